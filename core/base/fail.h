@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// The message of the last failure on this thread.
+//
+// The line that finds a fault calls fail() once; callers pass the status on. Whoever knows
+// where it happened ("base.matmul", "plugin com.acme.x") puts that in front.
+#ifndef CORE_BASE_FAIL_H
+#define CORE_BASE_FAIL_H
+
+#include <stdarg.h>
+#include <tenon/status.h>
+
+#define PRINTF_LIKE(format, first) __attribute__((format(printf, format, first)))
+
+// Replaces the thread's message; returns `status`.
+tn_status fail(tn_status status, const char *format, ...) PRINTF_LIKE(2, 3);
+tn_status fail_v(tn_status status, const char *format, va_list list);
+
+// Puts text in front of the thread's message: "base.matmul: " + "inner extents ...".
+void fail_prefix(const char *format, ...) PRINTF_LIKE(1, 2);
+
+// "out of memory" with the size; returns TN_ERR_MEMORY.
+tn_status fail_memory(uint64_t size);
+
+// The thread's message; "" when there is none. Valid until the next failure.
+const char *fail_text(void);
+void fail_clear(void);
+
+#endif // CORE_BASE_FAIL_H

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+// Expressions: parsed, checked, printed, derived; and compiled to typed programs.
+//
+//   text  --expr_parse-->  struct expr (untyped tree, immutable, interned)
+//         --expr_infer-->  dtypes of the outputs for dtypes of the inputs
+//         --expr_compile-> tn_expr_program + params (what a backend runs)
+//         --expr_derive--> struct expr of a derivative
+//
+// Threads. Any: sets are locked; expressions and programs are immutable and live until the
+// runtime closes.
+#ifndef CORE_EXPR_EXPR_H
+#define CORE_EXPR_EXPR_H
+
+#include <tenon/attr.h>
+#include <tenon/expr.h>
+#include "../base/hash.h"
+#include "../runtime.h"
+
+struct expr_node; // internal
+
+struct expr {
+    struct hash hash;      // of the tree
+    const char *text;      // printed
+    uint32_t num_inputs;
+    uint32_t num_outputs;
+    const char *const *input_names;
+    uint32_t num_attrs;    // attributes it mentions
+    const char *const *attr_names;
+    const struct expr_node *const *outputs;
+    uint64_t inputs_used;  // bit i: input i is mentioned
+};
+
+// How an input takes part in promotion.
+struct expr_input {
+    tn_dtype dtype;
+    int weak_kind; // 0: as its dtype says; else KIND_SIGNED or KIND_FLOAT: a number
+};
+
+// Parses with known input names (num_inputs of them); all other names are attributes, which
+// must be in `attrs` when that is not NULL. Gives an interned expression (borrowed). Errors
+// say line and column with the text.
+tn_status expr_parse(tn_runtime *runtime, const char *text, const char *const *input_names,
+                     uint32_t num_inputs, const tn_attr_table *attrs,
+                     const struct expr **out_expr);
+
+// The same for "x, y -> alpha * x + y".
+tn_status expr_parse_arrow(tn_runtime *runtime, const char *text,
+                           const struct expr **out_expr);
+
+// Output dtypes. Literals and attributes are numbers without a dtype of their own.
+tn_status expr_infer(const struct expr *expr, const struct expr_input *inputs,
+                     tn_dtype *out_dtypes);
+
+// d(output `output`)/d(input `input`), as an expression over the same inputs followed by
+// nothing else. *out_expr is NULL when it is zero everywhere.
+tn_status expr_derive(tn_runtime *runtime, const struct expr *expr, uint32_t output,
+                      uint32_t input, const struct expr **out_expr);
+
+// The vector-Jacobian product with respect to `input`: an expression over the inputs and
+// then one cotangent per output ("ct0", "ct1", ...): sum over outputs of ct * derivative.
+// NULL when zero. And the Jacobian-vector product of `output`: over the inputs and then one
+// tangent per input ("t0", ...), of which only those in `given` (bits) are used.
+tn_status expr_vjp(tn_runtime *runtime, const struct expr *expr, uint32_t input,
+                   uint64_t cotangents_given, const struct expr **out_expr);
+tn_status expr_jvp(tn_runtime *runtime, const struct expr *expr, uint32_t output,
+                   uint64_t tangents_given, const struct expr **out_expr);
+
+// Compiles for these dtypes (output dtypes: NULL for those inferred). Gives an interned
+// program (borrowed). Params are not in it: program->num_params values, and param i is
+// attribute names[i] of the expression: see expr_params.
+tn_status expr_compile(tn_runtime *runtime, const struct expr *expr,
+                       const struct expr_input *inputs, const tn_dtype *output_dtypes,
+                       const tn_expr_program **out_program);
+
+// Fills params (program->num_params) from an attribute struct.
+tn_status expr_params(const tn_expr_program *program, const struct expr *expr,
+                      const tn_attr_table *table, const void *attrs, uint64_t *params);
+
+// Interns a program put together elsewhere (fusion). Copies it. Fills hash.
+tn_status program_intern(tn_runtime *runtime, const tn_expr_program *program,
+                         const tn_expr_program **out_program);
+
+// The identity of one input, compiled: copies, casts, broadcasts.
+tn_status program_cast(tn_runtime *runtime, tn_dtype from, tn_dtype to,
+                       const tn_expr_program **out_program);
+
+// Prints a program, a line an instruction; mem_free.
+char *program_print(const tn_expr_program *program);
+
+// Runs a program for one element, in plain C: the oracle. Values as in params.
+void program_run_scalar(const tn_expr_program *program, const uint64_t *inputs,
+                        const uint64_t *params, int64_t index, uint64_t *outputs);
+
+#endif // CORE_EXPR_EXPR_H

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// The runtime: what its parts are. Each part is owned by the folder that it is named after.
+#ifndef CORE_RUNTIME_H
+#define CORE_RUNTIME_H
+
+#include <tenon/tenon.h>
+#include "base/config.h"
+
+struct tn_runtime {
+    struct config *config;       // base/
+    struct plugin_set *plugins;  // plugin/:    manifests, loaded code, reasons
+    struct prim_set *prims;      // primitive/: registered primitives and kernels
+    struct expr_set *exprs;      // expr/:      parsed expressions and compiled programs
+    struct device_set *devices;  // sched/:     opened devices in the order of TENON_BACKEND
+    struct plan_cache *plans;    // sched/
+    struct trace *trace;         // sched/:     TENON_TRACE; NULL when not traced
+};
+
+// Runtime creation calls these in the order of the members, destruction in reverse.
+tn_status plugin_set_create(tn_runtime *runtime, const char *extra_path);
+void plugin_set_destroy(tn_runtime *runtime);
+tn_status prim_set_create(tn_runtime *runtime);
+void prim_set_destroy(tn_runtime *runtime);
+tn_status expr_set_create(tn_runtime *runtime);
+void expr_set_destroy(tn_runtime *runtime);
+tn_status device_set_create(tn_runtime *runtime);
+void device_set_destroy(tn_runtime *runtime);
+tn_status plan_cache_create(tn_runtime *runtime);
+void plan_cache_destroy(tn_runtime *runtime);
+tn_status trace_create(tn_runtime *runtime);
+void trace_destroy(tn_runtime *runtime);
+
+#endif // CORE_RUNTIME_H
