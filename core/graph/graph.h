@@ -15,6 +15,9 @@
 #include "../primitive/prim_set.h"
 #include "../runtime.h"
 
+// How many attributes an expression without a primitive may have.
+#define MAX_EXPR_ATTRS 32
+
 enum node_kind {
     NODE_DATA,   // a leaf: its array has data
     NODE_NUMBER, // a scalar known when the graph was built: value in `number`
@@ -23,8 +26,8 @@ enum node_kind {
     NODE_INPUT,  // an argument of a function that is being traced
 };
 
-// Memory on a device, shared by arrays. Counted.
-struct storage;
+// Elements in a device's memory (sched/device.h). Counted, shared by arrays.
+struct value;
 
 struct node {
     uint32_t kind;
@@ -43,15 +46,14 @@ struct node {
 
 struct tn_array {
     struct node *node;
-    tn_scope *scope;         // NULL once kept
-    uint32_t output;         // of the node
-    uint8_t weak_kind;       // 0, KIND_SIGNED or KIND_FLOAT: a number without dtype
-    uint8_t state;           // enum array_state
+    tn_scope *scope;     // NULL once kept
+    uint32_t output;     // of the node
+    uint8_t weak_kind;   // 0, KIND_SIGNED or KIND_FLOAT: a number without dtype
+    uint8_t donated;     // given away: reading it is an error
     uint16_t reserved;
     tn_type type;
-    tn_layout layout;        // where the elements lie in storage, when evaluated
-    struct storage *storage; // NULL until evaluated
-    atomic_uint refs;        // kept arrays only
+    struct value *value; // NULL until evaluated
+    atomic_uint refs;    // kept arrays only
 };
 
 struct tn_scope {
@@ -59,10 +61,22 @@ struct tn_scope {
     struct arena arena;
     tn_status status; // the first failure
     char *error;
-    struct node *first, **last_link; // nodes that own something to be released
+    struct map imports; // kept array -> its stand-in in this scope
+    tn_array **evaluated; // arrays whose values the scope releases
+    uint32_t num_evaluated, max_evaluated;
     uint32_t serial, epoch;
     bool tracing; // belongs to a function: evaluation is an error
 };
+
+// The array as this scope knows it: itself, or the stand-in of a kept one. NULL with the
+// scope's failure set when it belongs to another scope or was donated.
+tn_array *scope_local(tn_scope *scope, const tn_array *array);
+
+// Gives the array a value (takes the reference): it is data from now on.
+tn_status scope_set_value(tn_scope *scope, tn_array *array, struct value *value);
+
+// A leaf of this type without value: data to be, or an argument (NODE_DATA, NODE_INPUT).
+tn_array *leaf_create(tn_scope *scope, uint32_t kind, const tn_type *type);
 
 // A new node with its arrays (types not yet set), or NULL with the scope's failure set.
 // `table`/`attrs` are copied.

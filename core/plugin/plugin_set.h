@@ -36,4 +36,8 @@ tn_status plugin_backend(tn_runtime *runtime, const char *name,
 // Names of all backends by their manifests, in byte order, ended by NULL. Borrowed.
 const char *const *plugin_backend_names(tn_runtime *runtime);
 
+// Names of the backends that may be used when TENON_BACKEND is unset: those whose manifest
+// carries the flag TN_BACKEND_DEFAULT, in byte order, ended by NULL. Borrowed.
+const char *const *plugin_default_backends(tn_runtime *runtime);
+
 #endif // CORE_PLUGIN_PLUGIN_SET_H

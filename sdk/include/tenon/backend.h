@@ -139,9 +139,15 @@ typedef struct tn_memory_info {
 
 // --- the interface ------------------------------------------------------------------------
 
+enum {
+    // May be used when TENON_BACKEND is unset: it computes on any machine, and finding its
+    // devices touches no driver.
+    TN_BACKEND_DEFAULT = 1,
+};
+
 typedef struct tn_backend {
     uint32_t struct_size;
-    uint32_t flags;   // 0
+    uint32_t flags;   // TN_BACKEND_...
     const char *name; // as in TENON_BACKEND: "cpu-blas"
 
     // Families it consumes, the preferred first, ended by NULL. "expr/1" says that it runs

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// The message of the last failure: one buffer a thread, so that recording it cannot fail.
+#include "fail.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MESSAGE_SIZE 2048
+
+static _Thread_local char message[MESSAGE_SIZE];
+
+tn_status fail_v(tn_status status, const char *format, va_list list)
+{
+    // Arguments may point into the message itself: it is written aside first.
+    char text[MESSAGE_SIZE];
+    vsnprintf(text, sizeof(text), format, list);
+    memcpy(message, text, strlen(text) + 1);
+    return status;
+}
+
+tn_status fail(tn_status status, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    fail_v(status, format, list);
+    va_end(list);
+    return status;
+}
+
+void fail_prefix(const char *format, ...)
+{
+    char text[MESSAGE_SIZE];
+    va_list list;
+    va_start(list, format);
+    int size = vsnprintf(text, sizeof(text), format, list);
+    va_end(list);
+    if (size < 0 || (size_t)size >= sizeof(text))
+        return; // no room for both: the reason counts more than where
+    size_t room = sizeof(text) - (size_t)size;
+    size_t rest = strlen(message);
+    if (rest >= room)
+        rest = room - 1;
+    memcpy(text + size, message, rest);
+    text[(size_t)size + rest] = 0;
+    memcpy(message, text, (size_t)size + rest + 1);
+}
+
+tn_status fail_memory(uint64_t size)
+{
+    return fail(TN_ERR_MEMORY, "out of memory: %" PRIu64 " bytes", size);
+}
+
+const char *fail_text(void)
+{
+    return message;
+}
+
+void fail_clear(void)
+{
+    message[0] = 0;
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+// Host memory of the core, with a switch that makes the n-th allocation fail.
+#include "memory.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "fail.h"
+
+// Allocations left until one fails; 0: off. After the failure it is off again.
+static _Atomic int64_t countdown;
+
+void mem_fail_nth(int64_t n)
+{
+    atomic_store(&countdown, n);
+}
+
+static bool fails_now(void)
+{
+    if (atomic_load_explicit(&countdown, memory_order_relaxed) <= 0)
+        return 0;
+    return atomic_fetch_sub(&countdown, 1) == 1;
+}
+
+static void *checked(void *memory, size_t size)
+{
+    if (!memory)
+        fail_memory(size);
+    return memory;
+}
+
+void *mem_alloc(size_t size)
+{
+    return checked(fails_now() ? NULL : malloc(size ? size : 1), size);
+}
+
+void *mem_zalloc(size_t size)
+{
+    return checked(fails_now() ? NULL : calloc(1, size ? size : 1), size);
+}
+
+void *mem_realloc(void *memory, size_t size)
+{
+    return checked(fails_now() ? NULL : realloc(memory, size ? size : 1), size);
+}
+
+void mem_free(void *memory)
+{
+    free(memory);
+}
+
+void *mem_alloc_aligned(size_t size, size_t alignment)
+{
+    void *memory = NULL;
+    if (alignment < sizeof(void *))
+        alignment = sizeof(void *);
+    if (fails_now() || posix_memalign(&memory, alignment, size ? size : 1))
+        memory = NULL;
+    return checked(memory, size);
+}
+
+char *mem_strdup(const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = mem_alloc(size);
+    if (copy)
+        memcpy(copy, text, size);
+    return copy;
+}
+
+char *mem_printf(const char *format, ...)
+{
+    va_list list, again;
+    va_start(list, format);
+    va_copy(again, list);
+    int size = vsnprintf(NULL, 0, format, list);
+    char *text = size < 0 ? NULL : mem_alloc((size_t)size + 1);
+    if (text)
+        vsnprintf(text, (size_t)size + 1, format, again);
+    va_end(again);
+    va_end(list);
+    return text;
+}
+
+tn_status mem_grow(void **array, uint32_t *capacity, uint32_t need, size_t element_size)
+{
+    if (need <= *capacity)
+        return TN_OK;
+    uint64_t wanted = *capacity ? *capacity : 8;
+    while (wanted < need)
+        wanted *= 2;
+    if (wanted > UINT32_MAX)
+        wanted = UINT32_MAX;
+    size_t size;
+    if (__builtin_mul_overflow((size_t)wanted, element_size, &size))
+        return fail_memory(UINT64_MAX);
+    void *grown = mem_realloc(*array, size);
+    if (!grown)
+        return TN_ERR_MEMORY;
+    *array = grown;
+    *capacity = (uint32_t)wanted;
+    return TN_OK;
+}
+
+// --- arena ------------------------------------------------------------------------------------
+
+#define ARENA_BLOCK ((size_t)65536)
+
+struct arena_block {
+    struct arena_block *previous;
+    uint64_t unused; // the bytes after the header stay aligned to 16
+};
+
+void *arena_alloc(struct arena *arena, size_t size)
+{
+    if (size > SIZE_MAX - ARENA_BLOCK)
+        return fail_memory(size), NULL;
+    size = (size + 15) & ~(size_t)15;
+    if ((size_t)(arena->end - arena->next) >= size && arena->next) {
+        void *memory = arena->next;
+        arena->next += size;
+        return memory;
+    }
+    // A large piece gets a block of its own and leaves the current one in use.
+    bool large = size > ARENA_BLOCK / 4;
+    size_t bytes = large ? sizeof(struct arena_block) + size : ARENA_BLOCK;
+    struct arena_block *block = mem_zalloc(bytes);
+    if (!block)
+        return NULL;
+    block->previous = arena->blocks;
+    arena->blocks = block;
+    unsigned char *first = (unsigned char *)(block + 1);
+    if (large)
+        return first;
+    arena->next = first + size;
+    arena->end = (unsigned char *)block + bytes;
+    return first;
+}
+
+char *arena_strdup(struct arena *arena, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = arena_alloc(arena, size);
+    if (copy)
+        memcpy(copy, text, size);
+    return copy;
+}
+
+void arena_finish(struct arena *arena)
+{
+    while (arena->blocks) {
+        struct arena_block *block = arena->blocks;
+        arena->blocks = block->previous;
+        mem_free(block);
+    }
+    *arena = (struct arena){0};
+}
