@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What each text file must and must not say."""
+
+import pathlib
+import re
+import sys
+
+import tree
+
+LICENSED = {".c", ".h", ".cc", ".in", ".py", ".sh", ".glsl", ".comp", ".build", ".dot"}
+SCRIPTS = {"tools/quickstart", "tools/run-tests", "tests/gpu/run", ".ci/run",
+           "sdk/glue/tenon-plugin"}
+BINARY = {".npy", ".safetensors", ".gz", ".png", ".spv", ".so"}
+# Names are put together so that this file does not hold them.
+FORBIDDEN = [
+    (re.compile(r"TO" + r"DO|FIX" + r"ME|XX" + r"X\b"), "unfinished work is finished or dropped"),
+    (re.compile(r"[ \t]+$", re.M), "blanks at the end of a line"),
+]
+
+
+def main():
+    root = pathlib.Path(__file__).resolve().parents[2]
+    wrong = []
+    for path in tree.files(root):
+        if path.suffix in BINARY:
+            continue
+        data = (root / path).read_bytes()
+        if b"\0" in data[:4096]:
+            continue
+        text = data.decode(errors="replace")
+        name = path.as_posix()
+        if (path.suffix in LICENSED or name in SCRIPTS) and \
+                "SPDX-License-Identifier: MIT" not in "\n".join(text.splitlines()[:3]):
+            wrong.append(f"{name}:1: no line `SPDX-License-Identifier: MIT`")
+        if text and not text.endswith("\n"):
+            wrong.append(f"{name}: does not end in a newline")
+        if path.suffix in (".md", ".svg"):
+            continue
+        for pattern, why in FORBIDDEN:
+            if found := pattern.search(text):
+                line = text.count("\n", 0, found.start()) + 1
+                wrong.append(f"{name}:{line}: {found[0]!r}: {why}")
+    print("\n".join(wrong))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
