@@ -53,10 +53,23 @@ typedef struct tn_argmax_attrs {
 } tn_argmax_attrs;
 #define TN_NO_AXIS INT64_MIN
 
-// base.{reshape,broadcast_to,sum_to,full}/1
+// base.{reshape,broadcast_to,sum_to}/1
 typedef struct tn_shape_attrs {
     tn_ints shape; // reshape: one extent may be -1
 } tn_shape_attrs;
+
+// base.full/1 (no input)
+typedef struct tn_full_attrs {
+    tn_ints shape;
+    double value;
+    int64_t dtype; // not given: f32
+} tn_full_attrs;
+
+// base.clip/1: limits outside an integer dtype's range are that range's ends.
+typedef struct tn_clip_attrs {
+    double lo; // minus infinity
+    double hi; // infinity
+} tn_clip_attrs;
 
 // base.transpose/1: axes not given: reversed.
 typedef struct tn_transpose_attrs {
