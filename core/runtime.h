@@ -16,7 +16,8 @@ struct tn_runtime {
     struct trace *trace;         // sched/:     TENON_TRACE; NULL when not traced
 };
 
-// Runtime creation calls these in the order of the members, destruction in reverse.
+// Runtime creation calls these in the order of the members, destruction in reverse. A destroy
+// function must do nothing when its create failed or was not reached (member NULL).
 tn_status plugin_set_create(tn_runtime *runtime, const char *extra_path);
 void plugin_set_destroy(tn_runtime *runtime);
 tn_status prim_set_create(tn_runtime *runtime);

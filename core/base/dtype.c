@@ -31,7 +31,8 @@ tn_dtype dtype_parse(const char *name)
     return TN_DTYPE_NONE;
 }
 
-// --- promotion ----------------------------------------------------------------------------------
+// --- promotion
+// ----------------------------------------------------------------------------------
 
 static tn_dtype signed_of_size(size_t size)
 {
@@ -93,7 +94,8 @@ tn_dtype dtype_promote_weak(int weak_kind, tn_dtype other)
     return other == TN_BOOL ? TN_I64 : other; // True + 2 is no bool
 }
 
-// --- half floats --------------------------------------------------------------------------------
+// --- half floats
+// --------------------------------------------------------------------------------
 
 static uint32_t bits_of(float value)
 {
@@ -144,10 +146,11 @@ uint16_t float_to_bfloat(float value)
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-// --- one element --------------------------------------------------------------------------------
+// --- one element
+// --------------------------------------------------------------------------------
 
-// A float that rounds to a half float as the double itself would: inexact results get an odd
-// last bit, so that no tie is seen where there was none.
+// A float that rounds to a half float as the double itself would: inexact results get an
+// odd last bit, so that no tie is seen where there was none.
 static float round_to_odd(double value)
 {
     float near = (float)value;
@@ -192,16 +195,26 @@ double dtype_load(tn_dtype dtype, const void *element)
     uint16_t half;
     switch (dtype) {
     case TN_BOOL:
-    case TN_U8: LOAD(uint8_t)
-    case TN_I8: LOAD(int8_t)
-    case TN_I16: LOAD(int16_t)
-    case TN_I32: LOAD(int32_t)
-    case TN_I64: LOAD(int64_t)
-    case TN_U16: LOAD(uint16_t)
-    case TN_U32: LOAD(uint32_t)
-    case TN_U64: LOAD(uint64_t)
-    case TN_F32: LOAD(float)
-    case TN_F64: LOAD(double)
+    case TN_U8:
+        LOAD(uint8_t)
+    case TN_I8:
+        LOAD(int8_t)
+    case TN_I16:
+        LOAD(int16_t)
+    case TN_I32:
+        LOAD(int32_t)
+    case TN_I64:
+        LOAD(int64_t)
+    case TN_U16:
+        LOAD(uint16_t)
+    case TN_U32:
+        LOAD(uint32_t)
+    case TN_U64:
+        LOAD(uint64_t)
+    case TN_F32:
+        LOAD(float)
+    case TN_F64:
+        LOAD(double)
     case TN_F16:
         memcpy(&half, element, sizeof(half));
         return (double)half_to_float(half);
@@ -216,19 +229,32 @@ void dtype_store(tn_dtype dtype, void *element, double value)
 {
     int bits = 8 * (int)dtype_size(dtype);
     switch (dtype) {
-    case TN_BOOL: STORE(uint8_t, value != 0)
-    case TN_I8: STORE(int8_t, to_signed(value, bits))
-    case TN_I16: STORE(int16_t, to_signed(value, bits))
-    case TN_I32: STORE(int32_t, to_signed(value, bits))
-    case TN_I64: STORE(int64_t, to_signed(value, bits))
-    case TN_U8: STORE(uint8_t, to_unsigned(value, bits))
-    case TN_U16: STORE(uint16_t, to_unsigned(value, bits))
-    case TN_U32: STORE(uint32_t, to_unsigned(value, bits))
-    case TN_U64: STORE(uint64_t, to_unsigned(value, bits))
-    case TN_F16: STORE(uint16_t, float_to_half(round_to_odd(value)))
-    case TN_BF16: STORE(uint16_t, float_to_bfloat(round_to_odd(value)))
-    case TN_F32: STORE(float, value)
-    case TN_F64: STORE(double, value)
+    case TN_BOOL:
+        STORE(uint8_t, value != 0)
+    case TN_I8:
+        STORE(int8_t, to_signed(value, bits))
+    case TN_I16:
+        STORE(int16_t, to_signed(value, bits))
+    case TN_I32:
+        STORE(int32_t, to_signed(value, bits))
+    case TN_I64:
+        STORE(int64_t, to_signed(value, bits))
+    case TN_U8:
+        STORE(uint8_t, to_unsigned(value, bits))
+    case TN_U16:
+        STORE(uint16_t, to_unsigned(value, bits))
+    case TN_U32:
+        STORE(uint32_t, to_unsigned(value, bits))
+    case TN_U64:
+        STORE(uint64_t, to_unsigned(value, bits))
+    case TN_F16:
+        STORE(uint16_t, float_to_half(round_to_odd(value)))
+    case TN_BF16:
+        STORE(uint16_t, float_to_bfloat(round_to_odd(value)))
+    case TN_F32:
+        STORE(float, value)
+    case TN_F64:
+        STORE(double, value)
     }
 }
 #undef LOAD

@@ -9,7 +9,7 @@
 #include <stdarg.h>
 #include <tenon/status.h>
 
-#define PRINTF_LIKE(format, first) __attribute__((format(printf, format, first)))
+#define PRINTF_LIKE(text, first) __attribute__((format(printf, text, first)))
 
 // Replaces the thread's message; returns `status`.
 tn_status fail(tn_status status, const char *format, ...) PRINTF_LIKE(2, 3);

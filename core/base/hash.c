@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // A 128-bit hash of content, and a map keyed by it.
 //
-// Two lanes of 64 bits with different multipliers. In each, one step is a permutation of the
-// state for a given value and of the value for a given state, so nothing is ever lost; every
-// step ends mixed, so no finishing step is needed and the low bits serve as a table index.
+// Two lanes of 64 bits with different multipliers. In each, one step is a permutation of
+// the state for a given value and of the value for a given state, so nothing is ever lost;
+// every step ends mixed, so no finishing step is needed and the low bits serve as a table
+// index.
 #include "hash.h"
 
 #include <string.h>
@@ -66,7 +67,8 @@ struct hash hash_join(struct hash h, struct hash other)
     return step(step(h, other.lo), other.hi);
 }
 
-// --- map ----------------------------------------------------------------------------------------
+// --- map
+// ----------------------------------------------------------------------------------------
 
 // Linear probing; removal moves later entries up, so there are no tombstones.
 

@@ -28,10 +28,10 @@ struct map {
     struct map_entry {
         struct hash key;
         void *value; // NULL: free
-    } *entries;
+    } * entries;
     uint32_t capacity, count;
 };
-void *map_get(const struct map *map, struct hash key); // NULL: absent
+void *map_get(const struct map *map, struct hash key);            // NULL: absent
 tn_status map_put(struct map *map, struct hash key, void *value); // value not NULL
 void map_remove(struct map *map, struct hash key);
 void map_finish(struct map *map);

@@ -54,8 +54,8 @@ tn_status type_check(const tn_type *type)
     for (int32_t i = 0; i < type->rank; i++) {
         int64_t extent = type->extent[i];
         if (extent < 0)
-            return fail(TN_ERR_ARGUMENT, "extent %" PRId64 " of axis %d is negative", extent,
-                        i);
+            return fail(TN_ERR_ARGUMENT, "extent %" PRId64 " of axis %d is negative",
+                        extent, i);
         overflow |= __builtin_mul_overflow(bytes, extent ? extent : 1, &bytes);
     }
     char text[TYPE_TEXT];
@@ -88,7 +88,8 @@ tn_status shape_broadcast(const tn_type *a, const tn_type *b, tn_type *out)
     return TN_OK;
 }
 
-// --- layouts ------------------------------------------------------------------------------------
+// --- layouts
+// ------------------------------------------------------------------------------------
 
 tn_layout layout_contiguous(const tn_type *type)
 {
@@ -124,8 +125,7 @@ bool layout_is_contiguous(const tn_layout *layout)
 
 tn_layout layout_broadcast(const tn_layout *layout, const tn_type *type)
 {
-    tn_layout out = {
-        .dtype = layout->dtype, .rank = type->rank, .offset = layout->offset};
+    tn_layout out = {.dtype = layout->dtype, .rank = type->rank, .offset = layout->offset};
     for (int32_t i = 0; i < type->rank; i++) {
         int32_t axis = i - (type->rank - layout->rank);
         bool same = axis >= 0 && layout->extent[axis] == type->extent[i];
@@ -179,7 +179,8 @@ void layouts_collapse(tn_layout *const *layouts, uint32_t count)
     }
 }
 
-// --- text ---------------------------------------------------------------------------------------
+// --- text
+// ---------------------------------------------------------------------------------------
 
 // At most 8 extents of 20 characters: always fits TYPE_TEXT.
 static const char *print(const char *dtype, const tn_type *type, char buffer[TYPE_TEXT])

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: MIT
+// Configuration: every variable in one table, read once.
+#include "config.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+#include "log.h"
+#include "memory.h"
+
+enum variable_kind {
+    ANY_TEXT, // checked by whoever reads it
+    SWITCH,   // 0 or 1
+    COUNT,    // an integer, at least 1
+    WORD,     // one of `words`
+};
+
+static const char *const fallback_words[] = {"error", "warn", "allow", NULL};
+static const char *const switch_words[] = {"0", "1", NULL};
+
+static const struct variable {
+    const char *name;
+    const char *doc;
+    enum variable_kind kind;
+    const char *const *words;
+} variables[] = {
+    {"TENON_BACKEND", "backends to run on, the preferred first: vulkan-jit:0,cpu-blas",
+     ANY_TEXT, NULL},
+    {"TENON_PLUGIN_PATH", "directories of plugins, by colon, searched before the others",
+     ANY_TEXT, NULL},
+    {"TENON_PLUGINS_ONLY", "1: only plugins in TENON_PLUGIN_PATH count", SWITCH,
+     switch_words},
+    {"TENON_PLUGINS_DISABLE", "plugins to leave out, by comma, with globs: com.acme.*",
+     ANY_TEXT, NULL},
+    {"TENON_KERNELS", "kernels to prefer or refuse: nn.softmax@vulkan=!com.acme.*",
+     ANY_TEXT, NULL},
+    {"TENON_FALLBACK", "what a node does that falls back: error, warn or allow", WORD,
+     fallback_words},
+    {"TENON_THREADS", "threads of a CPU backend", COUNT, NULL},
+    {"TENON_LOG", "log levels by topic: info, or warn,sched=debug", ANY_TEXT, NULL},
+    {"TENON_TRACE", "file to write a Perfetto trace to", ANY_TEXT, NULL},
+    {"TENON_CACHE_DIR", "directory of compiled code kept between runs", ANY_TEXT, NULL},
+    {"TENON_CHECK", "share of kernels to run against their reference as well: 0.01",
+     ANY_TEXT, NULL},
+    {"TENON_DLCLOSE", "1: unload the code of plugins when the last runtime closes", SWITCH,
+     switch_words},
+#ifdef TN_FAULT_INJECTION
+    {"TENON_FAIL_ALLOC", "for tests: the allocation, counted from 1, that fails", COUNT,
+     NULL},
+#endif
+};
+#define NUM_VARIABLES (sizeof(variables) / sizeof(variables[0]))
+
+struct config {
+    char *values[NUM_VARIABLES]; // NULL: unset
+    char *data_home, *cache_home;
+    struct log_rules log;
+    bool elevated;
+};
+
+// --- nearest name
+// -------------------------------------------------------------------------------
+
+#define MAX_NAME 96
+
+static int lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : (unsigned char)c;
+}
+
+// Insertions, deletions and substitutions from `a` to `b`, letter case apart.
+static size_t edit_distance(const char *a, const char *b)
+{
+    size_t row[MAX_NAME + 1], size_a = strlen(a), size_b = strlen(b);
+    if (size_a > MAX_NAME || size_b > MAX_NAME)
+        return SIZE_MAX;
+    for (size_t j = 0; j <= size_b; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= size_a; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= size_b; j++) {
+            size_t best = diagonal + (lower(a[i - 1]) != lower(b[j - 1]));
+            best = row[j] + 1 < best ? row[j] + 1 : best;
+            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+            diagonal = row[j];
+            row[j] = best;
+        }
+    }
+    return row[size_b];
+}
+
+const char *config_nearest(const char *name, const char *const *names)
+{
+    size_t best = 2 + strlen(name) / 4; // further away is not what was meant
+    const char *nearest = NULL;
+    for (; names && *names; names++) {
+        size_t distance = edit_distance(name, *names);
+        if (distance < best) {
+            best = distance;
+            nearest = *names;
+        }
+    }
+    return nearest;
+}
+
+static const char *nearest_variable(const char *name)
+{
+    const char *names[NUM_VARIABLES + 1];
+    for (size_t i = 0; i < NUM_VARIABLES; i++)
+        names[i] = variables[i].name;
+    names[NUM_VARIABLES] = NULL;
+    return config_nearest(name, names);
+}
+
+// --- reading
+// ------------------------------------------------------------------------------------
+
+static size_t variable_index(const char *name, size_t size)
+{
+    for (size_t i = 0; i < NUM_VARIABLES; i++)
+        if (strlen(variables[i].name) == size && memcmp(variables[i].name, name, size) == 0)
+            return i;
+    return NUM_VARIABLES;
+}
+
+static tn_status set_value(struct config *config, size_t index, const char *value)
+{
+    char *copy = NULL;
+    if (*value) { // empty is as good as unset
+        copy = mem_strdup(value);
+        if (!copy)
+            return TN_ERR_MEMORY;
+    }
+    mem_free(config->values[index]);
+    config->values[index] = copy;
+    return TN_OK;
+}
+
+static tn_status read_environment(struct config *config)
+{
+    for (size_t i = 0; i < NUM_VARIABLES; i++) {
+        const char *value = getenv(variables[i].name);
+        tn_status status = value ? set_value(config, i, value) : TN_OK;
+        if (status != TN_OK)
+            return status;
+    }
+    return TN_OK;
+}
+
+static tn_status read_given(struct config *config, const char *const *given)
+{
+    for (; given && *given; given++) {
+        const char *equals = strchr(*given, '=');
+        if (!equals)
+            return fail(TN_ERR_ARGUMENT, "variable '%s': expected NAME=value", *given);
+        size_t size = (size_t)(equals - *given);
+        size_t index = variable_index(*given, size);
+        if (index == NUM_VARIABLES) {
+            char name[MAX_NAME + 1] = "";
+            memcpy(name, *given, size < MAX_NAME ? size : MAX_NAME);
+            const char *nearest = nearest_variable(name);
+            return fail(TN_ERR_ARGUMENT, "variable '%s' is not known%s%s%s", name,
+                        nearest ? "; did you mean " : "", nearest ? nearest : "",
+                        nearest ? "?" : "");
+        }
+        tn_status status = set_value(config, index, equals + 1);
+        if (status != TN_OK)
+            return status;
+    }
+    return TN_OK;
+}
+
+// --- checking
+// -----------------------------------------------------------------------------------
+
+static void warn_unknown_names(const struct config *config)
+{
+    for (char **entry = environ; entry && *entry; entry++) {
+        const char *equals = strchr(*entry, '=');
+        if (strncmp(*entry, "TENON_", 6) != 0 || !equals ||
+            strncmp(*entry, "TENON_TEST_", 11) == 0)
+            continue;
+        size_t size = (size_t)(equals - *entry);
+        if (variable_index(*entry, size) < NUM_VARIABLES || size > MAX_NAME)
+            continue;
+        char name[MAX_NAME + 1] = "";
+        memcpy(name, *entry, size);
+        const char *nearest = nearest_variable(name);
+        log_write(config, TN_LOG_WARN, "config", "%s is not a variable of Tenon%s%s%s",
+                  name, nearest ? "; did you mean " : "", nearest ? nearest : "",
+                  nearest ? "?" : "");
+    }
+}
+
+static bool is_count(const char *value)
+{
+    char *end;
+    long number = strtol(value, &end, 10);
+    return *value >= '0' && *value <= '9' && !*end && number >= 1 && number <= INT32_MAX;
+}
+
+static bool is_word(const char *value, const char *const *words)
+{
+    for (; *words; words++)
+        if (strcmp(*words, value) == 0)
+            return true;
+    return false;
+}
+
+// A value that cannot be meant is reported, and the default holds.
+static void check_values(struct config *config)
+{
+    for (size_t i = 0; i < NUM_VARIABLES; i++) {
+        const struct variable *variable = &variables[i];
+        char *value = config->values[i];
+        if (!value || variable->kind == ANY_TEXT)
+            continue;
+        bool good =
+            variable->kind == COUNT ? is_count(value) : is_word(value, variable->words);
+        if (good)
+            continue;
+        const char *nearest =
+            variable->kind == WORD ? config_nearest(value, variable->words) : NULL;
+        const char *expected = variable->kind == COUNT    ? "an integer from 1 on"
+                               : variable->kind == SWITCH ? "0 or 1"
+                                                          : variable->doc;
+        log_write(config, TN_LOG_WARN, "config", "%s=%s is ignored: expected %s%s%s%s",
+                  variable->name, value, expected, nearest ? "; did you mean " : "",
+                  nearest ? nearest : "", nearest ? "?" : "");
+        mem_free(value);
+        config->values[i] = NULL;
+    }
+}
+
+// --- homes
+// --------------------------------------------------------------------------------------
+
+// The XDG variable if absolute, else a folder of HOME; NULL without either.
+static tn_status find_home(const char *xdg, const char *below_home, char **out_path)
+{
+    const char *value = getenv(xdg), *home = getenv("HOME");
+    *out_path = NULL;
+    if (value && value[0] == '/')
+        *out_path = mem_strdup(value);
+    else if (home && home[0] == '/')
+        *out_path = mem_printf("%s/%s", home, below_home);
+    else
+        return TN_OK;
+    return *out_path ? TN_OK : TN_ERR_MEMORY;
+}
+
+static tn_status find_homes(struct config *config)
+{
+    tn_status status = find_home("XDG_DATA_HOME", ".local/share", &config->data_home);
+    if (status == TN_OK)
+        status = find_home("XDG_CACHE_HOME", ".cache", &config->cache_home);
+    return status;
+}
+
+// --- life
+// ---------------------------------------------------------------------------------------
+
+static tn_status fill(struct config *config, const char *const *given)
+{
+    tn_status status = TN_OK;
+    if (!config->elevated)
+        status = read_environment(config);
+    if (status == TN_OK && !config->elevated)
+        status = find_homes(config);
+    if (status == TN_OK)
+        status = read_given(config, given);
+    if (status != TN_OK)
+        return status;
+    config->log = log_rules_parse(config_get(config, "TENON_LOG"));
+    if (!config->elevated)
+        warn_unknown_names(config);
+    log_rules_check(config, config_get(config, "TENON_LOG"));
+    check_values(config);
+    return TN_OK;
+}
+
+tn_status config_create_as(bool elevated, const char *const *given,
+                           struct config **out_config)
+{
+    struct config *config = mem_zalloc(sizeof(*config));
+    if (!config)
+        return TN_ERR_MEMORY;
+    config->elevated = elevated;
+    tn_status status = fill(config, given);
+    if (status != TN_OK) {
+        config_destroy(config);
+        return status;
+    }
+#ifdef TN_FAULT_INJECTION
+    const char *nth = config_get(config, "TENON_FAIL_ALLOC");
+    if (nth)
+        mem_fail_nth(atol(nth));
+#endif
+    *out_config = config;
+    return TN_OK;
+}
+
+tn_status config_create(const char *const *given, struct config **out_config)
+{
+    return config_create_as(getauxval(AT_SECURE) != 0, given, out_config);
+}
+
+void config_destroy(struct config *config)
+{
+    if (!config)
+        return;
+    for (size_t i = 0; i < NUM_VARIABLES; i++)
+        mem_free(config->values[i]);
+    mem_free(config->data_home);
+    mem_free(config->cache_home);
+    mem_free(config);
+}
+
+const char *config_get(const struct config *config, const char *name)
+{
+    size_t index = variable_index(name, strlen(name));
+    return index < NUM_VARIABLES ? config->values[index] : NULL;
+}
+
+bool config_switch(const struct config *config, const char *name)
+{
+    const char *value = config_get(config, name);
+    return value && strcmp(value, "1") == 0;
+}
+
+const char *config_variable(uint32_t index, const char **out_doc)
+{
+    if (index >= NUM_VARIABLES)
+        return NULL;
+    *out_doc = variables[index].doc;
+    return variables[index].name;
+}
+
+bool config_is_elevated(const struct config *config)
+{
+    return config->elevated;
+}
+
+const char *config_data_home(const struct config *config)
+{
+    return config->data_home;
+}
+
+const char *config_cache_home(const struct config *config)
+{
+    return config->cache_home;
+}
+
+const struct log_rules *config_log_rules(const struct config *config)
+{
+    return &config->log;
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// Opening and closing a runtime: its parts one after the other, and back.
+#include "../runtime.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include "fail.h"
+#include "memory.h"
+
+// The caller's options as this build knows them: what an older caller lacks is zero, and
+// what a newer one adds must be.
+static tn_status read_options(const tn_runtime_options *given, tn_runtime_options *mine)
+{
+    *mine = (tn_runtime_options){0};
+    uint32_t size = given && given->struct_size ? given->struct_size : sizeof(*mine);
+    if (given)
+        memcpy(mine, given, size < sizeof(*mine) ? size : sizeof(*mine));
+    for (uint32_t i = sizeof(*mine); i < size; i++)
+        if (((const unsigned char *)given)[i])
+            return fail(TN_ERR_UNSUPPORTED,
+                        "tn_runtime_options: byte %" PRIu32
+                        " is set, which this version (%zu "
+                        "bytes) does not know",
+                        i, sizeof(*mine));
+    if (mine->flags)
+        return fail(TN_ERR_ARGUMENT, "tn_runtime_options: flags 0x%" PRIx32 ", expected 0",
+                    mine->flags);
+    return TN_OK;
+}
+
+static tn_status open_parts(tn_runtime *runtime, const tn_runtime_options *options)
+{
+    tn_status status = config_create(options->variables, &runtime->config);
+    if (status == TN_OK)
+        status = plugin_set_create(runtime, options->plugin_path);
+    if (status == TN_OK)
+        status = prim_set_create(runtime);
+    if (status == TN_OK)
+        status = expr_set_create(runtime);
+    if (status == TN_OK)
+        status = device_set_create(runtime);
+    if (status == TN_OK)
+        status = plan_cache_create(runtime);
+    if (status == TN_OK)
+        status = trace_create(runtime);
+    return status;
+}
+
+tn_status tn_runtime_open(const tn_runtime_options *options, tn_runtime **out_runtime)
+{
+    *out_runtime = NULL;
+    fail_clear();
+    tn_runtime_options mine;
+    tn_status status = read_options(options, &mine);
+    if (status != TN_OK)
+        return status;
+    tn_runtime *runtime = mem_zalloc(sizeof(*runtime));
+    if (!runtime)
+        return TN_ERR_MEMORY;
+    status = open_parts(runtime, &mine);
+    if (status != TN_OK) {
+        tn_runtime_close(runtime);
+        return status;
+    }
+    *out_runtime = runtime;
+    return TN_OK;
+}
+
+void tn_runtime_close(tn_runtime *runtime)
+{
+    if (!runtime)
+        return;
+    trace_destroy(runtime);
+    plan_cache_destroy(runtime);
+    device_set_destroy(runtime);
+    expr_set_destroy(runtime);
+    prim_set_destroy(runtime);
+    plugin_set_destroy(runtime);
+    config_destroy(runtime->config);
+    mem_free(runtime);
+}
+
+const char *tn_config(const tn_runtime *runtime, const char *name)
+{
+    return config_get(runtime->config, name);
+}
