@@ -36,6 +36,10 @@ tn_status plugin_backend(tn_runtime *runtime, const char *name,
 // Names of all backends by their manifests, in byte order, ended by NULL. Borrowed.
 const char *const *plugin_backend_names(tn_runtime *runtime);
 
+// Ids of all primitives by the manifests, in byte order, each once, ended by NULL. Borrowed
+// until the runtime closes.
+const char *const *plugin_primitive_names(tn_runtime *runtime);
+
 // Names of the backends that may be used when TENON_BACKEND is unset: those whose manifest
 // carries the flag TN_BACKEND_DEFAULT, in byte order, ended by NULL. Borrowed.
 const char *const *plugin_default_backends(tn_runtime *runtime);
