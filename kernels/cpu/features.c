@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// Which instruction sets there are: CPUID says what the processor has, XCR0 what the
+// operating system saves. Both must agree.
+#include <stddef.h>
+#include "cpu.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+static uint64_t enabled_state(void)
+{
+    uint32_t low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return (uint64_t)high << 32 | low;
+}
+
+uint32_t cpu_features(void)
+{
+    const uint32_t osxsave = 1u << 27, fma = 1u << 12, avx = 1u << 28, f16c = 1u << 29;
+    const uint32_t avx2 = 1u << 5;
+    const uint32_t avx512 = 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31;
+    uint32_t a, b, c, d, features = 0;
+
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & osxsave))
+        return 0;
+    uint32_t first = c;
+    uint64_t state = enabled_state();
+    if ((state & 0x6) != 0x6 || !__get_cpuid_count(7, 0, &a, &b, &c, &d))
+        return 0;
+    if ((first & (fma | avx | f16c)) == (fma | avx | f16c) && (b & avx2))
+        features |= CPU_HAS_AVX2;
+    if (features && (state & 0xe6) == 0xe6 && (b & avx512) == avx512)
+        features |= CPU_HAS_AVX512;
+    return features;
+}
+#else
+uint32_t cpu_features(void)
+{
+    return 0;
+}
+#endif
+
+extern const struct cpu_kernels cpu_kernels_baseline;
+#ifdef CPU_BUILD_X86
+extern const struct cpu_kernels cpu_kernels_avx2, cpu_kernels_avx512;
+#endif
+
+const struct cpu_kernels *const *cpu_variants(void)
+{
+    static const struct cpu_kernels *const variants[] = {
+#ifdef CPU_BUILD_X86
+        &cpu_kernels_avx512, &cpu_kernels_avx2,
+#endif
+        &cpu_kernels_baseline, NULL};
+    return variants;
+}
+
+const struct cpu_kernels *cpu_pick(uint32_t features)
+{
+    const struct cpu_kernels *const *variant = cpu_variants();
+    while (((*variant)->needs & features) != (*variant)->needs)
+        variant++; // ends: the last needs nothing
+    return *variant;
+}
+
+uint32_t cpu_dtype_size(int32_t dtype)
+{
+    static const uint8_t sizes[CPU_NUM_DTYPES] = {0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8};
+    return sizes[dtype];
+}
+
+bool cpu_takes_scalars(int32_t op, int32_t dtype)
+{
+    if (op >= CPU_OP_MUL_ADD)
+        return true;
+    bool wide =
+        dtype == CPU_F32 || dtype == CPU_F64 || dtype == CPU_I32 || dtype == CPU_I64;
+    return wide && op >= CPU_OP_ADD && op <= CPU_OP_GE;
+}

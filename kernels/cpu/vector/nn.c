@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+// What the networks' kernels are made of.
+#include <math.h>
+#include "variant.h"
+#include "math_f32.h"
+
+static float row_max(const float *x, int64_t n)
+{
+    union cpu_accumulator acc = {.f = -INFINITY};
+    V(cpu_reductions).row[CPU_REDUCE_MAX][CPU_F32](&acc, x, n);
+    return (float)acc.f;
+}
+
+// Writes exp(x - shift) and gives the sum.
+static double exp_row(float *out, const float *x, float shift, int64_t n)
+{
+    union cpu_accumulator acc = {.f = 0};
+    VECTORIZE for (int64_t i = 0; i < n; i++)
+    {
+        out[i] = v_exp(x[i] - shift);
+    }
+    V(cpu_reductions).row[CPU_REDUCE_SUM][CPU_F32](&acc, out, n);
+    return acc.f;
+}
+
+// The same sum without room for the exponentials.
+static double sum_exp(const float *x, float shift, int64_t n)
+{
+    float part[256];
+    double sum = 0;
+    for (int64_t i = 0; i < n; i += 256)
+        sum += exp_row(part, x + i, shift, n - i < 256 ? n - i : 256);
+    return sum;
+}
+
+static void softmax_f32(float *out, const float *x, int64_t n)
+{
+    double sum = exp_row(out, x, row_max(x, n), n);
+    float scale = (float)(1 / sum);
+    VECTORIZE for (int64_t i = 0; i < n; i++)
+    {
+        out[i] *= scale;
+    }
+}
+
+static float logsumexp_f32(const float *x, int64_t n)
+{
+    float most = row_max(x, n);
+    float shift = isfinite(most) ? most : 0;
+    return (float)(shift + log(sum_exp(x, shift, n)));
+}
+
+static void log_softmax_f32(float *out, const float *x, int64_t n)
+{
+    float most = row_max(x, n);
+    float log_sum = (float)log(sum_exp(x, most, n));
+    VECTORIZE for (int64_t i = 0; i < n; i++)
+    {
+        out[i] = x[i] - most - log_sum;
+    }
+}
+
+static void max_into_f32(float *acc, const float *x, int64_t n)
+{
+    VECTORIZE for (int64_t i = 0; i < n; i++)
+    {
+        float a = acc[i], b = x[i];
+        float most = b > a ? b : a;
+        acc[i] = b != b ? b : most;
+    }
+}
+
+static void add_into_f32(float *acc, const float *x, int64_t n)
+{
+    VECTORIZE for (int64_t i = 0; i < n; i++)
+    {
+        acc[i] += x[i];
+    }
+}
+
+static void axpy_f32(float *y, float s, const float *x, int64_t n)
+{
+    VECTORIZE for (int64_t i = 0; i < n; i++)
+    {
+        y[i] += s * x[i];
+    }
+}
+
+static void pool_grad_f32(float *gx, const float *x, const float *out, const float *g,
+                          uint8_t *taken, int64_t n)
+{
+    VECTORIZE for (int64_t i = 0; i < n; i++)
+    {
+        bool mine = (x[i] == out[i] || x[i] != x[i]) && !taken[i];
+        gx[i] += mine ? g[i] : 0;
+        taken[i] |= mine;
+    }
+}
+
+const struct cpu_nn_kernels V(cpu_nn) = {
+    .softmax_f32 = softmax_f32,
+    .log_softmax_f32 = log_softmax_f32,
+    .logsumexp_f32 = logsumexp_f32,
+    .max_into_f32 = max_into_f32,
+    .add_into_f32 = add_into_f32,
+    .axpy_f32 = axpy_f32,
+    .pool_grad_f32 = pool_grad_f32,
+};

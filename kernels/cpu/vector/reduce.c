@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+// Reductions of rows and columns. See reduce.h for the order of sums.
+#include <math.h>
+#include "variant.h"
+
+typedef float v8f __attribute__((vector_size(32)));
+typedef float v8f_unaligned __attribute__((vector_size(32), aligned(4), may_alias));
+typedef double v4d __attribute__((vector_size(32)));
+typedef double v4d_unaligned __attribute__((vector_size(32), aligned(8), may_alias));
+
+#define AT8(x, i) (*(const v8f_unaligned *)((x) + (i)))
+#define AT4(x, i) (*(const v4d_unaligned *)((x) + (i)))
+
+// The sum of n <= 1024 elements, n a multiple of 32.
+static inline double sum_chunk_f32(const float *x, int64_t n)
+{
+    v8f a = {0}, b = {0}, c = {0}, d = {0};
+    for (int64_t i = 0; i < n; i += 32) {
+        a += AT8(x, i);
+        b += AT8(x, i + 8);
+        c += AT8(x, i + 16);
+        d += AT8(x, i + 24);
+    }
+    v8f s = (a + b) + (c + d);
+    return (double)((s[0] + s[4]) + (s[2] + s[6])) +
+           (double)((s[1] + s[5]) + (s[3] + s[7]));
+}
+
+static void sum_row_f32(union cpu_accumulator *acc, const void *x_, int64_t n)
+{
+    const float *x = x_;
+    double sum = acc->f;
+    int64_t whole = n & ~INT64_C(31), i = 0;
+    for (; i + 1024 <= whole; i += 1024)
+        sum += sum_chunk_f32(x + i, 1024);
+    if (i < whole)
+        sum += sum_chunk_f32(x + i, whole - i);
+    for (i = whole; i < n; i++)
+        sum += (double)x[i];
+    acc->f = sum;
+}
+
+static void sum_row_f64(union cpu_accumulator *acc, const void *x_, int64_t n)
+{
+    const double *x = x_;
+    double sum = acc->f;
+    int64_t i = 0;
+    while (i + 16 <= n) {
+        int64_t end = i + 1024 < n ? i + 1024 : n;
+        v4d a = {0}, b = {0}, c = {0}, d = {0};
+        for (; i + 16 <= end; i += 16) {
+            a += AT4(x, i);
+            b += AT4(x, i + 4);
+            c += AT4(x, i + 8);
+            d += AT4(x, i + 12);
+        }
+        v4d s = (a + b) + (c + d);
+        sum += (s[0] + s[2]) + (s[1] + s[3]);
+    }
+    for (; i < n; i++)
+        sum += x[i];
+    acc->f = sum;
+}
+
+#define ROW_INT(name, T, A, expression)                                                    \
+    static void name(union cpu_accumulator *acc, const void *x_, int64_t n)                \
+    {                                                                                      \
+        const T *x = x_;                                                                   \
+        A a = (A)acc->i;                                                                   \
+        for (int64_t i = 0; i < n; i++) {                                                  \
+            A b = (A)x[i];                                                                 \
+            a = expression;                                                                \
+        }                                                                                  \
+        acc->i = (int64_t)a;                                                               \
+    }
+
+// A NaN stays: it is remembered apart, so that the loop has no other test than its own.
+#define ROW_FLOAT_EXTREME(name, T, compare)                                                \
+    static void name(union cpu_accumulator *acc, const void *x_, int64_t n)                \
+    {                                                                                      \
+        const T *x = x_;                                                                   \
+        T lanes[16], best = (T)acc->f;                                                     \
+        int32_t nans[16] = {0}, nan = 0;                                                   \
+        int64_t i = 0;                                                                     \
+        for (int k = 0; k < 16; k++)                                                       \
+            lanes[k] = best;                                                               \
+        for (; i + 16 <= n; i += 16) {                                                     \
+            for (int k = 0; k < 16; k++) {                                                 \
+                T y = x[i + k];                                                            \
+                lanes[k] = y compare lanes[k] ? y : lanes[k];                              \
+                nans[k] |= y != y;                                                         \
+            }                                                                              \
+        }                                                                                  \
+        for (int k = 0; k < 16; k++) {                                                     \
+            best = lanes[k] compare best ? lanes[k] : best;                                \
+            nan |= nans[k];                                                                \
+        }                                                                                  \
+        for (; i < n; i++) {                                                               \
+            best = x[i] compare best ? x[i] : best;                                        \
+            nan |= x[i] != x[i];                                                           \
+        }                                                                                  \
+        acc->f = nan || acc->f != acc->f ? (double)NAN : (double)best;                     \
+    }
+ROW_FLOAT_EXTREME(max_row_f32, float, >)
+ROW_FLOAT_EXTREME(min_row_f32, float, <)
+ROW_FLOAT_EXTREME(max_row_f64, double, >)
+ROW_FLOAT_EXTREME(min_row_f64, double, <)
+
+// Columns: a tile of partial results at a time; sums of f32 are flushed every 64 rows.
+#define COLUMN_TILE 256
+#define COLUMNS(name, T, P, member, max_rows, start, step, flush)                          \
+    static void name(union cpu_accumulator *acc, const void *x_, int64_t rows,             \
+                     int64_t columns, int64_t stride)                                      \
+    {                                                                                      \
+        const T *x = x_;                                                                   \
+        P part[COLUMN_TILE];                                                               \
+        for (int64_t j0 = 0; j0 < columns; j0 += COLUMN_TILE) {                            \
+            int64_t n = columns - j0 < COLUMN_TILE ? columns - j0 : COLUMN_TILE;           \
+            for (int64_t r0 = 0; r0 < rows; r0 += max_rows) {                              \
+                int64_t r1 = r0 + max_rows < rows ? r0 + max_rows : rows;                  \
+                for (int64_t j = 0; j < n; j++) {                                          \
+                    P a = (P)acc[j0 + j].member;                                           \
+                    (void)a;                                                               \
+                    part[j] = start;                                                       \
+                }                                                                          \
+                for (int64_t r = r0; r < r1; r++) {                                        \
+                    const T *row = x + r * stride + j0;                                    \
+                    for (int64_t j = 0; j < n; j++) {                                      \
+                        P a = part[j], b = (P)row[j];                                      \
+                        part[j] = step;                                                    \
+                    }                                                                      \
+                }                                                                          \
+                for (int64_t j = 0; j < n; j++)                                            \
+                    acc[j0 + j].member flush part[j];                                      \
+            }                                                                              \
+        }                                                                                  \
+    }
+COLUMNS(sum_columns_f32, float, float, f, 64, 0, a + b, +=)
+COLUMNS(sum_columns_f64, double, double, f, 64, 0, a + b, +=)
+COLUMNS(max_columns_f32, float, float, f, rows, a, b != b ? b : (b > a ? b : a), =)
+COLUMNS(min_columns_f32, float, float, f, rows, a, b != b ? b : (b < a ? b : a), =)
+COLUMNS(max_columns_f64, double, double, f, rows, a, b != b ? b : (b > a ? b : a), =)
+COLUMNS(min_columns_f64, double, double, f, rows, a, b != b ? b : (b < a ? b : a), =)
+
+#define INTEGER(N, T, A)                                                                   \
+    ROW_INT(sum_row_##N, T, A, a + b)                                                      \
+    ROW_INT(max_row_##N, T, A, b > a ? b : a)                                              \
+    ROW_INT(min_row_##N, T, A, b < a ? b : a)                                              \
+    COLUMNS(sum_columns_##N, T, A, i, rows, 0, a + b, += (int64_t))                        \
+    COLUMNS(max_columns_##N, T, A, i, rows, a, b > a ? b : a, = (int64_t))                 \
+    COLUMNS(min_columns_##N, T, A, i, rows, a, b < a ? b : a, = (int64_t))
+INTEGER(bool, uint8_t, int64_t)
+INTEGER(i8, int8_t, int64_t)
+INTEGER(i16, int16_t, int64_t)
+INTEGER(i32, int32_t, int64_t)
+INTEGER(i64, int64_t, int64_t)
+INTEGER(u8, uint8_t, uint64_t)
+INTEGER(u16, uint16_t, uint64_t)
+INTEGER(u32, uint32_t, uint64_t)
+INTEGER(u64, uint64_t, uint64_t)
+
+static int64_t argmax_f32(const float *x, int64_t n)
+{
+    union cpu_accumulator acc = {.f = -INFINITY};
+    max_row_f32(&acc, x, n);
+    float best = (float)acc.f;
+    for (int64_t i = 0; i < n; i++)
+        if (x[i] == best || x[i] != x[i])
+            return i;
+    return 0; // not reached: the greatest is among them
+}
+
+#define ALL(kind, shape)                                                                   \
+    {                                                                                      \
+        [CPU_BOOL] = kind##_##shape##_bool, [CPU_I8] = kind##_##shape##_i8,                \
+        [CPU_I16] = kind##_##shape##_i16, [CPU_I32] = kind##_##shape##_i32,                \
+        [CPU_I64] = kind##_##shape##_i64, [CPU_U8] = kind##_##shape##_u8,                  \
+        [CPU_U16] = kind##_##shape##_u16, [CPU_U32] = kind##_##shape##_u32,                \
+        [CPU_U64] = kind##_##shape##_u64, [CPU_F32] = kind##_##shape##_f32,                \
+        [CPU_F64] = kind##_##shape##_f64,                                                  \
+    }
+
+const struct cpu_reduce_kernels V(cpu_reductions) = {
+    .row = {ALL(sum, row), ALL(max, row), ALL(min, row)},
+    .columns = {ALL(sum, columns), ALL(max, columns), ALL(min, columns)},
+    .argmax_f32 = argmax_f32,
+};

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+// What the files of this folder are compiled with: once for each variant, CPU_VARIANT being
+// its name. They are plain loops that the compiler turns into vector instructions.
+#ifndef KERNELS_CPU_VARIANT_H
+#define KERNELS_CPU_VARIANT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include "../cpu.h"
+
+#define GLUE_(name, variant) name##_##variant
+#define GLUE(name, variant) GLUE_(name, variant)
+#define V(name) GLUE(name, CPU_VARIANT)
+
+// Says of the next loop that no iteration reads what another writes: an output may begin
+// where an input does.
+#ifdef __clang__
+#define VECTORIZE _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define VECTORIZE _Pragma("GCC ivdep")
+#endif
+
+// The tables that each variant consists of.
+extern cpu_map_fn *const V(cpu_map_bool)[CPU_NUM_OPS], *const V(cpu_map_i8)[CPU_NUM_OPS],
+                                                           *const
+    V(cpu_map_i16)[CPU_NUM_OPS],
+        *const V(cpu_map_i32)[CPU_NUM_OPS], *const V(cpu_map_i64)[CPU_NUM_OPS],
+                                                *const
+    V(cpu_map_u8)[CPU_NUM_OPS],
+        *const V(cpu_map_u16)[CPU_NUM_OPS], *const V(cpu_map_u32)[CPU_NUM_OPS],
+                                                *const
+    V(cpu_map_u64)[CPU_NUM_OPS],
+        *const V(cpu_map_f32)[CPU_NUM_OPS], *const V(cpu_map_f64)[CPU_NUM_OPS];
+extern cpu_map_fn *const V(cpu_casts)[CPU_NUM_DTYPES][CPU_NUM_DTYPES];
+extern cpu_copy_fn *const V(cpu_copies)[4];
+extern cpu_transpose_fn *const V(cpu_transposes)[4];
+extern const struct cpu_reduce_kernels V(cpu_reductions);
+extern const struct cpu_nn_kernels V(cpu_nn);
+
+// Bits of floats.
+static inline uint32_t bits_of_f32(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof(bits));
+    return bits;
+}
+static inline float f32_of_bits(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof(x));
+    return x;
+}
+static inline uint64_t bits_of_f64(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof(bits));
+    return bits;
+}
+static inline double f64_of_bits(uint64_t bits)
+{
+    double x;
+    memcpy(&x, &bits, sizeof(x));
+    return x;
+}
+
+// Loops over one element. `expression` reads x (and y, z) of type T and gives an R.
+#define MAP1(name, T, R, expression)                                                       \
+    static void name(void *out_, const void *const *in, int64_t n, uint32_t scalars)       \
+    {                                                                                      \
+        R *out = out_;                                                                     \
+        const T *a = in[0];                                                                \
+        (void)scalars;                                                                     \
+        VECTORIZE for (int64_t i = 0; i < n; i++)                                          \
+        {                                                                                  \
+            T x = a[i];                                                                    \
+            out[i] = (R)(expression);                                                      \
+        }                                                                                  \
+    }
+#define MAP2(name, T, R, expression)                                                       \
+    static void name(void *out_, const void *const *in, int64_t n, uint32_t scalars)       \
+    {                                                                                      \
+        R *out = out_;                                                                     \
+        const T *a = in[0], *b = in[1];                                                    \
+        (void)scalars;                                                                     \
+        VECTORIZE for (int64_t i = 0; i < n; i++)                                          \
+        {                                                                                  \
+            T x = a[i], y = b[i];                                                          \
+            out[i] = (R)(expression);                                                      \
+        }                                                                                  \
+    }
+// The same, taking scalars.
+#define MAP2S(name, T, R, expression)                                                      \
+    static void name(void *out_, const void *const *in, int64_t n, uint32_t scalars)       \
+    {                                                                                      \
+        R *out = out_;                                                                     \
+        const T *a = in[0], *b = in[1];                                                    \
+        if (scalars == 0) {                                                                \
+            VECTORIZE for (int64_t i = 0; i < n; i++)                                      \
+            {                                                                              \
+                T x = a[i], y = b[i];                                                      \
+                out[i] = (R)(expression);                                                  \
+            }                                                                              \
+        } else if (scalars == 2) {                                                         \
+            T y = *b;                                                                      \
+            VECTORIZE for (int64_t i = 0; i < n; i++)                                      \
+            {                                                                              \
+                T x = a[i];                                                                \
+                out[i] = (R)(expression);                                                  \
+            }                                                                              \
+        } else if (scalars == 1) {                                                         \
+            T x = *a;                                                                      \
+            VECTORIZE for (int64_t i = 0; i < n; i++)                                      \
+            {                                                                              \
+                T y = b[i];                                                                \
+                out[i] = (R)(expression);                                                  \
+            }                                                                              \
+        } else {                                                                           \
+            T x = *a, y = *b;                                                              \
+            R result = (R)(expression);                                                    \
+            for (int64_t i = 0; i < n; i++)                                                \
+                out[i] = result;                                                           \
+        }                                                                                  \
+    }
+// Chooses by the first operand, a bool.
+#define SELECT(name, T)                                                                    \
+    static void name(void *out_, const void *const *in, int64_t n, uint32_t scalars)       \
+    {                                                                                      \
+        T *out = out_;                                                                     \
+        const uint8_t *condition = in[0];                                                  \
+        const T *a = in[1], *b = in[2];                                                    \
+        (void)scalars;                                                                     \
+        VECTORIZE for (int64_t i = 0; i < n; i++)                                          \
+        {                                                                                  \
+            T x = a[i], y = b[i];                                                          \
+            out[i] = condition[i] ? x : y;                                                 \
+        }                                                                                  \
+    }
+
+#endif // KERNELS_CPU_VARIANT_H
