@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""An op pack is built from an installed SDK alone, installed, and run on every backend."""
+
+import argparse
+import glob
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+
+try:
+    import numpy as np
+except ImportError:
+    np = None
+
+PRIMITIVES = ["acme.axpby_expr", "acme.axpby", "acme.axpby_rules"]
+ALPHA, BETA = 4.0, -2.5
+# Two products and a sum, each rounded, or one fused: twice the spacing of f32.
+TOLERANCE = 2.0**-22
+# Where the kernel of acme.axpby/1 is expected to run, and its name there.
+KERNELS = {"cpu-blas": "cblas", "vulkan": "spirv", "vulkan-jit": "glsl"}
+
+
+class Skip(Exception):
+    pass
+
+
+class Bench:
+    """A folder with Tenon installed in it, and a user's home with nothing but the pack."""
+
+    def __init__(self, args, folder):
+        self.args, self.folder = args, pathlib.Path(folder)
+        self.root = self.folder / "root"
+        self.env = {k: v for k, v in os.environ.items()
+                    if not k.startswith(("TENON_", "XDG_", "PKG_CONFIG"))}
+        self.env |= {"XDG_DATA_HOME": str(self.folder / "data"), "HOME": str(self.folder),
+                     "XDG_CACHE_HOME": str(self.folder / "cache")}
+
+    def run(self, *command, env=None, **options):
+        done = subprocess.run([str(c) for c in command], env=self.env | (env or {}), text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                              **options)
+        if done.returncode != 0:
+            raise RuntimeError(f"{' '.join(map(str, command))}\n  exit status {done.returncode}\n"
+                               f"{done.stdout[-2000:]}{done.stderr[-2000:]}")
+        return done.stdout
+
+    def installed(self, pattern):
+        found = glob.glob(str(self.root / "**" / pattern), recursive=True)
+        if not found:
+            raise RuntimeError(f"nothing installed is named {pattern}")
+        return pathlib.Path(found[0])
+
+    def tenon(self, *args, backend=None):
+        return self.run(self.command, *args, env={"TENON_BACKEND": backend} if backend else None)
+
+    # --- the tests, in order --------------------------------------------------------------
+
+    def installs(self):
+        """Tenon installs, and the manifests hold the hashes of the installed bytes"""
+        self.run("meson", "install", "-C", self.args.build, "--no-rebuild",
+                 "--destdir", self.root)
+        self.command = self.installed("bin/tenon")
+        self.env["PKG_CONFIG_PATH"] = str(self.installed("tenon-sdk.pc").parent)
+        plugins = self.installed("tenon/plugins")
+        self.env["TENON_PLUGIN_PATH"] = str(plugins)
+        for folder in plugins.iterdir():
+            manifest = json.loads((folder / "plugin.json").read_text())
+            digest = hashlib.sha256((folder / f"{folder.name}.so").read_bytes()).hexdigest()
+            assert digest in json.dumps(manifest), f"{folder.name}: hash {digest} is not in it"
+        self.tenon("plugin", "verify")
+
+    def build(self, name):
+        """Builds the project at sdk/`name`, out of sight of Tenon's sources."""
+        project = self.folder / pathlib.Path(name).name
+        shutil.copytree(self.args.source / name, project)
+        self.run("meson", "setup", "--werror", f"-Db_sanitize={self.args.sanitize}",
+                 "-Db_lundef=false", "build", cwd=project)
+        self.run("ninja", "-C", "build", cwd=project)
+        return project / "build"
+
+    def builds_axpby(self):
+        """axpby builds against the installed SDK without a warning"""
+        self.axpby = self.build("examples/axpby")
+        needed = self.run("readelf", "--dynamic", self.axpby / "com.acme.axpby.so")
+        assert "tenon" not in "".join(l for l in needed.splitlines() if "NEEDED" in l), needed
+
+    def installs_axpby(self):
+        """tenon plugin install takes the pack, and its operators are there"""
+        self.tenon("plugin", "install", self.axpby / "com.acme.axpby")
+        listed = self.tenon("ops", "acme.*")
+        for name in PRIMITIVES:
+            assert name in listed, listed
+        shown = self.tenon("op", "acme.axpby")
+        for family in ("cpu.c/1", "vulkan.glsl/1", "vulkan.spirv/1"):
+            assert family in shown, shown
+
+    def builds_template(self):
+        """the template builds, installs and computes"""
+        build = self.build("templates/op-pack")
+        self.tenon("plugin", "install", build / "com.example.pack")
+        value = float(self.tenon("eval", "example.swish(x, beta=2)", "x=1.5").split()[-1])
+        assert abs(value - 1.5 / (1 + np.exp(-3.0))) < 1e-6, value
+
+    def needs(self, backend):
+        if np is None:
+            raise Skip("NumPy is not installed")
+        if not hasattr(self, "devices"):
+            self.devices = json.loads(self.tenon("devices", "--json"))
+        if not any(d["backend"] == backend and not d.get("reason") for d in self.devices):
+            raise Skip(f"there is no {backend} device")
+
+    def arrays(self):
+        """Contiguous, broadcast, and with axes that are not in memory order."""
+        random = np.random.default_rng(20)
+        make = lambda *shape: random.standard_normal(shape, dtype=np.float32)
+        return {"contiguous": (make(33, 1031), make(33, 1031)),
+                "broadcast": (make(7, 1, 9), make(5, 1)),
+                "transposed": (np.asfortranarray(make(40, 30)), make(40, 30)),
+                "empty": (make(0, 3), make(0, 3)),
+                "scalars": (make(), make())}
+
+    def computes(self, backend):
+        self.needs(backend)
+        for kind, (x, y) in self.arrays().items():
+            np.save(self.folder / "x.npy", x)
+            np.save(self.folder / "y.npy", y)
+            expected = ALPHA * x.astype(np.float64) + BETA * y
+            scale = abs(ALPHA * x) + abs(BETA * y)
+            for name in PRIMITIVES:
+                self.tenon("eval", f"{name}(x, y, alpha={ALPHA}, beta={BETA})",
+                           f"x={self.folder}/x.npy", f"y={self.folder}/y.npy",
+                           "-o", self.folder / "out.npy", backend=backend)
+                out = np.load(self.folder / "out.npy")
+                assert out.dtype == np.float32 and out.shape == expected.shape, \
+                    f"{name}, {kind}: {out.dtype}{out.shape}"
+                assert np.all(abs(out - expected) <= TOLERANCE * scale), f"{name}, {kind}"
+
+    def chooses(self, backend):
+        self.needs(backend)
+        np.save(self.folder / "x.npy", np.ones((64, 64), np.float32))
+        why = self.tenon("why", "acme.axpby(x, x, alpha=4, beta=2)",
+                         f"x={self.folder}/x.npy", backend=backend)
+        assert KERNELS[backend] in why, why
+
+    def differentiates(self, backend):
+        self.needs(backend)
+        np.save(self.folder / "x.npy", np.ones((6, 4), np.float32))
+        np.save(self.folder / "y.npy", np.ones(4, np.float32))  # broadcast along 6 rows
+        for name in PRIMITIVES:
+            for wrt, shape, slope in (("x", (6, 4), ALPHA), ("y", (4,), 6 * BETA)):
+                self.tenon("eval", f"sum({name}(x, y, alpha={ALPHA}, beta={BETA}))",
+                           f"x={self.folder}/x.npy", f"y={self.folder}/y.npy", "--grad", wrt,
+                           "-o", self.folder / "grad.npy", backend=backend)
+                grad = np.load(self.folder / "grad.npy")
+                assert grad.shape == shape and np.all(grad == np.float32(slope)), \
+                    f"{name}: d/d{wrt} is {grad}, expected {slope} of shape {shape}"
+
+    def calls_rules(self):
+        """the rules written by hand agree with loops"""
+        self.run(self.args.caller)
+
+    def refuses_changed(self):
+        """the manifest no longer holds once the plugin is changed, and tenon says so"""
+        file = self.folder / "data/tenon/plugins/com.acme.axpby/com.acme.axpby.so"
+        with open(file, "ab") as plugin:
+            plugin.write(b"\0")
+        told = subprocess.run([str(self.command), "eval", "acme.axpby(1, 2)"], env=self.env,
+                              text=True, capture_output=True, check=False)
+        assert told.returncode == 1 and "com.acme.axpby" in told.stderr, told
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", required=True)
+    parser.add_argument("--source", type=pathlib.Path, required=True, help="the folder sdk/")
+    parser.add_argument("--caller", required=True)
+    parser.add_argument("--sanitize", default="none")
+    args = parser.parse_args()
+
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(args, folder)
+        tests = [(t.__doc__, t, ()) for t in (bench.installs, bench.builds_axpby,
+                                              bench.installs_axpby, bench.builds_template)]
+        for backend, kernel in KERNELS.items():
+            tests += [(f"all three agree with NumPy on {backend}", bench.computes, (backend,)),
+                      (f"acme.axpby runs as {kernel} on {backend}", bench.chooses, (backend,)),
+                      (f"all three differentiate on {backend}", bench.differentiates,
+                       (backend,))]
+        tests += [(t.__doc__, t, ()) for t in (bench.calls_rules, bench.refuses_changed)]
+        print(f"1..{len(tests)}")
+        failed = 0
+        for number, (name, test, given) in enumerate(tests, 1):
+            try:
+                test(*given)
+                print(f"ok {number} - {name}", flush=True)
+            except Skip as why:
+                print(f"ok {number} - {name} # SKIP {why}", flush=True)
+            except Exception:
+                failed += 1
+                print(f"not ok {number} - {name}")
+                print("".join("# " + l + "\n" for l in traceback.format_exc().splitlines()),
+                      flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
