@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+// The table of elementwise.h as records, and the three that need a word more.
+#include "pack.h"
+
+static const tn_input_info x_and_y[] = {
+    {"x", "the left operand", 0, 0},
+    {"y", "the right operand", 0, 0},
+};
+
+#define UNARY(name, text, sentence)                                                        \
+    const tn_primitive base_##name = {                                                     \
+        .struct_size = sizeof(tn_primitive),                                               \
+        .id = "base." #name "/1",                                                          \
+        .doc = sentence,                                                                   \
+        .inputs = base_x,                                                                  \
+        .num_inputs = 1,                                                                   \
+        .expr = text,                                                                      \
+    };
+BASE_UNARY(UNARY)
+#undef UNARY
+
+#define BINARY(name, text, sentence)                                                       \
+    const tn_primitive base_##name = {                                                     \
+        .struct_size = sizeof(tn_primitive),                                               \
+        .id = "base." #name "/1",                                                          \
+        .doc = sentence,                                                                   \
+        .inputs = x_and_y,                                                                 \
+        .num_inputs = 2,                                                                   \
+        .expr = text,                                                                      \
+    };
+BASE_BINARY(BINARY)
+#undef BINARY
+
+// --- where ------------------------------------------------------------------------------
+
+static const tn_input_info where_inputs[] = {
+    {"condition", "nonzero or true: take x", TN_INPUT_CONSTANT, 0},
+    {"x", "values where the condition holds", 0, 0},
+    {"y", "values elsewhere", 0, 0},
+};
+
+const tn_primitive base_where = {
+    .struct_size = sizeof(tn_primitive),
+    .id = "base.where/1",
+    .doc = "x where the condition holds, y elsewhere.",
+    .inputs = where_inputs,
+    .num_inputs = 3,
+    .expr = "select(bool(condition), x, y)",
+};
+
+// --- sigmoid ----------------------------------------------------------------------------
+
+// 1 / (1 + exp(-x)) is exact to a few ulps everywhere: where exp overflows, the quotient is
+// the 0 it should be. Its symbolic derivative is not: there it would be infinity over
+// infinity. So the rules are written with the result.
+
+static tn_status sigmoid_vjp(const tn_build *build, const tn_rule *rule,
+                             tn_array *const *cotangents, const uint64_t *wanted,
+                             tn_array **gradients)
+{
+    (void)wanted;
+    gradients[0] = build->expr(build, "g, s -> g * s * (1 - s)",
+                               TN_IN(cotangents[0], rule->outputs[0]), TN_NO_ATTRS);
+    return built(gradients[0]);
+}
+
+static tn_status sigmoid_jvp(const tn_build *build, const tn_rule *rule,
+                             tn_array *const *tangents, tn_array **out_tangents)
+{
+    out_tangents[0] = build->expr(build, "t, s -> t * s * (1 - s)",
+                                  TN_IN(tangents[0], rule->outputs[0]), TN_NO_ATTRS);
+    return built(out_tangents[0]);
+}
+
+const tn_primitive base_sigmoid = {
+    .struct_size = sizeof(tn_primitive),
+    .id = "base.sigmoid/1",
+    .doc = "1 / (1 + exp(-x)): from 0 to 1.",
+    .inputs = base_x,
+    .num_inputs = 1,
+    .expr = "1 / (1 + exp(-x))",
+    .vjp = sigmoid_vjp,
+    .jvp = sigmoid_jvp,
+};
+
+// --- astype -----------------------------------------------------------------------------
+
+static const tn_attr_field astype_fields[] = {
+    TN_REQUIRED_FIELD(tn_astype_attrs, dtype, TN_ATTR_DTYPE, "dtype of the result"),
+};
+
+static tn_status astype_infer(const tn_infer *infer, tn_type *types)
+{
+    const tn_astype_attrs *attrs = infer->attrs;
+    types[0] = infer->types[0];
+    types[0].dtype = (tn_dtype)attrs->dtype;
+    return TN_OK;
+}
+
+const tn_primitive base_astype = {
+    .struct_size = sizeof(tn_primitive),
+    .flags = TN_PRIM_OWN_TYPE,
+    .id = "base.astype/1",
+    .doc = "x converted: floats to integers lose their fraction, anything but 0 is true.",
+    .inputs = base_x,
+    .num_inputs = 1,
+    .attrs = TN_ATTR_TABLE(tn_astype_attrs, astype_fields),
+    .expr = "x",
+    .infer = astype_infer,
+};
+
+// --- clip -------------------------------------------------------------------------------
+
+static const tn_attr_field clip_fields[] = {
+    TN_F64_FIELD(tn_clip_attrs, lo, -INFINITY, "the least value of the result"),
+    TN_F64_FIELD(tn_clip_attrs, hi, INFINITY, "the greatest value of the result"),
+};
+
+static tn_status clip_infer(const tn_infer *infer, tn_type *types)
+{
+    const tn_clip_attrs *attrs = infer->attrs;
+    if (isnan(attrs->lo) || isnan(attrs->hi) || attrs->lo > attrs->hi)
+        return infer->host->fail(infer->host, TN_ERR_ARGUMENT,
+                                 "lo is %g and hi is %g, expected lo <= hi", attrs->lo,
+                                 attrs->hi);
+    types[0] = infer->types[0];
+    return TN_OK;
+}
+
+// The least and the greatest value of a dtype, as far as a double can say them.
+static void dtype_range(tn_dtype dtype, double *out_least, double *out_most)
+{
+    int bits = (int)tn_dtype_bytes(dtype) * 8;
+    double top = bits == 64 ? 2048 : 1; // between 2^64 and the double before it
+    *out_least = -INFINITY;
+    *out_most = INFINITY;
+    if (tn_dtype_in(dtype, TN_SIGNED_DTYPES)) {
+        *out_least = -ldexp(1, bits - 1);
+        *out_most = ldexp(1, bits - 1) - top;
+    } else if (!tn_dtype_in(dtype, TN_FLOAT_DTYPES)) {
+        *out_least = 0;
+        *out_most = dtype == TN_BOOL ? 1 : ldexp(1, bits) - top;
+    }
+}
+
+// A limit is applied in x's own dtype, and only when it can change something: an integer
+// never meets a double.
+static tn_status clip_decompose(const tn_build *build, const tn_rule *rule,
+                                tn_array **outputs)
+{
+    const tn_clip_attrs *attrs = rule->attrs;
+    const tn_type *type = build->type(rule->inputs[0]);
+    tn_dtype dtype = type ? type->dtype : TN_F32;
+    int is_float = tn_dtype_in(dtype, TN_FLOAT_DTYPES);
+    double least, most;
+    dtype_range(dtype, &least, &most);
+    double lo = is_float ? attrs->lo : ceil(attrs->lo);
+    double hi = is_float ? attrs->hi : floor(attrs->hi);
+    tn_array *x = rule->inputs[0];
+    if (lo > least)
+        x = build->expr(build, "x, lo -> max(x, lo)",
+                        TN_IN(x, build->scalar(build, dtype, fmin(lo, most))), TN_NO_ATTRS);
+    if (hi < most)
+        x = build->expr(build, "x, hi -> min(x, hi)",
+                        TN_IN(x, build->scalar(build, dtype, fmax(hi, least))),
+                        TN_NO_ATTRS);
+    outputs[0] =
+        x == rule->inputs[0] ? build->expr(build, "x -> x", TN_IN(x), TN_NO_ATTRS) : x;
+    return built(outputs[0]);
+}
+
+const tn_primitive base_clip = {
+    .struct_size = sizeof(tn_primitive),
+    .id = "base.clip/1",
+    .doc = "x, but at least lo and at most hi, in x's dtype.",
+    .inputs = base_x,
+    .num_inputs = 1,
+    .attrs = TN_ATTR_TABLE(tn_clip_attrs, clip_fields),
+    .infer = clip_infer,
+    .decompose = clip_decompose,
+};

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: MIT
+// Primitives that address elements by arrays of indices: take and scatter_add.
+#include "pack.h"
+
+static const tn_attr_field take_fields[] = {
+    TN_I64_FIELD(tn_take_attrs, axis, 0, "axis of x that the indices count along"),
+};
+static const tn_input_info take_inputs[] = {
+    {"x", "the array", 0, 0},
+    {"indices", "integers; negative ones count from the end", TN_INPUT_CONSTANT, 0},
+};
+static const tn_input_info scatter_inputs[] = {
+    {"x", "the array", 0, 0},
+    {"indices", "integers; negative ones count from the end", TN_INPUT_CONSTANT, 0},
+    {"updates", "what is added: x's dtype, and the extents that take would give", 0, 0},
+};
+static const tn_in_place scatter_in_place[] = {{0, 0}};
+
+// What take gives: x's extents with `axis` replaced by those of the indices.
+static tn_status taken_type(const tn_host *host, const tn_take_attrs *attrs,
+                            const tn_type *x, const tn_type *indices, tn_type *out)
+{
+    int32_t axis, rank = x->rank - 1 + indices->rank;
+    tn_status status = check_integers(host, "indices", indices->dtype);
+    if (status == TN_OK)
+        status = check_axis(host, attrs->axis, x->rank, &axis);
+    if (status)
+        return status;
+    if (rank > TN_MAX_RANK)
+        return host->fail(host, TN_ERR_ARGUMENT,
+                          "the result has rank %d, expected at most %d", rank, TN_MAX_RANK);
+    tn_type made = {.dtype = x->dtype};
+    for (int32_t i = 0; i < x->rank; i++) {
+        if (i != axis)
+            made.extent[made.rank++] = x->extent[i];
+        for (int32_t k = 0; i == axis && k < indices->rank; k++)
+            made.extent[made.rank++] = indices->extent[k];
+    }
+    *out = made;
+    return TN_OK;
+}
+
+static tn_status take_infer(const tn_infer *infer, tn_type *types)
+{
+    const tn_type *x = &infer->types[0];
+    char text[SHAPE_TEXT];
+    tn_type out;
+    tn_status status = taken_type(infer->host, infer->attrs, x, &infer->types[1], &out);
+    if (status)
+        return status;
+    int64_t wanted = 1;
+    for (int32_t i = 0; i < out.rank; i++)
+        wanted = wanted && out.extent[i];
+    const tn_take_attrs *attrs = infer->attrs;
+    if (wanted && x->extent[tn_axis(attrs->axis, x->rank)] == 0)
+        return infer->host->fail(infer->host, TN_ERR_ARGUMENT,
+                                 "x has shape %s, which has nothing to take along the axis",
+                                 shape_text(x->rank, x->extent, text));
+    types[0] = out;
+    return TN_OK;
+}
+
+static tn_status scatter_add_infer(const tn_infer *infer, tn_type *types)
+{
+    const tn_host *host = infer->host;
+    const tn_type *x = &infer->types[0], *updates = &infer->types[2];
+    char got[SHAPE_TEXT], expected[SHAPE_TEXT];
+    tn_type taken;
+    tn_status status = taken_type(host, infer->attrs, x, &infer->types[1], &taken);
+    if (status)
+        return status;
+    if (updates->dtype != x->dtype)
+        return host->fail(host, TN_ERR_ARGUMENT, "updates is %s, expected x's dtype %s",
+                          dtype_text(updates->dtype), dtype_text(x->dtype));
+    if (updates->rank != taken.rank ||
+        memcmp(updates->extent, taken.extent, sizeof(int64_t) * (size_t)taken.rank) != 0)
+        return host->fail(host, TN_ERR_ARGUMENT, "updates has shape %s, expected %s",
+                          shape_text(updates->rank, updates->extent, got),
+                          shape_text(taken.rank, taken.extent, expected));
+    types[0] = *x;
+    return TN_OK;
+}
+
+// --- references -------------------------------------------------------------------------
+
+// Index at `offset` counted from the front: may still be out of range.
+static int64_t index_at(const tn_tensor *indices, int64_t offset, int64_t n)
+{
+    int64_t i = tn_get_i64(indices, offset);
+    if (indices->layout.dtype == TN_U64 && i < 0)
+        return INT64_MAX;
+    return i < 0 && indices->layout.dtype != TN_U64 ? i + n : i;
+}
+
+// What belongs to one index: `one` of the array's elements along the axis, and the part of
+// `many`, whose axes from `axis` on are the indices'.
+struct pair {
+    tn_tensor one, many;
+};
+
+static struct pair pair_at(const tn_tensor *array, const tn_tensor *many, int32_t axis,
+                           int32_t index_rank, const int64_t *index)
+{
+    struct pair pair = {*array, *many};
+    tn_layout *m = &pair.many.layout;
+    for (int32_t k = 0; k < index_rank; k++)
+        m->offset += index[k] * m->stride[axis + k];
+    m->rank = array->layout.rank;
+    for (int32_t i = axis + 1; i < m->rank; i++) {
+        m->extent[i] = array->layout.extent[i];
+        m->stride[i] = many->layout.stride[i - 1 + index_rank];
+    }
+    m->extent[axis] = pair.one.layout.extent[axis] = 1;
+    m->stride[axis] = 0;
+    return pair;
+}
+
+static tn_status take_reference(const tn_cpu_call *call)
+{
+    const tn_take_attrs *attrs = call->attrs;
+    const tn_tensor *x = &call->inputs[0], *indices = &call->inputs[1];
+    const tn_layout *at = &indices->layout;
+    int32_t axis = tn_axis(attrs->axis, x->layout.rank);
+    int64_t n = x->layout.extent[axis], index[TN_MAX_RANK] = {0};
+    if (tn_layout_count(&call->outputs[0].layout) == 0)
+        return TN_OK;
+    do {
+        int64_t i = index_at(indices, tn_offset_at(at, index), n);
+        i = i < 0 ? 0 : i >= n ? n - 1 : i;
+        struct pair pair = pair_at(x, &call->outputs[0], axis, at->rank, index);
+        pair.one.layout.offset += i * x->layout.stride[axis];
+        tn_copy_region(&pair.many, &pair.one);
+    } while (tn_index_next(at->rank, at->extent, index));
+    return TN_OK;
+}
+
+static void add_region(const tn_tensor *to, const tn_tensor *from)
+{
+    int is_float = tn_dtype_in(to->layout.dtype, TN_FLOAT_DTYPES);
+    int64_t index[TN_MAX_RANK] = {0};
+    do {
+        int64_t a = tn_offset_at(&to->layout, index),
+                b = tn_offset_at(&from->layout, index);
+        if (is_float)
+            tn_set_f64(to, a, tn_get_f64(to, a) + tn_get_f64(from, b));
+        else
+            tn_set_i64(
+                to, a,
+                (int64_t)((uint64_t)tn_get_i64(to, a) + (uint64_t)tn_get_i64(from, b)));
+    } while (tn_index_next(from->layout.rank, from->layout.extent, index));
+}
+
+static tn_status scatter_add_reference(const tn_cpu_call *call)
+{
+    const tn_take_attrs *attrs = call->attrs;
+    const tn_tensor *x = &call->inputs[0], *indices = &call->inputs[1];
+    const tn_tensor *updates = &call->inputs[2], *out = &call->outputs[0];
+    const tn_layout *at = &indices->layout;
+    int32_t axis = tn_axis(attrs->axis, x->layout.rank);
+    int64_t n = x->layout.extent[axis], index[TN_MAX_RANK] = {0};
+    if (x->data != out->data || x->layout.offset != out->layout.offset)
+        tn_copy_region(out, x); // else in place
+    if (tn_layout_count(&updates->layout) == 0)
+        return TN_OK;
+    do {
+        int64_t i = index_at(indices, tn_offset_at(at, index), n);
+        if (i < 0 || i >= n)
+            continue;
+        struct pair pair = pair_at(out, updates, axis, at->rank, index);
+        pair.one.layout.offset += i * out->layout.stride[axis];
+        add_region(&pair.one, &pair.many);
+    } while (tn_index_next(at->rank, at->extent, index));
+    return TN_OK;
+}
+
+// --- derivatives ------------------------------------------------------------------------
+
+// Indices with those out of range moved to where take reads, or with take's answer for
+// those that scatter_add drops turned to zero.
+static tn_array *clamped(const tn_build *build, const tn_array *indices, int64_t n)
+{
+    return build->expr(build, "i -> min(max(i64(i), -n), n - 1)", TN_IN(indices),
+                       tn_attrs("n", n));
+}
+
+static tn_array *take_kept(const tn_build *build, tn_array *g, tn_array *indices,
+                           const tn_type *x, const tn_take_attrs *attrs)
+{
+    int32_t axis = tn_axis(attrs->axis, x->rank);
+    tn_ints column = shape_of(build, indices);
+    for (int32_t i = axis + 1; i < x->rank; i++)
+        column.value[column.count++] = 1;
+    tn_array *taken =
+        build->op(build, "base.take/1", TN_IN(g, indices), tn_attrs("axis", attrs->axis));
+    tn_array *kept = build->expr(build, "i -> (i64(i) >= -n) & (i64(i) < n)",
+                                 TN_IN(indices), tn_attrs("n", x->extent[axis]));
+    return build->expr(build, "k, t -> select(k, t, 0)",
+                       TN_IN(with_shape(build, "base.reshape/1", kept, column), taken),
+                       TN_NO_ATTRS);
+}
+
+static tn_status take_vjp(const tn_build *build, const tn_rule *rule,
+                          tn_array *const *cotangents, const uint64_t *wanted,
+                          tn_array **gradients)
+{
+    const tn_take_attrs *attrs = rule->attrs;
+    const tn_type *x = build->type(rule->inputs[0]), *g = build->type(cotangents[0]);
+    if (!wants(wanted, 0))
+        return TN_OK;
+    tn_array *zeros = zeros_like(build, rule->inputs[0], g ? g->dtype : TN_F32);
+    tn_array *indices =
+        clamped(build, rule->inputs[1], x->extent[tn_axis(attrs->axis, x->rank)]);
+    gradients[0] =
+        build->op(build, "base.scatter_add/1", TN_IN(zeros, indices, cotangents[0]),
+                  tn_attrs("axis", attrs->axis));
+    return built(gradients[0]);
+}
+
+static tn_status take_jvp(const tn_build *build, const tn_rule *rule,
+                          tn_array *const *tangents, tn_array **out_tangents)
+{
+    const tn_take_attrs *attrs = rule->attrs;
+    if (!tangents[0])
+        return TN_OK;
+    out_tangents[0] = build->op(build, "base.take/1", TN_IN(tangents[0], rule->inputs[1]),
+                                tn_attrs("axis", attrs->axis));
+    return built(out_tangents[0]);
+}
+
+static tn_status scatter_add_vjp(const tn_build *build, const tn_rule *rule,
+                                 tn_array *const *cotangents, const uint64_t *wanted,
+                                 tn_array **gradients)
+{
+    if (wants(wanted, 0))
+        gradients[0] = cotangents[0];
+    if (wants(wanted, 2))
+        gradients[2] = take_kept(build, cotangents[0], rule->inputs[1],
+                                 build->type(rule->inputs[0]), rule->attrs);
+    return wants(wanted, 2) ? built(gradients[2]) : TN_OK;
+}
+
+static tn_status scatter_add_jvp(const tn_build *build, const tn_rule *rule,
+                                 tn_array *const *tangents, tn_array **out_tangents)
+{
+    const tn_take_attrs *attrs = rule->attrs;
+    if (!tangents[2]) {
+        out_tangents[0] = tangents[0];
+        return TN_OK;
+    }
+    const tn_type *t = build->type(tangents[2]);
+    const tn_array *x =
+        tangents[0] ? tangents[0] : zeros_like(build, rule->inputs[0], t->dtype);
+    out_tangents[0] =
+        build->op(build, "base.scatter_add/1", TN_IN(x, rule->inputs[1], tangents[2]),
+                  tn_attrs("axis", attrs->axis));
+    return built(out_tangents[0]);
+}
+
+const tn_primitive base_take = {
+    .struct_size = sizeof(tn_primitive),
+    .id = "base.take/1",
+    .doc = "The elements of x at the indices along an axis; out of range: the nearest.",
+    .inputs = take_inputs,
+    .num_inputs = 2,
+    .attrs = TN_ATTR_TABLE(tn_take_attrs, take_fields),
+    .infer = take_infer,
+    .reference = take_reference,
+    .vjp = take_vjp,
+    .jvp = take_jvp,
+};
+
+const tn_primitive base_scatter_add = {
+    .struct_size = sizeof(tn_primitive),
+    .id = "base.scatter_add/1",
+    .doc = "x plus updates at the indices along an axis; out of range: dropped.",
+    .inputs = scatter_inputs,
+    .num_inputs = 3,
+    .attrs = TN_ATTR_TABLE(tn_take_attrs, take_fields),
+    .in_place = scatter_in_place,
+    .num_in_place = 1,
+    .infer = scatter_add_infer,
+    .reference = scatter_add_reference,
+    .vjp = scatter_add_vjp,
+    .jvp = scatter_add_jvp,
+};

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT
+// matmul, as numpy.matmul: batch axes broadcast, rank 1 is promoted and demoted again.
+#include "pack.h"
+
+static const tn_input_info matmul_inputs[] = {
+    {"a", "..., m, k; or k", 0, 0},
+    {"b", "..., k, n; or k; of a's dtype", 0, 0},
+};
+static const tn_attr_field matmul_fields[] = {
+    TN_I64_FIELD(tn_matmul_attrs, reserved, 0, "must be 0"),
+};
+
+// Joins batch axes `i` places before the last two. 0: they do not broadcast.
+static int64_t batch_extent(const tn_type *a, const tn_type *b, int32_t i)
+{
+    int64_t m = a->rank - 3 - i >= 0 ? a->extent[a->rank - 3 - i] : 1;
+    int64_t n = b->rank - 3 - i >= 0 ? b->extent[b->rank - 3 - i] : 1;
+    return m == n || n == 1 ? m : m == 1 ? n : -1;
+}
+
+static tn_status matmul_infer(const tn_infer *infer, tn_type *types)
+{
+    const tn_host *host = infer->host;
+    const tn_type *a = &infer->types[0], *b = &infer->types[1];
+    char text_a[SHAPE_TEXT], text_b[SHAPE_TEXT];
+    if (a->rank == 0 || b->rank == 0)
+        return host->fail(host, TN_ERR_ARGUMENT,
+                          "%s is a scalar, expected rank 1 or more: multiply scales",
+                          a->rank == 0 ? "a" : "b");
+    if (a->dtype != b->dtype)
+        return host->fail(host, TN_ERR_ARGUMENT,
+                          "b is %s, expected a's dtype %s: convert one with astype",
+                          dtype_text(b->dtype), dtype_text(a->dtype));
+    shape_text(a->rank, a->extent, text_a);
+    shape_text(b->rank, b->extent, text_b);
+    int64_t inner_a = a->extent[a->rank - 1];
+    int64_t inner_b = b->extent[b->rank > 1 ? b->rank - 2 : 0];
+    if (inner_a != inner_b)
+        return host->fail(host, TN_ERR_ARGUMENT,
+                          "a has shape %s and b %s: the inner extents %" PRId64
+                          " and %" PRId64 " differ",
+                          text_a, text_b, inner_a, inner_b);
+    int32_t batches = (a->rank > b->rank ? a->rank : b->rank) - 2;
+    tn_type out = {.dtype = a->dtype};
+    for (int32_t i = batches - 1; i >= 0; i--) {
+        int64_t extent = batch_extent(a, b, i);
+        if (extent < 0)
+            return host->fail(host, TN_ERR_ARGUMENT,
+                              "a has shape %s and b %s: their batch axes do not broadcast",
+                              text_a, text_b);
+        out.extent[out.rank++] = extent;
+    }
+    if (a->rank > 1)
+        out.extent[out.rank++] = a->extent[a->rank - 2];
+    if (b->rank > 1)
+        out.extent[out.rank++] = b->extent[b->rank - 1];
+    types[0] = out;
+    return TN_OK;
+}
+
+// --- reference --------------------------------------------------------------------------
+
+// An operand as batch axes and a matrix: rank 1 gets a row or column axis of stride 0.
+struct matrix {
+    int64_t batch[TN_MAX_RANK]; // stride of the output's batch axis i
+    int64_t rows, columns;      // strides
+};
+
+static struct matrix matrix_of(const tn_layout *x, const tn_layout *out, int32_t batches,
+                               int is_column)
+{
+    struct matrix matrix = {{0}, 0, 0};
+    int32_t own = x->rank - 2;
+    if (x->rank == 1) {
+        matrix.rows = is_column ? x->stride[0] : 0;
+        matrix.columns = is_column ? 0 : x->stride[0];
+        return matrix;
+    }
+    matrix.rows = x->stride[own];
+    matrix.columns = x->stride[own + 1];
+    for (int32_t i = 0; i < own; i++)
+        if (x->extent[i] == out->extent[batches - own + i])
+            matrix.batch[batches - own + i] = x->stride[i];
+    return matrix;
+}
+
+// Inner product of k elements, stored at `at`.
+static void dot(const tn_cpu_call *call, int64_t a, int64_t step_a, int64_t b,
+                int64_t step_b, int64_t k, int64_t at)
+{
+    const tn_tensor *x = &call->inputs[0], *y = &call->inputs[1], *out = &call->outputs[0];
+    if (tn_dtype_in(x->layout.dtype, TN_FLOAT_DTYPES)) {
+        double sum = 0;
+        for (int64_t i = 0; i < k; i++)
+            sum += tn_get_f64(x, a + i * step_a) * tn_get_f64(y, b + i * step_b);
+        tn_set_f64(out, at, sum);
+        return;
+    }
+    int is_bool = x->layout.dtype == TN_BOOL;
+    uint64_t sum = 0; // wraps
+    for (int64_t i = 0; i < k; i++) {
+        uint64_t product = (uint64_t)tn_get_i64(x, a + i * step_a) *
+                           (uint64_t)tn_get_i64(y, b + i * step_b);
+        sum = is_bool ? sum | product : sum + product;
+    }
+    tn_set_i64(out, at, (int64_t)sum);
+}
+
+static tn_status matmul_reference(const tn_cpu_call *call)
+{
+    const tn_layout *a = &call->inputs[0].layout, *b = &call->inputs[1].layout;
+    const tn_layout *out = &call->outputs[0].layout;
+    int32_t has_rows = a->rank > 1, has_columns = b->rank > 1;
+    int32_t batches = out->rank - has_rows - has_columns;
+    struct matrix left = matrix_of(a, out, batches, 0);
+    struct matrix right = matrix_of(b, out, batches, 1);
+    int64_t index[TN_MAX_RANK] = {0}, k = a->extent[a->rank - 1];
+    if (tn_layout_count(out) == 0)
+        return TN_OK;
+    do {
+        int64_t from_a = a->offset, from_b = b->offset;
+        for (int32_t i = 0; i < batches; i++) {
+            from_a += index[i] * left.batch[i];
+            from_b += index[i] * right.batch[i];
+        }
+        if (has_rows)
+            from_a += index[batches] * left.rows;
+        if (has_columns)
+            from_b += index[batches + has_rows] * right.columns;
+        dot(call, from_a, left.columns, from_b, right.rows, k, tn_offset_at(out, index));
+    } while (tn_index_next(out->rank, out->extent, index));
+    return TN_OK;
+}
+
+// --- derivatives ------------------------------------------------------------------------
+
+static tn_array *matmul(const tn_build *build, const tn_array *a, const tn_array *b)
+{
+    return build->op(build, "base.matmul/1", TN_IN(a, b), TN_NO_ATTRS);
+}
+
+// The last two axes swapped.
+static tn_array *swapped(const tn_build *build, const tn_array *x)
+{
+    const tn_type *type = build->type(x);
+    if (!type)
+        return NULL;
+    tn_ints axes = {.count = (uint32_t)type->rank, .given = 1};
+    for (int32_t i = 0; i < type->rank; i++)
+        axes.value[i] = i;
+    axes.value[type->rank - 2] = type->rank - 1;
+    axes.value[type->rank - 1] = type->rank - 2;
+    return build->op(build, "base.transpose/1", TN_IN(x), tn_attrs("axes", &axes));
+}
+
+static tn_array *with_axis(const tn_build *build, const tn_array *x, int64_t axis)
+{
+    return build->op(build, "base.expand_dims/1", TN_IN(x),
+                     tn_attrs("axes", TN_INTS(axis)));
+}
+
+static tn_array *without_axis(const tn_build *build, const tn_array *x, int64_t axis)
+{
+    return build->op(build, "base.squeeze/1", TN_IN(x), tn_attrs("axes", TN_INTS(axis)));
+}
+
+// Batch axes that an operand was repeated over are summed by the core, which brings each
+// gradient to its input's extents.
+static tn_status matmul_vjp(const tn_build *build, const tn_rule *rule,
+                            tn_array *const *cotangents, const uint64_t *wanted,
+                            tn_array **gradients)
+{
+    tn_array *a = rule->inputs[0], *b = rule->inputs[1], *g = cotangents[0];
+    int is_row = build->type(a)->rank == 1, is_column = build->type(b)->rank == 1;
+    if (is_row && is_column) { // a scalar
+        for (uint32_t i = 0; i < 2; i++)
+            if (wants(wanted, i))
+                gradients[i] = build->expr(build, "g, x -> g * x",
+                                           TN_IN(g, rule->inputs[1 - i]), TN_NO_ATTRS);
+        return built_wanted(wanted, gradients, 2);
+    }
+    if (is_row) {
+        a = with_axis(build, a, 0);
+        g = with_axis(build, g, -2);
+    }
+    if (is_column) {
+        b = with_axis(build, b, 1);
+        g = with_axis(build, g, -1);
+    }
+    if (wants(wanted, 0))
+        gradients[0] = matmul(build, g, swapped(build, b));
+    if (wants(wanted, 1))
+        gradients[1] = matmul(build, swapped(build, a), g);
+    if (wants(wanted, 0) && is_row)
+        gradients[0] = without_axis(build, gradients[0], -2);
+    if (wants(wanted, 1) && is_column)
+        gradients[1] = without_axis(build, gradients[1], -1);
+    return built_wanted(wanted, gradients, 2);
+}
+
+static tn_status matmul_jvp(const tn_build *build, const tn_rule *rule,
+                            tn_array *const *tangents, tn_array **out_tangents)
+{
+    tn_array *left = NULL, *right = NULL;
+    if (tangents[0])
+        left = matmul(build, tangents[0], rule->inputs[1]);
+    if (tangents[1])
+        right = matmul(build, rule->inputs[0], tangents[1]);
+    if (tangents[0] && tangents[1])
+        left = build->expr(build, "x, y -> x + y", TN_IN(left, right), TN_NO_ATTRS);
+    out_tangents[0] = tangents[0] ? left : right;
+    return built(out_tangents[0]);
+}
+
+const tn_primitive base_matmul = {
+    .struct_size = sizeof(tn_primitive),
+    .id = "base.matmul/1",
+    .doc = "The matrix product of the last two axes; others are batches and broadcast.",
+    .inputs = matmul_inputs,
+    .num_inputs = 2,
+    .attrs = TN_ATTR_TABLE(tn_matmul_attrs, matmul_fields),
+    .infer = matmul_infer,
+    .reference = matmul_reference,
+    .vjp = matmul_vjp,
+    .jvp = matmul_jvp,
+};

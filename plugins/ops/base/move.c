@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT
+// Primitives that put arrays into larger ones: concatenate and pad.
+#include "pack.h"
+
+// Elements [first, first + count) of `axis`, by base.slice.
+static tn_array *part(const tn_build *build, const tn_array *x, int32_t axis, int64_t first,
+                      int64_t count)
+{
+    tn_ints start = {.count = (uint32_t)axis + 1, .given = 1}, stop = start;
+    for (int32_t i = 0; i < axis; i++)
+        stop.value[i] = TN_SLICE_END;
+    start.value[axis] = first;
+    stop.value[axis] = first + count;
+    return build->op(build, "base.slice/1", TN_IN(x),
+                     tn_attrs("start", &start, "stop", &stop));
+}
+
+// x where the place on `axis`, less `first`, is within x, and `other` elsewhere; the result
+// has extent n there. For devices without a kernel.
+static tn_array *place_over(const tn_build *build, const tn_array *x, const tn_array *other,
+                            int32_t axis, int64_t first, int64_t n)
+{
+    const tn_type *type = build->type(x);
+    if (!type)
+        return NULL;
+    if (type->extent[axis] == 0)
+        return build->expr(build, "x -> x", TN_IN(other), TN_NO_ATTRS);
+    int64_t last = type->extent[axis] - 1;
+    tn_array *i = build->op(build, "base.arange/1", NULL, 0,
+                            tn_attrs("stop", n, "dtype", (int64_t)TN_I64));
+    tn_array *from = build->expr(build, "i -> min(max(i - first, 0), last)", TN_IN(i),
+                                 tn_attrs("first", first, "last", last));
+    tn_array *taken =
+        build->op(build, "base.take/1", TN_IN(x, from), tn_attrs("axis", (int64_t)axis));
+    tn_ints column = {.count = (uint32_t)(type->rank - axis), .given = 1, .value = {n}};
+    for (int32_t k = 1; k < type->rank - axis; k++)
+        column.value[k] = 1;
+    i = build->op(build, "base.reshape/1", TN_IN(i), tn_attrs("shape", &column));
+    return build->expr(build, "i, x, y -> select((i >= first) & (i <= first + last), x, y)",
+                       TN_IN(i, taken, other), tn_attrs("first", first, "last", last));
+}
+
+// --- concatenate ------------------------------------------------------------------------
+
+static const tn_input_info concatenate_inputs[] = {
+    {"arrays", "of one dtype, and of equal extents but along the axis", TN_INPUT_VARIADIC,
+     0},
+};
+static const tn_attr_field concatenate_fields[] = {
+    TN_I64_FIELD(tn_concatenate_attrs, axis, 0, "axis along which they are joined"),
+};
+
+static tn_status concatenate_infer(const tn_infer *infer, tn_type *types)
+{
+    const tn_host *host = infer->host;
+    const tn_concatenate_attrs *attrs = infer->attrs;
+    char got[SHAPE_TEXT], first[SHAPE_TEXT];
+    int32_t axis;
+    tn_type out = infer->types[0];
+    tn_status status = check_axis(host, attrs->axis, out.rank, &axis);
+    for (uint32_t i = 1; i < infer->num_inputs && status == TN_OK; i++) {
+        const tn_type *x = &infer->types[i];
+        int fits = x->rank == out.rank;
+        for (int32_t k = 0; fits && k < x->rank; k++)
+            fits = k == axis || x->extent[k] == out.extent[k];
+        if (x->dtype != out.dtype)
+            status = host->fail(host, TN_ERR_ARGUMENT,
+                                "array %u is %s, expected %s as the first", i,
+                                dtype_text(x->dtype), dtype_text(out.dtype));
+        else if (!fits)
+            status =
+                host->fail(host, TN_ERR_ARGUMENT,
+                           "array %u has shape %s, which does not join %s along axis %d", i,
+                           shape_text(x->rank, x->extent, got),
+                           shape_text(out.rank, infer->types[0].extent, first), axis);
+        else if (__builtin_add_overflow(out.extent[axis], x->extent[axis],
+                                        &out.extent[axis]))
+            status = host->fail(host, TN_ERR_ARGUMENT,
+                                "the sum of extents of axis %d overflows", axis);
+    }
+    if (status == TN_OK)
+        types[0] = out;
+    return status;
+}
+
+static tn_status concatenate_reference(const tn_cpu_call *call)
+{
+    const tn_concatenate_attrs *attrs = call->attrs;
+    tn_tensor to = call->outputs[0];
+    int32_t axis = tn_axis(attrs->axis, to.layout.rank);
+    for (uint32_t i = 0; i < call->num_inputs; i++) {
+        tn_copy_region(&to, &call->inputs[i]);
+        to.layout.offset += call->inputs[i].layout.extent[axis] * to.layout.stride[axis];
+    }
+    return TN_OK;
+}
+
+static tn_status concatenate_decompose(const tn_build *build, const tn_rule *rule,
+                                       tn_array **outputs)
+{
+    const tn_concatenate_attrs *attrs = rule->attrs;
+    const tn_type *type = build->type(rule->inputs[0]);
+    if (!type)
+        return TN_ERR_ARGUMENT;
+    int32_t axis = tn_axis(attrs->axis, type->rank);
+    int64_t n = 0, first = 0;
+    for (uint32_t i = 0; i < rule->num_inputs; i++)
+        n += build->type(rule->inputs[i])->extent[axis];
+    tn_ints shape = shape_of(build, rule->inputs[0]);
+    shape.value[axis] = n;
+    tn_array *out = with_shape(build, "base.broadcast_to/1",
+                               build->scalar(build, type->dtype, 0), shape);
+    for (uint32_t i = 0; i < rule->num_inputs; i++) {
+        out = place_over(build, rule->inputs[i], out, axis, first, n);
+        first += build->type(rule->inputs[i])->extent[axis];
+    }
+    outputs[0] = out;
+    return built(out);
+}
+
+static tn_status concatenate_vjp(const tn_build *build, const tn_rule *rule,
+                                 tn_array *const *cotangents, const uint64_t *wanted,
+                                 tn_array **gradients)
+{
+    const tn_concatenate_attrs *attrs = rule->attrs;
+    int64_t first = 0;
+    for (uint32_t i = 0; i < rule->num_inputs; i++) {
+        const tn_type *type = build->type(rule->inputs[i]);
+        int32_t axis = tn_axis(attrs->axis, type->rank);
+        if (wants(wanted, i))
+            gradients[i] = part(build, cotangents[0], axis, first, type->extent[axis]);
+        first += type->extent[axis];
+    }
+    return built_wanted(wanted, gradients, rule->num_inputs);
+}
+
+// The tangents joined, zeros for those not given; made one by one, since there may be many.
+static tn_status concatenate_jvp(const tn_build *build, const tn_rule *rule,
+                                 tn_array *const *tangents, tn_array **out_tangents)
+{
+    const tn_concatenate_attrs *attrs = rule->attrs;
+    const tn_type *type = build->type(rule->inputs[0]);
+    tn_array *out = NULL;
+    for (uint32_t i = 0; i < rule->num_inputs; i++) {
+        tn_array *t =
+            tangents[i] ? tangents[i] : zeros_like(build, rule->inputs[i], type->dtype);
+        out = i == 0 ? t
+                     : build->op(build, "base.concatenate/1", TN_IN(out, t),
+                                 tn_attrs("axis", attrs->axis));
+    }
+    out_tangents[0] = out;
+    return built(out);
+}
+
+const tn_primitive base_concatenate = {
+    .struct_size = sizeof(tn_primitive),
+    .id = "base.concatenate/1",
+    .doc = "Arrays joined along an axis.",
+    .inputs = concatenate_inputs,
+    .num_inputs = 1,
+    .attrs = TN_ATTR_TABLE(tn_concatenate_attrs, concatenate_fields),
+    .infer = concatenate_infer,
+    .reference = concatenate_reference,
+    .decompose = concatenate_decompose,
+    .vjp = concatenate_vjp,
+    .jvp = concatenate_jvp,
+};
+
+// --- pad --------------------------------------------------------------------------------
+
+static const tn_attr_field pad_fields[] = {
+    TN_REQUIRED_FIELD(tn_pad_attrs, before, TN_ATTR_INTS,
+                      "elements put before, on each axis"),
+    TN_REQUIRED_FIELD(tn_pad_attrs, after, TN_ATTR_INTS,
+                      "elements put after, on each axis"),
+    TN_F64_FIELD(tn_pad_attrs, value, 0, "what they are"),
+};
+
+static tn_status pad_infer(const tn_infer *infer, tn_type *types)
+{
+    const tn_host *host = infer->host;
+    const tn_pad_attrs *attrs = infer->attrs;
+    tn_type out = infer->types[0];
+    const tn_ints *lists[] = {&attrs->before, &attrs->after};
+    static const char *const names[] = {"before", "after"};
+    for (int l = 0; l < 2; l++) {
+        if ((int32_t)lists[l]->count != out.rank)
+            return host->fail(host, TN_ERR_ARGUMENT,
+                              "%s has %u values, expected %d, x's rank", names[l],
+                              lists[l]->count, out.rank);
+        for (int32_t i = 0; i < out.rank; i++) {
+            if (lists[l]->value[i] < 0)
+                return host->fail(host, TN_ERR_ARGUMENT,
+                                  "%s is %" PRId64 " for axis %d, expected at least 0",
+                                  names[l], lists[l]->value[i], i);
+            if (__builtin_add_overflow(out.extent[i], lists[l]->value[i], &out.extent[i]))
+                return host->fail(host, TN_ERR_ARGUMENT, "the extent of axis %d overflows",
+                                  i);
+        }
+    }
+    types[0] = out;
+    return TN_OK;
+}
+
+static tn_status pad_reference(const tn_cpu_call *call)
+{
+    const tn_pad_attrs *attrs = call->attrs;
+    const tn_tensor *x = &call->inputs[0], *out = &call->outputs[0];
+    int64_t index[TN_MAX_RANK] = {0};
+    if (tn_layout_count(&out->layout) == 0)
+        return TN_OK;
+    do
+        tn_set_f64(out, tn_offset_at(&out->layout, index), attrs->value);
+    while (tn_index_next(out->layout.rank, out->layout.extent, index));
+    tn_tensor inner = *out;
+    inner.layout.offset = tn_offset_at(&out->layout, attrs->before.value);
+    tn_copy_region(&inner, x);
+    return TN_OK;
+}
+
+static tn_status pad_decompose(const tn_build *build, const tn_rule *rule,
+                               tn_array **outputs)
+{
+    const tn_pad_attrs *attrs = rule->attrs;
+    const tn_type *type = build->type(rule->inputs[0]);
+    if (!type)
+        return TN_ERR_ARGUMENT;
+    tn_array *x = rule->inputs[0], *value = build->scalar(build, type->dtype, attrs->value);
+    tn_ints shape = shape_of(build, x);
+    for (int32_t i = 0; i < (int32_t)shape.count; i++) {
+        int64_t extent = shape.value[i];
+        shape.value[i] += attrs->before.value[i] + attrs->after.value[i];
+        if (shape.value[i] != extent)
+            x = place_over(build, x, with_shape(build, "base.broadcast_to/1", value, shape),
+                           i, attrs->before.value[i], shape.value[i]);
+    }
+    outputs[0] =
+        x == rule->inputs[0] ? build->expr(build, "x -> x", TN_IN(x), TN_NO_ATTRS) : x;
+    return built(outputs[0]);
+}
+
+static tn_status pad_vjp(const tn_build *build, const tn_rule *rule,
+                         tn_array *const *cotangents, const uint64_t *wanted,
+                         tn_array **gradients)
+{
+    const tn_pad_attrs *attrs = rule->attrs;
+    tn_ints start = attrs->before, stop = shape_of(build, rule->inputs[0]);
+    (void)wanted;
+    for (uint32_t i = 0; i < stop.count; i++)
+        stop.value[i] += start.value[i];
+    gradients[0] = build->op(build, "base.slice/1", TN_IN(cotangents[0]),
+                             tn_attrs("start", &start, "stop", &stop));
+    return built(gradients[0]);
+}
+
+static tn_status pad_jvp(const tn_build *build, const tn_rule *rule,
+                         tn_array *const *tangents, tn_array **out_tangents)
+{
+    const tn_pad_attrs *attrs = rule->attrs;
+    out_tangents[0] = build->op(build, "base.pad/1", TN_IN(tangents[0]),
+                                tn_attrs("before", &attrs->before, "after", &attrs->after));
+    return built(out_tangents[0]);
+}
+
+const tn_primitive base_pad = {
+    .struct_size = sizeof(tn_primitive),
+    .id = "base.pad/1",
+    .doc = "x with a border of one value.",
+    .inputs = base_x,
+    .num_inputs = 1,
+    .attrs = TN_ATTR_TABLE(tn_pad_attrs, pad_fields),
+    .infer = pad_infer,
+    .reference = pad_reference,
+    .decompose = pad_decompose,
+    .vjp = pad_vjp,
+    .jvp = pad_jvp,
+};

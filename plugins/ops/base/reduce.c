@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+// Reductions over any axes: types, and references in plain C.
+#include "reduce.h"
+
+// --- types ------------------------------------------------------------------------------
+
+// The input's extents without the reduced axes, or with 1 in their places.
+static tn_type reduced(const tn_type *x, uint32_t set, int64_t keepdims, tn_dtype dtype)
+{
+    tn_type type = {.dtype = dtype};
+    for (int32_t i = 0; i < x->rank; i++) {
+        int gone = (set >> i & 1) != 0;
+        if (!gone || keepdims)
+            type.extent[type.rank++] = gone ? 1 : x->extent[i];
+    }
+    return type;
+}
+
+static tn_status reduce_infer(const tn_infer *infer, tn_dtype dtype, tn_type *types)
+{
+    const tn_reduce_attrs *attrs = infer->attrs;
+    uint32_t set;
+    tn_status status =
+        check_axes(infer->host, "axes", &attrs->axes, infer->types[0].rank, &set);
+    if (status == TN_OK)
+        types[0] = reduced(&infer->types[0], set, attrs->keepdims, dtype);
+    return status;
+}
+
+tn_status sum_infer(const tn_infer *infer, tn_type *types)
+{
+    tn_dtype dtype = infer->types[0].dtype;
+    if (dtype == TN_BOOL || tn_dtype_in(dtype, TN_SIGNED_DTYPES))
+        dtype = TN_I64;
+    else if (tn_dtype_in(dtype, TN_UNSIGNED_DTYPES))
+        dtype = TN_U64;
+    return reduce_infer(infer, dtype, types);
+}
+
+// Floats stay; integers give f64.
+static tn_dtype float_of(tn_dtype dtype)
+{
+    return tn_dtype_in(dtype, TN_FLOAT_DTYPES) ? dtype : TN_F64;
+}
+
+tn_status mean_infer(const tn_infer *infer, tn_type *types)
+{
+    return reduce_infer(infer, float_of(infer->types[0].dtype), types);
+}
+
+tn_status logsumexp_infer(const tn_infer *infer, tn_type *types)
+{
+    return reduce_infer(infer, float_of(infer->types[0].dtype), types);
+}
+
+// Fails when there is an output but nothing to take it from.
+static tn_status check_not_empty(const tn_infer *infer, uint32_t set)
+{
+    const tn_type *x = &infer->types[0];
+    char text[SHAPE_TEXT];
+    int no_input = 0, no_output = 0;
+    for (int32_t i = 0; i < x->rank; i++) {
+        no_input |= x->extent[i] == 0 && (set >> i & 1);
+        no_output |= x->extent[i] == 0 && !(set >> i & 1);
+    }
+    if (!no_input || no_output)
+        return TN_OK;
+    return infer->host->fail(infer->host, TN_ERR_ARGUMENT,
+                             "x has shape %s, expected at least one element to reduce",
+                             shape_text(x->rank, x->extent, text));
+}
+
+tn_status extremum_infer(const tn_infer *infer, tn_type *types)
+{
+    const tn_reduce_attrs *attrs = infer->attrs;
+    tn_status status = reduce_infer(infer, infer->types[0].dtype, types);
+    if (status)
+        return status;
+    return check_not_empty(infer, tn_axis_set(&attrs->axes, infer->types[0].rank));
+}
+
+tn_status argmax_infer(const tn_infer *infer, tn_type *types)
+{
+    const tn_argmax_attrs *attrs = infer->attrs;
+    const tn_type *x = &infer->types[0];
+    uint32_t set = (UINT32_C(1) << x->rank) - 1;
+    if (attrs->axis != TN_NO_AXIS) {
+        int32_t axis;
+        tn_status status = check_axis(infer->host, attrs->axis, x->rank, &axis);
+        if (status)
+            return status;
+        set = UINT32_C(1) << axis;
+    }
+    types[0] = reduced(x, set, attrs->keepdims, TN_I64);
+    return check_not_empty(infer, set);
+}
+
+// --- references -------------------------------------------------------------------------
+
+// The elements that make one output.
+struct cell {
+    const tn_tensor *in;
+    tn_layout layout; // of the input: reduced axes only, the others have extent 1
+    int64_t count;    // of elements
+    const tn_tensor *out;
+    int64_t at; // the output's element
+};
+
+typedef void (*fold_fn)(const struct cell *cell);
+
+// Calls `fold` for each element of the output.
+static void for_each_cell(const tn_cpu_call *call, uint32_t set, int64_t keepdims,
+                          fold_fn fold)
+{
+    const tn_tensor *in = &call->inputs[0], *out = &call->outputs[0];
+    struct cell cell = {.in = in, .layout = in->layout, .out = out};
+    int64_t outer[TN_MAX_RANK], out_stride[TN_MAX_RANK] = {0}, index[TN_MAX_RANK] = {0};
+    int32_t rank = in->layout.rank, from = 0;
+    for (int32_t i = 0; i < rank; i++) {
+        int gone = (set >> i & 1) != 0;
+        outer[i] = gone ? 1 : in->layout.extent[i];
+        cell.layout.extent[i] = gone ? in->layout.extent[i] : 1;
+        if (!gone)
+            out_stride[i] = out->layout.stride[from];
+        from += !gone || keepdims;
+    }
+    cell.count = tn_layout_count(&cell.layout);
+    if (tn_layout_count(&out->layout) == 0)
+        return;
+    do {
+        cell.layout.offset = tn_offset_at(&in->layout, index);
+        cell.at = out->layout.offset;
+        for (int32_t i = 0; i < rank; i++)
+            cell.at += index[i] * out_stride[i];
+        fold(&cell);
+    } while (tn_index_next(rank, outer, index));
+}
+
+static tn_status reduce(const tn_cpu_call *call, fold_fn fold)
+{
+    const tn_reduce_attrs *attrs = call->attrs;
+    uint32_t set = tn_axis_set(&attrs->axes, call->inputs[0].layout.rank);
+    for_each_cell(call, set, attrs->keepdims, fold);
+    return TN_OK;
+}
+
+// Runs `statement` with `at` as each element of the cell.
+#define FOR_EACH(cell, at, statement)                                                      \
+    do {                                                                                   \
+        int64_t index_[TN_MAX_RANK] = {0};                                                 \
+        if ((cell)->count > 0)                                                             \
+            do {                                                                           \
+                int64_t at = tn_offset_at(&(cell)->layout, index_);                        \
+                statement;                                                                 \
+            } while (tn_index_next((cell)->layout.rank, (cell)->layout.extent, index_));   \
+    } while (0)
+
+static int is_float(const struct cell *cell)
+{
+    return tn_dtype_in(cell->in->layout.dtype, TN_FLOAT_DTYPES);
+}
+
+static void fold_sum(const struct cell *cell)
+{
+    double f = 0;
+    uint64_t i = 0; // wraps
+    if (is_float(cell)) {
+        FOR_EACH(cell, at, f += tn_get_f64(cell->in, at));
+        tn_set_f64(cell->out, cell->at, f);
+    } else {
+        FOR_EACH(cell, at, i += (uint64_t)tn_get_i64(cell->in, at));
+        tn_set_i64(cell->out, cell->at, (int64_t)i);
+    }
+}
+
+// Whether element a comes before b in the order of max: NaN first, then the greater one.
+static int is_above(const tn_tensor *x, int64_t a, int64_t b)
+{
+    if (tn_dtype_in(x->layout.dtype, TN_FLOAT_DTYPES)) {
+        double u = tn_get_f64(x, a), v = tn_get_f64(x, b);
+        return u > v || (isnan(u) && !isnan(v));
+    }
+    if (x->layout.dtype == TN_U64)
+        return (uint64_t)tn_get_i64(x, a) > (uint64_t)tn_get_i64(x, b);
+    return tn_get_i64(x, a) > tn_get_i64(x, b);
+}
+
+static int is_below(const tn_tensor *x, int64_t a, int64_t b)
+{
+    if (tn_dtype_in(x->layout.dtype, TN_FLOAT_DTYPES) && isnan(tn_get_f64(x, a)))
+        return !isnan(tn_get_f64(x, b));
+    if (tn_dtype_in(x->layout.dtype, TN_FLOAT_DTYPES) && isnan(tn_get_f64(x, b)))
+        return 0;
+    return is_above(x, b, a);
+}
+
+static void copy_element(const struct cell *cell, int64_t at)
+{
+    memcpy(tn_element(cell->out, cell->at), tn_element(cell->in, at),
+           (size_t)tn_dtype_bytes(cell->in->layout.dtype));
+}
+
+static void fold_max(const struct cell *cell)
+{
+    int64_t best = cell->layout.offset;
+    FOR_EACH(cell, at, if (is_above(cell->in, at, best)) best = at);
+    copy_element(cell, best);
+}
+
+static void fold_min(const struct cell *cell)
+{
+    int64_t best = cell->layout.offset;
+    FOR_EACH(cell, at, if (is_below(cell->in, at, best)) best = at);
+    copy_element(cell, best);
+}
+
+static void fold_argmax(const struct cell *cell)
+{
+    int64_t best = cell->layout.offset, best_number = 0, number = 0;
+    FOR_EACH(
+        cell, at, if (is_above(cell->in, at, best)) {
+            best = at;
+            best_number = number;
+        } number++);
+    tn_set_i64(cell->out, cell->at, best_number);
+}
+
+static void fold_logsumexp(const struct cell *cell)
+{
+    double most = -INFINITY, sum = 0;
+    FOR_EACH(cell, at, {
+        double v = tn_get_f64(cell->in, at);
+        most = isnan(v) || v > most ? v : most;
+    });
+    double shift = isfinite(most) ? most : 0;
+    FOR_EACH(cell, at, sum += exp(tn_get_f64(cell->in, at) - shift));
+    tn_set_f64(cell->out, cell->at, shift + log(sum));
+}
+
+tn_status sum_reference(const tn_cpu_call *call)
+{
+    return reduce(call, fold_sum);
+}
+
+tn_status max_reference(const tn_cpu_call *call)
+{
+    return reduce(call, fold_max);
+}
+
+tn_status min_reference(const tn_cpu_call *call)
+{
+    return reduce(call, fold_min);
+}
+
+tn_status logsumexp_reference(const tn_cpu_call *call)
+{
+    return reduce(call, fold_logsumexp);
+}
+
+tn_status argmax_reference(const tn_cpu_call *call)
+{
+    const tn_argmax_attrs *attrs = call->attrs;
+    int32_t rank = call->inputs[0].layout.rank;
+    uint32_t set = (UINT32_C(1) << rank) - 1;
+    if (attrs->axis != TN_NO_AXIS)
+        set = UINT32_C(1) << tn_axis(attrs->axis, rank);
+    for_each_cell(call, set, attrs->keepdims, fold_argmax);
+    return TN_OK;
+}

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: MIT
+// Reductions: records, decompositions and derivatives.
+#include "reduce.h"
+
+static const tn_attr_field reduce_fields[] = {
+    TN_INTS_FIELD(tn_reduce_attrs, axes, "axes to reduce; not given: all"),
+    TN_BOOL_FIELD(tn_reduce_attrs, keepdims, 0, "keep reduced axes with extent 1"),
+};
+static const tn_attr_field argmax_fields[] = {
+    TN_I64_FIELD(tn_argmax_attrs, axis, TN_NO_AXIS,
+                 "axis to search; not given: x flattened in row-major order"),
+    TN_BOOL_FIELD(tn_argmax_attrs, keepdims, 0, "keep reduced axes with extent 1"),
+};
+static const tn_attr_field sum_to_fields[] = {
+    TN_REQUIRED_FIELD(tn_shape_attrs, shape, TN_ATTR_INTS,
+                      "extents of the result, which broadcast to x's"),
+};
+
+// --- pieces -----------------------------------------------------------------------------
+
+static tn_array *reduce_op(const tn_build *build, const char *primitive, const tn_array *x,
+                           const tn_ints *axes, int64_t keepdims)
+{
+    tn_attr_list list = axes->given ? tn_attrs("keepdims", keepdims, "axes", axes)
+                                    : tn_attrs("keepdims", keepdims);
+    return build->op(build, primitive, TN_IN(x), list);
+}
+
+// An output of a reduction of x, broadcast back to x's extents.
+static tn_array *spread(const tn_build *build, const tn_array *out, const tn_array *x,
+                        const tn_ints *axes)
+{
+    tn_ints shape = shape_of(build, x), kept = shape;
+    uint32_t set = tn_axis_set(axes, (int32_t)shape.count);
+    for (uint32_t i = 0; i < shape.count; i++)
+        if (set >> i & 1)
+            kept.value[i] = 1;
+    tn_array *column = with_shape(build, "base.reshape/1", out, kept);
+    return with_shape(build, "base.broadcast_to/1", column, shape);
+}
+
+// How many elements of x make one of the output. May be 0.
+static double reduced_count(const tn_build *build, const tn_array *x, const tn_ints *axes)
+{
+    tn_ints shape = shape_of(build, x);
+    uint32_t set = tn_axis_set(axes, (int32_t)shape.count);
+    double count = 1;
+    for (uint32_t i = 0; i < shape.count; i++)
+        if (set >> i & 1)
+            count *= (double)shape.value[i];
+    return count;
+}
+
+static tn_array *cast(const tn_build *build, const tn_array *x, tn_dtype dtype)
+{
+    return build->op(build, "base.astype/1", TN_IN(x), tn_attrs("dtype", (int64_t)dtype));
+}
+
+// Where sums of this dtype are accumulated.
+static tn_dtype wide(tn_dtype dtype)
+{
+    if (dtype == TN_F16 || dtype == TN_BF16)
+        return TN_F32;
+    return tn_dtype_in(dtype, TN_FLOAT_DTYPES) ? dtype : TN_F64;
+}
+
+// x as a float wide enough to be summed, and the dtype that the result has in the end.
+static tn_array *widen(const tn_build *build, tn_array *x, tn_dtype *out_dtype)
+{
+    const tn_type *type = build->type(x);
+    tn_dtype dtype = type ? type->dtype : TN_F32;
+    *out_dtype = tn_dtype_in(dtype, TN_FLOAT_DTYPES) ? dtype : TN_F64;
+    return wide(dtype) == dtype ? x : cast(build, x, wide(dtype));
+}
+
+static tn_array *narrow(const tn_build *build, tn_array *x, tn_dtype dtype)
+{
+    const tn_type *type = build->type(x);
+    return type && type->dtype != dtype ? cast(build, x, dtype) : x;
+}
+
+// --- sum --------------------------------------------------------------------------------
+
+static tn_status sum_vjp(const tn_build *build, const tn_rule *rule,
+                         tn_array *const *cotangents, const uint64_t *wanted,
+                         tn_array **gradients)
+{
+    const tn_reduce_attrs *attrs = rule->attrs;
+    (void)wanted;
+    gradients[0] = spread(build, cotangents[0], rule->inputs[0], &attrs->axes);
+    return built(gradients[0]);
+}
+
+static tn_status sum_jvp(const tn_build *build, const tn_rule *rule,
+                         tn_array *const *tangents, tn_array **out_tangents)
+{
+    const tn_reduce_attrs *attrs = rule->attrs;
+    out_tangents[0] =
+        reduce_op(build, "base.sum/1", tangents[0], &attrs->axes, attrs->keepdims);
+    return built(out_tangents[0]);
+}
+
+const tn_primitive base_sum = {
+    .struct_size = sizeof(tn_primitive),
+    .id = "base.sum/1",
+    .doc = "The sum over axes. Narrow integers and bool are summed in 64 bits.",
+    .inputs = base_x,
+    .num_inputs = 1,
+    .attrs = TN_ATTR_TABLE(tn_reduce_attrs, reduce_fields),
+    .infer = sum_infer,
+    .reference = sum_reference,
+    .vjp = sum_vjp,
+    .jvp = sum_jvp,
+};
+
+// --- mean -------------------------------------------------------------------------------
+
+static tn_array *mean_of(const tn_build *build, const tn_rule *rule, tn_array *x)
+{
+    const tn_reduce_attrs *attrs = rule->attrs;
+    tn_dtype dtype;
+    tn_array *sum = reduce_op(build, "base.sum/1", widen(build, x, &dtype), &attrs->axes,
+                              attrs->keepdims);
+    double count = reduced_count(build, x, &attrs->axes);
+    tn_array *mean = build->expr(build, "x -> x / n", TN_IN(sum), tn_attrs("n", count));
+    return narrow(build, mean, dtype);
+}
+
+static tn_status mean_decompose(const tn_build *build, const tn_rule *rule,
+                                tn_array **outputs)
+{
+    outputs[0] = mean_of(build, rule, rule->inputs[0]);
+    return built(outputs[0]);
+}
+
+static tn_status mean_vjp(const tn_build *build, const tn_rule *rule,
+                          tn_array *const *cotangents, const uint64_t *wanted,
+                          tn_array **gradients)
+{
+    const tn_reduce_attrs *attrs = rule->attrs;
+    (void)wanted;
+    double count = reduced_count(build, rule->inputs[0], &attrs->axes);
+    tn_array *share =
+        build->expr(build, "g -> g / n", TN_IN(cotangents[0]), tn_attrs("n", count));
+    gradients[0] = spread(build, share, rule->inputs[0], &attrs->axes);
+    return built(gradients[0]);
+}
+
+static tn_status mean_jvp(const tn_build *build, const tn_rule *rule,
+                          tn_array *const *tangents, tn_array **out_tangents)
+{
+    out_tangents[0] = mean_of(build, rule, tangents[0]);
+    return built(out_tangents[0]);
+}
+
+const tn_primitive base_mean = {
+    .struct_size = sizeof(tn_primitive),
+    .id = "base.mean/1",
+    .doc = "The mean over axes, in f64 for integers.",
+    .inputs = base_x,
+    .num_inputs = 1,
+    .attrs = TN_ATTR_TABLE(tn_reduce_attrs, reduce_fields),
+    .infer = mean_infer,
+    .decompose = mean_decompose,
+    .vjp = mean_vjp,
+    .jvp = mean_jvp,
+};
+
+// --- max and min
+// --------------------------------------------------------------------------
+
+// 1 where x is the extremum, over how many there are: the gradient is shared evenly.
+static tn_array *extremum_share(const tn_build *build, const tn_rule *rule)
+{
+    const tn_reduce_attrs *attrs = rule->attrs;
+    const tn_type *type = build->type(rule->inputs[0]);
+    tn_array *out = spread(build, rule->outputs[0], rule->inputs[0], &attrs->axes);
+    tn_array *hit =
+        build->expr(build, "x, y -> f32(x == y)", TN_IN(rule->inputs[0], out), TN_NO_ATTRS);
+    if (type && type->dtype == TN_F64)
+        hit = cast(build, hit, TN_F64);
+    tn_array *count = reduce_op(build, "base.sum/1", hit, &attrs->axes, 1);
+    return build->expr(build, "h, n -> h / n", TN_IN(hit, count), TN_NO_ATTRS);
+}
+
+static tn_status extremum_vjp(const tn_build *build, const tn_rule *rule,
+                              tn_array *const *cotangents, const uint64_t *wanted,
+                              tn_array **gradients)
+{
+    const tn_reduce_attrs *attrs = rule->attrs;
+    (void)wanted;
+    tn_array *g = spread(build, cotangents[0], rule->inputs[0], &attrs->axes);
+    gradients[0] = build->expr(build, "g, s -> g * s",
+                               TN_IN(g, extremum_share(build, rule)), TN_NO_ATTRS);
+    return built(gradients[0]);
+}
+
+static tn_status extremum_jvp(const tn_build *build, const tn_rule *rule,
+                              tn_array *const *tangents, tn_array **out_tangents)
+{
+    const tn_reduce_attrs *attrs = rule->attrs;
+    const tn_type *type = build->type(rule->inputs[0]);
+    tn_array *part =
+        build->expr(build, "t, s -> t * s", TN_IN(tangents[0], extremum_share(build, rule)),
+                    TN_NO_ATTRS);
+    tn_array *sum = reduce_op(build, "base.sum/1", part, &attrs->axes, attrs->keepdims);
+    out_tangents[0] = narrow(build, sum, type ? type->dtype : TN_F32);
+    return built(out_tangents[0]);
+}
+
+const tn_primitive base_max = {
+    .struct_size = sizeof(tn_primitive),
+    .id = "base.max/1",
+    .doc = "The greatest element over axes; NaN when there is one.",
+    .inputs = base_x,
+    .num_inputs = 1,
+    .attrs = TN_ATTR_TABLE(tn_reduce_attrs, reduce_fields),
+    .infer = extremum_infer,
+    .reference = max_reference,
+    .vjp = extremum_vjp,
+    .jvp = extremum_jvp,
+};
+
+const tn_primitive base_min = {
+    .struct_size = sizeof(tn_primitive),
+    .id = "base.min/1",
+    .doc = "The least element over axes; NaN when there is one.",
+    .inputs = base_x,
+    .num_inputs = 1,
+    .attrs = TN_ATTR_TABLE(tn_reduce_attrs, reduce_fields),
+    .infer = extremum_infer,
+    .reference = min_reference,
+    .vjp = extremum_vjp,
+    .jvp = extremum_jvp,
+};
+
+// --- argmax -----------------------------------------------------------------------------
+
+const tn_primitive base_argmax = {
+    .struct_size = sizeof(tn_primitive),
+    .id = "base.argmax/1",
+    .doc =
+        "The place of the greatest element, the first of equals; NaN counts as greatest.",
+    .inputs = base_x,
+    .num_inputs = 1,
+    .attrs = TN_ATTR_TABLE(tn_argmax_attrs, argmax_fields),
+    .infer = argmax_infer,
+    .reference = argmax_reference,
+    .vjp = zero_vjp,
+    .jvp = zero_jvp,
+};
+
+// --- logsumexp --------------------------------------------------------------------------
+
+static tn_status logsumexp_decompose(const tn_build *build, const tn_rule *rule,
+                                     tn_array **outputs)
+{
+    const tn_reduce_attrs *attrs = rule->attrs;
+    tn_dtype dtype;
+    tn_array *x = widen(build, rule->inputs[0], &dtype);
+    if (reduced_count(build, x, &attrs->axes) == 0) { // the logarithm of an empty sum
+        tn_array *sum = reduce_op(build, "base.sum/1", x, &attrs->axes, attrs->keepdims);
+        outputs[0] = narrow(
+            build, build->expr(build, "x -> log(x)", TN_IN(sum), TN_NO_ATTRS), dtype);
+        return built(outputs[0]);
+    }
+    tn_array *most = reduce_op(build, "base.max/1", x, &attrs->axes, 1);
+    tn_array *shift =
+        build->expr(build, "m -> select(isfinite(m), m, 0)", TN_IN(most), TN_NO_ATTRS);
+    tn_array *powers =
+        build->expr(build, "x, m -> exp(x - m)", TN_IN(x, shift), TN_NO_ATTRS);
+    tn_array *sum = reduce_op(build, "base.sum/1", powers, &attrs->axes, 1);
+    tn_array *out =
+        build->expr(build, "s, m -> log(s) + m", TN_IN(sum, shift), TN_NO_ATTRS);
+    tn_infer infer = {.struct_size = sizeof(infer),
+                      .host = build->host,
+                      .attrs = attrs,
+                      .types = build->type(rule->inputs[0]),
+                      .num_inputs = 1,
+                      .num_outputs = 1};
+    tn_type type;
+    if (!out || logsumexp_infer(&infer, &type))
+        return TN_ERR_ARGUMENT;
+    out = with_shape(build, "base.reshape/1", out, ints_of(type.rank, type.extent));
+    outputs[0] = narrow(build, out, dtype);
+    return built(outputs[0]);
+}
+
+// exp(x - out): the share of each element, which is the derivative.
+static tn_array *softmax_share(const tn_build *build, const tn_rule *rule)
+{
+    const tn_reduce_attrs *attrs = rule->attrs;
+    tn_array *out = spread(build, rule->outputs[0], rule->inputs[0], &attrs->axes);
+    return build->expr(build, "x, y -> exp(x - y)", TN_IN(rule->inputs[0], out),
+                       TN_NO_ATTRS);
+}
+
+static tn_status logsumexp_vjp(const tn_build *build, const tn_rule *rule,
+                               tn_array *const *cotangents, const uint64_t *wanted,
+                               tn_array **gradients)
+{
+    const tn_reduce_attrs *attrs = rule->attrs;
+    (void)wanted;
+    tn_array *g = spread(build, cotangents[0], rule->inputs[0], &attrs->axes);
+    gradients[0] = build->expr(build, "g, s -> g * s", TN_IN(g, softmax_share(build, rule)),
+                               TN_NO_ATTRS);
+    return built(gradients[0]);
+}
+
+static tn_status logsumexp_jvp(const tn_build *build, const tn_rule *rule,
+                               tn_array *const *tangents, tn_array **out_tangents)
+{
+    const tn_reduce_attrs *attrs = rule->attrs;
+    tn_array *part =
+        build->expr(build, "t, s -> t * s", TN_IN(tangents[0], softmax_share(build, rule)),
+                    TN_NO_ATTRS);
+    out_tangents[0] = reduce_op(build, "base.sum/1", part, &attrs->axes, attrs->keepdims);
+    return built(out_tangents[0]);
+}
+
+const tn_primitive base_logsumexp = {
+    .struct_size = sizeof(tn_primitive),
+    .id = "base.logsumexp/1",
+    .doc = "log(sum(exp(x))) over axes, without overflow.",
+    .inputs = base_x,
+    .num_inputs = 1,
+    .attrs = TN_ATTR_TABLE(tn_reduce_attrs, reduce_fields),
+    .infer = logsumexp_infer,
+    .reference = logsumexp_reference,
+    .decompose = logsumexp_decompose,
+    .vjp = logsumexp_vjp,
+    .jvp = logsumexp_jvp,
+};
+
+// --- sum_to -----------------------------------------------------------------------------
+
+static tn_status sum_to_infer(const tn_infer *infer, tn_type *types)
+{
+    const tn_ints *shape = &((const tn_shape_attrs *)infer->attrs)->shape;
+    const tn_type *x = &infer->types[0];
+    int32_t rank = (int32_t)shape->count, shift = x->rank - rank;
+    char from[SHAPE_TEXT], to[SHAPE_TEXT];
+    tn_status status = check_shape(infer->host, shape);
+    if (status)
+        return status;
+    int fits = shift >= 0;
+    for (int32_t i = 0; fits && i < rank; i++)
+        fits = shape->value[i] == 1 || shape->value[i] == x->extent[i + shift];
+    if (!fits)
+        return infer->host->fail(infer->host, TN_ERR_ARGUMENT,
+                                 "x has shape %s, to which shape %s does not broadcast",
+                                 shape_text(x->rank, x->extent, from),
+                                 shape_text(rank, shape->value, to));
+    types[0] = (tn_type){.dtype = x->dtype, .rank = rank};
+    memcpy(types[0].extent, shape->value, sizeof(int64_t) * (size_t)rank);
+    return TN_OK;
+}
+
+static tn_array *sum_to(const tn_build *build, tn_array *x, const tn_ints *shape)
+{
+    const tn_type *type = build->type(x);
+    if (!type)
+        return NULL;
+    int32_t shift = type->rank - (int32_t)shape->count;
+    tn_ints axes = {.given = 1};
+    for (int32_t i = 0; i < type->rank; i++)
+        if (i < shift || (shape->value[i - shift] == 1 && type->extent[i] != 1))
+            axes.value[axes.count++] = i;
+    if (axes.count == 0)
+        return build->expr(build, "x -> x", TN_IN(x), TN_NO_ATTRS);
+    tn_array *sum = reduce_op(build, "base.sum/1", x, &axes, 0);
+    return narrow(build, with_shape(build, "base.reshape/1", sum, *shape), type->dtype);
+}
+
+static tn_status sum_to_decompose(const tn_build *build, const tn_rule *rule,
+                                  tn_array **outputs)
+{
+    outputs[0] = sum_to(build, rule->inputs[0], &((tn_shape_attrs *)rule->attrs)->shape);
+    return built(outputs[0]);
+}
+
+static tn_status sum_to_vjp(const tn_build *build, const tn_rule *rule,
+                            tn_array *const *cotangents, const uint64_t *wanted,
+                            tn_array **gradients)
+{
+    (void)wanted;
+    gradients[0] = with_shape(build, "base.broadcast_to/1", cotangents[0],
+                              shape_of(build, rule->inputs[0]));
+    return built(gradients[0]);
+}
+
+static tn_status sum_to_jvp(const tn_build *build, const tn_rule *rule,
+                            tn_array *const *tangents, tn_array **out_tangents)
+{
+    const tn_shape_attrs *attrs = rule->attrs;
+    out_tangents[0] = with_shape(build, "base.sum_to/1", tangents[0], attrs->shape);
+    return built(out_tangents[0]);
+}
+
+const tn_primitive base_sum_to = {
+    .struct_size = sizeof(tn_primitive),
+    .id = "base.sum_to/1",
+    .doc = "The sum over what broadcast_to repeated: undoes a broadcast, in x's dtype.",
+    .role = TN_ROLE_SUM_TO,
+    .inputs = base_x,
+    .num_inputs = 1,
+    .attrs = TN_ATTR_TABLE(tn_shape_attrs, sum_to_fields),
+    .infer = sum_to_infer,
+    .decompose = sum_to_decompose,
+    .vjp = sum_to_vjp,
+    .jvp = sum_to_jvp,
+};
