@@ -23,8 +23,8 @@ tn_status plugin_load(struct plugin *plugin);
 // plugin that would have it and why, when nobody does.
 tn_status plugin_load_primitive(tn_runtime *runtime, const char *name);
 
-// Loads the plugins that bring kernels for the primitive `id` in one of `families` (ended by
-// NULL). One that cannot be loaded is left out; its reason is kept.
+// Loads the plugins that bring kernels for the primitive `id` in one of `families` (ended
+// by NULL). One that cannot be loaded is left out; its reason is kept.
 tn_status plugin_load_kernels(tn_runtime *runtime, const char *id,
                               const char *const *families);
 

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: MIT
+// The disk cache: one file an entry, named by the SHA-256 of its key.
+//
+// A file is written beside its place and renamed into it, so that readers see a whole entry
+// or none; a crash may leave a damaged one, which its checksum gives away. Nothing here is
+// ever an error of the caller: without a cache, things are compiled again.
+#include "host.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sodium.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include "../base/fail.h"
+#include "../base/memory.h"
+#include "cache.h"
+
+#define ENTRY_MAGIC UINT64_C(0x314548434143541a) // 1a "TCACHE1" in memory
+#define MAX_ENTRY ((uint64_t)64 << 20)
+#define STALE_SECONDS 3600 // a temporary file of this age has no writer any more
+#define NAME_SIZE 65
+
+struct header {
+    uint64_t magic;
+    uint64_t size; // of the data after the header
+    unsigned char key[32];
+    unsigned char checksum[32]; // SHA-256 of the data
+};
+
+// --- the directory
+// ------------------------------------------------------------------------------
+
+// Makes it and what is above it; all of it for this user alone.
+static void make_directories(char *path)
+{
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        mkdir(path, 0700);
+        *slash = '/';
+    }
+    mkdir(path, 0700);
+}
+
+// Opens it; -1 when there is none that is this user's alone to change.
+static int open_directory(const struct config *config, bool create)
+{
+    const char *given = config_get(config, "TENON_CACHE_DIR");
+    const char *home = config_cache_home(config);
+    if (!given && !home)
+        return -1;
+    char *path = given ? mem_strdup(given) : mem_printf("%s/tenon", home);
+    if (!path)
+        return -1;
+    int fd = -1;
+    if (path[0] == '/') {
+        if (create)
+            make_directories(path);
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    }
+    struct stat info;
+    if (fd >= 0 && (fstat(fd, &info) || info.st_uid != geteuid() || info.st_mode & 022)) {
+        log_write(config, TN_LOG_INFO, "cache", "%s is not used: others can change it",
+                  path);
+        close(fd);
+        fd = -1;
+    }
+    mem_free(path);
+    return fd;
+}
+
+static void entry_name(const unsigned char key[32], char name[NAME_SIZE])
+{
+    sodium_bin2hex(name, NAME_SIZE, key, 32);
+}
+
+// --- reading
+// ------------------------------------------------------------------------------------
+
+static bool read_all(int fd, void *buffer, uint64_t size)
+{
+    for (uint64_t done = 0; done < size;) {
+        ssize_t got = read(fd, (char *)buffer + done, size - done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        done += (uint64_t)got;
+    }
+    return true;
+}
+
+// The data of a sound entry, or NULL. *out_damaged: there is an entry, and it is not sound.
+static void *read_entry(int fd, const unsigned char key[32], uint64_t *out_size,
+                        bool *out_damaged)
+{
+    struct header header;
+    struct stat info;
+    unsigned char checksum[32];
+    *out_damaged = true;
+    if (fstat(fd, &info) || !S_ISREG(info.st_mode) ||
+        !read_all(fd, &header, sizeof(header)))
+        return NULL;
+    if (header.magic != ENTRY_MAGIC || header.size > MAX_ENTRY ||
+        header.size + sizeof(header) != (uint64_t)info.st_size ||
+        memcmp(header.key, key, 32) != 0)
+        return NULL;
+    void *data = mem_alloc(header.size);
+    if (!data) {
+        *out_damaged = false;
+        return NULL;
+    }
+    bool sound = read_all(fd, data, header.size) &&
+                 !crypto_hash_sha256(checksum, data, header.size) &&
+                 memcmp(checksum, header.checksum, 32) == 0;
+    if (!sound) {
+        mem_free(data);
+        return NULL;
+    }
+    *out_damaged = false;
+    *out_size = header.size;
+    return data;
+}
+
+static tn_status cache_get(const tn_host *host, const void *key, uint64_t key_size,
+                           void **out_data, uint64_t *out_size)
+{
+    unsigned char digest[32];
+    char name[NAME_SIZE];
+    crypto_hash_sha256(digest, key, key_size);
+    entry_name(digest, name);
+    int directory = open_directory(host->self->runtime->config, false);
+    int fd = directory < 0
+                 ? -1
+                 : openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    void *data = NULL;
+    bool damaged = false;
+    if (fd >= 0) {
+        data = read_entry(fd, digest, out_size, &damaged);
+        futimens(fd, NULL); // used now: removed last
+        close(fd);
+    }
+    if (damaged)
+        unlinkat(directory, name, 0);
+    if (directory >= 0)
+        close(directory);
+    if (!data)
+        return TN_ERR_NOT_FOUND;
+    *out_data = data;
+    return TN_OK;
+}
+
+// --- the size cap
+// -------------------------------------------------------------------------------
+
+struct entry {
+    char name[NAME_SIZE];
+    uint64_t size;
+    struct timespec used;
+};
+
+static int oldest_first(const void *a, const void *b)
+{
+    const struct timespec *x = &((const struct entry *)a)->used;
+    const struct timespec *y = &((const struct entry *)b)->used;
+    if (x->tv_sec != y->tv_sec)
+        return x->tv_sec < y->tv_sec ? -1 : 1;
+    return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
+}
+
+static bool is_entry_name(const char *name)
+{
+    return strlen(name) == NAME_SIZE - 1 &&
+           strspn(name, "0123456789abcdef") == NAME_SIZE - 1;
+}
+
+// The entries, and their bytes in all; forgotten temporary files are removed on the way.
+static uint32_t list_entries(int directory, struct entry **out_entries, uint64_t *out_total)
+{
+    struct entry *entries = NULL;
+    uint32_t count = 0, capacity = 0;
+    int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = copy < 0 ? NULL : fdopendir(copy);
+    *out_total = 0;
+    struct dirent *file;
+    while (stream && (file = readdir(stream))) {
+        struct stat info;
+        if (fstatat(directory, file->d_name, &info, AT_SYMLINK_NOFOLLOW) ||
+            !S_ISREG(info.st_mode))
+            continue;
+        if (strncmp(file->d_name, ".tmp-", 5) == 0 &&
+            time(NULL) - info.st_mtime > STALE_SECONDS)
+            unlinkat(directory, file->d_name, 0);
+        if (!is_entry_name(file->d_name) ||
+            mem_grow((void **)&entries, &capacity, count + 1, sizeof(*entries)) != TN_OK)
+            continue;
+        entries[count] =
+            (struct entry){.size = (uint64_t)info.st_size, .used = info.st_mtim};
+        memcpy(entries[count++].name, file->d_name, NAME_SIZE);
+        *out_total += (uint64_t)info.st_size;
+    }
+    if (stream)
+        closedir(stream);
+    else if (copy >= 0)
+        close(copy);
+    *out_entries = entries;
+    return count;
+}
+
+uint64_t cache_prune(int directory, uint64_t max_total)
+{
+    struct entry *entries;
+    uint64_t total;
+    uint32_t count = list_entries(directory, &entries, &total);
+    if (total > max_total) {
+        qsort(entries, count, sizeof(*entries), oldest_first);
+        // A quarter goes at once, so that not every store has to look.
+        for (uint32_t i = 0; i < count && total > max_total / 4 * 3; i++)
+            if (unlinkat(directory, entries[i].name, 0) == 0)
+                total -= entries[i].size;
+    }
+    mem_free(entries);
+    return total;
+}
+
+// Bytes stored by this process since the last look at the directory; UINT64_MAX / 2: never
+// looked.
+static _Atomic uint64_t since_prune = UINT64_MAX / 2;
+
+static void keep_small(int directory, uint64_t stored)
+{
+    if (atomic_fetch_add(&since_prune, stored) + stored < CACHE_MAX_TOTAL / 8)
+        return;
+    atomic_store(&since_prune, 0);
+    cache_prune(directory, CACHE_MAX_TOTAL);
+}
+
+// --- writing
+// ------------------------------------------------------------------------------------
+
+static bool write_all(int fd, const void *buffer, uint64_t size)
+{
+    for (uint64_t done = 0; done < size;) {
+        ssize_t put = write(fd, (const char *)buffer + done, size - done);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return false;
+        done += (uint64_t)put;
+    }
+    return true;
+}
+
+static bool write_entry(int directory, const char *name, const struct header *header,
+                        const void *data)
+{
+    static _Atomic uint32_t number;
+    char temporary[64];
+    snprintf(temporary, sizeof(temporary), ".tmp-%ld-%" PRIu32, (long)getpid(),
+             atomic_fetch_add(&number, 1));
+    int fd = openat(directory, temporary,
+                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return false;
+    bool written =
+        write_all(fd, header, sizeof(*header)) && write_all(fd, data, header->size);
+    written = close(fd) == 0 && written;
+    written = written && renameat(directory, temporary, directory, name) == 0;
+    if (!written)
+        unlinkat(directory, temporary, 0);
+    return written;
+}
+
+static void cache_put(const tn_host *host, const void *key, uint64_t key_size,
+                      const void *data, uint64_t size)
+{
+    const struct config *config = host->self->runtime->config;
+    struct header header = {.magic = ENTRY_MAGIC, .size = size};
+    char name[NAME_SIZE];
+    int directory = size > MAX_ENTRY ? -1 : open_directory(config, true);
+    if (directory < 0)
+        return;
+    crypto_hash_sha256(header.key, key, key_size);
+    crypto_hash_sha256(header.checksum, data, size);
+    entry_name(header.key, name);
+    if (write_entry(directory, name, &header, data))
+        keep_small(directory, size + sizeof(header));
+    else
+        log_write(config, TN_LOG_INFO, "cache", "an entry was not stored: %s",
+                  strerror(errno));
+    close(directory);
+}
+
+const tn_host_cache *cache_service(tn_runtime *runtime)
+{
+    static const tn_host_cache cache = {
+        .struct_size = sizeof(cache), .get = cache_get, .put = cache_put};
+    const struct config *config = runtime->config;
+    bool has_place = config_get(config, "TENON_CACHE_DIR") || config_cache_home(config);
+    return has_place ? &cache : NULL;
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// The host table: what a plugin calls.
+#include "host.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include "../base/fail.h"
+#include "../base/memory.h"
+
+#define MAX_ALIGNMENT ((uint64_t)1 << 21)
+
+static void *host_alloc(const tn_host *host, uint64_t size, uint64_t alignment)
+{
+    (void)host;
+    if (alignment == 0)
+        alignment = 16;
+    if (alignment & (alignment - 1) || alignment > MAX_ALIGNMENT) {
+        fail(TN_ERR_ARGUMENT, "alloc: alignment %" PRIu64 ", expected a power of two",
+             alignment);
+        return NULL;
+    }
+    if (size > INT64_MAX) {
+        fail_memory(size);
+        return NULL;
+    }
+    return mem_alloc_aligned(size, alignment);
+}
+
+static void host_free(const tn_host *host, void *memory)
+{
+    (void)host;
+    mem_free(memory);
+}
+
+static tn_status host_fail(const tn_host *host, tn_status status, const char *format, ...)
+    PRINTF_LIKE(3, 4);
+static tn_status host_fail(const tn_host *host, tn_status status, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    fail_v(status, format, list);
+    va_end(list);
+    if (host->self->prefix)
+        fail_prefix("plugin %s: ", host->self->prefix);
+    return status;
+}
+
+static void host_log(const tn_host *host, int32_t level, const char *topic,
+                     const char *format, ...) PRINTF_LIKE(4, 5);
+static void host_log(const tn_host *host, int32_t level, const char *topic,
+                     const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    log_write_v(host->self->runtime->config, level, topic, format, list);
+    va_end(list);
+}
+
+static const char *host_config(const tn_host *host, const char *name)
+{
+    return config_get(host->self->runtime->config, name);
+}
+
+static const void *host_query(const tn_host *host, const char *id)
+{
+    if (strcmp(id, TN_HOST_CACHE) == 0)
+        return cache_service(host->self->runtime);
+    if (strcmp(id, TN_HOST_TRACE) == 0)
+        return trace_service(host->self->runtime);
+    return NULL;
+}
+
+void host_init(tn_host *host, struct tn_host_self *self, uint32_t abi_minor)
+{
+    *host = (tn_host){
+        .struct_size = sizeof(*host),
+        .self = self,
+        .abi_minor = abi_minor,
+        .alloc = host_alloc,
+        .free = host_free,
+        .fail = host_fail,
+        .log = host_log,
+        .config = host_config,
+        .query = host_query,
+    };
+}

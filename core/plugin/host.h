@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// What stands behind tn_host: the plugin and the runtime that a call comes from.
+#ifndef CORE_PLUGIN_HOST_H
+#define CORE_PLUGIN_HOST_H
+
+#include <tenon/host.h>
+#include "../runtime.h"
+
+struct plugin;
+
+struct tn_host_self {
+    tn_runtime *runtime;
+    struct plugin *plugin;
+    const char *prefix; // put in front of failures: the plugin's id, or NULL for op packs,
+                        // whose failures the core puts the operator's name in front of
+};
+
+// Fills the table that one plugin of one runtime is called with.
+void host_init(tn_host *host, struct tn_host_self *self, uint32_t abi_minor);
+
+// The services. NULL: this runtime has none.
+const tn_host_cache *cache_service(tn_runtime *runtime);
+const tn_host_trace *trace_service(tn_runtime *runtime); // sched/trace.c
+
+#endif // CORE_PLUGIN_HOST_H

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+// Plugins as applications see them: listing, loading by id, verifying a directory.
+#include "plugin.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "../base/fail.h"
+
+static const char *const no_names[] = {NULL};
+
+uint64_t tn_plugin_count(const tn_runtime *runtime)
+{
+    return runtime->plugins->count;
+}
+
+static const char *or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
+static const char *const *or_none(const char **names)
+{
+    return names ? names : no_names;
+}
+
+static tn_plugin_info describe(const struct plugin *plugin)
+{
+    int32_t state = atomic_load_explicit(&plugin->state, memory_order_acquire);
+    if (state == PLUGIN_LOADING)
+        state = TN_PLUGIN_FOUND;
+    bool has_reason = state != TN_PLUGIN_FOUND && state != TN_PLUGIN_LOADED;
+    const struct manifest *manifest = &plugin->manifest;
+    return (tn_plugin_info){
+        .struct_size = sizeof(tn_plugin_info),
+        .state = (uint32_t)state,
+        .id = or_empty(manifest->id),
+        .version = or_empty(manifest->version),
+        .vendor = or_empty(manifest->vendor),
+        .directory = plugin->directory,
+        .file = or_empty(plugin->file),
+        .reason = has_reason ? plugin->reason.text : "",
+        .backends = or_none(manifest->backend_names),
+        .primitives = or_none(manifest->primitive_ids),
+        .kernels = or_none(manifest->kernel_texts),
+    };
+}
+
+tn_status tn_plugin_get(const tn_runtime *runtime, uint64_t index, tn_plugin_info *out)
+{
+    const struct plugin_set *set = runtime->plugins;
+    if (index >= set->count)
+        return fail(TN_ERR_ARGUMENT, "plugin %" PRIu64 ": there are %" PRIu32, index,
+                    set->count);
+    // An older caller's struct is shorter; one that left the size 0 has this version's.
+    tn_plugin_info info = describe(set->plugins[index]);
+    uint32_t size = out->struct_size ? out->struct_size : sizeof(info);
+    memcpy(out, &info, size < sizeof(info) ? size : sizeof(info));
+    out->struct_size = size;
+    return TN_OK;
+}
+
+// The plugin that counts under this id: else the first that has it, for its reason.
+static struct plugin *find_id(const struct plugin_set *set, const char *id)
+{
+    struct plugin *first = NULL;
+    for (uint32_t i = 0; i < set->count; i++) {
+        struct plugin *plugin = set->plugins[i];
+        if (!plugin->manifest.id || strcmp(plugin->manifest.id, id) != 0)
+            continue;
+        if (plugin->state != TN_PLUGIN_SHADOWED)
+            return plugin;
+        first = first ? first : plugin;
+    }
+    return first;
+}
+
+// A plugin whose manifest was refused is known by its directory's name alone.
+static struct plugin *find_directory(const struct plugin_set *set, const char *id)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        const char *slash = strrchr(set->plugins[i]->directory, '/');
+        if (slash && strcmp(slash + 1, id) == 0)
+            return set->plugins[i];
+    }
+    return NULL;
+}
+
+static tn_status no_plugin(const struct plugin_set *set, const char *id)
+{
+    const char **ids = mem_zalloc((set->count + 1) * sizeof(*ids));
+    if (!ids)
+        return TN_ERR_MEMORY;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < set->count; i++)
+        if (set->plugins[i]->manifest.id)
+            ids[count++] = set->plugins[i]->manifest.id;
+    const char *nearest = config_nearest(id, ids);
+    fail(TN_ERR_NOT_FOUND, "plugin '%s' is not installed%s%s%s", id,
+         nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
+    mem_free(ids);
+    return TN_ERR_NOT_FOUND;
+}
+
+tn_status tn_plugin_load(tn_runtime *runtime, const char *id)
+{
+    struct plugin *plugin = find_id(runtime->plugins, id);
+    if (!plugin)
+        plugin = find_directory(runtime->plugins, id);
+    return plugin ? plugin_load(plugin) : no_plugin(runtime->plugins, id);
+}
+
+// --- verifying
+// ----------------------------------------------------------------------------------
+
+static tn_status verify(struct plugin *plugin)
+{
+    if (plugin->state == TN_PLUGIN_REFUSED)
+        return fail(TN_ERR_REFUSED, "%s", plugin->reason.text);
+    int object = -1;
+    tn_note note;
+    struct reason reason;
+    tn_status status =
+        plugin_check(plugin->directory, &plugin->manifest, &object, &note, &reason);
+    if (object >= 0)
+        close(object);
+    return status;
+}
+
+tn_status tn_plugin_verify(const char *directory)
+{
+    // The last part has to be the plugin's id, so "." and links before it are resolved.
+    char path[PATH_MAX];
+    if (!realpath(directory, path))
+        return fail(TN_ERR_IO, "%s: %s", directory, strerror(errno));
+    struct plugin *plugin = NULL;
+    tn_status status = find_plugin_at(AT_FDCWD, path, path, &plugin);
+    if (status == TN_OK && !plugin)
+        return fail(TN_ERR_NOT_FOUND, "%s holds no %s", path, MANIFEST_FILE);
+    if (status == TN_OK)
+        status = verify(plugin);
+    plugin_destroy(plugin);
+    return status;
+}

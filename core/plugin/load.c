@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+// Loading: trust, open, negotiate, init, register; once a plugin, by one thread, with no
+// lock held.
+#include "plugin.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+#include "../primitive/prim_set.h"
+#include "abi.h"
+#include "module.h"
+#include "note.h"
+#include "trust.h"
+
+tn_status plugin_check(const char *directory, const struct manifest *manifest,
+                       int *out_object, tn_note *out_note, struct reason *reason)
+{
+    int fd = -1, object = -1;
+    uint32_t minor;
+    tn_status status = trust_open_directory(AT_FDCWD, directory, directory, &fd, reason);
+    if (status != TN_OK)
+        return status;
+    status = trust_hash_files(fd, directory, manifest, &object, reason);
+    close(fd);
+    if (status == TN_OK)
+        status = note_read(object, directory, out_note, reason);
+    if (status == TN_OK)
+        status = note_check(out_note, manifest, directory, reason);
+    if (status == TN_OK)
+        status = abi_negotiate(abi_host, manifest->abi, manifest->id, &minor, reason);
+    if (status == TN_OK)
+        status = abi_check_sanitizer(manifest->sanitizer, manifest->id, reason);
+    if (status != TN_OK) {
+        if (object >= 0)
+            close(object);
+        return status;
+    }
+    *out_object = object;
+    return TN_OK;
+}
+
+// --- stages
+// -------------------------------------------------------------------------------------
+
+// The state of one attempt. Later stages read what earlier ones wrote.
+struct load {
+    struct plugin *plugin;
+    struct reason reason;
+    int object; // open:      the shared object
+    tn_note note;
+};
+
+static tn_status load_open(struct load *load)
+{
+    struct plugin *plugin = load->plugin;
+    tn_status status = plugin_check(plugin->directory, &plugin->manifest, &load->object,
+                                    &load->note, &load->reason);
+    if (status == TN_OK)
+        status = module_acquire(load->object, manifest_object(&plugin->manifest)->sha256,
+                                plugin->file, &plugin->module, &load->reason);
+    return status;
+}
+
+static tn_status load_negotiate(struct load *load)
+{
+    struct plugin *plugin = load->plugin;
+    const char *id = plugin->manifest.id;
+    uint64_t size = 0;
+    plugin->entry = module_entry(plugin->module, &size);
+    if (!plugin->entry)
+        return reason_record(&load->reason, TN_ERR_REFUSED, REASON_CONTRACT, plugin->file,
+                             "%s exports no tn_plugin_v1", plugin->file);
+    uint32_t minor = 0;
+    tn_status status = abi_check_entry(plugin->entry, size, &load->note, &load->reason);
+    if (status == TN_OK)
+        status = abi_negotiate(abi_host, plugin->manifest.abi, id, &minor, &load->reason);
+    if (status != TN_OK)
+        return status;
+    plugin->ops = plugin->entry->query(TN_IFACE_OPS);
+    plugin->backend = plugin->entry->query(TN_IFACE_BACKEND);
+    if (plugin->ops)
+        status = abi_check_ops(plugin->ops, id, &load->reason);
+    if (status == TN_OK && plugin->backend)
+        status = abi_check_backend(plugin->backend, id, &load->reason);
+    // Failures of primitives' rules get the operator's name from the core instead.
+    bool is_pack = plugin->ops && plugin->ops->num_primitives;
+    plugin->self = (struct tn_host_self){plugin->set->runtime, plugin, is_pack ? NULL : id};
+    host_init(&plugin->host, &plugin->self, minor);
+    return status;
+}
+
+static tn_status load_init(struct load *load)
+{
+    struct plugin *plugin = load->plugin;
+    if (plugin->is_initialised || !plugin->entry->init) {
+        plugin->is_initialised = true;
+        return TN_OK;
+    }
+    fail_clear();
+    tn_status status = plugin->entry->init(&plugin->host);
+    plugin->is_initialised = status == TN_OK;
+    if (status == TN_OK || status == TN_ERR_MEMORY)
+        return status;
+    // What the plugin said is copied: it lies where the new failure is written.
+    char said[512];
+    snprintf(said, sizeof(said), "%s", *fail_text() ? fail_text() : "it gave no reason");
+    return reason_record(&load->reason, TN_ERR_REFUSED, REASON_INIT, plugin->manifest.id,
+                         "%s: init failed (%s): %s", plugin->manifest.id,
+                         tn_status_name(status), said);
+}
+
+static tn_status record_failed(struct load *load, tn_status status)
+{
+    if (status == TN_ERR_MEMORY)
+        return status;
+    char said[512];
+    snprintf(said, sizeof(said), "%s", fail_text());
+    return reason_record(&load->reason, TN_ERR_REFUSED, REASON_RECORD,
+                         load->plugin->manifest.id, "%s: %s", load->plugin->manifest.id,
+                         said);
+}
+
+static tn_status load_register(struct load *load)
+{
+    struct plugin *plugin = load->plugin;
+    tn_runtime *runtime = plugin->set->runtime;
+    const tn_ops *ops = plugin->ops;
+    while (ops && plugin->num_prims_done < ops->num_primitives) {
+        tn_status status = prim_register(runtime, plugin, &plugin->host,
+                                         ops->primitives[plugin->num_prims_done]);
+        if (status != TN_OK)
+            return record_failed(load, status);
+        plugin->num_prims_done++;
+    }
+    while (ops && plugin->num_kernels_done < ops->num_kernels) {
+        tn_status status = kernel_register(runtime, plugin, plugin->manifest.id,
+                                           ops->kernels[plugin->num_kernels_done]);
+        if (status != TN_OK)
+            return record_failed(load, status);
+        plugin->num_kernels_done++;
+    }
+    return TN_OK;
+}
+
+// What a failed attempt leaves behind. Once something is registered, the code has to stay.
+static void load_undo(struct plugin *plugin)
+{
+    if (plugin->num_prims_done || plugin->num_kernels_done)
+        return;
+    plugin_unload(plugin);
+}
+
+static tn_status load_all(struct load *load)
+{
+    struct plugin *plugin = load->plugin;
+    tn_status status = TN_OK;
+    if (!plugin->module) // else an earlier attempt ran out of memory while registering
+        status = load_open(load);
+    if (status == TN_OK && !plugin->is_initialised)
+        status = load_negotiate(load);
+    if (status == TN_OK)
+        status = load_init(load);
+    if (status == TN_OK)
+        status = load_register(load);
+    if (load->object >= 0)
+        close(load->object);
+    if (status != TN_OK)
+        load_undo(plugin);
+    return status;
+}
+
+void plugin_unload(struct plugin *plugin)
+{
+    if (plugin->is_initialised && plugin->entry->deinit)
+        plugin->entry->deinit(&plugin->host);
+    plugin->is_initialised = false;
+    module_release(plugin->module,
+                   config_switch(plugin->set->runtime->config, "TENON_DLCLOSE"));
+    plugin->module = NULL;
+    plugin->entry = NULL;
+    plugin->backend = NULL;
+    plugin->ops = NULL;
+}
+
+// --- who loads
+// ----------------------------------------------------------------------------------
+
+static tn_status not_available(const struct plugin *plugin)
+{
+    return fail(TN_ERR_REFUSED, "plugin %s",
+                *plugin->reason.text ? plugin->reason.text : plugin->directory);
+}
+
+// True when the caller is to load it; else *out_status is the result.
+static bool claim(struct plugin *plugin, tn_status *out_status)
+{
+    struct plugin_set *set = plugin->set;
+    bool mine = false;
+    pthread_mutex_lock(&set->lock);
+    while (plugin->state == PLUGIN_LOADING &&
+           !pthread_equal(plugin->loader, pthread_self()))
+        pthread_cond_wait(&set->changed, &set->lock);
+    if (plugin->state == PLUGIN_LOADING) {
+        *out_status = fail(TN_ERR_INTERNAL, "plugin %s asks for itself while it is loaded",
+                           plugin->manifest.id);
+    } else if (plugin->state == TN_PLUGIN_FOUND) {
+        plugin->state = PLUGIN_LOADING;
+        plugin->loader = pthread_self();
+        mine = true;
+    } else {
+        *out_status = plugin->state == TN_PLUGIN_LOADED ? TN_OK : not_available(plugin);
+    }
+    pthread_mutex_unlock(&set->lock);
+    return mine;
+}
+
+static void settle(struct load *load, tn_status status)
+{
+    struct plugin *plugin = load->plugin;
+    struct plugin_set *set = plugin->set;
+    int32_t state = TN_PLUGIN_LOADED;
+    if (status != TN_OK) // out of memory: to be tried again
+        state = status == TN_ERR_MEMORY ? TN_PLUGIN_FOUND : TN_PLUGIN_REFUSED;
+    pthread_mutex_lock(&set->lock);
+    if (state == TN_PLUGIN_REFUSED)
+        plugin->reason = load->reason;
+    atomic_store_explicit(&plugin->state, state, memory_order_release);
+    pthread_cond_broadcast(&set->changed);
+    pthread_mutex_unlock(&set->lock);
+    if (state == TN_PLUGIN_REFUSED)
+        log_write(set->runtime->config, TN_LOG_WARN, "plugin", "refused: %s",
+                  load->reason.text);
+}
+
+tn_status plugin_load(struct plugin *plugin)
+{
+    if (atomic_load_explicit(&plugin->state, memory_order_acquire) == TN_PLUGIN_LOADED)
+        return TN_OK;
+    tn_status status = TN_OK;
+    if (!claim(plugin, &status))
+        return status;
+    struct load load = {.plugin = plugin, .object = -1};
+    status = load_all(&load);
+    settle(&load, status);
+    if (status != TN_OK && status != TN_ERR_MEMORY)
+        return not_available(plugin);
+    if (status == TN_OK)
+        log_write(plugin->set->runtime->config, TN_LOG_DEBUG, "plugin", "loaded %s %s",
+                  plugin->manifest.id, plugin->manifest.version);
+    return status;
+}
+
+const char *plugin_id(const struct plugin *plugin)
+{
+    return plugin->manifest.id ? plugin->manifest.id : "";
+}
+
+const tn_host *plugin_host(const struct plugin *plugin)
+{
+    return &plugin->host;
+}

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: MIT
+// Reading plugin.json. Nothing in it is believed: sizes, depth, types and names are
+// checked.
+#include "manifest.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <sodium.h>
+#include <string.h>
+#include "names.h"
+
+// The first failure sticks; readers do nothing after it.
+struct reader {
+    struct manifest *out;
+    const char *path;
+    struct reason *reason;
+    tn_status status;
+};
+
+static void refuse(struct reader *reader, const char *format, ...) PRINTF_LIKE(2, 3);
+static void refuse(struct reader *reader, const char *format, ...)
+{
+    if (reader->status != TN_OK)
+        return;
+    char text[512];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof(text), format, list);
+    va_end(list);
+    reader->status = reason_record(reader->reason, TN_ERR_REFUSED, REASON_MANIFEST,
+                                   reader->path, "%s: %s", reader->path, text);
+}
+
+static const char *type_name(const json_t *value)
+{
+    if (!value)
+        return "nothing";
+    static const char *const names[] = {"an object", "an array", "a string", "an integer",
+                                        "a real",    "true",     "false",    "null"};
+    return names[json_typeof(value)];
+}
+
+// --- values
+// -------------------------------------------------------------------------------------
+
+static void *take(struct reader *reader, size_t size)
+{
+    void *memory = reader->status == TN_OK ? arena_alloc(&reader->out->arena, size) : NULL;
+    if (!memory && reader->status == TN_OK)
+        reader->status = TN_ERR_MEMORY;
+    return memory;
+}
+
+// "" after a failure, so that what follows needs no checks.
+static const char *read_text(struct reader *reader, const json_t *object, const char *key,
+                             size_t max_size)
+{
+    const json_t *value = json_object_get(object, key);
+    if (!json_is_string(value)) {
+        refuse(reader, "\"%s\": got %s, expected a string", key, type_name(value));
+        return "";
+    }
+    size_t size = json_string_length(value);
+    if (size > max_size) {
+        refuse(reader, "\"%s\": %zu bytes, at most %zu", key, size, max_size);
+        return "";
+    }
+    char *copy = take(reader, size + 1);
+    if (!copy)
+        return "";
+    memcpy(copy, json_string_value(value), size);
+    return copy;
+}
+
+static uint64_t read_number(struct reader *reader, const json_t *object, const char *key,
+                            uint64_t max)
+{
+    const json_t *value = json_object_get(object, key);
+    if (!json_is_integer(value)) {
+        refuse(reader, "\"%s\": got %s, expected an integer", key, type_name(value));
+        return 0;
+    }
+    json_int_t number = json_integer_value(value);
+    if (number < 0 || (uint64_t)number > max) {
+        refuse(reader, "\"%s\": %" JSON_INTEGER_FORMAT ", expected 0 .. %" PRIu64, key,
+               number, max);
+        return 0;
+    }
+    return (uint64_t)number;
+}
+
+// An array of objects, or NULL and *out_count 0 when left out.
+static const json_t *read_list(struct reader *reader, const json_t *root, const char *key,
+                               uint32_t *out_count)
+{
+    const json_t *list = json_object_get(root, key);
+    *out_count = 0;
+    if (!list)
+        return NULL;
+    if (!json_is_array(list)) {
+        refuse(reader, "\"%s\": got %s, expected an array", key, type_name(list));
+        return NULL;
+    }
+    if (json_array_size(list) > MANIFEST_MAX_RECORDS) {
+        refuse(reader, "\"%s\": %zu elements, at most %d", key, json_array_size(list),
+               MANIFEST_MAX_RECORDS);
+        return NULL;
+    }
+    *out_count = (uint32_t)json_array_size(list);
+    return list;
+}
+
+static const json_t *read_item(struct reader *reader, const json_t *list, const char *key,
+                               uint32_t index)
+{
+    const json_t *item = json_array_get(list, index);
+    if (!json_is_object(item)) {
+        refuse(reader, "\"%s\"[%" PRIu32 "]: got %s, expected an object", key, index,
+               type_name(item));
+        return NULL;
+    }
+    return item;
+}
+
+// --- parts
+// --------------------------------------------------------------------------------------
+
+static void read_identity(struct reader *reader, const json_t *root)
+{
+    struct manifest *out = reader->out;
+    out->id = read_text(reader, root, "id", 63);
+    if (!id_valid(out->id))
+        refuse(reader, "\"id\": '%s', expected parts of [a-z0-9-] between dots", out->id);
+    out->version = read_text(reader, root, "version", 31);
+    if (!version_valid(out->version))
+        refuse(reader, "\"version\": '%s', expected a semantic version", out->version);
+    out->vendor = read_text(reader, root, "vendor", 63);
+    const json_t *abi = json_object_get(root, "abi");
+    if (!json_is_object(abi))
+        refuse(reader, "\"abi\": got %s, expected an object", type_name(abi));
+    out->abi.major = (uint32_t)read_number(reader, abi, "major", UINT32_MAX);
+    out->abi.minor_min = (uint32_t)read_number(reader, abi, "minor_min", UINT32_MAX);
+    out->abi.minor_max = (uint32_t)read_number(reader, abi, "minor_max", UINT32_MAX);
+    if (out->abi.minor_min > out->abi.minor_max)
+        refuse(reader, "\"abi\": minor_min %" PRIu32 " is above minor_max %" PRIu32,
+               out->abi.minor_min, out->abi.minor_max);
+    out->sanitizer = (uint32_t)read_number(reader, root, "sanitizer", UINT32_MAX);
+}
+
+static void read_file(struct reader *reader, const json_t *item, struct manifest_file *file)
+{
+    file->name = read_text(reader, item, "name", 255);
+    if (!file_name_valid(file->name))
+        refuse(reader, "\"files\": the name '%s' does not lie plainly in the directory",
+               file->name);
+    file->size = read_number(reader, item, "size", INT64_MAX);
+    const char *hex = read_text(reader, item, "sha256", 64);
+    size_t size = 0;
+    if (sodium_hex2bin(file->sha256, 32, hex, strlen(hex), NULL, &size, NULL) || size != 32)
+        refuse(reader, "\"files\": '%s': sha256 is not 64 hexadecimal digits", file->name);
+}
+
+static void read_files(struct reader *reader, const json_t *root)
+{
+    struct manifest *out = reader->out;
+    uint32_t count;
+    const json_t *list = read_list(reader, root, "files", &count);
+    out->files = take(reader, (count + 1) * sizeof(*out->files));
+    for (uint32_t i = 0; i < count && reader->status == TN_OK; i++)
+        read_file(reader, read_item(reader, list, "files", i), &out->files[i]);
+    out->num_files = count;
+    out->file = read_text(reader, root, "file", 255);
+    if (reader->status == TN_OK && !manifest_object(out))
+        refuse(reader, "\"file\": '%s' is not among \"files\"", out->file);
+}
+
+static void read_backends(struct reader *reader, const json_t *root)
+{
+    struct manifest *out = reader->out;
+    uint32_t count;
+    const json_t *list = read_list(reader, root, "backends", &count);
+    out->backends = take(reader, (count + 1) * sizeof(*out->backends));
+    out->backend_names = take(reader, (count + 1) * sizeof(*out->backend_names));
+    for (uint32_t i = 0; i < count && reader->status == TN_OK; i++) {
+        const json_t *item = read_item(reader, list, "backends", i);
+        const json_t *flag = json_object_get(item, "default");
+        if (flag && !json_is_boolean(flag))
+            refuse(reader, "\"default\": got %s, expected true or false", type_name(flag));
+        out->backends[i].is_default = json_is_true(flag);
+        out->backends[i].name = read_text(reader, item, "name", 63);
+        out->backend_names[i] = out->backends[i].name;
+    }
+    out->num_backends = count;
+}
+
+static void read_primitives(struct reader *reader, const json_t *root)
+{
+    struct manifest *out = reader->out;
+    uint32_t count;
+    const json_t *list = read_list(reader, root, "primitives", &count);
+    out->primitives = take(reader, (count + 1) * sizeof(*out->primitives));
+    out->primitive_ids = take(reader, (count + 1) * sizeof(*out->primitive_ids));
+    for (uint32_t i = 0; i < count && reader->status == TN_OK; i++) {
+        const json_t *item = read_item(reader, list, "primitives", i);
+        if (json_object_get(item, "role"))
+            out->primitives[i].role = read_text(reader, item, "role", 127);
+        out->primitives[i].id = read_text(reader, item, "id", 127);
+        out->primitive_ids[i] = out->primitives[i].id;
+    }
+    out->num_primitives = count;
+}
+
+static void read_kernel(struct reader *reader, const json_t *item,
+                        struct manifest_kernel *kernel, const char **out_text)
+{
+    kernel->primitive = read_text(reader, item, "primitive", 127);
+    kernel->family = read_text(reader, item, "family", 127);
+    kernel->name = read_text(reader, item, "name", 127);
+    size_t size =
+        strlen(kernel->primitive) + strlen(kernel->family) + strlen(kernel->name) + 3;
+    char *text = take(reader, size);
+    if (text)
+        snprintf(text, size, "%s %s %s", kernel->primitive, kernel->family, kernel->name);
+    *out_text = text;
+}
+
+static void read_kernels(struct reader *reader, const json_t *root)
+{
+    struct manifest *out = reader->out;
+    uint32_t count;
+    const json_t *list = read_list(reader, root, "kernels", &count);
+    out->kernels = take(reader, (count + 1) * sizeof(*out->kernels));
+    out->kernel_texts = take(reader, (count + 1) * sizeof(*out->kernel_texts));
+    for (uint32_t i = 0; i < count && reader->status == TN_OK; i++)
+        read_kernel(reader, read_item(reader, list, "kernels", i), &out->kernels[i],
+                    &out->kernel_texts[i]);
+    out->num_kernels = count;
+}
+
+static void read_interfaces(struct reader *reader, const json_t *root)
+{
+    struct manifest *out = reader->out;
+    uint32_t count;
+    const json_t *list = read_list(reader, root, "interfaces", &count);
+    out->interfaces = take(reader, (count + 1) * sizeof(*out->interfaces));
+    for (uint32_t i = 0; i < count && reader->status == TN_OK; i++) {
+        const json_t *item = json_array_get(list, i);
+        if (!json_is_string(item) || json_string_length(item) > 127) {
+            refuse(reader, "\"interfaces\"[%" PRIu32 "]: got %s, expected a short string",
+                   i, type_name(item));
+            return;
+        }
+        out->interfaces[i] = arena_strdup(&out->arena, json_string_value(item));
+        if (!out->interfaces[i])
+            reader->status = TN_ERR_MEMORY;
+    }
+}
+
+// --- the whole
+// ----------------------------------------------------------------------------------
+
+// Depth of nesting, strings apart: known before a recursive parser sees the text.
+static int depth_of(const char *text, size_t size)
+{
+    int depth = 0, deepest = 0;
+    bool in_string = false;
+    for (size_t i = 0; i < size; i++) {
+        char c = text[i];
+        if (in_string && c == '\\')
+            i++;
+        else if (c == '"')
+            in_string = !in_string;
+        else if (!in_string && (c == '{' || c == '['))
+            deepest = ++depth > deepest ? depth : deepest;
+        else if (!in_string && (c == '}' || c == ']'))
+            depth--;
+    }
+    return deepest;
+}
+
+static void read_root(struct reader *reader, const json_t *root)
+{
+    if (!json_is_object(root)) {
+        refuse(reader, "got %s, expected an object", type_name(root));
+        return;
+    }
+    uint64_t format = read_number(reader, root, "format", UINT32_MAX);
+    if (format != MANIFEST_FORMAT)
+        refuse(reader, "format %" PRIu64 ", this version reads %d", format,
+               MANIFEST_FORMAT);
+    if (reader->status == TN_OK)
+        read_identity(reader, root);
+    if (reader->status == TN_OK)
+        read_files(reader, root);
+    if (reader->status == TN_OK)
+        read_backends(reader, root);
+    if (reader->status == TN_OK)
+        read_primitives(reader, root);
+    if (reader->status == TN_OK)
+        read_kernels(reader, root);
+    if (reader->status == TN_OK)
+        read_interfaces(reader, root);
+}
+
+tn_status manifest_parse(const char *text, size_t size, const char *path,
+                         struct manifest *out, struct reason *reason)
+{
+    struct manifest made = {0};
+    struct reader reader = {&made, path, reason, TN_OK};
+    json_t *root = NULL;
+    json_error_t error = {0};
+    if (size > MANIFEST_MAX_SIZE)
+        refuse(&reader, "%zu bytes, at most %" PRIu64, size, MANIFEST_MAX_SIZE);
+    else if (depth_of(text, size) > MANIFEST_MAX_DEPTH)
+        refuse(&reader, "nested more than %d deep", MANIFEST_MAX_DEPTH);
+    else
+        root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+    if (root)
+        read_root(&reader, root);
+    else if (reader.status == TN_OK && json_error_code(&error) == json_error_out_of_memory)
+        reader.status = fail_memory(size);
+    else
+        refuse(&reader, "line %d: %s", error.line, error.text);
+    json_decref(root);
+    if (reader.status != TN_OK) {
+        manifest_finish(&made);
+        return reader.status;
+    }
+    *out = made;
+    return TN_OK;
+}
+
+void manifest_finish(struct manifest *manifest)
+{
+    arena_finish(&manifest->arena);
+    *manifest = (struct manifest){0};
+}
+
+const struct manifest_file *manifest_object(const struct manifest *manifest)
+{
+    for (uint32_t i = 0; i < manifest->num_files; i++)
+        if (strcmp(manifest->files[i].name, manifest->file) == 0)
+            return &manifest->files[i];
+    return NULL;
+}

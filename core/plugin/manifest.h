@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// plugin.json: what a plugin is and provides, known without loading it.
+//
+// {
+//   "format": 1,
+//   "id": "org.tenon.null", "version": "0.1.0", "vendor": "Tenon",
+//   "abi": {"major": 1, "minor_min": 0, "minor_max": 0},
+//   "sanitizer": 0,
+//   "file": "org.tenon.null.so",
+//   "files": [{"name": "org.tenon.null.so", "size": 16384, "sha256": "..."}],
+//   "interfaces": ["tn.backend/1"],
+//   "backends": [{"name": "null", "default": false, "families": ["expr/1"]}],
+//   "primitives": [{"id": "base.sum_to/1", "role": "tn.sum_to/1"}],
+//   "kernels": [{"primitive": "base.matmul/1", "family": "cpu.c/1", "name": "cblas"}]
+// }
+//
+// The last four may be left out. Other keys are ignored: a later format may only add.
+#ifndef CORE_PLUGIN_MANIFEST_H
+#define CORE_PLUGIN_MANIFEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "../base/memory.h"
+#include "reason.h"
+
+#define MANIFEST_FILE "plugin.json"
+#define MANIFEST_FORMAT 1
+#define MANIFEST_MAX_SIZE ((uint64_t)1 << 20)
+#define MANIFEST_MAX_DEPTH 8
+#define MANIFEST_MAX_RECORDS 16384 // of one kind
+
+struct abi_range {
+    uint32_t major, minor_min, minor_max;
+};
+
+struct manifest_file {
+    const char *name;
+    uint64_t size;
+    unsigned char sha256[32];
+};
+
+struct manifest_backend {
+    const char *name;
+    bool is_default; // TN_BACKEND_DEFAULT
+};
+
+struct manifest_primitive {
+    const char *id;
+    const char *role; // or NULL
+};
+
+struct manifest_kernel {
+    const char *primitive, *family, *name;
+};
+
+// Arrays are owned by the arena. Zero is an empty manifest.
+struct manifest {
+    struct arena arena;
+    const char *id, *version, *vendor;
+    struct abi_range abi;
+    uint32_t sanitizer;
+    const char *file; // the shared object
+    struct manifest_file *files;
+    struct manifest_backend *backends;
+    struct manifest_primitive *primitives;
+    struct manifest_kernel *kernels;
+    const char **interfaces; // ended by NULL
+    uint32_t num_files, num_backends, num_primitives, num_kernels;
+    // For tn_plugin_info; ended by NULL.
+    const char **backend_names, **primitive_ids, **kernel_texts;
+};
+
+// Reads `size` bytes of JSON; `path` is for messages. On failure out is as before.
+tn_status manifest_parse(const char *text, size_t size, const char *path,
+                         struct manifest *out, struct reason *reason);
+void manifest_finish(struct manifest *manifest);
+
+// The shared object's entry of `files`. Always there after manifest_parse.
+const struct manifest_file *manifest_object(const struct manifest *manifest);
+
+#endif // CORE_PLUGIN_MANIFEST_H

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+// The process-wide list of loaded shared objects.
+//
+// The file that was hashed is the one that is loaded: dlopen goes through its descriptor.
+// The dynamic linker recognises a file that it has by name and by inode. The same inode is
+// the same module here too; so a module whose content has changed since it was loaded, in
+// place, is refused. The name must never come twice, though the number of the descriptor
+// does: it is made unique by detours ("/proc/self/fd/../fd/./5").
+#include "module.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "../base/memory.h"
+
+struct module {
+    struct module *next;
+    dev_t device;
+    ino_t inode;
+    unsigned char sha256[32];
+    void *handle; // NULL: being opened, or closed
+    uint32_t references;
+    bool busy; // a thread is in dlopen or dlclose
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static struct module *modules;
+static uint32_t num_opened; // makes names unique
+
+static struct module *find(const struct stat *info)
+{
+    for (struct module *module = modules; module; module = module->next)
+        if (module->device == info->st_dev && module->inode == info->st_ino)
+            return module;
+    return NULL;
+}
+
+static void unlink_module(struct module *module)
+{
+    struct module **at = &modules;
+    while (*at != module)
+        at = &(*at)->next;
+    *at = module->next;
+}
+
+// Each bit of `number` is one detour; at most 32 * 6 characters.
+static void unique_name(char *name, size_t size, uint32_t number, int fd)
+{
+    size_t at = (size_t)snprintf(name, size, "/proc/self/fd/");
+    for (; number; number >>= 1)
+        at += (size_t)snprintf(name + at, size - at, number & 1 ? "../fd/" : "./");
+    snprintf(name + at, size - at, "%d", fd);
+}
+
+static tn_status refused_by_linker(const char *path, struct reason *reason)
+{
+    const char *text = dlerror();
+    return reason_record(reason, TN_ERR_REFUSED, REASON_DLOPEN, path,
+                         "%s cannot be loaded: %s", path, text ? text : "unknown");
+}
+
+// Opens a module that is in the list and busy; takes it out again on failure.
+static tn_status open_module(struct module *module, int fd, uint32_t number,
+                             const char *path, struct reason *reason)
+{
+    char name[256];
+    unique_name(name, sizeof(name), number, fd);
+    void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    tn_status status = handle ? TN_OK : refused_by_linker(path, reason);
+    pthread_mutex_lock(&lock);
+    module->busy = false;
+    module->handle = handle;
+    if (!handle)
+        unlink_module(module);
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    if (!handle)
+        mem_free(module);
+    return status;
+}
+
+tn_status module_acquire(int fd, const unsigned char sha256[32], const char *path,
+                         struct module **out_module, struct reason *reason)
+{
+    struct stat info;
+    if (fstat(fd, &info))
+        return reason_record(reason, TN_ERR_REFUSED, REASON_READ, path,
+                             "%s: its status cannot be read", path);
+    struct module *made = mem_zalloc(sizeof(*made));
+    if (!made)
+        return TN_ERR_MEMORY;
+    *made = (struct module){
+        .device = info.st_dev, .inode = info.st_ino, .references = 1, .busy = true};
+    memcpy(made->sha256, sha256, 32);
+
+    pthread_mutex_lock(&lock);
+    struct module *module;
+    while ((module = find(&info)) && module->busy)
+        pthread_cond_wait(&changed, &lock);
+    bool same = module && memcmp(module->sha256, sha256, 32) == 0;
+    uint32_t number = 0;
+    if (same) {
+        module->references++;
+    } else if (!module) {
+        number = ++num_opened;
+        made->next = modules;
+        modules = made;
+    }
+    pthread_mutex_unlock(&lock);
+
+    tn_status status = TN_OK;
+    if (!module) {
+        status = open_module(made, fd, number, path, reason);
+        module = made;
+    } else {
+        mem_free(made);
+        if (!same)
+            status = reason_record(reason, TN_ERR_REFUSED, REASON_HASH, path,
+                                   "%s was changed in place while its code is in use: "
+                                   "restart the program",
+                                   path);
+    }
+    if (status == TN_OK)
+        *out_module = module;
+    return status;
+}
+
+void module_release(struct module *module, bool unload)
+{
+    if (!module)
+        return;
+    pthread_mutex_lock(&lock);
+    bool close = --module->references == 0 && unload;
+    module->busy = close;
+    pthread_mutex_unlock(&lock);
+    if (!close)
+        return;
+    dlclose(module->handle);
+    pthread_mutex_lock(&lock);
+    unlink_module(module);
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    mem_free(module);
+}
+
+const tn_plugin *module_entry(const struct module *module, uint64_t *out_size)
+{
+    const tn_plugin *entry = dlsym(module->handle, "tn_plugin_v1");
+    Dl_info info;
+    const Elf64_Sym *symbol = NULL;
+    if (!entry || !dladdr1(entry, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol ||
+        info.dli_saddr != entry)
+        return NULL;
+    *out_size = symbol->st_size;
+    return entry;
+}

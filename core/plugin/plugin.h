@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// The plugins of one runtime, as the files of this folder see them.
+#ifndef CORE_PLUGIN_PLUGIN_H
+#define CORE_PLUGIN_PLUGIN_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <tenon/plugin.h>
+#include <tenon/tenon.h>
+#include "host.h"
+#include "manifest.h"
+#include "plugin_set.h"
+#include "reason.h"
+
+struct module;
+
+// A state beside those of tn_plugin_info: a thread is at it.
+enum { PLUGIN_LOADING = 100 };
+
+struct plugin {
+    struct plugin_set *set;
+    char *directory;
+    char *file;               // path of the shared object; NULL without a manifest
+    struct manifest manifest; // empty when it was refused
+    struct reason reason;     // constant once the state says that there is one
+    _Atomic int32_t state;    // TN_PLUGIN_..., or PLUGIN_LOADING; changed under set->lock
+    pthread_t loader;         // who is loading it
+
+    // Written by the loader; constant once LOADED.
+    struct module *module;
+    const tn_plugin *entry;
+    const tn_backend *backend; // or NULL
+    const tn_ops *ops;         // or NULL
+    struct tn_host_self self;
+    tn_host host;
+    bool is_initialised;       // deinit is due
+    uint32_t num_prims_done;   // how far registration came: it is resumed after
+    uint32_t num_kernels_done; // running out of memory
+};
+
+struct plugin_set {
+    tn_runtime *runtime;
+    struct plugin **plugins; // in the order of search
+    uint32_t count, capacity;
+    pthread_mutex_t lock;
+    pthread_cond_t changed; // a plugin is no longer LOADING
+    const char **backend_names, **default_backends, **primitive_names; // ended by NULL
+};
+
+// find.c: fills the set from the search path; decides on duplicates and disabled ones.
+tn_status find_plugins(struct plugin_set *set, const char *extra_path);
+
+// Reads what lies in `directory`, already open. Gives a plugin, refused or not, or NULL
+// when it holds no manifest.
+tn_status find_plugin_at(int at, const char *name, const char *directory,
+                         struct plugin **out_plugin);
+void plugin_destroy(struct plugin *plugin);
+
+// load.c
+void plugin_unload(struct plugin *plugin);
+
+// Everything that can be checked without running code. Gives the open shared object.
+tn_status plugin_check(const char *directory, const struct manifest *manifest,
+                       int *out_object, tn_note *out_note, struct reason *reason);
+
+static inline bool plugin_is_available(const struct plugin *plugin)
+{
+    int32_t state = atomic_load_explicit(&plugin->state, memory_order_acquire);
+    return state == TN_PLUGIN_FOUND || state == TN_PLUGIN_LOADED || state == PLUGIN_LOADING;
+}
+
+#endif // CORE_PLUGIN_PLUGIN_H

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+// The plugins of a runtime, and the lists that their manifests give.
+#include "plugin.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static uint32_t drop_repeats(const char **names, uint32_t count)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (kept == 0 || strcmp(names[kept - 1], names[i]) != 0)
+            names[kept++] = names[i];
+    return kept;
+}
+
+// What one plugin adds to a list: at most its number of backends or primitives.
+typedef uint32_t (*collector)(const struct manifest *manifest, const char **names);
+
+static uint32_t all_backends(const struct manifest *manifest, const char **names)
+{
+    for (uint32_t i = 0; i < manifest->num_backends; i++)
+        names[i] = manifest->backends[i].name;
+    return manifest->num_backends;
+}
+
+static uint32_t default_backends(const struct manifest *manifest, const char **names)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < manifest->num_backends; i++)
+        if (manifest->backends[i].is_default)
+            names[count++] = manifest->backends[i].name;
+    return count;
+}
+
+static uint32_t all_primitives(const struct manifest *manifest, const char **names)
+{
+    for (uint32_t i = 0; i < manifest->num_primitives; i++)
+        names[i] = manifest->primitives[i].id;
+    return manifest->num_primitives;
+}
+
+// Sorted, each name once, ended by NULL. NULL: out of memory.
+static const char **make_list(const struct plugin_set *set, collector collect)
+{
+    size_t room = 1;
+    for (uint32_t i = 0; i < set->count; i++)
+        room += set->plugins[i]->manifest.num_backends +
+                (size_t)set->plugins[i]->manifest.num_primitives;
+    const char **names = mem_zalloc(room * sizeof(*names));
+    if (!names)
+        return NULL;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < set->count; i++)
+        if (plugin_is_available(set->plugins[i]))
+            count += collect(&set->plugins[i]->manifest, names + count);
+    qsort(names, count, sizeof(*names), by_bytes);
+    names[drop_repeats(names, count)] = NULL;
+    return names;
+}
+
+static tn_status make_lists(struct plugin_set *set)
+{
+    set->backend_names = make_list(set, all_backends);
+    set->default_backends = make_list(set, default_backends);
+    set->primitive_names = make_list(set, all_primitives);
+    bool made = set->backend_names && set->default_backends && set->primitive_names;
+    return made ? TN_OK : TN_ERR_MEMORY;
+}
+
+tn_status plugin_set_create(tn_runtime *runtime, const char *extra_path)
+{
+    struct plugin_set *set = mem_zalloc(sizeof(*set));
+    if (!set)
+        return TN_ERR_MEMORY;
+    set->runtime = runtime;
+    pthread_mutex_init(&set->lock, NULL);
+    pthread_cond_init(&set->changed, NULL);
+    runtime->plugins = set;
+    tn_status status = find_plugins(set, extra_path);
+    if (status == TN_OK)
+        status = make_lists(set);
+    if (status != TN_OK)
+        plugin_set_destroy(runtime);
+    return status;
+}
+
+void plugin_set_destroy(tn_runtime *runtime)
+{
+    struct plugin_set *set = runtime->plugins;
+    if (!set)
+        return;
+    for (uint32_t i = set->count; i-- > 0;)
+        plugin_destroy(set->plugins[i]);
+    mem_free(set->plugins);
+    mem_free(set->backend_names);
+    mem_free(set->default_backends);
+    mem_free(set->primitive_names);
+    pthread_cond_destroy(&set->changed);
+    pthread_mutex_destroy(&set->lock);
+    mem_free(set);
+    runtime->plugins = NULL;
+}
+
+const char *const *plugin_backend_names(tn_runtime *runtime)
+{
+    return runtime->plugins->backend_names;
+}
+
+const char *const *plugin_default_backends(tn_runtime *runtime)
+{
+    return runtime->plugins->default_backends;
+}
+
+const char *const *tn_primitive_names(tn_runtime *runtime)
+{
+    return runtime->plugins->primitive_names;
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// Reasons as sentences, each with what to do about it.
+#include "reason.h"
+
+#include <stdio.h>
+#include <string.h>
+
+// What helps. One %s may stand for what the reason is about.
+static const char *const remedies[NUM_REASONS] = {
+    [REASON_NONE] = "",
+    [REASON_PATH] = "write it as an absolute path",
+    [REASON_READ] = "look at %s and at its permissions",
+    [REASON_LINK] = "copy the plugin's files there instead of linking them",
+    [REASON_OWNER] = "install the plugin as this user or as root",
+    [REASON_WRITABLE] = "chmod go-w '%s'",
+    [REASON_MANIFEST] = "reinstall the plugin, or generate its plugin.json again",
+    [REASON_HASH] = "reinstall the plugin",
+    [REASON_ELF] = "rebuild the plugin for this machine with TN_PLUGIN()",
+    [REASON_IDENTITY] = "reinstall the plugin, or generate its plugin.json again",
+    [REASON_ABI] = "rebuild the plugin with this version's SDK, or update Tenon",
+    [REASON_SANITIZER] = "build both with the same sanitizer",
+    [REASON_DLOPEN] = "install the libraries that it needs (ldd '%s' lists them)",
+    [REASON_CONTRACT] = "report this to the plugin's vendor",
+    [REASON_INIT] = "mend what it says, or disable the plugin with TENON_PLUGINS_DISABLE",
+    [REASON_RECORD] = "report this to the plugin's vendor",
+    [REASON_DISABLED] = "take '%s' out of TENON_PLUGINS_DISABLE",
+    [REASON_SHADOWED] = "remove the one that is not wanted",
+};
+
+static void append(char *text, size_t size, const char *more)
+{
+    size_t used = strlen(text);
+    snprintf(text + used, size - used, "%s", more);
+}
+
+// The remedy, with `about` for its %s.
+static void append_remedy(struct reason *reason)
+{
+    const char *remedy = remedies[reason->code];
+    const char *hole = strstr(remedy, "%s");
+    size_t size = sizeof(reason->text);
+    append(reason->text, size, ": ");
+    if (!hole) {
+        append(reason->text, size, remedy);
+        return;
+    }
+    char before[64] = "";
+    memcpy(before, remedy, (size_t)(hole - remedy));
+    append(reason->text, size, before);
+    append(reason->text, size, reason->about);
+    append(reason->text, size, hole + 2);
+}
+
+tn_status reason_record(struct reason *reason, tn_status status, enum reason_code code,
+                        const char *about, const char *format, ...)
+{
+    struct reason made = {.code = code};
+    snprintf(made.about, sizeof(made.about), "%s", about ? about : "");
+    va_list list;
+    va_start(list, format);
+    // Room is left for the remedy.
+    vsnprintf(made.text, sizeof(made.text) - 384, format, list);
+    va_end(list);
+    append_remedy(&made);
+    *reason = made;
+    return fail(status, "%s", made.text);
+}
