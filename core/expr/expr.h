@@ -65,9 +65,16 @@ tn_status expr_vjp(tn_runtime *runtime, const struct expr *expr, uint32_t input,
 tn_status expr_jvp(tn_runtime *runtime, const struct expr *expr, uint32_t output,
                    uint64_t tangents_given, const struct expr **out_expr);
 
+// The same expression over only the inputs that it mentions: input i of *out_expr is input
+// kept[i] (room for 64).
+tn_status expr_prune(tn_runtime *runtime, const struct expr *expr,
+                     const struct expr **out_expr, uint32_t *kept);
+
 // Compiles for these dtypes (output dtypes: NULL for those inferred). Gives an interned
 // program (borrowed). Params are not in it: program->num_params values, and param i is
-// attribute names[i] of the expression: see expr_params.
+// attribute attr_names[i] of the expression. When an attribute is needed both as a float and
+// as an integer there are twice as many: the second half has the integers. See expr_params.
+// An input that is a number is loaded as its dtype says, and cast to what it meets.
 tn_status expr_compile(tn_runtime *runtime, const struct expr *expr,
                        const struct expr_input *inputs, const tn_dtype *output_dtypes,
                        const tn_expr_program **out_program);

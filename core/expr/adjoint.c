@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: MIT
+// Derivatives of whole expressions: forwards and backwards over the shared tree, without
+// recursion. Results are kept, so that each is derived once a runtime.
+#include <stdio.h>
+#include <string.h>
+#include "tree.h"
+
+typedef const struct expr_node *value;
+
+// What is kept for a derivative that is zero everywhere.
+static const struct expr zero_everywhere;
+
+struct derivation {
+    struct tree tree;
+    const struct expr *expr;
+    struct walk walk;
+    value *derived; // by position; NULL: zero
+};
+
+static struct hash derivation_key(const struct expr *expr, uint64_t what, uint64_t a,
+                                  uint64_t b)
+{
+    struct hash h = hash_u64(hash_start(4), (uint64_t)(uintptr_t)expr);
+    return hash_u64(hash_u64(hash_u64(h, what), a), b);
+}
+
+static bool recall(struct expr_set *set, struct hash key, const struct expr **out_expr)
+{
+    const struct expr *known = lookup_get(&set->derived, key);
+    if (known)
+        *out_expr = known == &zero_everywhere ? NULL : known;
+    return known != NULL;
+}
+
+static tn_status keep(struct expr_set *set, struct hash key, const struct expr *expr)
+{
+    pthread_mutex_lock(&set->lock);
+    tn_status status =
+        lookup_put(&set->derived, key, (void *)(expr ? expr : &zero_everywhere));
+    pthread_mutex_unlock(&set->lock);
+    return status;
+}
+
+static tn_status derivation_init(struct derivation *d, tn_runtime *runtime,
+                                 const struct expr *expr)
+{
+    *d = (struct derivation){.tree = {.set = runtime->exprs}, .expr = expr};
+    d->tree.status = walk_init(&d->walk, expr->outputs, expr->num_outputs);
+    if (d->tree.status == TN_OK) {
+        d->derived = mem_zalloc(d->walk.count * sizeof(*d->derived) + 1);
+        d->tree.status = d->derived ? TN_OK : TN_ERR_MEMORY;
+    }
+    return d->tree.status;
+}
+
+// Ends a derivation: interns and keeps `root` over the given inputs.
+static tn_status derivation_end(struct derivation *d, value root, struct hash key,
+                                const char *const *names, uint32_t num_names,
+                                const struct expr **out_expr)
+{
+    const struct expr *expr = NULL;
+    if (d->tree.status == TN_OK && root)
+        expr = tree_expr(&d->tree, &root, 1, names, num_names);
+    mem_free(d->derived);
+    walk_finish(&d->walk);
+    if (d->tree.status == TN_OK)
+        d->tree.status = keep(d->tree.set, key, expr);
+    if (d->tree.status == TN_OK)
+        *out_expr = expr;
+    else if (d->tree.status == TN_ERR_ARGUMENT)
+        fail_prefix("derivative of '%.80s': ", d->expr->text);
+    return d->tree.status;
+}
+
+// --- names of cotangents and tangents -----------------------------------------------------------
+
+struct names {
+    const char **list;
+    char *texts;
+    uint32_t count;
+};
+
+static bool is_used(const struct expr *expr, const char *prefix)
+{
+    size_t size = strlen(prefix);
+    bool used = false;
+    for (uint32_t i = 0; i < expr->num_inputs + expr->num_attrs; i++) {
+        const char *name = i < expr->num_inputs ? expr->input_names[i]
+                                                : expr->attr_names[i - expr->num_inputs];
+        used |= strncmp(name, prefix, size) == 0;
+    }
+    return used;
+}
+
+// The expression's inputs and then `count` of "ct0", "ct1", ..., or "cct0" where an input
+// has such a name already, as in a second derivative.
+static tn_status names_init(struct names *names, const struct expr *expr,
+                            const char *prefix, uint32_t count)
+{
+    char unique[256];
+    snprintf(unique, sizeof(unique), "%s", prefix);
+    while (is_used(expr, unique) && strlen(unique) < 200) {
+        memmove(unique + 1, unique, strlen(unique) + 1);
+        unique[0] = prefix[0];
+    }
+    size_t size = strlen(unique) + 12;
+    names->count = expr->num_inputs + count;
+    names->list = mem_alloc((names->count + 1) * sizeof(*names->list));
+    names->texts = mem_alloc(count * size + 1);
+    if (!names->list || !names->texts)
+        return TN_ERR_MEMORY;
+    memcpy(names->list, expr->input_names, expr->num_inputs * sizeof(*names->list));
+    for (uint32_t i = 0; i < count; i++) {
+        char *text = names->texts + i * size;
+        snprintf(text, size, "%s%u", unique, i);
+        names->list[expr->num_inputs + i] = text;
+    }
+    return TN_OK;
+}
+
+static void names_finish(struct names *names)
+{
+    mem_free(names->list);
+    mem_free(names->texts);
+}
+
+// --- forwards ---------------------------------------------------------------------------------
+
+// Tangents of all nodes: `given` inputs have as tangents the inputs after the expression's
+// own, or 1 when `seed` says that there is no such input.
+static void push_forward(struct derivation *d, uint64_t given, bool seed)
+{
+    struct tree *t = &d->tree;
+    for (uint32_t i = 0; i < d->walk.count && t->status == TN_OK; i++) {
+        value node = d->walk.nodes[i], tangent = NULL;
+        if (node->op == TREE_INPUT && node->index < 64 && given >> node->index & 1) {
+            d->derived[i] =
+                seed ? tree_int(t, 1) : tree_input(t, d->expr->num_inputs + node->index);
+            continue;
+        }
+        value tangents[3] = {NULL};
+        for (uint32_t k = 0; k < node->num_args; k++)
+            tangents[k] = d->derived[walk_position(&d->walk, node->args[k])];
+        if (node->op == TN_EXPR_SELECT && tangents[1] && tangents[2]) {
+            tangent = tree_op(t, TN_EXPR_SELECT, node->args[0], tangents[1], tangents[2]);
+        } else {
+            for (uint32_t k = 0; k < node->num_args; k++)
+                tangent = derive_add(t, tangent, derive_chain(t, node, k, tangents[k]));
+        }
+        d->derived[i] = tangent;
+    }
+}
+
+tn_status expr_derive(tn_runtime *runtime, const struct expr *expr, uint32_t output,
+                      uint32_t input, const struct expr **out_expr)
+{
+    struct hash key = derivation_key(expr, 0, output, input);
+    if (recall(runtime->exprs, key, out_expr))
+        return TN_OK;
+    struct derivation d;
+    value root = NULL;
+    if (derivation_init(&d, runtime, expr) == TN_OK) {
+        push_forward(&d, UINT64_C(1) << (input & 63), true);
+        root = d.derived[walk_position(&d.walk, expr->outputs[output])];
+    }
+    return derivation_end(&d, root, key, expr->input_names, expr->num_inputs, out_expr);
+}
+
+tn_status expr_jvp(tn_runtime *runtime, const struct expr *expr, uint32_t output,
+                   uint64_t tangents_given, const struct expr **out_expr)
+{
+    struct hash key = derivation_key(expr, 1, output, tangents_given);
+    if (recall(runtime->exprs, key, out_expr))
+        return TN_OK;
+    struct derivation d;
+    struct names names = {0};
+    value root = NULL;
+    if (derivation_init(&d, runtime, expr) == TN_OK)
+        d.tree.status = names_init(&names, expr, "t", expr->num_inputs);
+    if (d.tree.status == TN_OK) {
+        push_forward(&d, tangents_given, false);
+        root = d.derived[walk_position(&d.walk, expr->outputs[output])];
+    }
+    tn_status status = derivation_end(&d, root, key, names.list, names.count, out_expr);
+    names_finish(&names);
+    return status;
+}
+
+// --- backwards --------------------------------------------------------------------------------
+
+// Which nodes depend on the input: bytes by position; mem_free.
+static unsigned char *find_dependents(const struct walk *walk, uint32_t input)
+{
+    unsigned char *depends = mem_zalloc(walk->count + 1);
+    for (uint32_t i = 0; depends && i < walk->count; i++) {
+        value node = walk->nodes[i];
+        depends[i] = node->op == TREE_INPUT && node->index == input;
+        for (uint32_t k = 0; k < node->num_args; k++)
+            depends[i] |= depends[walk_position(walk, node->args[k])];
+    }
+    return depends;
+}
+
+static void pull_back(struct derivation *d, const unsigned char *depends)
+{
+    struct tree *t = &d->tree;
+    for (uint32_t i = d->walk.count; i-- > 0 && t->status == TN_OK;) {
+        value node = d->walk.nodes[i];
+        for (uint32_t k = 0; k < node->num_args; k++) {
+            uint32_t at = walk_position(&d->walk, node->args[k]);
+            if (depends[at])
+                d->derived[at] = derive_add(t, d->derived[at],
+                                            derive_chain(t, node, k, d->derived[i]));
+        }
+    }
+}
+
+static value cotangent_of_input(struct derivation *d, uint32_t input,
+                                uint64_t cotangents_given)
+{
+    struct tree *t = &d->tree;
+    const struct expr *expr = d->expr;
+    unsigned char *depends = find_dependents(&d->walk, input);
+    if (!depends) {
+        t->status = TN_ERR_MEMORY;
+        return NULL;
+    }
+    for (uint32_t i = 0; i < expr->num_outputs; i++) {
+        uint32_t at = walk_position(&d->walk, expr->outputs[i]);
+        if (cotangents_given >> i & 1 && depends[at])
+            d->derived[at] =
+                derive_add(t, d->derived[at], tree_input(t, expr->num_inputs + i));
+    }
+    pull_back(d, depends);
+    mem_free(depends);
+    value root = NULL;
+    for (uint32_t i = 0; i < d->walk.count; i++)
+        if (d->walk.nodes[i]->op == TREE_INPUT && d->walk.nodes[i]->index == input)
+            root = d->derived[i];
+    return root;
+}
+
+tn_status expr_vjp(tn_runtime *runtime, const struct expr *expr, uint32_t input,
+                   uint64_t cotangents_given, const struct expr **out_expr)
+{
+    struct hash key = derivation_key(expr, 2, input, cotangents_given);
+    if (recall(runtime->exprs, key, out_expr))
+        return TN_OK;
+    struct derivation d;
+    struct names names = {0};
+    value root = NULL;
+    if (derivation_init(&d, runtime, expr) == TN_OK)
+        d.tree.status = names_init(&names, expr, "ct", expr->num_outputs);
+    if (d.tree.status == TN_OK)
+        root = cotangent_of_input(&d, input, cotangents_given);
+    tn_status status = derivation_end(&d, root, key, names.list, names.count, out_expr);
+    names_finish(&names);
+    return status;
+}
+
+// --- fewer inputs -----------------------------------------------------------------------------
+
+tn_status expr_prune(tn_runtime *runtime, const struct expr *expr,
+                     const struct expr **out_expr, uint32_t *kept)
+{
+    uint32_t count = 0, number_of[64] = {0};
+    const char *names[64];
+    for (uint32_t i = 0; i < expr->num_inputs && i < 64; i++)
+        if (expr->inputs_used >> i & 1) {
+            number_of[i] = count;
+            names[count] = expr->input_names[i];
+            kept[count++] = i;
+        }
+    struct hash key = derivation_key(expr, 3, 0, 0);
+    if (recall(runtime->exprs, key, out_expr))
+        return TN_OK;
+    struct derivation d;
+    value outputs[TN_EXPR_MAX_OUTPUTS];
+    const struct expr *pruned = NULL;
+    if (derivation_init(&d, runtime, expr) == TN_OK) {
+        struct tree *t = &d.tree;
+        for (uint32_t i = 0; i < d.walk.count; i++) {
+            value node = d.walk.nodes[i], args[3] = {NULL};
+            for (uint32_t k = 0; k < node->num_args; k++)
+                args[k] = d.derived[walk_position(&d.walk, node->args[k])];
+            d.derived[i] = node->op == TREE_INPUT ? tree_input(t, number_of[node->index])
+                           : node->op == TN_EXPR_CAST
+                               ? tree_cast(t, node->dtype, args[0])
+                           : node->num_args
+                               ? tree_op(t, node->op, args[0], args[1], args[2])
+                               : node;
+        }
+        for (uint32_t i = 0; i < expr->num_outputs; i++)
+            outputs[i] = d.derived[walk_position(&d.walk, expr->outputs[i])];
+        pruned = tree_expr(t, outputs, expr->num_outputs, names, count);
+    }
+    mem_free(d.derived);
+    walk_finish(&d.walk);
+    if (d.tree.status == TN_OK)
+        d.tree.status = keep(runtime->exprs, key, pruned);
+    if (d.tree.status == TN_OK)
+        *out_expr = pruned;
+    return d.tree.status;
+}

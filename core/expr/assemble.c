@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+// Puts programs together; see assemble.h. Simplifications here keep every result, NaN and
+// the sign of zero included: they know the dtype.
+#include "assemble.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool is_leaf(int op)
+{
+    return op_table[op].class == OP_LEAF;
+}
+
+// --- the table of instructions ------------------------------------------------------------------
+
+static struct hash insn_hash(const tn_expr_insn *insn)
+{
+    struct hash h = hash_u64(hash_start(6), (uint64_t)insn->op << 32 | insn->dtype);
+    return hash_u64(h, (uint64_t)insn->a << 40 ^ (uint64_t)insn->b << 20 ^ insn->c);
+}
+
+static uint32_t *place_of(const struct assembler *a, const tn_expr_insn *insn)
+{
+    uint64_t i = insn_hash(insn).lo & (a->table_size - 1);
+    while (a->table[i] && memcmp(&a->insns[a->table[i] - 1], insn, sizeof(*insn)) != 0)
+        i = (i + 1) & (a->table_size - 1);
+    return &a->table[i];
+}
+
+static tn_status make_room(struct assembler *a)
+{
+    tn_status status = mem_grow((void **)&a->insns, &a->max_insns, a->num_insns + 1,
+                                sizeof(*a->insns));
+    if (status != TN_OK || (a->num_insns + 1) * 2 < a->table_size)
+        return status;
+    uint32_t size = a->table_size ? a->table_size * 2 : 64;
+    uint32_t *table = mem_zalloc(size * sizeof(*table));
+    if (!table)
+        return TN_ERR_MEMORY;
+    mem_free(a->table);
+    a->table = table;
+    a->table_size = size;
+    for (uint32_t i = 0; i < a->num_insns; i++)
+        *place_of(a, &a->insns[i]) = i + 1;
+    return TN_OK;
+}
+
+static uint32_t add(struct assembler *a, tn_expr_insn insn)
+{
+    if (a->status == TN_OK)
+        a->status = make_room(a);
+    if (a->status != TN_OK)
+        return 0;
+    uint32_t *place = place_of(a, &insn);
+    if (!*place) {
+        a->insns[a->num_insns++] = insn;
+        *place = a->num_insns;
+    }
+    return *place - 1;
+}
+
+uint32_t assemble_constant(struct assembler *a, tn_dtype dtype, uint64_t bits)
+{
+    uint32_t i = 0;
+    while (i < a->num_constants && a->constants[i] != bits)
+        i++;
+    if (i == a->num_constants) {
+        if (a->status == TN_OK)
+            a->status = mem_grow((void **)&a->constants, &a->max_constants, i + 1,
+                                 sizeof(*a->constants));
+        if (a->status != TN_OK)
+            return 0;
+        a->constants[a->num_constants++] = bits;
+    }
+    return add(a, (tn_expr_insn){TN_EXPR_CONST, (uint16_t)dtype, i, 0, 0});
+}
+
+// --- simplification ---------------------------------------------------------------------------
+
+static bool is_constant(const struct assembler *a, uint32_t x)
+{
+    return a->insns[x].op == TN_EXPR_CONST;
+}
+
+static uint64_t constant_bits(const struct assembler *a, uint32_t x)
+{
+    return a->constants[a->insns[x].a];
+}
+
+static bool is_value(const struct assembler *a, uint32_t x, int64_t value)
+{
+    if (!is_constant(a, x) || a->insns[x].dtype == TN_BOOL)
+        return false;
+    uint64_t bits = constant_bits(a, x);
+    return dtype_is_float(a->insns[x].dtype) ? bits == double_to_bits((double)value)
+                                             : bits == (uint64_t)value;
+}
+
+// Division by a power of two is multiplication by another, exactly.
+static bool has_exact_reciprocal(const struct assembler *a, uint32_t x, double *out)
+{
+    if (!is_constant(a, x) || !dtype_is_float(a->insns[x].dtype))
+        return false;
+    int exponent;
+    double value = bits_to_double(constant_bits(a, x));
+    if (fabs(frexp(value, &exponent)) != 0.5 || exponent < -100 || exponent > 100)
+        return false;
+    *out = 1 / value;
+    return true;
+}
+
+// The position of something equal and cheaper, or NONE.
+static uint32_t simplify(struct assembler *a, int op, tn_dtype dtype, uint32_t x,
+                         uint32_t y, uint32_t z)
+{
+    double reciprocal;
+    switch (op) {
+    case TN_EXPR_MUL:
+        if (is_value(a, y, 1))
+            return x;
+        return is_value(a, x, 1) ? y : ASSEMBLE_NONE;
+    case TN_EXPR_ADD: // x + 0 is not x for the float -0
+        if (dtype_is_float(dtype))
+            return ASSEMBLE_NONE;
+        if (is_value(a, y, 0))
+            return x;
+        return is_value(a, x, 0) ? y : ASSEMBLE_NONE;
+    case TN_EXPR_SUB:
+        return is_value(a, y, 0) ? x : ASSEMBLE_NONE;
+    case TN_EXPR_DIV:
+        if (is_value(a, y, 1))
+            return x;
+        if (has_exact_reciprocal(a, y, &reciprocal))
+            return assemble(a, TN_EXPR_MUL, dtype, x,
+                            assemble_constant(a, dtype, double_to_bits(reciprocal)), 0);
+        return ASSEMBLE_NONE;
+    case TN_EXPR_POW:
+        if (is_value(a, y, 2))
+            return assemble(a, TN_EXPR_MUL, dtype, x, x, 0);
+        return is_value(a, y, 1) ? x : ASSEMBLE_NONE;
+    case TN_EXPR_SELECT:
+        if (is_constant(a, x))
+            return constant_bits(a, x) ? y : z;
+        return y == z ? y : ASSEMBLE_NONE;
+    default:
+        return ASSEMBLE_NONE;
+    }
+}
+
+static bool all_constant(const struct assembler *a, uint32_t num_args,
+                         const uint32_t *args)
+{
+    bool all = num_args > 0;
+    for (uint32_t i = 0; i < num_args; i++)
+        all = all && is_constant(a, args[i]);
+    return all;
+}
+
+uint32_t assemble(struct assembler *a, int op, tn_dtype dtype, uint32_t x, uint32_t y,
+                  uint32_t z)
+{
+    if (a->status != TN_OK)
+        return 0;
+    uint32_t args[3] = {x, y, z}, num_args = op_table[op].num_args;
+    if (!is_leaf(op)) {
+        if (all_constant(a, num_args, args)) {
+            uint64_t bits[3] = {0};
+            for (uint32_t i = 0; i < num_args; i++)
+                bits[i] = constant_bits(a, args[i]);
+            return assemble_constant(
+                a, dtype,
+                scalar_op(op, dtype, a->insns[x].dtype, bits[0], bits[1], bits[2]));
+        }
+        uint32_t simpler = simplify(a, op, dtype, x, y, z);
+        if (simpler != ASSEMBLE_NONE)
+            return simpler;
+    }
+    uint32_t used = is_leaf(op) ? 1 : num_args;
+    return add(a, (tn_expr_insn){(uint16_t)op, (uint16_t)dtype, x, used > 1 ? y : 0,
+                                 used > 2 ? z : 0});
+}
+
+uint32_t assemble_cast(struct assembler *a, tn_dtype dtype, uint32_t x)
+{
+    if (a->status != TN_OK || a->insns[x].dtype == dtype)
+        return x;
+    return assemble(a, TN_EXPR_CAST, dtype, x, 0, 0);
+}
+
+// --- the end ----------------------------------------------------------------------------------
+
+static void mark_needed(const struct assembler *a, unsigned char *needed,
+                        const uint32_t *outputs, uint32_t num_outputs)
+{
+    for (uint32_t i = 0; i < num_outputs; i++)
+        needed[outputs[i]] = 1;
+    for (uint32_t i = a->num_insns; i-- > 0;) {
+        const tn_expr_insn *insn = &a->insns[i];
+        if (!needed[i] || is_leaf(insn->op))
+            continue;
+        const uint32_t args[3] = {insn->a, insn->b, insn->c};
+        for (uint32_t k = 0; k < op_table[insn->op].num_args; k++)
+            needed[args[k]] = 1;
+    }
+}
+
+// Constants are renumbered in the order of use.
+static void renumber_constant(struct assembler *a, tn_expr_insn *insn, uint64_t *used,
+                              uint32_t *num_used)
+{
+    uint32_t i = 0;
+    while (i < *num_used && used[i] != a->constants[insn->a])
+        i++;
+    if (i == *num_used)
+        used[(*num_used)++] = a->constants[insn->a];
+    insn->a = i;
+}
+
+tn_status assembler_end(struct assembler *a, uint32_t *outputs, uint32_t num_outputs)
+{
+    if (a->status != TN_OK)
+        return a->status;
+    unsigned char *needed = mem_zalloc(a->num_insns + 1);
+    uint32_t *new_position = mem_alloc(a->num_insns * sizeof(*new_position) + 1);
+    uint64_t *used = mem_alloc(a->num_constants * sizeof(*used) + 1);
+    if (!needed || !new_position || !used) {
+        mem_free(needed);
+        mem_free(new_position);
+        mem_free(used);
+        return TN_ERR_MEMORY;
+    }
+    mark_needed(a, needed, outputs, num_outputs);
+    uint32_t count = 0, num_used = 0;
+    for (uint32_t i = 0; i < a->num_insns; i++) {
+        if (!needed[i])
+            continue;
+        tn_expr_insn insn = a->insns[i];
+        uint32_t num_args = op_table[insn.op].num_args;
+        if (insn.op == TN_EXPR_CONST)
+            renumber_constant(a, &insn, used, &num_used);
+        insn.a = num_args > 0 ? new_position[insn.a] : insn.a;
+        insn.b = num_args > 1 ? new_position[insn.b] : 0;
+        insn.c = num_args > 2 ? new_position[insn.c] : 0;
+        new_position[i] = count;
+        a->insns[count++] = insn;
+    }
+    a->num_insns = count;
+    for (uint32_t i = 0; i < num_outputs; i++)
+        outputs[i] = new_position[outputs[i]];
+    mem_free(a->constants);
+    a->constants = used;
+    a->num_constants = num_used;
+    mem_free(needed);
+    mem_free(new_position);
+    return TN_OK;
+}
+
+void assembler_finish(struct assembler *a)
+{
+    mem_free(a->insns);
+    mem_free(a->constants);
+    mem_free(a->table);
+    *a = (struct assembler){0};
+}

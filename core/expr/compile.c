@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: MIT
+// Trees to programs: every value gets a dtype, every conversion an instruction.
+//
+// Demands go from the outputs to the leaves, in the reverse of the tree's order: each node
+// learns in which dtypes its value is wanted. A number without a dtype is computed in the
+// dtype it is wanted in (so that 2 * alpha * x is all f32), another value once in its own
+// and then cast. Then instructions are made from the leaves up.
+#include <string.h>
+#include "assemble.h"
+
+struct compiler {
+    const struct expr *expr;
+    const struct expr_input *inputs;
+    struct walk walk;
+    struct value_type *types; // by position
+    uint16_t *wanted;         // by position: bits of dtypes
+    uint32_t (*at)[TN_NUM_DTYPES]; // by position and dtype: the instruction
+    struct assembler assembler;
+    uint8_t *attr_uses; // by attribute: 1 as a float, 2 as an integer
+    bool split_attrs;   // some are used as both
+};
+
+static uint32_t position_of(const struct compiler *c, const struct expr_node *node)
+{
+    return walk_position(&c->walk, node);
+}
+
+static bool is_number(struct value_type type)
+{
+    return type.dtype == TN_DTYPE_NONE;
+}
+
+// The dtype in which node i is computed when it is wanted as `wanted`.
+static tn_dtype computed_as(const struct compiler *c, uint32_t i, tn_dtype wanted)
+{
+    const struct expr_node *node = c->walk.nodes[i];
+    struct value_type type = c->types[i];
+    if (node->op == TREE_INPUT)
+        return type_computed((struct value_type){.dtype = c->inputs[node->index].dtype});
+    if (!is_number(type))
+        return type_computed(type);
+    if (node->op == TN_EXPR_SELECT)
+        return wanted;
+    if (type.kind == KIND_FLOAT)
+        return dtype_is_float(wanted) ? wanted : TN_F64;
+    bool is_leaf = op_table[node->op].class == OP_LEAF;
+    return is_leaf && wanted != TN_BOOL ? wanted : type_alone(type);
+}
+
+// The dtype that operand k of node i must have when the node is computed in `dtype`. NONE:
+// the operand is not needed.
+static tn_dtype operand_dtype(const struct compiler *c, uint32_t i, tn_dtype dtype,
+                              uint32_t k)
+{
+    const struct expr_node *node = c->walk.nodes[i];
+    struct value_type arg = c->types[position_of(c, node->args[k])];
+    switch (op_table[node->op].class) {
+    case OP_CAST:
+        return is_number(arg) ? dtype : type_computed(arg);
+    case OP_TEST:
+        return is_number(arg) || dtype_is_float(arg.dtype) ? type_computed(arg)
+                                                           : TN_DTYPE_NONE;
+    case OP_COMPARE:
+        return type_computed(
+            type_promote(arg, c->types[position_of(c, node->args[1 - k])]));
+    case OP_LOGIC:
+        return TN_BOOL;
+    case OP_SELECT:
+        return k == 0 ? TN_BOOL : dtype;
+    default:
+        return dtype;
+    }
+}
+
+static uint32_t attr_index(const struct compiler *c, const struct expr_node *node)
+{
+    uint32_t i = 0;
+    while (c->expr->attr_names[i] != node->name)
+        i++;
+    return i;
+}
+
+// Dtypes in which node i is computed, as bits.
+static uint32_t computed_set(const struct compiler *c, uint32_t i)
+{
+    uint32_t set = 0;
+    for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++)
+        if (c->wanted[i] >> dtype & 1)
+            set |= TN_DTYPE_BIT(computed_as(c, i, dtype));
+    return set;
+}
+
+static void want_operands(struct compiler *c, uint32_t i)
+{
+    const struct expr_node *node = c->walk.nodes[i];
+    uint32_t set = computed_set(c, i);
+    for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++) {
+        if (!(set >> dtype & 1))
+            continue;
+        for (uint32_t k = 0; k < node->num_args; k++) {
+            tn_dtype operand = operand_dtype(c, i, dtype, k);
+            if (operand)
+                c->wanted[position_of(c, node->args[k])] |= (uint16_t)TN_DTYPE_BIT(operand);
+        }
+        if (node->op == TREE_ATTR) {
+            uint8_t *uses = &c->attr_uses[attr_index(c, node)];
+            *uses |= dtype_is_float(dtype) ? 1 : 2;
+            c->split_attrs |= *uses == 3;
+        }
+    }
+}
+
+// --- instructions -----------------------------------------------------------------------------
+
+static uint32_t emit_leaf(struct compiler *c, uint32_t i, tn_dtype dtype)
+{
+    const struct expr_node *node = c->walk.nodes[i];
+    switch (node->op) {
+    case TREE_INPUT:
+        return assemble(&c->assembler, TN_EXPR_LOAD, dtype, node->index, 0, 0);
+    case TREE_NUMBER: {
+        tn_dtype from = node->kind == KIND_BOOL ? TN_BOOL : type_alone(c->types[i]);
+        return assemble_constant(&c->assembler, dtype,
+                                 scalar_cast(from, dtype, node->bits));
+    }
+    case TREE_ATTR: {
+        uint32_t slot = attr_index(c, node);
+        if (c->attr_uses[slot] == 3 && !dtype_is_float(dtype))
+            slot += c->expr->num_attrs;
+        return assemble(&c->assembler, TN_EXPR_PARAM, dtype, slot, 0, 0);
+    }
+    default:
+        return assemble(&c->assembler, TN_EXPR_INDEX, TN_I64, 0, 0, 0);
+    }
+}
+
+static uint32_t emit_arith(struct compiler *c, int op, tn_dtype dtype, const uint32_t *args)
+{
+    struct assembler *a = &c->assembler;
+    if (op == TREE_FLOOR_DIV) {
+        uint32_t quotient = assemble(a, TN_EXPR_DIV, dtype, args[0], args[1], 0);
+        return dtype_is_float(dtype) ? assemble(a, TN_EXPR_FLOOR, dtype, quotient, 0, 0)
+                                     : quotient;
+    }
+    if (dtype == TN_BOOL && (op == TN_EXPR_ADD || op == TN_EXPR_MUL))
+        op = op == TN_EXPR_ADD ? TN_EXPR_OR : TN_EXPR_AND;
+    return assemble(a, op, dtype, args[0], args[1], args[2]);
+}
+
+static uint32_t emit(struct compiler *c, uint32_t i, tn_dtype dtype)
+{
+    const struct expr_node *node = c->walk.nodes[i];
+    struct assembler *a = &c->assembler;
+    uint32_t args[3] = {0};
+    for (uint32_t k = 0; k < node->num_args; k++) {
+        tn_dtype operand = operand_dtype(c, i, dtype, k);
+        args[k] = operand ? c->at[position_of(c, node->args[k])][operand] : ASSEMBLE_NONE;
+    }
+    bool is_float = dtype_is_float(dtype);
+    switch (op_table[node->op].class) {
+    case OP_LEAF:
+        return emit_leaf(c, i, dtype);
+    case OP_CAST:
+        return assemble_cast(a, dtype, args[0]);
+    case OP_ROUND:
+        return is_float ? assemble(a, node->op, dtype, args[0], 0, 0) : args[0];
+    case OP_SIGN:
+        return node->op == TN_EXPR_ABS && !is_float &&
+                       dtype_table[dtype].kind != KIND_SIGNED
+                   ? args[0]
+                   : assemble(a, node->op, dtype, args[0], 0, 0);
+    case OP_TEST:
+        return args[0] == ASSEMBLE_NONE
+                   ? assemble_constant(a, TN_BOOL, node->op == TN_EXPR_ISFINITE)
+                   : assemble(a, node->op, TN_BOOL, args[0], 0, 0);
+    case OP_LOGIC:
+        return assemble(a,
+                        node->op == TREE_ALL   ? TN_EXPR_AND
+                        : node->op == TREE_ANY ? TN_EXPR_OR
+                                               : TN_EXPR_NOT,
+                        TN_BOOL, args[0], args[1], 0);
+    case OP_BITS:
+        return node->op == TN_EXPR_INVERT && dtype == TN_BOOL
+                   ? assemble(a, TN_EXPR_NOT, TN_BOOL, args[0], 0, 0)
+                   : assemble(a, node->op, dtype, args[0], args[1], 0);
+    default:
+        return emit_arith(c, node->op, dtype, args);
+    }
+}
+
+static void emit_all(struct compiler *c, uint32_t i)
+{
+    uint32_t set = computed_set(c, i);
+    for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++)
+        if (set >> dtype & 1)
+            c->at[i][dtype] = emit(c, i, dtype);
+    for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++)
+        if (c->wanted[i] >> dtype & ~(set >> dtype) & 1)
+            c->at[i][dtype] =
+                assemble_cast(&c->assembler, dtype, c->at[i][computed_as(c, i, dtype)]);
+}
+
+// --- the whole --------------------------------------------------------------------------------
+
+static tn_status compiler_init(struct compiler *c)
+{
+    const struct expr *expr = c->expr;
+    tn_status status = walk_init(&c->walk, expr->outputs, expr->num_outputs);
+    if (status == TN_OK)
+        status = walk_types(&c->walk, c->inputs, &c->types);
+    if (status != TN_OK)
+        return status;
+    c->wanted = mem_zalloc(c->walk.count * sizeof(*c->wanted) + 1);
+    c->at = mem_alloc(c->walk.count * sizeof(*c->at) + 1);
+    c->attr_uses = mem_zalloc(expr->num_attrs + 1);
+    return c->wanted && c->at && c->attr_uses ? TN_OK : TN_ERR_MEMORY;
+}
+
+static void compiler_finish(struct compiler *c)
+{
+    assembler_finish(&c->assembler);
+    mem_free(c->attr_uses);
+    mem_free(c->at);
+    mem_free(c->wanted);
+    mem_free(c->types);
+    walk_finish(&c->walk);
+}
+
+static tn_status make_program(struct compiler *c, tn_runtime *runtime,
+                              const tn_dtype *given_dtypes,
+                              const tn_expr_program **out_program)
+{
+    const struct expr *expr = c->expr;
+    tn_dtype input_dtypes[TN_EXPR_MAX_INPUTS], output_dtypes[TN_EXPR_MAX_OUTPUTS];
+    uint32_t outputs[TN_EXPR_MAX_OUTPUTS], roots[TN_EXPR_MAX_OUTPUTS];
+    tn_dtype computed[TN_EXPR_MAX_OUTPUTS];
+    for (uint32_t i = 0; i < expr->num_inputs; i++)
+        input_dtypes[i] = c->inputs[i].dtype;
+    for (uint32_t i = 0; i < expr->num_outputs; i++) {
+        roots[i] = position_of(c, expr->outputs[i]);
+        output_dtypes[i] = given_dtypes ? given_dtypes[i] : type_alone(c->types[roots[i]]);
+        computed[i] = type_computed((struct value_type){.dtype = output_dtypes[i]});
+        c->wanted[roots[i]] |= (uint16_t)TN_DTYPE_BIT(computed[i]);
+    }
+    for (uint32_t i = c->walk.count; i-- > 0;)
+        want_operands(c, i);
+    for (uint32_t i = 0; i < c->walk.count; i++)
+        emit_all(c, i);
+    for (uint32_t i = 0; i < expr->num_outputs; i++)
+        outputs[i] = c->at[roots[i]][computed[i]];
+    tn_status status = assembler_end(&c->assembler, outputs, expr->num_outputs);
+    if (status != TN_OK)
+        return status;
+    tn_expr_program program = {
+        .struct_size = sizeof(program),
+        .insns = c->assembler.insns,
+        .num_insns = c->assembler.num_insns,
+        .constants = c->assembler.constants,
+        .num_constants = c->assembler.num_constants,
+        .num_params = expr->num_attrs * (c->split_attrs ? 2 : 1),
+        .input_dtypes = input_dtypes,
+        .num_inputs = expr->num_inputs,
+        .output_dtypes = output_dtypes,
+        .outputs = outputs,
+        .num_outputs = expr->num_outputs,
+        .name = expr->text,
+    };
+    return program_intern(runtime, &program, out_program);
+}
+
+static tn_status compile(tn_runtime *runtime, const struct expr *expr,
+                         const struct expr_input *inputs, const tn_dtype *output_dtypes,
+                         const tn_expr_program **out_program)
+{
+    struct compiler compiler = {.expr = expr, .inputs = inputs};
+    if (expr->num_inputs > TN_EXPR_MAX_INPUTS || expr->num_outputs > TN_EXPR_MAX_OUTPUTS)
+        return fail(TN_ERR_UNSUPPORTED,
+                    "expression '%.80s' has %u inputs and %u outputs, at most %d and %d fit "
+                    "a program: split it into several",
+                    expr->text, expr->num_inputs, expr->num_outputs, TN_EXPR_MAX_INPUTS,
+                    TN_EXPR_MAX_OUTPUTS);
+    tn_status status = compiler_init(&compiler);
+    if (status == TN_OK)
+        status = make_program(&compiler, runtime, output_dtypes, out_program);
+    compiler_finish(&compiler);
+    if (status != TN_OK && status != TN_ERR_MEMORY)
+        fail_prefix("expression '%.80s': ", expr->text);
+    return status;
+}
+
+// Dtypes and kinds are small: 4 bits and 3 bits for each input, 4 for each output.
+static struct hash compile_key(const struct expr *expr, const struct expr_input *inputs,
+                               const tn_dtype *output_dtypes)
+{
+    uint64_t dtypes = 0, kinds = 0, outputs = output_dtypes != NULL;
+    for (uint32_t i = 0; i < expr->num_inputs && i < 16; i++) {
+        dtypes = dtypes << 4 | (uint64_t)inputs[i].dtype;
+        kinds = kinds << 3 | (uint64_t)inputs[i].weak_kind;
+    }
+    for (uint32_t i = 0; output_dtypes && i < expr->num_outputs; i++)
+        outputs = outputs << 4 | (uint64_t)output_dtypes[i];
+    struct hash h = hash_u64(hash_start(5), (uint64_t)(uintptr_t)expr);
+    return hash_u64(hash_u64(hash_u64(h, dtypes), kinds), outputs);
+}
+
+tn_status expr_compile(tn_runtime *runtime, const struct expr *expr,
+                       const struct expr_input *inputs, const tn_dtype *output_dtypes,
+                       const tn_expr_program **out_program)
+{
+    struct expr_set *set = runtime->exprs;
+    struct hash key = compile_key(expr, inputs, output_dtypes);
+    const tn_expr_program *program = lookup_get(&set->compiled, key);
+    if (!program) {
+        tn_status status = compile(runtime, expr, inputs, output_dtypes, &program);
+        if (status != TN_OK)
+            return status;
+        pthread_mutex_lock(&set->lock);
+        status = lookup_put(&set->compiled, key, (void *)program);
+        pthread_mutex_unlock(&set->lock);
+        if (status != TN_OK)
+            return status;
+    }
+    *out_program = program;
+    return TN_OK;
+}

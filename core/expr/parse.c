@@ -1,0 +1,517 @@
+// SPDX-License-Identifier: MIT
+// Tokens to trees: precedence climbing, with C's operators and Python's // and **.
+//
+//   expression  = { name "=" value ";" } value { "," value }
+//   value       = binary [ "?" value ":" value ]
+//   binary      = unary { operator unary }        || && | ^ & compare << >> + - * / // %
+//   unary       = ("-" | "+" | "~" | "!") unary | power
+//   power       = atom [ "**" unary ]
+//   atom        = number | name | name "(" value { "," value } ")" | "(" value ")"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "../base/config.h"
+#include "lex.h"
+
+#define MAX_NAME 63
+
+struct definition {
+    const char *name; // within the text
+    uint32_t size;
+    const struct expr_node *node;
+};
+
+struct parser {
+    struct tree tree;
+    struct lexer lexer;
+    tn_status status; // the first failure
+    const char *const *input_names;
+    uint32_t num_inputs;
+    const tn_attr_table *attrs; // NULL: any name is an attribute
+    struct definition *definitions;
+    uint32_t num_definitions, max_definitions;
+    uint32_t depth;
+};
+
+typedef const struct expr_node *value; // NULL after a failure
+
+static value parse_value(struct parser *p);
+static value parse_unary(struct parser *p);
+
+static void next(struct parser *p)
+{
+    if (p->status == TN_OK)
+        p->status = lex_next(&p->lexer);
+}
+
+static bool accept(struct parser *p, const char *sign)
+{
+    if (p->status != TN_OK || !lex_is(&p->lexer, sign))
+        return false;
+    next(p);
+    return true;
+}
+
+#define parse_fail(p, at, ...)                                                             \
+    ((p)->status == TN_OK ? (p)->status = lex_fail(&(p)->lexer, at, __VA_ARGS__)           \
+                          : (p)->status)
+
+static const char *got(const struct parser *p, char buffer[48])
+{
+    const struct token *token = &p->lexer.token;
+    if (token->kind == TOKEN_END)
+        return "the end";
+    snprintf(buffer, 48, "'%.*s'", (int)(token->size < 40 ? token->size : 40), token->at);
+    return buffer;
+}
+
+static void expect(struct parser *p, const char *sign, const char *what)
+{
+    char buffer[48];
+    if (!accept(p, sign))
+        parse_fail(p, p->lexer.token.at, "expected '%s' %s, got %s", sign, what,
+                   got(p, buffer));
+}
+
+static value checked(struct parser *p, value node, const char *at)
+{
+    if (p->status != TN_OK)
+        return NULL;
+    if (p->tree.status != TN_OK)
+        p->status = p->tree.status;
+    else if (node->depth > PARSE_MAX_TREE)
+        parse_fail(p, at, "more than %d operations depend on each other: split it",
+                   PARSE_MAX_TREE);
+    return p->status == TN_OK ? node : NULL;
+}
+
+static value apply(struct parser *p, int op, value a, value b, value c, const char *at)
+{
+    return p->status == TN_OK ? checked(p, tree_op(&p->tree, op, a, b, c), at) : NULL;
+}
+
+// --- names ------------------------------------------------------------------------------------
+
+static bool is_text(const struct token *token, const char *text)
+{
+    return strlen(text) == token->size && memcmp(text, token->at, token->size) == 0;
+}
+
+static const char *const reserved[] = {"true", "false", "inf", "nan", "index", NULL};
+static const char *const constants[] = {"pi", "e", NULL};
+
+static int position_of(const struct token *token, const char *const *names)
+{
+    for (int i = 0; names[i]; i++)
+        if (is_text(token, names[i]))
+            return i;
+    return -1;
+}
+
+static value parse_reserved(struct parser *p, int which)
+{
+    struct tree *t = &p->tree;
+    switch (which) {
+    case 0:
+    case 1:
+        return tree_number(t, KIND_BOOL, which == 0);
+    case 2:
+        return tree_float(t, (double)INFINITY);
+    case 3:
+        return tree_float(t, (double)NAN);
+    default:
+        return tree_op(t, TN_EXPR_INDEX, NULL, NULL, NULL);
+    }
+}
+
+// The closest of everything that might have been meant.
+static const char *nearest(const struct parser *p, const char *name)
+{
+    const char *names[256] = {0};
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < p->num_inputs && n < 64; i++)
+        names[n++] = p->input_names[i];
+    for (uint32_t i = 0; p->attrs && i < p->attrs->num_fields && n < 96; i++)
+        names[n++] = p->attrs->fields[i].name;
+    for (int op = 0; op < TREE_NUM_OPS; op++)
+        if (op_table[op].num_args && !op_table[op].precedence && op != TN_EXPR_CAST)
+            names[n++] = op_table[op].text;
+    for (int i = 0; constants[i]; i++)
+        names[n++] = constants[i];
+    for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++)
+        names[n++] = dtype_name(dtype);
+    names[n++] = "index";
+    return config_nearest(name, names);
+}
+
+static value unknown_name(struct parser *p, const struct token *token, const char *what)
+{
+    char name[MAX_NAME + 1];
+    snprintf(name, sizeof(name), "%.*s", (int)token->size, token->at);
+    const char *near = nearest(p, name);
+    parse_fail(p, token->at, "unknown %s '%s'%s%s%s", what, name,
+               near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return NULL;
+}
+
+// How the value of an attribute takes part in promotion; KIND_NONE for a list.
+static int attr_kind(uint32_t kind)
+{
+    return kind == TN_ATTR_F64 ? KIND_FLOAT : kind == TN_ATTR_INTS ? KIND_NONE : KIND_SIGNED;
+}
+
+static value parse_attr(struct parser *p, const struct token *token)
+{
+    char name[MAX_NAME + 1];
+    if (token->size > MAX_NAME)
+        return parse_fail(p, token->at, "a name has more than %d letters", MAX_NAME), NULL;
+    snprintf(name, sizeof(name), "%.*s", (int)token->size, token->at);
+    if (!p->attrs)
+        return tree_attr(&p->tree, name, KIND_FLOAT);
+    for (uint32_t i = 0; i < p->attrs->num_fields; i++) {
+        const tn_attr_field *field = &p->attrs->fields[i];
+        if (strcmp(field->name, name) != 0)
+            continue;
+        int kind = attr_kind(field->kind);
+        if (kind == KIND_NONE)
+            return parse_fail(p, token->at, "attribute '%s' is a list, expected a number",
+                              name),
+                   NULL;
+        return tree_attr(&p->tree, name, kind);
+    }
+    int constant = position_of(token, constants);
+    if (constant >= 0)
+        return tree_float(&p->tree, constant == 0 ? M_PI : M_E);
+    return unknown_name(p, token, "name");
+}
+
+static value parse_name(struct parser *p, const struct token *token)
+{
+    for (uint32_t i = p->num_definitions; i-- > 0;)
+        if (p->definitions[i].size == token->size &&
+            memcmp(p->definitions[i].name, token->at, token->size) == 0)
+            return p->definitions[i].node;
+    for (uint32_t i = 0; i < p->num_inputs; i++)
+        if (is_text(token, p->input_names[i]))
+            return tree_input(&p->tree, i);
+    int which = position_of(token, reserved);
+    if (which >= 0)
+        return parse_reserved(p, which);
+    if (!p->attrs && position_of(token, constants) >= 0)
+        return tree_float(&p->tree, is_text(token, "pi") ? M_PI : M_E);
+    return parse_attr(p, token);
+}
+
+// --- calls ------------------------------------------------------------------------------------
+
+static int function_named(const struct token *token)
+{
+    for (int op = 0; op < TREE_NUM_OPS; op++)
+        if (op_table[op].num_args && !op_table[op].precedence && op != TN_EXPR_CAST &&
+            is_text(token, op_table[op].text))
+            return op;
+    return is_text(token, "pow")     ? TN_EXPR_POW
+           : is_text(token, "where") ? TN_EXPR_SELECT
+                                     : -1;
+}
+
+static value parse_call(struct parser *p, const struct token *token)
+{
+    char name[16] = "";
+    if (token->size < sizeof(name))
+        memcpy(name, token->at, token->size);
+    tn_dtype dtype = dtype_parse(name);
+    int op = dtype ? TN_EXPR_CAST : function_named(token);
+    if (op < 0)
+        return unknown_name(p, token, "function");
+    uint32_t expected = op_table[op].num_args, count = 0;
+    value args[3] = {NULL};
+    if (!lex_is(&p->lexer, ")"))
+        do {
+            value arg = parse_value(p);
+            if (count < 3)
+                args[count] = arg;
+            count++;
+        } while (accept(p, ","));
+    if (p->status == TN_OK && count != expected)
+        parse_fail(p, token->at, "'%s' takes %u argument%s, got %u", name, expected,
+                   expected == 1 ? "" : "s", count);
+    expect(p, ")", "after the arguments");
+    if (op == TN_EXPR_CAST)
+        return p->status == TN_OK
+                   ? checked(p, tree_cast(&p->tree, dtype, args[0]), token->at)
+                   : NULL;
+    return apply(p, op, args[0], args[1], args[2], token->at);
+}
+
+// --- operators --------------------------------------------------------------------------------
+
+static value parse_atom(struct parser *p)
+{
+    struct token token = p->lexer.token;
+    char buffer[48];
+    if (accept(p, "(")) {
+        value inner = parse_value(p);
+        expect(p, ")", "to close the bracket");
+        return inner;
+    }
+    if (token.kind == TOKEN_NUMBER) {
+        next(p);
+        return checked(p, tree_number(&p->tree, token.number_kind, token.bits), token.at);
+    }
+    if (token.kind != TOKEN_NAME) {
+        parse_fail(p, token.at, "expected a value, got %s", got(p, buffer));
+        return NULL;
+    }
+    next(p);
+    if (accept(p, "("))
+        return parse_call(p, &token);
+    return p->status == TN_OK ? checked(p, parse_name(p, &token), token.at) : NULL;
+}
+
+static bool enter(struct parser *p)
+{
+    if (p->status == TN_OK && ++p->depth > PARSE_MAX_DEPTH)
+        parse_fail(p, p->lexer.token.at, "nested deeper than %d", PARSE_MAX_DEPTH);
+    return p->status == TN_OK;
+}
+
+static value parse_power(struct parser *p)
+{
+    value base = parse_atom(p);
+    const char *at = p->lexer.token.at;
+    if (!accept(p, "**"))
+        return base;
+    value exponent = parse_unary(p);
+    return apply(p, TN_EXPR_POW, base, exponent, NULL, at);
+}
+
+static value parse_unary(struct parser *p)
+{
+    static const struct {
+        const char *sign;
+        int op;
+    } prefixes[] = {{"-", TN_EXPR_NEG}, {"~", TN_EXPR_INVERT}, {"!", TN_EXPR_NOT}};
+    if (!enter(p))
+        return NULL;
+    const char *at = p->lexer.token.at;
+    value result = NULL;
+    bool found = false;
+    for (int i = 0; i < 3 && !found; i++)
+        if (accept(p, prefixes[i].sign)) {
+            value operand = parse_unary(p);
+            result = apply(p, prefixes[i].op, operand, NULL, NULL, at);
+            found = true;
+        }
+    if (!found)
+        result = accept(p, "+") ? parse_unary(p) : parse_power(p);
+    p->depth--;
+    return result;
+}
+
+static int binary_operator(const struct parser *p)
+{
+    for (int op = 0; op < TREE_NUM_OPS; op++) {
+        const struct op_info *info = &op_table[op];
+        if (info->num_args == 2 && info->precedence && info->precedence != PREC_POWER &&
+            lex_is(&p->lexer, info->text))
+            return op;
+    }
+    return -1;
+}
+
+static value parse_binary(struct parser *p, int least)
+{
+    value left = parse_unary(p);
+    bool compared = false;
+    for (;;) {
+        int op = p->status == TN_OK ? binary_operator(p) : -1;
+        if (op < 0 || op_table[op].precedence < least)
+            return left;
+        const char *at = p->lexer.token.at;
+        bool is_comparison = op_table[op].precedence == PREC_COMPARE;
+        if (compared && is_comparison)
+            return parse_fail(p, at, "comparisons do not chain: write a < b && b < c"),
+                   NULL;
+        compared = is_comparison;
+        next(p);
+        value right = parse_binary(p, op_table[op].precedence + 1);
+        left = apply(p, op, left, right, NULL, at);
+    }
+}
+
+static value parse_value(struct parser *p)
+{
+    if (!enter(p))
+        return NULL;
+    value result = parse_binary(p, PREC_ANY);
+    const char *at = p->lexer.token.at;
+    if (accept(p, "?")) {
+        value yes = parse_value(p);
+        expect(p, ":", "after the first choice of '?'");
+        value no = parse_value(p);
+        result = apply(p, TN_EXPR_SELECT, result, yes, no, at);
+    }
+    p->depth--;
+    return result;
+}
+
+// --- definitions and outputs --------------------------------------------------------------------
+
+static bool at_definition(const struct parser *p)
+{
+    struct lexer ahead = p->lexer;
+    return p->status == TN_OK && ahead.token.kind == TOKEN_NAME &&
+           lex_next(&ahead) == TN_OK && lex_is(&ahead, "=");
+}
+
+static bool is_taken(const struct parser *p, const struct token *token)
+{
+    bool taken = position_of(token, reserved) >= 0;
+    for (uint32_t i = 0; i < p->num_inputs; i++)
+        taken |= is_text(token, p->input_names[i]);
+    for (uint32_t i = 0; p->attrs && i < p->attrs->num_fields; i++)
+        taken |= is_text(token, p->attrs->fields[i].name);
+    for (uint32_t i = 0; i < p->num_definitions; i++)
+        taken |= p->definitions[i].size == token->size &&
+                 memcmp(p->definitions[i].name, token->at, token->size) == 0;
+    return taken;
+}
+
+static void parse_definition(struct parser *p)
+{
+    struct token name = p->lexer.token;
+    if (is_taken(p, &name))
+        parse_fail(p, name.at, "'%.*s' already has a meaning", (int)name.size, name.at);
+    next(p); // the name
+    next(p); // the sign
+    value node = parse_value(p);
+    expect(p, ";", "after a definition");
+    if (p->status == TN_OK)
+        p->status = mem_grow((void **)&p->definitions, &p->max_definitions,
+                             p->num_definitions + 1, sizeof(*p->definitions));
+    if (p->status == TN_OK)
+        p->definitions[p->num_definitions++] =
+            (struct definition){name.at, name.size, node};
+}
+
+static const struct expr *parse_outputs(struct parser *p)
+{
+    value outputs[TN_EXPR_MAX_OUTPUTS];
+    uint32_t count = 0;
+    char buffer[48];
+    while (at_definition(p))
+        parse_definition(p);
+    do {
+        if (count == TN_EXPR_MAX_OUTPUTS)
+            parse_fail(p, p->lexer.token.at, "more than %d outputs", TN_EXPR_MAX_OUTPUTS);
+        else
+            outputs[count++] = parse_value(p);
+    } while (accept(p, ","));
+    if (p->status == TN_OK && p->lexer.token.kind != TOKEN_END)
+        parse_fail(p, p->lexer.token.at, "expected an operator or the end, got %s",
+                   got(p, buffer));
+    if (p->status != TN_OK)
+        return NULL;
+    const struct expr *expr =
+        tree_expr(&p->tree, outputs, count, p->input_names, p->num_inputs);
+    p->status = p->tree.status;
+    return expr;
+}
+
+static tn_status remember(struct expr_set *set, struct hash key, const struct expr *expr)
+{
+    pthread_mutex_lock(&set->lock);
+    tn_status status = lookup_put(&set->parsed, key, (void *)expr);
+    pthread_mutex_unlock(&set->lock);
+    return status;
+}
+
+static tn_status finish(struct parser *p, const struct expr *expr, struct hash key,
+                        const struct expr **out_expr)
+{
+    mem_free(p->definitions);
+    if (p->status == TN_OK)
+        p->status = remember(p->tree.set, key, expr);
+    if (p->status != TN_OK) {
+        if (p->status == TN_ERR_ARGUMENT)
+            fail_prefix("expression: ");
+        return p->status;
+    }
+    *out_expr = expr;
+    return TN_OK;
+}
+
+tn_status expr_parse(tn_runtime *runtime, const char *text, const char *const *input_names,
+                     uint32_t num_inputs, const tn_attr_table *attrs,
+                     const struct expr **out_expr)
+{
+    struct hash key = hash_text(hash_start(2), text);
+    for (uint32_t i = 0; i < num_inputs; i++)
+        key = hash_text(key, input_names[i]);
+    key = hash_u64(key, attrs ? attrs->num_fields : UINT64_MAX);
+    for (uint32_t i = 0; attrs && i < attrs->num_fields; i++)
+        key = hash_u64(hash_text(key, attrs->fields[i].name), attrs->fields[i].kind);
+    const struct expr *known = lookup_get(&runtime->exprs->parsed, key);
+    if (known) {
+        *out_expr = known;
+        return TN_OK;
+    }
+    struct parser parser = {.tree = {.set = runtime->exprs},
+                            .input_names = input_names,
+                            .num_inputs = num_inputs,
+                            .attrs = attrs};
+    parser.status = lex_init(&parser.lexer, text);
+    const struct expr *expr = parse_outputs(&parser);
+    return finish(&parser, expr, key, out_expr);
+}
+
+// --- "x, y -> ..." ------------------------------------------------------------------------------
+
+#define MAX_ARROW_INPUTS 64
+
+static void parse_arrow_names(struct parser *p, char names[][MAX_NAME + 1])
+{
+    char buffer[48];
+    while (p->status == TN_OK && !lex_is(&p->lexer, "->")) {
+        struct token *token = &p->lexer.token;
+        if (token->kind != TOKEN_NAME)
+            parse_fail(p, token->at, "expected an input's name before '->', got %s",
+                       got(p, buffer));
+        else if (token->size > MAX_NAME)
+            parse_fail(p, token->at, "a name has more than %d letters", MAX_NAME);
+        else if (p->num_inputs == MAX_ARROW_INPUTS)
+            parse_fail(p, token->at, "more than %d inputs", MAX_ARROW_INPUTS);
+        else if (is_taken(p, token))
+            parse_fail(p, token->at, "'%.*s' already has a meaning", (int)token->size,
+                       token->at);
+        if (p->status != TN_OK)
+            return;
+        snprintf(names[p->num_inputs++], MAX_NAME + 1, "%.*s", (int)token->size, token->at);
+        next(p);
+        if (!accept(p, ",") && !lex_is(&p->lexer, "->"))
+            parse_fail(p, p->lexer.token.at, "expected ',' or '->', got %s",
+                       got(p, buffer));
+    }
+    next(p);
+}
+
+tn_status expr_parse_arrow(tn_runtime *runtime, const char *text,
+                           const struct expr **out_expr)
+{
+    struct hash key = hash_text(hash_start(3), text);
+    const struct expr *known = lookup_get(&runtime->exprs->parsed, key);
+    if (known) {
+        *out_expr = known;
+        return TN_OK;
+    }
+    char names[MAX_ARROW_INPUTS][MAX_NAME + 1];
+    const char *pointers[MAX_ARROW_INPUTS];
+    for (uint32_t i = 0; i < MAX_ARROW_INPUTS; i++)
+        pointers[i] = names[i];
+    struct parser parser = {.tree = {.set = runtime->exprs}, .input_names = pointers};
+    parser.status = lex_init(&parser.lexer, text);
+    parse_arrow_names(&parser, names);
+    const struct expr *expr = parse_outputs(&parser);
+    return finish(&parser, expr, key, out_expr);
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT
+// Compiled programs: interned by structure, checked against the limits, printed.
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include "../primitive/prim_set.h"
+#include "tree.h"
+
+// What stands behind every program that the core gives out.
+struct program_record {
+    tn_expr_program program; // first
+    uint8_t *param_is_float; // by param
+};
+
+static struct hash program_hash(const tn_expr_program *p)
+{
+    struct hash h = hash_start(0x70726f67);
+    h = hash_u64(h, (uint64_t)p->num_insns << 32 | p->num_constants);
+    h = hash_u64(h, (uint64_t)p->num_inputs << 32 | p->num_outputs);
+    h = hash_u64(h, p->num_params);
+    for (uint32_t i = 0; i < p->num_insns; i++) {
+        const tn_expr_insn *insn = &p->insns[i];
+        h = hash_u64(h, (uint64_t)insn->op << 48 | (uint64_t)insn->dtype << 32 | insn->a);
+        h = hash_u64(h, (uint64_t)insn->b << 32 | insn->c);
+    }
+    for (uint32_t i = 0; i < p->num_constants; i++)
+        h = hash_u64(h, p->constants[i]);
+    for (uint32_t i = 0; i < p->num_inputs; i++)
+        h = hash_u64(h, (uint64_t)p->input_dtypes[i]);
+    for (uint32_t i = 0; i < p->num_outputs; i++)
+        h = hash_u64(h, (uint64_t)p->output_dtypes[i] << 32 | p->outputs[i]);
+    return h;
+}
+
+static tn_status check_limits(const tn_expr_program *p)
+{
+    if (p->num_insns > TN_EXPR_MAX_INSNS)
+        return fail(TN_ERR_UNSUPPORTED,
+                    "it needs %u instructions, at most %d fit a program: split it into "
+                    "several expressions",
+                    p->num_insns, TN_EXPR_MAX_INSNS);
+    if (p->num_inputs > TN_EXPR_MAX_INPUTS)
+        return fail(TN_ERR_UNSUPPORTED,
+                    "it reads %u inputs, at most %d fit a program: split it into several "
+                    "expressions",
+                    p->num_inputs, TN_EXPR_MAX_INPUTS);
+    if (p->num_outputs == 0 || p->num_outputs > TN_EXPR_MAX_OUTPUTS)
+        return fail(TN_ERR_UNSUPPORTED, "it has %u outputs, expected 1 to %d",
+                    p->num_outputs, TN_EXPR_MAX_OUTPUTS);
+    return TN_OK;
+}
+
+// Programs come from the core alone, so a fault here is the core's own.
+static tn_status check_insns(const tn_expr_program *p)
+{
+    for (uint32_t i = 0; i < p->num_insns; i++) {
+        const tn_expr_insn *insn = &p->insns[i];
+        bool ok = insn->op < TN_EXPR_NUM_OPS && dtype_valid(insn->dtype) &&
+                  insn->dtype != TN_F16 && insn->dtype != TN_BF16;
+        uint32_t num_args = ok ? op_table[insn->op].num_args : 0;
+        ok = ok && (num_args < 1 || insn->a < i) && (num_args < 2 || insn->b < i) &&
+             (num_args < 3 || insn->c < i);
+        if (insn->op == TN_EXPR_LOAD)
+            ok = ok && insn->a < p->num_inputs;
+        else if (insn->op == TN_EXPR_CONST)
+            ok = ok && insn->a < p->num_constants;
+        else if (insn->op == TN_EXPR_PARAM)
+            ok = ok && insn->a < p->num_params;
+        if (!ok)
+            return fail(TN_ERR_INTERNAL, "instruction %u of a program is malformed", i);
+    }
+    for (uint32_t i = 0; i < p->num_outputs; i++)
+        if (p->outputs[i] >= p->num_insns)
+            return fail(TN_ERR_INTERNAL, "output %u of a program is malformed", i);
+    return TN_OK;
+}
+
+static const void *copy(struct expr_set *set, const void *bytes, size_t size)
+{
+    void *to = arena_alloc(&set->arena, size ? size : 1);
+    if (to && size)
+        memcpy(to, bytes, size);
+    return to;
+}
+
+static struct program_record *make_record(struct expr_set *set, const tn_expr_program *p,
+                                          struct hash hash)
+{
+    struct program_record *record = arena_alloc(&set->arena, sizeof(*record));
+    if (!record)
+        return NULL;
+    tn_expr_program *own = &record->program;
+    *own = *p;
+    own->struct_size = sizeof(*own);
+    own->flags = own->reserved = 0;
+    own->hash[0] = hash.lo;
+    own->hash[1] = hash.hi;
+    own->insns = copy(set, p->insns, p->num_insns * sizeof(*p->insns));
+    own->constants = copy(set, p->constants, p->num_constants * sizeof(*p->constants));
+    own->input_dtypes =
+        copy(set, p->input_dtypes, p->num_inputs * sizeof(*p->input_dtypes));
+    own->output_dtypes =
+        copy(set, p->output_dtypes, p->num_outputs * sizeof(*p->output_dtypes));
+    own->outputs = copy(set, p->outputs, p->num_outputs * sizeof(*p->outputs));
+    own->name = arena_strdup(&set->arena, p->name ? p->name : "program");
+    record->param_is_float = arena_alloc(&set->arena, p->num_params + 1);
+    if (!own->insns || !own->constants || !own->input_dtypes || !own->output_dtypes ||
+        !own->outputs || !own->name || !record->param_is_float)
+        return NULL;
+    for (uint32_t i = 0; i < p->num_insns; i++)
+        if (p->insns[i].op == TN_EXPR_PARAM && dtype_is_float(p->insns[i].dtype))
+            record->param_is_float[p->insns[i].a] = 1;
+    return record;
+}
+
+tn_status program_intern(tn_runtime *runtime, const tn_expr_program *program,
+                         const tn_expr_program **out_program)
+{
+    struct expr_set *set = runtime->exprs;
+    struct hash hash = program_hash(program);
+    struct program_record *record = lookup_get(&set->programs, hash);
+    tn_status status = TN_OK;
+    if (!record) {
+        status = check_limits(program);
+        if (status == TN_OK)
+            status = check_insns(program);
+        if (status != TN_OK)
+            return status;
+        pthread_mutex_lock(&set->lock);
+        record = lookup_get(&set->programs, hash);
+        if (!record) {
+            record = make_record(set, program, hash);
+            status = record ? lookup_put(&set->programs, hash, record) : TN_ERR_MEMORY;
+        }
+        pthread_mutex_unlock(&set->lock);
+    }
+    if (status == TN_OK)
+        *out_program = &record->program;
+    return status;
+}
+
+tn_status program_cast(tn_runtime *runtime, tn_dtype from, tn_dtype to,
+                       const tn_expr_program **out_program)
+{
+    const struct expr *identity;
+    tn_status status = expr_parse_arrow(runtime, "x -> x", &identity);
+    if (status != TN_OK)
+        return status;
+    return expr_compile(runtime, identity, &(struct expr_input){.dtype = from}, &to,
+                        out_program);
+}
+
+// --- params -----------------------------------------------------------------------------------
+
+static uint64_t param_bits(const tn_attr_field *field, const void *attrs, bool as_float)
+{
+    uint64_t bits;
+    memcpy(&bits, (const char *)attrs + field->offset, sizeof(bits));
+    tn_dtype from = field->kind == TN_ATTR_F64    ? TN_F64
+                    : field->kind == TN_ATTR_BITS ? TN_U64
+                                                  : TN_I64;
+    return scalar_cast(from, as_float ? TN_F64 : from == TN_U64 ? TN_U64 : TN_I64, bits);
+}
+
+tn_status expr_params(const tn_expr_program *program, const struct expr *expr,
+                      const tn_attr_table *table, const void *attrs, uint64_t *params)
+{
+    const struct program_record *record = (const struct program_record *)program;
+    for (uint32_t i = 0; i < program->num_params; i++) {
+        const char *name = expr->attr_names[i % expr->num_attrs];
+        int index = table ? attrs_field_index(table, name) : -1;
+        if (index < 0)
+            return fail(TN_ERR_ARGUMENT, "expression '%.80s': attribute '%s' is not given",
+                        expr->text, name);
+        const tn_attr_field *field = attrs_field(table, (uint32_t)index);
+        if (field->kind == TN_ATTR_INTS)
+            return fail(TN_ERR_ARGUMENT,
+                        "expression '%.80s': attribute '%s' is a list, expected a number",
+                        expr->text, name);
+        params[i] = param_bits(field, attrs, record->param_is_float[i]);
+    }
+    return TN_OK;
+}
+
+// --- printing ---------------------------------------------------------------------------------
+
+struct text {
+    char *at;
+    size_t left;
+};
+
+static void put(struct text *text, const char *format, ...) PRINTF_LIKE(2, 3);
+static void put(struct text *text, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    int n = vsnprintf(text->at, text->left, format, list);
+    va_end(list);
+    size_t size = n < 0 ? 0 : (size_t)n < text->left ? (size_t)n : text->left - 1;
+    text->at += size;
+    text->left -= size;
+}
+
+static void put_insn(struct text *text, const tn_expr_program *p, uint32_t i)
+{
+    const tn_expr_insn *insn = &p->insns[i];
+    put(text, "%%%u: %s = ", i, dtype_name(insn->dtype));
+    switch (insn->op) {
+    case TN_EXPR_LOAD:
+        put(text, "input %u (%s)\n", insn->a, dtype_name(p->input_dtypes[insn->a]));
+        return;
+    case TN_EXPR_PARAM:
+        put(text, "param %u\n", insn->a);
+        return;
+    case TN_EXPR_CONST:
+        if (dtype_is_float(insn->dtype))
+            put(text, "%.17g\n", bits_to_double(p->constants[insn->a]));
+        else
+            put(text, "%" PRId64 "\n", (int64_t)p->constants[insn->a]);
+        return;
+    }
+    const uint32_t args[3] = {insn->a, insn->b, insn->c};
+    put(text, "%s", op_table[insn->op].text);
+    for (uint32_t k = 0; k < op_table[insn->op].num_args; k++)
+        put(text, " %%%u", args[k]);
+    put(text, "\n");
+}
+
+char *program_print(const tn_expr_program *program)
+{
+    size_t size = ((size_t)program->num_insns + program->num_outputs + 1) * 64;
+    char *start = mem_alloc(size);
+    struct text text = {start, size};
+    if (!start)
+        return NULL;
+    *start = 0;
+    for (uint32_t i = 0; i < program->num_insns; i++)
+        put_insn(&text, program, i);
+    for (uint32_t i = 0; i < program->num_outputs; i++)
+        put(&text, "output %u (%s) = %%%u\n", i, dtype_name(program->output_dtypes[i]),
+            program->outputs[i]);
+    return start;
+}

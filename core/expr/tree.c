@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: MIT
+// Building trees: nodes and expressions are interned in the runtime's set.
+#include <string.h>
+#include "tree.h"
+
+tn_status expr_set_create(tn_runtime *runtime)
+{
+    struct expr_set *set = mem_zalloc(sizeof(*set));
+    if (!set)
+        return TN_ERR_MEMORY;
+    pthread_mutex_init(&set->lock, NULL);
+    runtime->exprs = set;
+    return TN_OK;
+}
+
+void expr_set_destroy(tn_runtime *runtime)
+{
+    struct expr_set *set = runtime->exprs;
+    if (!set)
+        return;
+    struct lookup *lookups[] = {&set->names,   &set->nodes,    &set->exprs,   &set->parsed,
+                                &set->derived, &set->compiled, &set->programs};
+    for (size_t i = 0; i < sizeof(lookups) / sizeof(*lookups); i++)
+        lookup_finish(lookups[i]);
+    arena_finish(&set->arena);
+    pthread_mutex_destroy(&set->lock);
+    mem_free(set);
+    runtime->exprs = NULL;
+}
+
+// --- nodes ------------------------------------------------------------------------------------
+
+static struct hash node_hash(const struct expr_node *node)
+{
+    struct hash h = hash_start(0x7265650000 + node->op);
+    h = hash_u64(h, (uint64_t)node->kind << 48 | (uint64_t)node->dtype << 32 | node->index);
+    h = hash_u64(h, node->bits);
+    if (node->name)
+        h = hash_text(h, node->name);
+    for (uint32_t i = 0; i < node->num_args; i++)
+        h = hash_join(h, node->args[i]->hash);
+    return h;
+}
+
+static const struct expr_node *add_node(struct tree *t, const struct expr_node *node)
+{
+    struct expr_set *set = t->set;
+    pthread_mutex_lock(&set->lock);
+    struct expr_node *added = lookup_get(&set->nodes, node->hash);
+    if (!added) {
+        added = arena_alloc(&set->arena, sizeof(*added));
+        if (added)
+            *added = *node;
+        if (!added || lookup_put(&set->nodes, node->hash, added) != TN_OK) {
+            t->status = TN_ERR_MEMORY;
+            added = NULL;
+        }
+    }
+    pthread_mutex_unlock(&set->lock);
+    return added;
+}
+
+static const struct expr_node *intern(struct tree *t, struct expr_node *node)
+{
+    if (t->status != TN_OK)
+        return NULL;
+    for (uint32_t i = 0; i < node->num_args; i++)
+        if (node->args[i]->depth >= node->depth)
+            node->depth = node->args[i]->depth + 1;
+    if (node->depth > TREE_MAX_DEPTH) {
+        t->status = fail(TN_ERR_ARGUMENT,
+                         "the expression is more than %d operations deep: split it into "
+                         "several",
+                         TREE_MAX_DEPTH);
+        return NULL;
+    }
+    node->hash = node_hash(node);
+    const struct expr_node *known = lookup_get(&t->set->nodes, node->hash);
+    return known ? known : add_node(t, node);
+}
+
+const struct expr_node *tree_number(struct tree *t, int kind, uint64_t bits)
+{
+    if (kind == KIND_UNSIGNED && bits <= INT64_MAX)
+        kind = KIND_SIGNED;
+    return intern(
+        t, &(struct expr_node){.op = TREE_NUMBER, .kind = (uint8_t)kind, .bits = bits});
+}
+
+const struct expr_node *tree_int(struct tree *t, int64_t value)
+{
+    return tree_number(t, KIND_SIGNED, (uint64_t)value);
+}
+
+const struct expr_node *tree_float(struct tree *t, double value)
+{
+    if (value != value)
+        value = (double)__builtin_nanf("");
+    return tree_number(t, KIND_FLOAT, double_to_bits(value));
+}
+
+const struct expr_node *tree_input(struct tree *t, uint32_t index)
+{
+    return intern(t, &(struct expr_node){.op = TREE_INPUT, .index = index});
+}
+
+// A copy that lives as long as the set, the same pointer for the same text.
+static const char *intern_name(struct expr_set *set, const char *name)
+{
+    struct hash key = hash_text(hash_start(1), name);
+    char *known = lookup_get(&set->names, key);
+    if (known)
+        return known;
+    pthread_mutex_lock(&set->lock);
+    known = lookup_get(&set->names, key);
+    if (!known) {
+        known = arena_strdup(&set->arena, name);
+        if (known && lookup_put(&set->names, key, known) != TN_OK)
+            known = NULL;
+    }
+    pthread_mutex_unlock(&set->lock);
+    return known;
+}
+
+const struct expr_node *tree_attr(struct tree *t, const char *name, int kind)
+{
+    const char *known = intern_name(t->set, name);
+    if (!known) {
+        t->status = TN_ERR_MEMORY;
+        return NULL;
+    }
+    return intern(
+        t, &(struct expr_node){.op = TREE_ATTR, .kind = (uint8_t)kind, .name = known});
+}
+
+const struct expr_node *tree_cast(struct tree *t, tn_dtype dtype,
+                                  const struct expr_node *a)
+{
+    if (!a)
+        return NULL;
+    return intern(t, &(struct expr_node){
+                         .op = TN_EXPR_CAST, .num_args = 1, .dtype = dtype, .args = {a}});
+}
+
+// --- numbers are computed at once ---------------------------------------------------------------
+
+// Integers stay as they are written when the result might not fit: the program then
+// computes, and wraps, in the dtype that it turns out to have.
+static bool may_overflow(int op, const struct value_type *args, const uint64_t *values)
+{
+    int64_t out, a = (int64_t)values[0], b = (int64_t)values[1];
+    if (args[0].kind == KIND_UNSIGNED || args[1].kind == KIND_UNSIGNED)
+        return true;
+    switch (op) {
+    case TN_EXPR_ADD:
+        return __builtin_add_overflow(a, b, &out);
+    case TN_EXPR_SUB:
+        return __builtin_sub_overflow(a, b, &out);
+    case TN_EXPR_MUL:
+        return __builtin_mul_overflow(a, b, &out);
+    case TN_EXPR_NEG:
+    case TN_EXPR_ABS:
+        return a == INT64_MIN;
+    case TREE_FLOOR_DIV:
+        return a == INT64_MIN && b == -1;
+    case TN_EXPR_POW:
+    case TN_EXPR_SHL:
+    case TN_EXPR_INVERT:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static const struct expr_node *compute(struct tree *t, const struct expr_node *node)
+{
+    struct value_type args[3] = {{0}}, type;
+    uint64_t values[3] = {0};
+    for (uint32_t i = 0; i < node->num_args; i++) {
+        struct value_type none[1];
+        if (node_type(node->args[i], NULL, none, &args[i]) != TN_OK)
+            return NULL;
+        values[i] = node->args[i]->bits;
+    }
+    uint32_t class = op_table[node->op].class;
+    bool is_arith = class == OP_SIGN || class == OP_ARITH || class == OP_WHOLE ||
+                    class == OP_DIVIDE || class == OP_MATH;
+    // Typing faults are reported when the expression is used, with dtypes.
+    if (!is_arith || args[0].dtype || args[1].dtype ||
+        node_type(node, NULL, args, &type) != TN_OK)
+        return NULL;
+    if (type.kind != KIND_FLOAT && may_overflow(node->op, args, values))
+        return NULL;
+    tn_dtype dtype = type_alone(type);
+    for (uint32_t i = 0; i < node->num_args; i++)
+        values[i] = scalar_cast(type_alone(args[i]), dtype, values[i]);
+    int op = node->op == TREE_FLOOR_DIV ? TN_EXPR_DIV : node->op;
+    uint64_t bits = scalar_op(op, dtype, dtype, values[0], values[1], values[2]);
+    if (type.kind != KIND_FLOAT)
+        return tree_number(t, type.kind, bits);
+    double value = bits_to_double(bits);
+    return tree_float(t, node->op == TREE_FLOOR_DIV ? __builtin_floor(value) : value);
+}
+
+// The one literal that is too large until its sign is applied.
+static bool is_int64_min(const struct expr_node *node)
+{
+    const struct expr_node *a = node->args[0];
+    return node->op == TN_EXPR_NEG && a->op == TREE_NUMBER && a->kind == KIND_UNSIGNED &&
+           a->bits == UINT64_C(1) << 63;
+}
+
+const struct expr_node *tree_op(struct tree *t, int op, const struct expr_node *a,
+                                const struct expr_node *b, const struct expr_node *c)
+{
+    struct expr_node node = {
+        .op = (uint16_t)op, .num_args = op_table[op].num_args, .args = {a, b, c}};
+    bool all_numbers = node.num_args > 0;
+    for (uint32_t i = 0; i < node.num_args; i++) {
+        if (!node.args[i] || t->status != TN_OK)
+            return NULL;
+        all_numbers &= node.args[i]->op == TREE_NUMBER;
+    }
+    if (all_numbers && is_int64_min(&node))
+        return tree_int(t, INT64_MIN);
+    const struct expr_node *number = all_numbers ? compute(t, &node) : NULL;
+    return number ? number : intern(t, &node);
+}
+
+// --- expressions ------------------------------------------------------------------------------
+
+// Attributes in the order of their first appearance, and the inputs mentioned.
+static tn_status collect_leaves(struct expr *expr, struct expr_set *set,
+                                const struct walk *walk)
+{
+    const char *names[TREE_MAX_NODES];
+    for (uint32_t i = 0; i < walk->count; i++) {
+        const struct expr_node *node = walk->nodes[i];
+        if (node->op == TREE_INPUT && node->index < 64)
+            expr->inputs_used |= UINT64_C(1) << node->index;
+        bool known = node->op != TREE_ATTR;
+        for (uint32_t k = 0; !known && k < expr->num_attrs; k++)
+            known = names[k] == node->name;
+        if (!known)
+            names[expr->num_attrs++] = node->name;
+    }
+    const char **copy = arena_alloc(&set->arena, (expr->num_attrs + 1) * sizeof(*copy));
+    if (!copy)
+        return TN_ERR_MEMORY;
+    memcpy(copy, names, expr->num_attrs * sizeof(*copy));
+    expr->attr_names = copy;
+    return TN_OK;
+}
+
+static struct expr *make_expr(struct expr_set *set, const struct expr *like,
+                              const struct walk *walk)
+{
+    struct expr *expr = arena_alloc(&set->arena, sizeof(*expr));
+    const char **names =
+        arena_alloc(&set->arena, (like->num_inputs + 1) * sizeof(*names));
+    const struct expr_node **outputs =
+        arena_alloc(&set->arena, like->num_outputs * sizeof(*outputs));
+    if (!expr || !names || !outputs)
+        return NULL;
+    *expr = *like;
+    memcpy(outputs, like->outputs, like->num_outputs * sizeof(*outputs));
+    memcpy(names, like->input_names, like->num_inputs * sizeof(*names));
+    expr->outputs = outputs;
+    expr->input_names = names;
+    expr->text = arena_strdup(&set->arena, like->text);
+    return expr->text && collect_leaves(expr, set, walk) == TN_OK ? expr : NULL;
+}
+
+static struct hash expr_key(struct expr *expr)
+{
+    struct hash h = hash_start(0x65787072);
+    h = hash_u64(h, (uint64_t)expr->num_inputs << 32 | expr->num_outputs);
+    for (uint32_t i = 0; i < expr->num_outputs; i++)
+        h = hash_join(h, expr->outputs[i]->hash);
+    expr->hash = h;
+    for (uint32_t i = 0; i < expr->num_inputs; i++)
+        h = hash_text(h, expr->input_names[i]);
+    return h;
+}
+
+static const struct expr *add_expr(struct tree *t, const struct expr *like,
+                                   struct hash key)
+{
+    struct expr_set *set = t->set;
+    struct walk walk;
+    t->status = walk_init(&walk, like->outputs, like->num_outputs);
+    struct expr *expr = NULL;
+    if (t->status == TN_OK) {
+        pthread_mutex_lock(&set->lock);
+        expr = lookup_get(&set->exprs, key);
+        if (!expr) {
+            expr = make_expr(set, like, &walk);
+            if (!expr || lookup_put(&set->exprs, key, expr) != TN_OK) {
+                t->status = TN_ERR_MEMORY;
+                expr = NULL;
+            }
+        }
+        pthread_mutex_unlock(&set->lock);
+    }
+    walk_finish(&walk);
+    return expr;
+}
+
+const struct expr *tree_expr(struct tree *t, const struct expr_node *const *outputs,
+                             uint32_t num_outputs, const char *const *input_names,
+                             uint32_t num_inputs)
+{
+    if (t->status != TN_OK)
+        return NULL;
+    struct expr like = {.num_inputs = num_inputs, .num_outputs = num_outputs};
+    const char **names = mem_alloc((num_inputs + 1) * sizeof(*names));
+    like.input_names = names;
+    like.outputs = outputs;
+    t->status = names ? TN_OK : TN_ERR_MEMORY;
+    for (uint32_t i = 0; t->status == TN_OK && i < num_inputs; i++)
+        if (!(names[i] = intern_name(t->set, input_names[i])))
+            t->status = TN_ERR_MEMORY;
+    const struct expr *expr = NULL;
+    if (t->status == TN_OK) {
+        struct hash key = expr_key(&like);
+        expr = lookup_get(&t->set->exprs, key);
+        char *text = expr ? NULL : tree_print(outputs, num_outputs, names, num_inputs);
+        like.text = text;
+        if (!expr && text)
+            expr = add_expr(t, &like, key);
+        if (!expr && t->status == TN_OK)
+            t->status = TN_ERR_MEMORY; // no text
+        mem_free(text);
+    }
+    mem_free(names);
+    return expr;
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+// Which dtype an operation gives: NumPy's promotion, with literals and attributes as
+// numbers without a dtype of their own (NEP 50).
+#include "tree.h"
+
+static bool is_number(struct value_type type)
+{
+    return type.dtype == TN_DTYPE_NONE;
+}
+
+static int kind_of(struct value_type type)
+{
+    return is_number(type) ? type.kind : dtype_table[type.dtype].kind;
+}
+
+static struct value_type of_dtype(tn_dtype dtype)
+{
+    return (struct value_type){.dtype = dtype};
+}
+
+struct value_type type_promote(struct value_type a, struct value_type b)
+{
+    if (is_number(a) && is_number(b))
+        return a.kind > b.kind ? a : b;
+    if (is_number(a))
+        return of_dtype(
+            dtype_promote_weak(a.kind == KIND_FLOAT ? KIND_FLOAT : KIND_SIGNED, b.dtype));
+    if (is_number(b))
+        return type_promote(b, a);
+    return of_dtype(dtype_promote(a.dtype, b.dtype));
+}
+
+tn_dtype type_alone(struct value_type type)
+{
+    if (!is_number(type))
+        return type.dtype;
+    return type.kind == KIND_FLOAT ? TN_F64 : type.kind == KIND_UNSIGNED ? TN_U64 : TN_I64;
+}
+
+tn_dtype type_computed(struct value_type type)
+{
+    tn_dtype dtype = type_alone(type);
+    return dtype == TN_F16 || dtype == TN_BF16 ? TN_F32 : dtype;
+}
+
+static const char *type_text(struct value_type type)
+{
+    if (!is_number(type))
+        return dtype_name(type.dtype);
+    return type.kind == KIND_FLOAT ? "a number" : "an integer";
+}
+
+static tn_status refuse(const struct expr_node *node, const struct value_type *args,
+                        const char *expected)
+{
+    const char *text = op_table[node->op].text;
+    if (node->num_args == 1)
+        return fail(TN_ERR_ARGUMENT, "'%s' of %s: expected %s", text, type_text(args[0]),
+                    expected);
+    return fail(TN_ERR_ARGUMENT, "'%s' of %s and %s: expected %s", text,
+                type_text(args[0]), type_text(args[1]), expected);
+}
+
+static struct value_type to_float(struct value_type type)
+{
+    if (is_number(type))
+        return (struct value_type){.kind = KIND_FLOAT};
+    return of_dtype(dtype_to_float(type.dtype));
+}
+
+static tn_status leaf_type(const struct expr_node *node, const struct expr_input *inputs,
+                           struct value_type *out)
+{
+    switch (node->op) {
+    case TREE_INPUT: {
+        struct expr_input input = inputs[node->index];
+        *out = input.weak_kind ? (struct value_type){.kind = input.weak_kind}
+                               : of_dtype(input.dtype);
+        if (!input.weak_kind && !dtype_valid(input.dtype))
+            return fail(TN_ERR_ARGUMENT, "input %u has no dtype", node->index);
+        return TN_OK;
+    }
+    case TREE_NUMBER:
+    case TREE_ATTR:
+        *out = node->kind == KIND_BOOL ? of_dtype(TN_BOOL)
+                                       : (struct value_type){.kind = node->kind};
+        return TN_OK;
+    default:
+        *out = of_dtype(TN_I64); // index
+        return TN_OK;
+    }
+}
+
+static tn_status bits_type(const struct expr_node *node, const struct value_type *args,
+                           struct value_type both, struct value_type *out)
+{
+    bool is_shift = node->op == TN_EXPR_SHL || node->op == TN_EXPR_SHR;
+    if (kind_of(both) == KIND_FLOAT)
+        return refuse(node, args, is_shift ? "integers" : "integers or bool");
+    *out = is_shift && kind_of(both) == KIND_BOOL ? of_dtype(TN_I8) : both;
+    return TN_OK;
+}
+
+static tn_status sign_type(const struct expr_node *node, const struct value_type *args,
+                           struct value_type *out)
+{
+    if (kind_of(args[0]) == KIND_BOOL && node->op != TN_EXPR_ABS)
+        return refuse(node, args, "a number");
+    *out = args[0];
+    // A negated integer literal is no larger than an i64 again.
+    if (is_number(*out) && out->kind == KIND_UNSIGNED)
+        out->kind = KIND_SIGNED;
+    return TN_OK;
+}
+
+tn_status node_type(const struct expr_node *node, const struct expr_input *inputs,
+                    const struct value_type *args, struct value_type *out)
+{
+    struct value_type both = {0};
+    if (node->num_args == 1)
+        both = args[0];
+    else if (node->num_args == 2)
+        both = type_promote(args[0], args[1]);
+    switch (op_table[node->op].class) {
+    case OP_LEAF:
+        return leaf_type(node, inputs, out);
+    case OP_CAST:
+        *out = of_dtype(node->dtype);
+        return TN_OK;
+    case OP_SIGN:
+        return sign_type(node, args, out);
+    case OP_ARITH:
+        if (node->op == TN_EXPR_SUB && kind_of(both) == KIND_BOOL)
+            return refuse(node, args, "numbers (for bool, use ^)");
+        *out = both;
+        return TN_OK;
+    case OP_WHOLE:
+        *out = kind_of(both) == KIND_BOOL ? of_dtype(TN_I8) : both;
+        return TN_OK;
+    case OP_DIVIDE:
+        *out = kind_of(both) == KIND_FLOAT ? both
+               : is_number(both)           ? (struct value_type){.kind = KIND_FLOAT}
+                                           : of_dtype(TN_F64);
+        return TN_OK;
+    case OP_MATH:
+        *out = to_float(both);
+        return TN_OK;
+    case OP_BITS:
+        return bits_type(node, args, both, out);
+    case OP_SELECT:
+        *out = type_promote(args[1], args[2]);
+        return TN_OK;
+    case OP_ROUND:
+        *out = both;
+        return TN_OK;
+    default: // tests, comparisons, logic
+        *out = of_dtype(TN_BOOL);
+        return TN_OK;
+    }
+}
+
+tn_status walk_types(const struct walk *walk, const struct expr_input *inputs,
+                     struct value_type **out_types)
+{
+    struct value_type *types = mem_alloc(walk->count * sizeof(*types) + 1);
+    if (!types)
+        return TN_ERR_MEMORY;
+    for (uint32_t i = 0; i < walk->count; i++) {
+        const struct expr_node *node = walk->nodes[i];
+        struct value_type args[3] = {{0}};
+        for (uint32_t k = 0; k < node->num_args; k++)
+            args[k] = types[walk_position(walk, node->args[k])];
+        tn_status status = node_type(node, inputs, args, &types[i]);
+        if (status != TN_OK) {
+            mem_free(types);
+            return status;
+        }
+    }
+    *out_types = types;
+    return TN_OK;
+}
+
+tn_status expr_infer(const struct expr *expr, const struct expr_input *inputs,
+                     tn_dtype *out_dtypes)
+{
+    struct walk walk = {0};
+    struct value_type *types = NULL;
+    tn_status status = walk_init(&walk, expr->outputs, expr->num_outputs);
+    if (status == TN_OK)
+        status = walk_types(&walk, inputs, &types);
+    for (uint32_t i = 0; status == TN_OK && i < expr->num_outputs; i++)
+        out_dtypes[i] = type_alone(types[walk_position(&walk, expr->outputs[i])]);
+    if (status != TN_OK)
+        fail_prefix("expression '%.80s': ", expr->text);
+    mem_free(types);
+    walk_finish(&walk);
+    return status;
+}

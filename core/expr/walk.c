@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// The nodes of a tree in order, found without recursion.
+#include <string.h>
+#include "tree.h"
+
+static uint32_t *place_of(const struct walk *walk, const struct expr_node *node)
+{
+    uint64_t i = node->hash.lo & (walk->table_size - 1);
+    while (walk->table[i] && walk->nodes[walk->table[i] - 1] != node)
+        i = (i + 1) & (walk->table_size - 1);
+    return &walk->table[i];
+}
+
+uint32_t walk_position(const struct walk *walk, const struct expr_node *node)
+{
+    return *place_of(walk, node) - 1;
+}
+
+static tn_status grow_table(struct walk *walk)
+{
+    uint32_t size = walk->table_size ? walk->table_size * 2 : 64;
+    uint32_t *table = mem_zalloc(size * sizeof(*table));
+    if (!table)
+        return TN_ERR_MEMORY;
+    mem_free(walk->table);
+    walk->table = table;
+    walk->table_size = size;
+    for (uint32_t i = 0; i < walk->count; i++)
+        *place_of(walk, walk->nodes[i]) = i + 1;
+    return TN_OK;
+}
+
+static tn_status add(struct walk *walk, const struct expr_node *node)
+{
+    if (walk->count == TREE_MAX_NODES)
+        return fail(TN_ERR_ARGUMENT,
+                    "the expression has more than %d operations: split it into several",
+                    TREE_MAX_NODES);
+    if ((walk->count + 1) * 2 > walk->table_size && grow_table(walk) != TN_OK)
+        return TN_ERR_MEMORY;
+    tn_status status = mem_grow((void **)&walk->nodes, &walk->capacity, walk->count + 1,
+                                sizeof(*walk->nodes));
+    if (status != TN_OK)
+        return status;
+    uint32_t *place = place_of(walk, node);
+    walk->nodes[walk->count++] = node;
+    *place = walk->count;
+    return TN_OK;
+}
+
+static bool has(const struct walk *walk, const struct expr_node *node)
+{
+    return walk->table_size && *place_of(walk, node) != 0;
+}
+
+struct pending {
+    const struct expr_node *node;
+    uint32_t next_arg;
+};
+
+static tn_status visit(struct walk *walk, struct pending **stack, uint32_t *capacity,
+                       const struct expr_node *root)
+{
+    uint32_t depth = 0;
+    const struct expr_node *next = root;
+    while (next || depth) {
+        if (next) {
+            tn_status status =
+                mem_grow((void **)stack, capacity, depth + 1, sizeof(**stack));
+            if (status != TN_OK)
+                return status;
+            (*stack)[depth++] = (struct pending){next, 0};
+        }
+        struct pending *top = &(*stack)[depth - 1];
+        next = NULL;
+        while (!next && top->next_arg < top->node->num_args) {
+            const struct expr_node *arg = top->node->args[top->next_arg++];
+            next = has(walk, arg) ? NULL : arg;
+        }
+        if (next)
+            continue;
+        tn_status status = has(walk, top->node) ? TN_OK : add(walk, top->node);
+        if (status != TN_OK)
+            return status;
+        depth--;
+    }
+    return TN_OK;
+}
+
+tn_status walk_init(struct walk *walk, const struct expr_node *const *outputs,
+                    uint32_t num_outputs)
+{
+    *walk = (struct walk){0};
+    struct pending *stack = NULL;
+    uint32_t capacity = 0;
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; status == TN_OK && i < num_outputs; i++)
+        if (!has(walk, outputs[i]))
+            status = visit(walk, &stack, &capacity, outputs[i]);
+    mem_free(stack);
+    return status;
+}
+
+void walk_finish(struct walk *walk)
+{
+    mem_free(walk->nodes);
+    mem_free(walk->table);
+    *walk = (struct walk){0};
+}
