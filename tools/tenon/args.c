@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT
+// Option parsing, help, and dispatch of subcommands.
+#include "args.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_NAMES 64
+
+// --- nearest match
+// ------------------------------------------------------------------------
+
+#define MAX_WORD 48
+
+static unsigned min3(unsigned a, unsigned b, unsigned c)
+{
+    unsigned least = a < b ? a : b;
+    return least < c ? least : c;
+}
+
+// Levenshtein's distance; words longer than MAX_WORD are far from everything.
+static unsigned distance(const char *a, const char *b)
+{
+    size_t na = strlen(a), nb = strlen(b);
+    unsigned row[MAX_WORD + 1];
+    if (na > MAX_WORD || nb > MAX_WORD)
+        return MAX_WORD;
+    for (size_t j = 0; j <= nb; j++)
+        row[j] = (unsigned)j;
+    for (size_t i = 1; i <= na; i++) {
+        unsigned diagonal = row[0];
+        row[0] = (unsigned)i;
+        for (size_t j = 1; j <= nb; j++) {
+            unsigned cost = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            row[j] = min3(row[j] + 1, row[j - 1] + 1, cost);
+        }
+    }
+    return row[nb];
+}
+
+const char *nearest(const char *word, const char *const *names)
+{
+    const char *best = NULL;
+    unsigned limit = (unsigned)strlen(word) / 3 + 1, least = limit + 1;
+    for (; *names; names++) {
+        unsigned d = distance(word, *names);
+        if (d < least) {
+            least = d;
+            best = *names;
+        }
+    }
+    return best;
+}
+
+// --- help
+// -----------------------------------------------------------------------------------
+
+static void print_options(const struct option *options, size_t num_options)
+{
+    printf("\nOptions:\n");
+    for (size_t i = 0; i < num_options; i++) {
+        char left[64], letter[8] = "    ";
+        if (options[i].letter)
+            snprintf(letter, sizeof(letter), "-%c, ", options[i].letter);
+        snprintf(left, sizeof(left), "%s--%s%s%s", letter, options[i].name,
+                 options[i].value ? " " : "", options[i].value ? options[i].value : "");
+        printf("  %-24s %s\n", left, options[i].help);
+    }
+    printf("  %-24s %s\n", "-h, --help", "print this");
+}
+
+static void print_help(const struct command *command, const struct option *options,
+                       size_t num_options)
+{
+    printf("Usage: tenon %s %s\n\n%s.\n", command->name, command->usage, command->summary);
+    if (command->details)
+        printf("\n%s", command->details);
+    print_options(options, num_options);
+}
+
+// --- options
+// --------------------------------------------------------------------------------
+
+static int unknown_option(const struct command *command, const char *given,
+                          const struct option *options, size_t num_options)
+{
+    const char *names[MAX_NAMES + 2];
+    size_t n = 0;
+    for (; n < num_options && n < MAX_NAMES; n++)
+        names[n] = options[n].name;
+    names[n++] = "help";
+    names[n] = NULL;
+    const char *bare = given + strspn(given, "-");
+    const char *near = strlen(bare) > 1 ? nearest(bare, names) : NULL;
+    if (near)
+        return misuse("unknown option %s; did you mean --%s?", given, near);
+    return misuse("unknown option %s; 'tenon %s --help' lists them (put -- before an "
+                  "argument that starts with a dash)",
+                  given, command->name);
+}
+
+// Whether argv[i] names `option`; *out_value is what stands behind "=", or NULL.
+static bool names_option(const char *given, const char *name, char letter,
+                         const char **out_value)
+{
+    *out_value = NULL;
+    if (letter && given[1] == letter && given[2] == '\0')
+        return true;
+    size_t length = strlen(name);
+    if (strncmp(given, "--", 2) != 0 || strncmp(given + 2, name, length) != 0)
+        return false;
+    if (given[2 + length] == '=')
+        *out_value = given + 3 + length;
+    return given[2 + length] == '\0' || *out_value;
+}
+
+// Stores one option; *at moves past its value.
+static int take_option(const struct command *command, const struct option *options,
+                       size_t num_options, int argc, char **argv, int *at)
+{
+    const char *given = argv[*at], *value;
+    for (size_t i = 0; i < num_options; i++) {
+        const struct option *option = &options[i];
+        if (!names_option(given, option->name, option->letter, &value))
+            continue;
+        if (!option->value) {
+            if (value)
+                return misuse("--%s takes no value, got '%s'", option->name, value);
+            *option->flag = true;
+            return 0;
+        }
+        if (!value && *at + 1 >= argc)
+            return misuse("--%s needs a value: --%s %s", option->name, option->name,
+                          option->value);
+        *option->text = value ? value : argv[++*at];
+        return 0;
+    }
+    return unknown_option(command, given, options, num_options);
+}
+
+// "-3" and "-(x + 1)" are expressions, "-" is a file.
+static bool is_option(const char *text)
+{
+    return text[0] == '-' && (text[1] == '-' || isalpha((unsigned char)text[1]));
+}
+
+static int check_count(const struct command *command, int min, int max,
+                       const struct args *args)
+{
+    if (args->count < min)
+        return misuse("too few arguments; usage: tenon %s %s", command->name,
+                      command->usage);
+    if (max >= 0 && args->count > max)
+        return misuse("unexpected argument '%s'; usage: tenon %s %s", args->items[max],
+                      command->name, command->usage);
+    return 0;
+}
+
+int args_parse(const struct command *command, const struct option *options,
+               size_t num_options, int min, int max, int argc, char **argv,
+               struct args *out)
+{
+    struct args mine = {.items = argv + 1};
+    bool literal = false; // after "--"
+    for (int i = 1; i < argc; i++) {
+        if (!literal && strcmp(argv[i], "--") == 0) {
+            literal = true;
+        } else if (literal || !is_option(argv[i])) {
+            mine.items[mine.count++] = argv[i];
+        } else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            print_help(command, options, num_options);
+            mine.help_shown = true;
+            *out = mine;
+            return 0;
+        } else {
+            int failed = take_option(command, options, num_options, argc, argv, &i);
+            if (failed)
+                return failed;
+        }
+    }
+    *out = mine;
+    return check_count(command, min, max, &mine);
+}
+
+int args_integer(const char *option, const char *text, int64_t low, int64_t high,
+                 int64_t *out_value)
+{
+    char *end;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    if (end == text || *end || errno || value < low || value > high)
+        return misuse("--%s: got '%s', expected a whole number from %" PRId64
+                      " to %" PRId64,
+                      option, text, low, high);
+    *out_value = value;
+    return 0;
+}
+
+int args_number(const char *option, const char *text, double low, double high,
+                double *out_value)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end || !(value >= low && value <= high))
+        return misuse("--%s: got '%s', expected a number from %g to %g", option, text, low,
+                      high);
+    *out_value = value;
+    return 0;
+}
+
+// --- subcommands
+// ------------------------------------------------------------------------------
+
+static const char *last_word(const char *name)
+{
+    const char *space = strrchr(name, ' ');
+    return space ? space + 1 : name;
+}
+
+static void list_commands(const struct command *commands, size_t num_commands,
+                          const char *group, const char *about)
+{
+    printf("Usage: %s COMMAND ...\n\n%s\n\nCommands:\n", group, about);
+    for (size_t i = 0; i < num_commands; i++)
+        printf("  %-10s %s\n", last_word(commands[i].name), commands[i].summary);
+    printf("\n'%s COMMAND --help' explains one.\n", group);
+}
+
+static int unknown_command(const struct command *commands, size_t num_commands,
+                           const char *group, const char *given)
+{
+    const char *names[MAX_NAMES + 1];
+    size_t n = 0;
+    for (; n < num_commands && n < MAX_NAMES; n++)
+        names[n] = last_word(commands[n].name);
+    names[n] = NULL;
+    const char *near = nearest(given, names);
+    if (near)
+        return misuse("no command '%s'; did you mean '%s %s'?", given, group, near);
+    return misuse("no command '%s'; '%s --help' lists them", given, group);
+}
+
+int commands_run(const struct command *commands, size_t num_commands, const char *group,
+                 const char *about, int argc, char **argv)
+{
+    if (argc < 2)
+        return misuse("no command given; '%s --help' lists them", group);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        (strcmp(argv[1], "help") == 0 && argc == 2)) {
+        list_commands(commands, num_commands, group, about);
+        return 0;
+    }
+    for (size_t i = 0; i < num_commands; i++)
+        if (strcmp(argv[1], last_word(commands[i].name)) == 0)
+            return commands[i].run(&commands[i], argc - 1, argv + 1);
+    return unknown_command(commands, num_commands, group, argv[1]);
+}

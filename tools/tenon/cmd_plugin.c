@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+// tenon plugin: show, describe and verify. Installing and removing: cmd_plugin_install.c.
+#include "commands.h"
+#include "file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void print_list(const char *title, const char *const *list)
+{
+    if (!list || !*list)
+        return;
+    printf("%s:\n", title);
+    for (; *list; list++)
+        printf("  %s\n", *list);
+}
+
+static int show_json(const tn_plugin_info *info)
+{
+    json_t *row = json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o}", "id", info->id, "version",
+        info->version, "vendor", info->vendor, "state", plugin_state_name(info->state),
+        "directory", info->directory, "file", info->file, "reason", info->reason,
+        "backends", json_strings(info->backends), "primitives",
+        json_strings(info->primitives), "kernels", json_strings(info->kernels));
+    int failed = json_print(row);
+    json_decref(row);
+    return failed;
+}
+
+static int show(const tn_plugin_info *info)
+{
+    printf("%s %s\n", info->id, info->version);
+    printf("  vendor     %s\n", info->vendor);
+    printf("  state      %s\n", plugin_state_name(info->state));
+    printf("  directory  %s\n", info->directory);
+    printf("  file       %s\n", info->file);
+    if (info->reason && info->reason[0])
+        printf("  reason     %s\n", info->reason);
+    print_list("backends", info->backends);
+    print_list("operators", info->primitives);
+    print_list("kernels (operator, family, name)", info->kernels);
+    return 0;
+}
+
+static int run_show(const struct command *self, int argc, char **argv)
+{
+    bool json = false;
+    const struct option options[] = {{"json", 0, NULL, "print JSON", NULL, &json}};
+    struct args args;
+    int failed = args_parse(self, options, COUNT(options), 1, 1, argc, argv, &args);
+    if (failed || args.help_shown)
+        return failed;
+    tn_runtime *runtime;
+    failed = open_runtime(&runtime);
+    if (failed)
+        return failed;
+    tn_plugin_info info;
+    if (!plugin_find(runtime, args.items[0], &info))
+        failed = no_plugin(runtime, args.items[0]);
+    else
+        failed = json ? show_json(&info) : show(&info);
+    tn_runtime_close(runtime);
+    return failed;
+}
+
+static int run_describe(const struct command *self, int argc, char **argv)
+{
+    const char *output = "-";
+    const struct option options[] = {
+        {"output", 'o', "FILE", "write the manifest there", &output, NULL}};
+    struct args args;
+    int failed = args_parse(self, options, COUNT(options), 1, 1, argc, argv, &args);
+    if (failed || args.help_shown)
+        return failed;
+    char *text = NULL;
+    if (tn_plugin_describe(args.items[0], &text))
+        return oops_library();
+    failed = file_write(output, text, strlen(text));
+    if (!failed && strcmp(output, "-") == 0 && text[0] && text[strlen(text) - 1] != '\n')
+        putchar('\n');
+    tn_text_free(text);
+    return failed;
+}
+
+// Prints one verdict. Returns whether the directory is good.
+static bool verify_one(const char *name, const char *directory)
+{
+    bool good = tn_plugin_verify(directory) == TN_OK;
+    printf("%-7s %s: %s\n", good ? "good" : "REFUSED", name,
+           good ? directory : tn_last_error());
+    return good;
+}
+
+static int verify_installed(const tn_runtime *runtime, const char *id)
+{
+    uint64_t seen = 0, bad = 0;
+    for (uint64_t i = 0, n = tn_plugin_count(runtime); i < n; i++) {
+        tn_plugin_info info = {.struct_size = sizeof(info)};
+        if (tn_plugin_get(runtime, i, &info) || (id && strcmp(info.id, id) != 0))
+            continue;
+        seen++;
+        bad += !verify_one(info.id[0] ? info.id : info.directory, info.directory);
+    }
+    if (id && !seen)
+        return no_plugin(runtime, id);
+    return bad ? oops("%llu of %llu plugins refused", (unsigned long long)bad,
+                      (unsigned long long)seen)
+               : 0;
+}
+
+static int run_verify(const struct command *self, int argc, char **argv)
+{
+    struct args args;
+    int failed = args_parse(self, NULL, 0, 0, 1, argc, argv, &args);
+    if (failed || args.help_shown)
+        return failed;
+    const char *what = args.count ? args.items[0] : NULL;
+    if (what && strchr(what, '/'))
+        return verify_one(what, what) ? 0 : oops("refused");
+    tn_runtime *runtime;
+    failed = open_runtime(&runtime);
+    if (failed)
+        return failed;
+    failed = verify_installed(runtime, what);
+    tn_runtime_close(runtime);
+    return failed;
+}
+
+static const struct command plugin_commands[] = {
+    {"plugin show", "ID [--json]", "say what one plugin is and brings",
+     "  tenon plugin show org.tenon.base\n", run_show},
+    {"plugin describe", "FILE [-o plugin.json]",
+     "load a shared object and print its manifest",
+     "The manifest is made from the binary, never written by hand. This loads FILE and\n"
+     "runs its code: describe only what you would install.\n",
+     run_describe},
+    {"plugin install", "DIR [--prefix DIR]", "check a plugin and copy it to your plugins",
+     "DIR holds plugin.json, the shared object and what else belongs to it. It is checked\n"
+     "before and after copying, and appears at once: an older version stays in place\n"
+     "until then. Plugins are native code with your rights: install what you trust.\n"
+     "\n"
+     "  tenon plugin install build/com.acme.axpby\n",
+     cmd_plugin_install},
+    {"plugin remove", "ID [--prefix DIR]", "remove one of your plugins",
+     "  tenon plugin remove com.acme.axpby\n", cmd_plugin_remove},
+    {"plugin verify", "[ID | DIR]", "check plugins as loading would, without loading",
+     "Checks the manifest, owner, modes, hashes and the ELF note. Without an argument:\n"
+     "every plugin found. An argument with a slash is a plugin's directory.\n",
+     run_verify},
+};
+
+int cmd_plugin(const struct command *self, int argc, char **argv)
+{
+    (void)self;
+    return commands_run(plugin_commands, COUNT(plugin_commands), "tenon plugin",
+                        "One plugin at a time; 'tenon plugins' lists them.", argc, argv);
+}

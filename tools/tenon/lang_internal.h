@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// What the files that evaluate the language share.
+#ifndef TOOLS_TENON_LANG_INTERNAL_H
+#define TOOLS_TENON_LANG_INTERNAL_H
+
+#include "args.h"
+#include "lang.h"
+
+// What a node gave. Numbers stay numbers until they are used as arrays, so that they can
+// be attributes and indices too.
+struct value {
+    bool is_number;
+    uint8_t kind;                       // of a number: LANG_INT, LANG_FLOAT, LANG_BOOL
+    int64_t i;                          // INT, BOOL
+    double f;                           // any number
+    tn_array *array;                    // NULL: not an array (yet)
+    uint32_t first_output, num_outputs; // of an operator with several: evaluator.outputs
+};
+
+struct evaluator {
+    const struct lang_tree *tree;
+    tn_scope *scope;
+    tn_runtime *runtime;
+    struct lang_names *names;
+    struct value *values; // one a node
+    tn_array **outputs;   // of operators with several
+    uint32_t num_outputs;
+};
+
+static inline const char *node_text(const struct evaluator *e, const struct lang_node *node)
+{
+    return e->tree->texts + node->text;
+}
+
+#define node_oops(e, node, ...) lang_oops((e)->tree->source, (node)->at, __VA_ARGS__)
+
+const struct value *child_value(const struct evaluator *e, const struct lang_node *node,
+                                uint32_t i);
+const struct lang_node *child_node(const struct evaluator *e, const struct lang_node *node,
+                                   uint32_t i);
+int value_array(struct evaluator *e, uint32_t index, tn_array **out_array);
+// The scope's failure, if any, shown at the node.
+int check_scope(struct evaluator *e, const struct lang_node *node);
+
+// lang_literal.c: the array of a LIST node.
+int literal_array(struct evaluator *e, uint32_t index, tn_array **out_array);
+// The integers of a LIST or TUPLE node, or of one number.
+int literal_ints(struct evaluator *e, uint32_t index, tn_ints *out);
+// lang_apply.c, lang_index.c
+int eval_apply(struct evaluator *e, uint32_t index);
+int eval_index(struct evaluator *e, uint32_t index);
+
+#endif // TOOLS_TENON_LANG_INTERNAL_H

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// The command `tenon`: arrays, plugins and their reasons from a shell.
+#include "commands.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct command commands[] = {
+    {"plugins", "[--all] [--json]", "list the installed plugins", NULL, cmd_plugins},
+    {"plugin", "COMMAND ...", "show, install, remove, verify one plugin", NULL, cmd_plugin},
+    {"devices", "[--json]", "list the devices of every installed backend", NULL,
+     cmd_devices},
+    {"ops", "[PATTERN] [--json]", "list the operators of the installed plugins", NULL,
+     cmd_ops},
+    {"op", "NAME [--json]", "describe one operator: inputs, attributes, kernels, rules",
+     NULL, cmd_op},
+    {"eval", "'EXPR' [NAME=VALUE ...]", "evaluate an expression over arrays", NULL,
+     cmd_eval},
+    {"header", "ID -o FILE", "write the C header of a plugin's operators", NULL,
+     cmd_header},
+};
+
+static const char about[] =
+    "Tenon: arrays and networks on backends that are plugins.\n"
+    "\n"
+    "  tenon eval 'sum(x * x, axes=[1])' x=[[1,2],[3,4]]    compute something\n"
+    "  tenon plugins                                        what is installed\n"
+    "  tenon train lenet                                    train on real images\n"
+    "\n"
+    "TENON_BACKEND chooses backends (\"vulkan,cpu-blas\"), TENON_PLUGIN_PATH adds plugins.";
+
+static int run(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        printf("tenon %s\n", TN_VERSION);
+        return 0;
+    }
+    return commands_run(commands, COUNT(commands), "tenon", about, argc, argv);
+}
+
+int main(int argc, char **argv)
+{
+    // A full disk or a limit on file sizes must be an error that is reported.
+    signal(SIGXFSZ, SIG_IGN);
+    int status = run(argc, argv);
+    if (fflush(stdout) || ferror(stdout))
+        status = status ? status : oops("cannot write the output");
+    if (status && oops_text()[0])
+        fprintf(stderr, "tenon: %s\n", oops_text());
+    return status;
+}

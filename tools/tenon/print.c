@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: MIT
+// Printing arrays: every element has the same width, as few digits as tell it apart.
+#include "print.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define THRESHOLD 1000 // elements beyond which the middle is left out
+#define EDGE 3         // elements shown at each end of an axis then
+#define MAX_DIGITS 8   // behind the point
+#define LINE 75        // columns
+#define CELL 64
+
+// How the elements of one array are written.
+struct style {
+    const struct host_array *array;
+    bool summary;
+    bool exponent; // 1.5e+10
+    int digits;    // behind the point
+    int width;     // of a cell
+};
+
+// --- numbers
+// ----------------------------------------------------------------------------------
+
+static bool is_float(tn_dtype dtype)
+{
+    return TN_DTYPE_BIT(dtype) & TN_FLOAT_DTYPES;
+}
+
+// Significant digits that tell every value of the dtype apart.
+static int significant(tn_dtype dtype)
+{
+    return dtype == TN_F64 ? 17 : dtype == TN_F32 ? 9 : dtype == TN_F16 ? 5 : 4;
+}
+
+// Whether `text` reads back as the same element.
+static bool same(const struct host_array *array, double value, const char *text)
+{
+    double back = strtod(text, NULL);
+    switch (array->dtype) {
+    case TN_F64:
+        return back == value;
+    case TN_F32:
+        return (float)back == (float)value;
+    default: // half floats: within half a unit of the last place
+        return fabs(back - value) <=
+               fabs(value) * (array->dtype == TN_F16 ? 0x1p-12 : 0x1p-9);
+    }
+}
+
+// The fewest significant digits (1 ..) that give the value back.
+static int shortest(const struct host_array *array, double value)
+{
+    char text[CELL];
+    int most = significant(array->dtype);
+    for (int digits = 1; digits < most; digits++) {
+        snprintf(text, sizeof(text), "%.*e", digits - 1, value);
+        if (same(array, value, text))
+            return digits;
+    }
+    return most;
+}
+
+static void strip_zeros(char *text)
+{
+    size_t n = strlen(text);
+    while (n && text[n - 1] == '0')
+        text[--n] = '\0';
+}
+
+// "1.5", "2.": fixed notation without trailing zeros.
+static void fixed_text(double value, int digits, char text[CELL])
+{
+    snprintf(text, CELL, "%.*f", digits, value);
+    if (!strchr(text, '.'))
+        strcat(text, ".");
+    strip_zeros(text);
+}
+
+static void element_text(const struct style *style, uint64_t i, char text[CELL])
+{
+    const struct host_array *array = style->array;
+    double value = host_array_number(array, i);
+    if (array->dtype == TN_BOOL)
+        snprintf(text, CELL, "%s", value != 0 ? "true" : "false");
+    else if (array->dtype == TN_U64)
+        snprintf(text, CELL, "%" PRIu64, ((const uint64_t *)array->data)[i]);
+    else if (array->dtype == TN_I64)
+        snprintf(text, CELL, "%" PRId64, ((const int64_t *)array->data)[i]);
+    else if (!is_float(array->dtype))
+        snprintf(text, CELL, "%.0f", value);
+    else if (isnan(value))
+        snprintf(text, CELL, "nan");
+    else if (isinf(value))
+        snprintf(text, CELL, value < 0 ? "-inf" : "inf");
+    else if (style->exponent)
+        snprintf(text, CELL, "%#.*e", style->digits, value);
+    else
+        fixed_text(value, style->digits, text);
+}
+
+// --- which elements are shown
+// ---------------------------------------------------------------
+
+// Calls visit for each element that is shown.
+typedef void visitor(struct style *style, uint64_t i, void *context);
+
+static bool next_shown(const struct style *style, int64_t *at)
+{
+    const tn_shape *shape = &style->array->shape;
+    for (int32_t axis = shape->rank - 1; axis >= 0; axis--) {
+        int64_t extent = shape->extent[axis];
+        at[axis]++;
+        if (style->summary && extent > 2 * EDGE && at[axis] == EDGE)
+            at[axis] = extent - EDGE;
+        if (at[axis] < extent)
+            return true;
+        at[axis] = 0;
+    }
+    return false;
+}
+
+static void visit_shown(struct style *style, visitor *visit, void *context)
+{
+    const tn_shape *shape = &style->array->shape;
+    int64_t at[TN_MAX_RANK] = {0};
+    if (!style->array->bytes)
+        return;
+    do {
+        uint64_t i = 0;
+        for (int32_t axis = 0; axis < shape->rank; axis++)
+            i = i * (uint64_t)shape->extent[axis] + (uint64_t)at[axis];
+        visit(style, i, context);
+    } while (next_shown(style, at));
+}
+
+// --- choosing a style
+// -----------------------------------------------------------------------
+
+struct range {
+    double least, most; // of the magnitudes that are finite and not 0
+    int digits;         // behind the point, in the notation chosen
+};
+
+static void see_range(struct style *style, uint64_t i, void *context)
+{
+    struct range *range = context;
+    double magnitude = fabs(host_array_number(style->array, i));
+    if (!isfinite(magnitude) || magnitude == 0)
+        return;
+    range->least = fmin(range->least, magnitude);
+    range->most = fmax(range->most, magnitude);
+}
+
+static void see_digits(struct style *style, uint64_t i, void *context)
+{
+    struct range *range = context;
+    double value = host_array_number(style->array, i);
+    if (!isfinite(value) || value == 0)
+        return;
+    int digits = shortest(style->array, value) - 1;
+    if (!style->exponent) {
+        char text[CELL];
+        snprintf(text, sizeof(text), "%.*e", digits, value);
+        digits -= atoi(strchr(text, 'e') + 1);
+    }
+    if (digits > range->digits)
+        range->digits = digits;
+}
+
+static void see_width(struct style *style, uint64_t i, void *context)
+{
+    char text[CELL];
+    int *width = context; // [0]: before the point and with it, [1]: behind it
+    element_text(style, i, text);
+    const char *point = is_float(style->array->dtype) ? strchr(text, '.') : NULL;
+    int before = point ? (int)(point - text) + 1 : (int)strlen(text);
+    int behind = (int)strlen(text) - before;
+    if (!point) {
+        width[2] = before > width[2] ? before : width[2]; // nan, inf, integers
+        return;
+    }
+    width[0] = before > width[0] ? before : width[0];
+    width[1] = behind > width[1] ? behind : width[1];
+}
+
+static void choose_style(struct style *style)
+{
+    struct range range = {.least = INFINITY};
+    int widths[3] = {0};
+    if (is_float(style->array->dtype)) {
+        visit_shown(style, see_range, &range);
+        // NumPy's rule for when to write exponents.
+        style->exponent = range.most >= 1e8 || (range.most > 0 && range.least < 1e-4) ||
+                          range.most / range.least > 1000;
+        visit_shown(style, see_digits, &range);
+        style->digits = range.digits > MAX_DIGITS ? MAX_DIGITS : range.digits;
+    }
+    visit_shown(style, see_width, widths);
+    style->digits = style->exponent ? style->digits : widths[1];
+    style->width = widths[0] + widths[1];
+    style->width = widths[2] > style->width ? widths[2] : style->width;
+}
+
+// --- printing
+// -------------------------------------------------------------------------------
+
+static void print_element(const struct style *style, uint64_t i)
+{
+    char text[CELL];
+    element_text(style, i, text);
+    // Fixed notation: what is behind the point is padded, so that the points align.
+    const char *point = strchr(text, '.');
+    if (is_float(style->array->dtype) && !style->exponent && point) {
+        int missing = style->digits - (int)strlen(point + 1);
+        printf("%*s%*s", style->width - missing, text, missing, "");
+    } else {
+        printf("%*s", style->width, text);
+    }
+}
+
+static void print_row(const struct style *style, uint64_t base, int64_t extent, int indent)
+{
+    int per_line = (LINE - indent) / (style->width + 1), column = 0;
+    per_line = per_line < 1 ? 1 : per_line;
+    for (int64_t i = 0; i < extent; i++) {
+        if (i && column == per_line) {
+            printf("\n%*s", indent, "");
+            column = 0;
+        } else if (i) {
+            putchar(' ');
+        }
+        if (style->summary && extent > 2 * EDGE && i == EDGE) {
+            printf("...");
+            i = extent - EDGE - 1;
+        } else {
+            print_element(style, base + (uint64_t)i);
+        }
+        column++;
+    }
+}
+
+// Depth is at most TN_MAX_RANK.
+static void print_axes(const struct style *style, int32_t axis, uint64_t base)
+{
+    const tn_shape *shape = &style->array->shape;
+    if (axis == shape->rank) {
+        print_element(style, base);
+        return;
+    }
+    int64_t extent = shape->extent[axis];
+    putchar('[');
+    if (axis + 1 == shape->rank) {
+        print_row(style, base, extent, axis + 1);
+    } else {
+        for (int64_t i = 0; i < extent; i++) {
+            for (int32_t j = axis + 1; i && j < shape->rank; j++)
+                putchar('\n');
+            printf("%*s", i ? axis + 1 : 0, "");
+            if (style->summary && extent > 2 * EDGE && i == EDGE) {
+                printf("...");
+                i = extent - EDGE - 1;
+                continue;
+            }
+            print_axes(style, axis + 1,
+                       (base + (uint64_t)i) * (uint64_t)shape->extent[axis + 1]);
+        }
+    }
+    putchar(']');
+}
+
+int array_print(const struct host_array *array)
+{
+    char shape[SHAPE_TEXT];
+    struct style style = {.array = array};
+    style.summary = array->bytes / dtype_size(array->dtype) > THRESHOLD;
+    choose_style(&style);
+    printf("%s %s\n", dtype_name(array->dtype), shape_text(&array->shape, shape));
+    if (array->bytes || !array->shape.rank)
+        print_axes(&style, 0, 0);
+    else
+        printf("[]");
+    putchar('\n');
+    return 0;
+}
+
+// --- JSON
+// -----------------------------------------------------------------------------------
+
+static json_t *element_json(const struct host_array *array, uint64_t i)
+{
+    struct style style = {.array = array};
+    char text[CELL];
+    double value = host_array_number(array, i);
+    if (array->dtype == TN_BOOL)
+        return json_boolean(value != 0);
+    if (is_float(array->dtype) && isfinite(value))
+        return json_real(value);
+    element_text(&style, i, text);
+    if (is_float(array->dtype) ||
+        (array->dtype == TN_U64 && ((const uint64_t *)array->data)[i] > INT64_MAX))
+        return json_string(text);
+    return json_integer(array->dtype == TN_I64 ? ((const int64_t *)array->data)[i]
+                        : array->dtype == TN_U64
+                            ? (int64_t)((const uint64_t *)array->data)[i]
+                            : (int64_t)value);
+}
+
+// Depth is at most TN_MAX_RANK.
+static json_t *axes_json(const struct host_array *array, int32_t axis, uint64_t *i)
+{
+    if (axis == array->shape.rank)
+        return element_json(array, (*i)++);
+    json_t *list = json_array();
+    for (int64_t k = 0; k < array->shape.extent[axis]; k++)
+        if (json_array_append_new(list, axes_json(array, axis + 1, i)))
+            break;
+    return list;
+}
+
+json_t *array_json(const struct host_array *array)
+{
+    uint64_t i = 0;
+    json_t *shape = json_array();
+    for (int32_t axis = 0; axis < array->shape.rank; axis++)
+        json_array_append_new(shape, json_integer(array->shape.extent[axis]));
+    return json_pack("{s:s, s:o, s:o}", "dtype", dtype_name(array->dtype), "shape", shape,
+                     "data", axes_json(array, 0, &i));
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+// Failures, element types and host arrays.
+#include "tool.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char failure[4096];
+
+static void record(const char *format, va_list args)
+{
+    if (!failure[0])
+        vsnprintf(failure, sizeof(failure), format, args);
+}
+
+int oops(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    record(format, args);
+    va_end(args);
+    return EXIT_OOPS;
+}
+
+int misuse(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    record(format, args);
+    va_end(args);
+    return EXIT_MISUSE;
+}
+
+int oops_memory(void)
+{
+    return oops("out of memory");
+}
+
+int oops_library(void)
+{
+    const char *text = tn_last_error();
+    return oops("%s", text && text[0] ? text : "failed without saying why");
+}
+
+int oops_scope(const tn_scope *scope)
+{
+    const char *text = tn_scope_error(scope);
+    return text && text[0] ? oops("%s", text) : oops_library();
+}
+
+const char *oops_text(void)
+{
+    return failure;
+}
+
+void forget_oops(void)
+{
+    failure[0] = '\0';
+}
+
+int open_runtime(tn_runtime **out_runtime)
+{
+    return tn_runtime_open(NULL, out_runtime) ? oops_library() : 0;
+}
+
+static const struct {
+    const char *name;
+    uint64_t size;
+} dtypes[TN_NUM_DTYPES] = {
+    [TN_BOOL] = {"bool", 1}, [TN_I8] = {"i8", 1},     [TN_I16] = {"i16", 2},
+    [TN_I32] = {"i32", 4},   [TN_I64] = {"i64", 8},   [TN_U8] = {"u8", 1},
+    [TN_U16] = {"u16", 2},   [TN_U32] = {"u32", 4},   [TN_U64] = {"u64", 8},
+    [TN_F16] = {"f16", 2},   [TN_BF16] = {"bf16", 2}, [TN_F32] = {"f32", 4},
+    [TN_F64] = {"f64", 8},
+};
+
+static bool is_dtype(tn_dtype dtype)
+{
+    return dtype > TN_DTYPE_NONE && dtype < TN_NUM_DTYPES;
+}
+
+const char *dtype_name(tn_dtype dtype)
+{
+    return is_dtype(dtype) ? dtypes[dtype].name : "?";
+}
+
+uint64_t dtype_size(tn_dtype dtype)
+{
+    return is_dtype(dtype) ? dtypes[dtype].size : 0;
+}
+
+tn_dtype dtype_find(const char *name)
+{
+    for (tn_dtype i = 1; i < TN_NUM_DTYPES; i++)
+        if (strcmp(dtypes[i].name, name) == 0)
+            return i;
+    return TN_DTYPE_NONE;
+}
+
+bool type_bytes(tn_dtype dtype, const tn_shape *shape, uint64_t *out_elements,
+                uint64_t *out_bytes)
+{
+    // The product without zeros must fit too: an extent of 0 does not excuse the others.
+    int64_t product = 1, size = (int64_t)dtype_size(dtype);
+    bool empty = false;
+    for (int32_t i = 0; i < shape->rank; i++) {
+        if (shape->extent[i] < 0)
+            return false;
+        empty |= shape->extent[i] == 0;
+        if (shape->extent[i] && __builtin_mul_overflow(product, shape->extent[i], &product))
+            return false;
+    }
+    if (__builtin_mul_overflow(product, size, &size))
+        return false;
+    *out_elements = empty ? 0 : (uint64_t)product;
+    *out_bytes = empty ? 0 : (uint64_t)size;
+    return true;
+}
+
+const char *shape_text(const tn_shape *shape, char text[SHAPE_TEXT])
+{
+    size_t used = (size_t)snprintf(text, SHAPE_TEXT, "(");
+    for (int32_t i = 0; i < shape->rank; i++)
+        used += (size_t)snprintf(text + used, SHAPE_TEXT - used, "%s%" PRId64,
+                                 i ? ", " : "", shape->extent[i]);
+    snprintf(text + used, SHAPE_TEXT - used, shape->rank == 1 ? ",)" : ")");
+    return text;
+}
+
+void host_array_finish(struct host_array *array)
+{
+    free(array->data);
+    *array = (struct host_array){0};
+}
+
+int host_array_read(tn_scope *scope, tn_array *array, struct host_array *out)
+{
+    const tn_type *type = tn_array_type(array);
+    if (!type)
+        return oops_scope(scope);
+    struct host_array mine = {.dtype = type->dtype, .shape.rank = type->rank};
+    memcpy(mine.shape.extent, type->extent, sizeof(mine.shape.extent));
+    uint64_t elements;
+    if (!type_bytes(mine.dtype, &mine.shape, &elements, &mine.bytes))
+        return oops("the result's bytes overflow 64 bits");
+    mine.data = malloc(mine.bytes ? mine.bytes : 1);
+    if (!mine.data)
+        return oops("out of memory: the result has %" PRIu64 " bytes", mine.bytes);
+    if (tn_read(scope, array, mine.data, mine.bytes)) {
+        host_array_finish(&mine);
+        return oops_scope(scope);
+    }
+    *out = mine;
+    return 0;
+}
+
+static double half_number(uint16_t bits)
+{
+    int exponent = bits >> 10 & 31;
+    double mantissa = bits & 1023, value;
+    if (exponent == 31)
+        value = mantissa != 0 ? __builtin_nan("") : __builtin_inf();
+    else if (exponent == 0)
+        value = mantissa / 16777216; // 2^-24
+    else
+        value = (1024 + mantissa) / 1024 *
+                (exponent >= 15 ? (double)(1 << (exponent - 15))
+                                : 1.0 / (double)(1 << (15 - exponent)));
+    return bits >> 15 ? -value : value;
+}
+
+static double bfloat_number(uint16_t bits)
+{
+    uint32_t wide = (uint32_t)bits << 16;
+    float value;
+    memcpy(&value, &wide, sizeof(value));
+    return value;
+}
+
+double host_array_number(const struct host_array *array, uint64_t i)
+{
+#define AT(type) (((const type *)array->data)[i])
+    switch (array->dtype) {
+    case TN_BOOL:
+    case TN_U8:
+        return AT(uint8_t);
+    case TN_I8:
+        return AT(int8_t);
+    case TN_I16:
+        return AT(int16_t);
+    case TN_I32:
+        return AT(int32_t);
+    case TN_I64:
+        return (double)AT(int64_t);
+    case TN_U16:
+        return AT(uint16_t);
+    case TN_U32:
+        return AT(uint32_t);
+    case TN_U64:
+        return (double)AT(uint64_t);
+    case TN_F16:
+        return half_number(AT(uint16_t));
+    case TN_BF16:
+        return bfloat_number(AT(uint16_t));
+    case TN_F32:
+        return (double)AT(float);
+    default:
+        return AT(double);
+    }
+#undef AT
+}
