@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// Buffers: plain memory, all zero, so that what nobody computed reads the same every time.
+#include "null.h"
+
+#include <string.h>
+
+static void count(tn_device *device, uint64_t size)
+{
+    uint64_t used = atomic_fetch_add(&device->used, size) + size;
+    uint64_t peak = device->peak;
+    while (used > peak && !atomic_compare_exchange_weak(&device->peak, &peak, used))
+        continue;
+}
+
+tn_status null_buffer_create(tn_device *device, uint64_t size, tn_buffer **out_buffer)
+{
+    const tn_host *host = device->host;
+    tn_buffer *buffer = host->alloc(host, sizeof(*buffer), 0);
+    void *bytes = buffer ? host->alloc(host, size, 64) : NULL;
+    if (!bytes) {
+        host->free(host, buffer);
+        return TN_ERR_MEMORY;
+    }
+    memset(bytes, 0, size);
+    *buffer = (tn_buffer){size, bytes};
+    count(device, size);
+    *out_buffer = buffer;
+    return TN_OK;
+}
+
+void null_buffer_destroy(tn_device *device, tn_buffer *buffer)
+{
+    if (!buffer)
+        return;
+    atomic_fetch_sub(&device->used, buffer->size);
+    device->host->free(device->host, buffer->bytes);
+    device->host->free(device->host, buffer);
+}
+
+tn_status null_buffer_write(tn_device *device, tn_buffer *buffer, uint64_t offset,
+                            const void *data, uint64_t size)
+{
+    (void)device;
+    memcpy((char *)buffer->bytes + offset, data, size);
+    return TN_OK;
+}
+
+tn_status null_buffer_read(tn_device *device, tn_buffer *buffer, uint64_t offset,
+                           void *data, uint64_t size)
+{
+    (void)device;
+    memcpy(data, (const char *)buffer->bytes + offset, size);
+    return TN_OK;
+}
+
+void *null_buffer_map(tn_device *device, tn_buffer *buffer)
+{
+    (void)device;
+    return buffer->bytes;
+}

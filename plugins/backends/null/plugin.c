@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// What the plugin offers: the table of its backend, and its identity.
+#include "null.h"
+
+#include <string.h>
+
+// Kernels and programs of all these are taken; none is run.
+static const char *const families[] = {TN_FAMILY_EXPR, TN_FAMILY_CPU,
+                                       TN_FAMILY_VULKAN_SPIRV, TN_FAMILY_VULKAN_GLSL, NULL};
+
+static const tn_backend backend = {
+    .struct_size = sizeof(backend),
+    .name = "null",
+    .families = families,
+    .device_count = null_device_count,
+    .device_info = null_device_info,
+    .device_open = null_device_open,
+    .device_close = null_device_close,
+    .step_check = null_step_check,
+    .fusion_limit = null_fusion_limit,
+    .buffer_create = null_buffer_create,
+    .buffer_destroy = null_buffer_destroy,
+    .buffer_write = null_buffer_write,
+    .buffer_read = null_buffer_read,
+    .buffer_map = null_buffer_map,
+    .segment_compile = null_segment_compile,
+    .executable_destroy = null_executable_destroy,
+    .submit = null_submit,
+    .wait = null_wait,
+    .memory_info = null_memory_info,
+};
+
+static const void *query(const char *id)
+{
+    return strcmp(id, TN_IFACE_BACKEND) == 0 ? &backend : NULL;
+}
+
+TN_PLUGIN("org.tenon.null", "0.1.0", "Tenon", .query = query);
