@@ -6,10 +6,6 @@ static const tn_input_info matmul_inputs[] = {
     {"a", "..., m, k; or k", 0, 0},
     {"b", "..., k, n; or k; of a's dtype", 0, 0},
 };
-static const tn_attr_field matmul_fields[] = {
-    TN_I64_FIELD(tn_matmul_attrs, reserved, 0, "must be 0"),
-};
-
 // Joins batch axes `i` places before the last two. 0: they do not broadcast.
 static int64_t batch_extent(const tn_type *a, const tn_type *b, int32_t i)
 {
@@ -218,7 +214,6 @@ const tn_primitive base_matmul = {
     .doc = "The matrix product of the last two axes; others are batches and broadcast.",
     .inputs = matmul_inputs,
     .num_inputs = 2,
-    .attrs = TN_ATTR_TABLE(tn_matmul_attrs, matmul_fields),
     .infer = matmul_infer,
     .reference = matmul_reference,
     .vjp = matmul_vjp,

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+// The convolutions from matmul, for devices without a kernel of their own: one product for
+// each place of the window and each group, over the strided slice of x that it meets.
+#include "conv.h"
+
+// What one product works on.
+struct tap {
+    int64_t row, column, group;
+    struct window x; // of the padded image
+    struct window w; // of the filters, whose first axis is taken whole
+    struct window g; // of the output's channels
+};
+
+static struct tap tap_at(const struct conv *c, int64_t row, int64_t column, int64_t group)
+{
+    int64_t per_group = c->filters / c->groups;
+    return (struct tap){
+        .row = row,
+        .column = column,
+        .group = group,
+        .x = {row * c->dilation[0], column * c->dilation[1], group * c->group_channels,
+              c->out[0], c->out[1], c->group_channels, c->stride[0], c->stride[1]},
+        .w = {row, column, 0, 1, 1, c->group_channels, 1, 1},
+        .g = {0, 0, group * per_group, c->out[0], c->out[1], per_group, 1, 1},
+    };
+}
+
+// Extents of the operands as matrices: outputs by channels, filters by channels.
+static int64_t points(const struct conv *c)
+{
+    return c->images * c->out[0] * c->out[1];
+}
+
+static tn_array *as_matrix(const tn_build *build, const tn_array *x, int64_t rows,
+                           int64_t columns)
+{
+    int64_t extent[2] = {rows, columns};
+    return with_shape(build, "base.reshape/1", x, 2, extent);
+}
+
+static tn_array *transposed(const tn_build *build, const tn_array *x)
+{
+    return build->op(build, "base.transpose/1", TN_IN(x), TN_NO_ATTRS);
+}
+
+static tn_array *product(const tn_build *build, const tn_array *a, const tn_array *b)
+{
+    return build->op(build, "base.matmul/1", TN_IN(a, b), TN_NO_ATTRS);
+}
+
+// Filters of the tap's group at its place: filters / groups by channels / groups.
+static tn_array *filters_of(const tn_build *build, const struct conv *c, const tn_array *w,
+                            const struct tap *tap)
+{
+    int64_t per_group = c->filters / c->groups, first = tap->group * per_group;
+    tn_array *mine =
+        build->op(build, "base.slice/1", TN_IN(w),
+                  tn_attrs("start", TN_INTS(first), "stop", TN_INTS(first + per_group)));
+    return as_matrix(build, window_slice(build, mine, &tap->w), per_group,
+                     c->group_channels);
+}
+
+static tn_array *points_of(const tn_build *build, const struct conv *c, const tn_array *x,
+                           const struct window *window)
+{
+    return as_matrix(build, window_slice(build, x, window), points(c), window->channels);
+}
+
+// Calls a statement with each tap of a group.
+#define FOR_EACH_TAP(c, tap, group)                                                        \
+    for (int64_t row_ = 0; row_ < (c)->window[0]; row_++)                                  \
+        for (int64_t column_ = 0; column_ < (c)->window[1]; column_++)                     \
+            for (struct tap tap = tap_at(c, row_, column_, group), *once_ = &tap; once_;   \
+                 once_ = NULL)
+
+tn_status conv2d_decompose(const tn_build *build, const tn_rule *rule, tn_array **outputs)
+{
+    const tn_type *tx = build->type(rule->inputs[0]), *tw = build->type(rule->inputs[1]);
+    struct conv c;
+    if (!tx || !tw || conv_of_forward(build->host, rule->attrs, tx, tw, &c))
+        return TN_ERR_ARGUMENT;
+    int64_t whole[4] = {c.images, c.out[0], c.out[1], c.filters};
+    int64_t part[4] = {c.images, c.out[0], c.out[1], c.filters / c.groups};
+    tn_array *x = pad_image(build, rule->inputs[0], c.padding, 0);
+    tn_array *out = c.groups > 1 ? zeros(build, tx->dtype, 4, whole) : NULL;
+    for (int64_t group = 0; group < c.groups; group++) {
+        tn_array *sum = NULL;
+        FOR_EACH_TAP(&c, tap, group)
+        {
+            tn_array *term =
+                product(build, points_of(build, &c, x, &tap.x),
+                        transposed(build, filters_of(build, &c, rule->inputs[1], &tap)));
+            sum = sum ? add(build, sum, term) : term;
+        }
+        sum = with_shape(build, "base.reshape/1", sum, 4, part);
+        struct tap any = tap_at(&c, 0, 0, group);
+        out = out ? window_update(build, out, sum, &any.g) : sum;
+    }
+    if (rule->num_inputs > 2 && rule->inputs[2])
+        out = add(build, out, rule->inputs[2]);
+    outputs[0] = out;
+    return built(out);
+}
+
+tn_status conv2d_input_decompose(const tn_build *build, const tn_rule *rule,
+                                 tn_array **outputs)
+{
+    const tn_type *tg = build->type(rule->inputs[0]), *tw = build->type(rule->inputs[1]);
+    struct conv c;
+    if (!tg || !tw || conv_of_input(build->host, rule->attrs, tg, tw, &c))
+        return TN_ERR_ARGUMENT;
+    int64_t padded[4] = {c.images, c.size[0] + 2 * c.padding[0],
+                         c.size[1] + 2 * c.padding[1], c.channels};
+    tn_array *none = zeros(build, tg->dtype, 4, padded), *out = NULL;
+    for (int64_t group = 0; group < c.groups; group++)
+        FOR_EACH_TAP(&c, tap, group)
+        {
+            int64_t part[4] = {c.images, c.out[0], c.out[1], c.group_channels};
+            tn_array *term = product(build, points_of(build, &c, rule->inputs[0], &tap.g),
+                                     filters_of(build, &c, rule->inputs[1], &tap));
+            term = with_shape(build, "base.reshape/1", term, 4, part);
+            term = window_update(build, none, term, &tap.x);
+            out = out ? add(build, out, term) : term;
+        }
+    outputs[0] = crop_image(build, out, c.padding);
+    return built(outputs[0]);
+}
+
+tn_status conv2d_weight_decompose(const tn_build *build, const tn_rule *rule,
+                                  tn_array **outputs)
+{
+    const tn_type *tx = build->type(rule->inputs[0]), *tg = build->type(rule->inputs[1]);
+    struct conv c;
+    if (!tx || !tg || conv_of_weight(build->host, rule->attrs, tx, tg, &c))
+        return TN_ERR_ARGUMENT;
+    int64_t per_group = c.filters / c.groups;
+    int64_t whole[4] = {c.filters, c.window[0], c.window[1], c.group_channels};
+    int64_t part[4] = {per_group, 1, 1, c.group_channels};
+    tn_array *x = pad_image(build, rule->inputs[0], c.padding, 0);
+    tn_array *out = zeros(build, tx->dtype, 4, whole);
+    for (int64_t group = 0; group < c.groups; group++)
+        FOR_EACH_TAP(&c, tap, group)
+        {
+            tn_array *g = points_of(build, &c, rule->inputs[1], &tap.g);
+            tn_array *term =
+                product(build, transposed(build, g), points_of(build, &c, x, &tap.x));
+            term = with_shape(build, "base.reshape/1", term, 4, part);
+            tn_ints start = {4, 1, {group * per_group, tap.row, tap.column, 0}};
+            tn_ints stop = {
+                4,
+                1,
+                {(group + 1) * per_group, tap.row + 1, tap.column + 1, c.group_channels}};
+            out = build->op(build, "base.slice_update/1", TN_IN(out, term),
+                            tn_attrs("start", &start, "stop", &stop));
+        }
+    outputs[0] = out;
+    return built(out);
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+// cross_entropy: of logits against class numbers.
+#include "pack.h"
+
+static const tn_input_info cross_entropy_inputs[] = {
+    {"logits", "..., classes: unnormalised log-probabilities", 0, 0},
+    {"labels", "...: integers; those that are no class are ignored", TN_INPUT_CONSTANT, 0},
+};
+
+static tn_status cross_entropy_infer(const tn_infer *infer, tn_type *types)
+{
+    const tn_host *host = infer->host;
+    const tn_type *logits = &infer->types[0], *labels = &infer->types[1];
+    tn_status status = check_float(host, "logits", logits);
+    if (status)
+        return status;
+    if (logits->rank == 0 || logits->extent[logits->rank - 1] == 0)
+        return host->fail(host, TN_ERR_ARGUMENT,
+                          "logits has no classes, expected a last axis of at least 1");
+    if (!tn_dtype_in(labels->dtype, TN_INTEGER_DTYPES))
+        return host->fail(host, TN_ERR_ARGUMENT, "labels is %s, expected an integer dtype",
+                          dtype_text(labels->dtype));
+    status = check_extents(host, "labels", labels, logits->rank - 1, logits->extent);
+    if (status)
+        return status;
+    types[0] = *labels;
+    types[0].dtype = logits->dtype;
+    return TN_OK;
+}
+
+static double loss_of(const tn_tensor *logits, int64_t at, int64_t step, int64_t classes,
+                      int64_t label)
+{
+    double most = -INFINITY, sum = 0;
+    if (label < 0 || label >= classes)
+        return 0;
+    for (int64_t i = 0; i < classes; i++) {
+        double v = tn_get_f64(logits, at + i * step);
+        most = isnan(v) || v > most ? v : most;
+    }
+    for (int64_t i = 0; i < classes; i++)
+        sum += exp(tn_get_f64(logits, at + i * step) - most);
+    return log(sum) + most - tn_get_f64(logits, at + label * step);
+}
+
+static tn_status cross_entropy_reference(const tn_cpu_call *call)
+{
+    const tn_tensor *logits = &call->inputs[0], *labels = &call->inputs[1];
+    const tn_tensor *out = &call->outputs[0];
+    int32_t last = logits->layout.rank - 1;
+    int64_t index[TN_MAX_RANK] = {0};
+    if (tn_layout_count(&out->layout) == 0)
+        return TN_OK;
+    do {
+        int64_t label = tn_get_i64(labels, tn_offset_at(&labels->layout, index));
+        double loss =
+            loss_of(logits, tn_offset_at(&logits->layout, index),
+                    logits->layout.stride[last], logits->layout.extent[last], label);
+        tn_set_f64(out, tn_offset_at(&out->layout, index), loss);
+    } while (tn_index_next(last, out->layout.extent, index));
+    return TN_OK;
+}
+
+// The labels as i64 with a last axis of 1, and the numbers of the classes to compare with.
+struct classes {
+    tn_array *labels, *numbers;
+    int64_t count;
+};
+
+static struct classes classes_of(const tn_build *build, const tn_rule *rule)
+{
+    const tn_type *logits = build->type(rule->inputs[0]);
+    tn_type column = *logits;
+    struct classes classes = {.count = logits->extent[logits->rank - 1]};
+    column.extent[logits->rank - 1] = 1;
+    classes.labels =
+        with_shape(build, "base.reshape/1", rule->inputs[1], column.rank, column.extent);
+    classes.numbers = build->op(build, "base.arange/1", NULL, 0,
+                                tn_attrs("stop", classes.count, "dtype", (int64_t)TN_I64));
+    return classes;
+}
+
+static tn_status cross_entropy_decompose(const tn_build *build, const tn_rule *rule,
+                                         tn_array **outputs)
+{
+    tn_array *x = rule->inputs[0];
+    tn_dtype dtype = dtype_of(build, x);
+    struct classes classes = classes_of(build, rule);
+    int is_half = dtype == TN_F16 || dtype == TN_BF16;
+    if (is_half)
+        x = cast(build, x, TN_F32);
+    tn_array *all =
+        build->op(build, "base.logsumexp/1", TN_IN(x), tn_attrs("axes", TN_INTS(-1)));
+    tn_array *one = build->expr(build, "x, l, k -> select(i64(l) == k, x, 0)",
+                                TN_IN(x, classes.labels, classes.numbers), TN_NO_ATTRS);
+    tn_array *picked =
+        build->op(build, "base.sum/1", TN_IN(one), tn_attrs("axes", TN_INTS(-1)));
+    tn_array *loss =
+        build->expr(build, "a, p, l -> select((i64(l) >= 0) & (i64(l) < n), a - p, 0)",
+                    TN_IN(all, picked, rule->inputs[1]), tn_attrs("n", classes.count));
+    outputs[0] = is_half ? cast(build, loss, dtype) : loss;
+    return built(outputs[0]);
+}
+
+// (softmax - onehot) * g, in one expression after the softmax.
+static tn_status cross_entropy_vjp(const tn_build *build, const tn_rule *rule,
+                                   tn_array *const *cotangents, const uint64_t *wanted,
+                                   tn_array **gradients)
+{
+    if (!wants(wanted, 0))
+        return TN_OK;
+    struct classes classes = classes_of(build, rule);
+    const tn_type *column = build->type(classes.labels);
+    if (!column)
+        return TN_ERR_ARGUMENT;
+    tn_array *g =
+        with_shape(build, "base.reshape/1", cotangents[0], column->rank, column->extent);
+    tn_array *p = build->op(build, "nn.softmax/1", TN_IN(rule->inputs[0]), TN_NO_ATTRS);
+    gradients[0] = build->expr(build,
+                               "p, l, k, g -> select((i64(l) >= 0) & (i64(l) < n), "
+                               "select(i64(l) == k, p - 1, p) * g, 0)",
+                               TN_IN(p, classes.labels, classes.numbers, g),
+                               tn_attrs("n", classes.count));
+    return built(gradients[0]);
+}
+
+const tn_primitive nn_cross_entropy = {
+    .struct_size = sizeof(tn_primitive),
+    .id = "nn.cross_entropy/1",
+    .doc = "Minus the log-probability of each label. A label that is no class costs 0.",
+    .inputs = cross_entropy_inputs,
+    .num_inputs = 2,
+    .infer = cross_entropy_infer,
+    .reference = cross_entropy_reference,
+    .decompose = cross_entropy_decompose,
+    .vjp = cross_entropy_vjp,
+};

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+// Optimisers: one expression for all outputs, which take over the memory of the inputs.
+#include "pack.h"
+
+// Each output has the type of the input it replaces, whatever the others are: parameters of
+// half precision may have moments in f32.
+static tn_status keep_types(const tn_infer *infer, const char *const *names,
+                            uint32_t num_arrays, tn_type *types)
+{
+    const tn_type *p = &infer->types[0];
+    for (uint32_t i = 0; i < num_arrays; i++) {
+        tn_status status = check_float(infer->host, names[i], &infer->types[i]);
+        if (status == TN_OK)
+            status =
+                check_extents(infer->host, names[i], &infer->types[i], p->rank, p->extent);
+        if (status)
+            return status;
+    }
+    types[0] = *p;
+    for (uint32_t i = 2; i < num_arrays; i++)
+        types[i - 1] = infer->types[i];
+    return TN_OK;
+}
+
+// --- sgd --------------------------------------------------------------------------------
+
+static const tn_input_info sgd_inputs[] = {
+    {"p", "parameters", 0, 0},
+    {"g", "their gradient", 0, 0},
+    {"m", "momentum, zeros at first", 0, 0},
+};
+static const tn_output_info sgd_outputs[] = {
+    {"p", "parameters after the step", 0, 0},
+    {"m", "momentum after the step", 0, 0},
+};
+static const tn_attr_field sgd_fields[] = {
+    TN_F64_FIELD(tn_sgd_attrs, lr, 0.01, "learning rate"),
+    TN_F64_FIELD(tn_sgd_attrs, momentum, 0, "share of the momentum that stays"),
+    TN_F64_FIELD(tn_sgd_attrs, weight_decay, 0, "share of p that is added to g"),
+};
+static const tn_in_place sgd_in_place[] = {{0, 0}, {2, 1}};
+
+static tn_status sgd_infer(const tn_infer *infer, tn_type *types)
+{
+    static const char *const names[] = {"p", "g", "m"};
+    return keep_types(infer, names, 3, types);
+}
+
+const tn_primitive nn_sgd = {
+    .struct_size = sizeof(tn_primitive),
+    .flags = TN_PRIM_OWN_TYPE,
+    .id = "nn.sgd/1",
+    .doc = "A step of stochastic gradient descent with momentum.",
+    .inputs = sgd_inputs,
+    .num_inputs = 3,
+    .outputs = sgd_outputs,
+    .num_outputs = 2,
+    .attrs = TN_ATTR_TABLE(tn_sgd_attrs, sgd_fields),
+    .in_place = sgd_in_place,
+    .num_in_place = 2,
+    .expr = "m1 = momentum * m + g + weight_decay * p; p - lr * m1, m1",
+    .infer = sgd_infer,
+};
+
+// --- adam -------------------------------------------------------------------------------
+
+static const tn_input_info adam_inputs[] = {
+    {"p", "parameters", 0, 0},
+    {"g", "their gradient", 0, 0},
+    {"m", "first moment, zeros at first", 0, 0},
+    {"v", "second moment, zeros at first", 0, 0},
+    {"step", "number of the step, from 1: a scalar", TN_INPUT_CONSTANT, 0},
+};
+static const tn_output_info adam_outputs[] = {
+    {"p", "parameters after the step", 0, 0},
+    {"m", "first moment after the step", 0, 0},
+    {"v", "second moment after the step", 0, 0},
+};
+static const tn_attr_field adam_fields[] = {
+    TN_F64_FIELD(tn_adam_attrs, lr, 1e-3, "learning rate"),
+    TN_F64_FIELD(tn_adam_attrs, beta1, 0.9, "share of the first moment that stays"),
+    TN_F64_FIELD(tn_adam_attrs, beta2, 0.999, "share of the second moment that stays"),
+    TN_F64_FIELD(tn_adam_attrs, eps, 1e-8, "added to the divisor"),
+    TN_F64_FIELD(tn_adam_attrs, weight_decay, 0,
+                 "share of p that a step of lr 1 takes away"),
+};
+static const tn_in_place adam_in_place[] = {{0, 0}, {2, 1}, {3, 2}};
+
+static tn_status adam_infer(const tn_infer *infer, tn_type *types)
+{
+    static const char *const names[] = {"p", "g", "m", "v"};
+    tn_status status = check_float(infer->host, "step", &infer->types[4]);
+    if (status == TN_OK)
+        status = check_rank(infer->host, "step", &infer->types[4], 0, "a scalar");
+    if (status)
+        return status;
+    return keep_types(infer, names, 4, types);
+}
+
+const tn_primitive nn_adam = {
+    .struct_size = sizeof(tn_primitive),
+    .flags = TN_PRIM_OWN_TYPE,
+    .id = "nn.adam/1",
+    .doc = "A step of Adam (Kingma and Ba 2015) with decoupled weight decay.",
+    .inputs = adam_inputs,
+    .num_inputs = 5,
+    .outputs = adam_outputs,
+    .num_outputs = 3,
+    .attrs = TN_ATTR_TABLE(tn_adam_attrs, adam_fields),
+    .in_place = adam_in_place,
+    .num_in_place = 3,
+    .expr = "m1 = beta1 * m + (1 - beta1) * g; "
+            "v1 = beta2 * v + (1 - beta2) * g * g; "
+            "mean = m1 / (1 - beta1 ** step); "
+            "square = v1 / (1 - beta2 ** step); "
+            "p - lr * (mean / (sqrt(square) + eps) + weight_decay * p), m1, v1",
+    .infer = adam_infer,
+};

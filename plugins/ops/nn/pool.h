@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// The geometry of pooling, shared by its types, references and decompositions.
+#ifndef NN_POOL_H
+#define NN_POOL_H
+
+#include "pack.h"
+
+// Images, rows and columns, channels; pairs are rows, columns.
+struct pool {
+    int64_t images, size[2], channels;
+    int64_t window[2], stride[2], padding[2];
+    int64_t out[2];
+};
+
+tn_status pool_of(const tn_host *host, const tn_pool2d_attrs *attrs, const tn_type *x,
+                  struct pool *out);
+
+tn_status max_pool2d_decompose(const tn_build *build, const tn_rule *rule,
+                               tn_array **outputs);
+tn_status max_pool2d_grad_decompose(const tn_build *build, const tn_rule *rule,
+                                    tn_array **outputs);
+
+#endif // NN_POOL_H

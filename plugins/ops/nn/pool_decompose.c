@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// Pooling from slices, for devices without a kernel of their own: one slice for each place
+// of the window.
+#include "pool.h"
+
+static struct window place_at(const struct pool *p, int64_t row, int64_t column)
+{
+    return (struct window){row,         column,       0,           p->out[0], p->out[1],
+                           p->channels, p->stride[0], p->stride[1]};
+}
+
+static tn_status read_pool(const tn_build *build, const tn_rule *rule, struct pool *out)
+{
+    const tn_type *x = build->type(rule->inputs[0]);
+    return x ? pool_of(build->host, rule->attrs, x, out) : TN_ERR_ARGUMENT;
+}
+
+tn_status max_pool2d_decompose(const tn_build *build, const tn_rule *rule,
+                               tn_array **outputs)
+{
+    struct pool p;
+    if (read_pool(build, rule, &p))
+        return TN_ERR_ARGUMENT;
+    tn_array *x = pad_image(build, rule->inputs[0], p.padding, -INFINITY), *out = NULL;
+    for (int64_t row = 0; row < p.window[0]; row++)
+        for (int64_t column = 0; column < p.window[1]; column++) {
+            struct window place = place_at(&p, row, column);
+            tn_array *part = window_slice(build, x, &place);
+            out =
+                out ? build->expr(build, "x, y -> max(x, y)", TN_IN(out, part), TN_NO_ATTRS)
+                    : build->expr(build, "x -> x", TN_IN(part), TN_NO_ATTRS);
+        }
+    outputs[0] = out;
+    return built(out);
+}
+
+// Puts `part` into the padded image: where windows do not overlap it is free to overwrite.
+static tn_array *put(const tn_build *build, const struct pool *p, tn_array *image,
+                     tn_array *none, tn_array *part, const struct window *place)
+{
+    if (p->stride[0] >= p->window[0] && p->stride[1] >= p->window[1])
+        return window_update(build, image, part, place);
+    return add(build, image, window_update(build, none, part, place));
+}
+
+tn_status max_pool2d_grad_decompose(const tn_build *build, const tn_rule *rule,
+                                    tn_array **outputs)
+{
+    struct pool p;
+    if (read_pool(build, rule, &p))
+        return TN_ERR_ARGUMENT;
+    tn_array *y = rule->inputs[1], *g = rule->inputs[2], *free_yet = NULL;
+    tn_array *x = pad_image(build, rule->inputs[0], p.padding, -INFINITY);
+    int64_t padded[4] = {p.images, p.size[0] + 2 * p.padding[0],
+                         p.size[1] + 2 * p.padding[1], p.channels};
+    tn_array *none = zeros(build, dtype_of(build, x), 4, padded), *out = none;
+    for (int64_t row = 0; row < p.window[0]; row++)
+        for (int64_t column = 0; column < p.window[1]; column++) {
+            struct window place = place_at(&p, row, column);
+            tn_array *part = window_slice(build, x, &place);
+            // Not met before, and equal to the maximum (a NaN is the maximum's NaN).
+            tn_array *hit = build->expr(build, "x, y -> (x == y) | isnan(x)",
+                                        TN_IN(part, y), TN_NO_ATTRS);
+            tn_array *first = free_yet ? build->expr(build, "h, f -> h & f",
+                                                     TN_IN(hit, free_yet), TN_NO_ATTRS)
+                                       : hit;
+            free_yet = free_yet ? build->expr(build, "f, h -> f & !h", TN_IN(free_yet, hit),
+                                              TN_NO_ATTRS)
+                                : build->expr(build, "h -> !h", TN_IN(hit), TN_NO_ATTRS);
+            tn_array *share =
+                build->expr(build, "h, g -> select(h, g, 0)", TN_IN(first, g), TN_NO_ATTRS);
+            out = put(build, &p, out, none, share, &place);
+        }
+    outputs[0] = crop_image(build, out, p.padding);
+    return built(outputs[0]);
+}
