@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+// Buffers: memory in size classes, kept for the next who asks. Four classes to each power
+// of two, so that at most a fifth is wasted. Large ones come from mmap, on huge pages where
+// the system has them.
+#include "device.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#define MAPPED_FROM (UINT64_C(1) << 20) // bytes: from here on mmap
+#define HUGE_PAGE (UINT64_C(2) << 20)
+#define MAX_IDLE (UINT64_C(1) << 30) // bytes kept for later
+#define MAX_SIZE (UINT64_C(1) << 46)
+
+struct tn_buffer {
+    tn_buffer *next; // in its list of free ones
+    uint64_t capacity;
+    uint32_t size_class;
+    uint32_t is_mapped;
+    _Alignas(CPU_ALIGNMENT) unsigned char bytes[];
+};
+
+// The smallest class that holds `size` bytes, and its capacity: 64, 80, 96, 112, 128, 160
+// ...
+static uint32_t size_class(uint64_t size, uint64_t *out_capacity)
+{
+    uint64_t units = size < 64 ? 64 : size;
+    uint32_t power = 63 - (uint32_t)__builtin_clzll(units);
+    uint64_t step = (UINT64_C(1) << power) / 4;
+    uint64_t steps = (units - (UINT64_C(1) << power) + step - 1) / step; // 0 .. 4
+    *out_capacity = (UINT64_C(1) << power) + steps * step;
+    return (power - 6) * 4 + (uint32_t)steps;
+}
+
+static tn_buffer *map_memory(uint64_t size)
+{
+    void *memory =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return NULL;
+    if (size >= HUGE_PAGE)
+        madvise(memory, size, MADV_HUGEPAGE); // a wish: failing costs speed only
+    return memory;
+}
+
+static void give_back(tn_device *device, tn_buffer *buffer)
+{
+    device->memory.info.reserved -= buffer->capacity;
+    if (buffer->is_mapped)
+        munmap(buffer, sizeof(*buffer) + buffer->capacity);
+    else
+        device->host->free(device->host, buffer);
+}
+
+// With the lock held.
+static void drop_idle(tn_device *device)
+{
+    for (uint32_t i = 0; i < CPU_SIZE_CLASSES; i++) {
+        while (device->memory.free[i]) {
+            tn_buffer *buffer = device->memory.free[i];
+            device->memory.free[i] = buffer->next;
+            give_back(device, buffer);
+        }
+    }
+    device->memory.idle = 0;
+}
+
+tn_status cpu_memory_init(tn_device *device)
+{
+    device->memory.info.struct_size = sizeof(device->memory.info);
+    if (pthread_mutex_init(&device->memory.lock, NULL))
+        return device->host->fail(device->host, TN_ERR_MEMORY, "no mutex for buffers");
+    return TN_OK;
+}
+
+void cpu_memory_finish(tn_device *device)
+{
+    drop_idle(device);
+    pthread_mutex_destroy(&device->memory.lock);
+}
+
+static tn_buffer *take_idle(struct cpu_memory *memory, uint32_t class)
+{
+    tn_buffer *buffer = memory->free[class];
+    if (buffer) {
+        memory->free[class] = buffer->next;
+        memory->idle -= buffer->capacity;
+    }
+    return buffer;
+}
+
+// With the lock held, but not while the host is called.
+static tn_buffer *take_new(tn_device *device, uint64_t capacity)
+{
+    bool is_mapped = capacity >= MAPPED_FROM;
+    uint64_t size = sizeof(tn_buffer) + capacity;
+    tn_buffer *buffer;
+
+    if (is_mapped) {
+        buffer = map_memory(size);
+        if (!buffer) {
+            drop_idle(device);
+            buffer = map_memory(size);
+        }
+    } else {
+        pthread_mutex_unlock(&device->memory.lock);
+        buffer = device->host->alloc(device->host, size, CPU_ALIGNMENT);
+        pthread_mutex_lock(&device->memory.lock);
+    }
+    if (!buffer)
+        return NULL;
+    buffer->is_mapped = is_mapped;
+    device->memory.info.reserved += capacity;
+    return buffer;
+}
+
+tn_status cpu_buffer_create(tn_device *device, uint64_t size, tn_buffer **out_buffer)
+{
+    struct cpu_memory *memory = &device->memory;
+    uint64_t capacity;
+
+    if (size > MAX_SIZE)
+        return device->host->fail(device->host, TN_ERR_MEMORY,
+                                  "a buffer of %llu bytes is more than any machine has",
+                                  (unsigned long long)size);
+    uint32_t class = size_class(size, &capacity);
+    pthread_mutex_lock(&memory->lock);
+    tn_buffer *buffer = take_idle(memory, class);
+    if (!buffer)
+        buffer = take_new(device, capacity);
+    if (buffer) {
+        buffer->next = NULL;
+        buffer->capacity = capacity;
+        buffer->size_class = class;
+        memory->info.used += capacity;
+        if (memory->info.peak < memory->info.used)
+            memory->info.peak = memory->info.used;
+    }
+    pthread_mutex_unlock(&memory->lock);
+    if (!buffer)
+        return device->host->fail(device->host, TN_ERR_MEMORY,
+                                  "out of memory for a buffer of %llu bytes",
+                                  (unsigned long long)size);
+    *out_buffer = buffer;
+    return TN_OK;
+}
+
+void cpu_buffer_destroy(tn_device *device, tn_buffer *buffer)
+{
+    struct cpu_memory *memory = &device->memory;
+    if (!buffer)
+        return;
+    pthread_mutex_lock(&memory->lock);
+    memory->info.used -= buffer->capacity;
+    bool keep = memory->idle + buffer->capacity <= MAX_IDLE;
+    if (keep) {
+        buffer->next = memory->free[buffer->size_class];
+        memory->free[buffer->size_class] = buffer;
+        memory->idle += buffer->capacity;
+    } else {
+        give_back(device, buffer);
+    }
+    pthread_mutex_unlock(&memory->lock);
+}
+
+tn_status cpu_buffer_write(tn_device *device, tn_buffer *buffer, uint64_t offset,
+                           const void *data, uint64_t size)
+{
+    (void)device;
+    memcpy(buffer->bytes + offset, data, size);
+    return TN_OK;
+}
+
+tn_status cpu_buffer_read(tn_device *device, tn_buffer *buffer, uint64_t offset, void *data,
+                          uint64_t size)
+{
+    (void)device;
+    memcpy(data, buffer->bytes + offset, size);
+    return TN_OK;
+}
+
+void *cpu_buffer_map(tn_device *device, tn_buffer *buffer)
+{
+    (void)device;
+    return buffer->bytes;
+}
+
+tn_status cpu_memory_info(tn_device *device, tn_memory_info *out)
+{
+    uint32_t size = out->struct_size;
+    pthread_mutex_lock(&device->memory.lock);
+    tn_memory_info info = device->memory.info;
+    pthread_mutex_unlock(&device->memory.lock);
+    if (size > sizeof(info))
+        size = sizeof(info);
+    info.struct_size = size;
+    memcpy(out, &info, size);
+    return TN_OK;
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+// The one device: the processors that this process may use.
+#include "device.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+// The processor's own name for itself, without the blanks around it.
+static void processor_name(char *out, size_t size)
+{
+    uint32_t words[13] = {0};
+    for (uint32_t i = 0; i < 3; i++)
+        if (!__get_cpuid(0x80000002 + i, &words[4 * i], &words[4 * i + 1],
+                         &words[4 * i + 2], &words[4 * i + 3]))
+            words[0] = 0;
+    const char *name = (const char *)words;
+    while (*name == ' ')
+        name++;
+    snprintf(out, size, "%s", *name ? name : "CPU");
+}
+#else
+static void processor_name(char *out, size_t size)
+{
+    snprintf(out, size, "CPU");
+}
+#endif
+
+// TENON_THREADS, or the processors in the affinity mask.
+static tn_status count_threads(const tn_host *host, uint32_t *out_threads)
+{
+    const char *text = host->config(host, "TENON_THREADS");
+    if (!text || !*text) {
+        *out_threads = pool_processors();
+        return TN_OK;
+    }
+    char *end;
+    unsigned long value = strtoul(text, &end, 10);
+    if (!isdigit((unsigned char)*text) || *end || value < 1 || value > 256)
+        return host->fail(host, TN_ERR_ARGUMENT,
+                          "TENON_THREADS is \"%s\", expected a number from 1 to 256", text);
+    *out_threads = (uint32_t)value;
+    return TN_OK;
+}
+
+tn_status cpu_device_count(const tn_host *host, uint32_t *out_count)
+{
+    (void)host;
+    *out_count = 1;
+    return TN_OK;
+}
+
+tn_status cpu_device_info(const tn_host *host, uint32_t index, tn_device_info *out)
+{
+    tn_device_info info = {
+        .flags = TN_DEVICE_HOST_MEMORY,
+        .features = "f16,bf16,f64,i8,i16,i64",
+        .memory_size = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
+        .buffer_alignment = CPU_ALIGNMENT,
+    };
+    uint32_t size = out->struct_size < sizeof(info) ? out->struct_size : sizeof(info);
+    (void)host;
+    (void)index;
+    info.struct_size = size;
+    processor_name(info.name, sizeof(info.name));
+    snprintf(info.driver, sizeof(info.driver), "OpenBLAS, %s kernels",
+             cpu_pick(cpu_features())->name);
+    memcpy(out, &info, size);
+    return TN_OK;
+}
+
+tn_device *cpu_device_of(const tn_host *kernel_host)
+{
+    return ((const struct cpu_host *)(const void *)kernel_host)->device;
+}
+
+// fail() of the host that kernels get. The first message of a launch is the one to keep.
+static tn_status kernel_fail(const tn_host *kernel_host, tn_status status,
+                             const char *format, ...)
+{
+    tn_device *device = cpu_device_of(kernel_host);
+    va_list list;
+    va_start(list, format);
+    vsnprintf(device->message, sizeof(device->message), format, list);
+    va_end(list);
+    return device->host->fail(device->host, status, "%s", device->message);
+}
+
+static tn_status open_parts(tn_device *device)
+{
+    const tn_host *host = device->host;
+    tn_status status = count_threads(host, &device->num_threads);
+    if (status == TN_OK)
+        status = pool_create(host, device->num_threads, &device->pool);
+    if (status != TN_OK)
+        return status;
+    device->registers =
+        host->alloc(host, (uint64_t)device->num_threads * CPU_REGISTER_BYTES, 4096);
+    return device->registers ? TN_OK : TN_ERR_MEMORY;
+}
+
+static void close_parts(tn_device *device)
+{
+    pool_destroy(device->pool);
+    device->host->free(device->host, device->registers);
+    device->host->free(device->host, device);
+}
+
+tn_status cpu_device_open(const tn_host *host, uint32_t index, tn_device **out_device)
+{
+    uint32_t features = cpu_features();
+    tn_device *device = host->alloc(host, sizeof(*device), CPU_ALIGNMENT);
+    (void)index;
+    if (!device)
+        return TN_ERR_MEMORY;
+    *device = (tn_device){
+        .host = host,
+        .kernel_host = {.table = *host, .device = device},
+        .kernels = cpu_pick(features),
+        .cpu_features = (features & CPU_HAS_AVX2 ? TN_CPU_AVX2 : 0) |
+                        (features & CPU_HAS_AVX512 ? TN_CPU_AVX512 : 0),
+    };
+    device->kernel_host.table.fail = kernel_fail;
+    device->trace = host->query ? host->query(host, TN_HOST_TRACE) : NULL;
+
+    tn_status status = open_parts(device);
+    if (status == TN_OK)
+        status = cpu_memory_init(device);
+    if (status == TN_OK) {
+        status = cpu_queue_init(device);
+        if (status != TN_OK)
+            cpu_memory_finish(device);
+    }
+    if (status != TN_OK) {
+        close_parts(device);
+        return status;
+    }
+    *out_device = device;
+    return TN_OK;
+}
+
+void cpu_device_close(tn_device *device)
+{
+    if (!device)
+        return;
+    cpu_queue_finish(device);
+    cpu_memory_finish(device);
+    close_parts(device);
+}

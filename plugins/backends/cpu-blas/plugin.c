@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// org.tenon.cpu-blas: the CPU as a device, with OpenBLAS for products of matrices, and
+// kernels for what expressions do not say.
+#include <string.h>
+#include <tenon/plugin.h>
+#include "device.h"
+#include "kernels.h"
+
+static const char *const families[] = {TN_FAMILY_CPU, TN_FAMILY_EXPR, NULL};
+
+// Fusing saves memory traffic; past this many instructions there is none left to save, and
+// registers leave the first-level cache.
+static uint32_t cpu_fusion_limit(tn_device *device)
+{
+    (void)device;
+    return 64;
+}
+
+static const tn_backend backend = {
+    .struct_size = sizeof(backend),
+    .flags = TN_BACKEND_DEFAULT,
+    .name = "cpu-blas",
+    .families = families,
+    .device_count = cpu_device_count,
+    .device_info = cpu_device_info,
+    .device_open = cpu_device_open,
+    .device_close = cpu_device_close,
+    .fusion_limit = cpu_fusion_limit,
+    .buffer_create = cpu_buffer_create,
+    .buffer_destroy = cpu_buffer_destroy,
+    .buffer_write = cpu_buffer_write,
+    .buffer_read = cpu_buffer_read,
+    .buffer_map = cpu_buffer_map,
+    .segment_compile = cpu_segment_compile,
+    .executable_destroy = cpu_executable_destroy,
+    .submit = cpu_submit,
+    .wait = cpu_wait,
+    .memory_info = cpu_memory_info,
+};
+
+static const tn_kernel *const kernels[] = {
+    &matmul_kernel,
+};
+
+static const tn_ops ops = {
+    .struct_size = sizeof(ops),
+    .kernels = kernels,
+    .num_kernels = sizeof(kernels) / sizeof(kernels[0]),
+};
+
+static const void *query(const char *id)
+{
+    if (strcmp(id, TN_IFACE_BACKEND) == 0)
+        return &backend;
+    if (strcmp(id, TN_IFACE_OPS) == 0)
+        return &ops;
+    return NULL;
+}
+
+TN_PLUGIN("org.tenon.cpu-blas", "0.1.0", "Tenon", .query = query);

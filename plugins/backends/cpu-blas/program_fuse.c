@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+// Finds pairs of instructions that one loop does: a * b + c and its like. Each operation is
+// still rounded on its own, so that this changes no result.
+#include "program_prepare.h"
+
+void prepare_init(struct prepare *p, tn_device *device, struct arena *arena,
+                  const tn_step *step)
+{
+    p->device = device;
+    p->arena = arena;
+    p->step = step;
+    p->source = step->program;
+    p->cost = 0;
+    p->num_once = p->num_fills = p->num_ops = p->num_pointers = 0;
+    p->num_places = p->num_registers = 0;
+    for (uint32_t i = 0; i < p->source->num_insns; i++)
+        p->values[i] = (struct value){0};
+}
+
+struct finder {
+    struct prepare *p;
+    uint8_t uses[TN_EXPR_MAX_INSNS]; // 255: many
+    bool uniform[TN_EXPR_MAX_INSNS];
+    bool has_absorbed[TN_EXPR_MAX_INSNS];
+};
+
+static void count_use(struct finder *f, uint32_t i)
+{
+    if (f->uses[i] < UINT8_MAX)
+        f->uses[i]++;
+}
+
+static bool is_uniform_input(const tn_layout *layout)
+{
+    for (int32_t i = 0; i < layout->rank; i++)
+        if (layout->extent[i] != 1 && layout->stride[i] != 0)
+            return false;
+    return true;
+}
+
+static const uint8_t num_operands[] = {
+#define OPERANDS(name, text, operands) operands,
+    TN_EXPR_OPS(OPERANDS)
+#undef OPERANDS
+};
+
+static void start(struct finder *f)
+{
+    const tn_expr_program *source = f->p->source;
+    for (uint32_t i = 0; i < source->num_insns; i++) {
+        const tn_expr_insn *insn = &source->insns[i];
+        uint32_t n = num_operands[insn->op];
+        const uint32_t from[3] = {insn->a, insn->b, insn->c};
+        f->p->fusions[i] = (struct fusion){
+            .op = insn->op, .num_operands = n, .operands = {insn->a, insn->b, insn->c}};
+        f->uniform[i] = insn->op == TN_EXPR_CONST || insn->op == TN_EXPR_PARAM || n > 0;
+        if (insn->op == TN_EXPR_LOAD)
+            f->uniform[i] = is_uniform_input(&f->p->step->inputs[insn->a].layout);
+        for (uint32_t k = 0; k < n; k++) {
+            f->uniform[i] &= f->uniform[from[k]];
+            count_use(f, from[k]);
+        }
+    }
+    for (uint32_t k = 0; k < source->num_outputs; k++)
+        count_use(f, source->outputs[k]);
+}
+
+// Is value `i` an `op` that only one other instruction needs, and still whole?
+static bool is_free(const struct finder *f, uint32_t i, uint32_t op)
+{
+    return f->p->source->insns[i].op == op && f->uses[i] == 1 && !f->uniform[i] &&
+           !f->has_absorbed[i];
+}
+
+static void absorb(struct finder *f, uint32_t i, uint32_t absorbed)
+{
+    f->p->fusions[absorbed].absorbed = true;
+    f->has_absorbed[i] = true;
+}
+
+// The operands of a commutative instruction, a uniform one second.
+static void ordered(const struct finder *f, uint32_t i, uint32_t *first, uint32_t *second)
+{
+    const tn_expr_insn *insn = &f->p->source->insns[i];
+    bool swap = f->uniform[insn->a];
+    *first = swap ? insn->b : insn->a;
+    *second = swap ? insn->a : insn->b;
+}
+
+static void fuse(struct finder *f, uint32_t i, uint32_t op, uint32_t inner, uint32_t other)
+{
+    struct fusion *fusion = &f->p->fusions[i];
+    uint32_t x, y;
+    ordered(f, inner, &x, &y);
+    *fusion = (struct fusion){.op = op, .num_operands = 3, .operands = {x, y, other}};
+    absorb(f, i, inner);
+}
+
+// a * b + c * d, when the loop for it is a good one: both factors uniform, or none.
+static bool fuse_two_products(struct finder *f, uint32_t i, uint32_t left, uint32_t right)
+{
+    uint32_t a, b, c, d;
+    if (!is_free(f, left, TN_EXPR_MUL) || !is_free(f, right, TN_EXPR_MUL) || left == right)
+        return false;
+    ordered(f, left, &a, &b);
+    ordered(f, right, &c, &d);
+    if (f->uniform[b] != f->uniform[d])
+        return false;
+    f->p->fusions[i] = (struct fusion){
+        .op = CPU_OP_MUL_ADD_MUL, .num_operands = 4, .operands = {a, b, c, d}};
+    absorb(f, i, left);
+    absorb(f, i, right);
+    return true;
+}
+
+static void fuse_sum(struct finder *f, uint32_t i, uint32_t a, uint32_t b)
+{
+    if (fuse_two_products(f, i, a, b))
+        return;
+    if (is_free(f, a, TN_EXPR_MUL))
+        fuse(f, i, CPU_OP_MUL_ADD, a, b);
+    else if (is_free(f, b, TN_EXPR_MUL))
+        fuse(f, i, CPU_OP_MUL_ADD, b, a);
+}
+
+static void fuse_difference(struct finder *f, uint32_t i, uint32_t a, uint32_t b)
+{
+    if (is_free(f, a, TN_EXPR_MUL))
+        fuse(f, i, CPU_OP_MUL_SUB, a, b);
+    else if (is_free(f, b, TN_EXPR_MUL))
+        fuse(f, i, CPU_OP_SUB_MUL, b, a);
+}
+
+static void fuse_product(struct finder *f, uint32_t i, uint32_t a, uint32_t b)
+{
+    for (int side = 0; side < 2; side++) {
+        uint32_t inner = side ? b : a, other = side ? a : b;
+        if (is_free(f, inner, TN_EXPR_ADD)) {
+            fuse(f, i, CPU_OP_ADD_MUL, inner, other);
+            return;
+        }
+        const tn_expr_insn *insn = &f->p->source->insns[inner];
+        if (is_free(f, inner, TN_EXPR_SUB) && !f->uniform[insn->a]) {
+            f->p->fusions[i] = (struct fusion){.op = CPU_OP_SUB_THEN_MUL,
+                                               .num_operands = 3,
+                                               .operands = {insn->a, insn->b, other}};
+            absorb(f, i, inner);
+            return;
+        }
+    }
+}
+
+// x ** 2 is a product: as exact as can be, and much faster.
+static void square(struct finder *f, uint32_t i)
+{
+    const tn_expr_insn *insn = &f->p->source->insns[i];
+    const tn_expr_insn *exponent = &f->p->source->insns[insn->b];
+    double two = 2;
+    if (exponent->op == TN_EXPR_CONST &&
+        memcmp(&f->p->source->constants[exponent->a], &two, sizeof(two)) == 0)
+        f->p->fusions[i] = (struct fusion){
+            .op = CPU_OP_MUL, .num_operands = 2, .operands = {insn->a, insn->a}};
+}
+
+void prepare_fusions(struct prepare *p)
+{
+    struct finder f = {.p = p};
+    start(&f);
+    for (uint32_t i = 0; i < p->source->num_insns; i++) {
+        const tn_expr_insn *insn = &p->source->insns[i];
+        if ((insn->dtype != TN_F32 && insn->dtype != TN_F64) || f.uniform[i])
+            continue;
+        if (insn->op == TN_EXPR_POW)
+            square(&f, i);
+        if (insn->op == TN_EXPR_ADD)
+            fuse_sum(&f, i, insn->a, insn->b);
+        else if (insn->op == TN_EXPR_SUB)
+            fuse_difference(&f, i, insn->a, insn->b);
+        else if (insn->op == TN_EXPR_MUL)
+            fuse_product(&f, i, insn->a, insn->b);
+    }
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: MIT
+// The pool. One word, `state`, says all about the loop that runs: its number, whether it is
+// open, and how many threads are in it. A thread joins by counting itself in while the loop
+// is open, so one that wakes late finds it closed and harms nobody, and the caller never
+// waits for threads that did not come.
+#include "threads.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STATE_OPEN UINT64_C(1)
+#define STATE_JOINED UINT64_C(2) // one thread in the loop
+#define STATE_JOINED_MASK UINT64_C(0xfffe)
+#define STATE_NUMBER UINT64_C(0x10000) // the next loop
+
+// How long a thread spins before it sleeps, and a caller before it yields. A loop that
+// follows within this time starts at once; a thread that sleeps costs 5 to 50 us to wake.
+#define SPIN_NS 50000
+#define SPINS_BEFORE_YIELD 2000
+
+#define MAX_THREADS 256
+
+struct pool {
+    const tn_host *host;
+    uint32_t num_threads;
+    uint32_t num_started; // of num_threads - 1
+    bool failed;          // a thread could not be started: do not try again
+
+    _Alignas(64) _Atomic uint64_t state;
+    _Alignas(64) _Atomic int64_t next; // first index that nobody took
+    _Alignas(64) _Atomic uint32_t sleepers;
+    _Atomic uint32_t wake; // futex
+    _Atomic bool stopping;
+
+    // The loop: written while it is closed.
+    pool_body *body;
+    void *context;
+    int64_t n, piece;
+
+    struct worker {
+        struct pool *pool;
+        pthread_t thread;
+        uint32_t index; // from 1
+    } workers[MAX_THREADS];
+};
+
+static void futex_wait(_Atomic uint32_t *word, uint32_t seen)
+{
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+}
+
+static void futex_wake_all(_Atomic uint32_t *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
+static void pause_briefly(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void take_pieces(struct pool *pool, uint32_t worker)
+{
+    for (;;) {
+        int64_t begin =
+            atomic_fetch_add_explicit(&pool->next, pool->piece, memory_order_relaxed);
+        if (begin >= pool->n)
+            return;
+        int64_t end = pool->n - begin < pool->piece ? pool->n : begin + pool->piece;
+        pool->body(pool->context, begin, end, worker);
+    }
+}
+
+// Counts this thread into the loop if it is open and not number `last`.
+static bool join_loop(struct pool *pool, uint64_t last, uint64_t *out_number)
+{
+    uint64_t state = atomic_load_explicit(&pool->state, memory_order_acquire);
+    while ((state & STATE_OPEN) && state / STATE_NUMBER != last) {
+        if (atomic_compare_exchange_weak_explicit(
+                &pool->state, &state, state + STATE_JOINED, memory_order_acq_rel,
+                memory_order_acquire)) {
+            *out_number = state / STATE_NUMBER;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_news(struct pool *pool, uint64_t last)
+{
+    uint64_t state = atomic_load(&pool->state);
+    return ((state & STATE_OPEN) && state / STATE_NUMBER != last) ||
+           atomic_load(&pool->stopping);
+}
+
+static void wait_for_news(struct pool *pool, uint64_t last)
+{
+    for (uint64_t end = now_ns() + SPIN_NS; now_ns() < end;)
+        for (int i = 0; i < 64; i++) {
+            if (is_news(pool, last))
+                return;
+            pause_briefly();
+        }
+    // Sequentially consistent on both sides: either we see the loop, or its caller sees a
+    // sleeper and changes `wake`.
+    uint32_t seen = atomic_load(&pool->wake);
+    atomic_fetch_add(&pool->sleepers, 1);
+    if (!is_news(pool, last))
+        futex_wait(&pool->wake, seen);
+    atomic_fetch_sub(&pool->sleepers, 1);
+}
+
+static void *worker_main(void *argument)
+{
+    struct worker *worker = argument;
+    struct pool *pool = worker->pool;
+    uint64_t number = 0;
+
+    while (!atomic_load(&pool->stopping)) {
+        if (join_loop(pool, number, &number)) {
+            take_pieces(pool, worker->index);
+            atomic_fetch_sub_explicit(&pool->state, STATE_JOINED, memory_order_release);
+        } else {
+            wait_for_news(pool, number);
+        }
+    }
+    return NULL;
+}
+
+uint32_t pool_processors(void)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    int count = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+    return count < 1 ? 1 : count > MAX_THREADS ? MAX_THREADS : (uint32_t)count;
+}
+
+tn_status pool_create(const tn_host *host, uint32_t num_threads, struct pool **out_pool)
+{
+    struct pool *pool = host->alloc(host, sizeof(*pool), 64);
+    if (!pool)
+        return TN_ERR_MEMORY;
+    *pool = (struct pool){
+        .host = host,
+        .num_threads = num_threads > MAX_THREADS ? MAX_THREADS : num_threads,
+    };
+    *out_pool = pool;
+    return TN_OK;
+}
+
+static void start_threads(struct pool *pool)
+{
+    while (pool->num_started + 1 < pool->num_threads && !pool->failed) {
+        struct worker *worker = &pool->workers[pool->num_started];
+        *worker = (struct worker){.pool = pool, .index = pool->num_started + 1};
+        int error = pthread_create(&worker->thread, NULL, worker_main, worker);
+        if (error) {
+            pool->failed = true;
+            pool->host->log(pool->host, TN_LOG_WARN, "cpu-blas",
+                            "thread %u of %u could not be started (error %d): loops run on "
+                            "fewer",
+                            worker->index + 1, pool->num_threads, error);
+            return;
+        }
+        pool->num_started++;
+    }
+}
+
+void pool_destroy(struct pool *pool)
+{
+    if (!pool)
+        return;
+    atomic_store(&pool->stopping, true);
+    atomic_fetch_add(&pool->wake, 1);
+    futex_wake_all(&pool->wake);
+    for (uint32_t i = 0; i < pool->num_started; i++)
+        pthread_join(pool->workers[i].thread, NULL);
+    pool->host->free(pool->host, pool);
+}
+
+// Opens the loop, takes part, closes it, and waits for those who joined.
+static void run_together(struct pool *pool)
+{
+    uint64_t number =
+        atomic_load_explicit(&pool->state, memory_order_relaxed) / STATE_NUMBER;
+    atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
+    atomic_store(&pool->state, (number + 1) * STATE_NUMBER | STATE_OPEN);
+    if (atomic_load(&pool->sleepers) > 0) {
+        atomic_fetch_add(&pool->wake, 1);
+        futex_wake_all(&pool->wake);
+    }
+    take_pieces(pool, 0);
+    atomic_fetch_and_explicit(&pool->state, ~STATE_OPEN, memory_order_acq_rel);
+    for (int spins = 0;
+         atomic_load_explicit(&pool->state, memory_order_acquire) & STATE_JOINED_MASK;
+         spins++) {
+        if (spins < SPINS_BEFORE_YIELD)
+            pause_briefly();
+        else
+            sched_yield();
+    }
+}
+
+void pool_run(struct pool *pool, int64_t n, int64_t grain, pool_body *body, void *context)
+{
+    if (n <= 0)
+        return;
+    if (grain < 1)
+        grain = 1;
+    if (n <= grain || pool->num_threads == 1) {
+        body(context, 0, n, 0);
+        return;
+    }
+    start_threads(pool);
+    // Four pieces a thread even out what disturbs one of them.
+    int64_t pieces = (int64_t)pool->num_threads * 4;
+    pool->piece = (n + pieces - 1) / pieces;
+    if (pool->piece < grain)
+        pool->piece = grain;
+    pool->body = body;
+    pool->context = context;
+    pool->n = n;
+    run_together(pool);
+}
