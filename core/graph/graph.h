@@ -32,28 +32,29 @@ struct value;
 struct node {
     uint32_t kind;
     uint32_t num_inputs, num_outputs;
-    uint32_t serial;            // grows within a scope: inputs have smaller ones
-    struct hash hash;           // structure: operations, attributes, types, leaves by identity
-    const struct prim *prim;    // NODE_PRIM
-    const struct expr *expr;    // NODE_EXPR, and NODE_PRIM when it has one
+    uint32_t serial;         // grows within a scope: inputs have smaller ones
+    struct hash hash;        // structure: operations, attributes, types, leaves by identity
+    const struct prim *prim; // NODE_PRIM
+    const struct expr *expr; // NODE_EXPR, and NODE_PRIM when it has one
     const tn_attr_table *table; // of attrs; NULL without
     void *attrs;                // NODE_PRIM, NODE_EXPR; NULL without
     tn_array **inputs;          // NULL entries: optional ones not given
     tn_array *outputs;          // num_outputs arrays, in place
     uint64_t number;            // NODE_NUMBER: bits of a double or an int64_t
-    uint32_t mark, position;    // scratch of one walk at a time: valid when mark is its epoch
+    uint32_t mark, position; // scratch of one walk at a time: valid when mark is its epoch
 };
 
 struct tn_array {
     struct node *node;
-    tn_scope *scope;     // NULL once kept
-    uint32_t output;     // of the node
-    uint8_t weak_kind;   // 0, KIND_SIGNED or KIND_FLOAT: a number without dtype
-    uint8_t donated;     // given away: reading it is an error
+    tn_scope *scope;   // NULL once kept
+    uint32_t output;   // of the node
+    uint8_t weak_kind; // 0, KIND_SIGNED or KIND_FLOAT: a number without dtype
+    uint8_t donated;   // given away: reading it is an error
     uint16_t reserved;
     tn_type type;
     struct value *value; // NULL until evaluated
     atomic_uint refs;    // kept arrays only
+    uint32_t mark, id;   // scratch of one evaluation: valid when mark is its epoch
 };
 
 struct tn_scope {
@@ -61,7 +62,7 @@ struct tn_scope {
     struct arena arena;
     tn_status status; // the first failure
     char *error;
-    struct map imports; // kept array -> its stand-in in this scope
+    struct map imports;   // kept array -> its stand-in in this scope
     tn_array **evaluated; // arrays whose values the scope releases
     uint32_t num_evaluated, max_evaluated;
     uint32_t serial, epoch;
@@ -86,8 +87,8 @@ struct node *node_create(tn_scope *scope, uint32_t kind, const tn_array *const *
 
 // Applies a primitive whose attributes are filled in already. Gives outputs[num_outputs].
 tn_status graph_apply(tn_scope *scope, const struct prim *prim,
-                      const tn_array *const *inputs, uint32_t num_inputs,
-                      const void *attrs, tn_array **outputs);
+                      const tn_array *const *inputs, uint32_t num_inputs, const void *attrs,
+                      tn_array **outputs);
 
 // Applies an expression; inputs broadcast; attrs by the given table. The outputs' dtypes as
 // inferred, or `dtypes` when not NULL.

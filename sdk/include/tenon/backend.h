@@ -125,7 +125,8 @@ typedef struct tn_submission {
     uint32_t struct_size;
     uint32_t flags;
     tn_executable *executable;
-    const tn_binding *bindings; // one a slot; live until the point is reached
+    // One a slot. Borrowed until submit returns; the buffers live until the point is reached.
+    const tn_binding *bindings;
     uint64_t num_bindings;
 } tn_submission;
 

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: MIT
+// Applying primitives and expressions: check the inputs, infer the types, make a node.
+// Nothing is computed.
+#include "graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "../base/dtype.h"
+#include "../base/fail.h"
+#include "../base/shape.h"
+
+// More inputs than this only variadic primitives have; they are counted on the heap.
+#define FEW_INPUTS 16
+
+// --- inputs -----------------------------------------------------------------------------
+
+static uint32_t count_required(const tn_primitive *record)
+{
+    uint32_t required = 0;
+    while (required < record->num_inputs &&
+           !(record->inputs[required].flags & TN_INPUT_OPTIONAL))
+        required++;
+    return required;
+}
+
+static tn_status check_inputs(const struct prim *prim, const tn_array *const *inputs,
+                              uint32_t num_inputs)
+{
+    const tn_primitive *record = &prim->record;
+    uint32_t required = count_required(record);
+    bool variadic = record->num_inputs > 0 &&
+                    (record->inputs[record->num_inputs - 1].flags & TN_INPUT_VARIADIC);
+    if (num_inputs < required || (num_inputs > record->num_inputs && !variadic))
+        return fail(TN_ERR_ARGUMENT, "got %u inputs, expected %s%u (%s%s)", num_inputs,
+                    variadic || required < record->num_inputs ? "at least " : "", required,
+                    record->num_inputs ? record->inputs[0].name : "none",
+                    record->num_inputs > 1 ? ", ..." : "");
+    for (uint32_t i = 0; i < num_inputs; i++) {
+        uint32_t slot = i < record->num_inputs ? i : record->num_inputs - 1;
+        const tn_input_info *info = &record->inputs[slot];
+        if (!inputs[i] && !(info->flags & TN_INPUT_OPTIONAL))
+            return fail(TN_ERR_ARGUMENT, "input %s is NULL", info->name);
+    }
+    return TN_OK;
+}
+
+// --- expressions ------------------------------------------------------------------------
+
+static tn_status infer_expr(const struct expr *expr, const struct node *node,
+                            const tn_dtype *dtypes, bool *out_weak)
+{
+    struct expr_input inputs[TN_EXPR_MAX_INPUTS];
+    tn_dtype inferred[TN_EXPR_MAX_OUTPUTS];
+    tn_type type = {0};
+    *out_weak = node->num_inputs > 0;
+    for (uint32_t i = 0; i < node->num_inputs; i++) {
+        const tn_array *input = node->inputs[i];
+        inputs[i] = (struct expr_input){input->type.dtype, input->weak_kind};
+        *out_weak = *out_weak && input->weak_kind;
+        if (shape_equal(&type, &input->type))
+            continue;
+        tn_status status = shape_broadcast(&type, &input->type, &type);
+        if (status != TN_OK)
+            return status;
+    }
+    if (!dtypes) {
+        tn_status status = expr_infer(expr, inputs, inferred);
+        if (status != TN_OK)
+            return status;
+        dtypes = inferred;
+    }
+    for (uint32_t i = 0; i < node->num_outputs; i++) {
+        node->outputs[i].type = type;
+        node->outputs[i].type.dtype = dtypes[i];
+    }
+    return TN_OK;
+}
+
+// A result of numbers alone is a number again: (2 * 3) * x keeps x's dtype.
+static void mark_weak(struct node *node)
+{
+    for (uint32_t i = 0; i < node->num_outputs; i++) {
+        tn_dtype dtype = node->outputs[i].type.dtype;
+        if (dtype == TN_I64)
+            node->outputs[i].weak_kind = KIND_SIGNED;
+        else if (dtype == TN_F64)
+            node->outputs[i].weak_kind = KIND_FLOAT;
+    }
+}
+
+static tn_status check_expr_size(const struct expr *expr, uint32_t num_inputs)
+{
+    if (num_inputs != expr->num_inputs)
+        return fail(TN_ERR_ARGUMENT, "got %u inputs, expected %u", num_inputs,
+                    expr->num_inputs);
+    if (num_inputs > TN_EXPR_MAX_INPUTS)
+        return fail(TN_ERR_ARGUMENT, "an expression has at most %d inputs, got %u",
+                    TN_EXPR_MAX_INPUTS, num_inputs);
+    return TN_OK;
+}
+
+static tn_status check_outputs(const struct node *node)
+{
+    for (uint32_t i = 0; i < node->num_outputs; i++) {
+        tn_status status = type_check(&node->outputs[i].type);
+        if (status != TN_OK)
+            return status;
+    }
+    return TN_OK;
+}
+
+static void give_outputs(struct node *node, tn_array **outputs)
+{
+    for (uint32_t i = 0; i < node->num_outputs; i++)
+        outputs[i] = &node->outputs[i];
+}
+
+tn_status graph_apply_expr(tn_scope *scope, const struct expr *expr,
+                           const tn_array *const *inputs, uint32_t num_inputs,
+                           const tn_attr_table *table, const void *attrs,
+                           const tn_dtype *dtypes, tn_array **outputs)
+{
+    if (scope->status != TN_OK)
+        return scope->status;
+    tn_status status = check_expr_size(expr, num_inputs);
+    for (uint32_t i = 0; i < num_inputs && status == TN_OK; i++)
+        if (!inputs[i])
+            status = fail(TN_ERR_ARGUMENT, "input %s is NULL", expr->input_names[i]);
+    if (status == TN_OK) {
+        struct node *node = node_create(scope, NODE_EXPR, inputs, num_inputs,
+                                        expr->num_outputs, table, attrs);
+        if (!node)
+            return scope->status;
+        node->expr = expr;
+        node->hash = hash_join(node->hash, expr->hash);
+        for (uint32_t i = 0; dtypes && i < expr->num_outputs; i++)
+            node->hash = hash_u64(node->hash, (uint64_t)dtypes[i]);
+        bool weak;
+        status = infer_expr(expr, node, dtypes, &weak);
+        if (status == TN_OK && weak && !dtypes)
+            mark_weak(node);
+        if (status == TN_OK)
+            give_outputs(node, outputs);
+    }
+    if (status != TN_OK)
+        fail_prefix("expression \"%s\": ", expr->text);
+    return scope_take_failure(scope, status);
+}
+
+// --- primitives -------------------------------------------------------------------------
+
+static tn_status infer_by_rule(const struct prim *prim, struct node *node)
+{
+    tn_type few_inputs[FEW_INPUTS], outputs[8] = {{0}};
+    tn_type *inputs = few_inputs;
+    if (node->num_inputs > FEW_INPUTS &&
+        !(inputs = mem_alloc(node->num_inputs * sizeof(*inputs))))
+        return TN_ERR_MEMORY;
+    for (uint32_t i = 0; i < node->num_inputs; i++)
+        inputs[i] = node->inputs[i] ? node->inputs[i]->type : (tn_type){0};
+    tn_infer infer = {
+        .struct_size = sizeof(infer),
+        .host = prim->host,
+        .types = inputs,
+        .attrs = node->attrs,
+        .num_inputs = node->num_inputs,
+        .num_outputs = node->num_outputs,
+    };
+    fail_clear();
+    tn_status status = prim->record.infer(&infer, outputs);
+    if (inputs != few_inputs)
+        mem_free(inputs);
+    if (status != TN_OK)
+        return status;
+    for (uint32_t i = 0; i < node->num_outputs; i++)
+        node->outputs[i].type = outputs[i];
+    return check_outputs(node);
+}
+
+static tn_status infer_node(const struct prim *prim, struct node *node)
+{
+    bool weak = false;
+    tn_status status;
+    if (prim->record.infer) {
+        status = infer_by_rule(prim, node);
+    } else {
+        for (uint32_t i = 0; i < node->num_inputs; i++)
+            if (!node->inputs[i])
+                return fail(TN_ERR_ARGUMENT, "input %u is not given", i);
+        status = check_expr_size(prim->expr, node->num_inputs);
+        if (status == TN_OK)
+            status = infer_expr(prim->expr, node, NULL, &weak);
+    }
+    if (status == TN_OK && weak)
+        mark_weak(node);
+    return status;
+}
+
+tn_status graph_apply(tn_scope *scope, const struct prim *prim,
+                      const tn_array *const *inputs, uint32_t num_inputs, const void *attrs,
+                      tn_array **outputs)
+{
+    if (scope->status != TN_OK)
+        return scope->status;
+    tn_status status = check_inputs(prim, inputs, num_inputs);
+    if (status == TN_OK) {
+        const tn_attr_table *table = prim->record.attrs.size ? &prim->record.attrs : NULL;
+        struct node *node = node_create(scope, NODE_PRIM, inputs, num_inputs,
+                                        prim->record.num_outputs, table, attrs);
+        if (!node)
+            return scope->status;
+        node->prim = prim;
+        node->expr = prim->expr;
+        node->hash = hash_join(node->hash, prim->id_hash);
+        status = infer_node(prim, node);
+        if (status == TN_OK)
+            give_outputs(node, outputs);
+    }
+    if (status != TN_OK)
+        fail_prefix("%s: ", prim->record.id);
+    return scope_take_failure(scope, status);
+}
+
+// --- by name ----------------------------------------------------------------------------
+
+static tn_status apply_by_name(tn_scope *scope, const char *name,
+                               const tn_array *const *inputs, uint64_t num_inputs,
+                               tn_attr_list list, tn_array **outputs, uint64_t num_outputs)
+{
+    if (scope->status != TN_OK)
+        return scope->status;
+    const struct prim *prim;
+    tn_status status = name ? prim_find(scope->runtime, name, &prim)
+                            : fail(TN_ERR_ARGUMENT, "the primitive's name is NULL");
+    if (status != TN_OK)
+        return scope_take_failure(scope, status);
+    if (num_outputs != prim->record.num_outputs)
+        return tn_scope_fail(scope, TN_ERR_ARGUMENT,
+                             "%s: has %u outputs, the call asks for %llu", prim->record.id,
+                             prim->record.num_outputs, (unsigned long long)num_outputs);
+    if (num_inputs > UINT32_MAX)
+        return tn_scope_fail(scope, TN_ERR_ARGUMENT, "%s: too many inputs",
+                             prim->record.id);
+    _Alignas(16) unsigned char small[512];
+    void *attrs = small;
+    uint32_t size = prim->record.attrs.size;
+    if (size > sizeof(small) && !(attrs = mem_alloc(size)))
+        return scope_take_failure(scope, TN_ERR_MEMORY);
+    if (size > 0 || list.count > 0)
+        status = attrs_fill(&prim->record.attrs, list, attrs);
+    if (status != TN_OK) {
+        fail_prefix("%s: ", prim->record.id);
+        scope_take_failure(scope, status);
+    } else {
+        status = graph_apply(scope, prim, inputs, (uint32_t)num_inputs, attrs, outputs);
+    }
+    if (attrs != small)
+        mem_free(attrs);
+    return scope->status != TN_OK ? scope->status : status;
+}
+
+tn_status tn_op_n(tn_scope *scope, const char *name, const tn_array *const *inputs,
+                  uint64_t num_inputs, tn_attr_list attrs, tn_array **outputs,
+                  uint64_t num_outputs)
+{
+    return apply_by_name(scope, name, inputs, num_inputs, attrs, outputs, num_outputs);
+}
+
+tn_array *tn_op(tn_scope *scope, const char *name, const tn_array *const *inputs,
+                uint64_t num_inputs, tn_attr_list attrs)
+{
+    tn_array *out = NULL;
+    tn_status status = apply_by_name(scope, name, inputs, num_inputs, attrs, &out, 1);
+    return status == TN_OK ? out : NULL;
+}
+
+// --- expressions given as text
+// ------------------------------------------------------------
+
+struct free_attrs { // the attributes of an expression that has no primitive
+    tn_attr_table *table;
+    uint64_t *values;
+};
+
+static tn_status parse_number(const char *name, const char *text, uint32_t *kind,
+                              uint64_t *bits)
+{
+    char *end;
+    long long whole = strtoll(text, &end, 0);
+    *kind = TN_ATTR_I64;
+    *bits = (uint64_t)whole;
+    if (*text && !*end)
+        return TN_OK;
+    double value = strtod(text, &end);
+    *kind = TN_ATTR_F64;
+    memcpy(bits, &value, sizeof(value));
+    return *text && !*end ? TN_OK
+                          : fail(TN_ERR_ARGUMENT,
+                                 "attribute %s: got \"%s\", expected a number", name, text);
+}
+
+static tn_status free_attr(const tn_attr *given, tn_attr_field *field, uint64_t *bits)
+{
+    field->kind = given->kind;
+    switch (given->kind) {
+    case TN_ATTR_F64:
+        memcpy(bits, &given->f, sizeof(*bits));
+        return TN_OK;
+    case TN_ATTR_BOOL:
+    case TN_ATTR_I64:
+        memcpy(bits, &given->i, sizeof(*bits));
+        return TN_OK;
+    case TN_ATTR_TEXT:
+        return parse_number(given->name, given->text, &field->kind, bits);
+    default:
+        return fail(TN_ERR_ARGUMENT, "attribute %s: got a list, expected a number",
+                    given->name);
+    }
+}
+
+static const tn_attr *find_given(tn_attr_list list, const char *name)
+{
+    for (uint64_t i = 0; i < list.count; i++)
+        if (strcmp(list.items[i].name, name) == 0)
+            return &list.items[i];
+    return NULL;
+}
+
+// A table made for this node alone: one 8-byte field for each name that the text mentions.
+static tn_status free_attrs_create(tn_scope *scope, const struct expr *expr,
+                                   tn_attr_list list, struct free_attrs *out)
+{
+    uint32_t count = expr->num_attrs;
+    if (count != list.count)
+        return fail(TN_ERR_ARGUMENT, "got %llu attributes, expected %u",
+                    (unsigned long long)list.count, count);
+    if (count > MAX_EXPR_ATTRS)
+        return fail(TN_ERR_ARGUMENT, "got %u attributes, at most %d are allowed", count,
+                    MAX_EXPR_ATTRS);
+    if (count == 0)
+        return TN_OK;
+    tn_attr_field *fields = arena_alloc(&scope->arena, count * sizeof(*fields));
+    out->table = arena_alloc(&scope->arena, sizeof(*out->table));
+    out->values = arena_alloc(&scope->arena, count * sizeof(uint64_t));
+    if (!fields || !out->table || !out->values)
+        return TN_ERR_MEMORY;
+    for (uint32_t i = 0; i < count; i++) {
+        const tn_attr *given = find_given(list, expr->attr_names[i]);
+        if (!given)
+            return fail(TN_ERR_ARGUMENT, "\"%s\" is neither an input nor a given attribute",
+                        expr->attr_names[i]);
+        fields[i] = (tn_attr_field){.name = expr->attr_names[i],
+                                    .flags = TN_ATTR_REQUIRED,
+                                    .offset = i * sizeof(uint64_t)};
+        tn_status status = free_attr(given, &fields[i], &out->values[i]);
+        if (status != TN_OK)
+            return status;
+    }
+    *out->table = (tn_attr_table){(uint32_t)(count * sizeof(uint64_t)), count,
+                                  sizeof(*fields), fields};
+    return TN_OK;
+}
+
+tn_array *tn_expr(tn_scope *scope, const char *text, const tn_array *const *inputs,
+                  uint64_t num_inputs, tn_attr_list attrs)
+{
+    if (scope->status != TN_OK)
+        return NULL;
+    const struct expr *expr = NULL;
+    struct free_attrs own = {0};
+    tn_array *out = NULL;
+    tn_status status = expr_parse_arrow(scope->runtime, text, &expr);
+    if (status == TN_OK) {
+        if (expr->num_outputs != 1)
+            status = fail(TN_ERR_ARGUMENT, "has %u outputs, expected 1", expr->num_outputs);
+        if (status == TN_OK)
+            status = free_attrs_create(scope, expr, attrs, &own);
+        if (status != TN_OK)
+            fail_prefix("expression \"%s\": ", text);
+    }
+    if (status != TN_OK) {
+        scope_take_failure(scope, status);
+        return NULL;
+    }
+    status = graph_apply_expr(scope, expr, inputs, (uint32_t)num_inputs, own.table,
+                              own.values, NULL, &out);
+    return status == TN_OK ? out : NULL;
+}

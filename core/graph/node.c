@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT
+// Nodes and leaves: made in the scope's arena, freed with it.
+#include "graph.h"
+
+#include <string.h>
+#include "../base/dtype.h"
+#include "../base/fail.h"
+#include "../base/shape.h"
+#include "../sched/device.h"
+
+static struct hash hash_node(const struct node *node)
+{
+    struct hash h = hash_start(node->kind);
+    if (node->prim)
+        h = hash_join(h, node->prim->id_hash);
+    else if (node->expr)
+        h = hash_join(h, node->expr->hash);
+    if (node->table)
+        h = attrs_hash(h, node->table, node->attrs);
+    return h;
+}
+
+static tn_status take_inputs(tn_scope *scope, struct node *node,
+                             const tn_array *const *inputs)
+{
+    for (uint32_t i = 0; i < node->num_inputs; i++) {
+        if (!inputs[i])
+            continue; // an optional input
+        node->inputs[i] = scope_local(scope, inputs[i]);
+        if (!node->inputs[i])
+            return scope->status;
+    }
+    return TN_OK;
+}
+
+struct node *node_create(tn_scope *scope, uint32_t kind, const tn_array *const *inputs,
+                         uint32_t num_inputs, uint32_t num_outputs,
+                         const tn_attr_table *table, const void *attrs)
+{
+    if (scope->status != TN_OK)
+        return NULL;
+    size_t attrs_size = table ? (table->size + 15u) & ~15u : 0;
+    size_t inputs_size = (num_inputs * sizeof(tn_array *) + 15u) & ~(size_t)15;
+    size_t node_size = (sizeof(struct node) + 15u) & ~(size_t)15;
+    unsigned char *memory =
+        arena_alloc(&scope->arena,
+                    node_size + attrs_size + inputs_size + num_outputs * sizeof(tn_array));
+    if (!memory) {
+        scope_take_failure(scope, TN_ERR_MEMORY);
+        return NULL;
+    }
+    struct node *node = (struct node *)memory;
+    node->kind = kind;
+    node->num_inputs = num_inputs;
+    node->num_outputs = num_outputs;
+    node->serial = scope->serial++;
+    if (attrs_size > 0) {
+        node->table = table;
+        node->attrs = memory + node_size;
+        memcpy(node->attrs, attrs, table->size);
+    }
+    node->inputs = (tn_array **)(memory + node_size + attrs_size);
+    node->outputs = (tn_array *)(memory + node_size + attrs_size + inputs_size);
+    for (uint32_t i = 0; i < num_outputs; i++) {
+        node->outputs[i].node = node;
+        node->outputs[i].scope = scope;
+        node->outputs[i].output = i;
+    }
+    if (take_inputs(scope, node, inputs) != TN_OK)
+        return NULL;
+    node->hash = hash_node(node);
+    return node;
+}
+
+tn_array *leaf_create(tn_scope *scope, uint32_t kind, const tn_type *type)
+{
+    struct node *node = node_create(scope, kind, NULL, 0, 1, NULL, NULL);
+    if (!node)
+        return NULL;
+    node->outputs[0].type = *type;
+    return &node->outputs[0];
+}
+
+static tn_array *number_create(tn_scope *scope, tn_dtype dtype, uint64_t bits,
+                               int weak_kind)
+{
+    tn_type type = {.dtype = dtype};
+    tn_array *array = leaf_create(scope, NODE_NUMBER, &type);
+    if (!array)
+        return NULL;
+    array->weak_kind = (uint8_t)weak_kind;
+    array->node->number = bits;
+    return array;
+}
+
+static uint64_t bits_of(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
+tn_array *tn_f32(tn_scope *scope, float value)
+{
+    return number_create(scope, TN_F32, bits_of(value), 0);
+}
+
+tn_array *tn_f64(tn_scope *scope, double value)
+{
+    return number_create(scope, TN_F64, bits_of(value), 0);
+}
+
+tn_array *tn_i32(tn_scope *scope, int32_t value)
+{
+    return number_create(scope, TN_I32, (uint64_t)(int64_t)value, 0);
+}
+
+tn_array *tn_i64(tn_scope *scope, int64_t value)
+{
+    return number_create(scope, TN_I64, (uint64_t)value, 0);
+}
+
+tn_array *tn_bool(tn_scope *scope, int32_t value)
+{
+    return number_create(scope, TN_BOOL, value != 0, 0);
+}
+
+tn_array *tn_int(tn_scope *scope, int64_t value)
+{
+    return number_create(scope, TN_I64, (uint64_t)value, KIND_SIGNED);
+}
+
+tn_array *tn_float(tn_scope *scope, double value)
+{
+    return number_create(scope, TN_F64, bits_of(value), KIND_FLOAT);
+}
+
+// The bits of `value` as a number of this dtype: what the element would hold, widened.
+static uint64_t number_bits(tn_dtype dtype, double value)
+{
+    unsigned char element[8] = {0};
+    dtype_store(dtype, element, value);
+    if (dtype_is_float(dtype))
+        return bits_of(dtype_load(dtype, element));
+    switch (dtype_size(dtype) * 2 + (dtype_table[dtype].kind == KIND_SIGNED)) {
+    case 3:
+        return (uint64_t)(int64_t)(int8_t)element[0];
+    case 5: {
+        int16_t v;
+        memcpy(&v, element, sizeof(v));
+        return (uint64_t)(int64_t)v;
+    }
+    case 9: {
+        int32_t v;
+        memcpy(&v, element, sizeof(v));
+        return (uint64_t)(int64_t)v;
+    }
+    default: {
+        uint64_t v;
+        memcpy(&v, element, sizeof(v)); // little-endian, unsigned or 64 bits
+        return v;
+    }
+    }
+}
+
+tn_array *tn_scalar(tn_scope *scope, tn_dtype dtype, double value)
+{
+    if (scope->status != TN_OK)
+        return NULL;
+    if (!dtype_valid(dtype)) {
+        tn_scope_fail(scope, TN_ERR_ARGUMENT, "scalar: dtype %d is not a dtype",
+                      (int)dtype);
+        return NULL;
+    }
+    return number_create(scope, dtype, number_bits(dtype, value), 0);
+}
+
+static tn_status type_from_shape(tn_dtype dtype, const tn_shape *shape, tn_type *out)
+{
+    if (!shape)
+        return fail(TN_ERR_ARGUMENT, "shape is NULL");
+    *out = (tn_type){.dtype = dtype, .rank = shape->rank};
+    if (shape->rank >= 0 && shape->rank <= TN_MAX_RANK)
+        for (int32_t i = 0; i < shape->rank; i++)
+            out->extent[i] = shape->extent[i];
+    return type_check(out);
+}
+
+tn_array *tn_from_data(tn_scope *scope, tn_dtype dtype, const tn_shape *shape,
+                       const void *data)
+{
+    if (scope->status != TN_OK)
+        return NULL;
+    tn_type type;
+    struct value *value = NULL;
+    tn_status status = type_from_shape(dtype, shape, &type);
+    if (status == TN_OK && !data && type_elements(&type) > 0)
+        status = fail(TN_ERR_ARGUMENT, "data is NULL");
+    if (status == TN_OK)
+        status = value_from_host(scope->runtime, &type, data, &value);
+    if (status != TN_OK) {
+        fail_prefix("from_data: ");
+        scope_take_failure(scope, status);
+        return NULL;
+    }
+    tn_array *array = leaf_create(scope, NODE_DATA, &type);
+    if (!array) {
+        value_release(value);
+        return NULL;
+    }
+    return scope_set_value(scope, array, value) == TN_OK ? array : NULL;
+}
+
+const tn_type *tn_array_type(const tn_array *array)
+{
+    return array ? &array->type : NULL;
+}
+
+const char *tn_array_op(const tn_array *array)
+{
+    if (!array)
+        return "";
+    const struct node *node = array->node;
+    return node->kind == NODE_PRIM   ? node->prim->record.id
+           : node->kind == NODE_EXPR ? node->expr->text
+                                     : "";
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+// Scopes: own arrays, keep the first error, stand in for kept arrays.
+#include "graph.h"
+
+#include <stdio.h>
+#include <string.h>
+#include "../base/fail.h"
+#include "../sched/device.h"
+
+tn_scope *tn_scope_open(tn_runtime *runtime)
+{
+    tn_scope *scope = mem_zalloc(sizeof(*scope));
+    if (scope)
+        scope->runtime = runtime;
+    return scope;
+}
+
+void tn_scope_close(tn_scope *scope)
+{
+    if (!scope)
+        return;
+    for (uint32_t i = 0; i < scope->num_evaluated; i++)
+        value_release(scope->evaluated[i]->value);
+    for (uint32_t i = 0; i < scope->imports.capacity; i++) {
+        struct map_entry *entry = &scope->imports.entries[i];
+        if (entry->value)
+            tn_release((tn_array *)(uintptr_t)entry->key.lo);
+    }
+    mem_free(scope->evaluated);
+    map_finish(&scope->imports);
+    arena_finish(&scope->arena);
+    mem_free(scope->error);
+    mem_free(scope);
+}
+
+tn_status tn_scope_status(const tn_scope *scope)
+{
+    return scope->status;
+}
+
+const char *tn_scope_error(const tn_scope *scope)
+{
+    if (scope->status == TN_OK)
+        return "";
+    return scope->error ? scope->error : "out of memory";
+}
+
+void tn_scope_clear_error(tn_scope *scope)
+{
+    scope->status = TN_OK;
+    mem_free(scope->error);
+    scope->error = NULL;
+}
+
+tn_status scope_take_failure(tn_scope *scope, tn_status status)
+{
+    if (status != TN_OK && scope->status == TN_OK) {
+        scope->status = status;
+        scope->error = mem_strdup(fail_text());
+    }
+    return scope->status;
+}
+
+tn_status tn_scope_fail(tn_scope *scope, tn_status status, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    fail_v(status, format, list);
+    va_end(list);
+    return scope_take_failure(scope, status);
+}
+
+tn_runtime *tn_scope_runtime(const tn_scope *scope)
+{
+    return scope->runtime;
+}
+
+// The stand-in of a kept array: a leaf of this scope with the same value.
+static tn_array *import_kept(tn_scope *scope, tn_array *kept)
+{
+    struct hash key = {(uint64_t)(uintptr_t)kept, 0};
+    tn_array *local = map_get(&scope->imports, key);
+    if (local)
+        return local;
+    local = leaf_create(scope, NODE_DATA, &kept->type);
+    if (!local)
+        return NULL;
+    tn_status status = map_put(&scope->imports, key, local);
+    if (status != TN_OK) {
+        scope_take_failure(scope, status);
+        return NULL;
+    }
+    atomic_fetch_add_explicit(&kept->refs, 1, memory_order_relaxed); // released on close
+    value_retain(kept->value);
+    if (scope_set_value(scope, local, kept->value) != TN_OK)
+        return NULL;
+    return local;
+}
+
+tn_array *scope_local(tn_scope *scope, const tn_array *array)
+{
+    if (!array || scope->status != TN_OK)
+        return NULL;
+    if (array->donated) {
+        tn_scope_fail(scope, TN_ERR_ARGUMENT,
+                      "the array was given away to a function and is empty now");
+        return NULL;
+    }
+    if (array->scope == scope)
+        return (tn_array *)array;
+    if (!array->scope)
+        return import_kept(scope, (tn_array *)array);
+    tn_scope_fail(
+        scope, TN_ERR_ARGUMENT,
+        "the array belongs to another scope: keep it with tn_keep to use it here");
+    return NULL;
+}
+
+tn_status scope_set_value(tn_scope *scope, tn_array *array, struct value *value)
+{
+    tn_status status = mem_grow((void **)&scope->evaluated, &scope->max_evaluated,
+                                scope->num_evaluated + 1, sizeof(*scope->evaluated));
+    if (status != TN_OK) {
+        value_release(value);
+        return scope_take_failure(scope, status);
+    }
+    if (array->value)
+        value_release(array->value); // already in the list
+    else
+        scope->evaluated[scope->num_evaluated++] = array;
+    array->value = value;
+    return TN_OK;
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+// Compile: segments are written down as their backends read them, and handed over.
+#include <string.h>
+#include "../base/dtype.h"
+#include "../base/fail.h"
+#include "../base/shape.h"
+#include "plan.h"
+
+struct compiler {
+    struct plan_work *work;
+    struct plan *plan;
+    struct map slots; // of the segment at hand: (home, index) -> slot number + 1
+    struct plan_slot *slot_list;
+    uint32_t num_slots, max_slots;
+    uint32_t *slot_flags;
+    uint32_t max_flags;
+};
+
+static tn_status slot_for(struct compiler *c, uint32_t home, uint32_t index, uint32_t flags,
+                          uint32_t *out_slot)
+{
+    struct hash key = {(uint64_t)home << 32 | index, 1};
+    uintptr_t found = (uintptr_t)map_get(&c->slots, key);
+    if (found) {
+        c->slot_flags[found - 1] |= flags;
+        *out_slot = (uint32_t)found - 1;
+        return TN_OK;
+    }
+    tn_status status = mem_grow((void **)&c->slot_list, &c->max_slots, c->num_slots + 1,
+                                sizeof(*c->slot_list));
+    if (status == TN_OK)
+        status = mem_grow((void **)&c->slot_flags, &c->max_flags, c->num_slots + 1,
+                          sizeof(*c->slot_flags));
+    if (status == TN_OK)
+        status = map_put(&c->slots, key, (void *)(uintptr_t)(c->num_slots + 1));
+    if (status != TN_OK)
+        return status;
+    c->slot_list[c->num_slots] = (struct plan_slot){home, index};
+    c->slot_flags[c->num_slots] = flags | (home == HOME_ARENA ? TN_SLOT_SCRATCH : 0);
+    *out_slot = c->num_slots++;
+    return TN_OK;
+}
+
+static tn_status write_value(struct compiler *c, uint32_t value, const tn_layout *layout,
+                             uint32_t flags, tn_value *out)
+{
+    const struct pvalue *v = &c->work->values[value];
+    const struct pvalue *base = &c->work->values[v->base];
+    *out = (tn_value){.offset = base->home_offset, .layout = *layout};
+    return slot_for(c, base->home, base->home_index, flags, &out->slot);
+}
+
+// Programs see merged axes.
+static void collapse(tn_value *values, uint32_t count)
+{
+    tn_layout *layouts[TN_EXPR_MAX_INPUTS + TN_EXPR_MAX_OUTPUTS];
+    for (uint32_t i = 0; i < count; i++)
+        layouts[i] = &values[i].layout;
+    layouts_collapse(layouts, count);
+}
+
+static tn_status write_step(struct compiler *c, const struct pop *op, tn_step *out)
+{
+    uint32_t count = op->num_inputs + op->num_outputs;
+    tn_value *values = arena_alloc(&c->plan->arena, count * sizeof(*values));
+    if (!values)
+        return TN_ERR_MEMORY;
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < op->num_inputs && status == TN_OK; i++)
+        if (op->inputs[i].value != NONE)
+            status = write_value(c, op->inputs[i].value, &op->inputs[i].layout,
+                                 TN_SLOT_READ, &values[i]);
+    for (uint32_t i = 0; i < op->num_outputs && status == TN_OK; i++)
+        status = write_value(c, op->outputs[i], &c->work->values[op->outputs[i]].layout,
+                             TN_SLOT_WRITE, &values[op->num_inputs + i]);
+    if (op->kind == OP_PROGRAM && status == TN_OK)
+        collapse(values, count);
+    *out = (tn_step){
+        .struct_size = sizeof(*out),
+        .primitive = op->prim && op->kind != OP_PROGRAM ? &op->prim->record : NULL,
+        .attrs = op->attrs,
+        .kernel = op->kernel,
+        .program = op->program,
+        .params = op->params,
+        .inputs = values,
+        .outputs = values + op->num_inputs,
+        .num_inputs = op->num_inputs,
+        .num_outputs = op->num_outputs,
+        .scratch_offset = op->scratch_offset,
+        .scratch_size = op->scratch_size,
+        .label = arena_strdup(&c->plan->arena, op->label ? op->label : ""),
+    };
+    if (!out->label)
+        return TN_ERR_MEMORY;
+    if (op->scratch_size > 0 && status == TN_OK)
+        status = slot_for(c, HOME_ARENA, op->device, TN_SLOT_READ | TN_SLOT_WRITE,
+                          &out->scratch_slot);
+    return status;
+}
+
+static uint64_t slot_size(const struct compiler *c, const struct plan_slot *slot)
+{
+    if (slot->home == HOME_ARENA)
+        return c->plan->arena_size[slot->index];
+    if (slot->home == HOME_STORAGE)
+        return c->plan->storages[slot->index].size;
+    const tn_array *leaf = c->work->task->leaves[slot->index];
+    return leaf->value ? leaf->value->storage->size - leaf->value->offset
+                       : type_bytes(&leaf->type);
+}
+
+static tn_status write_slots(struct compiler *c, struct plan_segment *segment)
+{
+    tn_slot *slots = arena_alloc(&c->plan->arena, (c->num_slots + 1) * sizeof(*slots));
+    segment->slots =
+        arena_alloc(&c->plan->arena, (c->num_slots + 1) * sizeof(*segment->slots));
+    if (!slots || !segment->slots)
+        return TN_ERR_MEMORY;
+    for (uint32_t i = 0; i < c->num_slots; i++) {
+        segment->slots[i] = c->slot_list[i];
+        slots[i] =
+            (tn_slot){.flags = c->slot_flags[i], .size = slot_size(c, &c->slot_list[i])};
+    }
+    segment->segment.slots = slots;
+    segment->segment.num_slots = c->num_slots;
+    return TN_OK;
+}
+
+static tn_status hand_over(struct compiler *c, struct plan_segment *segment)
+{
+    struct device *device = c->work->devices[segment->device];
+    segment->segment.struct_size = sizeof(segment->segment);
+    segment->segment.steps = c->plan->steps + segment->first_step;
+    segment->segment.num_steps = segment->num_steps;
+    segment->segment.step_size = sizeof(tn_step);
+    segment->segment.slot_size = sizeof(tn_slot);
+    fail_clear();
+    pthread_mutex_lock(&device->lock);
+    tn_status status = device->ops->segment_compile(device->handle, &segment->segment,
+                                                    &segment->executable);
+    pthread_mutex_unlock(&device->lock);
+    if (status != TN_OK)
+        fail_prefix("device %s: ", device->name);
+    return status;
+}
+
+static void write_transfer(struct compiler *c, const struct pop *op,
+                           struct plan_transfer *out)
+{
+    const struct pvalue *values = c->work->values;
+    const struct pvalue *from = &values[op->inputs[0].value], *to = &values[op->outputs[0]];
+    const struct pvalue *from_base = &values[from->base];
+    uint64_t element = dtype_size(from->layout.dtype);
+    *out = (struct plan_transfer){
+        .from_device = from->device,
+        .to_device = to->device,
+        .from = {from_base->home, from_base->home_index},
+        .to = {to->home, to->home_index},
+        .from_offset = from_base->home_offset + (uint64_t)from->layout.offset * element,
+        .to_offset = to->home_offset,
+        .size = (uint64_t)layout_elements(&from->layout) * element,
+    };
+}
+
+static tn_status compile_segment(struct compiler *c, struct plan_segment *segment,
+                                 uint32_t *next_op)
+{
+    tn_status status = TN_OK;
+    map_finish(&c->slots);
+    c->num_slots = 0;
+    for (uint32_t i = 0; i < segment->num_transfers; i++)
+        write_transfer(c, &c->work->ops[(*next_op)++],
+                       &c->plan->transfers[segment->first_transfer + i]);
+    for (uint32_t i = 0; i < segment->num_steps && status == TN_OK; i++)
+        status = write_step(c, &c->work->ops[(*next_op)++],
+                            &c->plan->steps[segment->first_step + i]);
+    if (status == TN_OK)
+        status = write_slots(c, segment);
+    if (status == TN_OK && segment->num_steps > 0)
+        status = hand_over(c, segment);
+    return status;
+}
+
+static tn_status make_room(struct plan *plan)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < plan->num_segments; i++)
+        if (plan->segments[i].segment.num_slots > most)
+            most = plan->segments[i].segment.num_slots;
+    plan->bindings = arena_alloc(&plan->arena, (most + 1) * sizeof(*plan->bindings));
+    plan->arenas = arena_alloc(&plan->arena, plan->num_devices * sizeof(*plan->arenas));
+    plan->scratch_storages = arena_alloc(&plan->arena, (plan->num_storages + 1) *
+                                                           sizeof(*plan->scratch_storages));
+    return plan->bindings && plan->arenas && plan->scratch_storages ? TN_OK : TN_ERR_MEMORY;
+}
+
+tn_status plan_compile(struct plan_work *work, struct plan *plan)
+{
+    struct compiler c = {.work = work, .plan = plan};
+    uint32_t next_op = 0;
+    plan->steps = arena_alloc(&plan->arena, (plan->num_steps + 1) * sizeof(*plan->steps));
+    plan->transfers =
+        arena_alloc(&plan->arena, (plan->num_transfers + 1) * sizeof(*plan->transfers));
+    tn_status status = plan->steps && plan->transfers ? TN_OK : TN_ERR_MEMORY;
+    for (uint32_t i = 0; i < plan->num_segments && status == TN_OK; i++)
+        status = compile_segment(&c, &plan->segments[i], &next_op);
+    if (status == TN_OK)
+        status = make_room(plan);
+    map_finish(&c.slots);
+    mem_free(c.slot_list);
+    mem_free(c.slot_flags);
+    return status;
+}

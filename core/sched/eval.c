@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+// Evaluation: from arrays to a task, a plan, a run; and what is known of the work done.
+#include <string.h>
+#include "../base/dtype.h"
+#include "../base/fail.h"
+#include "plan.h"
+
+static tn_status find_plan(tn_runtime *runtime, const struct task *task,
+                           struct plan **out_plan)
+{
+    *out_plan = plan_cache_get(runtime, task->signature);
+    if (*out_plan)
+        return TN_OK;
+    tn_status status = plan_create(runtime, task, NULL, out_plan);
+    if (status == TN_OK)
+        plan_cache_put(runtime, *out_plan);
+    return status;
+}
+
+static tn_status run_task(tn_scope *scope, const struct task *task, struct plan *plan,
+                          bool async)
+{
+    uint64_t count = (uint64_t)task->num_leaves + task->num_outputs;
+    struct value **values = mem_zalloc((count + 1) * sizeof(*values));
+    if (!values)
+        return TN_ERR_MEMORY;
+    struct value **outputs = values + task->num_leaves;
+    for (uint32_t i = 0; i < task->num_leaves; i++)
+        values[i] = task->leaves[i]->value;
+    tn_status status = plan_run(plan, values, outputs, async);
+    for (uint32_t i = 0; status == TN_OK && i < task->num_outputs; i++) {
+        tn_status set = scope_set_value(scope, task->outputs[i], outputs[i]);
+        status = status == TN_OK ? set : status;
+    }
+    mem_free(values);
+    return status;
+}
+
+static tn_status compute(tn_scope *scope, tn_array *const *arrays, uint32_t num_arrays,
+                         bool async)
+{
+    struct task task;
+    struct plan *plan;
+    tn_status status = task_create(scope, arrays, num_arrays, NULL, 0, &task);
+    if (status != TN_OK)
+        return status;
+    status = find_plan(scope->runtime, &task, &plan);
+    if (status == TN_OK) {
+        status = run_task(scope, &task, plan, async);
+        plan_release(plan);
+    }
+    task_finish(&task);
+    return status;
+}
+
+// A number needs no plan: it is written to the first device.
+static tn_status write_number(tn_scope *scope, tn_array *array)
+{
+    unsigned char element[8];
+    uint64_t bits = array->node->number;
+    struct value *value;
+    if (dtype_is_float(array->type.dtype)) {
+        double number;
+        memcpy(&number, &bits, sizeof(number));
+        dtype_store(array->type.dtype, element, number);
+    } else {
+        memcpy(element, &bits, sizeof(bits)); // little-endian: the low bytes come first
+    }
+    tn_status status = value_from_host(scope->runtime, &array->type, element, &value);
+    return status == TN_OK ? scope_set_value(scope, array, value) : status;
+}
+
+// Those that have no value yet, each once.
+static tn_status collect(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
+                         tn_array **pending, uint32_t *out_count)
+{
+    uint32_t count = 0, epoch = ++scope->epoch;
+    for (uint64_t i = 0; i < num_arrays; i++) {
+        tn_array *array = scope_local(scope, arrays[i]);
+        if (!array && scope->status == TN_OK)
+            return fail(TN_ERR_ARGUMENT, "eval: array %llu is NULL", (unsigned long long)i);
+        if (!array)
+            return scope->status;
+        if (array->value || array->mark == epoch)
+            continue;
+        array->mark = epoch;
+        if (array->node->kind != NODE_NUMBER) {
+            pending[count++] = array;
+            continue;
+        }
+        tn_status status = write_number(scope, array);
+        if (status != TN_OK)
+            return status;
+    }
+    *out_count = count;
+    return TN_OK;
+}
+
+static tn_status eval_arrays(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
+                             bool async)
+{
+    tn_array *few[16], **pending = few;
+    uint32_t count;
+    if (scope->status != TN_OK)
+        return scope->status;
+    if (scope->tracing)
+        return tn_scope_fail(scope, TN_ERR_ARGUMENT,
+                             "eval: a function's body builds graph; it cannot evaluate");
+    if (num_arrays > UINT32_MAX / 2)
+        return tn_scope_fail(scope, TN_ERR_ARGUMENT, "eval: too many arrays");
+    if (num_arrays > 16 && !(pending = mem_alloc(num_arrays * sizeof(*pending))))
+        return scope_take_failure(scope, TN_ERR_MEMORY);
+    tn_status status = collect(scope, arrays, num_arrays, pending, &count);
+    if (status == TN_OK && count > 0)
+        status = compute(scope, pending, count, async);
+    if (pending != few)
+        mem_free(pending);
+    return scope_take_failure(scope, status);
+}
+
+static tn_status wait_arrays(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays)
+{
+    for (uint64_t i = 0; i < num_arrays; i++) {
+        const tn_array *array = scope_local(scope, arrays[i]);
+        struct storage *storage = array->value->storage;
+        tn_status status = device_wait(
+            storage->device, atomic_load_explicit(&storage->point, memory_order_acquire));
+        if (status != TN_OK)
+            return scope_take_failure(scope, status);
+    }
+    return TN_OK;
+}
+
+tn_status tn_eval_n(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays)
+{
+    tn_status status = eval_arrays(scope, arrays, num_arrays, false);
+    return status == TN_OK ? wait_arrays(scope, arrays, num_arrays) : status;
+}
+
+tn_status tn_eval_async_n(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays)
+{
+    return eval_arrays(scope, arrays, num_arrays, true);
+}
+
+void tn_runtime_stats(const tn_runtime *runtime, tn_stats *out)
+{
+    const struct sched_stats *stats = sched_stats(runtime);
+    tn_stats mine = {
+        .struct_size = sizeof(mine),
+        .plans_made = stats->plans_made,
+        .plan_hits = stats->plan_hits,
+        .submissions = stats->submissions,
+        .steps = stats->steps,
+        .transfers = stats->transfers,
+        .buffer_bytes = stats->buffer_bytes,
+        .buffer_peak = stats->buffer_peak,
+    };
+    uint32_t size = out->struct_size && out->struct_size < sizeof(mine) ? out->struct_size
+                                                                        : sizeof(mine);
+    mine.struct_size = size;
+    memcpy(out, &mine, size);
+}

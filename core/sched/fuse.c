@@ -1,0 +1,599 @@
+// SPDX-License-Identifier: MIT
+// Fuse: neighbouring expressions over the same extents become one program.
+//
+// A group is a set of operations that will run as one, at the place of its last operation.
+// Operation C joins the group of one of its inputs when it reads that group's values
+// element by element, and nobody outside needs any of them before C's place: so moving the
+// group down to C breaks no order. A value that is still needed outside becomes an output
+// of the program. Numbers become params: operations that differ in nothing else share a
+// program.
+#include <stdio.h>
+#include <string.h>
+#include "../base/dtype.h"
+#include "../base/fail.h"
+#include "../base/shape.h"
+#include "plan.h"
+
+struct made { // a value that the group computes
+    uint32_t value, insn;
+};
+
+struct group {
+    uint32_t merged_into; // NONE while it lives
+    uint32_t device, first_op, last_op, num_ops;
+    bool rewritten;  // differs from its only operation's own program
+    tn_layout shape; // contiguous; extents of all its outputs
+    tn_expr_insn *insns;
+    uint64_t *constants, *params;
+    struct operand *inputs;
+    struct made *made;  // those that may be needed outside
+    uint8_t *is_number; // by insn: a PARAM that was a number
+    uint32_t num_insns, max_insns, max_flags;
+    uint32_t num_constants, max_constants, num_params, max_params;
+    uint32_t num_inputs, max_inputs, num_made, max_made;
+};
+
+struct fuser {
+    struct plan_work *work;
+    struct group *groups;
+    uint32_t num_groups, max_groups;
+};
+
+// --- uses -------------------------------------------------------------------------------
+
+static tn_status add_use(struct plan_work *work, uint32_t value, uint32_t op)
+{
+    uint32_t base = work->values[value].base;
+    uint32_t last = work->last_use[base];
+    if (last != NONE && work->uses[last].op == op)
+        return TN_OK;
+    tn_status status = mem_grow((void **)&work->uses, &work->max_uses, work->num_uses + 1,
+                                sizeof(*work->uses));
+    if (status != TN_OK)
+        return status;
+    uint32_t use = work->num_uses++;
+    work->uses[use] = (struct puse){op, NONE};
+    if (last == NONE)
+        work->values[base].first_use = use;
+    else
+        work->uses[last].next = use;
+    work->last_use[base] = use;
+    return TN_OK;
+}
+
+static tn_status collect_uses(struct plan_work *work)
+{
+    work->last_use = mem_alloc((work->num_values + 1) * sizeof(*work->last_use));
+    if (!work->last_use)
+        return TN_ERR_MEMORY;
+    memset(work->last_use, 0xff, work->num_values * sizeof(*work->last_use));
+    for (uint32_t i = 0; i < work->num_ops; i++) {
+        const struct pop *op = &work->ops[i];
+        for (uint32_t k = 0; k < op->num_inputs; k++) {
+            if (op->inputs[k].value == NONE)
+                continue;
+            tn_status status = add_use(work, op->inputs[k].value, i);
+            if (status != TN_OK)
+                return status;
+        }
+    }
+    return TN_OK;
+}
+
+// --- may they join?
+// -----------------------------------------------------------------------
+
+static uint32_t find_group(const struct fuser *f, uint32_t op)
+{
+    uint32_t g = f->work->ops[op].group;
+    if (g == NONE || f->groups[g].merged_into == NONE)
+        return g;
+    while (f->groups[g].merged_into != NONE)
+        g = f->groups[g].merged_into;
+    f->work->ops[op].group = g; // the next search is short
+    return g;
+}
+
+// The group that computes this value's memory, or NONE.
+static uint32_t group_of_value(const struct fuser *f, uint32_t value)
+{
+    const struct pvalue *v = &f->work->values[value];
+    if (v->is_number || v->producer == NONE)
+        return NONE;
+    return f->work->ops[v->producer].kind == OP_PROGRAM ? find_group(f, v->producer) : NONE;
+}
+
+static bool same_elements(const tn_layout *a, const tn_layout *b)
+{
+    if (a->rank != b->rank || a->offset != b->offset)
+        return false;
+    for (int32_t i = 0; i < a->rank; i++)
+        if (a->extent[i] != b->extent[i] ||
+            (a->extent[i] > 1 && a->stride[i] != b->stride[i]))
+            return false;
+    return true;
+}
+
+static bool reads_by_element(const struct fuser *f, const struct pop *op, uint32_t g)
+{
+    const struct group *group = &f->groups[g];
+    for (uint32_t i = 0; i < op->num_inputs; i++)
+        if (group_of_value(f, op->inputs[i].value) == g &&
+            !same_elements(&op->inputs[i].layout, &group->shape))
+            return false;
+    return true;
+}
+
+// Drops what only the group itself still needs from the list, and says whether somebody
+// else needs one of its values before operation `op`.
+static bool needed_before(struct fuser *f, uint32_t g, uint32_t op)
+{
+    struct plan_work *work = f->work;
+    struct group *group = &f->groups[g];
+    bool early = false;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < group->num_made; i++) {
+        struct pvalue *v = &work->values[group->made[i].value];
+        while (v->first_use != NONE && find_group(f, work->uses[v->first_use].op) == g)
+            v->first_use = work->uses[v->first_use].next;
+        if (v->first_use != NONE && work->uses[v->first_use].op < op)
+            early = true;
+        if (v->first_use != NONE || v->is_output)
+            group->made[kept++] = group->made[i];
+    }
+    group->num_made = kept;
+    return early;
+}
+
+static bool may_join(struct fuser *f, uint32_t op, uint32_t g)
+{
+    const struct pop *c = &f->work->ops[op];
+    const struct group *group = &f->groups[g];
+    uint32_t limit = f->work->devices[c->device]->fusion_limit;
+    if (group->device != c->device || group->num_insns + c->program->num_insns > limit)
+        return false;
+    if (group->num_inputs + c->num_inputs > TN_EXPR_MAX_INPUTS)
+        return false;
+    if (!same_elements(&group->shape, &f->work->values[c->outputs[0]].layout) ||
+        !reads_by_element(f, c, g) || needed_before(f, g, op))
+        return false;
+    return group->num_made + c->num_outputs <= TN_EXPR_MAX_OUTPUTS;
+}
+
+static bool may_merge(const struct fuser *f, uint32_t op, uint32_t a, uint32_t b)
+{
+    const struct pop *c = &f->work->ops[op];
+    const struct group *g = &f->groups[a], *h = &f->groups[b];
+    return g->num_insns + h->num_insns + c->program->num_insns <=
+               f->work->devices[c->device]->fusion_limit &&
+           g->num_inputs + h->num_inputs + c->num_inputs <= TN_EXPR_MAX_INPUTS &&
+           g->num_made + h->num_made + c->num_outputs <= TN_EXPR_MAX_OUTPUTS;
+}
+
+// --- writing programs
+// -----------------------------------------------------------------------
+
+static tn_status emit(struct group *group, tn_expr_insn insn, bool number, uint32_t *out)
+{
+    tn_status status = mem_grow((void **)&group->insns, &group->max_insns,
+                                group->num_insns + 1, sizeof(*group->insns));
+    if (status == TN_OK)
+        status = mem_grow((void **)&group->is_number, &group->max_flags,
+                          group->num_insns + 1, sizeof(*group->is_number));
+    if (status != TN_OK)
+        return status;
+    group->is_number[group->num_insns] = number;
+    *out = group->num_insns;
+    group->insns[group->num_insns++] = insn;
+    return TN_OK;
+}
+
+static tn_status append_bits(uint64_t **list, uint32_t *count, uint32_t *capacity,
+                             uint64_t bits)
+{
+    tn_status status = mem_grow((void **)list, capacity, *count + 1, sizeof(**list));
+    if (status == TN_OK)
+        (*list)[(*count)++] = bits;
+    return status;
+}
+
+static tn_status emit_number(struct group *group, uint16_t dtype, uint64_t bits,
+                             uint32_t *out)
+{
+    tn_status status =
+        append_bits(&group->params, &group->num_params, &group->max_params, bits);
+    if (status != TN_OK)
+        return status;
+    group->rewritten = true;
+    tn_expr_insn insn = {TN_EXPR_PARAM, dtype, group->num_params - 1, 0, 0};
+    return emit(group, insn, true, out);
+}
+
+static uint64_t wrap_integer(tn_dtype dtype, uint64_t bits)
+{
+    unsigned shift = 64 - 8 * (unsigned)dtype_size(dtype);
+    if (dtype == TN_BOOL)
+        return bits != 0;
+    if (dtype_table[dtype].kind == KIND_SIGNED)
+        return (uint64_t)((int64_t)(bits << shift) >> shift);
+    return bits << shift >> shift;
+}
+
+// A number converted as CAST would.
+static uint64_t cast_number(tn_dtype from, tn_dtype to, uint64_t bits)
+{
+    double value;
+    if (dtype_is_float(from)) {
+        memcpy(&value, &bits, sizeof(value));
+        if (to == TN_BOOL)
+            return value != 0;
+        if (!dtype_is_float(to))
+            return value >= -9.2e18 && value <= 1.8e19
+                       ? wrap_integer(to, value < 0 ? (uint64_t)(int64_t)value
+                                                    : (uint64_t)value)
+                       : 0;
+    } else if (!dtype_is_float(to)) {
+        return wrap_integer(to, bits);
+    } else {
+        value =
+            dtype_table[from].kind == KIND_SIGNED ? (double)(int64_t)bits : (double)bits;
+    }
+    if (to == TN_F32)
+        value = (double)(float)value;
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
+static uint32_t find_made(const struct group *group, uint32_t value)
+{
+    for (uint32_t i = group->num_made; i-- > 0;)
+        if (group->made[i].value == value)
+            return group->made[i].insn;
+    return NONE;
+}
+
+static bool same_operand(const struct operand *a, const struct operand *b)
+{
+    return a->value == b->value && same_elements(&a->layout, &b->layout);
+}
+
+// Insn that gives operand `k`, which LOAD would load: a number, a value of the group
+// itself, or a LOAD, shared with others of the same operand.
+static tn_status emit_load(struct fuser *f, struct group *group, const struct operand *in,
+                           uint16_t dtype, uint32_t *out)
+{
+    const struct pvalue *v = &f->work->values[in->value];
+    if (v->is_number)
+        return emit_number(group, dtype, v->number, out);
+    uint32_t made = find_made(group, v->base);
+    if (made != NONE) {
+        *out = made;
+        return TN_OK;
+    }
+    for (uint32_t i = 0; i < group->num_insns; i++)
+        if (group->insns[i].op == TN_EXPR_LOAD && group->insns[i].dtype == dtype &&
+            same_operand(&group->inputs[group->insns[i].a], in)) {
+            group->rewritten = true;
+            *out = i;
+            return TN_OK;
+        }
+    tn_status status = mem_grow((void **)&group->inputs, &group->max_inputs,
+                                group->num_inputs + 1, sizeof(*group->inputs));
+    if (status != TN_OK)
+        return status;
+    group->inputs[group->num_inputs++] = *in;
+    return emit(group, (tn_expr_insn){TN_EXPR_LOAD, dtype, group->num_inputs - 1, 0, 0},
+                false, out);
+}
+
+static const uint8_t num_operands[] = {
+#define OPERANDS(name, text, operands) operands,
+    TN_EXPR_OPS(OPERANDS)
+#undef OPERANDS
+};
+
+static tn_status emit_insn(struct fuser *f, struct group *group,
+                           const tn_expr_program *program, const struct operand *inputs,
+                           const uint64_t *params, uint32_t i, uint32_t *map)
+{
+    tn_expr_insn insn = program->insns[i];
+    tn_status status;
+    switch (insn.op) {
+    case TN_EXPR_LOAD:
+        return emit_load(f, group, &inputs[insn.a], insn.dtype, &map[i]);
+    case TN_EXPR_CONST:
+        status = append_bits(&group->constants, &group->num_constants,
+                             &group->max_constants, program->constants[insn.a]);
+        insn.a = group->num_constants - 1;
+        break;
+    case TN_EXPR_PARAM:
+        status = append_bits(&group->params, &group->num_params, &group->max_params,
+                             params[insn.a]);
+        insn.a = group->num_params - 1;
+        break;
+    case TN_EXPR_CAST: {
+        uint32_t from = map[insn.a];
+        if (group->is_number[from]) {
+            const tn_expr_insn *param = &group->insns[from];
+            return emit_number(
+                group, insn.dtype,
+                cast_number(param->dtype, insn.dtype, group->params[param->a]), &map[i]);
+        }
+        insn.a = from;
+        status = TN_OK;
+        break;
+    }
+    default:
+        insn.a = num_operands[insn.op] > 0 ? map[insn.a] : 0;
+        insn.b = num_operands[insn.op] > 1 ? map[insn.b] : 0;
+        insn.c = num_operands[insn.op] > 2 ? map[insn.c] : 0;
+        status = TN_OK;
+    }
+    return status == TN_OK ? emit(group, insn, false, &map[i]) : status;
+}
+
+static tn_status append_program(struct fuser *f, struct group *group,
+                                const tn_expr_program *program,
+                                const struct operand *inputs, const uint64_t *params,
+                                uint32_t *map)
+{
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < program->num_insns && status == TN_OK; i++)
+        status = emit_insn(f, group, program, inputs, params, i, map);
+    return status;
+}
+
+static tn_status add_made(struct group *group, uint32_t value, uint32_t insn)
+{
+    tn_status status = mem_grow((void **)&group->made, &group->max_made,
+                                group->num_made + 1, sizeof(*group->made));
+    if (status == TN_OK)
+        group->made[group->num_made++] = (struct made){value, insn};
+    return status;
+}
+
+static tn_status append_op(struct fuser *f, uint32_t g, uint32_t op)
+{
+    uint32_t map[TN_EXPR_MAX_INSNS];
+    struct pop *c = &f->work->ops[op];
+    struct group *group = &f->groups[g];
+    tn_status status = append_program(f, group, c->program, c->inputs, c->params, map);
+    for (uint32_t k = 0; k < c->num_outputs && status == TN_OK; k++)
+        status = add_made(group, c->outputs[k], map[c->program->outputs[k]]);
+    c->group = g;
+    group->last_op = op;
+    group->num_ops++;
+    return status;
+}
+
+// Appends group `from` to group `to`.
+static tn_status merge(struct fuser *f, uint32_t to, uint32_t from)
+{
+    uint32_t map[TN_EXPR_MAX_INSNS];
+    struct group *source = &f->groups[from], *target = &f->groups[to];
+    tn_expr_program program = {.insns = source->insns,
+                               .constants = source->constants,
+                               .num_insns = source->num_insns};
+    uint8_t *numbers = source->is_number;
+    tn_status status =
+        append_program(f, target, &program, source->inputs, source->params, map);
+    for (uint32_t i = 0; i < source->num_insns && status == TN_OK; i++)
+        if (numbers[i])
+            target->is_number[map[i]] = 1;
+    for (uint32_t i = 0; i < source->num_made && status == TN_OK; i++)
+        status = add_made(target, source->made[i].value, map[source->made[i].insn]);
+    target->num_ops += source->num_ops;
+    if (source->first_op < target->first_op)
+        target->first_op = source->first_op;
+    source->merged_into = to;
+    return status;
+}
+
+// --- joining ----------------------------------------------------------------------------
+
+static tn_status new_group(struct fuser *f, const struct pop *op, uint32_t *out)
+{
+    tn_status status = mem_grow((void **)&f->groups, &f->max_groups, f->num_groups + 1,
+                                sizeof(*f->groups));
+    if (status != TN_OK)
+        return status;
+    *out = f->num_groups++;
+    f->groups[*out] = (struct group){.merged_into = NONE,
+                                     .device = op->device,
+                                     .first_op = (uint32_t)(op - f->work->ops),
+                                     .shape = f->work->values[op->outputs[0]].layout};
+    return TN_OK;
+}
+
+static tn_status join_op(struct fuser *f, uint32_t op)
+{
+    struct pop *c = &f->work->ops[op];
+    uint32_t home = NONE;
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < c->num_inputs && status == TN_OK; i++) {
+        uint32_t g = group_of_value(f, c->inputs[i].value);
+        if (g == NONE || g == home || !may_join(f, op, g))
+            continue;
+        if (home == NONE)
+            home = g;
+        else if (may_merge(f, op, home, g))
+            status = merge(f, home, g);
+    }
+    if (home == NONE && status == TN_OK)
+        status = new_group(f, c, &home);
+    return status == TN_OK ? append_op(f, home, op) : status;
+}
+
+// --- results ----------------------------------------------------------------------------
+
+static void name_program(const struct fuser *f, uint32_t g, char *name, size_t size)
+{
+    const struct group *group = &f->groups[g];
+    size_t used = 0;
+    uint32_t named = 0;
+    name[0] = 0;
+    for (uint32_t i = group->first_op; named < group->num_ops && used + 1 < size; i++) {
+        if (f->work->ops[i].kind != OP_PROGRAM || find_group(f, i) != g)
+            continue;
+        named++;
+        used += (size_t)snprintf(name + used, size - used, "%s%.*s", used ? "+" : "",
+                                 (int)strcspn(f->work->ops[i].label, "/"),
+                                 f->work->ops[i].label);
+    }
+}
+
+static void fill_dtypes(const struct plan_work *work, const struct group *group,
+                        tn_dtype *inputs, tn_dtype *outputs, uint32_t *insns)
+{
+    for (uint32_t i = 0; i < group->num_inputs; i++)
+        inputs[i] = group->inputs[i].layout.dtype;
+    for (uint32_t i = 0; i < group->num_made; i++) {
+        outputs[i] = work->values[group->made[i].value].layout.dtype;
+        insns[i] = group->made[i].insn;
+    }
+}
+
+// Drops instructions that no output needs (numbers before their conversion), and the params
+// and constants that go with them.
+static void compact(struct group *group)
+{
+    uint32_t map[TN_EXPR_MAX_INSNS], kept = 0, num_params = 0, num_constants = 0;
+    bool live[TN_EXPR_MAX_INSNS] = {false};
+    for (uint32_t i = 0; i < group->num_made; i++)
+        live[group->made[i].insn] = true;
+    for (uint32_t i = group->num_insns; i-- > 0;) {
+        const tn_expr_insn *insn = &group->insns[i];
+        uint32_t operands = live[i] ? num_operands[insn->op] : 0;
+        const uint32_t from[] = {insn->a, insn->b, insn->c};
+        for (uint32_t k = 0; k < operands; k++)
+            live[from[k]] = true;
+    }
+    for (uint32_t i = 0; i < group->num_insns; i++) {
+        tn_expr_insn insn = group->insns[i];
+        if (!live[i])
+            continue;
+        if (insn.op == TN_EXPR_PARAM) {
+            group->params[num_params] = group->params[insn.a];
+            insn.a = num_params++;
+        } else if (insn.op == TN_EXPR_CONST) {
+            group->constants[num_constants] = group->constants[insn.a];
+            insn.a = num_constants++;
+        }
+        insn.a = num_operands[insn.op] > 0 ? map[insn.a] : insn.a;
+        insn.b = num_operands[insn.op] > 1 ? map[insn.b] : insn.b;
+        insn.c = num_operands[insn.op] > 2 ? map[insn.c] : insn.c;
+        map[i] = kept;
+        group->insns[kept++] = insn;
+    }
+    for (uint32_t i = 0; i < group->num_made; i++)
+        group->made[i].insn = map[group->made[i].insn];
+    group->num_insns = kept;
+    group->num_params = num_params;
+    group->num_constants = num_constants;
+}
+
+static tn_status write_op(struct fuser *f, uint32_t g, struct pop *op)
+{
+    struct plan_work *work = f->work;
+    struct group *group = &f->groups[g];
+    tn_dtype inputs[TN_EXPR_MAX_INPUTS], outputs[TN_EXPR_MAX_OUTPUTS];
+    uint32_t insns[TN_EXPR_MAX_OUTPUTS];
+    char name[160];
+    compact(group);
+    fill_dtypes(work, group, inputs, outputs, insns);
+    name_program(f, g, name, sizeof(name));
+    tn_expr_program program = {
+        .struct_size = sizeof(program),
+        .insns = group->insns,
+        .constants = group->constants,
+        .input_dtypes = inputs,
+        .output_dtypes = outputs,
+        .outputs = insns,
+        .num_insns = group->num_insns,
+        .num_constants = group->num_constants,
+        .num_params = group->num_params,
+        .num_inputs = group->num_inputs,
+        .num_outputs = group->num_made,
+        .name = name,
+    };
+    tn_status status = program_intern(work->runtime, &program, &op->program);
+    uint64_t *params = arena_alloc(work->arena, group->num_params * sizeof(*params) + 1);
+    op->inputs = arena_alloc(work->arena, group->num_inputs * sizeof(*op->inputs) + 1);
+    op->outputs = arena_alloc(work->arena, group->num_made * sizeof(*op->outputs) + 1);
+    if (status == TN_OK && (!params || !op->inputs || !op->outputs))
+        status = TN_ERR_MEMORY;
+    if (status != TN_OK)
+        return status;
+    if (group->num_params)
+        memcpy(params, group->params, group->num_params * sizeof(*params));
+    if (group->num_inputs)
+        memcpy(op->inputs, group->inputs, group->num_inputs * sizeof(*op->inputs));
+    for (uint32_t i = 0; i < group->num_made; i++)
+        op->outputs[i] = group->made[i].value;
+    op->params = params;
+    op->num_inputs = group->num_inputs;
+    op->num_outputs = group->num_made;
+    op->label = op->program->name;
+    if (group->num_ops > 1)
+        op->prim = NULL;
+    return TN_OK;
+}
+
+// The group's last operation becomes the fused one, the others vanish.
+static tn_status finish_group(struct fuser *f, uint32_t g)
+{
+    struct group *group = &f->groups[g];
+    struct pop *last = &f->work->ops[group->last_op];
+    if (group->num_ops == 1 && !group->rewritten)
+        return TN_OK;
+    if (group->num_ops > 1)
+        needed_before(f, g, NONE); // only to drop what nobody needs any more
+    if (group->num_made == 0)
+        return TN_OK; // cannot be: its last operation's outputs are needed or alone
+    return write_op(f, g, last);
+}
+
+static void remove_merged(struct fuser *f)
+{
+    struct plan_work *work = f->work;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < work->num_ops; i++) {
+        uint32_t g = work->ops[i].kind == OP_PROGRAM ? find_group(f, i) : NONE;
+        if (g != NONE && f->groups[g].last_op != i)
+            continue;
+        work->ops[kept] = work->ops[i];
+        for (uint32_t k = 0; k < work->ops[kept].num_outputs; k++)
+            work->values[work->ops[kept].outputs[k]].producer = kept;
+        kept++;
+    }
+    work->num_ops = kept;
+}
+
+static void fuser_finish(struct fuser *f)
+{
+    for (uint32_t i = 0; i < f->num_groups; i++) {
+        mem_free(f->groups[i].insns);
+        mem_free(f->groups[i].constants);
+        mem_free(f->groups[i].params);
+        mem_free(f->groups[i].inputs);
+        mem_free(f->groups[i].made);
+        mem_free(f->groups[i].is_number);
+    }
+    mem_free(f->groups);
+}
+
+tn_status plan_fuse(struct plan_work *work)
+{
+    struct fuser f = {.work = work};
+    tn_status status = collect_uses(work);
+    for (uint32_t i = 0; i < work->num_ops && status == TN_OK; i++)
+        if (work->ops[i].kind == OP_PROGRAM)
+            status = join_op(&f, i);
+    for (uint32_t g = 0; g < f.num_groups && status == TN_OK; g++)
+        if (f.groups[g].merged_into == NONE)
+            status = finish_group(&f, g);
+    if (status == TN_OK)
+        remove_merged(&f);
+    fuser_finish(&f);
+    return status;
+}

@@ -1,0 +1,647 @@
+// SPDX-License-Identifier: MIT
+// Place: nodes become operations. Views become layouts, numbers stay numbers, each other
+// node gets a device and an implementation; copies and transfers are added where an
+// implementation needs them; decompositions are expanded.
+#include <stdio.h>
+#include <string.h>
+#include "../base/dtype.h"
+#include "../base/fail.h"
+#include "../base/shape.h"
+#include "plan.h"
+
+// The nodes at hand: of the task, or of a decomposition in it.
+struct nodes {
+    const struct task *task;
+    uint32_t *value_of;      // by id of an array
+    const uint32_t *same_as; // NULL: none
+};
+
+static tn_status place_nodes(struct plan_work *work, const struct nodes *nodes);
+
+// --- values -----------------------------------------------------------------------------
+
+static tn_status add_number(struct plan_work *work, const tn_type *type, uint64_t bits,
+                            int weak_kind, uint32_t *out_value)
+{
+    tn_layout layout = layout_contiguous(type);
+    memset(layout.stride, 0, sizeof(layout.stride));
+    tn_status status = work_add_value(work, &layout, 0, out_value);
+    if (status != TN_OK)
+        return status;
+    work->values[*out_value].is_number = 1;
+    work->values[*out_value].number = bits;
+    work->values[*out_value].weak_kind = (uint8_t)weak_kind;
+    return TN_OK;
+}
+
+static tn_status value_for(struct plan_work *work, const struct nodes *nodes,
+                           const tn_array *array, uint32_t *out_value)
+{
+    uint32_t *slot = &nodes->value_of[array->id];
+    if (*slot == NONE && array->node->kind == NODE_NUMBER) {
+        tn_status status =
+            add_number(work, &array->type, array->node->number, array->weak_kind, slot);
+        if (status != TN_OK)
+            return status;
+    }
+    if (*slot == NONE)
+        return fail(TN_ERR_INTERNAL, "an array has no value in the plan");
+    *out_value = *slot;
+    return TN_OK;
+}
+
+static tn_status add_output(struct plan_work *work, const tn_type *type, uint32_t device,
+                            uint32_t *out_value)
+{
+    tn_layout layout = layout_contiguous(type);
+    return work_add_value(work, &layout, device, out_value);
+}
+
+// The identity program over one operand, into a new contiguous value of this dtype.
+static tn_status add_copy(struct plan_work *work, uint32_t device, uint32_t from,
+                          tn_dtype dtype, uint32_t *out_value)
+{
+    const struct pvalue *value = &work->values[from];
+    tn_layout layout = value->layout;
+    tn_type type = layout_type(&layout);
+    struct pop op = {.kind = OP_PROGRAM,
+                     .device = device,
+                     .num_inputs = 1,
+                     .num_outputs = 1,
+                     .label = "copy"};
+    tn_status status = program_cast(work->runtime, type.dtype, dtype, &op.program);
+    op.inputs = arena_alloc(work->arena, sizeof(*op.inputs));
+    op.outputs = arena_alloc(work->arena, sizeof(*op.outputs));
+    if (status == TN_OK && (!op.inputs || !op.outputs))
+        status = TN_ERR_MEMORY;
+    if (status != TN_OK)
+        return status;
+    op.inputs[0] = (struct operand){from, layout};
+    type.dtype = dtype;
+    status = add_output(work, &type, device, &op.outputs[0]);
+    if (status == TN_OK)
+        status = work_add_op(work, &op, NULL);
+    *out_value = op.outputs[0];
+    return status;
+}
+
+// The value on another device. Only whole, contiguous values travel.
+static tn_status add_transfer(struct plan_work *work, uint32_t device, uint32_t from,
+                              uint32_t *out_value)
+{
+    uint32_t source = from;
+    tn_status status = TN_OK;
+    if (!layout_is_contiguous(&work->values[from].layout))
+        status = add_copy(work, work->values[from].device, from,
+                          work->values[from].layout.dtype, &source);
+    struct pop op = {.kind = OP_TRANSFER,
+                     .device = device,
+                     .num_inputs = 1,
+                     .num_outputs = 1,
+                     .label = "transfer"};
+    op.inputs = arena_alloc(work->arena, sizeof(*op.inputs));
+    op.outputs = arena_alloc(work->arena, sizeof(*op.outputs));
+    if (status == TN_OK && (!op.inputs || !op.outputs))
+        status = TN_ERR_MEMORY;
+    if (status != TN_OK)
+        return status;
+    op.inputs[0] = (struct operand){source, work->values[source].layout};
+    tn_type type = layout_type(&work->values[source].layout);
+    status = add_output(work, &type, device, &op.outputs[0]);
+    if (status == TN_OK)
+        status = work_add_op(work, &op, NULL);
+    *out_value = op.outputs[0];
+    return status;
+}
+
+// `value` where an operation on `device` can read it: numbers become memory unless the
+// operation takes them as they are, foreign values travel.
+static tn_status bring(struct plan_work *work, uint32_t device, bool numbers,
+                       uint32_t value, uint32_t *out_value)
+{
+    const struct pvalue *v = &work->values[value];
+    *out_value = value;
+    if (v->is_number)
+        return numbers ? TN_OK : add_copy(work, device, value, v->layout.dtype, out_value);
+    if (v->device != device)
+        return add_transfer(work, device, value, out_value);
+    return TN_OK;
+}
+
+// --- views ------------------------------------------------------------------------------
+
+static tn_status ask_view(const struct node *node, const tn_layout *input, tn_layout *out)
+{
+    tn_view view = {.struct_size = sizeof(view),
+                    .input = input,
+                    .output = &node->outputs[0].type,
+                    .attrs = node->attrs};
+    fail_clear();
+    return node->prim->record.view(&view, out);
+}
+
+static tn_status place_view(struct plan_work *work, const struct nodes *nodes,
+                            const struct node *node)
+{
+    uint32_t source, view;
+    tn_layout layout = {0};
+    tn_status status = value_for(work, nodes, node->inputs[0], &source);
+    if (status != TN_OK)
+        return status;
+    if (work->values[source].is_number) // each element is the number
+        return add_number(work, &node->outputs[0].type, work->values[source].number,
+                          work->values[source].weak_kind,
+                          &nodes->value_of[node->outputs[0].id]);
+    status = ask_view(node, &work->values[source].layout, &layout);
+    if (status == TN_ERR_UNSUPPORTED) {
+        status = add_copy(work, work->values[source].device, source,
+                          work->values[source].layout.dtype, &source);
+        if (status == TN_OK)
+            status = ask_view(node, &work->values[source].layout, &layout);
+    }
+    if (status != TN_OK) {
+        fail_prefix("%s: ", node->prim->record.id);
+        return status == TN_ERR_UNSUPPORTED
+                   ? fail(TN_ERR_INTERNAL, "%s: no view of a contiguous array",
+                          node->prim->record.id)
+                   : status;
+    }
+    status = work_add_value(work, &layout, work->values[source].device, &view);
+    if (status != TN_OK)
+        return status;
+    struct pvalue *v = &work->values[view];
+    v->base = work->values[source].base;
+    v->leaf = work->values[source].leaf;
+    v->producer = work->values[source].producer;
+    nodes->value_of[node->outputs[0].id] = view;
+    return TN_OK;
+}
+
+// --- numbers ----------------------------------------------------------------------------
+
+static bool uses_index(const tn_expr_program *program)
+{
+    for (uint32_t i = 0; i < program->num_insns; i++)
+        if (program->insns[i].op == TN_EXPR_INDEX)
+            return true;
+    return false;
+}
+
+// An expression of numbers alone is computed now. *out_folded says whether it was.
+static tn_status fold_numbers(struct plan_work *work, const struct nodes *nodes,
+                              const struct node *node, const struct pop *op,
+                              bool *out_folded)
+{
+    uint64_t inputs[TN_EXPR_MAX_INPUTS], outputs[TN_EXPR_MAX_OUTPUTS];
+    *out_folded = false;
+    if (uses_index(op->program))
+        return TN_OK;
+    for (uint32_t i = 0; i < op->num_inputs; i++) {
+        const struct pvalue *v = &work->values[op->inputs[i].value];
+        if (!v->is_number)
+            return TN_OK;
+        inputs[i] = v->number;
+    }
+    program_run_scalar(op->program, inputs, op->params, 0, outputs);
+    *out_folded = true;
+    for (uint32_t i = 0; i < node->num_outputs; i++) {
+        tn_status status =
+            add_number(work, &node->outputs[i].type, outputs[i], node->outputs[i].weak_kind,
+                       &nodes->value_of[node->outputs[i].id]);
+        if (status != TN_OK)
+            return status;
+    }
+    return TN_OK;
+}
+
+// --- operations -------------------------------------------------------------------------
+
+static tn_status op_start(struct plan_work *work, const struct node *node, uint32_t kind,
+                          uint32_t device, struct pop *out)
+{
+    *out = (struct pop){
+        .kind = kind,
+        .device = device,
+        .node = node,
+        .prim = node->prim,
+        .num_inputs = node->num_inputs,
+        .num_outputs = node->num_outputs,
+        .label = node->prim ? node->prim->record.id : node->expr->text,
+    };
+    out->inputs = arena_alloc(work->arena, node->num_inputs * sizeof(*out->inputs));
+    out->outputs = arena_alloc(work->arena, node->num_outputs * sizeof(*out->outputs));
+    if (!out->inputs || !out->outputs)
+        return TN_ERR_MEMORY;
+    if (node->attrs && kind != OP_PROGRAM) {
+        void *attrs = arena_alloc(work->arena, node->table->size);
+        if (!attrs)
+            return TN_ERR_MEMORY;
+        memcpy(attrs, node->attrs, node->table->size);
+        out->attrs = attrs;
+    }
+    return TN_OK;
+}
+
+static tn_status op_finish(struct plan_work *work, const struct nodes *nodes,
+                           const struct node *node, struct pop *op)
+{
+    for (uint32_t i = 0; i < node->num_outputs; i++) {
+        tn_status status =
+            add_output(work, &node->outputs[i].type, op->device, &op->outputs[i]);
+        if (status != TN_OK)
+            return status;
+        nodes->value_of[node->outputs[i].id] = op->outputs[i];
+    }
+    return work_add_op(work, op, NULL);
+}
+
+static tn_status set_program(struct plan_work *work, const struct node *node,
+                             struct pop *op)
+{
+    struct expr_input dtypes[TN_EXPR_MAX_INPUTS];
+    tn_dtype results[TN_EXPR_MAX_OUTPUTS];
+    for (uint32_t i = 0; i < node->num_inputs; i++)
+        dtypes[i] =
+            (struct expr_input){node->inputs[i]->type.dtype, node->inputs[i]->weak_kind};
+    for (uint32_t i = 0; i < node->num_outputs; i++)
+        results[i] = node->outputs[i].type.dtype;
+    tn_status status =
+        expr_compile(work->runtime, node->expr, dtypes, results, &op->program);
+    if (status != TN_OK || op->program->num_params == 0)
+        return status;
+    uint64_t *params = arena_alloc(work->arena, op->program->num_params * sizeof(*params));
+    if (!params)
+        return TN_ERR_MEMORY;
+    op->params = params;
+    return expr_params(op->program, node->expr, node->table, node->attrs, params);
+}
+
+static tn_status place_program(struct plan_work *work, const struct nodes *nodes,
+                               const struct node *node, uint32_t device)
+{
+    struct pop op;
+    bool folded = false;
+    tn_status status = op_start(work, node, OP_PROGRAM, device, &op);
+    if (status == TN_OK)
+        status = set_program(work, node, &op);
+    for (uint32_t i = 0; i < node->num_inputs && status == TN_OK; i++) {
+        uint32_t value;
+        status = value_for(work, nodes, node->inputs[i], &value);
+        if (status == TN_OK)
+            status = bring(work, device, true, value, &value);
+        if (status == TN_OK)
+            op.inputs[i] =
+                (struct operand){value, layout_broadcast(&work->values[value].layout,
+                                                         &node->outputs[0].type)};
+    }
+    if (status == TN_OK)
+        status = fold_numbers(work, nodes, node, &op, &folded);
+    if (status != TN_OK || folded)
+        return status;
+    return op_finish(work, nodes, node, &op);
+}
+
+// Copies an input to a contiguous one when the kernel's rule asks for it.
+static tn_status meet_rule(struct plan_work *work, const tn_kernel *kernel, uint32_t k,
+                           uint32_t device, uint32_t *value)
+{
+    if (!kernel || kernel->num_operands == 0 || !kernel->operands)
+        return TN_OK;
+    uint32_t rule = k < kernel->num_operands ? k : kernel->num_operands - 1;
+    const tn_layout *layout = &work->values[*value].layout;
+    uint32_t needs = kernel->operands[rule].needs;
+    if (needs == TN_NEEDS_ANY || layout_is_contiguous(layout) ||
+        (needs == TN_NEEDS_ROWS && layout_has_rows(layout)))
+        return TN_OK;
+    return add_copy(work, device, *value, layout->dtype, value);
+}
+
+static tn_status place_kernel(struct plan_work *work, const struct nodes *nodes,
+                              const struct node *node, uint32_t device,
+                              const struct choice *choice)
+{
+    struct pop op;
+    tn_status status = op_start(work, node, choice->kind, device, &op);
+    op.kernel = choice->kernel;
+    for (uint32_t i = 0; i < node->num_inputs && status == TN_OK; i++) {
+        uint32_t value = NONE;
+        op.inputs[i] = (struct operand){.value = NONE};
+        if (!node->inputs[i])
+            continue;
+        status = value_for(work, nodes, node->inputs[i], &value);
+        if (status == TN_OK)
+            status = bring(work, device, false, value, &value);
+        if (status == TN_OK)
+            status = meet_rule(work, choice->kernel, i, device, &value);
+        if (status == TN_OK)
+            op.inputs[i] = (struct operand){value, work->values[value].layout};
+    }
+    return status == TN_OK ? op_finish(work, nodes, node, &op) : status;
+}
+
+// --- decomposition
+// ------------------------------------------------------------------------
+
+static tn_status keep_scratch(struct plan_work *work, tn_scope *scope)
+{
+    tn_status status = mem_grow((void **)&work->scratch, &work->max_scratch,
+                                work->num_scratch + 1, sizeof(*work->scratch));
+    if (status != TN_OK) {
+        tn_scope_close(scope);
+        return status;
+    }
+    work->scratch[work->num_scratch++] = scope;
+    return TN_OK;
+}
+
+struct expansion {
+    tn_scope *scope;
+    tn_array **inputs; // stand-ins, NULL for those not given
+    tn_array **leaves; // the same without NULLs
+    tn_array **outputs;
+    uint32_t num_leaves;
+};
+
+static tn_status expansion_open(struct plan_work *work, const struct node *node,
+                                struct expansion *x)
+{
+    *x = (struct expansion){.scope = tn_scope_open(work->runtime)};
+    if (!x->scope)
+        return TN_ERR_MEMORY;
+    tn_status status = keep_scratch(work, x->scope);
+    if (status != TN_OK)
+        return status;
+    x->scope->tracing = true;
+    uint32_t n = node->num_inputs, m = node->num_outputs;
+    x->inputs = arena_alloc(&x->scope->arena, (2 * n + m + 1) * sizeof(*x->inputs));
+    if (!x->inputs)
+        return TN_ERR_MEMORY;
+    x->leaves = x->inputs + n;
+    x->outputs = x->leaves + n;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!node->inputs[i])
+            continue;
+        x->inputs[i] = leaf_create(x->scope, NODE_INPUT, &node->inputs[i]->type);
+        if (!x->inputs[i])
+            return x->scope->status;
+        x->inputs[i]->weak_kind = node->inputs[i]->weak_kind;
+        x->leaves[x->num_leaves++] = x->inputs[i];
+    }
+    return TN_OK;
+}
+
+static tn_status expansion_build(const struct node *node, struct expansion *x)
+{
+    tn_build build = graph_build(x->scope, node->prim->host);
+    tn_rule rule = {.struct_size = sizeof(rule),
+                    .attrs = node->attrs,
+                    .inputs = x->inputs,
+                    .num_inputs = node->num_inputs,
+                    .num_outputs = node->num_outputs};
+    fail_clear();
+    tn_status status = node->prim->record.decompose(&build, &rule, x->outputs);
+    if (status == TN_OK)
+        status = x->scope->status;
+    else
+        scope_take_failure(x->scope, status);
+    if (status != TN_OK)
+        return fail(status, "%s: decomposition: %s", node->prim->record.id,
+                    tn_scope_error(x->scope));
+    for (uint32_t i = 0; i < node->num_outputs; i++) {
+        char got[TYPE_TEXT], expected[TYPE_TEXT];
+        if (!x->outputs[i])
+            return fail(TN_ERR_INTERNAL, "%s: decomposition: output %u is NULL",
+                        node->prim->record.id, i);
+        if (!type_equal(&x->outputs[i]->type, &node->outputs[i].type))
+            return fail(TN_ERR_INTERNAL, "%s: decomposition: output %u is %s, expected %s",
+                        node->prim->record.id, i, type_print(&x->outputs[i]->type, got),
+                        type_print(&node->outputs[i].type, expected));
+    }
+    return TN_OK;
+}
+
+static tn_status expansion_place(struct plan_work *work, const struct nodes *nodes,
+                                 const struct node *node, struct expansion *x)
+{
+    struct task task;
+    tn_status status = task_create(x->scope, x->outputs, node->num_outputs, x->leaves,
+                                   x->num_leaves, &task);
+    if (status != TN_OK)
+        return status;
+    struct nodes inner = {.task = &task,
+                          .value_of = mem_alloc((task.num_ids + 1) * sizeof(uint32_t))};
+    if (!inner.value_of)
+        status = TN_ERR_MEMORY;
+    for (uint32_t i = 0; i < task.num_ids && status == TN_OK; i++)
+        inner.value_of[i] = NONE;
+    for (uint32_t i = 0; i < node->num_inputs && status == TN_OK; i++)
+        if (x->inputs[i])
+            status =
+                value_for(work, nodes, node->inputs[i], &inner.value_of[x->inputs[i]->id]);
+    if (status == TN_OK)
+        status = place_nodes(work, &inner);
+    for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++)
+        status =
+            value_for(work, &inner, x->outputs[i], &nodes->value_of[node->outputs[i].id]);
+    mem_free(inner.value_of);
+    task_finish(&task);
+    return status;
+}
+
+static tn_status place_decomposed(struct plan_work *work, const struct nodes *nodes,
+                                  const struct node *node)
+{
+    if (work->depth == MAX_DECOMPOSITION)
+        return fail(TN_ERR_INTERNAL, "%s: decompositions nest deeper than %d",
+                    node->prim->record.id, MAX_DECOMPOSITION);
+    struct expansion x;
+    work->depth++;
+    tn_status status = expansion_open(work, node, &x);
+    if (status == TN_OK)
+        status = expansion_build(node, &x);
+    if (status == TN_OK)
+        status = expansion_place(work, nodes, node, &x);
+    work->depth--;
+    return status;
+}
+
+// --- devices ----------------------------------------------------------------------------
+
+// Layouts as the candidates will see them.
+static tn_status node_layouts(struct plan_work *work, const struct nodes *nodes,
+                              const struct node *node, tn_layout *layouts)
+{
+    for (uint32_t i = 0; i < node->num_inputs; i++) {
+        layouts[i] = (tn_layout){0};
+        if (!node->inputs[i])
+            continue;
+        uint32_t value;
+        tn_status status = value_for(work, nodes, node->inputs[i], &value);
+        if (status != TN_OK)
+            return status;
+        layouts[i] = work->values[value].layout;
+        if (work->values[value].is_number)
+            layouts[i] = layout_contiguous(&node->inputs[i]->type);
+    }
+    for (uint32_t i = 0; i < node->num_outputs; i++)
+        layouts[node->num_inputs + i] = layout_contiguous(&node->outputs[i].type);
+    return TN_OK;
+}
+
+static tn_status fell_back(struct plan_work *work, const struct node *node, uint32_t device)
+{
+    const char *policy = config_get(work->runtime->config, "TENON_FALLBACK");
+    const char *name = node->prim ? node->prim->record.id : node->expr->text;
+    if (policy && strcmp(policy, "allow") == 0)
+        return TN_OK;
+    if (policy && strcmp(policy, "error") == 0)
+        return fail(TN_ERR_UNSUPPORTED,
+                    "%s: %s cannot run it and TENON_FALLBACK=error forbids %s", name,
+                    work->devices[0]->name, work->devices[device]->name);
+    if (!work->warned)
+        log_write(work->runtime->config, TN_LOG_WARN, "sched",
+                  "%s runs on %s, not on %s; `tenon why` tells the reason, "
+                  "TENON_FALLBACK=allow silences this",
+                  name, work->devices[device]->name, work->devices[0]->name);
+    work->warned = true;
+    return TN_OK;
+}
+
+static tn_status nowhere(struct plan_work *work, const struct node *node)
+{
+    const char *name = node->prim ? node->prim->record.id : node->expr->text;
+    char type[TYPE_TEXT], list[256] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < work->num_devices && used < sizeof(list) - 1; i++)
+        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
+                                 work->devices[i]->name);
+    return fail(TN_ERR_UNSUPPORTED,
+                "%s giving %s runs on none of the selected devices (%s): `tenon why` tells "
+                "the reasons; add a backend to TENON_BACKEND",
+                name, type_print(&node->outputs[0].type, type), list);
+}
+
+static void explain_node(struct plan_work *work, const struct node *node,
+                         const struct device *device, const struct choice *choice)
+{
+    if (!work->explain)
+        return;
+    char type[TYPE_TEXT];
+    const char *kernel = choice->kind == OP_PROGRAM         ? "expression"
+                         : choice->kind == OP_REFERENCE     ? "reference"
+                         : choice->kind == CHOICE_DECOMPOSE ? "decomposition"
+                                                            : choice->kernel->name;
+    json_t *entry = json_pack("{s:i, s:s, s:s, s:s, s:s, s:i}", "id",
+                              (int)json_array_size(work->explain), "op",
+                              node->prim ? node->prim->record.id : node->expr->text, "type",
+                              type_print(&node->outputs[0].type, type), "device",
+                              device->name, "kernel", kernel, "depth", (int)work->depth);
+    json_object_set(entry, "rejected", work->rejected ? work->rejected : json_null());
+    json_array_append_new(work->explain, entry);
+}
+
+#define FEW_LAYOUTS 24
+
+static tn_status place_on_device(struct plan_work *work, const struct nodes *nodes,
+                                 const struct node *node, tn_layout *layouts)
+{
+    tn_status status = node_layouts(work, nodes, node, layouts);
+    json_decref(work->rejected);
+    work->rejected = NULL;
+    for (uint32_t i = 0; i < work->num_devices && status == TN_OK; i++) {
+        struct choice choice;
+        status = choose(work, work->devices[i], node, layouts, layouts + node->num_inputs,
+                        &choice);
+        if (status != TN_OK || choice.kind == CHOICE_NONE)
+            continue;
+        if (i > 0 && (status = fell_back(work, node, i)) != TN_OK)
+            return status;
+        explain_node(work, node, work->devices[i], &choice);
+        if (choice.kind == OP_PROGRAM)
+            return place_program(work, nodes, node, i);
+        if (choice.kind == CHOICE_DECOMPOSE)
+            return place_decomposed(work, nodes, node);
+        return place_kernel(work, nodes, node, i, &choice);
+    }
+    return status == TN_OK ? nowhere(work, node) : status;
+}
+
+static tn_status place_node(struct plan_work *work, const struct nodes *nodes,
+                            const struct node *node)
+{
+    if (node->prim && (node->prim->record.flags & TN_PRIM_VIEW))
+        return place_view(work, nodes, node);
+    tn_layout few[FEW_LAYOUTS], *layouts = few;
+    uint32_t count = node->num_inputs + node->num_outputs;
+    if (count > FEW_LAYOUTS && !(layouts = mem_alloc(count * sizeof(*layouts))))
+        return TN_ERR_MEMORY;
+    tn_status status = place_on_device(work, nodes, node, layouts);
+    if (layouts != few)
+        mem_free(layouts);
+    return status;
+}
+
+// --- all --------------------------------------------------------------------------------
+
+static tn_status place_nodes(struct plan_work *work, const struct nodes *nodes)
+{
+    for (uint32_t i = 0; i < nodes->task->num_nodes; i++) {
+        const struct node *node = nodes->task->nodes[i];
+        tn_status status = TN_OK;
+        uint32_t same = nodes->same_as ? nodes->same_as[i] : i;
+        if (same == i)
+            status = place_node(work, nodes, node);
+        for (uint32_t k = 0; same != i && k < node->num_outputs; k++)
+            nodes->value_of[node->outputs[k].id] =
+                nodes->value_of[nodes->task->nodes[same]->outputs[k].id];
+        if (status != TN_OK)
+            return status;
+    }
+    return TN_OK;
+}
+
+static tn_status place_leaf(struct plan_work *work, const tn_array *leaf, uint32_t number)
+{
+    tn_layout layout = layout_contiguous(&leaf->type);
+    uint32_t device = 0, value;
+    if (leaf->value) {
+        layout = leaf->value->layout;
+        device = leaf->value->storage->device->number;
+    }
+    tn_status status = work_add_value(work, &layout, device, &value);
+    if (status != TN_OK)
+        return status;
+    work->values[value].leaf = number;
+    work->value_of[leaf->id] = value;
+    return TN_OK;
+}
+
+// Outputs are memory on a device: numbers are written out.
+static tn_status place_output(struct plan_work *work, const struct nodes *nodes,
+                              const tn_array *output)
+{
+    uint32_t value;
+    tn_status status = value_for(work, nodes, output, &value);
+    if (status == TN_OK && work->values[value].is_number)
+        status = add_copy(work, 0, value, work->values[value].layout.dtype, &value);
+    if (status != TN_OK)
+        return status;
+    nodes->value_of[output->id] = value;
+    work->values[value].is_output = 1;
+    work->values[work->values[value].base].is_output = 1;
+    return TN_OK;
+}
+
+tn_status plan_place(struct plan_work *work)
+{
+    const struct task *task = work->task;
+    struct nodes nodes = {task, work->value_of, work->same_as};
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < task->num_leaves && status == TN_OK; i++)
+        status = place_leaf(work, task->leaves[i], i);
+    if (status == TN_OK)
+        status = place_nodes(work, &nodes);
+    for (uint32_t i = 0; i < task->num_outputs && status == TN_OK; i++)
+        status = place_output(work, &nodes, task->outputs[i]);
+    return status;
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+// Making a plan: the stages in order.
+#include "plan.h"
+
+#include <string.h>
+#include "../base/fail.h"
+
+static tn_status work_start(struct plan_work *work, struct plan *plan)
+{
+    uint32_t num_ids = work->task->num_ids, num_nodes = work->task->num_nodes;
+    tn_status status = devices_open(work->runtime, &work->devices, &work->num_devices);
+    if (status != TN_OK)
+        return status;
+    plan->devices = work->devices;
+    plan->num_devices = work->num_devices;
+    work->value_of = mem_alloc((num_ids + 1) * sizeof(*work->value_of));
+    work->same_as = mem_alloc((num_nodes + 1) * sizeof(*work->same_as));
+    if (!work->value_of || !work->same_as)
+        return TN_ERR_MEMORY;
+    memset(work->value_of, 0xff, (num_ids + 1) * sizeof(*work->value_of));
+    return TN_OK;
+}
+
+static struct plan *plan_new(tn_runtime *runtime, const struct task *task)
+{
+    struct plan *plan = mem_zalloc(sizeof(*plan));
+    if (!plan)
+        return NULL;
+    plan->runtime = runtime;
+    plan->signature = task->signature;
+    plan->num_leaves = task->num_leaves;
+    atomic_init(&plan->refs, 1);
+    pthread_mutex_init(&plan->lock, NULL);
+    return plan;
+}
+
+tn_status plan_create(tn_runtime *runtime, const struct task *task, json_t *explain,
+                      struct plan **out_plan)
+{
+    struct plan *plan = plan_new(runtime, task);
+    if (!plan)
+        return TN_ERR_MEMORY;
+    struct plan_work work = {
+        .runtime = runtime, .arena = &plan->arena, .task = task, .explain = explain};
+    tn_status status = work_start(&work, plan);
+    if (status == TN_OK)
+        status = plan_simplify(&work);
+    if (status == TN_OK)
+        status = plan_place(&work);
+    if (status == TN_OK)
+        status = plan_fuse(&work);
+    if (status == TN_OK)
+        status = plan_order(&work, plan);
+    if (status == TN_OK)
+        status = plan_assign(&work, plan);
+    if (status == TN_OK)
+        status = plan_compile(&work, plan);
+    work_finish(&work);
+    if (status != TN_OK) {
+        plan_release(plan);
+        return status;
+    }
+    atomic_fetch_add_explicit(&sched_stats(runtime)->plans_made, 1, memory_order_relaxed);
+    *out_plan = plan;
+    return TN_OK;
+}
+
+void plan_retain(struct plan *plan)
+{
+    atomic_fetch_add_explicit(&plan->refs, 1, memory_order_relaxed);
+}
+
+static void destroy_executables(struct plan *plan)
+{
+    for (uint32_t i = 0; i < plan->num_segments; i++) {
+        struct plan_segment *segment = &plan->segments[i];
+        if (!segment->executable)
+            continue;
+        struct device *device = plan->devices[segment->device];
+        device_wait(device, segment->last_point);
+        pthread_mutex_lock(&device->lock);
+        device->ops->executable_destroy(device->handle, segment->executable);
+        pthread_mutex_unlock(&device->lock);
+    }
+}
+
+void plan_release(struct plan *plan)
+{
+    if (!plan || atomic_fetch_sub_explicit(&plan->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    destroy_executables(plan);
+    for (uint32_t i = 0; plan->arenas && i < plan->num_devices; i++)
+        storage_release(plan->arenas[i]);
+    mem_free(plan->storages);
+    pthread_mutex_destroy(&plan->lock);
+    arena_finish(&plan->arena);
+    mem_free(plan);
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT
+// Submit: runs a plan. Buffers are bound to slots, segments go to their queues in order,
+// and the host waits only where elements travel from one device to another.
+#include <string.h>
+#include "../base/fail.h"
+#include "plan.h"
+
+struct run {
+    struct plan *plan;
+    struct value *const *leaves; // borrowed
+    struct storage **storages;   // the plan's scratch: owned until given to outputs
+    bool async;
+};
+
+// --- memory -----------------------------------------------------------------------------
+
+static tn_status prepare_arenas(struct plan *plan)
+{
+    for (uint32_t i = 0; i < plan->num_devices; i++) {
+        if (plan->arenas[i] || plan->arena_size[i] == 0)
+            continue;
+        tn_status status =
+            storage_create(plan->devices[i], plan->arena_size[i], &plan->arenas[i]);
+        if (status != TN_OK)
+            return status;
+    }
+    return TN_OK;
+}
+
+// A leaf that was given away can be taken over only if nobody else shares its memory.
+static bool is_sole_owner(const struct value *leaf, uint64_t size)
+{
+    return atomic_load_explicit(&leaf->refs, memory_order_acquire) == 1 &&
+           atomic_load_explicit(&leaf->storage->refs, memory_order_acquire) == 1 &&
+           leaf->storage->size >= size && leaf->offset == 0;
+}
+
+static tn_status prepare_storages(struct run *run)
+{
+    struct plan *plan = run->plan;
+    for (uint32_t i = 0; i < plan->num_storages; i++) {
+        const struct plan_storage *want = &plan->storages[i];
+        const struct value *leaf =
+            want->donated_leaf == NONE ? NULL : run->leaves[want->donated_leaf];
+        if (leaf && is_sole_owner(leaf, want->size)) {
+            run->storages[i] = leaf->storage;
+            storage_retain(leaf->storage);
+            continue;
+        }
+        tn_status status =
+            storage_create(plan->devices[want->device], want->size, &run->storages[i]);
+        if (status != TN_OK)
+            return status;
+    }
+    return TN_OK;
+}
+
+static struct storage *storage_of(const struct run *run, const struct plan_slot *slot,
+                                  uint64_t *out_offset)
+{
+    *out_offset = 0;
+    switch (slot->home) {
+    case HOME_LEAF:
+        *out_offset = run->leaves[slot->index]->offset;
+        return run->leaves[slot->index]->storage;
+    case HOME_ARENA:
+        return run->plan->arenas[slot->index];
+    default:
+        return run->storages[slot->index];
+    }
+}
+
+// --- transfers
+// ----------------------------------------------------------------------------
+
+static tn_status transfer(struct run *run, const struct plan_transfer *t)
+{
+    uint64_t from_offset, to_offset;
+    struct storage *from = storage_of(run, &t->from, &from_offset);
+    struct storage *to = storage_of(run, &t->to, &to_offset);
+    struct device *target = to->device;
+    if (t->size == 0)
+        return TN_OK;
+    void *bytes = mem_alloc(t->size);
+    if (!bytes)
+        return TN_ERR_MEMORY;
+    tn_status status = storage_read(from, from_offset + t->from_offset, bytes, t->size);
+    if (status == TN_OK) // an earlier submission may still use this memory
+        status =
+            device_wait(target, atomic_load_explicit(&to->point, memory_order_acquire));
+    if (status == TN_OK)
+        status = target->ops->buffer_write(target->handle, to->buffer,
+                                           to_offset + t->to_offset, bytes, t->size);
+    mem_free(bytes);
+    atomic_fetch_add_explicit(&sched_stats(run->plan->runtime)->transfers, 1,
+                              memory_order_relaxed);
+    return status;
+}
+
+// --- submission -------------------------------------------------------------------------
+
+static void raise_point(struct storage *storage, uint64_t point)
+{
+    uint64_t seen = atomic_load_explicit(&storage->point, memory_order_relaxed);
+    while (seen < point &&
+           !atomic_compare_exchange_weak_explicit(
+               &storage->point, &seen, point, memory_order_release, memory_order_relaxed))
+        ;
+}
+
+static tn_status submit_segment(struct run *run, struct plan_segment *segment)
+{
+    struct plan *plan = run->plan;
+    struct device *device = plan->devices[segment->device];
+    uint32_t num_slots = segment->segment.num_slots;
+    uint64_t point = 0;
+    for (uint32_t i = 0; i < num_slots; i++) {
+        uint64_t offset;
+        struct storage *storage = storage_of(run, &segment->slots[i], &offset);
+        plan->bindings[i] = (tn_binding){storage->buffer, offset};
+    }
+    tn_submission submission = {
+        .struct_size = sizeof(submission),
+        .flags = run->async ? TN_SUBMIT_ASYNC : 0,
+        .executable = segment->executable,
+        .bindings = plan->bindings,
+        .num_bindings = num_slots,
+    };
+    pthread_mutex_lock(&device->lock);
+    tn_status status = device->ops->submit(device->handle, &submission, &point);
+    pthread_mutex_unlock(&device->lock);
+    if (status != TN_OK) {
+        fail_prefix("device %s: ", device->name);
+        return status;
+    }
+    segment->last_point = point;
+    for (uint32_t i = 0; i < num_slots; i++) {
+        uint64_t offset;
+        raise_point(storage_of(run, &segment->slots[i], &offset), point);
+    }
+    struct sched_stats *stats = sched_stats(plan->runtime);
+    atomic_fetch_add_explicit(&stats->submissions, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&stats->steps, segment->num_steps, memory_order_relaxed);
+    return TN_OK;
+}
+
+static tn_status submit_all(struct run *run)
+{
+    struct plan *plan = run->plan;
+    for (uint32_t i = 0; i < plan->num_segments; i++) {
+        struct plan_segment *segment = &plan->segments[i];
+        tn_status status = TN_OK;
+        for (uint32_t k = 0; k < segment->num_transfers && status == TN_OK; k++)
+            status = transfer(run, &plan->transfers[segment->first_transfer + k]);
+        if (status == TN_OK && segment->executable)
+            status = submit_segment(run, segment);
+        if (status != TN_OK)
+            return status;
+    }
+    return TN_OK;
+}
+
+static tn_status wait_all(struct plan *plan)
+{
+    for (uint32_t i = 0; i < plan->num_segments; i++) {
+        tn_status status = device_wait(plan->devices[plan->segments[i].device],
+                                       plan->segments[i].last_point);
+        if (status != TN_OK)
+            return status;
+    }
+    return TN_OK;
+}
+
+// --- outputs ----------------------------------------------------------------------------
+
+static tn_status give_outputs(struct run *run, struct value **outputs)
+{
+    struct plan *plan = run->plan;
+    for (uint32_t i = 0; i < plan->num_outputs; i++) {
+        const struct plan_output *o = &plan->outputs[i];
+        uint64_t offset;
+        struct storage *storage = storage_of(run, &o->slot, &offset);
+        storage_retain(storage);
+        tn_status status =
+            value_create(storage, offset + o->offset, &o->layout, &outputs[i]);
+        if (status != TN_OK) {
+            storage_release(storage);
+            while (i-- > 0) {
+                value_release(outputs[i]);
+                outputs[i] = NULL;
+            }
+            return status;
+        }
+    }
+    return TN_OK;
+}
+
+static void drop_storages(struct run *run)
+{
+    for (uint32_t i = 0; i < run->plan->num_storages; i++) {
+        storage_release(run->storages[i]);
+        run->storages[i] = NULL;
+    }
+}
+
+tn_status plan_run(struct plan *plan, struct value *const *leaves, struct value **outputs,
+                   bool async)
+{
+    struct run run = {plan, leaves, plan->scratch_storages, async};
+    pthread_mutex_lock(
+        &plan->lock); // the plan's arena and bindings serve one run at a time
+    tn_status status = prepare_arenas(plan);
+    if (status == TN_OK)
+        status = prepare_storages(&run);
+    if (status == TN_OK)
+        status = submit_all(&run);
+    if (status == TN_OK && !async)
+        status = wait_all(plan);
+    if (status == TN_OK)
+        status = give_outputs(&run, outputs);
+    drop_storages(&run);
+    pthread_mutex_unlock(&plan->lock);
+    return status;
+}

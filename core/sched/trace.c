@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+// The trace of TENON_TRACE: what ran when, as Chrome's trace-event JSON, which Perfetto
+// opens. Events are written as they come; the file is valid JSON once the runtime closes.
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "../base/fail.h"
+#include "../plugin/host.h"
+#include "plan.h"
+
+#define MAX_TRACKS 64
+
+struct trace {
+    tn_host_trace service; // first: found from it
+    pthread_mutex_t lock;
+    FILE *file;
+    char *tracks[MAX_TRACKS]; // rows of the picture, by number
+    uint32_t num_tracks;
+    bool any;
+};
+
+static void write_text(FILE *file, const char *text)
+{
+    fputc('"', file);
+    for (; text && *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\')
+            fprintf(file, "\\%c", c);
+        else if (c < 0x20)
+            fprintf(file, "\\u%04x", c);
+        else
+            fputc(c, file);
+    }
+    fputc('"', file);
+}
+
+static void begin_event(struct trace *trace)
+{
+    fputs(trace->any ? ",\n" : "\n", trace->file);
+    trace->any = true;
+}
+
+static uint32_t track_number(struct trace *trace, const char *name)
+{
+    for (uint32_t i = 0; i < trace->num_tracks; i++)
+        if (strcmp(trace->tracks[i], name) == 0)
+            return i;
+    if (trace->num_tracks == MAX_TRACKS)
+        return MAX_TRACKS;
+    char *copy = mem_strdup(name);
+    if (!copy)
+        return MAX_TRACKS;
+    trace->tracks[trace->num_tracks] = copy;
+    begin_event(trace);
+    fprintf(trace->file,
+            "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":%u,"
+            "\"args\":{\"name\":",
+            trace->num_tracks);
+    write_text(trace->file, name);
+    fputs("}}", trace->file);
+    return trace->num_tracks++;
+}
+
+static void trace_event(const tn_host *host, const tn_trace_event *event)
+{
+    struct trace *trace = host->self->runtime->trace;
+    if (!trace)
+        return;
+    pthread_mutex_lock(&trace->lock);
+    uint32_t track = track_number(trace, event->track ? event->track : "");
+    begin_event(trace);
+    fprintf(trace->file,
+            "{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"ts\":%.3f,\"dur\":%.3f,\"name\":", track,
+            (double)event->begin_ns * 1e-3, (double)event->duration_ns * 1e-3);
+    write_text(trace->file, event->name);
+    fputs(",\"args\":{\"kernel\":", trace->file);
+    write_text(trace->file, event->detail ? event->detail : "");
+    fputs("}}", trace->file);
+    pthread_mutex_unlock(&trace->lock);
+}
+
+tn_status trace_create(tn_runtime *runtime)
+{
+    const char *path = config_get(runtime->config, "TENON_TRACE");
+    if (!path || !*path)
+        return TN_OK;
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (file < 0)
+        return fail(TN_ERR_IO, "TENON_TRACE: cannot write %s: %s", path, strerror(errno));
+    struct trace *trace = mem_zalloc(sizeof(*trace));
+    if (!trace) {
+        close(file);
+        return TN_ERR_MEMORY;
+    }
+    trace->file = fdopen(file, "w");
+    if (!trace->file) {
+        close(file);
+        mem_free(trace);
+        return fail(TN_ERR_IO, "TENON_TRACE: cannot write %s: %s", path, strerror(errno));
+    }
+    trace->service =
+        (tn_host_trace){.struct_size = sizeof(tn_host_trace), .event = trace_event};
+    pthread_mutex_init(&trace->lock, NULL);
+    fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", trace->file);
+    runtime->trace = trace;
+    return TN_OK;
+}
+
+void trace_destroy(tn_runtime *runtime)
+{
+    struct trace *trace = runtime->trace;
+    if (!trace)
+        return;
+    fputs("\n]}\n", trace->file);
+    if (fclose(trace->file) != 0)
+        log_write(runtime->config, TN_LOG_WARN, "trace", "the trace is incomplete: %s",
+                  strerror(errno));
+    for (uint32_t i = 0; i < trace->num_tracks; i++)
+        mem_free(trace->tracks[i]);
+    pthread_mutex_destroy(&trace->lock);
+    mem_free(trace);
+    runtime->trace = NULL;
+}
+
+const tn_host_trace *trace_service(tn_runtime *runtime)
+{
+    return runtime->trace ? &runtime->trace->service : NULL;
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// The tables of a plan in the making.
+#include "plan.h"
+
+#include <string.h>
+
+tn_status work_add_value(struct plan_work *work, const tn_layout *layout, uint32_t device,
+                         uint32_t *out_value)
+{
+    tn_status status = mem_grow((void **)&work->values, &work->max_values,
+                                work->num_values + 1, sizeof(*work->values));
+    if (status != TN_OK)
+        return status;
+    uint32_t id = work->num_values++;
+    work->values[id] = (struct pvalue){.layout = *layout,
+                                       .base = id,
+                                       .producer = NONE,
+                                       .leaf = NONE,
+                                       .device = device,
+                                       .first_use = NONE};
+    *out_value = id;
+    return TN_OK;
+}
+
+tn_status work_add_op(struct plan_work *work, const struct pop *op, uint32_t *out_op)
+{
+    tn_status status = mem_grow((void **)&work->ops, &work->max_ops, work->num_ops + 1,
+                                sizeof(*work->ops));
+    if (status != TN_OK)
+        return status;
+    uint32_t id = work->num_ops++;
+    work->ops[id] = *op;
+    work->ops[id].group = NONE;
+    for (uint32_t i = 0; i < op->num_outputs; i++)
+        work->values[op->outputs[i]].producer = id;
+    if (out_op)
+        *out_op = id;
+    return TN_OK;
+}
+
+void work_finish(struct plan_work *work)
+{
+    mem_free(work->values);
+    mem_free(work->ops);
+    mem_free(work->value_of);
+    mem_free(work->same_as);
+    mem_free(work->uses);
+    mem_free(work->last_use);
+    for (uint32_t i = 0; i < work->num_scratch; i++)
+        tn_scope_close(work->scratch[i]);
+    mem_free(work->scratch);
+    json_decref(work->rejected);
+}
+
+tn_type layout_type(const tn_layout *layout)
+{
+    tn_type type = {.dtype = layout->dtype, .rank = layout->rank};
+    memcpy(type.extent, layout->extent, sizeof(type.extent));
+    return type;
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: MIT
+// Functions: a callback traced once per signature of its inputs, then its plan replayed.
+#include <string.h>
+#include "../base/fail.h"
+#include "../base/shape.h"
+#include "../sched/plan.h"
+
+// One traced signature.
+struct trace_entry {
+    struct trace_entry *next;
+    struct hash signature;
+    struct plan *plan;
+    struct value **captured; // leaves that are not inputs; references
+    tn_type *output_types;
+    uint32_t num_captured, num_outputs, num_inputs;
+};
+
+struct tn_function {
+    tn_runtime *runtime;
+    tn_function_body body;
+    void *user;
+    uint64_t donate;
+    pthread_mutex_t lock; // of the list; entries never change
+    struct trace_entry *entries;
+};
+
+tn_status tn_function_create(tn_runtime *runtime, tn_function_body body, void *user,
+                             const tn_function_options *options, tn_function **out_function)
+{
+    if (!runtime || !body || !out_function)
+        return fail(TN_ERR_ARGUMENT, "function_create: got NULL, expected a %s",
+                    !runtime ? "runtime"
+                    : !body  ? "body"
+                             : "place for the result");
+    tn_function *function = mem_zalloc(sizeof(*function));
+    if (!function)
+        return TN_ERR_MEMORY;
+    *function = (tn_function){.runtime = runtime, .body = body, .user = user};
+    if (options)
+        function->donate = options->donate;
+    pthread_mutex_init(&function->lock, NULL);
+    *out_function = function;
+    return TN_OK;
+}
+
+static void entry_destroy(struct trace_entry *entry)
+{
+    for (uint32_t i = 0; i < entry->num_captured; i++)
+        value_release(entry->captured[i]);
+    plan_release(entry->plan);
+    mem_free(entry->captured);
+    mem_free(entry->output_types);
+    mem_free(entry);
+}
+
+void tn_function_destroy(tn_function *function)
+{
+    if (!function)
+        return;
+    while (function->entries) {
+        struct trace_entry *next = function->entries->next;
+        entry_destroy(function->entries);
+        function->entries = next;
+    }
+    pthread_mutex_destroy(&function->lock);
+    mem_free(function);
+}
+
+// --- inputs -----------------------------------------------------------------------------
+
+// Traced graphs read their inputs whole, from the start, on the first device.
+static bool is_plain(const tn_array *array)
+{
+    const struct value *value = array->value;
+    return value && value->layout.offset == 0 && layout_is_contiguous(&value->layout) &&
+           value->storage->device->number == 0;
+}
+
+// The input itself when it is plain, else a copy of it that is. Kept arrays are not
+// imported: an array that is given away must have no second owner.
+static tn_array *plain_input(tn_function *function, tn_scope *scope, tn_array *input,
+                             uint32_t i)
+{
+    if (!input || input->donated || (input->scope && input->scope != scope)) {
+        tn_scope_fail(scope, TN_ERR_ARGUMENT, "function_call: input %u %s", i,
+                      !input           ? "is NULL"
+                      : input->donated ? "was given away before and is empty now"
+                                       : "belongs to another scope");
+        return NULL;
+    }
+    if (is_plain(input))
+        return input;
+    if (input->scope && tn_eval_n(scope, &input, 1) != TN_OK)
+        return NULL;
+    if (is_plain(input))
+        return input;
+    const tn_array *from = input;
+    tn_array *copy = tn_expr(scope, "x -> x", &from, 1, TN_NO_ATTRS);
+    (void)function;
+    return copy && tn_eval_n(scope, &copy, 1) == TN_OK ? copy : NULL;
+}
+
+static struct hash sign(tn_array *const *inputs, uint32_t num_inputs, uint32_t num_outputs)
+{
+    struct hash h = hash_start((uint64_t)num_inputs << 32 | num_outputs);
+    for (uint32_t i = 0; i < num_inputs; i++) {
+        const tn_type *type = &inputs[i]->type;
+        h = hash_u64(h, (uint64_t)type->dtype << 32 | (uint32_t)type->rank);
+        for (int32_t k = 0; k < type->rank; k++)
+            h = hash_u64(h, (uint64_t)type->extent[k]);
+    }
+    return h;
+}
+
+// --- tracing ----------------------------------------------------------------------------
+
+static tn_status trace_body(tn_function *function, tn_scope *trace, tn_array *const *inputs,
+                            uint32_t num_inputs, tn_array **arguments, tn_array **outputs,
+                            uint32_t num_outputs)
+{
+    for (uint32_t i = 0; i < num_inputs; i++)
+        if (!(arguments[i] = leaf_create(trace, NODE_INPUT, &inputs[i]->type)))
+            return trace->status;
+    fail_clear();
+    tn_status status =
+        function->body(trace, arguments, num_inputs, outputs, num_outputs, function->user);
+    if (status != TN_OK && trace->status == TN_OK)
+        scope_take_failure(trace, status);
+    for (uint32_t i = 0; i < num_outputs && trace->status == TN_OK; i++) {
+        if (!outputs[i])
+            tn_scope_fail(trace, TN_ERR_ARGUMENT, "the body left output %u NULL", i);
+        else
+            outputs[i] = scope_local(trace, outputs[i]);
+    }
+    if (trace->status != TN_OK)
+        return fail(trace->status, "function: %s", tn_scope_error(trace));
+    return TN_OK;
+}
+
+static tn_status entry_fill(struct trace_entry *entry, const struct task *task,
+                            uint32_t num_inputs)
+{
+    uint32_t captured = task->num_leaves - num_inputs;
+    entry->captured = mem_zalloc((captured + 1) * sizeof(*entry->captured));
+    entry->output_types = mem_alloc((task->num_outputs + 1) * sizeof(tn_type));
+    if (!entry->captured || !entry->output_types)
+        return TN_ERR_MEMORY;
+    for (uint32_t i = 0; i < captured; i++) {
+        entry->captured[i] = task->leaves[num_inputs + i]->value;
+        value_retain(entry->captured[i]);
+    }
+    entry->num_captured = captured;
+    entry->num_inputs = num_inputs;
+    entry->num_outputs = task->num_outputs;
+    for (uint32_t i = 0; i < task->num_outputs; i++)
+        entry->output_types[i] = task->outputs[i]->type;
+    return TN_OK;
+}
+
+static tn_status trace_signature(tn_function *function, tn_array *const *inputs,
+                                 uint32_t num_inputs, uint32_t num_outputs,
+                                 struct trace_entry *entry)
+{
+    struct task task = {0};
+    tn_scope *trace = tn_scope_open(function->runtime);
+    if (!trace)
+        return TN_ERR_MEMORY;
+    trace->tracing = true;
+    tn_array **arrays =
+        arena_alloc(&trace->arena, (num_inputs + num_outputs + 1) * sizeof(*arrays));
+    tn_status status = arrays ? trace_body(function, trace, inputs, num_inputs, arrays,
+                                           arrays + num_inputs, num_outputs)
+                              : TN_ERR_MEMORY;
+    if (status == TN_OK)
+        status =
+            task_create(trace, arrays + num_inputs, num_outputs, arrays, num_inputs, &task);
+    task.donate = function->donate;
+    if (status == TN_OK)
+        status = plan_create(function->runtime, &task, NULL, &entry->plan);
+    if (status == TN_OK)
+        status = entry_fill(entry, &task, num_inputs);
+    task_finish(&task);
+    tn_scope_close(trace);
+    return status;
+}
+
+static struct trace_entry *find_entry(tn_function *function, struct hash signature)
+{
+    pthread_mutex_lock(&function->lock);
+    struct trace_entry *entry = function->entries;
+    while (entry && !hash_equal(entry->signature, signature))
+        entry = entry->next;
+    pthread_mutex_unlock(&function->lock);
+    return entry;
+}
+
+static tn_status entry_for(tn_function *function, tn_array *const *inputs,
+                           uint32_t num_inputs, uint32_t num_outputs,
+                           struct trace_entry **out_entry)
+{
+    struct hash signature = sign(inputs, num_inputs, num_outputs);
+    *out_entry = find_entry(function, signature);
+    if (*out_entry)
+        return TN_OK;
+    struct trace_entry *entry = mem_zalloc(sizeof(*entry));
+    if (!entry)
+        return TN_ERR_MEMORY;
+    entry->signature = signature;
+    tn_status status = trace_signature(function, inputs, num_inputs, num_outputs, entry);
+    if (status != TN_OK) {
+        entry_destroy(entry);
+        return status;
+    }
+    pthread_mutex_lock(&function->lock); // two threads may both have traced: no harm
+    entry->next = function->entries;
+    function->entries = entry;
+    pthread_mutex_unlock(&function->lock);
+    *out_entry = entry;
+    return TN_OK;
+}
+
+// --- calling ----------------------------------------------------------------------------
+
+static void give_away(const tn_function *function, tn_array *const *inputs,
+                      uint32_t num_inputs)
+{
+    for (uint32_t i = 0; i < num_inputs && i < 64; i++) {
+        if (!(function->donate >> i & 1) || inputs[i]->donated)
+            continue;
+        inputs[i]->donated = 1;
+        value_release(inputs[i]->value);
+        inputs[i]->value = NULL;
+    }
+}
+
+static tn_status adopt(tn_scope *scope, const struct trace_entry *entry,
+                       struct value **values, tn_array **outputs)
+{
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < entry->num_outputs; i++) {
+        tn_array *array =
+            status == TN_OK ? leaf_create(scope, NODE_DATA, &entry->output_types[i]) : NULL;
+        if (!array) {
+            value_release(values[i]);
+            status = scope->status;
+            continue;
+        }
+        status = scope_set_value(scope, array, values[i]);
+        outputs[i] = array;
+    }
+    return status;
+}
+
+static tn_status replay(tn_function *function, tn_scope *scope, tn_array *const *inputs,
+                        uint32_t num_inputs, const struct trace_entry *entry,
+                        tn_array **outputs)
+{
+    struct value *few[64], **values = few;
+    size_t count = (size_t)num_inputs + entry->num_captured + entry->num_outputs;
+    if (count > 64 && !(values = mem_alloc(count * sizeof(*values))))
+        return TN_ERR_MEMORY;
+    struct value **results = values + num_inputs + entry->num_captured;
+    for (uint32_t i = 0; i < num_inputs; i++)
+        values[i] = inputs[i]->value;
+    for (uint32_t i = 0; i < entry->num_captured; i++)
+        values[num_inputs + i] = entry->captured[i];
+    tn_status status = plan_run(entry->plan, values, results, true);
+    if (status == TN_OK) {
+        give_away(function, inputs, num_inputs);
+        status = adopt(scope, entry, results, outputs);
+    }
+    if (values != few)
+        mem_free(values);
+    return status;
+}
+
+tn_status tn_function_call(tn_function *function, tn_scope *scope, tn_array *const *inputs,
+                           uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs)
+{
+    tn_array *few[64], **plain = few;
+    struct trace_entry *entry;
+    if (scope->status != TN_OK)
+        return scope->status;
+    if (scope->tracing || num_inputs > UINT32_MAX / 4 || num_outputs > UINT32_MAX / 4)
+        return tn_scope_fail(scope, TN_ERR_ARGUMENT, "function_call: %s",
+                             scope->tracing ? "not from within a function's body"
+                                            : "too many arrays");
+    if (num_inputs > 64 && !(plain = mem_alloc(num_inputs * sizeof(*plain))))
+        return scope_take_failure(scope, TN_ERR_MEMORY);
+    for (uint32_t i = 0; i < num_inputs && scope->status == TN_OK; i++)
+        plain[i] = plain_input(function, scope, inputs[i], i);
+    tn_status status = scope->status;
+    if (status == TN_OK)
+        status =
+            entry_for(function, plain, (uint32_t)num_inputs, (uint32_t)num_outputs, &entry);
+    if (status == TN_OK)
+        status = replay(function, scope, plain, (uint32_t)num_inputs, entry, outputs);
+    if (plain != few)
+        mem_free(plain);
+    return scope_take_failure(scope, status);
+}
