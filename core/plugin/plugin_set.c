@@ -117,7 +117,7 @@ const char *const *plugin_default_backends(tn_runtime *runtime)
     return runtime->plugins->default_backends;
 }
 
-const char *const *tn_primitive_names(tn_runtime *runtime)
+const char *const *plugin_primitive_names(tn_runtime *runtime)
 {
     return runtime->plugins->primitive_names;
 }

@@ -14,22 +14,22 @@ struct plugin;
 struct expr;
 
 struct kernel_entry {
-    tn_kernel kernel;       // a copy as this core knows the struct
-    const char *plugin_id;  // borrowed
-    uint32_t specificity;   // number of dtypes accepted, summed over operands: fewer is more
+    tn_kernel kernel;      // a copy as this core knows the struct
+    const char *plugin_id; // borrowed
+    uint32_t specificity;  // number of dtypes accepted, summed over operands: fewer is more
     struct kernel_entry *next; // of the same primitive, in the order of choice within a
                                // family: priority, specificity, plugin id, name
 };
 
 struct prim {
-    tn_primitive record;       // a copy as this core knows the struct; num_outputs >= 1
+    tn_primitive record; // a copy as this core knows the struct; num_outputs >= 1
     struct hash id_hash;
-    struct plugin *plugin;     // NULL for the core's own and for tests
-    const tn_host *host;       // of its plugin
-    const struct expr *expr;   // parsed record.expr, or NULL
+    struct plugin *plugin;   // NULL for the core's own and for tests
+    const tn_host *host;     // of its plugin
+    const struct expr *expr; // parsed record.expr, or NULL
     struct kernel_entry *kernels;
-    bool kernels_loaded;       // plugin_load_kernels has run (set by the scheduler)
-    uint32_t in_place_of[8];   // by output: input number + 1 that it may take over, or 0
+    bool kernels_loaded;     // plugin_load_kernels has run (set by the scheduler)
+    uint32_t in_place_of[8]; // by output: input number + 1 that it may take over, or 0
 };
 
 // Checks a record (id, names, tables, one meaning at least, expr parses) and adds it.
@@ -47,10 +47,11 @@ tn_status prim_find(tn_runtime *runtime, const char *name, const struct prim **o
 tn_status prim_find_role(tn_runtime *runtime, const char *role,
                          const struct prim **out_prim);
 
-// --- attributes (attrs.c) -------------------------------------------------------------------
+// --- attributes (attrs.c)
+// -------------------------------------------------------------------
 
-// Fills `out` (table->size bytes) with defaults and the given values. Errors name the field,
-// what was got and what was expected, and for unknown names the nearest one.
+// Fills `out` (table->size bytes) with defaults and the given values. Errors name the
+// field, what was got and what was expected, and for unknown names the nearest one.
 tn_status attrs_fill(const tn_attr_table *table, tn_attr_list list, void *out);
 
 // Content only, never padding; fields at their default are left out; NaNs are one value.

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: MIT
+// Checks of a primitive's record: everything that later code relies on.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../base/dtype.h"
+#include "../base/fail.h"
+#include "../expr/expr.h"
+#include "attrs.h"
+#include "registry.h"
+
+#define MAX_INPUTS 64
+#define MAX_ATTRS_SIZE 4096
+
+tn_status record_read(void *own, size_t own_size, const void *given, uint32_t given_size,
+                      size_t least, const char *what)
+{
+    if (given_size < least)
+        return fail(TN_ERR_REFUSED, "%s: struct_size is %u, expected at least %zu", what,
+                    given_size, least);
+    size_t known = given_size < own_size ? given_size : own_size;
+    for (size_t i = own_size; i < given_size; i++)
+        if (((const unsigned char *)given)[i])
+            return fail(TN_ERR_REFUSED,
+                        "%s: byte %zu is set, and this version knows only %zu bytes: it "
+                        "needs a newer tenon",
+                        what, i, own_size);
+    memset(own, 0, own_size);
+    memcpy(own, given, known);
+    return TN_OK;
+}
+
+bool is_identifier(const char *name)
+{
+    size_t size = name ? strlen(name) : 0;
+    if (!size || size > 63 || (name[0] >= '0' && name[0] <= '9'))
+        return false;
+    for (const char *c = name; *c; c++)
+        if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+              (*c >= '0' && *c <= '9') || *c == '_'))
+            return false;
+    return true;
+}
+
+tn_status check_id(const char *id, const char *what)
+{
+    static const char expected[] = "expected pack.name/revision, such as \"acme.axpby/1\"";
+    if (!id)
+        return fail(TN_ERR_REFUSED, "%s is NULL, %s", what, expected);
+    size_t size = strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789._-");
+    const char *point = memrchr(id, '.', size);
+    const char *revision = id + size + 1;
+    bool ok = id[size] == '/' && size < 120 && point && point > id &&
+              point < id + size - 1 && *revision >= '1' && *revision <= '9' &&
+              strlen(revision) <= 6 && strspn(revision, "0123456789") == strlen(revision);
+    if (!ok)
+        return fail(TN_ERR_REFUSED, "%s is '%.60s', %s", what, id, expected);
+    return TN_OK;
+}
+
+static tn_status check_inputs(const tn_primitive *p)
+{
+    const uint32_t known = TN_INPUT_OPTIONAL | TN_INPUT_VARIADIC | TN_INPUT_CONSTANT;
+    bool optional = false;
+    if (p->num_inputs > MAX_INPUTS || (p->num_inputs && !p->inputs))
+        return fail(TN_ERR_REFUSED, "inputs: got %u%s, expected at most %d", p->num_inputs,
+                    p->inputs ? "" : " in no table", MAX_INPUTS);
+    for (uint32_t i = 0; i < p->num_inputs; i++) {
+        const tn_input_info *input = &p->inputs[i];
+        if (!is_identifier(input->name))
+            return fail(TN_ERR_REFUSED,
+                        "inputs[%u].name is '%.60s', expected an identifier", i,
+                        input->name ? input->name : "NULL");
+        for (uint32_t k = 0; k < i; k++)
+            if (strcmp(p->inputs[k].name, input->name) == 0)
+                return fail(TN_ERR_REFUSED, "two inputs are named '%s'", input->name);
+        if (input->flags & ~known || input->reserved)
+            return fail(TN_ERR_REFUSED, "inputs[%u] ('%s'): unknown flags 0x%x", i,
+                        input->name, input->flags & ~known);
+        if (optional && !(input->flags & TN_INPUT_OPTIONAL))
+            return fail(TN_ERR_REFUSED, "input '%s' is required after an optional one",
+                        input->name);
+        optional |= (input->flags & TN_INPUT_OPTIONAL) != 0;
+        if (input->flags & TN_INPUT_VARIADIC && i + 1 < p->num_inputs)
+            return fail(TN_ERR_REFUSED, "input '%s' is variadic but not the last",
+                        input->name);
+        if (p->expr && input->flags & (TN_INPUT_OPTIONAL | TN_INPUT_VARIADIC))
+            return fail(TN_ERR_REFUSED,
+                        "input '%s' is optional or variadic: an expression needs all",
+                        input->name);
+    }
+    return TN_OK;
+}
+
+static tn_status check_outputs(const tn_primitive *p)
+{
+    if (p->num_outputs > MAX_INPUTS)
+        return fail(TN_ERR_REFUSED, "outputs: got %u, expected at most %d", p->num_outputs,
+                    MAX_INPUTS);
+    if (!p->outputs && p->num_outputs > 1)
+        return fail(TN_ERR_REFUSED, "%u outputs have no table of names", p->num_outputs);
+    for (uint32_t i = 0; p->outputs && i < p->num_outputs; i++) {
+        if (!is_identifier(p->outputs[i].name))
+            return fail(TN_ERR_REFUSED,
+                        "outputs[%u].name is '%.60s', expected an identifier", i,
+                        p->outputs[i].name ? p->outputs[i].name : "NULL");
+        if (p->outputs[i].flags || p->outputs[i].reserved)
+            return fail(TN_ERR_REFUSED, "outputs[%u] ('%s'): unknown flags 0x%x", i,
+                        p->outputs[i].name, p->outputs[i].flags);
+    }
+    return TN_OK;
+}
+
+static tn_status check_in_place(const tn_primitive *p, struct prim *prim)
+{
+    if (p->num_in_place && !p->in_place)
+        return fail(TN_ERR_REFUSED, "in_place: got %u pairs in no table", p->num_in_place);
+    for (uint32_t i = 0; i < p->num_in_place; i++) {
+        tn_in_place pair = p->in_place[i];
+        if (pair.input < 0 || pair.input >= (int32_t)p->num_inputs || pair.output < 0 ||
+            pair.output >= (int32_t)p->num_outputs || pair.output >= 8)
+            return fail(TN_ERR_REFUSED,
+                        "in_place[%u]: input %d and output %d, expected below %u and %u", i,
+                        pair.input, pair.output, p->num_inputs,
+                        p->num_outputs < 8 ? p->num_outputs : 8);
+        prim->in_place_of[pair.output] = (uint32_t)pair.input + 1;
+    }
+    return TN_OK;
+}
+
+// --- attributes
+// -------------------------------------------------------------------------------
+
+static tn_status check_field_value(const tn_attr_field *field)
+{
+    int64_t value = field->default_i, count = 0;
+    bool ok = true;
+    switch (field->kind) {
+    case TN_ATTR_BOOL:
+        ok = value == 0 || value == 1;
+        break;
+    case TN_ATTR_DTYPE:
+        ok = value == 0 || (value > 0 && value < TN_NUM_DTYPES);
+        break;
+    case TN_ATTR_CHOICE:
+        if (!field->choices || !field->choices[0])
+            return fail(TN_ERR_REFUSED, "attribute '%s' has no choices", field->name);
+        while (field->choices[count])
+            count++;
+        ok = value >= 0 && value < count;
+        break;
+    }
+    if (!ok)
+        return fail(TN_ERR_REFUSED, "attribute '%s': default %lld, expected %s",
+                    field->name, (long long)value, field_expects(field));
+    return TN_OK;
+}
+
+static uint64_t field_bytes(const tn_attr_field *field)
+{
+    return field->kind == TN_ATTR_INTS ? sizeof(tn_ints) : sizeof(int64_t);
+}
+
+static tn_status check_field(const tn_attr_table *table, uint32_t index)
+{
+    const tn_attr_field *field = &table->fields[index];
+    if (!is_identifier(field->name))
+        return fail(TN_ERR_REFUSED, "attribute %u: name '%.60s', expected an identifier",
+                    index, field->name ? field->name : "NULL");
+    if (field->kind < TN_ATTR_BOOL || field->kind > TN_ATTR_BITS)
+        return fail(TN_ERR_REFUSED, "attribute '%s': unknown kind %u", field->name,
+                    field->kind);
+    if (field->flags & ~(uint32_t)TN_ATTR_REQUIRED)
+        return fail(TN_ERR_REFUSED, "attribute '%s': unknown flags 0x%x", field->name,
+                    field->flags);
+    uint64_t size = field_bytes(field);
+    if (field->offset % 8 || field->offset > table->size ||
+        table->size - field->offset < size)
+        return fail(TN_ERR_REFUSED,
+                    "attribute '%s': %llu bytes at offset %llu, expected within the "
+                    "struct's %u and at a multiple of 8",
+                    field->name, (unsigned long long)size,
+                    (unsigned long long)field->offset, table->size);
+    for (uint32_t i = 0; i < index; i++) {
+        const tn_attr_field *other = &table->fields[i];
+        if (strcmp(other->name, field->name) == 0)
+            return fail(TN_ERR_REFUSED, "two attributes are named '%s'", field->name);
+        if (field->offset < other->offset + field_bytes(other) &&
+            other->offset < field->offset + size)
+            return fail(TN_ERR_REFUSED, "attributes '%s' and '%s' overlap", other->name,
+                        field->name);
+    }
+    return check_field_value(field);
+}
+
+// Copies the fields into the arena, each as this core knows the struct.
+static tn_status read_table(struct arena *arena, tn_attr_table *table)
+{
+    if (table->size % 8 || table->size > MAX_ATTRS_SIZE)
+        return fail(TN_ERR_REFUSED,
+                    "attrs.size is %u, expected a multiple of 8, at most %d", table->size,
+                    MAX_ATTRS_SIZE);
+    if (table->num_fields > MAX_ATTR_FIELDS || (table->num_fields && !table->fields))
+        return fail(TN_ERR_REFUSED, "attrs.num_fields is %u, expected at most %d",
+                    table->num_fields, MAX_ATTR_FIELDS);
+    if (!table->num_fields)
+        return TN_OK;
+    if (table->field_size > UINT32_MAX)
+        return fail(TN_ERR_REFUSED, "attrs.field_size is %llu",
+                    (unsigned long long)table->field_size);
+    tn_attr_field *fields = arena_alloc(arena, table->num_fields * sizeof(*fields));
+    if (!fields)
+        return TN_ERR_MEMORY;
+    for (uint32_t i = 0; i < table->num_fields; i++) {
+        tn_status status = record_read(&fields[i], sizeof(fields[i]),
+                                       (const char *)table->fields + i * table->field_size,
+                                       (uint32_t)table->field_size,
+                                       TN_END_OF(fields, offset), "an attribute's field");
+        if (status != TN_OK)
+            return status;
+    }
+    table->fields = fields;
+    table->field_size = sizeof(*fields);
+    return TN_OK;
+}
+
+static tn_status check_attrs(struct arena *arena, tn_primitive *p)
+{
+    tn_status status = read_table(arena, &p->attrs);
+    for (uint32_t i = 0; status == TN_OK && i < p->attrs.num_fields; i++) {
+        status = check_field(&p->attrs, i);
+        for (uint32_t k = 0; status == TN_OK && k < p->num_inputs; k++)
+            if (strcmp(p->inputs[k].name, p->attrs.fields[i].name) == 0)
+                return fail(TN_ERR_REFUSED, "'%s' names an input and an attribute",
+                            p->inputs[k].name);
+    }
+    return status;
+}
+
+// --- meaning
+// ----------------------------------------------------------------------------------
+
+static tn_status check_meaning(const tn_primitive *p)
+{
+    const uint32_t known = TN_PRIM_VIEW | TN_PRIM_EFFECT | TN_PRIM_OWN_TYPE;
+    if (p->flags & ~known || p->reserved)
+        return fail(TN_ERR_REFUSED, "unknown flags 0x%x", p->flags & ~known);
+    if (!p->expr && !p->decompose && !p->reference)
+        return fail(TN_ERR_REFUSED,
+                    "it has no meaning: one of expr, decompose and reference is needed");
+    if (!p->infer && (!p->expr || p->flags & TN_PRIM_OWN_TYPE))
+        return fail(TN_ERR_REFUSED, "infer is NULL%s",
+                    p->expr ? ", and TN_PRIM_OWN_TYPE says that it decides the type" : "");
+    if (p->flags & TN_PRIM_VIEW && (!p->view || p->num_inputs == 0 || p->num_outputs != 1))
+        return fail(TN_ERR_REFUSED, "TN_PRIM_VIEW needs `view`, an input and one output");
+    if (p->role) {
+        const tn_attr_field *field = NULL;
+        for (uint32_t i = 0; i < p->attrs.num_fields; i++)
+            if (strcmp(p->attrs.fields[i].name, "shape") == 0)
+                field = &p->attrs.fields[i];
+        bool has_shape = strcmp(p->role, TN_ROLE_SUM_TO) == 0 ||
+                         strcmp(p->role, TN_ROLE_BROADCAST_TO) == 0;
+        if (has_shape && (!field || field->kind != TN_ATTR_INTS))
+            return fail(TN_ERR_REFUSED, "role %s needs an attribute `shape` of integers",
+                        p->role);
+    }
+    return TN_OK;
+}
+
+static tn_status parse_meaning(tn_runtime *runtime, const tn_primitive *p,
+                               struct prim *prim)
+{
+    const char *names[MAX_INPUTS];
+    if (!p->expr)
+        return TN_OK;
+    for (uint32_t i = 0; i < p->num_inputs; i++)
+        names[i] = p->inputs[i].name;
+    tn_status status =
+        expr_parse(runtime, p->expr, names, p->num_inputs, &p->attrs, &prim->expr);
+    if (status == TN_OK && prim->expr->num_outputs != p->num_outputs)
+        return fail(TN_ERR_REFUSED, "expr has %u outputs, the primitive %u",
+                    prim->expr->num_outputs, p->num_outputs);
+    return status == TN_ERR_ARGUMENT ? TN_ERR_REFUSED : status;
+}
+
+tn_status prim_check(tn_runtime *runtime, struct arena *arena, const tn_primitive *given,
+                     struct prim *prim)
+{
+    tn_primitive *p = &prim->record;
+    tn_status status = record_read(p, sizeof(*p), given, given->struct_size,
+                                   TN_END_OF(given, infer), "tn_primitive");
+    if (status == TN_OK)
+        status = check_id(p->id, "id");
+    if (status != TN_OK)
+        return status;
+    p->struct_size = sizeof(*p);
+    p->num_outputs = p->num_outputs ? p->num_outputs : 1;
+    status = check_inputs(p);
+    if (status == TN_OK)
+        status = check_outputs(p);
+    if (status == TN_OK)
+        status = check_in_place(p, prim);
+    if (status == TN_OK)
+        status = check_attrs(arena, p);
+    if (status == TN_OK)
+        status = check_meaning(p);
+    if (status == TN_OK)
+        status = parse_meaning(runtime, p, prim);
+    if (status != TN_OK)
+        fail_prefix("primitive '%.80s': ", p->id);
+    return status;
+}

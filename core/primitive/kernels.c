@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+// Kernels of primitives, kept in the order of choice within a family: priority, then the
+// more specific predicates, then the plugin's id and the kernel's name. The order in which
+// plugins were loaded does not show.
+#include <string.h>
+#include "../base/dtype.h"
+#include "../base/fail.h"
+#include "../plugin/plugin_set.h"
+#include "registry.h"
+
+struct waiting_kernels {
+    struct waiting_kernels *next;
+    struct hash id_hash;
+    struct kernel_entry *first;
+};
+
+// Rules for the operands of a primitive: the last one holds for all that follow.
+static uint32_t count_dtypes(const tn_kernel *kernel, const struct prim *prim)
+{
+    uint32_t operands =
+        prim ? prim->record.num_inputs + prim->record.num_outputs : kernel->num_operands;
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < operands; i++) {
+        uint32_t set = 0;
+        if (kernel->operands && kernel->num_operands)
+            set = kernel->operands[i < kernel->num_operands ? i : kernel->num_operands - 1]
+                      .dtypes;
+        sum += (uint32_t)__builtin_popcount((set ? set : TN_ALL_DTYPES) & TN_ALL_DTYPES);
+    }
+    return sum;
+}
+
+static bool goes_before(const struct kernel_entry *a, const struct kernel_entry *b)
+{
+    if (a->kernel.priority != b->kernel.priority)
+        return a->kernel.priority > b->kernel.priority;
+    if (a->specificity != b->specificity)
+        return a->specificity < b->specificity;
+    int order = strcmp(a->plugin_id, b->plugin_id);
+    if (order == 0)
+        order = strcmp(a->kernel.name, b->kernel.name);
+    if (order == 0)
+        order = strcmp(a->kernel.family, b->kernel.family);
+    return order < 0;
+}
+
+static void insert(struct kernel_entry **first, struct kernel_entry *entry)
+{
+    while (*first && goes_before(*first, entry))
+        first = &(*first)->next;
+    entry->next = *first;
+    __atomic_store_n(first, entry, __ATOMIC_RELEASE); // others may be reading the list
+}
+
+void kernels_adopt(struct prim_set *set, struct prim *prim)
+{
+    struct waiting_kernels **link = &set->waiting;
+    while (*link && !hash_equal((*link)->id_hash, prim->id_hash))
+        link = &(*link)->next;
+    struct waiting_kernels *found = *link;
+    if (!found)
+        return;
+    *link = found->next;
+    for (struct kernel_entry *entry = found->first, *next; entry; entry = next) {
+        next = entry->next;
+        entry->specificity = count_dtypes(&entry->kernel, prim);
+        insert(&prim->kernels, entry);
+    }
+}
+
+static tn_status check_kernel(const tn_kernel *kernel)
+{
+    const uint32_t known = TN_KERNEL_NO_COPIES | TN_KERNEL_SAME_DTYPE;
+    tn_status status = check_id(kernel->primitive, "primitive");
+    if (status != TN_OK)
+        return status;
+    if (!kernel->family || !kernel->family[0] || !kernel->name || !kernel->name[0])
+        return fail(TN_ERR_REFUSED, "family and name are needed, got '%s' and '%s'",
+                    kernel->family ? kernel->family : "NULL",
+                    kernel->name ? kernel->name : "NULL");
+    if (kernel->flags & ~known)
+        return fail(TN_ERR_REFUSED, "unknown flags 0x%x", kernel->flags & ~known);
+    if (kernel->num_operands && !kernel->operands)
+        return fail(TN_ERR_REFUSED, "operands: got %u rules in no table",
+                    kernel->num_operands);
+    for (uint32_t i = 0; kernel->operands && i < kernel->num_operands; i++)
+        if (kernel->operands[i].needs > TN_NEEDS_ROWS ||
+            kernel->operands[i].dtypes & ~TN_ALL_DTYPES)
+            return fail(TN_ERR_REFUSED, "operands[%u]: dtypes 0x%x, needs %u: unknown", i,
+                        kernel->operands[i].dtypes, kernel->operands[i].needs);
+    if (strcmp(kernel->family, TN_FAMILY_CPU) == 0) {
+        const tn_cpu_kernel *cpu = kernel->payload;
+        if (!TN_HAS(cpu, launch))
+            return fail(TN_ERR_REFUSED, "family %s needs a payload with `launch`",
+                        TN_FAMILY_CPU);
+    }
+    return TN_OK;
+}
+
+static struct kernel_entry **list_for(struct prim_set *set, struct hash id_hash,
+                                      const struct prim **out_prim)
+{
+    struct prim *prim = lookup_get(&set->by_id, id_hash);
+    *out_prim = prim;
+    if (prim)
+        return &prim->kernels;
+    struct waiting_kernels *waiting = set->waiting;
+    while (waiting && !hash_equal(waiting->id_hash, id_hash))
+        waiting = waiting->next;
+    if (!waiting) {
+        waiting = arena_alloc(&set->arena, sizeof(*waiting));
+        if (!waiting)
+            return NULL;
+        *waiting = (struct waiting_kernels){.next = set->waiting, .id_hash = id_hash};
+        set->waiting = waiting;
+    }
+    return &waiting->first;
+}
+
+static tn_status add(struct prim_set *set, const struct kernel_entry *like)
+{
+    const struct prim *prim;
+    struct kernel_entry **first =
+        list_for(set, hash_text(hash_start(0), like->kernel.primitive), &prim);
+    struct kernel_entry *entry = arena_alloc(&set->arena, sizeof(*entry));
+    if (!first || !entry)
+        return TN_ERR_MEMORY;
+    *entry = *like;
+    entry->specificity = count_dtypes(&entry->kernel, prim);
+    for (const struct kernel_entry *other = *first; other; other = other->next)
+        if (strcmp(other->plugin_id, entry->plugin_id) == 0 &&
+            strcmp(other->kernel.family, entry->kernel.family) == 0 &&
+            strcmp(other->kernel.name, entry->kernel.name) == 0)
+            return fail(TN_ERR_REFUSED, "there is one of that name already");
+    insert(first, entry);
+    return TN_OK;
+}
+
+tn_status kernel_register(tn_runtime *runtime, struct plugin *plugin, const char *plugin_id,
+                          const tn_kernel *record)
+{
+    (void)plugin;
+    struct prim_set *set = runtime->prims;
+    struct kernel_entry entry = {0};
+    tn_status status =
+        record_read(&entry.kernel, sizeof(entry.kernel), record, record->struct_size,
+                    TN_END_OF(record, payload), "tn_kernel");
+    if (status == TN_OK)
+        status = check_kernel(&entry.kernel);
+    if (status == TN_OK) {
+        entry.kernel.struct_size = sizeof(entry.kernel);
+        pthread_mutex_lock(&set->lock);
+        entry.plugin_id = arena_strdup(&set->arena, plugin_id ? plugin_id : "");
+        status = entry.plugin_id ? add(set, &entry) : TN_ERR_MEMORY;
+        pthread_mutex_unlock(&set->lock);
+    }
+    if (status != TN_OK)
+        fail_prefix("kernel '%.60s' of '%.80s' from %s: ",
+                    entry.kernel.name ? entry.kernel.name : "",
+                    entry.kernel.primitive ? entry.kernel.primitive : "",
+                    plugin_id ? plugin_id : "the core");
+    return status;
+}

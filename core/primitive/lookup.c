@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+// Tables read without a lock: open addressing, entries are only ever added to a table.
+#include "lookup.h"
+
+#include <stdatomic.h>
+#include "../base/memory.h"
+
+struct lookup_slot {
+    struct hash key;
+    void *_Atomic value; // NULL: free. Stored after the key, and read before it.
+};
+
+struct lookup_table {
+    struct lookup_table *older;
+    uint32_t mask, count;
+    struct lookup_slot slots[];
+};
+
+static struct lookup_slot *find(struct lookup_table *table, struct hash key, void **out)
+{
+    uint64_t i = key.lo & table->mask;
+    for (;; i = (i + 1) & table->mask) {
+        struct lookup_slot *slot = &table->slots[i];
+        *out = atomic_load_explicit(&slot->value, memory_order_acquire);
+        if (!*out || hash_equal(slot->key, key))
+            return slot;
+    }
+}
+
+void *lookup_get(const struct lookup *lookup, struct hash key)
+{
+    void *value = NULL;
+    struct lookup_table *table = atomic_load_explicit(&lookup->table, memory_order_acquire);
+    if (table)
+        find(table, key, &value);
+    return value;
+}
+
+static struct lookup_table *table_create(uint32_t capacity, struct lookup_table *older)
+{
+    struct lookup_table *table =
+        mem_zalloc(sizeof(*table) + capacity * sizeof(table->slots[0]));
+    if (table) {
+        table->mask = capacity - 1;
+        table->older = older;
+    }
+    return table;
+}
+
+static void insert(struct lookup_table *table, struct hash key, void *value)
+{
+    void *found;
+    struct lookup_slot *slot = find(table, key, &found);
+    if (!found) {
+        slot->key = key;
+        table->count++;
+    }
+    atomic_store_explicit(&slot->value, value, memory_order_release);
+}
+
+static struct lookup_table *grown(struct lookup_table *old)
+{
+    struct lookup_table *table = table_create(old ? (old->mask + 1) * 2 : 64, old);
+    for (uint32_t i = 0; table && old && i <= old->mask; i++) {
+        void *value = atomic_load_explicit(&old->slots[i].value, memory_order_relaxed);
+        if (value)
+            insert(table, old->slots[i].key, value);
+    }
+    return table;
+}
+
+tn_status lookup_put(struct lookup *lookup, struct hash key, void *value)
+{
+    struct lookup_table *table = atomic_load(&lookup->table);
+    if (!table || (table->count + 1) * 2 > table->mask) {
+        table = grown(table);
+        if (!table)
+            return TN_ERR_MEMORY;
+        insert(table, key, value);
+        atomic_store_explicit(&lookup->table, table, memory_order_release);
+        return TN_OK;
+    }
+    insert(table, key, value);
+    return TN_OK;
+}
+
+tn_status lookup_clear(struct lookup *lookup)
+{
+    struct lookup_table *old = atomic_load(&lookup->table);
+    if (!old || !old->count)
+        return TN_OK;
+    struct lookup_table *table = table_create(64, old);
+    if (!table)
+        return TN_ERR_MEMORY;
+    atomic_store_explicit(&lookup->table, table, memory_order_release);
+    return TN_OK;
+}
+
+void lookup_finish(struct lookup *lookup)
+{
+    struct lookup_table *table = atomic_load(&lookup->table);
+    while (table) {
+        struct lookup_table *older = table->older;
+        mem_free(table);
+        table = older;
+    }
+    atomic_store(&lookup->table, NULL);
+}
