@@ -39,6 +39,8 @@ const struct blas *blas_open(void)
 
 const struct blas *blas_enter(void)
 {
+    if (!blas_open())
+        return NULL;
     pthread_mutex_lock(&users_lock);
     if (users++ == 0) {
         threads_before = get_threads();

@@ -22,7 +22,8 @@ struct blas {
 const struct blas *blas_open(void);
 
 // Around calls from several threads of ours at once: OpenBLAS keeps to the calling thread
-// in between. Nests and may be used by several threads. blas_open has succeeded.
+// in between. May be used by several threads. NULL (and then nothing to leave) when there
+// is no library.
 const struct blas *blas_enter(void);
 void blas_leave(void);
 

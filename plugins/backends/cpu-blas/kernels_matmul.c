@@ -291,6 +291,9 @@ static tn_status matmul(const tn_cpu_call *call)
     if (p.b.packed)
         pack(call, &call->inputs[1], scratch, &p.b, p.k, p.n, p.rank, p.b_stride);
     p.blas = blas_enter();
+    if (!p.blas)
+        return call->host->fail(call->host, TN_ERR_UNSUPPORTED,
+                                "libopenblas.so.0 is not installed");
     compute(call, &p);
     blas_leave();
     return TN_OK;

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+// Times the CPU backend beside OpenBLAS called directly: cpu_backend_bench PLUGIN.so
+// Medians of interleaved runs; ratios matter, since machines differ.
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "bench_host.h"
+
+#define ROUNDS 41
+
+static struct bench bench;
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, int n)
+{
+    qsort(values, (size_t)n, sizeof(*values), by_value);
+    return values[n / 2];
+}
+
+static double run_ns(int times)
+{
+    uint64_t begin = bench_now_ns();
+    for (int i = 0; i < times; i++)
+        if (bench_run(&bench) != TN_OK)
+            exit(1);
+    return (double)(bench_now_ns() - begin) / times;
+}
+
+// --- alpha * x + beta * y
+// -------------------------------------------------------------------
+
+static const tn_expr_insn axpby_insns[] = {
+    {TN_EXPR_LOAD, TN_F32, 0, 0, 0},  {TN_EXPR_LOAD, TN_F32, 1, 0, 0},
+    {TN_EXPR_PARAM, TN_F32, 0, 0, 0}, {TN_EXPR_PARAM, TN_F32, 1, 0, 0},
+    {TN_EXPR_MUL, TN_F32, 2, 0, 0},   {TN_EXPR_MUL, TN_F32, 3, 1, 0},
+    {TN_EXPR_ADD, TN_F32, 4, 5, 0},
+};
+static const tn_dtype f32s[] = {TN_F32, TN_F32};
+static const uint32_t axpby_outputs[] = {6};
+static const tn_expr_program axpby_program = {
+    .struct_size = sizeof(axpby_program),
+    .insns = axpby_insns,
+    .input_dtypes = f32s,
+    .output_dtypes = f32s,
+    .outputs = axpby_outputs,
+    .num_insns = 7,
+    .num_params = 2,
+    .num_inputs = 2,
+    .num_outputs = 1,
+};
+static uint64_t axpby_params[2];
+
+static void add_axpby(int64_t n, uint32_t x, uint32_t y, uint32_t z)
+{
+    tn_layout layout = bench_layout(TN_F32, 1, &n);
+    tn_step *step = bench_step(&bench, 2, 1);
+    double four = 4, two = 2;
+    memcpy(&axpby_params[0], &four, 8);
+    memcpy(&axpby_params[1], &two, 8);
+    step->program = &axpby_program;
+    step->params = axpby_params;
+    bench_set(step, 0, x, &layout);
+    bench_set(step, 1, y, &layout);
+    bench_set(step, 2, z, &layout);
+}
+
+typedef void axpby_fn(int n, float alpha, const float *x, int incx, float beta, float *y,
+                      int incy);
+typedef void sgemm_fn(int order, int ta, int tb, int m, int n, int k, float alpha,
+                      const float *a, int lda, const float *b, int ldb, float beta,
+                      float *c, int ldc);
+
+static void time_axpby(void *blas)
+{
+    axpby_fn *saxpby = (axpby_fn *)dlsym(blas, "cblas_saxpby");
+    int64_t n = 256 * 512;
+    uint32_t x = bench_slot(&bench, (uint64_t)n * 4),
+             y = bench_slot(&bench, (uint64_t)n * 4);
+    uint32_t z = bench_slot(&bench, (uint64_t)n * 4);
+    float *px = bench_memory(&bench, x), *py = bench_memory(&bench, y);
+    float *pz = bench_memory(&bench, z);
+    double ours[ROUNDS], theirs[ROUNDS];
+
+    for (int64_t i = 0; i < n; i++)
+        px[i] = py[i] = (float)i;
+    add_axpby(n, x, y, z);
+    run_ns(50);
+    for (int round = 0; round < ROUNDS; round++) {
+        ours[round] = run_ns(200);
+        uint64_t begin = bench_now_ns();
+        for (int i = 0; i < 200; i++) {
+            memcpy(pz, py, (size_t)n * 4);
+            saxpby((int)n, 4, px, 1, 2, pz, 1);
+        }
+        theirs[round] = (double)(bench_now_ns() - begin) / 200;
+    }
+    double a = median(ours, ROUNDS), b = median(theirs, ROUNDS);
+    printf("axpby 256x512 f32: %.1f us; copy and cblas_saxpby %.1f us; ratio %.3f\n",
+           a / 1000, b / 1000, a / b);
+    bench_clear(&bench);
+}
+
+static void time_tiny_steps(void)
+{
+    uint32_t x = bench_slot(&bench, 64), y = bench_slot(&bench, 64);
+    for (int i = 0; i < 100; i++)
+        add_axpby(16, x, y, bench_slot(&bench, 64));
+    double ours[ROUNDS];
+    run_ns(50);
+    for (int round = 0; round < ROUNDS; round++)
+        ours[round] = run_ns(500);
+    printf("100 tiny steps: %.1f ns a step\n", median(ours, ROUNDS) / 100);
+    bench_clear(&bench);
+}
+
+static void time_matmul(const tn_plugin *plugin, void *blas, int64_t m, int64_t k,
+                        int64_t n, int times)
+{
+    sgemm_fn *sgemm = (sgemm_fn *)dlsym(blas, "cblas_sgemm");
+    tn_layout la = bench_layout(TN_F32, 2, (int64_t[]){m, k});
+    tn_layout lb = bench_layout(TN_F32, 2, (int64_t[]){k, n});
+    tn_layout lc = bench_layout(TN_F32, 2, (int64_t[]){m, n});
+    uint32_t a = bench_slot(&bench, bench_bytes(&la)),
+             b = bench_slot(&bench, bench_bytes(&lb));
+    uint32_t c = bench_slot(&bench, bench_bytes(&lc));
+    float *pa = bench_memory(&bench, a), *pb = bench_memory(&bench, b);
+    double ours[ROUNDS], theirs[ROUNDS];
+
+    for (int64_t i = 0; i < m * k; i++)
+        pa[i] = (float)(i % 7);
+    for (int64_t i = 0; i < k * n; i++)
+        pb[i] = (float)(i % 5);
+    tn_step *step = bench_step(&bench, 2, 1);
+    step->kernel = bench_kernel(plugin, "base.matmul/1", NULL);
+    bench_set(step, 0, a, &la);
+    bench_set(step, 1, b, &lb);
+    bench_set(step, 2, c, &lc);
+    bench_scratch(&bench, step);
+    run_ns(2);
+    for (int round = 0; round < 15; round++) {
+        ours[round] = run_ns(times);
+        sgemm(101, 111, 111, (int)m, (int)n, (int)k, 1, pa, (int)k, pb, (int)n, 0,
+              bench_memory(&bench, c), (int)n);
+        uint64_t begin = bench_now_ns();
+        for (int i = 0; i < times; i++)
+            sgemm(101, 111, 111, (int)m, (int)n, (int)k, 1, pa, (int)k, pb, (int)n, 0,
+                  bench_memory(&bench, c), (int)n);
+        theirs[round] = (double)(bench_now_ns() - begin) / times;
+    }
+    double x = median(ours, 15), y = median(theirs, 15);
+    printf("matmul %ldx%ldx%ld: %.3f ms; cblas_sgemm %.3f ms; speed %.3f of it\n", (long)m,
+           (long)k, (long)n, x / 1e6, y / 1e6, y / x);
+    bench_clear(&bench);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        fprintf(stderr, "usage: %s PLUGIN.so\n", argv[0]);
+        return 2;
+    }
+    const tn_plugin *plugin = bench_load(argv[1]);
+    uint64_t begin = bench_now_ns();
+    void *blas = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+    printf("loading OpenBLAS: %.2f ms\n", (double)(bench_now_ns() - begin) / 1e6);
+    if (!blas)
+        return 77;
+    bench_open(&bench, plugin);
+    time_axpby(blas);
+    time_tiny_steps();
+    time_matmul(plugin, blas, 1024, 1024, 1024, 3);
+    time_matmul(plugin, blas, 4096, 64, 4096, 3);
+    time_matmul(plugin, blas, 64, 256, 120, 100);
+    bench_close(&bench);
+    return 0;
+}
