@@ -7,17 +7,17 @@
 #include "base/config.h"
 
 struct tn_runtime {
-    struct config *config;       // base/
-    struct plugin_set *plugins;  // plugin/:    manifests, loaded code, reasons
-    struct prim_set *prims;      // primitive/: registered primitives and kernels
-    struct expr_set *exprs;      // expr/:      parsed expressions and compiled programs
-    struct device_set *devices;  // sched/:     opened devices in the order of TENON_BACKEND
-    struct plan_cache *plans;    // sched/
-    struct trace *trace;         // sched/:     TENON_TRACE; NULL when not traced
+    struct config *config;      // base/
+    struct plugin_set *plugins; // plugin/:    manifests, loaded code, reasons
+    struct prim_set *prims;     // primitive/: registered primitives and kernels
+    struct expr_set *exprs;     // expr/:      parsed expressions and compiled programs
+    struct device_set *devices; // sched/:     opened devices in the order of TENON_BACKEND
+    struct plan_cache *plans;   // sched/
+    struct trace *trace;        // sched/:     TENON_TRACE; NULL when not traced
 };
 
-// Runtime creation calls these in the order of the members, destruction in reverse. A destroy
-// function must do nothing when its create failed or was not reached (member NULL).
+// Runtime creation calls these in the order of the members, destruction in reverse. A
+// destroy function must do nothing when its create failed or was not reached (member NULL).
 tn_status plugin_set_create(tn_runtime *runtime, const char *extra_path);
 void plugin_set_destroy(tn_runtime *runtime);
 tn_status prim_set_create(tn_runtime *runtime);

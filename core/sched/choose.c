@@ -38,6 +38,15 @@ struct override {
     bool exclude;
 };
 
+static bool put(char *field, size_t size, const char *text)
+{
+    size_t length = strlen(text);
+    if (length >= size)
+        return false;
+    memcpy(field, text, length + 1);
+    return true;
+}
+
 static bool parse_override(const char *text, size_t length, struct override *out)
 {
     char copy[256];
@@ -51,17 +60,14 @@ static bool parse_override(const char *text, size_t length, struct override *out
         return false;
     *equals = 0;
     const char *kernel = equals + 1;
-    if (*kernel == '!') {
-        out->exclude = true;
-        kernel++;
-    }
+    out->exclude = *kernel == '!';
+    kernel += out->exclude;
     char *at = strchr(copy, '@');
     if (at)
         *at = 0;
-    snprintf(out->primitive, sizeof(out->primitive), "%s", copy);
-    snprintf(out->backend, sizeof(out->backend), "%s", at ? at + 1 : "*");
-    snprintf(out->kernel, sizeof(out->kernel), "%s", kernel);
-    return copy[0] && *kernel;
+    return copy[0] && *kernel && put(out->primitive, sizeof(out->primitive), copy) &&
+           put(out->backend, sizeof(out->backend), at ? at + 1 : "*") &&
+           put(out->kernel, sizeof(out->kernel), kernel);
 }
 
 static bool glob_primitive(const char *glob, const char *id)

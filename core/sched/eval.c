@@ -100,7 +100,7 @@ static tn_status eval_arrays(tn_scope *scope, tn_array *const *arrays, uint64_t 
                              bool async)
 {
     tn_array *few[16], **pending = few;
-    uint32_t count;
+    uint32_t count = 0;
     if (scope->status != TN_OK)
         return scope->status;
     if (scope->tracing)

@@ -143,7 +143,7 @@ static tn_status ask_view(const struct node *node, const tn_layout *input, tn_la
 static tn_status place_view(struct plan_work *work, const struct nodes *nodes,
                             const struct node *node)
 {
-    uint32_t source, view;
+    uint32_t source = NONE, view;
     tn_layout layout = {0};
     tn_status status = value_for(work, nodes, node->inputs[0], &source);
     if (status != TN_OK)
@@ -285,7 +285,7 @@ static tn_status place_program(struct plan_work *work, const struct nodes *nodes
     if (status == TN_OK)
         status = set_program(work, node, &op);
     for (uint32_t i = 0; i < node->num_inputs && status == TN_OK; i++) {
-        uint32_t value;
+        uint32_t value = NONE;
         status = value_for(work, nodes, node->inputs[i], &value);
         if (status == TN_OK)
             status = bring(work, device, true, value, &value);
@@ -475,7 +475,7 @@ static tn_status node_layouts(struct plan_work *work, const struct nodes *nodes,
         layouts[i] = (tn_layout){0};
         if (!node->inputs[i])
             continue;
-        uint32_t value;
+        uint32_t value = NONE;
         tn_status status = value_for(work, nodes, node->inputs[i], &value);
         if (status != TN_OK)
             return status;
@@ -620,7 +620,7 @@ static tn_status place_leaf(struct plan_work *work, const tn_array *leaf, uint32
 static tn_status place_output(struct plan_work *work, const struct nodes *nodes,
                               const tn_array *output)
 {
-    uint32_t value;
+    uint32_t value = NONE;
     tn_status status = value_for(work, nodes, output, &value);
     if (status == TN_OK && work->values[value].is_number)
         status = add_copy(work, 0, value, work->values[value].layout.dtype, &value);

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+// Fusion: a graph computed at once gives what it gives when each node is computed alone.
+#include <time.h>
+#include "common.h"
+
+#define POOL 40
+
+static uint64_t seed;
+
+static uint32_t pick(uint32_t n)
+{
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    return (uint32_t)(seed >> 33) % n;
+}
+
+// A random node over earlier arrays: all of 6x6 or broadcastable to it.
+static tn_array *random_node(tn_scope *s, tn_array **pool, int count)
+{
+    static const char *const unary[] = {"negative", "abs",   "square",
+                                        "tanh",     "floor", "sin"};
+    static const char *const binary[] = {"add", "subtract", "multiply", "maximum",
+                                         "minimum"};
+    tn_array *x = pool[pick((uint32_t)count)], *y = pool[pick((uint32_t)count)];
+    switch (pick(10)) {
+    case 0:
+    case 1:
+    case 2:
+        return un(s, unary[pick(6)], x);
+    case 3:
+        return un(s, "transpose", x);
+    case 4:
+        return bin(s, "matmul", x, un(s, "tanh", y));
+    case 5: {
+        const tn_array *in = x;
+        return tn_op(s, "sum", &in, 1,
+                     tn_attrs("axes", TN_INTS((int64_t)pick(2)), "keepdims", 1));
+    }
+    case 6:
+        return bin(s, "multiply", x, tn_float(s, 0.25 * (double)pick(8)));
+    case 7:
+        return tn_op(s, "where", TN_IN(bin(s, "less", x, y), y, x), TN_NO_ATTRS);
+    default:
+        return bin(s, binary[pick(5)], x, y);
+    }
+}
+
+static int build(tn_scope *s, tn_array **pool, uint64_t from, bool alone)
+{
+    int count = 0;
+    seed = from;
+    pool[count++] = ramp(s, 6, 6, -1, 0.07f);
+    pool[count++] = ramp(s, 6, 1, 0.5f, -0.3f);
+    pool[count++] = ramp(s, 1, 6, 2, -0.6f);
+    while (count < POOL) {
+        tn_array *x = random_node(s, pool, count);
+        const tn_type *type = tn_array_type(x);
+        if (!x)
+            break;
+        if (type->rank != 2)
+            continue;
+        if (type->extent[0] != 6 && type->extent[0] != 1)
+            continue;
+        if (alone)
+            must(s, tn_eval(s, x));
+        pool[count++] = x;
+    }
+    must(s, tn_scope_status(s));
+    return count;
+}
+
+static void compare(tn_scope *a, tn_array *x, tn_scope *b, tn_array *y, uint64_t from,
+                    int i)
+{
+    const tn_type *type = tn_array_type(x);
+    float got[36], want[36];
+    uint64_t n = (uint64_t)(type->extent[0] * type->extent[1]);
+    must(a, tn_read(a, x, got, n * 4));
+    must(b, tn_read(b, y, want, n * 4));
+    for (uint64_t k = 0; k < n; k++) {
+        // Same operations in the same order: only sums inside kernels may be regrouped.
+        float bound = 1e-5f * (1 + fabsf(want[k]));
+        if (!(fabsf(got[k] - want[k]) <= bound) && !(isnan(got[k]) && isnan(want[k])) &&
+            got[k] != want[k])
+            fail_msg("seed %llu: array %d (%s) [%llu]: got %g, expected %g",
+                     (unsigned long long)from, i, tn_array_op(x), (unsigned long long)k,
+                     (double)got[k], (double)want[k]);
+    }
+}
+
+static void random_graphs_compute_the_same_fused_and_alone(void **state)
+{
+    const char *given = getenv("TEST_SEED");
+    uint64_t first = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL) * 1000003u + 1;
+    print_message("# seed %llu\n", (unsigned long long)first);
+    for (uint64_t round = 0; round < 150; round++) {
+        tn_array *at_once[POOL], *alone[POOL];
+        uint64_t from = first + round * 7919;
+        tn_scope *a = tn_scope_open(*state), *b = tn_scope_open(*state);
+        int count = build(a, at_once, from, false);
+        assert_int_equal(build(b, alone, from, true), count);
+        // The last ones, and some from the middle, are wanted: the rest may be fused away.
+        tn_array *wanted[] = {at_once[count - 1], at_once[count - 2],
+                              at_once[pick((uint32_t)count)], at_once[count - 3]};
+        must(a, tn_eval_n(a, wanted, 4));
+        compare(a, at_once[count - 1], b, alone[count - 1], from, count - 1);
+        compare(a, at_once[count - 2], b, alone[count - 2], from, count - 2);
+        compare(a, at_once[count - 3], b, alone[count - 3], from, count - 3);
+        tn_scope_close(a);
+        tn_scope_close(b);
+    }
+}
+
+static void a_chain_of_expressions_is_one_step(void **state)
+{
+    tn_scope *s = tn_scope_open(*state);
+    tn_array *x = ramp(s, 32, 32, 0, 0.01f), *y = x;
+    for (int i = 0; i < 5; i++)
+        y = bin(s, "add", bin(s, "multiply", y, tn_float(s, 0.5)), un(s, "tanh", x));
+    uint64_t before = stats_of(*state).steps;
+    must(s, tn_eval(s, y));
+    assert_int_equal(stats_of(*state).steps - before, 1);
+    tn_scope_close(s);
+}
+
+static void a_value_needed_elsewhere_is_written_by_the_fused_program(void **state)
+{
+    tn_scope *s = tn_scope_open(*state);
+    tn_array *x = ramp(s, 4, 4, 0, 1);
+    tn_array *h = bin(s, "add", x, tn_float(s, 1)); // needed by relu and by the matmul
+    tn_array *r = bin(s, "maximum", h, tn_float(s, 3));
+    tn_array *z = bin(s, "matmul", r, h);
+    uint64_t before = stats_of(*state).steps;
+    float out[16];
+    must(s, tn_read(s, z, out, sizeof(out)));
+    assert_int_equal(stats_of(*state).steps - before, 2);
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 4; k++) {
+            float want = 0;
+            for (int j = 0; j < 4; j++)
+                want += fmaxf((float)(i * 4 + j + 1), 3) * (float)(j * 4 + k + 1);
+            assert_true(out[i * 4 + k] == want);
+        }
+    tn_scope_close(s);
+}
+
+static void a_value_read_through_a_view_is_not_fused_into_its_reader(void **state)
+{
+    tn_scope *s = tn_scope_open(*state);
+    tn_array *h = un(s, "negative", ramp(s, 5, 5, 0, 1));
+    tn_array *z = bin(s, "subtract", h, un(s, "transpose", h));
+    float out[25];
+    must(s, tn_read(s, z, out, sizeof(out)));
+    for (int i = 0; i < 5; i++)
+        for (int k = 0; k < 5; k++)
+            assert_true(out[i * 5 + k] == (float)(k * 5 + i) - (float)(i * 5 + k));
+    tn_scope_close(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_chain_of_expressions_is_one_step),
+        cmocka_unit_test(a_value_needed_elsewhere_is_written_by_the_fused_program),
+        cmocka_unit_test(a_value_read_through_a_view_is_not_fused_into_its_reader),
+        cmocka_unit_test(random_graphs_compute_the_same_fused_and_alone),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
