@@ -10,6 +10,7 @@
 #include "registry.h"
 
 #define MAX_INPUTS 64
+#define MAX_OUTPUTS 8
 #define MAX_ATTRS_SIZE 4096
 
 tn_status record_read(void *own, size_t own_size, const void *given, uint32_t given_size,
@@ -94,9 +95,9 @@ static tn_status check_inputs(const tn_primitive *p)
 
 static tn_status check_outputs(const tn_primitive *p)
 {
-    if (p->num_outputs > MAX_INPUTS)
+    if (p->num_outputs > MAX_OUTPUTS)
         return fail(TN_ERR_REFUSED, "outputs: got %u, expected at most %d", p->num_outputs,
-                    MAX_INPUTS);
+                    MAX_OUTPUTS);
     if (!p->outputs && p->num_outputs > 1)
         return fail(TN_ERR_REFUSED, "%u outputs have no table of names", p->num_outputs);
     for (uint32_t i = 0; p->outputs && i < p->num_outputs; i++) {
@@ -118,11 +119,10 @@ static tn_status check_in_place(const tn_primitive *p, struct prim *prim)
     for (uint32_t i = 0; i < p->num_in_place; i++) {
         tn_in_place pair = p->in_place[i];
         if (pair.input < 0 || pair.input >= (int32_t)p->num_inputs || pair.output < 0 ||
-            pair.output >= (int32_t)p->num_outputs || pair.output >= 8)
+            pair.output >= (int32_t)p->num_outputs)
             return fail(TN_ERR_REFUSED,
                         "in_place[%u]: input %d and output %d, expected below %u and %u", i,
-                        pair.input, pair.output, p->num_inputs,
-                        p->num_outputs < 8 ? p->num_outputs : 8);
+                        pair.input, pair.output, p->num_inputs, p->num_outputs);
         prim->in_place_of[pair.output] = (uint32_t)pair.input + 1;
     }
     return TN_OK;
@@ -245,7 +245,8 @@ static tn_status check_meaning(const tn_primitive *p)
     const uint32_t known = TN_PRIM_VIEW | TN_PRIM_EFFECT | TN_PRIM_OWN_TYPE;
     if (p->flags & ~known || p->reserved)
         return fail(TN_ERR_REFUSED, "unknown flags 0x%x", p->flags & ~known);
-    if (!p->expr && !p->decompose && !p->reference)
+    bool is_view = p->flags & TN_PRIM_VIEW;
+    if (!p->expr && !p->decompose && !p->reference && !(is_view && p->view))
         return fail(TN_ERR_REFUSED,
                     "it has no meaning: one of expr, decompose and reference is needed");
     if (!p->infer && (!p->expr || p->flags & TN_PRIM_OWN_TYPE))

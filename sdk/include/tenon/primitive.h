@@ -146,7 +146,7 @@ typedef struct tn_primitive {
     uint32_t num_in_place;
     uint32_t reserved; // 0
 
-    // What it means, one way or more.
+    // What it means, one way or more; of a view, `view` says it.
     //
     // An expression over the inputs' and attributes' names: "alpha * x + beta * y". May
     // start with definitions, and give several outputs:
