@@ -33,20 +33,22 @@ struct cpu_reduce_kernels {
 
 struct cpu_nn_kernels {
     // out[i] = x[i] - max (log) or its exponential, over the sum, for a row; n > 0. `out`
-    // may be x. `sum_exp` gives log(sum(exp(x))).
+    // may be x.
     void (*softmax_f32)(float *out, const float *x, int64_t n);
     void (*log_softmax_f32)(float *out, const float *x, int64_t n);
     float (*logsumexp_f32)(const float *x, int64_t n);
-    // acc[j] = max(acc[j], x[j]) for one tap of a pooling window, channels last.
-    void (*max_into_f32)(float *acc, const float *x, int64_t n);
+    // out[i] = log(sum(exp(x))) uses this: the sum of exp(x[i] - shift).
+    double (*sum_exp_f32)(const float *x, float shift, int64_t n);
     // acc[j] += x[j].
     void (*add_into_f32)(float *acc, const float *x, int64_t n);
-    // y[j] += s * x[j].
-    void (*axpy_f32)(float *y, float s, const float *x, int64_t n);
-    // The first maximum of a pooling window takes the gradient: where x[j] equals out[j]
-    // and taken[j] is 0, gx[j] += g[j] and taken[j] = 1.
+    // One tap of a pooling window over a row of output pixels, channels last: the output's
+    // pixel p meets the input's pixel at x + p * step. acc = max(acc, x).
+    void (*pool_max_f32)(float *acc, const float *x, int64_t pixels, int64_t channels,
+                         int64_t step);
+    // The same for the gradient, which the first maximum of a window takes: where x is out
+    // and taken is 0, gx += g and taken = 1.
     void (*pool_grad_f32)(float *gx, const float *x, const float *out, const float *g,
-                          uint8_t *taken, int64_t n);
+                          uint8_t *taken, int64_t pixels, int64_t channels, int64_t step);
 };
 
 #endif // KERNELS_CPU_REDUCE_H

@@ -60,16 +60,6 @@ static void log_softmax_f32(float *out, const float *x, int64_t n)
     }
 }
 
-static void max_into_f32(float *acc, const float *x, int64_t n)
-{
-    VECTORIZE for (int64_t i = 0; i < n; i++)
-    {
-        float a = acc[i], b = x[i];
-        float most = b > a ? b : a;
-        acc[i] = b != b ? b : most;
-    }
-}
-
 static void add_into_f32(float *acc, const float *x, int64_t n)
 {
     VECTORIZE for (int64_t i = 0; i < n; i++)
@@ -78,22 +68,34 @@ static void add_into_f32(float *acc, const float *x, int64_t n)
     }
 }
 
-static void axpy_f32(float *y, float s, const float *x, int64_t n)
+static void pool_max_f32(float *acc, const float *x, int64_t pixels, int64_t channels,
+                         int64_t step)
 {
-    VECTORIZE for (int64_t i = 0; i < n; i++)
-    {
-        y[i] += s * x[i];
+    for (int64_t p = 0; p < pixels; p++, acc += channels, x += step) {
+        VECTORIZE for (int64_t i = 0; i < channels; i++)
+        {
+            float a = acc[i], b = x[i];
+            float most = b > a ? b : a;
+            acc[i] = b != b ? b : most;
+        }
     }
 }
 
 static void pool_grad_f32(float *gx, const float *x, const float *out, const float *g,
-                          uint8_t *taken, int64_t n)
+                          uint8_t *taken, int64_t pixels, int64_t channels, int64_t step)
 {
-    VECTORIZE for (int64_t i = 0; i < n; i++)
-    {
-        bool mine = (x[i] == out[i] || x[i] != x[i]) && !taken[i];
-        gx[i] += mine ? g[i] : 0;
-        taken[i] |= mine;
+    for (int64_t p = 0; p < pixels; p++) {
+        for (int64_t i = 0; i < channels; i++) {
+            int equal = (x[i] == out[i]) | (x[i] != x[i]);
+            int mine = equal & !taken[i];
+            gx[i] += mine ? g[i] : 0;
+            taken[i] = (uint8_t)(taken[i] | mine);
+        }
+        gx += step;
+        x += step;
+        out += channels;
+        g += channels;
+        taken += channels;
     }
 }
 
@@ -101,8 +103,8 @@ const struct cpu_nn_kernels V(cpu_nn) = {
     .softmax_f32 = softmax_f32,
     .log_softmax_f32 = log_softmax_f32,
     .logsumexp_f32 = logsumexp_f32,
-    .max_into_f32 = max_into_f32,
+    .sum_exp_f32 = sum_exp,
     .add_into_f32 = add_into_f32,
-    .axpy_f32 = axpy_f32,
+    .pool_max_f32 = pool_max_f32,
     .pool_grad_f32 = pool_grad_f32,
 };

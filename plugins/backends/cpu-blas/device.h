@@ -41,6 +41,7 @@ struct cpu_submission {
     uint64_t point;
     tn_status status;
     char message[CPU_MESSAGE_SIZE];
+    tn_binding bindings[]; // one a slot
 };
 
 struct cpu_queue {

@@ -114,10 +114,15 @@ static tn_status enqueue(tn_device *device, const tn_submission *submission,
     tn_status status = start_thread(device);
     if (status != TN_OK)
         return status;
-    struct cpu_submission *work = device->host->alloc(device->host, sizeof(*work), 0);
+    size_t bindings_size = submission->num_bindings * sizeof(tn_binding);
+    struct cpu_submission *work =
+        device->host->alloc(device->host, sizeof(*work) + bindings_size, 0);
     if (!work)
         return TN_ERR_MEMORY;
     *work = (struct cpu_submission){.what = *submission, .point = queue->submitted + 1};
+    if (bindings_size > 0) // the caller's are his again after the return
+        memcpy(work->bindings, submission->bindings, bindings_size);
+    work->what.bindings = work->bindings;
     pthread_mutex_lock(&queue->lock);
     queue->submitted = work->point;
     *out_point = work->point; // before the work can be done and freed

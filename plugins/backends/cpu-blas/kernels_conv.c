@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: MIT
+// nn.conv2d/1 and its two transposes, for f32.
+#include <string.h>
+#include "conv.h"
+
+// Multiplications that a thread should have at least.
+#define PIECE_WORK 50000
+// Bytes of partial sums of a weight's gradient.
+#define MAX_PARTIALS (INT64_C(32) << 20)
+#define MAX_CHUNKS 16
+
+static int64_t tile_grain(const struct conv *conv, int64_t pixels_each)
+{
+    return 1 + PIECE_WORK / (pixels_each * conv->k * conv->og + 1);
+}
+
+// --- out = x * w
+// ----------------------------------------------------------------------------
+
+struct forward {
+    struct conv conv;
+    const float *x, *w, *bias;
+    float *out;
+};
+
+static void forward_tile(const struct forward *f, int64_t first, int64_t count)
+{
+    const struct conv *v = &f->conv;
+    float patches[CONV_TILE];
+    float *out = f->out + first * v->o;
+
+    for (int64_t i = 0; f->bias && i < count; i++)
+        memcpy(out + i * v->o, f->bias, (size_t)v->o * sizeof(float));
+    for (int64_t g = 0; g < v->groups; g++) {
+        conv_gather(v, f->x, g, first, count, patches);
+        v->blas->sgemm(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_TRANS, (int)count, (int)v->og,
+                       (int)v->k, 1, patches, (int)v->k, f->w + g * v->og * v->k, (int)v->k,
+                       f->bias ? 1 : 0, out + g * v->og, (int)v->o);
+    }
+}
+
+// Pieces are tiles: [begin, end) of them.
+static void forward_tiles(void *context, int64_t begin, int64_t end)
+{
+    const struct forward *f = context;
+    int64_t tile = f->conv.tile;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t left = f->conv.pixels - i * tile;
+        forward_tile(f, i * tile, left < tile ? left : tile);
+    }
+}
+
+static tn_status enter_blas(const tn_cpu_call *call, struct conv *conv)
+{
+    conv->blas = blas_enter();
+    if (conv->blas)
+        return TN_OK;
+    return call->host->fail(call->host, TN_ERR_UNSUPPORTED,
+                            "libopenblas.so.0 is not installed");
+}
+
+static tn_status conv2d(const tn_cpu_call *call)
+{
+    const tn_tensor *in = call->inputs;
+    struct forward f = {
+        .x = first_element(&in[0]),
+        .w = first_element(&in[1]),
+        .bias = call->num_inputs > 2 && in[2].data ? first_element(&in[2]) : NULL,
+        .out = first_element(&call->outputs[0]),
+    };
+    conv_read(call->attrs, &in[0].layout, &in[1].layout, &call->outputs[0].layout, &f.conv);
+    if (f.conv.pixels * f.conv.o == 0)
+        return TN_OK;
+    tn_status status = enter_blas(call, &f.conv);
+    if (status != TN_OK)
+        return status;
+    int64_t tiles = (f.conv.pixels + f.conv.tile - 1) / f.conv.tile;
+    call->parallel_for(call, tiles, tile_grain(&f.conv, f.conv.tile), forward_tiles, &f);
+    blas_leave();
+    return TN_OK;
+}
+
+static int32_t conv2d_accepts(const tn_kernel_query *query)
+{
+    struct conv conv;
+    conv_read(query->attrs, &query->inputs[0], &query->inputs[1], &query->outputs[0],
+              &conv);
+    return conv_accepts(&conv);
+}
+
+// --- x = gradient * w
+// -----------------------------------------------------------------------
+
+struct input_gradient {
+    struct conv conv;
+    const float *g, *w;
+    float *x;
+};
+
+static void rebuild_image(const struct input_gradient *f, int64_t image)
+{
+    const struct conv *v = &f->conv;
+    float patches[CONV_TILE];
+    int64_t each = v->oh * v->ow, end = (image + 1) * each;
+    memset(f->x + image * v->h * v->w * v->c, 0,
+           (size_t)(v->h * v->w * v->c) * sizeof(float));
+    for (int64_t first = image * each; first < end; first += v->tile) {
+        int64_t count = end - first < v->tile ? end - first : v->tile;
+        for (int64_t g = 0; g < v->groups; g++) {
+            v->blas->sgemm(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_NO_TRANS, (int)count,
+                           (int)v->k, (int)v->og, 1, f->g + first * v->o + g * v->og,
+                           (int)v->o, f->w + g * v->og * v->k, (int)v->k, 0, patches,
+                           (int)v->k);
+            conv_scatter(v, f->x, g, first, count, patches);
+        }
+    }
+}
+
+static void rebuild_images(void *context, int64_t begin, int64_t end)
+{
+    const struct input_gradient *f = context;
+    for (int64_t i = begin; i < end; i++)
+        rebuild_image(f, i);
+}
+
+static tn_status conv2d_input(const tn_cpu_call *call)
+{
+    struct input_gradient f = {
+        .g = first_element(&call->inputs[0]),
+        .w = first_element(&call->inputs[1]),
+        .x = first_element(&call->outputs[0]),
+    };
+    conv_read(call->attrs, &call->outputs[0].layout, &call->inputs[1].layout,
+              &call->inputs[0].layout, &f.conv);
+    if (f.conv.n * f.conv.h * f.conv.w * f.conv.c == 0)
+        return TN_OK;
+    tn_status status = enter_blas(call, &f.conv);
+    if (status != TN_OK)
+        return status;
+    call->parallel_for(call, f.conv.n, tile_grain(&f.conv, f.conv.oh * f.conv.ow),
+                       rebuild_images, &f);
+    blas_leave();
+    return TN_OK;
+}
+
+static int32_t conv2d_input_accepts(const tn_kernel_query *query)
+{
+    struct conv conv;
+    conv_read(query->attrs, &query->outputs[0], &query->inputs[1], &query->inputs[0],
+              &conv);
+    return conv_accepts(&conv);
+}
+
+// --- w = gradient^T * x
+// ---------------------------------------------------------------------
+
+// Pixels are cut into chunks, each summed on its own, and the sums added in order: the
+// result does not depend on the number of threads.
+struct weight_gradient {
+    struct conv conv;
+    const float *x, *g;
+    float *w, *partials;
+    int64_t chunks;
+    const struct cpu_kernels *kernels;
+};
+
+static int64_t count_chunks(const struct conv *v)
+{
+    int64_t tiles = (v->pixels + v->tile - 1) / v->tile;
+    int64_t room = MAX_PARTIALS / (v->o * v->k * (int64_t)sizeof(float) + 1);
+    int64_t chunks = tiles < MAX_CHUNKS ? tiles : MAX_CHUNKS;
+    if (chunks > room)
+        chunks = room;
+    return chunks > 1 ? chunks : 1;
+}
+
+static void sum_chunk(const struct weight_gradient *f, int64_t chunk)
+{
+    const struct conv *v = &f->conv;
+    float patches[CONV_TILE];
+    float *w = chunk == 0 ? f->w : f->partials + (chunk - 1) * v->o * v->k;
+    int64_t size = (v->pixels + f->chunks - 1) / f->chunks;
+    int64_t begin = chunk * size, end = begin + size < v->pixels ? begin + size : v->pixels;
+
+    if (begin >= end)
+        memset(w, 0, (size_t)(v->o * v->k) * sizeof(float));
+    for (int64_t first = begin; first < end; first += v->tile) {
+        int64_t count = end - first < v->tile ? end - first : v->tile;
+        for (int64_t g = 0; g < v->groups; g++) {
+            conv_gather(v, f->x, g, first, count, patches);
+            v->blas->sgemm(BLAS_ROW_MAJOR, BLAS_TRANS, BLAS_NO_TRANS, (int)v->og, (int)v->k,
+                           (int)count, 1, f->g + first * v->o + g * v->og, (int)v->o,
+                           patches, (int)v->k, first > begin ? 1 : 0, w + g * v->og * v->k,
+                           (int)v->k);
+        }
+    }
+}
+
+static void sum_chunks(void *context, int64_t begin, int64_t end)
+{
+    const struct weight_gradient *f = context;
+    for (int64_t i = begin; i < end; i++)
+        sum_chunk(f, i);
+}
+
+static tn_status conv2d_weight(const tn_cpu_call *call)
+{
+    struct weight_gradient f = {
+        .x = first_element(&call->inputs[0]),
+        .g = first_element(&call->inputs[1]),
+        .w = first_element(&call->outputs[0]),
+        .partials = call->scratch,
+        .kernels = kernel_variant(call),
+    };
+    conv_read(call->attrs, &call->inputs[0].layout, &call->outputs[0].layout,
+              &call->inputs[1].layout, &f.conv);
+    int64_t elements = f.conv.o * f.conv.k;
+    if (elements == 0)
+        return TN_OK;
+    tn_status status = enter_blas(call, &f.conv);
+    if (status != TN_OK)
+        return status;
+    f.chunks = count_chunks(&f.conv);
+    call->parallel_for(call, f.chunks, tile_grain(&f.conv, f.conv.pixels / f.chunks),
+                       sum_chunks, &f);
+    blas_leave();
+    for (int64_t i = 1; i < f.chunks; i++)
+        f.kernels->nn->add_into_f32(f.w, f.partials + (i - 1) * elements, elements);
+    return TN_OK;
+}
+
+static void read_weight_query(const tn_kernel_query *query, struct conv *conv)
+{
+    conv_read(query->attrs, &query->inputs[0], &query->outputs[0], &query->inputs[1], conv);
+}
+
+static int32_t conv2d_weight_accepts(const tn_kernel_query *query)
+{
+    struct conv conv;
+    read_weight_query(query, &conv);
+    return conv_accepts(&conv);
+}
+
+static uint64_t conv2d_weight_scratch(const tn_kernel_query *query)
+{
+    struct conv conv;
+    read_weight_query(query, &conv);
+    return (uint64_t)((count_chunks(&conv) - 1) * conv.o * conv.k) * sizeof(float);
+}
+
+// --- records
+// --------------------------------------------------------------------------------
+
+static const tn_operand_rule f32_contiguous[] = {
+    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS},
+};
+
+#define RECORD(id, ...)                                                                    \
+    static const tn_cpu_kernel id##_payload = {                                            \
+        .struct_size = sizeof(tn_cpu_kernel),                                              \
+        .launch = id,                                                                      \
+    };                                                                                     \
+    const tn_kernel id##_kernel = {.struct_size = sizeof(tn_kernel),                       \
+                                   .primitive = "nn." #id "/1",                            \
+                                   .family = TN_FAMILY_CPU,                                \
+                                   .name = "openblas",                                     \
+                                   .priority = 700,                                        \
+                                   .num_operands = 1,                                      \
+                                   .operands = f32_contiguous,                             \
+                                   .accepts = id##_accepts,                                \
+                                   .payload = &id##_payload,                               \
+                                   __VA_ARGS__}
+RECORD(conv2d, .scratch_size = NULL);
+RECORD(conv2d_input, .scratch_size = NULL);
+RECORD(conv2d_weight, .scratch_size = conv2d_weight_scratch);
+#undef RECORD

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT
+// base.{sum,mean,max,min}/1 over any axes.
+//
+// Two ways: by rows, where each output's elements are folded one after the other, and by
+// columns, where neighbouring outputs lie together in memory and whole rows are folded into
+// them. What is folded is cut by size alone, and the parts are put together in order: the
+// result does not depend on the number of threads.
+#include <math.h>
+#include <string.h>
+#include "reduce_walk.h"
+
+#define PIECE_ELEMENTS 32768 // of one part
+#define MAX_PARTS 64
+#define COLUMN_TILE 2048 // columns that one unit folds
+#define COLUMN_WIDTH 64  // elements: narrower columns are folded several rows at a time
+
+struct fold {
+    struct reduction r;
+    cpu_reduce_row_fn *row;
+    cpu_reduce_columns_fn *columns;
+    union cpu_accumulator start;
+    int32_t kind; // CPU_REDUCE_...
+    bool mean;
+    const tn_tensor *out;
+    union cpu_accumulator *partials; // [outputs][parts]
+    int64_t parts, part;             // of reduced elements: their number and size
+    int64_t width, rows_each;        // by columns: of a row, and rows folded as one
+    int64_t tile, tiles; // by columns: columns of a unit, and how many a row has
+};
+
+static union cpu_accumulator start_of(int32_t kind, int32_t dtype)
+{
+    bool is_float = dtype >= CPU_F16, is_unsigned = dtype >= CPU_U8 && dtype <= CPU_U64;
+    if (kind == CPU_REDUCE_SUM)
+        return is_float ? (union cpu_accumulator){.f = 0} : (union cpu_accumulator){.i = 0};
+    if (is_float)
+        return (union cpu_accumulator){.f = kind == CPU_REDUCE_MAX ? -INFINITY : INFINITY};
+    if (is_unsigned)
+        return (union cpu_accumulator){.i = kind == CPU_REDUCE_MAX ? 0 : -1};
+    return (union cpu_accumulator){.i = kind == CPU_REDUCE_MAX ? INT64_MIN : INT64_MAX};
+}
+
+// By columns: the last kept axis has stride 1, and is the whole of a row or long.
+static bool by_columns(const struct reduction *r)
+{
+    const struct axes *kept = &r->kept, *reduced = &r->reduced;
+    if (kept->rank == 0 || reduced->rank == 0 || kept->count == 0 || reduced->count == 0 ||
+        r->dtype == CPU_F16 || r->dtype == CPU_BF16)
+        return false;
+    return kept->stride[kept->rank - 1] == 1 && reduced->stride[reduced->rank - 1] != 1;
+}
+
+static void choose_parts(struct fold *f)
+{
+    int64_t reduced = f->r.reduced.count;
+    int64_t units = f->r.kept.count / f->width * f->tiles;
+    // Many units keep all threads busy without parts.
+    int64_t most = units >= MAX_PARTS / 2 ? 1 : MAX_PARTS / (units + 1) + 1;
+    f->part = PIECE_ELEMENTS / f->tile + 1;
+    if (f->part * most < reduced)
+        f->part = (reduced + most - 1) / most;
+    // By columns: whole groups of rows.
+    f->part = (f->part + f->rows_each - 1) / f->rows_each * f->rows_each;
+    f->parts = reduced > 0 ? (reduced + f->part - 1) / f->part : 1;
+}
+
+static void read_fold(const tn_layout *in, const tn_reduce_attrs *attrs, int32_t kind,
+                      struct fold *f)
+{
+    *f = (struct fold){.kind = kind, .start = start_of(kind, in->dtype)};
+    f->r.dtype = in->dtype;
+    f->r.size = cpu_dtype_size(in->dtype);
+    reduction_split(in, tn_axis_set(&attrs->axes, in->rank), &f->r.kept, &f->r.reduced);
+    f->width = f->tile = f->tiles = f->rows_each = 1;
+    if (by_columns(&f->r)) {
+        const struct axes *reduced = &f->r.reduced;
+        int64_t run = reduced->extent[reduced->rank - 1];
+        f->width = f->r.kept.extent[f->r.kept.rank - 1];
+        f->tile = f->width < COLUMN_TILE ? f->width : COLUMN_TILE;
+        f->tiles = (f->width + f->tile - 1) / f->tile;
+        // Rows without gaps: several of them are one long row.
+        if (reduced->stride[reduced->rank - 1] == f->width)
+            while (f->rows_each * f->width < COLUMN_WIDTH && run % (f->rows_each * 2) == 0)
+                f->rows_each *= 2;
+    }
+    choose_parts(f);
+}
+
+static uint64_t fold_scratch(const tn_kernel_query *query)
+{
+    struct fold f;
+    read_fold(&query->inputs[0], query->attrs, CPU_REDUCE_SUM, &f);
+    return (uint64_t)(f.r.kept.count * f.parts) * sizeof(union cpu_accumulator);
+}
+
+// --- by rows
+// --------------------------------------------------------------------------------
+
+struct row_fold {
+    cpu_reduce_row_fn *row;
+    union cpu_accumulator *acc;
+};
+
+static void fold_run(void *context, const void *run, int64_t n)
+{
+    const struct row_fold *fold = context;
+    fold->row(fold->acc, run, n);
+}
+
+// Units are parts of outputs.
+static void fold_rows(void *context, int64_t begin, int64_t end)
+{
+    const struct fold *f = context;
+    int64_t count = f->r.reduced.count;
+    for (int64_t unit = begin; unit < end; unit++) {
+        int64_t output = unit / f->parts, first = (unit - output * f->parts) * f->part;
+        struct row_fold fold = {f->row, &f->partials[unit]};
+        *fold.acc = f->start;
+        reduction_walk(&f->r, f->r.base + axes_offset(&f->r.kept, output) * f->r.size,
+                       first, first + f->part < count ? first + f->part : count, fold_run,
+                       &fold);
+    }
+}
+
+// --- by columns
+// -----------------------------------------------------------------------------
+
+// Folds reduced elements [begin, end), each a row of `columns`, into acc.
+static void fold_part(const struct fold *f, const char *first, int64_t columns,
+                      int64_t begin, int64_t end, union cpu_accumulator *acc)
+{
+    const struct axes *reduced = &f->r.reduced;
+    int64_t length = reduced->extent[reduced->rank - 1];
+    int64_t stride = reduced->stride[reduced->rank - 1];
+    while (begin < end) {
+        int64_t left = length - begin % length;
+        int64_t n = end - begin < left ? end - begin : left;
+        f->columns(acc, first + axes_offset(reduced, begin) * f->r.size, n / f->rows_each,
+                   columns * f->rows_each, stride * f->rows_each);
+        begin += n;
+    }
+}
+
+static void add_accumulator(const struct fold *f, union cpu_accumulator *to,
+                            const union cpu_accumulator *from);
+
+static void fold_unit(const struct fold *f, int64_t unit)
+{
+    union cpu_accumulator wide[2 * COLUMN_WIDTH];
+    int64_t part = unit % f->parts, tile = unit / f->parts % f->tiles;
+    int64_t row = unit / f->parts / f->tiles, column = tile * f->tile;
+    int64_t left = f->width - column, columns = left < f->tile ? left : f->tile;
+    int64_t from = part * f->part, to = from + f->part, count = f->r.reduced.count;
+    const char *first =
+        f->r.base + (axes_offset(&f->r.kept, row * f->width) + column) * f->r.size;
+    union cpu_accumulator *out = &f->partials[(row * f->parts + part) * f->width + column];
+    union cpu_accumulator *acc = f->rows_each > 1 ? wide : out;
+
+    for (int64_t i = 0; i < columns * f->rows_each; i++)
+        acc[i] = f->start;
+    fold_part(f, first, columns, from, to < count ? to : count, acc);
+    for (int64_t i = 0; f->rows_each > 1 && i < columns; i++) {
+        out[i] = wide[i];
+        for (int64_t k = 1; k < f->rows_each; k++)
+            add_accumulator(f, &out[i], &wide[k * columns + i]);
+    }
+}
+
+// Units are parts of tiles of rows of outputs.
+static void fold_columns(void *context, int64_t begin, int64_t end)
+{
+    for (int64_t unit = begin; unit < end; unit++)
+        fold_unit(context, unit);
+}
+
+// --- results
+// --------------------------------------------------------------------------------
+
+static void add_accumulator(const struct fold *f, union cpu_accumulator *to,
+                            const union cpu_accumulator *from)
+{
+    int32_t dtype = f->r.dtype;
+    if (f->kind == CPU_REDUCE_SUM && dtype >= CPU_F16)
+        to->f += from->f;
+    else if (f->kind == CPU_REDUCE_SUM)
+        to->i = (int64_t)((uint64_t)to->i + (uint64_t)from->i);
+    else if (dtype >= CPU_F16)
+        f->r.kernels->reduce->row[f->kind][CPU_F64](to, &from->f, 1);
+    else if (dtype >= CPU_U8 && dtype <= CPU_U64)
+        f->r.kernels->reduce->row[f->kind][CPU_U64](to, &from->i, 1);
+    else
+        f->r.kernels->reduce->row[f->kind][CPU_I64](to, &from->i, 1);
+}
+
+// Writes output `i` from an accumulator.
+static void store(const struct fold *f, int64_t i, const union cpu_accumulator *acc)
+{
+    const struct cpu_kernels *kernels = f->r.kernels;
+    int32_t to = f->out->layout.dtype, from = f->r.dtype >= CPU_F16 ? CPU_F64 : CPU_I64;
+    char *out = (char *)first_element(f->out) + i * (int64_t)cpu_dtype_size(to);
+    union cpu_accumulator value = *acc;
+    const void *in = &value;
+    float narrow;
+
+    if (f->r.dtype >= CPU_U8 && f->r.dtype <= CPU_U64)
+        from = CPU_U64;
+    if (f->mean) {
+        double sum = from == CPU_F64   ? acc->f
+                     : from == CPU_U64 ? (double)(uint64_t)acc->i
+                                       : (double)acc->i;
+        value.f = sum / (double)f->r.reduced.count;
+        from = CPU_F64;
+    }
+    if (to == CPU_F16 || to == CPU_BF16) {
+        kernels->cast[from][CPU_F32](&narrow, &in, 1, 0);
+        in = &narrow;
+        from = CPU_F32;
+    }
+    kernels->cast[from][to](out, &in, 1, 0);
+}
+
+static void finish(const struct fold *f)
+{
+    int64_t width = f->width;
+    for (int64_t i = 0; i < f->r.kept.count; i++) {
+        int64_t row = i / width, at = row * f->parts * width + (i - row * width);
+        union cpu_accumulator acc = f->partials[at];
+        for (int64_t k = 1; k < f->parts; k++)
+            add_accumulator(f, &acc, &f->partials[at + k * width]);
+        store(f, i, &acc);
+    }
+}
+
+static tn_status reduce(const tn_cpu_call *call, int32_t kind, bool mean)
+{
+    const tn_tensor *in = &call->inputs[0];
+    struct fold f;
+    read_fold(&in->layout, call->attrs, kind, &f);
+    int32_t loop = reduction_loop_dtype(f.r.dtype);
+    f.r.kernels = kernel_variant(call);
+    f.r.base = first_element(in);
+    f.row = f.r.kernels->reduce->row[kind][loop];
+    f.columns = f.r.kernels->reduce->columns[kind][loop];
+    f.mean = mean;
+    f.out = &call->outputs[0];
+    f.partials = call->scratch;
+    if (f.r.kept.count == 0)
+        return TN_OK;
+    int64_t units = f.r.kept.count / f.width * f.tiles * f.parts;
+    int64_t each = (f.part < f.r.reduced.count ? f.part : f.r.reduced.count) * f.tile;
+    call->parallel_for(call, units, 1 + PIECE_ELEMENTS / (each + 1),
+                       by_columns(&f.r) ? fold_columns : fold_rows, &f);
+    finish(&f);
+    return TN_OK;
+}
+
+static tn_status sum(const tn_cpu_call *call)
+{
+    return reduce(call, CPU_REDUCE_SUM, false);
+}
+static tn_status mean(const tn_cpu_call *call)
+{
+    return reduce(call, CPU_REDUCE_SUM, true);
+}
+static tn_status max(const tn_cpu_call *call)
+{
+    return reduce(call, CPU_REDUCE_MAX, false);
+}
+static tn_status min(const tn_cpu_call *call)
+{
+    return reduce(call, CPU_REDUCE_MIN, false);
+}
+
+#define RECORD(id)                                                                         \
+    static const tn_cpu_kernel id##_payload = {                                            \
+        .struct_size = sizeof(tn_cpu_kernel),                                              \
+        .launch = id,                                                                      \
+    };                                                                                     \
+    const tn_kernel id##_kernel = {                                                        \
+        .struct_size = sizeof(tn_kernel),                                                  \
+        .primitive = "base." #id "/1",                                                     \
+        .family = TN_FAMILY_CPU,                                                           \
+        .name = "blocked",                                                                 \
+        .priority = 500,                                                                   \
+        .scratch_size = fold_scratch,                                                      \
+        .payload = &id##_payload,                                                          \
+    }
+RECORD(sum);
+RECORD(mean);
+RECORD(max);
+RECORD(min);
+#undef RECORD

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+// nn.{softmax,log_softmax,cross_entropy}/1, base.logsumexp/1 and base.argmax/1 for f32: all
+// are passes over rows.
+#include <math.h>
+#include <string.h>
+#include <tenon/ops/nn_attrs.h>
+#include "reduce_walk.h"
+
+#define PIECE_ELEMENTS 8192 // that a thread should have at least
+#define MAX_STRIDED 8192    // elements of a row that is gathered to the stack
+
+struct rows {
+    struct reduction r;
+    const tn_tensor *in, *out, *labels;
+    const struct cpu_nn_kernels *nn;
+    int64_t n; // elements of a row
+    int64_t in_stride, out_stride;
+    struct axes out_kept;
+    void (*row)(float *out, const float *x, int64_t n);
+};
+
+static void read_rows(const tn_cpu_call *call, uint32_t set, struct rows *rows)
+{
+    const tn_tensor *in = &call->inputs[0];
+    *rows = (struct rows){
+        .in = in,
+        .out = &call->outputs[0],
+        .nn = kernel_variant(call)->nn,
+        .r = {.kernels = kernel_variant(call),
+              .base = first_element(in),
+              .dtype = in->layout.dtype,
+              .size = cpu_dtype_size(in->layout.dtype)},
+    };
+    reduction_split(&in->layout, set, &rows->r.kept, &rows->r.reduced);
+    rows->n = rows->r.reduced.count;
+    rows->in_stride =
+        rows->r.reduced.rank > 0 ? rows->r.reduced.stride[rows->r.reduced.rank - 1] : 1;
+}
+
+static int64_t grain_of(const struct rows *rows)
+{
+    return 1 + PIECE_ELEMENTS / (rows->n + 1);
+}
+
+static const float *row_start(const struct rows *rows, int64_t i)
+{
+    return (const float *)(const void *)rows->r.base + axes_offset(&rows->r.kept, i);
+}
+
+// --- softmax
+// --------------------------------------------------------------------------------
+
+static void softmax_rows(void *context, int64_t begin, int64_t end)
+{
+    const struct rows *rows = context;
+    cpu_copy_fn *copy = rows->r.kernels->copy[2];
+    float block[MAX_STRIDED];
+    for (int64_t i = begin; i < end; i++) {
+        const float *x = row_start(rows, i);
+        float *out = (float *)first_element(rows->out) + axes_offset(&rows->out_kept, i);
+        if (rows->in_stride == 1 && rows->out_stride == 1) {
+            rows->row(out, x, rows->n);
+            continue;
+        }
+        copy(block, 1, x, rows->in_stride, rows->n);
+        rows->row(block, block, rows->n);
+        copy(out, rows->out_stride, block, 1, rows->n);
+    }
+}
+
+static tn_status run_softmax(const tn_cpu_call *call, bool is_log)
+{
+    const tn_softmax_attrs *attrs = call->attrs;
+    const tn_layout *out = &call->outputs[0].layout;
+    uint32_t set = UINT32_C(1) << tn_axis(attrs->axis, out->rank);
+    struct axes reduced;
+    struct rows rows;
+
+    read_rows(call, set, &rows);
+    reduction_split(out, set, &rows.out_kept, &reduced);
+    rows.out_stride = reduced.rank > 0 ? reduced.stride[reduced.rank - 1] : 1;
+    rows.row = is_log ? rows.nn->log_softmax_f32 : rows.nn->softmax_f32;
+    if (rows.n == 0)
+        return TN_OK;
+    call->parallel_for(call, rows.r.kept.count, grain_of(&rows), softmax_rows, &rows);
+    return TN_OK;
+}
+
+static tn_status softmax(const tn_cpu_call *call)
+{
+    return run_softmax(call, false);
+}
+static tn_status log_softmax(const tn_cpu_call *call)
+{
+    return run_softmax(call, true);
+}
+
+static int32_t softmax_accepts(const tn_kernel_query *query)
+{
+    const tn_softmax_attrs *attrs = query->attrs;
+    const tn_layout *in = &query->inputs[0];
+    int32_t axis = tn_axis(attrs->axis, in->rank);
+    if (axis < 0)
+        return 0;
+    bool rows = in->stride[axis] == 1 && axis == in->rank - 1;
+    return rows || in->extent[axis] <= MAX_STRIDED;
+}
+
+// --- logsumexp
+// ------------------------------------------------------------------------------
+
+struct exp_sum {
+    const struct cpu_nn_kernels *nn;
+    float shift;
+    double sum;
+};
+
+static void add_exp(void *context, const void *run, int64_t n)
+{
+    struct exp_sum *s = context;
+    s->sum += s->nn->sum_exp_f32(run, s->shift, n);
+}
+
+struct extreme {
+    cpu_reduce_row_fn *row;
+    union cpu_accumulator acc;
+};
+
+static void find_max(void *context, const void *run, int64_t n)
+{
+    struct extreme *e = context;
+    e->row(&e->acc, run, n);
+}
+
+static void logsumexp_rows(void *context, int64_t begin, int64_t end)
+{
+    const struct rows *rows = context;
+    float *out = first_element(rows->out);
+    for (int64_t i = begin; i < end; i++) {
+        const char *x = (const char *)row_start(rows, i);
+        struct extreme e = {rows->r.kernels->reduce->row[CPU_REDUCE_MAX][CPU_F32],
+                            {.f = -INFINITY}};
+        reduction_walk(&rows->r, x, 0, rows->n, find_max, &e);
+        struct exp_sum s = {rows->nn, isfinite(e.acc.f) ? (float)e.acc.f : 0, 0};
+        reduction_walk(&rows->r, x, 0, rows->n, add_exp, &s);
+        out[i] = (float)(s.shift + log(s.sum));
+    }
+}
+
+static tn_status logsumexp(const tn_cpu_call *call)
+{
+    const tn_reduce_attrs *attrs = call->attrs;
+    struct rows rows;
+    read_rows(call, tn_axis_set(&attrs->axes, call->inputs[0].layout.rank), &rows);
+    call->parallel_for(call, rows.r.kept.count, grain_of(&rows), logsumexp_rows, &rows);
+    return TN_OK;
+}
+
+// --- argmax
+// ---------------------------------------------------------------------------------
+
+struct best {
+    int64_t (*argmax)(const float *x, int64_t n);
+    float value;
+    int64_t index, seen;
+};
+
+static void find_best(void *context, const void *run, int64_t n)
+{
+    struct best *best = context;
+    const float *x = run;
+    int64_t i = best->argmax(x, n);
+    // NaN is the greatest, and the first of equals counts.
+    bool better = x[i] > best->value || (isnan(x[i]) && !isnan(best->value));
+    if (best->seen == 0 || better) {
+        best->value = x[i];
+        best->index = best->seen + i;
+    }
+    best->seen += n;
+}
+
+static void argmax_rows(void *context, int64_t begin, int64_t end)
+{
+    const struct rows *rows = context;
+    int64_t *out = first_element(rows->out);
+    for (int64_t i = begin; i < end; i++) {
+        struct best best = {.argmax = rows->r.kernels->reduce->argmax_f32};
+        reduction_walk(&rows->r, (const char *)row_start(rows, i), 0, rows->n, find_best,
+                       &best);
+        out[i] = best.index;
+    }
+}
+
+static tn_status argmax(const tn_cpu_call *call)
+{
+    const tn_argmax_attrs *attrs = call->attrs;
+    int32_t rank = call->inputs[0].layout.rank;
+    uint32_t all = (UINT32_C(1) << rank) - 1;
+    struct rows rows;
+    read_rows(call, attrs->axis == TN_NO_AXIS ? all : 1u << tn_axis(attrs->axis, rank),
+              &rows);
+    call->parallel_for(call, rows.r.kept.count, grain_of(&rows), argmax_rows, &rows);
+    return TN_OK;
+}
+
+// --- cross_entropy
+// --------------------------------------------------------------------------
+
+static int64_t label_at(const struct rows *rows, int64_t i)
+{
+    const tn_tensor *labels = rows->labels;
+    int64_t value;
+    const void *in = (const char *)first_element(labels) +
+                     i * (int64_t)cpu_dtype_size(labels->layout.dtype);
+    rows->r.kernels->cast[labels->layout.dtype][CPU_I64](&value, &in, 1, 0);
+    return value;
+}
+
+// The loss of a label that is no class is 0.
+static void loss_rows(void *context, int64_t begin, int64_t end)
+{
+    const struct rows *rows = context;
+    float *out = first_element(rows->out);
+    for (int64_t i = begin; i < end; i++) {
+        const float *x = row_start(rows, i);
+        int64_t label = label_at(rows, i);
+        bool is_class = label >= 0 && label < rows->n;
+        out[i] = is_class ? rows->nn->logsumexp_f32(x, rows->n) - x[label] : 0;
+    }
+}
+
+static tn_status cross_entropy(const tn_cpu_call *call)
+{
+    struct rows rows;
+    read_rows(call, UINT32_C(1) << (call->inputs[0].layout.rank - 1), &rows);
+    rows.labels = &call->inputs[1];
+    call->parallel_for(call, rows.r.kept.count, grain_of(&rows), loss_rows, &rows);
+    return TN_OK;
+}
+
+// --- records
+// --------------------------------------------------------------------------------
+
+#define F32 TN_DTYPE_BIT(TN_F32)
+static const tn_operand_rule f32_any[] = {{F32, TN_NEEDS_ANY}};
+static const tn_operand_rule f32_to_index[] = {{F32, TN_NEEDS_ANY}, {0, TN_NEEDS_ANY}};
+static const tn_operand_rule logits_and_labels[] = {
+    {F32, TN_NEEDS_ROWS}, {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS}, {F32, TN_NEEDS_ANY}};
+
+#define RECORD(id, pack, rules, ...)                                                       \
+    static const tn_cpu_kernel id##_payload = {                                            \
+        .struct_size = sizeof(tn_cpu_kernel),                                              \
+        .launch = id,                                                                      \
+    };                                                                                     \
+    const tn_kernel id##_kernel = {.struct_size = sizeof(tn_kernel),                       \
+                                   .primitive = pack "." #id "/1",                         \
+                                   .family = TN_FAMILY_CPU,                                \
+                                   .name = "rows",                                         \
+                                   .priority = 500,                                        \
+                                   .num_operands = sizeof(rules) / sizeof((rules)[0]),     \
+                                   .operands = rules,                                      \
+                                   .payload = &id##_payload,                               \
+                                   __VA_ARGS__}
+RECORD(softmax, "nn", f32_any, .accepts = softmax_accepts);
+RECORD(log_softmax, "nn", f32_any, .accepts = softmax_accepts);
+RECORD(cross_entropy, "nn", logits_and_labels, .accepts = NULL);
+RECORD(logsumexp, "base", f32_any, .accepts = NULL);
+RECORD(argmax, "base", f32_to_index, .accepts = NULL);
+#undef RECORD
