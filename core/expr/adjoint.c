@@ -72,7 +72,8 @@ static tn_status derivation_end(struct derivation *d, value root, struct hash ke
     return d->tree.status;
 }
 
-// --- names of cotangents and tangents -----------------------------------------------------------
+// --- names of cotangents and tangents
+// -----------------------------------------------------------
 
 struct names {
     const char **list;
@@ -124,7 +125,8 @@ static void names_finish(struct names *names)
     mem_free(names->texts);
 }
 
-// --- forwards ---------------------------------------------------------------------------------
+// --- forwards
+// ---------------------------------------------------------------------------------
 
 // Tangents of all nodes: `given` inputs have as tangents the inputs after the expression's
 // own, or 1 when `seed` says that there is no such input.
@@ -186,7 +188,8 @@ tn_status expr_jvp(tn_runtime *runtime, const struct expr *expr, uint32_t output
     return status;
 }
 
-// --- backwards --------------------------------------------------------------------------------
+// --- backwards
+// --------------------------------------------------------------------------------
 
 // Which nodes depend on the input: bytes by position; mem_free.
 static unsigned char *find_dependents(const struct walk *walk, uint32_t input)
@@ -209,8 +212,8 @@ static void pull_back(struct derivation *d, const unsigned char *depends)
         for (uint32_t k = 0; k < node->num_args; k++) {
             uint32_t at = walk_position(&d->walk, node->args[k]);
             if (depends[at])
-                d->derived[at] = derive_add(t, d->derived[at],
-                                            derive_chain(t, node, k, d->derived[i]));
+                d->derived[at] =
+                    derive_add(t, d->derived[at], derive_chain(t, node, k, d->derived[i]));
         }
     }
 }
@@ -258,7 +261,8 @@ tn_status expr_vjp(tn_runtime *runtime, const struct expr *expr, uint32_t input,
     return status;
 }
 
-// --- fewer inputs -----------------------------------------------------------------------------
+// --- fewer inputs
+// -----------------------------------------------------------------------------
 
 tn_status expr_prune(tn_runtime *runtime, const struct expr *expr,
                      const struct expr **out_expr, uint32_t *kept)
@@ -284,8 +288,7 @@ tn_status expr_prune(tn_runtime *runtime, const struct expr *expr,
             for (uint32_t k = 0; k < node->num_args; k++)
                 args[k] = d.derived[walk_position(&d.walk, node->args[k])];
             d.derived[i] = node->op == TREE_INPUT ? tree_input(t, number_of[node->index])
-                           : node->op == TN_EXPR_CAST
-                               ? tree_cast(t, node->dtype, args[0])
+                           : node->op == TN_EXPR_CAST ? tree_cast(t, node->dtype, args[0])
                            : node->num_args
                                ? tree_op(t, node->op, args[0], args[1], args[2])
                                : node;

@@ -11,7 +11,8 @@ static bool is_leaf(int op)
     return op_table[op].class == OP_LEAF;
 }
 
-// --- the table of instructions ------------------------------------------------------------------
+// --- the table of instructions
+// ------------------------------------------------------------------
 
 static struct hash insn_hash(const tn_expr_insn *insn)
 {
@@ -29,8 +30,8 @@ static uint32_t *place_of(const struct assembler *a, const tn_expr_insn *insn)
 
 static tn_status make_room(struct assembler *a)
 {
-    tn_status status = mem_grow((void **)&a->insns, &a->max_insns, a->num_insns + 1,
-                                sizeof(*a->insns));
+    tn_status status =
+        mem_grow((void **)&a->insns, &a->max_insns, a->num_insns + 1, sizeof(*a->insns));
     if (status != TN_OK || (a->num_insns + 1) * 2 < a->table_size)
         return status;
     uint32_t size = a->table_size ? a->table_size * 2 : 64;
@@ -75,7 +76,8 @@ uint32_t assemble_constant(struct assembler *a, tn_dtype dtype, uint64_t bits)
     return add(a, (tn_expr_insn){TN_EXPR_CONST, (uint16_t)dtype, i, 0, 0});
 }
 
-// --- simplification ---------------------------------------------------------------------------
+// --- simplification
+// ---------------------------------------------------------------------------
 
 static bool is_constant(const struct assembler *a, uint32_t x)
 {
@@ -147,8 +149,7 @@ static uint32_t simplify(struct assembler *a, int op, tn_dtype dtype, uint32_t x
     }
 }
 
-static bool all_constant(const struct assembler *a, uint32_t num_args,
-                         const uint32_t *args)
+static bool all_constant(const struct assembler *a, uint32_t num_args, const uint32_t *args)
 {
     bool all = num_args > 0;
     for (uint32_t i = 0; i < num_args; i++)
@@ -187,7 +188,8 @@ uint32_t assemble_cast(struct assembler *a, tn_dtype dtype, uint32_t x)
     return assemble(a, TN_EXPR_CAST, dtype, x, 0, 0);
 }
 
-// --- the end ----------------------------------------------------------------------------------
+// --- the end
+// ----------------------------------------------------------------------------------
 
 static void mark_needed(const struct assembler *a, unsigned char *needed,
                         const uint32_t *outputs, uint32_t num_outputs)

@@ -12,8 +12,8 @@ struct compiler {
     const struct expr *expr;
     const struct expr_input *inputs;
     struct walk walk;
-    struct value_type *types; // by position
-    uint16_t *wanted;         // by position: bits of dtypes
+    struct value_type *types;      // by position
+    uint16_t *wanted;              // by position: bits of dtypes
     uint32_t (*at)[TN_NUM_DTYPES]; // by position and dtype: the instruction
     struct assembler assembler;
     uint8_t *attr_uses; // by attribute: 1 as a float, 2 as an integer
@@ -110,7 +110,8 @@ static void want_operands(struct compiler *c, uint32_t i)
     }
 }
 
-// --- instructions -----------------------------------------------------------------------------
+// --- instructions
+// -----------------------------------------------------------------------------
 
 static uint32_t emit_leaf(struct compiler *c, uint32_t i, tn_dtype dtype)
 {
@@ -200,7 +201,8 @@ static void emit_all(struct compiler *c, uint32_t i)
                 assemble_cast(&c->assembler, dtype, c->at[i][computed_as(c, i, dtype)]);
 }
 
-// --- the whole --------------------------------------------------------------------------------
+// --- the whole
+// --------------------------------------------------------------------------------
 
 static tn_status compiler_init(struct compiler *c)
 {
@@ -274,11 +276,12 @@ static tn_status compile(tn_runtime *runtime, const struct expr *expr,
 {
     struct compiler compiler = {.expr = expr, .inputs = inputs};
     if (expr->num_inputs > TN_EXPR_MAX_INPUTS || expr->num_outputs > TN_EXPR_MAX_OUTPUTS)
-        return fail(TN_ERR_UNSUPPORTED,
-                    "expression '%.80s' has %u inputs and %u outputs, at most %d and %d fit "
-                    "a program: split it into several",
-                    expr->text, expr->num_inputs, expr->num_outputs, TN_EXPR_MAX_INPUTS,
-                    TN_EXPR_MAX_OUTPUTS);
+        return fail(
+            TN_ERR_UNSUPPORTED,
+            "expression '%.80s' has %u inputs and %u outputs, at most %d and %d fit "
+            "a program: split it into several",
+            expr->text, expr->num_inputs, expr->num_outputs, TN_EXPR_MAX_INPUTS,
+            TN_EXPR_MAX_OUTPUTS);
     tn_status status = compiler_init(&compiler);
     if (status == TN_OK)
         status = make_program(&compiler, runtime, output_dtypes, out_program);
@@ -288,28 +291,20 @@ static tn_status compile(tn_runtime *runtime, const struct expr *expr,
     return status;
 }
 
-// Dtypes and kinds are small: 4 bits and 3 bits for each input, 4 for each output.
-static struct hash compile_key(const struct expr *expr, const struct expr_input *inputs,
-                               const tn_dtype *output_dtypes)
-{
-    uint64_t dtypes = 0, kinds = 0, outputs = output_dtypes != NULL;
-    for (uint32_t i = 0; i < expr->num_inputs && i < 16; i++) {
-        dtypes = dtypes << 4 | (uint64_t)inputs[i].dtype;
-        kinds = kinds << 3 | (uint64_t)inputs[i].weak_kind;
-    }
-    for (uint32_t i = 0; output_dtypes && i < expr->num_outputs; i++)
-        outputs = outputs << 4 | (uint64_t)output_dtypes[i];
-    struct hash h = hash_u64(hash_start(5), (uint64_t)(uintptr_t)expr);
-    return hash_u64(hash_u64(hash_u64(h, dtypes), kinds), outputs);
-}
-
 tn_status expr_compile(tn_runtime *runtime, const struct expr *expr,
                        const struct expr_input *inputs, const tn_dtype *output_dtypes,
                        const tn_expr_program **out_program)
 {
     struct expr_set *set = runtime->exprs;
-    struct hash key = compile_key(expr, inputs, output_dtypes);
-    const tn_expr_program *program = lookup_get(&set->compiled, key);
+    struct hash key = {0};
+    uint64_t outputs = 0;
+    for (uint32_t i = 0; output_dtypes && i < expr->num_outputs; i++)
+        outputs = outputs << 4 | (uint64_t)output_dtypes[i];
+    const tn_expr_program *program = NULL;
+    if (expr_dtypes_key(expr, inputs, 5, &key)) {
+        key = hash_u64(key, outputs); // 0: those inferred
+        program = lookup_get(&set->compiled, key);
+    }
     if (!program) {
         tn_status status = compile(runtime, expr, inputs, output_dtypes, &program);
         if (status != TN_OK)

@@ -105,8 +105,7 @@ static value power_base(struct tree *t, value node, value g)
         return g;
     if (is_number(b, 2))
         return mul(t, g, mul(t, tree_int(t, 2), a));
-    value slope =
-        mul(t, b, tree_op(t, TN_EXPR_POW, a, sub(t, b, tree_int(t, 1)), NULL));
+    value slope = mul(t, b, tree_op(t, TN_EXPR_POW, a, sub(t, b, tree_int(t, 1)), NULL));
     if (b->op == TREE_NUMBER)
         return mul(t, g, slope);
     value is_constant = tree_op(t, TN_EXPR_EQ, b, tree_int(t, 0), NULL);
@@ -129,8 +128,7 @@ static value extremum(struct tree *t, value node, uint32_t k, value g)
     value mine = node->args[k], other = node->args[1 - k];
     int wins = node->op == TN_EXPR_MAX ? TN_EXPR_GT : TN_EXPR_LT;
     value tie = tree_op(t, TN_EXPR_EQ, mine, other, NULL);
-    value rest =
-        tree_op(t, TN_EXPR_SELECT, tie, scale(t, g, 0.5), tree_int(t, 0));
+    value rest = tree_op(t, TN_EXPR_SELECT, tie, scale(t, g, 0.5), tree_int(t, 0));
     return tree_op(t, TN_EXPR_SELECT, tree_op(t, wins, mine, other, NULL), g, rest);
 }
 
@@ -138,7 +136,8 @@ static value arc_tangent(struct tree *t, value node, uint32_t k, value g)
 {
     value y = node->args[0], x = node->args[1];
     value square = add(t, mul(t, x, x), mul(t, y, y));
-    return k == 0 ? divide(t, mul(t, g, x), square) : neg(t, divide(t, mul(t, g, y), square));
+    return k == 0 ? divide(t, mul(t, g, x), square)
+                  : neg(t, divide(t, mul(t, g, y), square));
 }
 
 static value chain_binary(struct tree *t, value node, uint32_t k, value g)
@@ -224,8 +223,7 @@ static value chain_unary(struct tree *t, value node, value g)
     case TN_EXPR_LOG1P:
         return divide(t, g, add(t, tree_int(t, 1), a));
     case TN_EXPR_ERF:
-        return mul(t, g,
-                   scale(t, call(t, TN_EXPR_EXP, neg(t, mul(t, a, a))), M_2_SQRTPI));
+        return mul(t, g, scale(t, call(t, TN_EXPR_EXP, neg(t, mul(t, a, a))), M_2_SQRTPI));
     default:
         return chain_trigonometric(t, node, g);
     }

@@ -19,15 +19,15 @@
 struct expr_node; // internal
 
 struct expr {
-    struct hash hash;      // of the tree
-    const char *text;      // printed
+    struct hash hash; // of the tree
+    const char *text; // printed
     uint32_t num_inputs;
     uint32_t num_outputs;
     const char *const *input_names;
-    uint32_t num_attrs;    // attributes it mentions
+    uint32_t num_attrs; // attributes it mentions
     const char *const *attr_names;
     const struct expr_node *const *outputs;
-    uint64_t inputs_used;  // bit i: input i is mentioned
+    uint64_t inputs_used; // bit i: input i is mentioned
 };
 
 // How an input takes part in promotion.
@@ -70,11 +70,15 @@ tn_status expr_jvp(tn_runtime *runtime, const struct expr *expr, uint32_t output
 tn_status expr_prune(tn_runtime *runtime, const struct expr *expr,
                      const struct expr **out_expr, uint32_t *kept);
 
+// The input that an expression of one output is, unchanged; -1 for all others.
+int expr_is_input(const struct expr *expr);
+
 // Compiles for these dtypes (output dtypes: NULL for those inferred). Gives an interned
 // program (borrowed). Params are not in it: program->num_params values, and param i is
-// attribute attr_names[i] of the expression. When an attribute is needed both as a float and
-// as an integer there are twice as many: the second half has the integers. See expr_params.
-// An input that is a number is loaded as its dtype says, and cast to what it meets.
+// attribute attr_names[i] of the expression. When an attribute is needed both as a float
+// and as an integer there are twice as many: the second half has the integers. See
+// expr_params. An input that is a number is loaded as its dtype says, and cast to what it
+// meets.
 tn_status expr_compile(tn_runtime *runtime, const struct expr *expr,
                        const struct expr_input *inputs, const tn_dtype *output_dtypes,
                        const tn_expr_program **out_program);

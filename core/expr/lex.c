@@ -136,10 +136,10 @@ static tn_status lex_number(struct lexer *lexer, const char *start)
 
 static tn_status lex_sign(struct lexer *lexer, const char *start)
 {
-    static const char *const signs[] = {"**", "//", "<<", ">>", "<=", ">=", "==", "!=", "&&",
-                                        "||", "->", "+",  "-",  "*",  "/",  "%",  "<",  ">",
-                                        "!",  "~",  "&",  "|",  "^",  "?",  ":",  ",",  ";",
-                                        "=",  "(",  ")"};
+    static const char *const signs[] = {
+        "**", "//", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||",
+        "->", "+",  "-",  "*",  "/",  "%",  "<",  ">",  "!",  "~",
+        "&",  "|",  "^",  "?",  ":",  ",",  ";",  "=",  "(",  ")"};
     for (size_t i = 0; i < sizeof(signs) / sizeof(*signs); i++) {
         size_t size = strlen(signs[i]);
         if (strncmp(start, signs[i], size) == 0) {

@@ -11,7 +11,7 @@ struct token {
     enum token_kind kind;
     const char *at; // within the text
     uint32_t size;
-    char sign[3];       // SIGN: "+", "**", ...
+    char sign[3];        // SIGN: "+", "**", ...
     uint8_t number_kind; // NUMBER: a dtype_kind
     uint64_t bits;       // NUMBER
 };

@@ -90,7 +90,8 @@ static value apply(struct parser *p, int op, value a, value b, value c, const ch
     return p->status == TN_OK ? checked(p, tree_op(&p->tree, op, a, b, c), at) : NULL;
 }
 
-// --- names ------------------------------------------------------------------------------------
+// --- names
+// ------------------------------------------------------------------------------------
 
 static bool is_text(const struct token *token, const char *text)
 {
@@ -157,7 +158,9 @@ static value unknown_name(struct parser *p, const struct token *token, const cha
 // How the value of an attribute takes part in promotion; KIND_NONE for a list.
 static int attr_kind(uint32_t kind)
 {
-    return kind == TN_ATTR_F64 ? KIND_FLOAT : kind == TN_ATTR_INTS ? KIND_NONE : KIND_SIGNED;
+    return kind == TN_ATTR_F64    ? KIND_FLOAT
+           : kind == TN_ATTR_INTS ? KIND_NONE
+                                  : KIND_SIGNED;
 }
 
 static value parse_attr(struct parser *p, const struct token *token)
@@ -202,7 +205,8 @@ static value parse_name(struct parser *p, const struct token *token)
     return parse_attr(p, token);
 }
 
-// --- calls ------------------------------------------------------------------------------------
+// --- calls
+// ------------------------------------------------------------------------------------
 
 static int function_named(const struct token *token)
 {
@@ -244,7 +248,8 @@ static value parse_call(struct parser *p, const struct token *token)
     return apply(p, op, args[0], args[1], args[2], token->at);
 }
 
-// --- operators --------------------------------------------------------------------------------
+// --- operators
+// --------------------------------------------------------------------------------
 
 static value parse_atom(struct parser *p)
 {
@@ -356,7 +361,8 @@ static value parse_value(struct parser *p)
     return result;
 }
 
-// --- definitions and outputs --------------------------------------------------------------------
+// --- definitions and outputs
+// --------------------------------------------------------------------
 
 static bool at_definition(const struct parser *p)
 {
@@ -466,7 +472,8 @@ tn_status expr_parse(tn_runtime *runtime, const char *text, const char *const *i
     return finish(&parser, expr, key, out_expr);
 }
 
-// --- "x, y -> ..." ------------------------------------------------------------------------------
+// --- "x, y -> ..."
+// ------------------------------------------------------------------------------
 
 #define MAX_ARROW_INPUTS 64
 

@@ -63,7 +63,8 @@ static void put_number(struct printer *p, const struct expr_node *node)
     put(p, buffer);
 }
 
-static void put_tree(struct printer *p, const struct expr_node *node, int least, bool named);
+static void put_tree(struct printer *p, const struct expr_node *node, int least,
+                     bool named);
 
 static void put_call(struct printer *p, const struct expr_node *node)
 {
@@ -103,7 +104,8 @@ static bool is_negative(const struct expr_node *node)
 {
     if (node->op != TREE_NUMBER || node->kind == KIND_UNSIGNED || node->kind == KIND_BOOL)
         return false;
-    return node->bits >> 63 && !(node->kind == KIND_FLOAT && isnan(bits_to_double(node->bits)));
+    return node->bits >> 63 &&
+           !(node->kind == KIND_FLOAT && isnan(bits_to_double(node->bits)));
 }
 
 // `least`: what binds less tightly gets brackets. `named`: a definition's name will do.
@@ -141,8 +143,8 @@ static void choose_prefix(struct printer *p, uint32_t num_inputs)
 {
     size_t size = 1;
     for (uint32_t i = 0; i < num_inputs + p->walk->count; i++) {
-        const char *name = i < num_inputs ? p->input_names[i]
-                                          : p->walk->nodes[i - num_inputs]->name;
+        const char *name =
+            i < num_inputs ? p->input_names[i] : p->walk->nodes[i - num_inputs]->name;
         size_t run = name ? strspn(name, "t") : 0;
         // Only t's and digits may clash: t1, tt2.
         if (run && strspn(name + run, "0123456789") == strlen(name + run) && run >= size)

@@ -66,7 +66,8 @@ uint64_t scalar_cast(tn_dtype from, tn_dtype to, uint64_t bits)
 {
     if (dtype_is_float(from)) {
         double v = bits_to_double(bits);
-        return dtype_is_float(to) ? double_to_bits(rounded(to, v)) : double_to_integer(to, v);
+        return dtype_is_float(to) ? double_to_bits(rounded(to, v))
+                                  : double_to_integer(to, v);
     }
     if (!dtype_is_float(to))
         return wrap(to, bits);
@@ -245,7 +246,7 @@ static bool compare(int op, tn_dtype dtype, uint64_t a, uint64_t b)
     bool less, equal, greater;
     if (dtype_is_float(dtype)) {
         double x = bits_to_double(a), y = bits_to_double(b);
-        less = x < y, equal = x == y, greater = x > y;
+        less = x<y, equal = x == y, greater = x> y;
     } else {
         less = is_signed(dtype) ? (int64_t)a < (int64_t)b : a < b;
         equal = a == b, greater = !less && !equal;
@@ -285,8 +286,7 @@ uint64_t scalar_op(int op, tn_dtype dtype, tn_dtype from, uint64_t a, uint64_t b
     if (!dtype_is_float(dtype))
         return wrap(dtype, integer_op(op, dtype, a, b));
     double x = bits_to_double(a);
-    double v =
-        op_table[op].num_args == 1 ? math1(op, x) : math2(op, x, bits_to_double(b));
+    double v = op_table[op].num_args == 1 ? math1(op, x) : math2(op, x, bits_to_double(b));
     return double_to_bits(rounded(dtype, v));
 }
 
@@ -307,7 +307,8 @@ static uint64_t run_insn(const tn_expr_program *program, const tn_expr_insn *ins
     }
     uint32_t num_args = op_table[insn->op].num_args;
     return scalar_op(insn->op, insn->dtype, program->insns[insn->a].dtype, values[insn->a],
-                     num_args > 1 ? values[insn->b] : 0, num_args > 2 ? values[insn->c] : 0);
+                     num_args > 1 ? values[insn->b] : 0,
+                     num_args > 2 ? values[insn->c] : 0);
 }
 
 void program_run_scalar(const tn_expr_program *program, const uint64_t *inputs,

@@ -18,8 +18,9 @@ void expr_set_destroy(tn_runtime *runtime)
     struct expr_set *set = runtime->exprs;
     if (!set)
         return;
-    struct lookup *lookups[] = {&set->names,   &set->nodes,    &set->exprs,   &set->parsed,
-                                &set->derived, &set->compiled, &set->programs};
+    struct lookup *lookups[] = {&set->names,    &set->nodes,   &set->exprs,
+                                &set->parsed,   &set->derived, &set->compiled,
+                                &set->programs, &set->inferred};
     for (size_t i = 0; i < sizeof(lookups) / sizeof(*lookups); i++)
         lookup_finish(lookups[i]);
     arena_finish(&set->arena);
@@ -28,7 +29,8 @@ void expr_set_destroy(tn_runtime *runtime)
     runtime->exprs = NULL;
 }
 
-// --- nodes ------------------------------------------------------------------------------------
+// --- nodes
+// ------------------------------------------------------------------------------------
 
 static struct hash node_hash(const struct expr_node *node)
 {
@@ -133,8 +135,7 @@ const struct expr_node *tree_attr(struct tree *t, const char *name, int kind)
         t, &(struct expr_node){.op = TREE_ATTR, .kind = (uint8_t)kind, .name = known});
 }
 
-const struct expr_node *tree_cast(struct tree *t, tn_dtype dtype,
-                                  const struct expr_node *a)
+const struct expr_node *tree_cast(struct tree *t, tn_dtype dtype, const struct expr_node *a)
 {
     if (!a)
         return NULL;
@@ -142,7 +143,8 @@ const struct expr_node *tree_cast(struct tree *t, tn_dtype dtype,
                          .op = TN_EXPR_CAST, .num_args = 1, .dtype = dtype, .args = {a}});
 }
 
-// --- numbers are computed at once ---------------------------------------------------------------
+// --- numbers are computed at once
+// ---------------------------------------------------------------
 
 // Integers stay as they are written when the result might not fit: the program then
 // computes, and wraps, in the dtype that it turns out to have.
@@ -227,7 +229,8 @@ const struct expr_node *tree_op(struct tree *t, int op, const struct expr_node *
     return number ? number : intern(t, &node);
 }
 
-// --- expressions ------------------------------------------------------------------------------
+// --- expressions
+// ------------------------------------------------------------------------------
 
 // Attributes in the order of their first appearance, and the inputs mentioned.
 static tn_status collect_leaves(struct expr *expr, struct expr_set *set,
@@ -255,13 +258,14 @@ static tn_status collect_leaves(struct expr *expr, struct expr_set *set,
 static struct expr *make_expr(struct expr_set *set, const struct expr *like,
                               const struct walk *walk)
 {
-    struct expr *expr = arena_alloc(&set->arena, sizeof(*expr));
-    const char **names =
-        arena_alloc(&set->arena, (like->num_inputs + 1) * sizeof(*names));
+    struct expr_record *record = arena_alloc(&set->arena, sizeof(*record));
+    struct expr *expr = &record->expr;
+    const char **names = arena_alloc(&set->arena, (like->num_inputs + 1) * sizeof(*names));
     const struct expr_node **outputs =
         arena_alloc(&set->arena, like->num_outputs * sizeof(*outputs));
-    if (!expr || !names || !outputs)
+    if (!record || !names || !outputs)
         return NULL;
+    record->set = set;
     *expr = *like;
     memcpy(outputs, like->outputs, like->num_outputs * sizeof(*outputs));
     memcpy(names, like->input_names, like->num_inputs * sizeof(*names));
@@ -283,8 +287,7 @@ static struct hash expr_key(struct expr *expr)
     return h;
 }
 
-static const struct expr *add_expr(struct tree *t, const struct expr *like,
-                                   struct hash key)
+static const struct expr *add_expr(struct tree *t, const struct expr *like, struct hash key)
 {
     struct expr_set *set = t->set;
     struct walk walk;
@@ -334,4 +337,10 @@ const struct expr *tree_expr(struct tree *t, const struct expr_node *const *outp
     }
     mem_free(names);
     return expr;
+}
+
+int expr_is_input(const struct expr *expr)
+{
+    const struct expr_node *node = expr->outputs[0];
+    return expr->num_outputs == 1 && node->op == TREE_INPUT ? (int)node->index : -1;
 }

@@ -36,9 +36,9 @@ struct expr_node {
     struct hash hash;
     uint16_t op;
     uint8_t num_args;
-    uint8_t kind;     // NUMBER and ATTR: a dtype_kind, how it takes part in promotion
-    tn_dtype dtype;   // CAST
-    uint32_t index;   // INPUT
+    uint8_t kind;   // NUMBER and ATTR: a dtype_kind, how it takes part in promotion
+    tn_dtype dtype; // CAST
+    uint32_t index; // INPUT
     uint32_t depth;
     uint64_t bits;    // NUMBER: of a double for KIND_FLOAT, else of an integer
     const char *name; // ATTR; interned, so pointers compare
@@ -53,9 +53,22 @@ struct expr_set {
     struct lookup derived;  // expr and what of it -> struct derivation
     struct lookup compiled; // expr and dtypes -> program
     struct lookup programs; // structure -> program
+    struct lookup inferred; // expr and dtypes -> dtypes of the outputs
 };
 
-// --- building trees (tree.c) ------------------------------------------------------------------
+// What stands behind every expression that the set gives out.
+struct expr_record {
+    struct expr expr; // first
+    struct expr_set *set;
+};
+
+// A key for what depends on the dtypes of an expression's inputs. False when there are more
+// inputs than programs have.
+bool expr_dtypes_key(const struct expr *expr, const struct expr_input *inputs,
+                     uint64_t seed, struct hash *out);
+
+// --- building trees (tree.c)
+// ------------------------------------------------------------------
 
 // The first failure stays in `status`; functions then give NULL, and take NULL arguments.
 struct tree {
@@ -79,7 +92,8 @@ const struct expr *tree_expr(struct tree *t, const struct expr_node *const *outp
                              uint32_t num_outputs, const char *const *input_names,
                              uint32_t num_inputs);
 
-// --- walking (walk.c) -------------------------------------------------------------------------
+// --- walking (walk.c)
+// -------------------------------------------------------------------------
 
 // Nodes of an expression, arguments before users, in an order that depends on the structure
 // alone.
@@ -94,7 +108,8 @@ tn_status walk_init(struct walk *walk, const struct expr_node *const *outputs,
 void walk_finish(struct walk *walk);
 uint32_t walk_position(const struct walk *walk, const struct expr_node *node);
 
-// --- facts (ops.c) ----------------------------------------------------------------------------
+// --- facts (ops.c)
+// ----------------------------------------------------------------------------
 
 enum op_class {
     OP_LEAF,
@@ -121,10 +136,24 @@ struct op_info {
 };
 extern const struct op_info op_table[TREE_NUM_OPS];
 
-enum { PREC_SELECT = 1, PREC_ANY, PREC_ALL, PREC_OR, PREC_XOR, PREC_AND, PREC_COMPARE,
-       PREC_SHIFT, PREC_ADD, PREC_MUL, PREC_UNARY, PREC_POWER, PREC_ATOM };
+enum {
+    PREC_SELECT = 1,
+    PREC_ANY,
+    PREC_ALL,
+    PREC_OR,
+    PREC_XOR,
+    PREC_AND,
+    PREC_COMPARE,
+    PREC_SHIFT,
+    PREC_ADD,
+    PREC_MUL,
+    PREC_UNARY,
+    PREC_POWER,
+    PREC_ATOM
+};
 
-// --- types (types.c) --------------------------------------------------------------------------
+// --- types (types.c)
+// --------------------------------------------------------------------------
 
 // A value's dtype, or that it is a number without one.
 struct value_type {
@@ -134,12 +163,13 @@ struct value_type {
 tn_status node_type(const struct expr_node *node, const struct expr_input *inputs,
                     const struct value_type *args, struct value_type *out);
 struct value_type type_promote(struct value_type a, struct value_type b);
-tn_dtype type_alone(struct value_type type);   // i64, u64, f64 for numbers
+tn_dtype type_alone(struct value_type type);    // i64, u64, f64 for numbers
 tn_dtype type_computed(struct value_type type); // the same; F32 for half floats
 tn_status walk_types(const struct walk *walk, const struct expr_input *inputs,
                      struct value_type **out_types);
 
-// --- arithmetic (scalar.c) --------------------------------------------------------------------
+// --- arithmetic (scalar.c)
+// --------------------------------------------------------------------
 
 // One instruction on values as in params. `from` is the operands' dtype.
 uint64_t scalar_op(int op, tn_dtype dtype, tn_dtype from, uint64_t a, uint64_t b,
@@ -162,13 +192,15 @@ static inline uint64_t double_to_bits(double value)
     return v.u;
 }
 
-// --- texts ------------------------------------------------------------------------------------
+// --- texts
+// ------------------------------------------------------------------------------------
 
 // Prints the outputs, subexpressions that occur twice as definitions first; mem_free.
 char *tree_print(const struct expr_node *const *outputs, uint32_t num_outputs,
                  const char *const *input_names, uint32_t num_inputs);
 
-// --- derivatives (derive.c, adjoint.c) ----------------------------------------------------------
+// --- derivatives (derive.c, adjoint.c)
+// ----------------------------------------------------------
 
 // g * d(node)/d(argument k), or NULL when that is zero everywhere. g NULL gives NULL.
 const struct expr_node *derive_chain(struct tree *t, const struct expr_node *node,

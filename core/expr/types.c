@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Which dtype an operation gives: NumPy's promotion, with literals and attributes as
 // numbers without a dtype of their own (NEP 50).
+#include <string.h>
 #include "tree.h"
 
 static bool is_number(struct value_type type)
@@ -57,8 +58,8 @@ static tn_status refuse(const struct expr_node *node, const struct value_type *a
     if (node->num_args == 1)
         return fail(TN_ERR_ARGUMENT, "'%s' of %s: expected %s", text, type_text(args[0]),
                     expected);
-    return fail(TN_ERR_ARGUMENT, "'%s' of %s and %s: expected %s", text,
-                type_text(args[0]), type_text(args[1]), expected);
+    return fail(TN_ERR_ARGUMENT, "'%s' of %s and %s: expected %s", text, type_text(args[0]),
+                type_text(args[1]), expected);
 }
 
 static struct value_type to_float(struct value_type type)
@@ -180,8 +181,24 @@ tn_status walk_types(const struct walk *walk, const struct expr_input *inputs,
     return TN_OK;
 }
 
-tn_status expr_infer(const struct expr *expr, const struct expr_input *inputs,
-                     tn_dtype *out_dtypes)
+// Dtypes and kinds are small: 4 bits and 3 bits for each input.
+bool expr_dtypes_key(const struct expr *expr, const struct expr_input *inputs,
+                     uint64_t seed, struct hash *out)
+{
+    uint64_t dtypes = 0, kinds = 0;
+    if (expr->num_inputs > TN_EXPR_MAX_INPUTS)
+        return false;
+    for (uint32_t i = 0; i < expr->num_inputs; i++) {
+        dtypes = dtypes << 4 | ((uint64_t)inputs[i].dtype & 15);
+        kinds = kinds << 3 | ((uint64_t)inputs[i].weak_kind & 7);
+    }
+    struct hash h = hash_u64(hash_start(seed), (uint64_t)(uintptr_t)expr);
+    *out = hash_u64(hash_u64(h, dtypes), kinds);
+    return true;
+}
+
+static tn_status infer(const struct expr *expr, const struct expr_input *inputs,
+                       tn_dtype *out_dtypes)
 {
     struct walk walk = {0};
     struct value_type *types = NULL;
@@ -194,5 +211,29 @@ tn_status expr_infer(const struct expr *expr, const struct expr_input *inputs,
         fail_prefix("expression '%.80s': ", expr->text);
     mem_free(types);
     walk_finish(&walk);
+    return status;
+}
+
+tn_status expr_infer(const struct expr *expr, const struct expr_input *inputs,
+                     tn_dtype *out_dtypes)
+{
+    struct expr_set *set = ((const struct expr_record *)expr)->set;
+    size_t size = expr->num_outputs * sizeof(*out_dtypes);
+    struct hash key;
+    bool has_key = expr_dtypes_key(expr, inputs, 7, &key);
+    const tn_dtype *known = has_key ? lookup_get(&set->inferred, key) : NULL;
+    if (known) {
+        memcpy(out_dtypes, known, size);
+        return TN_OK;
+    }
+    tn_status status = infer(expr, inputs, out_dtypes);
+    if (status != TN_OK || !has_key)
+        return status;
+    pthread_mutex_lock(&set->lock);
+    tn_dtype *copy = arena_alloc(&set->arena, size);
+    if (copy)
+        memcpy(copy, out_dtypes, size);
+    status = copy ? lookup_put(&set->inferred, key, copy) : TN_ERR_MEMORY;
+    pthread_mutex_unlock(&set->lock);
     return status;
 }

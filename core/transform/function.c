@@ -264,7 +264,7 @@ static tn_status replay(tn_function *function, tn_scope *scope, tn_array *const 
         values[i] = inputs[i]->value;
     for (uint32_t i = 0; i < entry->num_captured; i++)
         values[num_inputs + i] = entry->captured[i];
-    tn_status status = plan_run(entry->plan, values, results, true);
+    tn_status status = plan_run(entry->plan, values, results, RUN_START);
     if (status == TN_OK) {
         give_away(function, inputs, num_inputs);
         status = adopt(scope, entry, results, outputs);

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: MIT
+// Slots, and arrays fitted to types; see flow.h.
+#include "flow.h"
+
+#include <string.h>
+#include "../base/dtype.h"
+#include "../base/fail.h"
+#include "../base/shape.h"
+
+tn_status flow_init(struct flow *flow, tn_scope *scope)
+{
+    *flow = (struct flow){.scope = scope, .epoch = ++scope->epoch};
+    tn_status status = expr_parse_arrow(scope->runtime, "a, b -> a + b", &flow->sum);
+    if (status == TN_OK)
+        status = expr_parse_arrow(scope->runtime, "x -> x", &flow->same);
+    return status;
+}
+
+void flow_finish(struct flow *flow)
+{
+    mem_free(flow->slots);
+}
+
+bool flow_has(const struct flow *flow, const tn_array *array)
+{
+    return array && array->mark == flow->epoch;
+}
+
+tn_array **flow_slot(struct flow *flow, const tn_array *array)
+{
+    return &flow->slots[array->id];
+}
+
+tn_status flow_include(struct flow *flow, tn_array *array)
+{
+    if (flow_has(flow, array))
+        return TN_OK;
+    tn_status status = mem_grow((void **)&flow->slots, &flow->max_slots,
+                                flow->num_slots + 1, sizeof(*flow->slots));
+    if (status != TN_OK)
+        return status;
+    array->mark = flow->epoch;
+    array->id = flow->num_slots;
+    flow->slots[flow->num_slots++] = NULL;
+    return TN_OK;
+}
+
+bool flow_through(const struct node *node, uint32_t i)
+{
+    if (!node->inputs[i] || !dtype_is_float(node->inputs[i]->type.dtype))
+        return false;
+    if (!node->prim || node->prim->record.num_inputs == 0)
+        return true;
+    const tn_primitive *record = &node->prim->record;
+    uint32_t slot = i < record->num_inputs ? i : record->num_inputs - 1;
+    return !(record->inputs[slot].flags & TN_INPUT_CONSTANT);
+}
+
+// --- fitting
+// ----------------------------------------------------------------------------------
+
+static tn_status apply_role(struct flow *flow, const char *role, tn_array *array,
+                            const tn_type *type, tn_array **out_array)
+{
+    const struct prim *prim;
+    tn_status status = prim_find_role(flow->scope->runtime, role, &prim);
+    if (status != TN_OK)
+        return status;
+    tn_ints shape = {.count = (uint32_t)type->rank, .given = 1};
+    memcpy(shape.value, type->extent, (size_t)type->rank * sizeof(shape.value[0]));
+    tn_attr attr = {.name = "shape", .kind = TN_ATTR_INTS, .ints = &shape};
+    void *attrs = mem_alloc(prim->record.attrs.size);
+    if (!attrs)
+        return TN_ERR_MEMORY;
+    status = attrs_fill(&prim->record.attrs, (tn_attr_list){&attr, 1}, attrs);
+    if (status == TN_OK)
+        status = graph_apply(flow->scope, prim, TN_IN(array), attrs, out_array);
+    mem_free(attrs);
+    return status;
+}
+
+static tn_status fit_shape(struct flow *flow, tn_array *array, const tn_type *type,
+                           tn_array **out_array)
+{
+    tn_type both;
+    *out_array = array;
+    if (shape_equal(&array->type, type))
+        return TN_OK;
+    tn_status status = shape_broadcast(&array->type, type, &both);
+    if (status != TN_OK)
+        return status;
+    if (shape_equal(&both, type))
+        return apply_role(flow, TN_ROLE_BROADCAST_TO, array, type, out_array);
+    if (shape_equal(&both, &array->type))
+        return apply_role(flow, TN_ROLE_SUM_TO, array, type, out_array);
+    char got[TYPE_TEXT], expected[TYPE_TEXT];
+    return fail(TN_ERR_ARGUMENT, "a derivative has shape %s, expected %s",
+                shape_print(&array->type, got), shape_print(type, expected));
+}
+
+tn_status flow_fit(struct flow *flow, tn_array *array, const tn_type *type,
+                   tn_array **out_array)
+{
+    *out_array = NULL;
+    if (!array)
+        return TN_OK;
+    tn_array *fitted;
+    tn_status status = fit_shape(flow, array, type, &fitted);
+    if (status == TN_OK && fitted->type.dtype != type->dtype)
+        status = graph_apply_expr(flow->scope, flow->same, TN_IN(fitted), NULL, NULL,
+                                  &type->dtype, &fitted);
+    if (status == TN_OK)
+        *out_array = fitted;
+    return status;
+}
+
+tn_status flow_fill(struct flow *flow, const tn_type *type, double value,
+                    tn_array **out_array)
+{
+    tn_array *scalar = tn_scalar(flow->scope, type->dtype, value);
+    if (!scalar)
+        return flow->scope->status;
+    return flow_fit(flow, scalar, type, out_array);
+}
+
+tn_status flow_add(struct flow *flow, tn_array *array, tn_array *amount)
+{
+    tn_array *fitted, **slot = flow_slot(flow, array);
+    tn_status status = flow_fit(flow, amount, &array->type, &fitted);
+    if (status != TN_OK || !fitted)
+        return status;
+    if (*slot)
+        status = graph_apply_expr(flow->scope, flow->sum, TN_IN(*slot, fitted), NULL, NULL,
+                                  &array->type.dtype, &fitted);
+    if (status == TN_OK)
+        *slot = fitted;
+    return status;
+}
+
+tn_status flow_apply(struct flow *flow, const struct node *node, const struct expr *derived,
+                     tn_array *const *others, tn_dtype dtype, tn_array **out_array)
+{
+    const struct expr *pruned;
+    const tn_array *inputs[64];
+    uint32_t kept[64];
+    if (derived->num_inputs > 64)
+        return fail(TN_ERR_UNSUPPORTED,
+                    "the derivative of '%.80s' has %u inputs, at most 64", node->expr->text,
+                    derived->num_inputs);
+    tn_status status = expr_prune(flow->scope->runtime, derived, &pruned, kept);
+    if (status != TN_OK)
+        return status;
+    for (uint32_t i = 0; i < pruned->num_inputs; i++)
+        inputs[i] = kept[i] < node->num_inputs ? node->inputs[kept[i]]
+                                               : others[kept[i] - node->num_inputs];
+    int same = expr_is_input(pruned);
+    if (same >= 0) {
+        *out_array = (tn_array *)inputs[same];
+        return TN_OK;
+    }
+    bool has_attrs = pruned->num_attrs > 0;
+    return graph_apply_expr(flow->scope, pruned, inputs, pruned->num_inputs,
+                            has_attrs ? node->table : NULL, has_attrs ? node->attrs : NULL,
+                            &dtype, out_array);
+}
+
+// --- order
+// ------------------------------------------------------------------------------------
+
+struct search {
+    uint32_t epoch, since;
+    struct node **stack, **order;
+    uint32_t num_stack, max_stack, num_order, max_order;
+};
+
+static tn_status push(struct search *s, tn_array *array)
+{
+    struct node *node = array ? array->node : NULL;
+    if (!node || node->mark == s->epoch || node->num_inputs == 0 || node->serial < s->since)
+        return TN_OK;
+    tn_status status =
+        mem_grow((void **)&s->stack, &s->max_stack, s->num_stack + 1, sizeof(*s->stack));
+    if (status != TN_OK)
+        return status;
+    node->mark = s->epoch;
+    node->position = 0; // inputs looked at
+    s->stack[s->num_stack++] = node;
+    return TN_OK;
+}
+
+static tn_status search_from(struct search *s, tn_array *root)
+{
+    tn_status status = push(s, root);
+    while (status == TN_OK && s->num_stack > 0) {
+        struct node *node = s->stack[s->num_stack - 1];
+        if (node->position < node->num_inputs) {
+            status = push(s, node->inputs[node->position++]);
+            continue;
+        }
+        status = mem_grow((void **)&s->order, &s->max_order, s->num_order + 1,
+                          sizeof(*s->order));
+        if (status == TN_OK)
+            s->order[s->num_order++] = node;
+        s->num_stack--;
+    }
+    return status;
+}
+
+tn_status flow_order(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
+                     uint32_t since, struct node ***out_nodes, uint32_t *out_count)
+{
+    struct search search = {.epoch = ++scope->epoch, .since = since};
+    tn_status status = TN_OK;
+    for (uint64_t i = 0; i < num_arrays && status == TN_OK; i++)
+        status = search_from(&search, arrays[i]);
+    mem_free(search.stack);
+    if (status != TN_OK) {
+        mem_free(search.order);
+        return status;
+    }
+    *out_nodes = search.order;
+    *out_count = search.num_order;
+    return TN_OK;
+}
+
+// --- rules
+// ------------------------------------------------------------------------------------
+
+tn_status application_init(struct application *a, tn_scope *scope, const struct node *node)
+{
+    a->outputs = mem_alloc((node->num_outputs + 1) * sizeof(*a->outputs));
+    if (!a->outputs)
+        return TN_ERR_MEMORY;
+    for (uint32_t i = 0; i < node->num_outputs; i++)
+        a->outputs[i] = &node->outputs[i];
+    a->build = graph_build(scope, node->prim->host);
+    a->rule = (tn_rule){
+        .struct_size = sizeof(a->rule),
+        .attrs = node->attrs,
+        .inputs = node->inputs,
+        .outputs = a->outputs,
+        .num_inputs = node->num_inputs,
+        .num_outputs = node->num_outputs,
+    };
+    return TN_OK;
+}
+
+void application_finish(struct application *a)
+{
+    mem_free(a->outputs);
+}
+
+tn_status flow_rule_status(struct flow *flow, const struct node *node, const char *rule,
+                           tn_status status)
+{
+    if (flow->scope->status != TN_OK)
+        return flow->scope->status;
+    if (status != TN_OK) {
+        if (!fail_text()[0])
+            fail(status, "it failed without a reason");
+        fail_prefix("%s: %s: ", node->prim->record.id, rule);
+    }
+    return status;
+}
+
+tn_status flow_decompose(struct flow *flow, struct node *node, tn_array **outputs)
+{
+    struct application a;
+    tn_status status = application_init(&a, flow->scope, node);
+    if (status != TN_OK)
+        return status;
+    a.rule.outputs = NULL;
+    fail_clear();
+    status = node->prim->record.decompose(&a.build, &a.rule, outputs);
+    status = flow_rule_status(flow, node, "decompose", status);
+    application_finish(&a);
+    for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++) {
+        char got[TYPE_TEXT], expected[TYPE_TEXT];
+        if (!outputs[i])
+            status = fail(TN_ERR_INTERNAL, "%s: decompose leaves output %u NULL",
+                          node->prim->record.id, i);
+        else if (!type_equal(&outputs[i]->type, &node->outputs[i].type))
+            status = fail(TN_ERR_INTERNAL, "%s: decompose gives %s for output %u, infer %s",
+                          node->prim->record.id, type_print(&outputs[i]->type, got), i,
+                          type_print(&node->outputs[i].type, expected));
+    }
+    return status;
+}
+
+tn_status flow_no_rule(const struct node *node, const char *rule)
+{
+    return fail(
+        TN_ERR_UNSUPPORTED,
+        "%s has no %s, and no expression or decomposition to derive one from: add the "
+        "rule to its pack, or cut the derivative with base.stop_gradient",
+        node->prim->record.id, rule);
+}
