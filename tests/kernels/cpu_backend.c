@@ -1,0 +1,594 @@
+// SPDX-License-Identifier: MIT
+// The CPU backend's kernels against the references of the primitives, on random shapes,
+// strides and values: cpu_backend CPU-BLAS.so BASE.so NN.so [SEED]
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tenon/ops/base_attrs.h>
+#include <tenon/ops/nn_attrs.h>
+#include <tenon/ops/reference.h>
+#include "bench_host.h"
+
+static const tn_plugin *cpu, *packs[2];
+static struct bench bench;
+static uint64_t seed, state;
+
+static uint64_t draw(void)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state * UINT64_C(0x2545f4914f6cdd1d) >> 16;
+}
+
+static int64_t between(int64_t low, int64_t high)
+{
+    return low + (int64_t)(draw() % (uint64_t)(high - low + 1));
+}
+
+// --- one application --------------------------------------------------------------------
+
+struct application {
+    const char *primitive;
+    const void *attrs;
+    tn_layout operands[8]; // inputs, then the output
+    uint32_t num_inputs;
+    double tolerance; // of |reference| + 1
+    int64_t limit;    // integers are drawn from [-limit, limit]
+};
+
+static const tn_primitive *find_primitive(const char *id)
+{
+    for (int k = 0; k < 2; k++) {
+        const tn_ops *ops = packs[k]->query(TN_IFACE_OPS);
+        for (uint32_t i = 0; i < ops->num_primitives; i++)
+            if (strcmp(ops->primitives[i]->id, id) == 0)
+                return ops->primitives[i];
+    }
+    fail_msg("no primitive %s", id);
+    return NULL;
+}
+
+// Bytes from the buffer's start to the end of the furthest element.
+static uint64_t span(const tn_layout *layout)
+{
+    int64_t last = layout->offset;
+    for (int32_t i = 0; i < layout->rank; i++)
+        if (layout->stride[i] > 0 && layout->extent[i] > 0)
+            last += (layout->extent[i] - 1) * layout->stride[i];
+    return (uint64_t)((last + 1) * tn_dtype_bytes(layout->dtype));
+}
+
+static void fill(void *data, tn_dtype dtype, uint64_t bytes, int64_t limit)
+{
+    tn_tensor tensor = {data, {.dtype = dtype}};
+    int64_t n = (int64_t)bytes / tn_dtype_bytes(dtype);
+    for (int64_t i = 0; i < n; i++) {
+        if (tn_dtype_in(dtype, TN_FLOAT_DTYPES))
+            // Few distinct values now and then, so that there are equal ones.
+            tn_set_f64(&tensor, i,
+                       limit < 4 ? (double)between(-limit, limit)
+                                 : (double)between(-1000, 1000) / 500);
+        else
+            tn_set_i64(&tensor, i,
+                       between(tn_dtype_in(dtype, TN_UNSIGNED_DTYPES) ? 0 : -limit, limit));
+    }
+}
+
+#define CANARY 0xa5
+#define GUARD 64 // bytes
+
+static void check_guards(const unsigned char *memory, uint64_t bytes)
+{
+    for (uint64_t i = 0; i < GUARD; i++) {
+        assert_int_equal(memory[i], CANARY);
+        assert_int_equal(memory[GUARD + bytes + i], CANARY);
+    }
+}
+
+static void compare(const struct application *a, const tn_tensor *got,
+                    const tn_tensor *want)
+{
+    int64_t n = bench_count(&got->layout);
+    for (int64_t i = 0; i < n; i++) {
+        double x = tn_get_f64(got, i), y = tn_get_f64(want, i);
+        if (x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= a->tolerance * (1 + fabs(y)))
+            continue;
+        fail_msg("%s, seed %llu: element %lld is %.9g, expected %.9g", a->primitive,
+                 (unsigned long long)seed, (long long)i, x, y);
+    }
+}
+
+// Runs the backend's kernel and the reference on the same inputs, and compares.
+static void check(const struct application *a)
+{
+    const tn_layout *out = &a->operands[a->num_inputs];
+    uint64_t bytes = bench_bytes(out);
+    tn_step *steps[2];
+    uint32_t outs[2], ins[8];
+
+    for (uint32_t i = 0; i < a->num_inputs; i++) {
+        ins[i] = bench_slot(&bench, span(&a->operands[i]) + 8);
+        fill(bench_memory(&bench, ins[i]), a->operands[i].dtype, span(&a->operands[i]),
+             a->limit);
+    }
+    for (int k = 0; k < 2; k++) {
+        steps[k] = bench_step(&bench, a->num_inputs, 1);
+        steps[k]->primitive = find_primitive(a->primitive);
+        steps[k]->attrs = a->attrs;
+        steps[k]->label = a->primitive;
+        outs[k] = bench_slot(&bench, bytes + 2 * GUARD);
+        memset(bench_memory(&bench, outs[k]), CANARY, bytes + 2 * GUARD);
+        for (uint32_t i = 0; i < a->num_inputs; i++)
+            bench_set(steps[k], i, ins[i], &a->operands[i]);
+        bench_set(steps[k], a->num_inputs, outs[k], out);
+        ((tn_value *)steps[k]->outputs)->offset = GUARD;
+    }
+    steps[0]->kernel = bench_kernel(cpu, a->primitive, NULL);
+    assert_non_null(steps[0]->kernel);
+    bench_scratch(&bench, steps[0]);
+    if (bench_run(&bench) != TN_OK)
+        fail_msg("%s, seed %llu: %s", a->primitive, (unsigned long long)seed,
+                 bench_message);
+
+    tn_tensor got = {(char *)bench_memory(&bench, outs[0]) + GUARD, *out};
+    tn_tensor want = {(char *)bench_memory(&bench, outs[1]) + GUARD, *out};
+    check_guards(bench_memory(&bench, outs[0]), bytes);
+    compare(a, &got, &want);
+    bench_clear(&bench);
+}
+
+// --- layouts
+// ------------------------------------------------------------------------------
+
+// Contiguous, permuted, with gaps, reversed or broadcast.
+static tn_layout any_layout(tn_dtype dtype, int32_t rank, const int64_t *extent)
+{
+    tn_layout layout = bench_layout(dtype, rank, extent);
+    int32_t order[TN_MAX_RANK];
+    int64_t stride = 1;
+    if (between(0, 3) == 0)
+        return layout;
+    for (int32_t i = 0; i < rank; i++)
+        order[i] = i;
+    for (int32_t i = rank - 1; i > 0; i--) {
+        int32_t k = (int32_t)between(0, i), kept = order[i];
+        order[i] = order[k];
+        order[k] = kept;
+    }
+    layout.offset = between(0, 3);
+    for (int32_t i = rank - 1; i >= 0; i--) {
+        int32_t axis = order[i];
+        layout.stride[axis] = stride;
+        stride *= layout.extent[axis] + between(0, 1);
+        if (between(0, 7) == 0) {
+            layout.stride[axis] = 0;
+        } else if (between(0, 7) == 0 && layout.extent[axis] > 0) {
+            layout.offset += (layout.extent[axis] - 1) * layout.stride[axis];
+            layout.stride[axis] = -layout.stride[axis];
+        }
+    }
+    return layout;
+}
+
+// --- matmul
+// ---------------------------------------------------------------------------------
+
+static void products_agree(void **unused)
+{
+    static const tn_matmul_attrs attrs = {0};
+    (void)unused;
+    for (int round = 0; round < 300; round++) {
+        tn_dtype dtype = between(0, 1) ? TN_F32 : TN_F64;
+        int64_t m = between(0, 40), k = between(0, 40), n = between(0, 40);
+        int64_t b0 = between(1, 3), b1 = between(1, 3);
+        if (between(0, 9) == 0)
+            m = between(100, 300), k = between(30, 60), n = between(50, 80);
+        int32_t ra = (int32_t)between(1, 4), rb = (int32_t)between(1, 4);
+        int64_t ea[4] = {b0, between(0, 1) ? b1 : 1, m, k};
+        int64_t eb[4] = {between(0, 1) ? b0 : 1, b1, k, n};
+        int64_t eo[4], rank = 0;
+        int32_t most = ra > rb ? ra : rb;
+        for (int32_t i = 4 - most; i < 2; i++) {
+            int64_t x = i >= 4 - ra ? ea[i] : 1, y = i >= 4 - rb ? eb[i] : 1;
+            eo[rank++] = x == 1 ? y : x;
+        }
+        if (ra > 1)
+            eo[rank++] = m;
+        if (rb > 1)
+            eo[rank++] = n;
+        struct application a = {"base.matmul/1", &attrs, .num_inputs = 2, .limit = 3};
+        a.operands[0] = any_layout(dtype, ra, ra == 1 ? &ea[3] : &ea[4 - ra]);
+        a.operands[1] = any_layout(dtype, rb, rb == 1 ? &eb[2] : &eb[4 - rb]);
+        a.operands[2] = bench_layout(dtype, (int32_t)rank, eo);
+        // Small integers: sums are exact in any order.
+        check(&a);
+    }
+}
+
+// --- reductions
+// -----------------------------------------------------------------------------
+
+static tn_dtype sum_dtype(tn_dtype dtype)
+{
+    if (tn_dtype_in(dtype, TN_FLOAT_DTYPES))
+        return dtype;
+    return tn_dtype_in(dtype, TN_UNSIGNED_DTYPES) ? TN_U64 : TN_I64;
+}
+
+static void reductions_agree(void **unused)
+{
+    static const char *const ids[] = {"base.sum/1", "base.max/1", "base.min/1",
+                                      "base.logsumexp/1"};
+    (void)unused;
+    for (int round = 0; round < 600; round++) {
+        int kind = (int)between(0, 3);
+        tn_dtype dtype = kind == 3 ? TN_F32 : (tn_dtype)between(1, 13);
+        int32_t rank = (int32_t)between(1, 4);
+        int64_t extent[4], kept[4], n = 0;
+        tn_reduce_attrs attrs = {0};
+        int64_t most = rank == 1 ? 5000 : rank == 2 ? 300 : 20;
+        for (int32_t i = 0; i < rank; i++)
+            extent[i] = between(1, between(0, 2) ? 8 : most);
+        uint32_t set = (uint32_t)between(1, (1 << rank) - 1);
+        attrs.axes.given = between(0, 4) > 0;
+        if (!attrs.axes.given)
+            set = (1u << rank) - 1;
+        for (int32_t i = 0; i < rank; i++) {
+            if (set >> i & 1)
+                attrs.axes.value[attrs.axes.count++] = between(0, 1) ? i : i - rank;
+            else
+                kept[n++] = extent[i];
+        }
+        struct application a = {ids[kind], &attrs, .num_inputs = 1, .limit = 100};
+        a.operands[0] = any_layout(dtype, rank, extent);
+        a.operands[1] =
+            bench_layout(kind == 0 ? sum_dtype(dtype) : dtype, (int32_t)n, kept);
+        // Halves: one rounding at the end. f32: sums of up to 1024 terms in 32 lanes.
+        a.tolerance = dtype == TN_F16    ? 1e-3
+                      : dtype == TN_BF16 ? 8e-3
+                      : dtype == TN_F64  ? 1e-12
+                                         : 4e-6;
+        check(&a);
+    }
+}
+
+static void argmax_agrees(void **unused)
+{
+    (void)unused;
+    for (int round = 0; round < 100; round++) {
+        int64_t extent[3] = {between(1, 9), between(1, 40), between(1, 9)}, kept[3], n = 0;
+        int32_t axis = (int32_t)between(0, 3);
+        tn_argmax_attrs attrs = {.axis = axis == 3 ? TN_NO_AXIS : axis};
+        for (int32_t i = 0; i < 3 && axis < 3; i++)
+            if (i != axis)
+                kept[n++] = extent[i];
+        struct application a = {"base.argmax/1", &attrs, .num_inputs = 1, .limit = 3};
+        a.operands[0] = any_layout(TN_F32, 3, extent);
+        a.operands[1] = bench_layout(TN_I64, (int32_t)n, kept);
+        check(&a);
+    }
+}
+
+// --- networks
+// -------------------------------------------------------------------------------
+
+static void softmax_agrees(void **unused)
+{
+    (void)unused;
+    for (int round = 0; round < 100; round++) {
+        int64_t extent[3] = {between(1, 9), between(1, 9), between(1, 100)};
+        tn_softmax_attrs attrs = {.axis = between(-3, 2)};
+        struct application a = {between(0, 1) ? "nn.softmax/1" : "nn.log_softmax/1", &attrs,
+                                .num_inputs = 1, .limit = 9, .tolerance = 2e-6};
+        a.operands[0] = any_layout(TN_F32, 3, extent);
+        a.operands[1] = bench_layout(TN_F32, 3, extent);
+        check(&a);
+    }
+}
+
+static void cross_entropy_agrees(void **unused)
+{
+    static const tn_cross_entropy_attrs attrs = {0};
+    (void)unused;
+    for (int round = 0; round < 50; round++) {
+        int64_t extent[2] = {between(1, 70), between(1, 20)};
+        struct application a = {"nn.cross_entropy/1", &attrs, .num_inputs = 2, .limit = 12,
+                                .tolerance = 2e-6};
+        a.operands[0] = bench_layout(TN_F32, 2, extent);
+        a.operands[1] = bench_layout(between(0, 1) ? TN_I32 : TN_U8, 1, extent);
+        a.operands[2] = bench_layout(TN_F32, 1, extent);
+        check(&a);
+    }
+}
+
+struct window_case {
+    tn_conv2d_attrs attrs;
+    int64_t x[4], w[4], out[4];
+};
+
+static tn_ints pair_of(int64_t a, int64_t b)
+{
+    return (tn_ints){.count = 2, .given = 1, .value = {a, b}};
+}
+
+static void draw_convolution(struct window_case *c)
+{
+    int64_t groups = between(1, 2), kernel[2], stride[2], pad[2], dilation[2];
+    *c = (struct window_case){.x = {between(1, 3), 0, 0, groups * between(1, 4)}};
+    for (int i = 0; i < 2; i++) {
+        kernel[i] = between(1, 4);
+        stride[i] = between(1, 3);
+        pad[i] = between(0, 2);
+        dilation[i] = between(1, 2);
+        int64_t reach = (kernel[i] - 1) * dilation[i] + 1;
+        c->x[i + 1] = reach + between(0, 12);
+        c->out[i + 1] = (c->x[i + 1] + 2 * pad[i] - reach) / stride[i] + 1;
+        c->w[i + 1] = kernel[i];
+    }
+    c->out[0] = c->x[0];
+    c->out[3] = c->w[0] = groups * between(1, 5);
+    c->w[3] = c->x[3] / groups;
+    c->attrs = (tn_conv2d_attrs){.stride = pair_of(stride[0], stride[1]),
+                                 .padding = pair_of(pad[0], pad[1]),
+                                 .dilation = pair_of(dilation[0], dilation[1]),
+                                 .groups = groups};
+}
+
+static void convolutions_agree(void **unused)
+{
+    (void)unused;
+    for (int round = 0; round < 120; round++) {
+        struct window_case c;
+        draw_convolution(&c);
+        tn_layout x = bench_layout(TN_F32, 4, c.x), w = bench_layout(TN_F32, 4, c.w);
+        tn_layout out = bench_layout(TN_F32, 4, c.out), bias = bench_layout(TN_F32, 1, c.w);
+        // Small integers: exact in any order.
+        struct application a = {"nn.conv2d/1", &c.attrs, .num_inputs = 3, .limit = 3};
+        a.operands[0] = x;
+        a.operands[1] = w;
+        a.operands[2] = bias;
+        a.operands[3] = out;
+        if (between(0, 1)) {
+            a.num_inputs = 2;
+            a.operands[2] = out;
+        }
+        check(&a);
+        c.attrs.extent = pair_of(c.x[1], c.x[2]);
+        a = (struct application){"nn.conv2d_input/1", &c.attrs, .num_inputs = 2,
+                                 .limit = 3};
+        a.operands[0] = out;
+        a.operands[1] = w;
+        a.operands[2] = x;
+        check(&a);
+        c.attrs.extent = pair_of(c.w[1], c.w[2]);
+        a = (struct application){"nn.conv2d_weight/1", &c.attrs, .num_inputs = 2,
+                                 .limit = 3};
+        a.operands[0] = x;
+        a.operands[1] = out;
+        a.operands[2] = w;
+        check(&a);
+    }
+}
+
+static void pooling_agrees(void **unused)
+{
+    (void)unused;
+    for (int round = 0; round < 120; round++) {
+        tn_pool2d_attrs attrs = {0};
+        int64_t x[4] = {between(1, 3), 0, 0, between(1, 9)}, out[4] = {x[0], 0, 0, x[3]};
+        int64_t window[2], stride[2], pad[2];
+        for (int i = 0; i < 2; i++) {
+            window[i] = between(1, 4);
+            stride[i] = between(1, 4);
+            pad[i] = between(0, window[i] / 2);
+            x[i + 1] = window[i] + between(0, 9);
+            out[i + 1] = (x[i + 1] + 2 * pad[i] - window[i]) / stride[i] + 1;
+        }
+        attrs.window = pair_of(window[0], window[1]);
+        attrs.stride = pair_of(stride[0], stride[1]);
+        attrs.padding = pair_of(pad[0], pad[1]);
+        struct application a = {"nn.max_pool2d/1", &attrs, .num_inputs = 1, .limit = 3};
+        a.operands[0] = bench_layout(TN_F32, 4, x);
+        a.operands[1] = bench_layout(TN_F32, 4, out);
+        check(&a);
+    }
+}
+
+// --- the backend
+// ----------------------------------------------------------------------------
+
+static int open_device(void **unused)
+{
+    (void)unused;
+    bench_open(&bench, cpu);
+    return 0;
+}
+
+static int close_device(void **unused)
+{
+    (void)unused;
+    bench_close(&bench);
+    return bench_leaks() == 0 ? 0 : -1;
+}
+
+static int64_t covered[1000];
+
+static void cover(void *context, int64_t begin, int64_t end)
+{
+    (void)context;
+    for (int64_t i = begin; i < end; i++)
+        covered[i]++;
+}
+
+static tn_status covering_kernel(const tn_cpu_call *call)
+{
+    call->parallel_for(call, 1000, 10, cover, NULL);
+    for (int i = 0; i < 1000; i++)
+        if (covered[i] != 1)
+            return (call->host->fail)(call->host, TN_ERR_INTERNAL, "%d: %lld times", i,
+                                    (long long)covered[i]);
+    memset(covered, 0, sizeof(covered));
+    return TN_OK;
+}
+
+static tn_status failing_kernel(const tn_cpu_call *call)
+{
+    return (call->host->fail)(call->host, TN_ERR_ARGUMENT, "axis %d is bad", 7);
+}
+
+static const tn_cpu_kernel covering = {sizeof(covering), 0, covering_kernel};
+static const tn_cpu_kernel failing = {sizeof(failing), 0, failing_kernel};
+static const tn_kernel covering_record = {
+    .struct_size = sizeof(tn_kernel), .family = TN_FAMILY_CPU, .payload = &covering};
+static const tn_kernel failing_record = {
+    .struct_size = sizeof(tn_kernel), .family = TN_FAMILY_CPU, .payload = &failing};
+
+static void loops_of_others_cover_each_index_once(void **unused)
+{
+    (void)unused;
+    bench_step(&bench, 0, 0)->kernel = &covering_record;
+    for (int i = 0; i < 3000; i++)
+        assert_int_equal(bench_run(&bench), TN_OK);
+}
+
+static void a_failing_step_is_reported_by_who_waits_for_it(void **unused)
+{
+    uint64_t bad, good;
+    (void)unused;
+    bench_step(&bench, 0, 0)->kernel = &failing_record;
+    assert_int_equal(bench_run(&bench), TN_ERR_ARGUMENT);
+    assert_int_equal(bench_submit(&bench, TN_SUBMIT_ASYNC, &bad), TN_OK);
+    tn_executable *failing_executable = bench.executable;
+    bench.executable = NULL;
+    bench.steps[0].kernel = &covering_record;
+    assert_int_equal(bench_compile(&bench), TN_OK);
+    assert_int_equal(bench_submit(&bench, TN_SUBMIT_ASYNC, &good), TN_OK);
+    bench_message[0] = 0;
+    assert_int_equal(bench.backend->wait(bench.device, good), TN_OK);
+    assert_int_equal(bench.backend->wait(bench.device, bad), TN_ERR_ARGUMENT);
+    assert_string_equal(bench_message, "axis 7 is bad");
+    bench.backend->executable_destroy(bench.device, failing_executable);
+}
+
+static void submissions_keep_their_order(void **unused)
+{
+    static const tn_expr_insn insns[] = {{TN_EXPR_LOAD, TN_I64, 0, 0, 0},
+                                         {TN_EXPR_CONST, TN_I64, 0, 0, 0},
+                                         {TN_EXPR_CONST, TN_I64, 1, 0, 0},
+                                         {TN_EXPR_MUL, TN_I64, 0, 1, 0},
+                                         {TN_EXPR_ADD, TN_I64, 3, 2, 0}};
+    static const uint64_t constants[] = {3, 1};
+    static const tn_dtype i64s[] = {TN_I64};
+    static const uint32_t outputs[] = {4};
+    static const tn_expr_program program = {.struct_size = sizeof(program),
+                                            .insns = insns,
+                                            .constants = constants,
+                                            .input_dtypes = i64s,
+                                            .output_dtypes = i64s,
+                                            .outputs = outputs,
+                                            .num_insns = 5,
+                                            .num_constants = 2,
+                                            .num_inputs = 1,
+                                            .num_outputs = 1};
+    int64_t n = 100, expected = 0;
+    tn_layout layout = bench_layout(TN_I64, 1, &n);
+    uint32_t slot = bench_slot(&bench, 800);
+    uint64_t point = 0;
+    (void)unused;
+    memset(bench_memory(&bench, slot), 0, 800);
+    tn_step *step = bench_step(&bench, 1, 1);
+    step->program = &program;
+    bench_set(step, 0, slot, &layout);
+    bench_set(step, 1, slot, &layout); // in place
+    assert_int_equal(bench_compile(&bench), TN_OK);
+    for (int i = 0; i < 500; i++) {
+        uint64_t next;
+        assert_int_equal(bench_submit(&bench, i % 3 ? TN_SUBMIT_ASYNC : 0, &next), TN_OK);
+        assert_true(next > point);
+        point = next;
+        expected = (int64_t)((uint64_t)expected * 3 + 1);
+    }
+    assert_int_equal(bench.backend->wait(bench.device, point), TN_OK);
+    for (int i = 0; i < 100; i++)
+        assert_true(((int64_t *)bench_memory(&bench, slot))[i] == expected);
+}
+
+static void buffers_are_used_again_and_counted(void **unused)
+{
+    tn_memory_info info = {.struct_size = sizeof(info)};
+    tn_buffer *a, *b;
+    (void)unused;
+    for (uint64_t size = 1; size < (UINT64_C(1) << 26); size = size * 3 + 1) {
+        assert_int_equal(bench.backend->buffer_create(bench.device, size, &a), TN_OK);
+        unsigned char *bytes = bench.backend->buffer_map(bench.device, a);
+        assert_int_equal((uintptr_t)bytes % 64, 0);
+        bytes[0] = bytes[size - 1] = 1;
+        bench.backend->buffer_destroy(bench.device, a);
+        assert_int_equal(bench.backend->buffer_create(bench.device, size, &b), TN_OK);
+        assert_ptr_equal(a, b);
+        bench.backend->memory_info(bench.device, &info);
+        assert_true(info.used >= size && info.used <= size + size / 4 + 64);
+        bench.backend->buffer_destroy(bench.device, b);
+    }
+    assert_int_equal(bench.backend->buffer_create(bench.device, UINT64_MAX, &a),
+                     TN_ERR_MEMORY);
+    bench.backend->memory_info(bench.device, &info);
+    assert_int_equal(info.used, 0);
+}
+
+static void a_bad_number_of_threads_is_an_error(void **unused)
+{
+    const tn_backend *backend = cpu->query(TN_IFACE_BACKEND);
+    static const char *const bad[] = {"0", "-1", "many", "4x", "99999999999999999999"};
+    tn_device *device = NULL;
+    (void)unused;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        bench_threads = bad[i];
+        assert_int_equal(backend->device_open(&bench_host, 0, &device), TN_ERR_ARGUMENT);
+        assert_non_null(strstr(bench_message, bad[i]));
+    }
+    bench_threads = "3";
+    assert_int_equal(backend->device_open(&bench_host, 0, &device), TN_OK);
+    backend->device_close(device);
+    bench_threads = NULL;
+    assert_int_equal(bench_leaks(), 0);
+}
+
+#define WITH_DEVICE(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
+
+int main(int argc, char **argv)
+{
+    if (argc < 4) {
+        fprintf(stderr, "usage: %s CPU-BLAS.so BASE.so NN.so [SEED]\n", argv[0]);
+        return 2;
+    }
+    cpu = bench_load(argv[1]);
+    packs[0] = bench_load(argv[2]);
+    packs[1] = bench_load(argv[3]);
+    seed = argc > 4 ? strtoull(argv[4], NULL, 10) : bench_now_ns() % 1000000 + 1;
+    state = seed * UINT64_C(0x9e3779b97f4a7c15);
+    printf("# seed %llu\n", (unsigned long long)seed);
+    const struct CMUnitTest tests[] = {
+        WITH_DEVICE(products_agree),
+        WITH_DEVICE(reductions_agree),
+        WITH_DEVICE(argmax_agrees),
+        WITH_DEVICE(softmax_agrees),
+        WITH_DEVICE(cross_entropy_agrees),
+        WITH_DEVICE(convolutions_agree),
+        WITH_DEVICE(pooling_agrees),
+        WITH_DEVICE(loops_of_others_cover_each_index_once),
+        WITH_DEVICE(a_failing_step_is_reported_by_who_waits_for_it),
+        WITH_DEVICE(submissions_keep_their_order),
+        WITH_DEVICE(buffers_are_used_again_and_counted),
+        cmocka_unit_test(a_bad_number_of_threads_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
