@@ -121,6 +121,12 @@ struct tn_note_image {
     } content;
 };
 
+// The oldest host minor that this plugin can live with: define it before this header when
+// it is not 0.
+#ifndef TN_PLUGIN_MINOR_MIN
+#define TN_PLUGIN_MINOR_MIN 0
+#endif
+
 // Defines the exported symbol and the note. The rest are designated initialisers of
 // tn_plugin: .query, .init, .deinit.
 #define TN_PLUGIN(plugin_id, plugin_version, plugin_vendor, ...)                           \
@@ -134,6 +140,7 @@ struct tn_note_image {
                                   (uint32_t)(TN_PLUGIN_MAGIC >> 32)},                      \
                         .struct_size = sizeof(tn_note),                                    \
                         .abi_major = TN_ABI_MAJOR,                                         \
+                        .abi_minor_min = TN_PLUGIN_MINOR_MIN,                              \
                         .abi_minor_max = TN_ABI_MINOR,                                     \
                         .sanitizer = TN_SANITIZER_HERE,                                    \
                         .id = plugin_id,                                                   \
@@ -141,6 +148,7 @@ struct tn_note_image {
                         .vendor = plugin_vendor}};                                         \
     const tn_plugin tn_plugin_v1 = {.magic = TN_PLUGIN_MAGIC,                              \
                                     .struct_size = sizeof(tn_plugin),                      \
+                                    .abi_minor_min = TN_PLUGIN_MINOR_MIN,                  \
                                     .abi_minor_max = TN_ABI_MINOR,                         \
                                     .sanitizer = TN_SANITIZER_HERE,                        \
                                     .id = plugin_id,                                       \
