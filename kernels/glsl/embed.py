@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Turns the kernels of this folder into C.
+
+  embed.py sources OUT.c            text and variant table, for compiling at run time
+  embed.py spirv OUT.c [--programs DIR]
+                                    SPIR-V of every variant, made by glslc and checked by
+                                    spirv-val; DIR holds further *.comp, named as they are
+
+Both read variants.txt; struct glsl_variant and struct spirv_variant are in embedded.h.
+"""
+import argparse
+import itertools
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def resolve(name, seen=None):
+    """The text of a file with its #includes put in, once each, and comments taken out."""
+    seen = set() if seen is None else seen
+    if name in seen:
+        return ''
+    seen.add(name)
+    out = []
+    with open(os.path.join(HERE, name), encoding='utf-8') as file:
+        text = re.sub(r'/\*.*?\*/', '', file.read(), flags=re.S)
+    for line in text.split('\n'):
+        include = re.match(r'\s*#include "(.*)"', line)
+        if include:
+            out.append(resolve(include.group(1), seen))
+            continue
+        line = re.sub(r'\s*//.*', '', line).strip()
+        if line:
+            out.append(line)
+    return '\n'.join(out) + '\n'
+
+
+def read_variants():
+    """[(name, file, [(macro, value)])] from lines like
+    reduce_{op}_{in}: reduce.comp OP={op} IN={in} | op=sum,max in=f32,f64"""
+    variants = []
+    with open(os.path.join(HERE, 'variants.txt'), encoding='utf-8') as file:
+        for line in file:
+            line = line.split('#')[0].strip()
+            if not line:
+                continue
+            pattern, _, lists = line.partition('|')
+            name, _, rest = pattern.partition(':')
+            words = rest.split()
+            keys = [item.split('=')[0] for item in lists.split()]
+            values = [item.split('=')[1].split(',') for item in lists.split()]
+            for choice in itertools.product(*values):
+                given = dict(zip(keys, choice))
+                defines = [tuple(word.format(**given).partition('=')[::2])
+                           for word in words[1:]]
+                variants.append((name.strip().format(**given), words[0], defines))
+    names = [variant[0] for variant in variants]
+    assert len(set(names)) == len(names), 'variants.txt names one variant twice'
+    return sorted(variants)
+
+
+def quoted(text):
+    lines = text.split('\n')
+    return '\n'.join('    "%s\\n"' % line.replace('\\', '\\\\').replace('"', '\\"')
+                     for line in lines[:-1])
+
+
+def write_sources(out):
+    variants = read_variants()
+    files = sorted({variant[1] for variant in variants})
+    with open(out, 'w', encoding='utf-8') as file:
+        file.write('#include "embedded.h"\n')
+        file.write('const char glsl_expression[] =\n%s;\n' % quoted(resolve('expression.glsl')))
+        for index, name in enumerate(files):
+            file.write('static const char text%d[] =\n%s;\n' % (index, quoted(resolve(name))))
+        file.write('const struct glsl_variant glsl_variants[] = {\n')
+        for name, source, defines in variants:
+            text = ' '.join('%s=%s' % define for define in defines)
+            file.write('    {"%s", text%d, sizeof(text%d) - 1, "%s"},\n'
+                       % (name, files.index(source), files.index(source), text))
+        file.write('    {0},\n};\n')
+        file.write('const unsigned num_glsl_variants = %d;\n' % len(variants))
+
+
+def compile_all(folder, names):
+    """glslc takes many files at once, and is far quicker so. Two halves side by side."""
+    halves = [names[0::2], names[1::2]]
+    running = [subprocess.Popen(['glslc', '--target-env=vulkan1.1', '-O', '-c']
+                                + [name + '.comp' for name in half], cwd=folder)
+               for half in halves if half]
+    if any([process.wait() for process in running]):
+        sys.exit('glslc failed')
+    for name in names:
+        subprocess.run(['spirv-val', '--target-env', 'vulkan1.1', name + '.comp.spv'],
+                       cwd=folder, check=True)
+
+
+def write_words(file, index, path):
+    with open(path, 'rb') as code:
+        data = code.read()
+    words = [int.from_bytes(data[at:at + 4], 'little') for at in range(0, len(data), 4)]
+    file.write('static const uint32_t code%d[] = {\n' % index)
+    for at in range(0, len(words), 12):
+        file.write(','.join(str(word) for word in words[at:at + 12]) + ',\n')
+    file.write('};\n')
+
+
+def write_spirv(out, programs):
+    with tempfile.TemporaryDirectory() as folder:
+        names = []
+        for name, source, defines in read_variants():
+            text = resolve(source)
+            first, _, rest = text.partition('\n')
+            given = ''.join('#define %s %s\n' % define for define in defines)
+            with open(os.path.join(folder, name + '.comp'), 'w', encoding='utf-8') as file:
+                file.write(first + '\n' + given + rest)
+            names.append(name)
+        for name in sorted(os.listdir(programs)) if programs else []:
+            if name.endswith('.comp'):
+                os.symlink(os.path.abspath(os.path.join(programs, name)),
+                           os.path.join(folder, name))
+                names.append(name[:-len('.comp')])
+        names.sort()
+        compile_all(folder, names)
+        with open(out, 'w', encoding='utf-8') as file:
+            file.write('#include "embedded.h"\n')
+            for index, name in enumerate(names):
+                write_words(file, index, os.path.join(folder, name + '.comp.spv'))
+            file.write('const struct spirv_variant spirv_variants[] = {\n')
+            for index, name in enumerate(names):
+                file.write('    {"%s", code%d, sizeof(code%d)},\n' % (name, index, index))
+            file.write('    {0},\n};\n')
+            file.write('const unsigned num_spirv_variants = %d;\n' % len(names))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser.add_argument('what', choices=['sources', 'spirv'])
+    parser.add_argument('out')
+    parser.add_argument('--programs')
+    args = parser.parse_args()
+    if args.what == 'sources':
+        write_sources(args.out)
+    else:
+        write_spirv(args.out, args.programs)
+
+
+if __name__ == '__main__':
+    main()

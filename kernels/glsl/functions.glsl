@@ -1,0 +1,503 @@
+// SPDX-License-Identifier: MIT
+// The functions of f32 that scalar.glsl speaks of: exp, log, sin, ... Needs scalar.glsl.
+
+// --- exponentials -------------------------------------------------------------------------
+
+#if defined(NEED_EXP) || defined(NEED_EXP2)
+// p * 2^n for n within -252 .. 254, in two steps so that subnormal results come out.
+float scale_by(float p, int n)
+{
+    int half_n = n >> 1;
+    return p * uintBitsToFloat(uint(127 + half_n) << 23) *
+           uintBitsToFloat(uint(127 + n - half_n) << 23);
+}
+// e^r - 1 for |r| <= log(2) / 2: its series; the first term left out is below 2^-27.
+float exp_series(float r)
+{
+    float p = fma(r, 1.0 / 5040.0, 1.0 / 720.0);
+    p = fma(p, r, 1.0 / 120.0);
+    p = fma(p, r, 1.0 / 24.0);
+    p = fma(p, r, 1.0 / 6.0);
+    p = fma(p, r, 0.5);
+    return fma(p * r, r, r);
+}
+// x = n log(2) + r. The high part of log(2) has 12 bits: n times it is exact.
+float exp_reduce(float x, out int n)
+{
+    float k = roundEven(x * 1.44269504);
+    n = int(k);
+    return (x - k * 0.693115234) - k * 3.19461849e-05;
+}
+#endif
+#ifdef NEED_EXP
+float op_EXP(float x)
+{
+    if (is_nan(x))
+        return x;
+    if (x > 88.7228394)
+        return infinity();
+    if (x < -104.0)
+        return 0.0;
+    int n;
+    float r = exp_reduce(x, n);
+    return scale_by(1.0 + exp_series(r), n);
+}
+#endif
+#ifdef NEED_EXP2
+float op_EXP2(float x)
+{
+    if (is_nan(x))
+        return x;
+    if (x >= 128.0)
+        return infinity();
+    if (x < -150.0)
+        return 0.0;
+    float k = roundEven(x);
+    return scale_by(1.0 + exp_series((x - k) * 0.693147181), int(k));
+}
+#endif
+#ifdef NEED_EXPM1
+float op_EXPM1(float x)
+{
+    if (is_nan(x))
+        return x;
+    if (x > 40.0)
+        return op_EXP(x);
+    if (x < -20.0)
+        return -1.0;
+    int n;
+    float r = exp_reduce(x, n);
+    if (n == 0)
+        return exp_series(x);
+    float scale = uintBitsToFloat(uint(127 + n) << 23);
+    return fma(scale, exp_series(r), scale - 1.0);
+}
+#endif
+
+// --- logarithms ---------------------------------------------------------------------------
+
+#if defined(NEED_LOG) || defined(NEED_LOG2) || defined(NEED_LOG10)
+// x = 2^e (1 + f) with 1 + f within sqrt(1/2) .. sqrt(2). x > 0 and finite.
+float log_reduce(float x, out float e)
+{
+    float shift = 0.0;
+    if (x < 1.17549435e-38) {
+        x *= 8388608.0;
+        shift = 23.0;
+    }
+    uint bits = floatBitsToUint(x) + (0x3f800000u - 0x3f3504f3u);
+    e = float(int(bits >> 23) - 127) - shift;
+    return uintBitsToFloat((bits & 0x7fffffu) + 0x3f3504f3u) - 1.0;
+}
+// log(1 + f) = 2 atanh(s) with s = f / (2 + f), written so that f stands alone in front.
+float log_series(float f)
+{
+    float s = f / (2.0 + f);
+    float z = s * s;
+    float r = fma(z, 2.0 / 11.0, 2.0 / 9.0);
+    r = fma(r, z, 2.0 / 7.0);
+    r = fma(r, z, 2.0 / 5.0);
+    r = fma(r, z, 2.0 / 3.0);
+    return f - s * (f - r * z);
+}
+// True when x has no ordinary logarithm, which then is `result`.
+bool log_special(float x, out float result)
+{
+    result = x == 0.0 ? -infinity() : x < 0.0 ? not_a_number() : x;
+    return !(x > 0.0) || is_inf(x) || is_nan(x);
+}
+#endif
+#ifdef NEED_LOG
+float op_LOG(float x)
+{
+    float special;
+    if (log_special(x, special))
+        return special;
+    float e, f = log_reduce(x, e);
+    return fma(e, 0.693115234, fma(e, 3.19461849e-05, log_series(f)));
+}
+#endif
+#ifdef NEED_LOG2
+float op_LOG2(float x)
+{
+    float special;
+    if (log_special(x, special))
+        return special;
+    float e, f = log_reduce(x, e);
+    return fma(log_series(f), 1.44269504, e);
+}
+#endif
+#ifdef NEED_LOG10
+float op_LOG10(float x)
+{
+    float special;
+    if (log_special(x, special))
+        return special;
+    float e, f = log_reduce(x, e);
+    return fma(e, 0.301025391, fma(e, 4.60503898e-06, log_series(f) * 0.434294482));
+}
+#endif
+#ifdef NEED_LOG1P
+// What 1 + x has lost of x is put back by the factor x / (u - 1).
+float op_LOG1P(float x)
+{
+    if (abs(x) < 1e-4)
+        return x - x * x * (0.5 - x * (1.0 / 3.0));
+    precise float u = 1.0 + x;
+    precise float d = u - 1.0;
+    float y = op_LOG(u);
+    return is_finite(y) ? y * (x / d) : y;
+}
+#endif
+
+// --- circular functions ----------------------------------------------------------------------
+
+#ifdef NEED_SINCOS
+// 2 / pi in binary, from its first bit on.
+const uint two_over_pi[8] =
+    uint[](0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u,
+           0xfe5163abu, 0xdebbc561u);
+
+// The 32 bits of 2 / pi from bit `at` on (bit 0 is worth 1/2; before it are zeros).
+uint two_over_pi_bits(int at)
+{
+    if (at <= -32)
+        return 0u;
+    if (at < 0)
+        return two_over_pi[0] >> uint(-at);
+    int word = at >> 5, bit = at & 31;
+    uint high = two_over_pi[word] << uint(bit);
+    return bit == 0 ? high : high | (two_over_pi[word + 1] >> uint(32 - bit));
+}
+
+// Large x: of x * 2 / pi only the two bits before the point and 62 behind it matter, and
+// these come from 96 bits of 2 / pi, in integers.
+float reduce_large(float x, out int quadrant)
+{
+    int e = int((floatBitsToUint(x) >> 23) & 0xffu) - 150; // x = m * 2^e
+    uint m = (floatBitsToUint(x) & 0x7fffffu) | 0x800000u;
+    uint w0 = two_over_pi_bits(e - 2), w1 = two_over_pi_bits(e + 30);
+    uint w2 = two_over_pi_bits(e + 62);
+    uint high, low, p0, p1, carry;
+    umulExtended(m, w2, high, low);
+    umulExtended(m, w1, p1, p0);
+    p0 = uaddCarry(p0, high, carry);
+    p1 = p1 + carry + m * w0;
+    // p1:p0 is x * 2 / pi modulo 4, times 2^62.
+    quadrant = int(p1 >> 30);
+    uint f1 = (p1 << 2) | (p0 >> 30), f0 = p0 << 2;
+    bool negative = (f1 & 0x80000000u) != 0u; // nearer to the next quadrant
+    if (negative) {
+        quadrant++;
+        f0 = ~f0 + 1u;
+        f1 = ~f1 + (f0 == 0u ? 1u : 0u);
+    }
+    int zeros = f1 == 0u ? 32 : 31 - findMSB(f1);
+    if (zeros > 0)
+        f1 = zeros == 32 ? f0 : (f1 << uint(zeros)) | (f0 >> uint(32 - zeros));
+    float r = float(f1) * uintBitsToFloat(uint(127 - 32 - zeros) << 23) * 1.57079633;
+    return negative ? -r : r;
+}
+
+// x = quadrant * pi / 2 + r with |r| a little over pi / 4 at most.
+float reduce_angle(float x, out int quadrant)
+{
+    float y = abs(x);
+    float r;
+    if (y < 8192.0) {
+        // pi / 2 in three parts; the first two times k are exact.
+        float k = roundEven(y * 0.636619772);
+        quadrant = int(k);
+        precise float r1 = y - k * 1.5703125;
+        precise float r2 = r1 - k * 0.000483751297;
+        r = r2 - k * 7.54978995e-08;
+    } else {
+        r = reduce_large(y, quadrant);
+    }
+    if (x < 0.0) {
+        quadrant = -quadrant;
+        r = -r;
+    }
+    return r;
+}
+float sin_series(float r)
+{
+    float z = r * r;
+    float p = fma(z, 1.0 / 362880.0, -1.0 / 5040.0);
+    p = fma(p, z, 1.0 / 120.0);
+    p = fma(p, z, -1.0 / 6.0);
+    return fma(p * z, r, r);
+}
+float cos_series(float r)
+{
+    float z = r * r;
+    float p = fma(z, -1.0 / 3628800.0, 1.0 / 40320.0);
+    p = fma(p, z, -1.0 / 720.0);
+    p = fma(p, z, 1.0 / 24.0);
+    return 1.0 - (0.5 * z - p * z * z);
+}
+float sine_of_quadrant(float r, int quadrant)
+{
+    float y = (quadrant & 1) == 0 ? sin_series(r) : cos_series(r);
+    return (quadrant & 2) == 0 ? y : -y;
+}
+#endif
+#ifdef NEED_SIN
+float op_SIN(float x)
+{
+    if (!is_finite(x))
+        return not_a_number();
+    int quadrant;
+    float r = reduce_angle(x, quadrant);
+    return sine_of_quadrant(r, quadrant);
+}
+#endif
+#ifdef NEED_COS
+float op_COS(float x)
+{
+    if (!is_finite(x))
+        return not_a_number();
+    int quadrant;
+    float r = reduce_angle(x, quadrant);
+    return sine_of_quadrant(r, quadrant + 1);
+}
+#endif
+#ifdef NEED_TAN
+float op_TAN(float x)
+{
+    if (!is_finite(x))
+        return not_a_number();
+    int quadrant;
+    float r = reduce_angle(x, quadrant);
+    float s = sin_series(r), c = cos_series(r);
+    return (quadrant & 1) == 0 ? s / c : -c / s;
+}
+#endif
+
+#ifdef NEED_ATAN
+// Of x >= 0, infinity included.
+float atan_positive(float x)
+{
+    float start = 0.0;
+    if (x > 2.41421356) {
+        start = 1.57079633;
+        x = -1.0 / x;
+    } else if (x > 0.414213562) {
+        start = 0.785398163;
+        x = (x - 1.0) / (x + 1.0);
+    }
+    float z = x * x;
+    float p = fma(z, 1.0 / 17.0, -1.0 / 15.0);
+    p = fma(p, z, 1.0 / 13.0);
+    p = fma(p, z, -1.0 / 11.0);
+    p = fma(p, z, 1.0 / 9.0);
+    p = fma(p, z, -1.0 / 7.0);
+    p = fma(p, z, 1.0 / 5.0);
+    p = fma(p, z, -1.0 / 3.0);
+    return start + fma(p * z, x, x);
+}
+float op_ATAN(float x)
+{
+    return is_nan(x) ? x : with_sign(atan_positive(abs(x)), x);
+}
+#endif
+#ifdef NEED_ATAN2
+float op_ATAN2(float y, float x)
+{
+    if (is_nan(x) || is_nan(y))
+        return not_a_number();
+    float a = abs(y), b = abs(x), angle;
+    if (a == b)
+        angle = a == 0.0 ? 0.0 : 0.785398163;
+    else if (a < b)
+        angle = atan_positive(a / b);
+    else
+        angle = 1.57079633 - atan_positive(b / a);
+    if ((floatBitsToUint(x) & 0x80000000u) != 0u)
+        angle = 3.14159265 - angle;
+    return with_sign(angle, y);
+}
+#endif
+#ifdef NEED_ASIN
+float op_ASIN(float x)
+{
+    if (!(abs(x) <= 1.0))
+        return not_a_number();
+    return op_ATAN2(x, sqrt((1.0 - x) * (1.0 + x)));
+}
+#endif
+#ifdef NEED_ACOS
+float op_ACOS(float x)
+{
+    if (!(abs(x) <= 1.0))
+        return not_a_number();
+    return 2.0 * op_ATAN2(sqrt(1.0 - x), sqrt(1.0 + x));
+}
+#endif
+
+// --- hyperbolic functions ------------------------------------------------------------------
+
+#ifdef NEED_SINH
+float op_SINH(float x)
+{
+    if (!is_finite(x))
+        return x;
+    float a = abs(x), y;
+    if (a > 88.0) {
+        float e = op_EXP(a * 0.5);
+        y = 0.5 * e * e;
+    } else {
+        float e = op_EXPM1(a);
+        y = 0.5 * (e + e / (e + 1.0));
+    }
+    return with_sign(y, x);
+}
+#endif
+#ifdef NEED_COSH
+float op_COSH(float x)
+{
+    float a = abs(x);
+    if (a > 88.0) {
+        float e = op_EXP(a * 0.5);
+        return 0.5 * e * e;
+    }
+    float e = op_EXP(a);
+    return 0.5 * e + 0.5 / e;
+}
+#endif
+#ifdef NEED_TANH
+float op_TANH(float x)
+{
+    if (is_nan(x))
+        return x;
+    float a = abs(x);
+    if (a > 10.0)
+        return with_sign(1.0, x);
+    float e = op_EXPM1(2.0 * a);
+    return with_sign(e / (e + 2.0), x);
+}
+#endif
+#ifdef NEED_ASINH
+float op_ASINH(float x)
+{
+    if (!is_finite(x))
+        return x;
+    float a = abs(x);
+    float y = a > 1e9 ? op_LOG(a) + 0.693147181
+                      : op_LOG1P(a + a * a / (1.0 + sqrt(a * a + 1.0)));
+    return with_sign(y, x);
+}
+#endif
+#ifdef NEED_ACOSH
+float op_ACOSH(float x)
+{
+    if (!(x >= 1.0))
+        return not_a_number();
+    if (x > 1e9)
+        return op_LOG(x) + 0.693147181;
+    float t = x - 1.0;
+    return op_LOG1P(t + sqrt(2.0 * t + t * t));
+}
+#endif
+#ifdef NEED_ATANH
+float op_ATANH(float x)
+{
+    if (!(abs(x) <= 1.0))
+        return not_a_number();
+    float a = abs(x);
+    float y = a == 1.0 ? infinity() : 0.5 * op_LOG1P(2.0 * a / (1.0 - a));
+    return with_sign(y, x);
+}
+#endif
+
+#ifdef NEED_ERF
+// Up to 1: its series. Beyond: 1 - exp(-x^2) t P(t), t = 1 / (1 + x / 2), where P was fitted
+// to erfc(x) exp(x^2) / t within 3e-10 of erfc over 0.9 .. 10.
+float op_ERF(float x)
+{
+    if (is_nan(x))
+        return x;
+    float a = abs(x);
+    if (a <= 1.0) {
+        float z = x * x;
+        float p = fma(z, 1.48071928e-08, -1.63658447e-07);
+        p = fma(p, z, 1.64621144e-06);
+        p = fma(p, z, -1.49256504e-05);
+        p = fma(p, z, 0.00012055333);
+        p = fma(p, z, -0.000854832702);
+        p = fma(p, z, 0.00522397763);
+        p = fma(p, z, -0.0268661706);
+        p = fma(p, z, 0.112837917);
+        p = fma(p, z, -0.376126389);
+        p = fma(p, z, 1.12837917);
+        return p * x;
+    }
+    if (a > 4.0)
+        return with_sign(1.0, x);
+    float t = 1.0 / fma(a, 0.5, 1.0);
+    float p = fma(t, -0.0497829772, 0.257909537);
+    p = fma(p, t, -0.457584931);
+    p = fma(p, t, 0.263154936);
+    p = fma(p, t, -0.0245295536);
+    p = fma(p, t, 0.203853944);
+    p = fma(p, t, 0.242526257);
+    p = fma(p, t, 0.282472546);
+    p = fma(p, t, 0.282080589);
+    return with_sign(1.0 - op_EXP(-a * a) * p * t, x);
+}
+#endif
+
+#ifdef NEED_POW
+// |x|^y for finite x > 0: y (e + l) with l = log2 of what is within sqrt(1/2) .. sqrt(2);
+// y e is split exactly, so that the error grows with y l alone.
+float pow_positive(float x, float y)
+{
+    float n = roundEven(y);
+    if (n == y && abs(y) <= 32.0) { // by squaring: exact for small bases
+        uint k = uint(abs(y));
+        float result = 1.0, base = x;
+        for (; k > 0u; k >>= 1) {
+            if ((k & 1u) != 0u)
+                result *= base;
+            base *= base;
+        }
+        return y < 0.0 ? 1.0 / result : result;
+    }
+    float e, f = log_reduce(x, e);
+    float l = log_series(f) * 1.44269504;
+    precise float high = y * e;
+    precise float rest = fma(y, e, -high);
+    if (abs(high) > 16384.0)
+        return high + y * l > 0.0 ? infinity() : 0.0;
+    float whole = roundEven(high);
+    float part = (high - whole) + rest + y * l;
+    float whole_part = roundEven(part);
+    float total = whole + whole_part;
+    if (total >= 129.0)
+        return infinity();
+    if (total < -151.0)
+        return 0.0;
+    return scale_by(1.0 + exp_series((part - whole_part) * 0.693147181), int(total));
+}
+float op_POW(float x, float y)
+{
+    if (y == 0.0 || x == 1.0)
+        return 1.0;
+    if (is_nan(x) || is_nan(y))
+        return not_a_number();
+    float a = abs(x);
+    bool y_whole = roundEven(y) == y;
+    bool y_odd = y_whole && abs(y) < 16777216.0 && (int(y) & 1) != 0;
+    bool negative = (floatBitsToUint(x) & 0x80000000u) != 0u && y_odd;
+    float result;
+    if (is_inf(y))
+        result = a == 1.0 ? 1.0 : (a > 1.0) == (y > 0.0) ? infinity() : 0.0;
+    else if (a == 0.0 || is_inf(a))
+        result = (a == 0.0) == (y > 0.0) ? 0.0 : infinity();
+    else if (x < 0.0 && !y_whole)
+        return not_a_number();
+    else
+        result = pow_positive(a, y);
+    return negative ? -result : result;
+}
+#endif

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: MIT
+// The instructions of compiled expressions as GLSL: op_NAME(a, b, c), with the meaning that
+// <tenon/expr.h> gives them. Needs types.glsl.
+//
+// Define NEED_NAME for each instruction used beyond plain arithmetic (NEED_ALL: all), and
+// NEED_I64 or NEED_F64 for the versions on these types: what is not needed is not compiled.
+//
+// Functions of f32 are written out here, because GLSL promises too little for its own (sin:
+// an absolute error of 2^-11) and lacks erf, expm1 and log1p. Bounds, in units in the last
+// place, checked by the tests: exp, log and their kin, sqrt, sin, cos, atan 4; tan, asin,
+// acos, sinh, cosh, tanh, asinh, acosh, atanh, erf 8; pow 16 + |y log2 x| / 2.
+
+#ifdef NEED_ALL
+#define NEED_ABS
+#define NEED_SIGN
+#define NEED_EXP
+#define NEED_EXP2
+#define NEED_EXPM1
+#define NEED_LOG
+#define NEED_LOG2
+#define NEED_LOG10
+#define NEED_LOG1P
+#define NEED_SIN
+#define NEED_COS
+#define NEED_TAN
+#define NEED_ASIN
+#define NEED_ACOS
+#define NEED_ATAN
+#define NEED_SINH
+#define NEED_COSH
+#define NEED_TANH
+#define NEED_ASINH
+#define NEED_ACOSH
+#define NEED_ATANH
+#define NEED_ERF
+#define NEED_DIV
+#define NEED_MOD
+#define NEED_POW
+#define NEED_ATAN2
+#define NEED_MIN
+#define NEED_MAX
+#define NEED_SHL
+#define NEED_SHR
+#endif
+
+// What stands on what.
+#if defined(NEED_SINH) || defined(NEED_TANH)
+#define NEED_EXPM1
+#endif
+#if defined(NEED_SINH) || defined(NEED_COSH) || defined(NEED_EXPM1) || defined(NEED_ERF)
+#define NEED_EXP
+#endif
+#if defined(NEED_POW)
+#define NEED_EXP2
+#define NEED_LOG2
+#endif
+#if defined(NEED_ASINH) || defined(NEED_ACOSH) || defined(NEED_ATANH)
+#define NEED_LOG1P
+#endif
+#if defined(NEED_LOG1P) || defined(NEED_ASINH) || defined(NEED_ACOSH)
+#define NEED_LOG
+#endif
+#if defined(NEED_ASIN) || defined(NEED_ACOS)
+#define NEED_ATAN2
+#endif
+#if defined(NEED_ATAN2)
+#define NEED_ATAN
+#endif
+#if defined(NEED_SIN) || defined(NEED_COS) || defined(NEED_TAN)
+#define NEED_SINCOS
+#endif
+
+// --- plain arithmetic ---------------------------------------------------------------------
+
+#define op_NEG(a) (-(a))
+#define op_NOT(a) (!(a))
+#define op_INVERT(a) (~(a))
+#define op_INVERT_b(a) (!(a))
+#define op_FLOOR(a) floor(a)
+#define op_CEIL(a) ceil(a)
+#define op_TRUNC(a) trunc(a)
+#define op_ROUND(a) roundEven(a)
+#define op_SQRT(a) sqrt(a)
+#define op_RSQRT(a) inversesqrt(a)
+#define op_ISNAN(a) is_nan(a)
+#define op_ISINF(a) is_inf(a)
+#define op_ISFINITE(a) is_finite(a)
+#define op_ADD(a, b) ((a) + (b))
+#define op_SUB(a, b) ((a) - (b))
+#define op_MUL(a, b) ((a) * (b))
+#define op_AND(a, b) ((a) & (b))
+#define op_OR(a, b) ((a) | (b))
+#define op_XOR(a, b) ((a) ^ (b))
+#define op_EQ(a, b) ((a) == (b))
+#define op_NE(a, b) (!((a) == (b)))
+#define op_LT(a, b) ((a) < (b))
+#define op_LE(a, b) ((a) <= (b))
+#define op_GT(a, b) ((a) > (b))
+#define op_GE(a, b) ((a) >= (b))
+#define op_SELECT(a, b, c) ((a) ? (b) : (c))
+// Of bools.
+#define op_AND_b(a, b) ((a) && (b))
+#define op_OR_b(a, b) ((a) || (b))
+#define op_XOR_b(a, b) ((a) != (b))
+#define op_MIN_b(a, b) ((a) && (b))
+#define op_MAX_b(a, b) ((a) || (b))
+#define op_LT_b(a, b) (!(a) && (b))
+#define op_LE_b(a, b) (!(a) || (b))
+#define op_GT_b(a, b) ((a) && !(b))
+#define op_GE_b(a, b) ((a) || !(b))
+
+// By their bits: a driver may take isnan() for never true.
+bool is_nan(float x)
+{
+    return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u;
+}
+bool is_inf(float x)
+{
+    return (floatBitsToUint(x) & 0x7fffffffu) == 0x7f800000u;
+}
+bool is_finite(float x)
+{
+    return (floatBitsToUint(x) & 0x7f800000u) != 0x7f800000u;
+}
+float infinity()
+{
+    return uintBitsToFloat(0x7f800000u);
+}
+float not_a_number()
+{
+    return uintBitsToFloat(0x7fc00000u);
+}
+// |a| with the sign of b.
+float with_sign(float a, float b)
+{
+    return uintBitsToFloat((floatBitsToUint(a) & 0x7fffffffu) |
+                           (floatBitsToUint(b) & 0x80000000u));
+}
+#ifdef NEED_F64
+uint high_bits(double x)
+{
+    return unpackDouble2x32(x).y & 0x7fffffffu;
+}
+bool is_nan(double x)
+{
+    uvec2 bits = unpackDouble2x32(x);
+    uint high = bits.y & 0x7fffffffu;
+    return high > 0x7ff00000u || (high == 0x7ff00000u && bits.x != 0u);
+}
+bool is_inf(double x)
+{
+    uvec2 bits = unpackDouble2x32(x);
+    return (bits.y & 0x7fffffffu) == 0x7ff00000u && bits.x == 0u;
+}
+bool is_finite(double x)
+{
+    return high_bits(x) < 0x7ff00000u;
+}
+#endif
+
+#ifdef NEED_ABS
+float op_ABS(float x)
+{
+    return abs(x);
+}
+int op_ABS(int x)
+{
+    return abs(x);
+}
+uint op_ABS(uint x)
+{
+    return x;
+}
+#ifdef NEED_I64
+int64_t op_ABS(int64_t x)
+{
+    return x < 0 ? -x : x;
+}
+uint64_t op_ABS(uint64_t x)
+{
+    return x;
+}
+#endif
+#ifdef NEED_F64
+double op_ABS(double x)
+{
+    return abs(x);
+}
+#endif
+#endif
+
+#ifdef NEED_SIGN
+float op_SIGN(float x)
+{
+    return is_nan(x) ? x : sign(x);
+}
+int op_SIGN(int x)
+{
+    return sign(x);
+}
+uint op_SIGN(uint x)
+{
+    return min(x, 1u);
+}
+#ifdef NEED_I64
+int64_t op_SIGN(int64_t x)
+{
+    return x > 0 ? int64_t(1) : x < 0 ? int64_t(-1) : int64_t(0);
+}
+uint64_t op_SIGN(uint64_t x)
+{
+    return x > 0 ? uint64_t(1) : uint64_t(0);
+}
+#endif
+#ifdef NEED_F64
+double op_SIGN(double x)
+{
+    return is_nan(x) ? x : sign(x);
+}
+#endif
+#endif
+
+// A NaN on either side is the result.
+#define MIN_MAX_FLOAT(T)                                                                   \
+    T op_MIN(T a, T b)                                                                     \
+    {                                                                                      \
+        return is_nan(a) ? a : is_nan(b) ? b : a < b ? a : b;                              \
+    }                                                                                      \
+    T op_MAX(T a, T b)                                                                     \
+    {                                                                                      \
+        return is_nan(a) ? a : is_nan(b) ? b : a > b ? a : b;                              \
+    }
+#define MIN_MAX_INT(T)                                                                     \
+    T op_MIN(T a, T b)                                                                     \
+    {                                                                                      \
+        return a < b ? a : b;                                                              \
+    }                                                                                      \
+    T op_MAX(T a, T b)                                                                     \
+    {                                                                                      \
+        return a > b ? a : b;                                                              \
+    }
+#if defined(NEED_MIN) || defined(NEED_MAX)
+MIN_MAX_FLOAT(float)
+MIN_MAX_INT(int)
+MIN_MAX_INT(uint)
+#ifdef NEED_I64
+MIN_MAX_INT(int64_t)
+MIN_MAX_INT(uint64_t)
+#endif
+#ifdef NEED_F64
+MIN_MAX_FLOAT(double)
+#endif
+#endif
+
+// --- integers -----------------------------------------------------------------------------
+
+// Towards minus infinity; by zero gives 0. (% of negative numbers is undefined in GLSL.)
+#define DIV_SIGNED(T)                                                                      \
+    T op_DIV(T a, T b)                                                                     \
+    {                                                                                      \
+        if (b == T(0))                                                                     \
+            return T(0);                                                                   \
+        if (b == T(-1)) /* the one quotient that could overflow */                         \
+            return -a;                                                                     \
+        T q = a / b;                                                                       \
+        T r = a - q * b;                                                                   \
+        return r != T(0) && (r < T(0)) != (b < T(0)) ? q - T(1) : q;                       \
+    }
+#define DIV_UNSIGNED(T)                                                                    \
+    T op_DIV(T a, T b)                                                                     \
+    {                                                                                      \
+        return b == T(0) ? T(0) : a / b;                                                   \
+    }
+#define MOD_SIGNED(T)                                                                      \
+    T op_MOD(T a, T b)                                                                     \
+    {                                                                                      \
+        if (b == T(0) || b == T(-1))                                                       \
+            return T(0);                                                                   \
+        T r = a - a / b * b;                                                               \
+        return r != T(0) && (r < T(0)) != (b < T(0)) ? r + b : r;                          \
+    }
+#define MOD_UNSIGNED(T)                                                                    \
+    T op_MOD(T a, T b)                                                                     \
+    {                                                                                      \
+        return b == T(0) ? T(0) : a - a / b * b;                                           \
+    }
+#define POW_SIGNED(T)                                                                      \
+    T op_POW(T a, T b)                                                                     \
+    {                                                                                      \
+        if (b < T(0))                                                                      \
+            return a == T(1) ? T(1) : a != T(-1) ? T(0) : (b & T(1)) == T(0) ? T(1) : a;   \
+        T result = T(1);                                                                   \
+        for (; b > T(0); b >>= 1) {                                                        \
+            if ((b & T(1)) != T(0))                                                        \
+                result *= a;                                                               \
+            a *= a;                                                                        \
+        }                                                                                  \
+        return result;                                                                     \
+    }
+#define POW_UNSIGNED(T)                                                                    \
+    T op_POW(T a, T b)                                                                     \
+    {                                                                                      \
+        T result = T(1);                                                                   \
+        for (; b > T(0); b >>= 1) {                                                        \
+            if ((b & T(1)) != T(0))                                                        \
+                result *= a;                                                               \
+            a *= a;                                                                        \
+        }                                                                                  \
+        return result;                                                                     \
+    }
+// By `width` bits or more, or by a negative number: 0, or the sign.
+#define SHIFTS(T)                                                                          \
+    T op_SHL(T a, T b, int width)                                                          \
+    {                                                                                      \
+        return b < T(0) || b >= T(width) ? T(0) : a << uint(b);                            \
+    }                                                                                      \
+    T op_SHR(T a, T b, int width)                                                          \
+    {                                                                                      \
+        bool over = b < T(0) || b >= T(width);                                             \
+        return over ? (a < T(0) ? ~T(0) : T(0)) : a >> uint(b);                            \
+    }
+#ifdef NEED_DIV
+float op_DIV(float a, float b)
+{
+    return a / b;
+}
+DIV_SIGNED(int)
+DIV_UNSIGNED(uint)
+#ifdef NEED_I64
+DIV_SIGNED(int64_t)
+DIV_UNSIGNED(uint64_t)
+#endif
+#ifdef NEED_F64
+double op_DIV(double a, double b)
+{
+    return a / b;
+}
+#endif
+#endif
+#ifdef NEED_MOD
+MOD_SIGNED(int)
+MOD_UNSIGNED(uint)
+#ifdef NEED_I64
+MOD_SIGNED(int64_t)
+MOD_UNSIGNED(uint64_t)
+#endif
+#endif
+#ifdef NEED_POW
+POW_SIGNED(int)
+POW_UNSIGNED(uint)
+#ifdef NEED_I64
+POW_SIGNED(int64_t)
+POW_UNSIGNED(uint64_t)
+#endif
+#endif
+#if defined(NEED_SHL) || defined(NEED_SHR)
+SHIFTS(int)
+SHIFTS(uint)
+#ifdef NEED_I64
+SHIFTS(int64_t)
+SHIFTS(uint64_t)
+#endif
+#endif
+
+// The remainder is exact: each step subtracts b times a power of two that leaves r / 2 at
+// least, and such a difference has no rounding. |r| then takes b's sign.
+#ifdef NEED_MOD
+float op_MOD(float a, float b)
+{
+    if (is_nan(a) || is_nan(b) || is_inf(a) || b == 0.0)
+        return not_a_number();
+    if (is_inf(b))
+        return a == 0.0 || (a < 0.0) == (b < 0.0) ? a : b;
+    float r = abs(a), d = abs(b);
+    while (r >= d) {
+        int steps = (floatBitsToInt(r) >> 23) - (floatBitsToInt(d) >> 23);
+        float scale = uintBitsToFloat(uint(127 + min(steps, 120)) << 23);
+        float part = d * scale;
+        r -= part > r ? part * 0.5 : part;
+    }
+    if (r == 0.0)
+        return with_sign(0.0, b);
+    r = a < 0.0 ? -r : r;
+    return (r < 0.0) != (b < 0.0) ? r + b : r;
+}
+#ifdef NEED_F64
+double op_MOD(double a, double b)
+{
+    if (!is_finite(a) || is_nan(b) || b == 0.0LF)
+        return 0.0LF / 0.0LF;
+    if (is_inf(b))
+        return a == 0.0LF || (a < 0.0LF) == (b < 0.0LF) ? a : b;
+    double r = abs(a), d = abs(b);
+    while (r >= d) {
+        int steps = int(high_bits(r) >> 20) - int(high_bits(d) >> 20);
+        double part = d * packDouble2x32(uvec2(0u, uint(1023 + min(steps, 1000)) << 20));
+        r -= part > r ? part * 0.5LF : part;
+    }
+    if (r == 0.0LF)
+        return b < 0.0LF ? -0.0LF : 0.0LF;
+    r = a < 0.0LF ? -r : r;
+    return (r < 0.0LF) != (b < 0.0LF) ? r + b : r;
+}
+#endif
+#endif

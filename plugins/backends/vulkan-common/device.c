@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+// Opening and closing a device.
+#include "device.h"
+
+#include <stdio.h>
+
+tn_status vk_fail(tn_device *device, VkResult result, const char *what)
+{
+    tn_status status = TN_ERR_INTERNAL;
+    if (result == VK_ERROR_OUT_OF_HOST_MEMORY || result == VK_ERROR_OUT_OF_DEVICE_MEMORY ||
+        result == VK_ERROR_TOO_MANY_OBJECTS || result == VK_ERROR_OUT_OF_POOL_MEMORY)
+        status = TN_ERR_MEMORY;
+    if (result == VK_ERROR_DEVICE_LOST) {
+        status = TN_ERR_DEVICE;
+        atomic_store(&device->lost, true);
+    }
+    return device->host->fail(device->host, status, "%s: %s: %s",
+                              device->facts.properties.deviceName, what,
+                              vk_result_name(result));
+}
+
+// All that our kernels and third parties' may use, where the device has it.
+static VkResult create_logical(tn_device *device)
+{
+    const struct vk_facts *facts = &device->facts;
+    VkPhysicalDeviceVulkan12Features has12 = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+    VkPhysicalDeviceVulkan11Features has11 = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES, .pNext = &has12};
+    VkPhysicalDeviceFeatures2 has = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+                                     .pNext = &has11};
+    device->instance->vk.GetPhysicalDeviceFeatures2(device->physical, &has);
+    VkPhysicalDeviceVulkan12Features want12 = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+        .timelineSemaphore = VK_TRUE,
+        .storageBuffer8BitAccess = VK_TRUE,
+        .shaderInt8 = facts->i8,
+        .shaderFloat16 = facts->f16,
+        .descriptorBindingStorageBufferUpdateAfterBind = facts->update_after_bind,
+        .vulkanMemoryModel = has12.vulkanMemoryModel,
+        .scalarBlockLayout = has12.scalarBlockLayout,
+        .bufferDeviceAddress = has12.bufferDeviceAddress,
+        .shaderSubgroupExtendedTypes = has12.shaderSubgroupExtendedTypes,
+    };
+    VkPhysicalDeviceVulkan11Features want11 = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
+        .pNext = &want12,
+        .storageBuffer16BitAccess = VK_TRUE,
+    };
+    VkPhysicalDeviceFeatures2 want = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+        .pNext = &want11,
+        .features = {.shaderInt64 = facts->i64,
+                     .shaderFloat64 = facts->f64,
+                     .shaderInt16 = facts->i16},
+    };
+    return device->instance->vk.CreateDevice(
+        device->physical,
+        &(VkDeviceCreateInfo){
+            .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+            .pNext = &want,
+            .queueCreateInfoCount = 1,
+            .pQueueCreateInfos =
+                &(VkDeviceQueueCreateInfo){.sType =
+                                               VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+                                           .queueFamilyIndex = facts->queue_family,
+                                           .queueCount = 1,
+                                           .pQueuePriorities = &(float){1.0f}},
+        },
+        NULL, &device->handle);
+}
+
+static VkResult create_objects(tn_device *device)
+{
+    VkResult result = device->vk->CreateSemaphore(
+        device->handle,
+        &(VkSemaphoreCreateInfo){
+            .sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO,
+            .pNext =
+                &(VkSemaphoreTypeCreateInfo){
+                    .sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
+                    .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE},
+        },
+        NULL, &device->timeline);
+    if (result != VK_SUCCESS)
+        return result;
+    const VkCommandPoolCreateInfo pool = {
+        .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+        .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
+        .queueFamilyIndex = device->facts.queue_family,
+    };
+    return device->vk->CreateCommandPool(device->handle, &pool, NULL, &device->pool);
+}
+
+static tn_status device_init(tn_device *device, uint32_t index)
+{
+    const char *reason;
+    device->physical = device->instance->devices[index];
+    if (!vk_facts_read(device->instance, device->physical, &device->facts, &reason))
+        return device->host->fail(device->host, TN_ERR_DEVICE, "Vulkan device %u: %s",
+                                  index, reason);
+    snprintf(device->track, sizeof(device->track), "%s:%u", device->flavour->name, index);
+    device->trace = device->host->query(device->host, TN_HOST_TRACE);
+    VkResult result = create_logical(device);
+    if (result != VK_SUCCESS) {
+        device->handle = NULL;
+        return vk_fail(device, result, "vkCreateDevice");
+    }
+    vk_device_api_load(&device->instance->vk, device->handle, &device->api);
+    device->vk = &device->api;
+    device->vk->GetDeviceQueue(device->handle, device->facts.queue_family, 0,
+                               &device->queue);
+    result = create_objects(device);
+    if (result != VK_SUCCESS)
+        return vk_fail(device, result, "opening");
+    tn_status status = vk_memory_init(device);
+    return status == TN_OK ? vk_shaders_init(device) : status;
+}
+
+tn_status vk_device_open(const tn_host *host, uint32_t index,
+                         const struct vk_flavour *flavour, tn_device **out_device)
+{
+    struct vk_instance *instance;
+    tn_status status = vk_instance_get(host, &instance);
+    if (status != TN_OK)
+        return status;
+    if (index >= instance->num_devices)
+        return host->fail(host, TN_ERR_NOT_FOUND, "Vulkan device %u: there are %u%s%s",
+                          index, instance->num_devices, instance->reason ? ": " : "",
+                          instance->reason ? instance->reason : "");
+    tn_device *device = host->alloc(host, sizeof(*device), 0);
+    if (!device)
+        return TN_ERR_MEMORY;
+    *device = (tn_device){.host = host, .flavour = flavour, .instance = instance};
+    pthread_mutex_init(&device->queue_lock, NULL);
+    pthread_mutex_init(&device->memory.lock, NULL);
+    pthread_mutex_init(&device->staging.lock, NULL);
+    pthread_mutex_init(&device->shaders.lock, NULL);
+    status = device_init(device, index);
+    if (status != TN_OK) {
+        vk_device_close(device);
+        return status;
+    }
+    *out_device = device;
+    return TN_OK;
+}
+
+static void destroy_objects(tn_device *device)
+{
+    const struct vk_device_api *vk = device->vk;
+    vk->DeviceWaitIdle(device->handle);
+    vk_shaders_finish(device);
+    if (device->staging.buffer)
+        vk_buffer_destroy(device, device->staging.buffer);
+    if (device->staging.fence)
+        vk->DestroyFence(device->handle, device->staging.fence, NULL);
+    if (device->staging.pool)
+        vk->DestroyCommandPool(device->handle, device->staging.pool, NULL);
+    vk_memory_finish(device);
+    if (device->pool)
+        vk->DestroyCommandPool(device->handle, device->pool, NULL);
+    if (device->timeline)
+        vk->DestroySemaphore(device->handle, device->timeline, NULL);
+    vk->DestroyDevice(device->handle, NULL);
+}
+
+void vk_device_close(tn_device *device)
+{
+    if (!device)
+        return;
+    if (device->handle)
+        destroy_objects(device);
+    pthread_mutex_destroy(&device->queue_lock);
+    pthread_mutex_destroy(&device->memory.lock);
+    pthread_mutex_destroy(&device->staging.lock);
+    pthread_mutex_destroy(&device->shaders.lock);
+    device->host->free(device->host, device);
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+// What a physical device can do, and whether that is enough.
+#include "device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool has_extension(const struct vk_instance *instance, VkPhysicalDevice physical,
+                          const char *name)
+{
+    uint32_t count = 0;
+    instance->vk.EnumerateDeviceExtensionProperties(physical, NULL, &count, NULL);
+    VkExtensionProperties *all = calloc(count + 1, sizeof(*all));
+    bool found = false;
+    if (all &&
+        instance->vk.EnumerateDeviceExtensionProperties(physical, NULL, &count, all) >= 0)
+        for (uint32_t i = 0; i < count && !found; i++)
+            found = strcmp(all[i].extensionName, name) == 0;
+    free(all);
+    return found;
+}
+
+// Any family that computes; one that cannot draw is left for others where there is a
+// choice.
+static bool find_queue(const struct vk_instance *instance, VkPhysicalDevice physical,
+                       struct vk_facts *facts)
+{
+    VkQueueFamilyProperties families[16];
+    uint32_t count = 16;
+    instance->vk.GetPhysicalDeviceQueueFamilyProperties(physical, &count, families);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!(families[i].queueFlags & VK_QUEUE_COMPUTE_BIT))
+            continue;
+        facts->queue_family = i;
+        facts->timestamps = families[i].timestampValidBits > 0;
+        return true;
+    }
+    return false;
+}
+
+static void read_properties(const struct vk_instance *instance, VkPhysicalDevice physical,
+                            struct vk_facts *out)
+{
+    VkPhysicalDeviceMaintenance3Properties maintenance = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
+    VkPhysicalDeviceSubgroupProperties subgroup = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES,
+        .pNext = &maintenance};
+    VkPhysicalDeviceDriverProperties driver = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES, .pNext = &subgroup};
+    VkPhysicalDeviceProperties2 all = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &driver};
+    instance->vk.GetPhysicalDeviceProperties2(physical, &all);
+    instance->vk.GetPhysicalDeviceMemoryProperties(physical, &out->memory);
+    out->subgroup = (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
+                    (subgroup.supportedOperations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT);
+    out->subgroup_size = subgroup.subgroupSize;
+    out->max_range = out->properties.limits.maxStorageBufferRange;
+    out->max_buffer = maintenance.maxMemoryAllocationSize;
+    snprintf(out->driver, sizeof(out->driver), "%.60s %.60s", driver.driverName,
+             driver.driverInfo);
+}
+
+static const char *read_features(const struct vk_instance *instance,
+                                 VkPhysicalDevice physical, struct vk_facts *out)
+{
+    VkPhysicalDeviceVulkan12Features v12 = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+    VkPhysicalDeviceVulkan11Features v11 = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES, .pNext = &v12};
+    VkPhysicalDeviceFeatures2 all = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+                                     .pNext = &v11};
+    instance->vk.GetPhysicalDeviceFeatures2(physical, &all);
+    out->f64 = all.features.shaderFloat64;
+    out->i64 = all.features.shaderInt64;
+    out->i16 = all.features.shaderInt16;
+    out->i8 = v12.shaderInt8;
+    out->f16 = v12.shaderFloat16;
+    out->update_after_bind = v12.descriptorBindingStorageBufferUpdateAfterBind;
+    if (!v12.timelineSemaphore)
+        return "has no timeline semaphores";
+    if (!v11.storageBuffer16BitAccess || !v12.storageBuffer8BitAccess)
+        return "has no 8 and 16-bit storage buffers";
+    return NULL;
+}
+
+bool vk_facts_read(const struct vk_instance *instance, VkPhysicalDevice physical,
+                   struct vk_facts *out, const char **out_reason)
+{
+    *out = (struct vk_facts){0};
+    instance->vk.GetPhysicalDeviceProperties(physical, &out->properties);
+    *out_reason = NULL;
+    if (out->properties.apiVersion < VK_API_VERSION_1_2) {
+        *out_reason = "is older than Vulkan 1.2";
+        return false;
+    }
+    read_properties(instance, physical, out);
+    *out_reason = read_features(instance, physical, out);
+    if (!*out_reason && !find_queue(instance, physical, out))
+        *out_reason = "has no queue that computes";
+    if (!*out_reason &&
+        out->properties.limits.minStorageBufferOffsetAlignment > VK_ALIGNMENT)
+        *out_reason = "aligns storage buffers to more than 256 bytes";
+    out->coopmat = has_extension(instance, physical, "VK_KHR_cooperative_matrix");
+    return *out_reason == NULL;
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT
+// The instance: the loader, validation, and which devices there are.
+#include "device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static pthread_mutex_t instances_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct vk_instance *instances; // one a runtime that has asked
+
+static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(
+    VkDebugUtilsMessageSeverityFlagBitsEXT severity, VkDebugUtilsMessageTypeFlagsEXT types,
+    const VkDebugUtilsMessengerCallbackDataEXT *data, void *context)
+{
+    struct vk_instance *instance = context;
+    (void)types;
+    bool is_error = (severity & VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT) != 0;
+    atomic_fetch_add(&instance->num_messages, 1);
+    instance->host->log(instance->host, is_error ? TN_LOG_ERROR : TN_LOG_WARN, VK_TOPIC,
+                        "validation: %s", data->pMessage);
+    return VK_FALSE;
+}
+
+static bool validation_wanted(const tn_host *host)
+{
+    const char *value = host->config(host, "TENON_VULKAN_VALIDATION");
+    return value && strcmp(value, "") != 0 && strcmp(value, "0") != 0;
+}
+
+static bool has_layer(const struct vk_loader *loader, const char *name)
+{
+    uint32_t count = 0;
+    if (loader->EnumerateInstanceLayerProperties(&count, NULL) != VK_SUCCESS || count == 0)
+        return false;
+    VkLayerProperties *layers = calloc(count, sizeof(*layers));
+    bool found = false;
+    if (layers && loader->EnumerateInstanceLayerProperties(&count, layers) >= 0)
+        for (uint32_t i = 0; i < count && !found; i++)
+            found = strcmp(layers[i].layerName, name) == 0;
+    free(layers);
+    return found;
+}
+
+static const VkDebugUtilsMessengerCreateInfoEXT messenger_info = {
+    .sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT,
+    .messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT |
+                       VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT,
+    .messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT |
+                   VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT,
+    .pfnUserCallback = on_message,
+};
+
+static const char *create_instance(struct vk_instance *instance)
+{
+    static const char *const layer = "VK_LAYER_KHRONOS_validation";
+    static const char *const extension = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
+    bool validate = validation_wanted(instance->host);
+    if (validate && !has_layer(&instance->loader, layer)) {
+        instance->host->log(instance->host, TN_LOG_WARN, VK_TOPIC,
+                            "TENON_VULKAN_VALIDATION is set, but %s is not installed",
+                            layer);
+        validate = false;
+    }
+    VkResult result = instance->loader.CreateInstance(
+        &(VkInstanceCreateInfo){
+            .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+            .pApplicationInfo =
+                &(VkApplicationInfo){.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
+                                     .pApplicationName = "tenon",
+                                     .pEngineName = "tenon",
+                                     .apiVersion = VK_API_VERSION_1_2},
+            .enabledLayerCount = validate,
+            .ppEnabledLayerNames = &layer,
+            .enabledExtensionCount = validate,
+            .ppEnabledExtensionNames = &extension,
+        },
+        NULL, &instance->handle);
+    if (result != VK_SUCCESS) {
+        instance->handle = NULL;
+        return vk_result_name(result);
+    }
+    vk_instance_api_load(&instance->loader, instance->handle, &instance->vk);
+    if (validate && instance->vk.CreateDebugUtilsMessengerEXT) {
+        VkDebugUtilsMessengerCreateInfoEXT info = messenger_info;
+        info.pUserData = instance;
+        instance->vk.CreateDebugUtilsMessengerEXT(instance->handle, &info, NULL,
+                                                  &instance->messenger);
+    }
+    return NULL;
+}
+
+// Hardware first, software last; otherwise the loader's order.
+static void list_devices(struct vk_instance *instance)
+{
+    uint32_t count = 0;
+    instance->vk.EnumeratePhysicalDevices(instance->handle, &count, NULL);
+    VkPhysicalDevice *all = calloc(count + 1, sizeof(*all));
+    instance->devices = calloc(count + 1, sizeof(*all));
+    if (!all || !instance->devices ||
+        instance->vk.EnumeratePhysicalDevices(instance->handle, &count, all) < 0)
+        count = 0;
+    for (int software = 0; software < 2; software++) {
+        for (uint32_t i = 0; i < count; i++) {
+            struct vk_facts facts;
+            const char *reason;
+            bool usable = vk_facts_read(instance, all[i], &facts, &reason);
+            if (!usable && !software)
+                instance->host->log(instance->host, TN_LOG_INFO, VK_TOPIC, "%s: %s",
+                                    facts.properties.deviceName, reason);
+            bool is_software = facts.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+            if (usable && is_software == (software == 1))
+                instance->devices[instance->num_devices++] = all[i];
+        }
+    }
+    free(all);
+}
+
+static void instance_destroy(struct vk_instance *instance)
+{
+    if (instance->messenger)
+        instance->vk.DestroyDebugUtilsMessengerEXT(instance->handle, instance->messenger,
+                                                   NULL);
+    if (instance->handle)
+        instance->vk.DestroyInstance(instance->handle, NULL);
+    vk_loader_close(&instance->loader);
+    free(instance->devices);
+    free(instance);
+}
+
+static struct vk_instance *instance_create(const tn_host *host)
+{
+    struct vk_instance *instance = calloc(1, sizeof(*instance));
+    if (!instance)
+        return NULL;
+    instance->host = host;
+    if (!vk_loader_open(&instance->loader, &instance->reason))
+        return instance;
+    instance->reason = create_instance(instance);
+    if (!instance->reason)
+        list_devices(instance);
+    return instance;
+}
+
+tn_status vk_instance_get(const tn_host *host, struct vk_instance **out_instance)
+{
+    pthread_mutex_lock(&instances_lock);
+    struct vk_instance *instance = instances;
+    while (instance && instance->host != host)
+        instance = instance->next;
+    if (!instance && (instance = instance_create(host))) {
+        instance->next = instances;
+        instances = instance;
+    }
+    pthread_mutex_unlock(&instances_lock);
+    if (!instance)
+        return host->fail(host, TN_ERR_MEMORY, "out of memory");
+    *out_instance = instance;
+    return TN_OK;
+}
+
+void vk_deinit(const tn_host *host)
+{
+    pthread_mutex_lock(&instances_lock);
+    struct vk_instance **at = &instances;
+    while (*at && (*at)->host != host)
+        at = &(*at)->next;
+    struct vk_instance *instance = *at;
+    if (instance)
+        *at = instance->next;
+    pthread_mutex_unlock(&instances_lock);
+    if (instance)
+        instance_destroy(instance);
+}
+
+tn_status vk_device_count(const tn_host *host, uint32_t *out_count)
+{
+    struct vk_instance *instance;
+    tn_status status = vk_instance_get(host, &instance);
+    if (status != TN_OK)
+        return status;
+    if (instance->reason)
+        host->log(host, TN_LOG_INFO, VK_TOPIC, "no devices: %s", instance->reason);
+    *out_count = instance->num_devices;
+    return TN_OK;
+}
+
+static void list_features(const struct vk_facts *facts, char *out, size_t size)
+{
+    const struct {
+        bool has;
+        const char *name;
+    } features[] = {{facts->f16, "f16"},        {facts->f64, "f64"},
+                    {facts->i64, "i64"},        {facts->i16, "i16"},
+                    {facts->i8, "i8"},          {facts->subgroup, "subgroup"},
+                    {facts->coopmat, "coopmat"}};
+    size_t at = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < sizeof(features) / sizeof(features[0]); i++)
+        if (features[i].has)
+            at += (size_t)snprintf(out + at, size - at, "%s%s", at ? "," : "",
+                                   features[i].name);
+}
+
+static uint64_t local_memory(const struct vk_facts *facts)
+{
+    uint64_t size = 0;
+    for (uint32_t i = 0; i < facts->memory.memoryHeapCount; i++)
+        if (facts->memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)
+            size += facts->memory.memoryHeaps[i].size;
+    return size;
+}
+
+tn_status vk_device_info(const tn_host *host, uint32_t index, tn_device_info *out)
+{
+    struct vk_instance *instance;
+    tn_status status = vk_instance_get(host, &instance);
+    if (status != TN_OK)
+        return status;
+    if (index >= instance->num_devices)
+        return host->fail(host, TN_ERR_ARGUMENT, "Vulkan device %u: there are %u%s%s",
+                          index, instance->num_devices, instance->reason ? ": " : "",
+                          instance->reason ? instance->reason : "");
+    struct vk_facts facts;
+    const char *reason;
+    if (!vk_facts_read(instance, instance->devices[index], &facts, &reason))
+        return host->fail(host, TN_ERR_DEVICE, "Vulkan device %u: %s", index, reason);
+    bool software = facts.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    tn_device_info info = {
+        .struct_size = out->struct_size,
+        .flags = software ? TN_DEVICE_SOFTWARE : 0,
+        .memory_size = local_memory(&facts),
+        .max_buffer_size = facts.max_buffer,
+        .buffer_alignment = VK_ALIGNMENT,
+        .dtypes = TN_ALL_DTYPES,
+    };
+    if (!facts.i64)
+        info.dtypes &= ~(TN_DTYPE_BIT(TN_I64) | TN_DTYPE_BIT(TN_U64));
+    if (!facts.f64)
+        info.dtypes &= ~TN_DTYPE_BIT(TN_F64);
+    snprintf(info.name, sizeof(info.name), "%.127s", facts.properties.deviceName);
+    snprintf(info.driver, sizeof(info.driver), "%s", facts.driver);
+    list_features(&facts, info.features, sizeof(info.features));
+    memcpy(out, &info, out->struct_size < sizeof(info) ? out->struct_size : sizeof(info));
+    return TN_OK;
+}

@@ -1,0 +1,4 @@
+#define OWN_KERNELS_OPS                                                                    \
+    {                                                                                      \
+        .struct_size = sizeof(tn_ops)                                                      \
+    }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// Launching a kernel that was made from an elementwise program.
+#include "plan_program.h"
+
+const char *program_device_lacks(tn_device *device, const tn_expr_program *program)
+{
+    uint32_t dtypes = program_dtypes(program);
+    if ((dtypes & (TN_DTYPE_BIT(TN_I64) | TN_DTYPE_BIT(TN_U64))) && !device->facts.i64)
+        return "it computes with 64-bit integers, which the device's shaders lack";
+    if ((dtypes & TN_DTYPE_BIT(TN_F64)) && !device->facts.f64)
+        return "it computes with f64, which the device's shaders lack";
+    if (program_lacks_f64_function(program))
+        return "there is no f64 exp, log, sin or power in shaders";
+    return NULL;
+}
+
+tn_status plan_program_launch(struct vk_plan *plan, const tn_step *step,
+                              const struct program_class *class,
+                              const struct program_args *args,
+                              tn_status (*get_code)(tn_device *device, void *context,
+                                                    struct vk_code *out))
+{
+    struct program_source source = {step->program, class};
+    struct vk_launch launch = {
+        .pipeline = {.name = step->program->name ? step->program->name : "program",
+                     .key = program_class_hash(step->program, class),
+                     .code = get_code,
+                     .context = &source}};
+    for (uint32_t i = 0; i < step->num_inputs; i++)
+        launch_bind(&launch, plan_operand(&step->inputs[i], VK_READS));
+    for (uint32_t i = 0; i < step->num_outputs; i++)
+        launch_bind(&launch, plan_operand(&step->outputs[i], VK_WRITES));
+    if (class->args_in_buffer) {
+        uint32_t at;
+        tn_status status = plan_constants(plan, args->words, args->num_words, &at);
+        if (status != TN_OK)
+            return status;
+        launch_bind(&launch,
+                    (struct vk_operand){.slot = VK_SLOT_CONSTANTS, .access = VK_READS});
+        launch_push(&launch, at);
+    } else {
+        for (uint32_t i = 0; i < args->num_words; i++)
+            launch_push(&launch, args->words[i]);
+    }
+    uint64_t per_group = (uint64_t)PROGRAM_GROUP * class->per_item;
+    launch.groups = (program_elements(step) + per_group - 1) / per_group;
+    return plan_launch(plan, &launch);
+}

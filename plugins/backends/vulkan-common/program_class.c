@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+// What of a step decides the code of its kernel, and what are arguments.
+#include "program.h"
+
+static const struct dtype_fact {
+    const char *name;
+    uint32_t bytes;
+} dtype_facts[TN_NUM_DTYPES] = {
+    [TN_DTYPE_NONE] = {"none", 0}, [TN_BOOL] = {"bool", 1}, [TN_I8] = {"i8", 1},
+    [TN_I16] = {"i16", 2},         [TN_I32] = {"i32", 4},   [TN_I64] = {"i64", 8},
+    [TN_U8] = {"u8", 1},           [TN_U16] = {"u16", 2},   [TN_U32] = {"u32", 4},
+    [TN_U64] = {"u64", 8},         [TN_F16] = {"f16", 2},   [TN_BF16] = {"bf16", 2},
+    [TN_F32] = {"f32", 4},         [TN_F64] = {"f64", 8},
+};
+
+const char *dtype_glsl(tn_dtype dtype)
+{
+    return dtype_facts[dtype].name;
+}
+
+uint32_t dtype_bytes(tn_dtype dtype)
+{
+    return dtype_facts[dtype].bytes;
+}
+
+static const tn_layout *operand_layout(const tn_step *step, uint32_t operand)
+{
+    return operand < step->num_inputs ? &step->inputs[operand].layout
+                                      : &step->outputs[operand - step->num_inputs].layout;
+}
+
+uint64_t program_elements(const tn_step *step)
+{
+    const tn_layout *layout = &step->outputs[0].layout;
+    uint64_t n = 1;
+    for (int32_t axis = 0; axis < layout->rank; axis++)
+        n *= (uint64_t)layout->extent[axis];
+    return n;
+}
+
+static bool is_contiguous(const tn_layout *layout)
+{
+    int64_t expected = 1;
+    for (int32_t axis = layout->rank - 1; axis >= 0; axis--) {
+        if (layout->extent[axis] == 1)
+            continue;
+        if (layout->stride[axis] != expected)
+            return false;
+        expected *= layout->extent[axis];
+    }
+    return true;
+}
+
+static bool is_scalar(const tn_layout *layout)
+{
+    for (int32_t axis = 0; axis < layout->rank; axis++)
+        if (layout->extent[axis] != 1 && layout->stride[axis] != 0)
+            return false;
+    return true;
+}
+
+static bool is_aligned_row(const tn_layout *layout)
+{
+    if (layout->offset % 4 != 0 || layout->stride[layout->rank - 1] != 1)
+        return false;
+    for (int32_t axis = 0; axis < layout->rank - 1; axis++)
+        if (layout->stride[axis] % 4 != 0)
+            return false;
+    return true;
+}
+
+static char classify_flat(const tn_layout *layout, bool is_input)
+{
+    if (is_input && is_scalar(layout))
+        return ACCESS_SCALAR;
+    if (is_contiguous(layout))
+        return layout->offset % 4 == 0 ? ACCESS_FLAT : ACCESS_LOOSE;
+    return ACCESS_STRIDED;
+}
+
+static char classify_strided(const tn_layout *layout)
+{
+    if (layout->stride[layout->rank - 1] == 0)
+        return ACCESS_REPEAT;
+    return is_aligned_row(layout) ? ACCESS_ROW : ACCESS_STRIDED;
+}
+
+static bool is_walked(char access)
+{
+    return access == ACCESS_STRIDED || access == ACCESS_ROW || access == ACCESS_REPEAT;
+}
+
+static void add_word(struct program_args *args, uint64_t word)
+{
+    args->words[args->num_words++] = (uint32_t)word;
+}
+
+// A param as its instruction wants it: one word, or two of a 64-bit dtype.
+static void add_param(struct program_args *args, tn_dtype dtype, uint64_t bits)
+{
+    if (dtype == TN_F32) {
+        double value;
+        memcpy(&value, &bits, sizeof(value));
+        float narrow = (float)value;
+        uint32_t word;
+        memcpy(&word, &narrow, sizeof(word));
+        add_word(args, word);
+        return;
+    }
+    add_word(args, bits);
+    if (dtype == TN_F64 || dtype == TN_I64 || dtype == TN_U64)
+        add_word(args, bits >> 32);
+}
+
+static void list_args(const tn_step *step, const struct program_class *class,
+                      struct program_args *args)
+{
+    const tn_expr_program *program = step->program;
+    uint32_t num_operands = step->num_inputs + step->num_outputs;
+    args->num_words = 0;
+    add_word(args, program_elements(step));
+    for (uint32_t i = 0; i < num_operands; i++)
+        add_word(args, (uint64_t)operand_layout(step, i)->offset);
+    for (uint32_t axis = 0; axis < class->rank; axis++)
+        add_word(args, (uint64_t)step->outputs[0].layout.extent[axis]);
+    for (uint32_t i = 0; i < num_operands; i++)
+        for (uint32_t axis = 0; is_walked(class->access[i]) && axis < class->rank; axis++)
+            add_word(args, (uint64_t)operand_layout(step, i)->stride[axis]);
+    for (uint32_t i = 0; i < program->num_insns; i++)
+        if (program->insns[i].op == TN_EXPR_PARAM)
+            add_param(args, program->insns[i].dtype, step->params[program->insns[i].a]);
+}
+
+void program_classify(const tn_step *step, uint32_t push_words, struct program_class *out,
+                      struct program_args *args)
+{
+    uint32_t num_operands = step->num_inputs + step->num_outputs;
+    struct program_class class = {
+        .per_item = 4, .num_inputs = step->num_inputs, .num_outputs = step->num_outputs};
+    for (uint32_t i = 0; i < num_operands; i++) {
+        const tn_layout *layout = operand_layout(step, i);
+        class.access[i] = classify_flat(layout, i < step->num_inputs);
+        if (class.access[i] == ACCESS_STRIDED)
+            class.rank = (uint32_t)layout->rank;
+    }
+    // With odd rows, four elements in a row may lie in two rows: one at a time then.
+    if (class.rank > 0 && step->outputs[0].layout.extent[class.rank - 1] % 4 != 0)
+        class.per_item = 1;
+    for (uint32_t i = 0; i<num_operands &&class.rank> 0; i++) {
+        if (class.per_item == 4 && class.access[i] == ACCESS_STRIDED)
+            class.access[i] = classify_strided(operand_layout(step, i));
+        if (class.per_item == 1 && class.access[i] == ACCESS_FLAT)
+            class.access[i] = ACCESS_LOOSE;
+    }
+    list_args(step, &class, args);
+    class.args_in_buffer = args->num_words > push_words;
+    *out = class;
+}
+
+struct vk_hash program_hash(const tn_expr_program *program)
+{
+    struct vk_hash h = {1, 2};
+    h = vk_hash_u64(h, program->num_insns);
+    for (uint32_t i = 0; i < program->num_insns; i++) {
+        const tn_expr_insn *insn = &program->insns[i];
+        h = vk_hash_u64(h,
+                        (uint64_t)insn->op << 48 | (uint64_t)insn->dtype << 32 | insn->a);
+        h = vk_hash_u64(h, (uint64_t)insn->b << 32 | insn->c);
+    }
+    for (uint32_t i = 0; i < program->num_constants; i++)
+        h = vk_hash_u64(h, program->constants[i]);
+    for (uint32_t i = 0; i < program->num_inputs; i++)
+        h = vk_hash_u64(h, (uint64_t)program->input_dtypes[i]);
+    for (uint32_t i = 0; i < program->num_outputs; i++)
+        h = vk_hash_u64(h, (uint64_t)program->output_dtypes[i] << 32 | program->outputs[i]);
+    return vk_hash_u64(h, (uint64_t)program->num_inputs << 32 | program->num_outputs);
+}
+
+struct vk_hash program_class_hash(const tn_expr_program *program,
+                                  const struct program_class *class)
+{
+    struct vk_hash h = program_hash(program);
+    h = vk_hash_u64(h, class->rank << 16 | class->per_item << 1 | class->args_in_buffer);
+    return vk_hash_bytes(h, class->access, class->num_inputs + class->num_outputs);
+}
+
+uint32_t program_dtypes(const tn_expr_program *program)
+{
+    uint32_t set = 0;
+    for (uint32_t i = 0; i < program->num_insns; i++)
+        set |= TN_DTYPE_BIT(program->insns[i].dtype);
+    return set;
+}
+
+bool program_lacks_f64_function(const tn_expr_program *program)
+{
+    for (uint32_t i = 0; i < program->num_insns; i++) {
+        const tn_expr_insn *insn = &program->insns[i];
+        bool is_function = (insn->op >= TN_EXPR_EXP && insn->op <= TN_EXPR_ERF) ||
+                           insn->op == TN_EXPR_POW || insn->op == TN_EXPR_ATAN2;
+        if (insn->dtype == TN_F64 && is_function)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: MIT
+// The GLSL of an elementwise program: straight-line code for one element, and around it
+// the loads and stores that its class asks for.
+#include "program.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void text_add(struct text *text, const char *format, ...)
+{
+    va_list list, again;
+    va_start(list, format);
+    va_copy(again, list);
+    int need = vsnprintf(NULL, 0, format, list);
+    va_end(list);
+    if (!text->failed && text->size + (size_t)need + 1 > text->capacity) {
+        size_t capacity = 2 * text->capacity + (size_t)need + 4096;
+        char *data = realloc(text->data, capacity);
+        text->failed = !data;
+        if (data) {
+            text->data = data;
+            text->capacity = capacity;
+        }
+    }
+    if (!text->failed) {
+        vsnprintf(text->data + text->size, text->capacity - text->size, format, again);
+        text->size += (size_t)need;
+    }
+    va_end(again);
+}
+
+void text_finish(struct text *text)
+{
+    free(text->data);
+    *text = (struct text){0};
+}
+
+struct writer {
+    struct text *out;
+    const tn_expr_program *program;
+    const struct program_class *class;
+    uint32_t first_extent, first_stride, first_param; // in the arguments
+    uint32_t num_args;
+};
+
+static const char *const op_names[] = {
+#define NAME(name, text, operands) #name,
+    TN_EXPR_OPS(NAME)
+#undef NAME
+};
+static const uint8_t op_operands[] = {
+#define OPERANDS(name, text, operands) operands,
+    TN_EXPR_OPS(OPERANDS)
+#undef OPERANDS
+};
+
+static tn_dtype operand_dtype(const struct writer *w, uint32_t operand)
+{
+    uint32_t inputs = w->class->num_inputs;
+    return operand < inputs ? w->program->input_dtypes[operand]
+                            : w->program->output_dtypes[operand - inputs];
+}
+
+static bool is_wide(tn_dtype dtype)
+{
+    return dtype == TN_F64 || dtype == TN_I64 || dtype == TN_U64;
+}
+
+static bool is_walked(char access)
+{
+    return access == ACCESS_STRIDED || access == ACCESS_ROW || access == ACCESS_REPEAT;
+}
+
+// --- declarations
+// ---------------------------------------------------------------------------
+
+static void write_needs(const struct writer *w)
+{
+    const tn_expr_program *program = w->program;
+    uint32_t dtypes = program_dtypes(program);
+    bool seen[TN_EXPR_NUM_OPS] = {false};
+    if (dtypes & (TN_DTYPE_BIT(TN_I64) | TN_DTYPE_BIT(TN_U64)))
+        text_add(w->out, "#define NEED_I64\n");
+    if (dtypes & TN_DTYPE_BIT(TN_F64))
+        text_add(w->out, "#define NEED_F64\n");
+    for (uint32_t i = 0; i < program->num_insns; i++) {
+        uint32_t op = program->insns[i].op;
+        if (!seen[op])
+            text_add(w->out, "#define NEED_%s\n", op_names[op]);
+        seen[op] = true;
+    }
+}
+
+static void write_bindings(const struct writer *w)
+{
+    uint32_t num_operands = w->class->num_inputs + w->class->num_outputs;
+    text_add(w->out, "layout(local_size_x = %d) in;\n", PROGRAM_GROUP);
+    for (uint32_t i = 0; i < num_operands; i++) {
+        const char *type = dtype_glsl(operand_dtype(w, i));
+        const char *mode = i < w->class->num_inputs ? "readonly" : "writeonly";
+        text_add(w->out,
+                 "layout(std430, binding = %u) %s buffer B%u { S_%s d[]; } b%u;\n"
+                 "layout(std430, binding = %u) %s buffer V%u { SV_%s d[]; } v%u;\n",
+                 i, mode, i, type, i, i, mode, i, type, i);
+    }
+    if (w->class->args_in_buffer)
+        text_add(w->out,
+                 "layout(std430, binding = %u) readonly buffer Args { uint d[]; } args;\n"
+                 "layout(push_constant) uniform Start { uint at; } start;\n"
+                 "#define A(i) args.d[start.at + i]\n",
+                 num_operands);
+    else
+        text_add(w->out,
+                 "layout(push_constant) uniform Args { uint d[%u]; } args;\n"
+                 "#define A(i) args.d[i]\n",
+                 w->num_args);
+}
+
+// --- one element
+// ----------------------------------------------------------------------------
+
+static void write_constant(const struct writer *w, tn_dtype dtype, uint64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof(value));
+    float narrow = (float)value;
+    uint32_t word;
+    memcpy(&word, &narrow, sizeof(word));
+    uint32_t low = (uint32_t)bits, high = (uint32_t)(bits >> 32);
+    switch (dtype) {
+    case TN_F32:
+        text_add(w->out, "uintBitsToFloat(%uu)", word);
+        break;
+    case TN_F64:
+        text_add(w->out, "packDouble2x32(uvec2(%uu, %uu))", low, high);
+        break;
+    case TN_BOOL:
+        text_add(w->out, bits ? "true" : "false");
+        break;
+    case TN_I64:
+    case TN_U64:
+        text_add(w->out, "C_%s(packUint2x32(uvec2(%uu, %uu)))", dtype_glsl(dtype), low,
+                 high);
+        break;
+    default:
+        text_add(w->out, "C_%s(%uu)", dtype_glsl(dtype), low);
+    }
+}
+
+static void write_param(const struct writer *w, tn_dtype dtype, uint32_t at)
+{
+    if (dtype == TN_F32)
+        text_add(w->out, "uintBitsToFloat(A(%u))", at);
+    else if (dtype == TN_BOOL)
+        text_add(w->out, "(A(%u) != 0u)", at);
+    else if (dtype == TN_F64)
+        text_add(w->out, "packDouble2x32(uvec2(A(%u), A(%u)))", at, at + 1);
+    else if (is_wide(dtype))
+        text_add(w->out, "C_%s(packUint2x32(uvec2(A(%u), A(%u))))", dtype_glsl(dtype), at,
+                 at + 1);
+    else
+        text_add(w->out, "C_%s(A(%u))", dtype_glsl(dtype), at);
+}
+
+static void write_cast(const struct writer *w, const tn_expr_insn *insn)
+{
+    const char *to = dtype_glsl(insn->dtype);
+    tn_dtype from = w->program->insns[insn->a].dtype;
+    if (insn->dtype == TN_BOOL && from == TN_BOOL)
+        text_add(w->out, "r%u", insn->a);
+    else if (insn->dtype == TN_BOOL)
+        text_add(w->out, "!(r%u == C_%s(0))", insn->a, dtype_glsl(from));
+    else
+        text_add(w->out, "WRAP_%s(C_%s(r%u))", to, to, insn->a);
+}
+
+static bool differs_for_bool(uint32_t op)
+{
+    return op == TN_EXPR_INVERT || (op >= TN_EXPR_MIN && op <= TN_EXPR_XOR) ||
+           (op >= TN_EXPR_LT && op <= TN_EXPR_GE);
+}
+
+static void write_operation(const struct writer *w, const tn_expr_insn *insn)
+{
+    uint32_t operands[] = {insn->a, insn->b, insn->c};
+    bool of_bool = w->program->insns[insn->a].dtype == TN_BOOL;
+    text_add(w->out, "WRAP_%s(op_%s%s(", dtype_glsl(insn->dtype), op_names[insn->op],
+             of_bool && differs_for_bool(insn->op) ? "_b" : "");
+    for (uint32_t i = 0; i < op_operands[insn->op]; i++)
+        text_add(w->out, "%sr%u", i ? ", " : "", operands[i]);
+    if (insn->op == TN_EXPR_SHL || insn->op == TN_EXPR_SHR)
+        text_add(w->out, ", %u", 8 * dtype_bytes(insn->dtype));
+    text_add(w->out, "))");
+}
+
+static void write_insn(const struct writer *w, uint32_t position, uint32_t *param_at)
+{
+    const tn_expr_insn *insn = &w->program->insns[position];
+    text_add(w->out, "    C_%s r%u = ", dtype_glsl(insn->dtype), position);
+    switch (insn->op) {
+    case TN_EXPR_LOAD:
+        text_add(w->out, "x%u", insn->a);
+        break;
+    case TN_EXPR_CONST:
+        write_constant(w, insn->dtype, w->program->constants[insn->a]);
+        break;
+    case TN_EXPR_PARAM:
+        write_param(w, insn->dtype, *param_at);
+        *param_at += is_wide(insn->dtype) ? 2 : 1;
+        break;
+    case TN_EXPR_INDEX:
+        text_add(w->out, "int64_t(index)");
+        break;
+    case TN_EXPR_CAST:
+        write_cast(w, insn);
+        break;
+    default:
+        write_operation(w, insn);
+    }
+    text_add(w->out, ";\n");
+}
+
+static void write_element(const struct writer *w)
+{
+    const tn_expr_program *program = w->program;
+    text_add(w->out, "void element(uint index");
+    for (uint32_t i = 0; i < program->num_inputs; i++)
+        text_add(w->out, ", C_%s x%u", dtype_glsl(program->input_dtypes[i]), i);
+    for (uint32_t i = 0; i < program->num_outputs; i++)
+        text_add(w->out, ", out C_%s y%u", dtype_glsl(program->output_dtypes[i]), i);
+    text_add(w->out, ")\n{\n");
+    uint32_t param_at = w->first_param;
+    for (uint32_t i = 0; i < program->num_insns; i++)
+        write_insn(w, i, &param_at);
+    for (uint32_t i = 0; i < program->num_outputs; i++)
+        text_add(w->out, "    y%u = r%u;\n", i, program->outputs[i]);
+    text_add(w->out, "}\n");
+}
+
+// --- loads, stores and indices
+// ------------------------------------------------------------------
+
+// at<i>: where element `i` of the walk lies in each operand.
+static void write_positions(const struct writer *w)
+{
+    uint32_t rank = w->class->rank, stride = w->first_stride;
+    uint32_t num_operands = w->class->num_inputs + w->class->num_outputs;
+    if (rank > 0)
+        text_add(w->out, "    uint rest = i;\n");
+    for (uint32_t axis = rank; axis-- > 1;)
+        text_add(w->out,
+                 "    uint next%u = rest / A(%u);\n"
+                 "    uint c%u = rest - next%u * A(%u);\n"
+                 "    rest = next%u;\n",
+                 axis, w->first_extent + axis, axis, axis, w->first_extent + axis, axis);
+    if (rank > 0)
+        text_add(w->out, "    uint c0 = rest;\n");
+    for (uint32_t i = 0; i < num_operands; i++) {
+        char access = w->class->access[i];
+        text_add(w->out, "    uint at%u = A(%u)", i, 1 + i);
+        if (access == ACCESS_FLAT || access == ACCESS_LOOSE)
+            text_add(w->out, " + i");
+        for (uint32_t axis = 0; is_walked(access) && axis < rank; axis++)
+            text_add(w->out, " + c%u * A(%u)", axis, stride + axis);
+        text_add(w->out, ";\n");
+        if (access == ACCESS_STRIDED)
+            text_add(w->out, "    uint step%u = A(%u);\n", i, stride + rank - 1);
+        stride += is_walked(access) ? rank : 0;
+    }
+}
+
+// The index of element `lane` of an invocation in operand `i`.
+static void write_place(const struct writer *w, uint32_t i, const char *lane)
+{
+    char access = w->class->access[i];
+    if (access == ACCESS_SCALAR || access == ACCESS_REPEAT)
+        text_add(w->out, "at%u", i);
+    else if (access == ACCESS_STRIDED)
+        text_add(w->out, "at%u + %s * step%u", i, lane, i);
+    else
+        text_add(w->out, "at%u + %s", i, lane);
+}
+
+// One element: lane is an expression; results go straight to memory.
+static void write_single(const struct writer *w, const char *indent, const char *lane)
+{
+    const struct program_class *class = w->class;
+    for (uint32_t i = 0; i < class->num_outputs; i++)
+        text_add(w->out, "%sC_%s y%u;\n", indent, dtype_glsl(w->program->output_dtypes[i]),
+                 i);
+    text_add(w->out, "%selement(i + %s", indent, lane);
+    for (uint32_t i = 0; i < class->num_inputs; i++) {
+        const char *type = dtype_glsl(operand_dtype(w, i));
+        text_add(w->out, ", FROM_%s(W_%s(b%u.d[", type, type, i);
+        write_place(w, i, lane);
+        text_add(w->out, "]))");
+    }
+    for (uint32_t i = 0; i < class->num_outputs; i++)
+        text_add(w->out, ", y%u", i);
+    text_add(w->out, ");\n");
+    for (uint32_t i = 0; i < class->num_outputs; i++) {
+        const char *type = dtype_glsl(w->program->output_dtypes[i]);
+        text_add(w->out, "%sb%u.d[", indent, class->num_inputs + i);
+        write_place(w, class->num_inputs + i, lane);
+        text_add(w->out, "] = S_%s(TO_%s(y%u));\n", type, type, i);
+    }
+}
+
+static void write_load_four(const struct writer *w, uint32_t i)
+{
+    const char *type = dtype_glsl(operand_dtype(w, i));
+    char access = w->class->access[i];
+    text_add(w->out, "        WV_%s w%u = WV_%s(", type, i, type);
+    if (access == ACCESS_FLAT || access == ACCESS_ROW) {
+        text_add(w->out, "v%u.d[at%u >> 2]);\n", i, i);
+        return;
+    }
+    if (access == ACCESS_SCALAR || access == ACCESS_REPEAT) {
+        text_add(w->out, "W_%s(b%u.d[at%u]));\n", type, i, i);
+        return;
+    }
+    const char *const lanes[] = {"0u", "1u", "2u", "3u"};
+    for (uint32_t lane = 0; lane < 4; lane++) {
+        text_add(w->out, "%sW_%s(b%u.d[", lane ? ", " : "", type, i);
+        write_place(w, i, lanes[lane]);
+        text_add(w->out, "])");
+    }
+    text_add(w->out, ");\n");
+}
+
+static void write_store_four(const struct writer *w, uint32_t output)
+{
+    uint32_t i = w->class->num_inputs + output;
+    const char *type = dtype_glsl(w->program->output_dtypes[output]);
+    char access = w->class->access[i];
+    if (access == ACCESS_FLAT || access == ACCESS_ROW) {
+        text_add(w->out, "        v%u.d[at%u >> 2] = SV_%s(o%u);\n", i, i, type, output);
+        return;
+    }
+    const char *const lanes[] = {"0u", "1u", "2u", "3u"};
+    for (uint32_t lane = 0; lane < 4; lane++) {
+        text_add(w->out, "        b%u.d[", i);
+        write_place(w, i, lanes[lane]);
+        text_add(w->out, "] = S_%s(o%u[%u]);\n", type, output, lane);
+    }
+}
+
+static void write_four(const struct writer *w)
+{
+    const struct program_class *class = w->class;
+    for (uint32_t i = 0; i < class->num_inputs; i++)
+        write_load_four(w, i);
+    for (uint32_t i = 0; i < class->num_outputs; i++) {
+        const char *type = dtype_glsl(w->program->output_dtypes[i]);
+        text_add(w->out, "        WV_%s o%u;\n        C_%s y%u;\n", type, i, type, i);
+    }
+    for (uint32_t lane = 0; lane < 4; lane++) {
+        text_add(w->out, "        element(i + %uu", lane);
+        for (uint32_t i = 0; i < class->num_inputs; i++)
+            text_add(w->out, ", FROM_%s(w%u[%u])", dtype_glsl(operand_dtype(w, i)), i,
+                     lane);
+        for (uint32_t i = 0; i < class->num_outputs; i++)
+            text_add(w->out, ", y%u", i);
+        text_add(w->out, ");\n");
+        for (uint32_t i = 0; i < class->num_outputs; i++)
+            text_add(w->out, "        o%u[%u] = TO_%s(y%u);\n", i, lane,
+                     dtype_glsl(w->program->output_dtypes[i]), i);
+    }
+    for (uint32_t i = 0; i < class->num_outputs; i++)
+        write_store_four(w, i);
+}
+
+static void write_main(const struct writer *w)
+{
+    text_add(w->out,
+             "void main()\n{\n"
+             "    uint i = (group_number() * %uu + gl_LocalInvocationIndex) * %uu;\n"
+             "    uint n = A(0);\n"
+             "    if (i >= n)\n        return;\n",
+             PROGRAM_GROUP, w->class->per_item);
+    write_positions(w);
+    if (w->class->per_item == 1) {
+        write_single(w, "    ", "0u");
+        text_add(w->out, "}\n");
+        return;
+    }
+    text_add(w->out, "    if (n - i >= 4u) {\n");
+    write_four(w);
+    text_add(w->out, "    } else for (uint lane = 0u; lane < n - i; lane++) {\n");
+    write_single(w, "        ", "lane");
+    text_add(w->out, "    }\n}\n");
+}
+
+static uint32_t count_params(const tn_expr_program *program)
+{
+    uint32_t words = 0;
+    for (uint32_t i = 0; i < program->num_insns; i++)
+        if (program->insns[i].op == TN_EXPR_PARAM)
+            words += is_wide(program->insns[i].dtype) ? 2 : 1;
+    return words;
+}
+
+void program_write_glsl(struct text *out, const char *prelude,
+                        const tn_expr_program *program, const struct program_class *class)
+{
+    struct writer w = {.out = out, .program = program, .class = class};
+    w.first_extent = 1 + class->num_inputs + class->num_outputs;
+    w.first_stride = w.first_extent + class->rank;
+    w.first_param = w.first_stride;
+    for (uint32_t i = 0; i < class->num_inputs + class->num_outputs; i++)
+        w.first_param += is_walked(class->access[i]) ? class->rank : 0;
+    w.num_args = w.first_param + count_params(program);
+
+    text_add(out, "#version 460\n");
+    write_needs(&w);
+    text_add(out, "%s", prelude);
+    write_bindings(&w);
+    write_element(&w);
+    write_main(&w);
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT
+// Recording a segment's dispatches into a command buffer, and pointing its descriptor sets
+// to the buffers of a submission.
+#include "executable.h"
+
+#include <stdlib.h>
+
+void vk_recording_destroy(tn_device *device, struct vk_recording *recording)
+{
+    const struct vk_device_api *vk = device->vk;
+    if (recording->queries)
+        vk->DestroyQueryPool(device->handle, recording->queries, NULL);
+    if (recording->commands)
+        vk->FreeCommandBuffers(device->handle, device->pool, 1, &recording->commands);
+    if (recording->pool)
+        vk->DestroyDescriptorPool(device->handle, recording->pool, NULL);
+    free(recording->sets);
+    free(recording->bound);
+    *recording = (struct vk_recording){0};
+}
+
+static VkResult create_sets(tn_device *device, const struct vk_plan *plan,
+                            struct vk_recording *recording)
+{
+    const struct vk_device_api *vk = device->vk;
+    VkResult result = vk->CreateDescriptorPool(
+        device->handle,
+        &(VkDescriptorPoolCreateInfo){
+            .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
+            .flags = device->facts.update_after_bind
+                         ? VK_DESCRIPTOR_POOL_CREATE_UPDATE_AFTER_BIND_BIT
+                         : 0,
+            .maxSets = plan->num_dispatches,
+            .poolSizeCount = 1,
+            .pPoolSizes = &(VkDescriptorPoolSize){VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                                                  plan->num_operands + 1},
+        },
+        NULL, &recording->pool);
+    for (uint32_t i = 0; result == VK_SUCCESS && i < plan->num_dispatches; i++)
+        result = vk->AllocateDescriptorSets(
+            device->handle,
+            &(VkDescriptorSetAllocateInfo){
+                .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
+                .descriptorPool = recording->pool,
+                .descriptorSetCount = 1,
+                .pSetLayouts = &plan->dispatches[i].pipeline->set_layout},
+            &recording->sets[i]);
+    return result;
+}
+
+static VkResult create_objects(tn_device *device, const struct vk_plan *plan,
+                               struct vk_recording *recording)
+{
+    VkResult result = device->vk->AllocateCommandBuffers(
+        device->handle,
+        &(VkCommandBufferAllocateInfo){.sType =
+                                           VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+                                       .commandPool = device->pool,
+                                       .commandBufferCount = 1},
+        &recording->commands);
+    if (result == VK_SUCCESS && plan->num_dispatches > 0)
+        result = create_sets(device, plan, recording);
+    if (result == VK_SUCCESS && device->trace && device->facts.timestamps &&
+        plan->num_dispatches > 0)
+        result = device->vk->CreateQueryPool(
+            device->handle,
+            &(VkQueryPoolCreateInfo){.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
+                                     .queryType = VK_QUERY_TYPE_TIMESTAMP,
+                                     .queryCount = 2 * plan->num_dispatches},
+            NULL, &recording->queries);
+    return result;
+}
+
+tn_status vk_recording_create(tn_device *device, const tn_executable *executable,
+                              struct vk_recording *recording)
+{
+    const struct vk_plan *plan = &executable->plan;
+    *recording = (struct vk_recording){
+        .sets = calloc(plan->num_dispatches + 1, sizeof(VkDescriptorSet)),
+        .bound = calloc(executable->num_slots + 1, sizeof(struct vk_bound))};
+    if (!recording->sets || !recording->bound) {
+        vk_recording_destroy(device, recording);
+        return device->host->fail(device->host, TN_ERR_MEMORY, "out of memory");
+    }
+    VkResult result = create_objects(device, plan, recording);
+    if (result != VK_SUCCESS) {
+        vk_recording_destroy(device, recording);
+        return vk_fail(device, result, "preparing a segment");
+    }
+    return TN_OK;
+}
+
+// --- descriptors
+// ------------------------------------------------------------------------------
+
+static VkDescriptorBufferInfo buffer_info(const tn_executable *executable,
+                                          const struct vk_operand *operand,
+                                          const tn_binding *bindings)
+{
+    if (operand->slot == VK_SLOT_CONSTANTS)
+        return (VkDescriptorBufferInfo){executable->constants->handle,
+                                        executable->constants->offset,
+                                        executable->plan.num_constants * 4};
+    const tn_binding *binding = &bindings[operand->slot];
+    return (VkDescriptorBufferInfo){
+        binding->buffer->handle,
+        binding->buffer->offset + binding->offset + operand->offset, operand->size};
+}
+
+#define MAX_WRITES 256
+struct writes {
+    VkWriteDescriptorSet items[MAX_WRITES];
+    VkDescriptorBufferInfo infos[MAX_WRITES];
+    uint32_t count;
+};
+
+static void flush(tn_device *device, struct writes *writes)
+{
+    if (writes->count > 0)
+        device->vk->UpdateDescriptorSets(device->handle, writes->count, writes->items, 0,
+                                         NULL);
+    writes->count = 0;
+}
+
+static bool is_same(const tn_binding *binding, const struct vk_bound *bound)
+{
+    return binding->buffer->serial == bound->serial && binding->offset == bound->offset;
+}
+
+bool vk_recording_is_bound_to(const struct vk_recording *recording,
+                              const tn_binding *bindings, uint32_t num_slots)
+{
+    if (!recording->written)
+        return false;
+    for (uint32_t i = 0; i < num_slots; i++)
+        if (bindings[i].buffer && !is_same(&bindings[i], &recording->bound[i]))
+            return false;
+    return true;
+}
+
+static void write_sets(tn_device *device, const tn_executable *executable,
+                       struct vk_recording *recording, const tn_binding *bindings)
+{
+    const struct vk_plan *plan = &executable->plan;
+    struct writes writes;
+    writes.count = 0;
+    for (uint32_t i = 0; i < plan->num_dispatches; i++) {
+        const struct vk_dispatch *dispatch = &plan->dispatches[i];
+        for (uint32_t j = 0; j < dispatch->num_operands; j++) {
+            const struct vk_operand *operand = &plan->operands[dispatch->first_operand + j];
+            if (recording->written &&
+                (operand->slot == VK_SLOT_CONSTANTS ||
+                 is_same(&bindings[operand->slot], &recording->bound[operand->slot])))
+                continue;
+            uint32_t at = writes.count++;
+            writes.infos[at] = buffer_info(executable, operand, bindings);
+            writes.items[at] =
+                (VkWriteDescriptorSet){.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+                                       .dstSet = recording->sets[i],
+                                       .dstBinding = j,
+                                       .descriptorCount = 1,
+                                       .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                                       .pBufferInfo = &writes.infos[at]};
+            if (writes.count == MAX_WRITES)
+                flush(device, &writes);
+        }
+    }
+    flush(device, &writes);
+}
+
+// --- commands
+// ---------------------------------------------------------------------------------
+
+static void barrier(tn_device *device, VkCommandBuffer commands, VkPipelineStageFlags from,
+                    VkAccessFlags from_access, VkPipelineStageFlags to,
+                    VkAccessFlags to_access)
+{
+    device->vk->CmdPipelineBarrier(
+        commands, from, to, 0, 1,
+        &(VkMemoryBarrier){.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+                           .srcAccessMask = from_access,
+                           .dstAccessMask = to_access},
+        0, NULL, 0, NULL);
+}
+
+static void record_dispatch(tn_device *device, const struct vk_recording *recording,
+                            const struct vk_dispatch *dispatch, uint32_t index)
+{
+    const struct vk_device_api *vk = device->vk;
+    VkCommandBuffer commands = recording->commands;
+    if (dispatch->barrier)
+        barrier(device, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT);
+    if (recording->queries)
+        vk->CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT,
+                              recording->queries, 2 * index);
+    vk->CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE,
+                        dispatch->pipeline->handle);
+    vk->CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE,
+                              dispatch->pipeline->layout, 0, 1, &recording->sets[index], 0,
+                              NULL);
+    if (dispatch->num_push > 0)
+        vk->CmdPushConstants(commands, dispatch->pipeline->layout,
+                             VK_SHADER_STAGE_COMPUTE_BIT, 0, dispatch->num_push * 4,
+                             dispatch->push);
+    vk->CmdDispatch(commands, dispatch->groups[0], dispatch->groups[1],
+                    dispatch->groups[2]);
+    if (recording->queries)
+        vk->CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT,
+                              recording->queries, 2 * index + 1);
+}
+
+static VkResult record(tn_device *device, const struct vk_plan *plan,
+                       struct vk_recording *recording)
+{
+    const struct vk_device_api *vk = device->vk;
+    VkCommandBuffer commands = recording->commands;
+    VkResult result = vk->BeginCommandBuffer(
+        commands,
+        &(VkCommandBufferBeginInfo){.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+                                    .flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT});
+    if (result != VK_SUCCESS)
+        return result;
+    if (recording->queries)
+        vk->CmdResetQueryPool(commands, recording->queries, 0, 2 * plan->num_dispatches);
+    // After all that was submitted before: its results are seen, its inputs may be
+    // overwritten.
+    barrier(device, commands,
+            VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
+            VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+            VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+            VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT);
+    for (uint32_t i = 0; i < plan->num_dispatches; i++)
+        record_dispatch(device, recording, &plan->dispatches[i], i);
+    // The host reads what it waited for through mapped memory.
+    barrier(device, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+            VK_ACCESS_SHADER_WRITE_BIT,
+            VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
+            VK_ACCESS_HOST_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT);
+    return vk->EndCommandBuffer(commands);
+}
+
+tn_status vk_recording_update(tn_device *device, const tn_executable *executable,
+                              struct vk_recording *recording, const tn_binding *bindings)
+{
+    bool changed = !vk_recording_is_bound_to(recording, bindings, executable->num_slots);
+    if (changed) {
+        write_sets(device, executable, recording, bindings);
+        for (uint32_t i = 0; i < executable->num_slots; i++)
+            if (bindings[i].buffer)
+                recording->bound[i] =
+                    (struct vk_bound){bindings[i].buffer->serial, bindings[i].offset};
+        recording->written = true;
+    }
+    // Without late updates, commands recorded over a set die with its change.
+    if (recording->recorded && (!changed || device->facts.update_after_bind))
+        return TN_OK;
+    VkResult result = record(device, &executable->plan, recording);
+    recording->recorded = result == VK_SUCCESS;
+    return result == VK_SUCCESS ? TN_OK : vk_fail(device, result, "recording a segment");
+}

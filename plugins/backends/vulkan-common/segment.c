@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+// Compiling a segment: steps to dispatches.
+#include "executable.h"
+
+#include <stdlib.h>
+#include "program.h"
+
+static bool is_own(const tn_device *device, const tn_kernel *kernel)
+{
+    return strcmp(kernel->family, device->flavour->own_family) == 0;
+}
+
+uint32_t vk_fusion_limit(tn_device *device)
+{
+    return device->flavour->fusion_limit;
+}
+
+static const char *operands_refused(const tn_device *device, const tn_step *step)
+{
+    for (uint32_t i = 0; i < step->num_inputs + step->num_outputs; i++) {
+        const tn_value *value =
+            i < step->num_inputs ? &step->inputs[i] : &step->outputs[i - step->num_inputs];
+        tn_dtype dtype = value->layout.dtype;
+        if (dtype == TN_DTYPE_NONE)
+            continue;
+        if ((dtype == TN_I64 || dtype == TN_U64) && !device->facts.i64)
+            return "the device has no 64-bit integers in shaders";
+        if (dtype == TN_F64 && !device->facts.f64)
+            return "the device has no f64 in shaders";
+        if (plan_operand(value, VK_READS).size > device->facts.max_range)
+            return "an operand is larger than the device's storage-buffer range";
+    }
+    return NULL;
+}
+
+int32_t vk_step_check(tn_device *device, const tn_step *step, const char **out_reason)
+{
+    const char *reason = operands_refused(device, step);
+    if (!reason && step->program)
+        reason = device->flavour->program_refused(device, step->program);
+    if (!reason && !step->program && !step->kernel)
+        reason = "there is no kernel for it, and references run on the CPU only";
+    if (!reason && step->kernel && !is_own(device, step->kernel) &&
+        strcmp(step->kernel->family, TN_FAMILY_VULKAN_GLSL) == 0 &&
+        !device->flavour->compile)
+        reason = "GLSL needs a compiler, which this backend has not";
+    if (reason && out_reason)
+        *out_reason = reason;
+    return reason == NULL;
+}
+
+static tn_status plan_step(struct vk_plan *plan, const tn_step *step)
+{
+    if (step->program)
+        return program_elements(step) == 0
+                   ? TN_OK
+                   : plan->device->flavour->plan_program(plan, step);
+    if (!step->kernel)
+        return plan->device->host->fail(plan->device->host, TN_ERR_UNSUPPORTED,
+                                        "%s: no kernel",
+                                        step->label ? step->label : "step");
+    if (!is_own(plan->device, step->kernel))
+        return plan_foreign(plan, step);
+    const struct vk_own_kernel *own = step->kernel->payload;
+    return own->plan(plan, step);
+}
+
+static tn_status upload_constants(tn_device *device, tn_executable *executable)
+{
+    const struct vk_plan *plan = &executable->plan;
+    if (plan->num_constants == 0)
+        return TN_OK;
+    uint64_t size = plan->num_constants * sizeof(uint32_t);
+    tn_status status = vk_buffer_create_visible(device, size, &executable->constants);
+    if (status == TN_OK)
+        memcpy(executable->constants->map, plan->constants, size);
+    return status;
+}
+
+tn_status vk_segment_compile(tn_device *device, const tn_segment *segment,
+                             tn_executable **out_executable)
+{
+    tn_executable *executable = calloc(1, sizeof(*executable));
+    if (!executable)
+        return device->host->fail(device->host, TN_ERR_MEMORY, "out of memory");
+    executable->segment = segment;
+    executable->num_slots = segment->num_slots;
+    executable->plan.device = device;
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < segment->num_steps && status == TN_OK; i++) {
+        executable->plan.step = i;
+        status = plan_step(&executable->plan, segment_step(segment, i));
+    }
+    if (status == TN_OK)
+        status = upload_constants(device, executable);
+    if (status != TN_OK) {
+        vk_executable_destroy(device, executable);
+        return status;
+    }
+    *out_executable = executable;
+    return TN_OK;
+}
+
+void vk_executable_destroy(tn_device *device, tn_executable *executable)
+{
+    if (!executable)
+        return;
+    for (uint32_t i = 0; i < executable->num_recordings; i++)
+        vk_recording_destroy(device, &executable->recordings[i]);
+    vk_buffer_destroy(device, executable->constants);
+    plan_finish(&executable->plan);
+    free(executable);
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: MIT
+// Pipelines: made once for each code and set of constants, and kept as long as the device.
+//
+// The driver's own cache of compiled pipelines goes to the host's disk cache when the
+// device is closed, so that the next process starts warm.
+#include "device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+// --- the driver's cache on disk
+// ---------------------------------------------------------------
+
+#define CACHE_KEY_SIZE 256
+
+static size_t cache_key(const tn_device *device, char key[CACHE_KEY_SIZE])
+{
+    const VkPhysicalDeviceProperties *properties = &device->facts.properties;
+    memset(key, 0, CACHE_KEY_SIZE);
+    int used =
+        snprintf(key, CACHE_KEY_SIZE - VK_UUID_SIZE, "vulkan pipelines/1 %s %s %s %x",
+                 device->flavour->name, properties->deviceName, device->facts.driver,
+                 properties->driverVersion);
+    size_t at = (size_t)used < CACHE_KEY_SIZE - VK_UUID_SIZE
+                    ? (size_t)used
+                    : CACHE_KEY_SIZE - VK_UUID_SIZE;
+    memcpy(key + at, properties->pipelineCacheUUID, VK_UUID_SIZE);
+    return at + VK_UUID_SIZE;
+}
+
+tn_status vk_shaders_init(tn_device *device)
+{
+    const tn_host *host = device->host;
+    const tn_host_cache *disk = host->query(host, TN_HOST_CACHE);
+    void *data = NULL;
+    uint64_t size = 0;
+    char key[CACHE_KEY_SIZE];
+    size_t key_size = cache_key(device, key);
+    if (!disk || disk->get(host, key, key_size, &data, &size) != TN_OK)
+        size = 0;
+    VkPipelineCacheCreateInfo info = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
+                                      .initialDataSize = size,
+                                      .pInitialData = size ? data : NULL};
+    VkResult result = device->vk->CreatePipelineCache(device->handle, &info, NULL,
+                                                      &device->shaders.cache);
+    if (size)
+        host->free(host, data);
+    return result == VK_SUCCESS ? TN_OK : vk_fail(device, result, "vkCreatePipelineCache");
+}
+
+static void store_cache(tn_device *device)
+{
+    const tn_host *host = device->host;
+    const tn_host_cache *disk = host->query(host, TN_HOST_CACHE);
+    size_t size = 0;
+    if (!disk || device->shaders.num_made == 0 ||
+        device->vk->GetPipelineCacheData(device->handle, device->shaders.cache, &size,
+                                         NULL) != VK_SUCCESS)
+        return;
+    void *data = malloc(size);
+    char key[CACHE_KEY_SIZE];
+    size_t key_size = cache_key(device, key);
+    if (data && device->vk->GetPipelineCacheData(device->handle, device->shaders.cache,
+                                                 &size, data) == VK_SUCCESS)
+        disk->put(host, key, key_size, data, size);
+    free(data);
+}
+
+static void pipeline_destroy(tn_device *device, struct vk_pipeline *pipeline)
+{
+    const struct vk_device_api *vk = device->vk;
+    if (pipeline->handle)
+        vk->DestroyPipeline(device->handle, pipeline->handle, NULL);
+    if (pipeline->layout)
+        vk->DestroyPipelineLayout(device->handle, pipeline->layout, NULL);
+    if (pipeline->set_layout)
+        vk->DestroyDescriptorSetLayout(device->handle, pipeline->set_layout, NULL);
+    free(pipeline);
+}
+
+void vk_shaders_finish(tn_device *device)
+{
+    if (!device->shaders.cache)
+        return;
+    store_cache(device);
+    for (uint32_t i = 0; i < VK_PIPELINE_BUCKETS; i++) {
+        while (device->shaders.buckets[i]) {
+            struct vk_pipeline *pipeline = device->shaders.buckets[i];
+            device->shaders.buckets[i] = pipeline->next;
+            pipeline_destroy(device, pipeline);
+        }
+    }
+    device->vk->DestroyPipelineCache(device->handle, device->shaders.cache, NULL);
+}
+
+// --- making a pipeline
+// ------------------------------------------------------------------------
+
+static VkResult create_set_layout(tn_device *device, uint32_t num_bindings,
+                                  VkDescriptorSetLayout *out)
+{
+    VkDescriptorSetLayoutBinding bindings[VK_MAX_OPERANDS];
+    VkDescriptorBindingFlags flags[VK_MAX_OPERANDS];
+    for (uint32_t i = 0; i < num_bindings; i++) {
+        bindings[i] = (VkDescriptorSetLayoutBinding){
+            .binding = i,
+            .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+            .descriptorCount = 1,
+            .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT};
+        flags[i] = VK_DESCRIPTOR_BINDING_UPDATE_AFTER_BIND_BIT;
+    }
+    const VkDescriptorSetLayoutBindingFlagsCreateInfo binding_flags = {
+        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_BINDING_FLAGS_CREATE_INFO,
+        .bindingCount = num_bindings,
+        .pBindingFlags = flags};
+    bool late = device->facts.update_after_bind;
+    const VkDescriptorSetLayoutCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
+        .pNext = late ? &binding_flags : NULL,
+        .flags = late ? VK_DESCRIPTOR_SET_LAYOUT_CREATE_UPDATE_AFTER_BIND_POOL_BIT : 0,
+        .bindingCount = num_bindings,
+        .pBindings = bindings};
+    return device->vk->CreateDescriptorSetLayout(device->handle, &info, NULL, out);
+}
+
+static VkResult create_layouts(tn_device *device, const struct vk_pipeline_desc *desc,
+                               struct vk_pipeline *pipeline)
+{
+    VkResult result = create_set_layout(device, desc->num_bindings, &pipeline->set_layout);
+    if (result != VK_SUCCESS)
+        return result;
+    return device->vk->CreatePipelineLayout(
+        device->handle,
+        &(VkPipelineLayoutCreateInfo){
+            .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
+            .setLayoutCount = 1,
+            .pSetLayouts = &pipeline->set_layout,
+            .pushConstantRangeCount = desc->num_push > 0,
+            .pPushConstantRanges =
+                &(VkPushConstantRange){.stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
+                                       .size = desc->num_push * 4},
+        },
+        NULL, &pipeline->layout);
+}
+
+static VkResult create_handle(tn_device *device, const struct vk_pipeline_desc *desc,
+                              const struct vk_code *code, struct vk_pipeline *pipeline)
+{
+    VkSpecializationMapEntry entries[VK_MAX_SPEC];
+    for (uint32_t i = 0; i < desc->num_spec; i++)
+        entries[i] = (VkSpecializationMapEntry){i, i * 4, 4};
+    const VkSpecializationInfo spec = {.mapEntryCount = desc->num_spec,
+                                       .pMapEntries = entries,
+                                       .dataSize = desc->num_spec * 4,
+                                       .pData = desc->spec};
+    VkShaderModule module;
+    VkResult result = device->vk->CreateShaderModule(
+        device->handle,
+        &(VkShaderModuleCreateInfo){.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+                                    .codeSize = code->size,
+                                    .pCode = code->words},
+        NULL, &module);
+    if (result != VK_SUCCESS)
+        return result;
+    const VkComputePipelineCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+        .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                  .stage = VK_SHADER_STAGE_COMPUTE_BIT,
+                  .module = module,
+                  .pName = desc->entry ? desc->entry : "main",
+                  .pSpecializationInfo = &spec},
+        .layout = pipeline->layout};
+    result = device->vk->CreateComputePipelines(device->handle, device->shaders.cache, 1,
+                                                &info, NULL, &pipeline->handle);
+    device->vk->DestroyShaderModule(device->handle, module, NULL);
+    return result;
+}
+
+static tn_status pipeline_create(tn_device *device, const struct vk_pipeline_desc *desc,
+                                 struct vk_hash key, struct vk_pipeline **out_pipeline)
+{
+    struct vk_code code = {0};
+    tn_status status = desc->code ? desc->code(device, desc->context, &code)
+                                  : device->flavour->variant(device, desc->name, &code);
+    if (status != TN_OK)
+        return status;
+    struct vk_pipeline *pipeline = calloc(1, sizeof(*pipeline));
+    if (!pipeline) {
+        status = device->host->fail(device->host, TN_ERR_MEMORY, "out of memory");
+        goto finish;
+    }
+    pipeline->key = key;
+    pipeline->num_bindings = desc->num_bindings;
+    VkResult result = create_layouts(device, desc, pipeline);
+    if (result == VK_SUCCESS)
+        result = create_handle(device, desc, &code, pipeline);
+    if (result != VK_SUCCESS) {
+        pipeline_destroy(device, pipeline);
+        status = vk_fail(device, result, desc->name);
+        goto finish;
+    }
+    *out_pipeline = pipeline;
+finish:
+    if (code.release)
+        code.release(&code);
+    return status;
+}
+
+static struct vk_hash desc_key(const struct vk_pipeline_desc *desc)
+{
+    struct vk_hash h = desc->key;
+    if (h.lo == 0 && h.hi == 0)
+        h = vk_hash_text(h, desc->name);
+    h = vk_hash_bytes(h, desc->spec, desc->num_spec * 4);
+    if (desc->entry)
+        h = vk_hash_text(h, desc->entry);
+    return vk_hash_u64(h, desc->num_bindings << 8 | desc->num_push);
+}
+
+static struct vk_pipeline *find(const struct vk_shaders *shaders, struct vk_hash key)
+{
+    struct vk_pipeline *pipeline = shaders->buckets[key.lo % VK_PIPELINE_BUCKETS];
+    while (pipeline && !vk_hash_equal(pipeline->key, key))
+        pipeline = pipeline->next;
+    return pipeline;
+}
+
+// Compilation runs without the lock; when two threads made the same one, the first stays.
+tn_status vk_pipeline_get(tn_device *device, const struct vk_pipeline_desc *desc,
+                          struct vk_pipeline **out_pipeline)
+{
+    struct vk_shaders *shaders = &device->shaders;
+    struct vk_hash key = desc_key(desc);
+    pthread_mutex_lock(&shaders->lock);
+    struct vk_pipeline *pipeline = find(shaders, key);
+    pthread_mutex_unlock(&shaders->lock);
+    if (pipeline) {
+        *out_pipeline = pipeline;
+        return TN_OK;
+    }
+    struct vk_pipeline *made = NULL;
+    tn_status status = pipeline_create(device, desc, key, &made);
+    if (status != TN_OK)
+        return status;
+    pthread_mutex_lock(&shaders->lock);
+    pipeline = find(shaders, key);
+    if (!pipeline) {
+        pipeline = made;
+        made = NULL;
+        pipeline->next = shaders->buckets[key.lo % VK_PIPELINE_BUCKETS];
+        shaders->buckets[key.lo % VK_PIPELINE_BUCKETS] = pipeline;
+        shaders->num_made++;
+    }
+    pthread_mutex_unlock(&shaders->lock);
+    if (made)
+        pipeline_destroy(device, made);
+    *out_pipeline = pipeline;
+    return TN_OK;
+}

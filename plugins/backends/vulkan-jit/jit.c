@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+// Code made at run time, with the disk cache before the compiler.
+#include "jit.h"
+
+#include <stdlib.h>
+#include "compiler.h"
+#include "embedded.h"
+
+#define MAX_DEFINES 16
+
+static void release_words(struct vk_code *code)
+{
+    free((void *)(uintptr_t)code->words);
+}
+
+// What the SPIR-V depends on, as one text: compiler, definitions, source.
+static void write_key(struct text *key, const struct glsl_source *source)
+{
+    text_add(key, "spirv/1 %s\n", glsl_compiler_version());
+    for (size_t i = 0; i < source->num_defines; i++)
+        text_add(key, "%s=%s\n", source->defines[i].name, source->defines[i].value);
+    text_add(key, "\n%.*s", (int)source->size, source->text);
+}
+
+// The cache has checked the entry's checksum; whoever wrote it, it must be SPIR-V at least.
+static bool load(tn_device *device, const struct text *key, struct vk_code *out)
+{
+    const tn_host *host = device->host;
+    const tn_host_cache *disk = host->query(host, TN_HOST_CACHE);
+    void *data;
+    uint64_t size;
+    if (!disk || key->failed ||
+        disk->get(host, key->data, key->size, &data, &size) != TN_OK)
+        return false;
+    uint32_t *words = size >= 20 && size % 4 == 0 ? malloc(size) : NULL;
+    if (words)
+        memcpy(words, data, size);
+    host->free(host, data);
+    if (!words || words[0] != 0x07230203) {
+        free(words);
+        return false;
+    }
+    *out = (struct vk_code){.words = words, .size = size, .release = release_words};
+    return true;
+}
+
+static void store(tn_device *device, const struct text *key, const struct vk_code *code)
+{
+    const tn_host *host = device->host;
+    const tn_host_cache *disk = host->query(host, TN_HOST_CACHE);
+    if (disk && !key->failed)
+        disk->put(host, key->data, key->size, code->words, code->size);
+}
+
+static tn_status compile_source(tn_device *device, const char *name,
+                                const struct glsl_source *source, struct vk_code *out)
+{
+    struct text key = {0};
+    write_key(&key, source);
+    tn_status status = TN_OK;
+    if (load(device, &key, out))
+        goto finish;
+    struct glsl_result result;
+    if (!glsl_compile(source, &result)) {
+        status = device->host->fail(device->host, TN_ERR_REFUSED, "%s: GLSL line %d: %s",
+                                    name, result.line, result.message);
+        goto finish;
+    }
+    *out = (struct vk_code){.words = result.words,
+                            .size = result.num_words * sizeof(uint32_t),
+                            .release = release_words};
+    store(device, &key, out);
+finish:
+    text_finish(&key);
+    return status;
+}
+
+tn_status jit_compile(tn_device *device, const char *name, const char *text, uint64_t size,
+                      struct vk_code *out)
+{
+    return compile_source(device, name, &(struct glsl_source){.text = text, .size = size},
+                          out);
+}
+
+// --- our kernels
+// --------------------------------------------------------------------------------
+
+static int compare_name(const void *name, const void *variant)
+{
+    return strcmp(name, ((const struct glsl_variant *)variant)->name);
+}
+
+// Cuts "IN=f32 OP=sum" into definitions that point into `text`.
+static size_t split_defines(char *text, struct glsl_define *defines)
+{
+    size_t count = 0;
+    char *rest = NULL;
+    for (char *word = strtok_r(text, " ", &rest); word && count < MAX_DEFINES;
+         word = strtok_r(NULL, " ", &rest)) {
+        char *equals = strchr(word, '=');
+        if (equals)
+            *equals = '\0';
+        defines[count++] = (struct glsl_define){word, equals ? equals + 1 : ""};
+    }
+    return count;
+}
+
+tn_status jit_variant(tn_device *device, const char *name, struct vk_code *out)
+{
+    const struct glsl_variant *variant =
+        bsearch(name, glsl_variants, num_glsl_variants, sizeof(*variant), compare_name);
+    char defines_text[256];
+    if (!variant || strlen(variant->defines) >= sizeof(defines_text))
+        return device->host->fail(device->host, TN_ERR_INTERNAL, "no kernel named %s",
+                                  name);
+    strcpy(defines_text, variant->defines);
+    struct glsl_define defines[MAX_DEFINES];
+    return compile_source(
+        device, name,
+        &(struct glsl_source){.text = variant->text,
+                              .size = variant->size,
+                              .defines = defines,
+                              .num_defines = split_defines(defines_text, defines)},
+        out);
+}
+
+// --- programs
+// -----------------------------------------------------------------------------------
+
+static tn_status generate(tn_device *device, void *context, struct vk_code *out)
+{
+    const struct program_source *source = context;
+    struct text text = {0};
+    program_write_glsl(&text, glsl_expression, source->program, source->class);
+    tn_status status =
+        text.failed
+            ? device->host->fail(device->host, TN_ERR_MEMORY, "out of memory")
+            : jit_compile(device, source->program->name ? source->program->name : "program",
+                          text.data, text.size, out);
+    text_finish(&text);
+    return status;
+}
+
+tn_status jit_plan_program(struct vk_plan *plan, const tn_step *step)
+{
+    struct program_class class;
+    struct program_args args;
+    program_classify(step, VK_MAX_PUSH, &class, &args);
+    return plan_program_launch(plan, step, &class, &args, generate);
+}

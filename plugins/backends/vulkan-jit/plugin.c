@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// The Vulkan backend that compiles at run time what a graph needs.
+#include "jit.h"
+
+#include "compiler.h"
+
+#define OWN_FAMILY "org.tenon.vulkan-jit/1"
+#include "own_kernels.h"
+
+// Longer chains gain nothing once a kernel is bound by what it reads and writes.
+#define FUSION_LIMIT 128
+
+static const char *const families[] = {OWN_FAMILY, TN_FAMILY_VULKAN_GLSL,
+                                       TN_FAMILY_VULKAN_SPIRV, TN_FAMILY_EXPR, NULL};
+
+static const struct vk_flavour jit = {
+    .name = "vulkan-jit",
+    .own_family = OWN_FAMILY,
+    .families = families,
+    .fusion_limit = FUSION_LIMIT,
+    .variant = jit_variant,
+    .program_refused = program_device_lacks,
+    .plan_program = jit_plan_program,
+    .compile = jit_compile,
+};
+
+static tn_status jit_device_open(const tn_host *host, uint32_t index,
+                                 tn_device **out_device)
+{
+    return vk_device_open(host, index, &jit, out_device);
+}
+
+static const tn_backend jit_backend = {
+    .struct_size = sizeof(jit_backend),
+    .name = "vulkan-jit",
+    .families = families,
+    .device_open = jit_device_open,
+    VK_COMMON_SLOTS,
+};
+
+static const tn_ops jit_ops = OWN_KERNELS_OPS;
+
+static const void *query(const char *id)
+{
+    if (strcmp(id, TN_IFACE_BACKEND) == 0)
+        return &jit_backend;
+    return strcmp(id, TN_IFACE_OPS) == 0 ? &jit_ops : NULL;
+}
+
+static void deinit(const tn_host *host)
+{
+    vk_deinit(host);
+    glsl_compiler_unload();
+}
+
+TN_PLUGIN("org.tenon.vulkan-jit", "0.1.0", "Tenon", .deinit = deinit, .query = query);
