@@ -27,7 +27,7 @@ static tn_status run_task(tn_scope *scope, const struct task *task, struct plan 
     struct value **outputs = values + task->num_leaves;
     for (uint32_t i = 0; i < task->num_leaves; i++)
         values[i] = task->leaves[i]->value;
-    tn_status status = plan_run(plan, values, outputs, async);
+    tn_status status = plan_run(plan, values, outputs, async ? RUN_ASYNC : RUN_WAIT);
     for (uint32_t i = 0; status == TN_OK && i < task->num_outputs; i++) {
         tn_status set = scope_set_value(scope, task->outputs[i], outputs[i]);
         status = status == TN_OK ? set : status;

@@ -194,9 +194,16 @@ tn_status plan_create(tn_runtime *runtime, const struct task *task, json_t *expl
 void plan_retain(struct plan *plan);
 void plan_release(struct plan *plan);
 
+// When a run comes back.
+enum run_mode {
+    RUN_WAIT,  // when the work is done
+    RUN_START, // when the work is queued, or done here and now where that costs less
+    RUN_ASYNC, // when the work is queued
+};
+
 // Runs it: leaves[i] is leaf i's value (borrowed, donated ones included); gives outputs.
 tn_status plan_run(struct plan *plan, struct value *const *leaves, struct value **outputs,
-                   bool async);
+                   enum run_mode mode);
 
 // The stages.
 tn_status plan_simplify(struct plan_work *work);

@@ -9,7 +9,7 @@ struct run {
     struct plan *plan;
     struct value *const *leaves; // borrowed
     struct storage **storages;   // the plan's scratch: owned until given to outputs
-    bool async;
+    enum run_mode mode;
 };
 
 // --- memory -----------------------------------------------------------------------------
@@ -121,7 +121,7 @@ static tn_status submit_segment(struct run *run, struct plan_segment *segment)
     }
     tn_submission submission = {
         .struct_size = sizeof(submission),
-        .flags = run->async ? TN_SUBMIT_ASYNC : 0,
+        .flags = run->mode == RUN_ASYNC ? TN_SUBMIT_ASYNC : 0,
         .executable = segment->executable,
         .bindings = plan->bindings,
         .num_bindings = num_slots,
@@ -204,9 +204,9 @@ static void drop_storages(struct run *run)
 }
 
 tn_status plan_run(struct plan *plan, struct value *const *leaves, struct value **outputs,
-                   bool async)
+                   enum run_mode mode)
 {
-    struct run run = {plan, leaves, plan->scratch_storages, async};
+    struct run run = {plan, leaves, plan->scratch_storages, mode};
     pthread_mutex_lock(
         &plan->lock); // the plan's arena and bindings serve one run at a time
     tn_status status = prepare_arenas(plan);
@@ -214,7 +214,7 @@ tn_status plan_run(struct plan *plan, struct value *const *leaves, struct value 
         status = prepare_storages(&run);
     if (status == TN_OK)
         status = submit_all(&run);
-    if (status == TN_OK && !async)
+    if (status == TN_OK && mode == RUN_WAIT)
         status = wait_all(plan);
     if (status == TN_OK)
         status = give_outputs(&run, outputs);

@@ -31,6 +31,8 @@ static tn_array *random_node(tn_scope *s, tn_array **pool, int count)
     case 3:
         return un(s, "transpose", x);
     case 4:
+        if (tn_array_type(x)->extent[1] != tn_array_type(y)->extent[0])
+            return un(s, "cos", x);
         return bin(s, "matmul", x, un(s, "tanh", y));
     case 5: {
         const tn_array *in = x;
@@ -56,8 +58,7 @@ static int build(tn_scope *s, tn_array **pool, uint64_t from, bool alone)
     while (count < POOL) {
         tn_array *x = random_node(s, pool, count);
         const tn_type *type = tn_array_type(x);
-        if (!x)
-            break;
+        must(s, tn_scope_status(s));
         if (type->rank != 2)
             continue;
         if (type->extent[0] != 6 && type->extent[0] != 1)
