@@ -17,6 +17,8 @@ static const struct command commands[] = {
      NULL, cmd_op},
     {"eval", "'EXPR' [NAME=VALUE ...]", "evaluate an expression over arrays", NULL,
      cmd_eval},
+    {"train", "lenet [--epochs N] [--resume FILE]", "train a network on real data", NULL,
+     cmd_train},
     {"header", "ID -o FILE", "write the C header of a plugin's operators", NULL,
      cmd_header},
 };
