@@ -434,7 +434,7 @@ static tn_status covering_kernel(const tn_cpu_call *call)
     for (int i = 0; i < 1000; i++)
         if (covered[i] != 1)
             return (call->host->fail)(call->host, TN_ERR_INTERNAL, "%d: %lld times", i,
-                                    (long long)covered[i]);
+                                      (long long)covered[i]);
     memset(covered, 0, sizeof(covered));
     return TN_OK;
 }

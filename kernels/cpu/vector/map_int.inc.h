@@ -49,13 +49,13 @@ MAP1(F(invert), T, T, ~x)
 #if IS_SIGNED
 MAP1(F(abs), T, T, x < 0 ? 0 - x : x)
 MAP1(F(sign), T, T, (x > 0) - (x < 0))
-MAP2(F(shr), T, T, y < 0 || y >= W ? (x < 0 ? -1 : 0) : x >> (y & (W - 1)))
-MAP2(F(shl), T, T, y < 0 || y >= W ? 0 : (uint64_t)x << (y & (W - 1)))
+MAPPER(F(shr), T, T, y < 0 || y >= W ? (x < 0 ? -1 : 0) : x >> (y & (W - 1)))
+MAPPER(F(shl), T, T, y < 0 || y >= W ? 0 : (uint64_t)x << (y & (W - 1)))
 #else
 MAP1(F(abs), T, T, x)
 MAP1(F(sign), T, T, x != 0)
-MAP2(F(shr), T, T, y >= W ? 0 : x >> (y & (W - 1)))
-MAP2(F(shl), T, T, y >= W ? 0 : (uint64_t)x << (y & (W - 1)))
+MAPPER(F(shr), T, T, y >= W ? 0 : x >> (y & (W - 1)))
+MAPPER(F(shl), T, T, y >= W ? 0 : (uint64_t)x << (y & (W - 1)))
 #endif
 MAPPER(F(add), T, T, x + y)
 MAPPER(F(sub), T, T, x - y)

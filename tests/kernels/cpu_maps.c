@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: MIT
+// Every loop of every variant that this processor can run against its definition, on
+// hostile values: cpu_maps [SEED | --bench]
+//
+// Lengths go around each vector width, starts are not aligned, canaries stand on both sides
+// of the output, and operands are given as arrays and as scalars. All variants must give
+// the same bits; how far they may be from the definition is in `bounds`.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "cpu.h"
+#include "ref/ops_ref.h"
+
+static uint64_t seed, state;
+
+static uint64_t draw(void)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state * UINT64_C(0x2545f4914f6cdd1d);
+}
+
+// --- values
+// ---------------------------------------------------------------------------------
+
+static const double special[] = {
+    0.0,           -0.0,      1.0,          -1.0, 0.5,        -0.5,      2.0,     -2.0,
+    1e-40,         -1e-40,    1e-310,       1e30, -1e30,      3e38,      -3e38,   1e300,
+    INFINITY,      -INFINITY, NAN,          88.7, -87.3,      -103.0,    709.7,   -745.0,
+    1.1754944e-38, 3.1415927, 1.5707964,    1e-8, 0.99999994, 1.0000001, 65504.0, 65519.9,
+    65520.0,       6e-8,      2.9802322e-8, 1e7,  0.7853982};
+
+static double draw_float(void)
+{
+    uint64_t r = draw();
+    switch (r % 6) {
+    case 0:
+        return special[(r >> 8) % (sizeof(special) / sizeof(special[0]))];
+    case 1: { // any bits of an f32
+        uint32_t bits = (uint32_t)(r >> 16);
+        float f;
+        memcpy(&f, &bits, sizeof(f));
+        return (double)f;
+    }
+    case 2:
+        return (double)(int64_t)(r >> 40) / (1 << 20) - 8;
+    case 3:
+        return ((double)(r >> 11) / 9007199254740992.0 - 0.5) * 200;
+    default:
+        return ((double)(r >> 11) / 9007199254740992.0 - 0.5) * 4;
+    }
+}
+
+static void draw_element(int32_t dtype, void *out)
+{
+    double x = draw_float();
+    int64_t i = (int64_t)draw();
+    if (dtype >= CPU_F16) {
+        cpu_ref_cast(CPU_F64, dtype, out, &x);
+        return;
+    }
+    if (draw() % 2)
+        i = i % 10;
+    if (draw() % 16 == 0)
+        i = draw() % 2 ? INT64_MIN : INT64_MAX;
+    cpu_ref_cast(dtype == CPU_BOOL ? CPU_I64 : CPU_I64, dtype, out, &i);
+}
+
+// --- comparing
+// ------------------------------------------------------------------------------
+
+static double value_of(int32_t dtype, const void *x)
+{
+    double d;
+    cpu_ref_cast(dtype, CPU_F64, &d, x);
+    return d;
+}
+
+// Distance in units of the last place of the definition's result.
+static double ulps(int32_t dtype, double got, double want)
+{
+    int bits = dtype == CPU_F64 ? 53 : 24, least = dtype == CPU_F64 ? -1074 : -149,
+        exponent;
+    if (got == want || (isnan(got) && isnan(want)))
+        return 0;
+    if (!isfinite(got) || !isfinite(want))
+        return INFINITY;
+    frexp(want, &exponent);
+    exponent -= bits;
+    return fabs(got - want) / ldexp(1, exponent < least ? least : exponent);
+}
+
+// Arithmetic is rounded once, as defined. Functions of f32 are held against f64; those of
+// f64 are the C library's own, held against itself.
+static const struct {
+    int32_t op;
+    double f32;
+} bounds[] = {
+    {CPU_OP_EXP, 1.5},   {CPU_OP_EXP2, 1.5},  {CPU_OP_EXPM1, 2.5}, {CPU_OP_LOG, 1.5},
+    {CPU_OP_LOG2, 2},    {CPU_OP_LOG10, 2},   {CPU_OP_LOG1P, 2.5}, {CPU_OP_SIN, 1.5},
+    {CPU_OP_COS, 1.5},   {CPU_OP_TAN, 1.5},   {CPU_OP_ASIN, 1.5},  {CPU_OP_ACOS, 1.5},
+    {CPU_OP_ATAN, 1.5},  {CPU_OP_SINH, 2.5},  {CPU_OP_COSH, 2.5},  {CPU_OP_TANH, 2.5},
+    {CPU_OP_ASINH, 2.5}, {CPU_OP_ACOSH, 2.5}, {CPU_OP_ATANH, 2.5}, {CPU_OP_ERF, 2.5},
+    {CPU_OP_POW, 1.5},   {CPU_OP_ATAN2, 1.5},
+};
+
+static double bound_of(int32_t op, int32_t dtype)
+{
+    for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++)
+        if (bounds[i].op == op && dtype == CPU_F32)
+            return bounds[i].f32;
+    return 0;
+}
+
+// --- one loop
+// -------------------------------------------------------------------------------
+
+#define MAX_N 300
+#define GUARD 32
+
+static const struct {
+    const char *name;
+    int32_t operands;
+} ops[] = {
+#define ROW(name, operands) {#name, operands},
+    CPU_OPS(ROW) CPU_FUSED_OPS(ROW)
+#undef ROW
+};
+
+static unsigned char inputs[CPU_MAX_OPERANDS][MAX_N * 8 + 8];
+static unsigned char got[MAX_N * 8 + 2 * GUARD + 8], first_got[MAX_N * 8];
+
+static void check_element(const struct cpu_kernels *k, int32_t op, int32_t dtype,
+                          const void *const *in, const void *result, int64_t i)
+{
+    int32_t result_dtype = cpu_ref_result(op, dtype);
+    uint64_t want = 0;
+    cpu_ref_op(op, dtype, &want, in);
+    double x = value_of(result_dtype, result), y = value_of(result_dtype, &want);
+    bool good = result_dtype >= CPU_F16
+                    ? ulps(dtype, x, y) <= bound_of(op, dtype)
+                    : memcmp(result, &want, cpu_dtype_size(result_dtype)) == 0;
+    if (!good)
+        fail_msg("%s %s dtype %d, seed %llu: [%lld] of (%.9g, %.9g) is %.9g, expected %.9g",
+                 k->name, ops[op].name, dtype, (unsigned long long)seed, (long long)i,
+                 value_of(op == CPU_OP_SELECT ? CPU_BOOL : dtype, in[0]),
+                 ops[op].operands > 1 ? value_of(dtype, in[1]) : 0, x, y);
+}
+
+static void check_loop(const struct cpu_kernels *k, int32_t op, int32_t dtype, int64_t n,
+                       uint32_t scalars, int64_t start, bool first)
+{
+    const void *in[CPU_MAX_OPERANDS];
+    int32_t result_dtype = cpu_ref_result(op, dtype);
+    uint32_t size = cpu_dtype_size(dtype), result_size = cpu_dtype_size(result_dtype);
+    unsigned char *out = got + GUARD + start * result_size;
+
+    for (int32_t i = 0; i < ops[op].operands; i++)
+        in[i] = inputs[i] + start * (op == CPU_OP_SELECT && i == 0 ? 1 : size);
+    memset(got, 0xa5, sizeof(got));
+    k->map[dtype][op](out, in, n, scalars);
+    for (uint32_t i = 0; i < GUARD; i++)
+        if (out[-1 - (int32_t)i] != 0xa5 || out[n * result_size + i] != 0xa5)
+            fail_msg("%s %s dtype %d n %lld wrote outside its output", k->name,
+                     ops[op].name, dtype, (long long)n);
+    for (int64_t i = 0; i < n; i++) {
+        const void *at[CPU_MAX_OPERANDS];
+        for (int32_t j = 0; j < ops[op].operands; j++)
+            at[j] = (const char *)in[j] +
+                    (scalars >> j & 1 ? 0 : i * (op == CPU_OP_SELECT && j == 0 ? 1 : size));
+        check_element(k, op, dtype, at, out + i * result_size, i);
+    }
+    if (first)
+        memcpy(first_got, out, (size_t)(n * result_size));
+    for (int64_t i = 0; i < n * result_size; i += result_size)
+        if (memcmp(first_got + i, out + i, result_size) != 0 &&
+            !isnan(value_of(result_dtype, out + i)))
+            fail_msg("%s %s dtype %d: not the bits of the other variants", k->name,
+                     ops[op].name, dtype);
+}
+
+static const int64_t lengths[] = {0,  1,  2,  3,  4,  5,  7,  8,  9,  15,
+                                  16, 17, 31, 32, 33, 63, 64, 65, 255};
+
+static bool runs_here(const struct cpu_kernels *k)
+{
+    return (k->needs & cpu_features()) == k->needs;
+}
+
+static void check_op(int32_t op, int32_t dtype)
+{
+    uint64_t probe[CPU_MAX_OPERANDS] = {0}, result;
+    const void *in[] = {&probe[0], &probe[1], &probe[2], &probe[3]};
+    bool defined = cpu_ref_op(op, dtype, &result, in);
+    uint32_t masks = cpu_takes_scalars(op, dtype) ? 1u << ops[op].operands : 1;
+
+    for (const struct cpu_kernels *const *k = cpu_variants(); *k; k++)
+        if (((*k)->map[dtype] && (*k)->map[dtype][op]) != defined)
+            fail_msg("%s %s dtype %d: a loop without definition, or the other way round",
+                     (*k)->name, ops[op].name, dtype);
+    for (size_t l = 0; defined && l < sizeof(lengths) / sizeof(lengths[0]); l++) {
+        for (uint32_t mask = 0; mask < masks; mask++) {
+            int64_t n = lengths[l];
+            bool first = true;
+            for (int32_t i = 0; i < ops[op].operands; i++)
+                for (int64_t j = 0; j < n + 8; j++) {
+                    bool condition = op == CPU_OP_SELECT && i == 0;
+                    draw_element(condition ? CPU_BOOL : dtype,
+                                 inputs[i] + j * (condition ? 1 : cpu_dtype_size(dtype)));
+                }
+            for (const struct cpu_kernels *const *k = cpu_variants(); *k; k++) {
+                if (!runs_here(*k))
+                    continue;
+                check_loop(*k, op, dtype, n, mask, (int64_t)(l % 4), first);
+                first = false;
+            }
+        }
+    }
+}
+
+static void loops_do_what_is_defined(void **unused)
+{
+    (void)unused;
+    for (int32_t dtype = CPU_BOOL; dtype < CPU_NUM_DTYPES; dtype++) {
+        if (dtype == CPU_F16 || dtype == CPU_BF16)
+            continue; // computed as f32
+        for (int32_t op = CPU_OP_NEG; op < CPU_NUM_OPS; op++)
+            check_op(op, dtype);
+    }
+}
+
+// Is the value one that the target can hold? Others are unspecified.
+static bool fits(int32_t from, int32_t to, const void *x)
+{
+    static const double top[CPU_NUM_DTYPES] = {
+        [CPU_I8] = 128, [CPU_I16] = 32768, [CPU_I32] = 2147483648.0, [CPU_I64] = 9.2e18,
+        [CPU_U8] = 256, [CPU_U16] = 65536, [CPU_U32] = 4294967296.0, [CPU_U64] = 1.8e19};
+    double v = value_of(from, x);
+    bool is_signed = to >= CPU_I8 && to <= CPU_I64;
+    if (from < CPU_F16 || to >= CPU_F16 || to == CPU_BOOL)
+        return true;
+    return v > (is_signed ? -top[to] : -1) && v < top[to];
+}
+
+static void check_cast(int32_t from, int32_t to, int64_t n)
+{
+    uint32_t in_size = cpu_dtype_size(from), out_size = cpu_dtype_size(to);
+    const void *in = inputs[0] + in_size;
+    for (int64_t i = 0; i < n + 1; i++)
+        draw_element(from, inputs[0] + i * in_size);
+    for (const struct cpu_kernels *const *k = cpu_variants(); *k; k++) {
+        if (!runs_here(*k))
+            continue;
+        memset(got, 0xa5, sizeof(got));
+        (*k)->cast[from][to](got + GUARD, &in, n, 0);
+        assert_int_equal(got[GUARD - 1], 0xa5);
+        assert_int_equal(got[GUARD + n * out_size], 0xa5);
+        for (int64_t i = 0; i < n; i++) {
+            const char *x = (const char *)in + i * in_size;
+            uint64_t want = 0;
+            if (!fits(from, to, x))
+                continue;
+            cpu_ref_cast(from, to, &want, x);
+            if (memcmp(got + GUARD + i * out_size, &want, out_size) != 0 &&
+                !(to >= CPU_F16 && isnan(value_of(to, &want)) &&
+                  isnan(value_of(to, got + GUARD + i * out_size))))
+                fail_msg("%s cast %d to %d, seed %llu: %.17g is %.9g, expected %.9g",
+                         (*k)->name, from, to, (unsigned long long)seed, value_of(from, x),
+                         value_of(to, got + GUARD + i * out_size), value_of(to, &want));
+        }
+    }
+}
+
+static void casts_do_what_is_defined(void **unused)
+{
+    (void)unused;
+    for (int32_t from = CPU_BOOL; from < CPU_NUM_DTYPES; from++)
+        for (int32_t to = CPU_BOOL; to < CPU_NUM_DTYPES; to++) {
+            if (!cpu_variants()[0]->cast[from][to])
+                continue;
+            for (size_t l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++)
+                check_cast(from, to, lengths[l]);
+        }
+}
+
+static void every_half_survives_a_round_trip(void **unused)
+{
+    (void)unused;
+    for (const struct cpu_kernels *const *k = cpu_variants(); *k; k++) {
+        if (!runs_here(*k))
+            continue;
+        for (int32_t dtype = CPU_F16; dtype <= CPU_BF16; dtype++) {
+            for (uint32_t bits = 0; bits < 65536; bits += 16) {
+                uint16_t half[16], back[16];
+                float wide[16];
+                const void *in = half, *middle = wide;
+                for (uint32_t i = 0; i < 16; i++)
+                    half[i] = (uint16_t)(bits + i);
+                (*k)->cast[dtype][CPU_F32](wide, &in, 16, 0);
+                (*k)->cast[CPU_F32][dtype](back, &middle, 16, 0);
+                for (uint32_t i = 0; i < 16; i++)
+                    if (!isnan(wide[i]))
+                        assert_int_equal(half[i], back[i]);
+            }
+        }
+    }
+}
+
+// --- timing
+// ---------------------------------------------------------------------------------
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+// GB/s of operands and results in the first-level cache.
+static void time_loop(const struct cpu_kernels *k, int32_t op, int32_t dtype)
+{
+    static unsigned char in[CPU_MAX_OPERANDS][8192], out[8192];
+    const void *at[] = {in[0], in[1], in[2], in[3]};
+    int64_t n = 512;
+    uint32_t size = cpu_dtype_size(dtype);
+    for (int32_t i = 0; i < ops[op].operands; i++)
+        for (int64_t j = 0; j < n; j++) {
+            double x = 0.1 + 0.8 * (double)(draw() >> 11) / 9007199254740992.0;
+            cpu_ref_cast(CPU_F64, dtype, in[i] + j * size, &x);
+        }
+    double best = INFINITY;
+    for (int round = 0; round < 9; round++) {
+        double begin = now_s();
+        for (int i = 0; i < 300; i++)
+            k->map[dtype][op](out, at, n, 0);
+        double time = (now_s() - begin) / 300;
+        best = time < best ? time : best;
+    }
+    printf("%-9s %-12s %s %7.1f GB/s %6.2f ns/element\n", k->name, ops[op].name,
+           dtype == CPU_F32 ? "f32" : "f64",
+           (double)n * size * (ops[op].operands + 1) / best * 1e-9, best * 1e9 / (double)n);
+}
+
+static int time_all(void)
+{
+    for (int32_t op = CPU_OP_NEG; op < CPU_NUM_OPS; op++)
+        for (int32_t dtype = CPU_F32; dtype <= CPU_F64; dtype++)
+            for (const struct cpu_kernels *const *k = cpu_variants(); *k; k++)
+                if (runs_here(*k) && (*k)->map[dtype][op])
+                    time_loop(*k, op, dtype);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    bool timing = argc > 1 && strcmp(argv[1], "--bench") == 0;
+    seed = argc > 1 && !timing ? strtoull(argv[1], NULL, 10)
+                               : (uint64_t)time(NULL) % 1000000 + 1;
+    state = seed * UINT64_C(0x9e3779b97f4a7c15);
+    if (timing)
+        return time_all();
+    printf("# seed %llu\n", (unsigned long long)seed);
+    for (const struct cpu_kernels *const *k = cpu_variants(); *k; k++)
+        printf("# variant %s: %s\n", (*k)->name,
+               runs_here(*k) ? "checked" : "skipped, this processor has not what it needs");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(loops_do_what_is_defined),
+        cmocka_unit_test(casts_do_what_is_defined),
+        cmocka_unit_test(every_half_survives_a_round_trip),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
