@@ -1,0 +1,505 @@
+// SPDX-License-Identifier: MIT
+// Compiled programs: what they compute, for every operation and dtype, against plain C; how
+// they are made; what is refused.
+#include "expr_check.h"
+#include "primitive/prim_set.h"
+
+static bool same(double a, double b)
+{
+    return (isnan(a) && isnan(b)) || (a == b && signbit(a) == signbit(b));
+}
+
+// --- floats
+// -----------------------------------------------------------------------------------
+
+static double sign_of(double x)
+{
+    return isnan(x) ? x : (x > 0) - (x < 0);
+}
+
+static double rsqrt_of(double x)
+{
+    return 1 / sqrt(x);
+}
+
+static const struct {
+    const char *name;
+    double (*function)(double);
+} unary[] = {
+    {"abs", fabs},    {"sign", sign_of}, {"floor", floor}, {"ceil", ceil},
+    {"trunc", trunc}, {"round", rint},   {"sqrt", sqrt},   {"rsqrt", rsqrt_of},
+    {"exp", exp},     {"exp2", exp2},    {"expm1", expm1}, {"log", log},
+    {"log2", log2},   {"log10", log10},  {"log1p", log1p}, {"sin", sin},
+    {"cos", cos},     {"tan", tan},      {"asin", asin},   {"acos", acos},
+    {"atan", atan},   {"sinh", sinh},    {"cosh", cosh},   {"tanh", tanh},
+    {"asinh", asinh}, {"acosh", acosh},  {"atanh", atanh}, {"erf", erf},
+};
+
+static const double specials[] = {0.0,
+                                  -0.0,
+                                  1.0,
+                                  -1.0,
+                                  0.5,
+                                  -0.5,
+                                  1.5,
+                                  2.5,
+                                  -2.5,
+                                  3.25,
+                                  -1e-30,
+                                  1e30,
+                                  1e300,
+                                  -1e300,
+                                  5e-324,
+                                  (double)INFINITY,
+                                  -(double)INFINITY,
+                                  (double)NAN,
+                                  0.1,
+                                  7.0,
+                                  -3.0};
+#define NUM_SPECIALS (sizeof(specials) / sizeof(*specials))
+
+static double rounded_to(tn_dtype dtype, double x)
+{
+    switch (dtype) {
+    case TN_F16:
+        return (double)half_to_float(float_to_half((float)x));
+    case TN_BF16:
+        return (double)bfloat_to_float(float_to_bfloat((float)x));
+    case TN_F32:
+        return (double)(float)x;
+    default:
+        return x;
+    }
+}
+
+static void functions_of_floats_are_the_c_librarys(void **state)
+{
+    (void)state;
+    for (tn_dtype dtype = TN_F16; dtype <= TN_F64; dtype++)
+        for (size_t f = 0; f < sizeof(unary) / sizeof(*unary); f++)
+            for (size_t i = 0; i < NUM_SPECIALS; i++) {
+                char text[40];
+                snprintf(text, sizeof(text), "x -> %s(x)", unary[f].name);
+                double x = rounded_to(dtype, specials[i]);
+                // Half floats are computed in f32 and rounded once more when stored.
+                double expected = unary[f].function(x);
+                expected =
+                    rounded_to(dtype, dtype == TN_F64 ? expected : (double)(float)expected);
+                double got = run_double(text, dtype, &x);
+                if (!same(got, expected))
+                    give_up("%s of %g as %s: got %g, expected %g", unary[f].name, x,
+                            dtype_name(dtype), got, expected);
+            }
+}
+
+// NumPy's remainder: of Python's sign, exact.
+static double python_mod(double a, double b)
+{
+    double m = fmod(a, b);
+    if (m == 0)
+        return copysign(0, b);
+    return (m < 0) != (b < 0) ? m + b : m;
+}
+
+static double expected_binary(const char *op, double a, double b)
+{
+    if (strcmp(op, "**") == 0)
+        return pow(a, b);
+    if (strcmp(op, "//") == 0)
+        return floor(a / b);
+    switch (op[0]) {
+    case '+':
+        return a + b;
+    case '-':
+        return a - b;
+    case '*':
+        return a * b;
+    case '/':
+        return a / b;
+    default:
+        return python_mod(a, b);
+    }
+}
+
+static void operators_of_floats_follow_ieee_754(void **state)
+{
+    (void)state;
+    static const char *const ops[] = {"+", "-", "*", "/", "%", "**", "//"};
+    for (tn_dtype dtype = TN_F32; dtype <= TN_F64; dtype++)
+        for (size_t o = 0; o < 7; o++)
+            for (size_t i = 0; i < NUM_SPECIALS * NUM_SPECIALS; i++) {
+                char text[40];
+                snprintf(text, sizeof(text), "x, y -> x %s y", ops[o]);
+                double x[] = {rounded_to(dtype, specials[i / NUM_SPECIALS]),
+                              rounded_to(dtype, specials[i % NUM_SPECIALS])};
+                double expected = expected_binary(ops[o], x[0], x[1]);
+                if (strcmp(ops[o], "//") == 0)
+                    expected = floor(rounded_to(dtype, x[0] / x[1]));
+                double got = run_double(text, dtype, x);
+                if (!same(got, rounded_to(dtype, expected)))
+                    give_up("%g %s %g as %s: got %g, expected %g", x[0], ops[o], x[1],
+                            dtype_name(dtype), got, expected);
+            }
+}
+
+static void extrema_and_comparisons_know_nan(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < NUM_SPECIALS * NUM_SPECIALS; i++) {
+        double a = specials[i / NUM_SPECIALS], b = specials[i % NUM_SPECIALS];
+        const double x[] = {a, b};
+        bool any_nan = isnan(a) || isnan(b);
+        double low = run_double("x, y -> min(x, y)", TN_F64, x);
+        double high = run_double("x, y -> max(x, y)", TN_F64, x);
+        assert_true(any_nan ? isnan(low) && isnan(high)
+                            : low == fmin(a, b) && high == fmax(a, b));
+        assert_true(run_double("x, y -> x == y", TN_F64, x) == (a == b));
+        assert_true(run_double("x, y -> x != y", TN_F64, x) == (a != b));
+        assert_true(run_double("x, y -> x < y", TN_F64, x) == (a < b));
+        assert_true(run_double("x, y -> x <= y", TN_F64, x) == (a <= b));
+        assert_true(run_double("x, y -> x > y", TN_F64, x) == (a > b));
+        assert_true(run_double("x, y -> x >= y", TN_F64, x) == (a >= b));
+        assert_true(run_double("x, y -> isnan(x)", TN_F64, x) == isnan(a));
+        assert_true(run_double("x, y -> isinf(x)", TN_F64, x) == (isinf(a) != 0));
+        assert_true(run_double("x, y -> isfinite(x)", TN_F64, x) == isfinite(a));
+        assert_true(same(run_double("x, y -> atan2(x, y)", TN_F64, x), atan2(a, b)));
+        assert_true(run_double("x, y -> x && y", TN_F64, x) == (a != 0 && b != 0));
+        assert_true(run_double("x, y -> x || !y", TN_F64, x) == (a != 0 || b == 0));
+    }
+}
+
+// --- integers
+// ---------------------------------------------------------------------------------
+
+// Python's integers, wrapped to 64 bits.
+static __int128 floor_div(__int128 a, __int128 b)
+{
+    if (b == 0)
+        return 0;
+    __int128 q = a / b;
+    return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
+}
+
+static __int128 expected_integer(const char *op, __int128 a, __int128 b, int width)
+{
+    switch (op[0]) {
+    case '+':
+        return a + b;
+    case '-':
+        return a - b;
+    case '*':
+        return (__int128)((unsigned __int128)a * (unsigned __int128)b);
+    case '/':
+        return floor_div(a, b);
+    case '%':
+        return b == 0 ? 0 : a - floor_div(a, b) * b;
+    case '&':
+        return a & b;
+    case '|':
+        return a | b;
+    case '^':
+        return a ^ b;
+    case '<':
+        return b < 0 || b >= width ? 0 : (__int128)((unsigned __int128)a << b);
+    default:
+        return b < 0 || b >= width ? (a < 0 ? -1 : 0) : a >> b;
+    }
+}
+
+static uint64_t wrap_to(tn_dtype dtype, __int128 v)
+{
+    return scalar_cast(TN_I64, dtype, (uint64_t)v);
+}
+
+static void check_integer(tn_dtype dtype, const char *op, uint64_t a, uint64_t b)
+{
+    bool has_sign = dtype_table[dtype].kind == KIND_SIGNED;
+    char text[40];
+    snprintf(text, sizeof(text), "x, y -> x %s y", op);
+    __int128 wide_a = has_sign ? (__int128)(int64_t)a : (__int128)a;
+    __int128 wide_b = has_sign ? (__int128)(int64_t)b : (__int128)b;
+    uint64_t expected =
+        wrap_to(dtype, expected_integer(op, wide_a, wide_b, 8 * (int)dtype_size(dtype)));
+    const tn_dtype dtypes[] = {dtype, dtype};
+    const uint64_t bits[] = {a, b};
+    uint64_t got = run_bits(text, dtypes, bits, NULL);
+    if (got != expected)
+        give_up("%s: %" PRId64 " %s %" PRId64 ": got %" PRId64 ", expected %" PRId64,
+                dtype_name(dtype), (int64_t)a, op, (int64_t)b, (int64_t)got,
+                (int64_t)expected);
+}
+
+static void integers_wrap_and_divide_towards_minus_infinity(void **state)
+{
+    (void)state;
+    static const char *const ops[] = {"+", "-", "*", "//", "%", "&", "|", "^", "<<", ">>"};
+    static const int64_t values[] = {
+        0,   1,     -1,     2,         -2,        3,         7,        -7,  8,
+        15,  16,    31,     32,        63,        64,        100,      127, -128,
+        255, 32767, -32768, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN};
+    size_t n = sizeof(values) / sizeof(*values);
+    for (tn_dtype dtype = TN_I8; dtype <= TN_U64; dtype++)
+        for (size_t o = 0; o < 10; o++)
+            for (size_t i = 0; i < n * n; i++)
+                check_integer(dtype, ops[o], wrap_to(dtype, values[i / n]),
+                              wrap_to(dtype, values[i % n]));
+}
+
+static void powers_of_integers_wrap(void **state)
+{
+    (void)state;
+    static const int64_t cases[][3] = {
+        {2, 10, 1024}, {-2, 3, -8},  {3, 0, 1},   {0, 0, 1},  {2, -1, 0},
+        {1, -5, 1},    {-1, -5, -1}, {-1, -4, 1}, {0, -1, 0}, {10, 2, 100}};
+    const tn_dtype dtypes[] = {TN_I32, TN_I32};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const uint64_t bits[] = {(uint64_t)cases[i][0], (uint64_t)cases[i][1]};
+        assert_int_equal((int64_t)run_bits("x, y -> x ** y", dtypes, bits, NULL),
+                         cases[i][2]);
+    }
+    const tn_dtype small[] = {TN_U8, TN_U8};
+    assert_int_equal(run_bits("x, y -> x ** y", small, (const uint64_t[]){3, 6}, NULL),
+                     729 & 255);
+}
+
+static void unary_operators_of_integers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        tn_dtype dtype;
+        int64_t in, out;
+    } cases[] = {
+        {"x -> -x", TN_I8, -128, -128},     {"x -> -x", TN_U8, 1, 255},
+        {"x -> abs(x)", TN_I8, -128, -128}, {"x -> abs(x)", TN_I32, -5, 5},
+        {"x -> abs(x)", TN_U8, 200, 200},   {"x -> sign(x)", TN_I64, INT64_MIN, -1},
+        {"x -> sign(x)", TN_U16, 9, 1},     {"x -> ~x", TN_I16, 0, -1},
+        {"x -> ~x", TN_U8, 1, 254},         {"x -> ~x", TN_BOOL, 1, 0},
+        {"x -> !x", TN_I8, 3, 0},           {"x -> floor(x)", TN_I8, -3, -3},
+        {"x -> isnan(x)", TN_I8, 3, 0},     {"x -> isfinite(x)", TN_I8, 3, 1},
+        {"x -> x + x", TN_BOOL, 1, 1},      {"x -> x * 2", TN_BOOL, 1, 2},
+        {"x -> x ** 2", TN_I8, -12, -112},  {"x -> min(x, -1)", TN_I8, 4, -1},
+        {"x -> max(x, 7)", TN_U8, 4, 7},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        uint64_t bits = (uint64_t)cases[i].in;
+        int64_t got = (int64_t)run_bits(cases[i].text, &cases[i].dtype, &bits, NULL);
+        if (got != cases[i].out)
+            give_up("%s of %" PRId64 ": got %" PRId64, cases[i].text, cases[i].in, got);
+    }
+}
+
+static void conversions_truncate_round_and_wrap(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double in, out;
+    } cases[] = {
+        {"x -> i32(x)", -2.9, -2},
+        {"x -> u8(x)", 200.7, 200},
+        {"x -> bool(x)", 0.1, 1},
+        {"x -> bool(x)", -0.0, 0},
+        {"x -> bool(x)", (double)NAN, 1},
+        {"x -> f32(x)", 0.1, (double)0.1f},
+        {"x -> i8(i32(x))", 300, 44},
+        {"x -> u64(i64(x))", -1, 0x1p64},
+        {"x -> f32(i64(x))", 16777217, 16777216},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        double got = run_double(cases[i].text, TN_F64, &cases[i].in);
+        if (got != cases[i].out)
+            give_up("%s of %g: got %.17g", cases[i].text, cases[i].in, got);
+    }
+    double x = 65519.9;
+    const tn_dtype half = TN_F16;
+    const struct expr_input input = {.dtype = TN_F64};
+    const tn_expr_program *program = compiled(parsed("x -> x"), &input, &half);
+    uint64_t in = double_to_bits(x), out;
+    program_run_scalar(program, &in, NULL, 0, &out);
+    assert_true(bits_to_double(out) == 65504); // the largest f16
+}
+
+// --- how programs are made
+// ----------------------------------------------------------------------
+
+static void half_floats_are_computed_in_f32(void **state)
+{
+    (void)state;
+    const struct expr_input inputs[] = {{.dtype = TN_F16}, {.dtype = TN_F16}};
+    const tn_expr_program *program = compiled(parsed("x, y -> x * y + 1"), inputs, NULL);
+    for (uint32_t i = 0; i < program->num_insns; i++)
+        assert_int_equal(program->insns[i].dtype, TN_F32);
+    assert_int_equal(program->output_dtypes[0], TN_F16);
+    assert_int_equal(program->num_insns, 5);
+}
+
+static void common_and_dead_parts_are_compiled_once_and_never(void **state)
+{
+    (void)state;
+    const struct expr_input inputs[] = {{.dtype = TN_F32}, {.dtype = TN_F32}};
+    const tn_expr_program *program = compiled(
+        parsed("x, y -> a = exp(x) + y; b = exp(x) + y; c = log(y); a * b"), inputs, NULL);
+    assert_int_equal(program->num_insns, 5); // x, exp, y, +, *
+    program = compiled(parsed("x, y -> x * 1 / 4 - 0 + 2 * 3"), inputs, NULL);
+    assert_int_equal(program->num_insns, 5); // x, 0.25, *, 6, +
+}
+
+static void equal_structures_give_one_program(void **state)
+{
+    (void)state;
+    const struct expr_input inputs[] = {{.dtype = TN_F32}, {.dtype = TN_F32}};
+    const tn_expr_program *one = compiled(parsed("x, y -> alpha * x + y"), inputs, NULL);
+    const tn_expr_program *two = compiled(parsed("u, v -> gamma * u + v"), inputs, NULL);
+    assert_ptr_equal(one, two);
+    assert_int_equal(one->num_params, 1);
+    const struct expr_input doubles[] = {{.dtype = TN_F64}, {.dtype = TN_F32}};
+    assert_ptr_not_equal(one, compiled(parsed("x, y -> alpha * x + y"), doubles, NULL));
+    assert_ptr_equal(one, compiled(parsed("x, y -> alpha * x + y"), inputs, NULL));
+}
+
+static void numbers_are_computed_in_the_dtype_they_meet(void **state)
+{
+    (void)state;
+    const struct expr_input input = {.dtype = TN_F32};
+    const tn_expr_program *program =
+        compiled(parsed("x -> (2 * alpha + exp(beta)) * x"), &input, NULL);
+    for (uint32_t i = 0; i < program->num_insns; i++)
+        assert_int_equal(program->insns[i].dtype, TN_F32);
+    const tn_dtype dtypes[] = {TN_U8};
+    const uint64_t bits[] = {250};
+    assert_int_equal(run_bits("x -> x + 10", dtypes, bits, NULL), 4); // wraps as u8
+}
+
+static void params_come_from_the_attribute_struct(void **state)
+{
+    (void)state;
+    struct attrs {
+        double alpha;
+        int64_t count, flag;
+    };
+    static const tn_attr_field fields[] = {TN_F64_FIELD(struct attrs, alpha, 1, "factor"),
+                                           TN_I64_FIELD(struct attrs, count, 1, "count"),
+                                           TN_BOOL_FIELD(struct attrs, flag, 0, "flag")};
+    static const tn_attr_table table = TN_ATTR_TABLE(struct attrs, fields);
+    static const char *const names[] = {"x", "n"};
+    const struct expr *expr = NULL;
+    assert_int_equal(expr_parse(&runtime, "flag ? x * count + alpha : f64(n << count)",
+                                names, 2, &table, &expr),
+                     TN_OK);
+    const struct expr_input inputs[] = {{.dtype = TN_F64}, {.dtype = TN_I32}};
+    const tn_expr_program *program = compiled(expr, inputs, NULL);
+    uint64_t params[8], out;
+    const uint64_t in[] = {double_to_bits(2.5), 3};
+    assert_int_equal(program->num_params, 6); // `count` as a float and as an integer
+    struct attrs attrs = {.alpha = 0.25, .count = 4, .flag = 1};
+    assert_int_equal(expr_params(program, expr, &table, &attrs, params), TN_OK);
+    program_run_scalar(program, in, params, 0, &out);
+    assert_true(bits_to_double(out) == 10.25);
+    attrs.flag = 0;
+    assert_int_equal(expr_params(program, expr, &table, &attrs, params), TN_OK);
+    program_run_scalar(program, in, params, 0, &out);
+    assert_true(bits_to_double(out) == 48);
+}
+
+static void several_outputs_and_the_index(void **state)
+{
+    (void)state;
+    const struct expr_input input = {.dtype = TN_F32};
+    const tn_expr_program *program =
+        compiled(parsed("x -> y = x * 2; y, y + f32(index), index"), &input, NULL);
+    uint64_t in = double_to_bits(1.5), out[3];
+    program_run_scalar(program, &in, NULL, 7, out);
+    assert_true(bits_to_double(out[0]) == 3 && bits_to_double(out[1]) == 10);
+    assert_int_equal(out[2], 7);
+    char *text = program_print(program);
+    assert_non_null(strstr(text, "%0: f32 = input 0 (f32)"));
+    assert_non_null(strstr(text, "output 2 (i64) = "));
+    mem_free(text);
+}
+
+static void limits_are_errors_that_say_what_to_split(void **state)
+{
+    (void)state;
+    char text[8192];
+    int used = snprintf(text, sizeof(text), "x -> a0 = sin(x);");
+    for (int i = 1; i < 140; i++)
+        used += snprintf(text + used, sizeof(text) - (size_t)used, "a%d = sin(a%d) + %d.5;",
+                         i, i - 1, i);
+    snprintf(text + used, sizeof(text) - (size_t)used, "a139");
+    const tn_expr_program *program = NULL;
+    const struct expr_input inputs[20] = {{.dtype = TN_F32}};
+    assert_int_equal(expr_compile(&runtime, parsed(text), inputs, NULL, &program),
+                     TN_ERR_UNSUPPORTED);
+    assert_non_null(strstr(fail_text(), "at most 256 fit a program: split it"));
+    assert_int_equal(expr_compile(&runtime,
+                                  parsed("a,b,c,d,f,g,h,i,j,k,l,m,n,o,p,q,r -> a + r"),
+                                  inputs, NULL, &program),
+                     TN_ERR_UNSUPPORTED);
+    assert_non_null(strstr(fail_text(), "17 inputs"));
+}
+
+static void compiling_again_is_a_lookup(void **state)
+{
+    (void)state;
+    const struct expr *expr = parsed("x, y -> x * y + 3");
+    const struct expr_input inputs[] = {{.dtype = TN_F32}, {.dtype = TN_F32}};
+    const tn_expr_program *first = compiled(expr, inputs, NULL), *again = NULL;
+    mem_fail_nth(1); // what is known needs no memory
+    assert_int_equal(expr_compile(&runtime, expr, inputs, NULL, &again), TN_OK);
+    tn_dtype out;
+    mem_fail_nth(0);
+    assert_ptr_equal(first, again);
+    assert_int_equal(expr_infer(expr, inputs, &out), TN_OK);
+    mem_fail_nth(1);
+    assert_int_equal(expr_infer(expr, inputs, &out), TN_OK);
+    mem_fail_nth(0);
+}
+
+static void allocation_failures_are_reported(void **state)
+{
+    (void)state;
+    tn_runtime own = {0};
+    tn_status status = TN_ERR_MEMORY;
+    int64_t n = 1;
+    for (; status == TN_ERR_MEMORY && n < 1000; n++) {
+        const struct expr *expr, *gradient;
+        const tn_expr_program *program;
+        const struct expr_input inputs[] = {{.dtype = TN_F32}, {.dtype = TN_F16}};
+        mem_fail_nth(n);
+        status = expr_set_create(&own);
+        if (status == TN_OK)
+            status = expr_parse_arrow(&own, "x, y -> a = x * y; exp(a) + a", &expr);
+        if (status == TN_OK)
+            status = expr_vjp(&own, expr, 1, 1, &gradient);
+        if (status == TN_OK)
+            status = expr_compile(&own, expr, inputs, NULL, &program);
+        mem_fail_nth(0);
+        expr_set_destroy(&own);
+    }
+    assert_int_equal(status, TN_OK);
+    assert_true(n > 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(functions_of_floats_are_the_c_librarys),
+        cmocka_unit_test(operators_of_floats_follow_ieee_754),
+        cmocka_unit_test(extrema_and_comparisons_know_nan),
+        cmocka_unit_test(integers_wrap_and_divide_towards_minus_infinity),
+        cmocka_unit_test(powers_of_integers_wrap),
+        cmocka_unit_test(unary_operators_of_integers),
+        cmocka_unit_test(conversions_truncate_round_and_wrap),
+        cmocka_unit_test(half_floats_are_computed_in_f32),
+        cmocka_unit_test(common_and_dead_parts_are_compiled_once_and_never),
+        cmocka_unit_test(equal_structures_give_one_program),
+        cmocka_unit_test(numbers_are_computed_in_the_dtype_they_meet),
+        cmocka_unit_test(params_come_from_the_attribute_struct),
+        cmocka_unit_test(several_outputs_and_the_index),
+        cmocka_unit_test(limits_are_errors_that_say_what_to_split),
+        cmocka_unit_test(compiling_again_is_a_lookup),
+        cmocka_unit_test(allocation_failures_are_reported),
+    };
+    return cmocka_run_group_tests(tests, open_set, close_set);
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+// Which dtypes expressions give: the expected ones are NumPy 2's, but for what is said.
+#include "expr_check.h"
+
+struct expectation {
+    const char *text;
+    tn_dtype x, y;
+    tn_dtype out;
+};
+
+static tn_dtype infer(const char *text, tn_dtype x, tn_dtype y)
+{
+    const struct expr_input inputs[] = {{.dtype = x}, {.dtype = y}};
+    tn_dtype out[TN_EXPR_MAX_OUTPUTS] = {TN_DTYPE_NONE};
+    if (expr_infer(parsed(text), inputs, out) != TN_OK)
+        return TN_DTYPE_NONE;
+    return out[0];
+}
+
+static void dtypes_are_numpys(void **state)
+{
+    (void)state;
+    static const struct expectation cases[] = {
+        {"x, y -> x + y", TN_I8, TN_U8, TN_I16},
+        {"x, y -> x + y", TN_I32, TN_U32, TN_I64},
+        {"x, y -> x + y", TN_I64, TN_U64, TN_F64},
+        {"x, y -> x * y", TN_I16, TN_F16, TN_F32},
+        {"x, y -> x * y", TN_I8, TN_F16, TN_F16},
+        {"x, y -> x * y", TN_I32, TN_F32, TN_F64},
+        {"x, y -> x - y", TN_BOOL, TN_U8, TN_U8},
+        {"x, y -> x + y", TN_F16, TN_BF16, TN_F32}, // NumPy has no bf16
+        {"x, y -> x + y", TN_BOOL, TN_BOOL, TN_BOOL},
+        {"x, y -> x * y", TN_BOOL, TN_BOOL, TN_BOOL},
+        {"x, y -> x // y", TN_BOOL, TN_BOOL, TN_I8},
+        {"x, y -> x % y", TN_BOOL, TN_BOOL, TN_I8},
+        {"x, y -> x ** y", TN_BOOL, TN_BOOL, TN_I8},
+        {"x, y -> x << y", TN_BOOL, TN_BOOL, TN_I8},
+        {"x, y -> x & y", TN_BOOL, TN_BOOL, TN_BOOL},
+        {"x, y -> x / y", TN_I8, TN_I8, TN_F64},
+        {"x, y -> x / y", TN_BOOL, TN_BOOL, TN_F64},
+        {"x, y -> x / y", TN_F32, TN_I8, TN_F32},
+        {"x, y -> x // y", TN_I8, TN_I16, TN_I16},
+        {"x, y -> x ** y", TN_U8, TN_U8, TN_U8},
+        {"x, y -> max(x, y)", TN_BOOL, TN_BOOL, TN_BOOL},
+        {"x, y -> atan2(x, y)", TN_I8, TN_I8, TN_F16},
+        {"x, y -> x < y", TN_F32, TN_I64, TN_BOOL},
+        {"x, y -> x && y", TN_F32, TN_I64, TN_BOOL},
+        {"x, y -> select(x, y, 1)", TN_BOOL, TN_I8, TN_I8},
+        {"x, y -> select(x, y, 1.5)", TN_BOOL, TN_I8, TN_F64},
+        {"x, y -> exp(x)", TN_BOOL, TN_I8, TN_F16},
+        {"x, y -> exp(x)", TN_U8, TN_I8, TN_F16},
+        {"x, y -> exp(x)", TN_I16, TN_I8, TN_F32},
+        {"x, y -> exp(x)", TN_I32, TN_I8, TN_F64},
+        {"x, y -> exp(x)", TN_BF16, TN_I8, TN_BF16},
+        {"x, y -> sqrt(x)", TN_U64, TN_I8, TN_F64},
+        {"x, y -> floor(x)", TN_I16, TN_I8, TN_I16},
+        {"x, y -> round(x)", TN_BOOL, TN_I8, TN_BOOL},
+        {"x, y -> abs(x)", TN_BOOL, TN_I8, TN_BOOL},
+        {"x, y -> -x", TN_U8, TN_I8, TN_U8},
+        {"x, y -> ~x", TN_BOOL, TN_I8, TN_BOOL},
+        {"x, y -> isnan(x)", TN_I32, TN_I8, TN_BOOL},
+        {"x, y -> i8(x) + y", TN_F64, TN_I16, TN_I16},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        tn_dtype out = infer(cases[i].text, cases[i].x, cases[i].y);
+        if (out != cases[i].out)
+            give_up("%s of %s, %s: got %s, expected %s", cases[i].text,
+                    dtype_name(cases[i].x), dtype_name(cases[i].y), dtype_name(out),
+                    dtype_name(cases[i].out));
+    }
+}
+
+static void literals_and_attributes_take_the_dtype_they_meet(void **state)
+{
+    (void)state;
+    static const struct expectation cases[] = {
+        {"x, y -> x + 1", TN_I8, TN_I8, TN_I8},
+        {"x, y -> x + 1", TN_BOOL, TN_I8, TN_I64},
+        {"x, y -> x + 1.0", TN_I8, TN_I8, TN_F64},
+        {"x, y -> x + 1.0", TN_BOOL, TN_I8, TN_F64},
+        {"x, y -> x * 2.5", TN_F16, TN_I8, TN_F16},
+        {"x, y -> x * 2.5", TN_BF16, TN_I8, TN_BF16},
+        {"x, y -> x * alpha", TN_F32, TN_I8, TN_F32},
+        {"x, y -> x * alpha", TN_I32, TN_I8, TN_F64},
+        {"x, y -> x * (2 * alpha - exp(beta))", TN_F32, TN_I8, TN_F32},
+        {"x, y -> x + 1 / 2", TN_F16, TN_I8, TN_F16},
+        {"x, y -> select(x > 0, 1, 0.0) * x", TN_F32, TN_I8, TN_F32},
+        {"x, y -> 1", TN_F32, TN_I8, TN_I64},
+        {"x, y -> 1.0", TN_F32, TN_I8, TN_F64},
+        {"x, y -> 18446744073709551615", TN_F32, TN_I8, TN_U64},
+        {"x, y -> true", TN_F32, TN_I8, TN_BOOL},
+        {"x, y -> index", TN_F32, TN_I8, TN_I64},
+        {"x, y -> x > 1.5", TN_I8, TN_I8, TN_BOOL},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        tn_dtype out = infer(cases[i].text, cases[i].x, cases[i].y);
+        if (out != cases[i].out)
+            give_up("%s of %s: got %s, expected %s", cases[i].text, dtype_name(cases[i].x),
+                    dtype_name(out), dtype_name(cases[i].out));
+    }
+}
+
+static void inputs_that_are_numbers_take_it_too(void **state)
+{
+    (void)state;
+    const struct expr_input inputs[] = {{.dtype = TN_F64, .weak_kind = KIND_FLOAT},
+                                        {.dtype = TN_F16}};
+    tn_dtype out;
+    assert_int_equal(expr_infer(parsed("x, y -> x * y"), inputs, &out), TN_OK);
+    assert_int_equal(out, TN_F16);
+    const struct expr_input whole[] = {{.dtype = TN_I64, .weak_kind = KIND_SIGNED},
+                                       {.dtype = TN_U8}};
+    assert_int_equal(expr_infer(parsed("x, y -> x * y"), whole, &out), TN_OK);
+    assert_int_equal(out, TN_U8);
+}
+
+static void what_has_no_type_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        tn_dtype x;
+        const char *message;
+    } cases[] = {
+        {"x, y -> x & y", TN_F32, "'&' of f32 and bool: expected integers or bool"},
+        {"x, y -> x << 1", TN_F32, "'<<' of f32 and an integer: expected integers"},
+        {"x, y -> x & 1.5", TN_I8, "'&' of i8 and a number: expected integers or bool"},
+        {"x, y -> ~x", TN_F64, "'~' of f64: expected integers or bool"},
+        {"x, y -> x - y", TN_BOOL, "'-' of bool and bool: expected numbers"},
+        {"x, y -> -x", TN_BOOL, "'-' of bool: expected a number"},
+        {"x, y -> sign(x)", TN_BOOL, "'sign' of bool: expected a number"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        assert_int_equal(infer(cases[i].text, cases[i].x, TN_BOOL), TN_DTYPE_NONE);
+        if (!strstr(fail_text(), cases[i].message) || !strstr(fail_text(), "expression '"))
+            give_up("%s: %s", cases[i].text, fail_text());
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dtypes_are_numpys),
+        cmocka_unit_test(literals_and_attributes_take_the_dtype_they_meet),
+        cmocka_unit_test(inputs_that_are_numbers_take_it_too),
+        cmocka_unit_test(what_has_no_type_is_refused),
+    };
+    return cmocka_run_group_tests(tests, open_set, close_set);
+}
