@@ -14,5 +14,8 @@
 
 #include <cmocka.h>
 #undef fail
+#undef fail_msg // is made of it
+#define fail_msg(...)                                                                      \
+    (print_error(__VA_ARGS__), print_error("\n"), _fail(__FILE__, __LINE__))
 
 #endif // TESTS_UNIT_CHECK_H

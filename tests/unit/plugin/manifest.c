@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+// plugin.json: what is read, and everything that is refused.
+#include "stage.h"
+
+#define HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define HEAD                                                                               \
+    "{\"format\": 1, \"id\": \"com.acme.x\", \"version\": \"1.2.3\", \"vendor\": "         \
+    "\"Acme\","
+#define ABI "\"abi\": {\"major\": 1, \"minor_min\": 0, \"minor_max\": 2}, \"sanitizer\": 0,"
+#define FILES                                                                              \
+    "\"file\": \"x.so\", \"files\": [{\"name\": \"x.so\", \"size\": 10, \"sha256\": "      \
+    "\"" HASH "\"}]"
+#define GOOD HEAD ABI FILES "}"
+
+static tn_status parse(const char *text, struct reason *reason)
+{
+    struct manifest manifest = {0};
+    tn_status status = manifest_parse(text, strlen(text), "/dir", &manifest, reason);
+    manifest_finish(&manifest);
+    return status;
+}
+
+static void a_manifest_is_read(void **state)
+{
+    (void)state;
+    struct manifest manifest;
+    struct reason reason;
+    const char *text = HEAD ABI FILES
+        ", \"backends\": [{\"name\": \"x\", \"default\": true, \"families\": "
+        "[\"expr/1\"]}],"
+        "\"primitives\": [{\"id\": \"acme.a/1\"}, {\"id\": \"acme.b/2\", \"role\": "
+        "\"r/1\"}],"
+        "\"kernels\": [{\"primitive\": \"p/1\", \"family\": \"cpu.c/1\", \"name\": "
+        "\"fast\"}],"
+        "\"interfaces\": [\"tn.ops/1\"], \"of a later format\": [1, {\"x\": null}]}";
+    assert_int_equal(manifest_parse(text, strlen(text), "/dir", &manifest, &reason), TN_OK);
+    assert_string_equal(manifest.id, "com.acme.x");
+    assert_string_equal(manifest.version, "1.2.3");
+    assert_int_equal(manifest.abi.minor_max, 2);
+    assert_int_equal(manifest_object(&manifest)->size, 10);
+    assert_int_equal(manifest_object(&manifest)->sha256[1], 0x23);
+    assert_true(manifest.backends[0].is_default);
+    assert_string_equal(manifest.primitive_ids[1], "acme.b/2");
+    assert_string_equal(manifest.primitives[1].role, "r/1");
+    assert_null(manifest.primitives[0].role);
+    assert_null(manifest.primitive_ids[2]);
+    assert_string_equal(manifest.kernel_texts[0], "p/1 cpu.c/1 fast");
+    assert_string_equal(manifest.interfaces[0], "tn.ops/1");
+    manifest_finish(&manifest);
+}
+
+static void hostile_manifests_are_refused_with_what_is_wrong(void **state)
+{
+    (void)state;
+    const struct {
+        const char *text, *says;
+    } cases[] = {
+        {"", "line 1"},
+        {"{", "line 1"},
+        {"[]", "expected an object"},
+        {"nonsense", "line 1"},
+        {GOOD "x", "end of file"},
+        {"{\"format\": 2}", "format 2, this version reads 1"},
+        {"{\"format\": \"1\"}", "\"format\": got a string"},
+        {"{}", "\"format\": got nothing"},
+        {"{\"format\": 1, \"format\": 1}", "duplicate"},
+        {"{\"format\": 1, \"id\": 5}", "\"id\": got an integer"},
+        {"{\"format\": 1, \"id\": \"../up\"}", "'../up'"},
+        {"{\"format\": 1, \"id\": \"a\\u0000b\"}", "line 1"},
+        {"{\"format\": 1, \"id\": \"a\", \"version\": \"one\"}", "semantic version"},
+        {HEAD "\"abi\": []}", "\"abi\": got an array"},
+        {HEAD "\"abi\": {\"major\": -1}}", "\"major\": -1"},
+        {HEAD "\"abi\": {\"major\": 1.5}}", "\"major\": got a real"},
+        {HEAD "\"abi\": {\"major\": 1, \"minor_min\": 3, \"minor_max\": 2}}", "above"},
+        {HEAD "\"abi\": {\"major\": 99999999999}}", "expected 0 .. 4294967295"},
+        {HEAD "\"abi\": {\"major\": 999999999999999999999}}", "line 1"},
+        {HEAD ABI "\"file\": \"x.so\"}", "not among"},
+        {HEAD ABI "\"file\": \"x.so\", \"files\": {}}", "\"files\": got an object"},
+        {HEAD ABI "\"file\": \"x.so\", \"files\": [5]}", "\"files\"[0]: got an integer"},
+        {HEAD ABI "\"files\": [{\"name\": \"../x.so\", \"size\": 1, \"sha256\": \"" HASH
+                  "\"}]}",
+         "'../x.so'"},
+        {HEAD ABI "\"files\": [{\"name\": \"/x.so\", \"size\": 1, \"sha256\": \"" HASH
+                  "\"}]}",
+         "'/x.so'"},
+        {HEAD ABI "\"files\": [{\"name\": \"x\", \"size\": -1, \"sha256\": \"" HASH "\"}]}",
+         "\"size\": -1"},
+        {HEAD ABI "\"files\": [{\"name\": \"x\", \"size\": 1, \"sha256\": \"0123\"}]}",
+         "64 hexadecimal"},
+        {HEAD ABI FILES ", \"backends\": [{\"name\": \"x\", \"default\": 1}]}",
+         "\"default\""},
+        {HEAD ABI FILES ", \"primitives\": [{\"id\": null}]}", "\"id\": got null"},
+        {HEAD ABI FILES ", \"kernels\": [{\"primitive\": \"x\"}]}", "\"family\""},
+        {HEAD ABI FILES ", \"interfaces\": [1]}", "\"interfaces\"[0]"},
+        {"[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]", "nested"},
+        {"{\"format\": \xff}", "line 1"},
+    };
+    struct reason reason;
+    assert_int_equal(parse(GOOD, &reason), TN_OK);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        reason = (struct reason){0};
+        assert_int_equal(parse(cases[i].text, &reason), TN_ERR_REFUSED);
+        assert_int_equal(reason.code, REASON_MANIFEST);
+        if (!strstr(reason.text, cases[i].says))
+            fail_msg("'%s' lacks '%s'", reason.text, cases[i].says);
+        assert_non_null(strstr(reason.text, "/dir: "));
+        assert_string_equal(fail_text(), reason.text);
+    }
+}
+
+static void a_deep_or_huge_manifest_costs_nothing(void **state)
+{
+    (void)state;
+    size_t size = MANIFEST_MAX_SIZE;
+    char *text = malloc(size + 2);
+    struct reason reason;
+    memset(text, '[', size + 1);
+    text[size] = 0;
+    assert_int_equal(parse(text, &reason), TN_ERR_REFUSED); // a million levels
+    assert_non_null(strstr(reason.text, "nested"));
+    text[size] = '[';
+    text[size + 1] = 0;
+    assert_int_equal(parse(text, &reason), TN_ERR_REFUSED);
+    assert_non_null(strstr(reason.text, "at most 1048576"));
+    free(text);
+}
+
+// Every prefix, and every byte replaced: refused or read, never worse.
+static void cut_and_changed_manifests_are_survived(void **state)
+{
+    (void)state;
+    char text[sizeof(GOOD)];
+    struct reason reason;
+    for (size_t i = 0; i + 1 < sizeof(GOOD); i++) {
+        memcpy(text, GOOD, sizeof(GOOD));
+        text[i] = 0;
+        assert_int_equal(parse(text, &reason), TN_ERR_REFUSED);
+        for (int byte = 1; byte < 256; byte += 7) {
+            memcpy(text, GOOD, sizeof(GOOD));
+            text[i] = (char)byte;
+            tn_status status = parse(text, &reason);
+            assert_true(status == TN_OK || status == TN_ERR_REFUSED);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_manifest_is_read),
+        cmocka_unit_test(hostile_manifests_are_refused_with_what_is_wrong),
+        cmocka_unit_test(a_deep_or_huge_manifest_costs_nothing),
+        cmocka_unit_test(cut_and_changed_manifests_are_survived),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
