@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tenon/ops/base_attrs.h>
+#include <tenon/ops/nn_attrs.h>
 #include "bench_host.h"
 
 #define ROUNDS 41
@@ -159,6 +161,59 @@ static void time_matmul(const tn_plugin *plugin, void *blas, int64_t m, int64_t 
     bench_clear(&bench);
 }
 
+// --- the layers of LeNet, batch 64
+// ----------------------------------------------------------
+
+static double time_kernel(const tn_plugin *plugin, const char *primitive, const void *attrs,
+                          uint32_t num_inputs, const tn_layout *layouts)
+{
+    tn_step *step = bench_step(&bench, num_inputs, 1);
+    double ns[ROUNDS];
+    step->kernel = bench_kernel(plugin, primitive, NULL);
+    step->attrs = attrs;
+    for (uint32_t i = 0; i <= num_inputs; i++) {
+        uint32_t slot = bench_slot(&bench, bench_bytes(&layouts[i]));
+        float *data = bench_memory(&bench, slot);
+        for (int64_t k = 0; k < bench_count(&layouts[i]); k++)
+            data[k] = (float)(k * 7919 % 1000) / 500 - 1;
+        bench_set(step, i, slot, &layouts[i]);
+    }
+    bench_scratch(&bench, step);
+    run_ns(3);
+    for (int round = 0; round < ROUNDS; round++)
+        ns[round] = run_ns(2);
+    bench_clear(&bench);
+    return median(ns, ROUNDS) / 1000;
+}
+
+static void time_convolution(const tn_plugin *plugin, const int64_t *x, const int64_t *w,
+                             const int64_t *out, int64_t padding)
+{
+    tn_ints pad = {.count = 2, .given = 1, .value = {padding, padding}};
+    tn_ints two = {.count = 2, .given = 1, .value = {2, 2}};
+    tn_conv2d_attrs attrs = {.padding = pad, .groups = 1};
+    tn_pool2d_attrs pool = {.window = two};
+    tn_layout lx = bench_layout(TN_F32, 4, x), lw = bench_layout(TN_F32, 4, w);
+    tn_layout lo = bench_layout(TN_F32, 4, out);
+    int64_t pooled[4] = {out[0], out[1] / 2, out[2] / 2, out[3]};
+    tn_layout lp = bench_layout(TN_F32, 4, pooled);
+    printf("convolution %ldx%ldx%ldx%ld by %ld: forward %.0f us", (long)x[0], (long)x[1],
+           (long)x[2], (long)x[3], (long)w[0],
+           time_kernel(plugin, "nn.conv2d/1", &attrs, 2, (tn_layout[]){lx, lw, lo}));
+    printf(", input %.0f us",
+           time_kernel(plugin, "nn.conv2d_input/1", &attrs, 2, (tn_layout[]){lo, lw, lx}));
+    printf(", weight %.0f us",
+           time_kernel(plugin, "nn.conv2d_weight/1", &attrs, 2, (tn_layout[]){lx, lo, lw}));
+    printf("; pooling %.0f us",
+           time_kernel(plugin, "nn.max_pool2d/1", &pool, 1, (tn_layout[]){lo, lp}));
+    printf(", gradient %.0f us", time_kernel(plugin, "nn.max_pool2d_grad/1", &pool, 3,
+                                             (tn_layout[]){lo, lp, lp, lo}));
+    tn_reduce_attrs sum = {.axes = {.count = 3, .given = 1, .value = {0, 1, 2}}};
+    tn_layout lb = bench_layout(TN_F32, 1, &out[3]);
+    printf(", sum %.0f us\n",
+           time_kernel(plugin, "base.sum/1", &sum, 1, (tn_layout[]){lo, lb}));
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -177,6 +232,10 @@ int main(int argc, char **argv)
     time_matmul(plugin, blas, 1024, 1024, 1024, 3);
     time_matmul(plugin, blas, 4096, 64, 4096, 3);
     time_matmul(plugin, blas, 64, 256, 120, 100);
+    time_convolution(plugin, (int64_t[]){64, 28, 28, 1}, (int64_t[]){6, 5, 5, 1},
+                     (int64_t[]){64, 28, 28, 6}, 2);
+    time_convolution(plugin, (int64_t[]){64, 14, 14, 6}, (int64_t[]){16, 5, 5, 6},
+                     (int64_t[]){64, 10, 10, 16}, 0);
     bench_close(&bench);
     return 0;
 }

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: MIT
+// The CPU backend's programs against an interpreter that runs the definitions element by
+// element: random programs, layouts and values. cpu_programs CPU-BLAS.so [SEED]
+//
+// Only operations that are exact take part, so that results must agree to the bit; the
+// accuracy of functions is cpu_maps' business.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "bench_host.h"
+#include "ref/ops_ref.h"
+
+static const tn_plugin *cpu;
+static struct bench bench;
+static uint64_t seed, state;
+
+static uint64_t draw(void)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state * UINT64_C(0x2545f4914f6cdd1d) >> 16;
+}
+
+static int64_t between(int64_t low, int64_t high)
+{
+    return low + (int64_t)(draw() % (uint64_t)(high - low + 1));
+}
+
+// --- programs
+// -------------------------------------------------------------------------------
+
+struct example {
+    tn_expr_program program;
+    tn_expr_insn insns[TN_EXPR_MAX_INSNS];
+    uint64_t constants[8], params[8];
+    tn_dtype input_dtypes[TN_EXPR_MAX_INPUTS], output_dtypes[TN_EXPR_MAX_OUTPUTS];
+    uint32_t outputs[TN_EXPR_MAX_OUTPUTS];
+    tn_layout layouts[TN_EXPR_MAX_INPUTS + TN_EXPR_MAX_OUTPUTS];
+    uint32_t slots[TN_EXPR_MAX_INPUTS + TN_EXPR_MAX_OUTPUTS];
+    void *copies[TN_EXPR_MAX_INPUTS]; // of inputs, as they were before
+};
+
+static int32_t computed_dtype(int32_t dtype)
+{
+    return dtype == TN_F16 || dtype == TN_BF16 ? TN_F32 : dtype;
+}
+
+static uint64_t draw_bits(int32_t dtype)
+{
+    double f = (double)between(-40, 40) / 8;
+    int64_t i = between(0, 3) ? between(0, 9) : between(-1000000, 1000000);
+    uint64_t bits;
+    if (dtype == TN_BOOL)
+        i &= 1;
+    memcpy(&bits, dtype >= TN_F16 ? (void *)&f : (void *)&i, sizeof(bits));
+    return bits;
+}
+
+// An earlier instruction of this dtype, or -1.
+static int64_t find_value(const struct example *e, int32_t dtype)
+{
+    for (int tries = 0; tries < 30 && e->program.num_insns > 0; tries++) {
+        int64_t i = between(0, e->program.num_insns - 1);
+        if (e->insns[i].dtype == dtype)
+            return i;
+    }
+    return -1;
+}
+
+static void add(struct example *e, uint32_t op, int32_t dtype, int64_t a, int64_t b,
+                int64_t c)
+{
+    e->insns[e->program.num_insns++] = (tn_expr_insn){
+        (uint16_t)op, (uint16_t)dtype, (uint32_t)a, (uint32_t)b, (uint32_t)c};
+}
+
+static bool is_exact(uint32_t op)
+{
+    return op < TN_EXPR_EXP || (op >= TN_EXPR_ISNAN && op != TN_EXPR_POW &&
+                                op != TN_EXPR_ATAN2 && op != TN_EXPR_MOD);
+}
+
+static void add_operation(struct example *e, const int32_t *dtypes)
+{
+    int32_t dtype = dtypes[between(0, 2)];
+    uint32_t op = (uint32_t)between(TN_EXPR_NEG, TN_EXPR_SELECT);
+    if (between(0, 2) == 0) // what gets fused
+        op = (uint32_t)between(TN_EXPR_ADD, TN_EXPR_MUL);
+    uint64_t zero[3] = {0}, result;
+    const void *in[] = {&zero[0], &zero[1], &zero[2]};
+    int64_t a = find_value(e, dtype), b = find_value(e, dtype), c = find_value(e, TN_BOOL);
+    if (between(0, 9) == 0) {
+        int32_t to = dtypes[between(0, 2)];
+        bool safe = dtype < TN_F16 || to >= TN_F16 || to == TN_BOOL;
+        if (a >= 0 && safe)
+            add(e, TN_EXPR_CAST, to, a, 0, 0);
+        return;
+    }
+    if (a < 0 || b < 0 || !is_exact(op) || !cpu_ref_op((int32_t)op, dtype, &result, in))
+        return;
+    if (op == TN_EXPR_SELECT) {
+        if (c >= 0)
+            add(e, op, dtype, c, a, b);
+        return;
+    }
+    add(e, op, cpu_ref_result((int32_t)op, dtype), a, b, 0);
+}
+
+static void draw_program(struct example *e)
+{
+    static const int32_t all[] = {TN_F32, TN_F32, TN_F32, TN_F64,  TN_I32, TN_I64,
+                                  TN_U8,  TN_I16, TN_U64, TN_BOOL, TN_F16, TN_BF16};
+    int32_t stored[3], dtypes[3];
+    for (int i = 0; i < 3; i++) {
+        stored[i] = all[between(0, 11)];
+        dtypes[i] = computed_dtype(stored[i]);
+    }
+    e->program.num_inputs = (uint32_t)between(1, 4);
+    for (uint32_t i = 0; i < e->program.num_inputs; i++) {
+        e->input_dtypes[i] = stored[between(0, 2)];
+        add(e, TN_EXPR_LOAD, computed_dtype(e->input_dtypes[i]), i, 0, 0);
+    }
+    e->program.num_constants = e->program.num_params = 8;
+    for (uint32_t i = 0; i < 2; i++) {
+        int32_t dtype = dtypes[between(0, 2)];
+        e->constants[i] = draw_bits(dtype);
+        add(e, TN_EXPR_CONST, dtype, i, 0, 0);
+        dtype = dtypes[between(0, 2)];
+        e->params[i] = draw_bits(dtype);
+        add(e, TN_EXPR_PARAM, dtype, i, 0, 0);
+    }
+    if (between(0, 4) == 0)
+        add(e, TN_EXPR_INDEX, TN_I64, 0, 0, 0);
+    for (int64_t i = between(0, between(0, 3) ? 12 : 100); i > 0; i--)
+        add_operation(e, dtypes);
+    e->program.num_outputs = (uint32_t)between(1, 3);
+    for (uint32_t k = 0; k < e->program.num_outputs; k++) {
+        e->outputs[k] = between(0, 1) ? e->program.num_insns - 1
+                                      : (uint32_t)between(0, e->program.num_insns - 1);
+        int32_t dtype = e->insns[e->outputs[k]].dtype;
+        e->output_dtypes[k] =
+            dtype == TN_F32 ? (int32_t[]){TN_F32, TN_F32, TN_F16, TN_BF16}[between(0, 3)]
+                            : dtype;
+    }
+}
+
+// --- layouts
+// ----------------------------------------------------------------------------------
+
+static void draw_layouts(struct example *e)
+{
+    int32_t rank = (int32_t)between(0, 3);
+    int64_t extent[3], most = between(0, 9) == 0 ? 120 : 12;
+    for (int32_t i = 0; i < rank; i++)
+        extent[i] = between(between(0, 19) ? 1 : 0, most);
+    if (between(0, 19) == 0 && rank == 1)
+        extent[0] = between(1000, 90000);
+    for (uint32_t i = 0; i < e->program.num_inputs; i++) {
+        tn_layout *layout = &e->layouts[i];
+        *layout = bench_layout(e->input_dtypes[i], rank, extent);
+        int kind = (int)between(0, 5);
+        for (int32_t axis = 0; axis < rank && kind > 2; axis++) {
+            if (kind == 3)
+                layout->stride[axis] = 0;
+            else if (kind == 4 && between(0, 1))
+                layout->stride[axis] = 0;
+            else if (kind == 5 && extent[axis] > 0) { // with gaps, and backwards
+                layout->offset += (extent[axis] - 1) * layout->stride[axis] * 2;
+                layout->stride[axis] *= -2;
+            }
+        }
+    }
+    for (uint32_t k = 0; k < e->program.num_outputs; k++)
+        e->layouts[e->program.num_inputs + k] =
+            bench_layout(e->output_dtypes[k], rank, extent);
+}
+
+static uint64_t span(const tn_layout *layout)
+{
+    int64_t last = layout->offset;
+    for (int32_t i = 0; i < layout->rank; i++)
+        if (layout->stride[i] > 0 && layout->extent[i] > 0)
+            last += (layout->extent[i] - 1) * layout->stride[i];
+    return (uint64_t)(last + 1) * cpu_dtype_size(layout->dtype);
+}
+
+// --- the interpreter
+// --------------------------------------------------------------------------
+
+static int64_t offset_at(const tn_layout *layout, int64_t element)
+{
+    int64_t offset = layout->offset;
+    for (int32_t i = layout->rank - 1; i >= 0; i--) {
+        offset += element % layout->extent[i] * layout->stride[i];
+        element /= layout->extent[i];
+    }
+    return offset;
+}
+
+static void interpret(const struct example *e, int64_t element, uint64_t *values)
+{
+    for (uint32_t i = 0; i < e->program.num_insns; i++) {
+        const tn_expr_insn *insn = &e->insns[i];
+        const void *in[] = {&values[insn->a], &values[insn->b], &values[insn->c]};
+        const uint64_t *number = insn->op == TN_EXPR_CONST ? e->constants : e->params;
+        values[i] = 0;
+        switch (insn->op) {
+        case TN_EXPR_LOAD: {
+            const tn_layout *layout = &e->layouts[insn->a];
+            cpu_ref_cast(layout->dtype, insn->dtype, &values[i],
+                         (char *)e->copies[insn->a] +
+                             offset_at(layout, element) * cpu_dtype_size(layout->dtype));
+            break;
+        }
+        case TN_EXPR_CONST:
+        case TN_EXPR_PARAM:
+            cpu_ref_cast(insn->dtype >= TN_F16 ? TN_F64 : TN_I64, insn->dtype, &values[i],
+                         &number[insn->a]);
+            break;
+        case TN_EXPR_INDEX:
+            values[i] = (uint64_t)element;
+            break;
+        case TN_EXPR_CAST:
+            cpu_ref_cast(e->insns[insn->a].dtype, insn->dtype, &values[i], in[0]);
+            break;
+        default: {
+            uint32_t typed = insn->op == TN_EXPR_SELECT ? insn->b : insn->a;
+            assert_true(cpu_ref_op(insn->op, e->insns[typed].dtype, &values[i], in));
+        }
+        }
+    }
+}
+
+static bool same(int32_t dtype, const void *a, const void *b)
+{
+    double x, y;
+    if (memcmp(a, b, cpu_dtype_size(dtype)) == 0)
+        return true;
+    if (dtype < TN_F16)
+        return false;
+    cpu_ref_cast(dtype, TN_F64, &x, a);
+    cpu_ref_cast(dtype, TN_F64, &y, b);
+    return (isnan(x) && isnan(y)) || x == y; // zeros of either sign
+}
+
+static void compare(const struct example *e, int round)
+{
+    uint64_t values[TN_EXPR_MAX_INSNS];
+    int64_t count = bench_count(&e->layouts[e->program.num_inputs]);
+    int64_t step = count > 3000 ? 37 : 1; // a sample of long ones
+    for (int64_t i = 0; i < count; i += step) {
+        interpret(e, i, values);
+        for (uint32_t k = 0; k < e->program.num_outputs; k++) {
+            uint32_t operand = e->program.num_inputs + k;
+            int32_t dtype = e->output_dtypes[k];
+            uint64_t want = 0;
+            cpu_ref_cast(e->insns[e->outputs[k]].dtype, dtype, &want,
+                         &values[e->outputs[k]]);
+            const char *got = (const char *)bench_memory(&bench, e->slots[operand]) +
+                              offset_at(&e->layouts[operand], i) * cpu_dtype_size(dtype);
+            if (!same(dtype, got, &want))
+                fail_msg("seed %llu, program %d: output %u, element %lld differs",
+                         (unsigned long long)seed, round, k, (long long)i);
+        }
+    }
+}
+
+// Now and then an output takes over the memory of an input.
+static uint32_t output_slot(struct example *e, uint32_t k, uint32_t *taken)
+{
+    const tn_layout *out = &e->layouts[e->program.num_inputs + k];
+    for (uint32_t i = 0; i < e->program.num_inputs && between(0, 1); i++)
+        if (!(*taken >> i & 1) && memcmp(out, &e->layouts[i], sizeof(*out)) == 0) {
+            *taken |= 1u << i;
+            return e->slots[i];
+        }
+    return bench_slot(&bench, bench_bytes(out));
+}
+
+static void run_example(struct example *e, int round)
+{
+    uint32_t taken = 0;
+    tn_step *step = bench_step(&bench, e->program.num_inputs, e->program.num_outputs);
+    e->program.struct_size = sizeof(e->program);
+    e->program.insns = e->insns;
+    e->program.constants = e->constants;
+    e->program.input_dtypes = e->input_dtypes;
+    e->program.output_dtypes = e->output_dtypes;
+    e->program.outputs = e->outputs;
+    step->program = &e->program;
+    step->params = e->params;
+    for (uint32_t i = 0; i < e->program.num_inputs; i++) {
+        uint64_t bytes = span(&e->layouts[i]);
+        uint32_t size = cpu_dtype_size(e->input_dtypes[i]);
+        e->slots[i] = bench_slot(&bench, bytes);
+        e->copies[i] = malloc(bytes);
+        for (uint64_t at = 0; at < bytes; at += size) {
+            uint64_t bits = draw_bits(e->input_dtypes[i]);
+            cpu_ref_cast(e->input_dtypes[i] >= TN_F16 ? TN_F64 : TN_I64, e->input_dtypes[i],
+                         (char *)e->copies[i] + at, &bits);
+        }
+        memcpy(bench_memory(&bench, e->slots[i]), e->copies[i], bytes);
+        bench_set(step, i, e->slots[i], &e->layouts[i]);
+    }
+    for (uint32_t k = 0; k < e->program.num_outputs; k++) {
+        uint32_t operand = e->program.num_inputs + k;
+        e->slots[operand] = output_slot(e, k, &taken);
+        bench_set(step, operand, e->slots[operand], &e->layouts[operand]);
+    }
+    assert_int_equal(bench_run(&bench), TN_OK);
+    compare(e, round);
+    for (uint32_t i = 0; i < e->program.num_inputs; i++)
+        free(e->copies[i]);
+    bench_clear(&bench);
+}
+
+static void random_programs_agree(void **unused)
+{
+    (void)unused;
+    bench_open(&bench, cpu);
+    for (int round = 0; round < 1500; round++) {
+        struct example e = {0};
+        draw_program(&e);
+        draw_layouts(&e);
+        run_example(&e, round);
+    }
+    bench_close(&bench);
+    assert_int_equal(bench_leaks(), 0);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        fprintf(stderr, "usage: %s CPU-BLAS.so [SEED]\n", argv[0]);
+        return 2;
+    }
+    cpu = bench_load(argv[1]);
+    seed = argc > 2 ? strtoull(argv[2], NULL, 10) : bench_now_ns() % 1000000 + 1;
+    state = seed * UINT64_C(0x9e3779b97f4a7c15);
+    printf("# seed %llu\n", (unsigned long long)seed);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_programs_agree)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
