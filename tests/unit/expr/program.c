@@ -60,13 +60,15 @@ static const double specials[] = {0.0,
 
 static double rounded_to(tn_dtype dtype, double x)
 {
+    // gcc 12 at -O2 drops the rounding when it makes vectors of two of these.
+    volatile float single = (float)x;
     switch (dtype) {
     case TN_F16:
         return (double)half_to_float(float_to_half((float)x));
     case TN_BF16:
         return (double)bfloat_to_float(float_to_bfloat((float)x));
     case TN_F32:
-        return (double)(float)x;
+        return (double)single;
     default:
         return x;
     }
