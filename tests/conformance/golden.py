@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Writes cases that NumPy decides: promotion, floor division, slicing, broadcasting, shapes
+of matmul, ties of argmax. usage: golden.py OUT
+
+A case is the primitive's name, its attributes as text, its inputs, and what NumPy gives;
+numbers are little-endian 64 bits, texts are a length and bytes.
+"""
+import struct
+import sys
+
+import numpy as np
+
+DTYPES = {np.dtype(n): i + 1 for i, n in enumerate(
+    ['bool', 'int8', 'int16', 'int32', 'int64', 'uint8', 'uint16', 'uint32', 'uint64',
+     'float16'])}
+DTYPES[np.dtype('float32')] = 12
+DTYPES[np.dtype('float64')] = 13
+NUMBERS = [d for d in DTYPES if d != np.dtype('bool')]
+INTEGERS = [d for d in NUMBERS if d.kind in 'iu']
+
+random = np.random.default_rng(7)
+cases = []
+
+
+def text(value):
+    if isinstance(value, (list, tuple)):
+        return '[' + ', '.join(str(v) for v in value) + ']'
+    return {True: 'true', False: 'false'}.get(value, str(value)) if isinstance(
+        value, bool) else str(value)
+
+
+def add(name, inputs, result, **attrs):
+    cases.append((name, [(k, text(v)) for k, v in attrs.items()],
+                  [np.asarray(x) for x in inputs], np.asarray(result)))
+
+
+def numbers(dtype, shape, low=-9, high=9):
+    if dtype.kind == 'u':
+        low = 0
+    return random.integers(low, high, shape, endpoint=True).astype(dtype)
+
+
+def promotion():
+    for a in DTYPES:
+        for b in DTYPES:
+            x, y = numbers(a, 4, 0, 1), numbers(b, 4, 0, 1)
+            if a.kind == 'b' and b.kind == 'b':
+                add('base.bitwise_xor', [x, y], x ^ y)
+                continue
+            add('base.add', [x, y], x + y)
+            add('base.less', [x, y], x < y)
+            add('base.where', [np.array([True, False, True, False]), x, y],
+                np.where([True, False, True, False], x, y))
+            if {a, b} != {np.dtype('int64'), np.dtype('uint64')}:
+                y = numbers(b, 4, 1, 1)
+                add('base.divide', [x, y], np.true_divide(x, y).astype(
+                    np.result_type(a, b) if np.result_type(a, b).kind == 'f' else 'f8'))
+
+
+def division():
+    for d in INTEGERS + [np.dtype('float32'), np.dtype('float64')]:
+        x, y = numbers(d, 40, -99, 99), numbers(d, 40, -7, 7)
+        y[y == 0] = 3
+        add('base.floor_divide', [x, y], x // y)
+        add('base.remainder', [x, y], x % y)
+
+
+def slices():
+    x = np.arange(7 * 9, dtype='i4').reshape(7, 9)
+    bounds = [None, 0, 1, -1, 3, -3, 7, 20, -20]
+    steps = [None, 1, 2, 3, -1, -2, -9]
+    end = 2**63 - 1
+    for start in bounds:
+        for stop in bounds:
+            step = steps[random.integers(len(steps))]
+            add('base.slice', [x], x[start:stop:step],
+                start=[end if start is None else start],
+                stop=[end if stop is None else stop],
+                step=[1 if step is None else step])
+
+
+def shapes():
+    pairs = [((3, 1), (4,)), ((2, 1, 4), (3, 1)), ((1,), (5, 1)), ((), (2, 2)), ((0, 3), (1, 3))]
+    for a, b in pairs:
+        x, y = numbers(np.dtype('f4'), a), numbers(np.dtype('f4'), b)
+        add('base.multiply', [x, y], x * y)
+    products = [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3), (3, 4)),
+                ((5, 2, 3), (3, 4)), ((2, 3), (5, 3, 4)), ((5, 1, 2, 3), (4, 3, 2)), ((3,), (2, 3, 2)),
+                ((2, 2, 3), (3,)), ((0, 3), (3, 2)), ((2, 0), (0, 3))]
+    for a, b in products:
+        for d in [np.dtype(n) for n in ('f4', 'f8', 'i8', 'u1')]:
+            x, y = numbers(d, a), numbers(d, b)
+            add('base.matmul', [x, y], np.matmul(x, y))
+
+
+def reductions():
+    for d in DTYPES:
+        x = numbers(d, (3, 4, 5), 0 if d.kind == 'b' else -3, 1 if d.kind == 'b' else 3)
+        for axes in [None, (0,), (1,), (2,), (0, 2), (-1, -3), ()]:
+            given = {} if axes is None else {'axes': list(axes)}
+            sums = 'f8' if d.kind == 'f' else None
+            add('base.sum', [x], np.sum(x, axis=axes, dtype=sums).astype(
+                d if d.kind == 'f' else np.sum(x[:1, :1, :1]).dtype), **given)
+            add('base.max', [x], np.max(x, axis=axes), **given)
+            add('base.min', [x], np.min(x, axis=axes, keepdims=True), keepdims=True, **given)
+        add('base.argmax', [x], np.argmax(x))
+        for axis in range(-3, 3):
+            add('base.argmax', [x], np.argmax(x, axis=axis), axis=axis)
+    x = np.array([[1, np.nan, 3], [4, 2, 4]], 'f4')
+    add('base.max', [x], np.max(x, axis=1), axes=[1])
+    add('base.argmax', [x], np.argmax(x, axis=1), axis=1)
+    add('base.logsumexp', [np.full((2, 3), -np.inf, 'f4')], np.full(2, -np.inf, 'f4'), axes=[1])
+
+
+def moving():
+    x = numbers(np.dtype('i4'), (4, 5))
+    add('base.transpose', [x], x.T)
+    add('base.reshape', [x.T.copy()], x.T.reshape(2, -1), shape=[2, -1])
+    add('base.concatenate', [x, x[:1]], np.concatenate([x, x[:1]]))
+    add('base.pad', [x], np.pad(x, ((1, 2), (0, 3)), constant_values=7),
+        before=[1, 0], after=[2, 3], value=7)
+    i = np.array([[0, -1], [3, 2]])
+    add('base.take', [x, i], np.take(x, i, axis=1), axis=1)
+    add('base.arange', [], np.arange(1, 2, 0.3), start=1, stop=2, step=0.3)
+    add('base.arange', [], np.arange(7, -8, -5), start=7, stop=-8, step=-5)
+
+
+def put_text(out, value):
+    data = value.encode()
+    out.write(struct.pack('<q', len(data)) + data)
+
+
+def put_array(out, x):
+    out.write(struct.pack('<qq', DTYPES[x.dtype], x.ndim))
+    out.write(struct.pack(f'<{x.ndim}q', *x.shape))
+    out.write(np.ascontiguousarray(x).tobytes())
+
+
+def main():
+    for make in (promotion, division, slices, shapes, reductions, moving):
+        make()
+    with open(sys.argv[1], 'wb') as out:
+        out.write(struct.pack('<q', len(cases)))
+        for name, attrs, inputs, result in cases:
+            put_text(out, name)
+            out.write(struct.pack('<q', len(attrs)))
+            for key, value in attrs:
+                put_text(out, key)
+                put_text(out, value)
+            out.write(struct.pack('<q', len(inputs)))
+            for x in inputs + [result]:
+                put_array(out, x)
+
+
+if __name__ == '__main__':
+    np.seterr(all='ignore')
+    main()

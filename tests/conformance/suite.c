@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+// Tests, checks and the generator of the conformance suite; its command line.
+//
+//   conformance BACKEND [--seed N] [--only TEXT] [--golden FILE] [--verbose]
+#include "conformance.h"
+#include <fnmatch.h>
+#include <stdarg.h>
+
+// --- tests and checks -------------------------------------------------------------------
+
+static uint64_t mix(uint64_t x) // splitmix64's finaliser
+{
+    x += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+uint64_t random_bits(struct suite *s)
+{
+    s->random += UINT64_C(0x9e3779b97f4a7c15);
+    return mix(s->random);
+}
+
+double random_in(struct suite *s, double lo, double hi)
+{
+    return lo + (hi - lo) * (double)(random_bits(s) >> 11) * 0x1p-53;
+}
+
+bool test_begin(struct suite *s, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    vsnprintf(s->name, sizeof(s->name), format, list);
+    va_end(list);
+    if (s->only && !strstr(s->name, s->only))
+        return false;
+    s->checks = s->failures = s->excepted = s->unexpected = 0;
+    s->random = s->seed;
+    for (const char *p = s->name; *p; p++)
+        s->random = mix(s->random ^ (uint8_t)*p);
+    return true;
+}
+
+void test_end(struct suite *s)
+{
+    bool passed = s->failures == 0 && s->unexpected == 0 && s->checks > 0;
+    s->tests++;
+    s->failed_tests += !passed;
+    if (s->checks == 0)
+        printf("# %s: no check was made\n", s->name);
+    printf("%s %u - %s (%u checks", passed ? "ok" : "not ok", s->tests, s->name, s->checks);
+    if (s->excepted)
+        printf(", %u excepted", s->excepted);
+    printf(")\n");
+    fflush(stdout);
+}
+
+void test_skip(struct suite *s, const char *name, const char *reason)
+{
+    s->tests++;
+    printf("ok %u - %s # SKIP %s\n", s->tests, name, reason);
+}
+
+void check(struct suite *s, const char *failure, const char *format, ...)
+{
+    char name[256], full[512];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(name, sizeof(name), format, list);
+    va_end(list);
+    snprintf(full, sizeof(full), "%s/%s", s->name, name);
+    const char *reason = exception_of(s->backend, full);
+    s->checks++;
+    if (s->verbose)
+        printf("# %s: %s\n", full, failure ? failure : "passed");
+    if (reason && failure) {
+        s->excepted++;
+        return;
+    }
+    if (reason) {
+        s->unexpected++;
+        printf("# %s passed, but is excepted: %s\n", full, reason);
+    }
+    if (failure && s->failures++ < 8)
+        printf("# %s: %s\n", full, failure);
+}
+
+// --- coverage ---------------------------------------------------------------------------
+
+enum { MAX_COVERED = 512 };
+static const char *covered[MAX_COVERED];
+static uint32_t num_covered;
+
+void cover(const char *primitive, const char *group)
+{
+    (void)group;
+    for (uint32_t i = 0; i < num_covered; i++)
+        if (strcmp(covered[i], primitive) == 0)
+            return;
+    if (num_covered < MAX_COVERED)
+        covered[num_covered++] = primitive;
+}
+
+static bool is_covered(const char *id)
+{
+    for (uint32_t i = 0; i < num_covered; i++)
+        if (strncmp(covered[i], id, strlen(covered[i])) == 0 &&
+            strcmp(id + strlen(covered[i]), "/1") == 0)
+            return true;
+    return false;
+}
+
+void coverage_test(struct suite *s)
+{
+    if (s->only || !test_begin(s, "every primitive has a test"))
+        return;
+    const char *const *ids = tn_primitive_names(s->runtime);
+    for (uint32_t i = 0; ids && ids[i]; i++)
+        if (strncmp(ids[i], "base.", 5) == 0 || strncmp(ids[i], "nn.", 3) == 0)
+            check(s, is_covered(ids[i]) ? NULL : "has no test", "%s", ids[i]);
+    test_end(s);
+}
+
+// --- command line -----------------------------------------------------------------------
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: conformance BACKEND [--seed N] [--only TEXT] [--golden FILE] "
+                    "[--verbose]\n");
+    return 2;
+}
+
+// 77 when the backend has no device here: meson's skip.
+static int has_device(struct suite *s)
+{
+    uint64_t count = 0;
+    if (tn_devices(s->runtime, NULL, &count))
+        return 0;
+    tn_device_summary *all = calloc(count ? count : 1, sizeof(*all));
+    if (!all)
+        return 0;
+    for (uint64_t i = 0; i < count; i++)
+        all[i].struct_size = sizeof(*all);
+    int found = 0;
+    if (tn_devices(s->runtime, all, &count) == TN_OK)
+        for (uint64_t i = 0; i < count; i++) {
+            if (strcmp(all[i].backend, s->backend) != 0)
+                continue;
+            if (all[i].reason && all[i].reason[0])
+                printf("# %s: %s\n", s->backend, all[i].reason);
+            else
+                found = 1;
+        }
+    free(all);
+    return found;
+}
+
+static int run(struct suite *s, const char *golden)
+{
+    char variable[128];
+    snprintf(variable, sizeof(variable), "TENON_BACKEND=%s", s->backend);
+    const char *variables[] = {variable, NULL};
+    if (tn_runtime_open(&(tn_runtime_options){.variables = variables}, &s->runtime)) {
+        printf("Bail out! %s\n", tn_last_error());
+        return 1;
+    }
+    if (!has_device(s)) {
+        printf("1..0 # SKIP backend %s has no device here: %s\n", s->backend,
+               tn_last_error());
+        tn_runtime_close(s->runtime);
+        return 0;
+    }
+    printf("# conformance %s --seed %llu\n", s->backend, (unsigned long long)s->seed);
+    elementwise_tests(s);
+    primitive_tests(s);
+    random_tests(s);
+    optimiser_tests(s);
+    error_tests(s);
+    gradient_tests(s);
+    golden_tests(s, golden);
+    coverage_test(s);
+    printf("1..%u\n", s->tests);
+    if (s->failed_tests)
+        printf("# %u of %u tests failed; replay: --seed %llu\n", s->failed_tests, s->tests,
+               (unsigned long long)s->seed);
+    tn_runtime_close(s->runtime);
+    return s->failed_tests != 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct suite s = {.seed = 1};
+    const char *golden = NULL;
+    for (int i = 1; i < argc; i++) {
+        bool more = i + 1 < argc;
+        if (strcmp(argv[i], "--seed") == 0 && more)
+            s.seed = strtoull(argv[++i], NULL, 0);
+        else if (strcmp(argv[i], "--only") == 0 && more)
+            s.only = argv[++i];
+        else if (strcmp(argv[i], "--golden") == 0 && more)
+            golden = argv[++i];
+        else if (strcmp(argv[i], "--verbose") == 0)
+            s.verbose = true;
+        else if (argv[i][0] != '-' && !s.backend)
+            s.backend = argv[i];
+        else
+            return usage();
+    }
+    if (!s.backend)
+        return usage();
+    s.is_cpu = strncmp(s.backend, "vulkan", 6) != 0;
+    return run(&s, golden);
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT
+// Arrays on the host: filled, laid out on the device in several ways, read back, compared.
+#include "conformance.h"
+#include <inttypes.h>
+
+const char *const dtype_names[TN_NUM_DTYPES] = {"none", "bool", "i8",  "i16", "i32",
+                                                "i64",  "u8",   "u16", "u32", "u64",
+                                                "f16",  "bf16", "f32", "f64"};
+const char *const layout_names[NUM_LAYOUTS] = {"plain", "transposed", "strided", "reversed",
+                                               "repeated"};
+
+struct value value_new(tn_dtype dtype, int32_t rank, const int64_t *extent)
+{
+    struct value v = {{NULL, {.dtype = dtype, .rank = rank}}, 1};
+    for (int32_t i = rank - 1; i >= 0; i--) {
+        v.tensor.layout.extent[i] = extent[i];
+        v.tensor.layout.stride[i] = v.count;
+        v.count *= extent[i];
+    }
+    v.tensor.data = calloc((size_t)(v.count + 1), (size_t)tn_dtype_bytes(dtype));
+    if (!v.tensor.data)
+        abort(); // a test program: nothing to save
+    return v;
+}
+
+void value_free(struct value *value)
+{
+    free(value->tensor.data);
+    value->tensor.data = NULL;
+}
+
+tn_type value_type(const struct value *value)
+{
+    tn_type type = {.dtype = value->tensor.layout.dtype, .rank = value->tensor.layout.rank};
+    memcpy(type.extent, value->tensor.layout.extent, sizeof(type.extent));
+    return type;
+}
+
+void value_fill(struct suite *s, struct value *value, double lo, double hi)
+{
+    tn_dtype dtype = value->tensor.layout.dtype;
+    int bits = (int)tn_dtype_bytes(dtype) * 8;
+    if (tn_dtype_in(dtype, TN_UNSIGNED_DTYPES)) {
+        lo = fmax(lo, 0);
+        hi = fmin(hi, ldexp(1, bits) - 1);
+    } else if (tn_dtype_in(dtype, TN_SIGNED_DTYPES)) {
+        lo = fmax(lo, -ldexp(1, bits - 1));
+        hi = fmin(hi, ldexp(1, bits - 1) - 1);
+    }
+    for (int64_t i = 0; i < value->count; i++) {
+        double x = random_in(s, lo, hi);
+        if (dtype == TN_BOOL)
+            tn_set_i64(&value->tensor, i, random_bits(s) >> 63);
+        else if (tn_dtype_in(dtype, TN_INTEGER_DTYPES))
+            tn_set_f64(&value->tensor, i, fmin(fmax(round(x), ceil(lo)), floor(hi)));
+        else
+            tn_set_f64(&value->tensor, i, x);
+    }
+}
+
+double value_get(const struct value *value, int64_t i)
+{
+    return tn_get_f64(&value->tensor, i);
+}
+
+// --- layouts ----------------------------------------------------------------------------
+
+static tn_array *upload(tn_scope *scope, const struct value *value)
+{
+    tn_shape shape = {.rank = value->tensor.layout.rank};
+    memcpy(shape.extent, value->tensor.layout.extent, sizeof(shape.extent));
+    return tn_from_data(scope, value->tensor.layout.dtype, &shape, value->tensor.data);
+}
+
+// A new array of these extents in which the value's elements stand at
+// first + i * step on each axis, or permuted; the rest is left at 77.
+static struct value spread(const struct value *value, const int64_t *extent, int64_t first,
+                           int64_t step)
+{
+    struct value wide =
+        value_new(value->tensor.layout.dtype, value->tensor.layout.rank, extent);
+    for (int64_t i = 0; i < wide.count; i++)
+        tn_set_f64(&wide.tensor, i, 77);
+    tn_tensor part = wide.tensor;
+    for (int32_t i = 0; i < part.layout.rank; i++) {
+        int64_t n = value->tensor.layout.extent[i];
+        part.layout.offset += (step < 0 ? n - 1 : first) * part.layout.stride[i];
+        part.layout.extent[i] = n;
+        part.layout.stride[i] *= step;
+    }
+    if (value->count)
+        tn_copy_region(&part, &value->tensor);
+    return wide;
+}
+
+static tn_array *transposed_array(tn_scope *scope, const struct value *value)
+{
+    const tn_layout *layout = &value->tensor.layout;
+    int64_t extent[TN_MAX_RANK] = {0};
+    for (int32_t i = 0; i < layout->rank; i++)
+        extent[i] = layout->extent[layout->rank - 1 - i];
+    struct value other = value_new(layout->dtype, layout->rank, extent);
+    tn_tensor seen = other.tensor;
+    for (int32_t i = 0; i < layout->rank; i++) {
+        seen.layout.extent[i] = layout->extent[i];
+        seen.layout.stride[i] = other.tensor.layout.stride[layout->rank - 1 - i];
+    }
+    tn_copy_region(&seen, &value->tensor);
+    tn_array *array =
+        tn_op(scope, "base.transpose", TN_IN(upload(scope, &other)), TN_NO_ATTRS);
+    value_free(&other);
+    return array;
+}
+
+static tn_array *sliced_array(tn_scope *scope, const struct value *value, int64_t first,
+                              int64_t step)
+{
+    int64_t extent[TN_MAX_RANK] = {0};
+    tn_ints start = {.count = (uint32_t)value->tensor.layout.rank, .given = 1};
+    tn_ints by = start, stop = start;
+    for (int32_t i = 0; i < value->tensor.layout.rank; i++) {
+        int64_t n = value->tensor.layout.extent[i];
+        extent[i] = step > 0 ? first + n * step : n;
+        start.value[i] = step > 0 ? first : TN_SLICE_END;
+        stop.value[i] = TN_SLICE_END;
+        by.value[i] = step;
+    }
+    struct value wide = spread(value, extent, first, step);
+    tn_array *array = tn_op(scope, "base.slice", TN_IN(upload(scope, &wide)),
+                            tn_attrs("start", &start, "stop", &stop, "step", &by));
+    value_free(&wide);
+    return array;
+}
+
+// Makes the first axis constant, keeps one of it, and repeats that on the device.
+static tn_array *repeated_array(tn_scope *scope, struct value *value)
+{
+    tn_layout *layout = &value->tensor.layout;
+    int64_t size = tn_dtype_bytes(layout->dtype);
+    tn_ints shape = {.count = (uint32_t)layout->rank, .given = 1};
+    memcpy(shape.value, layout->extent, sizeof(shape.value));
+    for (int64_t i = 1; i < layout->extent[0]; i++)
+        memcpy((char *)value->tensor.data + i * layout->stride[0] * size,
+               value->tensor.data, (size_t)(layout->stride[0] * size));
+    struct value one = *value;
+    one.tensor.layout.extent[0] = 1;
+    tn_array *array = upload(scope, &one);
+    return tn_op(scope, "base.broadcast_to", TN_IN(array), tn_attrs("shape", &shape));
+}
+
+tn_array *value_array(tn_scope *scope, struct value *value, enum layout_kind kind)
+{
+    bool can_repeat = value->tensor.layout.rank > 0 && value->tensor.layout.extent[0] > 0;
+    switch (kind) {
+    case TRANSPOSED:
+        return transposed_array(scope, value);
+    case STRIDED:
+        return sliced_array(scope, value, 1, 2);
+    case REVERSED:
+        return sliced_array(scope, value, 0, -1);
+    case REPEATED:
+        return can_repeat ? repeated_array(scope, value) : upload(scope, value);
+    default:
+        return upload(scope, value);
+    }
+}
+
+bool value_read(tn_scope *scope, tn_array *array, struct value *out)
+{
+    const tn_type *type = tn_array_type(array);
+    if (!type || tn_eval(scope, array))
+        return false;
+    *out = value_new(type->dtype, type->rank, type->extent);
+    uint64_t size = (uint64_t)(out->count * tn_dtype_bytes(type->dtype));
+    if (tn_read(scope, array, out->tensor.data, size) == TN_OK)
+        return true;
+    value_free(out);
+    return false;
+}
+
+// --- comparison -------------------------------------------------------------------------
+
+double dtype_rounding(tn_dtype dtype)
+{
+    switch (dtype) {
+    case TN_F16:
+        return 0x1p-11;
+    case TN_BF16:
+        return 0x1p-8;
+    case TN_F32:
+        return 0x1p-24;
+    case TN_F64:
+        return 0x1p-53;
+    default:
+        return 0;
+    }
+}
+
+static bool is_near(double got, double want, double relative, double absolute)
+{
+    if (isnan(want) || isnan(got))
+        return isnan(want) && isnan(got);
+    if (isinf(want) || isinf(got))
+        return want == got;
+    return fabs(got - want) <= absolute + relative * fabs(want);
+}
+
+const char *value_compare(const struct value *got, const struct value *want,
+                          double relative, double absolute)
+{
+    static char text[256];
+    const tn_layout *a = &got->tensor.layout, *b = &want->tensor.layout;
+    if (a->dtype != b->dtype || a->rank != b->rank ||
+        memcmp(a->extent, b->extent, sizeof(int64_t) * (size_t)a->rank) != 0) {
+        snprintf(text, sizeof(text),
+                 "got %s of rank %d [%" PRId64 ", ...], expected %s of "
+                 "rank %d [%" PRId64 ", ...]",
+                 dtype_names[a->dtype], a->rank, a->extent[0], dtype_names[b->dtype],
+                 b->rank, b->extent[0]);
+        return text;
+    }
+    bool exact = tn_dtype_in(a->dtype, TN_INTEGER_DTYPES) && relative == 0 && absolute == 0;
+    for (int64_t i = 0; i < got->count; i++) {
+        double x = value_get(got, i), y = value_get(want, i);
+        bool same = exact ? tn_get_i64(&got->tensor, i) == tn_get_i64(&want->tensor, i)
+                          : is_near(x, y, relative, absolute);
+        if (same)
+            continue;
+        snprintf(text, sizeof(text),
+                 "element %" PRId64 " of %" PRId64
+                 " is %.17g, expected %.17g to within %.3g",
+                 i, got->count, x, y, absolute + relative * fabs(y));
+        return text;
+    }
+    return NULL;
+}
