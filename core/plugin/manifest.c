@@ -302,14 +302,7 @@ static void read_root(struct reader *reader, const json_t *root)
         read_interfaces(reader, root);
 }
 
-// Jansson reports some of its failed allocations as errors of syntax: only what is wrong
-// twice is wrong.
-static json_t *load_twice(const char *text, size_t size, json_error_t *error)
-{
-    json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, error);
-    return root ? root : json_loadb(text, size, JSON_REJECT_DUPLICATES, error);
-}
-
+// Jansson gives some of its failed allocations no code, and no text either.
 static bool is_out_of_memory(const json_error_t *error)
 {
     return !error->text[0] || json_error_code(error) == json_error_out_of_memory;
@@ -327,7 +320,7 @@ tn_status manifest_parse(const char *text, size_t size, const char *path,
     else if (depth_of(text, size) > MANIFEST_MAX_DEPTH)
         refuse(&reader, "nested more than %d deep", MANIFEST_MAX_DEPTH);
     else
-        root = load_twice(text, size, &error);
+        root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
     if (root)
         read_root(&reader, root);
     else if (reader.status == TN_OK && is_out_of_memory(&error))
