@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: MIT
+// The registry: what it refuses and says, how primitives are found, kernels' order of
+// choice.
+#include "../check.h"
+#include <pthread.h>
+#include "base/fail.h"
+#include "base/memory.h"
+#include "expr/expr.h"
+#include "primitive/prim_set.h"
+
+static tn_runtime runtime;
+
+static int open_sets(void **state)
+{
+    (void)state;
+    runtime = (tn_runtime){0};
+    return expr_set_create(&runtime) || prim_set_create(&runtime);
+}
+
+static int close_sets(void **state)
+{
+    (void)state;
+    prim_set_destroy(&runtime);
+    expr_set_destroy(&runtime);
+    return 0;
+}
+
+static const tn_input_info xy[] = {{.name = "x"}, {.name = "y"}};
+
+static tn_primitive record(const char *id)
+{
+    return (tn_primitive){.struct_size = sizeof(tn_primitive),
+                          .id = id,
+                          .inputs = xy,
+                          .num_inputs = 2,
+                          .expr = "x + y"};
+}
+
+static void add(const char *id)
+{
+    tn_primitive r = record(id);
+    if (prim_register(&runtime, NULL, NULL, &r) != TN_OK) {
+        print_error("%s\n", fail_text());
+        _fail(__FILE__, __LINE__);
+    }
+}
+
+static const char *found(const char *name)
+{
+    const struct prim *prim = NULL;
+    return prim_find(&runtime, name, &prim) == TN_OK ? prim->record.id : fail_text();
+}
+
+static void primitives_are_found_by_id_and_by_name(void **state)
+{
+    (void)state;
+    add("acme.axpby/1");
+    add("acme.axpby/2");
+    add("acme.other/1");
+    assert_string_equal(found("acme.axpby/1"), "acme.axpby/1");
+    assert_string_equal(found("acme.axpby"), "acme.axpby/2");
+    assert_string_equal(found("axpby"), "acme.axpby/2");
+    assert_string_equal(found("axpby/1"), "acme.axpby/1");
+    add("acme.axpby/10"); // the newest now: earlier answers are forgotten
+    assert_string_equal(found("axpby"), "acme.axpby/10");
+    add("com.vendor.axpby/1");
+    assert_non_null(strstr(found("axpby"), "ambiguous, it may be: acme.axpby/1, "));
+    assert_string_equal(found("com.vendor.axpby"), "com.vendor.axpby/1");
+    assert_non_null(strstr(found("acme.axpbi"), "did you mean 'acme.axpby"));
+    assert_non_null(strstr(found(""), "unknown primitive"));
+}
+
+static void names_are_sorted_and_grow(void **state)
+{
+    (void)state;
+    add("b.two/1");
+    const char *const *before = tn_primitive_names(&runtime);
+    assert_string_equal(before[0], "b.two/1");
+    assert_null(before[1]);
+    add("a.one/1");
+    const char *const *after = tn_primitive_names(&runtime);
+    assert_string_equal(after[0], "a.one/1");
+    assert_string_equal(after[1], "b.two/1");
+    assert_null(after[2]);
+    assert_string_equal(before[0], "b.two/1"); // still there
+    assert_ptr_equal(tn_primitive_names(&runtime), after);
+    assert_string_equal(tn_primitive_find(&runtime, "one")->id, "a.one/1");
+    assert_null(tn_primitive_find(&runtime, "three"));
+}
+
+// --- records that are refused
+// -------------------------------------------------------------------
+
+static void refused(const tn_primitive *r, const char *part)
+{
+    assert_int_equal(prim_register(&runtime, NULL, NULL, r), TN_ERR_REFUSED);
+    if (!strstr(fail_text(), part)) {
+        print_error("got \"%s\", expected \"%s\"\n", fail_text(), part);
+        _fail(__FILE__, __LINE__);
+    }
+}
+
+static void bad_ids_are_refused(void **state)
+{
+    (void)state;
+    static const char *const ids[] = {
+        "axpby",   "acme.axpby", "acme.axpby/", "axpby/1",     "a.b/0",
+        "a.b/01",  "a.b/1x",     "A.b/1",       ".b/1",        "a./1",
+        "a b.c/1", "a.b/-1",     "a.b/1/2",     "a.b/9999999", ""};
+    for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++) {
+        tn_primitive r = record(ids[i]);
+        refused(&r, "expected pack.name/revision");
+    }
+    tn_primitive r = record(NULL);
+    refused(&r, "id is NULL");
+}
+
+static void a_second_registration_is_refused(void **state)
+{
+    (void)state;
+    add("a.b/1");
+    tn_primitive r = record("a.b/1");
+    refused(&r, "'a.b/1': the core has registered it already");
+}
+
+static void records_without_meaning_or_with_a_wrong_one_are_refused(void **state)
+{
+    (void)state;
+    tn_primitive r = record("a.b/1");
+    r.expr = NULL;
+    refused(&r, "it has no meaning");
+    r = record("a.b/1");
+    r.expr = "x + z";
+    refused(&r, "unknown name 'z'");
+    r.expr = "x, y";
+    refused(&r, "expr has 2 outputs, the primitive 1");
+    r = record("a.b/1");
+    r.flags = TN_PRIM_OWN_TYPE;
+    refused(&r, "infer is NULL");
+    r.flags = TN_PRIM_VIEW;
+    refused(&r, "TN_PRIM_VIEW needs");
+    r.flags = 1u << 31;
+    refused(&r, "unknown flags 0x80000000");
+    r = record("a.b/1");
+    r.role = TN_ROLE_SUM_TO;
+    refused(&r, "needs an attribute `shape`");
+}
+
+static void bad_inputs_and_pairs_are_refused(void **state)
+{
+    (void)state;
+    static const tn_input_info same[] = {{.name = "x"}, {.name = "x"}};
+    static const tn_input_info late[] = {{.name = "x", .flags = TN_INPUT_OPTIONAL},
+                                         {.name = "y"}};
+    static const tn_input_info many[] = {{.name = "x", .flags = TN_INPUT_VARIADIC},
+                                         {.name = "y"}};
+    static const tn_input_info unnamed[] = {{.name = "x"}, {.name = "2y"}};
+    static const tn_in_place pair[] = {{.input = 2, .output = 0}};
+    tn_primitive r = record("a.b/1");
+    r.inputs = same;
+    refused(&r, "two inputs are named 'x'");
+    r.inputs = late;
+    refused(&r, "expression needs all");
+    r.inputs = many;
+    refused(&r, "variadic but not the last");
+    r.inputs = unnamed;
+    refused(&r, "'2y', expected an identifier");
+    r.inputs = NULL;
+    refused(&r, "in no table");
+    r = record("a.b/1");
+    r.in_place = pair;
+    r.num_in_place = 1;
+    refused(&r, "in_place[0]: input 2 and output 0, expected below 2 and 1");
+    r = record("a.b/1");
+    r.num_outputs = 9;
+    refused(&r, "outputs: got 9, expected at most 8");
+}
+
+struct attrs {
+    double alpha;
+    int64_t mode;
+};
+
+static void attrs_refused(const tn_attr_field *fields, uint32_t count, const char *part)
+{
+    tn_primitive r = record("a.b/1");
+    r.attrs = (tn_attr_table){sizeof(struct attrs), count, sizeof(*fields), fields};
+    refused(&r, part);
+}
+
+static void bad_attribute_tables_are_refused(void **state)
+{
+    (void)state;
+    static const char *const choices[] = {"a", "b", NULL};
+    attrs_refused((tn_attr_field[]){TN_F64_FIELD(struct attrs, alpha, 1, ""),
+                                    TN_F64_FIELD(struct attrs, alpha, 1, "")},
+                  2, "two attributes are named 'alpha'");
+    attrs_refused((tn_attr_field[]){{.name = "x", .kind = TN_ATTR_F64}}, 1,
+                  "'x' names an input and an attribute");
+    attrs_refused((tn_attr_field[]){{.name = "a", .kind = TN_ATTR_F64, .offset = 16}}, 1,
+                  "expected within the struct's 16");
+    attrs_refused((tn_attr_field[]){{.name = "a", .kind = TN_ATTR_INTS, .offset = 0}}, 1,
+                  "expected within the struct's 16");
+    attrs_refused((tn_attr_field[]){{.name = "a", .kind = TN_ATTR_F64, .offset = 4}}, 1,
+                  "at a multiple of 8");
+    attrs_refused((tn_attr_field[]){{.name = "a", .kind = TN_ATTR_F64},
+                                    {.name = "b", .kind = TN_ATTR_I64}},
+                  2, "attributes 'a' and 'b' overlap");
+    attrs_refused((tn_attr_field[]){{.name = "a", .kind = 8}}, 1, "unknown kind 8");
+    attrs_refused((tn_attr_field[]){TN_CHOICE_FIELD(struct attrs, mode, 2, choices, "")}, 1,
+                  "default 2, expected one of 'a', 'b'");
+    attrs_refused((tn_attr_field[]){TN_CHOICE_FIELD(struct attrs, mode, 0, NULL, "")}, 1,
+                  "has no choices");
+    attrs_refused((tn_attr_field[]){TN_BOOL_FIELD(struct attrs, mode, 2, "")}, 1,
+                  "default 2, expected true or false");
+}
+
+// --- structs that grow
+// ------------------------------------------------------------------------
+
+static void records_of_other_sizes_are_read_by_the_rules(void **state)
+{
+    (void)state;
+    struct {
+        tn_primitive known;
+        uint64_t unknown[2];
+    } larger = {.known = record("a.larger/1")};
+    larger.known.struct_size = sizeof(larger);
+    assert_int_equal(prim_register(&runtime, NULL, NULL, &larger.known), TN_OK);
+    assert_string_equal(found("a.larger"), "a.larger/1");
+    larger.known.id = "a.newer/1";
+    larger.unknown[1] = 1;
+    refused(&larger.known, "needs a newer tenon");
+
+    tn_primitive smaller = record("a.smaller/1");
+    smaller.struct_size = (uint32_t)TN_END_OF(&smaller, infer);
+    memset(&smaller.view, 0xff, sizeof(smaller) - smaller.struct_size); // not ours to read
+    assert_int_equal(prim_register(&runtime, NULL, NULL, &smaller), TN_OK);
+    assert_null(tn_primitive_find(&runtime, "a.smaller")->vjp);
+    smaller.struct_size = 8;
+    refused(&smaller, "struct_size is 8, expected at least");
+}
+
+static void attribute_fields_of_other_sizes_are_read_by_the_rules(void **state)
+{
+    (void)state;
+    struct field {
+        tn_attr_field known;
+        uint64_t unknown;
+    } fields[] = {{.known = TN_F64_FIELD(struct attrs, alpha, 2.0, "")},
+                  {.known = TN_I64_FIELD(struct attrs, mode, 5, "")}};
+    tn_primitive r = record("a.b/1");
+    r.attrs =
+        (tn_attr_table){sizeof(struct attrs), 2, sizeof(struct field), &fields[0].known};
+    assert_int_equal(prim_register(&runtime, NULL, NULL, &r), TN_OK);
+    struct attrs attrs;
+    const tn_attr_table *table = &tn_primitive_find(&runtime, "a.b")->attrs;
+    assert_int_equal(attrs_fill(table, TN_NO_ATTRS, &attrs), TN_OK);
+    assert_true(attrs.alpha == 2 && attrs.mode == 5);
+    r.id = "a.c/1";
+    fields[1].unknown = 7;
+    refused(&r, "an attribute's field: byte");
+}
+
+// --- kernels
+// ----------------------------------------------------------------------------------
+
+static tn_status launch(const tn_cpu_call *call)
+{
+    (void)call;
+    return TN_OK;
+}
+static const tn_cpu_kernel payload = {.struct_size = sizeof(payload), .launch = launch};
+
+static void add_kernel(const char *plugin, const char *name, int32_t priority,
+                       uint32_t dtypes)
+{
+    static tn_operand_rule rules[64]; // records are static in plugins
+    static int num_rules;
+    tn_operand_rule *rule = &rules[num_rules++];
+    rule->dtypes = dtypes;
+    const tn_kernel kernel = {.struct_size = sizeof(kernel),
+                              .primitive = "a.b/1",
+                              .family = TN_FAMILY_CPU,
+                              .name = name,
+                              .priority = priority,
+                              .operands = dtypes ? rule : NULL,
+                              .num_operands = dtypes ? 1 : 0,
+                              .payload = &payload};
+    assert_int_equal(kernel_register(&runtime, NULL, plugin, &kernel), TN_OK);
+}
+
+static void check_order(const char *expected)
+{
+    const struct prim *prim = NULL;
+    char text[200] = "";
+    assert_int_equal(prim_find(&runtime, "a.b/1", &prim), TN_OK);
+    for (const struct kernel_entry *k = prim->kernels; k; k = k->next)
+        sprintf(text + strlen(text), "%s:%s ", k->plugin_id, k->kernel.name);
+    assert_string_equal(text, expected);
+}
+
+// The same kernels in two orders, before and after the primitive.
+static void kernels_stand_in_the_order_of_choice(void **state)
+{
+    (void)state;
+    const uint32_t f32 = TN_DTYPE_BIT(TN_F32), floats = TN_FLOAT_DTYPES;
+    const char *expected = "p:tuned q:tuned p:narrow p:floats p:a p:b q:a p:slow ";
+    add_kernel("q", "a", 200, 0);
+    add_kernel("p", "slow", 50, f32);
+    add_kernel("p", "floats", 200, floats);
+    add_kernel("q", "tuned", 500, 0);
+    add("a.b/1");
+    add_kernel("p", "b", 200, 0);
+    add_kernel("p", "narrow", 200, f32);
+    add_kernel("p", "tuned", 500, 0);
+    add_kernel("p", "a", 200, 0);
+    check_order(expected);
+    close_sets(NULL);
+    open_sets(NULL);
+    add("a.b/1");
+    add_kernel("p", "a", 200, 0);
+    add_kernel("p", "tuned", 500, 0);
+    add_kernel("p", "narrow", 200, f32);
+    add_kernel("p", "b", 200, 0);
+    add_kernel("q", "tuned", 500, 0);
+    add_kernel("p", "floats", 200, floats);
+    add_kernel("p", "slow", 50, f32);
+    add_kernel("q", "a", 200, 0);
+    check_order(expected);
+}
+
+static void bad_kernels_are_refused(void **state)
+{
+    (void)state;
+    tn_kernel kernel = {.struct_size = sizeof(kernel),
+                        .primitive = "a.b",
+                        .family = TN_FAMILY_CPU,
+                        .name = "k",
+                        .payload = &payload};
+    assert_int_equal(kernel_register(&runtime, NULL, "p", &kernel), TN_ERR_REFUSED);
+    assert_non_null(strstr(fail_text(), "kernel 'k' of 'a.b' from p: primitive is 'a.b'"));
+    kernel.primitive = "a.b/1";
+    kernel.payload = NULL;
+    assert_int_equal(kernel_register(&runtime, NULL, "p", &kernel), TN_ERR_REFUSED);
+    assert_non_null(strstr(fail_text(), "needs a payload with `launch`"));
+    kernel.payload = &payload;
+    assert_int_equal(kernel_register(&runtime, NULL, "p", &kernel), TN_OK);
+    assert_int_equal(kernel_register(&runtime, NULL, "p", &kernel), TN_ERR_REFUSED);
+    assert_non_null(strstr(fail_text(), "one of that name already"));
+    kernel.name = "";
+    assert_int_equal(kernel_register(&runtime, NULL, "p", &kernel), TN_ERR_REFUSED);
+}
+
+// --- threads and memory
+// -----------------------------------------------------------------------
+
+static void *find_often(void *context)
+{
+    (void)context;
+    for (int i = 0; i < 2000; i++) {
+        const struct prim *prim = NULL;
+        if (prim_find(&runtime, i % 2 ? "a.b" : "a.b/1", &prim) != TN_OK)
+            return (void *)1;
+        const struct expr *expr = NULL;
+        const tn_expr_program *program = NULL;
+        const struct expr_input inputs[] = {{.dtype = TN_F32}, {.dtype = TN_F32}};
+        char text[64];
+        snprintf(text, sizeof(text), "x, y -> x * y + %d", i % 50);
+        if (expr_parse_arrow(&runtime, text, &expr) != TN_OK ||
+            expr_compile(&runtime, expr, inputs, NULL, &program) != TN_OK)
+            return (void *)1;
+    }
+    return NULL;
+}
+
+static void threads_may_look_up_while_others_register(void **state)
+{
+    (void)state;
+    pthread_t threads[4];
+    add("a.b/1");
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, find_often, NULL), 0);
+    char id[32];
+    for (int i = 0; i < 200; i++) {
+        snprintf(id, sizeof(id), "c.p%d/1", i);
+        tn_primitive r = record(strdup(id));
+        assert_int_equal(prim_register(&runtime, NULL, NULL, &r), TN_OK);
+    }
+    for (int i = 0; i < 4; i++) {
+        void *failed = NULL;
+        pthread_join(threads[i], &failed);
+        assert_null(failed);
+    }
+    const char *const *names = tn_primitive_names(&runtime);
+    for (int i = 1; names[i]; i++)
+        free((char *)names[i]);
+}
+
+static void allocation_failures_leave_the_registry_usable(void **state)
+{
+    (void)state;
+    tn_status status = TN_ERR_MEMORY;
+    for (int64_t n = 1; status == TN_ERR_MEMORY && n < 200; n++) {
+        tn_primitive r = record("a.b/1");
+        r.expr = "x * y + 3 - x";
+        mem_fail_nth(n);
+        status = prim_register(&runtime, NULL, NULL, &r);
+        mem_fail_nth(0);
+        if (status == TN_ERR_MEMORY)
+            assert_non_null(strstr(found("a.b"), "unknown"));
+    }
+    assert_int_equal(status, TN_OK);
+    assert_string_equal(found("a.b"), "a.b/1");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_sets, close_sets)
+    const struct CMUnitTest tests[] = {
+        TEST(primitives_are_found_by_id_and_by_name),
+        TEST(names_are_sorted_and_grow),
+        TEST(bad_ids_are_refused),
+        TEST(a_second_registration_is_refused),
+        TEST(records_without_meaning_or_with_a_wrong_one_are_refused),
+        TEST(bad_inputs_and_pairs_are_refused),
+        TEST(bad_attribute_tables_are_refused),
+        TEST(records_of_other_sizes_are_read_by_the_rules),
+        TEST(attribute_fields_of_other_sizes_are_read_by_the_rules),
+        TEST(kernels_stand_in_the_order_of_choice),
+        TEST(bad_kernels_are_refused),
+        TEST(threads_may_look_up_while_others_register),
+        TEST(allocation_failures_leave_the_registry_usable),
+    };
+#undef TEST
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
