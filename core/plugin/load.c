@@ -96,8 +96,13 @@ static tn_status load_init(struct load *load)
         plugin->is_initialised = true;
         return TN_OK;
     }
+    if (!module_enter(plugin->module))
+        return reason_record(&load->reason, TN_ERR_REFUSED, REASON_CONTRACT,
+                             plugin->manifest.id, "%s is initialised from its own init",
+                             plugin->manifest.id);
     fail_clear();
     tn_status status = plugin->entry->init(&plugin->host);
+    module_leave(plugin->module);
     plugin->is_initialised = status == TN_OK;
     if (status == TN_OK || status == TN_ERR_MEMORY)
         return status;
@@ -171,8 +176,12 @@ static tn_status load_all(struct load *load)
 
 void plugin_unload(struct plugin *plugin)
 {
-    if (plugin->is_initialised && plugin->entry->deinit)
+    if (plugin->is_initialised && plugin->entry->deinit) {
+        bool entered = module_enter(plugin->module);
         plugin->entry->deinit(&plugin->host);
+        if (entered)
+            module_leave(plugin->module);
+    }
     plugin->is_initialised = false;
     module_release(plugin->module,
                    config_switch(plugin->set->runtime->config, "TENON_DLCLOSE"));

@@ -24,7 +24,9 @@ struct module {
     unsigned char sha256[32];
     void *handle; // NULL: being opened, or closed
     uint32_t references;
-    bool busy; // a thread is in dlopen or dlclose
+    bool busy;       // a thread is in dlopen or dlclose
+    bool is_entered; // a thread is in init or deinit:
+    pthread_t entered_by;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -146,6 +148,27 @@ void module_release(struct module *module, bool unload)
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
     mem_free(module);
+}
+
+bool module_enter(struct module *module)
+{
+    pthread_mutex_lock(&lock);
+    while (module->is_entered && !pthread_equal(module->entered_by, pthread_self()))
+        pthread_cond_wait(&changed, &lock);
+    bool mine = !module->is_entered;
+    module->is_entered = true;
+    if (mine)
+        module->entered_by = pthread_self();
+    pthread_mutex_unlock(&lock);
+    return mine;
+}
+
+void module_leave(struct module *module)
+{
+    pthread_mutex_lock(&lock);
+    module->is_entered = false;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
 }
 
 const tn_plugin *module_entry(const struct module *module, uint64_t *out_size)

@@ -20,6 +20,11 @@ tn_status module_acquire(int fd, const unsigned char sha256[32], const char *pat
 // stays for good. NULL is fine.
 void module_release(struct module *module, bool unload);
 
+// Around init and deinit, which one thread calls at a time, whatever the number of
+// runtimes. Others wait; a thread that is in one of them already gets false.
+bool module_enter(struct module *module);
+void module_leave(struct module *module);
+
 // The symbol tn_plugin_v1 and its size by the symbol table; NULL: not exported.
 const tn_plugin *module_entry(const struct module *module, uint64_t *out_size);
 

@@ -366,6 +366,25 @@ static void a_plugin_that_wants_itself_in_init_gets_an_error(void **state)
     assert_int_equal(probe->num_deinits, 1); // for the init that succeeded
 }
 
+// The same through another runtime, whose plugin is the same code.
+static void a_plugin_that_is_in_init_is_not_entered_again(void **state)
+{
+    (void)state;
+    stage_fixture("p", "com.acme.good", "good");
+    tn_runtime *first = stage_runtime(stage_path("p"), NULL);
+    tn_runtime *second = stage_runtime(stage_path("p"), "TENON_LOG=off", NULL);
+    nested = stage_runtime(stage_path("p"), "TENON_LOG=off", NULL);
+    assert_int_equal(tn_plugin_load(first, "com.acme.good"), TN_OK);
+    struct fixture_probe *probe = probe_of(first, "com.acme.good");
+    probe->during_init = load_itself;
+    assert_int_equal(tn_plugin_load(second, "com.acme.good"), TN_ERR_REFUSED);
+    assert_says(tn_last_error(), "initialised from its own init");
+    probe->during_init = NULL;
+    tn_runtime_close(nested);
+    tn_runtime_close(second);
+    tn_runtime_close(first);
+}
+
 static bool is_mapped(const char *path)
 {
     size_t size = 0;
@@ -506,6 +525,7 @@ int main(void)
         TEST(threads_that_want_one_plugin_load_it_once),
         TEST(runtimes_of_several_threads_come_and_go),
         TEST(a_plugin_that_wants_itself_in_init_gets_an_error),
+        TEST(a_plugin_that_is_in_init_is_not_entered_again),
         TEST(code_stays_unless_it_is_to_be_unloaded),
         TEST(plugins_are_never_taken_for_each_other),
         TEST(code_changed_in_place_is_not_mixed_with_the_old),
