@@ -27,7 +27,7 @@ struct vk_recording {
 #define VK_MAX_RECORDINGS 4
 
 struct tn_executable {
-    const tn_segment *segment; // borrowed: outlives the executable
+    tn_segment segment; // what it points to outlives the executable
     struct vk_plan plan;
     tn_buffer *constants; // NULL: none
     struct vk_recording recordings[VK_MAX_RECORDINGS];

@@ -1,4 +1,79 @@
+// SPDX-License-Identifier: MIT
+// The records of our own kernels. Both plugins have them, each in a family of its own:
+// define OWN_FAMILY, include this once, and use OWN_KERNELS_OPS.
+#ifndef VULKAN_COMMON_OWN_KERNELS_H
+#define VULKAN_COMMON_OWN_KERNELS_H
+
+#include "kernels.h"
+
+#define HALVES_AND_F32 (TN_DTYPE_BIT(TN_F16) | TN_DTYPE_BIT(TN_BF16) | TN_DTYPE_BIT(TN_F32))
+
+static const tn_operand_rule any_rules[] = {{0, TN_NEEDS_ANY}};
+static const tn_operand_rule contiguous_rules[] = {{0, TN_NEEDS_CONTIGUOUS}};
+static const tn_operand_rule float_rules[] = {{HALVES_AND_F32, TN_NEEDS_CONTIGUOUS}};
+static const tn_operand_rule float_any_rules[] = {{HALVES_AND_F32, TN_NEEDS_ANY}};
+static const tn_operand_rule take_rules[] = {{0, TN_NEEDS_CONTIGUOUS},
+                                             {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
+                                             {0, TN_NEEDS_CONTIGUOUS}};
+static const tn_operand_rule loss_rules[] = {{HALVES_AND_F32, TN_NEEDS_CONTIGUOUS},
+                                             {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
+                                             {HALVES_AND_F32, TN_NEEDS_CONTIGUOUS}};
+
+// X(identifier, primitive, plan, rules, further fields)
+#define OWN_KERNELS(X)                                                                     \
+    X(sum, "base.sum/1", vk_plan_reduce, any_rules, .scratch_size = vk_reduce_scratch)     \
+    X(mean, "base.mean/1", vk_plan_reduce, any_rules, .scratch_size = vk_reduce_scratch)   \
+    X(max, "base.max/1", vk_plan_reduce, any_rules, .scratch_size = vk_reduce_scratch)     \
+    X(min, "base.min/1", vk_plan_reduce, any_rules, .scratch_size = vk_reduce_scratch)     \
+    X(argmax, "base.argmax/1", vk_plan_reduce, any_rules,                                  \
+      .scratch_size = vk_reduce_scratch)                                                   \
+    X(logsumexp, "base.logsumexp/1", vk_plan_reduce, float_any_rules,                      \
+      .scratch_size = vk_reduce_scratch)                                                   \
+    X(matmul, "base.matmul/1", vk_plan_matmul, any_rules, .accepts = vk_matmul_accepts)    \
+    X(take, "base.take/1", vk_plan_take, take_rules, .accepts = NULL)                      \
+    X(scatter_add, "base.scatter_add/1", vk_plan_scatter_add, contiguous_rules,            \
+      .accepts = vk_scatter_add_accepts)                                                   \
+    X(concatenate, "base.concatenate/1", vk_plan_concatenate, any_rules, .accepts = NULL)  \
+    X(slice_update, "base.slice_update/1", vk_plan_slice_update, any_rules,                \
+      .accepts = NULL)                                                                     \
+    X(softmax, "nn.softmax/1", vk_plan_softmax, float_rules, .accepts = NULL)              \
+    X(log_softmax, "nn.log_softmax/1", vk_plan_softmax, float_rules, .accepts = NULL)      \
+    X(cross_entropy, "nn.cross_entropy/1", vk_plan_cross_entropy, loss_rules,              \
+      .accepts = NULL)                                                                     \
+    X(conv2d, "nn.conv2d/1", vk_plan_conv2d, float_rules, .accepts = NULL)                 \
+    X(conv2d_input, "nn.conv2d_input/1", vk_plan_conv2d_input, float_rules,                \
+      .accepts = NULL)                                                                     \
+    X(conv2d_weight, "nn.conv2d_weight/1", vk_plan_conv2d_weight, float_rules,             \
+      .scratch_size = vk_conv2d_weight_scratch)                                            \
+    X(max_pool2d, "nn.max_pool2d/1", vk_plan_max_pool2d, float_rules, .accepts = NULL)     \
+    X(max_pool2d_grad, "nn.max_pool2d_grad/1", vk_plan_max_pool2d, float_rules,            \
+      .accepts = NULL)
+
+#define RECORD(identifier, id, plan_function, rules, ...)                                  \
+    static const struct vk_own_kernel identifier##_payload = {.plan = plan_function};      \
+    static const tn_kernel identifier##_kernel = {.struct_size = sizeof(tn_kernel),        \
+                                                  .primitive = id,                         \
+                                                  .family = OWN_FAMILY,                    \
+                                                  .name = "vulkan",                        \
+                                                  .priority = 500,                         \
+                                                  .operands = rules,                       \
+                                                  .num_operands =                          \
+                                                      sizeof(rules) / sizeof((rules)[0]),  \
+                                                  .payload = &identifier##_payload,        \
+                                                  __VA_ARGS__};
+OWN_KERNELS(RECORD)
+#undef RECORD
+
+static const tn_kernel *const own_kernels[] = {
+#define ENTRY(identifier, id, plan_function, rules, ...) &identifier##_kernel,
+    OWN_KERNELS(ENTRY)
+#undef ENTRY
+};
+
 #define OWN_KERNELS_OPS                                                                    \
     {                                                                                      \
-        .struct_size = sizeof(tn_ops)                                                      \
+        .struct_size = sizeof(tn_ops), .kernels = own_kernels,                             \
+        .num_kernels = sizeof(own_kernels) / sizeof(own_kernels[0])                        \
     }
+
+#endif // VULKAN_COMMON_OWN_KERNELS_H

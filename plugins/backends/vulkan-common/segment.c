@@ -83,7 +83,7 @@ tn_status vk_segment_compile(tn_device *device, const tn_segment *segment,
     tn_executable *executable = calloc(1, sizeof(*executable));
     if (!executable)
         return device->host->fail(device->host, TN_ERR_MEMORY, "out of memory");
-    executable->segment = segment;
+    executable->segment = *segment;
     executable->num_slots = segment->num_slots;
     executable->plan.device = device;
     tn_status status = TN_OK;

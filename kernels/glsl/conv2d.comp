@@ -1,0 +1,169 @@
+#version 460
+// SPDX-License-Identifier: MIT
+// Convolution of x [N, H, W, C] with w [O, kH, kW, C / groups], and its two transposes, as
+// products of matrices whose elements are looked up where they lie: nothing is unfolded.
+//
+//   OP_forward  rows: output places (n, oh, ow)   columns: o   terms: (kh, kw, c)
+//   OP_input    rows: input places (n, h, w)      columns: c   terms: (kh, kw, o)
+//   OP_weight   rows: o   columns: (kh, kw, c)    terms: output places, in `splits` parts
+//
+// All operands are contiguous; one group of channels a workgroup layer (z).
+#include "types.glsl"
+layout(local_size_x = 256) in;
+layout(constant_id = 0) const uint HAS_BIAS = 0;
+#define ACC float
+
+layout(std430, binding = 0) readonly buffer A { PASTE(S_, IN) d[]; } a_source;
+layout(std430, binding = 1) readonly buffer B { PASTE(S_, IN) d[]; } b_source;
+layout(std430, binding = 2) readonly buffer Bias { PASTE(S_, IN) d[]; } bias;
+#ifdef OP_weight // sums of parts, in f32
+layout(std430, binding = 3) writeonly buffer C { float d[]; } result;
+#else
+layout(std430, binding = 3) writeonly buffer C { PASTE(S_, IN) d[]; } result;
+#endif
+layout(push_constant) uniform Args {
+    uint a_offset, b_offset, bias_offset, out_offset;
+    uint num, height, width, channels;       // of x; channels of one group
+    uint out_height, out_width, out_channels; // of y; channels of one group
+    uint kernel_height, kernel_width;
+    int stride_y, stride_x, pad_y, pad_x, dilation_y, dilation_x;
+    uint groups, splits;
+} args;
+
+uint group, split;
+
+float value_a(uint at)
+{
+    return PASTE(FROM_, IN)(PASTE(W_, IN)(a_source.d[args.a_offset + at]));
+}
+float value_b(uint at)
+{
+    return PASTE(FROM_, IN)(PASTE(W_, IN)(b_source.d[args.b_offset + at]));
+}
+
+// x at the place that output place `place` meets under tap (kh, kw); 0 in the padding.
+float load_x(uint place, uint kh, uint kw, uint c)
+{
+    uint line = place / args.out_width;
+    uint ow = place - line * args.out_width;
+    uint n = line / args.out_height;
+    uint oh = line - n * args.out_height;
+    int h = int(oh) * args.stride_y - args.pad_y + int(kh) * args.dilation_y;
+    int w = int(ow) * args.stride_x - args.pad_x + int(kw) * args.dilation_x;
+    if (h < 0 || w < 0 || h >= int(args.height) || w >= int(args.width))
+        return 0.0;
+    uint at = (n * args.height + uint(h)) * args.width + uint(w);
+    return value_a(at * args.channels * args.groups + group * args.channels + c);
+}
+
+// Takes a term apart: (kh, kw, c) with c < count.
+void split_tap(uint k, uint count, out uint kh, out uint kw, out uint c)
+{
+    uint tap = k / count;
+    c = k - tap * count;
+    kh = tap / args.kernel_width;
+    kw = tap - kh * args.kernel_width;
+}
+
+#ifdef OP_forward
+#define A_ALONG_K 1u
+#define B_ALONG_K 1u
+float load_a(uint row, uint k)
+{
+    uint kh, kw, c;
+    split_tap(k, args.channels, kh, kw, c);
+    return load_x(row, kh, kw, c);
+}
+float load_b(uint k, uint column)
+{
+    uint terms = args.kernel_height * args.kernel_width * args.channels;
+    return value_b((group * args.out_channels + column) * terms + k);
+}
+void store(uint row, uint column, float value)
+{
+    uint o = group * args.out_channels + column;
+    if (HAS_BIAS != 0u)
+        value += PASTE(FROM_, IN)(PASTE(W_, IN)(bias.d[args.bias_offset + o]));
+    result.d[args.out_offset + row * args.out_channels * args.groups + o] =
+        PASTE(S_, IN)(PASTE(TO_, IN)(value));
+}
+#endif
+
+#ifdef OP_input // a: the gradient, b: w
+#define A_ALONG_K 1u
+#define B_ALONG_K 0u
+float load_a(uint row, uint k)
+{
+    uint kh, kw, o;
+    split_tap(k, args.out_channels, kh, kw, o);
+    uint line = row / args.width;
+    int w = int(row - line * args.width) + args.pad_x - int(kw) * args.dilation_x;
+    uint n = line / args.height;
+    int h = int(line - n * args.height) + args.pad_y - int(kh) * args.dilation_y;
+    if (h < 0 || w < 0)
+        return 0.0;
+    int oh = h / args.stride_y, ow = w / args.stride_x;
+    if (oh * args.stride_y != h || ow * args.stride_x != w || oh >= int(args.out_height) ||
+        ow >= int(args.out_width))
+        return 0.0;
+    uint at = (n * args.out_height + uint(oh)) * args.out_width + uint(ow);
+    return value_a((at * args.groups + group) * args.out_channels + o);
+}
+float load_b(uint k, uint column)
+{
+    uint kh, kw, o;
+    split_tap(k, args.out_channels, kh, kw, o);
+    uint row = group * args.out_channels + o;
+    uint at = (row * args.kernel_height + kh) * args.kernel_width + kw;
+    return value_b(at * args.channels + column);
+}
+void store(uint row, uint column, float value)
+{
+    uint c = group * args.channels + column;
+    result.d[args.out_offset + row * args.channels * args.groups + c] =
+        PASTE(S_, IN)(PASTE(TO_, IN)(value));
+}
+#endif
+
+#ifdef OP_weight // a: x, b: the gradient; rows are o, and load_a takes the gradient
+#define A_ALONG_K 0u
+#define B_ALONG_K 0u
+float load_a(uint row, uint k)
+{
+    return value_b((k * args.groups + group) * args.out_channels + row);
+}
+float load_b(uint k, uint column)
+{
+    uint kh, kw, c;
+    split_tap(column, args.channels, kh, kw, c);
+    return load_x(k, kh, kw, c);
+}
+void store(uint row, uint column, float value)
+{
+    uint columns = args.kernel_height * args.kernel_width * args.channels;
+    uint all = args.groups * args.out_channels;
+    result.d[args.out_offset + (split * all + group * args.out_channels + row) * columns +
+             column] = value;
+}
+#endif
+#include "matmul.glsl"
+
+void main()
+{
+    group = gl_WorkGroupID.z % args.groups;
+    split = gl_WorkGroupID.z / args.groups;
+    uint taps = args.kernel_height * args.kernel_width;
+    uint places = args.num * args.out_height * args.out_width;
+#if defined(OP_forward)
+    multiply(gl_WorkGroupID.x, gl_WorkGroupID.y, places, args.out_channels, 0u,
+             taps * args.channels);
+#elif defined(OP_input)
+    multiply(gl_WorkGroupID.x, gl_WorkGroupID.y, args.num * args.height * args.width,
+             args.channels, 0u, taps * args.out_channels);
+#else
+    uint chunk = (places + args.splits - 1u) / args.splits;
+    uint begin = min(split * chunk, places);
+    multiply(gl_WorkGroupID.x, gl_WorkGroupID.y, args.out_channels, taps * args.channels,
+             begin, min(begin + chunk, places));
+#endif
+}

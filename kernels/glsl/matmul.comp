@@ -1,0 +1,59 @@
+#version 460
+// SPDX-License-Identifier: MIT
+// Products of matrices, many at once, with any strides. IN: dtype; ACC: what is summed in.
+#include "types.glsl"
+layout(local_size_x = 256) in;
+layout(constant_id = 0) const uint NUM_BATCH = 0; // axes of batches
+layout(constant_id = 1) const uint A_ALONG_K = 1;
+layout(constant_id = 2) const uint B_ALONG_K = 0;
+
+layout(std430, binding = 0) readonly buffer A { PASTE(S_, IN) d[]; } a_source;
+layout(std430, binding = 1) readonly buffer B { PASTE(S_, IN) d[]; } b_source;
+layout(std430, binding = 2) writeonly buffer C { PASTE(S_, IN) d[]; } result;
+layout(push_constant) uniform Args {
+    uint rows, columns, terms, num_batches;
+    uint a_offset, b_offset, out_offset;
+    uint a_row, a_k, b_k, b_column; // strides
+    uint extent[6];
+    uint a_stride[6];
+    uint b_stride[6];
+} args;
+
+uint a_start, b_start, out_start;
+
+ACC load_a(uint row, uint k)
+{
+    uint at = a_start + row * args.a_row + k * args.a_k;
+    return ACC(PASTE(FROM_, IN)(PASTE(W_, IN)(a_source.d[at])));
+}
+ACC load_b(uint k, uint column)
+{
+    uint at = b_start + k * args.b_k + column * args.b_column;
+    return ACC(PASTE(FROM_, IN)(PASTE(W_, IN)(b_source.d[at])));
+}
+void store(uint row, uint column, ACC value)
+{
+    result.d[out_start + row * args.columns + column] =
+        PASTE(S_, IN)(PASTE(TO_, IN)(PASTE(C_, IN)(value)));
+}
+#include "matmul.glsl"
+
+void main()
+{
+    for (uint batch = gl_WorkGroupID.z; batch < args.num_batches;
+         batch += gl_NumWorkGroups.z) {
+        uint rest = batch;
+        a_start = args.a_offset;
+        b_start = args.b_offset;
+        out_start = args.out_offset + batch * args.rows * args.columns;
+        for (uint axis = NUM_BATCH; axis-- > 0u;) {
+            uint next = axis > 0u ? rest / args.extent[axis] : 0u;
+            uint c = rest - next * args.extent[axis];
+            a_start += c * args.a_stride[axis];
+            b_start += c * args.b_stride[axis];
+            rest = next;
+        }
+        multiply(gl_WorkGroupID.y, gl_WorkGroupID.x, args.rows, args.columns, 0u,
+                 args.terms);
+    }
+}

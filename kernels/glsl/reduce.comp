@@ -1,0 +1,182 @@
+#version 460
+// SPDX-License-Identifier: MIT
+// Reductions over any axes of an array with any strides.
+//
+// OP_x: sum, mean, max, min, argmax, logsumexp. IN, OUT: dtypes. ACC: the type of the
+// accumulator's numbers. An output is computed by one invocation, or (WIDE) by a workgroup;
+// and in `splits` parts whose accumulators go to `partial`, from which a second dispatch
+// (FROM_PARTIAL) makes the outputs.
+#if defined(OP_max) || defined(OP_min)
+#define NEED_MAX
+#endif
+#ifdef OP_logsumexp
+#define NEED_EXP
+#define NEED_LOG
+#endif
+#include "types.glsl"
+#include "scalar.glsl"
+#include "functions.glsl"
+layout(local_size_x = 256) in;
+layout(constant_id = 0) const uint NUM_KEPT = 1;    // axes, first in `extent` and `stride`
+layout(constant_id = 1) const uint NUM_REDUCED = 1; // axes, after them
+layout(constant_id = 2) const uint WIDE = 0;
+layout(constant_id = 3) const uint TO_PARTIAL = 0;
+layout(constant_id = 4) const uint FROM_PARTIAL = 0;
+
+struct accumulator {
+    ACC value;
+#if defined(OP_argmax)
+    uint index;
+#elif defined(OP_logsumexp)
+    ACC sum; // of exp(x - value)
+#endif
+};
+
+layout(std430, binding = 0) readonly buffer In { PASTE(S_, IN) d[]; } source;
+layout(std430, binding = 1) writeonly buffer Out { PASTE(S_, OUT) d[]; } result;
+layout(std430, binding = 2) buffer Partial { accumulator d[]; } partial;
+layout(push_constant) uniform Args {
+    uint num_outputs, num_reduced, splits, in_offset, out_offset;
+    uint extent[8];
+    uint stride[8];
+} args;
+
+shared accumulator lanes[256];
+
+accumulator combine(accumulator a, accumulator b)
+{
+#if defined(OP_sum) || defined(OP_mean)
+    a.value += b.value;
+    return a;
+#elif defined(OP_max)
+    a.value = op_MAX(a.value, b.value);
+    return a;
+#elif defined(OP_min)
+    a.value = op_MIN(a.value, b.value);
+    return a;
+#elif defined(OP_argmax)
+    // The first of equals; a NaN is larger than all.
+#ifdef IS_FLOAT
+    bool a_nan = is_nan(a.value), b_nan = is_nan(b.value);
+    bool b_larger = (b_nan && !a_nan) || (!a_nan && b.value > a.value);
+    bool equal = (a_nan && b_nan) || a.value == b.value;
+#else
+    bool b_larger = b.value > a.value;
+    bool equal = a.value == b.value;
+#endif
+    if (b_larger || (equal && b.index < a.index))
+        return b;
+    return a;
+#else
+    if (is_nan(a.value) || is_nan(b.value))
+        return accumulator(not_a_number(), not_a_number());
+    float high = max(a.value, b.value);
+    if (is_inf(high)) // all is lost in it, or there was nothing yet
+        return accumulator(high, a.value == high && b.value == high ? a.sum + b.sum
+                                 : a.value == high                  ? a.sum
+                                                                    : b.sum);
+    float sum = a.sum * op_EXP(a.value - high) + b.sum * op_EXP(b.value - high);
+    return accumulator(high, sum);
+#endif
+}
+
+accumulator load_element(uint at, uint index)
+{
+    ACC x = ACC(PASTE(FROM_, IN)(PASTE(W_, IN)(source.d[at])));
+#if defined(OP_argmax)
+    return accumulator(x, index);
+#elif defined(OP_logsumexp)
+    return accumulator(x, 1.0);
+#else
+    return accumulator(x);
+#endif
+}
+
+uint walk(uint rest, uint first, uint count)
+{
+    uint at = 0u;
+    for (uint axis = first + count; axis-- > first;) {
+        uint next = axis > first ? rest / args.extent[axis] : 0u;
+        at += (rest - next * args.extent[axis]) * args.stride[axis];
+        rest = next;
+    }
+    return at;
+}
+
+accumulator load_one(uint kept_at, uint output_index, uint r)
+{
+    if (FROM_PARTIAL != 0u)
+        return partial.d[output_index + args.num_outputs * r];
+    return load_element(kept_at + walk(r, NUM_KEPT, NUM_REDUCED), r);
+}
+
+void write_result(uint unit, uint output_index, accumulator a)
+{
+    if (TO_PARTIAL != 0u) {
+        partial.d[unit] = a;
+        return;
+    }
+#if defined(OP_argmax)
+    result.d[args.out_offset + output_index] = int64_t(a.index);
+#elif defined(OP_logsumexp)
+    float y = is_inf(a.value) ? a.value : a.value + op_LOG(a.sum);
+    result.d[args.out_offset + output_index] = PASTE(S_, OUT)(PASTE(TO_, OUT)(y));
+#elif defined(OP_mean)
+    uint count = FROM_PARTIAL != 0u ? args.extent[0] : args.num_reduced;
+    result.d[args.out_offset + output_index] =
+        PASTE(S_, OUT)(PASTE(TO_, OUT)(a.value / ACC(count)));
+#else
+    result.d[args.out_offset + output_index] =
+        PASTE(S_, OUT)(PASTE(TO_, OUT)(PASTE(C_, OUT)(a.value)));
+#endif
+}
+
+// What nothing at all reduces to. (Of nothing, there is no maximum: these are never asked.)
+accumulator neutral()
+{
+#if defined(OP_argmax)
+    return accumulator(ACC(0), 0u);
+#elif defined(OP_logsumexp)
+    return accumulator(-infinity(), 0.0);
+#else
+    return accumulator(ACC(0));
+#endif
+}
+
+// No part of a reduction that has elements is empty.
+void main()
+{
+    uint lane = gl_LocalInvocationIndex;
+    uint unit = WIDE != 0u ? group_number() : group_number() * 256u + lane;
+    uint first_lane = WIDE != 0u ? lane : 0u;
+    uint step_size = WIDE != 0u ? 256u : 1u;
+    if (unit >= args.num_outputs * args.splits)
+        return;
+    uint output_index = unit % args.num_outputs;
+    uint split = unit / args.num_outputs;
+    uint chunk = (args.num_reduced + args.splits - 1u) / args.splits;
+    uint begin = split * chunk;
+    uint end = min(begin + chunk, args.num_reduced);
+    uint kept_at = args.in_offset + walk(output_index, 0u, NUM_KEPT);
+
+    uint r = begin + first_lane;
+    bool has = r < end;
+    accumulator a = neutral();
+    if (has)
+        a = load_one(kept_at, output_index, r);
+    for (r += step_size; r < end; r += step_size)
+        a = combine(a, load_one(kept_at, output_index, r));
+    if (WIDE == 0u) {
+        write_result(unit, output_index, a);
+        return;
+    }
+    uint count = min(256u, end - begin);
+    lanes[lane] = a;
+    for (uint width = 128u; width > 0u; width >>= 1) {
+        barrier();
+        if (lane < width && lane + width < count)
+            lanes[lane] = combine(lanes[lane], lanes[lane + width]);
+    }
+    if (lane == 0u)
+        write_result(unit, output_index, lanes[0]);
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// Our own kernels: how each plans its launches, and the helpers that they share.
+#ifndef VULKAN_COMMON_KERNELS_H
+#define VULKAN_COMMON_KERNELS_H
+
+#include <tenon/ops/base_attrs.h>
+#include <tenon/ops/nn_attrs.h>
+#include "plan.h"
+#include "program.h"
+
+static inline uint64_t layout_count(const tn_layout *layout)
+{
+    uint64_t n = 1;
+    for (int32_t axis = 0; axis < layout->rank; axis++)
+        n *= (uint64_t)layout->extent[axis];
+    return n;
+}
+
+static inline uint64_t ceil_div(uint64_t a, uint64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+// The name of a variant, "reduce_sum_f32".
+#define VARIANT_NAME 64
+
+// plan_reduce.c
+tn_status vk_plan_reduce(struct vk_plan *plan, const tn_step *step);
+uint64_t vk_reduce_scratch(const tn_kernel_query *query);
+// Sums `count` contiguous parts of `n` f32 each, in scratch from `offset` on, into output
+// 0.
+tn_status vk_plan_sum_parts(struct vk_plan *plan, const tn_step *step, uint64_t offset,
+                            uint64_t n, uint32_t count);
+
+// plan_matmul.c
+tn_status vk_plan_matmul(struct vk_plan *plan, const tn_step *step);
+int32_t vk_matmul_accepts(const tn_kernel_query *query);
+
+// plan_rows.c
+tn_status vk_plan_softmax(struct vk_plan *plan, const tn_step *step);
+tn_status vk_plan_cross_entropy(struct vk_plan *plan, const tn_step *step);
+
+// plan_index.c
+tn_status vk_plan_take(struct vk_plan *plan, const tn_step *step);
+tn_status vk_plan_scatter_add(struct vk_plan *plan, const tn_step *step);
+int32_t vk_scatter_add_accepts(const tn_kernel_query *query);
+
+// plan_copy.c
+tn_status vk_plan_concatenate(struct vk_plan *plan, const tn_step *step);
+tn_status vk_plan_slice_update(struct vk_plan *plan, const tn_step *step);
+
+// plan_conv.c
+tn_status vk_plan_conv2d(struct vk_plan *plan, const tn_step *step);
+tn_status vk_plan_conv2d_input(struct vk_plan *plan, const tn_step *step);
+tn_status vk_plan_conv2d_weight(struct vk_plan *plan, const tn_step *step);
+uint64_t vk_conv2d_weight_scratch(const tn_kernel_query *query);
+
+// plan_pool.c
+tn_status vk_plan_max_pool2d(struct vk_plan *plan, const tn_step *step);
+
+#endif // VULKAN_COMMON_KERNELS_H

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+// nn.conv2d/1 and its two transposes.
+#include "kernels.h"
+
+#include <stdio.h>
+
+// Parts of the sum over output places for the gradient of the weights: places for each.
+#define PLACES_PER_SPLIT 512
+#define MAX_SPLITS 128
+
+struct conv {
+    int64_t num, height, width, channels;        // of x; channels of one group
+    int64_t out_height, out_width, out_channels; // of y; channels of one group
+    int64_t kernel[2], stride[2], pad[2], dilation[2];
+    int64_t groups;
+};
+
+static int64_t pair(const tn_ints *given, uint32_t i, int64_t absent)
+{
+    if (!given->given || given->count == 0)
+        return absent;
+    return given->value[given->count > 1 ? i : 0];
+}
+
+// From the layouts of x, w and y, whichever of them are inputs and outputs.
+static struct conv describe(const tn_conv2d_attrs *attrs, const tn_layout *x,
+                            const tn_layout *w, const tn_layout *y)
+{
+    struct conv c = {
+        .num = x->extent[0],
+        .height = x->extent[1],
+        .width = x->extent[2],
+        .channels = w->extent[3],
+        .out_height = y->extent[1],
+        .out_width = y->extent[2],
+        .out_channels = y->extent[3] / attrs->groups,
+        .kernel = {w->extent[1], w->extent[2]},
+        .groups = attrs->groups,
+    };
+    for (uint32_t i = 0; i < 2; i++) {
+        c.stride[i] = pair(&attrs->stride, i, 1);
+        c.pad[i] = pair(&attrs->padding, i, 0);
+        c.dilation[i] = pair(&attrs->dilation, i, 1);
+    }
+    return c;
+}
+
+static void push_conv(struct vk_launch *launch, const struct conv *c,
+                      const int64_t offsets[4], uint32_t splits)
+{
+    for (int i = 0; i < 4; i++)
+        launch_push(launch, (uint64_t)offsets[i]);
+    const int64_t words[] = {c->num,        c->height,      c->width,        c->channels,
+                             c->out_height, c->out_width,   c->out_channels, c->kernel[0],
+                             c->kernel[1],  c->stride[0],   c->stride[1],    c->pad[0],
+                             c->pad[1],     c->dilation[0], c->dilation[1],  c->groups};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        launch_push(launch, (uint64_t)words[i]);
+    launch_push(launch, splits);
+}
+
+static void set_tiles(struct vk_launch *launch, char name[VARIANT_NAME], const char *op,
+                      tn_dtype dtype, uint64_t rows, uint64_t columns, uint64_t layers)
+{
+    uint64_t large = ceil_div(rows, 64) * ceil_div(columns, 64) * layers;
+    uint32_t tile = large >= 64 && rows >= 32 && columns >= 32 ? 64 : 16;
+    snprintf(name, VARIANT_NAME, "conv2d_%s_%s_%u", op, dtype_glsl(dtype), tile);
+    launch->pipeline.name = name;
+    launch->fixed_grid = 1;
+    launch->groups_x = (uint32_t)ceil_div(rows, tile);
+    launch->groups_y = (uint32_t)ceil_div(columns, tile);
+    launch->groups_z = (uint32_t)layers;
+}
+
+static bool is_empty(const tn_step *step)
+{
+    return layout_count(&step->outputs[0].layout) == 0;
+}
+
+// An operand of an empty input: nothing is read, but something must be bound.
+static struct vk_operand bind_input(const tn_step *step, uint32_t i)
+{
+    bool absent = i >= step->num_inputs || step->inputs[i].layout.dtype == TN_DTYPE_NONE;
+    return plan_operand(absent ? &step->inputs[0] : &step->inputs[i], VK_READS);
+}
+
+tn_status vk_plan_conv2d(struct vk_plan *plan, const tn_step *step)
+{
+    const tn_layout *y = &step->outputs[0].layout;
+    if (is_empty(step))
+        return TN_OK;
+    struct conv c =
+        describe(step->attrs, &step->inputs[0].layout, &step->inputs[1].layout, y);
+    bool has_bias = step->num_inputs > 2 && step->inputs[2].layout.dtype != TN_DTYPE_NONE;
+    struct vk_launch launch = {0};
+    char name[VARIANT_NAME];
+    set_tiles(&launch, name, "forward", y->dtype,
+              (uint64_t)(c.num * c.out_height * c.out_width), (uint64_t)c.out_channels,
+              (uint64_t)c.groups);
+    launch_spec(&launch, has_bias);
+    for (uint32_t i = 0; i < 3; i++)
+        launch_bind(&launch, bind_input(step, i));
+    launch_bind(&launch, plan_operand(&step->outputs[0], VK_WRITES));
+    int64_t offsets[4] = {step->inputs[0].layout.offset, step->inputs[1].layout.offset,
+                          has_bias ? step->inputs[2].layout.offset : 0, y->offset};
+    push_conv(&launch, &c, offsets, 1);
+    return plan_launch(plan, &launch);
+}
+
+tn_status vk_plan_conv2d_input(struct vk_plan *plan, const tn_step *step)
+{
+    const tn_layout *x = &step->outputs[0].layout;
+    if (is_empty(step))
+        return TN_OK;
+    struct conv c =
+        describe(step->attrs, x, &step->inputs[1].layout, &step->inputs[0].layout);
+    struct vk_launch launch = {0};
+    char name[VARIANT_NAME];
+    set_tiles(&launch, name, "input", x->dtype, (uint64_t)(c.num * c.height * c.width),
+              (uint64_t)c.channels, (uint64_t)c.groups);
+    launch_spec(&launch, 0);
+    for (uint32_t i = 0; i < 3; i++)
+        launch_bind(&launch, bind_input(step, i));
+    launch_bind(&launch, plan_operand(&step->outputs[0], VK_WRITES));
+    int64_t offsets[4] = {step->inputs[0].layout.offset, step->inputs[1].layout.offset, 0,
+                          x->offset};
+    push_conv(&launch, &c, offsets, 1);
+    return plan_launch(plan, &launch);
+}
+
+static uint32_t count_splits(const tn_layout *gradient)
+{
+    uint64_t places =
+        (uint64_t)(gradient->extent[0] * gradient->extent[1] * gradient->extent[2]);
+    uint64_t splits = ceil_div(places, PLACES_PER_SPLIT);
+    return (uint32_t)(splits < 1 ? 1 : splits > MAX_SPLITS ? MAX_SPLITS : splits);
+}
+
+uint64_t vk_conv2d_weight_scratch(const tn_kernel_query *query)
+{
+    return layout_count(&query->outputs[0]) * count_splits(&query->inputs[1]) * 4;
+}
+
+tn_status vk_plan_conv2d_weight(struct vk_plan *plan, const tn_step *step)
+{
+    const tn_layout *w = &step->outputs[0].layout, *gradient = &step->inputs[1].layout;
+    if (is_empty(step))
+        return TN_OK;
+    struct conv c = describe(step->attrs, &step->inputs[0].layout, w, gradient);
+    uint32_t splits = count_splits(gradient);
+    uint64_t n = layout_count(w);
+    struct vk_launch launch = {0};
+    char name[VARIANT_NAME];
+    set_tiles(&launch, name, "weight", w->dtype, (uint64_t)c.out_channels,
+              (uint64_t)(c.kernel[0] * c.kernel[1] * c.channels),
+              (uint64_t)c.groups * splits);
+    launch_spec(&launch, 0);
+    for (uint32_t i = 0; i < 3; i++)
+        launch_bind(&launch, bind_input(step, i));
+    struct vk_operand parts = plan_scratch(step, 0, n * splits * 4);
+    parts.access = VK_WRITES;
+    launch_bind(&launch, parts);
+    int64_t offsets[4] = {step->inputs[0].layout.offset, gradient->offset, 0, 0};
+    push_conv(&launch, &c, offsets, splits);
+    tn_status status = plan_launch(plan, &launch);
+    return status == TN_OK ? vk_plan_sum_parts(plan, step, 0, n, splits) : status;
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+// Reductions: over any axes, in one dispatch or, when there are few outputs, in two.
+#include "kernels.h"
+
+#include <stdio.h>
+
+// Invocations that fill a device, and elements that are worth one more of them.
+#define ENOUGH_INVOCATIONS 131072
+#define MIN_CHUNK 64
+#define MIN_WIDE_CHUNK 4096
+#define MAX_SPLITS 512
+
+struct reduction {
+    uint64_t num_outputs, num_reduced;
+    uint32_t num_kept_axes, num_reduced_axes;
+    uint32_t extent[TN_MAX_RANK], stride[TN_MAX_RANK]; // kept axes, then reduced ones
+    uint32_t splits;
+    bool is_wide; // a workgroup an output
+};
+
+// The axes in `set`, neighbours that are walked as one merged, after those that are there.
+static uint32_t collect_axes(const tn_layout *x, uint32_t set, uint32_t first,
+                             struct reduction *out)
+{
+    uint32_t count = 0;
+    for (int32_t axis = 0; axis < x->rank; axis++) {
+        if (!(set >> axis & 1) || x->extent[axis] == 1)
+            continue;
+        uint32_t extent = (uint32_t)x->extent[axis], stride = (uint32_t)x->stride[axis];
+        uint32_t last = first + count - 1;
+        if (count > 0 && out->stride[last] == stride * extent) {
+            out->extent[last] *= extent;
+            out->stride[last] = stride;
+            continue;
+        }
+        out->extent[first + count] = extent;
+        out->stride[first + count] = stride;
+        count++;
+    }
+    return count;
+}
+
+static void choose_shape(struct reduction *r)
+{
+    uint32_t kept = r->num_kept_axes, all = kept + r->num_reduced_axes;
+    bool columns = kept > 0 && r->stride[kept - 1] == 1 && r->num_outputs >= 32;
+    r->is_wide = !columns && r->num_reduced >= 64 && all > kept;
+    uint64_t invocations = r->num_outputs * (r->is_wide ? 256 : 1);
+    uint64_t wanted = ENOUGH_INVOCATIONS / (invocations ? invocations : 1);
+    uint64_t most = r->num_reduced / (r->is_wide ? MIN_WIDE_CHUNK : MIN_CHUNK);
+    uint64_t splits = wanted < most ? wanted : most;
+    splits = splits < MAX_SPLITS ? splits : MAX_SPLITS;
+    if (splits < 2) {
+        r->splits = 1;
+        return;
+    }
+    // As the kernel cuts it: no part may be empty.
+    r->splits = (uint32_t)ceil_div(r->num_reduced, ceil_div(r->num_reduced, splits));
+}
+
+static struct reduction describe(const tn_layout *x, uint32_t reduced)
+{
+    struct reduction r = {.num_outputs = 1, .num_reduced = 1};
+    for (int32_t axis = 0; axis < x->rank; axis++) {
+        bool is_reduced = reduced >> axis & 1;
+        r.num_outputs *= is_reduced ? 1 : (uint64_t)x->extent[axis];
+        r.num_reduced *= is_reduced ? (uint64_t)x->extent[axis] : 1;
+    }
+    r.num_kept_axes = collect_axes(x, ~reduced, 0, &r);
+    r.num_reduced_axes = collect_axes(x, reduced, r.num_kept_axes, &r);
+    choose_shape(&r);
+    return r;
+}
+
+static uint32_t reduced_axes(const char *primitive, const void *attrs, int32_t rank)
+{
+    if (strcmp(primitive, "base.argmax/1") != 0)
+        return tn_axis_set(&((const tn_reduce_attrs *)attrs)->axes, rank);
+    int64_t axis = ((const tn_argmax_attrs *)attrs)->axis;
+    return axis == TN_NO_AXIS ? (UINT32_C(1) << rank) - 1
+                              : UINT32_C(1) << tn_axis(axis, rank);
+}
+
+// Bytes of an accumulator that splits leave behind: never more than two 8-byte numbers.
+#define ACCUMULATOR_BYTES 16
+
+// The query does not say which primitive asks: room for the worst case of either kind of
+// attributes is that of the largest split.
+uint64_t vk_reduce_scratch(const tn_kernel_query *query)
+{
+    uint64_t outputs = layout_count(&query->outputs[0]);
+    uint64_t elements = layout_count(&query->inputs[0]);
+    if (outputs == 0 || elements / outputs < 2 * MIN_CHUNK)
+        return 0;
+    uint64_t most = ENOUGH_INVOCATIONS / outputs;
+    uint64_t splits = elements / outputs / MIN_CHUNK;
+    splits = splits < most ? splits : most;
+    splits = splits < MAX_SPLITS ? splits : MAX_SPLITS;
+    return splits < 2 ? 0 : splits * outputs * ACCUMULATOR_BYTES;
+}
+
+static void push_reduction(struct vk_launch *launch, const struct reduction *r,
+                           int64_t in_offset, int64_t out_offset)
+{
+    launch_push(launch, r->num_outputs);
+    launch_push(launch, r->num_reduced);
+    launch_push(launch, r->splits);
+    launch_push(launch, (uint64_t)in_offset);
+    launch_push(launch, (uint64_t)out_offset);
+    for (int i = 0; i < TN_MAX_RANK; i++)
+        launch_push(launch, r->extent[i]);
+    for (int i = 0; i < TN_MAX_RANK; i++)
+        launch_push(launch, r->stride[i]);
+}
+
+static void set_shape(struct vk_launch *launch, const struct reduction *r, bool to_partial,
+                      bool from_partial)
+{
+    launch_spec(launch, r->num_kept_axes);
+    launch_spec(launch, r->num_reduced_axes);
+    launch_spec(launch, r->is_wide);
+    launch_spec(launch, to_partial);
+    launch_spec(launch, from_partial);
+    uint64_t units = r->num_outputs * r->splits;
+    launch->groups = r->is_wide ? units : ceil_div(units, 256);
+}
+
+// The accumulators of `splits` parts to the outputs.
+static tn_status plan_second(struct vk_plan *plan, const tn_step *step, const char *name,
+                             const struct reduction *first, struct vk_operand partial)
+{
+    struct reduction second = {.num_outputs = first->num_outputs,
+                               .num_reduced = first->splits,
+                               .splits = 1,
+                               .is_wide = first->splits >= 64 && first->num_outputs < 4096};
+    second.extent[0] = (uint32_t)first->num_reduced; // what a mean divides by
+    struct vk_launch launch = {.pipeline = {.name = name}};
+    partial.access = VK_READS;
+    launch_bind(&launch, partial);
+    launch_bind(&launch, plan_operand(&step->outputs[0], VK_WRITES));
+    launch_bind(&launch, partial);
+    push_reduction(&launch, &second, 0, step->outputs[0].layout.offset);
+    set_shape(&launch, &second, false, true);
+    return plan_launch(plan, &launch);
+}
+
+tn_status vk_plan_reduce(struct vk_plan *plan, const tn_step *step)
+{
+    const tn_layout *x = &step->inputs[0].layout;
+    const char *id = step->kernel->primitive;
+    struct reduction r = describe(x, reduced_axes(id, step->attrs, x->rank));
+    if (r.num_outputs == 0)
+        return TN_OK;
+    char name[VARIANT_NAME];
+    const char *op = id + strlen("base.");
+    snprintf(name, sizeof(name), "reduce_%.*s_%s", (int)strcspn(op, "/"), op,
+             dtype_glsl(x->dtype));
+    bool in_parts = r.splits > 1;
+    struct vk_operand out = plan_operand(&step->outputs[0], VK_WRITES);
+    struct vk_operand partial = out;
+    if (in_parts) {
+        partial = plan_scratch(step, 0, r.num_outputs * r.splits * ACCUMULATOR_BYTES);
+        partial.access = VK_WRITES;
+        out = partial; // not written this time
+    }
+    struct vk_launch launch = {.pipeline = {.name = name}};
+    launch_bind(&launch, plan_operand(&step->inputs[0], VK_READS));
+    launch_bind(&launch, out);
+    launch_bind(&launch, partial);
+    push_reduction(&launch, &r, x->offset, step->outputs[0].layout.offset);
+    set_shape(&launch, &r, in_parts, false);
+    tn_status status = plan_launch(plan, &launch);
+    return status == TN_OK && in_parts ? plan_second(plan, step, name, &r, partial)
+                                       : status;
+}
+
+tn_status vk_plan_sum_parts(struct vk_plan *plan, const tn_step *step, uint64_t offset,
+                            uint64_t n, uint32_t count)
+{
+    char name[VARIANT_NAME];
+    snprintf(name, sizeof(name), "reduce_sum_%s",
+             dtype_glsl(step->outputs[0].layout.dtype));
+    struct reduction parts = {.num_outputs = n, .num_reduced = n, .splits = count};
+    return plan_second(plan, step, name, &parts, plan_scratch(step, offset, n * count * 4));
+}

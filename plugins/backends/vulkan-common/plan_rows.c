@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// nn.softmax/1, nn.log_softmax/1 and nn.cross_entropy/1.
+#include "kernels.h"
+
+#include <stdio.h>
+
+// Rows at least this long are a workgroup's, shorter ones an invocation's.
+#define WIDE_ROW 64
+
+static void finish(struct vk_launch *launch, uint64_t rows, uint64_t length, uint64_t inner,
+                   const tn_layout *in, const tn_layout *out, int64_t label_offset)
+{
+    bool is_wide = length >= WIDE_ROW && inner == 1;
+    launch_spec(launch, is_wide);
+    launch->groups = is_wide ? rows : ceil_div(rows, 256);
+    launch_push(launch, rows);
+    launch_push(launch, length);
+    launch_push(launch, inner);
+    launch_push(launch, (uint64_t)in->offset);
+    launch_push(launch, (uint64_t)out->offset);
+    launch_push(launch, (uint64_t)label_offset);
+}
+
+tn_status vk_plan_softmax(struct vk_plan *plan, const tn_step *step)
+{
+    const tn_layout *x = &step->inputs[0].layout;
+    const tn_softmax_attrs *attrs = step->attrs;
+    int32_t axis = tn_axis(attrs->axis, x->rank);
+    uint64_t length = (uint64_t)x->extent[axis], inner = 1;
+    for (int32_t i = axis + 1; i < x->rank; i++)
+        inner *= (uint64_t)x->extent[i];
+    if (layout_count(x) == 0)
+        return TN_OK;
+    char name[VARIANT_NAME];
+    const char *op = step->kernel->primitive + strlen("nn.");
+    snprintf(name, sizeof(name), "%.*s_%s", (int)strcspn(op, "/"), op,
+             dtype_glsl(x->dtype));
+    struct vk_launch launch = {.pipeline = {.name = name}};
+    launch_bind(&launch, plan_operand(&step->inputs[0], VK_READS));
+    launch_bind(&launch, plan_operand(&step->outputs[0], VK_WRITES));
+    finish(&launch, layout_count(x) / length, length, inner, x, &step->outputs[0].layout,
+           0);
+    return plan_launch(plan, &launch);
+}
+
+tn_status vk_plan_cross_entropy(struct vk_plan *plan, const tn_step *step)
+{
+    const tn_layout *x = &step->inputs[0].layout, *labels = &step->inputs[1].layout;
+    char name[VARIANT_NAME];
+    snprintf(name, sizeof(name), "cross_entropy_%s_%s", dtype_glsl(x->dtype),
+             dtype_glsl(labels->dtype));
+    struct vk_launch launch = {.pipeline = {.name = name}};
+    if (layout_count(x) == 0)
+        return TN_OK;
+    launch_bind(&launch, plan_operand(&step->inputs[0], VK_READS));
+    launch_bind(&launch, plan_operand(&step->inputs[1], VK_READS));
+    launch_bind(&launch, plan_operand(&step->outputs[0], VK_WRITES));
+    finish(&launch, layout_count(labels), (uint64_t)x->extent[x->rank - 1], 1, x,
+           &step->outputs[0].layout, labels->offset);
+    return plan_launch(plan, &launch);
+}
