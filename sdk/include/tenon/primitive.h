@@ -212,6 +212,8 @@ typedef struct tn_primitive {
             const tn_ints *: TN_ATTR_INTS,                                                 \
             default: TN_ATTR_I64),                                                         \
         .i = _Generic((v),                                                                 \
+            float: 0,                                                                      \
+            double: 0,                                                                     \
             char *: 0,                                                                     \
             const char *: 0,                                                               \
             tn_ints *: 0,                                                                  \

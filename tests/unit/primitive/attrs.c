@@ -178,6 +178,7 @@ static void errors_name_the_field_what_was_got_and_expected(void **state)
     (void)state;
     struct sample s;
     struct needed n;
+    const int64_t big = INT64_MAX;
     expect_error(attrs_parse(&table, "alhpa=1", &s), "'alhpa', did you mean 'alpha'?");
     expect_error(attrs_parse(&table, "count=1.5", &s),
                  "'count': got '1.5', expected an int");
@@ -195,7 +196,7 @@ static void errors_name_the_field_what_was_got_and_expected(void **state)
     expect_error(attrs_fill(&table, tn_attrs("count", 1.5), &s),
                  "got 1.5, expected an int");
     expect_error(attrs_fill(&table, tn_attrs("dtype", 77), &s), "got 77, expected a dtype");
-    expect_error(attrs_fill(&table, tn_attrs("alpha", INT64_MAX), &s), "not exact");
+    expect_error(attrs_fill(&table, tn_attrs("alpha", big), &s), "not exact");
     expect_error(attrs_fill(&table, tn_attrs("nothing_like_it", 1), &s), "expected one of");
     expect_error(attrs_fill(&table, tn_attrs("flag", TN_INTS(1)), &s), "got a list");
     expect_error(attrs_fill(&needed_table, TN_NO_ATTRS, &n), "'x' is missing");
