@@ -121,8 +121,7 @@ static tn_status record_failed(struct load *load, tn_status status)
     char said[512];
     snprintf(said, sizeof(said), "%s", fail_text());
     return reason_record(&load->reason, TN_ERR_REFUSED, REASON_RECORD,
-                         load->plugin->manifest.id, "%s: %s", load->plugin->manifest.id,
-                         said);
+                         load->plugin->manifest.id, "%s", said);
 }
 
 static tn_status load_register(struct load *load)
@@ -196,8 +195,7 @@ void plugin_unload(struct plugin *plugin)
 
 static tn_status not_available(const struct plugin *plugin)
 {
-    return fail(TN_ERR_REFUSED, "plugin %s",
-                *plugin->reason.text ? plugin->reason.text : plugin->directory);
+    return fail(TN_ERR_REFUSED, "%s", plugin->reason.text);
 }
 
 // True when the caller is to load it; else *out_status is the result.

@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: MIT
 // The process-wide list of loaded shared objects.
 //
-// The file that was hashed is the one that is loaded: dlopen goes through its descriptor.
+// The file that was hashed is the one that is loaded: dlopen goes through its descriptor,
+// by way of /proc/<pid>/fd, and the descriptor stays open as long as the code is loaded, so
+// that debuggers and symbolisers find the file by the name that the dynamic linker tells
+// them.
+//
 // The dynamic linker recognises a file that it has by name and by inode. The same inode is
 // the same module here too; so a module whose content has changed since it was loaded, in
-// place, is refused. The name must never come twice, though the number of the descriptor
-// does: it is made unique by detours ("/proc/self/fd/../fd/./5").
+// place, is refused. The name must never come twice, even when a program closes descriptors
+// that are not its own: detours make it unique ("/proc/71/fd/../fd/./5").
 #include "module.h"
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include "../base/memory.h"
 
 struct module {
@@ -23,6 +30,7 @@ struct module {
     ino_t inode;
     unsigned char sha256[32];
     void *handle; // NULL: being opened, or closed
+    int fd;       // of the file
     uint32_t references;
     bool busy;       // a thread is in dlopen or dlclose
     bool is_entered; // a thread is in init or deinit:
@@ -42,6 +50,12 @@ static struct module *find(const struct stat *info)
     return NULL;
 }
 
+static void destroy(struct module *module)
+{
+    close(module->fd);
+    mem_free(module);
+}
+
 static void unlink_module(struct module *module)
 {
     struct module **at = &modules;
@@ -51,12 +65,30 @@ static void unlink_module(struct module *module)
 }
 
 // Each bit of `number` is one detour; at most 32 * 6 characters.
-static void unique_name(char *name, size_t size, uint32_t number, int fd)
+static void unique_name(char *name, size_t size, const char *process, uint32_t number,
+                        int fd)
 {
-    size_t at = (size_t)snprintf(name, size, "/proc/self/fd/");
+    size_t at = (size_t)snprintf(name, size, "/proc/%s/fd/", process);
     for (; number; number >>= 1)
         at += (size_t)snprintf(name + at, size - at, number & 1 ? "../fd/" : "./");
     snprintf(name + at, size - at, "%d", fd);
+}
+
+static bool is_file(const char *name, const struct module *module)
+{
+    struct stat info;
+    return stat(name, &info) == 0 && info.st_dev == module->device &&
+           info.st_ino == module->inode;
+}
+
+static void *open_descriptor(const struct module *module, uint32_t number)
+{
+    char name[256], process[32];
+    snprintf(process, sizeof(process), "%ld", (long)getpid());
+    unique_name(name, sizeof(name), process, number, module->fd);
+    if (!is_file(name, module)) // /proc shows another namespace's numbers
+        unique_name(name, sizeof(name), "self", number, module->fd);
+    return dlopen(name, RTLD_NOW | RTLD_LOCAL);
 }
 
 static tn_status refused_by_linker(const char *path, struct reason *reason)
@@ -67,12 +99,10 @@ static tn_status refused_by_linker(const char *path, struct reason *reason)
 }
 
 // Opens a module that is in the list and busy; takes it out again on failure.
-static tn_status open_module(struct module *module, int fd, uint32_t number,
-                             const char *path, struct reason *reason)
+static tn_status open_module(struct module *module, uint32_t number, const char *path,
+                             struct reason *reason)
 {
-    char name[256];
-    unique_name(name, sizeof(name), number, fd);
-    void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    void *handle = open_descriptor(module, number);
     tn_status status = handle ? TN_OK : refused_by_linker(path, reason);
     pthread_mutex_lock(&lock);
     module->busy = false;
@@ -82,7 +112,7 @@ static tn_status open_module(struct module *module, int fd, uint32_t number,
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
     if (!handle)
-        mem_free(module);
+        destroy(module);
     return status;
 }
 
@@ -99,6 +129,12 @@ tn_status module_acquire(int fd, const unsigned char sha256[32], const char *pat
     *made = (struct module){
         .device = info.st_dev, .inode = info.st_ino, .references = 1, .busy = true};
     memcpy(made->sha256, sha256, 32);
+    made->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (made->fd < 0) {
+        mem_free(made);
+        return reason_record(reason, TN_ERR_REFUSED, REASON_READ, path, "%s: %s", path,
+                             strerror(errno));
+    }
 
     pthread_mutex_lock(&lock);
     struct module *module;
@@ -117,10 +153,10 @@ tn_status module_acquire(int fd, const unsigned char sha256[32], const char *pat
 
     tn_status status = TN_OK;
     if (!module) {
-        status = open_module(made, fd, number, path, reason);
+        status = open_module(made, number, path, reason);
         module = made;
     } else {
-        mem_free(made);
+        destroy(made);
         if (!same)
             status = reason_record(reason, TN_ERR_REFUSED, REASON_HASH, path,
                                    "%s was changed in place while its code is in use: "
@@ -137,17 +173,17 @@ void module_release(struct module *module, bool unload)
     if (!module)
         return;
     pthread_mutex_lock(&lock);
-    bool close = --module->references == 0 && unload;
-    module->busy = close;
+    bool last = --module->references == 0 && unload;
+    module->busy = last;
     pthread_mutex_unlock(&lock);
-    if (!close)
+    if (!last)
         return;
     dlclose(module->handle);
     pthread_mutex_lock(&lock);
     unlink_module(module);
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
-    mem_free(module);
+    destroy(module);
 }
 
 bool module_enter(struct module *module)
