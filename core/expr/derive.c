@@ -2,8 +2,9 @@
 // Derivatives of the operations, and arithmetic that keeps derived expressions small.
 //
 // Rounding functions, comparisons, logic and casts to integers have derivative zero
-// everywhere. At a tie, max and min give half to each side. Selections route the gradient
-// instead of multiplying it by 0 or 1, so that an infinity on the side not taken is no NaN.
+// everywhere. At a tie, max and min give half to each side. Selections choose between the
+// sides' tangents instead of multiplying by 0 or 1, so that an infinity on the side not
+// taken is no NaN.
 #include <math.h>
 #include "tree.h"
 

@@ -199,7 +199,7 @@ static inline uint64_t double_to_bits(double value)
 char *tree_print(const struct expr_node *const *outputs, uint32_t num_outputs,
                  const char *const *input_names, uint32_t num_inputs);
 
-// --- derivatives (derive.c, adjoint.c)
+// --- derivatives (derive.c, derivation.c)
 // ----------------------------------------------------------
 
 // g * d(node)/d(argument k), or NULL when that is zero everywhere. g NULL gives NULL.

@@ -203,8 +203,7 @@ static void ties_are_shared_and_branches_not_taken_are_zero(void **state)
     // The logarithm's slope at 0 is infinite, but it is not taken.
     assert_int_equal(
         expr_vjp(&runtime, parsed("x -> select(x > 0, log(x), x)"), 0, 1, &derived), TN_OK);
-    double got = evaluate(derived, (double[]){0, 3});
-    assert_true(got == 3 || isnan(got));
+    assert_true(evaluate(derived, (double[]){0, 3}) == 3);
     assert_int_equal(expr_derive(&runtime, parsed("x, y -> x ** y"), 0, 0, &derived),
                      TN_OK);
     assert_true(evaluate(derived, (double[]){0, 0}) == 0);

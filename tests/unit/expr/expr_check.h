@@ -91,7 +91,7 @@ static inline uint64_t random_seed(void)
 {
     const char *text = getenv("TN_SEED");
     uint64_t seed = text ? strtoull(text, NULL, 0) : UINT64_C(0x9e3779b97f4a7c15);
-    print_message("seed: TN_SEED=0x%" PRIx64 "\n", seed);
+    print_message("# seed: TN_SEED=0x%" PRIx64 "\n", seed);
     return seed ? seed : 1;
 }
 

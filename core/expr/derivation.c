@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Derivatives of whole expressions: forwards and backwards over the shared tree, without
+// Derivatives of whole expressions: tangents are pushed through the shared tree, without
 // recursion. Results are kept, so that each is derived once a runtime.
 #include <stdio.h>
 #include <string.h>
@@ -125,22 +125,19 @@ static void names_finish(struct names *names)
     mem_free(names->texts);
 }
 
-// --- forwards
-// ---------------------------------------------------------------------------------
+// --- tangents
+// -----------------------------------------------------------------------------------
 
-// Tangents of all nodes: `given` inputs have as tangents the inputs after the expression's
-// own, or 1 when `seed` says that there is no such input.
-static void push_forward(struct derivation *d, uint64_t given, bool seed)
+// Tangents of all nodes, given those of the inputs (NULL: zero).
+static void push_forward(struct derivation *d, const value *seeds)
 {
     struct tree *t = &d->tree;
     for (uint32_t i = 0; i < d->walk.count && t->status == TN_OK; i++) {
-        value node = d->walk.nodes[i], tangent = NULL;
-        if (node->op == TREE_INPUT && node->index < 64 && given >> node->index & 1) {
-            d->derived[i] =
-                seed ? tree_int(t, 1) : tree_input(t, d->expr->num_inputs + node->index);
+        value node = d->walk.nodes[i], tangent = NULL, tangents[3] = {NULL};
+        if (node->op == TREE_INPUT) {
+            d->derived[i] = node->index < 64 ? seeds[node->index] : NULL;
             continue;
         }
-        value tangents[3] = {NULL};
         for (uint32_t k = 0; k < node->num_args; k++)
             tangents[k] = d->derived[walk_position(&d->walk, node->args[k])];
         if (node->op == TN_EXPR_SELECT && tangents[1] && tangents[2]) {
@@ -153,6 +150,11 @@ static void push_forward(struct derivation *d, uint64_t given, bool seed)
     }
 }
 
+static value tangent_of_output(const struct derivation *d, uint32_t output)
+{
+    return d->derived[walk_position(&d->walk, d->expr->outputs[output])];
+}
+
 tn_status expr_derive(tn_runtime *runtime, const struct expr *expr, uint32_t output,
                       uint32_t input, const struct expr **out_expr)
 {
@@ -162,8 +164,10 @@ tn_status expr_derive(tn_runtime *runtime, const struct expr *expr, uint32_t out
     struct derivation d;
     value root = NULL;
     if (derivation_init(&d, runtime, expr) == TN_OK) {
-        push_forward(&d, UINT64_C(1) << (input & 63), true);
-        root = d.derived[walk_position(&d.walk, expr->outputs[output])];
+        value seeds[64] = {NULL};
+        seeds[input & 63] = tree_int(&d.tree, 1);
+        push_forward(&d, seeds);
+        root = tangent_of_output(&d, output);
     }
     return derivation_end(&d, root, key, expr->input_names, expr->num_inputs, out_expr);
 }
@@ -180,67 +184,38 @@ tn_status expr_jvp(tn_runtime *runtime, const struct expr *expr, uint32_t output
     if (derivation_init(&d, runtime, expr) == TN_OK)
         d.tree.status = names_init(&names, expr, "t", expr->num_inputs);
     if (d.tree.status == TN_OK) {
-        push_forward(&d, tangents_given, false);
-        root = d.derived[walk_position(&d.walk, expr->outputs[output])];
+        value seeds[64] = {NULL};
+        for (uint32_t i = 0; i < expr->num_inputs && i < 64; i++)
+            if (tangents_given >> i & 1)
+                seeds[i] = tree_input(&d.tree, expr->num_inputs + i);
+        push_forward(&d, seeds);
+        root = tangent_of_output(&d, output);
     }
     tn_status status = derivation_end(&d, root, key, names.list, names.count, out_expr);
     names_finish(&names);
     return status;
 }
 
-// --- backwards
-// --------------------------------------------------------------------------------
+// --- cotangents
+// ---------------------------------------------------------------------------------
 
-// Which nodes depend on the input: bytes by position; mem_free.
-static unsigned char *find_dependents(const struct walk *walk, uint32_t input)
-{
-    unsigned char *depends = mem_zalloc(walk->count + 1);
-    for (uint32_t i = 0; depends && i < walk->count; i++) {
-        value node = walk->nodes[i];
-        depends[i] = node->op == TREE_INPUT && node->index == input;
-        for (uint32_t k = 0; k < node->num_args; k++)
-            depends[i] |= depends[walk_position(walk, node->args[k])];
-    }
-    return depends;
-}
-
-static void pull_back(struct derivation *d, const unsigned char *depends)
-{
-    struct tree *t = &d->tree;
-    for (uint32_t i = d->walk.count; i-- > 0 && t->status == TN_OK;) {
-        value node = d->walk.nodes[i];
-        for (uint32_t k = 0; k < node->num_args; k++) {
-            uint32_t at = walk_position(&d->walk, node->args[k]);
-            if (depends[at])
-                d->derived[at] =
-                    derive_add(t, d->derived[at], derive_chain(t, node, k, d->derived[i]));
-        }
-    }
-}
-
+// An expression is a function of one element, and its derivative by one input a number: to
+// carry a cotangent back is to push it forward. Forwards, a selection takes one of two
+// tangents; backwards, both sides would get a cotangent, one of them 0, and 0 times the
+// infinite slope of a side not taken is NaN.
 static value cotangent_of_input(struct derivation *d, uint32_t input,
                                 uint64_t cotangents_given)
 {
-    struct tree *t = &d->tree;
-    const struct expr *expr = d->expr;
-    unsigned char *depends = find_dependents(&d->walk, input);
-    if (!depends) {
-        t->status = TN_ERR_MEMORY;
-        return NULL;
+    value sum = NULL;
+    for (uint32_t i = 0; i < d->expr->num_outputs; i++) {
+        value seeds[64] = {NULL};
+        if (!(cotangents_given >> i & 1))
+            continue;
+        seeds[input & 63] = tree_input(&d->tree, d->expr->num_inputs + i);
+        push_forward(d, seeds);
+        sum = derive_add(&d->tree, sum, tangent_of_output(d, i));
     }
-    for (uint32_t i = 0; i < expr->num_outputs; i++) {
-        uint32_t at = walk_position(&d->walk, expr->outputs[i]);
-        if (cotangents_given >> i & 1 && depends[at])
-            d->derived[at] =
-                derive_add(t, d->derived[at], tree_input(t, expr->num_inputs + i));
-    }
-    pull_back(d, depends);
-    mem_free(depends);
-    value root = NULL;
-    for (uint32_t i = 0; i < d->walk.count; i++)
-        if (d->walk.nodes[i]->op == TREE_INPUT && d->walk.nodes[i]->index == input)
-            root = d->derived[i];
-    return root;
+    return sum;
 }
 
 tn_status expr_vjp(tn_runtime *runtime, const struct expr *expr, uint32_t input,
