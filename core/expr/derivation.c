@@ -3,6 +3,7 @@
 // recursion. Results are kept, so that each is derived once a runtime.
 #include <stdio.h>
 #include <string.h>
+#include "../primitive/prim_set.h"
 #include "tree.h"
 
 typedef const struct expr_node *value;
@@ -236,8 +237,59 @@ tn_status expr_vjp(tn_runtime *runtime, const struct expr *expr, uint32_t input,
     return status;
 }
 
-// --- fewer inputs
-// -----------------------------------------------------------------------------
+// --- other leaves
+// -------------------------------------------------------------------------------
+
+// What the leaves of an expression become.
+struct rebinding {
+    const uint32_t *number_of;  // by input; NULL: unchanged
+    const tn_attr_table *attrs; // whose kinds attributes take; NULL: unchanged
+    const char *const *names;   // of the new inputs
+    uint32_t num_inputs;
+};
+
+static value rebind_leaf(struct tree *t, value node, const struct rebinding *to)
+{
+    if (node->op == TREE_INPUT && to->number_of)
+        return tree_input(t, to->number_of[node->index]);
+    if (node->op != TREE_ATTR || !to->attrs)
+        return node;
+    int index = attrs_field_index(to->attrs, node->name);
+    if (index < 0)
+        return node;
+    bool is_float = attrs_field(to->attrs, (uint32_t)index)->kind == TN_ATTR_F64;
+    return tree_attr(t, node->name, is_float ? KIND_FLOAT : KIND_SIGNED);
+}
+
+static tn_status rebind(tn_runtime *runtime, const struct expr *expr, struct hash key,
+                        const struct rebinding *to, const struct expr **out_expr)
+{
+    struct derivation d;
+    value outputs[TN_EXPR_MAX_OUTPUTS];
+    const struct expr *made = NULL;
+    if (derivation_init(&d, runtime, expr) == TN_OK) {
+        struct tree *t = &d.tree;
+        for (uint32_t i = 0; i < d.walk.count; i++) {
+            value node = d.walk.nodes[i], args[3] = {NULL};
+            for (uint32_t k = 0; k < node->num_args; k++)
+                args[k] = d.derived[walk_position(&d.walk, node->args[k])];
+            d.derived[i] = node->op == TN_EXPR_CAST ? tree_cast(t, node->dtype, args[0])
+                           : node->num_args
+                               ? tree_op(t, node->op, args[0], args[1], args[2])
+                               : rebind_leaf(t, node, to);
+        }
+        for (uint32_t i = 0; i < expr->num_outputs; i++)
+            outputs[i] = tangent_of_output(&d, i);
+        made = tree_expr(t, outputs, expr->num_outputs, to->names, to->num_inputs);
+    }
+    mem_free(d.derived);
+    walk_finish(&d.walk);
+    if (d.tree.status == TN_OK)
+        d.tree.status = keep(runtime->exprs, key, made);
+    if (d.tree.status == TN_OK)
+        *out_expr = made;
+    return d.tree.status;
+}
 
 tn_status expr_prune(tn_runtime *runtime, const struct expr *expr,
                      const struct expr **out_expr, uint32_t *kept)
@@ -253,30 +305,22 @@ tn_status expr_prune(tn_runtime *runtime, const struct expr *expr,
     struct hash key = derivation_key(expr, 3, 0, 0);
     if (recall(runtime->exprs, key, out_expr))
         return TN_OK;
-    struct derivation d;
-    value outputs[TN_EXPR_MAX_OUTPUTS];
-    const struct expr *pruned = NULL;
-    if (derivation_init(&d, runtime, expr) == TN_OK) {
-        struct tree *t = &d.tree;
-        for (uint32_t i = 0; i < d.walk.count; i++) {
-            value node = d.walk.nodes[i], args[3] = {NULL};
-            for (uint32_t k = 0; k < node->num_args; k++)
-                args[k] = d.derived[walk_position(&d.walk, node->args[k])];
-            d.derived[i] = node->op == TREE_INPUT ? tree_input(t, number_of[node->index])
-                           : node->op == TN_EXPR_CAST ? tree_cast(t, node->dtype, args[0])
-                           : node->num_args
-                               ? tree_op(t, node->op, args[0], args[1], args[2])
-                               : node;
-        }
-        for (uint32_t i = 0; i < expr->num_outputs; i++)
-            outputs[i] = d.derived[walk_position(&d.walk, expr->outputs[i])];
-        pruned = tree_expr(t, outputs, expr->num_outputs, names, count);
+    const struct rebinding to = {number_of, NULL, names, count};
+    return rebind(runtime, expr, key, &to, out_expr);
+}
+
+tn_status expr_bind(tn_runtime *runtime, const struct expr *expr,
+                    const tn_attr_table *attrs, const struct expr **out_expr)
+{
+    uint64_t floats = 0;
+    for (uint32_t i = 0; i < expr->num_attrs && i < 64; i++) {
+        int index = attrs_field_index(attrs, expr->attr_names[i]);
+        if (index >= 0 && attrs_field(attrs, (uint32_t)index)->kind == TN_ATTR_F64)
+            floats |= UINT64_C(1) << i;
     }
-    mem_free(d.derived);
-    walk_finish(&d.walk);
-    if (d.tree.status == TN_OK)
-        d.tree.status = keep(runtime->exprs, key, pruned);
-    if (d.tree.status == TN_OK)
-        *out_expr = pruned;
-    return d.tree.status;
+    struct hash key = derivation_key(expr, 4, floats, expr->num_attrs);
+    if (recall(runtime->exprs, key, out_expr))
+        return TN_OK;
+    const struct rebinding to = {NULL, attrs, expr->input_names, expr->num_inputs};
+    return rebind(runtime, expr, key, &to, out_expr);
 }

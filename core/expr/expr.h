@@ -70,6 +70,11 @@ tn_status expr_jvp(tn_runtime *runtime, const struct expr *expr, uint32_t output
 tn_status expr_prune(tn_runtime *runtime, const struct expr *expr,
                      const struct expr **out_expr, uint32_t *kept);
 
+// The same expression with attributes of the kinds that the table says: parsed without one,
+// they are taken for floats, and 2 * k would make integers f64.
+tn_status expr_bind(tn_runtime *runtime, const struct expr *expr,
+                    const tn_attr_table *attrs, const struct expr **out_expr);
+
 // The input that an expression of one output is, unchanged; -1 for all others.
 int expr_is_input(const struct expr *expr);
 

@@ -375,6 +375,8 @@ tn_array *tn_expr(tn_scope *scope, const char *text, const tn_array *const *inpu
             status = fail(TN_ERR_ARGUMENT, "has %u outputs, expected 1", expr->num_outputs);
         if (status == TN_OK)
             status = free_attrs_create(scope, expr, attrs, &own);
+        if (status == TN_OK && own.table)
+            status = expr_bind(scope->runtime, expr, own.table, &expr);
         if (status != TN_OK)
             fail_prefix("expression \"%s\": ", text);
     }

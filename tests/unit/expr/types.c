@@ -114,6 +114,25 @@ static void inputs_that_are_numbers_take_it_too(void **state)
     assert_int_equal(out, TN_U8);
 }
 
+static void attributes_take_the_kind_of_a_table(void **state)
+{
+    (void)state;
+    static const tn_attr_field fields[] = {{.name = "k", .kind = TN_ATTR_I64},
+                                           {.name = "a", .kind = TN_ATTR_F64, .offset = 8}};
+    static const tn_attr_table table = {16, 2, sizeof(*fields), fields};
+    const struct expr *free = parsed("x -> x * k"), *bound = NULL;
+    const struct expr_input input = {.dtype = TN_I32};
+    tn_dtype out;
+    assert_int_equal(expr_infer(free, &input, &out), TN_OK);
+    assert_int_equal(out, TN_F64);
+    assert_int_equal(expr_bind(&runtime, free, &table, &bound), TN_OK);
+    assert_int_equal(expr_infer(bound, &input, &out), TN_OK);
+    assert_int_equal(out, TN_I32);
+    free = parsed("x -> x * a");
+    assert_int_equal(expr_bind(&runtime, free, &table, &bound), TN_OK);
+    assert_ptr_equal(free, bound);
+}
+
 static void what_has_no_type_is_refused(void **state)
 {
     (void)state;
@@ -143,6 +162,7 @@ int main(void)
         cmocka_unit_test(dtypes_are_numpys),
         cmocka_unit_test(literals_and_attributes_take_the_dtype_they_meet),
         cmocka_unit_test(inputs_that_are_numbers_take_it_too),
+        cmocka_unit_test(attributes_take_the_kind_of_a_table),
         cmocka_unit_test(what_has_no_type_is_refused),
     };
     return cmocka_run_group_tests(tests, open_set, close_set);
