@@ -179,7 +179,7 @@ static tn_status scatter_add_reference(const tn_cpu_call *call)
 // those that scatter_add drops turned to zero.
 static tn_array *clamped(const tn_build *build, const tn_array *indices, int64_t n)
 {
-    return build->expr(build, "i -> min(max(i64(i), -n), n - 1)", TN_IN(indices),
+    return build->expr(build, "i -> min(max(i64(i), -i64(n)), i64(n) - 1)", TN_IN(indices),
                        tn_attrs("n", n));
 }
 
@@ -192,7 +192,7 @@ static tn_array *take_kept(const tn_build *build, tn_array *g, tn_array *indices
         column.value[column.count++] = 1;
     tn_array *taken =
         build->op(build, "base.take/1", TN_IN(g, indices), tn_attrs("axis", attrs->axis));
-    tn_array *kept = build->expr(build, "i -> (i64(i) >= -n) & (i64(i) < n)",
+    tn_array *kept = build->expr(build, "i -> i64(i) >= -i64(n) & i64(i) < i64(n)",
                                  TN_IN(indices), tn_attrs("n", x->extent[axis]));
     return build->expr(build, "k, t -> select(k, t, 0)",
                        TN_IN(with_shape(build, "base.reshape/1", kept, column), taken),

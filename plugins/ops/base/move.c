@@ -28,16 +28,17 @@ static tn_array *place_over(const tn_build *build, const tn_array *x, const tn_a
     int64_t last = type->extent[axis] - 1;
     tn_array *i = build->op(build, "base.arange/1", NULL, 0,
                             tn_attrs("stop", n, "dtype", (int64_t)TN_I64));
-    tn_array *from = build->expr(build, "i -> min(max(i - first, 0), last)", TN_IN(i),
-                                 tn_attrs("first", first, "last", last));
+    tn_array *from = build->expr(build, "i -> min(max(i - i64(first), 0), i64(last))",
+                                 TN_IN(i), tn_attrs("first", first, "last", last));
     tn_array *taken =
         build->op(build, "base.take/1", TN_IN(x, from), tn_attrs("axis", (int64_t)axis));
     tn_ints column = {.count = (uint32_t)(type->rank - axis), .given = 1, .value = {n}};
     for (int32_t k = 1; k < type->rank - axis; k++)
         column.value[k] = 1;
     i = build->op(build, "base.reshape/1", TN_IN(i), tn_attrs("shape", &column));
-    return build->expr(build, "i, x, y -> select((i >= first) & (i <= first + last), x, y)",
-                       TN_IN(i, taken, other), tn_attrs("first", first, "last", last));
+    return build->expr(
+        build, "i, x, y -> d = i - i64(first); select(d >= 0 & d <= i64(last), x, y)",
+        TN_IN(i, taken, other), tn_attrs("first", first, "last", last));
 }
 
 // --- concatenate ------------------------------------------------------------------------

@@ -216,24 +216,24 @@ static tn_array *update_axis(const tn_build *build, tn_array *update, int32_t ax
                              const struct span *span, const tn_type *x, tn_array **inside)
 {
     int64_t n = x->extent[axis], last = span->count - 1;
-    tn_array *place_in = build->op(build, "base.arange/1", NULL, 0,
-                                   tn_attrs("stop", n, "dtype", (int64_t)TN_I64));
-    tn_array *at =
-        build->expr(build, "i -> min(max((i - first) // step, 0), last)", TN_IN(place_in),
-                    tn_attrs("first", span->first, "step", span->step, "last", last));
+    tn_attr_list attrs = tn_attrs("first", span->first, "step", span->step, "last", last);
+    tn_array *i = build->op(build, "base.arange/1", NULL, 0,
+                            tn_attrs("stop", n, "dtype", (int64_t)TN_I64));
+    tn_array *from =
+        build->expr(build, "i -> min(max((i - i64(first)) // i64(step), 0), i64(last))",
+                    TN_IN(i), attrs);
     tn_ints column = {.count = (uint32_t)(x->rank - axis), .given = 1, .value = {n}};
-    for (int32_t i = 1; i < x->rank - axis; i++)
-        column.value[i] = 1;
-    tn_array *hit = build->expr(
-        build,
-        "i -> ((i - first) % step == 0) & (i - first) // step >= 0 & (i - first) // step "
-        "<= last",
-        TN_IN(place_in), tn_attrs("first", span->first, "step", span->step, "last", last));
+    for (int32_t k = 1; k < x->rank - axis; k++)
+        column.value[k] = 1;
+    tn_array *hit = build->expr(build,
+                                "i -> d = i - i64(first); at = d // i64(step); "
+                                "d % i64(step) == 0 & at >= 0 & at <= i64(last)",
+                                TN_IN(i), attrs);
     hit = with_shape(build, "base.reshape/1", hit, column);
     *inside = *inside
                   ? build->expr(build, "a, b -> a & b", TN_IN(*inside, hit), TN_NO_ATTRS)
                   : hit;
-    return build->op(build, "base.take/1", TN_IN(update, at),
+    return build->op(build, "base.take/1", TN_IN(update, from),
                      tn_attrs("axis", (int64_t)axis));
 }
 

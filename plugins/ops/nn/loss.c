@@ -96,7 +96,7 @@ static tn_status cross_entropy_decompose(const tn_build *build, const tn_rule *r
     tn_array *picked =
         build->op(build, "base.sum/1", TN_IN(one), tn_attrs("axes", TN_INTS(-1)));
     tn_array *loss =
-        build->expr(build, "a, p, l -> select((i64(l) >= 0) & (i64(l) < n), a - p, 0)",
+        build->expr(build, "a, p, l -> select(i64(l) >= 0 & i64(l) < i64(n), a - p, 0)",
                     TN_IN(all, picked, rule->inputs[1]), tn_attrs("n", classes.count));
     outputs[0] = is_half ? cast(build, loss, dtype) : loss;
     return built(outputs[0]);
@@ -117,7 +117,7 @@ static tn_status cross_entropy_vjp(const tn_build *build, const tn_rule *rule,
         with_shape(build, "base.reshape/1", cotangents[0], column->rank, column->extent);
     tn_array *p = build->op(build, "nn.softmax/1", TN_IN(rule->inputs[0]), TN_NO_ATTRS);
     gradients[0] = build->expr(build,
-                               "p, l, k, g -> select((i64(l) >= 0) & (i64(l) < n), "
+                               "p, l, k, g -> select(i64(l) >= 0 & i64(l) < i64(n), "
                                "select(i64(l) == k, p - 1, p) * g, 0)",
                                TN_IN(p, classes.labels, classes.numbers, g),
                                tn_attrs("n", classes.count));
