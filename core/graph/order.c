@@ -27,7 +27,8 @@ static tn_status push(struct walk *walk, struct node *node)
 
 static bool is_leaf(const struct walk *walk, const tn_array *array)
 {
-    return array->node->num_inputs == 0 || (array->value && !walk->through_data);
+    bool computes = array->node->kind == NODE_PRIM || array->node->kind == NODE_EXPR;
+    return !computes || (array->value && !walk->through_data);
 }
 
 static tn_status finish(struct walk *walk, struct node *node)

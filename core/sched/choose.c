@@ -319,8 +319,9 @@ static const struct kernel_entry *try_family(struct plan_work *work, struct devi
                                              const tn_layout *inputs,
                                              const tn_layout *outputs)
 {
-    const struct kernel_entry *entry = node->prim ? node->prim->kernels : NULL;
-    for (; entry; entry = entry->next)
+    const struct kernel_entry *entry =
+        node->prim ? __atomic_load_n(&node->prim->kernels, __ATOMIC_ACQUIRE) : NULL;
+    for (; entry; entry = __atomic_load_n(&entry->next, __ATOMIC_ACQUIRE))
         if (strcmp(entry->kernel.family, family) == 0 &&
             kernel_holds(work, device, entry, node, inputs, outputs))
             return entry;
