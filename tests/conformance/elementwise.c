@@ -98,121 +98,113 @@ static int64_t shift_left(struct args a)
     }
 F(negative, -a.x)
 I(negative, (int64_t)(0 - (uint64_t)a.i))
-F(abs, fabs(a.x)) I(
-    abs, is_unsigned(a.dtype) || a.i >= 0
-             ? a.i
-             : (int64_t)(0 - (uint64_t)a.i)) F(sign,
-                                               sign_of(a.x)) I(sign,
-                                                               a.i == 0 ? 0
-                                                               : is_unsigned(a.dtype) || a.i > 0
-                                                                   ? 1
-                                                                   : -1) F(floor,
-                                                                           floor(a.x))
-    F(ceil, ceil(a.x)) F(trunc, trunc(a.x)) F(round, rint(a.x)) F(sqrt, sqrt(a.x)) F(
-        rsqrt,
-        1 / sqrt(
-                a.x)) F(reciprocal, 1 / a.x) F(square, a.x *a.x)
-        I(square, (int64_t)((uint64_t)a.i *(uint64_t)a.i)) F(
-            exp, exp(a.x)) F(exp2, exp2(a.x))
-            F(expm1, expm1(a.x)) F(log, log(a.x)) F(log2, log2(a.x)) F(log10, log10(a.x)) F(
-                log1p,
-                log1p(
-                    a
-                        .x)) F(sin,
-                               sin(a.x)) F(cos, cos(a.x))
-                F(tan, tan(a.x)) F(arcsin, asin(a.x)) F(arccos, acos(a.x)) F(
-                    arctan,
-                    atan(a.x)) F(sinh,
-                                 sinh(a.x)) F(cosh, cosh(a.x))
-                    F(tanh, tanh(a.x)) F(arcsinh, asinh(a.x)) F(arccosh, acosh(a.x)) F(
-                        arctanh,
-                        atanh(
-                            a
-                                .x)) F(erf,
-                                       erf(a.x)) F(sigmoid, 1 / (1 + exp(-a.x)))
-                        F(isnan, isnan(a.x)) F(isinf, isinf(a.x) != 0) F(
-                            isfinite,
-                            isfinite(
-                                a.x) != 0) F(logical_not, a.x == 0) I(logical_not, a.i == 0)
-                            I(invert, a.dtype == TN_BOOL ? !a.i : ~a.i) F(copy, a.x) I(
-                                copy,
-                                a.i) F(relu,
-                                       isnan(a.x)
-                                           ? a.x
-                                       : a.x > 0
-                                           ? a.x
-                                           : 0) I(relu, is_unsigned(a.dtype) || a.i > 0 ? a.i : 0)
-                                F(add, a.x + a.y) I(
-                                    add,
-                                    (int64_t)((uint64_t)a.i +
-                                              (uint64_t)
-                                                  a.j)) F(subtract, a.x - a.y)
-                                    I(subtract, (int64_t)((uint64_t)a.i - (uint64_t)a.j)) F(
-                                        multiply,
-                                        a.x *
-                                            a.y) I(multiply,
-                                                   (int64_t)((uint64_t)a.i *(uint64_t)a.j))
-                                        F(divide, a.x / a.y) F(
-                                            floor_divide,
-                                            floor(
-                                                a.x /
-                                                a.y)) I(floor_divide, floor_div(a.i, a.j))
-                                            F(remainder, a.x - a.y * floor(a.x / a.y)) I(
-                                                remainder,
-                                                a.j == 0
-                                                    ? 0
-                                                    : a.i -
-                                                          floor_div(a.i, a.j) *
-                                                              a.j) F(power, pow(a.x, a.y))
-                                                I(power, int_power(a.i, a.j)) F(
-                                                    maximum,
-                                                    larger(
-                                                        a.x,
-                                                        a.y)) I(maximum, LESS(<) ? a.j : a.i)
-                                                    F(minimum, smaller(a.x, a.y)) I(
-                                                        minimum,
-                                                        LESS(<)
-                                                            ? a.i
-                                                            : a.j) F(arctan2, atan2(a.x, a.y))
-                                                        F(logical_and,
-                                                          a.x != 0 &&
-                                                              a.y !=
-                                                                  0) I(logical_and, a.i &&a.j)
-                                                            F(logical_or, a.x != 0 || a.y != 0) I(
-                                                                logical_or,
-                                                                a.i ||
-                                                                    a.j) F(logical_xor,
-                                                                           (a.x != 0) !=
-                                                                               (a.y != 0))
-                                                                I(logical_xor, !a.i != !a.j) I(
-                                                                    bitwise_and,
-                                                                    a.i &a
-                                                                        .j) I(bitwise_or, a.i | a.j)
-                                                                    I(bitwise_xor, a.i ^ a.j) F(
-                                                                        equal,
-                                                                        a.x ==
-                                                                            a.y) I(equal, a.i == a.j)
-                                                                        F(not_equal, a.x != a.y) I(
-                                                                            not_equal,
-                                                                            a.i !=
-                                                                                a.j) F(less, a.x < a.y)
-                                                                            I(less, LESS(<)) F(
-                                                                                less_equal,
-                                                                                a.x <=
-                                                                                    a.y) I(less_equal,
-                                                                                           LESS(
-                                                                                               <=))
-                                                                                F(greater,
-                                                                                  a.x >
-                                                                                      a.y) I(greater,
-                                                                                             LESS(
-                                                                                                 >))
-                                                                                    F(greater_equal,
-                                                                                      a.x >=
-                                                                                          a.y)
-                                                                                        I(greater_equal,
-                                                                                          LESS(
-                                                                                              >=))
+F(abs, fabs(a.x))
+I(abs, is_unsigned(a.dtype) || a.i >= 0 ? a.i : (int64_t)(0 - (uint64_t)a.i)) F(
+    sign, sign_of(a.x)) I(sign,
+                          a.i == 0 ? 0
+                          : is_unsigned(a.dtype) || a.i > 0
+                              ? 1
+                              : -1) F(floor, floor(a.x)) F(ceil,
+                                                           ceil(a.x)) F(trunc,
+                                                                        trunc(a.x)) F(round,
+                                                                                      rint(a.x))
+    F(sqrt, sqrt(a.x)) F(rsqrt, 1 / sqrt(a.x)) F(reciprocal, 1 / a.x) F(square, a.x *a.x) I(
+        square,
+        (int64_t)((uint64_t)a
+                      .i *(
+                          uint64_t)a.i)) F(exp, exp(a.x)) F(exp2, exp2(a.x))
+        F(expm1, expm1(a.x)) F(log, log(a.x)) F(log2, log2(a.x)) F(log10, log10(a.x)) F(
+            log1p,
+            log1p(
+                a
+                    .x)) F(sin,
+                           sin(a.x)) F(cos, cos(a.x))
+            F(tan, tan(a.x)) F(arcsin, asin(a.x)) F(arccos, acos(a.x)) F(arctan, atan(a.x)) F(
+                sinh,
+                sinh(a.x)) F(cosh,
+                             cosh(a.x)) F(tanh, tanh(a.x))
+                F(arcsinh, asinh(a.x)) F(arccosh, acosh(a.x)) F(arctanh, atanh(a.x)) F(erf, erf(a.x)) F(
+                    sigmoid, 1 / (1 + exp(-a.x))) F(isnan, isnan(a.x))
+                    F(isinf, isinf(a.x) != 0) F(isfinite, isfinite(a.x) != 0) F(logical_not, a.x == 0) I(
+                        logical_not,
+                        a.i == 0) I(invert, a.dtype == TN_BOOL ? !a.i : ~a.i)
+                        F(copy, a.x) I(copy, a.i) F(
+                            relu,
+                            isnan(a.x)
+                                ? a.x
+                            : a.x > 0
+                                ? a.x
+                                : 0) I(relu, is_unsigned(a.dtype) || a.i > 0 ? a.i : 0)
+                            F(add, a.x + a.y) I(
+                                add,
+                                (int64_t)((uint64_t)a.i +
+                                          (uint64_t)
+                                              a.j)) F(subtract, a.x - a.y)
+                                I(subtract, (int64_t)((uint64_t)a.i - (uint64_t)a.j)) F(
+                                    multiply,
+                                    a.x *
+                                        a.y) I(multiply,
+                                               (int64_t)((uint64_t)a.i *(uint64_t)a.j))
+                                    F(divide, a.x / a.y) F(
+                                        floor_divide,
+                                        floor(
+                                            a.x /
+                                            a.y)) I(floor_divide, floor_div(a.i, a.j))
+                                        F(remainder, a.x - a.y * floor(a.x / a.y)) I(
+                                            remainder,
+                                            a.j == 0
+                                                ? 0
+                                                : a.i -
+                                                      floor_div(a.i, a.j) *
+                                                          a.j) F(power, pow(a.x, a.y))
+                                            I(power, int_power(a.i, a.j)) F(
+                                                maximum,
+                                                larger(a.x,
+                                                       a.y)) I(maximum, LESS(<) ? a.j : a.i)
+                                                F(minimum, smaller(a.x, a.y)) I(
+                                                    minimum,
+                                                    LESS(<)
+                                                        ? a.i
+                                                        : a.j) F(arctan2, atan2(a.x, a.y))
+                                                    F(logical_and,
+                                                      a.x != 0 &&
+                                                          a.y !=
+                                                              0) I(logical_and, a.i &&a.j)
+                                                        F(logical_or, a.x != 0 || a.y != 0) I(
+                                                            logical_or,
+                                                            a.i ||
+                                                                a.j) F(logical_xor,
+                                                                       (a.x != 0) !=
+                                                                           (a.y != 0))
+                                                            I(logical_xor, !a.i != !a.j) I(
+                                                                bitwise_and,
+                                                                a.i &a
+                                                                    .j) I(bitwise_or, a.i | a.j)
+                                                                I(bitwise_xor, a.i ^ a.j) F(
+                                                                    equal,
+                                                                    a.x ==
+                                                                        a.y) I(equal, a.i == a.j)
+                                                                    F(not_equal, a.x != a.y) I(
+                                                                        not_equal,
+                                                                        a.i !=
+                                                                            a.j) F(less, a.x < a.y)
+                                                                        I(less, LESS(<)) F(
+                                                                            less_equal,
+                                                                            a.x <=
+                                                                                a.y) I(less_equal,
+                                                                                       LESS(
+                                                                                           <=))
+                                                                            F(greater,
+                                                                              a.x >
+                                                                                  a.y) I(greater,
+                                                                                         LESS(
+                                                                                             >))
+                                                                                F(greater_equal,
+                                                                                  a.x >=
+                                                                                      a.y)
+                                                                                    I(greater_equal,
+                                                                                      LESS(
+                                                                                          >=))
 #undef F
 #undef I
 
@@ -228,7 +220,7 @@ F(abs, fabs(a.x)) I(
     {                                                                                      \
 #name, arity, dtypes, -99, 99, lo2, hi2, NULL, i, 0, 0, 0                          \
     }
-                                                                                            static const
+                                                                                        static const
     struct op ops[] = {
         UNARY(negative, NUMBERS, -50, 50, i_negative, 0, 0, 0),
         UNARY(abs, NUMBERS, -50, 50, i_abs, 0, 0, 0),

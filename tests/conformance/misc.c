@@ -171,7 +171,9 @@ static void check_optimiser(struct suite *s, bool is_adam, tn_dtype dtype)
     for (int i = 0; i < 4; i++)
         a[i] = value_array(scope, &in[i], PLAIN);
     if (is_adam)
-        tn_op_n(scope, "nn.adam", TN_IN(a[0], a[1], a[2], a[3], tn_f32(scope, (float)step)),
+        tn_op_n(scope, "nn.adam",
+                TN_IN(a[0], a[1], a[2], a[3],
+                      tn_scalar(scope, dtype == TN_F64 ? TN_F64 : TN_F32, step)),
                 tn_attrs("lr", lr, "weight_decay", 0.01), out, 3);
     else
         tn_op_n(scope, "nn.sgd", TN_IN(a[0], a[1], a[2]),
@@ -179,8 +181,11 @@ static void check_optimiser(struct suite *s, bool is_adam, tn_dtype dtype)
     for (int i = 0; i < (is_adam ? 3 : 2); i++) {
         const char *failure = NULL;
         if (value_read(scope, out[i], &got)) {
-            // 1 - 0.999 ** 3 loses 8 bits in f32.
-            double bound = dtype_rounding(dtype == TN_F64 ? TN_F64 : TN_F32) * 1000;
+            // The update is up to 10, by some 20 operations; on a GPU by a logarithm that
+            // Vulkan allows to be off by 2^-21, where it is 0.003.
+            double bound = dtype_rounding(dtype == TN_F64 ? TN_F64 : TN_F32) * 200;
+            if (!s->is_cpu)
+                bound = 1e-3;
             failure = value_compare(&got, &want[i], dtype_rounding(dtype) * 2, bound);
             value_free(&got);
         } else {

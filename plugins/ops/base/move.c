@@ -84,7 +84,7 @@ static tn_status concatenate_infer(const tn_infer *infer, tn_type *types)
     return status;
 }
 
-static tn_status concatenate_reference(const tn_cpu_call *call)
+tn_status concatenate_reference(const tn_cpu_call *call)
 {
     const tn_concatenate_attrs *attrs = call->attrs;
     tn_tensor to = call->outputs[0];
@@ -203,7 +203,7 @@ static tn_status pad_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-static tn_status pad_reference(const tn_cpu_call *call)
+tn_status pad_reference(const tn_cpu_call *call)
 {
     const tn_pad_attrs *attrs = call->attrs;
     const tn_tensor *x = &call->inputs[0], *out = &call->outputs[0];

@@ -51,6 +51,13 @@ BASE_UNARY(BASE_DECLARE)
 BASE_BINARY(BASE_DECLARE)
 #undef BASE_DECLARE
 
+// The references of primitives that only move elements are as good as any kernel on a CPU,
+// and better there than their decompositions: they are brought as kernels too. X(name)
+#define BASE_CPU_KERNELS(X) X(slice_update) X(concatenate) X(pad)
+#define BASE_DECLARE(name) tn_status name##_reference(const struct tn_cpu_call *call);
+BASE_CPU_KERNELS(BASE_DECLARE)
+#undef BASE_DECLARE
+
 // The one input of many.
 extern const tn_input_info base_x[1];
 

@@ -192,7 +192,7 @@ static tn_status slice_update_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-static tn_status slice_update_reference(const tn_cpu_call *call)
+tn_status slice_update_reference(const tn_cpu_call *call)
 {
     const tn_tensor *x = &call->inputs[0], *update = &call->inputs[1];
     const tn_tensor *out = &call->outputs[0];

@@ -25,6 +25,20 @@ static struct tap tap_at(const struct conv *c, int64_t row, int64_t column, int6
     };
 }
 
+// Half floats are accumulated in f32, as everywhere.
+static tn_array *widened(const tn_build *build, tn_array *x)
+{
+    tn_dtype dtype = dtype_of(build, x);
+    return dtype == TN_F16 || dtype == TN_BF16 ? cast(build, x, TN_F32) : x;
+}
+
+static tn_status narrowed(const tn_build *build, tn_array *x, tn_dtype dtype,
+                          tn_array **outputs)
+{
+    outputs[0] = dtype_of(build, x) == dtype ? x : cast(build, x, dtype);
+    return built(outputs[0]);
+}
+
 // Extents of the operands as matrices: outputs by channels, filters by channels.
 static int64_t points(const struct conv *c)
 {
@@ -81,15 +95,15 @@ tn_status conv2d_decompose(const tn_build *build, const tn_rule *rule, tn_array 
         return TN_ERR_ARGUMENT;
     int64_t whole[4] = {c.images, c.out[0], c.out[1], c.filters};
     int64_t part[4] = {c.images, c.out[0], c.out[1], c.filters / c.groups};
-    tn_array *x = pad_image(build, rule->inputs[0], c.padding, 0);
-    tn_array *out = c.groups > 1 ? zeros(build, tx->dtype, 4, whole) : NULL;
+    tn_array *x = pad_image(build, widened(build, rule->inputs[0]), c.padding, 0);
+    tn_array *w = widened(build, rule->inputs[1]);
+    tn_array *out = c.groups > 1 ? zeros(build, dtype_of(build, x), 4, whole) : NULL;
     for (int64_t group = 0; group < c.groups; group++) {
         tn_array *sum = NULL;
         FOR_EACH_TAP(&c, tap, group)
         {
-            tn_array *term =
-                product(build, points_of(build, &c, x, &tap.x),
-                        transposed(build, filters_of(build, &c, rule->inputs[1], &tap)));
+            tn_array *term = product(build, points_of(build, &c, x, &tap.x),
+                                     transposed(build, filters_of(build, &c, w, &tap)));
             sum = sum ? add(build, sum, term) : term;
         }
         sum = with_shape(build, "base.reshape/1", sum, 4, part);
@@ -97,9 +111,8 @@ tn_status conv2d_decompose(const tn_build *build, const tn_rule *rule, tn_array 
         out = out ? window_update(build, out, sum, &any.g) : sum;
     }
     if (rule->num_inputs > 2 && rule->inputs[2])
-        out = add(build, out, rule->inputs[2]);
-    outputs[0] = out;
-    return built(out);
+        out = add(build, out, widened(build, rule->inputs[2]));
+    return narrowed(build, out, tx->dtype, outputs);
 }
 
 tn_status conv2d_input_decompose(const tn_build *build, const tn_rule *rule,
@@ -111,19 +124,19 @@ tn_status conv2d_input_decompose(const tn_build *build, const tn_rule *rule,
         return TN_ERR_ARGUMENT;
     int64_t padded[4] = {c.images, c.size[0] + 2 * c.padding[0],
                          c.size[1] + 2 * c.padding[1], c.channels};
-    tn_array *none = zeros(build, tg->dtype, 4, padded), *out = NULL;
+    tn_array *g = widened(build, rule->inputs[0]), *w = widened(build, rule->inputs[1]);
+    tn_array *none = zeros(build, dtype_of(build, g), 4, padded), *out = NULL;
     for (int64_t group = 0; group < c.groups; group++)
         FOR_EACH_TAP(&c, tap, group)
         {
             int64_t part[4] = {c.images, c.out[0], c.out[1], c.group_channels};
-            tn_array *term = product(build, points_of(build, &c, rule->inputs[0], &tap.g),
-                                     filters_of(build, &c, rule->inputs[1], &tap));
+            tn_array *term = product(build, points_of(build, &c, g, &tap.g),
+                                     filters_of(build, &c, w, &tap));
             term = with_shape(build, "base.reshape/1", term, 4, part);
             term = window_update(build, none, term, &tap.x);
             out = out ? add(build, out, term) : term;
         }
-    outputs[0] = crop_image(build, out, c.padding);
-    return built(outputs[0]);
+    return narrowed(build, crop_image(build, out, c.padding), tg->dtype, outputs);
 }
 
 tn_status conv2d_weight_decompose(const tn_build *build, const tn_rule *rule,
@@ -136,12 +149,13 @@ tn_status conv2d_weight_decompose(const tn_build *build, const tn_rule *rule,
     int64_t per_group = c.filters / c.groups;
     int64_t whole[4] = {c.filters, c.window[0], c.window[1], c.group_channels};
     int64_t part[4] = {per_group, 1, 1, c.group_channels};
-    tn_array *x = pad_image(build, rule->inputs[0], c.padding, 0);
-    tn_array *out = zeros(build, tx->dtype, 4, whole);
+    tn_array *x = pad_image(build, widened(build, rule->inputs[0]), c.padding, 0);
+    tn_array *all = widened(build, rule->inputs[1]);
+    tn_array *out = zeros(build, dtype_of(build, x), 4, whole);
     for (int64_t group = 0; group < c.groups; group++)
         FOR_EACH_TAP(&c, tap, group)
         {
-            tn_array *g = points_of(build, &c, rule->inputs[1], &tap.g);
+            tn_array *g = points_of(build, &c, all, &tap.g);
             tn_array *term =
                 product(build, transposed(build, g), points_of(build, &c, x, &tap.x));
             term = with_shape(build, "base.reshape/1", term, 4, part);
@@ -153,6 +167,5 @@ tn_status conv2d_weight_decompose(const tn_build *build, const tn_rule *rule,
             out = build->op(build, "base.slice_update/1", TN_IN(out, term),
                             tn_attrs("start", &start, "stop", &stop));
         }
-    outputs[0] = out;
-    return built(out);
+    return narrowed(build, out, tx->dtype, outputs);
 }

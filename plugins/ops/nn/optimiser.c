@@ -97,6 +97,8 @@ static tn_status adam_infer(const tn_infer *infer, tn_type *types)
     return keep_types(infer, names, 4, types);
 }
 
+// -expm1(step * log(beta)) is 1 - beta ** step, without the loss of digits in the first
+// steps.
 const tn_primitive nn_adam = {
     .struct_size = sizeof(tn_primitive),
     .flags = TN_PRIM_OWN_TYPE,
@@ -111,8 +113,8 @@ const tn_primitive nn_adam = {
     .num_in_place = 3,
     .expr = "m1 = beta1 * m + (1 - beta1) * g; "
             "v1 = beta2 * v + (1 - beta2) * g * g; "
-            "mean = m1 / (1 - beta1 ** step); "
-            "square = v1 / (1 - beta2 ** step); "
+            "mean = m1 / -expm1(step * log(beta1)); "
+            "square = v1 / -expm1(step * log(beta2)); "
             "p - lr * (mean / (sqrt(square) + eps) + weight_decay * p), m1, v1",
     .infer = adam_infer,
 };

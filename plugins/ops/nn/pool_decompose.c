@@ -53,7 +53,10 @@ tn_status max_pool2d_grad_decompose(const tn_build *build, const tn_rule *rule,
     tn_array *x = pad_image(build, rule->inputs[0], p.padding, -INFINITY);
     int64_t padded[4] = {p.images, p.size[0] + 2 * p.padding[0],
                          p.size[1] + 2 * p.padding[1], p.channels};
-    tn_array *none = zeros(build, dtype_of(build, x), 4, padded), *out = none;
+    tn_dtype dtype = dtype_of(build, x);
+    if (dtype == TN_F16 || dtype == TN_BF16) // sums are accumulated in f32
+        g = cast(build, g, TN_F32);
+    tn_array *none = zeros(build, dtype_of(build, g), 4, padded), *out = none;
     for (int64_t row = 0; row < p.window[0]; row++)
         for (int64_t column = 0; column < p.window[1]; column++) {
             struct window place = place_at(&p, row, column);
@@ -71,6 +74,7 @@ tn_status max_pool2d_grad_decompose(const tn_build *build, const tn_rule *rule,
                 build->expr(build, "h, g -> select(h, g, 0)", TN_IN(first, g), TN_NO_ATTRS);
             out = put(build, &p, out, none, share, &place);
         }
-    outputs[0] = crop_image(build, out, p.padding);
+    out = crop_image(build, out, p.padding);
+    outputs[0] = dtype_of(build, out) == dtype ? out : cast(build, out, dtype);
     return built(outputs[0]);
 }
