@@ -3,9 +3,10 @@
 """Turns the kernels of this folder into C.
 
   embed.py sources OUT.c            text and variant table, for compiling at run time
-  embed.py spirv OUT.c [--programs DIR]
+  embed.py spirv OUT.c [--programs TOOL]
                                     SPIR-V of every variant, made by glslc and checked by
-                                    spirv-val; DIR holds further *.comp, named as they are
+                                    spirv-val; TOOL (`TOOL PRELUDE FOLDER`) writes further
+                                    *.comp, which are named as their files
 
 Both read variants.txt; struct glsl_variant and struct spirv_variant are in embedded.h.
 """
@@ -120,11 +121,14 @@ def write_spirv(out, programs):
             with open(os.path.join(folder, name + '.comp'), 'w', encoding='utf-8') as file:
                 file.write(first + '\n' + given + rest)
             names.append(name)
-        for name in sorted(os.listdir(programs)) if programs else []:
-            if name.endswith('.comp'):
-                os.symlink(os.path.abspath(os.path.join(programs, name)),
-                           os.path.join(folder, name))
-                names.append(name[:-len('.comp')])
+        if programs:
+            prelude = os.path.join(folder, 'prelude')
+            with open(prelude, 'w', encoding='utf-8') as file:
+                file.write(resolve('expression.glsl'))
+            subprocess.run([programs, prelude, folder], check=True,
+                           stdout=subprocess.DEVNULL)
+            names = [name[:-len('.comp')] for name in os.listdir(folder)
+                     if name.endswith('.comp')]
         names.sort()
         compile_all(folder, names)
         with open(out, 'w', encoding='utf-8') as file:

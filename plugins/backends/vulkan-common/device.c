@@ -52,7 +52,9 @@ static VkResult create_logical(tn_device *device)
         .pNext = &want11,
         .features = {.shaderInt64 = facts->i64,
                      .shaderFloat64 = facts->f64,
-                     .shaderInt16 = facts->i16},
+                     .shaderInt16 = facts->i16,
+                     .shaderStorageBufferArrayDynamicIndexing =
+                         has.features.shaderStorageBufferArrayDynamicIndexing},
     };
     return device->instance->vk.CreateDevice(
         device->physical,

@@ -96,16 +96,19 @@ void vk_shaders_finish(tn_device *device)
 // --- making a pipeline
 // ------------------------------------------------------------------------
 
-static VkResult create_set_layout(tn_device *device, uint32_t num_bindings,
+// Bindings 0, 1, ..., of which the first may be an array.
+static VkResult create_set_layout(tn_device *device, const struct vk_pipeline_desc *desc,
                                   VkDescriptorSetLayout *out)
 {
+    uint32_t num_bindings =
+        desc->num_bindings - (desc->num_array ? desc->num_array - 1 : 0);
     VkDescriptorSetLayoutBinding bindings[VK_MAX_OPERANDS];
     VkDescriptorBindingFlags flags[VK_MAX_OPERANDS];
     for (uint32_t i = 0; i < num_bindings; i++) {
         bindings[i] = (VkDescriptorSetLayoutBinding){
             .binding = i,
             .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-            .descriptorCount = 1,
+            .descriptorCount = i == 0 && desc->num_array ? desc->num_array : 1,
             .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT};
         flags[i] = VK_DESCRIPTOR_BINDING_UPDATE_AFTER_BIND_BIT;
     }
@@ -126,7 +129,7 @@ static VkResult create_set_layout(tn_device *device, uint32_t num_bindings,
 static VkResult create_layouts(tn_device *device, const struct vk_pipeline_desc *desc,
                                struct vk_pipeline *pipeline)
 {
-    VkResult result = create_set_layout(device, desc->num_bindings, &pipeline->set_layout);
+    VkResult result = create_set_layout(device, desc, &pipeline->set_layout);
     if (result != VK_SUCCESS)
         return result;
     return device->vk->CreatePipelineLayout(
@@ -191,6 +194,7 @@ static tn_status pipeline_create(tn_device *device, const struct vk_pipeline_des
     }
     pipeline->key = key;
     pipeline->num_bindings = desc->num_bindings;
+    pipeline->num_array = desc->num_array;
     VkResult result = create_layouts(device, desc, pipeline);
     if (result == VK_SUCCESS)
         result = create_handle(device, desc, &code, pipeline);
@@ -214,7 +218,7 @@ static struct vk_hash desc_key(const struct vk_pipeline_desc *desc)
     h = vk_hash_bytes(h, desc->spec, desc->num_spec * 4);
     if (desc->entry)
         h = vk_hash_text(h, desc->entry);
-    return vk_hash_u64(h, desc->num_bindings << 8 | desc->num_push);
+    return vk_hash_u64(h, desc->num_array << 16 | desc->num_bindings << 8 | desc->num_push);
 }
 
 static struct vk_pipeline *find(const struct vk_shaders *shaders, struct vk_hash key)
