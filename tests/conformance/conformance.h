@@ -48,6 +48,8 @@ void check(struct suite *s, const char *failure, const char *format, ...)
 
 // Why check `name` cannot pass on this backend, or NULL.
 const char *exception_of(const char *backend, const char *name);
+// Why it may fail on some drivers, or NULL.
+const char *driver_exception_of(const char *backend, const char *name);
 
 uint64_t random_bits(struct suite *s);
 double random_in(struct suite *s, double lo, double hi);

@@ -29,6 +29,26 @@ static void threefry(const uint32_t key[2], uint64_t counter, uint32_t out[2])
     out[1] = b;
 }
 
+// The known answers of the authors' Random123.
+static void check_threefry(struct suite *s)
+{
+    static const struct {
+        uint32_t key[2];
+        uint64_t counter;
+        uint32_t want[2];
+    } known[] = {
+        {{0, 0}, 0, {0x6b200159, 0x99ba4efe}},
+        {{0xffffffff, 0xffffffff}, UINT64_MAX, {0x1cb996fc, 0xbb002be7}},
+        {{0x13198a2e, 0x03707344}, UINT64_C(0x85a308d3243f6a88), {0xc4923a9c, 0x483df7a0}},
+    };
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        uint32_t got[2];
+        threefry(known[i].key, known[i].counter, got);
+        bool same = got[0] == known[i].want[0] && got[1] == known[i].want[1];
+        check(s, same ? NULL : "differs", "known answer %zu", i);
+    }
+}
+
 static const uint32_t keys[][2] = {
     {0, 0}, {0xffffffff, 0xffffffff}, {0x13198a2e, 0x03707344}, {7, 0}};
 
@@ -122,6 +142,7 @@ void random_tests(struct suite *s)
         cover(names[what], "random");
         if (!test_begin(s, "%s", names[what]))
             continue;
+        check_threefry(s);
         for (size_t k = 0; k < sizeof(keys) / sizeof(keys[0]); k++) {
             tn_dtype dtype = what == BITS ? TN_U32 : TN_F32;
             const tn_ints scalar = {0, 1, {0}};

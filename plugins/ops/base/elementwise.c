@@ -50,10 +50,10 @@ const tn_primitive base_where = {
 
 // --- sigmoid ----------------------------------------------------------------------------
 
-// 1 / (1 + exp(-x)) is exact to a few ulps everywhere: where exp overflows, the quotient is
-// the 0 it should be. Its symbolic derivative is not: there it would be infinity over
-// infinity. So the rules are written with the result. 0.0 - x instead of -x: unsigned
-// integers have no minus.
+// 1 / exp(x) and not exp(-x): unsigned integers have no minus. The value is good to a few
+// ulps everywhere: where exp overflows or vanishes, the quotients are the 1 and 0 that they
+// should be. The symbolic derivative is not: there it would be infinity over infinity. So
+// the rules are written with the result.
 
 static tn_status sigmoid_vjp(const tn_build *build, const tn_rule *rule,
                              tn_array *const *cotangents, const uint64_t *wanted,
@@ -79,7 +79,7 @@ const tn_primitive base_sigmoid = {
     .doc = "1 / (1 + exp(-x)): from 0 to 1.",
     .inputs = base_x,
     .num_inputs = 1,
-    .expr = "1 / (1 + exp(0.0 - x))",
+    .expr = "1 / (1 + 1 / exp(x))",
     .vjp = sigmoid_vjp,
     .jvp = sigmoid_jvp,
 };

@@ -159,7 +159,7 @@ const tn_primitive base_slice = {
 
 static const tn_input_info update_inputs[] = {
     {"x", "the array", 0, 0},
-    {"update", "what replaces the slice; it broadcasts to its shape", 0, 0},
+    {"update", "what replaces the slice: x's dtype, the slice's extents", 0, 0},
 };
 static const tn_in_place update_in_place[] = {{0, 0}};
 
@@ -176,16 +176,13 @@ static tn_status slice_update_infer(const tn_infer *infer, tn_type *types)
     if (update->dtype != x->dtype)
         return host->fail(host, TN_ERR_ARGUMENT, "update is %s, expected x's dtype %s",
                           dtype_text(update->dtype), dtype_text(x->dtype));
-    int32_t shift = x->rank - update->rank;
-    int fits = shift >= 0;
+    int fits = update->rank == x->rank;
     for (int32_t i = 0; i < x->rank; i++) {
         extent[i] = span_of(attrs, i, x->extent[i]).count;
-        if (fits && i >= shift)
-            fits = update->extent[i - shift] == 1 || update->extent[i - shift] == extent[i];
+        fits = fits && update->extent[i] == extent[i];
     }
     if (!fits)
-        return host->fail(host, TN_ERR_ARGUMENT,
-                          "update has shape %s, expected %s or what broadcasts to it",
+        return host->fail(host, TN_ERR_ARGUMENT, "update has shape %s, expected %s",
                           shape_text(update->rank, update->extent, got),
                           shape_text(x->rank, extent, expected));
     types[0] = *x;
@@ -197,16 +194,9 @@ tn_status slice_update_reference(const tn_cpu_call *call)
     const tn_tensor *x = &call->inputs[0], *update = &call->inputs[1];
     const tn_tensor *out = &call->outputs[0];
     tn_tensor to = {out->data, sliced(call->attrs, &out->layout)};
-    tn_tensor from = {update->data, to.layout};
-    from.layout.offset = update->layout.offset;
-    int32_t shift = to.layout.rank - update->layout.rank;
-    for (int32_t i = 0; i < to.layout.rank; i++) {
-        int stretched = i < shift || update->layout.extent[i - shift] == 1;
-        from.layout.stride[i] = stretched ? 0 : update->layout.stride[i - shift];
-    }
     if (x->data != out->data || x->layout.offset != out->layout.offset)
         tn_copy_region(out, x); // else in place
-    tn_copy_region(&to, &from);
+    tn_copy_region(&to, update);
     return TN_OK;
 }
 
@@ -244,12 +234,10 @@ static tn_status slice_update_decompose(const tn_build *build, const tn_rule *ru
     if (!x)
         return TN_ERR_ARGUMENT;
     tn_array *inside = NULL;
-    tn_ints shape = {.count = (uint32_t)x->rank, .given = 1};
     struct span spans[TN_MAX_RANK];
     int empty = 0;
     for (int32_t i = 0; i < x->rank; i++) {
         spans[i] = span_of(rule->attrs, i, x->extent[i]);
-        shape.value[i] = spans[i].count;
         empty |= spans[i].count == 0;
     }
     outputs[0] = rule->inputs[0];
@@ -257,7 +245,7 @@ static tn_status slice_update_decompose(const tn_build *build, const tn_rule *ru
         outputs[0] = build->expr(build, "x -> x", TN_IN(outputs[0]), TN_NO_ATTRS);
         return built(outputs[0]);
     }
-    tn_array *update = with_shape(build, "base.broadcast_to/1", rule->inputs[1], shape);
+    tn_array *update = rule->inputs[1];
     for (int32_t i = 0; i < x->rank; i++)
         if (spans[i].first != 0 || spans[i].step != 1 || spans[i].count != x->extent[i])
             update = update_axis(build, update, i, &spans[i], x, &inside);
@@ -273,11 +261,10 @@ static tn_status slice_update_vjp(const tn_build *build, const tn_rule *rule,
 {
     SLICE_ATTRS(attrs, rule->attrs);
     const tn_type *type = build->type(cotangents[0]);
+    tn_array *none = zeros_like(build, rule->inputs[1], type ? type->dtype : TN_F32);
     if (wants(wanted, 0))
-        gradients[0] = build->op(
-            build, "base.slice_update/1",
-            TN_IN(cotangents[0], build->scalar(build, type ? type->dtype : TN_F32, 0)),
-            attrs);
+        gradients[0] =
+            build->op(build, "base.slice_update/1", TN_IN(cotangents[0], none), attrs);
     if (wants(wanted, 1))
         gradients[1] = build->op(build, "base.slice/1", TN_IN(cotangents[0]), attrs);
     return built_wanted(wanted, gradients, 2);
@@ -291,7 +278,8 @@ static tn_status slice_update_jvp(const tn_build *build, const tn_rule *rule,
     tn_dtype dtype = type ? type->dtype : TN_F32;
     const tn_array *x =
         tangents[0] ? tangents[0] : zeros_like(build, rule->inputs[0], dtype);
-    const tn_array *update = tangents[1] ? tangents[1] : build->scalar(build, dtype, 0);
+    const tn_array *update =
+        tangents[1] ? tangents[1] : zeros_like(build, rule->inputs[1], dtype);
     out_tangents[0] = build->op(build, "base.slice_update/1", TN_IN(x, update), attrs);
     return built(out_tangents[0]);
 }
