@@ -50,7 +50,7 @@ const char *nearest(const char *word, const char *const *names)
     unsigned limit = (unsigned)strlen(word) / 3 + 1, least = limit + 1;
     for (; *names; names++) {
         unsigned d = distance(word, *names);
-        if (d < least) {
+        if (d < least && d < strlen(word)) {
             least = d;
             best = *names;
         }

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT
+// tenon why: where something runs and why not elsewhere, in sentences.
+#include "commands.h"
+#include "session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char details[] =
+    "For an expression: the device and kernel of each node, and for each other candidate\n"
+    "why it was turned down. For a plugin: whether it can be used, or what is wrong and\n"
+    "what to do. For an operator: where it comes from, and what can run it.\n"
+    "\n"
+    "  tenon why 'softmax(x @ y)' x=x.npy y=y.npy\n"
+    "  TENON_BACKEND=vulkan,cpu-blas tenon why 'x // 2' x=[1,2,3]\n"
+    "  tenon why plugin org.tenon.vulkan\n"
+    "  tenon why op nn.conv2d\n";
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+// --- an expression
+// ----------------------------------------------------------------------------
+
+static void say_how(const json_t *node)
+{
+    const char *kernel = text_of(node, "kernel");
+    if (strcmp(kernel, "expression") == 0)
+        printf("as an expression, which fuses with its neighbours");
+    else if (strcmp(kernel, "reference") == 0)
+        printf("with its reference kernel, the plain one that always works");
+    else if (strcmp(kernel, "decomposition") == 0)
+        printf("as the simpler operators it is made of");
+    else
+        printf("with kernel '%s'", kernel);
+}
+
+static void say_node(const json_t *node)
+{
+    json_int_t depth = json_integer_value(json_object_get(node, "depth"));
+    int indent = depth > 0 && depth < 20 ? (int)depth * 2 : 0;
+    printf("%*s%s, giving %s, runs on %s ", indent, "", text_of(node, "op"),
+           text_of(node, "type"), text_of(node, "device"));
+    say_how(node);
+    printf(".\n");
+    size_t i;
+    json_t *candidate;
+    json_array_foreach(json_object_get(node, "rejected"), i, candidate)
+        printf("%*s  not %s: %s\n", indent, "", text_of(candidate, "candidate"),
+               text_of(candidate, "reason"));
+}
+
+static void say_segments(const json_t *segments)
+{
+    size_t i, j;
+    json_t *segment, *step;
+    json_array_foreach(segments, i, segment)
+    {
+        const json_t *steps = json_object_get(segment, "steps");
+        json_int_t transfers = json_integer_value(json_object_get(segment, "transfers"));
+        printf("\nSubmission %zu, on %s: %zu step%s", i + 1, text_of(segment, "device"),
+               json_array_size(steps), json_array_size(steps) == 1 ? "" : "s");
+        if (transfers)
+            printf(", after %" JSON_INTEGER_FORMAT " transfer%s from other devices",
+                   transfers, transfers == 1 ? "" : "s");
+        printf(".\n");
+        json_array_foreach(steps, j, step)
+            printf("  %s (%s)\n", text_of(step, "label"), text_of(step, "kernel"));
+    }
+}
+
+static int say_plan(const json_t *plan)
+{
+    const json_t *nodes = json_object_get(plan, "nodes");
+    size_t i;
+    json_t *node;
+    json_array_foreach(nodes, i, node) say_node(node);
+    if (!json_array_size(nodes))
+        printf("Nothing is computed: the values are known already.\n");
+    say_segments(json_object_get(plan, "segments"));
+    return 0;
+}
+
+static int why_expression(char *const *items, int count, bool json)
+{
+    struct session session;
+    char *text = NULL;
+    json_error_t error;
+    int failed = session_open(&session, items, count);
+    if (failed)
+        return failed;
+    if (tn_explain(session.scope, session.results.items, session.results.count, &text)) {
+        failed = oops_scope(session.scope);
+    } else {
+        json_t *plan = json_loads(text, 0, &error);
+        if (!plan)
+            failed = oops("the explanation is no JSON: %s", error.text);
+        else
+            failed = json ? json_print(plan) : say_plan(plan);
+        json_decref(plan);
+    }
+    tn_text_free(text);
+    session_close(&session);
+    return failed;
+}
+
+// --- a plugin
+// -----------------------------------------------------------------------------
+
+// Every directory that holds the id: the one in use, and why the others are not.
+static bool say_plugins(tn_runtime *runtime, const char *id, json_t *rows)
+{
+    bool found = false;
+    for (uint64_t i = 0, n = tn_plugin_count(runtime); i < n; i++) {
+        tn_plugin_info info = {.struct_size = sizeof(info)};
+        if (tn_plugin_get(runtime, i, &info) || strcmp(info.id, id) != 0)
+            continue;
+        found = true;
+        const char *reason = info.reason ? info.reason : "";
+        bool usable = info.state == TN_PLUGIN_FOUND || info.state == TN_PLUGIN_LOADED;
+        bool loads = usable && tn_plugin_load(runtime, id) == TN_OK;
+        if (usable && !loads)
+            reason = tn_last_error();
+        json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:s, s:b, s:s}", "id", id,
+                                              "version", info.version, "directory",
+                                              info.directory, "state",
+                                              plugin_state_name(info.state), "usable",
+                                              loads, "reason", reason));
+    }
+    return found;
+}
+
+static int why_plugin(tn_runtime *runtime, const char *id, bool json)
+{
+    json_t *rows = json_array(), *row;
+    size_t i;
+    int failed = say_plugins(runtime, id, rows) ? 0 : no_plugin(runtime, id);
+    if (!failed && json)
+        failed = json_print(rows);
+    else if (!failed)
+        json_array_foreach(rows, i, row)
+        {
+            printf("%s %s in %s ", id, text_of(row, "version"), text_of(row, "directory"));
+            if (json_is_true(json_object_get(row, "usable")))
+                printf("is used: its checks pass and it loads.\n");
+            else
+                printf("is not used (%s): %s\n", text_of(row, "state"),
+                       text_of(row, "reason"));
+        }
+    json_decref(rows);
+    return failed;
+}
+
+// --- an operator
+// --------------------------------------------------------------------------
+
+static void say_operator(const json_t *op)
+{
+    const json_t *kernels = json_object_get(op, "kernels"), *rules;
+    rules = json_object_get(op, "rules");
+    size_t i;
+    json_t *item;
+    printf("%s comes from plugin %s.\n", text_of(op, "id"), text_of(op, "plugin"));
+    json_array_foreach(kernels, i, item)
+        printf("Backends that consume %s can run kernel '%s' of plugin %s.\n",
+               text_of(item, "family"), text_of(item, "name"), text_of(item, "plugin"));
+    if (text_of(op, "expr")[0])
+        printf("Every backend that runs expressions can run it: %s\n", text_of(op, "expr"));
+    json_array_foreach(rules, i, item)
+    {
+        const char *rule = json_string_value(item);
+        if (strcmp(rule, "decompose") == 0)
+            printf("Every backend can run it as the operators it is made of.\n");
+        if (strcmp(rule, "reference") == 0)
+            printf("CPU backends can run its reference kernel when nothing faster fits.\n");
+    }
+    printf("What one use of it chooses: tenon why '%.*s(...)'\n",
+           (int)strcspn(text_of(op, "id"), "/"), text_of(op, "id"));
+}
+
+static int why_op(tn_runtime *runtime, const char *name, bool json)
+{
+    const tn_primitive *primitive = tn_primitive_find(runtime, name);
+    int failed = 0;
+    if (!primitive)
+        return no_primitive(runtime, name);
+    json_t *op = op_json(runtime, primitive);
+    if (json)
+        failed = json_print(op);
+    else
+        say_operator(op);
+    json_decref(op);
+    return failed;
+}
+
+int cmd_why(const struct command *self, int argc, char **argv)
+{
+    struct command mine = *self;
+    mine.details = details;
+    bool json = false;
+    const struct option options[] = {{"json", 0, NULL, "print JSON", NULL, &json}};
+    struct args args;
+    int failed = args_parse(&mine, options, COUNT(options), 1, -1, argc, argv, &args);
+    if (failed || args.help_shown)
+        return failed;
+    bool plugin = strcmp(args.items[0], "plugin") == 0,
+         op = strcmp(args.items[0], "op") == 0;
+    if (!plugin && !op)
+        return why_expression(args.items, args.count, json);
+    if (args.count != 2)
+        return misuse("usage: tenon why %s %s", args.items[0], plugin ? "ID" : "NAME");
+    tn_runtime *runtime;
+    failed = open_runtime(&runtime);
+    if (failed)
+        return failed;
+    failed = plugin ? why_plugin(runtime, args.items[1], json)
+                    : why_op(runtime, args.items[1], json);
+    tn_runtime_close(runtime);
+    return failed;
+}
