@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+"""tenon eval: the language, files, printing; beside NumPy where it is installed."""
+
+import json
+import os
+import struct
+
+import tap
+from tap import refused, tenon, values
+
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
+X = "x=[[1, 2, 3], [4, 5, 6]]"
+F = "x=[[1.5, 2, 3], [4, 5, 6]]"
+
+
+def numbers_and_signs():
+    for text, expected in [
+        ("1 + 1", 2), ("2 + 3 * 4", 14), ("(2 + 3) * 4", 20), ("2 ** 3 ** 2", 512),
+        ("-2 ** 2", -4), ("7 // 2", 3), ("-7 // 2", -4), ("-7 % 3", 2), ("7 / 2", 3.5),
+        ("2.0 ** -1", 0.5), ("1 < 2", True), ("1 == 2", False), ("6 & 3 | 8", 10),
+        ("6 ^ 3", 5), ("1 << 4 >> 2", 4), ("~5", -6), ("0x10", 16), ("1e3", 1000.0),
+        ("- - 3", 3), (".5 + 1.", 1.5), ("10 - 4 - 3", 3), ("true", True)]:
+        assert values("--", text) == [expected], (text, values("--", text))
+
+
+def arrays_slices_and_operators():
+    for text, expected in [
+        ("x + 1", [[2, 3, 4], [5, 6, 7]]), ("x[1]", [4, 5, 6]), ("x[:, ::-1][0]", [3, 2, 1]),
+        ("x[..., -1]", [3, 6]), ("x[0, 1:]", [2, 3]), ("x[-1, 0]", 4), ("x[:, [2, 0]]", [[3, 1], [6, 4]]),
+        ("sum(x, axes=[0])", [5, 7, 9]), ("sum(x, [1])", [6, 15]), ("base.sum(x)", 21),
+        ("x @ transpose(x)", [[14, 32], [32, 77]]), ("max(x, axes=[1], keepdims=true)", [[3], [6]]),
+        ("reshape(x, [3, -1])", [[1, 2], [3, 4], [5, 6]]), ("astype(x, f32)[0, 0]", 1.0),
+        ("astype(x, dtype='u8')[0, 0]", 1), ("where(x > 2, x, 0)", [[0, 0, 3], [4, 5, 6]]),
+        ("a = x[0]; b = a * 2; a + b", [3, 6, 9]), ("[x[0], x[1]]", [[1, 2, 3], [4, 5, 6]])]:
+        assert values(text, X) == [expected], (text, values(text, X))
+    assert values("x[0], x[1, 1]", X) == [[1, 2, 3], 5]
+    assert values("a, b = x[0], x[1]; b - a", X) == [[3, 3, 3]]
+
+
+def long_expressions_need_no_stack():
+    assert values("x" + " + x" * 4000, "x=1") == [4001]
+    refused("eval", "(" * 50000 + "1" + ")" * 50000, saying="nested more than 200 deep")
+    refused("eval", "--", "-" * 100000 + "1", saying="nested more than 200 deep")
+
+
+def dtypes_are_numpys():
+    for text, expected in [("x + 1", "i64"), ("x + 1.5", "f64"), ("x / 2", "f64"),
+                           ("astype(x, f32) * 2", "f32"), ("astype(x, f32) * 2.5", "f32"),
+                           ("astype(x, u8) + astype(x, i8)", "i16"), ("x > 1", "bool"),
+                           ("astype(x, f16) + astype(x, bf16)", "f32"), ("[true, false]", "bool")]:
+        result = json.loads(tenon("eval", "--json", text, X).stdout)["results"][0]
+        assert result["dtype"] == expected, (text, result["dtype"])
+
+
+def mistakes_are_shown_with_a_caret():
+    for text, message, column in [
+        ("x + zebra", "unknown name 'zebra'", 4), ("x +", "got the end", 3), ("x ) 1", "got ')'", 2),
+        ("x @ x", "matmul", 2), ("x[5]", "outside axis 0", 2), ("x[0, 0, 0]", "3 indices", 1),
+        ("1 < 2 < 3", "do not chain", 6), ("summ(x)", "did you mean sum", 0), ("x[0:1:0]", "cannot be 0", 2),
+        ("sum(x, 1, 2, 3)", "too many arguments", 13), ("sum(x, axis=[0])", "ax", 0), ("'abc", "no end", 0),
+        ("[[1], [1, 2]]", "has 2 elements", 6), ("[1, [2]]", "expected", 1), ("99999999999999999999", "64 bits", 0),
+        ("x $ 2", "'$'", 2), ("a, b = 1", "2 names for 1", 0), ("sum(axes=[0], x)", "come before", 14)]:
+        stderr = refused("eval", text, X, saying=message).stderr.rstrip("\n").split("\n")
+        assert stderr[-1] == "  " + " " * column + "^", (text, stderr)
+
+
+def gradients_are_printed():
+    done = json.loads(tenon("eval", "--json", "x ** 3 + 2 * y", "x=2.0", "y=1.0", "--grad", "x,y").stdout)
+    assert done["results"][0]["data"] == 10 and done["gradients"]["x"]["data"] == 12
+    assert done["gradients"]["y"]["data"] == 2
+    done = json.loads(tenon("eval", "--json", "x * x", "x=[1.0, 2, 3]", "--grad", "x").stdout)
+    assert done["gradients"]["x"]["data"] == [2, 4, 6]
+    assert "d/dx f64 ()\n12." in tenon("eval", "x ** 3", "x=2.0", "--grad", "x").stdout
+    refused("eval", "x", "x=1.0", "--grad", "z", status=2, saying="no value is named 'z'")
+    refused("eval", "x", "x=1", "--grad", "x", saying="floating-point")
+    refused("eval", "x, x", "x=1.0", "--grad", "x", status=2, saying="one result")
+
+
+def files_go_in_and_out():
+    tenon("eval", "x * 2", F, "-o", "out.npy")
+    assert values("y", "y=out.npy") == [[[3, 4, 6], [8, 10, 12]]]
+    before = open("out.npy", "rb").read()
+    refused("eval", "astype(x, bf16)", F, "-o", "out.npy", saying="cast")
+    refused("eval", "x", F, "-o", "missing/out.npy", saying="missing/out.npy")
+    refused("eval", "x, x", F, "-o", "out.npy", status=2, saying="2 results")
+    assert open("out.npy", "rb").read() == before and os.listdir(".") == ["out.npy"]
+    refused("eval", "y", "y=absent.npy", saying="absent.npy: No such file")
+    open("bad.npy", "wb").write(before[:-1])
+    refused("eval", "y", "y=bad.npy", saying="truncated")
+    open("text", "w").write("hello")
+    refused("eval", "y", "y=text", saying="expected a file ending in .npy")
+
+
+def tensors_of_safetensors_can_be_named():
+    header = b'{"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}'
+    open("m.safetensors", "wb").write(struct.pack("<Q", len(header)) + header + struct.pack("<2f", 1, 2))
+    assert values("w * 2", "w=m.safetensors:w") == [[2, 4]]
+    refused("eval", "w", "w=m.safetensors:v", saying="holds no array 'v'")
+
+
+def a_limit_on_file_sizes_leaves_the_old_file():
+    import resource
+    tenon("eval", "x", "x=1", "-o", "out.npy")
+    before = open("out.npy", "rb").read()
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+    refused("eval", "full([10000], 1.0)", "-o", "out.npy", preexec_fn=limit, saying="unchanged")
+    assert open("out.npy", "rb").read() == before and os.listdir(".") == ["out.npy"]
+
+
+def printing_is_numpys():
+    for text, expected in [
+        ("[1.0, 2.5, 3]", "f64 (3,)\n[1.  2.5 3. ]"), ("[[1, 20], [300, 4]]", "i64 (2, 2)\n[[  1  20]\n [300   4]]"),
+        ("[1e-5, 1e10]", "f64 (2,)\n[1.e-05 1.e+10]"), ("[nan, inf, -inf, 1.5]", "f64 (4,)\n[ nan  inf -inf  1.5]"),
+        ("[true, false]", "bool (2,)\n[ true false]"), ("[]", "f64 (0,)\n[]"),
+        ("astype(0.1, f32)", "f32 ()\n0.1"), ("arange(0, 2000)", "i64 (2000,)\n[   0    1    2 ... 1997 1998 1999]")]:
+        assert tenon("eval", text).stdout == expected + "\n", (text, tenon("eval", text).stdout)
+
+
+def numpy_agrees():
+    if not numpy:
+        return "NumPy is not installed"
+    print("# seed 5")
+    random = numpy.random.default_rng(5)
+    x, y = random.normal(size=(4, 5)).astype("f4"), random.normal(size=(5, 3)).astype("f4")
+    numpy.save("x.npy", x)
+    numpy.save("y.npy", numpy.asfortranarray(y))
+    numpy.save("b.npy", x.astype(">f8"))
+    for text, expected in [("x @ y", x @ y), ("exp(x) + x ** 2", numpy.exp(x) + x**2), ("b[1:, ::-2]", x.astype("f8")[1:, ::-2]),
+                           ("mean(x, axes=[0])", x.mean(0)), ("transpose(y)", y.T), ("x > 0", x > 0),
+                           ("argmax(x, axis=1)", x.argmax(1)), ("concatenate(x, x, axis=1)", numpy.concatenate([x, x], 1))]:
+        tenon("eval", text, "x=x.npy", "y=y.npy", "b=b.npy", "-o", "out.npy")
+        got = numpy.load("out.npy")
+        assert got.dtype == expected.dtype and got.shape == expected.shape, text
+        assert numpy.allclose(got, expected, rtol=1e-5, atol=1e-6), text
+    big = random.normal(size=(60, 70))
+    numpy.save("x.npy", big)
+    shown = tenon("eval", "x", "x=x.npy").stdout.split("\n", 1)[1]
+    assert shown.rstrip() == numpy.array2string(big), shown
+
+
+tap.run([numbers_and_signs, arrays_slices_and_operators, long_expressions_need_no_stack, dtypes_are_numpys,
+         mistakes_are_shown_with_a_caret, gradients_are_printed, files_go_in_and_out,
+         tensors_of_safetensors_can_be_named, a_limit_on_file_sizes_leaves_the_old_file, printing_is_numpys,
+         numpy_agrees])

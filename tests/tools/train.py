@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""tenon train lenet on a small made-up data set: same seed, resuming, interrupts, bad files."""
+
+import gzip
+import json
+import os
+import random
+import resource
+import signal
+import struct
+import subprocess
+import time
+
+import tap
+from tap import refused, tenon
+
+CHECKPOINT = "lenet.safetensors"
+
+
+def make_data(train=640, test=100):
+    """Images of which the class is a bright square's place."""
+    generator = random.Random(1)
+    for prefix, count in [("train", train), ("t10k", test)]:
+        labels, images = bytearray(), bytearray()
+        for _ in range(count):
+            label = generator.randrange(10)
+            image = bytearray(generator.randrange(60) for _ in range(784))
+            for y in range(6):
+                start = (label // 5 * 14 + 4 + y) * 28 + label % 5 * 5
+                image[start:start + 5] = b"\xff" * 5
+            labels.append(label)
+            images += image
+        with gzip.open(f"{prefix}-images-idx3-ubyte.gz", "wb") as file:
+            file.write(struct.pack(">IIII", 0x803, count, 28, 28) + images)
+        with gzip.open(f"{prefix}-labels-idx1-ubyte.gz", "wb") as file:
+            file.write(struct.pack(">II", 0x801, count) + labels)
+
+
+def events(*args, **options):
+    lines = tenon("train", "lenet", "--data", ".", "--json", *args, **options).stdout.splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def losses(*args):
+    return {e["step"]: e["loss"] for e in events(*args) if e["event"] == "step"}
+
+
+def training_learns_and_reports():
+    make_data()
+    done = events("--epochs", "8", "--lr", "0.003")
+    assert sum(e["event"] == "step" for e in done) == 80
+    assert [e["epoch"] for e in done if e["event"] == "epoch"] == list(range(1, 9))
+    assert done[-1]["event"] == "test" and done[-1]["accuracy"] > 0.8, done[-1]
+    assert sum(map(sum, done[-1]["confusion"])) == 100
+
+
+def the_same_seed_gives_the_same_file():
+    make_data()
+    first = losses("--steps", "5", "--seed", "7", "--save", "a")
+    assert losses("--steps", "5", "--seed", "7", "--save", "b") == first
+    assert open("a", "rb").read() == open("b", "rb").read()
+    assert losses("--steps", "5", "--seed", "8", "--save", "c") != first
+
+
+def resuming_continues_exactly():
+    make_data()
+    whole = losses("--steps", "15", "--save", "whole")
+    begun = losses("--steps", "5", "--save", "part")
+    rest = losses("--steps", "15", "--resume", "part")
+    assert {**begun, **rest} == whole, (begun, rest, whole)
+    assert sorted(rest) == list(range(6, 16))
+    assert open("whole", "rb").read() == open("part", "rb").read()
+    refused("train", "lenet", "--data", ".", "--resume", "part", "--seed", "9", status=2, saying="--seed 9")
+    refused("train", "lenet", "--data", ".", "--resume", "part", "--batch", "9", status=2, saying="--batch 9")
+
+
+def lines_are_plain_when_not_on_a_terminal():
+    make_data()
+    text = tenon("train", "lenet", "--data", ".", "--steps", "3").stdout
+    assert "\r" not in text and "\x1b" not in text
+    assert "epoch 1/1  step 3/3  loss " in text and "test accuracy" in text, text
+    text = tenon("train", "lenet", "--data", ".", "--resume", CHECKPOINT, "--classify").stdout
+    assert "test accuracy" in text and "the network says" in text
+
+
+def an_interrupt_saves_and_says_how_to_resume():
+    make_data()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        process = subprocess.Popen([tap.TENON, "train", "lenet", "--data", ".", "--epochs", "100000", "--json"],
+                                   env=tap.ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while '"step"' not in process.stdout.readline():
+            assert process.poll() is None, process.stderr.read()
+        process.send_signal(name)
+        _, stderr = process.communicate(timeout=60)
+        assert process.returncode == 1, process.returncode
+        assert f"Continue with: tenon train lenet --resume {CHECKPOINT}" in stderr, stderr
+        step = json.loads(open(CHECKPOINT, "rb").read()[8:].split(b"}}", 1)[0].split(b'"__metadata__":')[1].split(b"}")[0] + b"}")
+        assert int(step["step"]) > 0
+        tenon("train", "lenet", "--data", ".", "--resume", CHECKPOINT, "--classify")
+
+
+def a_full_disk_loses_no_checkpoint():
+    make_data()
+    tenon("train", "lenet", "--data", ".", "--steps", "2")
+    before = open(CHECKPOINT, "rb").read()
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
+    refused("train", "lenet", "--data", ".", "--steps", "4", "--resume", CHECKPOINT, preexec_fn=limit, saying="unchanged")
+    assert open(CHECKPOINT, "rb").read() == before
+    assert not [f for f in os.listdir(".") if f.startswith(CHECKPOINT + ".")]
+
+
+def damaged_files_are_refused():
+    make_data()
+    tenon("train", "lenet", "--data", ".", "--steps", "1")
+    good = open(CHECKPOINT, "rb").read()
+    open(CHECKPOINT, "wb").write(good[:-100])
+    refused("train", "lenet", "--data", ".", "--resume", CHECKPOINT, saying=CHECKPOINT)
+    assert open(CHECKPOINT, "rb").read() == good[:-100]
+    open(CHECKPOINT, "wb").write(good.replace(b'"fc3.bias"', b'"fc3.bios"'))
+    refused("train", "lenet", "--data", ".", "--resume", CHECKPOINT, saying="fc3.bias")
+    open(CHECKPOINT, "wb").write(good.replace(b'"step":"1"', b'"step":"x"'))
+    refused("train", "lenet", "--data", ".", "--resume", CHECKPOINT, saying="'step'")
+    refused("train", "lenet", "--data", "absent", saying="dataset-fashion-mnist")
+    refused("train", "lenet", "--data", ".", "--classify", status=2, saying="--resume FILE")
+    refused("train", "lenet", "--data", ".", "--batch", "641", status=2, saying="--batch 641")
+    images = open("train-images-idx3-ubyte.gz", "rb").read()
+    open("train-images-idx3-ubyte.gz", "wb").write(images[:len(images) // 2])
+    refused("train", "lenet", "--data", ".", "--save", "new", saying="truncated or damaged")
+    assert not os.path.exists("new")
+
+
+if tap.has_plugins("org.tenon.cpu-blas", "org.tenon.nn"):
+    tap.run([training_learns_and_reports, the_same_seed_gives_the_same_file, resuming_continues_exactly,
+             lines_are_plain_when_not_on_a_terminal, an_interrupt_saves_and_says_how_to_resume,
+             a_full_disk_loses_no_checkpoint, damaged_files_are_refused])
+else:
+    print("1..0 # SKIP needs org.tenon.cpu-blas and org.tenon.nn")

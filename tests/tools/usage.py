@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""Wrong usage exits with 2 and says what was expected; --help exits with 0."""
+
+import json
+
+import tap
+from tap import refused, tenon
+
+COMMANDS = ["plugins", "devices", "ops", "op", "eval", "why", "graph", "train", "header"]
+
+
+def help_is_printed_for_each_command():
+    listing = tenon("--help").stdout
+    for command in COMMANDS:
+        assert f"  {command} " in listing, command
+        text = tenon(command, "--help").stdout
+        assert text.startswith(f"Usage: tenon {command} ") and "Options:" in text, command
+    for command in ["show", "describe", "install", "remove", "verify"]:
+        assert f"tenon plugin {command} " in tenon("plugin", command, "--help").stdout
+
+
+def unknown_names_get_the_nearest():
+    refused("evla", status=2, saying="did you mean 'tenon eval'?")
+    refused("plugin", "instal", status=2, saying="did you mean 'tenon plugin install'?")
+    refused("plugins", "--al", status=2, saying="did you mean --all?")
+    refused("train", "lenet", "--epoch", "3", status=2, saying="--epochs")
+    refused("op", "matmull", saying="did you mean 'matmul'?")
+    refused("plugin", "show", "org.tenon.bse", saying="did you mean 'org.tenon.base'?")
+
+
+def wrong_usage_exits_with_two():
+    refused(status=2, saying="no command")
+    refused("eval", status=2, saying="too few arguments")
+    refused("op", "add", "sum", status=2, saying="unexpected argument 'sum'")
+    refused("eval", "1", "x", status=2, saying="NAME=FILE.npy")
+    refused("eval", "x", "x=1", "x=2", status=2, saying="given twice")
+    refused("plugins", "--json=3", status=2, saying="takes no value")
+    refused("eval", "1", "-o", status=2, saying="needs a value")
+    refused("graph", "1 + 1", status=2, saying="-o FILE")
+    refused("graph", "1 + 1", "-o", "g.png", status=2, saying=".svg or .dot")
+    refused("train", "resnet", status=2, saying="expected lenet")
+    for option, value in [("--epochs", "0"), ("--steps", "x"), ("--lr", "-1"), ("--lr", "nan"),
+                          ("--batch", "99999999999999999999"), ("--seed", "1.5")]:
+        refused("train", "lenet", option, value, status=2, saying=f"{option}: got '{value}'")
+
+
+def tables_are_json_when_asked():
+    for command in [["plugins"], ["plugins", "--all"], ["ops"], ["devices"], ["op", "sum"],
+                    ["plugin", "show", "org.tenon.base"], ["why", "op", "sum"],
+                    ["why", "plugin", "org.tenon.base"], ["why", "1 + 1"]]:
+        json.loads(tenon(*command, "--json").stdout)
+    ids = [row["id"] for row in json.loads(tenon("plugins", "--json").stdout)]
+    assert "org.tenon.base" in ids, ids
+    kinds = {a["name"]: a for a in json.loads(tenon("op", "sum", "--json").stdout)["attributes"]}
+    assert kinds["keepdims"]["kind"] == "bool" and kinds["keepdims"]["default"] == "false"
+
+
+def a_full_output_is_an_error():
+    with open("/dev/full", "w") as full:
+        import subprocess
+        done = subprocess.run([tap.TENON, "ops"], env=tap.ENVIRONMENT, stdout=full,
+                              stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1 and "cannot write the output" in done.stderr, done
+
+
+def why_says_sentences():
+    assert "runs on" in tenon("why", "x @ y", "x=[[1.0]]", "y=[[2.0]]").stdout
+    assert "is used" in tenon("why", "plugin", "org.tenon.base").stdout
+    assert "comes from plugin org.tenon.base" in tenon("why", "op", "add").stdout
+    disabled = tenon("why", "plugin", "org.tenon.nn", env={"TENON_PLUGINS_DISABLE": "*.nn"})
+    assert "is not used (disabled)" in disabled.stdout, disabled.stdout
+    refused("why", "op", "conv2d", env={"TENON_PLUGINS_DISABLE": "*.nn"}, saying="org.tenon.nn")
+
+
+def graphs_are_written():
+    tenon("graph", "softmax(x) + 1", "x=[1.0, 2]", "-o", "g.dot")
+    assert open("g.dot").read().lstrip().startswith("digraph")
+    refused("graph", "x + 1", "x=1", "-o", "g.svg", env={"PATH": "/nonexistent"}, saying="graphviz")
+    refused("graph", "x + 1", "x=1", "-o", "no/g.dot", saying="no/g.dot")
+
+
+tap.run([help_is_printed_for_each_command, unknown_names_get_the_nearest,
+         wrong_usage_exits_with_two, tables_are_json_when_asked, a_full_output_is_an_error,
+         why_says_sentences, graphs_are_written])
