@@ -65,20 +65,44 @@ static int shortest(const struct host_array *array, double value)
     return most;
 }
 
-static void strip_zeros(char *text)
+// Digits behind the point that tell the value apart, in the notation of the style.
+static int own_digits(const struct style *style, double value)
 {
+    char text[CELL];
+    int digits = shortest(style->array, value) - 1;
+    if (!style->exponent) {
+        snprintf(text, sizeof(text), "%.*e", digits, value);
+        digits -= atoi(strchr(text, 'e') + 1);
+    }
+    return digits < 0 ? 0 : digits;
+}
+
+static int fewer(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+// "1.5", "2.": no trailing zeros.
+static void fixed_text(const struct style *style, double value, char text[CELL])
+{
+    int digits = value == 0 ? 0 : fewer(own_digits(style, value), style->digits);
+    snprintf(text, CELL, "%#.*f", digits, value);
     size_t n = strlen(text);
     while (n && text[n - 1] == '0')
         text[--n] = '\0';
 }
 
-// "1.5", "2.": fixed notation without trailing zeros.
-static void fixed_text(double value, int digits, char text[CELL])
+// "1.50e+10": as many digits as the others.
+static void exponent_text(const struct style *style, double value, char text[CELL])
 {
-    snprintf(text, CELL, "%.*f", digits, value);
-    if (!strchr(text, '.'))
-        strcat(text, ".");
-    strip_zeros(text);
+    char exponent[16];
+    int digits = value == 0 ? 0 : fewer(own_digits(style, value), style->digits);
+    snprintf(text, CELL, "%#.*e", digits, value);
+    char *e = strchr(text, 'e');
+    snprintf(exponent, sizeof(exponent), "%s", e);
+    for (; digits < style->digits; digits++)
+        *e++ = '0';
+    strcpy(e, exponent);
 }
 
 static void element_text(const struct style *style, uint64_t i, char text[CELL])
@@ -98,9 +122,9 @@ static void element_text(const struct style *style, uint64_t i, char text[CELL])
     else if (isinf(value))
         snprintf(text, CELL, value < 0 ? "-inf" : "inf");
     else if (style->exponent)
-        snprintf(text, CELL, "%#.*e", style->digits, value);
+        exponent_text(style, value, text);
     else
-        fixed_text(value, style->digits, text);
+        fixed_text(style, value, text);
 }
 
 // --- which elements are shown
@@ -162,12 +186,7 @@ static void see_digits(struct style *style, uint64_t i, void *context)
     double value = host_array_number(style->array, i);
     if (!isfinite(value) || value == 0)
         return;
-    int digits = shortest(style->array, value) - 1;
-    if (!style->exponent) {
-        char text[CELL];
-        snprintf(text, sizeof(text), "%.*e", digits, value);
-        digits -= atoi(strchr(text, 'e') + 1);
-    }
+    int digits = own_digits(style, value);
     if (digits > range->digits)
         range->digits = digits;
 }
@@ -209,39 +228,43 @@ static void choose_style(struct style *style)
 // --- printing
 // -------------------------------------------------------------------------------
 
-static void print_element(const struct style *style, uint64_t i)
+// Writes one cell; gives how many blanks it ends with instead of writing them.
+static int print_element(const struct style *style, uint64_t i)
 {
     char text[CELL];
     element_text(style, i, text);
     // Fixed notation: what is behind the point is padded, so that the points align.
     const char *point = strchr(text, '.');
-    if (is_float(style->array->dtype) && !style->exponent && point) {
-        int missing = style->digits - (int)strlen(point + 1);
-        printf("%*s%*s", style->width - missing, text, missing, "");
-    } else {
-        printf("%*s", style->width, text);
-    }
+    int missing = 0;
+    if (is_float(style->array->dtype) && !style->exponent && point)
+        missing = style->digits - (int)strlen(point + 1);
+    printf("%*s", style->width - missing, text);
+    return missing;
 }
 
 static void print_row(const struct style *style, uint64_t base, int64_t extent, int indent)
 {
-    int per_line = (LINE - indent) / (style->width + 1), column = 0;
-    per_line = per_line < 1 ? 1 : per_line;
+    int column = indent, blanks = 0;
     for (int64_t i = 0; i < extent; i++) {
-        if (i && column == per_line) {
+        bool gap = style->summary && extent > 2 * EDGE && i == EDGE;
+        int width = gap ? 3 : style->width;
+        if (i && column + 1 + width > LINE) {
             printf("\n%*s", indent, "");
-            column = 0;
+            column = indent;
         } else if (i) {
-            putchar(' ');
+            printf("%*s", blanks + 1, "");
+            column++;
         }
-        if (style->summary && extent > 2 * EDGE && i == EDGE) {
+        column += width;
+        blanks = 0;
+        if (gap) {
             printf("...");
             i = extent - EDGE - 1;
         } else {
-            print_element(style, base + (uint64_t)i);
+            blanks = print_element(style, base + (uint64_t)i);
         }
-        column++;
     }
+    printf("%*s", blanks, "");
 }
 
 // Depth is at most TN_MAX_RANK.
