@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 // --- the driver's cache on disk
 // ---------------------------------------------------------------
@@ -229,6 +230,13 @@ static struct vk_pipeline *find(const struct vk_shaders *shaders, struct vk_hash
     return pipeline;
 }
 
+static uint64_t now_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
+}
+
 // Compilation runs without the lock; when two threads made the same one, the first stays.
 tn_status vk_pipeline_get(tn_device *device, const struct vk_pipeline_desc *desc,
                           struct vk_pipeline **out_pipeline)
@@ -243,9 +251,12 @@ tn_status vk_pipeline_get(tn_device *device, const struct vk_pipeline_desc *desc
         return TN_OK;
     }
     struct vk_pipeline *made = NULL;
+    uint64_t begin_ns = now_ns();
     tn_status status = pipeline_create(device, desc, key, &made);
     if (status != TN_OK)
         return status;
+    device->host->log(device->host, TN_LOG_DEBUG, VK_TOPIC, "made the pipeline %s in %.1f ms",
+                      desc->name, (double)(now_ns() - begin_ns) * 1e-6);
     pthread_mutex_lock(&shaders->lock);
     pipeline = find(shaders, key);
     if (!pipeline) {
