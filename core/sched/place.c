@@ -7,16 +7,7 @@
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/shape.h"
-#include "plan.h"
-
-// The nodes at hand: of the task, or of a decomposition in it.
-struct nodes {
-    const struct task *task;
-    uint32_t *value_of;      // by id of an array
-    const uint32_t *same_as; // NULL: none
-};
-
-static tn_status place_nodes(struct plan_work *work, const struct nodes *nodes);
+#include "place.h"
 
 // --- values -----------------------------------------------------------------------------
 
@@ -34,8 +25,8 @@ static tn_status add_number(struct plan_work *work, const tn_type *type, uint64_
     return TN_OK;
 }
 
-static tn_status value_for(struct plan_work *work, const struct nodes *nodes,
-                           const tn_array *array, uint32_t *out_value)
+tn_status place_value_for(struct plan_work *work, const struct nodes *nodes,
+                          const tn_array *array, uint32_t *out_value)
 {
     uint32_t *slot = &nodes->value_of[array->id];
     if (*slot == NONE && array->node->kind == NODE_NUMBER) {
@@ -145,7 +136,7 @@ static tn_status place_view(struct plan_work *work, const struct nodes *nodes,
 {
     uint32_t source = NONE, view;
     tn_layout layout = {0};
-    tn_status status = value_for(work, nodes, node->inputs[0], &source);
+    tn_status status = place_value_for(work, nodes, node->inputs[0], &source);
     if (status != TN_OK)
         return status;
     if (work->values[source].is_number) // each element is the number
@@ -286,7 +277,7 @@ static tn_status place_program(struct plan_work *work, const struct nodes *nodes
         status = set_program(work, node, &op);
     for (uint32_t i = 0; i < node->num_inputs && status == TN_OK; i++) {
         uint32_t value = NONE;
-        status = value_for(work, nodes, node->inputs[i], &value);
+        status = place_value_for(work, nodes, node->inputs[i], &value);
         if (status == TN_OK)
             status = bring(work, device, true, value, &value);
         if (status == TN_OK)
@@ -328,7 +319,7 @@ static tn_status place_kernel(struct plan_work *work, const struct nodes *nodes,
         op.inputs[i] = (struct operand){.value = NONE};
         if (!node->inputs[i])
             continue;
-        status = value_for(work, nodes, node->inputs[i], &value);
+        status = place_value_for(work, nodes, node->inputs[i], &value);
         if (status == TN_OK)
             status = bring(work, device, false, value, &value);
         if (status == TN_OK)
@@ -337,132 +328,6 @@ static tn_status place_kernel(struct plan_work *work, const struct nodes *nodes,
             op.inputs[i] = (struct operand){value, work->values[value].layout};
     }
     return status == TN_OK ? op_finish(work, nodes, node, &op) : status;
-}
-
-// --- decomposition
-// ------------------------------------------------------------------------
-
-static tn_status keep_scratch(struct plan_work *work, tn_scope *scope)
-{
-    tn_status status = mem_grow((void **)&work->scratch, &work->max_scratch,
-                                work->num_scratch + 1, sizeof(*work->scratch));
-    if (status != TN_OK) {
-        tn_scope_close(scope);
-        return status;
-    }
-    work->scratch[work->num_scratch++] = scope;
-    return TN_OK;
-}
-
-struct expansion {
-    tn_scope *scope;
-    tn_array **inputs; // stand-ins, NULL for those not given
-    tn_array **leaves; // the same without NULLs
-    tn_array **outputs;
-    uint32_t num_leaves;
-};
-
-static tn_status expansion_open(struct plan_work *work, const struct node *node,
-                                struct expansion *x)
-{
-    *x = (struct expansion){.scope = tn_scope_open(work->runtime)};
-    if (!x->scope)
-        return TN_ERR_MEMORY;
-    tn_status status = keep_scratch(work, x->scope);
-    if (status != TN_OK)
-        return status;
-    x->scope->tracing = true;
-    uint32_t n = node->num_inputs, m = node->num_outputs;
-    x->inputs = arena_alloc(&x->scope->arena, (2 * n + m + 1) * sizeof(*x->inputs));
-    if (!x->inputs)
-        return TN_ERR_MEMORY;
-    x->leaves = x->inputs + n;
-    x->outputs = x->leaves + n;
-    for (uint32_t i = 0; i < n; i++) {
-        if (!node->inputs[i])
-            continue;
-        x->inputs[i] = leaf_create(x->scope, NODE_INPUT, &node->inputs[i]->type);
-        if (!x->inputs[i])
-            return x->scope->status;
-        x->inputs[i]->weak_kind = node->inputs[i]->weak_kind;
-        x->leaves[x->num_leaves++] = x->inputs[i];
-    }
-    return TN_OK;
-}
-
-static tn_status expansion_build(const struct node *node, struct expansion *x)
-{
-    tn_build build = graph_build(x->scope, node->prim->host);
-    tn_rule rule = {.struct_size = sizeof(rule),
-                    .attrs = node->attrs,
-                    .inputs = x->inputs,
-                    .num_inputs = node->num_inputs,
-                    .num_outputs = node->num_outputs};
-    fail_clear();
-    tn_status status = node->prim->record.decompose(&build, &rule, x->outputs);
-    if (status == TN_OK)
-        status = x->scope->status;
-    else
-        scope_take_failure(x->scope, status);
-    if (status != TN_OK)
-        return fail(status, "%s: decomposition: %s", node->prim->record.id,
-                    tn_scope_error(x->scope));
-    for (uint32_t i = 0; i < node->num_outputs; i++) {
-        char got[TYPE_TEXT], expected[TYPE_TEXT];
-        if (!x->outputs[i])
-            return fail(TN_ERR_INTERNAL, "%s: decomposition: output %u is NULL",
-                        node->prim->record.id, i);
-        if (!type_equal(&x->outputs[i]->type, &node->outputs[i].type))
-            return fail(TN_ERR_INTERNAL, "%s: decomposition: output %u is %s, expected %s",
-                        node->prim->record.id, i, type_print(&x->outputs[i]->type, got),
-                        type_print(&node->outputs[i].type, expected));
-    }
-    return TN_OK;
-}
-
-static tn_status expansion_place(struct plan_work *work, const struct nodes *nodes,
-                                 const struct node *node, struct expansion *x)
-{
-    struct task task;
-    tn_status status = task_create(x->scope, x->outputs, node->num_outputs, x->leaves,
-                                   x->num_leaves, &task);
-    if (status != TN_OK)
-        return status;
-    struct nodes inner = {.task = &task,
-                          .value_of = mem_alloc((task.num_ids + 1) * sizeof(uint32_t))};
-    if (!inner.value_of)
-        status = TN_ERR_MEMORY;
-    for (uint32_t i = 0; i < task.num_ids && status == TN_OK; i++)
-        inner.value_of[i] = NONE;
-    for (uint32_t i = 0; i < node->num_inputs && status == TN_OK; i++)
-        if (x->inputs[i])
-            status =
-                value_for(work, nodes, node->inputs[i], &inner.value_of[x->inputs[i]->id]);
-    if (status == TN_OK)
-        status = place_nodes(work, &inner);
-    for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++)
-        status =
-            value_for(work, &inner, x->outputs[i], &nodes->value_of[node->outputs[i].id]);
-    mem_free(inner.value_of);
-    task_finish(&task);
-    return status;
-}
-
-static tn_status place_decomposed(struct plan_work *work, const struct nodes *nodes,
-                                  const struct node *node)
-{
-    if (work->depth == MAX_DECOMPOSITION)
-        return fail(TN_ERR_INTERNAL, "%s: decompositions nest deeper than %d",
-                    node->prim->record.id, MAX_DECOMPOSITION);
-    struct expansion x;
-    work->depth++;
-    tn_status status = expansion_open(work, node, &x);
-    if (status == TN_OK)
-        status = expansion_build(node, &x);
-    if (status == TN_OK)
-        status = expansion_place(work, nodes, node, &x);
-    work->depth--;
-    return status;
 }
 
 // --- devices ----------------------------------------------------------------------------
@@ -476,7 +341,7 @@ static tn_status node_layouts(struct plan_work *work, const struct nodes *nodes,
         if (!node->inputs[i])
             continue;
         uint32_t value = NONE;
-        tn_status status = value_for(work, nodes, node->inputs[i], &value);
+        tn_status status = place_value_for(work, nodes, node->inputs[i], &value);
         if (status != TN_OK)
             return status;
         layouts[i] = work->values[value].layout;
@@ -583,7 +448,7 @@ static tn_status place_node(struct plan_work *work, const struct nodes *nodes,
 
 // --- all --------------------------------------------------------------------------------
 
-static tn_status place_nodes(struct plan_work *work, const struct nodes *nodes)
+tn_status place_nodes(struct plan_work *work, const struct nodes *nodes)
 {
     for (uint32_t i = 0; i < nodes->task->num_nodes; i++) {
         const struct node *node = nodes->task->nodes[i];
@@ -621,7 +486,7 @@ static tn_status place_output(struct plan_work *work, const struct nodes *nodes,
                               const tn_array *output)
 {
     uint32_t value = NONE;
-    tn_status status = value_for(work, nodes, output, &value);
+    tn_status status = place_value_for(work, nodes, output, &value);
     if (status == TN_OK && work->values[value].is_number)
         status = add_copy(work, 0, value, work->values[value].layout.dtype, &value);
     if (status != TN_OK)
