@@ -273,6 +273,7 @@ static int run_group(struct trainer *t, uint64_t most, const volatile int *stop)
     }
     tn_scope_close(scope);
     t->epoch_seconds += now_seconds() - begin;
+    t->seconds += now_seconds() - begin;
     return failed;
 }
 
@@ -324,6 +325,9 @@ int trainer_run(struct trainer *t, const volatile int *stop)
         }
     }
     progress_clear(&t->progress);
+    if (!failed && t->options.json)
+        printf("{\"event\": \"trained\", \"steps\": %" PRIu64 ", \"seconds\": %.6f}\n",
+               t->done - t->progress.first, t->seconds);
     if (!failed && !saved)
         failed = checkpoint_save(t, t->options.save);
     if (!failed && *stop && t->done < t->total)

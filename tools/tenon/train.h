@@ -37,6 +37,7 @@ struct trainer {
     double epoch_loss; // sum over the epoch's steps of this run
     uint64_t epoch_steps;
     double epoch_seconds; // of its steps, evaluation apart
+    double seconds;       // the same for this whole run
     struct progress progress;
 };
 

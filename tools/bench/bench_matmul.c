@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// Products of matrices through tn_eval, beside the same call of cblas_sgemm.
+#include "bench.h"
+
+#include <cblas.h>
+#include <stdlib.h>
+
+struct product {
+    struct bench *bench;
+    int64_t m, k, n;
+    float *a, *b, *c;
+    tn_array *x, *y; // kept
+};
+
+static double run_tenon(struct contestant *self, uint64_t times)
+{
+    struct product *p = self->state;
+    double begin = now_seconds();
+    for (uint64_t i = 0; i < times; i++) {
+        tn_scope *s = tn_scope_open(p->bench->runtime);
+        tn_array *z = tn_op(s, "base.matmul/1", TN_IN(p->x, p->y), TN_NO_ATTRS);
+        if (tn_eval(s, z)) {
+            failed_run(s);
+            tn_scope_close(s);
+            return -1;
+        }
+        tn_scope_close(s);
+    }
+    return now_seconds() - begin;
+}
+
+static double run_blas(struct contestant *self, uint64_t times)
+{
+    struct product *p = self->state;
+    double begin = now_seconds();
+    for (uint64_t i = 0; i < times; i++)
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)p->m, (int)p->n,
+                    (int)p->k, 1, p->a, (int)p->k, p->b, (int)p->n, 0, p->c, (int)p->n);
+    return now_seconds() - begin;
+}
+
+static float *filled(int64_t count)
+{
+    float *data = malloc((size_t)count * sizeof(*data));
+    for (int64_t i = 0; data && i < count; i++)
+        data[i] = (float)(i % 17) * 0.125f - 1;
+    return data;
+}
+
+static void one_size(struct bench *bench, int64_t m, int64_t k, int64_t n, uint64_t times)
+{
+    struct product p = {.bench = bench,
+                        .m = m,
+                        .k = k,
+                        .n = n,
+                        .a = filled(m * k),
+                        .b = filled(k * n),
+                        .c = filled(m * n)};
+    tn_scope *s = tn_scope_open(bench->runtime);
+    if (p.a && p.b && p.c && s) {
+        p.x = tn_keep(s, tn_from_data(s, TN_F32, TN_SHAPE(m, k), p.a));
+        p.y = tn_keep(s, tn_from_data(s, TN_F32, TN_SHAPE(k, n), p.b));
+        struct contestant list[] = {{"tenon", run_tenon, &p},
+                                    {"cblas_sgemm", run_blas, &p}};
+        title(bench, "matmul f32 %lldx%lldx%lld (at least 0.97 of cblas_sgemm)",
+              (long long)m, (long long)k, (long long)n);
+        contest(list, COUNT(list), bench->rounds, times);
+        double work = 2e-9 * (double)m * (double)k * (double)n;
+        for (size_t i = 0; i < COUNT(list); i++)
+            report(bench, &list[i], "%.1f GFLOP/s, %.3f of cblas_sgemm",
+                   work / list[i].median, list[1].median / list[i].median);
+    }
+    tn_scope_close(s);
+    tn_release(p.x);
+    tn_release(p.y);
+    free(p.a);
+    free(p.b);
+    free(p.c);
+}
+
+void bench_matmul(struct bench *bench)
+{
+    openblas_set_num_threads(bench->threads);
+    one_size(bench, 1024, 1024, 1024, 5);
+    one_size(bench, 4096, 64, 4096, 5);
+}

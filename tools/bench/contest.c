@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// Turns, medians, and lines of figures.
+#include "bench.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+double now_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median_of(const double *values, int count)
+{
+    double sorted[MAX_ROUNDS];
+    memcpy(sorted, values, (size_t)count * sizeof(*values));
+    qsort(sorted, (size_t)count, sizeof(*sorted), by_value);
+    // A failed run is negative and comes first: then the whole is.
+    return sorted[0] < 0 ? -1 : sorted[count / 2];
+}
+
+void contest(struct contestant *list, size_t count, int rounds, uint64_t times)
+{
+    rounds = rounds < MAX_ROUNDS ? rounds : MAX_ROUNDS;
+    for (int round = -1; round < rounds; round++) {
+        for (size_t i = 0; i < count; i++) {
+            double seconds = list[i].run(&list[i], times);
+            if (round >= 0)
+                list[i].seconds[round] = seconds < 0 ? -1 : seconds / (double)times;
+        }
+    }
+    for (size_t i = 0; i < count; i++)
+        list[i].median = median_of(list[i].seconds, rounds);
+}
+
+void title(const struct bench *bench, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputc('\n', bench->out);
+    vfprintf(bench->out, format, args);
+    fputc('\n', bench->out);
+    va_end(args);
+}
+
+void report(const struct bench *bench, const struct contestant *c, const char *format, ...)
+{
+    static const struct {
+        double above, factor;
+        const char *unit;
+    } units[] = {{1, 1, "s"}, {1e-3, 1e3, "ms"}, {1e-6, 1e6, "us"}, {0, 1e9, "ns"}};
+    va_list args;
+    size_t unit = 0;
+    if (c->median < 0) {
+        fprintf(bench->out, "  %-36s failed\n", c->name);
+        return;
+    }
+    while (c->median < units[unit].above)
+        unit++;
+    fprintf(bench->out, "  %-36s %9.3f %-2s  ", c->name, c->median * units[unit].factor,
+            units[unit].unit);
+    va_start(args, format);
+    vfprintf(bench->out, format, args);
+    va_end(args);
+    fputc('\n', bench->out);
+    fflush(bench->out);
+}
+
+double failed_run(const tn_scope *scope)
+{
+    const char *text =
+        scope && tn_scope_status(scope) ? tn_scope_error(scope) : tn_last_error();
+    fprintf(stderr, "tenon-bench: %s\n", text);
+    return -1;
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+// tenon-bench: what `tenon bench` runs.
+#include "bench.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct {
+    const char *name, *what;
+    void (*run)(struct bench *bench);
+} benchmarks[] = {
+    {"matmul", "products of matrices beside cblas_sgemm", bench_matmul},
+    {"axpby", "alpha * x + beta * y beside PyTorch and MLX", bench_axpby},
+    {"replay", "a traced function of tiny nodes", bench_replay},
+    {"first", "the first evaluation of a new graph", bench_first},
+    {"command", "the command from start to end", bench_command},
+    {"lenet", "training beside PyTorch", bench_lenet},
+};
+
+static void print_help(void)
+{
+    printf("Usage: tenon bench [NAME ...] [--rounds N] [--threads N] [--python PYTHON]\n\n"
+           "Measure Tenon beside its peers: contestants take turns, medians are compared.\n"
+           "PYTHON (or TENON_BENCH_PYTHON) is a Python that has torch or mlx; without it,\n"
+           "Tenon is measured alone. Without a NAME: all of them.\n\nBenchmarks:\n");
+    for (size_t i = 0; i < COUNT(benchmarks); i++)
+        printf("  %-10s %s\n", benchmarks[i].name, benchmarks[i].what);
+}
+
+static int misuse(const char *what, const char *got)
+{
+    fprintf(stderr, "tenon: bench: %s '%s'; 'tenon bench --help' explains\n", what, got);
+    return 2;
+}
+
+// Reads "--name value" or a benchmark's name, and moves *at. 0, or 2 for wrong usage.
+static int read_argument(struct bench *bench, bool *chosen, int argc, char **argv, int *at)
+{
+    const char *argument = argv[*at];
+    bool rounds = strcmp(argument, "--rounds") == 0;
+    if (rounds || strcmp(argument, "--threads") == 0) {
+        int most = rounds ? MAX_ROUNDS : 256;
+        int value = *at + 1 < argc ? atoi(argv[++*at]) : 0;
+        if (value < 1 || value > most)
+            return misuse("wrong number behind", argument);
+        *(rounds ? &bench->rounds : &bench->threads) = value;
+        return 0;
+    }
+    if (strcmp(argument, "--python") == 0 && *at + 1 < argc) {
+        bench->python = argv[++*at];
+        return 0;
+    }
+    for (size_t i = 0; i < COUNT(benchmarks); i++) {
+        if (strcmp(argument, benchmarks[i].name) == 0) {
+            chosen[i] = chosen[COUNT(benchmarks)] = true;
+            return 0;
+        }
+    }
+    return misuse(argument[0] == '-' ? "unknown option" : "no benchmark", argument);
+}
+
+static int run_all(struct bench *bench, const bool *chosen)
+{
+    char threads[16];
+    snprintf(threads, sizeof(threads), "%d", bench->threads);
+    setenv("TENON_THREADS", threads, 1);
+    setenv("OPENBLAS_NUM_THREADS", threads, 1);
+    if (tn_runtime_open(NULL, &bench->runtime)) {
+        fprintf(stderr, "tenon: %s\n", tn_last_error());
+        return 1;
+    }
+    printf("%d threads, medians of %d rounds in turns\n", bench->threads, bench->rounds);
+    for (size_t i = 0; i < COUNT(benchmarks); i++)
+        if (chosen[i] || !chosen[COUNT(benchmarks)])
+            benchmarks[i].run(bench);
+    tn_runtime_close(bench->runtime);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    char folder[PATH_MAX];
+    bool chosen[COUNT(benchmarks) + 1] = {false}; // the last: some are
+    struct bench bench = {.rounds = 15,
+                          .threads = 2,
+                          .out = stdout,
+                          .folder = folder,
+                          .python = getenv("TENON_BENCH_PYTHON"),
+                          .tenon = getenv("TENON_BENCH_COMMAND")};
+    ssize_t length = readlink("/proc/self/exe", folder, sizeof(folder) - 1);
+    folder[length > 0 ? length : 0] = '\0';
+    if (strrchr(folder, '/'))
+        *strrchr(folder, '/') = '\0';
+    // The runtime warns of variables that it does not know: copy, then unset.
+    bench.tenon = strdup(bench.tenon ? bench.tenon : "tenon");
+    bench.python = bench.python ? strdup(bench.python) : NULL;
+    unsetenv("TENON_BENCH_COMMAND");
+    unsetenv("TENON_BENCH_PYTHON");
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            print_help();
+            return 0;
+        }
+        int failed = read_argument(&bench, chosen, argc, argv, &i);
+        if (failed)
+            return failed;
+    }
+    return run_all(&bench, chosen);
+}
