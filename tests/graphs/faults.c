@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// Faults: each allocation of the core fails in turn, while a graph is built,
+// differentiated, evaluated and replayed. The call says "out of memory", nothing leaks (the
+// address sanitizer watches), and the runtime works on.
+#include "common.h"
+#include "base/memory.h"
+
+static tn_status body(tn_scope *s, tn_array *const *in, uint64_t num_in, tn_array **out,
+                      uint64_t num_out, void *user)
+{
+    (void)num_in, (void)num_out, (void)user;
+    tn_array *loss = un(s, "sum", un(s, "softmax", bin(s, "matmul", in[0], in[0])));
+    tn_status status = tn_vjp(s, &loss, NULL, 1, &in[0], 1, &out[0]);
+    return status;
+}
+
+// Everything once. The result's element 0 when all went well.
+static tn_status exercise(tn_runtime *rt, float *result)
+{
+    tn_function *f = NULL;
+    tn_scope *s = tn_scope_open(rt);
+    if (!s)
+        return TN_ERR_MEMORY;
+    tn_status status = tn_function_create(rt, body, NULL, NULL, &f);
+    if (status == TN_OK) {
+        tn_array *x = ramp(s, 4, 4, 0.5f, 0.25f), *y = NULL, *z = NULL, *gradient = NULL;
+        y = bin(s, "add", bin(s, "multiply", x, tn_float(s, 2)), un(s, "transpose", x));
+        y = un(s, "tanh", bin(s, "matmul", y, un(s, "exp", y)));
+        z = un(s, "mean", tn_expr(s, "a, b -> k * a - b", TN_IN(y, x), tn_attrs("k", 3.0)));
+        status = tn_vjp(s, &z, NULL, 1, &x, 1, &gradient);
+        if (status == TN_OK)
+            status = tn_eval(s, z, gradient, y);
+        tn_array *replayed = NULL;
+        if (status == TN_OK)
+            status = tn_function_call(f, s, &gradient, 1, &replayed, 1);
+        tn_array *kept = status == TN_OK ? tn_keep(s, replayed) : NULL;
+        float out[16] = {0};
+        if (kept)
+            status = tn_read(s, gradient, out, sizeof(out));
+        else
+            status = status == TN_OK ? tn_scope_status(s) : status;
+        *result = out[0];
+        tn_release(kept);
+    }
+    tn_function_destroy(f);
+    tn_scope_close(s);
+    return status;
+}
+
+static void each_allocation_may_fail(void **state)
+{
+    (void)state;
+    tn_runtime *rt = open_with(NULL);
+    float expected, got;
+    must(NULL, exercise(rt, &expected)); // plugins are loaded, plans are cached
+    int64_t n = 1, fine = 0; // some failures are got over: only many in a row mean the end
+    for (; fine < 40; n++) {
+        mem_fail_nth(n);
+        tn_status status = exercise(rt, &got);
+        mem_fail_nth(0);
+        fine = status == TN_OK ? fine + 1 : 0;
+        if (status != TN_OK)
+            assert_int_equal(status, TN_ERR_MEMORY);
+        if (n % 16 == 0) {
+            must(NULL, exercise(rt, &got));
+            assert_true(got == expected);
+        }
+    }
+    print_message("# %d allocations with cached plans\n", (int)n);
+    tn_runtime_close(rt);
+}
+
+static void each_allocation_of_a_first_evaluation_may_fail(void **state)
+{
+    (void)state;
+    float expected = 0, got = 0;
+    int64_t n = 1, fine = 0;
+    for (; fine < 40;
+         n += 3) { // a runtime each: every plan is new, every plugin loaded again
+        tn_runtime *rt = open_with(NULL);
+        tn_scope *s = tn_scope_open(rt);
+        must(s, tn_eval(s, ramp(s, 1, 1, 0, 0))); // the device is open
+        tn_scope_close(s);
+        mem_fail_nth(n);
+        tn_status status = exercise(rt, &got);
+        mem_fail_nth(0);
+        if (status != TN_OK) {
+            tn_status again = exercise(rt, &got); // what failed once works now
+            if (again != TN_OK)
+                fail_msg("allocation %d failed once, and later: %s", (int)n,
+                         tn_last_error());
+        }
+        if (n == 1)
+            expected = got;
+        assert_true(got == expected);
+        tn_runtime_close(rt);
+        fine = status == TN_OK ? fine + 1 : 0;
+    }
+    print_message("# %d allocations with new plans\n", (int)n);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_allocation_may_fail),
+        cmocka_unit_test(each_allocation_of_a_first_evaluation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
