@@ -44,8 +44,6 @@ static const struct variable {
     {"TENON_VULKAN_VALIDATION", "1: validation layers of Vulkan, to the log", SWITCH,
      switch_words},
     {"TENON_CACHE_DIR", "directory of compiled code kept between runs", ANY_TEXT, NULL},
-    {"TENON_CHECK", "share of kernels to run against their reference as well: 0.01",
-     ANY_TEXT, NULL},
     {"TENON_DLCLOSE", "1: unload the code of plugins when the last runtime closes", SWITCH,
      switch_words},
 #ifdef TN_FAULT_INJECTION
