@@ -7,7 +7,8 @@
 //   OP_input    rows: input places (n, h, w)      columns: c   terms: (kh, kw, o)
 //   OP_weight   rows: o   columns: (kh, kw, c)    terms: output places, in `splits` parts
 //
-// All operands are contiguous; one group of channels a workgroup layer (z).
+// All operands are contiguous; one group of channels a workgroup layer (z). With DIRECT, each
+// output is one invocation's own sum.
 #include "types.glsl"
 layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint HAS_BIAS = 0;
@@ -146,6 +147,99 @@ void store(uint row, uint column, float value)
              column] = value;
 }
 #endif
+
+#ifdef DIRECT
+// One output an invocation, no shared memory: for few channels, where tiles would be mostly
+// empty. Divisions stay outside of the loops over channels and places.
+void main()
+{
+    uint i = group_number() * 256u + gl_LocalInvocationIndex;
+    uint kernel_width = args.kernel_width;
+    float sum = 0.0;
+#ifdef OP_weight
+    uint columns = args.kernel_height * kernel_width * args.channels;
+    uint all = args.out_channels * args.groups * columns;
+    if (i >= all * args.splits)
+        return;
+    split = i / all;
+    i -= split * all;
+    uint o = i / columns, column = i - o * columns;
+    group = o / args.out_channels;
+    uint row = o - group * args.out_channels;
+    uint kh, kw, c;
+    split_tap(column, args.channels, kh, kw, c);
+    uint places = args.num * args.out_height * args.out_width;
+    uint chunk = (places + args.splits - 1u) / args.splits;
+    uint begin = min(split * chunk, places), end = min(begin + chunk, places);
+    uint line = begin / args.out_width;
+    int ow = int(begin - line * args.out_width);
+    int n = int(line / args.out_height), oh = int(line) - n * int(args.out_height);
+    uint all_channels = args.channels * args.groups;
+    for (uint k = begin; k < end; k++) {
+        int h = oh * args.stride_y - args.pad_y + int(kh) * args.dilation_y;
+        int w = ow * args.stride_x - args.pad_x + int(kw) * args.dilation_x;
+        if (h >= 0 && w >= 0 && h < int(args.height) && w < int(args.width)) {
+            uint at = uint((n * int(args.height) + h) * int(args.width) + w);
+            sum += load_a(row, k) *
+                   value_a(at * all_channels + group * args.channels + c);
+        }
+        if (++ow == int(args.out_width)) {
+            ow = 0;
+            if (++oh == int(args.out_height)) {
+                oh = 0;
+                n++;
+            }
+        }
+    }
+#else
+#ifdef OP_forward
+    uint rows = args.num * args.out_height * args.out_width, count = args.out_channels;
+    int width = int(args.out_width), height = int(args.out_height);
+#else
+    uint rows = args.num * args.height * args.width, count = args.channels;
+    int width = int(args.width), height = int(args.height);
+#endif
+    uint all = count * args.groups, row = i / all;
+    if (row >= rows)
+        return;
+    uint channel = i - row * all;
+    group = channel / count;
+    uint column = channel - group * count;
+    int line = int(row) / width;
+    int x = int(row) - line * width;
+    int n = line / height, y = line - n * height;
+    for (int kh = 0; kh < int(args.kernel_height); kh++)
+        for (int kw = 0; kw < int(kernel_width); kw++) {
+            uint tap = uint(kh) * kernel_width + uint(kw);
+#ifdef OP_forward
+            int h = y * args.stride_y - args.pad_y + kh * args.dilation_y;
+            int w = x * args.stride_x - args.pad_x + kw * args.dilation_x;
+            if (h < 0 || w < 0 || h >= int(args.height) || w >= int(args.width))
+                continue;
+            uint at = uint((n * int(args.height) + h) * int(args.width) + w);
+            at = (at * args.groups + group) * args.channels;
+            uint from = channel * args.kernel_height * kernel_width + tap;
+            for (uint c = 0u; c < args.channels; c++)
+                sum += value_a(at + c) * value_b(from * args.channels + c);
+#else
+            int h = y + args.pad_y - kh * args.dilation_y;
+            int w = x + args.pad_x - kw * args.dilation_x;
+            int oh = h / args.stride_y, ow = w / args.stride_x;
+            if (h < 0 || w < 0 || oh * args.stride_y != h || ow * args.stride_x != w ||
+                oh >= int(args.out_height) || ow >= int(args.out_width))
+                continue;
+            uint at = uint((n * int(args.out_height) + oh) * int(args.out_width) + ow);
+            at = (at * args.groups + group) * args.out_channels;
+            uint step_size = args.kernel_height * kernel_width * args.channels;
+            uint from = group * args.out_channels * step_size + tap * args.channels + column;
+            for (uint o = 0u; o < args.out_channels; o++)
+                sum += value_a(at + o) * value_b(from + o * step_size);
+#endif
+        }
+#endif
+    store(row, column, sum);
+}
+#else
 #include "matmul.glsl"
 
 void main()
@@ -167,3 +261,4 @@ void main()
              begin, min(begin + chunk, places));
 #endif
 }
+#endif

@@ -59,17 +59,33 @@ static void push_conv(struct vk_launch *launch, const struct conv *c,
     launch_push(launch, splits);
 }
 
-static void set_tiles(struct vk_launch *launch, char name[VARIANT_NAME], const char *op,
-                      tn_dtype dtype, uint64_t rows, uint64_t columns, uint64_t layers)
+// Rows, columns and layers of the product. One that would leave tiles mostly empty, or that
+// has few terms to share, is computed directly.
+struct extent {
+    uint64_t rows, columns, terms, layers;
+};
+
+#define MIN_TILED_COLUMNS 32
+#define MIN_TILED_TERMS 64
+
+static void set_grid(struct vk_launch *launch, char name[VARIANT_NAME], const char *op,
+                     tn_dtype dtype, struct extent e)
 {
-    uint64_t large = ceil_div(rows, 64) * ceil_div(columns, 64) * layers;
-    uint32_t tile = large >= 64 && rows >= 32 && columns >= 32 ? 64 : 16;
-    snprintf(name, VARIANT_NAME, "conv2d_%s_%s_%u", op, dtype_glsl(dtype), tile);
+    bool tiled = e.columns >= MIN_TILED_COLUMNS && e.rows >= MIN_TILED_COLUMNS &&
+                 e.terms >= MIN_TILED_TERMS;
+    uint32_t tile =
+        ceil_div(e.rows, 64) * ceil_div(e.columns, 64) * e.layers >= 64 ? 64 : 16;
     launch->pipeline.name = name;
+    if (!tiled) {
+        snprintf(name, VARIANT_NAME, "conv2d_%s_%s_direct", op, dtype_glsl(dtype));
+        launch->groups = ceil_div(e.rows * e.columns * e.layers, 256);
+        return;
+    }
+    snprintf(name, VARIANT_NAME, "conv2d_%s_%s_%u", op, dtype_glsl(dtype), tile);
     launch->fixed_grid = 1;
-    launch->groups_x = (uint32_t)ceil_div(rows, tile);
-    launch->groups_y = (uint32_t)ceil_div(columns, tile);
-    launch->groups_z = (uint32_t)layers;
+    launch->groups_x = (uint32_t)ceil_div(e.rows, tile);
+    launch->groups_y = (uint32_t)ceil_div(e.columns, tile);
+    launch->groups_z = (uint32_t)e.layers;
 }
 
 static bool is_empty(const tn_step *step)
@@ -94,9 +110,10 @@ tn_status vk_plan_conv2d(struct vk_plan *plan, const tn_step *step)
     bool has_bias = step->num_inputs > 2 && step->inputs[2].layout.dtype != TN_DTYPE_NONE;
     struct vk_launch launch = {0};
     char name[VARIANT_NAME];
-    set_tiles(&launch, name, "forward", y->dtype,
-              (uint64_t)(c.num * c.out_height * c.out_width), (uint64_t)c.out_channels,
-              (uint64_t)c.groups);
+    set_grid(&launch, name, "forward", y->dtype,
+             (struct extent){
+                 (uint64_t)(c.num * c.out_height * c.out_width), (uint64_t)c.out_channels,
+                 (uint64_t)(c.kernel[0] * c.kernel[1] * c.channels), (uint64_t)c.groups});
     launch_spec(&launch, has_bias);
     for (uint32_t i = 0; i < 3; i++)
         launch_bind(&launch, bind_input(step, i));
@@ -116,8 +133,10 @@ tn_status vk_plan_conv2d_input(struct vk_plan *plan, const tn_step *step)
         describe(step->attrs, x, &step->inputs[1].layout, &step->inputs[0].layout);
     struct vk_launch launch = {0};
     char name[VARIANT_NAME];
-    set_tiles(&launch, name, "input", x->dtype, (uint64_t)(c.num * c.height * c.width),
-              (uint64_t)c.channels, (uint64_t)c.groups);
+    set_grid(&launch, name, "input", x->dtype,
+             (struct extent){(uint64_t)(c.num * c.height * c.width), (uint64_t)c.channels,
+                             (uint64_t)(c.kernel[0] * c.kernel[1] * c.out_channels),
+                             (uint64_t)c.groups});
     launch_spec(&launch, 0);
     for (uint32_t i = 0; i < 3; i++)
         launch_bind(&launch, bind_input(step, i));
@@ -151,9 +170,10 @@ tn_status vk_plan_conv2d_weight(struct vk_plan *plan, const tn_step *step)
     uint64_t n = layout_count(w);
     struct vk_launch launch = {0};
     char name[VARIANT_NAME];
-    set_tiles(&launch, name, "weight", w->dtype, (uint64_t)c.out_channels,
-              (uint64_t)(c.kernel[0] * c.kernel[1] * c.channels),
-              (uint64_t)c.groups * splits);
+    set_grid(&launch, name, "weight", w->dtype,
+             (struct extent){(uint64_t)c.out_channels,
+                             (uint64_t)(c.kernel[0] * c.kernel[1] * c.channels),
+                             PLACES_PER_SPLIT, (uint64_t)c.groups * splits});
     launch_spec(&launch, 0);
     for (uint32_t i = 0; i < 3; i++)
         launch_bind(&launch, bind_input(step, i));
