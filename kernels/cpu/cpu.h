@@ -33,19 +33,18 @@ enum {
 
 // Operations on one element; names, numbers and meaning are those of TN_EXPR_OPS. The
 // first five are never in a table: they are what the caller makes of them.
+// clang-format off
 #define CPU_OPS(X)                                                                         \
-    X(LOAD, 0)                                                                             \
-    X(CONST, 0)                                                                            \
-    X(PARAM, 0)                                                                            \
-    X(INDEX, 0) X(CAST, 1) X(NEG, 1) X(NOT, 1) X(INVERT, 1) X(ABS, 1) X(SIGN, 1)           \
-        X(FLOOR, 1) X(CEIL, 1) X(TRUNC, 1) X(ROUND, 1) X(SQRT, 1) X(RSQRT, 1) X(EXP, 1)    \
-            X(EXP2, 1) X(EXPM1, 1) X(LOG, 1) X(LOG2, 1) X(LOG10, 1) X(LOG1P, 1) X(SIN, 1)  \
-                X(COS, 1) X(TAN, 1) X(ASIN, 1) X(ACOS, 1) X(ATAN, 1) X(SINH, 1) X(COSH, 1) \
-                    X(TANH, 1) X(ASINH, 1) X(ACOSH, 1) X(ATANH, 1) X(ERF, 1) X(ISNAN, 1)   \
-                        X(ISINF, 1) X(ISFINITE, 1) X(ADD, 2) X(SUB, 2) X(MUL, 2) X(DIV, 2) \
-                            X(MOD, 2) X(POW, 2) X(ATAN2, 2) X(MIN, 2) X(MAX, 2) X(AND, 2)  \
-                                X(OR, 2) X(XOR, 2) X(SHL, 2) X(SHR, 2) X(EQ, 2) X(NE, 2)   \
-                                    X(LT, 2) X(LE, 2) X(GT, 2) X(GE, 2) X(SELECT, 3)
+    X(LOAD, 0) X(CONST, 0) X(PARAM, 0) X(INDEX, 0) X(CAST, 1) X(NEG, 1) X(NOT, 1)          \
+    X(INVERT, 1) X(ABS, 1) X(SIGN, 1) X(FLOOR, 1) X(CEIL, 1) X(TRUNC, 1) X(ROUND, 1)       \
+    X(SQRT, 1) X(RSQRT, 1) X(EXP, 1) X(EXP2, 1) X(EXPM1, 1) X(LOG, 1) X(LOG2, 1)           \
+    X(LOG10, 1) X(LOG1P, 1) X(SIN, 1) X(COS, 1) X(TAN, 1) X(ASIN, 1) X(ACOS, 1)            \
+    X(ATAN, 1) X(SINH, 1) X(COSH, 1) X(TANH, 1) X(ASINH, 1) X(ACOSH, 1) X(ATANH, 1)        \
+    X(ERF, 1) X(ISNAN, 1) X(ISINF, 1) X(ISFINITE, 1) X(ADD, 2) X(SUB, 2) X(MUL, 2)         \
+    X(DIV, 2) X(MOD, 2) X(POW, 2) X(ATAN2, 2) X(MIN, 2) X(MAX, 2) X(AND, 2) X(OR, 2)       \
+    X(XOR, 2) X(SHL, 2) X(SHR, 2) X(EQ, 2) X(NE, 2) X(LT, 2) X(LE, 2) X(GT, 2) X(GE, 2)    \
+    X(SELECT, 3)
+// clang-format on
 
 // Several operations in one pass, each rounded on its own as if they were apart. Operands
 // in order; in the names, s is a value and x, y are arrays.

@@ -96,197 +96,169 @@ static int64_t shift_left(struct args a)
     {                                                                                      \
         return value;                                                                      \
     }
+// A list, not functions.
+// clang-format off
 F(negative, -a.x)
 I(negative, (int64_t)(0 - (uint64_t)a.i))
 F(abs, fabs(a.x))
 I(abs, is_unsigned(a.dtype) || a.i >= 0 ? a.i : (int64_t)(0 - (uint64_t)a.i))
-F(sign, sign_of(a.x)) I(
-    sign, a.i == 0 ? 0
-          : is_unsigned(a.dtype) || a.i > 0
-              ? 1
-              : -1) F(floor, floor(a.x)) F(ceil, ceil(a.x)) F(trunc,
-                                                              trunc(a.x)) F(round,
-                                                                            rint(a.x))
-    F(sqrt, sqrt(a.x)) F(rsqrt, 1 / sqrt(a.x)) F(reciprocal, 1 / a.x) F(square, a.x *a.x) I(
-        square,
-        (int64_t)((uint64_t)a
-                      .i *(
-                          uint64_t)a.i)) F(exp, exp(a.x)) F(exp2, exp2(a.x))
-        F(expm1, expm1(a.x)) F(log, log(a.x)) F(log2, log2(a.x)) F(log10, log10(a.x)) F(
-            log1p,
-            log1p(
-                a
-                    .x)) F(sin,
-                           sin(a.x)) F(cos, cos(a.x))
-            F(tan, tan(a.x)) F(arcsin, asin(a.x)) F(arccos, acos(a.x)) F(arctan, atan(a.x)) F(
-                sinh,
-                sinh(a.x)) F(cosh,
-                             cosh(a.x)) F(tanh, tanh(a.x))
-                F(arcsinh, asinh(a.x)) F(arccosh, acosh(a.x)) F(arctanh, atanh(a.x)) F(erf, erf(a.x)) F(
-                    sigmoid, 1 / (1 + exp(-a.x))) F(isnan, isnan(a.x))
-                    F(isinf, isinf(a.x) != 0) F(isfinite, isfinite(a.x) != 0) F(logical_not, a.x == 0) I(
-                        logical_not,
-                        a.i == 0) I(invert, a.dtype == TN_BOOL ? !a.i : ~a.i)
-                        F(copy, a.x) I(copy, a.i) F(
-                            relu,
-                            isnan(a.x)
-                                ? a.x
-                            : a.x > 0
-                                ? a.x
-                                : 0) I(relu, is_unsigned(a.dtype) || a.i > 0 ? a.i : 0)
-                            F(add, a.x + a.y) I(
-                                add,
-                                (int64_t)((uint64_t)a.i +
-                                          (uint64_t)
-                                              a.j)) F(subtract, a.x - a.y)
-                                I(subtract, (int64_t)((uint64_t)a.i - (uint64_t)a.j)) F(
-                                    multiply,
-                                    a.x *
-                                        a.y) I(multiply,
-                                               (int64_t)((uint64_t)a.i *(uint64_t)a.j))
-                                    F(divide, a.x / a.y) F(
-                                        floor_divide,
-                                        floor(
-                                            a.x /
-                                            a.y)) I(floor_divide, floor_div(a.i, a.j))
-                                        F(remainder, a.x - a.y * floor(a.x / a.y)) I(
-                                            remainder,
-                                            a.j == 0
-                                                ? 0
-                                                : a.i -
-                                                      floor_div(a.i, a.j) *
-                                                          a.j) F(power, pow(a.x, a.y))
-                                            I(power, int_power(a.i, a.j)) F(
-                                                maximum,
-                                                larger(a.x,
-                                                       a.y)) I(maximum, LESS(<) ? a.j : a.i)
-                                                F(minimum, smaller(a.x, a.y)) I(
-                                                    minimum,
-                                                    LESS(<)
-                                                        ? a.i
-                                                        : a.j) F(arctan2, atan2(a.x, a.y))
-                                                    F(logical_and,
-                                                      a.x != 0 &&
-                                                          a.y !=
-                                                              0) I(logical_and, a.i &&a.j)
-                                                        F(logical_or, a.x != 0 || a.y != 0) I(
-                                                            logical_or,
-                                                            a.i ||
-                                                                a.j) F(logical_xor,
-                                                                       (a.x != 0) !=
-                                                                           (a.y != 0))
-                                                            I(logical_xor, !a.i != !a.j) I(
-                                                                bitwise_and,
-                                                                a.i &a
-                                                                    .j) I(bitwise_or, a.i | a.j)
-                                                                I(bitwise_xor, a.i ^ a.j) F(
-                                                                    equal,
-                                                                    a.x ==
-                                                                        a.y) I(equal, a.i == a.j)
-                                                                    F(not_equal, a.x != a.y) I(
-                                                                        not_equal,
-                                                                        a.i !=
-                                                                            a.j) F(less, a.x < a.y)
-                                                                        I(less, LESS(<)) F(
-                                                                            less_equal,
-                                                                            a.x <=
-                                                                                a.y) I(less_equal,
-                                                                                       LESS(
-                                                                                           <=))
-                                                                            F(greater,
-                                                                              a.x >
-                                                                                  a.y) I(greater,
-                                                                                         LESS(
-                                                                                             >))
-                                                                                F(greater_equal,
-                                                                                  a.x >=
-                                                                                      a.y)
-                                                                                    I(greater_equal,
-                                                                                      LESS(
-                                                                                          >=))
+F(sign, sign_of(a.x))
+I(sign, a.i == 0 ? 0 : is_unsigned(a.dtype) || a.i > 0 ? 1 : -1)
+F(floor, floor(a.x))
+F(ceil, ceil(a.x))
+F(trunc, trunc(a.x))
+F(round, rint(a.x))
+F(sqrt, sqrt(a.x))
+F(rsqrt, 1 / sqrt(a.x))
+F(reciprocal, 1 / a.x)
+F(square, a.x * a.x)
+I(square, (int64_t)((uint64_t)a.i * (uint64_t)a.i))
+F(exp, exp(a.x))
+F(exp2, exp2(a.x))
+F(expm1, expm1(a.x))
+F(log, log(a.x))
+F(log2, log2(a.x))
+F(log10, log10(a.x))
+F(log1p, log1p(a.x))
+F(sin, sin(a.x))
+F(cos, cos(a.x))
+F(tan, tan(a.x))
+F(arcsin, asin(a.x))
+F(arccos, acos(a.x))
+F(arctan, atan(a.x))
+F(sinh, sinh(a.x))
+F(cosh, cosh(a.x))
+F(tanh, tanh(a.x))
+F(arcsinh, asinh(a.x))
+F(arccosh, acosh(a.x))
+F(arctanh, atanh(a.x))
+F(erf, erf(a.x))
+F(sigmoid, 1 / (1 + exp(-a.x)))
+F(isnan, isnan(a.x))
+F(isinf, isinf(a.x) != 0)
+F(isfinite, isfinite(a.x) != 0)
+F(logical_not, a.x == 0)
+I(logical_not, a.i == 0)
+I(invert, a.dtype == TN_BOOL ? !a.i : ~a.i)
+F(copy, a.x)
+I(copy, a.i)
+F(relu, isnan(a.x) ? a.x : a.x > 0 ? a.x : 0)
+I(relu, is_unsigned(a.dtype) || a.i > 0 ? a.i : 0)
+F(add, a.x + a.y)
+I(add, (int64_t)((uint64_t)a.i + (uint64_t)a.j))
+F(subtract, a.x - a.y)
+I(subtract, (int64_t)((uint64_t)a.i - (uint64_t)a.j))
+F(multiply, a.x * a.y)
+I(multiply, (int64_t)((uint64_t)a.i * (uint64_t)a.j))
+F(divide, a.x / a.y)
+F(floor_divide, floor(a.x / a.y))
+I(floor_divide, floor_div(a.i, a.j))
+F(remainder, a.x - a.y * floor(a.x / a.y))
+I(remainder, a.j == 0 ? 0 : a.i - floor_div(a.i, a.j) * a.j)
+F(power, pow(a.x, a.y))
+I(power, int_power(a.i, a.j))
+F(maximum, larger(a.x, a.y))
+I(maximum, LESS(<) ? a.j : a.i)
+F(minimum, smaller(a.x, a.y))
+I(minimum, LESS(<) ? a.i : a.j)
+F(arctan2, atan2(a.x, a.y))
+F(logical_and, a.x != 0 && a.y != 0)
+I(logical_and, a.i && a.j)
+F(logical_or, a.x != 0 || a.y != 0)
+I(logical_or, a.i || a.j)
+F(logical_xor, (a.x != 0) != (a.y != 0))
+I(logical_xor, !a.i != !a.j)
+I(bitwise_and, a.i & a.j)
+I(bitwise_or, a.i | a.j)
+I(bitwise_xor, a.i ^ a.j)
+F(equal, a.x == a.y)
+I(equal, a.i == a.j)
+F(not_equal, a.x != a.y)
+I(not_equal, a.i != a.j)
+F(less, a.x < a.y)
+I(less, LESS(<))
+F(less_equal, a.x <= a.y)
+I(less_equal, LESS(<=))
+F(greater, a.x > a.y)
+I(greater, LESS(>))
+F(greater_equal, a.x >= a.y)
+I(greater_equal, LESS(>=))
+// clang-format on
 #undef F
 #undef I
 
+// clang-format off
 #define UNARY(name, dtypes, lo, hi, i, cpu, gpu, gpu_absolute)                             \
-    {                                                                                      \
-#name, 1, dtypes, lo, hi, 0, 0, f_##name, i, cpu, gpu, gpu_absolute                \
-    }
+    {#name, 1, dtypes, lo, hi, 0, 0, f_##name, i, cpu, gpu, gpu_absolute}
 #define BINARY(name, dtypes, lo, hi, lo2, hi2, i, cpu, gpu)                                \
-    {                                                                                      \
-#name, 2, dtypes, lo, hi, lo2, hi2, f_##name, i, cpu, gpu, 0                       \
-    }
+    {#name, 2, dtypes, lo, hi, lo2, hi2, f_##name, i, cpu, gpu, 0}
 #define BITS(name, dtypes, arity, lo2, hi2, i)                                             \
-    {                                                                                      \
-#name, arity, dtypes, -99, 99, lo2, hi2, NULL, i, 0, 0, 0                          \
-    }
-                                                                                        static const
-    struct op ops[] = {
-        UNARY(negative, NUMBERS, -50, 50, i_negative, 0, 0, 0),
-        UNARY(abs, NUMBERS, -50, 50, i_abs, 0, 0, 0),
-        UNARY(sign, NUMBERS, -3, 3, i_sign, 0, 0, 0),
-        UNARY(floor, TN_FLOAT_DTYPES, -50, 50, NULL, 0, 0, 0),
-        UNARY(ceil, TN_FLOAT_DTYPES, -50, 50, NULL, 0, 0, 0),
-        UNARY(trunc, TN_FLOAT_DTYPES, -50, 50, NULL, 0, 0, 0),
-        UNARY(round, TN_FLOAT_DTYPES, -50, 50, NULL, 0, 0, 0),
-        UNARY(sqrt, NUMBERS, 0, 90, NULL, 0.5, 4, 0),
-        UNARY(rsqrt, NUMBERS, 1, 90, NULL, 1.5, 4, 0),
-        UNARY(square, NUMBERS, -50, 50, i_square, 0, 0, 0),
-        UNARY(reciprocal, NUMBERS, 1, 90, NULL, 0.5, 3, 0),
-        UNARY(exp, NUMBERS, -9, 9, NULL, 4, 32, 0),
-        UNARY(exp2, NUMBERS, -9, 9, NULL, 4, 32, 0),
-        UNARY(expm1, NUMBERS, -3, 3, NULL, 4, 64, 1e-6),
-        UNARY(log, NUMBERS, 1, 99, NULL, 4, 8, 1e-6),
-        UNARY(log2, NUMBERS, 1, 99, NULL, 4, 8, 1e-6),
-        UNARY(log10, NUMBERS, 1, 99, NULL, 4, 8, 1e-6),
-        UNARY(log1p, NUMBERS, 0, 50, NULL, 4, 16, 1e-6),
-        UNARY(sin, NUMBERS, -6, 6, NULL, 4, 8, 1e-6),
-        UNARY(cos, NUMBERS, -6, 6, NULL, 4, 8, 1e-6),
-        UNARY(tan, NUMBERS, -1, 1, NULL, 4, 64, 1e-6),
-        UNARY(arcsin, NUMBERS, -1, 1, NULL, 4, 4096, 1e-6),
-        UNARY(arccos, NUMBERS, -1, 1, NULL, 4, 4096, 1e-6),
-        UNARY(arctan, NUMBERS, -9, 9, NULL, 4, 4096, 1e-6),
-        UNARY(sinh, NUMBERS, -5, 5, NULL, 4, 64, 1e-6),
-        UNARY(cosh, NUMBERS, -5, 5, NULL, 4, 64, 1e-6),
-        UNARY(tanh, NUMBERS, -5, 5, NULL, 4, 64, 1e-6),
-        UNARY(arcsinh, NUMBERS, -5, 5, NULL, 4, 64, 1e-6),
-        UNARY(arccosh, NUMBERS, 2, 9, NULL, 4, 64, 1e-6),
-        UNARY(arctanh, TN_FLOAT_DTYPES, -0.9, 0.9, NULL, 4, 64, 1e-6),
-        UNARY(erf, NUMBERS, -3, 3, NULL, 4, 64, 1e-6),
-        UNARY(sigmoid, NUMBERS, -9, 9, NULL, 4, 64, 0),
-        UNARY(isnan, TN_FLOAT_DTYPES, -9, 9, NULL, 0, 0, 0),
-        UNARY(isinf, TN_FLOAT_DTYPES, -9, 9, NULL, 0, 0, 0),
-        UNARY(isfinite, TN_FLOAT_DTYPES, -9, 9, NULL, 0, 0, 0),
-        UNARY(logical_not, TN_ALL_DTYPES, -1, 1, i_logical_not, 0, 0, 0),
-        UNARY(copy, TN_ALL_DTYPES, -99, 99, i_copy, 0, 0, 0),
-        BITS(invert, TN_INTEGER_DTYPES | TN_DTYPE_BIT(TN_BOOL), 1, 0, 0, i_invert),
-        UNARY(relu, NUMBERS, -9, 9, i_relu, 0, 0, 0),
-        BINARY(add, NUMBERS, -99, 99, -99, 99, i_add, 0, 0),
-        BINARY(subtract, NUMBERS, -99, 99, -99, 99, i_subtract, 0, 0),
-        BINARY(multiply, NUMBERS, -99, 99, -99, 99, i_multiply, 0, 0),
-        BINARY(divide, NUMBERS, -99, 99, 1, 9, NULL, 0.5, 3),
-        BINARY(floor_divide, TN_INTEGER_DTYPES, -99, 99, -9, 9, i_floor_divide, 0, 0),
-        BINARY(remainder, TN_INTEGER_DTYPES, -99, 99, -9, 9, i_remainder, 0, 0),
-        BINARY(power, NUMBERS, 1, 5, 0, 3, i_power, 4, 128),
-        BINARY(maximum, NUMBERS, -9, 9, -9, 9, i_maximum, 0, 0),
-        BINARY(minimum, NUMBERS, -9, 9, -9, 9, i_minimum, 0, 0),
-        BINARY(arctan2, NUMBERS, -9, 9, 1, 9, NULL, 4, 4096),
-        BINARY(logical_and, TN_ALL_DTYPES, -1, 1, -1, 1, i_logical_and, 0, 0),
-        BINARY(logical_or, TN_ALL_DTYPES, -1, 1, -1, 1, i_logical_or, 0, 0),
-        BINARY(logical_xor, TN_ALL_DTYPES, -1, 1, -1, 1, i_logical_xor, 0, 0),
-        BITS(bitwise_and, TN_INTEGER_DTYPES | TN_DTYPE_BIT(TN_BOOL), 2, -99, 99,
-             i_bitwise_and),
-        BITS(bitwise_or, TN_INTEGER_DTYPES | TN_DTYPE_BIT(TN_BOOL), 2, -99, 99,
-             i_bitwise_or),
-        BITS(bitwise_xor, TN_INTEGER_DTYPES | TN_DTYPE_BIT(TN_BOOL), 2, -99, 99,
-             i_bitwise_xor),
-        BITS(left_shift, TN_INTEGER_DTYPES, 2, 0, 70, shift_left),
-        BITS(right_shift, TN_INTEGER_DTYPES, 2, 0, 70, shift_right),
-        BINARY(equal, TN_ALL_DTYPES, -3, 3, -3, 3, i_equal, 0, 0),
-        BINARY(not_equal, TN_ALL_DTYPES, -3, 3, -3, 3, i_not_equal, 0, 0),
-        BINARY(less, TN_ALL_DTYPES, -3, 3, -3, 3, i_less, 0, 0),
-        BINARY(less_equal, TN_ALL_DTYPES, -3, 3, -3, 3, i_less_equal, 0, 0),
-        BINARY(greater, TN_ALL_DTYPES, -3, 3, -3, 3, i_greater, 0, 0),
-        BINARY(greater_equal, TN_ALL_DTYPES, -3, 3, -3, 3, i_greater_equal, 0, 0),
+    {#name, arity, dtypes, -99, 99, lo2, hi2, NULL, i, 0, 0, 0}
+// clang-format on
+static const struct op ops[] = {
+    UNARY(negative, NUMBERS, -50, 50, i_negative, 0, 0, 0),
+    UNARY(abs, NUMBERS, -50, 50, i_abs, 0, 0, 0),
+    UNARY(sign, NUMBERS, -3, 3, i_sign, 0, 0, 0),
+    UNARY(floor, TN_FLOAT_DTYPES, -50, 50, NULL, 0, 0, 0),
+    UNARY(ceil, TN_FLOAT_DTYPES, -50, 50, NULL, 0, 0, 0),
+    UNARY(trunc, TN_FLOAT_DTYPES, -50, 50, NULL, 0, 0, 0),
+    UNARY(round, TN_FLOAT_DTYPES, -50, 50, NULL, 0, 0, 0),
+    UNARY(sqrt, NUMBERS, 0, 90, NULL, 0.5, 4, 0),
+    UNARY(rsqrt, NUMBERS, 1, 90, NULL, 1.5, 4, 0),
+    UNARY(square, NUMBERS, -50, 50, i_square, 0, 0, 0),
+    UNARY(reciprocal, NUMBERS, 1, 90, NULL, 0.5, 3, 0),
+    UNARY(exp, NUMBERS, -9, 9, NULL, 4, 32, 0),
+    UNARY(exp2, NUMBERS, -9, 9, NULL, 4, 32, 0),
+    UNARY(expm1, NUMBERS, -3, 3, NULL, 4, 64, 1e-6),
+    UNARY(log, NUMBERS, 1, 99, NULL, 4, 8, 1e-6),
+    UNARY(log2, NUMBERS, 1, 99, NULL, 4, 8, 1e-6),
+    UNARY(log10, NUMBERS, 1, 99, NULL, 4, 8, 1e-6),
+    UNARY(log1p, NUMBERS, 0, 50, NULL, 4, 16, 1e-6),
+    UNARY(sin, NUMBERS, -6, 6, NULL, 4, 8, 1e-6),
+    UNARY(cos, NUMBERS, -6, 6, NULL, 4, 8, 1e-6),
+    UNARY(tan, NUMBERS, -1, 1, NULL, 4, 64, 1e-6),
+    UNARY(arcsin, NUMBERS, -1, 1, NULL, 4, 4096, 1e-6),
+    UNARY(arccos, NUMBERS, -1, 1, NULL, 4, 4096, 1e-6),
+    UNARY(arctan, NUMBERS, -9, 9, NULL, 4, 4096, 1e-6),
+    UNARY(sinh, NUMBERS, -5, 5, NULL, 4, 64, 1e-6),
+    UNARY(cosh, NUMBERS, -5, 5, NULL, 4, 64, 1e-6),
+    UNARY(tanh, NUMBERS, -5, 5, NULL, 4, 64, 1e-6),
+    UNARY(arcsinh, NUMBERS, -5, 5, NULL, 4, 64, 1e-6),
+    UNARY(arccosh, NUMBERS, 2, 9, NULL, 4, 64, 1e-6),
+    UNARY(arctanh, TN_FLOAT_DTYPES, -0.9, 0.9, NULL, 4, 64, 1e-6),
+    UNARY(erf, NUMBERS, -3, 3, NULL, 4, 64, 1e-6),
+    UNARY(sigmoid, NUMBERS, -9, 9, NULL, 4, 64, 0),
+    UNARY(isnan, TN_FLOAT_DTYPES, -9, 9, NULL, 0, 0, 0),
+    UNARY(isinf, TN_FLOAT_DTYPES, -9, 9, NULL, 0, 0, 0),
+    UNARY(isfinite, TN_FLOAT_DTYPES, -9, 9, NULL, 0, 0, 0),
+    UNARY(logical_not, TN_ALL_DTYPES, -1, 1, i_logical_not, 0, 0, 0),
+    UNARY(copy, TN_ALL_DTYPES, -99, 99, i_copy, 0, 0, 0),
+    BITS(invert, TN_INTEGER_DTYPES | TN_DTYPE_BIT(TN_BOOL), 1, 0, 0, i_invert),
+    UNARY(relu, NUMBERS, -9, 9, i_relu, 0, 0, 0),
+    BINARY(add, NUMBERS, -99, 99, -99, 99, i_add, 0, 0),
+    BINARY(subtract, NUMBERS, -99, 99, -99, 99, i_subtract, 0, 0),
+    BINARY(multiply, NUMBERS, -99, 99, -99, 99, i_multiply, 0, 0),
+    BINARY(divide, NUMBERS, -99, 99, 1, 9, NULL, 0.5, 3),
+    BINARY(floor_divide, TN_INTEGER_DTYPES, -99, 99, -9, 9, i_floor_divide, 0, 0),
+    BINARY(remainder, TN_INTEGER_DTYPES, -99, 99, -9, 9, i_remainder, 0, 0),
+    BINARY(power, NUMBERS, 1, 5, 0, 3, i_power, 4, 128),
+    BINARY(maximum, NUMBERS, -9, 9, -9, 9, i_maximum, 0, 0),
+    BINARY(minimum, NUMBERS, -9, 9, -9, 9, i_minimum, 0, 0),
+    BINARY(arctan2, NUMBERS, -9, 9, 1, 9, NULL, 4, 4096),
+    BINARY(logical_and, TN_ALL_DTYPES, -1, 1, -1, 1, i_logical_and, 0, 0),
+    BINARY(logical_or, TN_ALL_DTYPES, -1, 1, -1, 1, i_logical_or, 0, 0),
+    BINARY(logical_xor, TN_ALL_DTYPES, -1, 1, -1, 1, i_logical_xor, 0, 0),
+    BITS(bitwise_and, TN_INTEGER_DTYPES | TN_DTYPE_BIT(TN_BOOL), 2, -99, 99, i_bitwise_and),
+    BITS(bitwise_or, TN_INTEGER_DTYPES | TN_DTYPE_BIT(TN_BOOL), 2, -99, 99, i_bitwise_or),
+    BITS(bitwise_xor, TN_INTEGER_DTYPES | TN_DTYPE_BIT(TN_BOOL), 2, -99, 99, i_bitwise_xor),
+    BITS(left_shift, TN_INTEGER_DTYPES, 2, 0, 70, shift_left),
+    BITS(right_shift, TN_INTEGER_DTYPES, 2, 0, 70, shift_right),
+    BINARY(equal, TN_ALL_DTYPES, -3, 3, -3, 3, i_equal, 0, 0),
+    BINARY(not_equal, TN_ALL_DTYPES, -3, 3, -3, 3, i_not_equal, 0, 0),
+    BINARY(less, TN_ALL_DTYPES, -3, 3, -3, 3, i_less, 0, 0),
+    BINARY(less_equal, TN_ALL_DTYPES, -3, 3, -3, 3, i_less_equal, 0, 0),
+    BINARY(greater, TN_ALL_DTYPES, -3, 3, -3, 3, i_greater, 0, 0),
+    BINARY(greater_equal, TN_ALL_DTYPES, -3, 3, -3, 3, i_greater_equal, 0, 0),
 };
 #undef UNARY
 #undef BINARY

@@ -255,8 +255,9 @@ tn_status vk_pipeline_get(tn_device *device, const struct vk_pipeline_desc *desc
     tn_status status = pipeline_create(device, desc, key, &made);
     if (status != TN_OK)
         return status;
-    device->host->log(device->host, TN_LOG_DEBUG, VK_TOPIC, "made the pipeline %s in %.1f ms",
-                      desc->name, (double)(now_ns() - begin_ns) * 1e-6);
+    device->host->log(device->host, TN_LOG_DEBUG, VK_TOPIC,
+                      "made the pipeline %s in %.1f ms", desc->name,
+                      (double)(now_ns() - begin_ns) * 1e-6);
     pthread_mutex_lock(&shaders->lock);
     pipeline = find(shaders, key);
     if (!pipeline) {

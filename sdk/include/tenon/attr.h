@@ -55,6 +55,8 @@ typedef struct tn_attr_table {
     {                                                                                      \
         sizeof(type), sizeof(table) / sizeof((table)[0]), sizeof(tn_attr_field), table     \
     }
+
+// clang-format off
 #define TN_BOOL_FIELD(type, member, value, text)                                           \
     {                                                                                      \
         #member, text, TN_ATTR_BOOL, 0, offsetof(type, member), value, 0.0, NULL           \
@@ -88,6 +90,7 @@ typedef struct tn_attr_table {
     {                                                                                      \
         #member, text, kind, TN_ATTR_REQUIRED, offsetof(type, member), 0, 0.0, NULL        \
     }
+// clang-format on
 
 // One `name = value` given when a primitive is applied. Which of the values counts is
 // `kind`; the core converts where nothing is lost (an I64 for an F64 field, one integer

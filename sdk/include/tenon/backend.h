@@ -28,8 +28,8 @@ typedef struct tn_buffer tn_buffer;
 typedef struct tn_executable tn_executable;
 
 enum {
-    TN_DEVICE_SOFTWARE = 1,    // emulates other hardware; never chosen automatically
-    TN_DEVICE_HOST_MEMORY = 2, // buffers are ordinary memory: map costs nothing
+    TN_DEVICE_SOFTWARE = 1,         // emulates other hardware; never chosen automatically
+    TN_DEVICE_HOST_MEMORY = 2,      // buffers are ordinary memory: map costs nothing
     TN_DEVICE_COMPUTES_NOTHING = 4, // null: never chosen automatically
 };
 
@@ -37,22 +37,22 @@ enum {
 typedef struct tn_device_info {
     uint32_t struct_size;
     uint32_t flags;
-    char name[128];       // "NVIDIA H200"
-    char driver[128];     // name and version
-    char features[256];   // by comma: "f16,f64,i64,subgroup"
-    uint64_t memory_size; // bytes; 0: unknown
+    char name[128];            // "NVIDIA H200"
+    char driver[128];          // name and version
+    char features[256];        // by comma: "f16,f64,i64,subgroup"
+    uint64_t memory_size;      // bytes; 0: unknown
     uint64_t max_buffer_size;  // bytes; 0: no limit but memory
     uint64_t buffer_alignment; // of a value's first byte; a power of two, at least 1
     uint32_t dtypes;           // set that its kernels can compute with; 0: all
     uint32_t reserved;         // 0
 } tn_device_info;
 
-// --- segments ---------------------------------------------------------------------------
+// --- segments --------------------------------------------------------------------------
 
 // A slot stands for a buffer that is bound at submission.
 enum {
-    TN_SLOT_READ = 1,  // steps read it
-    TN_SLOT_WRITE = 2, // steps write it
+    TN_SLOT_READ = 1,    // steps read it
+    TN_SLOT_WRITE = 2,   // steps write it
     TN_SLOT_SCRATCH = 4, // holds nothing before and after a submission
 };
 
@@ -66,8 +66,8 @@ typedef struct tn_slot {
 // an element` of what is bound to `slot`.
 typedef struct tn_value {
     uint32_t slot;
-    uint32_t flags;  // 0
-    uint64_t offset; // bytes, a multiple of the device's buffer_alignment
+    uint32_t flags;   // 0
+    uint64_t offset;  // bytes, a multiple of the device's buffer_alignment
     tn_layout layout; // dtype NONE: an optional input that was not given
 } tn_value;
 
@@ -78,18 +78,18 @@ typedef struct tn_value {
 // neighbouring axes that can be walked as one have been merged.
 typedef struct tn_step {
     uint32_t struct_size;
-    uint32_t flags; // 0
-    const tn_primitive *primitive; // NULL for a fused program
-    const void *attrs;             // NULL for a program
-    const tn_kernel *kernel;       // or NULL
+    uint32_t flags;                 // 0
+    const tn_primitive *primitive;  // NULL for a fused program
+    const void *attrs;              // NULL for a program
+    const tn_kernel *kernel;        // or NULL
     const tn_expr_program *program; // or NULL
     const uint64_t *params;         // of the program
     const tn_value *inputs;
     const tn_value *outputs;
     uint32_t num_inputs;
     uint32_t num_outputs;
-    uint32_t scratch_slot; // valid when scratch_size > 0
-    uint32_t reserved;     // 0
+    uint32_t scratch_slot;   // valid when scratch_size > 0
+    uint32_t reserved;       // 0
     uint64_t scratch_offset; // bytes
     uint64_t scratch_size;   // bytes
     const char *label;       // for people and traces
@@ -109,7 +109,7 @@ typedef struct tn_segment {
     uint32_t slot_size; // sizeof(tn_slot)
 } tn_segment;
 
-// --- submission -------------------------------------------------------------------------
+// --- submission ------------------------------------------------------------------------
 
 typedef struct tn_binding {
     tn_buffer *buffer;
@@ -125,20 +125,21 @@ typedef struct tn_submission {
     uint32_t struct_size;
     uint32_t flags;
     tn_executable *executable;
-    // One a slot. Borrowed until submit returns; the buffers live until the point is reached.
+    // One a slot. Borrowed until submit returns; the buffers live until the point is
+    // reached.
     const tn_binding *bindings;
     uint64_t num_bindings;
 } tn_submission;
 
 typedef struct tn_memory_info {
     uint32_t struct_size;
-    uint32_t flags;       // 0
-    uint64_t used;        // bytes in buffers that exist now
-    uint64_t peak;        // bytes, the most since the device was opened
-    uint64_t reserved;    // bytes taken from the system, used or not
+    uint32_t flags;    // 0
+    uint64_t used;     // bytes in buffers that exist now
+    uint64_t peak;     // bytes, the most since the device was opened
+    uint64_t reserved; // bytes taken from the system, used or not
 } tn_memory_info;
 
-// --- the interface ------------------------------------------------------------------------
+// --- the interface ---------------------------------------------------------------------
 
 enum {
     // May be used when TENON_BACKEND is unset: it computes on any machine, and finding its

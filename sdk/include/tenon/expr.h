@@ -25,20 +25,20 @@
 // X(NAME, "name in expressions", operands). The numbers are the order here; new ones are
 // added at the end only. Dtypes: all floats; i all integers; n both; b bool.
 #define TN_EXPR_OPS(X)                                                                     \
-    X(LOAD, "", 0)        /* n b: input number `a` */                                      \
-    X(CONST, "", 0)       /* n b: constants[a] */                                          \
-    X(PARAM, "", 0)       /* n b: params[a] of the step */                                 \
-    X(INDEX, "index", 0)  /* i64: number of the element in row-major order */              \
-    X(CAST, "", 1)        /* n b: from the operand's dtype to this one */                  \
-    X(NEG, "-", 1)        /* n */                                                          \
-    X(NOT, "!", 1)        /* b */                                                          \
-    X(INVERT, "~", 1)     /* i b */                                                        \
-    X(ABS, "abs", 1)      /* n */                                                          \
-    X(SIGN, "sign", 1)    /* n: -1, 0 or 1; NaN for NaN */                                 \
-    X(FLOOR, "floor", 1)  /* floats, as all below to ERF */                                \
+    X(LOAD, "", 0)       /* n b: input number `a` */                                       \
+    X(CONST, "", 0)      /* n b: constants[a] */                                           \
+    X(PARAM, "", 0)      /* n b: params[a] of the step */                                  \
+    X(INDEX, "index", 0) /* i64: number of the element in row-major order */               \
+    X(CAST, "", 1)       /* n b: from the operand's dtype to this one */                   \
+    X(NEG, "-", 1)       /* n */                                                           \
+    X(NOT, "!", 1)       /* b */                                                           \
+    X(INVERT, "~", 1)    /* i b */                                                         \
+    X(ABS, "abs", 1)     /* n */                                                           \
+    X(SIGN, "sign", 1)   /* n: -1, 0 or 1; NaN for NaN */                                  \
+    X(FLOOR, "floor", 1) /* floats, as all below to ERF */                                 \
     X(CEIL, "ceil", 1)                                                                     \
     X(TRUNC, "trunc", 1)                                                                   \
-    X(ROUND, "round", 1)  /* half to even */                                               \
+    X(ROUND, "round", 1) /* half to even */                                                \
     X(SQRT, "sqrt", 1)                                                                     \
     X(RSQRT, "rsqrt", 1)                                                                   \
     X(EXP, "exp", 1)                                                                       \
@@ -61,24 +61,24 @@
     X(ACOSH, "acosh", 1)                                                                   \
     X(ATANH, "atanh", 1)                                                                   \
     X(ERF, "erf", 1)                                                                       \
-    X(ISNAN, "isnan", 1)  /* b of a float, as the two below */                             \
+    X(ISNAN, "isnan", 1) /* b of a float, as the two below */                              \
     X(ISINF, "isinf", 1)                                                                   \
     X(ISFINITE, "isfinite", 1)                                                             \
-    X(ADD, "+", 2)        /* n */                                                          \
-    X(SUB, "-", 2)        /* n */                                                          \
-    X(MUL, "*", 2)        /* n */                                                          \
-    X(DIV, "/", 2)        /* n; integers: floor */                                         \
-    X(MOD, "%", 2)        /* n; sign of the divisor, as NumPy's remainder */               \
-    X(POW, "**", 2)       /* n; integers: a negative exponent gives 0 (1 and -1 apart) */  \
-    X(ATAN2, "atan2", 2)  /* floats */                                                     \
-    X(MIN, "min", 2)      /* n b */                                                        \
-    X(MAX, "max", 2)      /* n b */                                                        \
-    X(AND, "&", 2)        /* i b */                                                        \
-    X(OR, "|", 2)         /* i b */                                                        \
-    X(XOR, "^", 2)        /* i b */                                                        \
-    X(SHL, "<<", 2)       /* i */                                                          \
-    X(SHR, ">>", 2)       /* i */                                                          \
-    X(EQ, "==", 2)        /* b of two operands of one dtype, as all below to GE */         \
+    X(ADD, "+", 2)       /* n */                                                           \
+    X(SUB, "-", 2)       /* n */                                                           \
+    X(MUL, "*", 2)       /* n */                                                           \
+    X(DIV, "/", 2)       /* n; integers: floor */                                          \
+    X(MOD, "%", 2)       /* n; sign of the divisor, as NumPy's remainder */                \
+    X(POW, "**", 2)      /* n; integers: a negative exponent gives 0 (1 and -1 apart) */   \
+    X(ATAN2, "atan2", 2) /* floats */                                                      \
+    X(MIN, "min", 2)     /* n b */                                                         \
+    X(MAX, "max", 2)     /* n b */                                                         \
+    X(AND, "&", 2)       /* i b */                                                         \
+    X(OR, "|", 2)        /* i b */                                                         \
+    X(XOR, "^", 2)       /* i b */                                                         \
+    X(SHL, "<<", 2)      /* i */                                                           \
+    X(SHR, ">>", 2)      /* i */                                                           \
+    X(EQ, "==", 2)       /* b of two operands of one dtype, as all below to GE */          \
     X(NE, "!=", 2)                                                                         \
     X(LT, "<", 2)                                                                          \
     X(LE, "<=", 2)                                                                         \

@@ -79,11 +79,11 @@ typedef struct tn_host_cache {
 #define TN_HOST_TRACE "tn.host.trace/1"
 typedef struct tn_trace_event {
     uint32_t struct_size;
-    uint32_t flags;       // 0
-    const char *name;     // "base.matmul/1"; borrowed
-    const char *detail;   // the kernel's name, or NULL; borrowed
-    const char *track;    // "cpu-blas:0": one row in the picture; borrowed
-    uint64_t begin_ns;    // CLOCK_MONOTONIC
+    uint32_t flags;     // 0
+    const char *name;   // "base.matmul/1"; borrowed
+    const char *detail; // the kernel's name, or NULL; borrowed
+    const char *track;  // "cpu-blas:0": one row in the picture; borrowed
+    uint64_t begin_ns;  // CLOCK_MONOTONIC
     uint64_t duration_ns;
 } tn_trace_event;
 

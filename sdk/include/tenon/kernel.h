@@ -44,7 +44,7 @@ typedef struct tn_operand_rule {
 // One application, as predicates see it. Outputs are contiguous unless said otherwise.
 typedef struct tn_kernel_query {
     uint32_t struct_size;
-    uint32_t flags; // 0
+    uint32_t flags;          // 0
     const tn_layout *inputs; // dtype NONE: not given
     const tn_layout *outputs;
     const void *attrs;
@@ -82,7 +82,7 @@ typedef struct tn_kernel {
     const void *payload; // by family
 } tn_kernel;
 
-// --- cpu.c/1 ----------------------------------------------------------------------------
+// --- cpu.c/1 ---------------------------------------------------------------------------
 
 // Instruction sets that processor and operating system both offer.
 enum {
@@ -94,8 +94,8 @@ enum {
 typedef struct tn_cpu_call tn_cpu_call;
 struct tn_cpu_call {
     uint32_t struct_size;
-    uint32_t flags; // 0
-    const tn_host *host; // for fail; never alloc: ask for scratch
+    uint32_t flags;          // 0
+    const tn_host *host;     // for fail; never alloc: ask for scratch
     const tn_tensor *inputs; // data NULL: not given
     const tn_tensor *outputs;
     const void *attrs;
@@ -123,19 +123,19 @@ typedef struct tn_cpu_kernel {
     tn_status (*launch)(const tn_cpu_call *call);
 } tn_cpu_kernel;
 
-// --- vulkan.glsl/1 and vulkan.spirv/1 -----------------------------------------------------
+// --- vulkan.glsl/1 and vulkan.spirv/1 --------------------------------------------------
 
 // Bindings: set 0, binding i is operand i as a storage buffer (std430), inputs in order and
 // then outputs. An operand's first element is element `offset` of its binding.
 // The push-constant block is made of the 4-byte fields listed in `push`, in order.
 enum {
-    TN_PUSH_COUNT = 1,      // uint: elements of output 0
-    TN_PUSH_OFFSET = 2,     // uint: first element of operand `index`
-    TN_PUSH_EXTENT = 3,     // uint: extent of operand `index` along `axis`
-    TN_PUSH_STRIDE = 4,     // int: stride of operand `index` along `axis`, in elements
-    TN_PUSH_ATTR_F32 = 5,   // float: attribute number `index` of the table (F64 kind)
-    TN_PUSH_ATTR_I32 = 6,   // int: attribute number `index` (BOOL, I64, CHOICE kinds)
-    TN_PUSH_ELEMENTS = 7,   // uint: elements of operand `index`
+    TN_PUSH_COUNT = 1,    // uint: elements of output 0
+    TN_PUSH_OFFSET = 2,   // uint: first element of operand `index`
+    TN_PUSH_EXTENT = 3,   // uint: extent of operand `index` along `axis`
+    TN_PUSH_STRIDE = 4,   // int: stride of operand `index` along `axis`, in elements
+    TN_PUSH_ATTR_F32 = 5, // float: attribute number `index` of the table (F64 kind)
+    TN_PUSH_ATTR_I32 = 6, // int: attribute number `index` (BOOL, I64, CHOICE kinds)
+    TN_PUSH_ELEMENTS = 7, // uint: elements of operand `index`
 };
 
 // `axis` counts from the last when negative. A stride or extent of an axis that the operand

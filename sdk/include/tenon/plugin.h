@@ -66,7 +66,7 @@ typedef struct tn_ops {
     uint32_t num_kernels;
 } tn_ops;
 
-// --- identity, in the symbol and in the note ------------------------------------------------
+// --- identity, in the symbol and in the note -------------------------------------------
 
 // The note's content: fixed size, no pointers. Name "TENON", type 1, section .note.tenon.
 #define TN_NOTE_NAME "TENON"
@@ -130,22 +130,22 @@ struct tn_note_image {
 // Defines the exported symbol and the note. The rest are designated initialisers of
 // tn_plugin: .query, .init, .deinit.
 #define TN_PLUGIN(plugin_id, plugin_version, plugin_vendor, ...)                           \
-    __attribute__((used, section(".note.tenon"), aligned(4))) static const struct          \
-        tn_note_image tn_note_image_ = {                                                   \
-            .name_size = 6,                                                                \
-            .content_size = sizeof(tn_note),                                               \
-            .type = TN_NOTE_TYPE,                                                          \
-            .name = TN_NOTE_NAME,                                                          \
-            .content = {.magic = {(uint32_t)TN_PLUGIN_MAGIC,                               \
-                                  (uint32_t)(TN_PLUGIN_MAGIC >> 32)},                      \
-                        .struct_size = sizeof(tn_note),                                    \
-                        .abi_major = TN_ABI_MAJOR,                                         \
-                        .abi_minor_min = TN_PLUGIN_MINOR_MIN,                              \
-                        .abi_minor_max = TN_ABI_MINOR,                                     \
-                        .sanitizer = TN_SANITIZER_HERE,                                    \
-                        .id = plugin_id,                                                   \
-                        .version = plugin_version,                                         \
-                        .vendor = plugin_vendor}};                                         \
+    __attribute__((used, section(".note.tenon"),                                           \
+                   aligned(4))) static const struct tn_note_image tn_note_image_ = {       \
+        .name_size = 6,                                                                    \
+        .content_size = sizeof(tn_note),                                                   \
+        .type = TN_NOTE_TYPE,                                                              \
+        .name = TN_NOTE_NAME,                                                              \
+        .content = {                                                                       \
+            .magic = {(uint32_t)TN_PLUGIN_MAGIC, (uint32_t)(TN_PLUGIN_MAGIC >> 32)},       \
+            .struct_size = sizeof(tn_note),                                                \
+            .abi_major = TN_ABI_MAJOR,                                                     \
+            .abi_minor_min = TN_PLUGIN_MINOR_MIN,                                          \
+            .abi_minor_max = TN_ABI_MINOR,                                                 \
+            .sanitizer = TN_SANITIZER_HERE,                                                \
+            .id = plugin_id,                                                               \
+            .version = plugin_version,                                                     \
+            .vendor = plugin_vendor}};                                                     \
     const tn_plugin tn_plugin_v1 = {.magic = TN_PLUGIN_MAGIC,                              \
                                     .struct_size = sizeof(tn_plugin),                      \
                                     .abi_minor_min = TN_PLUGIN_MINOR_MIN,                  \

@@ -18,7 +18,7 @@
 
 struct tn_cpu_call; // <tenon/kernel.h>
 
-// --- inputs and outputs -----------------------------------------------------------------
+// --- inputs and outputs ----------------------------------------------------------------
 
 enum {
     TN_INPUT_OPTIONAL = 1, // may be left out; only after all required ones
@@ -46,7 +46,7 @@ typedef struct tn_in_place {
     int32_t output;
 } tn_in_place;
 
-// --- types ------------------------------------------------------------------------------
+// --- types -----------------------------------------------------------------------------
 
 typedef struct tn_infer {
     uint32_t struct_size;
@@ -61,13 +61,13 @@ typedef struct tn_infer {
 // A view asks: where do the output's elements lie in the input's memory?
 typedef struct tn_view {
     uint32_t struct_size;
-    uint32_t flags;           // 0
-    const tn_layout *input;   // of input 0
-    const tn_type *output;    // as inferred
+    uint32_t flags;         // 0
+    const tn_layout *input; // of input 0
+    const tn_type *output;  // as inferred
     const void *attrs;
 } tn_view;
 
-// --- building graph: what rules are written with ------------------------------------------
+// --- building graph: what rules are written with ---------------------------------------
 
 // Valid during one rule call. Every slot returns NULL after a failure, and every slot
 // accepts NULL arrays and then returns NULL: a rule is written as mathematics and checked
@@ -82,8 +82,7 @@ struct tn_build {
     // Applies a primitive ("base.sum/1", or "base.sum": the newest revision) that has one
     // output, and gives it.
     tn_array *(*op)(const tn_build *build, const char *primitive,
-                    const tn_array *const *inputs, uint64_t num_inputs,
-                    tn_attr_list attrs);
+                    const tn_array *const *inputs, uint64_t num_inputs, tn_attr_list attrs);
 
     // The same for several outputs, into outputs[0 .. num_outputs).
     tn_status (*op_n)(const tn_build *build, const char *primitive,
@@ -114,7 +113,7 @@ typedef struct tn_rule {
     uint32_t num_outputs;
 } tn_rule;
 
-// --- the record -------------------------------------------------------------------------
+// --- the record ------------------------------------------------------------------------
 
 enum {
     // The output's memory is the input's, seen through another layout. `view` is set.
@@ -133,8 +132,8 @@ enum {
 typedef struct tn_primitive {
     uint32_t struct_size;
     uint32_t flags;
-    const char *id;  // "nn.softmax/1": pack, name, revision
-    const char *doc; // a sentence or two
+    const char *id;   // "nn.softmax/1": pack, name, revision
+    const char *doc;  // a sentence or two
     const char *role; // TN_ROLE_..., or NULL
 
     const tn_input_info *inputs;
@@ -189,7 +188,7 @@ typedef struct tn_primitive {
                       int64_t size, tn_array **outputs, int32_t *out_axes);
 } tn_primitive;
 
-// --- macros for calling tn_build and tn_op -------------------------------------------------
+// --- macros for calling tn_build and tn_op ---------------------------------------------
 
 #ifndef __cplusplus
 
@@ -200,8 +199,8 @@ typedef struct tn_primitive {
 
 // One attribute, by the C type of its value: an integer, a floating-point number, a string
 // (parsed as on the command line) or a `const tn_ints *`.
-#define TN_ATTR_INIT(key, v)                                                               \
-    {                                                                                      \
+#define TN_ATTR_INIT(key, v)                                                                 \
+    {                                                                                        \
         .name = (key),                                                                     \
         .kind = _Generic((v),                                                              \
             float: TN_ATTR_F64,                                                            \
@@ -226,7 +225,7 @@ typedef struct tn_primitive {
             const tn_ints *: 0,                                                            \
             default: (v)),                                                                 \
         .ints = _Generic((v), tn_ints *: (v), const tn_ints *: (v), default: NULL),        \
-        .text = _Generic((v), char *: (v), const char *: (v), default: NULL),              \
+        .text = _Generic((v), char *: (v), const char *: (v), default: NULL), \
     }
 
 // A list of attributes: tn_attrs("alpha", 4.0, "beta", 2.0). Up to eight pairs.
@@ -253,8 +252,8 @@ typedef struct tn_primitive {
 
 // An integer list: TN_INTS(0, 2) is a `const tn_ints *`. TN_INTS_OF copies `n` values.
 #define TN_INTS(...)                                                                       \
-    (&(const tn_ints){sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t), 1,         \
-                      {__VA_ARGS__}})
+    (&(const tn_ints){                                                                     \
+        sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t), 1, {__VA_ARGS__}})
 
 #endif // __cplusplus
 

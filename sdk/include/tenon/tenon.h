@@ -38,7 +38,7 @@ extern "C" {
 
 #define TN_VERSION "0.1.0"
 
-// --- runtime ----------------------------------------------------------------------------
+// --- runtime ---------------------------------------------------------------------------
 
 // Plugins, devices, plan cache and configuration. There are no hidden globals: several
 // runtimes may live side by side.
@@ -46,10 +46,10 @@ typedef struct tn_runtime tn_runtime;
 
 // All zero is the default. A variable here overrides the environment's.
 typedef struct tn_runtime_options {
-    uint32_t struct_size; // sizeof(tn_runtime_options); 0 is taken as this version's
-    uint32_t flags;       // 0
-    const char *plugin_path;          // searched before all else, as TENON_PLUGIN_PATH
-    const char *const *variables;     // "TENON_BACKEND=null", ..., ended by NULL
+    uint32_t struct_size;    // sizeof(tn_runtime_options); 0 is taken as this version's
+    uint32_t flags;          // 0
+    const char *plugin_path; // searched before all else, as TENON_PLUGIN_PATH
+    const char *const *variables; // "TENON_BACKEND=null", ..., ended by NULL
 } tn_runtime_options;
 
 // Gives a runtime. Reads the environment and the manifests of installed plugins; loads no
@@ -69,7 +69,7 @@ TN_API const char *tn_last_error(void);
 // What a code means: "argument", "not found", ... Static.
 TN_API const char *tn_status_name(tn_status status);
 
-// --- scopes -----------------------------------------------------------------------------
+// --- scopes ----------------------------------------------------------------------------
 
 // NULL only when out of memory. Close it with tn_scope_close.
 TN_API tn_scope *tn_scope_open(tn_runtime *runtime);
@@ -91,13 +91,13 @@ TN_API tn_status tn_scope_fail(tn_scope *scope, tn_status status, const char *fo
 
 TN_API tn_runtime *tn_scope_runtime(const tn_scope *scope);
 
-// --- arrays from data -------------------------------------------------------------------
+// --- arrays from data ------------------------------------------------------------------
 
 #ifndef __cplusplus
 // A shape from extents: TN_SHAPE(256, 512). For a scalar: TN_SCALAR.
 #define TN_SHAPE(...)                                                                      \
-    (&(const tn_shape){sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t), 0,        \
-                       {__VA_ARGS__}})
+    (&(const tn_shape){                                                                    \
+        sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t), 0, {__VA_ARGS__}})
 #define TN_SCALAR (&(const tn_shape){0})
 #endif
 
@@ -118,7 +118,7 @@ TN_API tn_array *tn_scalar(tn_scope *scope, tn_dtype dtype, double value);
 TN_API tn_array *tn_int(tn_scope *scope, int64_t value);
 TN_API tn_array *tn_float(tn_scope *scope, double value);
 
-// --- building graph ---------------------------------------------------------------------
+// --- building graph --------------------------------------------------------------------
 
 // Applies a primitive that has one output. `name` is an id ("base.matmul/1"), an id without
 // revision (the newest), or a name alone when only one pack has it ("matmul").
@@ -142,7 +142,7 @@ TN_API const tn_type *tn_array_type(const tn_array *array);
 // The primitive's id that made the array ("" for data), for messages. Borrowed.
 TN_API const char *tn_array_op(const tn_array *array);
 
-// --- evaluating and reading ---------------------------------------------------------------
+// --- evaluating and reading ------------------------------------------------------------
 
 // Computes the arrays, and returns when they are done. Returns the scope's first failure.
 TN_API tn_status tn_eval_n(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays);
@@ -175,7 +175,7 @@ TN_API double tn_item(tn_scope *scope, tn_array *array);
 TN_API tn_array *tn_keep(tn_scope *scope, tn_array *array);
 TN_API void tn_release(tn_array *array);
 
-// --- transforms -------------------------------------------------------------------------
+// --- transforms ------------------------------------------------------------------------
 
 // Reverse-mode derivatives. Given cotangents (d loss / d output) for each output, builds
 // d loss / d wrt[i] into gradients. NULL cotangents: ones, for outputs of one element.
@@ -188,7 +188,7 @@ TN_API tn_status tn_jvp(tn_scope *scope, tn_array *const *outputs, uint64_t num_
                         tn_array *const *wrt, tn_array *const *tangents, uint64_t num_wrt,
                         tn_array **out_tangents);
 
-// --- functions --------------------------------------------------------------------------
+// --- functions -------------------------------------------------------------------------
 
 // A traced function: `body` is called once per signature (dtypes and shapes) of the inputs
 // to build its graph in `trace`; later calls replay the plan with no work per node.
@@ -217,7 +217,7 @@ TN_API tn_status tn_function_call(tn_function *function, tn_scope *scope,
                                   tn_array *const *inputs, uint64_t num_inputs,
                                   tn_array **outputs, uint64_t num_outputs);
 
-// --- looking around: plugins, devices, primitives, reasons ----------------------------------
+// --- looking around: plugins, devices, primitives, reasons -----------------------------
 
 enum {
     TN_PLUGIN_FOUND = 1,   // its manifest was accepted
@@ -266,8 +266,8 @@ typedef struct tn_device_summary {
     const char *plugin;  // id
     const char *reason;  // why the backend has no devices, with index 0; or ""
     uint32_t index;
-    uint32_t selected;     // place in the order of TENON_BACKEND, from 1; 0: not selected
-    uint64_t memory_size;  // bytes; 0: unknown
+    uint32_t selected;    // place in the order of TENON_BACKEND, from 1; 0: not selected
+    uint64_t memory_size; // bytes; 0: unknown
     char name[128];
     char driver[128];
     char features[256];
@@ -299,8 +299,8 @@ TN_API tn_status tn_explain(tn_scope *scope, tn_array *const *arrays, uint64_t n
 
 // The graph in Graphviz's language. `scheduled`: as planned, coloured by device; else as
 // built. Gives a text: tn_text_free.
-TN_API tn_status tn_graph_dot(tn_scope *scope, tn_array *const *arrays,
-                              uint64_t num_arrays, int32_t scheduled, char **out_dot);
+TN_API tn_status tn_graph_dot(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
+                              int32_t scheduled, char **out_dot);
 
 // A configuration variable as this runtime sees it; NULL when unset. Borrowed.
 TN_API const char *tn_config(const tn_runtime *runtime, const char *name);
@@ -308,7 +308,7 @@ TN_API const char *tn_config(const tn_runtime *runtime, const char *name);
 typedef struct tn_stats {
     uint32_t struct_size;
     uint32_t flags;
-    uint64_t plans_made;   // plan-cache misses
+    uint64_t plans_made; // plan-cache misses
     uint64_t plan_hits;
     uint64_t submissions;
     uint64_t steps;        // kernel launches submitted

@@ -53,8 +53,8 @@ enum {
 
 // Extents of an array, outermost axis first. rank 0 is a scalar of one element.
 typedef struct tn_shape {
-    int32_t rank;      // 0 .. TN_MAX_RANK
-    uint32_t reserved; // 0
+    int32_t rank;                // 0 .. TN_MAX_RANK
+    uint32_t reserved;           // 0
     int64_t extent[TN_MAX_RANK]; // >= 0 below rank, 0 above
 } tn_shape;
 

@@ -82,8 +82,8 @@ typedef struct tn_axes_attrs {
 } tn_axes_attrs;
 
 // base.slice/1 (x) and base.slice_update/1 (x, update: of the slice's extents): Python's
-// start:stop:step per axis, counts up to the rank; lists not given: from the start, to the end, by 1. A value of
-// TN_SLICE_END stands for an omitted bound.
+// start:stop:step per axis, counts up to the rank; lists not given: from the start, to the
+// end, by 1. A value of TN_SLICE_END stands for an omitted bound.
 typedef struct tn_slice_attrs {
     tn_ints start;
     tn_ints stop;

@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <tenon/types.h>
 
-// --- dtypes -----------------------------------------------------------------------------
+// --- dtypes ----------------------------------------------------------------------------
 
 // Bytes of an element.
 static inline int64_t tn_dtype_bytes(tn_dtype dtype)
@@ -93,7 +93,7 @@ static inline uint16_t tn_bf16_of_f32(float value)
     return (uint16_t)((v.u + 0x7fff + (v.u >> 16 & 1)) >> 16);
 }
 
-// --- elements ---------------------------------------------------------------------------
+// --- elements --------------------------------------------------------------------------
 
 static inline char *tn_element(const tn_tensor *tensor, int64_t offset)
 {
@@ -224,7 +224,7 @@ static inline void tn_set_f64(const tn_tensor *tensor, int64_t offset, double va
     }
 }
 
-// --- walks ------------------------------------------------------------------------------
+// --- walks -----------------------------------------------------------------------------
 
 static inline int64_t tn_layout_count(const tn_layout *layout)
 {
