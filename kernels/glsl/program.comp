@@ -157,6 +157,10 @@ REG to_reg(int64_t x)
 {
     return uint64_t(x);
 }
+REG to_reg(uint64_t x)
+{
+    return x;
+}
 REG to_reg(double x)
 {
     return packUint2x32(unpackDouble2x32(x));

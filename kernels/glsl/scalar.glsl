@@ -79,7 +79,7 @@
 #define op_FLOOR(a) floor(a)
 #define op_CEIL(a) ceil(a)
 #define op_TRUNC(a) trunc(a)
-#define op_ROUND(a) roundEven(a)
+#define op_ROUND(a) round_even(a)
 #define op_SQRT(a) sqrt(a)
 #define op_RSQRT(a) inversesqrt(a)
 #define op_ISNAN(a) is_nan(a)
@@ -155,6 +155,22 @@ bool is_inf(double x)
 bool is_finite(double x)
 {
     return high_bits(x) < 0x7ff00000u;
+}
+#endif
+
+float round_even(float x)
+{
+    return roundEven(x);
+}
+#ifdef NEED_F64
+// Not with roundEven: Mesa 22.3 takes 3.5 to 3.
+double round_even(double x)
+{
+    double low = floor(x);
+    double rest = x - low;
+    bool odd = low - 2.0LF * floor(0.5LF * low) != 0.0LF;
+    double y = rest > 0.5LF || (rest == 0.5LF && odd) ? low + 1.0LF : low;
+    return y == 0.0LF ? 0.0LF * x : y; // -0.0 stays
 }
 #endif
 

@@ -1,0 +1,525 @@
+// SPDX-License-Identifier: MIT
+// Elementwise programs on a Vulkan backend against the core's scalar interpreter: every
+// operation in every dtype, layouts, casts, chains: vulkan_programs PLUGIN.so [SEED]
+#include "expr/expr.h" // before cmocka, whose fail() is a macro
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tenon/ops/reference.h>
+#include "vulkan_bench.h"
+
+static struct vulkan_bench bench;
+static uint64_t seed = 1, state;
+
+static uint64_t draw(void)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state * UINT64_C(0x2545f4914f6cdd1d) >> 16;
+}
+
+static const char *const op_names[] = {
+#define NAME(name, text, operands) #name,
+    TN_EXPR_OPS(NAME)
+#undef NAME
+};
+static const uint8_t op_operands[] = {
+#define OPERANDS(name, text, operands) operands,
+    TN_EXPR_OPS(OPERANDS)
+#undef OPERANDS
+};
+
+// --- programs by hand
+// -----------------------------------------------------------------------
+
+struct made {
+    tn_expr_program program;
+    tn_expr_insn insns[64];
+    uint64_t constants[8];
+    tn_dtype inputs[8], outputs[4];
+    uint32_t positions[4];
+};
+
+static tn_dtype computed(tn_dtype dtype)
+{
+    return dtype == TN_F16 || dtype == TN_BF16 ? TN_F32 : dtype;
+}
+
+static struct made *made_new(void)
+{
+    struct made *m = calloc(1, sizeof(*m));
+    assert_non_null(m);
+    m->program = (tn_expr_program){.struct_size = sizeof(m->program),
+                                   .insns = m->insns,
+                                   .constants = m->constants,
+                                   .input_dtypes = m->inputs,
+                                   .output_dtypes = m->outputs,
+                                   .outputs = m->positions,
+                                   .name = "made by hand"};
+    return m;
+}
+
+static uint32_t add_load(struct made *m, tn_dtype dtype)
+{
+    tn_expr_program *p = &m->program;
+    m->inputs[p->num_inputs] = dtype;
+    m->insns[p->num_insns] =
+        (tn_expr_insn){TN_EXPR_LOAD, (uint16_t)computed(dtype), p->num_inputs++, 0, 0};
+    return p->num_insns++;
+}
+
+static uint32_t add_op(struct made *m, uint16_t op, tn_dtype dtype, uint32_t a, uint32_t b,
+                       uint32_t c)
+{
+    m->insns[m->program.num_insns] = (tn_expr_insn){op, (uint16_t)dtype, a, b, c};
+    return m->program.num_insns++;
+}
+
+static void add_output(struct made *m, tn_dtype dtype, uint32_t position)
+{
+    m->outputs[m->program.num_outputs] = dtype;
+    m->positions[m->program.num_outputs++] = position;
+}
+
+// --- values
+// -----------------------------------------------------------------------------------
+
+static double draw_float(tn_dtype dtype, bool hostile)
+{
+    static const double special[] = {0.0,      -0.0,      1.0, -1.0, 0.5,   2.0, -2.0, 10.0,
+                                     INFINITY, -INFINITY, NAN, 1e-3, 100.0, 1e4, 3.5,  2.5};
+    if (hostile && draw() % 3 == 0)
+        return special[draw() % (sizeof(special) / sizeof(special[0]))];
+    double value = ((double)(draw() % 2000001) - 1000000.0) / 100000.0;
+    return dtype == TN_F64 ? value : (float)value;
+}
+
+static void fill(unsigned char *memory, tn_dtype dtype, int64_t n, bool hostile)
+{
+    tn_tensor tensor = {memory, {.dtype = dtype}};
+    for (int64_t i = 0; i < n; i++) {
+        if (tn_dtype_in(dtype, TN_FLOAT_DTYPES))
+            tn_set_f64(&tensor, i, draw_float(dtype, hostile));
+        else if (dtype == TN_BOOL)
+            tn_set_i64(&tensor, i, (int64_t)(draw() % 2));
+        else if (draw() % 2)
+            tn_set_i64(&tensor, i, (int64_t)(draw() % 40) - 12);
+        else
+            tn_set_i64(&tensor, i, (int64_t)(draw() << 16 ^ draw()));
+    }
+}
+
+static uint64_t read_bits(const tn_tensor *tensor, int64_t at)
+{
+    if (!tn_dtype_in(tensor->layout.dtype, TN_FLOAT_DTYPES))
+        return (uint64_t)tn_get_i64(tensor, at);
+    double value = tn_get_f64(tensor, at);
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
+// --- one check
+// ----------------------------------------------------------------------------------
+
+struct check {
+    struct made *made;
+    tn_step *step;
+    const char *name;
+    double tolerance; // relative
+    uint64_t params[4];
+};
+static struct check checks[VB_MAX_STEPS];
+static uint32_t num_checks;
+
+static uint64_t span(const tn_layout *layout)
+{
+    int64_t last = layout->offset;
+    for (int32_t i = 0; i < layout->rank; i++)
+        if (layout->stride[i] > 0 && layout->extent[i] > 0)
+            last += (layout->extent[i] - 1) * layout->stride[i];
+    return (uint64_t)((last + 1) * tn_dtype_bytes(layout->dtype));
+}
+
+static tn_layout row_major(tn_dtype dtype, int32_t rank, const int64_t *extent)
+{
+    tn_layout layout = {.dtype = dtype, .rank = rank};
+    int64_t stride = 1;
+    for (int32_t i = rank - 1; i >= 0; i--) {
+        layout.extent[i] = extent[i];
+        layout.stride[i] = stride;
+        stride *= extent[i];
+    }
+    return layout;
+}
+
+#define GUARD 64 // elements after each output that must stay as they are
+#define CANARY 0xa5
+
+// Adds a step for a program; layouts of inputs, or NULL for row-major ones.
+static struct check *add_check(struct made *made, const char *name, double tolerance,
+                               int32_t rank, const int64_t *extent, const tn_layout *inputs,
+                               bool hostile)
+{
+    const tn_expr_program *program = &made->program;
+    tn_step *step = vb_step(&bench, program->num_inputs, program->num_outputs);
+    struct check *check = &checks[num_checks++];
+    *check = (struct check){made, step, name, tolerance, {0}};
+    step->program = program;
+    step->params = check->params;
+    for (uint32_t i = 0; i < program->num_inputs; i++) {
+        tn_layout layout =
+            inputs ? inputs[i] : row_major(program->input_dtypes[i], rank, extent);
+        layout.dtype = program->input_dtypes[i];
+        uint32_t slot = vb_slot(&bench, span(&layout));
+        fill(bench.memory[slot], layout.dtype,
+             (int64_t)span(&layout) / tn_dtype_bytes(layout.dtype), hostile);
+        vb_set(step, i, slot, &layout);
+    }
+    for (uint32_t i = 0; i < program->num_outputs; i++) {
+        tn_layout layout = row_major(program->output_dtypes[i], rank, extent);
+        uint64_t bytes = span(&layout) + GUARD * 8;
+        uint32_t slot = vb_slot(&bench, bytes);
+        memset(bench.memory[slot], CANARY, bytes);
+        vb_set(step, program->num_inputs + i, slot, &layout);
+    }
+    return check;
+}
+
+static bool is_near(double got, double want, double tolerance)
+{
+    if (got == want || (isnan(got) && isnan(want)))
+        return true;
+    // Results below the normal range may be flushed to zero.
+    return fabs(got - want) <= tolerance * fabs(want) + 1.2e-38;
+}
+
+static void compare_element(const struct check *check, const uint64_t *inputs,
+                            int64_t index)
+{
+    const tn_expr_program *program = &check->made->program;
+    uint64_t want[4];
+    program_run_scalar(program, inputs, check->params, index, want);
+    for (uint32_t i = 0; i < program->num_outputs; i++) {
+        const tn_value *value = &check->step->outputs[i];
+        tn_tensor got = {bench.memory[value->slot], value->layout};
+        uint64_t bits = read_bits(&got, value->layout.offset + index);
+        if (bits == want[i])
+            continue;
+        double x, y;
+        memcpy(&x, &bits, sizeof(x));
+        memcpy(&y, &want[i], sizeof(y));
+        double tolerance = check->tolerance;
+        if (value->layout.dtype == TN_F16)
+            tolerance += 1.0 / 1024; // rounding may fall the other way
+        if (value->layout.dtype == TN_BF16)
+            tolerance += 1.0 / 128;
+        if (tn_dtype_in(value->layout.dtype, TN_FLOAT_DTYPES) && is_near(x, y, tolerance))
+            continue;
+        char text[256] = "";
+        for (uint32_t k = 0; k < program->num_inputs; k++) {
+            double v;
+            memcpy(&v, &inputs[k], sizeof(v));
+            snprintf(text + strlen(text), sizeof(text) - strlen(text), " %.9g/%lld", v,
+                     (long long)inputs[k]);
+        }
+        fail_msg("%s of dtype %d, seed %llu: element %lld of%s is %.9g (%lld), expected "
+                 "%.9g (%lld)",
+                 check->name, program->input_dtypes[program->num_inputs - 1],
+                 (unsigned long long)seed, (long long)index, text, x, (long long)bits, y,
+                 (long long)want[i]);
+    }
+}
+
+static void compare(const struct check *check)
+{
+    const tn_expr_program *program = &check->made->program;
+    const tn_layout *common = &check->step->outputs[0].layout;
+    int64_t index[TN_MAX_RANK] = {0}, n = 0;
+    if (tn_layout_count(common) == 0)
+        return;
+    do {
+        uint64_t inputs[8];
+        for (uint32_t i = 0; i < program->num_inputs; i++) {
+            const tn_value *value = &check->step->inputs[i];
+            tn_tensor tensor = {bench.memory[value->slot], value->layout};
+            inputs[i] = read_bits(&tensor, tn_offset_at(&value->layout, index));
+        }
+        compare_element(check, inputs, n++);
+    } while (tn_index_next(common->rank, common->extent, index));
+    for (uint32_t i = 0; i < program->num_outputs; i++) {
+        const tn_value *value = &check->step->outputs[i];
+        uint64_t bytes = span(&value->layout);
+        for (uint64_t k = 0; k < GUARD * 8; k++)
+            assert_int_equal(bench.memory[value->slot][bytes + k], CANARY);
+    }
+}
+
+static void run_checks(void)
+{
+    for (uint32_t i = 0; i < num_checks; i++) {
+        const char *reason = NULL;
+        if (!bench.backend->step_check(bench.device, checks[i].step, &reason))
+            fail_msg("%s: refused: %s", checks[i].name, reason);
+    }
+    if (vb_run(&bench) != TN_OK)
+        fail_msg("%s", vb_failure);
+    for (uint32_t i = 0; i < num_checks; i++) {
+        compare(&checks[i]);
+        free(checks[i].made);
+    }
+    num_checks = 0;
+    vb_clear(&bench);
+}
+
+// --- which operation takes which dtypes
+// ---------------------------------------------------------
+
+static bool takes(uint16_t op, tn_dtype dtype)
+{
+    bool is_float = tn_dtype_in(dtype, TN_FLOAT_DTYPES), is_bool = dtype == TN_BOOL;
+    if (op == TN_EXPR_NOT)
+        return is_bool;
+    if (op == TN_EXPR_SHL || op == TN_EXPR_SHR)
+        return !is_float && !is_bool;
+    if (op == TN_EXPR_INVERT || (op >= TN_EXPR_AND && op <= TN_EXPR_XOR))
+        return !is_float;
+    if ((op >= TN_EXPR_FLOOR && op <= TN_EXPR_ISFINITE) || op == TN_EXPR_ATAN2)
+        return is_float;
+    if (op == TN_EXPR_MIN || op == TN_EXPR_MAX || op >= TN_EXPR_EQ)
+        return true;
+    return !is_bool;
+}
+
+static bool is_function(uint16_t op)
+{
+    return (op >= TN_EXPR_EXP && op <= TN_EXPR_ERF) || op == TN_EXPR_POW ||
+           op == TN_EXPR_ATAN2;
+}
+
+// What scalar.glsl promises, and 2.5 units for division and square roots, as Vulkan does.
+static double tolerance_of(uint16_t op)
+{
+    const double ulp = 1.2e-7;
+    if (op == TN_EXPR_POW)
+        return 64 * ulp;
+    if (op == TN_EXPR_SIN || op == TN_EXPR_COS || op == TN_EXPR_TAN)
+        return 16 * ulp; // near their zeros the reduced angle's error shows
+    if (is_function(op))
+        return 8 * ulp;
+    return op == TN_EXPR_DIV || op == TN_EXPR_SQRT || op == TN_EXPR_RSQRT ? 3 * ulp : 0;
+}
+
+static tn_dtype result_of(uint16_t op, tn_dtype dtype)
+{
+    bool to_bool = (op >= TN_EXPR_ISNAN && op <= TN_EXPR_ISFINITE) ||
+                   (op >= TN_EXPR_EQ && op <= TN_EXPR_GE);
+    return to_bool ? TN_BOOL : dtype;
+}
+
+static struct made *single(uint16_t op, tn_dtype dtype)
+{
+    struct made *m = made_new();
+    uint32_t operands[3] = {0};
+    for (uint32_t i = 0; i < op_operands[op]; i++)
+        operands[i] = add_load(m, op == TN_EXPR_SELECT && i == 0 ? TN_BOOL : dtype);
+    tn_dtype result = result_of(op, computed(dtype));
+    uint32_t at = add_op(m, op, result, operands[0], operands[1], operands[2]);
+    add_output(m, result == computed(dtype) ? dtype : result, at);
+    return m;
+}
+
+static void every_operation_in_every_dtype_agrees_with_the_scalar_interpreter(void **unused)
+{
+    (void)unused;
+    for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++) {
+        for (uint16_t op = TN_EXPR_NEG; op < TN_EXPR_NUM_OPS; op++) {
+            if (!takes(op, dtype) || (dtype == TN_F64 && is_function(op)))
+                continue;
+            int64_t n = 1021;
+            double tolerance = tolerance_of(op);
+            if (dtype == TN_F64 && tolerance > 0)
+                tolerance = 1e-14;
+            add_check(single(op, dtype), op_names[op], tolerance, 1, &n, NULL, true);
+        }
+        run_checks();
+    }
+}
+
+static void casts_between_all_dtypes_agree(void **unused)
+{
+    (void)unused;
+    for (tn_dtype from = TN_BOOL; from < TN_NUM_DTYPES; from++) {
+        for (tn_dtype to = TN_BOOL; to < TN_NUM_DTYPES; to++) {
+            struct made *m = made_new();
+            uint32_t at = add_load(m, from);
+            if (computed(from) != computed(to))
+                at = add_op(m, TN_EXPR_CAST, computed(to), at, 0, 0);
+            add_output(m, to, at);
+            // Out of range is unspecified: only small floats go to integers.
+            int64_t n = 255;
+            struct check *check = add_check(m, "cast", 1.2e-7, 1, &n, NULL, false);
+            if (tn_dtype_in(from, TN_FLOAT_DTYPES)) {
+                const tn_value *value = &check->step->inputs[0];
+                tn_tensor x = {bench.memory[value->slot], value->layout};
+                for (int64_t i = 0; i < n; i++)
+                    tn_set_f64(&x, i, (double)(draw() % 120));
+            }
+        }
+        run_checks();
+    }
+}
+
+// a * b + p, where p is a parameter.
+static struct made *chain(tn_dtype dtype)
+{
+    struct made *m = made_new();
+    uint32_t a = add_load(m, dtype), b = add_load(m, dtype);
+    uint32_t p = add_op(m, TN_EXPR_PARAM, dtype, 0, 0, 0);
+    uint32_t ab = add_op(m, TN_EXPR_SUB, dtype, a, b, 0);
+    add_output(m, dtype, add_op(m, TN_EXPR_ADD, dtype, ab, p, 0));
+    add_output(m, dtype, ab);
+    m->program.num_params = 1;
+    return m;
+}
+
+static tn_layout strided(const int64_t *extent, int32_t rank, int kind)
+{
+    tn_layout layout = row_major(TN_F32, rank, extent);
+    int64_t stride = 1;
+    switch (kind) {
+    case 0: // contiguous, somewhere within
+        layout.offset = (int64_t)(draw() % 9);
+        break;
+    case 1: // one number
+        memset(layout.stride, 0, sizeof(layout.stride));
+        layout.offset = 3;
+        break;
+    case 2: // axes in reverse order
+        for (int32_t i = 0; i < rank; i++) {
+            layout.stride[i] = stride;
+            stride *= extent[i];
+        }
+        break;
+    case 3: // a row for all
+        for (int32_t i = 0; i < rank - 1; i++)
+            layout.stride[i] = 0;
+        break;
+    case 4: // a column for all
+        layout.stride[rank - 1] = 0;
+        for (int32_t i = 0; i < rank - 1; i++)
+            layout.stride[i] /= extent[rank - 1];
+        break;
+    case 5: // every other element, backwards
+        for (int32_t i = 0; i < rank; i++)
+            layout.stride[i] *= 2;
+        layout.offset = layout.stride[0] * (extent[0] - 1);
+        layout.stride[0] *= -1;
+        break;
+    default: // rows with gaps
+        for (int32_t i = 0; i < rank - 1; i++)
+            layout.stride[i] *= 4;
+    }
+    return layout;
+}
+
+static void operands_of_any_layout_are_read_where_they_lie(void **unused)
+{
+    static const int64_t shapes[][5] = {{7, 5},    {8, 12},      {1, 4},         {4, 1},
+                                        {3, 5, 8}, {2, 3, 5, 7}, {2, 3, 2, 5, 4}};
+    static const int32_t ranks[] = {2, 2, 2, 2, 3, 4, 5};
+    (void)unused;
+    for (int shape = 0; shape < 7; shape++) {
+        for (int kind = 0; kind < 49; kind++) {
+            struct made *m = chain(TN_F32);
+            tn_layout layouts[2] = {strided(shapes[shape], ranks[shape], kind / 7),
+                                    strided(shapes[shape], ranks[shape], kind % 7)};
+            struct check *check =
+                add_check(m, "strided", 0, ranks[shape], shapes[shape], layouts, false);
+            double p = 2.5;
+            memcpy(&check->params[0], &p, sizeof(p));
+        }
+        run_checks();
+    }
+}
+
+static void lengths_around_those_of_vectors_and_groups_are_right(void **unused)
+{
+    static const int64_t lengths[] = {0,   1,   2,    3,    4,    5,    7,    8,
+                                      255, 256, 1023, 1024, 1025, 1027, 4099, 300001};
+    (void)unused;
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        struct check *check =
+            add_check(chain(TN_I32), "length", 0, 1, &lengths[i], NULL, false);
+        check->params[0] = (uint64_t)-7;
+        check = add_check(chain(TN_I64), "length i64", 0, 1, &lengths[i], NULL, false);
+        check->params[0] = UINT64_C(0x123456789abcd);
+    }
+    run_checks();
+}
+
+// The number of the element, constants, and more inputs than push constants have room for.
+static void wide_programs_get_their_arguments(void **unused)
+{
+    (void)unused;
+    int64_t extent[] = {3, 4, 5, 6};
+    struct made *m = made_new();
+    m->constants[0] = (uint64_t)INT64_C(1000000007);
+    uint32_t at = add_op(m, TN_EXPR_INDEX, TN_I64, 0, 0, 0);
+    uint32_t constant = add_op(m, TN_EXPR_CONST, TN_I64, 0, 0, 0);
+    m->program.num_constants = 1;
+    at = add_op(m, TN_EXPR_MUL, TN_I64, at, constant, 0);
+    tn_layout layouts[8];
+    for (int i = 0; i < 6; i++) {
+        layouts[i] = strided(extent, 4, 2 + i % 5);
+        uint32_t x = add_load(m, TN_I64);
+        at = add_op(m, TN_EXPR_ADD, TN_I64, at, x, 0);
+    }
+    add_output(m, TN_I64, at);
+    add_check(m, "wide", 0, 4, extent, layouts, false);
+    run_checks();
+}
+
+static void nothing_was_leaked_and_validation_is_silent(void **unused)
+{
+    (void)unused;
+    vb_close(&bench);
+    vb_cache_clear();
+    if (bench.plugin->deinit)
+        bench.plugin->deinit(&vb_host);
+    assert_int_equal(atomic_load(&vb_allocations), 0);
+    assert_int_equal(atomic_load(&vb_messages), 0);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        fprintf(stderr, "usage: vulkan_programs PLUGIN.so [SEED]\n");
+        return 2;
+    }
+    if (argc > 2)
+        seed = strtoull(argv[2], NULL, 10);
+    state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    printf("# seed %llu\n", (unsigned long long)seed);
+    vb_validate = getenv("TENON_VULKAN_VALIDATION") != NULL;
+    if (!vb_open(&bench, vb_load(argv[1])))
+        return 77;
+    printf("# %s: %s\n", bench.backend->name, bench.info.name);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_operation_in_every_dtype_agrees_with_the_scalar_interpreter),
+        cmocka_unit_test(casts_between_all_dtypes_agree),
+        cmocka_unit_test(operands_of_any_layout_are_read_where_they_lie),
+        cmocka_unit_test(lengths_around_those_of_vectors_and_groups_are_right),
+        cmocka_unit_test(wide_programs_get_their_arguments),
+        cmocka_unit_test(nothing_was_leaked_and_validation_is_silent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
