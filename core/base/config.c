@@ -60,8 +60,7 @@ struct config {
     bool elevated;
 };
 
-// --- nearest name
-// -------------------------------------------------------------------------------
+// --- nearest name ----------------------------------------------------------------------
 
 #define MAX_NAME 96
 
@@ -115,8 +114,7 @@ static const char *nearest_variable(const char *name)
     return config_nearest(name, names);
 }
 
-// --- reading
-// ------------------------------------------------------------------------------------
+// --- reading ---------------------------------------------------------------------------
 
 static size_t variable_index(const char *name, size_t size)
 {
@@ -173,8 +171,7 @@ static tn_status read_given(struct config *config, const char *const *given)
     return TN_OK;
 }
 
-// --- checking
-// -----------------------------------------------------------------------------------
+// --- checking --------------------------------------------------------------------------
 
 static void warn_unknown_names(const struct config *config)
 {
@@ -235,8 +232,7 @@ static void check_values(struct config *config)
     }
 }
 
-// --- homes
-// --------------------------------------------------------------------------------------
+// --- homes -----------------------------------------------------------------------------
 
 // The XDG variable if absolute, else a folder of HOME; NULL without either.
 static tn_status find_home(const char *xdg, const char *below_home, char **out_path)
@@ -260,8 +256,7 @@ static tn_status find_homes(struct config *config)
     return status;
 }
 
-// --- life
-// ---------------------------------------------------------------------------------------
+// --- life ------------------------------------------------------------------------------
 
 static tn_status fill(struct config *config, const char *const *given)
 {

@@ -31,8 +31,7 @@ tn_dtype dtype_parse(const char *name)
     return TN_DTYPE_NONE;
 }
 
-// --- promotion
-// ----------------------------------------------------------------------------------
+// --- promotion -------------------------------------------------------------------------
 
 static tn_dtype signed_of_size(size_t size)
 {
@@ -94,8 +93,7 @@ tn_dtype dtype_promote_weak(int weak_kind, tn_dtype other)
     return other == TN_BOOL ? TN_I64 : other; // True + 2 is no bool
 }
 
-// --- half floats
-// --------------------------------------------------------------------------------
+// --- half floats -----------------------------------------------------------------------
 
 static uint32_t bits_of(float value)
 {
@@ -146,8 +144,7 @@ uint16_t float_to_bfloat(float value)
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-// --- one element
-// --------------------------------------------------------------------------------
+// --- one element -----------------------------------------------------------------------
 
 // A float that rounds to a half float as the double itself would: inexact results get an
 // odd last bit, so that no tie is seen where there was none.

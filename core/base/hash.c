@@ -67,8 +67,7 @@ struct hash hash_join(struct hash h, struct hash other)
     return step(step(h, other.lo), other.hi);
 }
 
-// --- map
-// ----------------------------------------------------------------------------------------
+// --- map -------------------------------------------------------------------------------
 
 // Linear probing; removal moves later entries up, so there are no tombstones.
 

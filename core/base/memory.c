@@ -105,8 +105,7 @@ tn_status mem_grow(void **array, uint32_t *capacity, uint32_t need, size_t eleme
     return TN_OK;
 }
 
-// --- arena
-// ------------------------------------------------------------------------------------
+// --- arena -----------------------------------------------------------------------------
 
 #define ARENA_BLOCK ((size_t)65536)
 

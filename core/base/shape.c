@@ -88,8 +88,7 @@ tn_status shape_broadcast(const tn_type *a, const tn_type *b, tn_type *out)
     return TN_OK;
 }
 
-// --- layouts
-// ------------------------------------------------------------------------------------
+// --- layouts ---------------------------------------------------------------------------
 
 tn_layout layout_contiguous(const tn_type *type)
 {
@@ -179,8 +178,7 @@ void layouts_collapse(tn_layout *const *layouts, uint32_t count)
     }
 }
 
-// --- text
-// ---------------------------------------------------------------------------------------
+// --- text ------------------------------------------------------------------------------
 
 // At most 8 extents of 20 characters: always fits TYPE_TEXT.
 static const char *print(const char *dtype, const tn_type *type, char buffer[TYPE_TEXT])

@@ -11,8 +11,7 @@ static bool is_leaf(int op)
     return op_table[op].class == OP_LEAF;
 }
 
-// --- the table of instructions
-// ------------------------------------------------------------------
+// --- the table of instructions ---------------------------------------------------------
 
 static struct hash insn_hash(const tn_expr_insn *insn)
 {
@@ -76,8 +75,7 @@ uint32_t assemble_constant(struct assembler *a, tn_dtype dtype, uint64_t bits)
     return add(a, (tn_expr_insn){TN_EXPR_CONST, (uint16_t)dtype, i, 0, 0});
 }
 
-// --- simplification
-// ---------------------------------------------------------------------------
+// --- simplification --------------------------------------------------------------------
 
 static bool is_constant(const struct assembler *a, uint32_t x)
 {
@@ -188,8 +186,7 @@ uint32_t assemble_cast(struct assembler *a, tn_dtype dtype, uint32_t x)
     return assemble(a, TN_EXPR_CAST, dtype, x, 0, 0);
 }
 
-// --- the end
-// ----------------------------------------------------------------------------------
+// --- the end ---------------------------------------------------------------------------
 
 static void mark_needed(const struct assembler *a, unsigned char *needed,
                         const uint32_t *outputs, uint32_t num_outputs)

@@ -110,8 +110,7 @@ static void want_operands(struct compiler *c, uint32_t i)
     }
 }
 
-// --- instructions
-// -----------------------------------------------------------------------------
+// --- instructions ----------------------------------------------------------------------
 
 static uint32_t emit_leaf(struct compiler *c, uint32_t i, tn_dtype dtype)
 {
@@ -201,8 +200,7 @@ static void emit_all(struct compiler *c, uint32_t i)
                 assemble_cast(&c->assembler, dtype, c->at[i][computed_as(c, i, dtype)]);
 }
 
-// --- the whole
-// --------------------------------------------------------------------------------
+// --- the whole -------------------------------------------------------------------------
 
 static tn_status compiler_init(struct compiler *c)
 {

@@ -73,8 +73,7 @@ static tn_status derivation_end(struct derivation *d, value root, struct hash ke
     return d->tree.status;
 }
 
-// --- names of cotangents and tangents
-// -----------------------------------------------------------
+// --- names of cotangents and tangents --------------------------------------------------
 
 struct names {
     const char **list;
@@ -126,8 +125,7 @@ static void names_finish(struct names *names)
     mem_free(names->texts);
 }
 
-// --- tangents
-// -----------------------------------------------------------------------------------
+// --- tangents --------------------------------------------------------------------------
 
 // Tangents of all nodes, given those of the inputs (NULL: zero).
 static void push_forward(struct derivation *d, const value *seeds)
@@ -197,8 +195,7 @@ tn_status expr_jvp(tn_runtime *runtime, const struct expr *expr, uint32_t output
     return status;
 }
 
-// --- cotangents
-// ---------------------------------------------------------------------------------
+// --- cotangents ------------------------------------------------------------------------
 
 // An expression is a function of one element, and its derivative by one input a number: to
 // carry a cotangent back is to push it forward. Forwards, a selection takes one of two
@@ -237,8 +234,7 @@ tn_status expr_vjp(tn_runtime *runtime, const struct expr *expr, uint32_t input,
     return status;
 }
 
-// --- other leaves
-// -------------------------------------------------------------------------------
+// --- other leaves ----------------------------------------------------------------------
 
 // What the leaves of an expression become.
 struct rebinding {

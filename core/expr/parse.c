@@ -90,8 +90,7 @@ static value apply(struct parser *p, int op, value a, value b, value c, const ch
     return p->status == TN_OK ? checked(p, tree_op(&p->tree, op, a, b, c), at) : NULL;
 }
 
-// --- names
-// ------------------------------------------------------------------------------------
+// --- names -----------------------------------------------------------------------------
 
 static bool is_text(const struct token *token, const char *text)
 {
@@ -205,8 +204,7 @@ static value parse_name(struct parser *p, const struct token *token)
     return parse_attr(p, token);
 }
 
-// --- calls
-// ------------------------------------------------------------------------------------
+// --- calls -----------------------------------------------------------------------------
 
 static int function_named(const struct token *token)
 {
@@ -248,8 +246,7 @@ static value parse_call(struct parser *p, const struct token *token)
     return apply(p, op, args[0], args[1], args[2], token->at);
 }
 
-// --- operators
-// --------------------------------------------------------------------------------
+// --- operators -------------------------------------------------------------------------
 
 static value parse_atom(struct parser *p)
 {
@@ -361,8 +358,7 @@ static value parse_value(struct parser *p)
     return result;
 }
 
-// --- definitions and outputs
-// --------------------------------------------------------------------
+// --- definitions and outputs -----------------------------------------------------------
 
 static bool at_definition(const struct parser *p)
 {
@@ -472,8 +468,7 @@ tn_status expr_parse(tn_runtime *runtime, const char *text, const char *const *i
     return finish(&parser, expr, key, out_expr);
 }
 
-// --- "x, y -> ..."
-// ------------------------------------------------------------------------------
+// --- "x, y -> ..." ---------------------------------------------------------------------
 
 #define MAX_ARROW_INPUTS 64
 

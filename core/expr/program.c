@@ -150,8 +150,7 @@ tn_status program_cast(tn_runtime *runtime, tn_dtype from, tn_dtype to,
                         out_program);
 }
 
-// --- params
-// -----------------------------------------------------------------------------------
+// --- params ----------------------------------------------------------------------------
 
 static uint64_t param_bits(const tn_attr_field *field, const void *attrs, bool as_float)
 {
@@ -183,8 +182,7 @@ tn_status expr_params(const tn_expr_program *program, const struct expr *expr,
     return TN_OK;
 }
 
-// --- printing
-// ---------------------------------------------------------------------------------
+// --- printing --------------------------------------------------------------------------
 
 struct text {
     char *at;

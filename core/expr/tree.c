@@ -29,8 +29,7 @@ void expr_set_destroy(tn_runtime *runtime)
     runtime->exprs = NULL;
 }
 
-// --- nodes
-// ------------------------------------------------------------------------------------
+// --- nodes -----------------------------------------------------------------------------
 
 static struct hash node_hash(const struct expr_node *node)
 {
@@ -143,8 +142,7 @@ const struct expr_node *tree_cast(struct tree *t, tn_dtype dtype, const struct e
                          .op = TN_EXPR_CAST, .num_args = 1, .dtype = dtype, .args = {a}});
 }
 
-// --- numbers are computed at once
-// ---------------------------------------------------------------
+// --- numbers are computed at once ------------------------------------------------------
 
 // Integers stay as they are written when the result might not fit: the program then
 // computes, and wraps, in the dtype that it turns out to have.
@@ -229,8 +227,7 @@ const struct expr_node *tree_op(struct tree *t, int op, const struct expr_node *
     return number ? number : intern(t, &node);
 }
 
-// --- expressions
-// ------------------------------------------------------------------------------
+// --- expressions -----------------------------------------------------------------------
 
 // Attributes in the order of their first appearance, and the inputs mentioned.
 static tn_status collect_leaves(struct expr *expr, struct expr_set *set,

@@ -67,8 +67,7 @@ struct expr_record {
 bool expr_dtypes_key(const struct expr *expr, const struct expr_input *inputs,
                      uint64_t seed, struct hash *out);
 
-// --- building trees (tree.c)
-// ------------------------------------------------------------------
+// --- building trees (tree.c) -----------------------------------------------------------
 
 // The first failure stays in `status`; functions then give NULL, and take NULL arguments.
 struct tree {
@@ -92,8 +91,7 @@ const struct expr *tree_expr(struct tree *t, const struct expr_node *const *outp
                              uint32_t num_outputs, const char *const *input_names,
                              uint32_t num_inputs);
 
-// --- walking (walk.c)
-// -------------------------------------------------------------------------
+// --- walking (walk.c) ------------------------------------------------------------------
 
 // Nodes of an expression, arguments before users, in an order that depends on the structure
 // alone.
@@ -108,8 +106,7 @@ tn_status walk_init(struct walk *walk, const struct expr_node *const *outputs,
 void walk_finish(struct walk *walk);
 uint32_t walk_position(const struct walk *walk, const struct expr_node *node);
 
-// --- facts (ops.c)
-// ----------------------------------------------------------------------------
+// --- facts (ops.c) ---------------------------------------------------------------------
 
 enum op_class {
     OP_LEAF,
@@ -152,8 +149,7 @@ enum {
     PREC_ATOM
 };
 
-// --- types (types.c)
-// --------------------------------------------------------------------------
+// --- types (types.c) -------------------------------------------------------------------
 
 // A value's dtype, or that it is a number without one.
 struct value_type {
@@ -168,8 +164,7 @@ tn_dtype type_computed(struct value_type type); // the same; F32 for half floats
 tn_status walk_types(const struct walk *walk, const struct expr_input *inputs,
                      struct value_type **out_types);
 
-// --- arithmetic (scalar.c)
-// --------------------------------------------------------------------
+// --- arithmetic (scalar.c) -------------------------------------------------------------
 
 // One instruction on values as in params. `from` is the operands' dtype.
 uint64_t scalar_op(int op, tn_dtype dtype, tn_dtype from, uint64_t a, uint64_t b,
@@ -192,15 +187,13 @@ static inline uint64_t double_to_bits(double value)
     return v.u;
 }
 
-// --- texts
-// ------------------------------------------------------------------------------------
+// --- texts -----------------------------------------------------------------------------
 
 // Prints the outputs, subexpressions that occur twice as definitions first; mem_free.
 char *tree_print(const struct expr_node *const *outputs, uint32_t num_outputs,
                  const char *const *input_names, uint32_t num_inputs);
 
-// --- derivatives (derive.c, derivation.c)
-// ----------------------------------------------------------
+// --- derivatives (derive.c, derivation.c) ----------------------------------------------
 
 // g * d(node)/d(argument k), or NULL when that is zero everywhere. g NULL gives NULL.
 const struct expr_node *derive_chain(struct tree *t, const struct expr_node *node,

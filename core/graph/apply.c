@@ -274,8 +274,7 @@ tn_array *tn_op(tn_scope *scope, const char *name, const tn_array *const *inputs
     return status == TN_OK ? out : NULL;
 }
 
-// --- expressions given as text
-// ------------------------------------------------------------
+// --- expressions given as text ---------------------------------------------------------
 
 struct free_attrs { // the attributes of an expression that has no primitive
     tn_attr_table *table;

@@ -59,8 +59,7 @@ tn_status abi_check_struct(const void *start, uint64_t size, uint64_t least, uin
     return TN_OK;
 }
 
-// --- tn_plugin_v1
-// -------------------------------------------------------------------------------
+// --- tn_plugin_v1 ----------------------------------------------------------------------
 
 static tn_status wrong_entry(const tn_note *note, const char *what, struct reason *reason)
 {
@@ -95,8 +94,7 @@ tn_status abi_check_entry(const tn_plugin *entry, uint64_t symbol_size, const tn
     return TN_OK;
 }
 
-// --- interfaces
-// ---------------------------------------------------------------------------------
+// --- interfaces ------------------------------------------------------------------------
 
 tn_status abi_check_backend(const tn_backend *backend, const char *id,
                             struct reason *reason)

@@ -34,8 +34,7 @@ struct header {
     unsigned char checksum[32]; // SHA-256 of the data
 };
 
-// --- the directory
-// ------------------------------------------------------------------------------
+// --- the directory ---------------------------------------------------------------------
 
 // Makes it and what is above it; all of it for this user alone.
 static void make_directories(char *path)
@@ -80,8 +79,7 @@ static void entry_name(const unsigned char key[32], char name[NAME_SIZE])
     sodium_bin2hex(name, NAME_SIZE, key, 32);
 }
 
-// --- reading
-// ------------------------------------------------------------------------------------
+// --- reading ---------------------------------------------------------------------------
 
 static bool read_all(int fd, void *buffer, uint64_t size)
 {
@@ -156,8 +154,7 @@ static tn_status cache_get(const tn_host *host, const void *key, uint64_t key_si
     return TN_OK;
 }
 
-// --- the size cap
-// -------------------------------------------------------------------------------
+// --- the size cap ----------------------------------------------------------------------
 
 struct entry {
     char name[NAME_SIZE];
@@ -241,8 +238,7 @@ static void keep_small(int directory, uint64_t stored)
     cache_prune(directory, CACHE_MAX_TOTAL);
 }
 
-// --- writing
-// ------------------------------------------------------------------------------------
+// --- writing ---------------------------------------------------------------------------
 
 static bool write_all(int fd, const void *buffer, uint64_t size)
 {

@@ -31,8 +31,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-// --- parts of the text
-// --------------------------------------------------------------------------
+// --- parts of the text -----------------------------------------------------------------
 
 static json_t *describe_files(const struct subject *subject)
 {
@@ -130,8 +129,7 @@ static json_t *describe_kernels(const tn_ops *ops)
     return list;
 }
 
-// --- the whole
-// ----------------------------------------------------------------------------------
+// --- the whole -------------------------------------------------------------------------
 
 static json_t *describe_root(const struct subject *subject, const tn_ops *ops,
                              const tn_backend *backend)

@@ -18,8 +18,7 @@
 #error "TN_SYSTEM_PLUGIN_DIR is where plugins are installed"
 #endif
 
-// --- one plugin
-// ---------------------------------------------------------------------------------
+// --- one plugin ------------------------------------------------------------------------
 
 // Everything about it but the content of its files.
 static tn_status examine(struct plugin *plugin, int at, const char *name, bool *out_present)
@@ -110,8 +109,7 @@ static tn_status add(struct plugin_set *set, struct plugin *plugin)
     return TN_OK;
 }
 
-// --- one directory of the search path
-// ---------------------------------------------------------
+// --- one directory of the search path --------------------------------------------------
 
 // A path in the list of plugins that is none, for `tenon plugins` to show.
 static tn_status add_refused(struct plugin_set *set, const char *path,
@@ -176,8 +174,7 @@ static tn_status search(struct plugin_set *set, const char *path, bool is_asked_
     return status;
 }
 
-// --- the search path
-// ----------------------------------------------------------------------------
+// --- the search path -------------------------------------------------------------------
 
 // Directories already searched: one named twice, by whatever name, counts once.
 struct searched {
@@ -258,8 +255,7 @@ static tn_status search_all(struct plugin_set *set, const char *extra_path)
     return status;
 }
 
-// --- which ones count
-// ---------------------------------------------------------------------------
+// --- which ones count ------------------------------------------------------------------
 
 static void shadow(struct plugin *loser, const struct plugin *winner)
 {

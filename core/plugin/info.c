@@ -114,8 +114,7 @@ tn_status tn_plugin_load(tn_runtime *runtime, const char *id)
     return plugin ? plugin_load(plugin) : no_plugin(runtime->plugins, id);
 }
 
-// --- verifying
-// ----------------------------------------------------------------------------------
+// --- verifying -------------------------------------------------------------------------
 
 static tn_status verify(struct plugin *plugin)
 {

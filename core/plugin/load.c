@@ -39,8 +39,7 @@ tn_status plugin_check(const char *directory, const struct manifest *manifest,
     return TN_OK;
 }
 
-// --- stages
-// -------------------------------------------------------------------------------------
+// --- stages ----------------------------------------------------------------------------
 
 // The state of one attempt. Later stages read what earlier ones wrote.
 struct load {
@@ -190,8 +189,7 @@ void plugin_unload(struct plugin *plugin)
     plugin->ops = NULL;
 }
 
-// --- who loads
-// ----------------------------------------------------------------------------------
+// --- who loads -------------------------------------------------------------------------
 
 static tn_status not_available(const struct plugin *plugin)
 {

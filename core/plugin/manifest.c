@@ -40,8 +40,7 @@ static const char *type_name(const json_t *value)
     return names[json_typeof(value)];
 }
 
-// --- values
-// -------------------------------------------------------------------------------------
+// --- values ----------------------------------------------------------------------------
 
 static void *take(struct reader *reader, size_t size)
 {
@@ -122,8 +121,7 @@ static const json_t *read_item(struct reader *reader, const json_t *list, const 
     return item;
 }
 
-// --- parts
-// --------------------------------------------------------------------------------------
+// --- parts -----------------------------------------------------------------------------
 
 static void read_identity(struct reader *reader, const json_t *root)
 {
@@ -256,8 +254,7 @@ static void read_interfaces(struct reader *reader, const json_t *root)
     }
 }
 
-// --- the whole
-// ----------------------------------------------------------------------------------
+// --- the whole -------------------------------------------------------------------------
 
 // Depth of nesting, strings apart: known before a recursive parser sees the text.
 static int depth_of(const char *text, size_t size)

@@ -29,8 +29,7 @@ bool id_valid(const char *id)
     return true;
 }
 
-// --- versions
-// -----------------------------------------------------------------------------------
+// --- versions --------------------------------------------------------------------------
 
 // Reads one number of at most 9 digits; NULL when there is none.
 static const char *read_number(const char *text, unsigned *out_number)
@@ -125,8 +124,7 @@ int version_compare(const char *a, const char *b)
     return compare_prereleases(rest_a, rest_b);
 }
 
-// --- files and primitives
-// -----------------------------------------------------------------------
+// --- files and primitives --------------------------------------------------------------
 
 bool file_name_valid(const char *name)
 {

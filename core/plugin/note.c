@@ -54,8 +54,7 @@ static tn_status check_header(const struct image *image, const Elf64_Ehdr *heade
     return TN_OK;
 }
 
-// --- one segment of notes
-// -----------------------------------------------------------------------
+// --- one segment of notes --------------------------------------------------------------
 
 static uint64_t align_up(uint64_t value, uint64_t alignment)
 {
@@ -159,8 +158,7 @@ tn_status note_read(int fd, const char *path, tn_note *out, struct reason *reaso
     return TN_OK;
 }
 
-// --- against the manifest
-// -----------------------------------------------------------------------
+// --- against the manifest --------------------------------------------------------------
 
 tn_status note_check(const tn_note *note, const struct manifest *manifest, const char *path,
                      struct reason *reason)

@@ -40,8 +40,7 @@ static bool has_kernel(const struct plugin *plugin, const char *primitive,
     return false;
 }
 
-// --- nobody does
-// --------------------------------------------------------------------------------
+// --- nobody does -----------------------------------------------------------------------
 
 // The reason of a plugin that would provide it; NULL when there is none. A shadowed one
 // counts last: its winner was asked first.
@@ -109,8 +108,7 @@ static tn_status no_backend(const struct plugin_set *set, const char *name)
                 nearest ? "?" : "", *known ? known : "none");
 }
 
-// --- loading
-// ------------------------------------------------------------------------------------
+// --- loading ---------------------------------------------------------------------------
 
 tn_status plugin_load_primitive(tn_runtime *runtime, const char *name)
 {

@@ -118,8 +118,7 @@ tn_status trust_open_file(int directory, const char *name, const char *path, int
     return TN_OK;
 }
 
-// --- content
-// ------------------------------------------------------------------------------------
+// --- content ---------------------------------------------------------------------------
 
 // Reads until `size` bytes or the end; the bytes read, or -1.
 static ssize_t read_fully(int fd, void *buffer, size_t size, uint64_t offset)

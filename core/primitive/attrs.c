@@ -83,8 +83,7 @@ bool attrs_equal(const tn_attr_table *table, const void *a, const void *b)
     return true;
 }
 
-// --- filling
-// ----------------------------------------------------------------------------------
+// --- filling ---------------------------------------------------------------------------
 
 const char *field_expects(const tn_attr_field *field)
 {

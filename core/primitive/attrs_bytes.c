@@ -70,8 +70,7 @@ tn_status attrs_serialise(const tn_attr_table *table, const void *attrs, void **
     return TN_OK;
 }
 
-// --- reading
-// ----------------------------------------------------------------------------------
+// --- reading ---------------------------------------------------------------------------
 
 struct reader {
     const unsigned char *next;

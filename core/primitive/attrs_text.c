@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <tenon/tenon.h>
 
-// --- printing
-// ---------------------------------------------------------------------------------
+// --- printing --------------------------------------------------------------------------
 
 struct text {
     char *bytes;
@@ -126,8 +125,7 @@ char *tn_attrs_print(const tn_attr_table *table, const void *attrs, int32_t all)
     return attrs_print(table, attrs, all != 0);
 }
 
-// --- parsing
-// ----------------------------------------------------------------------------------
+// --- parsing ---------------------------------------------------------------------------
 
 static tn_status mismatch(const tn_attr_field *field, const char *text)
 {

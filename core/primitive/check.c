@@ -128,8 +128,7 @@ static tn_status check_in_place(const tn_primitive *p, struct prim *prim)
     return TN_OK;
 }
 
-// --- attributes
-// -------------------------------------------------------------------------------
+// --- attributes ------------------------------------------------------------------------
 
 static tn_status check_field_value(const tn_attr_field *field)
 {
@@ -237,8 +236,7 @@ static tn_status check_attrs(struct arena *arena, tn_primitive *p)
     return status;
 }
 
-// --- meaning
-// ----------------------------------------------------------------------------------
+// --- meaning ---------------------------------------------------------------------------
 
 static tn_status check_meaning(const tn_primitive *p)
 {

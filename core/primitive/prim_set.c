@@ -44,8 +44,7 @@ void prim_set_destroy(tn_runtime *runtime)
     runtime->prims = NULL;
 }
 
-// --- adding
-// -----------------------------------------------------------------------------------
+// --- adding ----------------------------------------------------------------------------
 
 static const char *owner_of(const struct prim *prim)
 {
@@ -99,8 +98,7 @@ tn_status prim_register(tn_runtime *runtime, struct plugin *plugin, const tn_hos
     return status;
 }
 
-// --- finding
-// ----------------------------------------------------------------------------------
+// --- finding ---------------------------------------------------------------------------
 
 // "acme.axpby/2" in parts. The revision is 0 when not given.
 struct parts {
@@ -278,8 +276,7 @@ const tn_primitive *tn_primitive_find(tn_runtime *runtime, const char *name)
     return prim_find(runtime, name, &prim) == TN_OK ? &prim->record : NULL;
 }
 
-// --- names
-// ------------------------------------------------------------------------------------
+// --- names -----------------------------------------------------------------------------
 
 static int compare_names(const void *a, const void *b)
 {

@@ -47,8 +47,7 @@ tn_status prim_find(tn_runtime *runtime, const char *name, const struct prim **o
 tn_status prim_find_role(tn_runtime *runtime, const char *role,
                          const struct prim **out_prim);
 
-// --- attributes (attrs.c)
-// -------------------------------------------------------------------
+// --- attributes (attrs.c) --------------------------------------------------------------
 
 // Fills `out` (table->size bytes) with defaults and the given values. Errors name the
 // field, what was got and what was expected, and for unknown names the nearest one.

@@ -33,8 +33,7 @@ static uint64_t round_up(uint64_t size, uint64_t alignment)
     return (size + alignment - 1) / alignment * alignment;
 }
 
-// --- the arena
-// ----------------------------------------------------------------------------
+// --- the arena -------------------------------------------------------------------------
 
 static uint64_t pool_take(struct pool *pool, uint64_t size)
 {
@@ -97,8 +96,7 @@ static tn_status pool_give(struct pool *pool, uint64_t offset, uint64_t size)
     return TN_OK;
 }
 
-// --- lifetimes
-// ----------------------------------------------------------------------------
+// --- lifetimes -------------------------------------------------------------------------
 
 static uint64_t value_bytes(const struct pvalue *value)
 {
@@ -119,8 +117,7 @@ static void find_lifetimes(struct plan_work *work)
     }
 }
 
-// --- taking over
-// ----------------------------------------------------------------------------
+// --- taking over -----------------------------------------------------------------------
 
 // Each read of `base` by this operation walks it whole and in order, like its output.
 static bool only_read_in_order(const struct plan_work *work, const struct pop *op,

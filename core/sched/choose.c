@@ -28,8 +28,7 @@ void explain_reject(struct plan_work *work, const struct device *device,
                           json_pack("{s:s, s:s}", "candidate", name, "reason", reason));
 }
 
-// --- TENON_KERNELS
-// ------------------------------------------------------------------------
+// --- TENON_KERNELS ---------------------------------------------------------------------
 
 // "primitive[@backend]=[!]glob", separated by ';'. The primitive is a glob over ids with or
 // without revision; the glob after '=' is over "plugin" and "plugin/kernel".
@@ -189,8 +188,7 @@ static bool operands_hold(struct plan_work *work, const struct device *device,
     return true;
 }
 
-// --- the backend's word
-// -------------------------------------------------------------------
+// --- the backend's word ----------------------------------------------------------------
 
 #define FEW_VALUES 24
 

@@ -277,8 +277,7 @@ tn_status devices_open(tn_runtime *runtime, struct device ***out_devices,
     return TN_OK;
 }
 
-// --- points and late buffers
-// --------------------------------------------------------------
+// --- points and late buffers -----------------------------------------------------------
 
 struct late_buffer {
     struct late_buffer *next;

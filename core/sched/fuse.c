@@ -80,8 +80,7 @@ static tn_status collect_uses(struct plan_work *work)
     return TN_OK;
 }
 
-// --- may they join?
-// -----------------------------------------------------------------------
+// --- may they join? --------------------------------------------------------------------
 
 static uint32_t find_group(const struct fuser *f, uint32_t op)
 {
@@ -170,8 +169,7 @@ static bool may_merge(const struct fuser *f, uint32_t op, uint32_t a, uint32_t b
            g->num_made + h->num_made + c->num_outputs <= TN_EXPR_MAX_OUTPUTS;
 }
 
-// --- writing programs
-// -----------------------------------------------------------------------
+// --- writing programs ------------------------------------------------------------------
 
 static tn_status emit(struct group *group, tn_expr_insn insn, bool number, uint32_t *out)
 {

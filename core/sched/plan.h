@@ -22,8 +22,7 @@
 #define MAX_DECOMPOSITION 16
 #define NONE UINT32_MAX
 
-// --- the graph as it comes in
-// ---------------------------------------------------------------
+// --- the graph as it comes in ----------------------------------------------------------
 
 // What is to be computed: ordered nodes, their leaves, the wanted arrays. Each array in it
 // has an id: array->id, valid when array->mark is `epoch`.
@@ -45,8 +44,7 @@ tn_status task_create(tn_scope *scope, tn_array *const *outputs, uint32_t num_ou
                       tn_array *const *inputs, uint32_t num_inputs, struct task *out);
 void task_finish(struct task *task);
 
-// --- the work
-// -----------------------------------------------------------------------------
+// --- the work --------------------------------------------------------------------------
 
 // A value while planning. `layout.offset` counts from the start of its base's memory.
 struct pvalue {
@@ -124,8 +122,7 @@ tn_status work_add_op(struct plan_work *work, const struct pop *op, uint32_t *ou
 void work_finish(struct plan_work *work);
 tn_type layout_type(const tn_layout *layout);
 
-// --- the plan
-// -----------------------------------------------------------------------------
+// --- the plan --------------------------------------------------------------------------
 
 enum home {
     HOME_NONE,
@@ -226,15 +223,13 @@ tn_status choose(struct plan_work *work, struct device *device, const struct nod
 void explain_reject(struct plan_work *work, const struct device *device,
                     const char *candidate, const char *format, ...) PRINTF_LIKE(4, 5);
 
-// --- the cache
-// ----------------------------------------------------------------------------
+// --- the cache -------------------------------------------------------------------------
 
 // A plan of this signature with a reference, or NULL.
 struct plan *plan_cache_get(tn_runtime *runtime, struct hash signature);
 void plan_cache_put(tn_runtime *runtime, struct plan *plan);
 
-// --- the trace
-// ----------------------------------------------------------------------------
+// --- the trace -------------------------------------------------------------------------
 
 struct tn_host_trace;
 const struct tn_host_trace *trace_service(tn_runtime *runtime);

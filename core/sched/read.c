@@ -99,8 +99,7 @@ double tn_item(tn_scope *scope, tn_array *array)
     return dtype_load(array->type.dtype, element);
 }
 
-// --- arrays that outlive their scope
-// --------------------------------------------------------
+// --- arrays that outlive their scope ---------------------------------------------------
 
 struct kept {
     tn_array array;

@@ -70,8 +70,7 @@ static struct storage *storage_of(const struct run *run, const struct plan_slot 
     }
 }
 
-// --- transfers
-// ----------------------------------------------------------------------------
+// --- transfers -------------------------------------------------------------------------
 
 static tn_status transfer(struct run *run, const struct plan_transfer *t)
 {

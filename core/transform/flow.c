@@ -56,8 +56,7 @@ bool flow_through(const struct node *node, uint32_t i)
     return !(record->inputs[slot].flags & TN_INPUT_CONSTANT);
 }
 
-// --- fitting
-// ----------------------------------------------------------------------------------
+// --- fitting ---------------------------------------------------------------------------
 
 static tn_status apply_role(struct flow *flow, const char *role, tn_array *array,
                             const tn_type *type, tn_array **out_array)
@@ -164,8 +163,7 @@ tn_status flow_apply(struct flow *flow, const struct node *node, const struct ex
                             &dtype, out_array);
 }
 
-// --- order
-// ------------------------------------------------------------------------------------
+// --- order -----------------------------------------------------------------------------
 
 struct search {
     uint32_t epoch, since;
@@ -223,8 +221,7 @@ tn_status flow_order(tn_scope *scope, tn_array *const *arrays, uint64_t num_arra
     return TN_OK;
 }
 
-// --- rules
-// ------------------------------------------------------------------------------------
+// --- rules -----------------------------------------------------------------------------
 
 tn_status application_init(struct application *a, tn_scope *scope, const struct node *node)
 {

@@ -178,8 +178,7 @@ static tn_status sweep(struct flow *flow, struct node **nodes, uint32_t count)
     return status;
 }
 
-// --- the whole
-// --------------------------------------------------------------------------------
+// --- the whole -------------------------------------------------------------------------
 
 static tn_status seed(struct flow *flow, tn_array *wrt, tn_array *tangent, uint64_t i)
 {

@@ -34,8 +34,7 @@ static tn_status include_dependents(struct flow *flow, struct node **nodes, uint
     return TN_OK;
 }
 
-// --- rules
-// ------------------------------------------------------------------------------------
+// --- rules -----------------------------------------------------------------------------
 
 static tn_status pull_expr(struct flow *flow, struct node *node,
                            tn_array *const *cotangents)
@@ -154,8 +153,7 @@ static tn_status sweep(struct flow *flow, struct node **nodes, uint32_t count)
     return status;
 }
 
-// --- the whole
-// --------------------------------------------------------------------------------
+// --- the whole -------------------------------------------------------------------------
 
 tn_status vjp_since(tn_scope *scope, uint32_t since, tn_array *const *outputs,
                     tn_array *const *cotangents, uint64_t num_outputs, tn_array *const *wrt,

@@ -146,8 +146,7 @@ static void free_all(struct derivative *d)
     value_free(&d->weights);
 }
 
-// --- elementwise
-// --------------------------------------------------------------------------
+// --- elementwise -----------------------------------------------------------------------
 
 // Where each is differentiated; kinks (abs, floor, max of equals) are kept away from by
 // chance, which the seed fixes.
@@ -202,8 +201,7 @@ static void elementwise_gradients(struct suite *s)
     test_end(s);
 }
 
-// --- the others
-// -----------------------------------------------------------------------------
+// --- the others ------------------------------------------------------------------------
 
 // What has no derivative on purpose, or whose derivative is not with respect to a float.
 static bool has_derivative(const struct prim_case *c)

@@ -2,8 +2,7 @@
 // Random numbers, optimisers, and what wrong arguments give.
 #include "conformance.h"
 
-// --- random numbers
-// -----------------------------------------------------------------------
+// --- random numbers --------------------------------------------------------------------
 
 static void rotate(uint32_t *a, uint32_t *b, int by)
 {
@@ -162,8 +161,7 @@ void random_tests(struct suite *s)
     }
 }
 
-// --- optimisers
-// ---------------------------------------------------------------------------
+// --- optimisers ------------------------------------------------------------------------
 
 static void check_optimiser(struct suite *s, bool is_adam, tn_dtype dtype)
 {
@@ -234,8 +232,7 @@ void optimiser_tests(struct suite *s)
     }
 }
 
-// --- errors
-// -------------------------------------------------------------------------------
+// --- errors ----------------------------------------------------------------------------
 
 // What must be said of wrong arguments: each names the argument, what was got and expected.
 static const struct error_case {

@@ -4,8 +4,7 @@
 #include "cases.h"
 #include <tenon/kernel.h>
 
-// --- the reference as oracle
-// --------------------------------------------------------------
+// --- the reference as oracle -----------------------------------------------------------
 
 static tn_status refuse(const tn_host *host, tn_status status, const char *format, ...)
 {

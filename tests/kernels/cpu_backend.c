@@ -145,8 +145,7 @@ static void check(const struct application *a)
     bench_clear(&bench);
 }
 
-// --- layouts
-// ------------------------------------------------------------------------------
+// --- layouts ---------------------------------------------------------------------------
 
 // Contiguous, permuted, with gaps, reversed or broadcast.
 static tn_layout any_layout(tn_dtype dtype, int32_t rank, const int64_t *extent)
@@ -178,8 +177,7 @@ static tn_layout any_layout(tn_dtype dtype, int32_t rank, const int64_t *extent)
     return layout;
 }
 
-// --- matmul
-// ---------------------------------------------------------------------------------
+// --- matmul ----------------------------------------------------------------------------
 
 static void products_agree(void **unused)
 {
@@ -213,8 +211,7 @@ static void products_agree(void **unused)
     }
 }
 
-// --- reductions
-// -----------------------------------------------------------------------------
+// --- reductions ------------------------------------------------------------------------
 
 static tn_dtype sum_dtype(tn_dtype dtype)
 {
@@ -277,8 +274,7 @@ static void argmax_agrees(void **unused)
     }
 }
 
-// --- networks
-// -------------------------------------------------------------------------------
+// --- networks --------------------------------------------------------------------------
 
 static void softmax_agrees(void **unused)
 {
@@ -402,8 +398,7 @@ static void pooling_agrees(void **unused)
     }
 }
 
-// --- the backend
-// ----------------------------------------------------------------------------
+// --- the backend -----------------------------------------------------------------------
 
 static int open_device(void **unused)
 {

@@ -34,8 +34,7 @@ static double run_ns(int times)
     return (double)(bench_now_ns() - begin) / times;
 }
 
-// --- alpha * x + beta * y
-// -------------------------------------------------------------------
+// --- alpha * x + beta * y --------------------------------------------------------------
 
 static const tn_expr_insn axpby_insns[] = {
     {TN_EXPR_LOAD, TN_F32, 0, 0, 0},  {TN_EXPR_LOAD, TN_F32, 1, 0, 0},
@@ -161,8 +160,7 @@ static void time_matmul(const tn_plugin *plugin, void *blas, int64_t m, int64_t 
     bench_clear(&bench);
 }
 
-// --- the layers of LeNet, batch 64
-// ----------------------------------------------------------
+// --- the layers of LeNet, batch 64 -----------------------------------------------------
 
 static double time_kernel(const tn_plugin *plugin, const char *primitive, const void *attrs,
                           uint32_t num_inputs, const tn_layout *layouts)

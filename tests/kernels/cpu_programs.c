@@ -34,8 +34,7 @@ static int64_t between(int64_t low, int64_t high)
     return low + (int64_t)(draw() % (uint64_t)(high - low + 1));
 }
 
-// --- programs
-// -------------------------------------------------------------------------------
+// --- programs --------------------------------------------------------------------------
 
 struct example {
     tn_expr_program program;
@@ -152,8 +151,7 @@ static void draw_program(struct example *e)
     }
 }
 
-// --- layouts
-// ----------------------------------------------------------------------------------
+// --- layouts ---------------------------------------------------------------------------
 
 static void draw_layouts(struct example *e)
 {
@@ -192,8 +190,7 @@ static uint64_t span(const tn_layout *layout)
     return (uint64_t)(last + 1) * cpu_dtype_size(layout->dtype);
 }
 
-// --- the interpreter
-// --------------------------------------------------------------------------
+// --- the interpreter -------------------------------------------------------------------
 
 static int64_t offset_at(const tn_layout *layout, int64_t element)
 {

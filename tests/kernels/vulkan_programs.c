@@ -37,8 +37,7 @@ static const uint8_t op_operands[] = {
 #undef OPERANDS
 };
 
-// --- programs by hand
-// -----------------------------------------------------------------------
+// --- programs by hand ------------------------------------------------------------------
 
 struct made {
     tn_expr_program program;
@@ -89,8 +88,7 @@ static void add_output(struct made *m, tn_dtype dtype, uint32_t position)
     m->positions[m->program.num_outputs++] = position;
 }
 
-// --- values
-// -----------------------------------------------------------------------------------
+// --- values ----------------------------------------------------------------------------
 
 static double draw_float(tn_dtype dtype, bool hostile)
 {
@@ -127,8 +125,7 @@ static uint64_t read_bits(const tn_tensor *tensor, int64_t at)
     return bits;
 }
 
-// --- one check
-// ----------------------------------------------------------------------------------
+// --- one check -------------------------------------------------------------------------
 
 struct check {
     struct made *made;
@@ -280,8 +277,7 @@ static void run_checks(void)
     vb_clear(&bench);
 }
 
-// --- which operation takes which dtypes
-// ---------------------------------------------------------
+// --- which operation takes which dtypes ------------------------------------------------
 
 static bool takes(uint16_t op, tn_dtype dtype)
 {

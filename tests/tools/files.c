@@ -55,8 +55,7 @@ static void put_file(const void *data, size_t size)
     assert_int_equal(fclose(stream), 0);
 }
 
-// --- .npy
-// -----------------------------------------------------------------------------------
+// --- .npy ------------------------------------------------------------------------------
 
 // A file of format `major` with this header and `size` bytes of elements, all 7.
 static void put_npy(int major, const char *header, size_t size)
@@ -192,8 +191,7 @@ static void hostile_npy_files_are_refused(void **state)
     forget_oops();
 }
 
-// --- .safetensors
-// -----------------------------------------------------------------------------
+// --- .safetensors ----------------------------------------------------------------------
 
 static void put_safetensors(const char *header, size_t size)
 {
@@ -311,8 +309,7 @@ static void a_failed_write_leaves_the_old_file(void **state)
     free(text);
 }
 
-// --- IDX
-// ------------------------------------------------------------------------------------
+// --- IDX -------------------------------------------------------------------------------
 
 static void hostile_idx_files_are_refused(void **state)
 {
@@ -349,8 +346,7 @@ static void hostile_idx_files_are_refused(void **state)
     }
 }
 
-// --- mutations
-// --------------------------------------------------------------------------------
+// --- mutations -------------------------------------------------------------------------
 
 typedef void attempt(void);
 

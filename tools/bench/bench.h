@@ -47,8 +47,7 @@ void title(const struct bench *bench, const char *format, ...)
 // The library's last failure, on stderr. Gives -1, which is what a failed run gives.
 double failed_run(const tn_scope *scope);
 
-// --- peers.c: PyTorch and MLX in a Python process that stays
-// ---------------------------------
+// --- peers.c: PyTorch and MLX in a Python process that stays ---------------------------
 
 struct peers {
     FILE *to, *from; // NULL: none
@@ -60,8 +59,7 @@ void peers_stop(struct peers *peers);
 // Seconds that `times` evaluations of `work` ("torch axpby") take; negative when it failed.
 double peers_run(struct peers *peers, const char *work, uint64_t times);
 
-// --- the benchmarks
-// -----------------------------------------------------------------------
+// --- the benchmarks --------------------------------------------------------------------
 
 void bench_matmul(struct bench *bench);
 void bench_axpby(struct bench *bench);

@@ -12,8 +12,7 @@
 
 #define MAX_NAMES 64
 
-// --- nearest match
-// ------------------------------------------------------------------------
+// --- nearest match ---------------------------------------------------------------------
 
 #define MAX_WORD 48
 
@@ -58,8 +57,7 @@ const char *nearest(const char *word, const char *const *names)
     return best;
 }
 
-// --- help
-// -----------------------------------------------------------------------------------
+// --- help ------------------------------------------------------------------------------
 
 static void print_options(const struct option *options, size_t num_options)
 {
@@ -84,8 +82,7 @@ static void print_help(const struct command *command, const struct option *optio
     print_options(options, num_options);
 }
 
-// --- options
-// --------------------------------------------------------------------------------
+// --- options ---------------------------------------------------------------------------
 
 static int unknown_option(const struct command *command, const char *given,
                           const struct option *options, size_t num_options)
@@ -214,8 +211,7 @@ int args_number(const char *option, const char *text, double low, double high,
     return 0;
 }
 
-// --- subcommands
-// ------------------------------------------------------------------------------
+// --- subcommands -----------------------------------------------------------------------
 
 static const char *last_word(const char *name)
 {

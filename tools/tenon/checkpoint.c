@@ -11,8 +11,7 @@
 
 #define FORMAT "tenon.lenet/1"
 
-// --- saving
-// -------------------------------------------------------------------------------
+// --- saving ----------------------------------------------------------------------------
 
 static int note_position(const struct trainer *t, struct safetensors *file)
 {
@@ -47,8 +46,7 @@ int checkpoint_save(struct trainer *t, const char *path)
     return failed;
 }
 
-// --- loading
-// ------------------------------------------------------------------------------
+// --- loading ---------------------------------------------------------------------------
 
 static int metadata_integer(const char *path, const struct safetensors *file,
                             const char *key, int64_t low, int64_t high, int64_t *out_value)

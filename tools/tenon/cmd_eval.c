@@ -32,8 +32,7 @@ struct request {
     bool json;
 };
 
-// --- gradients
-// ------------------------------------------------------------------------------
+// --- gradients -------------------------------------------------------------------------
 
 struct gradients {
     char *names; // cut into words; owned
@@ -98,8 +97,7 @@ static int build_gradients(struct session *session, const char *list, struct gra
     return 0;
 }
 
-// --- output
-// ---------------------------------------------------------------------------------
+// --- output ----------------------------------------------------------------------------
 
 static int print_result(struct session *session, tn_array *array, const char *title)
 {

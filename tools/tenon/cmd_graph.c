@@ -27,8 +27,7 @@ static bool ends_with(const char *text, const char *suffix)
     return n > m && strcmp(text + n - m, suffix) == 0;
 }
 
-// --- Graphviz
-// -----------------------------------------------------------------------------
+// --- Graphviz --------------------------------------------------------------------------
 
 // Runs `dot -Tsvg` from one open file to another, without a shell.
 static int run_dot(FILE *input, FILE *output)
@@ -76,8 +75,7 @@ static int write_svg(const char *path, const char *dot)
     return failed;
 }
 
-// --- drawing
-// ------------------------------------------------------------------------------
+// --- drawing ---------------------------------------------------------------------------
 
 static int draw(struct session *session, bool scheduled, const char *path)
 {

@@ -25,8 +25,7 @@ static const char details[] =
     "\n"
     "  tenon header com.acme.axpby -o acme.h\n";
 
-// --- names
-// ------------------------------------------------------------------------------------
+// --- names -----------------------------------------------------------------------------
 
 // What a name must not be: words of C and C++, and what <tenon/tenon.h> declares.
 static const char *const taken[] = {
@@ -194,8 +193,7 @@ static void function_name(const char *plugin, const char *id, bool newest,
     identifier(text, strlen(text), out);
 }
 
-// --- one operator
-// -----------------------------------------------------------------------------
+// --- one operator ----------------------------------------------------------------------
 
 struct emitter {
     FILE *out;
@@ -454,8 +452,7 @@ static void emit_function(FILE *out, const char *plugin, const tn_primitive *pri
     fprintf(out, "}\n");
 }
 
-// --- the header
-// -------------------------------------------------------------------------------
+// --- the header ------------------------------------------------------------------------
 
 static const char prologue[] =
     "#include <stddef.h>\n"

@@ -12,8 +12,7 @@ static const char details[] =
     "  tenon op nn.conv2d --json\n"
     "  tenon why op nn.conv2d      which kernels could run, and where it comes from\n";
 
-// --- looking up
-// -------------------------------------------------------------------------------
+// --- looking up ------------------------------------------------------------------------
 
 // Whether `id` ("base.add/1") is what `name` ("add", "base.add", "base.add/1") asks for.
 static bool is_named(const char *id, const char *name)
@@ -74,8 +73,7 @@ int no_primitive(tn_runtime *runtime, const char *name)
     return failed ? failed : suggest(runtime, name);
 }
 
-// --- collecting
-// -------------------------------------------------------------------------------
+// --- collecting ------------------------------------------------------------------------
 
 static json_t *inputs_json(const tn_primitive *primitive)
 {
@@ -187,8 +185,7 @@ json_t *op_json(tn_runtime *runtime, const tn_primitive *primitive)
     return all;
 }
 
-// --- printing
-// -------------------------------------------------------------------------------
+// --- printing --------------------------------------------------------------------------
 
 static const char *text_of(const json_t *object, const char *key)
 {

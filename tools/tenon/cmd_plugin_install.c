@@ -18,8 +18,7 @@
 #define MAX_DEPTH 8
 #define MAX_MANIFEST (16u << 20)
 
-// --- trees of files
-// -----------------------------------------------------------------------
+// --- trees of files --------------------------------------------------------------------
 
 static char *path_join(const char *directory, const char *name)
 {
@@ -121,8 +120,7 @@ static int copy_tree(const char *source, const char *target, int depth)
     return failed;
 }
 
-// --- where plugins live
-// -------------------------------------------------------------------
+// --- where plugins live ----------------------------------------------------------------
 
 static int make_directories(char *path)
 {
@@ -177,8 +175,7 @@ static int manifest_id(const char *directory, char **out_id)
     return failed;
 }
 
-// --- install
-// --------------------------------------------------------------------------------
+// --- install ---------------------------------------------------------------------------
 
 // Puts `fresh` at `final`. What stood there stands at `fresh` afterwards.
 static int swap_in(const char *fresh, const char *final)
@@ -240,8 +237,7 @@ int cmd_plugin_install(const struct command *self, int argc, char **argv)
     return failed;
 }
 
-// --- remove
-// ---------------------------------------------------------------------------------
+// --- remove ----------------------------------------------------------------------------
 
 // Takes the plugin out of sight by one rename, then deletes it at leisure.
 static int remove_from(const char *id, const char *plugins)

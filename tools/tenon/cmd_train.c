@@ -32,8 +32,7 @@ static void catch_signals(void)
     sigaction(SIGTERM, &action, NULL);
 }
 
-// --- options
-// --------------------------------------------------------------------------------
+// --- options ---------------------------------------------------------------------------
 
 struct texts {
     const char *data, *save, *resume, *epochs, *steps, *batch, *seed, *lr;
@@ -80,8 +79,7 @@ static int read_options(const struct texts *texts, struct train_options *out)
     return failed;
 }
 
-// --- running
-// --------------------------------------------------------------------------------
+// --- running ---------------------------------------------------------------------------
 
 static void announce(const struct trainer *t)
 {

@@ -23,8 +23,7 @@ static const char *text_of(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-// --- an expression
-// ----------------------------------------------------------------------------
+// --- an expression ---------------------------------------------------------------------
 
 static void say_how(const json_t *node)
 {
@@ -108,8 +107,7 @@ static int why_expression(char *const *items, int count, bool json)
     return failed;
 }
 
-// --- a plugin
-// -----------------------------------------------------------------------------
+// --- a plugin --------------------------------------------------------------------------
 
 // Every directory that holds the id: the one in use, and why the others are not.
 static bool say_plugins(tn_runtime *runtime, const char *id, json_t *rows)
@@ -155,8 +153,7 @@ static int why_plugin(tn_runtime *runtime, const char *id, bool json)
     return failed;
 }
 
-// --- an operator
-// --------------------------------------------------------------------------
+// --- an operator -----------------------------------------------------------------------
 
 static void say_operator(const json_t *op)
 {

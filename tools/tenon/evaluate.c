@@ -14,8 +14,7 @@ static const char *const classes[LENET_CLASSES] = {
     "sandal",  "shirt",   "sneaker",  "bag",   "boot",
 };
 
-// --- evaluating
-// ---------------------------------------------------------------------------
+// --- evaluating ------------------------------------------------------------------------
 
 static void take_answers(const struct trainer *t, const float *probabilities, int64_t first,
                          int64_t count, struct evaluation *e)
@@ -85,8 +84,7 @@ void evaluation_finish(struct evaluation *e)
     *e = (struct evaluation){0};
 }
 
-// --- printing
-// -----------------------------------------------------------------------------
+// --- printing --------------------------------------------------------------------------
 
 static void print_json(const struct evaluation *e)
 {

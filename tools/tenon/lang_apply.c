@@ -20,8 +20,7 @@ struct call {
     uint32_t num_attrs;
 };
 
-// --- finding the operator
-// -----------------------------------------------------------------------
+// --- finding the operator --------------------------------------------------------------
 
 static int unknown_operator(struct evaluator *e, const struct lang_node *node)
 {
@@ -32,8 +31,7 @@ static int unknown_operator(struct evaluator *e, const struct lang_node *node)
     return node_oops(e, node, "no operator '%s'; 'tenon ops' lists them", name);
 }
 
-// --- attributes
-// -----------------------------------------------------------------------------
+// --- attributes ------------------------------------------------------------------------
 
 // The attribute's value from the node at `index`.
 static int set_attr(struct call *call, const char *name, uint32_t index)
@@ -73,8 +71,7 @@ static int set_attr(struct call *call, const char *name, uint32_t index)
     return 0;
 }
 
-// --- arguments
-// ------------------------------------------------------------------------------
+// --- arguments -------------------------------------------------------------------------
 
 static uint32_t max_inputs(const tn_primitive *primitive)
 {
@@ -115,8 +112,7 @@ static int add_argument(struct call *call, uint32_t index, bool *named)
     return add_positional(call, index);
 }
 
-// --- applying
-// -----------------------------------------------------------------------------------
+// --- applying --------------------------------------------------------------------------
 
 static int apply(struct call *call, struct value *value)
 {

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// --- names
-// ------------------------------------------------------------------------------------
+// --- names -----------------------------------------------------------------------------
 
 tn_array *lang_names_find(const struct lang_names *names, const char *name)
 {
@@ -63,8 +62,7 @@ static int unknown_name(struct evaluator *e, const struct lang_node *node)
                      name, name);
 }
 
-// --- values to arrays
-// -------------------------------------------------------------------------
+// --- values to arrays ------------------------------------------------------------------
 
 const struct value *child_value(const struct evaluator *e, const struct lang_node *node,
                                 uint32_t i)
@@ -119,8 +117,7 @@ int check_scope(struct evaluator *e, const struct lang_node *node)
     return node_oops(e, node, "%s", tn_scope_error(e->scope));
 }
 
-// --- the nodes
-// ----------------------------------------------------------------------------------
+// --- the nodes -------------------------------------------------------------------------
 
 static int eval_negate(struct evaluator *e, uint32_t index)
 {
@@ -216,8 +213,7 @@ static int eval_node(struct evaluator *e, uint32_t index)
     }
 }
 
-// --- results
-// ------------------------------------------------------------------------------------
+// --- results ---------------------------------------------------------------------------
 
 static int add_result(struct lang_results *results, tn_array *array)
 {

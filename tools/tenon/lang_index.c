@@ -19,8 +19,7 @@ struct indexing {
     bool sliced;       // some slice is not ":"
 };
 
-// --- one index
-// ------------------------------------------------------------------------------
+// --- one index -------------------------------------------------------------------------
 
 static int take_bound(struct indexing *x, const struct lang_node *slice, uint32_t i,
                       int64_t *out)
@@ -98,8 +97,7 @@ static int index_axis(struct indexing *x, uint32_t index, int32_t axis)
     return index_array(x, index, axis);
 }
 
-// --- all of them
-// ----------------------------------------------------------------------------
+// --- all of them -----------------------------------------------------------------------
 
 static void prepare(struct indexing *x)
 {

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// --- a nested list of numbers
-// -------------------------------------------------------------------
+// --- a nested list of numbers ----------------------------------------------------------
 
 struct literal {
     struct evaluator *e;
@@ -89,8 +88,7 @@ static int fill(struct literal *l, uint32_t index, int32_t depth)
     return 0;
 }
 
-// --- a list with arrays in it
-// ---------------------------------------------------------------
+// --- a list with arrays in it ----------------------------------------------------------
 
 // One more axis in front of each element, then one after the other along it.
 static int stack(struct evaluator *e, const struct lang_node *node, tn_array **out_array)
@@ -137,8 +135,7 @@ int literal_array(struct evaluator *e, uint32_t index, tn_array **out_array)
     return failed;
 }
 
-// --- integers for attributes
-// ----------------------------------------------------------------
+// --- integers for attributes -----------------------------------------------------------
 
 int literal_ints(struct evaluator *e, uint32_t index, tn_ints *out)
 {

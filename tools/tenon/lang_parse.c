@@ -41,8 +41,7 @@ struct parser {
     bool failed;
 };
 
-// --- messages
-// -------------------------------------------------------------------------------
+// --- messages --------------------------------------------------------------------------
 
 static int oops_at(const char *source, uint32_t at, const char *format, va_list args)
 {
@@ -87,8 +86,7 @@ static uint32_t out_of_memory(struct parser *p)
     return NOTHING;
 }
 
-// --- making nodes
-// -----------------------------------------------------------------------------
+// --- making nodes ----------------------------------------------------------------------
 
 // Makes room for `more` items behind `used`. The counts stay far below 32 bits: each comes
 // from at least one byte of the source.
@@ -179,8 +177,7 @@ static uint32_t finish_children(struct parser *p, enum lang_kind kind, uint32_t 
     return p->failed ? NOTHING : node;
 }
 
-// --- reading characters
-// ---------------------------------------------------------------------
+// --- reading characters ----------------------------------------------------------------
 
 static void skip_space(struct parser *p)
 {
@@ -241,8 +238,7 @@ static bool at_assignment(struct parser *p)
     return text[0] == '=' && text[1] != '=';
 }
 
-// --- atoms
-// ----------------------------------------------------------------------------------
+// --- atoms -----------------------------------------------------------------------------
 
 static uint32_t parse_expr(struct parser *p, int level);
 static uint32_t parse_list(struct parser *p, char end, enum lang_kind kind, uint32_t at);
@@ -375,8 +371,7 @@ static uint32_t parse_atom(struct parser *p)
     return fail(p, at, "expected an operand, got '%c'", c);
 }
 
-// --- indices
-// --------------------------------------------------------------------------------
+// --- indices ---------------------------------------------------------------------------
 
 // One bound of a slice: a node of kind NONE when left out.
 static uint32_t parse_bound(struct parser *p)
@@ -425,8 +420,7 @@ static uint32_t parse_postfix(struct parser *p)
     return node;
 }
 
-// --- operators
-// ------------------------------------------------------------------------------
+// --- operators -------------------------------------------------------------------------
 
 static const struct infix *peek_infix(struct parser *p)
 {
@@ -494,8 +488,7 @@ static uint32_t parse_expr(struct parser *p, int level)
     return left;
 }
 
-// --- lists and statements
-// ---------------------------------------------------------------------
+// --- lists and statements --------------------------------------------------------------
 
 // Items up to `end`, which has been opened. "(a)" is a; "(a,)" and "()" are tuples.
 static uint32_t parse_list(struct parser *p, char end, enum lang_kind kind, uint32_t at)

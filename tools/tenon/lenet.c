@@ -22,8 +22,7 @@ static const struct {
 #define PIXEL_MEAN 72.94
 #define PIXEL_DEVIATION 90.02
 
-// --- state
-// --------------------------------------------------------------------------------
+// --- state -----------------------------------------------------------------------------
 
 const char *lenet_state_name(int i, char name[LENET_NAME])
 {
@@ -75,8 +74,7 @@ tn_status lenet_init(tn_scope *s, uint64_t seed, tn_array **state)
     return tn_scope_status(s);
 }
 
-// --- the network
-// --------------------------------------------------------------------------
+// --- the network -----------------------------------------------------------------------
 
 static tn_array *relu(tn_scope *s, const tn_array *x)
 {
@@ -121,8 +119,7 @@ tn_array *lenet_scores(tn_scope *s, tn_array *const *p, const tn_array *images)
     return dense(s, x, p + 8);
 }
 
-// --- training
-// -----------------------------------------------------------------------------
+// --- training --------------------------------------------------------------------------
 
 static tn_array *mean_loss(tn_scope *s, const struct lenet_step *step)
 {

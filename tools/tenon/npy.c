@@ -41,8 +41,7 @@ struct reader {
     const char *at; // in the header's text, which ends with NUL
 };
 
-// --- the header's dictionary
-// ------------------------------------------------------------------
+// --- the header's dictionary -----------------------------------------------------------
 
 static void skip_space(struct reader *r)
 {
@@ -194,8 +193,7 @@ static int parse_header(const char *path, const char *text, struct header *out)
     return 0;
 }
 
-// --- reading
-// --------------------------------------------------------------------------------
+// --- reading ---------------------------------------------------------------------------
 
 // Reads magic, version and header.
 static int read_header(const char *path, FILE *stream, struct header *out)
@@ -317,8 +315,7 @@ int npy_read(const char *path, struct host_array *out)
     return failed;
 }
 
-// --- writing
-// --------------------------------------------------------------------------------
+// --- writing ---------------------------------------------------------------------------
 
 // The header, padded with spaces so that the elements start at a multiple of 64.
 static size_t make_header(const struct host_array *array, char kind, char *out, size_t size)

@@ -23,8 +23,7 @@ struct style {
     int width;     // of a cell
 };
 
-// --- numbers
-// ----------------------------------------------------------------------------------
+// --- numbers ---------------------------------------------------------------------------
 
 static bool is_float(tn_dtype dtype)
 {
@@ -127,8 +126,7 @@ static void element_text(const struct style *style, uint64_t i, char text[CELL])
         fixed_text(style, value, text);
 }
 
-// --- which elements are shown
-// ---------------------------------------------------------------
+// --- which elements are shown ----------------------------------------------------------
 
 // Calls visit for each element that is shown.
 typedef void visitor(struct style *style, uint64_t i, void *context);
@@ -162,8 +160,7 @@ static void visit_shown(struct style *style, visitor *visit, void *context)
     } while (next_shown(style, at));
 }
 
-// --- choosing a style
-// -----------------------------------------------------------------------
+// --- choosing a style ------------------------------------------------------------------
 
 struct range {
     double least, most; // of the magnitudes that are finite and not 0
@@ -225,8 +222,7 @@ static void choose_style(struct style *style)
     style->width = widths[2] > style->width ? widths[2] : style->width;
 }
 
-// --- printing
-// -------------------------------------------------------------------------------
+// --- printing --------------------------------------------------------------------------
 
 // Writes one cell; gives how many blanks it ends with instead of writing them.
 static int print_element(const struct style *style, uint64_t i)
@@ -311,8 +307,7 @@ int array_print(const struct host_array *array)
     return 0;
 }
 
-// --- JSON
-// -----------------------------------------------------------------------------------
+// --- JSON ------------------------------------------------------------------------------
 
 static json_t *element_json(const struct host_array *array, uint64_t i)
 {

@@ -22,8 +22,7 @@ static const char *const dtype_names[TN_NUM_DTYPES] = {
     [TN_F64] = "F64",
 };
 
-// --- the header
-// -----------------------------------------------------------------------------
+// --- the header ------------------------------------------------------------------------
 
 // One array as the header states it.
 struct entry {
@@ -171,8 +170,7 @@ static int parse_header(struct reader *r)
     return check_cover(r);
 }
 
-// --- reading
-// --------------------------------------------------------------------------------
+// --- reading ---------------------------------------------------------------------------
 
 // Reads the length and the header, and learns how much data follows.
 static int read_header(struct reader *r, FILE *stream, int64_t file_size)
@@ -254,8 +252,7 @@ const struct host_array *safetensors_find(const struct safetensors *file, const 
     return NULL;
 }
 
-// --- making and writing
-// -----------------------------------------------------------------------
+// --- making and writing ----------------------------------------------------------------
 
 int safetensors_add(struct safetensors *file, const char *name, struct host_array *array)
 {

@@ -13,8 +13,7 @@
 
 #define GROUP 50 // steps
 
-// --- the step as a function
-// -------------------------------------------------------------------
+// --- the step as a function ------------------------------------------------------------
 
 enum { IN_IMAGES, IN_LABELS, IN_INDICES, IN_STATE, NUM_INPUTS = IN_STATE + LENET_STATE };
 enum { OUT_LOSS, OUT_STATE, NUM_OUTPUTS = OUT_STATE + LENET_STATE };
@@ -60,8 +59,7 @@ static int make_functions(struct trainer *t)
     return 0;
 }
 
-// --- data
-// -------------------------------------------------------------------------------------
+// --- data ------------------------------------------------------------------------------
 
 static int upload(struct trainer *t, struct host_array *host, tn_array **out_kept)
 {
@@ -120,8 +118,7 @@ static void shuffle(struct trainer *t, uint64_t epoch)
     t->order_epoch = epoch + 1;
 }
 
-// --- opening
-// ------------------------------------------------------------------------------
+// --- opening ---------------------------------------------------------------------------
 
 static int initial_state(struct trainer *t)
 {
@@ -191,8 +188,7 @@ void trainer_close(struct trainer *t)
     *t = (struct trainer){0};
 }
 
-// --- the loop
-// -----------------------------------------------------------------------------
+// --- the loop --------------------------------------------------------------------------
 
 // One step: `state` is replaced by what the step makes of it.
 static tn_status one_step(struct trainer *t, tn_scope *scope, tn_array **state,

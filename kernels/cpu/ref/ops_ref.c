@@ -16,8 +16,7 @@ static bool is_unsigned(int32_t dtype)
     return dtype >= CPU_U8 && dtype <= CPU_U64;
 }
 
-// --- elements as numbers
-// --------------------------------------------------------------------
+// --- elements as numbers ---------------------------------------------------------------
 
 static double half_value(uint16_t bits, int fraction_bits)
 {
@@ -139,8 +138,7 @@ void cpu_ref_cast(int32_t from, int32_t to, void *out, const void *in)
         put_float(to, out, from == CPU_U64 ? (double)(uint64_t)x : (double)x);
 }
 
-// --- floats
-// -----------------------------------------------------------------------------------
+// --- floats ----------------------------------------------------------------------------
 
 static double float_mod(double x, double y)
 {
@@ -223,8 +221,7 @@ static bool float_test(int32_t op, double x, double y, bool *out)
     }
 }
 
-// --- integers
-// ---------------------------------------------------------------------------------
+// --- integers --------------------------------------------------------------------------
 
 static int64_t int_divide(int64_t x, int64_t y, bool is_unsigned_type)
 {
@@ -324,8 +321,7 @@ static bool bool_op(int32_t op, int64_t x, int64_t y, int64_t *out)
     return int_op(op, CPU_BOOL, x, y, out);
 }
 
-// --- together
-// ---------------------------------------------------------------------------------
+// --- together --------------------------------------------------------------------------
 
 int32_t cpu_ref_result(int32_t op, int32_t dtype)
 {

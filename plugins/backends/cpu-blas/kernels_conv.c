@@ -14,8 +14,7 @@ static int64_t tile_grain(const struct conv *conv, int64_t pixels_each)
     return 1 + PIECE_WORK / (pixels_each * conv->k * conv->og + 1);
 }
 
-// --- out = x * w
-// ----------------------------------------------------------------------------
+// --- out = x * w -----------------------------------------------------------------------
 
 struct forward {
     struct conv conv;
@@ -88,8 +87,7 @@ static int32_t conv2d_accepts(const tn_kernel_query *query)
     return conv_accepts(&conv);
 }
 
-// --- x = gradient * w
-// -----------------------------------------------------------------------
+// --- x = gradient * w ------------------------------------------------------------------
 
 struct input_gradient {
     struct conv conv;
@@ -151,8 +149,7 @@ static int32_t conv2d_input_accepts(const tn_kernel_query *query)
     return conv_accepts(&conv);
 }
 
-// --- w = gradient^T * x
-// ---------------------------------------------------------------------
+// --- w = gradient^T * x ----------------------------------------------------------------
 
 // Pixels are cut into chunks, each summed on its own, and the sums added in order: the
 // result does not depend on the number of threads.
@@ -248,8 +245,7 @@ static uint64_t conv2d_weight_scratch(const tn_kernel_query *query)
     return (uint64_t)((count_chunks(&conv) - 1) * conv.o * conv.k) * sizeof(float);
 }
 
-// --- records
-// --------------------------------------------------------------------------------
+// --- records ---------------------------------------------------------------------------
 
 static const tn_operand_rule f32_contiguous[] = {
     {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS},

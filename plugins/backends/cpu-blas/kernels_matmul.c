@@ -126,8 +126,7 @@ static int32_t matmul_accepts(const tn_kernel_query *query)
     return p.m <= INT_MAX && p.n <= INT_MAX && p.k <= INT_MAX;
 }
 
-// --- packing
-// ------------------------------------------------------------------------------
+// --- packing ---------------------------------------------------------------------------
 
 struct packing {
     const tn_tensor *tensor;
@@ -177,8 +176,7 @@ static void pack(const tn_cpu_call *call, const tn_tensor *tensor, char *to,
     }
 }
 
-// --- computing
-// ----------------------------------------------------------------------------
+// --- computing -------------------------------------------------------------------------
 
 static void multiply(const struct product *p, const char *a, const char *b, char *c,
                      int64_t m, int64_t n)

@@ -93,8 +93,7 @@ static uint64_t fold_scratch(const tn_kernel_query *query)
     return (uint64_t)(f.r.kept.count * f.parts) * sizeof(union cpu_accumulator);
 }
 
-// --- by rows
-// --------------------------------------------------------------------------------
+// --- by rows ---------------------------------------------------------------------------
 
 struct row_fold {
     cpu_reduce_row_fn *row;
@@ -122,8 +121,7 @@ static void fold_rows(void *context, int64_t begin, int64_t end)
     }
 }
 
-// --- by columns
-// -----------------------------------------------------------------------------
+// --- by columns ------------------------------------------------------------------------
 
 // Folds reduced elements [begin, end), each a row of `columns`, into acc.
 static void fold_part(const struct fold *f, const char *first, int64_t columns,
@@ -173,8 +171,7 @@ static void fold_columns(void *context, int64_t begin, int64_t end)
         fold_unit(context, unit);
 }
 
-// --- results
-// --------------------------------------------------------------------------------
+// --- results ---------------------------------------------------------------------------
 
 static void add_accumulator(const struct fold *f, union cpu_accumulator *to,
                             const union cpu_accumulator *from)

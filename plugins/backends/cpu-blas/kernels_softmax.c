@@ -47,8 +47,7 @@ static const float *row_start(const struct rows *rows, int64_t i)
     return (const float *)(const void *)rows->r.base + axes_offset(&rows->r.kept, i);
 }
 
-// --- softmax
-// --------------------------------------------------------------------------------
+// --- softmax ---------------------------------------------------------------------------
 
 static void softmax_rows(void *context, int64_t begin, int64_t end)
 {
@@ -106,8 +105,7 @@ static int32_t softmax_accepts(const tn_kernel_query *query)
     return rows || in->extent[axis] <= MAX_STRIDED;
 }
 
-// --- logsumexp
-// ------------------------------------------------------------------------------
+// --- logsumexp -------------------------------------------------------------------------
 
 struct exp_sum {
     const struct cpu_nn_kernels *nn;
@@ -156,8 +154,7 @@ static tn_status logsumexp(const tn_cpu_call *call)
     return TN_OK;
 }
 
-// --- argmax
-// ---------------------------------------------------------------------------------
+// --- argmax ----------------------------------------------------------------------------
 
 struct best {
     int64_t (*argmax)(const float *x, int64_t n);
@@ -203,8 +200,7 @@ static tn_status argmax(const tn_cpu_call *call)
     return TN_OK;
 }
 
-// --- cross_entropy
-// --------------------------------------------------------------------------
+// --- cross_entropy ---------------------------------------------------------------------
 
 static int64_t label_at(const struct rows *rows, int64_t i)
 {
@@ -238,8 +234,7 @@ static tn_status cross_entropy(const tn_cpu_call *call)
     return TN_OK;
 }
 
-// --- records
-// --------------------------------------------------------------------------------
+// --- records ---------------------------------------------------------------------------
 
 #define F32 TN_DTYPE_BIT(TN_F32)
 static const tn_operand_rule f32_any[] = {{F32, TN_NEEDS_ANY}};

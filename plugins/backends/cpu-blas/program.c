@@ -46,8 +46,7 @@ static uint8_t log2_size(int32_t dtype)
     return (uint8_t)__builtin_ctz(cpu_dtype_size(dtype));
 }
 
-// --- emitting
-// -----------------------------------------------------------------------------
+// --- emitting --------------------------------------------------------------------------
 
 uint16_t prepare_place(struct prepare *p, enum place_kind kind)
 {
@@ -100,8 +99,7 @@ static uint16_t convert(struct prepare *p, uint16_t from, int32_t from_dtype,
     return out;
 }
 
-// --- instructions
-// -------------------------------------------------------------------------
+// --- instructions ----------------------------------------------------------------------
 
 static void prepare_number(struct prepare *p, uint32_t i, uint64_t bits)
 {
@@ -214,8 +212,7 @@ static void prepare_insn(struct prepare *p, uint32_t i)
     }
 }
 
-// --- outputs
-// ------------------------------------------------------------------------------
+// --- outputs ---------------------------------------------------------------------------
 
 static bool reads_inputs(const struct prepare *p, const struct program_op *op)
 {
@@ -321,8 +318,7 @@ static void write_outputs(struct prepare *p)
         write_output(p, k);
 }
 
-// --- registers
-// ----------------------------------------------------------------------------
+// --- registers -------------------------------------------------------------------------
 
 // Gives each register place a register, by the order of its first and last use. Registers
 // of fills live throughout.
@@ -367,8 +363,7 @@ static int64_t choose_block(const struct prepare *p, int64_t count, uint32_t wid
     return block;
 }
 
-// --- putting together
-// ---------------------------------------------------------------------
+// --- putting together ------------------------------------------------------------------
 
 static void *keep(struct arena *arena, const void *data, uint64_t size)
 {

@@ -30,8 +30,7 @@ struct tn_executable {
     uint32_t num_launches;
 };
 
-// --- compiling
-// ----------------------------------------------------------------------------
+// --- compiling -------------------------------------------------------------------------
 
 struct loop {
     void (*body)(void *context, int64_t begin, int64_t end);
@@ -184,8 +183,7 @@ void cpu_executable_destroy(tn_device *device, tn_executable *executable)
     device->host->free(device->host, executable);
 }
 
-// --- running
-// ------------------------------------------------------------------------------
+// --- running ---------------------------------------------------------------------------
 
 static unsigned char *address(tn_device *device, const tn_binding *bindings, uint32_t slot,
                               uint64_t offset)

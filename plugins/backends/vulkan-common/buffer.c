@@ -47,8 +47,7 @@ void *vk_buffer_map(tn_device *device, tn_buffer *buffer)
     return device->memory.host_cached ? buffer->map : NULL;
 }
 
-// --- staging: for devices whose memory the host cannot see
-// -----------------------------------
+// --- staging: for devices whose memory the host cannot see -----------------------------
 
 static tn_status staging_ready(tn_device *device)
 {

@@ -88,8 +88,7 @@ struct vk_facts {
 bool vk_facts_read(const struct vk_instance *instance, VkPhysicalDevice physical,
                    struct vk_facts *out, const char **out_reason);
 
-// --- device.c
-// ------------------------------------------------------------------------------
+// --- device.c --------------------------------------------------------------------------
 
 struct vk_block; // memory.c
 
@@ -158,8 +157,7 @@ void vk_device_close(tn_device *device);
 // Records a failed Vulkan call: "vkQueueSubmit: VK_ERROR_DEVICE_LOST".
 tn_status vk_fail(tn_device *device, VkResult result, const char *what);
 
-// --- memory.c and buffer.c
-// -------------------------------------------------------------------
+// --- memory.c and buffer.c -------------------------------------------------------------
 
 struct tn_buffer {
     struct vk_block *block;
@@ -187,8 +185,7 @@ tn_status vk_buffer_read(tn_device *device, tn_buffer *buffer, uint64_t offset, 
                          uint64_t size);
 void *vk_buffer_map(tn_device *device, tn_buffer *buffer);
 
-// --- shader.c
-// ------------------------------------------------------------------------------
+// --- shader.c --------------------------------------------------------------------------
 
 struct vk_pipeline_desc {
     const char *name;   // a variant's, unless `code` is given
@@ -210,8 +207,7 @@ void vk_shaders_finish(tn_device *device);
 tn_status vk_pipeline_get(tn_device *device, const struct vk_pipeline_desc *desc,
                           struct vk_pipeline **out_pipeline);
 
-// --- segment.c and queue.c
-// ------------------------------------------------------------------
+// --- segment.c and queue.c -------------------------------------------------------------
 
 int32_t vk_step_check(tn_device *device, const tn_step *step, const char **out_reason);
 uint32_t vk_fusion_limit(tn_device *device);

@@ -73,8 +73,7 @@ static bool is_walked(char access)
     return access == ACCESS_STRIDED || access == ACCESS_ROW || access == ACCESS_REPEAT;
 }
 
-// --- declarations
-// ---------------------------------------------------------------------------
+// --- declarations ----------------------------------------------------------------------
 
 static void write_needs(const struct writer *w)
 {
@@ -118,8 +117,7 @@ static void write_bindings(const struct writer *w)
                  w->num_args);
 }
 
-// --- one element
-// ----------------------------------------------------------------------------
+// --- one element -----------------------------------------------------------------------
 
 static void write_constant(const struct writer *w, tn_dtype dtype, uint64_t bits)
 {
@@ -239,8 +237,7 @@ static void write_element(const struct writer *w)
     text_add(w->out, "}\n");
 }
 
-// --- loads, stores and indices
-// ------------------------------------------------------------------
+// --- loads, stores and indices ---------------------------------------------------------
 
 // at<i>: where element `i` of the walk lies in each operand.
 static void write_positions(const struct writer *w)

@@ -90,8 +90,7 @@ tn_status vk_recording_create(tn_device *device, const tn_executable *executable
     return TN_OK;
 }
 
-// --- descriptors
-// ------------------------------------------------------------------------------
+// --- descriptors -----------------------------------------------------------------------
 
 static VkDescriptorBufferInfo buffer_info(const tn_executable *executable,
                                           const struct vk_operand *operand,
@@ -170,8 +169,7 @@ static void write_sets(tn_device *device, const tn_executable *executable,
     flush(device, &writes);
 }
 
-// --- commands
-// ---------------------------------------------------------------------------------
+// --- commands --------------------------------------------------------------------------
 
 static void barrier(tn_device *device, VkCommandBuffer commands, VkPipelineStageFlags from,
                     VkAccessFlags from_access, VkPipelineStageFlags to,

@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-// --- the driver's cache on disk
-// ---------------------------------------------------------------
+// --- the driver's cache on disk --------------------------------------------------------
 
 #define CACHE_KEY_SIZE 256
 
@@ -94,8 +93,7 @@ void vk_shaders_finish(tn_device *device)
     device->vk->DestroyPipelineCache(device->handle, device->shaders.cache, NULL);
 }
 
-// --- making a pipeline
-// ------------------------------------------------------------------------
+// --- making a pipeline -----------------------------------------------------------------
 
 // Bindings 0, 1, ..., of which the first may be an array.
 static VkResult create_set_layout(tn_device *device, const struct vk_pipeline_desc *desc,

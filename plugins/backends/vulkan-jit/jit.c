@@ -82,8 +82,7 @@ tn_status jit_compile(tn_device *device, const char *name, const char *text, uin
                           out);
 }
 
-// --- our kernels
-// --------------------------------------------------------------------------------
+// --- our kernels -----------------------------------------------------------------------
 
 static int compare_name(const void *name, const void *variant)
 {
@@ -124,8 +123,7 @@ tn_status jit_variant(tn_device *device, const char *name, struct vk_code *out)
         out);
 }
 
-// --- programs
-// -----------------------------------------------------------------------------------
+// --- programs --------------------------------------------------------------------------
 
 static tn_status generate(tn_device *device, void *context, struct vk_code *out)
 {

@@ -166,8 +166,7 @@ const tn_primitive base_mean = {
     .jvp = mean_jvp,
 };
 
-// --- max and min
-// --------------------------------------------------------------------------
+// --- max and min -----------------------------------------------------------------------
 
 // 1 where x is the extremum, over how many there are: the gradient is shared evenly.
 static tn_array *extremum_share(const tn_build *build, const tn_rule *rule)

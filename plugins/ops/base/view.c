@@ -217,8 +217,7 @@ const tn_primitive base_transpose = {
     .jvp = transpose_jvp,
 };
 
-// --- expand_dims and squeeze
-// --------------------------------------------------------------
+// --- expand_dims and squeeze -----------------------------------------------------------
 
 static const tn_attr_field expand_fields[] = {
     TN_REQUIRED_FIELD(tn_axes_attrs, axes, TN_ATTR_INTS,

@@ -35,8 +35,7 @@ const tn_primitive nn_relu = {
     .jvp = relu_jvp,
 };
 
-// --- softmax and log_softmax
-// --------------------------------------------------------------
+// --- softmax and log_softmax -----------------------------------------------------------
 
 static const tn_attr_field softmax_fields[] = {
     TN_I64_FIELD(tn_softmax_attrs, axis, -1, "axis along which the exponentials sum to 1"),

@@ -142,8 +142,7 @@ static tn_status max_pool2d_grad_reference(const tn_cpu_call *call)
     return TN_OK;
 }
 
-// --- derivatives and records
-// ----------------------------------------------------------------
+// --- derivatives and records -----------------------------------------------------------
 
 static tn_status max_pool2d_vjp(const tn_build *build, const tn_rule *rule,
                                 tn_array *const *cotangents, const uint64_t *wanted,

@@ -7,8 +7,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 
-// --- failures
-// -----------------------------------------------------------------------------------
+// --- failures --------------------------------------------------------------------------
 
 static void a_failure_is_recorded_and_its_context_put_in_front(void **state)
 {
@@ -65,8 +64,7 @@ static void every_status_has_a_name(void **state)
     assert_string_equal(tn_status_name(-9), "unknown");
 }
 
-// --- memory
-// -------------------------------------------------------------------------------------
+// --- memory ----------------------------------------------------------------------------
 
 static void the_nth_allocation_fails_once(void **state)
 {
@@ -138,8 +136,7 @@ static void arenas_give_cleared_aligned_memory(void **state)
     assert_null(arena.blocks);
 }
 
-// --- hashes and the map
-// -------------------------------------------------------------------------
+// --- hashes and the map ----------------------------------------------------------------
 
 static void hashes_tell_order_length_and_content_apart(void **state)
 {

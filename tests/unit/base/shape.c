@@ -105,8 +105,7 @@ static void broadcasting_a_layout_repeats_by_stride_0(void **state)
     assert_int_equal(layout_elements(&out), 30);
 }
 
-// --- collapse, against walking every element
-// ----------------------------------------------------
+// --- collapse, against walking every element -------------------------------------------
 
 static int64_t element_at(const tn_layout *layout, int64_t index)
 {

@@ -9,8 +9,7 @@ static bool same(double a, double b)
     return (isnan(a) && isnan(b)) || (a == b && signbit(a) == signbit(b));
 }
 
-// --- floats
-// -----------------------------------------------------------------------------------
+// --- floats ----------------------------------------------------------------------------
 
 static double sign_of(double x)
 {
@@ -170,8 +169,7 @@ static void extrema_and_comparisons_know_nan(void **state)
     }
 }
 
-// --- integers
-// ---------------------------------------------------------------------------------
+// --- integers --------------------------------------------------------------------------
 
 // Python's integers, wrapped to 64 bits.
 static __int128 floor_div(__int128 a, __int128 b)
@@ -322,8 +320,7 @@ static void conversions_truncate_round_and_wrap(void **state)
     assert_true(bits_to_double(out) == 65504); // the largest f16
 }
 
-// --- how programs are made
-// ----------------------------------------------------------------------
+// --- how programs are made -------------------------------------------------------------
 
 static void half_floats_are_computed_in_f32(void **state)
 {

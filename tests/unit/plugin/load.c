@@ -26,8 +26,7 @@ static void assert_says(const char *text, const char *part)
         fail_msg("'%s' lacks '%s'", text, part);
 }
 
-// --- a good one
-// ---------------------------------------------------------------------------------
+// --- a good one ------------------------------------------------------------------------
 
 static void a_good_plugin_is_listed_and_loaded_when_used(void **state)
 {
@@ -94,8 +93,7 @@ static void the_host_serves_its_plugin(void **state)
     tn_runtime_close(runtime);
 }
 
-// --- refused
-// ------------------------------------------------------------------------------------
+// --- refused ---------------------------------------------------------------------------
 
 static void plugins_of_another_make_are_refused_with_a_reason(void **state)
 {
@@ -286,8 +284,7 @@ static void files_of_other_owners_are_refused(void **state)
     assert_int_equal(tn_plugin_verify(stage_path("p/com.acme.good")), TN_OK);
 }
 
-// --- threads, runtimes, unloading
-// ----------------------------------------------------------------
+// --- threads, runtimes, unloading ------------------------------------------------------
 
 static void *load_slow(void *runtime)
 {
@@ -451,8 +448,7 @@ static void code_changed_in_place_is_not_mixed_with_the_old(void **state)
     tn_runtime_close(runtime);
 }
 
-// --- out of memory
-// ------------------------------------------------------------------------------
+// --- out of memory ---------------------------------------------------------------------
 
 static tn_status open_and_load(const char *path)
 {

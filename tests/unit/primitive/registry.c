@@ -88,8 +88,7 @@ static void names_are_sorted_and_grow(void **state)
     assert_null(tn_primitive_find(&runtime, "three"));
 }
 
-// --- records that are refused
-// -------------------------------------------------------------------
+// --- records that are refused ----------------------------------------------------------
 
 static void refused(const tn_primitive *r, const char *part)
 {
@@ -215,8 +214,7 @@ static void bad_attribute_tables_are_refused(void **state)
                   "default 2, expected true or false");
 }
 
-// --- structs that grow
-// ------------------------------------------------------------------------
+// --- structs that grow -----------------------------------------------------------------
 
 static void records_of_other_sizes_are_read_by_the_rules(void **state)
 {
@@ -262,8 +260,7 @@ static void attribute_fields_of_other_sizes_are_read_by_the_rules(void **state)
     refused(&r, "an attribute's field: byte");
 }
 
-// --- kernels
-// ----------------------------------------------------------------------------------
+// --- kernels ---------------------------------------------------------------------------
 
 static tn_status launch(const tn_cpu_call *call)
 {
@@ -352,8 +349,7 @@ static void bad_kernels_are_refused(void **state)
     assert_int_equal(kernel_register(&runtime, NULL, "p", &kernel), TN_ERR_REFUSED);
 }
 
-// --- threads and memory
-// -----------------------------------------------------------------------
+// --- threads and memory ----------------------------------------------------------------
 
 static void *find_often(void *context)
 {
