@@ -79,8 +79,8 @@ def lines_are_plain_when_not_on_a_terminal():
     text = tenon("train", "lenet", "--data", ".", "--steps", "3").stdout
     assert "\r" not in text and "\x1b" not in text
     assert "epoch 1/1  step 3/3  loss " in text and "test accuracy" in text, text
-    text = tenon("train", "lenet", "--data", ".", "--resume", CHECKPOINT, "--classify").stdout
-    assert "test accuracy" in text and "the network says" in text
+    text = tenon("train", "lenet", "--data", ".", "--resume", CHECKPOINT, "--classify", "--test", "50").stdout
+    assert "test accuracy" in text and " of 50)" in text and "the network says" in text
 
 
 def an_interrupt_saves_and_says_how_to_resume():

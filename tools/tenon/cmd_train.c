@@ -15,7 +15,7 @@ static const char details[] =
     "  tenon train lenet                              three epochs, some minutes at most\n"
     "  tenon train lenet --resume lenet.safetensors --epochs 6\n"
     "  tenon train lenet --resume lenet.safetensors --classify\n"
-    "  TENON_BACKEND=vulkan tenon train lenet --steps 20\n";
+    "  TENON_BACKEND=vulkan tenon train lenet --steps 20 --test 1000\n";
 
 static volatile int stop;
 
@@ -35,7 +35,7 @@ static void catch_signals(void)
 // --- options ---------------------------------------------------------------------------
 
 struct texts {
-    const char *data, *save, *resume, *epochs, *steps, *batch, *seed, *lr;
+    const char *data, *save, *resume, *epochs, *steps, *batch, *seed, *lr, *test;
     bool json, classify;
 };
 
@@ -50,6 +50,8 @@ static int read_numbers(const struct texts *texts, struct train_options *o)
         failed = args_integer("batch", texts->batch, 1, 1 << 20, &o->batch);
     if (!failed && texts->seed)
         failed = args_integer("seed", texts->seed, 0, INT64_MAX, &o->seed);
+    if (!failed && texts->test)
+        failed = args_integer("test", texts->test, 1, INT64_MAX, &o->test);
     if (!failed && texts->lr)
         failed = args_number("lr", texts->lr, 1e-12, 1e6, &o->lr);
     return failed;
@@ -146,6 +148,7 @@ int cmd_train(const struct command *self, int argc, char **argv)
         {"lr", 0, "RATE", "learning rate of Adam (0.001)", &texts.lr, NULL},
         {"seed", 0, "N", "of the first weights and the order of images (0)", &texts.seed,
          NULL},
+        {"test", 0, "N", "test on the first N images only (all)", &texts.test, NULL},
         {"data", 0, "DIR", "where the IDX files are", &texts.data, NULL},
         {"save", 0, "FILE", "what to save (lenet.safetensors)", &texts.save, NULL},
         {"resume", 0, "FILE", "continue from this file", &texts.resume, NULL},

@@ -73,6 +73,8 @@ static int load_data(struct trainer *t)
     int failed = image_set_read(t->options.data, "train", LENET_CLASSES, &t->train);
     if (!failed)
         failed = image_set_read(t->options.data, "t10k", LENET_CLASSES, &t->test);
+    if (!failed && t->options.test && t->options.test < t->test.count)
+        t->test.count = t->options.test;
     if (!failed && t->train.count > INT32_MAX)
         failed = oops("more than 2^31 training images");
     if (!failed && t->options.batch > t->train.count)

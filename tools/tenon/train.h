@@ -16,6 +16,7 @@ struct train_options {
     int64_t steps; // stop after this many; 0: all epochs
     int64_t batch;
     int64_t seed;
+    int64_t test; // test images to use; 0: all
     double lr;
     bool json;
     bool given_seed, given_batch; // on the command line
