@@ -4,11 +4,14 @@
 // A block is one VkDeviceMemory with one VkBuffer over all of it, mapped for as long as it
 // lives when the host can see it. Its free ranges are kept sorted and never touch: two
 // neighbours are merged at once. A piece of half a block or more gets a block of its own.
+// Blocks that fall empty are kept for the next piece of their size, since the driver takes
+// milliseconds for a large one: up to a share of the heap, and never when memory runs out.
 #include "device.h"
 
 #include <stdlib.h>
 
 #define BLOCK_SIZE (UINT64_C(64) << 20)
+#define SPARE_SHARE 8 // of the heap may lie in empty blocks: one part in this many
 
 struct range {
     uint64_t begin, end;
@@ -23,6 +26,7 @@ struct vk_block {
     struct range *free;
     uint32_t num_free, max_free;
     bool staging;
+    bool shared; // for pieces of less than half a block
 };
 
 static int find_type(const struct vk_facts *facts, uint32_t allowed,
@@ -90,12 +94,19 @@ tn_status vk_memory_init(tn_device *device)
     return TN_OK;
 }
 
-static void block_destroy(tn_device *device, struct vk_block *block)
+static void block_unback(tn_device *device, struct vk_block *block)
 {
     if (block->buffer)
         device->vk->DestroyBuffer(device->handle, block->buffer, NULL);
     if (block->memory)
         device->vk->FreeMemory(device->handle, block->memory, NULL);
+    block->buffer = VK_NULL_HANDLE;
+    block->memory = VK_NULL_HANDLE;
+}
+
+static void block_destroy(tn_device *device, struct vk_block *block)
+{
+    block_unback(device, block);
     device->memory.reserved -= block->size;
     free(block->free);
     free(block);
@@ -130,6 +141,27 @@ static VkResult block_back(tn_device *device, struct vk_block *block)
     return result;
 }
 
+static bool is_empty(const struct vk_block *block)
+{
+    return block->num_free == 1 && block->free[0].end - block->free[0].begin == block->size;
+}
+
+// Gives empty blocks back to the driver until at most `keep` bytes lie in them.
+static void drop_spares(tn_device *device, uint64_t keep)
+{
+    uint64_t kept = 0;
+    for (struct vk_block **at = &device->memory.blocks; *at;) {
+        struct vk_block *block = *at;
+        if (!is_empty(block) || (kept += block->size) <= keep) {
+            at = &block->next;
+            continue;
+        }
+        kept -= block->size;
+        *at = block->next;
+        block_destroy(device, block);
+    }
+}
+
 static tn_status block_create(tn_device *device, uint64_t size, bool staging,
                               struct vk_block **out_block)
 {
@@ -148,6 +180,11 @@ static tn_status block_create(tn_device *device, uint64_t size, bool staging,
     block->staging = staging;
     device->memory.reserved += size;
     VkResult result = block_back(device, block);
+    if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY || result == VK_ERROR_OUT_OF_HOST_MEMORY) {
+        block_unback(device, block);
+        drop_spares(device, 0);
+        result = block_back(device, block);
+    }
     if (result != VK_SUCCESS) {
         block_destroy(device, block);
         tn_status status = vk_fail(device, result, "allocating");
@@ -165,16 +202,20 @@ static tn_status block_create(tn_device *device, uint64_t size, bool staging,
     return TN_OK;
 }
 
-// The smallest free range that is large enough, over all blocks.
+// The smallest free range that is large enough, over all blocks of the kind. A large piece
+// takes no more than twice what it needs.
 static struct vk_block *find_range(const struct vk_memory *memory, uint64_t size,
                                    bool staging, uint32_t *out_range)
 {
     struct vk_block *best = NULL;
     uint64_t best_size = UINT64_MAX;
     for (struct vk_block *block = memory->blocks; block; block = block->next) {
-        for (uint32_t i = 0; block->staging == staging && i < block->num_free; i++) {
+        bool shared = size < BLOCK_SIZE / 2;
+        if (block->staging != staging || block->shared != shared)
+            continue;
+        for (uint32_t i = 0; i < block->num_free; i++) {
             uint64_t room = block->free[i].end - block->free[i].begin;
-            if (room < size || room >= best_size)
+            if (room < size || room >= best_size || (!shared && room / 2 > size))
                 continue;
             best = block;
             best_size = room;
@@ -202,6 +243,7 @@ static tn_status take_locked(tn_device *device, uint64_t size, bool staging, tn_
             status = block_create(device, size, staging, &block);
         if (status != TN_OK)
             return status;
+        block->shared = shares;
         at = 0;
     }
     uint64_t begin = block->free[at].begin;
@@ -274,23 +316,6 @@ static void give_range(struct vk_block *block, struct range range)
     }
 }
 
-static bool is_empty(const struct vk_block *block)
-{
-    return block->num_free == 1 && block->free[0].end - block->free[0].begin == block->size;
-}
-
-// One empty block of each kind is kept, so that a buffer made and destroyed in a loop does
-// not go to the driver each time; large ones go back at once.
-static bool is_spare(const struct vk_memory *memory, const struct vk_block *block)
-{
-    if (block->size > 4 * BLOCK_SIZE)
-        return true;
-    for (const struct vk_block *other = memory->blocks; other; other = other->next)
-        if (other != block && other->staging == block->staging && is_empty(other))
-            return true;
-    return false;
-}
-
 void vk_memory_give(tn_device *device, tn_buffer *buffer)
 {
     struct vk_memory *memory = &device->memory;
@@ -299,13 +324,8 @@ void vk_memory_give(tn_device *device, tn_buffer *buffer)
     if (!block->staging)
         memory->used -= buffer->size;
     give_range(block, (struct range){buffer->offset, buffer->offset + buffer->size});
-    if (is_empty(block) && is_spare(memory, block)) {
-        struct vk_block **at = &memory->blocks;
-        while (*at != block)
-            at = &(*at)->next;
-        *at = block->next;
-        block_destroy(device, block);
-    }
+    if (is_empty(block))
+        drop_spares(device, heap_size(&device->facts, (int)memory->type) / SPARE_SHARE);
     pthread_mutex_unlock(&memory->lock);
 }
 
