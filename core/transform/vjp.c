@@ -40,7 +40,7 @@ static tn_status pull_expr(struct flow *flow, struct node *node,
                            tn_array *const *cotangents)
 {
     uint64_t given = 0;
-    for (uint32_t i = 0; i < node->num_outputs; i++)
+    for (uint32_t i = 0; i < node->num_outputs && i < TN_EXPR_MAX_OUTPUTS; i++)
         given |= (uint64_t)(cotangents[i] != NULL) << i;
     for (uint32_t i = 0; i < node->num_inputs; i++) {
         if (!is_wanted(flow, node, i))
