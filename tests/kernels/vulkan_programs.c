@@ -495,6 +495,16 @@ static void nothing_was_leaked_and_validation_is_silent(void **unused)
     assert_int_equal(atomic_load(&vb_messages), 0);
 }
 
+// After a failed test, the next one starts afresh.
+static int start(void **unused)
+{
+    (void)unused;
+    num_checks = 0;
+    if (bench.device)
+        vb_clear(&bench);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -510,12 +520,13 @@ int main(int argc, char **argv)
         return 77;
     printf("# %s: %s\n", bench.backend->name, bench.info.name);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_operation_in_every_dtype_agrees_with_the_scalar_interpreter),
-        cmocka_unit_test(casts_between_all_dtypes_agree),
-        cmocka_unit_test(operands_of_any_layout_are_read_where_they_lie),
-        cmocka_unit_test(lengths_around_those_of_vectors_and_groups_are_right),
-        cmocka_unit_test(wide_programs_get_their_arguments),
-        cmocka_unit_test(nothing_was_leaked_and_validation_is_silent),
+        cmocka_unit_test_setup(
+            every_operation_in_every_dtype_agrees_with_the_scalar_interpreter, start),
+        cmocka_unit_test_setup(casts_between_all_dtypes_agree, start),
+        cmocka_unit_test_setup(operands_of_any_layout_are_read_where_they_lie, start),
+        cmocka_unit_test_setup(lengths_around_those_of_vectors_and_groups_are_right, start),
+        cmocka_unit_test_setup(wide_programs_get_their_arguments, start),
+        cmocka_unit_test_setup(nothing_was_leaked_and_validation_is_silent, start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

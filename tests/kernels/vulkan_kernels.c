@@ -1,0 +1,760 @@
+// SPDX-License-Identifier: MIT
+// Kernels of a Vulkan backend against the references of the primitives, and what else a
+// backend promises: replay with other buffers, third parties' kernels, the disk cache:
+// vulkan_kernels PLUGIN.so BASE.so NN.so [SEED]
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tenon/ops/base_attrs.h>
+#include <tenon/ops/nn_attrs.h>
+#include <tenon/ops/reference.h>
+#include "vulkan_bench.h"
+
+static struct vulkan_bench bench;
+static const tn_plugin *packs[2];
+static uint64_t seed = 1, state;
+
+static uint64_t draw(void)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state * UINT64_C(0x2545f4914f6cdd1d) >> 16;
+}
+
+static int64_t between(int64_t low, int64_t high)
+{
+    return low + (int64_t)(draw() % (uint64_t)(high - low + 1));
+}
+
+// --- layouts
+// ------------------------------------------------------------------------------
+
+static tn_layout row_major(tn_dtype dtype, int32_t rank, const int64_t *extent)
+{
+    tn_layout layout = {.dtype = dtype, .rank = rank};
+    int64_t stride = 1;
+    for (int32_t i = rank - 1; i >= 0; i--) {
+        layout.extent[i] = extent[i];
+        layout.stride[i] = stride;
+        stride *= extent[i];
+    }
+    return layout;
+}
+#define LAYOUT(dtype, ...)                                                                 \
+    row_major(dtype, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t),                   \
+              (int64_t[]){__VA_ARGS__})
+#define INTS(...)                                                                          \
+    {                                                                                      \
+        .count = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .given = 1,           \
+        .value = {                                                                         \
+            __VA_ARGS__                                                                    \
+        }                                                                                  \
+    }
+
+static tn_layout transposed(tn_layout layout, int32_t a, int32_t b)
+{
+    int64_t extent = layout.extent[a], stride = layout.stride[a];
+    layout.extent[a] = layout.extent[b];
+    layout.stride[a] = layout.stride[b];
+    layout.extent[b] = extent;
+    layout.stride[b] = stride;
+    return layout;
+}
+
+static uint64_t span(const tn_layout *layout)
+{
+    int64_t last = layout->offset;
+    for (int32_t i = 0; i < layout->rank; i++)
+        if (layout->stride[i] > 0 && layout->extent[i] > 0)
+            last += (layout->extent[i] - 1) * layout->stride[i];
+    return (uint64_t)((last + 1) * tn_dtype_bytes(layout->dtype));
+}
+
+static void fill(unsigned char *memory, tn_dtype dtype, uint64_t bytes, int64_t limit)
+{
+    tn_tensor tensor = {memory, {.dtype = dtype}};
+    int64_t n = (int64_t)bytes / tn_dtype_bytes(dtype);
+    bool positive = tn_dtype_in(dtype, TN_UNSIGNED_DTYPES) || dtype == TN_BOOL;
+    for (int64_t i = 0; i < n; i++) {
+        if (tn_dtype_in(dtype, TN_FLOAT_DTYPES))
+            tn_set_f64(&tensor, i, (double)between(-64, 64) / 32);
+        else
+            tn_set_i64(&tensor, i,
+                       between(positive ? 0 : -limit, dtype == TN_BOOL ? 1 : limit));
+    }
+}
+
+// --- one application against its reference
+// ------------------------------------------------
+
+static const tn_primitive *find_primitive(const char *id)
+{
+    for (int k = 0; k < 2; k++) {
+        const tn_ops *ops = packs[k]->query(TN_IFACE_OPS);
+        for (uint32_t i = 0; i < ops->num_primitives; i++)
+            if (strcmp(ops->primitives[i]->id, id) == 0)
+                return ops->primitives[i];
+    }
+    fail_msg("no primitive %s", id);
+    return NULL;
+}
+
+struct application {
+    const char *primitive;
+    const void *attrs;
+    uint32_t num_inputs;
+    tn_layout operands[6]; // inputs, then the output
+    double tolerance;      // of |reference| + 1
+    int64_t limit;         // integers are drawn from [-limit, limit]
+};
+
+struct check {
+    tn_step *step;
+    double tolerance;
+};
+static struct check checks[VB_MAX_STEPS];
+static uint32_t num_checks;
+#define GUARD 256 // bytes before and after an output
+#define CANARY 0xa5
+
+static void add_check(const struct application *a)
+{
+    tn_step *step = vb_step(&bench, a->num_inputs, 1);
+    step->primitive = find_primitive(a->primitive);
+    step->attrs = a->attrs;
+    step->label = a->primitive;
+    for (uint32_t i = 0; i < a->num_inputs; i++) {
+        uint64_t bytes = span(&a->operands[i]);
+        uint32_t slot = vb_slot(&bench, bytes);
+        fill(bench.memory[slot], a->operands[i].dtype, bytes, a->limit);
+        vb_set(step, i, slot, &a->operands[i]);
+    }
+    uint64_t bytes = span(&a->operands[a->num_inputs]) + 2 * GUARD;
+    uint32_t slot = vb_slot(&bench, bytes);
+    memset(bench.memory[slot], CANARY, bytes);
+    vb_set(step, a->num_inputs, slot, &a->operands[a->num_inputs]);
+    ((tn_value *)(uintptr_t)step->outputs)->offset = GUARD;
+    if (!vb_use_kernel(&bench, step, a->primitive))
+        fail_msg("%s: no kernel", a->primitive);
+    checks[num_checks++] = (struct check){step, a->tolerance};
+}
+
+// mean and logsumexp are decompositions: here they are as loops. Values are small enough
+// for the sum of exponentials as it stands.
+static void reduce_plainly(const tn_step *step, const tn_tensor *x, const tn_tensor *want)
+{
+    const tn_reduce_attrs *attrs = step->attrs;
+    bool is_mean = strcmp(step->primitive->id, "base.mean/1") == 0;
+    uint32_t set = tn_axis_set(&attrs->axes, x->layout.rank);
+    int64_t n = tn_layout_count(&want->layout), index[TN_MAX_RANK] = {0};
+    double *sums = calloc((size_t)n, sizeof(*sums));
+    assert_non_null(sums);
+    do {
+        int64_t at = 0;
+        for (int32_t i = 0; i < x->layout.rank; i++)
+            if (!(set >> i & 1))
+                at = at * x->layout.extent[i] + index[i];
+        double value = tn_get_f64(x, tn_offset_at(&x->layout, index));
+        sums[at] += is_mean ? value : exp(value);
+    } while (tn_index_next(x->layout.rank, x->layout.extent, index));
+    double count = (double)tn_layout_count(&x->layout) / (double)n;
+    for (int64_t i = 0; i < n; i++)
+        tn_set_f64(want, i, is_mean ? sums[i] / count : log(sums[i]));
+    free(sums);
+}
+
+static void compute_reference(const tn_step *step, const tn_tensor *want)
+{
+    tn_tensor inputs[6];
+    for (uint32_t i = 0; i < step->num_inputs; i++)
+        inputs[i] = (tn_tensor){bench.memory[step->inputs[i].slot], step->inputs[i].layout};
+    if (!step->primitive->reference) {
+        reduce_plainly(step, &inputs[0], want);
+        return;
+    }
+    tn_cpu_call call = {.struct_size = sizeof(call),
+                        .host = &vb_host,
+                        .inputs = inputs,
+                        .outputs = want,
+                        .attrs = step->attrs,
+                        .num_inputs = step->num_inputs,
+                        .num_outputs = 1,
+                        .num_threads = 1};
+    if (step->primitive->reference(&call) != TN_OK)
+        fail_msg("%s: reference: %s", step->label, vb_failure);
+}
+
+static void compare(const struct check *check)
+{
+    const tn_value *out = &check->step->outputs[0];
+    const unsigned char *memory = bench.memory[out->slot];
+    uint64_t bytes = span(&out->layout);
+    tn_tensor got = {bench.memory[out->slot] + GUARD, out->layout};
+    tn_tensor want = {calloc(1, bytes + 16), out->layout};
+    assert_non_null(want.data);
+    compute_reference(check->step, &want);
+    double tolerance = check->tolerance;
+    tolerance += out->layout.dtype == TN_F16    ? 2e-3
+                 : out->layout.dtype == TN_BF16 ? 1.6e-2
+                                                : 0;
+    for (int64_t i = 0; i < tn_layout_count(&out->layout); i++) {
+        double x = tn_get_f64(&got, i), y = tn_get_f64(&want, i);
+        if (x != y && !(isnan(x) && isnan(y)) &&
+            !(fabs(x - y) <= tolerance * (1 + fabs(y))))
+            fail_msg("%s of dtype %d, seed %llu: element %lld is %.9g, expected %.9g",
+                     check->step->label, check->step->inputs[0].layout.dtype,
+                     (unsigned long long)seed, (long long)i, x, y);
+    }
+    free(want.data);
+    for (uint64_t i = 0; i < GUARD; i++) {
+        assert_int_equal(memory[i], CANARY);
+        assert_int_equal(memory[GUARD + bytes + i], CANARY);
+    }
+}
+
+static void run_checks(void)
+{
+    if (vb_run(&bench) != TN_OK)
+        fail_msg("%s", vb_failure);
+    for (uint32_t i = 0; i < num_checks; i++)
+        compare(&checks[i]);
+    num_checks = 0;
+    vb_clear(&bench);
+}
+
+// --- reductions
+// -----------------------------------------------------------------------------
+
+static tn_dtype reduced_dtype(const char *id, tn_dtype dtype)
+{
+    if (strcmp(id, "base.argmax/1") == 0)
+        return TN_I64;
+    if (strcmp(id, "base.sum/1") == 0 && !tn_dtype_in(dtype, TN_FLOAT_DTYPES))
+        return tn_dtype_in(dtype, TN_UNSIGNED_DTYPES) ? TN_U64 : TN_I64;
+    if (strcmp(id, "base.mean/1") == 0 && !tn_dtype_in(dtype, TN_FLOAT_DTYPES))
+        return TN_F64;
+    return dtype;
+}
+
+static void add_reduction(const char *id, const tn_reduce_attrs *attrs, tn_layout x)
+{
+    struct application a = {id, attrs, 1, {x}, 1e-5, 100};
+    uint32_t set = tn_axis_set(&attrs->axes, x.rank);
+    int64_t extent[TN_MAX_RANK];
+    int32_t rank = 0;
+    for (int32_t i = 0; i < x.rank; i++)
+        if (!(set >> i & 1))
+            extent[rank++] = x.extent[i];
+    a.operands[1] = row_major(reduced_dtype(id, x.dtype), rank, extent);
+    add_check(&a);
+}
+
+static void reductions_over_any_axes_agree_with_the_reference(void **unused)
+{
+    static const char *const ids[] = {"base.sum/1", "base.mean/1", "base.max/1",
+                                      "base.min/1", "base.logsumexp/1"};
+    static const tn_reduce_attrs all = {0}, last = {.axes = INTS(-1)},
+                                 first = {.axes = INTS(0)}, middle = {.axes = INTS(1)},
+                                 ends = {.axes = INTS(0, 2)};
+    (void)unused;
+    for (int i = 0; i < 5; i++) {
+        for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++) {
+            if (i == 4 && dtype != TN_F32 && dtype != TN_F16 && dtype != TN_BF16)
+                continue;
+            tn_layout cube = LAYOUT(dtype, 5, 37, 9);
+            add_reduction(ids[i], &all, LAYOUT(dtype, 1000));
+            add_reduction(ids[i], &all, cube);
+            add_reduction(ids[i], &last, cube);
+            add_reduction(ids[i], &first, cube);
+            add_reduction(ids[i], &middle, cube);
+            add_reduction(ids[i], &ends, transposed(cube, 0, 1));
+            add_reduction(ids[i], &last, LAYOUT(dtype, 3, 700));
+        }
+        add_reduction(ids[i], &all, LAYOUT(TN_F32, 100000)); // in parts
+        add_reduction(ids[i], &first, LAYOUT(TN_F32, 3000, 40));
+        add_reduction(ids[i], &last, transposed(LAYOUT(TN_F32, 500, 50), 0, 1));
+        run_checks();
+    }
+}
+
+static void argmax_finds_the_first_of_equals(void **unused)
+{
+    static const tn_argmax_attrs all = {.axis = TN_NO_AXIS}, last = {.axis = -1},
+                                 first = {.axis = 0};
+    (void)unused;
+    for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++) {
+        tn_layout x = LAYOUT(dtype, 7, 90);
+        add_check(&(struct application){
+            "base.argmax/1", &all, 1, {x, row_major(TN_I64, 0, NULL)}, 0, 3});
+        add_check(
+            &(struct application){"base.argmax/1", &last, 1, {x, LAYOUT(TN_I64, 7)}, 0, 3});
+        add_check(&(struct application){
+            "base.argmax/1", &first, 1, {x, LAYOUT(TN_I64, 90)}, 0, 3});
+    }
+    run_checks();
+}
+
+// --- products
+// -------------------------------------------------------------------------------
+
+static void products_of_matrices_agree_with_the_reference(void **unused)
+{
+    static const tn_matmul_attrs none = {0};
+    static const int64_t sizes[][3] = {{1, 1, 1},    {3, 5, 7},    {16, 16, 16},
+                                       {17, 33, 65}, {64, 64, 64}, {100, 30, 130},
+                                       {1, 300, 40}};
+    (void)unused;
+    for (tn_dtype dtype = TN_I8; dtype < TN_NUM_DTYPES; dtype++) {
+        for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+            int64_t m = sizes[i][0], k = sizes[i][1], n = sizes[i][2];
+            for (int flip = 0; flip < 4; flip++) {
+                tn_layout a =
+                    flip & 1 ? transposed(LAYOUT(dtype, k, m), 0, 1) : LAYOUT(dtype, m, k);
+                tn_layout b =
+                    flip & 2 ? transposed(LAYOUT(dtype, n, k), 0, 1) : LAYOUT(dtype, k, n);
+                add_check(&(struct application){
+                    "base.matmul/1", &none, 2, {a, b, LAYOUT(dtype, m, n)}, 1e-5, 5});
+            }
+        }
+        add_check(&(struct application){
+            "base.matmul/1",
+            &none,
+            2,
+            {LAYOUT(dtype, 3, 1, 6, 8), LAYOUT(dtype, 4, 8, 5), LAYOUT(dtype, 3, 4, 6, 5)},
+            1e-5,
+            5});
+        add_check(
+            &(struct application){"base.matmul/1",
+                                  &none,
+                                  2,
+                                  {LAYOUT(dtype, 9), LAYOUT(dtype, 9, 4), LAYOUT(dtype, 4)},
+                                  1e-5,
+                                  5});
+        run_checks();
+    }
+    // Large enough for the larger tiles.
+    add_check(&(struct application){
+        "base.matmul/1",
+        &none,
+        2,
+        {LAYOUT(TN_F32, 400, 40), LAYOUT(TN_F32, 40, 600), LAYOUT(TN_F32, 400, 600)},
+        1e-5,
+        5});
+    add_check(&(struct application){"base.matmul/1",
+                                    &none,
+                                    2,
+                                    {LAYOUT(TN_F32, 12, 300, 20), LAYOUT(TN_F32, 20, 400),
+                                     LAYOUT(TN_F32, 12, 300, 400)},
+                                    1e-5,
+                                    5});
+    run_checks();
+}
+
+// --- indices, copies
+// -------------------------------------------------------------------------
+
+static void gathers_and_scatters_agree_with_the_reference(void **unused)
+{
+    static const tn_take_attrs middle = {.axis = 1}, first = {.axis = 0};
+    (void)unused;
+    for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++) {
+        for (tn_dtype index = TN_I8; index <= TN_U64; index++) {
+            // Indices reach beyond both ends.
+            add_check(&(struct application){
+                "base.take/1",
+                &middle,
+                2,
+                {LAYOUT(dtype, 3, 9, 5), LAYOUT(index, 2, 6), LAYOUT(dtype, 3, 2, 6, 5)},
+                0,
+                12});
+            bool scatters = dtype != TN_BOOL && (index == TN_I32 || index == TN_I64);
+            if (scatters)
+                add_check(&(struct application){"base.scatter_add/1",
+                                                &first,
+                                                3,
+                                                {LAYOUT(dtype, 8, 3), LAYOUT(index, 20),
+                                                 LAYOUT(dtype, 20, 3), LAYOUT(dtype, 8, 3)},
+                                                1e-5,
+                                                11});
+        }
+        run_checks();
+    }
+}
+
+static void regions_are_copied_to_their_places(void **unused)
+{
+    static const tn_concatenate_attrs axis = {.axis = 1};
+    static const tn_slice_attrs slice = {
+        .start = INTS(1, -2), .stop = INTS(6, -9), .step = INTS(2, -3)};
+    (void)unused;
+    for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++) {
+        add_check(&(struct application){"base.concatenate/1",
+                                        &axis,
+                                        3,
+                                        {LAYOUT(dtype, 4, 3, 2),
+                                         transposed(LAYOUT(dtype, 2, 5, 4), 0, 2),
+                                         LAYOUT(dtype, 4, 1, 2), LAYOUT(dtype, 4, 9, 2)},
+                                        0,
+                                        100});
+        add_check(&(struct application){
+            "base.slice_update/1",
+            &slice,
+            2,
+            {LAYOUT(dtype, 7, 10), LAYOUT(dtype, 3, 3), LAYOUT(dtype, 7, 10)},
+            0,
+            100});
+    }
+    run_checks();
+}
+
+// --- networks
+// -------------------------------------------------------------------------------
+
+static void softmax_and_losses_agree_with_the_reference(void **unused)
+{
+    static const tn_dtype floats[] = {TN_F16, TN_BF16, TN_F32};
+    static const tn_softmax_attrs last = {.axis = -1}, middle = {.axis = 1};
+    static const tn_cross_entropy_attrs none = {0};
+    (void)unused;
+    for (int i = 0; i < 3; i++) {
+        tn_dtype t = floats[i];
+        for (int log = 0; log < 2; log++) {
+            const char *id = log ? "nn.log_softmax/1" : "nn.softmax/1";
+            add_check(&(struct application){
+                id, &last, 1, {LAYOUT(t, 6, 10), LAYOUT(t, 6, 10)}, 1e-5, 0});
+            add_check(&(struct application){
+                id, &last, 1, {LAYOUT(t, 3, 777), LAYOUT(t, 3, 777)}, 1e-5, 0});
+            add_check(&(struct application){
+                id, &middle, 1, {LAYOUT(t, 3, 70, 4), LAYOUT(t, 3, 70, 4)}, 1e-5, 0});
+        }
+        for (tn_dtype label = TN_I8; label <= TN_U64; label++) {
+            add_check(
+                &(struct application){"nn.cross_entropy/1",
+                                      &none,
+                                      2,
+                                      {LAYOUT(t, 9, 10), LAYOUT(label, 9), LAYOUT(t, 9)},
+                                      1e-5,
+                                      11});
+            add_check(
+                &(struct application){"nn.cross_entropy/1",
+                                      &none,
+                                      2,
+                                      {LAYOUT(t, 4, 90), LAYOUT(label, 4), LAYOUT(t, 4)},
+                                      1e-5,
+                                      95});
+        }
+    }
+    run_checks();
+}
+
+static void add_convolutions(tn_dtype t, const tn_conv2d_attrs *attrs, int64_t images,
+                             int64_t size, int64_t channels, int64_t filters,
+                             int64_t window)
+{
+    int64_t stride = attrs->stride.given ? attrs->stride.value[0] : 1;
+    int64_t pad = attrs->padding.given ? attrs->padding.value[0] : 0;
+    int64_t dilation = attrs->dilation.given ? attrs->dilation.value[0] : 1;
+    int64_t out = (size + 2 * pad - dilation * (window - 1) - 1) / stride + 1;
+    tn_layout x = LAYOUT(t, images, size, size, channels);
+    tn_layout w = LAYOUT(t, filters, window, window, channels / attrs->groups);
+    tn_layout y = LAYOUT(t, images, out, out, filters);
+    static tn_conv2d_attrs kept[64]; // with the extent that the transposes rebuild
+    static uint32_t num_kept;
+    tn_conv2d_attrs *input = &kept[num_kept++ % 64], *weight = &kept[num_kept++ % 64];
+    *input = *weight = *attrs;
+    input->extent = (tn_ints)INTS(size, size);
+    weight->extent = (tn_ints)INTS(window, window);
+    add_check(&(struct application){"nn.conv2d/1", attrs, 2, {x, w, y}, 1e-5, 0});
+    add_check(&(struct application){
+        "nn.conv2d/1", attrs, 3, {x, w, LAYOUT(t, filters), y}, 1e-5, 0});
+    add_check(&(struct application){"nn.conv2d_input/1", input, 2, {y, w, x}, 1e-5, 0});
+    add_check(&(struct application){"nn.conv2d_weight/1", weight, 2, {x, y, w}, 2e-5, 0});
+}
+
+static void convolutions_and_their_transposes_agree_with_the_reference(void **unused)
+{
+    static const tn_dtype floats[] = {TN_F16, TN_BF16, TN_F32};
+    static const tn_conv2d_attrs plain = {.groups = 1}, all = {.stride = INTS(2, 2),
+                                                               .padding = INTS(2, 2),
+                                                               .dilation = INTS(2, 2),
+                                                               .groups = 2};
+    (void)unused;
+    for (int i = 0; i < 3; i++) {
+        add_convolutions(floats[i], &plain, 2, 8, 1, 6, 5);
+        add_convolutions(floats[i], &plain, 3, 10, 40, 36, 3); // tiles
+        add_convolutions(floats[i], &all, 2, 9, 4, 6, 3);
+        add_convolutions(floats[i], &all, 1, 11, 70, 80, 3);
+    }
+    run_checks();
+}
+
+static void pooling_and_its_gradient_agree_with_the_reference(void **unused)
+{
+    static const tn_dtype floats[] = {TN_F16, TN_BF16, TN_F32};
+    static const tn_pool2d_attrs two = {.window = INTS(2)}, three = {.window = INTS(3, 2),
+                                                                     .stride = INTS(2, 1),
+                                                                     .padding = INTS(1, 1)};
+    (void)unused;
+    for (int i = 0; i < 3; i++) {
+        tn_layout x = LAYOUT(floats[i], 2, 8, 6, 3);
+        tn_layout y = LAYOUT(floats[i], 2, 4, 3, 3), z = LAYOUT(floats[i], 2, 4, 7, 3);
+        add_check(&(struct application){"nn.max_pool2d/1", &two, 1, {x, y}, 0, 0});
+        add_check(&(struct application){"nn.max_pool2d/1", &three, 1, {x, z}, 0, 0});
+        add_check(
+            &(struct application){"nn.max_pool2d_grad/1", &two, 3, {x, y, y, x}, 1e-5, 0});
+        add_check(&(struct application){
+            "nn.max_pool2d_grad/1", &three, 3, {x, z, z, x}, 1e-5, 0});
+    }
+    run_checks();
+}
+
+// --- what a backend promises
+// ---------------------------------------------------------------
+
+// y = x * 3 as a program of one multiplication by a parameter.
+static const tn_expr_insn scale_insns[] = {{TN_EXPR_LOAD, TN_F32, 0, 0, 0},
+                                           {TN_EXPR_PARAM, TN_F32, 0, 0, 0},
+                                           {TN_EXPR_MUL, TN_F32, 0, 1, 0}};
+static const tn_dtype scale_dtype = TN_F32;
+static const uint32_t scale_output = 2;
+static const tn_expr_program scale = {.struct_size = sizeof(scale),
+                                      .insns = scale_insns,
+                                      .input_dtypes = &scale_dtype,
+                                      .output_dtypes = &scale_dtype,
+                                      .outputs = &scale_output,
+                                      .num_insns = 3,
+                                      .num_params = 1,
+                                      .num_inputs = 1,
+                                      .num_outputs = 1,
+                                      .name = "x * k"};
+
+static void add_scale(uint32_t from, uint32_t to, const uint64_t *k)
+{
+    tn_layout layout = LAYOUT(TN_F32, 64);
+    tn_step *step = vb_step(&bench, 1, 1);
+    step->program = &scale;
+    step->params = k;
+    vb_set(step, 0, from, &layout);
+    vb_set(step, 1, to, &layout);
+}
+
+static void a_replay_reads_and_writes_the_buffers_that_it_is_given(void **unused)
+{
+    double three = 3;
+    uint64_t k;
+    (void)unused;
+    memcpy(&k, &three, sizeof(k));
+    uint32_t x = vb_slot(&bench, 256), t = vb_slot(&bench, 256), y = vb_slot(&bench, 256);
+    add_scale(x, t, &k);
+    add_scale(t, y, &k); // reads what the first wrote
+    assert_int_equal(vb_compile(&bench), TN_OK);
+    tn_buffer *inputs[12], *outputs[12];
+    uint64_t points[12];
+    for (int i = 0; i < 12; i++) {
+        float values[64];
+        for (int j = 0; j < 64; j++)
+            values[j] = (float)(100 * i + j);
+        assert_int_equal(bench.backend->buffer_create(bench.device, 256, &inputs[i]),
+                         TN_OK);
+        assert_int_equal(bench.backend->buffer_create(bench.device, 256, &outputs[i]),
+                         TN_OK);
+        assert_int_equal(
+            bench.backend->buffer_write(bench.device, inputs[i], 0, values, 256), TN_OK);
+        tn_binding bindings[3] = {{inputs[i], 0}, bench.bindings[t], {outputs[i], 0}};
+        tn_submission submission = {.struct_size = sizeof(submission),
+                                    .flags = TN_SUBMIT_ASYNC,
+                                    .executable = bench.executable,
+                                    .bindings = bindings,
+                                    .num_bindings = 3};
+        assert_int_equal(bench.backend->submit(bench.device, &submission, &points[i]),
+                         TN_OK);
+    }
+    assert_int_equal(bench.backend->wait(bench.device, points[11]), TN_OK);
+    for (int i = 0; i < 12; i++) {
+        float values[64];
+        assert_int_equal(
+            bench.backend->buffer_read(bench.device, outputs[i], 0, values, 256), TN_OK);
+        for (int j = 0; j < 64; j++)
+            assert_true(values[j] == 9.0f * (float)(100 * i + j));
+        bench.backend->buffer_destroy(bench.device, inputs[i]);
+        bench.backend->buffer_destroy(bench.device, outputs[i]);
+    }
+    vb_clear(&bench);
+}
+
+struct saxpy_attrs {
+    double alpha;
+};
+static const tn_attr_field saxpy_fields[] = {
+    TN_F64_FIELD(struct saxpy_attrs, alpha, 1.0, "factor of x")};
+static const tn_primitive saxpy = {.struct_size = sizeof(saxpy),
+                                   .id = "test.saxpy/1",
+                                   .attrs =
+                                       TN_ATTR_TABLE(struct saxpy_attrs, saxpy_fields)};
+static const char saxpy_code[] =
+    "#version 460\n"
+    "layout(local_size_x = 64) in;\n"
+    "layout(binding = 0) readonly buffer X { float d[]; } x;\n"
+    "layout(binding = 1) readonly buffer Y { float d[]; } y;\n"
+    "layout(binding = 2) writeonly buffer Z { float d[]; } z;\n"
+    "layout(push_constant) uniform P { uint n; float alpha; uint from; int by; } p;\n"
+    "void main() {\n"
+    "    uint i = gl_GlobalInvocationID.x + gl_WorkGroupID.y * 65535u * 64u;\n"
+    "    if (i < p.n) z.d[i] = p.alpha * x.d[p.from + i * uint(p.by)] + y.d[i];\n"
+    "}\n";
+static const tn_push_field saxpy_push[] = {{TN_PUSH_COUNT, 0, 0},
+                                           {TN_PUSH_ATTR_F32, 0, 0},
+                                           {TN_PUSH_OFFSET, 0, 0},
+                                           {TN_PUSH_STRIDE, -1, 0}};
+
+static tn_status run_saxpy(const char *code, uint64_t size, const struct saxpy_attrs *attrs)
+{
+    tn_vulkan_kernel payload = {.struct_size = sizeof(payload),
+                                .code = code,
+                                .code_size = size,
+                                .push = saxpy_push,
+                                .num_push = 4,
+                                .elements_per_group = 64};
+    tn_kernel kernel = {.struct_size = sizeof(kernel),
+                        .primitive = saxpy.id,
+                        .family = TN_FAMILY_VULKAN_GLSL,
+                        .name = "saxpy",
+                        .payload = &payload};
+    tn_layout x = LAYOUT(TN_F32, 100), y = x;
+    x.stride[0] = 2;
+    x.offset = 3;
+    tn_step *step = vb_step(&bench, 2, 1);
+    step->primitive = &saxpy;
+    step->attrs = attrs;
+    step->kernel = &kernel;
+    uint32_t slots[3] = {vb_slot(&bench, span(&x)), vb_slot(&bench, 400),
+                         vb_slot(&bench, 400)};
+    fill(bench.memory[slots[0]], TN_F32, span(&x), 0);
+    fill(bench.memory[slots[1]], TN_F32, 400, 0);
+    vb_set(step, 0, slots[0], &x);
+    vb_set(step, 1, slots[1], &y);
+    vb_set(step, 2, slots[2], &y);
+    tn_status status = vb_run(&bench);
+    const float *a = (const float *)bench.memory[slots[0]];
+    const float *b = (const float *)bench.memory[slots[1]];
+    const float *c = (const float *)bench.memory[slots[2]];
+    for (int i = 0; i < 100 && status == TN_OK; i++)
+        assert_true(c[i] == (float)attrs->alpha * a[3 + 2 * i] + b[i]);
+    vb_clear(&bench);
+    return status;
+}
+
+static bool has_compiler(void)
+{
+    for (int i = 0; bench.backend->families[i]; i++)
+        if (strcmp(bench.backend->families[i], TN_FAMILY_VULKAN_GLSL) == 0)
+            return true;
+    return false;
+}
+
+static void glsl_of_others_runs_where_there_is_a_compiler(void **unused)
+{
+    struct saxpy_attrs attrs = {2.5};
+    (void)unused;
+    tn_status status = run_saxpy(saxpy_code, sizeof(saxpy_code) - 1, &attrs);
+    assert_int_equal(status, has_compiler() ? TN_OK : TN_ERR_UNSUPPORTED);
+}
+
+static void a_mistake_in_glsl_is_told_with_its_line(void **unused)
+{
+    static const char wrong[] = "#version 460\nlayout(local_size_x = 1) in;\n"
+                                "void main() {\n    undeclared = 1;\n}\n";
+    struct saxpy_attrs attrs = {1};
+    (void)unused;
+    if (!has_compiler())
+        skip();
+    assert_int_equal(run_saxpy(wrong, sizeof(wrong) - 1, &attrs), TN_ERR_REFUSED);
+    assert_non_null(strstr(vb_failure, "line 4"));
+    assert_non_null(strstr(vb_failure, "undeclared"));
+}
+
+// A device of its own, so that nothing is in memory yet.
+static void compiled_code_comes_from_the_disk_cache_and_damage_is_mended(void **unused)
+{
+    struct saxpy_attrs attrs = {1.5};
+    (void)unused;
+    if (!has_compiler())
+        skip();
+    for (int damaged = 0; damaged < 2; damaged++) {
+        vb_close(&bench);
+        assert_true(vb_open(&bench, bench.plugin));
+        int hits = vb_cache_hits, puts = vb_cache_puts;
+        vb_cache_damages = damaged;
+        assert_int_equal(run_saxpy(saxpy_code, sizeof(saxpy_code) - 1, &attrs), TN_OK);
+        vb_cache_damages = false;
+        assert_int_equal(vb_cache_hits, hits + 1);
+        assert_int_equal(vb_cache_puts, puts + damaged);
+    }
+}
+
+static void nothing_was_leaked_and_validation_is_silent(void **unused)
+{
+    (void)unused;
+    vb_close(&bench);
+    vb_cache_clear();
+    if (bench.plugin->deinit)
+        bench.plugin->deinit(&vb_host);
+    assert_int_equal(atomic_load(&vb_allocations), 0);
+    assert_int_equal(atomic_load(&vb_messages), 0);
+}
+
+// After a failed test, the next one starts afresh.
+static int start(void **unused)
+{
+    (void)unused;
+    num_checks = 0;
+    if (bench.device)
+        vb_clear(&bench);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 4) {
+        fprintf(stderr, "usage: vulkan_kernels PLUGIN.so BASE.so NN.so [SEED]\n");
+        return 2;
+    }
+    if (argc > 4)
+        seed = strtoull(argv[4], NULL, 10);
+    state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    printf("# seed %llu\n", (unsigned long long)seed);
+    vb_validate = getenv("TENON_VULKAN_VALIDATION") != NULL;
+    const tn_plugin *plugin = vb_load(argv[1]);
+    packs[0] = vb_load(argv[2]);
+    packs[1] = vb_load(argv[3]);
+    if (!vb_open(&bench, plugin))
+        return 77;
+    printf("# %s: %s\n", bench.backend->name, bench.info.name);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(reductions_over_any_axes_agree_with_the_reference, start),
+        cmocka_unit_test_setup(argmax_finds_the_first_of_equals, start),
+        cmocka_unit_test_setup(products_of_matrices_agree_with_the_reference, start),
+        cmocka_unit_test_setup(gathers_and_scatters_agree_with_the_reference, start),
+        cmocka_unit_test_setup(regions_are_copied_to_their_places, start),
+        cmocka_unit_test_setup(softmax_and_losses_agree_with_the_reference, start),
+        cmocka_unit_test_setup(convolutions_and_their_transposes_agree_with_the_reference,
+                               start),
+        cmocka_unit_test_setup(pooling_and_its_gradient_agree_with_the_reference, start),
+        cmocka_unit_test_setup(a_replay_reads_and_writes_the_buffers_that_it_is_given,
+                               start),
+        cmocka_unit_test_setup(glsl_of_others_runs_where_there_is_a_compiler, start),
+        cmocka_unit_test_setup(a_mistake_in_glsl_is_told_with_its_line, start),
+        cmocka_unit_test_setup(compiled_code_comes_from_the_disk_cache_and_damage_is_mended,
+                               start),
+        cmocka_unit_test_setup(nothing_was_leaked_and_validation_is_silent, start),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
