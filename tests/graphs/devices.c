@@ -12,10 +12,9 @@ static tn_runtime *open_list(const char *list, const char *more)
     return open_with((const char *const[]){variable, more, NULL});
 }
 
-static int find_backend(void **state)
+static void find_backend(void)
 {
     static const char *const names[] = {"vulkan-jit", "vulkan"};
-    (void)state;
     for (int i = 0; i < 2 && !backend; i++) {
         tn_runtime *rt = open_list(names[i], NULL);
         tn_scope *s = tn_scope_open(rt);
@@ -24,7 +23,6 @@ static int find_backend(void **state)
         tn_scope_close(s);
         tn_runtime_close(rt);
     }
-    return 0;
 }
 
 // matmul is kept off the first device, so that work goes to and fro.
@@ -45,8 +43,6 @@ static tn_array *mixed(tn_scope *s)
 static void values_travel_between_devices(void **state)
 {
     (void)state;
-    if (!backend)
-        skip();
     char list[64], kernels[160];
     snprintf(list, sizeof(list), "%s,cpu-blas", backend);
     tn_runtime *two = open_list(list, keep_off(kernels)),
@@ -70,8 +66,6 @@ static void values_travel_between_devices(void **state)
 static void what_the_only_device_cannot_run_is_an_error(void **state)
 {
     (void)state;
-    if (!backend)
-        skip();
     char kernels[160];
     tn_runtime *rt = open_list(backend, keep_off(kernels));
     tn_scope *s = tn_scope_open(rt);
@@ -85,8 +79,6 @@ static void what_the_only_device_cannot_run_is_an_error(void **state)
 static void fallback_may_be_forbidden(void **state)
 {
     (void)state;
-    if (!backend)
-        skip();
     char list[64], first[128], kernels[160];
     snprintf(list, sizeof(list), "%s,cpu-blas", backend);
     snprintf(first, sizeof(first), "TENON_BACKEND=%s", list);
@@ -102,8 +94,6 @@ static void fallback_may_be_forbidden(void **state)
 static void the_reasons_name_device_kernel_and_candidates(void **state)
 {
     (void)state;
-    if (!backend)
-        skip();
     char list[64], kernels[160];
     char *json = NULL;
     snprintf(list, sizeof(list), "%s,cpu-blas", backend);
@@ -127,5 +117,10 @@ int main(void)
         cmocka_unit_test(fallback_may_be_forbidden),
         cmocka_unit_test(the_reasons_name_device_kernel_and_candidates),
     };
-    return cmocka_run_group_tests(tests, find_backend, NULL);
+    find_backend();
+    if (!backend) { // cmocka's own word for it is "not ok" in TAP
+        puts("1..0 # SKIP no Vulkan device is here");
+        return 0;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
