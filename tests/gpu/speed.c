@@ -1,197 +1,266 @@
 // SPDX-License-Identifier: MIT
-// Speeds of the selected backend, as a short table: bytes or operations that must be done,
-// over the time of a replayed function. Medians of rounds; not a test.
-//
-//   speed [--quick]      the backend is TENON_BACKEND's
-#include <stdbool.h>
+// How fast a Vulkan backend is: speed PLUGIN.so [--quick]. One line a measurement, of warm
+// replays submitted back to back.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tenon/tenon.h>
-#include <time.h>
+#include <tenon/ops/base_attrs.h>
+#include <tenon/ops/nn_attrs.h>
+#include "vulkan_bench.h"
 
-#define ROUNDS 7
+static struct vulkan_bench bench;
+static bool quick;
 
-static int64_t side = 8192; // of the square arrays
+static tn_layout matrix(tn_dtype dtype, int64_t rows, int64_t columns)
+{
+    return (tn_layout){
+        .dtype = dtype, .rank = 2, .extent = {rows, columns}, .stride = {columns, 1}};
+}
 
-struct contest {
-    const char *name;
-    tn_function_body body;
-    tn_dtype dtype;
-    int64_t rows, columns; // of each input; 0: side
-    uint32_t num_inputs;
-    double bytes_per_element; // that must move, by element of input 0
-    double flops;             // in all; 0: bandwidth counts
-    uint32_t steps;           // 0: per call
+static uint64_t bytes_of(const tn_layout *layout)
+{
+    static const uint8_t sizes[TN_NUM_DTYPES] = {0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8};
+    uint64_t n = sizes[layout->dtype];
+    for (int32_t i = 0; i < layout->rank; i++)
+        n *= (uint64_t)layout->extent[i];
+    return n;
+}
+
+// Device memory alone: nothing is uploaded.
+static uint32_t device_slot(uint64_t size)
+{
+    uint32_t slot = bench.num_slots++;
+    bench.slots[slot] = (tn_slot){.flags = TN_SLOT_READ | TN_SLOT_WRITE, .size = size};
+    bench.bindings[slot] = (tn_binding){0};
+    bench.memory[slot] = NULL;
+    if (bench.backend->buffer_create(bench.device, size, &bench.bindings[slot].buffer)) {
+        fprintf(stderr, "buffer_create: %s\n", vb_failure);
+        exit(1);
+    }
+    return slot;
+}
+
+// Seconds of one replay: the median of five rounds of as many as take a while.
+static double measure(void)
+{
+    double rounds[5];
+    int times = 1;
+    const double enough = quick ? 0.005 : 0.05;
+    if (vb_compile(&bench) != TN_OK || vb_submit(&bench, 2) != TN_OK) {
+        fprintf(stderr, "%s\n", vb_failure);
+        exit(1);
+    }
+    for (int i = 0; i < 5; i++) {
+        uint64_t begin = vb_now_ns();
+        if (vb_submit(&bench, times) != TN_OK) {
+            fprintf(stderr, "%s\n", vb_failure);
+            exit(1);
+        }
+        double seconds = (double)(vb_now_ns() - begin) * 1e-9;
+        rounds[i] = seconds / times;
+        if (seconds < enough && times < 4096) {
+            times *= 2;
+            i = -1; // begin again with more
+        }
+    }
+    for (int i = 0; i < 5; i++)
+        for (int j = i + 1; j < 5; j++)
+            if (rounds[j] < rounds[i]) {
+                double other = rounds[i];
+                rounds[i] = rounds[j];
+                rounds[j] = other;
+            }
+    vb_clear(&bench);
+    return rounds[2];
+}
+
+static void report(const char *what, double amount, const char *unit)
+{
+    printf("%-12s %-34s %12.2f %s\n", bench.backend->name, what, amount, unit);
+    fflush(stdout);
+}
+
+// --- elementwise -------------------------------------------------------------------------
+
+struct program {
+    tn_expr_program record;
+    tn_expr_insn insns[8];
+    tn_dtype inputs[2], output;
+    uint32_t position;
 };
 
-static double seconds(void)
+static struct program make_program(tn_dtype dtype, uint32_t num_inputs, const char *name)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    struct program p = {.inputs = {dtype, dtype}, .output = dtype};
+    uint16_t computed = dtype == TN_F16 ? TN_F32 : (uint16_t)dtype;
+    for (uint32_t i = 0; i < num_inputs; i++)
+        p.insns[i] = (tn_expr_insn){TN_EXPR_LOAD, computed, i, 0, 0};
+    p.record = (tn_expr_program){.struct_size = sizeof(p.record),
+                                 .num_insns = num_inputs,
+                                 .num_inputs = num_inputs,
+                                 .num_outputs = 1,
+                                 .name = name};
+    return p;
 }
 
-#define BODY(name, ...)                                                                    \
-    static tn_status name(tn_scope *s, tn_array *const *in, uint64_t num_in,               \
-                          tn_array **out, uint64_t num_out, void *user)                    \
-    {                                                                                      \
-        (void)num_in, (void)num_out, (void)user;                                           \
-        const tn_array *x = in[0];                                                         \
-        out[0] = __VA_ARGS__;                                                              \
-        return TN_OK;                                                                      \
+static void add_insn(struct program *p, uint16_t op, uint32_t a, uint32_t b)
+{
+    p->insns[p->record.num_insns++] = (tn_expr_insn){op, TN_F32, a, b, 0};
+}
+
+static void add_step(struct program *p, const uint64_t *params, const uint32_t *slots,
+                     const tn_layout *layout)
+{
+    p->record.insns = p->insns;
+    p->record.input_dtypes = p->inputs;
+    p->record.output_dtypes = &p->output;
+    p->record.outputs = &p->position;
+    p->position = p->record.num_insns - 1;
+    tn_step *step = vb_step(&bench, p->record.num_inputs, 1);
+    step->program = &p->record;
+    step->params = params;
+    for (uint32_t i = 0; i <= p->record.num_inputs; i++)
+        vb_set(step, i, slots[i], layout);
+}
+
+static void time_elementwise(struct program *p, int64_t n, const uint64_t *params)
+{
+    tn_layout layout = {.dtype = p->output, .rank = 1, .extent = {n}, .stride = {1}};
+    uint64_t bytes = bytes_of(&layout);
+    uint32_t slots[3];
+    for (uint32_t i = 0; i <= p->record.num_inputs; i++)
+        slots[i] = device_slot(bytes);
+    add_step(p, params, slots, &layout);
+    double moved = (double)bytes * (p->record.num_inputs + 1);
+    report(p->record.name, moved / measure() * 1e-9, "GB/s");
+}
+
+static void elementwise(void)
+{
+    int64_t n = quick ? INT64_C(1) << 18 : INT64_C(1) << 27;
+    double four = 4, two = 2;
+    uint64_t params[2];
+    memcpy(&params[0], &four, 8);
+    memcpy(&params[1], &two, 8);
+
+    struct program copy = make_program(TN_F32, 1, "copy f32");
+    time_elementwise(&copy, n, NULL);
+    struct program add = make_program(TN_F32, 2, "add f32");
+    add_insn(&add, TN_EXPR_ADD, 0, 1);
+    time_elementwise(&add, n, NULL);
+    struct program exponential = make_program(TN_F32, 1, "exp f32");
+    add_insn(&exponential, TN_EXPR_EXP, 0, 0);
+    time_elementwise(&exponential, n, NULL);
+    struct program half = make_program(TN_F16, 2, "add f16");
+    add_insn(&half, TN_EXPR_ADD, 0, 1);
+    time_elementwise(&half, n, NULL);
+    struct program chain = make_program(TN_F32, 2, "4 * x + 2 * y f32, fused");
+    add_insn(&chain, TN_EXPR_PARAM, 0, 0);
+    add_insn(&chain, TN_EXPR_PARAM, 1, 0);
+    add_insn(&chain, TN_EXPR_MUL, 0, 2);
+    add_insn(&chain, TN_EXPR_MUL, 1, 3);
+    add_insn(&chain, TN_EXPR_ADD, 4, 5);
+    chain.record.num_params = 2;
+    time_elementwise(&chain, n, params);
+}
+
+static void dependent_dispatches(void)
+{
+    enum { STEPS = 400 };
+    static struct program add;
+    tn_layout layout = {.dtype = TN_F32, .rank = 1, .extent = {64}, .stride = {1}};
+    uint32_t a = device_slot(256), b = device_slot(256), ones = device_slot(256);
+    add = make_program(TN_F32, 2, "add");
+    add_insn(&add, TN_EXPR_ADD, 0, 1);
+    for (int i = 0; i < STEPS; i++)
+        add_step(&add, NULL, (uint32_t[]){i % 2 ? b : a, ones, i % 2 ? a : b}, &layout);
+    report("a dependent dispatch, replayed", measure() / STEPS * 1e6, "us");
+    a = device_slot(256), b = device_slot(256), ones = device_slot(256);
+    add_step(&add, NULL, (uint32_t[]){a, ones, b}, &layout);
+    if (vb_compile(&bench) != TN_OK)
+        exit(1);
+    uint64_t begin = vb_now_ns();
+    for (int i = 0; i < 100; i++)
+        vb_submit(&bench, 1);
+    report("submit and wait of one dispatch", (double)(vb_now_ns() - begin) * 1e-5, "us");
+    vb_clear(&bench);
+}
+
+// --- kernels ----------------------------------------------------------------------------
+
+static void add_kernel(const char *primitive, const void *attrs, uint32_t num_inputs,
+                       const tn_layout *layouts)
+{
+    tn_step *step = vb_step(&bench, num_inputs, 1);
+    step->attrs = attrs;
+    for (uint32_t i = 0; i <= num_inputs; i++)
+        vb_set(step, i, device_slot(bytes_of(&layouts[i])), &layouts[i]);
+    uint32_t slots = bench.num_slots;
+    if (!vb_use_kernel(&bench, step, primitive)) {
+        fprintf(stderr, "%s: no kernel\n", primitive);
+        exit(1);
     }
+    (void)slots;
+}
 
-BODY(copy, tn_expr(s, "x -> x", &x, 1, TN_NO_ATTRS))
-BODY(add, tn_op(s, "add", TN_IN(x, in[1]), TN_NO_ATTRS))
-BODY(exponential, tn_op(s, "exp", &x, 1, TN_NO_ATTRS))
-BODY(axpby, tn_op(s, "add",
-                  TN_IN(tn_op(s, "multiply", TN_IN(tn_float(s, 4), x), TN_NO_ATTRS),
-                        tn_op(s, "multiply", TN_IN(tn_float(s, 2), in[1]), TN_NO_ATTRS)),
-                  TN_NO_ATTRS))
-BODY(gelu, tn_expr(s, "x -> 0.5 * x * (1 + tanh(0.7978845608 * (x + 0.044715 * x ** 3)))",
-                   &x, 1, TN_NO_ATTRS))
-BODY(to_half, tn_op(s, "astype", &x, 1, tn_attrs("dtype", "f16")))
-BODY(transpose,
-     tn_expr(s, "x -> x",
-             (const tn_array *const[]){tn_op(s, "transpose", &x, 1, TN_NO_ATTRS)}, 1,
-             TN_NO_ATTRS))
-BODY(sum_all, tn_op(s, "sum", &x, 1, TN_NO_ATTRS))
-BODY(sum_rows, tn_op(s, "sum", &x, 1, tn_attrs("axes", TN_INTS(1))))
-BODY(sum_columns, tn_op(s, "sum", &x, 1, tn_attrs("axes", TN_INTS(0))))
-BODY(argmax_rows, tn_op(s, "argmax", &x, 1, tn_attrs("axis", 1)))
-BODY(softmax, tn_op(s, "softmax", &x, 1, TN_NO_ATTRS))
-BODY(matmul, tn_op(s, "matmul", TN_IN(x, in[1]), TN_NO_ATTRS))
-#undef BODY
-
-#define CHAIN 1000
-
-// Each step reads the transpose of the last one's result: none can be fused.
-static tn_status chain(tn_scope *s, tn_array *const *in, uint64_t num_in, tn_array **out,
-                       uint64_t num_out, void *user)
+static void products(void)
 {
-    (void)num_in, (void)num_out, (void)user;
-    tn_array *x = in[0];
-    for (int i = 0; i < CHAIN; i++) {
-        const tn_array *from = x;
-        x = tn_op(s, "add",
-                  TN_IN(tn_op(s, "transpose", &from, 1, TN_NO_ATTRS), tn_float(s, 1)),
-                  TN_NO_ATTRS);
+    static const tn_matmul_attrs none;
+    static const struct {
+        tn_dtype dtype;
+        int64_t m, k, n;
+        const char *name;
+    } sizes[] = {{TN_F32, 4096, 4096, 4096, "matmul f32 4096"},
+                 {TN_F16, 4096, 4096, 4096, "matmul f16 4096"},
+                 {TN_F32, 1024, 1024, 1024, "matmul f32 1024"},
+                 {TN_F32, 4096, 64, 4096, "matmul f32 4096x64x4096"}};
+    int64_t part = quick ? 32 : 1;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        int64_t m = sizes[i].m / part, k = sizes[i].k / part, n = sizes[i].n / part;
+        tn_layout layouts[] = {matrix(sizes[i].dtype, m, k), matrix(sizes[i].dtype, k, n),
+                               matrix(sizes[i].dtype, m, n)};
+        add_kernel("base.matmul/1", &none, 2, layouts);
+        report(sizes[i].name, 2.0 * (double)(m * k * n) / measure() * 1e-9, "GFLOP/s");
     }
-    out[0] = x;
-    return TN_OK;
 }
 
-static tn_array *random_input(tn_scope *s, const struct contest *c, uint32_t number)
+static void reductions(void)
 {
-    const tn_array *key = tn_from_data(s, TN_U32, TN_SHAPE(2), (uint32_t[]){7, number});
-    tn_ints shape = {.count = 2, .given = 1, .value = {c->rows, c->columns}};
-    const tn_array *x =
-        tn_op(s, "random_uniform", &key, 1, tn_attrs("shape", &shape, "a", -1.0, "b", 1.0));
-    return c->dtype == TN_F16 ? tn_op(s, "astype", &x, 1, tn_attrs("dtype", "f16"))
-                              : (tn_array *)x;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-// Seconds a call: the median of rounds, each of several calls queued one after the other.
-static double time_calls(tn_runtime *rt, tn_function *f, tn_array **inputs, uint32_t count,
-                         int calls, const char *name)
-{
-    double rounds[ROUNDS];
-    for (int round = -1; round < ROUNDS; round++) { // the first one warms up
-        tn_scope *s = tn_scope_open(rt);
-        tn_array *out = NULL;
-        double start = seconds();
-        for (int i = 0; i < calls; i++)
-            tn_function_call(f, s, inputs, count, &out, 1);
-        if (tn_eval(s, out)) {
-            fprintf(stderr, "%s: %s\n", name, tn_scope_error(s));
-            tn_scope_close(s);
-            return -1;
-        }
-        if (round >= 0)
-            rounds[round] = (seconds() - start) / calls;
-        tn_scope_close(s);
-    }
-    qsort(rounds, ROUNDS, sizeof(double), by_size);
-    return rounds[ROUNDS / 2];
-}
-
-static double time_contest(tn_runtime *rt, const struct contest *c)
-{
-    tn_function *f = NULL;
-    tn_array *inputs[2] = {NULL};
-    double time = -1;
-    tn_scope *s = tn_scope_open(rt);
-    for (uint32_t i = 0; i < c->num_inputs; i++)
-        inputs[i] = tn_keep(s, random_input(s, c, i));
-    if (tn_scope_status(s))
-        fprintf(stderr, "%s: %s\n", c->name, tn_scope_error(s));
-    else if (tn_function_create(rt, c->body, NULL, NULL, &f) == TN_OK)
-        time = time_calls(rt, f, inputs, c->num_inputs, c->flops > 0 ? 3 : 8, c->name);
-    tn_function_destroy(f);
-    for (uint32_t i = 0; i < c->num_inputs; i++)
-        tn_release(inputs[i]);
-    tn_scope_close(s);
-    return time;
-}
-
-static void report(const struct contest *c, double time)
-{
-    char shape[48];
-    snprintf(shape, sizeof(shape), "%s %lldx%lld", c->dtype == TN_F16 ? "f16" : "f32",
-             (long long)c->rows, (long long)c->columns);
-    printf("%-22s %-16s ", c->name, shape);
-    if (time < 0)
-        printf("failed\n");
-    else if (c->steps > 0)
-        printf("%10.2f us a step\n", time / c->steps * 1e6);
-    else if (c->flops > 0)
-        printf("%10.3f ms %10.2f TFLOP/s\n", time * 1e3, c->flops / time * 1e-12);
-    else
-        printf("%10.3f ms %10.1f GB/s\n", time * 1e3,
-               (double)(c->rows * c->columns) * c->bytes_per_element / time * 1e-9);
-    fflush(stdout);
+    static const tn_reduce_attrs all,
+        rows = {.axes = {.count = 1, .given = 1, .value = {1}}},
+        columns = {.axes = {.count = 1, .given = 1}};
+    static const tn_softmax_attrs last = {.axis = -1};
+    int64_t n = quick ? 256 : 8192;
+    tn_layout x = matrix(TN_F32, n, n), line = {TN_F32, 1, 0, {n}, {1}};
+    tn_layout one = {.dtype = TN_F32};
+    double bytes = (double)bytes_of(&x);
+    add_kernel("base.sum/1", &all, 1, (tn_layout[]){x, one});
+    report("sum f32, all", bytes / measure() * 1e-9, "GB/s");
+    add_kernel("base.sum/1", &rows, 1, (tn_layout[]){x, line});
+    report("sum f32, rows", bytes / measure() * 1e-9, "GB/s");
+    add_kernel("base.sum/1", &columns, 1, (tn_layout[]){x, line});
+    report("sum f32, columns", bytes / measure() * 1e-9, "GB/s");
+    add_kernel("nn.softmax/1", &last, 1, (tn_layout[]){x, x});
+    report("softmax f32, rows", 2 * bytes / measure() * 1e-9, "GB/s");
 }
 
 int main(int argc, char **argv)
 {
-    bool quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
-    tn_runtime *rt;
-    if (tn_runtime_open(NULL, &rt)) {
-        fprintf(stderr, "%s\n", tn_last_error());
-        return 1;
+    if (argc < 2) {
+        fprintf(stderr, "usage: speed PLUGIN.so [--quick]\n");
+        return 2;
     }
-    int64_t big = quick ? 512 : side, product = quick ? 128 : 4096;
-    double flops = 2.0 * (double)product * (double)product * (double)product;
-    const struct contest contests[] = {
-        {"copy", copy, TN_F32, big, big, 1, 8, 0, 0},
-        {"add", add, TN_F32, big, big, 2, 12, 0, 0},
-        {"exp", exponential, TN_F32, big, big, 1, 8, 0, 0},
-        {"4*x + 2*y, fused", axpby, TN_F32, big, big, 2, 12, 0, 0},
-        {"gelu, one expression", gelu, TN_F32, big, big, 1, 8, 0, 0},
-        {"cast to f16", to_half, TN_F32, big, big, 1, 6, 0, 0},
-        {"transposed copy", transpose, TN_F32, big, big, 1, 8, 0, 0},
-        {"sum of all", sum_all, TN_F32, big, big, 1, 4, 0, 0},
-        {"sum of rows", sum_rows, TN_F32, big, big, 1, 4, 0, 0},
-        {"sum of columns", sum_columns, TN_F32, big, big, 1, 4, 0, 0},
-        {"argmax of rows", argmax_rows, TN_F32, big, big, 1, 4, 0, 0},
-        {"softmax of rows", softmax, TN_F32, big, big, 1, 8, 0, 0},
-        {"matmul", matmul, TN_F32, product, product, 2, 0, flops, 0},
-        {"matmul", matmul, TN_F16, product, product, 2, 0, flops, 0},
-        {"dependent dispatches", chain, TN_F32, 4, 4, 1, 0, 0, CHAIN},
-    };
-    int failed = 0;
-    for (size_t i = 0; i < sizeof(contests) / sizeof(*contests); i++) {
-        double time = time_contest(rt, &contests[i]);
-        report(&contests[i], time);
-        failed += time < 0;
-    }
-    tn_runtime_close(rt);
-    return failed > 0;
+    quick = argc > 2 && strcmp(argv[2], "--quick") == 0;
+    if (!vb_open(&bench, vb_load(argv[1])))
+        return 77;
+    printf("# %s, %s\n", bench.info.name, bench.info.driver);
+    elementwise();
+    dependent_dispatches();
+    products();
+    reductions();
+    vb_close(&bench);
+    vb_cache_clear();
+    if (bench.plugin->deinit)
+        bench.plugin->deinit(&vb_host);
+    return 0;
 }

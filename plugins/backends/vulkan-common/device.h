@@ -36,6 +36,7 @@ struct vk_flavour {
     const char *own_family; // of the kernels in own_kernels.h
     const char *const *families;
     uint32_t fusion_limit;
+    uint32_t software_fusion_limit; // on a device that is a CPU
 
     // The code of one of our kernels, by its name in kernels/glsl/variants.txt.
     tn_status (*variant)(tn_device *device, const char *name, struct vk_code *out);

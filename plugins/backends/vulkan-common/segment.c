@@ -12,7 +12,9 @@ static bool is_own(const tn_device *device, const tn_kernel *kernel)
 
 uint32_t vk_fusion_limit(tn_device *device)
 {
-    return device->flavour->fusion_limit;
+    bool software = device->facts.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    return software ? device->flavour->software_fusion_limit
+                    : device->flavour->fusion_limit;
 }
 
 static const char *operands_refused(const tn_device *device, const tn_step *step)

@@ -10,7 +10,9 @@
 #include "own_kernels.h"
 
 // What the interpreter spends on an instruction is less than a kernel of its own costs to
-// launch and to read and write memory for; but registers are memory, too.
+// launch and to read and write memory for; but registers are memory, too. Mesa's software
+// driver takes every branch of the interpreter each time (100 times slower than a kernel of
+// one operation), so there programs stay alone.
 #define FUSION_LIMIT 48
 
 static const char *const families[] = {OWN_FAMILY, TN_FAMILY_VULKAN_SPIRV, TN_FAMILY_EXPR,
@@ -45,6 +47,7 @@ static const struct vk_flavour ahead = {
     .own_family = OWN_FAMILY,
     .families = families,
     .fusion_limit = FUSION_LIMIT,
+    .software_fusion_limit = 0,
     .variant = find_variant,
     .program_refused = program_device_lacks,
     .plan_program = plan_program,
