@@ -132,7 +132,7 @@ static void need_plugins(void)
     tn_array *one = tn_expr(s, "x -> x + 1", TN_IN(tn_f32(s, 0)), TN_NO_ATTRS);
     if (tn_eval(s, one) != TN_OK || !tn_primitive_find(rt, "base.sum_to")) {
         print_error("%s%s\n", tn_scope_error(s), tn_last_error());
-        fail();
+        _fail(__FILE__, __LINE__);
     }
 }
 
