@@ -8,230 +8,15 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/ops/base_attrs.h>
 #include <tenon/ops/nn_attrs.h>
 #include <tenon/ops/reference.h>
-#include "vulkan_bench.h"
+#include "vulkan_check.h"
 
-static struct vulkan_bench bench;
-static const tn_plugin *packs[2];
-static uint64_t seed = 1, state;
-
-static uint64_t draw(void)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state * UINT64_C(0x2545f4914f6cdd1d) >> 16;
-}
-
-static int64_t between(int64_t low, int64_t high)
-{
-    return low + (int64_t)(draw() % (uint64_t)(high - low + 1));
-}
-
-// --- layouts
-// ------------------------------------------------------------------------------
-
-static tn_layout row_major(tn_dtype dtype, int32_t rank, const int64_t *extent)
-{
-    tn_layout layout = {.dtype = dtype, .rank = rank};
-    int64_t stride = 1;
-    for (int32_t i = rank - 1; i >= 0; i--) {
-        layout.extent[i] = extent[i];
-        layout.stride[i] = stride;
-        stride *= extent[i];
-    }
-    return layout;
-}
-#define LAYOUT(dtype, ...)                                                                 \
-    row_major(dtype, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t),                   \
-              (int64_t[]){__VA_ARGS__})
-#define INTS(...)                                                                          \
-    {                                                                                      \
-        .count = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .given = 1,           \
-        .value = {                                                                         \
-            __VA_ARGS__                                                                    \
-        }                                                                                  \
-    }
-
-static tn_layout transposed(tn_layout layout, int32_t a, int32_t b)
-{
-    int64_t extent = layout.extent[a], stride = layout.stride[a];
-    layout.extent[a] = layout.extent[b];
-    layout.stride[a] = layout.stride[b];
-    layout.extent[b] = extent;
-    layout.stride[b] = stride;
-    return layout;
-}
-
-static uint64_t span(const tn_layout *layout)
-{
-    int64_t last = layout->offset;
-    for (int32_t i = 0; i < layout->rank; i++)
-        if (layout->stride[i] > 0 && layout->extent[i] > 0)
-            last += (layout->extent[i] - 1) * layout->stride[i];
-    return (uint64_t)((last + 1) * tn_dtype_bytes(layout->dtype));
-}
-
-static void fill(unsigned char *memory, tn_dtype dtype, uint64_t bytes, int64_t limit)
-{
-    tn_tensor tensor = {memory, {.dtype = dtype}};
-    int64_t n = (int64_t)bytes / tn_dtype_bytes(dtype);
-    bool positive = tn_dtype_in(dtype, TN_UNSIGNED_DTYPES) || dtype == TN_BOOL;
-    for (int64_t i = 0; i < n; i++) {
-        if (tn_dtype_in(dtype, TN_FLOAT_DTYPES))
-            tn_set_f64(&tensor, i, (double)between(-64, 64) / 32);
-        else
-            tn_set_i64(&tensor, i,
-                       between(positive ? 0 : -limit, dtype == TN_BOOL ? 1 : limit));
-    }
-}
-
-// --- one application against its reference
-// ------------------------------------------------
-
-static const tn_primitive *find_primitive(const char *id)
-{
-    for (int k = 0; k < 2; k++) {
-        const tn_ops *ops = packs[k]->query(TN_IFACE_OPS);
-        for (uint32_t i = 0; i < ops->num_primitives; i++)
-            if (strcmp(ops->primitives[i]->id, id) == 0)
-                return ops->primitives[i];
-    }
-    fail_msg("no primitive %s", id);
-    return NULL;
-}
-
-struct application {
-    const char *primitive;
-    const void *attrs;
-    uint32_t num_inputs;
-    tn_layout operands[6]; // inputs, then the output
-    double tolerance;      // of |reference| + 1
-    int64_t limit;         // integers are drawn from [-limit, limit]
-};
-
-struct check {
-    tn_step *step;
-    double tolerance;
-};
-static struct check checks[VB_MAX_STEPS];
-static uint32_t num_checks;
-#define GUARD 256 // bytes before and after an output
-#define CANARY 0xa5
-
-static void add_check(const struct application *a)
-{
-    tn_step *step = vb_step(&bench, a->num_inputs, 1);
-    step->primitive = find_primitive(a->primitive);
-    step->attrs = a->attrs;
-    step->label = a->primitive;
-    for (uint32_t i = 0; i < a->num_inputs; i++) {
-        uint64_t bytes = span(&a->operands[i]);
-        uint32_t slot = vb_slot(&bench, bytes);
-        fill(bench.memory[slot], a->operands[i].dtype, bytes, a->limit);
-        vb_set(step, i, slot, &a->operands[i]);
-    }
-    uint64_t bytes = span(&a->operands[a->num_inputs]) + 2 * GUARD;
-    uint32_t slot = vb_slot(&bench, bytes);
-    memset(bench.memory[slot], CANARY, bytes);
-    vb_set(step, a->num_inputs, slot, &a->operands[a->num_inputs]);
-    ((tn_value *)(uintptr_t)step->outputs)->offset = GUARD;
-    if (!vb_use_kernel(&bench, step, a->primitive))
-        fail_msg("%s: no kernel", a->primitive);
-    checks[num_checks++] = (struct check){step, a->tolerance};
-}
-
-// mean and logsumexp are decompositions: here they are as loops. Values are small enough
-// for the sum of exponentials as it stands.
-static void reduce_plainly(const tn_step *step, const tn_tensor *x, const tn_tensor *want)
-{
-    const tn_reduce_attrs *attrs = step->attrs;
-    bool is_mean = strcmp(step->primitive->id, "base.mean/1") == 0;
-    uint32_t set = tn_axis_set(&attrs->axes, x->layout.rank);
-    int64_t n = tn_layout_count(&want->layout), index[TN_MAX_RANK] = {0};
-    double *sums = calloc((size_t)n, sizeof(*sums));
-    assert_non_null(sums);
-    do {
-        int64_t at = 0;
-        for (int32_t i = 0; i < x->layout.rank; i++)
-            if (!(set >> i & 1))
-                at = at * x->layout.extent[i] + index[i];
-        double value = tn_get_f64(x, tn_offset_at(&x->layout, index));
-        sums[at] += is_mean ? value : exp(value);
-    } while (tn_index_next(x->layout.rank, x->layout.extent, index));
-    double count = (double)tn_layout_count(&x->layout) / (double)n;
-    for (int64_t i = 0; i < n; i++)
-        tn_set_f64(want, i, is_mean ? sums[i] / count : log(sums[i]));
-    free(sums);
-}
-
-static void compute_reference(const tn_step *step, const tn_tensor *want)
-{
-    tn_tensor inputs[6];
-    for (uint32_t i = 0; i < step->num_inputs; i++)
-        inputs[i] = (tn_tensor){bench.memory[step->inputs[i].slot], step->inputs[i].layout};
-    if (!step->primitive->reference) {
-        reduce_plainly(step, &inputs[0], want);
-        return;
-    }
-    tn_cpu_call call = {.struct_size = sizeof(call),
-                        .host = &vb_host,
-                        .inputs = inputs,
-                        .outputs = want,
-                        .attrs = step->attrs,
-                        .num_inputs = step->num_inputs,
-                        .num_outputs = 1,
-                        .num_threads = 1};
-    if (step->primitive->reference(&call) != TN_OK)
-        fail_msg("%s: reference: %s", step->label, vb_failure);
-}
-
-static void compare(const struct check *check)
-{
-    const tn_value *out = &check->step->outputs[0];
-    const unsigned char *memory = bench.memory[out->slot];
-    uint64_t bytes = span(&out->layout);
-    tn_tensor got = {bench.memory[out->slot] + GUARD, out->layout};
-    tn_tensor want = {calloc(1, bytes + 16), out->layout};
-    assert_non_null(want.data);
-    compute_reference(check->step, &want);
-    double tolerance = check->tolerance;
-    tolerance += out->layout.dtype == TN_F16    ? 2e-3
-                 : out->layout.dtype == TN_BF16 ? 1.6e-2
-                                                : 0;
-    for (int64_t i = 0; i < tn_layout_count(&out->layout); i++) {
-        double x = tn_get_f64(&got, i), y = tn_get_f64(&want, i);
-        if (x != y && !(isnan(x) && isnan(y)) &&
-            !(fabs(x - y) <= tolerance * (1 + fabs(y))))
-            fail_msg("%s of dtype %d, seed %llu: element %lld is %.9g, expected %.9g",
-                     check->step->label, check->step->inputs[0].layout.dtype,
-                     (unsigned long long)seed, (long long)i, x, y);
-    }
-    free(want.data);
-    for (uint64_t i = 0; i < GUARD; i++) {
-        assert_int_equal(memory[i], CANARY);
-        assert_int_equal(memory[GUARD + bytes + i], CANARY);
-    }
-}
-
-static void run_checks(void)
-{
-    if (vb_run(&bench) != TN_OK)
-        fail_msg("%s", vb_failure);
-    for (uint32_t i = 0; i < num_checks; i++)
-        compare(&checks[i]);
-    num_checks = 0;
-    vb_clear(&bench);
-}
-
-// --- reductions
-// -----------------------------------------------------------------------------
+// --- reductions ------------------------------------------------------------------------
 
 static tn_dtype reduced_dtype(const char *id, tn_dtype dtype)
 {
@@ -302,8 +87,7 @@ static void argmax_finds_the_first_of_equals(void **unused)
     run_checks();
 }
 
-// --- products
-// -------------------------------------------------------------------------------
+// --- products --------------------------------------------------------------------------
 
 static void products_of_matrices_agree_with_the_reference(void **unused)
 {
@@ -358,8 +142,7 @@ static void products_of_matrices_agree_with_the_reference(void **unused)
     run_checks();
 }
 
-// --- indices, copies
-// -------------------------------------------------------------------------
+// --- indices, copies -------------------------------------------------------------------
 
 static void gathers_and_scatters_agree_with_the_reference(void **unused)
 {
@@ -415,8 +198,7 @@ static void regions_are_copied_to_their_places(void **unused)
     run_checks();
 }
 
-// --- networks
-// -------------------------------------------------------------------------------
+// --- networks --------------------------------------------------------------------------
 
 static void softmax_and_losses_agree_with_the_reference(void **unused)
 {
@@ -516,8 +298,7 @@ static void pooling_and_its_gradient_agree_with_the_reference(void **unused)
     run_checks();
 }
 
-// --- what a backend promises
-// ---------------------------------------------------------------
+// --- what a backend promises -----------------------------------------------------------
 
 // y = x * 3 as a program of one multiplication by a parameter.
 static const tn_expr_insn scale_insns[] = {{TN_EXPR_LOAD, TN_F32, 0, 0, 0},
@@ -715,9 +496,7 @@ static void nothing_was_leaked_and_validation_is_silent(void **unused)
 static int start(void **unused)
 {
     (void)unused;
-    num_checks = 0;
-    if (bench.device)
-        vb_clear(&bench);
+    start_checks();
     return 0;
 }
 
@@ -727,9 +506,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: vulkan_kernels PLUGIN.so BASE.so NN.so [SEED]\n");
         return 2;
     }
-    if (argc > 4)
-        seed = strtoull(argv[4], NULL, 10);
-    state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    seed_checks(argc > 4 ? strtoull(argv[4], NULL, 10) : 1);
     printf("# seed %llu\n", (unsigned long long)seed);
     vb_validate = getenv("TENON_VULKAN_VALIDATION") != NULL;
     const tn_plugin *plugin = vb_load(argv[1]);
