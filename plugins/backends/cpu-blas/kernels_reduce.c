@@ -11,6 +11,7 @@
 
 #define PIECE_ELEMENTS 32768 // of one part
 #define MAX_PARTS 64
+#define FEW_ELEMENTS 64
 #define COLUMN_TILE 2048 // columns that one unit folds
 #define COLUMN_WIDTH 64  // elements: narrower columns are folded several rows at a time
 
@@ -228,10 +229,43 @@ static void finish(const struct fold *f)
     }
 }
 
+// A few elements of f32 along at most one kept and one reduced axis: launching costs more
+// than folding, so this is done at once. False when it is not such a case.
+static bool reduce_few(const tn_cpu_call *call, int32_t kind, bool mean)
+{
+    const tn_tensor *in = &call->inputs[0], *out = &call->outputs[0];
+    const tn_reduce_attrs *attrs = call->attrs;
+    struct axes kept, reduced;
+    if (in->layout.dtype != TN_F32 || out->layout.dtype != TN_F32 || in->layout.rank > 3)
+        return false;
+    reduction_split(&in->layout, tn_axis_set(&attrs->axes, in->layout.rank), &kept,
+                    &reduced);
+    if (kept.count * reduced.count > FEW_ELEMENTS || kept.rank > 1 || reduced.rank > 1)
+        return false;
+    int64_t step = reduced.rank ? reduced.stride[0] : 0,
+            next = kept.rank ? kept.stride[0] : 0;
+    const float *from = first_element(in);
+    float *to = first_element(out);
+    for (int64_t i = 0; i < kept.count; i++, from += next) {
+        double acc = start_of(kind, CPU_F32).f;
+        for (int64_t k = 0; k < reduced.count; k++) {
+            double x = (double)from[k * step];
+            if (kind == CPU_REDUCE_SUM)
+                acc += x;
+            else if (x != x || (kind == CPU_REDUCE_MAX ? x > acc : x < acc))
+                acc = x; // a NaN stays: nothing compares with it
+        }
+        to[i] = (float)(mean ? acc / (double)reduced.count : acc);
+    }
+    return true;
+}
+
 static tn_status reduce(const tn_cpu_call *call, int32_t kind, bool mean)
 {
     const tn_tensor *in = &call->inputs[0];
     struct fold f;
+    if (reduce_few(call, kind, mean))
+        return TN_OK;
     read_fold(&in->layout, call->attrs, kind, &f);
     int32_t loop = reduction_loop_dtype(f.r.dtype);
     f.r.kernels = kernel_variant(call);
