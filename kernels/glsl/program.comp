@@ -97,7 +97,30 @@
 #define CLASS_F64 6u
 
 layout(local_size_x = 256) in;
+// What the program uses: a driver leaves out the rest. Sets of operations (two words), of
+// classes, of dtypes in memory, and whether any operand is strided.
 layout(constant_id = 0) const uint NUM_REGISTERS = 16;
+layout(constant_id = 1) const uint OPERATIONS_LOW = 0xffffffffu;
+layout(constant_id = 2) const uint OPERATIONS_HIGH = 0xffffffffu;
+layout(constant_id = 3) const uint CLASSES = 0xffffffffu;
+layout(constant_id = 4) const uint DTYPES = 0xffffffffu;
+layout(constant_id = 5) const uint STRIDED = 1u;
+
+// Functions, not constant expressions: with those spirv-opt 2023.1 loses its way.
+bool uses_class(uint class_index)
+{
+    return (CLASSES >> class_index & 1u) != 0u;
+}
+bool uses_dtype(uint dtype)
+{
+    return (DTYPES >> dtype & 1u) != 0u;
+}
+bool uses(uint operation, uint class_index)
+{
+    uint set = operation < 32u ? OPERATIONS_LOW : OPERATIONS_HIGH;
+    return (set >> (operation & 31u) & 1u) != 0u && uses_class(class_index);
+}
+
 layout(std430, binding = 0) buffer Bytes { uint8_t d[]; } m8[24];
 layout(std430, binding = 0) buffer Halves { uint16_t d[]; } m16[24];
 layout(std430, binding = 0) buffer Words { uint d[]; } m32[24];
@@ -180,6 +203,8 @@ uint place(uint operand, uint lane)
         return at + i;
     if (access == 2u)
         return at;
+    if (STRIDED == 0u)
+        return at;
     for (uint axis = code.d[args.at + 1u]; axis-- > 0u;) {
         uint extent = code.d[args.at + 2u + axis];
         uint next = axis > 0u ? i / extent : 0u;
@@ -194,19 +219,33 @@ REG load_from(uint operand, uint at, uint dtype)
 {
     switch (dtype) {
     case 1u: // bool
-        return REG(uint(m8[operand].d[at]) != 0u ? 1 : 0);
+        if (uses_dtype(1u))
+            return REG(uint(m8[operand].d[at]) != 0u ? 1 : 0);
+        break;
     case 2u: // i8
-        return to_reg(bitfieldExtract(int(m8[operand].d[at]), 0, 8));
+        if (uses_dtype(2u))
+            return to_reg(bitfieldExtract(int(m8[operand].d[at]), 0, 8));
+        break;
     case 3u: // i16
-        return to_reg(bitfieldExtract(int(m16[operand].d[at]), 0, 16));
+        if (uses_dtype(3u))
+            return to_reg(bitfieldExtract(int(m16[operand].d[at]), 0, 16));
+        break;
     case 6u: // u8
-        return REG(uint(m8[operand].d[at]));
+        if (uses_dtype(6u))
+            return REG(uint(m8[operand].d[at]));
+        break;
     case 7u: // u16
-        return REG(uint(m16[operand].d[at]));
+        if (uses_dtype(7u))
+            return REG(uint(m16[operand].d[at]));
+        break;
     case 10u: // f16
-        return to_reg(unpackHalf2x16(uint(m16[operand].d[at])).x);
+        if (uses_dtype(10u))
+            return to_reg(unpackHalf2x16(uint(m16[operand].d[at])).x);
+        break;
     case 11u: // bf16
-        return REG(uint(m16[operand].d[at]) << 16);
+        if (uses_dtype(11u))
+            return REG(uint(m16[operand].d[at]) << 16);
+        break;
 #ifdef WIDE
     case 5u:
     case 9u:
@@ -216,6 +255,7 @@ REG load_from(uint operand, uint at, uint dtype)
     default:
         return REG(m32[operand].d[at]);
     }
+    return REG(0);
 }
 
 void store_to(uint operand, uint at, uint dtype, REG x)
@@ -224,17 +264,21 @@ void store_to(uint operand, uint at, uint dtype, REG x)
     case 1u:
     case 2u:
     case 6u:
-        m8[operand].d[at] = uint8_t(uint(x));
+        if (uses_dtype(1u) || uses_dtype(2u) || uses_dtype(6u))
+            m8[operand].d[at] = uint8_t(uint(x));
         break;
     case 3u:
     case 7u:
-        m16[operand].d[at] = uint16_t(uint(x));
+        if (uses_dtype(3u) || uses_dtype(7u))
+            m16[operand].d[at] = uint16_t(uint(x));
         break;
     case 10u:
-        m16[operand].d[at] = uint16_t(half_bits(as_f32(x)));
+        if (uses_dtype(10u))
+            m16[operand].d[at] = uint16_t(half_bits(as_f32(x)));
         break;
     case 11u:
-        m16[operand].d[at] = uint16_t(bfloat_bits(as_f32(x)));
+        if (uses_dtype(11u))
+            m16[operand].d[at] = uint16_t(bfloat_bits(as_f32(x)));
         break;
 #ifdef WIDE
     case 5u:
@@ -278,8 +322,7 @@ int width_of(uint dtype)
     case CLASS_UINT:                                                                       \
         return to_reg(uint(FROM));                                                         \
         WIDE_CASTS(FROM)                                                                   \
-    }                                                                                      \
-    break;
+    }
 #ifdef WIDE
 #define WIDE_CASTS(FROM)                                                                   \
     case CLASS_I64:                                                                        \
@@ -304,39 +347,52 @@ REG convert(REG x, uint from, uint to)
     }
     switch (from) {
     case CLASS_F32:
-        CASTS(as_f32(x))
+        if (uses_class(CLASS_F32))
+            CASTS(as_f32(x))
+        break;
     case CLASS_INT:
-        CASTS(as_int(x))
+        if (uses_class(CLASS_INT))
+            CASTS(as_int(x))
+        break;
     case CLASS_UINT:
-        CASTS(as_uint(x))
+        if (uses_class(CLASS_UINT))
+            CASTS(as_uint(x))
+        break;
     case CLASS_BOOL:
-        CASTS(as_uint(x))
+        if (uses_class(CLASS_BOOL))
+            CASTS(as_uint(x))
+        break;
 #ifdef WIDE
     case CLASS_I64:
-        CASTS(as_i64(x))
+        if (uses_class(CLASS_I64))
+            CASTS(as_i64(x))
+        break;
     case CLASS_U64:
-        CASTS(as_u64(x))
+        if (uses_class(CLASS_U64))
+            CASTS(as_u64(x))
+        break;
     case CLASS_F64:
-        CASTS(as_f64(x))
+        if (uses_class(CLASS_F64))
+            CASTS(as_f64(x))
+        break;
 #endif
     }
     return x;
 }
 
 // One instruction of an operation, a class: key = operation | class << 8.
-#define ON(NAME, CLASS) case DO_##NAME | CLASS << 8
-#define EACH(EXPRESSION)                                                                   \
-    for (uint lane = 0u; lane < PER; lane++)                                               \
-        r[d][lane] = to_reg(EXPRESSION);                                                   \
-    break;
-#define UNARY(NAME, CLASS, AS)                                                             \
-    ON(NAME, CLASS) : EACH(op_##NAME(AS(r[a][lane])))
-#define BINARY(NAME, CLASS, AS)                                                            \
-    ON(NAME, CLASS) : EACH(op_##NAME(AS(r[a][lane]), AS(r[b][lane])))
+#define ON(NAME, CLASS, EXPRESSION)                                                        \
+    case DO_##NAME | CLASS << 8:                                                           \
+        if (uses(DO_##NAME, CLASS))                                                        \
+            for (uint lane = 0u; lane < PER; lane++)                                       \
+                r[d][lane] = to_reg(EXPRESSION);                                           \
+        break;
+#define UNARY(NAME, CLASS, AS) ON(NAME, CLASS, op_##NAME(AS(r[a][lane])))
+#define BINARY(NAME, CLASS, AS) ON(NAME, CLASS, op_##NAME(AS(r[a][lane]), AS(r[b][lane])))
 #define BINARY_BOOL(NAME)                                                                  \
-    ON(NAME, CLASS_BOOL) : EACH(op_##NAME##_b(as_bool(r[a][lane]), as_bool(r[b][lane])))
+    ON(NAME, CLASS_BOOL, op_##NAME##_b(as_bool(r[a][lane]), as_bool(r[b][lane])))
 #define SHIFT(NAME, CLASS, AS)                                                             \
-    ON(NAME, CLASS) : EACH(op_##NAME(AS(r[a][lane]), AS(r[b][lane]), width))
+    ON(NAME, CLASS, op_##NAME(AS(r[a][lane]), AS(r[b][lane]), width))
 #define COMPARE(CLASS, AS)                                                                 \
     BINARY(EQ, CLASS, AS)                                                                  \
     BINARY(NE, CLASS, AS)                                                                  \
@@ -416,7 +472,7 @@ void compute(uint key, uint width_dtype, uint d, uint a, uint b)
         INTEGER(CLASS_INT, as_int)
         INTEGER(CLASS_UINT, as_uint)
         UNARY(NOT, CLASS_BOOL, as_bool)
-        ON(INVERT, CLASS_BOOL) : EACH(!as_bool(r[a][lane]))
+        ON(INVERT, CLASS_BOOL, !as_bool(r[a][lane]))
         BINARY(EQ, CLASS_BOOL, as_bool)
         BINARY(NE, CLASS_BOOL, as_bool)
         BINARY_BOOL(AND)

@@ -7,6 +7,7 @@
 
 #define MAX_OPERANDS 24 // bindings of the interpreter
 #define DO_STORE 255u
+_Static_assert(TN_EXPR_NUM_OPS <= 64, "operations in use are a set of 64 bits");
 #define HEADER_WORDS 11
 #define OPERAND_WORDS 11
 
@@ -201,8 +202,30 @@ static uint32_t round_registers(uint32_t num)
     return size;
 }
 
+// What the program uses, as specialisation constants: the driver leaves out the rest.
+static void add_uses(struct vk_launch *launch, const tn_step *step,
+                     const struct program_class *class)
+{
+    const tn_expr_program *program = step->program;
+    uint64_t operations = 0;
+    uint32_t classes = 0, dtypes = 0;
+    for (uint32_t i = 0; i < program->num_insns; i++) {
+        operations |= UINT64_C(1) << program->insns[i].op;
+        classes |= UINT32_C(1) << dtype_class[program->insns[i].dtype];
+    }
+    for (uint32_t i = 0; i < program->num_inputs; i++)
+        dtypes |= TN_DTYPE_BIT(program->input_dtypes[i]);
+    for (uint32_t i = 0; i < program->num_outputs; i++)
+        dtypes |= TN_DTYPE_BIT(program->output_dtypes[i]);
+    launch_spec(launch, (uint32_t)operations);
+    launch_spec(launch, (uint32_t)(operations >> 32));
+    launch_spec(launch, classes);
+    launch_spec(launch, dtypes);
+    launch_spec(launch, class->rank > 0);
+}
+
 static tn_status launch(struct vk_plan *plan, const tn_step *step,
-                        const struct assembler *as)
+                        const struct program_class *class, const struct assembler *as)
 {
     uint32_t at;
     tn_status status = plan_constants(plan, as->words, as->num_words, &at);
@@ -212,6 +235,7 @@ static tn_status launch(struct vk_plan *plan, const tn_step *step,
         .pipeline = {.name = as->wide ? "program_wide" : "program_narrow",
                      .num_array = MAX_OPERANDS}};
     launch_spec(&launch, round_registers(as->num_registers));
+    add_uses(&launch, step, class);
     for (uint32_t i = 0; i < step->num_inputs; i++)
         launch_bind(&launch, plan_operand(&step->inputs[i], VK_READS));
     for (uint32_t i = 0; i < step->num_outputs; i++)
@@ -240,7 +264,7 @@ tn_status vm_plan_program(struct vk_plan *plan, const tn_step *step)
     if (!as.words)
         return plan->device->host->fail(plan->device->host, TN_ERR_MEMORY, "out of memory");
     assemble(&as, &class);
-    tn_status status = launch(plan, step, &as);
+    tn_status status = launch(plan, step, &class, &as);
     free(as.words);
     return status;
 }
