@@ -202,21 +202,47 @@ static uint32_t round_registers(uint32_t num)
     return size;
 }
 
+// Operations that come and go together, so that there are few pipelines: by first and last.
+static const struct op_group {
+    uint8_t first, last;
+} op_groups[] = {
+    {TN_EXPR_LOAD, TN_EXPR_RSQRT}, {TN_EXPR_EXP, TN_EXPR_LOG1P},
+    {TN_EXPR_SIN, TN_EXPR_TAN},    {TN_EXPR_ASIN, TN_EXPR_ATAN},
+    {TN_EXPR_SINH, TN_EXPR_ERF},   {TN_EXPR_ISNAN, TN_EXPR_MUL},
+    {TN_EXPR_DIV, TN_EXPR_MOD},    {TN_EXPR_POW, TN_EXPR_ATAN2},
+    {TN_EXPR_MIN, TN_EXPR_SHR},    {TN_EXPR_EQ, TN_EXPR_SELECT},
+};
+
+static uint64_t group_of(uint32_t op)
+{
+    uint64_t set = 0;
+    for (size_t i = 0; i < sizeof(op_groups) / sizeof(op_groups[0]); i++)
+        for (uint32_t k = op_groups[i].first;
+             op >= op_groups[i].first && op <= op_groups[i].last && k <= op_groups[i].last;
+             k++)
+            set |= UINT64_C(1) << k;
+    return set;
+}
+
 // What the program uses, as specialisation constants: the driver leaves out the rest.
 static void add_uses(struct vk_launch *launch, const tn_step *step,
                      const struct program_class *class)
 {
+    const uint32_t words = TN_DTYPE_BIT(TN_I32) | TN_DTYPE_BIT(TN_U32) |
+                           TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_I64) |
+                           TN_DTYPE_BIT(TN_U64) | TN_DTYPE_BIT(TN_F64);
     const tn_expr_program *program = step->program;
-    uint64_t operations = 0;
+    uint64_t operations = group_of(TN_EXPR_LOAD) | group_of(TN_EXPR_ADD);
     uint32_t classes = 0, dtypes = 0;
     for (uint32_t i = 0; i < program->num_insns; i++) {
-        operations |= UINT64_C(1) << program->insns[i].op;
+        operations |= group_of(program->insns[i].op);
         classes |= UINT32_C(1) << dtype_class[program->insns[i].dtype];
     }
     for (uint32_t i = 0; i < program->num_inputs; i++)
         dtypes |= TN_DTYPE_BIT(program->input_dtypes[i]);
     for (uint32_t i = 0; i < program->num_outputs; i++)
         dtypes |= TN_DTYPE_BIT(program->output_dtypes[i]);
+    dtypes = dtypes & ~words ? TN_ALL_DTYPES : words;
     launch_spec(launch, (uint32_t)operations);
     launch_spec(launch, (uint32_t)(operations >> 32));
     launch_spec(launch, classes);
