@@ -48,10 +48,22 @@ static const void *query(const char *id)
     return strcmp(id, TN_IFACE_OPS) == 0 ? &jit_ops : NULL;
 }
 
+// The compiler is shared by all runtimes of the process: the last one out frees it.
+static atomic_uint num_runtimes;
+
+static tn_status init(const tn_host *host)
+{
+    (void)host;
+    atomic_fetch_add(&num_runtimes, 1);
+    return TN_OK;
+}
+
 static void deinit(const tn_host *host)
 {
     vk_deinit(host);
-    glsl_compiler_unload();
+    if (atomic_fetch_sub(&num_runtimes, 1) == 1)
+        glsl_compiler_unload();
 }
 
-TN_PLUGIN("org.tenon.vulkan-jit", "0.1.0", "Tenon", .deinit = deinit, .query = query);
+TN_PLUGIN("org.tenon.vulkan-jit", "0.1.0", "Tenon", .init = init, .deinit = deinit,
+          .query = query);
