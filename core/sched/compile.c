@@ -109,6 +109,16 @@ static uint64_t slot_size(const struct compiler *c, const struct plan_slot *slot
                        : type_bytes(&leaf->type);
 }
 
+// The slot of the leaf whose memory a storage may take over, if this segment has it.
+static uint32_t find_alias(const struct compiler *c, const struct plan_slot *slot)
+{
+    if (slot->home != HOME_STORAGE)
+        return 0;
+    uint32_t leaf = c->plan->storages[slot->index].donated_leaf;
+    struct hash key = {(uint64_t)HOME_LEAF << 32 | leaf, 1};
+    return leaf == NONE ? 0 : (uint32_t)(uintptr_t)map_get(&c->slots, key);
+}
+
 static tn_status write_slots(struct compiler *c, struct plan_segment *segment)
 {
     tn_slot *slots = arena_alloc(&c->plan->arena, (c->num_slots + 1) * sizeof(*slots));
@@ -118,8 +128,9 @@ static tn_status write_slots(struct compiler *c, struct plan_segment *segment)
         return TN_ERR_MEMORY;
     for (uint32_t i = 0; i < c->num_slots; i++) {
         segment->slots[i] = c->slot_list[i];
-        slots[i] =
-            (tn_slot){.flags = c->slot_flags[i], .size = slot_size(c, &c->slot_list[i])};
+        slots[i] = (tn_slot){.flags = c->slot_flags[i],
+                             .alias = find_alias(c, &c->slot_list[i]),
+                             .size = slot_size(c, &c->slot_list[i])};
     }
     segment->segment.slots = slots;
     segment->segment.num_slots = c->num_slots;

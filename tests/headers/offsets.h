@@ -40,7 +40,7 @@ PIN(offsetof(struct tn_device_info, dtypes) == 544, "tn_device_info.dtypes");
 PIN(offsetof(struct tn_device_info, reserved) == 548, "tn_device_info.reserved");
 PIN(sizeof(struct tn_slot) == 16, "tn_slot");
 PIN(offsetof(struct tn_slot, flags) == 0, "tn_slot.flags");
-PIN(offsetof(struct tn_slot, reserved) == 4, "tn_slot.reserved");
+PIN(offsetof(struct tn_slot, alias) == 4, "tn_slot.alias");
 PIN(offsetof(struct tn_slot, size) == 8, "tn_slot.size");
 PIN(sizeof(struct tn_value) == 160, "tn_value");
 PIN(offsetof(struct tn_value, slot) == 0, "tn_value.slot");

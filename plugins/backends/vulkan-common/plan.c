@@ -28,10 +28,20 @@ void plan_finish(struct vk_plan *plan)
     free(plan->constants);
 }
 
-static bool conflicts(const struct vk_operand *a, const struct vk_operand *b)
+// Slots that may be bound to the same bytes count as one.
+static uint32_t memory_of(const struct vk_plan *plan, uint32_t slot)
 {
-    return a->slot == b->slot && ((a->access | b->access) & VK_WRITES) &&
-           a->offset < b->offset + b->size && b->offset < a->offset + a->size;
+    if (slot >= plan->num_slots || plan->slots[slot].alias == 0)
+        return slot;
+    return plan->slots[slot].alias - 1;
+}
+
+static bool conflicts(const struct vk_plan *plan, const struct vk_operand *a,
+                      const struct vk_operand *b)
+{
+    return memory_of(plan, a->slot) == memory_of(plan, b->slot) &&
+           ((a->access | b->access) & VK_WRITES) && a->offset < b->offset + b->size &&
+           b->offset < a->offset + a->size;
 }
 
 // Whether the new dispatch touches what one since the last barrier wrote, or writes what
@@ -42,7 +52,7 @@ static bool needs_barrier(const struct vk_plan *plan, const struct vk_launch *la
         const struct vk_dispatch *before = &plan->dispatches[i];
         for (uint32_t j = 0; j < before->num_operands; j++)
             for (uint32_t k = 0; k < launch->num_operands; k++)
-                if (conflicts(&plan->operands[before->first_operand + j],
+                if (conflicts(plan, &plan->operands[before->first_operand + j],
                               &launch->operands[k]))
                     return true;
         if (before->barrier)

@@ -45,6 +45,8 @@ struct vk_dispatch {
 
 struct vk_plan {
     tn_device *device;
+    const tn_slot *slots; // of the segment
+    uint32_t num_slots;
     uint32_t step; // the one being planned
     struct vk_dispatch *dispatches;
     struct vk_operand *operands;

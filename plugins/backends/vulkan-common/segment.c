@@ -88,6 +88,8 @@ tn_status vk_segment_compile(tn_device *device, const tn_segment *segment,
     executable->segment = *segment;
     executable->num_slots = segment->num_slots;
     executable->plan.device = device;
+    executable->plan.slots = segment->slots;
+    executable->plan.num_slots = segment->num_slots;
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < segment->num_steps && status == TN_OK; i++) {
         executable->plan.step = i;

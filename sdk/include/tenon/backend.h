@@ -58,8 +58,11 @@ enum {
 
 typedef struct tn_slot {
     uint32_t flags;
-    uint32_t reserved; // 0
-    uint64_t size;     // bytes used, from the binding's offset on
+    // 1 + the number of another slot that may be bound to the same bytes (an output that
+    // takes over an input's memory): what writes one waits for what reads the other. 0:
+    // none.
+    uint32_t alias;
+    uint64_t size; // bytes used, from the binding's offset on
 } tn_slot;
 
 // An operand of a step: element i lies at byte `offset + (layout's element index) * size of
