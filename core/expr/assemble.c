@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Puts programs together; see assemble.h. Simplifications here keep every result, NaN and
-// the sign of zero included: they know the dtype.
+// the sign of zero included: they know the dtype. Powers with small exponents are the
+// exception: they become products, as NumPy's do.
 #include "assemble.h"
 
 #include <math.h>
@@ -109,6 +110,35 @@ static bool has_exact_reciprocal(const struct assembler *a, uint32_t x, double *
     return true;
 }
 
+// x to the power of a constant by multiplications, divisions and roots, or NONE. Products
+// round once a factor, where a power rounds once; like NumPy's, the root of -infinity is
+// NaN and that of -0 is -0. Integers have the powers that multiplications give.
+static uint32_t simplify_power(struct assembler *a, tn_dtype dtype, uint32_t x, uint32_t y)
+{
+    if (is_value(a, y, 1))
+        return x;
+    uint32_t square = ASSEMBLE_NONE;
+    if (is_value(a, y, 2) || is_value(a, y, 3) || is_value(a, y, 4))
+        square = assemble(a, TN_EXPR_MUL, dtype, x, x, 0);
+    if (is_value(a, y, 3))
+        return assemble(a, TN_EXPR_MUL, dtype, square, x, 0);
+    if (is_value(a, y, 4))
+        return assemble(a, TN_EXPR_MUL, dtype, square, square, 0);
+    if (square != ASSEMBLE_NONE || !is_constant(a, y) || !dtype_is_float(dtype))
+        return square;
+    double exponent = bits_to_double(constant_bits(a, y));
+    if (exponent == 0.5)
+        return assemble(a, TN_EXPR_SQRT, dtype, x, 0, 0);
+    if (exponent == -0.5)
+        return assemble(a, TN_EXPR_RSQRT, dtype, x, 0, 0);
+    if (exponent != -1 && exponent != -2)
+        return ASSEMBLE_NONE;
+    uint32_t one = assemble_constant(a, dtype, double_to_bits(1));
+    uint32_t inverse = assemble(a, TN_EXPR_DIV, dtype, one, x, 0);
+    // The square of the inverse: the inverse of a square would overflow earlier.
+    return exponent == -1 ? inverse : assemble(a, TN_EXPR_MUL, dtype, inverse, inverse, 0);
+}
+
 // The position of something equal and cheaper, or NONE.
 static uint32_t simplify(struct assembler *a, int op, tn_dtype dtype, uint32_t x,
                          uint32_t y, uint32_t z)
@@ -135,9 +165,7 @@ static uint32_t simplify(struct assembler *a, int op, tn_dtype dtype, uint32_t x
                             assemble_constant(a, dtype, double_to_bits(reciprocal)), 0);
         return ASSEMBLE_NONE;
     case TN_EXPR_POW:
-        if (is_value(a, y, 2))
-            return assemble(a, TN_EXPR_MUL, dtype, x, x, 0);
-        return is_value(a, y, 1) ? x : ASSEMBLE_NONE;
+        return simplify_power(a, dtype, x, y);
     case TN_EXPR_SELECT:
         if (is_constant(a, x))
             return constant_bits(a, x) ? y : z;

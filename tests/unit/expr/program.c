@@ -333,6 +333,82 @@ static void half_floats_are_computed_in_f32(void **state)
     assert_int_equal(program->num_insns, 5);
 }
 
+static uint32_t count_ops(const tn_expr_program *program, int op)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < program->num_insns; i++)
+        count += program->insns[i].op == op;
+    return count;
+}
+
+static void small_powers_are_products_and_roots(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double exponent;
+        uint32_t num_insns; // LOAD and CONST included
+    } cases[] = {
+        {"x -> x ** 1", 1, 1},     {"x -> x ** 2", 2, 2},
+        {"x -> x ** 3.0", 3, 3},   {"x -> x ** 4", 4, 3},
+        {"x -> x ** 0.5", 0.5, 2}, {"x -> x ** -0.5", -0.5, 2},
+        {"x -> x ** -1", -1, 3},   {"x -> x ** -2", -2, 4},
+        {"x -> x ** 5", 5, 3},     {"x -> pow(x, 1.5)", 1.5, 3},
+    };
+    static const double values[] = {0.0,   1.0,   0.3,  2.75,
+                                    1e-12, 1e-25, 3e20, (double)INFINITY};
+    for (tn_dtype dtype = TN_F16; dtype <= TN_F64; dtype++)
+        for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+            const struct expr_input input = {.dtype = dtype};
+            const tn_expr_program *program = compiled(parsed(cases[i].text), &input, NULL);
+            bool is_power = cases[i].exponent == 5 || cases[i].exponent == 1.5;
+            assert_int_equal(count_ops(program, TN_EXPR_POW), is_power);
+            assert_int_equal(program->num_insns, cases[i].num_insns);
+            for (size_t k = 0; k < sizeof(values) / sizeof(*values); k++) {
+                double x = rounded_to(dtype, values[k]);
+                double expected = rounded_to(dtype, pow(x, cases[i].exponent));
+                double got = run_double(cases[i].text, dtype, &x);
+                double step = dtype == TN_F64   ? 0x1p-52
+                              : dtype == TN_F32 ? 0x1p-23
+                                                : 0x1p-7;
+                if (got != expected &&
+                    !(fabs(got - expected) <= 2 * step * expected + 1e-44))
+                    give_up("%s of %g as %s: got %.9g, expected %.9g", cases[i].text, x,
+                            dtype_name(dtype), got, expected);
+            }
+        }
+}
+
+static void small_powers_of_integers_are_products_that_wrap(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"x -> x ** 2", "x -> x ** 3", "x -> x ** 4"};
+    const tn_dtype both[] = {TN_I8, TN_I8};
+    for (uint64_t k = 0; k < 3; k++) {
+        const struct expr_input input = {.dtype = TN_I8};
+        assert_int_equal(count_ops(compiled(parsed(texts[k]), &input, NULL), TN_EXPR_POW),
+                         0);
+        for (int64_t x = -128; x < 128; x++) {
+            const uint64_t bits[] = {(uint64_t)x, k + 2};
+            assert_true(run_bits(texts[k], both, bits, NULL) ==
+                        run_bits("x, y -> x ** y", both, bits, NULL));
+        }
+    }
+}
+
+static void derivatives_of_small_powers_need_no_power(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"x -> x ** 2",   "x -> x ** 3",  "x -> x ** 4",
+                                        "x -> x ** 0.5", "x -> x ** -1", "x -> x ** 1"};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+        const struct expr_input input = {.dtype = TN_F32};
+        const struct expr *derived = NULL;
+        assert_int_equal(expr_derive(&runtime, parsed(texts[i]), 0, 0, &derived), TN_OK);
+        assert_int_equal(count_ops(compiled(derived, &input, NULL), TN_EXPR_POW), 0);
+    }
+}
+
 static void common_and_dead_parts_are_compiled_once_and_never(void **state)
 {
     (void)state;
@@ -491,6 +567,9 @@ int main(void)
         cmocka_unit_test(unary_operators_of_integers),
         cmocka_unit_test(conversions_truncate_round_and_wrap),
         cmocka_unit_test(half_floats_are_computed_in_f32),
+        cmocka_unit_test(small_powers_are_products_and_roots),
+        cmocka_unit_test(small_powers_of_integers_are_products_that_wrap),
+        cmocka_unit_test(derivatives_of_small_powers_need_no_power),
         cmocka_unit_test(common_and_dead_parts_are_compiled_once_and_never),
         cmocka_unit_test(equal_structures_give_one_program),
         cmocka_unit_test(numbers_are_computed_in_the_dtype_they_meet),
