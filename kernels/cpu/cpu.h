@@ -78,6 +78,16 @@ typedef void cpu_copy_fn(void *dst, int64_t dst_stride, const void *src, int64_t
 typedef void cpu_transpose_fn(void *dst, int64_t dst_stride, const void *src,
                               int64_t src_stride, int64_t rows, int64_t columns);
 
+// c = a * b for integers, which wrap, and for bool (or of ands). Strides in elements; the
+// columns of b and c lie together. c overlaps nothing.
+struct cpu_product {
+    const void *a, *b;
+    void *c;
+    int64_t m, n, k; // a is m by k, b is k by n
+    int64_t a_row, a_column, b_row, c_row;
+};
+typedef void cpu_product_fn(const struct cpu_product *product);
+
 #include "reduce.h"
 
 // One variant. Tables are indexed by the dtype of the operands (of the second one for
@@ -90,6 +100,7 @@ struct cpu_kernels {
     cpu_map_fn *const (*cast)[CPU_NUM_DTYPES]; // [from][to]
     cpu_copy_fn *const *copy;                  // [log2 of the element's size]
     cpu_transpose_fn *const *transpose;        // [log2 of the element's size]
+    cpu_product_fn *const *product;            // [dtype]; NULL for floats
     const struct cpu_reduce_kernels *reduce;
     const struct cpu_nn_kernels *nn;
 };

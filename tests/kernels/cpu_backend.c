@@ -40,8 +40,9 @@ struct application {
     const void *attrs;
     tn_layout operands[8]; // inputs, then the output
     uint32_t num_inputs;
-    double tolerance; // of |reference| + 1
-    int64_t limit;    // integers are drawn from [-limit, limit]
+    double tolerance;   // of |reference| + 1
+    int64_t limit;      // integers are drawn from [-limit, limit]
+    const char *kernel; // NULL: the only one
 };
 
 static const tn_primitive *find_primitive(const char *id)
@@ -131,7 +132,7 @@ static void check(const struct application *a)
         bench_set(steps[k], a->num_inputs, outs[k], out);
         ((tn_value *)steps[k]->outputs)->offset = GUARD;
     }
-    steps[0]->kernel = bench_kernel(cpu, a->primitive, NULL);
+    steps[0]->kernel = bench_kernel(cpu, a->primitive, a->kernel);
     assert_non_null(steps[0]->kernel);
     bench_scratch(&bench, steps[0]);
     if (bench_run(&bench) != TN_OK)
@@ -183,8 +184,10 @@ static void products_agree(void **unused)
 {
     static const tn_matmul_attrs attrs = {0};
     (void)unused;
-    for (int round = 0; round < 300; round++) {
-        tn_dtype dtype = between(0, 1) ? TN_F32 : TN_F64;
+    for (int round = 0; round < 900; round++) {
+        tn_dtype dtype = round % 3       ? (tn_dtype)between(TN_BOOL, TN_F64)
+                         : between(0, 1) ? TN_F32
+                                         : TN_F64;
         int64_t m = between(0, 40), k = between(0, 40), n = between(0, 40);
         int64_t b0 = between(1, 3), b1 = between(1, 3);
         if (between(0, 9) == 0)
@@ -202,7 +205,12 @@ static void products_agree(void **unused)
             eo[rank++] = m;
         if (rb > 1)
             eo[rank++] = n;
-        struct application a = {"base.matmul/1", &attrs, .num_inputs = 2, .limit = 3};
+        int is_float = tn_dtype_in(dtype, TN_FLOAT_DTYPES);
+        struct application a = {.primitive = "base.matmul/1",
+                                .kernel = is_float ? "openblas" : "blocked",
+                                .attrs = &attrs,
+                                .num_inputs = 2,
+                                .limit = 3};
         a.operands[0] = any_layout(dtype, ra, ra == 1 ? &ea[3] : &ea[4 - ra]);
         a.operands[1] = any_layout(dtype, rb, rb == 1 ? &eb[2] : &eb[4 - rb]);
         a.operands[2] = bench_layout(dtype, (int32_t)rank, eo);

@@ -20,6 +20,7 @@ const struct cpu_kernels V(cpu_kernels) = {
     .cast = V(cpu_casts),
     .copy = V(cpu_copies),
     .transpose = V(cpu_transposes),
+    .product = V(cpu_products),
     .reduce = &V(cpu_reductions),
     .nn = &V(cpu_nn),
 };

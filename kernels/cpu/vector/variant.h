@@ -36,6 +36,7 @@ extern cpu_map_fn *const V(cpu_map_bool)[CPU_NUM_OPS], *const V(cpu_map_i8)[CPU_
 extern cpu_map_fn *const V(cpu_casts)[CPU_NUM_DTYPES][CPU_NUM_DTYPES];
 extern cpu_copy_fn *const V(cpu_copies)[4];
 extern cpu_transpose_fn *const V(cpu_transposes)[4];
+extern cpu_product_fn *const V(cpu_products)[CPU_NUM_DTYPES];
 extern const struct cpu_reduce_kernels V(cpu_reductions);
 extern const struct cpu_nn_kernels V(cpu_nn);
 

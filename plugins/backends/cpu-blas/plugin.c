@@ -39,11 +39,14 @@ static const tn_backend backend = {
 };
 
 static const tn_kernel *const kernels[] = {
-    &matmul_kernel,        &sum_kernel,        &mean_kernel,
-    &max_kernel,           &min_kernel,        &argmax_kernel,
-    &logsumexp_kernel,     &softmax_kernel,    &log_softmax_kernel,
-    &cross_entropy_kernel, &conv2d_kernel,     &conv2d_input_kernel,
-    &conv2d_weight_kernel, &max_pool2d_kernel, &max_pool2d_grad_kernel,
+    &matmul_kernel,        &matmul_integer_kernel,
+    &sum_kernel,           &mean_kernel,
+    &max_kernel,           &min_kernel,
+    &argmax_kernel,        &logsumexp_kernel,
+    &softmax_kernel,       &log_softmax_kernel,
+    &cross_entropy_kernel, &conv2d_kernel,
+    &conv2d_input_kernel,  &conv2d_weight_kernel,
+    &max_pool2d_kernel,    &max_pool2d_grad_kernel,
 };
 
 static const tn_ops ops = {

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT
+// Products of matrices: how operands lie, and packing them.
+#include "matmul.h"
+
+#include <limits.h>
+
+// Can BLAS read it as it lies? Then fills transpose and leading.
+static bool set_storage(struct matrix *x, int64_t rows, int64_t columns)
+{
+    if (columns == 1 || x->column_stride == 1) {
+        int64_t leading = rows == 1 ? columns : x->row_stride;
+        if (leading >= columns && leading <= INT_MAX) {
+            x->transpose = BLAS_NO_TRANS;
+            x->leading = leading > 0 ? (int)leading : 1;
+            return true;
+        }
+    }
+    if (rows == 1 || x->row_stride == 1) {
+        int64_t leading = columns == 1 ? rows : x->column_stride;
+        if (leading >= rows && leading <= INT_MAX) {
+            x->transpose = BLAS_TRANS;
+            x->leading = leading > 0 ? (int)leading : 1;
+            return true;
+        }
+    }
+    return false;
+}
+
+// Extents and strides of a matrix of `layout`; a vector is a row (a) or a column (b).
+static void read_matrix(const tn_layout *layout, bool is_row, struct matrix *x,
+                        int64_t *rows, int64_t *columns)
+{
+    int32_t r = layout->rank;
+    if (r == 1) {
+        *rows = is_row ? 1 : layout->extent[0];
+        *columns = is_row ? layout->extent[0] : 1;
+        x->row_stride = is_row ? 0 : layout->stride[0];
+        x->column_stride = is_row ? layout->stride[0] : 0;
+        return;
+    }
+    *rows = layout->extent[r - 2];
+    *columns = layout->extent[r - 1];
+    x->row_stride = layout->stride[r - 2];
+    x->column_stride = layout->stride[r - 1];
+}
+
+// Batch axes of both, aligned at their ends; broadcast ones have stride 0.
+static void read_batch(const tn_layout *a, const tn_layout *b, struct product *p)
+{
+    int32_t ra = a->rank > 2 ? a->rank - 2 : 0, rb = b->rank > 2 ? b->rank - 2 : 0;
+    p->rank = ra > rb ? ra : rb;
+    p->batch = 1;
+    for (int64_t i = 0; i < p->rank; i++) {
+        int64_t ia = i - (p->rank - ra), ib = i - (p->rank - rb);
+        int64_t ea = ia >= 0 ? a->extent[ia] : 1, eb = ib >= 0 ? b->extent[ib] : 1;
+        p->extent[i] = ea == 1 ? eb : ea;
+        p->a_stride[i] = ia >= 0 && ea != 1 ? a->stride[ia] : 0;
+        p->b_stride[i] = ib >= 0 && eb != 1 ? b->stride[ib] : 0;
+        p->batch *= p->extent[i];
+    }
+}
+
+static bool is_half(int32_t dtype)
+{
+    return dtype == CPU_F16 || dtype == CPU_BF16;
+}
+
+void product_read(const tn_layout *a, const tn_layout *b, struct product *p)
+{
+    int64_t k;
+    *p = (struct product){.dtype = is_half(a->dtype) ? CPU_F32 : a->dtype};
+    p->element = cpu_dtype_size(p->dtype);
+    read_matrix(a, true, &p->a, &p->m, &p->k);
+    read_matrix(b, false, &p->b, &k, &p->n);
+    read_batch(a, b, p);
+    p->a.packed = !set_storage(&p->a, p->m, p->k) || is_half(a->dtype);
+    p->b.packed = !set_storage(&p->b, p->k, p->n) || is_half(b->dtype);
+    // The loops for integers take any a, but rows of b only.
+    if (p->dtype < CPU_F16) {
+        p->a.packed = false;
+        p->b.packed = p->n > 1 && p->b.column_stride != 1;
+    }
+}
+
+// --- packing ---------------------------------------------------------------------------
+
+// How an operand is packed: as it is stored, by rows or by columns, and broadcast batch
+// axes once only.
+static tn_layout packed_layout(const tn_layout *layout, bool by_columns)
+{
+    tn_layout packed = *layout;
+    int32_t r = layout->rank;
+    for (int32_t i = 0; i < r - 2; i++)
+        if (layout->stride[i] == 0)
+            packed.extent[i] = 1;
+    if (by_columns) {
+        packed.extent[r - 2] = layout->extent[r - 1];
+        packed.extent[r - 1] = layout->extent[r - 2];
+        packed.stride[r - 2] = layout->stride[r - 1];
+        packed.stride[r - 1] = layout->stride[r - 2];
+    }
+    return packed;
+}
+
+// Columns that lie together stay together, where the product may be of a transpose.
+static bool keeps_columns(const struct product *p, const tn_layout *layout)
+{
+    int32_t r = layout->rank;
+    return p->dtype >= CPU_F16 && r > 1 && layout->stride[r - 1] != 1 &&
+           layout->stride[r - 2] == 1;
+}
+
+static uint64_t packed_bytes(const struct product *p, const tn_layout *layout)
+{
+    tn_layout packed = packed_layout(layout, false);
+    return (uint64_t)((count_elements(&packed) * p->element + 63) & ~INT64_C(63));
+}
+
+uint64_t product_scratch(const struct product *p, const tn_layout *a, const tn_layout *b)
+{
+    uint64_t bytes =
+        (p->a.packed ? packed_bytes(p, a) : 0) + (p->b.packed ? packed_bytes(p, b) : 0);
+    if (is_half(a->dtype))
+        bytes += (uint64_t)(p->batch * p->m * p->n * p->element);
+    return bytes;
+}
+
+struct packing {
+    const struct cpu_kernels *kernels;
+    const char *from;
+    char *to;
+    tn_layout layout; // as packed
+    int32_t dtype;    // packed as
+    int64_t row;      // elements of the last axis
+};
+
+#define PACK_BLOCK 1024 // elements
+
+// One row, converted.
+static void pack_row(const struct packing *p, const char *from, char *to)
+{
+    unsigned char block[PACK_BLOCK * 8];
+    int64_t stride = p->layout.stride[p->layout.rank - 1];
+    uint32_t size = cpu_dtype_size(p->layout.dtype),
+             size_log2 = (uint32_t)__builtin_ctz(size);
+    cpu_map_fn *cast = p->kernels->cast[p->layout.dtype][p->dtype];
+
+    if (p->layout.dtype == p->dtype) {
+        p->kernels->copy[size_log2](to, 1, from, stride, p->row);
+        return;
+    }
+    for (int64_t i = 0; i < p->row; i += PACK_BLOCK) {
+        int64_t n = p->row - i < PACK_BLOCK ? p->row - i : PACK_BLOCK;
+        const void *in = from + i * stride * size;
+        if (stride != 1) {
+            p->kernels->copy[size_log2](block, 1, in, stride, n);
+            in = block;
+        }
+        cast(to + i * (int64_t)cpu_dtype_size(p->dtype), &in, n, 0);
+    }
+}
+
+static void pack_rows(void *context, int64_t begin, int64_t end)
+{
+    const struct packing *p = context;
+    const tn_layout *layout = &p->layout;
+    int64_t last = layout->rank - 1, size = cpu_dtype_size(layout->dtype);
+
+    for (int64_t i = begin; i < end;) {
+        int64_t offset = 0, rest = i, rows = 1;
+        for (int64_t axis = last - 1; axis >= 0; axis--) {
+            offset += rest % layout->extent[axis] * layout->stride[axis];
+            rest /= layout->extent[axis];
+        }
+        const char *from = p->from + offset * size;
+        char *to = p->to + i * p->row * (int64_t)cpu_dtype_size(p->dtype);
+        if (last > 0 && layout->dtype == p->dtype && layout->stride[last - 1] == 1) {
+            int64_t left = layout->extent[last - 1] - i % layout->extent[last - 1];
+            rows = end - i < left ? end - i : left;
+            p->kernels->transpose[__builtin_ctz((uint32_t)size)](
+                to, p->row, from, layout->stride[last], p->row, rows);
+        } else {
+            pack_row(p, from, to);
+        }
+        i += rows;
+    }
+}
+
+// Packs the operand to `to`, and describes the result.
+static void pack(const tn_cpu_call *call, const struct product *p, const tn_tensor *tensor,
+                 char *to, struct matrix *x, int64_t rows, int64_t columns,
+                 int64_t *batch_stride)
+{
+    bool by_columns = keeps_columns(p, &tensor->layout);
+    struct packing packing = {.kernels = p->kernels,
+                              .from = first_element(tensor),
+                              .to = to,
+                              .layout = packed_layout(&tensor->layout, by_columns),
+                              .dtype = p->dtype};
+    const tn_layout *layout = &packing.layout;
+    int64_t step = rows * columns;
+
+    packing.row = layout->extent[layout->rank - 1];
+    if (packing.row > 0)
+        call->parallel_for(call, count_elements(layout) / packing.row,
+                           1 + 16384 / packing.row, pack_rows, &packing);
+    x->data = to;
+    x->row_stride = by_columns ? 1 : columns;
+    x->column_stride = by_columns ? rows : 1;
+    set_storage(x, rows, columns);
+    for (int64_t i = p->rank - 1, axis = layout->rank - 3; i >= 0 && axis >= 0;
+         i--, axis--) {
+        batch_stride[i] = layout->extent[axis] == 1 ? 0 : step;
+        step *= layout->extent[axis];
+    }
+}
+
+char *product_pack(const tn_cpu_call *call, struct product *p)
+{
+    const tn_tensor *a = &call->inputs[0], *b = &call->inputs[1];
+    char *scratch = call->scratch;
+    p->a.data = first_element(a);
+    p->b.data = first_element(b);
+    if (p->a.packed) {
+        pack(call, p, a, scratch, &p->a, p->m, p->k, p->a_stride);
+        scratch += packed_bytes(p, &a->layout);
+    }
+    if (p->b.packed) {
+        pack(call, p, b, scratch, &p->b, p->k, p->n, p->b_stride);
+        scratch += packed_bytes(p, &b->layout);
+    }
+    return scratch;
+}
