@@ -312,6 +312,47 @@ static void every_half_survives_a_round_trip(void **unused)
     }
 }
 
+// --- copies ----------------------------------------------------------------------------
+
+#define MAX_SIDE 150
+
+static void check_transpose(const struct cpu_kernels *k, uint32_t size_log2, int64_t rows,
+                            int64_t columns)
+{
+    static unsigned char from[(MAX_SIDE + 3) * (MAX_SIDE + 3) * 8], to[sizeof(from)];
+    int64_t in = columns + (int64_t)(draw() % 3), out = rows + (int64_t)(draw() % 3);
+    size_t size = (size_t)1 << size_log2;
+    for (size_t i = 0; i < sizeof(from); i++)
+        from[i] = (unsigned char)draw();
+    memset(to, 0xa5, sizeof(to));
+    k->transpose[size_log2](to + size, out, from, in, rows, columns);
+    for (int64_t c = 0; c <= columns; c++)
+        for (int64_t r = 0; r < out; r++) {
+            const unsigned char *got_at = to + (size_t)(1 + c * out + r) * size;
+            bool inside = c < columns && r < rows;
+            if (inside ? memcmp(got_at, from + (size_t)(r * in + c) * size, size) != 0
+                       : *got_at != 0xa5)
+                fail_msg("%s transpose of %lldx%lld, %zu bytes each, seed %llu: [%lld, "
+                         "%lld] is wrong",
+                         k->name, (long long)rows, (long long)columns, size,
+                         (unsigned long long)seed, (long long)r, (long long)c);
+        }
+    for (size_t i = 0; i < size; i++)
+        assert_int_equal(to[i], 0xa5);
+}
+
+static void transposes_turn_matrices(void **unused)
+{
+    (void)unused;
+    for (const struct cpu_kernels *const *k = cpu_variants(); *k; k++)
+        for (uint32_t size_log2 = 0; size_log2 < 4 && runs_here(*k); size_log2++)
+            for (int round = 0; round < 60; round++) {
+                uint64_t most = round % 2 ? MAX_SIDE : 9;
+                check_transpose(*k, size_log2, (int64_t)(draw() % (most + 1)),
+                                (int64_t)(draw() % (most + 1)));
+            }
+}
+
 // --- timing ----------------------------------------------------------------------------
 
 static double now_s(void)
@@ -372,6 +413,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(loops_do_what_is_defined),
         cmocka_unit_test(casts_do_what_is_defined),
         cmocka_unit_test(every_half_survives_a_round_trip),
+        cmocka_unit_test(transposes_turn_matrices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

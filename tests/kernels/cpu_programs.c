@@ -333,6 +333,44 @@ static void random_programs_agree(void **unused)
     assert_int_equal(bench_leaks(), 0);
 }
 
+// Permuted axes, with gaps now and then.
+static void draw_permuted(struct example *e, int32_t dtype)
+{
+    int32_t rank = (int32_t)between(1, 4), order[4] = {0, 1, 2, 3};
+    int64_t extent[4], most = rank < 3 ? 200 : rank == 3 ? 30 : 12, stride = 1;
+    for (int32_t i = 0; i < rank; i++)
+        extent[i] = between(1, most);
+    e->layouts[1] = bench_layout(dtype, rank, extent);
+    e->layouts[0] = e->layouts[1];
+    for (int32_t i = rank - 1; i > 0; i--) {
+        int32_t k = (int32_t)between(0, i), kept = order[i];
+        order[i] = order[k];
+        order[k] = kept;
+    }
+    e->layouts[0].offset = between(0, 3);
+    for (int32_t i = rank - 1; i >= 0; i--) {
+        e->layouts[0].stride[order[i]] = stride;
+        stride *= extent[order[i]] + (between(0, 3) == 0);
+    }
+}
+
+static void copies_in_any_order_of_axes_agree(void **unused)
+{
+    (void)unused;
+    bench_open(&bench, cpu);
+    for (int round = 0; round < 300; round++) {
+        struct example e = {0};
+        int32_t dtype = (int32_t)between(TN_BOOL, TN_F64);
+        add(&e, TN_EXPR_LOAD, computed_dtype(dtype), 0, 0, 0);
+        e.program.num_inputs = e.program.num_outputs = 1;
+        e.input_dtypes[0] = e.output_dtypes[0] = dtype;
+        draw_permuted(&e, dtype);
+        run_example(&e, round);
+    }
+    bench_close(&bench);
+    assert_int_equal(bench_leaks(), 0);
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -343,6 +381,7 @@ int main(int argc, char **argv)
     seed = argc > 2 ? strtoull(argv[2], NULL, 10) : bench_now_ns() % 1000000 + 1;
     state = seed * UINT64_C(0x9e3779b97f4a7c15);
     printf("# seed %llu\n", (unsigned long long)seed);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_programs_agree)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_programs_agree),
+                                       cmocka_unit_test(copies_in_any_order_of_axes_agree)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,9 +2,54 @@
 // Strided copies and blocked transposes, by the size of an element.
 #include "variant.h"
 
-#define TILE 16 // elements: a tile of 8-byte elements is 16 cache lines on each side
+// A tile is read a cache line at a time and turned in a buffer, from which long runs are
+// written: rows that lie a power of two apart would throw each other out of the cache.
+#define TILE_ROWS 64
+#define TILE_BYTES 64 // of a row
 
-#define COPIES(T)                                                                          \
+// Squares that are turned in registers.
+typedef uint32_t quad32 __attribute__((vector_size(16)));
+typedef uint32_t loose_quad32 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef uint64_t pair64 __attribute__((vector_size(16)));
+typedef uint64_t loose_pair64 __attribute__((vector_size(16), aligned(8), may_alias));
+
+static inline void turn_uint32_t(uint32_t *to, const uint32_t *from, int64_t stride)
+{
+    quad32 a = *(const loose_quad32 *)from, b = *(const loose_quad32 *)(from + stride);
+    quad32 c = *(const loose_quad32 *)(from + 2 * stride);
+    quad32 d = *(const loose_quad32 *)(from + 3 * stride);
+    quad32 ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+    quad32 cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+    quad32 ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    quad32 cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    *(loose_quad32 *)to = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+    *(loose_quad32 *)(to + TILE_ROWS) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+    *(loose_quad32 *)(to + 2 * TILE_ROWS) =
+        __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
+    *(loose_quad32 *)(to + 3 * TILE_ROWS) =
+        __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
+}
+
+static inline void turn_uint64_t(uint64_t *to, const uint64_t *from, int64_t stride)
+{
+    pair64 a = *(const loose_pair64 *)from, b = *(const loose_pair64 *)(from + stride);
+    *(loose_pair64 *)to = __builtin_shufflevector(a, b, 0, 2);
+    *(loose_pair64 *)(to + TILE_ROWS) = __builtin_shufflevector(a, b, 1, 3);
+}
+
+static inline void turn_uint8_t(uint8_t *to, const uint8_t *from, int64_t stride)
+{
+    (void)stride;
+    *to = *from;
+}
+
+static inline void turn_uint16_t(uint16_t *to, const uint16_t *from, int64_t stride)
+{
+    (void)stride;
+    *to = *from;
+}
+
+#define COPIES(T, SIDE)                                                                    \
     static void copy_##T(void *dst_, int64_t dst_stride, const void *src_,                 \
                          int64_t src_stride, int64_t n)                                    \
     {                                                                                      \
@@ -25,25 +70,45 @@
                 dst[i * dst_stride] = src[i * src_stride];                                 \
         }                                                                                  \
     }                                                                                      \
+    static void turn_tile_##T(T *tile, const T *src, int64_t stride, int64_t rows,         \
+                              int64_t columns)                                             \
+    {                                                                                      \
+        int64_t r = 0;                                                                     \
+        for (; r + SIDE <= rows; r += SIDE) {                                              \
+            const T *row = src + r * stride;                                               \
+            int64_t c = 0;                                                                 \
+            for (; c + SIDE <= columns; c += SIDE)                                         \
+                turn_##T(tile + c * TILE_ROWS + r, row + c, stride);                       \
+            for (; c < columns; c++)                                                       \
+                for (int64_t k = 0; k < SIDE; k++)                                         \
+                    tile[c * TILE_ROWS + r + k] = row[k * stride + c];                     \
+        }                                                                                  \
+        for (; r < rows; r++)                                                              \
+            for (int64_t c = 0; c < columns; c++)                                          \
+                tile[c * TILE_ROWS + r] = src[r * stride + c];                             \
+    }                                                                                      \
     static void transpose_##T(void *dst_, int64_t dst_stride, const void *src_,            \
                               int64_t src_stride, int64_t rows, int64_t columns)           \
     {                                                                                      \
-        T *restrict dst = dst_;                                                            \
-        const T *restrict src = src_;                                                      \
-        for (int64_t r0 = 0; r0 < rows; r0 += TILE) {                                      \
-            int64_t r1 = r0 + TILE < rows ? r0 + TILE : rows;                              \
-            for (int64_t c0 = 0; c0 < columns; c0 += TILE) {                               \
-                int64_t c1 = c0 + TILE < columns ? c0 + TILE : columns;                    \
-                for (int64_t c = c0; c < c1; c++)                                          \
-                    for (int64_t r = r0; r < r1; r++)                                      \
-                        dst[c * dst_stride + r] = src[r * src_stride + c];                 \
+        const int64_t width = TILE_BYTES / sizeof(T);                                      \
+        T tile[TILE_ROWS * TILE_BYTES / sizeof(T)];                                        \
+        T *dst = dst_;                                                                     \
+        const T *src = src_;                                                               \
+        for (int64_t r = 0; r < rows; r += TILE_ROWS) {                                    \
+            int64_t m = rows - r < TILE_ROWS ? rows - r : TILE_ROWS;                       \
+            for (int64_t c = 0; c < columns; c += width) {                                 \
+                int64_t n = columns - c < width ? columns - c : width;                     \
+                turn_tile_##T(tile, src + r * src_stride + c, src_stride, m, n);           \
+                for (int64_t k = 0; k < n; k++)                                            \
+                    copy_##T(dst + (c + k) * dst_stride + r, 1, tile + k * TILE_ROWS, 1,   \
+                             m);                                                           \
             }                                                                              \
         }                                                                                  \
     }
-COPIES(uint8_t)
-COPIES(uint16_t)
-COPIES(uint32_t)
-COPIES(uint64_t)
+COPIES(uint8_t, 1)
+COPIES(uint16_t, 1)
+COPIES(uint32_t, 4)
+COPIES(uint64_t, 2)
 
 cpu_copy_fn *const V(cpu_copies)[4] = {copy_uint8_t, copy_uint16_t, copy_uint32_t,
                                        copy_uint64_t};

@@ -453,6 +453,8 @@ static tn_status put_together(struct prepare *p, struct program **out_program)
     if (status == TN_OK)
         status = set_places(p, program);
     if (status == TN_OK)
+        status = program_find_transposition(p->arena, p->step, program);
+    if (status == TN_OK)
         *out_program = program;
     return status;
 }

@@ -45,6 +45,18 @@ struct program_register {
     uint16_t number;
 };
 
+// A copy whose input has its neighbours along another axis than the output: a matrix turned
+// for each element of the outer axes. Its rows are the output's columns.
+struct program_transposition {
+    int64_t rows, columns;         // of the input; neighbours lie along a row
+    int64_t in_stride, out_stride; // elements between rows, and between the output's rows
+    int64_t bands;                 // of columns, in each matrix
+    int64_t count;                 // bands of all matrices
+    int32_t rank;                  // of the outer axes
+    uint32_t size_log2;            // of an element
+    int64_t extent[TN_MAX_RANK], in_step[TN_MAX_RANK], out_step[TN_MAX_RANK];
+};
+
 #define PROGRAM_MAX_PLACES 1024
 
 struct program {
@@ -64,11 +76,19 @@ struct program {
     tn_layout *layouts;     // of operands
     unsigned char **bases;  // of operands: their first element, set before each run
     uint32_t num_operands;
+    // Not NULL: the whole program is this copy of one operand into another.
+    struct program_transposition *transposition;
+    uint32_t copied; // which input
 };
 
 // Gives a program that lives in `arena`.
 tn_status program_prepare(tn_device *device, struct arena *arena, const tn_step *step,
                           struct program **out_program);
+
+// Sets program->transposition if that is what the step is.
+tn_status program_find_transposition(struct arena *arena, const tn_step *step,
+                                     struct program *program);
+void program_transpose(tn_device *device, const struct program *program);
 
 // Computes; `bases` are set.
 void program_run(tn_device *device, struct program *program);

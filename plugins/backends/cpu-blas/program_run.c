@@ -154,6 +154,10 @@ void program_run(tn_device *device, struct program *program)
 {
     if (program->count == 0)
         return;
+    if (program->transposition) {
+        program_transpose(device, program);
+        return;
+    }
     if (program->num_once > 0 || program->num_fills > 0) {
         for (uint32_t i = 0; i < program->num_pointers; i++) {
             const struct program_pointer *p = &program->pointers[i];

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+// Copies that change the order of axes: as transposed matrices instead of element by
+// element.
+#include "program.h"
+
+#define BAND 64              // columns of the input that a piece turns
+#define PIECE_ELEMENTS 16384 // that a thread should have at least
+#define LEAST_EXTENT 4       // of both sides of a matrix
+
+struct axis {
+    int64_t extent, in, out; // strides
+};
+
+// Axes of more than one element, neighbours that both sides walk as one merged.
+static int32_t merge_axes(const tn_layout *in, const tn_layout *out, struct axis *axes)
+{
+    int32_t rank = 0;
+    for (int32_t i = 0; i < out->rank; i++) {
+        struct axis axis = {out->extent[i], in->stride[i], out->stride[i]};
+        struct axis *last = rank > 0 ? &axes[rank - 1] : NULL;
+        if (axis.extent == 1)
+            continue;
+        if (last && last->in == axis.in * axis.extent &&
+            last->out == axis.out * axis.extent)
+            *last = (struct axis){last->extent * axis.extent, axis.in, axis.out};
+        else
+            axes[rank++] = axis;
+    }
+    return rank;
+}
+
+// The axis along which the input's neighbours lie, when that is not the output's; or -1.
+static int32_t find_row(const struct axis *axes, int32_t rank)
+{
+    const struct axis *last = &axes[rank - 1];
+    if (rank < 2 || last->out != 1 || last->in == 0 || last->in == 1 ||
+        last->extent < LEAST_EXTENT)
+        return -1;
+    for (int32_t i = 0; i < rank - 1; i++)
+        if (axes[i].in == 1 && axes[i].extent >= LEAST_EXTENT)
+            return i;
+    return -1;
+}
+
+// Does the step only copy an input to its one output, bit by bit?
+static bool is_copy(const tn_step *step, uint32_t *out_input)
+{
+    const tn_expr_program *program = step->program;
+    const tn_expr_insn *insn = &program->insns[program->outputs[0]];
+    *out_input = insn->a;
+    return program->num_outputs == 1 && insn->op == TN_EXPR_LOAD &&
+           step->inputs[insn->a].layout.dtype == step->outputs[0].layout.dtype;
+}
+
+tn_status program_find_transposition(struct arena *arena, const tn_step *step,
+                                     struct program *program)
+{
+    struct axis axes[TN_MAX_RANK];
+    if (program->count == 0 || !is_copy(step, &program->copied))
+        return TN_OK;
+    const tn_layout *out = &step->outputs[0].layout;
+    int32_t rank = merge_axes(&step->inputs[program->copied].layout, out, axes);
+    int32_t row = rank > 0 ? find_row(axes, rank) : -1;
+    if (row < 0)
+        return TN_OK;
+    struct program_transposition *t = arena_alloc(arena, sizeof(*t));
+    if (!t)
+        return TN_ERR_MEMORY;
+    t->rows = axes[rank - 1].extent;
+    t->columns = axes[row].extent;
+    t->in_stride = axes[rank - 1].in;
+    t->out_stride = axes[row].out;
+    t->size_log2 = (uint32_t)__builtin_ctz(cpu_dtype_size(out->dtype));
+    t->count = t->bands = (t->columns + BAND - 1) / BAND;
+    for (int32_t i = 0; i < rank - 1; i++) {
+        if (i == row)
+            continue;
+        t->extent[t->rank] = axes[i].extent;
+        t->in_step[t->rank] = axes[i].in;
+        t->out_step[t->rank++] = axes[i].out;
+        t->count *= axes[i].extent;
+    }
+    program->transposition = t;
+    return TN_OK;
+}
+
+static void turn_bands(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    const struct program *program = context;
+    const struct program_transposition *t = program->transposition;
+    const unsigned char *in = program->bases[program->copied];
+    unsigned char *out = program->bases[program->num_operands - 1];
+    (void)worker;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t column = i % t->bands * BAND, rest = i / t->bands;
+        int64_t left = t->columns - column;
+        int64_t from = column, to = column * t->out_stride;
+        for (int32_t axis = t->rank - 1; axis >= 0; axis--) {
+            from += rest % t->extent[axis] * t->in_step[axis];
+            to += rest % t->extent[axis] * t->out_step[axis];
+            rest /= t->extent[axis];
+        }
+        program->kernels->transpose[t->size_log2](
+            out + to * (1 << t->size_log2), t->out_stride, in + from * (1 << t->size_log2),
+            t->in_stride, t->rows, left < BAND ? left : BAND);
+    }
+}
+
+void program_transpose(tn_device *device, const struct program *program)
+{
+    const struct program_transposition *t = program->transposition;
+    int64_t band = t->rows * (t->columns < BAND ? t->columns : BAND);
+    pool_run(device->pool, t->count, 1 + PIECE_ELEMENTS / band, turn_bands,
+             (void *)program);
+}
