@@ -29,6 +29,9 @@ struct cpu_reduce_kernels {
     cpu_reduce_columns_fn *columns[CPU_NUM_REDUCTIONS][14]; // [reduction][dtype]
     // The first greatest of x[0 .. n), NaN counting as the greatest; n > 0.
     int64_t (*argmax_f32)(const float *x, int64_t n);
+    // The same for each of `columns` columns, of `rows` rows `stride` elements apart.
+    void (*argmax_columns_f32)(int64_t *out, const float *x, int64_t rows, int64_t columns,
+                               int64_t stride);
 };
 
 struct cpu_nn_kernels {

@@ -268,8 +268,10 @@ static void reductions_agree(void **unused)
 static void argmax_agrees(void **unused)
 {
     (void)unused;
-    for (int round = 0; round < 100; round++) {
+    for (int round = 0; round < 300; round++) {
         int64_t extent[3] = {between(1, 9), between(1, 40), between(1, 9)}, kept[3], n = 0;
+        if (between(0, 3) == 0)
+            extent[between(0, 2)] = between(1, 400);
         int32_t axis = (int32_t)between(0, 3);
         tn_argmax_attrs attrs = {.axis = axis == 3 ? TN_NO_AXIS : axis};
         for (int32_t i = 0; i < 3 && axis < 3; i++)
@@ -283,6 +285,69 @@ static void argmax_agrees(void **unused)
 }
 
 // --- networks --------------------------------------------------------------------------
+
+// --- indices ---------------------------------------------------------------------------
+
+// The layout of what take gives: x's extents with `axis` replaced by those of the indices.
+static tn_layout taken_layout(const tn_layout *x, int32_t axis, const tn_layout *indices)
+{
+    int64_t extent[TN_MAX_RANK], rank = 0;
+    for (int32_t i = 0; i < axis; i++)
+        extent[rank++] = x->extent[i];
+    for (int32_t i = 0; i < indices->rank; i++)
+        extent[rank++] = indices->extent[i];
+    for (int32_t i = axis + 1; i < x->rank; i++)
+        extent[rank++] = x->extent[i];
+    return bench_layout(x->dtype, (int32_t)rank, extent);
+}
+
+static int is_accepted(const struct application *a)
+{
+    const tn_kernel *kernel = bench_kernel(cpu, a->primitive, NULL);
+    tn_kernel_query query = {.struct_size = sizeof(query),
+                             .inputs = a->operands,
+                             .outputs = &a->operands[a->num_inputs],
+                             .attrs = a->attrs,
+                             .num_inputs = a->num_inputs,
+                             .num_outputs = 1};
+    return !kernel->accepts || kernel->accepts(&query);
+}
+
+static void draw_indexing(struct application *a, tn_take_attrs *attrs, int scatters)
+{
+    static const tn_dtype integers[] = {TN_I64, TN_I32, TN_I8, TN_U64, TN_U8, TN_I64};
+    tn_dtype dtype = (tn_dtype)between(scatters ? TN_I8 : TN_BOOL, TN_F64);
+    int32_t rank = (int32_t)between(1, 4), axis = (int32_t)between(0, rank - 1);
+    int64_t extent[4], count[2] = {between(0, 9), between(1, 5)};
+    for (int32_t i = 0; i < rank; i++)
+        extent[i] = between(1, i == rank - 1 && between(0, 3) == 0 ? 300 : 7);
+    if (between(0, 9) == 0)
+        count[0] = between(100, 900);
+    attrs->axis = between(0, 1) ? axis : axis - rank;
+    a->primitive = scatters ? "base.scatter_add/1" : "base.take/1";
+    a->num_inputs = scatters ? 3 : 2;
+    a->operands[0] = any_layout(dtype, rank, extent);
+    a->operands[1] = bench_layout(integers[between(0, 5)], (int32_t)between(0, 2), count);
+    a->operands[2] = taken_layout(&a->operands[0], axis, &a->operands[1]);
+    if (scatters)
+        a->operands[3] = bench_layout(dtype, rank, extent);
+}
+
+static void taking_and_scattering_agree(void **unused)
+{
+    int taken = 0;
+    (void)unused;
+    for (int round = 0; round < 600; round++) {
+        tn_take_attrs attrs = {0};
+        struct application a = {.attrs = &attrs, .limit = 9};
+        draw_indexing(&a, &attrs, round % 2);
+        if (!is_accepted(&a)) // what comes after the axis is no run
+            continue;
+        check(&a);
+        taken++;
+    }
+    assert_true(taken > 300);
+}
 
 static void softmax_agrees(void **unused)
 {
@@ -583,6 +648,7 @@ int main(int argc, char **argv)
         WITH_DEVICE(products_agree),
         WITH_DEVICE(reductions_agree),
         WITH_DEVICE(argmax_agrees),
+        WITH_DEVICE(taking_and_scattering_agree),
         WITH_DEVICE(softmax_agrees),
         WITH_DEVICE(cross_entropy_agrees),
         WITH_DEVICE(convolutions_agree),

@@ -162,26 +162,41 @@ static void time_matmul(const tn_plugin *plugin, void *blas, int64_t m, int64_t 
 
 // --- the layers of LeNet, batch 64 -----------------------------------------------------
 
-static double time_kernel(const tn_plugin *plugin, const char *primitive, const void *attrs,
-                          uint32_t num_inputs, const tn_layout *layouts)
+// Microseconds of a step whose kernel or program is set.
+static double time_step(tn_step *step, uint32_t num_inputs, const tn_layout *layouts)
 {
-    tn_step *step = bench_step(&bench, num_inputs, 1);
     double ns[ROUNDS];
-    step->kernel = bench_kernel(plugin, primitive, NULL);
-    step->attrs = attrs;
     for (uint32_t i = 0; i <= num_inputs; i++) {
         uint32_t slot = bench_slot(&bench, bench_bytes(&layouts[i]));
         float *data = bench_memory(&bench, slot);
-        for (int64_t k = 0; k < bench_count(&layouts[i]); k++)
+        for (uint64_t k = 0; k < bench_bytes(&layouts[i]) / sizeof(float); k++)
             data[k] = (float)(k * 7919 % 1000) / 500 - 1;
+        for (int64_t k = 0; layouts[i].dtype == TN_I64 && k < bench_count(&layouts[i]); k++)
+            ((int64_t *)bench_memory(&bench, slot))[k] = k * 7919 % 10000;
         bench_set(step, i, slot, &layouts[i]);
     }
-    bench_scratch(&bench, step);
+    if (step->kernel)
+        bench_scratch(&bench, step);
     run_ns(3);
     for (int round = 0; round < ROUNDS; round++)
         ns[round] = run_ns(2);
     bench_clear(&bench);
     return median(ns, ROUNDS) / 1000;
+}
+
+static double time_named(const tn_plugin *plugin, const char *primitive, const char *name,
+                         const void *attrs, uint32_t num_inputs, const tn_layout *layouts)
+{
+    tn_step *step = bench_step(&bench, num_inputs, 1);
+    step->kernel = bench_kernel(plugin, primitive, name);
+    step->attrs = attrs;
+    return time_step(step, num_inputs, layouts);
+}
+
+static double time_kernel(const tn_plugin *plugin, const char *primitive, const void *attrs,
+                          uint32_t num_inputs, const tn_layout *layouts)
+{
+    return time_named(plugin, primitive, NULL, attrs, num_inputs, layouts);
 }
 
 static void time_convolution(const tn_plugin *plugin, const int64_t *x, const int64_t *w,
@@ -212,6 +227,81 @@ static void time_convolution(const tn_plugin *plugin, const int64_t *x, const in
            time_kernel(plugin, "base.sum/1", &sum, 1, (tn_layout[]){lo, lb}));
 }
 
+// --- other dtypes, copies and indices ----------------------------------------------------
+
+static void time_products(const tn_plugin *plugin, int64_t n)
+{
+    static const struct {
+        const char *name, *kernel;
+        tn_dtype dtype;
+    } rows[] = {{"f16", "openblas", TN_F16},
+                {"bf16", "openblas", TN_BF16},
+                {"i8", "blocked", TN_I8},
+                {"i32", "blocked", TN_I32},
+                {"i64", "blocked", TN_I64}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        tn_layout layout = bench_layout(rows[i].dtype, 2, (int64_t[]){n, n});
+        printf("matmul %ldx%ld %s: %.0f us\n", (long)n, (long)n, rows[i].name,
+               time_named(plugin, "base.matmul/1", rows[i].kernel, NULL, 2,
+                          (tn_layout[]){layout, layout, layout}));
+    }
+}
+
+static const tn_expr_insn copy_insns[] = {{TN_EXPR_LOAD, TN_F32, 0, 0, 0}};
+static const uint32_t copy_outputs[] = {0};
+static const tn_expr_program copy_program = {
+    .struct_size = sizeof(copy_program),
+    .insns = copy_insns,
+    .input_dtypes = f32s,
+    .output_dtypes = f32s,
+    .outputs = copy_outputs,
+    .num_insns = 1,
+    .num_inputs = 1,
+    .num_outputs = 1,
+};
+
+// The axes of the copy, and which of them is the last one of the source.
+static void time_copy(const char *what, int32_t rank, const int64_t *extent, int32_t last)
+{
+    tn_layout out = bench_layout(TN_F32, rank, extent), in = out;
+    int64_t stride = extent[last];
+    in.stride[last] = 1;
+    for (int32_t i = rank - 1; i >= 0; i--)
+        if (i != last) {
+            in.stride[i] = stride;
+            stride *= extent[i];
+        }
+    tn_step *step = bench_step(&bench, 1, 1);
+    step->program = &copy_program;
+    double us = time_step(step, 1, (tn_layout[]){in, out});
+    printf("copy %s: %.1f us, %.1f GB/s read and written\n", what, us,
+           2e-3 * (double)bench_bytes(&out) / us);
+}
+
+static void time_indices(const tn_plugin *plugin, int64_t rows, int64_t columns, int64_t n)
+{
+    tn_take_attrs attrs = {.axis = 0};
+    tn_layout x = bench_layout(TN_F32, 2, (int64_t[]){rows, columns});
+    tn_layout at = bench_layout(TN_I64, 1, &n);
+    tn_layout taken = bench_layout(TN_F32, 2, (int64_t[]){n, columns});
+    printf("take %ld of %ldx%ld: %.1f us", (long)n, (long)rows, (long)columns,
+           time_kernel(plugin, "base.take/1", &attrs, 2, (tn_layout[]){x, at, taken}));
+    printf("; scatter_add %.1f us\n", time_kernel(plugin, "base.scatter_add/1", &attrs, 3,
+                                                  (tn_layout[]){x, at, taken, x}));
+}
+
+static void time_argmax(const tn_plugin *plugin, int64_t rows, int64_t columns)
+{
+    tn_layout x = bench_layout(TN_F32, 2, (int64_t[]){rows, columns});
+    for (int64_t axis = 0; axis < 2; axis++) {
+        tn_argmax_attrs attrs = {.axis = axis};
+        tn_layout out = bench_layout(TN_I64, 1, axis ? &rows : &columns);
+        double us = time_kernel(plugin, "base.argmax/1", &attrs, 1, (tn_layout[]){x, out});
+        printf("argmax %ldx%ld along %ld: %.1f us, %.1f GB/s\n", (long)rows, (long)columns,
+               (long)axis, us, 1e-3 * (double)bench_bytes(&x) / us);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -234,6 +324,16 @@ int main(int argc, char **argv)
                      (int64_t[]){64, 28, 28, 6}, 2);
     time_convolution(plugin, (int64_t[]){64, 14, 14, 6}, (int64_t[]){16, 5, 5, 6},
                      (int64_t[]){64, 10, 10, 16}, 0);
+    time_copy("512x512", 2, (int64_t[]){512, 512}, 1);
+    time_copy("512x512 transposed", 2, (int64_t[]){512, 512}, 0);
+    time_copy("2048x2048 transposed", 2, (int64_t[]){2048, 2048}, 0);
+    time_copy("64x28x28x6, channels first", 4, (int64_t[]){64, 6, 28, 28}, 1);
+    time_indices(plugin, 10000, 128, 4096);
+    time_indices(plugin, 10000, 1, 4096);
+    time_argmax(plugin, 1024, 1024);
+    time_argmax(plugin, 8192, 10);
+    time_products(plugin, 128);
+    time_products(plugin, 512);
     bench_close(&bench);
     return 0;
 }

@@ -8,6 +8,9 @@ typedef float v8f_unaligned __attribute__((vector_size(32), aligned(4), may_alia
 typedef double v4d __attribute__((vector_size(32)));
 typedef double v4d_unaligned __attribute__((vector_size(32), aligned(8), may_alias));
 
+typedef int32_t v8i __attribute__((vector_size(32)));
+typedef int64_t v4l __attribute__((vector_size(32)));
+
 #define AT8(x, i) (*(const v8f_unaligned *)((x) + (i)))
 #define AT4(x, i) (*(const v4d_unaligned *)((x) + (i)))
 
@@ -75,25 +78,30 @@ static void sum_row_f64(union cpu_accumulator *acc, const void *x_, int64_t n)
     }
 
 // A NaN stays: it is remembered apart, so that the loop has no other test than its own.
-#define ROW_FLOAT_EXTREME(name, T, compare)                                                \
+#define ROW_FLOAT_EXTREME(name, T, V, M, LOOSE, compare)                                   \
     static void name(union cpu_accumulator *acc, const void *x_, int64_t n)                \
     {                                                                                      \
+        enum { WIDTH = sizeof(V) / sizeof(T) };                                            \
         const T *x = x_;                                                                   \
-        T lanes[16], best = (T)acc->f;                                                     \
-        int32_t nans[16] = {0}, nan = 0;                                                   \
+        T best = (T)acc->f;                                                                \
+        V lanes[4];                                                                        \
+        M nans = {0};                                                                      \
+        bool nan = false;                                                                  \
         int64_t i = 0;                                                                     \
-        for (int k = 0; k < 16; k++)                                                       \
-            lanes[k] = best;                                                               \
-        for (; i + 16 <= n; i += 16) {                                                     \
-            for (int k = 0; k < 16; k++) {                                                 \
-                T y = x[i + k];                                                            \
-                lanes[k] = y compare lanes[k] ? y : lanes[k];                              \
-                nans[k] |= y != y;                                                         \
+        for (int k = 0; k < 4; k++)                                                        \
+            lanes[k] = best - (V){0};                                                      \
+        for (; i + 4 * WIDTH <= n; i += 4 * WIDTH) {                                       \
+            for (int k = 0; k < 4; k++) {                                                  \
+                V y = *(const LOOSE *)(x + i + k * WIDTH);                                 \
+                M wins = y compare lanes[k];                                               \
+                lanes[k] = (V)(((M)y & wins) | ((M)lanes[k] & ~wins));                     \
+                nans |= y != y;                                                            \
             }                                                                              \
         }                                                                                  \
-        for (int k = 0; k < 16; k++) {                                                     \
-            best = lanes[k] compare best ? lanes[k] : best;                                \
-            nan |= nans[k];                                                                \
+        for (int k = 0; k < 4 * WIDTH; k++) {                                              \
+            T y = lanes[k / WIDTH][k % WIDTH];                                             \
+            best = y compare best ? y : best;                                              \
+            nan |= nans[k % WIDTH] != 0;                                                   \
         }                                                                                  \
         for (; i < n; i++) {                                                               \
             best = x[i] compare best ? x[i] : best;                                        \
@@ -101,10 +109,10 @@ static void sum_row_f64(union cpu_accumulator *acc, const void *x_, int64_t n)
         }                                                                                  \
         acc->f = nan || acc->f != acc->f ? (double)NAN : (double)best;                     \
     }
-ROW_FLOAT_EXTREME(max_row_f32, float, >)
-ROW_FLOAT_EXTREME(min_row_f32, float, <)
-ROW_FLOAT_EXTREME(max_row_f64, double, >)
-ROW_FLOAT_EXTREME(min_row_f64, double, <)
+ROW_FLOAT_EXTREME(max_row_f32, float, v8f, v8i, v8f_unaligned, >)
+ROW_FLOAT_EXTREME(min_row_f32, float, v8f, v8i, v8f_unaligned, <)
+ROW_FLOAT_EXTREME(max_row_f64, double, v4d, v4l, v4d_unaligned, >)
+ROW_FLOAT_EXTREME(min_row_f64, double, v4d, v4l, v4d_unaligned, <)
 
 // Columns: a tile of partial results at a time; sums of f32 are flushed every 64 rows.
 #define COLUMN_TILE 256
@@ -159,15 +167,66 @@ INTEGER(u16, uint16_t, uint64_t)
 INTEGER(u32, uint32_t, uint64_t)
 INTEGER(u64, uint64_t, uint64_t)
 
+#define SHORT_ROW 64
+#define FIND_BLOCK 64
+
+static int64_t argmax_short_f32(const float *x, int64_t n)
+{
+    int64_t at = 0;
+    float best = x[0];
+    for (int64_t i = 1; i < n && best == best; i++) {
+        bool better = x[i] > best || x[i] != x[i];
+        best = better ? x[i] : best;
+        at = better ? i : at;
+    }
+    return at;
+}
+
+// First the greatest, then where it is.
 static int64_t argmax_f32(const float *x, int64_t n)
 {
+    if (n <= SHORT_ROW)
+        return argmax_short_f32(x, n);
     union cpu_accumulator acc = {.f = -INFINITY};
     max_row_f32(&acc, x, n);
     float best = (float)acc.f;
-    for (int64_t i = 0; i < n; i++)
-        if (x[i] == best || x[i] != x[i])
-            return i;
-    return 0; // not reached: the greatest is among them
+    int64_t i = 0;
+    for (int32_t found = 0; i + FIND_BLOCK <= n; i += FIND_BLOCK) {
+        for (int64_t k = 0; k < FIND_BLOCK; k++)
+            found |= (x[i + k] == best) | (x[i + k] != x[i + k]);
+        if (found)
+            break;
+    }
+    while (i < n - 1 && x[i] != best && x[i] == x[i])
+        i++;
+    return i;
+}
+
+#define ARGMAX_TILE 128
+static void argmax_columns_f32(int64_t *out, const float *x, int64_t rows, int64_t columns,
+                               int64_t stride)
+{
+    float best[ARGMAX_TILE];
+    int32_t at[ARGMAX_TILE];
+    for (int64_t j = 0; j < columns; j += ARGMAX_TILE) {
+        int64_t n = columns - j < ARGMAX_TILE ? columns - j : ARGMAX_TILE;
+        for (int64_t k = 0; k < n; k++) {
+            best[k] = x[j + k];
+            at[k] = 0;
+        }
+        for (int32_t r = 1; r < rows; r++) {
+            const float *row = x + r * stride + j;
+            VECTORIZE for (int64_t k = 0; k < n; k++)
+            {
+                float a = best[k], b = row[k];
+                int32_t better = (b > a) | ((b != b) & (a == a));
+                best[k] = better ? b : a;
+                at[k] = better ? r : at[k];
+            }
+        }
+        for (int64_t k = 0; k < n; k++)
+            out[j + k] = at[k];
+    }
 }
 
 #define ALL(kind, shape)                                                                   \
@@ -184,4 +243,5 @@ const struct cpu_reduce_kernels V(cpu_reductions) = {
     .row = {ALL(sum, row), ALL(max, row), ALL(min, row)},
     .columns = {ALL(sum, columns), ALL(max, columns), ALL(min, columns)},
     .argmax_f32 = argmax_f32,
+    .argmax_columns_f32 = argmax_columns_f32,
 };

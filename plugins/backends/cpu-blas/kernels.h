@@ -45,6 +45,7 @@ static inline bool is_row_major(const tn_layout *layout)
 extern const tn_kernel matmul_kernel, matmul_integer_kernel, sum_kernel, mean_kernel,
     max_kernel, min_kernel, argmax_kernel, logsumexp_kernel, softmax_kernel,
     log_softmax_kernel, cross_entropy_kernel, conv2d_kernel, conv2d_input_kernel,
-    conv2d_weight_kernel, max_pool2d_kernel, max_pool2d_grad_kernel;
+    conv2d_weight_kernel, max_pool2d_kernel, max_pool2d_grad_kernel, take_kernel,
+    scatter_add_kernel;
 
 #endif // CPU_BLAS_KERNELS_H

@@ -188,6 +188,41 @@ static void argmax_rows(void *context, int64_t begin, int64_t end)
     }
 }
 
+#define ARGMAX_COLUMNS 128 // of a unit
+
+// Units are tiles of columns, where the last kept axis has stride 1.
+static void argmax_columns(void *context, int64_t begin, int64_t end)
+{
+    const struct rows *rows = context;
+    const struct axes *kept = &rows->r.kept;
+    int64_t width = kept->extent[kept->rank - 1];
+    int64_t tiles = (width + ARGMAX_COLUMNS - 1) / ARGMAX_COLUMNS;
+    for (int64_t unit = begin; unit < end; unit++) {
+        int64_t column = unit % tiles * ARGMAX_COLUMNS;
+        int64_t first = unit / tiles * width + column, left = width - column;
+        rows->r.kernels->reduce->argmax_columns_f32(
+            (int64_t *)first_element(rows->out) + first, row_start(rows, first), rows->n,
+            left < ARGMAX_COLUMNS ? left : ARGMAX_COLUMNS, rows->in_stride);
+    }
+}
+
+static void run_argmax_columns(const tn_cpu_call *call, struct rows *rows)
+{
+    const struct axes *kept = &rows->r.kept;
+    int64_t width = kept->extent[kept->rank - 1];
+    int64_t tiles = (width + ARGMAX_COLUMNS - 1) / ARGMAX_COLUMNS;
+    int64_t each = rows->n * (width < ARGMAX_COLUMNS ? width : ARGMAX_COLUMNS);
+    call->parallel_for(call, kept->count / width * tiles, 1 + PIECE_ELEMENTS / each,
+                       argmax_columns, rows);
+}
+
+static bool has_columns(const struct rows *rows)
+{
+    const struct axes *kept = &rows->r.kept;
+    return kept->rank > 0 && kept->count > 0 && kept->stride[kept->rank - 1] == 1 &&
+           rows->r.reduced.rank == 1 && rows->in_stride != 1 && rows->n < INT32_MAX;
+}
+
 static tn_status argmax(const tn_cpu_call *call)
 {
     const tn_argmax_attrs *attrs = call->attrs;
@@ -196,7 +231,10 @@ static tn_status argmax(const tn_cpu_call *call)
     struct rows rows;
     read_rows(call, attrs->axis == TN_NO_AXIS ? all : 1u << tn_axis(attrs->axis, rank),
               &rows);
-    call->parallel_for(call, rows.r.kept.count, grain_of(&rows), argmax_rows, &rows);
+    if (has_columns(&rows))
+        run_argmax_columns(call, &rows);
+    else
+        call->parallel_for(call, rows.r.kept.count, grain_of(&rows), argmax_rows, &rows);
     return TN_OK;
 }
 

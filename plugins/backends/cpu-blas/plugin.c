@@ -47,6 +47,7 @@ static const tn_kernel *const kernels[] = {
     &cross_entropy_kernel, &conv2d_kernel,
     &conv2d_input_kernel,  &conv2d_weight_kernel,
     &max_pool2d_kernel,    &max_pool2d_grad_kernel,
+    &take_kernel,          &scatter_add_kernel,
 };
 
 static const tn_ops ops = {

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: MIT
+// base.take/1 and base.scatter_add/1. An array is outer x n x inner elements, n along the
+// axis that the indices count on; what belongs to one index is a run of `inner`.
+#include <string.h>
+#include "reduce_walk.h"
+
+#define PIECE_ELEMENTS 16384 // that a thread should have at least
+#define INDEX_BLOCK 256      // indices, or half floats, converted at once
+#define LEAST_RUN 32         // elements: shorter runs are not shared out among threads
+
+struct indexing {
+    const struct cpu_kernels *kernels;
+    struct axes outer; // of x
+    int64_t n, step;   // along the axis: extent, and elements between neighbours
+    int64_t inner, inner_stride;
+    int64_t count;  // of indices
+    int64_t parts;  // scatter_add: of the axis, shared out among threads
+    int64_t *index; // from the front; what is out of range has been dealt with, or is -1
+    const char *from;
+    char *to;
+    int32_t dtype;
+    uint32_t size;
+};
+
+// Splits x at the axis. False: what comes after the axis is not one run.
+static bool split(const tn_layout *x, int32_t axis, struct indexing *s)
+{
+    struct axes rest, inner;
+    tn_layout before = *x, after = *x;
+    before.rank = axis;
+    after.rank = x->rank - axis - 1;
+    for (int32_t i = 0; i < after.rank; i++) {
+        after.extent[i] = x->extent[axis + 1 + i];
+        after.stride[i] = x->stride[axis + 1 + i];
+    }
+    reduction_split(&before, 0, &s->outer, &rest);
+    reduction_split(&after, 0, &inner, &rest);
+    s->n = x->extent[axis];
+    s->step = x->stride[axis];
+    s->inner = inner.count;
+    s->inner_stride = inner.rank > 0 ? inner.stride[0] : 1;
+    s->dtype = x->dtype;
+    s->size = cpu_dtype_size(x->dtype);
+    return inner.rank <= 1;
+}
+
+static uint64_t index_scratch(const tn_kernel_query *query)
+{
+    return (uint64_t)count_elements(&query->inputs[1]) * sizeof(int64_t);
+}
+
+// Indices as i64, counted from the front. Out of range: the nearest, or -1.
+static void read_indices(const tn_cpu_call *call, struct indexing *s, bool clamp)
+{
+    const tn_tensor *indices = &call->inputs[1];
+    int32_t dtype = indices->layout.dtype;
+    const char *from = first_element(indices);
+    s->count = count_elements(&indices->layout);
+    s->index = call->scratch;
+    for (int64_t i = 0; i < s->count; i += INDEX_BLOCK) {
+        int64_t n = s->count - i < INDEX_BLOCK ? s->count - i : INDEX_BLOCK;
+        const void *in = from + i * (int64_t)cpu_dtype_size(dtype);
+        s->kernels->cast[dtype][CPU_I64](s->index + i, &in, n, 0);
+    }
+    for (int64_t i = 0; i < s->count; i++) {
+        int64_t at = s->index[i];
+        if (at < 0)
+            at = dtype == CPU_U64 ? s->n : at + s->n;
+        if (at < 0)
+            at = clamp ? 0 : -1;
+        if (at >= s->n)
+            at = clamp ? s->n - 1 : -1;
+        s->index[i] = at;
+    }
+}
+
+// --- take ------------------------------------------------------------------------------
+
+#define TAKE_ELEMENTS(T)                                                                   \
+    static void take_##T(const struct indexing *s, const char *from, char *to,             \
+                         const int64_t *index, int64_t n)                                  \
+    {                                                                                      \
+        const T *x = (const void *)from;                                                   \
+        T *out = (void *)to;                                                               \
+        for (int64_t i = 0; i < n; i++)                                                    \
+            out[i] = x[index[i] * s->step];                                                \
+    }
+TAKE_ELEMENTS(uint8_t)
+TAKE_ELEMENTS(uint16_t)
+TAKE_ELEMENTS(uint32_t)
+TAKE_ELEMENTS(uint64_t)
+
+static void take_elements(const struct indexing *s, const char *from, char *to,
+                          const int64_t *index, int64_t n)
+{
+    if (s->size == 1)
+        take_uint8_t(s, from, to, index, n);
+    else if (s->size == 2)
+        take_uint16_t(s, from, to, index, n);
+    else if (s->size == 4)
+        take_uint32_t(s, from, to, index, n);
+    else
+        take_uint64_t(s, from, to, index, n);
+}
+
+static void take_runs(const struct indexing *s, const char *from, char *to,
+                      const int64_t *index, int64_t n)
+{
+    int64_t bytes = s->inner * s->size, step = s->step * s->size;
+    cpu_copy_fn *copy = s->kernels->copy[__builtin_ctz(s->size)];
+    for (int64_t i = 0; i < n; i++, to += bytes) {
+        if (s->inner_stride == 1)
+            memcpy(to, from + index[i] * step, (size_t)bytes);
+        else
+            copy(to, 1, from + index[i] * step, s->inner_stride, s->inner);
+    }
+}
+
+// Units are indices, once for each outer element.
+static void take_units(void *context, int64_t begin, int64_t end)
+{
+    const struct indexing *s = context;
+    while (begin < end) {
+        int64_t outer = begin / s->count, first = begin - outer * s->count;
+        int64_t left = s->count - first, n = end - begin < left ? end - begin : left;
+        const char *from = s->from + axes_offset(&s->outer, outer) * s->size;
+        char *to = s->to + begin * s->inner * s->size;
+        if (s->inner == 1)
+            take_elements(s, from, to, s->index + first, n);
+        else
+            take_runs(s, from, to, s->index + first, n);
+        begin += n;
+    }
+}
+
+static tn_status take(const tn_cpu_call *call)
+{
+    const tn_take_attrs *attrs = call->attrs;
+    const tn_layout *x = &call->inputs[0].layout;
+    struct indexing s = {.kernels = kernel_variant(call)};
+    split(x, tn_axis(attrs->axis, x->rank), &s);
+    if (count_elements(&call->outputs[0].layout) == 0)
+        return TN_OK;
+    read_indices(call, &s, true);
+    s.from = first_element(&call->inputs[0]);
+    s.to = first_element(&call->outputs[0]);
+    call->parallel_for(call, s.outer.count * s.count, 1 + PIECE_ELEMENTS / s.inner,
+                       take_units, &s);
+    return TN_OK;
+}
+
+static int32_t take_accepts(const tn_kernel_query *query)
+{
+    const tn_take_attrs *attrs = query->attrs;
+    const tn_layout *x = &query->inputs[0];
+    struct indexing s;
+    return split(x, tn_axis(attrs->axis, x->rank), &s);
+}
+
+// --- scatter_add -----------------------------------------------------------------------
+
+struct copying {
+    cpu_copy_fn *copy;
+    struct axes axes; // of x
+    const char *from;
+    char *to;
+    uint32_t size;
+};
+
+static void copy_elements(void *context, int64_t begin, int64_t end)
+{
+    const struct copying *c = context;
+    int32_t last = c->axes.rank - 1;
+    int64_t row = last < 0 ? 1 : c->axes.extent[last];
+    int64_t stride = last < 0 ? 1 : c->axes.stride[last];
+    while (begin < end) {
+        int64_t left = row - begin % row, n = end - begin < left ? end - begin : left;
+        c->copy(c->to + begin * c->size, 1,
+                c->from + axes_offset(&c->axes, begin) * c->size, stride, n);
+        begin += n;
+    }
+}
+
+// out = x, unless they are one.
+static void start_from_x(const tn_cpu_call *call, const struct indexing *s)
+{
+    const tn_tensor *x = &call->inputs[0];
+    struct copying c = {.copy = s->kernels->copy[__builtin_ctz(s->size)],
+                        .from = first_element(x),
+                        .to = s->to,
+                        .size = s->size};
+    struct axes none;
+    if (c.from == c.to)
+        return;
+    reduction_split(&x->layout, 0, &c.axes, &none);
+    call->parallel_for(call, c.axes.count, PIECE_ELEMENTS, copy_elements, &c);
+}
+
+// to += from. Half floats are added in f32, which rounds as once does.
+static void add_run(const struct indexing *s, char *to, const char *from, int64_t n)
+{
+    float a[INDEX_BLOCK], b[INDEX_BLOCK];
+    const void *in[] = {to, from}, *wide[] = {a, b};
+    if (s->dtype != CPU_F16 && s->dtype != CPU_BF16) {
+        s->kernels->map[s->dtype][CPU_OP_ADD](to, in, n, 0);
+        return;
+    }
+    for (int64_t i = 0; i < n; i += INDEX_BLOCK) {
+        int64_t m = n - i < INDEX_BLOCK ? n - i : INDEX_BLOCK;
+        in[0] = to + i * 2;
+        in[1] = from + i * 2;
+        s->kernels->cast[s->dtype][CPU_F32](a, &in[0], m, 0);
+        s->kernels->cast[s->dtype][CPU_F32](b, &in[1], m, 0);
+        s->kernels->map[CPU_F32][CPU_OP_ADD](a, wide, m, 0);
+        s->kernels->cast[CPU_F32][s->dtype](to + i * 2, &wide[0], m, 0);
+    }
+}
+
+static void add_elements_f32(const struct indexing *s, float *to, const float *from)
+{
+    for (int64_t i = 0; i < s->count; i++)
+        if (s->index[i] >= 0)
+            to[s->index[i]] += from[i];
+}
+
+// A unit adds what falls into its part of the axis, in the order of the indices: the result
+// does not depend on the parts.
+static void scatter_units(void *context, int64_t begin, int64_t end)
+{
+    const struct indexing *s = context;
+    int64_t bytes = s->inner * s->size, part = (s->n + s->parts - 1) / s->parts;
+    for (int64_t unit = begin; unit < end; unit++) {
+        int64_t outer = unit / s->parts, low = unit % s->parts * part, high = low + part;
+        char *to = s->to + outer * s->n * bytes;
+        const char *from = s->from + outer * s->count * bytes;
+        if (s->inner == 1 && s->dtype == CPU_F32) {
+            add_elements_f32(s, (void *)to, (const void *)from);
+            continue;
+        }
+        for (int64_t i = 0; i < s->count; i++)
+            if (s->index[i] >= low && s->index[i] < high)
+                add_run(s, to + s->index[i] * bytes, from + i * bytes, s->inner);
+    }
+}
+
+static tn_status scatter_add(const tn_cpu_call *call)
+{
+    const tn_take_attrs *attrs = call->attrs;
+    const tn_layout *out = &call->outputs[0].layout;
+    struct indexing s = {.kernels = kernel_variant(call), .parts = 1};
+    split(out, tn_axis(attrs->axis, out->rank), &s);
+    s.to = first_element(&call->outputs[0]);
+    if (count_elements(out) == 0)
+        return TN_OK;
+    start_from_x(call, &s);
+    read_indices(call, &s, false);
+    if (s.count == 0)
+        return TN_OK;
+    s.from = first_element(&call->inputs[2]);
+    int64_t each = s.count * s.inner;
+    if (s.outer.count < call->num_threads && s.inner >= LEAST_RUN &&
+        each > 2 * PIECE_ELEMENTS)
+        s.parts = call->num_threads;
+    call->parallel_for(call, s.outer.count * s.parts,
+                       1 + PIECE_ELEMENTS / (each / s.parts + 1), scatter_units, &s);
+    return TN_OK;
+}
+
+// --- records ---------------------------------------------------------------------------
+
+#define NUMBERS (TN_INTEGER_DTYPES | TN_FLOAT_DTYPES)
+static const tn_operand_rule take_rules[] = {
+    {0, TN_NEEDS_ANY}, {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS}, {0, TN_NEEDS_ANY}};
+static const tn_operand_rule scatter_add_rules[] = {
+    {NUMBERS, TN_NEEDS_ANY},
+    {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
+    {NUMBERS, TN_NEEDS_CONTIGUOUS},
+};
+
+#define RECORD(id, ...)                                                                    \
+    static const tn_cpu_kernel id##_payload = {                                            \
+        .struct_size = sizeof(tn_cpu_kernel),                                              \
+        .launch = id,                                                                      \
+    };                                                                                     \
+    const tn_kernel id##_kernel = {.struct_size = sizeof(tn_kernel),                       \
+                                   .primitive = "base." #id "/1",                          \
+                                   .family = TN_FAMILY_CPU,                                \
+                                   .name = "runs",                                         \
+                                   .priority = 500,                                        \
+                                   .num_operands = 3,                                      \
+                                   .operands = id##_rules,                                 \
+                                   .scratch_size = index_scratch,                          \
+                                   .payload = &id##_payload,                               \
+                                   __VA_ARGS__}
+RECORD(take, .accepts = take_accepts);
+RECORD(scatter_add, .accepts = NULL);
+#undef RECORD
