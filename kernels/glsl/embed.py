@@ -3,10 +3,8 @@
 """Turns the kernels of this folder into C.
 
   embed.py sources OUT.c            text and variant table, for compiling at run time
-  embed.py spirv OUT.c [--programs TOOL]
-                                    SPIR-V of every variant, made by glslc and checked by
-                                    spirv-val; TOOL (`TOOL PRELUDE FOLDER`) writes further
-                                    *.comp, which are named as their files
+  embed.py spirv OUT.c              SPIR-V of every variant, made by glslc and checked by
+                                    spirv-val
 
 Both read variants.txt; struct glsl_variant and struct spirv_variant are in embedded.h.
 """
@@ -111,7 +109,7 @@ def write_words(file, index, path):
     file.write('};\n')
 
 
-def write_spirv(out, programs):
+def write_spirv(out):
     with tempfile.TemporaryDirectory() as folder:
         names = []
         for name, source, defines in read_variants():
@@ -121,15 +119,6 @@ def write_spirv(out, programs):
             with open(os.path.join(folder, name + '.comp'), 'w', encoding='utf-8') as file:
                 file.write(first + '\n' + given + rest)
             names.append(name)
-        if programs:
-            prelude = os.path.join(folder, 'prelude')
-            with open(prelude, 'w', encoding='utf-8') as file:
-                file.write(resolve('expression.glsl'))
-            subprocess.run([programs, prelude, folder], check=True,
-                           stdout=subprocess.DEVNULL)
-            names = [name[:-len('.comp')] for name in os.listdir(folder)
-                     if name.endswith('.comp')]
-        names.sort()
         compile_all(folder, names)
         with open(out, 'w', encoding='utf-8') as file:
             file.write('#include "embedded.h"\n')
@@ -146,12 +135,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     parser.add_argument('what', choices=['sources', 'spirv'])
     parser.add_argument('out')
-    parser.add_argument('--programs')
     args = parser.parse_args()
     if args.what == 'sources':
         write_sources(args.out)
     else:
-        write_spirv(args.out, args.programs)
+        write_spirv(args.out)
 
 
 if __name__ == '__main__':

@@ -118,7 +118,6 @@ struct vk_pipeline {
     VkPipelineLayout layout;
     VkPipeline handle;
     uint32_t num_bindings;
-    uint32_t num_array; // the first so many are an array at binding 0
 };
 #define VK_PIPELINE_BUCKETS 256
 
@@ -192,9 +191,8 @@ struct vk_pipeline_desc {
     const char *name;   // a variant's, unless `code` is given
     struct vk_hash key; // of the code; zero: of the name
     uint32_t num_bindings;
-    uint32_t num_array; // the first so many are an array at binding 0, the next one is 1
-    uint32_t num_push;  // words
-    uint32_t num_spec;  // specialisation constants 0 ..
+    uint32_t num_push; // words
+    uint32_t num_spec; // specialisation constants 0 ..
     uint32_t spec[VK_MAX_SPEC];
     const char *entry; // NULL: "main"
     // How to come by the code when the pipeline is not there yet. NULL: flavour->variant.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Elementwise programs as kernels: what of a step decides the code (its class), what are
-// mere arguments, and the GLSL for a class. Pure: no device is needed, and the build uses
-// it to make kernels beforehand.
+// mere arguments, and the GLSL for a class. Pure: no device is needed.
 #ifndef VULKAN_COMMON_PROGRAM_H
 #define VULKAN_COMMON_PROGRAM_H
 

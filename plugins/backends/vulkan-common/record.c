@@ -145,7 +145,6 @@ static void write_sets(tn_device *device, const tn_executable *executable,
     writes.count = 0;
     for (uint32_t i = 0; i < plan->num_dispatches; i++) {
         const struct vk_dispatch *dispatch = &plan->dispatches[i];
-        uint32_t array = dispatch->pipeline->num_array;
         for (uint32_t j = 0; j < dispatch->num_operands; j++) {
             const struct vk_operand *operand = &plan->operands[dispatch->first_operand + j];
             if (recording->written &&
@@ -154,14 +153,13 @@ static void write_sets(tn_device *device, const tn_executable *executable,
                 continue;
             uint32_t at = writes.count++;
             writes.infos[at] = buffer_info(executable, operand, bindings);
-            writes.items[at] = (VkWriteDescriptorSet){
-                .sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
-                .dstSet = recording->sets[i],
-                .dstBinding = j < array ? 0 : j - (array ? array - 1 : 0),
-                .dstArrayElement = j < array ? j : 0,
-                .descriptorCount = 1,
-                .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-                .pBufferInfo = &writes.infos[at]};
+            writes.items[at] =
+                (VkWriteDescriptorSet){.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+                                       .dstSet = recording->sets[i],
+                                       .dstBinding = j,
+                                       .descriptorCount = 1,
+                                       .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                                       .pBufferInfo = &writes.infos[at]};
             if (writes.count == MAX_WRITES)
                 flush(device, &writes);
         }

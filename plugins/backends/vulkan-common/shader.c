@@ -95,32 +95,30 @@ void vk_shaders_finish(tn_device *device)
 
 // --- making a pipeline -----------------------------------------------------------------
 
-// Bindings 0, 1, ..., of which the first may be an array.
+// Bindings 0, 1, ...
 static VkResult create_set_layout(tn_device *device, const struct vk_pipeline_desc *desc,
                                   VkDescriptorSetLayout *out)
 {
-    uint32_t num_bindings =
-        desc->num_bindings - (desc->num_array ? desc->num_array - 1 : 0);
     VkDescriptorSetLayoutBinding bindings[VK_MAX_OPERANDS];
     VkDescriptorBindingFlags flags[VK_MAX_OPERANDS];
-    for (uint32_t i = 0; i < num_bindings; i++) {
+    for (uint32_t i = 0; i < desc->num_bindings; i++) {
         bindings[i] = (VkDescriptorSetLayoutBinding){
             .binding = i,
             .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-            .descriptorCount = i == 0 && desc->num_array ? desc->num_array : 1,
+            .descriptorCount = 1,
             .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT};
         flags[i] = VK_DESCRIPTOR_BINDING_UPDATE_AFTER_BIND_BIT;
     }
     const VkDescriptorSetLayoutBindingFlagsCreateInfo binding_flags = {
         .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_BINDING_FLAGS_CREATE_INFO,
-        .bindingCount = num_bindings,
+        .bindingCount = desc->num_bindings,
         .pBindingFlags = flags};
     bool late = device->facts.update_after_bind;
     const VkDescriptorSetLayoutCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
         .pNext = late ? &binding_flags : NULL,
         .flags = late ? VK_DESCRIPTOR_SET_LAYOUT_CREATE_UPDATE_AFTER_BIND_POOL_BIT : 0,
-        .bindingCount = num_bindings,
+        .bindingCount = desc->num_bindings,
         .pBindings = bindings};
     return device->vk->CreateDescriptorSetLayout(device->handle, &info, NULL, out);
 }
@@ -193,7 +191,6 @@ static tn_status pipeline_create(tn_device *device, const struct vk_pipeline_des
     }
     pipeline->key = key;
     pipeline->num_bindings = desc->num_bindings;
-    pipeline->num_array = desc->num_array;
     VkResult result = create_layouts(device, desc, pipeline);
     if (result == VK_SUCCESS)
         result = create_handle(device, desc, &code, pipeline);
@@ -217,7 +214,7 @@ static struct vk_hash desc_key(const struct vk_pipeline_desc *desc)
     h = vk_hash_bytes(h, desc->spec, desc->num_spec * 4);
     if (desc->entry)
         h = vk_hash_text(h, desc->entry);
-    return vk_hash_u64(h, desc->num_array << 16 | desc->num_bindings << 8 | desc->num_push);
+    return vk_hash_u64(h, desc->num_bindings << 8 | desc->num_push);
 }
 
 static struct vk_pipeline *find(const struct vk_shaders *shaders, struct vk_hash key)

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: MIT
-// The Vulkan backend whose shaders were all compiled beforehand: nothing is compiled at run
-// time but by the driver.
+// The Vulkan backend whose shaders were all compiled beforehand, some of them in parts that
+// programs are linked of: nothing is compiled at run time but by the driver.
 #include <stdlib.h>
-#include "direct.h"
 #include "embedded.h"
-#include "vm.h"
+#include "link_program.h"
 
 #define OWN_FAMILY "org.tenon.vulkan/1"
 #include "own_kernels.h"
 
-// What the interpreter spends on an instruction is less than a kernel of its own costs to
-// launch and to read and write memory for; but registers are memory, too. Mesa's software
-// driver takes every branch of the interpreter each time (100 times slower than a kernel of
-// one operation), so there programs stay alone.
-#define FUSION_LIMIT 48
+// Longer chains gain nothing once a kernel is bound by what it reads and writes.
+#define FUSION_LIMIT 128
 
 static const char *const families[] = {OWN_FAMILY, TN_FAMILY_VULKAN_SPIRV, TN_FAMILY_EXPR,
                                        NULL};
@@ -34,23 +30,15 @@ static tn_status find_variant(tn_device *device, const char *name, struct vk_cod
     return TN_OK;
 }
 
-// A kernel made for the very program where there is one, else the interpreter.
-static tn_status plan_program(struct vk_plan *plan, const tn_step *step)
-{
-    bool found = false;
-    tn_status status = direct_plan_program(plan, step, &found);
-    return status == TN_OK && !found ? vm_plan_program(plan, step) : status;
-}
-
 static const struct vk_flavour ahead = {
     .name = "vulkan",
     .own_family = OWN_FAMILY,
     .families = families,
     .fusion_limit = FUSION_LIMIT,
-    .software_fusion_limit = 0,
+    .software_fusion_limit = FUSION_LIMIT,
     .variant = find_variant,
     .program_refused = program_device_lacks,
-    .plan_program = plan_program,
+    .plan_program = link_plan_program,
 };
 
 static tn_status ahead_device_open(const tn_host *host, uint32_t index,

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// Planning a program: its kernel is linked when the device has none for its class yet.
+#include "link_program.h"
+
+#include <stdlib.h>
+#include "program_spirv.h"
+
+static void release_words(struct vk_code *code)
+{
+    free((void *)(uintptr_t)code->words);
+}
+
+static tn_status get_code(tn_device *device, void *context, struct vk_code *out)
+{
+    const struct program_source *source = context;
+    const tn_host *host = device->host;
+    struct spirv_module module;
+    tn_status status = TN_OK;
+    spirv_begin(&module);
+    uint32_t entry = program_write_spirv(&module, source->program, source->class);
+    *out = (struct vk_code){.release = release_words};
+    out->words = spirv_link(&module, entry, PROGRAM_GROUP, &out->size);
+    if (!out->words)
+        status = host->fail(host, TN_ERR_MEMORY, "out of memory");
+    else if (module.missing[0]) {
+        status = host->fail(host, TN_ERR_INTERNAL, "%s: no part named %s",
+                            source->program->name ? source->program->name : "program",
+                            module.missing);
+        release_words(out);
+    }
+    spirv_finish(&module);
+    return status;
+}
+
+tn_status link_plan_program(struct vk_plan *plan, const tn_step *step)
+{
+    struct program_class class;
+    struct program_args args;
+    program_classify(step, VK_MAX_PUSH, &class, &args);
+    return plan_program_launch(plan, step, &class, &args, get_code);
+}

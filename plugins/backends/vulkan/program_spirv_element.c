@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT
+// One element of a program as a SPIR-V function: a call of a part for each instruction.
+#include <stdio.h>
+#include "program_spirv_writer.h"
+
+static const char *const op_names[] = {
+#define NAME(name, text, operands) #name,
+    TN_EXPR_OPS(NAME)
+#undef NAME
+};
+static const uint8_t op_operands[] = {
+#define OPERANDS(name, text, operands) operands,
+    TN_EXPR_OPS(OPERANDS)
+#undef OPERANDS
+};
+
+#define MAX_NAME 32
+
+// The dtype in whose type it is computed.
+static tn_dtype class_of(tn_dtype dtype)
+{
+    switch (dtype) {
+    case TN_I8:
+    case TN_I16:
+        return TN_I32;
+    case TN_U8:
+    case TN_U16:
+        return TN_U32;
+    case TN_F16:
+    case TN_BF16:
+        return TN_F32;
+    default:
+        return dtype;
+    }
+}
+
+static const char *class_name(tn_dtype dtype)
+{
+    return dtype_glsl(class_of(dtype));
+}
+
+uint32_t spirv_write_if_any(struct spirv_writer *w, const char *name, tn_dtype dtype,
+                            uint32_t value)
+{
+    char full[MAX_NAME];
+    snprintf(full, sizeof(full), "%s_%s", name, dtype_glsl(dtype));
+    const struct spirv_part *part = spirv_find(w->module, full);
+    return part ? SPIRV_CALL(w->module, part, value) : value;
+}
+
+uint32_t spirv_write_arg(struct spirv_writer *w, uint32_t index)
+{
+    struct spirv_module *m = w->module;
+    bool in_buffer = w->class->args_in_buffer;
+    uint32_t zero = spirv_uint(m, 0), at = spirv_uint(m, index);
+    uint32_t pointer = SPIRV_RESULT(m, SPIRV_ACCESS_CHAIN, w->push_word, w->push, zero,
+                                    in_buffer ? zero : at);
+    uint32_t word = SPIRV_RESULT(m, SPIRV_LOAD, w->uint_type, pointer);
+    if (!in_buffer)
+        return word;
+    uint32_t place = SPIRV_RESULT(m, SPIRV_I_ADD, w->uint_type, word, at);
+    pointer = SPIRV_RESULT(m, SPIRV_ACCESS_CHAIN, spirv_dtypes[TN_U32].one, w->args_buffer,
+                           zero, place);
+    return SPIRV_RESULT(m, SPIRV_LOAD, w->uint_type, pointer);
+}
+
+// A value from its words.
+static uint32_t write_bits(struct spirv_writer *w, tn_dtype dtype, uint32_t low,
+                           uint32_t high)
+{
+    char name[MAX_NAME];
+    snprintf(name, sizeof(name), "BITS_%s", class_name(dtype));
+    return SPIRV_CALL(w->module, spirv_get(w->module, name), low, high);
+}
+
+static uint32_t write_constant(struct spirv_writer *w, tn_dtype dtype, uint64_t bits)
+{
+    uint32_t low = (uint32_t)bits, high = (uint32_t)(bits >> 32);
+    if (dtype == TN_F32) {
+        double value;
+        memcpy(&value, &bits, sizeof(value));
+        float narrow = (float)value;
+        memcpy(&low, &narrow, sizeof(low));
+        high = 0;
+    }
+    return write_bits(w, dtype, spirv_uint(w->module, low), spirv_uint(w->module, high));
+}
+
+static uint32_t write_param(struct spirv_writer *w, tn_dtype dtype, uint32_t *at)
+{
+    bool is_wide = dtype_bytes(dtype) == 8;
+    uint32_t low = spirv_write_arg(w, *at);
+    uint32_t high = is_wide ? spirv_write_arg(w, *at + 1) : spirv_uint(w->module, 0);
+    *at += is_wide ? 2 : 1;
+    return write_bits(w, dtype, low, high);
+}
+
+static uint32_t write_cast(struct spirv_writer *w, tn_dtype from, tn_dtype to,
+                           uint32_t value)
+{
+    char name[MAX_NAME];
+    if (class_of(from) != class_of(to)) {
+        snprintf(name, sizeof(name), "CAST_%s_%s", class_name(from), class_name(to));
+        value = SPIRV_CALL(w->module, spirv_get(w->module, name), value);
+    }
+    return spirv_write_if_any(w, "NARROW", to, value);
+}
+
+static uint32_t write_operation(struct spirv_writer *w, const tn_expr_insn *insn,
+                                const uint32_t *values)
+{
+    const uint32_t places[] = {insn->a, insn->b, insn->c};
+    uint32_t operands[3], num = op_operands[insn->op];
+    for (uint32_t i = 0; i < num; i++)
+        operands[i] = values[places[i]];
+    if (insn->op == TN_EXPR_SELECT)
+        return spirv_result(w->module, SPIRV_SELECT, spirv_dtypes[insn->dtype].computed,
+                            operands, num);
+    if (insn->op == TN_EXPR_SHL || insn->op == TN_EXPR_SHR)
+        operands[num++] = spirv_uint(w->module, 8 * dtype_bytes(insn->dtype));
+    char name[MAX_NAME];
+    tn_dtype dtype = w->program->insns[insn->a].dtype;
+    snprintf(name, sizeof(name), "%s_%s", op_names[insn->op], class_name(dtype));
+    uint32_t value = spirv_call(w->module, spirv_get(w->module, name), operands, num);
+    return spirv_write_if_any(w, "NARROW", insn->dtype, value);
+}
+
+// `params`: the function's, of which the first is the index.
+static uint32_t write_insn(struct spirv_writer *w, const tn_expr_insn *insn,
+                           const uint32_t *values, const uint32_t *params,
+                           uint32_t *param_at)
+{
+    switch (insn->op) {
+    case TN_EXPR_LOAD:
+        return params[1 + insn->a];
+    case TN_EXPR_CONST:
+        return write_constant(w, insn->dtype, w->program->constants[insn->a]);
+    case TN_EXPR_PARAM:
+        return write_param(w, insn->dtype, param_at);
+    case TN_EXPR_INDEX:
+        return SPIRV_CALL(w->module, spirv_get(w->module, "INDEX"), params[0]);
+    case TN_EXPR_CAST:
+        return write_cast(w, w->program->insns[insn->a].dtype, insn->dtype,
+                          values[insn->a]);
+    default:
+        return write_operation(w, insn, values);
+    }
+}
+
+// Declares the types and begins the function; its parameters go to params.
+static void begin_function(struct spirv_writer *w, uint32_t *params)
+{
+    struct spirv_module *m = w->module;
+    const tn_expr_program *program = w->program;
+    uint32_t members[TN_EXPR_MAX_OUTPUTS + 1], types[TN_EXPR_MAX_INPUTS + 3];
+    uint32_t type = spirv_new_id(m);
+    w->outputs = members[0] = spirv_new_id(m);
+    for (uint32_t i = 0; i < program->num_outputs; i++)
+        members[1 + i] = spirv_use(m, spirv_dtypes[program->output_dtypes[i]].computed);
+    spirv_add(m, &m->globals, SPIRV_TYPE_STRUCT, members, 1 + program->num_outputs);
+    types[0] = type;
+    types[1] = w->outputs;
+    types[2] = w->uint_type;
+    for (uint32_t i = 0; i < program->num_inputs; i++)
+        types[3 + i] = spirv_use(m, spirv_dtypes[program->input_dtypes[i]].computed);
+    spirv_add(m, &m->globals, SPIRV_TYPE_FUNCTION, types, 3 + program->num_inputs);
+    w->element = spirv_new_id(m);
+    SPIRV_ADD(m, code, SPIRV_FUNCTION, w->outputs, w->element, 0, type);
+    for (uint32_t i = 0; i < 1 + program->num_inputs; i++) {
+        params[i] = spirv_new_id(m);
+        SPIRV_ADD(m, code, SPIRV_FUNCTION_PARAMETER, types[2 + i], params[i]);
+    }
+    SPIRV_ADD(m, code, SPIRV_LABEL, spirv_new_id(m));
+}
+
+void spirv_write_element(struct spirv_writer *w)
+{
+    struct spirv_module *m = w->module;
+    const tn_expr_program *program = w->program;
+    uint32_t params[TN_EXPR_MAX_INPUTS + 1], values[TN_EXPR_MAX_INSNS];
+    uint32_t results[TN_EXPR_MAX_OUTPUTS], param_at = w->first_param;
+    begin_function(w, params);
+    for (uint32_t i = 0; i < program->num_insns; i++)
+        values[i] = write_insn(w, &program->insns[i], values, params, &param_at);
+    for (uint32_t i = 0; i < program->num_outputs; i++)
+        results[i] = values[program->outputs[i]];
+    uint32_t all = spirv_result(m, SPIRV_COMPOSITE_CONSTRUCT, w->outputs, results,
+                                program->num_outputs);
+    SPIRV_ADD(m, code, SPIRV_RETURN_VALUE, all);
+    spirv_add(m, &m->code, SPIRV_FUNCTION_END, NULL, 0);
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT
+// SPIR-V modules out of parts: what was written, and all that it needs.
+#include "spirv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAGIC 0x07230203u
+#define VERSION_1_3 0x00010300u
+#define SHADER 1u
+#define STORAGE_BUFFER_8_BIT 4448u
+#define LOGICAL 0u
+#define GLSL450 1u
+#define GL_COMPUTE 5u
+#define LOCAL_SIZE 17u
+#define MAX_CAPABILITIES 8
+
+void spirv_begin(struct spirv_module *module)
+{
+    *module = (struct spirv_module){.next_id = spirv_bound,
+                                    .needed = calloc(num_spirv_items, sizeof(bool))};
+    module->failed = !module->needed;
+}
+
+void spirv_finish(struct spirv_module *module)
+{
+    free(module->needed);
+    free(module->decorations.words);
+    free(module->globals.words);
+    free(module->code.words);
+}
+
+uint32_t spirv_new_id(struct spirv_module *module)
+{
+    return module->next_id++;
+}
+
+uint32_t spirv_use(struct spirv_module *module, uint32_t id)
+{
+    if (module->failed || module->needed[id - 1])
+        return id;
+    const struct spirv_item *item = &spirv_items[id - 1];
+    module->needed[id - 1] = true;
+    for (uint32_t i = 0; i < item->num_needs; i++)
+        spirv_use(module, spirv_needs[item->needs_at + i]);
+    return id;
+}
+
+static int compare_name(const void *name, const void *part)
+{
+    return strcmp(name, ((const struct spirv_part *)part)->name);
+}
+
+const struct spirv_part *spirv_find(struct spirv_module *module, const char *name)
+{
+    const struct spirv_part *part =
+        bsearch(name, spirv_parts, num_spirv_parts, sizeof(*part), compare_name);
+    if (part)
+        spirv_use(module, part->id);
+    return part;
+}
+
+const struct spirv_part *spirv_get(struct spirv_module *module, const char *name)
+{
+    const struct spirv_part *part = spirv_find(module, name);
+    if (!part)
+        snprintf(module->missing, sizeof(module->missing), "%s", name);
+    return part ? part : &spirv_parts[0];
+}
+
+// --- writing ---------------------------------------------------------------------------
+
+static bool reserve(struct spirv_stream *stream, size_t more)
+{
+    if (stream->num_words + more <= stream->capacity)
+        return true;
+    size_t capacity = 2 * stream->capacity + more + 256;
+    uint32_t *words = realloc(stream->words, capacity * sizeof(uint32_t));
+    if (!words)
+        return false;
+    stream->words = words;
+    stream->capacity = capacity;
+    return true;
+}
+
+static bool append(struct spirv_stream *stream, const uint32_t *words, size_t count)
+{
+    if (!reserve(stream, count))
+        return false;
+    memcpy(stream->words + stream->num_words, words, count * sizeof(uint32_t));
+    stream->num_words += count;
+    return true;
+}
+
+static bool append_insn(struct spirv_stream *stream, uint32_t op, const uint32_t *operands,
+                        size_t count)
+{
+    uint32_t head = op | (uint32_t)(count + 1) << 16;
+    return append(stream, &head, 1) && append(stream, operands, count);
+}
+
+void spirv_add(struct spirv_module *module, struct spirv_stream *stream, uint32_t op,
+               const uint32_t *operands, size_t count)
+{
+    if (!append_insn(stream, op, operands, count))
+        module->failed = true;
+}
+
+uint32_t spirv_result(struct spirv_module *module, uint32_t op, uint32_t type,
+                      const uint32_t *operands, size_t count)
+{
+    uint32_t head[] = {op | (uint32_t)(count + 3) << 16, type, spirv_new_id(module)};
+    if (!append(&module->code, head, 3) || !append(&module->code, operands, count))
+        module->failed = true;
+    return head[2];
+}
+
+uint32_t spirv_call(struct spirv_module *module, const struct spirv_part *part,
+                    const uint32_t *operands, size_t count)
+{
+    uint32_t head[] = {SPIRV_FUNCTION_CALL | (uint32_t)(count + 4) << 16, part->result,
+                       spirv_new_id(module), part->id};
+    if (!append(&module->code, head, 4) || !append(&module->code, operands, count))
+        module->failed = true;
+    return head[2];
+}
+
+// Equal constants may stand twice, so that only the first few need be remembered.
+uint32_t spirv_uint(struct spirv_module *module, uint32_t value)
+{
+    for (uint32_t i = 0; i < module->num_constants; i++)
+        if (module->constants[i][0] == value)
+            return module->constants[i][1];
+    uint32_t id = spirv_new_id(module);
+    uint32_t type = spirv_get(module, "ITEM")->result;
+    SPIRV_ADD(module, globals, SPIRV_CONSTANT, type, id, value);
+    if (module->num_constants < SPIRV_KEPT_CONSTANTS) {
+        uint32_t *kept = module->constants[module->num_constants++];
+        kept[0] = value;
+        kept[1] = id;
+    }
+    return id;
+}
+
+// --- linking ---------------------------------------------------------------------------
+
+static bool append_capabilities(const struct spirv_module *module, struct spirv_stream *out)
+{
+    uint32_t seen[MAX_CAPABILITIES] = {SHADER}, count = 1;
+    for (uint32_t i = 0; i < num_spirv_items; i++) {
+        uint32_t capability = spirv_items[i].capability, at = 0;
+        if (!module->needed[i] || capability == 0)
+            continue;
+        while (at < count && seen[at] != capability)
+            at++;
+        if (at == count && count < MAX_CAPABILITIES)
+            seen[count++] = capability;
+    }
+    bool ok = true;
+    for (uint32_t i = 0; i < count; i++)
+        ok = ok && append_insn(out, SPIRV_CAPABILITY, &seen[i], 1);
+    uint32_t name[5] = {0};
+    memcpy(name, "SPV_KHR_8bit_storage", sizeof(name));
+    uint32_t operands[6] = {name[0], name[1], name[2], name[3], name[4], 0};
+    for (uint32_t i = 0; i < count; i++)
+        if (seen[i] == STORAGE_BUFFER_8_BIT)
+            ok = ok && append_insn(out, SPIRV_EXTENSION, operands, 6);
+    return ok;
+}
+
+static bool append_entry(const struct spirv_module *module, struct spirv_stream *out,
+                         uint32_t entry, uint32_t group_size)
+{
+    uint32_t operands[16] = {GL_COMPUTE, entry}, count = 4;
+    memcpy(&operands[2], "main", 4);
+    for (uint32_t i = 0; i < num_spirv_items && count < 16; i++)
+        if (module->needed[i] && spirv_items[i].is_input)
+            operands[count++] = i + 1;
+    return append_insn(out, SPIRV_MEMORY_MODEL, SPIRV_LIST(LOGICAL, GLSL450)) &&
+           append_insn(out, SPIRV_ENTRY_POINT, operands, count) &&
+           append_insn(out, SPIRV_EXECUTION_MODE,
+                       SPIRV_LIST(entry, LOCAL_SIZE, group_size, 1, 1));
+}
+
+static bool is_function(const struct spirv_item *item)
+{
+    return (spirv_words[item->at] & 0xffffu) == SPIRV_FUNCTION;
+}
+
+enum section { DECORATIONS, GLOBALS, FUNCTIONS };
+
+static bool append_items(const struct spirv_module *module, struct spirv_stream *out,
+                         enum section section)
+{
+    bool ok = true;
+    for (uint32_t i = 1; i < num_spirv_items && ok; i++) {
+        const struct spirv_item *item = &spirv_items[i];
+        if (!module->needed[i])
+            continue;
+        if (section == DECORATIONS)
+            ok =
+                append(out, spirv_words + item->decorations_at, item->num_decoration_words);
+        else if (is_function(item) == (section == FUNCTIONS))
+            ok = append(out, spirv_words + item->at, item->num_words);
+    }
+    return ok;
+}
+
+static bool append_stream(struct spirv_stream *out, const struct spirv_stream *from)
+{
+    return from->num_words == 0 || append(out, from->words, from->num_words);
+}
+
+uint32_t *spirv_link(const struct spirv_module *module, uint32_t entry, uint32_t group_size,
+                     size_t *out_size)
+{
+    if (module->failed)
+        return NULL;
+    struct spirv_stream out = {0};
+    const struct spirv_item *import = &spirv_items[0];
+    uint32_t header[] = {MAGIC, VERSION_1_3, 0, module->next_id, 0};
+    bool ok = append(&out, header, 5) && append_capabilities(module, &out) &&
+              append(&out, spirv_words + import->at, import->num_words) &&
+              append_entry(module, &out, entry, group_size) &&
+              append_items(module, &out, DECORATIONS) &&
+              append_stream(&out, &module->decorations) &&
+              append_items(module, &out, GLOBALS) &&
+              append_stream(&out, &module->globals) && append_stream(&out, &module->code) &&
+              append_items(module, &out, FUNCTIONS);
+    if (!ok) {
+        free(out.words);
+        return NULL;
+    }
+    *out_size = out.num_words * sizeof(uint32_t);
+    return out.words;
+}
