@@ -2,20 +2,28 @@
 """The files of the source tree, for the checks beside this file."""
 
 import pathlib
+import shutil
 import subprocess
 
 SKIPPED = {"build", ".git", "__pycache__"}
 
 
-def files(root, *suffixes):
-    """Paths, relative to `root`, of files that belong to the project and end so."""
-    root = pathlib.Path(root)
+def known_to_git(root):
+    """Paths of the files of a checkout; None where there is no checkout or no git."""
+    if not (root / ".git").exists() or not shutil.which("git"):
+        return None
     listed = subprocess.run(["git", "-c", f"safe.directory={root.resolve()}", "-C", str(root),
                              "ls-files", "--cached", "--others", "--exclude-standard"],
                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    if listed.returncode == 0 and (root / ".git").exists():
-        paths = [pathlib.Path(line) for line in listed.stdout.splitlines()]
-    else:  # an unpacked archive
+    return [pathlib.Path(line) for line in listed.stdout.splitlines()] \
+        if listed.returncode == 0 else None
+
+
+def files(root, *suffixes):
+    """Paths, relative to `root`, of files that belong to the project and end so."""
+    root = pathlib.Path(root)
+    paths = known_to_git(root)
+    if paths is None:  # an unpacked archive, or a machine without git
         paths = [p.relative_to(root) for p in root.rglob("*")]
         paths = [p for p in paths if not SKIPPED & set(p.parts)
                  and not p.parts[0].startswith("build-")]
