@@ -43,6 +43,9 @@ layout(push_constant) uniform Args {
 
 shared accumulator lanes[256];
 
+// Loads in flight: memory is far away, and a sum waits for each of its terms.
+#define AT_ONCE 8u
+
 accumulator combine(accumulator a, accumulator b)
 {
 #if defined(OP_sum) || defined(OP_mean)
@@ -164,7 +167,16 @@ void main()
     accumulator a = neutral();
     if (has)
         a = load_one(kept_at, output_index, r);
-    for (r += step_size; r < end; r += step_size)
+    r += step_size;
+    uint left = r < end ? (end - r + step_size - 1u) / step_size : 0u;
+    for (; left >= AT_ONCE; left -= AT_ONCE, r += AT_ONCE * step_size) {
+        accumulator x[AT_ONCE];
+        [[unroll]] for (uint i = 0u; i < AT_ONCE; i++)
+            x[i] = load_one(kept_at, output_index, r + i * step_size);
+        [[unroll]] for (uint i = 0u; i < AT_ONCE; i++)
+            a = combine(a, x[i]);
+    }
+    for (; left > 0u; left--, r += step_size)
         a = combine(a, load_one(kept_at, output_index, r));
     if (WIDE == 0u) {
         write_result(unit, output_index, a);

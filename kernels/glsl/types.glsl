@@ -9,6 +9,7 @@
 //   WRAP_x(c)  reduces a narrow integer to its width
 #extension GL_EXT_shader_16bit_storage : require
 #extension GL_EXT_shader_8bit_storage : require
+#extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 
 #define PASTE_(a, b) a##b

@@ -84,7 +84,7 @@ static void report(const char *what, double amount, const char *unit)
 
 struct program {
     tn_expr_program record;
-    tn_expr_insn insns[8];
+    tn_expr_insn insns[12];
     tn_dtype inputs[2], output;
     uint32_t position;
 };
@@ -135,6 +135,49 @@ static void time_elementwise(struct program *p, int64_t n, const uint64_t *param
     report(p->record.name, moved / measure() * 1e-9, "GB/s");
 }
 
+// x * 0.5 * (1 + erf(x / sqrt(2)))
+static void gelu(int64_t n)
+{
+    const double values[] = {0.70710678118654752, 1, 0.5};
+    uint64_t params[3];
+    memcpy(params, values, sizeof(params));
+    struct program p = make_program(TN_F32, 1, "gelu f32, fused");
+    add_insn(&p, TN_EXPR_PARAM, 0, 0);
+    add_insn(&p, TN_EXPR_MUL, 0, 1);
+    add_insn(&p, TN_EXPR_ERF, 2, 0);
+    add_insn(&p, TN_EXPR_PARAM, 1, 0);
+    add_insn(&p, TN_EXPR_ADD, 3, 4);
+    add_insn(&p, TN_EXPR_PARAM, 2, 0);
+    add_insn(&p, TN_EXPR_MUL, 0, 6);
+    add_insn(&p, TN_EXPR_MUL, 7, 5);
+    p.record.num_params = 3;
+    time_elementwise(&p, n, params);
+}
+
+static void cast_to_half(int64_t n)
+{
+    struct program p = make_program(TN_F32, 1, "cast f32 to f16");
+    tn_layout from = {.dtype = TN_F32, .rank = 1, .extent = {n}, .stride = {1}}, to = from;
+    to.dtype = p.output = TN_F16;
+    uint32_t slots[] = {device_slot(bytes_of(&from)), device_slot(bytes_of(&to))};
+    add_step(&p, NULL, slots, &from);
+    vb_set(&bench.steps[0], 1, slots[1], &to);
+    report(p.record.name, 6.0 * (double)n / measure() * 1e-9, "GB/s");
+}
+
+static void transposed(tn_dtype dtype, const char *name)
+{
+    int64_t n = quick ? 512 : 8192;
+    struct program p = make_program(dtype, 1, name);
+    tn_layout to = matrix(dtype, n, n), from = to;
+    from.stride[0] = 1;
+    from.stride[1] = n;
+    uint32_t slots[] = {device_slot(bytes_of(&to)), device_slot(bytes_of(&to))};
+    add_step(&p, NULL, slots, &to);
+    vb_set(&bench.steps[0], 0, slots[0], &from);
+    report(name, 2.0 * (double)bytes_of(&to) / measure() * 1e-9, "GB/s");
+}
+
 static void elementwise(void)
 {
     int64_t n = quick ? INT64_C(1) << 18 : INT64_C(1) << 27;
@@ -162,6 +205,10 @@ static void elementwise(void)
     add_insn(&chain, TN_EXPR_ADD, 4, 5);
     chain.record.num_params = 2;
     time_elementwise(&chain, n, params);
+    gelu(n);
+    cast_to_half(n);
+    transposed(TN_F32, "copy f32, transposed");
+    transposed(TN_F16, "copy f16, transposed");
 }
 
 static void dependent_dispatches(void)
@@ -240,6 +287,11 @@ static void reductions(void)
     report("sum f32, rows", bytes / measure() * 1e-9, "GB/s");
     add_kernel("base.sum/1", &columns, 1, (tn_layout[]){x, line});
     report("sum f32, columns", bytes / measure() * 1e-9, "GB/s");
+    static const tn_argmax_attrs of_rows = {.axis = 1};
+    tn_layout indices = line;
+    indices.dtype = TN_I64;
+    add_kernel("base.argmax/1", &of_rows, 1, (tn_layout[]){x, indices});
+    report("argmax f32, rows", bytes / measure() * 1e-9, "GB/s");
     add_kernel("nn.softmax/1", &last, 1, (tn_layout[]){x, x});
     report("softmax f32, rows", 2 * bytes / measure() * 1e-9, "GB/s");
 }

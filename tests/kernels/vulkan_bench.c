@@ -11,7 +11,7 @@
 
 atomic_int vb_messages, vb_allocations;
 _Thread_local char vb_failure[1024];
-bool vb_validate;
+bool vb_validate, vb_as_gpu;
 int vb_cache_hits, vb_cache_puts;
 bool vb_cache_damages;
 
@@ -63,7 +63,9 @@ static void host_log(const tn_host *host, int32_t level, const char *topic,
 static const char *host_config(const tn_host *host, const char *name)
 {
     (void)host;
-    return vb_validate && strcmp(name, "TENON_VULKAN_VALIDATION") == 0 ? "1" : NULL;
+    bool set = (vb_validate && strcmp(name, "TENON_VULKAN_VALIDATION") == 0) ||
+               (vb_as_gpu && strcmp(name, "TENON_VULKAN_AS_GPU") == 0);
+    return set ? "1" : NULL;
 }
 
 struct entry {

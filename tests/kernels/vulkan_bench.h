@@ -29,7 +29,8 @@ struct vulkan_bench {
 // What the host saw: lines at WARN and ERROR, allocations not freed, the last failure.
 extern atomic_int vb_messages, vb_allocations;
 extern _Thread_local char vb_failure[1024];
-extern bool vb_validate; // asks for validation layers; set before opening
+// Ask for validation layers, for the kernels that GPUs get; set before opening.
+extern bool vb_validate, vb_as_gpu;
 extern const tn_host vb_host;
 
 // A disk cache in memory: entries found and stored, and a switch that damages what is

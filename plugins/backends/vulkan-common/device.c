@@ -119,6 +119,14 @@ static tn_status device_init(tn_device *device, uint32_t index)
     return status == TN_OK ? vk_shaders_init(device) : status;
 }
 
+// TENON_VULKAN_AS_GPU: the tests' way to run on a software driver what GPUs run.
+static bool is_software(const tn_device *device)
+{
+    const char *value = device->host->config(device->host, "TENON_VULKAN_AS_GPU");
+    bool as_gpu = value && strcmp(value, "") != 0 && strcmp(value, "0") != 0;
+    return device->facts.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU && !as_gpu;
+}
+
 tn_status vk_device_open(const tn_host *host, uint32_t index,
                          const struct vk_flavour *flavour, tn_device **out_device)
 {
@@ -143,6 +151,7 @@ tn_status vk_device_open(const tn_host *host, uint32_t index,
         vk_device_close(device);
         return status;
     }
+    device->is_software = is_software(device);
     *out_device = device;
     return TN_OK;
 }

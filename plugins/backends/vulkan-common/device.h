@@ -36,7 +36,6 @@ struct vk_flavour {
     const char *own_family; // of the kernels in own_kernels.h
     const char *const *families;
     uint32_t fusion_limit;
-    uint32_t software_fusion_limit; // on a device that is a CPU
 
     // The code of one of our kernels, by its name in kernels/glsl/variants.txt.
     tn_status (*variant)(tn_device *device, const char *name, struct vk_code *out);
@@ -143,6 +142,7 @@ struct tn_device {
     VkSemaphore timeline;
     uint64_t point; // [device]: the last submitted
     atomic_bool lost;
+    bool is_software; // kernels are chosen for a processor that acts as a GPU
     struct vk_memory memory;
     struct vk_staging staging;
     struct vk_shaders shaders;

@@ -3,6 +3,7 @@
 #include "executable.h"
 
 #include <stdlib.h>
+#include "plan_transpose.h"
 #include "program.h"
 
 static bool is_own(const tn_device *device, const tn_kernel *kernel)
@@ -12,9 +13,7 @@ static bool is_own(const tn_device *device, const tn_kernel *kernel)
 
 uint32_t vk_fusion_limit(tn_device *device)
 {
-    bool software = device->facts.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
-    return software ? device->flavour->software_fusion_limit
-                    : device->flavour->fusion_limit;
+    return device->flavour->fusion_limit;
 }
 
 static const char *operands_refused(const tn_device *device, const tn_step *step)
@@ -53,10 +52,12 @@ int32_t vk_step_check(tn_device *device, const tn_step *step, const char **out_r
 
 static tn_status plan_step(struct vk_plan *plan, const tn_step *step)
 {
+    if (step->program && program_elements(step) == 0)
+        return TN_OK;
+    if (!plan->device->is_software && plan_is_transpose(step))
+        return plan_transpose(plan, step);
     if (step->program)
-        return program_elements(step) == 0
-                   ? TN_OK
-                   : plan->device->flavour->plan_program(plan, step);
+        return plan->device->flavour->plan_program(plan, step);
     if (!step->kernel)
         return plan->device->host->fail(plan->device->host, TN_ERR_UNSUPPORTED,
                                         "%s: no kernel",

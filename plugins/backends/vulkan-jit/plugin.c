@@ -18,7 +18,6 @@ static const struct vk_flavour jit = {
     .own_family = OWN_FAMILY,
     .families = families,
     .fusion_limit = FUSION_LIMIT,
-    .software_fusion_limit = FUSION_LIMIT,
     .variant = jit_variant,
     .program_refused = program_device_lacks,
     .plan_program = jit_plan_program,

@@ -35,7 +35,6 @@ static const struct vk_flavour ahead = {
     .own_family = OWN_FAMILY,
     .families = families,
     .fusion_limit = FUSION_LIMIT,
-    .software_fusion_limit = FUSION_LIMIT,
     .variant = find_variant,
     .program_refused = program_device_lacks,
     .plan_program = link_plan_program,

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+// Copies that change the order of axes, so that neither reading nor writing is scattered.
+#include "plan_transpose.h"
+
+#include <stdio.h>
+#include "kernels.h"
+
+#define MAX_OTHER 6
+#define MIN_EXTENT 32 // of both axes of the tiles: a quarter of a tile
+#define MAX_AXES (MAX_OTHER + 2)
+
+// The copy's axes, those of extent 1 left out and neighbours merged.
+struct turn {
+    uint32_t num_axes;
+    uint64_t extent[TN_MAX_RANK], from[TN_MAX_RANK], to[TN_MAX_RANK]; // strides
+    uint32_t fast;                                                    // the source's last
+};
+
+static bool is_plain_copy(const tn_step *step)
+{
+    const tn_expr_program *program = step->program;
+    return program && program->num_insns == 1 && program->num_inputs == 1 &&
+           program->num_outputs == 1 && program->insns[0].op == TN_EXPR_LOAD &&
+           program->input_dtypes[0] == program->output_dtypes[0];
+}
+
+static void collect_axes(const tn_layout *from, const tn_layout *to, struct turn *out)
+{
+    for (int32_t axis = 0; axis < to->rank; axis++) {
+        uint64_t extent = (uint64_t)to->extent[axis];
+        uint64_t a = (uint64_t)from->stride[axis], b = (uint64_t)to->stride[axis];
+        uint32_t last = out->num_axes - 1;
+        if (extent == 1)
+            continue;
+        if (out->num_axes > 0 && out->from[last] == a * extent &&
+            out->to[last] == b * extent) {
+            out->extent[last] *= extent;
+            out->from[last] = a;
+            out->to[last] = b;
+            continue;
+        }
+        out->extent[out->num_axes] = extent;
+        out->from[out->num_axes] = a;
+        out->to[out->num_axes++] = b;
+    }
+}
+
+// Whether the last axis is contiguous in the copy, another one in the source, and both are
+// long enough for tiles.
+static bool find_turn(const tn_layout *from, const tn_layout *to, struct turn *out)
+{
+    *out = (struct turn){0};
+    collect_axes(from, to, out);
+    if (out->num_axes < 2 || out->num_axes > MAX_AXES)
+        return false;
+    uint32_t last = out->num_axes - 1;
+    if (out->to[last] != 1 || out->from[last] < 2 || out->extent[last] < MIN_EXTENT)
+        return false;
+    for (uint32_t axis = 0; axis < last; axis++)
+        if (out->from[axis] == 1 && out->extent[axis] >= MIN_EXTENT) {
+            out->fast = axis;
+            return true;
+        }
+    return false;
+}
+
+bool plan_is_transpose(const tn_step *step)
+{
+    struct turn turn;
+    return is_plain_copy(step) &&
+           find_turn(&step->inputs[0].layout, &step->outputs[0].layout, &turn);
+}
+
+static void push_others(struct vk_launch *launch, const struct turn *turn)
+{
+    const uint64_t *const lists[] = {turn->extent, turn->from, turn->to};
+    for (int list = 0; list < 3; list++) {
+        uint32_t count = 0;
+        for (uint32_t axis = 0; axis + 1 < turn->num_axes; axis++)
+            if (axis != turn->fast) {
+                launch_push(launch, lists[list][axis]);
+                count++;
+            }
+        for (; count < MAX_OTHER; count++)
+            launch_push(launch, 0);
+    }
+}
+
+tn_status plan_transpose(struct vk_plan *plan, const tn_step *step)
+{
+    const tn_layout *from = &step->inputs[0].layout, *to = &step->outputs[0].layout;
+    struct turn turn;
+    find_turn(from, to, &turn);
+    uint32_t last = turn.num_axes - 1, bytes = dtype_bytes(to->dtype);
+    uint64_t tile = bytes == 8 ? 32 : 64;
+    uint64_t tiles =
+        ceil_div(turn.extent[last], tile) * ceil_div(turn.extent[turn.fast], tile);
+    for (uint32_t axis = 0; axis < last; axis++)
+        tiles *= axis == turn.fast ? 1 : turn.extent[axis];
+    char name[VARIANT_NAME];
+    snprintf(name, sizeof(name), "transpose_%u", bytes);
+    struct vk_launch launch = {.pipeline = {.name = name}, .groups = tiles};
+    launch_spec(&launch, turn.num_axes - 2);
+    launch_bind(&launch, plan_operand(&step->inputs[0], VK_READS));
+    launch_bind(&launch, plan_operand(&step->outputs[0], VK_WRITES));
+    const uint64_t words[] = {tiles,
+                              turn.extent[turn.fast],
+                              turn.extent[last],
+                              turn.from[last],
+                              turn.to[turn.fast],
+                              (uint64_t)from->offset,
+                              (uint64_t)to->offset};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        launch_push(&launch, words[i]);
+    push_others(&launch, &turn);
+    return plan_launch(plan, &launch);
+}
