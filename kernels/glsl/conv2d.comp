@@ -7,18 +7,17 @@
 //   OP_input    rows: input places (n, h, w)      columns: c   terms: (kh, kw, o)
 //   OP_weight   rows: o   columns: (kh, kw, c)    terms: output places, in `splits` parts
 //
-// All operands are contiguous; one group of channels a workgroup layer (z). With DIRECT, each
-// output is one invocation's own sum.
+// IN: dtype; ACC: what is summed in. All operands are contiguous; one group of channels a
+// workgroup layer (z). With DIRECT, each output is one invocation's own sum.
 #include "types.glsl"
 layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint HAS_BIAS = 0;
-#define ACC float
 
 layout(std430, binding = 0) readonly buffer A { PASTE(S_, IN) d[]; } a_source;
 layout(std430, binding = 1) readonly buffer B { PASTE(S_, IN) d[]; } b_source;
 layout(std430, binding = 2) readonly buffer Bias { PASTE(S_, IN) d[]; } bias;
-#ifdef OP_weight // sums of parts, in f32
-layout(std430, binding = 3) writeonly buffer C { float d[]; } result;
+#ifdef OP_weight // sums of parts
+layout(std430, binding = 3) writeonly buffer C { ACC d[]; } result;
 #else
 layout(std430, binding = 3) writeonly buffer C { PASTE(S_, IN) d[]; } result;
 #endif
@@ -33,17 +32,17 @@ layout(push_constant) uniform Args {
 
 uint group, split;
 
-float value_a(uint at)
+ACC value_a(uint at)
 {
     return PASTE(FROM_, IN)(PASTE(W_, IN)(a_source.d[args.a_offset + at]));
 }
-float value_b(uint at)
+ACC value_b(uint at)
 {
     return PASTE(FROM_, IN)(PASTE(W_, IN)(b_source.d[args.b_offset + at]));
 }
 
 // x at the place that output place `place` meets under tap (kh, kw); 0 in the padding.
-float load_x(uint place, uint kh, uint kw, uint c)
+ACC load_x(uint place, uint kh, uint kw, uint c)
 {
     uint line = place / args.out_width;
     uint ow = place - line * args.out_width;
@@ -52,7 +51,7 @@ float load_x(uint place, uint kh, uint kw, uint c)
     int h = int(oh) * args.stride_y - args.pad_y + int(kh) * args.dilation_y;
     int w = int(ow) * args.stride_x - args.pad_x + int(kw) * args.dilation_x;
     if (h < 0 || w < 0 || h >= int(args.height) || w >= int(args.width))
-        return 0.0;
+        return ACC(0);
     uint at = (n * args.height + uint(h)) * args.width + uint(w);
     return value_a(at * args.channels * args.groups + group * args.channels + c);
 }
@@ -69,18 +68,18 @@ void split_tap(uint k, uint count, out uint kh, out uint kw, out uint c)
 #ifdef OP_forward
 #define A_ALONG_K 1u
 #define B_ALONG_K 1u
-float load_a(uint row, uint k)
+ACC load_a(uint row, uint k)
 {
     uint kh, kw, c;
     split_tap(k, args.channels, kh, kw, c);
     return load_x(row, kh, kw, c);
 }
-float load_b(uint k, uint column)
+ACC load_b(uint k, uint column)
 {
     uint terms = args.kernel_height * args.kernel_width * args.channels;
     return value_b((group * args.out_channels + column) * terms + k);
 }
-void store(uint row, uint column, float value)
+void store(uint row, uint column, ACC value)
 {
     uint o = group * args.out_channels + column;
     if (HAS_BIAS != 0u)
@@ -93,7 +92,7 @@ void store(uint row, uint column, float value)
 #ifdef OP_input // a: the gradient, b: w
 #define A_ALONG_K 1u
 #define B_ALONG_K 0u
-float load_a(uint row, uint k)
+ACC load_a(uint row, uint k)
 {
     uint kh, kw, o;
     split_tap(k, args.out_channels, kh, kw, o);
@@ -102,15 +101,15 @@ float load_a(uint row, uint k)
     uint n = line / args.height;
     int h = int(line - n * args.height) + args.pad_y - int(kh) * args.dilation_y;
     if (h < 0 || w < 0)
-        return 0.0;
+        return ACC(0);
     int oh = h / args.stride_y, ow = w / args.stride_x;
     if (oh * args.stride_y != h || ow * args.stride_x != w || oh >= int(args.out_height) ||
         ow >= int(args.out_width))
-        return 0.0;
+        return ACC(0);
     uint at = (n * args.out_height + uint(oh)) * args.out_width + uint(ow);
     return value_a((at * args.groups + group) * args.out_channels + o);
 }
-float load_b(uint k, uint column)
+ACC load_b(uint k, uint column)
 {
     uint kh, kw, o;
     split_tap(k, args.out_channels, kh, kw, o);
@@ -118,7 +117,7 @@ float load_b(uint k, uint column)
     uint at = (row * args.kernel_height + kh) * args.kernel_width + kw;
     return value_b(at * args.channels + column);
 }
-void store(uint row, uint column, float value)
+void store(uint row, uint column, ACC value)
 {
     uint c = group * args.channels + column;
     result.d[args.out_offset + row * args.channels * args.groups + c] =
@@ -129,17 +128,17 @@ void store(uint row, uint column, float value)
 #ifdef OP_weight // a: x, b: the gradient; rows are o, and load_a takes the gradient
 #define A_ALONG_K 0u
 #define B_ALONG_K 0u
-float load_a(uint row, uint k)
+ACC load_a(uint row, uint k)
 {
     return value_b((k * args.groups + group) * args.out_channels + row);
 }
-float load_b(uint k, uint column)
+ACC load_b(uint k, uint column)
 {
     uint kh, kw, c;
     split_tap(column, args.channels, kh, kw, c);
     return load_x(k, kh, kw, c);
 }
-void store(uint row, uint column, float value)
+void store(uint row, uint column, ACC value)
 {
     uint columns = args.kernel_height * args.kernel_width * args.channels;
     uint all = args.groups * args.out_channels;
@@ -155,7 +154,7 @@ void main()
 {
     uint i = group_number() * 256u + gl_LocalInvocationIndex;
     uint kernel_width = args.kernel_width;
-    float sum = 0.0;
+    ACC sum = ACC(0);
 #ifdef OP_weight
     uint columns = args.kernel_height * kernel_width * args.channels;
     uint all = args.out_channels * args.groups * columns;

@@ -3,3 +3,5 @@
 #include "types.glsl"
 #include "scalar.glsl"
 #include "functions.glsl"
+#include "functions_f64.glsl"
+#include "circular_f64.glsl"

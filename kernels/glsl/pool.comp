@@ -6,6 +6,7 @@
 #include "types.glsl"
 #include "scalar.glsl"
 layout(local_size_x = 256) in;
+#define ACC PASTE(C_, IN)
 layout(std430, binding = 0) readonly buffer In { PASTE(S_, IN) d[]; } source;
 #ifdef OP_grad
 layout(std430, binding = 1) readonly buffer Gradient { PASTE(S_, IN) d[]; } gradient;
@@ -19,22 +20,22 @@ layout(push_constant) uniform Args {
     int window_y, window_x, stride_y, stride_x, pad_y, pad_x;
 } args;
 
-float load_element(int image, int h, int w, int c)
+ACC load_element(int image, int h, int w, int c)
 {
     uint at = uint(((image * args.height + h) * args.width + w) * args.channels + c);
     return PASTE(FROM_, IN)(PASTE(W_, IN)(source.d[args.in_offset + at]));
 }
 
 // The maximum of a window, and where it first stands (-1, -1: in no element).
-float search(int image, int oh, int ow, int c, out ivec2 place)
+ACC search(int image, int oh, int ow, int c, out ivec2 place)
 {
     int h0 = oh * args.stride_y - args.pad_y, w0 = ow * args.stride_x - args.pad_x;
     int h1 = min(h0 + args.window_y, args.height), w1 = min(w0 + args.window_x, args.width);
-    float high = -infinity();
+    ACC high = ACC(-infinity());
     place = ivec2(-1, -1);
     for (int h = max(h0, 0); h < h1; h++)
         for (int w = max(w0, 0); w < w1; w++) {
-            float x = load_element(image, h, w, c);
+            ACC x = load_element(image, h, w, c);
             bool larger = x > high || (is_nan(x) && !is_nan(high));
             if (larger || place.x < 0) {
                 high = x;
@@ -55,7 +56,7 @@ void main()
 #ifndef OP_grad
     int ow = rest % args.out_width;
     rest /= args.out_width;
-    float y = search(rest / args.out_height, rest % args.out_height, ow, c, place);
+    ACC y = search(rest / args.out_height, rest % args.out_height, ow, c, place);
 #else
     int w = rest % args.width;
     rest /= args.width;
@@ -65,7 +66,7 @@ void main()
     int ow0 = max(w + args.pad_x - args.window_x + args.stride_x, 0) / args.stride_x;
     int oh1 = min((h + args.pad_y) / args.stride_y, args.out_height - 1);
     int ow1 = min((w + args.pad_x) / args.stride_x, args.out_width - 1);
-    float y = 0.0;
+    ACC y = ACC(0);
     for (int oh = oh0; oh <= oh1; oh++)
         for (int ow = ow0; ow <= ow1; ow++) {
             search(image, oh, ow, c, place);

@@ -17,9 +17,12 @@
 #define NEED_ALL
 #define NEED_I64
 #define NEED_F64
+#define NEED_F64_FUNCTIONS
 #include "types.glsl"
 #include "scalar.glsl"
 #include "functions.glsl"
+#include "functions_f64.glsl"
+#include "circular_f64.glsl"
 
 layout(local_size_x = 256) in;
 
@@ -173,6 +176,7 @@ BUFFERS(f64)
     REAL(f32)                                                                              \
     REAL(f64)                                                                              \
     FUNCTIONS(f32)                                                                         \
+    FUNCTIONS(f64)                                                                         \
     LOGIC                                                                                  \
     CASTS(bool)                                                                            \
     CASTS(i32)                                                                             \

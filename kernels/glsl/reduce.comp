@@ -16,6 +16,7 @@
 #include "types.glsl"
 #include "scalar.glsl"
 #include "functions.glsl"
+#include "functions_f64.glsl"
 layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint NUM_KEPT = 1;    // axes, first in `extent` and `stride`
 layout(constant_id = 1) const uint NUM_REDUCED = 1; // axes, after them
@@ -72,13 +73,13 @@ accumulator combine(accumulator a, accumulator b)
     return a;
 #else
     if (is_nan(a.value) || is_nan(b.value))
-        return accumulator(not_a_number(), not_a_number());
-    float high = max(a.value, b.value);
+        return accumulator(ACC(not_a_number()), ACC(not_a_number()));
+    ACC high = max(a.value, b.value);
     if (is_inf(high)) // all is lost in it, or there was nothing yet
         return accumulator(high, a.value == high && b.value == high ? a.sum + b.sum
                                  : a.value == high                  ? a.sum
                                                                     : b.sum);
-    float sum = a.sum * op_EXP(a.value - high) + b.sum * op_EXP(b.value - high);
+    ACC sum = a.sum * op_EXP(a.value - high) + b.sum * op_EXP(b.value - high);
     return accumulator(high, sum);
 #endif
 }
@@ -89,7 +90,7 @@ accumulator load_element(uint at, uint index)
 #if defined(OP_argmax)
     return accumulator(x, index);
 #elif defined(OP_logsumexp)
-    return accumulator(x, 1.0);
+    return accumulator(x, ACC(1));
 #else
     return accumulator(x);
 #endif
@@ -122,7 +123,7 @@ void write_result(uint unit, uint output_index, accumulator a)
 #if defined(OP_argmax)
     result.d[args.out_offset + output_index] = int64_t(a.index);
 #elif defined(OP_logsumexp)
-    float y = is_inf(a.value) ? a.value : a.value + op_LOG(a.sum);
+    ACC y = is_inf(a.value) ? a.value : a.value + op_LOG(a.sum);
     result.d[args.out_offset + output_index] = PASTE(S_, OUT)(PASTE(TO_, OUT)(y));
 #elif defined(OP_mean)
     uint count = FROM_PARTIAL != 0u ? args.extent[0] : args.num_reduced;
@@ -140,7 +141,7 @@ accumulator neutral()
 #if defined(OP_argmax)
     return accumulator(ACC(0), 0u);
 #elif defined(OP_logsumexp)
-    return accumulator(-infinity(), 0.0);
+    return accumulator(ACC(-infinity()), ACC(0));
 #else
     return accumulator(ACC(0));
 #endif

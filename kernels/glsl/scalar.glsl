@@ -3,7 +3,8 @@
 // <tenon/expr.h> gives them. Needs types.glsl.
 //
 // Define NEED_NAME for each instruction used beyond plain arithmetic (NEED_ALL: all), and
-// NEED_I64 or NEED_F64 for the versions on these types: what is not needed is not compiled.
+// NEED_I64 or NEED_F64 for the versions on these types (and NEED_F64_FUNCTIONS for exp, log,
+// sin, ... of f64, see functions_f64.glsl): what is not needed is not compiled.
 //
 // Functions of f32 are written out here, because GLSL promises too little for its own (sin:
 // an absolute error of 2^-11) and lacks erf, expm1 and log1p. Bounds, in units in the last

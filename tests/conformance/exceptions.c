@@ -1,29 +1,13 @@
 // SPDX-License-Identifier: MIT
-// What backends cannot do: never, by their nature, or today, until somebody does it. A
-// check listed here that passes fails the run.
+// What backends cannot do today, until somebody does it. A check listed here that passes
+// fails the run.
 #include "conformance.h"
 #include <fnmatch.h>
-
-// Functions that GLSL has for f32 only; those of wider integers are f64 too.
-#define FUNCTIONS                                                                          \
-    "@(exp|exp2|expm1|log|log2|log10|log1p|sin|cos|tan|arcsin|arccos|arctan|sinh|cosh|"    \
-    "tanh|arcsinh|arccosh|arctanh|erf|sigmoid|arctan2)"
 
 struct exception {
     const char *backend; // pattern
     const char *check;   // pattern of "test/check"
     const char *reason;
-};
-
-static const struct exception never[] = {
-    {"vulkan*", "base." FUNCTIONS "/f64 *", "GLSL has this function for f32 only"},
-    {"vulkan*", "base.power/f64 *", "GLSL has pow for f32 only"},
-    {"vulkan*", "base." FUNCTIONS "/@(i32|i64|u32|u64) *",
-     "the result is f64, and GLSL has this function for f32 only"},
-    {"vulkan*", "@(base.logsumexp|nn.softmax|nn.log_softmax|nn.cross_entropy)/* f64 *",
-     "GLSL has exp and log for f32 only"},
-    {"vulkan*", "base.random_normal/f64 *", "GLSL has log and cos for f32 only"},
-    {"vulkan*", "nn.adam/f64 *", "GLSL has exp and log for f32 only"},
 };
 
 static const struct exception today[] = {
@@ -49,8 +33,7 @@ static const char *find(const struct exception *list, size_t count, const char *
 
 const char *exception_of(const char *backend, const char *name)
 {
-    const char *reason = FIND(never);
-    return reason ? reason : FIND(today);
+    return FIND(today);
 }
 
 const char *driver_exception_of(const char *backend, const char *name)

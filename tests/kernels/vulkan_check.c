@@ -177,7 +177,7 @@ static void compare(const struct check *check)
     tn_tensor want = {calloc(1, bytes + 16), out->layout};
     assert_non_null(want.data);
     compute_reference(check->step, &want);
-    double tolerance = check->tolerance;
+    double tolerance = check->tolerance * (out->layout.dtype == TN_F64 ? 1e-8 : 1);
     tolerance += out->layout.dtype == TN_F16    ? 2e-3
                  : out->layout.dtype == TN_BF16 ? 1.6e-2
                                                 : 0;

@@ -35,7 +35,7 @@ struct application {
     const void *attrs;
     uint32_t num_inputs;
     tn_layout operands[6]; // inputs, then the output
-    double tolerance;      // of |reference| + 1
+    double tolerance;      // of |reference| + 1, in f32; 1e-8 of that in f64
     int64_t limit;         // integers are drawn from [-limit, limit]
 };
 

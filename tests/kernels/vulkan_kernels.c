@@ -52,7 +52,7 @@ static void reductions_over_any_axes_agree_with_the_reference(void **unused)
     (void)unused;
     for (int i = 0; i < 5; i++) {
         for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++) {
-            if (i == 4 && dtype != TN_F32 && dtype != TN_F16 && dtype != TN_BF16)
+            if (i == 4 && !tn_dtype_in(dtype, TN_FLOAT_DTYPES))
                 continue;
             tn_layout cube = LAYOUT(dtype, 5, 37, 9);
             add_reduction(ids[i], &all, LAYOUT(dtype, 1000));
@@ -202,11 +202,11 @@ static void regions_are_copied_to_their_places(void **unused)
 
 static void softmax_and_losses_agree_with_the_reference(void **unused)
 {
-    static const tn_dtype floats[] = {TN_F16, TN_BF16, TN_F32};
+    static const tn_dtype floats[] = {TN_F16, TN_BF16, TN_F32, TN_F64};
     static const tn_softmax_attrs last = {.axis = -1}, middle = {.axis = 1};
     static const tn_cross_entropy_attrs none = {0};
     (void)unused;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         tn_dtype t = floats[i];
         for (int log = 0; log < 2; log++) {
             const char *id = log ? "nn.log_softmax/1" : "nn.softmax/1";
@@ -263,13 +263,13 @@ static void add_convolutions(tn_dtype t, const tn_conv2d_attrs *attrs, int64_t i
 
 static void convolutions_and_their_transposes_agree_with_the_reference(void **unused)
 {
-    static const tn_dtype floats[] = {TN_F16, TN_BF16, TN_F32};
+    static const tn_dtype floats[] = {TN_F16, TN_BF16, TN_F32, TN_F64};
     static const tn_conv2d_attrs plain = {.groups = 1}, all = {.stride = INTS(2, 2),
                                                                .padding = INTS(2, 2),
                                                                .dilation = INTS(2, 2),
                                                                .groups = 2};
     (void)unused;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         add_convolutions(floats[i], &plain, 2, 8, 1, 6, 5);
         add_convolutions(floats[i], &plain, 3, 10, 40, 36, 3); // tiles
         add_convolutions(floats[i], &all, 2, 9, 4, 6, 3);
@@ -280,12 +280,12 @@ static void convolutions_and_their_transposes_agree_with_the_reference(void **un
 
 static void pooling_and_its_gradient_agree_with_the_reference(void **unused)
 {
-    static const tn_dtype floats[] = {TN_F16, TN_BF16, TN_F32};
+    static const tn_dtype floats[] = {TN_F16, TN_BF16, TN_F32, TN_F64};
     static const tn_pool2d_attrs two = {.window = INTS(2)}, three = {.window = INTS(3, 2),
                                                                      .stride = INTS(2, 1),
                                                                      .padding = INTS(1, 1)};
     (void)unused;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         tn_layout x = LAYOUT(floats[i], 2, 8, 6, 3);
         tn_layout y = LAYOUT(floats[i], 2, 4, 3, 3), z = LAYOUT(floats[i], 2, 4, 7, 3);
         add_check(&(struct application){"nn.max_pool2d/1", &two, 1, {x, y}, 0, 0});

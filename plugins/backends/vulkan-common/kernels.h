@@ -27,8 +27,8 @@ static inline uint64_t ceil_div(uint64_t a, uint64_t b)
 // plan_reduce.c
 tn_status vk_plan_reduce(struct vk_plan *plan, const tn_step *step);
 uint64_t vk_reduce_scratch(const tn_kernel_query *query);
-// Sums `count` contiguous parts of `n` f32 each, in scratch from `offset` on, into output
-// 0.
+// Sums `count` contiguous parts of `n` f32 each (f64 for an output of f64), in scratch from
+// `offset` on, into output 0.
 tn_status vk_plan_sum_parts(struct vk_plan *plan, const tn_step *step, uint64_t offset,
                             uint64_t n, uint32_t count);
 

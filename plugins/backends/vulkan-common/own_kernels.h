@@ -6,18 +6,16 @@
 
 #include "kernels.h"
 
-#define HALVES_AND_F32 (TN_DTYPE_BIT(TN_F16) | TN_DTYPE_BIT(TN_BF16) | TN_DTYPE_BIT(TN_F32))
-
 static const tn_operand_rule any_rules[] = {{0, TN_NEEDS_ANY}};
 static const tn_operand_rule contiguous_rules[] = {{0, TN_NEEDS_CONTIGUOUS}};
-static const tn_operand_rule float_rules[] = {{HALVES_AND_F32, TN_NEEDS_CONTIGUOUS}};
-static const tn_operand_rule float_any_rules[] = {{HALVES_AND_F32, TN_NEEDS_ANY}};
+static const tn_operand_rule float_rules[] = {{TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS}};
+static const tn_operand_rule float_any_rules[] = {{TN_FLOAT_DTYPES, TN_NEEDS_ANY}};
 static const tn_operand_rule take_rules[] = {{0, TN_NEEDS_CONTIGUOUS},
                                              {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
                                              {0, TN_NEEDS_CONTIGUOUS}};
-static const tn_operand_rule loss_rules[] = {{HALVES_AND_F32, TN_NEEDS_CONTIGUOUS},
+static const tn_operand_rule loss_rules[] = {{TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},
                                              {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
-                                             {HALVES_AND_F32, TN_NEEDS_CONTIGUOUS}};
+                                             {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS}};
 
 // X(identifier, primitive, plan, rules, further fields)
 #define OWN_KERNELS(X)                                                                     \

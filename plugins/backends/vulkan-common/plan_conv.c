@@ -155,9 +155,16 @@ static uint32_t count_splits(const tn_layout *gradient)
     return (uint32_t)(splits < 1 ? 1 : splits > MAX_SPLITS ? MAX_SPLITS : splits);
 }
 
+// Bytes of what a part sums in.
+static uint64_t part_bytes(tn_dtype dtype)
+{
+    return dtype == TN_F64 ? 8 : 4;
+}
+
 uint64_t vk_conv2d_weight_scratch(const tn_kernel_query *query)
 {
-    return layout_count(&query->outputs[0]) * count_splits(&query->inputs[1]) * 4;
+    const tn_layout *w = &query->outputs[0];
+    return layout_count(w) * count_splits(&query->inputs[1]) * part_bytes(w->dtype);
 }
 
 tn_status vk_plan_conv2d_weight(struct vk_plan *plan, const tn_step *step)
@@ -177,7 +184,7 @@ tn_status vk_plan_conv2d_weight(struct vk_plan *plan, const tn_step *step)
     launch_spec(&launch, 0);
     for (uint32_t i = 0; i < 3; i++)
         launch_bind(&launch, bind_input(step, i));
-    struct vk_operand parts = plan_scratch(step, 0, n * splits * 4);
+    struct vk_operand parts = plan_scratch(step, 0, n * splits * part_bytes(w->dtype));
     parts.access = VK_WRITES;
     launch_bind(&launch, parts);
     int64_t offsets[4] = {step->inputs[0].layout.offset, gradient->offset, 0, 0};

@@ -8,9 +8,7 @@ const char *program_device_lacks(tn_device *device, const tn_expr_program *progr
     if ((dtypes & (TN_DTYPE_BIT(TN_I64) | TN_DTYPE_BIT(TN_U64))) && !device->facts.i64)
         return "it computes with 64-bit integers, which the device's shaders lack";
     if ((dtypes & TN_DTYPE_BIT(TN_F64)) && !device->facts.f64)
-        return "it computes with f64, which the device's shaders lack";
-    if (program_lacks_f64_function(program))
-        return "there is no f64 exp, log, sin or power in shaders";
+        return "it computes with f64, which the device's shaders lack: cast to f32";
     return NULL;
 }
 

@@ -181,5 +181,7 @@ tn_status vk_plan_sum_parts(struct vk_plan *plan, const tn_step *step, uint64_t 
     snprintf(name, sizeof(name), "reduce_sum_%s",
              dtype_glsl(step->outputs[0].layout.dtype));
     struct reduction parts = {.num_outputs = n, .num_reduced = n, .splits = count};
-    return plan_second(plan, step, name, &parts, plan_scratch(step, offset, n * count * 4));
+    uint64_t bytes = step->outputs[0].layout.dtype == TN_F64 ? 8 : 4;
+    return plan_second(plan, step, name, &parts,
+                       plan_scratch(step, offset, n * count * bytes));
 }

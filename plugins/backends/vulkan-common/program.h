@@ -55,10 +55,10 @@ struct vk_hash program_class_hash(const tn_expr_program *program,
 // Elements of a step.
 uint64_t program_elements(const tn_step *step);
 
-// Sets of dtypes that it computes with (not merely stores), by TN_DTYPE_BIT; and in
-// *out_functions, whether an f64 instruction is a function that shaders lack.
+// Set of dtypes that it computes with (not merely stores), by TN_DTYPE_BIT; and whether it
+// has exp, log, sin, ... in f64, which functions_f64.glsl is for.
 uint32_t program_dtypes(const tn_expr_program *program);
-bool program_lacks_f64_function(const tn_expr_program *program);
+bool program_has_f64_function(const tn_expr_program *program);
 
 // Text that grows. Zero is empty; `failed` once memory ran out, and then the rest is lost.
 struct text {

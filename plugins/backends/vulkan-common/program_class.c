@@ -192,7 +192,7 @@ uint32_t program_dtypes(const tn_expr_program *program)
     return set;
 }
 
-bool program_lacks_f64_function(const tn_expr_program *program)
+bool program_has_f64_function(const tn_expr_program *program)
 {
     for (uint32_t i = 0; i < program->num_insns; i++) {
         const tn_expr_insn *insn = &program->insns[i];

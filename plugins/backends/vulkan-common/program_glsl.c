@@ -84,6 +84,8 @@ static void write_needs(const struct writer *w)
         text_add(w->out, "#define NEED_I64\n");
     if (dtypes & TN_DTYPE_BIT(TN_F64))
         text_add(w->out, "#define NEED_F64\n");
+    if (program_has_f64_function(program))
+        text_add(w->out, "#define NEED_F64_FUNCTIONS\n");
     for (uint32_t i = 0; i < program->num_insns; i++) {
         uint32_t op = program->insns[i].op;
         if (!seen[op])

@@ -27,7 +27,7 @@ static const char *operands_refused(const tn_device *device, const tn_step *step
         if ((dtype == TN_I64 || dtype == TN_U64) && !device->facts.i64)
             return "the device has no 64-bit integers in shaders";
         if (dtype == TN_F64 && !device->facts.f64)
-            return "the device has no f64 in shaders";
+            return "the device has no f64 in shaders: cast to f32";
         if (plan_operand(value, VK_READS).size > device->facts.max_range)
             return "an operand is larger than the device's storage-buffer range";
     }
