@@ -21,6 +21,12 @@ struct kernel_entry {
                                // family: priority, specificity, plugin id, name
 };
 
+// The id of the plugin that a registered kernel is from.
+static inline const char *kernel_plugin(const tn_kernel *kernel)
+{
+    return ((const struct kernel_entry *)kernel)->plugin_id; // its first field
+}
+
 struct prim {
     tn_primitive record; // a copy as this core knows the struct; num_outputs >= 1
     struct hash id_hash;

@@ -89,6 +89,7 @@ static tn_status write_step(struct compiler *c, const struct pop *op, tn_step *o
         .scratch_offset = op->scratch_offset,
         .scratch_size = op->scratch_size,
         .label = arena_strdup(&c->plan->arena, op->label ? op->label : ""),
+        .plugin = op->kernel ? kernel_plugin(op->kernel) : NULL,
     };
     if (!out->label)
         return TN_ERR_MEMORY;

@@ -191,6 +191,10 @@ static tn_status open_wish(tn_runtime *runtime, const struct wish *wish, bool na
     status = ops->device_count(plugin_host(plugin), &count);
     if (status == TN_OK && count == 0)
         status = fail(TN_ERR_NOT_FOUND, "backend %s has no device here", ops->name);
+    else if (status == TN_ERR_NOT_FOUND)
+        fail_prefix("backend %s has no device here: ", ops->name);
+    else if (status != TN_OK)
+        fail_prefix("backend %s: ", ops->name);
     if (status == TN_OK && wish->index >= (int64_t)count)
         status = fail(TN_ERR_NOT_FOUND, "backend %s has devices 0 to %u, got %lld",
                       ops->name, count - 1, (long long)wish->index);

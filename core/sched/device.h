@@ -86,6 +86,10 @@ tn_status value_from_host(tn_runtime *runtime, const tn_type *type, const void *
 // Bytes [offset, offset + size) of a value's storage, when done.
 tn_status storage_read(struct storage *storage, uint64_t offset, void *data, uint64_t size);
 
+// Writes bytes that no submission uses.
+tn_status storage_write(struct storage *storage, uint64_t offset, const void *data,
+                        uint64_t size);
+
 // Statistics of a runtime's memory and work, for tn_runtime_stats.
 struct sched_stats {
     atomic_uint_fast64_t plans_made, plan_hits, submissions, steps, transfers;

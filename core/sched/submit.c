@@ -88,8 +88,7 @@ static tn_status transfer(struct run *run, const struct plan_transfer *t)
         status =
             device_wait(target, atomic_load_explicit(&to->point, memory_order_acquire));
     if (status == TN_OK)
-        status = target->ops->buffer_write(target->handle, to->buffer,
-                                           to_offset + t->to_offset, bytes, t->size);
+        status = storage_write(to, to_offset + t->to_offset, bytes, t->size);
     mem_free(bytes);
     atomic_fetch_add_explicit(&sched_stats(run->plan->runtime)->transfers, 1,
                               memory_order_relaxed);

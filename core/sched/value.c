@@ -66,7 +66,25 @@ tn_status storage_read(struct storage *storage, uint64_t offset, void *data, uin
         device_wait(device, atomic_load_explicit(&storage->point, memory_order_acquire));
     if (status != TN_OK || size == 0)
         return status;
-    return device->ops->buffer_read(device->handle, storage->buffer, offset, data, size);
+    fail_clear();
+    status = device->ops->buffer_read(device->handle, storage->buffer, offset, data, size);
+    if (status != TN_OK)
+        fail_prefix("device %s: ", device->name);
+    return status;
+}
+
+tn_status storage_write(struct storage *storage, uint64_t offset, const void *data,
+                        uint64_t size)
+{
+    struct device *device = storage->device;
+    if (size == 0)
+        return TN_OK;
+    fail_clear();
+    tn_status status =
+        device->ops->buffer_write(device->handle, storage->buffer, offset, data, size);
+    if (status != TN_OK)
+        fail_prefix("device %s: ", device->name);
+    return status;
 }
 
 tn_status value_create(struct storage *storage, uint64_t offset, const tn_layout *layout,
@@ -108,9 +126,7 @@ tn_status value_from_host(tn_runtime *runtime, const tn_type *type, const void *
         status = storage_create(devices[0], size, &storage);
     if (status != TN_OK)
         return status;
-    if (size > 0)
-        status = devices[0]->ops->buffer_write(devices[0]->handle, storage->buffer, 0, data,
-                                               size);
+    status = storage_write(storage, 0, data, size);
     if (status == TN_OK)
         status = value_create(storage, 0, &layout, out);
     if (status != TN_OK)

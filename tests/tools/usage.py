@@ -2,6 +2,7 @@
 """Wrong usage exits with 2 and says what was expected; --help exits with 0."""
 
 import json
+import os
 
 import tap
 from tap import refused, tenon
@@ -47,7 +48,8 @@ def wrong_usage_exits_with_two():
 def tables_are_json_when_asked():
     for command in [["plugins"], ["plugins", "--all"], ["ops"], ["devices"], ["op", "sum"],
                     ["plugin", "show", "org.tenon.base"], ["why", "op", "sum"],
-                    ["why", "plugin", "org.tenon.base"], ["why", "1 + 1"]]:
+                    ["why", "plugin", "org.tenon.base"], ["why", "1 + 1"],
+                    ["why", "backend", "null"]]:
         json.loads(tenon(*command, "--json").stdout)
     ids = [row["id"] for row in json.loads(tenon("plugins", "--json").stdout)]
     assert "org.tenon.base" in ids, ids
@@ -72,6 +74,33 @@ def why_says_sentences():
     refused("why", "op", "conv2d", env={"TENON_PLUGINS_DISABLE": "*.nn"}, saying="org.tenon.nn")
 
 
+def a_backend_says_why_it_has_no_device():
+    assert "is used" in tenon("why", "backend", "cpu-blas").stdout
+    assert "TENON_BACKEND=null:0 uses it" in tenon("why", "backend", "null").stdout
+    refused("why", "backend", status=2, saying="usage: tenon why backend NAME")
+    refused("why", "backend", "vulcan", saying="no backend is named 'vulcan'")
+    os.mkdir("broken")
+    open("broken/libvulkan.so.1", "w").write("no library")
+    settings = [({"VK_ICD_FILENAMES": "/nonexistent", "VK_DRIVER_FILES": "/nonexistent"},
+                 ["found no driver", "mesa-vulkan-drivers", "correct VK_DRIVER_FILES=/nonexistent"]),
+                ({"LD_LIBRARY_PATH": os.path.abspath("broken")},
+                 ["loader cannot be opened", "libvulkan.so.1", "install libvulkan1"])]
+    backends = [b for b in ("vulkan", "vulkan-jit") if tap.has_plugins("org.tenon." + b)]
+    for backend in backends:
+        for env, parts in settings:
+            told = [tenon("why", "backend", backend, env=env).stdout,
+                    tenon("devices", env=env).stdout,
+                    refused("eval", "1 + 1", env={**env, "TENON_BACKEND": backend},
+                            saying=f"backend {backend} has no device here: ").stderr]
+            for text in told:
+                assert all(part in text for part in parts), (backend, env, text)
+            assert f"{backend} has no device: " in told[0] and told[2].count("\n") == 1, told
+            # Listed as optional, its absence harms nothing.
+            text = tenon("eval", "1 + 1", env={**env, "TENON_BACKEND": f"{backend}?,cpu-blas"})
+            assert text.stdout.split()[-1] == "2", text
+    return None if backends else "no Vulkan backend is built"
+
+
 def graphs_are_written():
     tenon("graph", "softmax(x) + 1", "x=[1.0, 2]", "-o", "g.dot")
     assert open("g.dot").read().lstrip().startswith("digraph")
@@ -81,4 +110,4 @@ def graphs_are_written():
 
 tap.run([help_is_printed_for_each_command, unknown_names_get_the_nearest,
          wrong_usage_exits_with_two, tables_are_json_when_asked, a_full_output_is_an_error,
-         why_says_sentences, graphs_are_written])
+         why_says_sentences, a_backend_says_why_it_has_no_device, graphs_are_written])

@@ -64,7 +64,7 @@ static int print_rows(const json_t *rows)
     return failed;
 }
 
-static int collect(tn_runtime *runtime, json_t *rows)
+int devices_json(tn_runtime *runtime, json_t *rows)
 {
     uint64_t count = 0;
     if (tn_devices(runtime, NULL, &count))
@@ -96,7 +96,7 @@ int cmd_devices(const struct command *self, int argc, char **argv)
     if (failed)
         return failed;
     json_t *rows = json_array();
-    failed = collect(runtime, rows);
+    failed = devices_json(runtime, rows);
     if (!failed)
         failed = json ? json_print(rows) : print_rows(rows);
     json_decref(rows);

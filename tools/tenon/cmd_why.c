@@ -10,11 +10,14 @@
 static const char details[] =
     "For an expression: the device and kernel of each node, and for each other candidate\n"
     "why it was turned down. For a plugin: whether it can be used, or what is wrong and\n"
-    "what to do. For an operator: where it comes from, and what can run it.\n"
+    "what to do. For an operator: where it comes from, and what can run it. For a "
+    "backend:\n"
+    "its devices and whether they are used, or why it has none.\n"
     "\n"
     "  tenon why 'softmax(x @ y)' x=x.npy y=y.npy\n"
     "  TENON_BACKEND=vulkan,cpu-blas tenon why 'x // 2' x=[1,2,3]\n"
     "  tenon why plugin org.tenon.vulkan\n"
+    "  tenon why backend vulkan\n"
     "  tenon why op nn.conv2d\n";
 
 static const char *text_of(const json_t *object, const char *key)
@@ -194,6 +197,44 @@ static int why_op(tn_runtime *runtime, const char *name, bool json)
     return failed;
 }
 
+// --- a backend -------------------------------------------------------------------------
+
+static void say_device(const json_t *row)
+{
+    json_int_t place = json_integer_value(json_object_get(row, "selected"));
+    const char *reason = text_of(row, "reason"), *device = text_of(row, "device");
+    if (reason[0])
+        printf("%s has no device: %s\n", device, reason);
+    else if (place > 0)
+        printf("%s, %s, is used: it is number %" JSON_INTEGER_FORMAT " of the devices.\n",
+               device, text_of(row, "name"), place);
+    else
+        printf("%s, %s, is not used: TENON_BACKEND=%s uses it.\n", device,
+               text_of(row, "name"), device);
+}
+
+static int why_backend(tn_runtime *runtime, const char *name, bool json)
+{
+    json_t *all = json_array(), *mine = json_array(), *row;
+    size_t i;
+    int failed = devices_json(runtime, all);
+    json_array_foreach(all, i, row)
+    {
+        if (strcmp(text_of(row, "backend"), name) == 0)
+            json_array_append(mine, row);
+    }
+    if (!failed && !json_array_size(mine))
+        failed =
+            oops("no backend is named '%s'; 'tenon devices' lists those there are", name);
+    else if (!failed && json)
+        failed = json_print(mine);
+    else if (!failed)
+        json_array_foreach(mine, i, row) say_device(row);
+    json_decref(all);
+    json_decref(mine);
+    return failed;
+}
+
 int cmd_why(const struct command *self, int argc, char **argv)
 {
     struct command mine = *self;
@@ -204,18 +245,24 @@ int cmd_why(const struct command *self, int argc, char **argv)
     int failed = args_parse(&mine, options, COUNT(options), 1, -1, argc, argv, &args);
     if (failed || args.help_shown)
         return failed;
-    bool plugin = strcmp(args.items[0], "plugin") == 0,
-         op = strcmp(args.items[0], "op") == 0;
-    if (!plugin && !op)
+    static const struct {
+        const char *word, *what;
+        int (*say)(tn_runtime *runtime, const char *name, bool json);
+    } kinds[] = {{"plugin", "ID", why_plugin},
+                 {"op", "NAME", why_op},
+                 {"backend", "NAME", why_backend}};
+    size_t kind = 0;
+    while (kind < COUNT(kinds) && strcmp(args.items[0], kinds[kind].word) != 0)
+        kind++;
+    if (kind == COUNT(kinds))
         return why_expression(args.items, args.count, json);
     if (args.count != 2)
-        return misuse("usage: tenon why %s %s", args.items[0], plugin ? "ID" : "NAME");
+        return misuse("usage: tenon why %s %s", kinds[kind].word, kinds[kind].what);
     tn_runtime *runtime;
     failed = open_runtime(&runtime);
     if (failed)
         return failed;
-    failed = plugin ? why_plugin(runtime, args.items[1], json)
-                    : why_op(runtime, args.items[1], json);
+    failed = kinds[kind].say(runtime, args.items[1], json);
     tn_runtime_close(runtime);
     return failed;
 }

@@ -29,6 +29,10 @@ int no_plugin(const tn_runtime *runtime, const char *id);
 // Fails with the nearest primitive, and says when a plugin that is not in use provides it.
 int no_primitive(tn_runtime *runtime, const char *name);
 
+// Appends what `tenon devices` lists: an object a device, or one with a "reason" for a
+// backend without.
+int devices_json(tn_runtime *runtime, json_t *rows);
+
 // Everything known of a primitive, as JSON.
 json_t *op_json(tn_runtime *runtime, const tn_primitive *primitive);
 

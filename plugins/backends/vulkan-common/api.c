@@ -4,13 +4,17 @@
 
 #include <dlfcn.h>
 #include <stddef.h>
+#include <stdio.h>
 
-bool vk_loader_open(struct vk_loader *loader, const char **out_reason)
+bool vk_loader_open(struct vk_loader *loader, char reason[VK_REASON])
 {
     *loader =
         (struct vk_loader){.library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL)};
     if (!loader->library) {
-        *out_reason = "libvulkan.so.1 is not installed";
+        const char *why = dlerror();
+        snprintf(reason, VK_REASON,
+                 "Vulkan's loader cannot be opened (%.300s): install libvulkan1",
+                 why ? why : "libvulkan.so.1");
         return false;
     }
     loader->GetInstanceProcAddr = (PFN_vkGetInstanceProcAddr)(uintptr_t)dlsym(
@@ -24,7 +28,8 @@ bool vk_loader_open(struct vk_loader *loader, const char **out_reason)
     if (loader->CreateInstance && loader->EnumerateInstanceVersion)
         return true;
     vk_loader_close(loader);
-    *out_reason = "libvulkan.so.1 knows no Vulkan 1.1";
+    snprintf(reason, VK_REASON,
+             "libvulkan.so.1 knows no Vulkan 1.1: install a newer libvulkan1");
     return false;
 }
 

@@ -95,8 +95,11 @@ struct vk_device_api {
 };
 #undef VK_MEMBER
 
-// Opens libvulkan.so.1. False when there is none; then *out_reason (static) says why.
-bool vk_loader_open(struct vk_loader *loader, const char **out_reason);
+// Why something cannot be used, and what helps.
+#define VK_REASON 512
+
+// Opens libvulkan.so.1. False when there is none; then `reason` says why.
+bool vk_loader_open(struct vk_loader *loader, char reason[VK_REASON]);
 void vk_loader_close(struct vk_loader *loader);
 
 // Fills a table; functions of extensions that are not enabled stay NULL.

@@ -49,42 +49,57 @@ void *vk_buffer_map(tn_device *device, tn_buffer *buffer)
 
 // --- staging: for devices whose memory the host cannot see -----------------------------
 
+static VkResult create_commands(tn_device *device)
+{
+    struct vk_staging *staging = &device->staging;
+    return device->vk->AllocateCommandBuffers(
+        device->handle,
+        &(VkCommandBufferAllocateInfo){.sType =
+                                           VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+                                       .commandPool = staging->pool,
+                                       .commandBufferCount = 1},
+        &staging->commands);
+}
+
+static VkResult create_pool(tn_device *device)
+{
+    return device->vk->CreateCommandPool(
+        device->handle,
+        &(VkCommandPoolCreateInfo){.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+                                   .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
+                                   .queueFamilyIndex = device->facts.queue_family},
+        NULL, &device->staging.pool);
+}
+
+static VkResult create_fence(tn_device *device)
+{
+    return device->vk->CreateFence(
+        device->handle, &(VkFenceCreateInfo){.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO},
+        NULL, &device->staging.fence);
+}
+
+// What a failed creation leaves in a handle is not a handle.
 static tn_status staging_ready(tn_device *device)
 {
     struct vk_staging *staging = &device->staging;
-    const struct vk_device_api *vk = device->vk;
-    if (!staging->buffer) {
-        tn_status status = create(device, STAGING_SIZE, true, &staging->buffer);
-        if (status != TN_OK)
-            return status;
-    }
-    VkResult result = VK_SUCCESS;
-    if (!staging->pool)
-        result = vk->CreateCommandPool(
-            device->handle,
-            &(VkCommandPoolCreateInfo){.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
-                                       .flags =
-                                           VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
-                                       .queueFamilyIndex = device->facts.queue_family},
-            NULL, &staging->pool);
-    if (result == VK_SUCCESS && !staging->fence)
-        result = vk->CreateFence(
-            device->handle,
-            &(VkFenceCreateInfo){.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO}, NULL,
-            &staging->fence);
-    if (result == VK_SUCCESS && !staging->commands)
-        result = vk->AllocateCommandBuffers(
-            device->handle,
-            &(VkCommandBufferAllocateInfo){
-                .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
-                .commandPool = staging->pool,
-                .commandBufferCount = 1},
-            &staging->commands);
-    return result == VK_SUCCESS ? TN_OK : vk_fail(device, result, "staging");
+    tn_status status = TN_OK;
+    if (!staging->buffer)
+        status = create(device, STAGING_SIZE, true, &staging->buffer);
+    if (status == TN_OK && !staging->pool &&
+        (status = vk_check(device, create_pool(device), "vkCreateCommandPool")) != TN_OK)
+        staging->pool = VK_NULL_HANDLE;
+    if (status == TN_OK && !staging->fence &&
+        (status = vk_check(device, create_fence(device), "vkCreateFence")) != TN_OK)
+        staging->fence = VK_NULL_HANDLE;
+    if (status == TN_OK && !staging->commands &&
+        (status = vk_check(device, create_commands(device), "vkAllocateCommandBuffers")) !=
+            TN_OK)
+        staging->commands = NULL;
+    return status;
 }
 
-static VkResult record_copy(tn_device *device, const tn_buffer *from, uint64_t from_offset,
-                            const tn_buffer *to, uint64_t to_offset, uint64_t size)
+static tn_status record_copy(tn_device *device, const tn_buffer *from, uint64_t from_offset,
+                             const tn_buffer *to, uint64_t to_offset, uint64_t size)
 {
     const struct vk_device_api *vk = device->vk;
     VkCommandBuffer commands = device->staging.commands;
@@ -93,7 +108,7 @@ static VkResult record_copy(tn_device *device, const tn_buffer *from, uint64_t f
         &(VkCommandBufferBeginInfo){.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
                                     .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT});
     if (result != VK_SUCCESS)
-        return result;
+        return vk_fail(device, result, "vkBeginCommandBuffer");
     const VkMemoryBarrier before = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
                                     .srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT,
                                     .dstAccessMask = VK_ACCESS_TRANSFER_READ_BIT |
@@ -113,29 +128,49 @@ static VkResult record_copy(tn_device *device, const tn_buffer *from, uint64_t f
                            VK_PIPELINE_STAGE_HOST_BIT |
                                VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
                            0, 1, &after, 0, NULL, 0, NULL);
-    return vk->EndCommandBuffer(commands);
+    return vk_check(device, vk->EndCommandBuffer(commands), "vkEndCommandBuffer");
+}
+
+// Waits for the copy. When that fails the fence may still be pending: it is replaced once
+// the queue is empty.
+static tn_status wait_copied(tn_device *device)
+{
+    const struct vk_device_api *vk = device->vk;
+    struct vk_staging *staging = &device->staging;
+    const char *call = "vkWaitForFences";
+    VkResult result =
+        vk->WaitForFences(device->handle, 1, &staging->fence, VK_TRUE, UINT64_MAX);
+    if (result == VK_SUCCESS) {
+        call = "vkResetFences";
+        result = vk->ResetFences(device->handle, 1, &staging->fence);
+    }
+    if (result == VK_SUCCESS)
+        return TN_OK;
+    pthread_mutex_lock(&device->queue_lock);
+    vk->DeviceWaitIdle(device->handle);
+    pthread_mutex_unlock(&device->queue_lock);
+    vk->DestroyFence(device->handle, staging->fence, NULL);
+    staging->fence = VK_NULL_HANDLE;
+    return vk_fail(device, result, call);
 }
 
 static tn_status copy_now(tn_device *device, const tn_buffer *from, uint64_t from_offset,
                           const tn_buffer *to, uint64_t to_offset, uint64_t size)
 {
-    const struct vk_device_api *vk = device->vk;
     struct vk_staging *staging = &device->staging;
-    VkResult result = record_copy(device, from, from_offset, to, to_offset, size);
-    if (result != VK_SUCCESS)
-        return vk_fail(device, result, "recording a copy");
+    tn_status status = record_copy(device, from, from_offset, to, to_offset, size);
+    if (status != TN_OK)
+        return status;
     pthread_mutex_lock(&device->queue_lock);
-    result = vk->QueueSubmit(device->queue, 1,
-                             &(VkSubmitInfo){.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
-                                             .commandBufferCount = 1,
-                                             .pCommandBuffers = &staging->commands},
-                             staging->fence);
+    VkResult result =
+        device->vk->QueueSubmit(device->queue, 1,
+                                &(VkSubmitInfo){.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
+                                                .commandBufferCount = 1,
+                                                .pCommandBuffers = &staging->commands},
+                                staging->fence);
     pthread_mutex_unlock(&device->queue_lock);
-    if (result == VK_SUCCESS)
-        result = vk->WaitForFences(device->handle, 1, &staging->fence, VK_TRUE, UINT64_MAX);
-    if (result == VK_SUCCESS)
-        result = vk->ResetFences(device->handle, 1, &staging->fence);
-    return result == VK_SUCCESS ? TN_OK : vk_fail(device, result, "copying");
+    status = vk_check(device, result, "vkQueueSubmit");
+    return status == TN_OK ? wait_copied(device) : status;
 }
 
 static tn_status write_staged(tn_device *device, tn_buffer *buffer, uint64_t offset,
@@ -174,6 +209,9 @@ static tn_status read_staged(tn_device *device, tn_buffer *buffer, uint64_t offs
 tn_status vk_buffer_write(tn_device *device, tn_buffer *buffer, uint64_t offset,
                           const void *data, uint64_t size)
 {
+    tn_status status = vk_check_lost(device);
+    if (status != TN_OK)
+        return status;
     if (!buffer->map)
         return write_staged(device, buffer, offset, data, size);
     memcpy(buffer->map + offset, data, size);
@@ -183,6 +221,9 @@ tn_status vk_buffer_write(tn_device *device, tn_buffer *buffer, uint64_t offset,
 tn_status vk_buffer_read(tn_device *device, tn_buffer *buffer, uint64_t offset, void *data,
                          uint64_t size)
 {
+    tn_status status = vk_check_lost(device);
+    if (status != TN_OK)
+        return status;
     if (!buffer->map || (!device->memory.host_cached && size > MAX_BUS_READ))
         return read_staged(device, buffer, offset, data, size);
     memcpy(data, buffer->map + offset, size);

@@ -4,7 +4,20 @@
 
 #include <stdio.h>
 
-tn_status vk_fail(tn_device *device, VkResult result, const char *what)
+static const char *what_helps(VkResult result)
+{
+    switch (result) {
+    case VK_ERROR_DEVICE_LOST:
+        return ": what was on it is gone: open a new runtime, or name another device in "
+               "TENON_BACKEND";
+    case VK_ERROR_OUT_OF_DEVICE_MEMORY:
+        return ": free arrays, or compute with smaller ones";
+    default:
+        return "";
+    }
+}
+
+tn_status vk_fail(tn_device *device, VkResult result, const char *call)
 {
     tn_status status = TN_ERR_INTERNAL;
     if (result == VK_ERROR_OUT_OF_HOST_MEMORY || result == VK_ERROR_OUT_OF_DEVICE_MEMORY ||
@@ -14,9 +27,23 @@ tn_status vk_fail(tn_device *device, VkResult result, const char *what)
         status = TN_ERR_DEVICE;
         atomic_store(&device->lost, true);
     }
-    return device->host->fail(device->host, status, "%s: %s: %s",
-                              device->facts.properties.deviceName, what,
-                              vk_result_name(result));
+    return device->host->fail(device->host, status, "%s: %s: %s%s",
+                              device->facts.properties.deviceName, call,
+                              vk_result_name(result), what_helps(result));
+}
+
+tn_status vk_check(tn_device *device, VkResult result, const char *call)
+{
+    return result == VK_SUCCESS ? TN_OK : vk_fail(device, result, call);
+}
+
+tn_status vk_check_lost(tn_device *device)
+{
+    if (!atomic_load(&device->lost))
+        return TN_OK;
+    return device->host->fail(device->host, TN_ERR_DEVICE, "%s was lost before%s",
+                              device->facts.properties.deviceName,
+                              what_helps(VK_ERROR_DEVICE_LOST));
 }
 
 // All that our kernels and third parties' may use, where the device has it.
@@ -72,7 +99,7 @@ static VkResult create_logical(tn_device *device)
         NULL, &device->handle);
 }
 
-static VkResult create_objects(tn_device *device)
+static tn_status create_objects(tn_device *device)
 {
     VkResult result = device->vk->CreateSemaphore(
         device->handle,
@@ -84,23 +111,28 @@ static VkResult create_objects(tn_device *device)
                     .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE},
         },
         NULL, &device->timeline);
-    if (result != VK_SUCCESS)
-        return result;
+    if (result != VK_SUCCESS) {
+        device->timeline = VK_NULL_HANDLE;
+        return vk_fail(device, result, "vkCreateSemaphore");
+    }
     const VkCommandPoolCreateInfo pool = {
         .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
         .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
         .queueFamilyIndex = device->facts.queue_family,
     };
-    return device->vk->CreateCommandPool(device->handle, &pool, NULL, &device->pool);
+    result = device->vk->CreateCommandPool(device->handle, &pool, NULL, &device->pool);
+    if (result != VK_SUCCESS)
+        device->pool = VK_NULL_HANDLE;
+    return vk_check(device, result, "vkCreateCommandPool");
 }
 
 static tn_status device_init(tn_device *device, uint32_t index)
 {
-    const char *reason;
     device->physical = device->instance->devices[index];
-    if (!vk_facts_read(device->instance, device->physical, &device->facts, &reason))
-        return device->host->fail(device->host, TN_ERR_DEVICE, "Vulkan device %u: %s",
-                                  index, reason);
+    if (!vk_facts_read(device->instance, device->physical, &device->facts))
+        return device->host->fail(device->host, TN_ERR_DEVICE, "%s %s",
+                                  device->facts.properties.deviceName,
+                                  device->facts.reason);
     snprintf(device->track, sizeof(device->track), "%s:%u", device->flavour->name, index);
     device->trace = device->host->query(device->host, TN_HOST_TRACE);
     VkResult result = create_logical(device);
@@ -112,10 +144,9 @@ static tn_status device_init(tn_device *device, uint32_t index)
     device->vk = &device->api;
     device->vk->GetDeviceQueue(device->handle, device->facts.queue_family, 0,
                                &device->queue);
-    result = create_objects(device);
-    if (result != VK_SUCCESS)
-        return vk_fail(device, result, "opening");
-    tn_status status = vk_memory_init(device);
+    tn_status status = create_objects(device);
+    if (status == TN_OK)
+        status = vk_memory_init(device);
     return status == TN_OK ? vk_shaders_init(device) : status;
 }
 
@@ -136,8 +167,8 @@ tn_status vk_device_open(const tn_host *host, uint32_t index,
         return status;
     if (index >= instance->num_devices)
         return host->fail(host, TN_ERR_NOT_FOUND, "Vulkan device %u: there are %u%s%s",
-                          index, instance->num_devices, instance->reason ? ": " : "",
-                          instance->reason ? instance->reason : "");
+                          index, instance->num_devices, *instance->reason ? ": " : "",
+                          instance->reason);
     tn_device *device = host->alloc(host, sizeof(*device), 0);
     if (!device)
         return TN_ERR_MEMORY;

@@ -57,7 +57,7 @@ struct vk_flavour {
 struct vk_instance {
     struct vk_instance *next;
     const tn_host *host;
-    const char *reason; // why there are no devices; NULL: there are
+    char reason[VK_REASON]; // why there are no devices; "": there are
     struct vk_loader loader;
     struct vk_instance_api vk;
     VkInstance handle;
@@ -83,10 +83,11 @@ struct vk_facts {
     uint64_t max_range; // bytes of a storage buffer that a kernel can see
     uint64_t max_buffer;
     uint32_t queue_family;
+    char reason[64]; // "has no timeline semaphores"; "": can be used
 };
-// False when Tenon cannot use it; *out_reason (static) says why.
+// False when Tenon cannot use it; out->reason says why.
 bool vk_facts_read(const struct vk_instance *instance, VkPhysicalDevice physical,
-                   struct vk_facts *out, const char **out_reason);
+                   struct vk_facts *out);
 
 // --- device.c --------------------------------------------------------------------------
 
@@ -154,8 +155,14 @@ tn_status vk_device_open(const tn_host *host, uint32_t index,
                          const struct vk_flavour *flavour, tn_device **out_device);
 void vk_device_close(tn_device *device);
 
-// Records a failed Vulkan call: "vkQueueSubmit: VK_ERROR_DEVICE_LOST".
-tn_status vk_fail(tn_device *device, VkResult result, const char *what);
+// Records a failed Vulkan call, by its name, with the device and what helps.
+tn_status vk_fail(tn_device *device, VkResult result, const char *call);
+
+// The same, when `result` is one: TN_OK for VK_SUCCESS.
+tn_status vk_check(tn_device *device, VkResult result, const char *call);
+
+// TN_OK as long as the device is not lost. Nothing works on a lost one.
+tn_status vk_check_lost(tn_device *device);
 
 // --- memory.c and buffer.c -------------------------------------------------------------
 

@@ -86,22 +86,23 @@ static const char *read_features(const struct vk_instance *instance,
 }
 
 bool vk_facts_read(const struct vk_instance *instance, VkPhysicalDevice physical,
-                   struct vk_facts *out, const char **out_reason)
+                   struct vk_facts *out)
 {
     *out = (struct vk_facts){0};
     instance->vk.GetPhysicalDeviceProperties(physical, &out->properties);
-    *out_reason = NULL;
-    if (out->properties.apiVersion < VK_API_VERSION_1_2) {
-        *out_reason = "is older than Vulkan 1.2";
+    uint32_t version = out->properties.apiVersion;
+    if (version < VK_API_VERSION_1_2) {
+        snprintf(out->reason, sizeof(out->reason), "has Vulkan %u.%u, 1.2 is needed",
+                 VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version));
         return false;
     }
     read_properties(instance, physical, out);
-    *out_reason = read_features(instance, physical, out);
-    if (!*out_reason && !find_queue(instance, physical, out))
-        *out_reason = "has no queue that computes";
-    if (!*out_reason &&
-        out->properties.limits.minStorageBufferOffsetAlignment > VK_ALIGNMENT)
-        *out_reason = "aligns storage buffers to more than 256 bytes";
+    const char *reason = read_features(instance, physical, out);
+    if (!reason && !find_queue(instance, physical, out))
+        reason = "has no queue that computes";
+    if (!reason && out->properties.limits.minStorageBufferOffsetAlignment > VK_ALIGNMENT)
+        reason = "aligns storage buffers to more than 256 bytes";
     out->coopmat = has_extension(instance, physical, "VK_KHR_cooperative_matrix");
-    return *out_reason == NULL;
+    snprintf(out->reason, sizeof(out->reason), "%s", reason ? reason : "");
+    return !reason;
 }

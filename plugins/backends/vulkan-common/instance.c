@@ -2,6 +2,7 @@
 // The instance: the loader, validation, and which devices there are.
 #include "device.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +52,46 @@ static const VkDebugUtilsMessengerCreateInfoEXT messenger_info = {
     .pfnUserCallback = on_message,
 };
 
-static const char *create_instance(struct vk_instance *instance)
+// Adds to why there are no devices.
+static void add_reason(struct vk_instance *instance, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void add_reason(struct vk_instance *instance, const char *format, ...)
+{
+    va_list list;
+    size_t used = strlen(instance->reason);
+    va_start(list, format);
+    vsnprintf(instance->reason + used, sizeof(instance->reason) - used, format, list);
+    va_end(list);
+}
+
+// The variable by which the loader was told which drivers there are.
+static void add_driver_variable(struct vk_instance *instance)
+{
+    static const char *const names[] = {"VK_DRIVER_FILES", "VK_ICD_FILENAMES"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *value = getenv(names[i]);
+        if (value && *value) {
+            add_reason(instance, ", or correct %s=%.100s", names[i], value);
+            return;
+        }
+    }
+}
+
+#define INSTALL_DRIVER                                                                     \
+    "install the GPU's driver (mesa-vulkan-drivers has some, and one in software)"
+
+static void say_no_instance(struct vk_instance *instance, VkResult result)
+{
+    if (result == VK_ERROR_INCOMPATIBLE_DRIVER) {
+        add_reason(instance, "Vulkan's loader found no driver: " INSTALL_DRIVER);
+        add_driver_variable(instance);
+    } else {
+        add_reason(instance, "vkCreateInstance: %s: VK_LOADER_DEBUG=all shows more",
+                   vk_result_name(result));
+    }
+}
+
+static bool create_instance(struct vk_instance *instance)
 {
     static const char *const layer = "VK_LAYER_KHRONOS_validation";
     static const char *const extension = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
@@ -78,15 +118,40 @@ static const char *create_instance(struct vk_instance *instance)
         NULL, &instance->handle);
     if (result != VK_SUCCESS) {
         instance->handle = NULL;
-        return vk_result_name(result);
+        say_no_instance(instance, result);
+        return false;
     }
     vk_instance_api_load(&instance->loader, instance->handle, &instance->vk);
     if (validate && instance->vk.CreateDebugUtilsMessengerEXT) {
         VkDebugUtilsMessengerCreateInfoEXT info = messenger_info;
         info.pUserData = instance;
-        instance->vk.CreateDebugUtilsMessengerEXT(instance->handle, &info, NULL,
-                                                  &instance->messenger);
+        if (instance->vk.CreateDebugUtilsMessengerEXT(instance->handle, &info, NULL,
+                                                      &instance->messenger) != VK_SUCCESS)
+            instance->messenger = VK_NULL_HANDLE;
     }
+    return true;
+}
+
+// What the drivers have, as it is. NULL: none, and the reason says why.
+static VkPhysicalDevice *enumerate(struct vk_instance *instance, uint32_t *out_count)
+{
+    uint32_t count = 0;
+    VkResult result = instance->vk.EnumeratePhysicalDevices(instance->handle, &count, NULL);
+    VkPhysicalDevice *all = calloc(count + 1, sizeof(*all));
+    if (result >= 0 && all)
+        result = instance->vk.EnumeratePhysicalDevices(instance->handle, &count, all);
+    if (result >= 0 && all && count > 0) {
+        *out_count = count;
+        return all;
+    }
+    if (result < 0)
+        add_reason(instance,
+                   "vkEnumeratePhysicalDevices: %s: VK_LOADER_DEBUG=all shows more",
+                   vk_result_name(result));
+    else if (all)
+        add_reason(instance, "Vulkan's drivers found no device: check that this user may "
+                             "open /dev/dri or /dev/nvidia*, or " INSTALL_DRIVER);
+    free(all);
     return NULL;
 }
 
@@ -94,26 +159,30 @@ static const char *create_instance(struct vk_instance *instance)
 static void list_devices(struct vk_instance *instance)
 {
     uint32_t count = 0;
-    instance->vk.EnumeratePhysicalDevices(instance->handle, &count, NULL);
-    VkPhysicalDevice *all = calloc(count + 1, sizeof(*all));
+    VkPhysicalDevice *all = enumerate(instance, &count);
     instance->devices = calloc(count + 1, sizeof(*all));
-    if (!all || !instance->devices ||
-        instance->vk.EnumeratePhysicalDevices(instance->handle, &count, all) < 0)
-        count = 0;
-    for (int software = 0; software < 2; software++) {
+    for (int software = 0; software < 2 && all && instance->devices; software++) {
         for (uint32_t i = 0; i < count; i++) {
             struct vk_facts facts;
-            const char *reason;
-            bool usable = vk_facts_read(instance, all[i], &facts, &reason);
+            bool usable = vk_facts_read(instance, all[i], &facts);
             if (!usable && !software)
-                instance->host->log(instance->host, TN_LOG_INFO, VK_TOPIC, "%s: %s",
-                                    facts.properties.deviceName, reason);
+                add_reason(instance, "%s%s %s", *instance->reason ? "; " : "",
+                           facts.properties.deviceName, facts.reason);
             bool is_software = facts.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
             if (usable && is_software == (software == 1))
                 instance->devices[instance->num_devices++] = all[i];
         }
     }
     free(all);
+    if (instance->num_devices == 0) {
+        if (count > 0 && *instance->reason)
+            add_reason(instance, ": another driver may do more");
+        else if (!*instance->reason)
+            add_reason(instance, "out of memory");
+    } else if (*instance->reason) { // of some: the others do
+        instance->host->log(instance->host, TN_LOG_INFO, VK_TOPIC, "%s", instance->reason);
+        instance->reason[0] = '\0';
+    }
 }
 
 static void instance_destroy(struct vk_instance *instance)
@@ -134,10 +203,7 @@ static struct vk_instance *instance_create(const tn_host *host)
     if (!instance)
         return NULL;
     instance->host = host;
-    if (!vk_loader_open(&instance->loader, &instance->reason))
-        return instance;
-    instance->reason = create_instance(instance);
-    if (!instance->reason)
+    if (vk_loader_open(&instance->loader, instance->reason) && create_instance(instance))
         list_devices(instance);
     return instance;
 }
@@ -179,8 +245,8 @@ tn_status vk_device_count(const tn_host *host, uint32_t *out_count)
     tn_status status = vk_instance_get(host, &instance);
     if (status != TN_OK)
         return status;
-    if (instance->reason)
-        host->log(host, TN_LOG_INFO, VK_TOPIC, "no devices: %s", instance->reason);
+    if (instance->num_devices == 0)
+        return host->fail(host, TN_ERR_NOT_FOUND, "%s", instance->reason);
     *out_count = instance->num_devices;
     return TN_OK;
 }
@@ -219,12 +285,12 @@ tn_status vk_device_info(const tn_host *host, uint32_t index, tn_device_info *ou
         return status;
     if (index >= instance->num_devices)
         return host->fail(host, TN_ERR_ARGUMENT, "Vulkan device %u: there are %u%s%s",
-                          index, instance->num_devices, instance->reason ? ": " : "",
-                          instance->reason ? instance->reason : "");
+                          index, instance->num_devices, *instance->reason ? ": " : "",
+                          instance->reason);
     struct vk_facts facts;
-    const char *reason;
-    if (!vk_facts_read(instance, instance->devices[index], &facts, &reason))
-        return host->fail(host, TN_ERR_DEVICE, "Vulkan device %u: %s", index, reason);
+    if (!vk_facts_read(instance, instance->devices[index], &facts))
+        return host->fail(host, TN_ERR_DEVICE, "%s %s", facts.properties.deviceName,
+                          facts.reason);
     bool software = facts.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
     tn_device_info info = {
         .struct_size = out->struct_size,

@@ -8,6 +8,7 @@
 // milliseconds for a large one: up to a share of the heap, and never when memory runs out.
 #include "device.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define BLOCK_SIZE (UINT64_C(64) << 20)
@@ -112,13 +113,18 @@ static void block_destroy(tn_device *device, struct vk_block *block)
     free(block);
 }
 
-static VkResult block_back(tn_device *device, struct vk_block *block)
+// *out_call is the call that failed.
+static VkResult block_back(tn_device *device, struct vk_block *block, const char **out_call)
 {
+    *out_call = "vkCreateBuffer";
     VkResult result = create_buffer(device, block->size, &block->buffer);
-    if (result != VK_SUCCESS)
+    if (result != VK_SUCCESS) {
+        block->buffer = VK_NULL_HANDLE;
         return result;
+    }
     VkMemoryRequirements needs;
     device->vk->GetBufferMemoryRequirements(device->handle, block->buffer, &needs);
+    *out_call = "vkAllocateMemory";
     result = device->vk->AllocateMemory(
         device->handle,
         &(VkMemoryAllocateInfo){
@@ -128,12 +134,16 @@ static VkResult block_back(tn_device *device, struct vk_block *block)
                 block->staging ? device->memory.staging_type : device->memory.type,
         },
         NULL, &block->memory);
-    if (result != VK_SUCCESS)
+    if (result != VK_SUCCESS) {
+        block->memory = VK_NULL_HANDLE;
         return result;
+    }
+    *out_call = "vkBindBufferMemory";
     result = device->vk->BindBufferMemory(device->handle, block->buffer, block->memory, 0);
     if (result != VK_SUCCESS || !(block->staging || device->memory.host_visible))
         return result;
     void *map;
+    *out_call = "vkMapMemory";
     result =
         device->vk->MapMemory(device->handle, block->memory, 0, VK_WHOLE_SIZE, 0, &map);
     if (result == VK_SUCCESS)
@@ -179,22 +189,19 @@ static tn_status block_create(tn_device *device, uint64_t size, bool staging,
     block->size = size;
     block->staging = staging;
     device->memory.reserved += size;
-    VkResult result = block_back(device, block);
+    const char *call;
+    VkResult result = block_back(device, block, &call);
     if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY || result == VK_ERROR_OUT_OF_HOST_MEMORY) {
         block_unback(device, block);
         drop_spares(device, 0);
-        result = block_back(device, block);
+        result = block_back(device, block, &call);
     }
     if (result != VK_SUCCESS) {
+        char what[128];
+        snprintf(what, sizeof(what), "%s for %llu bytes beside %llu in use", call,
+                 (unsigned long long)size, (unsigned long long)device->memory.used);
         block_destroy(device, block);
-        tn_status status = vk_fail(device, result, "allocating");
-        if (status != TN_ERR_MEMORY)
-            return status;
-        return device->host->fail(device->host, TN_ERR_MEMORY,
-                                  "%s: out of memory for a block of %llu bytes (%llu used)",
-                                  device->facts.properties.deviceName,
-                                  (unsigned long long)size,
-                                  (unsigned long long)device->memory.used);
+        return vk_fail(device, result, what);
     }
     block->next = device->memory.blocks;
     device->memory.blocks = block;
@@ -239,7 +246,8 @@ static tn_status take_locked(tn_device *device, uint64_t size, bool staging, tn_
         bool shares = size < BLOCK_SIZE / 2;
         tn_status status =
             block_create(device, shares ? BLOCK_SIZE : size, staging, &block);
-        if (status != TN_OK && shares) // a whole block is too much: just what is needed
+        if (status == TN_ERR_MEMORY &&
+            shares) // a whole block is too much: just what is needed
             status = block_create(device, size, staging, &block);
         if (status != TN_OK)
             return status;

@@ -2,7 +2,9 @@
 // Kernels that op packs bring: families vulkan.glsl/1 and vulkan.spirv/1.
 #include "plan.h"
 
+#include <stdio.h>
 #include "program.h"
+#include "spirv_check.h"
 
 static const tn_value *step_value(const tn_step *step, uint32_t operand)
 {
@@ -63,64 +65,94 @@ static uint32_t push_word(const tn_step *step, const tn_push_field *field)
     }
 }
 
+// "com.acme.axpby/glsl of acme.axpby/1", as TENON_KERNELS names it.
+#define KERNEL_NAME 256
+static void name_kernel(const tn_step *step, char name[KERNEL_NAME])
+{
+    bool known = TN_HAS(step, plugin);
+    snprintf(name, KERNEL_NAME, "%.80s%s%.60s of %.80s", known ? step->plugin : "",
+             known ? "/" : "", step->kernel->name, step->kernel->primitive);
+}
+
 struct source {
     const tn_kernel *kernel;
     const tn_vulkan_kernel *payload;
+    const char *name;
+    struct spirv_wants wants;
 };
+
+static bool is_glsl(const tn_kernel *kernel)
+{
+    return strcmp(kernel->family, TN_FAMILY_VULKAN_GLSL) == 0;
+}
 
 static tn_status get_code(tn_device *device, void *context, struct vk_code *out)
 {
     const struct source *source = context;
-    if (strcmp(source->kernel->family, TN_FAMILY_VULKAN_SPIRV) == 0) {
-        *out = (struct vk_code){.words = source->payload->code,
-                                .size = source->payload->code_size};
-        return TN_OK;
+    const tn_vulkan_kernel *payload = source->payload;
+    struct vk_code code = {.words = payload->code, .size = payload->code_size};
+    tn_status status = TN_OK;
+    if (is_glsl(source->kernel))
+        status = device->flavour->compile(device, source->name, payload->code,
+                                          payload->code_size, &code);
+    if (status != TN_OK)
+        return status;
+    char reason[VK_REASON];
+    if (!vk_spirv_check(&device->facts, &code, &source->wants, reason)) {
+        if (code.release)
+            code.release(&code);
+        return device->host->fail(device->host, TN_ERR_REFUSED, "kernel %s: its code %s",
+                                  source->name, reason);
     }
-    return device->flavour->compile(device, source->kernel->name, source->payload->code,
-                                    source->payload->code_size, out);
+    *out = code;
+    return TN_OK;
 }
 
-static tn_status check(struct vk_plan *plan, const tn_step *step,
-                       const tn_vulkan_kernel *payload)
+static tn_status check(struct vk_plan *plan, const tn_step *step, const char *name)
 {
     const tn_host *host = plan->device->host;
     const tn_kernel *kernel = step->kernel;
+    const tn_vulkan_kernel *payload = kernel->payload;
     bool is_spirv = strcmp(kernel->family, TN_FAMILY_VULKAN_SPIRV) == 0;
-    bool is_glsl = strcmp(kernel->family, TN_FAMILY_VULKAN_GLSL) == 0;
-    if (!is_spirv && !(is_glsl && plan->device->flavour->compile))
+    uint32_t num_operands = step->num_inputs + step->num_outputs;
+    if (!is_spirv && !(is_glsl(kernel) && plan->device->flavour->compile))
         return host->fail(host, TN_ERR_UNSUPPORTED, "kernel %s: %s does not run family %s",
-                          kernel->name, plan->device->flavour->name, kernel->family);
-    if (!payload || !payload->code || payload->num_push > VK_MAX_PUSH ||
-        payload->elements_per_group == 0 ||
-        step->num_inputs + step->num_outputs > VK_MAX_OPERANDS)
+                          name, plan->device->flavour->name, kernel->family);
+    if (!payload || !payload->code || payload->code_size == 0)
+        return host->fail(host, TN_ERR_REFUSED, "kernel %s: it has no code", name);
+    if (payload->num_push > VK_MAX_PUSH || (payload->num_push > 0 && !payload->push))
         return host->fail(host, TN_ERR_REFUSED,
-                          "kernel %s: needs code, at most %d push fields and %d operands, "
-                          "and elements_per_group",
-                          kernel->name, VK_MAX_PUSH, VK_MAX_OPERANDS);
-    const uint32_t *words = payload->code;
-    if (is_spirv && (payload->code_size < 20 || payload->code_size % 4 != 0 ||
-                     (uintptr_t)words % 4 != 0 || words[0] != 0x07230203))
-        return host->fail(host, TN_ERR_REFUSED, "kernel %s: its code is not SPIR-V",
-                          kernel->name);
+                          "kernel %s: got %u push fields, expected at most %d", name,
+                          payload->num_push, VK_MAX_PUSH);
+    if (payload->elements_per_group == 0)
+        return host->fail(host, TN_ERR_REFUSED,
+                          "kernel %s: elements_per_group is 0, expected 1 at least", name);
+    if (num_operands > VK_MAX_OPERANDS)
+        return host->fail(host, TN_ERR_REFUSED,
+                          "kernel %s: got %u operands, expected at most %d", name,
+                          num_operands, VK_MAX_OPERANDS);
     return TN_OK;
 }
 
 tn_status plan_foreign(struct vk_plan *plan, const tn_step *step)
 {
-    struct source source = {step->kernel, step->kernel->payload};
-    tn_status status = check(plan, step, source.payload);
+    char name[KERNEL_NAME];
+    name_kernel(step, name);
+    tn_status status = check(plan, step, name);
     if (status != TN_OK)
         return status;
-    const tn_vulkan_kernel *payload = source.payload;
-    struct vk_launch launch = {.pipeline = {.name = step->kernel->name,
-                                            .code = get_code,
-                                            .context = &source,
-                                            .entry = payload->entry}};
-    launch.pipeline.key =
-        vk_hash_bytes((struct vk_hash){3, 4}, payload->code, payload->code_size);
+    const tn_vulkan_kernel *payload = step->kernel->payload;
+    uint32_t num_operands = step->num_inputs + step->num_outputs;
+    struct source source = {step->kernel, payload, name, {payload->entry, num_operands}};
+    struct vk_launch launch = {
+        .pipeline = {
+            .name = name, .code = get_code, .context = &source, .entry = payload->entry}};
+    // Text that happens to be another kernel's words is not that kernel.
+    launch.pipeline.key = vk_hash_bytes((struct vk_hash){3, is_glsl(step->kernel) ? 5 : 4},
+                                        payload->code, payload->code_size);
     uint64_t n = count_elements(&step->outputs[0].layout);
-    launch.groups = (n + payload->elements_per_group - 1) / payload->elements_per_group;
-    for (uint32_t i = 0; i < step->num_inputs + step->num_outputs; i++) {
+    launch.groups = n / payload->elements_per_group + (n % payload->elements_per_group > 0);
+    for (uint32_t i = 0; i < num_operands; i++) {
         const tn_value *value = step_value(step, i);
         // A binding must have something in it: an absent input sees the first output.
         bool absent = value->layout.dtype == TN_DTYPE_NONE;

@@ -56,19 +56,13 @@ static VkResult submit_commands(tn_device *device, VkCommandBuffer commands, uin
     return result;
 }
 
-static tn_status lost(tn_device *device)
-{
-    return device->host->fail(device->host, TN_ERR_DEVICE, "%s was lost: open it again",
-                              device->facts.properties.deviceName);
-}
-
 tn_status vk_submit(tn_device *device, const tn_submission *submission, uint64_t *out_point)
 {
-    if (atomic_load(&device->lost))
-        return lost(device);
     tn_executable *executable = submission->executable;
     struct vk_recording *recording = NULL;
-    tn_status status = pick_recording(device, executable, submission->bindings, &recording);
+    tn_status status = vk_check_lost(device);
+    if (status == TN_OK)
+        status = pick_recording(device, executable, submission->bindings, &recording);
     if (status == TN_OK)
         status = vk_recording_update(device, executable, recording, submission->bindings);
     if (status != TN_OK)
@@ -96,7 +90,14 @@ tn_status vk_wait(tn_device *device, uint64_t point)
                                .pSemaphores = &device->timeline,
                                .pValues = &point},
         UINT64_MAX);
+    // Whoever waited gives the memory back next, so the work must be over: out of memory
+    // for a wait, all of the queue is waited for.
+    if (result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST) {
+        pthread_mutex_lock(&device->queue_lock);
+        result = device->vk->DeviceWaitIdle(device->handle);
+        pthread_mutex_unlock(&device->queue_lock);
+    }
     if (result != VK_SUCCESS)
         return vk_fail(device, result, "vkWaitSemaphores");
-    return atomic_load(&device->lost) ? lost(device) : TN_OK;
+    return vk_check_lost(device);
 }

@@ -19,8 +19,8 @@ void vk_recording_destroy(tn_device *device, struct vk_recording *recording)
     *recording = (struct vk_recording){0};
 }
 
-static VkResult create_sets(tn_device *device, const struct vk_plan *plan,
-                            struct vk_recording *recording)
+static tn_status create_sets(tn_device *device, const struct vk_plan *plan,
+                             struct vk_recording *recording)
 {
     const struct vk_device_api *vk = device->vk;
     VkResult result = vk->CreateDescriptorPool(
@@ -36,6 +36,10 @@ static VkResult create_sets(tn_device *device, const struct vk_plan *plan,
                                                   plan->num_operands + 1},
         },
         NULL, &recording->pool);
+    if (result != VK_SUCCESS) {
+        recording->pool = VK_NULL_HANDLE;
+        return vk_fail(device, result, "vkCreateDescriptorPool");
+    }
     for (uint32_t i = 0; result == VK_SUCCESS && i < plan->num_dispatches; i++)
         result = vk->AllocateDescriptorSets(
             device->handle,
@@ -45,11 +49,11 @@ static VkResult create_sets(tn_device *device, const struct vk_plan *plan,
                 .descriptorSetCount = 1,
                 .pSetLayouts = &plan->dispatches[i].pipeline->set_layout},
             &recording->sets[i]);
-    return result;
+    return vk_check(device, result, "vkAllocateDescriptorSets");
 }
 
-static VkResult create_objects(tn_device *device, const struct vk_plan *plan,
-                               struct vk_recording *recording)
+static tn_status create_objects(tn_device *device, const struct vk_plan *plan,
+                                struct vk_recording *recording)
 {
     VkResult result = device->vk->AllocateCommandBuffers(
         device->handle,
@@ -58,17 +62,25 @@ static VkResult create_objects(tn_device *device, const struct vk_plan *plan,
                                        .commandPool = device->pool,
                                        .commandBufferCount = 1},
         &recording->commands);
-    if (result == VK_SUCCESS && plan->num_dispatches > 0)
-        result = create_sets(device, plan, recording);
-    if (result == VK_SUCCESS && device->trace && device->facts.timestamps &&
-        plan->num_dispatches > 0)
-        result = device->vk->CreateQueryPool(
-            device->handle,
-            &(VkQueryPoolCreateInfo){.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
-                                     .queryType = VK_QUERY_TYPE_TIMESTAMP,
-                                     .queryCount = 2 * plan->num_dispatches},
-            NULL, &recording->queries);
-    return result;
+    if (result != VK_SUCCESS) {
+        recording->commands = NULL;
+        return vk_fail(device, result, "vkAllocateCommandBuffers");
+    }
+    tn_status status = TN_OK;
+    if (plan->num_dispatches > 0)
+        status = create_sets(device, plan, recording);
+    if (status != TN_OK || !device->trace || !device->facts.timestamps ||
+        plan->num_dispatches == 0)
+        return status;
+    result = device->vk->CreateQueryPool(
+        device->handle,
+        &(VkQueryPoolCreateInfo){.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
+                                 .queryType = VK_QUERY_TYPE_TIMESTAMP,
+                                 .queryCount = 2 * plan->num_dispatches},
+        NULL, &recording->queries);
+    if (result != VK_SUCCESS)
+        recording->queries = VK_NULL_HANDLE;
+    return vk_check(device, result, "vkCreateQueryPool");
 }
 
 tn_status vk_recording_create(tn_device *device, const tn_executable *executable,
@@ -82,12 +94,10 @@ tn_status vk_recording_create(tn_device *device, const tn_executable *executable
         vk_recording_destroy(device, recording);
         return device->host->fail(device->host, TN_ERR_MEMORY, "out of memory");
     }
-    VkResult result = create_objects(device, plan, recording);
-    if (result != VK_SUCCESS) {
+    tn_status status = create_objects(device, plan, recording);
+    if (status != TN_OK)
         vk_recording_destroy(device, recording);
-        return vk_fail(device, result, "preparing a segment");
-    }
-    return TN_OK;
+    return status;
 }
 
 // --- descriptors -----------------------------------------------------------------------
@@ -209,8 +219,8 @@ static void record_dispatch(tn_device *device, const struct vk_recording *record
                               recording->queries, 2 * index + 1);
 }
 
-static VkResult record(tn_device *device, const struct vk_plan *plan,
-                       struct vk_recording *recording)
+static tn_status record(tn_device *device, const struct vk_plan *plan,
+                        struct vk_recording *recording)
 {
     const struct vk_device_api *vk = device->vk;
     VkCommandBuffer commands = recording->commands;
@@ -219,7 +229,7 @@ static VkResult record(tn_device *device, const struct vk_plan *plan,
         &(VkCommandBufferBeginInfo){.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
                                     .flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT});
     if (result != VK_SUCCESS)
-        return result;
+        return vk_fail(device, result, "vkBeginCommandBuffer");
     if (recording->queries)
         vk->CmdResetQueryPool(commands, recording->queries, 0, 2 * plan->num_dispatches);
     // After all that was submitted before: its results are seen, its inputs may be
@@ -236,7 +246,7 @@ static VkResult record(tn_device *device, const struct vk_plan *plan,
             VK_ACCESS_SHADER_WRITE_BIT,
             VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
             VK_ACCESS_HOST_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT);
-    return vk->EndCommandBuffer(commands);
+    return vk_check(device, vk->EndCommandBuffer(commands), "vkEndCommandBuffer");
 }
 
 tn_status vk_recording_update(tn_device *device, const tn_executable *executable,
@@ -254,7 +264,7 @@ tn_status vk_recording_update(tn_device *device, const tn_executable *executable
     // Without late updates, commands recorded over a set die with its change.
     if (recording->recorded && (!changed || device->facts.update_after_bind))
         return TN_OK;
-    VkResult result = record(device, &executable->plan, recording);
-    recording->recorded = result == VK_SUCCESS;
-    return result == VK_SUCCESS ? TN_OK : vk_fail(device, result, "recording a segment");
+    tn_status status = record(device, &executable->plan, recording);
+    recording->recorded = status == TN_OK;
+    return status;
 }

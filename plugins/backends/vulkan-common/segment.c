@@ -83,6 +83,8 @@ static tn_status upload_constants(tn_device *device, tn_executable *executable)
 tn_status vk_segment_compile(tn_device *device, const tn_segment *segment,
                              tn_executable **out_executable)
 {
+    if (vk_check_lost(device) != TN_OK)
+        return TN_ERR_DEVICE;
     tn_executable *executable = calloc(1, sizeof(*executable));
     if (!executable)
         return device->host->fail(device->host, TN_ERR_MEMORY, "out of memory");

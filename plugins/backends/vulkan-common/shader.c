@@ -43,9 +43,17 @@ tn_status vk_shaders_init(tn_device *device)
                                       .pInitialData = size ? data : NULL};
     VkResult result = device->vk->CreatePipelineCache(device->handle, &info, NULL,
                                                       &device->shaders.cache);
+    // What was kept may be what is wrong.
+    if (result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST && size > 0) {
+        info.initialDataSize = 0;
+        result = device->vk->CreatePipelineCache(device->handle, &info, NULL,
+                                                 &device->shaders.cache);
+    }
     if (size)
         host->free(host, data);
-    return result == VK_SUCCESS ? TN_OK : vk_fail(device, result, "vkCreatePipelineCache");
+    if (result != VK_SUCCESS)
+        device->shaders.cache = VK_NULL_HANDLE;
+    return vk_check(device, result, "vkCreatePipelineCache");
 }
 
 static void store_cache(tn_device *device)
@@ -123,13 +131,18 @@ static VkResult create_set_layout(tn_device *device, const struct vk_pipeline_de
     return device->vk->CreateDescriptorSetLayout(device->handle, &info, NULL, out);
 }
 
+// *out_call is the call that failed.
 static VkResult create_layouts(tn_device *device, const struct vk_pipeline_desc *desc,
-                               struct vk_pipeline *pipeline)
+                               struct vk_pipeline *pipeline, const char **out_call)
 {
+    *out_call = "vkCreateDescriptorSetLayout";
     VkResult result = create_set_layout(device, desc, &pipeline->set_layout);
-    if (result != VK_SUCCESS)
+    if (result != VK_SUCCESS) {
+        pipeline->set_layout = VK_NULL_HANDLE;
         return result;
-    return device->vk->CreatePipelineLayout(
+    }
+    *out_call = "vkCreatePipelineLayout";
+    result = device->vk->CreatePipelineLayout(
         device->handle,
         &(VkPipelineLayoutCreateInfo){
             .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
@@ -141,10 +154,14 @@ static VkResult create_layouts(tn_device *device, const struct vk_pipeline_desc 
                                        .size = desc->num_push * 4},
         },
         NULL, &pipeline->layout);
+    if (result != VK_SUCCESS)
+        pipeline->layout = VK_NULL_HANDLE;
+    return result;
 }
 
 static VkResult create_handle(tn_device *device, const struct vk_pipeline_desc *desc,
-                              const struct vk_code *code, struct vk_pipeline *pipeline)
+                              const struct vk_code *code, struct vk_pipeline *pipeline,
+                              const char **out_call)
 {
     VkSpecializationMapEntry entries[VK_MAX_SPEC];
     for (uint32_t i = 0; i < desc->num_spec; i++)
@@ -154,6 +171,7 @@ static VkResult create_handle(tn_device *device, const struct vk_pipeline_desc *
                                        .dataSize = desc->num_spec * 4,
                                        .pData = desc->spec};
     VkShaderModule module;
+    *out_call = "vkCreateShaderModule";
     VkResult result = device->vk->CreateShaderModule(
         device->handle,
         &(VkShaderModuleCreateInfo){.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
@@ -170,8 +188,11 @@ static VkResult create_handle(tn_device *device, const struct vk_pipeline_desc *
                   .pName = desc->entry ? desc->entry : "main",
                   .pSpecializationInfo = &spec},
         .layout = pipeline->layout};
+    *out_call = "vkCreateComputePipelines";
     result = device->vk->CreateComputePipelines(device->handle, device->shaders.cache, 1,
                                                 &info, NULL, &pipeline->handle);
+    if (result != VK_SUCCESS)
+        pipeline->handle = VK_NULL_HANDLE;
     device->vk->DestroyShaderModule(device->handle, module, NULL);
     return result;
 }
@@ -191,12 +212,15 @@ static tn_status pipeline_create(tn_device *device, const struct vk_pipeline_des
     }
     pipeline->key = key;
     pipeline->num_bindings = desc->num_bindings;
-    VkResult result = create_layouts(device, desc, pipeline);
+    const char *call;
+    VkResult result = create_layouts(device, desc, pipeline, &call);
     if (result == VK_SUCCESS)
-        result = create_handle(device, desc, &code, pipeline);
+        result = create_handle(device, desc, &code, pipeline, &call);
     if (result != VK_SUCCESS) {
+        char what[160];
+        snprintf(what, sizeof(what), "kernel %.100s: %s", desc->name, call);
         pipeline_destroy(device, pipeline);
-        status = vk_fail(device, result, desc->name);
+        status = vk_fail(device, result, what);
         goto finish;
     }
     *out_pipeline = pipeline;

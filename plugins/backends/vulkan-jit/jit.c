@@ -2,6 +2,7 @@
 // Code made at run time, with the disk cache before the compiler.
 #include "jit.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include "compiler.h"
 #include "embedded.h"
@@ -62,8 +63,11 @@ static tn_status compile_source(tn_device *device, const char *name,
         goto finish;
     struct glsl_result result;
     if (!glsl_compile(source, &result)) {
-        status = device->host->fail(device->host, TN_ERR_REFUSED, "%s: GLSL line %d: %s",
-                                    name, result.line, result.message);
+        char line[32] = "";
+        if (result.line > 0)
+            snprintf(line, sizeof(line), " line %d", result.line);
+        status = device->host->fail(device->host, TN_ERR_REFUSED, "kernel %s: GLSL%s: %s",
+                                    name, line, result.message);
         goto finish;
     }
     *out = (struct vk_code){.words = result.words,

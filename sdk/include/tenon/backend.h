@@ -96,6 +96,7 @@ typedef struct tn_step {
     uint64_t scratch_offset; // bytes
     uint64_t scratch_size;   // bytes
     const char *label;       // for people and traces
+    const char *plugin;      // id of the one that the kernel is from; NULL: no kernel
 } tn_step;
 
 // Steps run as if one after the other, in order; one that neither reads nor overwrites what
@@ -160,7 +161,9 @@ typedef struct tn_backend {
     const char *const *families;
 
     // The number of devices there are. May take long and touch drivers: the core calls it
-    // only when devices are listed or this backend is selected. [any]
+    // only when devices are listed or this backend is selected. When there are none, it may
+    // fail with TN_ERR_NOT_FOUND and a message that says why and what helps ("the driver is
+    // not installed: install ..."). [any]
     tn_status (*device_count)(const tn_host *host, uint32_t *out_count);
 
     // Describes device `index` without opening it. Fills at most out->struct_size bytes.

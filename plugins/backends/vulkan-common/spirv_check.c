@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+// Looking through a SPIR-V module. Numbers are those of the SPIR-V specification, 1.5.
+#include "spirv_check.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAGIC 0x07230203u
+#define NEWEST 0x00010500u  // SPIR-V 1.5: what Vulkan 1.2 takes
+#define MAX_BOUND 0x3fffffu // ids, by the universal limits
+#define MODEL_COMPUTE 5     // GLCompute
+#define MODE_LOCAL_SIZE 17
+#define DECORATION_BINDING 33
+#define DECORATION_SET 34
+#define HEADER_WORDS 5
+
+enum {
+    OP_ENTRY_POINT = 15,
+    OP_EXECUTION_MODE = 16,
+    OP_CAPABILITY = 17,
+    OP_FUNCTION = 54,
+    OP_FUNCTION_END = 56,
+    OP_FUNCTION_CALL = 57,
+    OP_DECORATE = 71,
+};
+
+struct reader {
+    const struct vk_facts *facts;
+    const struct spirv_wants *wants;
+    const uint32_t *words;
+    uint64_t count;
+    uint32_t entry;         // the id of its function; 0: not found
+    unsigned char *defined; // one bit an id: whether a function is
+    bool in_function;
+    char *reason;
+};
+
+static bool wrong(struct reader *r, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static bool wrong(struct reader *r, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    vsnprintf(r->reason, VK_REASON, format, list);
+    va_end(list);
+    return false;
+}
+
+static bool check_header(struct reader *r, uint64_t size)
+{
+    const uint32_t *words = r->words;
+    if (size < HEADER_WORDS * 4 || size % 4 != 0)
+        return wrong(r, "is no SPIR-V: %llu bytes, expected a multiple of 4, 20 at least",
+                     (unsigned long long)size);
+    if ((uintptr_t)words % 4 != 0)
+        return wrong(r, "is not aligned to 4 bytes");
+    if (words[0] != MAGIC)
+        return wrong(r, "is no SPIR-V: it begins with 0x%08x, expected 0x%08x", words[0],
+                     MAGIC);
+    if (words[1] > NEWEST || words[1] < 0x00010000u)
+        return wrong(r, "is SPIR-V %u.%u, expected 1.0 to 1.5", words[1] >> 16 & 255,
+                     words[1] >> 8 & 255);
+    if (words[3] == 0 || words[3] > MAX_BOUND)
+        return wrong(r, "has a bound of %u ids, expected 1 to %u", words[3], MAX_BOUND);
+    return true;
+}
+
+static bool check_capability(struct reader *r, uint32_t capability)
+{
+    const struct vk_facts *facts = r->facts;
+    const struct {
+        uint32_t number;
+        const char *name;
+        bool has;
+    } optional[] = {{9, "Float16", facts->f16}, {10, "Float64", facts->f64},
+                    {11, "Int64", facts->i64},  {22, "Int16", facts->i16},
+                    {39, "Int8", facts->i8},    {6, "Kernel", false}};
+    for (size_t i = 0; i < sizeof(optional) / sizeof(optional[0]); i++)
+        if (optional[i].number == capability && !optional[i].has)
+            return wrong(r, "needs the capability %s, which the device has not",
+                         optional[i].name);
+    return true;
+}
+
+static bool check_decoration(struct reader *r, const uint32_t *operands)
+{
+    if (operands[1] == DECORATION_BINDING && operands[2] >= r->wants->num_bindings)
+        return wrong(r, "has a binding %u, but its primitive has %u operands", operands[2],
+                     r->wants->num_bindings);
+    if (operands[1] == DECORATION_SET && operands[2] != 0)
+        return wrong(r, "has a descriptor set %u, expected 0", operands[2]);
+    return true;
+}
+
+static bool check_local_size(struct reader *r, const uint32_t *size)
+{
+    const VkPhysicalDeviceLimits *limits = &r->facts->properties.limits;
+    bool fits = true;
+    for (int i = 0; i < 3; i++)
+        fits = fits && size[i] > 0 && size[i] <= limits->maxComputeWorkGroupSize[i];
+    if (!fits ||
+        (uint64_t)size[0] * size[1] * size[2] > limits->maxComputeWorkGroupInvocations)
+        return wrong(r, "has workgroups of %ux%ux%u, the device takes %u invocations",
+                     size[0], size[1], size[2], limits->maxComputeWorkGroupInvocations);
+    return true;
+}
+
+static void read_entry(struct reader *r, const uint32_t *operands, uint32_t count)
+{
+    const char *name = (const char *)&operands[2];
+    size_t room = (count - 2) * sizeof(uint32_t);
+    const char *wanted = r->wants->entry ? r->wants->entry : "main";
+    if (operands[0] == MODEL_COMPUTE && strnlen(name, room) < room &&
+        strcmp(name, wanted) == 0)
+        r->entry = operands[1];
+}
+
+static bool read_function(struct reader *r, const uint32_t *operands)
+{
+    uint32_t id = operands[1];
+    if (r->in_function || id >= r->words[3])
+        return wrong(r, "is damaged: a function begins where none may");
+    r->in_function = true;
+    r->defined[id / 8] |= (unsigned char)(1u << id % 8);
+    return true;
+}
+
+// One instruction, `count` operands after its first word.
+static bool read_instruction(struct reader *r, uint32_t op, const uint32_t *operands,
+                             uint32_t count)
+{
+    switch (op) {
+    case OP_CAPABILITY:
+        return count < 1 || check_capability(r, operands[0]);
+    case OP_ENTRY_POINT:
+        if (count >= 3)
+            read_entry(r, operands, count);
+        return true;
+    case OP_EXECUTION_MODE:
+        return count < 5 || operands[1] != MODE_LOCAL_SIZE ||
+               check_local_size(r, &operands[2]);
+    case OP_DECORATE:
+        return count < 3 || check_decoration(r, operands);
+    case OP_FUNCTION:
+        return count >= 4 ? read_function(r, operands)
+                          : wrong(r, "is damaged: a function without a type");
+    case OP_FUNCTION_END:
+        if (!r->in_function)
+            return wrong(r, "is damaged: a function ends that did not begin");
+        r->in_function = false;
+        return true;
+    default:
+        return true;
+    }
+}
+
+static bool is_defined(const struct reader *r, uint32_t id)
+{
+    return id < r->words[3] && (r->defined[id / 8] >> id % 8 & 1);
+}
+
+static bool read_all(struct reader *r)
+{
+    for (uint64_t at = HEADER_WORDS, size; at < r->count; at += size) {
+        size = r->words[at] >> 16;
+        if (size == 0 || size > r->count - at)
+            return wrong(r, "is cut off: word %llu of %llu begins an instruction of %llu",
+                         (unsigned long long)at, (unsigned long long)r->count,
+                         (unsigned long long)size);
+        if (!read_instruction(r, r->words[at] & 0xffff, &r->words[at + 1],
+                              (uint32_t)size - 1))
+            return false;
+    }
+    return !r->in_function || wrong(r, "is cut off within a function");
+}
+
+// Functions may be called before they are defined.
+static bool check_calls(struct reader *r)
+{
+    for (uint64_t at = HEADER_WORDS; at < r->count; at += r->words[at] >> 16)
+        if ((r->words[at] & 0xffff) == OP_FUNCTION_CALL &&
+            (r->words[at] >> 16 < 4 || !is_defined(r, r->words[at + 3])))
+            return wrong(r, "is cut off: a function that it calls is not there");
+    const char *name = r->wants->entry ? r->wants->entry : "main";
+    if (r->entry == 0)
+        return wrong(r, "has no entry point \"%.100s\" for compute", name);
+    return is_defined(r, r->entry) ||
+           wrong(r, "is cut off: the function of entry point \"%.100s\" is not there",
+                 name);
+}
+
+bool vk_spirv_check(const struct vk_facts *facts, const struct vk_code *code,
+                    const struct spirv_wants *wants, char reason[VK_REASON])
+{
+    struct reader r = {.facts = facts,
+                       .wants = wants,
+                       .words = code->words,
+                       .count = code->size / 4,
+                       .reason = reason};
+    if (!check_header(&r, code->size))
+        return false;
+    r.defined = calloc(r.words[3] / 8 + 1, 1);
+    if (!r.defined)
+        return wrong(&r, "cannot be checked: out of memory");
+    bool fine = read_all(&r) && check_calls(&r);
+    free(r.defined);
+    return fine;
+}
