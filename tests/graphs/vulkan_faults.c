@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: MIT
+// Vulkan's failures: a lost device, memory that is not there, pipelines that cannot be
+// made, and each call that may fail failing in turn. Each time: one message that says
+// device, call and what helps, nothing left behind, and a process that computes on.
+//
+//   vulkan_faults LOADER BACKEND, with the shared object of tests/fixtures/vulkan_loader.c
+#include "common.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+#include "../fixtures/vulkan_loader.h"
+
+static struct vulkan_faults *faults;
+static const char *backend;
+
+static void no_faults(void)
+{
+    *faults = (struct vulkan_faults){0};
+}
+
+static void arm(const char *call, uint64_t nth, VkResult result)
+{
+    faults->call = call;
+    faults->result = result;
+    atomic_store(&faults->num_calls, 0);
+    atomic_store(&faults->num_failed, 0);
+    faults->nth = nth;
+}
+
+static void disarm(void)
+{
+    faults->nth = 0;
+    faults->onwards = false;
+}
+
+static int clean(void **state)
+{
+    (void)state;
+    no_faults();
+    return 0;
+}
+
+static tn_runtime *open_list(const char *format, const char *more)
+{
+    char list[96], variable[128];
+    snprintf(list, sizeof(list), format, backend);
+    snprintf(variable, sizeof(variable), "TENON_BACKEND=%s", list);
+    return open_with((const char *const[]){variable, more, NULL});
+}
+
+// 2 * x + 1 summed, for x = 0, 1, ..., 63: a program and a reduction.
+#define EXPECTED 4096.0f
+static tn_status compute(tn_runtime *rt, float *out)
+{
+    *out = NAN;
+    tn_scope *s = tn_scope_open(rt);
+    if (!s)
+        return TN_ERR_MEMORY;
+    tn_array *x = ramp(s, 8, 8, 0, 1);
+    tn_array *y = bin(s, "add", bin(s, "multiply", x, tn_float(s, 2)), tn_float(s, 1));
+    tn_status status = tn_read(s, un(s, "sum", y), out, sizeof(*out));
+    tn_scope_close(s);
+    return status;
+}
+
+static void computes(tn_runtime *rt)
+{
+    float got;
+    must(NULL, compute(rt, &got));
+    assert_true(got == EXPECTED);
+}
+
+static void fails(tn_runtime *rt, tn_status expected, const char *const *parts)
+{
+    float got;
+    tn_status status = compute(rt, &got);
+    if (status != expected)
+        fail_msg("status %s, expected %s: %s", tn_status_name(status),
+                 tn_status_name(expected), tn_last_error());
+    for (; *parts; parts++)
+        assert_message(tn_last_error(), *parts);
+}
+#define FAILS(rt, status, ...) fails(rt, status, (const char *const[]){__VA_ARGS__, NULL})
+
+// --- a lost device -----------------------------------------------------------------------
+
+static void a_lost_device_is_named_with_the_call_and_the_remedy(void **state)
+{
+    (void)state;
+    static const char *const calls[] = {"vkQueueSubmit", "vkWaitSemaphores"};
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        tn_runtime *rt = open_list("%s", NULL);
+        computes(rt);
+        arm(calls[i], 1, VK_ERROR_DEVICE_LOST);
+        char device[64];
+        snprintf(device, sizeof(device), "device %s:0: ", backend);
+        FAILS(rt, TN_ERR_DEVICE, device, calls[i], "VK_ERROR_DEVICE_LOST",
+              "open a new runtime", "TENON_BACKEND");
+        assert_int_equal(atomic_load(&faults->num_failed), 1);
+        disarm();
+        FAILS(rt, TN_ERR_DEVICE, device, "was lost before", "open a new runtime");
+        tn_runtime *other = open_list("%s", NULL),
+                   *cpu = open_with((const char *const[]){"TENON_BACKEND=cpu-blas", NULL});
+        computes(other);
+        computes(cpu);
+        FAILS(rt, TN_ERR_DEVICE, "was lost before");
+        tn_runtime_close(cpu);
+        tn_runtime_close(other);
+        tn_runtime_close(rt);
+        assert_int_equal(atomic_load(&faults->num_objects), 0);
+    }
+}
+
+static void what_a_lost_device_held_cannot_be_read(void **state)
+{
+    (void)state;
+    float got;
+    tn_runtime *rt = open_list("%s", NULL);
+    tn_scope *s = tn_scope_open(rt);
+    tn_array *x = un(s, "sum", ramp(s, 8, 8, 0, 1)), *kept = tn_keep(s, x);
+    must(s, tn_read(s, x, &got, sizeof(got)));
+    arm("vkQueueSubmit", 1, VK_ERROR_DEVICE_LOST);
+    FAILS(rt, TN_ERR_DEVICE, "VK_ERROR_DEVICE_LOST");
+    disarm();
+    assert_int_equal(tn_read(s, x, &got, sizeof(got)), TN_ERR_DEVICE);
+    assert_message(tn_scope_error(s), "was lost before");
+    tn_scope_close(s);
+    s = tn_scope_open(rt);
+    assert_int_equal(tn_read(s, kept, &got, sizeof(got)), TN_ERR_DEVICE);
+    tn_scope_close(s);
+    tn_release(kept);
+    tn_runtime_close(rt);
+    assert_int_equal(atomic_load(&faults->num_objects), 0);
+}
+
+static void work_that_nobody_waited_for_is_not_taken_for_done(void **state)
+{
+    (void)state;
+    float got[2];
+    tn_runtime *rt = open_list("%s", NULL);
+    computes(rt);
+    tn_scope *s = tn_scope_open(rt);
+    tn_array *x = un(s, "exp", ramp(s, 1, 2, 0, 1));
+    must(s, tn_eval_async(s, x));
+    arm("vkWaitSemaphores", 1, VK_ERROR_DEVICE_LOST);
+    assert_int_equal(tn_read(s, x, got, sizeof(got)), TN_ERR_DEVICE);
+    disarm();
+    tn_scope_close(s);
+    tn_runtime_close(rt);
+    assert_int_equal(atomic_load(&faults->num_objects), 0);
+}
+
+static void of_several_devices_the_lost_one_is_named(void **state)
+{
+    (void)state;
+    char name[64];
+    faults->num_copies = 2;
+    tn_runtime *rt = open_list("%s:1,cpu-blas", NULL);
+    computes(rt);
+    arm("vkQueueSubmit", 1, VK_ERROR_DEVICE_LOST);
+    snprintf(name, sizeof(name), "device %s:1: ", backend);
+    FAILS(rt, TN_ERR_DEVICE, name, "vkQueueSubmit");
+    disarm();
+    tn_runtime_close(rt);
+    assert_int_equal(atomic_load(&faults->num_objects), 0);
+}
+
+// The second of the list, which gets what the first may not run.
+static void a_second_device_may_be_lost_alone(void **state)
+{
+    (void)state;
+    char name[64], list[64], kernels[96];
+    const char *other = strcmp(backend, "vulkan") == 0 ? "vulkan-jit" : "vulkan";
+    snprintf(kernels, sizeof(kernels), "TENON_KERNELS=base.sum@%s=!*", other);
+    snprintf(list, sizeof(list), "%s,%%s:0", other);
+    tn_runtime *rt = open_list(list, kernels), *first = open_list("%s:0", NULL);
+    float got[4];
+    if (compute(rt, got) == TN_ERR_NOT_FOUND) {
+        print_message("# only one Vulkan backend is here\n");
+        goto finish;
+    }
+    computes(first);
+    arm("vkQueueSubmit", 2, VK_ERROR_DEVICE_LOST);
+    snprintf(name, sizeof(name), "device %s:0: ", backend);
+    FAILS(rt, TN_ERR_DEVICE, name, "vkQueueSubmit");
+    disarm();
+    computes(first); // another device of the same hardware is not lost with it
+    tn_scope *s = tn_scope_open(rt);
+    // What runs on the first device alone still does.
+    must(s, tn_read(s, un(s, "exp", ramp(s, 2, 2, 0, 0)), got, sizeof(got)));
+    assert_true(got[3] == 1);
+    tn_scope_close(s);
+finish:
+    tn_runtime_close(first);
+    tn_runtime_close(rt);
+    assert_int_equal(atomic_load(&faults->num_objects), 0);
+}
+
+// --- memory and pipelines ----------------------------------------------------------------
+
+static void memory_that_is_not_there_is_said_and_later_calls_work(void **state)
+{
+    (void)state;
+    tn_runtime *rt = open_list("%s", NULL);
+    arm("vkAllocateMemory", 1, VK_ERROR_OUT_OF_DEVICE_MEMORY);
+    faults->onwards = true;
+    FAILS(rt, TN_ERR_MEMORY, backend, "vkAllocateMemory", "bytes",
+          "VK_ERROR_OUT_OF_DEVICE_MEMORY", "free arrays");
+    disarm();
+    computes(rt);
+    tn_runtime_close(rt);
+    assert_int_equal(atomic_load(&faults->num_objects), 0);
+}
+
+static void memory_that_was_short_once_is_asked_for_again(void **state)
+{
+    (void)state;
+    tn_runtime *rt = open_list("%s", NULL);
+    arm("vkAllocateMemory", 1, VK_ERROR_OUT_OF_DEVICE_MEMORY);
+    computes(rt);
+    assert_int_equal(atomic_load(&faults->num_failed), 1);
+    tn_runtime_close(rt);
+    assert_int_equal(atomic_load(&faults->num_objects), 0);
+}
+
+static void a_pipeline_that_cannot_be_made_is_named(void **state)
+{
+    (void)state;
+    static const char *const calls[] = {"vkCreateComputePipelines", "vkCreateShaderModule",
+                                        "vkCreatePipelineLayout",
+                                        "vkCreateDescriptorSetLayout"};
+    tn_runtime *rt = open_list("%s", NULL);
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        arm(calls[i], 1, VK_ERROR_INITIALIZATION_FAILED);
+        FAILS(rt, TN_ERR_INTERNAL, backend, "kernel ", calls[i],
+              "VK_ERROR_INITIALIZATION_FAILED");
+        disarm();
+    }
+    computes(rt);
+    tn_runtime_close(rt);
+    assert_int_equal(atomic_load(&faults->num_objects), 0);
+}
+
+// --- each call in turn -------------------------------------------------------------------
+
+// Opens, computes and closes.
+static tn_status everything(float *out)
+{
+    tn_runtime *rt = open_list("%s", NULL);
+    tn_status status = compute(rt, out);
+    tn_runtime_close(rt);
+    return status;
+}
+
+static void check_each_call(VkResult result)
+{
+    uint64_t n = 1, num_failed = 0;
+    for (;; n++) {
+        float got = NAN;
+        arm(NULL, n, result);
+        tn_status status = everything(&got);
+        disarm();
+        if (atomic_load(&faults->num_failed) == 0) {
+            must(NULL, status);
+            break;
+        }
+        assert_int_equal(atomic_load(&faults->num_objects), 0);
+        if (status == TN_OK) { // got over
+            assert_true(got == EXPECTED);
+            continue;
+        }
+        num_failed++;
+        const char *text = tn_last_error();
+        if (!strstr(text, faults->failed) || !strstr(text, backend))
+            fail_msg("call %d, %s: the message is \"%s\"", (int)n, faults->failed, text);
+    }
+    print_message("# %s: %d of %d calls failed when one did\n",
+                  result == VK_ERROR_DEVICE_LOST ? "lost" : "no memory", (int)num_failed,
+                  (int)n - 1);
+    assert_true(num_failed > 15);
+}
+
+static void each_call_may_run_out_of_memory(void **state)
+{
+    (void)state;
+    check_each_call(VK_ERROR_OUT_OF_HOST_MEMORY);
+}
+
+static void each_call_may_lose_the_device(void **state)
+{
+    (void)state;
+    check_each_call(VK_ERROR_DEVICE_LOST);
+}
+
+static void each_call_may_fail_where_copies_are_staged(void **state)
+{
+    (void)state;
+    faults->split_memory = true;
+    check_each_call(VK_ERROR_OUT_OF_HOST_MEMORY);
+    check_each_call(VK_ERROR_DEVICE_LOST);
+}
+
+static void each_call_of_a_replay_may_fail(void **state)
+{
+    (void)state;
+    for (int split = 0; split < 2; split++) {
+        faults->split_memory = split;
+        tn_runtime *rt = open_list("%s", NULL);
+        computes(rt);
+        uint64_t n = 1;
+        for (int fine = 0; fine < 2; n++) {
+            float got;
+            arm(NULL, n, VK_ERROR_OUT_OF_HOST_MEMORY);
+            tn_status status = compute(rt, &got);
+            disarm();
+            fine = atomic_load(&faults->num_failed) == 0 ? fine + 1 : 0;
+            if (status != TN_OK)
+                assert_message(tn_last_error(), faults->failed);
+            computes(rt);
+        }
+        assert_true(n > 3);
+        tn_runtime_close(rt);
+        assert_int_equal(atomic_load(&faults->num_objects), 0);
+    }
+}
+
+static void values_pass_through_staging_whole(void **state)
+{
+    (void)state;
+    enum { COUNT = 5 << 20 }; // more than one piece of 16 MiB
+    faults->split_memory = true;
+    tn_runtime *rt = open_list("%s", NULL);
+    float *data = malloc(COUNT * sizeof(*data)), *got = malloc(COUNT * sizeof(*got));
+    for (int i = 0; i < COUNT; i++)
+        data[i] = (float)(i % 8191);
+    tn_scope *s = tn_scope_open(rt);
+    tn_array *x = tn_from_data(s, TN_F32, TN_SHAPE(COUNT), data);
+    must(s, tn_read(s, bin(s, "add", x, x), got, COUNT * sizeof(*got)));
+    for (int i = 0; i < COUNT; i++)
+        assert_true(got[i] == 2 * data[i]);
+    tn_scope_close(s);
+    tn_runtime_close(rt);
+    free(data);
+    free(got);
+}
+
+// --- no device at all --------------------------------------------------------------------
+
+static void why_there_is_no_device_is_said_with_what_helps(void **state)
+{
+    (void)state;
+    tn_runtime *rt;
+    char here[96];
+    snprintf(here, sizeof(here), "backend %s has no device here: ", backend);
+#define REFUSED(...)                                                                       \
+    rt = open_list("%s", NULL);                                                            \
+    FAILS(rt, TN_ERR_NOT_FOUND, here, __VA_ARGS__);                                        \
+    tn_runtime_close(rt);                                                                  \
+    no_faults()
+    faults->api_version = VK_MAKE_API_VERSION(0, 1, 1, 200);
+    REFUSED("has Vulkan 1.1, 1.2 is needed", "llvmpipe");
+    faults->no_timeline = true;
+    faults->num_copies = 2;
+    REFUSED("llvmpipe", "has no timeline semaphores; llvmpipe");
+    faults->no_devices = true;
+    REFUSED("found no device", "install");
+    arm("vkCreateInstance", 1, VK_ERROR_INCOMPATIBLE_DRIVER);
+    REFUSED("found no driver", "mesa-vulkan-drivers");
+    arm("vkCreateInstance", 1, VK_ERROR_INITIALIZATION_FAILED);
+    REFUSED("vkCreateInstance: VK_ERROR_INITIALIZATION_FAILED", "VK_LOADER_DEBUG");
+#undef REFUSED
+    rt = open_list("%s", NULL);
+    computes(rt);
+    tn_runtime_close(rt);
+}
+
+static bool no_device(void)
+{
+    float got;
+    return everything(&got) == TN_ERR_NOT_FOUND &&
+           strstr(tn_last_error(), "has no device here");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup(name, clean)
+        TEST(a_lost_device_is_named_with_the_call_and_the_remedy),
+        TEST(what_a_lost_device_held_cannot_be_read),
+        TEST(work_that_nobody_waited_for_is_not_taken_for_done),
+        TEST(of_several_devices_the_lost_one_is_named),
+        TEST(a_second_device_may_be_lost_alone),
+        TEST(memory_that_is_not_there_is_said_and_later_calls_work),
+        TEST(memory_that_was_short_once_is_asked_for_again),
+        TEST(a_pipeline_that_cannot_be_made_is_named),
+        TEST(each_call_may_run_out_of_memory),
+        TEST(each_call_may_lose_the_device),
+        TEST(each_call_may_fail_where_copies_are_staged),
+        TEST(each_call_of_a_replay_may_fail),
+        TEST(values_pass_through_staging_whole),
+        TEST(why_there_is_no_device_is_said_with_what_helps),
+#undef TEST
+    };
+    if (argc != 3)
+        return 2;
+    void *loader = dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL);
+    faults = loader ? dlsym(loader, "vulkan_faults") : NULL;
+    backend = argv[2];
+    if (!faults) {
+        fprintf(stderr, "%s\n", dlerror());
+        return 2;
+    }
+    alarm(280);        // a hang ends here
+    if (no_device()) { // cmocka's own word for it is "not ok" in TAP
+        printf("1..0 # SKIP %s\n", tn_last_error());
+        return 0;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
