@@ -41,6 +41,8 @@ static const struct variable {
     {"TENON_THREADS", "threads of a CPU backend", COUNT, NULL},
     {"TENON_LOG", "log levels by topic: info, or warn,sched=debug", ANY_TEXT, NULL},
     {"TENON_TRACE", "file to write a Perfetto trace to", ANY_TEXT, NULL},
+    {"TENON_CHECK", "share of the kernel launches to check by definition: 0.01", ANY_TEXT,
+     NULL},
     {"TENON_VULKAN_VALIDATION", "1: validation layers of Vulkan, to the log", SWITCH,
      switch_words},
     {"TENON_CACHE_DIR", "directory of compiled code kept between runs", ANY_TEXT, NULL},

@@ -256,3 +256,32 @@ void dtype_store(tn_dtype dtype, void *element, double value)
 }
 #undef LOAD
 #undef STORE
+
+// Bytes of integers are little-endian, as on every machine that Tenon builds for.
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "dtype_load_bits needs a little-endian machine"
+#endif
+
+uint64_t dtype_load_bits(tn_dtype dtype, const void *element)
+{
+    uint64_t bits = 0, sign;
+    size_t size = dtype_size(dtype);
+    if (dtype_is_float(dtype)) {
+        double value = dtype_load(dtype, element);
+        memcpy(&bits, &value, sizeof(bits));
+        return bits;
+    }
+    memcpy(&bits, element, size);
+    sign = UINT64_C(1) << (8 * size - 1);
+    return dtype_table[dtype].kind == KIND_SIGNED ? (bits ^ sign) - sign : bits;
+}
+
+void dtype_store_bits(tn_dtype dtype, void *element, uint64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof(value));
+    if (dtype_is_float(dtype))
+        dtype_store(dtype, element, value);
+    else
+        memcpy(element, &bits, dtype_size(dtype));
+}

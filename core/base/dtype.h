@@ -53,6 +53,10 @@ tn_dtype dtype_to_float(tn_dtype dtype);
 double dtype_load(tn_dtype dtype, const void *element);
 void dtype_store(tn_dtype dtype, void *element, double value);
 
+// The same exactly, widened: floats to the bits of a double, integers to 64 bits.
+uint64_t dtype_load_bits(tn_dtype dtype, const void *element);
+void dtype_store_bits(tn_dtype dtype, void *element, uint64_t bits);
+
 float half_to_float(uint16_t bits);
 uint16_t float_to_half(float value); // to nearest even
 static inline float bfloat_to_float(uint16_t bits)

@@ -43,6 +43,8 @@ static tn_status open_parts(tn_runtime *runtime, const tn_runtime_options *optio
         status = plan_cache_create(runtime);
     if (status == TN_OK)
         status = trace_create(runtime);
+    if (status == TN_OK)
+        status = shadow_create(runtime);
     return status;
 }
 
@@ -70,6 +72,7 @@ void tn_runtime_close(tn_runtime *runtime)
 {
     if (!runtime)
         return;
+    shadow_destroy(runtime);
     trace_destroy(runtime);
     plan_cache_destroy(runtime);
     device_set_destroy(runtime);

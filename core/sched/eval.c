@@ -4,6 +4,7 @@
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "plan.h"
+#include "shadow.h"
 
 static tn_status find_plan(tn_runtime *runtime, const struct task *task,
                            struct plan **out_plan)
@@ -155,6 +156,7 @@ void tn_runtime_stats(const tn_runtime *runtime, tn_stats *out)
         .buffer_bytes = stats->buffer_bytes,
         .buffer_peak = stats->buffer_peak,
     };
+    shadow_counts(runtime->shadow, &mine.checked, &mine.differing);
     uint32_t size = out->struct_size && out->struct_size < sizeof(mine) ? out->struct_size
                                                                         : sizeof(mine);
     mine.struct_size = size;

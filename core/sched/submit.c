@@ -4,6 +4,7 @@
 #include <string.h>
 #include "../base/fail.h"
 #include "plan.h"
+#include "shadow.h"
 
 struct run {
     struct plan *plan;
@@ -106,23 +107,26 @@ static void raise_point(struct storage *storage, uint64_t point)
         ;
 }
 
-static tn_status submit_segment(struct run *run, struct plan_segment *segment)
+static void bind_slots(struct run *run, const struct plan_segment *segment)
+{
+    for (uint32_t i = 0; i < segment->segment.num_slots; i++) {
+        uint64_t offset;
+        struct storage *storage = storage_of(run, &segment->slots[i], &offset);
+        run->plan->bindings[i] = (tn_binding){storage->buffer, offset};
+    }
+}
+
+static tn_status submit_whole(struct run *run, struct plan_segment *segment)
 {
     struct plan *plan = run->plan;
     struct device *device = plan->devices[segment->device];
-    uint32_t num_slots = segment->segment.num_slots;
     uint64_t point = 0;
-    for (uint32_t i = 0; i < num_slots; i++) {
-        uint64_t offset;
-        struct storage *storage = storage_of(run, &segment->slots[i], &offset);
-        plan->bindings[i] = (tn_binding){storage->buffer, offset};
-    }
     tn_submission submission = {
         .struct_size = sizeof(submission),
         .flags = run->mode == RUN_ASYNC ? TN_SUBMIT_ASYNC : 0,
         .executable = segment->executable,
         .bindings = plan->bindings,
-        .num_bindings = num_slots,
+        .num_bindings = segment->segment.num_slots,
     };
     pthread_mutex_lock(&device->lock);
     tn_status status = device->ops->submit(device->handle, &submission, &point);
@@ -132,11 +136,46 @@ static tn_status submit_segment(struct run *run, struct plan_segment *segment)
         return status;
     }
     segment->last_point = point;
-    for (uint32_t i = 0; i < num_slots; i++) {
+    for (uint32_t i = 0; i < segment->segment.num_slots; i++) {
         uint64_t offset;
         raise_point(storage_of(run, &segment->slots[i], &offset), point);
     }
-    struct sched_stats *stats = sched_stats(plan->runtime);
+    return TN_OK;
+}
+
+// Runs the segment here and now, when TENON_CHECK draws launches of it, and checks those;
+// else submits it.
+static tn_status submit_drawn(struct run *run, struct plan_segment *segment)
+{
+    struct plan *plan = run->plan;
+    struct shadow *shadow = plan->runtime->shadow;
+    uint32_t num_slots = segment->segment.num_slots;
+    struct storage **storages = mem_alloc((num_slots + 1) * sizeof(struct storage *));
+    uint8_t *chosen = mem_zalloc(segment->num_steps + 1);
+    tn_status status = storages && chosen ? TN_OK : TN_ERR_MEMORY;
+    if (status == TN_OK && shadow_draw(shadow, &segment->segment, chosen)) {
+        for (uint32_t i = 0; i < num_slots; i++) {
+            uint64_t offset;
+            storages[i] = storage_of(run, &segment->slots[i], &offset);
+        }
+        status = shadow_segment(shadow, plan->devices[segment->device], &segment->segment,
+                                plan->bindings, storages, chosen);
+    } else if (status == TN_OK) {
+        status = submit_whole(run, segment);
+    }
+    mem_free(chosen);
+    mem_free(storages);
+    return status;
+}
+
+static tn_status submit_segment(struct run *run, struct plan_segment *segment)
+{
+    bind_slots(run, segment);
+    tn_status status = run->plan->runtime->shadow ? submit_drawn(run, segment)
+                                                  : submit_whole(run, segment);
+    if (status != TN_OK)
+        return status;
+    struct sched_stats *stats = sched_stats(run->plan->runtime);
     atomic_fetch_add_explicit(&stats->submissions, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&stats->steps, segment->num_steps, memory_order_relaxed);
     return TN_OK;

@@ -425,7 +425,7 @@ PIN(offsetof(struct tn_device_summary, memory_size) == 40, "tn_device_summary.me
 PIN(offsetof(struct tn_device_summary, name) == 48, "tn_device_summary.name");
 PIN(offsetof(struct tn_device_summary, driver) == 176, "tn_device_summary.driver");
 PIN(offsetof(struct tn_device_summary, features) == 304, "tn_device_summary.features");
-PIN(sizeof(struct tn_stats) == 64, "tn_stats");
+PIN(sizeof(struct tn_stats) == 80, "tn_stats");
 PIN(offsetof(struct tn_stats, struct_size) == 0, "tn_stats.struct_size");
 PIN(offsetof(struct tn_stats, flags) == 4, "tn_stats.flags");
 PIN(offsetof(struct tn_stats, plans_made) == 8, "tn_stats.plans_made");
@@ -443,6 +443,8 @@ PIN(sizeof(struct tn_type) == 72, "tn_type");
 PIN(offsetof(struct tn_type, dtype) == 0, "tn_type.dtype");
 PIN(offsetof(struct tn_type, rank) == 4, "tn_type.rank");
 PIN(offsetof(struct tn_type, extent) == 8, "tn_type.extent");
+PIN(offsetof(struct tn_stats, checked) == 64, "tn_stats.checked");
+PIN(offsetof(struct tn_stats, differing) == 72, "tn_stats.differing");
 PIN(sizeof(struct tn_layout) == 144, "tn_layout");
 PIN(offsetof(struct tn_layout, dtype) == 0, "tn_layout.dtype");
 PIN(offsetof(struct tn_layout, rank) == 4, "tn_layout.rank");

@@ -323,3 +323,5 @@ TN_API void tn_runtime_stats(const tn_runtime *runtime, tn_stats *out);
 #endif
 
 #endif // TENON_TENON_H
+    uint64_t checked;   // launches that TENON_CHECK compared with their definitions
+    uint64_t differing; // of those: it told the log of
