@@ -45,10 +45,14 @@ static json_t *describe_interfaces(const struct subject *subject)
 {
     static const char *const known[] = {TN_IFACE_BACKEND, "tn.collective/1", "tn.format/1",
                                         "tn.model/1", TN_IFACE_OPS};
+    const char *const *own = subject->entry->query(TN_IFACE_LIST);
     json_t *list = json_array();
     for (size_t i = 0; list && i < sizeof(known) / sizeof(known[0]); i++)
         if (subject->entry->query(known[i]) &&
             json_array_append_new(list, json_string(known[i])))
+            json_decref(list), list = NULL;
+    for (; list && own && *own; own++)
+        if (json_array_append_new(list, json_string(*own)))
             json_decref(list), list = NULL;
     return list;
 }

@@ -67,6 +67,8 @@ static const void *host_query(const tn_host *host, const char *id)
         return cache_service(host->self->runtime);
     if (strcmp(id, TN_HOST_TRACE) == 0)
         return trace_service(host->self->runtime);
+    if (strcmp(id, TN_HOST_PRIMITIVES) == 0)
+        return primitives_service();
     return NULL;
 }
 

@@ -3,7 +3,7 @@
 #ifndef CORE_PLUGIN_HOST_H
 #define CORE_PLUGIN_HOST_H
 
-#include <tenon/host.h>
+#include <tenon/plugin.h>
 #include "../runtime.h"
 
 struct plugin;
@@ -21,5 +21,6 @@ void host_init(tn_host *host, struct tn_host_self *self, uint32_t abi_minor);
 // The services. NULL: this runtime has none.
 const tn_host_cache *cache_service(tn_runtime *runtime);
 const tn_host_trace *trace_service(tn_runtime *runtime); // sched/trace.c
+const tn_host_primitives *primitives_service(void);      // interface.c
 
 #endif // CORE_PLUGIN_HOST_H

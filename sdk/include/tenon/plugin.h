@@ -66,6 +66,37 @@ typedef struct tn_ops {
     uint32_t num_kernels;
 } tn_ops;
 
+// Optional: whether a primitive of this plugin could run now. Asked by tools, never before
+// each use.
+#define TN_IFACE_OPS_CHECK "tn.ops.check/1"
+typedef struct tn_ops_check {
+    uint32_t struct_size;
+    uint32_t flags; // 0
+
+    // Fails when something that the primitive needs is missing from the system, with the
+    // remedy in the text. [any-thread]
+    tn_status (*check)(const tn_host *host, const char *primitive);
+} tn_ops_check;
+
+// Optional: the ids of interfaces beside the standard ones ("com.vendor.thing/1") that
+// query() answers: a `const char *const *`, ended by NULL. They go into plugin.json, where
+// tn_interface_find() looks.
+#define TN_IFACE_LIST "tn.interfaces/1"
+
+// Service: primitives that a plugin makes while it runs. They are not in its manifest: who
+// uses them has made them.
+#define TN_HOST_PRIMITIVES "tn.host.primitives/1"
+typedef struct tn_host_primitives {
+    uint32_t struct_size;
+    uint32_t flags; // 0
+
+    // Registers a primitive and kernels for it, as if query(TN_IFACE_OPS) listed them.
+    // Keeps the records until deinit, whatever is returned. TN_ERR_REFUSED when a record is
+    // wrong or its id is taken; kernels before a wrong one stay. [any-thread]
+    tn_status (*add)(const tn_host *host, const tn_primitive *record,
+                     const tn_kernel *const *kernels, uint64_t num_kernels);
+} tn_host_primitives;
+
 // --- identity, in the symbol and in the note -------------------------------------------
 
 // The note's content: fixed size, no pointers. Name "TENON", type 1, section .note.tenon.

@@ -249,6 +249,12 @@ TN_API tn_status tn_plugin_get(const tn_runtime *runtime, uint64_t index,
 // Loads a plugin by id now, to learn whether it can be. [loads code]
 TN_API tn_status tn_plugin_load(tn_runtime *runtime, const char *id);
 
+// Gives an interface that an installed plugin offers beside the standard ones, by id and
+// revision ("org.tenon.ffi/1"), and the host table that its functions take. Loads the plugin.
+// Both are borrowed until the runtime closes. Any thread.
+TN_API tn_status tn_interface_find(tn_runtime *runtime, const char *id,
+                                   const void **out_interface, const tn_host **out_host);
+
 // Loads the shared object and gives its manifest (plugin.json) as text; free it with
 // tn_text_free. Needs no runtime.
 TN_API tn_status tn_plugin_describe(const char *file, char **out_json);
@@ -280,6 +286,10 @@ TN_API tn_status tn_devices(tn_runtime *runtime, tn_device_summary *out, uint64_
 // A primitive's record, loading its pack if need be; NULL and tn_last_error() if unknown.
 // Borrowed until the runtime closes.
 TN_API const tn_primitive *tn_primitive_find(tn_runtime *runtime, const char *name);
+
+// Whether what a primitive needs beside its plugin, a foreign library, say, is there: TN_OK
+// when it is or when nothing is needed; else the failure says what to do. Loads its pack.
+TN_API tn_status tn_primitive_check(tn_runtime *runtime, const char *name);
 
 // The ids of all primitives that installed plugins provide, sorted, ended by NULL; loads
 // nothing. Borrowed until the runtime closes.
@@ -315,6 +325,8 @@ typedef struct tn_stats {
     uint64_t transfers;    // between devices
     uint64_t buffer_bytes; // in buffers of arrays and plans now
     uint64_t buffer_peak;
+    uint64_t checked;   // launches that TENON_CHECK compared with their definitions
+    uint64_t differing; // of those: it told the log of
 } tn_stats;
 TN_API void tn_runtime_stats(const tn_runtime *runtime, tn_stats *out);
 
@@ -323,5 +335,3 @@ TN_API void tn_runtime_stats(const tn_runtime *runtime, tn_stats *out);
 #endif
 
 #endif // TENON_TENON_H
-    uint64_t checked;   // launches that TENON_CHECK compared with their definitions
-    uint64_t differing; // of those: it told the log of
