@@ -272,15 +272,23 @@ double op_LOG1P(double x)
 
 // --- hyperbolic functions -----------------------------------------------------------------
 
+#if defined(NEED_SINH) || defined(NEED_COSH)
+// sinh(x) and cosh(x) for x > 40: e^x / 2, where e^x alone may be too large.
+double half_exp(double x)
+{
+    int n;
+    double r = exp_reduce(min(x, 1000.0LF), n);
+    return scale_by(1.0LF + exp_series(r), n - 1);
+}
+#endif
 #ifdef NEED_SINH
 double op_SINH(double x)
 {
     double a = abs(x), y;
     if (!is_finite(x) || a < 1e-9LF)
         return x;
-    if (a > 709.0LF) {
-        double e = op_EXP(a * 0.5LF);
-        y = 0.5LF * e * e;
+    if (a > 40.0LF) {
+        y = half_exp(a);
     } else {
         double e = op_EXPM1(a);
         y = 0.5LF * (e + e / (e + 1.0LF));
@@ -292,10 +300,8 @@ double op_SINH(double x)
 double op_COSH(double x)
 {
     double a = abs(x);
-    if (a > 709.0LF) {
-        double e = op_EXP(a * 0.5LF);
-        return 0.5LF * e * e;
-    }
+    if (a > 40.0LF)
+        return half_exp(a);
     double e = op_EXP(a);
     return 0.5LF * e + 0.5LF / e;
 }
