@@ -64,6 +64,7 @@ static void reductions_over_any_axes_agree_with_the_reference(void **unused)
             add_reduction(ids[i], &last, LAYOUT(dtype, 3, 700));
         }
         add_reduction(ids[i], &all, LAYOUT(TN_F32, 100000)); // in parts
+        add_reduction(ids[i], &all, LAYOUT(TN_F64, 100000));
         add_reduction(ids[i], &first, LAYOUT(TN_F32, 3000, 40));
         add_reduction(ids[i], &last, transposed(LAYOUT(TN_F32, 500, 50), 0, 1));
         run_checks();
