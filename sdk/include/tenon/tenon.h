@@ -250,8 +250,8 @@ TN_API tn_status tn_plugin_get(const tn_runtime *runtime, uint64_t index,
 TN_API tn_status tn_plugin_load(tn_runtime *runtime, const char *id);
 
 // Gives an interface that an installed plugin offers beside the standard ones, by id and
-// revision ("org.tenon.ffi/1"), and the host table that its functions take. Loads the plugin.
-// Both are borrowed until the runtime closes. Any thread.
+// revision ("org.tenon.ffi/1"), and the host table that its functions take. Loads the
+// plugin. Both are borrowed until the runtime closes. Any thread.
 TN_API tn_status tn_interface_find(tn_runtime *runtime, const char *id,
                                    const void **out_interface, const tn_host **out_host);
 
