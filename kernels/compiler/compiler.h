@@ -15,8 +15,9 @@ struct glsl_define {
     const char *value; // "" for a mere flag
 };
 
-// A compute shader: UTF-8, GLSL 4.60 from #version on, without #include. The definitions
-// are seen as if written after the #version line; lines are counted without them.
+// A compute shader: UTF-8, GLSL 4.60 from #version on, without #include and without NULs;
+// it need not end with one. The definitions are seen as if written after the #version line;
+// lines are counted without them.
 struct glsl_source {
     const char *text;
     size_t size; // bytes

@@ -156,10 +156,29 @@ finish:
     return done;
 }
 
+// The compiler would take a NUL for the end of the text.
+static bool refuse_nul(const struct glsl_source *source, struct glsl_result *out)
+{
+    const char *nul = source->size ? memchr(source->text, '\0', source->size) : NULL;
+    if (!nul)
+        return false;
+    struct glsl_result result = {.line = 1};
+    for (const char *at = source->text; at < nul; at++)
+        result.line += *at == '\n';
+    snprintf(result.message, sizeof(result.message), "a NUL byte, expected text");
+    *out = result;
+    return true;
+}
+
 bool glsl_compile(const struct glsl_source *source, struct glsl_result *out)
 {
     struct glsl_result result = {0};
-    char *text = load() ? assemble(source) : NULL;
+    struct glsl_source given = *source;
+    if (!given.text)
+        given = (struct glsl_source){.text = ""};
+    if (refuse_nul(&given, out))
+        return false;
+    char *text = load() ? assemble(&given) : NULL;
     bool done = false;
     if (text)
         done = compile_text(text, &result);
