@@ -88,7 +88,8 @@ static bool append(struct spirv_stream *stream, const uint32_t *words, size_t co
 {
     if (!reserve(stream, count))
         return false;
-    memcpy(stream->words + stream->num_words, words, count * sizeof(uint32_t));
+    if (count > 0) // words may be NULL then
+        memcpy(stream->words + stream->num_words, words, count * sizeof(uint32_t));
     stream->num_words += count;
     return true;
 }
