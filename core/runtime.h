@@ -14,6 +14,7 @@ struct tn_runtime {
     struct device_set *devices; // sched/:     opened devices in the order of TENON_BACKEND
     struct plan_cache *plans;   // sched/
     struct trace *trace;        // sched/:     TENON_TRACE; NULL when not traced
+    struct record *record;      // sched/:     TENON_WHY; NULL when nothing is recorded
     struct shadow *shadow;      // sched/:     TENON_CHECK; NULL when nothing is checked
 };
 
@@ -31,6 +32,8 @@ tn_status plan_cache_create(tn_runtime *runtime);
 void plan_cache_destroy(tn_runtime *runtime);
 tn_status trace_create(tn_runtime *runtime);
 void trace_destroy(tn_runtime *runtime);
+tn_status record_create(tn_runtime *runtime);
+void record_destroy(tn_runtime *runtime);
 tn_status shadow_create(tn_runtime *runtime);
 void shadow_destroy(tn_runtime *runtime);
 

@@ -41,6 +41,8 @@ static const struct variable {
     {"TENON_THREADS", "threads of a CPU backend", COUNT, NULL},
     {"TENON_LOG", "log levels by topic: info, or warn,sched=debug", ANY_TEXT, NULL},
     {"TENON_TRACE", "file to write a Perfetto trace to", ANY_TEXT, NULL},
+    {"TENON_WHY", "file to keep the reasons of the last runs in: see tenon why last",
+     ANY_TEXT, NULL},
     {"TENON_CHECK", "share of the kernel launches to check by definition: 0.01", ANY_TEXT,
      NULL},
     {"TENON_VULKAN_VALIDATION", "1: validation layers of Vulkan, to the log", SWITCH,

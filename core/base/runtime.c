@@ -44,6 +44,8 @@ static tn_status open_parts(tn_runtime *runtime, const tn_runtime_options *optio
     if (status == TN_OK)
         status = trace_create(runtime);
     if (status == TN_OK)
+        status = record_create(runtime);
+    if (status == TN_OK)
         status = shadow_create(runtime);
     return status;
 }
@@ -73,6 +75,7 @@ void tn_runtime_close(tn_runtime *runtime)
     if (!runtime)
         return;
     shadow_destroy(runtime);
+    record_destroy(runtime);
     trace_destroy(runtime);
     plan_cache_destroy(runtime);
     device_set_destroy(runtime);

@@ -5,7 +5,7 @@
 #include "../base/fail.h"
 #include "plan.h"
 
-static tn_status add_segments(json_t *root, const struct plan *plan)
+json_t *explain_segments(const struct plan *plan)
 {
     json_t *segments = json_array();
     for (uint32_t i = 0; i < plan->num_segments; i++) {
@@ -29,7 +29,7 @@ static tn_status add_segments(json_t *root, const struct plan *plan)
                                         (json_int_t)plan->arena_size[segment->device],
                                         "steps", steps));
     }
-    return json_object_set_new(root, "segments", segments) == 0 ? TN_OK : TN_ERR_MEMORY;
+    return segments;
 }
 
 static tn_status explain_task(tn_scope *scope, const struct task *task, char **out_json)
@@ -41,8 +41,9 @@ static tn_status explain_task(tn_scope *scope, const struct task *task, char **o
         status = plan_create(scope->runtime, task, nodes, &plan);
     if (status == TN_OK && json_object_set(root, "nodes", nodes) != 0)
         status = fail_memory(0);
-    if (status == TN_OK)
-        status = add_segments(root, plan);
+    if (status == TN_OK &&
+        json_object_set_new(root, "segments", explain_segments(plan)) != 0)
+        status = fail_memory(0);
     if (status == TN_OK) {
         char *text = json_dumps(root, JSON_INDENT(1));
         *out_json = text ? mem_strdup(text) : NULL;

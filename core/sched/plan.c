@@ -4,6 +4,7 @@
 
 #include <string.h>
 #include "../base/fail.h"
+#include "record.h"
 
 static tn_status work_start(struct plan_work *work, struct plan *plan)
 {
@@ -34,7 +35,7 @@ static struct plan *plan_new(tn_runtime *runtime, const struct task *task)
     return plan;
 }
 
-tn_status plan_create(tn_runtime *runtime, const struct task *task, json_t *explain,
+static tn_status make(tn_runtime *runtime, const struct task *task, json_t *explain,
                       struct plan **out_plan)
 {
     struct plan *plan = plan_new(runtime, task);
@@ -63,6 +64,19 @@ tn_status plan_create(tn_runtime *runtime, const struct task *task, json_t *expl
     atomic_fetch_add_explicit(&sched_stats(runtime)->plans_made, 1, memory_order_relaxed);
     *out_plan = plan;
     return TN_OK;
+}
+
+tn_status plan_create(tn_runtime *runtime, const struct task *task, json_t *explain,
+                      struct plan **out_plan)
+{
+    if (explain || !runtime->record)
+        return make(runtime, task, explain, out_plan);
+    json_t *nodes = json_array();
+    tn_status status = nodes ? make(runtime, task, nodes, out_plan) : fail_memory(0);
+    if (nodes)
+        record_plan(runtime, nodes, status == TN_OK ? *out_plan : NULL);
+    json_decref(nodes);
+    return status;
 }
 
 void plan_retain(struct plan *plan)

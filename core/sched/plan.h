@@ -188,6 +188,8 @@ struct plan {
 // Makes a plan. With `explain`, also says how: see tn_explain.
 tn_status plan_create(tn_runtime *runtime, const struct task *task, json_t *explain,
                       struct plan **out_plan);
+// The segments of a plan in words; NULL when out of memory.
+json_t *explain_segments(const struct plan *plan);
 void plan_retain(struct plan *plan);
 void plan_release(struct plan *plan);
 

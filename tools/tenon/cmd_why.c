@@ -2,6 +2,7 @@
 // tenon why: where something runs and why not elsewhere, in sentences.
 #include "commands.h"
 #include "session.h"
+#include "why.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,15 +13,17 @@ static const char details[] =
     "why it was turned down. For a plugin: whether it can be used, or what is wrong and\n"
     "what to do. For an operator: where it comes from, and what can run it. For a "
     "backend:\n"
-    "its devices and whether they are used, or why it has none.\n"
+    "its devices and whether they are used, or why it has none. 'last' tells of the last\n"
+    "run of any application that was started with TENON_WHY=FILE.\n"
     "\n"
     "  tenon why 'softmax(x @ y)' x=x.npy y=y.npy\n"
     "  TENON_BACKEND=vulkan,cpu-blas tenon why 'x // 2' x=[1,2,3]\n"
     "  tenon why plugin org.tenon.vulkan\n"
     "  tenon why backend vulkan\n"
-    "  tenon why op nn.conv2d\n";
+    "  tenon why op nn.conv2d\n"
+    "  tenon why last FILE\n";
 
-static const char *text_of(const json_t *object, const char *key)
+const char *text_of(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
     return text ? text : "";
@@ -75,7 +78,7 @@ static void say_segments(const json_t *segments)
     }
 }
 
-static int say_plan(const json_t *plan)
+int say_plan(const json_t *plan)
 {
     const json_t *nodes = json_object_get(plan, "nodes");
     size_t i;
@@ -239,12 +242,17 @@ int cmd_why(const struct command *self, int argc, char **argv)
 {
     struct command mine = *self;
     mine.details = details;
-    bool json = false;
-    const struct option options[] = {{"json", 0, NULL, "print JSON", NULL, &json}};
+    bool json = false, all = false;
+    const struct option options[] = {
+        {"json", 0, NULL, "print JSON", NULL, &json},
+        {"all", 0, NULL, "with 'last': all runs that the file holds", NULL, &all}};
     struct args args;
     int failed = args_parse(&mine, options, COUNT(options), 1, -1, argc, argv, &args);
     if (failed || args.help_shown)
         return failed;
+    if (strcmp(args.items[0], "last") == 0)
+        return args.count > 2 ? misuse("usage: tenon why last [FILE]")
+                              : why_last(args.count == 2 ? args.items[1] : NULL, all, json);
     static const struct {
         const char *word, *what;
         int (*say)(tn_runtime *runtime, const char *name, bool json);
