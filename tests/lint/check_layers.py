@@ -25,7 +25,7 @@ LAYERS = {
     "docs/examples": ["application"],
     "sdk/examples": ["sdk/include"],
     "sdk/templates": ["sdk/include"],
-    "sdk/conformance": ["application"],
+    "sdk/conformance": ["application", "sdk/include"],
     "tests": ["*"],
 }
 # Each folder below these is a part of its own: parts do not include each other.
@@ -34,7 +34,7 @@ PARTS = ["plugins/backends", "plugins/ops"]
 # Libraries and who may use them; what is in none is taken for the C library's and must be in
 # C_LIBRARY or below sys/.
 LIBRARIES = {
-    "jansson.h": ["core", "tools"],
+    "jansson.h": ["core", "tools", "sdk/conformance"],
     "sodium.h": ["core"],
     "cblas.h": ["plugins/backends/cpu-blas", "tools/bench", "sdk/examples"],
     "openblas": ["plugins/backends/cpu-blas", "tools/bench"],

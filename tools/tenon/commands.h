@@ -16,6 +16,7 @@ int cmd_op(const struct command *self, int argc, char **argv);
 int cmd_header(const struct command *self, int argc, char **argv);
 int cmd_eval(const struct command *self, int argc, char **argv);
 int cmd_why(const struct command *self, int argc, char **argv);
+int cmd_check(const struct command *self, int argc, char **argv);
 int cmd_graph(const struct command *self, int argc, char **argv);
 int cmd_train(const struct command *self, int argc, char **argv);
 int cmd_bench(const struct command *self, int argc, char **argv);

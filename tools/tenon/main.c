@@ -19,6 +19,16 @@ static const struct command commands[] = {
      cmd_eval},
     {"why", "'EXPR' [NAME=VALUE ...] | plugin ID | op NAME",
      "say why something runs where it runs", NULL, cmd_why},
+    {"check", "PLUGIN.so|DIR|ID [--json] [--seed N] [--only GLOB] ...",
+     "check a plugin in processes of its own",
+     "Looks at the file, starts the plugin under hosts of many kinds, and compares its\n"
+     "operators and devices with their definitions. What crashes or hangs is a finding.\n"
+     "The status is 0 when all passed, 1 when a check failed, 2 for wrong usage.\n"
+     "\n"
+     "  tenon check build/com.acme.axpby.so\n"
+     "  tenon check com.acme.axpby --only 'kernel.*'\n"
+     "  tenon check --list\n",
+     cmd_check},
     {"graph", "'EXPR' [NAME=VALUE ...] -o FILE", "draw an expression's graph", NULL,
      cmd_graph},
     {"bench", "[NAME ...]", "measure Tenon beside its peers", NULL, cmd_bench},

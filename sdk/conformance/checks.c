@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+// Every check, the requirement of docs/abi.md that it looks after, and what it expects.
+#include "checks.h"
+
+const struct check_info all_checks[] = {
+    // the file
+    {"file.format", "P1", "a 64-bit ELF shared object for this processor"},
+    {"file.exports", "P2", "tn_plugin_v1 is the one symbol that it exports"},
+    {"file.links", "P3", "it links no library of Tenon's"},
+    {"file.symbols", "P3", "each symbol that it needs is in a library that it names"},
+    {"file.search-path", "P3", "RPATH and RUNPATH, if any, lie below $ORIGIN"},
+    {"file.stack", "P4", "its stack need not be executable"},
+    {"file.segments", "P4", "no segment is writable and executable"},
+    {"file.text-relocations", "P4", "code is position-independent"},
+    {"file.tls", "P5", "thread-local variables are of a dynamic model"},
+    {"file.constructors", "P6", "nothing of its own runs when it is loaded"},
+    {"file.destructors", "P6", "nothing of its own runs when it is unloaded"},
+    {"file.unloadable", "P7", "nothing in the file keeps it from being unloaded"},
+    {"file.note", "P8", "one Tenon note, with the magic number and a sane ABI range"},
+    {"file.manifest", "P8", "plugin.json beside it, if any, belongs to this file"},
+    // the symbol and its tables
+    {"entry.loads", "P9", "dlopen with RTLD_NOW succeeds, and finds tn_plugin_v1"},
+    {"entry.magic", "P9", "the magic number"},
+    {"entry.size", "P9", "struct_size is the symbol's size and one that the headers have"},
+    {"entry.reserved", "P9", "flags and reserved are 0"},
+    {"entry.abi", "P9", "a range of ABI minors that holds one of this kit's"},
+    {"entry.id", "P9", "an id in reverse-domain form, [a-z0-9.-]"},
+    {"entry.version", "P9", "a semantic version"},
+    {"entry.vendor", "P9", "a vendor's name"},
+    {"entry.query", "P9", "query is there"},
+    {"entry.identity", "P8", "symbol and note say the same"},
+    {"entry.unknown", "P10", "query gives NULL for ids that it does not know"},
+    {"entry.constant", "P10", "query gives the same table each time"},
+    {"entry.brings", "P10", "it brings something"},
+    {"entry.tables", "P11", "every table's size is known, and its entries are named"},
+    {"entry.accepted", "P11", "today's core loads it and accepts every record"},
+    {"entry.init", "P13", "init succeeds, and records no failure then"},
+    // the process
+    {"process.survives", "P12", "loading, init, deinit and unloading leave no damage"},
+    {"process.rounding", "P12", "floating-point control is left alone"},
+    {"process.environment", "P12", "the environment is left alone"},
+    {"process.umask", "P12", "the umask is left alone"},
+    {"process.limits", "P12", "resource limits are left alone"},
+    {"process.locale", "P12", "the locale is left alone"},
+    {"process.directory", "P12", "the working directory is left alone"},
+    {"process.output", "P12", "nothing is printed: a plugin logs through the host"},
+    {"process.signals", "P12", "handlers and masks of signals are left alone"},
+    {"process.files", "P12", "no descriptor is left open, none of others closed"},
+    {"process.init-threads", "P13", "init starts no thread"},
+    {"process.threads", "P14", "no thread is left"},
+    {"process.exit", "P14", "nothing is registered for the process's end"},
+    // again and again
+    {"reload.unloads", "P7", "dlclose takes its code out of the process"},
+    {"reload.memory", "P15", "a hundred lives leave no memory behind"},
+    {"reload.again", "P15", "init works again after deinit"},
+    {"reload.threads", "P16", "a whole life on a thread that ends"},
+    {"reload.other-thread", "P16", "deinit works on another thread than init"},
+    // hosts
+    {"host.size", "P18", "the host's table is read no further than its struct_size"},
+    {"host.larger", "P18", "a newer host's unknown members are ignored"},
+    {"host.services", "P19", "init works when the host has no services"},
+    {"host.config", "P19", "odd values of variables are survived"},
+    {"host.memory", "P20", "init fails cleanly when any one allocation does"},
+    {"host.frees", "P20", "deinit gives back all memory of the host's"},
+    {"host.retry", "P15", "init can be tried again after it failed"},
+    {"host.two", "P17", "two runtimes' lives may overlap"},
+    {"host.after", "P14", "the host is not used after deinit"},
+    // a child's end
+    {"run.ends", "P21", "the process that runs the checks ends normally"},
+    {0},
+};
+
+const struct group all_groups[] = {
+    {"file", group_file},     {"entry", group_entry}, {"process", group_process},
+    {"reload", group_reload}, {"host", group_host},   {0},
+};
+
+const struct check_info *check_find(const char *name)
+{
+    for (const struct check_info *check = all_checks; check->name; check++)
+        if (strcmp(check->name, name) == 0)
+            return check;
+    return NULL;
+}
+
+const struct group *group_find(const char *name)
+{
+    for (const struct group *group = all_groups; group->name; group++)
+        if (strcmp(group->name, name) == 0)
+            return group;
+    return NULL;
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// The table of all checks, and the groups that make them.
+#ifndef CONFORMANCE_CHECKS_H
+#define CONFORMANCE_CHECKS_H
+
+#include "kit.h"
+
+struct check_info {
+    const char *name;        // "group.what"
+    const char *requirement; // its number in docs/abi.md: "P7"
+    const char *expects;     // one sentence: what a sane plugin does
+};
+
+extern const struct check_info all_checks[]; // ended by a NULL name
+const struct check_info *check_find(const char *name);
+
+// A group runs in a child process of its own.
+struct group {
+    const char *name;
+    void (*run)(struct kit *k);
+};
+
+extern const struct group all_groups[]; // ended by a NULL name
+const struct group *group_find(const char *name);
+
+void group_file(struct kit *k);    // the file, without executing it
+void group_entry(struct kit *k);   // the symbol, and what query gives
+void group_process(struct kit *k); // what loading leaves changed in the process
+void group_reload(struct kit *k);  // loaded again and again, by other threads
+void group_host(struct kit *k);    // hosts that are older, larger, poorer, out of memory
+void group_infer(struct kit *k);
+void group_reference(struct kit *k);
+void group_kernel(struct kit *k);
+void group_rules(struct kit *k);
+void group_device(struct kit *k);
+void group_backend(struct kit *k);
+void group_buffer(struct kit *k);
+void group_queue(struct kit *k);
+
+#endif // CONFORMANCE_CHECKS_H

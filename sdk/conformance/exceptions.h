@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// A file that says which checks cannot pass, and why:
+//
+//     # comment
+//     never  file.constructors            the compiler inside has C++ statics
+//     today  "kernel.values acme.fft/*"   wrong for lengths that are no power of two
+//
+// `never` is by design, `today` until somebody mends it. A listed check that passes fails
+// the run, so that the list stays true.
+#ifndef CONFORMANCE_EXCEPTIONS_H
+#define CONFORMANCE_EXCEPTIONS_H
+
+#include "kit.h"
+
+struct exception {
+    char *kind, *pattern, *reason; // owned
+    uint64_t matches;
+};
+
+struct exceptions {
+    struct exception *items; // owned
+    size_t count;
+};
+
+// Reads a file. False: it cannot be read or has a wrong line, which was printed to stderr.
+bool exceptions_read(struct exceptions *exceptions, const char *path);
+void exceptions_finish(struct exceptions *exceptions);
+
+// The entry for a check's name, or its name and subject. NULL: none.
+struct exception *exceptions_find(struct exceptions *exceptions, const char *check,
+                                  const char *subject);
+
+#endif // CONFORMANCE_EXCEPTIONS_H

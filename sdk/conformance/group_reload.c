@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT
+// Loaded, started, stopped and unloaded again and again: nothing stays, nothing grows, and
+// any thread may do it.
+#include <dlfcn.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <unistd.h>
+#include "checks.h"
+#include "subject.h"
+
+enum { WARM_UP = 10, CYCLES = 100, MAX_GROWTH = 256 }; // bytes a cycle
+
+// One life. NULL, or what went wrong.
+static const char *live_once(struct kit *k)
+{
+    static __thread char text[600];
+    struct subject s;
+    struct fake_host host;
+    const char *why = NULL;
+    if (!fake_host_init(&host, 0))
+        return "out of memory";
+    if (!subject_load(&s, k->file, &why)) {
+        fake_host_finish(&host);
+        return why;
+    }
+    if (subject_start(&s, &host) != TN_OK)
+        why = format_text(text, sizeof(text), "init fails: %s", host.text);
+    else if (s.entry->query)
+        s.entry->query(TN_IFACE_OPS);
+    subject_unload(&s, &host);
+    if (!why && host.misuses)
+        why = format_text(text, sizeof(text), "%s", host.misuse);
+    fake_host_finish(&host);
+    return why;
+}
+
+static bool is_mapped(const char *file)
+{
+    char line[4400];
+    bool found = false;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (maps && !found && fgets(line, sizeof(line), maps)) {
+        line[strcspn(line, "\n")] = 0;
+        size_t size = strlen(line), tail = strlen(file);
+        found = size > tail && strcmp(line + size - tail, file) == 0;
+    }
+    if (maps)
+        fclose(maps);
+    return found;
+}
+
+static void check_unloads(struct kit *k)
+{
+    if (!check_begin(k, "reload.unloads", NULL))
+        return;
+    const char *why = live_once(k);
+    if (why)
+        check_fail(k, "%s", why);
+    else if (is_mapped(k->file))
+        check_fail(k, "after dlclose its code is still in the process");
+    check_end(k);
+}
+
+static uint64_t mapped_pages(void)
+{
+    unsigned long long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file && fscanf(file, "%llu", &pages) != 1)
+        pages = 0;
+    if (file)
+        fclose(file);
+    return pages;
+}
+
+// What malloc has given out.
+static uint64_t heap_bytes(void)
+{
+    struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+}
+
+static void check_memory(struct kit *k)
+{
+    const char *why = NULL;
+    if (!check_begin(k, "reload.memory", NULL))
+        return;
+    for (int i = 0; i < WARM_UP && !why; i++)
+        why = live_once(k);
+    uint64_t heap = heap_bytes(), pages = mapped_pages();
+    for (int i = 0; i < CYCLES && !why; i++) {
+        check_case(k);
+        why = live_once(k);
+    }
+    int64_t grown = (int64_t)(heap_bytes() - heap);
+    int64_t mapped = (int64_t)(mapped_pages() - pages) * sysconf(_SC_PAGESIZE);
+    if (why)
+        check_fail(k, "cycle %llu: %s", (unsigned long long)k->cases, why);
+    else if (TN_SANITIZER_HERE != TN_SANITIZER_NONE)
+        check_skip(k, "sanitizers keep memory themselves");
+    else if (grown > MAX_GROWTH * CYCLES)
+        check_fail(k, "the heap grows by %lld bytes each time it is loaded and unloaded",
+                   (long long)grown / CYCLES);
+    else if (mapped > 4096 * (int64_t)CYCLES)
+        check_fail(k, "mapped memory grows by %lld bytes each time",
+                   (long long)mapped / CYCLES);
+    check_end(k);
+}
+
+// init again on the same code.
+static void check_again(struct kit *k)
+{
+    struct subject s;
+    struct fake_host host;
+    const char *why = NULL;
+    if (!check_begin(k, "reload.again", NULL))
+        return;
+    if (!fake_host_init(&host, 0) || !subject_load(&s, k->file, &why)) {
+        check_skip(k, "%s", why ? why : "out of memory");
+        check_end(k);
+        return;
+    }
+    for (int i = 0; i < 3 && !check_failed(k); i++) {
+        check_case(k);
+        if (subject_start(&s, &host) != TN_OK)
+            check_fail(k, "init number %d after deinit fails: %s", i + 1, host.text);
+        if (s.entry->query && !check_failed(k) && i && !s.entry->query(TN_IFACE_OPS) &&
+            !s.entry->query(TN_IFACE_BACKEND))
+            check_warn(k, "it brings nothing when it is started again");
+        subject_stop(&s, &host);
+    }
+    subject_unload(&s, &host);
+    fake_host_finish(&host);
+    check_end(k);
+}
+
+// --- threads ---------------------------------------------------------------------------
+
+struct job {
+    struct kit *kit;
+    const char *why; // points to static or the thread's text: copied before it ends
+    char text[600];
+};
+
+static void *live_on_thread(void *context)
+{
+    struct job *job = context;
+    const char *why = live_once(job->kit);
+    if (why)
+        job->why = format_text(job->text, sizeof(job->text), "%s", why);
+    return NULL;
+}
+
+static void run_on_thread(struct kit *k, struct job *job)
+{
+    pthread_t thread;
+    *job = (struct job){.kit = k};
+    if (pthread_create(&thread, NULL, live_on_thread, job) == 0)
+        pthread_join(thread, NULL);
+}
+
+static void check_threads(struct kit *k)
+{
+    struct job job;
+    if (!check_begin(k, "reload.threads", NULL))
+        return;
+    for (int i = 0; i < 4 && !check_failed(k); i++) {
+        check_case(k);
+        run_on_thread(k, &job);
+        if (job.why)
+            check_fail(k, "on a thread of its own: %s", job.why);
+    }
+    check_end(k);
+}
+
+struct step {
+    struct subject *s;
+    struct fake_host *host;
+    void (*run)(struct step *step);
+    tn_status status;
+};
+
+static void *run_step(void *context)
+{
+    struct step *step = context;
+    step->run(step);
+    return NULL;
+}
+
+static void do_start(struct step *step)
+{
+    step->status = subject_start(step->s, step->host);
+}
+
+static void do_stop(struct step *step)
+{
+    subject_stop(step->s, step->host);
+}
+
+static void on_thread(struct step *step)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, run_step, step) == 0)
+        pthread_join(thread, NULL);
+}
+
+// init on one thread, deinit on another, unloaded by a third.
+static void check_other_thread(struct kit *k)
+{
+    struct subject s;
+    struct fake_host host;
+    const char *why = NULL;
+    if (!check_begin(k, "reload.other-thread", NULL))
+        return;
+    if (!fake_host_init(&host, 0) || !subject_load(&s, k->file, &why)) {
+        check_skip(k, "%s", why ? why : "out of memory");
+        check_end(k);
+        return;
+    }
+    struct step begin = {&s, &host, do_start, TN_OK}, end = {&s, &host, do_stop, TN_OK};
+    on_thread(&begin);
+    if (begin.status != TN_OK)
+        check_fail(k, "init fails on another thread than the one that loaded it: %s",
+                   host.text);
+    on_thread(&end);
+    if (host.misuses)
+        check_fail(k, "%s", host.misuse);
+    if (host.live)
+        check_fail(k, "%llu blocks are left when deinit runs on another thread than init",
+                   (unsigned long long)host.live);
+    subject_unload(&s, &host);
+    fake_host_finish(&host);
+    check_end(k);
+}
+
+void group_reload(struct kit *k)
+{
+    check_unloads(k);
+    check_memory(k);
+    check_again(k);
+    check_threads(k);
+    check_other_thread(k);
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT
+// The conformance kit: what `tenon check` starts. Without --child it is the parent, which
+// starts itself as a child for each group of checks and executes nothing of the plugin.
+//
+//   tenon-conformance PLUGIN.so|DIRECTORY|ID [--json] [--seed N] [--report FILE]
+//       [--only GLOB] [--exceptions FILE] [--examples FILE] [--timeout S] | --list
+#include <dirent.h>
+#include <fnmatch.h>
+#include <ftw.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <tenon/tenon.h>
+#include <time.h>
+#include <unistd.h>
+#include "child.h"
+
+enum { STATUS_PASS = 0, STATUS_FAIL = 1, STATUS_USAGE = 2 };
+
+struct options {
+    struct run_options run;
+    const char *subject, *report, *exceptions;
+    const char *child, *resume, *seed, *timeout; // as given
+    bool json, list;
+};
+
+// --- command line ----------------------------------------------------------------------
+
+static int usage(const char *problem, const char *argument)
+{
+    fprintf(
+        stderr,
+        "tenon-conformance: %s%s\n"
+        "usage: tenon check PLUGIN.so|DIRECTORY|ID [--json] [--seed N] [--report FILE]\n"
+        "       [--only GLOB] [--exceptions FILE] [--examples FILE] [--timeout S]\n"
+        "       tenon check --list\n",
+        problem, argument);
+    return STATUS_USAGE;
+}
+
+static int parse(struct options *o, int argc, char **argv)
+{
+    const struct {
+        const char *name;
+        const char **text;
+        bool *flag;
+    } known[] = {
+        {"--json", NULL, &o->json},
+        {"--list", NULL, &o->list},
+        {"--seed", &o->seed, NULL},
+        {"--report", &o->report, NULL},
+        {"--only", &o->run.only, NULL},
+        {"--exceptions", &o->exceptions, NULL},
+        {"--examples", &o->run.examples, NULL},
+        {"--timeout", &o->timeout, NULL},
+        {"--child", &o->child, NULL},
+        {"--folder", &o->run.folder, NULL},
+        {"--resume", &o->resume, NULL},
+    };
+    for (int i = 1; i < argc; i++) {
+        size_t k = 0;
+        while (k < COUNT(known) && strcmp(known[k].name, argv[i]) != 0)
+            k++;
+        if (k == COUNT(known)) {
+            if (argv[i][0] == '-' || o->subject)
+                return usage("unexpected argument ", argv[i]);
+            o->subject = argv[i];
+        } else if (known[k].flag) {
+            *known[k].flag = true;
+        } else if (i + 1 < argc) {
+            *known[k].text = argv[++i];
+        } else {
+            return usage("no value after ", argv[i]);
+        }
+    }
+    char *end = NULL;
+    o->run.seed = o->seed ? strtoull(o->seed, &end, 0) : 1;
+    if (o->seed && (*end || !*o->seed))
+        return usage("not a number: ", o->seed);
+    o->run.timeout = o->timeout ? strtod(o->timeout, &end) : 30;
+    if (o->timeout && (*end || !(o->run.timeout > 0)))
+        return usage("not a number of seconds: ", o->timeout);
+    return o->subject || o->list ? 0 : usage("no plugin given", "");
+}
+
+// --- the plugin ------------------------------------------------------------------------
+
+// The one shared object of a directory.
+static bool find_in_directory(const char *path, char file[PATH_MAX])
+{
+    DIR *directory = opendir(path);
+    int found = 0;
+    for (struct dirent *e; directory && (e = readdir(directory)) != NULL;)
+        if (fnmatch("*.so", e->d_name, 0) == 0) {
+            format_text(file, PATH_MAX, "%s/%s", path, e->d_name);
+            found++;
+        }
+    if (directory)
+        closedir(directory);
+    return found == 1;
+}
+
+static bool find_installed(const char *id, char file[PATH_MAX])
+{
+    tn_runtime *runtime;
+    bool found = false;
+    if (tn_runtime_open(NULL, &runtime)) {
+        fprintf(stderr, "tenon check: %s\n", tn_last_error());
+        return false;
+    }
+    for (uint64_t i = 0; i < tn_plugin_count(runtime) && !found; i++) {
+        tn_plugin_info info = {.struct_size = sizeof(info)};
+        found = tn_plugin_get(runtime, i, &info) == TN_OK && strcmp(info.id, id) == 0 &&
+                info.state != TN_PLUGIN_SHADOWED && info.file && info.file[0] &&
+                realpath(info.file, file);
+    }
+    tn_runtime_close(runtime);
+    return found;
+}
+
+static bool find_plugin(const char *subject, char file[PATH_MAX])
+{
+    struct stat info;
+    char inside[PATH_MAX];
+    if (stat(subject, &info) == 0 && S_ISDIR(info.st_mode))
+        return find_in_directory(subject, inside) && realpath(inside, file);
+    if (strchr(subject, '/') || fnmatch("*.so", subject, 0) == 0)
+        return realpath(subject, file) != NULL;
+    return find_installed(subject, file);
+}
+
+// --- running ---------------------------------------------------------------------------
+
+// The groups that `only` may mean: by the letters before its first wildcard.
+static bool is_wanted(const struct group *group, const char *only)
+{
+    size_t plain = only ? strcspn(only, "*?[.") : 0, size = strlen(group->name);
+    return strncmp(group->name, only ? only : "", plain < size ? plain : size) == 0;
+}
+
+static int remove_entry(const char *path, const struct stat *info, int kind,
+                        struct FTW *ignored)
+{
+    (void)info, (void)kind, (void)ignored;
+    return remove(path);
+}
+
+static int write_report(const struct report *report, const struct options *o)
+{
+    FILE *out = o->report ? fopen(o->report, "w") : stdout;
+    if (!out) {
+        perror(o->report);
+        return STATUS_USAGE;
+    }
+    if (o->json)
+        report_json(report, out);
+    else
+        report_text(report, out);
+    bool failed = ferror(out) != 0;
+    if (fflush(out) || (o->report && fclose(out)) || failed) {
+        perror(o->report ? o->report : "standard output");
+        return STATUS_USAGE;
+    }
+    if (o->report && !o->json)
+        printf("%s: %s\n", report->counts[FAILED] ? "FAIL" : "PASS", o->report);
+    return report->counts[FAILED] ? STATUS_FAIL : STATUS_PASS;
+}
+
+static int run_all(struct options *o, struct exceptions *exceptions)
+{
+    char folder[] = "/tmp/tenon-check-XXXXXX";
+    struct timespec begin, end;
+    struct report report = {.file = o->run.file, .only = o->run.only, .seed = o->run.seed};
+    if (!mkdtemp(folder)) {
+        perror("/tmp");
+        return STATUS_USAGE;
+    }
+    o->run.folder = folder;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    for (const struct group *group = all_groups; group->name; group++)
+        if (is_wanted(group, o->run.only))
+            child_run(&report, &o->run, group);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    report.seconds =
+        (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) * 1e-9;
+    nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    report_settle(&report, exceptions);
+    int status =
+        report.count ? write_report(&report, o) : usage("no check is named ", o->run.only);
+    report_finish(&report);
+    return status;
+}
+
+static int run_child(const struct options *o)
+{
+    const struct group *group = group_find(o->child);
+    struct kit kit = {
+        .file = o->run.file,
+        .folder = o->run.folder,
+        .only = o->run.only,
+        .examples = o->run.examples,
+        .seed = o->run.seed,
+        .resume = o->resume ? strtoull(o->resume, NULL, 10) : 0,
+    };
+    if (!group)
+        return usage("no group is named ", o->child);
+    group->run(&kit);
+    fflush(NULL);
+    _exit(0); // what runs at the process's end is process.exit's to check
+}
+
+static int run_list(void)
+{
+    for (const struct check_info *check = all_checks; check->name; check++)
+        printf("%-24s %-4s %s\n", check->name, check->requirement, check->expects);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = {0};
+    char file[PATH_MAX];
+    int status = parse(&o, argc, argv);
+    if (status)
+        return status;
+    if (o.list)
+        return run_list();
+    if (!find_plugin(o.subject, file))
+        return usage("no plugin there or of this name: ", o.subject);
+    o.run.file = file;
+    if (o.child)
+        return run_child(&o);
+    struct exceptions exceptions = {0};
+    status = o.exceptions && !exceptions_read(&exceptions, o.exceptions)
+                 ? STATUS_USAGE
+                 : run_all(&o, &exceptions);
+    exceptions_finish(&exceptions);
+    return status;
+}

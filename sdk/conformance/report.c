@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+// The report: results gathered, exceptions settled, text and JSON.
+#include "report.h"
+
+#include <jansson.h>
+
+static const char *const outcome_names[NUM_OUTCOMES] = {"pass", "fail", "warn", "skip",
+                                                        "excepted"};
+
+void report_add(struct report *report, const struct check_info *check, const char *subject,
+                enum outcome outcome, const char *detail, uint64_t cases, uint64_t failures)
+{
+    if (report->count == report->capacity) {
+        size_t capacity = report->capacity ? report->capacity * 2 : 64;
+        void *grown = realloc(report->results, capacity * sizeof(*report->results));
+        if (!grown)
+            abort(); // the kit's own parent process: nothing to save
+        report->results = grown;
+        report->capacity = capacity;
+    }
+    report->results[report->count++] = (struct result){
+        .check = check,
+        .subject = strdup(subject),
+        .detail = strdup(detail),
+        .outcome = outcome,
+        .cases = cases,
+        .failures = failures,
+    };
+}
+
+void report_finish(struct report *report)
+{
+    for (size_t i = 0; i < report->count; i++) {
+        free(report->results[i].subject);
+        free(report->results[i].detail);
+    }
+    free(report->results);
+    *report = (struct report){0};
+}
+
+void report_settle(struct report *report, struct exceptions *exceptions)
+{
+    for (size_t i = 0; i < report->count; i++) {
+        struct result *r = &report->results[i];
+        r->exception = exceptions_find(exceptions, r->check->name, r->subject);
+        if (r->exception && r->outcome == FAILED) {
+            r->outcome = EXCEPTED;
+        } else if (r->exception && r->outcome == PASSED) {
+            char text[DETAIL_SIZE];
+            format_text(text, sizeof(text), "passed, but is excepted (%s): %s",
+                        r->exception->kind, r->exception->reason);
+            free(r->detail);
+            r->detail = strdup(text);
+            r->outcome = FAILED;
+        }
+        report->counts[r->outcome]++;
+    }
+}
+
+// --- text ------------------------------------------------------------------------------
+
+static size_t group_size(const struct check_info *check)
+{
+    return strcspn(check->name, ".");
+}
+
+static bool same_group(const struct result *a, const struct result *b)
+{
+    size_t size = group_size(a->check);
+    return size == group_size(b->check) &&
+           strncmp(a->check->name, b->check->name, size) == 0;
+}
+
+// One line a group: results of a group stand together.
+static void print_groups(const struct report *report, FILE *out)
+{
+    for (size_t i = 0, end; i < report->count; i = end) {
+        uint64_t counts[NUM_OUTCOMES] = {0}, cases = 0;
+        for (end = i;
+             end < report->count && same_group(&report->results[i], &report->results[end]);
+             end++) {
+            counts[report->results[end].outcome]++;
+            cases += report->results[end].cases;
+        }
+        fprintf(out, "  %-10.*s %4llu passed", (int)group_size(report->results[i].check),
+                report->results[i].check->name, (unsigned long long)counts[PASSED]);
+        static const char *const words[NUM_OUTCOMES] = {NULL, "FAILED", "warned", "skipped",
+                                                        "excepted"};
+        for (int o = FAILED; o < NUM_OUTCOMES; o++)
+            if (counts[o])
+                fprintf(out, ", %llu %s", (unsigned long long)counts[o], words[o]);
+        if (cases)
+            fprintf(out, "  (%llu cases)", (unsigned long long)cases);
+        fprintf(out, "\n");
+    }
+}
+
+static void print_findings(const struct report *report, enum outcome outcome,
+                           const char *title, FILE *out)
+{
+    for (size_t i = 0; i < report->count; i++) {
+        const struct result *r = &report->results[i];
+        if (r->outcome != outcome)
+            continue;
+        fprintf(out, "%s %s%s%s [%s]\n", title, r->check->name, r->subject[0] ? " " : "",
+                r->subject, r->check->requirement);
+        fprintf(out, "     %s\n", r->detail);
+        if (outcome == FAILED)
+            fprintf(out, "     Expected: %s\n", r->check->expects);
+        if (r->failures > 1)
+            fprintf(out, "     %llu failures in %llu cases; this is the first.\n",
+                    (unsigned long long)r->failures, (unsigned long long)r->cases);
+        if (outcome == EXCEPTED)
+            fprintf(out, "     %s: %s\n", r->exception->kind, r->exception->reason);
+    }
+}
+
+static void print_skips(const struct report *report, FILE *out)
+{
+    for (size_t i = 0; i < report->count; i++) {
+        const struct result *r = &report->results[i];
+        if (r->outcome == SKIPPED)
+            fprintf(out, "skip %s%s%s: %s\n", r->check->name, r->subject[0] ? " " : "",
+                    r->subject, r->detail);
+    }
+}
+
+void report_text(const struct report *report, FILE *out)
+{
+    fprintf(out, "%s\n\n", report->file);
+    print_groups(report, out);
+    fprintf(out, "\n");
+    print_findings(report, FAILED, "FAIL", out);
+    print_findings(report, WARNED, "warn", out);
+    print_findings(report, EXCEPTED, "known", out);
+    print_skips(report, out);
+    fprintf(out,
+            "%s: %llu passed, %llu failed, %llu warned, %llu skipped, %llu excepted "
+            "in %.1f s, seed %llu\n",
+            report->counts[FAILED] ? "FAIL" : "PASS",
+            (unsigned long long)report->counts[PASSED],
+            (unsigned long long)report->counts[FAILED],
+            (unsigned long long)report->counts[WARNED],
+            (unsigned long long)report->counts[SKIPPED],
+            (unsigned long long)report->counts[EXCEPTED], report->seconds,
+            (unsigned long long)report->seed);
+    for (size_t i = 0; i < report->count; i++)
+        if (report->results[i].outcome == FAILED) {
+            fprintf(out, "One again: tenon check %s --seed %llu --only '%s'\n",
+                    report->file, (unsigned long long)report->seed,
+                    report->results[i].check->name);
+            break;
+        }
+}
+
+// --- JSON ------------------------------------------------------------------------------
+
+static json_t *result_json(const struct result *r)
+{
+    json_t *object =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "check", r->check->name, "subject",
+                  r->subject, "outcome", outcome_names[r->outcome], "detail", r->detail,
+                  "requirement", r->check->requirement, "cases", (json_int_t)r->cases,
+                  "failures", (json_int_t)r->failures);
+    if (object && r->exception)
+        json_object_set_new(object, "exception",
+                            json_pack("{s:s, s:s}", "kind", r->exception->kind, "reason",
+                                      r->exception->reason));
+    return object;
+}
+
+void report_json(const struct report *report, FILE *out)
+{
+    json_t *results = json_array(), *counts = json_object();
+    for (size_t i = 0; i < report->count; i++)
+        json_array_append_new(results, result_json(&report->results[i]));
+    for (int o = 0; o < NUM_OUTCOMES; o++)
+        json_object_set_new(counts, outcome_names[o],
+                            json_integer((json_int_t)report->counts[o]));
+    json_t *root = json_pack("{s:s, s:I, s:s, s:f, s:o, s:o}", "file", report->file, "seed",
+                             (json_int_t)report->seed, "verdict",
+                             report->counts[FAILED] ? "fail" : "pass", "seconds",
+                             report->seconds, "counts", counts, "results", results);
+    json_dumpf(root, out, JSON_INDENT(1));
+    fprintf(out, "\n");
+    json_decref(root);
+}

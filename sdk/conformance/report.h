@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// What was found, and how it is told: text of a page, or JSON.
+#ifndef CONFORMANCE_REPORT_H
+#define CONFORMANCE_REPORT_H
+
+#include "checks.h"
+#include "exceptions.h"
+
+enum outcome { PASSED, FAILED, WARNED, SKIPPED, EXCEPTED, NUM_OUTCOMES };
+
+struct result {
+    const struct check_info *check;
+    char *subject, *detail; // owned
+    enum outcome outcome;
+    uint64_t cases, failures;
+    const struct exception *exception; // that covers it, or NULL
+};
+
+struct report {
+    const char *file;
+    const char *only;
+    uint64_t seed;
+    struct result *results; // owned
+    size_t count, capacity;
+    uint64_t counts[NUM_OUTCOMES];
+    double seconds;
+};
+
+// Adds a result. Copies the texts.
+void report_add(struct report *report, const struct check_info *check, const char *subject,
+                enum outcome outcome, const char *detail, uint64_t cases,
+                uint64_t failures);
+void report_finish(struct report *report);
+
+// Settles what the exceptions say: a failure that is listed is excepted, a pass that is
+// listed fails.
+void report_settle(struct report *report, struct exceptions *exceptions);
+
+// Prints the page or the JSON text.
+void report_text(const struct report *report, FILE *out);
+void report_json(const struct report *report, FILE *out);
+
+#endif // CONFORMANCE_REPORT_H

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// tenon check: finds the conformance kit, a program of its own, and becomes it.
+#include "commands.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef TN_LIBEXEC
+#define TN_LIBEXEC "libexec/tenon"
+#endif
+
+// The kit: where it is installed beside this command, else in a build folder.
+static bool find_kit(char path[PATH_MAX])
+{
+    static const char *const places[] = {"../" TN_LIBEXEC, "../../sdk/conformance"};
+    char self[PATH_MAX];
+    ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    if (size < 0)
+        return false;
+    self[size] = 0;
+    char *slash = strrchr(self, '/');
+    if (!slash)
+        return false;
+    *slash = 0;
+    for (size_t i = 0; i < COUNT(places); i++) {
+        int n = snprintf(path, PATH_MAX, "%s/%s/tenon-conformance", self, places[i]);
+        if (n < PATH_MAX && access(path, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+int cmd_check(const struct command *self, int argc, char **argv)
+{
+    bool json = false, list = false;
+    const char *seed = NULL, *report = NULL, *only = NULL, *exceptions = NULL,
+               *examples = NULL, *timeout = NULL;
+    const struct option options[] = {
+        {"json", 0, NULL, "print JSON", NULL, &json},
+        {"list", 0, NULL, "list all checks and what each expects", NULL, &list},
+        {"seed", 0, "N", "of the random cases (1)", &seed, NULL},
+        {"only", 0, "GLOB", "checks to make, by name or by name and subject", &only, NULL},
+        {"report", 'o', "FILE", "write the report there", &report, NULL},
+        {"exceptions", 0, "FILE", "checks that are known to fail, and why", &exceptions,
+         NULL},
+        {"examples", 0, "FILE", "inputs for operators that random ones do not fit",
+         &examples, NULL},
+        {"timeout", 0, "S", "seconds that one check may take (30)", &timeout, NULL},
+    };
+    struct args args;
+    int failed = args_parse(self, options, COUNT(options), 0, 1, argc, argv, &args);
+    if (failed || args.help_shown)
+        return failed;
+    const struct {
+        const char *name, *value;
+    } given[] = {{"--seed", seed},         {"--only", only},
+                 {"--report", report},     {"--exceptions", exceptions},
+                 {"--examples", examples}, {"--timeout", timeout}};
+    const char *kit_args[2 * COUNT(given) + 5] = {"tenon-conformance"};
+    size_t n = 1;
+    for (size_t i = 0; i < COUNT(given); i++)
+        if (given[i].value) {
+            kit_args[n++] = given[i].name;
+            kit_args[n++] = given[i].value;
+        }
+    if (json)
+        kit_args[n++] = "--json";
+    if (list)
+        kit_args[n++] = "--list";
+    if (args.count)
+        kit_args[n++] = args.items[0];
+    char path[PATH_MAX];
+    if (!find_kit(path))
+        return oops("the conformance kit (tenon-conformance) is not installed");
+    fflush(NULL);
+    execv(path, (char *const *)kit_args);
+    return oops("%s: %s", path, strerror(errno));
+}
