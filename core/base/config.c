@@ -34,6 +34,8 @@ static const struct variable {
      switch_words},
     {"TENON_PLUGINS_DISABLE", "plugins to leave out, by comma, with globs: com.acme.*",
      ANY_TEXT, NULL},
+    {"TENON_TRUST", "what a plugin has to prove: any, checksummed or signed", ANY_TEXT,
+     NULL},
     {"TENON_KERNELS", "kernels to prefer or refuse: nn.softmax@vulkan=!com.acme.*",
      ANY_TEXT, NULL},
     {"TENON_FALLBACK", "what a node does that falls back: error, warn or allow", WORD,

@@ -107,16 +107,19 @@ tn_status mem_grow(void **array, uint32_t *capacity, uint32_t need, size_t eleme
 
 // --- arena -----------------------------------------------------------------------------
 
-#define ARENA_BLOCK ((size_t)65536)
+// Blocks double from the first size to the last: most arenas stay small, and clearing
+// memory that nobody uses costs more than parsing a manifest.
+#define ARENA_FIRST ((size_t)2048)
+#define ARENA_LAST ((size_t)65536)
 
 struct arena_block {
     struct arena_block *previous;
-    uint64_t unused; // the bytes after the header stay aligned to 16
+    uint64_t size; // that a shared block has after this one; the bytes behind stay aligned
 };
 
 void *arena_alloc(struct arena *arena, size_t size)
 {
-    if (size > SIZE_MAX - ARENA_BLOCK)
+    if (size > SIZE_MAX - ARENA_LAST)
         return fail_memory(size), NULL;
     size = (size + 15) & ~(size_t)15;
     if ((size_t)(arena->end - arena->next) >= size && arena->next) {
@@ -125,12 +128,14 @@ void *arena_alloc(struct arena *arena, size_t size)
         return memory;
     }
     // A large piece gets a block of its own and leaves the current one in use.
-    bool large = size > ARENA_BLOCK / 4;
-    size_t bytes = large ? sizeof(struct arena_block) + size : ARENA_BLOCK;
+    size_t shared = arena->blocks ? (size_t)arena->blocks->size : ARENA_FIRST;
+    bool large = size > shared / 4;
+    size_t bytes = large ? sizeof(struct arena_block) + size : shared;
     struct arena_block *block = mem_zalloc(bytes);
     if (!block)
         return NULL;
     block->previous = arena->blocks;
+    block->size = shared < ARENA_LAST ? shared * 2 : ARENA_LAST;
     arena->blocks = block;
     unsigned char *first = (unsigned char *)(block + 1);
     if (large)

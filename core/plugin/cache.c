@@ -126,14 +126,14 @@ static void *read_entry(int fd, const unsigned char key[32], uint64_t *out_size,
     return data;
 }
 
-static tn_status cache_get(const tn_host *host, const void *key, uint64_t key_size,
-                           void **out_data, uint64_t *out_size)
+tn_status cache_load(const struct config *config, const void *key, uint64_t key_size,
+                     void **out_data, uint64_t *out_size)
 {
     unsigned char digest[32];
     char name[NAME_SIZE];
     crypto_hash_sha256(digest, key, key_size);
     entry_name(digest, name);
-    int directory = open_directory(host->self->runtime->config, false);
+    int directory = open_directory(config, false);
     int fd = directory < 0
                  ? -1
                  : openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -273,24 +273,52 @@ static bool write_entry(int directory, const char *name, const struct header *he
     return written;
 }
 
-static void cache_put(const tn_host *host, const void *key, uint64_t key_size,
-                      const void *data, uint64_t size)
+bool cache_store(const struct config *config, const void *key, uint64_t key_size,
+                 const void *data, uint64_t size)
 {
-    const struct config *config = host->self->runtime->config;
     struct header header = {.magic = ENTRY_MAGIC, .size = size};
     char name[NAME_SIZE];
     int directory = size > MAX_ENTRY ? -1 : open_directory(config, true);
     if (directory < 0)
-        return;
+        return false;
     crypto_hash_sha256(header.key, key, key_size);
     crypto_hash_sha256(header.checksum, data, size);
     entry_name(header.key, name);
-    if (write_entry(directory, name, &header, data))
+    bool stored = write_entry(directory, name, &header, data);
+    if (stored)
         keep_small(directory, size + sizeof(header));
     else
         log_write(config, TN_LOG_INFO, "cache", "an entry was not stored: %s",
                   strerror(errno));
     close(directory);
+    return stored;
+}
+
+void cache_remove(const struct config *config, const void *key, uint64_t key_size)
+{
+    unsigned char digest[32];
+    char name[NAME_SIZE];
+    crypto_hash_sha256(digest, key, key_size);
+    entry_name(digest, name);
+    int directory = open_directory(config, false);
+    if (directory < 0)
+        return;
+    unlinkat(directory, name, 0);
+    close(directory);
+}
+
+// --- the service -----------------------------------------------------------------------
+
+static tn_status cache_get(const tn_host *host, const void *key, uint64_t key_size,
+                           void **out_data, uint64_t *out_size)
+{
+    return cache_load(host->self->runtime->config, key, key_size, out_data, out_size);
+}
+
+static void cache_put(const tn_host *host, const void *key, uint64_t key_size,
+                      const void *data, uint64_t size)
+{
+    cache_store(host->self->runtime->config, key, key_size, data, size);
 }
 
 const tn_host_cache *cache_service(tn_runtime *runtime)

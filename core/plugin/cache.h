@@ -4,6 +4,15 @@
 #define CORE_PLUGIN_CACHE_H
 
 #include <stdint.h>
+#include "../base/config.h"
+
+// An entry by its key; mem_free it. TN_ERR_NOT_FOUND: there is none that is sound.
+tn_status cache_load(const struct config *config, const void *key, uint64_t key_size,
+                     void **out_data, uint64_t *out_size);
+// False when it could not be stored.
+bool cache_store(const struct config *config, const void *key, uint64_t key_size,
+                 const void *data, uint64_t size);
+void cache_remove(const struct config *config, const void *key, uint64_t key_size);
 
 #define CACHE_MAX_TOTAL ((uint64_t)256 << 20)
 

@@ -21,7 +21,8 @@
 // --- one plugin ------------------------------------------------------------------------
 
 // Everything about it but the content of its files.
-static tn_status examine(struct plugin *plugin, int at, const char *name, bool *out_present)
+static tn_status examine(struct plugin *plugin, const struct trust *trust, int at,
+                         const char *name, bool *out_present)
 {
     const char *path = plugin->directory;
     struct reason *reason = &plugin->reason;
@@ -31,7 +32,8 @@ static tn_status examine(struct plugin *plugin, int at, const char *name, bool *
     *out_present = true;
     tn_status status = trust_open_directory(at, name, path, &fd, reason);
     if (status == TN_OK)
-        status = trust_read_manifest(fd, path, &text, &size, reason);
+        status = trust_read_file(fd, MANIFEST_FILE, MANIFEST_MAX_SIZE, path, &text, &size,
+                                 reason);
     if (status == TN_ERR_NOT_FOUND)
         *out_present = false;
     if (status == TN_OK)
@@ -43,7 +45,9 @@ static tn_status examine(struct plugin *plugin, int at, const char *name, bool *
             reason_record(reason, TN_ERR_REFUSED, REASON_MANIFEST, path,
                           "%s holds the plugin %s: the names differ", path, manifest->id);
     if (status == TN_OK)
-        status = trust_check_files(fd, path, manifest, reason);
+        status = trust_check_signature(trust, fd, path, text, size, reason);
+    if (status == TN_OK)
+        status = trust_check_files(trust, fd, path, manifest, reason);
     if (status == TN_OK)
         status = abi_negotiate(abi_host, manifest->abi, manifest->id, &minor, reason);
     if (status == TN_OK)
@@ -54,8 +58,8 @@ static tn_status examine(struct plugin *plugin, int at, const char *name, bool *
     return status;
 }
 
-tn_status find_plugin_at(int at, const char *name, const char *directory,
-                         struct plugin **out_plugin)
+tn_status find_plugin_at(const struct trust *trust, int at, const char *name,
+                         const char *directory, struct plugin **out_plugin)
 {
     struct plugin *plugin = mem_zalloc(sizeof(*plugin));
     if (!plugin)
@@ -64,7 +68,7 @@ tn_status find_plugin_at(int at, const char *name, const char *directory,
     tn_status status = TN_ERR_MEMORY;
     plugin->directory = mem_strdup(directory);
     if (plugin->directory)
-        status = examine(plugin, at, name, &present);
+        status = examine(plugin, trust, at, name, &present);
     if (status != TN_ERR_MEMORY && plugin->manifest.file) {
         plugin->file = mem_printf("%s/%s", directory, plugin->manifest.file);
         if (!plugin->file)
@@ -147,7 +151,7 @@ static tn_status add_from(struct plugin_set *set, int fd, const char *path,
     char *directory = mem_printf("%s/%s", path, name);
     if (!directory)
         return TN_ERR_MEMORY;
-    tn_status status = find_plugin_at(fd, name, directory, &plugin);
+    tn_status status = find_plugin_at(&set->trust, fd, name, directory, &plugin);
     mem_free(directory);
     return status == TN_OK && plugin ? add(set, plugin) : status;
 }
@@ -337,6 +341,7 @@ tn_status find_plugins(struct plugin_set *set, const char *extra_path)
     tn_status status = search_all(set, extra_path);
     if (status != TN_OK)
         return status;
+    find_quarantined(set); // before a lower version is shadowed by one that is
     resolve_duplicates(set);
     status = disable_all(set);
     fail_clear(); // reasons are kept with their plugins

@@ -116,17 +116,28 @@ tn_status tn_plugin_load(tn_runtime *runtime, const char *id)
 
 // --- verifying -------------------------------------------------------------------------
 
-static tn_status verify(struct plugin *plugin)
+static tn_status verify(const struct trust *trust, struct plugin *plugin)
 {
     if (plugin->state == TN_PLUGIN_REFUSED)
         return fail(TN_ERR_REFUSED, "%s", plugin->reason.text);
-    int object = -1;
-    tn_note note;
+    struct checked checked;
     struct reason reason;
     tn_status status =
-        plugin_check(plugin->directory, &plugin->manifest, &object, &note, &reason);
-    if (object >= 0)
-        close(object);
+        plugin_check(trust, plugin->directory, &plugin->manifest, &checked, &reason);
+    if (status == TN_OK)
+        close(checked.object);
+    return status;
+}
+
+static tn_status verify_at(const struct trust *trust, const char *path)
+{
+    struct plugin *plugin = NULL;
+    tn_status status = find_plugin_at(trust, AT_FDCWD, path, path, &plugin);
+    if (status == TN_OK && !plugin)
+        return fail(TN_ERR_NOT_FOUND, "%s holds no %s", path, MANIFEST_FILE);
+    if (status == TN_OK)
+        status = verify(trust, plugin);
+    plugin_destroy(plugin);
     return status;
 }
 
@@ -136,12 +147,18 @@ tn_status tn_plugin_verify(const char *directory)
     char path[PATH_MAX];
     if (!realpath(directory, path))
         return fail(TN_ERR_IO, "%s: %s", directory, strerror(errno));
-    struct plugin *plugin = NULL;
-    tn_status status = find_plugin_at(AT_FDCWD, path, path, &plugin);
-    if (status == TN_OK && !plugin)
-        return fail(TN_ERR_NOT_FOUND, "%s holds no %s", path, MANIFEST_FILE);
-    if (status == TN_OK)
-        status = verify(plugin);
-    plugin_destroy(plugin);
+    // What else the environment says wrong is told when a runtime is opened.
+    const char *const quiet[] = {"TENON_LOG=error", NULL};
+    struct config *config = NULL;
+    struct trust trust;
+    tn_status status = config_create(quiet, &config);
+    if (status != TN_OK)
+        return status;
+    status = trust_open(config, &trust);
+    config_destroy(config);
+    if (status != TN_OK)
+        return status;
+    status = verify_at(&trust, path);
+    trust_close(&trust);
     return status;
 }

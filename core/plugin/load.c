@@ -12,30 +12,33 @@
 #include "note.h"
 #include "trust.h"
 
-tn_status plugin_check(const char *directory, const struct manifest *manifest,
-                       int *out_object, tn_note *out_note, struct reason *reason)
+tn_status plugin_check(const struct trust *trust, const char *directory,
+                       const struct manifest *manifest, struct checked *out,
+                       struct reason *reason)
 {
-    int fd = -1, object = -1;
+    struct checked made = {.object = -1};
+    int fd = -1;
     uint32_t minor;
     tn_status status = trust_open_directory(AT_FDCWD, directory, directory, &fd, reason);
     if (status != TN_OK)
         return status;
-    status = trust_hash_files(fd, directory, manifest, &object, reason);
+    status =
+        trust_hash_files(trust, fd, directory, manifest, &made.object, made.sha256, reason);
     close(fd);
     if (status == TN_OK)
-        status = note_read(object, directory, out_note, reason);
+        status = note_read(made.object, directory, &made.note, reason);
     if (status == TN_OK)
-        status = note_check(out_note, manifest, directory, reason);
+        status = note_check(&made.note, manifest, directory, reason);
     if (status == TN_OK)
         status = abi_negotiate(abi_host, manifest->abi, manifest->id, &minor, reason);
     if (status == TN_OK)
         status = abi_check_sanitizer(manifest->sanitizer, manifest->id, reason);
     if (status != TN_OK) {
-        if (object >= 0)
-            close(object);
+        if (made.object >= 0)
+            close(made.object);
         return status;
     }
-    *out_object = object;
+    *out = made;
     return TN_OK;
 }
 
@@ -45,18 +48,18 @@ tn_status plugin_check(const char *directory, const struct manifest *manifest,
 struct load {
     struct plugin *plugin;
     struct reason reason;
-    int object; // open:      the shared object
-    tn_note note;
+    struct checked checked; // open
 };
 
 static tn_status load_open(struct load *load)
 {
     struct plugin *plugin = load->plugin;
-    tn_status status = plugin_check(plugin->directory, &plugin->manifest, &load->object,
-                                    &load->note, &load->reason);
+    struct checked *checked = &load->checked;
+    tn_status status = plugin_check(&plugin->set->trust, plugin->directory,
+                                    &plugin->manifest, checked, &load->reason);
     if (status == TN_OK)
-        status = module_acquire(load->object, manifest_object(&plugin->manifest)->sha256,
-                                plugin->file, &plugin->module, &load->reason);
+        status = module_acquire(checked->object, checked->sha256, plugin->file,
+                                &plugin->module, &load->reason);
     return status;
 }
 
@@ -70,7 +73,8 @@ static tn_status load_negotiate(struct load *load)
         return reason_record(&load->reason, TN_ERR_REFUSED, REASON_CONTRACT, plugin->file,
                              "%s exports no tn_plugin_v1", plugin->file);
     uint32_t minor = 0;
-    tn_status status = abi_check_entry(plugin->entry, size, &load->note, &load->reason);
+    tn_status status =
+        abi_check_entry(plugin->entry, size, &load->checked.note, &load->reason);
     if (status == TN_OK)
         status = abi_negotiate(abi_host, plugin->manifest.abi, id, &minor, &load->reason);
     if (status != TN_OK)
@@ -165,8 +169,8 @@ static tn_status load_all(struct load *load)
         status = load_init(load);
     if (status == TN_OK)
         status = load_register(load);
-    if (load->object >= 0)
-        close(load->object);
+    if (load->checked.object >= 0)
+        close(load->checked.object);
     if (status != TN_OK)
         load_undo(plugin);
     return status;
@@ -244,7 +248,7 @@ tn_status plugin_load(struct plugin *plugin)
     tn_status status = TN_OK;
     if (!claim(plugin, &status))
         return status;
-    struct load load = {.plugin = plugin, .object = -1};
+    struct load load = {.plugin = plugin, .checked.object = -1};
     status = load_all(&load);
     settle(&load, status);
     if (status != TN_OK && status != TN_ERR_MEMORY)

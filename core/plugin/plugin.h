@@ -11,6 +11,7 @@
 #include "manifest.h"
 #include "plugin_set.h"
 #include "reason.h"
+#include "signature.h"
 
 struct module;
 
@@ -40,6 +41,7 @@ struct plugin {
 
 struct plugin_set {
     tn_runtime *runtime;
+    struct trust trust;
     struct plugin **plugins; // in the order of search
     uint32_t count, capacity;
     pthread_mutex_t lock;
@@ -52,16 +54,25 @@ tn_status find_plugins(struct plugin_set *set, const char *extra_path);
 
 // Reads what lies in `directory`, already open. Gives a plugin, refused or not, or NULL
 // when it holds no manifest.
-tn_status find_plugin_at(int at, const char *name, const char *directory,
-                         struct plugin **out_plugin);
+tn_status find_plugin_at(const struct trust *trust, int at, const char *name,
+                         const char *directory, struct plugin **out_plugin);
 void plugin_destroy(struct plugin *plugin);
 
 // load.c
 void plugin_unload(struct plugin *plugin);
 
-// Everything that can be checked without running code. Gives the open shared object.
-tn_status plugin_check(const char *directory, const struct manifest *manifest,
-                       int *out_object, tn_note *out_note, struct reason *reason);
+// Everything that can be checked without running code.
+struct checked {
+    int object; // the open shared object: close it
+    unsigned char sha256[32];
+    tn_note note;
+};
+tn_status plugin_check(const struct trust *trust, const char *directory,
+                       const struct manifest *manifest, struct checked *out,
+                       struct reason *reason);
+
+// quarantine.c: refuses the found plugins that are in quarantine.
+void find_quarantined(struct plugin_set *set);
 
 static inline bool plugin_is_available(const struct plugin *plugin)
 {

@@ -82,7 +82,9 @@ tn_status plugin_set_create(tn_runtime *runtime, const char *extra_path)
     pthread_mutex_init(&set->lock, NULL);
     pthread_cond_init(&set->changed, NULL);
     runtime->plugins = set;
-    tn_status status = find_plugins(set, extra_path);
+    tn_status status = trust_open(runtime->config, &set->trust);
+    if (status == TN_OK)
+        status = find_plugins(set, extra_path);
     if (status == TN_OK)
         status = make_lists(set);
     if (status != TN_OK)
@@ -98,6 +100,7 @@ void plugin_set_destroy(tn_runtime *runtime)
     for (uint32_t i = set->count; i-- > 0;)
         plugin_destroy(set->plugins[i]);
     mem_free(set->plugins);
+    trust_close(&set->trust);
     mem_free(set->backend_names);
     mem_free(set->default_backends);
     mem_free(set->primitive_names);

@@ -7,23 +7,27 @@
 
 enum reason_code {
     REASON_NONE,
-    REASON_PATH,      // an entry of a search path that is not absolute
-    REASON_READ,      // the system does not let us read it
-    REASON_LINK,      // a symbolic link, or no regular file
-    REASON_OWNER,     // neither root's nor the user's
-    REASON_WRITABLE,  // by others
-    REASON_MANIFEST,  // plugin.json is not what it must be
-    REASON_HASH,      // a file is not the one that the manifest describes
-    REASON_ELF,       // no shared object of this machine, or without a sound note
-    REASON_IDENTITY,  // manifest, note and symbol do not say the same
-    REASON_ABI,       // ranges do not meet
-    REASON_SANITIZER, // instrumented otherwise than the core
-    REASON_DLOPEN,    // the dynamic linker refused
-    REASON_CONTRACT,  // the loaded code breaks the contract of plugin.h
-    REASON_INIT,      // init failed
-    REASON_RECORD,    // a primitive, a kernel or a backend is not accepted
-    REASON_DISABLED,  // by TENON_PLUGINS_DISABLE
-    REASON_SHADOWED,  // another directory has a higher version
+    REASON_PATH,        // an entry of a search path that is not absolute
+    REASON_READ,        // the system does not let us read it
+    REASON_LINK,        // a symbolic link, or no regular file
+    REASON_OWNER,       // neither root's nor the user's
+    REASON_WRITABLE,    // by others
+    REASON_MANIFEST,    // plugin.json is not what it must be
+    REASON_HASH,        // a file is not the one that the manifest describes
+    REASON_ELF,         // no shared object of this machine, or without a sound note
+    REASON_IDENTITY,    // manifest, note and symbol do not say the same
+    REASON_ABI,         // ranges do not meet
+    REASON_SANITIZER,   // instrumented otherwise than the core
+    REASON_DLOPEN,      // the dynamic linker refused
+    REASON_CONTRACT,    // the loaded code breaks the contract of plugin.h
+    REASON_INIT,        // init failed
+    REASON_RECORD,      // a primitive, a kernel or a backend is not accepted
+    REASON_DISABLED,    // by TENON_PLUGINS_DISABLE
+    REASON_SHADOWED,    // another directory has a higher version
+    REASON_UNSIGNED,    // TENON_TRUST asks for a signature
+    REASON_KEY,         // signed by a key that is not trusted
+    REASON_SIGNATURE,   // none, or of something else
+    REASON_QUARANTINED, // it crashed or hung while somebody watched
     NUM_REASONS,
 };
 

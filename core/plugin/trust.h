@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include "manifest.h"
 #include "reason.h"
+#include "signature.h"
 
 // Opens a plugin's directory, which is no symbolic link and nobody else's to change. `at`
 // is a directory's descriptor for a relative `name`, or AT_FDCWD; `path` is for messages.
@@ -18,18 +19,22 @@ tn_status trust_open_directory(int at, const char *name, const char *path, int *
 tn_status trust_open_file(int directory, const char *name, const char *path, int *out_fd,
                           struct reason *reason);
 
-// Reads the manifest's text; mem_free it. TN_ERR_NOT_FOUND without a reason: there is none.
-tn_status trust_read_manifest(int directory, const char *path, char **out_text,
-                              size_t *out_size, struct reason *reason);
+// Reads a file of it, of which at most `max_size` + 1 bytes, with a NUL behind; mem_free
+// it. TN_ERR_NOT_FOUND without a reason: there is none.
+tn_status trust_read_file(int directory, const char *name, uint64_t max_size,
+                          const char *path, char **out_text, size_t *out_size,
+                          struct reason *reason);
 
-// The listed files are there, have their size, and are nobody else's to change.
-tn_status trust_check_files(int directory, const char *path,
+// The listed files are there, have their size (unless anything is trusted), and are nobody
+// else's to change.
+tn_status trust_check_files(const struct trust *trust, int directory, const char *path,
                             const struct manifest *manifest, struct reason *reason);
 
-// The same with their content. Gives the descriptor of the shared object, whose content is
-// the one that was hashed.
-tn_status trust_hash_files(int directory, const char *path, const struct manifest *manifest,
-                           int *out_object, struct reason *reason);
+// The same with their content. Gives the descriptor of the shared object, and the hash of
+// its content.
+tn_status trust_hash_files(const struct trust *trust, int directory, const char *path,
+                           const struct manifest *manifest, int *out_object,
+                           unsigned char out_sha256[32], struct reason *reason);
 
 // SHA-256 of an open file from its start.
 tn_status trust_hash(int fd, unsigned char out_sha256[32], uint64_t *out_size);

@@ -249,6 +249,14 @@ TN_API tn_status tn_plugin_get(const tn_runtime *runtime, uint64_t index,
 // Loads a plugin by id now, to learn whether it can be. [loads code]
 TN_API tn_status tn_plugin_load(tn_runtime *runtime, const char *id);
 
+// Keeps the installed plugin `id` from being loaded, in this runtime and in later ones, and
+// keeps the reason: for a program that saw it crash or hang, in a child process. Ends when
+// one of its files changes, when the cache is cleared, or with reason NULL, which later
+// runtimes see. For plugins with a backend. TN_ERR_IO: there is no cache to note it in.
+// Any thread.
+TN_API tn_status tn_plugin_quarantine(tn_runtime *runtime, const char *id,
+                                      const char *reason);
+
 // Gives an interface that an installed plugin offers beside the standard ones, by id and
 // revision ("org.tenon.ffi/1"), and the host table that its functions take. Loads the
 // plugin. Both are borrowed until the runtime closes. Any thread.

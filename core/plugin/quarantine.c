@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// Quarantine: plugins that crashed or hung while somebody watched are left alone until they
+// change. The note lies in the disk cache under the hashes of all their files; the cache
+// may lose it, and then the plugin is tried again.
+#include "plugin.h"
+
+#include <sodium.h>
+#include <string.h>
+#include "cache.h"
+
+#define KEY_HEAD "tenon.quarantine/1 "
+
+struct key {
+    char head[sizeof(KEY_HEAD)];
+    unsigned char sha256[32]; // of the hashes of the plugin's files
+};
+
+static struct key key_of(const struct manifest *manifest)
+{
+    struct key key = {.head = KEY_HEAD};
+    crypto_hash_sha256_state state;
+    crypto_hash_sha256_init(&state);
+    for (uint32_t i = 0; i < manifest->num_files; i++)
+        crypto_hash_sha256_update(&state, manifest->files[i].sha256, 32);
+    crypto_hash_sha256_final(&state, key.sha256);
+    return key;
+}
+
+static void refuse(struct plugin *plugin, const char *why, size_t size)
+{
+    const char *id = plugin->manifest.id;
+    reason_record(&plugin->reason, TN_ERR_REFUSED, REASON_QUARANTINED, id,
+                  "%s is in quarantine: %.*s", id, (int)size, why);
+    plugin->state = TN_PLUGIN_REFUSED;
+    log_write(plugin->set->runtime->config, TN_LOG_WARN, "plugin", "refused: %s",
+              plugin->reason.text);
+}
+
+void find_quarantined(struct plugin_set *set)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        struct plugin *plugin = set->plugins[i];
+        if (plugin->state != TN_PLUGIN_FOUND || !plugin->manifest.num_backends)
+            continue;
+        struct key key = key_of(&plugin->manifest);
+        void *why;
+        uint64_t size;
+        if (cache_load(set->runtime->config, &key, sizeof(key), &why, &size) != TN_OK)
+            continue;
+        refuse(plugin, why, size < 512 ? size : 512);
+        mem_free(why);
+    }
+}
+
+static tn_status quarantine(struct plugin *plugin, const char *reason)
+{
+    const struct config *config = plugin->set->runtime->config;
+    struct key key = key_of(&plugin->manifest);
+    if (!cache_store(config, &key, sizeof(key), reason, strlen(reason)))
+        return fail(TN_ERR_IO,
+                    "%s cannot be put in quarantine: no cache can be written; "
+                    "TENON_CACHE_DIR names one",
+                    plugin->manifest.id);
+    pthread_mutex_lock(&plugin->set->lock);
+    if (plugin->state == TN_PLUGIN_FOUND)
+        refuse(plugin, reason, strlen(reason));
+    pthread_mutex_unlock(&plugin->set->lock);
+    fail_clear();
+    return TN_OK;
+}
+
+tn_status tn_plugin_quarantine(tn_runtime *runtime, const char *id, const char *reason)
+{
+    struct plugin_set *set = runtime->plugins;
+    bool found = false;
+    for (uint32_t i = 0; i < set->count; i++) {
+        struct plugin *plugin = set->plugins[i];
+        const struct manifest *manifest = &plugin->manifest;
+        if (!manifest->id || strcmp(manifest->id, id) != 0 || !manifest->num_backends)
+            continue;
+        struct key key = key_of(manifest);
+        found |= !reason || plugin_is_available(plugin);
+        if (!reason)
+            cache_remove(runtime->config, &key, sizeof(key));
+        else if (plugin_is_available(plugin))
+            return quarantine(plugin, reason);
+    }
+    return found ? TN_OK
+                 : fail(TN_ERR_NOT_FOUND, "no plugin '%s' with a backend %s", id,
+                        reason ? "is in use" : "is installed");
+}
