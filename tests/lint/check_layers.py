@@ -34,7 +34,8 @@ PARTS = ["plugins/backends", "plugins/ops"]
 # Libraries and who may use them; what is in none is taken for the C library's and must be in
 # C_LIBRARY or below sys/.
 LIBRARIES = {
-    "jansson.h": ["core", "tools", "sdk/conformance"],
+    "ffi.h": ["plugins/ops/ffi"],
+    "jansson.h": ["core", "plugins/ops/ffi", "tools", "sdk/conformance"],
     "sodium.h": ["core"],
     "cblas.h": ["plugins/backends/cpu-blas", "tools/bench", "sdk/examples"],
     "openblas": ["plugins/backends/cpu-blas", "tools/bench"],

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: MIT
+// The arguments of one function of a manifest, in the order of the C declaration, and what
+// it returns.
+#include "manifest.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static const char *const kind_names[] = {"input",  "output",    "work",     "extent",
+                                         "stride", "attribute", "constant", "character",
+                                         "status", "user",      NULL};
+enum {
+    K_INPUT,
+    K_OUTPUT,
+    K_WORK,
+    K_EXTENT,
+    K_STRIDE,
+    K_ATTRIBUTE,
+    K_CONSTANT,
+    K_CHARACTER,
+    K_STATUS,
+    K_USER
+};
+
+// Members beside "kind", by kind.
+static const char *const members[][8] = {
+    {"kind", "name", "by"},
+    {"kind", "name"},
+    {"kind", "name"},
+    {"kind", "value", "type", "by"},
+    {"kind", "of", "axis", "type", "by"},
+    {"kind", "name", "type", "by", "values"},
+    {"kind", "value", "type", "by"},
+    {"kind", "value", "attribute", "by"},
+    {"kind", "type"},
+    {"kind"},
+};
+
+static bool passes_by_pointer(struct reader *reader, const struct field *field,
+                              bool otherwise)
+{
+    static const char *const ways[] = {"value", "pointer", NULL};
+    struct field by = member(field, "by");
+    return read_choice(reader, &by, ways, otherwise) == 1;
+}
+
+// A C argument cannot be half a float.
+static tn_dtype scalar_type(struct reader *reader, const struct field *field,
+                            const struct function *function, tn_dtype otherwise)
+{
+    struct field type = member(field, "type");
+    tn_dtype dtype = read_type(reader, &type, otherwise);
+    bool is_half = dtype == TN_F16 || dtype == TN_BF16;
+    for (uint32_t i = 0; dtype == TN_DTYPE_NONE && i < function->num_variants; i++)
+        is_half |=
+            function->variants[i].dtype == TN_F16 || function->variants[i].dtype == TN_BF16;
+    if (is_half)
+        refuse(reader, &type, "half floats are passed by pointer to an array only");
+    return dtype;
+}
+
+static bool is_float(tn_dtype dtype)
+{
+    return dtype == TN_F32 || dtype == TN_F64;
+}
+
+// --- kinds -----------------------------------------------------------------------------
+
+static void read_operand_argument(struct reader *reader, const struct field *field,
+                                  const struct function *function, bool is_input,
+                                  struct argument *out)
+{
+    const char *names[MAX_OPERANDS + 1] = {NULL};
+    uint32_t first = is_input ? 0 : function->num_inputs;
+    uint32_t count = is_input ? function->num_inputs : function->num_outputs;
+    struct field name = member(field, "name");
+    for (uint32_t i = 0; i < count; i++)
+        names[i] = function->operands[first + i].name;
+    out->kind = ARG_OPERAND;
+    out->index = first + (uint32_t)read_choice(reader, &name, names, -1);
+    if (!reading(reader))
+        return;
+    const struct operand *operand = &function->operands[out->index];
+    out->by_pointer = passes_by_pointer(reader, field, true);
+    out->type = operand->dtype;
+    if (out->by_pointer)
+        return;
+    struct field by = member(field, "by");
+    if (operand->rank > 0 || operand->lead == LEAD_WHOLE)
+        refuse(reader, &by, "\"%s\" is an array: only one element is passed by value",
+               operand->name);
+    out->type = scalar_type(reader, field, function, operand->dtype);
+}
+
+static void read_work_argument(struct reader *reader, const struct field *field,
+                               const struct function *function, struct argument *out)
+{
+    const char *names[MAX_WORK + 1] = {NULL};
+    struct field name = member(field, "name");
+    for (uint32_t i = 0; i < function->num_work; i++)
+        names[i] = function->work[i].name;
+    out->kind = ARG_WORK;
+    out->by_pointer = true;
+    out->index = (uint32_t)read_choice(reader, &name, names, -1);
+}
+
+static void read_integer_type(struct reader *reader, const struct field *field,
+                              const struct function *function, struct argument *out)
+{
+    struct field type = member(field, "type");
+    out->type = scalar_type(reader, field, function, TN_I32);
+    out->by_pointer = passes_by_pointer(reader, field, false);
+    if (out->type == TN_DTYPE_NONE || is_float(out->type) || out->type == TN_BOOL)
+        refuse(reader, &type, "expected an integer type");
+}
+
+static void read_stride(struct reader *reader, const struct field *field,
+                        const struct function *function, struct argument *out)
+{
+    struct field of = member(field, "of"), axis = member(field, "axis");
+    const char *names[MAX_OPERANDS + 1] = {NULL};
+    for (uint32_t i = 0; i < function->num_inputs + function->num_outputs; i++)
+        names[i] = function->operands[i].name;
+    out->kind = ARG_STRIDE;
+    out->index = (uint32_t)read_choice(reader, &of, names, -1);
+    if (!reading(reader))
+        return;
+    const struct operand *operand = &function->operands[out->index];
+    if (operand->rank == 0) {
+        refuse(reader, &of, "\"%s\" has no axes", operand->name);
+        return;
+    }
+    int64_t last = (int64_t)operand->rank - 1;
+    int64_t otherwise = operand->layout == LAYOUT_COLUMNS ? 1 : 0;
+    out->axis = (uint32_t)read_integer(reader, &axis, 0, last, otherwise);
+    read_integer_type(reader, field, function, out);
+}
+
+// What the choices of an attribute are passed as.
+static void read_values(struct reader *reader, const struct field *field,
+                        const tn_attr_field *attribute, struct argument *out)
+{
+    struct field values = member(field, "values");
+    size_t count = 0, given = expect_array(reader, &values, 64, true);
+    while (attribute->choices && attribute->choices[count])
+        count++;
+    if (given == 0)
+        return;
+    if (attribute->kind != TN_ATTR_CHOICE || given != count)
+        refuse(reader, &values, "%zu values for the %zu choices of \"%s\"", given, count,
+               attribute->name);
+    out->by_choice = take(reader, count * sizeof(*out->by_choice));
+    for (size_t i = 0; i < count && reading(reader); i++) {
+        struct field item = element(&values, i);
+        out->by_choice[i] = read_integer(reader, &item, INT32_MIN, INT32_MAX, 0);
+    }
+}
+
+static const tn_attr_field *read_attribute_name(struct reader *reader,
+                                                const struct field *field,
+                                                const struct function *function,
+                                                struct argument *out)
+{
+    const char *names[MAX_ATTRS + 1] = {NULL};
+    for (uint32_t i = 0; i < function->num_fields; i++)
+        names[i] = function->fields[i].name;
+    int index = read_choice(reader, field, names, -1);
+    out->index = (uint32_t)index;
+    return reading(reader) ? &function->fields[index] : NULL;
+}
+
+static void read_attribute_argument(struct reader *reader, const struct field *field,
+                                    const struct function *function, struct argument *out)
+{
+    struct field name = member(field, "name"), type = member(field, "type");
+    const tn_attr_field *attribute = read_attribute_name(reader, &name, function, out);
+    if (!attribute)
+        return;
+    out->kind = ARG_ATTRIBUTE;
+    out->type = scalar_type(reader, field, function,
+                            attribute->kind == TN_ATTR_F64 ? TN_DTYPE_NONE : TN_I32);
+    out->by_pointer = passes_by_pointer(reader, field, false);
+    read_values(reader, field, attribute, out);
+    if (attribute->kind == TN_ATTR_F64 && out->type != TN_DTYPE_NONE &&
+        !is_float(out->type))
+        refuse(reader, &type, "\"%s\" is a real number: expected float, double or T",
+               attribute->name);
+}
+
+static void read_constant(struct reader *reader, const struct field *field,
+                          const struct function *function, struct argument *out)
+{
+    struct field value = member(field, "value"), type = member(field, "type");
+    out->kind = ARG_CONSTANT;
+    if (!json_is_number(value.value)) {
+        refuse(reader, &value, "expected a number");
+        return;
+    }
+    out->integer = json_is_integer(value.value) ? json_integer_value(value.value) : 0;
+    out->real = json_number_value(value.value);
+    out->type = scalar_type(reader, field, function,
+                            json_is_integer(value.value) ? TN_I32 : TN_DTYPE_NONE);
+    out->by_pointer = passes_by_pointer(reader, field, false);
+    if (out->type == TN_DTYPE_NONE || is_float(out->type))
+        return;
+    if (!json_is_integer(value.value))
+        refuse(reader, &type, "%g is no %s", out->real, dtype_text(out->type));
+    if (!fits(out->type, out->integer))
+        refuse(reader, &value, "%" PRId64 " does not fit %s", out->integer,
+               dtype_text(out->type));
+}
+
+static void read_character(struct reader *reader, const struct field *field,
+                           const struct function *function, struct argument *out)
+{
+    struct field value = member(field, "value"), name = member(field, "attribute");
+    out->kind = ARG_CHARACTER;
+    out->type = TN_I8;
+    out->by_pointer = passes_by_pointer(reader, field, true);
+    if (!name.value) {
+        const char *text = read_text(reader, &value, 1, NULL);
+        out->integer = *text;
+        return;
+    }
+    const tn_attr_field *attribute = read_attribute_name(reader, &name, function, out);
+    if (!attribute)
+        return;
+    if (attribute->kind != TN_ATTR_CHOICE) {
+        refuse(reader, &name, "\"%s\" is no choice", attribute->name);
+        return;
+    }
+    size_t count = 0;
+    while (attribute->choices[count])
+        count++;
+    out->by_choice = take(reader, count * sizeof(*out->by_choice));
+    for (size_t i = 0; i < count && out->by_choice; i++)
+        out->by_choice[i] = attribute->choices[i][0];
+}
+
+// --- the list --------------------------------------------------------------------------
+
+static void read_argument(struct reader *reader, const struct field *field,
+                          struct function *function, struct argument *out)
+{
+    struct field kind_field = member(field, "kind"), value = member(field, "value");
+    if (!json_is_object(field->value)) {
+        refuse(reader, field, "expected an object");
+        return;
+    }
+    int kind = read_choice(reader, &kind_field, kind_names, -1);
+    if (!reading(reader))
+        return;
+    expect_object(reader, field, members[kind]);
+    switch (kind) {
+    case K_INPUT:
+    case K_OUTPUT:
+        read_operand_argument(reader, field, function, kind == K_INPUT, out);
+        break;
+    case K_WORK:
+        read_work_argument(reader, field, function, out);
+        break;
+    case K_EXTENT:
+        out->kind = ARG_EXTENT;
+        read_integer_type(reader, field, function, out);
+        read_extent(reader, &value, function, &out->value);
+        break;
+    case K_STRIDE:
+        read_stride(reader, field, function, out);
+        break;
+    case K_ATTRIBUTE:
+        read_attribute_argument(reader, field, function, out);
+        break;
+    case K_CONSTANT:
+        read_constant(reader, field, function, out);
+        break;
+    case K_CHARACTER:
+        read_character(reader, field, function, out);
+        break;
+    case K_STATUS:
+        out->kind = ARG_STATUS;
+        read_integer_type(reader, field, function, out);
+        out->by_pointer = true;
+        break;
+    default:
+        out->kind = ARG_USER;
+        out->by_pointer = true;
+        if (function->library)
+            refuse(reader, &kind_field, "only callbacks have a user's pointer");
+    }
+}
+
+static void read_returns(struct reader *reader, const struct field *field,
+                         struct function *function)
+{
+    static const char *const known[] = {"kind", "name", "type", NULL};
+    static const char *const kinds[] = {"void", "output", "status", NULL};
+    struct field returns = member(field, "returns");
+    if (!returns.value)
+        return;
+    expect_object(reader, &returns, known);
+    struct field kind = member(&returns, "kind"), type = member(&returns, "type");
+    if (!reading(reader))
+        return;
+    function->returns = (enum returns)read_choice(reader, &kind, kinds, -1);
+    const struct operand *first = &function->operands[function->num_inputs];
+    if (function->returns == RETURNS_STATUS)
+        function->return_type = scalar_type(reader, &returns, function, TN_I32);
+    if (function->returns != RETURNS_OUTPUT)
+        return;
+    function->return_type = scalar_type(reader, &returns, function, first->dtype);
+    if (function->return_type != first->dtype)
+        refuse(reader, &type, "expected the dtype of \"%s\"", first->name);
+    if (function->num_outputs != 1 || first->rank || first->lead == LEAD_WHOLE)
+        refuse(reader, &kind, "what is returned is one output of one element");
+}
+
+static void read_status(struct reader *reader, const struct field *field,
+                        struct function *function)
+{
+    static const char *const ways[] = {"nonzero", "negative", "positive", NULL};
+    static const char *const signs[] = {"negative", "positive", NULL};
+    struct field fails = member(field, "fails"), messages = member(field, "messages");
+    function->fails = (enum failure)read_choice(reader, &fails, ways, FAILS_NONZERO);
+    if (!messages.value)
+        return;
+    expect_object(reader, &messages, signs);
+    for (int i = 0; i < 2; i++) {
+        struct field text = member(&messages, signs[i]);
+        if (text.value)
+            function->remedies[i] = read_text(reader, &text, 200, NULL);
+    }
+}
+
+// Each output has to come from somewhere.
+static void check_outputs(struct reader *reader, const struct field *field,
+                          const struct function *function)
+{
+    for (uint32_t i = 0; i < function->num_outputs && reading(reader); i++) {
+        bool is_written = function->returns == RETURNS_OUTPUT;
+        for (uint32_t k = 0; k < function->num_args; k++)
+            is_written |= function->args[k].kind == ARG_OPERAND &&
+                          function->args[k].index == function->num_inputs + i;
+        if (!is_written)
+            refuse(reader, field,
+                   "nothing writes the output \"%s\": no argument of kind "
+                   "\"output\" names it, and it is not returned",
+                   function->operands[function->num_inputs + i].name);
+    }
+}
+
+void read_arguments(struct reader *reader, const struct field *field,
+                    struct function *function)
+{
+    struct field args = member(field, "args");
+    size_t count = expect_array(reader, &args, MAX_ARGS, false);
+    for (size_t i = 0; i < count && reading(reader); i++) {
+        struct field item = element(&args, i);
+        read_argument(reader, &item, function, &function->args[i]);
+    }
+    function->num_args = (uint32_t)count;
+    if (reading(reader))
+        read_returns(reader, field, function);
+    if (reading(reader))
+        read_status(reader, field, function);
+    check_outputs(reader, &args, function);
+}

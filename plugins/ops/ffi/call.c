@@ -1,0 +1,585 @@
+// SPDX-License-Identifier: MIT
+// Calls: operands become memory that the function takes, arguments are laid out, the
+// function is called once for each element of the batch axes.
+//
+// An operand whose memory suits is passed as it lies; any other is copied to and from
+// working memory, one item of the batch at a time.
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tenon/ops/reference.h>
+#include "pack.h"
+
+// One operand of one launch. Strides are in elements.
+struct view {
+    char *data; // of the first item
+    uint32_t rank;
+    int64_t extent[TN_MAX_RANK], stride[TN_MAX_RANK]; // of an item
+    int64_t batch_stride[TN_MAX_RANK];
+    int64_t bytes;               // of an element
+    int64_t passed[TN_MAX_RANK]; // strides of the memory that is passed
+    uint64_t work_offset, work_size;
+    bool is_copied;
+};
+
+struct run {
+    struct function *function;
+    const tn_cpu_call *call;
+    struct bound bound;
+    struct view views[MAX_OPERANDS];
+    uint64_t work_offsets[MAX_WORK];
+    uint64_t work_size;
+    char *work;
+    void *address; // of the function
+    int64_t num_items;
+    bool has_copies; // something is copied before a call
+    struct problem problem;
+    pthread_mutex_t lock; // of problem
+    _Atomic int32_t has_failed;
+};
+
+union value {
+    int64_t i;
+    int32_t i32;
+    int16_t i16;
+    int8_t i8;
+    double f64;
+    float f32;
+    void *pointer;
+};
+
+// Calls that must not overlap, in this pack.
+static pthread_mutex_t serial = PTHREAD_MUTEX_INITIALIZER;
+
+// --- views -----------------------------------------------------------------------------
+
+static int64_t at_least_1(int64_t n)
+{
+    return n > 1 ? n : 1;
+}
+
+// The strides of an item without gaps, as the function wants them.
+static void set_packed_strides(const struct operand *operand, const struct view *view,
+                               int64_t *stride)
+{
+    int64_t size = 1;
+    if (operand->layout == LAYOUT_COLUMNS) {
+        stride[0] = 1;
+        stride[1] = at_least_1(view->extent[0]);
+        return;
+    }
+    for (uint32_t i = view->rank; i-- > 0; size *= at_least_1(view->extent[i]))
+        stride[i] = size;
+}
+
+// Whether axis `i` of the item may keep its stride.
+static bool axis_suits(const struct operand *operand, const struct view *view, uint32_t i,
+                       const int64_t *packed)
+{
+    if (view->extent[i] <= 1 || view->stride[i] == packed[i])
+        return true;
+    bool is_leading = (operand->layout == LAYOUT_ROWS && i == 0) ||
+                      (operand->layout == LAYOUT_COLUMNS && i == 1);
+    if (is_leading)
+        return view->stride[i] >= packed[i];
+    return operand->layout == LAYOUT_STRIDED && view->stride[i] >= 1;
+}
+
+static void choose_memory(const struct operand *operand, struct view *view)
+{
+    int64_t packed[TN_MAX_RANK];
+    set_packed_strides(operand, view, packed);
+    view->is_copied = operand->is_destroyed;
+    for (uint32_t i = 0; i < view->rank; i++)
+        view->is_copied |= !axis_suits(operand, view, i, packed);
+    for (uint32_t i = 0; i < view->rank; i++) {
+        bool keeps = !view->is_copied && view->extent[i] > 1;
+        view->passed[i] = keeps ? view->stride[i] : packed[i];
+    }
+}
+
+// Axes of the layout from the end: an item's, then those of the batch.
+static void set_view(const struct run *run, const struct operand *operand,
+                     const tn_layout *layout, void *data, struct view *view)
+{
+    const struct bound *bound = &run->bound;
+    int32_t lead = bound->lead_rank, given = layout->rank - (int32_t)operand->rank;
+    view->bytes = tn_dtype_bytes(layout->dtype);
+    view->data = (char *)data + layout->offset * view->bytes;
+    view->rank = 0;
+    for (int32_t i = 0; operand->lead != LEAD_NONE && i < lead; i++) {
+        int32_t axis = given - lead + i;
+        int64_t stride = axis >= 0 && layout->extent[axis] != 1 ? layout->stride[axis] : 0;
+        if (operand->lead == LEAD_BATCH) {
+            view->batch_stride[i] = stride;
+        } else {
+            view->extent[view->rank] = bound->lead[i];
+            view->stride[view->rank++] = stride;
+        }
+    }
+    for (uint32_t i = 0; i < operand->rank; i++) {
+        view->extent[view->rank] = layout->extent[given + (int32_t)i];
+        view->stride[view->rank++] = layout->stride[given + (int32_t)i];
+    }
+    choose_memory(operand, view);
+}
+
+static uint64_t item_bytes(const struct view *view)
+{
+    int64_t count = view->bytes;
+    for (uint32_t i = 0; i < view->rank; i++)
+        if (__builtin_mul_overflow(count, view->extent[i], &count))
+            return UINT64_MAX / 4;
+    return (uint64_t)count;
+}
+
+// --- copies ----------------------------------------------------------------------------
+
+static void copy_run(char *to, int64_t to_step, const char *from, int64_t from_step,
+                     int64_t n, int64_t bytes)
+{
+    if (to_step == bytes && from_step == bytes) {
+        memmove(to, from, (size_t)(n * bytes));
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        memcpy(to + i * to_step, from + i * from_step, (size_t)bytes);
+}
+
+static void copy_item(const struct view *view, char *to, const int64_t *to_stride,
+                      const char *from, const int64_t *from_stride)
+{
+    int64_t index[TN_MAX_RANK] = {0};
+    if (item_bytes(view) == 0 ||
+        (to == from && !memcmp(to_stride, from_stride, view->rank * sizeof(int64_t))))
+        return;
+    if (view->rank == 0) {
+        memcpy(to, from, (size_t)view->bytes);
+        return;
+    }
+    int32_t last = (int32_t)view->rank - 1;
+    do {
+        int64_t a = 0, b = 0;
+        for (int32_t i = 0; i < last; i++) {
+            a += index[i] * to_stride[i];
+            b += index[i] * from_stride[i];
+        }
+        copy_run(to + a * view->bytes, to_stride[last] * view->bytes,
+                 from + b * view->bytes, from_stride[last] * view->bytes,
+                 view->extent[last], view->bytes);
+    } while (tn_index_next(last, view->extent, index));
+}
+
+// --- arguments -------------------------------------------------------------------------
+
+static void store_number(union value *value, tn_dtype type, int64_t integer, double real)
+{
+    switch (type) {
+    case TN_F32:
+        value->f32 = (float)real;
+        break;
+    case TN_F64:
+        value->f64 = real;
+        break;
+    case TN_I64:
+    case TN_U64:
+        value->i = integer;
+        break;
+    case TN_I32:
+    case TN_U32:
+        value->i32 = (int32_t)integer;
+        break;
+    case TN_I16:
+    case TN_U16:
+        value->i16 = (int16_t)integer;
+        break;
+    default:
+        value->i8 = (int8_t)integer;
+    }
+}
+
+static int64_t load_integer(const void *value, tn_dtype type)
+{
+    tn_tensor tensor = {(void *)value, {.dtype = type}};
+    return tn_get_i64(&tensor, 0);
+}
+
+static tn_status set_attribute(const struct run *run, const struct argument *arg,
+                               tn_dtype type, union value *value, struct problem *problem)
+{
+    const tn_attr_field *field = &run->function->fields[arg->index];
+    const char *bytes = (const char *)run->call->attrs + field->offset;
+    int64_t integer = 0;
+    double real = 0;
+    if (field->kind == TN_ATTR_F64) {
+        memcpy(&real, bytes, sizeof(real));
+        integer = tn_i64_of_f64(real);
+    } else {
+        memcpy(&integer, bytes, sizeof(integer));
+        if (arg->by_choice)
+            integer = arg->by_choice[integer];
+        real = (double)integer;
+    }
+    if (field->kind != TN_ATTR_F64 && !fits(type, integer))
+        return problem_set(problem, TN_ERR_ARGUMENT, "%s = %" PRId64 " does not fit %s",
+                           field->name, integer, dtype_text(type));
+    store_number(value, type, integer, real);
+    return TN_OK;
+}
+
+static tn_status set_integer(const struct run *run, const struct argument *arg,
+                             int64_t number, union value *value, struct problem *problem)
+{
+    if (!fits(arg->type, number))
+        return problem_set(problem, TN_ERR_ARGUMENT,
+                           "argument %td of %s is %" PRId64 ", which does not fit %s",
+                           arg - run->function->args,
+                           run->function->variants[run->bound.variant].symbol, number,
+                           dtype_text(arg->type));
+    store_number(value, arg->type, number, (double)number);
+    return TN_OK;
+}
+
+// What is the same for all items.
+static tn_status set_constants(const struct run *run, union value *values,
+                               struct problem *problem)
+{
+    const struct function *function = run->function;
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < function->num_args && status == TN_OK; i++) {
+        const struct argument *arg = &function->args[i];
+        tn_dtype type = dtype_or(arg->type, function, run->bound.variant);
+        int64_t number = 0;
+        switch (arg->kind) {
+        case ARG_EXTENT:
+            status = extent_eval(&arg->value, run->bound.values, &number, problem);
+            if (status == TN_OK)
+                status = set_integer(run, arg, number, &values[i], problem);
+            break;
+        case ARG_STRIDE:
+            number = run->views[arg->index].passed[arg->axis];
+            status = set_integer(run, arg, number, &values[i], problem);
+            break;
+        case ARG_ATTRIBUTE:
+            status = set_attribute(run, arg, type, &values[i], problem);
+            break;
+        case ARG_CHARACTER:
+            if (arg->by_choice) {
+                status = set_attribute(run, arg, TN_I8, &values[i], problem);
+                break;
+            }
+            store_number(&values[i], TN_I8, arg->integer, 0);
+            break;
+        case ARG_CONSTANT:
+            store_number(&values[i], type, arg->integer, arg->real);
+            break;
+        case ARG_WORK:
+            values[i].pointer = run->work + run->work_offsets[arg->index];
+            break;
+        case ARG_USER:
+            values[i].pointer = function->user;
+            break;
+        default:
+            values[i].i = 0;
+        }
+    }
+    return status;
+}
+
+// --- one item --------------------------------------------------------------------------
+
+// Where operand `k` of item `index` lies.
+static char *item_of(const struct run *run, uint32_t k, const int64_t *index)
+{
+    const struct view *view = &run->views[k];
+    int64_t offset = 0;
+    for (int32_t i = 0; run->function->lead == LEAD_BATCH && i < run->bound.lead_rank; i++)
+        offset += index[i] * view->batch_stride[i];
+    return view->data + offset * view->bytes;
+}
+
+static char *passed_of(const struct run *run, uint32_t k, char *item)
+{
+    const struct view *view = &run->views[k];
+    return view->is_copied ? run->work + view->work_offset : item;
+}
+
+static void copy_in(const struct run *run, char *const *items)
+{
+    const struct function *function = run->function;
+    for (uint32_t k = 0; k < function->num_inputs + function->num_outputs; k++) {
+        const struct operand *operand = &function->operands[k];
+        const struct view *view = &run->views[k];
+        char *to = passed_of(run, k, items[k]);
+        if (k < function->num_inputs && view->is_copied)
+            copy_item(view, to, view->passed, items[k], view->stride);
+        else if (k >= function->num_inputs && operand->overwrites)
+            copy_item(view, to, view->passed, items[operand->overwrites - 1],
+                      run->views[operand->overwrites - 1].stride);
+    }
+}
+
+static void copy_out(const struct run *run, char *const *items)
+{
+    const struct function *function = run->function;
+    for (uint32_t k = function->num_inputs;
+         k < function->num_inputs + function->num_outputs; k++) {
+        const struct view *view = &run->views[k];
+        if (view->is_copied)
+            copy_item(view, items[k], view->stride, run->work + view->work_offset,
+                      view->passed);
+    }
+}
+
+static tn_status check_status(const struct run *run, int64_t status,
+                              struct problem *problem)
+{
+    const struct function *function = run->function;
+    bool failed = function->fails == FAILS_NEGATIVE   ? status < 0
+                  : function->fails == FAILS_POSITIVE ? status > 0
+                                                      : status != 0;
+    const char *remedy = status ? function->remedies[status > 0] : NULL;
+    if (!failed)
+        return TN_OK;
+    return problem_set(problem, TN_ERR_ARGUMENT, "%s returned status %" PRId64 "%s%s",
+                       function->variants[run->bound.variant].symbol, status,
+                       remedy ? ": " : "", remedy ? remedy : "");
+}
+
+union result {
+    ffi_arg integer;
+    float f32;
+    double f64;
+    char bytes[16];
+};
+
+static tn_status take_result(const struct run *run, const union result *result,
+                             char *output, struct problem *problem)
+{
+    const struct function *function = run->function;
+    tn_dtype type = dtype_or(function->return_type, function, run->bound.variant);
+    if (function->returns == RETURNS_STATUS)
+        return check_status(run, load_integer(result, type), problem);
+    if (function->returns == RETURNS_OUTPUT)
+        memcpy(output, result, (size_t)tn_dtype_bytes(type));
+    return TN_OK;
+}
+
+// The argument list of one thread: slots[i] is what values[i] or an address of it says.
+struct frame {
+    union value values[MAX_ARGS];
+    void *pointers[MAX_ARGS];
+    void *slots[MAX_ARGS];
+};
+
+static void set_slots(const struct run *run, struct frame *frame, char *const *items)
+{
+    const struct function *function = run->function;
+    for (uint32_t i = 0; i < function->num_args; i++) {
+        const struct argument *arg = &function->args[i];
+        frame->slots[i] = &frame->values[i];
+        if (arg->kind == ARG_OPERAND) {
+            frame->pointers[i] = passed_of(run, arg->index, items[arg->index]);
+            frame->slots[i] =
+                arg->by_pointer ? (void *)&frame->pointers[i] : frame->pointers[i];
+        } else if (arg->by_pointer && arg->kind != ARG_WORK && arg->kind != ARG_USER) {
+            frame->pointers[i] = &frame->values[i];
+            frame->slots[i] = &frame->pointers[i];
+        }
+    }
+}
+
+static tn_status check_statuses(const struct run *run, const struct frame *frame,
+                                struct problem *problem)
+{
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < run->function->num_args && status == TN_OK; i++)
+        if (run->function->args[i].kind == ARG_STATUS)
+            status = check_status(
+                run, load_integer(&frame->values[i], run->function->args[i].type), problem);
+    return status;
+}
+
+static tn_status run_item(struct run *run, struct frame *frame, const int64_t *index,
+                          struct problem *problem)
+{
+    struct function *function = run->function;
+    uint32_t num_operands = function->num_inputs + function->num_outputs;
+    char *items[MAX_OPERANDS];
+    union result result = {.bytes = {0}};
+    for (uint32_t k = 0; k < num_operands; k++)
+        items[k] = item_of(run, k, index);
+    if (run->has_copies)
+        copy_in(run, items);
+    set_slots(run, frame, items);
+    if (function->is_serial)
+        pthread_mutex_lock(&serial);
+    ffi_call(&function->cifs[run->bound.variant], FFI_FN(run->address), &result,
+             frame->slots);
+    if (function->is_serial)
+        pthread_mutex_unlock(&serial);
+    tn_status status = check_statuses(run, frame, problem);
+    if (status == TN_OK)
+        status = take_result(run, &result, items[function->num_inputs], problem);
+    if (status == TN_OK && run->work_size)
+        copy_out(run, items);
+    return status;
+}
+
+// --- all items -------------------------------------------------------------------------
+
+static void run_items(void *context, int64_t begin, int64_t end)
+{
+    struct run *run = context;
+    struct frame frame;
+    struct problem problem = {0};
+    int64_t index[TN_MAX_RANK] = {0};
+    int64_t rest = begin;
+    if (begin >= end || atomic_load_explicit(&run->has_failed, memory_order_relaxed))
+        return;
+    for (int32_t i = run->bound.lead_rank; i-- > 0 && run->num_items > 1;) {
+        index[i] = rest % run->bound.lead[i];
+        rest /= run->bound.lead[i];
+    }
+    tn_status status = set_constants(run, frame.values, &problem);
+    for (int64_t n = begin; n < end && status == TN_OK; n++) {
+        status = run_item(run, &frame, index, &problem);
+        tn_index_next(run->bound.lead_rank, run->bound.lead, index);
+    }
+    if (status == TN_OK)
+        return;
+    pthread_mutex_lock(&run->lock);
+    problem_set(&run->problem, status, "%s", problem.text);
+    pthread_mutex_unlock(&run->lock);
+    atomic_store_explicit(&run->has_failed, 1, memory_order_relaxed);
+}
+
+// --- working memory --------------------------------------------------------------------
+
+static bool reserve(uint64_t *at, uint64_t size, uint64_t *out_offset)
+{
+    *out_offset = *at;
+    if (size > UINT64_MAX / 8 || *at > UINT64_MAX / 8)
+        return false;
+    *at += (size + 63) / 64 * 64;
+    return true;
+}
+
+// Places copies of operands and work arrays one behind the other.
+static tn_status plan_work(struct run *run, struct problem *problem)
+{
+    const struct function *function = run->function;
+    bool good = true;
+    run->work_size = 0;
+    for (uint32_t k = 0; k < function->num_inputs + function->num_outputs; k++)
+        if (run->views[k].is_copied)
+            good &= reserve(&run->work_size, item_bytes(&run->views[k]),
+                            &run->views[k].work_offset);
+    for (uint32_t i = 0; i < function->num_work && good; i++) {
+        const struct work_array *work = &function->work[i];
+        int64_t count = 0, bytes = 0;
+        tn_status status = extent_eval(&work->count, run->bound.values, &count, problem);
+        if (status != TN_OK)
+            return status;
+        tn_dtype dtype = dtype_or(work->dtype, function, run->bound.variant);
+        good &= count >= 0 &&
+                !__builtin_mul_overflow(count, tn_dtype_bytes(dtype), &bytes) &&
+                reserve(&run->work_size, (uint64_t)bytes + 1, &run->work_offsets[i]);
+        if (!good)
+            return problem_set(problem, TN_ERR_ARGUMENT,
+                               "work array %s: %s = %" PRId64 " elements", work->name,
+                               work->count.text, count);
+    }
+    return good ? TN_OK
+                : problem_set(problem, TN_ERR_MEMORY, "working memory overflows 63 bits");
+}
+
+// Everything that follows from the operands' layouts. `inputs` gives layout and data of
+// operand k through `tensor`.
+static tn_status prepare(struct run *run, const tn_tensor *inputs, const tn_tensor *outputs)
+{
+    struct function *function = run->function;
+    tn_type types[MAX_INPUTS];
+    for (uint32_t i = 0; i < function->num_inputs; i++) {
+        types[i].dtype = inputs[i].layout.dtype;
+        types[i].rank = inputs[i].layout.rank;
+        memcpy(types[i].extent, inputs[i].layout.extent, sizeof(types[i].extent));
+    }
+    tn_status status =
+        bind_types(function, types, run->call->attrs, &run->bound, &run->problem);
+    if (status != TN_OK)
+        return status;
+    for (uint32_t k = 0; k < function->num_inputs + function->num_outputs; k++) {
+        const tn_tensor *tensor =
+            k < function->num_inputs ? &inputs[k] : &outputs[k - function->num_inputs];
+        set_view(run, &function->operands[k], &tensor->layout, tensor->data,
+                 &run->views[k]);
+        run->has_copies |= run->views[k].is_copied || function->operands[k].overwrites;
+    }
+    run->num_items = 1;
+    for (int32_t i = 0; function->lead == LEAD_BATCH && i < run->bound.lead_rank; i++)
+        run->num_items *= run->bound.lead[i];
+    return plan_work(run, &run->problem);
+}
+
+// Nothing to do when no output has an element.
+static bool is_empty(const struct run *run)
+{
+    const struct function *function = run->function;
+    uint64_t size = 0;
+    for (uint32_t i = 0; i < function->num_outputs; i++)
+        size |= item_bytes(&run->views[function->num_inputs + i]);
+    return size == 0 || run->num_items == 0;
+}
+
+// Calls that share working memory come one after the other.
+static tn_status launch(struct run *run)
+{
+    const tn_cpu_call *call = run->call;
+    void *own = NULL;
+    bool fits_scratch = call->scratch && call->scratch_size >= run->work_size;
+    run->work = call->scratch;
+    if (run->work_size && !fits_scratch)
+        run->work = own = aligned_alloc(64, run->work_size);
+    if (run->work_size && !run->work)
+        return problem_set(&run->problem, TN_ERR_MEMORY,
+                           "out of memory: %" PRIu64 " bytes of working memory",
+                           run->work_size);
+    bool alone = run->work_size || run->function->is_serial || !call->parallel_for;
+    if (alone || run->num_items < 2)
+        run_items(run, 0, run->num_items);
+    else
+        call->parallel_for(call, run->num_items,
+                           run->function->lead == LEAD_BATCH ? 256 : 1, run_items, run);
+    free(own);
+    return run->problem.status;
+}
+
+tn_status function_call(struct function *function, const tn_cpu_call *call)
+{
+    struct run run = {.function = function, .call = call};
+    tn_status status = prepare(&run, call->inputs, call->outputs);
+    if (status == TN_OK && !is_empty(&run))
+        status = variant_find(function, run.bound.variant, &run.address, &run.problem);
+    if (status == TN_OK && !is_empty(&run)) {
+        pthread_mutex_init(&run.lock, NULL);
+        status = launch(&run);
+        pthread_mutex_destroy(&run.lock);
+    }
+    return status == TN_OK ? TN_OK
+                           : call->host->fail(call->host, status, "%s: %s", function->id,
+                                              run.problem.text);
+}
+
+uint64_t function_scratch(const struct function *function, const tn_kernel_query *query)
+{
+    tn_tensor inputs[MAX_INPUTS], outputs[MAX_OUTPUTS];
+    tn_cpu_call call = {.attrs = query->attrs};
+    struct run run = {.function = (struct function *)function, .call = &call};
+    for (uint32_t i = 0; i < function->num_inputs; i++)
+        inputs[i] = (tn_tensor){NULL, query->inputs[i]};
+    for (uint32_t i = 0; i < function->num_outputs; i++)
+        outputs[i] = (tn_tensor){NULL, query->outputs[i]};
+    return prepare(&run, inputs, outputs) == TN_OK ? run.work_size : 0;
+}

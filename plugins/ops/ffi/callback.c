@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: MIT
+// Callbacks of applications, by runtime: registered, removed, called.
+//
+// A record lives until its runtime closes, because graphs may hold on to it; only the
+// function behind it goes when it is removed.
+#include "callback.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "manifest.h"
+#include "signature.h"
+
+struct callback {
+    struct callback *next;
+    struct pack pack; // of the one function
+    struct function *function;
+    char *signature;
+    uint32_t flags;
+    // Held for reading during calls, for writing when the function changes.
+    pthread_rwlock_t lock;
+    bool is_removed;
+    bool is_registered; // constant once in the list
+};
+
+// The callbacks of one runtime.
+struct book {
+    struct book *next;
+    const tn_host *host;
+    struct callback *callbacks;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of the books
+static struct book *books;
+
+// --- books -----------------------------------------------------------------------------
+
+static struct book *find_book(const tn_host *host)
+{
+    struct book *book = books;
+    while (book && book->host != host)
+        book = book->next;
+    return book;
+}
+
+tn_status callbacks_open(const tn_host *host)
+{
+    struct book *book = calloc(1, sizeof(*book));
+    if (!book)
+        return host->fail(host, TN_ERR_MEMORY, "out of memory");
+    book->host = host;
+    pthread_mutex_lock(&lock);
+    book->next = books;
+    books = book;
+    pthread_mutex_unlock(&lock);
+    return TN_OK;
+}
+
+static void callback_destroy(struct callback *callback)
+{
+    pack_finish(&callback->pack);
+    pthread_rwlock_destroy(&callback->lock);
+    free(callback->signature);
+    free(callback);
+}
+
+void callbacks_close(const tn_host *host)
+{
+    pthread_mutex_lock(&lock);
+    struct book **at = &books;
+    while (*at && (*at)->host != host)
+        at = &(*at)->next;
+    struct book *book = *at;
+    if (book)
+        *at = book->next;
+    pthread_mutex_unlock(&lock);
+    for (struct callback *c = book ? book->callbacks : NULL, *next; c; c = next) {
+        next = c->next;
+        callback_destroy(c);
+    }
+    free(book);
+}
+
+static struct callback *find_callback(const tn_host *host, const char *id)
+{
+    struct callback *found = NULL;
+    pthread_mutex_lock(&lock);
+    struct book *book = find_book(host);
+    for (struct callback *c = book ? book->callbacks : NULL; c && !found; c = c->next)
+        if (c->is_registered && strcmp(c->function->id, id) == 0)
+            found = c;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+static void put_callback(const tn_host *host, struct callback *callback)
+{
+    pthread_mutex_lock(&lock);
+    struct book *book = find_book(host);
+    callback->next = book->callbacks;
+    book->callbacks = callback;
+    pthread_mutex_unlock(&lock);
+}
+
+// --- making ----------------------------------------------------------------------------
+
+// "app.clip3/1" in parts: the pack, the name, the revision.
+static bool split_id(const char *id, char pack[64], char name[64], int *out_revision)
+{
+    const char *slash = strchr(id, '/'), *point = slash;
+    while (point && point > id && *point != '.')
+        point--;
+    if (!point || point == id || point - id >= 64 || slash - point > 63)
+        return false;
+    snprintf(pack, 64, "%.*s", (int)(point - id), id);
+    snprintf(name, 64, "%.*s", (int)(slash - point - 1), point + 1);
+    char *end;
+    long revision = strtol(slash + 1, &end, 10);
+    *out_revision = (int)revision;
+    return end != slash + 1 && !*end && revision >= 1 && revision <= 9999;
+}
+
+static tn_status read_callback(struct callback *callback, const tn_callback *given,
+                               struct problem *problem)
+{
+    char pack[64], name[64];
+    int revision = 0;
+    if (!split_id(given->primitive, pack, name, &revision))
+        return problem_set(problem, TN_ERR_ARGUMENT,
+                           "the primitive's id is '%.60s', expected PACK.NAME/REVISION",
+                           given->primitive);
+    json_t *json = signature_parse(given->signature, problem);
+    if (!json)
+        return problem->status;
+    json_object_set_new(json, "name", json_string(name));
+    json_object_set_new(json, "revision", json_integer(revision));
+    json_object_set_new(json, "thread_safe",
+                        json_boolean(!(given->flags & TN_CALLBACK_SERIAL)));
+    struct reader reader = {&callback->pack.arena, problem, "", NULL, 0};
+    struct field root = {NULL, NULL, 0, json};
+    callback->function = take(&reader, sizeof(*callback->function));
+    callback->pack.functions = take(&reader, sizeof(*callback->pack.functions));
+    if (callback->pack.functions && callback->function) {
+        callback->pack.functions[0] = callback->function;
+        callback->pack.num_functions = 1;
+        read_function(&reader, &root, pack, NULL, callback->function);
+    }
+    json_decref(json);
+    return problem->status == TN_OK ? function_bind(callback->function, problem)
+                                    : problem->status;
+}
+
+static void set_function(struct callback *callback, const tn_callback *given)
+{
+    void *address;
+    memcpy(&address, &given->function, sizeof(address));
+    callback->function->user = given->user;
+    atomic_store(&callback->function->variants[0].address, address);
+    callback->is_removed = false;
+}
+
+static tn_status make_callback(const tn_callback *given, struct callback **out,
+                               struct problem *problem)
+{
+    struct callback *callback = calloc(1, sizeof(*callback));
+    if (!callback || !(callback->signature = strdup(given->signature))) {
+        free(callback);
+        return problem_set(problem, TN_ERR_MEMORY, "out of memory");
+    }
+    pthread_rwlock_init(&callback->lock, NULL);
+    callback->flags = given->flags;
+    tn_status status = read_callback(callback, given, problem);
+    if (status != TN_OK) {
+        callback_destroy(callback);
+        return status;
+    }
+    callback->function->callback = callback;
+    set_function(callback, given);
+    *out = callback;
+    return TN_OK;
+}
+
+static tn_status check_given(const tn_host *host, const tn_callback *given)
+{
+    const char *missing = !given                                 ? "the callback"
+                          : !given->primitive                    ? "primitive"
+                          : !given->signature                    ? "signature"
+                          : given->function == (void (*)(void))0 ? "function"
+                                                                 : NULL;
+    if (missing)
+        return host->fail(host, TN_ERR_ARGUMENT, "callback: %s is NULL", missing);
+    if (given->flags & ~(uint32_t)TN_CALLBACK_SERIAL)
+        return host->fail(host, TN_ERR_ARGUMENT, "callback %s: unknown flags 0x%x",
+                          given->primitive, given->flags);
+    return TN_OK;
+}
+
+// --- registering and removing ----------------------------------------------------------
+
+static tn_status revive(const tn_host *host, struct callback *callback,
+                        const tn_callback *given)
+{
+    tn_status status = TN_OK;
+    pthread_rwlock_wrlock(&callback->lock);
+    if (!callback->is_removed)
+        status = TN_ERR_REFUSED;
+    else if (strcmp(callback->signature, given->signature) != 0 ||
+             callback->flags != given->flags)
+        status = TN_ERR_ARGUMENT;
+    else
+        set_function(callback, given);
+    pthread_rwlock_unlock(&callback->lock);
+    if (status == TN_ERR_REFUSED)
+        return host->fail(host, status,
+                          "callback %s is registered already: remove it first",
+                          given->primitive);
+    if (status != TN_OK)
+        return host->fail(host, status,
+                          "callback %s: got \"%.100s\", expected the signature and flags "
+                          "that it had before, \"%.100s\": or choose another revision",
+                          given->primitive, given->signature, callback->signature);
+    return TN_OK;
+}
+
+tn_status callback_add(const tn_host *host, const tn_callback *given)
+{
+    struct problem problem = {0};
+    struct callback *callback = NULL;
+    const tn_host_primitives *service = host->query(host, TN_HOST_PRIMITIVES);
+    tn_status status = check_given(host, given);
+    if (status != TN_OK)
+        return status;
+    if (!TN_HAS(service, add))
+        return host->fail(host, TN_ERR_UNSUPPORTED,
+                          "this host registers no primitives while running");
+    struct callback *known = find_callback(host, given->primitive);
+    if (known)
+        return revive(host, known, given);
+    status = make_callback(given, &callback, &problem);
+    if (status != TN_OK)
+        return host->fail(host, status, "callback %s: %s", given->primitive, problem.text);
+    // No lock is held here. Another thread may be first: then the core refuses this one,
+    // which stays in the book unused.
+    const tn_kernel *kernel = &callback->function->kernel;
+    status = service->add(host, &callback->function->primitive, &kernel, 1);
+    callback->is_registered = status == TN_OK;
+    put_callback(host, callback);
+    return status;
+}
+
+tn_status callback_remove(const tn_host *host, const char *id)
+{
+    struct callback *callback = id ? find_callback(host, id) : NULL;
+    bool was_there = false;
+    if (callback) {
+        pthread_rwlock_wrlock(&callback->lock);
+        was_there = !callback->is_removed;
+        callback->is_removed = true;
+        pthread_rwlock_unlock(&callback->lock);
+    }
+    return was_there ? TN_OK
+                     : host->fail(host, TN_ERR_NOT_FOUND, "no callback '%s' is registered",
+                                  id ? id : "NULL");
+}
+
+tn_status callback_call(struct function *function, const tn_cpu_call *call)
+{
+    struct callback *callback = function->callback;
+    pthread_rwlock_rdlock(&callback->lock);
+    tn_status status =
+        callback->is_removed
+            ? call->host->fail(call->host, TN_ERR_NOT_FOUND,
+                               "the callback %s was removed: add it again", function->id)
+            : function_call(function, call);
+    pthread_rwlock_unlock(&callback->lock);
+    return status;
+}

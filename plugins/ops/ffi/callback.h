@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+// Callbacks of applications: see <tenon/ffi.h>.
+#ifndef FFI_CALLBACK_H
+#define FFI_CALLBACK_H
+
+#include <tenon/ffi.h>
+#include <tenon/plugin.h>
+
+// At init and deinit of one runtime.
+tn_status callbacks_open(const tn_host *host);
+void callbacks_close(const tn_host *host);
+
+tn_status callback_add(const tn_host *host, const tn_callback *callback);
+tn_status callback_remove(const tn_host *host, const char *primitive);
+
+#endif // FFI_CALLBACK_H

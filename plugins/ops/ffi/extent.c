@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT
+// Reading and running expressions over extents.
+#include "extent.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct parser {
+    struct arena *arena;
+    struct extent *out;
+    extent_lookup lookup;
+    void *context;
+    struct problem *problem;
+    const char *at;
+    int depth;
+};
+
+static void parse_sum(struct parser *p);
+
+static bool ok(const struct parser *p)
+{
+    return p->problem->status == TN_OK;
+}
+
+static void wrong(struct parser *p, const char *expected)
+{
+    const char *got = *p->at ? p->at : "the end";
+    problem_set(p->problem, TN_ERR_ARGUMENT,
+                "\"%.80s\", column %zu: got %s%.20s%s, expected %s", p->out->text,
+                (size_t)(p->at - p->out->text) + 1, *p->at ? "'" : "", got,
+                *p->at ? "'" : "", expected);
+}
+
+static char peek(struct parser *p)
+{
+    while (*p->at == ' ')
+        p->at++;
+    return *p->at;
+}
+
+static bool accept(struct parser *p, char c)
+{
+    if (peek(p) != c)
+        return false;
+    p->at++;
+    return true;
+}
+
+static void expect(struct parser *p, char c, const char *name)
+{
+    if (ok(p) && !accept(p, c))
+        wrong(p, name);
+}
+
+static void emit(struct parser *p, char what, int64_t value)
+{
+    if (!ok(p))
+        return;
+    p->out->steps[p->out->num_steps++] = (struct extent_step){what, value};
+}
+
+static void parse_number(struct parser *p)
+{
+    char *end;
+    errno = 0;
+    long long value = strtoll(p->at, &end, 10);
+    if (errno || isalnum((unsigned char)*end))
+        wrong(p, "an integer of 63 bits");
+    p->at = end;
+    emit(p, 'n', value);
+}
+
+static void parse_name(struct parser *p)
+{
+    char name[64];
+    const char *start = p->at;
+    size_t length = 0;
+    while (isalnum((unsigned char)start[length]) || start[length] == '_')
+        length++;
+    if (length >= sizeof(name)) {
+        wrong(p, "a name of at most 63 bytes");
+        return;
+    }
+    memcpy(name, start, length);
+    name[length] = 0;
+    bool least = strcmp(name, "min") == 0, most = strcmp(name, "max") == 0;
+    p->at += length;
+    if ((least || most) && accept(p, '(')) {
+        parse_sum(p);
+        expect(p, ',', "','");
+        parse_sum(p);
+        expect(p, ')', "')'");
+        emit(p, least ? '<' : '>', 0);
+        return;
+    }
+    int variable = p->lookup(p->context, name);
+    p->at = start;
+    if (variable < 0)
+        wrong(p, "a name that an input's shape, an attribute or \"extents\" gives");
+    p->at = start + length;
+    emit(p, 'v', variable);
+}
+
+static void parse_atom(struct parser *p)
+{
+    char c = peek(p);
+    if (!ok(p))
+        return;
+    if (++p->depth > EXTENT_MAX_DEPTH) {
+        wrong(p, "fewer levels of nesting");
+    } else if (isdigit((unsigned char)c)) {
+        parse_number(p);
+    } else if (isalpha((unsigned char)c) || c == '_') {
+        parse_name(p);
+    } else if (accept(p, '-')) {
+        parse_atom(p);
+        emit(p, '~', 0);
+    } else if (accept(p, '(')) {
+        parse_sum(p);
+        expect(p, ')', "')'");
+    } else {
+        wrong(p, "a number, a name or '('");
+    }
+    p->depth--;
+}
+
+static void parse_product(struct parser *p)
+{
+    parse_atom(p);
+    for (char c = peek(p); ok(p) && (c == '*' || c == '/' || c == '%'); c = peek(p)) {
+        p->at++;
+        parse_atom(p);
+        emit(p, c, 0);
+    }
+}
+
+static void parse_sum(struct parser *p)
+{
+    parse_product(p);
+    for (char c = peek(p); ok(p) && (c == '+' || c == '-'); c = peek(p)) {
+        p->at++;
+        parse_product(p);
+        emit(p, c, 0);
+    }
+}
+
+tn_status extent_parse(struct arena *arena, const char *text, extent_lookup lookup,
+                       void *context, struct extent *out, struct problem *problem)
+{
+    struct problem mine = {0};
+    struct parser p = {arena, out, lookup, context, &mine, NULL, 0};
+    size_t length = strlen(text);
+    if (length > 200)
+        return problem_set(problem, TN_ERR_ARGUMENT,
+                           "an expression of %zu bytes, at most 200", length);
+    // Each byte makes at most one step.
+    *out = (struct extent){
+        .text = arena_text(arena, text),
+        .steps = arena_alloc(arena, (length + 1) * sizeof(struct extent_step))};
+    if (!out->text || !out->steps)
+        return problem_set(problem, TN_ERR_MEMORY, "out of memory");
+    p.at = out->text;
+    parse_sum(&p);
+    if (ok(&p) && peek(&p))
+        wrong(&p, "an operator or the end");
+    return ok(&p) ? TN_OK : problem_set(problem, mine.status, "%s", mine.text);
+}
+
+int extent_variable(const struct extent *extent)
+{
+    bool alone = extent->num_steps == 1 && extent->steps[0].what == 'v';
+    return alone ? (int)extent->steps[0].value : -1;
+}
+
+// --- running ---------------------------------------------------------------------------
+
+static int64_t floor_div(int64_t a, int64_t b)
+{
+    int64_t q = a / b;
+    return q - (a % b != 0 && (a < 0) != (b < 0));
+}
+
+// False on overflow and division by zero.
+static bool apply(char what, int64_t a, int64_t b, int64_t *out)
+{
+    switch (what) {
+    case '+':
+        return !__builtin_add_overflow(a, b, out);
+    case '-':
+        return !__builtin_sub_overflow(a, b, out);
+    case '*':
+        return !__builtin_mul_overflow(a, b, out);
+    case '<':
+        *out = a < b ? a : b;
+        return true;
+    case '>':
+        *out = a > b ? a : b;
+        return true;
+    }
+    if (b == 0 || (a == INT64_MIN && b == -1))
+        return false;
+    *out = what == '/' ? floor_div(a, b) : a - floor_div(a, b) * b;
+    return true;
+}
+
+tn_status extent_eval(const struct extent *extent, const int64_t *values, int64_t *out,
+                      struct problem *problem)
+{
+    // A binary operator waits on the stack for at most three operands a level of nesting.
+    int64_t stack[EXTENT_MAX_DEPTH * 3 + 4];
+    uint32_t depth = 0;
+    bool good = true;
+    for (uint32_t i = 0; good && i < extent->num_steps; i++) {
+        const struct extent_step *step = &extent->steps[i];
+        if (step->what == 'n' || step->what == 'v') {
+            stack[depth++] = step->what == 'n' ? step->value : values[step->value];
+        } else if (step->what == '~') {
+            good = !__builtin_sub_overflow((int64_t)0, stack[depth - 1], &stack[depth - 1]);
+        } else {
+            depth--;
+            good = apply(step->what, stack[depth - 1], stack[depth], &stack[depth - 1]);
+        }
+    }
+    if (!good)
+        return problem_set(problem, TN_ERR_ARGUMENT,
+                           "\"%s\" overflows 64 bits or divides by zero", extent->text);
+    *out = stack[0];
+    return TN_OK;
+}

@@ -1,0 +1,502 @@
+// SPDX-License-Identifier: MIT
+// One function of a manifest: symbols, operands, attributes, names in expressions.
+#include "manifest.h"
+
+#include <stdio.h>
+#include <string.h>
+#include "rule.h"
+
+static const char *const type_names[] = {
+    "T",    "bool", "i8",  "i16",   "i32",    "i64",  "u8",     "u16", "u32",  "u64", "f16",
+    "bf16", "f32",  "f64", "float", "double", "char", "size_t", "int", "long", NULL};
+static const tn_dtype type_values[] = {
+    TN_DTYPE_NONE, TN_BOOL, TN_I8,  TN_I16, TN_I32, TN_I64, TN_U8, TN_U16, TN_U32, TN_U64,
+    TN_F16,        TN_BF16, TN_F32, TN_F64, TN_F32, TN_F64, TN_I8, TN_U64, TN_I32, TN_I64};
+
+tn_dtype read_type(struct reader *reader, const struct field *field, tn_dtype otherwise)
+{
+    return field->value ? type_values[read_choice(reader, field, type_names, 0)]
+                        : otherwise;
+}
+
+const char *dtype_text(tn_dtype dtype)
+{
+    return dtype > 0 && dtype < TN_NUM_DTYPES ? type_names[dtype] : "none";
+}
+
+int find_operand(const struct function *function, const char *name)
+{
+    for (uint32_t i = 0; i < function->num_inputs + function->num_outputs; i++)
+        if (strcmp(function->operands[i].name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+int find_field(const struct function *function, const char *name)
+{
+    for (uint32_t i = 0; i < function->num_fields; i++)
+        if (strcmp(function->fields[i].name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+int find_name(void *context, const char *name)
+{
+    const struct function *function = context;
+    for (uint32_t i = 0; i < function->num_names; i++)
+        if (strcmp(function->names[i].text, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+static void add_name(struct reader *reader, const struct field *field,
+                     struct function *function, const char *text, enum name_source source,
+                     uint32_t index)
+{
+    if (function->num_names == MAX_NAMES) {
+        refuse(reader, field, "more than %d names in expressions", MAX_NAMES);
+        return;
+    }
+    function->names[function->num_names++] = (struct name){text, source, index, {0}, 0};
+}
+
+// An integer is an expression too.
+void read_extent(struct reader *reader, const struct field *field,
+                 struct function *function, struct extent *out)
+{
+    char number[32];
+    const char *text = number;
+    struct problem problem = {0};
+    if (json_is_integer(field->value))
+        snprintf(number, sizeof(number), "%lld",
+                 (long long)json_integer_value(field->value));
+    else
+        text = read_text(reader, field, 200, NULL);
+    if (!reading(reader))
+        return;
+    if (extent_parse(reader->arena, text, find_name, function, out, &problem))
+        refuse(reader, field, "%s", problem.text);
+}
+
+// --- symbols and libraries -------------------------------------------------------------
+
+struct library *read_library(struct reader *reader, const struct field *object)
+{
+    struct field field = member(object, "library"), remedy = member(object, "remedy");
+    if (!field.value)
+        return NULL;
+    struct library *library = take(reader, sizeof(*library));
+    if (!library)
+        return NULL;
+    if (json_is_string(field.value))
+        library->names[0] = read_text(reader, &field, 255, NULL);
+    size_t count = json_is_string(field.value)
+                       ? 0
+                       : expect_array(reader, &field, MAX_LIBRARIES, false);
+    for (size_t i = 0; i < count; i++) {
+        struct field item = element(&field, i);
+        library->names[i] = read_text(reader, &item, 255, NULL);
+    }
+    if (reading(reader) && !library->names[0])
+        refuse(reader, &field, "no library is named");
+    library->remedy = remedy.value ? read_text(reader, &remedy, 200, NULL) : NULL;
+    return library;
+}
+
+static void read_symbols(struct reader *reader, const struct field *field,
+                         struct function *function)
+{
+    struct field symbol = member(field, "symbol"), dtype = member(field, "dtype");
+    const char *key;
+    json_t *value;
+    if (json_is_string(symbol.value)) {
+        function->variants[0].symbol = read_text(reader, &symbol, 255, NULL);
+        function->variants[0].dtype = read_type(reader, &dtype, TN_DTYPE_NONE);
+        if (function->variants[0].dtype == TN_DTYPE_NONE)
+            refuse(reader, &dtype, "one symbol needs the dtype that T stands for");
+        function->num_variants = 1;
+        return;
+    }
+    if (!json_is_object(symbol.value) || json_object_size(symbol.value) == 0)
+        refuse(reader, &symbol, "expected a symbol, or an object of dtypes and symbols");
+    if (dtype.value)
+        refuse(reader, &dtype, "the symbols say the dtypes already");
+    json_object_foreach((json_t *)symbol.value, key, value)
+    {
+        struct field item = {&symbol, key, 0, value};
+        int type = 1;
+        while (type < TN_NUM_DTYPES && strcmp(type_names[type], key) != 0)
+            type++;
+        if (type == TN_NUM_DTYPES)
+            refuse_name(reader, &item, key, type_names + 1);
+        if (!reading(reader))
+            return;
+        struct variant *variant = &function->variants[function->num_variants++];
+        variant->dtype = type;
+        variant->symbol = read_text(reader, &item, 255, NULL);
+    }
+}
+
+// --- operands --------------------------------------------------------------------------
+
+static void read_lead(struct reader *reader, const struct field *shape,
+                      struct function *function, struct operand *operand)
+{
+    struct field first = element(shape, 0);
+    const char *text = json_string_value(first.value);
+    if (text && strcmp(text, "...") == 0)
+        operand->lead = LEAD_BATCH;
+    else if (text && strcmp(text, "*") == 0)
+        operand->lead = LEAD_WHOLE;
+    if (operand->lead == LEAD_NONE)
+        return;
+    if (function->lead != LEAD_NONE && function->lead != operand->lead)
+        refuse(reader, &first, "\"...\" and \"*\" in one function");
+    if (operand->lead == LEAD_WHOLE && json_array_size(shape->value) > 1)
+        refuse(reader, &first, "\"*\" stands for all axes: expected no others");
+    function->lead = operand->lead;
+}
+
+// Input axes that are just a new name give it its meaning.
+static void bind_names(struct reader *reader, const struct field *field,
+                       struct function *function, const struct operand *operand)
+{
+    struct field shape = member(field, "shape");
+    for (size_t i = operand->lead != LEAD_NONE; i < json_array_size(shape.value); i++) {
+        struct field axis = element(&shape, i);
+        const char *text = json_string_value(axis.value);
+        if (!text || text[strspn(text, "abcdefghijklmnopqrstuvwxyz"
+                                       "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")])
+            continue;
+        const char *name = read_name(reader, &axis);
+        if (reading(reader) && find_name(function, name) < 0)
+            add_name(reader, &axis, function, name, NAME_SHAPE, 0);
+    }
+}
+
+static void read_shape(struct reader *reader, const struct field *field,
+                       struct function *function, struct operand *operand)
+{
+    static const char *const layouts[] = {"contiguous", "rows", "columns", "strided", NULL};
+    static const uint32_t ranks[] = {0, 2, 2, 1};
+    struct field shape = member(field, "shape"), layout = member(field, "layout");
+    size_t count = expect_array(reader, &shape, TN_MAX_RANK + 1, false);
+    if (!reading(reader))
+        return;
+    if (count > 0)
+        read_lead(reader, &shape, function, operand);
+    operand->rank = (uint32_t)count - (operand->lead != LEAD_NONE);
+    if (operand->rank > TN_MAX_RANK)
+        refuse(reader, &shape, "more than %d axes", TN_MAX_RANK);
+    int choice = read_choice(reader, &layout, layouts, 0);
+    operand->layout = (enum layout)choice;
+    if (ranks[choice] && ranks[choice] != operand->rank)
+        refuse(reader, &layout, "\"%s\" is for operands of %u axes, \"%s\" has %u",
+               layouts[choice], ranks[choice], operand->name, operand->rank);
+}
+
+static void read_axes(struct reader *reader, const struct field *field,
+                      struct function *function, struct operand *operand)
+{
+    struct field shape = member(field, "shape");
+    for (uint32_t i = 0; i < operand->rank && reading(reader); i++) {
+        struct field axis = element(&shape, i + (operand->lead != LEAD_NONE));
+        read_extent(reader, &axis, function, &operand->axes[i]);
+    }
+}
+
+static void read_operand(struct reader *reader, const struct field *field,
+                         struct function *function, bool is_input)
+{
+    static const char *const of_inputs[] = {"name",   "doc",       "dtype",    "shape",
+                                            "layout", "destroyed", "constant", NULL};
+    static const char *const of_outputs[] = {"name",   "doc",        "dtype", "shape",
+                                             "layout", "overwrites", NULL};
+    struct operand *operand =
+        &function->operands[function->num_inputs + function->num_outputs];
+    expect_object(reader, field, is_input ? of_inputs : of_outputs);
+    struct field name = member(field, "name"), doc = member(field, "doc");
+    struct field dtype = member(field, "dtype"), other = member(field, "overwrites");
+    struct field destroyed = member(field, "destroyed"),
+                 constant = member(field, "constant");
+    *operand = (struct operand){.name = read_name(reader, &name)};
+    operand->doc = read_text(reader, &doc, 400, operand->name);
+    operand->dtype = read_type(reader, &dtype, TN_DTYPE_NONE);
+    operand->is_destroyed = read_bool(reader, &destroyed, false);
+    operand->is_constant = read_bool(reader, &constant, false);
+    if (reading(reader) && find_operand(function, operand->name) >= 0)
+        refuse(reader, &name, "two operands are named \"%s\"", operand->name);
+    read_shape(reader, field, function, operand);
+    if (other.value) {
+        const char *input = read_text(reader, &other, 63, NULL);
+        int index = find_operand(function, input);
+        if (reading(reader) && (index < 0 || index >= (int)function->num_inputs))
+            refuse(reader, &other, "\"%s\" is no input", input);
+        operand->overwrites = (uint32_t)index + 1;
+    }
+    *(is_input ? &function->num_inputs : &function->num_outputs) += 1;
+}
+
+static void read_operands(struct reader *reader, const struct field *field,
+                          struct function *function)
+{
+    struct field inputs = member(field, "inputs"), outputs = member(field, "outputs");
+    size_t num_inputs = expect_array(reader, &inputs, MAX_INPUTS, true);
+    for (size_t i = 0; i < num_inputs && reading(reader); i++) {
+        struct field item = element(&inputs, i);
+        read_operand(reader, &item, function, true);
+        if (reading(reader))
+            bind_names(reader, &item, function, &function->operands[i]);
+    }
+    size_t num_outputs = expect_array(reader, &outputs, MAX_OUTPUTS, false);
+    for (size_t i = 0; i < num_outputs && reading(reader); i++) {
+        struct field item = element(&outputs, i);
+        read_operand(reader, &item, function, false);
+    }
+    if (reading(reader) && num_outputs == 0)
+        refuse(reader, &outputs, "a function needs an output");
+}
+
+// An output takes another's elements: they have one dtype and shape.
+static void check_overwritten(struct reader *reader, const struct field *field,
+                              struct function *function)
+{
+    struct field outputs = member(field, "outputs");
+    for (uint32_t i = 0; i < function->num_outputs && reading(reader); i++) {
+        const struct operand *out = &function->operands[function->num_inputs + i];
+        struct field item = element(&outputs, i);
+        const struct operand *in = &function->operands[out->overwrites - 1];
+        if (out->overwrites && (in->dtype != out->dtype || in->rank != out->rank))
+            refuse(reader, &item, "\"%s\" overwrites \"%s\": expected its dtype and axes",
+                   out->name, in->name);
+    }
+}
+
+// --- attributes ------------------------------------------------------------------------
+
+static void read_choices(struct reader *reader, const struct field *field,
+                         tn_attr_field *out)
+{
+    struct field choices = member(field, "choices"), value = member(field, "default");
+    size_t count = expect_array(reader, &choices, 64, false);
+    const char **names = take(reader, (count + 1) * sizeof(*names));
+    for (size_t i = 0; i < count && reading(reader); i++) {
+        struct field item = element(&choices, i);
+        names[i] = read_text(reader, &item, 63, NULL);
+    }
+    if (reading(reader) && count == 0)
+        refuse(reader, &choices, "no choices");
+    out->choices = names;
+    if (reading(reader) && value.value)
+        out->default_i = read_choice(reader, &value, names, -1);
+}
+
+static void read_default(struct reader *reader, const struct field *field,
+                         tn_attr_field *out)
+{
+    struct field value = member(field, "default");
+    out->flags = value.value ? 0 : TN_ATTR_REQUIRED;
+    if (out->kind == TN_ATTR_CHOICE)
+        read_choices(reader, field, out);
+    else if (out->kind == TN_ATTR_BOOL)
+        out->default_i = read_bool(reader, &value, false);
+    else if (out->kind == TN_ATTR_I64)
+        out->default_i = read_integer(reader, &value, INT64_MIN, INT64_MAX, 0);
+    else if (value.value && !json_is_number(value.value))
+        refuse(reader, &value, "expected a number");
+    else
+        out->default_f = json_number_value(value.value);
+}
+
+static void read_attribute(struct reader *reader, const struct field *field,
+                           struct function *function)
+{
+    static const char *const known[] = {"name", "doc", "type", "default", "choices", NULL};
+    static const char *const kinds[] = {"f64", "i64", "bool", "choice", NULL};
+    static const uint32_t values[] = {TN_ATTR_F64, TN_ATTR_I64, TN_ATTR_BOOL,
+                                      TN_ATTR_CHOICE};
+    expect_object(reader, field, known);
+    struct field name = member(field, "name"), doc = member(field, "doc");
+    struct field type = member(field, "type"), choices = member(field, "choices");
+    tn_attr_field *out = &function->fields[function->num_fields];
+    *out = (tn_attr_field){.name = read_name(reader, &name),
+                           .offset = function->num_fields * sizeof(int64_t)};
+    out->doc = read_text(reader, &doc, 400, out->name);
+    out->kind = values[read_choice(reader, &type, kinds, 0)];
+    read_default(reader, field, out);
+    if (choices.value && out->kind != TN_ATTR_CHOICE)
+        refuse(reader, &choices, "only attributes of type \"choice\" have choices");
+    if (!reading(reader))
+        return;
+    if (find_field(function, out->name) >= 0 || find_operand(function, out->name) >= 0 ||
+        find_name(function, out->name) >= 0)
+        refuse(reader, &name, "\"%s\" is in use already", out->name);
+    if (out->kind == TN_ATTR_I64 || out->kind == TN_ATTR_BOOL)
+        add_name(reader, &name, function, out->name, NAME_ATTRIBUTE, function->num_fields);
+    function->num_fields++;
+}
+
+// --- names -----------------------------------------------------------------------------
+
+static void order_name(struct reader *reader, const struct field *field,
+                       struct function *function, uint32_t index)
+{
+    struct name *name = &function->names[index];
+    struct field here = member(field, name->text);
+    if (name->state == 1)
+        refuse(reader, &here, "\"%s\" needs itself", name->text);
+    if (name->state || !reading(reader))
+        return;
+    name->state = 1;
+    for (uint32_t i = 0; i < name->value.num_steps; i++) {
+        const struct extent_step *step = &name->value.steps[i];
+        if (step->what == 'v' && function->names[step->value].source == NAME_DEFINED)
+            order_name(reader, field, function, (uint32_t)step->value);
+    }
+    name->state = 2;
+    function->order[function->num_ordered++] = index;
+}
+
+// "extents": names for expressions, in any order. They may be used before they are read, so
+// all names come first; a recursion is at most MAX_NAMES deep.
+static void read_defined(struct reader *reader, const struct field *field,
+                         struct function *function)
+{
+    struct field extents = member(field, "extents");
+    uint32_t first = function->num_names;
+    const char *key;
+    json_t *value;
+    if (!extents.value)
+        return;
+    if (!json_is_object(extents.value))
+        refuse(reader, &extents, "expected an object of names and expressions");
+    json_object_foreach((json_t *)extents.value, key, value)
+    {
+        struct field item = {&extents, key, 0, value};
+        if (find_name(function, key) >= 0 || find_field(function, key) >= 0)
+            refuse(reader, &item, "\"%.40s\" is in use already", key);
+        const char *copy = reading(reader) ? arena_text(reader->arena, key) : NULL;
+        if (copy)
+            add_name(reader, &item, function, copy, NAME_DEFINED, 0);
+    }
+    for (uint32_t i = first; i < function->num_names && reading(reader); i++) {
+        struct field item = member(&extents, function->names[i].text);
+        read_extent(reader, &item, function, &function->names[i].value);
+    }
+    for (uint32_t i = first; i < function->num_names && reading(reader); i++)
+        order_name(reader, &extents, function, i);
+}
+
+// --- work arrays -----------------------------------------------------------------------
+
+static void read_work(struct reader *reader, const struct field *field,
+                      struct function *function)
+{
+    static const char *const known[] = {"name", "dtype", "count", NULL};
+    struct field list = member(field, "work");
+    size_t count = expect_array(reader, &list, MAX_WORK, true);
+    for (size_t i = 0; i < count && reading(reader); i++) {
+        struct field item = element(&list, i);
+        expect_object(reader, &item, known);
+        struct field name = member(&item, "name"), dtype = member(&item, "dtype");
+        struct field size = member(&item, "count");
+        struct work_array *work = &function->work[function->num_work++];
+        work->name = read_name(reader, &name);
+        work->dtype = read_type(reader, &dtype, TN_DTYPE_NONE);
+        read_extent(reader, &size, function, &work->count);
+    }
+}
+
+// --- gradients -------------------------------------------------------------------------
+
+static void read_gradients(struct reader *reader, const struct field *field,
+                           struct function *function)
+{
+    struct field vjp = member(field, "vjp");
+    const char *key;
+    json_t *value;
+    if (!vjp.value)
+        return;
+    if (!json_is_object(vjp.value))
+        refuse(reader, &vjp, "expected an object of inputs and expressions");
+    function->gradients = take(reader, MAX_INPUTS * sizeof(*function->gradients));
+    json_object_foreach((json_t *)vjp.value, key, value)
+    {
+        struct field item = {&vjp, key, 0, value};
+        struct problem problem = {0};
+        int index = find_operand(function, key);
+        if (index < 0 || index >= (int)function->num_inputs)
+            refuse(reader, &item, "\"%.40s\" is no input", key);
+        if (!reading(reader))
+            return;
+        function->has_zero_gradient[index] = json_is_null(value);
+        if (json_is_null(value))
+            continue;
+        const char *text = read_text(reader, &item, 1000, NULL);
+        if (reading(reader) && gradient_parse(reader->arena, text, function,
+                                              &function->gradients[index], &problem))
+            refuse(reader, &item, "%s", problem.text);
+    }
+}
+
+// --- the whole -------------------------------------------------------------------------
+
+static void read_head(struct reader *reader, const struct field *field, const char *pack,
+                      struct library *otherwise, struct function *function)
+{
+    struct field name = member(field, "name"), doc = member(field, "doc");
+    struct field revision = member(field, "revision"), safe = member(field, "thread_safe");
+    function->name = read_name(reader, &name);
+    long long number = read_integer(reader, &revision, 1, 9999, 1);
+    char *id = take(reader, strlen(pack) + strlen(function->name) + 16);
+    if (!id)
+        return;
+    sprintf(id, "%s.%s/%lld", pack, function->name, number);
+    function->id = id;
+    function->doc = read_text(reader, &doc, 1000, function->name);
+    function->library = read_library(reader, field);
+    if (!function->library)
+        function->library = otherwise;
+    function->is_serial = !read_bool(reader, &safe, true);
+}
+
+void read_function(struct reader *reader, const struct field *field, const char *pack,
+                   struct library *otherwise, struct function *function)
+{
+    static const char *const known[] = {
+        "name",   "doc",        "revision", "symbol",      "dtype",   "library", "remedy",
+        "inputs", "attributes", "outputs",  "work",        "extents", "args",    "returns",
+        "fails",  "messages",   "vjp",      "thread_safe", NULL};
+    struct field attributes = member(field, "attributes");
+    expect_object(reader, field, known);
+    if (reading(reader))
+        read_head(reader, field, pack, otherwise, function);
+    if (reading(reader))
+        read_symbols(reader, field, function);
+    if (reading(reader))
+        read_operands(reader, field, function);
+    if (reading(reader) && function->lead == LEAD_WHOLE)
+        add_name(reader, field, function, "size", NAME_SIZE, 0);
+    size_t count = expect_array(reader, &attributes, MAX_ATTRS, true);
+    for (size_t i = 0; i < count && reading(reader); i++) {
+        struct field item = element(&attributes, i);
+        read_attribute(reader, &item, function);
+    }
+    if (reading(reader))
+        read_defined(reader, field, function);
+    struct field inputs = member(field, "inputs"), outputs = member(field, "outputs");
+    for (uint32_t i = 0; i < function->num_inputs + function->num_outputs; i++) {
+        bool is_input = i < function->num_inputs;
+        struct field item =
+            is_input ? element(&inputs, i) : element(&outputs, i - function->num_inputs);
+        if (reading(reader))
+            read_axes(reader, &item, function, &function->operands[i]);
+    }
+    check_overwritten(reader, field, function);
+    if (reading(reader))
+        read_work(reader, field, function);
+    if (reading(reader))
+        read_arguments(reader, field, function);
+    if (reading(reader))
+        read_gradients(reader, field, function);
+}

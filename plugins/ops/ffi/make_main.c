@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+// The maker of packs as a program of the build: MANIFEST ENGINE.so OUTPUT.so. Users have
+// `tenon ffi make`.
+#include <stdio.h>
+#include "make.h"
+
+int main(int argc, char **argv)
+{
+    struct problem problem = {0};
+    char id[64];
+    if (argc != 4) {
+        fprintf(stderr, "usage: %s MANIFEST ENGINE OUTPUT\n", argv[0]);
+        return 2;
+    }
+    if (pack_write(argv[1], argv[2], argv[3], id, &problem)) {
+        fprintf(stderr, "%s\n", problem.text);
+        return 1;
+    }
+    return 0;
+}

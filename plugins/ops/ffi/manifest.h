@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// What the readers of a manifest's parts share.
+#ifndef FFI_MANIFEST_H
+#define FFI_MANIFEST_H
+
+#include "json.h"
+#include "pack.h"
+
+// A function from its object; its own library, or `otherwise`. `pack` is the primitives'
+// pack: "blas" in "blas.axpby/1". (function.c)
+void read_function(struct reader *reader, const struct field *field, const char *pack,
+                   struct library *otherwise, struct function *function);
+
+// The arguments, and what is returned. (arguments.c)
+void read_arguments(struct reader *reader, const struct field *field,
+                    struct function *function);
+
+// {"library": "x.so" or [...], "remedy": "..."}; NULL when the field is absent.
+struct library *read_library(struct reader *reader, const struct field *object);
+
+// "f32", "int", ... ; TN_DTYPE_NONE for "T".
+tn_dtype read_type(struct reader *reader, const struct field *field, tn_dtype otherwise);
+
+// Names in expressions. `context` is the function.
+int find_name(void *context, const char *name);
+void read_extent(struct reader *reader, const struct field *field,
+                 struct function *function, struct extent *out);
+
+// Numbers of what is called so, or -1.
+int find_operand(const struct function *function, const char *name);
+int find_field(const struct function *function, const char *name);
+
+#endif // FFI_MANIFEST_H

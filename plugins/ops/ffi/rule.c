@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: MIT
+// Reading derivatives, and building their graph.
+#include "rule.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_STEPS = 128,
+    MAX_DEPTH = 24,
+    MAX_CALL_INPUTS = 4,
+    MAX_CALL_ATTRS = 4,
+    MAX_STACK = MAX_STEPS
+};
+
+enum step_kind {
+    STEP_NUMBER,
+    STEP_INPUT,
+    STEP_OUTPUT,
+    STEP_COTANGENT,
+    STEP_ATTRIBUTE,
+    STEP_CALL,
+    STEP_SWAP
+};
+
+// One step for a stack of arrays.
+struct step {
+    enum step_kind kind;
+    uint32_t index; // of the input, output, cotangent or attribute
+    double number;
+    const char *call; // the primitive
+    uint32_t num_inputs, num_attrs;
+    const char *attr_names[MAX_CALL_ATTRS], *attr_texts[MAX_CALL_ATTRS];
+};
+
+struct gradient {
+    struct step *steps;
+    uint32_t num_steps;
+};
+
+struct parser {
+    struct arena *arena;
+    const struct function *function;
+    struct gradient *out;
+    struct problem problem;
+    const char *text, *at;
+    int depth;
+};
+
+static void parse_sum(struct parser *p);
+static void parse_unary(struct parser *p);
+
+// --- pieces ----------------------------------------------------------------------------
+
+static bool ok(const struct parser *p)
+{
+    return p->problem.status == TN_OK;
+}
+
+static void wrong(struct parser *p, const char *expected)
+{
+    problem_set(&p->problem, TN_ERR_ARGUMENT,
+                "\"%.100s\", column %zu: got %s%.20s%s, "
+                "expected %s",
+                p->text, (size_t)(p->at - p->text) + 1, *p->at ? "'" : "",
+                *p->at ? p->at : "the end", *p->at ? "'" : "", expected);
+}
+
+static char peek(struct parser *p)
+{
+    while (*p->at == ' ')
+        p->at++;
+    return *p->at;
+}
+
+static bool accept(struct parser *p, const char *token)
+{
+    peek(p);
+    size_t length = strlen(token);
+    if (strncmp(p->at, token, length) != 0)
+        return false;
+    p->at += length;
+    return true;
+}
+
+static void expect(struct parser *p, const char *token)
+{
+    if (ok(p) && !accept(p, token))
+        wrong(p, token);
+}
+
+// NULL after a failure.
+static struct step *emit(struct parser *p, enum step_kind kind)
+{
+    if (ok(p) && p->out->num_steps == MAX_STEPS)
+        wrong(p, "a shorter expression");
+    if (!ok(p))
+        return NULL;
+    struct step *step = &p->out->steps[p->out->num_steps++];
+    *step = (struct step){.kind = kind};
+    return step;
+}
+
+static void emit_call(struct parser *p, const char *primitive, uint32_t num_inputs)
+{
+    struct step *step = emit(p, STEP_CALL);
+    if (step) {
+        step->call = primitive;
+        step->num_inputs = num_inputs;
+    }
+}
+
+// A name with points, copied.
+static const char *take_name(struct parser *p)
+{
+    size_t length = 0;
+    while (isalnum((unsigned char)p->at[length]) || p->at[length] == '_' ||
+           p->at[length] == '.')
+        length++;
+    char *name = length < 100 ? arena_alloc(p->arena, length + 8) : NULL;
+    if (!name) {
+        wrong(p, "a shorter name");
+        return "";
+    }
+    memcpy(name, p->at, length);
+    p->at += length;
+    return name;
+}
+
+// --- names -----------------------------------------------------------------------------
+
+static void add_operand(struct parser *p, uint32_t index)
+{
+    uint32_t num_inputs = p->function->num_inputs;
+    struct step *step = emit(p, index < num_inputs ? STEP_INPUT : STEP_OUTPUT);
+    if (step)
+        step->index = index < num_inputs ? index : index - num_inputs;
+}
+
+static bool add_cotangent(struct parser *p, const char *name)
+{
+    const struct function *function = p->function;
+    for (uint32_t i = 0; i < function->num_outputs && name[0] == 'g'; i++) {
+        const char *output = function->operands[function->num_inputs + i].name;
+        bool alone = function->num_outputs == 1 && !name[1];
+        if (!alone && (name[1] != '_' || strcmp(name + 2, output) != 0))
+            continue;
+        struct step *step = emit(p, STEP_COTANGENT);
+        if (step)
+            step->index = i;
+        return true;
+    }
+    return false;
+}
+
+static void parse_name(struct parser *p, const char *name, const char *start)
+{
+    for (uint32_t i = 0; i < p->function->num_inputs + p->function->num_outputs; i++)
+        if (strcmp(p->function->operands[i].name, name) == 0) {
+            add_operand(p, i);
+            return;
+        }
+    for (uint32_t i = 0; i < p->function->num_fields; i++)
+        if (strcmp(p->function->fields[i].name, name) == 0) {
+            struct step *step = emit(p, STEP_ATTRIBUTE);
+            if (step)
+                step->index = i;
+            return;
+        }
+    if (add_cotangent(p, name))
+        return;
+    p->at = start;
+    wrong(p, "an input, an output, an attribute or g");
+}
+
+// --- calls -----------------------------------------------------------------------------
+
+// The text of an attribute's value, as on the command line.
+static const char *take_value(struct parser *p)
+{
+    peek(p);
+    size_t length = *p->at == '[' ? strcspn(p->at, "]") + 1 : strcspn(p->at, ",)");
+    if (length > strlen(p->at) || length > 100 || length == 0) {
+        wrong(p, "an attribute's value");
+        return "";
+    }
+    char *text = arena_alloc(p->arena, length + 1);
+    if (!text)
+        return "";
+    memcpy(text, p->at, length);
+    p->at += length;
+    return text;
+}
+
+// "name =" but not "name ==".
+static bool is_attribute(struct parser *p)
+{
+    peek(p);
+    const char *at = p->at;
+    while (isalnum((unsigned char)*at) || *at == '_')
+        at++;
+    while (*at == ' ')
+        at++;
+    return at != p->at && *at == '=' && isalpha((unsigned char)*p->at);
+}
+
+static void parse_call(struct parser *p, const char *name)
+{
+    struct step call = {.kind = STEP_CALL, .call = name};
+    do {
+        if (!is_attribute(p)) {
+            parse_sum(p);
+            if (++call.num_inputs > MAX_CALL_INPUTS)
+                wrong(p, "at most 4 inputs");
+            continue;
+        }
+        if (call.num_attrs == MAX_CALL_ATTRS) {
+            wrong(p, "at most 4 attributes");
+            return;
+        }
+        call.attr_names[call.num_attrs] = take_name(p);
+        expect(p, "=");
+        call.attr_texts[call.num_attrs++] = take_value(p);
+    } while (ok(p) && accept(p, ","));
+    expect(p, ")");
+    if (strcmp(name, "mT") == 0) {
+        call.kind = STEP_SWAP;
+        if (call.num_inputs != 1 || call.num_attrs)
+            wrong(p, "one input of mT");
+    } else if (!strchr(name, '.')) {
+        char *full = arena_alloc(p->arena, strlen(name) + 8);
+        if (full)
+            sprintf(full, "base.%s", name);
+        call.call = full;
+    }
+    struct step *step = emit(p, call.kind);
+    if (step)
+        *step = call;
+}
+
+// --- the grammar -----------------------------------------------------------------------
+
+static void parse_atom(struct parser *p)
+{
+    char c = peek(p);
+    const char *start = p->at;
+    if (isdigit((unsigned char)c)) {
+        char *end;
+        double number = strtod(p->at, &end);
+        struct step *step = emit(p, STEP_NUMBER);
+        if (step)
+            step->number = number;
+        p->at = end;
+    } else if (isalpha((unsigned char)c)) {
+        const char *name = take_name(p);
+        if (accept(p, "("))
+            parse_call(p, name);
+        else
+            parse_name(p, name, start);
+    } else if (accept(p, "(")) {
+        parse_sum(p);
+        expect(p, ")");
+    } else {
+        wrong(p, "a number, a name or '('");
+    }
+}
+
+static void parse_power(struct parser *p)
+{
+    parse_atom(p);
+    if (ok(p) && accept(p, "**")) {
+        parse_unary(p);
+        emit_call(p, "base.power", 2);
+    }
+}
+
+static void parse_unary(struct parser *p)
+{
+    if (!ok(p))
+        return;
+    if (++p->depth > MAX_DEPTH)
+        wrong(p, "fewer levels of nesting");
+    if (ok(p) && accept(p, "-")) {
+        parse_unary(p);
+        emit_call(p, "base.negative", 1);
+    } else if (ok(p)) {
+        parse_power(p);
+    }
+    p->depth--;
+}
+
+static void parse_product(struct parser *p)
+{
+    parse_unary(p);
+    while (ok(p)) {
+        const char *call = accept(p, "*")   ? "base.multiply"
+                           : accept(p, "/") ? "base.divide"
+                           : accept(p, "@") ? "base.matmul"
+                                            : NULL;
+        if (!call)
+            return;
+        parse_unary(p);
+        emit_call(p, call, 2);
+    }
+}
+
+static void parse_sum(struct parser *p)
+{
+    parse_product(p);
+    while (ok(p)) {
+        const char *call = accept(p, "+")   ? "base.add"
+                           : accept(p, "-") ? "base.subtract"
+                                            : NULL;
+        if (!call)
+            return;
+        parse_product(p);
+        emit_call(p, call, 2);
+    }
+}
+
+tn_status gradient_parse(struct arena *arena, const char *text,
+                         const struct function *function, struct gradient **out,
+                         struct problem *problem)
+{
+    struct gradient *gradient = arena_alloc(arena, sizeof(*gradient));
+    if (gradient)
+        gradient->steps = arena_alloc(arena, MAX_STEPS * sizeof(struct step));
+    if (!gradient || !gradient->steps)
+        return problem_set(problem, TN_ERR_MEMORY, "out of memory");
+    struct parser p = {
+        .arena = arena, .function = function, .out = gradient, .text = text, .at = text};
+    parse_sum(&p);
+    if (ok(&p) && peek(&p))
+        wrong(&p, "an operator or the end");
+    if (!ok(&p))
+        return problem_set(problem, p.problem.status, "%s", p.problem.text);
+    *out = gradient;
+    return TN_OK;
+}
+
+// --- building --------------------------------------------------------------------------
+
+struct builder {
+    const struct function *function;
+    const tn_build *build;
+    const tn_rule *rule;
+    tn_array *const *cotangents;
+};
+
+// Numbers have the dtype of what the gradient is of.
+static tn_dtype number_dtype(const struct builder *b)
+{
+    for (uint32_t i = 0; i < b->function->num_outputs; i++)
+        if (b->cotangents[i])
+            return b->build->type(b->cotangents[i])->dtype;
+    return TN_F64;
+}
+
+// A cotangent that was not given is zero.
+static tn_array *cotangent(const struct builder *b, uint32_t index)
+{
+    if (b->cotangents[index])
+        return b->cotangents[index];
+    const tn_type *type = b->build->type(b->rule->outputs[index]);
+    tn_ints shape = {.count = (uint32_t)type->rank, .given = 1};
+    memcpy(shape.value, type->extent, sizeof(shape.value));
+    tn_array *zero = b->build->scalar(b->build, type->dtype, 0);
+    return b->build->op(b->build, "base.broadcast_to", TN_IN(zero),
+                        tn_attrs("shape", &shape));
+}
+
+static tn_array *attribute(const struct builder *b, uint32_t index)
+{
+    const tn_attr_field *field = &b->function->fields[index];
+    const char *bytes = (const char *)b->rule->attrs + field->offset;
+    double real;
+    int64_t integer;
+    memcpy(&real, bytes, sizeof(real));
+    memcpy(&integer, bytes, sizeof(integer));
+    return b->build->scalar(b->build, number_dtype(b),
+                            field->kind == TN_ATTR_F64 ? real : (double)integer);
+}
+
+static tn_array *swap_axes(const struct builder *b, const tn_array *x)
+{
+    const tn_type *type = b->build->type(x);
+    tn_ints axes = {.count = type ? (uint32_t)type->rank : 0, .given = 1};
+    for (uint32_t i = 0; i < axes.count; i++)
+        axes.value[i] = i;
+    if (axes.count >= 2) {
+        axes.value[axes.count - 1] = axes.count - 2;
+        axes.value[axes.count - 2] = axes.count - 1;
+    }
+    return b->build->op(b->build, "base.transpose", TN_IN(x), tn_attrs("axes", &axes));
+}
+
+static tn_array *call(const struct builder *b, const struct step *step,
+                      tn_array *const *inputs)
+{
+    tn_attr attrs[MAX_CALL_ATTRS];
+    for (uint32_t i = 0; i < step->num_attrs; i++)
+        attrs[i] = (tn_attr){
+            .name = step->attr_names[i], .kind = TN_ATTR_TEXT, .text = step->attr_texts[i]};
+    return b->build->op(b->build, step->call, (const tn_array *const *)inputs,
+                        step->num_inputs, (tn_attr_list){attrs, step->num_attrs});
+}
+
+static tn_array *build_gradient(const struct builder *b, const struct gradient *gradient)
+{
+    tn_array *stack[MAX_STACK];
+    uint32_t depth = 0;
+    for (uint32_t i = 0; i < gradient->num_steps; i++) {
+        const struct step *step = &gradient->steps[i];
+        tn_array *made = NULL;
+        if (step->kind == STEP_CALL || step->kind == STEP_SWAP)
+            depth -= step->num_inputs;
+        switch (step->kind) {
+        case STEP_NUMBER:
+            made = b->build->scalar(b->build, number_dtype(b), step->number);
+            break;
+        case STEP_INPUT:
+            made = b->rule->inputs[step->index];
+            break;
+        case STEP_OUTPUT:
+            made = b->rule->outputs[step->index];
+            break;
+        case STEP_COTANGENT:
+            made = cotangent(b, step->index);
+            break;
+        case STEP_ATTRIBUTE:
+            made = attribute(b, step->index);
+            break;
+        case STEP_SWAP:
+            made = swap_axes(b, stack[depth]);
+            break;
+        default:
+            made = call(b, step, &stack[depth]);
+        }
+        if (!made)
+            return NULL;
+        stack[depth++] = made;
+    }
+    return stack[0];
+}
+
+tn_status gradients_build(const struct function *function, const tn_build *build,
+                          const tn_rule *rule, tn_array *const *cotangents,
+                          const uint64_t *wanted, tn_array **gradients)
+{
+    struct builder b = {function, build, rule, cotangents};
+    for (uint32_t i = 0; i < function->num_inputs; i++) {
+        if (!(wanted[i / 64] >> i % 64 & 1) || function->has_zero_gradient[i])
+            continue;
+        if (!function->gradients[i])
+            return build->host->fail(build->host, TN_ERR_UNSUPPORTED,
+                                     "its manifest has no derivative with respect to '%s'",
+                                     function->operands[i].name);
+        gradients[i] = build_gradient(&b, function->gradients[i]);
+        if (!gradients[i])
+            return TN_ERR_ARGUMENT;
+    }
+    return TN_OK;
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT
+// Signatures of callbacks ("in f64[m, n] out f64[m] extent m extent n -> void") written as
+// the function of a manifest, which is then read as any other.
+#include "signature.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+struct parser {
+    const char *text, *at;
+    struct problem *problem;
+    json_t *inputs, *outputs, *args;
+    bool has_arrays;
+    char token[64];
+};
+
+static bool ok(const struct parser *p)
+{
+    return p->problem->status == TN_OK;
+}
+
+static void wrong(struct parser *p, const char *at, const char *expected)
+{
+    problem_set(p->problem, TN_ERR_ARGUMENT,
+                "signature \"%.120s\", column %zu: got %s%.20s%s, expected %s", p->text,
+                (size_t)(at - p->text) + 1, *at ? "'" : "", *at ? at : "the end",
+                *at ? "'" : "", expected);
+}
+
+static char peek(struct parser *p)
+{
+    while (*p->at == ' ' || *p->at == ',')
+        p->at++;
+    return *p->at;
+}
+
+// Letters, digits and what expressions are made of.
+static const char *next(struct parser *p)
+{
+    peek(p);
+    size_t length = strncmp(p->at, "->", 2) == 0 ? 2 : 0;
+    while (!length && (isalnum((unsigned char)p->at[length]) || p->at[length] == '_'))
+        for (; isalnum((unsigned char)p->at[length]) || p->at[length] == '_';)
+            length++;
+    if (length >= sizeof(p->token)) {
+        wrong(p, p->at, "a shorter word");
+        length = 0;
+    }
+    memcpy(p->token, p->at, length);
+    p->token[length] = 0;
+    p->at += length;
+    return p->token;
+}
+
+static bool is_dtype(const char *word)
+{
+    static const char *const names[] = {"i8",  "i16", "i32", "i64",  "u8",  "u16", "u32",
+                                        "u64", "f16", "f32", "bf16", "f64", "bool"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (strcmp(names[i], word) == 0)
+            return true;
+    return false;
+}
+
+// "[m, n + 1]" after a dtype: a shape as manifests have it.
+static json_t *parse_shape(struct parser *p)
+{
+    json_t *shape = json_array();
+    if (peek(p) != '[') {
+        wrong(p, p->at, "'[' and the extents");
+        return shape;
+    }
+    p->at++;
+    while (ok(p) && peek(p) != ']') {
+        size_t length = strcspn(p->at, ",]");
+        while (length && p->at[length - 1] == ' ')
+            length--;
+        if (!length || !p->at[strcspn(p->at, ",]")])
+            wrong(p, p->at + length, "',' or ']'");
+        json_array_append_new(shape, json_stringn(p->at, length));
+        p->at += strcspn(p->at, ",]");
+    }
+    p->at++;
+    p->has_arrays = true;
+    return shape;
+}
+
+static void add_array(struct parser *p, const char *way)
+{
+    char input[16], output[16];
+    bool is_in = strcmp(way, "out") != 0, is_out = strcmp(way, "in") != 0;
+    const char *start = (peek(p), p->at), *dtype = next(p);
+    if (!is_dtype(dtype)) {
+        wrong(p, start, "a dtype");
+        return;
+    }
+    json_t *name = json_string(dtype), *shape = parse_shape(p);
+    snprintf(input, sizeof(input), "x%zu", json_array_size(p->inputs));
+    snprintf(output, sizeof(output), "out%zu", json_array_size(p->outputs));
+    if (is_in)
+        json_array_append_new(p->inputs, json_pack("{s:s, s:O, s:O}", "name", input,
+                                                   "dtype", name, "shape", shape));
+    if (is_out)
+        json_array_append_new(p->outputs, json_pack("{s:s, s:O, s:O, s:s*}", "name", output,
+                                                    "dtype", name, "shape", shape,
+                                                    "overwrites", is_in ? input : NULL));
+    json_array_append_new(p->args,
+                          json_pack("{s:s, s:s}", "kind", is_out ? "output" : "input",
+                                    "name", is_out ? output : input));
+    json_decref(name);
+    json_decref(shape);
+}
+
+static void add_number(struct parser *p, const char *dtype)
+{
+    char input[16];
+    snprintf(input, sizeof(input), "x%zu", json_array_size(p->inputs));
+    json_array_append_new(p->inputs,
+                          json_pack("{s:s, s:s}", "name", input, "dtype", dtype));
+    json_array_append_new(p->args, json_pack("{s:s, s:s, s:s}", "kind", "input", "name",
+                                             input, "by", "value"));
+}
+
+static void parse_parameter(struct parser *p)
+{
+    const char *start = (peek(p), p->at), *word = next(p);
+    if (strcmp(word, "in") == 0 || strcmp(word, "out") == 0 || strcmp(word, "inout") == 0) {
+        char way[8];
+        snprintf(way, sizeof(way), "%.7s", word);
+        add_array(p, way);
+    } else if (strcmp(word, "extent") == 0) {
+        const char *at = (peek(p), p->at);
+        if (!*next(p))
+            wrong(p, at, "the name of an extent");
+        json_array_append_new(p->args, json_pack("{s:s, s:s, s:s}", "kind", "extent",
+                                                 "value", p->token, "type", "i64"));
+    } else if (strcmp(word, "user") == 0) {
+        json_array_append_new(p->args, json_pack("{s:s}", "kind", "user"));
+    } else if (is_dtype(word)) {
+        add_number(p, word);
+    } else {
+        wrong(p, start, "a dtype, in, out, inout, extent, user or ->");
+    }
+}
+
+// What is returned, as "returns" of a manifest.
+static json_t *parse_result(struct parser *p)
+{
+    const char *start = (peek(p), p->at), *word = next(p);
+    if (strcmp(word, "void") == 0)
+        return json_pack("{s:s}", "kind", "void");
+    if (strcmp(word, "status") == 0)
+        return json_pack("{s:s, s:s}", "kind", "status", "type", "i32");
+    if (!is_dtype(word) || json_array_size(p->outputs)) {
+        wrong(p, start,
+              json_array_size(p->outputs) ? "void or status" : "a dtype, void or status");
+        return NULL;
+    }
+    json_array_append_new(
+        p->outputs, json_pack("{s:s, s:s, s:[]}", "name", "out", "dtype", word, "shape"));
+    return json_pack("{s:s, s:s}", "kind", "output", "type", word);
+}
+
+// Numbers alone: elementwise. Beside arrays they are scalars.
+static void set_shapes(const struct parser *p)
+{
+    size_t i;
+    json_t *operand;
+    const char *lead = p->has_arrays ? NULL : "...";
+    json_array_foreach(p->inputs, i, operand) if (!json_object_get(operand, "shape"))
+        json_object_set_new(operand, "shape", lead ? json_pack("[s]", lead) : json_array());
+    if (lead)
+        json_array_foreach(p->outputs, i, operand)
+            json_object_set_new(operand, "shape", json_pack("[s]", lead));
+}
+
+// A single output is called "out".
+static void rename_only(const struct parser *p)
+{
+    if (json_array_size(p->outputs) != 1)
+        return;
+    json_object_set_new(json_array_get(p->outputs, 0), "name", json_string("out"));
+    size_t i;
+    json_t *arg;
+    json_array_foreach(
+        p->args, i,
+        arg) if (strcmp(json_string_value(json_object_get(arg, "kind")), "output") == 0)
+        json_object_set_new(arg, "name", json_string("out"));
+}
+
+json_t *signature_parse(const char *text, struct problem *problem)
+{
+    struct parser p = {.text = text,
+                       .at = text,
+                       .problem = problem,
+                       .inputs = json_array(),
+                       .outputs = json_array(),
+                       .args = json_array()};
+    json_t *returns = NULL, *function = NULL;
+    while (ok(&p) && peek(&p) && strncmp(p.at, "->", 2) != 0)
+        parse_parameter(&p);
+    if (ok(&p) && !*next(&p))
+        wrong(&p, p.at, "->");
+    if (ok(&p))
+        returns = parse_result(&p);
+    if (ok(&p) && peek(&p))
+        wrong(&p, p.at, "the end");
+    if (ok(&p)) {
+        set_shapes(&p);
+        rename_only(&p);
+        function = json_pack("{s:s, s:s, s:O, s:O, s:O, s:O}", "symbol", "the callback",
+                             "dtype", "f64", "inputs", p.inputs, "outputs", p.outputs,
+                             "args", p.args, "returns", returns);
+        if (!function)
+            problem_set(problem, TN_ERR_MEMORY, "out of memory");
+    }
+    json_decref(p.inputs);
+    json_decref(p.outputs);
+    json_decref(p.args);
+    json_decref(returns);
+    return function;
+}
