@@ -56,8 +56,8 @@ static tn_status open_file(const char *path, int *out_fd, size_t *out_size,
 tn_status file_read(const char *path, size_t max, char **out_data, size_t *out_size,
                     struct problem *problem)
 {
-    int fd;
-    size_t size;
+    int fd = -1;
+    size_t size = 0;
     tn_status status = open_file(path, &fd, &size, problem);
     if (status != TN_OK)
         return status;
@@ -194,8 +194,8 @@ tn_status pack_write(const char *manifest, const char *engine, const char *outpu
 tn_status pack_find(const char *file, char **out_text, size_t *out_size,
                     struct problem *problem)
 {
-    int fd;
-    size_t size;
+    int fd = -1;
+    size_t size = 0;
     unsigned char end[TRAILER_SIZE];
     uint64_t manifest_size = 0;
     char *text = NULL;
