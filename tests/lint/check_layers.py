@@ -74,7 +74,8 @@ class Checker:
         self.root = pathlib.Path(root)
         self.sources = tree.files(root, ".c", ".h", ".cc", ".glsl", ".comp")
         self.known = {p.as_posix() for p in self.sources}
-        self.application = self.reachable("sdk/include/tenon/tenon.h")
+        self.application = (self.reachable("sdk/include/tenon/tenon.h") |
+                            self.reachable("sdk/include/tenon/ffi.h"))
 
     def includes(self, path):
         text = (self.root / path).read_text(errors="replace")

@@ -19,6 +19,7 @@ int cmd_why(const struct command *self, int argc, char **argv);
 int cmd_check(const struct command *self, int argc, char **argv);
 int cmd_graph(const struct command *self, int argc, char **argv);
 int cmd_train(const struct command *self, int argc, char **argv);
+int cmd_ffi(const struct command *self, int argc, char **argv);
 int cmd_bench(const struct command *self, int argc, char **argv);
 
 // "found", "loaded", "refused", ...

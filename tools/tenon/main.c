@@ -34,6 +34,8 @@ static const struct command commands[] = {
     {"bench", "[NAME ...]", "measure Tenon beside its peers", NULL, cmd_bench},
     {"train", "lenet [--epochs N] [--resume FILE]", "train a network on real data", NULL,
      cmd_train},
+    {"ffi", "make|check MANIFEST", "make op packs from manifests of C functions", NULL,
+     cmd_ffi},
     {"header", "ID -o FILE", "write the C header of a plugin's operators", NULL,
      cmd_header},
 };
