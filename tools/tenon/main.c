@@ -36,7 +36,7 @@ static const struct command commands[] = {
      cmd_train},
     {"ffi", "make|check MANIFEST", "make op packs from manifests of C functions", NULL,
      cmd_ffi},
-    {"header", "ID -o FILE", "write the C header of a plugin's operators", NULL,
+    {"header", "ID|FILE.so [-o FILE]", "write the C header of a plugin's operators", NULL,
      cmd_header},
 };
 

@@ -6,63 +6,85 @@
 //   acme.axpby_rules/1  the same line, and derivatives and batching written by hand
 //
 // The pack links nothing of Tenon: all that it calls arrives in tables.
-#include "axpby.h"
+#include <cblas.h>
+#include <tenon/ops/rows.h>
+#include <tenon/ops/rules.h>
+#include "axpby_shader.h" // axpby_glsl_code and axpby_spirv_code, made from axpby.comp
 
-#include <string.h>
+// --- one line --------------------------------------------------------------------------
 
-const tn_attr_field axpby_fields[2] = {
-    TN_F64_FIELD(axpby_attrs, alpha, 1.0, "factor of x"),
-    TN_F64_FIELD(axpby_attrs, beta, 1.0, "factor of y"),
-};
+// The whole of a primitive, if you want no more than this: inputs, attributes with their
+// defaults, and what it means. The host checks the line when the pack is loaded, and
+// derives from it the shape, the dtype, derivatives, batching, and code for each device.
+TN_EXPR_OP(axpby, "acme.axpby_expr/1", (x, y), (alpha, 1, beta, 1), "alpha * x + beta * y");
 
-const tn_input_info axpby_inputs[2] = {
-    {.name = "x", .doc = "first term"},
-    {.name = "y", .doc = "second term; broadcast against x"},
-};
+// --- kernels ---------------------------------------------------------------------------
 
-// The whole of a primitive, if you want no more than this. The names in the expression are
-// those of the inputs and attributes. The host checks the line when the pack is loaded, and
-// derives from it the shape, the dtype, both kinds of derivative, and code for each device.
-static const tn_primitive axpby_expr = {
-    .struct_size = sizeof(tn_primitive),
-    .id = "acme.axpby_expr/1",
-    .doc = "alpha * x + beta * y, as an expression and nothing else.",
-    .inputs = axpby_inputs,
-    .num_inputs = 2,
-    .attrs = AXPBY_TABLE,
-    .expr = "alpha * x + beta * y",
-};
+// The same again, for the kernels below. The output may take over the memory of y.
+TN_OP(tuned, "acme.axpby/1", (x, y), .attrs = TN_ATTRS_OF(axpby), TN_IN_PLACE(1, 0),
+      TN_MEANS("alpha * x + beta * y"));
 
-// Kernels are records of their own, which name this primitive: see cpu.c and vulkan.c. What
-// they do not take (other dtypes, say) runs as the expression.
-static const tn_primitive axpby = {
-    .struct_size = sizeof(tn_primitive),
-    .id = "acme.axpby/1",
-    .doc = "alpha * x + beta * y, with kernels for BLAS and Vulkan.",
-    .inputs = axpby_inputs,
-    .num_inputs = 2,
-    .attrs = AXPBY_TABLE,
-    .in_place =
-        &(const tn_in_place){.input = 1, .output = 0}, // as BLAS does: y becomes out
-    .num_in_place = 1,
-    .expr = "alpha * x + beta * y",
-};
-
-static const tn_primitive *const primitives[] = {&axpby_expr, &axpby, &axpby_with_rules};
-static const tn_kernel *const kernels[] = {&axpby_cpu, &axpby_vulkan_glsl,
-                                           &axpby_vulkan_spirv};
-
-static const tn_ops ops = {
-    .struct_size = sizeof(ops),
-    .primitives = primitives,
-    .kernels = kernels,
-    .num_primitives = sizeof(primitives) / sizeof(primitives[0]),
-    .num_kernels = sizeof(kernels) / sizeof(kernels[0]),
-};
-
-static const void *query(const char *id)
+// cpu.c/1: BLAS, which writes its result over y, so y goes to the output first, unless it
+// lies there already. To BLAS a factor of 0 means "do not read"; to the expression 0 * NaN
+// is NaN. Kernels agree with the expression, so these cases go to the loop, as do gaps.
+static void row(const tn_row *r)
 {
-    return strcmp(id, TN_IFACE_OPS) == 0 ? &ops : NULL;
+    const axpby_attrs *attrs = r->call->attrs;
+    const float alpha = (float)attrs->alpha, beta = (float)attrs->beta;
+    float *x = r->data[0], *y = r->data[1], *out = r->data[2];
+    if (tn_row_is_dense(r) && alpha != 0 && beta != 0) {
+        tn_row_copy(r, 1, 2);
+        cblas_saxpby((blasint)r->count, alpha, x, 1, beta, out, 1);
+        return;
+    }
+    for (int64_t i = 0; i < r->count; i++)
+        out[i * r->step[2]] = alpha * x[i * r->step[0]] + beta * y[i * r->step[1]];
 }
 
-TN_PLUGIN("com.acme.axpby", "1.0.0", "Acme", .query = query);
+TN_ROW_KERNEL(axpby_cblas, "acme.axpby/1", row, TN_TAKES_ANY(TN_DTYPE_BIT(TN_F32)));
+
+// One shader, brought twice: as GLSL for backends that compile at run time, and as SPIR-V
+// for those that do not; its push constants are listed in the order of its block. It reads
+// x and y side by side, so broadcast inputs are refused, and run as the expression. (Inputs
+// with gaps are copied first.)
+TN_SHADER_KERNELS(axpby, "acme.axpby/1", 256,
+                  (TN_PUSH_THE_COUNT, TN_PUSH_OFFSETS(3), TN_PUSH_NUMBERS(2)),
+                  TN_TAKES_CONTIGUOUS(TN_DTYPE_BIT(TN_F32)), .accepts = tn_same_extents);
+
+// --- rules -----------------------------------------------------------------------------
+
+// Rules build graph through the table they are given, and so run on any device. What is
+// NULL is zero: a derivative that nothing flows into, and the result of a rule for it.
+
+// Reverse mode: d loss/dx = alpha * g and d loss/dy = beta * g. Where x or y was broadcast,
+// the host sums the gradient down to its shape.
+TN_VJP(vjp)
+{
+    const axpby_attrs *attrs = rule->attrs;
+    gradients[0] = tn_scaled(build, cotangents[0], attrs->alpha);
+    gradients[1] = tn_scaled(build, cotangents[0], attrs->beta);
+    return TN_OK;
+}
+
+// Forward mode: out' = alpha * x' + beta * y'.
+TN_JVP(jvp)
+{
+    const axpby_attrs *attrs = rule->attrs;
+    out_tangents[0] = tn_add_terms(build, tn_scaled(build, tangents[0], attrs->alpha),
+                                   tn_scaled(build, tangents[1], attrs->beta));
+    return TN_OK;
+}
+
+// Batching: the primitive works element by element, so a batch is one more leading axis.
+TN_VMAP(vmap)
+{
+    const axpby_attrs *attrs = rule->attrs;
+    return tn_vmap_elementwise(build, rule, axes, outputs, out_axes, "acme.axpby_rules/1",
+                               tn_attrs("alpha", attrs->alpha, "beta", attrs->beta));
+}
+
+TN_OP(ruled, "acme.axpby_rules/1", (x, y), .attrs = TN_ATTRS_OF(axpby), .vjp = vjp,
+      .jvp = jvp, .vmap = vmap, TN_MEANS("alpha * x + beta * y"));
+
+TN_PACK("com.acme.axpby", "1.0.0", "Acme", TN_PRIMITIVES(&axpby, &tuned, &ruled),
+        TN_KERNELS(&axpby_cblas, &axpby_glsl, &axpby_spirv));
