@@ -40,7 +40,7 @@ void vk_trace_recording(tn_device *device, const tn_executable *executable,
             device->host,
             &(tn_trace_event){.struct_size = sizeof(tn_trace_event),
                               .name = name,
-                              .detail = step->kernel ? step->kernel->name : NULL,
+                              .detail = step->kernel ? step->kernel->name : "program",
                               .track = device->track,
                               .begin_ns = end_ns - (uint64_t)before_end,
                               .duration_ns = (uint64_t)duration});

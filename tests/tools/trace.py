@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: MIT
+"""TENON_TRACE: what ran when and with which kernel, on each backend that has a device."""
+
+import json
+import os
+import pathlib
+import resource
+import signal
+import subprocess
+import time
+
+from tap import ENVIRONMENT, TENON, refused, run, tenon
+
+FILE = "run.json"
+
+
+def traced(backend, expression="max(softmax(exp([1.0, 2.0]) * 3))", **options):
+    """The events of one run, and the span in which it ran, in microseconds."""
+    begin = time.monotonic_ns() / 1000
+    tenon("eval", expression, env={"TENON_BACKEND": backend, "TENON_TRACE": FILE}, **options)
+    end = time.monotonic_ns() / 1000
+    events = json.loads(pathlib.Path(FILE).read_text())["traceEvents"]
+    tracks = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M"}
+    return [{**e, "track": tracks[e["tid"]]} for e in events if e["ph"] == "X"], begin, end
+
+
+def check_backend(backend):
+    environment = {**ENVIRONMENT, "TENON_BACKEND": backend}
+    if subprocess.run([TENON, "eval", "[1.0] + 1"], env=environment,
+                      capture_output=True).returncode:
+        return f"no device of {backend}"
+    events, begin, end = traced(backend)
+    names = [e["name"] for e in events]
+    assert names[0].startswith("base.exp") and names[-1] == "base.max/1" and len(names) > 2, names
+    for event in events:
+        assert event["args"]["kernel"], event
+        assert event["dur"] >= 0 and begin <= event["ts"] <= event["ts"] + event["dur"] <= end, (
+            begin, event, end)
+    (track,) = {e["track"] for e in events}
+    assert track.startswith(f"{backend}:"), track
+    starts = [e["ts"] for e in events]
+    assert starts == sorted(starts), events
+    return None
+
+
+def the_cpu_backend_tells_what_ran():
+    return check_backend("cpu-blas")
+
+
+def vulkan_tells_what_ran():
+    return check_backend("vulkan")
+
+
+def vulkan_jit_tells_what_ran():
+    return check_backend("vulkan-jit")
+
+
+def a_run_that_fails_leaves_whole_json():
+    traced("cpu-blas", "[1.0, 2.0] + [1.0, 2.0, 3.0]", status=1)
+
+
+def a_file_that_cannot_be_written_is_refused():
+    refused("eval", "1 + 1", env={"TENON_TRACE": "no/such/folder/run.json"},
+            saying="TENON_TRACE: cannot write no/such/folder/run.json: No such file")
+    os.symlink("elsewhere", "link")
+    refused("eval", "1 + 1", env={"TENON_TRACE": "link"}, saying="TENON_TRACE: cannot write link")
+    assert not os.path.exists("elsewhere")
+
+
+def a_full_disk_is_a_warning():
+    done = tenon("eval", "cos([1.0, 2.0])", preexec_fn=small_files,
+                 env={"TENON_BACKEND": "cpu-blas", "TENON_TRACE": FILE})
+    assert "the trace is incomplete" in done.stderr and "0.5403" in done.stdout, done
+
+
+def small_files():
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))
+
+
+run([the_cpu_backend_tells_what_ran, vulkan_tells_what_ran, vulkan_jit_tells_what_ran,
+     a_run_that_fails_leaves_whole_json, a_file_that_cannot_be_written_is_refused,
+     a_full_disk_is_a_warning])
