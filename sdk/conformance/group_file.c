@@ -135,17 +135,17 @@ static void check_exports(struct kit *k, const struct elf_file *elf)
         return;
     for (uint64_t i = 1; i < elf->num_symbols; i++) {
         const Elf64_Sym *symbol = &elf->symbols[i];
-        const char *name = elf_string(elf, symbol->st_name);
         if (!is_defined(symbol))
             continue;
         check_case(k);
-        if (strcmp(name, "tn_plugin_v1") != 0)
+        bool entry = strcmp(elf_string(elf, symbol->st_name), "tn_plugin_v1") == 0;
+        if (!entry)
             check_fail(k,
                        "it exports '%s', expected tn_plugin_v1 alone: compile with "
                        "-fvisibility=hidden, link static libraries with "
                        "-Wl,--exclude-libs,ALL",
-                       name);
-        found |= strcmp(name, "tn_plugin_v1") == 0;
+                       elf_string(elf, symbol->st_name));
+        found |= entry;
     }
     if (!found)
         check_fail(k, "it exports no tn_plugin_v1: is there a TN_PLUGIN(...)?");

@@ -264,9 +264,11 @@ static void check_overwritten(struct reader *reader, const struct field *field,
     struct field outputs = member(field, "outputs");
     for (uint32_t i = 0; i < function->num_outputs && reading(reader); i++) {
         const struct operand *out = &function->operands[function->num_inputs + i];
+        if (!out->overwrites)
+            continue;
         struct field item = element(&outputs, i);
         const struct operand *in = &function->operands[out->overwrites - 1];
-        if (out->overwrites && (in->dtype != out->dtype || in->rank != out->rank))
+        if (in->dtype != out->dtype || in->rank != out->rank)
             refuse(reader, &item, "\"%s\" overwrites \"%s\": expected its dtype and axes",
                    out->name, in->name);
     }
