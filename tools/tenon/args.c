@@ -82,6 +82,35 @@ static void print_help(const struct command *command, const struct option *optio
     print_options(options, num_options);
 }
 
+// --- what commands say of themselves ---------------------------------------------------
+
+// While it is set, args_parse() notes what it is given there, and nothing else happens.
+static json_t *noted;
+
+static json_t *option_row(const struct option *option)
+{
+    json_t *row = json_pack("{s:s, s:s}", "name", option->name, "help", option->help);
+    if (option->letter)
+        json_object_set_new(row, "letter", json_stringn(&option->letter, 1));
+    if (option->value)
+        json_object_set_new(row, "value", json_string(option->value));
+    return row;
+}
+
+static void note(const struct command *command, const struct option *options,
+                 size_t num_options)
+{
+    static const struct option help = {"help", 'h', NULL, "print this", NULL, NULL};
+    json_t *list = json_array();
+    for (size_t i = 0; i < num_options; i++)
+        json_array_append_new(list, option_row(&options[i]));
+    json_array_append_new(list, option_row(&help));
+    json_array_append_new(
+        noted, json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", command->name, "usage",
+                         command->usage, "summary", command->summary, "details",
+                         command->details ? command->details : "", "options", list));
+}
+
 // --- options ---------------------------------------------------------------------------
 
 static int unknown_option(const struct command *command, const char *given,
@@ -164,6 +193,11 @@ int args_parse(const struct command *command, const struct option *options,
                struct args *out)
 {
     struct args mine = {.items = argv + 1};
+    if (noted) {
+        note(command, options, num_options);
+        *out = (struct args){.help_shown = true};
+        return 0;
+    }
     bool literal = false; // after "--"
     for (int i = 1; i < argc; i++) {
         if (!literal && strcmp(argv[i], "--") == 0) {
@@ -242,9 +276,48 @@ static int unknown_command(const struct command *commands, size_t num_commands,
     return misuse("no command '%s'; '%s --help' lists them", given, group);
 }
 
+// Every command of a group parses its arguments before it does anything.
+static int note_all(const struct command *commands, size_t num_commands, const char *group,
+                    const char *about)
+{
+    json_t *members = json_array();
+    const char *space = strchr(group, ' ');
+    json_array_append_new(noted,
+                          json_pack("{s:s, s:s, s:o}", "name", space ? space + 1 : "",
+                                    "about", about, "commands", members));
+    for (size_t i = 0; i < num_commands; i++) {
+        char *argv[] = {(char *)last_word(commands[i].name), NULL};
+        size_t before = json_array_size(noted);
+        int failed = commands[i].run(&commands[i], 1, argv);
+        if (failed)
+            return failed;
+        if (json_array_size(noted) == before)
+            return oops("the command '%s' says nothing of itself", commands[i].name);
+        json_array_append_new(members,
+                              json_pack("{s:s, s:s, s:s}", "name", commands[i].name, "word",
+                                        argv[0], "summary", commands[i].summary));
+        // What a group is for stands in the list that it is in.
+        json_t *row = json_array_get(noted, before);
+        if (!json_object_get(row, "summary"))
+            json_object_set_new(row, "summary", json_string(commands[i].summary));
+    }
+    return 0;
+}
+
+int commands_describe(const struct command *commands, size_t num_commands,
+                      const char *group, const char *about, json_t *rows)
+{
+    noted = rows;
+    int failed = note_all(commands, num_commands, group, about);
+    noted = NULL;
+    return failed;
+}
+
 int commands_run(const struct command *commands, size_t num_commands, const char *group,
                  const char *about, int argc, char **argv)
 {
+    if (noted)
+        return note_all(commands, num_commands, group, about);
     if (argc < 2)
         return misuse("no command given; '%s --help' lists them", group);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||

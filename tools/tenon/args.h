@@ -3,6 +3,7 @@
 #ifndef TOOLS_TENON_ARGS_H
 #define TOOLS_TENON_ARGS_H
 
+#include <jansson.h>
 #include "tool.h"
 
 // One option. With `value` (a placeholder, "FILE") it takes a value, stored through
@@ -41,6 +42,12 @@ int args_parse(const struct command *command, const struct option *options,
 // "tenon plugin".
 int commands_run(const struct command *commands, size_t num_commands, const char *group,
                  const char *about, int argc, char **argv);
+
+// Appends what every command says of itself, without running any: an object for each with
+// its "name" ("plugin install"), "usage", "summary", "details" and "options", and for a
+// group ("" is that of all) its "about" and the "commands" in it.
+int commands_describe(const struct command *commands, size_t num_commands,
+                      const char *group, const char *about, json_t *rows);
 
 // A number of an option, within [low, high].
 int args_integer(const char *option, const char *text, int64_t low, int64_t high,

@@ -21,6 +21,11 @@ int cmd_graph(const struct command *self, int argc, char **argv);
 int cmd_train(const struct command *self, int argc, char **argv);
 int cmd_ffi(const struct command *self, int argc, char **argv);
 int cmd_bench(const struct command *self, int argc, char **argv);
+int cmd_commands(const struct command *self, int argc, char **argv);
+int cmd_completion(const struct command *self, int argc, char **argv);
+
+// What every command says of itself: see commands_describe().
+int describe_all(json_t *rows);
 
 // "found", "loaded", "refused", ...
 const char *plugin_state_name(uint32_t state);

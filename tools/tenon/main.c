@@ -17,7 +17,7 @@ static const struct command commands[] = {
      NULL, cmd_op},
     {"eval", "'EXPR' [NAME=VALUE ...]", "evaluate an expression over arrays", NULL,
      cmd_eval},
-    {"why", "'EXPR' [NAME=VALUE ...] | plugin ID | op NAME",
+    {"why", "'EXPR' [NAME=VALUE ...] | plugin ID | op NAME | backend NAME | last FILE",
      "say why something runs where it runs", NULL, cmd_why},
     {"check", "PLUGIN.so|DIR|ID [--json] [--seed N] [--only GLOB] ...",
      "check a plugin in processes of its own",
@@ -31,13 +31,18 @@ static const struct command commands[] = {
      cmd_check},
     {"graph", "'EXPR' [NAME=VALUE ...] -o FILE", "draw an expression's graph", NULL,
      cmd_graph},
-    {"bench", "[NAME ...]", "measure Tenon beside its peers", NULL, cmd_bench},
+    {"bench", "[NAME ...] [--rounds N] [--threads N] [--python PYTHON]",
+     "measure Tenon beside its peers", NULL, cmd_bench},
     {"train", "lenet [--epochs N] [--resume FILE]", "train a network on real data", NULL,
      cmd_train},
     {"ffi", "make|check MANIFEST", "make op packs from manifests of C functions", NULL,
      cmd_ffi},
     {"header", "ID|FILE.so [-o FILE]", "write the C header of a plugin's operators", NULL,
      cmd_header},
+    {"commands", "[--json]", "list all commands; --json with their options", NULL,
+     cmd_commands},
+    {"completion", "bash|zsh|fish|plugins|ops|backends",
+     "write a script that completes commands in a shell", NULL, cmd_completion},
 };
 
 static const char about[] =
@@ -48,6 +53,11 @@ static const char about[] =
     "  tenon train lenet                                    train on real images\n"
     "\n"
     "TENON_BACKEND chooses backends (\"vulkan,cpu-blas\"), TENON_PLUGIN_PATH adds plugins.";
+
+int describe_all(json_t *rows)
+{
+    return commands_describe(commands, COUNT(commands), "tenon", about, rows);
+}
 
 static int run(int argc, char **argv)
 {
