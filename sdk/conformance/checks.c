@@ -65,14 +65,34 @@ const struct check_info all_checks[] = {
     {"host.retry", "P15", "init can be tried again after it failed"},
     {"host.two", "P17", "two runtimes' lives may overlap"},
     {"host.after", "P14", "the host is not used after deinit"},
+    // shape rules
+    {"infer.accepts", "P22", "applications are found that infer accepts"},
+    {"infer.message", "P21", "infer says why it refuses, once, and never crashes"},
+    {"infer.untouched", "P21", "infer writes its outputs when it succeeds, only"},
+    {"infer.valid", "P22", "infer gives types that exist"},
+    {"infer.pure", "P22", "infer allocates nothing and always gives the same"},
+    // references
+    {"reference.repeat", "P23", "the same inputs give the same outputs"},
+    {"reference.complete", "P23", "every element of the outputs is written"},
+    {"reference.guards", "P23", "nothing is written outside of the outputs"},
+    {"reference.inputs", "P23", "inputs are not written to"},
+    {"reference.layouts", "P23", "any layout of inputs and outputs gives the same"},
+    // kernels
+    {"kernel.values", "P24", "the kernel agrees with the primitive's definition"},
+    {"kernel.threads", "P24", "however work is cut and spread over threads"},
+    {"kernel.guards", "P24", "nothing is written outside of the outputs and scratch"},
+    {"kernel.inputs", "P24", "inputs are not written to"},
+    {"kernel.layouts", "P24", "any layout that its rules allow gives the same"},
+    {"kernel.in-place", "P24", "declared pairs may share memory"},
     // a child's end
     {"run.ends", "P21", "the process that runs the checks ends normally"},
     {0},
 };
 
 const struct group all_groups[] = {
-    {"file", group_file},     {"entry", group_entry}, {"process", group_process},
-    {"reload", group_reload}, {"host", group_host},   {0},
+    {"file", group_file},           {"entry", group_entry},   {"process", group_process},
+    {"reload", group_reload},       {"host", group_host},     {"infer", group_infer},
+    {"reference", group_reference}, {"kernel", group_kernel}, {0},
 };
 
 const struct check_info *check_find(const char *name)

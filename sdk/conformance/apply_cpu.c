@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+// Calling cpu.c/1 functions as the most contrary host would.
+#include <pthread.h>
+#include "apply.h"
+
+enum { MAX_PIECES = 16, NUM_THREADS = 3 };
+
+uint32_t cpu_features_here(void)
+{
+    uint32_t features = 0;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        features |= TN_CPU_AVX2;
+    if (features && __builtin_cpu_supports("avx512f") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        features |= TN_CPU_AVX512;
+#elif defined(__aarch64__)
+    features = TN_CPU_NEON;
+#endif
+    return features;
+}
+
+// --- parallel_for ----------------------------------------------------------------------
+
+struct work {
+    void (*body)(void *context, int64_t begin, int64_t end);
+    void *context;
+    int64_t begin[MAX_PIECES], end[MAX_PIECES];
+    int order[MAX_PIECES];
+    int num_pieces;
+    _Atomic int next;
+};
+
+static __thread struct kit *kit_of_call; // parallel_for has no other way to it
+
+static void cut(struct kit *k, struct work *work, int64_t n, int64_t grain)
+{
+    int64_t at = 0;
+    grain = grain > 0 ? grain : 1;
+    while (at < n) {
+        int64_t left = n - at, size = left;
+        if (work->num_pieces + 1 < MAX_PIECES && left > grain)
+            size = grain + (int64_t)random_below(k, (uint64_t)(left - grain) + 1);
+        work->begin[work->num_pieces] = at;
+        work->end[work->num_pieces++] = at + size;
+        at += size;
+    }
+    for (int i = 0; i < work->num_pieces; i++)
+        work->order[i] = i;
+    for (int i = work->num_pieces; i > 1; i--) {
+        int j = (int)random_below(k, (uint64_t)i), kept = work->order[i - 1];
+        work->order[i - 1] = work->order[j];
+        work->order[j] = kept;
+    }
+}
+
+static void *run_pieces(void *context)
+{
+    struct work *work = context;
+    for (int i; (i = work->next++) < work->num_pieces;)
+        work->body(work->context, work->begin[work->order[i]], work->end[work->order[i]]);
+    return NULL;
+}
+
+static void parallel_for(const tn_cpu_call *call, int64_t n, int64_t grain,
+                         void (*body)(void *context, int64_t begin, int64_t end),
+                         void *context)
+{
+    struct work work = {.body = body, .context = context};
+    pthread_t threads[NUM_THREADS];
+    int started = 0;
+    cut(kit_of_call, &work, n, grain);
+    while (call->num_threads > 1 && started + 1 < NUM_THREADS &&
+           pthread_create(&threads[started], NULL, run_pieces, &work) == 0)
+        started++;
+    run_pieces(&work);
+    for (int i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+}
+
+tn_status apply_cpu(struct sample_maker *maker, const struct cpu_call *call)
+{
+    tn_tensor in[MAX_IN], out[MAX_OUT];
+    const struct sample *s = call->sample;
+    for (uint32_t i = 0; i < s->num_inputs; i++)
+        in[i] = call->in[i].tensor;
+    for (uint32_t i = 0; i < s->num_outputs; i++)
+        out[i] = call->out[i].tensor;
+    tn_cpu_call table = {.struct_size = sizeof(table),
+                         .host = maker->host->table,
+                         .inputs = in,
+                         .outputs = out,
+                         .attrs = s->attrs,
+                         .scratch = call->scratch,
+                         .scratch_size = call->scratch_size,
+                         .num_inputs = s->num_inputs,
+                         .num_outputs = s->num_outputs,
+                         .cpu_features = call->cpu_features,
+                         .num_threads = call->num_threads ? call->num_threads : 1,
+                         .parallel_for = parallel_for};
+    kit_of_call = maker->kit;
+    return call->launch(&table);
+}
+
+// --- outputs and definitions -----------------------------------------------------------
+
+void outputs_new(const struct sample *s, enum layout_kind kind, unsigned char poison,
+                 struct array out[MAX_OUT])
+{
+    memset(out, 0, MAX_OUT * sizeof(*out));
+    for (uint32_t i = 0; i < s->num_outputs; i++)
+        out[i] = array_new(&s->outputs[i], kind, poison);
+}
+
+void outputs_free(struct array out[MAX_OUT])
+{
+    for (int i = 0; i < MAX_OUT; i++)
+        array_free(&out[i]);
+}
+
+static const char *define_by_graph(struct sample_maker *maker, const struct sample *s,
+                                   struct array out[MAX_OUT])
+{
+    static char text[300];
+    tn_array *in[MAX_IN] = {NULL}, *results[MAX_OUT] = {NULL};
+    const tn_primitive *p = s->primitive;
+    if (!maker->runtime)
+        return "no backend here computes";
+    tn_scope *scope = tn_scope_open(maker->runtime);
+    graph_inputs(scope, s, in);
+    tn_status status = p->expr && s->num_outputs == 1 ? graph_expr(scope, s, in, results)
+                       : p->decompose ? graph_decompose(scope, s, in, results)
+                                      : graph_op(scope, s, in, results);
+    memset(out, 0, MAX_OUT * sizeof(*out));
+    for (uint32_t i = 0; status == TN_OK && i < s->num_outputs; i++)
+        status = graph_read(scope, results[i], &out[i]);
+    if (status != TN_OK)
+        format_text(text, sizeof(text), "%s", tn_scope_error(scope));
+    tn_scope_close(scope);
+    if (status != TN_OK)
+        outputs_free(out);
+    return status == TN_OK ? NULL : text;
+}
+
+const char *apply_definition(struct sample_maker *maker, const struct sample *s,
+                             struct array out[MAX_OUT])
+{
+    if (!s->primitive->reference)
+        return define_by_graph(maker, s, out);
+    outputs_new(s, PLAIN, 0, out);
+    struct cpu_call call = {
+        .launch = s->primitive->reference, .sample = s, .in = s->in, .out = out};
+    if (apply_cpu(maker, &call) == TN_OK)
+        return NULL;
+    outputs_free(out);
+    return maker->host->text[0] ? maker->host->text : "its reference fails";
+}

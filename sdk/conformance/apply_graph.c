@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+// Samples as graphs of a runtime, and the table that rules build graph with.
+#include "apply.h"
+
+tn_array *graph_data(tn_scope *scope, const struct array *array)
+{
+    tn_type type = array_type(array);
+    tn_shape shape = {.rank = type.rank};
+    memcpy(shape.extent, type.extent, sizeof(shape.extent));
+    struct array plain = array_new(&type, PLAIN, 0);
+    array_copy(&plain, array);
+    const char *first = (const char *)plain.tensor.data +
+                        plain.tensor.layout.offset * tn_dtype_bytes(type.dtype);
+    tn_array *made = tn_from_data(scope, type.dtype, &shape, first);
+    array_free(&plain);
+    return made;
+}
+
+static uint32_t count_given(const struct sample *s)
+{
+    uint32_t count = s->num_inputs;
+    while (count > 0 && s->types[count - 1].dtype == TN_DTYPE_NONE)
+        count--;
+    return count;
+}
+
+uint32_t graph_inputs(tn_scope *scope, const struct sample *s, tn_array *in[MAX_IN])
+{
+    uint32_t count = count_given(s);
+    for (uint32_t i = 0; i < count; i++)
+        in[i] = s->in[i].tensor.data ? graph_data(scope, &s->in[i]) : NULL;
+    return count;
+}
+
+tn_status graph_op(tn_scope *scope, const struct sample *s, tn_array *const *in,
+                   tn_array *out[MAX_OUT])
+{
+    tn_attr items[MAX_FIELDS];
+    return tn_op_n(scope, s->primitive->id, (const tn_array *const *)in, count_given(s),
+                   sample_attr_list(s, items), out, s->num_outputs);
+}
+
+tn_status graph_expr(tn_scope *scope, const struct sample *s, tn_array *const *in,
+                     tn_array *out[MAX_OUT])
+{
+    tn_attr items[MAX_FIELDS];
+    char text[2048];
+    size_t at = 0;
+    struct sample all = *s; // every attribute: an expression of its own has no defaults
+    all.given = UINT64_MAX;
+    for (uint32_t i = 0; i < s->primitive->num_inputs && at + 80 < sizeof(text); i++)
+        at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s", i ? ", " : "",
+                               s->primitive->inputs[i].name);
+    snprintf(text + at, sizeof(text) - at, " -> %s", s->primitive->expr);
+    out[0] = tn_expr(scope, text, (const tn_array *const *)in, s->num_inputs,
+                     sample_attr_list(&all, items));
+    return tn_scope_status(scope);
+}
+
+tn_status graph_decompose(tn_scope *scope, const struct sample *s, tn_array *const *in,
+                          tn_array *out[MAX_OUT])
+{
+    static struct fake_host host;
+    if (!host.table && !fake_host_init(&host, 0))
+        return TN_ERR_MEMORY;
+    tn_build build = graph_build(scope, host.table);
+    tn_rule rule = {.struct_size = sizeof(rule),
+                    .attrs = s->attrs,
+                    .inputs = in,
+                    .num_inputs = s->num_inputs,
+                    .num_outputs = s->num_outputs};
+    tn_status status = s->primitive->decompose(&build, &rule, out);
+    if (status != TN_OK)
+        return tn_scope_fail(scope, status, "%s", host.text);
+    return tn_scope_status(scope);
+}
+
+tn_status graph_read(tn_scope *scope, tn_array *array, struct array *out)
+{
+    const tn_type *type = tn_array_type(array);
+    if (!type || tn_scope_status(scope) != TN_OK)
+        return tn_scope_fail(scope, TN_ERR_INTERNAL, "an output was not built");
+    struct array result = array_new(type, PLAIN, 0);
+    int64_t bytes = tn_dtype_bytes(type->dtype);
+    char *first = (char *)result.tensor.data + result.tensor.layout.offset * bytes;
+    tn_status status = tn_read(scope, array, first, (uint64_t)(result.count * bytes));
+    if (status == TN_OK)
+        *out = result;
+    else
+        array_free(&result);
+    return status;
+}
+
+// --- tn_build --------------------------------------------------------------------------
+
+static tn_array *build_op(const tn_build *build, const char *primitive,
+                          const tn_array *const *inputs, uint64_t num_inputs,
+                          tn_attr_list attrs)
+{
+    for (uint64_t i = 0; i < num_inputs; i++)
+        if (!inputs[i] && tn_scope_status(build->scope) != TN_OK)
+            return NULL;
+    return tn_op(build->scope, primitive, inputs, num_inputs, attrs);
+}
+
+static tn_status build_op_n(const tn_build *build, const char *primitive,
+                            const tn_array *const *inputs, uint64_t num_inputs,
+                            tn_attr_list attrs, tn_array **outputs, uint64_t num_outputs)
+{
+    return tn_op_n(build->scope, primitive, inputs, num_inputs, attrs, outputs,
+                   num_outputs);
+}
+
+static tn_array *build_expr(const tn_build *build, const char *text,
+                            const tn_array *const *inputs, uint64_t num_inputs,
+                            tn_attr_list attrs)
+{
+    return tn_expr(build->scope, text, inputs, num_inputs, attrs);
+}
+
+static tn_array *build_scalar(const tn_build *build, tn_dtype dtype, double value)
+{
+    return tn_scalar(build->scope, dtype, value);
+}
+
+tn_build graph_build(tn_scope *scope, const tn_host *host)
+{
+    return (tn_build){.struct_size = sizeof(tn_build),
+                      .host = host,
+                      .scope = scope,
+                      .op = build_op,
+                      .op_n = build_op_n,
+                      .expr = build_expr,
+                      .scalar = build_scalar,
+                      .type = tn_array_type};
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+// Examples that an author gives for a primitive, read from JSON.
+#include <jansson.h>
+#include "sample.h"
+
+static tn_dtype dtype_of(const char *name)
+{
+    for (tn_dtype dtype = TN_BOOL; name && dtype < TN_NUM_DTYPES; dtype++)
+        if (strcmp(dtype_names[dtype], name) == 0)
+            return dtype;
+    return TN_DTYPE_NONE;
+}
+
+// NULL, or what is wrong.
+static const char *read_input(json_t *json, tn_type *out, struct sample *s)
+{
+    const char *dtype = NULL;
+    json_t *shape = NULL, *extent;
+    size_t axis;
+    *out = (tn_type){.dtype = TN_DTYPE_NONE};
+    if (json_is_null(json))
+        return NULL; // an optional input that is not given
+    if (json_unpack(json, "{s:s, s:o, s?F, s?F}", "dtype", &dtype, "shape", &shape, "low",
+                    &s->low, "high", &s->high) ||
+        !json_is_array(shape) || json_array_size(shape) > TN_MAX_RANK)
+        return "an input is {\"dtype\": ..., \"shape\": [...]} or null";
+    out->dtype = dtype_of(dtype);
+    out->rank = (int32_t)json_array_size(shape);
+    json_array_foreach(shape, axis, extent) out->extent[axis] = json_integer_value(extent);
+    return out->dtype ? NULL : "an input's dtype is none of bool, i8 ... f64";
+}
+
+static int64_t integer_of(const tn_attr_field *field, json_t *value)
+{
+    const char *text = json_string_value(value);
+    if (json_is_boolean(value))
+        return json_is_true(value);
+    if (text && field->kind == TN_ATTR_DTYPE)
+        return dtype_of(text);
+    for (int64_t i = 0; text && field->kind == TN_ATTR_CHOICE && field->choices[i]; i++)
+        if (strcmp(field->choices[i], text) == 0)
+            return i;
+    return json_integer_value(value);
+}
+
+static void read_attr(struct sample *s, uint32_t index, json_t *value)
+{
+    const tn_attr_field *field = &s->primitive->attrs.fields[index];
+    void *at = (char *)s->attrs + field->offset;
+    s->given |= UINT64_C(1) << index;
+    if (field->kind == TN_ATTR_F64) {
+        *(double *)at = json_number_value(value);
+    } else if (field->kind == TN_ATTR_INTS) {
+        tn_ints *ints = at;
+        size_t i;
+        json_t *one;
+        *ints = (tn_ints){.given = 1};
+        json_array_foreach(value, i, one) if (i < TN_MAX_RANK) ints->value[ints->count++] =
+            json_integer_value(one);
+    } else {
+        *(int64_t *)at = integer_of(field, value);
+    }
+}
+
+static const char *read_attrs(json_t *attrs, struct sample *s)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach(attrs, name, value)
+    {
+        uint32_t i = 0, count = s->primitive->attrs.num_fields;
+        while (i < count && strcmp(s->primitive->attrs.fields[i].name, name) != 0)
+            i++;
+        if (i == count)
+            return "an attribute is not one of the primitive's";
+        read_attr(s, i, value);
+    }
+    return NULL;
+}
+
+static const char *read_example(json_t *json, struct sample *s)
+{
+    json_t *inputs = NULL, *attrs = NULL, *input;
+    size_t i;
+    if (json_unpack(json, "{s:o, s?o, s?F}", "inputs", &inputs, "attrs", &attrs,
+                    "tolerance", &s->tolerance) ||
+        !json_is_array(inputs) || json_array_size(inputs) > MAX_IN)
+        return "an example is {\"inputs\": [...], \"attrs\": {...}}, at most 8 inputs";
+    json_array_foreach(inputs, i, input)
+    {
+        const char *wrong = read_input(input, &s->types[i], s);
+        if (wrong)
+            return wrong;
+    }
+    s->num_inputs = (uint32_t)json_array_size(inputs);
+    if (s->num_inputs < s->primitive->num_inputs)
+        s->num_inputs = s->primitive->num_inputs; // the last ones are not given
+    return attrs ? read_attrs(attrs, s) : NULL;
+}
+
+uint32_t examples_read(struct kit *k, const tn_primitive *primitive, struct sample *out,
+                       uint32_t max)
+{
+    json_error_t error;
+    uint32_t count = 0;
+    size_t i;
+    json_t *one;
+    if (!k->examples)
+        return 0;
+    json_t *root = json_load_file(k->examples, 0, &error);
+    if (!root)
+        check_fail(k, "%s:%d: %s", k->examples, error.line, error.text);
+    json_array_foreach(json_object_get(root, primitive->id), i, one)
+    {
+        if (count == max)
+            break;
+        sample_defaults(primitive, &out[count]);
+        const char *wrong = read_example(one, &out[count]);
+        if (wrong)
+            check_fail(k, "%s: example %zu of %s: %s", k->examples, i, primitive->id,
+                       wrong);
+        else
+            count++;
+    }
+    json_decref(root);
+    return count;
+}

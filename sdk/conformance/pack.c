@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// Opening an operator pack for checking.
+#include "pack.h"
+
+bool pack_open(struct pack *pack, struct kit *k)
+{
+    const char *why;
+    *pack = (struct pack){.ops = NULL};
+    if (!subject_open(&pack->subject, &pack->host, k))
+        return false;
+    pack->ops = subject_ops(&pack->subject);
+    pack->maker = (struct sample_maker){
+        .kit = k,
+        .host = &pack->host,
+        .runtime = subject_runtime(k, "TENON_BACKEND=cpu-blas", &why),
+    };
+    return true;
+}
+
+void pack_close(struct pack *pack)
+{
+    tn_runtime_close(pack->maker.runtime);
+    subject_unload(&pack->subject, &pack->host);
+    fake_host_finish(&pack->host);
+}
+
+const tn_primitive *pack_primitive(const struct pack *pack, const char *id)
+{
+    for (uint32_t i = 0; pack->ops && i < pack->ops->num_primitives; i++)
+        if (strcmp(pack->ops->primitives[i]->id, id) == 0)
+            return pack->ops->primitives[i];
+    return pack->maker.runtime ? tn_primitive_find(pack->maker.runtime, id) : NULL;
+}
+
+const char *outputs_compare(const struct sample *s, const struct array *got,
+                            const struct array *want, double tolerance)
+{
+    for (uint32_t i = 0; i < s->num_outputs; i++) {
+        const char *failure = array_compare(&got[i], &want[i], tolerance);
+        if (failure)
+            return failure;
+    }
+    return NULL;
+}

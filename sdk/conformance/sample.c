@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: MIT
+// Drawing applications of a primitive, and keeping those that its infer accepts.
+#include "sample.h"
+
+#include <math.h>
+
+enum { ATTEMPTS = 6000, ATTEMPTS_BY_CORE = 300, MAX_ELEMENTS = 4096 };
+
+// --- shapes ----------------------------------------------------------------------------
+
+static void set_shape(tn_type *type, int32_t rank, const int64_t *extent)
+{
+    type->rank = rank;
+    for (int32_t i = 0; i < TN_MAX_RANK; i++)
+        type->extent[i] = i < rank ? extent[i] : 0;
+}
+
+static void random_shape(struct kit *k, tn_type *type)
+{
+    static const int64_t usual[] = {1, 2, 3, 4, 5, 7, 8, 17, 0};
+    int64_t extent[TN_MAX_RANK];
+    int32_t rank = (int32_t)random_below(k, 5);
+    for (int32_t i = 0; i < rank; i++)
+        extent[i] = usual[random_below(k, rank > 2 ? 5 : COUNT(usual))];
+    set_shape(type, rank, extent);
+}
+
+// All alike; sometimes with axes of the later ones left out or of extent 1.
+static void shapes_alike(struct kit *k, struct sample *s, bool broadcast)
+{
+    random_shape(k, &s->types[0]);
+    for (uint32_t i = 1; i < s->num_inputs; i++) {
+        const tn_type *first = &s->types[0];
+        int32_t drop = broadcast ? (int32_t)random_below(k, (uint64_t)first->rank + 1) : 0;
+        set_shape(&s->types[i], first->rank - drop, first->extent + drop);
+        for (int32_t axis = 0; broadcast && axis < s->types[i].rank; axis++)
+            if (random_below(k, 3) == 0)
+                s->types[i].extent[axis] = 1;
+    }
+}
+
+// Extents by one letter each; the same letter is the same extent.
+static void shapes_by_letters(struct kit *k, struct sample *s, const char *const *letters)
+{
+    int64_t extent_of[26];
+    for (int i = 0; i < 26; i++)
+        extent_of[i] = 1 + (int64_t)random_below(k, 6);
+    extent_of['h' - 'a'] = 5 + (int64_t)random_below(k, 4); // images are larger than
+    extent_of['w' - 'a'] = 5 + (int64_t)random_below(k, 4); // what slides over them
+    extent_of['y' - 'a'] = 1 + (int64_t)random_below(k, 3);
+    extent_of['x' - 'a'] = 1 + (int64_t)random_below(k, 3);
+    for (uint32_t i = 0; i < s->num_inputs; i++) {
+        const char *name = letters[i < 3 ? i : 2];
+        int64_t extent[TN_MAX_RANK];
+        int32_t rank = (int32_t)strlen(name);
+        for (int32_t axis = 0; axis < rank; axis++)
+            extent[axis] = extent_of[name[axis] - 'a'];
+        set_shape(&s->types[i], rank, extent);
+    }
+}
+
+static void draw_shapes(struct kit *k, struct sample *s)
+{
+    static const char *const related[][3] = {
+        {"mk", "kn", "n"},        {"bmk", "bkn", "n"},      {"nhwc", "oyxc", "o"},
+        {"rc", "r", "r"},         {"rc", "m", "mc"},        {"mk", "k", "m"},
+        {"n", "m", "o"},          {"nhwc", "nhwc", "nhwc"}, {"m", "", ""},
+        {"mn", "mn", "n"},        {"bmk", "bnk", "bnk"},    {"nd", "d", "d"},
+        {"bhmd", "bhnd", "bhnd"},
+    };
+    uint64_t kind = random_below(k, 10);
+    if (kind < 3)
+        shapes_alike(k, s, false);
+    else if (kind < 5)
+        shapes_alike(k, s, true);
+    else if (kind < 9)
+        shapes_by_letters(k, s, related[random_below(k, COUNT(related))]);
+    else
+        for (uint32_t i = 0; i < s->num_inputs; i++)
+            random_shape(k, &s->types[i]);
+}
+
+// --- dtypes ----------------------------------------------------------------------------
+
+static tn_dtype random_dtype(struct kit *k)
+{
+    static const tn_dtype usual[] = {TN_F32, TN_F32,  TN_F32, TN_F64, TN_F64,
+                                     TN_F16, TN_BF16, TN_I32, TN_I64, TN_U8};
+    if (random_below(k, 4) == 0)
+        return (tn_dtype)(1 + random_below(k, TN_NUM_DTYPES - 1));
+    return usual[random_below(k, COUNT(usual))];
+}
+
+static void draw_dtypes(struct kit *k, struct sample *s)
+{
+    static const tn_dtype indices[] = {TN_I64, TN_I32, TN_U32, TN_U8, TN_BOOL};
+    tn_dtype main = random_dtype(k);
+    uint64_t kind = random_below(k, 10);
+    for (uint32_t i = 0; i < s->num_inputs; i++) {
+        bool is_other = (kind == 6 && i + 1 == s->num_inputs) || (kind == 7 && i == 1) ||
+                        (kind == 8 && i == 0);
+        s->types[i].dtype = is_other    ? indices[random_below(k, COUNT(indices))]
+                            : kind == 9 ? random_dtype(k)
+                                        : main;
+    }
+}
+
+// Leaves out optional inputs, repeats a variadic one.
+static void draw_inputs(struct kit *k, struct sample *s)
+{
+    const tn_primitive *p = s->primitive;
+    s->num_inputs = p->num_inputs < MAX_IN ? p->num_inputs : MAX_IN;
+    if (p->num_inputs && p->inputs[p->num_inputs - 1].flags & TN_INPUT_VARIADIC &&
+        s->num_inputs + 2 <= MAX_IN)
+        s->num_inputs += (uint32_t)random_below(k, 3);
+    draw_shapes(k, s);
+    draw_dtypes(k, s);
+    for (uint32_t i = p->num_inputs; i-- > 0 && p->inputs[i].flags & TN_INPUT_OPTIONAL;) {
+        if (random_below(k, 2))
+            break; // this one and those before it are given
+        if (i < MAX_IN)
+            s->types[i] = (tn_type){.dtype = TN_DTYPE_NONE};
+    }
+}
+
+// --- attributes ------------------------------------------------------------------------
+
+static void *field_at(struct sample *s, const tn_attr_field *field)
+{
+    return (char *)s->attrs + field->offset;
+}
+
+void sample_defaults(const tn_primitive *primitive, struct sample *s)
+{
+    *s = (struct sample){.primitive = primitive, .low = -2, .high = 2};
+    s->num_outputs = primitive->num_outputs ? primitive->num_outputs : 1;
+    for (uint32_t i = 0; i < primitive->attrs.num_fields && i < MAX_FIELDS; i++) {
+        const tn_attr_field *field = &primitive->attrs.fields[i];
+        if (field->kind == TN_ATTR_F64)
+            *(double *)field_at(s, field) = field->default_f;
+        else if (field->kind != TN_ATTR_INTS)
+            *(int64_t *)field_at(s, field) = field->default_i;
+    }
+}
+
+static int64_t random_integer(struct kit *k, const tn_attr_field *field)
+{
+    int64_t count = 0;
+    switch (field->kind) {
+    case TN_ATTR_BOOL:
+        return (int64_t)random_below(k, 2);
+    case TN_ATTR_DTYPE:
+        return random_dtype(k);
+    case TN_ATTR_CHOICE:
+        while (field->choices[count])
+            count++;
+        return (int64_t)random_below(k, (uint64_t)count);
+    default:
+        return (int64_t)random_below(k, 7) - 2;
+    }
+}
+
+static void draw_attrs(struct kit *k, struct sample *s)
+{
+    const tn_attr_table *table = &s->primitive->attrs;
+    for (uint32_t i = 0; i < table->num_fields && i < MAX_FIELDS; i++) {
+        const tn_attr_field *field = &table->fields[i];
+        if (!(field->flags & TN_ATTR_REQUIRED) && random_below(k, 2))
+            continue;
+        s->given |= UINT64_C(1) << i;
+        if (field->kind == TN_ATTR_F64) {
+            *(double *)field_at(s, field) = floor(random_in(k, -8, 8)) / 4;
+        } else if (field->kind == TN_ATTR_INTS) {
+            tn_ints *ints = field_at(s, field);
+            *ints = (tn_ints){.count = (uint32_t)random_below(k, 4), .given = 1};
+            for (uint32_t n = 0; n < ints->count; n++)
+                ints->value[n] = (int64_t)random_below(k, 7) - 1;
+        } else {
+            *(int64_t *)field_at(s, field) = random_integer(k, field);
+        }
+    }
+}
+
+void sample_draw(struct kit *k, const tn_primitive *primitive, struct sample *out)
+{
+    sample_defaults(primitive, out);
+    draw_inputs(k, out);
+    draw_attrs(k, out);
+}
+
+tn_attr_list sample_attr_list(const struct sample *s, tn_attr *items)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < s->primitive->attrs.num_fields && i < MAX_FIELDS; i++) {
+        const tn_attr_field *field = &s->primitive->attrs.fields[i];
+        const void *at = (const char *)s->attrs + field->offset;
+        if (!(s->given >> i & 1))
+            continue;
+        tn_attr *item = &items[count++];
+        *item = (tn_attr){.name = field->name, .kind = field->kind};
+        if (field->kind == TN_ATTR_F64)
+            item->f = *(const double *)at;
+        else if (field->kind == TN_ATTR_INTS)
+            item->ints = at;
+        else
+            item->i = *(const int64_t *)at;
+        if (field->kind == TN_ATTR_CHOICE) {
+            item->kind = TN_ATTR_TEXT;
+            item->text = field->choices[item->i];
+        }
+    }
+    return (tn_attr_list){items, count};
+}
+
+// --- accepting -------------------------------------------------------------------------
+
+// By the core: an application that is never evaluated.
+static tn_status infer_by_core(struct sample_maker *maker, struct sample *s)
+{
+    const tn_array *in[MAX_IN] = {NULL};
+    tn_array *out[MAX_OUT] = {NULL};
+    tn_attr items[MAX_FIELDS];
+    static const char zeros[MAX_ELEMENTS * 8];
+    if (!maker->runtime)
+        return TN_ERR_UNSUPPORTED;
+    tn_scope *scope = tn_scope_open(maker->runtime);
+    uint32_t count = s->num_inputs;
+    while (count > 0 && s->types[count - 1].dtype == TN_DTYPE_NONE)
+        count--;
+    for (uint32_t i = 0; i < count; i++) {
+        tn_shape shape = {.rank = s->types[i].rank};
+        memcpy(shape.extent, s->types[i].extent, sizeof(shape.extent));
+        in[i] = tn_from_data(scope, s->types[i].dtype, &shape, zeros);
+    }
+    tn_status status = tn_op_n(scope, s->primitive->id, in, count,
+                               sample_attr_list(s, items), out, s->num_outputs);
+    for (uint32_t i = 0; status == TN_OK && i < s->num_outputs; i++)
+        s->outputs[i] = *tn_array_type(out[i]);
+    tn_scope_close(scope);
+    return status;
+}
+
+tn_status sample_infer(struct sample_maker *maker, struct sample *s)
+{
+    if (!s->primitive->infer)
+        return infer_by_core(maker, s);
+    tn_infer infer = {.struct_size = sizeof(infer),
+                      .host = maker->host->table,
+                      .types = s->types,
+                      .attrs = s->attrs,
+                      .num_inputs = s->num_inputs,
+                      .num_outputs = s->num_outputs};
+    return s->primitive->infer(&infer, s->outputs);
+}
+
+static bool is_small(const tn_type *types, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t elements = 1;
+        for (int32_t axis = 0; axis < types[i].rank && axis < TN_MAX_RANK; axis++)
+            if (types[i].extent[axis] < 0 ||
+                (elements *= types[i].extent[axis]) > MAX_ELEMENTS)
+                return false;
+    }
+    return true;
+}
+
+// What makes two samples the same kind of thing.
+static uint64_t kind_of(const struct sample *s)
+{
+    uint64_t kind = s->given;
+    for (uint32_t i = 0; i < s->num_inputs; i++) {
+        kind = kind * 31 + (uint64_t)s->types[i].dtype * 16 + (uint64_t)s->types[i].rank;
+        for (int32_t axis = 0; axis < s->types[i].rank; axis++)
+            kind = kind * 3 + (s->types[i].extent[axis] == 1) +
+                   (s->types[i].extent[axis] == 0) * 2;
+    }
+    return kind;
+}
+
+static bool is_new(const struct sample *samples, uint32_t count, const struct sample *s)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (kind_of(&samples[i]) == kind_of(s))
+            return false;
+    return true;
+}
+
+uint32_t samples_make(struct sample_maker *maker, const tn_primitive *primitive,
+                      struct sample *out, uint32_t max)
+{
+    struct kit *k = maker->kit;
+    int attempts = primitive->infer ? ATTEMPTS : ATTEMPTS_BY_CORE;
+    if (primitive->attrs.size > MAX_ATTR_BYTES || primitive->num_outputs > MAX_OUT)
+        return 0;
+    uint32_t count = examples_read(k, primitive, out, max);
+    for (uint32_t i = 0; i < count; i++)
+        if (sample_infer(maker, &out[i]) != TN_OK)
+            check_fail(k, "example %u (%s) is refused: %s", i, sample_text(&out[i]),
+                       maker->host->text);
+    for (int i = 0; i < attempts && count < max; i++) {
+        struct sample *s = &out[count];
+        sample_draw(k, primitive, s);
+        if (is_small(s->types, s->num_inputs) && is_new(out, count, s) &&
+            sample_infer(maker, s) == TN_OK && is_small(s->outputs, s->num_outputs))
+            count++;
+    }
+    return count;
+}
+
+// --- values ----------------------------------------------------------------------------
+
+static int64_t elements(const tn_type *types, uint32_t count)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t one = types[i].dtype != TN_DTYPE_NONE;
+        for (int32_t axis = 0; axis < types[i].rank; axis++)
+            one *= types[i].extent[axis];
+        sum += one;
+    }
+    return sum;
+}
+
+double sample_tolerance(const struct sample *s, bool is_exact)
+{
+    double rounding = 0;
+    if (s->tolerance > 0)
+        return s->tolerance;
+    for (uint32_t i = 0; i < s->num_outputs; i++)
+        rounding = fmax(rounding, dtype_rounding(s->outputs[i].dtype));
+    if (rounding == 0)
+        return 0; // integers are exact
+    double out = (double)elements(s->outputs, s->num_outputs);
+    double terms = (double)elements(s->types, s->num_inputs) / (out > 0 ? out : 1);
+    double bound = rounding * (16 + 2 * terms);
+    return is_exact ? bound : fmax(bound, 2e-3);
+}
+
+void sample_fill(struct kit *k, struct sample *s)
+{
+    bool any_float = false;
+    for (uint32_t i = 0; i < s->num_inputs; i++)
+        any_float |= tn_dtype_in(s->types[i].dtype, TN_FLOAT_DTYPES);
+    for (uint32_t i = 0; i < s->num_outputs; i++)
+        if (any_float && tn_dtype_in(s->outputs[i].dtype, TN_UNSIGNED_DTYPES))
+            s->low = 0; // conversions out of range are unspecified
+    for (uint32_t i = 0; i < s->num_inputs; i++) {
+        tn_dtype dtype = s->types[i].dtype;
+        if (dtype == TN_DTYPE_NONE)
+            continue;
+        s->in[i] = array_new(&s->types[i], PLAIN, 0x5a);
+        if (tn_dtype_in(dtype, TN_FLOAT_DTYPES))
+            array_fill(k, &s->in[i], s->low, s->high);
+        else if (any_float)
+            array_fill(k, &s->in[i], 0, 2); // beside numbers: most likely indices
+        else
+            array_fill(k, &s->in[i], i ? 0 : -5, i ? 3 : 5);
+    }
+}
+
+void sample_free(struct sample *s)
+{
+    for (uint32_t i = 0; i < MAX_IN; i++)
+        array_free(&s->in[i]);
+}
+
+const char *sample_text(const struct sample *s)
+{
+    static char text[500];
+    char types[300];
+    char *attrs = tn_attrs_print(&s->primitive->attrs, s->attrs, 0);
+    format_text(text, sizeof(text), "%s%s%.180s",
+                types_text(types, sizeof(types), s->types, s->num_inputs),
+                attrs && attrs[0] ? ", " : "", attrs ? attrs : "");
+    tn_text_free(attrs);
+    return text;
+}
