@@ -67,7 +67,7 @@ const char *tn_status_name(tn_status status);
 #endif
 
 #ifdef FAULT_FILE_UNLOADABLE
-__asm__(".section .data\n.type one_in_all,@gnu_unique_object\n.globl one_in_all\n"
+__asm__(".section .data\n.type one_in_all,@gnu_unique_object\n"
         ".size one_in_all,8\none_in_all: .quad 0\n.text\n");
 #endif
 
