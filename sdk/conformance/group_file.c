@@ -128,6 +128,12 @@ static bool is_defined(const Elf64_Sym *symbol)
            ELF64_ST_VISIBILITY(symbol->st_other) == STV_DEFAULT;
 }
 
+// gcc's address sanitizer marks each exported variable with one more symbol.
+static bool is_sanitizers(const char *name)
+{
+    return strncmp(name, "__odr_asan.", 11) == 0;
+}
+
 static void check_exports(struct kit *k, const struct elf_file *elf)
 {
     bool found = false;
@@ -135,7 +141,7 @@ static void check_exports(struct kit *k, const struct elf_file *elf)
         return;
     for (uint64_t i = 1; i < elf->num_symbols; i++) {
         const Elf64_Sym *symbol = &elf->symbols[i];
-        if (!is_defined(symbol))
+        if (!is_defined(symbol) || is_sanitizers(elf_string(elf, symbol->st_name)))
             continue;
         check_case(k);
         bool entry = strcmp(elf_string(elf, symbol->st_name), "tn_plugin_v1") == 0;
