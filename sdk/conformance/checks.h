@@ -36,5 +36,6 @@ void group_device(struct kit *k);
 void group_backend(struct kit *k);
 void group_buffer(struct kit *k);
 void group_queue(struct kit *k);
+void group_segment(struct kit *k);
 
 #endif // CONFORMANCE_CHECKS_H

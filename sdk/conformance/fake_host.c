@@ -53,8 +53,10 @@ static void *host_alloc(const tn_host *table, uint64_t size, uint64_t alignment)
     uint64_t number = ++host->allocations;
     uint64_t whole = size + sizeof(struct block) + alignment + sizeof(uint64_t) + 16;
     char *start = number == host->fail_at || size > MAX_BYTES ? NULL : malloc(whole);
-    if (!start)
+    if (!start) {
+        host->refusals++;
         return NULL;
+    }
     uintptr_t at = (uintptr_t)start + sizeof(struct block);
     at = (at + alignment - 1) & ~(uintptr_t)(alignment - 1);
     struct block *block = (struct block *)at - 1;

@@ -23,6 +23,7 @@ struct fake_host {
     // Seen so far.
     _Atomic uint64_t allocations, live, live_bytes;
     _Atomic uint64_t failures; // recorded by the plugin, not by an allocation
+    _Atomic uint64_t refusals; // allocations that failed, which record a failure too
     _Atomic uint64_t misuses;
     tn_status status; // of the last failure
     char text[400];   // of the last failure

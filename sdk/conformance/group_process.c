@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What belongs to the whole process and so to the application: a plugin that is loaded,
 // started, asked and unloaded leaves all of it as it was.
-#include <dirent.h>
 #include <fenv.h>
 #include <limits.h>
 #include <locale.h>
@@ -10,10 +9,9 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+#include "bench.h"
 #include "checks.h"
-#include "subject.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -62,17 +60,6 @@ static uint64_t hash_environment(void)
     return hash;
 }
 
-static int count_threads(void)
-{
-    int count = 0;
-    DIR *tasks = opendir("/proc/self/task");
-    for (struct dirent *e; tasks && (e = readdir(tasks)) != NULL;)
-        count += e->d_name[0] != '.';
-    if (tasks)
-        closedir(tasks);
-    return count;
-}
-
 static void look_at_files(struct state *state)
 {
     char path[64];
@@ -117,15 +104,6 @@ static void ask(const struct subject *s)
     s->entry->query("tn.nothing/1");
     subject_ops(s);
     subject_backend(s);
-}
-
-// A thread that was joined may stand in the list for another moment.
-static int threads_beyond(int expected)
-{
-    for (int i = 0; i < 50 && count_threads() > expected; i++)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    int more = count_threads() - expected;
-    return more > 0 ? more : 0;
 }
 
 static const char *travel(struct kit *k, struct trip *trip)

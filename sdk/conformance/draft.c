@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT
+// Programs, steps and segments as records.
+#include "draft.h"
+
+// --- programs --------------------------------------------------------------------------
+
+static bool is_half(tn_dtype dtype)
+{
+    return dtype == TN_F16 || dtype == TN_BF16;
+}
+
+// The dtype in which an instruction computes.
+static uint16_t wide(tn_dtype dtype)
+{
+    return (uint16_t)(is_half(dtype) ? TN_F32 : dtype);
+}
+
+static uint32_t add_insn(struct program *p, tn_expr_insn insn)
+{
+    p->insns[p->record.num_insns] = insn;
+    return p->record.num_insns++;
+}
+
+// The key for caches: two lanes over all that tells programs apart.
+static void hash_bytes(uint64_t hash[2], const void *data, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        uint8_t byte = ((const uint8_t *)data)[i];
+        hash[0] = (hash[0] ^ byte) * UINT64_C(0x100000001b3);
+        hash[1] = (hash[1] + byte) * UINT64_C(0x9e3779b97f4a7c15);
+        hash[1] ^= hash[1] >> 29;
+    }
+}
+
+static void start(struct program *p, tn_dtype input, uint32_t num_inputs, tn_dtype output)
+{
+    *p = (struct program){.inputs = {input, input}, .output = output};
+    p->record = (tn_expr_program){.struct_size = sizeof(p->record),
+                                  .insns = p->insns,
+                                  .input_dtypes = p->inputs,
+                                  .output_dtypes = &p->output,
+                                  .outputs = &p->result,
+                                  .num_inputs = num_inputs,
+                                  .num_outputs = 1,
+                                  .name = "kit"};
+}
+
+static void finish(struct program *p, uint32_t num_params)
+{
+    tn_expr_program *r = &p->record;
+    p->result = r->num_insns - 1;
+    r->num_params = num_params;
+    r->hash[0] = UINT64_C(0xcbf29ce484222325);
+    hash_bytes(r->hash, p->insns, r->num_insns * sizeof(p->insns[0]));
+    hash_bytes(r->hash, p->inputs, sizeof(p->inputs));
+    hash_bytes(r->hash, &p->output, sizeof(p->output));
+    hash_bytes(r->hash, &r->num_inputs, sizeof(r->num_inputs));
+}
+
+void program_affine(struct program *p, tn_dtype dtype)
+{
+    uint16_t w = wide(dtype);
+    start(p, dtype, 1, dtype);
+    uint32_t x = add_insn(p, (tn_expr_insn){TN_EXPR_LOAD, w, 0, 0, 0});
+    if (dtype == TN_BOOL) {
+        add_insn(p, (tn_expr_insn){TN_EXPR_NOT, w, x, 0, 0});
+        finish(p, 0);
+        return;
+    }
+    uint32_t a = add_insn(p, (tn_expr_insn){TN_EXPR_PARAM, w, 0, 0, 0});
+    uint32_t b = add_insn(p, (tn_expr_insn){TN_EXPR_PARAM, w, 1, 0, 0});
+    uint32_t ax = add_insn(p, (tn_expr_insn){TN_EXPR_MUL, w, x, a, 0});
+    add_insn(p, (tn_expr_insn){TN_EXPR_ADD, w, ax, b, 0});
+    finish(p, 2);
+}
+
+void program_combine(struct program *p, tn_dtype dtype)
+{
+    uint16_t w = wide(dtype);
+    start(p, dtype, 2, dtype);
+    uint32_t x = add_insn(p, (tn_expr_insn){TN_EXPR_LOAD, w, 0, 0, 0});
+    uint32_t y = add_insn(p, (tn_expr_insn){TN_EXPR_LOAD, w, 1, 0, 0});
+    if (dtype == TN_BOOL) {
+        add_insn(p, (tn_expr_insn){TN_EXPR_XOR, w, x, y, 0});
+        finish(p, 0);
+        return;
+    }
+    uint32_t a = add_insn(p, (tn_expr_insn){TN_EXPR_PARAM, w, 0, 0, 0});
+    uint32_t ax = add_insn(p, (tn_expr_insn){TN_EXPR_MUL, w, x, a, 0});
+    add_insn(p, (tn_expr_insn){TN_EXPR_ADD, w, ax, y, 0});
+    finish(p, 1);
+}
+
+void program_single(struct program *p, uint16_t op, uint32_t operands, tn_dtype operand,
+                    tn_dtype result)
+{
+    uint16_t w = wide(operand);
+    start(p, operand, operands > 1 ? 2 : 1, result);
+    uint32_t x = add_insn(p, (tn_expr_insn){TN_EXPR_LOAD, w, 0, 0, 0});
+    uint32_t y = operands > 1 ? add_insn(p, (tn_expr_insn){TN_EXPR_LOAD, w, 1, 0, 0}) : x;
+    if (operands == 3) {
+        uint32_t less = add_insn(p, (tn_expr_insn){TN_EXPR_LT, TN_BOOL, x, y, 0});
+        add_insn(p, (tn_expr_insn){op, wide(result), less, x, y});
+    } else {
+        add_insn(p, (tn_expr_insn){op, wide(result), x, operands > 1 ? y : 0, 0});
+    }
+    finish(p, 0);
+}
+
+uint64_t word_of(tn_dtype dtype, int64_t value)
+{
+    double real = (double)value;
+    uint64_t word = (uint64_t)value;
+    if (TN_DTYPE_BIT(dtype) & TN_FLOAT_DTYPES)
+        memcpy(&word, &real, sizeof(word));
+    return word;
+}
+
+// --- segments --------------------------------------------------------------------------
+
+void draft_start(struct draft *d)
+{
+    memset(d, 0, sizeof(*d));
+    d->segment = (tn_segment){.struct_size = sizeof(d->segment),
+                              .steps = d->steps,
+                              .slots = d->slots,
+                              .step_size = sizeof(tn_step),
+                              .slot_size = sizeof(tn_slot)};
+}
+
+uint32_t draft_slot(struct draft *d, uint32_t flags, uint64_t size)
+{
+    if (d->segment.num_slots == DRAFT_SLOTS)
+        abort(); // the kit's own fault
+    d->slots[d->segment.num_slots] = (tn_slot){.flags = flags, .size = size};
+    return d->segment.num_slots++;
+}
+
+tn_value flat_value(uint32_t slot, tn_dtype dtype, int64_t count)
+{
+    return (tn_value){
+        .slot = slot,
+        .layout = {.dtype = dtype, .rank = 1, .extent = {count}, .stride = {1}}};
+}
+
+static bool joins(const tn_layout *layout, int32_t axis)
+{
+    return layout->stride[axis] == layout->stride[axis + 1] * layout->extent[axis + 1];
+}
+
+static void join(tn_layout *layout, int32_t axis)
+{
+    layout->extent[axis + 1] *= layout->extent[axis];
+    for (int32_t i = axis; i + 1 < layout->rank; i++) {
+        layout->extent[i] = layout->extent[i + 1];
+        layout->stride[i] = layout->stride[i + 1];
+    }
+    layout->rank--;
+    layout->extent[layout->rank] = layout->stride[layout->rank] = 0;
+}
+
+void values_merge(tn_value *values, uint32_t count)
+{
+    for (int32_t axis = values[0].layout.rank - 2; axis >= 0; axis--) {
+        bool all = true;
+        for (uint32_t i = 0; i < count; i++)
+            all = all && joins(&values[i].layout, axis);
+        for (uint32_t i = 0; i < count && all; i++)
+            join(&values[i].layout, axis);
+    }
+}
+
+// What steps read and write is said of their slots.
+static tn_step *next_step(struct draft *d, const tn_value *in, uint32_t num_inputs,
+                          const tn_value *out)
+{
+    uint32_t n = d->segment.num_steps++;
+    if (n == DRAFT_STEPS || num_inputs > DRAFT_OPERANDS)
+        abort(); // the kit's own fault
+    if (num_inputs)
+        memcpy(d->inputs[n], in, num_inputs * sizeof(*in));
+    d->outputs[n] = *out;
+    for (uint32_t i = 0; i < num_inputs; i++)
+        d->slots[in[i].slot].flags |= TN_SLOT_READ;
+    d->slots[out->slot].flags |= TN_SLOT_WRITE;
+    d->steps[n] = (tn_step){.struct_size = sizeof(tn_step),
+                            .inputs = d->inputs[n],
+                            .outputs = &d->outputs[n],
+                            .num_inputs = num_inputs,
+                            .num_outputs = 1,
+                            .label = "kit"};
+    return &d->steps[n];
+}
+
+tn_step *draft_program(struct draft *d, const struct program *program, const tn_value *in,
+                       const tn_value *out, int64_t a, int64_t b)
+{
+    tn_step *step = next_step(d, in, program->record.num_inputs, out);
+    uint64_t *params = d->params[step - d->steps];
+    params[0] = word_of(program->inputs[0], a);
+    params[1] = word_of(program->inputs[0], b);
+    step->program = &program->record;
+    step->params = params;
+    return step;
+}
+
+tn_step *draft_kernel(struct draft *d, const tn_primitive *primitive,
+                      const tn_kernel *kernel, const tn_value *in, uint32_t num_inputs,
+                      const tn_value *out)
+{
+    static const uint64_t no_attrs[1];
+    tn_step *step = next_step(d, in, num_inputs, out);
+    step->primitive = primitive;
+    step->attrs = no_attrs;
+    step->kernel = kernel;
+    step->plugin = "org.tenon.conformance";
+    return step;
+}

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: MIT
+// A backend's table, and its devices: listed, described, opened and closed.
+#include "bench.h"
+#include "checks.h"
+
+enum { CYCLES = 4, MAX_ALLOCATIONS = 400 };
+
+// --- the table -------------------------------------------------------------------------
+
+static bool is_plain_name(const char *name)
+{
+    size_t size = name ? strlen(name) : 0;
+    return size > 0 && size < 32 &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == size;
+}
+
+static bool is_family(const char *family)
+{
+    const char *slash = strrchr(family, '/');
+    return slash && slash > family && slash[1] && slash[1] != '0' &&
+           strspn(slash + 1, "0123456789") == strlen(slash + 1);
+}
+
+static void check_slots(struct kit *k, const tn_backend *t)
+{
+    const struct {
+        const char *name;
+        bool is_there;
+    } slots[] = {
+        {"device_count", TN_HAS(t, device_count)},
+        {"device_info", TN_HAS(t, device_info)},
+        {"device_open", TN_HAS(t, device_open)},
+        {"device_close", TN_HAS(t, device_close)},
+        {"buffer_create", TN_HAS(t, buffer_create)},
+        {"buffer_destroy", TN_HAS(t, buffer_destroy)},
+        {"buffer_write", TN_HAS(t, buffer_write)},
+        {"buffer_read", TN_HAS(t, buffer_read)},
+        {"segment_compile", TN_HAS(t, segment_compile)},
+        {"executable_destroy", TN_HAS(t, executable_destroy)},
+        {"submit", TN_HAS(t, submit)},
+        {"wait", TN_HAS(t, wait)},
+    };
+    for (size_t i = 0; i < COUNT(slots); i++) {
+        check_case(k);
+        if (!slots[i].is_there)
+            check_fail(k, "%s is NULL", slots[i].name);
+    }
+}
+
+static void check_families(struct kit *k, const tn_backend *t)
+{
+    if (!TN_HAS(t, families) || !t->families[0]) {
+        check_fail(k, "it lists no family");
+        return;
+    }
+    for (const char *const *f = t->families; *f; f++) {
+        if (!is_family(*f))
+            check_fail(k, "family \"%.60s\" is not NAME/REVISION", *f);
+        for (const char *const *g = t->families; g < f; g++)
+            if (strcmp(*f, *g) == 0)
+                check_fail(k, "family \"%.60s\" is listed twice", *f);
+    }
+}
+
+static void check_table(struct kit *k)
+{
+    static struct subject s;
+    struct fake_host host;
+    if (!subject_open(&s, &host, k))
+        return;
+    const tn_backend *t = subject_backend(&s);
+    if (t && check_begin(k, "backend.table", NULL)) {
+        if (t->struct_size < sizeof(t->struct_size) || !TN_HAS(t, name) ||
+            !is_plain_name(t->name))
+            check_fail(k,
+                       "name is \"%.60s\", expected what can stand in TENON_BACKEND: "
+                       "[a-z0-9-], at most 31 bytes",
+                       TN_HAS(t, name) ? t->name : "NULL");
+        if (t->flags & ~(uint32_t)TN_BACKEND_DEFAULT)
+            check_fail(k, "flags are %#x, which these headers do not know", t->flags);
+        check_families(k, t);
+        check_slots(k, t);
+        check_end(k);
+    }
+    subject_unload(&s, &host);
+    fake_host_finish(&host);
+}
+
+static void check_count(struct kit *k)
+{
+    static struct bench b;
+    if (!bench_start(&b, k))
+        return;
+    if (check_begin(k, "backend.count", NULL)) {
+        uint32_t count[2] = {77, 77};
+        for (int i = 0; i < 2; i++) {
+            bench_listen(&b);
+            tn_status status = b.backend->device_count(b.host.table, &count[i]);
+            if (bench_heard(&b, status, "device_count") != TN_OK && count[i] != 77)
+                check_fail(k, "device_count fails, and writes its output");
+            if (status != TN_OK && status != TN_ERR_NOT_FOUND)
+                check_fail(k, "device_count fails with status %d: %s", status, b.host.text);
+            else if (status != TN_OK)
+                check_skip(k, "%s", b.host.text);
+        }
+        if (count[0] != count[1])
+            check_fail(k, "device_count gives %u, and then %u", count[0], count[1]);
+        check_end(k);
+    }
+    bench_finish(&b);
+}
+
+// --- descriptions ----------------------------------------------------------------------
+
+static tn_status describe(struct bench *b, unsigned char fill, tn_device_info *out)
+{
+    memset(out, fill, sizeof(*out));
+    out->struct_size = sizeof(*out);
+    bench_listen(b);
+    return bench_heard(b, b->backend->device_info(b->host.table, b->index, out),
+                       "device_info");
+}
+
+static void check_text(struct kit *k, const char *what, const char *a, const char *b,
+                       size_t size)
+{
+    if (!memchr(a, 0, size) || !memchr(b, 0, size))
+        check_fail(k, "%s has no NUL at its end", what);
+    else if (strcmp(a, b) != 0)
+        check_fail(k, "%s is \"%s\", and then \"%s\"", what, a, b);
+}
+
+static void check_numbers(struct kit *k, const tn_device_info *a, const tn_device_info *b)
+{
+    const uint32_t known =
+        TN_DEVICE_SOFTWARE | TN_DEVICE_HOST_MEMORY | TN_DEVICE_COMPUTES_NOTHING;
+    if (a->flags & ~known)
+        check_fail(k, "flags are %#x, which these headers do not know", a->flags);
+    if (a->buffer_alignment == 0 || a->buffer_alignment & (a->buffer_alignment - 1))
+        check_fail(k, "buffer_alignment is %llu, expected a power of two",
+                   (unsigned long long)a->buffer_alignment);
+    if (a->dtypes & ~(uint32_t)TN_ALL_DTYPES)
+        check_fail(k, "dtypes are %#x, which these headers do not know", a->dtypes);
+    if (a->reserved || b->reserved)
+        check_fail(k, "reserved is not 0");
+    if (a->flags != b->flags || a->buffer_alignment != b->buffer_alignment ||
+        a->dtypes != b->dtypes || a->memory_size != b->memory_size ||
+        a->max_buffer_size != b->max_buffer_size)
+        check_fail(k, "asked twice it gives other numbers, or leaves some unwritten");
+}
+
+// A description over zeros and one over ones: what was not written differs.
+static void check_info(struct bench *b)
+{
+    tn_device_info first, second;
+    struct kit *k = b->kit;
+    if (describe(b, 0, &first) != TN_OK || describe(b, 0xff, &second) != TN_OK) {
+        check_fail(k, "device_info fails: %s", b->host.text);
+        return;
+    }
+    check_text(k, "name", first.name, second.name, sizeof(first.name));
+    check_text(k, "driver", first.driver, second.driver, sizeof(first.driver));
+    check_text(k, "features", first.features, second.features, sizeof(first.features));
+    check_numbers(k, &first, &second);
+    if (!first.name[0])
+        check_fail(k, "the device has no name");
+}
+
+// An older host's struct ends early.
+static void check_info_size(struct bench *b)
+{
+    static const uint32_t sizes[] = {8, 8 + 128, 8 + 128 + 128 + 256, 536};
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        tn_device_info info;
+        unsigned char *bytes = (unsigned char *)&info;
+        check_case(b->kit);
+        memset(&info, 0x5a, sizeof(info));
+        info.struct_size = sizes[i];
+        if (b->backend->device_info(b->host.table, b->index, &info) != TN_OK)
+            check_fail(b->kit, "into a struct of %u bytes device_info fails: %s", sizes[i],
+                       b->host.text);
+        for (size_t at = sizes[i]; at < sizeof(info); at++)
+            if (bytes[at] != 0x5a) {
+                check_fail(b->kit, "into a struct of %u bytes device_info writes byte %zu",
+                           sizes[i], at);
+                break;
+            }
+        if (info.struct_size > sizes[i])
+            check_fail(b->kit, "it makes struct_size %u of %u", info.struct_size, sizes[i]);
+    }
+}
+
+// --- opening ---------------------------------------------------------------------------
+
+static void use(struct bench *b)
+{
+    uint32_t word = 0x12345678, back = 0;
+    tn_buffer *buffer = bench_buffer(b, 4096);
+    if (buffer && bench_write(b, buffer, 1024, &word, 4) &&
+        bench_read(b, buffer, 1024, &back, 4) && back != word)
+        check_fail(b->kit, "wrote %#x, read %#x", word, back);
+}
+
+static void check_opens(struct bench *b)
+{
+    tn_device *first = b->device, *second = NULL;
+    b->backend->device_close(NULL);
+    b->backend->buffer_destroy(first, NULL);
+    b->backend->executable_destroy(first, NULL);
+    tn_status status = b->backend->device_open(b->host.table, b->index, &second);
+    if (status != TN_OK) {
+        check_fail(b->kit, "a second time at once it cannot be opened: %s", b->host.text);
+        return;
+    }
+    use(b);
+    bench_close(b); // the first: the second goes on
+    b->device = second;
+    use(b);
+    bench_close(b);
+    for (int i = 0; i < CYCLES && !check_failed(b->kit); i++) {
+        check_case(b->kit);
+        if (bench_open(b))
+            use(b);
+        bench_close(b);
+    }
+}
+
+// The plugin once more, from init to deinit.
+static bool live(struct bench *b, struct kit *k, uint32_t index)
+{
+    if (!bench_start(b, k))
+        return false;
+    b->index = index;
+    const char *why;
+    if (bench_count(b, &why) > index && bench_open(b))
+        use(b);
+    return true;
+}
+
+static void check_frees(struct bench *b)
+{
+    static struct bench own;
+    uint64_t after[2] = {0};
+    if (!live(&own, b->kit, b->index))
+        return;
+    for (int i = 0; i < CYCLES && !check_failed(b->kit); i++) {
+        bench_close(&own);
+        after[i > 0] = own.host.live;
+        if (bench_open(&own))
+            use(&own);
+    }
+    bench_close(&own);
+    if (after[1] > after[0])
+        check_fail(b->kit, "%llu blocks of the host's are left each time it is closed",
+                   (unsigned long long)(after[1] - after[0]));
+    uint64_t left = bench_finish(&own);
+    if (left)
+        check_fail(b->kit, "after device_close and deinit %llu blocks are left",
+                   (unsigned long long)left);
+}
+
+static void check_threads(struct bench *b)
+{
+    static struct bench own;
+    bench_close(b);
+    int before = count_threads();
+    for (int i = 0; i < 2; i++) { // drivers may keep one thread of their own, not two
+        if (!live(&own, b->kit, b->index))
+            return;
+        bench_finish(&own);
+        int left = threads_beyond(before);
+        before += i == 0 ? left : 0;
+        if (i > 0 && left)
+            check_fail(b->kit, "each time it is opened and closed %d threads are left",
+                       left);
+    }
+}
+
+static void check_config(struct bench *b)
+{
+    static const char *const values[] = {"", "-1", "99999999999999999999", "\xc3\xa9,;:/",
+                                         "nan"};
+    static struct bench own;
+    for (size_t i = 0; i < COUNT(values); i++) {
+        check_case(b->kit);
+        if (!bench_start(&own, b->kit))
+            return;
+        own.index = b->index;
+        own.host.config = values[i];
+        bench_listen(&own);
+        // A wrong value may be refused: it is the user's.
+        uint32_t count = 0;
+        tn_status status = own.backend->device_count(own.host.table, &count);
+        if (status == TN_OK && count > b->index)
+            status = own.backend->device_open(own.host.table, b->index, &own.device);
+        if (bench_heard(&own, status, "opening it with odd variables") != TN_OK)
+            own.device = NULL;
+        bench_finish(&own);
+    }
+}
+
+// Opened with the n-th allocation failing. False: there is no n-th.
+static bool open_poorly(struct bench *b, uint64_t n)
+{
+    uint64_t live_before = b->host.live;
+    check_case(b->kit);
+    b->host.fail_at = b->host.allocations + n;
+    bench_listen(b);
+    tn_status status = b->backend->device_open(b->host.table, b->index, &b->device);
+    bool was_met = b->host.allocations >= b->host.fail_at;
+    b->host.fail_at = 0;
+    if (bench_heard(b, status, "device_open") != TN_OK) {
+        b->device = NULL;
+        if (status != TN_ERR_MEMORY || !was_met)
+            check_fail(b->kit,
+                       "allocation %llu fails, and device_open returns %d, "
+                       "expected %d",
+                       (unsigned long long)n, status, TN_ERR_MEMORY);
+        if (b->host.live > live_before)
+            check_fail(b->kit, "allocation %llu fails, and device_open leaves %llu blocks",
+                       (unsigned long long)n,
+                       (unsigned long long)(b->host.live - live_before));
+    }
+    bench_close(b);
+    return was_met;
+}
+
+static void check_memory(struct bench *b)
+{
+    bench_close(b);
+    for (uint64_t n = 1; n < MAX_ALLOCATIONS && open_poorly(b, n); n++)
+        if (check_failed(b->kit))
+            return;
+    if (bench_open(b))
+        use(b);
+}
+
+static const struct bench_check checks[] = {
+    {"backend.info", check_info},       {"backend.info-size", check_info_size},
+    {"backend.opens", check_opens},     {"backend.frees", check_frees},
+    {"backend.threads", check_threads}, {"backend.config", check_config},
+    {"backend.memory", check_memory},
+};
+
+void group_backend(struct kit *k)
+{
+    check_table(k);
+    check_count(k);
+    bench_run(k, checks, COUNT(checks));
+}

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: MIT
+// A small backend, and the same with one fault each: its memory is the host's, a thread of
+// its own interprets programs and calls kernels. Without a FAULT_... it is sound. The name
+// of a fault is that of the check that must find it.
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "backend_run.h"
+
+enum { ALIGNMENT = 64, MAX_QUEUED = 256 };
+
+struct work {
+    tn_executable *executable;
+    tn_binding *bindings; // owned, ended by a NULL buffer
+    uint64_t point;
+    tn_status status;
+};
+
+struct tn_device {
+    const tn_host *host;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    pthread_t thread;
+    struct work queue[MAX_QUEUED]; // a ring
+    uint64_t submitted, reached;   // points
+    uint64_t failed;               // the last point that did
+    tn_status status;              // of that one
+    int is_ending;
+    int waiters;
+    _Atomic uint64_t used, peak;
+};
+
+// --- segments --------------------------------------------------------------------------
+
+static int32_t step_check(tn_device *device, const tn_step *step, const char **out_reason)
+{
+    (void)device;
+#ifdef FAULT_SEGMENT_OPERATIONS
+    (void)out_reason;
+    return 1;
+#endif
+    for (uint32_t i = 0; step->program && i < step->program->num_insns; i++)
+        if (!is_known(step->program->insns[i].op)) {
+            *out_reason = "it adds and multiplies, and little else";
+            return 0;
+        }
+    return 1;
+}
+
+static tn_status segment_compile(tn_device *device, const tn_segment *segment,
+                                 tn_executable **out_executable)
+{
+    const tn_host *host = device->host;
+    for (uint32_t i = 0; i < segment->num_steps; i++) {
+        const tn_step *step = step_at(segment, i);
+        for (uint32_t n = 0; step->program && n < step->program->num_insns; n++)
+            if (!is_known(step->program->insns[n].op))
+                return host->fail(host, TN_ERR_UNSUPPORTED, "operation %u is unknown",
+                                  step->program->insns[n].op);
+    }
+    tn_executable *executable = host->alloc(host, sizeof(*executable), 0);
+#ifdef FAULT_SEGMENT_MEMORY
+    executable->seen = NULL;
+#endif
+    if (!executable)
+        return TN_ERR_MEMORY;
+    *executable = (tn_executable){*segment, segment};
+    *out_executable = executable;
+    return TN_OK;
+}
+
+static void executable_destroy(tn_device *device, tn_executable *executable)
+{
+#ifndef FAULT_SEGMENT_FREES
+    device->host->free(device->host, executable);
+#endif
+    (void)device, (void)executable;
+}
+
+// --- the queue -------------------------------------------------------------------------
+
+static void finish_work(tn_device *device, struct work *work)
+{
+#ifndef FAULT_QUEUE_REPLAY
+    device->host->free(device->host, work->bindings);
+#endif
+    pthread_mutex_lock(&device->lock);
+    if (work->status != TN_OK) {
+        device->failed = work->point;
+        device->status = work->status;
+    }
+    device->reached = work->point;
+    pthread_cond_broadcast(&device->changed);
+    pthread_mutex_unlock(&device->lock);
+}
+
+static void *run_queue(void *context)
+{
+    tn_device *device = context;
+    for (;;) {
+        pthread_mutex_lock(&device->lock);
+        while (device->reached == device->submitted && !device->is_ending)
+            pthread_cond_wait(&device->changed, &device->lock);
+        int has_work = device->reached < device->submitted;
+        struct work work = device->queue[(device->reached + 1) % MAX_QUEUED];
+#ifdef FAULT_QUEUE_ORDER
+        if (device->submitted > device->reached + 1) { // the next but one goes first
+            struct work *other = &device->queue[(device->reached + 2) % MAX_QUEUED];
+            tn_executable *e = work.executable;
+            tn_binding *b = work.bindings;
+            work.executable = other->executable;
+            work.bindings = other->bindings;
+            other->executable = e;
+            other->bindings = b;
+        }
+#endif
+        pthread_mutex_unlock(&device->lock);
+        if (!has_work)
+            return NULL;
+        work.status = run_segment(device->host, work.executable, work.bindings);
+        finish_work(device, &work);
+    }
+}
+
+static tn_binding *copy_bindings(tn_device *device, const tn_submission *s)
+{
+    uint64_t size = s->num_bindings * sizeof(tn_binding);
+    tn_binding *copy = device->host->alloc(device->host, size, 0);
+    if (copy && size)
+        memcpy(copy, s->bindings, size);
+#ifdef FAULT_QUEUE_BINDINGS
+    for (uint64_t i = 0; copy && i < s->num_bindings; i++)
+        copy[i].offset = 0;
+#endif
+    return copy;
+}
+
+static tn_status submit(tn_device *device, const tn_submission *s, uint64_t *out_point)
+{
+    tn_binding *bindings = copy_bindings(device, s);
+    if (!bindings)
+        return TN_ERR_MEMORY;
+    pthread_mutex_lock(&device->lock);
+    while (device->submitted - device->reached >= MAX_QUEUED - 2)
+        pthread_cond_wait(&device->changed, &device->lock);
+    uint64_t point = ++device->submitted;
+    device->queue[point % MAX_QUEUED] =
+        (struct work){s->executable, bindings, point, TN_OK};
+    pthread_cond_broadcast(&device->changed);
+    pthread_mutex_unlock(&device->lock);
+    *out_point = point;
+#ifdef FAULT_QUEUE_POINTS
+    *out_point = (point + 1) / 2;
+#endif
+    return TN_OK;
+}
+
+static tn_status wait_for(tn_device *device, uint64_t point)
+{
+    tn_status status = TN_OK;
+#ifdef FAULT_QUEUE_DONE
+    return TN_OK;
+#endif
+    pthread_mutex_lock(&device->lock);
+#ifdef FAULT_QUEUE_THREADS
+    status = device->waiters ? TN_ERR_INTERNAL : TN_OK; // one at a time
+#endif
+    device->waiters++;
+    while (device->reached < point)
+        pthread_cond_wait(&device->changed, &device->lock);
+    device->waiters--;
+    if (point && device->failed == point)
+        status = device->status;
+    pthread_mutex_unlock(&device->lock);
+#ifdef FAULT_FAMILY_FAILURE
+    return TN_OK;
+#endif
+    return status == TN_OK
+               ? TN_OK
+               : device->host->fail(device->host, status, "the work of this point failed");
+}
+
+// --- buffers ---------------------------------------------------------------------------
+
+static tn_status buffer_create(tn_device *device, uint64_t size, tn_buffer **out_buffer)
+{
+    const tn_host *host = device->host;
+    uint64_t padded = size;
+#ifdef FAULT_BUFFER_HUGE
+    padded = (size + 63) / 64 * 64 % (UINT64_C(1) << 40); // overflows
+#endif
+#ifdef FAULT_BUFFER_SIZES
+    static unsigned char small[64]; // one for all
+#endif
+    tn_buffer *buffer = host->alloc(host, sizeof(*buffer), 0);
+    void *bytes = buffer ? host->alloc(host, padded, ALIGNMENT) : NULL;
+#ifdef FAULT_BUFFER_MEMORY
+    buffer->size = size;
+#endif
+    if (!bytes) {
+        host->free(host, buffer);
+        return TN_ERR_MEMORY;
+    }
+#ifdef FAULT_BUFFER_SIZES
+    if (size <= sizeof(small)) {
+        host->free(host, bytes);
+        bytes = small;
+    }
+#endif
+    *buffer = (tn_buffer){size, bytes};
+    uint64_t used = atomic_fetch_add(&device->used, size) + size, peak = device->peak;
+    while (used > peak && !atomic_compare_exchange_weak(&device->peak, &peak, used))
+        continue;
+    *out_buffer = buffer;
+    return TN_OK;
+}
+
+static void buffer_destroy(tn_device *device, tn_buffer *buffer)
+{
+    if (!buffer)
+        return;
+#ifndef FAULT_BUFFER_INFO
+    atomic_fetch_sub(&device->used, buffer->size);
+#endif
+#ifdef FAULT_BUFFER_SIZES
+    if (buffer->size > 64)
+#endif
+        device->host->free(device->host, buffer->bytes);
+#ifndef FAULT_BUFFER_FREES
+    device->host->free(device->host, buffer);
+#endif
+}
+
+static tn_status buffer_write(tn_device *device, tn_buffer *buffer, uint64_t offset,
+                              const void *data, uint64_t size)
+{
+    (void)device;
+#ifdef FAULT_BUFFER_COPIES
+    size = offset % 4 && offset + (size + 3) / 4 * 4 <= buffer->size ? (size + 3) / 4 * 4
+                                                                     : size;
+#endif
+#ifdef FAULT_BUFFER_THREADS
+    static unsigned char staging[1 << 17]; // one for all threads
+    if (size <= sizeof(staging)) {
+        memcpy(staging, data, size);
+        nanosleep(&(struct timespec){.tv_nsec = 1000}, NULL);
+        data = staging;
+    }
+#endif
+    if (size)
+        memcpy(buffer->bytes + offset, data, size);
+    return TN_OK;
+}
+
+static tn_status buffer_read(tn_device *device, tn_buffer *buffer, uint64_t offset,
+                             void *data, uint64_t size)
+{
+    (void)device;
+    if (size)
+        memcpy(data, buffer->bytes + offset, size);
+    return TN_OK;
+}
+
+static void *buffer_map(tn_device *device, tn_buffer *buffer)
+{
+    (void)device;
+#ifdef FAULT_BUFFER_MAP
+    static unsigned char seen[1 << 20]; // how it was, not how it is
+    memcpy(seen, buffer->bytes, buffer->size < sizeof(seen) ? buffer->size : sizeof(seen));
+    return seen;
+#endif
+    return buffer->bytes;
+}
+
+static tn_status memory_info(tn_device *device, tn_memory_info *out)
+{
+    tn_memory_info info = {.struct_size = out->struct_size,
+                           .used = device->used,
+                           .peak = device->peak,
+                           .reserved = device->used};
+    memcpy(out, &info, out->struct_size < sizeof(info) ? out->struct_size : sizeof(info));
+    return TN_OK;
+}
+
+// --- devices ---------------------------------------------------------------------------
+
+static tn_status device_count(const tn_host *host, uint32_t *out_count)
+{
+    (void)host;
+    *out_count = 1;
+#ifdef FAULT_BACKEND_COUNT
+    static uint32_t times;
+    *out_count += times++;
+#endif
+    return TN_OK;
+}
+
+static tn_status device_info(const tn_host *host, uint32_t index, tn_device_info *out)
+{
+    (void)host, (void)index;
+    tn_device_info info = {.struct_size = out->struct_size,
+                           .flags = TN_DEVICE_HOST_MEMORY,
+                           .name = "interpreter",
+                           .driver = "acme 1.0",
+                           .features = "f16,f64,i64",
+                           .buffer_alignment = ALIGNMENT};
+    size_t size = out->struct_size < sizeof(info) ? out->struct_size : sizeof(info);
+#ifdef FAULT_BACKEND_INFO
+    size = size > 400 ? 400 : size; // features and numbers are left as they are
+#endif
+#ifdef FAULT_BACKEND_INFO_SIZE
+    size = sizeof(info);
+#endif
+    memcpy(out, &info, size);
+    return TN_OK;
+}
+
+#ifdef FAULT_BACKEND_OPENS
+static int is_open;
+#endif
+
+static tn_status start_parts(tn_device *device)
+{
+    const tn_host *host = device->host;
+    void *something = host->alloc(host, 100, 0); // so that there is more than one
+#ifdef FAULT_BACKEND_MEMORY
+    memset(something, 0, 100);
+#endif
+    if (!something)
+        return TN_ERR_MEMORY;
+    host->free(host, something);
+#ifdef FAULT_BACKEND_OPENS
+    if (is_open)
+        return host->fail(host, TN_ERR_DEVICE, "it is open already");
+    is_open = 1;
+#endif
+    if (pthread_mutex_init(&device->lock, NULL) ||
+        pthread_cond_init(&device->changed, NULL) ||
+        pthread_create(&device->thread, NULL, run_queue, device))
+        return host->fail(host, TN_ERR_MEMORY, "no thread for the queue");
+    return TN_OK;
+}
+
+static tn_status device_open(const tn_host *host, uint32_t index, tn_device **out_device)
+{
+    (void)index;
+#ifdef FAULT_BACKEND_CONFIG
+    const char *threads = host->config(host, "TENON_THREADS");
+    if (threads && strtol(threads, NULL, 10) < 1)
+        return TN_ERR_ARGUMENT; // and not a word
+#endif
+    tn_device *device = host->alloc(host, sizeof(*device), 0);
+    if (!device)
+        return TN_ERR_MEMORY;
+    memset(device, 0, sizeof(*device));
+    device->host = host;
+    tn_status status = start_parts(device);
+    if (status != TN_OK) {
+        host->free(host, device);
+        return status;
+    }
+    *out_device = device;
+    return TN_OK;
+}
+
+#ifdef FAULT_BACKEND_THREADS
+static void *idle(void *context)
+{
+    for (;;)
+        nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+    return context;
+}
+#endif
+
+static void device_close(tn_device *device)
+{
+    if (!device)
+        return;
+    pthread_mutex_lock(&device->lock);
+    device->is_ending = 1;
+    pthread_cond_broadcast(&device->changed);
+    pthread_mutex_unlock(&device->lock);
+    pthread_join(device->thread, NULL);
+    pthread_cond_destroy(&device->changed);
+    pthread_mutex_destroy(&device->lock);
+#ifdef FAULT_BACKEND_OPENS
+    is_open = 0;
+#endif
+#ifdef FAULT_BACKEND_FREES
+    (void)device->host->alloc(device->host, 10, 0);
+#endif
+#ifdef FAULT_BACKEND_THREADS
+    pthread_t thread;
+    pthread_create(&thread, NULL, idle, NULL);
+#endif
+    device->host->free(device->host, device);
+}
+
+// --- the table -------------------------------------------------------------------------
+
+#ifdef FAULT_BACKEND_TABLE
+static const char *const families[] = {TN_FAMILY_EXPR, "cpu.c", NULL};
+#else
+static const char *const families[] = {TN_FAMILY_EXPR, TN_FAMILY_CPU, NULL};
+#endif
+
+static const tn_backend backend = {
+    .struct_size = sizeof(backend),
+    .name = "acme",
+    .families = families,
+    .device_count = device_count,
+    .device_info = device_info,
+    .device_open = device_open,
+    .device_close = device_close,
+    .step_check = step_check,
+    .buffer_create = buffer_create,
+    .buffer_destroy = buffer_destroy,
+    .buffer_write = buffer_write,
+    .buffer_read = buffer_read,
+    .buffer_map = buffer_map,
+    .segment_compile = segment_compile,
+    .executable_destroy = executable_destroy,
+    .submit = submit,
+    .wait = wait_for,
+    .memory_info = memory_info,
+};
+
+static const void *query(const char *id)
+{
+    return strcmp(id, TN_IFACE_BACKEND) == 0 ? &backend : NULL;
+}
+
+TN_PLUGIN("com.acme.backend", "1.0.0", "Acme", .query = query);

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT
+// How the small backend of backend.c runs a segment: programs are interpreted, kernels
+// called.
+#ifndef BACKEND_RUN_H
+#define BACKEND_RUN_H
+
+#include <tenon/ops/reference.h>
+#include <tenon/plugin.h>
+
+#include <string.h>
+
+struct tn_buffer {
+    uint64_t size;
+    unsigned char *bytes;
+};
+
+struct tn_executable {
+    tn_segment segment;
+    const tn_segment *seen; // as the caller had it
+};
+
+// --- programs --------------------------------------------------------------------------
+
+union number {
+    double f;
+    int64_t i;
+};
+
+static int is_float(uint32_t dtype)
+{
+    return tn_dtype_in((tn_dtype)dtype, TN_FLOAT_DTYPES);
+}
+
+static const uint16_t known[] = {TN_EXPR_LOAD, TN_EXPR_CONST, TN_EXPR_PARAM,
+                                 TN_EXPR_ADD,  TN_EXPR_SUB,   TN_EXPR_MUL,
+                                 TN_EXPR_NEG,  TN_EXPR_NOT,   TN_EXPR_XOR};
+
+static int is_known(uint16_t op)
+{
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (known[i] == op)
+            return 1;
+    return 0;
+}
+
+// What an instruction gives, in its own dtype.
+static union number rounded(uint32_t dtype, union number n)
+{
+    union number out = {.i = 0};
+    tn_tensor cell = {.data = &out, .layout.dtype = (tn_dtype)dtype};
+    if (is_float(dtype)) {
+        tn_set_f64(&cell, 0, n.f);
+        out.f = tn_get_f64(&cell, 0);
+    } else {
+        tn_set_i64(&cell, 0, n.i);
+        out.i = tn_get_i64(&cell, 0);
+    }
+    return out;
+}
+
+static union number load(const tn_tensor *x, const int64_t *index)
+{
+    union number out;
+    int64_t at = tn_offset_at(&x->layout, index);
+#ifdef FAULT_SEGMENT_VALUES
+    at = at < 0 || x->layout.stride[0] < 0 ? 0 : at; // strides are never negative
+#endif
+    if (is_float((uint32_t)x->layout.dtype))
+        out.f = tn_get_f64(x, at);
+    else
+        out.i = tn_get_i64(x, at);
+    return out;
+}
+
+static uint64_t wrapping(uint16_t op, uint64_t a, uint64_t b)
+{
+    switch (op) {
+    case TN_EXPR_ADD:
+        return a + b;
+    case TN_EXPR_SUB:
+        return a - b;
+    case TN_EXPR_MUL:
+        return a * b;
+    case TN_EXPR_NEG:
+        return 0 - a;
+    case TN_EXPR_NOT:
+        return !a;
+    default:
+        return a ^ b;
+    }
+}
+
+static union number calculate(const tn_expr_insn *insn, const union number *n)
+{
+    union number out;
+    if (!is_float(insn->dtype))
+        out.i = (int64_t)wrapping(insn->op, (uint64_t)n[insn->a].i, (uint64_t)n[insn->b].i);
+    else if (insn->op == TN_EXPR_ADD)
+        out.f = n[insn->a].f + n[insn->b].f;
+    else if (insn->op == TN_EXPR_SUB)
+        out.f = n[insn->a].f - n[insn->b].f;
+    else if (insn->op == TN_EXPR_MUL)
+        out.f = n[insn->a].f * n[insn->b].f;
+    else
+        out.f = -n[insn->a].f;
+    return rounded(insn->dtype, out);
+}
+
+static void run_element(const tn_step *step, const tn_tensor *in, const tn_tensor *out,
+                        const int64_t *index)
+{
+    union number numbers[TN_EXPR_MAX_INSNS];
+    const tn_expr_program *p = step->program;
+    for (uint32_t i = 0; i < p->num_insns; i++) {
+        const tn_expr_insn *insn = &p->insns[i];
+        if (insn->op == TN_EXPR_LOAD)
+            numbers[i] = load(&in[insn->a], index);
+        else if (insn->op == TN_EXPR_CONST)
+            memcpy(&numbers[i], &p->constants[insn->a], 8);
+        else if (insn->op == TN_EXPR_PARAM)
+            memcpy(&numbers[i], &step->params[insn->a], 8);
+        else
+            numbers[i] = calculate(insn, numbers);
+    }
+    for (uint32_t i = 0; i < p->num_outputs; i++) {
+        int64_t at = tn_offset_at(&out[i].layout, index);
+        if (is_float((uint32_t)out[i].layout.dtype))
+            tn_set_f64(&out[i], at, numbers[p->outputs[i]].f);
+        else
+            tn_set_i64(&out[i], at, numbers[p->outputs[i]].i);
+    }
+}
+
+static void run_program(const tn_step *step, const tn_tensor *in, const tn_tensor *out)
+{
+    int64_t index[TN_MAX_RANK] = {0};
+#ifndef FAULT_SEGMENT_EMPTY
+    if (tn_layout_count(&out->layout) == 0)
+        return;
+#endif
+    do
+        run_element(step, in, out, index);
+    while (tn_index_next(out->layout.rank, out->layout.extent, index));
+}
+
+// --- kernels ---------------------------------------------------------------------------
+
+static void parallel_for(const tn_cpu_call *call, int64_t n, int64_t grain,
+                         void (*body)(void *context, int64_t begin, int64_t end),
+                         void *context)
+{
+    (void)call;
+    int64_t half = n / 2 > grain ? n / 2 : n;
+    if (half > 0)
+        body(context, 0, half);
+#ifndef FAULT_FAMILY_CPU_LOOP
+    if (half < n)
+        body(context, half, n);
+#endif
+}
+
+static tn_status run_kernel(const tn_host *host, const tn_step *step, const tn_tensor *in,
+                            const tn_tensor *out, void *scratch)
+{
+    const tn_cpu_kernel *kernel = step->kernel ? step->kernel->payload : NULL;
+    tn_cpu_call call = {.struct_size = sizeof(call),
+                        .host = host,
+                        .inputs = in,
+                        .outputs = out,
+                        .attrs = step->attrs,
+                        .scratch = scratch,
+                        .scratch_size = step->scratch_size,
+                        .num_inputs = step->num_inputs,
+                        .num_outputs = step->num_outputs,
+                        .num_threads = 1,
+                        .parallel_for = parallel_for};
+#ifdef FAULT_FAMILY_CPU_CALL
+    call.num_threads = 0;
+#endif
+    return kernel ? kernel->launch(&call) : step->primitive->reference(&call);
+}
+
+// --- segments --------------------------------------------------------------------------
+
+static const tn_step *step_at(const tn_segment *segment, uint32_t i)
+{
+#ifdef FAULT_SEGMENT_RECORDS
+    return segment->steps + i;
+#endif
+    return (const tn_step *)(const void *)((const char *)segment->steps +
+                                           (uint64_t)i * segment->step_size);
+}
+
+static void *address(const tn_binding *bindings, uint32_t slot, uint64_t offset)
+{
+    return bindings[slot].buffer->bytes + bindings[slot].offset + offset;
+}
+
+static tn_tensor tensor_of(const tn_value *value, const tn_binding *bindings)
+{
+    tn_tensor tensor = {.data = NULL, .layout = value->layout};
+    if (value->layout.dtype != TN_DTYPE_NONE)
+        tensor.data = address(bindings, value->slot, value->offset);
+    return tensor;
+}
+
+static tn_status run_step(const tn_host *host, const tn_step *step,
+                          const tn_binding *bindings)
+{
+    tn_tensor in[16], out[8];
+    for (uint32_t i = 0; i < step->num_inputs; i++)
+        in[i] = tensor_of(&step->inputs[i], bindings);
+    for (uint32_t i = 0; i < step->num_outputs; i++)
+        out[i] = tensor_of(&step->outputs[i], bindings);
+    if (!step->program) {
+        void *scratch = step->scratch_size
+                            ? address(bindings, step->scratch_slot, step->scratch_offset)
+                            : NULL;
+#ifdef FAULT_FAMILY_SCRATCH
+        scratch = NULL;
+#endif
+        return run_kernel(host, step, in, out, scratch);
+    }
+    run_program(step, in, out);
+    return TN_OK;
+}
+
+static tn_status run_segment(const tn_host *host, const tn_executable *executable,
+                             const tn_binding *bindings)
+{
+    const tn_segment *segment = &executable->segment;
+#ifdef FAULT_SEGMENT_BORROWS
+    segment = executable->seen;
+#endif
+    for (uint32_t i = 0; i < segment->num_steps; i++) {
+        uint32_t at = i;
+#ifdef FAULT_SEGMENT_ORDER
+        at = i % 2 == 0 && i + 1 < segment->num_steps ? i + 1 : i % 2 ? i - 1 : i;
+#endif
+#ifdef FAULT_SEGMENT_ALIAS
+        at = segment->num_steps - 1 - i; // what may overwrite an input goes first
+#endif
+        tn_status status = run_step(host, step_at(segment, at), bindings);
+        if (status != TN_OK)
+            return status;
+    }
+    return TN_OK;
+}
+
+#endif // BACKEND_RUN_H
