@@ -3,13 +3,99 @@
 #include <math.h>
 #include "variant.h"
 #include "math_f32.h"
+#include "math_wide.h"
 
 #define T float
 #define N f32
 #define M(function) function##f
 
-// Reduced by the C library.
-MAP1(sin_f32, T, T, M(sin)(x))
-MAP1(cos_f32, T, T, M(cos)(x))
+// Elements that a test looks at before they are computed.
+#define RARE_BLOCK 256
+
+// Where `common` holds for all of a block, `expression` in vectors; otherwise element by
+// element, `rare` for those for which it does not hold. What an element gives depends on
+// nothing beside it.
+#define MAP1_RARE(name, common, expression, rare)                                          \
+    static void name(void *out_, const void *const *in, int64_t n, uint32_t scalars)       \
+    {                                                                                      \
+        (void)scalars;                                                                     \
+        for (int64_t at = 0; at < n; at += RARE_BLOCK) {                                   \
+            T *out = (T *)out_ + at;                                                       \
+            const T *a = (const T *)in[0] + at;                                            \
+            int64_t count = n - at < RARE_BLOCK ? n - at : RARE_BLOCK;                     \
+            int32_t all = 1;                                                               \
+            for (int64_t i = 0; i < count; i++) {                                          \
+                T x = a[i];                                                                \
+                all &= (common);                                                           \
+            }                                                                              \
+            if (all) {                                                                     \
+                VECTORIZE for (int64_t i = 0; i < count; i++)                              \
+                {                                                                          \
+                    T x = a[i];                                                            \
+                    out[i] = (T)(expression);                                              \
+                }                                                                          \
+                continue;                                                                  \
+            }                                                                              \
+            for (int64_t i = 0; i < count; i++) {                                          \
+                T x = a[i];                                                                \
+                out[i] = (common) ? (T)(expression) : (rare);                              \
+            }                                                                              \
+        }                                                                                  \
+    }
+#define MAP2_RARE(name, common, expression, rare)                                          \
+    static void name(void *out_, const void *const *in, int64_t n, uint32_t scalars)       \
+    {                                                                                      \
+        int64_t da = scalars & 1 ? 0 : 1, db = scalars & 2 ? 0 : 1;                        \
+        T left[RARE_BLOCK], right[RARE_BLOCK];                                             \
+        for (int64_t at = 0; at < n; at += RARE_BLOCK) {                                   \
+            T *out = (T *)out_ + at;                                                       \
+            int64_t count = n - at < RARE_BLOCK ? n - at : RARE_BLOCK;                     \
+            const T *a = spread(left, (const T *)in[0] + at * da, da, count);              \
+            const T *b = spread(right, (const T *)in[1] + at * db, db, count);             \
+            int32_t all = 1;                                                               \
+            for (int64_t i = 0; i < count; i++) {                                          \
+                T x = a[i], y = b[i];                                                      \
+                all &= (common);                                                           \
+            }                                                                              \
+            if (all) {                                                                     \
+                VECTORIZE for (int64_t i = 0; i < count; i++)                              \
+                {                                                                          \
+                    T x = a[i], y = b[i];                                                  \
+                    out[i] = (T)(expression);                                              \
+                }                                                                          \
+                continue;                                                                  \
+            }                                                                              \
+            for (int64_t i = 0; i < count; i++) {                                          \
+                T x = a[i], y = b[i];                                                      \
+                out[i] = (common) ? (T)(expression) : (rare);                              \
+            }                                                                              \
+        }                                                                                  \
+    }
+
+// An operand as an array: itself, or copies of its one element in `room`.
+static const T *spread(T *room, const T *x, int64_t step, int64_t n)
+{
+    if (step)
+        return x;
+    for (int64_t i = 0; i < n; i++)
+        room[i] = *x;
+    return room;
+}
+
+static T modulo_rare(T x, T y)
+{
+    T rest = fmodf(x, y);
+    if (rest == 0)
+        return copysignf(0, y);
+    return (rest < 0) != (y < 0) ? rest + y : rest;
+}
+
+MAP1_RARE(sin_f32, fabsf(x) <= (T)WIDE_ANGLE, wide_sin((double)x), sinf(x))
+MAP1_RARE(cos_f32, fabsf(x) <= (T)WIDE_ANGLE, wide_cos((double)x), cosf(x))
+MAP1_RARE(tan_f32, fabsf(x) <= (T)WIDE_ANGLE, wide_tan((double)x), tanf(x))
+MAP2_RARE(mod_f32, mod_is_common((double)x, (double)y), wide_mod((double)x, (double)y),
+          modulo_rare(x, y))
+MAP2_RARE(pow_f32, pow_is_common((double)x, (double)y), wide_pow((double)x, (double)y),
+          x == 1 || y == 0 ? 1 : powf(x, y)) // 1 beside a signalling NaN too
 
 #include "map_float.inc.h"

@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The operations of one float type: included by map_f32.c and map_f64.c, with T, N (its
-// name in tables), M(f) (the mathematical function f of that type) and the inline functions
-// v_exp and so on.
+// name in tables), M(f) (the mathematical function f of that type), the inline functions
+// v_exp and so on, and the loops of sin, cos, tan, mod and pow.
 #define F(op) GLUE(op, N)
-
-// NumPy's remainder: the sign of the divisor.
-static inline T F(modulo)(T x, T y)
-{
-    T remainder = M(fmod)(x, y);
-    if (remainder == 0)
-        return M(copysign)(0, y);
-    return (remainder < 0) != (y < 0) ? remainder + y : remainder;
-}
 
 // As comparisons only, so that a loop over it becomes vector instructions: a NaN in x or y
 // comes out.
@@ -42,16 +33,15 @@ MAP1(F(log), T, T, v_log(x))
 MAP1(F(log2), T, T, v_log2(x))
 MAP1(F(log10), T, T, v_log10(x))
 MAP1(F(log1p), T, T, v_log1p(x))
-MAP1(F(tan), T, T, M(tan)(x))
-MAP1(F(asin), T, T, M(asin)(x))
-MAP1(F(acos), T, T, M(acos)(x))
-MAP1(F(atan), T, T, M(atan)(x))
-MAP1(F(sinh), T, T, M(sinh)(x))
-MAP1(F(cosh), T, T, M(cosh)(x))
+MAP1(F(asin), T, T, v_asin(x))
+MAP1(F(acos), T, T, v_acos(x))
+MAP1(F(atan), T, T, v_atan(x))
+MAP1(F(sinh), T, T, v_sinh(x))
+MAP1(F(cosh), T, T, v_cosh(x))
 MAP1(F(tanh), T, T, v_tanh(x))
-MAP1(F(asinh), T, T, M(asinh)(x))
-MAP1(F(acosh), T, T, M(acosh)(x))
-MAP1(F(atanh), T, T, M(atanh)(x))
+MAP1(F(asinh), T, T, v_asinh(x))
+MAP1(F(acosh), T, T, v_acosh(x))
+MAP1(F(atanh), T, T, v_atanh(x))
 MAP1(F(erf), T, T, v_erf(x))
 MAP1(F(isnan), T, uint8_t, x != x)
 MAP1(F(isinf), T, uint8_t, M(fabs)(x) == (T)INFINITY)
@@ -60,9 +50,7 @@ MAP2S(F(add), T, T, x + y)
 MAP2S(F(sub), T, T, x - y)
 MAP2S(F(mul), T, T, x *y)
 MAP2S(F(div), T, T, x / y)
-MAP2S(F(mod), T, T, F(modulo)(x, y))
-MAP2S(F(pow), T, T, M(pow)(x, y))
-MAP2S(F(atan2), T, T, M(atan2)(x, y))
+MAP2S(F(atan2), T, T, v_atan2(x, y))
 MAP2S(F(min), T, T, F(smaller)(x, y))
 MAP2S(F(max), T, T, F(greater)(x, y))
 MAP2S(F(eq), T, uint8_t, x == y)

@@ -9,3 +9,12 @@
 #define v_log1p log1p
 #define v_tanh tanh
 #define v_erf erf
+#define v_asin asin
+#define v_acos acos
+#define v_atan atan
+#define v_sinh sinh
+#define v_cosh cosh
+#define v_asinh asinh
+#define v_acosh acosh
+#define v_atanh atanh
+#define v_atan2 atan2
