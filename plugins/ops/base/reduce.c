@@ -73,10 +73,13 @@ static tn_status check_not_empty(const tn_infer *infer, uint32_t set)
 tn_status extremum_infer(const tn_infer *infer, tn_type *types)
 {
     const tn_reduce_attrs *attrs = infer->attrs;
-    tn_status status = reduce_infer(infer, infer->types[0].dtype, types);
-    if (status)
-        return status;
-    return check_not_empty(infer, tn_axis_set(&attrs->axes, infer->types[0].rank));
+    tn_type out;
+    tn_status status = reduce_infer(infer, infer->types[0].dtype, &out);
+    if (status == TN_OK)
+        status = check_not_empty(infer, tn_axis_set(&attrs->axes, infer->types[0].rank));
+    if (status == TN_OK)
+        types[0] = out;
+    return status;
 }
 
 tn_status argmax_infer(const tn_infer *infer, tn_type *types)
@@ -91,8 +94,10 @@ tn_status argmax_infer(const tn_infer *infer, tn_type *types)
             return status;
         set = UINT32_C(1) << axis;
     }
-    types[0] = reduced(x, set, attrs->keepdims, TN_I64);
-    return check_not_empty(infer, set);
+    tn_status status = check_not_empty(infer, set);
+    if (status == TN_OK)
+        types[0] = reduced(x, set, attrs->keepdims, TN_I64);
+    return status;
 }
 
 // --- references -------------------------------------------------------------------------

@@ -257,7 +257,7 @@ static tn_status squeeze_infer(const tn_infer *infer, tn_type *types)
     tn_status status = check_axes(infer->host, "axes", &attrs->axes, x->rank, &set);
     if (status)
         return status;
-    types[0] = (tn_type){.dtype = x->dtype};
+    tn_type out = {.dtype = x->dtype};
     for (int32_t i = 0; i < x->rank; i++) {
         int removed = (set >> i & 1) && (attrs->axes.given || x->extent[i] == 1);
         if (removed && x->extent[i] != 1)
@@ -266,8 +266,9 @@ static tn_status squeeze_infer(const tn_infer *infer, tn_type *types)
                                      ", expected 1",
                                      i, shape_text(x->rank, x->extent, text), x->extent[i]);
         if (!removed)
-            types[0].extent[types[0].rank++] = x->extent[i];
+            out.extent[out.rank++] = x->extent[i];
     }
+    types[0] = out;
     return TN_OK;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Records for the core. Its rules get no pointer of the plugin's own, so each rule of each
 // function is a closure of libffi: an address of its own that carries the function along.
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,13 +70,16 @@ static tn_status infer(const struct function *function, const tn_infer *given,
 {
     struct bound bound;
     struct problem problem = {0};
+    tn_type outputs[MAX_OUTPUTS];
     tn_status status = bind_types(function, given->types, given->attrs, &bound, &problem);
     for (uint32_t i = 0; i < function->num_outputs && status == TN_OK; i++)
-        status = output_type(function, &bound, i, &types[i], &problem);
+        status = output_type(function, &bound, i, &outputs[i], &problem);
     if (status == TN_OK)
         status = check_extents(function, &bound, &problem);
-    return status == TN_OK ? TN_OK
-                           : given->host->fail(given->host, status, "%s", problem.text);
+    if (status != TN_OK)
+        return given->host->fail(given->host, status, "%s", problem.text);
+    memcpy(types, outputs, function->num_outputs * sizeof(types[0]));
+    return TN_OK;
 }
 
 // Status codes are returned as libffi wants integers: widened.
@@ -114,6 +118,15 @@ static void vjp_rule(ffi_cif *cif, void *result, void **args, void *function)
 
 typedef void (*rule)(ffi_cif *, void *, void **, void *);
 
+// libffi never gives back the pages of its closures: it stays when this code is unloaded,
+// so that the next to be loaded uses them again.
+static void keep_libffi(void)
+{
+    Dl_info info;
+    if (dladdr((const void *)&ffi_type_void, &info) && info.dli_fname)
+        (void)dlopen(info.dli_fname, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
 // An address that is called with `num_args` pointers and calls `code` with the function.
 static void *bind_rule(struct function *function, rule code, uint32_t num_args,
                        ffi_type *result, struct problem *problem)
@@ -122,6 +135,8 @@ static void *bind_rule(struct function *function, rule code, uint32_t num_args,
                                    &ffi_type_pointer, &ffi_type_pointer};
     struct closure *closure = calloc(1, sizeof(*closure));
     void *address = NULL;
+    if (!function->closures)
+        keep_libffi();
     if (closure)
         closure->memory = ffi_closure_alloc(sizeof(ffi_closure), &address);
     if (!closure || !closure->memory) {
