@@ -71,6 +71,9 @@ const struct check_info all_checks[] = {
     {"infer.untouched", "P21", "infer writes its outputs when it succeeds, only"},
     {"infer.valid", "P22", "infer gives types that exist"},
     {"infer.pure", "P22", "infer allocates nothing and always gives the same"},
+    // attributes
+    {"attrs.parse", "P25", "attributes, printed and parsed, are the same"},
+    {"attrs.extremes", "P25", "odd attributes are refused or computed with"},
     // references
     {"reference.repeat", "P23", "the same inputs give the same outputs"},
     {"reference.complete", "P23", "every element of the outputs is written"},
@@ -84,6 +87,12 @@ const struct check_info all_checks[] = {
     {"kernel.inputs", "P24", "inputs are not written to"},
     {"kernel.layouts", "P24", "any layout that its rules allow gives the same"},
     {"kernel.in-place", "P24", "declared pairs may share memory"},
+    // rules
+    {"rules.vjp", "P26", "gradients agree with differences"},
+    {"rules.jvp", "P26", "directional derivatives agree with differences"},
+    {"rules.zero", "P26", "derivatives of nothing are zero: NULL is taken"},
+    {"rules.failure", "P27", "rules survive arrays that could not be built"},
+    {"rules.vmap", "P28", "a batch gives what each of its slices gives"},
     // a backend: its table and devices
     {"backend.table", "P30", "what is not optional is there; names and families are sound"},
     {"backend.count", "P31", "always the same number of devices, or why there are none"},
@@ -128,19 +137,11 @@ const struct check_info all_checks[] = {
 };
 
 const struct group all_groups[] = {
-    {"file", group_file},
-    {"entry", group_entry},
-    {"process", group_process},
-    {"reload", group_reload},
-    {"host", group_host},
-    {"infer", group_infer},
-    {"reference", group_reference},
-    {"kernel", group_kernel},
-    {"backend", group_backend},
-    {"buffer", group_buffer},
-    {"segment", group_segment},
-    {"queue", group_queue},
-    {0},
+    {"file", group_file},       {"entry", group_entry},         {"process", group_process},
+    {"reload", group_reload},   {"host", group_host},           {"infer", group_infer},
+    {"attrs", group_attrs},     {"reference", group_reference}, {"kernel", group_kernel},
+    {"rules", group_rules},     {"backend", group_backend},     {"buffer", group_buffer},
+    {"segment", group_segment}, {"queue", group_queue},         {0},
 };
 
 const struct check_info *check_find(const char *name)

@@ -23,19 +23,19 @@ struct group {
 extern const struct group all_groups[]; // ended by a NULL name
 const struct group *group_find(const char *name);
 
-void group_file(struct kit *k);    // the file, without executing it
-void group_entry(struct kit *k);   // the symbol, and what query gives
-void group_process(struct kit *k); // what loading leaves changed in the process
-void group_reload(struct kit *k);  // loaded again and again, by other threads
-void group_host(struct kit *k);    // hosts that are older, larger, poorer, out of memory
-void group_infer(struct kit *k);
-void group_reference(struct kit *k);
-void group_kernel(struct kit *k);
-void group_rules(struct kit *k);
-void group_device(struct kit *k);
-void group_backend(struct kit *k);
-void group_buffer(struct kit *k);
-void group_queue(struct kit *k);
-void group_segment(struct kit *k);
+void group_file(struct kit *k);      // the file, without executing it
+void group_entry(struct kit *k);     // the symbol, and what query gives
+void group_process(struct kit *k);   // what loading leaves changed in the process
+void group_reload(struct kit *k);    // loaded again and again, by other threads
+void group_host(struct kit *k);      // hosts that are older, larger, poorer, out of memory
+void group_infer(struct kit *k);     // shape rules
+void group_attrs(struct kit *k);     // attributes
+void group_reference(struct kit *k); // definitions in C
+void group_kernel(struct kit *k);    // kernels of cpu.c/1, called directly
+void group_rules(struct kit *k);     // derivatives and batching
+void group_backend(struct kit *k);   // the table and its devices
+void group_buffer(struct kit *k);    // memory of a device
+void group_segment(struct kit *k);   // what it compiles and runs
+void group_queue(struct kit *k);     // submissions, points and waiting
 
 #endif // CONFORMANCE_CHECKS_H

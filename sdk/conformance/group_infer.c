@@ -144,7 +144,10 @@ static void check_accepts(struct pack *pack, struct kit *k, const tn_primitive *
     uint32_t count = samples_make(&pack->maker, p, samples, MAX_SAMPLES);
     for (uint32_t i = 0; i < count; i++)
         check_case(k);
-    if (!p->infer && !pack->maker.runtime)
+    if (!sample_fits(p))
+        check_skip(k, "it has more than %d inputs, %d outputs or %d attributes", MAX_IN,
+                   MAX_OUT, MAX_FIELDS);
+    else if (!p->infer && !pack->maker.runtime)
         check_skip(k, "types follow from its expression, and no backend here computes");
     else if (count == 0)
         check_warn(k, "none of the applications drawn was accepted, so nothing else is "
@@ -160,7 +163,7 @@ void group_infer(struct kit *k)
     for (uint32_t i = 0; pack.ops && i < pack.ops->num_primitives; i++) {
         const tn_primitive *p = pack.ops->primitives[i];
         check_accepts(&pack, k, p);
-        if (!p->infer)
+        if (!p->infer || !sample_fits(p))
             continue;
         check_message(&pack, k, p);
         check_untouched(&pack, k, p);

@@ -106,10 +106,21 @@ static void check_memory(struct kit *k)
     check_end(k);
 }
 
+// Which of the standard interfaces there are, as bits.
+static unsigned brings(const struct subject *s)
+{
+    static const char *const ids[] = {TN_IFACE_OPS, TN_IFACE_BACKEND, TN_IFACE_LIST};
+    unsigned bits = 0;
+    for (size_t i = 0; s->entry->query && i < COUNT(ids); i++)
+        bits |= (unsigned)(s->entry->query(ids[i]) != NULL) << i;
+    return bits;
+}
+
 // init again on the same code.
 static void check_again(struct kit *k)
 {
     struct subject s;
+    unsigned first = 0;
     struct fake_host host;
     const char *why = NULL;
     if (!check_begin(k, "reload.again", NULL))
@@ -123,9 +134,10 @@ static void check_again(struct kit *k)
         check_case(k);
         if (subject_start(&s, &host) != TN_OK)
             check_fail(k, "init number %d after deinit fails: %s", i + 1, host.text);
-        if (s.entry->query && !check_failed(k) && i && !s.entry->query(TN_IFACE_OPS) &&
-            !s.entry->query(TN_IFACE_BACKEND))
-            check_warn(k, "it brings nothing when it is started again");
+        unsigned now = check_failed(k) ? first : brings(&s);
+        if (i && now != first)
+            check_fail(k, "it brings other interfaces when it is started again");
+        first = now;
         subject_stop(&s, &host);
     }
     subject_unload(&s, &host);

@@ -109,7 +109,7 @@ static void draw_dtypes(struct kit *k, struct sample *s)
 static void draw_inputs(struct kit *k, struct sample *s)
 {
     const tn_primitive *p = s->primitive;
-    s->num_inputs = p->num_inputs < MAX_IN ? p->num_inputs : MAX_IN;
+    s->num_inputs = p->num_inputs;
     if (p->num_inputs && p->inputs[p->num_inputs - 1].flags & TN_INPUT_VARIADIC &&
         s->num_inputs + 2 <= MAX_IN)
         s->num_inputs += (uint32_t)random_below(k, 3);
@@ -118,8 +118,7 @@ static void draw_inputs(struct kit *k, struct sample *s)
     for (uint32_t i = p->num_inputs; i-- > 0 && p->inputs[i].flags & TN_INPUT_OPTIONAL;) {
         if (random_below(k, 2))
             break; // this one and those before it are given
-        if (i < MAX_IN)
-            s->types[i] = (tn_type){.dtype = TN_DTYPE_NONE};
+        s->types[i] = (tn_type){.dtype = TN_DTYPE_NONE};
     }
 }
 
@@ -128,6 +127,12 @@ static void draw_inputs(struct kit *k, struct sample *s)
 static void *field_at(struct sample *s, const tn_attr_field *field)
 {
     return (char *)s->attrs + field->offset;
+}
+
+bool sample_fits(const tn_primitive *p)
+{
+    return p->num_inputs <= MAX_IN && p->num_outputs <= MAX_OUT &&
+           p->attrs.size <= MAX_ATTR_BYTES && p->attrs.num_fields <= MAX_FIELDS;
 }
 
 void sample_defaults(const tn_primitive *primitive, struct sample *s)
@@ -204,10 +209,8 @@ tn_attr_list sample_attr_list(const struct sample *s, tn_attr *items)
             item->ints = at;
         else
             item->i = *(const int64_t *)at;
-        if (field->kind == TN_ATTR_CHOICE) {
-            item->kind = TN_ATTR_TEXT;
-            item->text = field->choices[item->i];
-        }
+        if (field->kind == TN_ATTR_CHOICE)
+            item->kind = TN_ATTR_I64; // its number
     }
     return (tn_attr_list){items, count};
 }
@@ -291,7 +294,7 @@ uint32_t samples_make(struct sample_maker *maker, const tn_primitive *primitive,
 {
     struct kit *k = maker->kit;
     int attempts = primitive->infer ? ATTEMPTS : ATTEMPTS_BY_CORE;
-    if (primitive->attrs.size > MAX_ATTR_BYTES || primitive->num_outputs > MAX_OUT)
+    if (!sample_fits(primitive))
         return 0;
     uint32_t count = examples_read(k, primitive, out, max);
     for (uint32_t i = 0; i < count; i++)

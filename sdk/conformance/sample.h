@@ -16,7 +16,7 @@
 #include "array.h"
 #include "fake_host.h"
 
-enum { MAX_IN = 8, MAX_OUT = 8, MAX_ATTR_BYTES = 1024, MAX_FIELDS = 32, MAX_SAMPLES = 24 };
+enum { MAX_IN = 16, MAX_OUT = 8, MAX_ATTR_BYTES = 1024, MAX_FIELDS = 32, MAX_SAMPLES = 24 };
 
 struct sample {
     const tn_primitive *primitive; // borrowed
@@ -36,6 +36,9 @@ struct sample_maker {
     struct fake_host *host;
     tn_runtime *runtime;
 };
+
+// False: more inputs, outputs or attributes than samples have room for; nothing is drawn.
+bool sample_fits(const tn_primitive *primitive);
 
 // Outputs' types by infer, or by the core. TN_OK: s->outputs is filled.
 tn_status sample_infer(struct sample_maker *maker, struct sample *s);

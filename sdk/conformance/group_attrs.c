@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT
+// Attributes: what the core derives from a primitive's table holds for the values that the
+// table allows, and odd values are refused or computed with.
+#include <math.h>
+#include "checks.h"
+#include "pack.h"
+
+// --- printed and parsed ----------------------------------------------------------------
+
+// "value" of one field, as on the command line. Free it with tn_text_free; *out_value
+// points into it.
+static char *field_text(const tn_primitive *p, uint32_t field, const void *attrs,
+                        const char **out_value)
+{
+    tn_attr_table one = p->attrs;
+    one.num_fields = 1;
+    one.fields = &p->attrs.fields[field];
+    char *text = tn_attrs_print(&one, attrs, 1), *equals = text ? strchr(text, '=') : NULL;
+    *out_value = equals ? equals + 1 : NULL;
+    return text;
+}
+
+// Evaluates, with attributes as they are or as text. TN_OK: gives `out`.
+static tn_status evaluate(struct pack *pack, const struct sample *s, bool as_text,
+                          struct array out[MAX_OUT], char message[300])
+{
+    tn_attr items[MAX_FIELDS];
+    char *texts[MAX_FIELDS] = {NULL};
+    tn_array *in[MAX_IN] = {NULL}, *results[MAX_OUT] = {NULL};
+    tn_scope *scope = tn_scope_open(pack->maker.runtime);
+    tn_attr_list list = sample_attr_list(s, items);
+    for (uint32_t i = 0, n = 0; as_text && i < s->primitive->attrs.num_fields; i++) {
+        if (!(s->given >> i & 1))
+            continue;
+        const char *value;
+        texts[i] = field_text(s->primitive, i, s->attrs, &value);
+        items[n] = (tn_attr){.name = items[n].name, .kind = TN_ATTR_TEXT, .text = value};
+        n++;
+    }
+    tn_status status = tn_op_n(scope, s->primitive->id, (const tn_array *const *)in,
+                               graph_inputs(scope, s, in), list, results, s->num_outputs);
+    memset(out, 0, MAX_OUT * sizeof(*out));
+    for (uint32_t i = 0; status == TN_OK && i < s->num_outputs; i++)
+        status = graph_read(scope, results[i], &out[i]);
+    format_text(message, 300, "%s", tn_scope_error(scope));
+    tn_scope_close(scope);
+    for (size_t i = 0; i < MAX_FIELDS; i++)
+        tn_text_free(texts[i]);
+    if (status != TN_OK)
+        outputs_free(out);
+    return status;
+}
+
+static uint64_t plans_made(const struct pack *pack)
+{
+    tn_stats stats = {.struct_size = sizeof(stats)};
+    tn_runtime_stats(pack->maker.runtime, &stats);
+    return stats.plans_made;
+}
+
+// As text the attributes are the same application: the same plan, the same result.
+static void parse_sample(struct kit *k, struct pack *pack, struct sample *s)
+{
+    struct array want[MAX_OUT], got[MAX_OUT];
+    char message[300];
+    sample_fill(k, s);
+    if (evaluate(pack, s, false, want, message) == TN_OK) {
+        uint64_t plans = plans_made(pack);
+        check_case(k);
+        if (evaluate(pack, s, true, got, message) != TN_OK) {
+            check_fail(k, "%s: printed, it cannot be parsed: %s", sample_text(s), message);
+        } else {
+            const char *failure = outputs_compare(s, got, want, 0);
+            if (failure || plans_made(pack) != plans)
+                check_fail(k, "%s: printed and parsed, it is something else: %s",
+                           sample_text(s), failure ? failure : "another plan");
+            outputs_free(got);
+        }
+        outputs_free(want);
+    }
+    sample_free(s);
+}
+
+static void check_parse(struct kit *k, struct pack *pack, const tn_primitive *p)
+{
+    static struct sample samples[MAX_SAMPLES];
+    if (!check_begin(k, "attrs.parse", "%s", p->id))
+        return;
+    uint32_t count =
+        pack->maker.runtime ? samples_make(&pack->maker, p, samples, MAX_SAMPLES) : 0;
+    for (uint32_t i = 0; i < count; i++)
+        parse_sample(k, pack, &samples[i]);
+    if (k->cases == 0)
+        check_skip(k, pack->maker.runtime ? "no application was found that can be computed"
+                                          : "no backend here computes");
+    check_end(k);
+}
+
+// --- extremes --------------------------------------------------------------------------
+
+static const double odd_numbers[] = {0,         -1,       1e300,     -1e300, 0x1p31,
+                                     0x1p-1074, INFINITY, -INFINITY, NAN};
+static const int64_t odd_integers[] = {0,         -1,        INT64_MAX,       INT64_MIN,
+                                       INT32_MAX, INT32_MIN, INT64_C(1) << 40};
+
+// The n-th odd value of a field. False: there are no more.
+static bool set_odd(struct sample *s, const tn_attr_field *field, size_t n)
+{
+    void *at = (char *)s->attrs + field->offset;
+    if (field->kind == TN_ATTR_F64 && n < COUNT(odd_numbers)) {
+        *(double *)at = odd_numbers[n];
+    } else if ((field->kind == TN_ATTR_I64 || field->kind == TN_ATTR_BITS) &&
+               n < COUNT(odd_integers)) {
+        *(int64_t *)at = odd_integers[n];
+    } else if (field->kind == TN_ATTR_INTS && n < 2 * COUNT(odd_integers)) {
+        tn_ints *ints = at; // one of them, or as many as there can be
+        *ints = (tn_ints){.count = n % 2 ? TN_MAX_RANK : 1, .given = 1};
+        for (uint32_t i = 0; i < ints->count; i++)
+            ints->value[i] = odd_integers[n / 2];
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static bool is_small(const struct sample *s)
+{
+    double bytes = 0;
+    for (uint32_t o = 0; o < s->num_outputs; o++) {
+        double count = 8;
+        for (int32_t i = 0; i < s->outputs[o].rank; i++)
+            count *= s->outputs[o].extent[i] < 0 ? 1e30 : (double)s->outputs[o].extent[i];
+        bytes += count;
+    }
+    return bytes < 1e6;
+}
+
+static void odd_sample(struct kit *k, struct pack *pack, struct sample *s)
+{
+    struct array out[MAX_OUT];
+    fake_host_reset(&pack->host);
+    tn_status status = sample_infer(&pack->maker, s);
+    check_case(k);
+    if (status > 0 || status < TN_ERR_INTERNAL || (status && pack->host.failures != 1))
+        check_fail(k, "%s: infer returns %d, and recorded %llu messages", sample_text(s),
+                   status, (unsigned long long)pack->host.failures);
+    if (status != TN_OK || !is_small(s) || !s->primitive->reference)
+        return;
+    sample_fill(k, s);
+    outputs_new(s, PLAIN, 0, out);
+    apply_cpu(&pack->maker,
+              &(struct cpu_call){
+                  .launch = s->primitive->reference, .sample = s, .in = s->in, .out = out});
+    outputs_free(out);
+    sample_free(s);
+}
+
+// Odd values, one field at a time, over applications that are sane.
+static void check_extremes(struct kit *k, struct pack *pack, const tn_primitive *p)
+{
+    static struct sample samples[4];
+    if (!check_begin(k, "attrs.extremes", "%s", p->id))
+        return;
+    uint32_t count = samples_make(&pack->maker, p, samples, COUNT(samples));
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t f = 0; f < p->attrs.num_fields; f++) {
+            struct sample odd = samples[i];
+            for (size_t n = 0; set_odd(&odd, &p->attrs.fields[f], n); n++) {
+                odd_sample(k, pack, &odd);
+                odd = samples[i];
+            }
+        }
+    if (count == 0)
+        check_skip(k, "no application was found");
+    check_end(k);
+}
+
+void group_attrs(struct kit *k)
+{
+    struct pack pack;
+    if (!pack_open(&pack, k))
+        return;
+    for (uint32_t i = 0; pack.ops && i < pack.ops->num_primitives; i++) {
+        const tn_primitive *p = pack.ops->primitives[i];
+        if (!p->attrs.num_fields || !sample_fits(p))
+            continue;
+        check_parse(k, &pack, p);
+        if (p->infer)
+            check_extremes(k, &pack, p);
+    }
+    pack_close(&pack);
+}

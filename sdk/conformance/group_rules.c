@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// Rules that build graph: derivatives, batching, and what each does when it is given
+// nothing or when building fails. They run on the CPU; what they build runs anywhere.
+#include <math.h>
+#include "rules.h"
+
+static bool all_finite(const struct sample *s, const struct array *out)
+{
+    for (uint32_t o = 0; o < s->num_outputs; o++)
+        for (int64_t i = 0; i < out[o].count; i++)
+            if (!isfinite(array_get(&out[o], i)))
+                return false;
+    return true;
+}
+
+bool rules_fill(struct kit *k, struct pack *pack, struct sample *s,
+                struct array out[MAX_OUT])
+{
+    static const double ranges[][2] = {{0, 0}, {0.1, 0.9}, {1.1, 2}};
+    for (size_t i = 0; i < COUNT(ranges); i++) {
+        struct sample copy = *s;
+        if (i)
+            copy.low = ranges[i][0], copy.high = ranges[i][1];
+        sample_fill(k, &copy);
+        if (!apply_definition(&pack->maker, &copy, out)) {
+            if (all_finite(&copy, out)) {
+                *s = copy;
+                return true;
+            }
+            outputs_free(out);
+        }
+        sample_free(&copy);
+    }
+    return false;
+}
+
+static bool has_float_input(const tn_primitive *p)
+{
+    for (uint32_t i = 0; i < p->num_inputs; i++)
+        if (!(p->inputs[i].flags & TN_INPUT_CONSTANT))
+            return true;
+    return false;
+}
+
+void group_rules(struct kit *k)
+{
+    struct pack pack;
+    if (!pack_open(&pack, k))
+        return;
+    for (uint32_t i = 0; pack.ops && i < pack.ops->num_primitives; i++) {
+        const tn_primitive *p = pack.ops->primitives[i];
+        bool has_any = p->vjp || p->jvp || p->expr || p->decompose;
+        if (has_any && has_float_input(p)) {
+            rules_vjp(k, &pack, p);
+            rules_jvp(k, &pack, p);
+        }
+        if (p->vjp || p->jvp)
+            rules_zero(k, &pack, p);
+        if (p->vjp || p->jvp || p->vmap || p->decompose)
+            rules_failure(k, &pack, p);
+        if (p->vmap)
+            rules_vmap(k, &pack, p);
+    }
+    pack_close(&pack);
+}

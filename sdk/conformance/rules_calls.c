@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT
+// Rules called with nothing, which must give zero, and with a builder that fails at its
+// n-th call, which they must survive: then every array that they build is NULL.
+#include "rules.h"
+
+enum { MAX_CALLS = 200, FEW = 3 }; // calls of a rule's builder; samples
+
+// An application in a scope of its own, for calling rules directly.
+struct call {
+    struct kit *kit;
+    struct pack *pack;
+    const struct sample *s;
+    tn_scope *scope;
+    tn_array *in[MAX_IN], *out[MAX_OUT], *cotangents[MAX_OUT], *results[MAX_IN];
+    tn_rule rule;
+};
+
+typedef tn_status (*rule_call)(struct call *c, const tn_build *build);
+
+static void call_open(struct call *c)
+{
+    c->scope = tn_scope_open(c->pack->maker.runtime);
+    graph_inputs(c->scope, c->s, c->in);
+    graph_op(c->scope, c->s, c->in, c->out);
+    for (uint32_t i = 0; i < c->s->num_outputs; i++)
+        if (tn_dtype_in(c->s->outputs[i].dtype, TN_FLOAT_DTYPES))
+            c->cotangents[i] = c->out[i]; // of the right type: that is all it takes
+    memset(c->results, 0, sizeof(c->results));
+    c->rule = (tn_rule){.struct_size = sizeof(tn_rule),
+                        .attrs = c->s->attrs,
+                        .inputs = c->in,
+                        .outputs = c->out,
+                        .num_inputs = c->s->num_inputs,
+                        .num_outputs = c->s->num_outputs};
+    fake_host_reset(&c->pack->host);
+}
+
+// --- the rules -------------------------------------------------------------------------
+
+static tn_status call_vjp(struct call *c, const tn_build *build)
+{
+    uint64_t wanted = 0;
+    for (uint32_t i = 0; i < c->s->num_inputs; i++)
+        wanted |= (uint64_t)(c->in[i] && tn_dtype_in(c->s->types[i].dtype, TN_FLOAT_DTYPES))
+                  << i;
+    return c->s->primitive->vjp(build, &c->rule, c->cotangents, &wanted, c->results);
+}
+
+static tn_status call_jvp(struct call *c, const tn_build *build)
+{
+    tn_array *tangents[MAX_IN] = {NULL};
+    for (uint32_t i = 0; i < c->s->num_inputs; i++)
+        if (tn_dtype_in(c->s->types[i].dtype, TN_FLOAT_DTYPES))
+            tangents[i] = c->in[i];
+    return c->s->primitive->jvp(build, &c->rule, tangents, c->results);
+}
+
+// Every input is its own batch, along a first axis that is there.
+static tn_status call_vmap(struct call *c, const tn_build *build)
+{
+    int32_t axes[MAX_IN], out_axes[MAX_OUT] = {0};
+    int64_t size = 1;
+    for (uint32_t i = 0; i < c->s->num_inputs; i++) {
+        axes[i] = c->in[i] && c->s->types[i].rank > 0 ? 0 : -1;
+        size = axes[i] == 0 ? c->s->types[i].extent[0] : size;
+    }
+    return c->s->primitive->vmap(build, &c->rule, axes, size, c->results, out_axes);
+}
+
+static tn_status call_decompose(struct call *c, const tn_build *build)
+{
+    c->rule.outputs = NULL;
+    return c->s->primitive->decompose(build, &c->rule, c->results);
+}
+
+// --- nothing given ---------------------------------------------------------------------
+
+static void expect_zero(struct call *c, const char *what, tn_status status, uint32_t count)
+{
+    check_case(c->kit);
+    if (status != TN_OK && status != TN_ERR_UNSUPPORTED)
+        check_fail(c->kit, "%s: %s of zeros fails: %s", sample_text(c->s), what,
+                   c->pack->host.failures ? c->pack->host.text : tn_scope_error(c->scope));
+    for (uint32_t i = 0; i < count && status == TN_OK; i++) {
+        struct array got;
+        if (!c->results[i] || graph_read(c->scope, c->results[i], &got) != TN_OK)
+            continue; // left NULL: zero
+        for (int64_t n = 0; n < got.count; n++)
+            if (array_get(&got, n) != 0) {
+                check_fail(c->kit, "%s: %s of zeros gives %g in output %u",
+                           sample_text(c->s), what, array_get(&got, n), i);
+                break;
+            }
+        array_free(&got);
+    }
+}
+
+static void check_nothing(struct call *c)
+{
+    tn_array *tangents[MAX_IN] = {NULL};
+    tn_build build;
+    if (c->s->primitive->vjp) {
+        call_open(c);
+        build = graph_build(c->scope, c->pack->host.table);
+        memset(c->cotangents, 0, sizeof(c->cotangents));
+        expect_zero(c, "vjp", call_vjp(c, &build), c->s->num_inputs);
+        tn_scope_close(c->scope);
+    }
+    if (c->s->primitive->jvp) {
+        call_open(c);
+        build = graph_build(c->scope, c->pack->host.table);
+        tn_status status = c->s->primitive->jvp(&build, &c->rule, tangents, c->results);
+        expect_zero(c, "jvp", status, c->s->num_outputs);
+        tn_scope_close(c->scope);
+    }
+}
+
+// --- a builder that fails --------------------------------------------------------------
+
+struct failing {
+    tn_build build; // first: rules get its address
+    uint64_t calls, fail_at;
+};
+
+static bool fails_now(const tn_build *build)
+{
+    struct failing *f = (struct failing *)(uintptr_t)build;
+    if (++f->calls == f->fail_at)
+        tn_scope_fail(build->scope, TN_ERR_MEMORY, "out of memory, as planned");
+    return f->calls >= f->fail_at;
+}
+
+static tn_array *failing_op(const tn_build *build, const char *primitive,
+                            const tn_array *const *inputs, uint64_t num_inputs,
+                            tn_attr_list attrs)
+{
+    return fails_now(build) ? NULL
+                            : tn_op(build->scope, primitive, inputs, num_inputs, attrs);
+}
+
+static tn_status failing_op_n(const tn_build *build, const char *primitive,
+                              const tn_array *const *inputs, uint64_t num_inputs,
+                              tn_attr_list attrs, tn_array **outputs, uint64_t num_outputs)
+{
+    if (fails_now(build))
+        return tn_scope_status(build->scope);
+    return tn_op_n(build->scope, primitive, inputs, num_inputs, attrs, outputs,
+                   num_outputs);
+}
+
+static tn_array *failing_expr(const tn_build *build, const char *text,
+                              const tn_array *const *inputs, uint64_t num_inputs,
+                              tn_attr_list attrs)
+{
+    return fails_now(build) ? NULL : tn_expr(build->scope, text, inputs, num_inputs, attrs);
+}
+
+static tn_array *failing_scalar(const tn_build *build, tn_dtype dtype, double value)
+{
+    return fails_now(build) ? NULL : tn_scalar(build->scope, dtype, value);
+}
+
+// One rule, failing at every call in turn. Surviving is all that is asked for.
+static void check_failing(struct call *c, rule_call run)
+{
+    bool was_met = true;
+    for (uint64_t n = 1; n <= MAX_CALLS && was_met; n++) {
+        call_open(c);
+        struct failing f = {.build = graph_build(c->scope, c->pack->host.table),
+                            .fail_at = n};
+        f.build.op = failing_op;
+        f.build.op_n = failing_op_n;
+        f.build.expr = failing_expr;
+        f.build.scalar = failing_scalar;
+        tn_status status = run(c, &f.build);
+        was_met = f.calls >= n;
+        check_case(c->kit);
+        if (status > 0 || status < TN_ERR_INTERNAL)
+            check_fail(c->kit, "%s: a rule returns %d, which is no status",
+                       sample_text(c->s), status);
+        tn_scope_close(c->scope);
+    }
+}
+
+static void check_failures(struct call *c)
+{
+    const tn_primitive *p = c->s->primitive;
+    if (p->vjp)
+        check_failing(c, call_vjp);
+    if (p->jvp)
+        check_failing(c, call_jvp);
+    if (p->vmap)
+        check_failing(c, call_vmap);
+    if (p->decompose)
+        check_failing(c, call_decompose);
+}
+
+// --- both ------------------------------------------------------------------------------
+
+static void each_sample(struct kit *k, struct pack *pack, const tn_primitive *p,
+                        const char *check, void (*run)(struct call *c))
+{
+    static struct sample samples[MAX_SAMPLES];
+    if (!check_begin(k, check, "%s", p->id))
+        return;
+    uint32_t count = pack->maker.runtime ? samples_make(&pack->maker, p, samples, FEW) : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct call call = {.kit = k, .pack = pack, .s = &samples[i]};
+        sample_fill(k, &samples[i]);
+        run(&call);
+        sample_free(&samples[i]);
+    }
+    if (count == 0)
+        check_skip(k, pack->maker.runtime ? "no application was found"
+                                          : "no backend here computes");
+    check_end(k);
+}
+
+void rules_zero(struct kit *k, struct pack *pack, const tn_primitive *p)
+{
+    each_sample(k, pack, p, "rules.zero", check_nothing);
+}
+
+void rules_failure(struct kit *k, struct pack *pack, const tn_primitive *p)
+{
+    each_sample(k, pack, p, "rules.failure", check_failures);
+}

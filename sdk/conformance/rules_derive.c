@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: MIT
+// Derivatives against central differences.
+//
+// The loss is the sum of all floating-point outputs times fixed random weights. A
+// difference with step h is off by h^2 times the third derivative and by the rounding over
+// h. Each is made with h and with h / 2: where they disagree (a kink, a pole) nothing is
+// concluded.
+#include <math.h>
+#include "rules.h"
+
+enum { MAX_ELEMENTS = 10, MAX_TRIES = 8 };
+
+struct derivation {
+    struct kit *kit;
+    struct pack *pack;
+    struct sample *s;
+    struct array weights[MAX_OUT]; // NULL data: no floating-point output
+    double step, bound;
+};
+
+static bool is_float(tn_dtype dtype)
+{
+    return tn_dtype_in(dtype, TN_FLOAT_DTYPES) != 0;
+}
+
+// Whether derivatives flow through input `i`.
+static bool flows(const struct sample *s, uint32_t i)
+{
+    const tn_primitive *p = s->primitive;
+    uint32_t slot = i < p->num_inputs ? i : p->num_inputs - 1;
+    return s->in[i].tensor.data && is_float(s->types[i].dtype) &&
+           !(p->inputs[slot].flags & TN_INPUT_CONSTANT);
+}
+
+// --- samples ---------------------------------------------------------------------------
+
+// Floats become f64, where infer accepts that: differences need the digits.
+static void widen(struct pack *pack, struct sample *s)
+{
+    struct sample wide = *s;
+    for (uint32_t i = 0; i < s->num_inputs; i++)
+        if (is_float(s->types[i].dtype))
+            wide.types[i].dtype = TN_F64;
+    if (sample_infer(&pack->maker, &wide) == TN_OK)
+        *s = wide;
+}
+
+// Steps for the coarsest dtype. False: too coarse for differences, or nothing to derive.
+static bool choose_step(const struct sample *s, double *step, double *bound)
+{
+    double rounding = 0;
+    bool has_input = false, has_output = false;
+    for (uint32_t i = 0; i < s->num_inputs; i++) {
+        rounding = fmax(rounding, dtype_rounding(s->types[i].dtype));
+        has_input |= is_float(s->types[i].dtype);
+    }
+    for (uint32_t i = 0; i < s->num_outputs; i++) {
+        rounding = fmax(rounding, dtype_rounding(s->outputs[i].dtype));
+        has_output |= is_float(s->outputs[i].dtype);
+    }
+    *step = rounding > 0x1p-30 ? 0x1p-7 : 0x1p-18;
+    *bound = rounding > 0x1p-30 ? 1e-2 : 1e-5;
+    return has_input && has_output && rounding < 0x1p-20;
+}
+
+static bool derivation_init(struct derivation *d)
+{
+    struct array out[MAX_OUT];
+    widen(d->pack, d->s);
+    if (!choose_step(d->s, &d->step, &d->bound) || !rules_fill(d->kit, d->pack, d->s, out))
+        return false;
+    for (uint32_t i = 0; i < d->s->num_outputs; i++) {
+        tn_type type = array_type(&out[i]);
+        d->weights[i] = (struct array){.count = 0};
+        if (!is_float(type.dtype))
+            continue;
+        d->weights[i] = array_new(&type, PLAIN, 0);
+        array_fill(d->kit, &d->weights[i], 0.5, 1.5);
+    }
+    outputs_free(out);
+    return true;
+}
+
+static void derivation_finish(struct derivation *d)
+{
+    for (uint32_t i = 0; i < d->s->num_outputs; i++)
+        array_free(&d->weights[i]);
+    sample_free(d->s);
+}
+
+// --- differences -----------------------------------------------------------------------
+
+static double loss(const struct derivation *d)
+{
+    struct array out[MAX_OUT];
+    double sum = 0;
+    if (apply_definition(&d->pack->maker, d->s, out))
+        return NAN;
+    for (uint32_t o = 0; o < d->s->num_outputs; o++)
+        for (int64_t i = 0; i < d->weights[o].count; i++)
+            sum += array_get(&d->weights[o], i) * array_get(&out[o], i);
+    outputs_free(out);
+    return sum;
+}
+
+// The loss with all inputs moved by `by` along `along` (data NULL: not moved).
+static double loss_moved(const struct derivation *d, const struct array *along, double by)
+{
+    struct array kept[MAX_IN];
+    memcpy(kept, d->s->in, sizeof(kept));
+    for (uint32_t n = 0; n < d->s->num_inputs; n++) {
+        if (!along[n].tensor.data)
+            continue;
+        d->s->in[n] = array_laid_out(&kept[n], PLAIN);
+        for (int64_t i = 0; i < kept[n].count; i++)
+            array_set(&d->s->in[n], i,
+                      array_get(&kept[n], i) + by * array_get(&along[n], i));
+    }
+    double sum = loss(d);
+    for (uint32_t n = 0; n < d->s->num_inputs; n++)
+        if (along[n].tensor.data)
+            array_free(&d->s->in[n]);
+    memcpy(d->s->in, kept, sizeof(kept));
+    return sum;
+}
+
+// False: the function is not smooth there.
+static bool difference(const struct derivation *d, const struct array *along, double *out)
+{
+    double coarse =
+        (loss_moved(d, along, d->step) - loss_moved(d, along, -d->step)) / (2 * d->step);
+    double fine =
+        (loss_moved(d, along, d->step / 2) - loss_moved(d, along, -d->step / 2)) / d->step;
+    *out = fine;
+    return fabs(coarse - fine) <= d->bound / 4 * (1 + fabs(fine));
+}
+
+static bool agrees(const struct derivation *d, double got, double want)
+{
+    return fabs(got - want) <= d->bound * (1 + fabs(want));
+}
+
+// --- transforms ------------------------------------------------------------------------
+
+// The application, and those of its outputs that are floats.
+static uint32_t build(tn_scope *scope, const struct derivation *d, tn_array *in[MAX_IN],
+                      tn_array *out[MAX_OUT], tn_array *weights[MAX_OUT])
+{
+    tn_array *all[MAX_OUT] = {NULL};
+    uint32_t count = 0;
+    graph_inputs(scope, d->s, in);
+    graph_op(scope, d->s, in, all);
+    for (uint32_t i = 0; i < d->s->num_outputs; i++) {
+        if (!d->weights[i].tensor.data)
+            continue;
+        weights[count] = graph_data(scope, &d->weights[i]);
+        out[count++] = all[i];
+    }
+    return count;
+}
+
+// The gradient in one input. NULL, or why not.
+static const char *gradient_of(const struct derivation *d, uint32_t input,
+                               struct array *out_gradient)
+{
+    static char text[300];
+    tn_array *in[MAX_IN] = {NULL}, *out[MAX_OUT], *weights[MAX_OUT], *gradient = NULL;
+    tn_scope *scope = tn_scope_open(d->pack->maker.runtime);
+    uint32_t count = build(scope, d, in, out, weights);
+    tn_status status = tn_vjp(scope, out, weights, count, &in[input], 1, &gradient);
+    if (status == TN_OK)
+        status = graph_read(scope, gradient, out_gradient);
+    if (status != TN_OK)
+        format_text(text, sizeof(text), "%s", tn_scope_error(scope));
+    tn_scope_close(scope);
+    return status == TN_OK ? NULL : text;
+}
+
+// The sum of the outputs' tangents times the weights. NULL, or why not.
+static const char *tangent_along(const struct derivation *d, const struct array *along,
+                                 double *out)
+{
+    static char text[300];
+    tn_array *in[MAX_IN] = {NULL}, *outputs[MAX_OUT], *weights[MAX_OUT], *wrt[MAX_IN],
+             *tangents[MAX_IN], *moved[MAX_OUT] = {NULL};
+    tn_scope *scope = tn_scope_open(d->pack->maker.runtime);
+    uint32_t count = build(scope, d, in, outputs, weights), num_wrt = 0;
+    for (uint32_t i = 0; i < d->s->num_inputs; i++)
+        if (along[i].tensor.data) {
+            wrt[num_wrt] = in[i];
+            tangents[num_wrt++] = graph_data(scope, &along[i]);
+        }
+    tn_status status = tn_jvp(scope, outputs, count, wrt, tangents, num_wrt, moved);
+    *out = 0;
+    for (uint32_t n = 0, o = 0; n < count && status == TN_OK; n++, o++) {
+        struct array tangent;
+        while (!d->weights[o].tensor.data)
+            o++;
+        status = graph_read(scope, moved[n], &tangent);
+        if (status != TN_OK)
+            break;
+        for (int64_t i = 0; i < tangent.count; i++)
+            *out += array_get(&tangent, i) * array_get(&d->weights[o], i);
+        array_free(&tangent);
+    }
+    if (status != TN_OK)
+        format_text(text, sizeof(text), "%s", tn_scope_error(scope));
+    tn_scope_close(scope);
+    return status == TN_OK ? NULL : text;
+}
+
+// --- checks ----------------------------------------------------------------------------
+
+static const char *input_name(const struct sample *s, uint32_t i)
+{
+    const tn_primitive *p = s->primitive;
+    return p->inputs[i < p->num_inputs ? i : p->num_inputs - 1].name;
+}
+
+// A missing rule is no fault; a rule that fails is.
+static void no_rule(struct derivation *d, bool has_rule, const char *what, const char *why)
+{
+    if (has_rule)
+        check_fail(d->kit, "%s: %s fails: %s", sample_text(d->s), what, why);
+    else
+        check_skip(d->kit, "%s", why);
+}
+
+static void vjp_of_input(struct derivation *d, uint32_t input)
+{
+    struct array gradient, along[MAX_IN] = {0};
+    const char *why = gradient_of(d, input, &gradient);
+    if (why) {
+        no_rule(d, d->s->primitive->vjp != NULL, "vjp", why);
+        return;
+    }
+    along[input] = array_new(&d->s->types[input], PLAIN, 0);
+    int64_t count = gradient.count < MAX_ELEMENTS ? gradient.count : MAX_ELEMENTS;
+    for (int64_t n = 0; n < count; n++) {
+        int64_t i = count == gradient.count
+                        ? n
+                        : (int64_t)random_below(d->kit, (uint64_t)gradient.count);
+        double want, got = array_get(&gradient, i);
+        array_set(&along[input], i, 1);
+        bool is_smooth = difference(d, along, &want);
+        array_set(&along[input], i, 0);
+        if (!is_smooth)
+            continue;
+        check_case(d->kit);
+        if (!agrees(d, got, want))
+            check_fail(d->kit,
+                       "%s: the derivative in element %lld of %s is %.9g, by differences "
+                       "%.9g",
+                       sample_text(d->s), (long long)i, input_name(d->s, input), got, want);
+    }
+    array_free(&gradient);
+    array_free(&along[input]);
+}
+
+static void vjp_of(struct derivation *d)
+{
+    for (uint32_t i = 0; i < d->s->num_inputs; i++)
+        if (flows(d->s, i))
+            vjp_of_input(d, i);
+}
+
+// Along one random direction, of the inputs whose bits are set.
+static void jvp_along(struct derivation *d, uint32_t inputs)
+{
+    struct array along[MAX_IN] = {0};
+    double got, want;
+    for (uint32_t i = 0; i < d->s->num_inputs; i++)
+        if (inputs >> i & 1) {
+            along[i] = array_new(&d->s->types[i], PLAIN, 0);
+            array_fill(d->kit, &along[i], -1, 1);
+        }
+    const char *why = tangent_along(d, along, &got);
+    if (why) {
+        no_rule(d, d->s->primitive->jvp != NULL, "jvp", why);
+    } else if (difference(d, along, &want)) {
+        check_case(d->kit);
+        if (!agrees(d, got, want))
+            check_fail(d->kit,
+                       "%s: along a direction of %s the derivative is %.9g, by differences "
+                       "%.9g",
+                       sample_text(d->s),
+                       inputs & (inputs - 1) ? "all inputs" : "one input", got, want);
+    }
+    for (uint32_t i = 0; i < d->s->num_inputs; i++)
+        array_free(&along[i]);
+}
+
+static void jvp_of(struct derivation *d)
+{
+    uint32_t all = 0;
+    for (uint32_t i = 0; i < d->s->num_inputs; i++)
+        if (flows(d->s, i)) {
+            all |= UINT32_C(1) << i;
+            jvp_along(d, UINT32_C(1) << i);
+        }
+    if (all & (all - 1))
+        jvp_along(d, all);
+}
+
+static void each_sample(struct kit *k, struct pack *pack, const tn_primitive *p,
+                        const char *check, void (*run)(struct derivation *d))
+{
+    static struct sample samples[MAX_SAMPLES];
+    int tries = 0;
+    if (!check_begin(k, check, "%s", p->id))
+        return;
+    uint32_t count =
+        pack->maker.runtime ? samples_make(&pack->maker, p, samples, MAX_SAMPLES) : 0;
+    for (uint32_t i = 0; i < count && tries < MAX_TRIES; i++) {
+        struct derivation d = {.kit = k, .pack = pack, .s = &samples[i]};
+        if (!derivation_init(&d))
+            continue;
+        run(&d);
+        derivation_finish(&d);
+        tries++;
+    }
+    if (!pack->maker.runtime)
+        check_skip(k, "no backend here computes");
+    else if (k->cases == 0)
+        check_skip(k, "no application was found that is smooth in f32 or f64");
+    check_end(k);
+}
+
+void rules_vjp(struct kit *k, struct pack *pack, const tn_primitive *p)
+{
+    each_sample(k, pack, p, "rules.vjp", vjp_of);
+}
+
+void rules_jvp(struct kit *k, struct pack *pack, const tn_primitive *p)
+{
+    each_sample(k, pack, p, "rules.jvp", jvp_of);
+}

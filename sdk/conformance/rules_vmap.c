@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT
+// Batching rules against a loop: what the rule builds for a batch is, slice by slice, what
+// the primitive gives for each slice.
+#include "rules.h"
+
+enum { BATCH = 3, TRIES = 4 }; // slices; ways in which inputs carry the batch, a sample
+
+struct batch {
+    struct kit *kit;
+    struct pack *pack;
+    struct sample *s;        // its types; `in` is that of the slice at hand
+    struct array in[MAX_IN]; // as the rule gets them
+    struct array slices[BATCH][MAX_IN];
+    struct array want[BATCH][MAX_OUT];
+    int32_t axes[MAX_IN];
+    int num_slices; // that are filled
+};
+
+// --- slices ----------------------------------------------------------------------------
+
+static tn_type with_axis(const tn_type *type, int32_t axis)
+{
+    tn_type out = {.dtype = type->dtype, .rank = type->rank + (axis >= 0)};
+    for (int32_t i = 0; i < out.rank; i++)
+        out.extent[i] = i == axis ? BATCH : type->extent[i - (axis >= 0 && i > axis)];
+    return out;
+}
+
+// Slice `number` along `axis` of an array, seen in place. -1: all of it.
+static struct array slice_of(const struct array *array, int32_t axis, int number)
+{
+    struct array slice = *array;
+    tn_layout *layout = &slice.tensor.layout;
+    if (axis < 0)
+        return slice;
+    layout->offset += number * layout->stride[axis];
+    layout->rank--;
+    slice.count /= BATCH;
+    for (int32_t i = axis; i < layout->rank; i++) {
+        layout->extent[i] = layout->extent[i + 1];
+        layout->stride[i] = layout->stride[i + 1];
+    }
+    layout->extent[layout->rank] = layout->stride[layout->rank] = 0;
+    return slice;
+}
+
+// Where each input carries the batch: at least one does. False: none can.
+static bool draw_axes(struct batch *b)
+{
+    uint32_t able = 0, chosen = 0;
+    for (uint32_t i = 0; i < b->s->num_inputs; i++) {
+        const tn_type *type = &b->s->types[i];
+        b->axes[i] = -1;
+        able |= (uint32_t)(type->dtype != TN_DTYPE_NONE && type->rank < TN_MAX_RANK) << i;
+    }
+    while (able && !chosen)
+        for (uint32_t i = 0; i < b->s->num_inputs; i++)
+            if (able >> i & 1 && random_below(b->kit, 3)) {
+                b->axes[i] =
+                    (int32_t)random_below(b->kit, (uint64_t)b->s->types[i].rank + 1);
+                chosen |= UINT32_C(1) << i;
+            }
+    return able != 0;
+}
+
+// Fills one slice, and what it must give. Inputs without a batch are those of slice 0.
+static bool fill_slice(struct batch *b, int number)
+{
+    struct sample slice = *b->s;
+    sample_fill(b->kit, &slice);
+    for (uint32_t i = 0; i < slice.num_inputs && number; i++)
+        if (b->axes[i] < 0) {
+            array_free(&slice.in[i]);
+            if (b->slices[0][i].tensor.data)
+                slice.in[i] = array_laid_out(&b->slices[0][i], PLAIN);
+        }
+    if (apply_definition(&b->pack->maker, &slice, b->want[number])) {
+        sample_free(&slice);
+        return false;
+    }
+    memcpy(b->slices[number], slice.in, sizeof(slice.in));
+    b->num_slices++;
+    return true;
+}
+
+static void batch_free(struct batch *b)
+{
+    for (int n = 0; n < b->num_slices; n++) {
+        outputs_free(b->want[n]);
+        for (int i = 0; i < MAX_IN; i++)
+            array_free(&b->slices[n][i]);
+    }
+    for (int i = 0; i < MAX_IN; i++)
+        array_free(&b->in[i]);
+}
+
+static bool batch_make(struct batch *b)
+{
+    if (!draw_axes(b))
+        return false;
+    for (int n = 0; n < BATCH; n++)
+        if (!fill_slice(b, n))
+            return false;
+    for (uint32_t i = 0; i < b->s->num_inputs; i++) {
+        if (!b->slices[0][i].tensor.data)
+            continue;
+        tn_type type = with_axis(&b->s->types[i], b->axes[i]);
+        b->in[i] = array_new(&type, PLAIN, 0);
+        for (int n = 0; n < BATCH; n++) {
+            struct array slice = slice_of(&b->in[i], b->axes[i], n);
+            array_copy(&slice, &b->slices[n][i]);
+        }
+    }
+    return true;
+}
+
+static const char *axes_text(const struct batch *b)
+{
+    static char text[120];
+    size_t at = 0;
+    text[0] = 0;
+    for (uint32_t i = 0; i < b->s->num_inputs && at + 8 < sizeof(text); i++)
+        at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%d", i ? ", " : "",
+                               b->axes[i]);
+    return text;
+}
+
+// --- the rule --------------------------------------------------------------------------
+
+static void compare_output(struct batch *b, const struct array *got, int32_t axis,
+                           uint32_t output)
+{
+    char text[200];
+    tn_type want = with_axis(&b->s->outputs[output], axis), have = array_type(got);
+    if (memcmp(&have, &want, sizeof(want)) != 0) {
+        tn_type both[2] = {have, want};
+        check_fail(b->kit,
+                   "%s, batch on axes %s: output %u with the batch on axis %d; got "
+                   "and expected are %s",
+                   sample_text(b->s), axes_text(b), output, axis,
+                   types_text(text, sizeof(text), both, 2));
+        return;
+    }
+    for (int n = 0; n < BATCH; n++) {
+        struct array slice = slice_of(got, axis, n);
+        const char *failure =
+            array_compare(&slice, &b->want[n][output], sample_tolerance(b->s, true));
+        if (failure)
+            check_fail(b->kit, "%s, batch on axes %s: slice %d of output %u: %s",
+                       sample_text(b->s), axes_text(b), n, output, failure);
+    }
+}
+
+static void compare_outputs(struct batch *b, tn_scope *scope, tn_array *const *outputs,
+                            const int32_t *axes)
+{
+    for (uint32_t o = 0; o < b->s->num_outputs; o++) {
+        struct array got;
+        if (axes[o] < -1 || axes[o] > b->s->outputs[o].rank) {
+            check_fail(b->kit,
+                       "%s, batch on axes %s: output %u carries it on axis %d, "
+                       "expected -1 to %d",
+                       sample_text(b->s), axes_text(b), o, axes[o], b->s->outputs[o].rank);
+        } else if (graph_read(scope, outputs[o], &got) != TN_OK) {
+            check_fail(b->kit, "%s, batch on axes %s: output %u: %s", sample_text(b->s),
+                       axes_text(b), o, tn_scope_error(scope));
+        } else {
+            compare_output(b, &got, axes[o], o);
+            array_free(&got);
+        }
+    }
+}
+
+static void call_rule(struct batch *b)
+{
+    tn_array *in[MAX_IN] = {NULL}, *single[MAX_IN] = {NULL}, *applied[MAX_OUT] = {NULL},
+             *outputs[MAX_OUT] = {NULL};
+    int32_t out_axes[MAX_OUT] = {0};
+    struct sample whole = *b->s, slice = *b->s;
+    tn_scope *scope = tn_scope_open(b->pack->maker.runtime);
+    memcpy(whole.in, b->in, sizeof(whole.in));
+    memcpy(slice.in, b->slices[0], sizeof(slice.in));
+    graph_inputs(scope, &whole, in);
+    graph_inputs(scope, &slice, single);
+    graph_op(scope, &slice, single, applied);
+    tn_build build = graph_build(scope, b->pack->host.table);
+    tn_rule rule = {.struct_size = sizeof(rule),
+                    .attrs = b->s->attrs,
+                    .inputs = in,
+                    .outputs = applied,
+                    .num_inputs = b->s->num_inputs,
+                    .num_outputs = b->s->num_outputs};
+    fake_host_reset(&b->pack->host);
+    tn_status status =
+        b->s->primitive->vmap(&build, &rule, b->axes, BATCH, outputs, out_axes);
+    check_case(b->kit);
+    if (status == TN_OK)
+        compare_outputs(b, scope, outputs, out_axes);
+    else if (status != TN_ERR_UNSUPPORTED)
+        check_fail(b->kit, "%s, batch on axes %s: it fails: %s", sample_text(b->s),
+                   axes_text(b),
+                   b->pack->host.failures ? b->pack->host.text : tn_scope_error(scope));
+    tn_scope_close(scope);
+}
+
+void rules_vmap(struct kit *k, struct pack *pack, const tn_primitive *p)
+{
+    static struct sample samples[MAX_SAMPLES];
+    static struct batch b;
+    if (!check_begin(k, "rules.vmap", "%s", p->id))
+        return;
+    uint32_t count =
+        pack->maker.runtime ? samples_make(&pack->maker, p, samples, MAX_SAMPLES) : 0;
+    for (uint32_t i = 0; i < count; i++)
+        for (int t = 0; t < TRIES; t++) {
+            b = (struct batch){.kit = k, .pack = pack, .s = &samples[i]};
+            if (batch_make(&b))
+                call_rule(&b);
+            batch_free(&b);
+        }
+    if (!pack->maker.runtime)
+        check_skip(k, "no backend here computes");
+    else if (k->cases == 0)
+        check_skip(k, "no application was found that can be batched");
+    check_end(k);
+}
