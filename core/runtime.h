@@ -37,4 +37,7 @@ void record_destroy(tn_runtime *runtime);
 tn_status shadow_create(tn_runtime *runtime);
 void shadow_destroy(tn_runtime *runtime);
 
+// sched/: warns of what TENON_KERNELS names in vain. Once plugins are known.
+void overrides_check(tn_runtime *runtime);
+
 #endif // CORE_RUNTIME_H

@@ -15,6 +15,7 @@ enum variable_kind {
     SWITCH,   // 0 or 1
     COUNT,    // an integer, at least 1
     WORD,     // one of `words`
+    FOLDER,   // an absolute path
 };
 
 static const char *const fallback_words[] = {"error", "warn", "allow", NULL};
@@ -49,7 +50,9 @@ static const struct variable {
      NULL},
     {"TENON_VULKAN_VALIDATION", "1: validation layers of Vulkan, to the log", SWITCH,
      switch_words},
-    {"TENON_CACHE_DIR", "directory of compiled code kept between runs", ANY_TEXT, NULL},
+    {"TENON_VULKAN_AS_GPU", "1: a software driver of Vulkan is treated as a GPU", SWITCH,
+     switch_words},
+    {"TENON_CACHE_DIR", "directory of compiled code kept between runs", FOLDER, NULL},
     {"TENON_DLCLOSE", "1: unload the code of plugins when the last runtime closes", SWITCH,
      switch_words},
 #ifdef TN_FAULT_INJECTION
@@ -221,13 +224,15 @@ static void check_values(struct config *config)
         char *value = config->values[i];
         if (!value || variable->kind == ANY_TEXT)
             continue;
-        bool good =
-            variable->kind == COUNT ? is_count(value) : is_word(value, variable->words);
+        bool good = variable->kind == COUNT    ? is_count(value)
+                    : variable->kind == FOLDER ? value[0] == '/'
+                                               : is_word(value, variable->words);
         if (good)
             continue;
         const char *nearest =
             variable->kind == WORD ? config_nearest(value, variable->words) : NULL;
         const char *expected = variable->kind == COUNT    ? "an integer from 1 on"
+                               : variable->kind == FOLDER ? "an absolute path"
                                : variable->kind == SWITCH ? "0 or 1"
                                                           : variable->doc;
         log_write(config, TN_LOG_WARN, "config", "%s=%s is ignored: expected %s%s%s%s",

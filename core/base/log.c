@@ -7,6 +7,10 @@
 
 static const char *const level_names[] = {"off",   "error", "warn", "info",
                                           "debug", "trace", NULL};
+// Of the core and of the project's own backends; others' plugins have theirs.
+static const char *const topics[] = {"cache",  "check",  "config", "cpu-blas",
+                                     "device", "plugin", "sched",  "trace",
+                                     "vulkan", "why",    NULL};
 #define DEFAULT_LEVEL TN_LOG_WARN
 #define MAX_LINE 2048
 
@@ -53,6 +57,15 @@ struct log_rules log_rules_parse(const char *text)
     return rules;
 }
 
+// A topic that is not known is a plugin's, unless a known one is near.
+static void check_topic(const struct config *config, const char *topic)
+{
+    const char *nearest = config_nearest(topic, topics);
+    if (nearest && strcmp(nearest, topic) != 0)
+        log_write(config, TN_LOG_WARN, "config",
+                  "TENON_LOG: no topic is named '%s'; did you mean %s?", topic, nearest);
+}
+
 void log_rules_check(const struct config *config, const char *text)
 {
     while (text && *text) {
@@ -72,6 +85,8 @@ void log_rules_check(const struct config *config, const char *text)
                 (int)size, text, nearest ? "; did you mean " : "", nearest ? nearest : "",
                 nearest ? "?" : "");
         }
+        if (rules.count)
+            check_topic(config, rules.rules[0].topic);
         text += size + (text[size] == ',');
     }
 }

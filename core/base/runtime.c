@@ -47,6 +47,8 @@ static tn_status open_parts(tn_runtime *runtime, const tn_runtime_options *optio
         status = record_create(runtime);
     if (status == TN_OK)
         status = shadow_create(runtime);
+    if (status == TN_OK)
+        overrides_check(runtime);
     return status;
 }
 

@@ -144,9 +144,12 @@ tn_status trust_open(const struct config *config, struct trust *out)
     struct trust made = {TRUST_CHECKSUMMED};
     while (word && words[made.level] && strcmp(word, words[made.level]) != 0)
         made.level++;
+    const char *nearest = words[made.level] ? NULL : config_nearest(word, words);
     if (!words[made.level])
         return fail(TN_ERR_ARGUMENT,
-                    "TENON_TRUST: got '%s', expected any, checksummed or signed", word);
+                    "TENON_TRUST: got '%s', expected any, checksummed or signed%s%s%s",
+                    word, nearest ? "; did you mean " : "", nearest ? nearest : "",
+                    nearest ? "?" : "");
     if (made.level == TRUST_SIGNED) {
         tn_status status = read_all_keys(&made, config);
         if (status != TN_OK) {

@@ -2,13 +2,13 @@
 // Choose: the implementation of one node on one device, in the documented order: what
 // TENON_KERNELS says, the backend's families, predicates, priority; then the expression,
 // the decomposition and the reference kernel. Each candidate turned down leaves a reason.
-#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/shape.h"
 #include "../plugin/plugin_set.h"
+#include "override.h"
 #include "plan.h"
 
 void explain_reject(struct plan_work *work, const struct device *device,
@@ -26,81 +26,6 @@ void explain_reject(struct plan_work *work, const struct device *device,
         work->rejected = json_array();
     json_array_append_new(work->rejected,
                           json_pack("{s:s, s:s}", "candidate", name, "reason", reason));
-}
-
-// --- TENON_KERNELS ---------------------------------------------------------------------
-
-// "primitive[@backend]=[!]glob", separated by ';'. The primitive is a glob over ids with or
-// without revision; the glob after '=' is over "plugin" and "plugin/kernel".
-struct override {
-    char primitive[96], backend[64], kernel[96];
-    bool exclude;
-};
-
-static bool put(char *field, size_t size, const char *text)
-{
-    size_t length = strlen(text);
-    if (length >= size)
-        return false;
-    memcpy(field, text, length + 1);
-    return true;
-}
-
-static bool parse_override(const char *text, size_t length, struct override *out)
-{
-    char copy[256];
-    if (length >= sizeof(copy))
-        return false;
-    memcpy(copy, text, length);
-    copy[length] = 0;
-    *out = (struct override){0};
-    char *equals = strchr(copy, '=');
-    if (!equals)
-        return false;
-    *equals = 0;
-    const char *kernel = equals + 1;
-    out->exclude = *kernel == '!';
-    kernel += out->exclude;
-    char *at = strchr(copy, '@');
-    if (at)
-        *at = 0;
-    return copy[0] && *kernel && put(out->primitive, sizeof(out->primitive), copy) &&
-           put(out->backend, sizeof(out->backend), at ? at + 1 : "*") &&
-           put(out->kernel, sizeof(out->kernel), kernel);
-}
-
-static bool glob_primitive(const char *glob, const char *id)
-{
-    char without_revision[96];
-    snprintf(without_revision, sizeof(without_revision), "%.*s", (int)strcspn(id, "/"), id);
-    return fnmatch(glob, id, 0) == 0 || fnmatch(glob, without_revision, 0) == 0;
-}
-
-// What the variable says of this kernel: NULL when nothing against it.
-static const char *overridden(const struct plan_work *work, const struct device *device,
-                              const char *primitive, const char *plugin, const char *kernel,
-                              char reason[160])
-{
-    const char *list = config_get(work->runtime->config, "TENON_KERNELS");
-    char full[256];
-    snprintf(full, sizeof(full), "%s/%s", plugin, kernel);
-    while (list && *list) {
-        size_t length = strcspn(list, ";");
-        struct override rule;
-        if (parse_override(list, length, &rule) &&
-            glob_primitive(rule.primitive, primitive) &&
-            fnmatch(rule.backend, device->ops->name, 0) == 0) {
-            bool matches =
-                fnmatch(rule.kernel, plugin, 0) == 0 || fnmatch(rule.kernel, full, 0) == 0;
-            if (matches == rule.exclude) {
-                snprintf(reason, 160, "TENON_KERNELS says \"%.*s\"",
-                         (int)(length < 100 ? length : 100), list);
-                return reason;
-            }
-        }
-        list += length + (list[length] == ';');
-    }
-    return NULL;
 }
 
 // --- predicates -------------------------------------------------------------------------
@@ -237,8 +162,8 @@ static bool kernel_holds(struct plan_work *work, struct device *device,
 {
     const tn_kernel *kernel = &entry->kernel;
     char reason[160];
-    if (overridden(work, device, node->prim->record.id, entry->plugin_id, kernel->name,
-                   reason)) {
+    if (overridden(work->runtime, device->ops->name, node->prim->record.id,
+                   entry->plugin_id, kernel->name, reason)) {
         explain_reject(work, device, kernel->name, "%s", reason);
         return false;
     }

@@ -204,6 +204,15 @@ static tn_status open_wish(tn_runtime *runtime, const struct wish *wish, bool na
                       named);
 }
 
+// Tells of a device that may be absent; loudly when its name looks misspelt.
+static void leave_out(tn_runtime *runtime, const char *backend)
+{
+    const char *near = config_nearest(backend, plugin_backend_names(runtime));
+    bool misspelt = near && strcmp(near, backend) != 0;
+    log_write(runtime->config, misspelt ? TN_LOG_WARN : TN_LOG_INFO, "device",
+              "TENON_BACKEND: %s is left out: %s", backend, fail_text());
+}
+
 static tn_status open_listed(tn_runtime *runtime, const char *list)
 {
     for (const char *at = list;;) {
@@ -214,8 +223,7 @@ static tn_status open_listed(tn_runtime *runtime, const char *list)
             return status;
         status = open_wish(runtime, &wish, true);
         if (status != TN_OK && wish.if_present) {
-            log_write(runtime->config, TN_LOG_INFO, "device", "%s: left out: %s",
-                      wish.backend, fail_text());
+            leave_out(runtime, wish.backend);
         } else if (status != TN_OK) {
             fail_prefix("TENON_BACKEND: ");
             return status;
@@ -225,8 +233,10 @@ static tn_status open_listed(tn_runtime *runtime, const char *list)
             break;
         at++;
     }
-    if (runtime->devices->count == 0)
-        return fail(TN_ERR_NOT_FOUND, "TENON_BACKEND=%s: none of these is present", list);
+    if (runtime->devices->count == 0) {
+        fail_prefix("TENON_BACKEND=%s: none of these is present: ", list);
+        return TN_ERR_NOT_FOUND;
+    }
     return TN_OK;
 }
 

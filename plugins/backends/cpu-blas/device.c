@@ -141,6 +141,8 @@ tn_status cpu_device_open(const tn_host *host, uint32_t index, tn_device **out_d
         close_parts(device);
         return status;
     }
+    host->log(host, TN_LOG_INFO, "cpu-blas", "%u thread%s", device->num_threads,
+              device->num_threads == 1 ? "" : "s");
     *out_device = device;
     return TN_OK;
 }

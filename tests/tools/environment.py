@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: MIT
+"""Each variable of docs/environment.md does what its row says, and a wrong value is told with
+what was expected. Functions are named after their variables: tests/lint looks for them."""
+
+import json
+import os
+import pathlib
+import shutil
+import stat
+import subprocess
+
+import tap
+from tap import refused, run, tenon
+
+ADD = ("eval", "[1.0, 2.0] + 1")
+PRODUCT = ("eval", "x @ x", "x=[[1.0, 2], [3, 4]]")
+SOFTMAX = ("why", "softmax(x)", "x=[1.0, 2]")
+
+
+def warned(*args, saying, env):
+    """It works, and warns."""
+    done = tenon(*args, env=env)
+    assert saying in done.stderr, (saying, done.stderr)
+    return done
+
+
+def quiet(*args, env):
+    done = tenon(*args, env=env)
+    assert done.stderr == "", done.stderr
+    return done
+
+
+def has_vulkan():
+    done = subprocess.run([tap.TENON, *ADD], env={**tap.ENVIRONMENT, "TENON_BACKEND": "vulkan-jit"},
+                          capture_output=True)
+    return done.returncode == 0
+
+
+def home(**more):
+    """An environment in which the user's plugins are in the working directory."""
+    return {"XDG_DATA_HOME": os.path.abspath("data"), **more}
+
+
+def install(plugin="org.tenon.base", where="data/tenon/plugins"):
+    folder = pathlib.Path(where, plugin)
+    shutil.copytree(pathlib.Path(tap.STAGING, plugin), folder)
+    return folder
+
+
+# --- which devices -----------------------------------------------------------------------
+
+
+def tenon_backend_is_a_list_in_order():
+    def device(value):
+        return json.loads(tenon("why", "x @ x", "x=[[1.0]]", "--json", env={"TENON_BACKEND": value}).stdout)["nodes"][0]["device"]
+    assert device("cpu-blas") == "cpu-blas:0"
+    assert device("null,cpu-blas") == "null:0"
+    assert device("cpu-blas,null") == "cpu-blas:0"
+    assert device("") == "cpu-blas:0", "empty is as good as unset"
+
+
+def tenon_backend_takes_numbers_of_devices():
+    quiet(*ADD, env={"TENON_BACKEND": "cpu-blas:0"})
+    refused(*ADD, env={"TENON_BACKEND": "cpu-blas:1"}, saying="has devices 0 to 0, got 1")
+    refused(*ADD, env={"TENON_BACKEND": "cpu-blas:x"}, saying="expected a device number after the colon")
+    if has_vulkan():
+        quiet(*ADD, env={"TENON_BACKEND": "vulkan-jit:0,cpu-blas"})
+        refused(*ADD, env={"TENON_BACKEND": "vulkan-jit:99"}, saying="has devices 0 to ")
+
+
+def tenon_backend_may_name_what_is_absent():
+    quiet(*ADD, env={"TENON_BACKEND": "some-backend?,cpu-blas"})
+    quiet(*ADD, env={"TENON_BACKEND": "cpu-blas:7?,cpu-blas"})
+    refused(*ADD, env={"TENON_BACKEND": "some-backend,cpu-blas"}, saying="'some-backend' is not known")
+    refused(*ADD, env={"TENON_BACKEND": "some-backend?"}, saying="none of these is present")
+
+
+def tenon_backend_misspelt_gets_the_nearest():
+    refused(*ADD, env={"TENON_BACKEND": "cpu-bals"}, saying="did you mean cpu-blas?")
+    warned(*ADD, env={"TENON_BACKEND": "cpu-bals?,cpu-blas"}, saying="did you mean cpu-blas?")
+    refused(*ADD, env={"TENON_BACKEND": "cpu-blas,,null"}, saying="expected a backend's name")
+
+
+def tenon_fallback_says_what_falling_back_means():
+    if not has_vulkan():
+        return "no device of vulkan-jit"
+    env = {"TENON_BACKEND": "vulkan-jit,cpu-blas", "TENON_KERNELS": "base.matmul@vulkan-jit=!*"}
+    warned(*PRODUCT, env=env, saying="base.matmul/1 runs on cpu-blas:0, not on vulkan-jit:0")
+    quiet(*PRODUCT, env={**env, "TENON_FALLBACK": "allow"})
+    refused(*PRODUCT, env={**env, "TENON_FALLBACK": "error"}, saying="TENON_FALLBACK=error forbids cpu-blas:0")
+    refused(*PRODUCT, env={**env, "TENON_BACKEND": "vulkan-jit"}, saying="runs on none of the selected devices")
+
+
+def tenon_fallback_misspelt_gets_the_nearest():
+    warned(*ADD, env={"TENON_FALLBACK": "wran"}, saying="did you mean warn?")
+
+
+def tenon_threads_is_how_many_run():
+    env = {"TENON_LOG": "cpu-blas=info"}
+    warned(*ADD, env={**env, "TENON_THREADS": "3"}, saying="cpu-blas: 3 threads")
+    mask = len(os.sched_getaffinity(0))
+    warned(*ADD, env=env, saying=f"cpu-blas: {mask} thread")
+    warned(*ADD, env={"TENON_THREADS": "many"}, saying="TENON_THREADS=many is ignored: expected an integer")
+    warned(*ADD, env={"TENON_THREADS": "0"}, saying="expected an integer from 1 on")
+    refused(*ADD, env={"TENON_THREADS": "5000"}, saying="expected a number from 1 to 256")
+
+
+# --- which kernels -----------------------------------------------------------------------
+
+
+def tenon_kernels_takes_and_refuses():
+    def kernel(rule):
+        nodes = json.loads(tenon("why", *PRODUCT[1:], "--json", env={"TENON_KERNELS": rule}).stdout)["nodes"]
+        return nodes[-1]["kernel"], str(nodes)
+    first = kernel("")[0]
+    name, said = kernel(f"base.matmul=!*/{first}")
+    assert name != first and "TENON_KERNELS says" in said, said
+    assert kernel("base.matmul=!org.tenon.cpu-blas")[0] != first
+    assert kernel(f"base.matmul@null=!*/{first}")[0] == first
+    assert kernel(f"base.matmul/1@cpu-*=org.tenon.*/{name}")[0] == name
+    assert kernel(f"base.sum=!*;base.*=!*/{first}")[0] == name
+
+
+def tenon_kernels_misspelt_gets_the_nearest():
+    for rule, saying in [("nn.softmx=!*", "'nn.softmx' matches no primitive; did you mean nn.softmax/1?"),
+                         ("nn.softmax@cpu-bals=!*", "'cpu-bals' matches no backend; did you mean cpu-blas?"),
+                         ("nn.softmax=org.tenon.cpublas", "did you mean org.tenon.cpu-blas?"),
+                         ("nn.softmax=!org.tenon.cpu-blas/row", "matches no plugin and no kernel"),
+                         ("nn.softmax", "'nn.softmax' is ignored: expected PRIMITIVE@BACKEND=PLUGIN")]:
+        warned(*SOFTMAX, env={"TENON_KERNELS": rule}, saying=saying)
+    quiet(*SOFTMAX, env={"TENON_KERNELS": "nn.*=!org.tenon.cpu-blas;*@cpu-blas=!*/rows"})
+
+
+def tenon_check_runs_kernels_twice():
+    warned(*PRODUCT, env={"TENON_CHECK": "1", "TENON_LOG": "check=info"}, saying="1 launches checked, 0 differ")
+    warned(*PRODUCT, env={"TENON_CHECK": "0.000001", "TENON_LOG": "check=info"}, saying="0 launches checked")
+    for wrong in ("2", "-1", "often", "nan"):
+        refused(*ADD, env={"TENON_CHECK": wrong}, saying=f'got "{wrong}", expected a share of the launches')
+
+
+# --- which plugins -----------------------------------------------------------------------
+
+
+def tenon_plugin_path_comes_first():
+    folder = install(where="here")
+    env = {"TENON_PLUGIN_PATH": f"{os.path.abspath('here')}:{tap.STAGING}"}
+    shown = json.loads(tenon("plugin", "show", "org.tenon.base", "--json", env=env).stdout)
+    assert shown["directory"] == str(folder.absolute()), shown
+    assert "shadowed" in tenon("plugins", "--all", env=env).stdout
+
+
+def tenon_plugin_path_wrong_is_told():
+    warned("plugins", env={"TENON_PLUGIN_PATH": f"/nowhere:{tap.STAGING}"}, saying="/nowhere: No such file")
+    done = tenon("plugins", env={"TENON_PLUGIN_PATH": f"here:{tap.STAGING}"})
+    assert "the entry 'here' of the plugin path is not absolute" in done.stdout, done.stdout
+
+
+def tenon_plugins_only_hides_the_others():
+    install()
+    env = home(TENON_PLUGIN_PATH="", TENON_LOG="off")
+    assert "org.tenon.base" in tenon("plugins", env=env).stdout
+    assert "no plugins found" in tenon("plugins", env={**env, "TENON_PLUGINS_ONLY": "1"}).stdout
+    assert "org.tenon.base" in tenon("plugins", env={**env, "TENON_PLUGINS_ONLY": "0"}).stdout
+    warned(*ADD, env={"TENON_PLUGINS_ONLY": "yes"}, saying="TENON_PLUGINS_ONLY=yes is ignored: expected 0 or 1")
+
+
+def tenon_plugins_disable_takes_globs():
+    for globs in ("org.tenon.nn", "*.nn", "com.*,org.tenon.n?"):
+        env = {"TENON_PLUGINS_DISABLE": globs, "TENON_LOG": "error"}
+        refused("eval", "softmax([1.0])", env=env, saying="disabled by TENON_PLUGINS_DISABLE")
+    warned(*ADD, env={"TENON_PLUGINS_DISABLE": "org.tenon.nnn"}, saying="did you mean org.tenon.nn?")
+
+
+def tenon_trust_is_what_a_plugin_has_to_prove():
+    folder = install()
+    env = home(TENON_PLUGIN_PATH="", TENON_PLUGINS_DISABLE="org.tenon.x*", TENON_LOG="off")
+    with open(next(folder.glob("*.so")), "ab") as file:
+        file.write(b"more")
+    refused("op", "add", env=env, saying="the manifest says")
+    refused("op", "add", env={**env, "TENON_TRUST": "checksummed"}, saying="the manifest says")
+    tenon("op", "add", env={**env, "TENON_TRUST": "any"})
+    refused("op", "add", env={**env, "TENON_TRUST": "signed"}, saying="tenon plugin sign")
+    refused(*ADD, env={"TENON_TRUST": "singed"}, saying="did you mean signed?")
+
+
+def tenon_dlclose_unloads():
+    def unloaded(value):
+        done = tenon(*ADD, env={"TENON_DLCLOSE": value, "LD_DEBUG": "files", "LD_DEBUG_OUTPUT": os.path.abspath(f"ld{value}")})
+        assert done.stderr == "", done.stderr
+        return sum(p.read_text().count("destroying link map") for p in pathlib.Path(".").glob(f"ld{value}.*"))
+    if not unloaded("1"):
+        return "this C library does not tell what it unloads"
+    assert unloaded("1") > unloaded("0")
+    warned(*ADD, env={"TENON_DLCLOSE": "2"}, saying="TENON_DLCLOSE=2 is ignored: expected 0 or 1")
+
+
+# --- what is told and kept ---------------------------------------------------------------
+
+
+def tenon_log_has_levels_by_topic():
+    assert "debug: plugin: loaded" in tenon(*ADD, env={"TENON_LOG": "debug"}).stderr
+    assert "debug: plugin: loaded" in tenon(*ADD, env={"TENON_LOG": "off,plugin=debug"}).stderr
+    assert tenon(*ADD, env={"TENON_LOG": "debug,plugin=off,device=off,cpu-blas=off"}).stderr == ""
+    assert tenon(*ADD, env={"TENON_LOG": "off", "TENON_THREADS": "many"}).stderr == ""
+
+
+def tenon_log_misspelt_gets_the_nearest():
+    warned(*ADD, env={"TENON_LOG": "wran"}, saying="did you mean warn?")
+    warned(*ADD, env={"TENON_LOG": "sched=dbug"}, saying="did you mean debug?")
+    warned(*ADD, env={"TENON_LOG": "shced=debug"}, saying="no topic is named 'shced'; did you mean sched?")
+    quiet(*ADD, env={"TENON_LOG": "com.acme.thing=debug"})
+
+
+def tenon_trace_is_a_timeline():
+    quiet(*ADD, env={"TENON_TRACE": "run.json"})
+    trace = json.loads(pathlib.Path("run.json").read_text())
+    events = trace["traceEvents"] if isinstance(trace, dict) else trace
+    assert any(e.get("ph") in ("X", "B") for e in events), events
+    refused(*ADD, env={"TENON_TRACE": "no/such/run.json"}, saying="TENON_TRACE: cannot write no/such/run.json")
+
+
+def tenon_why_keeps_what_was_decided():
+    quiet(*ADD, env={"TENON_WHY": "why.jsonl"})
+    assert "base.add" in tenon("why", "last", "why.jsonl").stdout
+    refused(*ADD, env={"TENON_WHY": "no/such/file"}, saying="TENON_WHY: cannot write no/such/file")
+
+
+def tenon_cache_dir_keeps_compiled_code():
+    warned(*ADD, env={"TENON_CACHE_DIR": "cache"}, saying="TENON_CACHE_DIR=cache is ignored: expected an absolute path")
+    assert not os.path.exists("cache")
+    if not has_vulkan():
+        return "no device of vulkan-jit"
+    env = {"TENON_BACKEND": "vulkan-jit", "TENON_CACHE_DIR": os.path.abspath("a/cache")}
+    quiet(*ADD, env=env)
+    assert stat.S_IMODE(os.stat("a/cache").st_mode) == 0o700 and os.listdir("a/cache")
+    os.chmod("a/cache", 0o777)
+    warned(*ADD, env={**env, "TENON_LOG": "cache=info"}, saying="others can change it")
+
+
+# --- Vulkan ------------------------------------------------------------------------------
+
+
+def tenon_vulkan_validation_loads_the_layer():
+    if not has_vulkan():
+        return "no device of vulkan-jit"
+    env = {"TENON_BACKEND": "vulkan-jit", "LD_DEBUG": "files", "LD_DEBUG_OUTPUT": os.path.abspath("ld")}
+    said = tenon(*ADD, env={**env, "TENON_VULKAN_VALIDATION": "1"}).stderr
+    loaded = any("khronos_validation" in p.read_text() for p in pathlib.Path(".").glob("ld.*"))
+    assert loaded or "VALIDATION is set, but" in said, said
+    warned(*ADD, env={"TENON_VULKAN_VALIDATION": "on"}, saying="is ignored: expected 0 or 1")
+
+
+def tenon_vulkan_as_gpu_takes_kernels_for_gpus():
+    if not has_vulkan():
+        return "no device of vulkan-jit"
+    tenon("eval", "broadcast_to([1.0], shape=[64, 64])", "-o", "x.npy")
+    env = {"TENON_BACKEND": "vulkan-jit", "TENON_LOG": "vulkan=debug", "TENON_VULKAN_AS_GPU": "1"}
+    warned("eval", "transpose(astype(x, f32))", "x=x.npy", env=env, saying="the pipeline transpose")
+    warned(*ADD, env={"TENON_VULKAN_AS_GPU": "yes"}, saying="is ignored: expected 0 or 1")
+
+
+# --- names -------------------------------------------------------------------------------
+
+
+def unknown_variables_get_the_nearest():
+    warned(*ADD, env={"TENON_BAKEND": "null"}, saying="TENON_BAKEND is not a variable of Tenon; did you mean TENON_BACKEND?")
+    warned(*ADD, env={"TENON_SOMETHING_ELSE": "1"}, saying="TENON_SOMETHING_ELSE is not a variable of Tenon")
+
+
+run([tenon_backend_is_a_list_in_order, tenon_backend_takes_numbers_of_devices, tenon_backend_may_name_what_is_absent,
+     tenon_backend_misspelt_gets_the_nearest, tenon_fallback_says_what_falling_back_means,
+     tenon_fallback_misspelt_gets_the_nearest, tenon_threads_is_how_many_run, tenon_kernels_takes_and_refuses,
+     tenon_kernels_misspelt_gets_the_nearest, tenon_check_runs_kernels_twice, tenon_plugin_path_comes_first,
+     tenon_plugin_path_wrong_is_told, tenon_plugins_only_hides_the_others, tenon_plugins_disable_takes_globs,
+     tenon_trust_is_what_a_plugin_has_to_prove, tenon_dlclose_unloads, tenon_log_has_levels_by_topic,
+     tenon_log_misspelt_gets_the_nearest, tenon_trace_is_a_timeline, tenon_why_keeps_what_was_decided,
+     tenon_cache_dir_keeps_compiled_code, tenon_vulkan_validation_loads_the_layer,
+     tenon_vulkan_as_gpu_takes_kernels_for_gpus, unknown_variables_get_the_nearest])
