@@ -114,6 +114,11 @@ def tools_treat_a_pack_like_any_other():
     assert "org.tenon.libm" in tenon("plugin", "show", "org.tenon.libm", env=env).stdout
 
 
+def packs_pass_the_conformance_kit():
+    for name in "blas", "lapack", "libm":
+        tenon("check", FOLDER / f"org.tenon.{name}" / f"org.tenon.{name}.so", env=environment())
+
+
 # --- BLAS ------------------------------------------------------------------------------
 
 
@@ -335,7 +340,7 @@ if numpy is None:
 with tempfile.TemporaryDirectory() as packs_folder:
     tap.run([
         each_manifest_is_made_into_a_pack_and_installed_to_a_folder,
-        tools_treat_a_pack_like_any_other,
+        tools_treat_a_pack_like_any_other, packs_pass_the_conformance_kit,
         blas_over_whole_arrays_broadcasts, blas_vectors_have_any_stride,
         blas_matrices_have_leading_dimensions, blas_solves_triangles_in_batches,
         blas_derivatives_agree_with_differences, lapack_solves_in_batches,

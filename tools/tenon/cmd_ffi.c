@@ -15,9 +15,11 @@ static const char about[] =
     "of\n"
     "it is a plugin like any other, and no C is written.\n"
     "\n"
-    "  tenon ffi check zlib.json             is the manifest right?\n"
+    "  tenon ffi check zlib.json             is the manifest right, is the library there?\n"
     "  tenon ffi make zlib.json              make the pack, and install it for this user\n"
     "  tenon ffi make zlib.json -o plugins   ... in the directory plugins\n";
+
+enum { PATH_ROOM = 4096 };
 
 // --- pieces ----------------------------------------------------------------------------
 
@@ -34,11 +36,10 @@ static int pack_make(tn_runtime *runtime, const char *manifest, const char *dire
 // Writes plugin.json beside the pack's shared object.
 static int write_manifest(const char *directory, const char *id)
 {
-    char *object = NULL, *path = NULL, *json = NULL;
+    char object[PATH_ROOM], path[PATH_ROOM], *json = NULL;
     int failed = 0;
-    if (asprintf(&object, "%s/%s/%s.so", directory, id, id) < 0 ||
-        asprintf(&path, "%s/%s/plugin.json", directory, id) < 0)
-        return oops_memory();
+    snprintf(object, sizeof(object), "%s/%s/%s.so", directory, id, id);
+    snprintf(path, sizeof(path), "%s/%s/plugin.json", directory, id);
     if (tn_plugin_describe(object, &json))
         failed = oops_library();
     FILE *file = failed ? NULL : fopen(path, "we");
@@ -47,8 +48,6 @@ static int write_manifest(const char *directory, const char *id)
     if (file && fclose(file) && !failed)
         failed = oops("cannot write %s: %s", path, strerror(errno));
     tn_text_free(json);
-    free(object);
-    free(path);
     return failed;
 }
 
@@ -56,7 +55,7 @@ static int write_manifest(const char *directory, const char *id)
 static void remove_made(const char *directory, const char *id)
 {
     static const char *const files[] = {"plugin.json", ".so"};
-    char path[512];
+    char path[PATH_ROOM];
     for (size_t i = 0; i < COUNT(files) && *id; i++) {
         snprintf(path, sizeof(path), "%s/%s/%s%s", directory, id, i ? id : "", files[i]);
         unlink(path);
@@ -69,7 +68,7 @@ static void remove_made(const char *directory, const char *id)
 static int install(const char *directory, const char *id, const char *plugins)
 {
     struct command command = {.name = "plugin install", .run = cmd_plugin_install};
-    char source[512];
+    char source[PATH_ROOM];
     snprintf(source, sizeof(source), "%s/%s", directory, id);
     char *argv[] = {(char *)"install", source, (char *)"--prefix", (char *)plugins, NULL};
     return cmd_plugin_install(&command, plugins ? 4 : 2, argv);
@@ -77,13 +76,18 @@ static int install(const char *directory, const char *id, const char *plugins)
 
 static int make_and_install(const char *manifest, const char *plugins)
 {
-    char directory[] = "/tmp/tenon-ffi-XXXXXX", id[64] = "";
+    const char *given = getenv("TMPDIR"), *parent = given && *given ? given : "/tmp";
+    char directory[PATH_ROOM - 256], id[64] = "";
     tn_runtime *runtime;
+    if (snprintf(directory, sizeof(directory), "%s/tenon-ffi-XXXXXX", parent) >=
+        (int)sizeof(directory))
+        return oops("TMPDIR is a path of %zu bytes, expected less than %zu", strlen(parent),
+                    sizeof(directory));
     int failed = open_runtime(&runtime);
     if (failed)
         return failed;
     if (!mkdtemp(directory))
-        failed = oops("cannot make a directory in /tmp: %s", strerror(errno));
+        failed = oops("cannot make a directory in %s: %s", parent, strerror(errno));
     bool made = !failed;
     if (!failed)
         failed = pack_make(runtime, manifest, directory, id);

@@ -13,8 +13,15 @@ struct arena_block {
 
 void *arena_alloc(struct arena *arena, size_t size)
 {
-    struct arena_block *block =
-        size < SIZE_MAX / 2 ? calloc(1, sizeof(*block) + size) : NULL;
+    size = (size + 15) / 16 * 16;
+    if (size > ARENA_MAX - arena->used) {
+        arena->is_full = true;
+        return NULL;
+    }
+    arena->used += size;
+    if (arena->room)
+        return arena->room + arena->used - size;
+    struct arena_block *block = calloc(1, sizeof(*block) + size);
     if (!block)
         return NULL;
     block->next = arena->blocks;
@@ -35,7 +42,7 @@ void arena_finish(struct arena *arena)
         next = block->next;
         free(block);
     }
-    arena->blocks = NULL;
+    *arena = (struct arena){.room = arena->room, .used = arena->room ? ARENA_MAX : 0};
 }
 
 tn_status problem_set_v(struct problem *problem, tn_status status, const char *format,
@@ -44,6 +51,8 @@ tn_status problem_set_v(struct problem *problem, tn_status status, const char *f
     if (problem->status == TN_OK) {
         problem->status = status;
         vsnprintf(problem->text, sizeof(problem->text), format, list);
+        for (char *c = problem->text; *c; c++) // of hostile texts
+            *c = (unsigned char)*c < ' ' ? '?' : *c;
     }
     return problem->status;
 }

@@ -12,9 +12,15 @@
 
 struct arena_block;
 
-// Zero is an empty arena.
+enum { ARENA_MAX = 8 << 20 }; // bytes
+
+// Zero is an empty arena on the heap. With `room` it lies in ARENA_MAX cleared bytes there,
+// which it uses once.
 struct arena {
     struct arena_block *blocks;
+    unsigned char *room; // aligned to 16
+    size_t used;
+    bool is_full; // ARENA_MAX was not enough
 };
 
 // Cleared memory aligned to 16, or NULL.

@@ -56,7 +56,7 @@ static tn_dtype scalar_type(struct reader *reader, const struct field *field,
         is_half |=
             function->variants[i].dtype == TN_F16 || function->variants[i].dtype == TN_BF16;
     if (is_half)
-        refuse(reader, &type, "half floats are passed by pointer to an array only");
+        refuse(reader, &type, "got a half float, expected a type that C passes by value");
     return dtype;
 }
 
@@ -88,7 +88,7 @@ static void read_operand_argument(struct reader *reader, const struct field *fie
         return;
     struct field by = member(field, "by");
     if (operand->rank > 0 || operand->lead == LEAD_WHOLE)
-        refuse(reader, &by, "\"%s\" is an array: only one element is passed by value",
+        refuse(reader, &by, "got the array \"%s\", expected one element to pass by value",
                operand->name);
     out->type = scalar_type(reader, field, function, operand->dtype);
 }
@@ -105,14 +105,22 @@ static void read_work_argument(struct reader *reader, const struct field *field,
     out->index = (uint32_t)read_choice(reader, &name, names, -1);
 }
 
+static tn_dtype integer_type(struct reader *reader, const struct field *field,
+                             const struct function *function)
+{
+    struct field type = member(field, "type");
+    tn_dtype dtype = scalar_type(reader, field, function, TN_I32);
+    if (dtype == TN_DTYPE_NONE || is_float(dtype) || dtype == TN_BOOL)
+        refuse(reader, &type, "got %s, expected an integer type",
+               dtype == TN_DTYPE_NONE ? "T" : dtype_text(dtype));
+    return dtype;
+}
+
 static void read_integer_type(struct reader *reader, const struct field *field,
                               const struct function *function, struct argument *out)
 {
-    struct field type = member(field, "type");
-    out->type = scalar_type(reader, field, function, TN_I32);
+    out->type = integer_type(reader, field, function);
     out->by_pointer = passes_by_pointer(reader, field, false);
-    if (out->type == TN_DTYPE_NONE || is_float(out->type) || out->type == TN_BOOL)
-        refuse(reader, &type, "expected an integer type");
 }
 
 static void read_stride(struct reader *reader, const struct field *field,
@@ -128,7 +136,8 @@ static void read_stride(struct reader *reader, const struct field *field,
         return;
     const struct operand *operand = &function->operands[out->index];
     if (operand->rank == 0) {
-        refuse(reader, &of, "\"%s\" has no axes", operand->name);
+        refuse(reader, &of, "got \"%s\", which has no axes, expected one with",
+               operand->name);
         return;
     }
     int64_t last = (int64_t)operand->rank - 1;
@@ -148,8 +157,9 @@ static void read_values(struct reader *reader, const struct field *field,
     if (given == 0)
         return;
     if (attribute->kind != TN_ATTR_CHOICE || given != count)
-        refuse(reader, &values, "%zu values for the %zu choices of \"%s\"", given, count,
-               attribute->name);
+        refuse(reader, &values,
+               "got %zu values, expected one for each of %zu choices of \"%s\"", given,
+               count, attribute->name);
     out->by_choice = take(reader, count * sizeof(*out->by_choice));
     for (size_t i = 0; i < count && reading(reader); i++) {
         struct field item = element(&values, i);
@@ -184,17 +194,18 @@ static void read_attribute_argument(struct reader *reader, const struct field *f
     read_values(reader, field, attribute, out);
     if (attribute->kind == TN_ATTR_F64 && out->type != TN_DTYPE_NONE &&
         !is_float(out->type))
-        refuse(reader, &type, "\"%s\" is a real number: expected float, double or T",
-               attribute->name);
+        refuse(reader, &type,
+               "got %s for the real number \"%s\", expected float, double or T",
+               dtype_text(out->type), attribute->name);
 }
 
 static void read_constant(struct reader *reader, const struct field *field,
                           const struct function *function, struct argument *out)
 {
-    struct field value = member(field, "value"), type = member(field, "type");
+    struct field value = member(field, "value");
     out->kind = ARG_CONSTANT;
     if (!json_is_number(value.value)) {
-        refuse(reader, &value, "expected a number");
+        refuse_type(reader, &value, "a number");
         return;
     }
     out->integer = json_is_integer(value.value) ? json_integer_value(value.value) : 0;
@@ -205,9 +216,10 @@ static void read_constant(struct reader *reader, const struct field *field,
     if (out->type == TN_DTYPE_NONE || is_float(out->type))
         return;
     if (!json_is_integer(value.value))
-        refuse(reader, &type, "%g is no %s", out->real, dtype_text(out->type));
+        refuse(reader, &value, "got %g, expected an integer, as %s is", out->real,
+               dtype_text(out->type));
     if (!fits(out->type, out->integer))
-        refuse(reader, &value, "%" PRId64 " does not fit %s", out->integer,
+        refuse(reader, &value, "got %" PRId64 ", expected what fits %s", out->integer,
                dtype_text(out->type));
 }
 
@@ -227,7 +239,8 @@ static void read_character(struct reader *reader, const struct field *field,
     if (!attribute)
         return;
     if (attribute->kind != TN_ATTR_CHOICE) {
-        refuse(reader, &name, "\"%s\" is no choice", attribute->name);
+        refuse(reader, &name, "got \"%s\", expected an attribute of type \"choice\"",
+               attribute->name);
         return;
     }
     size_t count = 0;
@@ -245,7 +258,7 @@ static void read_argument(struct reader *reader, const struct field *field,
 {
     struct field kind_field = member(field, "kind"), value = member(field, "value");
     if (!json_is_object(field->value)) {
-        refuse(reader, field, "expected an object");
+        refuse_type(reader, field, "an object");
         return;
     }
     int kind = read_choice(reader, &kind_field, kind_names, -1);
@@ -286,14 +299,15 @@ static void read_argument(struct reader *reader, const struct field *field,
         out->kind = ARG_USER;
         out->by_pointer = true;
         if (function->library)
-            refuse(reader, &kind_field, "only callbacks have a user's pointer");
+            refuse(reader, &kind_field,
+                   "got \"user\", expected another: only callbacks have a user's pointer");
     }
 }
 
 static void read_returns(struct reader *reader, const struct field *field,
                          struct function *function)
 {
-    static const char *const known[] = {"kind", "name", "type", NULL};
+    static const char *const known[] = {"kind", "type", NULL};
     static const char *const kinds[] = {"void", "output", "status", NULL};
     struct field returns = member(field, "returns");
     if (!returns.value)
@@ -305,14 +319,18 @@ static void read_returns(struct reader *reader, const struct field *field,
     function->returns = (enum returns)read_choice(reader, &kind, kinds, -1);
     const struct operand *first = &function->operands[function->num_inputs];
     if (function->returns == RETURNS_STATUS)
-        function->return_type = scalar_type(reader, &returns, function, TN_I32);
+        function->return_type = integer_type(reader, &returns, function);
     if (function->returns != RETURNS_OUTPUT)
         return;
     function->return_type = scalar_type(reader, &returns, function, first->dtype);
     if (function->return_type != first->dtype)
-        refuse(reader, &type, "expected the dtype of \"%s\"", first->name);
+        refuse(reader, &type, "got another dtype than that of \"%s\", expected it",
+               first->name);
     if (function->num_outputs != 1 || first->rank || first->lead == LEAD_WHOLE)
-        refuse(reader, &kind, "what is returned is one output of one element");
+        refuse(reader, &kind,
+               "got \"output\" with %u outputs and \"%s\" of %u axes, expected one output "
+               "of one element",
+               function->num_outputs, first->name, first->rank);
 }
 
 static void read_status(struct reader *reader, const struct field *field,
@@ -321,7 +339,14 @@ static void read_status(struct reader *reader, const struct field *field,
     static const char *const ways[] = {"nonzero", "negative", "positive", NULL};
     static const char *const signs[] = {"negative", "positive", NULL};
     struct field fails = member(field, "fails"), messages = member(field, "messages");
+    bool has_status = function->returns == RETURNS_STATUS;
+    for (uint32_t i = 0; i < function->num_args; i++)
+        has_status |= function->args[i].kind == ARG_STATUS;
     function->fails = (enum failure)read_choice(reader, &fails, ways, FAILS_NONZERO);
+    if (!has_status && (fails.value || messages.value))
+        refuse(reader, fails.value ? &fails : &messages,
+               "got it without a status, expected an argument or a returned value of kind "
+               "\"status\"");
     if (!messages.value)
         return;
     expect_object(reader, &messages, signs);
@@ -333,7 +358,7 @@ static void read_status(struct reader *reader, const struct field *field,
 }
 
 // Each output has to come from somewhere.
-static void check_outputs(struct reader *reader, const struct field *field,
+static void check_written(struct reader *reader, const struct field *field,
                           const struct function *function)
 {
     for (uint32_t i = 0; i < function->num_outputs && reading(reader); i++) {
@@ -343,9 +368,27 @@ static void check_outputs(struct reader *reader, const struct field *field,
                           function->args[k].index == function->num_inputs + i;
         if (!is_written)
             refuse(reader, field,
-                   "nothing writes the output \"%s\": no argument of kind "
-                   "\"output\" names it, and it is not returned",
+                   "nothing writes the output \"%s\", expected an argument of kind "
+                   "\"output\" that names it, or \"returns\"",
                    function->operands[function->num_inputs + i].name);
+    }
+}
+
+// An input that an output overwrites may lie in the same memory: it is passed once.
+static void check_aliases(struct reader *reader, const struct field *args,
+                          const struct function *function)
+{
+    for (uint32_t i = 0; i < function->num_args && reading(reader); i++) {
+        const struct argument *arg = &function->args[i];
+        struct field item = element(args, i), name = member(&item, "name");
+        for (uint32_t k = 0; k < function->num_outputs; k++) {
+            const struct operand *output = &function->operands[function->num_inputs + k];
+            if (arg->kind == ARG_OPERAND && arg->index < function->num_inputs &&
+                output->overwrites == arg->index + 1)
+                refuse(reader, &name,
+                       "got \"%s\", which \"%s\" overwrites, expected that output alone",
+                       function->operands[arg->index].name, output->name);
+        }
     }
 }
 
@@ -363,5 +406,6 @@ void read_arguments(struct reader *reader, const struct field *field,
         read_returns(reader, field, function);
     if (reading(reader))
         read_status(reader, field, function);
-    check_outputs(reader, &args, function);
+    check_written(reader, &args, function);
+    check_aliases(reader, &args, function);
 }

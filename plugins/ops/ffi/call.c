@@ -3,25 +3,13 @@
 // function is called once for each element of the batch axes.
 //
 // An operand whose memory suits is passed as it lies; any other is copied to and from
-// working memory, one item of the batch at a time.
+// working memory, one item of the batch at a time (view.c).
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/ops/reference.h>
-#include "pack.h"
-
-// One operand of one launch. Strides are in elements.
-struct view {
-    char *data; // of the first item
-    uint32_t rank;
-    int64_t extent[TN_MAX_RANK], stride[TN_MAX_RANK]; // of an item
-    int64_t batch_stride[TN_MAX_RANK];
-    int64_t bytes;               // of an element
-    int64_t passed[TN_MAX_RANK]; // strides of the memory that is passed
-    uint64_t work_offset, work_size;
-    bool is_copied;
-};
+#include "view.h"
 
 struct run {
     struct function *function;
@@ -48,128 +36,6 @@ union value {
     float f32;
     void *pointer;
 };
-
-// Calls that must not overlap, in this pack.
-static pthread_mutex_t serial = PTHREAD_MUTEX_INITIALIZER;
-
-// --- views -----------------------------------------------------------------------------
-
-static int64_t at_least_1(int64_t n)
-{
-    return n > 1 ? n : 1;
-}
-
-// The strides of an item without gaps, as the function wants them.
-static void set_packed_strides(const struct operand *operand, const struct view *view,
-                               int64_t *stride)
-{
-    int64_t size = 1;
-    if (operand->layout == LAYOUT_COLUMNS) {
-        stride[0] = 1;
-        stride[1] = at_least_1(view->extent[0]);
-        return;
-    }
-    for (uint32_t i = view->rank; i-- > 0; size *= at_least_1(view->extent[i]))
-        stride[i] = size;
-}
-
-// Whether axis `i` of the item may keep its stride.
-static bool axis_suits(const struct operand *operand, const struct view *view, uint32_t i,
-                       const int64_t *packed)
-{
-    if (view->extent[i] <= 1 || view->stride[i] == packed[i])
-        return true;
-    bool is_leading = (operand->layout == LAYOUT_ROWS && i == 0) ||
-                      (operand->layout == LAYOUT_COLUMNS && i == 1);
-    if (is_leading)
-        return view->stride[i] >= packed[i];
-    return operand->layout == LAYOUT_STRIDED && view->stride[i] >= 1;
-}
-
-static void choose_memory(const struct operand *operand, struct view *view)
-{
-    int64_t packed[TN_MAX_RANK];
-    set_packed_strides(operand, view, packed);
-    view->is_copied = operand->is_destroyed;
-    for (uint32_t i = 0; i < view->rank; i++)
-        view->is_copied |= !axis_suits(operand, view, i, packed);
-    for (uint32_t i = 0; i < view->rank; i++) {
-        bool keeps = !view->is_copied && view->extent[i] > 1;
-        view->passed[i] = keeps ? view->stride[i] : packed[i];
-    }
-}
-
-// Axes of the layout from the end: an item's, then those of the batch.
-static void set_view(const struct run *run, const struct operand *operand,
-                     const tn_layout *layout, void *data, struct view *view)
-{
-    const struct bound *bound = &run->bound;
-    int32_t lead = bound->lead_rank, given = layout->rank - (int32_t)operand->rank;
-    view->bytes = tn_dtype_bytes(layout->dtype);
-    view->data = (char *)data + layout->offset * view->bytes;
-    view->rank = 0;
-    for (int32_t i = 0; operand->lead != LEAD_NONE && i < lead; i++) {
-        int32_t axis = given - lead + i;
-        int64_t stride = axis >= 0 && layout->extent[axis] != 1 ? layout->stride[axis] : 0;
-        if (operand->lead == LEAD_BATCH) {
-            view->batch_stride[i] = stride;
-        } else {
-            view->extent[view->rank] = bound->lead[i];
-            view->stride[view->rank++] = stride;
-        }
-    }
-    for (uint32_t i = 0; i < operand->rank; i++) {
-        view->extent[view->rank] = layout->extent[given + (int32_t)i];
-        view->stride[view->rank++] = layout->stride[given + (int32_t)i];
-    }
-    choose_memory(operand, view);
-}
-
-static uint64_t item_bytes(const struct view *view)
-{
-    int64_t count = view->bytes;
-    for (uint32_t i = 0; i < view->rank; i++)
-        if (__builtin_mul_overflow(count, view->extent[i], &count))
-            return UINT64_MAX / 4;
-    return (uint64_t)count;
-}
-
-// --- copies ----------------------------------------------------------------------------
-
-static void copy_run(char *to, int64_t to_step, const char *from, int64_t from_step,
-                     int64_t n, int64_t bytes)
-{
-    if (to_step == bytes && from_step == bytes) {
-        memmove(to, from, (size_t)(n * bytes));
-        return;
-    }
-    for (int64_t i = 0; i < n; i++)
-        memcpy(to + i * to_step, from + i * from_step, (size_t)bytes);
-}
-
-static void copy_item(const struct view *view, char *to, const int64_t *to_stride,
-                      const char *from, const int64_t *from_stride)
-{
-    int64_t index[TN_MAX_RANK] = {0};
-    if (item_bytes(view) == 0 ||
-        (to == from && !memcmp(to_stride, from_stride, view->rank * sizeof(int64_t))))
-        return;
-    if (view->rank == 0) {
-        memcpy(to, from, (size_t)view->bytes);
-        return;
-    }
-    int32_t last = (int32_t)view->rank - 1;
-    do {
-        int64_t a = 0, b = 0;
-        for (int32_t i = 0; i < last; i++) {
-            a += index[i] * to_stride[i];
-            b += index[i] * from_stride[i];
-        }
-        copy_run(to + a * view->bytes, to_stride[last] * view->bytes,
-                 from + b * view->bytes, from_stride[last] * view->bytes,
-                 view->extent[last], view->bytes);
-    } while (tn_index_next(last, view->extent, index));
-}
 
 // --- arguments -------------------------------------------------------------------------
 
@@ -313,9 +179,9 @@ static void copy_in(const struct run *run, char *const *items)
         const struct view *view = &run->views[k];
         char *to = passed_of(run, k, items[k]);
         if (k < function->num_inputs && view->is_copied)
-            copy_item(view, to, view->passed, items[k], view->stride);
+            view_copy(view, to, view->passed, items[k], view->stride);
         else if (k >= function->num_inputs && operand->overwrites)
-            copy_item(view, to, view->passed, items[operand->overwrites - 1],
+            view_copy(view, to, view->passed, items[operand->overwrites - 1],
                       run->views[operand->overwrites - 1].stride);
     }
 }
@@ -327,7 +193,7 @@ static void copy_out(const struct run *run, char *const *items)
          k < function->num_inputs + function->num_outputs; k++) {
         const struct view *view = &run->views[k];
         if (view->is_copied)
-            copy_item(view, items[k], view->stride, run->work + view->work_offset,
+            view_copy(view, items[k], view->stride, run->work + view->work_offset,
                       view->passed);
     }
 }
@@ -414,11 +280,11 @@ static tn_status run_item(struct run *run, struct frame *frame, const int64_t *i
         copy_in(run, items);
     set_slots(run, frame, items);
     if (function->is_serial)
-        pthread_mutex_lock(&serial);
-    ffi_call(&function->cifs[run->bound.variant], FFI_FN(run->address), &result,
+        pthread_mutex_lock(&function->pack->serial);
+    ffi_call(&function->variants[run->bound.variant].cif, FFI_FN(run->address), &result,
              frame->slots);
     if (function->is_serial)
-        pthread_mutex_unlock(&serial);
+        pthread_mutex_unlock(&function->pack->serial);
     tn_status status = check_statuses(run, frame, problem);
     if (status == TN_OK)
         status = take_result(run, &result, items[function->num_inputs], problem);
@@ -474,7 +340,7 @@ static tn_status plan_work(struct run *run, struct problem *problem)
     run->work_size = 0;
     for (uint32_t k = 0; k < function->num_inputs + function->num_outputs; k++)
         if (run->views[k].is_copied)
-            good &= reserve(&run->work_size, item_bytes(&run->views[k]),
+            good &= reserve(&run->work_size, view_bytes(&run->views[k]),
                             &run->views[k].work_offset);
     for (uint32_t i = 0; i < function->num_work && good; i++) {
         const struct work_array *work = &function->work[i];
@@ -488,8 +354,9 @@ static tn_status plan_work(struct run *run, struct problem *problem)
                 reserve(&run->work_size, (uint64_t)bytes + 1, &run->work_offsets[i]);
         if (!good)
             return problem_set(problem, TN_ERR_ARGUMENT,
-                               "work array %s: %s = %" PRId64 " elements", work->name,
-                               work->count.text, count);
+                               "work array %s: %s = %" PRId64 " elements, expected 0 or "
+                               "more, and less than memory has",
+                               work->name, work->count.text, count);
     }
     return good ? TN_OK
                 : problem_set(problem, TN_ERR_MEMORY, "working memory overflows 63 bits");
@@ -513,8 +380,8 @@ static tn_status prepare(struct run *run, const tn_tensor *inputs, const tn_tens
     for (uint32_t k = 0; k < function->num_inputs + function->num_outputs; k++) {
         const tn_tensor *tensor =
             k < function->num_inputs ? &inputs[k] : &outputs[k - function->num_inputs];
-        set_view(run, &function->operands[k], &tensor->layout, tensor->data,
-                 &run->views[k]);
+        view_set(&run->views[k], &function->operands[k], &run->bound, &tensor->layout,
+                 tensor->data);
         run->has_copies |= run->views[k].is_copied || function->operands[k].overwrites;
     }
     run->num_items = 1;
@@ -529,7 +396,7 @@ static bool is_empty(const struct run *run)
     const struct function *function = run->function;
     uint64_t size = 0;
     for (uint32_t i = 0; i < function->num_outputs; i++)
-        size |= item_bytes(&run->views[function->num_inputs + i]);
+        size |= view_bytes(&run->views[function->num_inputs + i]);
     return size == 0 || run->num_items == 0;
 }
 

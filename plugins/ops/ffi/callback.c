@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "manifest.h"
+#include "rules.h"
 #include "signature.h"
 
 struct callback {
@@ -59,6 +60,8 @@ tn_status callbacks_open(const tn_host *host)
 
 static void callback_destroy(struct callback *callback)
 {
+    if (callback->function)
+        closures_free(callback->function);
     pack_finish(&callback->pack);
     pthread_rwlock_destroy(&callback->lock);
     free(callback->signature);
@@ -133,10 +136,11 @@ static tn_status read_callback(struct callback *callback, const tn_callback *giv
     json_t *json = signature_parse(given->signature, problem);
     if (!json)
         return problem->status;
-    json_object_set_new(json, "name", json_string(name));
-    json_object_set_new(json, "revision", json_integer(revision));
-    json_object_set_new(json, "thread_safe",
-                        json_boolean(!(given->flags & TN_CALLBACK_SERIAL)));
+    if (json_object_set_new(json, "name", json_string(name)) ||
+        json_object_set_new(json, "revision", json_integer(revision)) ||
+        json_object_set_new(json, "thread_safe",
+                            json_boolean(!(given->flags & TN_CALLBACK_SERIAL))))
+        problem_set(problem, TN_ERR_MEMORY, "out of memory");
     struct reader reader = {&callback->pack.arena, problem, "", NULL, 0};
     struct field root = {NULL, NULL, 0, json};
     callback->function = take(&reader, sizeof(*callback->function));
@@ -144,11 +148,13 @@ static tn_status read_callback(struct callback *callback, const tn_callback *giv
     if (callback->pack.functions && callback->function) {
         callback->pack.functions[0] = callback->function;
         callback->pack.num_functions = 1;
+        callback->function->pack = &callback->pack;
         read_function(&reader, &root, pack, NULL, callback->function);
     }
     json_decref(json);
-    return problem->status == TN_OK ? function_bind(callback->function, problem)
-                                    : problem->status;
+    const struct rules *rules =
+        problem->status == TN_OK ? closures_make(callback->function, problem) : NULL;
+    return rules ? function_bind(callback->function, rules, problem) : problem->status;
 }
 
 static void set_function(struct callback *callback, const tn_callback *given)
@@ -168,6 +174,7 @@ static tn_status make_callback(const tn_callback *given, struct callback **out,
         free(callback);
         return problem_set(problem, TN_ERR_MEMORY, "out of memory");
     }
+    pack_init(&callback->pack, NULL);
     pthread_rwlock_init(&callback->lock, NULL);
     callback->flags = given->flags;
     tn_status status = read_callback(callback, given, problem);

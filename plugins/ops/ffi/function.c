@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
-#include "rule.h"
+#include "gradient.h"
 
 static const char *const type_names[] = {
     "T",    "bool", "i8",  "i16",   "i32",    "i64",  "u8",     "u16", "u32",  "u64", "f16",
@@ -49,9 +49,8 @@ int find_name(void *context, const char *name)
     return -1;
 }
 
-static void add_name(struct reader *reader, const struct field *field,
-                     struct function *function, const char *text, enum name_source source,
-                     uint32_t index)
+void add_name(struct reader *reader, const struct field *field, struct function *function,
+              const char *text, enum name_source source, uint32_t index)
 {
     if (function->num_names == MAX_NAMES) {
         refuse(reader, field, "more than %d names in expressions", MAX_NAMES);
@@ -98,7 +97,7 @@ struct library *read_library(struct reader *reader, const struct field *object)
         library->names[i] = read_text(reader, &item, 255, NULL);
     }
     if (reading(reader) && !library->names[0])
-        refuse(reader, &field, "no library is named");
+        refuse(reader, &field, "got an empty list, expected a library's name");
     library->remedy = remedy.value ? read_text(reader, &remedy, 200, NULL) : NULL;
     return library;
 }
@@ -109,168 +108,38 @@ static void read_symbols(struct reader *reader, const struct field *field,
     struct field symbol = member(field, "symbol"), dtype = member(field, "dtype");
     const char *key;
     json_t *value;
+    size_t count = json_is_object(symbol.value) ? json_object_size(symbol.value) : 1;
+    function->variants = take(reader, (count + 1) * sizeof(*function->variants));
+    if (!function->variants)
+        return;
     if (json_is_string(symbol.value)) {
         function->variants[0].symbol = read_text(reader, &symbol, 255, NULL);
         function->variants[0].dtype = read_type(reader, &dtype, TN_DTYPE_NONE);
         if (function->variants[0].dtype == TN_DTYPE_NONE)
-            refuse(reader, &dtype, "one symbol needs the dtype that T stands for");
+            refuse(reader, &dtype, "got %s, expected the dtype that T stands for",
+                   dtype.value ? "T" : "nothing");
         function->num_variants = 1;
         return;
     }
     if (!json_is_object(symbol.value) || json_object_size(symbol.value) == 0)
-        refuse(reader, &symbol, "expected a symbol, or an object of dtypes and symbols");
+        refuse_type(reader, &symbol, "a symbol, or an object of dtypes and symbols");
     if (dtype.value)
-        refuse(reader, &dtype, "the symbols say the dtypes already");
+        refuse(reader, &dtype, "got a dtype, expected none: the symbols say them already");
     json_object_foreach((json_t *)symbol.value, key, value)
     {
         struct field item = {&symbol, key, 0, value};
+        const char *dtypes[TN_NUM_DTYPES] = {NULL}; // without the C types
+        memcpy(dtypes, type_names + 1, (TN_NUM_DTYPES - 1) * sizeof(*dtypes));
         int type = 1;
         while (type < TN_NUM_DTYPES && strcmp(type_names[type], key) != 0)
             type++;
         if (type == TN_NUM_DTYPES)
-            refuse_name(reader, &item, key, type_names + 1);
+            refuse_name(reader, &item, key, dtypes);
         if (!reading(reader))
             return;
         struct variant *variant = &function->variants[function->num_variants++];
         variant->dtype = type;
         variant->symbol = read_text(reader, &item, 255, NULL);
-    }
-}
-
-// --- operands --------------------------------------------------------------------------
-
-static void read_lead(struct reader *reader, const struct field *shape,
-                      struct function *function, struct operand *operand)
-{
-    struct field first = element(shape, 0);
-    const char *text = json_string_value(first.value);
-    if (text && strcmp(text, "...") == 0)
-        operand->lead = LEAD_BATCH;
-    else if (text && strcmp(text, "*") == 0)
-        operand->lead = LEAD_WHOLE;
-    if (operand->lead == LEAD_NONE)
-        return;
-    if (function->lead != LEAD_NONE && function->lead != operand->lead)
-        refuse(reader, &first, "\"...\" and \"*\" in one function");
-    if (operand->lead == LEAD_WHOLE && json_array_size(shape->value) > 1)
-        refuse(reader, &first, "\"*\" stands for all axes: expected no others");
-    function->lead = operand->lead;
-}
-
-// Input axes that are just a new name give it its meaning.
-static void bind_names(struct reader *reader, const struct field *field,
-                       struct function *function, const struct operand *operand)
-{
-    struct field shape = member(field, "shape");
-    for (size_t i = operand->lead != LEAD_NONE; i < json_array_size(shape.value); i++) {
-        struct field axis = element(&shape, i);
-        const char *text = json_string_value(axis.value);
-        if (!text || text[strspn(text, "abcdefghijklmnopqrstuvwxyz"
-                                       "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")])
-            continue;
-        const char *name = read_name(reader, &axis);
-        if (reading(reader) && find_name(function, name) < 0)
-            add_name(reader, &axis, function, name, NAME_SHAPE, 0);
-    }
-}
-
-static void read_shape(struct reader *reader, const struct field *field,
-                       struct function *function, struct operand *operand)
-{
-    static const char *const layouts[] = {"contiguous", "rows", "columns", "strided", NULL};
-    static const uint32_t ranks[] = {0, 2, 2, 1};
-    struct field shape = member(field, "shape"), layout = member(field, "layout");
-    size_t count = expect_array(reader, &shape, TN_MAX_RANK + 1, false);
-    if (!reading(reader))
-        return;
-    if (count > 0)
-        read_lead(reader, &shape, function, operand);
-    operand->rank = (uint32_t)count - (operand->lead != LEAD_NONE);
-    if (operand->rank > TN_MAX_RANK)
-        refuse(reader, &shape, "more than %d axes", TN_MAX_RANK);
-    int choice = read_choice(reader, &layout, layouts, 0);
-    operand->layout = (enum layout)choice;
-    if (ranks[choice] && ranks[choice] != operand->rank)
-        refuse(reader, &layout, "\"%s\" is for operands of %u axes, \"%s\" has %u",
-               layouts[choice], ranks[choice], operand->name, operand->rank);
-}
-
-static void read_axes(struct reader *reader, const struct field *field,
-                      struct function *function, struct operand *operand)
-{
-    struct field shape = member(field, "shape");
-    for (uint32_t i = 0; i < operand->rank && reading(reader); i++) {
-        struct field axis = element(&shape, i + (operand->lead != LEAD_NONE));
-        read_extent(reader, &axis, function, &operand->axes[i]);
-    }
-}
-
-static void read_operand(struct reader *reader, const struct field *field,
-                         struct function *function, bool is_input)
-{
-    static const char *const of_inputs[] = {"name",   "doc",       "dtype",    "shape",
-                                            "layout", "destroyed", "constant", NULL};
-    static const char *const of_outputs[] = {"name",   "doc",        "dtype", "shape",
-                                             "layout", "overwrites", NULL};
-    struct operand *operand =
-        &function->operands[function->num_inputs + function->num_outputs];
-    expect_object(reader, field, is_input ? of_inputs : of_outputs);
-    struct field name = member(field, "name"), doc = member(field, "doc");
-    struct field dtype = member(field, "dtype"), other = member(field, "overwrites");
-    struct field destroyed = member(field, "destroyed"),
-                 constant = member(field, "constant");
-    *operand = (struct operand){.name = read_name(reader, &name)};
-    operand->doc = read_text(reader, &doc, 400, operand->name);
-    operand->dtype = read_type(reader, &dtype, TN_DTYPE_NONE);
-    operand->is_destroyed = read_bool(reader, &destroyed, false);
-    operand->is_constant = read_bool(reader, &constant, false);
-    if (reading(reader) && find_operand(function, operand->name) >= 0)
-        refuse(reader, &name, "two operands are named \"%s\"", operand->name);
-    read_shape(reader, field, function, operand);
-    if (other.value) {
-        const char *input = read_text(reader, &other, 63, NULL);
-        int index = find_operand(function, input);
-        if (reading(reader) && (index < 0 || index >= (int)function->num_inputs))
-            refuse(reader, &other, "\"%s\" is no input", input);
-        operand->overwrites = (uint32_t)index + 1;
-    }
-    *(is_input ? &function->num_inputs : &function->num_outputs) += 1;
-}
-
-static void read_operands(struct reader *reader, const struct field *field,
-                          struct function *function)
-{
-    struct field inputs = member(field, "inputs"), outputs = member(field, "outputs");
-    size_t num_inputs = expect_array(reader, &inputs, MAX_INPUTS, true);
-    for (size_t i = 0; i < num_inputs && reading(reader); i++) {
-        struct field item = element(&inputs, i);
-        read_operand(reader, &item, function, true);
-        if (reading(reader))
-            bind_names(reader, &item, function, &function->operands[i]);
-    }
-    size_t num_outputs = expect_array(reader, &outputs, MAX_OUTPUTS, false);
-    for (size_t i = 0; i < num_outputs && reading(reader); i++) {
-        struct field item = element(&outputs, i);
-        read_operand(reader, &item, function, false);
-    }
-    if (reading(reader) && num_outputs == 0)
-        refuse(reader, &outputs, "a function needs an output");
-}
-
-// An output takes another's elements: they have one dtype and shape.
-static void check_overwritten(struct reader *reader, const struct field *field,
-                              struct function *function)
-{
-    struct field outputs = member(field, "outputs");
-    for (uint32_t i = 0; i < function->num_outputs && reading(reader); i++) {
-        const struct operand *out = &function->operands[function->num_inputs + i];
-        if (!out->overwrites)
-            continue;
-        struct field item = element(&outputs, i);
-        const struct operand *in = &function->operands[out->overwrites - 1];
-        if (in->dtype != out->dtype || in->rank != out->rank)
-            refuse(reader, &item, "\"%s\" overwrites \"%s\": expected its dtype and axes",
-                   out->name, in->name);
     }
 }
 
@@ -287,7 +156,7 @@ static void read_choices(struct reader *reader, const struct field *field,
         names[i] = read_text(reader, &item, 63, NULL);
     }
     if (reading(reader) && count == 0)
-        refuse(reader, &choices, "no choices");
+        refuse(reader, &choices, "got an empty list, expected choices");
     out->choices = names;
     if (reading(reader) && value.value)
         out->default_i = read_choice(reader, &value, names, -1);
@@ -305,7 +174,7 @@ static void read_default(struct reader *reader, const struct field *field,
     else if (out->kind == TN_ATTR_I64)
         out->default_i = read_integer(reader, &value, INT64_MIN, INT64_MAX, 0);
     else if (value.value && !json_is_number(value.value))
-        refuse(reader, &value, "expected a number");
+        refuse_type(reader, &value, "a number");
     else
         out->default_f = json_number_value(value.value);
 }
@@ -327,7 +196,7 @@ static void read_attribute(struct reader *reader, const struct field *field,
     out->kind = values[read_choice(reader, &type, kinds, 0)];
     read_default(reader, field, out);
     if (choices.value && out->kind != TN_ATTR_CHOICE)
-        refuse(reader, &choices, "only attributes of type \"choice\" have choices");
+        refuse(reader, &choices, "got choices, expected none but with type \"choice\"");
     if (!reading(reader))
         return;
     if (find_field(function, out->name) >= 0 || find_operand(function, out->name) >= 0 ||
@@ -346,7 +215,7 @@ static void order_name(struct reader *reader, const struct field *field,
     struct name *name = &function->names[index];
     struct field here = member(field, name->text);
     if (name->state == 1)
-        refuse(reader, &here, "\"%s\" needs itself", name->text);
+        refuse(reader, &here, "\"%s\" needs itself, expected no circle", name->text);
     if (name->state || !reading(reader))
         return;
     name->state = 1;
@@ -357,6 +226,18 @@ static void order_name(struct reader *reader, const struct field *field,
     }
     name->state = 2;
     function->order[function->num_ordered++] = index;
+}
+
+// The number of elements of the axes "*".
+static void add_size(struct reader *reader, const struct field *field,
+                     struct function *function)
+{
+    struct field inputs = member(field, "inputs");
+    if (find_name(function, "size") >= 0)
+        refuse(reader, &inputs,
+               "an axis is named \"size\", expected another name: beside "
+               "\"*\" that is the number of its elements");
+    add_name(reader, field, function, "size", NAME_SIZE, 0);
 }
 
 // "extents": names for expressions, in any order. They may be used before they are read, so
@@ -371,7 +252,7 @@ static void read_defined(struct reader *reader, const struct field *field,
     if (!extents.value)
         return;
     if (!json_is_object(extents.value))
-        refuse(reader, &extents, "expected an object of names and expressions");
+        refuse_type(reader, &extents, "an object of names and expressions");
     json_object_foreach((json_t *)extents.value, key, value)
     {
         struct field item = {&extents, key, 0, value};
@@ -420,7 +301,7 @@ static void read_gradients(struct reader *reader, const struct field *field,
     if (!vjp.value)
         return;
     if (!json_is_object(vjp.value))
-        refuse(reader, &vjp, "expected an object of inputs and expressions");
+        refuse_type(reader, &vjp, "an object of inputs and expressions");
     function->gradients = take(reader, MAX_INPUTS * sizeof(*function->gradients));
     json_object_foreach((json_t *)vjp.value, key, value)
     {
@@ -428,7 +309,7 @@ static void read_gradients(struct reader *reader, const struct field *field,
         struct problem problem = {0};
         int index = find_operand(function, key);
         if (index < 0 || index >= (int)function->num_inputs)
-            refuse(reader, &item, "\"%.40s\" is no input", key);
+            refuse(reader, &item, "got \"%.40s\", expected the name of an input", key);
         if (!reading(reader))
             return;
         function->has_zero_gradient[index] = json_is_null(value);
@@ -449,6 +330,8 @@ static void read_head(struct reader *reader, const struct field *field, const ch
     struct field name = member(field, "name"), doc = member(field, "doc");
     struct field revision = member(field, "revision"), safe = member(field, "thread_safe");
     function->name = read_name(reader, &name);
+    if (strpbrk(function->name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
+        refuse(reader, &name, "got \"%s\", expected small letters", function->name);
     long long number = read_integer(reader, &revision, 1, 9999, 1);
     char *id = take(reader, strlen(pack) + strlen(function->name) + 16);
     if (!id)
@@ -478,7 +361,7 @@ void read_function(struct reader *reader, const struct field *field, const char 
     if (reading(reader))
         read_operands(reader, field, function);
     if (reading(reader) && function->lead == LEAD_WHOLE)
-        add_name(reader, field, function, "size", NAME_SIZE, 0);
+        add_size(reader, field, function);
     size_t count = expect_array(reader, &attributes, MAX_ATTRS, true);
     for (size_t i = 0; i < count && reading(reader); i++) {
         struct field item = element(&attributes, i);
@@ -486,15 +369,10 @@ void read_function(struct reader *reader, const struct field *field, const char 
     }
     if (reading(reader))
         read_defined(reader, field, function);
-    struct field inputs = member(field, "inputs"), outputs = member(field, "outputs");
-    for (uint32_t i = 0; i < function->num_inputs + function->num_outputs; i++) {
-        bool is_input = i < function->num_inputs;
-        struct field item =
-            is_input ? element(&inputs, i) : element(&outputs, i - function->num_inputs);
-        if (reading(reader))
-            read_axes(reader, &item, function, &function->operands[i]);
-    }
-    check_overwritten(reader, field, function);
+    if (reading(reader))
+        read_operand_axes(reader, field, function);
+    if (reading(reader))
+        check_outputs(reader, field, function);
     if (reading(reader))
         read_work(reader, field, function);
     if (reading(reader))

@@ -14,7 +14,12 @@ bool reading(const struct reader *reader)
 void *take(struct reader *reader, size_t size)
 {
     void *memory = reading(reader) ? arena_alloc(reader->arena, size) : NULL;
-    if (!memory)
+    if (!memory && reader->arena->is_full)
+        problem_set(reader->problem, TN_ERR_ARGUMENT,
+                    "%s: got a pack of more than %d bytes when read, expected less: make "
+                    "several of it",
+                    reader->path, ARENA_MAX);
+    else if (!memory)
         problem_set(reader->problem, TN_ERR_MEMORY, "out of memory");
     return memory;
 }
@@ -107,14 +112,20 @@ static int line_of(const struct reader *reader, const struct field *field)
     return line;
 }
 
+// As RFC 6901 has it; keys are cut after 40 bytes.
 static size_t print_pointer(const struct field *field, char *text, size_t size)
 {
     size_t at = field->parent ? print_pointer(field->parent, text, size) : 0;
     if (!field->parent || at >= size)
         return at;
-    int more = field->key ? snprintf(text + at, size - at, "/%.40s", field->key)
-                          : snprintf(text + at, size - at, "/%zu", field->index);
-    return at + (size_t)more;
+    if (!field->key)
+        return at + (size_t)snprintf(text + at, size - at, "/%zu", field->index);
+    at += (size_t)snprintf(text + at, size - at, "/");
+    for (const char *c = field->key; *c && c < field->key + 40 && at < size; c++)
+        at += (size_t)(*c == '~'   ? snprintf(text + at, size - at, "~0")
+                       : *c == '/' ? snprintf(text + at, size - at, "~1")
+                                   : snprintf(text + at, size - at, "%c", *c));
+    return at;
 }
 
 // --- errors ----------------------------------------------------------------------------
@@ -136,6 +147,18 @@ void refuse(struct reader *reader, const struct field *field, const char *format
         problem_set(reader->problem, TN_ERR_ARGUMENT, "%s", text);
 }
 
+static const char *type_name(const json_t *value)
+{
+    static const char *const names[] = {"an object", "an array", "a string", "an integer",
+                                        "a real",    "true",     "false",    "null"};
+    return value ? names[json_typeof(value)] : "nothing";
+}
+
+void refuse_type(struct reader *reader, const struct field *field, const char *expected)
+{
+    refuse(reader, field, "got %s, expected %s", type_name(field->value), expected);
+}
+
 void refuse_name(struct reader *reader, const struct field *field, const char *got,
                  const char *const *known)
 {
@@ -147,13 +170,6 @@ void refuse_name(struct reader *reader, const struct field *field, const char *g
     refuse(reader, field, "got \"%.60s\", expected one of %s%s%s%s", got, list,
            nearest ? "; did you mean \"" : "", nearest ? nearest : "",
            nearest ? "\"?" : "");
-}
-
-static const char *type_name(const json_t *value)
-{
-    static const char *const names[] = {"an object", "an array", "a string", "an integer",
-                                        "a real",    "true",     "false",    "null"};
-    return value ? names[json_typeof(value)] : "nothing";
 }
 
 // --- values ----------------------------------------------------------------------------
@@ -174,7 +190,7 @@ void expect_object(struct reader *reader, const struct field *field,
     const char *key;
     json_t *value;
     if (!json_is_object(field->value)) {
-        refuse(reader, field, "got %s, expected an object", type_name(field->value));
+        refuse_type(reader, field, "an object");
         return;
     }
     json_object_foreach((json_t *)field->value, key, value)
@@ -194,12 +210,12 @@ size_t expect_array(struct reader *reader, const struct field *field, size_t max
     if (!field->value && may_lack)
         return 0;
     if (!json_is_array(field->value)) {
-        refuse(reader, field, "got %s, expected an array", type_name(field->value));
+        refuse_type(reader, field, "an array");
         return 0;
     }
     if (json_array_size(field->value) > max) {
-        refuse(reader, field, "%zu elements, at most %zu", json_array_size(field->value),
-               max);
+        refuse(reader, field, "got %zu elements, expected at most %zu",
+               json_array_size(field->value), max);
         return 0;
     }
     return json_array_size(field->value);
@@ -211,13 +227,14 @@ const char *read_text(struct reader *reader, const struct field *field, size_t m
     if (!field->value && otherwise)
         return otherwise;
     if (!json_is_string(field->value)) {
-        refuse(reader, field, "got %s, expected a string", type_name(field->value));
+        refuse_type(reader, field, "a string");
         return "";
     }
     const char *text = json_string_value(field->value);
     size_t size = json_string_length(field->value);
     if (size == 0 || size > max_size || strlen(text) != size) {
-        refuse(reader, field, "a string of %zu bytes, expected 1 to %zu", size, max_size);
+        refuse(reader, field, "got a string of %zu bytes, expected 1 to %zu", size,
+               max_size);
         return "";
     }
     char *copy = take(reader, size + 1);
@@ -253,7 +270,7 @@ int64_t read_integer(struct reader *reader, const struct field *field, int64_t l
     if (!field->value)
         return otherwise;
     if (!json_is_integer(field->value)) {
-        refuse(reader, field, "got %s, expected an integer", type_name(field->value));
+        refuse_type(reader, field, "an integer");
         return otherwise;
     }
     int64_t value = json_integer_value(field->value);
@@ -268,6 +285,6 @@ bool read_bool(struct reader *reader, const struct field *field, bool otherwise)
     if (!field->value)
         return otherwise;
     if (!json_is_boolean(field->value))
-        refuse(reader, field, "got %s, expected true or false", type_name(field->value));
+        refuse_type(reader, field, "true or false");
     return json_is_true(field->value);
 }

@@ -29,6 +29,8 @@ bool reading(const struct reader *reader);
 // "axpby.json:7: /functions/0/args/2/kind: ...".
 void refuse(struct reader *reader, const struct field *field, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+// got an integer, expected a string.
+void refuse_type(struct reader *reader, const struct field *field, const char *expected);
 // got "inptu", expected one of input, output; did you mean "input"?
 void refuse_name(struct reader *reader, const struct field *field, const char *got,
                  const char *const *known);

@@ -63,8 +63,8 @@ tn_status file_read(const char *path, size_t max, char **out_data, size_t *out_s
         return status;
     char *data = size <= max ? malloc(size + 1) : NULL;
     if (size > max)
-        status = problem_set(problem, TN_ERR_ARGUMENT, "%s: %zu bytes, at most %zu", path,
-                             size, max);
+        status = problem_set(problem, TN_ERR_ARGUMENT,
+                             "%s: got %zu bytes, expected at most %zu", path, size, max);
     else if (!data)
         status = problem_set(problem, TN_ERR_MEMORY, "out of memory");
     else
@@ -140,7 +140,7 @@ static tn_status write_pack(const char *path, const char *engine, size_t engine_
     snprintf(fresh, sizeof(fresh), "%s.XXXXXX", path);
     int fd = mkstemp(fresh);
     if (fd < 0)
-        return io_error(fresh, problem);
+        return io_error(path, problem);
     bool good = write_all(fd, engine, engine_size) && write_all(fd, manifest, size) &&
                 write_all(fd, &manifest_size, 8) && write_all(fd, trailer, 8) &&
                 fchmod(fd, 0755) == 0 && fsync(fd) == 0;
@@ -169,17 +169,15 @@ static tn_status make(const struct pack *pack, const char *manifest, size_t size
 }
 
 tn_status pack_write(const char *manifest, const char *engine, const char *output,
-                     char *out_id, struct problem *problem)
+                     bool tries, char *out_id, struct problem *problem)
 {
     char *text = NULL;
     size_t size = 0;
-    struct pack pack = {0};
+    struct pack pack;
+    pack_init(&pack, NULL);
     tn_status status = file_read(manifest, MANIFEST_MAX_SIZE, &text, &size, problem);
     if (status == TN_OK)
-        status = pack_read(text, size, manifest, &pack, problem);
-    if (status == TN_OK && strcmp(pack.id, "org.tenon.ffi") == 0)
-        status = problem_set(problem, TN_ERR_ARGUMENT, "%s: /id: org.tenon.ffi is taken",
-                             manifest);
+        status = pack_read(text, size, manifest, tries, &pack, problem);
     if (status == TN_OK && output)
         status = make(&pack, text, size, engine, output, problem);
     if (status == TN_OK)

@@ -9,10 +9,10 @@
 #include "arena.h"
 
 // Reads and checks the manifest in file `manifest`, and writes its pack, made from the
-// shared object `engine`, to `output` in one step. NULL `output`: only checks. `out_id` has
-// room for 64 bytes.
+// shared object `engine`, to `output` in one step. NULL `output`: only checks, the
+// libraries and symbols too with `tries`. `out_id` has room for 64 bytes.
 tn_status pack_write(const char *manifest, const char *engine, const char *output,
-                     char *out_id, struct problem *problem);
+                     bool tries, char *out_id, struct problem *problem);
 
 // The manifest in the shared object `file`; *out_text NULL when there is none. free() it.
 tn_status pack_find(const char *file, char **out_text, size_t *out_size,

@@ -12,7 +12,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: %s MANIFEST ENGINE OUTPUT\n", argv[0]);
         return 2;
     }
-    if (pack_write(argv[1], argv[2], argv[3], id, &problem)) {
+    if (pack_write(argv[1], argv[2], argv[3], false, id, &problem)) {
         fprintf(stderr, "%s\n", problem.text);
         return 1;
     }

@@ -2,8 +2,8 @@
 // A manifest as a whole: the plugin's identity and its functions.
 #include "manifest.h"
 
-#include <stdlib.h>
 #include <string.h>
+#include "rules.h"
 
 static void check_id(struct reader *reader, const struct field *field, const char *id)
 {
@@ -13,6 +13,8 @@ static void check_id(struct reader *reader, const struct field *field, const cha
         part += *part == '.';
         good = *part && *part != '.';
     }
+    if (strcmp(id, "org.tenon.ffi") == 0)
+        refuse(reader, field, "got \"%s\", expected an id of the pack's own", id);
     if (!good)
         refuse(reader, field,
                "got \"%s\", expected parts of [a-z0-9-] between dots, as com.acme.blas",
@@ -54,15 +56,15 @@ static void read_functions(struct reader *reader, const struct field *root,
         read_function(reader, &item, name, library, function);
         struct field place = member(&item, "library");
         if (reading(reader) && !function->library)
-            refuse(reader, &place, "neither the function nor the pack names a library");
+            refuse(reader, &place, "got nothing, expected a library here or in the pack");
         for (size_t k = 0; k < i && reading(reader); k++)
             if (strcmp(pack->functions[k]->id, function->id) == 0)
-                refuse(reader, &id, "two functions are %s", function->id);
+                refuse(reader, &id, "two functions are %s, expected one", function->id);
         pack->functions[i] = function;
     }
     pack->num_functions = (uint32_t)count;
     if (reading(reader) && count == 0)
-        refuse(reader, &list, "no functions");
+        refuse(reader, &list, "got an empty list, expected functions");
 }
 
 static void read_root(struct reader *reader, const struct field *root, struct pack *pack)
@@ -73,12 +75,15 @@ static void read_root(struct reader *reader, const struct field *root, struct pa
     expect_object(reader, root, known);
     struct field format = member(root, "format"), id = member(root, "id");
     struct field version = member(root, "version"), vendor = member(root, "vendor");
-    struct field name = member(root, "pack");
+    struct field name = member(root, "pack"), doc = member(root, "doc");
+    struct field license = member(root, "license");
     if (reading(reader) && read_integer(reader, &format, 1, 1, 0) != 1)
         refuse(reader, &format, "got nothing, expected the format's number, 1");
     pack->id = read_text(reader, &id, 63, NULL);
     pack->version = read_text(reader, &version, 31, NULL);
     pack->vendor = read_text(reader, &vendor, 63, NULL);
+    read_text(reader, &doc, 1000, "");
+    read_text(reader, &license, 100, "");
     const char *text = read_text(reader, &name, 48, NULL);
     if (reading(reader))
         check_id(reader, &id, pack->id);
@@ -90,14 +95,40 @@ static void read_root(struct reader *reader, const struct field *root, struct pa
         read_functions(reader, root, text, pack);
 }
 
-tn_status pack_read(const char *text, size_t size, const char *path, struct pack *out,
-                    struct problem *problem)
+void pack_init(struct pack *pack, unsigned char *room)
+{
+    *pack = (struct pack){.arena = {.room = room}};
+    pthread_mutex_init(&pack->serial, NULL);
+}
+
+// Each symbol is looked for; the error is at the library or symbol that is not there.
+static void try_function(struct reader *reader, const struct field *root,
+                         struct function *function, uint32_t index)
+{
+    struct field list = member(root, "functions"), item = element(&list, index);
+    struct field own = member(&item, "library"), shared = member(root, "library");
+    struct field symbol = member(&item, "symbol");
+    for (uint32_t i = 0; i < function->num_variants && reading(reader); i++) {
+        struct field one = member(&symbol, dtype_text(function->variants[i].dtype));
+        struct problem problem = {0};
+        void *address;
+        if (variant_find(function, i, &address, &problem) == TN_OK)
+            continue;
+        const struct field *place = json_is_object(symbol.value) ? &one : &symbol;
+        if (!function->library->handle)
+            place = own.value ? &own : &shared;
+        refuse(reader, place, "%s", problem.text);
+    }
+}
+
+tn_status pack_read(const char *text, size_t size, const char *path, bool tries,
+                    struct pack *out, struct problem *problem)
 {
     json_error_t error = {0};
-    *out = (struct pack){0};
     if (size > MANIFEST_MAX_SIZE)
-        return problem_set(problem, TN_ERR_ARGUMENT, "%s: %zu bytes, at most %d", path,
-                           size, MANIFEST_MAX_SIZE);
+        return problem_set(problem, TN_ERR_ARGUMENT,
+                           "%s: got %zu bytes, expected at most %d", path, size,
+                           MANIFEST_MAX_SIZE);
     json_t *json = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
     if (!json)
         return problem_set(problem, TN_ERR_ARGUMENT, "%s:%d: %s", path, error.line,
@@ -105,19 +136,18 @@ tn_status pack_read(const char *text, size_t size, const char *path, struct pack
     struct reader reader = {&out->arena, problem, path, text, size};
     struct field root = {NULL, NULL, 0, json};
     read_root(&reader, &root, out);
-    json_decref(json);
     for (uint32_t i = 0; i < out->num_functions && problem->status == TN_OK; i++)
-        function_bind(out->functions[i], problem);
-    if (problem->status != TN_OK)
-        pack_finish(out);
+        function_bind(out->functions[i], slot_rules(i), problem);
+    for (uint32_t i = 0; tries && i < out->num_functions && problem->status == TN_OK; i++)
+        try_function(&reader, &root, out->functions[i], i);
+    json_decref(json);
     return problem->status;
 }
 
 void pack_finish(struct pack *pack)
 {
-    for (uint32_t i = 0; i < pack->num_functions; i++)
-        if (pack->functions[i])
-            function_unbind(pack->functions[i]);
     arena_finish(&pack->arena);
-    *pack = (struct pack){0};
+    pthread_mutex_destroy(&pack->serial);
+    pack->functions = NULL;
+    pack->num_functions = 0;
 }

@@ -11,6 +11,16 @@
 void read_function(struct reader *reader, const struct field *field, const char *pack,
                    struct library *otherwise, struct function *function);
 
+// Inputs and outputs: names, dtypes and layouts first, which give the names in shapes; then
+// the shapes, which may use attributes and "extents" too; then what has to hold between
+// them. (operands.c)
+void read_operands(struct reader *reader, const struct field *field,
+                   struct function *function);
+void read_operand_axes(struct reader *reader, const struct field *field,
+                       struct function *function);
+void check_outputs(struct reader *reader, const struct field *field,
+                   const struct function *function);
+
 // The arguments, and what is returned. (arguments.c)
 void read_arguments(struct reader *reader, const struct field *field,
                     struct function *function);
@@ -22,6 +32,8 @@ struct library *read_library(struct reader *reader, const struct field *object);
 tn_dtype read_type(struct reader *reader, const struct field *field, tn_dtype otherwise);
 
 // Names in expressions. `context` is the function.
+void add_name(struct reader *reader, const struct field *field, struct function *function,
+              const char *text, enum name_source source, uint32_t index);
 int find_name(void *context, const char *name);
 void read_extent(struct reader *reader, const struct field *field,
                  struct function *function, struct extent *out);

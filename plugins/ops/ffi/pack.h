@@ -7,6 +7,7 @@
 #define FFI_PACK_H
 
 #include <ffi.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <tenon/kernel.h>
 #include <tenon/primitive.h>
@@ -22,7 +23,7 @@ enum {
     MAX_ARGS = 40,
     MAX_NAMES = 48, // extents, attributes in expressions, "size"
     MAX_LIBRARIES = 8,
-    MAX_FUNCTIONS = 1024,
+    MAX_FUNCTIONS = 256,
 };
 
 // --- operands --------------------------------------------------------------------------
@@ -113,6 +114,7 @@ struct variant {
     tn_dtype dtype;
     const char *symbol;
     _Atomic(void *) address; // once found
+    ffi_cif cif;             // how it is called (bind.c)
 };
 
 struct library {
@@ -121,21 +123,22 @@ struct library {
     void *handle;                         // under the lock of library.c
 };
 
-struct gradient; // rule.h
+struct gradient; // gradient.h
+struct rules;    // rules.h
 
 struct pack;
 struct function {
     struct pack *pack;
     const char *name, *id, *doc;
-    struct library *library; // NULL: a callback
-    struct variant variants[TN_NUM_DTYPES];
-    uint32_t num_variants;
+    struct library *library;               // NULL: a callback
+    struct variant *variants;              // num_variants of them
     struct operand operands[MAX_OPERANDS]; // inputs, then outputs
     struct work_array work[MAX_WORK];
     struct name names[MAX_NAMES];
     uint32_t order[MAX_NAMES]; // of the defined names: each after what it needs
     struct argument args[MAX_ARGS];
-    uint32_t num_inputs, num_outputs, num_work, num_names, num_ordered, num_args;
+    uint32_t num_variants, num_inputs, num_outputs, num_work, num_names, num_ordered,
+        num_args;
     enum lead lead; // of the operands that have one
     bool is_serial; // calls come one at a time
     enum returns returns;
@@ -157,15 +160,14 @@ struct function {
     tn_input_info input_infos[MAX_INPUTS];
     tn_output_info output_infos[MAX_OUTPUTS];
     tn_in_place pairs[MAX_OUTPUTS];
-    ffi_cif cifs[TN_NUM_DTYPES]; // by variant
-    ffi_type *types[TN_NUM_DTYPES][MAX_ARGS];
-    struct closure *closures;
 
     struct callback *callback; // callback.c; NULL: a function of a library
+    struct closure *closures;  // closures.c
 };
 
 struct pack {
     struct arena arena;
+    pthread_mutex_t serial; // held in functions that are not thread-safe
     const char *id, *version, *vendor;
     struct function **functions;
     uint32_t num_functions;
@@ -175,11 +177,14 @@ struct pack {
 
 enum { MANIFEST_MAX_SIZE = 1 << 20 };
 
-// Reads `size` bytes; `path` is for messages: "axpby.json:7: /functions/0/args/2/kind:
-// ...". On failure *out is finished.
-tn_status pack_read(const char *text, size_t size, const char *path, struct pack *out,
-                    struct problem *problem);
+// An empty pack; `room` as in struct arena, or NULL.
+void pack_init(struct pack *pack, unsigned char *room);
 void pack_finish(struct pack *pack);
+
+// Reads `size` bytes into an empty pack; `path` is for messages: "axpby.json:7:
+// /functions/0/args/2/kind: ...". With `tries` the libraries and symbols have to be there.
+tn_status pack_read(const char *text, size_t size, const char *path, bool tries,
+                    struct pack *out, struct problem *problem);
 
 // --- shapes (shape.c) ------------------------------------------------------------------
 
@@ -225,7 +230,7 @@ tn_status variant_find(struct function *function, uint32_t variant, void **out_a
 
 // --- records for the core (bind.c) -----------------------------------------------------
 
-tn_status function_bind(struct function *function, struct problem *problem);
-void function_unbind(struct function *function);
+tn_status function_bind(struct function *function, const struct rules *rules,
+                        struct problem *problem);
 
 #endif // FFI_PACK_H

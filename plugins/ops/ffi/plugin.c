@@ -9,10 +9,14 @@
 #include <sys/stat.h>
 #include "callback.h"
 #include "make.h"
-#include "pack.h"
+#include "rules.h"
+
+// What a pack is read into. Its records live as long as the code does, as tables that are
+// compiled do: no call says when they are no longer used.
+static _Alignas(16) unsigned char room[ARENA_MAX];
 
 // What this copy of the code is. Read from its own file when it is first asked, because no
-// other call comes before query; freed when the code is unloaded.
+// other call comes before query.
 static struct {
     pthread_once_t once;
     struct pack pack;
@@ -42,6 +46,7 @@ static tn_status list_functions(void)
         self.primitives[i] = &self.pack.functions[i]->primitive;
         self.kernels[i] = &self.pack.functions[i]->kernel;
     }
+    slots_fill(self.pack.functions);
     self.ops = (tn_ops){.struct_size = sizeof(tn_ops),
                         .primitives = self.primitives,
                         .kernels = self.kernels,
@@ -64,16 +69,12 @@ static void read_self(void)
         status = problem_set(&self.problem, TN_ERR_REFUSED,
                              "its manifest was cut off, by strip perhaps: make it again "
                              "with `tenon ffi make`");
+    pack_init(&self.pack, room);
     if (status == TN_OK)
-        status = pack_read(text, size, "its manifest", &self.pack, &self.problem);
+        status = pack_read(text, size, "its manifest", false, &self.pack, &self.problem);
     if (status == TN_OK)
         status = list_functions();
     free(text);
-}
-
-__attribute__((destructor)) static void forget_self(void)
-{
-    pack_finish(&self.pack);
 }
 
 // --- the interface ---------------------------------------------------------------------
@@ -82,7 +83,7 @@ static tn_status make_in(const char *manifest, const char *directory, char *id,
                          struct problem *problem)
 {
     char path[4096];
-    tn_status status = pack_write(manifest, NULL, NULL, id, problem);
+    tn_status status = pack_write(manifest, NULL, NULL, !directory, id, problem);
     if (status != TN_OK || !directory)
         return status;
     if (snprintf(path, sizeof(path) - 80, "%s/%s", directory, id) >= (int)sizeof(path) - 80)
@@ -94,7 +95,7 @@ static tn_status make_in(const char *manifest, const char *directory, char *id,
     }
     size_t length = strlen(path);
     snprintf(path + length, sizeof(path) - length, "/%s.so", id);
-    return pack_write(manifest, own_file(), path, id, problem);
+    return pack_write(manifest, own_file(), path, false, id, problem);
 }
 
 static tn_status ffi_pack_make(const tn_host *host, const char *manifest,
@@ -138,7 +139,7 @@ static tn_status ffi_init(const tn_host *host)
     pthread_once(&self.once, read_self);
     if (self.problem.status != TN_OK)
         return host->fail(host, self.problem.status, "%s", self.problem.text);
-    return callbacks_open(host);
+    return self.is_pack ? TN_OK : callbacks_open(host);
 }
 
 static const void *ffi_query(const char *id)

@@ -28,6 +28,13 @@ static void wrong(struct parser *p, const char *at, const char *expected)
                 *at ? "'" : "", expected);
 }
 
+// Takes `value`; NULL when it could not be made.
+static void add(struct parser *p, json_t *list, json_t *value)
+{
+    if (json_array_append_new(list, value))
+        problem_set(p->problem, TN_ERR_MEMORY, "out of memory");
+}
+
 static char peek(struct parser *p)
 {
     while (*p->at == ' ' || *p->at == ',')
@@ -63,6 +70,18 @@ static bool is_dtype(const char *word)
     return false;
 }
 
+// Up to the comma or bracket that ends it, which may stand inside of parentheses.
+static size_t extent_size(const char *text)
+{
+    size_t size = 0;
+    for (int depth = 0; text[size]; size++) {
+        depth += (text[size] == '(') - (text[size] == ')');
+        if (text[size] == ']' || (text[size] == ',' && depth <= 0))
+            break;
+    }
+    return size;
+}
+
 // "[m, n + 1]" after a dtype: a shape as manifests have it.
 static json_t *parse_shape(struct parser *p)
 {
@@ -73,14 +92,19 @@ static json_t *parse_shape(struct parser *p)
     }
     p->at++;
     while (ok(p) && peek(p) != ']') {
-        size_t length = strcspn(p->at, ",]");
+        size_t size = extent_size(p->at), length = size;
         while (length && p->at[length - 1] == ' ')
             length--;
-        if (!length || !p->at[strcspn(p->at, ",]")])
+        if (!length || !p->at[size])
             wrong(p, p->at + length, "',' or ']'");
-        json_array_append_new(shape, json_stringn(p->at, length));
-        p->at += strcspn(p->at, ",]");
+        json_t *extent = json_stringn(p->at, length);
+        if (!extent)
+            wrong(p, p->at, "an extent in UTF-8");
+        add(p, shape, extent);
+        p->at += size;
     }
+    if (!ok(p))
+        return shape;
     p->at++;
     p->has_arrays = true;
     return shape;
@@ -99,15 +123,15 @@ static void add_array(struct parser *p, const char *way)
     snprintf(input, sizeof(input), "x%zu", json_array_size(p->inputs));
     snprintf(output, sizeof(output), "out%zu", json_array_size(p->outputs));
     if (is_in)
-        json_array_append_new(p->inputs, json_pack("{s:s, s:O, s:O}", "name", input,
-                                                   "dtype", name, "shape", shape));
+        add(p, p->inputs,
+            json_pack("{s:s, s:O, s:O}", "name", input, "dtype", name, "shape", shape));
     if (is_out)
-        json_array_append_new(p->outputs, json_pack("{s:s, s:O, s:O, s:s*}", "name", output,
-                                                    "dtype", name, "shape", shape,
-                                                    "overwrites", is_in ? input : NULL));
-    json_array_append_new(p->args,
-                          json_pack("{s:s, s:s}", "kind", is_out ? "output" : "input",
-                                    "name", is_out ? output : input));
+        add(p, p->outputs,
+            json_pack("{s:s, s:O, s:O, s:s*}", "name", output, "dtype", name, "shape",
+                      shape, "overwrites", is_in ? input : NULL));
+    add(p, p->args,
+        json_pack("{s:s, s:s}", "kind", is_out ? "output" : "input", "name",
+                  is_out ? output : input));
     json_decref(name);
     json_decref(shape);
 }
@@ -116,10 +140,9 @@ static void add_number(struct parser *p, const char *dtype)
 {
     char input[16];
     snprintf(input, sizeof(input), "x%zu", json_array_size(p->inputs));
-    json_array_append_new(p->inputs,
-                          json_pack("{s:s, s:s}", "name", input, "dtype", dtype));
-    json_array_append_new(p->args, json_pack("{s:s, s:s, s:s}", "kind", "input", "name",
-                                             input, "by", "value"));
+    add(p, p->inputs, json_pack("{s:s, s:s}", "name", input, "dtype", dtype));
+    add(p, p->args,
+        json_pack("{s:s, s:s, s:s}", "kind", "input", "name", input, "by", "value"));
 }
 
 static void parse_parameter(struct parser *p)
@@ -133,10 +156,11 @@ static void parse_parameter(struct parser *p)
         const char *at = (peek(p), p->at);
         if (!*next(p))
             wrong(p, at, "the name of an extent");
-        json_array_append_new(p->args, json_pack("{s:s, s:s, s:s}", "kind", "extent",
-                                                 "value", p->token, "type", "i64"));
+        add(p, p->args,
+            json_pack("{s:s, s:s, s:s}", "kind", "extent", "value", p->token, "type",
+                      "i64"));
     } else if (strcmp(word, "user") == 0) {
-        json_array_append_new(p->args, json_pack("{s:s}", "kind", "user"));
+        add(p, p->args, json_pack("{s:s}", "kind", "user"));
     } else if (is_dtype(word)) {
         add_number(p, word);
     } else {
@@ -157,8 +181,8 @@ static json_t *parse_result(struct parser *p)
               json_array_size(p->outputs) ? "void or status" : "a dtype, void or status");
         return NULL;
     }
-    json_array_append_new(
-        p->outputs, json_pack("{s:s, s:s, s:[]}", "name", "out", "dtype", word, "shape"));
+    add(p, p->outputs,
+        json_pack("{s:s, s:s, s:[]}", "name", "out", "dtype", word, "shape"));
     return json_pack("{s:s, s:s}", "kind", "output", "type", word);
 }
 

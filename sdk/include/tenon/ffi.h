@@ -24,8 +24,9 @@
 //   out f64[m]          double *: the elements of an output
 //   inout f64[n]        double *: an input that is overwritten with an output
 //   in f32[*]           an input of any number of axes; all such have one shape
-//   extent m            int64_t: an extent named by an input's shape ("size": elements of
-//   [*]) user                void *: the pointer given with the callback; at any place
+//   extent m            int64_t: an extent that an input's shape names
+//   extent size         int64_t: the number of elements of [*]
+//   user                void *: the pointer given with the callback; at any place
 //   -> void             outputs are written through pointers
 //   -> status           int32_t: anything but 0 makes the evaluation fail
 //   -> f32              the only output
@@ -61,7 +62,8 @@ typedef struct tn_ffi {
 
     // Reads the manifest in file `manifest`, and writes the pack's plugin to
     // DIRECTORY/ID/ID.so (without plugin.json: tn_plugin_describe). Gives the id; `out_id`
-    // has room for 64 bytes. A NULL directory only checks. Errors have file, line, field.
+    // has room for 64 bytes. A NULL directory only checks, and looks whether the libraries
+    // and symbols are there. Errors have file, line and field.
     tn_status (*pack_make)(const tn_host *host, const char *manifest, const char *directory,
                            char *out_id);
 } tn_ffi;

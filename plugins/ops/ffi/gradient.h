@@ -13,8 +13,8 @@
 // "g" is the cotangent of the only output, "g_NAME" that of an output of several. A call
 // without a pack's name is of the pack "base"; mT(x) swaps the last two axes of x. "@" is
 // base.matmul.
-#ifndef FFI_RULE_H
-#define FFI_RULE_H
+#ifndef FFI_GRADIENT_H
+#define FFI_GRADIENT_H
 
 #include "pack.h"
 
@@ -27,4 +27,4 @@ tn_status gradients_build(const struct function *function, const tn_build *build
                           const tn_rule *rule, tn_array *const *cotangents,
                           const uint64_t *wanted, tn_array **gradients);
 
-#endif // FFI_RULE_H
+#endif // FFI_GRADIENT_H

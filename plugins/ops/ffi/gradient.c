@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Reading derivatives, and building their graph.
-#include "rule.h"
+#include "gradient.h"
 
 #include <ctype.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,7 +122,9 @@ static const char *take_name(struct parser *p)
         length++;
     char *name = length < 100 ? arena_alloc(p->arena, length + 8) : NULL;
     if (!name) {
-        wrong(p, "a shorter name");
+        if (length >= 100)
+            wrong(p, "a shorter name");
+        problem_set(&p->problem, TN_ERR_MEMORY, "out of memory");
         return "";
     }
     memcpy(name, p->at, length);
@@ -187,8 +190,10 @@ static const char *take_value(struct parser *p)
         return "";
     }
     char *text = arena_alloc(p->arena, length + 1);
-    if (!text)
+    if (!text) {
+        problem_set(&p->problem, TN_ERR_MEMORY, "out of memory");
         return "";
+    }
     memcpy(text, p->at, length);
     p->at += length;
     return text;
@@ -233,11 +238,23 @@ static void parse_call(struct parser *p, const char *name)
         char *full = arena_alloc(p->arena, strlen(name) + 8);
         if (full)
             sprintf(full, "base.%s", name);
+        else
+            problem_set(&p->problem, TN_ERR_MEMORY, "out of memory");
         call.call = full;
     }
     struct step *step = emit(p, call.kind);
     if (step)
         *step = call;
+}
+
+// As in C's own locale, whatever the program's is.
+static double parse_number(const char *text, char **end)
+{
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    double number = plain ? strtod_l(text, end, plain) : strtod(text, end);
+    if (plain)
+        freelocale(plain);
+    return number;
 }
 
 // --- the grammar -----------------------------------------------------------------------
@@ -248,7 +265,7 @@ static void parse_atom(struct parser *p)
     const char *start = p->at;
     if (isdigit((unsigned char)c)) {
         char *end;
-        double number = strtod(p->at, &end);
+        double number = parse_number(p->at, &end);
         struct step *step = emit(p, STEP_NUMBER);
         if (step)
             step->number = number;
@@ -324,18 +341,22 @@ tn_status gradient_parse(struct arena *arena, const char *text,
                          const struct function *function, struct gradient **out,
                          struct problem *problem)
 {
-    struct gradient *gradient = arena_alloc(arena, sizeof(*gradient));
-    if (gradient)
-        gradient->steps = arena_alloc(arena, MAX_STEPS * sizeof(struct step));
-    if (!gradient || !gradient->steps)
-        return problem_set(problem, TN_ERR_MEMORY, "out of memory");
+    struct step steps[MAX_STEPS];
+    struct gradient read = {steps, 0}, *gradient = NULL;
     struct parser p = {
-        .arena = arena, .function = function, .out = gradient, .text = text, .at = text};
+        .arena = arena, .function = function, .out = &read, .text = text, .at = text};
     parse_sum(&p);
     if (ok(&p) && peek(&p))
         wrong(&p, "an operator or the end");
     if (!ok(&p))
         return problem_set(problem, p.problem.status, "%s", p.problem.text);
+    gradient = arena_alloc(arena, sizeof(*gradient));
+    if (gradient)
+        gradient->steps = arena_alloc(arena, read.num_steps * sizeof(struct step));
+    if (!gradient || !gradient->steps)
+        return problem_set(problem, TN_ERR_MEMORY, "out of memory");
+    gradient->num_steps = read.num_steps;
+    memcpy(gradient->steps, steps, read.num_steps * sizeof(struct step));
     *out = gradient;
     return TN_OK;
 }

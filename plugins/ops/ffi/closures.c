@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+// Rules of callbacks: closures of libffi.
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include "rules.h"
+
+struct closure {
+    struct closure *next;
+    ffi_closure *memory;
+    ffi_cif cif;
+};
+
+// Status codes are returned as libffi wants integers: widened.
+static void launch(ffi_cif *cif, void *result, void **args, void *function)
+{
+    (void)cif;
+    *(ffi_sarg *)result = function_launch(function, *(const tn_cpu_call **)args[0]);
+}
+
+static void infer(ffi_cif *cif, void *result, void **args, void *function)
+{
+    (void)cif;
+    *(ffi_sarg *)result =
+        function_infer(function, *(const tn_infer **)args[0], *(tn_type **)args[1]);
+}
+
+static void scratch_size(ffi_cif *cif, void *result, void **args, void *function)
+{
+    (void)cif;
+    *(uint64_t *)result = function_scratch(function, *(const tn_kernel_query **)args[0]);
+}
+
+typedef void (*body)(ffi_cif *, void *, void **, void *);
+
+// An address that is called with `num_args` pointers and calls `code` with the function.
+static void *make(struct function *function, body code, uint32_t num_args, ffi_type *result,
+                  struct problem *problem)
+{
+    static ffi_type *pointers[] = {&ffi_type_pointer, &ffi_type_pointer};
+    struct closure *closure = calloc(1, sizeof(*closure));
+    void *address = NULL;
+    if (closure)
+        closure->memory = ffi_closure_alloc(sizeof(ffi_closure), &address);
+    if (!closure || !closure->memory) {
+        free(closure);
+        problem_set(problem, TN_ERR_MEMORY, "out of memory for closures");
+        return NULL;
+    }
+    closure->next = function->closures;
+    function->closures = closure;
+    if (ffi_prep_cif(&closure->cif, FFI_DEFAULT_ABI, num_args, result, pointers) !=
+            FFI_OK ||
+        ffi_prep_closure_loc(closure->memory, &closure->cif, code, function, address) !=
+            FFI_OK) {
+        problem_set(problem, TN_ERR_UNSUPPORTED, "libffi cannot make closures here");
+        return NULL;
+    }
+    return address;
+}
+
+// libffi never gives back the pages of its closures: it stays when this code is unloaded,
+// so that the next to be loaded uses them again.
+static void keep_libffi(void)
+{
+    Dl_info info;
+    if (dladdr((const void *)&ffi_type_void, &info) && info.dli_fname)
+        (void)dlopen(info.dli_fname, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
+const struct rules *closures_make(struct function *function, struct problem *problem)
+{
+    struct rules *rules = arena_alloc(&function->pack->arena, sizeof(*rules));
+    keep_libffi();
+    void *at_launch = make(function, launch, 1, &ffi_type_sint32, problem);
+    void *at_infer = make(function, infer, 2, &ffi_type_sint32, problem);
+    void *at_scratch = make(function, scratch_size, 1, &ffi_type_uint64, problem);
+    if (!rules)
+        problem_set(problem, TN_ERR_MEMORY, "out of memory");
+    if (problem->status != TN_OK)
+        return NULL;
+    // POSIX lets addresses of functions be kept as pointers to data; C alone does not.
+    memcpy(&rules->launch, &at_launch, sizeof(at_launch));
+    memcpy(&rules->infer, &at_infer, sizeof(at_infer));
+    memcpy(&rules->scratch_size, &at_scratch, sizeof(at_scratch));
+    return rules;
+}
+
+void closures_free(struct function *function)
+{
+    for (struct closure *closure = function->closures, *next; closure; closure = next) {
+        next = closure->next;
+        ffi_closure_free(closure->memory);
+        free(closure);
+    }
+    function->closures = NULL;
+}
