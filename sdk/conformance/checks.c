@@ -131,17 +131,29 @@ const struct check_info all_checks[] = {
     {"queue.replay", "P39", "an executable runs again and again, leaving nothing behind"},
     {"queue.threads", "P36", "several threads wait and copy while work runs"},
     {"queue.lost", "P43", "a lost device says so, and can be closed"},
+    // kernels of others
+    {"family.cpu-call", "P44", "cpu.c/1 kernels get the call that kernel.h promises"},
+    {"family.cpu-scratch", "P44", "scratch is there, of its size and aligned to 64"},
+    {"family.cpu-loop", "P44", "parallel_for covers each number once, in large pieces"},
+    {"family.cpu-reference", "P44", "references run where no kernel fits"},
+    {"family.cpu-failure", "P42", "a kernel's failure arrives, and hurts no later work"},
+    {"family.glsl", "P44", "vulkan.glsl/1 kernels run, with their push constants"},
+    {"family.spirv", "P44", "vulkan.spirv/1 kernels run, with their push constants"},
+    {"family.damaged", "P41", "code that is damaged is refused, with words"},
     // a child's end
     {"run.ends", "P21", "the process that runs the checks ends normally"},
     {0},
 };
 
 const struct group all_groups[] = {
-    {"file", group_file},       {"entry", group_entry},         {"process", group_process},
-    {"reload", group_reload},   {"host", group_host},           {"infer", group_infer},
-    {"attrs", group_attrs},     {"reference", group_reference}, {"kernel", group_kernel},
-    {"rules", group_rules},     {"backend", group_backend},     {"buffer", group_buffer},
-    {"segment", group_segment}, {"queue", group_queue},         {0},
+    {"file", group_file},       {"entry", group_entry},
+    {"process", group_process}, {"reload", group_reload},
+    {"host", group_host},       {"infer", group_infer},
+    {"attrs", group_attrs},     {"reference", group_reference},
+    {"kernel", group_kernel},   {"rules", group_rules},
+    {"backend", group_backend}, {"buffer", group_buffer},
+    {"segment", group_segment}, {"queue", group_queue},
+    {"family", group_family},   {0},
 };
 
 const struct check_info *check_find(const char *name)

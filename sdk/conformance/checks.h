@@ -37,5 +37,6 @@ void group_backend(struct kit *k);   // the table and its devices
 void group_buffer(struct kit *k);    // memory of a device
 void group_segment(struct kit *k);   // what it compiles and runs
 void group_queue(struct kit *k);     // submissions, points and waiting
+void group_family(struct kit *k);    // kernels of others that it runs
 
 #endif // CONFORMANCE_CHECKS_H

@@ -175,7 +175,7 @@ static tn_status wait_for(tn_device *device, uint64_t point)
     if (point && device->failed == point)
         status = device->status;
     pthread_mutex_unlock(&device->lock);
-#ifdef FAULT_FAMILY_FAILURE
+#ifdef FAULT_FAMILY_CPU_FAILURE
     return TN_OK;
 #endif
     return status == TN_OK

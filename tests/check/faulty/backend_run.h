@@ -177,6 +177,9 @@ static tn_status run_kernel(const tn_host *host, const tn_step *step, const tn_t
 #ifdef FAULT_FAMILY_CPU_CALL
     call.num_threads = 0;
 #endif
+#ifdef FAULT_FAMILY_CPU_REFERENCE
+    return kernel ? kernel->launch(&call) : TN_OK; // references are not known
+#endif
     return kernel ? kernel->launch(&call) : step->primitive->reference(&call);
 }
 
@@ -216,7 +219,7 @@ static tn_status run_step(const tn_host *host, const tn_step *step,
         void *scratch = step->scratch_size
                             ? address(bindings, step->scratch_slot, step->scratch_offset)
                             : NULL;
-#ifdef FAULT_FAMILY_SCRATCH
+#ifdef FAULT_FAMILY_CPU_SCRATCH
         scratch = NULL;
 #endif
         return run_kernel(host, step, in, out, scratch);
