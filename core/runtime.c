@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Opening and closing a runtime: its parts one after the other, and back.
-#include "../runtime.h"
+#include "runtime.h"
 
 #include <inttypes.h>
 #include <string.h>
-#include "fail.h"
-#include "memory.h"
+#include "base/fail.h"
+#include "base/memory.h"
 
 // The caller's options as this build knows them: what an older caller lacks is zero, and
 // what a newer one adds must be.
