@@ -2,17 +2,14 @@
 # SPDX-License-Identifier: MIT
 """An op pack is built from an installed SDK alone, installed, and run on every backend."""
 
-import argparse
-import glob
 import hashlib
 import json
-import os
-import pathlib
 import shutil
 import subprocess
 import sys
-import tempfile
-import traceback
+
+import bench
+from bench import Skip
 
 try:
     import numpy as np
@@ -27,75 +24,28 @@ TOLERANCE = 2.0**-22
 KERNELS = {"cpu-blas": "axpby_cblas", "vulkan": "axpby_spirv", "vulkan-jit": "axpby_glsl"}
 
 
-class Skip(Exception):
-    pass
-
-
-class Bench:
-    """A folder with Tenon installed in it, and a user's home with nothing but the pack."""
-
-    def __init__(self, args, folder):
-        self.args, self.folder = args, pathlib.Path(folder)
-        self.root = self.folder / "root"
-        self.env = {k: v for k, v in os.environ.items()
-                    if not k.startswith(("TENON_", "XDG_", "PKG_CONFIG"))}
-        self.env |= {"XDG_DATA_HOME": str(self.folder / "data"), "HOME": str(self.folder),
-                     "XDG_CACHE_HOME": str(self.folder / "cache")}
-
-    def run(self, *command, env=None, **options):
-        done = subprocess.run([str(c) for c in command], env=self.env | (env or {}), text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
-                              **options)
-        if done.returncode != 0:
-            raise RuntimeError(f"{' '.join(map(str, command))}\n  exit status {done.returncode}\n"
-                               f"{done.stdout[-2000:]}{done.stderr[-2000:]}")
-        return done.stdout
-
-    def installed(self, pattern):
-        found = glob.glob(str(self.root / "**" / pattern), recursive=True)
-        if not found:
-            raise RuntimeError(f"nothing installed is named {pattern}")
-        return pathlib.Path(found[0])
-
-    def tenon(self, *args, backend=None):
-        return self.run(self.command, *args, env={"TENON_BACKEND": backend} if backend else None)
-
-    # --- the tests, in order --------------------------------------------------------------
-
+class Axpby(bench.Bench):
     def installs(self):
         """Tenon installs, and the manifests hold the hashes of the installed bytes"""
-        self.run("meson", "install", "-C", self.args.build, "--no-rebuild",
-                 "--destdir", self.root)
-        self.command = self.installed("bin/tenon")
-        self.env["PKG_CONFIG_PATH"] = str(self.installed("tenon-sdk.pc").parent)
-        plugins = self.installed("tenon/plugins")
-        self.env["TENON_PLUGIN_PATH"] = str(plugins)
-        for folder in plugins.iterdir():
+        self.install()
+        for folder in self.plugins.iterdir():
             manifest = json.loads((folder / "plugin.json").read_text())
             digest = hashlib.sha256((folder / f"{folder.name}.so").read_bytes()).hexdigest()
             assert digest in json.dumps(manifest), f"{folder.name}: hash {digest} is not in it"
         self.tenon("plugin", "verify")
 
-    def build(self, name):
-        """Builds the project at sdk/`name`, out of sight of Tenon's sources."""
-        project = self.folder / pathlib.Path(name).name
-        shutil.copytree(self.args.source / name, project)
-        self.run("meson", "setup", "--werror", f"-Db_sanitize={self.args.sanitize}",
-                 "-Db_lundef=false", "build", cwd=project)
-        self.run("ninja", "-C", "build", cwd=project)
-        return project / "build"
-
     def counts_lines(self):
         """axpby is one line as an expression, and at most 60 with kernels, shader and rules"""
         lines = [l.strip() for name in ("plugin.c", "axpby.comp")
-                 for l in (self.args.source / "examples/axpby" / name).read_text().splitlines()]
+                 for l in (self.args.source / "sdk/examples/axpby" / name).read_text().splitlines()]
         written = [l for l in lines if l and not l.startswith("//")]
         assert len(written) <= 60, f"{len(written)} lines, expected at most 60"
         assert sum(l.startswith("TN_EXPR_OP(axpby,") and l.endswith(";") for l in written) == 1
 
     def builds_axpby(self):
         """axpby builds against the installed SDK without a warning"""
-        self.axpby = self.build("examples/axpby")
+        shutil.copytree(self.args.source / "sdk/examples/axpby", self.folder / "axpby")
+        self.axpby = self.build(self.folder / "axpby")
         needed = self.run("readelf", "--dynamic", self.axpby / "com.acme.axpby.so")
         assert "tenon" not in "".join(l for l in needed.splitlines() if "NEEDED" in l), needed
 
@@ -112,9 +62,7 @@ class Bench:
     def needs(self, backend):
         if np is None:
             raise Skip("NumPy is not installed")
-        if not hasattr(self, "devices"):
-            self.devices = json.loads(self.tenon("devices", "--json"))
-        if not any(d["backend"] == backend and not d.get("reason") for d in self.devices):
+        if not self.has_device(backend):
             raise Skip(f"there is no {backend} device")
 
     def arrays(self):
@@ -178,39 +126,15 @@ class Bench:
         assert told.returncode == 1 and "com.acme.axpby" in told.stderr, told
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", required=True)
-    parser.add_argument("--source", type=pathlib.Path, required=True, help="the folder sdk/")
-    parser.add_argument("--caller", required=True)
-    parser.add_argument("--sanitize", default="none")
-    args = parser.parse_args()
-
-    with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(args, folder)
-        tests = [(t.__doc__, t, ()) for t in (bench.installs, bench.counts_lines,
-                                              bench.builds_axpby, bench.installs_axpby)]
-        for backend, kernel in KERNELS.items():
-            tests += [(f"all three agree with NumPy on {backend}", bench.computes, (backend,)),
-                      (f"acme.axpby runs as {kernel} on {backend}", bench.chooses, (backend,)),
-                      (f"all three differentiate on {backend}", bench.differentiates,
-                       (backend,))]
-        tests += [(t.__doc__, t, ()) for t in (bench.calls_rules, bench.refuses_changed)]
-        print(f"1..{len(tests)}")
-        failed = 0
-        for number, (name, test, given) in enumerate(tests, 1):
-            try:
-                test(*given)
-                print(f"ok {number} - {name}", flush=True)
-            except Skip as why:
-                print(f"ok {number} - {name} # SKIP {why}", flush=True)
-            except Exception:
-                failed += 1
-                print(f"not ok {number} - {name}")
-                print("".join("# " + l + "\n" for l in traceback.format_exc().splitlines()),
-                      flush=True)
-    return 1 if failed else 0
+def tests_of(axpby):
+    tests = [(t.__doc__, t, ()) for t in (axpby.installs, axpby.counts_lines,
+                                          axpby.builds_axpby, axpby.installs_axpby)]
+    for backend, kernel in KERNELS.items():
+        tests += [(f"all three agree with NumPy on {backend}", axpby.computes, (backend,)),
+                  (f"acme.axpby runs as {kernel} on {backend}", axpby.chooses, (backend,)),
+                  (f"all three differentiate on {backend}", axpby.differentiates, (backend,))]
+    return tests + [(t.__doc__, t, ()) for t in (axpby.calls_rules, axpby.refuses_changed)]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(bench.run(tests_of, Axpby))

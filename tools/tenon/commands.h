@@ -20,6 +20,7 @@ int cmd_check(const struct command *self, int argc, char **argv);
 int cmd_graph(const struct command *self, int argc, char **argv);
 int cmd_train(const struct command *self, int argc, char **argv);
 int cmd_ffi(const struct command *self, int argc, char **argv);
+int cmd_new(const struct command *self, int argc, char **argv);
 int cmd_bench(const struct command *self, int argc, char **argv);
 int cmd_commands(const struct command *self, int argc, char **argv);
 int cmd_completion(const struct command *self, int argc, char **argv);

@@ -35,6 +35,7 @@ static const struct command commands[] = {
      "measure Tenon beside its peers", NULL, cmd_bench},
     {"train", "lenet [--epochs N] [--resume FILE]", "train a network on real data", NULL,
      cmd_train},
+    {"new", "op-pack|kernels|backend NAME", "begin a plugin of your own", NULL, cmd_new},
     {"ffi", "make|check MANIFEST", "make op packs from manifests of C functions", NULL,
      cmd_ffi},
     {"header", "ID|FILE.so [-o FILE]", "write the C header of a plugin's operators", NULL,

@@ -56,6 +56,12 @@
 
 // --- kernels ---------------------------------------------------------------------------
 
+// The priority of the kernels below, as in <tenon/kernel.h>: define it before this header
+// when it is another.
+#ifndef TN_KERNEL_PRIORITY
+#define TN_KERNEL_PRIORITY 500
+#endif
+
 // Rules for all operands of a kernel: one dtype, out of a set of TN_DTYPE_BIT, in any
 // layout, or contiguous ones only.
 #define TN_TAKES_ANY(dtype_set) TN_PACK_TAKES(dtype_set, TN_NEEDS_ANY)
@@ -65,6 +71,21 @@
     {                                                                                      \
         .dtypes = (dtype_set), .needs = (layouts)                                          \
     }
+
+// For a kernel's `accepts`: whether every input has the extents of output 0, so that none
+// is broadcast.
+static inline int32_t tn_same_extents(const tn_kernel_query *query)
+{
+    const tn_layout *out = &query->outputs[0];
+    for (uint32_t k = 0; k < query->num_inputs; k++) {
+        if (query->inputs[k].rank != out->rank)
+            return 0;
+        for (int32_t i = 0; i < out->rank; i++)
+            if (query->inputs[k].extent[i] != out->extent[i])
+                return 0;
+    }
+    return 1;
+}
 
 // A cpu.c/1 kernel NAME for a primitive, its launch, and what it takes: TN_TAKES_... and
 // more designated initialisers of tn_kernel. `static` may stand before it.
@@ -76,7 +97,7 @@
         .primitive = op_id,                                                                \
         .family = TN_FAMILY_CPU,                                                           \
         .name = #kernel_name,                                                              \
-        .priority = 500,                                                                   \
+        .priority = TN_KERNEL_PRIORITY,                                                    \
         .payload = &(const tn_cpu_kernel){.struct_size = sizeof(tn_cpu_kernel),            \
                                           .launch = function},                             \
         __VA_ARGS__}
@@ -109,7 +130,7 @@
         .primitive = op_id,                                                                \
         .family = family_,                                                                 \
         .name = #kernel_name,                                                              \
-        .priority = 500,                                                                   \
+        .priority = TN_KERNEL_PRIORITY,                                                    \
         .payload = &(const tn_vulkan_kernel){.struct_size = sizeof(tn_vulkan_kernel),      \
                                              .code = code_,                                \
                                              .code_size = size,                            \

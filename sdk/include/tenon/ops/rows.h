@@ -67,21 +67,6 @@ static inline void tn_row_copy(const tn_row *row, uint32_t from, uint32_t to)
         __builtin_memcpy(row->data[to], row->data[from], (uint64_t)(row->count * bytes));
 }
 
-// For a kernel's `accepts`: whether every input has the extents of output 0, so that none
-// is broadcast.
-static inline int32_t tn_same_extents(const tn_kernel_query *query)
-{
-    const tn_layout *out = &query->outputs[0];
-    for (uint32_t k = 0; k < query->num_inputs; k++) {
-        if (query->inputs[k].rank != out->rank)
-            return 0;
-        for (int32_t i = 0; i < out->rank; i++)
-            if (query->inputs[k].extent[i] != out->extent[i])
-                return 0;
-    }
-    return 1;
-}
-
 // Adds an axis of the output to the walk, or lengthens the last one by it.
 static inline void tn_row_walk_axis(tn_row_walk *walk, int32_t axis)
 {

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: @LICENSE@
+// Kernels in f32 for @FOR@, which another pack brings. It is
+//
+//   @EXPR@
+//
+@SIGNATURE@
+//
+// What they do not take runs as before. Of several kernels that fit, the one with the highest
+// priority runs: 900 and more come before Tenon's own.
+#define TN_KERNEL_PRIORITY 900
+%if c
+#include <math.h>
+#include <tenon/ops/rows.h>
+%end
+#include <tenon/pack.h>
+%if glsl
+#include "@NAME@_shader.h" // @NAME@_glsl_code and @NAME@_spirv_code, made from @NAME@.comp
+%end
+%if c
+%if ATTRS
+
+// The attributes, as the primitive declares them.
+@ATTRS@
+%end
+%if max
+
+static inline float max_of(float a, float b)
+{
+    return a > b || isnan(a) ? a : b; // NaN where one of them is
+}
+%end
+%if min
+
+static inline float min_of(float a, float b)
+{
+    return a < b || isnan(a) ? a : b; // NaN where one of them is
+}
+%end
+%if choose
+
+static inline float choose(int condition, float a, float b)
+{
+    return condition ? a : b;
+}
+%end
+
+static void @NAME@_row(const tn_row *row)
+{
+%if ATTRS
+    const @NAME@_attrs *attrs = row->call->attrs;
+%end
+@LOCALS@
+    for (int64_t i = 0; i < row->count; i++)
+        out[i * row->step[@OUT@]] = @C_EXPR@;
+}
+
+TN_ROW_KERNEL(@NAME@_c, "@FOR@", @NAME@_row, TN_TAKES_ANY(TN_DTYPE_BIT(TN_F32)));
+%end
+%if glsl
+
+// The shader, as text for backends that compile and as SPIR-V for those that do not, with its
+// push constants in the order of its block. Inputs that are broadcast are refused.
+TN_SHADER_KERNELS(@NAME@, "@FOR@", 256, (@PUSH_FIELDS@),
+                  TN_TAKES_CONTIGUOUS(TN_DTYPE_BIT(TN_F32)), .accepts = tn_same_extents);
+%end
+
+%if c
+%if glsl
+TN_PACK("@ID@", "0.1.0", "@VENDOR@",
+        TN_KERNELS(&@NAME@_c, &@NAME@_glsl, &@NAME@_spirv));
+%else
+TN_PACK("@ID@", "0.1.0", "@VENDOR@", TN_KERNELS(&@NAME@_c));
+%end
+%else
+TN_PACK("@ID@", "0.1.0", "@VENDOR@", TN_KERNELS(&@NAME@_glsl, &@NAME@_spirv));
+%end

@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What `tenon new` writes builds with an installed SDK alone, passes its tests and the check, and
+computes, before anyone adds a line."""
+
+import os
+import re
+import subprocess
+import sys
+
+import bench
+
+FLAGS = ["--c", "--glsl", "--with-vjp"]
+KERNELS = [
+    (["--for", "nn.softmax"], ["softmax"]),
+    (["--for", "nn.relu", "--c", "--glsl"], ["kernel on cpu-blas", "kernel on vulkan"]),
+]
+# Operators, and whether their kernel computes from the beginning.
+OPERATORS = {"base.add": True, "base.exp": True, "base.sigmoid": True, "nn.relu": True,
+             "base.maximum": True, "base.less": False, "base.where": False, "base.power": False,
+             "base.left_shift": False, "base.floor_divide": False, "base.sum": False,
+             "base.take": False, "base.concatenate": False, "base.random_bits": False,
+             "base.clip": False, "nn.conv2d": False, "nn.adam": False}
+# Built and run; the others are compiled.
+BUILT = [["--expr"], ["--c", "--with-vjp"], ["--expr", "--c", "--glsl", "--with-vjp"]]
+LICENSES = ["MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MPL-2.0", "0BSD"]
+REFUSED = [
+    (["op-pack", "3d"], "expected a C identifier"),
+    (["op-pack", "Smooth"], "expected a C identifier"),
+    (["op-pack", "../x"], "expected a C identifier"),
+    (["op-pack", "a" * 41], "at most 40"),
+    (["op-pack", ""], "expected a C identifier"),
+    (["op-pack", "nn"], "Tenon uses it"),
+    (["op-pack", "ok", "--op", "int"], "no word of C"),
+    (["op-pack", "ok", "--id", "acme"], "is no plugin id"),
+    (["op-pack", "ok", "--id", "com..acme"], "is no plugin id"),
+    (["op-pack", "ok", "--id", "org.tenon.base"], "Tenon's own"),
+    (["op-pack", "ok", "--license", "Apache-2"], "did you mean 'Apache-2.0'?"),
+    (["op-pack", "ok", "--vendor", 'a"b'], "without quotes"),
+    (["op-pack", "ok", "--gsl"], "did you mean --glsl?"),
+    (["op-pack"], "too few arguments"),
+    (["backend", "ok", "--glsl"], "unknown option --glsl"),
+    (["backend", "null"], "Tenon uses it"),
+    (["backed", "ok"], "did you mean 'tenon new backend'?"),
+    (["kernels", "ok"], "--for"),
+    (["kernels", "ok", "--for", "nn.softmax", "--glsl"], "leave --glsl out"),
+]
+
+
+class New(bench.Bench):
+    def new(self, kind, name, *flags, where=None):
+        where = where or self.folder / "projects"
+        where.mkdir(exist_ok=True)
+        self.tenon("new", kind, name, *flags, cwd=where)
+        return where / name
+
+    def run_tests(self, project):
+        """What the project builds passes its own tests and the check."""
+        build = self.build(project)
+        self.run("meson", "test", "-C", build, "--no-rebuild", "--print-errorlogs")
+        return build
+
+    def try_pack(self, flags):
+        name = "pack" + str(BUILT.index(flags))
+        build = self.run_tests(self.new("op-pack", name, *flags))
+        self.tenon("plugin", "install", build / f"com.example.{name}")
+        value = self.tenon("eval", f"{name}.axpby(x, y, alpha=4, beta=2)", "x=[1,2]", "y=[10,20]")
+        assert value.splitlines()[1] == "[24. 48.]", value
+        self.tenon("plugin", "remove", f"com.example.{name}")
+
+    def begins_kernels(self, flags, tests):
+        project = self.new("kernels", f"fast{len(tests)}", *flags)
+        build = self.run_tests(project)
+        listed = self.run("meson", "test", "-C", build, "--list").splitlines()
+        assert "check" in listed and set(tests) <= set(listed), listed
+
+    def translates(self):
+        """kernels for operators of all kinds compile, and compute where an expression tells how"""
+        includes = self.run("pkg-config", "--cflags", "tenon-sdk").split()
+        for number, (operator, computes) in enumerate(OPERATORS.items()):
+            project = self.new("kernels", f"made{number}", "--for", operator)
+            source = (project / "plugin.c").read_text()
+            assert ("TN_ROW_KERNEL" in source) == computes, f"{operator}: {source}"
+            assert re.search(r"@[A-Z_]+@", source) is None, source
+            assert f'"{operator}/1"' in source, source
+        sources = (self.folder / "projects").glob("made*/plugin.c")
+        self.run("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", *includes,
+                 *sources)
+
+    def compiles_all(self):
+        """every other combination compiles without a warning"""
+        includes = self.run("pkg-config", "--cflags", "tenon-sdk").split()
+        tool = self.run("pkg-config", "--variable=tool", "tenon-sdk").strip()
+        for number in range(8):
+            flags = [f for bit, f in enumerate(FLAGS) if number >> bit & 1]
+            project = self.new("op-pack", f"some{number}", "--op", "blend", *flags)
+            if "--glsl" in flags:
+                self.run(tool, "shader", "--name", "blend", "-o", "blend_shader.h", "blend.comp",
+                         cwd=project)
+            self.run("cc", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror",
+                     "-fsyntax-only", *includes, "plugin.c", cwd=project)
+
+    def begins_backend(self):
+        """a new backend builds, passes its tests, and computes"""
+        build = self.run_tests(self.new("backend", "plain", "--id", "com.acme.plain-one"))
+        self.tenon("plugin", "install", build / "com.acme.plain-one")
+        value = self.tenon("eval", "sum(x * x)", "x=[1,2,3]", backend="plain")
+        assert "14" in value.split(), value
+        self.tenon("plugin", "remove", "com.acme.plain-one")
+
+    def writes_licenses(self):
+        """each license can be chosen, and is named in the sources"""
+        for number, license in enumerate(LICENSES):
+            project = self.new("backend", f"b{number}", "--license", license, "--vendor", "A & Co")
+            text = (project / "LICENSE").read_text()
+            assert len(text) > 500 and "@" not in text.replace("@mozilla", ""), text[:200]
+            if license not in ("Apache-2.0", "MPL-2.0"):
+                assert "A & Co" in text, text[:200]
+            for file in ("meson.build", "device.c"):
+                assert f"SPDX-License-Identifier: {license}\n" in (project / file).read_text()
+
+    def refuses(self):
+        """wrong names and flags are refused, and nothing is written"""
+        empty = self.folder / "empty"
+        empty.mkdir()
+        for arguments, saying in REFUSED:
+            told = self.tenon("new", *arguments, cwd=empty, status=2)
+            assert told.startswith("tenon: ") and saying in told, f"{arguments}: {told}"
+            assert told.count("\n") == 1 and not os.listdir(empty), f"{arguments}: {told}"
+
+    def keeps_folders(self):
+        """a folder, file or link that is there already is left alone"""
+        place = self.folder / "there"
+        place.mkdir()
+        (place / "folder").mkdir()
+        (place / "file").write_text("mine")
+        (place / "link").symlink_to("nowhere")
+        for name in ("folder", "file", "link"):
+            told = self.tenon("new", "op-pack", name, cwd=place, status=1)
+            assert "is there already" in told, told
+        assert sorted(os.listdir(place)) == ["file", "folder", "link"]
+        assert (place / "file").read_text() == "mine" and not os.listdir(place / "folder")
+
+    def leaves_nothing_half(self):
+        """where a file cannot be written, nothing is left"""
+        place = self.folder / "full"
+        place.mkdir()
+        done = subprocess.run(["sh", "-c", f"ulimit -f 1; exec {self.command} new op-pack big"],
+                              cwd=place, env=self.env, capture_output=True, text=True, check=False)
+        assert done.returncode == 1 and done.stderr.startswith("tenon: "), done
+        assert not os.listdir(place), os.listdir(place)
+
+    def blames_lines(self):
+        """an error in an expression or a shader names file and line"""
+        project = self.new("op-pack", "wrong", "--glsl")
+        plugin, shader = project / "plugin.c", project / "axpby.comp"
+        good = plugin.read_text()
+        plugin.write_text(good.replace('"alpha * x + beta * y"', '"alpha * x + bata * y"'))
+        line = 1 + plugin.read_text()[:plugin.read_text().index("bata")].count("\n")
+        self.run("meson", "setup", "build", cwd=project)
+        told = self.ninja_fails(project)
+        assert f"plugin.c:{line}: error:" in told and "did you mean 'beta'?" in told, told
+        plugin.write_text(good)
+        shader.write_text(shader.read_text().replace("alpha * x[x_at + i]", "alpha * z[x_at + i]"))
+        line = 1 + shader.read_text()[:shader.read_text().index("z[x_at")].count("\n")
+        told = self.ninja_fails(project)
+        assert f"axpby.comp:{line}: error:" in told and "'z'" in told, told
+        shader.write_text('#version 460\n#include "other.glsl"\nvoid main() {}\n')
+        told = self.ninja_fails(project)
+        assert "axpby.comp:2: " in told and "without #include" in told, told
+
+    def ninja_fails(self, project):
+        done = subprocess.run(["ninja", "-C", "build"], cwd=project, env=self.env, text=True,
+                              capture_output=True, check=False)
+        assert done.returncode != 0, done.stdout
+        return done.stdout + done.stderr
+
+    def installs_for_all(self):
+        """meson install puts the plugin where it is told, for every user"""
+        place = self.folder / "dest"
+        self.run("meson", "install", "-C", self.folder / "projects/pack0/build", "--no-rebuild",
+                 env={"DESTDIR": str(place)})
+        found = sorted(p.name for p in place.glob("**/tenon/plugins/com.example.pack0/*"))
+        assert found == ["LICENSE", "com.example.pack0.so", "pack0.h", "plugin.json"], found
+
+
+def tests_of(new):
+    tests = [("tenon installs", new.install, ())]
+    for flags in BUILT:
+        tests.append((f"an op pack with {' '.join(flags)} builds, passes its tests, and computes",
+                      new.try_pack, (flags,)))
+    for flags, listed in KERNELS:
+        tests.append((f"kernels {' '.join(flags)} build and pass their tests",
+                      new.begins_kernels, (flags, listed)))
+    return tests + [(t.__doc__, t, ()) for t in (
+        new.translates, new.begins_backend, new.compiles_all, new.writes_licenses, new.refuses,
+        new.keeps_folders, new.leaves_nothing_half, new.blames_lines, new.installs_for_all)]
+
+
+if __name__ == "__main__":
+    sys.exit(bench.run(tests_of, New))

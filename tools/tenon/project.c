@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT
+// Projects made from templates, for `tenon new`.
+#include "project.h"
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAX_TEMPLATE (1 << 20) // bytes
+#define MAX_NESTING 8
+
+#ifndef TN_DATADIR
+#define TN_DATADIR "share"
+#endif
+
+// --- values ----------------------------------------------------------------------------
+
+static const char *find_value(const struct project *project, const char *key, size_t size)
+{
+    for (size_t i = project->num_values; i-- > 0;)
+        if (strlen(project->values[i].key) == size &&
+            memcmp(project->values[i].key, key, size) == 0)
+            return project->values[i].value;
+    return NULL;
+}
+
+int project_set(struct project *project, const char *key, const char *format, ...)
+{
+    char *value = NULL;
+    va_list list;
+    va_start(list, format);
+    int size = vasprintf(&value, format, list);
+    va_end(list);
+    if (size < 0 || project->num_values == PROJECT_MAX_VALUES)
+        return oops_memory();
+    project->values[project->num_values].key = key;
+    project->values[project->num_values++].value = value;
+    return 0;
+}
+
+// --- templates -------------------------------------------------------------------------
+
+struct rendering {
+    const struct project *project;
+    const char *template; // for messages
+    FILE *out;
+    int line;
+    int depth;  // of %if
+    int hidden; // the depth at which lines began to be left out; 0: they are not
+    bool else_seen[MAX_NESTING + 1];
+};
+
+static void write_line(struct rendering *r, const char *line, const char *end)
+{
+    for (const char *at = line; at < end; at++) {
+        const char *close = *at == '@' ? memchr(at + 1, '@', (size_t)(end - at - 1)) : NULL;
+        const char *value =
+            close ? find_value(r->project, at + 1, (size_t)(close - at - 1)) : NULL;
+        if (value) {
+            fputs(value, r->out);
+            at = close;
+        } else {
+            fputc(*at, r->out);
+        }
+    }
+    fputc('\n', r->out);
+}
+
+static bool is_word(const char *line, const char *end, const char *word)
+{
+    size_t size = strlen(word);
+    return (size_t)(end - line) >= size && memcmp(line, word, size) == 0;
+}
+
+// A line that starts with '%'.
+static int obey(struct rendering *r, const char *line, const char *end)
+{
+    if (is_word(line, end, "%if ") && r->depth < MAX_NESTING) {
+        const char *value = find_value(r->project, line + 4, (size_t)(end - line - 4));
+        r->else_seen[++r->depth] = false;
+        if (!r->hidden && !(value && *value))
+            r->hidden = r->depth;
+    } else if (is_word(line, end, "%else") && r->depth && !r->else_seen[r->depth]) {
+        r->else_seen[r->depth] = true;
+        if (r->hidden == r->depth)
+            r->hidden = 0;
+        else if (!r->hidden)
+            r->hidden = r->depth;
+    } else if (is_word(line, end, "%end") && r->depth) {
+        if (r->hidden == r->depth)
+            r->hidden = 0;
+        r->depth--;
+    } else {
+        return oops("template %s:%d: got '%.*s', expected %%if KEY, %%else or %%end",
+                    r->template, r->line, (int)(end - line), line);
+    }
+    return 0;
+}
+
+static int render(struct rendering *r, const char *text)
+{
+    for (const char *line = text, *end; *line; line = end + (*end == '\n')) {
+        end = line + strcspn(line, "\n");
+        r->line++;
+        int failed = 0;
+        if (*line == '%')
+            failed = obey(r, line, end);
+        else if (!r->hidden)
+            write_line(r, line, end);
+        if (failed)
+            return failed;
+    }
+    return r->depth == 0 ? 0 : oops("template %s: an %%if has no %%end", r->template);
+}
+
+// --- folders ---------------------------------------------------------------------------
+
+// Where the templates are installed beside this command, else in a build folder.
+static int find_templates(char path[PATH_MAX])
+{
+    static const char *const places[] = {"../" TN_DATADIR "/tenon/templates",
+                                         "../../sdk/templates"};
+    char self[PATH_MAX];
+    ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    self[size < 0 ? 0 : size] = 0;
+    char *slash = strrchr(self, '/');
+    for (size_t i = 0; slash && i < COUNT(places); i++) {
+        int n = snprintf(path, PATH_MAX, "%.*s/%s", (int)(slash - self), self, places[i]);
+        if (n < PATH_MAX && access(path, R_OK) == 0)
+            return 0;
+    }
+    return oops("the templates are not installed (" TN_DATADIR "/tenon/templates)");
+}
+
+static int make_folders(char *path, size_t from)
+{
+    for (char *slash = strchr(path + from, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        int failed = mkdir(path, 0777) && errno != EEXIST
+                         ? oops("cannot write %s: %s", path, strerror(errno))
+                         : 0;
+        *slash = '/';
+        if (failed)
+            return failed;
+    }
+    return 0;
+}
+
+int project_begin(struct project *project, const char *name)
+{
+    struct stat info;
+    *project = (struct project){.name = name};
+    if (lstat(name, &info) == 0)
+        return oops("'%s' is there already: nothing was written", name);
+    int failed = find_templates(project->templates);
+    if (failed)
+        return failed;
+    snprintf(project->folder, PATH_MAX, ".%s.XXXXXX", name);
+    if (!mkdtemp(project->folder)) {
+        project->folder[0] = 0;
+        return oops("cannot write here: %s", strerror(errno));
+    }
+    mode_t mask = umask(0);
+    umask(mask);
+    chmod(project->folder, 0777 & ~mask);
+    return 0;
+}
+
+int project_add(struct project *project, const char *template, const char *file)
+{
+    char path[2 * PATH_MAX], *text, *made = NULL;
+    size_t size = 0;
+    uint64_t read;
+    snprintf(path, sizeof(path), "%s/%s.tpl", project->templates, template);
+    int failed = file_read(path, MAX_TEMPLATE, &text, &read);
+    if (failed)
+        return failed;
+    struct rendering r = {
+        .project = project, .template = template, .out = open_memstream(&made, &size)};
+    failed = r.out ? render(&r, text) : oops_memory();
+    if (r.out && fclose(r.out))
+        failed = oops_memory();
+    snprintf(path, sizeof(path), "%s/%s", project->folder, file);
+    failed = failed ? failed : make_folders(path, strlen(project->folder) + 1);
+    failed = failed ? failed : file_write(path, made, size);
+    free(made);
+    free(text);
+    return failed;
+}
+
+int project_commit(struct project *project)
+{
+    if (renameat2(AT_FDCWD, project->folder, AT_FDCWD, project->name, RENAME_NOREPLACE))
+        return oops("cannot make %s: %s", project->name, strerror(errno));
+    project->folder[0] = 0;
+    return 0;
+}
+
+static int remove_entry(const char *path, const struct stat *info, int kind,
+                        struct FTW *where)
+{
+    (void)info, (void)kind, (void)where;
+    return remove(path);
+}
+
+void project_finish(struct project *project)
+{
+    if (project->folder[0])
+        nftw(project->folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    for (size_t i = 0; i < project->num_values; i++)
+        free(project->values[i].value);
+    *project = (struct project){0};
+}
