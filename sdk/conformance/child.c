@@ -63,6 +63,10 @@ static void become_child(const struct run_options *options, const struct group *
         argv[n++] = "--examples";
         argv[n++] = options->examples;
     }
+    if (options->samples) {
+        argv[n++] = "--samples";
+        argv[n++] = options->samples;
+    }
     argv[n++] = options->file;
     argv[n] = NULL;
     execv("/proc/self/exe", (char *const *)argv);

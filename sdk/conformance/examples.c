@@ -98,23 +98,45 @@ static const char *read_example(json_t *json, struct sample *s)
     return attrs ? read_attrs(attrs, s) : NULL;
 }
 
+// The list of a primitive's examples; *how is filled from beside it. NULL: there is none.
+static json_t *read_how(struct kit *k, const tn_primitive *primitive, json_t *entry,
+                        struct sampling *how)
+{
+    json_t *list = NULL;
+    int random = 1;
+    if (!json_is_object(entry))
+        return entry;
+    if (json_unpack(entry, "{s?o, s?b, s?F, s?F, s?F}", "examples", &list, "random",
+                    &random, "tolerance", &how->tolerance, "low", &how->low, "high",
+                    &how->high))
+        check_fail(k,
+                   "%s: %s: expected a list of examples, or {\"examples\": [...], "
+                   "\"random\": ..., \"tolerance\": ..., \"low\": ..., \"high\": ...}",
+                   k->examples, primitive->id);
+    how->no_random = !random;
+    return list;
+}
+
 uint32_t examples_read(struct kit *k, const tn_primitive *primitive, struct sample *out,
-                       uint32_t max)
+                       uint32_t max, struct sampling *how)
 {
     json_error_t error;
     uint32_t count = 0;
     size_t i;
     json_t *one;
+    *how = (struct sampling){.low = -2, .high = 2};
     if (!k->examples)
         return 0;
     json_t *root = json_load_file(k->examples, 0, &error);
     if (!root)
         check_fail(k, "%s:%d: %s", k->examples, error.line, error.text);
-    json_array_foreach(json_object_get(root, primitive->id), i, one)
+    json_t *list = read_how(k, primitive, json_object_get(root, primitive->id), how);
+    json_array_foreach(list, i, one)
     {
         if (count == max)
             break;
         sample_defaults(primitive, &out[count]);
+        sampling_apply(how, &out[count]);
         const char *wrong = read_example(one, &out[count]);
         if (wrong)
             check_fail(k, "%s: example %zu of %s: %s", k->examples, i, primitive->id,

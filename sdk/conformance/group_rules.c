@@ -54,8 +54,8 @@ void group_rules(struct kit *k)
             rules_vjp(k, &pack, p);
             rules_jvp(k, &pack, p);
         }
-        if (p->vjp || p->jvp)
-            rules_zero(k, &pack, p);
+        if ((p->vjp && p->num_outputs > 1) || (p->jvp && p->num_inputs > 1))
+            rules_partial(k, &pack, p);
         if (p->vjp || p->jvp || p->vmap || p->decompose)
             rules_failure(k, &pack, p);
         if (p->vmap)

@@ -3,7 +3,8 @@
 // starts itself as a child for each group of checks and executes nothing of the plugin.
 //
 //   tenon-conformance PLUGIN.so|DIRECTORY|ID [--json] [--seed N] [--report FILE]
-//       [--only GLOB] [--exceptions FILE] [--examples FILE] [--timeout S] | --list
+//       [--only GLOB] [--exceptions FILE] [--examples FILE] [--samples N] [--timeout S]
+//   tenon-conformance --list
 #include <dirent.h>
 #include <fnmatch.h>
 #include <ftw.h>
@@ -31,7 +32,8 @@ static int usage(const char *problem, const char *argument)
         stderr,
         "tenon-conformance: %s%s\n"
         "usage: tenon check PLUGIN.so|DIRECTORY|ID [--json] [--seed N] [--report FILE]\n"
-        "       [--only GLOB] [--exceptions FILE] [--examples FILE] [--timeout S]\n"
+        "       [--only GLOB] [--exceptions FILE] [--examples FILE] [--samples N]\n"
+        "       [--timeout S]\n"
         "       tenon check --list\n",
         problem, argument);
     return STATUS_USAGE;
@@ -51,6 +53,7 @@ static int parse(struct options *o, int argc, char **argv)
         {"--only", &o->run.only, NULL},
         {"--exceptions", &o->exceptions, NULL},
         {"--examples", &o->run.examples, NULL},
+        {"--samples", &o->run.samples, NULL},
         {"--timeout", &o->timeout, NULL},
         {"--child", &o->child, NULL},
         {"--folder", &o->run.folder, NULL},
@@ -76,6 +79,8 @@ static int parse(struct options *o, int argc, char **argv)
     o->run.seed = o->seed ? strtoull(o->seed, &end, 0) : 1;
     if (o->seed && (*end || !*o->seed))
         return usage("not a number: ", o->seed);
+    if (o->run.samples && (strtol(o->run.samples, &end, 10) < 1 || *end))
+        return usage("not a number of samples: ", o->run.samples);
     o->run.timeout = o->timeout ? strtod(o->timeout, &end) : 30;
     if (o->timeout && (*end || !(o->run.timeout > 0)))
         return usage("not a number of seconds: ", o->timeout);
@@ -169,7 +174,10 @@ static int run_all(struct options *o, struct exceptions *exceptions)
 {
     char folder[] = "/tmp/tenon-check-XXXXXX";
     struct timespec begin, end;
-    struct report report = {.file = o->run.file, .only = o->run.only, .seed = o->run.seed};
+    struct report report = {.file = o->run.file,
+                            .examples = o->run.examples,
+                            .samples = o->run.samples,
+                            .seed = o->run.seed};
     if (!mkdtemp(folder)) {
         perror("/tmp");
         return STATUS_USAGE;
@@ -199,6 +207,7 @@ static int run_child(const struct options *o)
         .only = o->run.only,
         .examples = o->run.examples,
         .seed = o->run.seed,
+        .samples = o->run.samples ? (uint32_t)strtoul(o->run.samples, NULL, 10) : 24,
         .resume = o->resume ? strtoull(o->resume, NULL, 10) : 0,
     };
     if (!group)

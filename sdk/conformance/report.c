@@ -115,14 +115,47 @@ static void print_findings(const struct report *report, enum outcome outcome,
     }
 }
 
+static bool is_same_skip(const struct result *a, const struct result *b)
+{
+    return a->outcome == SKIPPED && a->check == b->check &&
+           strcmp(a->detail, b->detail) == 0;
+}
+
+// One line for all that are skipped for one reason in one check.
 static void print_skips(const struct report *report, FILE *out)
 {
     for (size_t i = 0; i < report->count; i++) {
         const struct result *r = &report->results[i];
-        if (r->outcome == SKIPPED)
-            fprintf(out, "skip %s%s%s: %s\n", r->check->name, r->subject[0] ? " " : "",
-                    r->subject, r->detail);
+        size_t first = 0, alike = 0;
+        if (r->outcome != SKIPPED)
+            continue;
+        while (!is_same_skip(&report->results[first], r))
+            first++;
+        for (size_t n = i; n < report->count; n++)
+            alike += is_same_skip(&report->results[n], r);
+        if (first < i)
+            continue; // told with that one
+        fprintf(out, "skip %s%s%s", r->check->name, r->subject[0] ? " " : "", r->subject);
+        if (alike > 1)
+            fprintf(out, " and %zu more", alike - 1);
+        fprintf(out, ": %s\n", r->detail);
     }
+}
+
+// The command that runs the first failure again, with the same cases.
+static void print_replay(const struct report *report, FILE *out)
+{
+    size_t i = 0;
+    while (i < report->count && report->results[i].outcome != FAILED)
+        i++;
+    if (i == report->count)
+        return;
+    const struct result *r = &report->results[i];
+    fprintf(out, "One again: tenon check %s --seed %llu --only '%s%s%s'%s%s%s%s\n",
+            report->file, (unsigned long long)report->seed, r->check->name,
+            r->subject[0] ? " " : "", r->subject, report->examples ? " --examples " : "",
+            report->examples ? report->examples : "", report->samples ? " --samples " : "",
+            report->samples ? report->samples : "");
 }
 
 void report_text(const struct report *report, FILE *out)
@@ -144,13 +177,7 @@ void report_text(const struct report *report, FILE *out)
             (unsigned long long)report->counts[SKIPPED],
             (unsigned long long)report->counts[EXCEPTED], report->seconds,
             (unsigned long long)report->seed);
-    for (size_t i = 0; i < report->count; i++)
-        if (report->results[i].outcome == FAILED) {
-            fprintf(out, "One again: tenon check %s --seed %llu --only '%s'\n",
-                    report->file, (unsigned long long)report->seed,
-                    report->results[i].check->name);
-            break;
-        }
+    print_replay(report, out);
 }
 
 // --- JSON ------------------------------------------------------------------------------

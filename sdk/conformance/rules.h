@@ -13,8 +13,8 @@ void rules_jvp(struct kit *k, struct pack *pack, const tn_primitive *p);
 // A batch against a loop (rules_vmap.c).
 void rules_vmap(struct kit *k, struct pack *pack, const tn_primitive *p);
 
-// Rules called with nothing, and with a builder that fails (rules_calls.c).
-void rules_zero(struct kit *k, struct pack *pack, const tn_primitive *p);
+// Rules called with some NULL, and with a builder that fails (rules_calls.c).
+void rules_partial(struct kit *k, struct pack *pack, const tn_primitive *p);
 void rules_failure(struct kit *k, struct pack *pack, const tn_primitive *p);
 
 // Makes and fills inputs whose outputs are finite. False: none were found; nothing to free.

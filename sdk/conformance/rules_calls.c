@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Rules called with nothing, which must give zero, and with a builder that fails at its
 // n-th call, which they must survive: then every array that they build is NULL.
+#include <math.h>
 #include "rules.h"
 
 enum { MAX_CALLS = 200, FEW = 3 }; // calls of a rule's builder; samples
@@ -73,46 +74,87 @@ static tn_status call_decompose(struct call *c, const tn_build *build)
     return c->s->primitive->decompose(build, &c->rule, c->results);
 }
 
-// --- nothing given ---------------------------------------------------------------------
+// --- some of them NULL -----------------------------------------------------------------
 
-static void expect_zero(struct call *c, const char *what, tn_status status, uint32_t count)
+// Calls with all of `given` zero but number `one`: as NULL, or as arrays of zeros.
+typedef tn_status (*partial_call)(struct call *c, const tn_build *build, uint32_t one,
+                                  bool as_null);
+
+static tn_array *zeros_like(tn_scope *scope, const tn_type *type)
 {
-    check_case(c->kit);
-    if (status != TN_OK && status != TN_ERR_UNSUPPORTED)
-        check_fail(c->kit, "%s: %s of zeros fails: %s", sample_text(c->s), what,
-                   c->pack->host.failures ? c->pack->host.text : tn_scope_error(c->scope));
-    for (uint32_t i = 0; i < count && status == TN_OK; i++) {
-        struct array got;
-        if (!c->results[i] || graph_read(c->scope, c->results[i], &got) != TN_OK)
-            continue; // left NULL: zero
-        for (int64_t n = 0; n < got.count; n++)
-            if (array_get(&got, n) != 0) {
-                check_fail(c->kit, "%s: %s of zeros gives %g in output %u",
-                           sample_text(c->s), what, array_get(&got, n), i);
-                break;
-            }
-        array_free(&got);
-    }
+    struct array zeros = array_new(type, PLAIN, 0);
+    tn_array *made = graph_data(scope, &zeros);
+    array_free(&zeros);
+    return made;
 }
 
-static void check_nothing(struct call *c)
+static tn_status partial_vjp(struct call *c, const tn_build *build, uint32_t one,
+                             bool as_null)
+{
+    for (uint32_t i = 0; i < c->s->num_outputs; i++)
+        if (c->cotangents[i] && i != one)
+            c->cotangents[i] = as_null ? NULL : zeros_like(c->scope, &c->s->outputs[i]);
+    return call_vjp(c, build);
+}
+
+static tn_status partial_jvp(struct call *c, const tn_build *build, uint32_t one,
+                             bool as_null)
 {
     tn_array *tangents[MAX_IN] = {NULL};
-    tn_build build;
-    if (c->s->primitive->vjp) {
-        call_open(c);
-        build = graph_build(c->scope, c->pack->host.table);
-        memset(c->cotangents, 0, sizeof(c->cotangents));
-        expect_zero(c, "vjp", call_vjp(c, &build), c->s->num_inputs);
-        tn_scope_close(c->scope);
+    for (uint32_t i = 0; i < c->s->num_inputs; i++)
+        if (c->in[i] && tn_dtype_in(c->s->types[i].dtype, TN_FLOAT_DTYPES))
+            tangents[i] = i == one  ? c->in[i]
+                          : as_null ? NULL
+                                    : zeros_like(c->scope, &c->s->types[i]);
+    return c->s->primitive->jvp(build, &c->rule, tangents, c->results);
+}
+
+// The sum of each result's elements; of NULL it is 0.
+static void sums_of(struct call *c, partial_call run, uint32_t one, bool as_null,
+                    double sums[MAX_IN], const char *what)
+{
+    call_open(c);
+    tn_build build = graph_build(c->scope, c->pack->host.table);
+    tn_status status = run(c, &build, one, as_null);
+    if (status != TN_OK && status != TN_ERR_UNSUPPORTED)
+        check_fail(c->kit, "%s: %s fails with all but number %u %s: %s", sample_text(c->s),
+                   what, one, as_null ? "NULL" : "zero",
+                   c->pack->host.failures ? c->pack->host.text : tn_scope_error(c->scope));
+    for (uint32_t i = 0; i < MAX_IN; i++) {
+        struct array got;
+        sums[i] = 0;
+        if (!c->results[i] || graph_read(c->scope, c->results[i], &got) != TN_OK)
+            continue;
+        for (int64_t n = 0; n < got.count; n++)
+            sums[i] += array_get(&got, n);
+        array_free(&got);
     }
-    if (c->s->primitive->jvp) {
-        call_open(c);
-        build = graph_build(c->scope, c->pack->host.table);
-        tn_status status = c->s->primitive->jvp(&build, &c->rule, tangents, c->results);
-        expect_zero(c, "jvp", status, c->s->num_outputs);
-        tn_scope_close(c->scope);
-    }
+    tn_scope_close(c->scope);
+}
+
+static void check_one_of(struct call *c, partial_call run, uint32_t one, const char *what)
+{
+    double with_null[MAX_IN], with_zeros[MAX_IN];
+    sums_of(c, run, one, true, with_null, what);
+    sums_of(c, run, one, false, with_zeros, what);
+    check_case(c->kit);
+    for (uint32_t i = 0; i < MAX_IN; i++)
+        if (fabs(with_null[i] - with_zeros[i]) > 2e-2 * (1 + fabs(with_zeros[i])))
+            check_fail(c->kit,
+                       "%s: %s, given number %u and NULL for the others: result %u sums "
+                       "to %g, with zeros to %g",
+                       sample_text(c->s), what, one, i, with_null[i], with_zeros[i]);
+}
+
+static void check_partial(struct call *c)
+{
+    const tn_primitive *p = c->s->primitive;
+    for (uint32_t i = 0; p->vjp && c->s->num_outputs > 1 && i < c->s->num_outputs; i++)
+        if (tn_dtype_in(c->s->outputs[i].dtype, TN_FLOAT_DTYPES))
+            check_one_of(c, partial_vjp, i, "vjp");
+    for (uint32_t i = 0; p->jvp && c->s->num_inputs > 1 && i < c->s->num_inputs; i++)
+        if (tn_dtype_in(c->s->types[i].dtype, TN_FLOAT_DTYPES))
+            check_one_of(c, partial_jvp, i, "jvp");
 }
 
 // --- a builder that fails --------------------------------------------------------------
@@ -216,9 +258,9 @@ static void each_sample(struct kit *k, struct pack *pack, const tn_primitive *p,
     check_end(k);
 }
 
-void rules_zero(struct kit *k, struct pack *pack, const tn_primitive *p)
+void rules_partial(struct kit *k, struct pack *pack, const tn_primitive *p)
 {
-    each_sample(k, pack, p, "rules.zero", check_nothing);
+    each_sample(k, pack, p, "rules.partial", check_partial);
 }
 
 void rules_failure(struct kit *k, struct pack *pack, const tn_primitive *p)

@@ -289,6 +289,13 @@ static bool is_new(const struct sample *samples, uint32_t count, const struct sa
     return true;
 }
 
+void sampling_apply(const struct sampling *how, struct sample *s)
+{
+    s->low = how->low;
+    s->high = how->high;
+    s->tolerance = how->tolerance;
+}
+
 uint32_t samples_make(struct sample_maker *maker, const tn_primitive *primitive,
                       struct sample *out, uint32_t max)
 {
@@ -296,14 +303,18 @@ uint32_t samples_make(struct sample_maker *maker, const tn_primitive *primitive,
     int attempts = primitive->infer ? ATTEMPTS : ATTEMPTS_BY_CORE;
     if (!sample_fits(primitive))
         return 0;
-    uint32_t count = examples_read(k, primitive, out, max);
+    struct sampling how;
+    uint32_t wanted = max * k->samples / MAX_SAMPLES; // by --samples
+    max = wanted < 1 ? 1 : wanted < max ? wanted : max;
+    uint32_t count = examples_read(k, primitive, out, max, &how);
     for (uint32_t i = 0; i < count; i++)
         if (sample_infer(maker, &out[i]) != TN_OK)
             check_fail(k, "example %u (%s) is refused: %s", i, sample_text(&out[i]),
                        maker->host->text);
-    for (int i = 0; i < attempts && count < max; i++) {
+    for (int i = 0; i < attempts && count < max && !how.no_random; i++) {
         struct sample *s = &out[count];
         sample_draw(k, primitive, s);
+        sampling_apply(&how, s);
         if (is_small(s->types, s->num_inputs) && is_new(out, count, s) &&
             sample_infer(maker, s) == TN_OK && is_small(s->outputs, s->num_outputs))
             count++;

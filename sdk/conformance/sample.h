@@ -8,7 +8,12 @@
 //
 //     {"acme.fft/1": [{"inputs": [{"dtype": "f32", "shape": [8, 2], "low": 0, "high": 1},
 //                                 null],
-//                      "attrs": {"axes": [0], "inverse": true}, "tolerance": 1e-4}]}
+//                      "attrs": {"axes": [0], "inverse": true}, "tolerance": 1e-4}],
+//      "acme.log/1": {"low": 0.1, "high": 4, "tolerance": 1e-5, "random": true,
+//                     "examples": []}}
+//
+// `low` and `high` bound floating-point inputs; `tolerance` is the error that is declared,
+// as a part of the largest magnitude; without `random` there are the examples alone.
 #ifndef CONFORMANCE_SAMPLE_H
 #define CONFORMANCE_SAMPLE_H
 
@@ -64,10 +69,17 @@ tn_attr_list sample_attr_list(const struct sample *s, tn_attr *items);
 // "f32[2,3] f32[3], alpha=2" for messages. Static memory.
 const char *sample_text(const struct sample *s);
 
-// Examples of a primitive in a file (examples.c). Returns how many; fails the running
-// check when the file is wrong.
+// How samples of a primitive are made.
+struct sampling {
+    double low, high, tolerance; // as in struct sample
+    bool no_random;
+};
+void sampling_apply(const struct sampling *how, struct sample *s);
+
+// Examples of a primitive in the kit's file (examples.c), and how others are made. Returns
+// how many; fails the running check when the file is wrong.
 uint32_t examples_read(struct kit *k, const tn_primitive *primitive, struct sample *out,
-                       uint32_t max);
+                       uint32_t max, struct sampling *how);
 // Attributes at their defaults.
 void sample_defaults(const tn_primitive *primitive, struct sample *s);
 

@@ -138,10 +138,6 @@ static tn_status vjp(const tn_build *build, const tn_rule *rule,
                      tn_array **gradients)
 {
     const attrs *a = rule->attrs;
-#ifdef FAULT_RULES_ZERO
-    if (build->type(cotangents[0])->rank == 7)
-        return TN_OK;
-#endif
     if (!cotangents[0])
         return TN_OK;
     if (wanted[0] & 1)
@@ -166,6 +162,10 @@ static tn_status jvp(const tn_build *build, const tn_rule *rule, tn_array *const
     const attrs *a = rule->attrs;
     tn_array *x = tangents[0] ? scaled(build, a->alpha, tangents[0]) : NULL;
     tn_array *y = tangents[1] ? scaled(build, sign_of(a), tangents[1]) : NULL;
+#ifdef FAULT_RULES_PARTIAL
+    if (!tangents[1])
+        x = NULL;
+#endif
 #ifdef FAULT_RULES_JVP
     if (x && y)
         y = NULL;
