@@ -30,6 +30,12 @@ void outputs_free(struct array out[MAX_OUT]);
 const char *apply_definition(struct sample_maker *maker, const struct sample *s,
                              struct array out[MAX_OUT]);
 
+// False when the reference and the decomposition differ: a primitive may want inputs that
+// belong together (a maximum and where it was), which random ones do not. What something
+// else makes of such a sample says nothing.
+bool apply_is_sound(struct sample_maker *maker, const struct sample *s,
+                    const struct array want[MAX_OUT], double tolerance);
+
 // --- graphs ----------------------------------------------------------------------------
 
 // The inputs of a sample as arrays of a scope; NULL where not given. Returns how many are

@@ -156,3 +156,22 @@ const char *apply_definition(struct sample_maker *maker, const struct sample *s,
     outputs_free(out);
     return maker->host->text[0] ? maker->host->text : "its reference fails";
 }
+
+bool apply_is_sound(struct sample_maker *maker, const struct sample *s,
+                    const struct array want[MAX_OUT], double tolerance)
+{
+    struct array other[MAX_OUT];
+    struct tn_primitive by_graph = *s->primitive;
+    struct sample again = *s;
+    if (!s->primitive->reference || !s->primitive->decompose)
+        return true; // there is one definition
+    by_graph.expr = NULL;
+    again.primitive = &by_graph;
+    if (define_by_graph(maker, &again, other))
+        return true; // it cannot be built here
+    bool agrees = true;
+    for (uint32_t i = 0; i < s->num_outputs; i++)
+        agrees = agrees && !array_compare(&other[i], &want[i], tolerance);
+    outputs_free(other);
+    return agrees;
+}

@@ -140,20 +140,31 @@ const struct check_info all_checks[] = {
     {"family.glsl", "P44", "vulkan.glsl/1 kernels run, with their push constants"},
     {"family.spirv", "P44", "vulkan.spirv/1 kernels run, with their push constants"},
     {"family.damaged", "P41", "code that is damaged is refused, with words"},
+    // a backend under a runtime
+    {"primitive.values", "P45", "every installed primitive agrees with its definition"},
     // a child's end
     {"run.ends", "P21", "the process that runs the checks ends normally"},
     {0},
 };
 
 const struct group all_groups[] = {
-    {"file", group_file},       {"entry", group_entry},
-    {"process", group_process}, {"reload", group_reload},
-    {"host", group_host},       {"infer", group_infer},
-    {"attrs", group_attrs},     {"reference", group_reference},
-    {"kernel", group_kernel},   {"rules", group_rules},
-    {"backend", group_backend}, {"buffer", group_buffer},
-    {"segment", group_segment}, {"queue", group_queue},
-    {"family", group_family},   {0},
+    {"file", group_file},
+    {"entry", group_entry},
+    {"process", group_process},
+    {"reload", group_reload},
+    {"host", group_host},
+    {"infer", group_infer},
+    {"attrs", group_attrs},
+    {"reference", group_reference},
+    {"kernel", group_kernel},
+    {"rules", group_rules},
+    {"backend", group_backend},
+    {"buffer", group_buffer},
+    {"segment", group_segment},
+    {"queue", group_queue},
+    {"family", group_family},
+    {"primitive", group_primitive},
+    {0},
 };
 
 const struct check_info *check_find(const char *name)

@@ -98,7 +98,11 @@ static union number calculate(const tn_expr_insn *insn, const union number *n)
     else if (insn->op == TN_EXPR_ADD)
         out.f = n[insn->a].f + n[insn->b].f;
     else if (insn->op == TN_EXPR_SUB)
+#ifdef FAULT_PRIMITIVE_VALUES
+        out.f = n[insn->b].f - n[insn->a].f;
+#else
         out.f = n[insn->a].f - n[insn->b].f;
+#endif
     else if (insn->op == TN_EXPR_MUL)
         out.f = n[insn->a].f * n[insn->b].f;
     else
