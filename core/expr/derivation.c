@@ -242,12 +242,15 @@ struct rebinding {
     const tn_attr_table *attrs; // whose kinds attributes take; NULL: unchanged
     const char *const *names;   // of the new inputs
     uint32_t num_inputs;
+    int64_t period; // after which the element's number starts again; 0: unchanged
 };
 
 static value rebind_leaf(struct tree *t, value node, const struct rebinding *to)
 {
     if (node->op == TREE_INPUT && to->number_of)
         return tree_input(t, to->number_of[node->index]);
+    if (node->op == TN_EXPR_INDEX && to->period)
+        return tree_op(t, TN_EXPR_MOD, node, tree_int(t, to->period), NULL);
     if (node->op != TREE_ATTR || !to->attrs)
         return node;
     int index = attrs_field_index(to->attrs, node->name);
@@ -301,7 +304,7 @@ tn_status expr_prune(tn_runtime *runtime, const struct expr *expr,
     struct hash key = derivation_key(expr, 3, 0, 0);
     if (recall(runtime->exprs, key, out_expr))
         return TN_OK;
-    const struct rebinding to = {number_of, NULL, names, count};
+    const struct rebinding to = {number_of, NULL, names, count, 0};
     return rebind(runtime, expr, key, &to, out_expr);
 }
 
@@ -317,6 +320,19 @@ tn_status expr_bind(tn_runtime *runtime, const struct expr *expr,
     struct hash key = derivation_key(expr, 4, floats, expr->num_attrs);
     if (recall(runtime->exprs, key, out_expr))
         return TN_OK;
-    const struct rebinding to = {NULL, attrs, expr->input_names, expr->num_inputs};
+    const struct rebinding to = {NULL, attrs, expr->input_names, expr->num_inputs, 0};
+    return rebind(runtime, expr, key, &to, out_expr);
+}
+
+tn_status expr_repeat(tn_runtime *runtime, const struct expr *expr, int64_t count,
+                      const struct expr **out_expr)
+{
+    *out_expr = expr;
+    if (!expr->uses_index || count == 0)
+        return TN_OK;
+    struct hash key = derivation_key(expr, 5, (uint64_t)count, 0);
+    if (recall(runtime->exprs, key, out_expr))
+        return TN_OK;
+    const struct rebinding to = {NULL, NULL, expr->input_names, expr->num_inputs, count};
     return rebind(runtime, expr, key, &to, out_expr);
 }

@@ -28,6 +28,7 @@ struct expr {
     const char *const *attr_names;
     const struct expr_node *const *outputs;
     uint64_t inputs_used; // bit i: input i is mentioned
+    bool uses_index;      // the element's number is mentioned
 };
 
 // How an input takes part in promotion.
@@ -74,6 +75,11 @@ tn_status expr_prune(tn_runtime *runtime, const struct expr *expr,
 // they are taken for floats, and 2 * k would make integers f64.
 tn_status expr_bind(tn_runtime *runtime, const struct expr *expr,
                     const tn_attr_table *attrs, const struct expr **out_expr);
+
+// The same expression where the element's number starts again every `count` elements: over a
+// batch whose slices have as many. The same one when it does not use the number.
+tn_status expr_repeat(tn_runtime *runtime, const struct expr *expr, int64_t count,
+                      const struct expr **out_expr);
 
 // The input that an expression of one output is, unchanged; -1 for all others.
 int expr_is_input(const struct expr *expr);

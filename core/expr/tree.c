@@ -238,6 +238,7 @@ static tn_status collect_leaves(struct expr *expr, struct expr_set *set,
         const struct expr_node *node = walk->nodes[i];
         if (node->op == TREE_INPUT && node->index < 64)
             expr->inputs_used |= UINT64_C(1) << node->index;
+        expr->uses_index |= node->op == TN_EXPR_INDEX;
         bool known = node->op != TREE_ATTR;
         for (uint32_t k = 0; !known && k < expr->num_attrs; k++)
             known = names[k] == node->name;

@@ -238,6 +238,20 @@ static tn_status check_attrs(struct arena *arena, tn_primitive *p)
 
 // --- meaning ---------------------------------------------------------------------------
 
+// The attribute through which the core applies a primitive of this role; NULL: unknown
+// role.
+static const char *role_attribute(const char *role)
+{
+    static const char *const table[][2] = {{TN_ROLE_SUM_TO, "shape"},
+                                           {TN_ROLE_BROADCAST_TO, "shape"},
+                                           {TN_ROLE_RESHAPE, "shape"},
+                                           {TN_ROLE_TRANSPOSE, "axes"}};
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        if (strcmp(role, table[i][0]) == 0)
+            return table[i][1];
+    return NULL;
+}
+
 static tn_status check_meaning(const tn_primitive *p)
 {
     const uint32_t known = TN_PRIM_VIEW | TN_PRIM_EFFECT | TN_PRIM_OWN_TYPE;
@@ -253,15 +267,11 @@ static tn_status check_meaning(const tn_primitive *p)
     if (p->flags & TN_PRIM_VIEW && (!p->view || p->num_inputs == 0 || p->num_outputs != 1))
         return fail(TN_ERR_REFUSED, "TN_PRIM_VIEW needs `view`, an input and one output");
     if (p->role) {
-        const tn_attr_field *field = NULL;
-        for (uint32_t i = 0; i < p->attrs.num_fields; i++)
-            if (strcmp(p->attrs.fields[i].name, "shape") == 0)
-                field = &p->attrs.fields[i];
-        bool has_shape = strcmp(p->role, TN_ROLE_SUM_TO) == 0 ||
-                         strcmp(p->role, TN_ROLE_BROADCAST_TO) == 0;
-        if (has_shape && (!field || field->kind != TN_ATTR_INTS))
-            return fail(TN_ERR_REFUSED, "role %s needs an attribute `shape` of integers",
-                        p->role);
+        const char *name = role_attribute(p->role);
+        int index = name ? attrs_field_index(&p->attrs, name) : -1;
+        if (name && (index < 0 || p->attrs.fields[index].kind != TN_ATTR_INTS))
+            return fail(TN_ERR_REFUSED, "role %s needs an attribute `%s` of integers",
+                        p->role, name);
     }
     return TN_OK;
 }

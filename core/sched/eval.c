@@ -37,6 +37,17 @@ static tn_status run_task(tn_scope *scope, const struct task *task, struct plan 
     return status;
 }
 
+// What stands for a slice in tn_vmap_call has no data, and nothing made of it has.
+static tn_status check_leaves(const struct task *task)
+{
+    for (uint32_t i = 0; i < task->num_leaves; i++)
+        if (!task->leaves[i]->value)
+            return fail(TN_ERR_ARGUMENT,
+                        "eval: an array depends on what stands for a slice in vmap, which "
+                        "has no data");
+    return TN_OK;
+}
+
 static tn_status compute(tn_scope *scope, tn_array *const *arrays, uint32_t num_arrays,
                          bool async)
 {
@@ -45,7 +56,9 @@ static tn_status compute(tn_scope *scope, tn_array *const *arrays, uint32_t num_
     tn_status status = task_create(scope, arrays, num_arrays, NULL, 0, &task);
     if (status != TN_OK)
         return status;
-    status = find_plan(scope->runtime, &task, &plan);
+    status = check_leaves(&task);
+    if (status == TN_OK)
+        status = find_plan(scope->runtime, &task, &plan);
     if (status == TN_OK) {
         status = run_task(scope, &task, plan, async);
         plan_release(plan);

@@ -58,16 +58,14 @@ bool flow_through(const struct node *node, uint32_t i)
 
 // --- fitting ---------------------------------------------------------------------------
 
-static tn_status apply_role(struct flow *flow, const char *role, tn_array *array,
-                            const tn_type *type, tn_array **out_array)
+tn_status flow_apply_role(struct flow *flow, const char *role, const char *attribute,
+                          const tn_ints *ints, tn_array *array, tn_array **out_array)
 {
     const struct prim *prim;
     tn_status status = prim_find_role(flow->scope->runtime, role, &prim);
     if (status != TN_OK)
         return status;
-    tn_ints shape = {.count = (uint32_t)type->rank, .given = 1};
-    memcpy(shape.value, type->extent, (size_t)type->rank * sizeof(shape.value[0]));
-    tn_attr attr = {.name = "shape", .kind = TN_ATTR_INTS, .ints = &shape};
+    tn_attr attr = {.name = attribute, .kind = TN_ATTR_INTS, .ints = ints};
     void *attrs = mem_alloc(prim->record.attrs.size);
     if (!attrs)
         return TN_ERR_MEMORY;
@@ -76,6 +74,14 @@ static tn_status apply_role(struct flow *flow, const char *role, tn_array *array
         status = graph_apply(flow->scope, prim, TN_IN(array), attrs, out_array);
     mem_free(attrs);
     return status;
+}
+
+tn_status flow_reshape(struct flow *flow, const char *role, tn_array *array,
+                       const tn_type *type, tn_array **out_array)
+{
+    tn_ints shape = {.count = (uint32_t)type->rank, .given = 1};
+    memcpy(shape.value, type->extent, (size_t)type->rank * sizeof(shape.value[0]));
+    return flow_apply_role(flow, role, "shape", &shape, array, out_array);
 }
 
 static tn_status fit_shape(struct flow *flow, tn_array *array, const tn_type *type,
@@ -89,9 +95,9 @@ static tn_status fit_shape(struct flow *flow, tn_array *array, const tn_type *ty
     if (status != TN_OK)
         return status;
     if (shape_equal(&both, type))
-        return apply_role(flow, TN_ROLE_BROADCAST_TO, array, type, out_array);
+        return flow_reshape(flow, TN_ROLE_BROADCAST_TO, array, type, out_array);
     if (shape_equal(&both, &array->type))
-        return apply_role(flow, TN_ROLE_SUM_TO, array, type, out_array);
+        return flow_reshape(flow, TN_ROLE_SUM_TO, array, type, out_array);
     char got[TYPE_TEXT], expected[TYPE_TEXT];
     return fail(TN_ERR_ARGUMENT, "a derivative has shape %s, expected %s",
                 shape_print(&array->type, got), shape_print(type, expected));
@@ -286,9 +292,10 @@ tn_status flow_decompose(struct flow *flow, struct node *node, tn_array **output
 
 tn_status flow_no_rule(const struct node *node, const char *rule)
 {
-    return fail(
-        TN_ERR_UNSUPPORTED,
-        "%s has no %s, and no expression or decomposition to derive one from: add the "
-        "rule to its pack, or cut the derivative with base.stop_gradient",
-        node->prim->record.id, rule);
+    bool is_derivative = strcmp(rule, "vmap") != 0;
+    return fail(TN_ERR_UNSUPPORTED,
+                "%s has no %s, and no expression or decomposition to derive one from: add "
+                "the rule to its pack%s",
+                node->prim->record.id, rule,
+                is_derivative ? ", or cut the derivative with base.stop_gradient" : "");
 }

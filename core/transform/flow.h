@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What both modes of differentiation share: nodes in order, one slot (a cotangent or a
-// tangent) for each array that takes part, and arrays fitted to a type.
+// What the transforms share: nodes in order, one slot (a cotangent, a tangent or a batch)
+// for each array that takes part, and arrays fitted to a type.
 //
 // Slots are found through tn_array.mark and .id. Nothing is evaluated meanwhile, so nobody
 // else uses these.
@@ -39,6 +39,13 @@ tn_status flow_add(struct flow *flow, tn_array *array, tn_array *amount);
 tn_status flow_fit(struct flow *flow, tn_array *array, const tn_type *type,
                    tn_array **out_array);
 
+// Applies the primitive with this role, which has one attribute, of integers. And those of
+// them whose attribute is the result's extents.
+tn_status flow_apply_role(struct flow *flow, const char *role, const char *attribute,
+                          const tn_ints *ints, tn_array *array, tn_array **out_array);
+tn_status flow_reshape(struct flow *flow, const char *role, tn_array *array,
+                       const tn_type *type, tn_array **out_array);
+
 // An array of this type filled with a number.
 tn_status flow_fill(struct flow *flow, const tn_type *type, double value,
                     tn_array **out_array);
@@ -71,8 +78,13 @@ tn_status flow_rule_status(struct flow *flow, const struct node *node, const cha
 // Neither `rule` nor an expression nor a decomposition.
 tn_status flow_no_rule(const struct node *node, const char *rule);
 
-// --- reverse mode (vjp.c), which forward mode uses where a primitive has only that
-// ---------------
+// Calls a function's body, which must leave no output NULL: they belong to the scope then.
+// Whatever fails becomes the scope's failure (function.c).
+tn_status body_call(tn_function_body body, void *user, tn_scope *scope,
+                    tn_array *const *inputs, uint64_t num_inputs, tn_array **outputs,
+                    uint64_t num_outputs);
+
+// --- reverse mode (vjp.c), which forward mode uses where a primitive has only that -----
 
 // Cotangents of `wrt` from those of `outputs`, over nodes with serials from `since` on.
 // NULL cotangents are zero; NULL gradients too.

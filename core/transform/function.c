@@ -4,6 +4,7 @@
 #include "../base/fail.h"
 #include "../base/shape.h"
 #include "../sched/plan.h"
+#include "flow.h"
 
 // One traced signature.
 struct trace_entry {
@@ -114,6 +115,24 @@ static struct hash sign(tn_array *const *inputs, uint32_t num_inputs, uint32_t n
 
 // --- tracing ----------------------------------------------------------------------------
 
+tn_status body_call(tn_function_body body, void *user, tn_scope *scope,
+                    tn_array *const *inputs, uint64_t num_inputs, tn_array **outputs,
+                    uint64_t num_outputs)
+{
+    fail_clear();
+    for (uint64_t i = 0; i < num_outputs; i++)
+        outputs[i] = NULL;
+    scope_take_failure(scope, body(scope, inputs, num_inputs, outputs, num_outputs, user));
+    for (uint64_t i = 0; i < num_outputs && scope->status == TN_OK; i++) {
+        if (!outputs[i])
+            tn_scope_fail(scope, TN_ERR_ARGUMENT, "the body left output %llu NULL",
+                          (unsigned long long)i);
+        else
+            outputs[i] = scope_local(scope, outputs[i]);
+    }
+    return scope->status;
+}
+
 static tn_status trace_body(tn_function *function, tn_scope *trace, tn_array *const *inputs,
                             uint32_t num_inputs, tn_array **arguments, tn_array **outputs,
                             uint32_t num_outputs)
@@ -121,18 +140,8 @@ static tn_status trace_body(tn_function *function, tn_scope *trace, tn_array *co
     for (uint32_t i = 0; i < num_inputs; i++)
         if (!(arguments[i] = leaf_create(trace, NODE_INPUT, &inputs[i]->type)))
             return trace->status;
-    fail_clear();
-    tn_status status =
-        function->body(trace, arguments, num_inputs, outputs, num_outputs, function->user);
-    if (status != TN_OK && trace->status == TN_OK)
-        scope_take_failure(trace, status);
-    for (uint32_t i = 0; i < num_outputs && trace->status == TN_OK; i++) {
-        if (!outputs[i])
-            tn_scope_fail(trace, TN_ERR_ARGUMENT, "the body left output %u NULL", i);
-        else
-            outputs[i] = scope_local(trace, outputs[i]);
-    }
-    if (trace->status != TN_OK)
+    if (body_call(function->body, function->user, trace, arguments, num_inputs, outputs,
+                  num_outputs) != TN_OK)
         return fail(trace->status, "function: %s", tn_scope_error(trace));
     return TN_OK;
 }

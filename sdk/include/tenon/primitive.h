@@ -108,7 +108,7 @@ typedef struct tn_rule {
     uint32_t flags; // 0
     const void *attrs;
     tn_array *const *inputs;  // NULL: an optional input that was not given
-    tn_array *const *outputs; // NULL in decompose
+    tn_array *const *outputs; // NULL in decompose; in vmap those of one slice: their types
     uint32_t num_inputs;
     uint32_t num_outputs;
 } tn_rule;
@@ -128,6 +128,8 @@ enum {
 // has one declares the attribute named with it.
 #define TN_ROLE_SUM_TO "tn.sum_to/1"             // ints `shape`: undoes a broadcast
 #define TN_ROLE_BROADCAST_TO "tn.broadcast_to/1" // ints `shape`
+#define TN_ROLE_RESHAPE "tn.reshape/1"           // ints `shape`; here without a -1
+#define TN_ROLE_TRANSPOSE "tn.transpose/1"       // ints `axes`: which stands at each place
 
 typedef struct tn_primitive {
     uint32_t struct_size;
@@ -182,8 +184,10 @@ typedef struct tn_primitive {
     tn_status (*jvp)(const tn_build *build, const tn_rule *rule, tn_array *const *tangents,
                      tn_array **out_tangents);
 
-    // Batching: input i carries an extra axis at axes[i] (-1: none), of extent `size`.
-    // Builds the outputs, and says in out_axes where each carries it (-1: it does not).
+    // Batching: input i carries an extra axis at axes[i] (-1: none), of extent `size`, which
+    // may be 0. Builds the outputs, and says in out_axes where each carries it (-1: it does
+    // not; 0 is filled in). Needed only where neither an expression nor a decomposition
+    // says it, or where more is known: the core derives it from those.
     tn_status (*vmap)(const tn_build *build, const tn_rule *rule, const int32_t *axes,
                       int64_t size, tn_array **outputs, int32_t *out_axes);
 } tn_primitive;

@@ -188,14 +188,34 @@ TN_API tn_status tn_jvp(tn_scope *scope, tn_array *const *outputs, uint64_t num_
                         tn_array *const *wrt, tn_array *const *tangents, uint64_t num_wrt,
                         tn_array **out_tangents);
 
+// Builds outputs from inputs in `scope`: what tn_vmap_call and tn_function_call take.
+typedef tn_status (*tn_function_body)(tn_scope *scope, tn_array *const *inputs,
+                                      uint64_t num_inputs, tn_array **outputs,
+                                      uint64_t num_outputs, void *user);
+
+// Batching: applies `body`, which is written for one slice, to all slices of the inputs at
+// once. in_axes[i] is the axis along which input i is sliced, from 0; -1: `body` gets it
+// whole, the same for each slice. out_axes[i] is where output i gets the slices' axis; -1:
+// it is the same for all. NULL axes are all 0. Calls `body` once, with arrays that have a
+// slice's type but no data: it builds graph, and cannot read them. It may call transforms.
+TN_API tn_status tn_vmap_call(tn_scope *scope, tn_function_body body, void *user,
+                              tn_array *const *inputs, const int32_t *in_axes,
+                              uint64_t num_inputs, tn_array **outputs,
+                              const int32_t *out_axes, uint64_t num_outputs);
+
+// The same for a graph that is there: gives what `outputs` would be if slices[i] were each
+// slice of inputs[i] in turn. slices[i] has a slice's type; where in_axes[i] is -1 it is
+// not looked at, and neither is inputs[i].
+TN_API tn_status tn_vmap(tn_scope *scope, tn_array *const *outputs, const int32_t *out_axes,
+                         uint64_t num_outputs, tn_array *const *slices,
+                         tn_array *const *inputs, const int32_t *in_axes,
+                         uint64_t num_inputs, tn_array **out_batches);
+
 // --- functions -------------------------------------------------------------------------
 
 // A traced function: `body` is called once per signature (dtypes and shapes) of the inputs
 // to build its graph in `trace`; later calls replay the plan with no work per node.
 typedef struct tn_function tn_function;
-typedef tn_status (*tn_function_body)(tn_scope *trace, tn_array *const *inputs,
-                                      uint64_t num_inputs, tn_array **outputs,
-                                      uint64_t num_outputs, void *user);
 
 typedef struct tn_function_options {
     uint32_t struct_size; // sizeof(tn_function_options); 0 is taken as this version's

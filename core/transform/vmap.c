@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: MIT
+// Batching: all slices of the mapped arrays flow through the graph at once.
+//
+// What depends on a mapped array gets a slot: the array that holds it for the whole batch,
+// with the batch as its first axis. All else is the same for each slice and stays as it is.
+#include <string.h>
+#include "../base/dtype.h"
+#include "../base/fail.h"
+#include "../base/shape.h"
+#include "flow.h"
+
+struct vmap {
+    struct flow flow;
+    int64_t size; // of the batch
+};
+
+static tn_status sweep(struct vmap *v, struct node **nodes, uint32_t count);
+
+// --- axes ------------------------------------------------------------------------------
+
+// The type of a whole batch, `slice` with one more axis.
+static tn_status batch_type(const tn_type *slice, int64_t size, int32_t axis, tn_type *out)
+{
+    char text[TYPE_TEXT];
+    if (slice->rank == TN_MAX_RANK)
+        return fail(TN_ERR_ARGUMENT,
+                    "a slice is %s: a batch would have rank %d, at most %d",
+                    type_print(slice, text), slice->rank + 1, TN_MAX_RANK);
+    tn_type type = {.dtype = slice->dtype, .rank = slice->rank + 1};
+    for (int32_t i = 0; i < type.rank; i++)
+        type.extent[i] = i == axis ? size : slice->extent[i - (i > axis)];
+    *out = type;
+    return TN_OK;
+}
+
+static tn_status move_axis(struct vmap *v, tn_array *array, int32_t from, int32_t to,
+                           tn_array **out_array)
+{
+    *out_array = array;
+    if (from == to)
+        return TN_OK;
+    tn_ints axes = {.count = (uint32_t)array->type.rank, .given = 1};
+    for (int32_t i = 0, next = 0; i < array->type.rank; i++) {
+        next += next == from;
+        axes.value[i] = i == to ? from : next++;
+    }
+    return flow_apply_role(&v->flow, TN_ROLE_TRANSPOSE, "axes", &axes, array, out_array);
+}
+
+// A batch with axes of extent 1 behind its first, so that it has `rank` axes: then a slice
+// meets what has no batch as it would without.
+static tn_status raise_rank(struct vmap *v, tn_array *batch, int32_t rank,
+                            tn_array **out_array)
+{
+    const tn_type *own = &batch->type;
+    int32_t more = rank - own->rank;
+    *out_array = batch;
+    if (more <= 0)
+        return TN_OK;
+    tn_type type = {.dtype = own->dtype, .rank = rank, .extent = {own->extent[0]}};
+    for (int32_t i = 1; i < rank; i++)
+        type.extent[i] = i <= more ? 1 : own->extent[i - more];
+    return flow_reshape(&v->flow, TN_ROLE_RESHAPE, batch, &type, out_array);
+}
+
+// --- slots -----------------------------------------------------------------------------
+
+static tn_array *batch_of(struct vmap *v, tn_array *array)
+{
+    return flow_has(&v->flow, array) ? *flow_slot(&v->flow, array) : NULL;
+}
+
+static tn_status set_batch(struct vmap *v, tn_array *array, tn_array *batch)
+{
+    tn_status status = flow_include(&v->flow, array);
+    if (status == TN_OK)
+        *flow_slot(&v->flow, array) = batch;
+    return status;
+}
+
+// Takes what `what` built for an output: its batch lies on `axis`, or is missing (-1).
+static tn_status take_batch(struct vmap *v, const struct node *node, uint32_t i,
+                            const char *what, tn_array *batch, int32_t axis)
+{
+    char got[TYPE_TEXT], expected[TYPE_TEXT];
+    tn_array *output = &node->outputs[i];
+    tn_type type = output->type, front;
+    if (flow_has(&v->flow, output)) // given from outside
+        return TN_OK;
+    if (!batch)
+        return fail(TN_ERR_INTERNAL, "%s leaves output %u NULL", what, i);
+    if (axis < -1 || axis > output->type.rank)
+        return fail(TN_ERR_INTERNAL,
+                    "%s puts the batch of output %u on axis %d, expected -1 "
+                    "to %d",
+                    what, i, axis, output->type.rank);
+    tn_status status = batch_type(&output->type, v->size, 0, &front);
+    if (status == TN_OK && axis >= 0)
+        status = batch_type(&output->type, v->size, axis, &type);
+    if (status != TN_OK)
+        return status;
+    if (!shape_equal(&batch->type, &type))
+        return fail(TN_ERR_INTERNAL,
+                    "%s gives %s for output %u with the batch on axis %d, "
+                    "expected %s",
+                    what, type_print(&batch->type, got), i, axis,
+                    type_print(&type, expected));
+    if (axis > 0)
+        status = move_axis(v, batch, axis, 0, &batch);
+    if (status == TN_OK) // repeats what has no batch
+        status = flow_fit(&v->flow, batch, &front, &batch);
+    return status == TN_OK ? set_batch(v, output, batch) : status;
+}
+
+// --- nodes -----------------------------------------------------------------------------
+
+static tn_status call_rule(struct vmap *v, struct node *node, tn_array **inputs,
+                           int32_t *axes)
+{
+    tn_array *outputs[8] = {NULL};
+    int32_t out_axes[8] = {0};
+    struct application a;
+    tn_status status = application_init(&a, v->flow.scope, node);
+    if (status != TN_OK)
+        return status;
+    for (uint32_t i = 0; i < node->num_inputs; i++) {
+        tn_array *batch = batch_of(v, node->inputs[i]);
+        axes[i] = batch ? 0 : -1;
+        inputs[i] = batch ? batch : node->inputs[i];
+    }
+    a.rule.inputs = inputs;
+    fail_clear();
+    status = node->prim->record.vmap(&a.build, &a.rule, axes, v->size, outputs, out_axes);
+    status = flow_rule_status(&v->flow, node, "vmap", status);
+    application_finish(&a);
+    for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++) {
+        status = take_batch(v, node, i, "vmap", outputs[i], out_axes[i]);
+        if (status != TN_OK)
+            fail_prefix("%s: ", node->prim->record.id);
+    }
+    return status;
+}
+
+static tn_status push_rule(struct vmap *v, struct node *node)
+{
+    tn_array **inputs = mem_alloc((node->num_inputs + 1) * sizeof(*inputs));
+    int32_t *axes = mem_alloc((node->num_inputs + 1) * sizeof(*axes));
+    tn_status status = inputs && axes ? call_rule(v, node, inputs, axes) : TN_ERR_MEMORY;
+    mem_free(inputs);
+    mem_free(axes);
+    return status;
+}
+
+// The inputs of an expression, for a batch in front of what a slice's output is. One of
+// them gets all its extents where a primitive has a type of its own.
+static tn_status batch_inputs(struct vmap *v, const struct node *node, const tn_type *whole,
+                              tn_array **inputs)
+{
+    bool own_type =
+        node->kind == NODE_PRIM && (node->prim->record.flags & TN_PRIM_OWN_TYPE);
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < node->num_inputs && status == TN_OK; i++) {
+        tn_array *batch = batch_of(v, node->inputs[i]);
+        inputs[i] = node->inputs[i];
+        if (!batch)
+            continue;
+        status = raise_rank(v, batch, whole->rank, &inputs[i]);
+        if (status == TN_OK && own_type && !shape_equal(&inputs[i]->type, whole))
+            status =
+                flow_reshape(&v->flow, TN_ROLE_BROADCAST_TO, inputs[i], whole, &inputs[i]);
+        own_type = false;
+    }
+    return status;
+}
+
+// Applies the primitive itself to the batch: so its kernels and rules stay in use. False
+// where it does not take the batch as one more axis; then its expression does.
+static bool apply_again(struct vmap *v, const struct node *node, tn_array **inputs,
+                        tn_array **outputs)
+{
+    tn_scope *scope = v->flow.scope;
+    if (node->kind != NODE_PRIM || node->expr->uses_index)
+        return false;
+    tn_status status = graph_apply(scope, node->prim, (const tn_array *const *)inputs,
+                                   node->num_inputs, node->attrs, outputs);
+    if (status != TN_OK && status != TN_ERR_MEMORY)
+        tn_scope_clear_error(scope);
+    for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++) {
+        tn_type whole;
+        status = batch_type(&node->outputs[i].type, v->size, 0, &whole);
+        if (status == TN_OK && !type_equal(&outputs[i]->type, &whole))
+            return false;
+    }
+    return status == TN_OK;
+}
+
+static tn_status apply_expr(struct vmap *v, const struct node *node, tn_array **inputs,
+                            tn_array **outputs)
+{
+    tn_dtype dtypes[TN_EXPR_MAX_OUTPUTS];
+    const struct expr *expr;
+    for (uint32_t i = 0; i < node->num_outputs; i++)
+        dtypes[i] = node->outputs[i].type.dtype;
+    tn_status status = expr_repeat(v->flow.scope->runtime, node->expr,
+                                   type_elements(&node->outputs[0].type), &expr);
+    if (status != TN_OK)
+        return status;
+    return graph_apply_expr(v->flow.scope, expr, (const tn_array *const *)inputs,
+                            node->num_inputs, node->table, node->attrs, dtypes, outputs);
+}
+
+static tn_status push_expr(struct vmap *v, struct node *node)
+{
+    tn_array *inputs[TN_EXPR_MAX_INPUTS], *outputs[TN_EXPR_MAX_OUTPUTS];
+    tn_type whole;
+    tn_status status = batch_type(&node->outputs[0].type, v->size, 0, &whole);
+    if (status == TN_OK)
+        status = batch_inputs(v, node, &whole, inputs);
+    if (status == TN_OK && !apply_again(v, node, inputs, outputs))
+        status = v->flow.scope->status != TN_OK ? v->flow.scope->status
+                                                : apply_expr(v, node, inputs, outputs);
+    for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++)
+        status = take_batch(v, node, i, node->expr->text, outputs[i], 0);
+    return status;
+}
+
+static tn_status push_decomposed(struct vmap *v, struct node *node)
+{
+    if (v->flow.level == MAX_LEVELS)
+        return fail(TN_ERR_INTERNAL, "%s: decompositions nest deeper than %d",
+                    node->prim->record.id, MAX_LEVELS);
+    tn_array *outputs[8] = {NULL};
+    struct node **nodes = NULL;
+    uint32_t count = 0, since = v->flow.scope->serial;
+    tn_status status = flow_decompose(&v->flow, node, outputs);
+    if (status == TN_OK)
+        status =
+            flow_order(v->flow.scope, outputs, node->num_outputs, since, &nodes, &count);
+    v->flow.level++;
+    if (status == TN_OK)
+        status = sweep(v, nodes, count);
+    v->flow.level--;
+    mem_free(nodes);
+    for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++) {
+        tn_array *batch = batch_of(v, outputs[i]);
+        status =
+            take_batch(v, node, i, "decompose", batch ? batch : outputs[i], batch ? 0 : -1);
+    }
+    return status;
+}
+
+static tn_status push(struct vmap *v, struct node *node)
+{
+    const tn_primitive *record = node->kind == NODE_PRIM ? &node->prim->record : NULL;
+    bool any = false;
+    tn_type whole;
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < node->num_inputs && !any; i++)
+        any = flow_has(&v->flow, node->inputs[i]);
+    if (!any)
+        return TN_OK;
+    for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++)
+        status = batch_type(&node->outputs[i].type, v->size, 0, &whole); // else the rank
+    if (status != TN_OK)
+        return status;
+    if (record && record->vmap)
+        return push_rule(v, node);
+    if (node->expr)
+        return push_expr(v, node);
+    if (record && record->decompose)
+        return push_decomposed(v, node);
+    return record ? flow_no_rule(node, "vmap") : TN_OK;
+}
+
+static tn_status sweep(struct vmap *v, struct node **nodes, uint32_t count)
+{
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < count && status == TN_OK; i++)
+        status = push(v, nodes[i]);
+    return status;
+}
+
+// --- the whole -------------------------------------------------------------------------
+
+// The axis of entry i of a list, which NULL leaves at 0.
+static int32_t axis_at(const int32_t *axes, uint64_t i)
+{
+    return axes ? axes[i] : 0;
+}
+
+static tn_status find_size(tn_array *const *batches, const int32_t *axes, uint64_t count,
+                           int64_t *out_size)
+{
+    char text[TYPE_TEXT];
+    uint64_t first = 0;
+    *out_size = -1;
+    for (uint64_t i = 0; i < count; i++) {
+        int32_t axis = axis_at(axes, i);
+        if (axis == -1)
+            continue;
+        if (!batches[i])
+            return fail(TN_ERR_ARGUMENT, "input %llu is NULL", (unsigned long long)i);
+        const tn_type *type = &batches[i]->type;
+        if (axis < 0 || axis >= type->rank)
+            return fail(TN_ERR_ARGUMENT, "input %llu is %s, which has no axis %d",
+                        (unsigned long long)i, type_print(type, text), axis);
+        if (*out_size >= 0 && type->extent[axis] != *out_size)
+            return fail(
+                TN_ERR_ARGUMENT,
+                "input %llu has extent %lld on axis %d, expected %lld as input %llu",
+                (unsigned long long)i, (long long)type->extent[axis], axis,
+                (long long)*out_size, (unsigned long long)first);
+        if (*out_size < 0) {
+            *out_size = type->extent[axis];
+            first = i;
+        }
+    }
+    return *out_size >= 0
+               ? TN_OK
+               : fail(TN_ERR_ARGUMENT, "no input is mapped: expected an axis for "
+                                       "one at least");
+}
+
+static tn_status seed(struct vmap *v, tn_array *slice, tn_array *batch, int32_t axis,
+                      uint64_t i)
+{
+    char got[TYPE_TEXT], expected[TYPE_TEXT];
+    tn_type type;
+    if (!slice)
+        return fail(TN_ERR_ARGUMENT, "slice %llu is NULL", (unsigned long long)i);
+    slice = scope_local(v->flow.scope, slice);
+    batch = scope_local(v->flow.scope, batch);
+    if (!slice || !batch)
+        return v->flow.scope->status;
+    tn_status status = batch_type(&slice->type, v->size, axis, &type);
+    if (status == TN_OK && !type_equal(&batch->type, &type))
+        status = fail(TN_ERR_ARGUMENT, "input %llu is %s, expected %s: slices on axis %d",
+                      (unsigned long long)i, type_print(&batch->type, got),
+                      type_print(&type, expected), axis);
+    if (status == TN_OK)
+        status = move_axis(v, batch, axis, 0, &batch);
+    return status == TN_OK ? set_batch(v, slice, batch) : status;
+}
+
+static tn_status take_output(struct vmap *v, tn_array *output, int32_t axis, uint64_t i,
+                             tn_array **out_batch)
+{
+    tn_array *batch = batch_of(v, output);
+    tn_type whole;
+    tn_status status = TN_OK;
+    if (axis < -1 || axis > output->type.rank)
+        return fail(TN_ERR_ARGUMENT,
+                    "output %llu: axis %d is out of range, expected -1 to %d",
+                    (unsigned long long)i, axis, output->type.rank);
+    if (axis < 0 && batch)
+        return fail(
+            TN_ERR_ARGUMENT,
+            "output %llu depends on a mapped input: expected an axis for its batch, "
+            "got -1",
+            (unsigned long long)i);
+    *out_batch = batch ? batch : output;
+    if (axis < 0)
+        return TN_OK;
+    if (!batch)
+        status = batch_type(&output->type, v->size, 0, &whole);
+    if (status == TN_OK && !batch)
+        status = flow_reshape(&v->flow, TN_ROLE_BROADCAST_TO, output, &whole, out_batch);
+    return status == TN_OK ? move_axis(v, *out_batch, 0, axis, out_batch) : status;
+}
+
+// The graph from `slices` to `outputs`, applied to all of `inputs`.
+struct mapping {
+    tn_array *const *outputs, *const *slices, *const *inputs;
+    const int32_t *out_axes, *in_axes;
+    uint64_t num_outputs, num_inputs;
+};
+
+// `own` has room for twice as many as there are outputs; the second half is the result.
+static tn_status map_graph(struct vmap *v, const struct mapping *m, tn_array **own)
+{
+    struct node **nodes = NULL;
+    uint32_t count = 0;
+    tn_status status = find_size(m->inputs, m->in_axes, m->num_inputs, &v->size);
+    for (uint64_t i = 0; i < m->num_outputs && status == TN_OK; i++) {
+        if (!m->outputs[i])
+            status = fail(TN_ERR_ARGUMENT, "output %llu is NULL", (unsigned long long)i);
+        else if (!(own[i] = scope_local(v->flow.scope, m->outputs[i])))
+            status = v->flow.scope->status;
+    }
+    for (uint64_t i = 0; i < m->num_inputs && status == TN_OK; i++)
+        if (axis_at(m->in_axes, i) >= 0)
+            status = seed(v, m->slices[i], m->inputs[i], axis_at(m->in_axes, i), i);
+    if (status == TN_OK)
+        status = flow_order(v->flow.scope, own, m->num_outputs, 0, &nodes, &count);
+    if (status == TN_OK)
+        status = sweep(v, nodes, count);
+    for (uint64_t i = 0; i < m->num_outputs && status == TN_OK; i++)
+        status =
+            take_output(v, own[i], axis_at(m->out_axes, i), i, &own[m->num_outputs + i]);
+    mem_free(nodes);
+    return status;
+}
+
+static tn_status end_with(tn_scope *scope, tn_status status)
+{
+    if (status != TN_OK && scope->status == TN_OK)
+        fail_prefix("vmap: ");
+    return scope_take_failure(scope, status);
+}
+
+static tn_status run_mapping(tn_scope *scope, const struct mapping *m, tn_array **results)
+{
+    struct vmap v = {.size = 0};
+    tn_array **own = mem_zalloc((m->num_outputs + 1) * 2 * sizeof(*own));
+    tn_status status = own ? flow_init(&v.flow, scope) : TN_ERR_MEMORY;
+    if (status == TN_OK)
+        status = map_graph(&v, m, own);
+    if (status == TN_OK)
+        memcpy(results, own + m->num_outputs, m->num_outputs * sizeof(*results));
+    flow_finish(&v.flow);
+    mem_free(own);
+    return end_with(scope, status);
+}
+
+tn_status tn_vmap(tn_scope *scope, tn_array *const *outputs, const int32_t *out_axes,
+                  uint64_t num_outputs, tn_array *const *slices, tn_array *const *inputs,
+                  const int32_t *in_axes, uint64_t num_inputs, tn_array **out_batches)
+{
+    const struct mapping m = {outputs, slices,      inputs,    out_axes,
+                              in_axes, num_outputs, num_inputs};
+    return scope->status != TN_OK ? scope->status : run_mapping(scope, &m, out_batches);
+}
+
+static tn_array *make_slice(tn_scope *scope, const tn_type *batch, int32_t axis)
+{
+    tn_type type = {.dtype = batch->dtype, .rank = batch->rank - 1};
+    for (int32_t i = 0; i < type.rank; i++)
+        type.extent[i] = batch->extent[i + (i >= axis)];
+    return leaf_create(scope, NODE_INPUT, &type);
+}
+
+// An argument for each input: the input itself, or what stands for one slice of it.
+static tn_status make_slices(tn_scope *scope, tn_array *const *inputs, const int32_t *axes,
+                             uint64_t count, tn_array **slices)
+{
+    int64_t size;
+    tn_status status = find_size(inputs, axes, count, &size);
+    for (uint64_t i = 0; i < count && status == TN_OK; i++) {
+        int32_t axis = axis_at(axes, i);
+        if (!inputs[i])
+            return fail(TN_ERR_ARGUMENT, "input %llu is NULL", (unsigned long long)i);
+        slices[i] = axis < 0 ? scope_local(scope, inputs[i])
+                             : make_slice(scope, &inputs[i]->type, axis);
+        status = slices[i] ? TN_OK : scope->status;
+    }
+    return status;
+}
+
+tn_status tn_vmap_call(tn_scope *scope, tn_function_body body, void *user,
+                       tn_array *const *inputs, const int32_t *in_axes, uint64_t num_inputs,
+                       tn_array **outputs, const int32_t *out_axes, uint64_t num_outputs)
+{
+    if (scope->status != TN_OK)
+        return scope->status;
+    tn_array **slices = mem_zalloc((num_inputs + num_outputs + 1) * sizeof(*slices));
+    tn_status status =
+        slices ? make_slices(scope, inputs, in_axes, num_inputs, slices) : TN_ERR_MEMORY;
+    if (status == TN_OK)
+        status = body_call(body, user, scope, slices, num_inputs, slices + num_inputs,
+                           num_outputs);
+    status = end_with(scope, status);
+    const struct mapping m = {slices + num_inputs, slices,    inputs, out_axes, in_axes,
+                              num_outputs,         num_inputs};
+    if (status == TN_OK)
+        status = run_mapping(scope, &m, outputs);
+    mem_free(slices);
+    return status;
+}
