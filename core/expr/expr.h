@@ -76,8 +76,8 @@ tn_status expr_prune(tn_runtime *runtime, const struct expr *expr,
 tn_status expr_bind(tn_runtime *runtime, const struct expr *expr,
                     const tn_attr_table *attrs, const struct expr **out_expr);
 
-// The same expression where the element's number starts again every `count` elements: over a
-// batch whose slices have as many. The same one when it does not use the number.
+// The same expression where the element's number starts again every `count` elements: over
+// a batch whose slices have as many. The same one when it does not use the number.
 tn_status expr_repeat(tn_runtime *runtime, const struct expr *expr, int64_t count,
                       const struct expr **out_expr);
 

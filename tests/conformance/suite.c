@@ -178,6 +178,7 @@ static int run(struct suite *s, const char *golden)
     optimiser_tests(s);
     error_tests(s);
     gradient_tests(s);
+    batching_tests(s);
     golden_tests(s, golden);
     coverage_test(s);
     printf("1..%u\n", s->tests);

@@ -25,7 +25,7 @@ static const char *const taken[] = {
     "tn_keep", "tn_kernel", "tn_last_error", "tn_layout", "tn_note", "tn_op", "tn_op_n",
     "tn_ops", "tn_plugin", "tn_primitive", "tn_read", "tn_release", "tn_rule",
     "tn_runtime", "tn_scalar", "tn_scope", "tn_segment", "tn_shape", "tn_stats",
-    "tn_status", "tn_tensor", "tn_type", "tn_view", "tn_vjp",
+    "tn_status", "tn_tensor", "tn_type", "tn_view", "tn_vjp", "tn_vmap", "tn_vmap_call",
     NULL,
 };
 // clang-format on

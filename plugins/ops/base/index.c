@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Primitives that address elements by arrays of indices: take and scatter_add.
 #include "pack.h"
+#include <tenon/ops/rules.h>
 
 static const tn_attr_field take_fields[] = {
     TN_I64_FIELD(tn_take_attrs, axis, 0, "axis of x that the indices count along"),
@@ -256,6 +257,110 @@ static tn_status scatter_add_jvp(const tn_build *build, const tn_rule *rule,
     return built(out_tangents[0]);
 }
 
+// --- batching ---------------------------------------------------------------------------
+
+// Indices of slices of n elements as indices of all `size` slices in a row, which is where
+// those of slice b start at b * n. The rest is at the nearest, or past the end.
+static tn_array *joined_indices(const tn_build *build, tn_array *indices, int32_t axis,
+                                int64_t size, int64_t n, int is_dropped)
+{
+    indices = tn_move_axis(build, indices, axis, 0);
+    const tn_type *type = build->type(indices);
+    if (!type)
+        return NULL;
+    tn_ints column = {.count = (uint32_t)type->rank, .given = 1, .value = {size}};
+    for (int32_t i = 1; i < type->rank; i++)
+        column.value[i] = 1;
+    tn_array *slice = build->op(build, "base.arange/1", NULL, 0,
+                                tn_attrs("stop", size, "dtype", (int64_t)TN_I64));
+    slice = with_shape(build, "base.reshape/1", slice, column);
+    int is_large = type->dtype == TN_U64; // its upper half is not negative
+    if (is_dropped)
+        return build->expr(build,
+                           is_large
+                               ? "i, b -> select(i < u64(n), b * i64(n) + i64(i), i64(all))"
+                               : "i, b -> j = i64(i); k = select(j < 0, j + i64(n), j); "
+                                 "select(k >= 0 & k < i64(n), b * i64(n) + k, i64(all))",
+                           TN_IN(indices, slice), tn_attrs("n", n, "all", size * n));
+    return build->expr(build,
+                       is_large ? "i, b -> b * i64(n) + i64(min(i, u64(n - 1)))"
+                                : "i, b -> j = min(max(i64(i), -i64(n)), i64(n) - 1); "
+                                  "b * i64(n) + select(j < 0, j + i64(n), j)",
+                       TN_IN(indices, slice), tn_attrs("n", n));
+}
+
+// x with its batch merged into axis `axis` of a slice, in front of it.
+static tn_array *joined(const tn_build *build, tn_array *x, int32_t from, int32_t axis)
+{
+    x = tn_move_axis(build, x, from, axis);
+    tn_ints shape = shape_of(build, x);
+    if (shape.count == 0)
+        return NULL;
+    shape.count--;
+    shape.value[axis] *= shape.value[axis + 1];
+    for (uint32_t i = (uint32_t)axis + 1; i < shape.count; i++)
+        shape.value[i] = shape.value[i + 1];
+    return with_shape(build, "base.reshape/1", x, shape);
+}
+
+static tn_array *take(const tn_build *build, tn_array *x, tn_array *indices, int64_t axis)
+{
+    return build->op(build, "base.take/1", TN_IN(x, indices), tn_attrs("axis", axis));
+}
+
+tn_status take_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
+                    int64_t size, tn_array **outputs, int32_t *out_axes)
+{
+    const tn_take_attrs *attrs = rule->attrs;
+    tn_array *x = rule->inputs[0], *indices = rule->inputs[1];
+    int32_t rank = build->type(x)->rank - (axes[0] >= 0);
+    int32_t axis = tn_axis(attrs->axis, rank);
+    out_axes[0] = axes[1] < 0 ? 0 : axis;
+    if (axes[1] < 0) {
+        outputs[0] = take(build, tn_move_axis(build, x, axes[0], 0), indices, axis + 1);
+    } else if (axes[0] < 0) {
+        outputs[0] = take(build, x, tn_move_axis(build, indices, axes[1], 0), axis);
+    } else {
+        x = tn_move_axis(build, x, axes[0], axis);
+        int64_t n = x ? build->type(x)->extent[axis + 1] : 0;
+        indices = joined_indices(build, indices, axes[1], size, n, 0);
+        outputs[0] = take(build, joined(build, x, axis, axis), indices, axis);
+    }
+    return built(outputs[0]);
+}
+
+static tn_array *scatter_add(const tn_build *build, tn_array *x, tn_array *indices,
+                             tn_array *updates, int64_t axis)
+{
+    return build->op(build, "base.scatter_add/1", TN_IN(x, indices, updates),
+                     tn_attrs("axis", axis));
+}
+
+tn_status scatter_add_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
+                           int64_t size, tn_array **outputs, int32_t *out_axes)
+{
+    const tn_take_attrs *attrs = rule->attrs;
+    tn_array *x = tn_batch_whole(build, rule->inputs[0], axes[0], size);
+    tn_array *updates = tn_batch_whole(build, rule->inputs[2], axes[2], size);
+    tn_ints slice = shape_of(build, rule->outputs[0]);
+    int32_t axis = tn_axis(attrs->axis, (int32_t)slice.count);
+    if (axes[1] < 0) {
+        outputs[0] = scatter_add(build, x, rule->inputs[1], updates, axis + 1);
+        out_axes[0] = 0;
+        return built(outputs[0]);
+    }
+    tn_array *all = scatter_add(
+        build, joined(build, x, 0, axis),
+        joined_indices(build, rule->inputs[1], axes[1], size, slice.value[axis], 1),
+        tn_move_axis(build, updates, 0, axis), axis);
+    tn_ints shape = {.count = slice.count + 1, .given = 1};
+    for (int32_t i = 0; i < (int32_t)shape.count; i++)
+        shape.value[i] = i == axis ? size : slice.value[i - (i > axis)];
+    outputs[0] = with_shape(build, "base.reshape/1", all, shape);
+    out_axes[0] = axis;
+    return built(outputs[0]);
+}
+
 const tn_primitive base_take = {
     .struct_size = sizeof(tn_primitive),
     .id = "base.take/1",
@@ -267,6 +372,7 @@ const tn_primitive base_take = {
     .reference = take_reference,
     .vjp = take_vjp,
     .jvp = take_jvp,
+    .vmap = take_vmap,
 };
 
 const tn_primitive base_scatter_add = {
@@ -282,4 +388,5 @@ const tn_primitive base_scatter_add = {
     .reference = scatter_add_reference,
     .vjp = scatter_add_vjp,
     .jvp = scatter_add_jvp,
+    .vmap = scatter_add_vmap,
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // matmul, as numpy.matmul: batch axes broadcast, rank 1 is promoted and demoted again.
 #include "pack.h"
+#include <tenon/ops/rules.h>
 
 static const tn_input_info matmul_inputs[] = {
     {"a", "..., m, k; or k", 0, 0},
@@ -208,6 +209,47 @@ static tn_status matmul_jvp(const tn_build *build, const tn_rule *rule,
     return built(out_tangents[0]);
 }
 
+// An operand as matrices with the batch in front of `rank` - 1 axes, or as it is.
+static tn_array *batch_matrices(const tn_build *build, tn_array *x, int32_t batch,
+                                int64_t new_axis, int32_t rank)
+{
+    int32_t own = build->type(x)->rank - (batch >= 0);
+    if (batch > 0)
+        x = tn_move_axis(build, x, batch, 0);
+    if (own == 1)
+        x = with_axis(build, x, new_axis);
+    return batch >= 0 ? tn_batch_first(build, x, 0, rank) : x;
+}
+
+// A batch of vectors is a matrix where the other operand has no batch. Else it is one more
+// batch axis.
+tn_status matmul_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
+                      int64_t size, tn_array **outputs, int32_t *out_axes)
+{
+    tn_array *a = rule->inputs[0], *b = rule->inputs[1];
+    int32_t rank_a = build->type(a)->rank - (axes[0] >= 0);
+    int32_t rank_b = build->type(b)->rank - (axes[1] >= 0);
+    (void)size;
+    out_axes[0] = 0;
+    if (axes[1] < 0 && rank_a == 1) {
+        outputs[0] = matmul(build, tn_move_axis(build, a, axes[0], 0), b);
+        out_axes[0] = rank_b > 2 ? rank_b - 2 : 0;
+    } else if (axes[0] < 0 && rank_b == 1) {
+        outputs[0] = matmul(build, a, tn_move_axis(build, b, axes[1], 1));
+        out_axes[0] = rank_a - 1;
+    } else {
+        int32_t rank = rank_a > rank_b ? rank_a : rank_b;
+        rank = rank < 2 ? 3 : rank + 1;
+        outputs[0] = matmul(build, batch_matrices(build, a, axes[0], -2, rank),
+                            batch_matrices(build, b, axes[1], -1, rank));
+        if (rank_a == 1)
+            outputs[0] = without_axis(build, outputs[0], -2);
+        if (rank_b == 1)
+            outputs[0] = without_axis(build, outputs[0], -1);
+    }
+    return built(outputs[0]);
+}
+
 const tn_primitive base_matmul = {
     .struct_size = sizeof(tn_primitive),
     .id = "base.matmul/1",
@@ -218,4 +260,5 @@ const tn_primitive base_matmul = {
     .reference = matmul_reference,
     .vjp = matmul_vjp,
     .jvp = matmul_jvp,
+    .vmap = matmul_vmap,
 };

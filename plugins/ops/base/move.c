@@ -165,6 +165,7 @@ const tn_primitive base_concatenate = {
     .decompose = concatenate_decompose,
     .vjp = concatenate_vjp,
     .jvp = concatenate_jvp,
+    .vmap = concatenate_vmap,
 };
 
 // --- pad --------------------------------------------------------------------------------
@@ -275,4 +276,5 @@ const tn_primitive base_pad = {
     .decompose = pad_decompose,
     .vjp = pad_vjp,
     .jvp = pad_jvp,
+    .vmap = pad_vmap,
 };

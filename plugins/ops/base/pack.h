@@ -128,4 +128,31 @@ tn_status zero_vjp(const tn_build *build, const tn_rule *rule, tn_array *const *
 tn_status zero_jvp(const tn_build *build, const tn_rule *rule, tn_array *const *tangents,
                    tn_array **out_tangents);
 
+// --- batching (batch.c, index.c, matmul.c) ----------------------------------------------
+
+// The rules, <name>_vmap; reshape's is also that of expand_dims and squeeze. X(name)
+#define BASE_BATCHED(X)                                                                    \
+    X(reshape)                                                                             \
+    X(broadcast_to)                                                                        \
+    X(transpose)                                                                           \
+    X(stop_gradient)                                                                       \
+    X(slice)                                                                               \
+    X(slice_update)                                                                        \
+    X(concatenate)                                                                         \
+    X(pad)                                                                                 \
+    X(take)                                                                                \
+    X(scatter_add)                                                                         \
+    X(sum)                                                                                 \
+    X(mean)                                                                                \
+    X(max)                                                                                 \
+    X(min)                                                                                 \
+    X(logsumexp)                                                                           \
+    X(argmax)                                                                              \
+    X(matmul)
+#define BASE_DECLARE(name)                                                                 \
+    tn_status name##_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes, \
+                          int64_t size, tn_array **outputs, int32_t *out_axes);
+BASE_BATCHED(BASE_DECLARE)
+#undef BASE_DECLARE
+
 #endif // BASE_PACK_H

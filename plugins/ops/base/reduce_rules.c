@@ -111,6 +111,7 @@ const tn_primitive base_sum = {
     .reference = sum_reference,
     .vjp = sum_vjp,
     .jvp = sum_jvp,
+    .vmap = sum_vmap,
 };
 
 // --- mean -------------------------------------------------------------------------------
@@ -164,6 +165,7 @@ const tn_primitive base_mean = {
     .decompose = mean_decompose,
     .vjp = mean_vjp,
     .jvp = mean_jvp,
+    .vmap = mean_vmap,
 };
 
 // --- max and min -----------------------------------------------------------------------
@@ -218,6 +220,7 @@ const tn_primitive base_max = {
     .reference = max_reference,
     .vjp = extremum_vjp,
     .jvp = extremum_jvp,
+    .vmap = max_vmap,
 };
 
 const tn_primitive base_min = {
@@ -231,6 +234,7 @@ const tn_primitive base_min = {
     .reference = min_reference,
     .vjp = extremum_vjp,
     .jvp = extremum_jvp,
+    .vmap = min_vmap,
 };
 
 // --- argmax -----------------------------------------------------------------------------
@@ -247,6 +251,7 @@ const tn_primitive base_argmax = {
     .reference = argmax_reference,
     .vjp = zero_vjp,
     .jvp = zero_jvp,
+    .vmap = argmax_vmap,
 };
 
 // --- logsumexp --------------------------------------------------------------------------
@@ -329,6 +334,7 @@ const tn_primitive base_logsumexp = {
     .decompose = logsumexp_decompose,
     .vjp = logsumexp_vjp,
     .jvp = logsumexp_jvp,
+    .vmap = logsumexp_vmap,
 };
 
 // --- sum_to -----------------------------------------------------------------------------

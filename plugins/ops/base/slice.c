@@ -153,6 +153,7 @@ const tn_primitive base_slice = {
     .view = slice_view,
     .vjp = slice_vjp,
     .jvp = slice_jvp,
+    .vmap = slice_vmap,
 };
 
 // --- slice_update -----------------------------------------------------------------------
@@ -298,4 +299,5 @@ const tn_primitive base_slice_update = {
     .decompose = slice_update_decompose,
     .vjp = slice_update_vjp,
     .jvp = slice_update_jvp,
+    .vmap = slice_update_vmap,
 };

@@ -135,6 +135,7 @@ const tn_primitive base_reshape = {
     .view = reshape_view,
     .vjp = reshape_back_vjp,
     .jvp = reshape_jvp,
+    .vmap = reshape_vmap,
 };
 
 // --- transpose --------------------------------------------------------------------------
@@ -217,6 +218,7 @@ const tn_primitive base_transpose = {
     .view = transpose_view,
     .vjp = transpose_vjp,
     .jvp = transpose_jvp,
+    .vmap = transpose_vmap,
 };
 
 // --- expand_dims and squeeze -----------------------------------------------------------
@@ -286,6 +288,7 @@ const tn_primitive base_expand_dims = {
     .view = reshape_view,
     .vjp = reshape_back_vjp,
     .jvp = reshape_jvp,
+    .vmap = reshape_vmap,
 };
 
 const tn_primitive base_squeeze = {
@@ -300,6 +303,7 @@ const tn_primitive base_squeeze = {
     .view = reshape_view,
     .vjp = reshape_back_vjp,
     .jvp = reshape_jvp,
+    .vmap = reshape_vmap,
 };
 
 // --- broadcast_to -----------------------------------------------------------------------
@@ -370,6 +374,7 @@ const tn_primitive base_broadcast_to = {
     .view = broadcast_to_view,
     .vjp = broadcast_to_vjp,
     .jvp = broadcast_to_jvp,
+    .vmap = broadcast_to_vmap,
 };
 
 // --- stop_gradient ----------------------------------------------------------------------
@@ -397,4 +402,5 @@ const tn_primitive base_stop_gradient = {
     .view = same_view,
     .vjp = zero_vjp,
     .jvp = zero_jvp,
+    .vmap = stop_gradient_vmap,
 };

@@ -212,6 +212,7 @@ const tn_primitive nn_softmax = {
     .decompose = softmax_decompose,
     .vjp = softmax_vjp,
     .jvp = softmax_jvp,
+    .vmap = softmax_vmap,
 };
 
 const tn_primitive nn_log_softmax = {
@@ -226,4 +227,5 @@ const tn_primitive nn_log_softmax = {
     .decompose = log_softmax_decompose,
     .vjp = log_softmax_vjp,
     .jvp = log_softmax_jvp,
+    .vmap = log_softmax_vmap,
 };

@@ -363,6 +363,7 @@ const tn_primitive nn_conv2d = {
     .decompose = conv2d_decompose,
     .vjp = conv2d_vjp,
     .jvp = conv2d_jvp,
+    .vmap = conv2d_vmap,
 };
 
 const tn_primitive nn_conv2d_input = {
@@ -378,6 +379,7 @@ const tn_primitive nn_conv2d_input = {
     .decompose = conv2d_input_decompose,
     .vjp = conv2d_input_vjp,
     .jvp = conv2d_input_jvp,
+    .vmap = conv2d_input_vmap,
 };
 
 const tn_primitive nn_conv2d_weight = {
@@ -392,4 +394,5 @@ const tn_primitive nn_conv2d_weight = {
     .decompose = conv2d_weight_decompose,
     .vjp = conv2d_weight_vjp,
     .jvp = conv2d_weight_jvp,
+    .vmap = conv2d_weight_vmap,
 };

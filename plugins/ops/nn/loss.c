@@ -134,4 +134,5 @@ const tn_primitive nn_cross_entropy = {
     .reference = cross_entropy_reference,
     .decompose = cross_entropy_decompose,
     .vjp = cross_entropy_vjp,
+    .vmap = cross_entropy_vmap,
 };

@@ -102,4 +102,22 @@ tn_array *pad_image(const tn_build *build, tn_array *image, const int64_t border
                     double value);
 tn_array *crop_image(const tn_build *build, tn_array *image, const int64_t border[2]);
 
+// --- batching (batch.c) -----------------------------------------------------------------
+
+// Rules, <name>_vmap. The others are derived from expressions. X(name)
+#define NN_BATCHED(X)                                                                      \
+    X(softmax)                                                                             \
+    X(log_softmax)                                                                         \
+    X(cross_entropy)                                                                       \
+    X(conv2d)                                                                              \
+    X(conv2d_input)                                                                        \
+    X(conv2d_weight)                                                                       \
+    X(max_pool2d)                                                                          \
+    X(max_pool2d_grad)
+#define NN_DECLARE(name)                                                                   \
+    tn_status name##_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes, \
+                          int64_t size, tn_array **outputs, int32_t *out_axes);
+NN_BATCHED(NN_DECLARE)
+#undef NN_DECLARE
+
 #endif // NN_PACK_H

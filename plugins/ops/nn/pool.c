@@ -144,22 +144,26 @@ static tn_status max_pool2d_grad_reference(const tn_cpu_call *call)
 
 // --- derivatives and records -----------------------------------------------------------
 
-static tn_status max_pool2d_vjp(const tn_build *build, const tn_rule *rule,
-                                tn_array *const *cotangents, const uint64_t *wanted,
-                                tn_array **gradients)
+tn_attr_list pool_attrs(const tn_pool2d_attrs *attrs, tn_attr items[3])
 {
-    const tn_pool2d_attrs *attrs = rule->attrs;
-    tn_attr items[3];
     uint64_t n = 0;
-    (void)wanted;
     items[n++] = (tn_attr)TN_ATTR_INIT("window", &attrs->window);
     if (attrs->stride.given)
         items[n++] = (tn_attr)TN_ATTR_INIT("stride", &attrs->stride);
     if (attrs->padding.given)
         items[n++] = (tn_attr)TN_ATTR_INIT("padding", &attrs->padding);
+    return (tn_attr_list){items, n};
+}
+
+static tn_status max_pool2d_vjp(const tn_build *build, const tn_rule *rule,
+                                tn_array *const *cotangents, const uint64_t *wanted,
+                                tn_array **gradients)
+{
+    tn_attr items[3];
+    (void)wanted;
     gradients[0] = build->op(build, "nn.max_pool2d_grad/1",
                              TN_IN(rule->inputs[0], rule->outputs[0], cotangents[0]),
-                             (tn_attr_list){items, n});
+                             pool_attrs(rule->attrs, items));
     return built(gradients[0]);
 }
 
@@ -189,6 +193,7 @@ const tn_primitive nn_max_pool2d = {
     .reference = max_pool2d_reference,
     .decompose = max_pool2d_decompose,
     .vjp = max_pool2d_vjp,
+    .vmap = max_pool2d_vmap,
 };
 
 const tn_primitive nn_max_pool2d_grad = {
@@ -201,4 +206,5 @@ const tn_primitive nn_max_pool2d_grad = {
     .infer = max_pool2d_grad_infer,
     .reference = max_pool2d_grad_reference,
     .decompose = max_pool2d_grad_decompose,
+    .vmap = max_pool2d_grad_vmap,
 };

@@ -20,4 +20,7 @@ tn_status max_pool2d_decompose(const tn_build *build, const tn_rule *rule,
 tn_status max_pool2d_grad_decompose(const tn_build *build, const tn_rule *rule,
                                     tn_array **outputs);
 
+// The attributes of another call, in `items`; absent ones are left out.
+tn_attr_list pool_attrs(const tn_pool2d_attrs *attrs, tn_attr items[3]);
+
 #endif // NN_POOL_H

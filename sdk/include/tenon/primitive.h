@@ -184,10 +184,10 @@ typedef struct tn_primitive {
     tn_status (*jvp)(const tn_build *build, const tn_rule *rule, tn_array *const *tangents,
                      tn_array **out_tangents);
 
-    // Batching: input i carries an extra axis at axes[i] (-1: none), of extent `size`, which
-    // may be 0. Builds the outputs, and says in out_axes where each carries it (-1: it does
-    // not; 0 is filled in). Needed only where neither an expression nor a decomposition
-    // says it, or where more is known: the core derives it from those.
+    // Batching: input i carries an extra axis at axes[i] (-1: none), of extent `size`, 0
+    // included. Builds the outputs, and says in out_axes where each carries it (-1: it does
+    // not; 0 is filled in). The core derives it from an expression or a decomposition: a
+    // rule is needed where there is neither, or where more is known.
     tn_status (*vmap)(const tn_build *build, const tn_rule *rule, const int32_t *axes,
                       int64_t size, tn_array **outputs, int32_t *out_axes);
 } tn_primitive;

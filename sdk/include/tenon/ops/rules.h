@@ -39,6 +39,55 @@ static inline tn_array *tn_scaled(const tn_build *build, tn_array *a, double fac
     return a ? build->expr(build, "a -> factor * a", TN_IN(a), attrs) : NULL;
 }
 
+// --- batching ---------------------------------------------------------------------------
+
+// A list with one more value in front. One that gets too long is refused where it is used.
+static inline tn_ints tn_ints_after(int64_t first, const tn_ints *rest)
+{
+    tn_ints ints = {.count = rest->count + 1, .given = 1, .value = {first}};
+    for (uint32_t i = 0; i < rest->count && i + 1 < TN_MAX_RANK; i++)
+        ints.value[i + 1] = rest->value[i];
+    return ints;
+}
+
+// The extents of an array; of NULL none.
+static inline tn_ints tn_extents(const tn_build *build, const tn_array *array)
+{
+    const tn_type *type = build->type(array);
+    tn_ints extents = {.count = type ? (uint32_t)type->rank : 0, .given = 1};
+    for (uint32_t i = 0; i < extents.count; i++)
+        extents.value[i] = type->extent[i];
+    return extents;
+}
+
+// `array` with axis `from` brought to place `to`; the others keep their order.
+static inline tn_array *tn_move_axis(const tn_build *build, tn_array *array, int32_t from,
+                                     int32_t to)
+{
+    const tn_type *type = build->type(array);
+    if (!type || from == to)
+        return array;
+    tn_ints order = {.count = (uint32_t)type->rank, .given = 1};
+    for (int32_t i = 0, next = 0; i < type->rank; i++) {
+        next += next == from;
+        order.value[i] = i == to ? from : next++;
+    }
+    return build->op(build, "base.transpose", TN_IN(array),
+                     tn_attrs("axes", (const tn_ints *)&order));
+}
+
+// `array` with its batch axis in front, repeated `size` times where it has none (axis -1):
+// for primitives whose inputs do not broadcast.
+static inline tn_array *tn_batch_whole(const tn_build *build, tn_array *array, int32_t axis,
+                                       int64_t size)
+{
+    if (!array || axis >= 0)
+        return tn_move_axis(build, array, axis, 0);
+    tn_ints slice = tn_extents(build, array);
+    const tn_ints shape = tn_ints_after(size, &slice);
+    return build->op(build, "base.broadcast_to", TN_IN(array), tn_attrs("shape", &shape));
+}
+
 // `array` with its batch axis brought to the front, and axes of extent 1 put behind it
 // until there are `rank` axes: so that the others still meet those of the other inputs.
 static inline tn_array *tn_batch_first(const tn_build *build, tn_array *array, int32_t axis,
@@ -47,12 +96,7 @@ static inline tn_array *tn_batch_first(const tn_build *build, tn_array *array, i
     const tn_type *type = build->type(array);
     if (!type)
         return NULL;
-    tn_ints order = {.count = (uint32_t)type->rank, .given = 1, .value = {axis}};
-    for (int32_t i = 0, next = 1; i < type->rank; i++)
-        if (i != axis)
-            order.value[next++] = i;
-    tn_array *moved = build->op(build, "base.transpose", TN_IN(array),
-                                tn_attrs("axes", (const tn_ints *)&order));
+    tn_array *moved = tn_move_axis(build, array, axis, 0);
     tn_ints added = {.count = (uint32_t)(rank - type->rank), .given = 1};
     for (uint32_t i = 0; i < added.count; i++)
         added.value[i] = 1 + i;

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+// Batching rules: the same primitive, with the batch merged into the axis of images, or
+// into that of channels where filters differ from slice to slice.
+#include "conv.h"
+#include "pool.h"
+#include <tenon/ops/rules.h>
+
+// --- pieces -----------------------------------------------------------------------------
+
+// Axes `axis` and `axis` + 1 as one.
+static tn_array *merged(const tn_build *build, tn_array *x, int32_t axis)
+{
+    const tn_type *type = build->type(x);
+    if (!type)
+        return NULL;
+    int64_t extent[TN_MAX_RANK];
+    for (int32_t i = 0; i < type->rank - 1; i++)
+        extent[i] = type->extent[i + (i > axis)] * (i == axis ? type->extent[i + 1] : 1);
+    return with_shape(build, "base.reshape/1", x, type->rank - 1, extent);
+}
+
+// The output of a slice, with the batch split off where it was merged.
+static tn_status split(const tn_build *build, const tn_rule *rule, tn_array *x,
+                       int32_t axis, int64_t size, tn_array **outputs, int32_t *out_axes)
+{
+    const tn_type *slice = build->type(rule->outputs[0]);
+    int64_t extent[TN_MAX_RANK];
+    for (int32_t i = 0; i <= slice->rank; i++)
+        extent[i] = i == axis ? size : slice->extent[i - (i > axis)];
+    outputs[0] = with_shape(build, "base.reshape/1", x, slice->rank + 1, extent);
+    out_axes[0] = axis;
+    return built(outputs[0]);
+}
+
+// A batch of images as more images.
+static tn_array *as_images(const tn_build *build, tn_array *x, int32_t axis, int64_t size)
+{
+    return merged(build, tn_batch_whole(build, x, axis, size), 0);
+}
+
+// A batch as more channels: those of slice b stand together, after those of slice b - 1.
+static tn_array *as_channels(const tn_build *build, tn_array *x, int32_t axis, int64_t size)
+{
+    return merged(build, tn_move_axis(build, tn_batch_whole(build, x, axis, size), 0, 3),
+                  3);
+}
+
+// --- along one axis ---------------------------------------------------------------------
+
+static tn_status softmax_batch(const tn_build *build, const char *primitive,
+                               const tn_rule *rule, int32_t batch, tn_array **outputs,
+                               int32_t *out_axes)
+{
+    const tn_softmax_attrs *attrs = rule->attrs;
+    int64_t axis = 1 + tn_axis(attrs->axis, build->type(rule->outputs[0])->rank);
+    outputs[0] =
+        build->op(build, primitive, TN_IN(tn_move_axis(build, rule->inputs[0], batch, 0)),
+                  tn_attrs("axis", axis));
+    out_axes[0] = 0;
+    return built(outputs[0]);
+}
+
+tn_status softmax_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
+                       int64_t size, tn_array **outputs, int32_t *out_axes)
+{
+    (void)size;
+    return softmax_batch(build, "nn.softmax/1", rule, axes[0], outputs, out_axes);
+}
+
+tn_status log_softmax_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
+                           int64_t size, tn_array **outputs, int32_t *out_axes)
+{
+    (void)size;
+    return softmax_batch(build, "nn.log_softmax/1", rule, axes[0], outputs, out_axes);
+}
+
+tn_status cross_entropy_vmap(const tn_build *build, const tn_rule *rule,
+                             const int32_t *axes, int64_t size, tn_array **outputs,
+                             int32_t *out_axes)
+{
+    outputs[0] = build->op(build, "nn.cross_entropy/1",
+                           TN_IN(tn_batch_whole(build, rule->inputs[0], axes[0], size),
+                                 tn_batch_whole(build, rule->inputs[1], axes[1], size)),
+                           TN_NO_ATTRS);
+    out_axes[0] = 0;
+    return built(outputs[0]);
+}
+
+// --- convolutions -----------------------------------------------------------------------
+
+// A convolution with as many groups for each of `slices`.
+static tn_array *conv_op(const tn_build *build, const char *primitive,
+                         const tn_conv2d_attrs *attrs, int64_t slices,
+                         tn_array *const *inputs, uint64_t num_inputs)
+{
+    const char *const names[] = {"stride", "padding", "dilation", "extent"};
+    const tn_ints *lists[] = {&attrs->stride, &attrs->padding, &attrs->dilation,
+                              &attrs->extent};
+    int64_t groups = attrs->groups * slices;
+    tn_attr items[5] = {TN_ATTR_INIT("groups", groups)};
+    uint64_t n = 1;
+    for (int i = 0; i < 4; i++)
+        if (lists[i]->given)
+            items[n++] =
+                (tn_attr){.name = names[i], .kind = TN_ATTR_INTS, .ints = lists[i]};
+    return build->op(build, primitive, (const tn_array *const *)inputs, num_inputs,
+                     (tn_attr_list){items, n});
+}
+
+// There are no convolutions of no groups.
+static tn_status no_slices(const tn_build *build, const tn_rule *rule, tn_array **outputs,
+                           int32_t *out_axes)
+{
+    const tn_type *slice = build->type(rule->outputs[0]);
+    int64_t extent[5] = {0, slice->extent[0], slice->extent[1], slice->extent[2],
+                         slice->extent[3]};
+    outputs[0] = zeros(build, slice->dtype, 5, extent);
+    out_axes[0] = 0;
+    return built(outputs[0]);
+}
+
+// Without groups, x that all slices share is convolved with all their filters at once.
+static int is_shared(const tn_rule *rule, int32_t axis)
+{
+    const tn_conv2d_attrs *attrs = rule->attrs;
+    return axis < 0 && attrs->groups == 1;
+}
+
+tn_status conv2d_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
+                      int64_t size, tn_array **outputs, int32_t *out_axes)
+{
+    tn_array *in[3] = {rule->inputs[0], rule->inputs[1], NULL};
+    uint32_t count = rule->num_inputs > 2 && rule->inputs[2] ? 3 : 2;
+    if (count == 3)
+        in[2] = rule->inputs[2];
+    if (size == 0)
+        return no_slices(build, rule, outputs, out_axes);
+    if (axes[1] < 0 && (count == 2 || axes[2] < 0)) {
+        in[0] = as_images(build, in[0], axes[0], size);
+        tn_array *out = conv_op(build, "nn.conv2d/1", rule->attrs, 1, in, count);
+        return split(build, rule, out, 0, size, outputs, out_axes);
+    }
+    int shared = is_shared(rule, axes[0]);
+    if (!shared)
+        in[0] = as_channels(build, in[0], axes[0], size);
+    for (uint32_t i = 1; i < count; i++)
+        in[i] = merged(build, tn_batch_whole(build, in[i], axes[i], size), 0);
+    tn_array *out =
+        conv_op(build, "nn.conv2d/1", rule->attrs, shared ? 1 : size, in, count);
+    return split(build, rule, out, 3, size, outputs, out_axes);
+}
+
+tn_status conv2d_input_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
+                            int64_t size, tn_array **outputs, int32_t *out_axes)
+{
+    tn_array *in[2] = {rule->inputs[0], rule->inputs[1]};
+    if (size == 0)
+        return no_slices(build, rule, outputs, out_axes);
+    if (axes[1] < 0) {
+        in[0] = as_images(build, in[0], axes[0], size);
+        tn_array *out = conv_op(build, "nn.conv2d_input/1", rule->attrs, 1, in, 2);
+        return split(build, rule, out, 0, size, outputs, out_axes);
+    }
+    in[0] = as_channels(build, in[0], axes[0], size);
+    in[1] = merged(build, tn_batch_whole(build, in[1], axes[1], size), 0);
+    tn_array *out = conv_op(build, "nn.conv2d_input/1", rule->attrs, size, in, 2);
+    return split(build, rule, out, 3, size, outputs, out_axes);
+}
+
+tn_status conv2d_weight_vmap(const tn_build *build, const tn_rule *rule,
+                             const int32_t *axes, int64_t size, tn_array **outputs,
+                             int32_t *out_axes)
+{
+    tn_array *in[2] = {rule->inputs[0], rule->inputs[1]};
+    if (size == 0)
+        return no_slices(build, rule, outputs, out_axes);
+    int shared = is_shared(rule, axes[0]);
+    if (!shared)
+        in[0] = as_channels(build, in[0], axes[0], size);
+    in[1] = as_channels(build, in[1], axes[1], size);
+    tn_array *out =
+        conv_op(build, "nn.conv2d_weight/1", rule->attrs, shared ? 1 : size, in, 2);
+    return split(build, rule, out, 0, size, outputs, out_axes);
+}
+
+// --- pooling ----------------------------------------------------------------------------
+
+static tn_status pool_batch(const tn_build *build, const char *primitive,
+                            const tn_rule *rule, const int32_t *axes, int64_t size,
+                            tn_array **outputs, int32_t *out_axes)
+{
+    tn_array *in[3];
+    tn_attr items[3];
+    for (uint32_t i = 0; i < rule->num_inputs; i++)
+        in[i] = as_images(build, rule->inputs[i], axes[i], size);
+    tn_array *out = build->op(build, primitive, (const tn_array *const *)in,
+                              rule->num_inputs, pool_attrs(rule->attrs, items));
+    return split(build, rule, out, 0, size, outputs, out_axes);
+}
+
+tn_status max_pool2d_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
+                          int64_t size, tn_array **outputs, int32_t *out_axes)
+{
+    return pool_batch(build, "nn.max_pool2d/1", rule, axes, size, outputs, out_axes);
+}
+
+tn_status max_pool2d_grad_vmap(const tn_build *build, const tn_rule *rule,
+                               const int32_t *axes, int64_t size, tn_array **outputs,
+                               int32_t *out_axes)
+{
+    return pool_batch(build, "nn.max_pool2d_grad/1", rule, axes, size, outputs, out_axes);
+}
