@@ -23,6 +23,7 @@ int cmd_ffi(const struct command *self, int argc, char **argv);
 int cmd_new(const struct command *self, int argc, char **argv);
 int cmd_bench(const struct command *self, int argc, char **argv);
 int cmd_commands(const struct command *self, int argc, char **argv);
+int cmd_doctor(const struct command *self, int argc, char **argv);
 int cmd_completion(const struct command *self, int argc, char **argv);
 
 // What every command says of itself: see commands_describe().

@@ -19,6 +19,8 @@ static const struct command commands[] = {
      cmd_eval},
     {"why", "'EXPR' [NAME=VALUE ...] | plugin ID | op NAME | backend NAME | last FILE",
      "say why something runs where it runs", NULL, cmd_why},
+    {"doctor", "[--json] [--timeout S]",
+     "say what is installed, what is wrong and what to do", NULL, cmd_doctor},
     {"check", "PLUGIN.so|DIR|ID [--json] [--seed N] [--only GLOB] ...",
      "check a plugin in processes of its own",
      "Looks at the file, starts the plugin under hosts of many kinds, and compares its\n"

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+// The command run once more in a child process.
+#include "child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_ARGS 16
+#define MAX_TEXT (UINT64_C(1) << 20) // of each stream; the rest is read and forgotten
+
+struct stream {
+    int fd;
+    char *text;
+    size_t size;
+};
+
+static int64_t milliseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+// Reads what there is. False at the end of the stream.
+static bool read_some(struct stream *stream)
+{
+    char block[4096];
+    ssize_t got = read(stream->fd, block, sizeof(block));
+    if (got < 0)
+        return errno == EINTR || errno == EAGAIN;
+    if (got == 0)
+        return false;
+    size_t kept = stream->size + (size_t)got <= MAX_TEXT ? (size_t)got : 0;
+    char *grown = realloc(stream->text, stream->size + kept + 1);
+    if (grown) {
+        memcpy(grown + stream->size, block, kept);
+        stream->size += kept;
+        grown[stream->size] = '\0';
+        stream->text = grown;
+    }
+    return true;
+}
+
+// Reads both streams to their ends. False when the time is over before.
+static bool read_both(struct stream streams[2], int seconds)
+{
+    int64_t end = milliseconds() + seconds * INT64_C(1000), left;
+    int open = 2;
+    while (open > 0 && (left = end - milliseconds()) > 0) {
+        struct pollfd fds[2] = {{streams[0].fd, POLLIN, 0}, {streams[1].fd, POLLIN, 0}};
+        if (poll(fds, 2, (int)left) <= 0)
+            continue;
+        for (int i = 0; i < 2; i++)
+            if (fds[i].revents && !read_some(&streams[i])) {
+                close(streams[i].fd);
+                streams[i].fd = -1;
+                open--;
+            }
+    }
+    return open == 0;
+}
+
+// In the child: never returns.
+static void become(const char *const *args, const char *const *variables, int out, int err)
+{
+    const char *argv[MAX_ARGS + 2] = {"tenon"};
+    for (size_t i = 0; args[i] && i < MAX_ARGS; i++)
+        argv[i + 1] = args[i];
+    for (; variables && *variables; variables++)
+        putenv((char *)*variables);
+    setpgid(0, 0); // what it starts ends with it
+    int null = open("/dev/null", O_RDONLY);
+    if (null >= 0 && dup2(null, 0) == 0 && dup2(out, 1) == 1 && dup2(err, 2) == 2)
+        execv("/proc/self/exe", (char *const *)argv);
+    _exit(127);
+}
+
+static void finish(pid_t pid, bool ended, struct child *out)
+{
+    int status = 0;
+    if (!ended)
+        kill(-pid, SIGKILL);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    out->timed_out = !ended;
+    out->status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    out->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+int child_run(const char *const *args, const char *const *variables, int seconds,
+              struct child *out)
+{
+    int pipes[2][2];
+    if (pipe2(pipes[0], O_CLOEXEC))
+        return oops("cannot make a pipe: %s", strerror(errno));
+    if (pipe2(pipes[1], O_CLOEXEC)) {
+        close(pipes[0][0]);
+        close(pipes[0][1]);
+        return oops("cannot make a pipe: %s", strerror(errno));
+    }
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0)
+        become(args, variables, pipes[0][1], pipes[1][1]);
+    close(pipes[0][1]);
+    close(pipes[1][1]);
+    struct stream streams[2] = {{.fd = pipes[0][0]}, {.fd = pipes[1][0]}};
+    if (pid > 0) {
+        setpgid(pid, pid); // whoever comes first
+        finish(pid, read_both(streams, seconds), out);
+    }
+    for (int i = 0; i < 2; i++)
+        if (streams[i].fd >= 0)
+            close(streams[i].fd);
+    out->out = streams[0].text ? streams[0].text : calloc(1, 1);
+    out->err = streams[1].text ? streams[1].text : calloc(1, 1);
+    if (pid > 0 && out->out && out->err)
+        return 0;
+    child_finish(out);
+    return pid > 0 ? oops_memory() : oops("cannot start a process: %s", strerror(errno));
+}
+
+void child_finish(struct child *child)
+{
+    free(child->out);
+    free(child->err);
+    *child = (struct child){0};
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+// The command run once more in a child process, so that what crashes or hangs there harms
+// nobody.
+#ifndef TOOLS_TENON_CHILD_H
+#define TOOLS_TENON_CHILD_H
+
+#include "tool.h"
+
+struct child {
+    char *out, *err; // what it wrote; owned
+    int status;      // its exit status; -1 when a signal ended it
+    int signal;      // that signal; 0: none
+    bool timed_out;  // it was ended after `seconds`
+};
+
+// Runs this program with `args` (after its name, ended by NULL), with `variables`
+// ("NAME=value", ended by NULL; may be NULL) added to the environment.
+int child_run(const char *const *args, const char *const *variables, int seconds,
+              struct child *out);
+void child_finish(struct child *child);
+
+#endif // TOOLS_TENON_CHILD_H

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+// tenon doctor: drivers, devices, and one evaluation. Drivers run in children.
+#include "child.h"
+#include "doctor.h"
+#include "why.h"
+
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// --- Vulkan's drivers --------------------------------------------------------------------
+
+// Appends the names of the manifests in a folder.
+static unsigned add_manifests(const char *folder, const char *below, char *text,
+                              size_t size)
+{
+    char pattern[1024];
+    glob_t found = {0};
+    size_t used = strlen(text);
+    snprintf(pattern, sizeof(pattern), "%s%s/*.json", folder, below);
+    if (glob(pattern, 0, NULL, &found) == 0)
+        for (size_t i = 0; i < found.gl_pathc && used < size; i++)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? ", " : "",
+                                     strrchr(found.gl_pathv[i], '/') + 1);
+    unsigned count = (unsigned)found.gl_pathc;
+    globfree(&found);
+    return count;
+}
+
+static unsigned list_manifests(char *text, size_t size)
+{
+    static const char *const system[] = {"/etc", "/usr/local/etc", "/usr/local/share",
+                                         "/usr/share"};
+    char home[512];
+    unsigned count = 0;
+    for (size_t i = 0; i < COUNT(system); i++)
+        count += add_manifests(system[i], "/vulkan/icd.d", text, size);
+    user_folder("XDG_DATA_HOME", ".local/share", "vulkan/icd.d", home, sizeof(home));
+    return home[0] ? count + add_manifests(home, "", text, size) : count;
+}
+
+void examine_drivers(struct doctor *doctor)
+{
+    char text[600] = "";
+    const char *given = getenv("VK_DRIVER_FILES");
+    if (!has_backend(doctor, "vulkan"))
+        return;
+    if (!given || !*given)
+        given = getenv("VK_ICD_FILENAMES");
+    if (given && *given)
+        found(doctor, NOTE, "Vulkan", NULL, "drivers are those that a variable names: %s",
+              given);
+    else if (list_manifests(text, sizeof(text)))
+        found(doctor, GOOD, "Vulkan", NULL, "drivers: %s", text);
+    else
+        found(doctor, NOTE, "Vulkan",
+              "install the GPU's driver, or mesa-vulkan-drivers for a software one",
+              "no driver is installed");
+}
+
+// --- devices ---------------------------------------------------------------------------
+
+// Whether TENON_BACKEND names this backend, without allowing for its absence.
+static bool is_wanted(const struct doctor *doctor, const char *backend)
+{
+    const char *list = tn_config(doctor->runtime, "TENON_BACKEND");
+    size_t length = strlen(backend);
+    while (list && *list) {
+        size_t size = strcspn(list, ",");
+        if (strncmp(list, backend, length) == 0 && strcspn(list, ":,?") == length &&
+            list[size - 1] != '?')
+            return true;
+        list += size + (list[size] == ',');
+    }
+    return false;
+}
+
+static void say_device(struct doctor *doctor, const json_t *row)
+{
+    const char *backend = text_of(row, "backend"), *reason = text_of(row, "reason");
+    json_int_t place = json_integer_value(json_object_get(row, "selected"));
+    char use[48] = "";
+    if (place > 0)
+        snprintf(use, sizeof(use), ", number %d of those that are used", (int)place);
+    if (reason[0])
+        found(doctor, is_wanted(doctor, backend) ? WRONG : NOTE, "devices", NULL,
+              "%s has no device: %s", backend, reason);
+    else
+        found(doctor, GOOD, "devices", NULL, "%s: %s%s", text_of(row, "device"),
+              text_of(row, "name"), use);
+}
+
+static const char *how_it_ended(const struct doctor *doctor, const struct child *child,
+                                char text[64])
+{
+    if (child->timed_out)
+        snprintf(text, 64, "did not answer within %d s", doctor->seconds);
+    else
+        snprintf(text, 64, "crashed (%s)", strsignal(child->signal));
+    return text;
+}
+
+// One backend alone, to tell which of them it was.
+static void try_backend(struct doctor *doctor, const char *backend, const char *plugin)
+{
+    static const char *const args[] = {"eval", "[1.0] + 1", NULL};
+    char variable[128], text[64], remedy[256];
+    struct child child;
+    snprintf(variable, sizeof(variable), "TENON_BACKEND=%s", backend);
+    const char *const variables[] = {variable, "TENON_LOG=off", NULL};
+    if (child_run(args, variables, doctor->seconds, &child))
+        return;
+    snprintf(remedy, sizeof(remedy),
+             "leave it out (TENON_PLUGINS_DISABLE=%s), and report it", plugin);
+    if (child.timed_out || child.signal)
+        found(doctor, WRONG, "devices", remedy, "%s, of %s, %s", backend, plugin,
+              how_it_ended(doctor, &child, text));
+    child_finish(&child);
+}
+
+static void try_each(struct doctor *doctor)
+{
+    for (uint64_t i = 0, n = tn_plugin_count(doctor->runtime); i < n; i++) {
+        tn_plugin_info info = {.struct_size = sizeof(info)};
+        if (tn_plugin_get(doctor->runtime, i, &info) || info.state != TN_PLUGIN_FOUND)
+            continue;
+        for (const char *const *name = info.backends; *name; name++)
+            try_backend(doctor, *name, info.id);
+    }
+}
+
+static void say_devices(struct doctor *doctor, const char *text)
+{
+    json_t *rows = json_loads(text, 0, NULL), *row;
+    size_t i;
+    json_array_foreach(rows, i, row) say_device(doctor, row);
+    json_decref(rows);
+}
+
+void examine_devices(struct doctor *doctor)
+{
+    static const char *const args[] = {"devices", "--json", NULL};
+    static const char *const variables[] = {"TENON_LOG=off", NULL};
+    char text[64];
+    struct child child;
+    if (!doctor->runtime || child_run(args, variables, doctor->seconds, &child))
+        return;
+    if (child.timed_out || child.signal) {
+        unsigned before = doctor->num_wrong;
+        try_each(doctor);
+        if (doctor->num_wrong == before)
+            found(doctor, WRONG, "devices", NULL, "listing them %s",
+                  how_it_ended(doctor, &child, text));
+    } else {
+        say_devices(doctor, child.out);
+    }
+    child_finish(&child);
+}
+
+// --- one evaluation --------------------------------------------------------------------
+
+// The first line of what a child said, without the command's name in front.
+static const char *first_line(char *text)
+{
+    text[strcspn(text, "\n")] = '\0';
+    return strncmp(text, "tenon: ", 7) == 0 ? text + 7 : text;
+}
+
+void examine_run(struct doctor *doctor)
+{
+    static const char *const args[] = {"eval", "[1.0] + 1", NULL};
+    static const char *const variables[] = {"TENON_LOG=off",
+                                            "TENON_TRACE=", "TENON_WHY=", NULL};
+    char text[64];
+    struct child child;
+    if (!doctor->runtime || child_run(args, variables, doctor->seconds, &child))
+        return;
+    if (child.timed_out || child.signal)
+        found(doctor, WRONG, "run", NULL, "tenon eval '[1.0] + 1' %s",
+              how_it_ended(doctor, &child, text));
+    else if (child.status)
+        found(doctor, WRONG, "run", NULL, "tenon eval '[1.0] + 1': %s",
+              first_line(child.err));
+    else
+        found(doctor, GOOD, "run", NULL, "tenon eval '[1.0] + 1' computes");
+    child_finish(&child);
+}
