@@ -14,6 +14,16 @@ static tn_status body(tn_scope *s, tn_array *const *in, uint64_t num_in, tn_arra
     return status;
 }
 
+static tn_status mapped(tn_scope *s, tn_array *const *in, uint64_t num_in, tn_array **out,
+                        uint64_t num_out, void *user)
+{
+    (void)num_in, (void)num_out, (void)user;
+    tn_array *y =
+        bin(s, "add", un(s, "softmax", in[0]), un(s, "clip", un(s, "tanh", in[0])));
+    out[0] = tn_expr(s, "y -> y * index", TN_IN(y), TN_NO_ATTRS);
+    return TN_OK;
+}
+
 // Everything once. The result's element 0 when all went well.
 static tn_status exercise(tn_runtime *rt, float *result)
 {
@@ -47,27 +57,60 @@ static tn_status exercise(tn_runtime *rt, float *result)
     return status;
 }
 
-static void each_allocation_may_fail(void **state)
+// Rules, expressions and decompositions, mapped; and the derivative of that.
+static tn_status exercise_map(tn_runtime *rt, float *result)
 {
-    (void)state;
+    const int32_t in_axis = 1;
+    float out[16] = {0};
+    tn_scope *s = tn_scope_open(rt);
+    if (!s)
+        return TN_ERR_MEMORY;
+    tn_array *x = ramp(s, 4, 4, 0.5f, 0.25f), *y = NULL, *gradient = NULL;
+    tn_status status = tn_vmap_call(s, mapped, NULL, &x, &in_axis, 1, &y, NULL, 1);
+    y = un(s, "sum", y);
+    if (status == TN_OK)
+        status = tn_vjp(s, &y, NULL, 1, &x, 1, &gradient);
+    if (status == TN_OK)
+        status = tn_read(s, gradient, out, sizeof(out));
+    *result = out[0];
+    tn_scope_close(s);
+    return status;
+}
+
+typedef tn_status (*exercise_fn)(tn_runtime *rt, float *result);
+
+static void fail_each_allocation(exercise_fn exercise_it)
+{
     tn_runtime *rt = open_with(NULL);
     float expected, got;
-    must(NULL, exercise(rt, &expected)); // plugins are loaded, plans are cached
+    must(NULL, exercise_it(rt, &expected)); // plugins are loaded, plans are cached
     int64_t n = 1, fine = 0; // some failures are got over: only many in a row mean the end
     for (; fine < 40; n++) {
         mem_fail_nth(n);
-        tn_status status = exercise(rt, &got);
+        tn_status status = exercise_it(rt, &got);
         mem_fail_nth(0);
         fine = status == TN_OK ? fine + 1 : 0;
         if (status != TN_OK)
             assert_int_equal(status, TN_ERR_MEMORY);
         if (n % 16 == 0) {
-            must(NULL, exercise(rt, &got));
+            must(NULL, exercise_it(rt, &got));
             assert_true(got == expected);
         }
     }
     print_message("# %d allocations with cached plans\n", (int)n);
     tn_runtime_close(rt);
+}
+
+static void each_allocation_may_fail(void **state)
+{
+    (void)state;
+    fail_each_allocation(exercise);
+}
+
+static void each_allocation_of_a_map_may_fail(void **state)
+{
+    (void)state;
+    fail_each_allocation(exercise_map);
 }
 
 static void each_allocation_of_a_first_evaluation_may_fail(void **state)
@@ -103,6 +146,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_allocation_may_fail),
+        cmocka_unit_test(each_allocation_of_a_map_may_fail),
         cmocka_unit_test(each_allocation_of_a_first_evaluation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

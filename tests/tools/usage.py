@@ -57,6 +57,17 @@ def tables_are_json_when_asked():
     assert kinds["keepdims"]["kind"] == "bool" and kinds["keepdims"]["default"] == "false"
 
 
+def operators_tell_their_rules_and_what_is_derived():
+    for op, rules, derived in [("matmul", ["vjp", "jvp", "vmap"], []),
+                               ("tanh", [], ["vjp", "jvp", "vmap"]),
+                               ("nn.max_pool2d", ["vjp", "vmap"], ["jvp"]),
+                               ("clip", [], ["vjp", "jvp", "vmap"]), ("full", [], [])]:
+        told = json.loads(tenon("op", op, "--json").stdout)
+        mine = [rule for rule in told["rules"] if rule in ("vjp", "jvp", "vmap")]
+        assert (mine, told["derived"]) == (rules, derived), told
+    assert "derived  vjp, jvp, vmap" in tenon("op", "tanh").stdout
+
+
 def a_full_output_is_an_error():
     with open("/dev/full", "w") as full:
         import subprocess
@@ -109,5 +120,6 @@ def graphs_are_written():
 
 
 tap.run([help_is_printed_for_each_command, unknown_names_get_the_nearest,
-         wrong_usage_exits_with_two, tables_are_json_when_asked, a_full_output_is_an_error,
+         wrong_usage_exits_with_two, tables_are_json_when_asked,
+         operators_tell_their_rules_and_what_is_derived, a_full_output_is_an_error,
          why_says_sentences, a_backend_says_why_it_has_no_device, graphs_are_written])

@@ -135,6 +135,25 @@ static json_t *rules_json(const tn_primitive *p)
     return list;
 }
 
+// What the core makes of the others, as the transforms do (core/transform).
+static json_t *derived_json(const tn_primitive *p)
+{
+    bool has_meaning = p->expr || p->decompose;
+    const struct {
+        const char *name;
+        bool derived;
+    } rules[] = {
+        {"vjp", !p->vjp && has_meaning},
+        {"jvp", !p->jvp && (has_meaning || p->vjp)},
+        {"vmap", !p->vmap && has_meaning},
+    };
+    json_t *list = json_array();
+    for (size_t i = 0; i < COUNT(rules); i++)
+        if (rules[i].derived && p->num_inputs > 0)
+            json_array_append_new(list, json_string(rules[i].name));
+    return list;
+}
+
 // Kernels of every usable plugin, from manifests: "primitive family name".
 static json_t *kernels_json(const tn_runtime *runtime, const char *id)
 {
@@ -174,13 +193,14 @@ static const char *provider(const tn_runtime *runtime, const char *primitive)
 json_t *op_json(tn_runtime *runtime, const tn_primitive *primitive)
 {
     char *call = signature(primitive);
-    json_t *all = json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "id", primitive->id, "doc",
-        primitive->doc ? primitive->doc : "", "plugin", provider(runtime, primitive->id),
-        "signature", call ? call : "", "expr", primitive->expr ? primitive->expr : "",
-        "inputs", inputs_json(primitive), "outputs", outputs_json(primitive), "attributes",
-        attrs_json(primitive), "rules", rules_json(primitive), "kernels",
-        kernels_json(runtime, primitive->id));
+    json_t *all =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "id",
+                  primitive->id, "doc", primitive->doc ? primitive->doc : "", "plugin",
+                  provider(runtime, primitive->id), "signature", call ? call : "", "expr",
+                  primitive->expr ? primitive->expr : "", "inputs", inputs_json(primitive),
+                  "outputs", outputs_json(primitive), "attributes", attrs_json(primitive),
+                  "rules", rules_json(primitive), "derived", derived_json(primitive),
+                  "kernels", kernels_json(runtime, primitive->id));
     free(call);
     return all;
 }
@@ -203,6 +223,18 @@ static int print_section(const json_t *all, const char *key, const char *title,
     return table_print(rows, columns, num_columns);
 }
 
+static void print_list(const char *title, const json_t *names)
+{
+    size_t i;
+    json_t *name;
+    if (json_array_size(names) == 0)
+        return;
+    printf("%s", title);
+    json_array_foreach(names, i, name)
+        printf("%s%s", i ? ", " : "", json_string_value(name));
+    printf("\n");
+}
+
 static int print_op(const json_t *all)
 {
     static const struct column documented[] = {{"name", "name"}, {"doc", "meaning"}};
@@ -214,12 +246,8 @@ static int print_op(const json_t *all)
            text_of(all, "plugin"));
     if (text_of(all, "expr")[0])
         printf("is       %s\n", text_of(all, "expr"));
-    printf("rules    ");
-    size_t i;
-    json_t *rule;
-    json_array_foreach(json_object_get(all, "rules"), i, rule)
-        printf("%s%s", i ? ", " : "", json_string_value(rule));
-    printf("\n");
+    print_list("rules    ", json_object_get(all, "rules"));
+    print_list("derived  ", json_object_get(all, "derived"));
     int failed = print_section(all, "inputs", "Inputs", documented, COUNT(documented));
     if (!failed)
         failed = print_section(all, "outputs", "Outputs", documented, COUNT(documented));

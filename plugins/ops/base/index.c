@@ -294,7 +294,7 @@ static tn_array *joined(const tn_build *build, tn_array *x, int32_t from, int32_
 {
     x = tn_move_axis(build, x, from, axis);
     tn_ints shape = shape_of(build, x);
-    if (shape.count == 0)
+    if (axis < 0 || shape.count < (uint32_t)axis + 2)
         return NULL;
     shape.count--;
     shape.value[axis] *= shape.value[axis + 1];
@@ -321,10 +321,9 @@ tn_status take_vmap(const tn_build *build, const tn_rule *rule, const int32_t *a
     } else if (axes[0] < 0) {
         outputs[0] = take(build, x, tn_move_axis(build, indices, axes[1], 0), axis);
     } else {
-        x = tn_move_axis(build, x, axes[0], axis);
-        int64_t n = x ? build->type(x)->extent[axis + 1] : 0;
-        indices = joined_indices(build, indices, axes[1], size, n, 0);
-        outputs[0] = take(build, joined(build, x, axis, axis), indices, axis);
+        tn_ints whole = shape_of(build, tn_move_axis(build, x, axes[0], 0));
+        indices = joined_indices(build, indices, axes[1], size, whole.value[axis + 1], 0);
+        outputs[0] = take(build, joined(build, x, axes[0], axis), indices, axis);
     }
     return built(outputs[0]);
 }
@@ -344,6 +343,8 @@ tn_status scatter_add_vmap(const tn_build *build, const tn_rule *rule, const int
     tn_array *updates = tn_batch_whole(build, rule->inputs[2], axes[2], size);
     tn_ints slice = shape_of(build, rule->outputs[0]);
     int32_t axis = tn_axis(attrs->axis, (int32_t)slice.count);
+    if (axis < 0)
+        return TN_ERR_ARGUMENT;
     if (axes[1] < 0) {
         outputs[0] = scatter_add(build, x, rule->inputs[1], updates, axis + 1);
         out_axes[0] = 0;
