@@ -26,12 +26,15 @@ class Bench:
         self.env |= {"XDG_DATA_HOME": str(self.folder / "data"), "HOME": str(self.folder),
                      "XDG_CACHE_HOME": str(self.folder / "cache")}
 
-    def run(self, *command, env=None, status=0, **options):
-        """Runs a program, checks its exit status, and gives what it printed: on standard error
-        when it is to fail."""
-        done = subprocess.run([str(c) for c in command], env=self.env | (env or {}), text=True,
+    def finished(self, *command, env=None, **options):
+        return subprocess.run([str(c) for c in command], env=self.env | (env or {}), text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
                               **options)
+
+    def run(self, *command, status=0, **options):
+        """Runs a program, checks its exit status, and gives what it printed: on standard error
+        when it is to fail."""
+        done = self.finished(*command, **options)
         if done.returncode != status:
             raise RuntimeError(f"{' '.join(map(str, command))}\n  exit status {done.returncode}, "
                                f"expected {status}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")

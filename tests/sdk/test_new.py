@@ -5,8 +5,9 @@ computes, before anyone adds a line."""
 
 import os
 import re
-import subprocess
+import resource
 import sys
+import time
 
 import bench
 
@@ -87,6 +88,23 @@ class New(bench.Bench):
         self.run("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", *includes,
                  *sources)
 
+    def is_quick(self):
+        """from an empty folder to a first result in five commands and 20 s of machine time"""
+        if self.args.sanitize != "none":
+            raise bench.Skip("plugins that are built without sanitizers are refused")
+        place = self.folder / "quick"
+        place.mkdir()
+        before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+        told = self.tenon("new", "op-pack", "x", "--expr", cwd=place)
+        commands = [l.strip() for l in told.splitlines() if l.startswith("  ")]
+        assert len(commands) <= 4, told
+        for command in commands:
+            value = self.run("sh", "-c", command, cwd=place)
+        wall, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        print(f"# {seconds:.1f} s of machine time, {wall:.1f} s passed")
+        assert value.splitlines()[1] == "[24. 48.]" and seconds <= 20, (value, seconds)
+
     def compiles_all(self):
         """every other combination compiles without a warning"""
         includes = self.run("pkg-config", "--cflags", "tenon-sdk").split()
@@ -145,8 +163,8 @@ class New(bench.Bench):
         """where a file cannot be written, nothing is left"""
         place = self.folder / "full"
         place.mkdir()
-        done = subprocess.run(["sh", "-c", f"ulimit -f 1; exec {self.command} new op-pack big"],
-                              cwd=place, env=self.env, capture_output=True, text=True, check=False)
+        done = self.finished("sh", "-c", f"ulimit -f 1; exec {self.command} new op-pack big",
+                             cwd=place)
         assert done.returncode == 1 and done.stderr.startswith("tenon: "), done
         assert not os.listdir(place), os.listdir(place)
 
@@ -170,8 +188,7 @@ class New(bench.Bench):
         assert "axpby.comp:2: " in told and "without #include" in told, told
 
     def ninja_fails(self, project):
-        done = subprocess.run(["ninja", "-C", "build"], cwd=project, env=self.env, text=True,
-                              capture_output=True, check=False)
+        done = self.finished("ninja", "-C", "build", cwd=project)
         assert done.returncode != 0, done.stdout
         return done.stdout + done.stderr
 
@@ -193,7 +210,7 @@ def tests_of(new):
         tests.append((f"kernels {' '.join(flags)} build and pass their tests",
                       new.begins_kernels, (flags, listed)))
     return tests + [(t.__doc__, t, ()) for t in (
-        new.translates, new.begins_backend, new.compiles_all, new.writes_licenses, new.refuses,
+        new.is_quick, new.translates, new.begins_backend, new.compiles_all, new.writes_licenses, new.refuses,
         new.keeps_folders, new.leaves_nothing_half, new.blames_lines, new.installs_for_all)]
 
 

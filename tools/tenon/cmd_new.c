@@ -143,6 +143,8 @@ static int add_op_pack(struct project *project, const struct new_options *o)
     char shader[NEW_MAX_NAME + 8];
     snprintf(shader, sizeof(shader), "%s.comp", o->op);
     int failed = project_set(project, "OP", "%s", o->op);
+    failed =
+        failed ? failed : project_set(project, "kernels", "%s", o->c || o->glsl ? "1" : "");
     failed = failed ? failed : project_add(project, "op-pack/meson.build", "meson.build");
     failed = failed ? failed : project_add(project, "op-pack/plugin.c", "plugin.c");
     if (!failed && o->glsl)
@@ -177,11 +179,11 @@ static int write_project(struct new_options *o,
     project_finish(&project);
     if (failed)
         return failed;
-    printf("wrote %s/\n\n"
-           "  cd %s\n"
-           "  meson setup build && ninja -C build\n"
-           "  tenon plugin install build/%s\n",
-           o->name, o->name, o->id);
+    printf("wrote %s/; now try\n\n"
+           "  meson setup %s/build %s\n"
+           "  ninja -C %s/build\n"
+           "  tenon plugin install %s/build/%s\n",
+           o->name, o->name, o->name, o->name, o->name, o->id);
     return 0;
 }
 

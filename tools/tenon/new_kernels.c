@@ -218,9 +218,10 @@ static int set_example(struct project *project, const tn_primitive *p)
     int failed = text_open(&text);
     if (failed)
         return failed;
-    fprintf(text.out, "%.*s(", (int)strcspn(p->id, "/"), p->id);
+    fprintf(text.out, "x = astype([0.25, 0.5], f32); %.*s(", (int)strcspn(p->id, "/"),
+            p->id);
     for (uint32_t i = 0; i < p->num_inputs; i++)
-        fprintf(text.out, "%s[0.25, 0.5]", i ? ", " : "");
+        fprintf(text.out, "%sx", i ? ", " : "");
     for (uint32_t i = 0; i < p->attrs.num_fields; i++) {
         tn_attr_field field = attr_field(&p->attrs, i);
         if (field.flags & TN_ATTR_REQUIRED)

@@ -41,16 +41,18 @@ env.prepend('TENON_PLUGIN_PATH', build)
 test('call from C', executable('call', 'test.c', staged[1], dependencies: dependency('tenon')),
   depends: staged, env: env)
 test('eval', tool, depends: staged,
-  args: ['expect', build, '@NAME@.@OP@([1.0, 2.0], [10.0, 20.0], alpha=4, beta=2)', '24', '48'])
+  args: ['expect', build, '@NAME@.@OP@([1, 2], [10, 20], alpha=4, beta=2)', '24', '48'])
+%if kernels
+in_f32 = ['x = astype([1, 2], f32); y = astype([10, 20], f32); ' +
+          '@NAME@.@OP@(x, y, alpha=4, beta=2)', '24', '48']
+%end
 %if c
 test('kernel on cpu-blas', tool, depends: staged,
-  args: ['expect', build, '@NAME@.@OP@([1.0, 2.0], [10.0, 20.0], alpha=4, beta=2)', '24', '48',
-         '--backend', 'cpu-blas', '--kernel', '@OP@_c'])
+  args: ['expect', build] + in_f32 + ['--backend', 'cpu-blas', '--kernel', '@OP@_c'])
 %end
 %if glsl
 foreach backend, kernel : {'vulkan': '@OP@_spirv', 'vulkan-jit': '@OP@_glsl'}
   test('kernel on ' + backend, tool, depends: staged, # skipped where there is no device
-    args: ['expect', build, '@NAME@.@OP@([1.0, 2.0], [10.0, 20.0], alpha=4, beta=2)', '24', '48',
-           '--backend', backend, '--kernel', kernel])
+    args: ['expect', build] + in_f32 + ['--backend', backend, '--kernel', kernel])
 endforeach
 %end
