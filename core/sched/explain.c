@@ -39,9 +39,12 @@ static tn_status explain_task(tn_scope *scope, const struct task *task, char **o
     tn_status status = nodes && root ? TN_OK : fail_memory(0);
     if (status == TN_OK)
         status = plan_create(scope->runtime, task, nodes, &plan);
+    if (status == TN_ERR_UNSUPPORTED && json_array_size(nodes) > 0 &&
+        json_object_set_new(root, "message", json_string(fail_text())) == 0)
+        status = TN_OK; // why not is what was asked for
     if (status == TN_OK && json_object_set(root, "nodes", nodes) != 0)
         status = fail_memory(0);
-    if (status == TN_OK &&
+    if (status == TN_OK && plan &&
         json_object_set_new(root, "segments", explain_segments(plan)) != 0)
         status = fail_memory(0);
     if (status == TN_OK) {

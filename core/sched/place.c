@@ -372,8 +372,34 @@ static tn_status fell_back(struct plan_work *work, const struct node *node, uint
     return TN_OK;
 }
 
+// Notes what was decided. `choice` is NULL when no device takes the node.
+static void explain_node(struct plan_work *work, const struct node *node, uint32_t device,
+                         const struct choice *choice)
+{
+    if (!work->explain)
+        return;
+    char type[TYPE_TEXT];
+    bool has_kernel = choice && choice->kind == OP_KERNEL;
+    const char *kernel = !choice                            ? ""
+                         : choice->kind == OP_PROGRAM       ? "expression"
+                         : choice->kind == OP_REFERENCE     ? "reference"
+                         : choice->kind == CHOICE_DECOMPOSE ? "decomposition"
+                                                            : choice->kernel->name;
+    json_t *entry = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:i}", "id",
+                              (int)json_array_size(work->explain), "op",
+                              node->prim ? node->prim->record.id : node->expr->text, "type",
+                              type_print(&node->outputs[0].type, type), "device",
+                              choice ? work->devices[device]->name : "", "instead_of",
+                              device > 0 ? work->devices[0]->name : "", "kernel", kernel,
+                              "plugin", has_kernel ? kernel_plugin(choice->kernel) : "",
+                              "depth", (int)work->depth);
+    json_object_set(entry, "rejected", work->rejected ? work->rejected : json_null());
+    json_array_append_new(work->explain, entry);
+}
+
 static tn_status nowhere(struct plan_work *work, const struct node *node)
 {
+    explain_node(work, node, 0, NULL);
     const char *name = node->prim ? node->prim->record.id : node->expr->text;
     char type[TYPE_TEXT], list[256] = "";
     size_t used = 0;
@@ -384,25 +410,6 @@ static tn_status nowhere(struct plan_work *work, const struct node *node)
                 "%s giving %s runs on none of the selected devices (%s): `tenon why` tells "
                 "the reasons; add a backend to TENON_BACKEND",
                 name, type_print(&node->outputs[0].type, type), list);
-}
-
-static void explain_node(struct plan_work *work, const struct node *node,
-                         const struct device *device, const struct choice *choice)
-{
-    if (!work->explain)
-        return;
-    char type[TYPE_TEXT];
-    const char *kernel = choice->kind == OP_PROGRAM         ? "expression"
-                         : choice->kind == OP_REFERENCE     ? "reference"
-                         : choice->kind == CHOICE_DECOMPOSE ? "decomposition"
-                                                            : choice->kernel->name;
-    json_t *entry = json_pack("{s:i, s:s, s:s, s:s, s:s, s:i}", "id",
-                              (int)json_array_size(work->explain), "op",
-                              node->prim ? node->prim->record.id : node->expr->text, "type",
-                              type_print(&node->outputs[0].type, type), "device",
-                              device->name, "kernel", kernel, "depth", (int)work->depth);
-    json_object_set(entry, "rejected", work->rejected ? work->rejected : json_null());
-    json_array_append_new(work->explain, entry);
 }
 
 #define FEW_LAYOUTS 24
@@ -419,9 +426,9 @@ static tn_status place_on_device(struct plan_work *work, const struct nodes *nod
                         &choice);
         if (status != TN_OK || choice.kind == CHOICE_NONE)
             continue;
+        explain_node(work, node, i, &choice);
         if (i > 0 && (status = fell_back(work, node, i)) != TN_OK)
             return status;
-        explain_node(work, node, work->devices[i], &choice);
         if (choice.kind == OP_PROGRAM)
             return place_program(work, nodes, node, i);
         if (choice.kind == CHOICE_DECOMPOSE)

@@ -32,12 +32,18 @@ static bool is_in_use(const tn_plugin_info *info)
     return info->state == TN_PLUGIN_FOUND || info->state == TN_PLUGIN_LOADED;
 }
 
+bool plugin_is_named(const tn_plugin_info *info, const char *id)
+{
+    const char *slash = strrchr(info->directory, '/');
+    return strcmp(info->id[0] ? info->id : slash ? slash + 1 : "", id) == 0;
+}
+
 bool plugin_find(const tn_runtime *runtime, const char *id, tn_plugin_info *out)
 {
     bool found = false;
     for (uint64_t i = 0, n = tn_plugin_count(runtime); i < n; i++) {
         tn_plugin_info info = {.struct_size = sizeof(info)};
-        if (tn_plugin_get(runtime, i, &info) || strcmp(info.id, id) != 0)
+        if (tn_plugin_get(runtime, i, &info) || !plugin_is_named(&info, id))
             continue;
         if (!found || is_in_use(&info))
             *out = info;

@@ -20,6 +20,7 @@ static const char details[] =
     "  TENON_BACKEND=vulkan,cpu-blas tenon why 'x // 2' x=[1,2,3]\n"
     "  tenon why plugin org.tenon.vulkan\n"
     "  tenon why backend vulkan\n"
+    "  tenon why backend vulkan:1\n"
     "  tenon why op nn.conv2d\n"
     "  tenon why last FILE\n";
 
@@ -41,17 +42,26 @@ static void say_how(const json_t *node)
     else if (strcmp(kernel, "decomposition") == 0)
         printf("as the simpler operators it is made of");
     else
-        printf("with kernel '%s'", kernel);
+        printf("with kernel '%s' of %s", kernel, text_of(node, "plugin"));
 }
 
 static void say_node(const json_t *node)
 {
     json_int_t depth = json_integer_value(json_object_get(node, "depth"));
     int indent = depth > 0 && depth < 20 ? (int)depth * 2 : 0;
-    printf("%*s%s, giving %s, runs on %s ", indent, "", text_of(node, "op"),
-           text_of(node, "type"), text_of(node, "device"));
-    say_how(node);
-    printf(".\n");
+    const char *device = text_of(node, "device"), *first = text_of(node, "instead_of");
+    printf("%*s%s, giving %s, runs ", indent, "", text_of(node, "op"),
+           text_of(node, "type"));
+    if (*device) {
+        printf("on %s ", device);
+        say_how(node);
+        printf(".\n");
+    } else {
+        printf("nowhere.\n");
+    }
+    if (*first)
+        printf("%*s  It falls back: %s comes first, but turned it down.\n", indent, "",
+               first);
     size_t i;
     json_t *candidate;
     json_array_foreach(json_object_get(node, "rejected"), i, candidate)
@@ -78,12 +88,34 @@ static void say_segments(const json_t *segments)
     }
 }
 
+// What helps when a node runs elsewhere than it should, or nowhere; once.
+static void say_remedies(const json_t *nodes)
+{
+    bool fell_back = false, nowhere = false;
+    size_t i;
+    json_t *node;
+    json_array_foreach(nodes, i, node)
+    {
+        fell_back |= *text_of(node, "instead_of") != '\0';
+        nowhere |= !*text_of(node, "device");
+    }
+    if (fell_back)
+        printf("\nTo keep what falls back where it should run, do away with what turned it "
+               "down there,\nor install a plugin with a kernel for it. "
+               "TENON_FALLBACK=error makes falling back an\nerror, allow silences it.\n");
+    if (nowhere)
+        printf("\nName one more backend in TENON_BACKEND ('tenon devices' lists them), do "
+               "away with what\nturned it down, or install a plugin with a kernel for "
+               "it.\n");
+}
+
 int say_plan(const json_t *plan)
 {
     const json_t *nodes = json_object_get(plan, "nodes");
     size_t i;
     json_t *node;
     json_array_foreach(nodes, i, node) say_node(node);
+    say_remedies(nodes);
     if (!json_array_size(nodes))
         printf("Nothing is computed: the values are known already.\n");
     say_segments(json_object_get(plan, "segments"));
@@ -106,6 +138,8 @@ static int why_expression(char *const *items, int count, bool json)
             failed = oops("the explanation is no JSON: %s", error.text);
         else
             failed = json ? json_print(plan) : say_plan(plan);
+        if (!failed && *text_of(plan, "message"))
+            failed = oops("%s", text_of(plan, "message"));
         json_decref(plan);
     }
     tn_text_free(text);
@@ -121,7 +155,7 @@ static bool say_plugins(tn_runtime *runtime, const char *id, json_t *rows)
     bool found = false;
     for (uint64_t i = 0, n = tn_plugin_count(runtime); i < n; i++) {
         tn_plugin_info info = {.struct_size = sizeof(info)};
-        if (tn_plugin_get(runtime, i, &info) || strcmp(info.id, id) != 0)
+        if (tn_plugin_get(runtime, i, &info) || !plugin_is_named(&info, id))
             continue;
         found = true;
         const char *reason = info.reason ? info.reason : "";
@@ -129,6 +163,8 @@ static bool say_plugins(tn_runtime *runtime, const char *id, json_t *rows)
         bool loads = usable && tn_plugin_load(runtime, id) == TN_OK;
         if (usable && !loads)
             reason = tn_last_error();
+        if (usable)
+            tn_plugin_get(runtime, i, &info); // loading changed its state
         json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:s, s:b, s:s}", "id", id,
                                               "version", info.version, "directory",
                                               info.directory, "state",
@@ -148,7 +184,9 @@ static int why_plugin(tn_runtime *runtime, const char *id, bool json)
     else if (!failed)
         json_array_foreach(rows, i, row)
         {
-            printf("%s %s in %s ", id, text_of(row, "version"), text_of(row, "directory"));
+            const char *version = text_of(row, "version");
+            printf("%s%s%s in %s ", id, *version ? " " : "", version,
+                   text_of(row, "directory"));
             if (json_is_true(json_object_get(row, "usable")))
                 printf("is used: its checks pass and it loads.\n");
             else
@@ -197,6 +235,8 @@ static int why_op(tn_runtime *runtime, const char *name, bool json)
     else
         say_operator(op);
     json_decref(op);
+    if (!failed && tn_primitive_check(runtime, name))
+        failed = oops_library();
     return failed;
 }
 
@@ -216,25 +256,70 @@ static void say_device(const json_t *row)
                text_of(row, "name"), device);
 }
 
+// Why there is no such backend: a plugin that is not used has it, or nobody does.
+static int no_backend(const tn_runtime *runtime, const char *backend)
+{
+    const char *names[128];
+    size_t count = 0;
+    for (uint64_t i = 0, n = tn_plugin_count(runtime); i < n; i++) {
+        tn_plugin_info info = {.struct_size = sizeof(info)};
+        if (tn_plugin_get(runtime, i, &info))
+            continue;
+        for (const char *const *name = info.backends; *name; name++) {
+            if (strcmp(*name, backend) == 0 && info.reason[0])
+                return oops("backend '%s': plugin %s has it, but is %s: %s", backend,
+                            info.id, plugin_state_name(info.state), info.reason);
+            if (count < COUNT(names) - 1)
+                names[count++] = *name;
+        }
+    }
+    names[count] = NULL;
+    const char *near = nearest(backend, names);
+    return near ? oops("no backend is named '%s'; did you mean '%s'?", backend, near)
+                : oops("no backend is named '%s'; 'tenon devices' lists those there are",
+                       backend);
+}
+
+// Why a backend has no such device.
+static int no_device(const json_t *rows, const char *backend, const char *number)
+{
+    size_t count = json_array_size(rows);
+    const char *reason = text_of(json_array_get(rows, 0), "reason");
+    if (reason[0])
+        return oops("%s has no device: %s", backend, reason);
+    return oops("%s has no device %s: it has %zu, numbered from 0; 'tenon devices' lists "
+                "what its driver found",
+                backend, number, count);
+}
+
+// `name` is "vulkan", or "vulkan:0" for one of its devices.
 static int why_backend(tn_runtime *runtime, const char *name, bool json)
 {
-    json_t *all = json_array(), *mine = json_array(), *row;
+    json_t *all = json_array(), *mine = json_array(), *chosen = json_array(), *row;
+    const char *number = strchr(name, ':');
+    char backend[64];
     size_t i;
+    snprintf(backend, sizeof(backend), "%.*s", (int)strcspn(name, ":"), name);
     int failed = devices_json(runtime, all);
     json_array_foreach(all, i, row)
     {
-        if (strcmp(text_of(row, "backend"), name) == 0)
+        bool is_mine = strcmp(text_of(row, "backend"), backend) == 0;
+        if (is_mine)
             json_array_append(mine, row);
+        if (is_mine && (!number || strcmp(text_of(row, "device"), name) == 0))
+            json_array_append(chosen, row);
     }
     if (!failed && !json_array_size(mine))
-        failed =
-            oops("no backend is named '%s'; 'tenon devices' lists those there are", name);
+        failed = no_backend(runtime, backend);
+    else if (!failed && !json_array_size(chosen))
+        failed = no_device(mine, backend, number + 1);
     else if (!failed && json)
-        failed = json_print(mine);
+        failed = json_print(chosen);
     else if (!failed)
-        json_array_foreach(mine, i, row) say_device(row);
+        json_array_foreach(chosen, i, row) say_device(row);
     json_decref(all);
     json_decref(mine);
+    json_decref(chosen);
     return failed;
 }
 

@@ -31,6 +31,8 @@ int describe_all(json_t *rows);
 
 // "found", "loaded", "refused", ...
 const char *plugin_state_name(uint32_t state);
+// Whether this is its id; a refused one whose id is not known goes by its directory.
+bool plugin_is_named(const tn_plugin_info *info, const char *id);
 // The plugin of this id, the one in use before those that are not. False when none.
 bool plugin_find(const tn_runtime *runtime, const char *id, tn_plugin_info *out);
 // Fails with the nearest id.

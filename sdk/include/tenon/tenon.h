@@ -329,9 +329,12 @@ TN_API char *tn_attrs_print(const tn_attr_table *table, const void *attrs, int32
 
 // How the graph of these arrays would run: for each node the device, the kernel and why
 // every other candidate was turned down, as JSON:
-// {"nodes": [{"id", "op", "label", "device", "kernel", "inputs": [...], "type", "fused":
-// [...], "rejected": [{"candidate", "reason"}]}], "segments": [...]}.
-// Gives a text: tn_text_free.
+// {"nodes": [{"id", "op", "type", "device", "instead_of", "kernel", "plugin", "depth",
+// "rejected": [{"candidate", "reason"}]}], "segments": [{"device", "transfers",
+// "arena_bytes", "steps": [{"label", "kernel", "instructions", "inputs"}]}]}.
+// "instead_of" is the first device of TENON_BACKEND where that turned the node down. A
+// graph that cannot run has no segments but a "message", and its last node is the one that
+// runs nowhere ("device" is "") or may not fall back. Gives a text: tn_text_free.
 TN_API tn_status tn_explain(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
                             char **out_json);
 
