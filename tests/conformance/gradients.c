@@ -11,7 +11,8 @@ static const double difference_step = 1e-6, bound = 2e-6;
 struct derivative {
     const char *primitive;
     tn_attr_list list;
-    uint32_t num_inputs;
+    uint32_t num_inputs, num_outputs; // 0 outputs: 1
+    uint32_t output;                  // the one that the loss is made of
     struct value in[MAX_OPERANDS];
     struct value weights; // of the output
 };
@@ -22,8 +23,10 @@ static tn_array *apply(tn_scope *scope, const struct derivative *d, tn_array **a
         struct value copy = d->in[i];
         arrays[i] = value_array(scope, &copy, PLAIN);
     }
-    return tn_op(scope, d->primitive, (const tn_array *const *)arrays, d->num_inputs,
-                 d->list);
+    tn_array *outputs[MAX_OPERANDS] = {NULL};
+    tn_op_n(scope, d->primitive, (const tn_array *const *)arrays, d->num_inputs, d->list,
+            outputs, d->num_outputs ? d->num_outputs : 1);
+    return outputs[d->output];
 }
 
 static double loss(struct suite *s, const struct derivative *d)
@@ -201,6 +204,37 @@ static void elementwise_gradients(struct suite *s)
     test_end(s);
 }
 
+// --- optimisers ------------------------------------------------------------------------
+
+// Each output with respect to each input: parameters, gradient, moments. A second moment is
+// positive.
+static void optimiser_gradients(struct suite *s)
+{
+    static const struct {
+        const char *name;
+        uint32_t num_inputs, num_outputs, num_floats;
+    } optimisers[] = {{"nn.sgd", 3, 2, 3}, {"nn.adam", 5, 3, 4}};
+    if (!test_begin(s, "derivatives of optimisers"))
+        return;
+    for (int o = 0; o < 2; o++)
+        for (uint32_t output = 0; output < optimisers[o].num_outputs; output++) {
+            struct derivative d = {.primitive = optimisers[o].name,
+                                   .list = tn_attrs("lr", 0.1, "weight_decay", 0.3),
+                                   .num_inputs = optimisers[o].num_inputs,
+                                   .num_outputs = optimisers[o].num_outputs,
+                                   .output = output};
+            for (uint32_t k = 0; k < d.num_inputs; k++) {
+                d.in[k] = value_new(TN_F64, k < 4, (int64_t[]){5});
+                value_fill(s, &d.in[k], k < 3 ? -1 : 1, k < 3 ? 1 : 2);
+            }
+            if (weigh(s, &d))
+                for (uint32_t k = 0; k < optimisers[o].num_floats; k++)
+                    check_input(s, &d, k, d.primitive);
+            free_all(&d);
+        }
+    test_end(s);
+}
+
 // --- the others ------------------------------------------------------------------------
 
 // What has no derivative on purpose, or whose derivative is not with respect to a float.
@@ -248,6 +282,7 @@ void gradient_tests(struct suite *s)
         return;
     }
     elementwise_gradients(s);
+    optimiser_gradients(s);
     bool wanted = false;
     for (uint32_t i = 0; i < num_prim_cases; i++) {
         const struct prim_case *c = &prim_cases[i];

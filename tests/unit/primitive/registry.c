@@ -143,6 +143,10 @@ static void records_without_meaning_or_with_a_wrong_one_are_refused(void **state
     r = record("a.b/1");
     r.role = TN_ROLE_SUM_TO;
     refused(&r, "needs an attribute `shape`");
+    r.role = TN_ROLE_RESHAPE;
+    refused(&r, "needs an attribute `shape`");
+    r.role = TN_ROLE_TRANSPOSE;
+    refused(&r, "role tn.transpose/1 needs an attribute `axes` of integers");
 }
 
 static void bad_inputs_and_pairs_are_refused(void **state)
