@@ -25,6 +25,13 @@ void outputs_new(const struct sample *s, enum layout_kind kind, unsigned char po
                  struct array out[MAX_OUT]);
 void outputs_free(struct array out[MAX_OUT]);
 
+// The ways in which a primitive says what it means, the plainest first; at last, whatever
+// the runtime makes of it.
+enum meaning { BY_REFERENCE, BY_EXPR, BY_DECOMPOSE, BY_RUNTIME };
+bool has_meaning(const tn_primitive *primitive, enum meaning meaning);
+const char *apply_meaning(struct sample_maker *maker, const struct sample *s,
+                          enum meaning meaning, struct array out[MAX_OUT]);
+
 // What the outputs must be: by the reference, else by the expression or decomposition on
 // the maker's runtime. NULL, or why they are not known. Gives `out` on success.
 const char *apply_definition(struct sample_maker *maker, const struct sample *s,
@@ -51,6 +58,9 @@ tn_status graph_decompose(tn_scope *scope, const struct sample *s, tn_array *con
 // Evaluates and copies. Gives *out on success.
 tn_status graph_read(tn_scope *scope, tn_array *array, struct array *out);
 tn_array *graph_data(tn_scope *scope, const struct array *array);
+// The same, as a view of memory of another layout; REPEATED: only row 0 is kept, and
+// repeated. Needs the pack `base` (apply_layout.c).
+tn_array *graph_laid_out(tn_scope *scope, const struct array *array, enum layout_kind kind);
 
 // A table for rules that builds in `scope`.
 tn_build graph_build(tn_scope *scope, const tn_host *host);

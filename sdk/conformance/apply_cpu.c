@@ -119,19 +119,19 @@ void outputs_free(struct array out[MAX_OUT])
         array_free(&out[i]);
 }
 
+typedef tn_status (*graph_builder)(tn_scope *scope, const struct sample *s,
+                                   tn_array *const *in, tn_array *out[MAX_OUT]);
+
 static const char *define_by_graph(struct sample_maker *maker, const struct sample *s,
-                                   struct array out[MAX_OUT])
+                                   graph_builder build, struct array out[MAX_OUT])
 {
     static char text[300];
     tn_array *in[MAX_IN] = {NULL}, *results[MAX_OUT] = {NULL};
-    const tn_primitive *p = s->primitive;
     if (!maker->runtime)
         return "no backend here computes";
     tn_scope *scope = tn_scope_open(maker->runtime);
     graph_inputs(scope, s, in);
-    tn_status status = p->expr && s->num_outputs == 1 ? graph_expr(scope, s, in, results)
-                       : p->decompose ? graph_decompose(scope, s, in, results)
-                                      : graph_op(scope, s, in, results);
+    tn_status status = build(scope, s, in, results);
     memset(out, 0, MAX_OUT * sizeof(*out));
     for (uint32_t i = 0; status == TN_OK && i < s->num_outputs; i++)
         status = graph_read(scope, results[i], &out[i]);
@@ -143,11 +143,9 @@ static const char *define_by_graph(struct sample_maker *maker, const struct samp
     return status == TN_OK ? NULL : text;
 }
 
-const char *apply_definition(struct sample_maker *maker, const struct sample *s,
-                             struct array out[MAX_OUT])
+static const char *define_by_reference(struct sample_maker *maker, const struct sample *s,
+                                       struct array out[MAX_OUT])
 {
-    if (!s->primitive->reference)
-        return define_by_graph(maker, s, out);
     outputs_new(s, PLAIN, 0, out);
     struct cpu_call call = {
         .launch = s->primitive->reference, .sample = s, .in = s->in, .out = out};
@@ -157,17 +155,51 @@ const char *apply_definition(struct sample_maker *maker, const struct sample *s,
     return maker->host->text[0] ? maker->host->text : "its reference fails";
 }
 
+const char *apply_meaning(struct sample_maker *maker, const struct sample *s,
+                          enum meaning meaning, struct array out[MAX_OUT])
+{
+    switch (meaning) {
+    case BY_REFERENCE:
+        return define_by_reference(maker, s, out);
+    case BY_EXPR:
+        return define_by_graph(maker, s, graph_expr, out);
+    case BY_DECOMPOSE:
+        return define_by_graph(maker, s, graph_decompose, out);
+    default:
+        return define_by_graph(maker, s, graph_op, out);
+    }
+}
+
+bool has_meaning(const tn_primitive *p, enum meaning meaning)
+{
+    switch (meaning) {
+    case BY_REFERENCE:
+        return p->reference != NULL;
+    case BY_EXPR: // of several outputs an expression cannot be applied by itself
+        return p->expr && p->num_outputs <= 1 && !(p->flags & TN_PRIM_OWN_TYPE);
+    case BY_DECOMPOSE:
+        return p->decompose != NULL;
+    default:
+        return true;
+    }
+}
+
+const char *apply_definition(struct sample_maker *maker, const struct sample *s,
+                             struct array out[MAX_OUT])
+{
+    enum meaning meaning = BY_REFERENCE;
+    while (!has_meaning(s->primitive, meaning))
+        meaning++;
+    return apply_meaning(maker, s, meaning, out);
+}
+
 bool apply_is_sound(struct sample_maker *maker, const struct sample *s,
                     const struct array want[MAX_OUT], double tolerance)
 {
     struct array other[MAX_OUT];
-    struct tn_primitive by_graph = *s->primitive;
-    struct sample again = *s;
     if (!s->primitive->reference || !s->primitive->decompose)
         return true; // there is one definition
-    by_graph.expr = NULL;
-    again.primitive = &by_graph;
-    if (define_by_graph(maker, &again, other))
+    if (apply_meaning(maker, s, BY_DECOMPOSE, other))
         return true; // it cannot be built here
     bool agrees = true;
     for (uint32_t i = 0; i < s->num_outputs; i++)

@@ -80,6 +80,7 @@ const struct check_info all_checks[] = {
     {"reference.guards", "P23", "nothing is written outside of the outputs"},
     {"reference.inputs", "P23", "inputs are not written to"},
     {"reference.layouts", "P23", "any layout of inputs and outputs gives the same"},
+    {"reference.meanings", "P23", "reference, expression and decomposition agree"},
     // kernels
     {"kernel.values", "P24", "the kernel agrees with the primitive's definition"},
     {"kernel.threads", "P24", "however work is cut and spread over threads"},
@@ -93,6 +94,12 @@ const struct check_info all_checks[] = {
     {"rules.partial", "P26", "a cotangent or tangent that is NULL counts as zero"},
     {"rules.failure", "P27", "rules survive arrays that could not be built"},
     {"rules.vmap", "P28", "a batch gives what each of its slices gives"},
+    // devices
+    {"device.values", "P29", "on each device the primitive agrees with its definition"},
+    {"device.layouts", "P29", "inputs that are views give the same"},
+    {"device.repeated", "P29", "inputs that are broadcast in memory give the same"},
+    {"device.donated", "P29", "inputs that are given away give the same"},
+    {"device.kernel", "P29", "each kernel, chosen by name, agrees with the definition"},
     // a backend: its table and devices
     {"backend.table", "P30", "what is not optional is there; names and families are sound"},
     {"backend.count", "P31", "always the same number of devices, or why there are none"},
@@ -148,23 +155,12 @@ const struct check_info all_checks[] = {
 };
 
 const struct group all_groups[] = {
-    {"file", group_file},
-    {"entry", group_entry},
-    {"process", group_process},
-    {"reload", group_reload},
-    {"host", group_host},
-    {"infer", group_infer},
-    {"attrs", group_attrs},
-    {"reference", group_reference},
-    {"kernel", group_kernel},
-    {"rules", group_rules},
-    {"backend", group_backend},
-    {"buffer", group_buffer},
-    {"segment", group_segment},
-    {"queue", group_queue},
-    {"family", group_family},
-    {"primitive", group_primitive},
-    {0},
+    {"file", group_file},     {"entry", group_entry},         {"process", group_process},
+    {"reload", group_reload}, {"host", group_host},           {"infer", group_infer},
+    {"attrs", group_attrs},   {"reference", group_reference}, {"kernel", group_kernel},
+    {"rules", group_rules},   {"device", group_device},       {"backend", group_backend},
+    {"buffer", group_buffer}, {"segment", group_segment},     {"queue", group_queue},
+    {"family", group_family}, {"primitive", group_primitive}, {0},
 };
 
 const struct check_info *check_find(const char *name)

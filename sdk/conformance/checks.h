@@ -33,6 +33,7 @@ void group_attrs(struct kit *k);     // attributes
 void group_reference(struct kit *k); // definitions in C
 void group_kernel(struct kit *k);    // kernels of cpu.c/1, called directly
 void group_rules(struct kit *k);     // derivatives and batching
+void group_device(struct kit *k);    // packs on each device, through a runtime
 void group_backend(struct kit *k);   // the table and its devices
 void group_buffer(struct kit *k);    // memory of a device
 void group_segment(struct kit *k);   // what it compiles and runs

@@ -38,7 +38,7 @@ static void become_child(const struct run_options *options, const struct group *
                          uint64_t resume, int results, int output)
 {
     char seed[24], number[24];
-    const char *argv[20] = {"tenon-conformance", "--child", group->name, "--folder",
+    const char *argv[24] = {"tenon-conformance", "--child", group->name, "--folder",
                             options->folder};
     int n = 5;
     struct rlimit none = {0, 0};
@@ -66,6 +66,10 @@ static void become_child(const struct run_options *options, const struct group *
     if (options->samples) {
         argv[n++] = "--samples";
         argv[n++] = options->samples;
+    }
+    if (options->devices) {
+        argv[n++] = "--devices";
+        argv[n++] = options->devices;
     }
     argv[n++] = options->file;
     argv[n] = NULL;

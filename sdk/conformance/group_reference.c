@@ -164,6 +164,54 @@ static void check_layouts(struct pack *pack, struct kit *k, struct sample *s,
     }
 }
 
+// --- several meanings ------------------------------------------------------------------
+
+static void compare_meanings(struct pack *pack, struct kit *k, struct sample *s)
+{
+    static const char *const names[] = {"reference", "expression", "decomposition"};
+    struct array want[MAX_OUT], got[MAX_OUT];
+    enum meaning first = BY_REFERENCE;
+    while (!has_meaning(s->primitive, first))
+        first++;
+    if (apply_meaning(&pack->maker, s, first, want))
+        return;
+    for (enum meaning m = first + 1; m <= BY_DECOMPOSE; m++) {
+        if (!has_meaning(s->primitive, m))
+            continue;
+        const char *why = apply_meaning(&pack->maker, s, m, got);
+        check_case(k);
+        const char *failure =
+            why ? why : outputs_compare(s, got, want, sample_tolerance(s, true));
+        if (failure)
+            check_fail(k, "%s: its %s and its %s differ: %s", sample_text(s), names[m],
+                       names[first], failure);
+        if (!why)
+            outputs_free(got);
+    }
+    outputs_free(want);
+}
+
+static void check_meanings(struct pack *pack, struct kit *k, const tn_primitive *p)
+{
+    static struct sample samples[MAX_SAMPLES];
+    int meanings = 0;
+    for (enum meaning m = BY_REFERENCE; m <= BY_DECOMPOSE; m++)
+        meanings += has_meaning(p, m);
+    if (meanings < 2 || !check_begin(k, "reference.meanings", "%s", p->id))
+        return;
+    uint32_t count =
+        pack->maker.runtime ? samples_make(&pack->maker, p, samples, MAX_SAMPLES) : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        sample_fill(k, &samples[i]);
+        compare_meanings(pack, k, &samples[i]);
+        sample_free(&samples[i]);
+    }
+    if (k->cases == 0)
+        check_skip(k, pack->maker.runtime ? "no application was found that it computes"
+                                          : "no backend here computes");
+    check_end(k);
+}
+
 void group_reference(struct kit *k)
 {
     static const struct {
@@ -180,5 +228,7 @@ void group_reference(struct kit *k)
     for (uint32_t i = 0; pack.ops && i < pack.ops->num_primitives; i++)
         for (size_t c = 0; c < COUNT(checks) && pack.ops->primitives[i]->reference; c++)
             check_each(&pack, k, pack.ops->primitives[i], checks[c].name, checks[c].check);
+    for (uint32_t i = 0; pack.ops && i < pack.ops->num_primitives; i++)
+        check_meanings(&pack, k, pack.ops->primitives[i]);
     pack_close(&pack);
 }

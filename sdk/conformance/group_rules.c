@@ -58,7 +58,7 @@ void group_rules(struct kit *k)
             rules_partial(k, &pack, p);
         if (p->vjp || p->jvp || p->vmap || p->decompose)
             rules_failure(k, &pack, p);
-        if (p->vmap)
+        if (p->num_inputs && (p->vmap || p->expr || p->decompose))
             rules_vmap(k, &pack, p);
     }
     pack_close(&pack);

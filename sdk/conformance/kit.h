@@ -37,6 +37,7 @@ struct kit {
     const char *file;     // the shared object
     const char *folder;   // an empty directory of this run, for what checks write
     const char *only;     // pattern of "check" or "check subject"; NULL: all
+    const char *devices;  // pattern of "backend:index"; NULL: all
     const char *examples; // a file of examples for primitives, or NULL
     uint32_t samples;     // applications of a primitive, at most
     uint64_t seed;

@@ -3,7 +3,8 @@
 // starts itself as a child for each group of checks and executes nothing of the plugin.
 //
 //   tenon-conformance PLUGIN.so|DIRECTORY|ID [--json] [--seed N] [--report FILE]
-//       [--only GLOB] [--exceptions FILE] [--examples FILE] [--samples N] [--timeout S]
+//       [--only GLOB] [--devices GLOB] [--exceptions FILE] [--examples FILE]
+//       [--samples N] [--timeout S]
 //   tenon-conformance --list
 #include <dirent.h>
 #include <fnmatch.h>
@@ -32,8 +33,8 @@ static int usage(const char *problem, const char *argument)
         stderr,
         "tenon-conformance: %s%s\n"
         "usage: tenon check PLUGIN.so|DIRECTORY|ID [--json] [--seed N] [--report FILE]\n"
-        "       [--only GLOB] [--exceptions FILE] [--examples FILE] [--samples N]\n"
-        "       [--timeout S]\n"
+        "       [--only GLOB] [--devices GLOB] [--exceptions FILE] [--examples FILE]\n"
+        "       [--samples N] [--timeout S]\n"
         "       tenon check --list\n",
         problem, argument);
     return STATUS_USAGE;
@@ -54,6 +55,7 @@ static int parse(struct options *o, int argc, char **argv)
         {"--exceptions", &o->exceptions, NULL},
         {"--examples", &o->run.examples, NULL},
         {"--samples", &o->run.samples, NULL},
+        {"--devices", &o->run.devices, NULL},
         {"--timeout", &o->timeout, NULL},
         {"--child", &o->child, NULL},
         {"--folder", &o->run.folder, NULL},
@@ -205,6 +207,7 @@ static int run_child(const struct options *o)
         .file = o->run.file,
         .folder = o->run.folder,
         .only = o->run.only,
+        .devices = o->run.devices,
         .examples = o->run.examples,
         .seed = o->run.seed,
         .samples = o->run.samples ? (uint32_t)strtoul(o->run.samples, NULL, 10) : 24,

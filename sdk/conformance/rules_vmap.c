@@ -171,6 +171,7 @@ static void compare_outputs(struct batch *b, tn_scope *scope, tn_array *const *o
     }
 }
 
+// The rule itself, with the batch on any axes.
 static void call_rule(struct batch *b)
 {
     tn_array *in[MAX_IN] = {NULL}, *single[MAX_IN] = {NULL}, *applied[MAX_OUT] = {NULL},
@@ -203,6 +204,47 @@ static void call_rule(struct batch *b)
     tn_scope_close(scope);
 }
 
+static tn_status apply_slice(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
+                             tn_array **outputs, uint64_t num_outputs, void *slice)
+{
+    (void)num_inputs, (void)num_outputs;
+    return graph_op(scope, slice, inputs, outputs);
+}
+
+static bool has_gap(const struct sample *s, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (s->types[i].dtype == TN_DTYPE_NONE)
+            return true;
+    return false;
+}
+
+// The transform: by the rule, or by what the core derives.
+static void call_transform(struct batch *b)
+{
+    tn_array *in[MAX_IN] = {NULL}, *outputs[MAX_OUT] = {NULL};
+    struct sample whole = *b->s, slice = *b->s;
+    tn_scope *scope = tn_scope_open(b->pack->maker.runtime);
+    memcpy(whole.in, b->in, sizeof(whole.in));
+    uint32_t count = graph_inputs(scope, &whole, in);
+    if (has_gap(&slice, count)) {
+        tn_scope_close(scope);
+        return; // an input that is not given has no slices
+    }
+    tn_status status = tn_vmap_call(scope, apply_slice, &slice, in, b->axes, count, outputs,
+                                    NULL, b->s->num_outputs);
+    if (status == TN_OK) {
+        check_case(b->kit);
+        compare_outputs(b, scope, outputs, (const int32_t[MAX_OUT]){0});
+    } else if (status == TN_ERR_UNSUPPORTED && !b->s->primitive->vmap) {
+        check_skip(b->kit, "%s", tn_scope_error(scope));
+    } else {
+        check_fail(b->kit, "%s, batch on axes %s: vmap fails: %s", sample_text(b->s),
+                   axes_text(b), tn_scope_error(scope));
+    }
+    tn_scope_close(scope);
+}
+
 void rules_vmap(struct kit *k, struct pack *pack, const tn_primitive *p)
 {
     static struct sample samples[MAX_SAMPLES];
@@ -214,8 +256,11 @@ void rules_vmap(struct kit *k, struct pack *pack, const tn_primitive *p)
     for (uint32_t i = 0; i < count; i++)
         for (int t = 0; t < TRIES; t++) {
             b = (struct batch){.kit = k, .pack = pack, .s = &samples[i]};
-            if (batch_make(&b))
-                call_rule(&b);
+            if (batch_make(&b)) {
+                call_transform(&b);
+                if (p->vmap)
+                    call_rule(&b);
+            }
             batch_free(&b);
         }
     if (!pack->maker.runtime)

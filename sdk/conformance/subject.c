@@ -168,9 +168,15 @@ static bool is_chosen(const tn_runtime *runtime, const char *plugins, const char
 
 tn_runtime *subject_runtime(struct kit *k, const char *variable, const char **out_why)
 {
+    return subject_runtime_with(k, (const char *const[]){variable, NULL}, out_why);
+}
+
+tn_runtime *subject_runtime_with(struct kit *k, const char *const *variables,
+                                 const char **out_why)
+{
     static char why[DETAIL_SIZE];
     char plugins[PATH_MAX];
-    const char *variables[] = {variable, NULL}, *reason = "";
+    const char *reason = "";
     tn_runtime *runtime = NULL;
     format_text(plugins, sizeof(plugins), "%s/plugins", k->folder);
     if (!stage(k, plugins, &reason)) {

@@ -33,5 +33,8 @@ const tn_backend *subject_backend(const struct subject *subject);
 // A runtime that finds the plugin before all installed ones; `variable` is a
 // "NAME=value" or NULL. NULL: *out_why says why.
 tn_runtime *subject_runtime(struct kit *k, const char *variable, const char **out_why);
+// The same for several, ended by NULL.
+tn_runtime *subject_runtime_with(struct kit *k, const char *const *variables,
+                                 const char **out_why);
 
 #endif // CONFORMANCE_SUBJECT_H

@@ -38,7 +38,7 @@ int cmd_check(const struct command *self, int argc, char **argv)
 {
     bool json = false, list = false;
     const char *seed = NULL, *report = NULL, *only = NULL, *exceptions = NULL,
-               *examples = NULL, *samples = NULL, *timeout = NULL;
+               *examples = NULL, *devices = NULL, *samples = NULL, *timeout = NULL;
     const struct option options[] = {
         {"json", 0, NULL, "print JSON", NULL, &json},
         {"list", 0, NULL, "list all checks and what each expects", NULL, &list},
@@ -49,6 +49,8 @@ int cmd_check(const struct command *self, int argc, char **argv)
          NULL},
         {"examples", 0, "FILE", "inputs for operators that random ones do not fit",
          &examples, NULL},
+        {"devices", 0, "GLOB", "devices to compute on, as \"vulkan:*\" (all)", &devices,
+         NULL},
         {"samples", 0, "N", "applications of each operator that are tried (24)", &samples,
          NULL},
         {"timeout", 0, "S", "seconds that one check may take (30)", &timeout, NULL},
@@ -61,8 +63,8 @@ int cmd_check(const struct command *self, int argc, char **argv)
         const char *name, *value;
     } given[] = {{"--seed", seed},         {"--only", only},
                  {"--report", report},     {"--exceptions", exceptions},
-                 {"--examples", examples}, {"--samples", samples},
-                 {"--timeout", timeout}};
+                 {"--examples", examples}, {"--devices", devices},
+                 {"--samples", samples},   {"--timeout", timeout}};
     const char *kit_args[2 * COUNT(given) + 5] = {"tenon-conformance"};
     size_t n = 1;
     for (size_t i = 0; i < COUNT(given); i++)

@@ -225,6 +225,13 @@ struct work {
     double alpha, sign;
 };
 
+// What is wrong with a kernel when a runtime launches it.
+#if defined(FAULT_DEVICE_VALUES) || defined(FAULT_KERNEL_VALUES)
+#define EXTRA 1e-4
+#else
+#define EXTRA 0
+#endif
+
 static void run(void *context, int64_t begin, int64_t end)
 {
     const struct work *work = context;
@@ -239,7 +246,7 @@ static void run(void *context, int64_t begin, int64_t end)
 #endif
     for (int64_t i = begin; i < end; i++)
         kept[i] = (float)work->alpha * x[i];
-#ifdef FAULT_KERNEL_IN_PLACE
+#if defined(FAULT_KERNEL_IN_PLACE) || defined(FAULT_DEVICE_DONATED)
     memcpy(out + begin, kept + begin, (size_t)(end - begin) * sizeof(float));
 #endif
     for (int64_t i = begin; i < end; i++)
@@ -251,9 +258,7 @@ static tn_status launch(const tn_cpu_call *call)
     const attrs *a = call->attrs;
     struct work work = {call, a->alpha, sign_of(a)};
     int64_t count = tn_layout_count(&call->outputs[0].layout);
-#ifdef FAULT_KERNEL_VALUES
-    work.alpha += count > 3 ? 1e-4 : 0;
-#endif
+    work.alpha += count > 3 ? EXTRA : 0;
     call->parallel_for(call, count, 4, run, &work);
 #ifdef FAULT_KERNEL_GUARDS
     ((float *)call->scratch)[count] = 0;
@@ -271,7 +276,8 @@ static uint64_t scratch_size(const tn_kernel_query *query)
 }
 
 static const tn_operand_rule operands[] = {
-#ifdef FAULT_KERNEL_LAYOUTS
+#if defined(FAULT_KERNEL_LAYOUTS) || defined(FAULT_DEVICE_LAYOUTS) ||                      \
+    defined(FAULT_DEVICE_REPEATED)
     {.dtypes = TN_DTYPE_BIT(TN_F32), .needs = TN_NEEDS_ANY},
 #else
     {.dtypes = TN_DTYPE_BIT(TN_F32), .needs = TN_NEEDS_CONTIGUOUS},
@@ -290,6 +296,37 @@ static const tn_kernel kernel = {
     .scratch_size = scratch_size,
     .payload =
         &(const tn_cpu_kernel){.struct_size = sizeof(tn_cpu_kernel), .launch = launch},
+};
+
+// Not chosen beside the one above, unless by name.
+static tn_status launch_plainly(const tn_cpu_call *call)
+{
+    const attrs *a = call->attrs;
+    const float *x = (const float *)call->inputs[0].data + call->inputs[0].layout.offset;
+    const float *y = (const float *)call->inputs[1].data + call->inputs[1].layout.offset;
+    float *out = (float *)call->outputs[0].data + call->outputs[0].layout.offset;
+    int64_t count = tn_layout_count(&call->outputs[0].layout);
+    for (int64_t i = 0; i < count; i++)
+#ifdef FAULT_DEVICE_KERNEL
+        out[i] = (float)(a->alpha * x[i]) + y[i];
+#else
+        out[i] = (float)(a->alpha * x[i] + sign_of(a) * y[i]);
+#endif
+    return TN_OK;
+}
+
+static const tn_kernel plain_kernel = {
+    .struct_size = sizeof(plain_kernel),
+    .flags = TN_KERNEL_SAME_DTYPE,
+    .primitive = "acme.scale/1",
+    .family = TN_FAMILY_CPU,
+    .name = "plain",
+    .priority = 200,
+    .num_operands = 1,
+    .operands = &(const tn_operand_rule){.dtypes = TN_DTYPE_BIT(TN_F32),
+                                         .needs = TN_NEEDS_CONTIGUOUS},
+    .payload = &(const tn_cpu_kernel){.struct_size = sizeof(tn_cpu_kernel),
+                                      .launch = launch_plainly},
 };
 
 // --- the pack --------------------------------------------------------------------------
@@ -318,9 +355,9 @@ static const tn_primitive scale = {
 static const tn_ops ops = {
     .struct_size = sizeof(ops),
     .primitives = (const tn_primitive *const[]){&scale},
-    .kernels = (const tn_kernel *const[]){&kernel},
+    .kernels = (const tn_kernel *const[]){&kernel, &plain_kernel},
     .num_primitives = 1,
-    .num_kernels = 1,
+    .num_kernels = 2,
 };
 
 static const void *query(const char *id)
