@@ -4,6 +4,7 @@
 computes, before anyone adds a line."""
 
 import os
+import pathlib
 import re
 import resource
 import sys
@@ -33,6 +34,7 @@ REFUSED = [
     (["op-pack", ""], "expected a C identifier"),
     (["op-pack", "nn"], "Tenon uses it"),
     (["op-pack", "ok", "--op", "int"], "no word of C"),
+    (["op-pack", "ok", "--op", "exp"], "the C library has a function"),
     (["op-pack", "ok", "--id", "acme"], "is no plugin id"),
     (["op-pack", "ok", "--id", "com..acme"], "is no plugin id"),
     (["op-pack", "ok", "--id", "org.tenon.base"], "Tenon's own"),
@@ -67,6 +69,11 @@ class New(bench.Bench):
         self.tenon("plugin", "install", build / f"com.example.{name}")
         value = self.tenon("eval", f"{name}.axpby(x, y, alpha=4, beta=2)", "x=[1,2]", "y=[10,20]")
         assert value.splitlines()[1] == "[24. 48.]", value
+        header = build / f"com.example.{name}/{name}.h"
+        assert self.tenon("header", f"com.example.{name}") == header.read_text()
+        includes = self.run("pkg-config", "--cflags", "tenon").split()
+        self.run("c++", "-x", "c++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+                 *includes, header)
         self.tenon("plugin", "remove", f"com.example.{name}")
 
     def begins_kernels(self, flags, tests):
@@ -136,6 +143,14 @@ class New(bench.Bench):
                 assert "A & Co" in text, text[:200]
             for file in ("meson.build", "device.c"):
                 assert f"SPDX-License-Identifier: {license}\n" in (project / file).read_text()
+
+    def runs_from_build(self):
+        """the command in a build folder finds the templates of its sources"""
+        place = self.folder / "from-build"
+        place.mkdir()
+        self.run(pathlib.Path(self.args.build).resolve() / "tools/tenon/tenon", "new", "op-pack",
+                 "here", cwd=place)
+        assert (place / "here/plugin.c").exists()
 
     def refuses(self):
         """wrong names and flags are refused, and nothing is written"""
@@ -210,8 +225,9 @@ def tests_of(new):
         tests.append((f"kernels {' '.join(flags)} build and pass their tests",
                       new.begins_kernels, (flags, listed)))
     return tests + [(t.__doc__, t, ()) for t in (
-        new.is_quick, new.translates, new.begins_backend, new.compiles_all, new.writes_licenses, new.refuses,
-        new.keeps_folders, new.leaves_nothing_half, new.blames_lines, new.installs_for_all)]
+        new.is_quick, new.translates, new.begins_backend, new.compiles_all, new.writes_licenses,
+        new.runs_from_build, new.refuses, new.keeps_folders, new.leaves_nothing_half,
+        new.blames_lines, new.installs_for_all)]
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 #include "new.h"
 
 #include <ctype.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -52,6 +53,20 @@ static int check_name(const char *what, const char *name)
         if (strcmp(ours[i], name) == 0)
             return misuse("'%s' cannot be the name of %s: Tenon uses it", name, what);
     return 0;
+}
+
+// The operator's name is that of a variable too: compilers know functions by name.
+static int check_op(const char *op)
+{
+    if (!is_identifier(op) || is_taken(op))
+        return misuse("--op: '%s' cannot be an operator's name here: expected a C "
+                      "identifier in lower case that is no word of C",
+                      op);
+    return dlsym(RTLD_DEFAULT, op)
+               ? misuse("--op: '%s' cannot be an operator's name here: the C library has a "
+                        "function of this name",
+                        op)
+               : 0;
 }
 
 // Parts of [a-z0-9-] between dots, at least two.
@@ -225,10 +240,7 @@ static int run_op_pack(const struct command *self, int argc, char **argv)
     if (failed || args.help_shown)
         return failed;
     failed = check_common(&o, "an op pack", &args);
-    if (!failed && (!is_identifier(o.op) || is_taken(o.op)))
-        failed = misuse("--op: '%s' cannot be an operator's name here: expected a C "
-                        "identifier in lower case that is no word of C",
-                        o.op);
+    failed = failed ? failed : check_op(o.op);
     failed = failed ? failed : write_project(&o, add_op_pack);
     if (!failed)
         printf("  tenon eval '%s.%s(x, y, alpha=4, beta=2)' x=[1,2] y=[10,20]\n", o.name,
