@@ -80,6 +80,22 @@ def gradients_are_printed():
     refused("eval", "x, x", "x=1.0", "--grad", "x", status=2, saying="one result")
 
 
+def expressions_are_mapped():
+    def told(*words):
+        return json.loads(tenon("eval", "--json", *words).stdout)
+    x = "x=[[1.0, 5], [7, 2]]"
+    assert told("x @ w", x, "w=[1.0, 10]", "--vmap", "x")["results"][0]["data"] == [51, 27]
+    done = told("max(x), 3", x, "--vmap", "x")
+    assert [r["data"] for r in done["results"]] == [[5, 7], [3, 3]]
+    done = told("max(x * x) + y", x, "y=[1.0, 2]", "--vmap", "x,y", "--grad", "x,y")
+    assert done["results"][0]["data"] == [26, 51]
+    assert done["gradients"]["x"]["data"] == [[0, 10], [14, 0]]
+    assert done["gradients"]["y"]["data"] == [1, 1]
+    refused("eval", "x", "x=1.0", "--vmap", "x", status=2, saying="x is a single number")
+    refused("eval", "x", "x=[1.0]", "--vmap", "z", status=2, saying="no value is named 'z'")
+    refused("eval", "x + y", "x=[1.0]", "y=[1.0, 2]", "--vmap", "x,y", saying="expected 1 as input 0")
+
+
 def files_go_in_and_out():
     tenon("eval", "x * 2", F, "-o", "out.npy")
     assert values("y", "y=out.npy") == [[[3, 4, 6], [8, 10, 12]]]
@@ -143,6 +159,6 @@ def numpy_agrees():
 
 
 tap.run([numbers_and_signs, arrays_slices_and_operators, long_expressions_need_no_stack, dtypes_are_numpys,
-         mistakes_are_shown_with_a_caret, gradients_are_printed, files_go_in_and_out,
+         mistakes_are_shown_with_a_caret, gradients_are_printed, expressions_are_mapped, files_go_in_and_out,
          tensors_of_safetensors_can_be_named, a_limit_on_file_sizes_leaves_the_old_file, printing_is_numpys,
          numpy_agrees])

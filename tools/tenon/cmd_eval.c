@@ -21,14 +21,19 @@ static const char details[] =
     "  tenon eval 'x[1:, ::-1, 0], x[..., -1]' x=data.npy\n"
     "  tenon eval 'astype(x, f16)' x=2.5 -o half.npy\n"
     "  tenon eval 'x ** 3 + 2 * y' x=2.0 y=1.0 --grad x,y\n"
+    "  tenon eval 'x @ w' x=[[1,2],[3,4]] w=[1,10] --vmap x\n"
     "  tenon eval 'acme.axpby(x, y, alpha=4, beta=2)' x=x.npy y=y.npy\n"
     "\n"
     "--grad prints how the result (or the sum of its elements) changes with each named\n"
-    "value. An integer literal has no gradient: write 2.0.\n";
+    "value. An integer literal has no gradient: write 2.0.\n"
+    "\n"
+    "--vmap computes the expression for each slice along the first axis of the named\n"
+    "values, all at once; others are the same for each. Gradients are then each slice's.\n";
 
 struct request {
     const char *output; // NULL: print
     const char *grad;   // "x,y", or NULL
+    const char *vmap;   // the same
     bool json;
 };
 
@@ -42,23 +47,6 @@ struct gradients {
     size_t count;
 };
 
-static int find_input(const struct session *session, const char *name, tn_array **out_array)
-{
-    const char *known[65];
-    size_t n = 0;
-    for (size_t i = 0; i < session->num_inputs && n < COUNT(known) - 1; i++) {
-        if (strcmp(session->names.items[i].name, name) == 0) {
-            *out_array = session->inputs[i];
-            return 0;
-        }
-        known[n++] = session->names.items[i].name;
-    }
-    known[n] = NULL;
-    const char *near = nearest(name, known);
-    return misuse("--grad: no value is named '%s'%s%s%s", name,
-                  near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-}
-
 static int split_names(const struct session *session, const char *list, struct gradients *g)
 {
     char *rest = g->names = strdup(list), *word;
@@ -68,10 +56,11 @@ static int split_names(const struct session *session, const char *list, struct g
         if (g->count == COUNT(g->name))
             return misuse("--grad: more than %zu names", COUNT(g->name));
         g->name[g->count] = word;
-        int failed = find_input(session, word, &g->wrt[g->count]);
+        size_t input;
+        int failed = session_find_input(session, "--grad", word, &input);
         if (failed)
             return failed;
-        g->count++;
+        g->wrt[g->count++] = session->inputs[input];
     }
     return 0;
 }
@@ -203,6 +192,7 @@ int cmd_eval(const struct command *self, int argc, char **argv)
     const struct option options[] = {
         {"output", 'o', "FILE.npy", "write the result there", &request.output, NULL},
         {"grad", 0, "NAME,...", "also print gradients", &request.grad, NULL},
+        {"vmap", 0, "NAME,...", "compute for each slice of these", &request.vmap, NULL},
         {"json", 0, NULL, "print JSON", NULL, &request.json},
     };
     struct args args;
@@ -210,7 +200,7 @@ int cmd_eval(const struct command *self, int argc, char **argv)
     if (failed || args.help_shown)
         return failed;
     struct session session;
-    failed = session_open(&session, args.items, args.count);
+    failed = session_open_mapped(&session, args.items, args.count, request.vmap);
     if (failed)
         return failed;
     failed = respond(&session, &request);

@@ -17,6 +17,15 @@ struct session {
 
 // Opens a runtime, binds items[1 ..] and builds the graph of the expression items[0].
 int session_open(struct session *session, char *const *items, int count);
+
+// The same, with the expression mapped over the first axis of the values in `mapped`
+// ("x,y"): in it they are one slice; its results have them side by side. NULL: none.
+int session_open_mapped(struct session *session, char *const *items, int count,
+                        const char *mapped);
+
+// The number of the input that `option` ("--grad") names; says which name is near.
+int session_find_input(const struct session *session, const char *option, const char *name,
+                       size_t *out_index);
 void session_close(struct session *session);
 
 #endif // TOOLS_TENON_SESSION_H
