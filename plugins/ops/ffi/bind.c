@@ -70,6 +70,8 @@ tn_status function_infer(const struct function *function, const tn_infer *given,
         status = output_type(function, &bound, i, &outputs[i], &problem);
     if (status == TN_OK)
         status = check_extents(function, &bound, &problem);
+    if (status == TN_OK)
+        status = check_attributes(function, given->attrs, &problem);
     if (status != TN_OK)
         return given->host->fail(given->host, status, "%s", problem.text);
     memcpy(types, outputs, function->num_outputs * sizeof(*types));

@@ -118,10 +118,9 @@ static bool split_id(const char *id, char pack[64], char name[64], int *out_revi
         return false;
     snprintf(pack, 64, "%.*s", (int)(point - id), id);
     snprintf(name, 64, "%.*s", (int)(slash - point - 1), point + 1);
-    char *end;
-    long revision = strtol(slash + 1, &end, 10);
-    *out_revision = (int)revision;
-    return end != slash + 1 && !*end && revision >= 1 && revision <= 9999;
+    size_t digits = strspn(slash + 1, "0123456789");
+    *out_revision = digits && digits < 5 && !slash[1 + digits] ? atoi(slash + 1) : 0;
+    return *out_revision >= 1;
 }
 
 static tn_status read_callback(struct callback *callback, const tn_callback *given,

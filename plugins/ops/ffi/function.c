@@ -179,10 +179,31 @@ static void read_default(struct reader *reader, const struct field *field,
         out->default_f = json_number_value(value.value);
 }
 
+// "min" and "max", and that the default lies between them.
+static void read_limits(struct reader *reader, const struct field *field,
+                        struct function *function)
+{
+    struct field min = member(field, "min"), max = member(field, "max");
+    struct field value = member(field, "default");
+    const tn_attr_field *out = &function->fields[function->num_fields];
+    int64_t *least = &function->least[function->num_fields];
+    int64_t *most = &function->most[function->num_fields];
+    *least = read_integer(reader, &min, INT64_MIN, INT64_MAX, INT64_MIN);
+    *most = read_integer(reader, &max, *least, INT64_MAX, INT64_MAX);
+    if ((min.value || max.value) && out->kind != TN_ATTR_I64)
+        refuse(reader, min.value ? &min : &max,
+               "got a limit, expected none but with type \"i64\"");
+    if (out->kind == TN_ATTR_I64 && value.value &&
+        (out->default_i < *least || out->default_i > *most))
+        refuse(reader, &value, "got %lld, expected %lld to %lld", (long long)out->default_i,
+               (long long)*least, (long long)*most);
+}
+
 static void read_attribute(struct reader *reader, const struct field *field,
                            struct function *function)
 {
-    static const char *const known[] = {"name", "doc", "type", "default", "choices", NULL};
+    static const char *const known[] = {"name",    "doc", "type", "default",
+                                        "choices", "min", "max",  NULL};
     static const char *const kinds[] = {"f64", "i64", "bool", "choice", NULL};
     static const uint32_t values[] = {TN_ATTR_F64, TN_ATTR_I64, TN_ATTR_BOOL,
                                       TN_ATTR_CHOICE};
@@ -195,6 +216,7 @@ static void read_attribute(struct reader *reader, const struct field *field,
     out->doc = read_text(reader, &doc, 400, out->name);
     out->kind = values[read_choice(reader, &type, kinds, 0)];
     read_default(reader, field, out);
+    read_limits(reader, field, function);
     if (choices.value && out->kind != TN_ATTR_CHOICE)
         refuse(reader, &choices, "got choices, expected none but with type \"choice\"");
     if (!reading(reader))

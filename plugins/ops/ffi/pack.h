@@ -148,6 +148,7 @@ struct function {
     void *user;              // ARG_USER
 
     tn_attr_field fields[MAX_ATTRS];
+    int64_t least[MAX_ATTRS], most[MAX_ATTRS]; // of those of kind i64
     uint32_t num_fields;
     struct gradient **gradients; // by input; NULL: none of them has one
     bool has_zero_gradient[MAX_INPUTS];
@@ -204,6 +205,9 @@ tn_status output_type(const struct function *function, const struct bound *bound
 // Fails when an extent does not fit the integer it is passed as.
 tn_status check_extents(const struct function *function, const struct bound *bound,
                         struct problem *problem);
+// Fails when an attribute is outside of its limits.
+tn_status check_attributes(const struct function *function, const void *attrs,
+                           struct problem *problem);
 
 static inline tn_dtype dtype_or(tn_dtype dtype, const struct function *function,
                                 uint32_t variant)

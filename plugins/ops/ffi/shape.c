@@ -277,3 +277,17 @@ tn_status check_extents(const struct function *function, const struct bound *bou
     }
     return TN_OK;
 }
+
+tn_status check_attributes(const struct function *function, const void *attrs,
+                           struct problem *problem)
+{
+    const int64_t *values = attrs;
+    for (uint32_t i = 0; i < function->num_fields; i++)
+        if (function->fields[i].kind == TN_ATTR_I64 &&
+            (values[i] < function->least[i] || values[i] > function->most[i]))
+            return problem_set(problem, TN_ERR_ARGUMENT,
+                               "%s = %" PRId64 ", expected %" PRId64 " to %" PRId64,
+                               function->fields[i].name, values[i], function->least[i],
+                               function->most[i]);
+    return TN_OK;
+}

@@ -35,6 +35,13 @@ static void add(struct parser *p, json_t *list, json_t *value)
         problem_set(p->problem, TN_ERR_MEMORY, "out of memory");
 }
 
+static char skip_spaces(struct parser *p)
+{
+    while (*p->at == ' ')
+        p->at++;
+    return *p->at;
+}
+
 static char peek(struct parser *p)
 {
     while (*p->at == ' ' || *p->at == ',')
@@ -91,17 +98,21 @@ static json_t *parse_shape(struct parser *p)
         return shape;
     }
     p->at++;
-    while (ok(p) && peek(p) != ']') {
+    bool more = skip_spaces(p) != ']';
+    while (more && ok(p)) {
         size_t size = extent_size(p->at), length = size;
         while (length && p->at[length - 1] == ' ')
             length--;
         if (!length || !p->at[size])
-            wrong(p, p->at + length, "',' or ']'");
+            wrong(p, p->at + length, length ? "',' or ']'" : "an extent");
         json_t *extent = json_stringn(p->at, length);
         if (!extent)
             wrong(p, p->at, "an extent in UTF-8");
         add(p, shape, extent);
         p->at += size;
+        more = *p->at == ',';
+        p->at += more;
+        skip_spaces(p);
     }
     if (!ok(p))
         return shape;
@@ -154,7 +165,7 @@ static void parse_parameter(struct parser *p)
         add_array(p, way);
     } else if (strcmp(word, "extent") == 0) {
         const char *at = (peek(p), p->at);
-        if (!*next(p))
+        if (!isalpha((unsigned char)*next(p)) && *p->token != '_')
             wrong(p, at, "the name of an extent");
         add(p, p->args,
             json_pack("{s:s, s:s, s:s}", "kind", "extent", "value", p->token, "type",
