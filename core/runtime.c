@@ -12,7 +12,8 @@
 static tn_status read_options(const tn_runtime_options *given, tn_runtime_options *mine)
 {
     *mine = (tn_runtime_options){0};
-    uint32_t size = given && given->struct_size ? given->struct_size : sizeof(*mine);
+    uint32_t size =
+        given && given->struct_size ? given->struct_size : TN_END_OF(mine, variables);
     if (given)
         memcpy(mine, given, size < sizeof(*mine) ? size : sizeof(*mine));
     for (uint32_t i = sizeof(*mine); i < size; i++)

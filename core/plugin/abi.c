@@ -59,6 +59,9 @@ tn_status abi_check_struct(const void *start, uint64_t size, uint64_t least, uin
     return TN_OK;
 }
 
+// Below, the least that a table may have is what it had in 1.0, by its last member then.
+// Members added since are read through TN_HAS.
+
 // --- tn_plugin_v1 ----------------------------------------------------------------------
 
 static tn_status wrong_entry(const tn_note *note, const char *what, struct reason *reason)
@@ -71,13 +74,13 @@ tn_status abi_check_entry(const tn_plugin *entry, uint64_t symbol_size, const tn
                           struct reason *reason)
 {
     // What every version has; read only as far as the symbol reaches.
-    if (symbol_size < sizeof(*entry))
+    if (symbol_size < TN_END_OF(entry, query))
         return wrong_entry(note, "is smaller than a tn_plugin", reason);
     if (entry->magic != TN_PLUGIN_MAGIC)
         return wrong_entry(note, "has a wrong magic number", reason);
     if (entry->struct_size > symbol_size)
         return wrong_entry(note, "says that it is larger than it is", reason);
-    tn_status status = abi_check_struct(entry, entry->struct_size, sizeof(*entry),
+    tn_status status = abi_check_struct(entry, entry->struct_size, TN_END_OF(entry, query),
                                         sizeof(*entry), "tn_plugin_v1", note->id, reason);
     if (status != TN_OK)
         return status;
@@ -100,8 +103,8 @@ tn_status abi_check_backend(const tn_backend *backend, const char *id,
                             struct reason *reason)
 {
     tn_status status =
-        abi_check_struct(backend, backend->struct_size, sizeof(*backend), sizeof(*backend),
-                         "its " TN_IFACE_BACKEND, id, reason);
+        abi_check_struct(backend, backend->struct_size, TN_END_OF(backend, memory_info),
+                         sizeof(*backend), "its " TN_IFACE_BACKEND, id, reason);
     if (status != TN_OK)
         return status;
     const struct {
@@ -132,8 +135,8 @@ tn_status abi_check_backend(const tn_backend *backend, const char *id,
 
 tn_status abi_check_ops(const tn_ops *ops, const char *id, struct reason *reason)
 {
-    tn_status status = abi_check_struct(ops, ops->struct_size, sizeof(*ops), sizeof(*ops),
-                                        "its " TN_IFACE_OPS, id, reason);
+    tn_status status = abi_check_struct(ops, ops->struct_size, TN_END_OF(ops, num_kernels),
+                                        sizeof(*ops), "its " TN_IFACE_OPS, id, reason);
     if (status != TN_OK)
         return status;
     bool hole =

@@ -56,9 +56,9 @@ tn_status tn_plugin_get(const tn_runtime *runtime, uint64_t index, tn_plugin_inf
     if (index >= set->count)
         return fail(TN_ERR_ARGUMENT, "plugin %" PRIu64 ": there are %" PRIu32, index,
                     set->count);
-    // An older caller's struct is shorter; one that left the size 0 has this version's.
+    // An older caller's struct is shorter; one that left the size 0 has that of ABI 1.0.
     tn_plugin_info info = describe(set->plugins[index]);
-    uint32_t size = out->struct_size ? out->struct_size : sizeof(info);
+    uint32_t size = out->struct_size ? out->struct_size : TN_END_OF(out, kernels);
     memcpy(out, &info, size < sizeof(info) ? size : sizeof(info));
     out->struct_size = size;
     return TN_OK;

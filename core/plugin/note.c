@@ -61,13 +61,14 @@ static uint64_t align_up(uint64_t value, uint64_t alignment)
     return (value + alignment - 1) & ~(alignment - 1);
 }
 
-// Content of at least sizeof(tn_note) bytes; what is more than we know must be zero.
+// Content of at least what a tn_note had in 1.0; what is more than we know must be zero.
 static tn_status take_note(const struct image *image, const unsigned char *content,
                            uint64_t size, tn_note *out)
 {
-    if (size < sizeof(*out))
+    if (size < TN_END_OF(out, vendor))
         return refuse(image, "its Tenon note is too short");
-    memcpy(out, content, sizeof(*out));
+    memset(out, 0, sizeof(*out));
+    memcpy(out, content, size < sizeof(*out) ? size : sizeof(*out));
     if (out->magic != TN_PLUGIN_MAGIC)
         return refuse(image, "its Tenon note has a wrong magic number");
     if (out->struct_size != size)

@@ -20,14 +20,14 @@ tn_status record_read(void *own, size_t own_size, const void *given, uint32_t gi
         return fail(TN_ERR_REFUSED, "%s: struct_size is %u, expected at least %zu", what,
                     given_size, least);
     size_t known = given_size < own_size ? given_size : own_size;
+    memset(own, 0, own_size);
+    memcpy(own, given, known);
     for (size_t i = own_size; i < given_size; i++)
         if (((const unsigned char *)given)[i])
             return fail(TN_ERR_REFUSED,
                         "%s: byte %zu is set, and this version knows only %zu bytes: it "
                         "needs a newer tenon",
                         what, i, own_size);
-    memset(own, 0, own_size);
-    memcpy(own, given, known);
     return TN_OK;
 }
 

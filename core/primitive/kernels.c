@@ -68,6 +68,28 @@ void kernels_adopt(struct prim_set *set, struct prim *prim)
     }
 }
 
+// Payloads of the families that every backend reads in the same way.
+static tn_status check_payload(const tn_kernel *kernel)
+{
+    const tn_cpu_kernel *cpu = kernel->payload;
+    const tn_vulkan_kernel *vulkan = kernel->payload;
+    if (strcmp(kernel->family, TN_FAMILY_CPU) == 0) {
+        tn_cpu_kernel own;
+        if (!TN_HAS(cpu, launch))
+            return fail(TN_ERR_REFUSED, "family %s needs a payload with `launch`",
+                        TN_FAMILY_CPU);
+        return record_read(&own, sizeof(own), cpu, cpu->struct_size, sizeof(uint32_t),
+                           "tn_cpu_kernel");
+    }
+    if (vulkan && (strcmp(kernel->family, TN_FAMILY_VULKAN_GLSL) == 0 ||
+                   strcmp(kernel->family, TN_FAMILY_VULKAN_SPIRV) == 0)) {
+        tn_vulkan_kernel own;
+        return record_read(&own, sizeof(own), vulkan, vulkan->struct_size,
+                           TN_END_OF(vulkan, elements_per_group), "tn_vulkan_kernel");
+    }
+    return TN_OK;
+}
+
 static tn_status check_kernel(const tn_kernel *kernel)
 {
     const uint32_t known = TN_KERNEL_NO_COPIES | TN_KERNEL_SAME_DTYPE;
@@ -88,13 +110,7 @@ static tn_status check_kernel(const tn_kernel *kernel)
             kernel->operands[i].dtypes & ~TN_ALL_DTYPES)
             return fail(TN_ERR_REFUSED, "operands[%u]: dtypes 0x%x, needs %u: unknown", i,
                         kernel->operands[i].dtypes, kernel->operands[i].needs);
-    if (strcmp(kernel->family, TN_FAMILY_CPU) == 0) {
-        const tn_cpu_kernel *cpu = kernel->payload;
-        if (!TN_HAS(cpu, launch))
-            return fail(TN_ERR_REFUSED, "family %s needs a payload with `launch`",
-                        TN_FAMILY_CPU);
-    }
-    return TN_OK;
+    return check_payload(kernel);
 }
 
 static struct kernel_entry **list_for(struct prim_set *set, struct hash id_hash,

@@ -445,6 +445,18 @@ static tn_status list_backend(tn_runtime *runtime, const char *name)
     return status;
 }
 
+// Into records of the size that the caller knows.
+static void copy_summaries(tn_device_summary *out, const tn_device_summary *from,
+                           uint64_t n)
+{
+    uint32_t size = out->struct_size ? out->struct_size : TN_END_OF(out, features);
+    for (uint64_t i = 0; i < n; i++) {
+        char *to = (char *)out + i * size;
+        memcpy(to, &from[i], size < sizeof(*from) ? size : sizeof(*from));
+        memcpy(to, &size, sizeof(size));
+    }
+}
+
 tn_status tn_devices(tn_runtime *runtime, tn_device_summary *out, uint64_t *count)
 {
     struct device_set *set = runtime->devices;
@@ -467,7 +479,7 @@ tn_status tn_devices(tn_runtime *runtime, tn_device_summary *out, uint64_t *coun
     }
     if (status == TN_OK && out) {
         uint64_t n = *count < set->num_summaries ? *count : set->num_summaries;
-        memcpy(out, set->summaries, (size_t)n * sizeof(*out));
+        copy_summaries(out, set->summaries, n);
     }
     if (status == TN_OK)
         *count = set->num_summaries;

@@ -170,8 +170,8 @@ void tn_runtime_stats(const tn_runtime *runtime, tn_stats *out)
         .buffer_peak = stats->buffer_peak,
     };
     shadow_counts(runtime->shadow, &mine.checked, &mine.differing);
-    uint32_t size = out->struct_size && out->struct_size < sizeof(mine) ? out->struct_size
-                                                                        : sizeof(mine);
+    uint32_t size = out->struct_size ? out->struct_size : TN_END_OF(out, differing);
+    size = size < sizeof(mine) ? size : sizeof(mine);
     mine.struct_size = size;
     memcpy(out, &mine, size);
 }

@@ -9,7 +9,7 @@ import sys
 import tree
 
 LICENSED = {".c", ".h", ".cc", ".in", ".py", ".sh", ".glsl", ".comp", ".build", ".dot"}
-SCRIPTS = {"tools/quickstart", "tools/run-tests", "tests/gpu/run", ".ci/run",
+SCRIPTS = {"tools/freeze-abi", "tools/quickstart", "tools/run-tests", "tests/gpu/run", ".ci/run",
            "sdk/glue/tenon-plugin"}
 BINARY = {".npy", ".safetensors", ".gz", ".png", ".spv", ".so"}
 # Names are put together so that this file does not hold them.

@@ -46,9 +46,9 @@ typedef struct tn_runtime tn_runtime;
 
 // All zero is the default. A variable here overrides the environment's.
 typedef struct tn_runtime_options {
-    uint32_t struct_size;    // sizeof(tn_runtime_options); 0 is taken as this version's
-    uint32_t flags;          // 0
-    const char *plugin_path; // searched before all else, as TENON_PLUGIN_PATH
+    uint32_t struct_size;         // sizeof(tn_runtime_options); 0: that of ABI 1.0
+    uint32_t flags;               // 0
+    const char *plugin_path;      // searched before all else, as TENON_PLUGIN_PATH
     const char *const *variables; // "TENON_BACKEND=null", ..., ended by NULL
 } tn_runtime_options;
 
@@ -218,7 +218,7 @@ TN_API tn_status tn_vmap(tn_scope *scope, tn_array *const *outputs, const int32_
 typedef struct tn_function tn_function;
 
 typedef struct tn_function_options {
-    uint32_t struct_size; // sizeof(tn_function_options); 0 is taken as this version's
+    uint32_t struct_size; // sizeof(tn_function_options); 0: that of ABI 1.0
     uint32_t flags;       // 0
     // Bit i: the caller gives input i away. Its memory may become an output's; the array
     // is empty afterwards, and reading it fails.
@@ -248,7 +248,7 @@ enum {
 };
 
 typedef struct tn_plugin_info {
-    uint32_t struct_size;
+    uint32_t struct_size; // set by the caller; 0: that of ABI 1.0
     uint32_t state;
     const char *id; // what is known of a refused one may be ""
     const char *version;
@@ -308,7 +308,8 @@ typedef struct tn_device_summary {
 } tn_device_summary;
 
 // Every device of every installed backend. Loads all backends and asks their drivers: slow.
-// Call with out NULL for the count; the list is made once a runtime.
+// Call with out NULL for the count; the list is made once a runtime. out[0].struct_size
+// says how large the caller's records are; 0: as in ABI 1.0.
 TN_API tn_status tn_devices(tn_runtime *runtime, tn_device_summary *out, uint64_t *count);
 
 // A primitive's record, loading its pack if need be; NULL and tn_last_error() if unknown.
@@ -347,7 +348,7 @@ TN_API tn_status tn_graph_dot(tn_scope *scope, tn_array *const *arrays, uint64_t
 TN_API const char *tn_config(const tn_runtime *runtime, const char *name);
 
 typedef struct tn_stats {
-    uint32_t struct_size;
+    uint32_t struct_size; // set by the caller; 0: that of ABI 1.0
     uint32_t flags;
     uint64_t plans_made; // plan-cache misses
     uint64_t plan_hits;

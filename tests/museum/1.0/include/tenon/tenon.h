@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: MIT
+// The application's view of Tenon: runtimes, scopes, lazy arrays, evaluation, transforms.
+//
+//   tn_runtime *rt;
+//   if (tn_runtime_open(NULL, &rt)) ...
+//   tn_scope *s = tn_scope_open(rt);
+//   tn_array *x = tn_from_data(s, TN_F32, TN_SHAPE(256, 512), data);
+//   tn_array *y = tn_op(s, "acme.axpby", TN_IN(x, x), tn_attrs("alpha", 4.0, "beta", 2.0));
+//   if (tn_eval(s, y))                         // one check for all of the above
+//       fprintf(stderr, "%s\n", tn_scope_error(s));
+//   tn_scope_close(s);                         // frees what tn_keep() did not keep
+//   tn_runtime_close(rt);
+//
+// Ownership. Arrays belong to the scope they are made in. A function that gives something
+// else says so.
+//
+// Threads. A runtime may be used from any thread; a scope, and the arrays in it, by one
+// thread at a time. Arrays that are kept may be inputs in any scope of the same runtime.
+//
+// Errors. Building functions return NULL on failure and take NULL arrays: the scope keeps
+// the first failure, everything after it does nothing, and tn_eval returns it.
+#ifndef TENON_TENON_H
+#define TENON_TENON_H
+
+#include <tenon/primitive.h>
+#include <tenon/status.h>
+#include <tenon/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define TN_API __attribute__((visibility("default")))
+#else
+#define TN_API
+#endif
+
+#define TN_VERSION "0.1.0"
+
+// --- runtime ---------------------------------------------------------------------------
+
+// Plugins, devices, plan cache and configuration. There are no hidden globals: several
+// runtimes may live side by side.
+typedef struct tn_runtime tn_runtime;
+
+// All zero is the default. A variable here overrides the environment's.
+typedef struct tn_runtime_options {
+    uint32_t struct_size;         // sizeof(tn_runtime_options); 0: that of ABI 1.0
+    uint32_t flags;               // 0
+    const char *plugin_path;      // searched before all else, as TENON_PLUGIN_PATH
+    const char *const *variables; // "TENON_BACKEND=null", ..., ended by NULL
+} tn_runtime_options;
+
+// Gives a runtime. Reads the environment and the manifests of installed plugins; loads no
+// plugin, touches no device. `options` may be NULL. On failure *out_runtime is NULL, and
+// tn_last_error() says why.
+TN_API tn_status tn_runtime_open(const tn_runtime_options *options,
+                                 tn_runtime **out_runtime);
+
+// Takes it back. All its scopes are closed and its kept arrays released before. NULL is
+// fine.
+TN_API void tn_runtime_close(tn_runtime *runtime);
+
+// Why the last call on this thread failed that is not tied to a scope; "" when none did.
+// Valid until this thread's next call.
+TN_API const char *tn_last_error(void);
+
+// What a code means: "argument", "not found", ... Static.
+TN_API const char *tn_status_name(tn_status status);
+
+// --- scopes ----------------------------------------------------------------------------
+
+// NULL only when out of memory. Close it with tn_scope_close.
+TN_API tn_scope *tn_scope_open(tn_runtime *runtime);
+
+// Frees the scope and every array in it that was not kept. NULL is fine.
+TN_API void tn_scope_close(tn_scope *scope);
+
+// The first failure, or TN_OK; its text, or "". The text lives until the scope is closed
+// or cleared.
+TN_API tn_status tn_scope_status(const tn_scope *scope);
+TN_API const char *tn_scope_error(const tn_scope *scope);
+
+// Forgets the failure: the scope can be used again.
+TN_API void tn_scope_clear_error(tn_scope *scope);
+
+// Records a failure in the scope, when it has none yet, as if a building function had
+// failed: for functions that applications write. printf's format. Returns `status`.
+TN_API tn_status tn_scope_fail(tn_scope *scope, tn_status status, const char *format, ...);
+
+TN_API tn_runtime *tn_scope_runtime(const tn_scope *scope);
+
+// --- arrays from data ------------------------------------------------------------------
+
+#ifndef __cplusplus
+// A shape from extents: TN_SHAPE(256, 512). For a scalar: TN_SCALAR.
+#define TN_SHAPE(...)                                                                      \
+    (&(const tn_shape){                                                                    \
+        sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t), 0, {__VA_ARGS__}})
+#define TN_SCALAR (&(const tn_shape){0})
+#endif
+
+// Copies `data`, row-major without gaps, into a new array.
+TN_API tn_array *tn_from_data(tn_scope *scope, tn_dtype dtype, const tn_shape *shape,
+                              const void *data);
+
+// Scalars (rank 0) of a fixed dtype.
+TN_API tn_array *tn_f32(tn_scope *scope, float value);
+TN_API tn_array *tn_f64(tn_scope *scope, double value);
+TN_API tn_array *tn_i32(tn_scope *scope, int32_t value);
+TN_API tn_array *tn_i64(tn_scope *scope, int64_t value);
+TN_API tn_array *tn_bool(tn_scope *scope, int32_t value);
+TN_API tn_array *tn_scalar(tn_scope *scope, tn_dtype dtype, double value);
+
+// Numbers that take the dtype of what they meet, as Python's do in NumPy: 2 * x keeps x's
+// dtype. Alone they are i64 and f64.
+TN_API tn_array *tn_int(tn_scope *scope, int64_t value);
+TN_API tn_array *tn_float(tn_scope *scope, double value);
+
+// --- building graph --------------------------------------------------------------------
+
+// Applies a primitive that has one output. `name` is an id ("base.matmul/1"), an id without
+// revision (the newest), or a name alone when only one pack has it ("matmul").
+TN_API tn_array *tn_op(tn_scope *scope, const char *name, const tn_array *const *inputs,
+                       uint64_t num_inputs, tn_attr_list attrs);
+
+// The same for any number of outputs, into outputs[0 .. num_outputs), which must be as many
+// as the primitive has.
+TN_API tn_status tn_op_n(tn_scope *scope, const char *name, const tn_array *const *inputs,
+                         uint64_t num_inputs, tn_attr_list attrs, tn_array **outputs,
+                         uint64_t num_outputs);
+
+// Applies an expression without a primitive: "x, y -> alpha * x + beta * y". The names
+// before the arrow stand for the inputs, other names for attributes. One output.
+TN_API tn_array *tn_expr(tn_scope *scope, const char *text, const tn_array *const *inputs,
+                         uint64_t num_inputs, tn_attr_list attrs);
+
+// The dtype and extents of an array, known without evaluation. NULL for NULL. Borrowed.
+TN_API const tn_type *tn_array_type(const tn_array *array);
+
+// The primitive's id that made the array ("" for data), for messages. Borrowed.
+TN_API const char *tn_array_op(const tn_array *array);
+
+// --- evaluating and reading ------------------------------------------------------------
+
+// Computes the arrays, and returns when they are done. Returns the scope's first failure.
+TN_API tn_status tn_eval_n(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays);
+
+// Starts computing; returns as soon as the work is queued. Reading an array waits for it.
+TN_API tn_status tn_eval_async_n(tn_scope *scope, tn_array *const *arrays,
+                                 uint64_t num_arrays);
+
+#ifndef __cplusplus
+#define TN_ARRAYS(...)                                                                     \
+    ((tn_array *const[]){__VA_ARGS__}),                                                    \
+        (sizeof((tn_array *const[]){__VA_ARGS__}) / sizeof(tn_array *))
+#define tn_eval(scope, ...) tn_eval_n(scope, TN_ARRAYS(__VA_ARGS__))
+#define tn_eval_async(scope, ...) tn_eval_async_n(scope, TN_ARRAYS(__VA_ARGS__))
+#endif
+
+// Evaluates if needed, and copies the elements, row-major without gaps, to `data`. `size`
+// must be the array's size in bytes.
+TN_API tn_status tn_read(tn_scope *scope, tn_array *array, void *data, uint64_t size);
+
+// Evaluates if needed, and gives the elements in place, row-major without gaps. Borrowed
+// until the array is freed. NULL on failure.
+TN_API const void *tn_data(tn_scope *scope, tn_array *array);
+
+// Element 0 of an array of one element, converted. NaN on failure.
+TN_API double tn_item(tn_scope *scope, tn_array *array);
+
+// Makes an array outlive its scope: evaluates it, and gives a reference that tn_release
+// takes back. The array's history is forgotten: it becomes data. NULL on failure.
+TN_API tn_array *tn_keep(tn_scope *scope, tn_array *array);
+TN_API void tn_release(tn_array *array);
+
+// --- transforms ------------------------------------------------------------------------
+
+// Reverse-mode derivatives. Given cotangents (d loss / d output) for each output, builds
+// d loss / d wrt[i] into gradients. NULL cotangents: ones, for outputs of one element.
+TN_API tn_status tn_vjp(tn_scope *scope, tn_array *const *outputs,
+                        tn_array *const *cotangents, uint64_t num_outputs,
+                        tn_array *const *wrt, uint64_t num_wrt, tn_array **gradients);
+
+// Forward-mode derivatives: given tangents of wrt, builds the outputs' tangents.
+TN_API tn_status tn_jvp(tn_scope *scope, tn_array *const *outputs, uint64_t num_outputs,
+                        tn_array *const *wrt, tn_array *const *tangents, uint64_t num_wrt,
+                        tn_array **out_tangents);
+
+// Builds outputs from inputs in `scope`: what tn_vmap_call and tn_function_call take.
+typedef tn_status (*tn_function_body)(tn_scope *scope, tn_array *const *inputs,
+                                      uint64_t num_inputs, tn_array **outputs,
+                                      uint64_t num_outputs, void *user);
+
+// Batching: applies `body`, which is written for one slice, to all slices of the inputs at
+// once. in_axes[i] is the axis along which input i is sliced, from 0; -1: `body` gets it
+// whole, the same for each slice. out_axes[i] is where output i gets the slices' axis; -1:
+// it is the same for all. NULL axes are all 0. Calls `body` once, with arrays that have a
+// slice's type but no data: it builds graph, and cannot read them. It may call transforms.
+TN_API tn_status tn_vmap_call(tn_scope *scope, tn_function_body body, void *user,
+                              tn_array *const *inputs, const int32_t *in_axes,
+                              uint64_t num_inputs, tn_array **outputs,
+                              const int32_t *out_axes, uint64_t num_outputs);
+
+// The same for a graph that is there: gives what `outputs` would be if slices[i] were each
+// slice of inputs[i] in turn. slices[i] has a slice's type; where in_axes[i] is -1 it is
+// not looked at, and neither is inputs[i].
+TN_API tn_status tn_vmap(tn_scope *scope, tn_array *const *outputs, const int32_t *out_axes,
+                         uint64_t num_outputs, tn_array *const *slices,
+                         tn_array *const *inputs, const int32_t *in_axes,
+                         uint64_t num_inputs, tn_array **out_batches);
+
+// --- functions -------------------------------------------------------------------------
+
+// A traced function: `body` is called once per signature (dtypes and shapes) of the inputs
+// to build its graph in `trace`; later calls replay the plan with no work per node.
+typedef struct tn_function tn_function;
+
+typedef struct tn_function_options {
+    uint32_t struct_size; // sizeof(tn_function_options); 0: that of ABI 1.0
+    uint32_t flags;       // 0
+    // Bit i: the caller gives input i away. Its memory may become an output's; the array
+    // is empty afterwards, and reading it fails.
+    uint64_t donate;
+} tn_function_options;
+
+// Gives a function. Keeps `user` until tn_function_destroy.
+TN_API tn_status tn_function_create(tn_runtime *runtime, tn_function_body body, void *user,
+                                    const tn_function_options *options,
+                                    tn_function **out_function);
+TN_API void tn_function_destroy(tn_function *function);
+
+// Evaluates the inputs if needed, and starts the function on them; outputs are arrays of
+// `scope` with data on its way. Reading waits.
+TN_API tn_status tn_function_call(tn_function *function, tn_scope *scope,
+                                  tn_array *const *inputs, uint64_t num_inputs,
+                                  tn_array **outputs, uint64_t num_outputs);
+
+// --- looking around: plugins, devices, primitives, reasons -----------------------------
+
+enum {
+    TN_PLUGIN_FOUND = 1,   // its manifest was accepted
+    TN_PLUGIN_LOADED = 2,  // its code is in the process
+    TN_PLUGIN_REFUSED = 3, // `reason` says why
+    TN_PLUGIN_DISABLED = 4,
+    TN_PLUGIN_SHADOWED = 5, // another directory has a higher version
+};
+
+typedef struct tn_plugin_info {
+    uint32_t struct_size; // set by the caller; 0: that of ABI 1.0
+    uint32_t state;
+    const char *id; // what is known of a refused one may be ""
+    const char *version;
+    const char *vendor;
+    const char *directory;
+    const char *file;   // the shared object's path
+    const char *reason; // a sentence with the remedy, for all but FOUND and LOADED; or ""
+    const char *const *backends;   // names, ended by NULL
+    const char *const *primitives; // ids, ended by NULL
+    const char *const *kernels;    // "primitive family name", ended by NULL
+} tn_plugin_info;
+
+// Plugins in the order of search, refused ones included. Borrowed until the runtime closes.
+TN_API uint64_t tn_plugin_count(const tn_runtime *runtime);
+TN_API tn_status tn_plugin_get(const tn_runtime *runtime, uint64_t index,
+                               tn_plugin_info *out);
+
+// Loads a plugin by id now, to learn whether it can be. [loads code]
+TN_API tn_status tn_plugin_load(tn_runtime *runtime, const char *id);
+
+// Keeps the installed plugin `id` from being loaded, in this runtime and in later ones, and
+// keeps the reason: for a program that saw it crash or hang, in a child process. Ends when
+// one of its files changes, when the cache is cleared, or with reason NULL, which later
+// runtimes see. For plugins with a backend. TN_ERR_IO: there is no cache to note it in.
+// Any thread.
+TN_API tn_status tn_plugin_quarantine(tn_runtime *runtime, const char *id,
+                                      const char *reason);
+
+// Gives an interface that an installed plugin offers beside the standard ones, by id and
+// revision ("org.tenon.ffi/1"), and the host table that its functions take. Loads the
+// plugin. Both are borrowed until the runtime closes. Any thread.
+TN_API tn_status tn_interface_find(tn_runtime *runtime, const char *id,
+                                   const void **out_interface, const tn_host **out_host);
+
+// Loads the shared object and gives its manifest (plugin.json) as text; free it with
+// tn_text_free. Needs no runtime.
+TN_API tn_status tn_plugin_describe(const char *file, char **out_json);
+
+// Checks a plugin's directory as loading would, without loading: manifest, owner, modes,
+// hashes, ELF note. Records why not.
+TN_API tn_status tn_plugin_verify(const char *directory);
+
+TN_API void tn_text_free(char *text);
+
+typedef struct tn_device_summary {
+    uint32_t struct_size;
+    uint32_t flags;      // of tn_device_info
+    const char *backend; // "vulkan"
+    const char *plugin;  // id
+    const char *reason;  // why the backend has no devices, with index 0; or ""
+    uint32_t index;
+    uint32_t selected;    // place in the order of TENON_BACKEND, from 1; 0: not selected
+    uint64_t memory_size; // bytes; 0: unknown
+    char name[128];
+    char driver[128];
+    char features[256];
+} tn_device_summary;
+
+// Every device of every installed backend. Loads all backends and asks their drivers: slow.
+// Call with out NULL for the count; the list is made once a runtime. out[0].struct_size
+// says how large the caller's records are; 0: as in ABI 1.0.
+TN_API tn_status tn_devices(tn_runtime *runtime, tn_device_summary *out, uint64_t *count);
+
+// A primitive's record, loading its pack if need be; NULL and tn_last_error() if unknown.
+// Borrowed until the runtime closes.
+TN_API const tn_primitive *tn_primitive_find(tn_runtime *runtime, const char *name);
+
+// Whether what a primitive needs beside its plugin, a foreign library, say, is there: TN_OK
+// when it is or when nothing is needed; else the failure says what to do. Loads its pack.
+TN_API tn_status tn_primitive_check(tn_runtime *runtime, const char *name);
+
+// The ids of all primitives that installed plugins provide, sorted, ended by NULL; loads
+// nothing. Borrowed until the runtime closes.
+TN_API const char *const *tn_primitive_names(tn_runtime *runtime);
+
+// Prints attributes ("alpha=4, beta=2"), leaving out those at their default unless `all`.
+// Gives a text: tn_text_free.
+TN_API char *tn_attrs_print(const tn_attr_table *table, const void *attrs, int32_t all);
+
+// How the graph of these arrays would run: for each node the device, the kernel and why
+// every other candidate was turned down, as JSON:
+// {"nodes": [{"id", "op", "type", "device", "instead_of", "kernel", "plugin", "depth",
+// "rejected": [{"candidate", "reason"}]}], "segments": [{"device", "transfers",
+// "arena_bytes", "steps": [{"label", "kernel", "instructions", "inputs"}]}]}.
+// "instead_of" is the first device of TENON_BACKEND where that turned the node down. A
+// graph that cannot run has no segments but a "message", and its last node is the one that
+// runs nowhere ("device" is "") or may not fall back. Gives a text: tn_text_free.
+TN_API tn_status tn_explain(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
+                            char **out_json);
+
+// The graph in Graphviz's language. `scheduled`: as planned, coloured by device; else as
+// built. Gives a text: tn_text_free.
+TN_API tn_status tn_graph_dot(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
+                              int32_t scheduled, char **out_dot);
+
+// A configuration variable as this runtime sees it; NULL when unset. Borrowed.
+TN_API const char *tn_config(const tn_runtime *runtime, const char *name);
+
+typedef struct tn_stats {
+    uint32_t struct_size; // set by the caller; 0: that of ABI 1.0
+    uint32_t flags;
+    uint64_t plans_made; // plan-cache misses
+    uint64_t plan_hits;
+    uint64_t submissions;
+    uint64_t steps;        // kernel launches submitted
+    uint64_t transfers;    // between devices
+    uint64_t buffer_bytes; // in buffers of arrays and plans now
+    uint64_t buffer_peak;
+    uint64_t checked;   // launches that TENON_CHECK compared with their definitions
+    uint64_t differing; // of those: it told the log of
+} tn_stats;
+TN_API void tn_runtime_stats(const tn_runtime *runtime, tn_stats *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // TENON_TENON_H
