@@ -149,18 +149,34 @@ const struct check_info all_checks[] = {
     {"family.damaged", "P41", "code that is damaged is refused, with words"},
     // a backend under a runtime
     {"primitive.values", "P45", "every installed primitive agrees with its definition"},
+    {"suite.test", "P45",
+     "base and nn agree with plain C, over dtypes, layouts and odd values"},
+    {"suite.ends", "P45", "the process that runs the suite ends normally"},
     // a child's end
     {"run.ends", "P21", "the process that runs the checks ends normally"},
     {0},
 };
 
 const struct group all_groups[] = {
-    {"file", group_file},     {"entry", group_entry},         {"process", group_process},
-    {"reload", group_reload}, {"host", group_host},           {"infer", group_infer},
-    {"attrs", group_attrs},   {"reference", group_reference}, {"kernel", group_kernel},
-    {"rules", group_rules},   {"device", group_device},       {"backend", group_backend},
-    {"buffer", group_buffer}, {"segment", group_segment},     {"queue", group_queue},
-    {"family", group_family}, {"primitive", group_primitive}, {0},
+    {"file", group_file},
+    {"entry", group_entry},
+    {"process", group_process},
+    {"reload", group_reload},
+    {"host", group_host},
+    {"infer", group_infer},
+    {"attrs", group_attrs},
+    {"reference", group_reference},
+    {"kernel", group_kernel},
+    {"rules", group_rules},
+    {"device", group_device},
+    {"backend", group_backend},
+    {"buffer", group_buffer},
+    {"segment", group_segment},
+    {"queue", group_queue},
+    {"family", group_family},
+    {"primitive", group_primitive},
+    {"suite", group_suite},
+    {0},
 };
 
 const struct check_info *check_find(const char *name)

@@ -40,5 +40,6 @@ void group_segment(struct kit *k);   // what it compiles and runs
 void group_queue(struct kit *k);     // submissions, points and waiting
 void group_family(struct kit *k);    // kernels of others that it runs
 void group_primitive(struct kit *k); // every primitive on its devices
+void group_suite(struct kit *k);     // base and nn, in depth
 
 #endif // CONFORMANCE_CHECKS_H

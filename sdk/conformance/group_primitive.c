@@ -5,7 +5,7 @@
 #include "checks.h"
 #include "pack.h"
 
-enum { SAMPLES = 6, FEW_SAMPLES = 2 };
+enum { SHARE = 4, SMALL_SHARE = 12 }; // of the samples that checks of packs take
 
 struct trial {
     struct bench *bench;
@@ -59,7 +59,7 @@ static bool try_sample(struct trial *t, const struct sample *s, const char **out
 
 static void check_primitive(struct trial *t, const tn_primitive *primitive)
 {
-    static struct sample samples[SAMPLES];
+    static struct sample samples[MAX_SAMPLES];
     struct kit *k = t->maker.kit;
     const char *why = "";
     uint32_t count = samples_make(&t->maker, primitive, samples, t->num_samples),
@@ -104,7 +104,11 @@ static void check_device(struct bench *b)
         skip(b->kit, "primitive.values", "it computes nothing");
         return;
     }
-    t.num_samples = info.flags & TN_DEVICE_SOFTWARE ? FEW_SAMPLES : SAMPLES;
+    bool is_slow = info.flags & TN_DEVICE_SOFTWARE;
+    t.num_samples = b->kit->samples / (is_slow ? SMALL_SHARE : SHARE);
+    t.num_samples = t.num_samples < 1             ? 1
+                    : t.num_samples < MAX_SAMPLES ? t.num_samples
+                                                  : MAX_SAMPLES;
     t.is_exact = info.flags & TN_DEVICE_HOST_MEMORY && !(info.flags & TN_DEVICE_SOFTWARE);
     format_text(variable, sizeof(variable), "TENON_BACKEND=%.40s:%u", b->backend->name,
                 b->index);

@@ -7,6 +7,7 @@
 #include <tenon/ops/reference.h>
 #include <tenon/plugin.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 struct tn_buffer {
@@ -78,6 +79,12 @@ static uint64_t wrapping(uint16_t op, uint64_t a, uint64_t b)
     case TN_EXPR_ADD:
         return a + b;
     case TN_EXPR_SUB:
+#ifdef FAULT_SUITE_TEST
+        return b - a;
+#endif
+#ifdef FAULT_SUITE_ENDS
+        abort();
+#endif
         return a - b;
     case TN_EXPR_MUL:
         return a * b;

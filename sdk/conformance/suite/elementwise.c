@@ -8,7 +8,7 @@
 // precision table promises for these ranges (exp: 3 + 2 |x| units; log: 3 or 2^-21;
 // division: 2.5; sin and cos only 2^-11, of which 1e-6 is asked), functions that GLSL lacks
 // being composed of those.
-#include "conformance.h"
+#include "suite.h"
 #include <inttypes.h>
 
 #define NUMBERS (TN_INTEGER_DTYPES | TN_FLOAT_DTYPES)

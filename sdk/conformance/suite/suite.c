@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Tests, checks and the generator of the conformance suite; its command line.
 //
-//   conformance BACKEND [--seed N] [--only TEXT] [--golden FILE] [--verbose]
-#include "conformance.h"
+//   tenon-suite BACKEND [--seed N] [--only TEXT] [--golden FILE] [--partial] [--verbose]
+//
+// --partial: what the backend says it cannot do is no failure.
+#include "suite.h"
+#include <tenon/backend.h>
 #include <fnmatch.h>
 #include <stdarg.h>
 
@@ -35,7 +38,7 @@ bool test_begin(struct suite *s, const char *format, ...)
     va_end(list);
     if (s->only && !strstr(s->name, s->only))
         return false;
-    s->checks = s->failures = s->excepted = s->unexpected = 0;
+    s->checks = s->failures = s->excepted = s->unexpected = s->unsupported = 0;
     s->random = s->seed;
     for (const char *p = s->name; *p; p++)
         s->random = mix(s->random ^ (uint8_t)*p);
@@ -52,7 +55,10 @@ void test_end(struct suite *s)
     printf("%s %u - %s (%u checks", passed ? "ok" : "not ok", s->tests, s->name, s->checks);
     if (s->excepted)
         printf(", %u excepted", s->excepted);
-    printf(")\n");
+    if (s->unsupported)
+        printf(", %u not on this backend", s->unsupported);
+    printf(")%s\n",
+           s->checks && s->unsupported == s->checks ? " # SKIP not on this backend" : "");
     fflush(stdout);
 }
 
@@ -72,8 +78,13 @@ void check(struct suite *s, const char *failure, const char *format, ...)
     snprintf(full, sizeof(full), "%s/%s", s->name, name);
     const char *reason = exception_of(s->backend, full);
     s->checks++;
+    bool unsupported = failure && s->partial && value_was_unsupported();
     if (s->verbose)
         printf("# %s: %s\n", full, failure ? failure : "passed");
+    if (unsupported) {
+        s->unsupported++;
+        return;
+    }
     if (failure && (reason || driver_exception_of(s->backend, full))) {
         s->excepted++;
         return;
@@ -126,8 +137,8 @@ void coverage_test(struct suite *s)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: conformance BACKEND [--seed N] [--only TEXT] [--golden FILE] "
-                    "[--verbose]\n");
+    fprintf(stderr, "usage: tenon-suite BACKEND [--seed N] [--only TEXT] [--golden FILE] "
+                    "[--partial] [--verbose]\n");
     return 2;
 }
 
@@ -151,6 +162,7 @@ static int has_device(struct suite *s)
                 printf("# %s: %s\n", s->backend, all[i].reason);
             else
                 found = 1;
+            s->is_cpu = (all[i].flags & TN_DEVICE_HOST_MEMORY) != 0;
         }
     free(all);
     return found;
@@ -201,6 +213,8 @@ int main(int argc, char **argv)
             s.only = argv[++i];
         else if (strcmp(argv[i], "--golden") == 0 && more)
             golden = argv[++i];
+        else if (strcmp(argv[i], "--partial") == 0)
+            s.partial = true;
         else if (strcmp(argv[i], "--verbose") == 0)
             s.verbose = true;
         else if (argv[i][0] != '-' && !s.backend)
@@ -210,6 +224,5 @@ int main(int argc, char **argv)
     }
     if (!s.backend)
         return usage();
-    s.is_cpu = strncmp(s.backend, "vulkan", 6) != 0;
     return run(&s, golden);
 }

@@ -2,7 +2,7 @@
 // Cases that NumPy decided, read from the file that golden.py writes.
 //
 // The file comes from our own build: what is wrong in it ends the reading, no more.
-#include "conformance.h"
+#include "suite.h"
 
 enum { MAX_INPUTS = 4, MAX_LIST = 4 };
 

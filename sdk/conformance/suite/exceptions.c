@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What backends cannot do today, until somebody does it. A check listed here that passes
 // fails the run.
-#include "conformance.h"
+#include "suite.h"
 #include <fnmatch.h>
 
 struct exception {

@@ -4,8 +4,8 @@
 // A check is one comparison; checks are gathered in tests, one a primitive and group, each
 // a line of TAP. What a backend cannot do stands in exceptions.c with the reason; a listed
 // check that passes is a failure, so that the list stays true.
-#ifndef CONFORMANCE_H
-#define CONFORMANCE_H
+#ifndef SUITE_H
+#define SUITE_H
 
 #include <math.h>
 #include <stdbool.h>
@@ -24,12 +24,13 @@ struct suite {
     const char *only; // substring of the tests to run, or NULL
     bool is_cpu;      // exact in f64, to a few ulps
     bool verbose;     // each check is told
+    bool partial;     // what the backend refuses is no failure
     uint64_t seed;    // of the run
     uint64_t random;  // state of the generator
     uint32_t tests, failed_tests;
     // Of the test that is running.
     char name[160];
-    uint32_t checks, failures, excepted, unexpected;
+    uint32_t checks, failures, excepted, unexpected, unsupported;
 };
 
 // --- tests (suite.c) --------------------------------------------------------------------
@@ -80,6 +81,8 @@ tn_array *value_array(tn_scope *scope, struct value *value, enum layout_kind kin
 
 // Reads an array to the host. False: failed, with the scope's error.
 bool value_read(tn_scope *scope, tn_array *array, struct value *out);
+// Whether the last value_read failed because no device at hand can do it.
+bool value_was_unsupported(void);
 
 // NULL when `got` is `want` to within absolute or relative error, else a message in a
 // static buffer. Integers must be equal when both bounds are 0.
@@ -103,4 +106,4 @@ void golden_tests(struct suite *s, const char *file);
 void coverage_test(struct suite *s);
 void cover(const char *primitive, const char *group);
 
-#endif // CONFORMANCE_H
+#endif // SUITE_H

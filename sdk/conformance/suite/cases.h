@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Applications of primitives that are not elementwise, as data: shared by the checks of
 // values and of derivatives.
-#ifndef CONFORMANCE_CASES_H
-#define CONFORMANCE_CASES_H
+#ifndef SUITE_CASES_H
+#define SUITE_CASES_H
 
-#include "conformance.h"
+#include "suite.h"
 
 enum { MAX_OPERANDS = 5, MAX_ATTRS = 5 };
 
@@ -61,4 +61,4 @@ void oracle_arange(const struct run *run, struct value *want);
 void oracle_full(const struct run *run, struct value *want);
 void oracle_clip(const struct run *run, struct value *want);
 
-#endif // CONFORMANCE_CASES_H
+#endif // SUITE_CASES_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Random numbers, optimisers, and what wrong arguments give.
-#include "conformance.h"
+#include "suite.h"
 
 // --- random numbers --------------------------------------------------------------------
 

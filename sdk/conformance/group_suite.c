@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT
+// The suite over base and nn, run on the backend in a process of its own: values that hurt,
+// every dtype and layout, derivatives, random numbers, optimisers.
+#include <errno.h>
+#include <limits.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "bench.h"
+#include "checks.h"
+
+extern char **environ;
+
+enum { LINE = 1024 };
+
+// Where it is installed beside the kit, else in a build folder.
+static bool find_suite(char path[PATH_MAX])
+{
+    static const char *const places[] = {"tenon-suite", "suite/tenon-suite"};
+    char self[PATH_MAX];
+    ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    self[size > 0 ? size : 0] = 0;
+    char *slash = strrchr(self, '/');
+    if (!slash)
+        return false;
+    slash[1] = 0;
+    for (size_t i = 0; i < COUNT(places); i++) {
+        format_text(path, PATH_MAX, "%.3000s%s", self, places[i]);
+        if (access(path, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+// Starts it with the staged plugin first in its path. Gives its output, and *out_pid.
+static FILE *start(struct kit *k, const char *backend, pid_t *out_pid)
+{
+    char path[PATH_MAX], plugins[2 * PATH_MAX], seed[24];
+    const char *old = getenv("TENON_PLUGIN_PATH");
+    int ends[2];
+    posix_spawn_file_actions_t actions;
+    if (!find_suite(path) || pipe(ends))
+        return NULL;
+    format_text(plugins, sizeof(plugins), "%s/plugins%s%s", k->folder, old ? ":" : "",
+                old ? old : "");
+    format_text(seed, sizeof(seed), "%llu", (unsigned long long)k->seed);
+    setenv("TENON_PLUGIN_PATH", plugins, 1);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+    posix_spawn_file_actions_addclose(&actions, ends[0]);
+    posix_spawn_file_actions_addclose(&actions, ends[1]);
+    posix_spawn_file_actions_addclose(&actions, RESULTS_FD);
+    const char *argv[] = {path, backend, "--partial", "--seed", seed, NULL};
+    int error = posix_spawn(out_pid, path, &actions, NULL, (char *const *)argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    if (!error)
+        return fdopen(ends[0], "r");
+    close(ends[0]);
+    return NULL;
+}
+
+// --- what it prints --------------------------------------------------------------------
+
+// "ok 7 - base.add (14 checks) # SKIP why": a check. `note` is the first comment before it.
+static void take_test(struct kit *k, const char *backend, const char *line,
+                      const char *note)
+{
+    bool failed = strncmp(line, "not ok", 6) == 0;
+    const char *name = strstr(line, " - "), *why = strstr(line, "# SKIP ");
+    unsigned checks = 0;
+    if (!name)
+        return;
+    name += 3;
+    const char *end = strrchr(name, '(');
+    int size = end && end > name ? (int)(end - name) : (int)strcspn(name, "#");
+    while (size > 0 && name[size - 1] == ' ')
+        size--;
+    if (!check_begin(k, "suite.test", "%.40s %.*s", backend, size, name))
+        return;
+    if (end)
+        checks = (unsigned)strtoul(end + 1, NULL, 10);
+    for (unsigned i = 0; i < checks; i++)
+        check_case(k);
+    if (failed)
+        check_fail(k, "%s", note[0] ? note : line);
+    else if (why)
+        check_skip(k, "%s", why + 7);
+    check_end(k);
+}
+
+static void check_ends(struct kit *k, const char *backend, int status, bool is_whole)
+{
+    if (!check_begin(k, "suite.ends", "%.40s", backend))
+        return;
+    if (WIFSIGNALED(status))
+        check_fail(k, "the suite is killed by signal %d (%s)", WTERMSIG(status),
+                   strsignal(WTERMSIG(status)));
+    else if (!is_whole)
+        check_fail(k, "the suite ends early, with status %d", WEXITSTATUS(status));
+    check_end(k);
+}
+
+static void run_suite(struct kit *k, const char *backend)
+{
+    char line[LINE], note[LINE] = "";
+    bool is_whole = false;
+    int status = 0;
+    pid_t pid;
+    FILE *output = start(k, backend, &pid);
+    if (!output) {
+        skip(k, "suite.test", "tenon-suite is not installed");
+        return;
+    }
+    while (fgets(line, sizeof(line), output)) {
+        line[strcspn(line, "\n")] = 0;
+        if (line[0] == '#' && !note[0])
+            format_text(note, sizeof(note), "%s", line + 1 + (line[1] == ' '));
+        is_whole |= strncmp(line, "1..", 3) == 0;
+        if (strncmp(line, "ok", 2) != 0 && strncmp(line, "not ok", 6) != 0)
+            continue;
+        take_test(k, backend, line, note);
+        note[0] = 0;
+    }
+    fclose(output);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    check_ends(k, backend, status, is_whole);
+}
+
+// --- the backend -----------------------------------------------------------------------
+
+// NULL when its first device is one that the suite is run on.
+static const char *refusal(struct bench *b)
+{
+    const char *why;
+    tn_device_info info = {.struct_size = sizeof(info)};
+    if (bench_count(b, &why) == 0)
+        return why;
+    if (b->backend->device_info(b->host.table, 0, &info) != TN_OK)
+        return "its device cannot be described";
+    if (info.flags & TN_DEVICE_COMPUTES_NOTHING)
+        return "it computes nothing";
+    if (info.flags & TN_DEVICE_SOFTWARE && !b->kit->only)
+        return "it takes minutes on a device that is emulated: --only 'suite.*'";
+    return NULL;
+}
+
+void group_suite(struct kit *k)
+{
+    static struct bench b;
+    char backend[64];
+    const char *why = NULL;
+    if (!bench_start(&b, k))
+        return;
+    format_text(backend, sizeof(backend), "%.63s", b.backend->name);
+    const char *refused = refusal(&b);
+    if (refused)
+        skip(k, "suite.test", refused);
+    bench_finish(&b);
+    if (refused)
+        return;
+    tn_runtime *runtime = subject_runtime(k, NULL, &why); // stages it
+    tn_runtime_close(runtime);
+    if (runtime)
+        run_suite(k, backend);
+    else
+        skip(k, "suite.test", why);
+}
