@@ -48,13 +48,14 @@ static struct array slice_of(const struct array *array, int32_t axis, int number
 static bool draw_axes(struct batch *b)
 {
     uint32_t able = 0, chosen = 0;
-    for (uint32_t i = 0; i < b->s->num_inputs; i++) {
+    uint32_t count = b->s->num_inputs < MAX_IN ? b->s->num_inputs : MAX_IN;
+    for (uint32_t i = 0; i < count; i++) {
         const tn_type *type = &b->s->types[i];
         b->axes[i] = -1;
         able |= (uint32_t)(type->dtype != TN_DTYPE_NONE && type->rank < TN_MAX_RANK) << i;
     }
     while (able && !chosen)
-        for (uint32_t i = 0; i < b->s->num_inputs; i++)
+        for (uint32_t i = 0; i < count; i++)
             if (able >> i & 1 && random_below(b->kit, 3)) {
                 b->axes[i] =
                     (int32_t)random_below(b->kit, (uint64_t)b->s->types[i].rank + 1);
