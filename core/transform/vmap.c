@@ -462,6 +462,8 @@ tn_status tn_vmap_call(tn_scope *scope, tn_function_body body, void *user,
 {
     if (scope->status != TN_OK)
         return scope->status;
+    if (!body)
+        return end_with(scope, fail(TN_ERR_ARGUMENT, "the body is NULL"));
     tn_array **slices = mem_zalloc((num_inputs + num_outputs + 1) * sizeof(*slices));
     tn_status status =
         slices ? make_slices(scope, inputs, in_axes, num_inputs, slices) : TN_ERR_MEMORY;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Batching: every primitive mapped over its inputs, against a loop over the slices; and its
-// reverse-mode derivatives likewise, which maps the primitives that those are made of.
+// Batching: every primitive mapped over its inputs, against a loop over the slices; its
+// reverse-mode derivatives likewise, which maps the primitives that those are made of; and
+// the derivatives of what is mapped.
 //
 // Every set of mapped inputs is tried with batches of 3, 1 and 0; the axes are random. A
 // batch runs the same arithmetic in another order of loops: 1e-12 of what a term may be.
 #include "cases.h"
 
-enum { MAX_RESULTS = 3 };
+enum { MAX_RESULTS = 3, WITH_COTANGENTS = -2 };
 
 static const double bound = 1e-11;
 
@@ -18,7 +19,9 @@ struct batching {
     uint32_t num_inputs, num_outputs;
     struct value slice[MAX_OPERANDS]; // types of slices, and the values of unmapped inputs
     double lo[MAX_OPERANDS], hi[MAX_OPERANDS];
-    int derived; // -1: the primitive; else its derivative with respect to this input
+    // -1: the primitive; -2: that and cotangents of its outputs; else its derivative with
+    // respect to this input.
+    int derived;
     uint32_t mapped;
     int64_t size;
     int32_t in_axes[MAX_OPERANDS], out_axes[MAX_RESULTS];
@@ -37,12 +40,17 @@ static tn_status body(tn_scope *scope, tn_array *const *inputs, uint64_t num_inp
     const struct batching *b = user;
     const tn_array *const *in = (const tn_array *const *)inputs;
     tn_array *made[MAX_RESULTS] = {NULL}, *cotangents[MAX_RESULTS], *wrt;
-    if (b->derived < 0)
+    if (b->derived == -1)
         return tn_op_n(scope, b->primitive, in, num_inputs, b->list, outputs, num_outputs);
     tn_op_n(scope, b->primitive, in, num_inputs, b->list, made, b->num_outputs);
     for (uint32_t i = 0; i < b->num_outputs; i++)
         cotangents[i] =
             tn_expr(scope, "x -> x * 0 + 1 + index % 3", TN_IN(made[i]), TN_NO_ATTRS);
+    if (b->derived == WITH_COTANGENTS) {
+        memcpy(outputs, made, b->num_outputs * sizeof(*made));
+        memcpy(outputs + b->num_outputs, cotangents, b->num_outputs * sizeof(*made));
+        return tn_scope_status(scope);
+    }
     wrt = inputs[b->derived];
     return tn_vjp(scope, made, cotangents, b->num_outputs, &wrt, 1, outputs);
 }
@@ -123,6 +131,8 @@ static bool loop_all(struct batching *b, struct value *want)
     for (uint32_t r = 0; r < num_results(b); r++) {
         int32_t places = one[r].tensor.layout.rank + 1;
         b->out_axes[r] = (int32_t)(random_bits(b->suite) % (uint64_t)places);
+        if (b->derived >= 0 && b->mapped >> b->derived & 1)
+            b->out_axes[r] = b->in_axes[b->derived]; // as a derivative of the whole has it
         want[r] = with_axis(&one[r], b->out_axes[r], b->size);
         value_free(&one[r]);
     }
@@ -156,7 +166,18 @@ static void make_batches(struct batching *b)
     }
 }
 
-static const char *map_all(struct batching *b, const struct value *want)
+// The derivative of the mapped graph, where the other is the map of derivatives.
+static void derive_map(struct batching *b, tn_scope *scope, tn_array **in, tn_array **out)
+{
+    struct batching both = *b;
+    tn_array *made[2 * MAX_RESULTS] = {NULL};
+    both.derived = WITH_COTANGENTS;
+    if (tn_vmap_call(scope, body, &both, in, b->in_axes, b->num_inputs, made, NULL,
+                     2 * (uint64_t)b->num_outputs) == TN_OK)
+        tn_vjp(scope, made, made + b->num_outputs, b->num_outputs, &in[b->derived], 1, out);
+}
+
+static const char *map_all(struct batching *b, const struct value *want, bool derive_last)
 {
     static char text[600];
     tn_array *in[MAX_OPERANDS], *out[MAX_RESULTS] = {NULL};
@@ -165,8 +186,11 @@ static const char *map_all(struct batching *b, const struct value *want)
     tn_scope *scope = tn_scope_open(b->suite->runtime);
     for (uint32_t k = 0; k < b->num_inputs; k++)
         in[k] = upload(scope, b->mapped >> k & 1 ? &b->batch[k] : &b->slice[k]);
-    tn_vmap_call(scope, body, b, in, b->in_axes, b->num_inputs, out, b->out_axes,
-                 num_results(b));
+    if (derive_last)
+        derive_map(b, scope, in, out);
+    else
+        tn_vmap_call(scope, body, b, in, b->in_axes, b->num_inputs, out, b->out_axes,
+                     num_results(b));
     for (uint32_t r = 0; r < num_results(b) && !failure; r++) {
         if (!value_read(scope, out[r], &got)) {
             snprintf(text, sizeof(text), "%s", tn_scope_error(scope));
@@ -189,13 +213,17 @@ static void check_batch(struct batching *b, const char *label)
         for (uint32_t k = 0; k < b->num_inputs; k++)
             snprintf(axes + strlen(axes), sizeof(axes) - strlen(axes), " %d",
                      b->in_axes[k]);
-        const char *failure = map_all(b, want);
+        const char *failure = map_all(b, want, false);
         if (b->derived < 0)
             check(b->suite, failure, "%s: %lld slices on axes%s to %d", label,
                   (long long)b->size, axes, b->out_axes[0]);
         else
             check(b->suite, failure, "%s: derivative of %lld slices by input %d, axes%s",
                   label, (long long)b->size, b->derived, axes);
+        if (b->derived >= 0 && b->mapped >> b->derived & 1)
+            check(b->suite, map_all(b, want, true),
+                  "%s: derivative of a map of %lld slices by input %d, axes%s", label,
+                  (long long)b->size, b->derived, axes);
         for (uint32_t r = 0; r < num_results(b); r++)
             value_free(&want[r]);
     }

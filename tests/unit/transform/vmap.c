@@ -451,8 +451,10 @@ static void derivatives_of_batches(void **state)
 static tn_status eager_body(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
                             tn_array **outputs, uint64_t num_outputs, void *user)
 {
-    (void)num_inputs, (void)num_outputs, (void)user;
-    outputs[0] = tn_expr(scope, "x -> x + 1", TN_IN(inputs[0]), TN_NO_ATTRS);
+    (void)num_inputs, (void)num_outputs;
+    outputs[0] = inputs[0];
+    if (!user)
+        outputs[0] = tn_expr(scope, "x -> x + 1", TN_IN(inputs[0]), TN_NO_ATTRS);
     return tn_eval(scope, outputs[0]);
 }
 
@@ -511,6 +513,10 @@ static void bodies_that_fail_leave_their_error(void **state)
     tn_array *x = counting(TN_SHAPE(2, 3)), *out = NULL;
     expect_error(tn_vmap_call(s, eager_body, NULL, &x, NULL, 1, &out, NULL, 1),
                  "stands for a slice in vmap, which has no data");
+    expect_error(tn_vmap_call(s, eager_body, (void *)"itself", &x, NULL, 1, &out, NULL, 1),
+                 "stands for a slice in vmap, which has no data");
+    expect_error(tn_vmap_call(s, NULL, NULL, &x, NULL, 1, &out, NULL, 1),
+                 "vmap: the body is NULL");
     expect_error(tn_vmap_call(s, lazy_body, NULL, &x, NULL, 1, &out, NULL, 1),
                  "the body left output 0 NULL");
     expect_error(tn_vmap_call(s, lazy_body, (void *)"fail", &x, NULL, 1, &out, NULL, 1),
