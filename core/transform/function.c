@@ -3,6 +3,7 @@
 #include <string.h>
 #include "../base/fail.h"
 #include "../base/shape.h"
+#include "../primitive/registry.h"
 #include "../sched/plan.h"
 #include "flow.h"
 
@@ -25,6 +26,21 @@ struct tn_function {
     struct trace_entry *entries;
 };
 
+// What an older caller lacks is zero, and what a newer one adds must be.
+static tn_status read_options(const tn_function_options *given, tn_function_options *mine)
+{
+    uint32_t size =
+        given && given->struct_size ? given->struct_size : TN_END_OF(mine, donate);
+    *mine = (tn_function_options){0};
+    tn_status status = given ? record_read(mine, sizeof(*mine), given, size,
+                                           TN_END_OF(mine, flags), "tn_function_options")
+                             : TN_OK;
+    if (status == TN_OK && mine->flags)
+        return fail(TN_ERR_ARGUMENT, "tn_function_options: flags 0x%x, expected 0",
+                    mine->flags);
+    return status;
+}
+
 tn_status tn_function_create(tn_runtime *runtime, tn_function_body body, void *user,
                              const tn_function_options *options, tn_function **out_function)
 {
@@ -33,12 +49,15 @@ tn_status tn_function_create(tn_runtime *runtime, tn_function_body body, void *u
                     !runtime ? "runtime"
                     : !body  ? "body"
                              : "place for the result");
+    tn_function_options read;
+    tn_status status = read_options(options, &read);
+    if (status != TN_OK)
+        return status;
     tn_function *function = mem_zalloc(sizeof(*function));
     if (!function)
         return TN_ERR_MEMORY;
-    *function = (tn_function){.runtime = runtime, .body = body, .user = user};
-    if (options)
-        function->donate = options->donate;
+    *function = (tn_function){
+        .runtime = runtime, .body = body, .user = user, .donate = read.donate};
     pthread_mutex_init(&function->lock, NULL);
     *out_function = function;
     return TN_OK;

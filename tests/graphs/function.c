@@ -130,6 +130,25 @@ static void an_array_given_away_but_shared_is_not_overwritten(void **state)
     tn_function_destroy(f);
 }
 
+static void options_that_this_version_does_not_know_are_refused(void **state)
+{
+    struct {
+        tn_function_options known;
+        uint64_t added;
+    } newer = {.known = {.struct_size = sizeof(newer), .donate = 1}};
+    tn_function *f = NULL;
+    must(NULL, tn_function_create(*state, increment, NULL, &newer.known, &f));
+    tn_function_destroy(f);
+    newer.added = 1;
+    assert_int_equal(tn_function_create(*state, increment, NULL, &newer.known, &f),
+                     TN_ERR_REFUSED);
+    assert_message(tn_last_error(), "byte 16 is set");
+    const tn_function_options flags = {.flags = 4};
+    assert_int_equal(tn_function_create(*state, increment, NULL, &flags, &f),
+                     TN_ERR_ARGUMENT);
+    assert_message(tn_last_error(), "flags 0x4, expected 0");
+}
+
 static tn_status wrong(tn_scope *s, tn_array *const *in, uint64_t num_in, tn_array **out,
                        uint64_t num_out, void *user)
 {
@@ -196,6 +215,7 @@ int main(void)
         cmocka_unit_test(an_input_given_away_lends_its_memory_to_the_output),
         cmocka_unit_test(reading_an_array_given_away_is_an_error),
         cmocka_unit_test(an_array_given_away_but_shared_is_not_overwritten),
+        cmocka_unit_test(options_that_this_version_does_not_know_are_refused),
         cmocka_unit_test(a_failing_body_fails_the_call_and_says_why),
         cmocka_unit_test(a_function_may_return_its_inputs),
     };

@@ -322,14 +322,16 @@ def frozen_plugins_and_applications_work_on_a_core_of_the_next_minor():
         use_application(folder, env)
 
 
-def a_plugin_of_the_next_minor_works_on_older_hosts():
+def plugins_of_the_next_minor_work_on_older_hosts():
     wide = newer("wide")
     env = stage([wide], WORK / "wide-staged")
     assert values("museum.twice(astype(x, f32))", *VECTORS[:1], env=env) == [[2, 4, 6]]
     why = tenon("why", "museum.twice(astype(x, f32))", *VECTORS[:1], env=env).stdout
     assert "doubles" in why, why
+    others = plugins(tomorrow(), HERE / "plugins", WORK / "later-plugins")
+    use_plugins(stage(others, WORK / "later-plugins-staged"))
     for folder in frozen.sets():
-        visit(old_host(folder / "include"), [wide])
+        visit(old_host(folder / "include"), [wide, *others])
 
 
 def both_ranges(host, host_minor):
@@ -396,7 +398,7 @@ if __name__ == "__main__":
                  plugins_of_each_frozen_set_work_on_each_other_ones_host,
                  all_plugins_work_on_a_host_of_the_next_minor,
                  frozen_plugins_and_applications_work_on_a_core_of_the_next_minor,
-                 a_plugin_of_the_next_minor_works_on_older_hosts,
+                 plugins_of_the_next_minor_work_on_older_hosts,
                  a_plugin_that_needs_the_next_minor_is_refused_with_both_ranges,
                  the_same_plugin_installed_is_refused_when_it_is_used,
                  a_set_byte_that_older_hosts_do_not_know_is_refused,

@@ -67,6 +67,29 @@ static void an_older_host_gets_what_it_knows(void **state)
     assert_int_equal(info.reserved, 0x55555555);
 }
 
+static void an_application_gets_records_of_the_size_that_it_gives(void **state)
+{
+    (void)state;
+    struct {
+        tn_device_summary known;
+        uint64_t added;
+    } newer[2];
+    uint64_t count = 2;
+    memset(newer, 0x55, sizeof(newer));
+    newer[0].known.struct_size = sizeof(newer[0]);
+    assert_int_equal(tn_devices(runtime, &newer[0].known, &count), TN_OK);
+    assert_int_equal(count, 1);
+    assert_string_equal(newer[0].known.name, "nothing");
+    assert_true(newer[0].added == UINT64_C(0x5555555555555555));
+    tn_device_summary older = {.struct_size = 8, .index = 0x55555555};
+    assert_int_equal(tn_devices(runtime, &older, &count), TN_OK);
+    assert_int_equal(older.index, 0x55555555);
+    tn_device_summary first = {.struct_size = 0};
+    assert_int_equal(tn_devices(runtime, &first, &count), TN_OK);
+    assert_string_equal(first.backend, "null");
+    assert_int_equal(first.struct_size, sizeof(first));
+}
+
 static void buffers_are_cleared_memory(void **state)
 {
     (void)state;
@@ -133,6 +156,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(it_is_listed_but_never_the_default),
         TEST(an_older_host_gets_what_it_knows),
+        TEST(an_application_gets_records_of_the_size_that_it_gives),
         TEST(buffers_are_cleared_memory),
         TEST(points_count_up_and_are_reached),
     };

@@ -9,7 +9,8 @@
 //   tn_array *y = tn_op(s, "app.clip3", TN_IN(x, lo, hi), TN_NO_ATTRS);
 //
 // Threads. All functions may be called from any thread. A callback is called from threads
-// of the backend, by several at once unless TN_CALLBACK_SERIAL is given.
+// of the backend, by several at once unless TN_CALLBACK_SERIAL is given. It must not use
+// the runtime that calls it: the evaluation that it is part of would wait for itself.
 #ifndef TENON_FFI_H
 #define TENON_FFI_H
 
