@@ -332,6 +332,47 @@ static void derivatives_are_refused_by_name_and_rule(void **state)
     tn_scope_close(s);
 }
 
+static tn_status clip_slices(tn_scope *s, tn_array *const *inputs, uint64_t num_inputs,
+                             tn_array **outputs, uint64_t num_outputs, void *user)
+{
+    (void)user, (void)num_inputs, (void)num_outputs;
+    outputs[0] =
+        tn_op(s, "app.clip", TN_IN(inputs[0], inputs[1], tn_f64(s, 4)), TN_NO_ATTRS);
+    return tn_scope_status(s);
+}
+
+static tn_status sum_slices(tn_scope *s, tn_array *const *inputs, uint64_t num_inputs,
+                            tn_array **outputs, uint64_t num_outputs, void *user)
+{
+    (void)user, (void)num_inputs, (void)num_outputs;
+    outputs[0] = tn_op(s, "app.row_sums", TN_IN(inputs[0]), TN_NO_ATTRS);
+    return tn_scope_status(s);
+}
+
+static void numbers_alone_are_mapped_and_arrays_are_refused_by_name(void **state)
+{
+    tn_scope *s = tn_scope_open(*state);
+    const double data[] = {1, 2, 3, 4, 5, 6}, low[] = {2, 3};
+    int64_t calls = 0;
+    add(*state, "app.clip/1", "f64 f64 f64 -> f64", (function)clip, NULL);
+    add(*state, "app.row_sums/1", "in f64[m, n] out f64[m] extent m extent n user -> void",
+        (function)row_sums, &calls);
+    tn_array *x = f64s(s, *TN_SHAPE(3, 2), data), *lo = f64s(s, *TN_SHAPE(2), low),
+             *y = NULL;
+    // Slices are columns of x, of three elements; each has a lower bound of its own.
+    tn_array *inputs[] = {x, lo};
+    assert_int_equal(tn_vmap_call(s, clip_slices, NULL, inputs, (int32_t[]){1, 0}, 2, &y,
+                                  (int32_t[]){0}, 1),
+                     TN_OK);
+    expect(s, y, (double[]){2, 3, 4, 3, 4, 4}, 6);
+    tn_array *z = f64s(s, *TN_SHAPE(1, 3, 2), data);
+    assert_int_not_equal(
+        tn_vmap_call(s, sum_slices, NULL, &z, (int32_t[]){0}, 1, &y, (int32_t[]){0}, 1),
+        TN_OK);
+    has(tn_scope_error(s), "app.row_sums/1 has no vmap");
+    tn_scope_close(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -346,6 +387,7 @@ int main(void)
         TEST(wrong_signatures_are_shown_by_their_column),
         TEST(wrong_ids_and_arguments_are_refused),
         TEST(derivatives_are_refused_by_name_and_rule),
+        TEST(numbers_alone_are_mapped_and_arrays_are_refused_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,6 +165,7 @@ tn_status function_bind(struct function *function, const struct rules *rules,
     function->primitive.reference = rules->launch;
     function->primitive.infer = rules->infer;
     function->primitive.vjp = function->gradients ? rules->vjp : NULL;
+    function->primitive.vmap = function->lead == LEAD_BATCH ? rules->vmap : NULL;
     function->kernel.scratch_size = rules->scratch_size;
     function->payload.launch = rules->launch;
     return TN_OK;

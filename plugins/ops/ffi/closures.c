@@ -31,13 +31,23 @@ static void scratch_size(ffi_cif *cif, void *result, void **args, void *function
     *(uint64_t *)result = function_scratch(function, *(const tn_kernel_query **)args[0]);
 }
 
+static void vmap(ffi_cif *cif, void *result, void **args, void *function)
+{
+    (void)cif;
+    *(ffi_sarg *)result = function_vmap(
+        function, *(const tn_build **)args[0], *(const tn_rule **)args[1],
+        *(const int32_t **)args[2], *(tn_array ***)args[4], *(int32_t **)args[5]);
+}
+
 typedef void (*body)(ffi_cif *, void *, void **, void *);
 
-// An address that is called with `num_args` pointers and calls `code` with the function.
+// An address that is called with the first `num_args` types and calls `code` with the
+// function.
 static void *make(struct function *function, body code, uint32_t num_args, ffi_type *result,
                   struct problem *problem)
 {
-    static ffi_type *pointers[] = {&ffi_type_pointer, &ffi_type_pointer};
+    static ffi_type *types[] = {&ffi_type_pointer, &ffi_type_pointer, &ffi_type_pointer,
+                                &ffi_type_sint64,  &ffi_type_pointer, &ffi_type_pointer};
     struct closure *closure = calloc(1, sizeof(*closure));
     void *address = NULL;
     if (closure)
@@ -49,8 +59,7 @@ static void *make(struct function *function, body code, uint32_t num_args, ffi_t
     }
     closure->next = function->closures;
     function->closures = closure;
-    if (ffi_prep_cif(&closure->cif, FFI_DEFAULT_ABI, num_args, result, pointers) !=
-            FFI_OK ||
+    if (ffi_prep_cif(&closure->cif, FFI_DEFAULT_ABI, num_args, result, types) != FFI_OK ||
         ffi_prep_closure_loc(closure->memory, &closure->cif, code, function, address) !=
             FFI_OK) {
         problem_set(problem, TN_ERR_UNSUPPORTED, "libffi cannot make closures here");
@@ -75,6 +84,7 @@ const struct rules *closures_make(struct function *function, struct problem *pro
     void *at_launch = make(function, launch, 1, &ffi_type_sint32, problem);
     void *at_infer = make(function, infer, 2, &ffi_type_sint32, problem);
     void *at_scratch = make(function, scratch_size, 1, &ffi_type_uint64, problem);
+    void *at_vmap = make(function, vmap, 6, &ffi_type_sint32, problem);
     if (!rules)
         problem_set(problem, TN_ERR_MEMORY, "out of memory");
     if (problem->status != TN_OK)
@@ -83,6 +93,7 @@ const struct rules *closures_make(struct function *function, struct problem *pro
     memcpy(&rules->launch, &at_launch, sizeof(at_launch));
     memcpy(&rules->infer, &at_infer, sizeof(at_infer));
     memcpy(&rules->scratch_size, &at_scratch, sizeof(at_scratch));
+    memcpy(&rules->vmap, &at_vmap, sizeof(at_vmap));
     return rules;
 }
 

@@ -15,12 +15,19 @@ struct rules {
     tn_status (*vjp)(const tn_build *build, const tn_rule *rule,
                      tn_array *const *cotangents, const uint64_t *wanted,
                      tn_array **gradients);
+    tn_status (*vmap)(const tn_build *build, const tn_rule *rule, const int32_t *axes,
+                      int64_t size, tn_array **outputs, int32_t *out_axes);
 };
 
 // What the addresses come to.
 tn_status function_launch(struct function *function, const tn_cpu_call *call);
 tn_status function_infer(const struct function *function, const tn_infer *infer,
                          tn_type *types);
+
+// Of functions with a batch. (batch.c)
+tn_status function_vmap(const struct function *function, const tn_build *build,
+                        const tn_rule *rule, const int32_t *axes, tn_array **outputs,
+                        int32_t *out_axes);
 
 // The rules of function `number` of the pack that this code is, below MAX_FUNCTIONS. They
 // may be called from slots_fill() on, which is given the functions once.

@@ -25,8 +25,16 @@ static struct function *const *slots; // constant once filled
     {                                                                                      \
         return gradients_build(slots[0x##digits], build, rule, cotangents, wanted,         \
                                gradients);                                                 \
+    }                                                                                      \
+    static tn_status vmap_##digits(const tn_build *build, const tn_rule *rule,             \
+                                   const int32_t *axes, int64_t size, tn_array **outputs,  \
+                                   int32_t *out_axes)                                      \
+    {                                                                                      \
+        (void)size;                                                                        \
+        return function_vmap(slots[0x##digits], build, rule, axes, outputs, out_axes);     \
     }
-#define RULES(digits) {launch_##digits, infer_##digits, scratch_##digits, vjp_##digits},
+#define RULES(digits)                                                                      \
+    {launch_##digits, infer_##digits, scratch_##digits, vjp_##digits, vmap_##digits},
 
 // All numbers of two hexadecimal digits: MAX_FUNCTIONS of them.
 // clang-format off
