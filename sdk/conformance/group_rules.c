@@ -23,7 +23,9 @@ bool rules_fill(struct kit *k, struct pack *pack, struct sample *s,
             copy.low = ranges[i][0], copy.high = ranges[i][1];
         sample_fill(k, &copy);
         if (!apply_definition(&pack->maker, &copy, out)) {
-            if (all_finite(&copy, out)) {
+            double bound = 4 * sample_tolerance(&copy, true);
+            if (all_finite(&copy, out) &&
+                apply_is_sound(&pack->maker, &copy, out, bound)) {
                 *s = copy;
                 return true;
             }

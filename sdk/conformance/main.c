@@ -172,6 +172,14 @@ static int write_report(const struct report *report, const struct options *o)
     return report->counts[FAILED] ? STATUS_FAIL : STATUS_PASS;
 }
 
+// A file beside the plugin, when there is one. NULL: none.
+static const char *find_beside(const char *file, const char *name, char path[PATH_MAX])
+{
+    const char *slash = strrchr(file, '/');
+    format_text(path, PATH_MAX, "%.*s%s", slash ? (int)(slash - file) + 1 : 0, file, name);
+    return access(path, R_OK) == 0 ? path : NULL;
+}
+
 static int run_all(struct options *o, struct exceptions *exceptions)
 {
     char folder[] = "/tmp/tenon-check-XXXXXX";
@@ -230,7 +238,7 @@ static int run_list(void)
 int main(int argc, char **argv)
 {
     struct options o = {0};
-    char file[PATH_MAX];
+    char file[PATH_MAX], examples[PATH_MAX], known[PATH_MAX];
     int status = parse(&o, argc, argv);
     if (status)
         return status;
@@ -242,6 +250,10 @@ int main(int argc, char **argv)
     if (o.child)
         return run_child(&o);
     struct exceptions exceptions = {0};
+    if (!o.run.examples)
+        o.run.examples = find_beside(file, "check.examples.json", examples);
+    if (!o.exceptions)
+        o.exceptions = find_beside(file, "check.exceptions", known);
     status = o.exceptions && !exceptions_read(&exceptions, o.exceptions)
                  ? STATUS_USAGE
                  : run_all(&o, &exceptions);

@@ -17,7 +17,8 @@ void rules_vmap(struct kit *k, struct pack *pack, const tn_primitive *p);
 void rules_partial(struct kit *k, struct pack *pack, const tn_primitive *p);
 void rules_failure(struct kit *k, struct pack *pack, const tn_primitive *p);
 
-// Makes and fills inputs whose outputs are finite. False: none were found; nothing to free.
+// Makes and fills inputs whose outputs are finite and the same by every definition. False:
+// none were found; nothing to free.
 bool rules_fill(struct kit *k, struct pack *pack, struct sample *s,
                 struct array out[MAX_OUT]);
 

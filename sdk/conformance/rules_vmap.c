@@ -81,7 +81,8 @@ static bool fill_slice(struct batch *b, int number)
     }
     memcpy(b->slices[number], slice.in, sizeof(slice.in));
     b->num_slices++;
-    return true;
+    return apply_is_sound(&b->pack->maker, &slice, b->want[number],
+                          4 * sample_tolerance(&slice, true));
 }
 
 static void batch_free(struct batch *b)

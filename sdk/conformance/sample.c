@@ -17,11 +17,13 @@ static void set_shape(tn_type *type, int32_t rank, const int64_t *extent)
 
 static void random_shape(struct kit *k, tn_type *type)
 {
-    static const int64_t usual[] = {1, 2, 3, 4, 5, 7, 8, 17, 0};
+    static const int64_t usual[] = {1, 2, 3, 4, 5, 7, 8, 17, 0}, few[] = {33, 129, 1023};
     int64_t extent[TN_MAX_RANK];
     int32_t rank = (int32_t)random_below(k, 5);
     for (int32_t i = 0; i < rank; i++)
         extent[i] = usual[random_below(k, rank > 2 ? 5 : COUNT(usual))];
+    if (rank > 0 && rank < 3 && random_below(k, 4) == 0)
+        extent[rank - 1] = few[random_below(k, COUNT(few))]; // vectors and their tails
     set_shape(type, rank, extent);
 }
 
