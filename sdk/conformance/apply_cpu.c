@@ -203,7 +203,8 @@ bool apply_is_sound(struct sample_maker *maker, const struct sample *s,
         return true; // it cannot be built here
     bool agrees = true;
     for (uint32_t i = 0; i < s->num_outputs; i++)
-        agrees = agrees && !array_compare(&other[i], &want[i], tolerance);
+        agrees = agrees && !array_compare(&other[i], &want[i], tolerance,
+                                          sample_magnitude(s, &want[i]));
     outputs_free(other);
     return agrees;
 }

@@ -166,7 +166,7 @@ double dtype_rounding(tn_dtype dtype)
     }
 }
 
-static double largest(const struct array *array)
+double array_largest(const struct array *array)
 {
     double most = 0;
     for (int64_t i = 0; i < array->count; i++) {
@@ -185,7 +185,7 @@ static bool agree(double got, double want, double bound)
 }
 
 const char *array_compare(const struct array *got, const struct array *want,
-                          double tolerance)
+                          double tolerance, double least)
 {
     static char text[300];
     char types[200];
@@ -193,7 +193,7 @@ const char *array_compare(const struct array *got, const struct array *want,
     if (memcmp(&pair[0], &pair[1], sizeof(tn_type)) != 0)
         return format_text(text, sizeof(text), "got and expected are %s",
                            types_text(types, sizeof(types), pair, 2));
-    double bound = tolerance * largest(want);
+    double bound = tolerance * fmax(array_largest(want), least);
     for (int64_t i = 0; i < got->count; i++) {
         double x = array_get(got, i), y = array_get(want, i);
         if (!agree(x, y, bound))

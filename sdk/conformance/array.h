@@ -40,10 +40,13 @@ void array_fill(struct kit *k, struct array *array, double lo, double hi);
 // The error of one rounding of the dtype, relative; 0 for integers and bool.
 double dtype_rounding(tn_dtype dtype);
 
-// NULL when all elements agree to within `tolerance` of the largest magnitude in `want`
-// (NaN with NaN, infinity with the same), else a message in static memory.
+// The largest finite magnitude.
+double array_largest(const struct array *array);
+
+// NULL when all elements agree to within `tolerance` of the largest magnitude in `want`, or
+// of `least` (NaN with NaN, infinity with the same), else a message in static memory.
 const char *array_compare(const struct array *got, const struct array *want,
-                          double tolerance);
+                          double tolerance, double least);
 
 // "f32[2,3] i64[3]" of some types.
 const char *types_text(char *out, size_t size, const tn_type *types, uint32_t count);

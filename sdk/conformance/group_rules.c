@@ -24,8 +24,7 @@ bool rules_fill(struct kit *k, struct pack *pack, struct sample *s,
         sample_fill(k, &copy);
         if (!apply_definition(&pack->maker, &copy, out)) {
             double bound = 4 * sample_tolerance(&copy, true);
-            if (all_finite(&copy, out) &&
-                apply_is_sound(&pack->maker, &copy, out, bound)) {
+            if (all_finite(&copy, out) && apply_is_sound(&pack->maker, &copy, out, bound)) {
                 *s = copy;
                 return true;
             }

@@ -102,7 +102,7 @@ static void compare(struct bench *b, tn_buffer *buffer, struct array *got,
 {
     if (!bench_computes(b) || !bench_read(b, buffer, 0, got->memory, got->size))
         return;
-    const char *failure = array_compare(got, want, 0);
+    const char *failure = array_compare(got, want, 0, 0);
     if (failure)
         check_fail(b->kit, "%s: 3x + 7: %s", what, failure);
     else if (!array_guards_hold(got, 0x5a))

@@ -145,8 +145,11 @@ static void compare_output(struct batch *b, const struct array *got, int32_t axi
     }
     for (int n = 0; n < BATCH; n++) {
         struct array slice = slice_of(got, axis, n);
+        struct sample one = *b->s;
+        memcpy(one.in, b->slices[n], sizeof(one.in));
         const char *failure =
-            array_compare(&slice, &b->want[n][output], sample_tolerance(b->s, true));
+            array_compare(&slice, &b->want[n][output], sample_tolerance(&one, true),
+                          sample_magnitude(&one, &slice));
         if (failure)
             check_fail(b->kit, "%s, batch on axes %s: slice %d of output %u: %s",
                        sample_text(b->s), axes_text(b), n, output, failure);

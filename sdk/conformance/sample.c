@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-enum { ATTEMPTS = 6000, ATTEMPTS_BY_CORE = 300, MAX_ELEMENTS = 4096 };
+enum { ATTEMPTS = 6000, ATTEMPTS_BY_CORE = 300, MAX_ELEMENTS = 4096, FEW_ELEMENTS = 64 };
 
 // --- shapes ----------------------------------------------------------------------------
 
@@ -170,13 +170,17 @@ static int64_t random_integer(struct kit *k, const tn_attr_field *field)
 static void draw_attrs(struct kit *k, struct sample *s)
 {
     const tn_attr_table *table = &s->primitive->attrs;
+    double lo = -8;
+    for (uint32_t i = 0; i < s->num_inputs; i++)
+        if (tn_dtype_in(s->types[i].dtype, TN_UNSIGNED_DTYPES))
+            lo = 0; // conversions out of range are unspecified
     for (uint32_t i = 0; i < table->num_fields && i < MAX_FIELDS; i++) {
         const tn_attr_field *field = &table->fields[i];
         if (!(field->flags & TN_ATTR_REQUIRED) && random_below(k, 2))
             continue;
         s->given |= UINT64_C(1) << i;
         if (field->kind == TN_ATTR_F64) {
-            *(double *)field_at(s, field) = floor(random_in(k, -8, 8)) / 4;
+            *(double *)field_at(s, field) = floor(random_in(k, lo, 8)) / 4;
         } else if (field->kind == TN_ATTR_INTS) {
             tn_ints *ints = field_at(s, field);
             *ints = (tn_ints){.count = (uint32_t)random_below(k, 4), .given = 1};
@@ -326,16 +330,27 @@ uint32_t samples_make(struct sample_maker *maker, const tn_primitive *primitive,
 
 // --- values ----------------------------------------------------------------------------
 
-static int64_t elements(const tn_type *types, uint32_t count)
+static double elements(const tn_type *type)
 {
-    int64_t sum = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        int64_t one = types[i].dtype != TN_DTYPE_NONE;
-        for (int32_t axis = 0; axis < types[i].rank; axis++)
-            one *= types[i].extent[axis];
-        sum += one;
+    double count = type->dtype != TN_DTYPE_NONE;
+    for (int32_t axis = 0; axis < type->rank; axis++)
+        count *= (double)type->extent[axis];
+    return count;
+}
+
+// Terms that go into an element, as far as shapes tell: of a sum, inputs over outputs; of a
+// product of matrices (m x k, k x n to m x n) the root of its square, mk * kn / mn.
+static double terms_of(const struct sample *s)
+{
+    double out = 1, first = 0, second = 0;
+    for (uint32_t i = 0; i < s->num_outputs; i++)
+        out = fmax(out, elements(&s->outputs[i]));
+    for (uint32_t i = 0; i < s->num_inputs; i++) {
+        double count = elements(&s->types[i]);
+        second = fmax(second, fmin(first, count));
+        first = fmax(first, count);
     }
-    return sum;
+    return fmax(first / out, sqrt(first * second / out));
 }
 
 double sample_tolerance(const struct sample *s, bool is_exact)
@@ -347,10 +362,17 @@ double sample_tolerance(const struct sample *s, bool is_exact)
         rounding = fmax(rounding, dtype_rounding(s->outputs[i].dtype));
     if (rounding == 0)
         return 0; // integers are exact
-    double out = (double)elements(s->outputs, s->num_outputs);
-    double terms = (double)elements(s->types, s->num_inputs) / (out > 0 ? out : 1);
-    double bound = rounding * (16 + 2 * terms);
+    double bound = rounding * (16 + 2 * terms_of(s));
     return is_exact ? bound : fmax(bound, 2e-3);
+}
+
+double sample_magnitude(const struct sample *s, const struct array *output)
+{
+    double most = 0;
+    for (uint32_t i = 0; i < s->num_inputs && output->count < FEW_ELEMENTS; i++)
+        if (tn_dtype_in(s->types[i].dtype, TN_FLOAT_DTYPES) && s->in[i].tensor.data)
+            most = fmax(most, array_largest(&s->in[i]));
+    return most;
 }
 
 void sample_fill(struct kit *k, struct sample *s)

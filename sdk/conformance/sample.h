@@ -58,6 +58,10 @@ void sample_draw(struct kit *k, const tn_primitive *primitive, struct sample *ou
 void sample_fill(struct kit *k, struct sample *s);
 void sample_free(struct sample *s);
 
+// The magnitude below which an output's error does not shrink with the output: that of the
+// inputs, where there are so few elements that all may be small by cancellation; else 0.
+double sample_magnitude(const struct sample *s, const struct array *output);
+
 // How far results may be apart, as a part of the largest: some roundings of the output's
 // dtype for each term that goes into an element. On devices whose functions are less exact
 // than the C library's, at least 2e-3.
