@@ -138,9 +138,12 @@ static int set_common(struct project *project, struct new_options *o)
     failed = failed ? failed : project_set(project, "vjp", "%s", o->with_vjp ? "1" : "");
     return failed ? failed
                   : project_set(project, "PACKAGES",
-                                "ca-certificates curl gcc libc6-dev libjansson4 "
-                                "libsodium23 meson ninja-build pkg-config%s",
-                                o->glsl ? " glslc spirv-tools" : "");
+                                "build-essential ca-certificates curl libffi8 "
+                                "libjansson-dev libopenblas-dev libsodium-dev meson "
+                                "ninja-build pkg-config zlib1g%s",
+                                o->glsl ? " glslc libvulkan1 mesa-vulkan-drivers "
+                                          "spirv-tools"
+                                        : "");
 }
 
 static int add_common(struct project *project, const struct new_options *o)
