@@ -95,7 +95,7 @@ static inline void tn_row_walk_range(void *context, int64_t begin, int64_t end)
     tn_row row;
     row.call = walk->call;
     while (begin < end) {
-        int64_t rest = begin, at[TN_MAX_RANK];
+        int64_t rest = begin, at[TN_MAX_RANK] = {0};
         for (int32_t axis = last; axis >= 0; axis--) {
             at[axis] = rest % walk->extent[axis];
             rest /= walk->extent[axis];
