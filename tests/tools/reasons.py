@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -210,6 +211,28 @@ def an_operator_of_an_unsigned_plugin_is_told():
     refused("why", "op", "fixture.twice", env=environment(TENON_TRUST="signed"), saying="tenon plugin sign")
 
 
+def an_operator_whose_library_is_missing_is_told():
+    if not tap.has_plugins("org.tenon.ffi"):
+        return "the plugin org.tenon.ffi is not built"
+    system = pathlib.Path("/lib/x86_64-linux-gnu/libm.so.6")
+    if not system.exists():
+        return "the C library is elsewhere"
+    os.mkdir("lent")
+    shutil.copyfile(system, "lent/liblent.so.1")
+    manifest = {"format": 1, "id": "com.acme.lent", "version": "1.0.0", "vendor": "Acme", "license": "MIT",
+                "doc": "One function.", "pack": "lent", "library": "liblent.so.1", "functions": [{
+                    "name": "gamma", "doc": "The gamma function.", "symbol": {"f32": "tgammaf", "f64": "tgamma"},
+                    "inputs": [{"name": "x", "shape": ["..."], "doc": "numbers"}],
+                    "outputs": [{"name": "out", "shape": ["..."], "doc": "of the shape of x"}],
+                    "args": [{"kind": "input", "name": "x", "by": "value"}], "returns": {"kind": "output"}}]}
+    pathlib.Path("lent.json").write_text(json.dumps(manifest))
+    lent = f"{os.getcwd()}/lent:{os.environ.get('LD_LIBRARY_PATH', '')}"
+    tenon("ffi", "make", "lent.json", "-o", "plugins", env=environment(LD_LIBRARY_PATH=lent))
+    assert "comes from plugin com.acme.lent" in tenon("why", "op", "lent.gamma", env=environment(LD_LIBRARY_PATH=lent)).stdout
+    done = refused("why", "op", "lent.gamma", env=environment(), saying="liblent.so.1")
+    assert "comes from plugin com.acme.lent" in done.stdout, done.stdout
+
+
 def a_misspelt_operator_gets_the_nearest():
     refused("why", "op", "sofmax", saying="did you mean 'softmax'?")
     refused("why", "sofmax([1.0])", saying="did you mean softmax?")
@@ -262,5 +285,5 @@ run([reason_path, reason_read, reason_link, reason_owner, reason_writable, reaso
      reason_disabled, reason_shadowed, reason_unsigned, reason_key, reason_signature, reason_quarantined,
      every_reason_has_a_function, a_missing_operator_names_the_plugin_that_has_it,
      an_operator_of_an_incompatible_plugin_is_told, an_operator_of_an_unsigned_plugin_is_told,
-     a_misspelt_operator_gets_the_nearest, a_backend_that_is_not_listed_is_told, a_backend_without_devices_says_why,
+     an_operator_whose_library_is_missing_is_told, a_misspelt_operator_gets_the_nearest, a_backend_that_is_not_listed_is_told, a_backend_without_devices_says_why,
      the_chosen_kernel_is_named_with_its_plugin, a_node_that_falls_back_says_from_where_and_what_helps])

@@ -83,9 +83,10 @@ static void say_device(struct doctor *doctor, const json_t *row)
     char use[48] = "";
     if (place > 0)
         snprintf(use, sizeof(use), ", number %d of those that are used", (int)place);
+    bool wrong = is_wanted(doctor, backend) || strstr(reason, "quarantine");
     if (reason[0])
-        found(doctor, is_wanted(doctor, backend) ? WRONG : NOTE, "devices", NULL,
-              "%s has no device: %s", backend, reason);
+        found(doctor, wrong ? WRONG : NOTE, "devices", NULL, "%s has no device: %s",
+              backend, reason);
     else
         found(doctor, GOOD, "devices", NULL, "%s: %s%s", text_of(row, "device"),
               text_of(row, "name"), use);

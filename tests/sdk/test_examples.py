@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The programs of docs/examples are built with one line against an installed Tenon, without a
+warning, and print what they say at their tops."""
+
+import re
+import sys
+
+import bench
+from bench import Skip
+
+WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+SANITIZERS = {"none": [], "address": ["-fsanitize=address"], "undefined": ["-fsanitize=undefined"],
+              "address,undefined": ["-fsanitize=address,undefined"], "thread": ["-fsanitize=thread"]}
+
+
+def promised(text):
+    """What the comment at the top says that it prints; " ..." at an end stands for anything."""
+    lines = re.search(r"^// Prints:\n((?://   .*\n)+)", text, re.M)[1].splitlines()
+    return "".join(re.escape(l[5:].removesuffix(" ...")) + (".*" if l.endswith(" ...") else "") + "\n" for l in lines)
+
+
+class Examples(bench.Bench):
+    def installs(self):
+        """Tenon installs"""
+        self.install()
+        self.env["LD_LIBRARY_PATH"] = str(self.installed("libtenon.so.0").parent)
+
+    def runs(self, path):
+        text = path.read_text()
+        if "<tenon/ffi.h>" in text and not (self.plugins / "org.tenon.ffi").exists():
+            raise Skip("the plugin org.tenon.ffi is not built")
+        flags = self.run("pkg-config", "--cflags", "--libs", "tenon").split()
+        program = self.folder / path.stem
+        self.run("cc", *WARNINGS, *SANITIZERS[self.args.sanitize], path, *flags, "-o", program)
+        printed = self.run(program)
+        assert re.fullmatch(promised(text), printed), f"expected\n{promised(text)}printed\n{printed}"
+
+    def are_listed(self):
+        """The list of examples names each of them"""
+        listed = (self.args.source / "docs/examples/README.md").read_text()
+        for path in self.programs():
+            assert f"| [{path.name}]({path.name}) |" in listed, path.name
+
+    def programs(self):
+        return sorted((self.args.source / "docs/examples").glob("*.c"))
+
+
+def tests(examples):
+    found = [("Tenon installs", examples.installs, ())]
+    found += [(f"{p.name} prints what it says", examples.runs, (p,)) for p in examples.programs()]
+    return found + [("the list of examples names each of them", examples.are_listed, ())]
+
+
+if __name__ == "__main__":
+    sys.exit(bench.run(tests, Examples))
