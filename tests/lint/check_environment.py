@@ -44,6 +44,8 @@ def tested():
     text = (ROOT / "tests/tools/environment.py").read_text()
     functions = re.findall(r"^def (tenon_\w+)\(\):", text, re.M)
     listed = text[text.rindex("run(["):]
+    if "'environment'" not in (ROOT / "tests/tools/meson.build").read_text():
+        return set()
     return {name for name in functions if re.search(rf"\b{name}\b", listed)}
 
 
