@@ -59,10 +59,13 @@ class Bench:
         self.plugins = self.installed("tenon/plugins")
         self.env["TENON_PLUGIN_PATH"] = str(self.plugins)
 
-    def build(self, project):
-        """Builds a project that is out of sight of Tenon's sources."""
+    def configure(self, project):
         self.run("meson", "setup", "--werror", f"-Db_sanitize={self.args.sanitize}",
                  "-Db_lundef=false", "build", cwd=project)
+
+    def build(self, project):
+        """Builds a project that is out of sight of Tenon's sources."""
+        self.configure(project)
         self.run("ninja", "-C", "build", cwd=project)
         return project / "build"
 

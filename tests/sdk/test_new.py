@@ -190,7 +190,7 @@ class New(bench.Bench):
         good = plugin.read_text()
         plugin.write_text(good.replace('"alpha * x + beta * y"', '"alpha * x + bata * y"'))
         line = 1 + plugin.read_text()[:plugin.read_text().index("bata")].count("\n")
-        self.run("meson", "setup", "build", cwd=project)
+        self.configure(project)
         told = self.ninja_fails(project)
         assert f"plugin.c:{line}: error:" in told and "did you mean 'beta'?" in told, told
         plugin.write_text(good)
