@@ -161,9 +161,11 @@ void group_suite(struct kit *k)
     if (refused)
         return;
     tn_runtime *runtime = subject_runtime(k, NULL, &why); // stages it
+    bool has_packs = runtime && tn_primitive_find(runtime, "base.add/1") &&
+                     tn_primitive_find(runtime, "nn.relu/1");
     tn_runtime_close(runtime);
-    if (runtime)
+    if (has_packs)
         run_suite(k, backend);
     else
-        skip(k, "suite.test", why);
+        skip(k, "suite.test", runtime ? "base and nn are not installed" : why);
 }
