@@ -3,6 +3,7 @@
 #include "bench.h"
 
 #include <dirent.h>
+#include <fnmatch.h>
 #include <time.h>
 
 // --- the plugin ------------------------------------------------------------------------
@@ -111,9 +112,16 @@ void bench_run(struct kit *k, const struct bench_check *checks, size_t count)
     for (size_t i = 0; i < count && num_devices == 0; i++)
         skip(k, checks[i].name, why);
     for (b.index = 0; b.index < num_devices; b.index++)
-        for (size_t i = 0; i < count; i++)
+        for (size_t i = 0; i < count && bench_is_wanted(&b); i++)
             run_one(&b, &checks[i]);
     bench_finish(&b);
+}
+
+bool bench_is_wanted(const struct bench *b)
+{
+    char name[80];
+    format_text(name, sizeof(name), "%.60s:%u", b->backend->name, b->index);
+    return !b->kit->devices || fnmatch(b->kit->devices, name, 0) == 0;
 }
 
 bool bench_consumes(const struct bench *b, const char *family)

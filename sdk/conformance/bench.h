@@ -80,6 +80,8 @@ bool bench_submit(struct bench *b, tn_executable *executable, const tn_binding *
                   uint64_t count, uint32_t flags, uint64_t *out_point);
 bool bench_wait(struct bench *b, uint64_t point);
 
+// Whether device b->index is one of those to be checked (--devices).
+bool bench_is_wanted(const struct bench *b);
 // Whether its backend lists this family.
 bool bench_consumes(const struct bench *b, const char *family);
 // Whether results mean anything: false for null.

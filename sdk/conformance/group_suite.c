@@ -141,6 +141,8 @@ static const char *refusal(struct bench *b)
         return "its device cannot be described";
     if (info.flags & TN_DEVICE_COMPUTES_NOTHING)
         return "it computes nothing";
+    if (!bench_is_wanted(b))
+        return "its first device is none of --devices";
     if (info.flags & TN_DEVICE_SOFTWARE && !b->kit->only)
         return "it takes minutes on a device that is emulated: --only 'suite.*'";
     return NULL;
