@@ -2,6 +2,16 @@
 // Opening an operator pack for checking.
 #include "pack.h"
 
+// Whether there is a backend that this runtime computes with.
+static bool computes(tn_runtime *runtime)
+{
+    tn_scope *scope = tn_scope_open(runtime);
+    double got =
+        tn_item(scope, tn_expr(scope, "x -> x + 1", TN_IN(tn_f32(scope, 1)), TN_NO_ATTRS));
+    tn_scope_close(scope);
+    return got == 2;
+}
+
 bool pack_open(struct pack *pack, struct kit *k)
 {
     const char *why;
@@ -14,6 +24,10 @@ bool pack_open(struct pack *pack, struct kit *k)
         .host = &pack->host,
         .runtime = subject_runtime(k, "TENON_BACKEND=cpu-blas", &why),
     };
+    if (pack->maker.runtime && !computes(pack->maker.runtime)) {
+        tn_runtime_close(pack->maker.runtime);
+        pack->maker.runtime = NULL;
+    }
     return true;
 }
 

@@ -302,6 +302,21 @@ void sampling_apply(const struct sampling *how, struct sample *s)
     s->tolerance = how->tolerance;
 }
 
+// Fails the running check for each example that infer refuses, and drops it.
+static uint32_t keep_accepted(struct sample_maker *maker, struct sample *examples,
+                              uint32_t count)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (sample_infer(maker, &examples[i]) == TN_OK)
+            examples[kept++] = examples[i];
+        else
+            check_fail(maker->kit, "example %u (%s) is refused: %s", i,
+                       sample_text(&examples[i]), maker->host->text);
+    }
+    return kept;
+}
+
 uint32_t samples_make(struct sample_maker *maker, const tn_primitive *primitive,
                       struct sample *out, uint32_t max)
 {
@@ -312,11 +327,7 @@ uint32_t samples_make(struct sample_maker *maker, const tn_primitive *primitive,
     struct sampling how;
     uint32_t wanted = max * k->samples / MAX_SAMPLES; // by --samples
     max = wanted < 1 ? 1 : wanted < max ? wanted : max;
-    uint32_t count = examples_read(k, primitive, out, max, &how);
-    for (uint32_t i = 0; i < count; i++)
-        if (sample_infer(maker, &out[i]) != TN_OK)
-            check_fail(k, "example %u (%s) is refused: %s", i, sample_text(&out[i]),
-                       maker->host->text);
+    uint32_t count = keep_accepted(maker, out, examples_read(k, primitive, out, max, &how));
     for (int i = 0; i < attempts && count < max && !how.no_random; i++) {
         struct sample *s = &out[count];
         sample_draw(k, primitive, s);

@@ -41,6 +41,10 @@ static tn_status infer(const tn_infer *in, tn_type *types)
 #ifdef FAULT_INFER_UNTOUCHED
     types[0] = *x;
 #endif
+#ifdef HANGS
+    for (volatile double i = 0; i < ((const attrs *)in->attrs)->alpha;)
+        i += 1;
+#endif
 #ifdef FAULT_INFER_PURE
     in->host->free(in->host, in->host->alloc(in->host, 8, 0));
 #endif
