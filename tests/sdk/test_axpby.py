@@ -59,6 +59,12 @@ class Axpby(bench.Bench):
         for family in ("cpu.c/1", "vulkan.glsl/1", "vulkan.spirv/1"):
             assert family in shown, shown
 
+    def passes_check(self):
+        """tenon check finds nothing wrong with the pack, on any device"""
+        report = json.loads(self.tenon("check", "com.acme.axpby", "--json"))
+        checked = {r["check"] for r in report["results"] if r["outcome"] == "pass"}
+        assert {"kernel.values", "rules.vjp", "rules.vmap", "device.kernel"} <= checked, report
+
     def needs(self, backend):
         if np is None:
             raise Skip("NumPy is not installed")
@@ -128,7 +134,8 @@ class Axpby(bench.Bench):
 
 def tests_of(axpby):
     tests = [(t.__doc__, t, ()) for t in (axpby.installs, axpby.counts_lines,
-                                          axpby.builds_axpby, axpby.installs_axpby)]
+                                          axpby.builds_axpby, axpby.installs_axpby,
+                                          axpby.passes_check)]
     for backend, kernel in KERNELS.items():
         tests += [(f"all three agree with NumPy on {backend}", axpby.computes, (backend,)),
                   (f"acme.axpby runs as {kernel} on {backend}", axpby.chooses, (backend,)),
