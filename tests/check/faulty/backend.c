@@ -409,7 +409,7 @@ static const char *const families[] = {TN_FAMILY_EXPR, TN_FAMILY_CPU, NULL};
 
 static const tn_backend backend = {
     .struct_size = sizeof(backend),
-    .name = "acme",
+    .name = "cpu-acme", // what faults.py asks for: --devices "cpu*"
     .families = families,
     .device_count = device_count,
     .device_info = device_info,
