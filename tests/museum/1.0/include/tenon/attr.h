@@ -33,6 +33,7 @@ enum {
     TN_ATTR_REQUIRED = 1, // has no default: leaving it out is an error
 };
 
+// One field of an attribute struct.
 typedef struct tn_attr_field {
     const char *name;
     const char *doc; // one sentence, no full stop
@@ -44,6 +45,7 @@ typedef struct tn_attr_field {
     const char *const *choices; // CHOICE: names, ended by NULL
 } tn_attr_field;
 
+// All fields of an attribute struct.
 typedef struct tn_attr_table {
     uint32_t size;       // sizeof the struct, a multiple of 8; 0: no attributes
     uint32_t num_fields; // 0 .. 32
@@ -51,12 +53,14 @@ typedef struct tn_attr_table {
     const tn_attr_field *fields;
 } tn_attr_table;
 
+// The table of a struct, from an array of its fields.
 #define TN_ATTR_TABLE(type, table)                                                         \
     {                                                                                      \
         sizeof(type), sizeof(table) / sizeof((table)[0]), sizeof(tn_attr_field), table     \
     }
 
 // clang-format off
+// One field each: the struct, its member, the default, and a sentence for people.
 #define TN_BOOL_FIELD(type, member, value, text)                                           \
     {                                                                                      \
         #member, text, TN_ATTR_BOOL, 0, offsetof(type, member), value, 0.0, NULL           \
@@ -106,6 +110,7 @@ typedef struct tn_attr {
 } tn_attr;
 enum { TN_ATTR_TEXT = 100 };
 
+// Attributes as they are given in a call: see tn_attrs() in <tenon/primitive.h>. Borrowed.
 typedef struct tn_attr_list {
     const tn_attr *items;
     uint64_t count;

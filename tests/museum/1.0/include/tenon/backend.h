@@ -20,6 +20,7 @@
 #include <tenon/status.h>
 #include <tenon/types.h>
 
+// The id by which query() is asked for a tn_backend.
 #define TN_IFACE_BACKEND "tn.backend/1"
 
 // Completed by each backend for itself.
@@ -56,6 +57,7 @@ enum {
     TN_SLOT_SCRATCH = 4, // holds nothing before and after a submission
 };
 
+// A place that steps read and write: an input, an output, or memory between steps.
 typedef struct tn_slot {
     uint32_t flags;
     // 1 + the number of another slot that may be bound to the same bytes (an output that
@@ -115,6 +117,7 @@ typedef struct tn_segment {
 
 // --- submission ------------------------------------------------------------------------
 
+// What a slot stands for in one submission. Borrowed until submit returns.
 typedef struct tn_binding {
     tn_buffer *buffer;
     uint64_t offset; // bytes, a multiple of the device's buffer_alignment
@@ -125,6 +128,7 @@ enum {
     TN_SUBMIT_ASYNC = 1,
 };
 
+// One run of an executable.
 typedef struct tn_submission {
     uint32_t struct_size;
     uint32_t flags;
@@ -135,6 +139,7 @@ typedef struct tn_submission {
     uint64_t num_bindings;
 } tn_submission;
 
+// Bytes of one device, as its backend counts them.
 typedef struct tn_memory_info {
     uint32_t struct_size;
     uint32_t flags;    // 0
@@ -151,6 +156,7 @@ enum {
     TN_BACKEND_DEFAULT = 1,
 };
 
+// The interface of a backend: NULL is allowed only in slots that are called optional.
 typedef struct tn_backend {
     uint32_t struct_size;
     uint32_t flags;   // TN_BACKEND_...

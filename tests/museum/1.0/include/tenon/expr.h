@@ -20,6 +20,7 @@
 
 #include <tenon/types.h>
 
+// The family of what the core makes of expressions: see tn_expr_program.
 #define TN_FAMILY_EXPR "expr/1"
 
 // X(NAME, "name in expressions", operands). The numbers are the order here; new ones are
@@ -86,6 +87,7 @@
     X(GE, ">=", 2)                                                                         \
     X(SELECT, "select", 3) /* n b: a (bool) ? b : c */
 
+// The operations' numbers: TN_EXPR_ and the names above, in their order.
 enum {
 #define TN_EXPR_ENUM(name, text, operands) TN_EXPR_##name,
     TN_EXPR_OPS(TN_EXPR_ENUM)

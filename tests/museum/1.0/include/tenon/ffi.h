@@ -47,6 +47,7 @@ enum {
     TN_CALLBACK_SERIAL = 1, // not thread-safe: one call at a time
 };
 
+// The interface of the plugin org.tenon.ffi, by the id that tn_interface_find() takes.
 #define TN_IFACE_FFI "org.tenon.ffi/1"
 typedef struct tn_ffi {
     uint32_t struct_size;
@@ -80,6 +81,8 @@ static inline tn_status tn_ffi_find(tn_runtime *runtime, const tn_ffi **out_ffi,
     return status;
 }
 
+// Registers `function` as the primitive `primitive`, as callback_add does: its signature
+// stands at the top of this header. Keeps `user` until it is removed.
 static inline tn_status tn_callback_add(tn_runtime *runtime, const char *primitive,
                                         const char *signature, void (*function)(void),
                                         void *user)
@@ -92,6 +95,7 @@ static inline tn_status tn_callback_add(tn_runtime *runtime, const char *primiti
     return status == TN_OK ? ffi->callback_add(host, &callback) : status;
 }
 
+// Takes it back, as callback_remove does.
 static inline tn_status tn_callback_remove(tn_runtime *runtime, const char *primitive)
 {
     const tn_ffi *ffi = NULL;

@@ -87,6 +87,7 @@ typedef struct tn_trace_event {
     uint64_t duration_ns;
 } tn_trace_event;
 
+// What query(TN_HOST_TRACE) gives. Any thread.
 typedef struct tn_host_trace {
     uint32_t struct_size;
     uint32_t flags; // 0

@@ -25,6 +25,7 @@
 #include <tenon/status.h>
 #include <tenon/types.h>
 
+// Families that the project's backends consume; see above for their payloads.
 #define TN_FAMILY_CPU "cpu.c/1"
 #define TN_FAMILY_VULKAN_GLSL "vulkan.glsl/1"
 #define TN_FAMILY_VULKAN_SPIRV "vulkan.spirv/1"
@@ -36,6 +37,7 @@ enum {
     TN_NEEDS_ROWS = 2,       // last axis has stride 1 (or extent 1); others any
 };
 
+// What a kernel takes as one operand.
 typedef struct tn_operand_rule {
     uint32_t dtypes; // set of TN_DTYPE_BIT; 0: any
     uint32_t needs;  // TN_NEEDS_...
@@ -60,6 +62,8 @@ enum {
     TN_KERNEL_SAME_DTYPE = 2,
 };
 
+// Code for one primitive in one family, and when it may be chosen. Constant for as long as
+// its plugin is loaded.
 typedef struct tn_kernel {
     uint32_t struct_size;
     uint32_t flags;
@@ -91,6 +95,7 @@ enum {
     TN_CPU_NEON = 4,
 };
 
+// What a cpu.c/1 kernel or a reference is called with. Borrowed for the call.
 typedef struct tn_cpu_call tn_cpu_call;
 struct tn_cpu_call {
     uint32_t struct_size;
@@ -114,6 +119,7 @@ struct tn_cpu_call {
                          void *context);
 };
 
+// The payload of cpu.c/1.
 typedef struct tn_cpu_kernel {
     uint32_t struct_size;
     uint32_t flags; // 0
@@ -146,6 +152,7 @@ typedef struct tn_push_field {
     uint32_t index;
 } tn_push_field;
 
+// The payload of vulkan.glsl/1 and of vulkan.spirv/1.
 typedef struct tn_vulkan_kernel {
     uint32_t struct_size;
     uint32_t flags; // 0

@@ -23,6 +23,7 @@
 #define TN_ABI_MAJOR 1
 #define TN_ABI_MINOR 0
 
+// How every tn_plugin and every note begins.
 #define TN_PLUGIN_MAGIC UINT64_C(0x314e4f4e45540a1a) // 1a 0a "TENON1" in memory
 
 // How the plugin was instrumented. Both sides must agree on ASan and TSan.
@@ -32,6 +33,7 @@ enum {
     TN_SANITIZER_THREAD = 2,
 };
 
+// What a shared object exports, under the name tn_plugin_v1. Constant.
 typedef struct tn_plugin {
     uint64_t magic;
     uint32_t struct_size;
@@ -115,6 +117,7 @@ typedef struct tn_note {
     char vendor[64];
 } tn_note;
 
+// How this translation unit is instrumented.
 #if defined(__SANITIZE_THREAD__)
 #define TN_SANITIZER_HERE TN_SANITIZER_THREAD
 #elif defined(__SANITIZE_ADDRESS__)
@@ -136,6 +139,7 @@ typedef struct tn_note {
 #define TN_EXPORT extern __attribute__((visibility("default")))
 #endif
 
+// The one symbol that a plugin exports: TN_PLUGIN() defines it.
 TN_EXPORT const tn_plugin tn_plugin_v1;
 
 #ifndef __cplusplus

@@ -26,6 +26,7 @@ enum {
     TN_INPUT_CONSTANT = 4, // never has a derivative (indices, keys)
 };
 
+// One input of a primitive.
 typedef struct tn_input_info {
     const char *name;
     const char *doc; // one sentence, no full stop
@@ -33,6 +34,7 @@ typedef struct tn_input_info {
     uint32_t reserved; // 0
 } tn_input_info;
 
+// One output of a primitive.
 typedef struct tn_output_info {
     const char *name;
     const char *doc;
@@ -48,6 +50,7 @@ typedef struct tn_in_place {
 
 // --- types -----------------------------------------------------------------------------
 
+// What infer is asked: the types of the inputs, and the attributes. Borrowed for the call.
 typedef struct tn_infer {
     uint32_t struct_size;
     uint32_t flags;       // 0
@@ -131,6 +134,8 @@ enum {
 #define TN_ROLE_RESHAPE "tn.reshape/1"           // ints `shape`; here without a -1
 #define TN_ROLE_TRANSPOSE "tn.transpose/1"       // ints `axes`: which stands at each place
 
+// A named operation: its inputs, outputs and attributes, what it means, and its rules. It
+// has no device code. Constant for as long as its plugin is loaded.
 typedef struct tn_primitive {
     uint32_t struct_size;
     uint32_t flags;

@@ -36,6 +36,7 @@ extern "C" {
 #define TN_API
 #endif
 
+// The version of these headers and of the library that comes with them.
 #define TN_VERSION "0.1.0"
 
 // --- runtime ---------------------------------------------------------------------------
@@ -89,6 +90,7 @@ TN_API void tn_scope_clear_error(tn_scope *scope);
 // failed: for functions that applications write. printf's format. Returns `status`.
 TN_API tn_status tn_scope_fail(tn_scope *scope, tn_status status, const char *format, ...);
 
+// The runtime that the scope was opened in. Borrowed.
 TN_API tn_runtime *tn_scope_runtime(const tn_scope *scope);
 
 // --- arrays from data ------------------------------------------------------------------
@@ -152,6 +154,7 @@ TN_API tn_status tn_eval_async_n(tn_scope *scope, tn_array *const *arrays,
                                  uint64_t num_arrays);
 
 #ifndef __cplusplus
+// Arrays as an argument list: tn_eval(scope, x, y) computes both. C only.
 #define TN_ARRAYS(...)                                                                     \
     ((tn_array *const[]){__VA_ARGS__}),                                                    \
         (sizeof((tn_array *const[]){__VA_ARGS__}) / sizeof(tn_array *))
@@ -217,6 +220,7 @@ TN_API tn_status tn_vmap(tn_scope *scope, tn_array *const *outputs, const int32_
 // to build its graph in `trace`; later calls replay the plan with no work per node.
 typedef struct tn_function tn_function;
 
+// All zero is the default.
 typedef struct tn_function_options {
     uint32_t struct_size; // sizeof(tn_function_options); 0: that of ABI 1.0
     uint32_t flags;       // 0
@@ -247,6 +251,7 @@ enum {
     TN_PLUGIN_SHADOWED = 5, // another directory has a higher version
 };
 
+// One plugin as it was found. Texts are borrowed until the runtime closes.
 typedef struct tn_plugin_info {
     uint32_t struct_size; // set by the caller; 0: that of ABI 1.0
     uint32_t state;
@@ -291,8 +296,11 @@ TN_API tn_status tn_plugin_describe(const char *file, char **out_json);
 // hashes, ELF note. Records why not.
 TN_API tn_status tn_plugin_verify(const char *directory);
 
+// Frees a text that a function of this header gave. NULL is fine.
 TN_API void tn_text_free(char *text);
 
+// One device of an installed backend, or one backend that has none. Texts are borrowed
+// until the runtime closes.
 typedef struct tn_device_summary {
     uint32_t struct_size;
     uint32_t flags;      // of tn_device_info
@@ -347,6 +355,7 @@ TN_API tn_status tn_graph_dot(tn_scope *scope, tn_array *const *arrays, uint64_t
 // A configuration variable as this runtime sees it; NULL when unset. Borrowed.
 TN_API const char *tn_config(const tn_runtime *runtime, const char *name);
 
+// What a runtime has done so far, and the memory that it holds. Any thread.
 typedef struct tn_stats {
     uint32_t struct_size; // set by the caller; 0: that of ABI 1.0
     uint32_t flags;

@@ -33,7 +33,7 @@ static inline uint32_t tn_axis_set(const tn_ints *axes, int32_t rank)
     return set;
 }
 
-// base.astype/1
+// base.astype/1. Input: x.
 typedef struct tn_astype_attrs {
     int64_t dtype;
 } tn_astype_attrs;
@@ -53,7 +53,7 @@ typedef struct tn_argmax_attrs {
 } tn_argmax_attrs;
 #define TN_NO_AXIS INT64_MIN
 
-// base.{reshape,broadcast_to,sum_to}/1
+// base.{reshape,broadcast_to,sum_to}/1. Input: x.
 typedef struct tn_shape_attrs {
     tn_ints shape; // reshape: one extent may be -1
 } tn_shape_attrs;
@@ -76,7 +76,7 @@ typedef struct tn_transpose_attrs {
     tn_ints axes;
 } tn_transpose_attrs;
 
-// base.{expand_dims,squeeze}/1
+// base.{expand_dims,squeeze}/1. Input: x.
 typedef struct tn_axes_attrs {
     tn_ints axes;
 } tn_axes_attrs;

@@ -29,7 +29,7 @@ typedef struct tn_pool2d_attrs {
     tn_ints padding; // of minus infinity
 } tn_pool2d_attrs;
 
-// nn.softmax/1, nn.log_softmax/1
+// nn.softmax/1, nn.log_softmax/1. Input: x.
 typedef struct tn_softmax_attrs {
     int64_t axis; // -1
 } tn_softmax_attrs;

@@ -21,11 +21,13 @@ typedef union tn_scalar_value {
     uint64_t u;
 } tn_scalar_value;
 
+// Whether values of this dtype are held in `f`.
 static inline int32_t tn_is_float(tn_dtype dtype)
 {
     return tn_dtype_in(dtype, TN_FLOAT_DTYPES);
 }
 
+// Whether values of this dtype are held in `i`.
 static inline int32_t tn_is_signed(tn_dtype dtype)
 {
     return tn_dtype_in(dtype, TN_SIGNED_DTYPES);
@@ -48,6 +50,8 @@ static inline tn_scalar_value tn_value_fit(tn_dtype dtype, tn_scalar_value value
     return value;
 }
 
+// Converts a value. Floats are cut towards zero and saturate at 64 bits; NaN is 0. What is
+// wider than its new dtype is cut by tn_value_fit().
 static inline tn_scalar_value tn_value_cast(tn_dtype from, tn_dtype to, tn_scalar_value v)
 {
     if (tn_is_float(from) && !tn_is_float(to)) {
@@ -67,6 +71,7 @@ static inline tn_scalar_value tn_value_cast(tn_dtype from, tn_dtype to, tn_scala
     return tn_value_fit(to, v);
 }
 
+// One of the functions of one operand of <tenon/expr.h> on floats.
 static inline double tn_float_function(uint32_t op, double a)
 {
     switch (op) {
@@ -111,6 +116,7 @@ static inline double tn_float_function(uint32_t op, double a)
     }
 }
 
+// One of the binary operations of <tenon/expr.h> on floats.
 static inline double tn_float_operation(uint32_t op, double a, double b)
 {
     double rest;
@@ -156,6 +162,7 @@ static inline uint64_t tn_integer_divide(int32_t has_sign, uint64_t a, uint64_t 
     return (uint64_t)(want_rest ? (adjust ? rest + y : rest) : x / y - adjust);
 }
 
+// base ** exponent, wrapping; a negative exponent gives 1 / base, cut to 0, 1 or -1.
 static inline uint64_t tn_integer_power(int32_t has_sign, uint64_t base, uint64_t exponent)
 {
     uint64_t result = 1;
@@ -167,6 +174,8 @@ static inline uint64_t tn_integer_power(int32_t has_sign, uint64_t base, uint64_
     return result;
 }
 
+// A shift to the left or, with the sign kept, to the right; by the dtype's width or more:
+// what shifting bit by bit would give.
 static inline uint64_t tn_integer_shift(uint32_t op, tn_dtype dtype, uint64_t a,
                                         uint64_t by)
 {
@@ -178,6 +187,7 @@ static inline uint64_t tn_integer_shift(uint32_t op, tn_dtype dtype, uint64_t a,
     return (uint64_t)((int64_t)a >> (by < width ? by : 63));
 }
 
+// One of the binary operations of <tenon/expr.h> on integers and bool, wrapping.
 static inline uint64_t tn_integer_operation(uint32_t op, tn_dtype dtype, uint64_t a,
                                             uint64_t b)
 {
@@ -220,6 +230,7 @@ static inline uint64_t tn_integer_operation(uint32_t op, tn_dtype dtype, uint64_
     }
 }
 
+// One of the comparisons of <tenon/expr.h>: 0 or 1.
 static inline uint64_t tn_compare(uint32_t op, tn_dtype dtype, tn_scalar_value a,
                                   tn_scalar_value b)
 {

@@ -25,11 +25,13 @@ static inline int64_t tn_dtype_bytes(tn_dtype dtype)
     return dtype > 0 && dtype < TN_NUM_DTYPES ? bytes[dtype] : 0;
 }
 
+// Whether the set, of TN_DTYPE_BIT, has this dtype.
 static inline int32_t tn_dtype_in(tn_dtype dtype, uint32_t set)
 {
     return (set >> dtype & 1) != 0;
 }
 
+// The value of an IEEE 754 binary16: exact.
 static inline float tn_f32_of_f16(uint16_t half)
 {
     union {
@@ -70,6 +72,7 @@ static inline uint16_t tn_f16_of_f32(float value)
     return (uint16_t)(sign | v.u >> 13);
 }
 
+// The value of a bfloat16: exact.
 static inline float tn_f32_of_bf16(uint16_t bits)
 {
     union {
@@ -95,6 +98,7 @@ static inline uint16_t tn_bf16_of_f32(float value)
 
 // --- elements --------------------------------------------------------------------------
 
+// The place `offset` elements from the start of the data: see tn_offset_at().
 static inline char *tn_element(const tn_tensor *tensor, int64_t offset)
 {
     return (char *)tensor->data + offset * tn_dtype_bytes(tensor->layout.dtype);
@@ -124,6 +128,7 @@ static inline double tn_get_f64(const tn_tensor *tensor, int64_t offset)
     }
 }
 
+// Cut towards zero, saturating; NaN is 0.
 static inline int64_t tn_i64_of_f64(double value)
 {
     if (value != value)
@@ -226,6 +231,7 @@ static inline void tn_set_f64(const tn_tensor *tensor, int64_t offset, double va
 
 // --- walks -----------------------------------------------------------------------------
 
+// The number of elements.
 static inline int64_t tn_layout_count(const tn_layout *layout)
 {
     int64_t count = 1;
@@ -234,6 +240,7 @@ static inline int64_t tn_layout_count(const tn_layout *layout)
     return count;
 }
 
+// Where the element at `index` stands, in elements from the start of the tensor's data.
 static inline int64_t tn_offset_at(const tn_layout *layout, const int64_t *index)
 {
     int64_t offset = layout->offset;

@@ -22,6 +22,7 @@
 #include <tenon/ops/reference.h>
 #include <tenon/pack.h>
 
+// The most inputs and outputs, in all, that a kernel over rows may have.
 #define TN_ROW_MAX_OPERANDS 8
 
 // A run of elements of every operand, inputs in order and then outputs.
@@ -35,14 +36,15 @@ typedef struct tn_row {
 // How all operands are walked: the axes that are left, and the strides along them.
 typedef struct tn_row_walk {
     const tn_cpu_call *call;
-    void (*body)(const tn_row *row);
-    int64_t most; // elements a row
+    void (*body)(const tn_row *row); // what is called for each row
+    int64_t most;                    // elements a row
     int64_t extent[TN_MAX_RANK];
     int64_t stride[TN_ROW_MAX_OPERANDS][TN_MAX_RANK];
     uint32_t num_operands;
     int32_t rank; // at least 1
 } tn_row_walk;
 
+// Operand `k` of a call: inputs in order, then outputs.
 static inline const tn_tensor *tn_call_operand(const tn_cpu_call *call, uint32_t k)
 {
     return k < call->num_inputs ? &call->inputs[k] : &call->outputs[k - call->num_inputs];
@@ -95,7 +97,7 @@ static inline void tn_row_walk_range(void *context, int64_t begin, int64_t end)
     tn_row row;
     row.call = walk->call;
     while (begin < end) {
-        int64_t rest = begin, at[TN_MAX_RANK];
+        int64_t rest = begin, at[TN_MAX_RANK] = {0};
         for (int32_t axis = last; axis >= 0; axis--) {
             at[axis] = rest % walk->extent[axis];
             rest /= walk->extent[axis];
