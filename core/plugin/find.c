@@ -58,6 +58,30 @@ static tn_status examine(struct plugin *plugin, const struct trust *trust, int a
     return status;
 }
 
+// Whether the name leads elsewhere than before: an upgrade exchanged the directory.
+static bool was_exchanged(int at, const char *name, struct stat *info)
+{
+    struct stat before = *info;
+    return fstatat(at, name, info, AT_SYMLINK_NOFOLLOW) == 0 &&
+           (before.st_ino != info->st_ino || before.st_dev != info->st_dev);
+}
+
+// An old version that is deleted while it is read is no reason to miss the new one.
+static tn_status examine_newest(struct plugin *plugin, const struct trust *trust, int at,
+                                const char *name, bool *out_present)
+{
+    struct stat info = {.st_ino = 0};
+    was_exchanged(at, name, &info);
+    tn_status status = examine(plugin, trust, at, name, out_present);
+    for (int tries = 0; tries < 100 && status != TN_OK && status != TN_ERR_MEMORY &&
+                        was_exchanged(at, name, &info);
+         tries++) {
+        manifest_finish(&plugin->manifest);
+        status = examine(plugin, trust, at, name, out_present);
+    }
+    return status;
+}
+
 tn_status find_plugin_at(const struct trust *trust, int at, const char *name,
                          const char *directory, struct plugin **out_plugin)
 {
@@ -68,7 +92,7 @@ tn_status find_plugin_at(const struct trust *trust, int at, const char *name,
     tn_status status = TN_ERR_MEMORY;
     plugin->directory = mem_strdup(directory);
     if (plugin->directory)
-        status = examine(plugin, trust, at, name, &present);
+        status = examine_newest(plugin, trust, at, name, &present);
     if (status != TN_ERR_MEMORY && plugin->manifest.file) {
         plugin->file = mem_printf("%s/%s", directory, plugin->manifest.file);
         if (!plugin->file)

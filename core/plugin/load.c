@@ -51,12 +51,37 @@ struct load {
     struct checked checked; // open
 };
 
+// By the manifest that is there now. `out_status` stays when there is none that is good.
+static void check_again(struct load *load, tn_status *out_status)
+{
+    const struct plugin *plugin = load->plugin;
+    const struct trust *trust = &plugin->set->trust;
+    struct plugin *now = NULL;
+    struct reason reason;
+    find_plugin_at(trust, AT_FDCWD, plugin->directory, plugin->directory, &now);
+    if (now && now->state == TN_PLUGIN_FOUND &&
+        plugin_check(trust, plugin->directory, &now->manifest, &load->checked, &reason) ==
+            TN_OK)
+        *out_status = TN_OK;
+    plugin_destroy(now);
+}
+
+// The plugin may have been upgraded since it was found: then the new version is loaded.
+static tn_status check_newest(struct load *load)
+{
+    struct plugin *plugin = load->plugin;
+    tn_status status = plugin_check(&plugin->set->trust, plugin->directory,
+                                    &plugin->manifest, &load->checked, &load->reason);
+    for (int tries = 0; tries < 3 && status == TN_ERR_REFUSED; tries++)
+        check_again(load, &status);
+    return status;
+}
+
 static tn_status load_open(struct load *load)
 {
     struct plugin *plugin = load->plugin;
     struct checked *checked = &load->checked;
-    tn_status status = plugin_check(&plugin->set->trust, plugin->directory,
-                                    &plugin->manifest, checked, &load->reason);
+    tn_status status = check_newest(load);
     if (status == TN_OK)
         status = module_acquire(checked->object, checked->sha256, plugin->file,
                                 &plugin->module, &load->reason);

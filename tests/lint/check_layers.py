@@ -35,8 +35,10 @@ PARTS = ["plugins/backends", "plugins/ops"]
 # C_LIBRARY or below sys/.
 LIBRARIES = {
     "ffi.h": ["plugins/ops/ffi"],
+    "archive.h": ["tools"],
+    "archive_entry.h": ["tools"],
     "jansson.h": ["core", "plugins/ops/ffi", "tools", "sdk/conformance"],
-    "sodium.h": ["core"],
+    "sodium.h": ["core", "tools"],
     "cblas.h": ["plugins/backends/cpu-blas", "tools/bench", "sdk/examples"],
     "openblas": ["plugins/backends/cpu-blas", "tools/bench"],
     "vulkan/": ["plugins/backends/vulkan-common", "plugins/backends/vulkan",

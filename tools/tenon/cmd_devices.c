@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // tenon devices: what every installed backend can run on.
 #include "commands.h"
+#include "probe.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,11 @@ static const char details[] =
     "is\n"
     "the device's place in TENON_BACKEND; '-' is not used. To use one:\n"
     "\n"
-    "  TENON_BACKEND=vulkan:0,cpu-blas tenon eval '1 + 1'\n";
+    "  TENON_BACKEND=vulkan:0,cpu-blas tenon eval '1 + 1'\n"
+    "\n"
+    "With --probe, each backend is first tried in a process of its own. One that crashes\n"
+    "there or does not answer in time is put in quarantine: it is not loaded until it\n"
+    "changes ('tenon plugin retry ID' ends that).\n";
 
 // "16.0 GB"; "-" when unknown.
 static json_t *memory_text(uint64_t bytes)
@@ -81,18 +86,10 @@ int devices_json(tn_runtime *runtime, json_t *rows)
     return failed;
 }
 
-int cmd_devices(const struct command *self, int argc, char **argv)
+static int list_devices(bool json)
 {
-    struct command mine = *self;
-    mine.details = details;
-    bool json = false;
-    const struct option options[] = {{"json", 0, NULL, "print JSON", NULL, &json}};
-    struct args args;
-    int failed = args_parse(&mine, options, COUNT(options), 0, 0, argc, argv, &args);
-    if (failed || args.help_shown)
-        return failed;
     tn_runtime *runtime;
-    failed = open_runtime(&runtime);
+    int failed = open_runtime(&runtime);
     if (failed)
         return failed;
     json_t *rows = json_array();
@@ -102,4 +99,25 @@ int cmd_devices(const struct command *self, int argc, char **argv)
     json_decref(rows);
     tn_runtime_close(runtime);
     return failed;
+}
+
+int cmd_devices(const struct command *self, int argc, char **argv)
+{
+    struct command mine = *self;
+    mine.details = details;
+    bool json = false, probe = false;
+    const char *timeout = "30";
+    const struct option options[] = {
+        {"probe", 0, NULL, "try each backend in a process of its own", NULL, &probe},
+        {"timeout", 0, "S", "seconds that one may take with --probe (30)", &timeout, NULL},
+        {"json", 0, NULL, "print JSON", NULL, &json}};
+    struct args args;
+    int64_t seconds = 0;
+    int failed = args_parse(&mine, options, COUNT(options), 0, 0, argc, argv, &args);
+    if (failed || args.help_shown)
+        return failed;
+    failed = args_integer("--timeout", timeout, 1, 3600, &seconds);
+    if (!failed && probe)
+        failed = probe_backends((int)seconds);
+    return failed ? failed : list_devices(json);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// tenon plugin: show, describe and verify. Installing and removing: cmd_plugin_install.c.
+// tenon plugin: show, describe, verify and retry. The others: cmd_plugin_*.c.
 #include "commands.h"
 #include "file.h"
 
@@ -127,7 +127,27 @@ static int run_verify(const struct command *self, int argc, char **argv)
     return failed;
 }
 
+static int run_retry(const struct command *self, int argc, char **argv)
+{
+    struct args args;
+    int failed = args_parse(self, NULL, 0, 1, 1, argc, argv, &args);
+    if (failed || args.help_shown)
+        return failed;
+    tn_runtime *runtime;
+    failed = open_runtime(&runtime);
+    if (failed)
+        return failed;
+    if (tn_plugin_quarantine(runtime, args.items[0], NULL))
+        failed = oops_library();
+    else
+        printf("%s is not in quarantine\n", args.items[0]);
+    tn_runtime_close(runtime);
+    return failed;
+}
+
 static const struct command plugin_commands[] = {
+    {"plugin list", "[--all] [--json]", "list the installed plugins",
+     "  tenon plugin list\n", cmd_plugins},
     {"plugin show", "ID [--json]", "say what one plugin is and brings",
      "  tenon plugin show org.tenon.base\n", run_show},
     {"plugin describe", "FILE [-o plugin.json]",
@@ -135,19 +155,45 @@ static const struct command plugin_commands[] = {
      "The manifest is made from the binary, never written by hand. This loads FILE and\n"
      "runs its code: describe only what you would install.\n",
      run_describe},
-    {"plugin install", "DIR [--prefix DIR]", "check a plugin and copy it to your plugins",
-     "DIR holds plugin.json, the shared object and what else belongs to it. It is checked\n"
-     "before and after copying, and appears at once: an older version stays in place\n"
-     "until then. Plugins are native code with your rights: install what you trust.\n"
+    {"plugin install", "FILE.tnp|DIR|FILE.so [--system | --prefix DIR] [--force]",
+     "check a plugin and add it to your plugins",
+     "An archive, a folder with plugin.json and what belongs to it, or a shared object,\n"
+     "which is loaded in a process of its own to make its plugin.json. The plugin is\n"
+     "checked and appears at once: an older version stays in place until then, also when\n"
+     "the machine goes down meanwhile. Plugins are native code with your rights: install\n"
+     "what you trust.\n"
      "\n"
-     "  tenon plugin install build/com.acme.axpby\n",
+     "  tenon plugin install com.acme.axpby-1.0.0.tnp\n",
      cmd_plugin_install},
-    {"plugin remove", "ID [--prefix DIR]", "remove one of your plugins",
+    {"plugin upgrade", "FILE.tnp|DIR|FILE.so [--system | --prefix DIR] [--force]",
+     "put a newer version of an installed plugin in its place",
+     "As 'tenon plugin install', for plugins that are there.\n"
+     "\n"
+     "  tenon plugin upgrade com.acme.axpby-1.1.0.tnp\n",
+     cmd_plugin_upgrade},
+    {"plugin remove", "ID [--system | --prefix DIR]", "remove one of your plugins",
      "  tenon plugin remove com.acme.axpby\n", cmd_plugin_remove},
     {"plugin verify", "[ID | DIR]", "check plugins as loading would, without loading",
-     "Checks the manifest, owner, modes, hashes and the ELF note. Without an argument:\n"
-     "every plugin found. An argument with a slash is a plugin's directory.\n",
+     "Checks the manifest, owner, modes, hashes, the ELF note and what TENON_TRUST asks\n"
+     "for. Without an argument: every plugin found. An argument with a slash is a\n"
+     "plugin's directory.\n",
      run_verify},
+    {"plugin retry", "ID", "take a plugin out of quarantine",
+     "A backend that crashed or hung while 'tenon devices --probe' watched is not loaded\n"
+     "until it changes. Here is how to try it again, after a new driver for instance.\n",
+     run_retry},
+    {"plugin pack", "DIR [-o FILE.tnp]", "make an archive of a plugin",
+     "A tar compressed by zstd, the same bytes each time. Files that DIR/plugin.json does\n"
+     "not list are listed in the archive's, unless it is signed.\n"
+     "\n"
+     "  tenon plugin pack build/com.acme.axpby -o axpby.tnp\n",
+     cmd_plugin_pack},
+    {"plugin sign", "DIR KEYFILE", "sign a plugin",
+     "Lists all files of DIR in its plugin.json and writes plugin.json.minisig.\n"
+     "\n"
+     "  tenon trust new acme.key\n"
+     "  tenon plugin sign build/com.acme.axpby acme.key\n",
+     cmd_plugin_sign},
 };
 
 int cmd_plugin(const struct command *self, int argc, char **argv)

@@ -1,288 +1,279 @@
 // SPDX-License-Identifier: MIT
-// tenon plugin install and remove.
-//
-// A plugin is copied to <plugins>/.install-XXXXXX/ID, checked there, and swapped into
-// <plugins>/ID by one rename: at each moment a complete version is in place.
+// tenon plugin install, upgrade and remove.
+#include "tnp.h"
+#include "child.h"
 #include "commands.h"
 #include "file.h"
+#include "seal.h"
+#include "store.h"
+#include "tree.h"
+#include "version.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAX_DEPTH 8
-#define MAX_MANIFEST (16u << 20)
+#define DESCRIBE_SECONDS 60
 
-// --- trees of files --------------------------------------------------------------------
+// --- from a folder, an archive, a shared object ----------------------------------------
 
-static char *path_join(const char *directory, const char *name)
+// Each of these makes <staging>/ID, and tells ID.
+
+static int take_folder(const char *source, const struct store *store, char id[ID_SIZE])
 {
-    char *path = NULL;
-    return asprintf(&path, "%s/%s", directory, name) < 0 ? NULL : path;
-}
-
-static void remove_tree(const char *path, int depth)
-{
-    DIR *directory = depth < MAX_DEPTH + 2 ? opendir(path) : NULL;
-    struct dirent *entry;
-    while (directory && (entry = readdir(directory))) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        char *inner = path_join(path, entry->d_name);
-        struct stat info;
-        if (inner && lstat(inner, &info) == 0 && S_ISDIR(info.st_mode))
-            remove_tree(inner, depth + 1);
-        else if (inner)
-            unlink(inner);
-        free(inner);
-    }
-    if (directory)
-        closedir(directory);
-    rmdir(path);
-}
-
-static int copy_bytes(int from, int to, const char *source, const char *target)
-{
-    char block[1 << 16];
-    ssize_t got;
-    while ((got = read(from, block, sizeof(block))) > 0) {
-        for (ssize_t done = 0; done < got;) {
-            ssize_t put = write(to, block + done, (size_t)(got - done));
-            if (put < 0)
-                return oops("cannot write %s: %s", target, strerror(errno));
-            done += put;
-        }
-    }
-    if (got < 0)
-        return oops("cannot read %s: %s", source, strerror(errno));
-    return fsync(to) ? oops("cannot write %s: %s", target, strerror(errno)) : 0;
-}
-
-static int copy_file(const char *source, const char *target, mode_t mode)
-{
-    int from = open(source, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (from < 0)
-        return oops("cannot read %s: %s", source, strerror(errno));
-    int to = open(target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (to < 0) {
-        close(from);
-        return oops("cannot write %s: %s", target, strerror(errno));
-    }
-    int failed = copy_bytes(from, to, source, target);
-    fchmod(to, mode & 0111 ? 0755 : 0644);
-    close(from);
-    if (close(to) && !failed)
-        failed = oops("cannot write %s: %s", target, strerror(errno));
+    struct identity identity;
+    int failed = manifest_identity(source, &identity);
+    char *fresh = failed ? NULL : path_join(store->staging, identity.id);
+    if (!failed)
+        failed = fresh ? tree_copy(source, fresh) : oops_memory();
+    if (!failed)
+        failed = seal(fresh, SEAL_ADD);
+    free(fresh);
+    if (!failed)
+        memcpy(id, identity.id, ID_SIZE);
     return failed;
 }
 
-static int copy_tree(const char *source, const char *target, int depth);
+// The one folder of an archive that was unpacked.
+static int find_folder(const char *folder, char id[ID_SIZE])
+{
+    DIR *stream = opendir(folder);
+    struct dirent *entry;
+    id[0] = '\0';
+    while (stream && (entry = readdir(stream)))
+        if (entry->d_name[0] != '.' && strlen(entry->d_name) < ID_SIZE)
+            memcpy(id, entry->d_name, strlen(entry->d_name) + 1);
+    if (stream)
+        closedir(stream);
+    return id[0] ? 0 : oops("the archive's folder has no plugin's id for its name");
+}
 
-static int copy_entry(const char *source, const char *target, int depth)
+static int take_archive(const char *source, const struct store *store, char id[ID_SIZE])
+{
+    struct identity identity;
+    int failed = archive_unpack(source, store->staging);
+    if (!failed)
+        failed = find_folder(store->staging, id);
+    char *fresh = failed ? NULL : path_join(store->staging, id);
+    if (!failed)
+        failed = fresh ? manifest_identity(fresh, &identity) : oops_memory();
+    if (!failed && strcmp(identity.id, id) != 0)
+        failed = oops("%s: its folder is '%s', its plugin '%s': they have to be the same",
+                      source, id, identity.id);
+    if (!failed)
+        failed = seal(fresh, SEAL_CHECK);
+    free(fresh);
+    return failed;
+}
+
+// The manifest of a shared object, which is loaded in a process of its own.
+static int describe(const char *file, char **out_text)
+{
+    const char *const args[] = {"plugin", "describe", file, NULL};
+    struct child child;
+    int failed = child_run(args, NULL, DESCRIBE_SECONDS, &child);
+    if (failed)
+        return failed;
+    child.err[strcspn(child.err, "\n")] = '\0';
+    if (child.timed_out)
+        failed = oops("%s did not come back within %d s of being loaded", file,
+                      DESCRIBE_SECONDS);
+    else if (child.signal)
+        failed = oops("%s crashed while it was loaded (%s)", file, strsignal(child.signal));
+    else if (child.status)
+        failed = oops("%s", strncmp(child.err, "tenon: ", 7) ? child.err : child.err + 7);
+    else if (!(*out_text = strdup(child.out)))
+        failed = oops_memory();
+    child_finish(&child);
+    return failed;
+}
+
+static int write_described(const char *source, const char *text, const char *folder)
+{
+    const char *slash = strrchr(source, '/');
+    const char *name = slash ? slash + 1 : source;
+    char *data = NULL, *manifest = path_join(folder, "plugin.json");
+    uint64_t size;
+    int fd, failed = manifest ? folder_make(folder) : oops_memory();
+    if (!failed)
+        failed = file_write(manifest, text, strlen(text));
+    if (!failed)
+        failed = file_read(source, ARCHIVE_MAX_BYTES, &data, &size);
+    if (!failed)
+        failed = tree_make_file(folder, name, true, &fd);
+    if (!failed) {
+        failed = write_whole(fd, data, size, name);
+        close(fd);
+    }
+    free(data);
+    free(manifest);
+    return failed;
+}
+
+static int take_object(const char *source, const struct store *store, char id[ID_SIZE])
+{
+    char *text = NULL, *folder = path_join(store->staging, ".described"), *fresh = NULL;
+    struct identity identity;
+    int failed = folder ? describe(source, &text) : oops_memory();
+    if (!failed)
+        failed = write_described(source, text, folder);
+    if (!failed)
+        failed = manifest_identity(folder, &identity);
+    if (!failed)
+        failed = (fresh = path_join(store->staging, identity.id)) ? 0 : oops_memory();
+    if (!failed && rename(folder, fresh))
+        failed = oops("cannot write %s: %s", fresh, strerror(errno));
+    if (!failed)
+        failed = seal(fresh, SEAL_CHECK); // it may have changed while it was described
+    if (!failed)
+        memcpy(id, identity.id, ID_SIZE);
+    free(fresh);
+    free(folder);
+    free(text);
+    return failed;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t size = strlen(text), end_size = strlen(end);
+    return size >= end_size && strcmp(text + size - end_size, end) == 0;
+}
+
+static int take(const char *source, const struct store *store, char id[ID_SIZE])
 {
     struct stat info;
-    if (lstat(source, &info))
+    if (stat(source, &info))
         return oops("cannot read %s: %s", source, strerror(errno));
     if (S_ISDIR(info.st_mode))
-        return copy_tree(source, target, depth + 1);
-    if (S_ISREG(info.st_mode))
-        return copy_file(source, target, info.st_mode);
-    return oops("%s: a plugin holds files and directories only, no links or devices",
-                source);
+        return take_folder(source, store, id);
+    if (!S_ISREG(info.st_mode))
+        return oops("%s is neither a folder nor a file", source);
+    return ends_with(source, ".so") ? take_object(source, store, id)
+                                    : take_archive(source, store, id);
 }
 
-static int copy_tree(const char *source, const char *target, int depth)
-{
-    if (depth > MAX_DEPTH)
-        return oops("%s: more than %d directories deep", source, MAX_DEPTH);
-    DIR *directory = opendir(source);
-    if (!directory)
-        return oops("cannot read %s: %s", source, strerror(errno));
-    int failed = 0;
-    if (mkdir(target, 0755))
-        failed = oops("cannot write %s: %s", target, strerror(errno));
-    struct dirent *entry;
-    while (!failed && (entry = readdir(directory))) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        char *from = path_join(source, entry->d_name);
-        char *to = path_join(target, entry->d_name);
-        failed = from && to ? copy_entry(from, to, depth) : oops_memory();
-        free(from);
-        free(to);
-    }
-    closedir(directory);
-    return failed;
-}
+// --- install and upgrade ---------------------------------------------------------------
 
-// --- where plugins live ----------------------------------------------------------------
+struct order {
+    const char *source;
+    bool force, upgrade;
+};
 
-static int make_directories(char *path)
+// Whether `fresh` may come in the place of what is installed, whose version this gives.
+static int check_order(const struct order *order, const struct store *store,
+                       const struct identity *fresh, struct identity *out_old)
 {
-    for (char *slash = path + 1; (slash = strchr(slash, '/')); slash++) {
-        *slash = '\0';
-        int bad = mkdir(path, 0755) && errno != EEXIST;
-        *slash = '/';
-        if (bad)
-            return oops("cannot make the directories of %s: %s", path, strerror(errno));
-    }
-    if (mkdir(path, 0755) && errno != EEXIST)
-        return oops("cannot make %s: %s", path, strerror(errno));
-    return 0;
-}
-
-// Gives the directory of the user's plugins.
-static char *plugin_home(const char *prefix)
-{
-    const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
-    if (prefix)
-        return strdup(prefix);
-    if (data && data[0] == '/')
-        return path_join(data, "tenon/plugins");
-    return home && home[0] == '/' ? path_join(home, ".local/share/tenon/plugins") : NULL;
-}
-
-static bool is_id(const char *id)
-{
-    return id[0] && id[0] != '.' && strlen(id) < 64 &&
-           strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789.-") == strlen(id);
-}
-
-// Gives the id that a plugin directory's manifest states.
-static int manifest_id(const char *directory, char **out_id)
-{
-    char *path = path_join(directory, "plugin.json"), *text = NULL;
-    uint64_t size;
-    int failed = path ? file_read(path, MAX_MANIFEST, &text, &size) : oops_memory();
-    json_error_t error;
-    json_t *manifest =
-        failed ? NULL : json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
-    const char *id = json_string_value(json_object_get(manifest, "id"));
-    if (!failed && !manifest)
-        failed = oops("%s:%d: %s", path, error.line, error.text);
-    else if (!failed && (!id || !is_id(id)))
-        failed = oops("%s: expected an \"id\" of [a-z0-9.-], got '%s'", path, id ? id : "");
-    if (!failed && !(*out_id = strdup(id)))
-        failed = oops_memory();
-    json_decref(manifest);
-    free(text);
+    *out_old = (struct identity){0};
+    if (!store_has(store, fresh->id))
+        return order->upgrade ? oops("'%s' is not installed in %s; 'tenon plugin install' "
+                                     "installs it",
+                                     fresh->id, store->path)
+                              : 0;
+    char *path = path_join(store->path, fresh->id);
+    if (!path)
+        return oops_memory();
+    if (manifest_identity(path, out_old)) // broken: anything is better
+        forget_oops();
     free(path);
-    return failed;
+    if (order->force || !out_old->version[0] ||
+        version_order(fresh->version, out_old->version) >= 0)
+        return 0;
+    return oops("%s %s is installed, and %s is older; --force puts the older one in its "
+                "place",
+                fresh->id, out_old->version, fresh->version);
 }
 
-// --- install ---------------------------------------------------------------------------
-
-// Puts `fresh` at `final`. What stood there stands at `fresh` afterwards.
-static int swap_in(const char *fresh, const char *final)
+static int put(const struct order *order, struct store *store)
 {
-    if (rename(fresh, final) == 0)
-        return 0;
-    if (renameat2(AT_FDCWD, fresh, AT_FDCWD, final, RENAME_EXCHANGE) == 0)
-        return 0;
-    return oops("cannot put the plugin at %s: %s", final, strerror(errno));
-}
-
-static int install_into(const char *source, const char *id, const char *plugins)
-{
-    char *staging = path_join(plugins, ".install-XXXXXX");
-    char *final = path_join(plugins, id), *fresh = NULL;
-    int failed = staging && final ? 0 : oops_memory();
-    bool made = !failed && mkdtemp(staging);
-    if (!failed && !made)
-        failed = oops("cannot make a directory in %s: %s", plugins, strerror(errno));
+    char id[ID_SIZE];
+    struct identity identity = {0}, old = {0};
+    int failed = take(order->source, store, id);
+    char *fresh = failed ? NULL : path_join(store->staging, id);
     if (!failed)
-        failed =
-            (fresh = path_join(staging, id)) ? copy_tree(source, fresh, 0) : oops_memory();
+        failed = fresh ? manifest_identity(fresh, &identity) : oops_memory();
     if (!failed && tn_plugin_verify(fresh))
         failed = oops_library();
     if (!failed)
-        failed = swap_in(fresh, final);
-    if (made)
-        remove_tree(staging, 0);
+        failed = check_order(order, store, &identity, &old);
     if (!failed)
-        printf("installed %s in %s\n", id, final);
+        failed = store_put(store, id);
+    bool differs = strcmp(old.version, identity.version) != 0 && old.version[0];
+    if (!failed)
+        printf("installed %s in %s/%s%s%s%s%s\n", id, store->path, id, differs ? ": " : "",
+               differs ? identity.version : "", differs ? ", before " : "",
+               differs ? old.version : "");
     free(fresh);
-    free(final);
-    free(staging);
+    return failed;
+}
+
+static int run_install(const struct command *self, bool upgrade, int argc, char **argv)
+{
+    const char *prefix = NULL;
+    bool system = false, user = false, force = false;
+    const struct option options[] = {
+        {"user", 0, NULL, "to the user's plugins (the default)", NULL, &user},
+        {"system", 0, NULL, "to the plugins of all users", NULL, &system},
+        {"prefix", 0, "DIR", "to this folder of plugins", &prefix, NULL},
+        {"force", 0, NULL, "also in the place of a newer version", NULL, &force},
+    };
+    struct args args;
+    int failed = args_parse(self, options, COUNT(options), 1, 1, argc, argv, &args);
+    if (failed || args.help_shown)
+        return failed;
+    char *place = NULL;
+    struct store store;
+    struct order order = {args.items[0], force, upgrade};
+    failed = store_place(prefix, system, user, &place);
+    if (!failed && !(failed = store_open(&store, place, true))) {
+        failed = store_stage(&store);
+        if (!failed)
+            failed = put(&order, &store);
+        store_close(&store);
+    }
+    free(place);
     return failed;
 }
 
 int cmd_plugin_install(const struct command *self, int argc, char **argv)
 {
-    const char *prefix = NULL;
-    const struct option options[] = {
-        {"prefix", 0, "DIR", "the directory of plugins to copy to", &prefix, NULL}};
-    struct args args;
-    int failed = args_parse(self, options, COUNT(options), 1, 1, argc, argv, &args);
-    if (failed || args.help_shown)
-        return failed;
-    if (tn_plugin_verify(args.items[0]))
-        return oops_library();
-    char *id = NULL, *plugins = plugin_home(prefix);
-    if (!plugins)
-        return oops("no place for plugins: neither XDG_DATA_HOME nor HOME is set; "
-                    "give --prefix DIR");
-    failed = manifest_id(args.items[0], &id);
-    if (!failed)
-        failed = make_directories(plugins);
-    if (!failed)
-        failed = install_into(args.items[0], id, plugins);
-    free(id);
-    free(plugins);
-    return failed;
+    return run_install(self, false, argc, argv);
+}
+
+int cmd_plugin_upgrade(const struct command *self, int argc, char **argv)
+{
+    return run_install(self, true, argc, argv);
 }
 
 // --- remove ----------------------------------------------------------------------------
 
-// Takes the plugin out of sight by one rename, then deletes it at leisure.
-static int remove_from(const char *id, const char *plugins)
-{
-    char *path = path_join(plugins, id), *staging = path_join(plugins, ".remove-XXXXXX");
-    char *doomed = NULL;
-    struct stat info;
-    int failed = path && staging ? 0 : oops_memory();
-    if (!failed && (lstat(path, &info) || !S_ISDIR(info.st_mode)))
-        failed =
-            oops("'%s' is not installed in %s; 'tenon plugin show %s' says where it is", id,
-                 plugins, id);
-    bool made = !failed && mkdtemp(staging);
-    if (!failed && !made)
-        failed = oops("cannot make a directory in %s: %s", plugins, strerror(errno));
-    if (!failed && !(doomed = path_join(staging, id)))
-        failed = oops_memory();
-    if (!failed && rename(path, doomed))
-        failed = oops("cannot remove %s: %s", path, strerror(errno));
-    if (made)
-        remove_tree(staging, 0);
-    if (!failed)
-        printf("removed %s\n", path);
-    free(doomed);
-    free(staging);
-    free(path);
-    return failed;
-}
-
 int cmd_plugin_remove(const struct command *self, int argc, char **argv)
 {
     const char *prefix = NULL;
+    bool system = false, user = false;
     const struct option options[] = {
-        {"prefix", 0, "DIR", "the directory of plugins to remove from", &prefix, NULL}};
+        {"user", 0, NULL, "from the user's plugins (the default)", NULL, &user},
+        {"system", 0, NULL, "from the plugins of all users", NULL, &system},
+        {"prefix", 0, "DIR", "from this folder of plugins", &prefix, NULL},
+    };
     struct args args;
     int failed = args_parse(self, options, COUNT(options), 1, 1, argc, argv, &args);
     if (failed || args.help_shown)
         return failed;
-    if (!is_id(args.items[0]))
+    if (!is_plugin_id(args.items[0]))
         return misuse("'%s' is no plugin id: expected [a-z0-9.-]", args.items[0]);
-    char *plugins = plugin_home(prefix);
-    if (!plugins)
-        return oops("no place for plugins: neither XDG_DATA_HOME nor HOME is set; "
-                    "give --prefix DIR");
-    failed = remove_from(args.items[0], plugins);
-    free(plugins);
+    char *place = NULL;
+    struct store store;
+    failed = store_place(prefix, system, user, &place);
+    if (!failed && !(failed = store_open(&store, place, true))) {
+        failed = store_remove(&store, args.items[0]);
+        store_close(&store);
+        if (!failed)
+            printf("removed %s/%s\n", place, args.items[0]);
+    }
+    free(place);
     return failed;
 }

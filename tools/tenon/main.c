@@ -8,9 +8,10 @@
 
 static const struct command commands[] = {
     {"plugins", "[--all] [--json]", "list the installed plugins", NULL, cmd_plugins},
-    {"plugin", "COMMAND ...", "show, install, remove, verify one plugin", NULL, cmd_plugin},
-    {"devices", "[--json]", "list the devices of every installed backend", NULL,
-     cmd_devices},
+    {"plugin", "COMMAND ...", "install, verify, pack, sign one plugin", NULL, cmd_plugin},
+    {"trust", "COMMAND ...", "say whose signatures count", NULL, cmd_trust},
+    {"devices", "[--probe] [--timeout S] [--json]",
+     "list the devices of every installed backend", NULL, cmd_devices},
     {"ops", "[PATTERN] [--json]", "list the operators of the installed plugins", NULL,
      cmd_ops},
     {"op", "NAME [--json]", "describe one operator: inputs, attributes, kernels, rules",

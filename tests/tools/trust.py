@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: MIT
+"""Keys, signatures, policies, and backends that crash or hang where they are watched."""
+
+import json
+import os
+import pathlib
+import shutil
+import stat
+import subprocess
+import sys
+import time
+
+import stage
+import tap
+from tap import refused, tenon
+
+stage.FIXTURES = pathlib.Path(sys.argv[3]).absolute()
+ID, DRIVER = "com.acme.good", "com.acme.driver"
+
+
+def home(policy="signed", folder="plugins", **more):
+    return {"HOME": os.getcwd(), "XDG_DATA_HOME": "", "XDG_CACHE_HOME": "", "TENON_CACHE_DIR": "",
+            "TENON_PLUGIN_PATH": os.path.abspath(folder), "TENON_PLUGINS_ONLY": "1", "TENON_LOG": "off",
+            "TENON_TRUST": policy, **more}
+
+
+def state(env, plugin_id=ID):
+    rows = json.loads(tenon("plugin", "list", "--all", "--json", env=env).stdout)
+    row = next(r for r in rows if r["id"] == plugin_id or r["directory"].endswith(plugin_id))
+    return row["state"], row["reason"]
+
+
+def keys():
+    return [k["number"] for k in json.loads(tenon("trust", "list", "--json", env=home()).stdout)]
+
+
+# --- keys and signatures -----------------------------------------------------------------
+
+
+def keys_are_made_trusted_listed_and_removed():
+    tenon("trust", "new", "acme.key", env=home())
+    assert stat.S_IMODE(os.stat("acme.key").st_mode) == 0o600
+    refused("trust", "new", "acme.key", env=home(), saying="exists")
+    assert keys() == [] and "no key is trusted" in tenon("trust", "list", env=home()).stdout
+    line = pathlib.Path("acme.pub").read_text().splitlines()[1]
+    mask = os.umask(0)
+    tenon("trust", "add", line, env=home())
+    os.umask(mask)
+    tenon("trust", "add", "acme.pub", env=home())
+    (number,) = keys()
+    file = pathlib.Path(f".local/share/tenon/trust/{number}.pub")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o644 and line in file.read_text()
+    tenon("trust", "remove", number.lower(), env=home())
+    assert keys() == []
+    refused("trust", "remove", number, env=home(), saying="trust list")
+    refused("trust", "add", "acme.key", env=home(), saying="no public key")
+    refused("trust", "add", "absent", env=home(), saying="absent")
+
+
+def signatures_decide_what_is_used():
+    folder = stage.stage(ID, "fixture-good")
+    assert state(home())[0] == "refused" and "no signature" in state(home())[1]
+    tenon("trust", "new", "acme.key", env=home())
+    tenon("plugin", "sign", folder, "acme.key", env=home())
+    assert "not among the 0 trusted" in state(home())[1]
+    tenon("trust", "add", "acme.pub", env=home())
+    assert state(home())[0] == "found"
+    tenon("plugin", "verify", ID, env=home())
+    first = (folder / "plugin.json.minisig").read_bytes()
+    tenon("plugin", "sign", folder, "acme.key", env=home())
+    assert (folder / "plugin.json.minisig").read_bytes() == first, "signing again gives the same bytes"
+    tenon("trust", "remove", "acme.pub", env=home())
+    assert state(home())[0] == "refused"
+
+
+def signed_plugins_stay_signed_through_an_archive():
+    folder = stage.stage(ID, "fixture-good", "source")
+    tenon("trust", "new", "acme.key", env=home())
+    tenon("trust", "add", "acme.pub", env=home())
+    refused("plugin", "install", folder, "--prefix", "plugins", env=home(), saying="no signature")
+    assert os.listdir("plugins") == []
+    (folder / "LICENSE").write_text("mine\n")
+    tenon("plugin", "sign", folder, "acme.key", env=home())
+    tenon("plugin", "pack", folder, "-o", "x.tnp", env=home("checksummed"))
+    tenon("plugin", "install", "x.tnp", "--prefix", "plugins", env=home())
+    assert state(home())[0] == "found"
+    (folder / "added").write_text("by somebody")
+    refused("plugin", "pack", folder, env=home(), saying="not listed")
+    for name in ["plugin.json", "plugin.json.minisig", "plugin.so", "LICENSE"]:
+        path = pathlib.Path("plugins", ID, name)
+        good = path.read_bytes()
+        at = good.index(b"1.0.0") if name == "plugin.json" else len(good) // 2
+        path.write_bytes(good[:at] + bytes([good[at] ^ 1]) + good[at + 1:])
+        refused("plugin", "verify", ID, env=home())
+        path.write_bytes(good)
+    tenon("plugin", "verify", ID, env=home())
+
+
+def policies_differ():
+    folder = stage.stage(ID, "fixture-good")
+    (folder / "LICENSE").write_text("mine\n")
+    manifest = json.loads((folder / "plugin.json").read_text())
+    manifest["files"].append({"name": "LICENSE", "size": 5, "sha256": "00" * 32})
+    (folder / "plugin.json").write_text(json.dumps(manifest))
+    tenon("plugin", "verify", ID, env=home("any"))
+    done = refused("plugin", "verify", ID, env=home("checksummed"))
+    assert "LICENSE has SHA-256" in done.stdout, done.stdout
+    refused("plugin", "list", env=home("singed"), saying="did you mean signed?")
+
+
+def minisign_takes_our_signatures_and_we_take_its():
+    if not shutil.which("minisign"):
+        return "minisign is not installed"
+    folder = stage.stage(ID, "fixture-good")
+    tenon("trust", "new", "ours.key", env=home())
+    tenon("plugin", "sign", folder, "ours.key", env=home())
+    manifest = folder / "plugin.json"
+    subprocess.run(["minisign", "-Vm", manifest, "-p", "ours.pub"], check=True, capture_output=True)
+    subprocess.run(["minisign", "-Sm", manifest, "-s", "ours.key"], check=True, capture_output=True, input=b"\n")
+    tenon("trust", "add", "ours.pub", env=home())
+    assert state(home())[0] == "found", "its signature with our key"
+    tenon("trust", "remove", "ours.pub", env=home())
+    subprocess.run(["minisign", "-GW", "-s", "its.key", "-p", "its.pub"], check=True, capture_output=True)
+    tenon("trust", "add", "its.pub", env=home())
+    for legacy in [[], ["-l"]]:
+        subprocess.run(["minisign", "-S", *legacy, "-m", manifest, "-s", "its.key"], check=True, capture_output=True)
+        assert state(home())[0] == "found", "its signature with its key"
+    tenon("plugin", "sign", folder, "its.key", env=home())
+    assert state(home())[0] == "found", "our signature with its key"
+    subprocess.run(["minisign", "-Vm", manifest, "-p", "its.pub"], check=True, capture_output=True)
+
+
+def keys_with_passwords_are_read():
+    if not shutil.which("minisign"):
+        return "minisign is not installed"
+    folder = stage.stage(ID, "fixture-good")
+    subprocess.run(["minisign", "-G", "-s", "p.key", "-p", "p.pub"], check=True, capture_output=True,
+                   input=b"open sesame\nopen sesame\n")
+    tenon("trust", "add", "p.pub", env=home())
+    refused("plugin", "sign", folder, "p.key", env=home(), input="wrong\n", saying="password is wrong")
+    tenon("plugin", "sign", folder, "p.key", env=home(), input="open sesame\n")
+    assert state(home())[0] == "found"
+
+
+def damaged_keys_are_refused():
+    folder = stage.stage(ID, "fixture-good")
+    tenon("trust", "new", "acme.key", env=home())
+    comment, line = pathlib.Path("acme.key").read_text().splitlines()
+    for bad in ["", line[:-8], line[:120] + ("A" if line[120] != "A" else "B") + line[121:], "?" * len(line)]:
+        pathlib.Path("bad.key").write_text(f"{comment}\n{bad}\n")
+        refused("plugin", "sign", folder, "bad.key", env=home(), saying="bad.key")
+    assert not (folder / "plugin.json.minisig").exists()
+
+
+# --- probing -----------------------------------------------------------------------------
+
+
+def driver(how, **more):
+    return home("checksummed", TENON_TEST_DRIVER=how, **more)
+
+
+def backends_that_crash_are_left_alone_until_they_change():
+    folder = stage.stage(DRIVER, "fixture-driver")
+    assert "com.acme.driver: it crashed" in tenon("devices", "--probe", env=driver("crash")).stderr
+    assert "in quarantine: it crashed while it listed its devices (Aborted)" in state(driver("crash"), DRIVER)[1]
+    tenon("devices", env=driver("crash"))
+    cache = pathlib.Path(".cache/tenon")
+    assert stat.S_IMODE(cache.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(f.stat().st_mode) for f in cache.iterdir()} == {0o600}
+    with open(folder / "plugin.so", "ab") as file:  # mended
+        file.write(b"\0")
+    shutil.move(folder / "plugin.so", "mended.so")
+    shutil.rmtree(folder)
+    tenon("plugin", "install", "mended.so", "--prefix", "plugins", env=driver("absent"))
+    assert state(driver("absent"), DRIVER) == ("found", "")
+    assert "plug it in" in tenon("devices", "--probe", env=driver("absent")).stdout
+    assert state(driver("absent"), DRIVER) == ("found", ""), "having no device is no fault"
+
+
+def backends_that_hang_are_ended_and_may_be_tried_again():
+    stage.stage(DRIVER, "fixture-driver")
+    start = time.monotonic()
+    tenon("devices", "--probe", "--timeout", "1", env=driver("hang"))
+    assert time.monotonic() - start < 30
+    assert "within 1 s" in state(driver("hang"), DRIVER)[1]
+    tenon("plugin", "retry", DRIVER, env=driver("absent"))
+    assert state(driver("absent"), DRIVER)[0] == "found"
+    refused("plugin", "retry", "com.acme.none", env=driver("absent"), saying="com.acme.none")
+
+
+def a_damaged_cache_is_no_quarantine():
+    stage.stage(DRIVER, "fixture-driver")
+    tenon("devices", "--probe", env=driver("crash"))
+    (entry,) = pathlib.Path(".cache/tenon").iterdir()
+    whole = entry.read_bytes()
+    for damaged in [b"", whole[:-1], whole + b"x", bytes([whole[0] ^ 1]) + whole[1:], whole[:-1] + bytes([whole[-1] ^ 1])]:
+        entry.write_bytes(damaged)
+        assert state(driver("absent"), DRIVER)[0] == "found", len(damaged)
+    tenon("devices", "--probe", env=driver("crash"))
+    assert state(driver("absent"), DRIVER)[0] == "refused"
+    os.chmod(".cache/tenon", 0o777)
+    assert state(driver("absent"), DRIVER)[0] == "found", "a cache that others can change is not believed"
+
+
+tap.run([keys_are_made_trusted_listed_and_removed, signatures_decide_what_is_used,
+         signed_plugins_stay_signed_through_an_archive, policies_differ,
+         minisign_takes_our_signatures_and_we_take_its, keys_with_passwords_are_read, damaged_keys_are_refused,
+         backends_that_crash_are_left_alone_until_they_change, backends_that_hang_are_ended_and_may_be_tried_again,
+         a_damaged_cache_is_no_quarantine])

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// Deep probing: drivers run code that nobody here wrote, so they are met first in children.
+#include "probe.h"
+#include "child.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool has_backend(const tn_plugin_info *info)
+{
+    return info->state == TN_PLUGIN_FOUND && info->backends[0];
+}
+
+// "TENON_PLUGINS_DISABLE=...": what it was, and every plugin with a backend but `id`, whose
+// drivers would hide which one it was. Free it; NULL when out of memory.
+static char *disable_others(const tn_runtime *runtime, const char *id)
+{
+    const char *given = tn_config(runtime, "TENON_PLUGINS_DISABLE");
+    char *text = NULL;
+    if (asprintf(&text, "TENON_PLUGINS_DISABLE=%s", given ? given : "") < 0)
+        return NULL;
+    for (uint64_t i = 0, n = tn_plugin_count(runtime); i < n && text; i++) {
+        tn_plugin_info info = {.struct_size = sizeof(info)};
+        char *longer = NULL;
+        if (tn_plugin_get(runtime, i, &info) || !has_backend(&info) ||
+            strcmp(info.id, id) == 0)
+            continue;
+        if (asprintf(&longer, "%s,%s", text, info.id) < 0)
+            longer = NULL;
+        free(text);
+        text = longer;
+    }
+    return text;
+}
+
+static int judge(tn_runtime *runtime, const char *id, const struct child *child,
+                 int seconds)
+{
+    char reason[160];
+    if (!child->timed_out && !child->signal)
+        return 0; // a failure is the backend's own to tell
+    if (child->timed_out)
+        snprintf(reason, sizeof(reason), "it did not list its devices within %d s",
+                 seconds);
+    else
+        snprintf(reason, sizeof(reason), "it crashed while it listed its devices (%s)",
+                 strsignal(child->signal));
+    fprintf(stderr, "tenon: %s: %s\n", id, reason);
+    return tn_plugin_quarantine(runtime, id, reason) ? oops_library() : 0;
+}
+
+static int probe(tn_runtime *runtime, const char *id, int seconds)
+{
+    static const char *const args[] = {"devices", "--json", NULL};
+    char *disable = disable_others(runtime, id);
+    const char *const variables[] = {disable, "TENON_BACKEND=", "TENON_LOG=off", NULL};
+    struct child child;
+    int failed = disable ? child_run(args, variables, seconds, &child) : oops_memory();
+    if (!failed) {
+        failed = judge(runtime, id, &child, seconds);
+        child_finish(&child);
+    }
+    free(disable);
+    return failed;
+}
+
+int probe_backends(int seconds)
+{
+    tn_runtime *runtime;
+    int failed = open_runtime(&runtime);
+    if (failed)
+        return failed;
+    for (uint64_t i = 0, n = tn_plugin_count(runtime); i < n && !failed; i++) {
+        tn_plugin_info info = {.struct_size = sizeof(info)};
+        if (tn_plugin_get(runtime, i, &info) == TN_OK && has_backend(&info))
+            failed = probe(runtime, info.id, seconds);
+    }
+    tn_runtime_close(runtime);
+    return failed;
+}
