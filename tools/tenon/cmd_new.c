@@ -138,7 +138,7 @@ static int set_common(struct project *project, struct new_options *o)
     failed = failed ? failed : project_set(project, "vjp", "%s", o->with_vjp ? "1" : "");
     return failed ? failed
                   : project_set(project, "PACKAGES",
-                                "build-essential ca-certificates curl libffi8 "
+                                "build-essential ca-certificates curl libarchive13 libffi8 "
                                 "libjansson-dev libopenblas-dev libsodium-dev meson "
                                 "ninja-build pkg-config zlib1g%s",
                                 o->glsl ? " glslc libvulkan1 mesa-vulkan-drivers "
