@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -37,6 +38,22 @@ def every_command_is_described_as_its_help_says():
         assert row["details"] in text and row["summary"] in text, row["name"]
         for option in row["options"]:
             assert f"--{option['name']}" in text and option["help"] in text, option
+
+
+def every_command_that_a_message_or_a_guide_names_is_there():
+    root = pathlib.Path(__file__).resolve().parents[2]
+    files = [*root.glob("core/**/*.c"), *root.glob("tools/tenon/*.c"), *root.glob("docs/*.md"),
+             *root.glob("sdk/conformance/*.c"), root / "README.md"]
+    words = {tuple(row["name"].split()) for row in ROWS}
+    groups = {name[0] for name in words if len(name) > 1}
+    named = 0
+    for file in files:
+        # In quotes, in a code block, or after a colon: "tenon plugin retry ID".
+        for found in re.findall(r"(?:^  |['`:\"$] ?)tenon ([a-z]+)(?: ([a-z-]+))?", file.read_text(), re.M):
+            name = found if found[0] in groups else found[:1]
+            assert tuple(n for n in name if n) in words | {(g,) for g in groups}, (str(file), found)
+            named += 1
+    assert named > 100, named
 
 
 def every_group_lists_its_commands():
@@ -175,7 +192,8 @@ def wrong_shells_get_the_nearest():
     refused("completion", "powershell", status=2, saying="expected bash, zsh, fish")
 
 
-run([every_command_is_described_as_its_help_says, every_group_lists_its_commands,
+run([every_command_is_described_as_its_help_says, every_command_that_a_message_or_a_guide_names_is_there,
+     every_group_lists_its_commands,
      there_is_a_page_for_each_command_and_no_other, pages_are_formatted_without_a_warning, pages_pass_mandoc,
      bash_completes_commands_and_options, bash_completes_installed_names_and_files, zsh_completes, fish_completes,
      wrong_shells_get_the_nearest])
