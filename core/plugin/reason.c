@@ -25,7 +25,8 @@ static const char *const remedies[NUM_REASONS] = {
     [REASON_RECORD] = "report this to the plugin's vendor",
     [REASON_DISABLED] = "take '%s' out of TENON_PLUGINS_DISABLE",
     [REASON_SHADOWED] = "remove the one that is not wanted",
-    [REASON_UNSIGNED] = "get it from who signs it, or sign it: tenon plugin sign '%s' KEYFILE",
+    [REASON_UNSIGNED] =
+        "get it from who signs it, or sign it: tenon plugin sign '%s' KEYFILE",
     [REASON_KEY] = "if you trust its owner, tenon trust add KEY",
     [REASON_SIGNATURE] = "reinstall the plugin",
     [REASON_QUARANTINED] = "reinstall it, or try it again: tenon plugin retry %s",
