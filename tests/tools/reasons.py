@@ -30,7 +30,7 @@ def environment(**more):
 def remedy(code):
     """What core/plugin/reason.c says helps, with the holes open."""
     text = (CORE / "reason.c").read_text()
-    found = re.search(rf"\[REASON_{code}\] = ((?:\"[^\"]*\"\s*)+)", text)
+    found = re.search(rf"\[REASON_{code}\] =\s+((?:\"[^\"]*\"\s*)+)", text)
     joined = "".join(re.findall(r'"([^"]*)"', found[1]))
     return ".+".join(re.escape(part) for part in joined.split("%s"))
 
