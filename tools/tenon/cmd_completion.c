@@ -94,7 +94,8 @@ static const char *own_word(const json_t *command)
 static void add(struct choice choice, struct choice *out, size_t max, size_t *n)
 {
     for (size_t i = 0; i < *n; i++)
-        if (out[i].kind == choice.kind && strcmp(out[i].word, choice.word) == 0)
+        if ((out[i].kind == choice.kind && strcmp(out[i].word, choice.word) == 0) ||
+            (out[i].kind == FILES && choice.kind == FOLDERS)) // they are among the files
             return;
     if (choice.kind != NOTHING && *n < max)
         out[(*n)++] = choice;
