@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "../base/fail.h"
+#include "names.h"
 
 static const char *const no_names[] = {NULL};
 
@@ -112,6 +113,14 @@ tn_status tn_plugin_load(tn_runtime *runtime, const char *id)
     if (!plugin)
         plugin = find_directory(runtime->plugins, id);
     return plugin ? plugin_load(plugin) : no_plugin(runtime->plugins, id);
+}
+
+// --- versions --------------------------------------------------------------------------
+
+int32_t tn_version_compare(const char *a, const char *b)
+{
+    bool valid_a = a && version_valid(a), valid_b = b && version_valid(b);
+    return valid_a && valid_b ? version_compare(a, b) : valid_a - valid_b;
 }
 
 // --- verifying -------------------------------------------------------------------------

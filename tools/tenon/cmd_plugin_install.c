@@ -7,7 +7,6 @@
 #include "seal.h"
 #include "store.h"
 #include "tree.h"
-#include "version.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -180,7 +179,7 @@ static int check_order(const struct order *order, const struct store *store,
         forget_oops();
     free(path);
     if (order->force || !out_old->version[0] ||
-        version_order(fresh->version, out_old->version) >= 0)
+        tn_version_compare(fresh->version, out_old->version) >= 0)
         return 0;
     return oops("%s %s is installed, and %s is older; --force puts the older one in its "
                 "place",

@@ -33,16 +33,20 @@ static void versions_are_ordered_as_semver_says(void **state)
     for (int i = 0; i < count; i++) {
         assert_true(version_valid(order[i]));
         for (int j = 0; j < count; j++) {
-            int got = version_compare(order[i], order[j]);
+            int got = tn_version_compare(order[i], order[j]);
             assert_int_equal((got > 0) - (got < 0), (i > j) - (i < j));
         }
     }
-    assert_int_equal(version_compare("1.0.0+a", "1.0.0+b"), 0);
+    assert_int_equal(tn_version_compare("1.0.0+a", "1.0.0+b"), 0);
     const char *bad[] = {"",       "1",      "1.0",    "1.0.0.0", "1.0.x",
                          "v1.0.0", "1.0.0-", "1.0.0+", "1.0.0 ",  "9999999999.0.0",
                          "-1.0.0", "1.0.0-ä"};
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_false(version_valid(bad[i]));
+        assert_true(tn_version_compare(bad[i], "0.0.0-0") < 0);
+        assert_true(tn_version_compare("0.0.0-0", bad[i]) > 0);
+        assert_int_equal(tn_version_compare(bad[i], NULL), 0);
+    }
 }
 
 static void file_names_stay_in_the_directory(void **state)

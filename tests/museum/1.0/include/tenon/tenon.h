@@ -296,6 +296,12 @@ TN_API tn_status tn_plugin_describe(const char *file, char **out_json);
 // hashes, ELF note. Records why not.
 TN_API tn_status tn_plugin_verify(const char *directory);
 
+// The order of two versions of plugins as Semantic Versioning 2.0.0, section 11, says:
+// negative, 0 or positive, as `a` is lower, the same or higher. "1.0.0-rc.1" is lower than
+// "1.0.0"; what follows a '+' does not count. A text that is no version, or NULL, is lower
+// than all that are. Any thread.
+TN_API int32_t tn_version_compare(const char *a, const char *b);
+
 // Frees a text that a function of this header gave. NULL is fine.
 TN_API void tn_text_free(char *text);
 
