@@ -179,6 +179,9 @@ def a_cache_that_cannot_be_used_is_found():
     pathlib.Path("mine/entry").write_bytes(b"x" * 1500000)
     said = [f for f in findings(environment(TENON_CACHE_DIR=f"{here}/mine"), False) if f["topic"] == "cache"]
     assert "1 file, 1.5 MB" in said[0]["text"], said
+    if os.access("/", os.W_OK):
+        said = findings(environment(TENON_CACHE_DIR="/tenon-that-is-not-there"), False)
+        assert any("made when something is compiled" in f["text"] for f in said), said
 
 
 run([nothing_is_wrong_where_nothing_is, wrong_things_are_counted_and_told_with_remedies,

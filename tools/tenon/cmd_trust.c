@@ -3,6 +3,7 @@
 #include "commands.h"
 #include "file.h"
 #include "keys.h"
+#include "place.h"
 #include "tree.h"
 
 #include <dirent.h>
@@ -18,15 +19,10 @@
 // Where trusted keys are. Free it.
 static int trust_place(bool system, char **out_path)
 {
-    const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
     char *path = NULL;
     if (system)
         path = strdup(TN_SYSTEM_TRUST_DIR);
-    else if (data && data[0] == '/')
-        path = path_join(data, "tenon/trust");
-    else if (home && home[0] == '/')
-        path = path_join(home, ".local/share/tenon/trust");
-    else
+    else if (!user_data("tenon/trust", &path))
         return oops("no place for keys: neither XDG_DATA_HOME nor HOME is set");
     *out_path = path;
     return path ? 0 : oops_memory();

@@ -29,9 +29,6 @@ void examine_plugins(struct doctor *doctor);
 void examine_trust(struct doctor *doctor);
 // Whether an installed plugin that can be used has a backend whose name starts so.
 bool has_backend(const struct doctor *doctor, const char *start);
-// A folder of data or of the cache: $XDG_..., else in HOME; "" without either. Into `path`.
-void user_folder(const char *xdg, const char *below_home, const char *name, char *path,
-                 size_t size);
 
 // doctor_machine.c
 void examine_processor(struct doctor *doctor);

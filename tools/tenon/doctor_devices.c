@@ -2,6 +2,7 @@
 // tenon doctor: drivers, devices, and one evaluation. Drivers run in children.
 #include "child.h"
 #include "doctor.h"
+#include "place.h"
 #include "why.h"
 
 #include <glob.h>
@@ -32,12 +33,14 @@ static unsigned list_manifests(char *text, size_t size)
 {
     static const char *const system[] = {"/etc", "/usr/local/etc", "/usr/local/share",
                                          "/usr/share"};
-    char home[512];
+    char *home;
     unsigned count = 0;
     for (size_t i = 0; i < COUNT(system); i++)
         count += add_manifests(system[i], "/vulkan/icd.d", text, size);
-    user_folder("XDG_DATA_HOME", ".local/share", "vulkan/icd.d", home, sizeof(home));
-    return home[0] ? count + add_manifests(home, "", text, size) : count;
+    if (user_data("vulkan/icd.d", &home) && home)
+        count += add_manifests(home, "", text, size);
+    free(home);
+    return count;
 }
 
 void examine_drivers(struct doctor *doctor)

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // tenon doctor: the processor, OpenBLAS, the cache.
 #include "doctor.h"
+#include "place.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,9 +112,9 @@ static bool find_existing(const char *path, char *out, size_t size, struct stat 
     snprintf(out, size, "%s", path);
     while (stat(out, info)) {
         char *slash = strrchr(out, '/');
-        if (errno != ENOENT || !slash || slash == out)
-            return errno == ENOENT && slash == out && stat("/", info) == 0;
-        *slash = '\0';
+        if (errno != ENOENT || !slash || (slash == out && !slash[1]))
+            return false;
+        slash[slash == out] = '\0'; // the last one above is "/"
     }
     return true;
 }
@@ -138,20 +140,11 @@ static void say_cache(struct doctor *doctor, const char *path, const char *exist
         found(doctor, GOOD, "cache", NULL, "%s: made when something is compiled", path);
 }
 
-void examine_cache(struct doctor *doctor)
+static void examine_cache_at(struct doctor *doctor, const char *path)
 {
-    char path[1024], existing[1024];
+    char existing[PATH_MAX];
     struct stat info;
-    const char *given =
-        doctor->runtime ? tn_config(doctor->runtime, "TENON_CACHE_DIR") : NULL;
-    if (given)
-        snprintf(path, sizeof(path), "%s", given);
-    else
-        user_folder("XDG_CACHE_HOME", ".cache", "tenon", path, sizeof(path));
-    if (!path[0])
-        found(doctor, NOTE, "cache", elsewhere,
-              "none: HOME is unset; kernels are compiled each time");
-    else if (!find_existing(path, existing, sizeof(existing), &info))
+    if (!find_existing(path, existing, sizeof(existing), &info))
         found(doctor, WRONG, "cache", elsewhere, "%s: %s", path, strerror(errno));
     else if (!S_ISDIR(info.st_mode))
         found(doctor, WRONG, "cache", elsewhere, "%s: %s is no folder", path, existing);
@@ -165,4 +158,19 @@ void examine_cache(struct doctor *doctor)
               strerror(errno));
     else
         say_cache(doctor, path, existing);
+}
+
+void examine_cache(struct doctor *doctor)
+{
+    const char *given =
+        doctor->runtime ? tn_config(doctor->runtime, "TENON_CACHE_DIR") : NULL;
+    char *own = NULL;
+    if (!given || !*given)
+        user_folder("XDG_CACHE_HOME", ".cache", "tenon", &own);
+    if (own || (given && *given))
+        examine_cache_at(doctor, own ? own : given);
+    else
+        found(doctor, NOTE, "cache", elsewhere,
+              "none: HOME is unset; kernels are compiled each time");
+    free(own);
 }

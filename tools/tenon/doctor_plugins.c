@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // tenon doctor: folders of plugins, the plugins in them, and whose signatures count.
 #include "doctor.h"
+#include "place.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,17 +12,6 @@
 #include <unistd.h>
 
 #define MAX_PATH 1024
-
-void user_folder(const char *xdg, const char *below_home, const char *name, char *path,
-                 size_t size)
-{
-    const char *value = getenv(xdg), *home = getenv("HOME");
-    path[0] = '\0';
-    if (value && value[0] == '/')
-        snprintf(path, size, "%s/%s", value, name);
-    else if (home && home[0] == '/')
-        snprintf(path, size, "%s/%s/%s", home, below_home, name);
-}
 
 // Entries of a folder whose names end so; -1 when it cannot be read.
 static int count_entries(const char *path, const char *ending)
@@ -106,9 +96,10 @@ void examine_folders(struct doctor *doctor)
     }
     if (only && strcmp(only, "1") == 0)
         return;
-    user_folder("XDG_DATA_HOME", ".local/share", "tenon/plugins", path, sizeof(path));
-    if (path[0])
-        examine_folder(doctor, path, false);
+    char *mine;
+    if (user_data("tenon/plugins", &mine) && mine)
+        examine_folder(doctor, mine, false);
+    free(mine);
     examine_folder(doctor, TN_SYSTEM_PLUGIN_DIR, false);
 }
 
@@ -169,10 +160,11 @@ void examine_plugins(struct doctor *doctor)
 
 static int count_keys(void)
 {
-    char path[MAX_PATH];
-    user_folder("XDG_DATA_HOME", ".local/share", "tenon/trust", path, sizeof(path));
-    int mine = count_entries(path, ".pub"),
+    char *path;
+    user_data("tenon/trust", &path);
+    int mine = path ? count_entries(path, ".pub") : 0,
         all = count_entries(TN_SYSTEM_TRUST_DIR, ".pub");
+    free(path);
     return (mine > 0 ? mine : 0) + (all > 0 ? all : 0);
 }
 

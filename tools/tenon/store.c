@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Installed plugins: the lock, the exchange, and what is done about those who were killed.
 #include "store.h"
+#include "place.h"
 #include "tree.h"
 
 #include <dirent.h>
@@ -18,17 +19,12 @@
 
 int store_place(const char *prefix, bool system, bool user, char **out_path)
 {
-    const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
     if (!!prefix + system + user > 1)
         return misuse("--user, --system and --prefix exclude each other");
     char *path = NULL;
     if (prefix || system)
         path = strdup(prefix ? prefix : TN_SYSTEM_PLUGIN_DIR);
-    else if (data && data[0] == '/')
-        path = path_join(data, "tenon/plugins");
-    else if (home && home[0] == '/')
-        path = path_join(home, ".local/share/tenon/plugins");
-    else
+    else if (!user_data("tenon/plugins", &path))
         return oops("no place for plugins: neither XDG_DATA_HOME nor HOME is set; "
                     "give --prefix DIR");
     *out_path = path;

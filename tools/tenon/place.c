@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// The user's folders, and temporary ones.
+#include "place.h"
+#include "tree.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool user_folder(const char *xdg, const char *below, const char *name, char **out_path)
+{
+    const char *value = getenv(xdg), *home = getenv("HOME");
+    *out_path = NULL;
+    if (value && value[0] == '/')
+        *out_path = path_join(value, name);
+    else if (!home || home[0] != '/')
+        return false;
+    else if (asprintf(out_path, "%s/%s/%s", home, below, name) < 0)
+        *out_path = NULL;
+    return true;
+}
+
+bool user_data(const char *name, char **out_path)
+{
+    return user_folder("XDG_DATA_HOME", ".local/share", name, out_path);
+}
+
+int temporary_folder(char **out_path)
+{
+    const char *given = getenv("TMPDIR"), *parent = given && *given ? given : "/tmp";
+    char *whole = realpath(parent, NULL);
+    if (!whole)
+        return oops("cannot make a folder in %s: %s", parent, strerror(errno));
+    char *path = path_join(whole, "tenon-XXXXXX");
+    int failed = path ? 0 : oops_memory();
+    if (!failed && !mkdtemp(path))
+        failed = oops("cannot make a folder in %s: %s", parent, strerror(errno));
+    free(whole);
+    if (failed)
+        free(path);
+    else
+        *out_path = path;
+    return failed;
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// Folders that the environment names.
+#ifndef TOOLS_TENON_PLACE_H
+#define TOOLS_TENON_PLACE_H
+
+#include "tool.h"
+
+// <value of `xdg`>/NAME, else <HOME>/BELOW/NAME; relative values do not count. False when
+// there is neither. Free *out_path; NULL when out of memory.
+bool user_folder(const char *xdg, const char *below, const char *name, char **out_path);
+// The same for data.
+bool user_data(const char *name, char **out_path);
+
+// Makes an empty folder in TMPDIR, or in /tmp, and gives its absolute path: free it after
+// tree_remove.
+int temporary_folder(char **out_path);
+
+#endif // TOOLS_TENON_PLACE_H
