@@ -240,7 +240,7 @@ def packs_are_made_in_tmpdir_and_leave_nothing_there():
     tenon("ffi", "make", "kinds.json", "-o", "plugins", env={"TMPDIR": "tmp"})
     assert os.listdir("tmp") == []
     refused("ffi", "make", "kinds.json", "-o", "plugins", env={"TMPDIR": "nowhere"},
-            saying="cannot make a directory in nowhere: No such file")
+            saying="cannot make a folder in nowhere: No such file")
 
 
 def a_pack_whose_manifest_was_cut_off_is_refused():

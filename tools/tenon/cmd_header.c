@@ -3,17 +3,14 @@
 #include "commands.h"
 #include "file.h"
 #include "header.h"
+#include "install.h"
+#include "place.h"
+#include "tree.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#define MAX_PLUGIN (UINT64_C(1) << 30)
 
 static const char details[] =
     "ID is an installed plugin; an argument with a slash is a shared object, which is\n"
@@ -123,76 +120,30 @@ static int header_of_installed(const char *id, const char *output)
 
 // --- a shared object that is not installed ----------------------------------------------
 
-// A directory of plugins with one in it: FOLDER/ID/{ID.so, plugin.json}.
-struct lone_plugin {
-    char folder[PATH_MAX], inner[PATH_MAX], file[PATH_MAX], manifest[PATH_MAX];
-    char id[64];
-};
-
-static void lone_plugin_finish(const struct lone_plugin *plugin)
+static int header_of_plugin_in(const char *folder, const char *id, const char *output)
 {
-    unlink(plugin->manifest);
-    unlink(plugin->file);
-    rmdir(plugin->inner);
-    rmdir(plugin->folder);
-}
-
-// The id in a manifest, which is the name of the plugin's directory.
-static int read_id(const char *manifest, char id[64])
-{
-    json_t *root = json_loads(manifest, 0, NULL);
-    const char *text = json_string_value(json_object_get(root, "id"));
-    size_t size = text ? strlen(text) : 0;
-    if (size > 0 && size < 64)
-        memcpy(id, text, size + 1);
-    json_decref(root);
-    return size > 0 && size < 64 ? 0 : oops("the manifest has no id");
-}
-
-static int lone_plugin_fill(struct lone_plugin *plugin, const char *file)
-{
-    char *text, *bytes;
-    uint64_t size;
-    if (tn_plugin_describe(file, &text))
+    const char *const variables[] = {"TENON_PLUGINS_ONLY=1", NULL};
+    const tn_runtime_options options = {
+        .struct_size = sizeof(options), .plugin_path = folder, .variables = variables};
+    tn_runtime *runtime = NULL;
+    if (tn_runtime_open(&options, &runtime))
         return oops_library();
-    int failed = read_id(text, plugin->id);
-    if (!failed) {
-        snprintf(plugin->inner, PATH_MAX, "%.1000s/%s", plugin->folder, plugin->id);
-        const char *name = strrchr(file, '/') + 1;
-        snprintf(plugin->file, PATH_MAX, "%.1100s/%.255s", plugin->inner, name);
-        snprintf(plugin->manifest, PATH_MAX, "%.1100s/plugin.json", plugin->inner);
-        if (mkdir(plugin->inner, 0700))
-            failed = oops("cannot write %s: %s", plugin->inner, strerror(errno));
-    }
-    failed = failed ? failed : file_read(file, MAX_PLUGIN, &bytes, &size);
-    if (!failed) {
-        failed = file_write(plugin->file, bytes, size);
-        free(bytes);
-    }
-    failed = failed ? failed : file_write(plugin->manifest, text, strlen(text));
-    tn_text_free(text);
+    int failed = write_header(runtime, id, output);
+    tn_runtime_close(runtime);
     return failed;
 }
 
 static int header_of_file(const char *file, const char *output)
 {
-    const char *temporary = getenv("TMPDIR");
-    struct lone_plugin plugin = {0};
-    snprintf(plugin.folder, PATH_MAX, "%.900s/tenon-header-XXXXXX",
-             temporary && temporary[0] == '/' ? temporary : "/tmp");
-    if (!mkdtemp(plugin.folder))
-        return oops("cannot write %s: %s", plugin.folder, strerror(errno));
-    int failed = lone_plugin_fill(&plugin, file);
-    const char *const variables[] = {"TENON_PLUGINS_ONLY=1", NULL};
-    const tn_runtime_options options = {.struct_size = sizeof(options),
-                                        .plugin_path = plugin.folder,
-                                        .variables = variables};
-    tn_runtime *runtime = NULL;
-    if (!failed && tn_runtime_open(&options, &runtime))
-        failed = oops_library();
-    failed = failed ? failed : write_header(runtime, plugin.id, output);
-    tn_runtime_close(runtime);
-    lone_plugin_finish(&plugin);
+    char *folder = NULL, id[ID_SIZE];
+    int failed = temporary_folder(&folder);
+    if (failed)
+        return failed;
+    failed = plugin_of_object(file, folder, id);
+    if (!failed)
+        failed = header_of_plugin_in(folder, id, output);
+    tree_remove(folder);
+    free(folder);
     return failed;
 }
 

@@ -4,6 +4,7 @@
 #include "child.h"
 #include "commands.h"
 #include "file.h"
+#include "install.h"
 #include "seal.h"
 #include "store.h"
 #include "tree.h"
@@ -20,13 +21,13 @@
 
 // --- from a folder, an archive, a shared object ----------------------------------------
 
-// Each of these makes <staging>/ID, and tells ID.
+// Each of these makes <folder>/ID, and tells ID.
 
-static int take_folder(const char *source, const struct store *store, char id[ID_SIZE])
+static int take_folder(const char *source, const char *folder, char id[ID_SIZE])
 {
     struct identity identity;
     int failed = manifest_identity(source, &identity);
-    char *fresh = failed ? NULL : path_join(store->staging, identity.id);
+    char *fresh = failed ? NULL : path_join(folder, identity.id);
     if (!failed)
         failed = fresh ? tree_copy(source, fresh) : oops_memory();
     if (!failed)
@@ -51,13 +52,13 @@ static int find_folder(const char *folder, char id[ID_SIZE])
     return id[0] ? 0 : oops("the archive's folder has no plugin's id for its name");
 }
 
-static int take_archive(const char *source, const struct store *store, char id[ID_SIZE])
+static int take_archive(const char *source, const char *folder, char id[ID_SIZE])
 {
     struct identity identity;
-    int failed = archive_unpack(source, store->staging);
+    int failed = archive_unpack(source, folder);
     if (!failed)
-        failed = find_folder(store->staging, id);
-    char *fresh = failed ? NULL : path_join(store->staging, id);
+        failed = find_folder(folder, id);
+    char *fresh = failed ? NULL : path_join(folder, id);
     if (!failed)
         failed = fresh ? manifest_identity(fresh, &identity) : oops_memory();
     if (!failed && strcmp(identity.id, id) != 0)
@@ -113,25 +114,25 @@ static int write_described(const char *source, const char *text, const char *fol
     return failed;
 }
 
-static int take_object(const char *source, const struct store *store, char id[ID_SIZE])
+int plugin_of_object(const char *file, const char *folder, char id[ID_SIZE])
 {
-    char *text = NULL, *folder = path_join(store->staging, ".described"), *fresh = NULL;
+    char *text = NULL, *described = path_join(folder, ".described"), *fresh = NULL;
     struct identity identity;
-    int failed = folder ? describe(source, &text) : oops_memory();
+    int failed = described ? describe(file, &text) : oops_memory();
     if (!failed)
-        failed = write_described(source, text, folder);
+        failed = write_described(file, text, described);
     if (!failed)
-        failed = manifest_identity(folder, &identity);
+        failed = manifest_identity(described, &identity);
     if (!failed)
-        failed = (fresh = path_join(store->staging, identity.id)) ? 0 : oops_memory();
-    if (!failed && rename(folder, fresh))
+        failed = (fresh = path_join(folder, identity.id)) ? 0 : oops_memory();
+    if (!failed && rename(described, fresh))
         failed = oops("cannot write %s: %s", fresh, strerror(errno));
     if (!failed)
         failed = seal(fresh, SEAL_CHECK); // it may have changed while it was described
     if (!failed)
         memcpy(id, identity.id, ID_SIZE);
     free(fresh);
-    free(folder);
+    free(described);
     free(text);
     return failed;
 }
@@ -142,17 +143,17 @@ static bool ends_with(const char *text, const char *end)
     return size >= end_size && strcmp(text + size - end_size, end) == 0;
 }
 
-static int take(const char *source, const struct store *store, char id[ID_SIZE])
+static int take(const char *source, const char *folder, char id[ID_SIZE])
 {
     struct stat info;
     if (stat(source, &info))
         return oops("cannot read %s: %s", source, strerror(errno));
     if (S_ISDIR(info.st_mode))
-        return take_folder(source, store, id);
+        return take_folder(source, folder, id);
     if (!S_ISREG(info.st_mode))
         return oops("%s is neither a folder nor a file", source);
-    return ends_with(source, ".so") ? take_object(source, store, id)
-                                    : take_archive(source, store, id);
+    return ends_with(source, ".so") ? plugin_of_object(source, folder, id)
+                                    : take_archive(source, folder, id);
 }
 
 // --- install and upgrade ---------------------------------------------------------------
@@ -190,7 +191,7 @@ static int put(const struct order *order, struct store *store)
 {
     char id[ID_SIZE];
     struct identity identity = {0}, old = {0};
-    int failed = take(order->source, store, id);
+    int failed = take(order->source, store->staging, id);
     char *fresh = failed ? NULL : path_join(store->staging, id);
     if (!failed)
         failed = fresh ? manifest_identity(fresh, &identity) : oops_memory();
@@ -209,6 +210,29 @@ static int put(const struct order *order, struct store *store)
     return failed;
 }
 
+static int put_at(const struct order *order, const char *place)
+{
+    struct store store;
+    int failed = store_open(&store, place, true);
+    if (failed)
+        return failed;
+    failed = store_stage(&store);
+    if (!failed)
+        failed = put(order, &store);
+    store_close(&store);
+    return failed;
+}
+
+int plugin_install(const char *source, const char *prefix)
+{
+    char *place = NULL;
+    int failed = store_place(prefix, false, false, &place);
+    if (!failed)
+        failed = put_at(&(struct order){.source = source}, place);
+    free(place);
+    return failed;
+}
+
 static int run_install(const struct command *self, bool upgrade, int argc, char **argv)
 {
     const char *prefix = NULL;
@@ -224,15 +248,10 @@ static int run_install(const struct command *self, bool upgrade, int argc, char 
     if (failed || args.help_shown)
         return failed;
     char *place = NULL;
-    struct store store;
     struct order order = {args.items[0], force, upgrade};
     failed = store_place(prefix, system, user, &place);
-    if (!failed && !(failed = store_open(&store, place, true))) {
-        failed = store_stage(&store);
-        if (!failed)
-            failed = put(&order, &store);
-        store_close(&store);
-    }
+    if (!failed)
+        failed = put_at(&order, place);
     free(place);
     return failed;
 }

@@ -2,31 +2,14 @@
 // tenon plugin pack: a plugin's folder as one file.
 #include "tnp.h"
 #include "commands.h"
+#include "place.h"
 #include "seal.h"
 #include "tree.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-// Where the folder is copied, so that its list of files can be completed.
-static int make_workplace(char **out_path)
-{
-    const char *temporary = getenv("TMPDIR");
-    char *path = path_join(temporary && temporary[0] == '/' ? temporary : "/tmp",
-                           "tenon-pack-XXXXXX");
-    if (!path)
-        return oops_memory();
-    if (!mkdtemp(path)) {
-        int failed = oops("cannot make %s: %s", path, strerror(errno));
-        free(path);
-        return failed;
-    }
-    *out_path = path;
-    return 0;
-}
-
+// A copy in `workplace`, so that its list of files can be completed.
 static int pack(const char *source, const struct identity *identity, const char *workplace,
                 const char *output)
 {
@@ -60,7 +43,7 @@ int cmd_plugin_pack(const struct command *self, int argc, char **argv)
         asprintf(&own, "%s-%s.tnp", identity.id, identity.version) < 0)
         failed = oops_memory();
     if (!failed)
-        failed = make_workplace(&workplace);
+        failed = temporary_folder(&workplace);
     if (!failed)
         failed = pack(args.items[0], &identity, workplace, output ? output : own);
     if (workplace)
