@@ -100,6 +100,14 @@ int64_t bench_leaks(void)
     return atomic_load(&allocations);
 }
 
+void bench_print_device(const tn_plugin *plugin)
+{
+    const tn_backend *backend = plugin->query(TN_IFACE_BACKEND);
+    tn_device_info info = {.struct_size = sizeof(info)};
+    if (backend->device_info(&bench_host, 0, &info) == TN_OK)
+        printf("# device: %s, %s\n", info.name, info.driver);
+}
+
 void bench_open(struct bench *b, const tn_plugin *plugin)
 {
     memset(b, 0, sizeof(*b));

@@ -18,6 +18,9 @@ extern const tn_host bench_host;
 // Loads a plugin; ends the program with a message when it cannot.
 const tn_plugin *bench_load(const char *path);
 
+// Prints which device it has and with which driver, as a comment of a test.
+void bench_print_device(const tn_plugin *plugin);
+
 // Allocations that were not freed.
 int64_t bench_leaks(void);
 

@@ -501,6 +501,7 @@ int main(int argc, char **argv)
     seed = argc > 4 ? strtoull(argv[4], NULL, 10) : bench_now_ns() % 1000000 + 1;
     state = seed * UINT64_C(0x9e3779b97f4a7c15);
     printf("# seed %llu\n", (unsigned long long)seed);
+    bench_print_device(cpu);
     const struct CMUnitTest tests[] = {
         WITH_DEVICE(products_agree),     WITH_DEVICE(reductions_agree),
         WITH_DEVICE(argmax_agrees),      WITH_DEVICE(taking_and_scattering_agree),

@@ -381,6 +381,7 @@ int main(int argc, char **argv)
     seed = argc > 2 ? strtoull(argv[2], NULL, 10) : bench_now_ns() % 1000000 + 1;
     state = seed * UINT64_C(0x9e3779b97f4a7c15);
     printf("# seed %llu\n", (unsigned long long)seed);
+    bench_print_device(cpu);
     const struct CMUnitTest tests[] = {cmocka_unit_test(random_programs_agree),
                                        cmocka_unit_test(copies_in_any_order_of_axes_agree)};
     return cmocka_run_group_tests(tests, NULL, NULL);
