@@ -143,9 +143,9 @@ static void watch(struct child *child, struct report *report, struct progress *p
         struct pollfd wait = {.fd = child->results, .events = POLLIN};
         int ready = poll(&wait, 1, 50);
         if (ready == 0) {
-            child->has_ended = waitpid(child->pid, &child->status, WNOHANG) > 0;
-            is_open = !child->has_ended;
-            child->is_late = now() - last > timeout;
+            is_open = !child->has_ended; // its last lines are read before it counts as gone
+            child->has_ended = !is_open || waitpid(child->pid, &child->status, WNOHANG) > 0;
+            child->is_late = !child->has_ended && now() - last > timeout;
             continue;
         }
         ssize_t n = read(child->results, buffer + filled, sizeof(buffer) - filled);
