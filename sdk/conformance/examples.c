@@ -26,40 +26,56 @@ static const char *read_input(json_t *json, tn_type *out, struct sample *s)
         return "an input is {\"dtype\": ..., \"shape\": [...]} or null";
     out->dtype = dtype_of(dtype);
     out->rank = (int32_t)json_array_size(shape);
-    json_array_foreach(shape, axis, extent) out->extent[axis] = json_integer_value(extent);
+    json_array_foreach(shape, axis, extent)
+    {
+        out->extent[axis] = json_integer_value(extent);
+        if (!json_is_integer(extent) || out->extent[axis] < 0)
+            return "an input's shape has what is no extent";
+    }
     return out->dtype ? NULL : "an input's dtype is none of bool, i8 ... f64";
 }
 
-static int64_t integer_of(const tn_attr_field *field, json_t *value)
+// False: it is no value of this field.
+static bool read_integer(const tn_attr_field *field, json_t *value, int64_t *out)
 {
     const char *text = json_string_value(value);
-    if (json_is_boolean(value))
-        return json_is_true(value);
-    if (text && field->kind == TN_ATTR_DTYPE)
-        return dtype_of(text);
-    for (int64_t i = 0; text && field->kind == TN_ATTR_CHOICE && field->choices[i]; i++)
-        if (strcmp(field->choices[i], text) == 0)
-            return i;
-    return json_integer_value(value);
+    *out = json_is_true(value) ? 1 : json_integer_value(value);
+    if (!text)
+        return json_is_boolean(value) || json_is_integer(value);
+    if (field->kind == TN_ATTR_DTYPE)
+        return (*out = dtype_of(text)) != TN_DTYPE_NONE;
+    for (; field->kind == TN_ATTR_CHOICE && field->choices[*out]; ++*out)
+        if (strcmp(field->choices[*out], text) == 0)
+            return true;
+    return false;
 }
 
-static void read_attr(struct sample *s, uint32_t index, json_t *value)
+static bool read_ints(json_t *list, tn_ints *out)
+{
+    size_t i;
+    json_t *one;
+    bool good = json_is_array(list) && json_array_size(list) <= TN_MAX_RANK;
+    *out = (tn_ints){.given = 1};
+    if (good)
+        json_array_foreach(list, i, one)
+        {
+            good = good && json_is_integer(one);
+            out->value[out->count++] = json_integer_value(one);
+        }
+    return good;
+}
+
+static bool read_attr(struct sample *s, uint32_t index, json_t *value)
 {
     const tn_attr_field *field = &s->primitive->attrs.fields[index];
     void *at = (char *)s->attrs + field->offset;
     s->given |= UINT64_C(1) << index;
-    if (field->kind == TN_ATTR_F64) {
-        *(double *)at = json_number_value(value);
-    } else if (field->kind == TN_ATTR_INTS) {
-        tn_ints *ints = at;
-        size_t i;
-        json_t *one;
-        *ints = (tn_ints){.given = 1};
-        json_array_foreach(value, i, one) if (i < TN_MAX_RANK) ints->value[ints->count++] =
-            json_integer_value(one);
-    } else {
-        *(int64_t *)at = integer_of(field, value);
-    }
+    if (field->kind == TN_ATTR_INTS)
+        return read_ints(value, at);
+    if (field->kind != TN_ATTR_F64)
+        return read_integer(field, value, at);
+    *(double *)at = json_number_value(value);
+    return json_is_number(value);
 }
 
 static const char *read_attrs(json_t *attrs, struct sample *s)
@@ -73,7 +89,8 @@ static const char *read_attrs(json_t *attrs, struct sample *s)
             i++;
         if (i == count)
             return "an attribute is not one of the primitive's";
-        read_attr(s, i, value);
+        if (!read_attr(s, i, value))
+            return "an attribute has what is no value of its kind";
     }
     return NULL;
 }
@@ -85,7 +102,7 @@ static const char *read_example(json_t *json, struct sample *s)
     if (json_unpack(json, "{s:o, s?o, s?F}", "inputs", &inputs, "attrs", &attrs,
                     "tolerance", &s->tolerance) ||
         !json_is_array(inputs) || json_array_size(inputs) > MAX_IN)
-        return "an example is {\"inputs\": [...], \"attrs\": {...}}, at most 8 inputs";
+        return "an example is {\"inputs\": [...], \"attrs\": {...}}, at most 16 inputs";
     json_array_foreach(inputs, i, input)
     {
         const char *wrong = read_input(input, &s->types[i], s);

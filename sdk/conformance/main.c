@@ -187,6 +187,7 @@ static int run_all(struct options *o, struct exceptions *exceptions)
     struct report report = {.file = o->run.file,
                             .examples = o->run.examples,
                             .samples = o->run.samples,
+                            .devices = o->run.devices,
                             .seed = o->run.seed};
     if (!mkdtemp(folder)) {
         perror("/tmp");
@@ -202,8 +203,9 @@ static int run_all(struct options *o, struct exceptions *exceptions)
         (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) * 1e-9;
     nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     report_settle(&report, exceptions);
-    int status =
-        report.count ? write_report(&report, o) : usage("no check is named ", o->run.only);
+    int status = report.count
+                     ? write_report(&report, o)
+                     : usage("nothing of this plugin is checked by --only ", o->run.only);
     report_finish(&report);
     return status;
 }

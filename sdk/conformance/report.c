@@ -142,20 +142,34 @@ static void print_skips(const struct report *report, FILE *out)
     }
 }
 
+// A process that ends between two checks is no check that can be asked for.
+static bool can_replay(const struct result *r)
+{
+    return r->outcome == FAILED && strcmp(r->check->name, "run.ends") != 0;
+}
+
+static void print_option(const char *name, const char *value, FILE *out)
+{
+    if (value)
+        fprintf(out, " %s '%s'", name, value);
+}
+
 // The command that runs the first failure again, with the same cases.
 static void print_replay(const struct report *report, FILE *out)
 {
     size_t i = 0;
-    while (i < report->count && report->results[i].outcome != FAILED)
+    while (i < report->count && !can_replay(&report->results[i]))
         i++;
     if (i == report->count)
         return;
     const struct result *r = &report->results[i];
-    fprintf(out, "One again: tenon check %s --seed %llu --only '%s%s%s'%s%s%s%s\n",
-            report->file, (unsigned long long)report->seed, r->check->name,
-            r->subject[0] ? " " : "", r->subject, report->examples ? " --examples " : "",
-            report->examples ? report->examples : "", report->samples ? " --samples " : "",
-            report->samples ? report->samples : "");
+    fprintf(out, "One again: tenon check %s --seed %llu --only '%s%s%s'", report->file,
+            (unsigned long long)report->seed, r->check->name, r->subject[0] ? " " : "",
+            r->subject);
+    print_option("--devices", report->devices, out);
+    print_option("--examples", report->examples, out);
+    print_option("--samples", report->samples, out);
+    fprintf(out, "\n");
 }
 
 void report_text(const struct report *report, FILE *out)

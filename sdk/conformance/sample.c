@@ -3,6 +3,7 @@
 #include "sample.h"
 
 #include <math.h>
+#include "apply.h"
 
 enum { ATTEMPTS = 6000, ATTEMPTS_BY_CORE = 300, MAX_ELEMENTS = 4096, FEW_ELEMENTS = 64 };
 
@@ -223,25 +224,38 @@ tn_attr_list sample_attr_list(const struct sample *s, tn_attr *items)
 
 // --- accepting -------------------------------------------------------------------------
 
-// By the core: an application that is never evaluated.
-static tn_status infer_by_core(struct sample_maker *maker, struct sample *s)
+uint32_t sample_given(const struct sample *s)
 {
-    const tn_array *in[MAX_IN] = {NULL};
-    tn_array *out[MAX_OUT] = {NULL};
-    tn_attr items[MAX_FIELDS];
-    static const char zeros[MAX_ELEMENTS * 8];
-    if (!maker->runtime)
-        return TN_ERR_UNSUPPORTED;
-    tn_scope *scope = tn_scope_open(maker->runtime);
     uint32_t count = s->num_inputs;
     while (count > 0 && s->types[count - 1].dtype == TN_DTYPE_NONE)
         count--;
-    for (uint32_t i = 0; i < count; i++) {
-        tn_shape shape = {.rank = s->types[i].rank};
-        memcpy(shape.extent, s->types[i].extent, sizeof(shape.extent));
-        in[i] = tn_from_data(scope, s->types[i].dtype, &shape, zeros);
-    }
-    tn_status status = tn_op_n(scope, s->primitive->id, in, count,
+    return count;
+}
+
+bool sample_has_gap(const struct sample *s)
+{
+    for (uint32_t i = 0; i < sample_given(s); i++)
+        if (s->types[i].dtype == TN_DTYPE_NONE)
+            return true;
+    return false;
+}
+
+// By the core: an application that is never evaluated.
+static tn_status infer_by_core(struct sample_maker *maker, struct sample *s)
+{
+    tn_array *in[MAX_IN] = {NULL}, *out[MAX_OUT] = {NULL};
+    tn_attr items[MAX_FIELDS];
+    uint32_t count = sample_given(s);
+    if (!maker->runtime)
+        return TN_ERR_UNSUPPORTED;
+    tn_scope *scope = tn_scope_open(maker->runtime);
+    for (uint32_t i = 0; i < count; i++)
+        if (s->types[i].dtype != TN_DTYPE_NONE) {
+            struct array zeros = array_new(&s->types[i], PLAIN, 0);
+            in[i] = graph_data(scope, &zeros);
+            array_free(&zeros);
+        }
+    tn_status status = tn_op_n(scope, s->primitive->id, (const tn_array *const *)in, count,
                                sample_attr_list(s, items), out, s->num_outputs);
     for (uint32_t i = 0; status == TN_OK && i < s->num_outputs; i++)
         s->outputs[i] = *tn_array_type(out[i]);

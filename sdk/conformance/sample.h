@@ -54,6 +54,10 @@ uint32_t samples_make(struct sample_maker *maker, const tn_primitive *primitive,
 // Draws one at random, accepted or not.
 void sample_draw(struct kit *k, const tn_primitive *primitive, struct sample *out);
 
+// How many inputs are given, counted to the last; whether one before that is not.
+uint32_t sample_given(const struct sample *s);
+bool sample_has_gap(const struct sample *s);
+
 // Makes the inputs and fills them.
 void sample_fill(struct kit *k, struct sample *s);
 void sample_free(struct sample *s);
