@@ -57,6 +57,9 @@ tn_status graph_decompose(tn_scope *scope, const struct sample *s, tn_array *con
                           tn_array *out[MAX_OUT]);
 // Evaluates and copies. Gives *out on success.
 tn_status graph_read(tn_scope *scope, tn_array *array, struct array *out);
+// The outputs of a sample, where building them did not fail. Gives `out` on success.
+tn_status graph_read_all(tn_scope *scope, const struct sample *s, tn_array *const *results,
+                         struct array out[MAX_OUT]);
 tn_array *graph_data(tn_scope *scope, const struct array *array);
 // The same, as a view of memory of another layout; REPEATED: only row 0 is kept, and
 // repeated. Needs the pack `base` (apply_layout.c).

@@ -131,15 +131,11 @@ static const char *define_by_graph(struct sample_maker *maker, const struct samp
         return "no backend here computes";
     tn_scope *scope = tn_scope_open(maker->runtime);
     graph_inputs(scope, s, in);
-    tn_status status = build(scope, s, in, results);
-    memset(out, 0, MAX_OUT * sizeof(*out));
-    for (uint32_t i = 0; status == TN_OK && i < s->num_outputs; i++)
-        status = graph_read(scope, results[i], &out[i]);
+    build(scope, s, in, results);
+    tn_status status = graph_read_all(scope, s, results, out);
     if (status != TN_OK)
         format_text(text, sizeof(text), "%s", tn_scope_error(scope));
     tn_scope_close(scope);
-    if (status != TN_OK)
-        outputs_free(out);
     return status == TN_OK ? NULL : text;
 }
 

@@ -16,17 +16,9 @@ tn_array *graph_data(tn_scope *scope, const struct array *array)
     return made;
 }
 
-static uint32_t count_given(const struct sample *s)
-{
-    uint32_t count = s->num_inputs;
-    while (count > 0 && s->types[count - 1].dtype == TN_DTYPE_NONE)
-        count--;
-    return count;
-}
-
 uint32_t graph_inputs(tn_scope *scope, const struct sample *s, tn_array *in[MAX_IN])
 {
-    uint32_t count = count_given(s);
+    uint32_t count = sample_given(s);
     for (uint32_t i = 0; i < count; i++)
         in[i] = s->in[i].tensor.data ? graph_data(scope, &s->in[i]) : NULL;
     return count;
@@ -36,7 +28,7 @@ tn_status graph_op(tn_scope *scope, const struct sample *s, tn_array *const *in,
                    tn_array *out[MAX_OUT])
 {
     tn_attr items[MAX_FIELDS];
-    return tn_op_n(scope, s->primitive->id, (const tn_array *const *)in, count_given(s),
+    return tn_op_n(scope, s->primitive->id, (const tn_array *const *)in, sample_given(s),
                    sample_attr_list(s, items), out, s->num_outputs);
 }
 
@@ -63,6 +55,7 @@ tn_status graph_decompose(tn_scope *scope, const struct sample *s, tn_array *con
     static struct fake_host host;
     if (!host.table && !fake_host_init(&host, 0))
         return TN_ERR_MEMORY;
+    host.text[0] = 0;
     tn_build build = graph_build(scope, host.table);
     tn_rule rule = {.struct_size = sizeof(rule),
                     .attrs = s->attrs,
@@ -88,6 +81,18 @@ tn_status graph_read(tn_scope *scope, tn_array *array, struct array *out)
         *out = result;
     else
         array_free(&result);
+    return status;
+}
+
+tn_status graph_read_all(tn_scope *scope, const struct sample *s, tn_array *const *results,
+                         struct array out[MAX_OUT])
+{
+    tn_status status = tn_scope_status(scope);
+    memset(out, 0, MAX_OUT * sizeof(*out));
+    for (uint32_t i = 0; status == TN_OK && i < s->num_outputs; i++)
+        status = graph_read(scope, results[i], &out[i]);
+    if (status != TN_OK)
+        outputs_free(out);
     return status;
 }
 

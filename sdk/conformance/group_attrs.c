@@ -37,17 +37,13 @@ static tn_status evaluate(struct pack *pack, const struct sample *s, bool as_tex
         items[n] = (tn_attr){.name = items[n].name, .kind = TN_ATTR_TEXT, .text = value};
         n++;
     }
-    tn_status status = tn_op_n(scope, s->primitive->id, (const tn_array *const *)in,
-                               graph_inputs(scope, s, in), list, results, s->num_outputs);
-    memset(out, 0, MAX_OUT * sizeof(*out));
-    for (uint32_t i = 0; status == TN_OK && i < s->num_outputs; i++)
-        status = graph_read(scope, results[i], &out[i]);
+    tn_op_n(scope, s->primitive->id, (const tn_array *const *)in,
+            graph_inputs(scope, s, in), list, results, s->num_outputs);
+    tn_status status = graph_read_all(scope, s, results, out);
     format_text(message, 300, "%s", tn_scope_error(scope));
     tn_scope_close(scope);
     for (size_t i = 0; i < MAX_FIELDS; i++)
         tn_text_free(texts[i]);
-    if (status != TN_OK)
-        outputs_free(out);
     return status;
 }
 

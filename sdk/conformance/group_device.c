@@ -24,14 +24,9 @@ typedef tn_status (*evaluation)(struct trial *t, struct sample *s,
 static tn_status read_all(struct trial *t, tn_scope *scope, const struct sample *s,
                           tn_array *const *results, struct array out[MAX_OUT])
 {
-    tn_status status = tn_scope_status(scope);
-    memset(out, 0, MAX_OUT * sizeof(*out));
-    for (uint32_t i = 0; status == TN_OK && i < s->num_outputs; i++)
-        status = graph_read(scope, results[i], &out[i]);
-    if (status != TN_OK) {
+    tn_status status = graph_read_all(scope, s, results, out);
+    if (status != TN_OK)
         format_text(t->why, sizeof(t->why), "%s", tn_scope_error(scope));
-        outputs_free(out);
-    }
     return status;
 }
 
@@ -112,17 +107,6 @@ static tn_status repeated(struct trial *t, struct sample *s, struct array out[MA
 
 // --- comparing -------------------------------------------------------------------------
 
-static bool has_gap(const struct sample *s)
-{
-    uint32_t count = s->num_inputs;
-    while (count && s->types[count - 1].dtype == TN_DTYPE_NONE)
-        count--;
-    for (uint32_t i = 0; i < count; i++)
-        if (s->types[i].dtype == TN_DTYPE_NONE)
-            return true;
-    return false;
-}
-
 // False: it is not done, by the device or by anybody.
 static bool compare(struct trial *t, struct sample *s, evaluation evaluate)
 {
@@ -153,7 +137,7 @@ static void try_samples(struct trial *t, const tn_primitive *p, evaluation evalu
     uint32_t most = t->device->is_slow ? FEW : MAX_SAMPLES;
     uint32_t count = samples_make(&t->pack->maker, p, samples, most);
     for (uint32_t i = 0; i < count; i++) {
-        if (evaluate == donated && has_gap(&samples[i]))
+        if (evaluate == donated && sample_has_gap(&samples[i]))
             continue;
         sample_fill(t->kit, &samples[i]);
         compare(t, &samples[i], evaluate);

@@ -22,15 +22,11 @@ static tn_status evaluate(struct trial *t, const struct sample *s,
     static char why[DETAIL_SIZE];
     tn_array *in[MAX_IN] = {NULL}, *results[MAX_OUT] = {NULL};
     tn_scope *scope = tn_scope_open(t->runtime);
-    memset(out, 0, MAX_OUT * sizeof(*out));
     graph_inputs(scope, s, in);
-    tn_status status = graph_op(scope, s, in, results);
-    for (uint32_t i = 0; status == TN_OK && i < s->num_outputs; i++)
-        status = graph_read(scope, results[i], &out[i]);
+    graph_op(scope, s, in, results);
+    tn_status status = graph_read_all(scope, s, results, out);
     *out_why = format_text(why, sizeof(why), "%s", tn_scope_error(scope));
     tn_scope_close(scope);
-    if (status != TN_OK)
-        outputs_free(out);
     return status;
 }
 
@@ -105,11 +101,8 @@ static void check_device(struct bench *b)
         return;
     }
     bool is_slow = info.flags & TN_DEVICE_SOFTWARE;
-    t.num_samples = b->kit->samples / (is_slow ? SMALL_SHARE : SHARE);
-    t.num_samples = t.num_samples < 1             ? 1
-                    : t.num_samples < MAX_SAMPLES ? t.num_samples
-                                                  : MAX_SAMPLES;
-    t.is_exact = info.flags & TN_DEVICE_HOST_MEMORY && !(info.flags & TN_DEVICE_SOFTWARE);
+    t.num_samples = MAX_SAMPLES / (is_slow ? SMALL_SHARE : SHARE);
+    t.is_exact = info.flags & TN_DEVICE_HOST_MEMORY && !is_slow;
     format_text(variable, sizeof(variable), "TENON_BACKEND=%.40s:%u", b->backend->name,
                 b->index);
     t.runtime = subject_runtime(b->kit, variable, &why);

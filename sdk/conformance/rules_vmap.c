@@ -216,14 +216,6 @@ static tn_status apply_slice(tn_scope *scope, tn_array *const *inputs, uint64_t 
     return graph_op(scope, slice, inputs, outputs);
 }
 
-static bool has_gap(const struct sample *s, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        if (s->types[i].dtype == TN_DTYPE_NONE)
-            return true;
-    return false;
-}
-
 // The transform: by the rule, or by what the core derives.
 static void call_transform(struct batch *b)
 {
@@ -232,7 +224,7 @@ static void call_transform(struct batch *b)
     tn_scope *scope = tn_scope_open(b->pack->maker.runtime);
     memcpy(whole.in, b->in, sizeof(whole.in));
     uint32_t count = graph_inputs(scope, &whole, in);
-    if (has_gap(&slice, count)) {
+    if (sample_has_gap(&slice)) {
         tn_scope_close(scope);
         return; // an input that is not given has no slices
     }
