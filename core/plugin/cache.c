@@ -126,32 +126,43 @@ static void *read_entry(int fd, const unsigned char key[32], uint64_t *out_size,
     return data;
 }
 
-tn_status cache_load(const struct config *config, const void *key, uint64_t key_size,
-                     void **out_data, uint64_t *out_size)
+int cache_open(const struct config *config)
+{
+    return open_directory(config, false);
+}
+
+tn_status cache_load_from(int directory, const void *key, uint64_t key_size,
+                          void **out_data, uint64_t *out_size)
 {
     unsigned char digest[32];
     char name[NAME_SIZE];
+    if (directory < 0)
+        return TN_ERR_NOT_FOUND;
     crypto_hash_sha256(digest, key, key_size);
     entry_name(digest, name);
-    int directory = open_directory(config, false);
-    int fd = directory < 0
-                 ? -1
-                 : openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    void *data = NULL;
+    int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return TN_ERR_NOT_FOUND;
     bool damaged = false;
-    if (fd >= 0) {
-        data = read_entry(fd, digest, out_size, &damaged);
-        futimens(fd, NULL); // used now: removed last
-        close(fd);
-    }
+    void *data = read_entry(fd, digest, out_size, &damaged);
+    futimens(fd, NULL); // used now: removed last
+    close(fd);
     if (damaged)
         unlinkat(directory, name, 0);
-    if (directory >= 0)
-        close(directory);
     if (!data)
         return TN_ERR_NOT_FOUND;
     *out_data = data;
     return TN_OK;
+}
+
+tn_status cache_load(const struct config *config, const void *key, uint64_t key_size,
+                     void **out_data, uint64_t *out_size)
+{
+    int directory = cache_open(config);
+    tn_status status = cache_load_from(directory, key, key_size, out_data, out_size);
+    if (directory >= 0)
+        close(directory);
+    return status;
 }
 
 // --- the size cap ----------------------------------------------------------------------

@@ -9,6 +9,11 @@
 // An entry by its key; mem_free it. TN_ERR_NOT_FOUND: there is none that is sound.
 tn_status cache_load(const struct config *config, const void *key, uint64_t key_size,
                      void **out_data, uint64_t *out_size);
+// The same for many entries: cache_open() gives the cache's directory to close(), or -1
+// when there is none, in which nothing is found.
+int cache_open(const struct config *config);
+tn_status cache_load_from(int directory, const void *key, uint64_t key_size,
+                          void **out_data, uint64_t *out_size);
 // False when it could not be stored.
 bool cache_store(const struct config *config, const void *key, uint64_t key_size,
                  const void *data, uint64_t size);

@@ -6,6 +6,7 @@
 
 #include <sodium.h>
 #include <string.h>
+#include <unistd.h>
 #include "cache.h"
 
 #define KEY_HEAD "tenon.quarantine/1 "
@@ -38,18 +39,21 @@ static void refuse(struct plugin *plugin, const char *why, size_t size)
 
 void find_quarantined(struct plugin_set *set)
 {
-    for (uint32_t i = 0; i < set->count; i++) {
+    int cache = cache_open(set->runtime->config);
+    for (uint32_t i = 0; i < set->count && cache >= 0; i++) {
         struct plugin *plugin = set->plugins[i];
         if (plugin->state != TN_PLUGIN_FOUND || !plugin->manifest.num_backends)
             continue;
         struct key key = key_of(&plugin->manifest);
         void *why;
         uint64_t size;
-        if (cache_load(set->runtime->config, &key, sizeof(key), &why, &size) != TN_OK)
+        if (cache_load_from(cache, &key, sizeof(key), &why, &size) != TN_OK)
             continue;
         refuse(plugin, why, size < 512 ? size : 512);
         mem_free(why);
     }
+    if (cache >= 0)
+        close(cache);
 }
 
 static tn_status quarantine(struct plugin *plugin, const char *reason)
