@@ -60,13 +60,17 @@ static inline int32_t tn_row_is_dense(const tn_row *row)
     return 1;
 }
 
-// Copies operand `from` of a dense row to operand `to`, of the same dtype, unless it lies
-// there already.
-static inline void tn_row_copy(const tn_row *row, uint32_t from, uint32_t to)
+// Copies operand `from` of a row to operand `to`, of the same dtype, unless it lies there
+// already; for kernels that write over an operand, as BLAS does. Returns whether the row is
+// dense: one that is not is left alone.
+static inline int32_t tn_row_copy(const tn_row *row, uint32_t from, uint32_t to)
 {
     int64_t bytes = tn_dtype_bytes(tn_call_operand(row->call, to)->layout.dtype);
+    if (!tn_row_is_dense(row))
+        return 0;
     if (row->data[to] != row->data[from])
         __builtin_memcpy(row->data[to], row->data[from], (uint64_t)(row->count * bytes));
+    return 1;
 }
 
 // Adds an axis of the output to the walk, or lengthens the last one by it.
