@@ -136,10 +136,13 @@ def a_backend_without_a_device_is_wrong_only_when_it_is_wanted():
 def a_driver_that_crashes_or_hangs_is_found():
     stage.stage("com.acme.driver", "fixture-driver")
     env = with_plugins("plugins", TENON_TEST_DRIVER="crash")
-    sick("devices", "com.acme.driver", env)
+    sick("devices", "com.acme.driver crashed (Aborted) while", env, remedy="'tenon devices --probe'")
+    tenon("devices", "--probe", env=env)
+    notes = [f["text"] for f in findings(env, True) if f["topic"] == "plugins"]
+    assert any("com.acme.driver is in quarantine" in n for n in notes), notes
     shutil.rmtree(".cache", ignore_errors=True)
     env = with_plugins("plugins", TENON_TEST_DRIVER="hang")
-    sick("devices", "did not answer within 1 s", env, "--timeout", "1")
+    sick("devices", "com.acme.driver did not answer within 1 s", env, "--timeout", "1")
 
 
 def a_machine_without_openblas_is_found():

@@ -161,8 +161,8 @@ def driver(how, **more):
 
 def backends_that_crash_are_left_alone_until_they_change():
     folder = stage.stage(DRIVER, "fixture-driver")
-    assert "com.acme.driver: it crashed" in tenon("devices", "--probe", env=driver("crash")).stderr
-    assert "in quarantine: it crashed while it listed its devices (Aborted)" in state(driver("crash"), DRIVER)[1]
+    assert "com.acme.driver: it crashed (Aborted)" in tenon("devices", "--probe", env=driver("crash")).stderr
+    assert "in quarantine: it crashed (Aborted) while it listed its devices" in state(driver("crash"), DRIVER)[1]
     tenon("devices", env=driver("crash"))
     cache = pathlib.Path(".cache/tenon")
     assert stat.S_IMODE(cache.stat().st_mode) == 0o700
@@ -188,6 +188,25 @@ def backends_that_hang_are_ended_and_may_be_tried_again():
     refused("plugin", "retry", "com.acme.none", env=driver("absent"), saying="com.acme.none")
 
 
+def nothing_is_left_of_a_probe_that_is_interrupted():
+    stage.stage(DRIVER, "fixture-driver")
+    probe = subprocess.Popen([tap.TENON, "devices", "--probe"], env={**os.environ, **driver("hang")},
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    children = pathlib.Path(f"/proc/{probe.pid}/task/{probe.pid}/children")
+    if not children.exists():
+        probe.kill()
+        return "this kernel does not list children"
+    while not (found := children.read_text().split()):
+        time.sleep(0.01)
+    probe.kill()
+    probe.wait()
+    end = time.monotonic() + 20
+    while os.path.exists(f"/proc/{found[0]}/exe") and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not os.path.exists(f"/proc/{found[0]}/exe"), "the child goes on for ever"
+    return None
+
+
 def a_damaged_cache_is_no_quarantine():
     stage.stage(DRIVER, "fixture-driver")
     tenon("devices", "--probe", env=driver("crash"))
@@ -205,5 +224,6 @@ def a_damaged_cache_is_no_quarantine():
 tap.run([keys_are_made_trusted_listed_and_removed, signatures_decide_what_is_used,
          signed_plugins_stay_signed_through_an_archive, policies_differ,
          minisign_takes_our_signatures_and_we_take_its, keys_with_passwords_are_read, damaged_keys_are_refused,
+         nothing_is_left_of_a_probe_that_is_interrupted,
          backends_that_crash_are_left_alone_until_they_change, backends_that_hang_are_ended_and_may_be_tried_again,
          a_damaged_cache_is_no_quarantine])

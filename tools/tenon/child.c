@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -69,7 +70,8 @@ static bool read_both(struct stream streams[2], int seconds)
 }
 
 // In the child: never returns.
-static void become(const char *const *args, const char *const *variables, int out, int err)
+static void become(pid_t parent, const char *const *args, const char *const *variables,
+                   int out, int err)
 {
     const char *argv[MAX_ARGS + 2] = {"tenon"};
     for (size_t i = 0; args[i] && i < MAX_ARGS; i++)
@@ -77,6 +79,8 @@ static void become(const char *const *args, const char *const *variables, int ou
     for (; variables && *variables; variables++)
         putenv((char *)*variables);
     setpgid(0, 0); // what it starts ends with it
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
+        _exit(127); // nobody would end it
     int null = open("/dev/null", O_RDONLY);
     if (null >= 0 && dup2(null, 0) == 0 && dup2(out, 1) == 1 && dup2(err, 2) == 2)
         execv("/proc/self/exe", (char *const *)argv);
@@ -107,15 +111,16 @@ int child_run(const char *const *args, const char *const *variables, int seconds
         return oops("cannot make a pipe: %s", strerror(errno));
     }
     fflush(NULL);
-    pid_t pid = fork();
+    pid_t parent = getpid(), pid = fork();
     if (pid == 0)
-        become(args, variables, pipes[0][1], pipes[1][1]);
+        become(parent, args, variables, pipes[0][1], pipes[1][1]);
     close(pipes[0][1]);
     close(pipes[1][1]);
     struct stream streams[2] = {{.fd = pipes[0][0]}, {.fd = pipes[1][0]}};
     if (pid > 0) {
         setpgid(pid, pid); // whoever comes first
         finish(pid, read_both(streams, seconds), out);
+        out->seconds = seconds;
     }
     for (int i = 0; i < 2; i++)
         if (streams[i].fd >= 0)
@@ -126,6 +131,15 @@ int child_run(const char *const *args, const char *const *variables, int seconds
         return 0;
     child_finish(out);
     return pid > 0 ? oops_memory() : oops("cannot start a process: %s", strerror(errno));
+}
+
+bool child_fault(const struct child *child, char text[CHILD_FAULT])
+{
+    if (child->timed_out)
+        snprintf(text, CHILD_FAULT, "did not answer within %d s", child->seconds);
+    else if (child->signal)
+        snprintf(text, CHILD_FAULT, "crashed (%s)", strsignal(child->signal));
+    return child->timed_out || child->signal;
 }
 
 void child_finish(struct child *child)

@@ -11,12 +11,17 @@ struct child {
     int status;      // its exit status; -1 when a signal ended it
     int signal;      // that signal; 0: none
     bool timed_out;  // it was ended after `seconds`
+    int seconds;     // that it was given
 };
 
 // Runs this program with `args` (after its name, ended by NULL), with `variables`
 // ("NAME=value", ended by NULL; may be NULL) added to the environment.
 int child_run(const char *const *args, const char *const *variables, int seconds,
               struct child *out);
+
+// "crashed (Aborted)", "did not answer within 30 s". False for one that ended by itself.
+#define CHILD_FAULT 96
+bool child_fault(const struct child *child, char text[CHILD_FAULT]);
 void child_finish(struct child *child);
 
 #endif // TOOLS_TENON_CHILD_H

@@ -74,16 +74,14 @@ static int take_archive(const char *source, const char *folder, char id[ID_SIZE]
 static int describe(const char *file, char **out_text)
 {
     const char *const args[] = {"plugin", "describe", file, NULL};
+    char fault[CHILD_FAULT];
     struct child child;
     int failed = child_run(args, NULL, DESCRIBE_SECONDS, &child);
     if (failed)
         return failed;
     child.err[strcspn(child.err, "\n")] = '\0';
-    if (child.timed_out)
-        failed = oops("%s did not come back within %d s of being loaded", file,
-                      DESCRIBE_SECONDS);
-    else if (child.signal)
-        failed = oops("%s crashed while it was loaded (%s)", file, strsignal(child.signal));
+    if (child_fault(&child, fault))
+        failed = oops("%s %s while it was loaded", file, fault);
     else if (child.status)
         failed = oops("%s", strncmp(child.err, "tenon: ", 7) ? child.err : child.err + 7);
     else if (!(*out_text = strdup(child.out)))

@@ -3,6 +3,7 @@
 #include "child.h"
 #include "doctor.h"
 #include "place.h"
+#include "probe.h"
 #include "why.h"
 
 #include <glob.h>
@@ -95,43 +96,12 @@ static void say_device(struct doctor *doctor, const json_t *row)
               text_of(row, "name"), use);
 }
 
-static const char *how_it_ended(const struct doctor *doctor, const struct child *child,
-                                char text[64])
+static int say_fault(void *context, const char *id, const char *fault)
 {
-    if (child->timed_out)
-        snprintf(text, 64, "did not answer within %d s", doctor->seconds);
-    else
-        snprintf(text, 64, "crashed (%s)", strsignal(child->signal));
-    return text;
-}
-
-// One backend alone, to tell which of them it was.
-static void try_backend(struct doctor *doctor, const char *backend, const char *plugin)
-{
-    static const char *const args[] = {"eval", "[1.0] + 1", NULL};
-    char variable[128], text[64], remedy[256];
-    struct child child;
-    snprintf(variable, sizeof(variable), "TENON_BACKEND=%s", backend);
-    const char *const variables[] = {variable, "TENON_LOG=off", NULL};
-    if (child_run(args, variables, doctor->seconds, &child))
-        return;
-    snprintf(remedy, sizeof(remedy),
-             "leave it out (TENON_PLUGINS_DISABLE=%s), and report it", plugin);
-    if (child.timed_out || child.signal)
-        found(doctor, WRONG, "devices", remedy, "%s, of %s, %s", backend, plugin,
-              how_it_ended(doctor, &child, text));
-    child_finish(&child);
-}
-
-static void try_each(struct doctor *doctor)
-{
-    for (uint64_t i = 0, n = tn_plugin_count(doctor->runtime); i < n; i++) {
-        tn_plugin_info info = {.struct_size = sizeof(info)};
-        if (tn_plugin_get(doctor->runtime, i, &info) || info.state != TN_PLUGIN_FOUND)
-            continue;
-        for (const char *const *name = info.backends; *name; name++)
-            try_backend(doctor, *name, info.id);
-    }
+    found(context, WRONG, "devices",
+          "'tenon devices --probe' keeps it from being loaded until it changes; report it",
+          "%s %s while it listed its devices", id, fault);
+    return 0;
 }
 
 static void say_devices(struct doctor *doctor, const char *text)
@@ -146,16 +116,15 @@ void examine_devices(struct doctor *doctor)
 {
     static const char *const args[] = {"devices", "--json", NULL};
     static const char *const variables[] = {"TENON_LOG=off", NULL};
-    char text[64];
+    char fault[CHILD_FAULT];
     struct child child;
     if (!doctor->runtime || child_run(args, variables, doctor->seconds, &child))
         return;
-    if (child.timed_out || child.signal) {
+    if (child_fault(&child, fault)) {
         unsigned before = doctor->num_wrong;
-        try_each(doctor);
+        probe_each(doctor->runtime, doctor->seconds, say_fault, doctor);
         if (doctor->num_wrong == before)
-            found(doctor, WRONG, "devices", NULL, "listing them %s",
-                  how_it_ended(doctor, &child, text));
+            found(doctor, WRONG, "devices", NULL, "'tenon devices' %s", fault);
     } else {
         say_devices(doctor, child.out);
     }
@@ -176,13 +145,12 @@ void examine_run(struct doctor *doctor)
     static const char *const args[] = {"eval", "[1.0] + 1", NULL};
     static const char *const variables[] = {"TENON_LOG=off",
                                             "TENON_TRACE=", "TENON_WHY=", NULL};
-    char text[64];
+    char fault[CHILD_FAULT];
     struct child child;
     if (!doctor->runtime || child_run(args, variables, doctor->seconds, &child))
         return;
-    if (child.timed_out || child.signal)
-        found(doctor, WRONG, "run", NULL, "tenon eval '[1.0] + 1' %s",
-              how_it_ended(doctor, &child, text));
+    if (child_fault(&child, fault))
+        found(doctor, WRONG, "run", NULL, "tenon eval '[1.0] + 1' %s", fault);
     else if (child.status)
         found(doctor, WRONG, "run", NULL, "tenon eval '[1.0] + 1': %s",
               first_line(child.err));

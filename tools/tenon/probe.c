@@ -34,35 +34,40 @@ static char *disable_others(const tn_runtime *runtime, const char *id)
     return text;
 }
 
-static int judge(tn_runtime *runtime, const char *id, const struct child *child,
-                 int seconds)
-{
-    char reason[160];
-    if (!child->timed_out && !child->signal)
-        return 0; // a failure is the backend's own to tell
-    if (child->timed_out)
-        snprintf(reason, sizeof(reason), "it did not list its devices within %d s",
-                 seconds);
-    else
-        snprintf(reason, sizeof(reason), "it crashed while it listed its devices (%s)",
-                 strsignal(child->signal));
-    fprintf(stderr, "tenon: %s: %s\n", id, reason);
-    return tn_plugin_quarantine(runtime, id, reason) ? oops_library() : 0;
-}
-
-static int probe(tn_runtime *runtime, const char *id, int seconds)
+static int probe(tn_runtime *runtime, const char *id, int seconds, probe_tell *tell,
+                 void *context)
 {
     static const char *const args[] = {"devices", "--json", NULL};
-    char *disable = disable_others(runtime, id);
+    char *disable = disable_others(runtime, id), fault[CHILD_FAULT];
     const char *const variables[] = {disable, "TENON_BACKEND=", "TENON_LOG=off", NULL};
     struct child child;
     int failed = disable ? child_run(args, variables, seconds, &child) : oops_memory();
     if (!failed) {
-        failed = judge(runtime, id, &child, seconds);
+        if (child_fault(&child, fault)) // a failure is the backend's own to tell
+            failed = tell(context, id, fault);
         child_finish(&child);
     }
     free(disable);
     return failed;
+}
+
+int probe_each(tn_runtime *runtime, int seconds, probe_tell *tell, void *context)
+{
+    int failed = 0;
+    for (uint64_t i = 0, n = tn_plugin_count(runtime); i < n && !failed; i++) {
+        tn_plugin_info info = {.struct_size = sizeof(info)};
+        if (tn_plugin_get(runtime, i, &info) == TN_OK && has_backend(&info))
+            failed = probe(runtime, info.id, seconds, tell, context);
+    }
+    return failed;
+}
+
+static int quarantine(void *context, const char *id, const char *fault)
+{
+    char reason[CHILD_FAULT + 48];
+    snprintf(reason, sizeof(reason), "it %s while it listed its devices", fault);
+    fprintf(stderr, "tenon: %s: %s\n", id, reason);
+    return tn_plugin_quarantine(context, id, reason) ? oops_library() : 0;
 }
 
 int probe_backends(int seconds)
@@ -71,11 +76,7 @@ int probe_backends(int seconds)
     int failed = open_runtime(&runtime);
     if (failed)
         return failed;
-    for (uint64_t i = 0, n = tn_plugin_count(runtime); i < n && !failed; i++) {
-        tn_plugin_info info = {.struct_size = sizeof(info)};
-        if (tn_plugin_get(runtime, i, &info) == TN_OK && has_backend(&info))
-            failed = probe(runtime, info.id, seconds);
-    }
+    failed = probe_each(runtime, seconds, quarantine, runtime);
     tn_runtime_close(runtime);
     return failed;
 }

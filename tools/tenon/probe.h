@@ -5,8 +5,13 @@
 
 #include "tool.h"
 
-// Lists the devices of each backend's plugin in a child that may take `seconds`. Those that
-// crash or hang are put in quarantine with the reason, told on standard error.
+// Lists the devices of each plugin with backends, alone, in a child that may take
+// `seconds`. Those that crash or hang are told: `fault` is "crashed (Aborted)". Ends when
+// `tell` fails.
+typedef int probe_tell(void *context, const char *id, const char *fault);
+int probe_each(tn_runtime *runtime, int seconds, probe_tell *tell, void *context);
+
+// Puts those in quarantine, with the reason, and tells them on standard error.
 int probe_backends(int seconds);
 
 #endif // TOOLS_TENON_PROBE_H
