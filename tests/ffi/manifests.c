@@ -207,6 +207,8 @@ static const struct mistake mistakes[] = {
      "/functions/0/args/3/name", "did you mean \"alpha\"?", 0},
     {"\"by\": \"pointer\"", "\"type\": \"int\"", "/functions/0/args/3/type",
      "got i32 for the real number \"alpha\"", 0},
+    {"\"f32\": \"zed_s\"", "\"i32\": \"zed_s\"", "/functions/0/args/3/type",
+     "got i32 for the real number \"alpha\", expected float or double", 20},
     {"[111, 112]", "[111]", "/functions/0/args/4/values",
      "got 1 values, expected one for each of 2 choices", 0},
     {"[111, 112]", "[111, 4294967296]", "/functions/0/args/4/values/1",
@@ -313,6 +315,35 @@ static void each_mistake_is_shown_at_its_field(void **state)
             !strstr(problem.text, m->says))
             fail_msg("mistake %zu, '%s' for '%s':\n  got      %s\n  expected %s... %s", i,
                      m->put, m->find, problem.text, start, m->says);
+    }
+}
+
+static void t_is_what_an_input_says_and_holds_all_numbers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *dtype, *value, *says; // says "": it is right
+    } cases[] = {
+        {"T", "7", ""},
+        {"T", "0.5", "/args/0/value: got 0.5, expected an integer, as i8 is"},
+        {"T", "300", "/args/0/value: got 300, expected what fits i8"},
+        {"f32", "7", "/symbol: got 2 symbols, expected one, or an input of dtype T"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[1000];
+        struct problem problem;
+        snprintf(
+            text, sizeof(text),
+            "{\"format\": 1, \"id\": \"com.acme.t\", \"version\": \"1.0.0\", \"vendor\": "
+            "\"A\", \"pack\": \"t\", \"library\": \"t.so\", \"functions\": [{\"name\": "
+            "\"f\", \"symbol\": {\"f32\": \"fs\", \"i8\": \"fb\"}, \"inputs\": "
+            "[{\"name\": \"x\", \"dtype\": \"%s\", \"shape\": []}], \"outputs\": "
+            "[{\"name\": \"y\", \"shape\": []}], \"args\": [{\"kind\": \"constant\", "
+            "\"value\": %s, \"type\": \"T\"}, {\"kind\": \"output\", \"name\": \"y\"}]}]}",
+            cases[i].dtype, cases[i].value);
+        tn_status status = read_whole(text, strlen(text), "t.json", &problem);
+        if ((status == TN_OK) != !*cases[i].says || !strstr(problem.text, cases[i].says))
+            fail_msg("case %zu: got '%s', expected '%s'", i, problem.text, cases[i].says);
     }
 }
 
@@ -553,6 +584,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_right_manifest_is_read),
         cmocka_unit_test(each_mistake_is_shown_at_its_field),
+        cmocka_unit_test(t_is_what_an_input_says_and_holds_all_numbers),
         cmocka_unit_test(what_is_no_json_is_shown_at_its_line),
         cmocka_unit_test(deep_nesting_is_refused),
         cmocka_unit_test(a_huge_manifest_is_refused),

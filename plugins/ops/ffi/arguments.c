@@ -192,11 +192,26 @@ static void read_attribute_argument(struct reader *reader, const struct field *f
                             attribute->kind == TN_ATTR_F64 ? TN_DTYPE_NONE : TN_I32);
     out->by_pointer = passes_by_pointer(reader, field, false);
     read_values(reader, field, attribute, out);
-    if (attribute->kind == TN_ATTR_F64 && out->type != TN_DTYPE_NONE &&
-        !is_float(out->type))
-        refuse(reader, &type,
-               "got %s for the real number \"%s\", expected float, double or T",
-               dtype_text(out->type), attribute->name);
+    for (uint32_t i = 0; i < function->num_variants; i++) {
+        tn_dtype dtype = dtype_or(out->type, function, i);
+        if (attribute->kind == TN_ATTR_F64 && !is_float(dtype))
+            refuse(reader, &type,
+                   "got %s for the real number \"%s\", expected float or double",
+                   dtype_text(dtype), attribute->name);
+    }
+}
+
+static void check_constant(struct reader *reader, const struct field *value,
+                           const struct argument *arg, tn_dtype type)
+{
+    if (is_float(type))
+        return;
+    if (!json_is_integer(value->value))
+        refuse(reader, value, "got %g, expected an integer, as %s is", arg->real,
+               dtype_text(type));
+    if (!fits(type, arg->integer))
+        refuse(reader, value, "got %" PRId64 ", expected what fits %s", arg->integer,
+               dtype_text(type));
 }
 
 static void read_constant(struct reader *reader, const struct field *field,
@@ -213,14 +228,8 @@ static void read_constant(struct reader *reader, const struct field *field,
     out->type = scalar_type(reader, field, function,
                             json_is_integer(value.value) ? TN_I32 : TN_DTYPE_NONE);
     out->by_pointer = passes_by_pointer(reader, field, false);
-    if (out->type == TN_DTYPE_NONE || is_float(out->type))
-        return;
-    if (!json_is_integer(value.value))
-        refuse(reader, &value, "got %g, expected an integer, as %s is", out->real,
-               dtype_text(out->type));
-    if (!fits(out->type, out->integer))
-        refuse(reader, &value, "got %" PRId64 ", expected what fits %s", out->integer,
-               dtype_text(out->type));
+    for (uint32_t i = 0; i < function->num_variants; i++)
+        check_constant(reader, &value, out, dtype_or(out->type, function, i));
 }
 
 static void read_character(struct reader *reader, const struct field *field,

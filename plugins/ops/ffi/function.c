@@ -143,6 +143,20 @@ static void read_symbols(struct reader *reader, const struct field *field,
     }
 }
 
+// Of several symbols an input's dtype chooses.
+static void check_variants(struct reader *reader, const struct field *field,
+                           const struct function *function)
+{
+    struct field symbol = member(field, "symbol");
+    bool is_chosen = function->num_variants == 1;
+    for (uint32_t i = 0; i < function->num_inputs; i++)
+        is_chosen |= function->operands[i].dtype == TN_DTYPE_NONE;
+    if (!is_chosen)
+        refuse(reader, &symbol,
+               "got %u symbols, expected one, or an input of dtype T, which chooses",
+               function->num_variants);
+}
+
 // --- attributes ------------------------------------------------------------------------
 
 static void read_choices(struct reader *reader, const struct field *field,
@@ -382,6 +396,8 @@ void read_function(struct reader *reader, const struct field *field, const char 
         read_symbols(reader, field, function);
     if (reading(reader))
         read_operands(reader, field, function);
+    if (reading(reader))
+        check_variants(reader, field, function);
     if (reading(reader) && function->lead == LEAD_WHOLE)
         add_size(reader, field, function);
     size_t count = expect_array(reader, &attributes, MAX_ATTRS, true);
