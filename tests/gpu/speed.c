@@ -303,16 +303,12 @@ int main(int argc, char **argv)
         return 2;
     }
     quick = argc > 2 && strcmp(argv[2], "--quick") == 0;
-    if (!vb_open(&bench, vb_load(argv[1])))
+    if (!vb_begin(&bench, argv[1]))
         return 77;
-    printf("# %s, %s\n", bench.info.name, bench.info.driver);
     elementwise();
     dependent_dispatches();
     products();
     reductions();
-    vb_close(&bench);
-    vb_cache_clear();
-    if (bench.plugin->deinit)
-        bench.plugin->deinit(&vb_host);
+    vb_end(&bench);
     return 0;
 }

@@ -11,7 +11,8 @@
 
 atomic_int vb_messages, vb_allocations;
 _Thread_local char vb_failure[1024];
-bool vb_validate, vb_as_gpu;
+bool vb_as_gpu;
+static bool validates;
 int vb_cache_hits, vb_cache_puts;
 bool vb_cache_damages;
 
@@ -63,7 +64,7 @@ static void host_log(const tn_host *host, int32_t level, const char *topic,
 static const char *host_config(const tn_host *host, const char *name)
 {
     (void)host;
-    bool set = (vb_validate && strcmp(name, "TENON_VULKAN_VALIDATION") == 0) ||
+    bool set = (validates && strcmp(name, "TENON_VULKAN_VALIDATION") == 0) ||
                (vb_as_gpu && strcmp(name, "TENON_VULKAN_AS_GPU") == 0);
     return set ? "1" : NULL;
 }
@@ -210,6 +211,27 @@ void vb_close(struct vulkan_bench *b)
     vb_clear(b);
     b->backend->device_close(b->device);
     b->device = NULL;
+}
+
+bool vb_begin(struct vulkan_bench *b, const char *path)
+{
+    validates = getenv("TENON_VULKAN_VALIDATION") != NULL;
+    if (!vb_open(b, vb_load(path)))
+        return false;
+    printf("# %s: %s, %s\n", b->backend->name, b->info.name, b->info.driver);
+    return true;
+}
+
+bool vb_end(struct vulkan_bench *b)
+{
+    vb_close(b);
+    vb_cache_clear();
+    if (b->plugin->deinit)
+        b->plugin->deinit(&vb_host);
+    int left = atomic_load(&vb_allocations), messages = atomic_load(&vb_messages);
+    if (left || messages)
+        printf("# %d allocations are left, %d messages were logged\n", left, messages);
+    return !left && !messages;
 }
 
 uint32_t vb_slot(struct vulkan_bench *b, uint64_t size)

@@ -29,8 +29,8 @@ struct vulkan_bench {
 // What the host saw: lines at WARN and ERROR, allocations not freed, the last failure.
 extern atomic_int vb_messages, vb_allocations;
 extern _Thread_local char vb_failure[1024];
-// Ask for validation layers, for the kernels that GPUs get; set before opening.
-extern bool vb_validate, vb_as_gpu;
+// Ask for the kernels that GPUs get; set before opening.
+extern bool vb_as_gpu;
 extern const tn_host vb_host;
 
 // A disk cache in memory: entries found and stored, and a switch that damages what is
@@ -45,6 +45,14 @@ const tn_plugin *vb_load(const char *path);
 // False when there is no device.
 bool vb_open(struct vulkan_bench *b, const tn_plugin *plugin);
 void vb_close(struct vulkan_bench *b);
+
+// A test program's beginning: loads a backend and opens its device, with validation layers
+// where TENON_VULKAN_VALIDATION is set. False when there is no device.
+bool vb_begin(struct vulkan_bench *b, const char *path);
+// And its end: closes the device and the plugin. False when allocations are left or the
+// host saw messages, whose numbers are printed.
+bool vb_end(struct vulkan_bench *b);
+
 void vb_clear(struct vulkan_bench *b); // forgets steps and slots
 
 uint32_t vb_slot(struct vulkan_bench *b, uint64_t size);

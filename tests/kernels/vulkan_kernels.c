@@ -485,12 +485,7 @@ static void compiled_code_comes_from_the_disk_cache_and_damage_is_mended(void **
 static void nothing_was_leaked_and_validation_is_silent(void **unused)
 {
     (void)unused;
-    vb_close(&bench);
-    vb_cache_clear();
-    if (bench.plugin->deinit)
-        bench.plugin->deinit(&vb_host);
-    assert_int_equal(atomic_load(&vb_allocations), 0);
-    assert_int_equal(atomic_load(&vb_messages), 0);
+    assert_true(vb_end(&bench));
 }
 
 // After a failed test, the next one starts afresh.
@@ -509,13 +504,10 @@ int main(int argc, char **argv)
     }
     seed_checks(argc > 4 ? strtoull(argv[4], NULL, 10) : 1);
     printf("# seed %llu\n", (unsigned long long)seed);
-    vb_validate = getenv("TENON_VULKAN_VALIDATION") != NULL;
-    const tn_plugin *plugin = vb_load(argv[1]);
+    if (!vb_begin(&bench, argv[1]))
+        return 77;
     packs[0] = vb_load(argv[2]);
     packs[1] = vb_load(argv[3]);
-    if (!vb_open(&bench, plugin))
-        return 77;
-    printf("# %s: %s\n", bench.backend->name, bench.info.name);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(reductions_over_any_axes_agree_with_the_reference, start),
         cmocka_unit_test_setup(argmax_finds_the_first_of_equals, start),
