@@ -2,14 +2,13 @@
 // Batching rules of views, reductions and what moves elements: the same primitive with the
 // batch as one more axis in front. Elementwise primitives need none.
 #include "pack.h"
-#include <tenon/ops/rules.h>
 
 // --- views ------------------------------------------------------------------------------
 
 tn_status reshape_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
                        int64_t size, tn_array **outputs, int32_t *out_axes)
 {
-    tn_ints slice = shape_of(build, rule->outputs[0]);
+    tn_ints slice = tn_extents(build, rule->outputs[0]);
     outputs[0] = with_shape(build, "base.reshape/1",
                             tn_move_axis(build, rule->inputs[0], axes[0], 0),
                             tn_ints_after(size, &slice));
@@ -20,7 +19,7 @@ tn_status reshape_vmap(const tn_build *build, const tn_rule *rule, const int32_t
 tn_status broadcast_to_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
                             int64_t size, tn_array **outputs, int32_t *out_axes)
 {
-    tn_ints slice = shape_of(build, rule->outputs[0]);
+    tn_ints slice = tn_extents(build, rule->outputs[0]);
     tn_ints shape = tn_ints_after(size, &slice);
     outputs[0] = with_shape(
         build, "base.broadcast_to/1",
@@ -143,7 +142,7 @@ static tn_status reduce_batch(const tn_build *build, const char *primitive,
 {
     const tn_reduce_attrs *attrs = rule->attrs;
     tn_array *x = tn_move_axis(build, rule->inputs[0], axis, 0);
-    int32_t rank = (int32_t)shape_of(build, x).count - 1;
+    int32_t rank = (int32_t)tn_extents(build, x).count - 1;
     uint32_t set = tn_axis_set(&attrs->axes, rank < 0 ? 0 : rank);
     tn_ints reduced = {.given = 1};
     for (int32_t i = 0; i < rank; i++)
@@ -175,7 +174,7 @@ tn_status argmax_vmap(const tn_build *build, const tn_rule *rule, const int32_t 
 {
     const tn_argmax_attrs *attrs = rule->attrs;
     tn_array *x = tn_move_axis(build, rule->inputs[0], axes[0], 0);
-    tn_ints shape = shape_of(build, x), slice = shape_of(build, rule->outputs[0]);
+    tn_ints shape = tn_extents(build, x), slice = tn_extents(build, rule->outputs[0]);
     int64_t axis = 1, count = 1;
     for (uint32_t i = 1; i < shape.count; i++)
         count *= shape.value[i];

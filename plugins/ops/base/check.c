@@ -72,12 +72,6 @@ tn_status check_integers(const tn_host *host, const char *input, tn_dtype dtype)
                       dtype_text(dtype));
 }
 
-tn_ints shape_of(const tn_build *build, const tn_array *array)
-{
-    const tn_type *type = build->type(array);
-    return type ? ints_of(type->rank, type->extent) : (tn_ints){.given = 1};
-}
-
 tn_array *with_shape(const tn_build *build, const char *primitive, const tn_array *x,
                      tn_ints shape)
 {
@@ -87,7 +81,7 @@ tn_array *with_shape(const tn_build *build, const char *primitive, const tn_arra
 tn_array *zeros_like(const tn_build *build, const tn_array *like, tn_dtype dtype)
 {
     return with_shape(build, "base.broadcast_to/1", build->scalar(build, dtype, 0),
-                      shape_of(build, like));
+                      tn_extents(build, like));
 }
 
 tn_status zero_vjp(const tn_build *build, const tn_rule *rule, tn_array *const *cotangents,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Primitives that address elements by arrays of indices: take and scatter_add.
 #include "pack.h"
-#include <tenon/ops/rules.h>
 
 static const tn_attr_field take_fields[] = {
     TN_I64_FIELD(tn_take_attrs, axis, 0, "axis of x that the indices count along"),
@@ -188,7 +187,7 @@ static tn_array *take_kept(const tn_build *build, tn_array *g, tn_array *indices
                            const tn_type *x, const tn_take_attrs *attrs)
 {
     int32_t axis = tn_axis(attrs->axis, x->rank);
-    tn_ints column = shape_of(build, indices);
+    tn_ints column = tn_extents(build, indices);
     for (int32_t i = axis + 1; i < x->rank; i++)
         column.value[column.count++] = 1;
     tn_array *taken =
@@ -293,7 +292,7 @@ static tn_array *joined_indices(const tn_build *build, tn_array *indices, int32_
 static tn_array *joined(const tn_build *build, tn_array *x, int32_t from, int32_t axis)
 {
     x = tn_move_axis(build, x, from, axis);
-    tn_ints shape = shape_of(build, x);
+    tn_ints shape = tn_extents(build, x);
     if (axis < 0 || shape.count < (uint32_t)axis + 2)
         return NULL;
     shape.count--;
@@ -321,7 +320,7 @@ tn_status take_vmap(const tn_build *build, const tn_rule *rule, const int32_t *a
     } else if (axes[0] < 0) {
         outputs[0] = take(build, x, tn_move_axis(build, indices, axes[1], 0), axis);
     } else {
-        tn_ints whole = shape_of(build, tn_move_axis(build, x, axes[0], 0));
+        tn_ints whole = tn_extents(build, tn_move_axis(build, x, axes[0], 0));
         indices = joined_indices(build, indices, axes[1], size, whole.value[axis + 1], 0);
         outputs[0] = take(build, joined(build, x, axes[0], axis), indices, axis);
     }
@@ -341,7 +340,7 @@ tn_status scatter_add_vmap(const tn_build *build, const tn_rule *rule, const int
     const tn_take_attrs *attrs = rule->attrs;
     tn_array *x = tn_batch_whole(build, rule->inputs[0], axes[0], size);
     tn_array *updates = tn_batch_whole(build, rule->inputs[2], axes[2], size);
-    tn_ints slice = shape_of(build, rule->outputs[0]);
+    tn_ints slice = tn_extents(build, rule->outputs[0]);
     int32_t axis = tn_axis(attrs->axis, (int32_t)slice.count);
     if (axis < 0)
         return TN_ERR_ARGUMENT;

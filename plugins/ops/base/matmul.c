@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // matmul, as numpy.matmul: batch axes broadcast, rank 1 is promoted and demoted again.
 #include "pack.h"
-#include <tenon/ops/rules.h>
 
 static const tn_input_info matmul_inputs[] = {
     {"a", "..., m, k; or k", 0, 0},

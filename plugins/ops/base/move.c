@@ -107,7 +107,7 @@ static tn_status concatenate_decompose(const tn_build *build, const tn_rule *rul
     int64_t n = 0, first = 0;
     for (uint32_t i = 0; i < rule->num_inputs; i++)
         n += build->type(rule->inputs[i])->extent[axis];
-    tn_ints shape = shape_of(build, rule->inputs[0]);
+    tn_ints shape = tn_extents(build, rule->inputs[0]);
     shape.value[axis] = n;
     tn_array *out = with_shape(build, "base.broadcast_to/1",
                                build->scalar(build, type->dtype, 0), shape);
@@ -228,7 +228,7 @@ static tn_status pad_decompose(const tn_build *build, const tn_rule *rule,
     if (!type)
         return TN_ERR_ARGUMENT;
     tn_array *x = rule->inputs[0], *value = build->scalar(build, type->dtype, attrs->value);
-    tn_ints shape = shape_of(build, x);
+    tn_ints shape = tn_extents(build, x);
     for (int32_t i = 0; i < (int32_t)shape.count; i++) {
         int64_t extent = shape.value[i];
         shape.value[i] += attrs->before.value[i] + attrs->after.value[i];
@@ -246,7 +246,7 @@ static tn_status pad_vjp(const tn_build *build, const tn_rule *rule,
                          tn_array **gradients)
 {
     const tn_pad_attrs *attrs = rule->attrs;
-    tn_ints start = attrs->before, stop = shape_of(build, rule->inputs[0]);
+    tn_ints start = attrs->before, stop = tn_extents(build, rule->inputs[0]);
     (void)wanted;
     for (uint32_t i = 0; i < stop.count; i++)
         stop.value[i] += start.value[i];

@@ -10,25 +10,17 @@
 #include <tenon/kernel.h>
 #include <tenon/ops/base_attrs.h>
 #include <tenon/ops/reference.h>
+#include <tenon/ops/rules.h>
 #include <tenon/plugin.h>
 #include <tenon/primitive.h>
 #include "elementwise.h"
 
-// The primitives that are not in the tables of elementwise.h: base_where, ... X(name)
-#define BASE_PRIMITIVES(X)                                                                 \
-    X(where)                                                                               \
-    X(sigmoid)                                                                             \
-    X(clip)                                                                                \
-    X(astype)                                                                              \
-    X(arange)                                                                              \
-    X(full)                                                                                \
-    X(random_bits)                                                                         \
-    X(random_uniform)                                                                      \
-    X(random_normal)                                                                       \
+// The primitives that are not in the tables of elementwise.h, base_where, ...; and those
+// of them with a batching rule by hand, <name>_vmap (reshape's is also that of expand_dims
+// and squeeze): batch.c, index.c, matmul.c. X(name)
+#define BASE_BATCHED(X)                                                                    \
     X(reshape)                                                                             \
     X(transpose)                                                                           \
-    X(expand_dims)                                                                         \
-    X(squeeze)                                                                             \
     X(broadcast_to)                                                                        \
     X(stop_gradient)                                                                       \
     X(slice)                                                                               \
@@ -43,12 +35,30 @@
     X(min)                                                                                 \
     X(argmax)                                                                              \
     X(logsumexp)                                                                           \
-    X(sum_to)                                                                              \
     X(matmul)
+#define BASE_PRIMITIVES(X)                                                                 \
+    X(where)                                                                               \
+    X(sigmoid)                                                                             \
+    X(clip)                                                                                \
+    X(astype)                                                                              \
+    X(arange)                                                                              \
+    X(full)                                                                                \
+    X(random_bits)                                                                         \
+    X(random_uniform)                                                                      \
+    X(random_normal)                                                                       \
+    X(expand_dims)                                                                         \
+    X(squeeze)                                                                             \
+    X(sum_to)                                                                              \
+    BASE_BATCHED(X)
 #define BASE_DECLARE(name, ...) extern const tn_primitive base_##name;
 BASE_PRIMITIVES(BASE_DECLARE)
 BASE_UNARY(BASE_DECLARE)
 BASE_BINARY(BASE_DECLARE)
+#undef BASE_DECLARE
+#define BASE_DECLARE(name)                                                                 \
+    tn_status name##_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes, \
+                          int64_t size, tn_array **outputs, int32_t *out_axes);
+BASE_BATCHED(BASE_DECLARE)
 #undef BASE_DECLARE
 
 // The references of primitives that only move elements are as good as any kernel on a CPU,
@@ -96,9 +106,6 @@ static inline tn_ints ints_of(int32_t count, const int64_t *values)
     return ints;
 }
 
-// The extents of an array (an empty list for NULL).
-tn_ints shape_of(const tn_build *build, const tn_array *array);
-
 // One input, the attribute `shape`: reshape, broadcast_to, sum_to.
 tn_array *with_shape(const tn_build *build, const char *primitive, const tn_array *x,
                      tn_ints shape);
@@ -127,32 +134,5 @@ tn_status zero_vjp(const tn_build *build, const tn_rule *rule, tn_array *const *
                    const uint64_t *wanted, tn_array **gradients);
 tn_status zero_jvp(const tn_build *build, const tn_rule *rule, tn_array *const *tangents,
                    tn_array **out_tangents);
-
-// --- batching (batch.c, index.c, matmul.c) ----------------------------------------------
-
-// The rules, <name>_vmap; reshape's is also that of expand_dims and squeeze. X(name)
-#define BASE_BATCHED(X)                                                                    \
-    X(reshape)                                                                             \
-    X(broadcast_to)                                                                        \
-    X(transpose)                                                                           \
-    X(stop_gradient)                                                                       \
-    X(slice)                                                                               \
-    X(slice_update)                                                                        \
-    X(concatenate)                                                                         \
-    X(pad)                                                                                 \
-    X(take)                                                                                \
-    X(scatter_add)                                                                         \
-    X(sum)                                                                                 \
-    X(mean)                                                                                \
-    X(max)                                                                                 \
-    X(min)                                                                                 \
-    X(logsumexp)                                                                           \
-    X(argmax)                                                                              \
-    X(matmul)
-#define BASE_DECLARE(name)                                                                 \
-    tn_status name##_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes, \
-                          int64_t size, tn_array **outputs, int32_t *out_axes);
-BASE_BATCHED(BASE_DECLARE)
-#undef BASE_DECLARE
 
 #endif // BASE_PACK_H

@@ -30,7 +30,7 @@ static tn_array *reduce_op(const tn_build *build, const char *primitive, const t
 static tn_array *spread(const tn_build *build, const tn_array *out, const tn_array *x,
                         const tn_ints *axes)
 {
-    tn_ints shape = shape_of(build, x), kept = shape;
+    tn_ints shape = tn_extents(build, x), kept = shape;
     uint32_t set = tn_axis_set(axes, (int32_t)shape.count);
     for (uint32_t i = 0; i < shape.count; i++)
         if (set >> i & 1)
@@ -42,7 +42,7 @@ static tn_array *spread(const tn_build *build, const tn_array *out, const tn_arr
 // How many elements of x make one of the output. May be 0.
 static double reduced_count(const tn_build *build, const tn_array *x, const tn_ints *axes)
 {
-    tn_ints shape = shape_of(build, x);
+    tn_ints shape = tn_extents(build, x);
     uint32_t set = tn_axis_set(axes, (int32_t)shape.count);
     double count = 1;
     for (uint32_t i = 0; i < shape.count; i++)
@@ -390,7 +390,7 @@ static tn_status sum_to_vjp(const tn_build *build, const tn_rule *rule,
 {
     (void)wanted;
     gradients[0] = with_shape(build, "base.broadcast_to/1", cotangents[0],
-                              shape_of(build, rule->inputs[0]));
+                              tn_extents(build, rule->inputs[0]));
     return built(gradients[0]);
 }
 

@@ -15,7 +15,7 @@ static tn_status reshape_back_vjp(const tn_build *build, const tn_rule *rule,
 {
     (void)wanted;
     gradients[0] = with_shape(build, "base.reshape/1", cotangents[0],
-                              shape_of(build, rule->inputs[0]));
+                              tn_extents(build, rule->inputs[0]));
     return built(gradients[0]);
 }
 
@@ -23,8 +23,8 @@ static tn_status reshape_back_vjp(const tn_build *build, const tn_rule *rule,
 static tn_status reshape_jvp(const tn_build *build, const tn_rule *rule,
                              tn_array *const *tangents, tn_array **out_tangents)
 {
-    out_tangents[0] =
-        with_shape(build, "base.reshape/1", tangents[0], shape_of(build, rule->outputs[0]));
+    out_tangents[0] = with_shape(build, "base.reshape/1", tangents[0],
+                                 tn_extents(build, rule->outputs[0]));
     return built(out_tangents[0]);
 }
 
@@ -348,8 +348,8 @@ static tn_status broadcast_to_vjp(const tn_build *build, const tn_rule *rule,
                                   tn_array **gradients)
 {
     (void)wanted;
-    gradients[0] =
-        with_shape(build, "base.sum_to/1", cotangents[0], shape_of(build, rule->inputs[0]));
+    gradients[0] = with_shape(build, "base.sum_to/1", cotangents[0],
+                              tn_extents(build, rule->inputs[0]));
     return built(gradients[0]);
 }
 
@@ -357,7 +357,7 @@ static tn_status broadcast_to_jvp(const tn_build *build, const tn_rule *rule,
                                   tn_array *const *tangents, tn_array **out_tangents)
 {
     out_tangents[0] = with_shape(build, "base.broadcast_to/1", tangents[0],
-                                 shape_of(build, rule->outputs[0]));
+                                 tn_extents(build, rule->outputs[0]));
     return built(out_tangents[0]);
 }
 

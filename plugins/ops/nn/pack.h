@@ -14,8 +14,9 @@
 #include <tenon/plugin.h>
 #include <tenon/primitive.h>
 
-#define NN_PRIMITIVES(X)                                                                   \
-    X(relu)                                                                                \
+// The primitives; and those of them with a batching rule by hand, <name>_vmap (batch.c):
+// the others' are derived from expressions. X(name)
+#define NN_BATCHED(X)                                                                      \
     X(softmax)                                                                             \
     X(log_softmax)                                                                         \
     X(cross_entropy)                                                                       \
@@ -23,11 +24,19 @@
     X(conv2d_input)                                                                        \
     X(conv2d_weight)                                                                       \
     X(max_pool2d)                                                                          \
-    X(max_pool2d_grad)                                                                     \
+    X(max_pool2d_grad)
+#define NN_PRIMITIVES(X)                                                                   \
+    X(relu)                                                                                \
     X(sgd)                                                                                 \
-    X(adam)
+    X(adam)                                                                                \
+    NN_BATCHED(X)
 #define NN_DECLARE(name) extern const tn_primitive nn_##name;
 NN_PRIMITIVES(NN_DECLARE)
+#undef NN_DECLARE
+#define NN_DECLARE(name)                                                                   \
+    tn_status name##_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes, \
+                          int64_t size, tn_array **outputs, int32_t *out_axes);
+NN_BATCHED(NN_DECLARE)
 #undef NN_DECLARE
 
 // --- checks (check.c) -------------------------------------------------------------------
@@ -101,23 +110,5 @@ tn_array *window_update(const tn_build *build, const tn_array *image,
 tn_array *pad_image(const tn_build *build, tn_array *image, const int64_t border[2],
                     double value);
 tn_array *crop_image(const tn_build *build, tn_array *image, const int64_t border[2]);
-
-// --- batching (batch.c) -----------------------------------------------------------------
-
-// Rules, <name>_vmap. The others are derived from expressions. X(name)
-#define NN_BATCHED(X)                                                                      \
-    X(softmax)                                                                             \
-    X(log_softmax)                                                                         \
-    X(cross_entropy)                                                                       \
-    X(conv2d)                                                                              \
-    X(conv2d_input)                                                                        \
-    X(conv2d_weight)                                                                       \
-    X(max_pool2d)                                                                          \
-    X(max_pool2d_grad)
-#define NN_DECLARE(name)                                                                   \
-    tn_status name##_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes, \
-                          int64_t size, tn_array **outputs, int32_t *out_axes);
-NN_BATCHED(NN_DECLARE)
-#undef NN_DECLARE
 
 #endif // NN_PACK_H
