@@ -8,10 +8,6 @@ enum { GUARD = 64 }; // elements before and behind
 
 const char *const layout_names[NUM_LAYOUTS] = {"plain", "shifted",  "transposed",
                                                "gaps",  "reversed", "repeated"};
-const char *const dtype_names[TN_NUM_DTYPES] = {"none", "bool", "i8",  "i16", "i32",
-                                                "i64",  "u8",   "u16", "u32", "u64",
-                                                "f16",  "bf16", "f32", "f64"};
-
 // Strides of `kind`; returns the elements that they reach over.
 static int64_t lay_out(tn_layout *layout, enum layout_kind kind)
 {
@@ -147,22 +143,6 @@ void array_fill(struct kit *k, struct array *array, double lo, double hi)
         double x = random_in(k, lo, hi);
         x = is_integer ? floor(random_in(k, lo, hi + 1)) : x;
         array_set(array, i, dtype == TN_BOOL ? (double)random_below(k, 2) : x);
-    }
-}
-
-double dtype_rounding(tn_dtype dtype)
-{
-    switch (dtype) {
-    case TN_F16:
-        return 0x1p-11;
-    case TN_BF16:
-        return 0x1p-8;
-    case TN_F32:
-        return 0x1p-24;
-    case TN_F64:
-        return 0x1p-53;
-    default:
-        return 0;
     }
 }
 

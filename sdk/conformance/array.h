@@ -10,7 +10,6 @@
 // How the elements lie. REPEATED is for inputs only: stride 0 along the first axis.
 enum layout_kind { PLAIN, SHIFTED, TRANSPOSED, GAPS, REVERSED, REPEATED, NUM_LAYOUTS };
 extern const char *const layout_names[NUM_LAYOUTS];
-extern const char *const dtype_names[TN_NUM_DTYPES];
 
 struct array {
     tn_tensor tensor;                   // data NULL: not given
@@ -36,9 +35,6 @@ double array_get(const struct array *array, int64_t i);
 void array_set(struct array *array, int64_t i, double value);
 // Uniform numbers in [lo, hi], whole for integers and within their range, 0 or 1 for bool.
 void array_fill(struct kit *k, struct array *array, double lo, double hi);
-
-// The error of one rounding of the dtype, relative; 0 for integers and bool.
-double dtype_rounding(tn_dtype dtype);
 
 // The largest finite magnitude.
 double array_largest(const struct array *array);

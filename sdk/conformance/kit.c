@@ -18,37 +18,19 @@ const char *format_text(char *out, size_t size, const char *format, ...)
 
 // --- random numbers --------------------------------------------------------------------
 
-static uint64_t mix(uint64_t x) // splitmix64's finaliser
-{
-    x += UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
-}
-
 uint64_t random_bits(struct kit *k)
 {
-    k->random += UINT64_C(0x9e3779b97f4a7c15);
-    return mix(k->random);
+    return numbers_next(&k->random);
 }
 
 double random_in(struct kit *k, double lo, double hi)
 {
-    return lo + (hi - lo) * (double)(random_bits(k) >> 11) * 0x1p-53;
+    return numbers_between(&k->random, lo, hi);
 }
 
 uint64_t random_below(struct kit *k, uint64_t n)
 {
     return random_bits(k) % n;
-}
-
-static void reseed(struct kit *k)
-{
-    k->random = k->seed;
-    for (const char *p = k->check; *p; p++)
-        k->random = mix(k->random ^ (uint8_t)*p);
-    for (const char *p = k->subject; *p; p++)
-        k->random = mix(k->random ^ (uint8_t)*p);
 }
 
 // --- lines -----------------------------------------------------------------------------
@@ -145,7 +127,7 @@ bool check_begin(struct kit *k, const char *check, const char *subject, ...)
     begin(k, check);
     if (++k->number <= k->resume || !is_wanted(k))
         return false;
-    reseed(k);
+    k->random = numbers_named(numbers_named(k->seed, check), k->subject);
     struct line line = {.size = 0};
     put_pair(&line, "begin", check);
     put_pair(&line, "subject", k->subject);

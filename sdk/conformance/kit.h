@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/plugin.h>
+#include "numbers.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define PRINTF_LIKE(text, first) __attribute__((format(printf, text, first)))

@@ -11,23 +11,14 @@
 
 // --- tests and checks -------------------------------------------------------------------
 
-static uint64_t mix(uint64_t x) // splitmix64's finaliser
-{
-    x += UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
-}
-
 uint64_t random_bits(struct suite *s)
 {
-    s->random += UINT64_C(0x9e3779b97f4a7c15);
-    return mix(s->random);
+    return numbers_next(&s->random);
 }
 
 double random_in(struct suite *s, double lo, double hi)
 {
-    return lo + (hi - lo) * (double)(random_bits(s) >> 11) * 0x1p-53;
+    return numbers_between(&s->random, lo, hi);
 }
 
 bool test_begin(struct suite *s, const char *format, ...)
@@ -39,9 +30,7 @@ bool test_begin(struct suite *s, const char *format, ...)
     if (s->only && !strstr(s->name, s->only))
         return false;
     s->checks = s->failures = s->excepted = s->unexpected = s->unsupported = 0;
-    s->random = s->seed;
-    for (const char *p = s->name; *p; p++)
-        s->random = mix(s->random ^ (uint8_t)*p);
+    s->random = numbers_named(s->seed, s->name);
     return true;
 }
 

@@ -17,6 +17,7 @@
 #include <tenon/ops/nn_attrs.h>
 #include <tenon/ops/reference.h>
 #include <tenon/tenon.h>
+#include "../numbers.h"
 
 struct suite {
     tn_runtime *runtime;
@@ -63,8 +64,6 @@ struct value {
     int64_t count;
 };
 
-extern const char *const dtype_names[TN_NUM_DTYPES];
-
 struct value value_new(tn_dtype dtype, int32_t rank, const int64_t *extent);
 void value_free(struct value *value);
 tn_type value_type(const struct value *value);
@@ -88,9 +87,6 @@ bool value_was_unsupported(void);
 // static buffer. Integers must be equal when both bounds are 0.
 const char *value_compare(const struct value *got, const struct value *want,
                           double relative, double absolute);
-
-// Half the distance of neighbouring numbers around 1; 0 for integers.
-double dtype_rounding(tn_dtype dtype);
 
 // --- groups -----------------------------------------------------------------------------
 

@@ -3,9 +3,6 @@
 #include "suite.h"
 #include <inttypes.h>
 
-const char *const dtype_names[TN_NUM_DTYPES] = {"none", "bool", "i8",  "i16", "i32",
-                                                "i64",  "u8",   "u16", "u32", "u64",
-                                                "f16",  "bf16", "f32", "f64"};
 const char *const layout_names[NUM_LAYOUTS] = {"plain", "transposed", "strided", "reversed",
                                                "repeated"};
 
@@ -188,22 +185,6 @@ bool value_read(tn_scope *scope, tn_array *array, struct value *out)
 }
 
 // --- comparison -------------------------------------------------------------------------
-
-double dtype_rounding(tn_dtype dtype)
-{
-    switch (dtype) {
-    case TN_F16:
-        return 0x1p-11;
-    case TN_BF16:
-        return 0x1p-8;
-    case TN_F32:
-        return 0x1p-24;
-    case TN_F64:
-        return 0x1p-53;
-    default:
-        return 0;
-    }
-}
 
 static bool is_near(double got, double want, double relative, double absolute)
 {

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+// Random numbers by splitmix64, and facts about dtypes.
+#include "numbers.h"
+
+static const uint64_t golden = UINT64_C(0x9e3779b97f4a7c15);
+
+static uint64_t mix(uint64_t x) // splitmix64's finaliser
+{
+    x += golden;
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+uint64_t numbers_next(uint64_t *state)
+{
+    *state += golden;
+    return mix(*state);
+}
+
+double numbers_between(uint64_t *state, double lo, double hi)
+{
+    return lo + (hi - lo) * (double)(numbers_next(state) >> 11) * 0x1p-53;
+}
+
+uint64_t numbers_named(uint64_t state, const char *name)
+{
+    for (; *name; name++)
+        state = mix(state ^ (uint8_t)*name);
+    return state;
+}
+
+const char *const dtype_names[TN_NUM_DTYPES] = {"none", "bool", "i8",  "i16", "i32",
+                                                "i64",  "u8",   "u16", "u32", "u64",
+                                                "f16",  "bf16", "f32", "f64"};
+
+double dtype_rounding(tn_dtype dtype)
+{
+    switch (dtype) {
+    case TN_F16:
+        return 0x1p-11;
+    case TN_BF16:
+        return 0x1p-8;
+    case TN_F32:
+        return 0x1p-24;
+    case TN_F64:
+        return 0x1p-53;
+    default:
+        return 0;
+    }
+}
