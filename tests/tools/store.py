@@ -146,8 +146,7 @@ def good_members():
 
 
 def refuse_archive(name, saying):
-    done = refused("plugin", "install", name, "--prefix", "here", saying=saying)
-    assert name in done.stderr or saying in done.stderr
+    refused("plugin", "install", name, "--prefix", "here", saying=saying)
     assert os.listdir("here") == [], (name, os.listdir("here"))
     assert not os.path.exists("outside") and not os.path.exists("/tmp/tenon-outside")
 
