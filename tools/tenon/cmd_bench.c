@@ -2,9 +2,9 @@
 // tenon bench: runs the benchmarks, which are a program of their own: it links OpenBLAS to
 // compare with, and the command does not.
 #include "commands.h"
+#include "place.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +15,9 @@
 // Where the program lies as seen from the command: beside it, where it is installed, and in
 // a build folder.
 static const char *const places[] = {
-    "tenon-bench",
-    "../libexec/tenon/tenon-bench",
-    "../bench/tenon-bench",
+    ".",
+    "../" TN_LIBEXEC,
+    "../bench",
 };
 
 static const char details[] =
@@ -59,24 +59,17 @@ static int read_arguments(const struct command *self, int argc, char **argv,
 
 int cmd_bench(const struct command *self, int argc, char **argv)
 {
-    char own[PATH_MAX], path[PATH_MAX + 64];
+    char own[PATH_MAX], path[PATH_MAX];
     const char *arguments[12 + MAX_NAMED] = {NULL};
     bool help;
     int failed = read_arguments(self, argc, argv, arguments, &help);
     if (failed || help)
         return failed;
-    ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
-    if (length <= 0)
+    if (!own_path(own))
         return oops("cannot tell where this program is: %s", strerror(errno));
-    own[length] = '\0';
     setenv("TENON_BENCH_COMMAND", own, 1); // which command to time
-    *strrchr(own, '/') = '\0';
-    for (size_t i = 0; i < COUNT(places); i++) {
-        snprintf(path, sizeof(path), "%s/%s", own, places[i]);
-        if (access(path, X_OK) == 0) {
-            execv(path, (char *const *)arguments);
-            return oops("cannot run %s: %s", path, strerror(errno));
-        }
-    }
-    return oops("tenon-bench is not installed: it is built when OpenBLAS is there");
+    if (!find_beside(places, COUNT(places), arguments[0], path))
+        return oops("tenon-bench is not installed: it is built when OpenBLAS is there");
+    execv(path, (char *const *)arguments);
+    return oops("cannot run %s: %s", path, strerror(errno));
 }

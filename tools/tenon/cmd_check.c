@@ -1,38 +1,15 @@
 // SPDX-License-Identifier: MIT
 // tenon check: finds the conformance kit, a program of its own, and becomes it.
 #include "commands.h"
+#include "place.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#ifndef TN_LIBEXEC
-#define TN_LIBEXEC "libexec/tenon"
-#endif
-
-// The kit: where it is installed beside this command, else in a build folder.
-static bool find_kit(char path[PATH_MAX])
-{
-    static const char *const places[] = {"../" TN_LIBEXEC, "../../sdk/conformance"};
-    char self[PATH_MAX];
-    ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    if (size < 0)
-        return false;
-    self[size] = 0;
-    char *slash = strrchr(self, '/');
-    if (!slash)
-        return false;
-    *slash = 0;
-    for (size_t i = 0; i < COUNT(places); i++) {
-        int n = snprintf(path, PATH_MAX, "%s/%s/tenon-conformance", self, places[i]);
-        if (n < PATH_MAX && access(path, X_OK) == 0)
-            return true;
-    }
-    return false;
-}
+// Where it is installed, and in a build folder.
+static const char *const places[] = {"../" TN_LIBEXEC, "../../sdk/conformance"};
 
 int cmd_check(const struct command *self, int argc, char **argv)
 {
@@ -79,7 +56,7 @@ int cmd_check(const struct command *self, int argc, char **argv)
     if (args.count)
         kit_args[n++] = args.items[0];
     char path[PATH_MAX];
-    if (!find_kit(path))
+    if (!find_beside(places, COUNT(places), kit_args[0], path))
         return oops("the conformance kit (tenon-conformance) is not installed");
     fflush(NULL);
     execv(path, (char *const *)kit_args);

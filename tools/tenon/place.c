@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The user's folders, and temporary ones.
+// The user's folders, temporary ones, and those of the installation.
 #include "place.h"
 #include "tree.h"
 
@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 bool user_folder(const char *xdg, const char *below, const char *name, char **out_path)
 {
@@ -42,4 +43,26 @@ int temporary_folder(char **out_path)
     else
         *out_path = path;
     return failed;
+}
+
+bool own_path(char path[PATH_MAX])
+{
+    ssize_t size = readlink("/proc/self/exe", path, PATH_MAX - 1);
+    path[size < 0 ? 0 : size] = '\0';
+    return path[0] == '/';
+}
+
+bool find_beside(const char *const *places, size_t num_places, const char *name,
+                 char path[PATH_MAX])
+{
+    char own[PATH_MAX];
+    if (!own_path(own))
+        return false;
+    int size = (int)(strrchr(own, '/') - own);
+    for (size_t i = 0; i < num_places; i++) {
+        int n = snprintf(path, PATH_MAX, "%.*s/%s/%s", size, own, places[i], name);
+        if (n < PATH_MAX && access(path, X_OK) == 0)
+            return true;
+    }
+    return false;
 }

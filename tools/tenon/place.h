@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Folders that the environment names.
+// Folders that the environment names, and what lies beside this program.
 #ifndef TOOLS_TENON_PLACE_H
 #define TOOLS_TENON_PLACE_H
 
+#include <limits.h>
 #include "tool.h"
 
 // <value of `xdg`>/NAME, else <HOME>/BELOW/NAME; relative values do not count. False when
@@ -14,5 +15,12 @@ bool user_data(const char *name, char **out_path);
 // Makes an empty folder in TMPDIR, or in /tmp, and gives its absolute path: free it after
 // tree_remove.
 int temporary_folder(char **out_path);
+
+// This program's own file.
+bool own_path(char path[PATH_MAX]);
+// The first PLACE/NAME that there is and that may be entered or executed. `places` are seen
+// from the folder of this program: "../libexec/tenon".
+bool find_beside(const char *const *places, size_t num_places, const char *name,
+                 char path[PATH_MAX]);
 
 #endif // TOOLS_TENON_PLACE_H

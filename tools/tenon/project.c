@@ -2,10 +2,11 @@
 // Projects made from templates, for `tenon new`.
 #include "project.h"
 #include "file.h"
+#include "place.h"
+#include "tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,10 +16,6 @@
 
 #define MAX_TEMPLATE (1 << 20) // bytes
 #define MAX_NESTING 8
-
-#ifndef TN_DATADIR
-#define TN_DATADIR "share"
-#endif
 
 // --- values ----------------------------------------------------------------------------
 
@@ -122,22 +119,8 @@ static int render(struct rendering *r, const char *text)
 
 // --- folders ---------------------------------------------------------------------------
 
-// Where the templates are installed beside this command, else in a build folder.
-static int find_templates(char path[PATH_MAX])
-{
-    static const char *const places[] = {"../" TN_DATADIR "/tenon/templates",
-                                         "../../sdk/templates"};
-    char self[PATH_MAX];
-    ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    self[size < 0 ? 0 : size] = 0;
-    char *slash = strrchr(self, '/');
-    for (size_t i = 0; slash && i < COUNT(places); i++) {
-        int n = snprintf(path, PATH_MAX, "%.*s/%s", (int)(slash - self), self, places[i]);
-        if (n < PATH_MAX && access(path, R_OK) == 0)
-            return 0;
-    }
-    return oops("the templates are not installed (" TN_DATADIR "/tenon/templates)");
-}
+// Where the templates are installed, and in a build folder.
+static const char *const places[] = {"../" TN_DATADIR "/tenon", "../../sdk"};
 
 static int make_folders(char *path, size_t from)
 {
@@ -159,9 +142,8 @@ int project_begin(struct project *project, const char *name)
     *project = (struct project){.name = name};
     if (lstat(name, &info) == 0)
         return oops("'%s' is there already: nothing was written", name);
-    int failed = find_templates(project->templates);
-    if (failed)
-        return failed;
+    if (!find_beside(places, COUNT(places), "templates", project->templates))
+        return oops("the templates are not installed (" TN_DATADIR "/tenon/templates)");
     snprintf(project->folder, PATH_MAX, ".%s.XXXXXX", name);
     if (!mkdtemp(project->folder)) {
         project->folder[0] = 0;
@@ -203,17 +185,10 @@ int project_commit(struct project *project)
     return 0;
 }
 
-static int remove_entry(const char *path, const struct stat *info, int kind,
-                        struct FTW *where)
-{
-    (void)info, (void)kind, (void)where;
-    return remove(path);
-}
-
 void project_finish(struct project *project)
 {
     if (project->folder[0])
-        nftw(project->folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+        tree_remove(project->folder);
     for (size_t i = 0; i < project->num_values; i++)
         free(project->values[i].value);
     *project = (struct project){0};
