@@ -50,10 +50,10 @@ static bool read_some(struct stream *stream)
     return true;
 }
 
-// Reads both streams to their ends. False when the time is over before.
-static bool read_both(struct stream streams[2], int seconds)
+// Reads both streams to their ends, or until the time is over.
+static void read_both(struct stream streams[2], int64_t end)
 {
-    int64_t end = milliseconds() + seconds * INT64_C(1000), left;
+    int64_t left;
     int open = 2;
     while (open > 0 && (left = end - milliseconds()) > 0) {
         struct pollfd fds[2] = {{streams[0].fd, POLLIN, 0}, {streams[1].fd, POLLIN, 0}};
@@ -66,7 +66,6 @@ static bool read_both(struct stream streams[2], int seconds)
                 open--;
             }
     }
-    return open == 0;
 }
 
 // In the child: never returns.
@@ -87,14 +86,19 @@ static void become(pid_t parent, const char *const *args, const char *const *var
     _exit(127);
 }
 
-static void finish(pid_t pid, bool ended, struct child *out)
+// Waits on: the streams of a child that goes on may be closed.
+static void finish(pid_t pid, int64_t end, struct child *out)
 {
+    const struct timespec moment = {.tv_nsec = 1000000};
+    siginfo_t info = {0};
     int status = 0;
-    if (!ended)
-        kill(-pid, SIGKILL);
+    while (!waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) && !info.si_pid &&
+           milliseconds() < end)
+        nanosleep(&moment, NULL);
+    kill(-pid, SIGKILL); // and what it has started
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    out->timed_out = !ended;
+    out->timed_out = !info.si_pid;
     out->status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     out->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
@@ -119,7 +123,9 @@ int child_run(const char *const *args, const char *const *variables, int seconds
     struct stream streams[2] = {{.fd = pipes[0][0]}, {.fd = pipes[1][0]}};
     if (pid > 0) {
         setpgid(pid, pid); // whoever comes first
-        finish(pid, read_both(streams, seconds), out);
+        int64_t end = milliseconds() + seconds * INT64_C(1000);
+        read_both(streams, end);
+        finish(pid, end, out);
         out->seconds = seconds;
     }
     for (int i = 0; i < 2; i++)
