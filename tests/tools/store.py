@@ -81,6 +81,16 @@ def archives_folders_and_shared_objects_are_installed():
     assert "shaders" not in json.loads((folder / "plugin.json").read_text()), "the source is as it was"
 
 
+def what_is_not_there_cannot_be_removed():
+    refused("plugin", "remove", ID, "--prefix", "nowhere", saying="nowhere: No such file")
+    assert not os.path.exists("nowhere")
+    os.mkdir("here")
+    refused("plugin", "remove", ID, "--prefix", "here", saying="is not installed in here")
+    tenon("plugin", "install", version("1.9", "source"), "--prefix", "here")
+    tenon("plugin", "remove", ID, "--prefix", "here")
+    assert os.listdir("here") == []
+
+
 def home_and_prefix_exclude_each_other():
     refused("plugin", "install", "x", "--user", "--prefix", "here", status=2, saying="exclude each other")
     tenon("plugin", "install", version("1.9", "source"), "--user", env={"XDG_DATA_HOME": os.path.abspath("data")})
@@ -276,7 +286,7 @@ def two_hundred_plugins_are_listed_and_none_is_loaded():
 
 
 tap.run([archives_are_the_same_bytes_whoever_makes_them, archives_folders_and_shared_objects_are_installed,
-         home_and_prefix_exclude_each_other, older_versions_replace_newer_ones_by_force_alone,
+         what_is_not_there_cannot_be_removed, home_and_prefix_exclude_each_other, older_versions_replace_newer_ones_by_force_alone,
          a_changed_byte_in_any_file_is_found, hostile_archives_are_refused_and_leave_nothing,
          archives_that_are_too_much_are_refused, archives_that_are_cut_or_of_another_kind_are_refused,
          an_upgrade_that_is_killed_leaves_a_version_that_works, many_at_once_wait_for_each_other,

@@ -284,7 +284,7 @@ int cmd_plugin_remove(const struct command *self, int argc, char **argv)
     char *place = NULL;
     struct store store;
     failed = store_place(prefix, system, user, &place);
-    if (!failed && !(failed = store_open(&store, place, true))) {
+    if (!failed && !(failed = store_open(&store, place, false))) {
         failed = store_remove(&store, args.items[0]);
         store_close(&store);
         if (!failed)
