@@ -66,7 +66,7 @@ def name_of(code):
     if text.startswith("enum"):  # one that a macro fills is known by its end
         words = re.findall(r"(\w+)\b(?!\()", re.sub(r"= [^,}]*", "", text))
         return words[-1] if "#define" in text else words[1]
-    for pattern in (r"^#define (\w+)", r"^typedef struct \w+ \{.*\}\s*(\w+);", r"^struct (\w+) \{",
+    for pattern in (r"^#define (\w+)", r"^typedef (?:struct|union) \w+ \{.*\}\s*(\w+);", r"^struct (\w+) \{",
                     r"^typedef .*\(\*(\w+)\)", r"^typedef .*?(\w+);", r"(\w+)\("):
         found = re.search(pattern, text)
         if found:
@@ -253,6 +253,9 @@ def faults():
         for item in items:
             if isinstance(item, str):
                 continue
+            for other in item.names:
+                if not re.match("tn_|TN_", other):
+                    yield f"{name}: '{other}' is taken for the name of what begins {item.code[0]!r}"
             if not item.is_documented():
                 yield f"{name}: {title(item)} has no comment above it"
             for slot in slots_without_comment(item) if item.code[0].startswith(("typedef struct", "struct")) else []:
