@@ -16,7 +16,7 @@
 // a build folder.
 static const char *const places[] = {
     ".",
-    "../" TN_LIBEXEC,
+    ("../" TN_LIBEXEC), // one name
     "../bench",
 };
 
