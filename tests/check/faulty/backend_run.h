@@ -4,7 +4,7 @@
 #ifndef BACKEND_RUN_H
 #define BACKEND_RUN_H
 
-#include <tenon/ops/reference.h>
+#include <tenon/ops/program.h>
 #include <tenon/plugin.h>
 
 #include <stdlib.h>
@@ -22,16 +22,6 @@ struct tn_executable {
 
 // --- programs --------------------------------------------------------------------------
 
-union number {
-    double f;
-    int64_t i;
-};
-
-static int is_float(uint32_t dtype)
-{
-    return tn_dtype_in((tn_dtype)dtype, TN_FLOAT_DTYPES);
-}
-
 static const uint16_t known[] = {TN_EXPR_LOAD, TN_EXPR_CONST, TN_EXPR_PARAM,
                                  TN_EXPR_ADD,  TN_EXPR_SUB,   TN_EXPR_MUL,
                                  TN_EXPR_NEG,  TN_EXPR_NOT,   TN_EXPR_XOR};
@@ -44,101 +34,57 @@ static int is_known(uint16_t op)
     return 0;
 }
 
-// What an instruction gives, in its own dtype.
-static union number rounded(uint32_t dtype, union number n)
+static tn_scalar_value load(const tn_tensor *x, const int64_t *index)
 {
-    union number out = {.i = 0};
-    tn_tensor cell = {.data = &out, .layout.dtype = (tn_dtype)dtype};
-    if (is_float(dtype)) {
-        tn_set_f64(&cell, 0, n.f);
-        out.f = tn_get_f64(&cell, 0);
-    } else {
-        tn_set_i64(&cell, 0, n.i);
-        out.i = tn_get_i64(&cell, 0);
-    }
-    return out;
-}
-
-static union number load(const tn_tensor *x, const int64_t *index)
-{
-    union number out;
+    tn_scalar_value out;
     int64_t at = tn_offset_at(&x->layout, index);
 #ifdef FAULT_SEGMENT_VALUES
     at = at < 0 || x->layout.stride[0] < 0 ? 0 : at; // strides are never negative
 #endif
-    if (is_float((uint32_t)x->layout.dtype))
+    if (tn_is_float(x->layout.dtype))
         out.f = tn_get_f64(x, at);
     else
         out.i = tn_get_i64(x, at);
     return out;
 }
 
-static uint64_t wrapping(uint16_t op, uint64_t a, uint64_t b)
+static tn_scalar_value calculate(const tn_step *step, uint32_t i,
+                                 const tn_scalar_value *values)
 {
-    switch (op) {
-    case TN_EXPR_ADD:
-        return a + b;
-    case TN_EXPR_SUB:
-#ifdef FAULT_SUITE_TEST
-        return b - a;
-#endif
+#if defined(FAULT_SUITE_TEST) || defined(FAULT_SUITE_ENDS) ||                              \
+    defined(FAULT_PRIMITIVE_VALUES)
+    const tn_expr_insn *insn = &step->program->insns[i];
+    if (insn->op == TN_EXPR_SUB) {
 #ifdef FAULT_SUITE_ENDS
         abort();
 #endif
-        return a - b;
-    case TN_EXPR_MUL:
-        return a * b;
-    case TN_EXPR_NEG:
-        return 0 - a;
-    case TN_EXPR_NOT:
-        return !a;
-    default:
-        return a ^ b;
-    }
-}
-
-static union number calculate(const tn_expr_insn *insn, const union number *n)
-{
-    union number out;
-    if (!is_float(insn->dtype))
-        out.i = (int64_t)wrapping(insn->op, (uint64_t)n[insn->a].i, (uint64_t)n[insn->b].i);
-    else if (insn->op == TN_EXPR_ADD)
-        out.f = n[insn->a].f + n[insn->b].f;
-    else if (insn->op == TN_EXPR_SUB)
-#ifdef FAULT_PRIMITIVE_VALUES
-        out.f = n[insn->b].f - n[insn->a].f;
+#ifdef FAULT_SUITE_TEST
+        int is_wrong = !tn_is_float(insn->dtype);
 #else
-        out.f = n[insn->a].f - n[insn->b].f;
+        int is_wrong = tn_is_float(insn->dtype);
 #endif
-    else if (insn->op == TN_EXPR_MUL)
-        out.f = n[insn->a].f * n[insn->b].f;
-    else
-        out.f = -n[insn->a].f;
-    return rounded(insn->dtype, out);
+        if (is_wrong)
+            return tn_operation(TN_EXPR_SUB, insn->dtype, insn->dtype, values[insn->b],
+                                values[insn->a], values[insn->a]);
+    }
+#endif
+    return tn_program_step(step->program, i, step->params, values);
 }
 
 static void run_element(const tn_step *step, const tn_tensor *in, const tn_tensor *out,
                         const int64_t *index)
 {
-    union number numbers[TN_EXPR_MAX_INSNS];
+    tn_scalar_value values[TN_EXPR_MAX_INSNS];
     const tn_expr_program *p = step->program;
-    for (uint32_t i = 0; i < p->num_insns; i++) {
-        const tn_expr_insn *insn = &p->insns[i];
-        if (insn->op == TN_EXPR_LOAD)
-            numbers[i] = load(&in[insn->a], index);
-        else if (insn->op == TN_EXPR_CONST)
-            memcpy(&numbers[i], &p->constants[insn->a], 8);
-        else if (insn->op == TN_EXPR_PARAM)
-            memcpy(&numbers[i], &step->params[insn->a], 8);
-        else
-            numbers[i] = calculate(insn, numbers);
-    }
+    for (uint32_t i = 0; i < p->num_insns; i++)
+        values[i] = p->insns[i].op == TN_EXPR_LOAD ? load(&in[p->insns[i].a], index)
+                                                   : calculate(step, i, values);
     for (uint32_t i = 0; i < p->num_outputs; i++) {
         int64_t at = tn_offset_at(&out[i].layout, index);
-        if (is_float((uint32_t)out[i].layout.dtype))
-            tn_set_f64(&out[i], at, numbers[p->outputs[i]].f);
+        if (tn_is_float(out[i].layout.dtype))
+            tn_set_f64(&out[i], at, values[p->outputs[i]].f);
         else
-            tn_set_i64(&out[i], at, numbers[p->outputs[i]].i);
+            tn_set_i64(&out[i], at, values[p->outputs[i]].i);
     }
 }
 
