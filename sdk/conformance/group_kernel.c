@@ -178,6 +178,17 @@ static void check_inputs(struct kit *k, struct launch *l)
         array_free(&kept[i]);
 }
 
+static bool is_contiguous(const tn_layout *layout)
+{
+    int64_t next = 1;
+    for (int32_t axis = layout->rank - 1; axis >= 0; axis--) {
+        if (layout->extent[axis] != 1 && layout->stride[axis] != next)
+            return false;
+        next *= layout->extent[axis];
+    }
+    return true;
+}
+
 // Layouts that its rules allow; others the core copies first.
 static bool layout_fits(const struct launch *l, const struct array *in)
 {
@@ -186,7 +197,8 @@ static bool layout_fits(const struct launch *l, const struct array *in)
         uint32_t needs = rule_of(l->kernel, i)->needs;
         int32_t last = layout->rank - 1;
         bool rows = last < 0 || layout->stride[last] == 1 || layout->extent[last] == 1;
-        if (needs == TN_NEEDS_CONTIGUOUS || (needs == TN_NEEDS_ROWS && !rows))
+        if ((needs == TN_NEEDS_CONTIGUOUS && !is_contiguous(layout)) ||
+            (needs == TN_NEEDS_ROWS && !rows))
             return false;
     }
     return true;
