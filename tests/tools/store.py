@@ -200,6 +200,28 @@ def archives_that_are_cut_or_of_another_kind_are_refused():
     refuse_archive("absent.tnp", "cannot read absent.tnp")
 
 
+def the_part_for_archives_is_loaded_for_archives_alone():
+    """The command works without it, and says what is missing."""
+    archive = pack(version("1.9", "one"), "x.tnp")
+    alone = pathlib.Path("bin/tenon")
+    alone.parent.mkdir()
+    shutil.copy2(tap.TENON, alone)
+    core = pathlib.Path(tap.TENON).parents[2] / "core"
+    env = {**tap.ENVIRONMENT, "LD_LIBRARY_PATH": str(core)}
+    run = lambda *args: subprocess.run([alone.absolute(), "plugin", *args], env=env,
+                                       capture_output=True, text=True, timeout=60)
+    done = run("install", archive, "--prefix", "here")
+    assert done.returncode == 1 and "tenon-archive.so" in done.stderr, done
+    assert not pathlib.Path("here").exists() or not os.listdir("here"), os.listdir("here")
+    pathlib.Path("libexec/tenon").mkdir(parents=True)
+    pathlib.Path("libexec/tenon/tenon-archive.so").write_text("no shared object\n")
+    done = run("pack", "one/" + ID, "-o", "y.tnp")
+    assert done.returncode == 1 and "tenon-archive.so" in done.stderr, done
+    assert not pathlib.Path("y.tnp").exists()
+    done = run("install", "one/" + ID, "--prefix", "here")
+    assert done.returncode == 0 and installed(), done
+
+
 # --- killed, at once, meanwhile ----------------------------------------------------------
 
 
@@ -283,11 +305,13 @@ def two_hundred_plugins_are_listed_and_none_is_loaded():
     assert len(rows) == 200 and {r["state"] for r in rows} == {"found"}, rows[:1]
     opened = "".join(p.read_text() for p in pathlib.Path(".").glob("loaded.*"))
     assert "libtenon.so" in opened and "plugin.so" not in opened, "nothing of a plugin is loaded"
+    assert "libarchive" not in opened, "libarchive is loaded for archives alone"
 
 
 tap.run([archives_are_the_same_bytes_whoever_makes_them, archives_folders_and_shared_objects_are_installed,
          what_is_not_there_cannot_be_removed, home_and_prefix_exclude_each_other, older_versions_replace_newer_ones_by_force_alone,
          a_changed_byte_in_any_file_is_found, hostile_archives_are_refused_and_leave_nothing,
          archives_that_are_too_much_are_refused, archives_that_are_cut_or_of_another_kind_are_refused,
+         the_part_for_archives_is_loaded_for_archives_alone,
          an_upgrade_that_is_killed_leaves_a_version_that_works, many_at_once_wait_for_each_other,
          readers_never_miss_a_plugin_that_is_upgraded, two_hundred_plugins_are_listed_and_none_is_loaded])

@@ -61,7 +61,7 @@ bool find_beside(const char *const *places, size_t num_places, const char *name,
     int size = (int)(strrchr(own, '/') - own);
     for (size_t i = 0; i < num_places; i++) {
         int n = snprintf(path, PATH_MAX, "%.*s/%s/%s", size, own, places[i], name);
-        if (n < PATH_MAX && access(path, X_OK) == 0)
+        if (n < PATH_MAX && access(path, F_OK) == 0)
             return true;
     }
     return false;

@@ -19,4 +19,12 @@ int archive_pack(const char *folder, const char *id, const char *path);
 // then is left to the caller.
 int archive_unpack(const char *path, const char *target);
 
+// What does both, in a shared object of its own: its one symbol, tenon_archive.
+struct archive_part {
+    int (*pack)(const char *folder, const char *id, const char *path);
+    int (*unpack)(const char *path, const char *target);
+    const char *(*failure)(void); // why the last one failed
+};
+extern const struct archive_part tenon_archive;
+
 #endif // TOOLS_TENON_TNP_H

@@ -1,43 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Failures, element types and host arrays.
+// Failures of the library, element types and host arrays.
 #include "tool.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static char failure[4096];
-
-static void record(const char *format, va_list args)
-{
-    if (!failure[0])
-        vsnprintf(failure, sizeof(failure), format, args);
-}
-
-int oops(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    record(format, args);
-    va_end(args);
-    return EXIT_OOPS;
-}
-
-int misuse(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    record(format, args);
-    va_end(args);
-    return EXIT_MISUSE;
-}
-
-int oops_memory(void)
-{
-    return oops("out of memory");
-}
 
 int oops_library(void)
 {
@@ -49,16 +17,6 @@ int oops_scope(const tn_scope *scope)
 {
     const char *text = tn_scope_error(scope);
     return text && text[0] ? oops("%s", text) : oops_library();
-}
-
-const char *oops_text(void)
-{
-    return failure;
-}
-
-void forget_oops(void)
-{
-    failure[0] = '\0';
 }
 
 int open_runtime(tn_runtime **out_runtime)
