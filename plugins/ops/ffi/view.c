@@ -56,7 +56,7 @@ void view_set(struct view *view, const struct operand *operand, const struct bou
 {
     int32_t lead = bound->lead_rank, given = layout->rank - (int32_t)operand->rank;
     view->bytes = tn_dtype_bytes(layout->dtype);
-    view->data = (char *)data + layout->offset * view->bytes;
+    view->data = data ? (char *)data + layout->offset * view->bytes : NULL;
     view->rank = 0;
     for (int32_t i = 0; operand->lead != LEAD_NONE && i < lead; i++) {
         int32_t axis = given - lead + i;

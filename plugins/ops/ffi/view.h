@@ -18,7 +18,8 @@ struct view {
     bool is_copied;
 };
 
-// Fills a cleared view. The layout's axes count from the end: an item's, then the batch's.
+// Fills a cleared view; without `data` only what does not depend on it. The layout's axes
+// count from the end: an item's, then the batch's.
 void view_set(struct view *view, const struct operand *operand, const struct bound *bound,
               const tn_layout *layout, void *data);
 
