@@ -18,8 +18,8 @@ int temporary_folder(char **out_path);
 
 // This program's own file.
 bool own_path(char path[PATH_MAX]);
-// The first PLACE/NAME that there is. `places` are seen
-// from the folder of this program: "../libexec/tenon".
+// The first PLACE/NAME that there is. `places` are seen from the folder of this program:
+// "../libexec/tenon".
 bool find_beside(const char *const *places, size_t num_places, const char *name,
                  char path[PATH_MAX]);
 
