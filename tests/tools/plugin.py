@@ -89,6 +89,16 @@ def the_header_of_operators_is_written():
     assert not os.path.exists("x.h")
 
 
+def the_header_of_a_shared_object_is_the_same():
+    os.mkdir("tmp")
+    tenon("header", "org.tenon.base", "-o", "installed.h")
+    tenon("header", next(BASE.glob("*.so")), "-o", "file.h", env={"TMPDIR": "tmp", "TENON_PLUGIN_PATH": ""})
+    assert pathlib.Path("file.h").read_text() == pathlib.Path("installed.h").read_text()
+    pathlib.Path("text.so").write_text("no library")
+    refused("header", "./text.so", env={"TMPDIR": "tmp"}, saying="text.so")
+    assert os.listdir("tmp") == []
+
+
 tap.run([a_plugin_is_installed_found_and_removed, installing_again_replaces, a_bad_plugin_leaves_the_installed_one,
          links_are_not_copied, ids_stay_within_the_directory, the_manifest_is_described,
-         the_header_of_operators_is_written])
+         the_header_of_operators_is_written, the_header_of_a_shared_object_is_the_same])
