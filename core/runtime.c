@@ -6,6 +6,7 @@
 #include <string.h>
 #include "base/fail.h"
 #include "base/memory.h"
+#include "plugin/host.h"
 
 // The caller's options as this build knows them: what an older caller lacks is zero, and
 // what a newer one adds must be.
@@ -75,7 +76,7 @@ tn_status tn_runtime_open(const tn_runtime_options *options, tn_runtime **out_ru
 
 void tn_runtime_close(tn_runtime *runtime)
 {
-    if (!runtime)
+    if (!runtime || callback_keeps(runtime, "tn_runtime_close"))
         return;
     shadow_destroy(runtime);
     record_destroy(runtime);

@@ -69,6 +69,8 @@ static const void *host_query(const tn_host *host, const char *id)
         return trace_service(host->self->runtime);
     if (strcmp(id, TN_HOST_PRIMITIVES) == 0)
         return primitives_service();
+    if (strcmp(id, TN_HOST_CALLBACKS) == 0)
+        return callbacks_service();
     return NULL;
 }
 

@@ -3,6 +3,7 @@
 #ifndef CORE_PLUGIN_HOST_H
 #define CORE_PLUGIN_HOST_H
 
+#include <stdbool.h>
 #include <tenon/plugin.h>
 #include "../runtime.h"
 
@@ -22,5 +23,13 @@ void host_init(tn_host *host, struct tn_host_self *self, uint32_t abi_minor);
 const tn_host_cache *cache_service(tn_runtime *runtime);
 const tn_host_trace *trace_service(tn_runtime *runtime); // sched/trace.c
 const tn_host_primitives *primitives_service(void);      // interface.c
+const tn_host_callbacks *callbacks_service(void);        // callback.c
+
+// TN_ERR_ARGUMENT when the calling thread is in a callback that a kernel of this runtime
+// called: what waits for the runtime would never come back.
+tn_status callback_check(const tn_runtime *runtime);
+// The same for `what`, which cannot fail: true when it has to do nothing, with an error in
+// the log.
+bool callback_keeps(const tn_runtime *runtime, const char *what);
 
 #endif // CORE_PLUGIN_HOST_H

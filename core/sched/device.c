@@ -8,6 +8,7 @@
 #include <string.h>
 #include "../base/fail.h"
 #include "../base/memory.h"
+#include "../plugin/host.h"
 #include "../plugin/plugin_set.h"
 
 struct device_set {
@@ -349,6 +350,14 @@ tn_status device_wait(struct device *device, uint64_t point)
     if (status != TN_OK)
         fail_prefix("device %s: ", device->name);
     return status;
+}
+
+tn_status device_wait_outside(struct device *device, uint64_t point)
+{
+    if (point <= atomic_load_explicit(&device->reached, memory_order_acquire))
+        return TN_OK;
+    tn_status status = callback_check(device->runtime);
+    return status == TN_OK ? device_wait(device, point) : status;
 }
 
 void device_drop_buffer(struct device *device, tn_buffer *buffer, uint64_t size,

@@ -40,6 +40,10 @@ tn_status devices_open(tn_runtime *runtime, struct device ***out_devices,
 // Blocks until the point is reached.
 tn_status device_wait(struct device *device, uint64_t point);
 
+// The same for an application: refused in a callback unless the point is known to be
+// reached.
+tn_status device_wait_outside(struct device *device, uint64_t point);
+
 // --- memory on a device ------------------------------------------------------------------
 
 // A buffer that arrays share. Destroyed when nobody refers to it and its last use is over.

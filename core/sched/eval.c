@@ -137,7 +137,7 @@ static tn_status wait_arrays(tn_scope *scope, tn_array *const *arrays, uint64_t 
     for (uint64_t i = 0; i < num_arrays; i++) {
         const tn_array *array = scope_local(scope, arrays[i]);
         struct storage *storage = array->value->storage;
-        tn_status status = device_wait(
+        tn_status status = device_wait_outside(
             storage->device, atomic_load_explicit(&storage->point, memory_order_acquire));
         if (status != TN_OK)
             return scope_take_failure(scope, status);

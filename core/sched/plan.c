@@ -4,6 +4,7 @@
 
 #include <string.h>
 #include "../base/fail.h"
+#include "../plugin/host.h"
 #include "record.h"
 
 static tn_status work_start(struct plan_work *work, struct plan *plan)
@@ -69,10 +70,13 @@ static tn_status make(tn_runtime *runtime, const struct task *task, json_t *expl
 tn_status plan_create(tn_runtime *runtime, const struct task *task, json_t *explain,
                       struct plan **out_plan)
 {
+    tn_status status = callback_check(runtime);
+    if (status != TN_OK)
+        return status;
     if (explain || !runtime->record)
         return make(runtime, task, explain, out_plan);
     json_t *nodes = json_array();
-    tn_status status = nodes ? make(runtime, task, nodes, out_plan) : fail_memory(0);
+    status = nodes ? make(runtime, task, nodes, out_plan) : fail_memory(0);
     if (nodes)
         record_plan(runtime, nodes, status == TN_OK ? *out_plan : NULL);
     json_decref(nodes);

@@ -3,6 +3,7 @@
 // and the host waits only where elements travel from one device to another.
 #include <string.h>
 #include "../base/fail.h"
+#include "../plugin/host.h"
 #include "plan.h"
 #include "shadow.h"
 
@@ -244,9 +245,12 @@ tn_status plan_run(struct plan *plan, struct value *const *leaves, struct value 
                    enum run_mode mode)
 {
     struct run run = {plan, leaves, plan->scratch_storages, mode};
+    tn_status status = callback_check(plan->runtime);
+    if (status != TN_OK)
+        return status;
     pthread_mutex_lock(
         &plan->lock); // the plan's arena and bindings serve one run at a time
-    tn_status status = prepare_arenas(plan);
+    status = prepare_arenas(plan);
     if (status == TN_OK)
         status = prepare_storages(&run);
     if (status == TN_OK)

@@ -62,8 +62,8 @@ void storage_release(struct storage *storage)
 tn_status storage_read(struct storage *storage, uint64_t offset, void *data, uint64_t size)
 {
     struct device *device = storage->device;
-    tn_status status =
-        device_wait(device, atomic_load_explicit(&storage->point, memory_order_acquire));
+    tn_status status = device_wait_outside(
+        device, atomic_load_explicit(&storage->point, memory_order_acquire));
     if (status != TN_OK || size == 0)
         return status;
     fail_clear();

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "../base/fail.h"
 #include "../base/shape.h"
+#include "../plugin/host.h"
 #include "../primitive/registry.h"
 #include "../sched/plan.h"
 #include "flow.h"
@@ -75,7 +76,7 @@ static void entry_destroy(struct trace_entry *entry)
 
 void tn_function_destroy(tn_function *function)
 {
-    if (!function)
+    if (!function || callback_keeps(function->runtime, "tn_function_destroy"))
         return;
     while (function->entries) {
         struct trace_entry *next = function->entries->next;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Callbacks on several threads, and how they come and go while graphs hold them.
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <unistd.h>
 #include "callbacks.h"
@@ -128,6 +129,176 @@ static void a_serial_callback_may_evaluate_another_in_another_runtime(void **sta
     tn_runtime_close(other);
 }
 
+// --- using the runtime that calls ------------------------------------------------------
+
+#define REFUSED "a callback evaluates in the runtime that called it"
+
+struct user {
+    tn_runtime *runtime;
+    tn_array *array; // kept
+    tn_function *function;
+    _Atomic int refused, other;
+    sem_t may_read;
+};
+
+static void count(struct user *user, tn_scope *s, tn_status status)
+{
+    bool refused = status == TN_ERR_ARGUMENT && strstr(tn_scope_error(s), REFUSED);
+    atomic_fetch_add(refused ? &user->refused : &user->other, 1);
+    tn_scope_clear_error(s);
+}
+
+// Twice, with a plan that there is already and with one that has to be made.
+static double evaluates(double x, void *user_)
+{
+    struct user *user = user_;
+    double read = 0;
+    tn_scope *s = tn_scope_open(user->runtime);
+    tn_array *a = tn_scalar(s, TN_F64, 3);
+    count(user, s, tn_eval(s, tn_expr(s, "x -> x * 2", TN_IN(user->array), TN_NO_ATTRS)));
+    count(user, s, tn_eval(s, tn_expr(s, "x -> x * 3 + 1", TN_IN(a), TN_NO_ATTRS)));
+    tn_read(s, user->array, &read, sizeof(read)); // evaluated before
+    tn_scope_close(s);
+    return x + read;
+}
+
+static void make_user(struct user *user, tn_runtime *runtime)
+{
+    *user = (struct user){.runtime = runtime};
+    tn_scope *s = tn_scope_open(runtime);
+    user->array = tn_keep(s, tn_from_data(s, TN_F64, TN_SHAPE(), &(double){5}));
+    assert_non_null(user->array);
+    assert_int_equal(tn_eval(s, tn_expr(s, "x -> x * 2", TN_IN(user->array), TN_NO_ATTRS)),
+                     TN_OK);
+    tn_scope_close(s);
+    sem_init(&user->may_read, 0, 0);
+}
+
+static void evaluating_in_the_runtime_that_calls_is_refused_on_every_thread(void **state)
+{
+    struct user user;
+    double data[ELEMENTS], got[ELEMENTS];
+    make_user(&user, *state);
+    add(*state, "app.evaluates/1", "f64 user -> f64", (function)evaluates, &user);
+    for (int i = 0; i < ELEMENTS; i++)
+        data[i] = i;
+    for (int many = 0; many < 2; many++) // on this thread; on those of the pool as well
+        for (int async = 0; async < 2; async++) { // on the queue's
+            int64_t n = many ? ELEMENTS : 1;
+            tn_scope *s = tn_scope_open(*state);
+            user.refused = user.other = 0;
+            tn_array *x = f64s(s, *TN_SHAPE(n), data);
+            tn_array *y = tn_op(s, "app.evaluates", TN_IN(x), TN_NO_ATTRS);
+            assert_int_equal(async ? tn_eval_async(s, y) : tn_eval(s, y), TN_OK);
+            assert_int_equal(tn_read(s, y, got, (uint64_t)n * sizeof(*got)), TN_OK);
+            for (int64_t i = 0; i < n; i++)
+                assert_true(got[i] == data[i] + 5);
+            assert_int_equal(user.refused, 2 * n);
+            assert_int_equal(user.other, 0);
+            tn_scope_close(s);
+        }
+    tn_release(user.array);
+}
+
+static double reads_later(double x, void *user_)
+{
+    struct user *user = user_;
+    double read;
+    sem_wait(&user->may_read);
+    tn_scope *s = tn_scope_open(user->runtime);
+    count(user, s, tn_read(s, user->array, &read, sizeof(read)));
+    tn_scope_close(s);
+    return x;
+}
+
+static void waiting_for_what_a_callback_is_part_of_is_refused(void **state)
+{
+    struct user user;
+    make_user(&user, *state);
+    tn_release(user.array);
+    add(*state, "app.reads/1", "f64 user -> f64", (function)reads_later, &user);
+    tn_scope *s = tn_scope_open(*state);
+    tn_array *x = tn_from_data(s, TN_F64, TN_SHAPE(), &(double){1});
+    user.array = tn_keep(s, tn_op(s, "app.reads", TN_IN(x), TN_NO_ATTRS));
+    assert_non_null(user.array);
+    sem_post(&user.may_read);
+    expect(s, user.array, (double[]){1}, 1);
+    assert_int_equal(user.refused, 1);
+    tn_release(user.array);
+    tn_scope_close(s);
+}
+
+static double by_way_of(double x, void *user_)
+{
+    struct user *user = user_;
+    tn_scope *s = tn_scope_open(user->runtime);
+    tn_array *array = tn_scalar(s, TN_F64, x);
+    double y = tn_item(s, tn_op(s, "app.evaluates", TN_IN(array), TN_NO_ATTRS));
+    tn_scope_close(s);
+    return y;
+}
+
+static void so_it_is_by_way_of_another_runtime(void **state)
+{
+    struct user user, middle = {0};
+    make_user(&user, *state);
+    assert_int_equal(tn_runtime_open(NULL, &middle.runtime), TN_OK);
+    add(middle.runtime, "app.evaluates/1", "f64 user -> f64", (function)evaluates, &user);
+    add(*state, "app.by_way_of/1", "f64 user -> f64", (function)by_way_of, &middle);
+    tn_scope *s = tn_scope_open(*state);
+    expect(s, tn_op(s, "app.by_way_of", TN_IN(tn_f64(s, 1)), TN_NO_ATTRS), (double[]){6},
+           1);
+    assert_int_equal(user.refused, 2);
+    tn_release(user.array);
+    tn_scope_close(s);
+    tn_runtime_close(middle.runtime);
+}
+
+static double changes(double x, void *user_)
+{
+    struct user *user = user_;
+    user->refused += tn_callback_remove(user->runtime, "app.changes/1") == TN_ERR_ARGUMENT;
+    has(tn_last_error(), "callback app.changes/1: a callback changes one of the runtime");
+    user->refused += tn_callback_add(user->runtime, "app.changes/1", "f64 user -> f64",
+                                     (function)changes, user) == TN_ERR_ARGUMENT;
+    tn_function_destroy(user->function);
+    tn_runtime_close(user->runtime);
+    return x + 1;
+}
+
+static tn_status doubled(tn_scope *s, tn_array *const *inputs, uint64_t num_inputs,
+                         tn_array **outputs, uint64_t num_outputs, void *user)
+{
+    (void)num_inputs, (void)num_outputs, (void)user;
+    outputs[0] = tn_expr(s, "x -> x + x", TN_IN(inputs[0]), TN_NO_ATTRS);
+    return tn_scope_status(s);
+}
+
+static void expect_doubled(tn_scope *s, tn_function *f)
+{
+    tn_array *x = tn_from_data(s, TN_F64, TN_SHAPE(), &(double){4}), *y;
+    assert_int_equal(tn_function_call(f, s, &x, 1, &y, 1), TN_OK);
+    expect(s, y, (double[]){8}, 1);
+}
+
+static void a_callback_neither_changes_callbacks_nor_closes_its_runtime(void **state)
+{
+    struct user user = {.runtime = *state};
+    assert_int_equal(tn_function_create(*state, doubled, NULL, NULL, &user.function),
+                     TN_OK);
+    add(*state, "app.changes/1", "f64 user -> f64", (function)changes, &user);
+    tn_scope *s = tn_scope_open(*state);
+    expect_doubled(s, user.function);
+    expect(s, tn_op(s, "app.changes", TN_IN(tn_f64(s, 1)), TN_NO_ATTRS), (double[]){2}, 1);
+    assert_int_equal(user.refused, 2);
+    expect_doubled(s, user.function);
+    tn_scope_close(s);
+    tn_function_destroy(user.function);
+    assert_int_equal(tn_callback_remove(*state, "app.changes/1"), TN_OK);
+}
+
+// --- removing while others call --------------------------------------------------------
+
 // What a removed callback must not touch again.
 static double poisoned(double x, void *user)
 {
@@ -194,6 +365,10 @@ int main(void)
         TEST(runtimes_have_their_own),
         TEST(many_threads_call_at_once_and_serial_ones_one_at_a_time),
         TEST(a_serial_callback_may_evaluate_another_in_another_runtime),
+        TEST(evaluating_in_the_runtime_that_calls_is_refused_on_every_thread),
+        TEST(waiting_for_what_a_callback_is_part_of_is_refused),
+        TEST(so_it_is_by_way_of_another_runtime),
+        TEST(a_callback_neither_changes_callbacks_nor_closes_its_runtime),
         TEST(after_removing_nobody_is_in_the_function),
         TEST(of_threads_that_add_one_id_one_wins),
     };

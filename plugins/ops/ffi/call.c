@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/ops/reference.h>
+#include "callback.h"
 #include "view.h"
 
 struct run {
@@ -19,7 +20,8 @@ struct run {
     uint64_t work_offsets[MAX_WORK];
     uint64_t work_size;
     char *work;
-    void *address; // of the function
+    void *address;                      // of the function
+    const tn_host_callbacks *callbacks; // NULL: not a callback, or the host has no service
     int64_t num_items;
     bool has_copies; // something is copied before a call
     struct problem problem;
@@ -295,9 +297,8 @@ static tn_status run_item(struct run *run, struct frame *frame, const int64_t *i
 
 // --- all items -------------------------------------------------------------------------
 
-static void run_items(void *context, int64_t begin, int64_t end)
+static void run_items(struct run *run, int64_t begin, int64_t end)
 {
-    struct run *run = context;
     struct frame frame;
     struct problem problem = {0};
     int64_t index[TN_MAX_RANK] = {0};
@@ -319,6 +320,28 @@ static void run_items(void *context, int64_t begin, int64_t end)
     problem_set(&run->problem, status, "%s", problem.text);
     pthread_mutex_unlock(&run->lock);
     atomic_store_explicit(&run->has_failed, 1, memory_order_relaxed);
+}
+
+struct piece {
+    struct run *run;
+    int64_t begin, end;
+};
+
+static void run_piece(void *context)
+{
+    const struct piece *piece = context;
+    run_items(piece->run, piece->begin, piece->end);
+}
+
+// On any thread. The host is told of code of the application.
+static void run_range(void *context, int64_t begin, int64_t end)
+{
+    struct run *run = context;
+    struct piece piece = {run, begin, end};
+    if (run->callbacks)
+        run->callbacks->call(run->call->host, run_piece, &piece);
+    else
+        run_piece(&piece);
 }
 
 // --- working memory --------------------------------------------------------------------
@@ -415,10 +438,10 @@ static tn_status launch(struct run *run)
                            run->work_size);
     bool alone = run->work_size || run->function->is_serial || !call->parallel_for;
     if (alone || run->num_items < 2)
-        run_items(run, 0, run->num_items);
+        run_range(run, 0, run->num_items);
     else
         call->parallel_for(call, run->num_items,
-                           run->function->lead == LEAD_BATCH ? 256 : 1, run_items, run);
+                           run->function->lead == LEAD_BATCH ? 256 : 1, run_range, run);
     free(own);
     return run->problem.status;
 }
@@ -430,6 +453,7 @@ tn_status function_call(struct function *function, const tn_cpu_call *call)
     if (status == TN_OK && !is_empty(&run))
         status = variant_find(function, run.bound.variant, &run.address, &run.problem);
     if (status == TN_OK && !is_empty(&run)) {
+        run.callbacks = function->callback ? callbacks_of(call->host) : NULL;
         pthread_mutex_init(&run.lock, NULL);
         status = launch(&run);
         pthread_mutex_destroy(&run.lock);

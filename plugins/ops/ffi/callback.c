@@ -204,10 +204,31 @@ static tn_status check_given(const tn_host *host, const tn_callback *given)
 
 // --- registering and removing ----------------------------------------------------------
 
+const tn_host_callbacks *callbacks_of(const tn_host *host)
+{
+    const tn_host_callbacks *service =
+        host->query ? host->query(host, TN_HOST_CALLBACKS) : NULL;
+    return TN_HAS(service, is_inside) ? service : NULL;
+}
+
+// Changing a function waits until nobody is in it.
+static tn_status check_outside(const tn_host *host, const char *id)
+{
+    const tn_host_callbacks *service = callbacks_of(host);
+    if (!service || !service->is_inside(host))
+        return TN_OK;
+    return host->fail(host, TN_ERR_ARGUMENT,
+                      "callback %s: a callback changes one of the runtime that called it, "
+                      "which would wait for itself",
+                      id);
+}
+
 static tn_status revive(const tn_host *host, struct callback *callback,
                         const tn_callback *given)
 {
-    tn_status status = TN_OK;
+    tn_status status = check_outside(host, given->primitive);
+    if (status != TN_OK)
+        return status;
     pthread_rwlock_wrlock(&callback->lock);
     if (!callback->is_removed)
         status = TN_ERR_REFUSED;
@@ -260,6 +281,9 @@ tn_status callback_remove(const tn_host *host, const char *id)
     struct callback *callback = id ? find_callback(host, id) : NULL;
     bool was_there = false;
     if (callback) {
+        tn_status status = check_outside(host, id);
+        if (status != TN_OK)
+            return status;
         pthread_rwlock_wrlock(&callback->lock);
         was_there = !callback->is_removed;
         callback->is_removed = true;

@@ -13,4 +13,7 @@ void callbacks_close(const tn_host *host);
 tn_status callback_add(const tn_host *host, const tn_callback *callback);
 tn_status callback_remove(const tn_host *host, const char *primitive);
 
+// The host's service for calling them; NULL when it has none.
+const tn_host_callbacks *callbacks_of(const tn_host *host);
+
 #endif // FFI_CALLBACK_H

@@ -9,8 +9,10 @@
 //   tn_array *y = tn_op(s, "app.clip3", TN_IN(x, lo, hi), TN_NO_ATTRS);
 //
 // Threads. All functions may be called from any thread. A callback is called from threads
-// of the backend, by several at once unless TN_CALLBACK_SERIAL is given. It must not use
-// the runtime that calls it: the evaluation that it is part of would wait for itself.
+// of the backend, by several at once unless TN_CALLBACK_SERIAL is given. In it, evaluating
+// in the runtime that calls it, and changing callbacks there, fail with TN_ERR_ARGUMENT:
+// the evaluation that it is part of would wait for itself. Reading what is evaluated is
+// fine.
 #ifndef TENON_FFI_H
 #define TENON_FFI_H
 
@@ -59,7 +61,7 @@ typedef struct tn_ffi {
     tn_status (*callback_add)(const tn_host *host, const tn_callback *callback);
 
     // Takes the function back: waits until nobody is in it; evaluating the primitive fails
-    // from then on. Not from within the callback. TN_ERR_NOT_FOUND when there is none.
+    // from then on. TN_ERR_NOT_FOUND when there is none.
     tn_status (*callback_remove)(const tn_host *host, const char *primitive);
 
     // Reads the manifest in file `manifest`, and writes the pack's plugin to

@@ -96,4 +96,20 @@ typedef struct tn_host_trace {
     void (*event)(const tn_host *host, const tn_trace_event *event);
 } tn_host_trace;
 
+// Service: code of the application that a kernel calls, such as a callback. It may not wait
+// for the runtime, which waits for it.
+#define TN_HOST_CALLBACKS "tn.host.callbacks/1"
+typedef struct tn_host_callbacks {
+    uint32_t struct_size;
+    uint32_t flags; // 0
+
+    // Calls body(context) on the calling thread. Until it returns, evaluating in the host's
+    // runtime fails on this thread with TN_ERR_ARGUMENT, instead of never coming back. May
+    // nest. Any thread.
+    void (*call)(const tn_host *host, void (*body)(void *context), void *context);
+
+    // Whether the calling thread is in a `call` for the host's runtime: 1 or 0.
+    int32_t (*is_inside)(const tn_host *host);
+} tn_host_callbacks;
+
 #endif // TENON_HOST_H
