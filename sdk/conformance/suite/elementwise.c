@@ -362,7 +362,7 @@ static void dtype_tests(struct suite *s, const struct op *op)
     static const struct shape flat[2] = {{1, {67}}, {1, {67}}};
     static const struct shape wide[2] = {{2, {5, 1}}, {1, {7}}};
     static const enum layout_kind plain[2] = {PLAIN, PLAIN};
-    cover(op->f == f_relu ? "nn.relu" : strdup(id_of(op)), "elementwise");
+    cover(op->f == f_relu ? "nn.relu" : strdup(id_of(op)));
     if (!test_begin(s, "%s", id_of(op)))
         return;
     for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++)
@@ -452,7 +452,7 @@ static void all_special_tests(struct suite *s)
 // Conversions between all pairs, of numbers that both can hold.
 static void astype_tests(struct suite *s)
 {
-    cover("base.astype", "elementwise");
+    cover("base.astype");
     if (!test_begin(s, "base.astype"))
         return;
     for (tn_dtype from = TN_BOOL; from < TN_NUM_DTYPES; from++)
@@ -487,7 +487,7 @@ static void astype_tests(struct suite *s)
 
 static void where_tests(struct suite *s)
 {
-    cover("base.where", "elementwise");
+    cover("base.where");
     if (!test_begin(s, "base.where"))
         return;
     for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++)

@@ -138,7 +138,7 @@ void random_tests(struct suite *s)
     static const char *const names[] = {"base.random_bits", "base.random_uniform",
                                         "base.random_normal"};
     for (int what = 0; what < 3; what++) {
-        cover(names[what], "random");
+        cover(names[what]);
         if (!test_begin(s, "%s", names[what]))
             continue;
         check_threefry(s);
@@ -223,7 +223,7 @@ void optimiser_tests(struct suite *s)
 {
     static const char *const names[] = {"nn.sgd", "nn.adam"};
     for (int i = 0; i < 2; i++) {
-        cover(names[i], "optimisers");
+        cover(names[i]);
         if (!test_begin(s, "%s", names[i]))
             continue;
         for (tn_dtype dtype = TN_F16; dtype < TN_NUM_DTYPES; dtype++)

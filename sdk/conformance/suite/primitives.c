@@ -145,7 +145,7 @@ void primitive_tests(struct suite *s)
         bool ends = i + 1 == num_prim_cases || strcmp(c->primitive, c[1].primitive) != 0;
         static bool wanted;
         if (starts) {
-            cover(c->primitive, "primitives");
+            cover(c->primitive);
             wanted = test_begin(s, "%s", c->primitive);
         }
         if (!wanted)

@@ -80,7 +80,7 @@ tn_array *value_array(tn_scope *scope, struct value *value, enum layout_kind kin
 
 // Reads an array to the host. False: failed, with the scope's error.
 bool value_read(tn_scope *scope, tn_array *array, struct value *out);
-// Whether the last value_read failed because no device at hand can do it.
+// Whether the last value_read failed because no device at hand can do it: says so once.
 bool value_was_unsupported(void);
 
 // NULL when `got` is `want` to within absolute or relative error, else a message in a
@@ -100,6 +100,6 @@ void batching_tests(struct suite *s);
 void golden_tests(struct suite *s, const char *file);
 // Every primitive of the packs must be met by one of the above.
 void coverage_test(struct suite *s);
-void cover(const char *primitive, const char *group);
+void cover(const char *primitive);
 
 #endif // SUITE_H

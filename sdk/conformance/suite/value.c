@@ -166,7 +166,9 @@ static bool was_unsupported;
 
 bool value_was_unsupported(void)
 {
-    return was_unsupported;
+    bool was = was_unsupported;
+    was_unsupported = false;
+    return was;
 }
 
 bool value_read(tn_scope *scope, tn_array *array, struct value *out)
