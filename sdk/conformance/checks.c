@@ -31,7 +31,7 @@ const struct check_info all_checks[] = {
     {"entry.identity", "P8", "symbol and note say the same"},
     {"entry.unknown", "P10", "query gives NULL for ids that it does not know"},
     {"entry.constant", "P10", "query gives the same table each time"},
-    {"entry.brings", "P10", "it brings something"},
+    {"entry.brings", "P10", "it brings something, and all that it lists"},
     {"entry.tables", "P11", "every table's size is known, and its entries are named"},
     {"entry.accepted", "P11", "today's core loads it and accepts every record"},
     {"entry.init", "P13", "init succeeds, and records no failure then"},

@@ -103,8 +103,20 @@ static void check_identity(struct kit *k, const tn_plugin *e)
 
 // --- query -----------------------------------------------------------------------------
 
-static const char *const interfaces[] = {TN_IFACE_OPS, TN_IFACE_BACKEND,  "tn.format/1",
-                                         "tn.model/1", "tn.collective/1", TN_IFACE_LIST};
+static const char *const interfaces[] = {
+    TN_IFACE_OPS, TN_IFACE_OPS_CHECK, TN_IFACE_BACKEND, "tn.format/1",
+    "tn.model/1", "tn.collective/1",  TN_IFACE_LIST};
+
+// Interfaces of its own are found by its list.
+static void check_listed(struct kit *k, const tn_plugin *e)
+{
+    const char *const *name = e->query(TN_IFACE_LIST);
+    for (; name && *name; name++) {
+        check_case(k);
+        if (!e->query(*name))
+            check_fail(k, "it lists \"%s\", and query gives NULL for that", *name);
+    }
+}
 
 static void check_query(struct kit *k, const tn_plugin *e)
 {
@@ -137,6 +149,7 @@ static void check_query(struct kit *k, const tn_plugin *e)
             check_warn(k, "it brings no interface that Tenon knows");
         else if (ops && ops->num_primitives + ops->num_kernels == 0)
             check_warn(k, "its operator pack is empty");
+        check_listed(k, e);
         check_end(k);
     }
 }
@@ -207,9 +220,12 @@ static void check_tables(struct kit *k, const tn_plugin *e)
     if (!check_begin(k, "entry.tables", NULL))
         return;
     const tn_ops *ops = e->query(TN_IFACE_OPS);
+    const tn_ops_check *system = e->query(TN_IFACE_OPS_CHECK);
     const tn_backend *backend = e->query(TN_IFACE_BACKEND);
     if (ops)
         check_ops(k, ops);
+    if (system)
+        check_size(k, "tn_ops_check", system, sizeof(*system));
     if (backend)
         check_size(k, "tn_backend", backend, sizeof(*backend));
     check_end(k);

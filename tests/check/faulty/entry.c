@@ -296,6 +296,11 @@ __attribute__((unused)) static const void *query(const char *id)
     if (seen && seen->abi_minor > 1000)
         return NULL;
 #endif
+#ifdef FAULT_ENTRY_BRINGS
+    static const char *const listed[] = {"com.acme.missing/1", NULL};
+    if (strcmp(id, TN_IFACE_LIST) == 0)
+        return listed;
+#endif
     return strcmp(id, TN_IFACE_OPS) == 0 ? &ops : NULL;
 }
 
