@@ -156,7 +156,8 @@ def good_members():
 
 
 def refuse_archive(name, saying):
-    refused("plugin", "install", name, "--prefix", "here", saying=saying)
+    done = refused("plugin", "install", name, "--prefix", "here", saying=saying)
+    assert name in done.stderr, done.stderr
     assert os.listdir("here") == [], (name, os.listdir("here"))
     assert not os.path.exists("outside") and not os.path.exists("/tmp/tenon-outside")
 

@@ -52,21 +52,32 @@ static int find_folder(const char *folder, char id[ID_SIZE])
     return id[0] ? 0 : oops("the archive's folder has no plugin's id for its name");
 }
 
-static int take_archive(const char *source, const char *folder, char id[ID_SIZE])
+static int check_unpacked(const char *folder, char id[ID_SIZE])
 {
     struct identity identity;
-    int failed = archive_unpack(source, folder);
-    if (!failed)
-        failed = find_folder(folder, id);
+    int failed = find_folder(folder, id);
     char *fresh = failed ? NULL : path_join(folder, id);
     if (!failed)
         failed = fresh ? manifest_identity(fresh, &identity) : oops_memory();
     if (!failed && strcmp(identity.id, id) != 0)
-        failed = oops("%s: its folder is '%s', its plugin '%s': they have to be the same",
-                      source, id, identity.id);
+        failed = oops("its folder is '%s', its plugin '%s': they have to be the same", id,
+                      identity.id);
     if (!failed)
         failed = seal(fresh, SEAL_CHECK);
     free(fresh);
+    return failed;
+}
+
+static int take_archive(const char *source, const char *folder, char id[ID_SIZE])
+{
+    int failed = archive_unpack(source, folder);
+    if (failed || !check_unpacked(folder, id))
+        return failed;
+    // The failure speaks of files in a folder that is gone when it is read.
+    char *fault = strdup(oops_text());
+    forget_oops();
+    failed = fault ? oops("%s: %s", source, fault) : oops_memory();
+    free(fault);
     return failed;
 }
 
