@@ -32,28 +32,15 @@ static const char *const remedies[NUM_REASONS] = {
     [REASON_QUARANTINED] = "reinstall it, or try it again: tenon plugin retry %s",
 };
 
-static void append(char *text, size_t size, const char *more)
-{
-    size_t used = strlen(text);
-    snprintf(text + used, size - used, "%s", more);
-}
-
 // The remedy, with `about` for its %s.
 static void append_remedy(struct reason *reason)
 {
     const char *remedy = remedies[reason->code];
     const char *hole = strstr(remedy, "%s");
-    size_t size = sizeof(reason->text);
-    append(reason->text, size, ": ");
-    if (!hole) {
-        append(reason->text, size, remedy);
-        return;
-    }
-    char before[64] = "";
-    memcpy(before, remedy, (size_t)(hole - remedy));
-    append(reason->text, size, before);
-    append(reason->text, size, reason->about);
-    append(reason->text, size, hole + 2);
+    size_t used = strlen(reason->text);
+    int before = (int)(hole ? (size_t)(hole - remedy) : strlen(remedy));
+    snprintf(reason->text + used, sizeof(reason->text) - used, ": %.*s%s%s", before, remedy,
+             hole ? reason->about : "", hole ? hole + 2 : "");
 }
 
 tn_status reason_record(struct reason *reason, tn_status status, enum reason_code code,
