@@ -114,6 +114,7 @@ void plugin_destroy(struct plugin *plugin)
         return;
     if (plugin->set)
         plugin_unload(plugin);
+    plugin_destroy(plugin->newer);
     manifest_finish(&plugin->manifest);
     mem_free(plugin->directory);
     mem_free(plugin->file);

@@ -35,6 +35,10 @@ static tn_plugin_info describe(const struct plugin *plugin)
     if (state == PLUGIN_LOADING)
         state = TN_PLUGIN_FOUND;
     bool has_reason = state != TN_PLUGIN_FOUND && state != TN_PLUGIN_LOADED;
+    const char *reason = has_reason ? plugin->reason.text : "";
+    bool was_loaded = state == TN_PLUGIN_LOADED || state == TN_PLUGIN_REFUSED;
+    if (was_loaded && plugin->newer && plugin->newer->manifest.id)
+        plugin = plugin->newer;
     const struct manifest *manifest = &plugin->manifest;
     return (tn_plugin_info){
         .struct_size = sizeof(tn_plugin_info),
@@ -44,7 +48,7 @@ static tn_plugin_info describe(const struct plugin *plugin)
         .vendor = or_empty(manifest->vendor),
         .directory = plugin->directory,
         .file = or_empty(plugin->file),
-        .reason = has_reason ? plugin->reason.text : "",
+        .reason = reason,
         .backends = or_none(manifest->backend_names),
         .primitives = or_none(manifest->primitive_ids),
         .kernels = or_none(manifest->kernel_texts),

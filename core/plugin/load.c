@@ -51,30 +51,43 @@ struct load {
     struct checked checked; // open
 };
 
-// By the manifest that is there now. `out_status` stays when there is none that is good.
-static void check_again(struct load *load, tn_status *out_status)
+// What lies there now may be another version, with a manifest of its own.
+static tn_status check_again(struct load *load)
 {
-    const struct plugin *plugin = load->plugin;
+    struct plugin *plugin = load->plugin, *now = NULL;
     const struct trust *trust = &plugin->set->trust;
-    struct plugin *now = NULL;
-    struct reason reason;
-    find_plugin_at(trust, AT_FDCWD, plugin->directory, plugin->directory, &now);
-    if (now && now->state == TN_PLUGIN_FOUND &&
-        plugin_check(trust, plugin->directory, &now->manifest, &load->checked, &reason) ==
-            TN_OK)
-        *out_status = TN_OK;
-    plugin_destroy(now);
+    const char *directory = plugin->directory;
+    tn_status status = find_plugin_at(trust, AT_FDCWD, directory, directory, &now);
+    if (status != TN_OK)
+        return status;
+    if (!now) // no manifest: the first reason stays
+        return TN_ERR_REFUSED;
+    plugin_destroy(plugin->newer);
+    plugin->newer = now;
+    if (now->state == TN_PLUGIN_FOUND)
+        return plugin_check(trust, directory, &now->manifest, &load->checked,
+                            &load->reason);
+    load->reason = now->reason;
+    return TN_ERR_REFUSED;
 }
 
 // The plugin may have been upgraded since it was found: then the new version is loaded.
 static tn_status check_newest(struct load *load)
 {
     struct plugin *plugin = load->plugin;
+    plugin_destroy(plugin->newer); // of an attempt that ran out of memory
+    plugin->newer = NULL;
     tn_status status = plugin_check(&plugin->set->trust, plugin->directory,
                                     &plugin->manifest, &load->checked, &load->reason);
     for (int tries = 0; tries < 3 && status == TN_ERR_REFUSED; tries++)
-        check_again(load, &status);
+        status = check_again(load);
     return status;
+}
+
+// The version that is loaded.
+static const struct plugin *newest(const struct plugin *plugin)
+{
+    return plugin->newer ? plugin->newer : plugin;
 }
 
 static tn_status load_open(struct load *load)
@@ -83,7 +96,7 @@ static tn_status load_open(struct load *load)
     struct checked *checked = &load->checked;
     tn_status status = check_newest(load);
     if (status == TN_OK)
-        status = module_acquire(checked->object, checked->sha256, plugin->file,
+        status = module_acquire(checked->object, checked->sha256, newest(plugin)->file,
                                 &plugin->module, &load->reason);
     return status;
 }
@@ -91,17 +104,18 @@ static tn_status load_open(struct load *load)
 static tn_status load_negotiate(struct load *load)
 {
     struct plugin *plugin = load->plugin;
-    const char *id = plugin->manifest.id;
+    const struct manifest *manifest = &newest(plugin)->manifest;
+    const char *id = plugin->manifest.id, *file = newest(plugin)->file;
     uint64_t size = 0;
     plugin->entry = module_entry(plugin->module, &size);
     if (!plugin->entry)
-        return reason_record(&load->reason, TN_ERR_REFUSED, REASON_CONTRACT, plugin->file,
-                             "%s exports no tn_plugin_v1", plugin->file);
+        return reason_record(&load->reason, TN_ERR_REFUSED, REASON_CONTRACT, file,
+                             "%s exports no tn_plugin_v1", file);
     uint32_t minor = 0;
     tn_status status =
         abi_check_entry(plugin->entry, size, &load->checked.note, &load->reason);
     if (status == TN_OK)
-        status = abi_negotiate(abi_host, plugin->manifest.abi, id, &minor, &load->reason);
+        status = abi_negotiate(abi_host, manifest->abi, id, &minor, &load->reason);
     if (status != TN_OK)
         return status;
     plugin->ops = plugin->entry->query(TN_IFACE_OPS);
@@ -280,7 +294,7 @@ tn_status plugin_load(struct plugin *plugin)
         return not_available(plugin);
     if (status == TN_OK)
         log_write(plugin->set->runtime->config, TN_LOG_DEBUG, "plugin", "loaded %s %s",
-                  plugin->manifest.id, plugin->manifest.version);
+                  plugin->manifest.id, newest(plugin)->manifest.version);
     return status;
 }
 

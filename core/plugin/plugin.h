@@ -27,7 +27,8 @@ struct plugin {
     _Atomic int32_t state;    // TN_PLUGIN_..., or PLUGIN_LOADING; changed under set->lock
     pthread_t loader;         // who is loading it
 
-    // Written by the loader; constant once LOADED.
+    // Written by the loader; constant once LOADED or REFUSED.
+    struct plugin *newer; // what lay there then, when it was upgraded since it was found
     struct module *module;
     const tn_plugin *entry;
     const tn_backend *backend; // or NULL

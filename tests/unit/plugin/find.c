@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Finding: the search path, versions, disabled plugins, elevated privileges, and names that
 // nobody provides.
+#include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -209,6 +211,59 @@ static void kernels_are_found_by_primitive_and_family(void **state)
     tn_runtime_close(runtime);
 }
 
+// --- upgraded while a program runs -----------------------------------------------------
+
+// Exchanges the directory, as `tenon plugin upgrade` does. The other one lies in `next`.
+static void upgrade(const char *version, const char *fixture)
+{
+    stage_by_hand("next", "com.acme.good", version, fixture);
+    assert_int_equal(renameat2(AT_FDCWD, stage_path("next/com.acme.good"), AT_FDCWD,
+                               stage_path("p/com.acme.good"), RENAME_EXCHANGE),
+                     0);
+}
+
+static void an_upgrade_before_loading_is_loaded_and_shown(void **state)
+{
+    (void)state;
+    stage_fixture("p", "com.acme.good", "good");
+    tn_runtime *runtime = stage_runtime(stage_path("p"), NULL);
+    tn_plugin_info old = stage_find(runtime, "com.acme.good", TN_PLUGIN_FOUND);
+    upgrade("1.10.0", "good-1.10");
+    tn_plugin_info info = stage_find(runtime, "com.acme.good", TN_PLUGIN_FOUND);
+    assert_string_equal(info.version, "1.0.0");
+    assert_int_equal(tn_plugin_load(runtime, "com.acme.good"), TN_OK);
+    upgrade("1.9.0", "good-1.9"); // too late: the code stays
+    info = stage_find(runtime, "com.acme.good", TN_PLUGIN_LOADED);
+    assert_string_equal(info.version, "1.10.0");
+    assert_null(info.primitives[0]);           // a manifest made by hand has none
+    assert_string_equal(old.version, "1.0.0"); // borrowed until the runtime closes
+    assert_string_equal(old.primitives[0], "fixture.twice/1");
+    tn_runtime_close(runtime);
+}
+
+static void an_upgrade_that_cannot_be_loaded_is_refused_for_its_own_reason(void **state)
+{
+    (void)state;
+    const char *version[] = {"2.0.0", "1.0.0"}; // that is shown
+    const char *says[] = {"its note has the version '1.9.0', the manifest '2.0.0'",
+                          "plugin.json"};
+    for (int i = 0; i < 2; i++) {
+        stage_by_hand("p", "com.acme.good", "1.0.0", "good");
+        tn_runtime *runtime = stage_runtime(stage_path("p"), "TENON_LOG=off", NULL);
+        upgrade("2.0.0", "good-1.9");
+        if (i == 1)
+            stage_write(stage_path("p/com.acme.good/plugin.json"), "{", 1);
+        assert_int_equal(tn_plugin_load(runtime, "com.acme.good"), TN_ERR_REFUSED);
+        assert_says(tn_last_error(), says[i]);
+        tn_plugin_info info = stage_find(runtime, "com.acme.good", TN_PLUGIN_REFUSED);
+        assert_string_equal(info.version, version[i]);
+        assert_says(info.reason, says[i]);
+        tn_runtime_close(runtime);
+    }
+}
+
+// --- time ------------------------------------------------------------------------------
+
 static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -254,6 +309,8 @@ int main(void)
         TEST(what_nobody_provides_is_named_with_the_nearest),
         TEST(what_a_refused_plugin_would_provide_names_its_reason),
         TEST(kernels_are_found_by_primitive_and_family),
+        TEST(an_upgrade_before_loading_is_loaded_and_shown),
+        TEST(an_upgrade_that_cannot_be_loaded_is_refused_for_its_own_reason),
         TEST(listing_ten_plugins_is_quick),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -251,7 +251,8 @@ enum {
     TN_PLUGIN_SHADOWED = 5, // another directory has a higher version
 };
 
-// One plugin as it was found. Texts are borrowed until the runtime closes.
+// One plugin as it was found; from loading on, as it was then: an upgrade may have come
+// between. Texts are borrowed until the runtime closes.
 typedef struct tn_plugin_info {
     uint32_t struct_size; // set by the caller; 0: that of ABI 1.0
     uint32_t state;
