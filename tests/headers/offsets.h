@@ -110,6 +110,10 @@ PIN(offsetof(struct tn_backend, executable_destroy) == 120, "tn_backend.executab
 PIN(offsetof(struct tn_backend, submit) == 128, "tn_backend.submit");
 PIN(offsetof(struct tn_backend, wait) == 136, "tn_backend.wait");
 PIN(offsetof(struct tn_backend, memory_info) == 144, "tn_backend.memory_info");
+PIN(sizeof(struct tn_device_loss) == 16, "tn_device_loss");
+PIN(offsetof(struct tn_device_loss, struct_size) == 0, "tn_device_loss.struct_size");
+PIN(offsetof(struct tn_device_loss, flags) == 4, "tn_device_loss.flags");
+PIN(offsetof(struct tn_device_loss, lose) == 8, "tn_device_loss.lose");
 PIN(sizeof(struct tn_expr_insn) == 16, "tn_expr_insn");
 PIN(offsetof(struct tn_expr_insn, op) == 0, "tn_expr_insn.op");
 PIN(offsetof(struct tn_expr_insn, dtype) == 2, "tn_expr_insn.dtype");

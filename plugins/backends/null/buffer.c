@@ -15,6 +15,8 @@ static void count(tn_device *device, uint64_t size)
 tn_status null_buffer_create(tn_device *device, uint64_t size, tn_buffer **out_buffer)
 {
     const tn_host *host = device->host;
+    if (null_check_lost(device) != TN_OK)
+        return TN_ERR_DEVICE;
     tn_buffer *buffer = host->alloc(host, sizeof(*buffer), 0);
     void *bytes = buffer ? host->alloc(host, size, 64) : NULL;
     if (!bytes) {
@@ -40,7 +42,8 @@ void null_buffer_destroy(tn_device *device, tn_buffer *buffer)
 tn_status null_buffer_write(tn_device *device, tn_buffer *buffer, uint64_t offset,
                             const void *data, uint64_t size)
 {
-    (void)device;
+    if (null_check_lost(device) != TN_OK)
+        return TN_ERR_DEVICE;
     memcpy((char *)buffer->bytes + offset, data, size);
     return TN_OK;
 }
@@ -48,13 +51,13 @@ tn_status null_buffer_write(tn_device *device, tn_buffer *buffer, uint64_t offse
 tn_status null_buffer_read(tn_device *device, tn_buffer *buffer, uint64_t offset,
                            void *data, uint64_t size)
 {
-    (void)device;
+    if (null_check_lost(device) != TN_OK)
+        return TN_ERR_DEVICE;
     memcpy(data, (const char *)buffer->bytes + offset, size);
     return TN_OK;
 }
 
 void *null_buffer_map(tn_device *device, tn_buffer *buffer)
 {
-    (void)device;
-    return buffer->bytes;
+    return device->is_lost ? NULL : buffer->bytes;
 }

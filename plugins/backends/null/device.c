@@ -59,3 +59,19 @@ tn_status null_memory_info(tn_device *device, tn_memory_info *out)
     memcpy(out, &info, out->struct_size < sizeof(info) ? out->struct_size : sizeof(info));
     return TN_OK;
 }
+
+// Where another backend notes that its driver lost the device.
+tn_status null_lose(tn_device *device)
+{
+    device->is_lost = true;
+    return TN_OK;
+}
+
+tn_status null_check_lost(tn_device *device)
+{
+    const tn_host *host = device->host;
+    if (!device->is_lost)
+        return TN_OK;
+    return host->fail(host, TN_ERR_DEVICE,
+                      "the device is lost, with all that was on it: open a new runtime");
+}

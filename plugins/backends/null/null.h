@@ -8,6 +8,7 @@
 #define NULL_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <tenon/plugin.h>
 
@@ -16,6 +17,7 @@ struct tn_device {
     _Atomic uint64_t used;    // bytes in buffers
     _Atomic uint64_t peak;    // the most there were
     _Atomic uint64_t reached; // the last point: work is done when it is submitted
+    atomic_bool is_lost;      // for good
 };
 
 struct tn_buffer {
@@ -33,6 +35,9 @@ tn_status null_device_info(const tn_host *host, uint32_t index, tn_device_info *
 tn_status null_device_open(const tn_host *host, uint32_t index, tn_device **out_device);
 void null_device_close(tn_device *device);
 tn_status null_memory_info(tn_device *device, tn_memory_info *out);
+tn_status null_lose(tn_device *device);
+// TN_OK as long as the device is not lost. Nothing works on a lost one.
+tn_status null_check_lost(tn_device *device);
 
 // buffer.c
 tn_status null_buffer_create(tn_device *device, uint64_t size, tn_buffer **out_buffer);

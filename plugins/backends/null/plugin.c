@@ -30,8 +30,16 @@ static const tn_backend backend = {
     .memory_info = null_memory_info,
 };
 
+// A test's way to lose a device. Leave it out where a device cannot be lost.
+static const tn_device_loss device_loss = {
+    .struct_size = sizeof(device_loss),
+    .lose = null_lose,
+};
+
 static const void *query(const char *id)
 {
+    if (strcmp(id, TN_IFACE_DEVICE_LOSS) == 0)
+        return &device_loss;
     return strcmp(id, TN_IFACE_BACKEND) == 0 ? &backend : NULL;
 }
 

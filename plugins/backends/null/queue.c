@@ -8,6 +8,8 @@ tn_status null_submit(tn_device *device, const tn_submission *submission,
                       uint64_t *out_point)
 {
     const tn_host *host = device->host;
+    if (null_check_lost(device) != TN_OK)
+        return TN_ERR_DEVICE;
     if (submission->num_bindings != submission->executable->num_slots)
         return host->fail(host, TN_ERR_INTERNAL,
                           "submission binds %" PRIu64 " buffers, its segment has %" PRIu32
@@ -22,7 +24,7 @@ tn_status null_wait(tn_device *device, uint64_t point)
     const tn_host *host = device->host;
     uint64_t reached = device->reached;
     if (point <= reached)
-        return TN_OK;
+        return null_check_lost(device);
     return host->fail(host, TN_ERR_INTERNAL,
                       "waiting for point %" PRIu64 ", submitted up to %" PRIu64, point,
                       reached);

@@ -19,6 +19,8 @@ tn_status null_segment_compile(tn_device *device, const tn_segment *segment,
                                tn_executable **out_executable)
 {
     const tn_host *host = device->host;
+    if (null_check_lost(device) != TN_OK)
+        return TN_ERR_DEVICE;
     tn_executable *executable = host->alloc(host, sizeof(*executable), 0);
     if (!executable)
         return TN_ERR_MEMORY;

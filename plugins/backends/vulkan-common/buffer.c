@@ -26,7 +26,8 @@ static tn_status create(tn_device *device, uint64_t size, bool staging,
 
 tn_status vk_buffer_create(tn_device *device, uint64_t size, tn_buffer **out_buffer)
 {
-    return create(device, size, false, out_buffer);
+    tn_status status = vk_check_lost(device);
+    return status != TN_OK ? status : create(device, size, false, out_buffer);
 }
 
 tn_status vk_buffer_create_visible(tn_device *device, uint64_t size, tn_buffer **out_buffer)
@@ -44,7 +45,8 @@ void vk_buffer_destroy(tn_device *device, tn_buffer *buffer)
 
 void *vk_buffer_map(tn_device *device, tn_buffer *buffer)
 {
-    return device->memory.host_cached ? buffer->map : NULL;
+    bool lost = atomic_load(&device->lost) || vk_ask_lost(device) != TN_OK;
+    return device->memory.host_cached && !lost ? buffer->map : NULL;
 }
 
 // --- staging: for devices whose memory the host cannot see -----------------------------
@@ -226,6 +228,8 @@ tn_status vk_buffer_read(tn_device *device, tn_buffer *buffer, uint64_t offset, 
         return status;
     if (!buffer->map || (!device->memory.host_cached && size > MAX_BUS_READ))
         return read_staged(device, buffer, offset, data, size);
-    memcpy(data, buffer->map + offset, size);
-    return TN_OK;
+    status = vk_ask_lost(device); // a copy by the host tells of no loss
+    if (status == TN_OK)
+        memcpy(data, buffer->map + offset, size);
+    return status;
 }

@@ -17,6 +17,17 @@ static const char *what_helps(VkResult result)
     }
 }
 
+tn_status vk_lose(tn_device *device)
+{
+    atomic_store(&device->lost, true);
+    return TN_OK;
+}
+
+const tn_device_loss vk_device_loss = {
+    .struct_size = sizeof(vk_device_loss),
+    .lose = vk_lose,
+};
+
 tn_status vk_fail(tn_device *device, VkResult result, const char *call)
 {
     tn_status status = TN_ERR_INTERNAL;
@@ -25,7 +36,7 @@ tn_status vk_fail(tn_device *device, VkResult result, const char *call)
         status = TN_ERR_MEMORY;
     if (result == VK_ERROR_DEVICE_LOST) {
         status = TN_ERR_DEVICE;
-        atomic_store(&device->lost, true);
+        vk_lose(device);
     }
     return device->host->fail(device->host, status, "%s: %s: %s%s",
                               device->facts.properties.deviceName, call,
@@ -44,6 +55,19 @@ tn_status vk_check_lost(tn_device *device)
     return device->host->fail(device->host, TN_ERR_DEVICE, "%s was lost before%s",
                               device->facts.properties.deviceName,
                               what_helps(VK_ERROR_DEVICE_LOST));
+}
+
+tn_status vk_ask_lost(tn_device *device)
+{
+    uint64_t reached;
+    tn_status status = vk_check_lost(device);
+    if (status != TN_OK)
+        return status;
+    VkResult result =
+        device->vk->GetSemaphoreCounterValue(device->handle, device->timeline, &reached);
+    return result == VK_ERROR_DEVICE_LOST
+               ? vk_fail(device, result, "vkGetSemaphoreCounterValue")
+               : TN_OK;
 }
 
 // All that our kernels and third parties' may use, where the device has it.

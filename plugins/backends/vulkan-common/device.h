@@ -155,7 +155,8 @@ tn_status vk_device_open(const tn_host *host, uint32_t index,
                          const struct vk_flavour *flavour, tn_device **out_device);
 void vk_device_close(tn_device *device);
 
-// Records a failed Vulkan call, by its name, with the device and what helps.
+// Records a failed Vulkan call, by its name, with the device and what helps. After
+// VK_ERROR_DEVICE_LOST the device is lost.
 tn_status vk_fail(tn_device *device, VkResult result, const char *call);
 
 // The same, when `result` is one: TN_OK for VK_SUCCESS.
@@ -163,6 +164,14 @@ tn_status vk_check(tn_device *device, VkResult result, const char *call);
 
 // TN_OK as long as the device is not lost. Nothing works on a lost one.
 tn_status vk_check_lost(tn_device *device);
+
+// The same, once the driver was asked: for what calls nothing that would tell.
+tn_status vk_ask_lost(tn_device *device);
+
+// Notes that the device is lost: all that VK_ERROR_DEVICE_LOST does, whoever says it. What
+// the driver still runs is waited for as ever, by vk_wait and vk_device_close.
+tn_status vk_lose(tn_device *device);
+extern const tn_device_loss vk_device_loss; // of both plugins
 
 // --- memory.c and buffer.c -------------------------------------------------------------
 

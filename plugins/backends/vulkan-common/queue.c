@@ -83,6 +83,7 @@ tn_status vk_submit(tn_device *device, const tn_submission *submission, uint64_t
 
 tn_status vk_wait(tn_device *device, uint64_t point)
 {
+    bool is_known = atomic_load(&device->lost);
     VkResult result = device->vk->WaitSemaphores(
         device->handle,
         &(VkSemaphoreWaitInfo){.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
@@ -97,7 +98,7 @@ tn_status vk_wait(tn_device *device, uint64_t point)
         result = device->vk->DeviceWaitIdle(device->handle);
         pthread_mutex_unlock(&device->queue_lock);
     }
-    if (result != VK_SUCCESS)
+    if (result != VK_SUCCESS && !is_known)
         return vk_fail(device, result, "vkWaitSemaphores");
     return vk_check_lost(device);
 }

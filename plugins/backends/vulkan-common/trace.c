@@ -20,10 +20,14 @@ void vk_trace_recording(tn_device *device, const tn_executable *executable,
     uint64_t end_ns = now_ns();
     size_t size = 2 * plan->num_dispatches * sizeof(uint64_t);
     uint64_t *ticks = malloc(size);
-    if (!ticks || device->vk->GetQueryPoolResults(
-                      device->handle, recording->queries, 0, 2 * plan->num_dispatches, size,
-                      ticks, sizeof(ticks[0]),
-                      VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT) != VK_SUCCESS) {
+    VkResult result = VK_ERROR_OUT_OF_HOST_MEMORY;
+    if (ticks)
+        result = device->vk->GetQueryPoolResults(
+            device->handle, recording->queries, 0, 2 * plan->num_dispatches, size, ticks,
+            sizeof(ticks[0]), VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
+    if (result == VK_ERROR_DEVICE_LOST)
+        vk_lose(device); // the next call says so
+    if (result != VK_SUCCESS) {
         free(ticks);
         return;
     }

@@ -42,6 +42,8 @@ static const tn_ops jit_ops = OWN_KERNELS_OPS;
 
 static const void *query(const char *id)
 {
+    if (strcmp(id, TN_IFACE_DEVICE_LOSS) == 0)
+        return &vk_device_loss;
     if (strcmp(id, TN_IFACE_BACKEND) == 0)
         return &jit_backend;
     return strcmp(id, TN_IFACE_OPS) == 0 ? &jit_ops : NULL;

@@ -8,8 +8,24 @@
 // Words. A device has one queue, in order. A *point* is a number on the device's timeline:
 // submissions get growing points; a point is reached when all work up to it is done.
 //
+// A lost device. One that can do no more work is lost, as Vulkan's VK_ERROR_DEVICE_LOST
+// means it: its driver reset it, or it is no longer there. It stays lost, and what it held
+// is gone. From the call on that finds it out, buffer_create, buffer_write, buffer_read,
+// segment_compile, submit and wait fail with TN_ERR_DEVICE and a message that says what
+// helps, and leave their outputs alone; wait for every point, also one reached before.
+// buffer_map gives NULL; memory that was mapped before can be touched until its buffer is
+// destroyed, but what it holds is undefined. step_check, fusion_limit and memory_info
+// answer as before.
+//
+// A wait always returns. One that began before the loss gives TN_OK, if its work was done,
+// or TN_ERR_DEVICE; whichever it is, no work up to that point runs any more. So
+// buffer_destroy, executable_destroy and device_close are called as before, when the points
+// of the last uses were waited for, and give back all. Other open devices go on.
+// device_open may open one of the same index, which works or fails with TN_ERR_DEVICE, as
+// the hardware does.
+//
 // Threads. [any] may be called by several threads at once. [device] calls for one device
-// are never concurrent. The core has checked every argument.
+// are never concurrent, lost or not. The core has checked every argument.
 #ifndef TENON_BACKEND_H
 #define TENON_BACKEND_H
 
@@ -230,5 +246,21 @@ typedef struct tn_backend {
     // Optional: bytes in use. [any]
     tn_status (*memory_info)(tn_device *device, tn_memory_info *out);
 } tn_backend;
+
+// --- losing a device on purpose --------------------------------------------------------
+
+// Optional, beside tn_backend: loses a device on purpose, so that backends, hosts and
+// applications can be tested. Not for backends whose devices cannot be lost.
+#define TN_IFACE_DEVICE_LOSS "tn.device-loss/1"
+typedef struct tn_device_loss {
+    uint32_t struct_size;
+    uint32_t flags; // 0
+
+    // Makes `device`, and no other, lost, as if its driver had just said so. Calls that
+    // begin after it returns find it lost; those that run end soon, with either result.
+    // TN_OK for one that is lost already. `device` is open, and made by the same plugin.
+    // [any]
+    tn_status (*lose)(tn_device *device);
+} tn_device_loss;
 
 #endif // TENON_BACKEND_H
