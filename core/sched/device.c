@@ -338,18 +338,35 @@ static void raise_reached(struct device *device, uint64_t point)
         ;
 }
 
+tn_status device_failed(struct device *device, tn_status status)
+{
+    if (status == TN_ERR_DEVICE)
+        atomic_store_explicit(&device->lost, true, memory_order_release);
+    fail_prefix("device %s: ", device->name);
+    return status;
+}
+
 tn_status device_wait(struct device *device, uint64_t point)
 {
-    if (point <= atomic_load_explicit(&device->reached, memory_order_acquire))
+    if (point <= atomic_load_explicit(&device->reached, memory_order_acquire) &&
+        !atomic_load_explicit(&device->lost, memory_order_acquire))
         return TN_OK;
     fail_clear();
     tn_status status = device->ops->wait(device->handle, point);
     raise_reached(device, point); // failed or not, nothing runs any more
     if (device->late)
         sweep_late(device, point);
-    if (status != TN_OK)
-        fail_prefix("device %s: ", device->name);
-    return status;
+    return status == TN_OK ? TN_OK : device_failed(device, status);
+}
+
+void device_settle(struct device *device, uint64_t point)
+{
+    char message[2048]; // of what goes wrong at present, perhaps
+    if (point <= atomic_load_explicit(&device->reached, memory_order_acquire))
+        return;
+    snprintf(message, sizeof(message), "%s", fail_text());
+    device_wait(device, point);
+    fail(TN_OK, "%s", message);
 }
 
 tn_status device_wait_outside(struct device *device, uint64_t point)
@@ -369,7 +386,7 @@ void device_drop_buffer(struct device *device, tn_buffer *buffer, uint64_t size,
     }
     struct late_buffer *late = mem_alloc(sizeof(*late));
     if (!late) { // wait instead
-        device_wait(device, point);
+        device_settle(device, point);
         destroy_buffer(device, buffer, size);
         return;
     }
@@ -385,7 +402,7 @@ static void device_destroy(struct device *device)
     uint64_t last = 0;
     for (struct late_buffer *late = device->late; late; late = late->next)
         last = late->point > last ? late->point : last;
-    device_wait(device, last);
+    device_settle(device, last);
     sweep_late(device, UINT64_MAX);
     device->ops->device_close(device->handle);
     pthread_mutex_destroy(&device->lock);

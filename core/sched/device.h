@@ -28,6 +28,7 @@ struct device {
     bool runs_expr, runs_reference;
     pthread_mutex_t lock;         // around [device] slots
     atomic_uint_fast64_t reached; // all points up to this are known to be reached
+    atomic_bool lost;             // for good, with all that its buffers held
     pthread_mutex_t late_lock;
     struct late_buffer *late;  // to be destroyed when their point is reached
     struct map kernels_loaded; // primitives whose kernels' plugins were loaded; late_lock
@@ -37,12 +38,21 @@ struct device {
 tn_status devices_open(tn_runtime *runtime, struct device ***out_devices,
                        uint32_t *out_count);
 
-// Blocks until the point is reached.
+// Puts the device's name before the message of a call that failed there, and notes a loss.
+// Gives `status`.
+tn_status device_failed(struct device *device, tn_status status);
+
+// Blocks until the point is reached. Of a lost device it is the backend that is asked, for
+// any point: what was computed there is gone.
 tn_status device_wait(struct device *device, uint64_t point);
 
 // The same for an application: refused in a callback unless the point is known to be
 // reached.
 tn_status device_wait_outside(struct device *device, uint64_t point);
+
+// Blocks until no work up to the point runs, however it went, so that what it used can go.
+// Leaves the thread's message as it is.
+void device_settle(struct device *device, uint64_t point);
 
 // --- memory on a device ------------------------------------------------------------------
 

@@ -95,7 +95,7 @@ static void destroy_executables(struct plan *plan)
         if (!segment->executable)
             continue;
         struct device *device = plan->devices[segment->device];
-        device_wait(device, segment->last_point);
+        device_settle(device, segment->last_point);
         pthread_mutex_lock(&device->lock);
         device->ops->executable_destroy(device->handle, segment->executable);
         pthread_mutex_unlock(&device->lock);

@@ -180,9 +180,7 @@ static tn_status run_steps(const struct check *c, uint32_t first, uint32_t count
     pthread_mutex_lock(&device->lock);
     device->ops->executable_destroy(device->handle, submission.executable);
     pthread_mutex_unlock(&device->lock);
-    if (status != TN_OK)
-        fail_prefix("device %s: ", device->name);
-    return status;
+    return status == TN_OK ? TN_OK : device_failed(device, status);
 }
 
 // --- comparing

@@ -132,10 +132,8 @@ static tn_status submit_whole(struct run *run, struct plan_segment *segment)
     pthread_mutex_lock(&device->lock);
     tn_status status = device->ops->submit(device->handle, &submission, &point);
     pthread_mutex_unlock(&device->lock);
-    if (status != TN_OK) {
-        fail_prefix("device %s: ", device->name);
-        return status;
-    }
+    if (status != TN_OK)
+        return device_failed(device, status);
     segment->last_point = point;
     for (uint32_t i = 0; i < segment->segment.num_slots; i++) {
         uint64_t offset;

@@ -32,9 +32,8 @@ tn_status storage_create(struct device *device, uint64_t size, struct storage **
         return TN_ERR_MEMORY;
     tn_status status = device->ops->buffer_create(device->handle, size, &storage->buffer);
     if (status != TN_OK) {
-        fail_prefix("device %s: ", device->name);
         mem_free(storage);
-        return status;
+        return device_failed(device, status);
     }
     storage->device = device;
     storage->size = size;
@@ -68,9 +67,7 @@ tn_status storage_read(struct storage *storage, uint64_t offset, void *data, uin
         return status;
     fail_clear();
     status = device->ops->buffer_read(device->handle, storage->buffer, offset, data, size);
-    if (status != TN_OK)
-        fail_prefix("device %s: ", device->name);
-    return status;
+    return status == TN_OK ? TN_OK : device_failed(device, status);
 }
 
 tn_status storage_write(struct storage *storage, uint64_t offset, const void *data,
@@ -82,9 +79,7 @@ tn_status storage_write(struct storage *storage, uint64_t offset, const void *da
     fail_clear();
     tn_status status =
         device->ops->buffer_write(device->handle, storage->buffer, offset, data, size);
-    if (status != TN_OK)
-        fail_prefix("device %s: ", device->name);
-    return status;
+    return status == TN_OK ? TN_OK : device_failed(device, status);
 }
 
 tn_status value_create(struct storage *storage, uint64_t offset, const tn_layout *layout,
