@@ -371,9 +371,8 @@ void device_settle(struct device *device, uint64_t point)
 
 tn_status device_wait_outside(struct device *device, uint64_t point)
 {
-    if (point <= atomic_load_explicit(&device->reached, memory_order_acquire))
-        return TN_OK;
-    tn_status status = callback_check(device->runtime);
+    bool blocks = point > atomic_load_explicit(&device->reached, memory_order_acquire);
+    tn_status status = blocks ? callback_check(device->runtime) : TN_OK;
     return status == TN_OK ? device_wait(device, point) : status;
 }
 

@@ -104,8 +104,8 @@ static void check_identity(struct kit *k, const tn_plugin *e)
 // --- query -----------------------------------------------------------------------------
 
 static const char *const interfaces[] = {
-    TN_IFACE_OPS, TN_IFACE_OPS_CHECK, TN_IFACE_BACKEND, "tn.format/1",
-    "tn.model/1", "tn.collective/1",  TN_IFACE_LIST};
+    TN_IFACE_OPS,  TN_IFACE_OPS_CHECK, TN_IFACE_BACKEND,  TN_IFACE_DEVICE_LOSS,
+    "tn.format/1", "tn.model/1",       "tn.collective/1", TN_IFACE_LIST};
 
 // Interfaces of its own are found by its list.
 static void check_listed(struct kit *k, const tn_plugin *e)
@@ -228,6 +228,12 @@ static void check_tables(struct kit *k, const tn_plugin *e)
         check_size(k, "tn_ops_check", system, sizeof(*system));
     if (backend)
         check_size(k, "tn_backend", backend, sizeof(*backend));
+    const tn_device_loss *loss = e->query(TN_IFACE_DEVICE_LOSS);
+    if (loss)
+        check_size(k, "tn_device_loss", loss, sizeof(*loss));
+    if (loss && (!loss->lose || !backend))
+        check_fail(k, "%s without %s", TN_IFACE_DEVICE_LOSS,
+                   backend ? "lose" : "a backend");
     check_end(k);
 }
 

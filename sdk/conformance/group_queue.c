@@ -2,6 +2,7 @@
 // The queue: points, order from submission to submission, replay, and threads that wait.
 #include "checks.h"
 #include "draft.h"
+#include "lost.h"
 
 #include <pthread.h>
 
@@ -252,12 +253,6 @@ static void check_threads(struct bench *b)
     }
     if (bench_wait(b, b->point))
         expect(b, buffers[0], 0, 2, CHAIN, "work that several threads wait for");
-}
-
-// Nothing outside of a backend takes its device away.
-static void check_lost(struct bench *b)
-{
-    check_skip(b->kit, "a device cannot be lost from outside: a backend's own tests do it");
 }
 
 static const struct bench_check checks[] = {

@@ -31,7 +31,30 @@ struct tn_device {
     int is_ending;
     int waiters;
     _Atomic uint64_t used, peak;
+    atomic_int is_lost;
 };
+
+#ifdef FAULT_QUEUE_LOST_OTHERS
+static atomic_int one_is_lost;
+#define IS_LOST(device) ((void)(device), atomic_load(&one_is_lost))
+#else
+#define IS_LOST(device) atomic_load(&(device)->is_lost)
+#endif
+
+static tn_status check_lost(tn_device *device)
+{
+    const tn_host *host = device->host;
+    if (!IS_LOST(device))
+        return TN_OK;
+#ifdef FAULT_QUEUE_LOST
+    return TN_OK;
+#elif defined(FAULT_QUEUE_LOST_STATUS)
+    return host->fail(host, TN_ERR_INTERNAL, "the device is lost");
+#elif defined(FAULT_QUEUE_LOST_SILENT)
+    return TN_ERR_DEVICE;
+#endif
+    return host->fail(host, TN_ERR_DEVICE, "the device is lost: open another one");
+}
 
 // --- segments --------------------------------------------------------------------------
 
@@ -54,6 +77,8 @@ static tn_status segment_compile(tn_device *device, const tn_segment *segment,
                                  tn_executable **out_executable)
 {
     const tn_host *host = device->host;
+    if (check_lost(device) != TN_OK)
+        return check_lost(device);
     for (uint32_t i = 0; i < segment->num_steps; i++) {
         const tn_step *step = step_at(segment, i);
         for (uint32_t n = 0; step->program && n < step->program->num_insns; n++)
@@ -120,6 +145,10 @@ static void *run_queue(void *context)
         pthread_mutex_unlock(&device->lock);
         if (!has_work)
             return NULL;
+#ifdef FAULT_QUEUE_LOST_HANGS
+        while (IS_LOST(device)) // what it had to do is never done
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+#endif
         work.status = run_segment(device->host, work.executable, work.bindings);
         finish_work(device, &work);
     }
@@ -140,6 +169,8 @@ static tn_binding *copy_bindings(tn_device *device, const tn_submission *s)
 
 static tn_status submit(tn_device *device, const tn_submission *s, uint64_t *out_point)
 {
+    if (check_lost(device) != TN_OK)
+        return check_lost(device);
     tn_binding *bindings = copy_bindings(device, s);
     if (!bindings)
         return TN_ERR_MEMORY;
@@ -175,6 +206,8 @@ static tn_status wait_for(tn_device *device, uint64_t point)
     if (point && device->failed == point)
         status = device->status;
     pthread_mutex_unlock(&device->lock);
+    if (IS_LOST(device))
+        return check_lost(device);
 #ifdef FAULT_FAMILY_CPU_FAILURE
     return TN_OK;
 #endif
@@ -194,6 +227,10 @@ static tn_status buffer_create(tn_device *device, uint64_t size, tn_buffer **out
 #endif
 #ifdef FAULT_BUFFER_SIZES
     static unsigned char small[64]; // one for all
+#endif
+#ifndef FAULT_QUEUE_LOST_CREATE
+    if (check_lost(device) != TN_OK)
+        return check_lost(device);
 #endif
     tn_buffer *buffer = host->alloc(host, sizeof(*buffer), 0);
     void *bytes = buffer ? host->alloc(host, padded, ALIGNMENT) : NULL;
@@ -229,6 +266,10 @@ static void buffer_destroy(tn_device *device, tn_buffer *buffer)
     if (buffer->size > 64)
 #endif
         device->host->free(device->host, buffer->bytes);
+#ifdef FAULT_QUEUE_LOST_FREES
+    if (IS_LOST(device))
+        return;
+#endif
 #ifndef FAULT_BUFFER_FREES
     device->host->free(device->host, buffer);
 #endif
@@ -237,7 +278,8 @@ static void buffer_destroy(tn_device *device, tn_buffer *buffer)
 static tn_status buffer_write(tn_device *device, tn_buffer *buffer, uint64_t offset,
                               const void *data, uint64_t size)
 {
-    (void)device;
+    if (check_lost(device) != TN_OK)
+        return check_lost(device);
 #ifdef FAULT_BUFFER_COPIES
     size = offset % 4 && offset + (size + 3) / 4 * 4 <= buffer->size ? (size + 3) / 4 * 4
                                                                      : size;
@@ -259,6 +301,10 @@ static tn_status buffer_read(tn_device *device, tn_buffer *buffer, uint64_t offs
                              void *data, uint64_t size)
 {
     (void)device;
+#ifndef FAULT_QUEUE_LOST_READ
+    if (check_lost(device) != TN_OK)
+        return check_lost(device);
+#endif
     if (size)
         memcpy(data, buffer->bytes + offset, size);
     return TN_OK;
@@ -266,13 +312,15 @@ static tn_status buffer_read(tn_device *device, tn_buffer *buffer, uint64_t offs
 
 static void *buffer_map(tn_device *device, tn_buffer *buffer)
 {
-    (void)device;
 #ifdef FAULT_BUFFER_MAP
     static unsigned char seen[1 << 20]; // how it was, not how it is
     memcpy(seen, buffer->bytes, buffer->size < sizeof(seen) ? buffer->size : sizeof(seen));
     return seen;
 #endif
+#ifdef FAULT_QUEUE_LOST_MAP
     return buffer->bytes;
+#endif
+    return IS_LOST(device) ? NULL : buffer->bytes;
 }
 
 static tn_status memory_info(tn_device *device, tn_memory_info *out)
@@ -428,8 +476,24 @@ static const tn_backend backend = {
     .memory_info = memory_info,
 };
 
+static tn_status lose(tn_device *device)
+{
+    atomic_store(&device->is_lost, 1);
+#ifdef FAULT_QUEUE_LOST_OTHERS
+    atomic_store(&one_is_lost, 1);
+#endif
+    return TN_OK;
+}
+
+static const tn_device_loss device_loss = {
+    .struct_size = sizeof(device_loss),
+    .lose = lose,
+};
+
 static const void *query(const char *id)
 {
+    if (strcmp(id, TN_IFACE_DEVICE_LOSS) == 0)
+        return &device_loss;
     return strcmp(id, TN_IFACE_BACKEND) == 0 ? &backend : NULL;
 }
 

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT
+// The check queue.lost: a device that is lost on purpose.
+#ifndef CONFORMANCE_LOST_H
+#define CONFORMANCE_LOST_H
+
+#include "bench.h"
+
+// Skips where the plugin offers no tn_device_loss.
+void check_lost(struct bench *b);
+
+#endif // CONFORMANCE_LOST_H
