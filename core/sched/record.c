@@ -22,13 +22,14 @@ struct record {
     bool failed; // and told
 };
 
-// --- the file
-// -----------------------------------------------------------------------------
+// --- the file --------------------------------------------------------------------------
 
 // Keeps the newer half, from the start of a line on.
 static bool drop_older_half(int file, off_t size)
 {
     off_t from = size - RECORD_LIMIT / 2;
+    if (from <= 0) // one long event is what makes it large
+        return true;
     size_t length = (size_t)(size - from);
     char *half = mem_alloc(length);
     bool done = half && pread(file, half, length, from) == (ssize_t)length;
@@ -83,8 +84,7 @@ static json_t *event_start(const char *name)
                      "pid", (json_int_t)getpid());
 }
 
-// --- what is told
-// -------------------------------------------------------------------------
+// --- what is told ----------------------------------------------------------------------
 
 static json_t *told_variables(const tn_runtime *runtime)
 {
@@ -115,10 +115,9 @@ static json_t *told_plugins(const tn_runtime *runtime)
     return plugins;
 }
 
-static json_t *told_devices(const tn_runtime *runtime, const struct plan *plan)
+static json_t *told_devices(const struct plan *plan)
 {
     json_t *devices = json_array();
-    (void)runtime;
     for (uint32_t i = 0; plan && i < plan->num_devices; i++)
         json_array_append_new(devices,
                               json_pack("{s:s, s:s}", "device", plan->devices[i]->name,
@@ -137,7 +136,7 @@ static void write_open(struct record *record, const struct plan *plan)
         json_object_set_new(event, "program", json_string(program));
         json_object_set_new(event, "variables", told_variables(record->runtime));
         json_object_set_new(event, "plugins", told_plugins(record->runtime));
-        json_object_set_new(event, "devices", told_devices(record->runtime, plan));
+        json_object_set_new(event, "devices", told_devices(plan));
     }
     write_event(record, event);
     record->opened = true;
@@ -165,8 +164,7 @@ void record_plan(tn_runtime *runtime, json_t *nodes, const struct plan *plan)
     pthread_mutex_unlock(&record->lock);
 }
 
-// --- opening and closing
-// ------------------------------------------------------------------
+// --- opening and closing ---------------------------------------------------------------
 
 tn_status record_create(tn_runtime *runtime)
 {
