@@ -129,20 +129,13 @@ static tn_status apply_reference(const struct applied *a)
     return a->prim->record.reference(&call);
 }
 
-static tn_type type_of(const tn_layout *layout)
-{
-    tn_type type = {.dtype = layout->dtype, .rank = layout->rank};
-    memcpy(type.extent, layout->extent, sizeof(type.extent));
-    return type;
-}
-
 static tn_status apply_expr(const struct applied *a)
 {
     struct expr_input dtypes[TN_EXPR_MAX_INPUTS];
     tn_dtype results[TN_EXPR_MAX_OUTPUTS];
     tn_tensor inputs[TN_EXPR_MAX_INPUTS];
     const tn_expr_program *program;
-    tn_type shape = type_of(&a->outputs[0].layout);
+    tn_type shape = layout_type(&a->outputs[0].layout);
     for (uint32_t i = 0; i < a->num_inputs; i++) {
         dtypes[i] = (struct expr_input){a->inputs[i].layout.dtype,
                                         a->weak_kinds ? a->weak_kinds[i] : 0};
@@ -168,7 +161,7 @@ static tn_status apply_expr(const struct applied *a)
 // A view's elements, copied to where the output is wanted.
 static tn_status apply_view(const struct applied *a)
 {
-    tn_type type = type_of(&a->outputs[0].layout);
+    tn_type type = layout_type(&a->outputs[0].layout);
     tn_tensor from = a->inputs[0];
     tn_view view = {.struct_size = sizeof(view),
                     .input = &from.layout,
@@ -179,7 +172,7 @@ static tn_status apply_view(const struct applied *a)
     fail_clear();
     tn_status status = a->prim->record.view(&view, &seen);
     if (status == TN_ERR_UNSUPPORTED) {
-        tn_type own = type_of(&from.layout);
+        tn_type own = layout_type(&from.layout);
         memory = mem_alloc(type_bytes(&own) + 8);
         if (!memory)
             return TN_ERR_MEMORY;
@@ -216,7 +209,7 @@ static tn_status parts_build(struct parts *p)
     p->leaves = p->inputs + a->num_inputs;
     p->outputs = p->leaves + a->num_inputs;
     for (uint32_t i = 0; i < a->num_inputs; i++) {
-        tn_type type = type_of(&a->inputs[i].layout);
+        tn_type type = layout_type(&a->inputs[i].layout);
         if (type.dtype == TN_DTYPE_NONE)
             continue;
         if (!(p->inputs[i] = leaf_create(scope, NODE_INPUT, &type)))

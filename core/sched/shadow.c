@@ -23,8 +23,7 @@ struct shadow {
     atomic_uint_fast64_t checked, differing;
 };
 
-// --- opening and closing
-// ------------------------------------------------------------------
+// --- opening and closing ---------------------------------------------------------------
 
 static tn_status read_rate(const char *text, double *out)
 {
@@ -105,8 +104,7 @@ bool shadow_draw(struct shadow *shadow, const tn_segment *segment, uint8_t *chos
     return any;
 }
 
-// --- one launch
-// ---------------------------------------------------------------------------
+// --- one launch ------------------------------------------------------------------------
 
 struct check {
     struct shadow *shadow;
@@ -183,8 +181,7 @@ static tn_status run_steps(const struct check *c, uint32_t first, uint32_t count
     return status == TN_OK ? TN_OK : device_failed(device, status);
 }
 
-// --- comparing
-// ----------------------------------------------------------------------------
+// --- comparing -------------------------------------------------------------------------
 
 // How far a kernel may be from the definition, of the largest magnitude in the output and a
 // 64th of that in the inputs, which may cancel: it may sum in another order and round in
@@ -283,8 +280,7 @@ static void describe_inputs(const tn_step *step, char *text, size_t size)
     for (uint32_t i = 0; i < step->num_inputs && length + TYPE_TEXT < size; i++) {
         const tn_layout *layout = &step->inputs[i].layout;
         char one[TYPE_TEXT];
-        tn_type type = {.dtype = layout->dtype, .rank = layout->rank};
-        memcpy(type.extent, layout->extent, sizeof(type.extent));
+        tn_type type = layout_type(layout);
         length += (size_t)snprintf(text + length, size - length, "%s%s", i ? ", " : "",
                                    layout->dtype == TN_DTYPE_NONE ? "none"
                                                                   : type_print(&type, one));
@@ -295,12 +291,9 @@ static void report(const struct check *c, const tn_step *step, const struct diff
 {
     char inputs[1024], kernel[256];
     if (step->kernel) {
-        const struct kernel_entry *entry =
-            (const void *)((const char *)step->kernel -
-                           offsetof(struct kernel_entry, kernel));
         snprintf(kernel, sizeof(kernel), "kernel %s (%s) of %s",
                  step->kernel->name ? step->kernel->name : step->primitive->id,
-                 step->kernel->family, entry->plugin_id);
+                 step->kernel->family, kernel_plugin(step->kernel));
     } else {
         snprintf(kernel, sizeof(kernel), "an expression as %s runs it",
                  plugin_id(c->device->plugin));
@@ -339,8 +332,7 @@ static void compare_all(const struct check *c, const tn_step *step)
     }
 }
 
-// --- a segment
-// ----------------------------------------------------------------------------
+// --- a segment -------------------------------------------------------------------------
 
 static tn_status fetch_inputs(struct check *c, const tn_step *step)
 {

@@ -11,8 +11,7 @@
 #include <tenon/ops/reference.h>
 #include <unistd.h>
 
-// --- operators: y = 2 x, said in three ways
-// ------------------------------------------------
+// --- operators: y = 2 x, said in three ways --------------------------------------------
 
 static tn_status same_type(const tn_infer *infer, tn_type *types)
 {
@@ -100,8 +99,7 @@ static tn_runtime *open_checked(const char *rate, const tn_cpu_kernel *kernel)
     return rt;
 }
 
-// --- what the log says
-// ---------------------------------------------------------------------
+// --- what the log says -----------------------------------------------------------------
 
 static char said[8192];
 
@@ -146,8 +144,7 @@ static float run_once(tn_runtime *rt, int rounds)
     return values[1];
 }
 
-// --- tests
-// ---------------------------------------------------------------------------------
+// --- tests -----------------------------------------------------------------------------
 
 static void right_kernels_pass_whatever_defines_the_operator(void **unused)
 {
