@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../base/number.h"
 
 #define MAX_TEXT (1 << 20)
 
@@ -83,23 +84,13 @@ static const char *number_end(const char *p, bool *is_integer)
     return p;
 }
 
-// Decimal by the C locale's rules whatever the process has set.
 static double to_double(const char *start, uint32_t size)
 {
     char copy[400];
     uint32_t n = size < sizeof(copy) - 1 ? size : (uint32_t)sizeof(copy) - 1;
     memcpy(copy, start, n);
     copy[n] = 0;
-    char *end;
-    double value = strtod(copy, &end);
-    char *point = strchr(copy, '.');
-    if (*end && point == end) { // a locale with another decimal point
-        char other[8];
-        snprintf(other, sizeof(other), "%.1f", 0.5);
-        *point = other[1];
-        value = strtod(copy, &end);
-    }
-    return value;
+    return text_to_double(copy, NULL);
 }
 
 static tn_status lex_number(struct lexer *lexer, const char *start)

@@ -3,10 +3,12 @@
 // Nothing is computed.
 #include "graph.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "../base/dtype.h"
 #include "../base/fail.h"
+#include "../base/number.h"
 #include "../base/shape.h"
 
 // More inputs than this only variadic primitives have; they are counted on the heap.
@@ -285,12 +287,13 @@ static tn_status parse_number(const char *name, const char *text, uint32_t *kind
                               uint64_t *bits)
 {
     char *end;
+    errno = 0;
     long long whole = strtoll(text, &end, 0);
     *kind = TN_ATTR_I64;
     *bits = (uint64_t)whole;
-    if (*text && !*end)
+    if (*text && !*end && errno == 0)
         return TN_OK;
-    double value = strtod(text, &end);
+    double value = text_to_double(text, &end);
     *kind = TN_ATTR_F64;
     memcpy(bits, &value, sizeof(value));
     return *text && !*end ? TN_OK

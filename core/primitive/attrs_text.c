@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <tenon/tenon.h>
+#include "../base/number.h"
 
 // --- printing --------------------------------------------------------------------------
 
@@ -159,7 +160,7 @@ static bool read_bits(const char *text, uint64_t *out)
 static bool read_double(const char *text, double *out)
 {
     char *end;
-    *out = strtod(text, &end);
+    *out = text_to_double(text, &end);
     return end != text && !*end && !is_space(text[0]);
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include "../base/dtype.h"
 #include "../base/fail.h"
+#include "../base/number.h"
 #include "../base/shape.h"
 #include "../plugin/plugin_set.h"
 #include "oracle.h"
@@ -28,7 +29,7 @@ struct shadow {
 static tn_status read_rate(const char *text, double *out)
 {
     char *end;
-    *out = strtod(text, &end);
+    *out = text_to_double(text, &end);
     if (end == text || *end || !(*out >= 0 && *out <= 1))
         return fail(
             TN_ERR_ARGUMENT,
