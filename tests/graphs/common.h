@@ -75,8 +75,8 @@ static inline tn_stats stats_of(tn_runtime *rt)
 
 static inline void assert_message(const char *text, const char *part)
 {
-    if (!strstr(text, part))
-        fail_msg("message \"%s\" does not say \"%s\"", text, part);
+    if (!text || !strstr(text, part))
+        fail_msg("message \"%s\" does not say \"%s\"", text ? text : "", part);
 }
 
 #endif // TESTS_GRAPHS_COMMON_H
