@@ -45,6 +45,16 @@ tn_status device_set_create(tn_runtime *runtime)
 
 static void device_destroy(struct device *device);
 
+static void forget_summaries(struct device_set *set)
+{
+    for (uint64_t i = 0; i < set->num_summaries; i++)
+        if (*set->summaries[i].reason)
+            mem_free((char *)set->summaries[i].reason);
+    mem_free(set->summaries);
+    set->summaries = NULL;
+    set->num_summaries = 0;
+}
+
 void device_set_destroy(tn_runtime *runtime)
 {
     struct device_set *set = runtime->devices;
@@ -52,14 +62,11 @@ void device_set_destroy(tn_runtime *runtime)
         return;
     for (uint32_t i = set->count; i-- > 0;)
         device_destroy(set->devices[i]);
-    for (uint64_t i = 0; i < set->num_summaries; i++)
-        if (*set->summaries[i].reason)
-            mem_free((char *)set->summaries[i].reason);
+    forget_summaries(set);
     pthread_cond_destroy(&set->changed);
     pthread_mutex_destroy(&set->lock);
     mem_free(set->devices);
     mem_free(set->failure);
-    mem_free(set->summaries);
     mem_free(set);
     runtime->devices = NULL;
 }
@@ -450,8 +457,12 @@ static tn_status list_backend(tn_runtime *runtime, const char *name)
     }
     if (status != TN_OK || count == 0) {
         const char *why = status != TN_OK ? fail_text() : "it found no device";
-        summary.reason = mem_strdup(why); // lives with the runtime's list
-        return summary.reason ? add_summary(runtime->devices, &summary) : TN_ERR_MEMORY;
+        char *reason = mem_strdup(why); // lives with the runtime's list
+        summary.reason = reason;
+        status = reason ? add_summary(runtime->devices, &summary) : TN_ERR_MEMORY;
+        if (status != TN_OK)
+            mem_free(reason);
+        return status;
     }
     for (uint32_t i = 0; i < count && status == TN_OK; i++) {
         tn_device_info info = {.struct_size = sizeof(info)};
@@ -499,6 +510,8 @@ tn_status tn_devices(tn_runtime *runtime, tn_device_summary *out, uint64_t *coun
         for (uint32_t i = 0; names && names[i] && status == TN_OK; i++)
             status = list_backend(runtime, names[i]);
         pthread_mutex_lock(&set->lock);
+        if (status != TN_OK) // what is missing is looked for again
+            forget_summaries(set);
         set->listing = false;
         pthread_cond_broadcast(&set->changed);
     }

@@ -142,12 +142,39 @@ static void each_allocation_of_a_first_evaluation_may_fail(void **state)
     print_message("# %d allocations with new plans\n", (int)n);
 }
 
+// Half a list is never taken for the whole one.
+static void each_allocation_of_a_list_of_devices_may_fail(void **state)
+{
+    (void)state;
+    const char *const variables[] = {"TENON_PLUGINS_DISABLE=org.tenon.vulkan*",
+                                     "TENON_LOG=off", NULL};
+    tn_runtime *rt = open_with(variables);
+    uint64_t expected = 0, count = 0;
+    must(NULL, tn_devices(rt, NULL, &expected));
+    tn_runtime_close(rt);
+    assert_true(expected > 1);
+    int64_t n = 1, fine = 0, num_failed = 0;
+    for (; fine < 200; n++) { // failing to open devices is no failure here
+        rt = open_with(variables);
+        mem_fail_nth(n);
+        tn_status status = tn_devices(rt, NULL, &count);
+        mem_fail_nth(0);
+        fine = status == TN_OK ? fine + 1 : 0;
+        num_failed += status != TN_OK;
+        must(NULL, tn_devices(rt, NULL, &count));
+        assert_int_equal(count, expected);
+        tn_runtime_close(rt);
+    }
+    assert_true(num_failed > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_allocation_may_fail),
         cmocka_unit_test(each_allocation_of_a_map_may_fail),
         cmocka_unit_test(each_allocation_of_a_first_evaluation_may_fail),
+        cmocka_unit_test(each_allocation_of_a_list_of_devices_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
