@@ -10,6 +10,7 @@
 #include "../base/memory.h"
 #include "../plugin/host.h"
 #include "../plugin/plugin_set.h"
+#include "fate.h"
 
 struct device_set {
     pthread_mutex_t lock; // of the state; not held while plugin code runs
@@ -353,17 +354,25 @@ tn_status device_failed(struct device *device, tn_status status)
     return status;
 }
 
-tn_status device_wait(struct device *device, uint64_t point)
+tn_status device_ask(struct device *device, uint64_t point)
 {
-    if (point <= atomic_load_explicit(&device->reached, memory_order_acquire) &&
-        !atomic_load_explicit(&device->lost, memory_order_acquire))
-        return TN_OK;
     fail_clear();
     tn_status status = device->ops->wait(device->handle, point);
+    if (status != TN_OK)
+        device_failed(device, status);
     raise_reached(device, point); // failed or not, nothing runs any more
-    if (device->late)
-        sweep_late(device, point);
-    return status == TN_OK ? TN_OK : device_failed(device, status);
+    sweep_late(device, point);
+    fates_settle(device, point);
+    return status;
+}
+
+tn_status device_wait(struct device *device, uint64_t point)
+{
+    bool is_reached =
+        point <= atomic_load_explicit(&device->reached, memory_order_acquire) &&
+        !atomic_load_explicit(&device->lost, memory_order_acquire);
+    tn_status status = is_reached ? TN_OK : device_ask(device, point);
+    return status == TN_ERR_DEVICE ? status : TN_OK;
 }
 
 void device_settle(struct device *device, uint64_t point)
@@ -374,13 +383,6 @@ void device_settle(struct device *device, uint64_t point)
     snprintf(message, sizeof(message), "%s", fail_text());
     device_wait(device, point);
     fail(TN_OK, "%s", message);
-}
-
-tn_status device_wait_outside(struct device *device, uint64_t point)
-{
-    bool blocks = point > atomic_load_explicit(&device->reached, memory_order_acquire);
-    tn_status status = blocks ? callback_check(device->runtime) : TN_OK;
-    return status == TN_OK ? device_wait(device, point) : status;
 }
 
 void device_drop_buffer(struct device *device, tn_buffer *buffer, uint64_t size,
@@ -410,6 +412,7 @@ static void device_destroy(struct device *device)
         last = late->point > last ? late->point : last;
     device_settle(device, last);
     sweep_late(device, UINT64_MAX);
+    fates_settle(device, UINT64_MAX);
     device->ops->device_close(device->handle);
     pthread_mutex_destroy(&device->lock);
     pthread_mutex_destroy(&device->late_lock);

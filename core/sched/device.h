@@ -13,6 +13,7 @@
 #include "../base/hash.h"
 #include "../runtime.h"
 
+struct fate;
 struct plugin;
 
 struct device {
@@ -30,7 +31,8 @@ struct device {
     atomic_uint_fast64_t reached; // all points up to this are known to be reached
     atomic_bool lost;             // for good, with all that its buffers held
     pthread_mutex_t late_lock;
-    struct late_buffer *late;  // to be destroyed when their point is reached
+    struct late_buffer *late;       // to be destroyed when their point is reached
+    struct fate *fates, *last_fate; // not known yet, in the order of points; late_lock
     struct map kernels_loaded; // primitives whose kernels' plugins were loaded; late_lock
 };
 
@@ -42,13 +44,11 @@ tn_status devices_open(tn_runtime *runtime, struct device ***out_devices,
 // Gives `status`.
 tn_status device_failed(struct device *device, tn_status status);
 
-// Blocks until the point is reached. Of a lost device it is the backend that is asked, for
-// any point: what was computed there is gone.
+// Blocks until the point is reached, and tells how its work ended.
+tn_status device_ask(struct device *device, uint64_t point);
+// Only blocks: fails when the device is lost, as all that was there is gone then, and not
+// when the work failed: that is told by fates.
 tn_status device_wait(struct device *device, uint64_t point);
-
-// The same for an application: refused in a callback unless the point is known to be
-// reached.
-tn_status device_wait_outside(struct device *device, uint64_t point);
 
 // Blocks until no work up to the point runs, however it went, so that what it used can go.
 // Leaves the thread's message as it is.
@@ -63,11 +63,17 @@ struct storage {
     tn_buffer *buffer;
     uint64_t size;
     atomic_uint_fast64_t point; // of its last use
+    struct fate *fate;          // of what wrote it; NULL: that was waited for. Owned
 };
 
 tn_status storage_create(struct device *device, uint64_t size, struct storage **out);
 void storage_retain(struct storage *storage);
 void storage_release(struct storage *storage);
+
+// Blocks until what uses it is done, and fails when what wrote it did.
+tn_status storage_wait(struct storage *storage);
+// The same for an application: refused in a callback unless that is known to be done.
+tn_status storage_wait_outside(struct storage *storage);
 
 // Destroys at once, or after the point is reached.
 void device_drop_buffer(struct device *device, tn_buffer *buffer, uint64_t size,

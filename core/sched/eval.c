@@ -136,9 +136,7 @@ static tn_status wait_arrays(tn_scope *scope, tn_array *const *arrays, uint64_t 
 {
     for (uint64_t i = 0; i < num_arrays; i++) {
         const tn_array *array = scope_local(scope, arrays[i]);
-        struct storage *storage = array->value->storage;
-        tn_status status = device_wait_outside(
-            storage->device, atomic_load_explicit(&storage->point, memory_order_acquire));
+        tn_status status = storage_wait_outside(array->value->storage);
         if (status != TN_OK)
             return scope_take_failure(scope, status);
     }

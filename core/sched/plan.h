@@ -141,7 +141,9 @@ struct plan_segment {
     tn_segment segment;
     struct plan_slot *slots;
     tn_executable *executable;
-    uint64_t last_point;                    // of its last submission
+    uint64_t last_point; // of its last submission
+    struct fate *fate;   // of its submission in this run; NULL: none is needed
+    bool is_submitted;   // in this run
     uint32_t first_transfer, num_transfers; // done before it
 };
 

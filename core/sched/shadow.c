@@ -136,9 +136,7 @@ static tn_status fetch(const struct check *c, const tn_value *value, tn_tensor *
     if (!(out->data = mem_alloc(bytes)))
         return TN_ERR_MEMORY;
     out->layout.offset -= low;
-    struct storage *storage = c->storages[value->slot];
-    tn_status status =
-        device_wait(c->device, atomic_load_explicit(&storage->point, memory_order_acquire));
+    tn_status status = storage_wait(c->storages[value->slot]);
     if (status == TN_OK)
         status = c->device->ops->buffer_read(
             c->device->handle, c->bindings[value->slot].buffer,
@@ -174,12 +172,11 @@ static tn_status run_steps(const struct check *c, uint32_t first, uint32_t count
     if (status == TN_OK)
         status = device->ops->submit(device->handle, &submission, &point);
     pthread_mutex_unlock(&device->lock);
-    if (status == TN_OK)
-        status = device_wait(device, point);
+    status = status == TN_OK ? device_ask(device, point) : device_failed(device, status);
     pthread_mutex_lock(&device->lock);
     device->ops->executable_destroy(device->handle, submission.executable);
     pthread_mutex_unlock(&device->lock);
-    return status == TN_OK ? TN_OK : device_failed(device, status);
+    return status;
 }
 
 // --- comparing -------------------------------------------------------------------------

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Submit: runs a plan. Buffers are bound to slots, segments go to their queues in order,
-// and the host waits only where elements travel from one device to another.
+// and the host waits only where elements travel from one device to another. What fails
+// later than that is known by fates: a segment's depends on those of all that it uses.
 #include <string.h>
 #include "../base/fail.h"
 #include "../plugin/host.h"
+#include "fate.h"
 #include "plan.h"
 #include "shadow.h"
 
@@ -74,7 +76,24 @@ static struct storage *storage_of(const struct run *run, const struct plan_slot 
 
 // --- transfers -------------------------------------------------------------------------
 
-static tn_status transfer(struct run *run, const struct plan_transfer *t)
+// The plan's own memory has no fate: what is there was written in this run.
+static tn_status wait_for_arena(const struct run *run, uint32_t device,
+                                const struct plan_segment *before)
+{
+    for (const struct plan_segment *s = run->plan->segments; s < before; s++) {
+        if (s->device != device || !s->fate)
+            continue;
+        tn_status status = device_wait(run->plan->devices[device], s->last_point);
+        if (status == TN_OK)
+            status = fate_end(s->fate);
+        if (status != TN_OK)
+            return status;
+    }
+    return TN_OK;
+}
+
+static tn_status transfer(struct run *run, const struct plan_transfer *t,
+                          const struct plan_segment *before)
 {
     uint64_t from_offset, to_offset;
     struct storage *from = storage_of(run, &t->from, &from_offset);
@@ -85,7 +104,10 @@ static tn_status transfer(struct run *run, const struct plan_transfer *t)
     void *bytes = mem_alloc(t->size);
     if (!bytes)
         return TN_ERR_MEMORY;
-    tn_status status = storage_read(from, from_offset + t->from_offset, bytes, t->size);
+    tn_status status =
+        t->from.home == HOME_ARENA ? wait_for_arena(run, t->from_device, before) : TN_OK;
+    if (status == TN_OK)
+        status = storage_read(from, from_offset + t->from_offset, bytes, t->size);
     if (status == TN_OK) // an earlier submission may still use this memory
         status =
             device_wait(target, atomic_load_explicit(&to->point, memory_order_acquire));
@@ -117,6 +139,82 @@ static void bind_slots(struct run *run, const struct plan_segment *segment)
     }
 }
 
+// A cause of how the segment ends: of its slots in turn, and then of the segments before
+// it, when it reads what these may have left in the plan's memory.
+static struct fate *cause(const struct run *run, const struct plan_segment *segment,
+                          uint32_t i)
+{
+    uint64_t offset;
+    uint32_t num_slots = segment->segment.num_slots;
+    if (i < num_slots)
+        return segment->slots[i].home == HOME_ARENA
+                   ? NULL
+                   : storage_of(run, &segment->slots[i], &offset)->fate;
+    const struct plan_segment *earlier = &run->plan->segments[i - num_slots];
+    if (earlier->device != segment->device)
+        return NULL;
+    for (uint32_t k = 0; k < num_slots; k++)
+        if (segment->slots[k].home == HOME_ARENA &&
+            (segment->segment.slots[k].flags & TN_SLOT_READ))
+            return earlier->fate;
+    return NULL;
+}
+
+// Those whose end is not known; `causes` may be NULL. Fails when one failed.
+static tn_status list_causes(const struct run *run, const struct plan_segment *segment,
+                             struct fate **causes, uint32_t *out_count)
+{
+    uint32_t num_slots = segment->segment.num_slots;
+    uint32_t all = num_slots + (uint32_t)(segment - run->plan->segments), count = 0;
+    for (uint32_t i = 0; i < all; i++) {
+        struct fate *fate = cause(run, segment, i);
+        tn_status status = fate_known(fate);
+        if (status != TN_OK)
+            return status;
+        if (fate_went_well(fate) || (causes && count == *out_count))
+            continue;
+        if (causes)
+            causes[count] = fate;
+        count++;
+    }
+    *out_count = count;
+    return TN_OK;
+}
+
+// A fate for a segment that is not waited for at once, or depends on one that is not known.
+static tn_status make_fate(const struct run *run, const struct plan_segment *segment,
+                           struct fate **out)
+{
+    struct fate **causes = NULL;
+    uint32_t count = 0;
+    tn_status status = list_causes(run, segment, NULL, &count);
+    if (status != TN_OK || (count == 0 && run->mode == RUN_WAIT))
+        return status;
+    if (count > 0 && !(causes = mem_alloc(count * sizeof(struct fate *))))
+        return TN_ERR_MEMORY;
+    if (count > 0)
+        status = list_causes(run, segment, causes, &count);
+    if (status == TN_OK)
+        status = fate_create(run->plan->devices[segment->device], causes, count, out);
+    mem_free(causes);
+    return status;
+}
+
+static void note_use(const struct run *run, struct plan_segment *segment, uint64_t point)
+{
+    for (uint32_t i = 0; i < segment->segment.num_slots; i++) {
+        uint64_t offset;
+        struct storage *storage = storage_of(run, &segment->slots[i], &offset);
+        raise_point(storage, point);
+        if (!segment->fate || segment->slots[i].home == HOME_ARENA ||
+            !(segment->segment.slots[i].flags & TN_SLOT_WRITE))
+            continue;
+        fate_retain(segment->fate);
+        fate_release(storage->fate);
+        storage->fate = segment->fate;
+    }
+}
+
 static tn_status submit_whole(struct run *run, struct plan_segment *segment)
 {
     struct plan *plan = run->plan;
@@ -129,16 +227,23 @@ static tn_status submit_whole(struct run *run, struct plan_segment *segment)
         .bindings = plan->bindings,
         .num_bindings = segment->segment.num_slots,
     };
-    pthread_mutex_lock(&device->lock);
-    tn_status status = device->ops->submit(device->handle, &submission, &point);
-    pthread_mutex_unlock(&device->lock);
+    struct fate *fate = NULL;
+    tn_status status = make_fate(run, segment, &fate);
     if (status != TN_OK)
+        return status;
+    pthread_mutex_lock(&device->lock);
+    status = device->ops->submit(device->handle, &submission, &point);
+    if (status == TN_OK && fate)
+        fate_begin(fate, point);
+    pthread_mutex_unlock(&device->lock);
+    if (status != TN_OK) {
+        fate_release(fate);
         return device_failed(device, status);
-    segment->last_point = point;
-    for (uint32_t i = 0; i < segment->segment.num_slots; i++) {
-        uint64_t offset;
-        raise_point(storage_of(run, &segment->slots[i], &offset), point);
     }
+    segment->last_point = point;
+    segment->fate = fate;
+    segment->is_submitted = true;
+    note_use(run, segment, point);
     return TN_OK;
 }
 
@@ -187,7 +292,7 @@ static tn_status submit_all(struct run *run)
         struct plan_segment *segment = &plan->segments[i];
         tn_status status = TN_OK;
         for (uint32_t k = 0; k < segment->num_transfers && status == TN_OK; k++)
-            status = transfer(run, &plan->transfers[segment->first_transfer + k]);
+            status = transfer(run, &plan->transfers[segment->first_transfer + k], segment);
         if (status == TN_OK && segment->executable)
             status = submit_segment(run, segment);
         if (status != TN_OK)
@@ -196,15 +301,28 @@ static tn_status submit_all(struct run *run)
     return TN_OK;
 }
 
-static tn_status wait_all(struct plan *plan)
+static tn_status wait_all(const struct plan *plan)
 {
     for (uint32_t i = 0; i < plan->num_segments; i++) {
-        tn_status status = device_wait(plan->devices[plan->segments[i].device],
-                                       plan->segments[i].last_point);
+        const struct plan_segment *segment = &plan->segments[i];
+        if (!segment->is_submitted)
+            continue;
+        tn_status status = device_ask(plan->devices[segment->device], segment->last_point);
+        if (status == TN_OK)
+            status = fate_end(segment->fate);
         if (status != TN_OK)
             return status;
     }
     return TN_OK;
+}
+
+static void forget_submissions(struct plan *plan)
+{
+    for (uint32_t i = 0; i < plan->num_segments; i++) {
+        fate_release(plan->segments[i].fate);
+        plan->segments[i].fate = NULL;
+        plan->segments[i].is_submitted = false;
+    }
 }
 
 // --- outputs ----------------------------------------------------------------------------
@@ -257,6 +375,7 @@ tn_status plan_run(struct plan *plan, struct value *const *leaves, struct value 
         status = wait_all(plan);
     if (status == TN_OK)
         status = give_outputs(&run, outputs);
+    forget_submissions(plan);
     drop_storages(&run);
     pthread_mutex_unlock(&plan->lock);
     return status;

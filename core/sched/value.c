@@ -5,7 +5,9 @@
 #include "../base/fail.h"
 #include "../base/memory.h"
 #include "../base/shape.h"
+#include "../plugin/host.h"
 #include "device.h"
+#include "fate.h"
 
 void stats_add_bytes(struct sched_stats *stats, int64_t bytes)
 {
@@ -55,14 +57,30 @@ void storage_release(struct storage *storage)
         return;
     device_drop_buffer(storage->device, storage->buffer, storage->size,
                        atomic_load_explicit(&storage->point, memory_order_acquire));
+    fate_release(storage->fate);
     mem_free(storage);
+}
+
+tn_status storage_wait(struct storage *storage)
+{
+    tn_status status = device_wait(
+        storage->device, atomic_load_explicit(&storage->point, memory_order_acquire));
+    return status == TN_OK ? fate_end(storage->fate) : status;
+}
+
+tn_status storage_wait_outside(struct storage *storage)
+{
+    const struct device *device = storage->device;
+    bool blocks = atomic_load_explicit(&storage->point, memory_order_acquire) >
+                  atomic_load_explicit(&device->reached, memory_order_acquire);
+    tn_status status = blocks ? callback_check(device->runtime) : TN_OK;
+    return status == TN_OK ? storage_wait(storage) : status;
 }
 
 tn_status storage_read(struct storage *storage, uint64_t offset, void *data, uint64_t size)
 {
     struct device *device = storage->device;
-    tn_status status = device_wait_outside(
-        device, atomic_load_explicit(&storage->point, memory_order_acquire));
+    tn_status status = storage_wait_outside(storage);
     if (status != TN_OK || size == 0)
         return status;
     fail_clear();

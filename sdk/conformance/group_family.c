@@ -286,22 +286,30 @@ static void check_reference(struct bench *b)
 
 // --- kernels that fail -----------------------------------------------------------------
 
-// The status of a submission, or of waiting for it.
+static tn_status wait_failing(struct bench *b, uint64_t point)
+{
+    bench_listen(b);
+    return bench_heard(b, b->backend->wait(b->device, point), "wait");
+}
+
+// The status of a submission, or of waiting for it: then its point is given.
 static tn_status run_failing(struct bench *b, tn_executable *executable,
-                             const tn_binding *bindings, uint32_t flags)
+                             const tn_binding *bindings, uint32_t flags,
+                             uint64_t *out_point)
 {
     tn_submission submission = {.struct_size = sizeof(submission),
                                 .flags = flags,
                                 .executable = executable,
                                 .bindings = bindings,
                                 .num_bindings = draft.segment.num_slots};
-    uint64_t point = 0;
+    *out_point = 0;
     bench_listen(b);
-    tn_status status = b->backend->submit(b->device, &submission, &point);
-    if (bench_heard(b, status, "submit") != TN_OK)
+    tn_status status = b->backend->submit(b->device, &submission, out_point);
+    if (bench_heard(b, status, "submit") != TN_OK) {
+        *out_point = 0;
         return status;
-    bench_listen(b);
-    return bench_heard(b, b->backend->wait(b->device, point), "wait");
+    }
+    return wait_failing(b, *out_point);
 }
 
 static void check_failure(struct bench *b)
@@ -318,8 +326,9 @@ static void check_failure(struct bench *b)
         return;
     }
     for (uint32_t flags = 0; flags <= TN_SUBMIT_ASYNC; flags++) {
+        uint64_t failed, point;
         seen.should_fail = true;
-        tn_status status = run_failing(b, executable, bindings, flags);
+        tn_status status = run_failing(b, executable, bindings, flags, &failed);
         check_case(b->kit);
         if (status != TN_ERR_UNSUPPORTED)
             check_fail(
@@ -327,10 +336,13 @@ static void check_failure(struct bench *b)
                 "a kernel fails with status %d, but neither submit nor wait does: %d",
                 TN_ERR_UNSUPPORTED, status);
         seen.should_fail = false;
-        status = run_failing(b, executable, bindings, flags);
+        status = run_failing(b, executable, bindings, flags, &point);
         if (status != TN_OK)
             check_fail(b->kit, "what is submitted after a failure fails too: %s",
                        b->host.text);
+        if (failed && wait_failing(b, failed) != TN_ERR_UNSUPPORTED)
+            check_fail(b->kit, "wait tells of a failure once, and later says that the work "
+                               "of this point went well");
     }
     expect_doubled(b, bindings[1].buffer);
 }

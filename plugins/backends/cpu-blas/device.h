@@ -51,7 +51,7 @@ struct cpu_queue {
     bool started, stopping;
     struct cpu_submission *first, **last;
     struct cpu_submission *failures; // the latest first
-    uint32_t num_failures;
+    uint64_t forgotten;              // up to here failures may have been forgotten; lock
     uint64_t submitted;
     _Atomic uint64_t reached;
 };

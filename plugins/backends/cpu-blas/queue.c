@@ -4,9 +4,10 @@
 // started when first needed.
 #include "device.h"
 
+#include <stdio.h>
 #include <string.h>
 
-#define MAX_FAILURES 64 // that are remembered
+#define MAX_FAILURES 256 // that are remembered
 
 tn_status cpu_queue_init(tn_device *device)
 {
@@ -22,9 +23,11 @@ tn_status cpu_queue_init(tn_device *device)
     return TN_OK;
 }
 
-// Frees all of a list but its first `keep` members.
-static void free_after(tn_device *device, struct cpu_submission **list, uint32_t keep)
+// Frees all of the failures but the last `keep`.
+static void forget_failures(tn_device *device, uint32_t keep)
 {
+    struct cpu_queue *queue = &device->queue;
+    struct cpu_submission **list = &queue->failures;
     while (*list && keep > 0) {
         list = &(*list)->next;
         keep--;
@@ -32,6 +35,7 @@ static void free_after(tn_device *device, struct cpu_submission **list, uint32_t
     while (*list) {
         struct cpu_submission *work = *list;
         *list = work->next;
+        queue->forgotten = work->point > queue->forgotten ? work->point : queue->forgotten;
         device->host->free(device->host, work);
     }
 }
@@ -45,7 +49,7 @@ void cpu_queue_finish(tn_device *device)
     pthread_mutex_unlock(&queue->lock);
     if (queue->started)
         pthread_join(queue->thread, NULL);
-    free_after(device, &queue->failures, 0);
+    forget_failures(device, 0);
     pthread_cond_destroy(&queue->changed);
     pthread_mutex_destroy(&queue->lock);
 }
@@ -63,7 +67,7 @@ static void run_queued(tn_device *device, struct cpu_submission *work)
     if (failed) {
         work->next = queue->failures;
         queue->failures = work;
-        free_after(device, &queue->failures, MAX_FAILURES);
+        forget_failures(device, MAX_FAILURES);
     }
     atomic_store_explicit(&queue->reached, point, memory_order_release);
     pthread_cond_broadcast(&queue->changed);
@@ -152,7 +156,7 @@ tn_status cpu_submit(tn_device *device, const tn_submission *submission,
     return TN_OK;
 }
 
-// The failure of `point`, if it failed. With the lock held.
+// The failure of `point`, if it failed, or if that is no longer known. With the lock held.
 static tn_status find_failure(struct cpu_queue *queue, uint64_t point, char *out_message)
 {
     for (const struct cpu_submission *f = queue->failures; f; f = f->next) {
@@ -161,7 +165,12 @@ static tn_status find_failure(struct cpu_queue *queue, uint64_t point, char *out
             return f->status;
         }
     }
-    return TN_OK;
+    if (point > queue->forgotten)
+        return TN_OK;
+    snprintf(out_message, CPU_MESSAGE_SIZE,
+             "%d later submissions failed: how this one ended is no longer known",
+             MAX_FAILURES);
+    return TN_ERR_INTERNAL;
 }
 
 tn_status cpu_wait(tn_device *device, uint64_t point)

@@ -205,6 +205,10 @@ static tn_status wait_for(tn_device *device, uint64_t point)
     device->waiters--;
     if (point && device->failed == point)
         status = device->status;
+#ifdef FAULT_FAMILY_CPU_FAILURE_ONCE
+    if (device->failed == point)
+        device->failed = 0;
+#endif
     pthread_mutex_unlock(&device->lock);
     if (IS_LOST(device))
         return check_lost(device);

@@ -239,8 +239,8 @@ typedef struct tn_backend {
     tn_status (*submit)(tn_device *device, const tn_submission *submission,
                         uint64_t *out_point);
 
-    // Blocks until `point` is reached. Fails when the work failed or the device is lost.
-    // [any]
+    // Blocks until `point` is reached. Fails when the work that reaches it failed, each
+    // time it is asked, or when the device is lost. [any]
     tn_status (*wait)(tn_device *device, uint64_t point);
 
     // Optional: bytes in use. [any]
