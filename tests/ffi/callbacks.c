@@ -207,29 +207,6 @@ static void a_callback_that_fails_fails_the_evaluation_and_no_other(void **state
     tn_scope_close(s);
 }
 
-// More than a backend need remember; none of them counts as computed.
-static void many_that_fail_out_of_sight_are_all_told(void **state)
-{
-    enum { MANY = 400 };
-    tn_scope *s = tn_scope_open(*state);
-    tn_array *out[MANY];
-    double got;
-    int32_t code = 7;
-    add(*state, "app.fails/1", "in f64[] out f64[] user -> status",
-        (function)fails_when_told, &code);
-    for (int i = 0; i < MANY; i++) {
-        out[i] = tn_op(s, "app.fails", TN_IN(tn_f64(s, i)), TN_NO_ATTRS);
-        assert_int_equal(tn_eval_async(s, out[i]), TN_OK);
-    }
-    for (int i = MANY; i-- > 0;) {
-        assert_int_not_equal(tn_read(s, out[i], &got, sizeof(got)), TN_OK);
-        if (i < 100 || i > 200) // how many are known by name is the backend's affair
-            has(tn_scope_error(s), i < 100 ? "no longer known" : "returned status 7");
-        tn_scope_clear_error(s);
-    }
-    tn_scope_close(s);
-}
-
 static void wrong_inputs_are_told_when_the_graph_is_built(void **state)
 {
     static const struct {
@@ -406,7 +383,6 @@ int main(void)
         TEST(each_dtype_is_passed_by_value),
         TEST(a_recorded_function_replays_them),
         TEST(a_callback_that_fails_fails_the_evaluation_and_no_other),
-        TEST(many_that_fail_out_of_sight_are_all_told),
         TEST(wrong_inputs_are_told_when_the_graph_is_built),
         TEST(wrong_signatures_are_shown_by_their_column),
         TEST(wrong_ids_and_arguments_are_refused),
