@@ -87,6 +87,24 @@ static void a_failing_step_is_reported_by_who_waits_for_it(void **unused)
     bench.backend->executable_destroy(bench.device, failing_executable);
 }
 
+// Only the latest are remembered one by one; the others do not count as done.
+static void a_failure_that_was_forgotten_is_no_success(void **unused)
+{
+    enum { MANY = 600 };
+    uint64_t points[MANY];
+    (void)unused;
+    bench_step(&bench, 0, 0)->kernel = &failing_record;
+    assert_int_equal(bench_compile(&bench), TN_OK);
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(bench_submit(&bench, TN_SUBMIT_ASYNC, &points[i]), TN_OK);
+    assert_int_equal(bench.backend->wait(bench.device, points[MANY - 1]), TN_ERR_ARGUMENT);
+    for (int i = 0; i < MANY; i++)
+        assert_int_not_equal(bench.backend->wait(bench.device, points[i]), TN_OK);
+    assert_string_equal(bench_message, "axis 7 is bad");
+    assert_int_equal(bench.backend->wait(bench.device, points[0]), TN_ERR_INTERNAL);
+    assert_non_null(strstr(bench_message, "no longer known"));
+}
+
 static void submissions_keep_their_order(void **unused)
 {
     static const tn_expr_insn insns[] = {{TN_EXPR_LOAD, TN_I64, 0, 0, 0},
@@ -183,6 +201,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         WITH_DEVICE(loops_of_others_cover_each_index_once),
         WITH_DEVICE(a_failing_step_is_reported_by_who_waits_for_it),
+        WITH_DEVICE(a_failure_that_was_forgotten_is_no_success),
         WITH_DEVICE(submissions_keep_their_order),
         WITH_DEVICE(buffers_are_used_again_and_counted),
         cmocka_unit_test(a_bad_number_of_threads_is_an_error),
