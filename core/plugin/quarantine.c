@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Quarantine: plugins that crashed or hung while somebody watched are left alone until they
-// change. The note lies in the disk cache under the hashes of all their files; the cache
-// may lose it, and then the plugin is tried again.
+// change. The note lies in the disk cache under the hashes of all their files, beside one
+// that says that there are any: mostly there are none, and one look tells. The cache may
+// lose them, and then the plugin is tried again.
 #include "plugin.h"
 
 #include <sodium.h>
@@ -15,6 +16,8 @@ struct key {
     char head[sizeof(KEY_HEAD)];
     unsigned char sha256[32]; // of the hashes of the plugin's files
 };
+
+static const char any[] = KEY_HEAD "any";
 
 static struct key key_of(const struct manifest *manifest)
 {
@@ -40,13 +43,15 @@ static void refuse(struct plugin *plugin, const char *why, size_t size)
 void find_quarantined(struct plugin_set *set)
 {
     int cache = cache_open(set->runtime->config);
-    for (uint32_t i = 0; i < set->count && cache >= 0; i++) {
+    void *why = NULL;
+    uint64_t size;
+    bool are_any = cache_load_from(cache, any, sizeof(any), &why, &size) == TN_OK;
+    mem_free(why);
+    for (uint32_t i = 0; i < set->count && are_any; i++) {
         struct plugin *plugin = set->plugins[i];
         if (plugin->state != TN_PLUGIN_FOUND || !plugin->manifest.num_backends)
             continue;
         struct key key = key_of(&plugin->manifest);
-        void *why;
-        uint64_t size;
         if (cache_load_from(cache, &key, sizeof(key), &why, &size) != TN_OK)
             continue;
         refuse(plugin, why, size < 512 ? size : 512);
@@ -60,7 +65,8 @@ static tn_status quarantine(struct plugin *plugin, const char *reason)
 {
     const struct config *config = plugin->set->runtime->config;
     struct key key = key_of(&plugin->manifest);
-    if (!cache_store(config, &key, sizeof(key), reason, strlen(reason)))
+    if (!cache_store(config, &key, sizeof(key), reason, strlen(reason)) ||
+        !cache_store(config, any, sizeof(any), "yes", 3))
         return fail(TN_ERR_IO,
                     "%s cannot be put in quarantine: no cache can be written; "
                     "TENON_CACHE_DIR names one",

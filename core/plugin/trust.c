@@ -154,7 +154,7 @@ tn_status trust_read_file(int directory, const char *name, uint64_t max_size,
     ssize_t got = -1;
     size_t room = max_size + 1;
     if (fstat(fd, &info) == 0 && info.st_size < (off_t)room)
-        room = (size_t)info.st_size + 1;
+        room = (size_t)info.st_size;
     text = mem_alloc(room + 1);
     if (!text)
         status = TN_ERR_MEMORY;
