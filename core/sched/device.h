@@ -33,6 +33,7 @@ struct device {
     pthread_mutex_t late_lock;
     struct late_buffer *late;       // to be destroyed when their point is reached
     struct fate *fates, *last_fate; // not known yet, in the order of points; late_lock
+    uint32_t num_fates;
     struct map kernels_loaded; // primitives whose kernels' plugins were loaded; late_lock
 };
 

@@ -8,6 +8,7 @@
 #include "../base/memory.h"
 
 enum { UNKNOWN = 1 }; // no status: those are 0 and below
+enum { MOST_UNKNOWN = 1024 };
 
 struct fate {
     atomic_uint refs;
@@ -82,7 +83,16 @@ void fate_begin(struct fate *fate, uint64_t point)
     pthread_mutex_lock(&device->late_lock);
     *(device->last_fate ? &device->last_fate->next : &device->fates) = fate;
     device->last_fate = fate;
+    device->num_fates++;
     pthread_mutex_unlock(&device->late_lock);
+}
+
+uint64_t fates_backlog(struct device *device)
+{
+    pthread_mutex_lock(&device->late_lock);
+    uint64_t point = device->num_fates > MOST_UNKNOWN ? device->fates->point : 0;
+    pthread_mutex_unlock(&device->late_lock);
+    return point;
 }
 
 // Of the first that failed. With the device's late_lock held, as causes go with it.
@@ -147,6 +157,7 @@ static void take_off(struct device *device, struct fate *fate)
     bool is_mine = device->fates == fate;
     if (is_mine) {
         device->fates = fate->next;
+        device->num_fates--;
         if (!fate->next)
             device->last_fate = NULL;
     }

@@ -29,6 +29,10 @@ tn_status fate_known(const struct fate *fate);
 // How it ended; the point must have been reached.
 tn_status fate_end(struct fate *fate);
 
+// The point to wait for before more is submitted, when nobody has asked how the work went
+// for so long that what is not known would grow without bounds; 0: none.
+uint64_t fates_backlog(struct device *device);
+
 // Takes note of the ends of all work up to the point, which must have been reached. Leaves
 // the thread's message as it is.
 void fates_settle(struct device *device, uint64_t point);

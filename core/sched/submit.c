@@ -244,6 +244,8 @@ static tn_status submit_whole(struct run *run, struct plan_segment *segment)
     segment->fate = fate;
     segment->is_submitted = true;
     note_use(run, segment, point);
+    if (fate)
+        device_settle(device, fates_backlog(device));
     return TN_OK;
 }
 

@@ -149,7 +149,8 @@ TN_API const char *tn_array_op(const tn_array *array);
 // Computes the arrays, and returns when they are done. Returns the scope's first failure.
 TN_API tn_status tn_eval_n(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays);
 
-// Starts computing; returns as soon as the work is queued. Reading an array waits for it.
+// Starts computing; returns as soon as the work is queued. Reading an array waits for it,
+// and fails, each time, when that work failed or work that it was made of.
 TN_API tn_status tn_eval_async_n(tn_scope *scope, tn_array *const *arrays,
                                  uint64_t num_arrays);
 
