@@ -211,11 +211,15 @@ def nothing_is_left_of_a_probe_that_is_interrupted():
 def a_damaged_cache_is_no_quarantine():
     stage.stage(DRIVER, "fixture-driver")
     tenon("devices", "--probe", env=driver("crash"))
-    (entry,) = pathlib.Path(".cache/tenon").iterdir()
-    whole = entry.read_bytes()
-    for damaged in [b"", whole[:-1], whole + b"x", bytes([whole[0] ^ 1]) + whole[1:], whole[:-1] + bytes([whole[-1] ^ 1])]:
-        entry.write_bytes(damaged)
-        assert state(driver("absent"), DRIVER)[0] == "found", len(damaged)
+    entries = list(pathlib.Path(".cache/tenon").iterdir())
+    assert len(entries) == 2, "the plugin's, and that there are any"
+    for entry in entries:
+        whole = entry.read_bytes()
+        for damaged in [b"", whole[:-1], whole + b"x", bytes([whole[0] ^ 1]) + whole[1:], whole[:-1] + bytes([whole[-1] ^ 1])]:
+            entry.write_bytes(damaged)
+            assert state(driver("absent"), DRIVER)[0] == "found", len(damaged)
+        entry.write_bytes(whole)
+        assert state(driver("absent"), DRIVER)[0] == "refused"
     tenon("devices", "--probe", env=driver("crash"))
     assert state(driver("absent"), DRIVER)[0] == "refused"
     os.chmod(".cache/tenon", 0o777)
