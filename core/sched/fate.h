@@ -12,8 +12,8 @@
 // known yet hang on their device, in the order of their points.
 struct fate;
 
-// For work that is about to be submitted, and fails when one of `causes` did: fates of the
-// same device, none of which is known to have failed (those that went well are left out).
+// For work that is about to be submitted, and fails when one of `causes` does: fates of the
+// same device. Those that are known to have gone well are left out.
 tn_status fate_create(struct device *device, struct fate *const *causes,
                       uint32_t num_causes, struct fate **out);
 // The work was submitted. Under the device's lock, so that points come in order.

@@ -260,12 +260,15 @@ static tn_status submit_drawn(struct run *run, struct plan_segment *segment)
     uint8_t *chosen = mem_zalloc(segment->num_steps + 1);
     tn_status status = storages && chosen ? TN_OK : TN_ERR_MEMORY;
     if (status == TN_OK && shadow_draw(shadow, &segment->segment, chosen)) {
-        for (uint32_t i = 0; i < num_slots; i++) {
+        status = wait_for_arena(run, segment->device, segment);
+        for (uint32_t i = 0; i < num_slots && status == TN_OK; i++) {
             uint64_t offset;
             storages[i] = storage_of(run, &segment->slots[i], &offset);
+            status = storage_wait(storages[i]);
         }
-        status = shadow_segment(shadow, plan->devices[segment->device], &segment->segment,
-                                plan->bindings, storages, chosen);
+        if (status == TN_OK)
+            status = shadow_segment(shadow, plan->devices[segment->device],
+                                    &segment->segment, plan->bindings, storages, chosen);
     } else if (status == TN_OK) {
         status = submit_whole(run, segment);
     }

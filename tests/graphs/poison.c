@@ -166,6 +166,29 @@ static void waiting_for_what_depends_on_it_fails(void **state)
     tn_release(x);
 }
 
+// Also where TENON_CHECK runs the launch once more beside it.
+static void what_is_checked_fails_as_well(void **state)
+{
+    char variable[96];
+    (void)state;
+    snprintf(variable, sizeof(variable), "TENON_BACKEND=%s", backend);
+    tn_runtime *rt = open_with((const char *const[]){variable, "TENON_CHECK=1", NULL});
+    struct shadow *shadow = rt->shadow;
+    assert_non_null(shadow);
+    rt->shadow = NULL; // what is checked does not fail out of sight
+    tn_array *x = started(rt, NULL, NULL);
+    plant(rt, 0);
+    tn_array *bad = started(rt, "negative", x);
+    rt->shadow = shadow;
+    tn_scope *s = tn_scope_open(rt);
+    is_planted(s, tn_eval(s, un(s, "exp", bad)));
+    must(s, tn_eval(s, un(s, "exp", x)));
+    tn_scope_close(s);
+    tn_release(bad);
+    tn_release(x);
+    tn_runtime_close(rt);
+}
+
 // What nobody reads is still known, and not remembered without end.
 static void a_long_chain_fails_from_its_first_link_on(void **state)
 {
@@ -302,6 +325,7 @@ int main(int argc, char **argv)
         TEST(a_long_chain_fails_from_its_first_link_on),
         TEST(the_next_call_of_a_function_is_not_harmed),
         TEST(many_threads_are_told),
+        cmocka_unit_test(what_is_checked_fails_as_well),
         cmocka_unit_test(what_goes_to_another_device_is_looked_at),
     };
     return cmocka_run_group_tests_name(backend, tests, NULL, NULL);
