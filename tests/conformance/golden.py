@@ -98,7 +98,7 @@ def reductions():
     for d in DTYPES:
         x = numbers(d, (3, 4, 5), 0 if d.kind == 'b' else -3, 1 if d.kind == 'b' else 3)
         for axes in [None, (0,), (1,), (2,), (0, 2), (-1, -3), ()]:
-            given = {} if axes is None else {'axes': list(axes)}
+            given = {} if axes is None else {'axis': list(axes)}
             sums = 'f8' if d.kind == 'f' else None
             add('base.sum', [x], np.sum(x, axis=axes, dtype=sums).astype(
                 d if d.kind == 'f' else np.sum(x[:1, :1, :1]).dtype), **given)
@@ -108,9 +108,9 @@ def reductions():
         for axis in range(-3, 3):
             add('base.argmax', [x], np.argmax(x, axis=axis), axis=axis)
     x = np.array([[1, np.nan, 3], [4, 2, 4]], 'f4')
-    add('base.max', [x], np.max(x, axis=1), axes=[1])
+    add('base.max', [x], np.max(x, axis=1), axis=[1])
     add('base.argmax', [x], np.argmax(x, axis=1), axis=1)
-    add('base.logsumexp', [np.full((2, 3), -np.inf, 'f4')], np.full(2, -np.inf, 'f4'), axes=[1])
+    add('base.logsumexp', [np.full((2, 3), -np.inf, 'f4')], np.full(2, -np.inf, 'f4'), axis=[1])
 
 
 def moving():

@@ -274,8 +274,8 @@ static void products(void)
 static void reductions(void)
 {
     static const tn_reduce_attrs all,
-        rows = {.axes = {.count = 1, .given = 1, .value = {1}}},
-        columns = {.axes = {.count = 1, .given = 1}};
+        rows = {.axis = {.count = 1, .given = 1, .value = {1}}},
+        columns = {.axis = {.count = 1, .given = 1}};
     static const tn_softmax_attrs last = {.axis = -1};
     int64_t n = quick ? 256 : 8192;
     tn_layout x = matrix(TN_F32, n, n), line = {TN_F32, 1, 0, {n}, {1}};

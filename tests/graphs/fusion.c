@@ -37,7 +37,7 @@ static tn_array *random_node(tn_scope *s, tn_array **pool, int count)
     case 5: {
         const tn_array *in = x;
         return tn_op(s, "sum", &in, 1,
-                     tn_attrs("axes", TN_INTS((int64_t)pick(2)), "keepdims", 1));
+                     tn_attrs("axis", TN_INTS((int64_t)pick(2)), "keepdims", 1));
     }
     case 6:
         return bin(s, "multiply", x, tn_float(s, 0.25 * (double)pick(8)));

@@ -30,8 +30,8 @@ static void messages_say_got_and_expected(void **state)
     assert_message(tn_scope_error(s), "[2, 3]");
     assert_message(tn_scope_error(s), "[4, 5]");
     tn_scope_clear_error(s);
-    assert_null(tn_op(s, "sum", &in, 1, tn_attrs("axis", 1)));
-    assert_message(tn_scope_error(s), "axes"); // the nearest name
+    assert_null(tn_op(s, "sum", &in, 1, tn_attrs("axes", 1)));
+    assert_message(tn_scope_error(s), "did you mean 'axis'"); // the nearest name
     tn_scope_clear_error(s);
     assert_null(tn_op(s, "add", &in, 1, TN_NO_ATTRS));
     assert_message(tn_scope_error(s), "got 1 inputs, expected 2");

@@ -47,9 +47,9 @@ static tn_status decompose(const tn_build *build, const tn_rule *rule, tn_array 
     const tn_array *x = rule->inputs[0];
     tn_ints axis = {.count = 1, .given = 1, .value = {0}};
     tn_array *both =
-        build->op(build, "base.expand_dims", TN_IN(x), tn_attrs("axes", &axis));
+        build->op(build, "base.expand_dims", TN_IN(x), tn_attrs("axis", &axis));
     both = build->op(build, "base.concatenate", TN_IN(both, both), tn_attrs("axis", 0));
-    outputs[0] = build->op(build, "base.sum", TN_IN(both), tn_attrs("axes", &axis));
+    outputs[0] = build->op(build, "base.sum", TN_IN(both), tn_attrs("axis", &axis));
     outputs[0] = build->op(build, "base.multiply",
                            TN_IN(outputs[0], build->scalar(build, TN_F32, 1)), TN_NO_ATTRS);
     return TN_OK;

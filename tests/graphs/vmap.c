@@ -42,7 +42,7 @@ static void make_params(tn_scope *s, int64_t members, tn_array *params[PARAMS])
 static tn_array *loss_of(tn_scope *s, tn_array *const *params, tn_array *image,
                          tn_array *label)
 {
-    tn_array *x = tn_op(s, "expand_dims", TN_IN(image), tn_attrs("axes", TN_INTS(0)));
+    tn_array *x = tn_op(s, "expand_dims", TN_IN(image), tn_attrs("axis", TN_INTS(0)));
     x = tn_op(s, "conv2d", TN_IN(x, params[0], params[1]), tn_attrs("padding", "1"));
     x = tn_op(s, "max_pool2d", TN_IN(un(s, "relu", x)), tn_attrs("window", "2"));
     x = tn_op(s, "reshape", TN_IN(x), tn_attrs("shape", TN_INTS(-1)));

@@ -243,12 +243,12 @@ static void reductions_agree(void **unused)
         for (int32_t i = 0; i < rank; i++)
             extent[i] = between(1, between(0, 2) ? 8 : most);
         uint32_t set = (uint32_t)between(1, (1 << rank) - 1);
-        attrs.axes.given = between(0, 4) > 0;
-        if (!attrs.axes.given)
+        attrs.axis.given = between(0, 4) > 0;
+        if (!attrs.axis.given)
             set = (1u << rank) - 1;
         for (int32_t i = 0; i < rank; i++) {
             if (set >> i & 1)
-                attrs.axes.value[attrs.axes.count++] = between(0, 1) ? i : i - rank;
+                attrs.axis.value[attrs.axis.count++] = between(0, 1) ? i : i - rank;
             else
                 kept[n++] = extent[i];
         }

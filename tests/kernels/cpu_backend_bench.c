@@ -221,7 +221,7 @@ static void time_convolution(const tn_plugin *plugin, const int64_t *x, const in
            time_kernel(plugin, "nn.max_pool2d/1", &pool, 1, (tn_layout[]){lo, lp}));
     printf(", gradient %.0f us", time_kernel(plugin, "nn.max_pool2d_grad/1", &pool, 3,
                                              (tn_layout[]){lo, lp, lp, lo}));
-    tn_reduce_attrs sum = {.axes = {.count = 3, .given = 1, .value = {0, 1, 2}}};
+    tn_reduce_attrs sum = {.axis = {.count = 3, .given = 1, .value = {0, 1, 2}}};
     tn_layout lb = bench_layout(TN_F32, 1, &out[3]);
     printf(", sum %.0f us\n",
            time_kernel(plugin, "base.sum/1", &sum, 1, (tn_layout[]){lo, lb}));

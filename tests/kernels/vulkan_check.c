@@ -129,7 +129,7 @@ static void reduce_plainly(const tn_step *step, const tn_tensor *x, const tn_ten
 {
     const tn_reduce_attrs *attrs = step->attrs;
     bool is_mean = strcmp(step->primitive->id, "base.mean/1") == 0;
-    uint32_t set = tn_axis_set(&attrs->axes, x->layout.rank);
+    uint32_t set = tn_axis_set(&attrs->axis, x->layout.rank);
     int64_t n = tn_layout_count(&want->layout), index[TN_MAX_RANK] = {0};
     double *sums = calloc((size_t)n, sizeof(*sums));
     assert_non_null(sums);

@@ -32,7 +32,7 @@ static tn_dtype reduced_dtype(const char *id, tn_dtype dtype)
 static void add_reduction(const char *id, const tn_reduce_attrs *attrs, tn_layout x)
 {
     struct application a = {id, attrs, 1, {x}, 1e-5, 100};
-    uint32_t set = tn_axis_set(&attrs->axes, x.rank);
+    uint32_t set = tn_axis_set(&attrs->axis, x.rank);
     int64_t extent[TN_MAX_RANK];
     int32_t rank = 0;
     for (int32_t i = 0; i < x.rank; i++)
@@ -46,9 +46,9 @@ static void reductions_over_any_axes_agree_with_the_reference(void **unused)
 {
     static const char *const ids[] = {"base.sum/1", "base.mean/1", "base.max/1",
                                       "base.min/1", "base.logsumexp/1"};
-    static const tn_reduce_attrs all = {0}, last = {.axes = INTS(-1)},
-                                 first = {.axes = INTS(0)}, middle = {.axes = INTS(1)},
-                                 ends = {.axes = INTS(0, 2)};
+    static const tn_reduce_attrs all = {0}, last = {.axis = INTS(-1)},
+                                 first = {.axis = INTS(0)}, middle = {.axis = INTS(1)},
+                                 ends = {.axis = INTS(0, 2)};
     (void)unused;
     for (int i = 0; i < 5; i++) {
         for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++) {

@@ -31,14 +31,19 @@ def arrays_slices_and_operators():
     for text, expected in [
         ("x + 1", [[2, 3, 4], [5, 6, 7]]), ("x[1]", [4, 5, 6]), ("x[:, ::-1][0]", [3, 2, 1]),
         ("x[..., -1]", [3, 6]), ("x[0, 1:]", [2, 3]), ("x[-1, 0]", 4), ("x[:, [2, 0]]", [[3, 1], [6, 4]]),
-        ("sum(x, axes=[0])", [5, 7, 9]), ("sum(x, [1])", [6, 15]), ("base.sum(x)", 21),
-        ("x @ transpose(x)", [[14, 32], [32, 77]]), ("max(x, axes=[1], keepdims=true)", [[3], [6]]),
+        ("sum(x, axis=0)", [5, 7, 9]), ("sum(x, [1])", [6, 15]), ("sum(x, axis=(0, 1))", 21), ("sum(x, axis=())", [[1, 2, 3], [4, 5, 6]]), ("squeeze(expand_dims(x, axis=0), axis=0)", [[1, 2, 3], [4, 5, 6]]),
+        ("x.T", [[1, 4], [2, 5], [3, 6]]), ("(x[:1] @ x.mT).T[0]", [14]), ("reshape(x, [1, 2, 3]).mT", [[[1, 4], [2, 5], [3, 6]]]),
+        ("reshape(x, [1, 2, 3]).T[:, 1, 0]", [4, 5, 6]), ("base.sum(x)", 21),
+        ("x @ transpose(x)", [[14, 32], [32, 77]]), ("max(x, axis=(1,), keepdims=true)", [[3], [6]]),
         ("reshape(x, [3, -1])", [[1, 2], [3, 4], [5, 6]]), ("astype(x, f32)[0, 0]", 1.0),
         ("astype(x, dtype='u8')[0, 0]", 1), ("where(x > 2, x, 0)", [[0, 0, 3], [4, 5, 6]]),
         ("a = x[0]; b = a * 2; a + b", [3, 6, 9]), ("[x[0], x[1]]", [[1, 2, 3], [4, 5, 6]])]:
         assert values(text, X) == [expected], (text, values(text, X))
     assert values("x[0], x[1, 1]", X) == [[1, 2, 3], 5]
     assert values("a, b = x[0], x[1]; b - a", X) == [[3, 3, 3]]
+    step = "sgd(p, g, m, lr=0.5, momentum=0.5)"
+    for text, expected in [("%s[0]", [-1.5]), ("%s[-1]", [5]), ("%s[1][0] * 2", 10)]:
+        assert values(text % step, "p=[1.0]", "g=[3.0]", "m=[4.0]") == [expected], text
 
 
 def long_expressions_need_no_stack():
@@ -61,9 +66,11 @@ def mistakes_are_shown_with_a_caret():
         ("x + zebra", "unknown name 'zebra'", 4), ("x +", "got the end", 3), ("x ) 1", "got ')'", 2),
         ("x @ x", "matmul", 2), ("x[5]", "outside axis 0", 2), ("x[0, 0, 0]", "3 indices", 1),
         ("1 < 2 < 3", "do not chain", 6), ("summ(x)", "did you mean sum", 0), ("x[0:1:0]", "cannot be 0", 2),
-        ("sum(x, 1, 2, 3)", "too many arguments", 13), ("sum(x, axis=[0])", "ax", 0), ("'abc", "no end", 0),
+        ("sum(x, 1, 2, 3)", "too many arguments", 13), ("sum(x, axes=[0])", "did you mean 'axis'", 0), ("'abc", "no end", 0),
         ("[[1], [1, 2]]", "has 2 elements", 6), ("[1, [2]]", "expected", 1), ("99999999999999999999", "64 bits", 0),
-        ("x $ 2", "'$'", 2), ("a, b = 1", "2 names for 1", 0), ("sum(axes=[0], x)", "come before", 14)]:
+        ("x.Q", "expected '(' after it, or .T or .mT", 0), ("x[0].mT", "last two axes", 5), ("(x).Q", "got '.Q'", 4),
+        ("sgd(x, x, x) + 1", "got the operator's 2 outputs", 0), ("sgd(x, x, x)[2]", "output 2 of 2: expected -2 .. 1", 13),
+        ("sgd(x, x, x)[0, 0]", "by one whole number", 12), ("x $ 2", "'$'", 2), ("a, b = 1", "2 names for 1", 0), ("sum(axis=0, x)", "come before", 14)]:
         stderr = refused("eval", text, X, saying=message).stderr.rstrip("\n").split("\n")
         assert stderr[-1] == "  " + " " * column + "^", (text, stderr)
 
@@ -103,6 +110,7 @@ def files_go_in_and_out():
     refused("eval", "astype(x, bf16)", F, "-o", "out.npy", saying="cast")
     refused("eval", "x", F, "-o", "missing/out.npy", saying="missing/out.npy")
     refused("eval", "x, x", F, "-o", "out.npy", status=2, saying="2 results")
+    refused("eval", "sum(x)", F, "-o", "out.npy", "--grad", "x", status=2, saying="1 results and 1 gradients")
     assert open("out.npy", "rb").read() == before and os.listdir(".") == ["out.npy"]
     refused("eval", "y", "y=absent.npy", saying="absent.npy: No such file")
     open("bad.npy", "wb").write(before[:-1])
@@ -116,6 +124,18 @@ def tensors_of_safetensors_can_be_named():
     open("m.safetensors", "wb").write(struct.pack("<Q", len(header)) + header + struct.pack("<2f", 1, 2))
     assert values("w * 2", "w=m.safetensors:w") == [[2, 4]]
     refused("eval", "w", "w=m.safetensors:v", saying="holds no array 'v'")
+
+
+def all_that_is_computed_goes_into_safetensors():
+    assert tenon("eval", "sum(x * y)", F, "y=2.0", "--grad", "x,y", "-o", "all.safetensors").stdout == ""
+    assert values("r", "r=all.safetensors:result") == [43]
+    assert values("g", "g=all.safetensors:grad.x") == [[[2, 2, 2], [2, 2, 2]]]
+    assert values("g", "g=all.safetensors:grad.y") == [21.5]
+    before = open("all.safetensors", "rb").read()
+    refused("eval", "sum(x)", F, "--grad", "z", "-o", "all.safetensors", status=2, saying="named 'z'")
+    assert open("all.safetensors", "rb").read() == before
+    tenon("eval", "sgd(x, x, x, lr=1.0)", F, "-o", "all.safetensors")
+    assert values("a, b", "a=all.safetensors:result.0", "b=all.safetensors:result.1")[1] == [[1.5, 2, 3], [4, 5, 6]]
 
 
 def a_limit_on_file_sizes_leaves_the_old_file():
@@ -146,7 +166,7 @@ def numpy_agrees():
     numpy.save("y.npy", numpy.asfortranarray(y))
     numpy.save("b.npy", x.astype(">f8"))
     for text, expected in [("x @ y", x @ y), ("exp(x) + x ** 2", numpy.exp(x) + x**2), ("b[1:, ::-2]", x.astype("f8")[1:, ::-2]),
-                           ("mean(x, axes=[0])", x.mean(0)), ("transpose(y)", y.T), ("x > 0", x > 0),
+                           ("mean(x, axis=0)", x.mean(0)), ("transpose(y)", y.T), ("x > 0", x > 0),
                            ("argmax(x, axis=1)", x.argmax(1)), ("concatenate(x, x, axis=1)", numpy.concatenate([x, x], 1))]:
         tenon("eval", text, "x=x.npy", "y=y.npy", "b=b.npy", "-o", "out.npy")
         got = numpy.load("out.npy")
@@ -160,5 +180,5 @@ def numpy_agrees():
 
 tap.run([numbers_and_signs, arrays_slices_and_operators, long_expressions_need_no_stack, dtypes_are_numpys,
          mistakes_are_shown_with_a_caret, gradients_are_printed, expressions_are_mapped, files_go_in_and_out,
-         tensors_of_safetensors_can_be_named, a_limit_on_file_sizes_leaves_the_old_file, printing_is_numpys,
+         tensors_of_safetensors_can_be_named, all_that_is_computed_goes_into_safetensors, a_limit_on_file_sizes_leaves_the_old_file, printing_is_numpys,
          numpy_agrees])

@@ -25,7 +25,7 @@ static tn_status chain(tn_scope *trace, tn_array *const *inputs, uint64_t num_in
     (void)user;
     for (int i = 0; i < REPLAY_NODES; i++)
         x = tn_op(trace, "base.sum/1", TN_IN(x),
-                  tn_attrs("axes", TN_INTS(1), "keepdims", 1));
+                  tn_attrs("axis", TN_INTS(1), "keepdims", 1));
     outputs[0] = x;
     return tn_scope_status(trace);
 }

@@ -2,12 +2,14 @@
 // tenon eval: computes an expression over arrays.
 #include "commands.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "npy.h"
 #include "print.h"
+#include "safetensors.h"
 #include "session.h"
 
 static const char details[] =
@@ -16,16 +18,20 @@ static const char details[] =
     "behind them or by name. Values are .npy files, file.safetensors:NAME, or literals.\n"
     "\n"
     "  tenon eval '1 + 1'\n"
-    "  tenon eval 'sum(x * x, axes=[1])' x=[[1,2],[3,4]]\n"
+    "  tenon eval 'sum(x * x, axis=1)' x=[[1,2],[3,4]]\n"
     "  tenon eval 'm = mean(x); sqrt(mean((x - m) ** 2))' x=data.npy\n"
     "  tenon eval 'x[1:, ::-1, 0], x[..., -1]' x=data.npy\n"
     "  tenon eval 'astype(x, f16)' x=2.5 -o half.npy\n"
-    "  tenon eval 'x ** 3 + 2 * y' x=2.0 y=1.0 --grad x,y\n"
+    "  tenon eval 'x ** 3 + 2 * y' x=2.0 y=1.0 --grad x,y -o all.safetensors\n"
+    "  tenon eval 'sgd(p, g, m)[0]; x.T @ x.mT' p=[1.0] g=[2.0] m=[0.0] x=[[1,2],[3,4]]\n"
     "  tenon eval 'x @ w' x=[[1,2],[3,4]] w=[1,10] --vmap x\n"
     "  tenon eval 'acme.axpby(x, y, alpha=4, beta=2)' x=x.npy y=y.npy\n"
     "\n"
-    "--grad prints how the result (or the sum of its elements) changes with each named\n"
+    "--grad computes how the result (or the sum of its elements) changes with each named\n"
     "value. An integer literal has no gradient: write 2.0.\n"
+    "\n"
+    "-o writes everything that is computed instead of printing it: FILE.npy holds one\n"
+    "array, FILE.safetensors any number (result or result.0 and on, grad.x).\n"
     "\n"
     "--vmap computes the expression for each slice along the first axis of the named\n"
     "values, all at once; others are the same for each. Gradients are then each slice's.\n";
@@ -138,18 +144,65 @@ static int print_as_json(struct session *session, const struct gradients *g)
     return failed;
 }
 
-static int write_output(struct session *session, const char *path)
+static int write_npy(struct session *session, const struct gradients *g, const char *path)
 {
     struct host_array host;
-    if (session->results.count != 1)
-        return misuse("-o writes one array, this expression has %zu results",
-                      session->results.count);
+    if (session->results.count + g->count != 1)
+        return misuse("-o %s: a .npy file holds one array, got %zu results and %zu "
+                      "gradients; write FILE.safetensors",
+                      path, session->results.count, g->count);
     int failed = host_array_read(session->scope, session->results.items[0], &host);
     if (failed)
         return failed;
     failed = npy_write(path, &host);
     host_array_finish(&host);
     return failed;
+}
+
+__attribute__((format(printf, 4, 5))) static int add_tensor(struct session *session,
+                                                            struct safetensors *file,
+                                                            tn_array *array,
+                                                            const char *format, ...)
+{
+    struct host_array host;
+    char *name;
+    va_list args;
+    va_start(args, format);
+    int length = vasprintf(&name, format, args);
+    va_end(args);
+    if (length < 0)
+        return oops_memory();
+    int failed = host_array_read(session->scope, array, &host);
+    if (!failed)
+        failed = safetensors_add(file, name, &host);
+    free(name);
+    return failed;
+}
+
+// "result", or "result.0" and on when there are several, and "grad.x" for each gradient.
+static int write_tensors(struct session *session, const struct gradients *g,
+                         const char *path)
+{
+    struct safetensors file = {0};
+    const struct lang_results *results = &session->results;
+    int failed = 0;
+    if (results->count == 1)
+        failed = add_tensor(session, &file, results->items[0], "result");
+    for (size_t i = 0; !failed && results->count > 1 && i < results->count; i++)
+        failed = add_tensor(session, &file, results->items[i], "result.%zu", i);
+    for (size_t i = 0; !failed && i < g->count; i++)
+        failed = add_tensor(session, &file, g->array[i], "grad.%s", g->name[i]);
+    if (!failed)
+        failed = safetensors_write(path, &file);
+    safetensors_finish(&file);
+    return failed;
+}
+
+static int write_output(struct session *session, const struct gradients *g,
+                        const char *path)
+{
+    return ends_with(path, ".safetensors") ? write_tensors(session, g, path)
+                                           : write_npy(session, g, path);
 }
 
 // Everything in one evaluation, so that what results share is computed once.
@@ -172,14 +225,10 @@ static int respond(struct session *session, const struct request *request)
     int failed = request->grad ? build_gradients(session, request->grad, &g) : 0;
     if (!failed)
         failed = evaluate(session, &g);
-    if (!failed && request->output) {
-        failed = write_output(session, request->output);
-        session->results.count = 0; // written, not printed
-        if (!failed && g.count)
-            failed = request->json ? print_as_json(session, &g) : print_text(session, &g);
-    } else if (!failed) {
+    if (!failed && request->output)
+        failed = write_output(session, &g, request->output);
+    else if (!failed)
         failed = request->json ? print_as_json(session, &g) : print_text(session, &g);
-    }
     free(g.names);
     return failed;
 }
@@ -190,8 +239,9 @@ int cmd_eval(const struct command *self, int argc, char **argv)
     mine.details = details;
     struct request request = {0};
     const struct option options[] = {
-        {"output", 'o', "FILE.npy", "write the result there", &request.output, NULL},
-        {"grad", 0, "NAME,...", "also print gradients", &request.grad, NULL},
+        {"output", 'o', "FILE", "write what is computed there: .npy or .safetensors",
+         &request.output, NULL},
+        {"grad", 0, "NAME,...", "also compute gradients", &request.grad, NULL},
         {"vmap", 0, "NAME,...", "compute for each slice of these", &request.vmap, NULL},
         {"json", 0, NULL, "print JSON", NULL, &request.json},
     };

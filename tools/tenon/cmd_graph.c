@@ -21,12 +21,6 @@ static const char details[] =
 
 extern char **environ;
 
-static bool ends_with(const char *text, const char *suffix)
-{
-    size_t n = strlen(text), m = strlen(suffix);
-    return n > m && strcmp(text + n - m, suffix) == 0;
-}
-
 // --- Graphviz --------------------------------------------------------------------------
 
 // Runs `dot -Tsvg` from one open file to another, without a shell.

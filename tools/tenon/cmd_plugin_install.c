@@ -146,12 +146,6 @@ int plugin_of_object(const char *file, const char *folder, char id[ID_SIZE])
     return failed;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t size = strlen(text), end_size = strlen(end);
-    return size >= end_size && strcmp(text + size - end_size, end) == 0;
-}
-
 static int take(const char *source, const char *folder, char id[ID_SIZE])
 {
     struct stat info;

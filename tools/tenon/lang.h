@@ -5,7 +5,7 @@
 //   statement = [name {"," name} "="] list
 //   list     = expr {"," expr}
 //   expr     = comparisons | ^ & << >> + - * / // % @ unary(- + ~) **   as in Python
-//   postfix  = atom { "[" index {"," index} "]" }
+//   postfix  = atom { "[" index {"," index} "]" | ".T" | ".mT" }
 //   index    = expr | [expr] ":" [expr] [":" [expr]] | "..."
 //   atom     = number | name | string | operator "(" arguments ")" | "(" list ")" | "["
 //   list "]" argument = expr | name "=" expr
@@ -23,11 +23,12 @@ enum lang_kind {
     LANG_BOOL,
     LANG_TEXT, // a string: only as an attribute
     LANG_NAME,
-    LANG_APPLY,   // operator `text` to the children; infix ones too
-    LANG_NEGATE,  // minus: folded into numbers
-    LANG_KEYWORD, // name = child, inside APPLY
-    LANG_INDEX,   // child 0 indexed by the others
-    LANG_SLICE,   // start, stop, step: children, LANG_NONE when left out
+    LANG_APPLY,    // operator `text` to the children; infix ones too
+    LANG_NEGATE,   // minus: folded into numbers
+    LANG_KEYWORD,  // name = child, inside APPLY
+    LANG_INDEX,    // child 0 indexed by the others; of several outputs: one of them
+    LANG_PROPERTY, // child 0's property `text`: T, mT
+    LANG_SLICE,    // start, stop, step: children, LANG_NONE when left out
     LANG_ELLIPSIS,
     LANG_NONE,
     LANG_LIST,   // [a, b]

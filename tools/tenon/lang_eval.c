@@ -96,8 +96,9 @@ int value_array(struct evaluator *e, uint32_t index, tn_array **out_array)
         default:
             if (!value->is_number)
                 return node_oops(e, node,
-                                 "expected one array here, got several; name them: "
-                                 "a, b = ...");
+                                 "expected one array here, got the operator's %u "
+                                 "outputs; take one, (...)[0], or name them, a, b = ...",
+                                 value->num_outputs);
             if (value->kind == LANG_FLOAT)
                 value->array = tn_float(e->scope, value->f);
             else if (value->kind == LANG_BOOL)
@@ -206,6 +207,8 @@ static int eval_node(struct evaluator *e, uint32_t index)
         return eval_apply(e, index);
     case LANG_INDEX:
         return eval_index(e, index);
+    case LANG_PROPERTY:
+        return eval_property(e, index);
     case LANG_ASSIGN:
         return eval_assign(e, node);
     default:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // x[1:3, ::-1, 0, ..., i]: slices and whole numbers are one base.slice and one
-// base.squeeze; an array of integers is a base.take along its axis.
+// base.squeeze; an array of integers is a base.take along its axis. f(x)[1] of an operator
+// with several outputs is one of these. x.T and x.mT are one base.transpose.
 #include "lang_internal.h"
 
 #include <inttypes.h>
@@ -154,14 +155,38 @@ static tn_array *apply(struct indexing *x, tn_array *array)
             axes.value[i] += indices->rank - 1;
     const tn_ints *moved = &axes;
     if (axes.count)
-        array = tn_op(scope, "base.squeeze", TN_IN(array), tn_attrs("axes", moved));
+        array = tn_op(scope, "base.squeeze", TN_IN(array), tn_attrs("axis", moved));
     return array;
+}
+
+// One of an operator's outputs, by its number as in a tuple of Python's.
+static int index_outputs(struct evaluator *e, uint32_t index, const struct value *operand)
+{
+    const struct lang_node *node = &e->tree->nodes[index];
+    const struct value *which = child_value(e, node, 1);
+    int64_t count = operand->num_outputs;
+    if (node->count != 2 || !which->is_number || which->kind != LANG_INT)
+        return node_oops(e, node,
+                         "an operator's %" PRId64 " outputs are indexed by one whole "
+                         "number, then each as an array: f(x)[0][1:]",
+                         count);
+    if (which->i < -count || which->i >= count)
+        return node_oops(e, child_node(e, node, 1),
+                         "output %" PRId64 " of %" PRId64 ": expected %" PRId64
+                         " .. %" PRId64,
+                         which->i, count, -count, count - 1);
+    int64_t output = which->i < 0 ? which->i + count : which->i;
+    e->values[index].array = e->outputs[operand->first_output + (uint32_t)output];
+    return 0;
 }
 
 int eval_index(struct evaluator *e, uint32_t index)
 {
     struct indexing x = {.e = e, .node = &e->tree->nodes[index]};
+    const struct value *operand = child_value(e, x.node, 0);
     tn_array *array;
+    if (operand->num_outputs > 1)
+        return index_outputs(e, index, operand);
     int failed = value_array(e, e->tree->children[x.node->first], &array);
     if (failed)
         return failed;
@@ -172,4 +197,30 @@ int eval_index(struct evaluator *e, uint32_t index)
         return failed;
     e->values[index].array = apply(&x, array);
     return check_scope(e, x.node);
+}
+
+// .T turns all axes round, .mT the last two.
+int eval_property(struct evaluator *e, uint32_t index)
+{
+    const struct lang_node *node = &e->tree->nodes[index];
+    tn_array *array;
+    int failed = value_array(e, e->tree->children[node->first], &array);
+    if (failed)
+        return failed;
+    int32_t rank = tn_array_type(array)->rank;
+    bool of_matrices = strcmp(node_text(e, node), "mT") == 0;
+    if (of_matrices && rank < 2)
+        return node_oops(e, node, ".mT exchanges the last two axes, got an array of %d",
+                         rank);
+    tn_ints order = {.given = 1, .count = (uint32_t)rank};
+    for (int32_t i = 0; i < rank; i++)
+        order.value[i] = of_matrices ? i : rank - 1 - i;
+    if (of_matrices) {
+        order.value[rank - 2] = rank - 1;
+        order.value[rank - 1] = rank - 2;
+    }
+    const tn_ints *axes = &order;
+    e->values[index].array =
+        tn_op(e->scope, "base.transpose", TN_IN(array), tn_attrs("axes", axes));
+    return check_scope(e, node);
 }

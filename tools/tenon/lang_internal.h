@@ -49,5 +49,6 @@ int literal_ints(struct evaluator *e, uint32_t index, tn_ints *out);
 // lang_apply.c, lang_index.c
 int eval_apply(struct evaluator *e, uint32_t index);
 int eval_index(struct evaluator *e, uint32_t index);
+int eval_property(struct evaluator *e, uint32_t index);
 
 #endif // TOOLS_TENON_LANG_INTERNAL_H

@@ -100,7 +100,7 @@ static int stack(struct evaluator *e, const struct lang_node *node, tn_array **o
         failed = value_array(e, e->tree->children[node->first + i], &item);
         if (!failed)
             items[i] = tn_op(e->scope, "base.expand_dims", TN_IN(item),
-                             tn_attrs("axes", TN_INTS(0)));
+                             tn_attrs("axis", TN_INTS(0)));
     }
     if (!failed) {
         *out_array =

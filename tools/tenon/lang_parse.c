@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // From text to nodes.
-#include "lang.h"
+#include "lang_parser.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -12,7 +12,6 @@
 
 #define MAX_DEPTH 200        // of brackets, and of ** and unary operators in a row
 #define MAX_SOURCE (1 << 24) // bytes
-#define NOTHING UINT32_MAX   // a node that could not be made
 
 // Binary operators, loosest first; longer spellings before their prefixes.
 static const struct infix {
@@ -33,149 +32,8 @@ static const struct infix {
 };
 enum { LEVEL_COMPARE = 1, LEVEL_POWER = 9 };
 
-struct parser {
-    struct lang_tree *tree;
-    const char *source;
-    uint32_t at; // next byte
-    int depth;
-    bool failed;
-};
-
-// --- messages --------------------------------------------------------------------------
-
-static int oops_at(const char *source, uint32_t at, const char *format, va_list args)
-{
-    char text[1024];
-    vsnprintf(text, sizeof(text), format, args);
-    // One line, at most 76 bytes around the place.
-    uint32_t begin = at, end = at;
-    while (begin > 0 && source[begin - 1] != '\n' && at - begin < 50)
-        begin--;
-    while (source[end] && source[end] != '\n' && end - begin < 76)
-        end++;
-    int indent = 2;
-    for (uint32_t i = begin; i < at; i++)
-        indent += (source[i] & 0xc0) != 0x80;
-    return oops("%s\n  %.*s\n%*s^", text, (int)(end - begin), source + begin, indent, "");
-}
-
-int lang_oops(const char *source, uint32_t at, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    int failed = oops_at(source, at, format, args);
-    va_end(args);
-    return failed;
-}
-
-__attribute__((format(printf, 3, 4))) static uint32_t fail(struct parser *p, uint32_t at,
-                                                           const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    oops_at(p->source, at, format, args);
-    va_end(args);
-    p->failed = true;
-    return NOTHING;
-}
-
-static uint32_t out_of_memory(struct parser *p)
-{
-    p->failed = true;
-    oops_memory();
-    return NOTHING;
-}
-
-// --- making nodes ----------------------------------------------------------------------
-
-// Makes room for `more` items behind `used`. The counts stay far below 32 bits: each comes
-// from at least one byte of the source.
-static void *grow(void *items, uint32_t used, uint32_t more, uint32_t *max, size_t size)
-{
-    if (used + more <= *max)
-        return items;
-    uint32_t wanted = (used + more) * 2;
-    void *moved = realloc(items, wanted * size);
-    if (moved)
-        *max = wanted;
-    return moved;
-}
-
-static uint32_t add_node(struct parser *p, enum lang_kind kind, uint32_t at)
-{
-    struct lang_tree *tree = p->tree;
-    struct lang_node *nodes =
-        grow(tree->nodes, tree->num_nodes, 1, &tree->max_nodes, sizeof(*nodes));
-    if (!nodes)
-        return out_of_memory(p);
-    tree->nodes = nodes;
-    nodes[tree->num_nodes] = (struct lang_node){.kind = (uint8_t)kind, .at = at};
-    return tree->num_nodes++;
-}
-
-static void set_text(struct parser *p, uint32_t node, const char *text, size_t length)
-{
-    struct lang_tree *tree = p->tree;
-    if (node == NOTHING)
-        return;
-    char *texts =
-        grow(tree->texts, tree->num_texts, (uint32_t)length + 1, &tree->max_texts, 1);
-    if (!texts) {
-        out_of_memory(p);
-        return;
-    }
-    tree->texts = texts;
-    memcpy(texts + tree->num_texts, text, length);
-    texts[tree->num_texts + length] = '\0';
-    tree->nodes[node].text = tree->num_texts;
-    tree->nodes[node].length = (uint32_t)length;
-    tree->num_texts += (uint32_t)length + 1;
-}
-
-static void set_children(struct parser *p, uint32_t node, const uint32_t *items,
-                         uint32_t count)
-{
-    struct lang_tree *tree = p->tree;
-    if (node == NOTHING)
-        return;
-    uint32_t *children = grow(tree->children, tree->num_children, count,
-                              &tree->max_children, sizeof(*children));
-    if (!children && count) {
-        out_of_memory(p);
-        return;
-    }
-    tree->children = children;
-    if (count)
-        memcpy(children + tree->num_children, items, count * sizeof(*items));
-    tree->nodes[node].first = tree->num_children;
-    tree->nodes[node].count = count;
-    tree->num_children += count;
-}
-
-// Children whose number is not known yet.
-struct children {
-    uint32_t *items, count, max;
-};
-
-static void push(struct parser *p, struct children *list, uint32_t child)
-{
-    uint32_t *items = grow(list->items, list->count, 1, &list->max, sizeof(*items));
-    if (!items) {
-        out_of_memory(p);
-        return;
-    }
-    list->items = items;
-    items[list->count++] = child;
-}
-
-static uint32_t finish_children(struct parser *p, enum lang_kind kind, uint32_t at,
-                                struct children *list)
-{
-    uint32_t node = p->failed ? NOTHING : add_node(p, kind, at);
-    set_children(p, node, list->items, list->count);
-    free(list->items);
-    return p->failed ? NOTHING : node;
-}
+// What stands behind a dot, as in NumPy: x.T, x.mT.
+static const char *const properties[] = {"T", "mT"};
 
 // --- reading characters ----------------------------------------------------------------
 
@@ -204,9 +62,9 @@ static void expect(struct parser *p, char wanted, const char *why)
     if (p->failed || take(p, wanted))
         return;
     if (p->source[p->at])
-        fail(p, p->at, "expected '%c' %s, got '%c'", wanted, why, p->source[p->at]);
+        parse_oops(p, p->at, "expected '%c' %s, got '%c'", wanted, why, p->source[p->at]);
     else
-        fail(p, p->at, "expected '%c' %s, got the end", wanted, why);
+        parse_oops(p, p->at, "expected '%c' %s, got the end", wanted, why);
 }
 
 static uint32_t name_length(const char *text)
@@ -245,7 +103,7 @@ static uint32_t parse_list(struct parser *p, char end, enum lang_kind kind, uint
 
 static uint32_t add_float(struct parser *p, uint32_t at, double value)
 {
-    uint32_t node = add_node(p, LANG_FLOAT, at);
+    uint32_t node = lang_add(p, LANG_FLOAT, at);
     if (node != NOTHING)
         p->tree->nodes[node].value.f = value;
     return node;
@@ -253,7 +111,7 @@ static uint32_t add_float(struct parser *p, uint32_t at, double value)
 
 static uint32_t add_int(struct parser *p, enum lang_kind kind, uint32_t at, int64_t value)
 {
-    uint32_t node = add_node(p, kind, at);
+    uint32_t node = lang_add(p, kind, at);
     if (node != NOTHING)
         p->tree->nodes[node].value.i = value;
     return node;
@@ -272,10 +130,11 @@ static uint32_t parse_number(struct parser *p)
     bool whole = float_end <= int_end;
     p->at += (uint32_t)((whole ? int_end : float_end) - text);
     if (name_length(p->source + p->at))
-        return fail(p, at, "'%.*s' is no number",
-                    (int)(p->at - at + name_length(p->source + p->at)), text);
+        return parse_oops(p, at, "'%.*s' is no number",
+                          (int)(p->at - at + name_length(p->source + p->at)), text);
     if (whole && overflow)
-        return fail(p, at, "the number does not fit 64 bits; write it as a float: 1e19");
+        return parse_oops(p, at,
+                          "the number does not fit 64 bits; write it as a float: 1e19");
     return whole ? add_int(p, LANG_INT, at, i) : add_float(p, at, f);
 }
 
@@ -285,9 +144,9 @@ static uint32_t parse_string(struct parser *p)
     char quote = p->source[p->at++];
     const char *end = strchr(p->source + p->at, quote);
     if (!end)
-        return fail(p, at, "the string has no end");
-    uint32_t node = add_node(p, LANG_TEXT, at);
-    set_text(p, node, p->source + p->at, (size_t)(end - p->source) - p->at);
+        return parse_oops(p, at, "the string has no end");
+    uint32_t node = lang_add(p, LANG_TEXT, at);
+    lang_set_text(p, node, p->source + p->at, (size_t)(end - p->source) - p->at);
     p->at = (uint32_t)(end - p->source) + 1;
     return node;
 }
@@ -306,9 +165,9 @@ static uint32_t parse_argument(struct parser *p)
     p->at += length;
     take(p, '=');
     uint32_t child = parse_expr(p, 1);
-    uint32_t node = p->failed ? NOTHING : add_node(p, LANG_KEYWORD, at);
-    set_text(p, node, p->source + at, length);
-    set_children(p, node, &child, 1);
+    uint32_t node = p->failed ? NOTHING : lang_add(p, LANG_KEYWORD, at);
+    lang_set_text(p, node, p->source + at, length);
+    lang_set_children(p, node, &child, 1);
     return node;
 }
 
@@ -316,14 +175,22 @@ static uint32_t parse_call(struct parser *p, uint32_t at, uint32_t length)
 {
     struct children list = {0};
     while (!p->failed && peek(p) != ')') {
-        push(p, &list, parse_argument(p));
+        lang_push(p, &list, parse_argument(p));
         if (!take(p, ','))
             break;
     }
     expect(p, ')', "after the arguments");
-    uint32_t node = finish_children(p, LANG_APPLY, at, &list);
-    set_text(p, node, p->source + at, length);
+    uint32_t node = lang_add_parent(p, LANG_APPLY, at, &list);
+    lang_set_text(p, node, p->source + at, length);
     return node;
+}
+
+static bool is_property(const char *text, uint32_t length)
+{
+    for (size_t i = 0; i < COUNT(properties); i++)
+        if (is_word(text, length, properties[i]))
+            return true;
+    return false;
 }
 
 static uint32_t parse_name(struct parser *p)
@@ -333,9 +200,14 @@ static uint32_t parse_name(struct parser *p)
     p->at += length;
     if (take(p, '('))
         return parse_call(p, at, length);
-    if (memchr(text, '.', length))
-        return fail(p, at, "'%.*s' is an operator: expected '(' after it", (int)length,
-                    text);
+    uint32_t first = name_length(text);
+    if (first < length && !is_property(text + first + 1, name_length(text + first + 1)))
+        return parse_oops(p, at,
+                          "'%.*s' is an operator: expected '(' after it, or .T or .mT of "
+                          "an array",
+                          (int)length, text);
+    length = first;
+    p->at = at + first; // what follows a dot is parse_postfix's
     if (is_word(text, length, "true") || is_word(text, length, "True"))
         return add_int(p, LANG_BOOL, at, 1);
     if (is_word(text, length, "false") || is_word(text, length, "False"))
@@ -346,8 +218,8 @@ static uint32_t parse_name(struct parser *p)
         return add_float(p, at, NAN);
     if (is_word(text, length, "pi"))
         return add_float(p, at, 3.14159265358979323846);
-    uint32_t node = add_node(p, LANG_NAME, at);
-    set_text(p, node, text, length);
+    uint32_t node = lang_add(p, LANG_NAME, at);
+    lang_set_text(p, node, text, length);
     return node;
 }
 
@@ -367,8 +239,8 @@ static uint32_t parse_atom(struct parser *p)
     if (take(p, '['))
         return parse_list(p, ']', LANG_LIST, at);
     if (!c)
-        return fail(p, at, "expected an operand, got the end");
-    return fail(p, at, "expected an operand, got '%c'", c);
+        return parse_oops(p, at, "expected an operand, got the end");
+    return parse_oops(p, at, "expected an operand, got '%c'", c);
 }
 
 // --- indices ---------------------------------------------------------------------------
@@ -378,7 +250,7 @@ static uint32_t parse_bound(struct parser *p)
 {
     char c = peek(p);
     if (c == ':' || c == ',' || c == ']')
-        return add_node(p, LANG_NONE, p->at);
+        return lang_add(p, LANG_NONE, p->at);
     return parse_expr(p, 1);
 }
 
@@ -388,36 +260,62 @@ static uint32_t parse_index(struct parser *p)
     uint32_t at = p->at;
     if (strncmp(p->source + at, "...", 3) == 0) {
         p->at += 3;
-        return add_node(p, LANG_ELLIPSIS, at);
+        return lang_add(p, LANG_ELLIPSIS, at);
     }
     uint32_t bounds[3] = {parse_bound(p), NOTHING, NOTHING};
     if (p->failed || !take(p, ':')) {
         if (!p->failed && p->tree->nodes[bounds[0]].kind == LANG_NONE)
-            return fail(p, p->at, "expected an index");
+            return parse_oops(p, p->at, "expected an index");
         return bounds[0];
     }
     bounds[1] = parse_bound(p);
     if (!p->failed)
-        bounds[2] = take(p, ':') ? parse_bound(p) : add_node(p, LANG_NONE, p->at);
-    uint32_t node = p->failed ? NOTHING : add_node(p, LANG_SLICE, at);
-    set_children(p, node, bounds, 3);
+        bounds[2] = take(p, ':') ? parse_bound(p) : lang_add(p, LANG_NONE, p->at);
+    uint32_t node = p->failed ? NOTHING : lang_add(p, LANG_SLICE, at);
+    lang_set_children(p, node, bounds, 3);
     return node;
+}
+
+// "[index, ...]" behind `node`.
+static uint32_t parse_indices(struct parser *p, uint32_t node)
+{
+    struct children list = {0};
+    uint32_t at = p->at++;
+    lang_push(p, &list, node);
+    do
+        lang_push(p, &list, parse_index(p));
+    while (!p->failed && take(p, ',') && peek(p) != ']');
+    expect(p, ']', "after the index");
+    return lang_add_parent(p, LANG_INDEX, at, &list);
+}
+
+// ".property" behind `node`.
+static uint32_t parse_property(struct parser *p, uint32_t node)
+{
+    uint32_t at = ++p->at, length = name_length(p->source + at);
+    if (!is_property(p->source + at, length))
+        return parse_oops(p, at, "an array has .T and .mT, got '.%.*s'", (int)length,
+                          p->source + at);
+    p->at += length;
+    uint32_t property = lang_add(p, LANG_PROPERTY, at);
+    lang_set_text(p, property, p->source + at, length);
+    lang_set_children(p, property, &node, 1);
+    return property;
 }
 
 static uint32_t parse_postfix(struct parser *p)
 {
     uint32_t node = parse_atom(p);
-    while (!p->failed && peek(p) == '[') {
-        struct children list = {0};
-        uint32_t at = p->at++;
-        push(p, &list, node);
-        do
-            push(p, &list, parse_index(p));
-        while (!p->failed && take(p, ',') && peek(p) != ']');
-        expect(p, ']', "after the index");
-        node = finish_children(p, LANG_INDEX, at, &list);
+    while (!p->failed) {
+        char c = peek(p);
+        if (c == '[')
+            node = parse_indices(p, node);
+        else if (c == '.' && name_length(p->source + p->at + 1))
+            node = parse_property(p, node);
+        else
+            break;
     }
-    return node;
+    return p->failed ? NOTHING : node;
 }
 
 // --- operators -------------------------------------------------------------------------
@@ -435,9 +333,9 @@ static const struct infix *peek_infix(struct parser *p)
 static uint32_t add_apply(struct parser *p, const char *operator, uint32_t at,
                           const uint32_t *operands, uint32_t count)
 {
-    uint32_t node = p->failed ? NOTHING : add_node(p, LANG_APPLY, at);
-    set_text(p, node, operator, strlen(operator));
-    set_children(p, node, operands, count);
+    uint32_t node = p->failed ? NOTHING : lang_add(p, LANG_APPLY, at);
+    lang_set_text(p, node, operator, strlen(operator));
+    lang_set_children(p, node, operands, count);
     return node;
 }
 
@@ -446,7 +344,7 @@ static uint32_t parse_unary(struct parser *p)
     char c = peek(p);
     uint32_t at = p->at, operand;
     if (++p->depth > MAX_DEPTH)
-        return fail(p, at, "nested more than %d deep", MAX_DEPTH);
+        return parse_oops(p, at, "nested more than %d deep", MAX_DEPTH);
     if (c != '-' && c != '+' && c != '~') {
         operand = parse_postfix(p);
     } else {
@@ -456,8 +354,8 @@ static uint32_t parse_unary(struct parser *p)
         if (c == '~')
             operand = add_apply(p, "base.invert", at, &operand, 1);
         if (c == '-' && !p->failed) {
-            uint32_t node = add_node(p, LANG_NEGATE, at);
-            set_children(p, node, &operand, 1);
+            uint32_t node = lang_add(p, LANG_NEGATE, at);
+            lang_set_children(p, node, &operand, 1);
             operand = node;
         }
     }
@@ -474,13 +372,13 @@ static uint32_t parse_expr(struct parser *p, int level)
     while (!p->failed && (infix = peek_infix(p)) && infix->level >= level) {
         uint32_t at = p->at;
         if (infix->level == LEVEL_COMPARE && compared)
-            return fail(p, at, "comparisons do not chain: write (a < b) & (b < c)");
+            return parse_oops(p, at, "comparisons do not chain: write (a < b) & (b < c)");
         compared |= infix->level == LEVEL_COMPARE;
         p->at += (uint32_t)strlen(infix->spelling);
         // ** groups to the right, the others to the left.
         p->depth++;
         uint32_t right = p->depth > MAX_DEPTH
-                             ? fail(p, at, "nested more than %d deep", MAX_DEPTH)
+                             ? parse_oops(p, at, "nested more than %d deep", MAX_DEPTH)
                              : parse_expr(p, infix->level + (infix->level != LEVEL_POWER));
         p->depth--;
         left = add_apply(p, infix->operator, at, (uint32_t[]){left, right}, 2);
@@ -496,7 +394,7 @@ static uint32_t parse_list(struct parser *p, char end, enum lang_kind kind, uint
     struct children list = {0};
     bool comma = false;
     while (!p->failed && peek(p) != end) {
-        push(p, &list, parse_expr(p, 1));
+        lang_push(p, &list, parse_expr(p, 1));
         comma = !p->failed && take(p, ',');
         if (!comma)
             break;
@@ -507,7 +405,7 @@ static uint32_t parse_list(struct parser *p, char end, enum lang_kind kind, uint
         free(list.items);
         return only;
     }
-    return finish_children(p, kind, at, &list);
+    return lang_add_parent(p, kind, at, &list);
 }
 
 // Whether "name, name =" stands here.
@@ -532,10 +430,10 @@ static void parse_targets(struct parser *p, struct children *list)
     do {
         skip_space(p);
         uint32_t at = p->at, length = name_length(p->source + at);
-        uint32_t node = add_node(p, LANG_NAME, at);
-        set_text(p, node, p->source + at, length);
+        uint32_t node = lang_add(p, LANG_NAME, at);
+        lang_set_text(p, node, p->source + at, length);
         p->at += length;
-        push(p, list, node);
+        lang_push(p, list, node);
     } while (!p->failed && take(p, ','));
     take(p, '=');
 }
@@ -548,11 +446,11 @@ static void parse_statement(struct parser *p)
     if (at_targets(p))
         parse_targets(p, &targets);
     do
-        push(p, &values, parse_expr(p, 1));
+        lang_push(p, &values, parse_expr(p, 1));
     while (!p->failed && take(p, ',') && peek(p) && peek(p) != ';');
-    uint32_t value = finish_children(p, LANG_TUPLE, at, &values);
-    push(p, &targets, value);
-    finish_children(p, LANG_ASSIGN, at, &targets);
+    uint32_t value = lang_add_parent(p, LANG_TUPLE, at, &values);
+    lang_push(p, &targets, value);
+    lang_add_parent(p, LANG_ASSIGN, at, &targets);
 }
 
 int lang_parse(const char *source, struct lang_tree *out)
@@ -566,7 +464,8 @@ int lang_parse(const char *source, struct lang_tree *out)
     while (!p.failed && peek(&p)) {
         parse_statement(&p);
         if (!p.failed && !take(&p, ';') && peek(&p))
-            fail(&p, p.at, "expected an operator, ',' or ';', got '%c'", p.source[p.at]);
+            parse_oops(&p, p.at, "expected an operator, ',' or ';', got '%c'",
+                       p.source[p.at]);
     }
     if (p.failed) {
         lang_tree_finish(&tree);
@@ -574,12 +473,4 @@ int lang_parse(const char *source, struct lang_tree *out)
     }
     *out = tree;
     return 0;
-}
-
-void lang_tree_finish(struct lang_tree *tree)
-{
-    free(tree->nodes);
-    free(tree->children);
-    free(tree->texts);
-    *tree = (struct lang_tree){0};
 }

@@ -52,7 +52,7 @@ static const struct command commands[] = {
 static const char about[] =
     "Tenon: arrays and networks on backends that are plugins.\n"
     "\n"
-    "  tenon eval 'sum(x * x, axes=[1])' x=[[1,2],[3,4]]    compute something\n"
+    "  tenon eval 'sum(x * x, axis=1)' x=[[1,2],[3,4]]    compute something\n"
     "  tenon plugins                                        what is installed\n"
     "  tenon train lenet                                    train on real images\n"
     "\n"

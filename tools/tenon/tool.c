@@ -7,6 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n > m && strcmp(text + n - m, end) == 0;
+}
+
 int oops_library(void)
 {
     const char *text = tn_last_error();

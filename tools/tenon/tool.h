@@ -49,6 +49,9 @@ bool type_bytes(tn_dtype dtype, const tn_shape *shape, uint64_t *out_elements,
 #define SHAPE_TEXT 192
 const char *shape_text(const tn_shape *shape, char text[SHAPE_TEXT]);
 
+// Whether `text` ends with `end`, and has something before it.
+bool ends_with(const char *text, const char *end);
+
 // An array in the command's own memory, row-major without gaps.
 struct host_array {
     tn_dtype dtype;

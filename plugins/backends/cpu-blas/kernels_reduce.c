@@ -71,7 +71,7 @@ static void read_fold(const tn_layout *in, const tn_reduce_attrs *attrs, int32_t
     *f = (struct fold){.kind = kind, .start = start_of(kind, in->dtype)};
     f->r.dtype = in->dtype;
     f->r.size = cpu_dtype_size(in->dtype);
-    reduction_split(in, tn_axis_set(&attrs->axes, in->rank), &f->r.kept, &f->r.reduced);
+    reduction_split(in, tn_axis_set(&attrs->axis, in->rank), &f->r.kept, &f->r.reduced);
     f->width = f->tile = f->tiles = f->rows_each = 1;
     if (by_columns(&f->r)) {
         const struct axes *reduced = &f->r.reduced;
@@ -238,7 +238,7 @@ static bool reduce_few(const tn_cpu_call *call, int32_t kind, bool mean)
     struct axes kept, reduced;
     if (in->layout.dtype != TN_F32 || out->layout.dtype != TN_F32 || in->layout.rank > 3)
         return false;
-    reduction_split(&in->layout, tn_axis_set(&attrs->axes, in->layout.rank), &kept,
+    reduction_split(&in->layout, tn_axis_set(&attrs->axis, in->layout.rank), &kept,
                     &reduced);
     if (kept.count * reduced.count > FEW_ELEMENTS || kept.rank > 1 || reduced.rank > 1)
         return false;

@@ -149,7 +149,7 @@ static tn_status logsumexp(const tn_cpu_call *call)
 {
     const tn_reduce_attrs *attrs = call->attrs;
     struct rows rows;
-    read_rows(call, tn_axis_set(&attrs->axes, call->inputs[0].layout.rank), &rows);
+    read_rows(call, tn_axis_set(&attrs->axis, call->inputs[0].layout.rank), &rows);
     call->parallel_for(call, rows.r.kept.count, grain_of(&rows), logsumexp_rows, &rows);
     return TN_OK;
 }

@@ -75,7 +75,7 @@ static struct reduction describe(const tn_layout *x, uint32_t reduced)
 static uint32_t reduced_axes(const char *primitive, const void *attrs, int32_t rank)
 {
     if (strcmp(primitive, "base.argmax/1") != 0)
-        return tn_axis_set(&((const tn_reduce_attrs *)attrs)->axes, rank);
+        return tn_axis_set(&((const tn_reduce_attrs *)attrs)->axis, rank);
     int64_t axis = ((const tn_argmax_attrs *)attrs)->axis;
     return axis == TN_NO_AXIS ? (UINT32_C(1) << rank) - 1
                               : UINT32_C(1) << tn_axis(axis, rank);

@@ -143,13 +143,13 @@ static tn_status reduce_batch(const tn_build *build, const char *primitive,
     const tn_reduce_attrs *attrs = rule->attrs;
     tn_array *x = tn_move_axis(build, rule->inputs[0], axis, 0);
     int32_t rank = (int32_t)tn_extents(build, x).count - 1;
-    uint32_t set = tn_axis_set(&attrs->axes, rank < 0 ? 0 : rank);
+    uint32_t set = tn_axis_set(&attrs->axis, rank < 0 ? 0 : rank);
     tn_ints reduced = {.given = 1};
     for (int32_t i = 0; i < rank; i++)
         if (set >> i & 1)
             reduced.value[reduced.count++] = i + 1;
     outputs[0] = build->op(build, primitive, TN_IN(x),
-                           tn_attrs("axes", &reduced, "keepdims", attrs->keepdims));
+                           tn_attrs("axis", &reduced, "keepdims", attrs->keepdims));
     out_axes[0] = 0;
     return built(outputs[0]);
 }

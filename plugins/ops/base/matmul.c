@@ -152,12 +152,12 @@ static tn_array *swapped(const tn_build *build, const tn_array *x)
 static tn_array *with_axis(const tn_build *build, const tn_array *x, int64_t axis)
 {
     return build->op(build, "base.expand_dims/1", TN_IN(x),
-                     tn_attrs("axes", TN_INTS(axis)));
+                     tn_attrs("axis", TN_INTS(axis)));
 }
 
 static tn_array *without_axis(const tn_build *build, const tn_array *x, int64_t axis)
 {
-    return build->op(build, "base.squeeze/1", TN_IN(x), tn_attrs("axes", TN_INTS(axis)));
+    return build->op(build, "base.squeeze/1", TN_IN(x), tn_attrs("axis", TN_INTS(axis)));
 }
 
 // Batch axes that an operand was repeated over are summed by the core, which brings each

@@ -21,7 +21,7 @@ static tn_status reduce_infer(const tn_infer *infer, tn_dtype dtype, tn_type *ty
     const tn_reduce_attrs *attrs = infer->attrs;
     uint32_t set;
     tn_status status =
-        check_axes(infer->host, "axes", &attrs->axes, infer->types[0].rank, &set);
+        check_axes(infer->host, "axis", &attrs->axis, infer->types[0].rank, &set);
     if (status == TN_OK)
         types[0] = reduced(&infer->types[0], set, attrs->keepdims, dtype);
     return status;
@@ -76,7 +76,7 @@ tn_status extremum_infer(const tn_infer *infer, tn_type *types)
     tn_type out;
     tn_status status = reduce_infer(infer, infer->types[0].dtype, &out);
     if (status == TN_OK)
-        status = check_not_empty(infer, tn_axis_set(&attrs->axes, infer->types[0].rank));
+        status = check_not_empty(infer, tn_axis_set(&attrs->axis, infer->types[0].rank));
     if (status == TN_OK)
         types[0] = out;
     return status;
@@ -144,7 +144,7 @@ static void for_each_cell(const tn_cpu_call *call, uint32_t set, int64_t keepdim
 static tn_status reduce(const tn_cpu_call *call, fold_fn fold)
 {
     const tn_reduce_attrs *attrs = call->attrs;
-    uint32_t set = tn_axis_set(&attrs->axes, call->inputs[0].layout.rank);
+    uint32_t set = tn_axis_set(&attrs->axis, call->inputs[0].layout.rank);
     for_each_cell(call, set, attrs->keepdims, fold);
     return TN_OK;
 }

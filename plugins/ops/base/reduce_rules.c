@@ -3,7 +3,7 @@
 #include "reduce.h"
 
 static const tn_attr_field reduce_fields[] = {
-    TN_INTS_FIELD(tn_reduce_attrs, axes, "axes to reduce; not given: all"),
+    TN_INTS_FIELD(tn_reduce_attrs, axis, "axes to reduce, one or several; not given: all"),
     TN_BOOL_FIELD(tn_reduce_attrs, keepdims, 0, "keep reduced axes with extent 1"),
 };
 static const tn_attr_field argmax_fields[] = {
@@ -21,7 +21,7 @@ static const tn_attr_field sum_to_fields[] = {
 static tn_array *reduce_op(const tn_build *build, const char *primitive, const tn_array *x,
                            const tn_ints *axes, int64_t keepdims)
 {
-    tn_attr_list list = axes->given ? tn_attrs("keepdims", keepdims, "axes", axes)
+    tn_attr_list list = axes->given ? tn_attrs("keepdims", keepdims, "axis", axes)
                                     : tn_attrs("keepdims", keepdims);
     return build->op(build, primitive, TN_IN(x), list);
 }
@@ -87,7 +87,7 @@ static tn_status sum_vjp(const tn_build *build, const tn_rule *rule,
 {
     const tn_reduce_attrs *attrs = rule->attrs;
     (void)wanted;
-    gradients[0] = spread(build, cotangents[0], rule->inputs[0], &attrs->axes);
+    gradients[0] = spread(build, cotangents[0], rule->inputs[0], &attrs->axis);
     return built(gradients[0]);
 }
 
@@ -96,7 +96,7 @@ static tn_status sum_jvp(const tn_build *build, const tn_rule *rule,
 {
     const tn_reduce_attrs *attrs = rule->attrs;
     out_tangents[0] =
-        reduce_op(build, "base.sum/1", tangents[0], &attrs->axes, attrs->keepdims);
+        reduce_op(build, "base.sum/1", tangents[0], &attrs->axis, attrs->keepdims);
     return built(out_tangents[0]);
 }
 
@@ -120,9 +120,9 @@ static tn_array *mean_of(const tn_build *build, const tn_rule *rule, tn_array *x
 {
     const tn_reduce_attrs *attrs = rule->attrs;
     tn_dtype dtype;
-    tn_array *sum = reduce_op(build, "base.sum/1", widen(build, x, &dtype), &attrs->axes,
+    tn_array *sum = reduce_op(build, "base.sum/1", widen(build, x, &dtype), &attrs->axis,
                               attrs->keepdims);
-    double count = reduced_count(build, x, &attrs->axes);
+    double count = reduced_count(build, x, &attrs->axis);
     tn_array *mean = build->expr(build, "x -> x / n", TN_IN(sum), tn_attrs("n", count));
     return narrow(build, mean, dtype);
 }
@@ -140,10 +140,10 @@ static tn_status mean_vjp(const tn_build *build, const tn_rule *rule,
 {
     const tn_reduce_attrs *attrs = rule->attrs;
     (void)wanted;
-    double count = reduced_count(build, rule->inputs[0], &attrs->axes);
+    double count = reduced_count(build, rule->inputs[0], &attrs->axis);
     tn_array *share =
         build->expr(build, "g -> g / n", TN_IN(cotangents[0]), tn_attrs("n", count));
-    gradients[0] = spread(build, share, rule->inputs[0], &attrs->axes);
+    gradients[0] = spread(build, share, rule->inputs[0], &attrs->axis);
     return built(gradients[0]);
 }
 
@@ -175,12 +175,12 @@ static tn_array *extremum_share(const tn_build *build, const tn_rule *rule)
 {
     const tn_reduce_attrs *attrs = rule->attrs;
     const tn_type *type = build->type(rule->inputs[0]);
-    tn_array *out = spread(build, rule->outputs[0], rule->inputs[0], &attrs->axes);
+    tn_array *out = spread(build, rule->outputs[0], rule->inputs[0], &attrs->axis);
     tn_array *hit =
         build->expr(build, "x, y -> f32(x == y)", TN_IN(rule->inputs[0], out), TN_NO_ATTRS);
     if (type && type->dtype == TN_F64)
         hit = cast(build, hit, TN_F64);
-    tn_array *count = reduce_op(build, "base.sum/1", hit, &attrs->axes, 1);
+    tn_array *count = reduce_op(build, "base.sum/1", hit, &attrs->axis, 1);
     return build->expr(build, "h, n -> h / n", TN_IN(hit, count), TN_NO_ATTRS);
 }
 
@@ -190,7 +190,7 @@ static tn_status extremum_vjp(const tn_build *build, const tn_rule *rule,
 {
     const tn_reduce_attrs *attrs = rule->attrs;
     (void)wanted;
-    tn_array *g = spread(build, cotangents[0], rule->inputs[0], &attrs->axes);
+    tn_array *g = spread(build, cotangents[0], rule->inputs[0], &attrs->axis);
     gradients[0] = build->expr(build, "g, s -> g * s",
                                TN_IN(g, extremum_share(build, rule)), TN_NO_ATTRS);
     return built(gradients[0]);
@@ -204,7 +204,7 @@ static tn_status extremum_jvp(const tn_build *build, const tn_rule *rule,
     tn_array *part =
         build->expr(build, "t, s -> t * s", TN_IN(tangents[0], extremum_share(build, rule)),
                     TN_NO_ATTRS);
-    tn_array *sum = reduce_op(build, "base.sum/1", part, &attrs->axes, attrs->keepdims);
+    tn_array *sum = reduce_op(build, "base.sum/1", part, &attrs->axis, attrs->keepdims);
     out_tangents[0] = narrow(build, sum, type ? type->dtype : TN_F32);
     return built(out_tangents[0]);
 }
@@ -262,18 +262,18 @@ static tn_status logsumexp_decompose(const tn_build *build, const tn_rule *rule,
     const tn_reduce_attrs *attrs = rule->attrs;
     tn_dtype dtype;
     tn_array *x = widen(build, rule->inputs[0], &dtype);
-    if (reduced_count(build, x, &attrs->axes) == 0) { // the logarithm of an empty sum
-        tn_array *sum = reduce_op(build, "base.sum/1", x, &attrs->axes, attrs->keepdims);
+    if (reduced_count(build, x, &attrs->axis) == 0) { // the logarithm of an empty sum
+        tn_array *sum = reduce_op(build, "base.sum/1", x, &attrs->axis, attrs->keepdims);
         outputs[0] = narrow(
             build, build->expr(build, "x -> log(x)", TN_IN(sum), TN_NO_ATTRS), dtype);
         return built(outputs[0]);
     }
-    tn_array *most = reduce_op(build, "base.max/1", x, &attrs->axes, 1);
+    tn_array *most = reduce_op(build, "base.max/1", x, &attrs->axis, 1);
     tn_array *shift =
         build->expr(build, "m -> select(isfinite(m), m, 0)", TN_IN(most), TN_NO_ATTRS);
     tn_array *powers =
         build->expr(build, "x, m -> exp(x - m)", TN_IN(x, shift), TN_NO_ATTRS);
-    tn_array *sum = reduce_op(build, "base.sum/1", powers, &attrs->axes, 1);
+    tn_array *sum = reduce_op(build, "base.sum/1", powers, &attrs->axis, 1);
     tn_array *out =
         build->expr(build, "s, m -> log(s) + m", TN_IN(sum, shift), TN_NO_ATTRS);
     tn_infer infer = {.struct_size = sizeof(infer),
@@ -294,7 +294,7 @@ static tn_status logsumexp_decompose(const tn_build *build, const tn_rule *rule,
 static tn_array *softmax_share(const tn_build *build, const tn_rule *rule)
 {
     const tn_reduce_attrs *attrs = rule->attrs;
-    tn_array *out = spread(build, rule->outputs[0], rule->inputs[0], &attrs->axes);
+    tn_array *out = spread(build, rule->outputs[0], rule->inputs[0], &attrs->axis);
     return build->expr(build, "x, y -> exp(x - y)", TN_IN(rule->inputs[0], out),
                        TN_NO_ATTRS);
 }
@@ -305,7 +305,7 @@ static tn_status logsumexp_vjp(const tn_build *build, const tn_rule *rule,
 {
     const tn_reduce_attrs *attrs = rule->attrs;
     (void)wanted;
-    tn_array *g = spread(build, cotangents[0], rule->inputs[0], &attrs->axes);
+    tn_array *g = spread(build, cotangents[0], rule->inputs[0], &attrs->axis);
     gradients[0] = build->expr(build, "g, s -> g * s", TN_IN(g, softmax_share(build, rule)),
                                TN_NO_ATTRS);
     return built(gradients[0]);
@@ -318,7 +318,7 @@ static tn_status logsumexp_jvp(const tn_build *build, const tn_rule *rule,
     tn_array *part =
         build->expr(build, "t, s -> t * s", TN_IN(tangents[0], softmax_share(build, rule)),
                     TN_NO_ATTRS);
-    out_tangents[0] = reduce_op(build, "base.sum/1", part, &attrs->axes, attrs->keepdims);
+    out_tangents[0] = reduce_op(build, "base.sum/1", part, &attrs->axis, attrs->keepdims);
     return built(out_tangents[0]);
 }
 

@@ -224,26 +224,26 @@ const tn_primitive base_transpose = {
 // --- expand_dims and squeeze -----------------------------------------------------------
 
 static const tn_attr_field expand_fields[] = {
-    TN_REQUIRED_FIELD(tn_axes_attrs, axes, TN_ATTR_INTS,
+    TN_REQUIRED_FIELD(tn_axis_attrs, axis, TN_ATTR_INTS,
                       "where the new axes of extent 1 stand in the result"),
 };
 static const tn_attr_field squeeze_fields[] = {
-    TN_INTS_FIELD(tn_axes_attrs, axes, "axes to remove, of extent 1; not given: all such"),
+    TN_INTS_FIELD(tn_axis_attrs, axis, "axes to remove, of extent 1; not given: all such"),
 };
 
 static tn_status expand_dims_infer(const tn_infer *infer, tn_type *types)
 {
-    const tn_axes_attrs *attrs = infer->attrs;
+    const tn_axis_attrs *attrs = infer->attrs;
     const tn_type *x = &infer->types[0];
-    int32_t rank = x->rank + (int32_t)attrs->axes.count, from = 0;
+    int32_t rank = x->rank + (int32_t)attrs->axis.count, from = 0;
     uint32_t set;
     if (rank > TN_MAX_RANK)
         return infer->host->fail(infer->host, TN_ERR_ARGUMENT,
                                  "the result has rank %d, expected at most %d", rank,
                                  TN_MAX_RANK);
-    tn_ints axes = attrs->axes;
+    tn_ints axes = attrs->axis;
     axes.given = 1;
-    tn_status status = check_axes(infer->host, "axes", &axes, rank, &set);
+    tn_status status = check_axes(infer->host, "axis", &axes, rank, &set);
     if (status)
         return status;
     types[0] = (tn_type){.dtype = x->dtype, .rank = rank};
@@ -254,16 +254,16 @@ static tn_status expand_dims_infer(const tn_infer *infer, tn_type *types)
 
 static tn_status squeeze_infer(const tn_infer *infer, tn_type *types)
 {
-    const tn_axes_attrs *attrs = infer->attrs;
+    const tn_axis_attrs *attrs = infer->attrs;
     const tn_type *x = &infer->types[0];
     char text[SHAPE_TEXT];
     uint32_t set;
-    tn_status status = check_axes(infer->host, "axes", &attrs->axes, x->rank, &set);
+    tn_status status = check_axes(infer->host, "axis", &attrs->axis, x->rank, &set);
     if (status)
         return status;
     tn_type out = {.dtype = x->dtype};
     for (int32_t i = 0; i < x->rank; i++) {
-        int removed = (set >> i & 1) && (attrs->axes.given || x->extent[i] == 1);
+        int removed = (set >> i & 1) && (attrs->axis.given || x->extent[i] == 1);
         if (removed && x->extent[i] != 1)
             return infer->host->fail(infer->host, TN_ERR_ARGUMENT,
                                      "axis %d of shape %s has extent %" PRId64
@@ -283,7 +283,7 @@ const tn_primitive base_expand_dims = {
     .doc = "x with new axes of extent 1.",
     .inputs = base_x,
     .num_inputs = 1,
-    .attrs = TN_ATTR_TABLE(tn_axes_attrs, expand_fields),
+    .attrs = TN_ATTR_TABLE(tn_axis_attrs, expand_fields),
     .infer = expand_dims_infer,
     .view = reshape_view,
     .vjp = reshape_back_vjp,
@@ -298,7 +298,7 @@ const tn_primitive base_squeeze = {
     .doc = "x without axes of extent 1.",
     .inputs = base_x,
     .num_inputs = 1,
-    .attrs = TN_ATTR_TABLE(tn_axes_attrs, squeeze_fields),
+    .attrs = TN_ATTR_TABLE(tn_axis_attrs, squeeze_fields),
     .infer = squeeze_infer,
     .view = reshape_view,
     .vjp = reshape_back_vjp,

@@ -116,7 +116,7 @@ tn_array *reduce_axis(const tn_build *build, const char *primitive, const tn_arr
                       int64_t axis)
 {
     return build->op(build, primitive, TN_IN(x),
-                     tn_attrs("axes", TN_INTS(axis), "keepdims", 1));
+                     tn_attrs("axis", TN_INTS(axis), "keepdims", 1));
 }
 
 tn_array *add(const tn_build *build, const tn_array *x, const tn_array *y)

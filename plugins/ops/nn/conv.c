@@ -248,7 +248,7 @@ static tn_status conv2d_vjp(const tn_build *build, const tn_rule *rule,
         gradients[1] = sibling(build, "nn.conv2d_weight/1", rule->attrs, x, g, w);
     if (rule->num_inputs > 2 && wants(wanted, 2))
         gradients[2] =
-            build->op(build, "base.sum/1", TN_IN(g), tn_attrs("axes", TN_INTS(0, 1, 2)));
+            build->op(build, "base.sum/1", TN_IN(g), tn_attrs("axis", TN_INTS(0, 1, 2)));
     return built_wanted(wanted, gradients, rule->num_inputs);
 }
 

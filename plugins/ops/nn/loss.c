@@ -90,11 +90,11 @@ static tn_status cross_entropy_decompose(const tn_build *build, const tn_rule *r
     if (is_half)
         x = cast(build, x, TN_F32);
     tn_array *all =
-        build->op(build, "base.logsumexp/1", TN_IN(x), tn_attrs("axes", TN_INTS(-1)));
+        build->op(build, "base.logsumexp/1", TN_IN(x), tn_attrs("axis", TN_INTS(-1)));
     tn_array *one = build->expr(build, "x, l, k -> select(i64(l) == k, x, 0)",
                                 TN_IN(x, classes.labels, classes.numbers), TN_NO_ATTRS);
     tn_array *picked =
-        build->op(build, "base.sum/1", TN_IN(one), tn_attrs("axes", TN_INTS(-1)));
+        build->op(build, "base.sum/1", TN_IN(one), tn_attrs("axis", TN_INTS(-1)));
     tn_array *loss =
         build->expr(build, "a, p, l -> select(i64(l) >= 0 & i64(l) < i64(n), a - p, 0)",
                     TN_IN(all, picked, rule->inputs[1]), tn_attrs("n", classes.count));

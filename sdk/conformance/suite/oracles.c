@@ -86,7 +86,7 @@ void oracle_sum_to(const struct run *run, struct value *want)
 void oracle_mean(const struct run *run, struct value *want)
 {
     const tn_layout *in = &run->in[0].tensor.layout;
-    int64_t index[TN_MAX_RANK] = {0}, axis = case_int(run->c, "axes", 0, -1);
+    int64_t index[TN_MAX_RANK] = {0}, axis = case_int(run->c, "axis", 0, -1);
     double *sum = calloc((size_t)want->count, sizeof(*sum));
     double per = (double)run->in[0].count / (double)want->count;
     if (!sum)

@@ -3,7 +3,7 @@
 // revision: for those who bring kernels or rules for them.
 //
 // Axes may be negative in what a user gives; kernels and rules see what was given. Helper:
-// tn_axis(). "All axes" is `axes.given == 0`.
+// tn_axis(). "All axes" is `axis.given == 0`.
 //
 // Threads. Plain data.
 #ifndef TENON_OPS_BASE_ATTRS_H
@@ -42,7 +42,7 @@ typedef struct tn_astype_attrs {
 // 64 bits are i64 (u64 for unsigned), as in NumPy; mean of integers is f64; half floats are
 // accumulated in f32.
 typedef struct tn_reduce_attrs {
-    tn_ints axes;     // not given: all
+    tn_ints axis;     // one or several; not given: all
     int64_t keepdims; // bool
 } tn_reduce_attrs;
 
@@ -77,9 +77,9 @@ typedef struct tn_transpose_attrs {
 } tn_transpose_attrs;
 
 // base.{expand_dims,squeeze}/1. Input: x.
-typedef struct tn_axes_attrs {
-    tn_ints axes;
-} tn_axes_attrs;
+typedef struct tn_axis_attrs {
+    tn_ints axis; // one or several; squeeze: not given: all of extent 1
+} tn_axis_attrs;
 
 // base.slice/1 (x) and base.slice_update/1 (x, update: of the slice's extents): Python's
 // start:stop:step per axis, counts up to the rank; lists not given: from the start, to the

@@ -102,7 +102,7 @@ static inline tn_array *tn_batch_first(const tn_build *build, tn_array *array, i
         added.value[i] = 1 + i;
     return added.count == 0 ? moved
                             : build->op(build, "base.expand_dims", TN_IN(moved),
-                                        tn_attrs("axes", (const tn_ints *)&added));
+                                        tn_attrs("axis", (const tn_ints *)&added));
 }
 
 // The inputs of an elementwise primitive, ready for a batch as one more leading axis: what
