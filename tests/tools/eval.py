@@ -69,8 +69,9 @@ def mistakes_are_shown_with_a_caret():
         ("sum(x, 1, 2, 3)", "too many arguments", 13), ("sum(x, axes=[0])", "did you mean 'axis'", 0), ("'abc", "no end", 0),
         ("[[1], [1, 2]]", "has 2 elements", 6), ("[1, [2]]", "expected", 1), ("99999999999999999999", "64 bits", 0),
         ("x.Q", "expected '(' after it, or .T or .mT", 0), ("x[0].mT", "last two axes", 5), ("(x).Q", "got '.Q'", 4),
-        ("sgd(x, x, x) + 1", "got the operator's 2 outputs", 0), ("sgd(x, x, x)[2]", "output 2 of 2: expected -2 .. 1", 13),
-        ("sgd(x, x, x)[0, 0]", "by one whole number", 12), ("x $ 2", "'$'", 2), ("a, b = 1", "2 names for 1", 0), ("sum(axis=0, x)", "come before", 14)]:
+        ("y = x + .5; sgd(y, y, y) + 1", "got the operator's 2 outputs", 12),
+        ("y = x + .5; sgd(y, y, y)[2]", "output 2 of 2: expected -2 .. 1", 25),
+        ("y = x + .5; sgd(y, y, y)[0, 0]", "by one whole number", 24), ("x $ 2", "'$'", 2), ("a, b = 1", "2 names for 1", 0), ("sum(axis=0, x)", "come before", 12)]:
         stderr = refused("eval", text, X, saying=message).stderr.rstrip("\n").split("\n")
         assert stderr[-1] == "  " + " " * column + "^", (text, stderr)
 
