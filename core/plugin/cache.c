@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "../base/fail.h"
+#include "../base/file.h"
 #include "../base/memory.h"
 #include "cache.h"
 
@@ -61,7 +62,7 @@ static int open_directory(const struct config *config, bool create)
     if (path[0] == '/') {
         if (create)
             make_directories(path);
-        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        fd = file_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
     }
     struct stat info;
     if (fd >= 0 && (fstat(fd, &info) || info.st_uid != geteuid() || info.st_mode & 022)) {
@@ -81,19 +82,6 @@ static void entry_name(const unsigned char key[32], char name[NAME_SIZE])
 
 // --- reading ---------------------------------------------------------------------------
 
-static bool read_all(int fd, void *buffer, uint64_t size)
-{
-    for (uint64_t done = 0; done < size;) {
-        ssize_t got = read(fd, (char *)buffer + done, size - done);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return false;
-        done += (uint64_t)got;
-    }
-    return true;
-}
-
 // The data of a sound entry, or NULL. *out_damaged: there is an entry, and it is not sound.
 static void *read_entry(int fd, const unsigned char key[32], uint64_t *out_size,
                         bool *out_damaged)
@@ -103,7 +91,7 @@ static void *read_entry(int fd, const unsigned char key[32], uint64_t *out_size,
     unsigned char checksum[32];
     *out_damaged = true;
     if (fstat(fd, &info) || !S_ISREG(info.st_mode) ||
-        !read_all(fd, &header, sizeof(header)))
+        file_read_at(fd, &header, sizeof(header), 0) != sizeof(header))
         return NULL;
     if (header.magic != ENTRY_MAGIC || header.size > MAX_ENTRY ||
         header.size + sizeof(header) != (uint64_t)info.st_size ||
@@ -114,9 +102,10 @@ static void *read_entry(int fd, const unsigned char key[32], uint64_t *out_size,
         *out_damaged = false;
         return NULL;
     }
-    bool sound = read_all(fd, data, header.size) &&
-                 !crypto_hash_sha256(checksum, data, header.size) &&
-                 memcmp(checksum, header.checksum, 32) == 0;
+    bool sound =
+        file_read_at(fd, data, header.size, sizeof(header)) == (ssize_t)header.size &&
+        !crypto_hash_sha256(checksum, data, header.size) &&
+        memcmp(checksum, header.checksum, 32) == 0;
     if (!sound) {
         mem_free(data);
         return NULL;
@@ -140,7 +129,7 @@ tn_status cache_load_from(int directory, const void *key, uint64_t key_size,
         return TN_ERR_NOT_FOUND;
     crypto_hash_sha256(digest, key, key_size);
     entry_name(digest, name);
-    int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int fd = file_open(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0)
         return TN_ERR_NOT_FOUND;
     bool damaged = false;
@@ -193,7 +182,7 @@ static uint32_t list_entries(int directory, struct entry **out_entries, uint64_t
 {
     struct entry *entries = NULL;
     uint32_t count = 0, capacity = 0;
-    int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int copy = file_open(directory, ".", O_RDONLY | O_DIRECTORY, 0);
     DIR *stream = copy < 0 ? NULL : fdopendir(copy);
     *out_total = 0;
     struct dirent *file;
@@ -251,19 +240,6 @@ static void keep_small(int directory, uint64_t stored)
 
 // --- writing ---------------------------------------------------------------------------
 
-static bool write_all(int fd, const void *buffer, uint64_t size)
-{
-    for (uint64_t done = 0; done < size;) {
-        ssize_t put = write(fd, (const char *)buffer + done, size - done);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return false;
-        done += (uint64_t)put;
-    }
-    return true;
-}
-
 static bool write_entry(int directory, const char *name, const struct header *header,
                         const void *data)
 {
@@ -271,12 +247,12 @@ static bool write_entry(int directory, const char *name, const struct header *he
     char temporary[64];
     snprintf(temporary, sizeof(temporary), ".tmp-%ld-%" PRIu32, (long)getpid(),
              atomic_fetch_add(&number, 1));
-    int fd = openat(directory, temporary,
-                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int fd =
+        file_open(directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     if (fd < 0)
         return false;
     bool written =
-        write_all(fd, header, sizeof(*header)) && write_all(fd, data, header->size);
+        file_write(fd, header, sizeof(*header)) && file_write(fd, data, header->size);
     written = close(fd) == 0 && written;
     written = written && renameat(directory, temporary, directory, name) == 0;
     if (!written)

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "../base/fail.h"
+#include "../base/file.h"
 #include "abi.h"
 #include "module.h"
 #include "note.h"
@@ -209,7 +210,7 @@ static tn_status load(struct subject *subject, int fd)
 tn_status tn_plugin_describe(const char *file, char **out_json)
 {
     struct subject subject = {.file = file};
-    int fd = open(file, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    int fd = file_open(AT_FDCWD, file, O_RDONLY | O_NONBLOCK, 0);
     if (fd < 0)
         return fail(TN_ERR_IO, "%s: %s", file, strerror(errno));
     tn_status status = load(&subject, fd);

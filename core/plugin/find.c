@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "../base/file.h"
 #include "abi.h"
 #include "names.h"
 #include "trust.h"
@@ -183,7 +184,7 @@ static tn_status add_from(struct plugin_set *set, int fd, const char *path,
 
 static tn_status search(struct plugin_set *set, const char *path, bool is_asked_for)
 {
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = file_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
     struct dirent **entries = NULL;
     int count = fd < 0 ? -1 : scandirat(fd, ".", &entries, is_candidate, by_name);
     tn_status status = TN_OK;

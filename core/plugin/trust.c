@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "../base/file.h"
 
 #define HASH_BLOCK 65536
 #define MAX_PATH 4096
@@ -54,7 +55,7 @@ tn_status trust_open_directory(int at, const char *name, const char *path, int *
                                struct reason *reason)
 {
     struct stat info;
-    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = file_open(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
     if (fd < 0 && errno == ENOTDIR && fstatat(at, name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
         S_ISLNK(info.st_mode))
         errno = ELOOP;
@@ -77,7 +78,7 @@ static int open_below(int directory, const char *name, const char *path, int kee
     const char *slash = strchr(name, '/');
     char part[256];
     if (!slash) {
-        int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        int fd = file_open(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
         *out_status = fd < 0 ? cannot_open(path, reason) : TN_OK;
         if (directory != keep)
             close(directory);
@@ -120,23 +121,6 @@ tn_status trust_open_file(int directory, const char *name, const char *path, int
 
 // --- content ---------------------------------------------------------------------------
 
-// Reads until `size` bytes or the end; the bytes read, or -1.
-static ssize_t read_fully(int fd, void *buffer, size_t size, uint64_t offset)
-{
-    size_t done = 0;
-    while (done < size) {
-        ssize_t got = pread(fd, (char *)buffer + done, size - done, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return -1;
-        if (got == 0)
-            break;
-        done += (size_t)got;
-    }
-    return (ssize_t)done;
-}
-
 tn_status trust_read_file(int directory, const char *name, uint64_t max_size,
                           const char *path, char **out_text, size_t *out_size,
                           struct reason *reason)
@@ -158,7 +142,7 @@ tn_status trust_read_file(int directory, const char *name, uint64_t max_size,
     text = mem_alloc(room + 1);
     if (!text)
         status = TN_ERR_MEMORY;
-    else if ((got = read_fully(fd, text, room, 0)) < 0)
+    else if ((got = file_read_at(fd, text, room, 0)) < 0)
         status = cannot_open(path, reason);
     close(fd);
     if (status != TN_OK) {
@@ -180,7 +164,7 @@ tn_status trust_hash(int fd, unsigned char out_sha256[32], uint64_t *out_size)
     crypto_hash_sha256_init(&state);
     uint64_t size = 0;
     ssize_t got;
-    while ((got = read_fully(fd, block, HASH_BLOCK, size)) > 0) {
+    while ((got = file_read_at(fd, block, HASH_BLOCK, size)) > 0) {
         crypto_hash_sha256_update(&state, block, (size_t)got);
         size += (uint64_t)got;
     }

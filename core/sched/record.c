@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "../base/fail.h"
+#include "../base/file.h"
 #include "plan.h"
 
 struct record {
@@ -171,7 +172,7 @@ tn_status record_create(tn_runtime *runtime)
     const char *path = config_get(runtime->config, "TENON_WHY");
     if (!path || !*path)
         return TN_OK;
-    int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int file = file_open(AT_FDCWD, path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
     struct stat state;
     if (file >= 0 && (fstat(file, &state) != 0 || !S_ISREG(state.st_mode))) {
         close(file);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "../base/fail.h"
+#include "../base/file.h"
 #include "../plugin/host.h"
 #include "plan.h"
 
@@ -87,7 +88,7 @@ tn_status trace_create(tn_runtime *runtime)
     const char *path = config_get(runtime->config, "TENON_TRACE");
     if (!path || !*path)
         return TN_OK;
-    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+    int file = file_open(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0644);
     if (file < 0)
         return fail(TN_ERR_IO, "TENON_TRACE: cannot write %s: %s", path, strerror(errno));
     struct trace *trace = mem_zalloc(sizeof(*trace));

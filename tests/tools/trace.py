@@ -73,6 +73,21 @@ def a_full_disk_is_a_warning():
     assert "the trace is incomplete" in done.stderr and "0.5403" in done.stdout, done
 
 
+def closed_streams_take_nothing_into_files():
+    def closed():
+        for fd in (0, 1, 2):
+            os.close(fd)
+    done = subprocess.run([TENON, "eval", "cos([1.0, 2.0])", "-o", "out.npy"], preexec_fn=closed,
+                          env={**ENVIRONMENT, "TENON_TRACE": FILE, "TENON_WHY": "why.jsonl", "TENON_LOG": "trace"})
+    assert done.returncode == 0, done
+    json.loads(pathlib.Path(FILE).read_text())
+    for line in pathlib.Path("why.jsonl").read_text().splitlines():
+        json.loads(line)
+    assert "0.5403" in tenon("eval", "x", "x=out.npy").stdout
+    lost = subprocess.run([TENON, "eval", "1 + 1"], preexec_fn=lambda: os.close(1), env=ENVIRONMENT)
+    assert lost.returncode == 1, "an output that is lost is a failure"
+
+
 def small_files():
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))
@@ -80,4 +95,4 @@ def small_files():
 
 run([the_cpu_backend_tells_what_ran, vulkan_tells_what_ran, vulkan_jit_tells_what_ran,
      a_run_that_fails_leaves_whole_json, a_file_that_cannot_be_written_is_refused,
-     a_full_disk_is_a_warning])
+     a_full_disk_is_a_warning, closed_streams_take_nothing_into_files])

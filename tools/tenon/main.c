@@ -2,9 +2,11 @@
 // The command `tenon`: arrays, plugins and their reasons from a shell.
 #include "commands.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct command commands[] = {
     {"plugins", "[--all] [--json]", "list the installed plugins", NULL, cmd_plugins},
@@ -72,8 +74,20 @@ static int run(int argc, char **argv)
     return commands_run(commands, COUNT(commands), "tenon", about, argc, argv);
 }
 
+// A standard stream that the caller closed leaves its number to the next file that is
+// opened, and what is printed would land there. /dev/null takes the number, opened such
+// that using the stream still fails.
+static void reserve_standard_streams(void)
+{
+    static const int unusable[] = {O_WRONLY, O_RDONLY, O_RDONLY};
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)open("/dev/null", unusable[fd]); // the lowest free number: fd
+}
+
 int main(int argc, char **argv)
 {
+    reserve_standard_streams();
     // A full disk or a limit on file sizes must be an error that is reported.
     signal(SIGXFSZ, SIG_IGN);
     int status = run(argc, argv);
