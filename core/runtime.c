@@ -32,7 +32,9 @@ static tn_status read_options(const tn_runtime_options *given, tn_runtime_option
 
 static tn_status open_parts(tn_runtime *runtime, const tn_runtime_options *options)
 {
-    tn_status status = config_create(options->variables, &runtime->config);
+    tn_status status = life_begin(&runtime->life);
+    if (status == TN_OK)
+        status = config_create(options->variables, &runtime->config);
     if (status == TN_OK)
         status = plugin_set_create(runtime, options->plugin_path);
     if (status == TN_OK)
@@ -54,6 +56,20 @@ static tn_status open_parts(tn_runtime *runtime, const tn_runtime_options *optio
     return status;
 }
 
+static void runtime_destroy(tn_runtime *runtime)
+{
+    shadow_destroy(runtime);
+    record_destroy(runtime);
+    trace_destroy(runtime);
+    plan_cache_destroy(runtime);
+    device_set_destroy(runtime);
+    expr_set_destroy(runtime);
+    prim_set_destroy(runtime);
+    plugin_set_destroy(runtime);
+    config_destroy(runtime->config);
+    mem_free(runtime);
+}
+
 tn_status tn_runtime_open(const tn_runtime_options *options, tn_runtime **out_runtime)
 {
     *out_runtime = NULL;
@@ -67,27 +83,39 @@ tn_status tn_runtime_open(const tn_runtime_options *options, tn_runtime **out_ru
         return TN_ERR_MEMORY;
     status = open_parts(runtime, &mine);
     if (status != TN_OK) {
-        tn_runtime_close(runtime);
+        runtime_destroy(runtime);
         return status;
     }
     *out_runtime = runtime;
     return TN_OK;
 }
 
-void tn_runtime_close(tn_runtime *runtime)
+// In a child of fork() nothing of the runtime can be taken apart: its threads are not here,
+// locks may be held by them, devices belong to the parent. Its memory is the parent's until
+// written to, and goes with the process. The list keeps it reachable for leak checkers.
+static void runtime_abandon(tn_runtime *runtime)
 {
-    if (!runtime || callback_keeps(runtime, "tn_runtime_close"))
-        return;
-    shadow_destroy(runtime);
-    record_destroy(runtime);
-    trace_destroy(runtime);
-    plan_cache_destroy(runtime);
-    device_set_destroy(runtime);
-    expr_set_destroy(runtime);
-    prim_set_destroy(runtime);
-    plugin_set_destroy(runtime);
-    config_destroy(runtime->config);
-    mem_free(runtime);
+    static tn_runtime *_Atomic abandoned;
+    runtime->next = atomic_exchange(&abandoned, runtime);
+}
+
+tn_status tn_runtime_close(tn_runtime *runtime)
+{
+    fail_clear();
+    if (!runtime)
+        return TN_OK;
+    if (life_is_inherited(&runtime->life)) {
+        runtime_abandon(runtime);
+        return TN_OK;
+    }
+    if (callback_keeps(runtime, "tn_runtime_close"))
+        return TN_ERR_ARGUMENT;
+    tn_status status = life_check_unused(&runtime->life);
+    if (status == TN_OK)
+        runtime_destroy(runtime);
+    else // most callers take no notice of the status
+        log_write(runtime->config, TN_LOG_ERROR, "sched", "%s", fail_text());
+    return status;
 }
 
 const char *tn_config(const tn_runtime *runtime, const char *name)

@@ -5,8 +5,10 @@
 
 #include <tenon/tenon.h>
 #include "base/config.h"
+#include "base/life.h"
 
 struct tn_runtime {
+    struct life life;           // base/:      who still uses it, in which process
     struct config *config;      // base/
     struct plugin_set *plugins; // plugin/:    manifests, loaded code, reasons
     struct prim_set *prims;     // primitive/: registered primitives and kernels
@@ -16,6 +18,7 @@ struct tn_runtime {
     struct trace *trace;        // sched/:     TENON_TRACE; NULL when not traced
     struct record *record;      // sched/:     TENON_WHY; NULL when nothing is recorded
     struct shadow *shadow;      // sched/:     TENON_CHECK; NULL when nothing is checked
+    tn_runtime *next;           // of those that fork() left behind
 };
 
 // Runtime creation calls these in the order of the members, destruction in reverse. A

@@ -232,8 +232,10 @@ static tn_status apply_by_name(tn_scope *scope, const char *name,
     if (scope->status != TN_OK)
         return scope->status;
     const struct prim *prim;
-    tn_status status = name ? prim_find(scope->runtime, name, &prim)
-                            : fail(TN_ERR_ARGUMENT, "the primitive's name is NULL");
+    tn_status status = life_check(&scope->runtime->life);
+    if (status == TN_OK)
+        status = name ? prim_find(scope->runtime, name, &prim)
+                      : fail(TN_ERR_ARGUMENT, "the primitive's name is NULL");
     if (status != TN_OK)
         return scope_take_failure(scope, status);
     if (num_outputs != prim->record.num_outputs)
@@ -371,7 +373,9 @@ tn_array *tn_expr(tn_scope *scope, const char *text, const tn_array *const *inpu
     const struct expr *expr = NULL;
     struct free_attrs own = {0};
     tn_array *out = NULL;
-    tn_status status = expr_parse_arrow(scope->runtime, text, &expr);
+    tn_status status = life_check(&scope->runtime->life);
+    if (status == TN_OK)
+        status = expr_parse_arrow(scope->runtime, text, &expr);
     if (status == TN_OK) {
         if (expr->num_outputs != 1)
             status = fail(TN_ERR_ARGUMENT, "has %u outputs, expected 1", expr->num_outputs);

@@ -9,9 +9,13 @@
 
 tn_scope *tn_scope_open(tn_runtime *runtime)
 {
+    if (life_check(&runtime->life) != TN_OK)
+        return NULL;
     tn_scope *scope = mem_zalloc(sizeof(*scope));
-    if (scope)
-        scope->runtime = runtime;
+    if (!scope)
+        return NULL;
+    scope->runtime = runtime;
+    life_add(&runtime->life.scopes);
     return scope;
 }
 
@@ -30,6 +34,7 @@ void tn_scope_close(tn_scope *scope)
     map_finish(&scope->imports);
     arena_finish(&scope->arena);
     mem_free(scope->error);
+    life_remove(&scope->runtime->life.scopes);
     mem_free(scope);
 }
 

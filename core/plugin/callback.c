@@ -21,8 +21,9 @@ static bool is_in(const tn_runtime *runtime)
 
 tn_status callback_check(const tn_runtime *runtime)
 {
-    if (!is_in(runtime))
-        return TN_OK;
+    tn_status status = life_check(&runtime->life);
+    if (status != TN_OK || !is_in(runtime))
+        return status;
     return fail(TN_ERR_ARGUMENT,
                 "a callback evaluates in the runtime that called it, which would wait for "
                 "itself: evaluate what it needs before, or in another runtime");
@@ -32,9 +33,10 @@ bool callback_keeps(const tn_runtime *runtime, const char *what)
 {
     if (!is_in(runtime))
         return false;
-    log_write(runtime->config, TN_LOG_ERROR, "sched",
-              "%s does nothing in a callback of the same runtime: it would wait for itself",
-              what);
+    fail(TN_ERR_ARGUMENT,
+         "%s does nothing in a callback of the same runtime: it would wait for itself",
+         what);
+    log_write(runtime->config, TN_LOG_ERROR, "sched", "%s", fail_text());
     return true;
 }
 

@@ -25,11 +25,11 @@ const tn_host_trace *trace_service(tn_runtime *runtime); // sched/trace.c
 const tn_host_primitives *primitives_service(void);      // interface.c
 const tn_host_callbacks *callbacks_service(void);        // callback.c
 
-// TN_ERR_ARGUMENT when the calling thread is in a callback that a kernel of this runtime
-// called: what waits for the runtime would never come back.
+// TN_ERR_ARGUMENT when whatever waits for the runtime would never come back: the calling
+// thread is in a callback that a kernel of this runtime called, or in a child of fork().
 tn_status callback_check(const tn_runtime *runtime);
-// The same for `what`, which cannot fail: true when it has to do nothing, with an error in
-// the log.
+// The same for `what`, whose caller may not look: true when it has to do nothing, with the
+// failure recorded and in the log. In a child of fork() nothing is waited for: false.
 bool callback_keeps(const tn_runtime *runtime, const char *what);
 
 #endif // CORE_PLUGIN_HOST_H

@@ -113,6 +113,9 @@ static tn_status no_plugin(const struct plugin_set *set, const char *id)
 
 tn_status tn_plugin_load(tn_runtime *runtime, const char *id)
 {
+    tn_status status = life_check(&runtime->life);
+    if (status != TN_OK)
+        return status;
     struct plugin *plugin = find_id(runtime->plugins, id);
     if (!plugin)
         plugin = find_directory(runtime->plugins, id);

@@ -41,12 +41,15 @@ tn_status tn_interface_find(tn_runtime *runtime, const char *id, const void **ou
     if (!runtime || !id)
         return fail(TN_ERR_ARGUMENT, "tn_interface_find: %s is NULL",
                     runtime ? "the interface's id" : "the runtime");
+    tn_status status = life_check(&runtime->life);
+    if (status != TN_OK)
+        return status;
     struct plugin *plugin = choose_provider(runtime->plugins, id);
     if (!plugin)
         return fail(TN_ERR_NOT_FOUND,
                     "no installed plugin offers the interface '%s': install one that does",
                     id);
-    tn_status status = plugin_load(plugin);
+    status = plugin_load(plugin);
     if (status != TN_OK)
         return status;
     const void *table = plugin->entry->query(id);
@@ -92,7 +95,9 @@ tn_status tn_primitive_check(tn_runtime *runtime, const char *name)
     const struct prim *prim = NULL;
     if (!runtime)
         return fail(TN_ERR_ARGUMENT, "tn_primitive_check: the runtime is NULL");
-    tn_status status = prim_find(runtime, name, &prim);
+    tn_status status = life_check(&runtime->life);
+    if (status == TN_OK)
+        status = prim_find(runtime, name, &prim);
     if (status != TN_OK || !prim->plugin)
         return status;
     const tn_ops_check *check = prim->plugin->entry->query(TN_IFACE_OPS_CHECK);

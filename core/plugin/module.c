@@ -59,9 +59,43 @@ static void destroy(struct module *module)
 static void unlink_module(struct module *module)
 {
     struct module **at = &modules;
-    while (*at != module)
+    while (*at && *at != module)
         at = &(*at)->next;
-    *at = module->next;
+    if (*at)
+        *at = module->next;
+}
+
+// --- fork ------------------------------------------------------------------------------
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+// Threads that opened, closed or entered a module stayed in the parent: their modules are
+// opened again when needed, or free to be entered.
+static void enter_child(void)
+{
+    for (struct module **at = &modules; *at;) {
+        if ((*at)->is_entered && !pthread_equal((*at)->entered_by, pthread_self()))
+            (*at)->is_entered = false;
+        if ((*at)->busy)
+            *at = (*at)->next;
+        else
+            at = &(*at)->next;
+    }
+    changed = (pthread_cond_t)PTHREAD_COND_INITIALIZER; // nobody waits here
+    pthread_mutex_unlock(&lock);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(before_fork, after_fork, enter_child); // out of memory: as without
 }
 
 // Each bit of `number` is one detour; at most 32 * 6 characters.
@@ -119,7 +153,9 @@ static tn_status open_module(struct module *module, uint32_t number, const char 
 tn_status module_acquire(int fd, const unsigned char sha256[32], const char *path,
                          struct module **out_module, struct reason *reason)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct stat info;
+    pthread_once(&once, watch_forks);
     if (fstat(fd, &info))
         return reason_record(reason, TN_ERR_REFUSED, REASON_READ, path,
                              "%s: its status cannot be read", path);

@@ -82,6 +82,9 @@ static tn_status quarantine(struct plugin *plugin, const char *reason)
 tn_status tn_plugin_quarantine(tn_runtime *runtime, const char *id, const char *reason)
 {
     struct plugin_set *set = runtime->plugins;
+    tn_status status = life_check(&runtime->life);
+    if (status != TN_OK)
+        return status;
     bool found = false;
     for (uint32_t i = 0; i < set->count; i++) {
         struct plugin *plugin = set->plugins[i];

@@ -273,7 +273,10 @@ const tn_primitive *tn_primitive_find(tn_runtime *runtime, const char *name)
         fail(TN_ERR_ARGUMENT, "tn_primitive_find: the runtime is NULL");
         return NULL;
     }
-    return prim_find(runtime, name, &prim) == TN_OK ? &prim->record : NULL;
+    tn_status status = life_check(&runtime->life);
+    if (status == TN_OK)
+        status = prim_find(runtime, name, &prim);
+    return status == TN_OK ? &prim->record : NULL;
 }
 
 // --- names -----------------------------------------------------------------------------
@@ -309,7 +312,7 @@ static struct name_list *make_names(const struct prim_set *set,
 const char *const *tn_primitive_names(tn_runtime *runtime)
 {
     static const char *const none[] = {NULL};
-    if (!runtime)
+    if (!runtime || life_check(&runtime->life) != TN_OK)
         return none;
     struct prim_set *set = runtime->prims;
     const char *const *installed =

@@ -275,6 +275,9 @@ tn_status devices_open(tn_runtime *runtime, struct device ***out_devices,
                        uint32_t *out_count)
 {
     struct device_set *set = runtime->devices;
+    tn_status status = life_check(&runtime->life);
+    if (status != TN_OK)
+        return status;
     pthread_mutex_lock(&set->lock);
     while (set->state == OPENING)
         pthread_cond_wait(&set->changed, &set->lock);
@@ -291,7 +294,7 @@ tn_status devices_open(tn_runtime *runtime, struct device ***out_devices,
     } else if (set->failed != TN_OK) {
         fail(set->failed, "%s", set->failure ? set->failure : "out of memory");
     }
-    tn_status status = set->failed;
+    status = set->failed;
     pthread_mutex_unlock(&set->lock);
     if (status != TN_OK)
         return status;
@@ -388,6 +391,8 @@ void device_settle(struct device *device, uint64_t point)
 void device_drop_buffer(struct device *device, tn_buffer *buffer, uint64_t size,
                         uint64_t point)
 {
+    if (life_is_inherited(&device->runtime->life)) // the device is the parent's
+        return;
     if (point <= atomic_load_explicit(&device->reached, memory_order_acquire)) {
         destroy_buffer(device, buffer, size);
         return;
@@ -501,11 +506,13 @@ tn_status tn_devices(tn_runtime *runtime, tn_device_summary *out, uint64_t *coun
     struct device_set *set = runtime->devices;
     struct device **devices;
     uint32_t num_devices;
+    tn_status status = life_check(&runtime->life);
+    if (status != TN_OK)
+        return status;
     devices_open(runtime, &devices, &num_devices); // so that `selected` is known
     pthread_mutex_lock(&set->lock);
     while (set->listing)
         pthread_cond_wait(&set->changed, &set->lock);
-    tn_status status = TN_OK;
     if (!set->summaries) {
         set->listing = true;
         pthread_mutex_unlock(&set->lock);

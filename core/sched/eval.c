@@ -124,7 +124,9 @@ static tn_status eval_arrays(tn_scope *scope, tn_array *const *arrays, uint64_t 
         return tn_scope_fail(scope, TN_ERR_ARGUMENT, "eval: too many arrays");
     if (num_arrays > 16 && !(pending = mem_alloc(num_arrays * sizeof(*pending))))
         return scope_take_failure(scope, TN_ERR_MEMORY);
-    tn_status status = collect(scope, arrays, num_arrays, pending, &count);
+    tn_status status = life_check(&scope->runtime->life);
+    if (status == TN_OK)
+        status = collect(scope, arrays, num_arrays, pending, &count);
     if (status == TN_OK && count > 0)
         status = compute(scope, pending, count, async);
     if (pending != few)

@@ -90,6 +90,8 @@ void plan_retain(struct plan *plan)
 
 static void destroy_executables(struct plan *plan)
 {
+    if (life_is_inherited(&plan->runtime->life)) // the devices are the parent's
+        return;
     for (uint32_t i = 0; i < plan->num_segments; i++) {
         struct plan_segment *segment = &plan->segments[i];
         if (!segment->executable)

@@ -16,7 +16,7 @@ static tn_array *ready(tn_scope *scope, tn_array *array)
             tn_scope_fail(scope, TN_ERR_ARGUMENT, "read: the array is NULL");
         return NULL;
     }
-    if (tn_eval_n(scope, &array, 1) != TN_OK)
+    if (tn_eval_n(scope, &array, 1) != TN_OK) // fails in a child of fork(), too
         return NULL;
     if (layout_is_contiguous(&array->value->layout))
         return array;
@@ -104,6 +104,7 @@ double tn_item(tn_scope *scope, tn_array *array)
 struct kept {
     tn_array array;
     struct node node;
+    tn_runtime *runtime;
 };
 
 tn_array *tn_keep(tn_scope *scope, tn_array *array)
@@ -123,11 +124,13 @@ tn_array *tn_keep(tn_scope *scope, tn_array *array)
     }
     kept->node =
         (struct node){.kind = NODE_DATA, .num_outputs = 1, .outputs = &kept->array};
+    kept->runtime = scope->runtime;
     kept->array.node = &kept->node;
     kept->array.type = local->type;
     kept->array.value = local->value;
     value_retain(local->value);
     atomic_init(&kept->array.refs, 1);
+    life_add(&scope->runtime->life.kept);
     return &kept->array;
 }
 
@@ -137,6 +140,8 @@ void tn_release(tn_array *array)
     if (!array || array->scope ||
         atomic_fetch_sub_explicit(&array->refs, 1, memory_order_acq_rel) != 1)
         return;
+    struct life *life = &((struct kept *)array)->runtime->life;
     value_release(array->value);
     mem_free((struct kept *)array);
+    life_remove(&life->kept);
 }

@@ -369,6 +369,7 @@ tn_status plan_run(struct plan *plan, struct value *const *leaves, struct value 
     tn_status status = callback_check(plan->runtime);
     if (status != TN_OK)
         return status;
+    life_add(&plan->runtime->life.runs);
     pthread_mutex_lock(
         &plan->lock); // the plan's arena and bindings serve one run at a time
     status = prepare_arenas(plan);
@@ -383,5 +384,6 @@ tn_status plan_run(struct plan *plan, struct value *const *leaves, struct value 
     forget_submissions(plan);
     drop_storages(&run);
     pthread_mutex_unlock(&plan->lock);
+    life_remove(&plan->runtime->life.runs);
     return status;
 }

@@ -51,7 +51,9 @@ tn_status tn_function_create(tn_runtime *runtime, tn_function_body body, void *u
                     : !body  ? "body"
                              : "place for the result");
     tn_function_options read;
-    tn_status status = read_options(options, &read);
+    tn_status status = life_check(&runtime->life);
+    if (status == TN_OK)
+        status = read_options(options, &read);
     if (status != TN_OK)
         return status;
     tn_function *function = mem_zalloc(sizeof(*function));
@@ -60,6 +62,7 @@ tn_status tn_function_create(tn_runtime *runtime, tn_function_body body, void *u
     *function = (tn_function){
         .runtime = runtime, .body = body, .user = user, .donate = read.donate};
     pthread_mutex_init(&function->lock, NULL);
+    life_add(&runtime->life.functions);
     *out_function = function;
     return TN_OK;
 }
@@ -84,6 +87,7 @@ void tn_function_destroy(tn_function *function)
         function->entries = next;
     }
     pthread_mutex_destroy(&function->lock);
+    life_remove(&function->runtime->life.functions);
     mem_free(function);
 }
 
@@ -314,6 +318,8 @@ tn_status tn_function_call(tn_function *function, tn_scope *scope, tn_array *con
         return tn_scope_fail(scope, TN_ERR_ARGUMENT, "function_call: %s",
                              scope->tracing ? "not from within a function's body"
                                             : "too many arrays");
+    if (life_check(&scope->runtime->life) != TN_OK)
+        return scope_take_failure(scope, TN_ERR_ARGUMENT);
     if (num_inputs > 64 && !(plain = mem_alloc(num_inputs * sizeof(*plain))))
         return scope_take_failure(scope, TN_ERR_MEMORY);
     for (uint32_t i = 0; i < num_inputs && scope->status == TN_OK; i++)

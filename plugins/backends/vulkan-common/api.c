@@ -3,11 +3,31 @@
 #include "api.h"
 
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <unistd.h>
+
+// Drivers keep threads and descriptors that fork() does not duplicate; some crash in a
+// child that opens them again.
+static bool came_by_fork(char reason[VK_REASON])
+{
+    static _Atomic pid_t first;
+    pid_t unset = 0, mine = getpid();
+    if (atomic_compare_exchange_strong(&first, &unset, mine) || unset == mine)
+        return false;
+    snprintf(reason, VK_REASON,
+             "Vulkan was opened in process %ld before fork(), and its drivers do not "
+             "survive that: exec a program of its own, or fork before using Vulkan",
+             (long)unset);
+    return true;
+}
 
 bool vk_loader_open(struct vk_loader *loader, char reason[VK_REASON])
 {
+    *loader = (struct vk_loader){0};
+    if (came_by_fork(reason))
+        return false;
     *loader =
         (struct vk_loader){.library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL)};
     if (!loader->library) {

@@ -17,6 +17,13 @@
 // Threads. A runtime may be used from any thread; a scope, and the arrays in it, by one
 // thread at a time. Arrays that are kept may be inputs in any scope of the same runtime.
 //
+// Processes. A runtime belongs to the process that opened it. A child of fork() may close
+// the runtimes, scopes, functions and kept arrays that it inherited; all other calls on
+// them fail with TN_ERR_ARGUMENT, as their threads and devices are in the parent. Closing
+// gives back no device memory there: that goes when the child ends or calls exec. A runtime
+// that the child opens itself computes as any does, on the CPU; Vulkan's drivers do not
+// survive fork(), so a child of a process that used one has to exec first.
+//
 // Errors. Building functions return NULL on failure and take NULL arrays: the scope keeps
 // the first failure, everything after it does nothing, and tn_eval returns it.
 #ifndef TENON_TENON_H
@@ -59,9 +66,17 @@ typedef struct tn_runtime_options {
 TN_API tn_status tn_runtime_open(const tn_runtime_options *options,
                                  tn_runtime **out_runtime);
 
-// Takes it back. All its scopes are closed and its kept arrays released before. NULL is
-// fine.
-TN_API void tn_runtime_close(tn_runtime *runtime);
+// Takes it back, once queued work is done. NULL is fine.
+//
+// Before, close its scopes, release its kept arrays, destroy its functions, and let all
+// other calls return. While some are left, and in a callback of this runtime, it fails with
+// TN_ERR_ARGUMENT: the runtime stays open and can be used; tn_last_error() and the log
+// count what is left. The count is no lock: a call that begins during this one is an error
+// of the program.
+//
+// In a child of fork() that inherited the runtime it waits for nothing and gives TN_OK: see
+// "Processes" above.
+TN_API tn_status tn_runtime_close(tn_runtime *runtime);
 
 // Why the last call on this thread failed that is not tied to a scope; "" when none did.
 // Valid until this thread's next call.
@@ -72,7 +87,8 @@ TN_API const char *tn_status_name(tn_status status);
 
 // --- scopes ----------------------------------------------------------------------------
 
-// NULL only when out of memory. Close it with tn_scope_close.
+// NULL only when out of memory, or when the runtime was inherited over fork(). Close it
+// with tn_scope_close.
 TN_API tn_scope *tn_scope_open(tn_runtime *runtime);
 
 // Frees the scope and every array in it that was not kept. NULL is fine.

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// Processes are numbered by fork() itself: comparing two numbers costs less than getpid(),
+// and a number is never used again.
+#include "life.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include "fail.h"
+
+static _Atomic uint64_t process = 1;
+static int watch_error;
+
+static void enter_child(void)
+{
+    atomic_fetch_add_explicit(&process, 1, memory_order_relaxed);
+}
+
+static void watch(void)
+{
+    watch_error = pthread_atfork(NULL, NULL, enter_child);
+}
+
+tn_status life_begin(struct life *life)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch);
+    if (watch_error)
+        return fail_memory(0);
+    life->process = atomic_load_explicit(&process, memory_order_relaxed);
+    return TN_OK;
+}
+
+bool life_is_inherited(const struct life *life)
+{
+    return life->process != atomic_load_explicit(&process, memory_order_relaxed);
+}
+
+tn_status life_check(const struct life *life)
+{
+    if (!life_is_inherited(life))
+        return TN_OK;
+    return fail(TN_ERR_ARGUMENT,
+                "the runtime was opened before fork(), and its threads and devices are in "
+                "the parent: close it in this process, and open a new one");
+}
+
+tn_status life_check_unused(const struct life *life)
+{
+    const struct {
+        const char *one, *many;
+        const _Atomic uint64_t *count;
+    } users[] = {{"scope", "scopes", &life->scopes},
+                 {"kept array", "kept arrays", &life->kept},
+                 {"function", "functions", &life->functions},
+                 {"running evaluation", "running evaluations", &life->runs}};
+    char list[160] = "";
+    size_t at = 0;
+    for (size_t i = 0; i < sizeof(users) / sizeof(users[0]); i++) {
+        uint64_t n = atomic_load_explicit(users[i].count, memory_order_acquire);
+        if (n > 0)
+            at +=
+                (size_t)snprintf(list + at, sizeof(list) - at, "%s%" PRIu64 " %s",
+                                 at ? ", " : "", n, n == 1 ? users[i].one : users[i].many);
+    }
+    if (!at)
+        return TN_OK;
+    return fail(TN_ERR_ARGUMENT,
+                "tn_runtime_close: in use by %s: close, release, destroy or wait for them "
+                "first; the runtime stays open",
+                list);
+}

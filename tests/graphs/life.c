@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: MIT
+// The end of a runtime: closing one that is in use, and what a child of fork() may do.
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "common.h"
+
+#define SECONDS 60 // that a child may take: sanitizers are slow, hanging is for ever
+
+static double product_item(tn_runtime *rt, int64_t n)
+{
+    tn_scope *s = tn_scope_open(rt);
+    if (!s)
+        return NAN;
+    tn_array *x = ramp(s, n, n, 1, 0);
+    double item = tn_item(s, un(s, "base.sum", bin(s, "base.matmul", x, x)));
+    tn_scope_close(s);
+    return item;
+}
+
+static void is_right(tn_runtime *rt)
+{
+    const double n = 64;
+    assert_true(product_item(rt, 64) == n * n * n);
+}
+
+// --- closing ---------------------------------------------------------------------------
+
+static tn_status twice(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
+                       tn_array **outputs, uint64_t num_outputs, void *user)
+{
+    (void)num_inputs, (void)num_outputs, (void)user;
+    outputs[0] = bin(scope, "base.add", inputs[0], inputs[0]);
+    return tn_scope_status(scope);
+}
+
+struct used {
+    tn_scope *scopes[2];
+    tn_array *kept;
+    tn_function *function;
+};
+
+static void refused(tn_runtime *rt, const char *count)
+{
+    assert_int_equal(tn_runtime_close(rt), TN_ERR_ARGUMENT);
+    assert_message(tn_last_error(), count);
+    is_right(rt);
+}
+
+static void a_runtime_in_use_is_not_closed(void **state)
+{
+    (void)state;
+    tn_runtime *rt = open_with((const char *const[]){"TENON_LOG=off", NULL});
+    struct used used = {.scopes = {tn_scope_open(rt), tn_scope_open(rt)}};
+    tn_scope *s = used.scopes[0];
+    used.kept = tn_keep(s, ramp(s, 2, 2, 1, 1));
+    must(NULL, tn_function_create(rt, twice, NULL, NULL, &used.function));
+    tn_array *out = NULL;
+    must(s, tn_function_call(used.function, s, &used.kept, 1, &out, 1));
+    refused(rt, "in use by 2 scopes, 1 kept array, 1 function:");
+    tn_scope_close(used.scopes[1]);
+    refused(rt, "in use by 1 scope, 1 kept array, 1 function:");
+    tn_scope_close(used.scopes[0]);
+    refused(rt, "in use by 1 kept array, 1 function:");
+    tn_function_destroy(used.function);
+    refused(rt, "in use by 1 kept array:");
+    tn_release(used.kept);
+    assert_int_equal(tn_runtime_close(rt), TN_OK);
+    assert_string_equal(tn_last_error(), "");
+    assert_int_equal(tn_runtime_close(NULL), TN_OK);
+}
+
+struct worker {
+    tn_runtime *runtime;
+    _Atomic bool stop;
+    _Atomic int rounds;
+    bool wrong;
+};
+
+static void *evaluate(void *argument)
+{
+    struct worker *w = argument;
+    while (!atomic_load(&w->stop)) {
+        w->wrong |= product_item(w->runtime, 96) != 96.0 * 96 * 96;
+        atomic_fetch_add(&w->rounds, 1);
+    }
+    return NULL;
+}
+
+static void start(struct worker *w, pthread_t *thread)
+{
+    assert_int_equal(pthread_create(thread, NULL, evaluate, w), 0);
+    while (atomic_load(&w->rounds) == 0)
+        usleep(100);
+}
+
+static void stop(struct worker *w, pthread_t thread)
+{
+    atomic_store(&w->stop, true);
+    pthread_join(thread, NULL);
+    assert_false(w->wrong);
+}
+
+static void a_runtime_that_another_thread_uses_is_not_closed(void **state)
+{
+    (void)state;
+    struct worker w = {.runtime = open_with((const char *const[]){"TENON_LOG=off", NULL})};
+    pthread_t thread;
+    tn_scope *held = tn_scope_open(w.runtime); // so that each try is one in use
+    start(&w, &thread);
+    for (int i = 0; i < 200; i++)
+        assert_int_equal(tn_runtime_close(w.runtime), TN_ERR_ARGUMENT);
+    stop(&w, thread);
+    tn_scope_close(held);
+    assert_int_equal(tn_runtime_close(w.runtime), TN_OK);
+}
+
+// --- fork ------------------------------------------------------------------------------
+
+// What a child inherits.
+struct family {
+    tn_runtime *runtime;
+    tn_scope *scope;
+    tn_array *x, *late; // evaluated; perhaps on its way still
+    tn_array *kept;
+    tn_function *function;
+};
+
+static struct family make_family(void)
+{
+    struct family f = {.runtime = open_with(NULL)};
+    f.scope = tn_scope_open(f.runtime);
+    f.x = ramp(f.scope, 512, 512, 1, 0);
+    must(f.scope, tn_eval_n(f.scope, &f.x, 1));
+    f.kept = tn_keep(f.scope, f.x);
+    must(NULL, tn_function_create(f.runtime, twice, NULL, NULL, &f.function));
+    tn_array *out = NULL;
+    must(f.scope, tn_function_call(f.function, f.scope, &f.kept, 1, &out, 1));
+    is_right(f.runtime); // the pool and OpenBLAS are there
+    f.late = bin(f.scope, "base.matmul", f.x, f.x);
+    return f;
+}
+
+static tn_status end_family(struct family *f)
+{
+    tn_function_destroy(f->function);
+    tn_release(f->kept);
+    tn_scope_close(f->scope);
+    return tn_runtime_close(f->runtime);
+}
+
+// Each returns 0 when all was right, else the line of what was not. In a child: no asserts.
+#define CHECK(what)                                                                        \
+    if (!(what))                                                                           \
+    return __LINE__
+
+static bool says_fork(const char *text)
+{
+    return strstr(text, "before fork()") != NULL;
+}
+
+static int closes(struct family *f)
+{
+    CHECK(end_family(f) == TN_OK);
+    return 0;
+}
+
+static int closes_the_runtime_alone(struct family *f)
+{
+    CHECK(tn_runtime_close(f->runtime) == TN_OK);
+    return 0;
+}
+
+static int opens_its_own(struct family *f)
+{
+    tn_runtime *own;
+    CHECK(tn_runtime_open(NULL, &own) == TN_OK);
+    for (int i = 0; i < 3; i++)
+        CHECK(product_item(own, 256) == 256.0 * 256 * 256);
+    CHECK(tn_runtime_close(own) == TN_OK);
+    CHECK(end_family(f) == TN_OK);
+    return 0;
+}
+
+static int forks_again(struct family *f)
+{
+    pid_t child = fork();
+    if (child == 0)
+        _exit(opens_its_own(f) ? 1 : 0);
+    int status = 0;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    return closes(f);
+}
+
+static int is_refused(struct family *f)
+{
+    const void *table;
+    const tn_host *host;
+    tn_array *out = NULL;
+    uint64_t count = 0;
+    float data[512 * 512];
+    CHECK(!tn_scope_open(f->runtime) && says_fork(tn_last_error()));
+    CHECK(tn_devices(f->runtime, NULL, &count) != TN_OK && says_fork(tn_last_error()));
+    CHECK(tn_plugin_load(f->runtime, "org.tenon.nn") != TN_OK &&
+          says_fork(tn_last_error()));
+    CHECK(tn_interface_find(f->runtime, "tn.ffi/1", &table, &host) != TN_OK &&
+          says_fork(tn_last_error()));
+    CHECK(!tn_primitive_find(f->runtime, "base.add") && says_fork(tn_last_error()));
+    CHECK(!tn_primitive_names(f->runtime)[0]);
+    CHECK(tn_scope_status(f->scope) == TN_OK);
+    struct {
+        const char *what;
+        tn_status status;
+    } calls[] = {
+        {"op", un(f->scope, "base.exp", f->x) ? TN_OK : tn_scope_status(f->scope)},
+        {"", (tn_scope_clear_error(f->scope), TN_ERR_ARGUMENT)},
+        {"eval", tn_eval_n(f->scope, &f->late, 1)},
+        {"", (tn_scope_clear_error(f->scope), TN_ERR_ARGUMENT)},
+        {"async", tn_eval_async_n(f->scope, &f->late, 1)},
+        {"", (tn_scope_clear_error(f->scope), TN_ERR_ARGUMENT)},
+        {"read", tn_read(f->scope, f->x, data, sizeof(data))},
+        {"", (tn_scope_clear_error(f->scope), TN_ERR_ARGUMENT)},
+        {"call", tn_function_call(f->function, f->scope, &f->kept, 1, &out, 1)},
+    };
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+        CHECK(calls[i].status == TN_ERR_ARGUMENT);
+    CHECK(says_fork(tn_scope_error(f->scope)));
+    tn_scope_clear_error(f->scope);
+    CHECK(!tn_data(f->scope, f->x) && says_fork(tn_scope_error(f->scope)));
+    tn_scope_clear_error(f->scope);
+    CHECK(!tn_from_data(f->scope, TN_F32, TN_SHAPE(1), data) &&
+          says_fork(tn_scope_error(f->scope)));
+    return closes(f);
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void child_does(const char *what, int (*body)(struct family *), struct family *f)
+{
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(body(f) ? 1 : 0);
+    int status = 0;
+    double end = now() + SECONDS;
+    while (waitpid(child, &status, WNOHANG) == 0) {
+        if (now() > end) {
+            kill(child, SIGKILL);
+            waitpid(child, NULL, 0);
+            fail_msg("a child that %s did not end in %d s", what, SECONDS);
+        }
+        usleep(500);
+    }
+    if (status != 0)
+        fail_msg("a child that %s: status 0x%x", what, status);
+}
+
+static const struct {
+    const char *what;
+    int (*body)(struct family *);
+} children[] = {
+    {"closes what it inherited", closes},
+    {"closes the runtime alone", closes_the_runtime_alone},
+    {"opens a runtime of its own", opens_its_own},
+    {"forks again", forks_again},
+    {"calls what it may not", is_refused},
+};
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static void a_child_of_an_idle_runtime_ends(void **state)
+{
+    (void)state;
+    struct family f = make_family();
+    for (size_t i = 0; i < COUNT(children); i++)
+        child_does(children[i].what, children[i].body, &f);
+    must(f.scope, tn_eval_n(f.scope, &f.late, 1)); // the parent goes on
+    assert_int_equal(end_family(&f), TN_OK);
+}
+
+// Queued work, and another thread that evaluates and opens runtimes all the while.
+static void a_child_of_a_busy_runtime_ends(void **state)
+{
+    (void)state;
+    struct family f = make_family();
+    struct worker w = {.runtime = f.runtime};
+    pthread_t thread;
+    start(&w, &thread);
+    for (int round = 0; round < 4; round++)
+        for (size_t i = 0; i < COUNT(children); i++) {
+            tn_array *late = bin(f.scope, "base.matmul", f.x, f.x);
+            must(f.scope, tn_eval_async_n(f.scope, &late, 1));
+            child_does(children[i].what, children[i].body, &f);
+        }
+    stop(&w, thread);
+    assert_int_equal(end_family(&f), TN_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_runtime_in_use_is_not_closed),
+        cmocka_unit_test(a_runtime_that_another_thread_uses_is_not_closed),
+        cmocka_unit_test(a_child_of_an_idle_runtime_ends),
+        cmocka_unit_test(a_child_of_a_busy_runtime_ends),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
