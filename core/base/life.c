@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include "fail.h"
 
-static _Atomic uint64_t process = 1;
+static _Atomic uint64_t process; // 0: where the library was loaded
 static int watch_error;
 
 static void enter_child(void)
