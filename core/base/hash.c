@@ -71,9 +71,12 @@ struct hash hash_join(struct hash h, struct hash other)
 
 // Linear probing; removal moves later entries up, so there are no tombstones.
 
+// Keys need not be mixed: pointers and small numbers spread over the slots, too.
 static uint32_t slot_of(const struct map *map, struct hash key)
 {
-    return (uint32_t)key.lo & (map->capacity - 1);
+    uint64_t mixed =
+        (key.lo ^ (key.hi << 32 | key.hi >> 32)) * UINT64_C(0x9e3779b97f4a7c15);
+    return (uint32_t)(mixed >> 32) & (map->capacity - 1);
 }
 
 static struct map_entry *find(const struct map *map, struct hash key)

@@ -15,12 +15,6 @@
 
 #define MAX_NAME 63
 
-struct definition {
-    const char *name; // within the text
-    uint32_t size;
-    const struct expr_node *node;
-};
-
 struct parser {
     struct tree tree;
     struct lexer lexer;
@@ -28,8 +22,7 @@ struct parser {
     const char *const *input_names;
     uint32_t num_inputs;
     const tn_attr_table *attrs; // NULL: any name is an attribute
-    struct definition *definitions;
-    uint32_t num_definitions, max_definitions;
+    struct map definitions;     // name -> node
     uint32_t depth;
 };
 
@@ -187,12 +180,16 @@ static value parse_attr(struct parser *p, const struct token *token)
     return unknown_name(p, token, "name");
 }
 
+static struct hash name_key(const struct token *token)
+{
+    return hash_bytes(hash_start(2), token->at, token->size);
+}
+
 static value parse_name(struct parser *p, const struct token *token)
 {
-    for (uint32_t i = p->num_definitions; i-- > 0;)
-        if (p->definitions[i].size == token->size &&
-            memcmp(p->definitions[i].name, token->at, token->size) == 0)
-            return p->definitions[i].node;
+    value defined = map_get(&p->definitions, name_key(token));
+    if (defined)
+        return defined;
     for (uint32_t i = 0; i < p->num_inputs; i++)
         if (is_text(token, p->input_names[i]))
             return tree_input(&p->tree, i);
@@ -369,14 +366,12 @@ static bool at_definition(const struct parser *p)
 
 static bool is_taken(const struct parser *p, const struct token *token)
 {
-    bool taken = position_of(token, reserved) >= 0;
+    bool taken =
+        position_of(token, reserved) >= 0 || map_get(&p->definitions, name_key(token));
     for (uint32_t i = 0; i < p->num_inputs; i++)
         taken |= is_text(token, p->input_names[i]);
     for (uint32_t i = 0; p->attrs && i < p->attrs->num_fields; i++)
         taken |= is_text(token, p->attrs->fields[i].name);
-    for (uint32_t i = 0; i < p->num_definitions; i++)
-        taken |= p->definitions[i].size == token->size &&
-                 memcmp(p->definitions[i].name, token->at, token->size) == 0;
     return taken;
 }
 
@@ -390,11 +385,7 @@ static void parse_definition(struct parser *p)
     value node = parse_value(p);
     expect(p, ";", "after a definition");
     if (p->status == TN_OK)
-        p->status = mem_grow((void **)&p->definitions, &p->max_definitions,
-                             p->num_definitions + 1, sizeof(*p->definitions));
-    if (p->status == TN_OK)
-        p->definitions[p->num_definitions++] =
-            (struct definition){name.at, name.size, node};
+        p->status = map_put(&p->definitions, name_key(&name), (void *)node);
 }
 
 static const struct expr *parse_outputs(struct parser *p)
@@ -432,7 +423,7 @@ static tn_status remember(struct expr_set *set, struct hash key, const struct ex
 static tn_status finish(struct parser *p, const struct expr *expr, struct hash key,
                         const struct expr **out_expr)
 {
-    mem_free(p->definitions);
+    map_finish(&p->definitions);
     if (p->status == TN_OK)
         p->status = remember(p->tree.set, key, expr);
     if (p->status != TN_OK) {

@@ -35,6 +35,7 @@ struct group {
 
 struct fuser {
     struct plan_work *work;
+    uint32_t *next_member; // by operation: the next one of its group, or NONE
     struct group *groups;
     uint32_t num_groups, max_groups;
 };
@@ -359,9 +360,24 @@ static tn_status append_op(struct fuser *f, uint32_t g, uint32_t op)
     for (uint32_t k = 0; k < c->num_outputs && status == TN_OK; k++)
         status = add_made(group, c->outputs[k], map[c->program->outputs[k]]);
     c->group = g;
+    if (group->num_ops++ > 0)
+        f->next_member[group->last_op] = op;
+    f->next_member[op] = NONE;
     group->last_op = op;
-    group->num_ops++;
     return status;
+}
+
+// The members of both groups as one list, in the order of the graph.
+static void merge_members(struct fuser *f, struct group *to, const struct group *from)
+{
+    uint32_t a = to->first_op, b = from->first_op, first = NONE, *link = &first;
+    while (a != NONE || b != NONE) {
+        uint32_t *next = b == NONE || (a != NONE && a < b) ? &a : &b;
+        to->last_op = *link = *next;
+        *next = f->next_member[*next];
+        link = &f->next_member[*link];
+    }
+    to->first_op = first;
 }
 
 // Appends group `from` to group `to`.
@@ -381,8 +397,7 @@ static tn_status merge(struct fuser *f, uint32_t to, uint32_t from)
     for (uint32_t i = 0; i < source->num_made && status == TN_OK; i++)
         status = add_made(target, source->made[i].value, map[source->made[i].insn]);
     target->num_ops += source->num_ops;
-    if (source->first_op < target->first_op)
-        target->first_op = source->first_op;
+    merge_members(f, target, source);
     source->merged_into = to;
     return status;
 }
@@ -426,18 +441,13 @@ static tn_status join_op(struct fuser *f, uint32_t op)
 
 static void name_program(const struct fuser *f, uint32_t g, char *name, size_t size)
 {
-    const struct group *group = &f->groups[g];
     size_t used = 0;
-    uint32_t named = 0;
     name[0] = 0;
-    for (uint32_t i = group->first_op; named < group->num_ops && used + 1 < size; i++) {
-        if (f->work->ops[i].kind != OP_PROGRAM || find_group(f, i) != g)
-            continue;
-        named++;
+    for (uint32_t i = f->groups[g].first_op; i != NONE && used + 1 < size;
+         i = f->next_member[i])
         used += (size_t)snprintf(name + used, size - used, "%s%.*s", used ? "+" : "",
                                  (int)strcspn(f->work->ops[i].label, "/"),
                                  f->work->ops[i].label);
-    }
 }
 
 static void fill_dtypes(const struct plan_work *work, const struct group *group,
@@ -577,6 +587,7 @@ static void fuser_finish(struct fuser *f)
         mem_free(f->groups[i].made);
         mem_free(f->groups[i].is_number);
     }
+    mem_free(f->next_member);
     mem_free(f->groups);
 }
 
@@ -584,6 +595,9 @@ tn_status plan_fuse(struct plan_work *work)
 {
     struct fuser f = {.work = work};
     tn_status status = collect_uses(work);
+    f.next_member = mem_alloc((work->num_ops + 1) * sizeof(*f.next_member));
+    if (!f.next_member)
+        status = TN_ERR_MEMORY;
     for (uint32_t i = 0; i < work->num_ops && status == TN_OK; i++)
         if (work->ops[i].kind == OP_PROGRAM)
             status = join_op(&f, i);

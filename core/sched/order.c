@@ -1,78 +1,135 @@
 // SPDX-License-Identifier: MIT
 // Order: operations become segments, one submission to one device each, with the transfers
-// that come before it. With one device there is one segment, in the order of the graph;
-// with several, everything that is ready on the device at hand runs before another's turn.
+// that come before it. On one device there is one segment, in the order of the graph; with
+// several, everything that is ready on the device at hand runs before another's turn.
+//
+// Ready operations wait in a heap for each device, and one for transfers: the earliest of
+// the graph comes first. So the time is in proportion to operations and operands, however
+// often work goes from one device to another.
 #include <string.h>
 #include "../base/fail.h"
 #include "../base/shape.h"
 #include "plan.h"
 
+// Numbers of operations, the smallest on top.
+struct heap {
+    uint32_t *items;
+    uint32_t count, capacity;
+};
+
 struct sorter {
     struct plan_work *work;
     struct plan *plan;
     struct pop *sorted;
-    bool *done;
-    uint32_t num_sorted, max_segments, max_transfers;
+    uint32_t *missing;                // by operation: operands whose producers are not done
+    uint32_t *first_user, *next_user; // by operation; by operand, which `user` is of
+    uint32_t *user;
+    struct heap *ready; // by device; the last is of transfers
+    uint32_t num_sorted, max_segments;
 };
 
-static bool is_ready(const struct sorter *s, const struct pop *op)
+// --- what is ready ---------------------------------------------------------------------
+
+static tn_status heap_push(struct heap *heap, uint32_t item)
 {
-    for (uint32_t i = 0; i < op->num_inputs; i++) {
-        if (op->inputs[i].value == NONE)
-            continue;
-        uint32_t producer = s->work->values[op->inputs[i].value].producer;
-        if (producer != NONE && !s->done[producer])
-            return false;
+    tn_status status = mem_grow((void **)&heap->items, &heap->capacity, heap->count + 1,
+                                sizeof(*heap->items));
+    if (status != TN_OK)
+        return status;
+    uint32_t i = heap->count++;
+    for (; i > 0 && heap->items[(i - 1) / 2] > item; i = (i - 1) / 2)
+        heap->items[i] = heap->items[(i - 1) / 2];
+    heap->items[i] = item;
+    return TN_OK;
+}
+
+static uint32_t heap_pop(struct heap *heap)
+{
+    uint32_t top = heap->items[0], last = heap->items[--heap->count], i = 0;
+    for (uint32_t child; (child = 2 * i + 1) < heap->count; i = child) {
+        if (child + 1 < heap->count && heap->items[child + 1] < heap->items[child])
+            child++;
+        if (heap->items[child] >= last)
+            break;
+        heap->items[i] = heap->items[child];
     }
-    return true;
+    heap->items[i] = last;
+    return top;
 }
 
-static void take(struct sorter *s, uint32_t op)
+static tn_status add_ready(struct sorter *s, uint32_t op)
 {
-    s->done[op] = true;
-    s->sorted[s->num_sorted++] = s->work->ops[op];
+    const struct pop *o = &s->work->ops[op];
+    uint32_t which = o->kind == OP_TRANSFER ? s->work->num_devices : o->device;
+    return heap_push(&s->ready[which], op);
 }
 
-// All ready transfers, before the next segment.
-static uint32_t take_transfers(struct sorter *s)
+// Lists, for each operation, those that read what it makes.
+static tn_status find_users(struct sorter *s)
 {
-    uint32_t taken = 0;
-    for (uint32_t i = 0; i < s->work->num_ops; i++) {
-        const struct pop *op = &s->work->ops[i];
-        if (!s->done[i] && op->kind == OP_TRANSFER && is_ready(s, op)) {
-            take(s, i);
-            taken++;
+    const struct plan_work *work = s->work;
+    uint32_t use = 0;
+    tn_status status = TN_OK;
+    memset(s->first_user, 0xff, work->num_ops * sizeof(*s->first_user));
+    for (uint32_t i = 0; i < work->num_ops && status == TN_OK; i++) {
+        const struct pop *op = &work->ops[i];
+        for (uint32_t k = 0; k < op->num_inputs; k++, use++) {
+            uint32_t value = op->inputs[k].value;
+            uint32_t producer = value == NONE ? NONE : work->values[value].producer;
+            if (producer == NONE)
+                continue;
+            s->user[use] = i;
+            s->next_user[use] = s->first_user[producer];
+            s->first_user[producer] = use;
+            s->missing[i]++;
         }
+        if (s->missing[i] == 0)
+            status = add_ready(s, i);
     }
-    return taken;
+    return status;
 }
 
-static uint32_t take_steps(struct sorter *s, uint32_t device)
+static tn_status sorter_init(struct sorter *s)
 {
-    uint32_t taken = 0;
-    for (uint32_t i = 0; i < s->work->num_ops; i++) {
-        const struct pop *op = &s->work->ops[i];
-        if (!s->done[i] && op->kind != OP_TRANSFER && op->device == device &&
-            is_ready(s, op)) {
-            take(s, i);
-            taken++;
-        }
-    }
-    return taken;
+    uint64_t num_operands = 0, num_ops = s->work->num_ops;
+    for (uint32_t i = 0; i < num_ops; i++)
+        num_operands += s->work->ops[i].num_inputs;
+    if (num_operands >= NONE)
+        return fail(TN_ERR_UNSUPPORTED, "the graph has %llu operands, at most %u fit",
+                    (unsigned long long)num_operands, NONE - 1);
+    s->sorted = mem_alloc(num_ops * sizeof(*s->sorted));
+    s->missing = mem_zalloc(num_ops * sizeof(*s->missing));
+    s->first_user = mem_alloc(num_ops * sizeof(*s->first_user));
+    s->next_user = mem_alloc(num_operands * sizeof(*s->next_user));
+    s->user = mem_alloc(num_operands * sizeof(*s->user));
+    s->ready = mem_zalloc((s->work->num_devices + 1) * sizeof(*s->ready));
+    bool made = s->sorted && s->missing && s->first_user && s->next_user && s->user;
+    return made && s->ready ? find_users(s) : TN_ERR_MEMORY;
 }
+
+static void sorter_finish(struct sorter *s)
+{
+    for (uint32_t i = 0; s->ready && i <= s->work->num_devices; i++)
+        mem_free(s->ready[i].items);
+    mem_free(s->ready);
+    mem_free(s->user);
+    mem_free(s->next_user);
+    mem_free(s->first_user);
+    mem_free(s->missing);
+    mem_free(s->sorted);
+}
+
+// --- segments --------------------------------------------------------------------------
 
 static tn_status add_segment(struct sorter *s, uint32_t device, uint32_t transfers,
                              uint32_t steps)
 {
     struct plan *plan = s->plan;
-    struct plan_segment *grown = arena_alloc(
-        &plan->arena, (plan->num_segments + 1) * sizeof(*grown)); // few: copies are cheap
-    if (!grown)
-        return TN_ERR_MEMORY;
-    if (plan->num_segments)
-        memcpy(grown, plan->segments, plan->num_segments * sizeof(*grown));
-    plan->segments = grown;
-    grown[plan->num_segments++] = (struct plan_segment){
+    tn_status status = mem_grow((void **)&plan->segments, &s->max_segments,
+                                plan->num_segments + 1, sizeof(*plan->segments));
+    if (status != TN_OK)
+        return status;
+    plan->segments[plan->num_segments++] = (struct plan_segment){
         .device = device,
         .first_transfer = plan->num_transfers,
         .num_transfers = transfers,
@@ -84,15 +141,36 @@ static tn_status add_segment(struct sorter *s, uint32_t device, uint32_t transfe
     return TN_OK;
 }
 
+// Takes all that is ready there, and all that becomes so by that.
+static tn_status take_ready(struct sorter *s, uint32_t which, uint32_t *out_taken)
+{
+    struct heap *heap = &s->ready[which];
+    tn_status status = TN_OK;
+    *out_taken = 0;
+    while (heap->count > 0 && status == TN_OK) {
+        uint32_t op = heap_pop(heap);
+        s->sorted[s->num_sorted++] = s->work->ops[op];
+        ++*out_taken;
+        for (uint32_t use = s->first_user[op]; use != NONE && status == TN_OK;
+             use = s->next_user[use])
+            if (--s->missing[s->user[use]] == 0)
+                status = add_ready(s, s->user[use]);
+    }
+    return status;
+}
+
 static tn_status sort(struct sorter *s)
 {
+    uint32_t num_devices = s->work->num_devices;
     while (s->num_sorted < s->work->num_ops) {
-        uint32_t before = s->num_sorted;
-        uint32_t transfers = take_transfers(s);
-        uint32_t steps = 0, device = 0;
-        for (; device < s->work->num_devices && steps == 0; device++)
-            steps = take_steps(s, device);
-        tn_status status = add_segment(s, device - 1, transfers, steps);
+        uint32_t before = s->num_sorted, transfers, steps = 0, device = 0;
+        tn_status status = take_ready(s, num_devices, &transfers);
+        while (device < num_devices && s->ready[device].count == 0)
+            device++;
+        if (status == TN_OK && device < num_devices)
+            status = take_ready(s, device, &steps);
+        if (status == TN_OK)
+            status = add_segment(s, device < num_devices ? device : 0, transfers, steps);
         if (status != TN_OK)
             return status;
         if (s->num_sorted == before)
@@ -100,6 +178,8 @@ static tn_status sort(struct sorter *s)
     }
     return TN_OK;
 }
+
+// --- the whole -------------------------------------------------------------------------
 
 // Operations whose outputs have no elements have nothing to do.
 static void drop_empty(struct plan_work *work)
@@ -125,6 +205,16 @@ static void renumber(struct plan_work *work)
     for (uint32_t i = 0; i < work->num_ops; i++)
         for (uint32_t k = 0; k < work->ops[i].num_outputs; k++)
             work->values[work->ops[i].outputs[k]].producer = i;
+    for (uint32_t i = 0; i < work->num_values; i++)
+        work->values[i].producer = work->values[work->values[i].base].producer;
+}
+
+static bool has_transfers(const struct plan_work *work)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < work->num_ops && !found; i++)
+        found = work->ops[i].kind == OP_TRANSFER;
+    return found;
 }
 
 tn_status plan_order(struct plan_work *work, struct plan *plan)
@@ -133,16 +223,15 @@ tn_status plan_order(struct plan_work *work, struct plan *plan)
     if (work->num_ops == 0)
         return TN_OK;
     struct sorter s = {.work = work, .plan = plan};
-    if (work->num_devices == 1)
+    if (work->num_devices == 1 && !has_transfers(work))
         return add_segment(&s, 0, 0, work->num_ops);
-    s.sorted = mem_alloc(work->num_ops * sizeof(*s.sorted));
-    s.done = mem_zalloc(work->num_ops * sizeof(*s.done));
-    tn_status status = s.sorted && s.done ? sort(&s) : TN_ERR_MEMORY;
+    tn_status status = sorter_init(&s);
+    if (status == TN_OK)
+        status = sort(&s);
     if (status == TN_OK) {
         memcpy(work->ops, s.sorted, work->num_ops * sizeof(*s.sorted));
         renumber(work);
     }
-    mem_free(s.sorted);
-    mem_free(s.done);
+    sorter_finish(&s);
     return status;
 }

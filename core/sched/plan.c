@@ -111,6 +111,7 @@ void plan_release(struct plan *plan)
     destroy_executables(plan);
     for (uint32_t i = 0; plan->arenas && i < plan->num_devices; i++)
         storage_release(plan->arenas[i]);
+    mem_free(plan->segments);
     mem_free(plan->storages);
     pthread_mutex_destroy(&plan->lock);
     arena_finish(&plan->arena);

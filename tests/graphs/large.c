@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+// Width: graphs with 100,000 outputs, inputs, live blocks or segments take about ten times
+// as long as those with a tenth of that. What is quadratic takes a hundred times as long.
+#include "common.h"
+
+#include <time.h>
+
+#define FACTOR 10
+// Ten times the work may take this many times as long: caches are left behind, and other
+// work runs beside the test.
+#define MOST 40
+
+struct shape {
+    const char *name;
+    void (*build)(tn_scope *s, int n, tn_array **room);
+    int few;
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static tn_array *element(tn_scope *s, float value)
+{
+    return tn_from_data(s, TN_F32, TN_SHAPE(1), &value);
+}
+
+// n outputs of one input, on n storages.
+static void outputs(tn_scope *s, int n, tn_array **room)
+{
+    tn_array *x = element(s, 1);
+    for (int i = 0; i < n; i++)
+        room[i] = bin(s, "multiply", x, tn_float(s, i));
+    must(s, tn_eval_n(s, room, (uint64_t)n));
+}
+
+// n leaves, each in an output of its own.
+static void leaves(tn_scope *s, int n, tn_array **room)
+{
+    for (int i = 0; i < n; i++)
+        room[i] = un(s, "sum", element(s, (float)i));
+    must(s, tn_eval_n(s, room, (uint64_t)n));
+}
+
+static void inputs_of_one(tn_scope *s, int n, tn_array **room)
+{
+    for (int i = 0; i < n; i++)
+        room[i] = element(s, (float)i);
+    tn_array *all = tn_op(s, "concatenate", (const tn_array *const *)room, (uint64_t)n,
+                          tn_attrs("axis", 0));
+    float last;
+    must(s, tn_eval(s, all));
+    must(s, tn_read(s, bin(s, "take", all, tn_i64(s, n - 1)), &last, sizeof(last)));
+    assert_true(last == (float)(n - 1));
+}
+
+static tn_array *joined(tn_scope *s, tn_array *const *parts, int n)
+{
+    return tn_op(s, "concatenate", (const tn_array *const *)parts, (uint64_t)n,
+                 tn_attrs("axis", 0));
+}
+
+// n blocks of different sizes live at once in the plan's own memory. Then every other one
+// dies, the last first, which leaves n / 2 free ranges between those in use; and as many
+// values look for room there.
+static void live_blocks(tn_scope *s, int n, tn_array **room)
+{
+    tn_array *x = element(s, 1), *odd;
+    for (int i = 0; i < n; i++) {
+        tn_array *wide = tn_op(s, "broadcast_to", TN_IN(x),
+                               tn_attrs("shape", TN_INTS(16 + i % 61 * 16)));
+        room[i] = un(s, "softmax", bin(s, "multiply", wide, tn_float(s, i)));
+    }
+    tn_array *all = joined(s, room, n);
+    tn_array **rest = calloc((size_t)n, sizeof(*rest));
+    for (int i = 0; i < n / 2; i++)
+        rest[i] = room[n - 1 - 2 * i];
+    odd = joined(s, rest, n / 2);
+    for (int i = 0; i < n / 2; i++)
+        rest[i] = un(s, "softmax", bin(s, "add", room[2 * i], tn_float(s, i)));
+    tn_array *even = joined(s, rest, n / 2);
+    free(rest);
+    must(s, tn_eval(s, all, odd, even));
+}
+
+// n definitions, each with a name of its own that the next one uses.
+static void definitions(tn_scope *s, int n, tn_array **room)
+{
+    (void)room;
+    tn_array *x = element(s, 1);
+    char *text = malloc((size_t)n * 24 + 64), *at = text + sprintf(text, "x -> d0 = x; ");
+    for (int i = 1; i < n; i++)
+        at += sprintf(at, "d%d = d%d;", i, i - 1);
+    sprintf(at, "d%d + %d", n - 1, n);
+    assert_true(tn_item(s, tn_expr(s, text, TN_IN(x), TN_NO_ATTRS)) == n + 1);
+    free(text);
+}
+
+static double time_of(tn_runtime *rt, const struct shape *shape, int n)
+{
+    tn_array **room = calloc((size_t)n, sizeof(*room));
+    tn_scope *s = tn_scope_open(rt);
+    double begin = now();
+    shape->build(s, n, room);
+    double end = now();
+    tn_scope_close(s);
+    free(room);
+    return end - begin;
+}
+
+static void time_grows_with_the_size(void **state)
+{
+    static const struct shape shapes[] = {
+        {"outputs", outputs, 10000},        {"leaves", leaves, 10000},
+        {"inputs", inputs_of_one, 10000},   {"live blocks", live_blocks, 6000},
+        {"definitions", definitions, 4000},
+    };
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
+        time_of(*state, &shapes[i], 100); // plugins are loaded, threads run
+        double few = time_of(*state, &shapes[i], shapes[i].few);
+        double many = time_of(*state, &shapes[i], shapes[i].few * FACTOR);
+        if (many > MOST * few)
+            fail_msg("%s: %d take %.3f s, %d take %.3f s: over %d times as long",
+                     shapes[i].name, shapes[i].few, few, shapes[i].few * FACTOR, many,
+                     MOST);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(time_grows_with_the_size)};
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
