@@ -119,6 +119,8 @@ tn_status place_decomposed(struct plan_work *work, const struct nodes *nodes,
         return fail(TN_ERR_INTERNAL, "%s: decompositions nest deeper than %d",
                     node->prim->record.id, MAX_DECOMPOSITION);
     struct expansion x;
+    const struct prim *outer = work->within;
+    work->within = node->prim;
     work->depth++;
     tn_status status = expansion_open(work, node, &x);
     if (status == TN_OK)
@@ -126,5 +128,6 @@ tn_status place_decomposed(struct plan_work *work, const struct nodes *nodes,
     if (status == TN_OK)
         status = expansion_place(work, nodes, node, &x);
     work->depth--;
+    work->within = outer;
     return status;
 }

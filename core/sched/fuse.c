@@ -40,47 +40,6 @@ struct fuser {
     uint32_t num_groups, max_groups;
 };
 
-// --- uses -------------------------------------------------------------------------------
-
-static tn_status add_use(struct plan_work *work, uint32_t value, uint32_t op)
-{
-    uint32_t base = work->values[value].base;
-    uint32_t last = work->last_use[base];
-    if (last != NONE && work->uses[last].op == op)
-        return TN_OK;
-    tn_status status = mem_grow((void **)&work->uses, &work->max_uses, work->num_uses + 1,
-                                sizeof(*work->uses));
-    if (status != TN_OK)
-        return status;
-    uint32_t use = work->num_uses++;
-    work->uses[use] = (struct puse){op, NONE};
-    if (last == NONE)
-        work->values[base].first_use = use;
-    else
-        work->uses[last].next = use;
-    work->last_use[base] = use;
-    return TN_OK;
-}
-
-static tn_status collect_uses(struct plan_work *work)
-{
-    work->last_use = mem_alloc((work->num_values + 1) * sizeof(*work->last_use));
-    if (!work->last_use)
-        return TN_ERR_MEMORY;
-    memset(work->last_use, 0xff, work->num_values * sizeof(*work->last_use));
-    for (uint32_t i = 0; i < work->num_ops; i++) {
-        const struct pop *op = &work->ops[i];
-        for (uint32_t k = 0; k < op->num_inputs; k++) {
-            if (op->inputs[k].value == NONE)
-                continue;
-            tn_status status = add_use(work, op->inputs[k].value, i);
-            if (status != TN_OK)
-                return status;
-        }
-    }
-    return TN_OK;
-}
-
 // --- may they join? --------------------------------------------------------------------
 
 static uint32_t find_group(const struct fuser *f, uint32_t op)
@@ -439,15 +398,12 @@ static tn_status join_op(struct fuser *f, uint32_t op)
 
 // --- results ----------------------------------------------------------------------------
 
-static void name_program(const struct fuser *f, uint32_t g, char *name, size_t size)
+static void name_program(const struct fuser *f, uint32_t g, char label[LABEL_SIZE])
 {
-    size_t used = 0;
-    name[0] = 0;
-    for (uint32_t i = f->groups[g].first_op; i != NONE && used + 1 < size;
-         i = f->next_member[i])
-        used += (size_t)snprintf(name + used, size - used, "%s%.*s", used ? "+" : "",
-                                 (int)strcspn(f->work->ops[i].label, "/"),
-                                 f->work->ops[i].label);
+    uint32_t i = f->groups[g].first_op;
+    label[0] = 0;
+    while (i != NONE && label_add(label, &f->work->ops[i]))
+        i = f->next_member[i];
 }
 
 static void fill_dtypes(const struct plan_work *work, const struct group *group,
@@ -506,10 +462,10 @@ static tn_status write_op(struct fuser *f, uint32_t g, struct pop *op)
     struct group *group = &f->groups[g];
     tn_dtype inputs[TN_EXPR_MAX_INPUTS], outputs[TN_EXPR_MAX_OUTPUTS];
     uint32_t insns[TN_EXPR_MAX_OUTPUTS];
-    char name[160];
+    char name[LABEL_SIZE];
     compact(group);
     fill_dtypes(work, group, inputs, outputs, insns);
-    name_program(f, g, name, sizeof(name));
+    name_program(f, g, name);
     tn_expr_program program = {
         .struct_size = sizeof(program),
         .insns = group->insns,
@@ -528,7 +484,9 @@ static tn_status write_op(struct fuser *f, uint32_t g, struct pop *op)
     uint64_t *params = arena_alloc(work->arena, group->num_params * sizeof(*params) + 1);
     op->inputs = arena_alloc(work->arena, group->num_inputs * sizeof(*op->inputs) + 1);
     op->outputs = arena_alloc(work->arena, group->num_made * sizeof(*op->outputs) + 1);
-    if (status == TN_OK && (!params || !op->inputs || !op->outputs))
+    op->label = arena_strdup(work->arena, name);
+    op->named = false;
+    if (status == TN_OK && (!params || !op->inputs || !op->outputs || !op->label))
         status = TN_ERR_MEMORY;
     if (status != TN_OK)
         return status;
@@ -541,7 +499,6 @@ static tn_status write_op(struct fuser *f, uint32_t g, struct pop *op)
     op->params = params;
     op->num_inputs = group->num_inputs;
     op->num_outputs = group->num_made;
-    op->label = op->program->name;
     if (group->num_ops > 1)
         op->prim = NULL;
     return TN_OK;
@@ -594,7 +551,7 @@ static void fuser_finish(struct fuser *f)
 tn_status plan_fuse(struct plan_work *work)
 {
     struct fuser f = {.work = work};
-    tn_status status = collect_uses(work);
+    tn_status status = work_list_uses(work);
     f.next_member = mem_alloc((work->num_ops + 1) * sizeof(*f.next_member));
     if (!f.next_member)
         status = TN_ERR_MEMORY;

@@ -217,11 +217,15 @@ static tn_status op_start(struct plan_work *work, const struct node *node, uint3
         .prim = node->prim,
         .num_inputs = node->num_inputs,
         .num_outputs = node->num_outputs,
-        .label = node->prim ? node->prim->record.id : node->expr->text,
     };
+    char label[LABEL_SIZE];
+    out->label = node_label(work, node, label);
+    out->named = out->label != label;
+    if (!out->named)
+        out->label = arena_strdup(work->arena, label);
     out->inputs = arena_alloc(work->arena, node->num_inputs * sizeof(*out->inputs));
     out->outputs = arena_alloc(work->arena, node->num_outputs * sizeof(*out->outputs));
-    if (!out->inputs || !out->outputs)
+    if (!out->inputs || !out->outputs || !out->label)
         return TN_ERR_MEMORY;
     if (node->attrs && kind != OP_PROGRAM) {
         void *attrs = arena_alloc(work->arena, node->table->size);

@@ -86,6 +86,7 @@ struct pop {
     uint64_t scratch_size;
     uint64_t scratch_offset;
     const char *label;
+    bool named; // the label is the id of a primitive
 };
 
 // A use of a value by an operation, in lists in growing order of operations.
@@ -110,17 +111,36 @@ struct plan_work {
     uint32_t *last_use; // tails of the lists
     tn_scope **scratch; // scopes of decompositions, closed with the work
     uint32_t num_scratch, max_scratch;
-    uint32_t depth;   // of decomposition
-    bool warned;      // of a fallback
-    json_t *explain;  // array of nodes, when somebody asks; else NULL
-    json_t *rejected; // of the node at hand
+    uint32_t depth;            // of decomposition
+    const struct prim *within; // the primitive that is decomposed; NULL at depth 0
+    bool warned;               // of a fallback
+    json_t *explain;           // array of nodes, when somebody asks; else NULL
+    json_t *rejected;          // of the node at hand
 };
 
 tn_status work_add_value(struct plan_work *work, const tn_layout *layout, uint32_t device,
                          uint32_t *out_value);
 tn_status work_add_op(struct plan_work *work, const struct pop *op, uint32_t *out_op);
+// Lists, for each value that owns memory, the operations that read it.
+tn_status work_list_uses(struct plan_work *work);
 void work_finish(struct plan_work *work);
 tn_type layout_type(const tn_layout *layout);
+
+// --- labels (label.c) ------------------------------------------------------------------
+
+// Operations and nodes have short names, for people: at most this many bytes with the
+// terminator; what does not fit is an ellipsis.
+#define LABEL_SIZE 64
+
+// The beginning of any text.
+void label_set(char label[LABEL_SIZE], const char *text);
+// Adds one more operation of a group: "exp" and "multiply" give both with a dot between.
+// False when there is no room for it, nor for those after it.
+bool label_add(char label[LABEL_SIZE], const struct pop *op);
+// The id of the node's primitive, or that of the primitive that is decomposed, or the
+// beginning of the expression, for which there is room in `label`.
+const char *node_label(const struct plan_work *work, const struct node *node,
+                       char label[LABEL_SIZE]);
 
 // --- the plan --------------------------------------------------------------------------
 

@@ -38,6 +38,45 @@ tn_status work_add_op(struct plan_work *work, const struct pop *op, uint32_t *ou
     return TN_OK;
 }
 
+static tn_status add_use(struct plan_work *work, uint32_t value, uint32_t op)
+{
+    uint32_t base = work->values[value].base;
+    uint32_t last = work->last_use[base];
+    if (last != NONE && work->uses[last].op == op)
+        return TN_OK;
+    tn_status status = mem_grow((void **)&work->uses, &work->max_uses, work->num_uses + 1,
+                                sizeof(*work->uses));
+    if (status != TN_OK)
+        return status;
+    uint32_t use = work->num_uses++;
+    work->uses[use] = (struct puse){op, NONE};
+    if (last == NONE)
+        work->values[base].first_use = use;
+    else
+        work->uses[last].next = use;
+    work->last_use[base] = use;
+    return TN_OK;
+}
+
+tn_status work_list_uses(struct plan_work *work)
+{
+    work->last_use = mem_alloc((work->num_values + 1) * sizeof(*work->last_use));
+    if (!work->last_use)
+        return TN_ERR_MEMORY;
+    memset(work->last_use, 0xff, work->num_values * sizeof(*work->last_use));
+    for (uint32_t i = 0; i < work->num_ops; i++) {
+        const struct pop *op = &work->ops[i];
+        for (uint32_t k = 0; k < op->num_inputs; k++) {
+            if (op->inputs[k].value == NONE)
+                continue;
+            tn_status status = add_use(work, op->inputs[k].value, i);
+            if (status != TN_OK)
+                return status;
+        }
+    }
+    return TN_OK;
+}
+
 void work_finish(struct plan_work *work)
 {
     mem_free(work->values);

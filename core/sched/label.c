@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// Labels: short names of operations, for people; see plan.h.
+#include <string.h>
+#include "plan.h"
+
+static const char gap[] = "\xc2\xb7";          // a middle dot
+static const char ellipsis[] = "\xe2\x80\xa6"; // what does not fit follows
+
+// What a first name may use up: a dot and an ellipsis may come after it.
+#define MOST_TEXT (LABEL_SIZE - sizeof(gap) - sizeof(ellipsis))
+
+// The most bytes, `most` at most, that do not end within a character of UTF-8.
+static size_t whole_characters(const char *text, size_t size, size_t most)
+{
+    if (size <= most)
+        return size;
+    while (most > 0 && ((unsigned char)text[most] & 0xc0) == 0x80)
+        most--;
+    return most;
+}
+
+static void set(char label[LABEL_SIZE], const char *text, size_t size)
+{
+    size_t kept = whole_characters(text, size, MOST_TEXT);
+    memcpy(label, text, kept);
+    strcpy(label + kept, kept < size ? ellipsis : "");
+}
+
+void label_set(char label[LABEL_SIZE], const char *text)
+{
+    set(label, text, strnlen(text, LABEL_SIZE));
+}
+
+// "exp" of "base.exp/1"; the whole of what is no id.
+static size_t short_name(const struct pop *op, const char **out_name)
+{
+    const char *label = op->label ? op->label : "";
+    size_t size = op->named ? strcspn(label, "/") : strlen(label);
+    const char *dot = op->named ? memrchr(label, '.', size) : NULL;
+    *out_name = dot ? dot + 1 : label;
+    return size - (size_t)(*out_name - label);
+}
+
+bool label_add(char label[LABEL_SIZE], const struct pop *op)
+{
+    const char *name;
+    size_t used = strlen(label), size = short_name(op, &name);
+    if (used == 0) {
+        set(label, name, size);
+        return true;
+    }
+    memcpy(label + used, gap, sizeof(gap));
+    used += sizeof(gap) - 1;
+    bool fits = used + size <= MOST_TEXT;
+    memcpy(label + used, fits ? name : ellipsis, fits ? size : sizeof(ellipsis));
+    if (fits)
+        label[used + size] = 0;
+    return fits;
+}
+
+const char *node_label(const struct plan_work *work, const struct node *node,
+                       char label[LABEL_SIZE])
+{
+    const struct prim *prim = node->prim ? node->prim : work->within;
+    if (prim)
+        return prim->record.id;
+    label_set(label, node->expr->text);
+    return label;
+}
