@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <tenon/ops/reference.h>
 
 const struct dtype_info dtype_table[TN_NUM_DTYPES] = {
     [TN_DTYPE_NONE] = {"none", "none", 0, KIND_NONE},
@@ -93,169 +94,40 @@ tn_dtype dtype_promote_weak(int weak_kind, tn_dtype other)
     return other == TN_BOOL ? TN_I64 : other; // True + 2 is no bool
 }
 
-// --- half floats -----------------------------------------------------------------------
-
-static uint32_t bits_of(float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
-}
-
-static float float_of(uint32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
+// --- one element, by the SDK's definitions ---------------------------------------------
 
 float half_to_float(uint16_t bits)
 {
-    uint32_t sign = (uint32_t)(bits & 0x8000) << 16, rest = bits & 0x7fff;
-    if (rest >= 0x7c00) // infinity, NaN
-        return float_of(sign | 0x7f800000 | (rest & 0x3ff) << 13);
-    if (rest >= 0x400)
-        return float_of(sign | ((rest << 13) + ((127 - 15) << 23)));
-    float value = (float)rest * 0x1p-24f; // subnormal or zero
-    return sign ? -value : value;
+    return tn_f32_of_f16(bits);
 }
 
 uint16_t float_to_half(float value)
 {
-    uint32_t bits = bits_of(value), rest = bits & 0x7fffffff;
-    uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
-    if (rest > 0x7f800000)
-        return sign | 0x7e00 | (rest >> 13 & 0x1ff);
-    if (rest >= 0x477ff000) // 65520 and more round to infinity
-        return sign | 0x7c00;
-    if (rest < 0x38800000) { // below 2^-14: let the addition round to a multiple of 2^-24
-        float shifted = float_of(rest) + 0.5f;
-        return sign | (uint16_t)(bits_of(shifted) - bits_of(0.5f));
-    }
-    uint32_t rounded = rest + 0xfff + (rest >> 13 & 1);
-    return sign | (uint16_t)((rounded - ((127 - 15) << 23)) >> 13);
+    return tn_f16_of_f32(value);
 }
 
 uint16_t float_to_bfloat(float value)
 {
-    uint32_t bits = bits_of(value);
-    if ((bits & 0x7fffffff) > 0x7f800000)
-        return (uint16_t)(bits >> 16 | 0x40); // stays a NaN
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    return tn_bf16_of_f32(value);
 }
 
-// --- one element -----------------------------------------------------------------------
-
-// A float that rounds to a half float as the double itself would: inexact results get an
-// odd last bit, so that no tie is seen where there was none.
-static float round_to_odd(double value)
+static tn_tensor one_element(tn_dtype dtype, void *element)
 {
-    float near = (float)value;
-    uint32_t bits = bits_of(near);
-    if ((double)near == value || value != value || bits & 1)
-        return near;
-    return float_of(fabs((double)near) < fabs(value) ? bits + 1 : bits - 1);
+    return (tn_tensor){element, {.dtype = dtype}};
 }
-
-static int64_t to_signed(double value, int bits)
-{
-    double limit = ldexp(1.0, bits - 1);
-    if (value != value)
-        return 0;
-    if (value >= limit)
-        return INT64_MAX >> (64 - bits);
-    return value <= -limit ? INT64_MIN >> (64 - bits) : (int64_t)value;
-}
-
-static uint64_t to_unsigned(double value, int bits)
-{
-    if (!(value > 0))
-        return 0;
-    return value >= ldexp(1.0, bits) ? UINT64_MAX >> (64 - bits) : (uint64_t)value;
-}
-
-#define LOAD(type)                                                                         \
-    {                                                                                      \
-        type value;                                                                        \
-        memcpy(&value, element, sizeof(value));                                            \
-        return (double)value;                                                              \
-    }
-#define STORE(type, converted)                                                             \
-    {                                                                                      \
-        type stored = (type)(converted);                                                   \
-        memcpy(element, &stored, sizeof(stored));                                          \
-        return;                                                                            \
-    }
 
 double dtype_load(tn_dtype dtype, const void *element)
 {
-    uint16_t half;
-    switch (dtype) {
-    case TN_BOOL:
-    case TN_U8:
-        LOAD(uint8_t)
-    case TN_I8:
-        LOAD(int8_t)
-    case TN_I16:
-        LOAD(int16_t)
-    case TN_I32:
-        LOAD(int32_t)
-    case TN_I64:
-        LOAD(int64_t)
-    case TN_U16:
-        LOAD(uint16_t)
-    case TN_U32:
-        LOAD(uint32_t)
-    case TN_U64:
-        LOAD(uint64_t)
-    case TN_F32:
-        LOAD(float)
-    case TN_F64:
-        LOAD(double)
-    case TN_F16:
-        memcpy(&half, element, sizeof(half));
-        return (double)half_to_float(half);
-    case TN_BF16:
-        memcpy(&half, element, sizeof(half));
-        return (double)bfloat_to_float(half);
-    }
-    return NAN;
+    tn_tensor tensor = one_element(dtype, (void *)(uintptr_t)element);
+    return dtype_valid(dtype) ? tn_get_f64(&tensor, 0) : NAN;
 }
 
 void dtype_store(tn_dtype dtype, void *element, double value)
 {
-    int bits = 8 * (int)dtype_size(dtype);
-    switch (dtype) {
-    case TN_BOOL:
-        STORE(uint8_t, value != 0)
-    case TN_I8:
-        STORE(int8_t, to_signed(value, bits))
-    case TN_I16:
-        STORE(int16_t, to_signed(value, bits))
-    case TN_I32:
-        STORE(int32_t, to_signed(value, bits))
-    case TN_I64:
-        STORE(int64_t, to_signed(value, bits))
-    case TN_U8:
-        STORE(uint8_t, to_unsigned(value, bits))
-    case TN_U16:
-        STORE(uint16_t, to_unsigned(value, bits))
-    case TN_U32:
-        STORE(uint32_t, to_unsigned(value, bits))
-    case TN_U64:
-        STORE(uint64_t, to_unsigned(value, bits))
-    case TN_F16:
-        STORE(uint16_t, float_to_half(round_to_odd(value)))
-    case TN_BF16:
-        STORE(uint16_t, float_to_bfloat(round_to_odd(value)))
-    case TN_F32:
-        STORE(float, value)
-    case TN_F64:
-        STORE(double, value)
-    }
+    tn_tensor tensor = one_element(dtype, element);
+    if (dtype_valid(dtype))
+        tn_set_f64(&tensor, 0, value);
 }
-#undef LOAD
-#undef STORE
 
 // Bytes of integers are little-endian, as on every machine that Tenon builds for.
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__

@@ -113,4 +113,7 @@ char *program_print(const tn_expr_program *program);
 void program_run_scalar(const tn_expr_program *program, const uint64_t *inputs,
                         const uint64_t *params, int64_t index, uint64_t *outputs);
 
+// A value converted as CAST does.
+uint64_t scalar_cast(tn_dtype from, tn_dtype to, uint64_t bits);
+
 #endif // CORE_EXPR_EXPR_H

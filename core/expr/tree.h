@@ -169,7 +169,6 @@ tn_status walk_types(const struct walk *walk, const struct expr_input *inputs,
 // One instruction on values as in params. `from` is the operands' dtype.
 uint64_t scalar_op(int op, tn_dtype dtype, tn_dtype from, uint64_t a, uint64_t b,
                    uint64_t c);
-uint64_t scalar_cast(tn_dtype from, tn_dtype to, uint64_t bits);
 static inline double bits_to_double(uint64_t bits)
 {
     union {

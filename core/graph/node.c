@@ -138,29 +138,9 @@ tn_array *tn_float(tn_scope *scope, double value)
 // The bits of `value` as a number of this dtype: what the element would hold, widened.
 static uint64_t number_bits(tn_dtype dtype, double value)
 {
-    unsigned char element[8] = {0};
-    dtype_store(dtype, element, value);
-    if (dtype_is_float(dtype))
-        return bits_of(dtype_load(dtype, element));
-    switch (dtype_size(dtype) * 2 + (dtype_table[dtype].kind == KIND_SIGNED)) {
-    case 3:
-        return (uint64_t)(int64_t)(int8_t)element[0];
-    case 5: {
-        int16_t v;
-        memcpy(&v, element, sizeof(v));
-        return (uint64_t)(int64_t)v;
-    }
-    case 9: {
-        int32_t v;
-        memcpy(&v, element, sizeof(v));
-        return (uint64_t)(int64_t)v;
-    }
-    default: {
-        uint64_t v;
-        memcpy(&v, element, sizeof(v)); // little-endian, unsigned or 64 bits
-        return v;
-    }
-    }
+    uint64_t element = 0;
+    dtype_store(dtype, &element, value);
+    return dtype_load_bits(dtype, &element);
 }
 
 tn_array *tn_scalar(tn_scope *scope, tn_dtype dtype, double value)

@@ -12,6 +12,7 @@
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/shape.h"
+#include "../expr/expr.h"
 #include "plan.h"
 
 struct made { // a value that the group computes
@@ -167,41 +168,6 @@ static tn_status emit_number(struct group *group, uint16_t dtype, uint64_t bits,
     return emit(group, insn, true, out);
 }
 
-static uint64_t wrap_integer(tn_dtype dtype, uint64_t bits)
-{
-    unsigned shift = 64 - 8 * (unsigned)dtype_size(dtype);
-    if (dtype == TN_BOOL)
-        return bits != 0;
-    if (dtype_table[dtype].kind == KIND_SIGNED)
-        return (uint64_t)((int64_t)(bits << shift) >> shift);
-    return bits << shift >> shift;
-}
-
-// A number converted as CAST would.
-static uint64_t cast_number(tn_dtype from, tn_dtype to, uint64_t bits)
-{
-    double value;
-    if (dtype_is_float(from)) {
-        memcpy(&value, &bits, sizeof(value));
-        if (to == TN_BOOL)
-            return value != 0;
-        if (!dtype_is_float(to))
-            return value >= -9.2e18 && value <= 1.8e19
-                       ? wrap_integer(to, value < 0 ? (uint64_t)(int64_t)value
-                                                    : (uint64_t)value)
-                       : 0;
-    } else if (!dtype_is_float(to)) {
-        return wrap_integer(to, bits);
-    } else {
-        value =
-            dtype_table[from].kind == KIND_SIGNED ? (double)(int64_t)bits : (double)bits;
-    }
-    if (to == TN_F32)
-        value = (double)(float)value;
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
-}
-
 static uint32_t find_made(const struct group *group, uint32_t value)
 {
     for (uint32_t i = group->num_made; i-- > 0;)
@@ -275,7 +241,7 @@ static tn_status emit_insn(struct fuser *f, struct group *group,
             const tn_expr_insn *param = &group->insns[from];
             return emit_number(
                 group, insn.dtype,
-                cast_number(param->dtype, insn.dtype, group->params[param->a]), &map[i]);
+                scalar_cast(param->dtype, insn.dtype, group->params[param->a]), &map[i]);
         }
         insn.a = from;
         status = TN_OK;

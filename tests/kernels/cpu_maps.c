@@ -297,19 +297,6 @@ static void functions_hold_their_bounds_on_many_points(void **unused)
     }
 }
 
-// Is the value one that the target can hold? Others are unspecified.
-static bool fits(int32_t from, int32_t to, const void *x)
-{
-    static const double top[CPU_NUM_DTYPES] = {
-        [CPU_I8] = 128, [CPU_I16] = 32768, [CPU_I32] = 2147483648.0, [CPU_I64] = 9.2e18,
-        [CPU_U8] = 256, [CPU_U16] = 65536, [CPU_U32] = 4294967296.0, [CPU_U64] = 1.8e19};
-    double v = value_of(from, x);
-    bool is_signed = to >= CPU_I8 && to <= CPU_I64;
-    if (from < CPU_F16 || to >= CPU_F16 || to == CPU_BOOL)
-        return true;
-    return v > (is_signed ? -top[to] : -1) && v < top[to];
-}
-
 static void check_cast(int32_t from, int32_t to, int64_t n)
 {
     uint32_t in_size = cpu_dtype_size(from), out_size = cpu_dtype_size(to);
@@ -326,8 +313,6 @@ static void check_cast(int32_t from, int32_t to, int64_t n)
         for (int64_t i = 0; i < n; i++) {
             const char *x = (const char *)in + i * in_size;
             uint64_t want = 0;
-            if (!fits(from, to, x))
-                continue;
             cpu_ref_cast(from, to, &want, x);
             if (memcmp(got + GUARD + i * out_size, &want, out_size) != 0 &&
                 !(to >= CPU_F16 && isnan(value_of(to, &want)) &&

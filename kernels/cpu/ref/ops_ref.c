@@ -114,18 +114,29 @@ static void put_int(int32_t dtype, void *out, int64_t value)
     memcpy(out, &value, cpu_dtype_size(dtype));
 }
 
+// The nearest integer of the type, once cut towards zero; NaN is 0.
+static int64_t saturated(int32_t to, double x)
+{
+    double whole = trunc(x), values = ldexp(1, 8 * (int)cpu_dtype_size(to));
+    double least = is_unsigned(to) ? 0 : -values / 2;
+    if (isnan(x))
+        return 0;
+    if (whole < least)
+        whole = least;
+    if (whole < least + values)
+        return whole < 0x1p63 ? (int64_t)whole : (int64_t)(uint64_t)whole;
+    uint64_t all = UINT64_MAX >> (64 - 8 * cpu_dtype_size(to));
+    return (int64_t)(is_unsigned(to) ? all : all >> 1);
+}
+
 void cpu_ref_cast(int32_t from, int32_t to, void *out, const void *in)
 {
     if (is_float(from)) {
         double x = get_float(from, in);
         if (is_float(to))
             put_float(to, out, x);
-        else if (to == CPU_BOOL)
-            put_int(to, out, x != 0);
-        else if (to == CPU_U64 && x >= 0)
-            put_int(to, out, (int64_t)(uint64_t)x);
         else
-            put_int(to, out, (int64_t)x);
+            put_int(to, out, to == CPU_BOOL ? x != 0 : saturated(to, x));
         return;
     }
     int64_t x = get_int(from, in);

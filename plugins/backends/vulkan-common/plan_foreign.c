@@ -33,7 +33,8 @@ static uint32_t push_attr(const tn_step *step, const tn_push_field *field)
     memcpy(&real, at, sizeof(real));
     memcpy(&whole, at, sizeof(whole));
     if (field->kind == TN_PUSH_ATTR_I32)
-        return (uint32_t)(attr->kind == TN_ATTR_F64 ? (int64_t)real : whole);
+        return (uint32_t)(attr->kind == TN_ATTR_F64 ? tn_integer_of_f64(TN_I32, real)
+                                                    : whole);
     float narrow = (float)(attr->kind == TN_ATTR_F64 ? real : (double)whole);
     uint32_t word;
     memcpy(&word, &narrow, sizeof(word));
