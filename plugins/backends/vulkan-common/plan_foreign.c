@@ -3,6 +3,7 @@
 #include "plan.h"
 
 #include <stdio.h>
+#include <tenon/ops/reference.h>
 #include "program.h"
 #include "spirv_check.h"
 
