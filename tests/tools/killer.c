@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Preloaded: ends the process before its KILL_AT-th call that changes files. With
-// KILL_EXCHANGE=0 the file system cannot exchange two names.
+// KILL_EXCHANGE=0 the file system cannot exchange two names, with KILL_NAMELESS=0 it has no
+// files without names.
+#undef _FILE_OFFSET_BITS // which gives one name to openat and openat64
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -33,16 +36,10 @@ EXPORT int fsync(int fd)
     return NEXT(fsync)(fd);
 }
 
-EXPORT int mkdir(const char *path, mode_t mode)
+EXPORT int mkdirat(int at, const char *path, mode_t mode)
 {
     step();
-    return NEXT(mkdir)(path, mode);
-}
-
-EXPORT char *mkdtemp(char *path)
-{
-    step();
-    return NEXT(mkdtemp)(path);
+    return NEXT(mkdirat)(at, path, mode);
 }
 
 EXPORT int fchmod(int fd, mode_t mode)
@@ -51,16 +48,16 @@ EXPORT int fchmod(int fd, mode_t mode)
     return NEXT(fchmod)(fd, mode);
 }
 
-EXPORT int unlink(const char *path)
+EXPORT int unlinkat(int at, const char *path, int flags)
 {
     step();
-    return NEXT(unlink)(path);
+    return NEXT(unlinkat)(at, path, flags);
 }
 
-EXPORT int rmdir(const char *path)
+EXPORT int linkat(int from, const char *old, int to, const char *path, int flags)
 {
     step();
-    return NEXT(rmdir)(path);
+    return NEXT(linkat)(from, old, to, path, flags);
 }
 
 int renameat(int from, const char *old, int to, const char *path);
@@ -80,4 +77,40 @@ EXPORT int renameat2(int from, const char *old, int to, const char *path, unsign
         return -1;
     }
     return NEXT(renameat2)(from, old, to, path, flags);
+}
+
+// O_TMPFILE contains O_DIRECTORY.
+static int open_at(__typeof__(&openat) next, int at, const char *path, int flags,
+                   mode_t mode)
+{
+    const char *nameless = getenv("KILL_NAMELESS");
+    if ((flags & O_TMPFILE) == O_TMPFILE && nameless && *nameless == '0') {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
+    return next(at, path, flags, mode);
+}
+
+static mode_t mode_of(int flags, va_list list)
+{
+    return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(list, mode_t) : 0;
+}
+
+EXPORT int openat(int at, const char *path, int flags, ...)
+{
+    va_list list;
+    va_start(list, flags);
+    mode_t mode = mode_of(flags, list);
+    va_end(list);
+    return open_at(NEXT(openat), at, path, flags, mode);
+}
+
+int openat64(int at, const char *path, int flags, ...);
+EXPORT int openat64(int at, const char *path, int flags, ...)
+{
+    va_list list;
+    va_start(list, flags);
+    mode_t mode = mode_of(flags, list);
+    va_end(list);
+    return open_at(NEXT(openat64), at, path, flags, mode);
 }

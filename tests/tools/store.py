@@ -171,6 +171,7 @@ def hostile_archives_are_refused_and_leave_nothing():
               "an absolute path": member("/tmp/tenon-outside", b"x"), "hidden": member(f"{ID}/.hidden", b"x"),
               "'..' leads": member("../outside", b"x"), "is there twice": member(f"{ID}/LICENSE", b"x"),
               "letter case": member(f"{ID}/license", b"x"), "backslash": member(f"{ID}/a\\b", b"x"),
+              "more than 8 folders deep": member(f"{ID}/" + "x/" * 100 + "y", b""),
               "not in a folder with the rest": member("com.acme.other/x", b"x"),
               "not listed": member(f"{ID}/extra", b"x"), "255 bytes": member(f"{ID}/" + "x/" * 120 + "yyyyyyyyyyyyyyyy", b"")}
     for number, (saying, bad) in enumerate(inside.items()):

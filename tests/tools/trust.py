@@ -96,6 +96,54 @@ def signed_plugins_stay_signed_through_an_archive():
     tenon("plugin", "verify", ID, env=home())
 
 
+def archives_and_shared_objects_are_signed():
+    folder = stage.stage(ID, "fixture-good", "source")
+    tenon("trust", "new", "acme.key", env=home())
+    tenon("trust", "add", "acme.pub", env=home())
+    tenon("plugin", "pack", folder, "-o", "x.tnp", env=home("checksummed"))
+    shutil.copy(stage.FIXTURES / "fixture-good.so", "x.so")
+    for source, archive in ("x.tnp", "x.tnp"), ("x.so", f"{ID}-1.0.0.tnp"):
+        done = refused("plugin", "install", source, "--prefix", "plugins", env=home(), saying="no signature")
+        assert f"tenon plugin sign '{source}' KEYFILE" in done.stderr and ".install-" not in done.stderr, done.stderr
+        tenon("plugin", "sign", source, "acme.key", env=home())
+        tenon("plugin", "install", archive, "--prefix", "plugins", env=home())
+        assert state(home())[0] == "found"
+        tenon("plugin", "remove", ID, "--prefix", "plugins", env=home())
+    before = pathlib.Path("x.tnp").read_bytes()
+    tenon("plugin", "sign", "x.tnp", "acme.key", env=home())
+    assert pathlib.Path("x.tnp").read_bytes() == before, "signing again gives the same bytes"
+    assert sorted(os.listdir(".")) == sorted([".local", f"{ID}-1.0.0.tnp", "acme.key", "acme.pub", "plugins", "source",
+                                              "x.so", "x.tnp"]), os.listdir(".")
+
+
+def an_installation_is_signed_by_one_command():
+    shutil.copytree(tap.STAGING, "plugins")
+    count = len(os.listdir("plugins"))
+    tenon("trust", "new", "our.key", env=home())
+    tenon("trust", "new", "their.key", env=home())
+    refused("plugin", "sign", "--all", "our.key", "--prefix", "nowhere", env=home(), saying="nowhere")
+    for bad in (["x", "--prefix", "y", "z"], ["--all", "x", "y"], ["x"], ["x", "y", "--force"]):
+        refused("plugin", "sign", *bad, env=home(), status=2)
+    refused("eval", "1+1", env=home(), saying="")
+    said = tenon("plugin", "sign", "--all", "--prefix", "plugins", "our.key", env=home()).stdout
+    assert f"{count} of {count} plugins" in said, said
+    refused("eval", "1+1", env=home(), saying="")
+    tenon("trust", "add", "our.pub", env=home())
+    done = tenon("eval", "1+1", env=home(TENON_LOG="warn"))
+    assert done.stdout.split()[-1] == "2" and done.stderr == "", done
+    doctor = tenon("doctor", env=home(TENON_LOG="warn"))
+    assert "REFUSED" not in doctor.stdout and "no signature" not in doctor.stdout + doctor.stderr, doctor
+    assert len(os.listdir("plugins")) == count and not [n for n in os.listdir("plugins") if n[0] == "."]
+    # What another signed is left, what was changed is not signed.
+    said = tenon("plugin", "sign", "--all", "--prefix", "plugins", "their.key", env=home()).stdout
+    assert f"0 of {count} plugins" in said and said.count("left as it is") == count, said
+    library = pathlib.Path("plugins/org.tenon.base/org.tenon.base.so")
+    library.write_bytes(library.read_bytes() + b"x")
+    done = refused("plugin", "sign", "--all", "--force", "--prefix", "plugins", "their.key", env=home())
+    assert "plugins/org.tenon.base/org.tenon.base.so has" in done.stderr and ".install-" not in done.stderr, done.stderr
+    assert [n for n in os.listdir("plugins") if n[0] == "."] == []
+
+
 def policies_differ():
     folder = stage.stage(ID, "fixture-good")
     (folder / "LICENSE").write_text("mine\n")
@@ -227,7 +275,8 @@ def a_damaged_cache_is_no_quarantine():
 
 
 tap.run([keys_are_made_trusted_listed_and_removed, signatures_decide_what_is_used,
-         signed_plugins_stay_signed_through_an_archive, policies_differ,
+         signed_plugins_stay_signed_through_an_archive, archives_and_shared_objects_are_signed,
+         an_installation_is_signed_by_one_command, policies_differ,
          minisign_takes_our_signatures_and_we_take_its, keys_with_passwords_are_read, damaged_keys_are_refused,
          nothing_is_left_of_a_probe_that_is_interrupted,
          backends_that_crash_are_left_alone_until_they_change, backends_that_hang_are_ended_and_may_be_tried_again,

@@ -21,30 +21,29 @@
 
 // --- packing ---------------------------------------------------------------------------
 
-static int pack_bytes(struct archive *to, const char *path)
+static int pack_bytes(struct archive *to, const struct folder *folder, const char *name)
 {
     char block[BLOCK];
     ssize_t got = -1;
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC), failed = 0;
+    int fd = open_below(folder->fd, name, O_RDONLY | O_NONBLOCK, 0), failed = 0;
     while (fd >= 0 && !failed && (got = read(fd, block, sizeof(block))) > 0)
         if (archive_write_data(to, block, (size_t)got) != got)
-            failed = oops("cannot pack %s: %s", path, archive_error_string(to));
+            failed = oops("cannot pack %s: %s", name, archive_error_string(to));
     if (!failed && got < 0)
-        failed = oops("cannot read %s: %s", path, strerror(errno));
+        failed = oops("cannot read %s/%s: %s", folder->path, name, strerror(errno));
     if (fd >= 0)
         close(fd);
     return failed;
 }
 
 // Owner, time and mode are the same for everybody.
-static int pack_entry(struct archive *to, const char *folder, const char *id,
+static int pack_entry(struct archive *to, const struct folder *folder, const char *id,
                       const struct tree_file *file)
 {
     struct archive_entry *entry = archive_entry_new();
-    char *path = path_join(folder, file ? file->name : "");
     char *name = file ? path_join(id, file->name) : strdup(id);
     bool is_folder = !file || file->is_folder;
-    int failed = entry && path && name ? 0 : oops_memory();
+    int failed = entry && name ? 0 : oops_memory();
     if (!failed) {
         archive_entry_set_pathname(entry, name);
         archive_entry_set_filetype(entry, is_folder ? AE_IFDIR : AE_IFREG);
@@ -54,17 +53,16 @@ static int pack_entry(struct archive *to, const char *folder, const char *id,
         archive_entry_set_uid(entry, 0);
         archive_entry_set_gid(entry, 0);
         if (archive_write_header(to, entry) != ARCHIVE_OK)
-            failed = oops("cannot pack %s: %s", path, archive_error_string(to));
+            failed = oops("cannot pack %s: %s", name, archive_error_string(to));
     }
     if (!failed && !is_folder)
-        failed = pack_bytes(to, path);
+        failed = pack_bytes(to, folder, file->name);
     archive_entry_free(entry);
     free(name);
-    free(path);
     return failed;
 }
 
-static int pack_tree(struct archive *to, const char *folder, const char *id)
+static int pack_tree(struct archive *to, const struct folder *folder, const char *id)
 {
     struct tree tree;
     int failed = tree_list(folder, &tree);
@@ -88,7 +86,7 @@ static int open_writer(struct archive *to, FILE *stream)
     return good ? 0 : oops("cannot pack: %s", archive_error_string(to));
 }
 
-static int pack(const char *folder, const char *id, const char *path)
+static int pack(const struct folder *folder, const char *id, const char *path)
 {
     struct new_file file;
     int failed = new_file_open(&file, path);
@@ -112,7 +110,8 @@ static int pack(const char *folder, const char *id, const char *path)
 
 struct unpacking {
     struct archive *from;
-    const char *path, *target;
+    const char *path;
+    const struct folder *target;
     struct tree tree;
     uint64_t bytes, limit; // of all files
 };
@@ -265,7 +264,7 @@ static int open_reader(struct unpacking *self)
     return 0;
 }
 
-static int unpack(const char *path, const char *target)
+static int unpack(const char *path, const struct folder *target)
 {
     struct unpacking self = {.path = path, .target = target};
     int failed = open_reader(&self);

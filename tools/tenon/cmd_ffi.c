@@ -3,7 +3,6 @@
 #include "commands.h"
 #include "install.h"
 #include "place.h"
-#include "tree.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,17 +45,17 @@ static int make_in(const char *folder, const char *manifest, char **out_object)
 
 static int make_and_install(const char *manifest, const char *plugins)
 {
-    char *folder = NULL, *object = NULL;
+    struct folder folder;
+    char *object = NULL;
     int failed = temporary_folder(&folder);
     if (failed)
         return failed;
-    failed = make_in(folder, manifest, &object);
+    failed = make_in(folder.path, manifest, &object);
     if (!failed) {
         failed = plugin_install(object, plugins);
         free(object);
     }
-    tree_remove(folder);
-    free(folder);
+    folder_discard(&folder);
     return failed;
 }
 

@@ -5,7 +5,6 @@
 #include "header.h"
 #include "install.h"
 #include "place.h"
-#include "tree.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -135,15 +134,15 @@ static int header_of_plugin_in(const char *folder, const char *id, const char *o
 
 static int header_of_file(const char *file, const char *output)
 {
-    char *folder = NULL, id[ID_SIZE];
+    struct folder folder;
+    char id[ID_SIZE];
     int failed = temporary_folder(&folder);
     if (failed)
         return failed;
-    failed = plugin_of_object(file, folder, id);
+    failed = plugin_of_object(file, &folder, id);
     if (!failed)
-        failed = header_of_plugin_in(folder, id, output);
-    tree_remove(folder);
-    free(folder);
+        failed = header_of_plugin_in(folder.path, id, output);
+    folder_discard(&folder);
     return failed;
 }
 

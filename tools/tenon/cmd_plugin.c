@@ -188,11 +188,19 @@ static const struct command plugin_commands[] = {
      "\n"
      "  tenon plugin pack build/com.acme.axpby -o axpby.tnp\n",
      cmd_plugin_pack},
-    {"plugin sign", "DIR KEYFILE", "sign a plugin",
-     "Lists all files of DIR in its plugin.json and writes plugin.json.minisig.\n"
+    {"plugin sign",
+     "DIR|FILE.tnp|FILE.so KEYFILE | --all [--system | --prefix DIR] [--force] KEYFILE",
+     "sign a plugin, or every plugin of an installation",
+     "Of a folder: lists all its files in its plugin.json and writes plugin.json.minisig.\n"
+     "An archive is replaced by a signed one; of a shared object a signed archive is "
+     "made.\n"
+     "With --all: signs what is installed, whose files have to be as each plugin.json "
+     "says.\n"
+     "What another key signed is left as it is.\n"
      "\n"
      "  tenon trust new acme.key\n"
-     "  tenon plugin sign build/com.acme.axpby acme.key\n",
+     "  tenon plugin sign build/com.acme.axpby acme.key\n"
+     "  tenon plugin sign --all --system acme.key\n",
      cmd_plugin_sign},
 };
 

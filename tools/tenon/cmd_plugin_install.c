@@ -9,8 +9,8 @@
 #include "store.h"
 #include "tree.h"
 
-#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,60 +23,75 @@
 
 // Each of these makes <folder>/ID, and tells ID.
 
-static int take_folder(const char *source, const char *folder, char id[ID_SIZE])
+static int seal_below(const struct folder *folder, const char *id, enum seal_mode mode)
+{
+    struct folder fresh;
+    int failed = folder_enter(folder, id, &fresh);
+    if (failed)
+        return failed;
+    failed = seal(&fresh, mode);
+    folder_close(&fresh);
+    return failed;
+}
+
+static int take_folder(const char *source, const struct folder *folder, char id[ID_SIZE])
 {
     struct identity identity;
-    int failed = manifest_identity(source, &identity);
-    char *fresh = failed ? NULL : path_join(folder, identity.id);
+    struct folder from;
+    int failed = folder_open(source, &from);
+    if (failed)
+        return failed;
+    failed = manifest_identity(&from, &identity);
     if (!failed)
-        failed = fresh ? tree_copy(source, fresh) : oops_memory();
+        failed = tree_copy(&from, folder, identity.id);
     if (!failed)
-        failed = seal(fresh, SEAL_ADD);
-    free(fresh);
+        failed = seal_below(folder, identity.id, SEAL_ADD);
+    folder_close(&from);
     if (!failed)
         memcpy(id, identity.id, ID_SIZE);
     return failed;
 }
 
-// The one folder of an archive that was unpacked.
-static int find_folder(const char *folder, char id[ID_SIZE])
+static int note_id(const struct folder *at, const char *name, void *context)
 {
-    DIR *stream = opendir(folder);
-    struct dirent *entry;
-    id[0] = '\0';
-    while (stream && (entry = readdir(stream)))
-        if (entry->d_name[0] != '.' && strlen(entry->d_name) < ID_SIZE)
-            memcpy(id, entry->d_name, strlen(entry->d_name) + 1);
-    if (stream)
-        closedir(stream);
-    return id[0] ? 0 : oops("the archive's folder has no plugin's id for its name");
+    (void)at;
+    if (is_plugin_id(name))
+        memcpy(context, name, strlen(name) + 1);
+    return 0;
 }
 
-static int check_unpacked(const char *folder, char id[ID_SIZE])
+// The one folder of an archive that was unpacked.
+static int check_unpacked(const struct folder *folder, char id[ID_SIZE])
 {
     struct identity identity;
-    int failed = find_folder(folder, id);
-    char *fresh = failed ? NULL : path_join(folder, id);
+    struct folder fresh;
+    id[0] = '\0';
+    int failed = folder_each(folder, note_id, id);
+    if (!failed && !id[0])
+        failed = oops("the archive's folder has no plugin's id for its name");
     if (!failed)
-        failed = fresh ? manifest_identity(fresh, &identity) : oops_memory();
+        failed = folder_enter(folder, id, &fresh);
+    if (failed)
+        return failed;
+    failed = manifest_identity(&fresh, &identity);
     if (!failed && strcmp(identity.id, id) != 0)
         failed = oops("its folder is '%s', its plugin '%s': they have to be the same", id,
                       identity.id);
     if (!failed)
-        failed = seal(fresh, SEAL_CHECK);
-    free(fresh);
+        failed = seal(&fresh, SEAL_CHECK);
+    folder_close(&fresh);
     return failed;
 }
 
-static int take_archive(const char *source, const char *folder, char id[ID_SIZE])
+int plugin_of_archive(const char *file, const struct folder *folder, char id[ID_SIZE])
 {
-    int failed = archive_unpack(source, folder);
+    int failed = archive_unpack(file, folder);
     if (failed || !check_unpacked(folder, id))
         return failed;
     // The failure speaks of files in a folder that is gone when it is read.
     char *fault = strdup(oops_text());
     forget_oops();
-    failed = fault ? oops("%s: %s", source, fault) : oops_memory();
+    failed = fault ? oops("%s: %s", file, fault) : oops_memory();
     free(fault);
     return failed;
 }
@@ -101,62 +116,85 @@ static int describe(const char *file, char **out_text)
     return failed;
 }
 
-static int write_described(const char *source, const char *text, const char *folder)
+static int copy_object(const char *source, const struct folder *folder)
 {
     const char *slash = strrchr(source, '/');
     const char *name = slash ? slash + 1 : source;
-    char *data = NULL, *manifest = path_join(folder, "plugin.json");
+    char *data = NULL;
     uint64_t size;
-    int fd, failed = manifest ? folder_make(folder) : oops_memory();
-    if (!failed)
-        failed = file_write(manifest, text, strlen(text));
-    if (!failed)
-        failed = file_read(source, ARCHIVE_MAX_BYTES, &data, &size);
+    int fd, failed = file_read(source, ARCHIVE_MAX_BYTES, &data, &size);
     if (!failed)
         failed = tree_make_file(folder, name, true, &fd);
     if (!failed) {
         failed = write_whole(fd, data, size, name);
-        close(fd);
+        if (close(fd) && !failed)
+            failed = oops("cannot write %s: %s", name, strerror(errno));
     }
     free(data);
-    free(manifest);
     return failed;
 }
 
-int plugin_of_object(const char *file, const char *folder, char id[ID_SIZE])
+#define DESCRIBED ".described"
+
+// Makes <folder>/.described: the object, and the manifest that it gave.
+static int write_described(const char *source, const char *text,
+                           const struct folder *folder, struct identity *out)
 {
-    char *text = NULL, *described = path_join(folder, ".described"), *fresh = NULL;
+    struct folder fresh;
+    int failed = tree_make_folder(folder, DESCRIBED);
+    if (!failed)
+        failed = folder_enter(folder, DESCRIBED, &fresh);
+    if (failed)
+        return failed;
+    failed = file_write_at(fresh.fd, MANIFEST, fresh.path, text, strlen(text));
+    if (!failed)
+        failed = copy_object(source, &fresh);
+    if (!failed)
+        failed = manifest_identity(&fresh, out);
+    folder_close(&fresh);
+    return failed;
+}
+
+int plugin_of_object(const char *file, const struct folder *folder, char id[ID_SIZE])
+{
+    char *text = NULL;
     struct identity identity;
-    int failed = described ? describe(file, &text) : oops_memory();
+    int failed = describe(file, &text);
     if (!failed)
-        failed = write_described(file, text, described);
-    if (!failed)
-        failed = manifest_identity(described, &identity);
-    if (!failed)
-        failed = (fresh = path_join(folder, identity.id)) ? 0 : oops_memory();
-    if (!failed && rename(described, fresh))
-        failed = oops("cannot write %s: %s", fresh, strerror(errno));
-    if (!failed)
-        failed = seal(fresh, SEAL_CHECK); // it may have changed while it was described
+        failed = write_described(file, text, folder, &identity);
+    if (!failed && renameat(folder->fd, DESCRIBED, folder->fd, identity.id))
+        failed = oops("cannot write %s/%s: %s", folder->path, identity.id, strerror(errno));
+    if (!failed) // it may have changed while it was described
+        failed = seal_below(folder, identity.id, SEAL_CHECK);
     if (!failed)
         memcpy(id, identity.id, ID_SIZE);
-    free(fresh);
-    free(described);
     free(text);
     return failed;
 }
 
-static int take(const char *source, const char *folder, char id[ID_SIZE])
+int source_kind(const char *source, enum source_kind *out)
 {
     struct stat info;
     if (stat(source, &info))
         return oops("cannot read %s: %s", source, strerror(errno));
-    if (S_ISDIR(info.st_mode))
-        return take_folder(source, folder, id);
-    if (!S_ISREG(info.st_mode))
+    if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode))
         return oops("%s is neither a folder nor a file", source);
-    return ends_with(source, ".so") ? plugin_of_object(source, folder, id)
-                                    : take_archive(source, folder, id);
+    *out = S_ISDIR(info.st_mode)      ? SOURCE_FOLDER
+           : ends_with(source, ".so") ? SOURCE_OBJECT
+                                      : SOURCE_ARCHIVE;
+    return 0;
+}
+
+static int take(const char *source, const struct folder *folder, char id[ID_SIZE])
+{
+    static int (*const takers[])(const char *, const struct folder *, char[ID_SIZE]) = {
+        [SOURCE_FOLDER] = take_folder,
+        [SOURCE_ARCHIVE] = plugin_of_archive,
+        [SOURCE_OBJECT] = plugin_of_object,
+    };
+    enum source_kind kind;
+    int failed = source_kind(source, &kind);
+    return failed ? failed : takers[kind](source, folder, id);
 }
 
 // --- install and upgrade ---------------------------------------------------------------
@@ -174,14 +212,12 @@ static int check_order(const struct order *order, const struct store *store,
     if (!store_has(store, fresh->id))
         return order->upgrade ? oops("'%s' is not installed in %s; 'tenon plugin install' "
                                      "installs it",
-                                     fresh->id, store->path)
+                                     fresh->id, store->at.path)
                               : 0;
-    char *path = path_join(store->path, fresh->id);
-    if (!path)
-        return oops_memory();
-    if (manifest_identity(path, out_old)) // broken: anything is better
-        forget_oops();
-    free(path);
+    struct folder old = {.fd = -1};
+    if (folder_enter(&store->at, fresh->id, &old) || manifest_identity(&old, out_old))
+        forget_oops(); // broken: anything is better
+    folder_close(&old);
     if (order->force || !out_old->version[0] ||
         tn_version_compare(fresh->version, out_old->version) >= 0)
         return 0;
@@ -190,26 +226,37 @@ static int check_order(const struct order *order, const struct store *store,
                 fresh->id, out_old->version, fresh->version);
 }
 
+static int check_fresh(const struct order *order, const struct store *store,
+                       const struct folder *fresh, struct identity *identity,
+                       struct identity *old)
+{
+    int failed = manifest_identity(fresh, identity);
+    if (!failed && tn_plugin_verify(fresh->path))
+        failed = oops_library();
+    if (failed) // what is wrong is wrong with the source
+        folder_about(fresh, order->source);
+    return failed ? failed : check_order(order, store, identity, old);
+}
+
 static int put(const struct order *order, struct store *store)
 {
     char id[ID_SIZE];
     struct identity identity = {0}, old = {0};
-    int failed = take(order->source, store->staging, id);
-    char *fresh = failed ? NULL : path_join(store->staging, id);
+    struct folder fresh;
+    int failed = take(order->source, &store->staging, id);
     if (!failed)
-        failed = fresh ? manifest_identity(fresh, &identity) : oops_memory();
-    if (!failed && tn_plugin_verify(fresh))
-        failed = oops_library();
-    if (!failed)
-        failed = check_order(order, store, &identity, &old);
+        failed = folder_enter(&store->staging, id, &fresh);
+    if (failed)
+        return failed;
+    failed = check_fresh(order, store, &fresh, &identity, &old);
     if (!failed)
         failed = store_put(store, id);
+    folder_close(&fresh);
     bool differs = strcmp(old.version, identity.version) != 0 && old.version[0];
     if (!failed)
-        printf("installed %s in %s/%s%s%s%s%s\n", id, store->path, id, differs ? ": " : "",
-               differs ? identity.version : "", differs ? ", before " : "",
-               differs ? old.version : "");
-    free(fresh);
+        printf("installed %s in %s/%s%s%s%s%s\n", id, store->at.path, id,
+               differs ? ": " : "", differs ? identity.version : "",
+               differs ? ", before " : "", differs ? old.version : "");
     return failed;
 }
 
@@ -222,6 +269,8 @@ static int put_at(const struct order *order, const char *place)
     failed = store_stage(&store);
     if (!failed)
         failed = put(order, &store);
+    if (failed)
+        folder_about(&store.staging, order->source);
     store_close(&store);
     return failed;
 }

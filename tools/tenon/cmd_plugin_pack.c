@@ -9,21 +9,36 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// A copy in `workplace`, so that its list of files can be completed.
-static int pack(const char *source, const struct identity *identity, const char *workplace,
-                const char *output)
+static int pack_sealed(const struct folder *folder, const struct identity *identity,
+                       const char *output)
 {
-    char *copy = path_join(workplace, identity->id);
-    int failed = copy ? tree_copy(source, copy) : oops_memory();
-    if (!failed)
-        failed = seal(copy, SEAL_ADD);
-    if (!failed && tn_plugin_verify(copy))
+    int failed = seal(folder, SEAL_ADD);
+    if (!failed && tn_plugin_verify(folder->path))
         failed = oops_library();
     if (!failed)
-        failed = archive_pack(copy, identity->id, output);
+        failed = archive_pack(folder, identity->id, output);
     if (!failed)
         printf("packed %s %s as %s\n", identity->id, identity->version, output);
-    free(copy);
+    return failed;
+}
+
+// A copy, so that its list of files can be completed.
+static int pack(const struct folder *source, const struct identity *identity,
+                const char *output)
+{
+    struct folder workplace, copy;
+    int failed = temporary_folder(&workplace);
+    if (failed)
+        return failed;
+    failed = tree_copy(source, &workplace, identity->id);
+    if (!failed)
+        failed = folder_enter(&workplace, identity->id, &copy);
+    if (!failed) {
+        failed = pack_sealed(&copy, identity, output);
+        folder_about(&copy, source->path);
+        folder_close(&copy);
+    }
+    folder_discard(&workplace);
     return failed;
 }
 
@@ -37,18 +52,18 @@ int cmd_plugin_pack(const struct command *self, int argc, char **argv)
     if (failed || args.help_shown)
         return failed;
     struct identity identity;
-    char *workplace = NULL, *own = NULL;
-    failed = manifest_identity(args.items[0], &identity);
+    struct folder source;
+    char *own = NULL;
+    failed = folder_open(args.items[0], &source);
+    if (failed)
+        return failed;
+    failed = manifest_identity(&source, &identity);
     if (!failed && !output &&
         asprintf(&own, "%s-%s.tnp", identity.id, identity.version) < 0)
         failed = oops_memory();
     if (!failed)
-        failed = temporary_folder(&workplace);
-    if (!failed)
-        failed = pack(args.items[0], &identity, workplace, output ? output : own);
-    if (workplace)
-        tree_remove(workplace);
-    free(workplace);
+        failed = pack(&source, &identity, output ? output : own);
+    folder_close(&source);
     free(own);
     return failed;
 }

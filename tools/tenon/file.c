@@ -5,70 +5,175 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int open_temporary(struct new_file *file)
-{
-    if (asprintf(&file->temporary, "%s.XXXXXX", file->path) < 0) {
-        file->temporary = NULL;
-        return oops_memory();
-    }
-    int fd = mkstemp(file->temporary);
-    if (fd < 0) {
-        int failed = oops("cannot write beside %s: %s", file->path, strerror(errno));
-        free(file->temporary);
-        file->temporary = NULL;
-        return failed;
-    }
-    mode_t mask = umask(0);
-    umask(mask);
-    fchmod(fd, 0666 & ~mask);
-    file->stream = fdopen(fd, "wb");
-    if (!file->stream)
-        close(fd);
-    return file->stream ? 0 : oops_memory();
-}
+#define PREFIX ".tenon-new-"
 
-int new_file_open(struct new_file *file, const char *path)
+// --- new files -------------------------------------------------------------------------
+
+// A temporary file is locked by its writer: one that can be locked has none.
+static void sweep_one(int directory, const char *name)
 {
     struct stat info;
-    *file = (struct new_file){.path = strdup(path)};
-    if (!file->path)
-        return oops_memory();
-    int failed;
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
-        file->stream = fopen(path, "wb");
-        failed = file->stream ? 0 : oops("cannot write %s: %s", path, strerror(errno));
-    } else {
-        failed = open_temporary(file);
+    int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
+        flock(fd, LOCK_EX | LOCK_NB) == 0)
+        unlinkat(directory, name, 0);
+    close(fd);
+}
+
+static void sweep(int directory)
+{
+    int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = copy < 0 ? NULL : fdopendir(copy);
+    struct dirent *entry;
+    while (stream && (entry = readdir(stream)))
+        if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) == 0)
+            sweep_one(directory, entry->d_name);
+    if (stream)
+        closedir(stream);
+    else if (copy >= 0)
+        close(copy);
+}
+
+static bool make_name(char name[32])
+{
+    uint64_t number;
+    if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+        return false;
+    snprintf(name, 32, PREFIX "%016" PRIx64, number);
+    return true;
+}
+
+// A file without a name, which dies with this process unless link_file() names it; -1 where
+// there are none.
+static int open_nameless(int directory)
+{
+    if (access("/proc/self/fd", X_OK)) // which link_file() needs
+        return -1;
+    return openat(directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+}
+
+static int open_named(int directory, char name[32])
+{
+    for (int tries = 0; tries < 100; tries++) {
+        struct stat info;
+        int fd = make_name(name)
+                     ? openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666)
+                     : -1;
+        if (fd < 0 && errno == EEXIST)
+            continue;
+        // Before it was locked, another process may have taken it for one left behind.
+        if (fd < 0 || (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &info) == 0 &&
+                       info.st_nlink > 0))
+            return fd;
+        close(fd);
     }
+    errno = EEXIST;
+    return -1;
+}
+
+static int open_temporary(struct new_file *file)
+{
+    sweep(file->directory);
+    file->fd = open_nameless(file->directory);
+    if (file->fd < 0)
+        file->fd = open_named(file->directory, file->temporary);
+    if (file->fd < 0) {
+        file->temporary[0] = '\0';
+        return oops("cannot write beside %s: %s", file->path, strerror(errno));
+    }
+    int copy = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+    file->stream = copy < 0 ? NULL : fdopen(copy, "wb");
+    if (!file->stream && copy >= 0)
+        close(copy);
+    return file->stream ? 0 : oops("cannot write %s: %s", file->path, strerror(errno));
+}
+
+int new_file_open_at(struct new_file *file, int directory, const char *name,
+                     const char *path)
+{
+    *file = (struct new_file){.path = strdup(path), .name = strdup(name), .fd = -1};
+    file->directory = fcntl(directory, F_DUPFD_CLOEXEC, 0);
+    int failed = !file->path || !file->name ? oops_memory()
+                 : file->directory < 0 ? oops("cannot write %s: %s", path, strerror(errno))
+                                       : open_temporary(file);
     if (failed)
         new_file_abandon(file);
     return failed;
 }
 
-// The rename itself lasts only once the directory is on the disk.
-static void sync_directory(const char *path)
+static int open_beside(struct new_file *file, const char *path)
 {
-    char *copy = strdup(path);
-    char *slash = copy ? strrchr(copy, '/') : NULL;
-    if (slash)
-        slash[slash == copy] = '\0';
-    int fd = open(slash ? copy : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        fsync(fd);
-        close(fd);
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char *parent = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    if (!parent)
+        return oops_memory();
+    int directory = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int failed = directory < 0 ? oops("cannot write beside %s: %s", path, strerror(errno))
+                               : new_file_open_at(file, directory, name, path);
+    if (directory >= 0)
+        close(directory);
+    free(parent);
+    return failed;
+}
+
+int new_file_open(struct new_file *file, const char *path)
+{
+    struct stat info;
+    *file = (struct new_file){.directory = -1, .fd = -1};
+    if (stat(path, &info) || S_ISREG(info.st_mode))
+        return open_beside(file, path);
+    file->path = strdup(path);
+    file->stream = file->path ? fopen(path, "wbe") : NULL;
+    int failed = !file->path     ? oops_memory()
+                 : !file->stream ? oops("cannot write %s: %s", path, strerror(errno))
+                                 : 0;
+    if (failed)
+        new_file_abandon(file);
+    return failed;
+}
+
+static int link_file(const struct new_file *file, const char *name)
+{
+    char path[32];
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", file->fd);
+    return linkat(AT_FDCWD, path, file->directory, name, AT_SYMLINK_FOLLOW);
+}
+
+// Gives the written file its name; false and errno.
+static bool put_in_place(struct new_file *file)
+{
+    if (!file->temporary[0]) {
+        if (link_file(file, file->name) == 0)
+            return true;
+        // There is an older one: only a rename replaces it in one step.
+        char name[32];
+        if (errno != EEXIST || !make_name(name))
+            return false;
+        flock(file->fd, LOCK_EX | LOCK_NB);
+        if (link_file(file, name))
+            return false;
+        memcpy(file->temporary, name, sizeof(name));
     }
-    free(copy);
+    if (renameat(file->directory, file->temporary, file->directory, file->name))
+        return false;
+    file->temporary[0] = '\0'; // nothing to remove
+    return true;
 }
 
 int new_file_commit(struct new_file *file)
 {
     bool good = fflush(file->stream) == 0 && !ferror(file->stream);
-    if (good && file->temporary)
+    if (good && file->name)
         good = fsync(fileno(file->stream)) == 0;
     int reason = errno;
     if (fclose(file->stream) && good) {
@@ -76,15 +181,12 @@ int new_file_commit(struct new_file *file)
         reason = errno;
     }
     file->stream = NULL;
-    if (good && file->temporary && rename(file->temporary, file->path)) {
+    if (good && file->name && !put_in_place(file)) {
         good = false;
         reason = errno;
     }
-    if (good && file->temporary) {
-        sync_directory(file->path);
-        free(file->temporary);
-        file->temporary = NULL; // nothing to remove
-    }
+    if (good && file->name)
+        fsync(file->directory); // the name itself lasts only once that is on the disk
     int failed = good ? 0
                       : oops("cannot write %s: %s; what was there before is unchanged",
                              file->path, strerror(reason));
@@ -96,11 +198,29 @@ void new_file_abandon(struct new_file *file)
 {
     if (file->stream)
         fclose(file->stream);
-    if (file->temporary)
-        unlink(file->temporary);
-    free(file->temporary);
+    if (file->temporary[0])
+        unlinkat(file->directory, file->temporary, 0);
+    if (file->fd >= 0)
+        close(file->fd);
+    if (file->directory >= 0)
+        close(file->directory);
+    free(file->name);
     free(file->path);
-    *file = (struct new_file){0};
+    *file = (struct new_file){.directory = -1, .fd = -1};
+}
+
+static int write_new(struct new_file *file, const void *data, size_t size)
+{
+    fwrite(data, 1, size, file->stream); // commit sees the stream's error
+    return new_file_commit(file);
+}
+
+int file_write_at(int directory, const char *name, const char *path, const void *data,
+                  size_t size)
+{
+    struct new_file file;
+    int failed = new_file_open_at(&file, directory, name, path);
+    return failed ? failed : write_new(&file, data, size);
 }
 
 int file_write(const char *path, const void *data, size_t size)
@@ -109,16 +229,14 @@ int file_write(const char *path, const void *data, size_t size)
         return fwrite(data, 1, size, stdout) == size ? 0 : oops("cannot write the output");
     struct new_file file;
     int failed = new_file_open(&file, path);
-    if (failed)
-        return failed;
-    fwrite(data, 1, size, file.stream); // commit sees the stream's error
-    return new_file_commit(&file);
+    return failed ? failed : write_new(&file, data, size);
 }
 
-int file_open(const char *path, FILE **out_stream, int64_t *out_size)
+// --- reading ---------------------------------------------------------------------------
+
+static int take_stream(FILE *stream, const char *path, FILE **out_stream, int64_t *out_size)
 {
     struct stat info;
-    FILE *stream = fopen(path, "rbe");
     if (!stream)
         return oops("cannot read %s: %s", path, strerror(errno));
     if (fstat(fileno(stream), &info) || S_ISDIR(info.st_mode)) {
@@ -130,13 +248,15 @@ int file_open(const char *path, FILE **out_stream, int64_t *out_size)
     return 0;
 }
 
-int file_read(const char *path, uint64_t limit, char **out_data, uint64_t *out_size)
+int file_open(const char *path, FILE **out_stream, int64_t *out_size)
 {
-    FILE *stream;
-    int64_t size;
-    int failed = file_open(path, &stream, &size);
-    if (failed)
-        return failed;
+    return take_stream(fopen(path, "rbe"), path, out_stream, out_size);
+}
+
+static int read_whole(FILE *stream, int64_t size, const char *path, uint64_t limit,
+                      char **out_data, uint64_t *out_size)
+{
+    int failed = 0;
     if (size < 0 || (uint64_t)size > limit) {
         fclose(stream);
         return oops("cannot read %s: expected a regular file of at most %" PRIu64 " bytes",
@@ -156,4 +276,21 @@ int file_read(const char *path, uint64_t limit, char **out_data, uint64_t *out_s
     *out_data = data;
     *out_size = (uint64_t)size;
     return 0;
+}
+
+int file_read(const char *path, uint64_t limit, char **out_data, uint64_t *out_size)
+{
+    FILE *stream;
+    int64_t size;
+    int failed = file_open(path, &stream, &size);
+    return failed ? failed : read_whole(stream, size, path, limit, out_data, out_size);
+}
+
+int file_read_from(int fd, const char *path, uint64_t limit, char **out_data,
+                   uint64_t *out_size)
+{
+    FILE *stream;
+    int64_t size;
+    int failed = take_stream(fd < 0 ? NULL : fdopen(fd, "rb"), path, &stream, &size);
+    return failed ? failed : read_whole(stream, size, path, limit, out_data, out_size);
 }

@@ -226,6 +226,16 @@ int key_make(const char *secret_path, const char *public_path, struct public_key
 
 // --- signing ---------------------------------------------------------------------------
 
+bool key_of_signature(const char *text, unsigned char number[8])
+{
+    struct signature_file file;
+    const char *line = strchr(text, '\n');
+    if (!line || !decode(line + 1, strcspn(line + 1, "\n"), &file, sizeof(file)))
+        return false;
+    memcpy(number, file.number, sizeof(file.number));
+    return true;
+}
+
 int key_sign(const struct secret_key *key, const void *data, size_t size,
              const char *comment, char **out_text)
 {

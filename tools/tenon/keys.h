@@ -33,6 +33,9 @@ void key_text(const struct public_key *key, char text[KEY_TEXT_SIZE]);
 // As minisign prints it.
 void key_number(const unsigned char number[8], char text[KEY_NUMBER_SIZE]);
 
+// The number of the key that made a signature's text. False: it is none.
+bool key_of_signature(const char *text, unsigned char number[8]);
+
 // The signature of `size` bytes as a file's text; `comment` is signed too. Free *out_text.
 int key_sign(const struct secret_key *key, const void *data, size_t size,
              const char *comment, char **out_text);

@@ -5,6 +5,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static char failure[4096];
 
@@ -35,6 +36,21 @@ int misuse(const char *format, ...)
 int oops_memory(void)
 {
     return oops("out of memory");
+}
+
+void oops_about(const char *from, const char *to)
+{
+    char text[sizeof(failure)];
+    size_t used = 0, size = strlen(from);
+    for (const char *at = failure; *at && used + 1 < sizeof(text);) {
+        const char *found = size ? strstr(at, from) : NULL;
+        size_t before = found ? (size_t)(found - at) : strlen(at);
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%.*s%s", (int)before,
+                                 at, found ? to : "");
+        at += before + (found ? size : 0);
+    }
+    text[used < sizeof(text) ? used : sizeof(text) - 1] = '\0';
+    memcpy(failure, text, strlen(text) + 1);
 }
 
 const char *oops_text(void)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The user's folders, temporary ones, and those of the installation.
 #include "place.h"
-#include "tree.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -27,21 +26,19 @@ bool user_data(const char *name, char **out_path)
     return user_folder("XDG_DATA_HOME", ".local/share", name, out_path);
 }
 
-int temporary_folder(char **out_path)
+int temporary_folder(struct folder *out)
 {
-    const char *given = getenv("TMPDIR"), *parent = given && *given ? given : "/tmp";
-    char *whole = realpath(parent, NULL);
+    const char *given = getenv("TMPDIR"), *name = given && *given ? given : "/tmp";
+    char *whole = realpath(name, NULL);
     if (!whole)
-        return oops("cannot make a folder in %s: %s", parent, strerror(errno));
-    char *path = path_join(whole, "tenon-XXXXXX");
-    int failed = path ? 0 : oops_memory();
-    if (!failed && !mkdtemp(path))
-        failed = oops("cannot make a folder in %s: %s", parent, strerror(errno));
+        return oops("cannot make a folder in %s: %s", name, strerror(errno));
+    struct folder parent;
+    int failed = folder_open(whole, &parent);
+    if (!failed) {
+        failed = folder_stage(&parent, "tenon-", out);
+        folder_close(&parent);
+    }
     free(whole);
-    if (failed)
-        free(path);
-    else
-        *out_path = path;
     return failed;
 }
 

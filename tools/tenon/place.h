@@ -4,7 +4,7 @@
 #define TOOLS_TENON_PLACE_H
 
 #include <limits.h>
-#include "tool.h"
+#include "folder.h"
 
 // <value of `xdg`>/NAME, else <HOME>/BELOW/NAME; relative values do not count. False when
 // there is neither. Free *out_path; NULL when out of memory.
@@ -12,9 +12,9 @@ bool user_folder(const char *xdg, const char *below, const char *name, char **ou
 // The same for data.
 bool user_data(const char *name, char **out_path);
 
-// Makes an empty folder in TMPDIR, or in /tmp, and gives its absolute path: free it after
-// tree_remove.
-int temporary_folder(char **out_path);
+// Makes an empty folder in TMPDIR, or in /tmp, with an absolute path: folder_discard()
+// removes it.
+int temporary_folder(struct folder *out);
 
 // This program's own file.
 bool own_path(char path[PATH_MAX]);

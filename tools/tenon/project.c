@@ -2,8 +2,8 @@
 // Projects made from templates, for `tenon new`.
 #include "project.h"
 #include "file.h"
+#include "folder.h"
 #include "place.h"
-#include "tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -122,37 +122,31 @@ static int render(struct rendering *r, const char *text)
 // Where the templates are installed, and in a build folder.
 static const char *const places[] = {"../" TN_DATADIR "/tenon", "../../sdk"};
 
-static int make_folders(char *path, size_t from)
-{
-    for (char *slash = strchr(path + from, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        int failed = mkdir(path, 0777) && errno != EEXIST
-                         ? oops("cannot write %s: %s", path, strerror(errno))
-                         : 0;
-        *slash = '/';
-        if (failed)
-            return failed;
-    }
-    return 0;
-}
-
 int project_begin(struct project *project, const char *name)
 {
     struct stat info;
-    *project = (struct project){.name = name};
+    struct folder here;
+    char prefix[NAME_MAX + 1];
+    *project = (struct project){.name = name, .staging.fd = -1};
     if (lstat(name, &info) == 0)
         return oops("'%s' is there already: nothing was written", name);
     if (!find_beside(places, COUNT(places), "templates", project->templates))
         return oops("the templates are not installed (" TN_DATADIR "/tenon/templates)");
-    snprintf(project->folder, PATH_MAX, ".%s.XXXXXX", name);
-    if (!mkdtemp(project->folder)) {
-        project->folder[0] = 0;
-        return oops("cannot write here: %s", strerror(errno));
-    }
-    mode_t mask = umask(0);
-    umask(mask);
-    chmod(project->folder, 0777 & ~mask);
-    return 0;
+    int failed = folder_open(".", &here);
+    if (failed)
+        return failed;
+    snprintf(prefix, sizeof(prefix), ".%s.", name);
+    failed = folder_stage(&here, prefix, &project->staging);
+    folder_close(&here);
+    return failed;
+}
+
+static int make_parent(const char *path)
+{
+    char *parent = strndup(path, (size_t)(strrchr(path, '/') - path));
+    int failed = parent ? folder_make(parent) : oops_memory();
+    free(parent);
+    return failed;
 }
 
 int project_add(struct project *project, const char *template, const char *file)
@@ -169,8 +163,8 @@ int project_add(struct project *project, const char *template, const char *file)
     failed = r.out ? render(&r, text) : oops_memory();
     if (r.out && fclose(r.out))
         failed = oops_memory();
-    snprintf(path, sizeof(path), "%s/%s", project->folder, file);
-    failed = failed ? failed : make_folders(path, strlen(project->folder) + 1);
+    snprintf(path, sizeof(path), "%s/%s", project->staging.path, file);
+    failed = failed ? failed : make_parent(path);
     failed = failed ? failed : file_write(path, made, size);
     free(made);
     free(text);
@@ -179,17 +173,20 @@ int project_add(struct project *project, const char *template, const char *file)
 
 int project_commit(struct project *project)
 {
-    if (renameat2(AT_FDCWD, project->folder, AT_FDCWD, project->name, RENAME_NOREPLACE))
+    mode_t mask = umask(0);
+    umask(mask);
+    if (fchmod(project->staging.fd, 0777 & ~mask) ||
+        renameat2(AT_FDCWD, project->staging.path, AT_FDCWD, project->name,
+                  RENAME_NOREPLACE))
         return oops("cannot make %s: %s", project->name, strerror(errno));
-    project->folder[0] = 0;
+    folder_close(&project->staging);
     return 0;
 }
 
 void project_finish(struct project *project)
 {
-    if (project->folder[0])
-        tree_remove(project->folder);
+    folder_discard(&project->staging);
     for (size_t i = 0; i < project->num_values; i++)
         free(project->values[i].value);
-    *project = (struct project){0};
+    *project = (struct project){.staging.fd = -1};
 }

@@ -7,16 +7,15 @@
 #ifndef TOOLS_TENON_PROJECT_H
 #define TOOLS_TENON_PROJECT_H
 
-#include "tool.h"
-
 #include <limits.h>
+#include "folder.h"
 
 #define PROJECT_MAX_VALUES 48
 
 struct project {
     const char *name;         // of the folder; borrowed
     char templates[PATH_MAX]; // where templates are
-    char folder[PATH_MAX];    // what is being written; "" when nothing is
+    struct folder staging;    // what is being written
     size_t num_values;
     struct {
         const char *key; // static

@@ -14,8 +14,6 @@
 #include <unistd.h>
 
 #define MAX_MANIFEST (1u << 20)
-#define MANIFEST "plugin.json"
-#define SIGNATURE "plugin.json.minisig"
 
 bool is_plugin_id(const char *id)
 {
@@ -32,11 +30,22 @@ static int parse(const char *text, const char *path, json_t **out)
     return *out ? 0 : oops("%s:%d: %s", path, error.line, error.text);
 }
 
-static int read_manifest(const char *folder, json_t **out)
+int manifest_read(const struct folder *folder, char **out_text, uint64_t *out_size)
 {
-    char *path = path_join(folder, MANIFEST), *text = NULL;
+    char *path = path_join(folder->path, MANIFEST);
+    int failed =
+        path ? file_read_from(open_below(folder->fd, MANIFEST, O_RDONLY | O_NONBLOCK, 0),
+                              path, MAX_MANIFEST, out_text, out_size)
+             : oops_memory();
+    free(path);
+    return failed;
+}
+
+static int read_manifest(const struct folder *folder, json_t **out)
+{
+    char *path = path_join(folder->path, MANIFEST), *text = NULL;
     uint64_t size;
-    int failed = path ? file_read(path, MAX_MANIFEST, &text, &size) : oops_memory();
+    int failed = path ? manifest_read(folder, &text, &size) : oops_memory();
     if (!failed)
         failed = parse(text, path, out);
     free(text);
@@ -44,7 +53,7 @@ static int read_manifest(const char *folder, json_t **out)
     return failed;
 }
 
-int manifest_identity(const char *folder, struct identity *out)
+int manifest_identity(const struct folder *folder, struct identity *out)
 {
     json_t *manifest = NULL;
     int failed = read_manifest(folder, &manifest);
@@ -53,10 +62,10 @@ int manifest_identity(const char *folder, struct identity *out)
     const char *id = json_string_value(json_object_get(manifest, "id"));
     const char *version = json_string_value(json_object_get(manifest, "version"));
     if (!id || !is_plugin_id(id))
-        failed = oops("%s/" MANIFEST ": expected an \"id\" of [a-z0-9.-], got '%s'", folder,
-                      id ? id : "");
+        failed = oops("%s/" MANIFEST ": expected an \"id\" of [a-z0-9.-], got '%s'",
+                      folder->path, id ? id : "");
     else if (!version || strlen(version) >= sizeof(out->version))
-        failed = oops("%s/" MANIFEST ": expected a \"version\", got '%s'", folder,
+        failed = oops("%s/" MANIFEST ": expected a \"version\", got '%s'", folder->path,
                       version ? version : "");
     else
         snprintf(out->id, sizeof(out->id), "%s", id),
@@ -77,28 +86,26 @@ static char *print(const json_t *manifest)
 
 // --- one file --------------------------------------------------------------------------
 
-static int hash(const char *folder, const char *name, char hex[65])
+static int hash(const struct folder *folder, const char *name, char hex[65])
 {
-    char *path = path_join(folder, name);
-    int fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
+    int fd = open_below(folder->fd, name, O_RDONLY | O_NONBLOCK, 0);
     unsigned char block[1 << 15], digest[32];
     crypto_hash_sha256_state state;
     crypto_hash_sha256_init(&state);
     ssize_t got = -1;
     while (fd >= 0 && (got = read(fd, block, sizeof(block))) > 0)
         crypto_hash_sha256_update(&state, block, (size_t)got);
-    int failed = !path     ? oops_memory()
-                 : got < 0 ? oops("cannot read %s: %s", path, strerror(errno))
-                           : 0;
+    int failed =
+        got < 0 ? oops("cannot read %s/%s: %s", folder->path, name, strerror(errno)) : 0;
     crypto_hash_sha256_final(&state, digest);
     sodium_bin2hex(hex, 65, digest, sizeof(digest));
     if (fd >= 0)
         close(fd);
-    free(path);
     return failed;
 }
 
-static int add_record(json_t *list, const char *folder, const struct tree_file *file)
+static int add_record(json_t *list, const struct folder *folder,
+                      const struct tree_file *file)
 {
     char hex[65];
     int failed = hash(folder, file->name, hex);
@@ -120,7 +127,7 @@ static const json_t *find_record(const json_t *list, const char *name)
     return NULL;
 }
 
-static int check_record(const json_t *record, const char *folder,
+static int check_record(const json_t *record, const struct folder *folder,
                         const struct tree_file *file)
 {
     json_int_t size = json_integer_value(json_object_get(record, "size"));
@@ -128,11 +135,11 @@ static int check_record(const json_t *record, const char *folder,
     char hex[65];
     if ((uint64_t)size != file->size)
         return oops("%s/%s has %" PRIu64 " bytes, plugin.json says %" JSON_INTEGER_FORMAT,
-                    folder, file->name, file->size, size);
+                    folder->path, file->name, file->size, size);
     int failed = hash(folder, file->name, hex);
     if (!failed && (!listed || strcasecmp(listed, hex) != 0))
-        failed = oops("%s/%s has SHA-256 %s, plugin.json says %s", folder, file->name, hex,
-                      listed ? listed : "nothing");
+        failed = oops("%s/%s has SHA-256 %s, plugin.json says %s", folder->path, file->name,
+                      hex, listed ? listed : "nothing");
     return failed;
 }
 
@@ -153,8 +160,8 @@ static const struct tree_file *find_file(const struct tree *tree, const char *na
 }
 
 // Each file that is there is listed as it is; *out_added counts those that were not.
-static int complete(const struct tree *tree, const char *folder, json_t *list, bool may_add,
-                    size_t *out_added)
+static int complete(const struct tree *tree, const struct folder *folder, json_t *list,
+                    bool may_add, size_t *out_added)
 {
     *out_added = 0;
     for (size_t i = 0; i < tree->count; i++) {
@@ -165,7 +172,7 @@ static int complete(const struct tree *tree, const char *folder, json_t *list, b
         if (!record && !may_add)
             return oops("%s/%s is not listed in plugin.json: what nobody hashed or signed "
                         "is not installed",
-                        folder, file->name);
+                        folder->path, file->name);
         int failed =
             record ? check_record(record, folder, file) : add_record(list, folder, file);
         if (failed)
@@ -176,13 +183,14 @@ static int complete(const struct tree *tree, const char *folder, json_t *list, b
 }
 
 // Each file that is listed is there.
-static int check_missing(const struct tree *tree, const char *folder, const json_t *list)
+static int check_missing(const struct tree *tree, const struct folder *folder,
+                         const json_t *list)
 {
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *record = json_array_get(list, i);
         const char *name = json_string_value(json_object_get(record, "name"));
         if (!name || !find_file(tree, name))
-            return oops("%s/%s is listed in plugin.json but is not there", folder,
+            return oops("%s/%s is listed in plugin.json but is not there", folder->path,
                         name ? name : "?");
     }
     return 0;
@@ -213,18 +221,21 @@ static int sort_records(json_t *manifest)
     return failed;
 }
 
-static int write_manifest(const char *folder, json_t *manifest)
+static int write_manifest(const struct folder *folder, json_t *manifest)
 {
     int failed = sort_records(manifest);
-    char *path = path_join(folder, MANIFEST), *text = failed ? NULL : print(manifest);
+    char *path = path_join(folder->path, MANIFEST);
+    char *text = failed ? NULL : print(manifest);
     if (!failed)
-        failed = path && text ? file_write(path, text, strlen(text)) : oops_memory();
+        failed = path && text
+                     ? file_write_at(folder->fd, MANIFEST, path, text, strlen(text))
+                     : oops_memory();
     free(text);
     free(path);
     return failed;
 }
 
-int seal(const char *folder, enum seal_mode mode)
+int seal(const struct folder *folder, enum seal_mode mode)
 {
     struct tree tree;
     json_t *manifest = NULL;

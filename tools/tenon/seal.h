@@ -4,7 +4,7 @@
 #ifndef TOOLS_TENON_SEAL_H
 #define TOOLS_TENON_SEAL_H
 
-#include "tool.h"
+#include "folder.h"
 
 #define ID_SIZE 64
 
@@ -21,11 +21,17 @@ struct identity {
     char id[ID_SIZE], version[ID_SIZE];
 };
 
+#define MANIFEST "plugin.json"
+#define SIGNATURE "plugin.json.minisig"
+
+// Reads a file of `folder` of at most a manifest's size. Free *out_text.
+int manifest_read(const struct folder *folder, char **out_text, uint64_t *out_size);
+
 // What the manifest in `folder` states.
-int manifest_identity(const char *folder, struct identity *out);
+int manifest_identity(const struct folder *folder, struct identity *out);
 
 // Fails when a file is not what plugin.json says of it, is missing, or (SEAL_CHECK, and
 // whenever the plugin is signed) is not listed.
-int seal(const char *folder, enum seal_mode mode);
+int seal(const struct folder *folder, enum seal_mode mode);
 
 #endif // TOOLS_TENON_SEAL_H

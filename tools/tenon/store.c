@@ -2,9 +2,9 @@
 // Installed plugins: the lock, the exchange, and what is done about those who were killed.
 #include "store.h"
 #include "place.h"
+#include "seal.h"
 #include "tree.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -31,159 +31,174 @@ int store_place(const char *prefix, bool system, bool user, char **out_path)
     return path ? 0 : oops_memory();
 }
 
-// --- leftovers -------------------------------------------------------------------------
+// --- what is there ---------------------------------------------------------------------
 
-// A plugin that was moved aside and whose successor never came goes back to its place.
-static void put_back(const struct store *store, const char *staging)
+bool store_has(const struct store *store, const char *id)
 {
-    char *aside = path_join(staging, OLD);
-    DIR *stream = aside ? opendir(aside) : NULL;
-    struct dirent *entry;
-    while (stream && (entry = readdir(stream))) {
-        if (entry->d_name[0] == '.' || store_has(store, entry->d_name))
-            continue;
-        renameat(dirfd(stream), entry->d_name, store->fd, entry->d_name);
-    }
-    if (stream)
-        closedir(stream);
-    free(aside);
+    struct stat info;
+    return fstatat(store->at.fd, id, &info, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static void sweep(const struct store *store)
+// Whether <at>/<name> is a folder that this user made.
+static bool is_own_folder(int at, const char *name)
 {
-    DIR *stream = opendir(store->path);
-    struct dirent *entry;
-    while (stream && (entry = readdir(stream))) {
-        if (strncmp(entry->d_name, STAGING, strlen(STAGING)) != 0)
-            continue;
-        char *path = path_join(store->path, entry->d_name);
-        if (path) {
-            put_back(store, path);
-            tree_remove(path);
-        }
-        free(path);
+    struct stat info;
+    return fstatat(at, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(info.st_mode) &&
+           is_own(&info);
+}
+
+// Fails for what is in the place of a plugin and this user did not make.
+static int check_own(const struct store *store, const char *id)
+{
+    struct stat info;
+    if (fstatat(store->at.fd, id, &info, AT_SYMLINK_NOFOLLOW))
+        return errno == ENOENT
+                   ? 0
+                   : oops("cannot read %s/%s: %s", store->at.path, id, strerror(errno));
+    if (!S_ISDIR(info.st_mode))
+        return oops("%s/%s is %s, not a plugin's folder: it stays as it is; take it away "
+                    "and try again",
+                    store->at.path, id,
+                    S_ISLNK(info.st_mode) ? "a symbolic link" : "a file");
+    return is_own(&info)
+               ? 0
+               : oops("%s/%s was made by user %u, not by this user (%u): it stays "
+                      "as it is; take it away and try again",
+                      store->at.path, id, (unsigned)info.st_uid, (unsigned)geteuid());
+}
+
+// --- leftovers -------------------------------------------------------------------------
+
+static int put_back_plugin(const struct folder *aside, const char *name, void *context)
+{
+    const struct store *store = context;
+    if (is_plugin_id(name) && is_own_folder(aside->fd, name) && !store_has(store, name))
+        renameat(aside->fd, name, store->at.fd, name);
+    return 0;
+}
+
+// A plugin that was moved aside and whose successor never came goes back to its place.
+static int put_back(const struct folder *at, const char *name, void *context)
+{
+    struct folder aside, staging;
+    if (strncmp(name, STAGING, strlen(STAGING)) != 0 || !is_own_folder(at->fd, name))
+        return 0;
+    if (folder_enter(at, name, &staging)) {
+        forget_oops();
+        return 0;
     }
-    if (stream)
-        closedir(stream);
+    if (is_own_folder(staging.fd, OLD) && folder_enter(&staging, OLD, &aside) == 0) {
+        folder_each(&aside, put_back_plugin, context);
+        folder_close(&aside);
+    }
+    folder_close(&staging);
+    forget_oops();
+    return 0;
 }
 
 // --- one at a time ---------------------------------------------------------------------
 
-static int lock(int fd)
+static int lock(const struct folder *folder)
 {
     int status;
-    while ((status = flock(fd, LOCK_EX)) && errno == EINTR)
+    while ((status = flock(folder->fd, LOCK_EX)) && errno == EINTR)
         ;
-    return status;
+    return status ? oops("cannot lock %s: %s", folder->path, strerror(errno)) : 0;
 }
 
 int store_open(struct store *store, const char *path, bool make)
 {
-    *store = (struct store){.fd = -1};
-    int failed = make ? folder_make(path) : 0;
-    if (!failed && !(store->path = strdup(path)))
-        failed = oops_memory();
+    *store = (struct store){.at.fd = -1, .staging.fd = -1};
+    int failed = folder_reach(path, make, &store->at);
     if (!failed)
-        store->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (!failed && store->fd < 0)
-        failed = oops("cannot open %s: %s", path, strerror(errno));
-    if (!failed && lock(store->fd))
-        failed = oops("cannot lock %s: %s", path, strerror(errno));
+        failed = folder_check_private(&store->at);
+    if (!failed)
+        failed = lock(&store->at);
+    if (!failed)
+        failed = folder_each(&store->at, put_back, store);
     if (failed)
         store_close(store);
     else
-        sweep(store);
+        folder_sweep(&store->at, STAGING);
     return failed;
 }
 
 int store_stage(struct store *store)
 {
-    store->staging = path_join(store->path, STAGING "XXXXXX");
-    if (!store->staging)
-        return oops_memory();
-    if (mkdtemp(store->staging))
-        return 0;
-    int failed = oops("cannot make a folder in %s: %s", store->path, strerror(errno));
-    free(store->staging);
-    store->staging = NULL;
-    return failed;
+    return folder_stage(&store->at, STAGING, &store->staging);
 }
 
 void store_close(struct store *store)
 {
-    if (store->staging)
-        tree_remove(store->staging);
-    if (store->fd >= 0)
-        close(store->fd);
-    free(store->staging);
-    free(store->path);
-    *store = (struct store){.fd = -1};
+    folder_discard(&store->staging);
+    folder_close(&store->at);
 }
 
 // --- changes ---------------------------------------------------------------------------
 
-bool store_has(const struct store *store, const char *id)
+static int cannot_put(const struct store *store, const char *id)
 {
-    struct stat info;
-    return fstatat(store->fd, id, &info, AT_SYMLINK_NOFOLLOW) == 0;
+    return oops("cannot put the plugin at %s/%s: %s", store->at.path, id, strerror(errno));
 }
 
 // For file systems that cannot exchange. Between the two renames there is no plugin; a
 // process that ends there leaves the old one to be put back by the next.
-static int replace_in_steps(struct store *store, const char *fresh, const char *id)
+static int replace_in_steps(struct store *store, const char *id)
 {
-    char *aside = path_join(store->staging, OLD);
-    char *old = aside ? path_join(aside, id) : NULL;
-    int failed = old ? 0 : oops_memory();
-    if (!failed && (mkdir(aside, 0700) || renameat(store->fd, id, AT_FDCWD, old)))
-        failed = oops("cannot move %s/%s aside: %s", store->path, id, strerror(errno));
-    if (!failed && renameat(AT_FDCWD, fresh, store->fd, id)) {
-        failed =
-            oops("cannot put the plugin at %s/%s: %s", store->path, id, strerror(errno));
-        renameat(AT_FDCWD, old, store->fd, id);
+    struct folder aside;
+    int failed = tree_make_folder(&store->staging, OLD);
+    if (!failed)
+        failed = folder_enter(&store->staging, OLD, &aside);
+    if (failed)
+        return failed;
+    if (renameat(store->at.fd, id, aside.fd, id))
+        failed = oops("cannot move %s/%s aside: %s", store->at.path, id, strerror(errno));
+    if (!failed && renameat(store->staging.fd, id, store->at.fd, id)) {
+        failed = cannot_put(store, id);
+        renameat(aside.fd, id, store->at.fd, id);
     }
-    free(old);
-    free(aside);
+    folder_close(&aside);
     return failed;
 }
 
-static int exchange(struct store *store, const char *fresh, const char *id)
+static int exchange(struct store *store, const char *id)
 {
+    int from = store->staging.fd, to = store->at.fd;
     unsigned flags = store_has(store, id) ? RENAME_EXCHANGE : RENAME_NOREPLACE;
-    if (renameat2(AT_FDCWD, fresh, store->fd, id, flags) == 0)
+    if (renameat2(from, id, to, id, flags) == 0)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
-        return oops("cannot put the plugin at %s/%s: %s", store->path, id, strerror(errno));
+        return cannot_put(store, id);
     if (flags == RENAME_EXCHANGE)
-        return replace_in_steps(store, fresh, id);
-    return renameat(AT_FDCWD, fresh, store->fd, id)
-               ? oops("cannot put the plugin at %s/%s: %s", store->path, id,
-                      strerror(errno))
-               : 0;
+        return replace_in_steps(store, id);
+    return renameat(from, id, to, id) ? cannot_put(store, id) : 0;
 }
 
 int store_put(struct store *store, const char *id)
 {
-    char *fresh = path_join(store->staging, id);
-    int failed = fresh ? tree_sync(fresh) : oops_memory();
+    struct folder fresh;
+    int failed = check_own(store, id);
     if (!failed)
-        failed = exchange(store, fresh, id);
-    free(fresh);
-    return failed ? failed : folder_sync(store->path);
+        failed = folder_enter(&store->staging, id, &fresh);
+    if (failed)
+        return failed;
+    failed = tree_sync(&fresh);
+    if (!failed)
+        failed = exchange(store, id);
+    folder_close(&fresh);
+    return failed ? failed : folder_sync(&store->at);
 }
 
 int store_remove(struct store *store, const char *id)
 {
-    struct stat info;
-    if (fstatat(store->fd, id, &info, AT_SYMLINK_NOFOLLOW) || !S_ISDIR(info.st_mode))
-        return oops("'%s' is not installed in %s; 'tenon plugin show %s' says where it is",
-                    id, store->path, id);
-    int failed = store_stage(store);
-    char *doomed = failed ? NULL : path_join(store->staging, id);
-    if (!failed && !doomed)
-        failed = oops_memory();
-    if (!failed && renameat(store->fd, id, AT_FDCWD, doomed))
-        failed = oops("cannot remove %s/%s: %s", store->path, id, strerror(errno));
-    free(doomed);
-    return failed ? failed : folder_sync(store->path);
+    int failed = check_own(store, id);
+    if (!failed && !store_has(store, id))
+        failed =
+            oops("'%s' is not installed in %s; 'tenon plugin show %s' says where it is", id,
+                 store->at.path, id);
+    if (!failed)
+        failed = store_stage(store);
+    if (!failed && renameat(store->at.fd, id, store->staging.fd, id))
+        failed = oops("cannot remove %s/%s: %s", store->at.path, id, strerror(errno));
+    return failed ? failed : folder_sync(&store->at);
 }

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: MIT
 // A folder of installed plugins, changed by one process at a time and never in halves.
 //
-// A new version is made in <store>/.install-XXXXXX/ID, written to the disk, and exchanged
-// with <store>/ID by one rename: at each moment a whole version is in place. What a process
-// that was killed left behind is removed by the next one.
+// A new version is made in <store>/.install-XXXXXXXXXXXX/ID, written to the disk, and
+// exchanged with <store>/ID by one rename: at each moment a whole version is in place. What
+// a process that was killed left behind is removed by the next one.
+//
+// The folder has to be this user's or root's, and nobody else may change it. Everything is
+// looked up from its descriptor without following links, and only folders that this user
+// made are moved or removed: what somebody planted stays where it is.
 #ifndef TOOLS_TENON_STORE_H
 #define TOOLS_TENON_STORE_H
 
-#include "tool.h"
+#include "folder.h"
 
 struct store {
-    char *path;    // of the folder
-    char *staging; // a folder in it for the new plugin; NULL until store_stage
-    int fd;        // of the folder, locked
+    struct folder at;      // locked
+    struct folder staging; // a folder in it for the new plugin; closed until store_stage
 };
 
 // Where plugins are: `prefix`, the system's with `system`, else the user's. Free it.

@@ -26,13 +26,13 @@ static int told(const struct archive_part *part, int failed)
     return failed ? oops("%s", part->failure()) : 0;
 }
 
-int archive_pack(const char *folder, const char *id, const char *path)
+int archive_pack(const struct folder *folder, const char *id, const char *path)
 {
     const struct archive_part *part = load();
     return part ? told(part, part->pack(folder, id, path)) : EXIT_OOPS;
 }
 
-int archive_unpack(const char *path, const char *target)
+int archive_unpack(const char *path, const struct folder *target)
 {
     const struct archive_part *part = load();
     return part ? told(part, part->unpack(path, target)) : EXIT_OOPS;

@@ -27,6 +27,9 @@ int oops_memory(void);
 int oops_library(void);
 int oops_scope(const tn_scope *scope);
 
+// Writes `to` for each `from` in what was recorded: a temporary name is nothing to people.
+void oops_about(const char *from, const char *to);
+
 // What was recorded, or "". forget_oops() clears it.
 const char *oops_text(void);
 void forget_oops(void);

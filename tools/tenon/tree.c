@@ -2,20 +2,16 @@
 // Trees of files. What is written is synchronised before anybody is told of it.
 #include "tree.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-char *path_join(const char *directory, const char *name)
-{
-    char *path = NULL;
-    return asprintf(&path, "%s/%s", directory, name) < 0 ? NULL : path;
-}
+#define TEXT(number) #number
+#define TEXT_OF(number) TEXT(number)
+#define DEPTH_TEXT TEXT_OF(TREE_MAX_DEPTH)
 
 // --- names -----------------------------------------------------------------------------
 
@@ -26,6 +22,7 @@ const char *name_fault(const char *name)
     if (name[0] == '/')
         return "an absolute path";
     bool starts = true; // of a part
+    int depth = 0;
     for (const char *at = name; *at; at++) {
         unsigned char c = (unsigned char)*at;
         if (c <= 0x20 || c >= 0x7f || c == '\\')
@@ -35,7 +32,10 @@ const char *name_fault(const char *name)
         if (starts && (*at == '.' || *at == '/'))
             return "hidden files and empty parts have no place in a plugin";
         starts = *at == '/';
+        depth += starts;
     }
+    if (depth > TREE_MAX_DEPTH)
+        return "more than " DEPTH_TEXT " folders deep";
     return starts ? "it ends with a slash" : NULL;
 }
 
@@ -123,60 +123,63 @@ static int by_name(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-static int list_below(const char *folder, const char *below, int depth, struct tree *out);
+// What a list is made of, and where in the folder that is.
+struct listing {
+    struct tree *tree;
+    const char *source; // for messages
+    const char *below;  // "" or the name of the folder that is listed
+};
 
-static int list_entry(const char *folder, const char *name, int depth, struct tree *out)
+static int list_entry(const struct folder *at, const char *entry, void *context);
+
+static int list_below(const struct folder *at, const char *name,
+                      const struct listing *listing)
+{
+    struct folder inner;
+    struct listing mine = *listing;
+    mine.below = name;
+    int failed =
+        folder_enter(at, strrchr(name, '/') ? strrchr(name, '/') + 1 : name, &inner);
+    if (failed)
+        return failed;
+    failed = folder_each(&inner, list_entry, &mine);
+    folder_close(&inner);
+    return failed;
+}
+
+static int list_named(const struct folder *at, const char *entry, const char *name,
+                      const struct listing *listing)
 {
     struct stat info;
-    char *path = path_join(folder, name);
-    int failed = path ? 0 : oops_memory();
-    if (!failed && lstat(path, &info))
-        failed = oops("cannot read %s: %s", path, strerror(errno));
-    if (!failed && !S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode))
-        failed =
-            oops("%s: a plugin holds files and folders only, no links or devices", path);
-    if (!failed)
-        failed = tree_add(out, folder,
+    if (fstatat(at->fd, entry, &info, AT_SYMLINK_NOFOLLOW))
+        return oops("cannot read %s/%s: %s", at->path, entry, strerror(errno));
+    if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode))
+        return oops("%s/%s: a plugin holds files and folders only, no links or devices",
+                    at->path, entry);
+    int failed = tree_add(listing->tree, listing->source,
                           &(struct tree_file){.name = (char *)name,
                                               .size = (uint64_t)info.st_size,
                                               .is_folder = S_ISDIR(info.st_mode),
                                               .is_program = info.st_mode & 0111});
     if (!failed && S_ISDIR(info.st_mode))
-        failed = list_below(folder, name, depth + 1, out);
-    free(path);
+        failed = list_below(at, name, listing);
     return failed;
 }
 
-static int list_below(const char *folder, const char *below, int depth, struct tree *out)
+static int list_entry(const struct folder *at, const char *entry, void *context)
 {
-    char *path = path_join(folder, below);
-    if (!path)
-        return oops_memory();
-    int failed = depth > TREE_MAX_DEPTH
-                     ? oops("%s: more than %d folders deep", path, TREE_MAX_DEPTH)
-                     : 0;
-    DIR *stream = failed ? NULL : opendir(path);
-    if (!failed && !stream)
-        failed = oops("cannot read %s: %s", path, strerror(errno));
-    struct dirent *entry;
-    while (!failed && (entry = readdir(stream))) {
-        char *name = NULL;
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        name = *below ? path_join(below, entry->d_name) : strdup(entry->d_name);
-        failed = name ? list_entry(folder, name, depth, out) : oops_memory();
-        free(name);
-    }
-    if (stream)
-        closedir(stream);
-    free(path);
+    const struct listing *listing = context;
+    char *name = *listing->below ? path_join(listing->below, entry) : strdup(entry);
+    int failed = name ? list_named(at, entry, name, listing) : oops_memory();
+    free(name);
     return failed;
 }
 
-int tree_list(const char *folder, struct tree *out)
+int tree_list(const struct folder *folder, struct tree *out)
 {
     struct tree tree = {0};
-    int failed = list_below(folder, "", 0, &tree);
+    struct listing listing = {&tree, folder->path, ""};
+    int failed = folder_each(folder, list_entry, &listing);
     if (failed) {
         tree_finish(&tree);
         return failed;
@@ -189,49 +192,49 @@ int tree_list(const char *folder, struct tree *out)
 
 // --- writing ---------------------------------------------------------------------------
 
-int folder_make(const char *path)
+static int cannot_write(const struct folder *target, const char *name)
 {
-    char *copy = strdup(path);
-    int failed = copy ? 0 : oops_memory();
-    for (char *at = copy; !failed && at; at = strchr(at + 1, '/')) {
-        char *slash = strchr(at + 1, '/');
-        if (slash)
-            *slash = '\0';
-        if (mkdir(copy, 0755) && errno != EEXIST)
-            failed = oops("cannot make %s: %s", copy, strerror(errno));
-        if (slash)
-            *slash = '/';
-    }
-    free(copy);
-    return failed;
+    return oops("cannot write %s/%s: %s", target->path, name, strerror(errno));
+}
+
+// Makes the last part of `name`; -1 and errno.
+static int make_below(const struct folder *target, const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    char parent[256];
+    if (!slash)
+        return mkdirat(target->fd, name, 0755);
+    snprintf(parent, sizeof(parent), "%.*s", (int)(slash - name), name);
+    int at = open_below(target->fd, parent, O_RDONLY | O_DIRECTORY, 0);
+    int status = at < 0 ? -1 : mkdirat(at, slash + 1, 0755);
+    int reason = errno;
+    if (at >= 0)
+        close(at);
+    errno = reason;
+    return status;
 }
 
 // The mode is set whatever the user's mask: others have to be able to use a plugin.
-int tree_make_folder(const char *target, const char *name)
+int tree_make_folder(const struct folder *target, const char *name)
 {
-    char *path = path_join(target, name);
-    if (!path)
-        return oops_memory();
-    int failed = 0;
-    if (mkdir(path, 0755) || chmod(path, 0755))
-        failed = oops("cannot write %s: %s", path, strerror(errno));
-    free(path);
+    int fd = make_below(target, name)
+                 ? -1
+                 : open_below(target->fd, name, O_RDONLY | O_DIRECTORY, 0);
+    int failed = fd < 0 || fchmod(fd, 0755) ? cannot_write(target, name) : 0;
+    if (fd >= 0)
+        close(fd);
     return failed;
 }
 
-int tree_make_file(const char *target, const char *name, bool is_program, int *out_fd)
+int tree_make_file(const struct folder *target, const char *name, bool is_program,
+                   int *out_fd)
 {
-    char *path = path_join(target, name);
-    if (!path)
-        return oops_memory();
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int failed = 0;
-    if (fd < 0 || fchmod(fd, is_program ? 0755 : 0644))
-        failed = oops("cannot write %s: %s", path, strerror(errno));
+    int fd = open_below(target->fd, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    int failed =
+        fd < 0 || fchmod(fd, is_program ? 0755 : 0644) ? cannot_write(target, name) : 0;
     if (failed && fd >= 0)
         close(fd);
-    free(path);
-    *out_fd = fd;
+    *out_fd = failed ? -1 : fd;
     return failed;
 }
 
@@ -260,91 +263,75 @@ static int copy_bytes(int from, int to, const char *name)
     return got < 0 ? oops("cannot read %s: %s", name, strerror(errno)) : 0;
 }
 
-static int copy_file(const char *source, const char *target, const struct tree_file *file)
+static int copy_file(const struct folder *source, const struct folder *target,
+                     const struct tree_file *file)
 {
-    char *path = path_join(source, file->name);
-    int from = path ? open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1, to = -1;
-    int failed = !path      ? oops_memory()
-                 : from < 0 ? oops("cannot read %s: %s", path, strerror(errno))
-                            : tree_make_file(target, file->name, file->is_program, &to);
+    int from = open_below(source->fd, file->name, O_RDONLY | O_NONBLOCK, 0), to = -1;
+    if (from < 0)
+        return oops("cannot read %s/%s: %s", source->path, file->name, strerror(errno));
+    int failed = tree_make_file(target, file->name, file->is_program, &to);
     if (!failed) {
         failed = copy_bytes(from, to, file->name);
         if (close(to) && !failed)
-            failed = oops("cannot write %s: %s", file->name, strerror(errno));
+            failed = cannot_write(target, file->name);
     }
-    if (from >= 0)
-        close(from);
-    free(path);
+    close(from);
     return failed;
 }
 
-int tree_copy(const char *source, const char *target)
+static int copy_all(const struct folder *source, const struct folder *target,
+                    const struct tree *tree)
+{
+    int failed = 0;
+    for (size_t i = 0; !failed && i < tree->count; i++) // folders stand before their files
+        failed = tree->files[i].is_folder ? tree_make_folder(target, tree->files[i].name)
+                                          : copy_file(source, target, &tree->files[i]);
+    return failed;
+}
+
+int tree_copy(const struct folder *source, const struct folder *at, const char *name)
 {
     struct tree tree;
+    struct folder target;
     int failed = tree_list(source, &tree);
     if (failed)
         return failed;
-    if (mkdir(target, 0755) || chmod(target, 0755))
-        failed = oops("cannot write %s: %s", target, strerror(errno));
-    for (size_t i = 0; !failed && i < tree.count;
-         i++) // folders stand before what they hold
-        failed = tree.files[i].is_folder ? tree_make_folder(target, tree.files[i].name)
-                                         : copy_file(source, target, &tree.files[i]);
+    failed = tree_make_folder(at, name);
+    if (!failed)
+        failed = folder_enter(at, name, &target);
+    if (!failed) {
+        failed = copy_all(source, &target, &tree);
+        folder_close(&target);
+    }
     tree_finish(&tree);
     return failed;
 }
 
-int folder_sync(const char *folder)
+// Some file systems cannot synchronise folders (EINVAL): then there is nothing to wait for.
+static int sync_one(int fd, const char *path)
 {
-    int fd = open(folder, O_RDONLY | O_CLOEXEC);
-    // Some file systems cannot synchronise folders (EINVAL): then there is nothing to wait
-    // for.
-    int failed = fd < 0 || (fsync(fd) && errno != EINVAL)
-                     ? oops("cannot write %s: %s", folder, strerror(errno))
-                     : 0;
-    if (fd >= 0)
-        close(fd);
-    return failed;
+    return fsync(fd) && errno != EINVAL ? oops("cannot write %s: %s", path, strerror(errno))
+                                        : 0;
 }
 
-int tree_sync(const char *folder)
+int folder_sync(const struct folder *folder)
+{
+    return sync_one(folder->fd, folder->path);
+}
+
+int tree_sync(const struct folder *folder)
 {
     struct tree tree;
     int failed = tree_list(folder, &tree);
     if (failed)
         return failed;
     for (size_t i = 0; !failed && i < tree.count; i++) {
-        char *path = path_join(folder, tree.files[i].name);
-        failed = path ? folder_sync(path) : oops_memory();
-        free(path);
+        int fd = open_below(folder->fd, tree.files[i].name, O_RDONLY | O_NONBLOCK, 0);
+        failed = fd < 0 ? cannot_write(folder, tree.files[i].name)
+                        : sync_one(fd, tree.files[i].name);
+        if (fd >= 0)
+            close(fd);
     }
     tree_finish(&tree);
     return failed ? failed : folder_sync(folder);
-}
-
-// --- removing --------------------------------------------------------------------------
-
-static void remove_below(const char *path, int depth)
-{
-    DIR *stream = depth < 64 ? opendir(path) : NULL;
-    struct dirent *entry;
-    while (stream && (entry = readdir(stream))) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        char *inner = path_join(path, entry->d_name);
-        struct stat info;
-        if (inner && lstat(inner, &info) == 0 && S_ISDIR(info.st_mode))
-            remove_below(inner, depth + 1);
-        else if (inner)
-            unlink(inner);
-        free(inner);
-    }
-    if (stream)
-        closedir(stream);
-    rmdir(path);
-}
-
-void tree_remove(const char *path)
-{
-    remove_below(path, 0);
 }

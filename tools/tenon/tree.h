@@ -3,17 +3,14 @@
 #ifndef TOOLS_TENON_TREE_H
 #define TOOLS_TENON_TREE_H
 
-#include <sys/types.h>
-#include "tool.h"
+#include "folder.h"
 
 #define TREE_MAX_DEPTH 8
 #define TREE_MAX_FILES 4096
 
-// "directory/name"; NULL when out of memory. Free it.
-char *path_join(const char *directory, const char *name);
-
 // What is wrong with `name` as a file's name below a plugin's folder, or NULL: plain parts
-// of printable ASCII between single slashes, none hidden, at most 255 bytes.
+// of printable ASCII between single slashes, none hidden, at most 255 bytes and
+// TREE_MAX_DEPTH folders deep.
 const char *name_fault(const char *name);
 
 struct tree_file {
@@ -29,25 +26,22 @@ struct tree {
 };
 
 // Fails on links, devices, hidden files, and names that differ in letter case only.
-int tree_list(const char *folder, struct tree *out);
+int tree_list(const struct folder *folder, struct tree *out);
 // Adds what a list (from an archive, say) has next; fails as tree_list does, and on a name
 // that was there. Takes nothing.
 int tree_add(struct tree *tree, const char *source, const struct tree_file *file);
 void tree_finish(struct tree *tree);
 
-// Makes a folder and those above it.
-int folder_make(const char *path);
 // Makes the folder or file `name` of a new tree below `target`; gives the file open.
-int tree_make_folder(const char *target, const char *name);
-int tree_make_file(const char *target, const char *name, bool is_program, int *out_fd);
+int tree_make_folder(const struct folder *target, const char *name);
+int tree_make_file(const struct folder *target, const char *name, bool is_program,
+                   int *out_fd);
 int write_whole(int fd, const void *data, size_t size, const char *path);
 
-// Copies to `target`, which must not exist.
-int tree_copy(const char *source, const char *target);
-// All of it, and the folder's own entry, is on the disk when this returns.
-int tree_sync(const char *folder);
-int folder_sync(const char *folder);
-// Removes what can be removed, whatever it is.
-void tree_remove(const char *path);
+// Copies `source` to the folder <at>/<name>, which must not exist.
+int tree_copy(const struct folder *source, const struct folder *at, const char *name);
+// All of it is on the disk when this returns; folder_sync() does what one folder lists.
+int tree_sync(const struct folder *folder);
+int folder_sync(const struct folder *folder);
 
 #endif // TOOLS_TENON_TREE_H
