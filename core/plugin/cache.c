@@ -294,6 +294,16 @@ void cache_remove(const struct config *config, const void *key, uint64_t key_siz
     close(directory);
 }
 
+int cache_nameless_file(const struct config *config)
+{
+    int directory = open_directory(config, true);
+    if (directory < 0)
+        return -1;
+    int fd = file_open(directory, ".", O_TMPFILE | O_RDWR, 0600);
+    close(directory);
+    return fd;
+}
+
 // --- the service -----------------------------------------------------------------------
 
 static tn_status cache_get(const tn_host *host, const void *key, uint64_t key_size,

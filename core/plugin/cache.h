@@ -19,6 +19,9 @@ bool cache_store(const struct config *config, const void *key, uint64_t key_size
                  const void *data, uint64_t size);
 void cache_remove(const struct config *config, const void *key, uint64_t key_size);
 
+// An empty file without a name in the cache's file system, to write and read; -1: none.
+int cache_nameless_file(const struct config *config);
+
 #define CACHE_MAX_TOTAL ((uint64_t)256 << 20)
 
 // Removes the entries longest unused when they are more than max_total bytes in all, until

@@ -20,8 +20,7 @@
 struct subject {
     const char *file; // path
     tn_note note;
-    unsigned char sha256[32];
-    uint64_t size;
+    struct objects objects; // the file alone
     struct module *module;
     const tn_plugin *entry;
 };
@@ -37,9 +36,10 @@ static const char *base_name(const char *path)
 static json_t *describe_files(const struct subject *subject)
 {
     char hex[65];
-    sodium_bin2hex(hex, sizeof(hex), subject->sha256, 32);
+    const struct content *content = &subject->objects.contents[0];
+    sodium_bin2hex(hex, sizeof(hex), content->sha256, 32);
     return json_pack("[{s:s, s:I, s:s}]", "name", base_name(subject->file), "size",
-                     (json_int_t)subject->size, "sha256", hex);
+                     (json_int_t)content->size, "sha256", hex);
 }
 
 static json_t *describe_interfaces(const struct subject *subject)
@@ -180,12 +180,13 @@ static tn_status describe(const struct subject *subject, char **out_json)
     return print(describe_root(subject, ops, backend), out_json);
 }
 
-static tn_status load(struct subject *subject, int fd)
+static tn_status load(struct subject *subject)
 {
     struct reason reason;
     uint32_t minor;
     uint64_t symbol_size = 0;
-    tn_status status = note_read(fd, subject->file, &subject->note, &reason);
+    tn_status status =
+        note_read(subject->objects.contents[0].fd, subject->file, &subject->note, &reason);
     const tn_note *note = &subject->note;
     if (status == TN_OK)
         status = abi_negotiate(
@@ -195,10 +196,8 @@ static tn_status load(struct subject *subject, int fd)
     if (status == TN_OK)
         status = abi_check_sanitizer(note->sanitizer, note->id, &reason);
     if (status == TN_OK)
-        status = trust_hash(fd, subject->sha256, &subject->size);
-    if (status == TN_OK)
         status =
-            module_acquire(fd, subject->sha256, subject->file, &subject->module, &reason);
+            module_acquire(&subject->objects, subject->file, &subject->module, &reason);
     if (status != TN_OK)
         return status;
     subject->entry = module_entry(subject->module, &symbol_size);
@@ -213,10 +212,16 @@ tn_status tn_plugin_describe(const char *file, char **out_json)
     int fd = file_open(AT_FDCWD, file, O_RDONLY | O_NONBLOCK, 0);
     if (fd < 0)
         return fail(TN_ERR_IO, "%s: %s", file, strerror(errno));
-    tn_status status = load(&subject, fd);
+    struct objects *objects = &subject.objects;
+    objects->names[0] = base_name(file);
+    tn_status status = content_copy(fd, file, NULL, &objects->contents[0]);
+    close(fd);
+    objects->count = status == TN_OK;
+    if (status == TN_OK)
+        status = load(&subject);
     if (status == TN_OK)
         status = describe(&subject, out_json);
-    close(fd);
+    objects_close(objects);
     module_release(subject.module, true);
     return status;
 }

@@ -71,6 +71,8 @@ static const void *host_query(const tn_host *host, const char *id)
         return primitives_service();
     if (strcmp(id, TN_HOST_CALLBACKS) == 0)
         return callbacks_service();
+    if (strcmp(id, TN_HOST_FILES) == 0)
+        return files_service();
     return NULL;
 }
 

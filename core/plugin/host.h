@@ -24,6 +24,7 @@ const tn_host_cache *cache_service(tn_runtime *runtime);
 const tn_host_trace *trace_service(tn_runtime *runtime); // sched/trace.c
 const tn_host_primitives *primitives_service(void);      // interface.c
 const tn_host_callbacks *callbacks_service(void);        // callback.c
+const tn_host_files *files_service(void);                // files.c
 
 // TN_ERR_ARGUMENT when whatever waits for the runtime would never come back: the calling
 // thread is in a callback that a kernel of this runtime called, or in a child of fork().

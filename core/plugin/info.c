@@ -141,7 +141,7 @@ static tn_status verify(const struct trust *trust, struct plugin *plugin)
     tn_status status =
         plugin_check(trust, plugin->directory, &plugin->manifest, &checked, &reason);
     if (status == TN_OK)
-        close(checked.object);
+        objects_close(&checked.objects);
     return status;
 }
 
@@ -171,10 +171,10 @@ tn_status tn_plugin_verify(const char *directory)
     if (status != TN_OK)
         return status;
     status = trust_open(config, &trust);
+    if (status == TN_OK) {
+        status = verify_at(&trust, path);
+        trust_close(&trust);
+    }
     config_destroy(config);
-    if (status != TN_OK)
-        return status;
-    status = verify_at(&trust, path);
-    trust_close(&trust);
     return status;
 }

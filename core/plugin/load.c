@@ -16,17 +16,16 @@ tn_status plugin_check(const struct trust *trust, const char *directory,
                        const struct manifest *manifest, struct checked *out,
                        struct reason *reason)
 {
-    struct checked made = {.object = -1};
+    struct checked made = {.objects.count = 0};
     int fd = -1;
     uint32_t minor;
     tn_status status = trust_open_directory(AT_FDCWD, directory, directory, &fd, reason);
     if (status != TN_OK)
         return status;
-    status =
-        trust_hash_files(trust, fd, directory, manifest, &made.object, made.sha256, reason);
+    status = trust_hash_files(trust, fd, directory, manifest, &made.objects, reason);
     close(fd);
     if (status == TN_OK)
-        status = note_read(made.object, directory, &made.note, reason);
+        status = note_read(made.objects.contents[0].fd, directory, &made.note, reason);
     if (status == TN_OK)
         status = note_check(&made.note, manifest, directory, reason);
     if (status == TN_OK)
@@ -34,8 +33,7 @@ tn_status plugin_check(const struct trust *trust, const char *directory,
     if (status == TN_OK)
         status = abi_check_sanitizer(manifest->sanitizer, manifest->id, reason);
     if (status != TN_OK) {
-        if (made.object >= 0)
-            close(made.object);
+        objects_close(&made.objects);
         return status;
     }
     *out = made;
@@ -96,8 +94,8 @@ static tn_status load_open(struct load *load)
     struct checked *checked = &load->checked;
     tn_status status = check_newest(load);
     if (status == TN_OK)
-        status = module_acquire(checked->object, checked->sha256, newest(plugin)->file,
-                                &plugin->module, &load->reason);
+        status = module_acquire(&checked->objects, newest(plugin)->file, &plugin->module,
+                                &load->reason);
     return status;
 }
 
@@ -208,8 +206,7 @@ static tn_status load_all(struct load *load)
         status = load_init(load);
     if (status == TN_OK)
         status = load_register(load);
-    if (load->checked.object >= 0)
-        close(load->checked.object);
+    objects_close(&load->checked.objects);
     if (status != TN_OK)
         load_undo(plugin);
     return status;
@@ -280,6 +277,21 @@ static void settle(struct load *load, tn_status status)
                   load->reason.text);
 }
 
+// Debuggers show a module by the linker's name, which is that of a private copy.
+static void tell_loaded(const struct plugin *plugin)
+{
+    const struct config *config = plugin->set->runtime->config;
+    const char *displaced = module_displaced(plugin->module);
+    log_write(config, TN_LOG_DEBUG, "plugin", "loaded %s %s: %s as %s", plugin->manifest.id,
+              newest(plugin)->manifest.version, newest(plugin)->file,
+              module_name(plugin->module));
+    if (displaced)
+        log_write(
+            config, TN_LOG_WARN, "plugin",
+            "%s: its own %s is not used: the process has another library of that name",
+            plugin->manifest.id, displaced);
+}
+
 tn_status plugin_load(struct plugin *plugin)
 {
     if (atomic_load_explicit(&plugin->state, memory_order_acquire) == TN_PLUGIN_LOADED)
@@ -287,14 +299,13 @@ tn_status plugin_load(struct plugin *plugin)
     tn_status status = TN_OK;
     if (!claim(plugin, &status))
         return status;
-    struct load load = {.plugin = plugin, .checked.object = -1};
+    struct load load = {.plugin = plugin};
     status = load_all(&load);
     settle(&load, status);
     if (status != TN_OK && status != TN_ERR_MEMORY)
         return not_available(plugin);
     if (status == TN_OK)
-        log_write(plugin->set->runtime->config, TN_LOG_DEBUG, "plugin", "loaded %s %s",
-                  plugin->manifest.id, newest(plugin)->manifest.version);
+        tell_loaded(plugin);
     return status;
 }
 

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT
-// The process-wide list of loaded shared objects.
+// The process-wide list of loaded modules: a plugin's shared object, and the libraries in
+// its folder that it needs.
 //
-// The file that was hashed is the one that is loaded: dlopen goes through its descriptor,
+// What was hashed is what is loaded: dlopen goes through a descriptor of the private copy,
 // by way of /proc/<pid>/fd, and the descriptor stays open as long as the code is loaded, so
-// that debuggers and symbolisers find the file by the name that the dynamic linker tells
-// them.
+// that debuggers and symbolisers find the content by the name that the dynamic linker tells
+// them. The copy's own name, in /proc/<pid>/maps, is the path of the file.
 //
-// The dynamic linker recognises a file that it has by name and by inode. The same inode is
-// the same module here too; so a module whose content has changed since it was loaded, in
-// place, is refused. The name must never come twice, even when a program closes descriptors
-// that are not its own: detours make it unique ("/proc/71/fd/../fd/./5").
+// A module is known by its content. The dynamic linker recognises a file by name and by
+// inode: a copy has an inode of its own; a file that is loaded itself, as one that only
+// root can change, is refused when its content has changed since it was loaded. The name
+// must never come twice, even when a program closes descriptors that are not its own:
+// detours make it unique ("/proc/71/fd/../fd/./5").
 #include "module.h"
 
 #include <dlfcn.h>
@@ -18,19 +20,28 @@
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "../base/memory.h"
 
+struct object {
+    int fd;
+    void *handle; // NULL: not loaded, or the process has another library of its name
+    unsigned char sha256[32];
+    bool may_change; // see struct content
+};
+
 struct module {
     struct module *next;
-    dev_t device;
+    dev_t device; // of the first object
     ino_t inode;
     unsigned char sha256[32];
-    void *handle; // NULL: being opened, or closed
-    int fd;       // of the file
+    struct object objects[MAX_OBJECTS]; // as in struct objects
+    uint32_t num_objects;
+    char displaced[256];
     uint32_t references;
     bool busy;       // a thread is in dlopen or dlclose
     bool is_entered; // a thread is in init or deinit:
@@ -40,19 +51,22 @@ struct module {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct module *modules;
-static uint32_t num_opened; // makes names unique
+static _Atomic uint32_t num_opened; // makes names unique
 
-static struct module *find(const struct stat *info)
+static struct module *find(const struct module *like)
 {
     for (struct module *module = modules; module; module = module->next)
-        if (module->device == info->st_dev && module->inode == info->st_ino)
+        if (memcmp(module->sha256, like->sha256, 32) == 0 ||
+            (module->device == like->device && module->inode == like->inode))
             return module;
     return NULL;
 }
 
 static void destroy(struct module *module)
 {
-    close(module->fd);
+    for (uint32_t i = 0; i < module->num_objects; i++)
+        if (module->objects[i].fd >= 0)
+            close(module->objects[i].fd);
     mem_free(module);
 }
 
@@ -98,6 +112,8 @@ static void watch_forks(void)
     pthread_atfork(before_fork, after_fork, enter_child); // out of memory: as without
 }
 
+// --- opening ---------------------------------------------------------------------------
+
 // Each bit of `number` is one detour; at most 32 * 6 characters.
 static void unique_name(char *name, size_t size, const char *process, uint32_t number,
                         int fd)
@@ -108,88 +124,181 @@ static void unique_name(char *name, size_t size, const char *process, uint32_t n
     snprintf(name + at, size - at, "%d", fd);
 }
 
-static bool is_file(const char *name, const struct module *module)
+static bool is_same_file(const char *name, int fd)
 {
-    struct stat info;
-    return stat(name, &info) == 0 && info.st_dev == module->device &&
-           info.st_ino == module->inode;
+    struct stat there, here;
+    return stat(name, &there) == 0 && fstat(fd, &here) == 0 &&
+           there.st_dev == here.st_dev && there.st_ino == here.st_ino;
 }
 
-static void *open_descriptor(const struct module *module, uint32_t number)
+static void *open_descriptor(int fd)
 {
     char name[256], process[32];
+    uint32_t number = atomic_fetch_add(&num_opened, 1) + 1;
     snprintf(process, sizeof(process), "%ld", (long)getpid());
-    unique_name(name, sizeof(name), process, number, module->fd);
-    if (!is_file(name, module)) // /proc shows another namespace's numbers
-        unique_name(name, sizeof(name), "self", number, module->fd);
+    unique_name(name, sizeof(name), process, number, fd);
+    if (!is_same_file(name, fd)) // /proc shows another namespace's numbers
+        unique_name(name, sizeof(name), "self", number, fd);
     return dlopen(name, RTLD_NOW | RTLD_LOCAL);
 }
 
-static tn_status refused_by_linker(const char *path, struct reason *reason)
+// Whether `handle` is a library that a module brought, with this content.
+static bool is_ours(const void *handle, const unsigned char sha256[32])
 {
-    const char *text = dlerror();
-    return reason_record(reason, TN_ERR_REFUSED, REASON_DLOPEN, path,
-                         "%s cannot be loaded: %s", path, text ? text : "unknown");
+    bool found = false;
+    pthread_mutex_lock(&lock);
+    for (const struct module *module = modules; module; module = module->next)
+        for (uint32_t i = 1; i < module->num_objects; i++)
+            found |= module->objects[i].handle == handle &&
+                     memcmp(module->objects[i].sha256, sha256, 32) == 0;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+// The dynamic linker takes a library that the process has for one that is needed by the
+// same name: another copy would not be used.
+static bool is_name_taken(struct module *module, const struct object *object,
+                          const char *name)
+{
+    void *taken = dlopen(name, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+    if (!taken)
+        return false;
+    if (!is_ours(taken, object->sha256))
+        snprintf(module->displaced, sizeof(module->displaced), "%s", name);
+    dlclose(taken);
+    return true;
+}
+
+// Loads what the first object needs, in whatever order they need each other: one whose
+// turn has not come fails, before any code of it runs. What cannot be loaded at all is
+// missed, and named, when the first object is opened.
+static void open_needed(struct module *module, const char *const *names)
+{
+    bool is_done[MAX_OBJECTS] = {false};
+    bool progress = module->num_objects > 1;
+    while (progress) {
+        progress = false;
+        for (uint32_t i = 1; i < module->num_objects; i++) {
+            struct object *object = &module->objects[i];
+            if (is_done[i])
+                continue;
+            is_done[i] = is_name_taken(module, object, names[i]) ||
+                         (object->handle = open_descriptor(object->fd));
+            progress |= is_done[i];
+        }
+    }
+}
+
+// A file that is loaded itself may have been rewritten after it was hashed.
+static bool has_changed(const struct object *object)
+{
+    struct content now;
+    return object->may_change && (content_hash(object->fd, &now) != TN_OK ||
+                                  memcmp(now.sha256, object->sha256, 32) != 0);
+}
+
+static void close_objects(struct module *module)
+{
+    for (uint32_t i = 0; i < module->num_objects; i++)
+        if (module->objects[i].handle)
+            dlclose(module->objects[i].handle);
+}
+
+static tn_status open_objects(struct module *module, const struct objects *objects,
+                              const char *path, struct reason *reason)
+{
+    open_needed(module, objects->names);
+    module->objects[0].handle = open_descriptor(module->objects[0].fd);
+    if (!module->objects[0].handle) {
+        const char *text = dlerror();
+        reason_record(reason, TN_ERR_REFUSED, REASON_DLOPEN, path,
+                      "%s cannot be loaded: %s", path, text ? text : "unknown");
+        close_objects(module);
+        return TN_ERR_REFUSED;
+    }
+    for (uint32_t i = 0; i < module->num_objects; i++)
+        if (has_changed(&module->objects[i])) {
+            close_objects(module);
+            return reason_record(reason, TN_ERR_REFUSED, REASON_HASH, path,
+                                 "%s was rewritten while it was loaded", path);
+        }
+    return TN_OK;
 }
 
 // Opens a module that is in the list and busy; takes it out again on failure.
-static tn_status open_module(struct module *module, uint32_t number, const char *path,
-                             struct reason *reason)
+static tn_status open_module(struct module *module, const struct objects *objects,
+                             const char *path, struct reason *reason)
 {
-    void *handle = open_descriptor(module, number);
-    tn_status status = handle ? TN_OK : refused_by_linker(path, reason);
+    tn_status status = open_objects(module, objects, path, reason);
     pthread_mutex_lock(&lock);
     module->busy = false;
-    module->handle = handle;
-    if (!handle)
+    if (status != TN_OK)
         unlink_module(module);
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&lock);
-    if (!handle)
+    if (status != TN_OK)
         destroy(module);
     return status;
 }
 
-tn_status module_acquire(int fd, const unsigned char sha256[32], const char *path,
+// --- who opens -------------------------------------------------------------------------
+
+static tn_status module_create(const struct objects *objects, const char *path,
+                               struct module **out, struct reason *reason)
+{
+    struct module *module = mem_zalloc(sizeof(*module));
+    if (!module)
+        return TN_ERR_MEMORY;
+    struct stat info = {0};
+    bool good = fstat(objects->contents[0].fd, &info) == 0;
+    module->device = info.st_dev;
+    module->inode = info.st_ino;
+    module->references = 1;
+    module->busy = true;
+    module->num_objects = objects->count;
+    objects_sha256(objects, module->sha256);
+    for (uint32_t i = 0; i < objects->count; i++) {
+        const struct content *content = &objects->contents[i];
+        struct object *object = &module->objects[i];
+        object->fd = fcntl(content->fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        object->may_change = content->may_change;
+        memcpy(object->sha256, content->sha256, 32);
+        good &= object->fd >= 0;
+    }
+    if (good) {
+        *out = module;
+        return TN_OK;
+    }
+    int error = errno;
+    destroy(module);
+    return reason_record(reason, TN_ERR_REFUSED, REASON_READ, path, "%s: %s", path,
+                         strerror(error));
+}
+
+tn_status module_acquire(const struct objects *objects, const char *path,
                          struct module **out_module, struct reason *reason)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    struct stat info;
+    struct module *made = NULL, *module;
+    tn_status status = module_create(objects, path, &made, reason);
+    if (status != TN_OK)
+        return status;
     pthread_once(&once, watch_forks);
-    if (fstat(fd, &info))
-        return reason_record(reason, TN_ERR_REFUSED, REASON_READ, path,
-                             "%s: its status cannot be read", path);
-    struct module *made = mem_zalloc(sizeof(*made));
-    if (!made)
-        return TN_ERR_MEMORY;
-    *made = (struct module){
-        .device = info.st_dev, .inode = info.st_ino, .references = 1, .busy = true};
-    memcpy(made->sha256, sha256, 32);
-    made->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    if (made->fd < 0) {
-        mem_free(made);
-        return reason_record(reason, TN_ERR_REFUSED, REASON_READ, path, "%s: %s", path,
-                             strerror(errno));
-    }
 
     pthread_mutex_lock(&lock);
-    struct module *module;
-    while ((module = find(&info)) && module->busy)
+    while ((module = find(made)) && module->busy)
         pthread_cond_wait(&changed, &lock);
-    bool same = module && memcmp(module->sha256, sha256, 32) == 0;
-    uint32_t number = 0;
+    bool same = module && memcmp(module->sha256, made->sha256, 32) == 0;
     if (same) {
         module->references++;
     } else if (!module) {
-        number = ++num_opened;
         made->next = modules;
         modules = made;
     }
     pthread_mutex_unlock(&lock);
 
-    tn_status status = TN_OK;
     if (!module) {
-        status = open_module(made, number, path, reason);
+        status = open_module(made, objects, path, reason);
         module = made;
     } else {
         destroy(made);
@@ -214,7 +323,7 @@ void module_release(struct module *module, bool unload)
     pthread_mutex_unlock(&lock);
     if (!last)
         return;
-    dlclose(module->handle);
+    close_objects(module);
     pthread_mutex_lock(&lock);
     unlink_module(module);
     pthread_cond_broadcast(&changed);
@@ -243,9 +352,20 @@ void module_leave(struct module *module)
     pthread_mutex_unlock(&lock);
 }
 
+const char *module_name(const struct module *module)
+{
+    struct link_map *map = NULL;
+    return dlinfo(module->objects[0].handle, RTLD_DI_LINKMAP, &map) ? "" : map->l_name;
+}
+
+const char *module_displaced(const struct module *module)
+{
+    return *module->displaced ? module->displaced : NULL;
+}
+
 const tn_plugin *module_entry(const struct module *module, uint64_t *out_size)
 {
-    const tn_plugin *entry = dlsym(module->handle, "tn_plugin_v1");
+    const tn_plugin *entry = dlsym(module->objects[0].handle, "tn_plugin_v1");
     Dl_info info;
     const Elf64_Sym *symbol = NULL;
     if (!entry || !dladdr1(entry, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol ||

@@ -8,13 +8,21 @@
 
 #include <stdbool.h>
 #include <tenon/plugin.h>
+#include "copy.h"
 #include "reason.h"
 
 struct module;
 
-// Gives the module of the file open as `fd`, whose content has this SHA-256. Borrows fd.
-tn_status module_acquire(int fd, const unsigned char sha256[32], const char *path,
+// Gives the module with this content. Borrows `objects`. `path` is for messages.
+tn_status module_acquire(const struct objects *objects, const char *path,
                          struct module **out_module, struct reason *reason);
+
+// The name by which the dynamic linker, and so debuggers, know it. Borrowed.
+const char *module_name(const struct module *module);
+
+// A library in the plugin's folder that is not used, because the process has another one of
+// its name; NULL when there is none.
+const char *module_displaced(const struct module *module);
 
 // Takes it back. `unload`: its code leaves the process with the last reference; else it
 // stays for good. NULL is fine.

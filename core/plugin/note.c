@@ -2,57 +2,12 @@
 // Reading .note.tenon with pread: every offset and size in the file is taken for hostile.
 #include "note.h"
 
-#include <elf.h>
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
+#include "elf_file.h"
 #include "names.h"
 
 #define MAX_SEGMENT ((uint64_t)1 << 20)
-
-#if defined(__x86_64__)
-#define MACHINE EM_X86_64
-#elif defined(__aarch64__)
-#define MACHINE EM_AARCH64
-#else
-#error "notes are read on x86-64 and aarch64"
-#endif
-
-struct image {
-    int fd;
-    const char *path;
-    struct reason *reason;
-};
-
-static tn_status refuse(const struct image *image, const char *what)
-{
-    return reason_record(image->reason, TN_ERR_REFUSED, REASON_ELF, image->path, "%s: %s",
-                         image->path, what);
-}
-
-// False when the file does not reach so far.
-static bool read_at(const struct image *image, uint64_t offset, void *out, size_t size)
-{
-    uint64_t end;
-    if (__builtin_add_overflow(offset, size, &end) || end > INT64_MAX)
-        return false;
-    return pread(image->fd, out, size, (off_t)offset) == (ssize_t)size;
-}
-
-static tn_status check_header(const struct image *image, const Elf64_Ehdr *header)
-{
-    if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
-        return refuse(image, "not an ELF file");
-    if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB)
-        return refuse(image, "not a 64-bit little-endian ELF file");
-    if (header->e_machine != MACHINE)
-        return refuse(image, "built for another processor");
-    if (header->e_type != ET_DYN)
-        return refuse(image, "not a shared object");
-    if (header->e_phentsize != sizeof(Elf64_Phdr) || header->e_phnum == PN_XNUM)
-        return refuse(image, "its program headers have an unknown format");
-    return TN_OK;
-}
 
 // --- one segment of notes --------------------------------------------------------------
 
@@ -62,35 +17,35 @@ static uint64_t align_up(uint64_t value, uint64_t alignment)
 }
 
 // Content of at least what a tn_note had in 1.0; what is more than we know must be zero.
-static tn_status take_note(const struct image *image, const unsigned char *content,
+static tn_status take_note(const struct elf *elf, const unsigned char *content,
                            uint64_t size, tn_note *out)
 {
     if (size < TN_END_OF(out, vendor))
-        return refuse(image, "its Tenon note is too short");
+        return elf_refuse(elf, "its Tenon note is too short");
     memset(out, 0, sizeof(*out));
     memcpy(out, content, size < sizeof(*out) ? size : sizeof(*out));
     if (out->magic != TN_PLUGIN_MAGIC)
-        return refuse(image, "its Tenon note has a wrong magic number");
+        return elf_refuse(elf, "its Tenon note has a wrong magic number");
     if (out->struct_size != size)
-        return refuse(image, "its Tenon note contradicts its own size");
+        return elf_refuse(elf, "its Tenon note contradicts its own size");
     for (uint64_t i = sizeof(*out); i < size; i++)
         if (content[i])
-            return reason_record(image->reason, TN_ERR_REFUSED, REASON_ABI, image->path,
+            return reason_record(elf->reason, TN_ERR_REFUSED, REASON_ABI, elf->path,
                                  "%s: byte %" PRIu64
                                  " of its note is set, which this version (%zu bytes) does "
                                  "not know",
-                                 image->path, i, sizeof(*out));
+                                 elf->path, i, sizeof(*out));
     if (!memchr(out->id, 0, sizeof(out->id)) ||
         !memchr(out->version, 0, sizeof(out->version)) ||
         !memchr(out->vendor, 0, sizeof(out->vendor)))
-        return refuse(image, "its Tenon note holds a text without an end");
+        return elf_refuse(elf, "its Tenon note holds a text without an end");
     if (!id_valid(out->id) || !version_valid(out->version) ||
         out->abi_minor_min > out->abi_minor_max)
-        return refuse(image, "its Tenon note holds an invalid id, version or ABI range");
+        return elf_refuse(elf, "its Tenon note holds an invalid id, version or ABI range");
     return TN_OK;
 }
 
-static tn_status scan_notes(const struct image *image, const unsigned char *notes,
+static tn_status scan_notes(const struct elf *elf, const unsigned char *notes,
                             uint64_t size, uint64_t alignment, int *found, tn_note *out)
 {
     uint64_t at = 0;
@@ -101,12 +56,12 @@ static tn_status scan_notes(const struct image *image, const unsigned char *note
         uint64_t name = at + sizeof(header);
         uint64_t content = align_up(name + header.n_namesz, alignment);
         if (content > size || header.n_descsz > size - content)
-            return refuse(image, "a note reaches past its segment");
+            return elf_refuse(elf, "a note reaches past its segment");
         if (header.n_namesz == sizeof(TN_NOTE_NAME) && header.n_type == TN_NOTE_TYPE &&
             memcmp(notes + name, TN_NOTE_NAME, sizeof(TN_NOTE_NAME)) == 0) {
             if (++*found > 1)
-                return refuse(image, "it has several Tenon notes");
-            tn_status status = take_note(image, notes + content, header.n_descsz, out);
+                return elf_refuse(elf, "it has several Tenon notes");
+            tn_status status = take_note(elf, notes + content, header.n_descsz, out);
             if (status != TN_OK)
                 return status;
         }
@@ -117,44 +72,39 @@ static tn_status scan_notes(const struct image *image, const unsigned char *note
     return TN_OK;
 }
 
-static tn_status read_segment(const struct image *image, const Elf64_Phdr *segment,
-                              int *found, tn_note *out)
+static tn_status read_segment(const struct elf *elf, const Elf64_Phdr *segment, int *found,
+                              tn_note *out)
 {
     if (segment->p_filesz > MAX_SEGMENT)
-        return refuse(image, "a segment of notes is larger than 1 MiB");
+        return elf_refuse(elf, "a segment of notes is larger than 1 MiB");
     unsigned char *notes = mem_alloc(segment->p_filesz);
     if (!notes)
         return TN_ERR_MEMORY;
-    tn_status status = read_at(image, segment->p_offset, notes, segment->p_filesz)
-                           ? scan_notes(image, notes, segment->p_filesz,
+    tn_status status = elf_read(elf, segment->p_offset, notes, segment->p_filesz)
+                           ? scan_notes(elf, notes, segment->p_filesz,
                                         segment->p_align == 8 ? 8 : 4, found, out)
-                           : refuse(image, "a segment of notes lies outside the file");
+                           : elf_refuse(elf, "a segment of notes lies outside the file");
     mem_free(notes);
     return status;
 }
 
 tn_status note_read(int fd, const char *path, tn_note *out, struct reason *reason)
 {
-    struct image image = {fd, path, reason};
-    Elf64_Ehdr header;
+    struct elf elf;
     tn_note note = {0};
     int found = 0;
-    if (!read_at(&image, 0, &header, sizeof(header)))
-        return refuse(&image, "not an ELF file: too short");
-    tn_status status = check_header(&image, &header);
-    for (uint32_t i = 0; status == TN_OK && i < header.e_phnum; i++) {
+    tn_status status = elf_open(fd, path, reason, &elf);
+    for (uint32_t i = 0; status == TN_OK && i < elf.header.e_phnum; i++) {
         Elf64_Phdr segment;
-        uint64_t offset;
-        if (__builtin_add_overflow(header.e_phoff, i * sizeof(segment), &offset) ||
-            !read_at(&image, offset, &segment, sizeof(segment)))
-            return refuse(&image, "its program headers lie outside the file");
-        if (segment.p_type == PT_NOTE)
-            status = read_segment(&image, &segment, &found, &note);
+        if (!elf_segment(&elf, i, &segment))
+            status = elf_refuse(&elf, "its program headers lie outside the file");
+        else if (segment.p_type == PT_NOTE)
+            status = read_segment(&elf, &segment, &found, &note);
     }
     if (status != TN_OK)
         return status;
     if (!found)
-        return refuse(&image, "it has no Tenon note");
+        return elf_refuse(&elf, "it has no Tenon note");
     *out = note;
     return TN_OK;
 }

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <tenon/plugin.h>
 #include <tenon/tenon.h>
+#include "copy.h"
 #include "host.h"
 #include "manifest.h"
 #include "plugin_set.h"
@@ -64,8 +65,7 @@ void plugin_unload(struct plugin *plugin);
 
 // Everything that can be checked without running code.
 struct checked {
-    int object; // the open shared object: close it
-    unsigned char sha256[32];
+    struct objects objects; // close them
     tn_note note;
 };
 tn_status plugin_check(const struct trust *trust, const char *directory,

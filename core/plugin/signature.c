@@ -141,7 +141,7 @@ tn_status trust_open(const struct config *config, struct trust *out)
 {
     static const char *const words[] = {"checksummed", "signed", "any", NULL};
     const char *word = config_get(config, "TENON_TRUST");
-    struct trust made = {TRUST_CHECKSUMMED};
+    struct trust made = {TRUST_CHECKSUMMED, .config = config};
     while (word && words[made.level] && strcmp(word, words[made.level]) != 0)
         made.level++;
     const char *nearest = words[made.level] ? NULL : config_nearest(word, words);

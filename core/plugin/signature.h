@@ -24,12 +24,14 @@ struct trust_key {
 // What TENON_TRUST asks for. Zero is the default.
 struct trust {
     enum trust_level level;
-    struct trust_key *keys; // trusted ones; read when signatures are asked for
+    const struct config *config; // borrowed while this is open
+    struct trust_key *keys;      // trusted ones; read when signatures are asked for
     uint32_t num_keys, capacity;
 };
 
-// Reads the policy and, when it needs them, the keys: *.pub in the user's and the system's
-// folders `tenon/trust`. An unknown word is an error: a policy is never weakened by a typo.
+// Borrows `config` until trust_close. Reads the policy and, when it needs them, the keys:
+// *.pub in the user's and the system's folders `tenon/trust`. An unknown word is an error:
+// a policy is never weakened by a typo.
 tn_status trust_open(const struct config *config, struct trust *out);
 void trust_close(struct trust *trust);
 

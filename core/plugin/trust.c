@@ -2,7 +2,8 @@
 // Provenance: who could have changed a plugin's files, and whether somebody did.
 //
 // Each file is opened once, below the descriptor of its directory, and judged by that
-// descriptor: what is checked is what is loaded, whatever happens to the names meanwhile.
+// descriptor, whatever happens to the names meanwhile. Code is copied before it is hashed,
+// and the copy is loaded, whatever happens to the file.
 #include "trust.h"
 
 #include <errno.h>
@@ -14,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "../base/file.h"
+#include "elf_file.h"
 
-#define HASH_BLOCK 65536
 #define MAX_PATH 4096
 
 // A private group of the user alone (number equal to the user's, as distributions with such
@@ -119,7 +120,7 @@ tn_status trust_open_file(int directory, const char *name, const char *path, int
     return TN_OK;
 }
 
-// --- content ---------------------------------------------------------------------------
+// --- presence --------------------------------------------------------------------------
 
 tn_status trust_read_file(int directory, const char *name, uint64_t max_size,
                           const char *path, char **out_text, size_t *out_size,
@@ -152,27 +153,6 @@ tn_status trust_read_file(int directory, const char *name, uint64_t max_size,
     text[got] = 0;
     *out_text = text;
     *out_size = (size_t)got;
-    return TN_OK;
-}
-
-tn_status trust_hash(int fd, unsigned char out_sha256[32], uint64_t *out_size)
-{
-    unsigned char *block = mem_alloc(HASH_BLOCK);
-    if (!block)
-        return TN_ERR_MEMORY;
-    crypto_hash_sha256_state state;
-    crypto_hash_sha256_init(&state);
-    uint64_t size = 0;
-    ssize_t got;
-    while ((got = file_read_at(fd, block, HASH_BLOCK, size)) > 0) {
-        crypto_hash_sha256_update(&state, block, (size_t)got);
-        size += (uint64_t)got;
-    }
-    mem_free(block);
-    if (got < 0)
-        return fail(TN_ERR_IO, "reading: %s", strerror(errno));
-    crypto_hash_sha256_final(&state, out_sha256);
-    *out_size = size;
     return TN_OK;
 }
 
@@ -217,56 +197,166 @@ tn_status trust_check_files(const struct trust *trust, int directory, const char
     return TN_OK;
 }
 
-static tn_status hash_file(const struct trust *trust, int fd, const char *path,
-                           const struct manifest_file *file, unsigned char got[32],
-                           struct reason *reason)
+// --- content ---------------------------------------------------------------------------
+
+static tn_status check_content(const char *path, const struct manifest_file *file,
+                               const struct content *content, struct reason *reason)
 {
-    uint64_t size = 0;
-    tn_status status = trust_hash(fd, got, &size);
-    if (status == TN_ERR_IO)
-        return reason_record(reason, TN_ERR_REFUSED, REASON_READ, path, "%s/%s: %s", path,
-                             file->name, strerror(errno));
-    if (status != TN_OK)
-        return status;
-    if (trust->level == TRUST_ANY)
-        return TN_OK;
-    if (size != file->size)
-        return wrong_size(path, file, size, reason);
-    if (memcmp(got, file->sha256, 32) == 0)
+    if (content->size != file->size)
+        return wrong_size(path, file, content->size, reason);
+    if (memcmp(content->sha256, file->sha256, 32) == 0)
         return TN_OK;
     char hex[17], wanted[17];
-    sodium_bin2hex(hex, sizeof(hex), got, 8);
+    sodium_bin2hex(hex, sizeof(hex), content->sha256, 8);
     sodium_bin2hex(wanted, sizeof(wanted), file->sha256, 8);
     return reason_record(reason, TN_ERR_REFUSED, REASON_HASH, file->name,
                          "%s/%s has SHA-256 %s..., the manifest says %s...", path,
                          file->name, hex, wanted);
 }
 
-tn_status trust_hash_files(const struct trust *trust, int directory, const char *path,
-                           const struct manifest *manifest, int *out_object,
-                           unsigned char out_sha256[32], struct reason *reason)
+tn_status trust_read_listed(const struct trust *trust, int directory, const char *path,
+                            const struct manifest_file *file, char **out_text,
+                            size_t *out_size, struct reason *reason)
 {
-    int object = -1;
-    const struct manifest_file *wanted = manifest_object(manifest);
-    for (uint32_t i = 0; i < manifest->num_files; i++) {
-        const struct manifest_file *file = &manifest->files[i];
-        int fd = -1;
-        unsigned char sha256[32];
-        tn_status status = trust_open_file(directory, file->name, path, &fd, reason);
-        if (status == TN_OK)
-            status = hash_file(trust, fd, path, file, sha256, reason);
-        if (status == TN_OK && file == wanted) {
-            object = fd;
-            memcpy(out_sha256, sha256, 32);
-        } else if (fd >= 0) {
-            close(fd);
-        }
-        if (status != TN_OK) {
-            if (object >= 0)
-                close(object);
-            return status;
+    struct content content = {.fd = -1};
+    char *text = NULL;
+    size_t size = 0;
+    uint64_t max = INT64_MAX - 2;
+    if (trust->level != TRUST_ANY && file->size < max)
+        max = file->size;
+    tn_status status =
+        trust_read_file(directory, file->name, max, path, &text, &size, reason);
+    if (status == TN_ERR_NOT_FOUND)
+        return reason_record(reason, TN_ERR_REFUSED, REASON_READ, path, "%s/%s is missing",
+                             path, file->name);
+    if (status != TN_OK)
+        return status;
+    content.size = size;
+    crypto_hash_sha256(content.sha256, (const unsigned char *)text, size);
+    if (trust->level != TRUST_ANY)
+        status = check_content(path, file, &content, reason);
+    if (status != TN_OK) {
+        mem_free(text);
+        return status;
+    }
+    *out_text = text;
+    *out_size = size;
+    return TN_OK;
+}
+
+// Hashes a file of the plugin; one whose code is wanted gives a descriptor.
+static tn_status hash_file(const struct trust *trust, int directory, const char *path,
+                           const struct manifest_file *file, bool is_code,
+                           struct content *out, struct reason *reason)
+{
+    int fd = -1;
+    char whole[MAX_PATH];
+    snprintf(whole, sizeof(whole), "%s/%s", path, file->name);
+    tn_status status = trust_open_file(directory, file->name, path, &fd, reason);
+    if (status != TN_OK)
+        return status;
+    struct content content;
+    if (!is_code)
+        status = content_hash(fd, &content);
+    else if (trust->level == TRUST_ANY)
+        status = content_keep(fd, &content);
+    else
+        status = content_copy(fd, whole, trust->config, &content);
+    close(fd);
+    if (status == TN_ERR_IO)
+        return reason_record(reason, TN_ERR_REFUSED, REASON_READ, whole, "%s: %s", whole,
+                             fail_text());
+    if (status != TN_OK)
+        return status;
+    if (trust->level != TRUST_ANY)
+        status = check_content(path, file, &content, reason);
+    if (status == TN_OK)
+        *out = content;
+    else if (content.fd >= 0)
+        close(content.fd);
+    return status;
+}
+
+static const char *last_part(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    return slash ? slash + 1 : name;
+}
+
+// What the check of a plugin's files has come to.
+struct check {
+    const struct trust *trust;
+    int directory;
+    const char *path;
+    struct reason *reason;
+    const struct manifest_file *files[MAX_OBJECTS]; // of `objects`
+    struct objects objects;
+};
+
+static bool is_taken(const struct check *check, const struct manifest_file *file)
+{
+    for (uint32_t i = 0; i < check->objects.count; i++)
+        if (check->files[i] == file)
+            return true;
+    return false;
+}
+
+static bool is_needed(const struct check *check, const char *name)
+{
+    if (!strstr(name, ".so"))
+        return false;
+    for (uint32_t i = 0; i < check->objects.count; i++)
+        if (elf_needs(check->objects.contents[i].fd, name))
+            return true;
+    return false;
+}
+
+static tn_status take_object(struct check *check, const struct manifest_file *file)
+{
+    struct objects *objects = &check->objects;
+    if (objects->count == MAX_OBJECTS)
+        return reason_record(check->reason, TN_ERR_REFUSED, REASON_ELF, check->path,
+                             "%s: it needs more than %d shared objects of its own",
+                             check->path, MAX_OBJECTS - 1);
+    tn_status status = hash_file(check->trust, check->directory, check->path, file, true,
+                                 &objects->contents[objects->count], check->reason);
+    if (status != TN_OK)
+        return status;
+    objects->names[objects->count] = last_part(file->name);
+    check->files[objects->count++] = file;
+    return TN_OK;
+}
+
+// The plugin's own shared object, what that needs, what those need.
+static tn_status take_objects(struct check *check, const struct manifest *manifest)
+{
+    tn_status status = take_object(check, manifest_object(manifest));
+    uint32_t before = 0;
+    while (status == TN_OK && before < check->objects.count) {
+        before = check->objects.count;
+        for (uint32_t i = 0; status == TN_OK && i < manifest->num_files; i++) {
+            const struct manifest_file *file = &manifest->files[i];
+            if (!is_taken(check, file) && is_needed(check, last_part(file->name)))
+                status = take_object(check, file);
         }
     }
-    *out_object = object;
-    return TN_OK;
+    return status;
+}
+
+tn_status trust_hash_files(const struct trust *trust, int directory, const char *path,
+                           const struct manifest *manifest, struct objects *out,
+                           struct reason *reason)
+{
+    struct check check = {trust, directory, path, reason, .objects.count = 0};
+    struct content content;
+    tn_status status = take_objects(&check, manifest);
+    for (uint32_t i = 0; status == TN_OK && i < manifest->num_files; i++)
+        if (!is_taken(&check, &manifest->files[i]))
+            status = hash_file(trust, directory, path, &manifest->files[i], false, &content,
+                               reason);
+    if (status == TN_OK)
+        *out = check.objects;
+    else
+        objects_close(&check.objects);
+    return status;
 }

@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "copy.h"
 #include "manifest.h"
 #include "reason.h"
 #include "signature.h"
@@ -25,18 +26,21 @@ tn_status trust_read_file(int directory, const char *name, uint64_t max_size,
                           const char *path, char **out_text, size_t *out_size,
                           struct reason *reason);
 
+// Reads a listed file, whose content is the one that the manifest describes (unless
+// anything is trusted); as trust_read_file.
+tn_status trust_read_listed(const struct trust *trust, int directory, const char *path,
+                            const struct manifest_file *file, char **out_text,
+                            size_t *out_size, struct reason *reason);
+
 // The listed files are there, have their size (unless anything is trusted), and are nobody
 // else's to change.
 tn_status trust_check_files(const struct trust *trust, int directory, const char *path,
                             const struct manifest *manifest, struct reason *reason);
 
-// The same with their content. Gives the descriptor of the shared object, and the hash of
-// its content.
+// The same with their content. Gives the plugin's shared object and those of its files that
+// it needs, as private copies.
 tn_status trust_hash_files(const struct trust *trust, int directory, const char *path,
-                           const struct manifest *manifest, int *out_object,
-                           unsigned char out_sha256[32], struct reason *reason);
-
-// SHA-256 of an open file from its start.
-tn_status trust_hash(int fd, unsigned char out_sha256[32], uint64_t *out_size);
+                           const struct manifest *manifest, struct objects *out,
+                           struct reason *reason);
 
 #endif // CORE_PLUGIN_TRUST_H

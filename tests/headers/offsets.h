@@ -183,6 +183,11 @@ PIN(offsetof(struct tn_host_callbacks, struct_size) == 0, "tn_host_callbacks.str
 PIN(offsetof(struct tn_host_callbacks, flags) == 4, "tn_host_callbacks.flags");
 PIN(offsetof(struct tn_host_callbacks, call) == 8, "tn_host_callbacks.call");
 PIN(offsetof(struct tn_host_callbacks, is_inside) == 16, "tn_host_callbacks.is_inside");
+PIN(sizeof(struct tn_host_files) == 24, "tn_host_files");
+PIN(offsetof(struct tn_host_files, struct_size) == 0, "tn_host_files.struct_size");
+PIN(offsetof(struct tn_host_files, flags) == 4, "tn_host_files.flags");
+PIN(offsetof(struct tn_host_files, directory) == 8, "tn_host_files.directory");
+PIN(offsetof(struct tn_host_files, read) == 16, "tn_host_files.read");
 PIN(sizeof(struct tn_operand_rule) == 8, "tn_operand_rule");
 PIN(offsetof(struct tn_operand_rule, dtypes) == 0, "tn_operand_rule.dtypes");
 PIN(offsetof(struct tn_operand_rule, needs) == 4, "tn_operand_rule.needs");

@@ -112,4 +112,24 @@ typedef struct tn_host_callbacks {
     int32_t (*is_inside)(const tn_host *host);
 } tn_host_callbacks;
 
+// Service: the files that lie in the plugin's folder and are listed in its plugin.json. What
+// the dynamic linker tells of the plugin's own place (dladdr, $ORIGIN) is a private copy of
+// its code, which has no folder.
+#define TN_HOST_FILES "tn.host.files/1"
+typedef struct tn_host_files {
+    uint32_t struct_size;
+    uint32_t flags; // 0
+
+    // The plugin's folder, as an absolute path: for what has to be opened by name. Nothing
+    // in it is checked then. Borrowed until deinit. Any thread.
+    const char *(*directory)(const tn_host *host);
+
+    // Reads the file `name`, as plugin.json lists it ("data/table.bin"). Gives *out_data
+    // (free it with host->free; *out_size bytes, and a zero behind them). TN_ERR_NOT_FOUND:
+    // it is not listed. TN_ERR_REFUSED: it is not the file that plugin.json describes. Any
+    // thread.
+    tn_status (*read)(const tn_host *host, const char *name, void **out_data,
+                      uint64_t *out_size);
+} tn_host_files;
+
 #endif // TENON_HOST_H
