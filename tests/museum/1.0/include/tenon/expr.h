@@ -9,10 +9,18 @@
 // Arithmetic. An instruction computes in its own dtype, which is never F16 or BF16: inputs
 // of these are widened to F32 by LOAD and outputs rounded to nearest even when stored.
 // Integers wrap. Integer DIV and MOD round towards minus infinity; by zero they give 0.
-// Shifts by the width or more give 0 (or the sign, for SHR of a signed type). MIN, MAX,
-// comparisons and the functions follow IEEE 754 and C; MIN and MAX of a NaN is NaN, as in
-// NumPy. Conversions of floats to integers truncate; out of range is unspecified, never a
-// trap.
+// Shifts by the width or more, and by a negative amount, give 0 (or the sign, for SHR of a
+// signed type). MIN, MAX, comparisons and the functions follow IEEE 754 and C; MIN and MAX
+// of a NaN is NaN, as in NumPy, and of two equal values (0.0 and -0.0) the second.
+//
+// Conversions (CAST, and what is stored as another dtype), the same on every backend:
+//   float to integer  cut towards zero; out of range the nearest integer that the dtype has
+//                     (so infinities give its ends); NaN gives 0
+//   any to bool       is it not 0? (a NaN is not)
+//   integer to integer  the low bits: modulo 2^width
+//   integer to float, float to float  rounded to nearest even; too large is infinity. What
+//                     becomes F16 or BF16 is rounded to F32 first, as it is computed in it.
+// <tenon/ops/program.h> has them and all operations in C (tn_value_cast, tn_operation).
 //
 // Threads. Constant data.
 #ifndef TENON_EXPR_H
@@ -30,7 +38,7 @@
     X(CONST, "", 0)      /* n b: constants[a] */                                           \
     X(PARAM, "", 0)      /* n b: params[a] of the step */                                  \
     X(INDEX, "index", 0) /* i64: number of the element in row-major order */               \
-    X(CAST, "", 1)       /* n b: from the operand's dtype to this one */                   \
+    X(CAST, "", 1)       /* n b: from the operand's dtype to this one; see above */        \
     X(NEG, "-", 1)       /* n */                                                           \
     X(NOT, "!", 1)       /* b */                                                           \
     X(INVERT, "~", 1)    /* i b */                                                         \

@@ -112,9 +112,9 @@ typedef struct tn_host_callbacks {
     int32_t (*is_inside)(const tn_host *host);
 } tn_host_callbacks;
 
-// Service: the files that lie in the plugin's folder and are listed in its plugin.json. What
-// the dynamic linker tells of the plugin's own place (dladdr, $ORIGIN) is a private copy of
-// its code, which has no folder.
+// Service: the files that lie in the plugin's folder and are listed in its plugin.json.
+// What the dynamic linker tells of the plugin's own place (dladdr, $ORIGIN) is a private
+// copy of its code, which has no folder.
 #define TN_HOST_FILES "tn.host.files/1"
 typedef struct tn_host_files {
     uint32_t struct_size;

@@ -50,17 +50,11 @@ static inline tn_scalar_value tn_value_fit(tn_dtype dtype, tn_scalar_value value
     return value;
 }
 
-// Converts a value. Floats are cut towards zero and saturate at 64 bits; NaN is 0. What is
-// wider than its new dtype is cut by tn_value_fit().
+// CAST: converts a value as <tenon/expr.h> says.
 static inline tn_scalar_value tn_value_cast(tn_dtype from, tn_dtype to, tn_scalar_value v)
 {
     if (tn_is_float(from) && !tn_is_float(to)) {
-        if (to == TN_BOOL)
-            v.u = v.f != 0;
-        else if (!tn_is_signed(to) && v.f >= 9223372036854775808.0)
-            v.u = v.f >= 18446744073709551616.0 ? UINT64_MAX : (uint64_t)v.f;
-        else
-            v.i = tn_i64_of_f64(v.f);
+        v.i = tn_integer_of_f64(to, v.f);
     } else if (!tn_is_float(from) && tn_is_float(to)) {
         // Straight to f32: by way of double an integer of 64 bits would be rounded twice.
         if (to == TN_F64)
@@ -108,7 +102,7 @@ static inline double tn_float_function(uint32_t op, double a)
     case TN_EXPR_NEG:
         return -a;
     case TN_EXPR_SIGN:
-        return a > 0 ? 1 : a < 0 ? -1 : a;
+        return a > 0 ? 1 : a < 0 ? -1 : a == 0 ? 0 : a; // of -0.0: 0.0
     case TN_EXPR_RSQRT:
         return 1 / __builtin_sqrt(a);
     default:

@@ -96,6 +96,49 @@ static inline uint16_t tn_bf16_of_f32(float value)
     return (uint16_t)((v.u + 0x7fff + (v.u >> 16 & 1)) >> 16);
 }
 
+// Rounded to f32 such that a half float made of it is what the double itself would round
+// to: an inexact result gets an odd last bit, so that no tie is seen where there was none.
+static inline float tn_f32_of_f64_odd(double value)
+{
+    union {
+        float f;
+        uint32_t u;
+    } v;
+    v.f = (float)value;
+    double near = (double)v.f;
+    if (near == value || value != value || v.u & 1)
+        return v.f;
+    v.u += (near < 0 ? -near : near) < (value < 0 ? -value : value) ? 1 : UINT32_MAX;
+    return v.f;
+}
+
+// The integer that a float becomes, as CAST of <tenon/expr.h> says: cut towards zero, out
+// of range the nearest that `dtype` (bool or an integer) has, NaN 0; to bool: is it not 0?
+// Of an unsigned dtype the bits of a uint64_t. This is the one place that says so.
+static inline int64_t tn_integer_of_f64(tn_dtype dtype, double value)
+{
+    int32_t bits = 8 * (int32_t)tn_dtype_bytes(dtype);
+    double half = (double)(UINT64_C(1) << (bits - 1)); // of the number of values
+    if (dtype == TN_BOOL)
+        return value != 0;
+    if (value != value)
+        return 0;
+    if (!tn_dtype_in(dtype, TN_SIGNED_DTYPES)) {
+        if (value >= 2 * half)
+            return (int64_t)(UINT64_MAX >> (64 - bits));
+        return value > 0 ? (int64_t)(uint64_t)value : 0;
+    }
+    if (value >= half)
+        return INT64_MAX >> (64 - bits);
+    return value < -half ? INT64_MIN >> (64 - bits) : (int64_t)value;
+}
+
+// The same for i64.
+static inline int64_t tn_i64_of_f64(double value)
+{
+    return tn_integer_of_f64(TN_I64, value);
+}
+
 // --- elements --------------------------------------------------------------------------
 
 // The place `offset` elements from the start of the data: see tn_offset_at().
@@ -105,8 +148,22 @@ static inline char *tn_element(const tn_tensor *tensor, int64_t offset)
 }
 
 // Element `offset` of the buffer as an integer (the bits of a uint64_t for U64); floats are
-// truncated, and clamped to what an int64_t holds (NaN: 0).
+// converted as to an i64.
 static inline int64_t tn_get_i64(const tn_tensor *tensor, int64_t offset);
+
+// Gives the T at p, which need not be aligned, as a number.
+#define TN_REFERENCE_GET(T, number)                                                        \
+    {                                                                                      \
+        T value;                                                                           \
+        __builtin_memcpy(&value, p, sizeof(value));                                        \
+        return number(value);                                                              \
+    }
+#define TN_REFERENCE_SET(T, number)                                                        \
+    {                                                                                      \
+        T stored = (T)(number);                                                            \
+        __builtin_memcpy(p, &stored, sizeof(stored));                                      \
+        break;                                                                             \
+    }
 
 // The same as a double.
 static inline double tn_get_f64(const tn_tensor *tensor, int64_t offset)
@@ -114,30 +171,18 @@ static inline double tn_get_f64(const tn_tensor *tensor, int64_t offset)
     const void *p = tn_element(tensor, offset);
     switch (tensor->layout.dtype) {
     case TN_F16:
-        return (double)tn_f32_of_f16(*(const uint16_t *)p);
+        TN_REFERENCE_GET(uint16_t, (double)tn_f32_of_f16)
     case TN_BF16:
-        return (double)tn_f32_of_bf16(*(const uint16_t *)p);
+        TN_REFERENCE_GET(uint16_t, (double)tn_f32_of_bf16)
     case TN_F32:
-        return (double)*(const float *)p;
+        TN_REFERENCE_GET(float, (double))
     case TN_F64:
-        return *(const double *)p;
+        TN_REFERENCE_GET(double, (double))
     case TN_U64:
-        return (double)*(const uint64_t *)p;
+        TN_REFERENCE_GET(uint64_t, (double))
     default:
         return (double)tn_get_i64(tensor, offset);
     }
-}
-
-// Cut towards zero, saturating; NaN is 0.
-static inline int64_t tn_i64_of_f64(double value)
-{
-    if (value != value)
-        return 0;
-    if (value >= 9223372036854775808.0)
-        return INT64_MAX;
-    if (value < -9223372036854775808.0)
-        return INT64_MIN;
-    return (int64_t)value;
 }
 
 static inline int64_t tn_get_i64(const tn_tensor *tensor, int64_t offset)
@@ -146,20 +191,20 @@ static inline int64_t tn_get_i64(const tn_tensor *tensor, int64_t offset)
     switch (tensor->layout.dtype) {
     case TN_BOOL:
     case TN_U8:
-        return *(const uint8_t *)p;
+        TN_REFERENCE_GET(uint8_t, (int64_t))
     case TN_I8:
-        return *(const int8_t *)p;
+        TN_REFERENCE_GET(int8_t, (int64_t))
     case TN_I16:
-        return *(const int16_t *)p;
+        TN_REFERENCE_GET(int16_t, (int64_t))
     case TN_U16:
-        return *(const uint16_t *)p;
+        TN_REFERENCE_GET(uint16_t, (int64_t))
     case TN_I32:
-        return *(const int32_t *)p;
+        TN_REFERENCE_GET(int32_t, (int64_t))
     case TN_U32:
-        return *(const uint32_t *)p;
+        TN_REFERENCE_GET(uint32_t, (int64_t))
     case TN_I64:
     case TN_U64:
-        return *(const int64_t *)p;
+        TN_REFERENCE_GET(int64_t, (int64_t))
     default:
         return tn_i64_of_f64(tn_get_f64(tensor, offset));
     }
@@ -173,61 +218,44 @@ static inline void tn_set_i64(const tn_tensor *tensor, int64_t offset, int64_t v
     void *p = tn_element(tensor, offset);
     switch (tensor->layout.dtype) {
     case TN_BOOL:
-        *(uint8_t *)p = value != 0;
-        break;
+        TN_REFERENCE_SET(uint8_t, value != 0)
     case TN_I8:
     case TN_U8:
-        *(uint8_t *)p = (uint8_t)value;
-        break;
+        TN_REFERENCE_SET(uint8_t, value)
     case TN_I16:
     case TN_U16:
-        *(uint16_t *)p = (uint16_t)value;
-        break;
+        TN_REFERENCE_SET(uint16_t, value)
     case TN_I32:
     case TN_U32:
-        *(uint32_t *)p = (uint32_t)value;
-        break;
+        TN_REFERENCE_SET(uint32_t, value)
     case TN_I64:
     case TN_U64:
-        *(int64_t *)p = value;
-        break;
+        TN_REFERENCE_SET(int64_t, value)
     default:
         tn_set_f64(tensor, offset, (double)value);
     }
 }
 
-// Stores a number, rounded to nearest for floats, truncated for integers.
+// Stores a number: floats are rounded once, to nearest even; integers are what
+// tn_integer_of_f64() makes of it.
 static inline void tn_set_f64(const tn_tensor *tensor, int64_t offset, double value)
 {
     void *p = tn_element(tensor, offset);
     switch (tensor->layout.dtype) {
     case TN_F16:
-        *(uint16_t *)p = tn_f16_of_f32((float)value);
-        break;
+        TN_REFERENCE_SET(uint16_t, tn_f16_of_f32(tn_f32_of_f64_odd(value)))
     case TN_BF16:
-        *(uint16_t *)p = tn_bf16_of_f32((float)value);
-        break;
+        TN_REFERENCE_SET(uint16_t, tn_bf16_of_f32(tn_f32_of_f64_odd(value)))
     case TN_F32:
-        *(float *)p = (float)value;
-        break;
+        TN_REFERENCE_SET(float, value)
     case TN_F64:
-        *(double *)p = value;
-        break;
-    case TN_BOOL:
-        *(uint8_t *)p = value != 0;
-        break;
-    case TN_U64:
-        if (value >= 9223372036854775808.0) {
-            double most = 18446744073709549568.0; // the largest double below 2^64
-            *(uint64_t *)p = (uint64_t)(value < most ? value : most);
-            break;
-        }
-        tn_set_i64(tensor, offset, tn_i64_of_f64(value));
-        break;
+        TN_REFERENCE_SET(double, value)
     default:
-        tn_set_i64(tensor, offset, tn_i64_of_f64(value));
+        tn_set_i64(tensor, offset, tn_integer_of_f64(tensor->layout.dtype, value));
     }
 }
+#undef TN_REFERENCE_GET
+#undef TN_REFERENCE_SET
 
 // --- walks -----------------------------------------------------------------------------
 
