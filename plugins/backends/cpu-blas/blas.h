@@ -6,6 +6,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <tenon/kernel.h>
+#include "device.h"
 
 enum { BLAS_ROW_MAJOR = 101, BLAS_NO_TRANS = 111, BLAS_TRANS = 112 };
 
@@ -21,10 +23,16 @@ struct blas {
 // The library, or NULL when it is not installed. Any thread.
 const struct blas *blas_open(void);
 
-// Around calls from several threads of ours at once: OpenBLAS keeps to the calling thread
-// in between. May be used by several threads. NULL (and then nothing to leave) when there
-// is no library.
-const struct blas *blas_enter(void);
+// Around a launch that calls it, on threads of its device. On failure, recorded, there is
+// nothing to leave: no library, or no memory for so many threads.
+tn_status blas_enter(const tn_cpu_call *call, const struct blas **out_blas);
 void blas_leave(void);
+
+// Takes back what entering kept for the device.
+void blas_close(tn_device *device);
+
+// Whether OpenBLAS spreads a product over threads of its own: then ours keep away. It is so
+// where OPENBLAS_NUM_THREADS says so, or the application opened it first.
+bool blas_is_threaded(void);
 
 #endif // CPU_BLAS_BLAS_H

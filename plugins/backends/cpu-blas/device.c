@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The one device: the processors that this process may use.
+#include "blas.h"
 #include "device.h"
 
 #include <ctype.h>
@@ -152,6 +153,7 @@ void cpu_device_close(tn_device *device)
     if (!device)
         return;
     cpu_queue_finish(device);
+    blas_close(device);
     cpu_memory_finish(device);
     close_parts(device);
 }

@@ -63,6 +63,7 @@ struct tn_device {
     const struct cpu_kernels *kernels;
     uint32_t cpu_features; // TN_CPU_...
     uint32_t num_threads;
+    uint32_t blas_callers; // threads that memory of OpenBLAS is kept for; 0: none yet
     struct pool *pool;
     unsigned char *registers;       // num_threads times CPU_REGISTER_BYTES
     char message[CPU_MESSAGE_SIZE]; // of the launch that failed last

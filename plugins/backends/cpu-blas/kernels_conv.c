@@ -49,15 +49,6 @@ static void forward_tiles(void *context, int64_t begin, int64_t end)
     }
 }
 
-static tn_status enter_blas(const tn_cpu_call *call, struct conv *conv)
-{
-    conv->blas = blas_enter();
-    if (conv->blas)
-        return TN_OK;
-    return call->host->fail(call->host, TN_ERR_UNSUPPORTED,
-                            "libopenblas.so.0 is not installed");
-}
-
 static tn_status conv2d(const tn_cpu_call *call)
 {
     const tn_tensor *in = call->inputs;
@@ -70,7 +61,7 @@ static tn_status conv2d(const tn_cpu_call *call)
     conv_read(call->attrs, &in[0].layout, &in[1].layout, &call->outputs[0].layout, &f.conv);
     if (f.conv.pixels * f.conv.o == 0)
         return TN_OK;
-    tn_status status = enter_blas(call, &f.conv);
+    tn_status status = blas_enter(call, &f.conv.blas);
     if (status != TN_OK)
         return status;
     int64_t tiles = (f.conv.pixels + f.conv.tile - 1) / f.conv.tile;
@@ -132,7 +123,7 @@ static tn_status conv2d_input(const tn_cpu_call *call)
               &call->inputs[0].layout, &f.conv);
     if (f.conv.n * f.conv.h * f.conv.w * f.conv.c == 0)
         return TN_OK;
-    tn_status status = enter_blas(call, &f.conv);
+    tn_status status = blas_enter(call, &f.conv.blas);
     if (status != TN_OK)
         return status;
     call->parallel_for(call, f.conv.n, tile_grain(&f.conv, f.conv.oh * f.conv.ow),
@@ -214,7 +205,7 @@ static tn_status conv2d_weight(const tn_cpu_call *call)
     int64_t elements = f.conv.o * f.conv.k;
     if (elements == 0)
         return TN_OK;
-    tn_status status = enter_blas(call, &f.conv);
+    tn_status status = blas_enter(call, &f.conv.blas);
     if (status != TN_OK)
         return status;
     f.chunks = count_chunks(&f.conv);

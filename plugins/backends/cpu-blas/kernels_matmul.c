@@ -5,7 +5,8 @@
 // are halves, which are computed in f32 and rounded once at the end.
 //
 // OpenBLAS computes on one thread here, and our pool splits the product: two pools would
-// spin against each other.
+// spin against each other. Where it has threads all the same, it splits and our pool does
+// not.
 #include <limits.h>
 #include <math.h>
 #include <string.h>
@@ -96,7 +97,8 @@ static void compute(const tn_cpu_call *call, struct product *p)
 {
     double work = (double)p->m * (double)p->n * (double)p->k;
     p->parts_m = p->parts_n = 1;
-    if (work * (double)p->batch <= SERIAL_WORK || call->num_threads == 1) {
+    if (work * (double)p->batch <= SERIAL_WORK || call->num_threads == 1 ||
+        (p->blas && blas_is_threaded())) {
         multiply_pieces(p, 0, p->batch);
         return;
     }
@@ -130,10 +132,9 @@ static tn_status multiply_all(const tn_cpu_call *call, struct product *p)
         compute(call, p);
         return TN_OK;
     }
-    p->blas = blas_enter();
-    if (!p->blas)
-        return call->host->fail(call->host, TN_ERR_UNSUPPORTED,
-                                "libopenblas.so.0 is not installed");
+    tn_status status = blas_enter(call, &p->blas);
+    if (status != TN_OK)
+        return status;
     compute(call, p);
     blas_leave();
     return TN_OK;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <tenon/ops/reference.h>
 #include "callback.h"
+#include "openblas.h"
 #include "view.h"
 
 struct run {
@@ -446,6 +447,23 @@ static tn_status launch(struct run *run)
     return run->problem.status;
 }
 
+// Where the function's library brings OpenBLAS along, memory is kept for it during the
+// call.
+static tn_status launch_reserved(struct run *run)
+{
+    char message[OPENBLAS_MESSAGE];
+    uint32_t callers = openblas_find() ? run->call->num_threads : 0;
+    if (callers == 0)
+        return launch(run);
+    openblas_warn(run->call->host);
+    tn_status status = openblas_reserve(callers, message);
+    if (status != TN_OK)
+        return problem_set(&run->problem, status, "%s", message);
+    status = launch(run);
+    openblas_release(callers);
+    return status;
+}
+
 tn_status function_call(struct function *function, const tn_cpu_call *call)
 {
     struct run run = {.function = function, .call = call};
@@ -455,7 +473,7 @@ tn_status function_call(struct function *function, const tn_cpu_call *call)
     if (status == TN_OK && !is_empty(&run)) {
         run.callbacks = function->callback ? callbacks_of(call->host) : NULL;
         pthread_mutex_init(&run.lock, NULL);
-        status = launch(&run);
+        status = launch_reserved(&run);
         pthread_mutex_destroy(&run.lock);
     }
     return status == TN_OK ? TN_OK

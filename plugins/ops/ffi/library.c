@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include "openblas.h"
 #include "pack.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -25,7 +26,7 @@ static tn_status no_library(const struct library *library, struct problem *probl
 static tn_status open_library(struct library *library, struct problem *problem)
 {
     for (size_t i = 0; library->names[i] && !library->handle; i++)
-        library->handle = dlopen(library->names[i], RTLD_NOW | RTLD_LOCAL);
+        library->handle = openblas_dlopen(library->names[i]);
     return library->handle ? TN_OK : no_library(library, problem);
 }
 

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT
+// Finding OpenBLAS and saying what it is.
+#include "openblas.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "environment.h"
+#include "processor.h"
+
+#define LIBRARY "libopenblas.so.0"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of what follows
+static struct openblas found;
+static _Atomic bool is_found; // for readers without the lock
+static uint32_t num_reserved; // callers, by now
+static uint32_t num_taken;    // buffers that OpenBLAS has taken for them
+
+// Read by those in a call, written by fork() and by reserving. A waiting writer goes first:
+// else threads that compute all the time would keep fork() waiting.
+static pthread_rwlock_t calls = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+
+// --- fork ------------------------------------------------------------------------------
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+    pthread_rwlock_wrlock(&calls);
+}
+
+static void after_fork(void)
+{
+    pthread_rwlock_unlock(&calls);
+    pthread_mutex_unlock(&lock);
+}
+
+// The lock knows its owner by a thread number that is the parent's.
+static void enter_child(void)
+{
+    calls = (pthread_rwlock_t)PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+    pthread_mutex_unlock(&lock);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(before_fork, after_fork, enter_child); // out of memory: as without
+}
+
+// --- memory ----------------------------------------------------------------------------
+
+#define BUFFER_BYTES                                                                       \
+    (UINT64_C(128) << 20)               // of one call, and of one thread of OpenBLAS' own
+#define SPARE_BYTES (UINT64_C(8) << 20) // for all else that happens meanwhile
+
+static bool fits(uint64_t bytes)
+{
+    void *memory =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return false;
+    munmap(memory, bytes);
+    return true;
+}
+
+// Lets OpenBLAS take buffers until it has as many as `wanted`; returns how many it has.
+static uint32_t take_buffers(uint32_t wanted, void **held)
+{
+    void *(*take)(int);
+    void (*give_back)(void *);
+    uint32_t count = 0;
+    *(void **)&take = dlsym(found.handle, "blas_memory_alloc");
+    *(void **)&give_back = dlsym(found.handle, "blas_memory_free");
+    if (!take || !give_back) // then it is known at least that there is room
+        return fits(wanted * BUFFER_BYTES + SPARE_BYTES) ? wanted : 0;
+    // Those that it has are free, as nobody is in a call: they come first.
+    for (; count < wanted; count++) {
+        if (count >= num_taken && !fits(BUFFER_BYTES + SPARE_BYTES))
+            break;
+        held[count] = take(1);
+    }
+    for (uint32_t i = count; i-- > 0;)
+        give_back(held[i]);
+    return count;
+}
+
+// The lock is held.
+static void take_more(uint32_t wanted)
+{
+    void **held = calloc(wanted, sizeof(*held));
+    pthread_rwlock_wrlock(&calls);
+    num_taken = held ? take_buffers(wanted, held) : num_taken;
+    pthread_rwlock_unlock(&calls);
+    free(held);
+}
+
+// The lock is held.
+static tn_status reserve(uint32_t callers, char message[OPENBLAS_MESSAGE])
+{
+    uint32_t wanted = num_reserved + callers;
+    if (found.handle && wanted > num_taken)
+        take_more(wanted);
+    if (!found.handle || wanted <= num_taken) {
+        num_reserved = wanted;
+        return TN_OK;
+    }
+    uint32_t left = num_taken > num_reserved ? num_taken - num_reserved : 0;
+    char fewer[40] = "";
+    if (left > 0)
+        snprintf(fewer, sizeof(fewer), ", or set TENON_THREADS=%u", left);
+    snprintf(message, OPENBLAS_MESSAGE,
+             "OpenBLAS needs 128 MiB of addresses for each thread that calls it, and there "
+             "is room for %u of %u: raise the limit (ulimit -v)%s",
+             left, callers, fewer);
+    return TN_ERR_MEMORY;
+}
+
+tn_status openblas_reserve(uint32_t callers, char message[OPENBLAS_MESSAGE])
+{
+    pthread_mutex_lock(&lock);
+    tn_status status = reserve(callers, message);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+void openblas_release(uint32_t callers)
+{
+    pthread_mutex_lock(&lock);
+    num_reserved -= callers;
+    pthread_mutex_unlock(&lock);
+}
+
+void openblas_enter(void)
+{
+    pthread_rwlock_rdlock(&calls);
+}
+
+void openblas_leave(void)
+{
+    pthread_rwlock_unlock(&calls);
+}
+
+// --- opening ---------------------------------------------------------------------------
+
+static void read_facts(struct openblas *blas)
+{
+    char *(*get_config)(void), *(*get_core)(void);
+    *(void **)&get_config = dlsym(blas->handle, "openblas_get_config");
+    *(void **)&get_core = dlsym(blas->handle, "openblas_get_corename");
+    *(void **)&blas->get_threads = dlsym(blas->handle, "openblas_get_num_threads");
+    const char *config = get_config ? get_config() : "";
+    if (sscanf(config, "OpenBLAS %23s", blas->version) != 1)
+        blas->version[0] = '\0';
+    blas->chooses_at_start = strstr(config, "DYNAMIC_ARCH") != NULL;
+    snprintf(blas->core, sizeof(blas->core), "%s", get_core ? get_core() : "");
+}
+
+static void *open_if_loaded(void)
+{
+    return dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+}
+
+static void *wait_for_all(void *mutex)
+{
+    pthread_mutex_lock(mutex);
+    pthread_mutex_unlock(mutex);
+    return NULL;
+}
+
+// Whether so many threads can be there at a time.
+static bool can_start(uint32_t count)
+{
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    pthread_t *threads = calloc(count, sizeof(*threads));
+    uint32_t started = 0;
+    pthread_mutex_lock(&mutex);
+    while (threads && started < count &&
+           pthread_create(&threads[started], NULL, wait_for_all, &mutex) == 0)
+        started++;
+    pthread_mutex_unlock(&mutex);
+    for (uint32_t i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
+    free(threads);
+    return started == count;
+}
+
+// OpenBLAS starts the threads that the user's variable asks for when it is opened; each
+// takes a buffer at once. Without buffers it tries for ever, without threads it ends the
+// process: then it is opened with one.
+static bool may_have_threads(void)
+{
+    const char *value = environment_get("OPENBLAS_NUM_THREADS");
+    long processors = sysconf(_SC_NPROCESSORS_ONLN), wanted = value ? atol(value) : 1;
+    if (wanted < 1 || wanted > processors)
+        wanted = processors;
+    return wanted == 1 || (can_start((uint32_t)wanted - 1) &&
+                           fits((uint64_t)(wanted + 1) * BUFFER_BYTES + SPARE_BYTES));
+}
+
+static void *open_with_variables(const char *name)
+{
+    struct processor processor = processor_read();
+    const struct variable variables[] = {
+        {"OPENBLAS_CORETYPE", blas_core_for(&processor), false},
+        {"OPENBLAS_NUM_THREADS", "1", !may_have_threads()},
+    };
+    const struct environment environment = environment_add(variables, 2);
+    void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    environment_restore(&environment);
+    return handle;
+}
+
+void *openblas_dlopen(const char *name)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    pthread_mutex_lock(&lock);
+    void *before = found.handle ? NULL : open_if_loaded();
+    void *handle = open_with_variables(name);
+    if (!found.handle && handle) // else dlerror() keeps the reason
+        found.handle = before ? before : open_if_loaded();
+    if (found.handle && !atomic_load_explicit(&is_found, memory_order_relaxed)) {
+        read_facts(&found);
+        found.was_open = before != NULL;
+        atomic_store_explicit(&is_found, true, memory_order_release);
+    }
+    pthread_mutex_unlock(&lock);
+    return handle;
+}
+
+const struct openblas *openblas_find(void)
+{
+    return atomic_load_explicit(&is_found, memory_order_acquire) ? &found : NULL;
+}
+
+// --- telling ---------------------------------------------------------------------------
+
+void openblas_describe(const struct openblas *blas, char *text, uint64_t size)
+{
+    int threads = blas->get_threads ? blas->get_threads() : 1;
+    snprintf(text, size, "OpenBLAS%s%s, %s kernels, %d thread%s",
+             blas->version[0] ? " " : "", blas->version,
+             blas->core[0] ? blas->core : "unknown", threads, threads == 1 ? "" : "s");
+}
+
+static void say_remedy(const struct openblas *blas, enum blas_level level, char *text,
+                       size_t size)
+{
+    if (!blas->chooses_at_start)
+        snprintf(text, size,
+                 "install one that chooses its kernels when it starts "
+                 "(Debian: libopenblas0-pthread)");
+    else if (environment_get("OPENBLAS_CORETYPE"))
+        snprintf(text, size, "unset OPENBLAS_CORETYPE");
+    else if (blas->was_open)
+        snprintf(text, size,
+                 "the program or another library opened it before Tenon: start the program "
+                 "with OPENBLAS_CORETYPE=%s",
+                 blas_core_of(level));
+    else
+        snprintf(text, size, "install a newer OpenBLAS");
+}
+
+bool openblas_is_slow(const struct openblas *blas, char *text, uint64_t size)
+{
+    struct processor processor = processor_read();
+    enum blas_level level = processor_level(&processor), core = blas_core_level(blas->core);
+    char remedy[160];
+    if (core == BLAS_LEVEL_UNKNOWN || core >= level)
+        return false;
+    say_remedy(blas, level, remedy, sizeof(remedy));
+    snprintf(text, size,
+             "OpenBLAS %s runs its %s kernels (%s) on a processor with %s, several times "
+             "slower: %s",
+             blas->version, blas->core, blas_level_name(core), blas_level_name(level),
+             remedy);
+    return true;
+}
+
+void openblas_warn(const tn_host *host)
+{
+    static atomic_flag done = ATOMIC_FLAG_INIT;
+    char text[320];
+    const struct openblas *blas = openblas_find();
+    if (blas && !atomic_flag_test_and_set(&done) &&
+        openblas_is_slow(blas, text, sizeof(text)))
+        host->log(host, TN_LOG_WARN, "cpu-blas", "%s", text);
+}
