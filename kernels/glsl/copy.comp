@@ -9,6 +9,7 @@ layout(constant_id = 0) const uint RANK = 1;
 #define S_2 uint16_t
 #define S_4 uint
 #define S_8 uvec2
+#define S_16 uvec4
 #define S PASTE(S_, SIZE)
 layout(std430, binding = 0) readonly buffer From { S d[]; } from;
 layout(std430, binding = 1) writeonly buffer To { S d[]; } to;

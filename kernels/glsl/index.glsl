@@ -1,28 +1,35 @@
 // SPDX-License-Identifier: MIT
-// Reading an index of dtype INDEX from `indices`.
+// Reading an index of dtype INDEX from `indices`: negative ones count from the end.
+#define UNSIGNED_i8 uint
+#define UNSIGNED_i16 uint
+#define UNSIGNED_i32 uint
+#define UNSIGNED_i64 uint64_t
+#define UNSIGNED_u8 uint
+#define UNSIGNED_u16 uint
+#define UNSIGNED_u32 uint
+#define UNSIGNED_u64 uint64_t
+#define UNSIGNED PASTE(UNSIGNED_, INDEX)
 
-// Within 0 .. length - 1: negative ones count from the end, the rest is clamped.
-uint clamped_index(uint m, uint length)
+// Lengths reach 2^32 - 1, which an int does not hold: comparisons are unsigned.
+uint place_of_index(uint m, uint length, uint below, uint above)
 {
     PASTE(W_, INDEX) k = PASTE(W_, INDEX)(indices.d[args.index_offset + m]);
 #ifdef INDEX_SIGNED
+    UNSIGNED from_end = UNSIGNED(~k); // -1: 0
     if (k < 0)
-        k += PASTE(W_, INDEX)(length);
-    if (k < 0)
-        return 0u;
+        return from_end < UNSIGNED(length) ? length - 1u - uint(from_end) : below;
 #endif
-    return k >= PASTE(W_, INDEX)(length) ? length - 1u : uint(k);
+    return UNSIGNED(k) < UNSIGNED(length) ? uint(k) : above;
+}
+
+// Index m within 0 .. length - 1: those out of range are clamped.
+uint clamped_index(uint m, uint length)
+{
+    return place_of_index(m, length, 0u, length - 1u);
 }
 
 // The same, but `length` for those out of range.
 uint checked_index(uint m, uint length)
 {
-    PASTE(W_, INDEX) k = PASTE(W_, INDEX)(indices.d[args.index_offset + m]);
-#ifdef INDEX_SIGNED
-    if (k < 0)
-        k += PASTE(W_, INDEX)(length);
-    if (k < 0)
-        return length;
-#endif
-    return k >= PASTE(W_, INDEX)(length) ? length : uint(k);
+    return place_of_index(m, length, length, length);
 }

@@ -1,8 +1,7 @@
 #version 460
 // SPDX-License-Identifier: MIT
 // out = x, plus updates[outer, m, inner] at out[outer, indices[m], inner]; all contiguous.
-// Each output looks through the indices for its own: no atomics, and so the same sum in the
-// same order every time. IN, INDEX: dtypes; ACC: what is summed in.
+// For few indices: each output looks through all of them for its own. IN, INDEX: dtypes.
 #include "types.glsl"
 layout(local_size_x = 256) in;
 layout(std430, binding = 0) readonly buffer In { PASTE(S_, IN) d[]; } source;
@@ -14,6 +13,7 @@ layout(push_constant) uniform Args {
 } args;
 
 #include "index.glsl"
+#include "scatter.glsl"
 
 void main()
 {
@@ -23,12 +23,12 @@ void main()
     uint row = i / args.inner;
     uint outer = row / args.extent;
     uint own = row - outer * args.extent, column = i - row * args.inner;
-    ACC sum = ACC(PASTE(FROM_, IN)(PASTE(W_, IN)(source.d[args.in_offset + i])));
+    SUM sum = LOADED(source.d[args.in_offset + i]);
     for (uint m = 0u; m < args.count; m++) {
         if (checked_index(m, args.extent) != own)
             continue;
         uint at = args.update_offset + (outer * args.count + m) * args.inner + column;
-        sum += ACC(PASTE(FROM_, IN)(PASTE(W_, IN)(updates.d[at])));
+        sum = plus(sum, LOADED(updates.d[at]));
     }
-    result.d[args.out_offset + i] = PASTE(S_, IN)(PASTE(TO_, IN)(PASTE(C_, IN)(sum)));
+    result.d[args.out_offset + i] = STORED(sum);
 }

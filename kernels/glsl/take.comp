@@ -9,6 +9,7 @@ layout(local_size_x = 256) in;
 #define S_2 uint16_t
 #define S_4 uint
 #define S_8 uvec2
+#define S_16 uvec4
 #define S PASTE(S_, SIZE)
 layout(std430, binding = 0) readonly buffer In { S d[]; } source;
 layout(std430, binding = 1) readonly buffer Index { PASTE(S_, INDEX) d[]; } indices;

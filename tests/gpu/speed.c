@@ -76,7 +76,7 @@ static double measure(void)
 
 static void report(const char *what, double amount, const char *unit)
 {
-    printf("%-12s %-34s %12.2f %s\n", bench.backend->name, what, amount, unit);
+    printf("%-12s %-36s %12.2f %s\n", bench.backend->name, what, amount, unit);
     fflush(stdout);
 }
 
@@ -296,6 +296,87 @@ static void reductions(void)
     report("softmax f32, rows", 2 * bytes / measure() * 1e-9, "GB/s");
 }
 
+// --- rows by index -----------------------------------------------------------------------
+
+static uint32_t draw(void)
+{
+    static uint32_t state = 1;
+    state = state * 1664525u + 1013904223u;
+    return state >> 8;
+}
+
+static void upload(uint32_t slot, const void *data, uint64_t size)
+{
+    if (bench.backend->buffer_write(bench.device, bench.bindings[slot].buffer, 0, data,
+                                    size) != TN_OK) {
+        fprintf(stderr, "%s\n", vb_failure);
+        exit(1);
+    }
+}
+
+static void upload_floats(uint32_t slot, uint64_t size)
+{
+    float *data = malloc(size);
+    if (!data)
+        exit(1);
+    for (uint64_t i = 0; i < size / sizeof(*data); i++)
+        data[i] = (float)draw() * 1e-6f;
+    upload(slot, data, size);
+    free(data);
+}
+
+// Random rows below `rows`; 0: all the same.
+static void upload_indices(uint32_t slot, int64_t count, uint32_t rows)
+{
+    int64_t *data = malloc((size_t)count * sizeof(*data));
+    if (!data)
+        exit(1);
+    for (int64_t i = 0; i < count; i++)
+        data[i] = rows ? draw() % rows : 7;
+    upload(slot, data, (uint64_t)count * sizeof(*data));
+    free(data);
+}
+
+// The peer's time is that of PyTorch 2.11 on an H200 for these sizes, 0: not measured.
+static void scatter(const char *name, bool in_place, bool same_row, double peer_ms)
+{
+    static const tn_take_attrs first;
+    int64_t rows = quick ? 200 : 200000, columns = 512, count = quick ? 2000 : 131072;
+    tn_layout x = matrix(TN_F32, rows, columns), updates = matrix(TN_F32, count, columns);
+    tn_layout indices = {TN_I64, 1, 0, {count}, {1}};
+    add_kernel("base.scatter_add/1", &first, 3, (tn_layout[]){x, indices, updates, x});
+    tn_step *step = &bench.steps[bench.num_steps - 1];
+    if (in_place)
+        *(tn_value *)(uintptr_t)step->inputs = step->outputs[0];
+    upload_floats(step->inputs[0].slot, bytes_of(&x));
+    upload_indices(step->inputs[1].slot, count, same_row ? 0 : (uint32_t)rows);
+    upload_floats(step->inputs[2].slot, bytes_of(&updates));
+    char unit[64] = "us";
+    if (peer_ms > 0 && !quick)
+        snprintf(unit, sizeof(unit), "us (PyTorch on an H200: %.0f)", peer_ms * 1e3);
+    report(name, measure() * 1e6, unit);
+}
+
+static void take_rows(void)
+{
+    static const tn_take_attrs first;
+    int64_t rows = quick ? 200 : 200000, columns = 512, count = quick ? 2000 : 131072;
+    tn_layout x = matrix(TN_F32, rows, columns), out = matrix(TN_F32, count, columns);
+    tn_layout indices = {TN_I64, 1, 0, {count}, {1}};
+    add_kernel("base.take/1", &first, 2, (tn_layout[]){x, indices, out});
+    upload_indices(bench.steps[0].inputs[1].slot, count, (uint32_t)rows);
+    report("take f32, rows of 512", 2.0 * (double)bytes_of(&out) / measure() * 1e-9,
+           "GB/s");
+}
+
+static void indexed(void)
+{
+    take_rows();
+    scatter("scatter-add f32, 131072 rows of 512", false, false, 0.7);
+    scatter("scatter-add, in place", true, false, 0);
+    scatter("scatter-add, all to one row", true, true, 0);
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -309,6 +390,7 @@ int main(int argc, char **argv)
     dependent_dispatches();
     products();
     reductions();
+    indexed();
     vb_end(&bench);
     return 0;
 }

@@ -26,7 +26,7 @@ static uint64_t draw(void)
     return state * UINT64_C(0x2545f4914f6cdd1d) >> 16;
 }
 
-static int64_t between(int64_t low, int64_t high)
+int64_t random_between(int64_t low, int64_t high)
 {
     return low + (int64_t)(draw() % (uint64_t)(high - low + 1));
 }
@@ -71,10 +71,10 @@ void fill(unsigned char *memory, tn_dtype dtype, uint64_t bytes, int64_t limit)
     bool positive = tn_dtype_in(dtype, TN_UNSIGNED_DTYPES) || dtype == TN_BOOL;
     for (int64_t i = 0; i < n; i++) {
         if (tn_dtype_in(dtype, TN_FLOAT_DTYPES))
-            tn_set_f64(&tensor, i, (double)between(-64, 64) / 32);
+            tn_set_f64(&tensor, i, (double)random_between(-64, 64) / 32);
         else
             tn_set_i64(&tensor, i,
-                       between(positive ? 0 : -limit, dtype == TN_BOOL ? 1 : limit));
+                       random_between(positive ? 0 : -limit, dtype == TN_BOOL ? 1 : limit));
     }
 }
 
@@ -95,32 +95,47 @@ static const tn_primitive *find_primitive(const char *id)
 struct check {
     tn_step *step;
     double tolerance;
+    bool exact;
+    tn_tensor want; // computed before the run, which may overwrite inputs
 };
 static struct check checks[VB_MAX_STEPS];
 static uint32_t num_checks;
 #define GUARD 256 // bytes before and after an output
 #define CANARY 0xa5
 
-void add_check(const struct application *a)
+// An output of its own, or the first input with room for the canaries around it.
+static void set_output(tn_step *step, const struct application *a)
+{
+    const tn_layout *layout = &a->operands[a->num_inputs];
+    uint64_t bytes = span(layout) + 2 * GUARD;
+    uint32_t slot = vb_slot(&bench, bytes);
+    tn_value *out = (tn_value *)(uintptr_t)step->outputs;
+    memset(bench.memory[slot], CANARY, bytes);
+    vb_set(step, a->num_inputs, slot, layout);
+    out->offset = GUARD;
+    if (a->in_place) {
+        fill(bench.memory[slot] + GUARD, layout->dtype, span(layout), a->limit);
+        *(tn_value *)(uintptr_t)step->inputs = *out;
+    }
+}
+
+tn_step *add_check(const struct application *a)
 {
     tn_step *step = vb_step(&bench, a->num_inputs, 1);
     step->primitive = find_primitive(a->primitive);
     step->attrs = a->attrs;
     step->label = a->primitive;
-    for (uint32_t i = 0; i < a->num_inputs; i++) {
+    for (uint32_t i = a->in_place; i < a->num_inputs; i++) {
         uint64_t bytes = span(&a->operands[i]);
         uint32_t slot = vb_slot(&bench, bytes);
         fill(bench.memory[slot], a->operands[i].dtype, bytes, a->limit);
         vb_set(step, i, slot, &a->operands[i]);
     }
-    uint64_t bytes = span(&a->operands[a->num_inputs]) + 2 * GUARD;
-    uint32_t slot = vb_slot(&bench, bytes);
-    memset(bench.memory[slot], CANARY, bytes);
-    vb_set(step, a->num_inputs, slot, &a->operands[a->num_inputs]);
-    ((tn_value *)(uintptr_t)step->outputs)->offset = GUARD;
+    set_output(step, a);
     if (!vb_use_kernel(&bench, step, a->primitive))
         fail_msg("%s: no kernel", a->primitive);
-    checks[num_checks++] = (struct check){step, a->tolerance};
+    checks[num_checks++] = (struct check){step, a->tolerance, a->exact, {NULL, {0}}};
+    return step;
 }
 
 // mean and logsumexp are decompositions: here they are as loops. Values are small enough
@@ -151,7 +166,8 @@ static void compute_reference(const tn_step *step, const tn_tensor *want)
 {
     tn_tensor inputs[6];
     for (uint32_t i = 0; i < step->num_inputs; i++)
-        inputs[i] = (tn_tensor){bench.memory[step->inputs[i].slot], step->inputs[i].layout};
+        inputs[i] = (tn_tensor){bench.memory[step->inputs[i].slot] + step->inputs[i].offset,
+                                step->inputs[i].layout};
     if (!step->primitive->reference) {
         reduce_plainly(step, &inputs[0], want);
         return;
@@ -168,28 +184,36 @@ static void compute_reference(const tn_step *step, const tn_tensor *want)
         fail_msg("%s: reference: %s", step->label, vb_failure);
 }
 
+static void compute_want(struct check *check)
+{
+    const tn_layout *layout = &check->step->outputs[0].layout;
+    check->want = (tn_tensor){calloc(1, span(layout) + 16), *layout};
+    assert_non_null(check->want.data);
+    compute_reference(check->step, &check->want);
+}
+
+static double tolerance_of(const struct check *check)
+{
+    tn_dtype dtype = check->want.layout.dtype;
+    double stored = dtype == TN_F16 ? 2e-3 : dtype == TN_BF16 ? 1.6e-2 : 0;
+    return check->exact ? 0 : check->tolerance * (dtype == TN_F64 ? 1e-8 : 1) + stored;
+}
+
 static void compare(const struct check *check)
 {
     const tn_value *out = &check->step->outputs[0];
     const unsigned char *memory = bench.memory[out->slot];
     uint64_t bytes = span(&out->layout);
     tn_tensor got = {bench.memory[out->slot] + GUARD, out->layout};
-    tn_tensor want = {calloc(1, bytes + 16), out->layout};
-    assert_non_null(want.data);
-    compute_reference(check->step, &want);
-    double tolerance = check->tolerance * (out->layout.dtype == TN_F64 ? 1e-8 : 1);
-    tolerance += out->layout.dtype == TN_F16    ? 2e-3
-                 : out->layout.dtype == TN_BF16 ? 1.6e-2
-                                                : 0;
+    double tolerance = tolerance_of(check);
     for (int64_t i = 0; i < tn_layout_count(&out->layout); i++) {
-        double x = tn_get_f64(&got, i), y = tn_get_f64(&want, i);
+        double x = tn_get_f64(&got, i), y = tn_get_f64(&check->want, i);
         if (x != y && !(isnan(x) && isnan(y)) &&
             !(fabs(x - y) <= tolerance * (1 + fabs(y))))
             fail_msg("%s of dtype %d, seed %llu: element %lld is %.9g, expected %.9g",
                      check->step->label, check->step->inputs[0].layout.dtype,
                      (unsigned long long)seed, (long long)i, x, y);
     }
-    free(want.data);
     for (uint64_t i = 0; i < GUARD; i++) {
         assert_int_equal(memory[i], CANARY);
         assert_int_equal(memory[GUARD + bytes + i], CANARY);
@@ -198,16 +222,19 @@ static void compare(const struct check *check)
 
 void run_checks(void)
 {
+    for (uint32_t i = 0; i < num_checks; i++)
+        compute_want(&checks[i]);
     if (vb_run(&bench) != TN_OK)
         fail_msg("%s", vb_failure);
     for (uint32_t i = 0; i < num_checks; i++)
         compare(&checks[i]);
-    num_checks = 0;
-    vb_clear(&bench);
+    start_checks();
 }
 
 void start_checks(void)
 {
+    for (uint32_t i = 0; i < num_checks; i++)
+        free(checks[i].want.data);
     num_checks = 0;
     if (bench.device)
         vb_clear(&bench);

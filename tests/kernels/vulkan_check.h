@@ -37,11 +37,15 @@ struct application {
     tn_layout operands[6]; // inputs, then the output
     double tolerance;      // of |reference| + 1, in f32; 1e-8 of that in f64
     int64_t limit;         // integers are drawn from [-limit, limit]
+    bool exact;            // no difference at all is borne
+    bool in_place;         // the output is the first input
 };
 
 void seed_checks(uint64_t given);
 void start_checks(void); // forgets what another test left
-void add_check(const struct application *a);
+int64_t random_between(int64_t low, int64_t high);
+// The step may be changed, and bench.memory of its inputs, until run_checks().
+tn_step *add_check(const struct application *a);
 void run_checks(void);
 
 #endif // TESTS_VULKAN_CHECK_H

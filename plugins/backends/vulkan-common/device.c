@@ -81,6 +81,9 @@ static VkResult create_logical(tn_device *device)
     VkPhysicalDeviceFeatures2 has = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
                                      .pNext = &has11};
     device->instance->vk.GetPhysicalDeviceFeatures2(device->physical, &has);
+    // With the memory model alone, GLSL's atomics, which have the device's scope, are
+    // invalid.
+    VkBool32 model = has12.vulkanMemoryModel && has12.vulkanMemoryModelDeviceScope;
     VkPhysicalDeviceVulkan12Features want12 = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
         .timelineSemaphore = VK_TRUE,
@@ -88,7 +91,8 @@ static VkResult create_logical(tn_device *device)
         .shaderInt8 = facts->i8,
         .shaderFloat16 = facts->f16,
         .descriptorBindingStorageBufferUpdateAfterBind = facts->update_after_bind,
-        .vulkanMemoryModel = has12.vulkanMemoryModel,
+        .vulkanMemoryModel = model,
+        .vulkanMemoryModelDeviceScope = model,
         .scalarBlockLayout = has12.scalarBlockLayout,
         .bufferDeviceAddress = has12.bufferDeviceAddress,
         .shaderSubgroupExtendedTypes = has12.shaderSubgroupExtendedTypes,

@@ -44,8 +44,29 @@ tn_status vk_plan_cross_entropy(struct vk_plan *plan, const tn_step *step);
 tn_status vk_plan_take(struct vk_plan *plan, const tn_step *step);
 tn_status vk_plan_scatter_add(struct vk_plan *plan, const tn_step *step);
 int32_t vk_scatter_add_accepts(const tn_kernel_query *query);
+uint64_t vk_scatter_add_scratch(const tn_kernel_query *query);
+
+// plan_sort.c
+// Indices `first` .. `first + count - 1` of a contiguous value, along an axis of `extent`.
+struct vk_indices {
+    const tn_value *value;
+    uint64_t first, count, extent; // below 2^32
+};
+// Sorts them in the step's scratch, from its beginning on. *out_keys: `count` u32, each the
+// index counted from the front, or `extent` for one out of range, in ascending order;
+// *out_positions: where among the indices they are, ascending for equal keys.
+tn_status vk_plan_sort(struct vk_plan *plan, const tn_step *step,
+                       const struct vk_indices *indices, struct vk_operand *out_keys,
+                       struct vk_operand *out_positions);
+// Bytes of scratch that this takes. UINT64_MAX: more than there can be.
+uint64_t vk_sort_scratch(uint64_t count, uint64_t extent);
 
 // plan_copy.c
+// Copies `from` into those elements of `to` that `region` describes.
+tn_status vk_plan_copy(struct vk_plan *plan, const tn_value *from, const tn_value *to,
+                       const tn_layout *region);
+// Whether a step's output is its first input, changed in place.
+bool vk_is_in_place(const tn_step *step);
 tn_status vk_plan_concatenate(struct vk_plan *plan, const tn_step *step);
 tn_status vk_plan_slice_update(struct vk_plan *plan, const tn_step *step);
 

@@ -30,7 +30,7 @@ static const tn_operand_rule loss_rules[] = {{TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUO
     X(matmul, "base.matmul/1", vk_plan_matmul, any_rules, .accepts = vk_matmul_accepts)    \
     X(take, "base.take/1", vk_plan_take, take_rules, .accepts = NULL)                      \
     X(scatter_add, "base.scatter_add/1", vk_plan_scatter_add, contiguous_rules,            \
-      .accepts = vk_scatter_add_accepts)                                                   \
+      .accepts = vk_scatter_add_accepts, .scratch_size = vk_scatter_add_scratch)           \
     X(concatenate, "base.concatenate/1", vk_plan_concatenate, any_rules, .accepts = NULL)  \
     X(slice_update, "base.slice_update/1", vk_plan_slice_update, any_rules,                \
       .accepts = NULL)                                                                     \

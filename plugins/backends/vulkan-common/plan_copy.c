@@ -4,29 +4,98 @@
 
 #include <stdio.h>
 
-// Copies `from` into those elements of `to` that `region` describes.
-static tn_status copy_region(struct vk_plan *plan, const tn_value *from, const tn_value *to,
-                             const tn_layout *region)
+// A copy between two strided regions of equal extents; offsets and strides in elements.
+struct copying {
+    uint32_t bytes; // of an element
+    int32_t rank;
+    uint64_t extent[TN_MAX_RANK];
+    int64_t from_stride[TN_MAX_RANK], to_stride[TN_MAX_RANK];
+    int64_t from_offset, to_offset;
+};
+
+// Without axes of one element, and with neighbours that are walked as one merged.
+static struct copying describe(const tn_layout *from, const tn_layout *to)
 {
-    uint64_t n = layout_count(region);
-    char name[VARIANT_NAME];
-    snprintf(name, sizeof(name), "copy_%u", dtype_bytes(region->dtype));
-    struct vk_launch launch = {.pipeline = {.name = name}, .groups = ceil_div(n, 256)};
-    if (n == 0)
+    struct copying c = {.bytes = dtype_bytes(to->dtype),
+                        .from_offset = from->offset,
+                        .to_offset = to->offset};
+    for (int32_t axis = 0; axis < to->rank; axis++) {
+        int64_t extent = to->extent[axis], last = c.rank - 1;
+        if (extent == 1)
+            continue;
+        if (c.rank > 0 && c.from_stride[last] == from->stride[axis] * extent &&
+            c.to_stride[last] == to->stride[axis] * extent)
+            c.extent[last] *= (uint64_t)extent;
+        else
+            c.extent[last = c.rank++] = (uint64_t)extent;
+        c.from_stride[last] = from->stride[axis];
+        c.to_stride[last] = to->stride[axis];
+    }
+    return c;
+}
+
+#define MAX_ELEMENT 16 // bytes that an invocation copies at once
+
+static bool can_double(const struct copying *c, const tn_value *from, const tn_value *to)
+{
+    int32_t last = c->rank - 1;
+    uint64_t odd = (uint64_t)c->from_offset | (uint64_t)c->to_offset;
+    if (c->rank == 0 || c->from_stride[last] != 1 || c->to_stride[last] != 1 ||
+        c->bytes == MAX_ELEMENT || from->offset % MAX_ELEMENT || to->offset % MAX_ELEMENT)
+        return false;
+    for (int32_t i = 0; i < last; i++)
+        odd |= (uint64_t)c->from_stride[i] | (uint64_t)c->to_stride[i];
+    return ((odd | c->extent[last]) & 1) == 0;
+}
+
+// Takes pairs of neighbours for elements as long as that is possible.
+static void widen(struct copying *c, const tn_value *from, const tn_value *to)
+{
+    while (can_double(c, from, to)) {
+        c->bytes *= 2;
+        c->from_offset /= 2;
+        c->to_offset /= 2;
+        c->extent[c->rank - 1] /= 2;
+        for (int32_t i = 0; i < c->rank - 1; i++) {
+            c->from_stride[i] /= 2;
+            c->to_stride[i] /= 2;
+        }
+    }
+}
+
+tn_status vk_plan_copy(struct vk_plan *plan, const tn_value *from, const tn_value *to,
+                       const tn_layout *region)
+{
+    if (layout_count(region) == 0)
         return TN_OK;
-    launch_spec(&launch, (uint32_t)region->rank);
+    struct copying c = describe(&from->layout, region);
+    widen(&c, from, to);
+    uint64_t n = 1;
+    for (int32_t i = 0; i < c.rank; i++)
+        n *= c.extent[i];
+    char name[VARIANT_NAME];
+    snprintf(name, sizeof(name), "copy_%u", c.bytes);
+    struct vk_launch launch = {.pipeline = {.name = name}, .groups = ceil_div(n, 256)};
+    launch_spec(&launch, (uint32_t)c.rank);
     launch_bind(&launch, plan_operand(from, VK_READS));
     launch_bind(&launch, plan_operand(to, VK_WRITES));
     launch_push(&launch, n);
-    launch_push(&launch, (uint64_t)from->layout.offset);
-    launch_push(&launch, (uint64_t)region->offset);
+    launch_push(&launch, (uint64_t)c.from_offset);
+    launch_push(&launch, (uint64_t)c.to_offset);
     for (int32_t i = 0; i < TN_MAX_RANK; i++)
-        launch_push(&launch, i < region->rank ? (uint64_t)region->extent[i] : 1);
+        launch_push(&launch, i < c.rank ? c.extent[i] : 1);
     for (int32_t i = 0; i < TN_MAX_RANK; i++)
-        launch_push(&launch, i < region->rank ? (uint64_t)from->layout.stride[i] : 0);
+        launch_push(&launch, (uint64_t)c.from_stride[i]);
     for (int32_t i = 0; i < TN_MAX_RANK; i++)
-        launch_push(&launch, i < region->rank ? (uint64_t)region->stride[i] : 0);
+        launch_push(&launch, (uint64_t)c.to_stride[i]);
     return plan_launch(plan, &launch);
+}
+
+bool vk_is_in_place(const tn_step *step)
+{
+    const tn_value *x = &step->inputs[0], *out = &step->outputs[0];
+    return x->slot == out->slot && x->offset == out->offset &&
+           x->layout.offset == out->layout.offset;
 }
 
 tn_status vk_plan_concatenate(struct vk_plan *plan, const tn_step *step)
@@ -38,7 +107,7 @@ tn_status vk_plan_concatenate(struct vk_plan *plan, const tn_step *step)
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < step->num_inputs && status == TN_OK; i++) {
         region.extent[axis] = step->inputs[i].layout.extent[axis];
-        status = copy_region(plan, &step->inputs[i], out, &region);
+        status = vk_plan_copy(plan, &step->inputs[i], out, &region);
         region.offset += region.extent[axis] * region.stride[axis];
     }
     return status;
@@ -60,9 +129,8 @@ tn_status vk_plan_slice_update(struct vk_plan *plan, const tn_step *step)
     const tn_slice_attrs *attrs = step->attrs;
     const tn_value *x = &step->inputs[0], *update = &step->inputs[1];
     const tn_value *out = &step->outputs[0];
-    bool in_place = x->slot == out->slot && x->offset == out->offset &&
-                    x->layout.offset == out->layout.offset;
-    tn_status status = in_place ? TN_OK : copy_region(plan, x, out, &out->layout);
+    tn_status status =
+        vk_is_in_place(step) ? TN_OK : vk_plan_copy(plan, x, out, &out->layout);
     if (status != TN_OK)
         return status;
     tn_layout region = out->layout;
@@ -76,5 +144,5 @@ tn_status vk_plan_slice_update(struct vk_plan *plan, const tn_step *step)
         region.stride[axis] *= by;
         region.extent[axis] = update->layout.extent[axis];
     }
-    return copy_region(plan, update, out, &region);
+    return vk_plan_copy(plan, update, out, &region);
 }

@@ -5,18 +5,22 @@
 #include <stdio.h>
 
 struct gather {
-    uint64_t length, inner, count; // along the axis; after it; of the indices
+    uint64_t outer, length, inner; // before the axis; along it; after it
+    uint64_t count;                // of the indices
 };
 
-static struct gather describe(const tn_step *step)
+static struct gather describe(const tn_layout *x, const tn_layout *indices,
+                              const tn_take_attrs *attrs)
 {
-    const tn_layout *x = &step->inputs[0].layout;
-    const tn_take_attrs *attrs = step->attrs;
     int32_t axis = tn_axis(attrs->axis, x->rank);
-    struct gather g = {.length = (uint64_t)x->extent[axis], .inner = 1};
+    struct gather g = {.outer = 1,
+                       .length = (uint64_t)x->extent[axis],
+                       .inner = 1,
+                       .count = layout_count(indices)};
+    for (int32_t i = 0; i < axis; i++)
+        g.outer *= (uint64_t)x->extent[i];
     for (int32_t i = axis + 1; i < x->rank; i++)
         g.inner *= (uint64_t)x->extent[i];
-    g.count = layout_count(&step->inputs[1].layout);
     return g;
 }
 
@@ -29,54 +33,183 @@ static void push_start(struct vk_launch *launch, uint64_t n, const struct gather
     launch->groups = ceil_div(n, 256);
 }
 
+#define MAX_ELEMENT 16 // bytes that an invocation copies at once
+
+// Takes pairs of neighbours for elements as long as rows and offsets have whole ones.
+static uint32_t widen(const tn_step *step, struct gather *g, uint64_t offsets[2])
+{
+    const tn_value *x = &step->inputs[0], *out = &step->outputs[0];
+    uint32_t bytes = dtype_bytes(x->layout.dtype);
+    bool aligned = x->offset % MAX_ELEMENT == 0 && out->offset % MAX_ELEMENT == 0;
+    while (aligned && bytes < MAX_ELEMENT &&
+           ((g->inner | offsets[0] | offsets[1]) & 1) == 0) {
+        bytes *= 2;
+        g->inner /= 2;
+        offsets[0] /= 2;
+        offsets[1] /= 2;
+    }
+    return bytes;
+}
+
 tn_status vk_plan_take(struct vk_plan *plan, const tn_step *step)
 {
-    struct gather g = describe(step);
-    uint64_t n = layout_count(&step->outputs[0].layout);
+    const tn_value *x = &step->inputs[0], *out = &step->outputs[0];
+    struct gather g = describe(&x->layout, &step->inputs[1].layout, step->attrs);
+    uint64_t offsets[] = {(uint64_t)x->layout.offset, (uint64_t)out->layout.offset};
+    if (layout_count(&out->layout) == 0)
+        return TN_OK;
     char name[VARIANT_NAME];
-    snprintf(name, sizeof(name), "take_%u_%s", dtype_bytes(step->inputs[0].layout.dtype),
+    snprintf(name, sizeof(name), "take_%u_%s", widen(step, &g, offsets),
              dtype_glsl(step->inputs[1].layout.dtype));
     struct vk_launch launch = {.pipeline = {.name = name}};
-    if (n == 0)
-        return TN_OK;
-    launch_bind(&launch, plan_operand(&step->inputs[0], VK_READS));
+    launch_bind(&launch, plan_operand(x, VK_READS));
     launch_bind(&launch, plan_operand(&step->inputs[1], VK_READS));
-    launch_bind(&launch, plan_operand(&step->outputs[0], VK_WRITES));
-    push_start(&launch, n, &g);
-    launch_push(&launch, (uint64_t)step->inputs[0].layout.offset);
+    launch_bind(&launch, plan_operand(out, VK_WRITES));
+    push_start(&launch, g.outer * g.count * g.inner, &g);
+    launch_push(&launch, offsets[0]);
     launch_push(&launch, (uint64_t)step->inputs[1].layout.offset);
-    launch_push(&launch, (uint64_t)step->outputs[0].layout.offset);
+    launch_push(&launch, offsets[1]);
     return plan_launch(plan, &launch);
+}
+
+// --- scatter_add -------------------------------------------------------------------------
+//
+// Few indices: each output looks through them all, in one dispatch. Else the output begins
+// as a copy of x, the indices are sorted, and each row that has updates adds them in order:
+// one pass over the data.
+
+#define SEARCHES 1048576 // outputs times indices that are looked at rather than sorted
+#define FEW_INDICES 4    // looked at by any number of outputs
+// Indices that are sorted at once: bounds the scratch memory. A multiple of what fills the
+// largest tiles of the sort.
+#define PART_OF_INDICES 4194304
+
+static bool has_search(const tn_layout *x, const tn_layout *indices)
+{
+    const uint32_t narrow =
+        TN_DTYPE_BIT(TN_F16) | TN_DTYPE_BIT(TN_BF16) | TN_DTYPE_BIT(TN_F32);
+    const uint32_t common = TN_DTYPE_BIT(TN_I32) | TN_DTYPE_BIT(TN_I64);
+    return (TN_DTYPE_BIT(x->dtype) & narrow) || (TN_DTYPE_BIT(indices->dtype) & common);
+}
+
+static bool is_searched(const tn_step *step, uint64_t n, const struct gather *g)
+{
+    return has_search(&step->inputs[0].layout, &step->inputs[1].layout) &&
+           (n * g->count <= SEARCHES || (g->count <= FEW_INDICES && !vk_is_in_place(step)));
 }
 
 int32_t vk_scatter_add_accepts(const tn_kernel_query *query)
 {
-    const uint32_t narrow =
-        TN_DTYPE_BIT(TN_F16) | TN_DTYPE_BIT(TN_BF16) | TN_DTYPE_BIT(TN_F32);
-    const uint32_t indices = TN_DTYPE_BIT(TN_I32) | TN_DTYPE_BIT(TN_I64);
-    uint32_t x = TN_DTYPE_BIT(query->inputs[0].dtype);
-    // An index of nothing has no element to be bound.
-    return x != TN_DTYPE_BIT(TN_BOOL) &&
-           ((x & narrow) || (TN_DTYPE_BIT(query->inputs[1].dtype) & indices));
+    return query->inputs[0].dtype != TN_BOOL;
 }
 
-tn_status vk_plan_scatter_add(struct vk_plan *plan, const tn_step *step)
+static uint64_t part_of(const struct gather *g)
 {
-    struct gather g = describe(step);
-    uint64_t n = layout_count(&step->outputs[0].layout);
+    return g->count < PART_OF_INDICES ? g->count : PART_OF_INDICES;
+}
+
+uint64_t vk_scatter_add_scratch(const tn_kernel_query *query)
+{
+    struct gather g = describe(&query->inputs[0], &query->inputs[1], query->attrs);
+    uint64_t n = layout_count(&query->outputs[0]);
+    return n == 0 || g.count == 0 ? 0 : vk_sort_scratch(part_of(&g), g.length);
+}
+
+static tn_status plan_search(struct vk_plan *plan, const tn_step *step, uint64_t n,
+                             const struct gather *g)
+{
     char name[VARIANT_NAME];
     snprintf(name, sizeof(name), "scatter_add_%s_%s",
              dtype_glsl(step->inputs[0].layout.dtype),
              dtype_glsl(step->inputs[1].layout.dtype));
     struct vk_launch launch = {.pipeline = {.name = name}};
-    if (n == 0)
-        return TN_OK;
     for (uint32_t i = 0; i < 3; i++)
         launch_bind(&launch, plan_operand(&step->inputs[i], VK_READS));
     launch_bind(&launch, plan_operand(&step->outputs[0], VK_WRITES));
-    push_start(&launch, n, &g);
+    push_start(&launch, n, g);
     for (uint32_t i = 0; i < 3; i++)
         launch_push(&launch, (uint64_t)step->inputs[i].layout.offset);
     launch_push(&launch, (uint64_t)step->outputs[0].layout.offset);
     return plan_launch(plan, &launch);
+}
+
+// As scatter_sum.comp has them.
+#define GROUP_SHIFT 8
+#define COLUMNS 4
+#define MAX_STRIP_SHIFT 3 // 32 bytes of f32, what memory moves at once
+#define LONG_ROW 64
+#define LONG_BLOCK (32 * LONG_ROW)
+
+// The least shift, up to `most`, by which 1 becomes at least `value`.
+static uint32_t shift_for(uint64_t value, uint32_t most)
+{
+    uint32_t shift = 0;
+    while (shift < most && UINT64_C(1) << shift < value)
+        shift++;
+    return shift;
+}
+
+// Adds the updates of sorted indices to the output.
+static tn_status plan_sum(struct vk_plan *plan, const tn_step *step, const struct gather *g,
+                          const struct vk_indices *part, struct vk_operand keys,
+                          struct vk_operand positions)
+{
+    char name[VARIANT_NAME];
+    snprintf(name, sizeof(name), "scatter_sum_%s",
+             dtype_glsl(step->outputs[0].layout.dtype));
+    uint32_t row_shift = shift_for(ceil_div(g->inner, COLUMNS), GROUP_SHIFT);
+    uint32_t strip_shift = shift_for(g->inner, MAX_STRIP_SHIFT);
+    uint64_t chunks = ceil_div(g->inner, (uint64_t)COLUMNS << row_shift);
+    uint64_t row_groups = ceil_div(part->count, UINT64_C(1) << (GROUP_SHIFT - row_shift));
+    uint64_t strips = ceil_div(g->inner, UINT64_C(1) << strip_shift);
+    uint64_t blocks = part->count > LONG_ROW ? ceil_div(part->count, LONG_BLOCK) : 0;
+    uint64_t long_groups = g->outer * strips * blocks;
+    uint64_t short_groups = g->outer * chunks * row_groups;
+    struct vk_launch launch = {.pipeline = {.name = name},
+                               .groups = long_groups + short_groups};
+    launch_bind(&launch, keys);
+    launch_bind(&launch, positions);
+    launch_bind(&launch, plan_operand(&step->inputs[2], VK_READS));
+    launch_bind(&launch, plan_operand(&step->outputs[0], VK_READS | VK_WRITES));
+    const uint64_t push[] = {part->count,
+                             part->first,
+                             g->count,
+                             g->length,
+                             g->inner,
+                             (uint64_t)step->inputs[2].layout.offset,
+                             (uint64_t)step->outputs[0].layout.offset,
+                             row_shift,
+                             chunks,
+                             row_groups,
+                             long_groups,
+                             short_groups,
+                             strip_shift,
+                             strips,
+                             blocks};
+    for (size_t i = 0; i < sizeof(push) / sizeof(push[0]); i++)
+        launch_push(&launch, push[i]);
+    return plan_launch(plan, &launch);
+}
+
+tn_status vk_plan_scatter_add(struct vk_plan *plan, const tn_step *step)
+{
+    const tn_value *x = &step->inputs[0], *out = &step->outputs[0];
+    struct gather g = describe(&x->layout, &step->inputs[1].layout, step->attrs);
+    uint64_t n = layout_count(&out->layout);
+    if (n == 0)
+        return TN_OK;
+    if (g.count > 0 && is_searched(step, n, &g))
+        return plan_search(plan, step, n, &g);
+    tn_status status =
+        vk_is_in_place(step) ? TN_OK : vk_plan_copy(plan, x, out, &out->layout);
+    struct vk_indices part = {&step->inputs[1], 0, part_of(&g), g.length};
+    for (; part.first < g.count && status == TN_OK; part.first += part.count) {
+        struct vk_operand keys, positions;
+        if (part.count > g.count - part.first)
+            part.count = g.count - part.first;
+        status = vk_plan_sort(plan, step, &part, &keys, &positions);
+        if (status == TN_OK)
+            status = plan_sum(plan, step, &g, &part, keys, positions);
+    }
+    return status;
 }

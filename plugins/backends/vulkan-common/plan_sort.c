@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+// Indices along an axis sorted on the device, as pairs of a key and a position: sort.comp.
+#include "kernels.h"
+
+#include <stdio.h>
+#include <tenon/checked.h>
+
+#define MAX_RANKED 1024 // indices that are sorted by one dispatch, each against all
+#define MAX_TILES 256   // that a radix sort is shared out to
+#define MIN_TILE_SHIFT 10
+#define MAX_DIGIT_BITS 8
+
+// How `count` keys of 0 .. extent are sorted, and where its memory lies in the scratch.
+struct sorting {
+    uint32_t passes, digit_bits; // no passes: ranked
+    uint32_t tile_shift, tiles;
+    uint64_t pairs; // bytes of an array of keys, or of positions
+    uint64_t bytes; // of all: keys and positions (twice for a radix sort), and counts
+};
+
+static uint32_t bits_of(uint64_t value)
+{
+    uint32_t bits = 0;
+    for (; value > 0; value >>= 1)
+        bits++;
+    return bits;
+}
+
+// False: more bytes than 64 bits count.
+static bool describe(uint64_t count, uint64_t extent, struct sorting *out)
+{
+    uint64_t all, counts;
+    *out = (struct sorting){.tile_shift = MIN_TILE_SHIFT};
+    if (!tn_checked_multiply(count, sizeof(uint32_t), &all) ||
+        !tn_checked_round_up(all, VK_ALIGNMENT, &out->pairs))
+        return false;
+    if (count <= MAX_RANKED)
+        return tn_checked_multiply(out->pairs, 2, &out->bytes);
+    out->passes = (uint32_t)ceil_div(bits_of(extent), MAX_DIGIT_BITS);
+    out->digit_bits = (uint32_t)ceil_div(bits_of(extent), out->passes);
+    while (ceil_div(count, UINT64_C(1) << out->tile_shift) > MAX_TILES)
+        out->tile_shift++;
+    out->tiles = (uint32_t)ceil_div(count, UINT64_C(1) << out->tile_shift);
+    counts = (uint64_t)out->passes * out->tiles * 256 * sizeof(uint32_t);
+    return tn_checked_multiply(out->pairs, 4, &all) &&
+           tn_checked_add(all, counts, &out->bytes);
+}
+
+uint64_t vk_sort_scratch(uint64_t count, uint64_t extent)
+{
+    struct sorting s;
+    return describe(count, extent, &s) ? s.bytes : UINT64_MAX;
+}
+
+static struct vk_operand part(const tn_step *step, uint64_t at, uint64_t size,
+                              uint32_t access)
+{
+    struct vk_operand operand = plan_scratch(step, at, size);
+    operand.access = access;
+    return operand;
+}
+
+// The keys, or the positions, of one of the two arrays of pairs.
+static struct vk_operand keys(const tn_step *step, const struct sorting *s, uint32_t which,
+                              uint32_t access)
+{
+    return part(step, which * 2 * s->pairs, s->pairs, access);
+}
+
+static struct vk_operand positions(const tn_step *step, const struct sorting *s,
+                                   uint32_t which, uint32_t access)
+{
+    return part(step, (which * 2 + 1) * s->pairs, s->pairs, access);
+}
+
+static struct vk_operand counts(const tn_step *step, const struct sorting *s,
+                                uint32_t access)
+{
+    return part(step, 4 * s->pairs, s->bytes - 4 * s->pairs, access);
+}
+
+static void push_sorting(struct vk_launch *launch, const struct vk_indices *indices,
+                         const struct sorting *s, uint32_t pass)
+{
+    launch_push(launch, indices->count);
+    launch_push(launch, indices->extent);
+    launch_push(launch, (uint64_t)indices->value->layout.offset + indices->first);
+    launch_push(launch, pass);
+    launch_push(launch, s->passes);
+    launch_push(launch, s->digit_bits);
+    launch_push(launch, s->tile_shift);
+    launch_push(launch, s->tiles);
+}
+
+static const char *variant_name(char name[VARIANT_NAME], const char *op,
+                                const struct vk_indices *indices)
+{
+    snprintf(name, VARIANT_NAME, "sort_%s_%s", op,
+             dtype_glsl(indices->value->layout.dtype));
+    return name;
+}
+
+static tn_status plan_ranks(struct vk_plan *plan, const tn_step *step,
+                            const struct vk_indices *indices, const struct sorting *s)
+{
+    char name[VARIANT_NAME];
+    struct vk_launch launch = {.pipeline = {.name = variant_name(name, "rank", indices)},
+                               .groups = ceil_div(indices->count, 256)};
+    launch_bind(&launch, plan_operand(indices->value, VK_READS));
+    launch_bind(&launch, keys(step, s, 0, VK_WRITES));
+    launch_bind(&launch, positions(step, s, 0, VK_WRITES));
+    push_sorting(&launch, indices, s, 0);
+    return plan_launch(plan, &launch);
+}
+
+static tn_status plan_keys(struct vk_plan *plan, const tn_step *step,
+                           const struct vk_indices *indices, const struct sorting *s)
+{
+    char name[VARIANT_NAME];
+    struct vk_launch launch = {.pipeline = {.name = variant_name(name, "keys", indices)},
+                               .groups = s->tiles};
+    launch_bind(&launch, plan_operand(indices->value, VK_READS));
+    launch_bind(&launch, keys(step, s, 0, VK_WRITES));
+    launch_bind(&launch, counts(step, s, VK_WRITES));
+    push_sorting(&launch, indices, s, 0);
+    return plan_launch(plan, &launch);
+}
+
+// From one array of pairs to the other, by one digit.
+static tn_status plan_place(struct vk_plan *plan, const tn_step *step,
+                            const struct vk_indices *indices, const struct sorting *s,
+                            uint32_t pass)
+{
+    uint32_t from = pass % 2, to = 1 - from;
+    struct vk_launch launch = {.pipeline = {.name = "sort_place"}, .groups = s->tiles};
+    launch_bind(&launch, keys(step, s, from, VK_READS));
+    launch_bind(&launch, positions(step, s, from, VK_READS));
+    launch_bind(&launch, keys(step, s, to, VK_WRITES));
+    launch_bind(&launch, positions(step, s, to, VK_WRITES));
+    launch_bind(&launch, counts(step, s, VK_READS | VK_WRITES));
+    push_sorting(&launch, indices, s, pass);
+    return plan_launch(plan, &launch);
+}
+
+tn_status vk_plan_sort(struct vk_plan *plan, const tn_step *step,
+                       const struct vk_indices *indices, struct vk_operand *out_keys,
+                       struct vk_operand *out_positions)
+{
+    struct sorting s;
+    if (!describe(indices->count, indices->extent, &s))
+        return plan->device->host->fail(plan->device->host, TN_ERR_MEMORY,
+                                        "%llu indices are too many to be sorted",
+                                        (unsigned long long)indices->count);
+    tn_status status = s.passes == 0 ? plan_ranks(plan, step, indices, &s)
+                                     : plan_keys(plan, step, indices, &s);
+    for (uint32_t pass = 0; pass < s.passes && status == TN_OK; pass++)
+        status = plan_place(plan, step, indices, &s, pass);
+    *out_keys = keys(step, &s, s.passes % 2, VK_READS);
+    *out_positions = positions(step, &s, s.passes % 2, VK_READS);
+    return status;
+}
