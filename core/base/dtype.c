@@ -7,26 +7,19 @@
 #include <tenon/ops/reference.h>
 
 const struct dtype_info dtype_table[TN_NUM_DTYPES] = {
-    [TN_DTYPE_NONE] = {"none", "none", 0, KIND_NONE},
-    [TN_BOOL] = {"bool", "bool", 1, KIND_BOOL},
-    [TN_I8] = {"i8", "int8", 1, KIND_SIGNED},
-    [TN_I16] = {"i16", "int16", 2, KIND_SIGNED},
-    [TN_I32] = {"i32", "int32", 4, KIND_SIGNED},
-    [TN_I64] = {"i64", "int64", 8, KIND_SIGNED},
-    [TN_U8] = {"u8", "uint8", 1, KIND_UNSIGNED},
-    [TN_U16] = {"u16", "uint16", 2, KIND_UNSIGNED},
-    [TN_U32] = {"u32", "uint32", 4, KIND_UNSIGNED},
-    [TN_U64] = {"u64", "uint64", 8, KIND_UNSIGNED},
-    [TN_F16] = {"f16", "float16", 2, KIND_FLOAT},
-    [TN_BF16] = {"bf16", "bfloat16", 2, KIND_FLOAT},
-    [TN_F32] = {"f32", "float32", 4, KIND_FLOAT},
-    [TN_F64] = {"f64", "float64", 8, KIND_FLOAT},
+    [TN_DTYPE_NONE] = {"none", 0, KIND_NONE}, [TN_BOOL] = {"bool", 1, KIND_BOOL},
+    [TN_I8] = {"int8", 1, KIND_SIGNED},       [TN_I16] = {"int16", 2, KIND_SIGNED},
+    [TN_I32] = {"int32", 4, KIND_SIGNED},     [TN_I64] = {"int64", 8, KIND_SIGNED},
+    [TN_U8] = {"uint8", 1, KIND_UNSIGNED},    [TN_U16] = {"uint16", 2, KIND_UNSIGNED},
+    [TN_U32] = {"uint32", 4, KIND_UNSIGNED},  [TN_U64] = {"uint64", 8, KIND_UNSIGNED},
+    [TN_F16] = {"float16", 2, KIND_FLOAT},    [TN_BF16] = {"bfloat16", 2, KIND_FLOAT},
+    [TN_F32] = {"float32", 4, KIND_FLOAT},    [TN_F64] = {"float64", 8, KIND_FLOAT},
 };
 
 tn_dtype dtype_parse(const char *name)
 {
     for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++)
-        if (strcmp(name, dtype_table[dtype].name) == 0 ||
+        if (strcmp(name, dtype_name(dtype)) == 0 ||
             strcmp(name, dtype_table[dtype].numpy) == 0)
             return dtype;
     return TN_DTYPE_NONE;

@@ -11,7 +11,6 @@
 enum dtype_kind { KIND_NONE, KIND_BOOL, KIND_SIGNED, KIND_UNSIGNED, KIND_FLOAT };
 
 struct dtype_info {
-    const char *name;  // "f32"
     const char *numpy; // "float32"
     uint8_t size;      // bytes
     uint8_t kind;
@@ -24,7 +23,7 @@ static inline bool dtype_valid(tn_dtype dtype)
 }
 static inline const char *dtype_name(tn_dtype dtype)
 {
-    return dtype_valid(dtype) ? dtype_table[dtype].name : "none";
+    return tn_dtype_name(dtype);
 }
 static inline size_t dtype_size(tn_dtype dtype)
 {

@@ -37,9 +37,14 @@ const char *apply_meaning(struct sample_maker *maker, const struct sample *s,
 const char *apply_definition(struct sample_maker *maker, const struct sample *s,
                              struct array out[MAX_OUT]);
 
-// False when the reference and the decomposition differ: a primitive may want inputs that
-// belong together (a maximum and where it was), which random ones do not. What something
-// else makes of such a sample says nothing.
+// False when the primitive has an effect (TN_PRIM_EFFECT) and its definition gives
+// something else the next time: a counter, a clock. Nothing can be compared with its
+// results then.
+bool apply_repeats(struct sample_maker *maker, const struct sample *s);
+
+// False when the definition does not repeat, or when the reference and the decomposition
+// differ: a primitive may want inputs that belong together (a maximum and where it was),
+// which random ones do not. What something else makes of such a sample says nothing.
 bool apply_is_sound(struct sample_maker *maker, const struct sample *s,
                     const struct array want[MAX_OUT], double tolerance);
 

@@ -2,6 +2,7 @@
 // Calling cpu.c/1 functions as the most contrary host would.
 #include <pthread.h>
 #include "apply.h"
+#include "pack.h"
 
 enum { MAX_PIECES = 16, NUM_THREADS = 3 };
 
@@ -189,10 +190,28 @@ const char *apply_definition(struct sample_maker *maker, const struct sample *s,
     return apply_meaning(maker, s, meaning, out);
 }
 
+bool apply_repeats(struct sample_maker *maker, const struct sample *s)
+{
+    struct array first[MAX_OUT], second[MAX_OUT];
+    if (!(s->primitive->flags & TN_PRIM_EFFECT))
+        return true;
+    if (apply_definition(maker, s, first))
+        return true; // it fails: that is told elsewhere
+    bool repeats = !apply_definition(maker, s, second);
+    if (repeats) {
+        repeats = !outputs_compare(s, second, first, 0);
+        outputs_free(second);
+    }
+    outputs_free(first);
+    return repeats;
+}
+
 bool apply_is_sound(struct sample_maker *maker, const struct sample *s,
                     const struct array want[MAX_OUT], double tolerance)
 {
     struct array other[MAX_OUT];
+    if (!apply_repeats(maker, s))
+        return false;
     if (!s->primitive->reference || !s->primitive->decompose)
         return true; // there is one definition
     if (apply_meaning(maker, s, BY_DECOMPOSE, other))

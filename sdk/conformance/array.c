@@ -192,7 +192,7 @@ const char *types_text(char *out, size_t size, const tn_type *types, uint32_t co
         const tn_type *t = &types[i];
         bool is_known = t->dtype >= 0 && t->dtype < TN_NUM_DTYPES;
         at += (size_t)snprintf(out + at, size - at, "%s%s[", i ? " " : "",
-                               is_known ? dtype_names[t->dtype] : "?");
+                               is_known ? tn_dtype_name(t->dtype) : "?");
         for (int32_t axis = 0; axis < t->rank && axis < TN_MAX_RANK && at + 30 < size;
              axis++)
             at += (size_t)snprintf(out + at, size - at, "%s%lld", axis ? "," : "",

@@ -6,7 +6,7 @@
 static tn_dtype dtype_of(const char *name)
 {
     for (tn_dtype dtype = TN_BOOL; name && dtype < TN_NUM_DTYPES; dtype++)
-        if (strcmp(dtype_names[dtype], name) == 0)
+        if (strcmp(tn_dtype_name(dtype), name) == 0)
             return dtype;
     return TN_DTYPE_NONE;
 }

@@ -18,7 +18,7 @@ static bool runs_programs(struct bench *b, tn_dtype dtype)
     uint32_t dtypes = b->info.dtypes ? b->info.dtypes : TN_ALL_DTYPES;
     bool can = bench_consumes(b, TN_FAMILY_EXPR) && dtypes & TN_DTYPE_BIT(dtype);
     if (!can)
-        check_skip(b->kit, "it runs no programs of %s", dtype_names[dtype]);
+        check_skip(b->kit, "it runs no programs of %s", tn_dtype_name(dtype));
     return can;
 }
 
@@ -127,7 +127,7 @@ static void try_layout(struct bench *b, tn_dtype dtype, enum layout_kind kind)
     tn_value values[2] = {upload(b, &x, &buffers[0]), upload(b, &out, &buffers[1])};
     values_merge(values, 2);
     tn_step *step = draft_program(&draft, &affine, &values[0], &values[1], 3, 7);
-    format_text(what, sizeof(what), "%s, %s", dtype_names[dtype], layout_names[kind]);
+    format_text(what, sizeof(what), "%s, %s", tn_dtype_name(dtype), layout_names[kind]);
     check_case(b->kit);
     if (!takes(b, step))
         check_fail(b->kit, "%s: step_check refuses a dtype that its info lists", what);

@@ -30,10 +30,6 @@ uint64_t numbers_named(uint64_t state, const char *name)
     return state;
 }
 
-const char *const dtype_names[TN_NUM_DTYPES] = {"none", "bool", "i8",  "i16", "i32",
-                                                "i64",  "u8",   "u16", "u32", "u64",
-                                                "f16",  "bf16", "f32", "f64"};
-
 double dtype_rounding(tn_dtype dtype)
 {
     switch (dtype) {

@@ -13,7 +13,6 @@ double numbers_between(uint64_t *state, double lo, double hi);
 // The state for what has this name, after `state`.
 uint64_t numbers_named(uint64_t state, const char *name);
 
-extern const char *const dtype_names[TN_NUM_DTYPES];
 // The error of one rounding of the dtype, relative; 0 for integers and bool.
 double dtype_rounding(tn_dtype dtype);
 

@@ -115,30 +115,32 @@ static void print_findings(const struct report *report, enum outcome outcome,
     }
 }
 
-static bool is_same_skip(const struct result *a, const struct result *b)
-{
-    return a->outcome == SKIPPED && a->check == b->check &&
-           strcmp(a->detail, b->detail) == 0;
-}
-
-// One line for all that are skipped for one reason in one check.
+// One line for each check, whatever the reasons: --json has all.
 static void print_skips(const struct report *report, FILE *out)
 {
     for (size_t i = 0; i < report->count; i++) {
         const struct result *r = &report->results[i];
-        size_t first = 0, alike = 0;
+        size_t first = 0, more = 0, others = 0;
         if (r->outcome != SKIPPED)
             continue;
-        while (!is_same_skip(&report->results[first], r))
+        while (report->results[first].outcome != SKIPPED ||
+               report->results[first].check != r->check)
             first++;
-        for (size_t n = i; n < report->count; n++)
-            alike += is_same_skip(&report->results[n], r);
         if (first < i)
             continue; // told with that one
+        for (size_t n = i + 1; n < report->count; n++) {
+            const struct result *next = &report->results[n];
+            bool is_like = next->outcome == SKIPPED && next->check == r->check;
+            more += is_like;
+            others += is_like && strcmp(next->detail, r->detail) != 0;
+        }
         fprintf(out, "skip %s%s%s", r->check->name, r->subject[0] ? " " : "", r->subject);
-        if (alike > 1)
-            fprintf(out, " and %zu more", alike - 1);
-        fprintf(out, ": %s\n", r->detail);
+        if (more)
+            fprintf(out, " and %zu more", more);
+        fprintf(out, ": %s", r->detail);
+        if (others)
+            fprintf(out, " (%zu of them for other reasons: --json)", others);
+        fprintf(out, "\n");
     }
 }
 

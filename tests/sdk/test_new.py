@@ -202,6 +202,56 @@ class New(bench.Bench):
         told = self.ninja_fails(project)
         assert "axpby.comp:2: " in told and "without #include" in told, told
 
+    def blames_push_constants(self):
+        """a push constant that the shader has and the pack does not list stops the build"""
+        project = self.new("op-pack", "pushes", "--glsl")
+        plugin = project / "plugin.c"
+        plugin.write_text(plugin.read_text().replace("TN_PUSH_NUMBERS(2)", "TN_PUSH_NUMBERS(1)"))
+        self.configure(project)
+        assert "not as long as the block of the shader" in self.ninja_fails(project)
+
+    def blames_attributes(self):
+        """wrong attributes of a one-line operator are one error each, none is no error"""
+        includes = self.run("pkg-config", "--cflags", "tenon-sdk").split()
+        for text, saying in [('"x * x"', None), ('(), "x * x"', None), ('(a, 1), "a * x"', None),
+                             ('(a), "a * x"', "an attribute needs a default"),
+                             ('(a, 1, b), "a * x"', "names and defaults in turn"),
+                             ('a, 1, "a * x"', "attributes stand in parentheses"),
+                             ("(" + ", ".join(f"a{i}, {i}" for i in range(9)) + '), "a0 * x"', "at most eight")]:
+            source = self.folder / "one.c"
+            source.write_text("#include <tenon/pack.h>\n"
+                              f'TN_EXPR_OP(one, "acme.one/1", (x), {text});\n'
+                              'TN_PACK("com.acme.one", "1.0.0", "Acme", TN_PRIMITIVES(&one));\n')
+            done = self.finished("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", *includes, "-c", source, "-o", "/dev/null")
+            assert (done.returncode == 0) == (saying is None), f"{text}: {done.stderr}"
+            errors = [line for line in done.stderr.split("\n") if " error: " in line]
+            assert not saying or len(errors) == 1 and saying in errors[0], f"{text}: {errors}"
+
+    def emits_defaults(self):
+        """the header of an operator with any default compiles"""
+        includes = self.run("pkg-config", "--cflags", "tenon").split()
+        folder = self.folder / "defaults"
+        folder.mkdir()
+        (folder / "one.c").write_text(
+            "#include <tenon/pack.h>\n"
+            'TN_EXPR_OP(one, "acme.one/1", (x), (a, __builtin_nan(""), b, -__builtin_inf(), c, 1e300), '
+            '"a * x + b + c");\n'
+            'TN_PACK("com.acme.one", "1.0.0", "Acme", TN_PRIMITIVES(&one));\n')
+        self.run("cc", "-std=c11", "-shared", "-fPIC", *includes, folder / "one.c", "-o", folder / "one.so")
+        (folder / "one.h").write_text(self.tenon("header", folder / "one.so"))
+        (folder / "call.c").write_text('#include "one.h"\n')
+        self.run("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", *includes, "-c", folder / "call.c", "-o", "/dev/null")
+
+    def installs_documents(self):
+        """documents that headers cite are installed, and the links between documents hold"""
+        share = self.command.parent.parent / "share/doc/tenon"
+        cited = {match for header in (self.command.parent.parent / "include").rglob("*.h")
+                 for match in re.findall(r"docs/[\w/-]+\.md", header.read_text())}
+        assert cited and not [c for c in cited if not (share / c).exists()], cited
+        for page in share.rglob("*.md"):
+            for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+                assert (page.parent / link).exists(), f"{page}: {link}"
+
     def ninja_fails(self, project):
         done = self.finished("ninja", "-C", "build", cwd=project)
         assert done.returncode != 0, done.stdout
@@ -227,7 +277,8 @@ def tests_of(new):
     return tests + [(t.__doc__, t, ()) for t in (
         new.is_quick, new.translates, new.begins_backend, new.compiles_all, new.writes_licenses,
         new.runs_from_build, new.refuses, new.keeps_folders, new.leaves_nothing_half,
-        new.blames_lines, new.installs_for_all)]
+        new.blames_lines, new.blames_push_constants,
+        new.blames_attributes, new.emits_defaults, new.installs_documents, new.installs_for_all)]
 
 
 if __name__ == "__main__":

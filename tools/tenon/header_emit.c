@@ -64,7 +64,9 @@ static void emit_default(FILE *out, const tn_attr_field *field)
 {
     switch (field->kind) {
     case TN_ATTR_F64:
-        if (isinf(field->default_f))
+        if (isnan(field->default_f))
+            fprintf(out, "__builtin_nan(\"\")");
+        else if (isinf(field->default_f))
             fprintf(out, "%s__builtin_inf()", field->default_f < 0 ? "-" : "");
         else
             fprintf(out, "%.17g", field->default_f);

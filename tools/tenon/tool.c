@@ -30,36 +30,20 @@ int open_runtime(tn_runtime **out_runtime)
     return tn_runtime_open(NULL, out_runtime) ? oops_library() : 0;
 }
 
-static const struct {
-    const char *name;
-    uint64_t size;
-} dtypes[TN_NUM_DTYPES] = {
-    [TN_BOOL] = {"bool", 1}, [TN_I8] = {"i8", 1},     [TN_I16] = {"i16", 2},
-    [TN_I32] = {"i32", 4},   [TN_I64] = {"i64", 8},   [TN_U8] = {"u8", 1},
-    [TN_U16] = {"u16", 2},   [TN_U32] = {"u32", 4},   [TN_U64] = {"u64", 8},
-    [TN_F16] = {"f16", 2},   [TN_BF16] = {"bf16", 2}, [TN_F32] = {"f32", 4},
-    [TN_F64] = {"f64", 8},
-};
-
-static bool is_dtype(tn_dtype dtype)
-{
-    return dtype > TN_DTYPE_NONE && dtype < TN_NUM_DTYPES;
-}
-
 const char *dtype_name(tn_dtype dtype)
 {
-    return is_dtype(dtype) ? dtypes[dtype].name : "?";
+    return tn_dtype_name(dtype);
 }
 
 uint64_t dtype_size(tn_dtype dtype)
 {
-    return is_dtype(dtype) ? dtypes[dtype].size : 0;
+    return (uint64_t)tn_dtype_bytes(dtype);
 }
 
 tn_dtype dtype_find(const char *name)
 {
     for (tn_dtype i = 1; i < TN_NUM_DTYPES; i++)
-        if (strcmp(dtypes[i].name, name) == 0)
+        if (strcmp(tn_dtype_name(i), name) == 0)
             return i;
     return TN_DTYPE_NONE;
 }

@@ -2,25 +2,14 @@
 // What of a step decides the code of its kernel, and what are arguments.
 #include "program.h"
 
-static const struct dtype_fact {
-    const char *name;
-    uint32_t bytes;
-} dtype_facts[TN_NUM_DTYPES] = {
-    [TN_DTYPE_NONE] = {"none", 0}, [TN_BOOL] = {"bool", 1}, [TN_I8] = {"i8", 1},
-    [TN_I16] = {"i16", 2},         [TN_I32] = {"i32", 4},   [TN_I64] = {"i64", 8},
-    [TN_U8] = {"u8", 1},           [TN_U16] = {"u16", 2},   [TN_U32] = {"u32", 4},
-    [TN_U64] = {"u64", 8},         [TN_F16] = {"f16", 2},   [TN_BF16] = {"bf16", 2},
-    [TN_F32] = {"f32", 4},         [TN_F64] = {"f64", 8},
-};
-
 const char *dtype_glsl(tn_dtype dtype)
 {
-    return dtype_facts[dtype].name;
+    return tn_dtype_name(dtype);
 }
 
 uint32_t dtype_bytes(tn_dtype dtype)
 {
-    return dtype_facts[dtype].bytes;
+    return (uint32_t)tn_dtype_bytes(dtype);
 }
 
 static const tn_layout *operand_layout(const tn_step *step, uint32_t operand)

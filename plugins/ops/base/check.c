@@ -17,10 +17,7 @@ const char *shape_text(int32_t rank, const int64_t *extent, char buffer[SHAPE_TE
 
 const char *dtype_text(int64_t dtype)
 {
-    static const char *const names[TN_NUM_DTYPES] = {"none", "bool", "i8",  "i16", "i32",
-                                                     "i64",  "u8",   "u16", "u32", "u64",
-                                                     "f16",  "bf16", "f32", "f64"};
-    return dtype > 0 && dtype < TN_NUM_DTYPES ? names[dtype] : names[0];
+    return tn_dtype_name(dtype > 0 && dtype < TN_NUM_DTYPES ? (tn_dtype)dtype : 0);
 }
 
 tn_status check_axis(const tn_host *host, int64_t axis, int32_t rank, int32_t *out_axis)

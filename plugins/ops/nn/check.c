@@ -15,20 +15,12 @@ const char *shape_text(const tn_type *type, char buffer[SHAPE_TEXT])
     return buffer;
 }
 
-const char *dtype_text(tn_dtype dtype)
-{
-    static const char *const names[TN_NUM_DTYPES] = {"none", "bool", "i8",  "i16", "i32",
-                                                     "i64",  "u8",   "u16", "u32", "u64",
-                                                     "f16",  "bf16", "f32", "f64"};
-    return dtype > 0 && dtype < TN_NUM_DTYPES ? names[dtype] : names[0];
-}
-
 tn_status check_float(const tn_host *host, const char *input, const tn_type *type)
 {
     if (tn_dtype_in(type->dtype, TN_FLOAT_DTYPES))
         return TN_OK;
     return host->fail(host, TN_ERR_ARGUMENT, "%s is %s, expected a float dtype", input,
-                      dtype_text(type->dtype));
+                      tn_dtype_name(type->dtype));
 }
 
 tn_status check_dtype(const tn_host *host, const char *input, const tn_type *type,
@@ -37,7 +29,7 @@ tn_status check_dtype(const tn_host *host, const char *input, const tn_type *typ
     if (type->dtype == expected)
         return TN_OK;
     return host->fail(host, TN_ERR_ARGUMENT, "%s is %s, expected %s", input,
-                      dtype_text(type->dtype), dtype_text(expected));
+                      tn_dtype_name(type->dtype), tn_dtype_name(expected));
 }
 
 tn_status check_rank(const tn_host *host, const char *input, const tn_type *type,

@@ -19,7 +19,7 @@ static tn_status cross_entropy_infer(const tn_infer *infer, tn_type *types)
                           "logits has no classes, expected a last axis of at least 1");
     if (!tn_dtype_in(labels->dtype, TN_INTEGER_DTYPES))
         return host->fail(host, TN_ERR_ARGUMENT, "labels is %s, expected an integer dtype",
-                          dtype_text(labels->dtype));
+                          tn_dtype_name(labels->dtype));
     status = check_extents(host, "labels", labels, logits->rank - 1, logits->extent);
     if (status)
         return status;

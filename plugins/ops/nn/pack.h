@@ -44,7 +44,6 @@ NN_BATCHED(NN_DECLARE)
 #define SHAPE_TEXT 200
 // "[256, 512]"; returns buffer.
 const char *shape_text(const tn_type *type, char buffer[SHAPE_TEXT]);
-const char *dtype_text(tn_dtype dtype);
 
 tn_status check_float(const tn_host *host, const char *input, const tn_type *type);
 tn_status check_dtype(const tn_host *host, const char *input, const tn_type *type,

@@ -346,9 +346,9 @@ static void check_op(struct suite *s, const struct op *op, tn_dtype dtype,
     }
     tn_array *out = tn_op(scope, id_of(op), (const tn_array *const *)arrays,
                           (uint64_t)op->arity, TN_NO_ATTRS);
-    check(s, compare(s, op, out, scope, in), "%s rank %d and %d %s %s", dtype_names[dtype],
-          shapes[0].rank, op->arity > 1 ? shapes[1].rank : 0, layout_names[kinds[0]],
-          op->arity > 1 ? layout_names[kinds[1]] : "");
+    check(s, compare(s, op, out, scope, in), "%s rank %d and %d %s %s",
+          tn_dtype_name(dtype), shapes[0].rank, op->arity > 1 ? shapes[1].rank : 0,
+          layout_names[kinds[0]], op->arity > 1 ? layout_names[kinds[1]] : "");
     for (int i = 0; i < op->arity; i++)
         value_free(&in[i]);
     tn_scope_close(scope);
@@ -397,7 +397,7 @@ static void layout_tests(struct suite *s, const char *name, tn_dtype dtype)
         {{5, {2, 1, 3, 1, 4}}, {4, {5, 1, 2, 1}}},
     };
     const struct op *op = op_named(name);
-    if (!test_begin(s, "layouts of %s %s", id_of(op), dtype_names[dtype]))
+    if (!test_begin(s, "layouts of %s %s", id_of(op), tn_dtype_name(dtype)))
         return;
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
         for (int a = 0; a < NUM_LAYOUTS; a++)
@@ -427,7 +427,7 @@ static void special_tests(struct suite *s, const char *name, tn_dtype dtype)
     tn_array *out = tn_op(scope, id_of(op), TN_IN(x, y), TN_NO_ATTRS);
     if (op->arity == 1)
         tn_scope_clear_error(scope), out = tn_op(scope, id_of(op), TN_IN(x), TN_NO_ATTRS);
-    check(s, compare(s, op, out, scope, in), "%s %s", name, dtype_names[dtype]);
+    check(s, compare(s, op, out, scope, in), "%s %s", name, tn_dtype_name(dtype));
     value_free(&in[0]);
     value_free(&in[1]);
     tn_scope_close(scope);
@@ -477,7 +477,7 @@ static void astype_tests(struct suite *s)
             } else {
                 failure = tn_scope_error(scope);
             }
-            check(s, failure, "%s to %s", dtype_names[from], dtype_names[to]);
+            check(s, failure, "%s to %s", tn_dtype_name(from), tn_dtype_name(to));
             tn_scope_close(scope);
             value_free(&in);
             value_free(&want);
@@ -513,7 +513,7 @@ static void where_tests(struct suite *s)
             } else {
                 failure = tn_scope_error(scope);
             }
-            check(s, failure, "%s %s", dtype_names[dtype], layout_names[kind]);
+            check(s, failure, "%s %s", tn_dtype_name(dtype), layout_names[kind]);
             tn_scope_close(scope);
             value_free(&c), value_free(&x), value_free(&y), value_free(&want);
         }

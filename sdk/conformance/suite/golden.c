@@ -81,8 +81,8 @@ static void check_golden(struct suite *s, struct golden *g, int64_t number)
         failure = tn_scope_error(scope);
     }
     check(s, failure, "%s %s %s #%lld", g->name,
-          g->num_inputs ? dtype_names[g->in[0].tensor.layout.dtype] : "",
-          g->num_inputs > 1 ? dtype_names[g->in[1].tensor.layout.dtype] : "",
+          g->num_inputs ? tn_dtype_name(g->in[0].tensor.layout.dtype) : "",
+          g->num_inputs > 1 ? tn_dtype_name(g->in[1].tensor.layout.dtype) : "",
           (long long)number);
     tn_scope_close(scope);
 }

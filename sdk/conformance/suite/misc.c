@@ -93,7 +93,7 @@ static void check_random(struct suite *s, const char *primitive, int what, tn_dt
         value_free(&want);
         value_free(&got);
     }
-    check(s, failure, "%s key %08x %08x rank %u", dtype_names[dtype], key[0], key[1],
+    check(s, failure, "%s key %08x %08x rank %u", tn_dtype_name(dtype), key[0], key[1],
           shape->count);
     tn_scope_close(scope);
 }
@@ -210,7 +210,7 @@ static void check_optimiser(struct suite *s, bool is_adam, tn_dtype dtype)
         } else {
             failure = tn_scope_error(scope);
         }
-        check(s, failure, "%s output %d", dtype_names[dtype], i);
+        check(s, failure, "%s output %d", tn_dtype_name(dtype), i);
     }
     for (int i = 0; i < 4; i++)
         value_free(&in[i]);

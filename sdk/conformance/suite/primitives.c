@@ -131,7 +131,7 @@ static void check_case(struct suite *s, const struct prim_case *c, tn_dtype dtyp
     tn_array *out =
         tn_op(scope, c->primitive, (const tn_array *const *)arrays, c->num_inputs, list);
     check(s, compare(s, &(struct run){c, in}, scope, out), "%s %s %s", c->label,
-          dtype_names[dtype], layout_names[kind]);
+          tn_dtype_name(dtype), layout_names[kind]);
     for (uint32_t i = 0; i < c->num_inputs; i++)
         value_free(&in[i]);
     tn_scope_close(scope);

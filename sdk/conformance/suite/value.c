@@ -207,7 +207,7 @@ const char *value_compare(const struct value *got, const struct value *want,
         snprintf(text, sizeof(text),
                  "got %s of rank %d [%" PRId64 ", ...], expected %s of "
                  "rank %d [%" PRId64 ", ...]",
-                 dtype_names[a->dtype], a->rank, a->extent[0], dtype_names[b->dtype],
+                 tn_dtype_name(a->dtype), a->rank, a->extent[0], tn_dtype_name(b->dtype),
                  b->rank, b->extent[0]);
         return text;
     }

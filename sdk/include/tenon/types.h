@@ -51,6 +51,22 @@ enum {
      TN_DTYPE_BIT(TN_F64))
 #define TN_ALL_DTYPES (TN_DTYPE_BIT(TN_BOOL) | TN_INTEGER_DTYPES | TN_FLOAT_DTYPES)
 
+// "f32", for messages; "none" for what is no dtype. Constant text.
+static inline const char *tn_dtype_name(tn_dtype dtype)
+{
+    static const char *const names[TN_NUM_DTYPES] = {"none", "bool", "i8",  "i16", "i32",
+                                                     "i64",  "u8",   "u16", "u32", "u64",
+                                                     "f16",  "bf16", "f32", "f64"};
+    return dtype > 0 && dtype < TN_NUM_DTYPES ? names[dtype] : names[0];
+}
+
+// Bytes of an element; 0 for what is no dtype.
+static inline int64_t tn_dtype_bytes(tn_dtype dtype)
+{
+    static const uint8_t bytes[TN_NUM_DTYPES] = {0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8};
+    return dtype > 0 && dtype < TN_NUM_DTYPES ? bytes[dtype] : 0;
+}
+
 // Extents of an array, outermost axis first. rank 0 is a scalar of one element.
 typedef struct tn_shape {
     int32_t rank;                // 0 .. TN_MAX_RANK

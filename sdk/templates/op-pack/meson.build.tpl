@@ -14,11 +14,12 @@ shader = custom_target(input: '@OP@.comp', output: '@OP@_shader.h',
   command: [tool, 'shader', '--name', '@OP@', '-o', '@OUTPUT@', '@INPUT@'])
 %end
 
+libm = meson.get_compiler('c').find_library('m') # functions such as exp()
 %if glsl
-plugin = shared_module(id, 'plugin.c', shader, name_prefix: '', dependencies: sdk,
+plugin = shared_module(id, 'plugin.c', shader, name_prefix: '', dependencies: [sdk, libm],
   gnu_symbol_visibility: 'hidden')
 %else
-plugin = shared_module(id, 'plugin.c', name_prefix: '', dependencies: sdk,
+plugin = shared_module(id, 'plugin.c', name_prefix: '', dependencies: [sdk, libm],
   gnu_symbol_visibility: 'hidden')
 %end
 

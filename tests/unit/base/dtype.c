@@ -76,7 +76,7 @@ static void names_are_read_in_both_spellings(void **state)
 {
     (void)state;
     for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++) {
-        assert_int_equal(dtype_parse(dtype_table[dtype].name), dtype);
+        assert_int_equal(dtype_parse(dtype_name(dtype)), dtype);
         assert_int_equal(dtype_parse(dtype_table[dtype].numpy), dtype);
     }
     assert_int_equal(dtype_parse("f8"), TN_DTYPE_NONE);

@@ -18,13 +18,6 @@
 
 // --- dtypes ----------------------------------------------------------------------------
 
-// Bytes of an element.
-static inline int64_t tn_dtype_bytes(tn_dtype dtype)
-{
-    static const uint8_t bytes[TN_NUM_DTYPES] = {0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8};
-    return dtype > 0 && dtype < TN_NUM_DTYPES ? bytes[dtype] : 0;
-}
-
 // Whether the set, of TN_DTYPE_BIT, has this dtype.
 static inline int32_t tn_dtype_in(tn_dtype dtype, uint32_t set)
 {

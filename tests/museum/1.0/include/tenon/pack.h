@@ -24,11 +24,7 @@
 // NAME_attrs, of doubles, and its table, which TN_ATTRS_OF(NAME) is. Other kinds of
 // attributes: <tenon/attr.h>.
 #define TN_NUMBER_ATTRS(name, ...)                                                         \
-    typedef struct name##_attrs {                                                          \
-        TN_PACK_PICK(TN_PACK_MEMBERS, __VA_ARGS__)(__VA_ARGS__)                            \
-    } name##_attrs;                                                                        \
-    __attribute__((unused)) static const tn_attr_field name##_fields[] = {                 \
-        TN_PACK_PICK(TN_PACK_FIELDS, __VA_ARGS__)(name##_attrs, __VA_ARGS__)}
+    TN_PACK_JOIN(TN_PACK_NUMBERS_, TN_PACK_KIND(__VA_ARGS__))(name, __VA_ARGS__)
 #define TN_ATTRS_OF(name) TN_ATTR_TABLE(name##_attrs, name##_fields)
 
 // A primitive NAME: its id, the names of its inputs in parentheses (one to eight), and what
@@ -49,10 +45,14 @@
 #define TN_MEANS(text) .expr = text, .doc = text
 #define TN_IN_PLACE(i, o) .in_place = &(const tn_in_place){i, o}, .num_in_place = 1
 
-// A primitive that is an expression over its inputs and attributes, and nothing else.
-#define TN_EXPR_OP(name, op_id, input_names, numbers, text)                                \
-    TN_PACK_CALL(TN_NUMBER_ATTRS, (name, TN_PACK_UNWRAP numbers));                         \
-    TN_OP(name, op_id, input_names, .attrs = TN_ATTRS_OF(name), TN_MEANS(text))
+// A primitive that is an expression over its inputs and attributes, and nothing else. The
+// attributes are in parentheses, as for TN_NUMBER_ATTRS; without any they are left out.
+//
+//   TN_EXPR_OP(square, "acme.square/1", (x), "x * x");
+//   TN_EXPR_OP(scale, "acme.scale/1", (x), (factor, 2), "factor * x");
+#define TN_EXPR_OP(name, op_id, input_names, ...)                                          \
+    TN_PACK_JOIN(TN_PACK_EXPR_, TN_PACK_KIND(__VA_ARGS__))                                 \
+    (name, op_id, input_names, __VA_ARGS__)
 
 // --- kernels ---------------------------------------------------------------------------
 
@@ -113,12 +113,16 @@ static inline int32_t tn_same_extents(const tn_kernel_query *query)
 #define TN_PUSH_OFFSETS(n) TN_PACK_OFFSETS##n
 #define TN_PUSH_NUMBERS(n) TN_PACK_NUMBERS##n
 
-// One shader as two kernels, NAME_glsl and NAME_spirv, from the arrays NAME_glsl_code and
-// NAME_spirv_code that `tenon-plugin shader --name NAME` writes. `group` is how many
-// elements of output 0 a workgroup computes, `push` the push constants in parentheses; then
-// what they take, as for TN_CPU_KERNEL.
+// One shader as two kernels, NAME_glsl and NAME_spirv, from what `tenon-plugin shader
+// --name NAME` writes: the arrays NAME_glsl_code and NAME_spirv_code, and NAME_push_words,
+// the size of the shader's push-constant block, to which the compiler holds `push`. `group`
+// is how many elements of output 0 a workgroup computes, `push` the push constants in
+// parentheses; then what they take, as for TN_CPU_KERNEL.
 #define TN_SHADER_KERNELS(shader, op_id, group, push, ...)                                 \
     static const tn_push_field shader##_push[] = {TN_PACK_UNWRAP push};                    \
+    _Static_assert(sizeof(shader##_push) / sizeof(shader##_push[0]) ==                     \
+                       shader##_push_words,                                                \
+                   "push constants: the list is not as long as the block of the shader");  \
     TN_PACK_SHADER(shader, shader##_glsl, TN_FAMILY_VULKAN_GLSL, op_id,                    \
                    shader##_glsl_code, sizeof(shader##_glsl_code) - 1, group,              \
                    __VA_ARGS__);                                                           \
@@ -171,6 +175,61 @@ static inline int32_t tn_same_extents(const tn_kernel_query *query)
     TN_PACK_COUNT_(__VA_ARGS__, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #define TN_PACK_COUNT_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, count, ...) count
 #define TN_PACK_PICK(stem, ...) TN_PACK_JOIN(stem, TN_PACK_COUNT(__VA_ARGS__))
+
+// ONE argument (which may be empty), TWO, an EVEN or ODD number up to sixteen, or MANY.
+#define TN_PACK_KIND(...)                                                                  \
+    TN_PACK_KIND_(__VA_ARGS__, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, \
+                  MANY, MANY, MANY, MANY, MANY, MANY, EVEN, ODD, EVEN, ODD, EVEN, ODD,     \
+                  EVEN, ODD, EVEN, ODD, EVEN, ODD, EVEN, ODD, TWO, ONE, 0)
+#define TN_PACK_KIND_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, \
+                      x, y, z, aa, ab, ac, ad, ae, af, kind, ...)                          \
+    kind
+#define TN_PACK_TEXT(...) #__VA_ARGS__
+
+// TN_EXPR_OP: a text alone, or attributes in parentheses and a text.
+#define TN_PACK_EXPR_ONE(name, op_id, input_names, text)                                   \
+    TN_OP(name, op_id, input_names, TN_MEANS(text))
+#define TN_PACK_EXPR_TWO(name, op_id, input_names, numbers, text)                          \
+    TN_PACK_WITH(TN_PACK_KIND_OF(TN_PACK_UNWRAP numbers), name, op_id, input_names,        \
+                 numbers, text)
+#define TN_PACK_KIND_OF(...) TN_PACK_KIND(__VA_ARGS__)
+#define TN_PACK_WITH(kind, ...) TN_PACK_JOIN(TN_PACK_WITH_, kind)(__VA_ARGS__)
+#define TN_PACK_WITH_ONE(name, op_id, input_names, numbers, text)                          \
+    _Static_assert(sizeof(TN_PACK_TEXT numbers) == 1,                                      \
+                   "an attribute needs a default behind it: (alpha, 1)");                  \
+    TN_OP(name, op_id, input_names, TN_MEANS(text))
+#define TN_PACK_WITH_TWO(name, op_id, input_names, numbers, text)                          \
+    TN_PACK_CALL(TN_NUMBER_ATTRS, (name, TN_PACK_UNWRAP numbers));                         \
+    TN_OP(name, op_id, input_names, .attrs = TN_ATTRS_OF(name), TN_MEANS(text))
+#define TN_PACK_WITH_EVEN TN_PACK_WITH_TWO
+#define TN_PACK_WITH_ODD TN_PACK_WITH_TWO
+#define TN_PACK_WITH_MANY TN_PACK_WITH_TWO
+#define TN_PACK_EXPR_MANY(name, op_id, input_names, ...)                                   \
+    _Static_assert(0, "attributes stand in parentheses: TN_EXPR_OP(" #name ", ID, "        \
+                      "(x), (alpha, 1), TEXT)");                                           \
+    TN_OP(name, op_id, input_names, .doc = "")
+#define TN_PACK_EXPR_EVEN TN_PACK_EXPR_MANY
+#define TN_PACK_EXPR_ODD TN_PACK_EXPR_MANY
+
+// TN_NUMBER_ATTRS: names and defaults in turn; else one message.
+#define TN_PACK_NUMBERS_TWO(name, ...)                                                     \
+    typedef struct name##_attrs {                                                          \
+        TN_PACK_PICK(TN_PACK_MEMBERS, __VA_ARGS__)(__VA_ARGS__)                            \
+    } name##_attrs;                                                                        \
+    __attribute__((unused)) static const tn_attr_field name##_fields[] = {                 \
+        TN_PACK_PICK(TN_PACK_FIELDS, __VA_ARGS__)(name##_attrs, __VA_ARGS__)}
+#define TN_PACK_NUMBERS_EVEN TN_PACK_NUMBERS_TWO
+#define TN_PACK_NUMBERS_WRONG(name, why)                                                   \
+    _Static_assert(0, why);                                                                \
+    typedef struct name##_attrs {                                                          \
+        double none;                                                                       \
+    } name##_attrs;                                                                        \
+    __attribute__((unused)) static const tn_attr_field name##_fields[1] = {{0}}
+#define TN_PACK_NUMBERS_ONE TN_PACK_NUMBERS_ODD
+#define TN_PACK_NUMBERS_ODD(name, ...)                                                     \
+    TN_PACK_NUMBERS_WRONG(name, "attributes are names and defaults in turn: alpha, 1, ...")
+#define TN_PACK_NUMBERS_MANY(name, ...)                                                    \
+    TN_PACK_NUMBERS_WRONG(name, "at most eight attributes; more: see <tenon/attr.h>")
 
 #define TN_PACK_OFFSETS1 {TN_PUSH_OFFSET, 0, 0}
 #define TN_PACK_OFFSETS2 TN_PACK_OFFSETS1, {TN_PUSH_OFFSET, 0, 1}
