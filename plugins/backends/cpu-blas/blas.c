@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <unistd.h>
 #include "openblas.h"
 
 static struct blas library;
@@ -28,19 +29,40 @@ const struct blas *blas_open(void)
     return found ? &library : NULL;
 }
 
-// A device's launches run one after the other.
-static tn_status prepare(tn_device *device)
+static tn_status reserve(const tn_host *host, uint32_t callers, uint32_t *num_reserved)
 {
     char message[OPENBLAS_MESSAGE];
+    openblas_warn(host);
+    tn_status status = openblas_reserve(callers, message);
+    if (status != TN_OK)
+        return host->fail(host, status, "%s", message);
+    *num_reserved = callers;
+    return TN_OK;
+}
+
+// Kernels of cpu.c/1 run on other plugins' devices too, which have as many threads as there
+// are processors, or fewer. Their part is kept as long as the process runs.
+static tn_status reserve_for_others(const tn_host *host)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static uint32_t num_reserved;
+    tn_status status = TN_OK;
+    pthread_mutex_lock(&lock);
+    if (num_reserved == 0)
+        status = reserve(host, (uint32_t)sysconf(_SC_NPROCESSORS_ONLN), &num_reserved);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+// A device's launches run one after the other.
+static tn_status prepare(const tn_host *kernel_host)
+{
+    if (!cpu_is_own_host(kernel_host))
+        return reserve_for_others(kernel_host);
+    tn_device *device = cpu_device_of(kernel_host);
     if (device->blas_callers > 0)
         return TN_OK;
-    openblas_warn(device->host);
-    tn_status status = openblas_reserve(device->num_threads, message);
-    if (status != TN_OK)
-        return device->kernel_host.table.fail(&device->kernel_host.table, status, "%s",
-                                              message);
-    device->blas_callers = device->num_threads;
-    return TN_OK;
+    return reserve(kernel_host, device->num_threads, &device->blas_callers);
 }
 
 tn_status blas_enter(const tn_cpu_call *call, const struct blas **out_blas)
@@ -49,7 +71,7 @@ tn_status blas_enter(const tn_cpu_call *call, const struct blas **out_blas)
     if (!blas)
         return call->host->fail(call->host, TN_ERR_UNSUPPORTED,
                                 "libopenblas.so.0 is not installed");
-    tn_status status = prepare(cpu_device_of(call->host));
+    tn_status status = prepare(call->host);
     if (status != TN_OK)
         return status;
     openblas_enter();

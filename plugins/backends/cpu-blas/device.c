@@ -93,6 +93,11 @@ static tn_status kernel_fail(const tn_host *kernel_host, tn_status status,
     return device->host->fail(device->host, status, "%s", device->message);
 }
 
+bool cpu_is_own_host(const tn_host *kernel_host)
+{
+    return kernel_host->fail == kernel_fail;
+}
+
 static tn_status open_parts(tn_device *device)
 {
     const tn_host *host = device->host;

@@ -79,6 +79,8 @@ void cpu_device_close(tn_device *device);
 
 // The device behind the host table that a kernel got.
 tn_device *cpu_device_of(const tn_host *kernel_host);
+// Whether the host table that a kernel got is of a device of this plugin.
+bool cpu_is_own_host(const tn_host *kernel_host);
 
 // buffer.c
 tn_status cpu_memory_init(tn_device *device);
