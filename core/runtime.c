@@ -42,6 +42,8 @@ static tn_status open_parts(tn_runtime *runtime, const tn_runtime_options *optio
     if (status == TN_OK)
         status = expr_set_create(runtime);
     if (status == TN_OK)
+        status = prim_register_own(runtime);
+    if (status == TN_OK)
         status = device_set_create(runtime);
     if (status == TN_OK)
         status = plan_cache_create(runtime);

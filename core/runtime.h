@@ -29,6 +29,8 @@ tn_status prim_set_create(tn_runtime *runtime);
 void prim_set_destroy(tn_runtime *runtime);
 tn_status expr_set_create(tn_runtime *runtime);
 void expr_set_destroy(tn_runtime *runtime);
+// primitive/: the core's own primitive, whose meaning is an expression.
+tn_status prim_register_own(tn_runtime *runtime);
 tn_status device_set_create(tn_runtime *runtime);
 void device_set_destroy(tn_runtime *runtime);
 tn_status plan_cache_create(tn_runtime *runtime);

@@ -53,6 +53,7 @@ struct tn_array {
     uint16_t reserved;
     tn_type type;
     struct value *value; // NULL until evaluated
+    const char *name;    // that the application gave it; or NULL
     atomic_uint refs;    // kept arrays only
     uint32_t mark, id;   // scratch of one evaluation: valid when mark is its epoch
 };

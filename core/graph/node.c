@@ -191,6 +191,20 @@ tn_array *tn_from_data(tn_scope *scope, tn_dtype dtype, const tn_shape *shape,
     return scope_set_value(scope, array, value) == TN_OK ? array : NULL;
 }
 
+tn_array *tn_name(tn_scope *scope, tn_array *array, const char *name)
+{
+    tn_array *local = scope_local(scope, array);
+    if (!local)
+        return NULL;
+    const char *copy = name ? arena_strdup(&scope->arena, name) : NULL;
+    if (name && !copy) {
+        scope_take_failure(scope, TN_ERR_MEMORY);
+        return NULL;
+    }
+    local->name = copy;
+    return local;
+}
+
 const tn_type *tn_array_type(const tn_array *array)
 {
     return array ? &array->type : NULL;

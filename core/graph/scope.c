@@ -90,6 +90,7 @@ static tn_array *import_kept(tn_scope *scope, tn_array *kept)
     local = leaf_create(scope, NODE_DATA, &kept->type);
     if (!local)
         return NULL;
+    local->name = kept->name;
     tn_status status = map_put(&scope->imports, key, local);
     if (status != TN_OK) {
         scope_take_failure(scope, status);

@@ -48,6 +48,9 @@ tn_status kernel_register(tn_runtime *runtime, struct plugin *plugin, const char
 // By id with or without revision or by name alone; loads its pack if need be.
 tn_status prim_find(tn_runtime *runtime, const char *name, const struct prim **out_prim);
 
+// tn.copy/1, the core's own: the elements of its input, in order.
+const struct prim *prim_copy(const tn_runtime *runtime);
+
 // The primitive with this role (TN_ROLE_...); loads packs by their manifests if need be:
 // the manifest's primitive named base.<role's name>, then any registered one.
 tn_status prim_find_role(tn_runtime *runtime, const char *role,

@@ -17,6 +17,7 @@ struct prim_set {
     struct lookup by_id, by_text, by_role;
     struct prim **prims;
     uint32_t num_prims, max_prims;
+    const struct prim *copy; // tn.copy/1; not in the list
     struct waiting_kernels *waiting;
     struct name_list *name_lists; // the newest first; all live until the end
     uint32_t names_made_for;      // num_prims then

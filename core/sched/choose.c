@@ -68,9 +68,17 @@ static bool features_hold(struct plan_work *work, const struct device *device,
     return true;
 }
 
+// A kernel of the copy itself takes the layout as it is, or does not run.
+static bool may_copy(struct plan_work *work, const struct device *device,
+                     const struct node *node, const tn_layout *layout)
+{
+    return node->prim != prim_copy(work->runtime) &&
+           copy_is_possible(work, device->number, layout);
+}
+
 static bool rule_holds(struct plan_work *work, const struct device *device,
-                       const tn_kernel *kernel, const tn_operand_rule *rule,
-                       const tn_layout *layout, uint32_t k)
+                       const struct node *node, const tn_kernel *kernel,
+                       const tn_operand_rule *rule, const tn_layout *layout, uint32_t k)
 {
     if (rule->dtypes && !(rule->dtypes & TN_DTYPE_BIT(layout->dtype))) {
         explain_reject(work, device, kernel->name,
@@ -81,11 +89,14 @@ static bool rule_holds(struct plan_work *work, const struct device *device,
     bool met = rule->needs == TN_NEEDS_ANY ||
                (rule->needs == TN_NEEDS_ROWS ? layout_has_rows(layout)
                                              : layout_is_contiguous(layout));
-    if (!met && (kernel->flags & TN_KERNEL_NO_COPIES)) {
-        explain_reject(work, device, kernel->name, "operand %u is not contiguous", k);
-        return false;
-    }
-    return true;
+    if (met)
+        return true;
+    bool copied = !(kernel->flags & TN_KERNEL_NO_COPIES);
+    if (copied && may_copy(work, device, node, layout))
+        return true;
+    explain_reject(work, device, kernel->name, "operand %u is not contiguous%s", k,
+                   copied ? ", and no device of TENON_BACKEND can copy it" : "");
+    return false;
 }
 
 static bool operands_hold(struct plan_work *work, const struct device *device,
@@ -99,7 +110,7 @@ static bool operands_hold(struct plan_work *work, const struct device *device,
             continue;
         if (kernel->num_operands > 0 && kernel->operands) {
             uint32_t rule = k < kernel->num_operands ? k : kernel->num_operands - 1;
-            if (!rule_holds(work, device, kernel, &kernel->operands[rule], layout, k))
+            if (!rule_holds(work, device, node, kernel, &kernel->operands[rule], layout, k))
                 return false;
         }
         if (first == TN_DTYPE_NONE)

@@ -161,10 +161,13 @@ static void write_transfer(struct compiler *c, const struct pop *op,
     const struct pvalue *from = &values[op->inputs[0].value], *to = &values[op->outputs[0]];
     const struct pvalue *from_base = &values[from->base];
     uint64_t element = dtype_size(from->layout.dtype);
+    bool upload = from->is_number;
     *out = (struct plan_transfer){
         .from_device = from->device,
         .to_device = to->device,
-        .from = {from_base->home, from_base->home_index},
+        .from = {upload ? HOME_NONE : from_base->home, from_base->home_index},
+        .dtype = from->layout.dtype,
+        .number = from->number,
         .to = {to->home, to->home_index},
         .from_offset = from_base->home_offset + (uint64_t)from->layout.offset * element,
         .to_offset = to->home_offset,

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Pictures of graphs in Graphviz's language: as built, and as planned, coloured by device.
+// The picture of a plan is drawn from its explanation, so both tell the same.
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/shape.h"
 #include "plan.h"
@@ -19,20 +22,44 @@ static void write_escaped(FILE *out, const char *text)
     }
 }
 
-static void write_leaf(FILE *out, const tn_array *leaf)
+// What the application called it, or its number among those of its kind.
+static void write_name(FILE *out, const char *name, const char *kind, uint32_t number)
+{
+    if (name)
+        write_escaped(out, name);
+    else
+        fprintf(out, "%s %u", kind, number);
+}
+
+static void write_number(FILE *out, const tn_array *array)
+{
+    double value;
+    memcpy(&value, &array->node->number, sizeof(value));
+    if (dtype_is_float(array->type.dtype))
+        fprintf(out, "%.9g", value);
+    else
+        fprintf(out, "%" PRId64, (int64_t)array->node->number);
+}
+
+static void write_leaf(FILE *out, const tn_array *leaf, uint32_t number)
 {
     char type[TYPE_TEXT];
-    fprintf(out, "  a%u [shape=box, style=rounded, label=\"%s\\n%s\"];\n", leaf->id,
-            leaf->node->kind == NODE_NUMBER ? "number" : "data",
-            type_print(&leaf->type, type));
+    fprintf(out, "  l%u [shape=box, style=rounded, label=\"", leaf->id);
+    if (leaf->node->kind == NODE_NUMBER)
+        write_number(out, leaf);
+    else
+        write_name(out, leaf->name, "data", number);
+    fprintf(out, "\\n%s\"];\n", type_print(&leaf->type, type));
 }
 
 static void write_node(FILE *out, const struct node *node, uint32_t number)
 {
-    char type[TYPE_TEXT];
+    char type[TYPE_TEXT], label[LABEL_SIZE];
     char *attrs = node->table ? attrs_print(node->table, node->attrs, false) : NULL;
+    if (!node->prim)
+        label_set(label, node->expr->text);
     fprintf(out, "  n%u [shape=box, style=filled, fillcolor=\"#eeeeee\", label=\"", number);
-    write_escaped(out, node->prim ? node->prim->record.id : node->expr->text);
+    write_escaped(out, node->prim ? node->prim->record.id : label);
     if (attrs && *attrs) {
         fputs("\\n", out);
         write_escaped(out, attrs);
@@ -41,136 +68,189 @@ static void write_node(FILE *out, const struct node *node, uint32_t number)
     mem_free(attrs);
 }
 
-static void write_built(FILE *out, const struct task *task)
+// The ids of arrays are of one task; which node makes each, and which leaves are drawn.
+struct built {
+    FILE *out;
+    uint32_t *node_of; // by id; NONE: a leaf
+    bool *drawn;       // by id
+    uint32_t num_drawn;
+};
+
+// The dot name of what gives the array, a leaf drawn when it is first met.
+static void write_source(struct built *b, const tn_array *array)
 {
-    uint32_t *node_of = mem_alloc((task->num_ids + 1) * sizeof(*node_of));
-    bool *drawn = mem_zalloc(task->num_ids + 1);
-    if (!node_of || !drawn)
-        goto done;
-    memset(node_of, 0xff, (task->num_ids + 1) * sizeof(*node_of));
-    for (uint32_t i = 0; i < task->num_nodes; i++) {
+    if (b->node_of[array->id] == NONE && !b->drawn[array->id])
+        write_leaf(b->out, array, b->num_drawn++);
+    b->drawn[array->id] = true;
+    if (b->node_of[array->id] == NONE)
+        fprintf(b->out, "  l%u", array->id);
+    else
+        fprintf(b->out, "  n%u", b->node_of[array->id]);
+}
+
+static void write_result(struct built *b, const tn_array *array, uint32_t number)
+{
+    fprintf(b->out, "  o%u [shape=box, style=rounded, label=\"", number);
+    write_name(b->out, array->name, "output", number);
+    fputs("\"];\n", b->out);
+    write_source(b, array);
+    fprintf(b->out, " -> o%u;\n", number);
+}
+
+static tn_status write_built(FILE *out, const struct task *task)
+{
+    struct built b = {.out = out,
+                      .node_of = mem_alloc((task->num_ids + 1) * sizeof(*b.node_of)),
+                      .drawn = mem_zalloc(task->num_ids + 1)};
+    tn_status status = b.node_of && b.drawn ? TN_OK : TN_ERR_MEMORY;
+    if (status == TN_OK)
+        memset(b.node_of, 0xff, (task->num_ids + 1) * sizeof(*b.node_of));
+    for (uint32_t i = 0; i < task->num_nodes && status == TN_OK; i++) {
         const struct node *node = task->nodes[i];
         write_node(out, node, i);
         for (uint32_t k = 0; k < node->num_outputs; k++)
-            node_of[node->outputs[k].id] = i;
+            if (!node->outputs[k].value)
+                b.node_of[node->outputs[k].id] = i;
         for (uint32_t k = 0; k < node->num_inputs; k++) {
-            const tn_array *input = node->inputs[k];
-            if (!input)
+            if (!node->inputs[k])
                 continue;
-            if (node_of[input->id] != NONE) {
-                fprintf(out, "  n%u -> n%u;\n", node_of[input->id], i);
-                continue;
-            }
-            if (!drawn[input->id])
-                write_leaf(out, input);
-            drawn[input->id] = true;
-            fprintf(out, "  a%u -> n%u;\n", input->id, i);
+            write_source(&b, node->inputs[k]);
+            fprintf(out, " -> n%u;\n", i);
         }
     }
-done:
-    mem_free(node_of);
-    mem_free(drawn);
+    for (uint32_t i = 0; i < task->num_outputs && status == TN_OK; i++)
+        write_result(&b, task->outputs[i], i);
+    mem_free(b.node_of);
+    mem_free(b.drawn);
+    return status;
 }
 
-// Steps share memory, not values: an arrow goes from the last writer of what a step reads.
-struct writer {
-    uint32_t home, index, step;
-    uint64_t offset;
-};
+// --- as planned ------------------------------------------------------------------------
 
-static void write_step(FILE *out, const struct plan *plan,
-                       const struct plan_segment *segment, uint32_t step)
+static const char *text_of(const json_t *object, const char *key)
 {
-    const tn_step *s = &plan->steps[step];
-    char type[TYPE_TEXT];
-    tn_type result = layout_type(&s->outputs[0].layout);
-    fprintf(out, "  s%u [shape=box, style=filled, fillcolor=\"%s\", label=\"", step,
-            colours[segment->device % (sizeof(colours) / sizeof(*colours))]);
-    write_escaped(out, s->label);
+    return json_string_value(json_object_get(object, key));
+}
+
+static uint32_t number_of(const json_t *object, const char *key)
+{
+    return (uint32_t)json_integer_value(json_object_get(object, key));
+}
+
+// An edge from a source, as explanations say it. What has neither leaf nor step is a
+// number, which is part of what reads it, or has no elements.
+static void write_edge(FILE *out, const json_t *source, char to, uint32_t number)
+{
+    bool is_leaf = json_object_get(source, "leaf") != NULL;
+    if (is_leaf || json_object_get(source, "step"))
+        fprintf(out, "  %c%u -> %c%u;\n", is_leaf ? 'l' : 's',
+                number_of(source, is_leaf ? "leaf" : "step"), to, number);
+}
+
+static void write_edges(FILE *out, const json_t *step)
+{
+    size_t i;
+    json_t *source;
+    json_array_foreach(json_object_get(step, "inputs"), i, source)
+        write_edge(out, source, 's', number_of(step, "id"));
+}
+
+static void write_end(FILE *out, char kind, uint32_t number, const json_t *entry,
+                      const char *what)
+{
+    fprintf(out, "  %c%u [shape=box, style=rounded, label=\"", kind, number);
+    write_name(out, text_of(entry, "name"), what, number);
+    fprintf(out, "\\n%s%s\"];\n", text_of(entry, "type"),
+            json_is_true(json_object_get(entry, "donated")) ? "\\ngiven away" : "");
+}
+
+static void write_transfer(FILE *out, const json_t *transfer)
+{
+    fprintf(out, "  s%u [shape=ellipse, label=\"%s to ", number_of(transfer, "id"),
+            text_of(transfer, "label"));
+    write_escaped(out, text_of(transfer, "to"));
+    fprintf(out, "\\n%" JSON_INTEGER_FORMAT " bytes\"];\n",
+            json_integer_value(json_object_get(transfer, "bytes")));
+    write_edges(out, transfer);
+}
+
+static void write_step(FILE *out, const json_t *step, uint32_t device)
+{
+    fprintf(out, "  s%u [shape=box, style=filled, fillcolor=\"%s\", label=\"",
+            number_of(step, "id"), colours[device % (sizeof(colours) / sizeof(*colours))]);
+    write_escaped(out, text_of(step, "label"));
     fputs("\\n", out);
-    write_escaped(out, s->kernel    ? s->kernel->name
-                       : s->program ? "expression"
-                                    : "reference");
-    fprintf(out, "\\n%s\"];\n", type_print(&result, type));
+    write_escaped(out, text_of(step, "kernel"));
+    fprintf(out, "\\n%s\"];\n", text_of(step, "type"));
 }
 
-static void write_edges(FILE *out, const struct plan *plan,
-                        const struct plan_segment *segment, uint32_t step,
-                        struct writer *writers, uint32_t *num_writers)
+static void write_segment(FILE *out, const json_t *segment, const struct plan *plan)
 {
-    const tn_step *s = &plan->steps[step];
-    for (uint32_t k = 0; k < s->num_inputs; k++) {
-        if (s->inputs[k].layout.dtype == TN_DTYPE_NONE)
-            continue;
-        const struct plan_slot *slot = &segment->slots[s->inputs[k].slot];
-        uint32_t found = NONE;
-        for (uint32_t w = *num_writers; w-- > 0 && found == NONE;)
-            if (writers[w].home == slot->home && writers[w].index == slot->index &&
-                writers[w].offset == s->inputs[k].offset)
-                found = writers[w].step;
-        if (found != NONE)
-            fprintf(out, "  s%u -> s%u;\n", found, step);
-        else if (slot->home == HOME_LEAF)
-            fprintf(out,
-                    "  l%u [shape=box, style=rounded, label=\"data %u\"];\n"
-                    "  l%u -> s%u;\n",
-                    slot->index, slot->index, slot->index, step);
-    }
-    for (uint32_t k = 0; k < s->num_outputs; k++) {
-        const struct plan_slot *slot = &segment->slots[s->outputs[k].slot];
-        writers[(*num_writers)++] =
-            (struct writer){slot->home, slot->index, step, s->outputs[k].offset};
+    uint32_t id = number_of(segment, "id");
+    size_t i;
+    json_t *part;
+    const json_t *steps = json_object_get(segment, "steps");
+    json_array_foreach(json_object_get(segment, "transfers"), i, part)
+        write_transfer(out, part);
+    if (json_array_size(steps) == 0)
+        return;
+    fprintf(out, "  subgraph cluster%u { label=\"submission %u on ", id, id + 1);
+    write_escaped(out, text_of(segment, "device"));
+    fputs("\"; color=\"#888888\";\n", out);
+    json_array_foreach(steps, i, part) write_step(out, part, plan->segments[id].device);
+    fputs("  }\n", out);
+    json_array_foreach(steps, i, part) write_edges(out, part);
+}
+
+static void write_planned(FILE *out, const json_t *told, const struct plan *plan)
+{
+    size_t i;
+    json_t *part;
+    json_array_foreach(json_object_get(told, "leaves"), i, part)
+        write_end(out, 'l', (uint32_t)i, part, "data");
+    json_array_foreach(json_object_get(told, "segments"), i, part)
+        write_segment(out, part, plan);
+    json_array_foreach(json_object_get(told, "outputs"), i, part)
+    {
+        write_end(out, 'o', (uint32_t)i, part, "output");
+        write_edge(out, json_object_get(part, "source"), 'o', (uint32_t)i);
     }
 }
 
-static void write_planned(FILE *out, const struct plan *plan)
+static tn_status write_plan(FILE *out, tn_scope *scope, const struct task *task)
 {
-    uint32_t total = 0, num_writers = 0;
-    for (uint32_t i = 0; i < plan->num_steps; i++)
-        total += plan->steps[i].num_outputs;
-    struct writer *writers = mem_alloc((total + 1) * sizeof(*writers));
-    for (uint32_t i = 0; writers && i < plan->num_segments; i++) {
-        const struct plan_segment *segment = &plan->segments[i];
-        fprintf(out,
-                "  subgraph cluster%u { label=\"segment %u on %s\"; color=\"#888888\";\n",
-                i, i, plan->devices[segment->device]->name);
-        for (uint32_t k = 0; k < segment->num_steps; k++)
-            write_step(out, plan, segment, segment->first_step + k);
-        fputs("  }\n", out);
-        for (uint32_t k = 0; k < segment->num_steps; k++)
-            write_edges(out, plan, segment, segment->first_step + k, writers, &num_writers);
-    }
-    mem_free(writers);
+    struct plan *plan = NULL;
+    json_t *told = json_object();
+    tn_status status =
+        told ? plan_create(scope->runtime, task, told, &plan) : fail_memory(0);
+    if (status == TN_OK)
+        write_planned(out, told, plan);
+    plan_release(plan);
+    json_decref(told);
+    return status;
 }
+
+// --- the whole -------------------------------------------------------------------------
 
 static tn_status dot_task(tn_scope *scope, const struct task *task, bool scheduled,
                           char **out_dot)
 {
-    struct plan *plan = NULL;
     char *text = NULL;
     size_t size = 0;
-    if (scheduled) {
-        tn_status status = plan_create(scope->runtime, task, NULL, &plan);
-        if (status != TN_OK)
-            return status;
-    }
     FILE *out = open_memstream(&text, &size);
-    if (!out) {
-        plan_release(plan);
+    if (!out)
         return fail_memory(0);
-    }
     fputs("digraph tenon {\n  node [fontname=\"sans-serif\", fontsize=10];\n", out);
-    if (scheduled)
-        write_planned(out, plan);
-    else
-        write_built(out, task);
+    tn_status status = scheduled ? write_plan(out, scope, task) : write_built(out, task);
     fputs("}\n", out);
     bool written = !ferror(out);
     written = fclose(out) == 0 && written;
-    plan_release(plan);
-    *out_dot = written ? mem_strdup(text) : NULL;
+    if (status == TN_OK) {
+        *out_dot = written ? mem_strdup(text) : NULL;
+        status = *out_dot ? TN_OK : fail_memory(size);
+    }
     free(text);
-    return *out_dot ? TN_OK : fail_memory(size);
+    return status;
 }
 
 tn_status tn_graph_dot(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,

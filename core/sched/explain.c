@@ -1,52 +1,206 @@
 // SPDX-License-Identifier: MIT
-// Explain: plans a graph anew, only to write down how: for each node the device, the
-// kernel, and why the other candidates were turned down; then the segments that came of it.
+// Explain: how a graph is planned, as JSON. For each node the device, the kernel, and why
+// the other candidates were turned down; then what came of the nodes: segments of steps and
+// transfers, and which of them reads what another one makes.
+#include <stdlib.h>
 #include <string.h>
+#include "../base/dtype.h"
 #include "../base/fail.h"
-#include "plan.h"
+#include "../base/shape.h"
+#include "place.h"
 
-json_t *explain_segments(const struct plan *plan)
+// --- nodes -----------------------------------------------------------------------------
+
+static const char *name_of_kernel(const struct choice *choice)
+{
+    switch (choice ? choice->kind : CHOICE_NONE) {
+    case OP_PROGRAM:
+        return "expression";
+    case OP_REFERENCE:
+        return "reference";
+    case OP_KERNEL:
+        return choice->kernel->name;
+    case CHOICE_DECOMPOSE:
+        return "decomposition";
+    default:
+        return "";
+    }
+}
+
+static void set_text(json_t *object, const char *key, const char *text)
+{
+    if (text)
+        json_object_set_new(object, key, json_string(text));
+}
+
+void place_explain(struct plan_work *work, const struct node *node, uint32_t device,
+                   uint32_t instead_of, const struct choice *choice)
+{
+    if (!work->explain)
+        return;
+    char type[TYPE_TEXT], label[LABEL_SIZE];
+    json_t *nodes = json_object_get(work->explain, "nodes");
+    const char *op = node->prim ? node->prim->record.id : label;
+    if (!node->prim)
+        label_set(label, node->expr->text);
+    json_t *entry = json_pack(
+        "{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:i}", "id", (int)json_array_size(nodes), "op",
+        op, "type", type_print(&node->outputs[0].type, type), "device",
+        choice ? work->devices[device]->name : "", "instead_of",
+        instead_of != NONE ? work->devices[instead_of]->name : "", "kernel",
+        name_of_kernel(choice), "plugin",
+        choice && choice->kind == OP_KERNEL ? kernel_plugin(choice->kernel) : "", "depth",
+        (int)work->depth);
+    if (!node->prim && strcmp(label, node->expr->text) != 0)
+        set_text(entry, "text", node->expr->text);
+    set_text(entry, "name", node->outputs[0].name);
+    json_object_set(entry, "rejected", work->rejected ? work->rejected : json_null());
+    json_array_append_new(nodes, entry);
+}
+
+// --- what is read ----------------------------------------------------------------------
+
+static json_t *explain_number(const struct pvalue *v)
+{
+    double number;
+    if (!dtype_is_float(v->layout.dtype))
+        return json_pack("{s:I}", "number", (json_int_t)v->number);
+    memcpy(&number, &v->number, sizeof(number));
+    char text[32];
+    snprintf(text, sizeof(text), "%.17g", number); // JSON has neither infinity nor NaN
+    return number - number == 0 ? json_pack("{s:f}", "number", number)
+                                : json_pack("{s:s}", "number", text);
+}
+
+// Where a value comes from: {"leaf"}, {"step", "output"} or {"number"}; {} when it has no
+// elements.
+static json_t *explain_source(const struct plan_work *work, uint32_t value)
+{
+    const struct pvalue *v = &work->values[value];
+    if (v->is_number)
+        return explain_number(v);
+    uint32_t producer = work->values[v->base].producer, output = 0;
+    if (v->leaf != NONE)
+        return json_pack("{s:i}", "leaf", (int)v->leaf);
+    if (producer == NONE)
+        return json_object();
+    const struct pop *op = &work->ops[producer];
+    while (output + 1 < op->num_outputs && op->outputs[output] != v->base)
+        output++;
+    return json_pack("{s:i, s:i}", "step", (int)producer, "output", (int)output);
+}
+
+static json_t *explain_inputs(const struct plan_work *work, const struct pop *op)
+{
+    json_t *inputs = json_array();
+    for (uint32_t i = 0; i < op->num_inputs; i++)
+        if (op->inputs[i].value != NONE)
+            json_array_append_new(inputs, explain_source(work, op->inputs[i].value));
+    return inputs;
+}
+
+// --- steps and transfers ---------------------------------------------------------------
+
+static json_t *explain_transfer(const struct plan_work *work, const struct plan *plan,
+                                uint32_t id, const struct plan_transfer *t)
+{
+    const struct pop *op = &work->ops[id];
+    bool upload = t->from.home == HOME_NONE;
+    return json_pack("{s:i, s:s, s:s, s:s, s:I, s:o}", "id", (int)id, "label", op->label,
+                     "from", upload ? "" : plan->devices[t->from_device]->name, "to",
+                     plan->devices[t->to_device]->name, "bytes", (json_int_t)t->size,
+                     "inputs", explain_inputs(work, op));
+}
+
+static json_t *explain_step(const struct plan_work *work, uint32_t id)
+{
+    const struct pop *op = &work->ops[id];
+    const struct choice choice = {op->kind, op->kernel};
+    char type[TYPE_TEXT];
+    tn_type result = layout_type(&work->values[op->outputs[0]].layout);
+    json_t *step = json_pack(
+        "{s:i, s:s, s:s, s:s, s:s, s:i, s:i, s:o}", "id", (int)id, "label", op->label,
+        "kernel", name_of_kernel(&choice), "plugin",
+        op->kind == OP_KERNEL ? kernel_plugin(op->kernel) : "", "type",
+        type_print(&result, type), "outputs", (int)op->num_outputs, "instructions",
+        op->program ? (int)op->program->num_insns : 0, "inputs", explain_inputs(work, op));
+    set_text(step, "text", op->text);
+    return step;
+}
+
+static json_t *explain_segments(const struct plan_work *work, const struct plan *plan)
 {
     json_t *segments = json_array();
+    uint32_t id = 0;
     for (uint32_t i = 0; i < plan->num_segments; i++) {
         const struct plan_segment *segment = &plan->segments[i];
-        json_t *steps = json_array();
-        for (uint32_t k = 0; k < segment->num_steps; k++) {
-            const tn_step *step = &plan->steps[segment->first_step + k];
+        json_t *transfers = json_array(), *steps = json_array();
+        for (uint32_t k = 0; k < segment->num_transfers; k++, id++)
             json_array_append_new(
-                steps,
-                json_pack("{s:s, s:s, s:i, s:i}", "label", step->label, "kernel",
-                          step->kernel    ? step->kernel->name
-                          : step->program ? "expression"
-                                          : "reference",
-                          "instructions", step->program ? (int)step->program->num_insns : 0,
-                          "inputs", (int)step->num_inputs));
-        }
+                transfers, explain_transfer(work, plan, id,
+                                            &plan->transfers[segment->first_transfer + k]));
+        for (uint32_t k = 0; k < segment->num_steps; k++, id++)
+            json_array_append_new(steps, explain_step(work, id));
         json_array_append_new(segments,
-                              json_pack("{s:s, s:i, s:I, s:o}", "device",
-                                        plan->devices[segment->device]->name, "transfers",
-                                        (int)segment->num_transfers, "arena_bytes",
+                              json_pack("{s:i, s:s, s:I, s:o, s:o}", "id", (int)i, "device",
+                                        plan->devices[segment->device]->name, "arena_bytes",
                                         (json_int_t)plan->arena_size[segment->device],
-                                        "steps", steps));
+                                        "transfers", transfers, "steps", steps));
     }
     return segments;
 }
 
+static json_t *explain_leaves(const struct plan_work *work)
+{
+    json_t *leaves = json_array();
+    for (uint32_t i = 0; i < work->task->num_leaves; i++) {
+        const tn_array *leaf = work->task->leaves[i];
+        const struct value *value = leaf->value;
+        char type[TYPE_TEXT];
+        json_t *entry = json_pack(
+            "{s:i, s:s, s:s, s:b}", "id", (int)i, "type", type_print(&leaf->type, type),
+            "device", work->devices[value ? value->storage->device->number : 0]->name,
+            "donated", i < 64 && (work->task->donate >> i & 1));
+        set_text(entry, "name", leaf->name);
+        json_array_append_new(leaves, entry);
+    }
+    return leaves;
+}
+
+static json_t *explain_outputs(const struct plan_work *work)
+{
+    json_t *outputs = json_array();
+    for (uint32_t i = 0; i < work->task->num_outputs; i++) {
+        const tn_array *output = work->task->outputs[i];
+        char type[TYPE_TEXT];
+        json_t *entry =
+            json_pack("{s:s, s:o}", "type", type_print(&output->type, type), "source",
+                      explain_source(work, work->value_of[output->id]));
+        set_text(entry, "name", output->name);
+        json_array_append_new(outputs, entry);
+    }
+    return outputs;
+}
+
+void explain_plan(const struct plan_work *work, const struct plan *plan)
+{
+    json_object_set_new(work->explain, "leaves", explain_leaves(work));
+    json_object_set_new(work->explain, "segments", explain_segments(work, plan));
+    json_object_set_new(work->explain, "outputs", explain_outputs(work));
+}
+
+// --- for applications ------------------------------------------------------------------
+
 static tn_status explain_task(tn_scope *scope, const struct task *task, char **out_json)
 {
     struct plan *plan = NULL;
-    json_t *nodes = json_array(), *root = json_object();
-    tn_status status = nodes && root ? TN_OK : fail_memory(0);
-    if (status == TN_OK)
-        status = plan_create(scope->runtime, task, nodes, &plan);
-    if (status == TN_ERR_UNSUPPORTED && json_array_size(nodes) > 0 &&
-        json_object_set_new(root, "message", json_string(fail_text())) == 0)
-        status = TN_OK; // why not is what was asked for
-    if (status == TN_OK && json_object_set(root, "nodes", nodes) != 0)
-        status = fail_memory(0);
-    if (status == TN_OK && plan &&
-        json_object_set_new(root, "segments", explain_segments(plan)) != 0)
-        status = fail_memory(0);
+    json_t *root = json_object();
+    tn_status status =
+        root ? plan_create(scope->runtime, task, root, &plan) : fail_memory(0);
+    if (status == TN_ERR_UNSUPPORTED && json_array_size(json_object_get(root, "nodes")) > 0)
+        status = json_object_set_new(root, "message", json_string(fail_text())) == 0
+                     ? TN_OK // why not is what was asked for
+                     : fail_memory(0);
     if (status == TN_OK) {
         char *text = json_dumps(root, JSON_INDENT(1));
         *out_json = text ? mem_strdup(text) : NULL;
@@ -54,7 +208,6 @@ static tn_status explain_task(tn_scope *scope, const struct task *task, char **o
         status = *out_json ? TN_OK : fail_memory(0);
     }
     plan_release(plan);
-    json_decref(nodes);
     json_decref(root);
     return status;
 }

@@ -450,6 +450,7 @@ static tn_status write_op(struct fuser *f, uint32_t g, struct pop *op)
     uint64_t *params = arena_alloc(work->arena, group->num_params * sizeof(*params) + 1);
     op->inputs = arena_alloc(work->arena, group->num_inputs * sizeof(*op->inputs) + 1);
     op->outputs = arena_alloc(work->arena, group->num_made * sizeof(*op->outputs) + 1);
+    op->text = work->explain ? label_text(work, f->next_member, group->first_op) : NULL;
     op->label = arena_strdup(work->arena, name);
     op->named = false;
     if (status == TN_OK && (!params || !op->inputs || !op->outputs || !op->label))

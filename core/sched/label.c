@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Labels: short names of operations, for people; see plan.h.
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "plan.h"
 
@@ -56,6 +58,22 @@ bool label_add(char label[LABEL_SIZE], const struct pop *op)
     if (fits)
         label[used + size] = 0;
     return fits;
+}
+
+const char *label_text(const struct plan_work *work, const uint32_t *next, uint32_t first)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return NULL;
+    for (uint32_t i = first; i != NONE; i = next[i])
+        fprintf(out, "%s%s", i == first ? "" : gap,
+                work->ops[i].text ? work->ops[i].text : work->ops[i].label);
+    bool written = fclose(out) == 0;
+    const char *copy = written ? arena_strdup(work->arena, text) : NULL;
+    free(text);
+    return copy;
 }
 
 const char *node_label(const struct plan_work *work, const struct node *node,

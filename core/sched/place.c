@@ -48,77 +48,6 @@ static tn_status add_output(struct plan_work *work, const tn_type *type, uint32_
     return work_add_value(work, &layout, device, out_value);
 }
 
-// The identity program over one operand, into a new contiguous value of this dtype.
-static tn_status add_copy(struct plan_work *work, uint32_t device, uint32_t from,
-                          tn_dtype dtype, uint32_t *out_value)
-{
-    const struct pvalue *value = &work->values[from];
-    tn_layout layout = value->layout;
-    tn_type type = layout_type(&layout);
-    struct pop op = {.kind = OP_PROGRAM,
-                     .device = device,
-                     .num_inputs = 1,
-                     .num_outputs = 1,
-                     .label = "copy"};
-    tn_status status = program_cast(work->runtime, type.dtype, dtype, &op.program);
-    op.inputs = arena_alloc(work->arena, sizeof(*op.inputs));
-    op.outputs = arena_alloc(work->arena, sizeof(*op.outputs));
-    if (status == TN_OK && (!op.inputs || !op.outputs))
-        status = TN_ERR_MEMORY;
-    if (status != TN_OK)
-        return status;
-    op.inputs[0] = (struct operand){from, layout};
-    type.dtype = dtype;
-    status = add_output(work, &type, device, &op.outputs[0]);
-    if (status == TN_OK)
-        status = work_add_op(work, &op, NULL);
-    *out_value = op.outputs[0];
-    return status;
-}
-
-// The value on another device. Only whole, contiguous values travel.
-static tn_status add_transfer(struct plan_work *work, uint32_t device, uint32_t from,
-                              uint32_t *out_value)
-{
-    uint32_t source = from;
-    tn_status status = TN_OK;
-    if (!layout_is_contiguous(&work->values[from].layout))
-        status = add_copy(work, work->values[from].device, from,
-                          work->values[from].layout.dtype, &source);
-    struct pop op = {.kind = OP_TRANSFER,
-                     .device = device,
-                     .num_inputs = 1,
-                     .num_outputs = 1,
-                     .label = "transfer"};
-    op.inputs = arena_alloc(work->arena, sizeof(*op.inputs));
-    op.outputs = arena_alloc(work->arena, sizeof(*op.outputs));
-    if (status == TN_OK && (!op.inputs || !op.outputs))
-        status = TN_ERR_MEMORY;
-    if (status != TN_OK)
-        return status;
-    op.inputs[0] = (struct operand){source, work->values[source].layout};
-    tn_type type = layout_type(&work->values[source].layout);
-    status = add_output(work, &type, device, &op.outputs[0]);
-    if (status == TN_OK)
-        status = work_add_op(work, &op, NULL);
-    *out_value = op.outputs[0];
-    return status;
-}
-
-// `value` where an operation on `device` can read it: numbers become memory unless the
-// operation takes them as they are, foreign values travel.
-static tn_status bring(struct plan_work *work, uint32_t device, bool numbers,
-                       uint32_t value, uint32_t *out_value)
-{
-    const struct pvalue *v = &work->values[value];
-    *out_value = value;
-    if (v->is_number)
-        return numbers ? TN_OK : add_copy(work, device, value, v->layout.dtype, out_value);
-    if (v->device != device)
-        return add_transfer(work, device, value, out_value);
-    return TN_OK;
-}
-
 // --- views ------------------------------------------------------------------------------
 
 static tn_status ask_view(const struct node *node, const tn_layout *input, tn_layout *out)
@@ -145,8 +74,7 @@ static tn_status place_view(struct plan_work *work, const struct nodes *nodes,
                           &nodes->value_of[node->outputs[0].id]);
     status = ask_view(node, &work->values[source].layout, &layout);
     if (status == TN_ERR_UNSUPPORTED) {
-        status = add_copy(work, work->values[source].device, source,
-                          work->values[source].layout.dtype, &source);
+        status = place_copy(work, work->values[source].device, source, &source);
         if (status == TN_OK)
             status = ask_view(node, &work->values[source].layout, &layout);
     }
@@ -223,6 +151,8 @@ static tn_status op_start(struct plan_work *work, const struct node *node, uint3
     out->named = out->label != label;
     if (!out->named)
         out->label = arena_strdup(work->arena, label);
+    if (!node->prim && work->explain)
+        out->text = arena_strdup(work->arena, node->expr->text);
     out->inputs = arena_alloc(work->arena, node->num_inputs * sizeof(*out->inputs));
     out->outputs = arena_alloc(work->arena, node->num_outputs * sizeof(*out->outputs));
     if (!out->inputs || !out->outputs || !out->label)
@@ -283,7 +213,7 @@ static tn_status place_program(struct plan_work *work, const struct nodes *nodes
         uint32_t value = NONE;
         status = place_value_for(work, nodes, node->inputs[i], &value);
         if (status == TN_OK)
-            status = bring(work, device, true, value, &value);
+            status = place_bring(work, device, true, value, &value);
         if (status == TN_OK)
             op.inputs[i] =
                 (struct operand){value, layout_broadcast(&work->values[value].layout,
@@ -308,7 +238,7 @@ static tn_status meet_rule(struct plan_work *work, const tn_kernel *kernel, uint
     if (needs == TN_NEEDS_ANY || layout_is_contiguous(layout) ||
         (needs == TN_NEEDS_ROWS && layout_has_rows(layout)))
         return TN_OK;
-    return add_copy(work, device, *value, layout->dtype, value);
+    return place_copy(work, device, *value, value);
 }
 
 static tn_status place_kernel(struct plan_work *work, const struct nodes *nodes,
@@ -325,7 +255,7 @@ static tn_status place_kernel(struct plan_work *work, const struct nodes *nodes,
             continue;
         status = place_value_for(work, nodes, node->inputs[i], &value);
         if (status == TN_OK)
-            status = bring(work, device, false, value, &value);
+            status = place_bring(work, device, false, value, &value);
         if (status == TN_OK)
             status = meet_rule(work, choice->kernel, i, device, &value);
         if (status == TN_OK)
@@ -357,55 +287,31 @@ static tn_status node_layouts(struct plan_work *work, const struct nodes *nodes,
     return TN_OK;
 }
 
-static tn_status fell_back(struct plan_work *work, const struct node *node, uint32_t device)
+tn_status place_fell_back(struct plan_work *work, const struct node *node, uint32_t wanted,
+                          uint32_t device)
 {
     const char *policy = config_get(work->runtime->config, "TENON_FALLBACK");
-    const char *name = node->prim ? node->prim->record.id : node->expr->text;
+    char label[LABEL_SIZE];
+    const char *name = node_label(work, node, label);
     if (policy && strcmp(policy, "allow") == 0)
         return TN_OK;
     if (policy && strcmp(policy, "error") == 0)
         return fail(TN_ERR_UNSUPPORTED,
                     "%s: %s cannot run it and TENON_FALLBACK=error forbids %s", name,
-                    work->devices[0]->name, work->devices[device]->name);
+                    work->devices[wanted]->name, work->devices[device]->name);
     if (!work->warned)
         log_write(work->runtime->config, TN_LOG_WARN, "sched",
                   "%s runs on %s, not on %s; `tenon why` tells the reason, "
                   "TENON_FALLBACK=allow silences this",
-                  name, work->devices[device]->name, work->devices[0]->name);
+                  name, work->devices[device]->name, work->devices[wanted]->name);
     work->warned = true;
     return TN_OK;
 }
 
-// Notes what was decided. `choice` is NULL when no device takes the node.
-static void explain_node(struct plan_work *work, const struct node *node, uint32_t device,
-                         const struct choice *choice)
+tn_status place_nowhere(struct plan_work *work, const struct node *node)
 {
-    if (!work->explain)
-        return;
-    char type[TYPE_TEXT];
-    bool has_kernel = choice && choice->kind == OP_KERNEL;
-    const char *kernel = !choice                            ? ""
-                         : choice->kind == OP_PROGRAM       ? "expression"
-                         : choice->kind == OP_REFERENCE     ? "reference"
-                         : choice->kind == CHOICE_DECOMPOSE ? "decomposition"
-                                                            : choice->kernel->name;
-    json_t *entry = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:i}", "id",
-                              (int)json_array_size(work->explain), "op",
-                              node->prim ? node->prim->record.id : node->expr->text, "type",
-                              type_print(&node->outputs[0].type, type), "device",
-                              choice ? work->devices[device]->name : "", "instead_of",
-                              device > 0 ? work->devices[0]->name : "", "kernel", kernel,
-                              "plugin", has_kernel ? kernel_plugin(choice->kernel) : "",
-                              "depth", (int)work->depth);
-    json_object_set(entry, "rejected", work->rejected ? work->rejected : json_null());
-    json_array_append_new(work->explain, entry);
-}
-
-static tn_status nowhere(struct plan_work *work, const struct node *node)
-{
-    explain_node(work, node, 0, NULL);
-    const char *name = node->prim ? node->prim->record.id : node->expr->text;
-    char type[TYPE_TEXT], list[256] = "";
+    place_explain(work, node, 0, NONE, NULL);
+    char label[LABEL_SIZE], type[TYPE_TEXT], list[256] = "";
     size_t used = 0;
     for (uint32_t i = 0; i < work->num_devices && used < sizeof(list) - 1; i++)
         used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
@@ -413,7 +319,8 @@ static tn_status nowhere(struct plan_work *work, const struct node *node)
     return fail(TN_ERR_UNSUPPORTED,
                 "%s giving %s runs on none of the selected devices (%s): `tenon why` tells "
                 "the reasons; add a backend to TENON_BACKEND",
-                name, type_print(&node->outputs[0].type, type), list);
+                node_label(work, node, label), type_print(&node->outputs[0].type, type),
+                list);
 }
 
 #define FEW_LAYOUTS 24
@@ -430,8 +337,8 @@ static tn_status place_on_device(struct plan_work *work, const struct nodes *nod
                         &choice);
         if (status != TN_OK || choice.kind == CHOICE_NONE)
             continue;
-        explain_node(work, node, i, &choice);
-        if (i > 0 && (status = fell_back(work, node, i)) != TN_OK)
+        place_explain(work, node, i, i > 0 ? 0 : NONE, &choice);
+        if (i > 0 && (status = place_fell_back(work, node, 0, i)) != TN_OK)
             return status;
         if (choice.kind == OP_PROGRAM)
             return place_program(work, nodes, node, i);
@@ -439,7 +346,7 @@ static tn_status place_on_device(struct plan_work *work, const struct nodes *nod
             return place_decomposed(work, nodes, node);
         return place_kernel(work, nodes, node, i, &choice);
     }
-    return status == TN_OK ? nowhere(work, node) : status;
+    return status == TN_OK ? place_nowhere(work, node) : status;
 }
 
 static tn_status place_node(struct plan_work *work, const struct nodes *nodes,
@@ -499,7 +406,7 @@ static tn_status place_output(struct plan_work *work, const struct nodes *nodes,
     uint32_t value = NONE;
     tn_status status = place_value_for(work, nodes, output, &value);
     if (status == TN_OK && work->values[value].is_number)
-        status = add_copy(work, 0, value, work->values[value].layout.dtype, &value);
+        status = place_copy(work, 0, value, &value);
     if (status != TN_OK)
         return status;
     nodes->value_of[output->id] = value;

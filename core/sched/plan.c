@@ -45,6 +45,8 @@ static tn_status make(tn_runtime *runtime, const struct task *task, json_t *expl
     struct plan_work work = {
         .runtime = runtime, .arena = &plan->arena, .task = task, .explain = explain};
     tn_status status = work_start(&work, plan);
+    if (explain && json_object_set_new(explain, "nodes", json_array()) != 0)
+        status = fail_memory(0);
     if (status == TN_OK)
         status = plan_simplify(&work);
     if (status == TN_OK)
@@ -57,6 +59,8 @@ static tn_status make(tn_runtime *runtime, const struct task *task, json_t *expl
         status = plan_assign(&work, plan);
     if (status == TN_OK)
         status = plan_compile(&work, plan);
+    if (status == TN_OK && explain)
+        explain_plan(&work, plan);
     work_finish(&work);
     if (status != TN_OK) {
         plan_release(plan);
@@ -75,11 +79,11 @@ tn_status plan_create(tn_runtime *runtime, const struct task *task, json_t *expl
         return status;
     if (explain || !runtime->record)
         return make(runtime, task, explain, out_plan);
-    json_t *nodes = json_array();
-    status = nodes ? make(runtime, task, nodes, out_plan) : fail_memory(0);
-    if (nodes)
-        record_plan(runtime, nodes, status == TN_OK ? *out_plan : NULL);
-    json_decref(nodes);
+    explain = json_object();
+    status = explain ? make(runtime, task, explain, out_plan) : fail_memory(0);
+    if (explain)
+        record_plan(runtime, explain, status == TN_OK ? *out_plan : NULL);
+    json_decref(explain);
     return status;
 }
 

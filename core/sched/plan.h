@@ -86,7 +86,8 @@ struct pop {
     uint64_t scratch_size;
     uint64_t scratch_offset;
     const char *label;
-    bool named; // the label is the id of a primitive
+    const char *text; // of the expressions, when the label leaves some out; or NULL
+    bool named;       // the label is the id of a primitive
 };
 
 // A use of a value by an operation, in lists in growing order of operations.
@@ -114,7 +115,8 @@ struct plan_work {
     uint32_t depth;            // of decomposition
     const struct prim *within; // the primitive that is decomposed; NULL at depth 0
     bool warned;               // of a fallback
-    json_t *explain;           // array of nodes, when somebody asks; else NULL
+    struct map moved;          // transfers: value and device -> value there + 1
+    json_t *explain;           // object that tells how, when somebody asks; else NULL
     json_t *rejected;          // of the node at hand
 };
 
@@ -137,6 +139,9 @@ void label_set(char label[LABEL_SIZE], const char *text);
 // Adds one more operation of a group: "exp" and "multiply" give both with a dot between.
 // False when there is no room for it, nor for those after it.
 bool label_add(char label[LABEL_SIZE], const struct pop *op);
+// All that the label of a group leaves out, for explanations: what its operations, a list
+// by `next`, are called, expressions by their text. NULL when out of memory.
+const char *label_text(const struct plan_work *work, const uint32_t *next, uint32_t first);
 // The id of the node's primitive, or that of the primitive that is decomposed, or the
 // beginning of the expression, for which there is room in `label`.
 const char *node_label(const struct plan_work *work, const struct node *node,
@@ -171,6 +176,8 @@ struct plan_transfer {
     uint32_t from_device, to_device;
     struct plan_slot from, to;
     uint64_t from_offset, to_offset, size; // bytes; contiguous on both sides
+    uint64_t number; // `from` nowhere: bits of what the host fills `to` with
+    tn_dtype dtype;  // of its elements
 };
 
 struct plan_storage {
@@ -207,11 +214,12 @@ struct plan {
     struct plan *newer, *older;        // in the cache, by use
 };
 
-// Makes a plan. With `explain`, also says how: see tn_explain.
+// Makes a plan. With `explain`, an empty object, also says how: see tn_explain. What is
+// known of a graph that cannot be planned is there after a failure.
 tn_status plan_create(tn_runtime *runtime, const struct task *task, json_t *explain,
                       struct plan **out_plan);
-// The segments of a plan in words; NULL when out of memory.
-json_t *explain_segments(const struct plan *plan);
+// Adds the plan to work->explain: leaves, segments, outputs. (explain.c)
+void explain_plan(const struct plan_work *work, const struct plan *plan);
 void plan_retain(struct plan *plan);
 void plan_release(struct plan *plan);
 
@@ -242,6 +250,10 @@ struct choice {
 enum { CHOICE_DECOMPOSE = 100, CHOICE_NONE = 101 };
 tn_status choose(struct plan_work *work, struct device *device, const struct node *node,
                  const tn_layout *inputs, const tn_layout *outputs, struct choice *out);
+
+// Whether a value of this layout on this device can be made contiguous, there or on another
+// device of the list. (copy.c)
+bool copy_is_possible(struct plan_work *work, uint32_t device, const tn_layout *layout);
 
 // Adds "candidate, reason" to the node at hand, when somebody asks.
 void explain_reject(struct plan_work *work, const struct device *device,

@@ -21,8 +21,10 @@ static tn_array *ready(tn_scope *scope, tn_array *array)
     if (layout_is_contiguous(&array->value->layout))
         return array;
     const tn_array *input = array;
-    array = tn_expr(scope, "x -> x", &input, 1, TN_NO_ATTRS);
-    return array && tn_eval_n(scope, &array, 1) == TN_OK ? array : NULL;
+    tn_array *copy = NULL;
+    if (graph_apply(scope, prim_copy(scope->runtime), &input, 1, NULL, &copy) != TN_OK)
+        return NULL;
+    return tn_eval_n(scope, &copy, 1) == TN_OK ? copy : NULL;
 }
 
 static uint64_t first_byte(const struct value *value)
@@ -104,6 +106,7 @@ double tn_item(tn_scope *scope, tn_array *array)
 struct kept {
     tn_array array;
     struct node node;
+    char *name; // of the array; NULL: none
     tn_runtime *runtime;
 };
 
@@ -122,11 +125,18 @@ tn_array *tn_keep(tn_scope *scope, tn_array *array)
         scope_take_failure(scope, TN_ERR_MEMORY);
         return NULL;
     }
+    kept->name = local->name ? mem_strdup(local->name) : NULL;
+    if (local->name && !kept->name) {
+        mem_free(kept);
+        scope_take_failure(scope, TN_ERR_MEMORY);
+        return NULL;
+    }
     kept->node =
         (struct node){.kind = NODE_DATA, .num_outputs = 1, .outputs = &kept->array};
     kept->runtime = scope->runtime;
     kept->array.node = &kept->node;
     kept->array.type = local->type;
+    kept->array.name = kept->name;
     kept->array.value = local->value;
     value_retain(local->value);
     atomic_init(&kept->array.refs, 1);
@@ -142,6 +152,7 @@ void tn_release(tn_array *array)
         return;
     struct life *life = &((struct kept *)array)->runtime->life;
     value_release(array->value);
+    mem_free(((struct kept *)array)->name);
     mem_free((struct kept *)array);
     life_remove(&life->kept);
 }

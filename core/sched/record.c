@@ -143,24 +143,33 @@ static void write_open(struct record *record, const struct plan *plan)
     record->opened = true;
 }
 
-void record_plan(tn_runtime *runtime, json_t *nodes, const struct plan *plan)
+// Plans of many steps would fill the file: their segments are not told.
+static void add_told(json_t *event, json_t *told, const struct plan *plan)
+{
+    static const char *const parts[] = {"leaves", "segments", "outputs"};
+    json_t *nodes = json_object_get(told, "nodes");
+    size_t count = json_array_size(nodes);
+    while (json_array_size(nodes) > RECORD_NODES)
+        json_array_remove(nodes, json_array_size(nodes) - 1);
+    json_object_set(event, "nodes", nodes);
+    json_object_set_new(event, "num_nodes", json_integer((json_int_t)count));
+    bool is_small = plan && plan->num_steps + plan->num_transfers <= RECORD_NODES &&
+                    plan->num_leaves <= RECORD_NODES && plan->num_outputs <= RECORD_NODES;
+    for (size_t i = 0; is_small && i < sizeof(parts) / sizeof(*parts); i++)
+        json_object_set(event, parts[i], json_object_get(told, parts[i]));
+    if (!plan)
+        json_object_set_new(event, "message", json_string(fail_text()));
+}
+
+void record_plan(tn_runtime *runtime, json_t *told, const struct plan *plan)
 {
     struct record *record = runtime->record;
-    size_t count = json_array_size(nodes);
     pthread_mutex_lock(&record->lock);
     if (!record->opened)
         write_open(record, plan);
     json_t *event = event_start(plan ? "plan" : "failure");
-    while (json_array_size(nodes) > RECORD_NODES)
-        json_array_remove(nodes, json_array_size(nodes) - 1);
-    if (event) {
-        json_object_set(event, "nodes", nodes);
-        json_object_set_new(event, "num_nodes", json_integer((json_int_t)count));
-        if (plan && plan->num_steps <= RECORD_NODES)
-            json_object_set_new(event, "segments", explain_segments(plan));
-        if (!plan)
-            json_object_set_new(event, "message", json_string(fail_text()));
-    }
+    if (event)
+        add_told(event, told, plan);
     write_event(record, event);
     pthread_mutex_unlock(&record->lock);
 }

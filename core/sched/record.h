@@ -16,7 +16,7 @@
 struct plan;
 
 // A plan that was made, or (plan NULL) one that failed with the thread's message, which
-// stays. `nodes` as plan_create fills them. Failing to write is a warning, once.
-void record_plan(tn_runtime *runtime, json_t *nodes, const struct plan *plan);
+// stays. `told` as plan_create fills it. Failing to write is a warning, once.
+void record_plan(tn_runtime *runtime, json_t *told, const struct plan *plan);
 
 #endif // CORE_SCHED_RECORD_H

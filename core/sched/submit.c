@@ -3,6 +3,7 @@
 // and the host waits only where elements travel from one device to another. What fails
 // later than that is known by fates: a segment's depends on those of all that it uses.
 #include <string.h>
+#include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../plugin/host.h"
 #include "fate.h"
@@ -92,11 +93,33 @@ static tn_status wait_for_arena(const struct run *run, uint32_t device,
     return TN_OK;
 }
 
+static void fill(void *bytes, const struct plan_transfer *t)
+{
+    size_t size = dtype_size(t->dtype);
+    for (uint64_t at = 0; at < t->size; at += size)
+        dtype_store_bits(t->dtype, (char *)bytes + at, t->number);
+}
+
+// The elements that travel, once they are there.
+static tn_status fetch(const struct run *run, const struct plan_transfer *t,
+                       const struct plan_segment *before, void *bytes)
+{
+    uint64_t offset;
+    if (t->from.home == HOME_NONE) {
+        fill(bytes, t);
+        return TN_OK;
+    }
+    tn_status status =
+        t->from.home == HOME_ARENA ? wait_for_arena(run, t->from_device, before) : TN_OK;
+    struct storage *from = storage_of(run, &t->from, &offset);
+    return status == TN_OK ? storage_read(from, offset + t->from_offset, bytes, t->size)
+                           : status;
+}
+
 static tn_status transfer(struct run *run, const struct plan_transfer *t,
                           const struct plan_segment *before)
 {
-    uint64_t from_offset, to_offset;
-    struct storage *from = storage_of(run, &t->from, &from_offset);
+    uint64_t to_offset;
     struct storage *to = storage_of(run, &t->to, &to_offset);
     struct device *target = to->device;
     if (t->size == 0)
@@ -104,10 +127,7 @@ static tn_status transfer(struct run *run, const struct plan_transfer *t,
     void *bytes = mem_alloc(t->size);
     if (!bytes)
         return TN_ERR_MEMORY;
-    tn_status status =
-        t->from.home == HOME_ARENA ? wait_for_arena(run, t->from_device, before) : TN_OK;
-    if (status == TN_OK)
-        status = storage_read(from, from_offset + t->from_offset, bytes, t->size);
+    tn_status status = fetch(run, t, before, bytes);
     if (status == TN_OK) // an earlier submission may still use this memory
         status =
             device_wait(target, atomic_load_explicit(&to->point, memory_order_acquire));

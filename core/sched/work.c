@@ -88,6 +88,7 @@ void work_finish(struct plan_work *work)
     for (uint32_t i = 0; i < work->num_scratch; i++)
         tn_scope_close(work->scratch[i]);
     mem_free(work->scratch);
+    map_finish(&work->moved);
     json_decref(work->rejected);
 }
 

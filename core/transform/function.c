@@ -120,9 +120,10 @@ static tn_array *plain_input(tn_function *function, tn_scope *scope, tn_array *i
     if (is_plain(input))
         return input;
     const tn_array *from = input;
-    tn_array *copy = tn_expr(scope, "x -> x", &from, 1, TN_NO_ATTRS);
-    (void)function;
-    return copy && tn_eval_n(scope, &copy, 1) == TN_OK ? copy : NULL;
+    tn_array *copy = NULL;
+    if (graph_apply(scope, prim_copy(function->runtime), &from, 1, NULL, &copy) != TN_OK)
+        return NULL;
+    return tn_eval_n(scope, &copy, 1) == TN_OK ? copy : NULL;
 }
 
 static struct hash sign(tn_array *const *inputs, uint32_t num_inputs, uint32_t num_outputs)
@@ -161,9 +162,11 @@ static tn_status trace_body(tn_function *function, tn_scope *trace, tn_array *co
                             uint32_t num_inputs, tn_array **arguments, tn_array **outputs,
                             uint32_t num_outputs)
 {
-    for (uint32_t i = 0; i < num_inputs; i++)
+    for (uint32_t i = 0; i < num_inputs; i++) {
         if (!(arguments[i] = leaf_create(trace, NODE_INPUT, &inputs[i]->type)))
             return trace->status;
+        arguments[i]->name = inputs[i]->name; // lives longer than the trace
+    }
     if (body_call(function->body, function->user, trace, arguments, num_inputs, outputs,
                   num_outputs) != TN_OK)
         return fail(trace->status, "function: %s", tn_scope_error(trace));

@@ -45,13 +45,14 @@ static void say_how(const json_t *node)
         printf("with kernel '%s' of %s", kernel, text_of(node, "plugin"));
 }
 
-static void say_node(const json_t *node)
+static void say_node(const json_t *node, bool full)
 {
     json_int_t depth = json_integer_value(json_object_get(node, "depth"));
     int indent = depth > 0 && depth < 20 ? (int)depth * 2 : 0;
     const char *device = text_of(node, "device"), *first = text_of(node, "instead_of");
-    printf("%*s%s, giving %s, runs ", indent, "", text_of(node, "op"),
-           text_of(node, "type"));
+    const char *name = text_of(node, "name"), *text = full ? text_of(node, "text") : "";
+    printf("%*s%s%s%s, giving %s, runs ", indent, "", name, *name ? " = " : "",
+           *text ? text : text_of(node, "op"), text_of(node, "type"));
     if (*device) {
         printf("on %s ", device);
         say_how(node);
@@ -69,22 +70,80 @@ static void say_node(const json_t *node)
                text_of(candidate, "reason"));
 }
 
-static void say_segments(const json_t *segments)
+// "x", "step 3", "step 3 output 1", "2.5"
+static void say_source(const json_t *source, const json_t *leaves)
 {
+    const json_t *leaf = json_object_get(source, "leaf");
+    const json_t *step = json_object_get(source, "step");
+    const json_t *number = json_object_get(source, "number");
+    json_int_t output = json_integer_value(json_object_get(source, "output"));
+    if (leaf) {
+        json_int_t id = json_integer_value(leaf);
+        const char *name = text_of(json_array_get(leaves, (size_t)id), "name");
+        if (*name)
+            printf("%s", name);
+        else
+            printf("data %" JSON_INTEGER_FORMAT, id);
+    } else if (step) {
+        printf("step %" JSON_INTEGER_FORMAT, json_integer_value(step));
+        if (output)
+            printf(" output %" JSON_INTEGER_FORMAT, output);
+    } else {
+        const char *text = json_string_value(number);
+        if (text)
+            printf("%s", text);
+        else
+            printf("%.9g", json_number_value(number));
+    }
+}
+
+static void say_inputs(const json_t *step, const json_t *leaves)
+{
+    const json_t *inputs = json_object_get(step, "inputs");
+    size_t i;
+    json_t *source;
+    json_array_foreach(inputs, i, source)
+    {
+        printf("%s", i ? ", " : " of ");
+        say_source(source, leaves);
+    }
+}
+
+static void say_transfer(const json_t *transfer, const json_t *leaves)
+{
+    const char *from = text_of(transfer, "from");
+    printf("  step %" JSON_INTEGER_FORMAT ": %s",
+           json_integer_value(json_object_get(transfer, "id")), text_of(transfer, "label"));
+    say_inputs(transfer, leaves);
+    printf("%s%s to %s, %" JSON_INTEGER_FORMAT " bytes\n", *from ? " from " : "", from,
+           text_of(transfer, "to"), json_integer_value(json_object_get(transfer, "bytes")));
+}
+
+static void say_step(const json_t *step, const json_t *leaves, bool full)
+{
+    const char *text = full ? text_of(step, "text") : "";
+    printf("  step %" JSON_INTEGER_FORMAT ": %s (%s)",
+           json_integer_value(json_object_get(step, "id")),
+           *text ? text : text_of(step, "label"), text_of(step, "kernel"));
+    say_inputs(step, leaves);
+    printf("\n");
+}
+
+static void say_segments(const json_t *plan, bool full)
+{
+    const json_t *leaves = json_object_get(plan, "leaves");
     size_t i, j;
-    json_t *segment, *step;
-    json_array_foreach(segments, i, segment)
+    json_t *segment, *part;
+    json_array_foreach(json_object_get(plan, "segments"), i, segment)
     {
         const json_t *steps = json_object_get(segment, "steps");
-        json_int_t transfers = json_integer_value(json_object_get(segment, "transfers"));
-        printf("\nSubmission %zu, on %s: %zu step%s", i + 1, text_of(segment, "device"),
+        const json_t *transfers = json_object_get(segment, "transfers");
+        if (json_array_size(transfers))
+            printf("\nBefore submission %zu:\n", i + 1);
+        json_array_foreach(transfers, j, part) say_transfer(part, leaves);
+        printf("\nSubmission %zu, on %s: %zu step%s.\n", i + 1, text_of(segment, "device"),
                json_array_size(steps), json_array_size(steps) == 1 ? "" : "s");
-        if (transfers)
-            printf(", after %" JSON_INTEGER_FORMAT " transfer%s from other devices",
-                   transfers, transfers == 1 ? "" : "s");
-        printf(".\n");
-        json_array_foreach(steps, j, step)
-            printf("  %s (%s)\n", text_of(step, "label"), text_of(step, "kernel"));
+        json_array_foreach(steps, j, part) say_step(part, leaves, full);
     }
 }
 
@@ -109,20 +168,20 @@ static void say_remedies(const json_t *nodes)
                "it.\n");
 }
 
-int say_plan(const json_t *plan)
+int say_plan(const json_t *plan, bool full)
 {
     const json_t *nodes = json_object_get(plan, "nodes");
     size_t i;
     json_t *node;
-    json_array_foreach(nodes, i, node) say_node(node);
+    json_array_foreach(nodes, i, node) say_node(node, full);
     say_remedies(nodes);
     if (!json_array_size(nodes))
         printf("Nothing is computed: the values are known already.\n");
-    say_segments(json_object_get(plan, "segments"));
+    say_segments(plan, full);
     return 0;
 }
 
-static int why_expression(char *const *items, int count, bool json)
+static int why_expression(char *const *items, int count, bool json, bool full)
 {
     struct session session;
     char *text = NULL;
@@ -137,7 +196,7 @@ static int why_expression(char *const *items, int count, bool json)
         if (!plan)
             failed = oops("the explanation is no JSON: %s", error.text);
         else
-            failed = json ? json_print(plan) : say_plan(plan);
+            failed = json ? json_print(plan) : say_plan(plan, full);
         if (!failed && *text_of(plan, "message"))
             failed = oops("%s", text_of(plan, "message"));
         json_decref(plan);
@@ -327,17 +386,19 @@ int cmd_why(const struct command *self, int argc, char **argv)
 {
     struct command mine = *self;
     mine.details = details;
-    bool json = false, all = false;
+    bool json = false, all = false, full = false;
     const struct option options[] = {
         {"json", 0, NULL, "print JSON", NULL, &json},
+        {"full", 0, NULL, "long expressions as a whole", NULL, &full},
         {"all", 0, NULL, "with 'last': all runs that the file holds", NULL, &all}};
     struct args args;
     int failed = args_parse(&mine, options, COUNT(options), 1, -1, argc, argv, &args);
     if (failed || args.help_shown)
         return failed;
     if (strcmp(args.items[0], "last") == 0)
-        return args.count > 2 ? misuse("usage: tenon why last [FILE]")
-                              : why_last(args.count == 2 ? args.items[1] : NULL, all, json);
+        return args.count > 2
+                   ? misuse("usage: tenon why last [FILE]")
+                   : why_last(args.count == 2 ? args.items[1] : NULL, all, json, full);
     static const struct {
         const char *word, *what;
         int (*say)(tn_runtime *runtime, const char *name, bool json);
@@ -348,7 +409,7 @@ int cmd_why(const struct command *self, int argc, char **argv)
     while (kind < COUNT(kinds) && strcmp(args.items[0], kinds[kind].word) != 0)
         kind++;
     if (kind == COUNT(kinds))
-        return why_expression(args.items, args.count, json);
+        return why_expression(args.items, args.count, json, full);
     if (args.count != 2)
         return misuse("usage: tenon why %s %s", kinds[kind].word, kinds[kind].what);
     tn_runtime *runtime;

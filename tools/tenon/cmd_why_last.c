@@ -76,7 +76,7 @@ static void say_open(const json_t *event)
     }
 }
 
-static void say_event(const json_t *event, size_t number)
+static void say_event(const json_t *event, size_t number, bool full)
 {
     const char *kind = text_of(event, "event");
     size_t told = json_array_size(json_object_get(event, "nodes"));
@@ -91,12 +91,12 @@ static void say_event(const json_t *event, size_t number)
     if (failed)
         printf("%s\n", text_of(event, "message"));
     if (told || !failed)
-        say_plan(event);
+        say_plan(event, full);
     if ((json_int_t)told < all)
         printf("  (the first %zu nodes)\n", told);
 }
 
-int why_last(const char *path, bool all, bool json)
+int why_last(const char *path, bool all, bool json, bool full)
 {
     const char *named = secure_getenv("TENON_WHY");
     path = path ? path : named;
@@ -114,7 +114,7 @@ int why_last(const char *path, bool all, bool json)
         json_array_foreach(events, i, event)
         {
             number = strcmp(text_of(event, "event"), "open") == 0 ? 0 : number + 1;
-            say_event(event, number);
+            say_event(event, number, full);
         }
     }
     json_decref(events);

@@ -22,7 +22,7 @@ static const char *const taken[] = {
     "tn_devices", "tn_dtype", "tn_eval", "tn_eval_async", "tn_explain", "tn_expr",
     "tn_f32", "tn_f64", "tn_float", "tn_from_data", "tn_function", "tn_graph_dot",
     "tn_host", "tn_i32", "tn_i64", "tn_infer", "tn_int", "tn_ints", "tn_item", "tn_jvp",
-    "tn_keep", "tn_kernel", "tn_last_error", "tn_layout", "tn_note", "tn_op", "tn_op_n",
+    "tn_keep", "tn_kernel", "tn_last_error", "tn_layout", "tn_name", "tn_note", "tn_op", "tn_op_n",
     "tn_ops", "tn_plugin", "tn_primitive", "tn_read", "tn_release", "tn_rule",
     "tn_runtime", "tn_scalar", "tn_scope", "tn_segment", "tn_shape", "tn_stats",
     "tn_status", "tn_tensor", "tn_type", "tn_view", "tn_vjp", "tn_vmap", "tn_vmap_call",

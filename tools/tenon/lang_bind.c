@@ -101,6 +101,8 @@ int lang_bind(tn_scope *scope, char *const *items, int count, struct lang_names 
             failed = misuse("'%s' is given twice", name);
         if (!failed)
             failed = bind_value(scope, equals + 1, &array);
+        if (!failed && !(array = tn_name(scope, array, name)))
+            failed = oops_scope(scope);
         if (!failed)
             failed = lang_names_set(names, name, array);
         free(name);

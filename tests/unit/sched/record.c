@@ -14,9 +14,9 @@ static void write_event(tn_runtime *runtime, size_t size, char letter)
     char *text = malloc(size + 1);
     memset(text, letter, size);
     text[size] = 0;
-    json_t *nodes = json_pack("[{s:s}]", "op", text);
-    record_plan(runtime, nodes, NULL);
-    json_decref(nodes);
+    json_t *told = json_pack("{s:[{s:s}]}", "nodes", "op", text);
+    record_plan(runtime, told, NULL);
+    json_decref(told);
     free(text);
 }
 

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+// The core's own primitive: tn.copy/1, its input's elements in order. The scheduler places
+// it where an operation needs memory that is laid out in another way. Plugins may bring
+// kernels for it. It is found by its id alone: no short name means it, and no list has it.
+#include <string.h>
+#include "../base/dtype.h"
+#include "../base/fail.h"
+#include "../base/shape.h"
+#include "registry.h"
+
+static char *element(const tn_tensor *tensor, int64_t offset, size_t size)
+{
+    return (char *)tensor->data + offset * (int64_t)size;
+}
+
+// Copies the row that begins at `from`, and gives where the next one goes.
+static char *copy_row(char *to, const tn_tensor *in, int64_t from, int64_t extent,
+                      int64_t stride, size_t size)
+{
+    if (stride == 1) {
+        memcpy(to, element(in, from, size), (size_t)extent * size);
+        return to + (size_t)extent * size;
+    }
+    for (int64_t i = 0; i < extent; i++, to += size)
+        memcpy(to, element(in, from + i * stride, size), size);
+    return to;
+}
+
+// The output is contiguous, as every output is.
+static tn_status copy_elements(const tn_cpu_call *call)
+{
+    const tn_tensor *in = call->inputs;
+    const tn_layout *layout = &in->layout;
+    int64_t at[TN_MAX_RANK] = {0}, from = layout->offset;
+    size_t size = dtype_size(layout->dtype);
+    char *to = element(call->outputs, call->outputs->layout.offset, size);
+    int32_t last = layout->rank - 1;
+    int64_t extent = last < 0 ? 1 : layout->extent[last];
+    int64_t rows = extent ? layout_elements(layout) / extent : 0;
+    for (int64_t row = 0; row < rows; row++) {
+        to = copy_row(to, in, from, extent, last < 0 ? 1 : layout->stride[last], size);
+        for (int32_t i = last; i-- > 0;) {
+            from += layout->stride[i];
+            if (++at[i] < layout->extent[i])
+                break;
+            from -= at[i] * layout->stride[i];
+            at[i] = 0;
+        }
+    }
+    return TN_OK;
+}
+
+static const tn_input_info inputs[] = {{"x", "what is copied", 0, 0}};
+
+static const tn_primitive copy = {
+    .struct_size = sizeof(copy),
+    .id = "tn.copy/1",
+    .doc = "The elements of x, row-major without gaps.",
+    .inputs = inputs,
+    .num_inputs = 1,
+    .expr = "x",
+    .reference = copy_elements,
+};
+
+tn_status prim_register_own(tn_runtime *runtime)
+{
+    struct prim_set *set = runtime->prims;
+    tn_status status = prim_register(runtime, NULL, NULL, &copy);
+    if (status != TN_OK)
+        return status;
+    set->copy = set->prims[--set->num_prims]; // off the list; by id it is found
+    return TN_OK;
+}
+
+const struct prim *prim_copy(const tn_runtime *runtime)
+{
+    return runtime->prims->copy;
+}
