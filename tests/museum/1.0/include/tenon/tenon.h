@@ -154,6 +154,12 @@ TN_API tn_status tn_op_n(tn_scope *scope, const char *name, const tn_array *cons
 TN_API tn_array *tn_expr(tn_scope *scope, const char *text, const tn_array *const *inputs,
                          uint64_t num_inputs, tn_attr_list attrs);
 
+// Names an array, for people: in pictures, explanations, records and messages. The text is
+// copied; NULL takes the name back. What tn_keep gives has it, too; an array that is kept
+// already is named in this scope alone. Gives
+// the array that has the name, for use in an expression; NULL for NULL and after a failure.
+TN_API tn_array *tn_name(tn_scope *scope, tn_array *array, const char *name);
+
 // The dtype and extents of an array, known without evaluation. NULL for NULL. Borrowed.
 TN_API const tn_type *tn_array_type(const tn_array *array);
 
@@ -363,9 +369,18 @@ TN_API char *tn_attrs_print(const tn_attr_table *table, const void *attrs, int32
 // How the graph of these arrays would run: for each node the device, the kernel and why
 // every other candidate was turned down, as JSON:
 // {"nodes": [{"id", "op", "type", "device", "instead_of", "kernel", "plugin", "depth",
-// "rejected": [{"candidate", "reason"}]}], "segments": [{"device", "transfers",
-// "arena_bytes", "steps": [{"label", "kernel", "instructions", "inputs"}]}]}.
-// "instead_of" is the first device of TENON_BACKEND where that turned the node down. A
+// "rejected": [{"candidate", "reason"}]}],
+// "leaves": [{"id", "type", "device", "donated"}],
+// "segments": [{"id", "device", "arena_bytes",
+//   "transfers": [{"id", "label", "from", "to", "bytes", "inputs"}],
+//   "steps": [{"id", "label", "kernel", "plugin", "type", "outputs", "instructions",
+//   "inputs"}]}],
+// "outputs": [{"type", "source"}]}.
+// "inputs" and "source" say where values come from: {"leaf": id}, {"step": id, "output"},
+// where the step may be a transfer, or {"number"}. Nodes, leaves and outputs have a "name"
+// when tn_name gave one. "op" and "label" are short, of at most 63 bytes; "text" is there
+// when they leave something out, and has it all. "instead_of" is the device where the node
+// should run, when that turned the node down. A
 // graph that cannot run has no segments but a "message", and its last node is the one that
 // runs nowhere ("device" is "") or may not fall back. Gives a text: tn_text_free.
 TN_API tn_status tn_explain(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
