@@ -13,6 +13,7 @@ static const char *const remedies[NUM_REASONS] = {
     [REASON_LINK] = "copy the plugin's files there instead of linking them",
     [REASON_OWNER] = "install the plugin as this user or as root",
     [REASON_WRITABLE] = "chmod go-w '%s'",
+    [REASON_ACL] = "setfacl -b '%s'",
     [REASON_MANIFEST] = "reinstall the plugin, or generate its plugin.json again",
     [REASON_HASH] = "reinstall the plugin",
     [REASON_ELF] = "rebuild the plugin for this machine with TN_PLUGIN()",

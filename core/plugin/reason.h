@@ -12,6 +12,7 @@ enum reason_code {
     REASON_LINK,        // a symbolic link, or no regular file
     REASON_OWNER,       // neither root's nor the user's
     REASON_WRITABLE,    // by others
+    REASON_ACL,         // by somebody in its access control list
     REASON_MANIFEST,    // plugin.json is not what it must be
     REASON_HASH,        // a file is not the one that the manifest describes
     REASON_ELF,         // no shared object of this machine, or without a sound note

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "../base/file.h"
+#include "acl.h"
 #include "elf_file.h"
 
 #define MAX_PATH 4096
@@ -26,7 +27,32 @@ static bool is_own_group(gid_t group)
     return group == getegid() && group == geteuid();
 }
 
-static tn_status check_owner(const struct stat *info, const char *path,
+// With a list of access rights, the group's bits of the mode are the list's mask: without
+// them nobody of the list may write.
+static tn_status check_list(int fd, const char *path, struct reason *reason)
+{
+    unsigned char list[ACL_MAX_SIZE];
+    static const char *const whom[] = {[ACL_USER] = "user", [ACL_GROUP] = "group"};
+    gid_t group = getegid();
+    uint32_t id = 0;
+    int size = acl_read(fd, list);
+    if (size < 0)
+        return reason_record(reason, TN_ERR_REFUSED, REASON_ACL, path,
+                             "%s: its access control list cannot be read: %s", path,
+                             strerror(errno));
+    enum acl_grant grant =
+        acl_writer(list, (size_t)size, geteuid(), is_own_group(group) ? group : 0, &id);
+    if (grant == ACL_NOBODY)
+        return TN_OK;
+    if (grant == ACL_WRONG)
+        return reason_record(reason, TN_ERR_REFUSED, REASON_ACL, path,
+                             "%s has an access control list of an unknown format", path);
+    return reason_record(reason, TN_ERR_REFUSED, REASON_ACL, path,
+                         "%s can be changed by %s %" PRIu32 ", by its access control list",
+                         path, whom[grant], id);
+}
+
+static tn_status check_owner(int fd, const struct stat *info, const char *path,
                              struct reason *reason)
 {
     if (info->st_uid != 0 && info->st_uid != geteuid())
@@ -40,7 +66,7 @@ static tn_status check_owner(const struct stat *info, const char *path,
                              "%s can be changed by %s (mode %04o)", path,
                              by_others ? "everybody" : "its group",
                              (unsigned)info->st_mode & 07777);
-    return TN_OK;
+    return info->st_mode & S_IWGRP ? check_list(fd, path, reason) : TN_OK;
 }
 
 static tn_status cannot_open(const char *path, struct reason *reason)
@@ -63,7 +89,7 @@ tn_status trust_open_directory(int at, const char *name, const char *path, int *
     if (fd < 0)
         return cannot_open(path, reason);
     tn_status status =
-        fstat(fd, &info) ? cannot_open(path, reason) : check_owner(&info, path, reason);
+        fstat(fd, &info) ? cannot_open(path, reason) : check_owner(fd, &info, path, reason);
     if (status != TN_OK) {
         close(fd);
         return status;
@@ -111,7 +137,7 @@ tn_status trust_open_file(int directory, const char *name, const char *path, int
         status = reason_record(reason, TN_ERR_REFUSED, REASON_LINK, full,
                                "%s is no regular file", full);
     else
-        status = check_owner(&info, full, reason);
+        status = check_owner(fd, &info, full, reason);
     if (status != TN_OK) {
         close(fd);
         return status;

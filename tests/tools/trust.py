@@ -256,6 +256,17 @@ def nothing_is_left_of_a_probe_that_is_interrupted():
     return None
 
 
+def what_setfacl_lets_others_write_is_refused():
+    if not shutil.which("setfacl"):
+        return "no setfacl"
+    folder = stage.stage("com.acme.good", "fixture-good")
+    if subprocess.run(["setfacl", "-m", "u:12345:rw", folder / "plugin.so"], stderr=subprocess.DEVNULL).returncode:
+        return "this file system has no access control lists"
+    assert "can be changed by user 12345" in tenon("plugin", "verify", folder.absolute(), status=1).stdout
+    subprocess.run(["setfacl", "-b", folder / "plugin.so"], check=True)
+    tenon("plugin", "verify", folder.absolute())
+
+
 def a_damaged_cache_is_no_quarantine():
     stage.stage(DRIVER, "fixture-driver")
     tenon("devices", "--probe", env=driver("crash"))
@@ -280,4 +291,4 @@ tap.run([keys_are_made_trusted_listed_and_removed, signatures_decide_what_is_use
          minisign_takes_our_signatures_and_we_take_its, keys_with_passwords_are_read, damaged_keys_are_refused,
          nothing_is_left_of_a_probe_that_is_interrupted,
          backends_that_crash_are_left_alone_until_they_change, backends_that_hang_are_ended_and_may_be_tried_again,
-         a_damaged_cache_is_no_quarantine])
+         a_damaged_cache_is_no_quarantine, what_setfacl_lets_others_write_is_refused])
