@@ -73,6 +73,7 @@ static tn_status add_primitive(const tn_host *host, const tn_primitive *record,
     if (record && record->id) // an id that a pack has which is not loaded is taken, too
         (void)prim_find(runtime, record->id, &known);
     fail_clear();
+    plugin->is_registered = true;
     tn_status status = prim_register(runtime, plugin, host, record);
     for (uint64_t i = 0; i < num_kernels && status == TN_OK; i++)
         status = kernel_register(runtime, plugin, plugin_id(plugin), kernels[i]);

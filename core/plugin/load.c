@@ -132,7 +132,7 @@ static tn_status load_negotiate(struct load *load)
 static tn_status load_init(struct load *load)
 {
     struct plugin *plugin = load->plugin;
-    if (plugin->is_initialised || !plugin->entry->init) {
+    if (!plugin->entry->init) {
         plugin->is_initialised = true;
         return TN_OK;
     }
@@ -169,38 +169,36 @@ static tn_status load_register(struct load *load)
     struct plugin *plugin = load->plugin;
     tn_runtime *runtime = plugin->set->runtime;
     const tn_ops *ops = plugin->ops;
-    while (ops && plugin->num_prims_done < ops->num_primitives) {
-        tn_status status = prim_register(runtime, plugin, &plugin->host,
-                                         ops->primitives[plugin->num_prims_done]);
+    for (uint32_t i = 0; ops && i < ops->num_primitives; i++) {
+        plugin->is_registered = true;
+        tn_status status =
+            prim_register(runtime, plugin, &plugin->host, ops->primitives[i]);
         if (status != TN_OK)
             return record_failed(load, status);
-        plugin->num_prims_done++;
     }
-    while (ops && plugin->num_kernels_done < ops->num_kernels) {
-        tn_status status = kernel_register(runtime, plugin, plugin->manifest.id,
-                                           ops->kernels[plugin->num_kernels_done]);
+    for (uint32_t i = 0; ops && i < ops->num_kernels; i++) {
+        plugin->is_registered = true;
+        tn_status status =
+            kernel_register(runtime, plugin, plugin->manifest.id, ops->kernels[i]);
         if (status != TN_OK)
             return record_failed(load, status);
-        plugin->num_kernels_done++;
     }
     return TN_OK;
 }
 
-// What a failed attempt leaves behind. Once something is registered, the code has to stay.
+// A failed attempt leaves nothing behind, but for code of which another thread may have
+// found a primitive meanwhile: that stays in memory.
 static void load_undo(struct plugin *plugin)
 {
-    if (plugin->num_prims_done || plugin->num_kernels_done)
-        return;
+    prims_forget(plugin->set->runtime, plugin);
     plugin_unload(plugin);
 }
 
 static tn_status load_all(struct load *load)
 {
     struct plugin *plugin = load->plugin;
-    tn_status status = TN_OK;
-    if (!plugin->module) // else an earlier attempt ran out of memory while registering
-        status = load_open(load);
-    if (status == TN_OK && !plugin->is_initialised)
+    tn_status status = load_open(load);
+    if (status == TN_OK)
         status = load_negotiate(load);
     if (status == TN_OK)
         status = load_init(load);
@@ -221,8 +219,10 @@ void plugin_unload(struct plugin *plugin)
             module_leave(plugin->module);
     }
     plugin->is_initialised = false;
-    module_release(plugin->module,
-                   config_switch(plugin->set->runtime->config, "TENON_DLCLOSE"));
+    bool closes = config_switch(plugin->set->runtime->config, "TENON_DLCLOSE");
+    bool is_refused = plugin->state == PLUGIN_LOADING;
+    module_release(plugin->module, closes && !(is_refused && plugin->is_registered));
+    plugin->is_registered = false;
     plugin->module = NULL;
     plugin->entry = NULL;
     plugin->backend = NULL;

@@ -36,9 +36,8 @@ struct plugin {
     const tn_ops *ops;         // or NULL
     struct tn_host_self self;
     tn_host host;
-    bool is_initialised;       // deinit is due
-    uint32_t num_prims_done;   // how far registration came: it is resumed after
-    uint32_t num_kernels_done; // running out of memory
+    bool is_initialised; // deinit is due
+    bool is_registered;  // some of its primitives or kernels were found by others, perhaps
 };
 
 struct plugin_set {

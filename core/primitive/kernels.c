@@ -68,6 +68,24 @@ void kernels_adopt(struct prim_set *set, struct prim *prim)
     }
 }
 
+static void forget(struct kernel_entry **first, const char *plugin_id)
+{
+    while (*first) {
+        if (strcmp((*first)->plugin_id, plugin_id) == 0) // readers may be at it still
+            __atomic_store_n(first, (*first)->next, __ATOMIC_RELEASE);
+        else
+            first = &(*first)->next;
+    }
+}
+
+void kernels_forget(struct prim_set *set, const char *plugin_id)
+{
+    for (uint32_t i = 0; i < set->num_prims; i++)
+        forget(&set->prims[i]->kernels, plugin_id);
+    for (struct waiting_kernels *list = set->waiting; list; list = list->next)
+        forget(&list->first, plugin_id);
+}
+
 // Payloads of the families that every backend reads in the same way.
 static tn_status check_payload(const tn_kernel *kernel)
 {
@@ -131,6 +149,18 @@ static struct kernel_entry **list_for(struct prim_set *set, struct hash id_hash,
         set->waiting = waiting;
     }
     return &waiting->first;
+}
+
+void kernels_leave(struct prim_set *set, struct prim *prim)
+{
+    const struct prim *none;
+    struct kernel_entry *entry = prim->kernels, *next;
+    struct kernel_entry **first = entry ? list_for(set, prim->id_hash, &none) : NULL;
+    __atomic_store_n(&prim->kernels, NULL, __ATOMIC_RELEASE);
+    for (; first && entry; entry = next) { // out of memory: the others' kernels are missed
+        next = entry->next;
+        insert(first, entry);
+    }
 }
 
 static tn_status add(struct prim_set *set, const struct kernel_entry *like)

@@ -16,6 +16,9 @@ struct lookup_table {
     struct lookup_slot slots[];
 };
 
+// The value of a key that was removed: probes go on behind it.
+static char removed;
+
 static struct lookup_slot *find(struct lookup_table *table, struct hash key, void **out)
 {
     uint64_t i = key.lo & table->mask;
@@ -33,7 +36,7 @@ void *lookup_get(const struct lookup *lookup, struct hash key)
     struct lookup_table *table = atomic_load_explicit(&lookup->table, memory_order_acquire);
     if (table)
         find(table, key, &value);
-    return value;
+    return value == &removed ? NULL : value;
 }
 
 static struct lookup_table *table_create(uint32_t capacity, struct lookup_table *older)
@@ -63,7 +66,7 @@ static struct lookup_table *grown(struct lookup_table *old)
     struct lookup_table *table = table_create(old ? (old->mask + 1) * 2 : 64, old);
     for (uint32_t i = 0; table && old && i <= old->mask; i++) {
         void *value = atomic_load_explicit(&old->slots[i].value, memory_order_relaxed);
-        if (value)
+        if (value && value != &removed)
             insert(table, old->slots[i].key, value);
     }
     return table;
@@ -94,6 +97,14 @@ tn_status lookup_clear(struct lookup *lookup)
         return TN_ERR_MEMORY;
     atomic_store_explicit(&lookup->table, table, memory_order_release);
     return TN_OK;
+}
+
+void lookup_remove(struct lookup *lookup, const void *value)
+{
+    struct lookup_table *table = atomic_load(&lookup->table);
+    for (uint32_t i = 0; table && i <= table->mask; i++)
+        if (atomic_load_explicit(&table->slots[i].value, memory_order_relaxed) == value)
+            atomic_store_explicit(&table->slots[i].value, &removed, memory_order_release);
 }
 
 void lookup_finish(struct lookup *lookup)

@@ -18,6 +18,8 @@ struct lookup {
 void *lookup_get(const struct lookup *lookup, struct hash key); // NULL: absent
 tn_status lookup_put(struct lookup *lookup, struct hash key, void *value);
 tn_status lookup_clear(struct lookup *lookup);
+// Makes every key of `value` absent. Never fails.
+void lookup_remove(struct lookup *lookup, const void *value);
 void lookup_finish(struct lookup *lookup);
 
 #endif // CORE_PRIMITIVE_LOOKUP_H

@@ -98,6 +98,28 @@ tn_status prim_register(tn_runtime *runtime, struct plugin *plugin, const tn_hos
     return status;
 }
 
+void prims_forget(tn_runtime *runtime, const struct plugin *plugin)
+{
+    struct prim_set *set = runtime->prims;
+    pthread_mutex_lock(&set->lock);
+    kernels_forget(set, plugin_id(plugin));
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < set->num_prims; i++) {
+        struct prim *prim = set->prims[i];
+        if (prim->plugin != plugin) {
+            set->prims[kept++] = prim;
+            continue;
+        }
+        lookup_remove(&set->by_id, prim);
+        lookup_remove(&set->by_text, prim);
+        lookup_remove(&set->by_role, prim);
+        kernels_leave(set, prim);
+    }
+    set->num_prims = kept;
+    set->names_made_for = UINT32_MAX; // of no list
+    pthread_mutex_unlock(&set->lock);
+}
+
 // --- finding ---------------------------------------------------------------------------
 
 // "acme.axpby/2" in parts. The revision is 0 when not given.

@@ -45,6 +45,10 @@ tn_status prim_register(tn_runtime *runtime, struct plugin *plugin, const tn_hos
 tn_status kernel_register(tn_runtime *runtime, struct plugin *plugin, const char *plugin_id,
                           const tn_kernel *record);
 
+// Takes back all primitives and kernels of a plugin that is refused after all. Entries that
+// somebody found meanwhile stay in memory.
+void prims_forget(tn_runtime *runtime, const struct plugin *plugin);
+
 // By id with or without revision or by name alone; loads its pack if need be.
 tn_status prim_find(tn_runtime *runtime, const char *name, const struct prim **out_prim);
 

@@ -39,4 +39,12 @@ tn_status prim_check(tn_runtime *runtime, struct arena *arena, const tn_primitiv
 // Moves kernels that waited for `prim` to it. The lock is held. (kernels.c)
 void kernels_adopt(struct prim_set *set, struct prim *prim);
 
+// Lets the kernels of a primitive that was taken back wait for it again. The lock is held.
+// (kernels.c)
+void kernels_leave(struct prim_set *set, struct prim *prim);
+
+// Takes the kernels of the plugin with this id out of all lists. The lock is held.
+// (kernels.c)
+void kernels_forget(struct prim_set *set, const char *plugin_id);
+
 #endif // CORE_PRIMITIVE_REGISTRY_H

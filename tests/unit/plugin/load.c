@@ -284,6 +284,37 @@ static void files_of_other_owners_are_refused(void **state)
     assert_int_equal(tn_plugin_verify(stage_path("p/com.acme.good")), TN_OK);
 }
 
+static void nothing_of_a_refused_plugin_stays_registered(void **state)
+{
+    (void)state;
+    static const char *const cases[][3] = {
+        {"com.acme.late", "last-wrong", "fixture.wrong"},
+        {"com.acme.early", "init-adds", "frobnicator"},
+    };
+    for (size_t i = 0; i < 2; i++) {
+        const char *id = cases[i][0], *where = stage_path("%zu", i);
+        const struct prim *prim = NULL;
+        stage_fixture(where + strlen(stage_root) + 1, id, cases[i][1]);
+        stage_fixture(where + strlen(stage_root) + 1, "com.acme.good", "good");
+        tn_runtime *runtime =
+            stage_runtime(where, "TENON_LOG=off", "TENON_DLCLOSE=1", NULL);
+        assert_int_equal(tn_plugin_load(runtime, id), TN_ERR_REFUSED);
+        assert_says(tn_last_error(), cases[i][2]);
+        assert_int_equal(prim_find(runtime, "fixture.early", &prim), TN_ERR_NOT_FOUND);
+        assert_int_equal(prim_find(runtime, "fixture.wrong", &prim), TN_ERR_NOT_FOUND);
+        // The id and the kernel's name are free for the one that is right.
+        if (prim_find(runtime, "fixture.twice", &prim) != TN_OK)
+            fail_msg("%s", tn_last_error());
+        assert_string_equal(plugin_id(prim->plugin), "com.acme.good");
+        assert_non_null(prim->kernels);
+        assert_null(prim->kernels->next);
+        assert_string_equal(prim->kernels->plugin_id, "com.acme.good");
+        const char *const *names = tn_primitive_names(runtime);
+        assert_string_equal(names[0], "fixture.twice/1");
+        tn_runtime_close(runtime);
+    }
+}
+
 // --- threads, runtimes, unloading ------------------------------------------------------
 
 static void *load_slow(void *runtime)
@@ -525,6 +556,7 @@ int main(void)
         TEST(tampered_installations_are_refused),
         TEST(a_linked_directory_is_refused),
         TEST(files_of_other_owners_are_refused),
+        TEST(nothing_of_a_refused_plugin_stays_registered),
         TEST(threads_that_want_one_plugin_load_it_once),
         TEST(runtimes_of_several_threads_come_and_go),
         TEST(a_plugin_that_wants_itself_in_init_gets_an_error),
