@@ -5,7 +5,7 @@
 // optimisation, so that the functions stay; parts.py takes the module apart.
 //
 //   NAME_class(a, b)         the instruction NAME of <tenon/expr.h>, before WRAP_
-//   CAST_from_to(a)          conversions between classes
+//   CAST_from_to(a)          conversions between classes; of floats to every integer dtype
 //   DECODE_dtype(w)          W_ to C_, where they differ      ENCODE_dtype(c)  and back
 //   NARROW_dtype(a)          WRAP_: to the width of a narrow integer
 //   BITS_class(low, high)    a value from the words of a constant or parameter
@@ -132,12 +132,30 @@ layout(local_size_x = 256) in;
 // --- conversions --------------------------------------------------------------------------
 
 #define CAST(FROM, TO) PART_1(C_##TO, CAST_##FROM##_##TO, C_##FROM, C_##TO(a))
+#define CAST_BY(FROM, TO) PART_1(C_##TO, CAST_##FROM##_##TO, C_##FROM, to_##TO(a))
 #define TRUTH(FROM) PART_1(bool, CAST_##FROM##_bool, C_##FROM, !(a == C_##FROM(0)))
 #define CASTS(FROM)                                                                        \
     CAST(FROM, i32)                                                                        \
     CAST(FROM, u32)                                                                        \
     CAST(FROM, i64)                                                                        \
     CAST(FROM, u64)                                                                        \
+    CAST(FROM, f32)                                                                        \
+    CAST(FROM, f64)
+#define INT_CASTS                                                                          \
+    CAST(i32, u32)                                                                         \
+    CAST_BY(i32, i64)                                                                      \
+    CAST_BY(i32, u64)                                                                      \
+    CAST(i32, f32)                                                                         \
+    CAST(i32, f64)
+#define FLOAT_CASTS(FROM)                                                                  \
+    CAST_BY(FROM, i8)                                                                   \
+    CAST_BY(FROM, i16)                                                                  \
+    CAST_BY(FROM, i32)                                                                  \
+    CAST_BY(FROM, i64)                                                                  \
+    CAST_BY(FROM, u8)                                                                   \
+    CAST_BY(FROM, u16)                                                                  \
+    CAST_BY(FROM, u32)                                                                  \
+    CAST_BY(FROM, u64)                                                                  \
     CAST(FROM, f32)                                                                        \
     CAST(FROM, f64)
 #define NARROW(T) PART_1(C_##T, NARROW_##T, C_##T, WRAP_##T(a))
@@ -179,12 +197,12 @@ BUFFERS(f64)
     FUNCTIONS(f64)                                                                         \
     LOGIC                                                                                  \
     CASTS(bool)                                                                            \
-    CASTS(i32)                                                                             \
+    INT_CASTS                                                                              \
     CASTS(u32)                                                                             \
     CASTS(i64)                                                                             \
     CASTS(u64)                                                                             \
-    CASTS(f32)                                                                             \
-    CASTS(f64)                                                                             \
+    FLOAT_CASTS(f32)                                                                       \
+    FLOAT_CASTS(f64)                                                                       \
     TRUTH(i32)                                                                             \
     TRUTH(u32)                                                                             \
     TRUTH(i64)                                                                             \

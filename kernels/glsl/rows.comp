@@ -77,18 +77,22 @@ void main()
 #ifdef OP_cross_entropy
     if (WIDE != 0u && lane != 0u)
         return;
-    uint label = uint(PASTE(W_, LABEL)(labels.d[args.label_offset + row]));
+    // Compared in its own type: what is cut to 32 bits may look like a class.
+    PASTE(W_, LABEL) label = PASTE(W_, LABEL)(labels.d[args.label_offset + row]);
     ACC y = ACC(0); // a label that is no class costs nothing
-    if (label < args.extent)
-        y = total.high + op_LOG(total.sum) - load_element(args.in_offset + first + label);
+    if (label >= PASTE(W_, LABEL)(0) && label < PASTE(W_, LABEL)(args.extent))
+        y = total.high + op_LOG(total.sum) -
+            load_element(args.in_offset + first + uint(label));
     result.d[args.out_offset + row] = PASTE(S_, IN)(PASTE(TO_, IN)(y));
 #else
     uint start = WIDE != 0u ? lane : 0u;
     uint step_size = WIDE != 0u ? 256u : 1u;
+    // Beside an infinity all shares are NaN: exp(inf - inf) is one of the terms.
+    bool lost = is_inf(total.high);
 #ifdef OP_log_softmax
-    ACC shift = op_LOG(total.sum);
+    ACC shift = lost ? ACC(not_a_number()) : op_LOG(total.sum);
 #else
-    ACC scale = ACC(1) / total.sum;
+    ACC scale = lost ? ACC(not_a_number()) : ACC(1) / total.sum;
 #endif
     for (uint i = start; i < args.extent; i += step_size) {
         uint at = first + i * args.inner;

@@ -12,6 +12,7 @@
 // acos, sinh, cosh, tanh, asinh, acosh, atanh, erf 8; pow 16 + |y log2 x| / 2.
 
 #ifdef NEED_ALL
+#define NEED_CAST
 #define NEED_ABS
 #define NEED_SIGN
 #define NEED_EXP
@@ -157,6 +158,10 @@ bool is_finite(double x)
 {
     return high_bits(x) < 0x7ff00000u;
 }
+double zero_with_sign(double x)
+{
+    return packDouble2x32(uvec2(0u, unpackDouble2x32(x).y & 0x80000000u));
+}
 #endif
 
 float round_even(float x)
@@ -171,9 +176,63 @@ double round_even(double x)
     double rest = x - low;
     bool odd = low - 2.0LF * floor(0.5LF * low) != 0.0LF;
     double y = rest > 0.5LF || (rest == 0.5LF && odd) ? low + 1.0LF : low;
-    return y == 0.0LF ? 0.0LF * x : y; // -0.0 stays
+    return y == 0.0LF ? zero_with_sign(x) : y;
 }
 #endif
+
+// --- conversions of floats to integers ----------------------------------------------------
+
+// CAST of <tenon/expr.h>: to_dtype(x). Out of range the nearest integer, NaN 0; what GLSL
+// converts is always in range, for out of it the result is undefined. `low` and `over`: the
+// least integer and the first power of 2 that is too large.
+#define SATURATE(NAME, T, F, low, over, LEAST, GREATEST)                                   \
+    T NAME(F x)                                                                            \
+    {                                                                                      \
+        bool lost = is_nan(x);                                                             \
+        bool below = !lost && x <= F(low), above = !lost && x >= F(over);                  \
+        T y = T(lost || below || above ? F(0) : x);                                        \
+        return below ? LEAST : above ? GREATEST : y;                                       \
+    }
+#define SATURATE_ALL(F)                                                                    \
+    SATURATE(to_i8, int, F, -128.0, 128.0, -128, 127)                                      \
+    SATURATE(to_i16, int, F, -32768.0, 32768.0, -32768, 32767)                             \
+    SATURATE(to_i32, int, F, -2147483648.0, 2147483648.0, int(0x80000000u), 0x7fffffff)    \
+    SATURATE(to_u8, uint, F, 0.0, 256.0, 0u, 255u)                                         \
+    SATURATE(to_u16, uint, F, 0.0, 65536.0, 0u, 65535u)                                    \
+    SATURATE(to_u32, uint, F, 0.0, 4294967296.0, 0u, 0xffffffffu)
+#define I64_LEAST int64_t(packUint2x32(uvec2(0u, 0x80000000u)))
+#define I64_GREATEST int64_t(packUint2x32(uvec2(0xffffffffu, 0x7fffffffu)))
+#define SATURATE_WIDE(F)                                                                   \
+    SATURATE(to_i64, int64_t, F, -9223372036854775808.0, 9223372036854775808.0, I64_LEAST, \
+             I64_GREATEST)                                                                 \
+    SATURATE(to_u64, uint64_t, F, 0.0, 18446744073709551616.0, uint64_t(0),                \
+             packUint2x32(uvec2(0xffffffffu)))
+// From an int: not with int64_t(x), for Mesa 22.3 then takes it for unsigned in comparisons
+// with constants.
+#ifdef NEED_I64
+int64_t to_i64(int x)
+{
+    return int64_t(packUint2x32(uvec2(uint(x), uint(x >> 31))));
+}
+uint64_t to_u64(int x)
+{
+    return packUint2x32(uvec2(uint(x), uint(x >> 31)));
+}
+#endif
+#ifdef NEED_CAST
+SATURATE_ALL(float)
+#ifdef NEED_I64
+SATURATE_WIDE(float)
+#endif
+#ifdef NEED_F64
+SATURATE_ALL(double)
+#ifdef NEED_I64
+SATURATE_WIDE(double)
+#endif
+#endif
+#endif
+
+// --- signs, the smaller, the larger -------------------------------------------------------
 
 #ifdef NEED_ABS
 float op_ABS(float x)
@@ -206,10 +265,11 @@ double op_ABS(double x)
 #endif
 #endif
 
+// Of zeros 0.0, which sign() does not promise, and of NaN NaN: both are |x|.
 #ifdef NEED_SIGN
 float op_SIGN(float x)
 {
-    return is_nan(x) ? x : sign(x);
+    return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : abs(x);
 }
 int op_SIGN(int x)
 {
@@ -232,7 +292,7 @@ uint64_t op_SIGN(uint64_t x)
 #ifdef NEED_F64
 double op_SIGN(double x)
 {
-    return is_nan(x) ? x : sign(x);
+    return x > 0.0LF ? 1.0LF : x < 0.0LF ? -1.0LF : abs(x);
 }
 #endif
 #endif
@@ -325,16 +385,28 @@ MIN_MAX_FLOAT(double)
         }                                                                                  \
         return result;                                                                     \
     }
-// By `width` bits or more, or by a negative number: 0, or the sign.
-#define SHIFTS(T)                                                                          \
+// By `width` bits or more, or by a negative number, which is as large when its bits are read
+// as U: 0, or the sign. No shift is by more than GLSL defines.
+#define SHIFT_LEFT(T, U)                                                                   \
     T op_SHL(T a, T b, int width)                                                          \
     {                                                                                      \
-        return b < T(0) || b >= T(width) ? T(0) : a << uint(b);                            \
-    }                                                                                      \
+        bool over = U(b) >= U(width);                                                      \
+        T y = a << (over ? 0u : uint(b));                                                  \
+        return over ? T(0) : y;                                                            \
+    }
+#define SHIFTS_SIGNED(T, U)                                                                \
+    SHIFT_LEFT(T, U)                                                                       \
     T op_SHR(T a, T b, int width)                                                          \
     {                                                                                      \
-        bool over = b < T(0) || b >= T(width);                                             \
-        return over ? (a < T(0) ? ~T(0) : T(0)) : a >> uint(b);                            \
+        return a >> (U(b) >= U(width) ? uint(width - 1) : uint(b));                        \
+    }
+#define SHIFTS_UNSIGNED(T)                                                                 \
+    SHIFT_LEFT(T, T)                                                                       \
+    T op_SHR(T a, T b, int width)                                                          \
+    {                                                                                      \
+        bool over = b >= T(width);                                                         \
+        T y = a >> (over ? 0u : uint(b));                                                  \
+        return over ? T(0) : y;                                                            \
     }
 #ifdef NEED_DIV
 float op_DIV(float a, float b)
@@ -371,23 +443,37 @@ POW_UNSIGNED(uint64_t)
 #endif
 #endif
 #if defined(NEED_SHL) || defined(NEED_SHR)
-SHIFTS(int)
-SHIFTS(uint)
+SHIFTS_SIGNED(int, uint)
+SHIFTS_UNSIGNED(uint)
 #ifdef NEED_I64
-SHIFTS(int64_t)
-SHIFTS(uint64_t)
+SHIFTS_SIGNED(int64_t, uint64_t)
+SHIFTS_UNSIGNED(uint64_t)
 #endif
 #endif
 
+#ifdef NEED_MOD
+// Of a divisor below 2^-126, which a device may take for 0: by the bits, in units of 2^-149.
+float mod_subnormal(float a, float b)
+{
+    uint d = floatBitsToUint(b) & 0x7fffffu, sign = floatBitsToUint(b) & 0x80000000u;
+    uint bits = floatBitsToUint(a), exponent = (bits >> 23) & 0xffu;
+    uint r = ((bits & 0x7fffffu) | (exponent > 0u ? 0x800000u : 0u)) % d;
+    for (uint i = 1u; i < exponent; i++)
+        r = (r << 1) % d;
+    bool other = r != 0u && (bits & 0x80000000u) != sign;
+    return uintBitsToFloat(sign | (other ? d - r : r));
+}
 // The remainder is exact: each step subtracts b times a power of two that leaves r / 2 at
 // least, and such a difference has no rounding. |r| then takes b's sign.
-#ifdef NEED_MOD
 float op_MOD(float a, float b)
 {
-    if (is_nan(a) || is_nan(b) || is_inf(a) || b == 0.0)
+    uint size = floatBitsToUint(b) & 0x7fffffffu;
+    if (is_nan(a) || is_nan(b) || is_inf(a) || size == 0u)
         return not_a_number();
+    if (size < 0x800000u)
+        return mod_subnormal(a, b);
     if (is_inf(b))
-        return a == 0.0 || (a < 0.0) == (b < 0.0) ? a : b;
+        return a == 0.0 ? with_sign(0.0, b) : (a < 0.0) == (b < 0.0) ? a : b;
     float r = abs(a), d = abs(b);
     while (r >= d) {
         int steps = (floatBitsToInt(r) >> 23) - (floatBitsToInt(d) >> 23);
@@ -405,8 +491,8 @@ double op_MOD(double a, double b)
 {
     if (!is_finite(a) || is_nan(b) || b == 0.0LF)
         return 0.0LF / 0.0LF;
-    if (is_inf(b))
-        return a == 0.0LF || (a < 0.0LF) == (b < 0.0LF) ? a : b;
+    if (is_inf(b) && a != 0.0LF)
+        return (a < 0.0LF) == (b < 0.0LF) ? a : b;
     double r = abs(a), d = abs(b);
     while (r >= d) {
         int steps = int(high_bits(r) >> 20) - int(high_bits(d) >> 20);
@@ -414,7 +500,7 @@ double op_MOD(double a, double b)
         r -= part > r ? part * 0.5LF : part;
     }
     if (r == 0.0LF)
-        return b < 0.0LF ? -0.0LF : 0.0LF;
+        return zero_with_sign(b);
     r = a < 0.0LF ? -r : r;
     return (r < 0.0LF) != (b < 0.0LF) ? r + b : r;
 }

@@ -68,6 +68,11 @@ static bool is_wide(tn_dtype dtype)
     return dtype == TN_F64 || dtype == TN_I64 || dtype == TN_U64;
 }
 
+static bool is_float(tn_dtype dtype)
+{
+    return (TN_FLOAT_DTYPES >> dtype & 1) != 0;
+}
+
 static bool is_walked(char access)
 {
     return access == ACCESS_STRIDED || access == ACCESS_ROW || access == ACCESS_REPEAT;
@@ -164,6 +169,13 @@ static void write_param(const struct writer *w, tn_dtype dtype, uint32_t at)
         text_add(w->out, "C_%s(A(%u))", dtype_glsl(dtype), at);
 }
 
+// Whether scalar.glsl has a function of its own for the conversion.
+static bool has_function(tn_dtype from, tn_dtype to)
+{
+    bool is_int = from == TN_I8 || from == TN_I16 || from == TN_I32;
+    return is_float(from) ? !is_float(to) : is_int && (to == TN_I64 || to == TN_U64);
+}
+
 static void write_cast(const struct writer *w, const tn_expr_insn *insn)
 {
     const char *to = dtype_glsl(insn->dtype);
@@ -172,6 +184,8 @@ static void write_cast(const struct writer *w, const tn_expr_insn *insn)
         text_add(w->out, "r%u", insn->a);
     else if (insn->dtype == TN_BOOL)
         text_add(w->out, "!(r%u == C_%s(0))", insn->a, dtype_glsl(from));
+    else if (has_function(from, insn->dtype))
+        text_add(w->out, "to_%s(r%u)", to, insn->a);
     else
         text_add(w->out, "WRAP_%s(C_%s(r%u))", to, to, insn->a);
 }

@@ -95,10 +95,16 @@ static uint32_t write_param(struct spirv_writer *w, tn_dtype dtype, uint32_t *at
     return write_bits(w, dtype, low, high);
 }
 
+// By a part for the very dtype where there is one (a float saturates at its range), else
+// between classes, and cut to the width.
 static uint32_t write_cast(struct spirv_writer *w, tn_dtype from, tn_dtype to,
                            uint32_t value)
 {
     char name[MAX_NAME];
+    snprintf(name, sizeof(name), "CAST_%s_%s", class_name(from), dtype_glsl(to));
+    const struct spirv_part *part = spirv_find(w->module, name);
+    if (part)
+        return SPIRV_CALL(w->module, part, value);
     if (class_of(from) != class_of(to)) {
         snprintf(name, sizeof(name), "CAST_%s_%s", class_name(from), class_name(to));
         value = SPIRV_CALL(w->module, spirv_get(w->module, name), value);

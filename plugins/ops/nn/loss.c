@@ -38,9 +38,10 @@ static double loss_of(const tn_tensor *logits, int64_t at, int64_t step, int64_t
         double v = tn_get_f64(logits, at + i * step);
         most = isnan(v) || v > most ? v : most;
     }
+    double shift = isfinite(most) ? most : 0; // as in base.logsumexp
     for (int64_t i = 0; i < classes; i++)
-        sum += exp(tn_get_f64(logits, at + i * step) - most);
-    return log(sum) + most - tn_get_f64(logits, at + label * step);
+        sum += exp(tn_get_f64(logits, at + i * step) - shift);
+    return log(sum) + shift - tn_get_f64(logits, at + label * step);
 }
 
 static tn_status cross_entropy_reference(const tn_cpu_call *call)

@@ -173,6 +173,7 @@ static int run(struct suite *s, const char *golden)
     }
     printf("# conformance %s --seed %llu\n", s->backend, (unsigned long long)s->seed);
     elementwise_tests(s);
+    hostile_tests(s);
     primitive_tests(s);
     random_tests(s);
     optimiser_tests(s);

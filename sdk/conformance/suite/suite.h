@@ -91,6 +91,7 @@ const char *value_compare(const struct value *got, const struct value *want,
 // --- groups -----------------------------------------------------------------------------
 
 void elementwise_tests(struct suite *s);
+void hostile_tests(struct suite *s);
 void primitive_tests(struct suite *s);
 void random_tests(struct suite *s);
 void optimiser_tests(struct suite *s);

@@ -11,7 +11,7 @@
 // Integers wrap. Integer DIV and MOD round towards minus infinity; by zero they give 0.
 // Shifts by the width or more, and by a negative amount, give 0 (or the sign, for SHR of a
 // signed type). MIN, MAX, comparisons and the functions follow IEEE 754 and C; MIN and MAX
-// of a NaN is NaN, as in NumPy, and of two equal values (0.0 and -0.0) the second.
+// of a NaN is NaN, as in NumPy; which of 0.0 and -0.0 they choose is open.
 //
 // Conversions (CAST, and what is stored as another dtype), the same on every backend:
 //   float to integer  cut towards zero; out of range the nearest integer that the dtype has
