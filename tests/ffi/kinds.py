@@ -35,6 +35,14 @@ def make(text):
     return {"TENON_PLUGIN_PATH": f"{os.getcwd()}/plugins:{tap.STAGING}"}
 
 
+def check(text, status=0):
+    """What `tenon ffi check` says of a manifest."""
+    pathlib.Path("checked.json").write_text(text)
+    if status:
+        return tenon("ffi", "check", "checked.json", status=status).stderr
+    return tenon("ffi", "check", "checked.json").stdout
+
+
 def constant(value, dtype, **more):
     return {"kind": "constant", "value": value, "type": dtype, **more}
 
@@ -49,7 +57,7 @@ def numbers_of_each_type_are_passed_by_value():
          constant(200, "u8"), constant(40000, "u16"), constant(4000000000, "u32"),
          {"kind": "extent", "value": "64 * n", "type": "u64"},
          {"kind": "attribute", "name": "half", "type": "float"},
-         {"kind": "input", "name": "x", "by": "value"},
+         {"kind": "input", "name": "x", "type": "double"},
          {"kind": "attribute", "name": "flag", "type": "bool"},
          {"kind": "character", "attribute": "letter", "by": "value"},
          {"kind": "attribute", "name": "count", "type": "size_t"}],
@@ -58,12 +66,36 @@ def numbers_of_each_type_are_passed_by_value():
                     {"name": "flag", "type": "bool", "default": True},
                     {"name": "letter", "type": "choice", "choices": ["A", "Beta"]},
                     {"name": "count", "type": "i64"}],
-        returns={"kind": "output"})))
+        returns={"kind": "output", "type": "double"})))
     got = values("kinds.by_value(x, y, letter='Beta', count=1000)", "x=0.25", "y=[1.0, 2]", env=env)
     assert got == [-1 - 2 - 4 - 8 + 200 + 40000 + 4000000000 + 128 + 0.5 + 0.25 + 1 + 66 + 1000], got
     refused("eval", "kinds.by_value(x, y, letter='A', count=-1)", "x=0.0", "y=[1.0]", env=env,
             saying="count = -1 does not fit u64")
     refused("eval", "kinds.by_value(x, y, count=1)", "x=0.0", "y=[1.0]", env=env, saying="letter")
+
+
+def types_have_the_names_of_c_too():
+    for symbol, dtype, said, wrong in [
+            ("kinds_by_value", "f64", "double", "f32"), ("kinds_by_value", "double", "f64", "float"),
+            ({"double": "kinds_by_value"}, None, "double", "long"),
+            ({"f64": "kinds_by_value"}, None, "double", "f32")]:
+        alone = dict(function("alone", [{"kind": "input", "name": "x", "type": said}],
+                              inputs=[{"name": "x", "shape": []}],
+                              returns={"kind": "output", "type": said}), symbol=symbol)
+        alone.pop("dtype")
+        if dtype:
+            alone["dtype"] = dtype
+        check(pack(alone))
+        alone["returns"]["type"] = wrong
+        told = check(pack(alone), status=1)
+        assert "/returns/type: got " in told and 'expected f64, the dtype of "out"' in told, told
+        alone["returns"]["type"], alone["args"][0]["type"] = said, wrong
+        told = check(pack(alone), status=1)
+        assert "/args/0/type: got " in told and 'expected f64, the dtype of "x"' in told, told
+    twice = dict(function("alone", [{"kind": "input", "name": "x"}], inputs=[{"name": "x", "shape": []}],
+                          returns={"kind": "output"}), symbol={"double": "a", "f64": "b"})
+    twice.pop("dtype")
+    assert "got a second symbol for f64" in check(pack(twice), status=1)
 
 
 def numbers_are_passed_by_pointer():
@@ -266,7 +298,7 @@ def a_pack_whose_manifest_was_cut_off_is_refused():
 
 
 tap.run([
-    numbers_of_each_type_are_passed_by_value, numbers_are_passed_by_pointer,
+    numbers_of_each_type_are_passed_by_value, types_have_the_names_of_c_too, numbers_are_passed_by_pointer,
     strides_are_those_of_the_memory_or_of_a_copy,
     destroyed_inputs_are_copies_and_work_arrays_have_their_sizes,
     a_status_is_an_error_with_what_it_means,

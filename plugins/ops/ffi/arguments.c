@@ -25,8 +25,8 @@ enum {
 
 // Members beside "kind", by kind.
 static const char *const members[][8] = {
-    {"kind", "name", "by"},
-    {"kind", "name"},
+    {"kind", "name", "by", "type"},
+    {"kind", "name", "type"},
     {"kind", "name"},
     {"kind", "value", "type", "by"},
     {"kind", "of", "axis", "type", "by"},
@@ -67,6 +67,23 @@ static bool is_float(tn_dtype dtype)
 
 // --- kinds -----------------------------------------------------------------------------
 
+// A type that is said of an operand's elements is the operand's dtype, whichever symbol
+// runs.
+static void check_element_type(struct reader *reader, const struct field *type,
+                               const struct function *function,
+                               const struct operand *operand, tn_dtype said)
+{
+    for (uint32_t i = 0; i < function->num_variants && reading(reader); i++) {
+        tn_dtype got = dtype_or(said, function, i);
+        tn_dtype expected = dtype_or(operand->dtype, function, i);
+        if (got != expected)
+            refuse(reader, type,
+                   "got %s, expected %s, the dtype of \"%s\" with symbol \"%s\"",
+                   dtype_text(got), dtype_text(expected), operand->name,
+                   function->variants[i].symbol);
+    }
+}
+
 static void read_operand_argument(struct reader *reader, const struct field *field,
                                   const struct function *function, bool is_input,
                                   struct argument *out)
@@ -82,12 +99,16 @@ static void read_operand_argument(struct reader *reader, const struct field *fie
     if (!reading(reader))
         return;
     const struct operand *operand = &function->operands[out->index];
-    out->by_pointer = passes_by_pointer(reader, field, true);
+    bool is_array = operand->rank > 0 || operand->lead == LEAD_WHOLE;
+    struct field by = member(field, "by"), type = member(field, "type");
+    out->by_pointer = passes_by_pointer(reader, field, is_array || !is_input);
     out->type = operand->dtype;
+    if (type.value)
+        check_element_type(reader, &type, function, operand,
+                           read_type(reader, &type, operand->dtype));
     if (out->by_pointer)
         return;
-    struct field by = member(field, "by");
-    if (operand->rank > 0 || operand->lead == LEAD_WHOLE)
+    if (is_array)
         refuse(reader, &by, "got the array \"%s\", expected one element to pass by value",
                operand->name);
     out->type = scalar_type(reader, field, function, operand->dtype);
@@ -331,10 +352,9 @@ static void read_returns(struct reader *reader, const struct field *field,
         function->return_type = integer_type(reader, &returns, function);
     if (function->returns != RETURNS_OUTPUT)
         return;
-    function->return_type = scalar_type(reader, &returns, function, first->dtype);
-    if (function->return_type != first->dtype)
-        refuse(reader, &type, "got another dtype than that of \"%s\", expected it",
-               first->name);
+    check_element_type(reader, &type, function, first,
+                       scalar_type(reader, &returns, function, first->dtype));
+    function->return_type = first->dtype;
     if (function->num_outputs != 1 || first->rank || first->lead == LEAD_WHOLE)
         refuse(reader, &kind,
                "got \"output\" with %u outputs and \"%s\" of %u axes, expected one output "

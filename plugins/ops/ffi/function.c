@@ -128,13 +128,17 @@ static void read_symbols(struct reader *reader, const struct field *field,
     json_object_foreach((json_t *)symbol.value, key, value)
     {
         struct field item = {&symbol, key, 0, value};
-        const char *dtypes[TN_NUM_DTYPES] = {NULL}; // without the C types
-        memcpy(dtypes, type_names + 1, (TN_NUM_DTYPES - 1) * sizeof(*dtypes));
-        int type = 1;
-        while (type < TN_NUM_DTYPES && strcmp(type_names[type], key) != 0)
-            type++;
-        if (type == TN_NUM_DTYPES)
+        const char *const *dtypes = type_names + 1; // without "T"
+        tn_dtype type = TN_DTYPE_NONE;
+        for (size_t i = 0; dtypes[i] && type == TN_DTYPE_NONE; i++)
+            if (strcmp(dtypes[i], key) == 0)
+                type = type_values[i + 1];
+        if (type == TN_DTYPE_NONE)
             refuse_name(reader, &item, key, dtypes);
+        for (uint32_t i = 0; i < function->num_variants; i++)
+            if (function->variants[i].dtype == type)
+                refuse(reader, &item, "got a second symbol for %s, expected one",
+                       dtype_text(type));
         if (!reading(reader))
             return;
         struct variant *variant = &function->variants[function->num_variants++];

@@ -141,8 +141,8 @@ static void add_array(struct parser *p, const char *way)
             json_pack("{s:s, s:O, s:O, s:s*}", "name", output, "dtype", name, "shape",
                       shape, "overwrites", is_in ? input : NULL));
     add(p, p->args,
-        json_pack("{s:s, s:s}", "kind", is_out ? "output" : "input", "name",
-                  is_out ? output : input));
+        json_pack("{s:s, s:s, s:s*}", "kind", is_out ? "output" : "input", "name",
+                  is_out ? output : input, "by", is_out ? NULL : "pointer"));
     json_decref(name);
     json_decref(shape);
 }
