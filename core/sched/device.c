@@ -450,6 +450,23 @@ static tn_status add_summary(struct device_set *set, const tn_device_summary *su
     return TN_OK;
 }
 
+// A backend that cannot say what it computes with still has its device.
+static void add_details(const tn_backend *ops, const struct plugin *plugin, uint32_t index,
+                        tn_device_summary *summary)
+{
+    tn_device_details details = {.struct_size = sizeof(details)};
+    if (!TN_HAS(ops, device_details))
+        return;
+    fail_clear();
+    if (ops->device_details(plugin_host(plugin), index, &details) != TN_OK) {
+        snprintf(summary->warning, sizeof(summary->warning), "%s", fail_text());
+        return;
+    }
+    memcpy(summary->libraries, details.libraries, sizeof(summary->libraries));
+    memcpy(summary->warning, details.warning, sizeof(summary->warning));
+    memcpy(summary->remedy, details.remedy, sizeof(summary->remedy));
+}
+
 static tn_status list_backend(tn_runtime *runtime, const char *name)
 {
     tn_device_summary summary = {
@@ -484,6 +501,7 @@ static tn_status list_backend(tn_runtime *runtime, const char *name)
         memcpy(summary.name, info.name, sizeof(summary.name));
         memcpy(summary.driver, info.driver, sizeof(summary.driver));
         memcpy(summary.features, info.features, sizeof(summary.features));
+        add_details(ops, plugin, i, &summary);
         status = add_summary(runtime->devices, &summary);
     }
     return status;
@@ -493,7 +511,7 @@ static tn_status list_backend(tn_runtime *runtime, const char *name)
 static void copy_summaries(tn_device_summary *out, const tn_device_summary *from,
                            uint64_t n)
 {
-    uint32_t size = out->struct_size ? out->struct_size : TN_END_OF(out, features);
+    uint32_t size = out->struct_size ? out->struct_size : TN_END_OF(out, remedy);
     for (uint64_t i = 0; i < n; i++) {
         char *to = (char *)out + i * size;
         memcpy(to, &from[i], size < sizeof(*from) ? size : sizeof(*from));

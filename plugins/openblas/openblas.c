@@ -252,41 +252,38 @@ static void say_remedy(const struct openblas *blas, enum blas_level level, char 
 {
     if (!blas->chooses_at_start)
         snprintf(text, size,
-                 "install one that chooses its kernels when it starts "
-                 "(Debian: libopenblas0-pthread)");
+                 "install one that chooses its kernels when it starts (Debian: apt install "
+                 "libopenblas0-pthread)");
     else if (environment_get("OPENBLAS_CORETYPE"))
         snprintf(text, size, "unset OPENBLAS_CORETYPE");
     else if (blas->was_open)
         snprintf(text, size,
-                 "the program or another library opened it before Tenon: start the program "
-                 "with OPENBLAS_CORETYPE=%s",
+                 "start the program with OPENBLAS_CORETYPE=%s: it, or another library, "
+                 "opened OpenBLAS before Tenon",
                  blas_core_of(level));
     else
         snprintf(text, size, "install a newer OpenBLAS");
 }
 
-bool openblas_is_slow(const struct openblas *blas, char *text, uint64_t size)
+bool openblas_is_slow(const struct openblas *blas, struct openblas_advice *out)
 {
     struct processor processor = processor_read();
     enum blas_level level = processor_level(&processor), core = blas_core_level(blas->core);
-    char remedy[160];
     if (core == BLAS_LEVEL_UNKNOWN || core >= level)
         return false;
-    say_remedy(blas, level, remedy, sizeof(remedy));
-    snprintf(text, size,
-             "OpenBLAS %s runs its %s kernels (%s) on a processor with %s, several times "
-             "slower: %s",
-             blas->version, blas->core, blas_level_name(core), blas_level_name(level),
-             remedy);
+    say_remedy(blas, level, out->remedy, sizeof(out->remedy));
+    snprintf(out->warning, sizeof(out->warning),
+             "OpenBLAS %s runs its %s kernels (%s) on a processor with %s: products of "
+             "matrices take several times longer than they have to",
+             blas->version, blas->core, blas_level_name(core), blas_level_name(level));
     return true;
 }
 
 void openblas_warn(const tn_host *host)
 {
     static atomic_flag done = ATOMIC_FLAG_INIT;
-    char text[320];
+    struct openblas_advice advice;
     const struct openblas *blas = openblas_find();
-    if (blas && !atomic_flag_test_and_set(&done) &&
-        openblas_is_slow(blas, text, sizeof(text)))
-        host->log(host, TN_LOG_WARN, "cpu-blas", "%s", text);
+    if (blas && !atomic_flag_test_and_set(&done) && openblas_is_slow(blas, &advice))
+        host->log(host, TN_LOG_WARN, "cpu-blas", "%s: %s", advice.warning, advice.remedy);
 }

@@ -44,8 +44,13 @@ const struct openblas *openblas_find(void);
 // "OpenBLAS 0.3.21, SkylakeX kernels, 1 thread".
 void openblas_describe(const struct openblas *blas, char *text, uint64_t size);
 
-// Whether it runs kernels older than the processor; then the text says so and what to do.
-bool openblas_is_slow(const struct openblas *blas, char *text, uint64_t size);
+// What is wrong, and what to do.
+struct openblas_advice {
+    char warning[192], remedy[160];
+};
+
+// Whether it runs kernels older than the processor; then with advice.
+bool openblas_is_slow(const struct openblas *blas, struct openblas_advice *out);
 
 // Logs what openblas_is_slow finds, once.
 void openblas_warn(const tn_host *host);

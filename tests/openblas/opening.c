@@ -139,7 +139,7 @@ static bool has_all_instructions(void)
 static int runs_kernels_of_its_level(const void *argument)
 {
     const struct guest *guest = argument;
-    char text[320] = "";
+    struct openblas_advice advice = {0};
     if (!become(guest->vendor, guest->signature, guest->without))
         return CANNOT;
     if (!openblas_dlopen(LIBRARY))
@@ -147,10 +147,10 @@ static int runs_kernels_of_its_level(const void *argument)
     const struct openblas *blas = openblas_find();
     if (!blas || !blas->chooses_at_start)
         return CANNOT;
-    bool slow = openblas_is_slow(blas, text, sizeof(text));
+    bool slow = openblas_is_slow(blas, &advice);
     if (blas_core_level(blas->core) == guest->level && !slow && blas->get_threads() == 1)
         return RIGHT;
-    printf("# %s: %s kernels; %s\n", guest->what, blas->core, text);
+    printf("# %s: %s kernels; %s\n", guest->what, blas->core, advice.warning);
     fflush(stdout);
     return WRONG;
 }
@@ -171,12 +171,12 @@ static void each_processor_runs_kernels_of_its_level(void **state)
 
 static int warns(const char *expected)
 {
-    char text[320] = "";
+    struct openblas_advice advice = {0};
     if (!openblas_dlopen(LIBRARY) || !openblas_find()->chooses_at_start)
         return CANNOT;
-    if (openblas_is_slow(openblas_find(), text, sizeof(text)) && strstr(text, expected))
+    if (openblas_is_slow(openblas_find(), &advice) && strstr(advice.remedy, expected))
         return RIGHT;
-    printf("# %s\n", text);
+    printf("# %s: %s\n", advice.warning, advice.remedy);
     fflush(stdout);
     return WRONG;
 }

@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import sys
 
@@ -151,7 +152,20 @@ def a_machine_without_openblas_is_found():
     os.mkdir("broken")
     pathlib.Path("broken/libopenblas.so.0").write_text("no library")
     env = environment(LD_LIBRARY_PATH=f"{os.getcwd()}/broken:{os.environ.get('LD_LIBRARY_PATH', '')}")
-    sick("OpenBLAS", "many times slower", env, remedy="apt install libopenblas0")
+    sick("libraries", "many times slower", env, remedy="apt install libopenblas0")
+
+
+def old_kernels_of_openblas_are_found():
+    if not tap.has_plugins("org.tenon.cpu-blas"):
+        return "cpu-blas is not built"
+    said = [f["text"] for f in findings(environment(), False) if f["topic"] == "libraries"]
+    assert len(said) == 1 and re.search(r"OpenBLAS [\d.]+, \w+ kernels, 1 thread$", said[0]), said
+    if "avx2" not in pathlib.Path("/proc/cpuinfo").read_text():
+        return "this processor has no AVX2"
+    sick("libraries", "Prescott kernels (SSE) on a processor with AVX", environment(OPENBLAS_CORETYPE="Prescott"),
+         remedy="unset OPENBLAS_CORETYPE")
+    text = tenon("devices", env=environment(OPENBLAS_CORETYPE="Prescott")).stdout
+    assert "Prescott kernels, 1 thread" in text and "unset OPENBLAS_CORETYPE" in text, text
 
 
 def drivers_of_vulkan_are_listed():
@@ -192,4 +206,4 @@ run([nothing_is_wrong_where_nothing_is, wrong_things_are_counted_and_told_with_r
      a_backend_that_is_not_there_is_found, folders_that_are_wrong_are_found, plugins_that_are_refused_are_found,
      duplicates_and_disabled_ones_are_noted, having_no_plugin_is_wrong, trust_without_keys_is_wrong,
      a_backend_without_a_device_is_wrong_only_when_it_is_wanted, a_driver_that_crashes_or_hangs_is_found,
-     a_machine_without_openblas_is_found, drivers_of_vulkan_are_listed, a_cache_that_cannot_be_used_is_found])
+     a_machine_without_openblas_is_found, old_kernels_of_openblas_are_found, drivers_of_vulkan_are_listed, a_cache_that_cannot_be_used_is_found])

@@ -2,6 +2,7 @@
 // tenon devices: what every installed backend can run on.
 #include "commands.h"
 #include "probe.h"
+#include "why.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +38,12 @@ static json_t *row_of(const tn_device_summary *d)
                   (int)d->selected, "name", d->name, "driver", d->driver, "features",
                   d->features, "memory_size", (json_int_t)d->memory_size, "memory",
                   memory_text(d->memory_size), "reason", d->reason ? d->reason : "");
+    json_object_set_new(row, "libraries", json_string(d->libraries));
+    json_object_set_new(row, "warning", json_string(d->warning));
+    json_object_set_new(row, "remedy", json_string(d->remedy));
+    json_object_set_new(
+        row, "with",
+        json_sprintf("%s%s%s", d->driver, d->libraries[0] ? "; " : "", d->libraries));
     bool absent = d->reason && d->reason[0];
     json_object_set_new(row, "device",
                         absent ? json_string(d->backend)
@@ -49,8 +56,8 @@ static json_t *row_of(const tn_device_summary *d)
 static int print_rows(const json_t *rows)
 {
     static const struct column columns[] = {
-        {"device", "device"}, {"use", "use"},       {"name", "name"},
-        {"memory", "memory"}, {"driver", "driver"}, {"features", "features"},
+        {"device", "device"}, {"use", "use"},     {"name", "name"},
+        {"memory", "memory"}, {"with", "driver"}, {"features", "features"},
     };
     if (!json_array_size(rows)) {
         printf("no backend is installed; 'tenon plugins' lists what is\n");
@@ -61,10 +68,12 @@ static int print_rows(const json_t *rows)
     json_t *row;
     json_array_foreach(rows, i, row)
     {
-        const char *reason = json_string_value(json_object_get(row, "reason"));
-        if (reason && reason[0])
-            printf("\n%s has no device: %s\n",
-                   json_string_value(json_object_get(row, "backend")), reason);
+        const char *reason = text_of(row, "reason"), *warning = text_of(row, "warning");
+        if (reason[0])
+            printf("\n%s has no device: %s\n", text_of(row, "backend"), reason);
+        if (warning[0])
+            printf("\n%s: %s: %s\n", text_of(row, "device"), warning,
+                   text_of(row, "remedy"));
     }
     return failed;
 }

@@ -58,7 +58,6 @@ static void examine(struct doctor *doctor)
     examine_plugins(doctor);
     examine_trust(doctor);
     examine_processor(doctor);
-    examine_blas(doctor);
     examine_drivers(doctor);
     examine_devices(doctor);
     examine_run(doctor);

@@ -32,7 +32,6 @@ bool has_backend(const struct doctor *doctor, const char *start);
 
 // doctor_machine.c
 void examine_processor(struct doctor *doctor);
-void examine_blas(struct doctor *doctor);
 void examine_cache(struct doctor *doctor);
 
 // doctor_devices.c

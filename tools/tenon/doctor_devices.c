@@ -94,6 +94,12 @@ static void say_device(struct doctor *doctor, const json_t *row)
     else
         found(doctor, GOOD, "devices", NULL, "%s: %s%s", text_of(row, "device"),
               text_of(row, "name"), use);
+    if (text_of(row, "libraries")[0])
+        found(doctor, GOOD, "libraries", NULL, "%s: %s", text_of(row, "device"),
+              text_of(row, "libraries"));
+    if (text_of(row, "warning")[0])
+        found(doctor, WRONG, "libraries", text_of(row, "remedy"), "%s: %s",
+              text_of(row, "device"), text_of(row, "warning"));
 }
 
 static int say_fault(void *context, const char *id, const char *fault)

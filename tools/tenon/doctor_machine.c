@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-// tenon doctor: the processor, OpenBLAS, the cache.
+// tenon doctor: the processor, the cache.
 #include "doctor.h"
 #include "place.h"
 
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -63,26 +62,6 @@ void examine_processor(struct doctor *doctor)
         found(doctor, WRONG, "processor", "unset TENON_THREADS, or lower it",
               "TENON_THREADS=%s, but %d can run at once: the others only get in the way",
               given, mine);
-}
-
-// --- OpenBLAS --------------------------------------------------------------------------
-
-void examine_blas(struct doctor *doctor)
-{
-    Dl_info info = {0};
-    if (!has_backend(doctor, "cpu-blas"))
-        return;
-    setenv("OPENBLAS_NUM_THREADS", "1", 0); // it starts them when it is opened
-    void *library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
-    void *symbol = library ? dlsym(library, "cblas_sgemm") : NULL;
-    if (symbol && dladdr(symbol, &info))
-        found(doctor, GOOD, "OpenBLAS", NULL, "%s", info.dli_fname);
-    else
-        found(doctor, WRONG, "OpenBLAS", "apt install libopenblas0-pthread",
-              "matrix products run as plain loops, many times slower: %s",
-              library ? "libopenblas.so.0 has no cblas_sgemm" : dlerror());
-    if (library)
-        dlclose(library);
 }
 
 // --- cache -----------------------------------------------------------------------------

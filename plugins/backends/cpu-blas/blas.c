@@ -5,16 +5,20 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <unistd.h>
 #include "openblas.h"
 
 static struct blas library;
 static bool found;
+static char failure[160]; // why it was not found
 
 static void open_library(void)
 {
     // Never closed: its threads live as long as the process.
     void *handle = openblas_dlopen("libopenblas.so.0");
+    const char *why = handle ? "it has no cblas_sgemm" : dlerror();
+    snprintf(failure, sizeof(failure), "%s", why ? why : "unknown");
     if (!handle)
         return;
     *(void **)&library.sgemm = dlsym(handle, "cblas_sgemm");
@@ -95,4 +99,23 @@ bool blas_is_threaded(void)
 {
     const struct openblas *blas = openblas_find();
     return blas && blas->get_threads && blas->get_threads() > 1;
+}
+
+void blas_details(tn_device_details *out)
+{
+    struct openblas_advice advice;
+    const struct openblas *blas = blas_open() ? openblas_find() : NULL;
+    if (!found) {
+        snprintf(out->warning, sizeof(out->warning),
+                 "without OpenBLAS products of matrices run as plain loops, many times "
+                 "slower: %.150s",
+                 failure);
+        snprintf(out->remedy, sizeof(out->remedy), "apt install libopenblas0-pthread");
+    } else if (blas) {
+        openblas_describe(blas, out->libraries, sizeof(out->libraries));
+        if (openblas_is_slow(blas, &advice)) {
+            snprintf(out->warning, sizeof(out->warning), "%s", advice.warning);
+            snprintf(out->remedy, sizeof(out->remedy), "%s", advice.remedy);
+        }
+    }
 }

@@ -28,6 +28,9 @@ const struct blas *blas_open(void);
 tn_status blas_enter(const tn_cpu_call *call, const struct blas **out_blas);
 void blas_leave(void);
 
+// What the library is, and what is wrong with it.
+void blas_details(tn_device_details *out);
+
 // Takes back what entering kept for the device.
 void blas_close(tn_device *device);
 

@@ -70,9 +70,22 @@ tn_status cpu_device_info(const tn_host *host, uint32_t index, tn_device_info *o
     (void)index;
     info.struct_size = size;
     processor_name(info.name, sizeof(info.name));
-    snprintf(info.driver, sizeof(info.driver), "OpenBLAS, %s kernels",
+    snprintf(info.driver, sizeof(info.driver), "%s kernels",
              cpu_pick(cpu_features())->name);
     memcpy(out, &info, size);
+    return TN_OK;
+}
+
+tn_status cpu_device_details(const tn_host *host, uint32_t index, tn_device_details *out)
+{
+    tn_device_details details = {0};
+    uint32_t size = out->struct_size;
+    (void)host;
+    (void)index;
+    blas_details(&details);
+    size = size < sizeof(details) ? size : sizeof(details);
+    details.struct_size = size;
+    memcpy(out, &details, size);
     return TN_OK;
 }
 

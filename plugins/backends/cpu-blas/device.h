@@ -74,6 +74,7 @@ struct tn_device {
 // device.c
 tn_status cpu_device_count(const tn_host *host, uint32_t *out_count);
 tn_status cpu_device_info(const tn_host *host, uint32_t index, tn_device_info *out);
+tn_status cpu_device_details(const tn_host *host, uint32_t index, tn_device_details *out);
 tn_status cpu_device_open(const tn_host *host, uint32_t index, tn_device **out_device);
 void cpu_device_close(tn_device *device);
 

@@ -36,6 +36,7 @@ static const tn_backend backend = {
     .submit = cpu_submit,
     .wait = cpu_wait,
     .memory_info = cpu_memory_info,
+    .device_details = cpu_device_details,
 };
 
 static const tn_kernel *const kernels[] = {

@@ -343,6 +343,9 @@ typedef struct tn_device_summary {
     char name[128];
     char driver[128];
     char features[256];
+    char libraries[128]; // that it computes with, beside its driver; or ""
+    char warning[256];   // what makes it slower than it could be, or ""
+    char remedy[192];    // what to do about it, or ""
 } tn_device_summary;
 
 // Every device of every installed backend. Loads all backends and asks their drivers: slow.

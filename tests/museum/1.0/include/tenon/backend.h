@@ -172,6 +172,15 @@ enum {
     TN_BACKEND_DEFAULT = 1,
 };
 
+// What a device computes with beside its driver. Each text may be "".
+typedef struct tn_device_details {
+    uint32_t struct_size;
+    uint32_t flags;      // 0
+    char libraries[128]; // "OpenBLAS 0.3.21, SkylakeX kernels, 1 thread"
+    char warning[256];   // what makes the device slower than it could be: one sentence
+    char remedy[192];    // what to do about it
+} tn_device_details;
+
 // The interface of a backend: NULL is allowed only in slots that are called optional.
 typedef struct tn_backend {
     uint32_t struct_size;
@@ -245,6 +254,12 @@ typedef struct tn_backend {
 
     // Optional: bytes in use. [any]
     tn_status (*memory_info)(tn_device *device, tn_memory_info *out);
+
+    // Optional: what device_info leaves out because asking takes time, such as opening the
+    // libraries that device `index` computes with. Called when devices are listed for a
+    // person. Fills at most out->struct_size bytes. [any]
+    tn_status (*device_details)(const tn_host *host, uint32_t index,
+                                tn_device_details *out);
 } tn_backend;
 
 // --- losing a device on purpose --------------------------------------------------------
