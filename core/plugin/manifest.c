@@ -316,6 +316,8 @@ tn_status manifest_parse(const char *text, size_t size, const char *path,
         refuse(&reader, "%zu bytes, at most %" PRIu64, size, MANIFEST_MAX_SIZE);
     else if (depth_of(text, size) > MANIFEST_MAX_DEPTH)
         refuse(&reader, "nested more than %d deep", MANIFEST_MAX_DEPTH);
+    else if (memchr(text, 0, size)) // Jansson skips one behind a number
+        refuse(&reader, "a byte of 0, expected JSON");
     else
         root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
     if (root)

@@ -181,6 +181,7 @@ static bool parse_signature(char *text, struct signature *out)
     char *line = next_line(&text);
     out->comment = next_line(&text);
     if (!decode(line, out, offsetof(struct signature, global)) ||
+        (memcmp(out->algorithm, "ED", 2) != 0 && memcmp(out->algorithm, "Ed", 2) != 0) ||
         strncmp(out->comment, COMMENT, strlen(COMMENT)) != 0)
         return false;
     out->comment += strlen(COMMENT);

@@ -176,10 +176,15 @@ int extent_variable(const struct extent *extent)
 
 // --- running ---------------------------------------------------------------------------
 
-static int64_t floor_div(int64_t a, int64_t b)
+// The quotient rounded down, and the rest, whose sign is the divisor's. Neither overflows
+// but for INT64_MIN by -1.
+static int64_t divide(char what, int64_t a, int64_t b)
 {
-    int64_t q = a / b;
-    return q - (a % b != 0 && (a < 0) != (b < 0));
+    int64_t quotient = a / b, rest = a % b;
+    bool adjust = rest != 0 && (rest < 0) != (b < 0);
+    if (what == '/')
+        return adjust ? quotient - 1 : quotient;
+    return adjust ? rest + b : rest;
 }
 
 // False on overflow and division by zero.
@@ -201,7 +206,7 @@ static bool apply(char what, int64_t a, int64_t b, int64_t *out)
     }
     if (b == 0 || (a == INT64_MIN && b == -1))
         return false;
-    *out = what == '/' ? floor_div(a, b) : a - floor_div(a, b) * b;
+    *out = divide(what, a, b);
     return true;
 }
 

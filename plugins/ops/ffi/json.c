@@ -58,7 +58,7 @@ static void skip_value(struct walk *walk)
             depth += c == '{' || c == '[' ? 1 : -1;
             walk->at++;
         } else {
-            while (walk->at < walk->end && !strchr(",:]} \t\r\n", *walk->at))
+            while (walk->at < walk->end && !memchr(",:]} \t\r\n", *walk->at, 8))
                 walk->at++;
         }
     } while (depth > 0 && walk->at < walk->end);

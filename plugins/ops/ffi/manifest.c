@@ -121,6 +121,17 @@ static void try_function(struct reader *reader, const struct field *root,
     }
 }
 
+// Jansson skips a NUL behind a number.
+static tn_status refuse_nul(const char *path, const char *text, const char *nul,
+                            struct problem *problem)
+{
+    int line = 1;
+    for (const char *c = text; c < nul; c++)
+        line += *c == '\n';
+    return problem_set(problem, TN_ERR_ARGUMENT, "%s:%d: got a byte of 0, expected JSON",
+                       path, line);
+}
+
 tn_status pack_read(const char *text, size_t size, const char *path, bool tries,
                     struct pack *out, struct problem *problem)
 {
@@ -129,6 +140,9 @@ tn_status pack_read(const char *text, size_t size, const char *path, bool tries,
         return problem_set(problem, TN_ERR_ARGUMENT,
                            "%s: got %zu bytes, expected at most %d", path, size,
                            MANIFEST_MAX_SIZE);
+    const char *nul = memchr(text, 0, size);
+    if (nul)
+        return refuse_nul(path, text, nul, problem);
     json_t *json = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
     if (!json)
         return problem_set(problem, TN_ERR_ARGUMENT, "%s:%d: %s", path, error.line,
