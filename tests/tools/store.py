@@ -181,12 +181,23 @@ def hostile_archives_are_refused_and_leave_nothing():
     tenon("plugin", "install", "good.tnp", "--prefix", "there")
 
 
+def what_unpacking_would_refuse_is_not_packed():
+    folder = version("1.9", "deep-source")
+    deep = folder / ("x/" * 8)
+    deep.mkdir(parents=True)
+    (deep / "y").write_text("deep")
+    refused("plugin", "pack", folder, "-o", "deep.tnp", saying="more than 8 folders deep")
+    assert not os.path.exists("deep.tnp")
+
+
 def archives_that_are_too_much_are_refused():
     zeros = bytes(64 << 20)
     refuse_archive(write("bomb.tnp", [member(f"{ID}/zeros", zeros)]), "times its size")
     refuse_archive(write("lie.tnp", [member(f"{ID}/huge", b"", size=1 << 40)]), "times its size")
     many = [member(f"{ID}/{i}") for i in range(5000)]
     refuse_archive(write("many.tnp", many), "more than 4096 files")
+    again = [member(ID, kind=tarfile.DIRTYPE)] * 5000
+    refuse_archive(write("again.tnp", again), "more than 4096 files")
 
 
 def archives_that_are_cut_or_of_another_kind_are_refused():
@@ -313,7 +324,8 @@ def two_hundred_plugins_are_listed_and_none_is_loaded():
 tap.run([archives_are_the_same_bytes_whoever_makes_them, archives_folders_and_shared_objects_are_installed,
          what_is_not_there_cannot_be_removed, home_and_prefix_exclude_each_other, older_versions_replace_newer_ones_by_force_alone,
          a_changed_byte_in_any_file_is_found, hostile_archives_are_refused_and_leave_nothing,
-         archives_that_are_too_much_are_refused, archives_that_are_cut_or_of_another_kind_are_refused,
+         archives_that_are_too_much_are_refused, what_unpacking_would_refuse_is_not_packed,
+         archives_that_are_cut_or_of_another_kind_are_refused,
          the_part_for_archives_is_loaded_for_archives_alone,
          an_upgrade_that_is_killed_leaves_a_version_that_works, many_at_once_wait_for_each_other,
          readers_never_miss_a_plugin_that_is_upgraded, two_hundred_plugins_are_listed_and_none_is_loaded])

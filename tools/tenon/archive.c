@@ -44,6 +44,9 @@ static int pack_entry(struct archive *to, const struct folder *folder, const cha
     char *name = file ? path_join(id, file->name) : strdup(id);
     bool is_folder = !file || file->is_folder;
     int failed = entry && name ? 0 : oops_memory();
+    const char *fault = failed ? NULL : name_fault(name);
+    if (fault) // unpacking would refuse it
+        failed = oops("cannot pack '%s': %s", name, fault);
     if (!failed) {
         archive_entry_set_pathname(entry, name);
         archive_entry_set_filetype(entry, is_folder ? AE_IFDIR : AE_IFREG);
@@ -68,7 +71,9 @@ static int pack_tree(struct archive *to, const struct folder *folder, const char
     int failed = tree_list(folder, &tree);
     if (failed)
         return failed;
-    failed = pack_entry(to, folder, id, NULL);
+    failed = tree.count < TREE_MAX_FILES // beside the folder itself
+                 ? pack_entry(to, folder, id, NULL)
+                 : oops("%s: more than %d files", folder->path, TREE_MAX_FILES - 1);
     for (size_t i = 0; !failed && i < tree.count; i++)
         failed = pack_entry(to, folder, id, &tree.files[i]);
     tree_finish(&tree);
@@ -114,6 +119,7 @@ struct unpacking {
     const struct folder *target;
     struct tree tree;
     uint64_t bytes, limit; // of all files
+    uint32_t num_entries;
 };
 
 static const char *kind_fault(struct archive_entry *entry)
@@ -205,6 +211,8 @@ static int unpack_entry(struct unpacking *self, struct archive_entry *entry)
     const char *given = archive_entry_pathname(entry), *fault = kind_fault(entry);
     if (!given)
         return oops("%s: a name that is no text", self->path);
+    if (++self->num_entries > TREE_MAX_FILES) // folders may be there twice
+        return oops("%s: more than %d files", self->path, TREE_MAX_FILES);
     if (fault)
         return oops("%s: '%s' is %s: a plugin holds plain files and folders only",
                     self->path, given, fault);

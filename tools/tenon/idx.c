@@ -7,10 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #define MAX_BYTES (INT64_C(1) << 31) // of elements
+#define MAX_RATIO 1032               // to which deflate compresses at best
 
 static bool read_exactly(gzFile file, void *data, uint64_t size)
 {
@@ -45,6 +47,14 @@ static int read_shape(const char *path, gzFile file, int32_t rank, struct host_a
     return 0;
 }
 
+// Memory is taken for what the file can hold only.
+static bool can_hold(const char *path, uint64_t bytes)
+{
+    struct stat info;
+    return stat(path, &info) || !S_ISREG(info.st_mode) ||
+           bytes / MAX_RATIO <= (uint64_t)info.st_size;
+}
+
 static int read_elements(const char *path, gzFile file, struct host_array *array)
 {
     uint64_t elements;
@@ -53,10 +63,11 @@ static int read_elements(const char *path, gzFile file, struct host_array *array
         array->bytes > MAX_BYTES)
         return oops("%s: shape %s has more than %" PRId64 " bytes", path,
                     shape_text(&array->shape, text), MAX_BYTES);
-    array->data = malloc(array->bytes ? array->bytes : 1);
-    if (!array->data)
+    bool fits = can_hold(path, array->bytes);
+    array->data = fits ? malloc(array->bytes ? array->bytes : 1) : NULL;
+    if (fits && !array->data)
         return oops_memory();
-    if (!read_exactly(file, array->data, array->bytes))
+    if (!fits || !read_exactly(file, array->data, array->bytes))
         return oops("%s: truncated or damaged: expected %" PRIu64 " bytes for shape %s",
                     path, array->bytes, shape_text(&array->shape, text));
     if (gzread(file, &extra, 1) != 0)

@@ -41,14 +41,32 @@ const char *name_fault(const char *name)
 
 // --- lists -----------------------------------------------------------------------------
 
+// The place in `order` of the first `size` bytes of a name, letter case apart.
+static size_t place_of(const struct tree *tree, const char *name, size_t size,
+                       bool *out_found)
+{
+    size_t low = 0, high = tree->count;
+    *out_found = false;
+    while (low < high && !*out_found) {
+        size_t middle = low + (high - low) / 2;
+        const char *other = tree->files[tree->order[middle]].name;
+        int compared = strncasecmp(other, name, size);
+        *out_found = compared == 0 && !other[size];
+        if (compared < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return *out_found ? high : low;
+}
+
 // The entry of this name, letter case apart.
 static const struct tree_file *find_alike(const struct tree *tree, const char *name,
                                           size_t size)
 {
-    for (size_t i = 0; i < tree->count; i++)
-        if (strncasecmp(tree->files[i].name, name, size) == 0 && !tree->files[i].name[size])
-            return &tree->files[i];
-    return NULL;
+    bool found;
+    size_t place = place_of(tree, name, size, &found);
+    return found ? &tree->files[tree->order[place]] : NULL;
 }
 
 // Whether the first `size` bytes of a name, a folder or the whole, may stand beside others.
@@ -67,22 +85,35 @@ static int check_alike(const struct tree *tree, const char *source,
     return oops("%s: '%s' is there twice", source, file->name);
 }
 
+static bool make_room(struct tree *tree)
+{
+    if (tree->count < tree->capacity)
+        return true;
+    size_t capacity = tree->capacity ? tree->capacity * 2 : 32;
+    void *files = realloc(tree->files, capacity * sizeof(*tree->files));
+    if (files)
+        tree->files = files;
+    void *order = files ? realloc(tree->order, capacity * sizeof(*tree->order)) : NULL;
+    if (!order)
+        return false;
+    tree->order = order;
+    tree->capacity = capacity;
+    return true;
+}
+
 static int append(struct tree *tree, const struct tree_file *file, size_t size)
 {
-    if (tree->count == tree->capacity) {
-        size_t capacity = tree->capacity ? tree->capacity * 2 : 32;
-        void *grown = realloc(tree->files, capacity * sizeof(*tree->files));
-        if (!grown)
-            return oops_memory();
-        tree->files = grown;
-        tree->capacity = capacity;
-    }
     struct tree_file copy = *file;
+    bool found;
     if (file->name[size]) // a folder that is only named by what it holds
         copy = (struct tree_file){.is_folder = true};
-    copy.name = strndup(file->name, size);
+    copy.name = make_room(tree) ? strndup(file->name, size) : NULL;
     if (!copy.name)
         return oops_memory();
+    size_t place = place_of(tree, copy.name, size, &found);
+    memmove(tree->order + place + 1, tree->order + place,
+            (tree->count - place) * sizeof(*tree->order));
+    tree->order[place] = tree->count;
     tree->files[tree->count++] = copy;
     return 0;
 }
@@ -114,6 +145,7 @@ void tree_finish(struct tree *tree)
     for (size_t i = 0; i < tree->count; i++)
         free(tree->files[i].name);
     free(tree->files);
+    free(tree->order);
     *tree = (struct tree){0};
 }
 

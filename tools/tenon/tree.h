@@ -22,6 +22,7 @@ struct tree_file {
 // Every file and folder below one folder, in byte order of their names. Zero is empty.
 struct tree {
     struct tree_file *files;
+    size_t *order; // of files by name, letter case apart: while they are added
     size_t count, capacity;
 };
 
