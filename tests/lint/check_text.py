@@ -9,8 +9,8 @@ import sys
 import tree
 
 LICENSED = {".c", ".h", ".cc", ".in", ".py", ".sh", ".glsl", ".comp", ".build", ".dot"}
-SCRIPTS = {"tools/freeze-abi", "tools/quickstart", "tools/run-tests", "tests/gpu/run", ".ci/run",
-           "sdk/glue/tenon-plugin"}
+SCRIPTS = {"tools/freeze-abi", "tools/fuzz", "tools/quickstart", "tools/run-tests", "tests/gpu/run",
+           ".ci/run", "sdk/glue/tenon-plugin"}
 BINARY = {".npy", ".gz", ".png", ".spv"}
 # Names are put together so that this file does not hold them.
 FORBIDDEN = [

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The files of the source tree, for the checks beside this file.
 
-Frozen header sets (tests/museum/MAJOR.MINOR) are left out: they stay as they once were.
+Frozen header sets (tests/museum/MAJOR.MINOR) are left out: they stay as they once were. So are
+the hostile inputs of tests/fuzz/corpus.
 """
 
 import pathlib
@@ -10,7 +11,7 @@ import shutil
 import subprocess
 
 SKIPPED = {"build", ".git", "__pycache__"}
-FROZEN = re.compile(r"tests/museum/\d+\.\d+/")
+FROZEN = re.compile(r"tests/museum/\d+\.\d+/|tests/fuzz/corpus/")
 
 
 def known_to_git(root):

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+// The file that TENON_WHY names, told by `tenon why last`.
+#include "fuzz.h"
+#include "tool.h"
+#include "why.h"
+
+void fuzz_one(const uint8_t *data, size_t size)
+{
+    static FILE *out;
+    if (!out)
+        out = freopen("/dev/null", "w", stdout);
+    if (!size)
+        return;
+    forget_oops();
+    if (why_last(fuzz_path(data + 1, size - 1), data[0] & 1, data[0] & 2, data[0] & 4))
+        FUZZ_CHECK(oops_text()[0], "a failure has a text");
+}
