@@ -38,9 +38,13 @@ static char *next_line(char **text)
     return line;
 }
 
+// libsodium takes a byte above 127 for a digit.
 static bool decode(const char *line, void *out, size_t size)
 {
     size_t got = 0;
+    for (const char *c = line; *c; c++)
+        if ((unsigned char)*c > 127)
+            return false;
     return sodium_base642bin(out, size, line, strlen(line), NULL, &got, NULL,
                              sodium_base64_VARIANT_ORIGINAL) == 0 &&
            got == size;

@@ -34,9 +34,13 @@ struct signature_file {
     unsigned char algorithm[2], number[8], bytes[64];
 };
 
+// libsodium takes a byte above 127 for a digit.
 static bool decode(const char *line, size_t line_size, void *out, size_t size)
 {
     size_t got = 0;
+    for (size_t i = 0; i < line_size; i++)
+        if ((unsigned char)line[i] > 127)
+            return false;
     return sodium_base642bin(out, size, line, line_size, "\r", &got, NULL,
                              sodium_base64_VARIANT_ORIGINAL) == 0 &&
            got == size;
