@@ -3,8 +3,10 @@
 #include "fail.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <tenon/tenon.h>
 
 #define MESSAGE_SIZE 2048
 
@@ -44,6 +46,22 @@ void fail_prefix(const char *format, ...)
     memcpy(text + size, message, rest);
     text[(size_t)size + rest] = 0;
     memcpy(message, text, (size_t)size + rest + 1);
+}
+
+tn_status fail_from(tn_status status, const char *who, ...)
+{
+    bool known = status <= TN_OK && status >= TN_ERR_INTERNAL;
+    if (status == TN_OK || (known && message[0]))
+        return status;
+    char name[512];
+    va_list list;
+    va_start(list, who);
+    vsnprintf(name, sizeof(name), who, list);
+    va_end(list);
+    if (!known)
+        return fail(TN_ERR_INTERNAL, "%s returned %d, which is no status%s%s", name, status,
+                    message[0] ? ": " : "", message);
+    return fail(status, "%s failed (%s) and gave no reason", name, tn_status_name(status));
 }
 
 tn_status fail_memory(uint64_t size)

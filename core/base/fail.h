@@ -18,6 +18,11 @@ tn_status fail_v(tn_status status, const char *format, va_list list);
 // Puts text in front of the thread's message: "base.matmul: " + "inner extents ...".
 void fail_prefix(const char *format, ...) PRINTF_LIKE(1, 2);
 
+// What a plugin's function returned. A status that is none becomes TN_ERR_INTERNAL; where
+// the function recorded no reason, one is made of who failed ("kernel cblas of
+// org.tenon.cpu-blas") and the code. Call fail_clear() before the function.
+tn_status fail_from(tn_status status, const char *who, ...) PRINTF_LIKE(2, 3);
+
 // "out of memory" with the size; returns TN_ERR_MEMORY.
 tn_status fail_memory(uint64_t size);
 

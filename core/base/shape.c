@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <tenon/checked.h>
 #include "dtype.h"
 #include "fail.h"
 
@@ -56,7 +57,7 @@ tn_status type_check(const tn_type *type)
         if (extent < 0)
             return fail(TN_ERR_ARGUMENT, "extent %" PRId64 " of axis %d is negative",
                         extent, i);
-        overflow |= __builtin_mul_overflow(bytes, extent ? extent : 1, &bytes);
+        overflow |= !tn_checked_multiply_extents(bytes, extent ? extent : 1, &bytes);
     }
     char text[TYPE_TEXT];
     if (overflow)
@@ -120,6 +121,24 @@ bool layout_is_contiguous(const tn_layout *layout)
         expected *= layout->extent[i];
     }
     return dense;
+}
+
+bool layout_span(const tn_layout *layout, struct span *out)
+{
+    int64_t low = layout->offset, high = layout->offset, size, reach;
+    for (int32_t i = 0; i < layout->rank; i++) {
+        int64_t stride = layout->stride[i];
+        if (stride == INT64_MIN ||
+            !tn_checked_multiply_extents(stride < 0 ? -stride : stride,
+                                         layout->extent[i] - 1, &reach) ||
+            !tn_checked_add_signed(stride < 0 ? low : high, stride < 0 ? -reach : reach,
+                                   stride < 0 ? &low : &high))
+            return false;
+    }
+    size = (int64_t)dtype_size(layout->dtype);
+    return low >= 0 && tn_checked_add_signed(high, 1, &high) &&
+           tn_checked_multiply_extents(low, size, &out->low) &&
+           tn_checked_multiply_extents(high, size, &out->high);
 }
 
 tn_layout layout_broadcast(const tn_layout *layout, const tn_type *type)
@@ -200,4 +219,18 @@ const char *type_print(const tn_type *type, char buffer[TYPE_TEXT])
 const char *shape_print(const tn_type *type, char buffer[TYPE_TEXT])
 {
     return print("", type, buffer);
+}
+
+// At most 8 strides of 20 characters and an offset: always fits LAYOUT_TEXT.
+const char *layout_print(const tn_layout *layout, char buffer[LAYOUT_TEXT])
+{
+    tn_type type = {.dtype = layout->dtype, .rank = layout->rank}, strides = type;
+    char text[TYPE_TEXT], by[TYPE_TEXT];
+    for (int32_t i = 0; i < TN_MAX_RANK; i++) {
+        type.extent[i] = layout->extent[i];
+        strides.extent[i] = layout->stride[i];
+    }
+    snprintf(buffer, LAYOUT_TEXT, "%s at %" PRId64 " by %s", type_print(&type, text),
+             layout->offset, shape_print(&strides, by));
+    return buffer;
 }

@@ -26,6 +26,14 @@ tn_layout layout_contiguous(const tn_type *type);
 bool layout_is_contiguous(const tn_layout *layout); // whatever the offset
 int64_t layout_elements(const tn_layout *layout);
 
+// Bytes of a buffer from the first that an element of a layout has to the one after the
+// last. False for a layout that reaches below the buffer's start or beyond 63 bits. At
+// least one element.
+struct span {
+    int64_t low, high;
+};
+bool layout_span(const tn_layout *layout, struct span *out);
+
 // `layout` seen with the extents of `type`: new axes and stretched ones get stride 0.
 tn_layout layout_broadcast(const tn_layout *layout, const tn_type *type);
 
@@ -37,5 +45,9 @@ void layouts_collapse(tn_layout *const *layouts, uint32_t count);
 #define TYPE_TEXT 256
 const char *type_print(const tn_type *type, char buffer[TYPE_TEXT]);
 const char *shape_print(const tn_type *type, char buffer[TYPE_TEXT]); // "[256, 512]"
+
+// "f32[2, 3] at 4 by [3, 1]": the offset and the strides in elements; returns buffer.
+#define LAYOUT_TEXT 512
+const char *layout_print(const tn_layout *layout, char buffer[LAYOUT_TEXT]);
 
 #endif // CORE_BASE_SHAPE_H

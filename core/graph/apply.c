@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Applying primitives and expressions: check the inputs, infer the types, make a node.
 // Nothing is computed.
-#include "graph.h"
+#include "rules.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -101,16 +101,6 @@ static tn_status check_expr_size(const struct expr *expr, uint32_t num_inputs)
     return TN_OK;
 }
 
-static tn_status check_outputs(const struct node *node)
-{
-    for (uint32_t i = 0; i < node->num_outputs; i++) {
-        tn_status status = type_check(&node->outputs[i].type);
-        if (status != TN_OK)
-            return status;
-    }
-    return TN_OK;
-}
-
 static void give_outputs(struct node *node, tn_array **outputs)
 {
     for (uint32_t i = 0; i < node->num_outputs; i++)
@@ -153,7 +143,7 @@ tn_status graph_apply_expr(tn_scope *scope, const struct expr *expr,
 
 static tn_status infer_by_rule(const struct prim *prim, struct node *node)
 {
-    tn_type few_inputs[FEW_INPUTS], outputs[8] = {{0}};
+    tn_type few_inputs[FEW_INPUTS], outputs[MAX_OUTPUTS] = {{0}};
     tn_type *inputs = few_inputs;
     if (node->num_inputs > FEW_INPUTS &&
         !(inputs = mem_alloc(node->num_inputs * sizeof(*inputs))))
@@ -168,15 +158,12 @@ static tn_status infer_by_rule(const struct prim *prim, struct node *node)
         .num_inputs = node->num_inputs,
         .num_outputs = node->num_outputs,
     };
-    fail_clear();
-    tn_status status = prim->record.infer(&infer, outputs);
+    tn_status status = rule_infer(prim, &infer, outputs);
     if (inputs != few_inputs)
         mem_free(inputs);
-    if (status != TN_OK)
-        return status;
-    for (uint32_t i = 0; i < node->num_outputs; i++)
+    for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++)
         node->outputs[i].type = outputs[i];
-    return check_outputs(node);
+    return status;
 }
 
 static tn_status infer_node(const struct prim *prim, struct node *node)

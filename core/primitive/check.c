@@ -9,8 +9,6 @@
 #include "attrs.h"
 #include "registry.h"
 
-#define MAX_INPUTS 64
-#define MAX_OUTPUTS 8
 #define MAX_ATTRS_SIZE 4096
 
 tn_status record_read(void *own, size_t own_size, const void *given, uint32_t given_size,

@@ -10,6 +10,10 @@
 #include "../base/hash.h"
 #include "../runtime.h"
 
+// How many inputs a primitive may name, and how many outputs it may have.
+#define MAX_INPUTS 64
+#define MAX_OUTPUTS 8
+
 struct plugin;
 struct expr;
 
@@ -34,8 +38,9 @@ struct prim {
     const tn_host *host;     // of its plugin
     const struct expr *expr; // parsed record.expr, or NULL
     struct kernel_entry *kernels;
-    bool kernels_loaded;     // plugin_load_kernels has run (set by the scheduler)
-    uint32_t in_place_of[8]; // by output: input number + 1 that it may take over, or 0
+    bool kernels_loaded; // plugin_load_kernels has run (set by the scheduler)
+    // By output: number + 1 of the input that it may take over, or 0.
+    uint32_t in_place_of[MAX_OUTPUTS];
 };
 
 // Checks a record (id, names, tables, one meaning at least, expr parses) and adds it.

@@ -3,10 +3,13 @@
 // run, all others share the plan's arena on their device: an offset is reused as soon as
 // the value in it is dead. An operation that may work in place takes over a dying input's
 // memory; an output takes over a leaf that was given away.
+#include <inttypes.h>
 #include <string.h>
+#include <tenon/checked.h>
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/shape.h"
+#include "../graph/rules.h"
 #include "plan.h"
 
 struct block {
@@ -14,11 +17,13 @@ struct block {
 };
 
 // Free ranges of one device's arena, sorted, never touching: two neighbours are merged at
-// once. `end` is the arena's size so far.
+// once. `end` is the arena's size so far, a multiple of the alignment, as are all offsets
+// and sizes in it; it fits 64 bits, so no sum of a block's offset and size wraps.
 struct pool {
     struct block *blocks;
     uint32_t count, capacity;
     uint64_t end, alignment;
+    const char *device; // its name
 };
 
 struct assigner {
@@ -28,33 +33,51 @@ struct assigner {
     uint32_t max_storages;
 };
 
-static uint64_t round_up(uint64_t size, uint64_t alignment)
-{
-    return (size + alignment - 1) / alignment * alignment;
-}
-
 // --- the arena -------------------------------------------------------------------------
 
-static uint64_t pool_take(struct pool *pool, uint64_t size)
+// What a block of `size` bytes takes: at least one unit.
+static tn_status pool_round(const struct pool *pool, uint64_t size, uint64_t *out_size)
 {
-    size = round_up(size ? size : 1, pool->alignment);
+    if (tn_checked_round_up(size ? size : 1, pool->alignment, out_size))
+        return TN_OK;
+    return fail(TN_ERR_MEMORY,
+                "device %s: %" PRIu64 " bytes, rounded up to %" PRIu64
+                ", do not fit 64 bits",
+                pool->device, size, pool->alignment);
+}
+
+// Makes the arena larger, using up a free block that lies at its end.
+static tn_status pool_grow(struct pool *pool, uint64_t size, uint64_t *out_offset)
+{
+    uint64_t offset = pool->end, end;
+    const struct block *last = pool->count ? &pool->blocks[pool->count - 1] : NULL;
+    bool uses_last = last && last->offset + last->size == pool->end;
+    if (uses_last)
+        offset = last->offset;
+    if (!tn_checked_add(offset, size, &end))
+        return fail(TN_ERR_MEMORY,
+                    "device %s: %" PRIu64 " bytes behind %" PRIu64 " bytes of other values "
+                    "of this graph do not fit 64 bits: evaluate it in parts",
+                    pool->device, size, offset);
+    pool->count -= uses_last;
+    pool->end = end;
+    *out_offset = offset;
+    return TN_OK;
+}
+
+static tn_status pool_take(struct pool *pool, uint64_t size, uint64_t *out_offset)
+{
+    tn_status status = pool_round(pool, size, &size);
+    if (status != TN_OK)
+        return status;
     uint32_t best = NONE;
     for (uint32_t i = 0; i < pool->count; i++)
         if (pool->blocks[i].size >= size &&
             (best == NONE || pool->blocks[i].size < pool->blocks[best].size))
             best = i;
-    if (best == NONE) { // grow at the end, using up a free block that lies there
-        uint32_t last = pool->count - 1;
-        uint64_t offset = pool->end;
-        if (pool->count > 0 &&
-            pool->blocks[last].offset + pool->blocks[last].size == offset) {
-            offset = pool->blocks[last].offset;
-            pool->count--;
-        }
-        pool->end = offset + size;
-        return offset;
-    }
-    uint64_t offset = pool->blocks[best].offset;
+    if (best == NONE)
+        return pool_grow(pool, size, out_offset);
+    *out_offset = pool->blocks[best].offset;
     pool->blocks[best].offset += size;
     pool->blocks[best].size -= size;
     if (pool->blocks[best].size == 0) {
@@ -62,14 +85,15 @@ static uint64_t pool_take(struct pool *pool, uint64_t size)
                 (pool->count - best - 1) * sizeof(*pool->blocks));
         pool->count--;
     }
-    return offset;
+    return TN_OK;
 }
 
 static tn_status pool_give(struct pool *pool, uint64_t offset, uint64_t size)
 {
-    size = round_up(size ? size : 1, pool->alignment);
-    tn_status status = mem_grow((void **)&pool->blocks, &pool->capacity, pool->count + 1,
-                                sizeof(*pool->blocks));
+    tn_status status = pool_round(pool, size, &size);
+    if (status == TN_OK)
+        status = mem_grow((void **)&pool->blocks, &pool->capacity, pool->count + 1,
+                          sizeof(*pool->blocks));
     if (status != TN_OK)
         return status;
     uint32_t at = pool->count;
@@ -207,8 +231,7 @@ static tn_status place_output(struct assigner *a, const struct pop *op, uint32_t
         return add_storage(a, out, NONE);
     out->home = HOME_ARENA;
     out->home_index = out->device;
-    out->home_offset = pool_take(&a->pools[out->device], value_bytes(out));
-    return TN_OK;
+    return pool_take(&a->pools[out->device], value_bytes(out), &out->home_offset);
 }
 
 static tn_status bury(struct assigner *a, uint32_t base, uint32_t step)
@@ -220,14 +243,12 @@ static tn_status bury(struct assigner *a, uint32_t base, uint32_t step)
     return pool_give(&a->pools[v->device], v->home_offset, value_bytes(v));
 }
 
-static uint64_t find_scratch(const struct plan_work *work, const struct pop *op)
+static tn_status ask_scratch(const struct plan_work *work, struct pop *op)
 {
-    if (op->kind != OP_KERNEL || !op->kernel->scratch_size)
-        return 0;
     tn_layout few[16], *layouts = few;
     uint32_t count = op->num_inputs + op->num_outputs;
     if (count > 16 && !(layouts = mem_alloc(count * sizeof(*layouts))))
-        return 0;
+        return TN_ERR_MEMORY;
     for (uint32_t i = 0; i < count; i++)
         layouts[i] = i < op->num_inputs
                          ? op->inputs[i].layout
@@ -238,10 +259,21 @@ static uint64_t find_scratch(const struct plan_work *work, const struct pop *op)
                              .attrs = op->attrs,
                              .num_inputs = op->num_inputs,
                              .num_outputs = op->num_outputs};
-    uint64_t size = op->kernel->scratch_size(&query);
+    tn_status status = rule_scratch(op->kernel, &query, &op->scratch_size);
     if (layouts != few)
         mem_free(layouts);
-    return size;
+    return status;
+}
+
+// Working memory is free again as soon as the step is placed: the next step may have it.
+static tn_status place_scratch(struct assigner *a, struct pop *op)
+{
+    struct pool *pool = &a->pools[op->device];
+    tn_status status = ask_scratch(a->work, op);
+    if (status != TN_OK || op->scratch_size == 0)
+        return status;
+    status = pool_take(pool, op->scratch_size, &op->scratch_offset);
+    return status == TN_OK ? pool_give(pool, op->scratch_offset, op->scratch_size) : status;
 }
 
 static tn_status assign_step(struct assigner *a, uint32_t step)
@@ -251,13 +283,8 @@ static tn_status assign_step(struct assigner *a, uint32_t step)
     tn_status status = TN_OK;
     for (uint32_t k = 0; k < op->num_outputs && status == TN_OK; k++)
         status = place_output(a, op, step, k);
-    op->scratch_size = find_scratch(work, op);
-    if (op->scratch_size > 0) {
-        op->scratch_offset = pool_take(&a->pools[op->device], op->scratch_size);
-        status = status == TN_OK ? pool_give(&a->pools[op->device], op->scratch_offset,
-                                             op->scratch_size)
-                                 : status;
-    }
+    if (op->kind == OP_KERNEL && status == TN_OK)
+        status = place_scratch(a, op);
     for (uint32_t k = 0; k < op->num_inputs && status == TN_OK; k++)
         if (op->inputs[k].value != NONE)
             status = bury(a, work->values[op->inputs[k].value].base, step);
@@ -320,10 +347,12 @@ tn_status plan_assign(struct plan_work *work, struct plan *plan)
     plan->arena_size =
         arena_alloc(&plan->arena, work->num_devices * sizeof(*plan->arena_size));
     tn_status status = a.pools && plan->arena_size ? TN_OK : TN_ERR_MEMORY;
-    for (uint32_t i = 0; i < work->num_devices && status == TN_OK; i++)
-        a.pools[i].alignment = work->devices[i]->info.buffer_alignment > 64
-                                   ? work->devices[i]->info.buffer_alignment
-                                   : 64;
+    for (uint32_t i = 0; i < work->num_devices && status == TN_OK; i++) {
+        const struct device *device = work->devices[i];
+        a.pools[i].device = device->name;
+        a.pools[i].alignment =
+            device->info.buffer_alignment > 64 ? device->info.buffer_alignment : 64;
+    }
     find_lifetimes(work);
     home_leaves(work);
     for (uint32_t i = 0; i < work->num_ops && status == TN_OK; i++)

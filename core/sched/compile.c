@@ -151,7 +151,7 @@ static tn_status hand_over(struct compiler *c, struct plan_segment *segment)
     tn_status status = device->ops->segment_compile(device->handle, &segment->segment,
                                                     &segment->executable);
     pthread_mutex_unlock(&device->lock);
-    return status == TN_OK ? TN_OK : device_failed(device, status);
+    return status == TN_OK ? TN_OK : device_failed(device, "segment_compile", status);
 }
 
 static void write_transfer(struct compiler *c, const struct pop *op,

@@ -3,7 +3,7 @@
 // a scope of its own, and those are placed in its stead.
 #include <string.h>
 #include "../base/fail.h"
-#include "../base/shape.h"
+#include "../graph/rules.h"
 #include "place.h"
 
 static tn_status keep_scratch(struct plan_work *work, tn_scope *scope)
@@ -56,32 +56,19 @@ static tn_status expansion_open(struct plan_work *work, const struct node *node,
 
 static tn_status expansion_build(const struct node *node, struct expansion *x)
 {
-    tn_build build = graph_build(x->scope, node->prim->host);
     tn_rule rule = {.struct_size = sizeof(rule),
                     .attrs = node->attrs,
                     .inputs = x->inputs,
                     .num_inputs = node->num_inputs,
                     .num_outputs = node->num_outputs};
-    fail_clear();
-    tn_status status = node->prim->record.decompose(&build, &rule, x->outputs);
-    if (status == TN_OK)
-        status = x->scope->status;
-    else
-        scope_take_failure(x->scope, status);
-    if (status != TN_OK)
-        return fail(status, "%s: decomposition: %s", node->prim->record.id,
+    tn_type types[MAX_OUTPUTS];
+    for (uint32_t i = 0; i < node->num_outputs; i++)
+        types[i] = node->outputs[i].type;
+    tn_status status = rule_decompose(x->scope, node->prim, &rule, types, x->outputs);
+    if (status != TN_OK && x->scope->status != TN_OK)
+        return fail(status, "%s: decompose: %s", node->prim->record.id,
                     tn_scope_error(x->scope));
-    for (uint32_t i = 0; i < node->num_outputs; i++) {
-        char got[TYPE_TEXT], expected[TYPE_TEXT];
-        if (!x->outputs[i])
-            return fail(TN_ERR_INTERNAL, "%s: decomposition: output %u is NULL",
-                        node->prim->record.id, i);
-        if (!type_equal(&x->outputs[i]->type, &node->outputs[i].type))
-            return fail(TN_ERR_INTERNAL, "%s: decomposition: output %u is %s, expected %s",
-                        node->prim->record.id, i, type_print(&x->outputs[i]->type, got),
-                        type_print(&node->outputs[i].type, expected));
-    }
-    return TN_OK;
+    return status;
 }
 
 static tn_status expansion_place(struct plan_work *work, const struct nodes *nodes,

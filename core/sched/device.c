@@ -112,6 +112,27 @@ static tn_status parse_wish(const char *text, size_t length, struct wish *out)
 
 // --- one device -------------------------------------------------------------------------
 
+static tn_status ask_count(const tn_backend *ops, const struct plugin *plugin,
+                           uint32_t *out_count)
+{
+    fail_clear();
+    return fail_from(ops->device_count(plugin_host(plugin), out_count),
+                     "device_count of %s", plugin_id(plugin));
+}
+
+// Texts of the answer end within their fields.
+static tn_status ask_info(const tn_backend *ops, const struct plugin *plugin,
+                          uint32_t index, tn_device_info *out)
+{
+    fail_clear();
+    tn_status status = fail_from(ops->device_info(plugin_host(plugin), index, out),
+                                 "device_info of %s", plugin_id(plugin));
+    out->name[sizeof(out->name) - 1] = 0;
+    out->driver[sizeof(out->driver) - 1] = 0;
+    out->features[sizeof(out->features) - 1] = 0;
+    return status;
+}
+
 static void fill_families(struct device *device)
 {
     for (uint32_t i = 0; device->ops->families[i]; i++) {
@@ -145,6 +166,7 @@ static tn_status device_create(tn_runtime *runtime, const tn_backend *ops,
     fail_clear();
     status = ops->device_open(device->host, index, &device->handle);
     if (status != TN_OK) {
+        status = fail_from(status, "device_open of %s", plugin_id(plugin));
         fail_prefix("device %s: ", device->name);
         mem_free(device);
         return status;
@@ -176,7 +198,7 @@ static tn_status open_index(tn_runtime *runtime, const tn_backend *ops,
                             struct plugin *plugin, uint32_t index, bool named)
 {
     tn_device_info info = {.struct_size = sizeof(info)};
-    tn_status status = ops->device_info(plugin_host(plugin), index, &info);
+    tn_status status = ask_info(ops, plugin, index, &info);
     if (status != TN_OK)
         return status;
     // Named by the user, anything will do; chosen by us, only hardware that computes.
@@ -196,8 +218,7 @@ static tn_status open_wish(tn_runtime *runtime, const struct wish *wish, bool na
     if (status != TN_OK)
         return status;
     uint32_t count = 0;
-    fail_clear();
-    status = ops->device_count(plugin_host(plugin), &count);
+    status = ask_count(ops, plugin, &count);
     if (status == TN_OK && count == 0)
         status = fail(TN_ERR_NOT_FOUND, "backend %s has no device here", ops->name);
     else if (status == TN_ERR_NOT_FOUND)
@@ -349,8 +370,9 @@ static void raise_reached(struct device *device, uint64_t point)
         ;
 }
 
-tn_status device_failed(struct device *device, tn_status status)
+tn_status device_failed(struct device *device, const char *slot, tn_status status)
 {
+    status = fail_from(status, "%s of %s", slot, plugin_id(device->plugin));
     if (status == TN_ERR_DEVICE)
         atomic_store_explicit(&device->lost, true, memory_order_release);
     fail_prefix("device %s: ", device->name);
@@ -362,7 +384,7 @@ tn_status device_ask(struct device *device, uint64_t point)
     fail_clear();
     tn_status status = device->ops->wait(device->handle, point);
     if (status != TN_OK)
-        device_failed(device, status);
+        status = device_failed(device, "wait", status);
     raise_reached(device, point); // failed or not, nothing runs any more
     sweep_late(device, point);
     fates_settle(device, point);
@@ -478,7 +500,7 @@ static tn_status list_backend(tn_runtime *runtime, const char *name)
     tn_status status = plugin_backend(runtime, name, &ops, &plugin);
     if (status == TN_OK) {
         summary.plugin = plugin_id(plugin);
-        status = ops->device_count(plugin_host(plugin), &count);
+        status = ask_count(ops, plugin, &count);
     }
     if (status != TN_OK || count == 0) {
         const char *why = status != TN_OK ? fail_text() : "it found no device";
@@ -491,7 +513,7 @@ static tn_status list_backend(tn_runtime *runtime, const char *name)
     }
     for (uint32_t i = 0; i < count && status == TN_OK; i++) {
         tn_device_info info = {.struct_size = sizeof(info)};
-        status = ops->device_info(plugin_host(plugin), i, &info);
+        status = ask_info(ops, plugin, i, &info);
         if (status != TN_OK)
             return status;
         summary.flags = info.flags;

@@ -41,9 +41,9 @@ struct device {
 tn_status devices_open(tn_runtime *runtime, struct device ***out_devices,
                        uint32_t *out_count);
 
-// Puts the device's name before the message of a call that failed there, and notes a loss.
-// Gives `status`.
-tn_status device_failed(struct device *device, tn_status status);
+// Puts the device's name before the message of a call of its backend's `slot` that failed,
+// makes one where there is none, and notes a loss. Gives the status; see fail_from.
+tn_status device_failed(struct device *device, const char *slot, tn_status status);
 
 // Blocks until the point is reached, and tells how its work ended.
 tn_status device_ask(struct device *device, uint64_t point);

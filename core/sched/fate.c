@@ -117,7 +117,7 @@ static void settle(struct fate *fate)
     fail_clear();
     tn_status status = device->ops->wait(device->handle, fate->point);
     if (status != TN_OK) {
-        device_failed(device, status);
+        status = device_failed(device, "wait", status);
         message = mem_strdup(fail_text());
     }
     pthread_mutex_lock(&device->late_lock);

@@ -6,6 +6,7 @@
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/shape.h"
+#include "../graph/rules.h"
 #include "plan.h"
 
 // The registry's entry that a step's record is part of.
@@ -125,8 +126,7 @@ static tn_status apply_reference(const struct applied *a)
                               .num_outputs = a->num_outputs,
                               .num_threads = 1,
                               .parallel_for = loop_here};
-    fail_clear();
-    return a->prim->record.reference(&call);
+    return rule_reference(a->prim, &call);
 }
 
 static tn_status apply_expr(const struct applied *a)
@@ -163,14 +163,9 @@ static tn_status apply_view(const struct applied *a)
 {
     tn_type type = layout_type(&a->outputs[0].layout);
     tn_tensor from = a->inputs[0];
-    tn_view view = {.struct_size = sizeof(view),
-                    .input = &from.layout,
-                    .output = &type,
-                    .attrs = a->attrs};
     tn_layout seen;
     void *memory = NULL;
-    fail_clear();
-    tn_status status = a->prim->record.view(&view, &seen);
+    tn_status status = rule_view(a->prim, &from.layout, &type, a->attrs, &seen);
     if (status == TN_ERR_UNSUPPORTED) {
         tn_type own = layout_type(&from.layout);
         memory = mem_alloc(type_bytes(&own) + 8);
@@ -178,7 +173,7 @@ static tn_status apply_view(const struct applied *a)
             return TN_ERR_MEMORY;
         from = (tn_tensor){memory, layout_contiguous(&own)};
         copy(&from, &a->inputs[0]);
-        status = a->prim->record.view(&view, &seen);
+        status = rule_view(a->prim, &from.layout, &type, a->attrs, &seen);
     }
     if (status == TN_OK)
         copy(&a->outputs[0], &(tn_tensor){from.data, seen});
@@ -216,16 +211,15 @@ static tn_status parts_build(struct parts *p)
             return scope->status;
         p->leaves[p->num_leaves++] = p->inputs[i];
     }
-    tn_build build = graph_build(scope, a->prim->host);
     tn_rule rule = {.struct_size = sizeof(rule),
                     .attrs = a->attrs,
                     .inputs = p->inputs,
                     .num_inputs = a->num_inputs,
                     .num_outputs = a->num_outputs};
-    fail_clear();
-    tn_status status = a->prim->record.decompose(&build, &rule, p->outputs);
-    if (status == TN_OK)
-        status = scope->status;
+    tn_type types[MAX_OUTPUTS];
+    for (uint32_t i = 0; i < a->num_outputs; i++)
+        types[i] = layout_type(&a->outputs[i].layout);
+    tn_status status = rule_decompose(scope, a->prim, &rule, types, p->outputs);
     return status == TN_OK ? task_create(scope, p->outputs, a->num_outputs, p->leaves,
                                          p->num_leaves, &p->task)
                            : status;

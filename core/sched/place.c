@@ -7,6 +7,7 @@
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/shape.h"
+#include "../graph/rules.h"
 #include "place.h"
 
 // --- values -----------------------------------------------------------------------------
@@ -52,12 +53,7 @@ static tn_status add_output(struct plan_work *work, const tn_type *type, uint32_
 
 static tn_status ask_view(const struct node *node, const tn_layout *input, tn_layout *out)
 {
-    tn_view view = {.struct_size = sizeof(view),
-                    .input = input,
-                    .output = &node->outputs[0].type,
-                    .attrs = node->attrs};
-    fail_clear();
-    return node->prim->record.view(&view, out);
+    return rule_view(node->prim, input, &node->outputs[0].type, node->attrs, out);
 }
 
 static tn_status place_view(struct plan_work *work, const struct nodes *nodes,

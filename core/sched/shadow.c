@@ -166,13 +166,15 @@ static tn_status run_steps(const struct check *c, uint32_t first, uint32_t count
     piece.steps = c->segment->steps + first;
     piece.num_steps = count;
     piece.slots = c->slots;
+    fail_clear();
     pthread_mutex_lock(&device->lock);
     tn_status status =
         device->ops->segment_compile(device->handle, &piece, &submission.executable);
     if (status == TN_OK)
         status = device->ops->submit(device->handle, &submission, &point);
     pthread_mutex_unlock(&device->lock);
-    status = status == TN_OK ? device_ask(device, point) : device_failed(device, status);
+    status = status == TN_OK ? device_ask(device, point)
+                             : device_failed(device, "submit", status);
     pthread_mutex_lock(&device->lock);
     device->ops->executable_destroy(device->handle, submission.executable);
     pthread_mutex_unlock(&device->lock);

@@ -251,6 +251,7 @@ static tn_status submit_whole(struct run *run, struct plan_segment *segment)
     tn_status status = make_fate(run, segment, &fate);
     if (status != TN_OK)
         return status;
+    fail_clear();
     pthread_mutex_lock(&device->lock);
     status = device->ops->submit(device->handle, &submission, &point);
     if (status == TN_OK && fate)
@@ -258,7 +259,7 @@ static tn_status submit_whole(struct run *run, struct plan_segment *segment)
     pthread_mutex_unlock(&device->lock);
     if (status != TN_OK) {
         fate_release(fate);
-        return device_failed(device, status);
+        return device_failed(device, "submit", status);
     }
     segment->last_point = point;
     segment->fate = fate;

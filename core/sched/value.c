@@ -32,10 +32,11 @@ tn_status storage_create(struct device *device, uint64_t size, struct storage **
     struct storage *storage = mem_zalloc(sizeof(*storage));
     if (!storage)
         return TN_ERR_MEMORY;
+    fail_clear();
     tn_status status = device->ops->buffer_create(device->handle, size, &storage->buffer);
     if (status != TN_OK) {
         mem_free(storage);
-        return device_failed(device, status);
+        return device_failed(device, "buffer_create", status);
     }
     storage->device = device;
     storage->size = size;
@@ -85,7 +86,7 @@ tn_status storage_read(struct storage *storage, uint64_t offset, void *data, uin
         return status;
     fail_clear();
     status = device->ops->buffer_read(device->handle, storage->buffer, offset, data, size);
-    return status == TN_OK ? TN_OK : device_failed(device, status);
+    return status == TN_OK ? TN_OK : device_failed(device, "buffer_read", status);
 }
 
 tn_status storage_write(struct storage *storage, uint64_t offset, const void *data,
@@ -97,7 +98,7 @@ tn_status storage_write(struct storage *storage, uint64_t offset, const void *da
     fail_clear();
     tn_status status =
         device->ops->buffer_write(device->handle, storage->buffer, offset, data, size);
-    return status == TN_OK ? TN_OK : device_failed(device, status);
+    return status == TN_OK ? TN_OK : device_failed(device, "buffer_write", status);
 }
 
 tn_status value_create(struct storage *storage, uint64_t offset, const tn_layout *layout,

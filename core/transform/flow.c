@@ -229,14 +229,13 @@ tn_status flow_order(tn_scope *scope, tn_array *const *arrays, uint64_t num_arra
 
 // --- rules -----------------------------------------------------------------------------
 
-tn_status application_init(struct application *a, tn_scope *scope, const struct node *node)
+tn_status application_init(struct application *a, const struct node *node)
 {
     a->outputs = mem_alloc((node->num_outputs + 1) * sizeof(*a->outputs));
     if (!a->outputs)
         return TN_ERR_MEMORY;
     for (uint32_t i = 0; i < node->num_outputs; i++)
         a->outputs[i] = &node->outputs[i];
-    a->build = graph_build(scope, node->prim->host);
     a->rule = (tn_rule){
         .struct_size = sizeof(a->rule),
         .attrs = node->attrs,
@@ -253,40 +252,18 @@ void application_finish(struct application *a)
     mem_free(a->outputs);
 }
 
-tn_status flow_rule_status(struct flow *flow, const struct node *node, const char *rule,
-                           tn_status status)
-{
-    if (flow->scope->status != TN_OK)
-        return flow->scope->status;
-    if (status != TN_OK) {
-        if (!fail_text()[0])
-            fail(status, "it failed without a reason");
-        fail_prefix("%s: %s: ", node->prim->record.id, rule);
-    }
-    return status;
-}
-
 tn_status flow_decompose(struct flow *flow, struct node *node, tn_array **outputs)
 {
     struct application a;
-    tn_status status = application_init(&a, flow->scope, node);
+    tn_type types[MAX_OUTPUTS];
+    tn_status status = application_init(&a, node);
     if (status != TN_OK)
         return status;
     a.rule.outputs = NULL;
-    fail_clear();
-    status = node->prim->record.decompose(&a.build, &a.rule, outputs);
-    status = flow_rule_status(flow, node, "decompose", status);
+    for (uint32_t i = 0; i < node->num_outputs; i++)
+        types[i] = node->outputs[i].type;
+    status = rule_decompose(flow->scope, node->prim, &a.rule, types, outputs);
     application_finish(&a);
-    for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++) {
-        char got[TYPE_TEXT], expected[TYPE_TEXT];
-        if (!outputs[i])
-            status = fail(TN_ERR_INTERNAL, "%s: decompose leaves output %u NULL",
-                          node->prim->record.id, i);
-        else if (!type_equal(&outputs[i]->type, &node->outputs[i].type))
-            status = fail(TN_ERR_INTERNAL, "%s: decompose gives %s for output %u, infer %s",
-                          node->prim->record.id, type_print(&outputs[i]->type, got), i,
-                          type_print(&node->outputs[i].type, expected));
-    }
     return status;
 }
 

@@ -7,7 +7,7 @@
 #ifndef CORE_TRANSFORM_FLOW_H
 #define CORE_TRANSFORM_FLOW_H
 
-#include "../graph/graph.h"
+#include "../graph/rules.h"
 
 // Decompositions within decompositions.
 #define MAX_LEVELS 32
@@ -62,18 +62,13 @@ tn_status flow_order(tn_scope *scope, tn_array *const *arrays, uint64_t num_arra
 // The application of a primitive as its rules see it; `finish` frees it.
 struct application {
     tn_rule rule;
-    tn_build build;
     tn_array **outputs;
 };
-tn_status application_init(struct application *a, tn_scope *scope, const struct node *node);
+tn_status application_init(struct application *a, const struct node *node);
 void application_finish(struct application *a);
 
 // Builds the node's decomposition, whose outputs have the types of the node's.
 tn_status flow_decompose(struct flow *flow, struct node *node, tn_array **outputs);
-
-// After a call of a rule: its status, or the scope's. Puts "primitive: rule: " in front.
-tn_status flow_rule_status(struct flow *flow, const struct node *node, const char *rule,
-                           tn_status status);
 
 // Neither `rule` nor an expression nor a decomposition.
 tn_status flow_no_rule(const struct node *node, const char *rule);

@@ -49,14 +49,12 @@ static tn_status push_expr(struct flow *flow, struct node *node, tn_array *const
 
 static tn_status push_rule(struct flow *flow, struct node *node, tn_array *const *tangents)
 {
-    tn_array *out_tangents[8] = {NULL};
+    tn_array *out_tangents[MAX_OUTPUTS] = {NULL};
     struct application a;
-    tn_status status = application_init(&a, flow->scope, node);
+    tn_status status = application_init(&a, node);
     if (status != TN_OK)
         return status;
-    fail_clear();
-    status = node->prim->record.jvp(&a.build, &a.rule, tangents, out_tangents);
-    status = flow_rule_status(flow, node, "jvp", status);
+    status = rule_jvp(flow->scope, node->prim, &a.rule, tangents, out_tangents);
     application_finish(&a);
     for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++)
         status = set_tangent(flow, &node->outputs[i], out_tangents[i]);
@@ -65,7 +63,7 @@ static tn_status push_rule(struct flow *flow, struct node *node, tn_array *const
 
 // Cotangents of any value do, since only the map's linear part is used: zeros.
 static tn_status make_cotangents(struct flow *flow, struct node *node,
-                                 tn_array *cotangents[8])
+                                 tn_array *cotangents[MAX_OUTPUTS])
 {
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++)
@@ -77,7 +75,8 @@ static tn_status make_cotangents(struct flow *flow, struct node *node,
 static tn_status transpose(struct flow *flow, struct node *node, tn_array *const *tangents,
                            tn_array **gradients, uint64_t *wanted, tn_array **own_tangents)
 {
-    tn_array *cotangents[8] = {NULL}, *wrt[8], *results[8] = {NULL};
+    tn_array *cotangents[MAX_OUTPUTS] = {NULL}, *wrt[MAX_OUTPUTS],
+             *results[MAX_OUTPUTS] = {NULL};
     uint32_t num_wrt = 0;
     tn_status status = make_cotangents(flow, node, cotangents);
     uint32_t since = flow->scope->serial;
@@ -124,7 +123,7 @@ static tn_status push_decomposed(struct flow *flow, struct node *node)
     if (flow->level == MAX_LEVELS)
         return fail(TN_ERR_INTERNAL, "%s: decompositions nest deeper than %d",
                     node->prim->record.id, MAX_LEVELS);
-    tn_array *outputs[8] = {NULL};
+    tn_array *outputs[MAX_OUTPUTS] = {NULL};
     struct node **nodes = NULL;
     uint32_t count = 0, since = flow->scope->serial;
     tn_status status = flow_decompose(flow, node, outputs);

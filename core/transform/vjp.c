@@ -63,12 +63,10 @@ tn_status vjp_call(struct flow *flow, struct node *node, tn_array *const *cotang
                    const uint64_t *wanted, tn_array **gradients)
 {
     struct application a;
-    tn_status status = application_init(&a, flow->scope, node);
+    tn_status status = application_init(&a, node);
     if (status != TN_OK)
         return status;
-    fail_clear();
-    status = node->prim->record.vjp(&a.build, &a.rule, cotangents, wanted, gradients);
-    status = flow_rule_status(flow, node, "vjp", status);
+    status = rule_vjp(flow->scope, node->prim, &a.rule, cotangents, wanted, gradients);
     application_finish(&a);
     return status;
 }
@@ -104,7 +102,7 @@ static tn_status pull_decomposed(struct flow *flow, struct node *node,
     if (flow->level == MAX_LEVELS)
         return fail(TN_ERR_INTERNAL, "%s: decompositions nest deeper than %d",
                     node->prim->record.id, MAX_LEVELS);
-    tn_array *outputs[8] = {NULL};
+    tn_array *outputs[MAX_OUTPUTS] = {NULL};
     struct node **nodes = NULL;
     uint32_t count = 0, since = flow->scope->serial;
     tn_status status = flow_decompose(flow, node, outputs);
@@ -125,7 +123,7 @@ static tn_status pull_decomposed(struct flow *flow, struct node *node,
 
 static tn_status pull(struct flow *flow, struct node *node)
 {
-    tn_array *cotangents[8] = {NULL};
+    tn_array *cotangents[MAX_OUTPUTS] = {NULL};
     bool any_given = false, any_wanted = false;
     for (uint32_t i = 0; i < node->num_outputs; i++) {
         if (flow_has(flow, &node->outputs[i]))

@@ -117,10 +117,10 @@ static tn_status take_batch(struct vmap *v, const struct node *node, uint32_t i,
 static tn_status call_rule(struct vmap *v, struct node *node, tn_array **inputs,
                            int32_t *axes)
 {
-    tn_array *outputs[8] = {NULL};
-    int32_t out_axes[8] = {0};
+    tn_array *outputs[MAX_OUTPUTS] = {NULL};
+    int32_t out_axes[MAX_OUTPUTS] = {0};
     struct application a;
-    tn_status status = application_init(&a, v->flow.scope, node);
+    tn_status status = application_init(&a, node);
     if (status != TN_OK)
         return status;
     for (uint32_t i = 0; i < node->num_inputs; i++) {
@@ -129,9 +129,8 @@ static tn_status call_rule(struct vmap *v, struct node *node, tn_array **inputs,
         inputs[i] = batch ? batch : node->inputs[i];
     }
     a.rule.inputs = inputs;
-    fail_clear();
-    status = node->prim->record.vmap(&a.build, &a.rule, axes, v->size, outputs, out_axes);
-    status = flow_rule_status(&v->flow, node, "vmap", status);
+    status =
+        rule_vmap(v->flow.scope, node->prim, &a.rule, axes, v->size, outputs, out_axes);
     application_finish(&a);
     for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++) {
         status = take_batch(v, node, i, "vmap", outputs[i], out_axes[i]);
@@ -229,7 +228,7 @@ static tn_status push_decomposed(struct vmap *v, struct node *node)
     if (v->flow.level == MAX_LEVELS)
         return fail(TN_ERR_INTERNAL, "%s: decompositions nest deeper than %d",
                     node->prim->record.id, MAX_LEVELS);
-    tn_array *outputs[8] = {NULL};
+    tn_array *outputs[MAX_OUTPUTS] = {NULL};
     struct node **nodes = NULL;
     uint32_t count = 0, since = v->flow.scope->serial;
     tn_status status = flow_decompose(&v->flow, node, outputs);

@@ -57,7 +57,6 @@ void cpu_queue_finish(tn_device *device)
 static void run_queued(tn_device *device, struct cpu_submission *work)
 {
     struct cpu_queue *queue = &device->queue;
-    device->message[0] = 0;
     work->status = cpu_executable_run(device, work->what.executable, work->what.bindings);
     memcpy(work->message, device->message, sizeof(work->message));
 
@@ -185,6 +184,5 @@ tn_status cpu_wait(tn_device *device, uint64_t point)
     pthread_mutex_unlock(&queue->lock);
     if (status == TN_OK)
         return TN_OK;
-    return device->host->fail(device->host, status, "%s",
-                              message[0] ? message : "a step failed without saying why");
+    return device->host->fail(device->host, status, "%s", message);
 }

@@ -21,7 +21,7 @@ struct launch {
     uint32_t num_operands;
     uint32_t scratch_slot;
     uint64_t scratch_offset;
-    const char *label, *detail; // for traces
+    const char *label, *detail, *plugin; // for people; plugin NULL: no kernel
 };
 
 struct tn_executable {
@@ -127,6 +127,7 @@ static tn_status compile_step(tn_device *device, struct arena *arena, const tn_s
                               struct launch *launch)
 {
     launch->label = step->label ? step->label : "step";
+    launch->plugin = step->kernel ? step->plugin : NULL;
     tn_status status = compile_operands(arena, step, step->program != NULL, launch);
     if (status != TN_OK)
         return status;
@@ -237,15 +238,31 @@ static tn_status run_traced(tn_device *device, struct launch *launch,
     return status;
 }
 
+// A launch that gave no reason gets one.
+static tn_status launch_failed(tn_device *device, const struct launch *launch,
+                               tn_status status)
+{
+    const tn_host *host = &device->kernel_host.table;
+    if (device->message[0])
+        return status;
+    if (!launch->plugin)
+        return host->fail(host, status, "%s, %s, failed (status %d) and gave no reason",
+                          launch->label, launch->detail, status);
+    return host->fail(host, status,
+                      "%s, kernel %s of %s, failed (status %d) and gave no reason",
+                      launch->label, launch->detail, launch->plugin, status);
+}
+
 tn_status cpu_executable_run(tn_device *device, tn_executable *executable,
                              const tn_binding *bindings)
 {
+    device->message[0] = 0;
     for (uint32_t i = 0; i < executable->num_launches; i++) {
         struct launch *launch = &executable->launches[i];
         tn_status status = device->trace ? run_traced(device, launch, bindings)
                                          : run_launch(device, launch, bindings);
         if (status != TN_OK)
-            return status;
+            return launch_failed(device, launch, status);
     }
     return TN_OK;
 }

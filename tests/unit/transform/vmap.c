@@ -474,8 +474,10 @@ static void rules_that_are_missing_or_wrong_are_named(void **state)
     assert_null(map_one("test.failing", x, 0, 0));
     expect_error(tn_scope_status(s), "not on a Sunday");
     assert_null(map_one("test.silent", x, 0, 0));
-    expect_error(tn_scope_status(s),
-                 "vmap: test.silent/1: vmap: it failed without a reason");
+    expect_error(
+        tn_scope_status(s),
+        "vmap: test.silent/1: vmap: rule vmap of the application failed (unsupported) and "
+        "gave no reason");
     assert_null(map_one("test.wrong", x, 0, 0));
     expect_error(tn_scope_status(s),
                  "test.wrong/1: vmap gives f32[3] for output 0 with the "

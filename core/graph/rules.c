@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT
+// Rules called, and their answers checked; see rules.h.
+#include "rules.h"
+
+#include <inttypes.h>
+#include <tenon/checked.h>
+#include "../base/dtype.h"
+#include "../base/fail.h"
+#include "../base/shape.h"
+#include "../plugin/plugin_set.h"
+
+static const char *owner(const struct prim *prim)
+{
+    return prim->plugin ? plugin_id(prim->plugin) : "the application";
+}
+
+// The status of a rule's call, with a reason in any case.
+static tn_status called(const struct prim *prim, const char *rule, tn_status status)
+{
+    return fail_from(status, "rule %s of %s", rule, owner(prim));
+}
+
+// --- types ------------------------------------------------------------------------------
+
+tn_status rule_infer(const struct prim *prim, const tn_infer *infer, tn_type *types)
+{
+    fail_clear();
+    tn_status status = called(prim, "infer", prim->record.infer(infer, types));
+    for (uint32_t i = 0; i < infer->num_outputs && status == TN_OK; i++)
+        status = type_check(&types[i]);
+    return status;
+}
+
+// --- layouts ----------------------------------------------------------------------------
+
+static tn_status wrong_view(const struct prim *prim, const tn_layout *input,
+                            const tn_layout *got, const char *what)
+{
+    char from[LAYOUT_TEXT], to[LAYOUT_TEXT];
+    return fail(TN_ERR_INTERNAL, "rule view of %s gives %s of %s: %s", owner(prim),
+                layout_print(got, to), layout_print(input, from), what);
+}
+
+static tn_status check_view(const struct prim *prim, const tn_layout *input,
+                            const tn_type *type, const tn_layout *got)
+{
+    struct span whole, part;
+    if (got->dtype != type->dtype || got->rank != type->rank)
+        return wrong_view(prim, input, got, "dtype or rank is not what infer said");
+    for (int32_t i = 0; i < type->rank; i++)
+        if (got->extent[i] != type->extent[i])
+            return wrong_view(prim, input, got, "an extent is not what infer said");
+    if (layout_elements(got) == 0)
+        return TN_OK;
+    if (layout_elements(input) == 0)
+        return wrong_view(prim, input, got, "the input has no elements");
+    if (!layout_span(got, &part) || !layout_span(input, &whole) || part.low < whole.low ||
+        part.high > whole.high)
+        return wrong_view(prim, input, got, "it leaves the memory of its input");
+    return TN_OK;
+}
+
+tn_status rule_view(const struct prim *prim, const tn_layout *input, const tn_type *type,
+                    const void *attrs, tn_layout *out)
+{
+    tn_view view = {
+        .struct_size = sizeof(view), .input = input, .output = type, .attrs = attrs};
+    tn_layout got = {0};
+    fail_clear();
+    tn_status status = prim->record.view(&view, &got);
+    if (status != TN_ERR_UNSUPPORTED)
+        status = called(prim, "view", status);
+    if (status == TN_OK)
+        status = check_view(prim, input, type, &got);
+    if (status != TN_OK)
+        return status;
+    for (int32_t i = got.rank; i < TN_MAX_RANK; i++)
+        got.extent[i] = got.stride[i] = 0;
+    *out = got;
+    return TN_OK;
+}
+
+// --- kernels ----------------------------------------------------------------------------
+
+tn_status rule_reference(const struct prim *prim, const tn_cpu_call *call)
+{
+    fail_clear();
+    return called(prim, "reference", prim->record.reference(call));
+}
+
+tn_status rule_scratch(const tn_kernel *kernel, const tn_kernel_query *query,
+                       uint64_t *out_size)
+{
+    uint64_t size = kernel->scratch_size ? kernel->scratch_size(query) : 0;
+    if (size > INT64_MAX)
+        return fail(TN_ERR_INTERNAL,
+                    "kernel %s of %s, for %s: scratch_size gives %" PRIu64
+                    " bytes, at most %" PRId64 " are possible",
+                    kernel->name, kernel_plugin(kernel), kernel->primitive, size,
+                    INT64_MAX);
+    *out_size = size;
+    return TN_OK;
+}
+
+// --- rules that build graph --------------------------------------------------------------
+
+static tn_status built(const tn_scope *scope, const struct prim *prim, const char *rule,
+                       tn_status status)
+{
+    if (scope->status != TN_OK)
+        return scope->status;
+    status = called(prim, rule, status);
+    if (status != TN_OK)
+        fail_prefix("%s: %s: ", prim->record.id, rule);
+    return status;
+}
+
+// Of another scope are arrays that a rule kept from an earlier call.
+static tn_status check_arrays(const tn_scope *scope, const struct prim *prim,
+                              const char *rule, const char *what, bool all_given,
+                              tn_array *const *arrays, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (!arrays[i] && all_given)
+            return fail(TN_ERR_INTERNAL, "%s: %s of %s leaves %s %u NULL", prim->record.id,
+                        rule, owner(prim), what, i);
+        if (arrays[i] && arrays[i]->scope != scope)
+            return fail(TN_ERR_INTERNAL,
+                        "%s: %s of %s gives an array of another scope for %s %u",
+                        prim->record.id, rule, owner(prim), what, i);
+    }
+    return TN_OK;
+}
+
+static tn_status check_types(const struct prim *prim, const char *rule,
+                             const tn_type *types, tn_array *const *arrays, uint32_t count)
+{
+    char got[TYPE_TEXT], expected[TYPE_TEXT];
+    for (uint32_t i = 0; i < count; i++)
+        if (!type_equal(&arrays[i]->type, &types[i]))
+            return fail(TN_ERR_INTERNAL, "%s: %s of %s gives %s for output %u, infer %s",
+                        prim->record.id, rule, owner(prim),
+                        type_print(&arrays[i]->type, got), i,
+                        type_print(&types[i], expected));
+    return TN_OK;
+}
+
+tn_status rule_decompose(tn_scope *scope, const struct prim *prim, const tn_rule *rule,
+                         const tn_type *types, tn_array **outputs)
+{
+    tn_build build = graph_build(scope, prim->host);
+    fail_clear();
+    tn_status status =
+        built(scope, prim, "decompose", prim->record.decompose(&build, rule, outputs));
+    if (status == TN_OK)
+        status = check_arrays(scope, prim, "decompose", "output", true, outputs,
+                              rule->num_outputs);
+    if (status == TN_OK)
+        status = check_types(prim, "decompose", types, outputs, rule->num_outputs);
+    return status;
+}
+
+tn_status rule_vjp(tn_scope *scope, const struct prim *prim, const tn_rule *rule,
+                   tn_array *const *cotangents, const uint64_t *wanted,
+                   tn_array **gradients)
+{
+    tn_build build = graph_build(scope, prim->host);
+    fail_clear();
+    tn_status status = built(scope, prim, "vjp",
+                             prim->record.vjp(&build, rule, cotangents, wanted, gradients));
+    return status != TN_OK ? status
+                           : check_arrays(scope, prim, "vjp", "the gradient of input",
+                                          false, gradients, rule->num_inputs);
+}
+
+tn_status rule_jvp(tn_scope *scope, const struct prim *prim, const tn_rule *rule,
+                   tn_array *const *tangents, tn_array **out_tangents)
+{
+    tn_build build = graph_build(scope, prim->host);
+    fail_clear();
+    tn_status status =
+        built(scope, prim, "jvp", prim->record.jvp(&build, rule, tangents, out_tangents));
+    return status != TN_OK ? status
+                           : check_arrays(scope, prim, "jvp", "the tangent of output",
+                                          false, out_tangents, rule->num_outputs);
+}
+
+tn_status rule_vmap(tn_scope *scope, const struct prim *prim, const tn_rule *rule,
+                    const int32_t *axes, int64_t size, tn_array **outputs,
+                    int32_t *out_axes)
+{
+    tn_build build = graph_build(scope, prim->host);
+    fail_clear();
+    tn_status status =
+        built(scope, prim, "vmap",
+              prim->record.vmap(&build, rule, axes, size, outputs, out_axes));
+    return status != TN_OK ? status
+                           : check_arrays(scope, prim, "vmap", "output", true, outputs,
+                                          rule->num_outputs);
+}
