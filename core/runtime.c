@@ -103,7 +103,6 @@ static void runtime_abandon(tn_runtime *runtime)
 
 tn_status tn_runtime_close(tn_runtime *runtime)
 {
-    fail_clear();
     if (!runtime)
         return TN_OK;
     if (life_is_inherited(&runtime->life)) {
