@@ -49,7 +49,7 @@ bool label_add(char label[LABEL_SIZE], const struct pop *op)
     size_t used = strlen(label), size = short_name(op, &name);
     if (used == 0) {
         set(label, name, size);
-        return true;
+        return size <= MOST_TEXT;
     }
     memcpy(label + used, gap, sizeof(gap));
     used += sizeof(gap) - 1;
