@@ -74,6 +74,9 @@ static void runtime_destroy(tn_runtime *runtime)
 
 tn_status tn_runtime_open(const tn_runtime_options *options, tn_runtime **out_runtime)
 {
+    tn_status given = fail_if_null("runtime_open", "out_runtime", out_runtime);
+    if (given != TN_OK)
+        return given;
     *out_runtime = NULL;
     fail_clear();
     tn_runtime_options mine;
@@ -121,5 +124,5 @@ tn_status tn_runtime_close(tn_runtime *runtime)
 
 const char *tn_config(const tn_runtime *runtime, const char *name)
 {
-    return config_get(runtime->config, name);
+    return runtime && name ? config_get(runtime->config, name) : NULL;
 }

@@ -48,6 +48,11 @@ void fail_prefix(const char *format, ...)
     memcpy(message, text, (size_t)size + rest + 1);
 }
 
+tn_status fail_if_null(const char *function, const char *what, const void *pointer)
+{
+    return pointer ? TN_OK : fail(TN_ERR_ARGUMENT, "%s: %s is NULL", function, what);
+}
+
 tn_status fail_from(tn_status status, const char *who, ...)
 {
     bool known = status <= TN_OK && status >= TN_ERR_INTERNAL;

@@ -18,6 +18,9 @@ tn_status fail_v(tn_status status, const char *format, va_list list);
 // Puts text in front of the thread's message: "base.matmul: " + "inner extents ...".
 void fail_prefix(const char *format, ...) PRINTF_LIKE(1, 2);
 
+// TN_OK, or "FUNCTION: WHAT is NULL" when the pointer is.
+tn_status fail_if_null(const char *function, const char *what, const void *pointer);
+
 // What a plugin's function returned. A status that is none becomes TN_ERR_INTERNAL; where
 // the function recorded no reason, one is made of who failed ("kernel cblas of
 // org.tenon.cpu-blas") and the code. Call fail_clear() before the function.

@@ -216,9 +216,11 @@ static tn_status apply_by_name(tn_scope *scope, const char *name,
                                const tn_array *const *inputs, uint64_t num_inputs,
                                tn_attr_list list, tn_array **outputs, uint64_t num_outputs)
 {
-    if (scope->status != TN_OK)
-        return scope->status;
     const struct prim *prim;
+    if (scope_begin(scope, "op",
+                    GIVEN({"inputs", inputs, num_inputs}, {"outputs", outputs, num_outputs},
+                          {"attrs.items", list.items, list.count})) != TN_OK)
+        return scope ? scope->status : TN_ERR_ARGUMENT;
     tn_status status = life_check(&scope->runtime->life);
     if (status == TN_OK)
         status = name ? prim_find(scope->runtime, name, &prim)
@@ -229,9 +231,6 @@ static tn_status apply_by_name(tn_scope *scope, const char *name,
         return tn_scope_fail(scope, TN_ERR_ARGUMENT,
                              "%s: has %u outputs, the call asks for %llu", prim->record.id,
                              prim->record.num_outputs, (unsigned long long)num_outputs);
-    if (num_inputs > UINT32_MAX)
-        return tn_scope_fail(scope, TN_ERR_ARGUMENT, "%s: too many inputs",
-                             prim->record.id);
     _Alignas(16) unsigned char small[512];
     void *attrs = small;
     uint32_t size = prim->record.attrs.size;
@@ -293,6 +292,8 @@ static tn_status parse_number(const char *name, const char *text, uint32_t *kind
 static tn_status free_attr(const tn_attr *given, tn_attr_field *field, uint64_t *bits)
 {
     field->kind = given->kind;
+    if (given->kind == TN_ATTR_TEXT && !given->text)
+        return fail(TN_ERR_ARGUMENT, "attribute %s: the text is NULL", given->name);
     switch (given->kind) {
     case TN_ATTR_F64:
         memcpy(bits, &given->f, sizeof(*bits));
@@ -312,7 +313,7 @@ static tn_status free_attr(const tn_attr *given, tn_attr_field *field, uint64_t 
 static const tn_attr *find_given(tn_attr_list list, const char *name)
 {
     for (uint64_t i = 0; i < list.count; i++)
-        if (strcmp(list.items[i].name, name) == 0)
+        if (list.items[i].name && strcmp(list.items[i].name, name) == 0)
             return &list.items[i];
     return NULL;
 }
@@ -355,8 +356,14 @@ static tn_status free_attrs_create(tn_scope *scope, const struct expr *expr,
 tn_array *tn_expr(tn_scope *scope, const char *text, const tn_array *const *inputs,
                   uint64_t num_inputs, tn_attr_list attrs)
 {
-    if (scope->status != TN_OK)
+    if (scope_begin(scope, "expr",
+                    GIVEN({"inputs", inputs, num_inputs},
+                          {"attrs.items", attrs.items, attrs.count})) != TN_OK)
         return NULL;
+    if (!text) {
+        tn_scope_fail(scope, TN_ERR_ARGUMENT, "expr: the text is NULL");
+        return NULL;
+    }
     const struct expr *expr = NULL;
     struct free_attrs own = {0};
     tn_array *out = NULL;

@@ -70,6 +70,33 @@ struct tn_scope {
     bool tracing; // belongs to a function: evaluation is an error
 };
 
+// A list that a public function is given: of `count` pointers, NULL only when there are
+// none.
+struct given {
+    const char *name; // of the argument
+    const void *list;
+    uint64_t count;
+};
+
+// At the begin of a public function: the scope's failure, or that of a scope or a list that
+// is NULL, or of more than MAX_GIVEN entries. `given` ends with a name that is NULL.
+#define MAX_GIVEN (UINT32_MAX / 16)
+tn_status scope_begin(tn_scope *scope, const char *function, const struct given *given);
+#define GIVEN(...)                                                                         \
+    (const struct given[])                                                                 \
+    {                                                                                      \
+        __VA_ARGS__,                                                                       \
+        {                                                                                  \
+            0                                                                              \
+        }                                                                                  \
+    }
+#define NO_LISTS ((const struct given[]){{0}})
+
+// The arrays as this scope knows them, in a new list (mem_free). NULL with the scope's
+// failure set when one is NULL or belongs elsewhere.
+tn_array **scope_locals(tn_scope *scope, const char *function, tn_array *const *arrays,
+                        uint64_t count);
+
 // The array as this scope knows it: itself, or the stand-in of a kept one. NULL with the
 // scope's failure set when it belongs to another scope or was donated.
 tn_array *scope_local(tn_scope *scope, const tn_array *array);

@@ -37,7 +37,7 @@ struct node *node_create(tn_scope *scope, uint32_t kind, const tn_array *const *
                          uint32_t num_inputs, uint32_t num_outputs,
                          const tn_attr_table *table, const void *attrs)
 {
-    if (scope->status != TN_OK)
+    if (scope_begin(scope, "building an array", NO_LISTS) != TN_OK)
         return NULL;
     size_t attrs_size = table ? (table->size + 15u) & ~15u : 0;
     size_t inputs_size = (num_inputs * sizeof(tn_array *) + 15u) & ~(size_t)15;
@@ -145,7 +145,7 @@ static uint64_t number_bits(tn_dtype dtype, double value)
 
 tn_array *tn_scalar(tn_scope *scope, tn_dtype dtype, double value)
 {
-    if (scope->status != TN_OK)
+    if (scope_begin(scope, "scalar", NO_LISTS) != TN_OK)
         return NULL;
     if (!dtype_valid(dtype)) {
         tn_scope_fail(scope, TN_ERR_ARGUMENT, "scalar: dtype %d is not a dtype",
@@ -169,7 +169,7 @@ static tn_status type_from_shape(tn_dtype dtype, const tn_shape *shape, tn_type 
 tn_array *tn_from_data(tn_scope *scope, tn_dtype dtype, const tn_shape *shape,
                        const void *data)
 {
-    if (scope->status != TN_OK)
+    if (scope_begin(scope, "from_data", NO_LISTS) != TN_OK)
         return NULL;
     tn_type type;
     struct value *value = NULL;

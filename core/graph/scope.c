@@ -9,7 +9,8 @@
 
 tn_scope *tn_scope_open(tn_runtime *runtime)
 {
-    if (life_check(&runtime->life) != TN_OK)
+    if (fail_if_null("scope_open", "the runtime", runtime) != TN_OK ||
+        life_check(&runtime->life) != TN_OK)
         return NULL;
     tn_scope *scope = mem_zalloc(sizeof(*scope));
     if (!scope)
@@ -40,11 +41,14 @@ void tn_scope_close(tn_scope *scope)
 
 tn_status tn_scope_status(const tn_scope *scope)
 {
-    return scope->status;
+    tn_status status = fail_if_null("scope_status", "the scope", scope);
+    return status == TN_OK ? scope->status : status;
 }
 
 const char *tn_scope_error(const tn_scope *scope)
 {
+    if (!scope)
+        return "the scope is NULL";
     if (scope->status == TN_OK)
         return "";
     return scope->error ? scope->error : "out of memory";
@@ -52,6 +56,8 @@ const char *tn_scope_error(const tn_scope *scope)
 
 void tn_scope_clear_error(tn_scope *scope)
 {
+    if (!scope)
+        return;
     scope->status = TN_OK;
     mem_free(scope->error);
     scope->error = NULL;
@@ -72,12 +78,30 @@ tn_status tn_scope_fail(tn_scope *scope, tn_status status, const char *format, .
     va_start(list, format);
     fail_v(status, format, list);
     va_end(list);
-    return scope_take_failure(scope, status);
+    return scope ? scope_take_failure(scope, status) : status;
 }
 
 tn_runtime *tn_scope_runtime(const tn_scope *scope)
 {
-    return scope->runtime;
+    return scope ? scope->runtime : NULL;
+}
+
+tn_status scope_begin(tn_scope *scope, const char *function, const struct given *given)
+{
+    tn_status status = fail_if_null(function, "the scope", scope);
+    if (status != TN_OK || scope->status != TN_OK)
+        return scope ? scope->status : status;
+    for (; given->name; given++) {
+        if (given->count > MAX_GIVEN)
+            return tn_scope_fail(scope, TN_ERR_ARGUMENT,
+                                 "%s: %s has %llu entries, expected at most %u", function,
+                                 given->name, (unsigned long long)given->count, MAX_GIVEN);
+        if (given->count > 0 && !given->list)
+            return tn_scope_fail(scope, TN_ERR_ARGUMENT,
+                                 "%s: %s is NULL, expected a list of %llu", function,
+                                 given->name, (unsigned long long)given->count);
+    }
+    return TN_OK;
 }
 
 // The stand-in of a kept array: a leaf of this scope with the same value.
@@ -119,6 +143,24 @@ tn_array *scope_local(tn_scope *scope, const tn_array *array)
     tn_scope_fail(
         scope, TN_ERR_ARGUMENT,
         "the array belongs to another scope: keep it with tn_keep to use it here");
+    return NULL;
+}
+
+tn_array **scope_locals(tn_scope *scope, const char *function, tn_array *const *arrays,
+                        uint64_t count)
+{
+    tn_array **locals = mem_alloc((count + 1) * sizeof(*locals));
+    if (!locals)
+        scope_take_failure(scope, TN_ERR_MEMORY);
+    for (uint64_t i = 0; i < count && scope->status == TN_OK; i++) {
+        locals[i] = scope_local(scope, arrays[i]);
+        if (!arrays[i])
+            tn_scope_fail(scope, TN_ERR_ARGUMENT, "%s: array %llu is NULL", function,
+                          (unsigned long long)i);
+    }
+    if (scope->status == TN_OK)
+        return locals;
+    mem_free(locals);
     return NULL;
 }
 

@@ -209,12 +209,17 @@ static tn_status load(struct subject *subject)
 tn_status tn_plugin_describe(const char *file, char **out_json)
 {
     struct subject subject = {.file = file};
+    tn_status status = fail_if_null("plugin_describe", "the file", file);
+    if (status == TN_OK)
+        status = fail_if_null("plugin_describe", "out_json", out_json);
+    if (status != TN_OK)
+        return status;
     int fd = file_open(AT_FDCWD, file, O_RDONLY | O_NONBLOCK, 0);
     if (fd < 0)
         return fail(TN_ERR_IO, "%s: %s", file, strerror(errno));
     struct objects *objects = &subject.objects;
     objects->names[0] = base_name(file);
-    tn_status status = content_copy(fd, file, NULL, &objects->contents[0]);
+    status = content_copy(fd, file, NULL, &objects->contents[0]);
     close(fd);
     objects->count = status == TN_OK;
     if (status == TN_OK)

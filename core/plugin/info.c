@@ -16,7 +16,7 @@ static const char *const no_names[] = {NULL};
 
 uint64_t tn_plugin_count(const tn_runtime *runtime)
 {
-    return runtime->plugins->count;
+    return runtime ? runtime->plugins->count : 0;
 }
 
 static const char *or_empty(const char *text)
@@ -57,6 +57,11 @@ static tn_plugin_info describe(const struct plugin *plugin)
 
 tn_status tn_plugin_get(const tn_runtime *runtime, uint64_t index, tn_plugin_info *out)
 {
+    tn_status status = fail_if_null("plugin_get", "the runtime", runtime);
+    if (status == TN_OK)
+        status = fail_if_null("plugin_get", "out", out);
+    if (status != TN_OK)
+        return status;
     const struct plugin_set *set = runtime->plugins;
     if (index >= set->count)
         return fail(TN_ERR_ARGUMENT, "plugin %" PRIu64 ": there are %" PRIu32, index,
@@ -113,7 +118,11 @@ static tn_status no_plugin(const struct plugin_set *set, const char *id)
 
 tn_status tn_plugin_load(tn_runtime *runtime, const char *id)
 {
-    tn_status status = life_check(&runtime->life);
+    tn_status status = fail_if_null("plugin_load", "the runtime", runtime);
+    if (status == TN_OK)
+        status = fail_if_null("plugin_load", "the plugin's id", id);
+    if (status == TN_OK)
+        status = life_check(&runtime->life);
     if (status != TN_OK)
         return status;
     struct plugin *plugin = find_id(runtime->plugins, id);
@@ -161,6 +170,8 @@ tn_status tn_plugin_verify(const char *directory)
 {
     // The last part has to be the plugin's id, so "." and links before it are resolved.
     char path[PATH_MAX];
+    if (fail_if_null("plugin_verify", "the directory", directory) != TN_OK)
+        return TN_ERR_ARGUMENT;
     if (!realpath(directory, path))
         return fail(TN_ERR_IO, "%s: %s", directory, strerror(errno));
     // What else the environment says wrong is told when a runtime is opened.

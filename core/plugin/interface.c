@@ -38,9 +38,11 @@ static struct plugin *choose_provider(const struct plugin_set *set, const char *
 tn_status tn_interface_find(tn_runtime *runtime, const char *id, const void **out_interface,
                             const tn_host **out_host)
 {
-    if (!runtime || !id)
+    if (!runtime || !id || !out_interface || !out_host)
         return fail(TN_ERR_ARGUMENT, "tn_interface_find: %s is NULL",
-                    runtime ? "the interface's id" : "the runtime");
+                    !runtime ? "the runtime"
+                    : !id    ? "the interface's id"
+                             : "the place for a result");
     tn_status status = life_check(&runtime->life);
     if (status != TN_OK)
         return status;

@@ -81,10 +81,14 @@ static tn_status quarantine(struct plugin *plugin, const char *reason)
 
 tn_status tn_plugin_quarantine(tn_runtime *runtime, const char *id, const char *reason)
 {
-    struct plugin_set *set = runtime->plugins;
-    tn_status status = life_check(&runtime->life);
+    tn_status status = fail_if_null("plugin_quarantine", "the runtime", runtime);
+    if (status == TN_OK)
+        status = fail_if_null("plugin_quarantine", "the plugin's id", id);
+    if (status == TN_OK)
+        status = life_check(&runtime->life);
     if (status != TN_OK)
         return status;
+    struct plugin_set *set = runtime->plugins;
     bool found = false;
     for (uint32_t i = 0; i < set->count; i++) {
         struct plugin *plugin = set->plugins[i];

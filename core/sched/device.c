@@ -543,12 +543,16 @@ static void copy_summaries(tn_device_summary *out, const tn_device_summary *from
 
 tn_status tn_devices(tn_runtime *runtime, tn_device_summary *out, uint64_t *count)
 {
-    struct device_set *set = runtime->devices;
     struct device **devices;
     uint32_t num_devices;
-    tn_status status = life_check(&runtime->life);
+    tn_status status = fail_if_null("devices", "the runtime", runtime);
+    if (status == TN_OK)
+        status = fail_if_null("devices", "count", count);
+    if (status == TN_OK)
+        status = life_check(&runtime->life);
     if (status != TN_OK)
         return status;
+    struct device_set *set = runtime->devices;
     devices_open(runtime, &devices, &num_devices); // so that `selected` is known
     pthread_mutex_lock(&set->lock);
     while (set->listing)

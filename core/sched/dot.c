@@ -257,12 +257,18 @@ tn_status tn_graph_dot(tn_scope *scope, tn_array *const *arrays, uint64_t num_ar
                        int32_t scheduled, char **out_dot)
 {
     struct task task;
-    if (scope->status != TN_OK)
+    tn_status status = scope_begin(
+        scope, "graph_dot", GIVEN({"arrays", arrays, num_arrays}, {"out_dot", out_dot, 1}));
+    if (status != TN_OK)
+        return status;
+    tn_array **locals = scope_locals(scope, "graph_dot", arrays, num_arrays);
+    if (!locals)
         return scope->status;
-    tn_status status = task_create(scope, arrays, (uint32_t)num_arrays, NULL, 0, &task);
+    status = task_create(scope, locals, (uint32_t)num_arrays, NULL, 0, &task);
     if (status == TN_OK) {
         status = dot_task(scope, &task, scheduled, out_dot);
         task_finish(&task);
     }
+    mem_free(locals);
     return scope_take_failure(scope, status);
 }

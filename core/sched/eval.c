@@ -108,16 +108,15 @@ static tn_status eval_arrays(tn_scope *scope, tn_array *const *arrays, uint64_t 
 {
     tn_array *few[16], **pending = few;
     uint32_t count = 0;
-    if (scope->status != TN_OK)
-        return scope->status;
+    tn_status status = scope_begin(scope, "eval", GIVEN({"arrays", arrays, num_arrays}));
+    if (status != TN_OK)
+        return status;
     if (scope->tracing)
         return tn_scope_fail(scope, TN_ERR_ARGUMENT,
                              "eval: a function's body builds graph; it cannot evaluate");
-    if (num_arrays > UINT32_MAX / 2)
-        return tn_scope_fail(scope, TN_ERR_ARGUMENT, "eval: too many arrays");
     if (num_arrays > 16 && !(pending = mem_alloc(num_arrays * sizeof(*pending))))
         return scope_take_failure(scope, TN_ERR_MEMORY);
-    tn_status status = life_check(&scope->runtime->life);
+    status = life_check(&scope->runtime->life);
     if (status == TN_OK)
         status = collect(scope, arrays, num_arrays, pending, &count);
     if (status == TN_OK && count > 0)
@@ -151,6 +150,8 @@ tn_status tn_eval_async_n(tn_scope *scope, tn_array *const *arrays, uint64_t num
 
 void tn_runtime_stats(const tn_runtime *runtime, tn_stats *out)
 {
+    if (fail_if_null("runtime_stats", "the runtime", runtime) != TN_OK)
+        return;
     const struct sched_stats *stats = sched_stats(runtime);
     tn_stats mine = {
         .struct_size = sizeof(mine),
@@ -163,6 +164,8 @@ void tn_runtime_stats(const tn_runtime *runtime, tn_stats *out)
         .buffer_peak = stats->buffer_peak,
     };
     shadow_counts(runtime->shadow, &mine.checked, &mine.differing);
+    if (!out)
+        return;
     uint32_t size = out->struct_size ? out->struct_size : TN_END_OF(out, differing);
     size = size < sizeof(mine) ? size : sizeof(mine);
     mine.struct_size = size;

@@ -216,12 +216,18 @@ tn_status tn_explain(tn_scope *scope, tn_array *const *arrays, uint64_t num_arra
                      char **out_json)
 {
     struct task task;
-    if (scope->status != TN_OK)
+    tn_status status = scope_begin(
+        scope, "explain", GIVEN({"arrays", arrays, num_arrays}, {"out_json", out_json, 1}));
+    if (status != TN_OK)
+        return status;
+    tn_array **locals = scope_locals(scope, "explain", arrays, num_arrays);
+    if (!locals)
         return scope->status;
-    tn_status status = task_create(scope, arrays, (uint32_t)num_arrays, NULL, 0, &task);
+    status = task_create(scope, locals, (uint32_t)num_arrays, NULL, 0, &task);
     if (status == TN_OK) {
         status = explain_task(scope, &task, out_json);
         task_finish(&task);
     }
+    mem_free(locals);
     return scope_take_failure(scope, status);
 }

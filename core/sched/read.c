@@ -10,6 +10,8 @@
 // The array evaluated, and contiguous: a copy of it when it is a view with gaps.
 static tn_array *ready(tn_scope *scope, tn_array *array)
 {
+    if (scope_begin(scope, "read", NO_LISTS) != TN_OK)
+        return NULL;
     array = scope_local(scope, array);
     if (!array) {
         if (scope->status == TN_OK)
@@ -37,7 +39,7 @@ tn_status tn_read(tn_scope *scope, tn_array *array, void *data, uint64_t size)
     char text[TYPE_TEXT];
     array = ready(scope, array);
     if (!array)
-        return scope->status;
+        return scope ? scope->status : TN_ERR_ARGUMENT;
     uint64_t bytes = type_bytes(&array->type);
     if (size != bytes)
         return tn_scope_fail(scope, TN_ERR_ARGUMENT,
@@ -89,8 +91,12 @@ double tn_item(tn_scope *scope, tn_array *array)
 {
     unsigned char element[8];
     char text[TYPE_TEXT];
-    if (!array || scope->status != TN_OK)
+    if (scope_begin(scope, "item", NO_LISTS) != TN_OK)
         return NAN;
+    if (!array) {
+        tn_scope_fail(scope, TN_ERR_ARGUMENT, "item: the array is NULL");
+        return NAN;
+    }
     if (type_elements(&array->type) != 1) {
         tn_scope_fail(scope, TN_ERR_ARGUMENT, "item: got %s, expected one element",
                       type_print(&array->type, text));
@@ -112,6 +118,8 @@ struct kept {
 
 tn_array *tn_keep(tn_scope *scope, tn_array *array)
 {
+    if (scope_begin(scope, "keep", NO_LISTS) != TN_OK)
+        return NULL;
     tn_array *local = scope_local(scope, array);
     if (!local) {
         if (scope->status == TN_OK)

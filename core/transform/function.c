@@ -315,19 +315,22 @@ tn_status tn_function_call(tn_function *function, tn_scope *scope, tn_array *con
 {
     tn_array *few[64], **plain = few;
     struct trace_entry *entry;
-    if (scope->status != TN_OK)
-        return scope->status;
-    if (scope->tracing || num_inputs > UINT32_MAX / 4 || num_outputs > UINT32_MAX / 4)
-        return tn_scope_fail(scope, TN_ERR_ARGUMENT, "function_call: %s",
-                             scope->tracing ? "not from within a function's body"
-                                            : "too many arrays");
+    tn_status status =
+        scope_begin(scope, "function_call",
+                    GIVEN({"the function", function, 1}, {"inputs", inputs, num_inputs},
+                          {"outputs", outputs, num_outputs}));
+    if (status != TN_OK)
+        return status;
+    if (scope->tracing)
+        return tn_scope_fail(scope, TN_ERR_ARGUMENT,
+                             "function_call: not from within a function's body");
     if (life_check(&scope->runtime->life) != TN_OK)
         return scope_take_failure(scope, TN_ERR_ARGUMENT);
     if (num_inputs > 64 && !(plain = mem_alloc(num_inputs * sizeof(*plain))))
         return scope_take_failure(scope, TN_ERR_MEMORY);
     for (uint32_t i = 0; i < num_inputs && scope->status == TN_OK; i++)
         plain[i] = plain_input(function, scope, inputs[i], i);
-    tn_status status = scope->status;
+    status = scope->status;
     if (status == TN_OK)
         status =
             entry_for(function, plain, (uint32_t)num_inputs, (uint32_t)num_outputs, &entry);

@@ -237,11 +237,15 @@ tn_status tn_jvp(tn_scope *scope, tn_array *const *outputs, uint64_t num_outputs
                  tn_array *const *wrt, tn_array *const *tangents, uint64_t num_wrt,
                  tn_array **out_tangents)
 {
-    if (scope->status != TN_OK)
-        return scope->status;
+    tn_status status =
+        scope_begin(scope, "jvp",
+                    GIVEN({"outputs", outputs, num_outputs}, {"wrt", wrt, num_wrt},
+                          {"out_tangents", out_tangents, num_outputs}));
+    if (status != TN_OK)
+        return status;
     struct flow flow = {0};
     tn_array **own = mem_zalloc((num_outputs + 1) * 2 * sizeof(*own));
-    tn_status status = own ? flow_init(&flow, scope) : TN_ERR_MEMORY;
+    status = own ? flow_init(&flow, scope) : TN_ERR_MEMORY;
     if (status == TN_OK)
         status = differentiate(&flow, own, outputs, num_outputs, wrt, tangents, num_wrt);
     if (status == TN_OK)

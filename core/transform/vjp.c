@@ -273,11 +273,15 @@ tn_status tn_vjp(tn_scope *scope, tn_array *const *outputs, tn_array *const *cot
                  uint64_t num_outputs, tn_array *const *wrt, uint64_t num_wrt,
                  tn_array **gradients)
 {
-    if (scope->status != TN_OK)
-        return scope->status;
+    tn_status status =
+        scope_begin(scope, "vjp",
+                    GIVEN({"outputs", outputs, num_outputs}, {"wrt", wrt, num_wrt},
+                          {"gradients", gradients, num_wrt}));
+    if (status != TN_OK)
+        return status;
     struct flow flow = {0};
     tn_array **arrays = mem_zalloc((num_outputs + num_wrt + 1) * 2 * sizeof(*arrays));
-    tn_status status = arrays ? flow_init(&flow, scope) : TN_ERR_MEMORY;
+    status = arrays ? flow_init(&flow, scope) : TN_ERR_MEMORY;
     if (status == TN_OK)
         status =
             differentiate(&flow, arrays, outputs, cotangents, num_outputs, wrt, num_wrt);

@@ -427,7 +427,11 @@ tn_status tn_vmap(tn_scope *scope, tn_array *const *outputs, const int32_t *out_
 {
     const struct mapping m = {outputs, slices,      inputs,    out_axes,
                               in_axes, num_outputs, num_inputs};
-    return scope->status != TN_OK ? scope->status : run_mapping(scope, &m, out_batches);
+    tn_status status = scope_begin(
+        scope, "vmap",
+        GIVEN({"outputs", outputs, num_outputs}, {"slices", slices, num_inputs},
+              {"inputs", inputs, num_inputs}, {"out_batches", out_batches, num_outputs}));
+    return status != TN_OK ? status : run_mapping(scope, &m, out_batches);
 }
 
 static tn_array *make_slice(tn_scope *scope, const tn_type *batch, int32_t axis)
@@ -459,12 +463,15 @@ tn_status tn_vmap_call(tn_scope *scope, tn_function_body body, void *user,
                        tn_array *const *inputs, const int32_t *in_axes, uint64_t num_inputs,
                        tn_array **outputs, const int32_t *out_axes, uint64_t num_outputs)
 {
-    if (scope->status != TN_OK)
-        return scope->status;
+    tn_status status = scope_begin(
+        scope, "vmap",
+        GIVEN({"inputs", inputs, num_inputs}, {"outputs", outputs, num_outputs}));
+    if (status != TN_OK)
+        return status;
     if (!body)
         return end_with(scope, fail(TN_ERR_ARGUMENT, "the body is NULL"));
     tn_array **slices = mem_zalloc((num_inputs + num_outputs + 1) * sizeof(*slices));
-    tn_status status =
+    status =
         slices ? make_slices(scope, inputs, in_axes, num_inputs, slices) : TN_ERR_MEMORY;
     if (status == TN_OK)
         status = body_call(body, user, scope, slices, num_inputs, slices + num_inputs,
