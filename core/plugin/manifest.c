@@ -299,10 +299,24 @@ static void read_root(struct reader *reader, const json_t *root)
         read_interfaces(reader, root);
 }
 
-// Jansson gives some of its failed allocations no code, and no text either.
-static bool is_out_of_memory(const json_error_t *error)
+// Jansson tells some of its failed allocations as errors of syntax. So a text is refused
+// only when it fails once more, after memory enough for all of it was there. NULL with
+// *out_status TN_OK: it is refused, for what `error` says.
+static json_t *parse_json(const char *text, size_t size, json_error_t *error,
+                          tn_status *out_status)
 {
-    return !error->text[0] || json_error_code(error) == json_error_out_of_memory;
+    json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, error);
+    if (root)
+        return root;
+    void *room = mem_alloc(32 * size + 65536); // of at most MANIFEST_MAX_SIZE bytes of text
+    *out_status = room ? TN_OK : TN_ERR_MEMORY;
+    mem_free(room);
+    if (room)
+        root = json_loadb(text, size, JSON_REJECT_DUPLICATES, error);
+    if (room && !root &&
+        (!error->text[0] || json_error_code(error) == json_error_out_of_memory))
+        *out_status = fail_memory(size);
+    return root;
 }
 
 tn_status manifest_parse(const char *text, size_t size, const char *path,
@@ -319,12 +333,10 @@ tn_status manifest_parse(const char *text, size_t size, const char *path,
     else if (memchr(text, 0, size)) // Jansson skips one behind a number
         refuse(&reader, "a byte of 0, expected JSON");
     else
-        root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+        root = parse_json(text, size, &error, &reader.status);
     if (root)
         read_root(&reader, root);
-    else if (reader.status == TN_OK && is_out_of_memory(&error))
-        reader.status = fail_memory(size);
-    else
+    else if (reader.status == TN_OK)
         refuse(&reader, "line %d: %s", error.line, error.text);
     json_decref(root);
     if (reader.status != TN_OK) {

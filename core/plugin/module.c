@@ -190,11 +190,16 @@ static void open_needed(struct module *module, const char *const *names)
 }
 
 // A file that is loaded itself may have been rewritten after it was hashed.
-static bool has_changed(const struct object *object)
+static tn_status find_change(const struct object *object, bool *out_changed)
 {
     struct content now;
-    return object->may_change && (content_hash(object->fd, &now) != TN_OK ||
-                                  memcmp(now.sha256, object->sha256, 32) != 0);
+    *out_changed = false;
+    if (!object->may_change)
+        return TN_OK;
+    tn_status status = content_hash(object->fd, &now);
+    if (status != TN_ERR_MEMORY)
+        *out_changed = status != TN_OK || memcmp(now.sha256, object->sha256, 32) != 0;
+    return status == TN_ERR_MEMORY ? status : TN_OK;
 }
 
 static void close_objects(struct module *module)
@@ -204,25 +209,38 @@ static void close_objects(struct module *module)
             dlclose(module->objects[i].handle);
 }
 
+// A shortage passes, so it is no property of the file.
+static tn_status linker_failed(const char *path, struct reason *reason)
+{
+    static const char shortage[] = "annot allocate memory";
+    const char *text = dlerror();
+    size_t size = text ? strlen(text) : 0, end = sizeof(shortage) - 1;
+    if (size >= end && strcmp(text + size - end, shortage) == 0)
+        return fail(TN_ERR_MEMORY, "out of memory: %s", text);
+    return reason_record(reason, TN_ERR_REFUSED, REASON_DLOPEN, path,
+                         "%s cannot be loaded: %s", path, text ? text : "unknown");
+}
+
 static tn_status open_objects(struct module *module, const struct objects *objects,
                               const char *path, struct reason *reason)
 {
     open_needed(module, objects->names);
     module->objects[0].handle = open_descriptor(module->objects[0].fd);
     if (!module->objects[0].handle) {
-        const char *text = dlerror();
-        reason_record(reason, TN_ERR_REFUSED, REASON_DLOPEN, path,
-                      "%s cannot be loaded: %s", path, text ? text : "unknown");
+        tn_status status = linker_failed(path, reason);
         close_objects(module);
-        return TN_ERR_REFUSED;
+        return status;
     }
-    for (uint32_t i = 0; i < module->num_objects; i++)
-        if (has_changed(&module->objects[i])) {
-            close_objects(module);
-            return reason_record(reason, TN_ERR_REFUSED, REASON_HASH, path,
-                                 "%s was rewritten while it was loaded", path);
-        }
-    return TN_OK;
+    bool is_other = false;
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < module->num_objects && status == TN_OK && !is_other; i++)
+        status = find_change(&module->objects[i], &is_other);
+    if (is_other)
+        status = reason_record(reason, TN_ERR_REFUSED, REASON_HASH, path,
+                               "%s was rewritten while it was loaded", path);
+    if (status != TN_OK)
+        close_objects(module);
+    return status;
 }
 
 // Opens a module that is in the list and busy; takes it out again on failure.

@@ -71,6 +71,8 @@ static tn_status check_owner(int fd, const struct stat *info, const char *path,
 
 static tn_status cannot_open(const char *path, struct reason *reason)
 {
+    if (errno == ENOMEM) // passes: no property of the file
+        return fail(TN_ERR_MEMORY, "%s: %s", path, strerror(errno));
     if (errno == ELOOP || errno == EMLINK)
         return reason_record(reason, TN_ERR_REFUSED, REASON_LINK, path,
                              "%s is a symbolic link", path);

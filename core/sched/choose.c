@@ -198,19 +198,23 @@ static bool kernel_holds(struct plan_work *work, struct device *device,
 
 // --- the order --------------------------------------------------------------------------
 
-static void load_kernels(struct plan_work *work, struct device *device,
-                         const struct prim *prim)
+static tn_status load_kernels(struct plan_work *work, struct device *device,
+                              const struct prim *prim)
 {
     struct hash key = {(uint64_t)(uintptr_t)prim, device->number};
     pthread_mutex_lock(&device->late_lock);
     bool loaded = map_get(&device->kernels_loaded, key) != NULL;
     pthread_mutex_unlock(&device->late_lock);
     if (loaded)
-        return;
-    plugin_load_kernels(work->runtime, prim->record.id, device->ops->families);
+        return TN_OK;
+    tn_status status =
+        plugin_load_kernels(work->runtime, prim->record.id, device->ops->families);
+    if (status != TN_OK)
+        return status;
     pthread_mutex_lock(&device->late_lock);
     map_put(&device->kernels_loaded, key, device);
     pthread_mutex_unlock(&device->late_lock);
+    return TN_OK;
 }
 
 static bool dtypes_hold(struct plan_work *work, const struct device *device,
@@ -268,8 +272,9 @@ tn_status choose(struct plan_work *work, struct device *device, const struct nod
     *out = (struct choice){.kind = CHOICE_NONE};
     if (!dtypes_hold(work, device, node, inputs, outputs))
         return TN_OK;
-    if (node->prim)
-        load_kernels(work, device, node->prim);
+    tn_status loaded = node->prim ? load_kernels(work, device, node->prim) : TN_OK;
+    if (loaded != TN_OK)
+        return loaded;
     for (const char *const *family = device->ops->families; *family; family++) {
         if (strcmp(*family, TN_FAMILY_EXPR) == 0) {
             bool holds = false;

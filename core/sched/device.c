@@ -252,7 +252,7 @@ static tn_status open_listed(tn_runtime *runtime, const char *list)
         if (status != TN_OK)
             return status;
         status = open_wish(runtime, &wish, true);
-        if (status != TN_OK && wish.if_present) {
+        if (status != TN_OK && status != TN_ERR_MEMORY && wish.if_present) {
             leave_out(runtime, wish.backend);
         } else if (status != TN_OK) {
             fail_prefix("TENON_BACKEND: ");
@@ -276,8 +276,9 @@ static tn_status open_default(tn_runtime *runtime)
     for (uint32_t i = 0; names && names[i]; i++) {
         struct wish wish = {.index = -1};
         snprintf(wish.backend, sizeof(wish.backend), "%s", names[i]);
-        if (open_wish(runtime, &wish, false) == TN_OK)
-            return TN_OK;
+        tn_status status = open_wish(runtime, &wish, false);
+        if (status == TN_OK || status == TN_ERR_MEMORY)
+            return status;
         log_write(runtime->config, TN_LOG_WARN, "device", "%s: %s", names[i], fail_text());
     }
     return fail(
@@ -308,9 +309,9 @@ tn_status devices_open(tn_runtime *runtime, struct device ***out_devices,
         tn_status opened = open_all(runtime);
         pthread_mutex_lock(&set->lock);
         set->failed = opened;
-        if (opened != TN_OK)
+        if (opened != TN_OK && opened != TN_ERR_MEMORY)
             set->failure = mem_strdup(fail_text());
-        set->state = OPENED;
+        set->state = opened == TN_ERR_MEMORY ? CLOSED : OPENED; // a shortage passes
         pthread_cond_broadcast(&set->changed);
     } else if (set->failed != TN_OK) {
         fail(set->failed, "%s", set->failure ? set->failure : "out of memory");
@@ -502,6 +503,8 @@ static tn_status list_backend(tn_runtime *runtime, const char *name)
         summary.plugin = plugin_id(plugin);
         status = ask_count(ops, plugin, &count);
     }
+    if (status == TN_ERR_MEMORY)
+        return status;
     if (status != TN_OK || count == 0) {
         const char *why = status != TN_OK ? fail_text() : "it found no device";
         char *reason = mem_strdup(why); // lives with the runtime's list
