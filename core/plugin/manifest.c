@@ -299,19 +299,17 @@ static void read_root(struct reader *reader, const json_t *root)
         read_interfaces(reader, root);
 }
 
-// Jansson tells some of its failed allocations as errors of syntax. So a text is refused
-// only when it fails once more, after memory enough for all of it was there. NULL with
-// *out_status TN_OK: it is refused, for what `error` says.
+// Jansson tells some of its failed allocations as errors of syntax, and cuts strings short
+// for others. So memory enough for all of the text is had first, and a text is refused only
+// when it fails twice. NULL with *out_status TN_OK: it is refused, for what `error` says.
 static json_t *parse_json(const char *text, size_t size, json_error_t *error,
                           tn_status *out_status)
 {
-    json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, error);
-    if (root)
-        return root;
     void *room = mem_alloc(32 * size + 65536); // of at most MANIFEST_MAX_SIZE bytes of text
     *out_status = room ? TN_OK : TN_ERR_MEMORY;
     mem_free(room);
-    if (room)
+    json_t *root = NULL;
+    for (int tries = 0; room && !root && tries < 2; tries++)
         root = json_loadb(text, size, JSON_REJECT_DUPLICATES, error);
     if (room && !root &&
         (!error->text[0] || json_error_code(error) == json_error_out_of_memory))

@@ -4,7 +4,6 @@
 // address sanitizer watches), and the runtime works on.
 #include "common.h"
 
-#include <jansson.h>
 #include "base/memory.h"
 
 static tn_status body(tn_scope *s, tn_array *const *in, uint64_t num_in, tn_array **out,
@@ -147,25 +146,9 @@ static void each_allocation_of_a_first_evaluation_may_fail(void **state)
 // --- a shortage is no defect
 // --------------------------------------------------------------
 
-static int64_t fails_in; // allocations of jansson's; 0: none fails
-
-static void *json_may_fail(size_t size)
-{
-    return fails_in > 0 && --fails_in == 0 ? NULL : malloc(size);
-}
-
-// Allocation n of the core's, or of jansson's.
-static void arm(bool of_json, int64_t n)
-{
-    if (of_json)
-        fails_in = n;
-    else
-        mem_fail_nth(n);
-}
-
 // From finding plugins to a result. What failed for want of memory is told as that, is held
 // against no plugin and no device, and works when it is tried again.
-static bool survives(bool of_json, int64_t n)
+static bool survives(int64_t n)
 {
     static const char *const variables[] = {"TENON_LOG=off", "TENON_BACKEND=cpu-blas?,null",
                                             NULL};
@@ -174,14 +157,12 @@ static bool survives(bool of_json, int64_t n)
     tn_runtime *rt = NULL;
     tn_plugin_info info = {.struct_size = sizeof(info)};
     float result = 0;
-    arm(of_json, n);
+    mem_fail_nth(n);
     tn_status opened = tn_runtime_open(&options, &rt);
     tn_status status = opened == TN_OK ? exercise(rt, &result) : opened;
-    bool failed = of_json ? fails_in == 0 : status != TN_OK;
-    arm(of_json, 0);
+    mem_fail_nth(0);
     if (status != TN_OK && status != TN_ERR_MEMORY)
-        fail_msg("%sallocation %d: %s", of_json ? "jansson's " : "", (int)n,
-                 tn_last_error());
+        fail_msg("allocation %d: %s", (int)n, tn_last_error());
     for (uint64_t i = 0; opened == TN_OK && i < tn_plugin_count(rt); i++) {
         must(NULL, tn_plugin_get(rt, i, &info));
         if (info.state == TN_PLUGIN_REFUSED)
@@ -190,23 +171,16 @@ static bool survives(bool of_json, int64_t n)
     if (opened == TN_OK)
         must(NULL, exercise(rt, &result));
     tn_runtime_close(rt);
-    return failed;
+    return status == TN_OK;
 }
 
 static void a_shortage_is_held_against_nobody(void **state)
 {
     (void)state;
-    json_malloc_t usual;
-    json_free_t release;
-    json_get_alloc_funcs(&usual, &release);
-    json_set_alloc_funcs(json_may_fail, release);
-    for (int of_json = 0; of_json < 2; of_json++) {
-        int64_t n = 1, fine = 0;
-        for (; fine < 30; n += 1 + n / 20) // closer where plugins are found
-            fine = survives(of_json, n) ? 0 : fine + 1;
-        print_message("# %d allocations%s\n", (int)n, of_json ? " of jansson's" : "");
-    }
-    json_set_alloc_funcs(usual, release);
+    int64_t n = 1, fine = 0;
+    for (; fine < 30; n += 1 + n / 50) // closer where plugins are found
+        fine = survives(n) ? fine + 1 : 0;
+    print_message("# %d allocations\n", (int)n);
 }
 
 // Half a list is never taken for the whole one.

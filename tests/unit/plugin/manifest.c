@@ -2,6 +2,9 @@
 // plugin.json: what is read, and everything that is refused.
 #include "stage.h"
 
+#include <jansson.h>
+#include "base/memory.h"
+
 #define HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define HEAD                                                                               \
     "{\"format\": 1, \"id\": \"com.acme.x\", \"version\": \"1.2.3\", \"vendor\": "         \
@@ -144,6 +147,45 @@ static void cut_and_changed_manifests_are_survived(void **state)
     }
 }
 
+// --- running out of memory -------------------------------------------------------------
+
+static int64_t fails_in; // allocations of jansson's; 0: none fails
+
+static void *may_fail(size_t size)
+{
+    return fails_in > 0 && --fails_in == 0 ? NULL : malloc(size);
+}
+
+// Jansson says "invalid token" of a sound text then: that is no reason to refuse it.
+static void a_shortage_is_not_a_wrong_manifest(void **state)
+{
+    (void)state;
+    struct reason reason;
+    json_malloc_t usual;
+    json_free_t release;
+    int64_t number_of_failures = 0;
+    json_get_alloc_funcs(&usual, &release);
+    json_set_alloc_funcs(may_fail, release);
+    for (int64_t n = 1; fails_in == 0; n++) {
+        fails_in = n;
+        json_t *root = json_loadb(GOOD, sizeof(GOOD) - 1, JSON_REJECT_DUPLICATES, NULL);
+        json_decref(root);
+        if (root) // cut short in silence, or none failed
+            continue;
+        fails_in = n;
+        assert_int_equal(parse(GOOD, &reason), TN_OK);
+        number_of_failures++;
+    }
+    fails_in = 0;
+    json_set_alloc_funcs(usual, release);
+    assert_true(number_of_failures > 20);
+    for (int64_t n = 1; n < 3; n++) {
+        mem_fail_nth(n);
+        assert_int_equal(parse(GOOD, &reason), TN_ERR_MEMORY);
+        mem_fail_nth(0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +193,7 @@ int main(void)
         cmocka_unit_test(hostile_manifests_are_refused_with_what_is_wrong),
         cmocka_unit_test(a_deep_or_huge_manifest_costs_nothing),
         cmocka_unit_test(cut_and_changed_manifests_are_survived),
+        cmocka_unit_test(a_shortage_is_not_a_wrong_manifest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
