@@ -207,7 +207,7 @@ BUFFERS(f64)
     TRUTH(u32)                                                                             \
     TRUTH(i64)                                                                             \
     TRUTH(u64)                                                                             \
-    TRUTH(f32)                                                                             \
+    PART_1(bool, CAST_f32_bool, float, to_bool(a))                                         \
     TRUTH(f64)                                                                             \
     NARROW(i8)                                                                             \
     NARROW(i16)                                                                            \

@@ -220,6 +220,10 @@ uint64_t to_u64(int x)
 }
 #endif
 #ifdef NEED_CAST
+bool to_bool(float x) // what is subnormal is not 0, whatever a device takes it for
+{
+    return (floatBitsToUint(x) << 1) != 0u;
+}
 SATURATE_ALL(float)
 #ifdef NEED_I64
 SATURATE_WIDE(float)
@@ -265,11 +269,12 @@ double op_ABS(double x)
 #endif
 #endif
 
-// Of zeros 0.0, which sign() does not promise, and of NaN NaN: both are |x|.
+// By the bits: sign(-0.0) may be either zero, and a device may take what is subnormal for 0.
 #ifdef NEED_SIGN
 float op_SIGN(float x)
 {
-    return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : abs(x);
+    uint size = floatBitsToUint(x) & 0x7fffffffu;
+    return size == 0u ? 0.0 : size > 0x7f800000u ? x : with_sign(1.0, x);
 }
 int op_SIGN(int x)
 {
@@ -292,7 +297,7 @@ uint64_t op_SIGN(uint64_t x)
 #ifdef NEED_F64
 double op_SIGN(double x)
 {
-    return x > 0.0LF ? 1.0LF : x < 0.0LF ? -1.0LF : abs(x);
+    return x > 0.0LF ? 1.0LF : x < 0.0LF ? -1.0LF : abs(x); // NaN; of zeros 0.0
 }
 #endif
 #endif
@@ -474,17 +479,18 @@ float op_MOD(float a, float b)
         return mod_subnormal(a, b);
     if (is_inf(b))
         return a == 0.0 ? with_sign(0.0, b) : (a < 0.0) == (b < 0.0) ? a : b;
-    float r = abs(a), d = abs(b);
+    float r = with_sign(a, 1.0), d = abs(b);
     while (r >= d) {
         int steps = (floatBitsToInt(r) >> 23) - (floatBitsToInt(d) >> 23);
         float scale = uintBitsToFloat(uint(127 + min(steps, 120)) << 23);
         float part = d * scale;
         r -= part > r ? part * 0.5 : part;
     }
-    if (r == 0.0)
+    if (floatBitsToUint(r) == 0u)
         return with_sign(0.0, b);
-    r = a < 0.0 ? -r : r;
-    return (r < 0.0) != (b < 0.0) ? r + b : r;
+    bool minus = floatBitsToInt(a) < 0;
+    r = minus ? -r : r;
+    return minus != (b < 0.0) ? r + b : r;
 }
 #ifdef NEED_F64
 double op_MOD(double a, double b)

@@ -171,17 +171,13 @@ static int64_t random_integer(struct kit *k, const tn_attr_field *field)
 static void draw_attrs(struct kit *k, struct sample *s)
 {
     const tn_attr_table *table = &s->primitive->attrs;
-    double lo = -8;
-    for (uint32_t i = 0; i < s->num_inputs; i++)
-        if (tn_dtype_in(s->types[i].dtype, TN_UNSIGNED_DTYPES))
-            lo = 0; // conversions out of range are unspecified
     for (uint32_t i = 0; i < table->num_fields && i < MAX_FIELDS; i++) {
         const tn_attr_field *field = &table->fields[i];
         if (!(field->flags & TN_ATTR_REQUIRED) && random_below(k, 2))
             continue;
         s->given |= UINT64_C(1) << i;
         if (field->kind == TN_ATTR_F64) {
-            *(double *)field_at(s, field) = floor(random_in(k, lo, 8)) / 4;
+            *(double *)field_at(s, field) = floor(random_in(k, -8, 8)) / 4;
         } else if (field->kind == TN_ATTR_INTS) {
             tn_ints *ints = field_at(s, field);
             *ints = (tn_ints){.count = (uint32_t)random_below(k, 4), .given = 1};
@@ -405,9 +401,6 @@ void sample_fill(struct kit *k, struct sample *s)
     bool any_float = false;
     for (uint32_t i = 0; i < s->num_inputs; i++)
         any_float |= tn_dtype_in(s->types[i].dtype, TN_FLOAT_DTYPES);
-    for (uint32_t i = 0; i < s->num_outputs; i++)
-        if (any_float && tn_dtype_in(s->outputs[i].dtype, TN_UNSIGNED_DTYPES))
-            s->low = 0; // conversions out of range are unspecified
     for (uint32_t i = 0; i < s->num_inputs; i++) {
         tn_dtype dtype = s->types[i].dtype;
         if (dtype == TN_DTYPE_NONE)

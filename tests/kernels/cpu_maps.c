@@ -297,31 +297,96 @@ static void functions_hold_their_bounds_on_many_points(void **unused)
     }
 }
 
-static void check_cast(int32_t from, int32_t to, int64_t n)
+static void compare_cast(const struct cpu_kernels *k, int32_t from, int32_t to,
+                         const char *in, int64_t n)
 {
     uint32_t in_size = cpu_dtype_size(from), out_size = cpu_dtype_size(to);
-    const void *in = inputs[0] + in_size;
-    for (int64_t i = 0; i < n + 1; i++)
-        draw_element(from, inputs[0] + i * in_size);
-    for (const struct cpu_kernels *const *k = cpu_variants(); *k; k++) {
-        if (!runs_here(*k))
-            continue;
-        memset(got, 0xa5, sizeof(got));
-        (*k)->cast[from][to](got + GUARD, &in, n, 0);
-        assert_int_equal(got[GUARD - 1], 0xa5);
-        assert_int_equal(got[GUARD + n * out_size], 0xa5);
-        for (int64_t i = 0; i < n; i++) {
-            const char *x = (const char *)in + i * in_size;
-            uint64_t want = 0;
-            cpu_ref_cast(from, to, &want, x);
-            if (memcmp(got + GUARD + i * out_size, &want, out_size) != 0 &&
-                !(to >= CPU_F16 && isnan(value_of(to, &want)) &&
-                  isnan(value_of(to, got + GUARD + i * out_size))))
-                fail_msg("%s cast %d to %d, seed %llu: %.17g is %.9g, expected %.9g",
-                         (*k)->name, from, to, (unsigned long long)seed, value_of(from, x),
-                         value_of(to, got + GUARD + i * out_size), value_of(to, &want));
-        }
+    const void *start = in;
+    memset(got, 0xa5, sizeof(got));
+    k->cast[from][to](got + GUARD, &start, n, 0);
+    assert_int_equal(got[GUARD - 1], 0xa5);
+    assert_int_equal(got[GUARD + n * out_size], 0xa5);
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t want = 0;
+        cpu_ref_cast(from, to, &want, in + i * in_size);
+        if (memcmp(got + GUARD + i * out_size, &want, out_size) != 0 &&
+            !(to >= CPU_F16 && isnan(value_of(to, &want)) &&
+              isnan(value_of(to, got + GUARD + i * out_size))))
+            fail_msg("%s cast %d to %d, seed %llu: [%lld] of %lld, %.17g, is %.9g, "
+                     "expected %.9g",
+                     k->name, from, to, (unsigned long long)seed, (long long)i,
+                     (long long)n, value_of(from, in + i * in_size),
+                     value_of(to, got + GUARD + i * out_size), value_of(to, &want));
     }
+}
+
+static void check_cast(int32_t from, int32_t to, int64_t n)
+{
+    uint32_t size = cpu_dtype_size(from);
+    for (int64_t i = 0; i < n + 1; i++)
+        draw_element(from, inputs[0] + i * size);
+    for (const struct cpu_kernels *const *k = cpu_variants(); *k; k++)
+        if (runs_here(*k))
+            compare_cast(*k, from, to, (const char *)inputs[0] + size, n);
+}
+
+// Blocks of which all are in range are converted in another way: one that is not stands at
+// each position of what is otherwise small, at both ends of the range and behind them.
+static void check_cast_positions(int32_t from, int32_t to, int64_t n)
+{
+    static const double ends[] = {NAN,
+                                  INFINITY,
+                                  -INFINITY,
+                                  -1,
+                                  -129,
+                                  256,
+                                  128,
+                                  -2147483648.0,
+                                  2147483648.0,
+                                  4294967296.0,
+                                  9223372036854775808.0,
+                                  1e30};
+    uint32_t size = cpu_dtype_size(from);
+    for (size_t e = 0; e < sizeof(ends) / sizeof(ends[0]); e++)
+        for (int64_t at = -1; at < n; at++) {
+            for (int64_t i = 0; i < n; i++) {
+                double x = i == at ? ends[e] : (double)(i % 100) + 0.5;
+                cpu_ref_cast(CPU_F64, from, inputs[0] + i * size, &x);
+            }
+            for (const struct cpu_kernels *const *k = cpu_variants(); *k; k++)
+                if (runs_here(*k))
+                    compare_cast(*k, from, to, (const char *)inputs[0], n);
+        }
+}
+
+static void floats_out_of_range_saturate_wherever_they_stand(void **unused)
+{
+    static const int64_t few[] = {1, 3, 4, 7, 8, 9, 15, 16, 17, 33};
+    (void)unused;
+    for (int32_t from = CPU_F32; from <= CPU_F64; from++)
+        for (int32_t to = CPU_I8; to <= CPU_U64; to++)
+            for (size_t l = 0; l < sizeof(few) / sizeof(few[0]); l++)
+                check_cast_positions(from, to, few[l]);
+}
+
+// The test of a range is made for so many elements at once: two such blocks and a few more.
+static void each_block_of_a_cast_stands_alone(void **unused)
+{
+    enum { N = 2 * 1024 + 5 };
+    static float x[N];
+    static int32_t out[N];
+    const void *in = x;
+    (void)unused;
+    for (const struct cpu_kernels *const *k = cpu_variants(); *k; k++)
+        for (int64_t at = 0; runs_here(*k) && at < N;
+             at += at < 1000 || at > 1030 ? 61 : 1) {
+            for (int64_t i = 0; i < N; i++)
+                x[i] = (float)i;
+            x[at] = 3e9f;
+            (*k)->cast[CPU_F32][CPU_I32](out, &in, N, 0);
+            for (int64_t i = 0; i < N; i++)
+                assert_int_equal(out[i], i == at ? INT32_MAX : i);
+        }
 }
 
 static void casts_do_what_is_defined(void **unused)
@@ -460,6 +525,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(loops_do_what_is_defined),
         cmocka_unit_test(functions_hold_their_bounds_on_many_points),
         cmocka_unit_test(casts_do_what_is_defined),
+        cmocka_unit_test(floats_out_of_range_saturate_wherever_they_stand),
+        cmocka_unit_test(each_block_of_a_cast_stands_alone),
         cmocka_unit_test(every_half_survives_a_round_trip),
         cmocka_unit_test(transposes_turn_matrices),
     };

@@ -173,6 +173,8 @@ static void write_param(const struct writer *w, tn_dtype dtype, uint32_t at)
 static bool has_function(tn_dtype from, tn_dtype to)
 {
     bool is_int = from == TN_I8 || from == TN_I16 || from == TN_I32;
+    if (to == TN_BOOL)
+        return from == TN_F32;
     return is_float(from) ? !is_float(to) : is_int && (to == TN_I64 || to == TN_U64);
 }
 
@@ -180,12 +182,12 @@ static void write_cast(const struct writer *w, const tn_expr_insn *insn)
 {
     const char *to = dtype_glsl(insn->dtype);
     tn_dtype from = w->program->insns[insn->a].dtype;
-    if (insn->dtype == TN_BOOL && from == TN_BOOL)
+    if (has_function(from, insn->dtype))
+        text_add(w->out, "to_%s(r%u)", to, insn->a);
+    else if (insn->dtype == TN_BOOL && from == TN_BOOL)
         text_add(w->out, "r%u", insn->a);
     else if (insn->dtype == TN_BOOL)
         text_add(w->out, "!(r%u == C_%s(0))", insn->a, dtype_glsl(from));
-    else if (has_function(from, insn->dtype))
-        text_add(w->out, "to_%s(r%u)", to, insn->a);
     else
         text_add(w->out, "WRAP_%s(C_%s(r%u))", to, to, insn->a);
 }

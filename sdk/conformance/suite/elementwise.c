@@ -36,20 +36,29 @@ static bool is_unsigned(tn_dtype dtype)
     return tn_dtype_in(dtype, TN_UNSIGNED_DTYPES);
 }
 
-static int64_t floor_div(int64_t x, int64_t y)
+static int64_t floor_div(struct args a)
 {
-    if (y == 0)
+    if (a.j == 0)
         return 0;
-    return x / y - (x % y != 0 && (x < 0) != (y < 0));
+    if (is_unsigned(a.dtype))
+        return (int64_t)((uint64_t)a.i / (uint64_t)a.j);
+    if (a.j == -1) // the one quotient that overflows wraps
+        return (int64_t)(0 - (uint64_t)a.i);
+    return a.i / a.j - (a.i % a.j != 0 && (a.i < 0) != (a.j < 0));
 }
 
-static int64_t int_power(int64_t x, int64_t y)
+static int64_t int_remainder(struct args a)
 {
-    uint64_t result = 1;
-    if (y < 0)
-        return x == 1 ? 1 : x == -1 ? (y % 2 ? -1 : 1) : 0;
-    for (; y > 0; y--)
-        result *= (uint64_t)x;
+    return a.j == 0 ? 0 : (int64_t)((uint64_t)a.i - (uint64_t)floor_div(a) * (uint64_t)a.j);
+}
+
+static int64_t int_power(struct args a)
+{
+    uint64_t result = 1, base = (uint64_t)a.i;
+    if (!is_unsigned(a.dtype) && a.j < 0)
+        return a.i == 1 ? 1 : a.i == -1 ? (a.j % 2 ? -1 : 1) : 0;
+    for (uint64_t n = (uint64_t)a.j; n > 0; n /= 2, base *= base)
+        result *= n % 2 ? base : 1;
     return (int64_t)result;
 }
 
@@ -68,18 +77,21 @@ static double smaller(double x, double y)
     return isnan(x) || isnan(y) ? NAN : x < y ? x : y;
 }
 
+static bool shifts_all_out(struct args a)
+{
+    return (uint64_t)a.j >= (uint64_t)tn_dtype_bytes(a.dtype) * 8; // negative ones, too
+}
+
 static int64_t shift_right(struct args a)
 {
-    int bits = (int)tn_dtype_bytes(a.dtype) * 8;
-    if (a.j >= bits)
+    if (shifts_all_out(a))
         return !is_unsigned(a.dtype) && a.i < 0 ? -1 : 0;
     return is_unsigned(a.dtype) ? (int64_t)((uint64_t)a.i >> a.j) : a.i >> a.j;
 }
 
 static int64_t shift_left(struct args a)
 {
-    int bits = (int)tn_dtype_bytes(a.dtype) * 8;
-    return a.j >= bits ? 0 : (int64_t)((uint64_t)a.i << a.j);
+    return shifts_all_out(a) ? 0 : (int64_t)((uint64_t)a.i << a.j);
 }
 
 #define LESS(op) (is_unsigned(a.dtype) ? (uint64_t)a.i op(uint64_t) a.j : a.i op a.j)
@@ -152,11 +164,11 @@ F(multiply, a.x * a.y)
 I(multiply, (int64_t)((uint64_t)a.i * (uint64_t)a.j))
 F(divide, a.x / a.y)
 F(floor_divide, floor(a.x / a.y))
-I(floor_divide, floor_div(a.i, a.j))
+I(floor_divide, floor_div(a))
 F(remainder, a.x - a.y * floor(a.x / a.y))
-I(remainder, a.j == 0 ? 0 : a.i - floor_div(a.i, a.j) * a.j)
+I(remainder, int_remainder(a))
 F(power, pow(a.x, a.y))
-I(power, int_power(a.i, a.j))
+I(power, int_power(a))
 F(maximum, larger(a.x, a.y))
 I(maximum, LESS(<) ? a.j : a.i)
 F(minimum, smaller(a.x, a.y))
@@ -449,6 +461,42 @@ static void all_special_tests(struct suite *s)
     test_end(s);
 }
 
+// Each of a list of integers with each, wrapped to the dtype.
+static void integer_special_tests(struct suite *s, const struct op *op, tn_dtype dtype)
+{
+    static const int64_t integers[] = {
+        0,      1,         -1,        2,         -2,        3,        7,   8,
+        31,     32,        33,        63,        64,        127,      128, -128,
+        -32768, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, 1LL << 32};
+    enum { COUNT = sizeof(integers) / sizeof(integers[0]) };
+    int64_t rows[2] = {COUNT, 1}, columns[2] = {1, COUNT};
+    struct value in[2] = {value_new(dtype, 2, rows), value_new(dtype, 2, columns)};
+    tn_scope *scope = tn_scope_open(s->runtime);
+    for (int i = 0; i < COUNT; i++) {
+        tn_set_i64(&in[0].tensor, i, integers[i]);
+        tn_set_i64(&in[1].tensor, i, integers[i]);
+    }
+    tn_array *arrays[2] = {value_array(scope, &in[0], PLAIN),
+                           value_array(scope, &in[1], PLAIN)};
+    tn_array *out = tn_op(scope, id_of(op), (const tn_array *const *)arrays,
+                          (uint64_t)op->arity, TN_NO_ATTRS);
+    check(s, compare(s, op, out, scope, in), "%s %s", op->name, tn_dtype_name(dtype));
+    value_free(&in[0]);
+    value_free(&in[1]);
+    tn_scope_close(scope);
+}
+
+static void all_integer_special_tests(struct suite *s)
+{
+    if (!test_begin(s, "integers at the ends of their range"))
+        return;
+    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
+        for (tn_dtype dtype = TN_I8; dtype <= TN_U64 && ops[i].i; dtype++)
+            if (tn_dtype_in(dtype, ops[i].dtypes))
+                integer_special_tests(s, &ops[i], dtype);
+    test_end(s);
+}
+
 // Conversions between all pairs, of numbers that both can hold.
 static void astype_tests(struct suite *s)
 {
@@ -530,6 +578,7 @@ void elementwise_tests(struct suite *s)
     layout_tests(s, "copy", TN_U8);
     layout_tests(s, "copy", TN_F64);
     all_special_tests(s);
+    all_integer_special_tests(s);
     astype_tests(s);
     where_tests(s);
 }

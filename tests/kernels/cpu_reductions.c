@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT
+// Reductions, softmax and pooling of every variant that this processor can run, with one
+// hostile value at every position of rows and columns of every length around the vector
+// widths: what only the tail of a loop meets is met here.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "cpu.h"
+#include "ref/ops_ref.h"
+
+#define MAX_N 141
+#define MAX_CHANNELS 40
+static const double planted[] = {NAN, INFINITY, -INFINITY, 3, -3, 0};
+#define NUM_PLANTED (sizeof(planted) / sizeof(planted[0]))
+
+// Called for each variant, length, position and value; `values` are numbers in [-1, 1] but
+// for the one that is planted at `at`.
+struct planting {
+    const struct cpu_kernels *kernels;
+    int64_t n, at;
+    double values[MAX_N];
+};
+typedef void check_fn(const struct planting *p);
+
+static bool runs_here(const struct cpu_kernels *k)
+{
+    return (k->needs & cpu_features()) == k->needs;
+}
+
+static void plant_everywhere(check_fn *check)
+{
+    uint32_t state = 12345;
+    for (const struct cpu_kernels *const *k = cpu_variants(); *k; k++) {
+        struct planting p = {.kernels = *k};
+        for (p.n = 1; runs_here(*k) && p.n < MAX_N; p.n += p.n < 70 || p.n > 120 ? 1 : 7)
+            for (p.at = 0; p.at < p.n; p.at++)
+                for (size_t v = 0; v < NUM_PLANTED; v++) {
+                    for (int64_t i = 0; i < p.n; i++) {
+                        state = state * 1664525 + 1013904223;
+                        p.values[i] = (double)(int32_t)(state & 0xffff0000) / 2147483648.0;
+                    }
+                    p.values[p.at] = planted[v];
+                    check(&p);
+                }
+    }
+}
+
+static bool same(double a, double b)
+{
+    return a == b || (isnan(a) && isnan(b));
+}
+
+#define EXPECT(p, what, got, want)                                                         \
+    do {                                                                                   \
+        double got_ = (double)(got), want_ = (double)(want);                               \
+        if (!same(got_, want_))                                                            \
+            fail_msg("%s %s of %lld, %g at %lld: got %.9g, expected %.9g",                 \
+                     (p)->kernels->name, what, (long long)(p)->n, (p)->values[(p)->at],    \
+                     (long long)(p)->at, got_, want_);                                     \
+    } while (0)
+
+// The greatest (or least) element, a NaN being both.
+static double extreme(const struct planting *p, bool is_max)
+{
+    double best = p->values[0];
+    for (int64_t i = 1; i < p->n; i++) {
+        double x = p->values[i];
+        best = isnan(best) || isnan(x) ? (double)NAN
+               : is_max                ? fmax(best, x)
+                                       : fmin(best, x);
+    }
+    return best;
+}
+
+static int64_t first_greatest(const struct planting *p)
+{
+    int64_t at = 0;
+    for (int64_t i = 1; i < p->n; i++)
+        if (p->values[i] > p->values[at] || (isnan(p->values[i]) && !isnan(p->values[at])))
+            at = i;
+    return at;
+}
+
+// --- extremes of floats ----------------------------------------------------------------
+
+static void check_float_rows(const struct planting *p)
+{
+    const struct cpu_reduce_kernels *r = p->kernels->reduce;
+    float narrow[MAX_N];
+    for (int64_t i = 0; i < p->n; i++)
+        narrow[i] = (float)p->values[i];
+    for (int kind = CPU_REDUCE_MAX; kind <= CPU_REDUCE_MIN; kind++) {
+        bool is_max = kind == CPU_REDUCE_MAX;
+        union cpu_accumulator start = {.f = is_max ? -INFINITY : INFINITY};
+        union cpu_accumulator wide_acc = start, acc = start;
+        r->row[kind][CPU_F32](&acc, narrow, p->n);
+        EXPECT(p, is_max ? "max f32" : "min f32", acc.f, extreme(p, is_max));
+        r->row[kind][CPU_F64](&wide_acc, p->values, p->n);
+        EXPECT(p, is_max ? "max f64" : "min f64", wide_acc.f, extreme(p, is_max));
+    }
+    EXPECT(p, "argmax", r->argmax_f32(narrow, p->n), first_greatest(p));
+}
+
+// Columns: the planted row is the second of three.
+static void check_float_columns(const struct planting *p)
+{
+    const struct cpu_reduce_kernels *r = p->kernels->reduce;
+    double wide[3 * MAX_N] = {0};
+    float narrow[3 * MAX_N] = {0};
+    for (int64_t i = 0; i < p->n; i++) {
+        wide[p->n + i] = p->values[i];
+        narrow[p->n + i] = (float)p->values[i];
+    }
+    int64_t at[MAX_N];
+    r->argmax_columns_f32(at, narrow, 3, p->n, p->n);
+    for (int64_t i = 0; i < p->n; i++)
+        EXPECT(p, "argmax columns", at[i], p->values[i] > 0 || isnan(p->values[i]));
+    for (int kind = CPU_REDUCE_MAX; kind <= CPU_REDUCE_MIN; kind++) {
+        bool is_max = kind == CPU_REDUCE_MAX;
+        union cpu_accumulator acc[MAX_N], wide_acc[MAX_N];
+        for (int64_t i = 0; i < p->n; i++)
+            acc[i].f = wide_acc[i].f = is_max ? -INFINITY : INFINITY;
+        r->columns[kind][CPU_F32](acc, narrow, 3, p->n, p->n);
+        r->columns[kind][CPU_F64](wide_acc, wide, 3, p->n, p->n);
+        for (int64_t i = 0; i < p->n; i++) {
+            double x = p->values[i];
+            double want = isnan(x) ? x : is_max ? fmax(x, 0) : fmin(x, 0);
+            EXPECT(p, is_max ? "max columns f32" : "min columns f32", acc[i].f, want);
+            EXPECT(p, is_max ? "max columns f64" : "min columns f64", wide_acc[i].f, want);
+        }
+    }
+}
+
+static void extremes_see_a_hostile_value_wherever_it_stands(void **unused)
+{
+    (void)unused;
+    plant_everywhere(check_float_rows);
+    plant_everywhere(check_float_columns);
+}
+
+// --- extremes of integers --------------------------------------------------------------
+
+// The planted NaN and infinities become the ends of the dtype's range.
+static void check_integer_rows(const struct planting *p)
+{
+    if (p->n > 70)
+        return;
+    for (int32_t dtype = CPU_I8; dtype <= CPU_U64; dtype++) {
+        uint64_t x[MAX_N] = {0};
+        uint32_t size = cpu_dtype_size(dtype);
+        bool has_sign = dtype <= CPU_I64;
+        int64_t most = 0, least = 0;
+        for (int64_t i = 0; i < p->n; i++) {
+            char *element = (char *)x + i * size;
+            int64_t got = 0;
+            double scaled = p->values[i] * 20;
+            cpu_ref_cast(CPU_F64, dtype, element, &scaled);
+            cpu_ref_cast(dtype, CPU_I64, &got, element);
+            bool above = has_sign ? got > most : (uint64_t)got > (uint64_t)most;
+            bool below = has_sign ? got < least : (uint64_t)got < (uint64_t)least;
+            most = i == 0 || above ? got : most;
+            least = i == 0 || below ? got : least;
+        }
+        union cpu_accumulator high = {.i = has_sign ? INT64_MIN : 0};
+        union cpu_accumulator low = {.i = has_sign ? INT64_MAX : -1};
+        p->kernels->reduce->row[CPU_REDUCE_MAX][dtype](&high, x, p->n);
+        p->kernels->reduce->row[CPU_REDUCE_MIN][dtype](&low, x, p->n);
+        if (high.i != most || low.i != least)
+            fail_msg("%s max and min of %lld of dtype %d: %lld and %lld, expected %lld and "
+                     "%lld",
+                     p->kernels->name, (long long)p->n, dtype, (long long)high.i,
+                     (long long)low.i, (long long)most, (long long)least);
+    }
+}
+
+static void integers_at_the_ends_of_their_range_are_found(void **unused)
+{
+    (void)unused;
+    plant_everywhere(check_integer_rows);
+}
+
+// --- softmax and its kin ---------------------------------------------------------------
+
+static bool is_near(double got, double want)
+{
+    return same(got, want) || fabs(got - want) <= 1e-5 * (1 + fabs(want));
+}
+
+static void check_softmax(const struct planting *p)
+{
+    const struct cpu_nn_kernels *nn = p->kernels->nn;
+    float x[MAX_N], share[MAX_N], log_share[MAX_N];
+    double most = extreme(p, true), shift = isfinite(most) ? most : 0, sum = 0;
+    for (int64_t i = 0; i < p->n; i++) {
+        x[i] = (float)p->values[i];
+        sum += exp(p->values[i] - shift);
+    }
+    double whole = shift + log(sum);
+    if (!is_near((double)nn->logsumexp_f32(x, p->n), whole))
+        EXPECT(p, "logsumexp", nn->logsumexp_f32(x, p->n), whole);
+    nn->softmax_f32(share, x, p->n);
+    nn->log_softmax_f32(log_share, x, p->n);
+    for (int64_t i = 0; i < p->n; i++) {
+        double want = isinf(most) ? (double)NAN : p->values[i] - whole; // inf - inf
+        if (!is_near((double)log_share[i], want))
+            EXPECT(p, "log_softmax", log_share[i], want);
+        if (!is_near((double)share[i], exp(want)))
+            EXPECT(p, "softmax", share[i], exp(want));
+    }
+}
+
+static void softmax_sees_a_hostile_value_wherever_it_stands(void **unused)
+{
+    (void)unused;
+    plant_everywhere(check_softmax);
+}
+
+// --- pooling ---------------------------------------------------------------------------
+
+// The row is channels of one pixel, folded into a window that holds 0 so far.
+static void check_pool(const struct planting *p)
+{
+    float acc[MAX_CHANNELS] = {0}, x[MAX_CHANNELS];
+    if (p->n > MAX_CHANNELS)
+        return;
+    for (int64_t i = 0; i < p->n; i++)
+        x[i] = (float)p->values[i];
+    p->kernels->nn->pool_max_f32(acc, x, 1, p->n, p->n);
+    for (int64_t i = 0; i < p->n; i++)
+        EXPECT(p, "pooled", acc[i], isnan(x[i]) ? (double)NAN : fmax(p->values[i], 0));
+    memset(x, 0, sizeof(x)); // a NaN that is there stays
+    p->kernels->nn->pool_max_f32(acc, x, 1, p->n, p->n);
+    for (int64_t i = 0; i < p->n; i++)
+        EXPECT(p, "pooled on", acc[i],
+               isnan(p->values[i]) ? (double)NAN : fmax(p->values[i], 0));
+}
+
+static void pooling_sees_a_hostile_value_wherever_it_stands(void **unused)
+{
+    (void)unused;
+    plant_everywhere(check_pool);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(extremes_see_a_hostile_value_wherever_it_stands),
+        cmocka_unit_test(integers_at_the_ends_of_their_range_are_found),
+        cmocka_unit_test(softmax_sees_a_hostile_value_wherever_it_stands),
+        cmocka_unit_test(pooling_sees_a_hostile_value_wherever_it_stands),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
