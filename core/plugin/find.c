@@ -13,11 +13,8 @@
 #include "../base/file.h"
 #include "abi.h"
 #include "names.h"
+#include "place.h"
 #include "trust.h"
-
-#ifndef TN_SYSTEM_PLUGIN_DIR
-#error "TN_SYSTEM_PLUGIN_DIR is where plugins are installed"
-#endif
 
 // --- one plugin ------------------------------------------------------------------------
 
@@ -280,8 +277,9 @@ static tn_status search_all(struct plugin_set *set, const char *extra_path)
             status = search(set, path, false);
         mem_free(path);
     }
-    if (status == TN_OK && is_new(&searched, TN_SYSTEM_PLUGIN_DIR))
-        status = search(set, TN_SYSTEM_PLUGIN_DIR, false);
+    const char *ours = place_of(PLACE_PLUGINS, config_is_elevated(config));
+    if (status == TN_OK && is_new(&searched, ours))
+        status = search(set, ours, false);
     return status;
 }
 

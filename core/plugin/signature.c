@@ -16,11 +16,8 @@
 #include <tenon/host.h>
 #include <unistd.h>
 #include "../base/memory.h"
+#include "place.h"
 #include "trust.h"
-
-#ifndef TN_SYSTEM_TRUST_DIR
-#error "TN_SYSTEM_TRUST_DIR is where the keys that the system trusts are"
-#endif
 
 #define MAX_TEXT ((uint64_t)16384) // of a key or a signature
 #define COMMENT "trusted comment: "
@@ -136,7 +133,8 @@ static tn_status read_all_keys(struct trust *trust, const struct config *config)
         status = path ? read_keys(trust, config, path) : TN_ERR_MEMORY;
         mem_free(path);
     }
-    return status == TN_OK ? read_keys(trust, config, TN_SYSTEM_TRUST_DIR) : status;
+    const char *ours = place_of(PLACE_KEYS, config_is_elevated(config));
+    return status == TN_OK ? read_keys(trust, config, ours) : status;
 }
 
 // --- the policy ------------------------------------------------------------------------

@@ -53,6 +53,9 @@ class Bench:
     def install(self):
         self.run("meson", "install", "-C", self.args.build, "--no-rebuild",
                  "--destdir", self.root)
+        self.find_installed()
+
+    def find_installed(self):
         self.command = self.installed("bin/tenon")
         self.env["PATH"] = f"{self.command.parent}:{self.env.get('PATH', '')}"
         self.env["PKG_CONFIG_PATH"] = str(self.installed("tenon-sdk.pc").parent)

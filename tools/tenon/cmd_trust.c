@@ -21,7 +21,7 @@ static int trust_place(bool system, char **out_path)
 {
     char *path = NULL;
     if (system)
-        path = strdup(TN_SYSTEM_TRUST_DIR);
+        path = strdup(tn_installed_folder("trust"));
     else if (!user_data("tenon/trust", &path))
         return oops("no place for keys: neither XDG_DATA_HOME nor HOME is set");
     *out_path = path;

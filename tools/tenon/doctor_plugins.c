@@ -100,7 +100,7 @@ void examine_folders(struct doctor *doctor)
     if (user_data("tenon/plugins", &mine) && mine)
         examine_folder(doctor, mine, false);
     free(mine);
-    examine_folder(doctor, TN_SYSTEM_PLUGIN_DIR, false);
+    examine_folder(doctor, tn_installed_folder("plugins"), false);
 }
 
 // --- plugins ---------------------------------------------------------------------------
@@ -163,7 +163,7 @@ static int count_keys(void)
     char *path;
     user_data("tenon/trust", &path);
     int mine = path ? count_entries(path, ".pub") : 0,
-        all = count_entries(TN_SYSTEM_TRUST_DIR, ".pub");
+        all = count_entries(tn_installed_folder("trust"), ".pub");
     free(path);
     return (mine > 0 ? mine : 0) + (all > 0 ? all : 0);
 }

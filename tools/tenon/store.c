@@ -23,7 +23,7 @@ int store_place(const char *prefix, bool system, bool user, char **out_path)
         return misuse("--user, --system and --prefix exclude each other");
     char *path = NULL;
     if (prefix || system)
-        path = strdup(prefix ? prefix : TN_SYSTEM_PLUGIN_DIR);
+        path = strdup(prefix ? prefix : tn_installed_folder("plugins"));
     else if (!user_data("tenon/plugins", &path))
         return oops("no place for plugins: neither XDG_DATA_HOME nor HOME is set; "
                     "give --prefix DIR");

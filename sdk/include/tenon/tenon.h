@@ -312,6 +312,12 @@ TN_API tn_status tn_plugin_quarantine(tn_runtime *runtime, const char *id,
 TN_API tn_status tn_interface_find(tn_runtime *runtime, const char *id,
                                    const void **out_interface, const tn_host **out_host);
 
+// The folder of the installation that this library belongs to, for all users: "plugins", or
+// "trust", where keys are. It lies beside the library's file, wherever the installation was
+// moved to; where there is none, the folder that it was built for. Borrowed for ever. NULL,
+// with a failure recorded, for another name. Any thread.
+TN_API const char *tn_installed_folder(const char *name);
+
 // Loads the shared object and gives its manifest (plugin.json) as text; free it with
 // tn_text_free. Needs no runtime.
 TN_API tn_status tn_plugin_describe(const char *file, char **out_json);
