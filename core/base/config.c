@@ -3,17 +3,20 @@
 #include "config.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 #include "log.h"
 #include "memory.h"
+#include "number.h"
 
 enum variable_kind {
     ANY_TEXT, // checked by whoever reads it
     SWITCH,   // 0 or 1
-    COUNT,    // an integer, at least 1
+    COUNT,    // an integer from 1 to `most`
+    SHARE,    // a number from 0 to 1
     WORD,     // one of `words`
     FOLDER,   // an absolute path
 };
@@ -26,6 +29,7 @@ static const struct variable {
     const char *doc;
     enum variable_kind kind;
     const char *const *words;
+    long most;
 } variables[] = {
     {"TENON_BACKEND", "backends to run on, the preferred first: vulkan-jit:0,cpu-blas",
      ANY_TEXT, NULL},
@@ -41,12 +45,12 @@ static const struct variable {
      ANY_TEXT, NULL},
     {"TENON_FALLBACK", "what a node does that falls back: error, warn or allow", WORD,
      fallback_words},
-    {"TENON_THREADS", "threads of a CPU backend", COUNT, NULL},
+    {"TENON_THREADS", "threads of a CPU backend, from 1 to 256", COUNT, NULL, 256},
     {"TENON_LOG", "log levels by topic: info, or warn,sched=debug", ANY_TEXT, NULL},
     {"TENON_TRACE", "file to write a Perfetto trace to", ANY_TEXT, NULL},
     {"TENON_WHY", "file to keep the reasons of the last runs in: see tenon why last",
      ANY_TEXT, NULL},
-    {"TENON_CHECK", "share of the kernel launches to check by definition: 0.01", ANY_TEXT,
+    {"TENON_CHECK", "share of the kernel launches to check by definition: 0.01", SHARE,
      NULL},
     {"TENON_VULKAN_VALIDATION", "1: validation layers of Vulkan, to the log", SWITCH,
      switch_words},
@@ -57,7 +61,7 @@ static const struct variable {
      switch_words},
 #ifdef TN_FAULT_INJECTION
     {"TENON_FAIL_ALLOC", "for tests: the allocation, counted from 1, that fails", COUNT,
-     NULL},
+     NULL, INT32_MAX},
 #endif
 };
 #define NUM_VARIABLES (sizeof(variables) / sizeof(variables[0]))
@@ -100,8 +104,26 @@ static size_t edit_distance(const char *a, const char *b)
     return row[size_b];
 }
 
+// The shortest of `names` that has `name` in it, at its beginning if there is one.
+static const char *containing(const char *name, const char *const *names)
+{
+    const char *best = NULL;
+    bool best_begins = false;
+    size_t size = strlen(name);
+    for (; size >= 3 && names && *names; names++) {
+        bool begins = strncasecmp(*names, name, size) == 0;
+        if (!strcasestr(*names, name) || (best_begins && !begins))
+            continue;
+        if (!best || (begins && !best_begins) || strlen(*names) < strlen(best))
+            best = *names;
+        best_begins |= begins;
+    }
+    return best;
+}
+
 const char *config_nearest(const char *name, const char *const *names)
 {
+    const char *const *all = names;
     size_t best = 2 + strlen(name) / 4; // further away is not what was meant
     const char *nearest = NULL;
     for (; names && *names; names++) {
@@ -111,7 +133,7 @@ const char *config_nearest(const char *name, const char *const *names)
             nearest = *names;
         }
     }
-    return nearest;
+    return nearest ? nearest : containing(name, all);
 }
 
 static const char *nearest_variable(const char *name)
@@ -201,11 +223,18 @@ static void warn_unknown_names(const struct config *config)
     }
 }
 
-static bool is_count(const char *value)
+static bool is_count(const char *value, long most)
 {
     char *end;
     long number = strtol(value, &end, 10);
-    return *value >= '0' && *value <= '9' && !*end && number >= 1 && number <= INT32_MAX;
+    return *value >= '0' && *value <= '9' && !*end && number >= 1 && number <= most;
+}
+
+static bool is_share(const char *value)
+{
+    char *end;
+    double share = text_to_double(value, &end);
+    return end != value && !*end && share >= 0 && share <= 1;
 }
 
 static bool is_word(const char *value, const char *const *words)
@@ -216,25 +245,47 @@ static bool is_word(const char *value, const char *const *words)
     return false;
 }
 
+static bool is_good(const struct variable *variable, const char *value)
+{
+    switch (variable->kind) {
+    case COUNT:
+        return is_count(value, variable->most);
+    case SHARE:
+        return is_share(value);
+    case FOLDER:
+        return value[0] == '/';
+    case SWITCH:
+    case WORD:
+        return is_word(value, variable->words);
+    case ANY_TEXT:
+        break;
+    }
+    return true;
+}
+
+static void tell_expected(const struct variable *variable, char *text, size_t size)
+{
+    static const char *const kinds[] = {[SHARE] = "a number from 0 to 1",
+                                        [FOLDER] = "an absolute path",
+                                        [SWITCH] = "0 or 1"};
+    if (variable->kind == COUNT)
+        snprintf(text, size, "an integer from 1 to %ld", variable->most);
+    else
+        snprintf(text, size, "%s",
+                 variable->kind == WORD ? variable->doc : kinds[variable->kind]);
+}
+
 // A value that cannot be meant is reported, and the default holds.
 static void check_values(struct config *config)
 {
     for (size_t i = 0; i < NUM_VARIABLES; i++) {
         const struct variable *variable = &variables[i];
-        char *value = config->values[i];
-        if (!value || variable->kind == ANY_TEXT)
-            continue;
-        bool good = variable->kind == COUNT    ? is_count(value)
-                    : variable->kind == FOLDER ? value[0] == '/'
-                                               : is_word(value, variable->words);
-        if (good)
+        char *value = config->values[i], expected[128];
+        if (!value || is_good(variable, value))
             continue;
         const char *nearest =
             variable->kind == WORD ? config_nearest(value, variable->words) : NULL;
-        const char *expected = variable->kind == COUNT    ? "an integer from 1 on"
-                               : variable->kind == FOLDER ? "an absolute path"
-                               : variable->kind == SWITCH ? "0 or 1"
-                                                          : variable->doc;
+        tell_expected(variable, expected, sizeof(expected));
         log_write(config, TN_LOG_WARN, "config", "%s=%s is ignored: expected %s%s%s%s",
                   variable->name, value, expected, nearest ? "; did you mean " : "",
                   nearest ? nearest : "", nearest ? "?" : "");

@@ -179,8 +179,21 @@ static tn_status add_from(struct plugin_set *set, int fd, const char *path,
     return status == TN_OK && plugin ? add(set, plugin) : status;
 }
 
+static tn_status note_folder(struct plugin_set *set, const char *path)
+{
+    char *longer =
+        set->folders ? mem_printf("%s, %s", set->folders, path) : mem_strdup(path);
+    if (!longer)
+        return TN_ERR_MEMORY;
+    mem_free(set->folders);
+    set->folders = longer;
+    return TN_OK;
+}
+
 static tn_status search(struct plugin_set *set, const char *path, bool is_asked_for)
 {
+    if (note_folder(set, path) != TN_OK)
+        return TN_ERR_MEMORY;
     int fd = file_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
     struct dirent **entries = NULL;
     int count = fd < 0 ? -1 : scandirat(fd, ".", &entries, is_candidate, by_name);

@@ -300,6 +300,9 @@ tn_status plugin_load(struct plugin *plugin)
     if (!claim(plugin, &status))
         return status;
     struct load load = {.plugin = plugin};
+    // The command's probe reads this line: from here on the plugin's code may run.
+    log_write(plugin->set->runtime->config, TN_LOG_DEBUG, "plugin", "loading %s from %s",
+              plugin->manifest.id, plugin->file);
     status = load_all(&load);
     settle(&load, status);
     if (status != TN_OK && status != TN_ERR_MEMORY)

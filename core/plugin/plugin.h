@@ -45,6 +45,7 @@ struct plugin_set {
     struct trust trust;
     struct plugin **plugins; // in the order of search
     uint32_t count, capacity;
+    char *folders; // those that were searched, for messages: "/a, /b"; NULL: none
     pthread_mutex_t lock;
     pthread_cond_t changed; // a plugin is no longer LOADING
     const char **backend_names, **default_backends, **primitive_names; // ended by NULL

@@ -101,6 +101,7 @@ void plugin_set_destroy(tn_runtime *runtime)
         plugin_destroy(set->plugins[i]);
     mem_free(set->plugins);
     trust_close(&set->trust);
+    mem_free(set->folders);
     mem_free(set->backend_names);
     mem_free(set->default_backends);
     mem_free(set->primitive_names);

@@ -33,6 +33,9 @@ tn_status plugin_load_kernels(tn_runtime *runtime, const char *id,
 tn_status plugin_backend(tn_runtime *runtime, const char *name,
                          const tn_backend **out_backend, struct plugin **out_plugin);
 
+// Records why no backend could be chosen, and what lacks; returns TN_ERR_NOT_FOUND.
+tn_status plugin_no_default(const tn_runtime *runtime);
+
 // Names of all backends by their manifests, in byte order, ended by NULL. Borrowed.
 const char *const *plugin_backend_names(tn_runtime *runtime);
 

@@ -80,14 +80,59 @@ static void nearest_primitive(const char *const *names, const char *name, char o
     mem_free(list);
 }
 
+// What lacks altogether, behind the message that something is not known: "" when plugins
+// were found, of which one could have it.
+static const char *what_lacks(const struct plugin_set *set, char text[700])
+{
+    const struct config *config = set->runtime->config;
+    bool is_any = false;
+    for (uint32_t i = 0; i < set->count; i++)
+        is_any |= set->plugins[i]->manifest.id != NULL;
+    text[0] = 0;
+    if (!is_any && !set->folders && config_switch(config, "TENON_PLUGINS_ONLY"))
+        snprintf(
+            text, 700,
+            ": no folder of plugins is searched, as TENON_PLUGINS_ONLY=1 leaves those "
+            "of TENON_PLUGIN_PATH, which is empty: set it, or unset TENON_PLUGINS_ONLY");
+    else if (!is_any)
+        snprintf(text, 700,
+                 ": no plugin was found in %.500s: install some, or name their folder in "
+                 "TENON_PLUGIN_PATH",
+                 set->folders ? set->folders : "any folder");
+    return text;
+}
+
+// "base" of "base.add/1"; 0 for a name alone.
+static size_t pack_size(const char *name)
+{
+    const char *point = memrchr(name, '.', strcspn(name, "/"));
+    return point ? (size_t)(point - name) : 0;
+}
+
+static bool has_pack(const struct plugin_set *set, const char *name)
+{
+    size_t size = pack_size(name);
+    for (const char *const *known = set->primitive_names; size && *known; known++)
+        if (strncmp(*known, name, size + 1) == 0)
+            return true;
+    return size == 0;
+}
+
 static tn_status no_primitive(const struct plugin_set *set, const char *name)
 {
     const char *reason = reason_of(set, name, has_primitive);
     if (reason)
         return fail(TN_ERR_NOT_FOUND, "primitive '%s': a plugin has it, but: %s", name,
                     reason);
-    char nearest[128];
+    char nearest[128], lacks[700];
+    if (*what_lacks(set, lacks))
+        return fail(TN_ERR_NOT_FOUND, "primitive '%s' is not known%s", name, lacks);
     nearest_primitive(set->primitive_names, name, nearest);
+    if (!*nearest && !has_pack(set, name))
+        return fail(TN_ERR_NOT_FOUND,
+                    "primitive '%s' is not known: no plugin that was found has the pack "
+                    "'%.*s' (`tenon plugins` lists them)",
+                    name, (int)pack_size(name), name);
     return fail(TN_ERR_NOT_FOUND, "primitive '%s' is not known%s%s%s", name,
                 *nearest ? "; did you mean " : "", nearest, *nearest ? "?" : "");
 }
@@ -99,13 +144,26 @@ static tn_status no_backend(const struct plugin_set *set, const char *name)
         return fail(TN_ERR_NOT_FOUND, "backend '%s': a plugin has it, but: %s", name,
                     reason);
     const char *nearest = config_nearest(name, set->backend_names);
-    char known[512] = "";
+    char known[512] = "", lacks[700];
+    if (*what_lacks(set, lacks))
+        return fail(TN_ERR_NOT_FOUND, "backend '%s' is not known%s", name, lacks);
     for (size_t i = 0, at = 0; set->backend_names[i] && at < sizeof(known); i++)
         at += (size_t)snprintf(known + at, sizeof(known) - at, "%s%s", i ? ", " : "",
                                set->backend_names[i]);
     return fail(TN_ERR_NOT_FOUND, "backend '%s' is not known%s%s%s (installed: %s)", name,
                 nearest ? "; did you mean " : "", nearest ? nearest : "",
                 nearest ? "?" : "", *known ? known : "none");
+}
+
+tn_status plugin_no_default(const tn_runtime *runtime)
+{
+    char lacks[700];
+    if (*what_lacks(runtime->plugins, lacks))
+        return fail(TN_ERR_NOT_FOUND, "there is no backend%s", lacks);
+    return fail(
+        TN_ERR_NOT_FOUND,
+        "no backend can be chosen automatically: install one (such as cpu-blas), or "
+        "name one in TENON_BACKEND; `tenon devices` lists what there is");
 }
 
 // --- loading ---------------------------------------------------------------------------

@@ -281,10 +281,7 @@ static tn_status open_default(tn_runtime *runtime)
             return status;
         log_write(runtime->config, TN_LOG_WARN, "device", "%s: %s", names[i], fail_text());
     }
-    return fail(
-        TN_ERR_NOT_FOUND,
-        "no backend can be chosen automatically: install one (such as cpu-blas), or "
-        "name one in TENON_BACKEND; `tenon devices` lists what there is");
+    return plugin_no_default(runtime);
 }
 
 static tn_status open_all(tn_runtime *runtime)

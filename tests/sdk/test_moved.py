@@ -54,7 +54,7 @@ class Moved(bench.Bench):
         assert self.run(self.folder / "app") == "2 4\n"
 
     def networks_are_trained(self):
-        done = self.finished(self.command, "train", "lenet", "--steps", "2")
+        done = self.finished(self.command, "train", "lenet", "--steps", "2", cwd=self.folder)
         if done.returncode and "dataset-fashion-mnist" in done.stderr:
             raise bench.Skip("the data set is not installed")
         assert done.returncode == 0, done.stderr

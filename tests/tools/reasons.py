@@ -149,6 +149,16 @@ def reason_shadowed():
     says("SHADOWED", r"1\.0\.0 in .* is shadowed by 1\.9\.0", TENON_PLUGIN_PATH=path)
 
 
+def reason_acl():
+    folder = staged("com.acme.good", "fixture-good")
+    if not shutil.which("setfacl"):
+        return "no setfacl"
+    if subprocess.run(["setfacl", "-m", "u:12345:rwx", folder / "plugin.so"], stderr=subprocess.DEVNULL).returncode:
+        return "this file system has no access control lists"
+    says("ACL", "can be changed by user 12345, by its access control list")
+    return None
+
+
 def reason_unsigned():
     staged("com.acme.good", "fixture-good")
     says("UNSIGNED", "has no signature", TENON_TRUST="signed")
@@ -280,7 +290,7 @@ def a_node_that_falls_back_says_from_where_and_what_helps():
     assert "Name one more backend in TENON_BACKEND" in done.stdout, done.stdout
 
 
-run([reason_path, reason_read, reason_link, reason_owner, reason_writable, reason_manifest, reason_hash, reason_elf,
+run([reason_path, reason_read, reason_link, reason_owner, reason_writable, reason_acl, reason_manifest, reason_hash, reason_elf,
      reason_identity, reason_abi, reason_sanitizer, reason_dlopen, reason_contract, reason_init, reason_record,
      reason_disabled, reason_shadowed, reason_unsigned, reason_key, reason_signature, reason_quarantined,
      every_reason_has_a_function, a_missing_operator_names_the_plugin_that_has_it,

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -267,6 +268,42 @@ def what_setfacl_lets_others_write_is_refused():
     tenon("plugin", "verify", folder.absolute())
 
 
+def child_in_driver(process):
+    """The child that has loaded the driver; None where the kernel does not list children."""
+    children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    if not children.exists():
+        return None
+    while True:
+        for child in children.read_text().split():
+            try:
+                if f"{DRIVER}/" in pathlib.Path(f"/proc/{child}/maps").read_text():
+                    return int(child)
+            except OSError:
+                pass
+        time.sleep(0.01)
+
+
+def probes_that_others_end_are_no_fault_of_the_backend():
+    stage.stage(DRIVER, "fixture-driver")
+    for end in signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGXCPU, signal.SIGSTOP, signal.SIGSEGV:
+        probe = subprocess.Popen([tap.TENON, "devices", "--probe", "--timeout", "2"], env={**os.environ, **driver("hang")},
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        child = child_in_driver(probe)
+        if not child:
+            probe.kill()
+            return "this kernel does not list children"
+        os.kill(child, end)
+        said = probe.stderr.readline() # the listing that follows hangs with this driver
+        is_own = end == signal.SIGSEGV
+        if is_own: # it ends by itself, without the driver
+            probe.wait(timeout=60)
+        probe.kill()
+        probe.communicate()
+        assert ("no fault of its own" in said) != is_own, said
+        assert state(driver("absent"), DRIVER)[0] == ("refused" if is_own else "found"), (end, said)
+    return None
+
+
 def a_damaged_cache_is_no_quarantine():
     stage.stage(DRIVER, "fixture-driver")
     tenon("devices", "--probe", env=driver("crash"))
@@ -291,4 +328,4 @@ tap.run([keys_are_made_trusted_listed_and_removed, signatures_decide_what_is_use
          minisign_takes_our_signatures_and_we_take_its, keys_with_passwords_are_read, damaged_keys_are_refused,
          nothing_is_left_of_a_probe_that_is_interrupted,
          backends_that_crash_are_left_alone_until_they_change, backends_that_hang_are_ended_and_may_be_tried_again,
-         a_damaged_cache_is_no_quarantine, what_setfacl_lets_others_write_is_refused])
+         a_damaged_cache_is_no_quarantine, probes_that_others_end_are_no_fault_of_the_backend, what_setfacl_lets_others_write_is_refused])

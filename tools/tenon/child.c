@@ -95,6 +95,9 @@ static void finish(pid_t pid, int64_t end, struct child *out)
     while (!waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) && !info.si_pid &&
            milliseconds() < end)
         nanosleep(&moment, NULL);
+    siginfo_t stop = {0};
+    out->stopped = !waitid(P_PID, (id_t)pid, &stop, WSTOPPED | WNOHANG | WNOWAIT) &&
+                   stop.si_pid == pid;
     kill(-pid, SIGKILL); // and what it has started
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
@@ -139,10 +142,29 @@ int child_run(const char *const *args, const char *const *variables, int seconds
     return pid > 0 ? oops_memory() : oops("cannot start a process: %s", strerror(errno));
 }
 
+static bool is_own_signal(int signal)
+{
+    static const int own[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
+    for (size_t i = 0; i < COUNT(own); i++)
+        if (own[i] == signal)
+            return true;
+    return false;
+}
+
+bool child_is_to_blame(const struct child *child)
+{
+    return child->timed_out ? !child->stopped : is_own_signal(child->signal);
+}
+
 bool child_fault(const struct child *child, char text[CHILD_FAULT])
 {
     if (child->timed_out)
-        snprintf(text, CHILD_FAULT, "did not answer within %d s", child->seconds);
+        snprintf(text, CHILD_FAULT, "%s within %d s",
+                 child->stopped ? "was stopped and did not go on" : "did not answer",
+                 child->seconds);
+    else if (child->signal && !is_own_signal(child->signal))
+        snprintf(text, CHILD_FAULT, "was ended from outside (%s)",
+                 strsignal(child->signal));
     else if (child->signal)
         snprintf(text, CHILD_FAULT, "crashed (%s)", strsignal(child->signal));
     return child->timed_out || child->signal;

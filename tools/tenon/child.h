@@ -11,6 +11,7 @@ struct child {
     int status;      // its exit status; -1 when a signal ended it
     int signal;      // that signal; 0: none
     bool timed_out;  // it was ended after `seconds`
+    bool stopped;    // and somebody had stopped it (SIGSTOP)
     int seconds;     // that it was given
 };
 
@@ -22,6 +23,10 @@ int child_run(const char *const *args, const char *const *variables, int seconds
 // "crashed (Aborted)", "did not answer within 30 s". False for one that ended by itself.
 #define CHILD_FAULT 96
 bool child_fault(const struct child *child, char text[CHILD_FAULT]);
+
+// Whether its own code is to blame for that: a signal that faulty code gives itself, or
+// time that it spent running. What somebody else, or the lack of memory, ended is not.
+bool child_is_to_blame(const struct child *child);
 void child_finish(struct child *child);
 
 #endif // TOOLS_TENON_CHILD_H

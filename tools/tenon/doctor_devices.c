@@ -102,10 +102,12 @@ static void say_device(struct doctor *doctor, const json_t *row)
               text_of(row, "device"), text_of(row, "warning"));
 }
 
-static int say_fault(void *context, const char *id, const char *fault)
+static int say_fault(void *context, const char *id, const char *fault, bool is_own)
 {
     found(context, WRONG, "devices",
-          "'tenon devices --probe' keeps it from being loaded until it changes; report it",
+          is_own ? "'tenon devices --probe' keeps it from being loaded until it changes; "
+                   "report it"
+                 : "try again: what ended it was no fault of its own",
           "%s %s while it listed its devices", id, fault);
     return 0;
 }

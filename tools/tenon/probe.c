@@ -34,17 +34,27 @@ static char *disable_others(const tn_runtime *runtime, const char *id)
     return text;
 }
 
+// Whether the child came as far as the plugin's own code, by its log.
+static bool was_begun(const char *log, const char *id)
+{
+    char text[96];
+    snprintf(text, sizeof(text), "plugin: loading %.63s ", id);
+    return strstr(log, text) != NULL;
+}
+
 static int probe(tn_runtime *runtime, const char *id, int seconds, probe_tell *tell,
                  void *context)
 {
     static const char *const args[] = {"devices", "--json", NULL};
     char *disable = disable_others(runtime, id), fault[CHILD_FAULT];
-    const char *const variables[] = {disable, "TENON_BACKEND=", "TENON_LOG=off", NULL};
+    const char *const variables[] = {disable,
+                                     "TENON_BACKEND=", "TENON_LOG=off,plugin=debug", NULL};
     struct child child;
     int failed = disable ? child_run(args, variables, seconds, &child) : oops_memory();
     if (!failed) {
         if (child_fault(&child, fault)) // a failure is the backend's own to tell
-            failed = tell(context, id, fault);
+            failed = tell(context, id, fault,
+                          child_is_to_blame(&child) && was_begun(child.err, id));
         child_finish(&child);
     }
     free(disable);
@@ -62,11 +72,14 @@ int probe_each(tn_runtime *runtime, int seconds, probe_tell *tell, void *context
     return failed;
 }
 
-static int quarantine(void *context, const char *id, const char *fault)
+static int quarantine(void *context, const char *id, const char *fault, bool is_own)
 {
     char reason[CHILD_FAULT + 48];
     snprintf(reason, sizeof(reason), "it %s while it listed its devices", fault);
-    fprintf(stderr, "tenon: %s: %s\n", id, reason);
+    fprintf(stderr, "tenon: %s: %s%s\n", id, reason,
+            is_own ? "" : ": no fault of its own, so it stays in use");
+    if (!is_own)
+        return 0;
     return tn_plugin_quarantine(context, id, reason) ? oops_library() : 0;
 }
 

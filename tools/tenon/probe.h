@@ -6,9 +6,9 @@
 #include "tool.h"
 
 // Lists the devices of each plugin with backends, alone, in a child that may take
-// `seconds`. Those that crash or hang are told: `fault` is "crashed (Aborted)". Ends when
-// `tell` fails.
-typedef int probe_tell(void *context, const char *id, const char *fault);
+// `seconds`. A child that does not end by itself is told: `fault` is "crashed (Aborted)".
+// `is_own`: the plugin's code is to blame; it was at least loaded. Ends when `tell` fails.
+typedef int probe_tell(void *context, const char *id, const char *fault, bool is_own);
 int probe_each(tn_runtime *runtime, int seconds, probe_tell *tell, void *context);
 
 // Puts those in quarantine, with the reason, and tells them on standard error.

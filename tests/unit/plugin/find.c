@@ -167,7 +167,12 @@ static void what_nobody_provides_is_named_with_the_nearest(void **state)
     assert_int_equal(plugin_load_primitive(runtime, "twic"), TN_ERR_NOT_FOUND);
     assert_says(tn_last_error(), "did you mean twice?");
     assert_int_equal(plugin_load_primitive(runtime, "nothing.like.it"), TN_ERR_NOT_FOUND);
-    assert_string_equal(tn_last_error(), "primitive 'nothing.like.it' is not known");
+    assert_string_equal(
+        tn_last_error(),
+        "primitive 'nothing.like.it' is not known: no plugin that was found "
+        "has the pack 'nothing.like' (`tenon plugins` lists them)");
+    assert_int_equal(plugin_load_primitive(runtime, "nothing_like_it"), TN_ERR_NOT_FOUND);
+    assert_string_equal(tn_last_error(), "primitive 'nothing_like_it' is not known");
     const tn_backend *backend;
     struct plugin *plugin;
     assert_int_equal(plugin_backend(runtime, "nul", &backend, &plugin), TN_ERR_NOT_FOUND);
