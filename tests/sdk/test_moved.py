@@ -42,6 +42,7 @@ class Moved(bench.Bench):
         self.root = elsewhere
         self.find_installed()
         del self.env["TENON_PLUGIN_PATH"]
+        self.env.pop("LD_LIBRARY_PATH", None)  # the build folder has a libtenon, too
 
     def doctor_is_content(self):
         said = self.tenon("doctor")
