@@ -47,9 +47,13 @@ static void keep_last(json_t *events)
         if (pid_of(event) == pid && strcmp(text_of(event, "event"), "open") == 0)
             begin = i + 1;
     }
-    for (i = json_array_size(events); i-- > 0;)
-        if (i + 1 < begin || pid_of(json_array_get(events, i)) != pid)
-            json_array_remove(events, i);
+    json_t *kept = json_array();
+    for (i = begin ? begin - 1 : 0; i < json_array_size(events); i++)
+        if (pid_of(json_array_get(events, i)) == pid)
+            json_array_append(kept, json_array_get(events, i));
+    json_array_clear(events);
+    json_array_extend(events, kept);
+    json_decref(kept);
 }
 
 static void say_open(const json_t *event)
