@@ -477,20 +477,20 @@ float op_MOD(float a, float b)
         return not_a_number();
     if (size < 0x800000u)
         return mod_subnormal(a, b);
-    if (is_inf(b))
-        return a == 0.0 ? with_sign(0.0, b) : (a < 0.0) == (b < 0.0) ? a : b;
-    float r = with_sign(a, 1.0), d = abs(b);
-    while (r >= d) {
+    bool minus = floatBitsToInt(a) < 0, differs = minus != (floatBitsToInt(b) < 0);
+    float r = with_sign(a, 1.0), d = with_sign(b, 1.0);
+    if (is_inf(b) && floatBitsToUint(r) != 0u)
+        return differs ? b : a;
+    while (r >= d) { // 2^steps in two factors: it may be too large for one
         int steps = (floatBitsToInt(r) >> 23) - (floatBitsToInt(d) >> 23);
-        float scale = uintBitsToFloat(uint(127 + min(steps, 120)) << 23);
-        float part = d * scale;
+        float part = d * uintBitsToFloat(uint(127 + (steps >> 1)) << 23);
+        part *= uintBitsToFloat(uint(127 + steps - (steps >> 1)) << 23);
         r -= part > r ? part * 0.5 : part;
     }
     if (floatBitsToUint(r) == 0u)
         return with_sign(0.0, b);
-    bool minus = floatBitsToInt(a) < 0;
     r = minus ? -r : r;
-    return minus != (b < 0.0) ? r + b : r;
+    return differs ? r + b : r;
 }
 #ifdef NEED_F64
 double op_MOD(double a, double b)
@@ -502,7 +502,8 @@ double op_MOD(double a, double b)
     double r = abs(a), d = abs(b);
     while (r >= d) {
         int steps = int(high_bits(r) >> 20) - int(high_bits(d) >> 20);
-        double part = d * packDouble2x32(uvec2(0u, uint(1023 + min(steps, 1000)) << 20));
+        double part = d * packDouble2x32(uvec2(0u, uint(1023 + (steps >> 1)) << 20));
+        part *= packDouble2x32(uvec2(0u, uint(1023 + steps - (steps >> 1)) << 20));
         r -= part > r ? part * 0.5LF : part;
     }
     if (r == 0.0LF)

@@ -387,6 +387,28 @@ static void every_operation_in_every_dtype_agrees_with_the_scalar_interpreter(vo
     }
 }
 
+// Operands of all exponents: the remainder is exact however far apart they are.
+static void remainders_of_numbers_far_apart_are_exact(void **unused)
+{
+    (void)unused;
+    for (tn_dtype dtype = TN_F32; dtype <= TN_F64; dtype++) {
+        int most = dtype == TN_F32 ? 125 : 1020;
+        int64_t n = 4001;
+        struct check *check =
+            add_check(single(TN_EXPR_MOD, dtype), "MOD", 0, 1, &n, NULL, false);
+        for (int k = 0; k < 2; k++) {
+            const tn_value *value = &check->step->inputs[k];
+            tn_tensor x = {bench.memory[value->slot], value->layout};
+            for (int64_t i = 0; i < n; i++) {
+                double mantissa = 1 + (double)draw() * 0x1p-48;
+                int exponent = (int)(draw() % (uint64_t)(2 * most)) - most;
+                tn_set_f64(&x, i, ldexp(draw() % 2 ? mantissa : -mantissa, exponent));
+            }
+        }
+    }
+    run_checks();
+}
+
 static void casts_between_all_dtypes_agree(void **unused)
 {
     (void)unused;
@@ -547,6 +569,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(
             every_operation_in_every_dtype_agrees_with_the_scalar_interpreter, start),
+        cmocka_unit_test_setup(remainders_of_numbers_far_apart_are_exact, start),
         cmocka_unit_test_setup(casts_between_all_dtypes_agree, start),
         cmocka_unit_test_setup(operands_of_any_layout_are_read_where_they_lie, start),
         cmocka_unit_test_setup(lengths_around_those_of_vectors_and_groups_are_right, start),
