@@ -115,6 +115,80 @@ def numbers_are_passed_by_pointer():
     assert got == [-1 - 2 + 3 + (1 << 40) + 7 + 0.5 + 0.5 + 85], got
 
 
+def libraries_are_set_up_before_the_first_call():
+    def alone(*setup, **more):
+        one = dict(function("needs", [{"kind": "input", "name": "x"}], inputs=[{"name": "x", "shape": ["..."]}],
+                            outputs=[{"name": "out", "shape": ["..."]}], returns={"kind": "output"}),
+                   symbol="kinds_needs_set_up")
+        return pack(one, setup=list(setup), **more)
+    good = {"symbol": "kinds_set_up", "args": [constant(2, "int"), {"kind": "constant", "value": 3.5}],
+            "returns": {"kind": "status"}}
+    assert values("kinds.needs(x)", "x=[1.0, 2]", env=make(alone(good))) == [[6, 7]]
+    bad = {**good, "args": [constant(-1, "int"), constant(1, "double")]}
+    for setup, saying in [(bad, "kinds_set_up returned status 1: buy a licence"),
+                          ({"symbol": "kinds_absent"}, "has no symbol 'kinds_absent'")]:
+        refused("eval", "kinds.needs(x)", "x=[1.0]", env=make(alone(setup, remedy="buy a licence")), saying=saying)
+        assert saying in check(alone(setup, remedy="buy a licence"), status=1)
+    for setup, saying in [({**good, "args": [{"kind": "input", "name": "x"}]}, "none of the kinds that a set-up call has"),
+                          ({"args": []}, "/setup/0/symbol: got nothing"),
+                          ({**good, "returns": {"kind": "handle"}}, "expected void or status")]:
+        assert saying in check(alone(setup), status=1), check(alone(setup), status=1)
+
+
+def planned(create, destroy="kinds_plan_free", **more):
+    """The manifest of a function that works by a plan."""
+    return pack(
+        function("planned", [{"kind": "handle", "name": "plan"}, {"kind": "input", "name": "x"},
+                             {"kind": "output", "name": "out"}],
+                 inputs=[{"name": "x", "shape": ["...", "n"]}], outputs=[{"name": "out", "shape": ["...", 4]}],
+                 handles=[{"name": "plan", "create": create, "destroy": {"symbol": destroy}, **more}],
+                 returns={"kind": "status"}),
+        function("counts", [{"kind": "input", "name": "x"}], inputs=[{"name": "x", "shape": []}],
+                 returns={"kind": "output"}))
+
+
+NEW = {"symbol": "kinds_plan_new", "args": [{"kind": "extent", "value": "n", "type": "long"}]}
+OPEN = {"symbol": "kinds_plan_open", "returns": {"kind": "status"},
+        "args": [{"kind": "handle", "name": "plan"}, {"kind": "input", "name": "x"},
+                 {"kind": "extent", "value": "n", "type": "long"}]}
+
+
+def handles_live_around_calls():
+    env = make(planned(NEW))
+    assert values("kinds.planned(x)", "x=[1.0, 2, 3]", env=env) == [[6, 1, 1, 1]]
+    # One for all of a batch; each is freed, in the end and after a failure.
+    assert values("kinds.planned(x)", "x=[[1.0], [2], [3]]", env=env) == [[[n, 1, 1, 1] for n in (1, 2, 3)]]
+    assert values("a = kinds.planned(x)[0] * 0; kinds.counts(a)", "x=[1.0]", env=env) == [1000]
+    refused("eval", "kinds.planned(x)", "x=[1.0, 2, 3, 4, 5]", env=make(planned(NEW, remedy="ask for less")),
+            saying="kinds_plan_new gave no plan: ask for less")
+    # One for each item where it is given the item's memory.
+    env = make(planned(OPEN, thread_safe=False))
+    got = values("kinds.planned(x)", "x=[[1.0, 2], [3, 4], [5, 6]]", env=env)[0]
+    assert [row[0] for row in got] == [3, 7, 11] and all(row[2:] == [1, 1] for row in got), got
+    assert sorted(row[1] for row in got) == [1, 2, 3], got
+    refused("eval", "kinds.planned(x)", "x=[1.0, 2, 3, 4, 5, 6]", env=env, saying="kinds_plan_open returned status 3")
+
+
+def handles_are_freed_when_a_call_fails():
+    # The library tells at the process' end what is left.
+    for create in (NEW, OPEN):
+        done = refused("eval", "kinds.planned(x)", "x=[-1.0, 2]", env=make(planned(create)),
+                       saying="kinds_planned returned status 1")
+        assert "plans left" not in done.stderr, done.stderr
+    done = tenon("eval", "kinds.planned(x)", "x=[1.0]", env=make(planned(NEW, destroy="kinds_plan_keep")))
+    assert "kinds: 1 plans left" in done.stderr, done.stderr
+
+
+def wrong_handles_are_shown_at_their_field():
+    wrong = [(planned({"symbol": "kinds_plan_new", "returns": {"kind": "void"}}), "nothing gives the handle"),
+             (planned({"symbol": "kinds_plan_new", "args": [{"kind": "handle", "name": "plam"}]}), 'did you mean "plan"'),
+             (planned({"args": []}), "/handles/0/create/symbol: got nothing"),
+             (planned(NEW, destroy="kinds_gone"), "has no symbol 'kinds_gone'"),
+             (planned(NEW).replace('"kind": "handle"', '"kind": "handel"'), 'did you mean "handle"')]
+    for text, saying in wrong:
+        assert saying in check(text, status=1), check(text, status=1)
+
+
 def strides_are_those_of_the_memory_or_of_a_copy():
     env = make(pack(function(
         "strides",
@@ -299,6 +373,8 @@ def a_pack_whose_manifest_was_cut_off_is_refused():
 
 tap.run([
     numbers_of_each_type_are_passed_by_value, types_have_the_names_of_c_too, numbers_are_passed_by_pointer,
+    libraries_are_set_up_before_the_first_call, handles_live_around_calls,
+    handles_are_freed_when_a_call_fails, wrong_handles_are_shown_at_their_field,
     strides_are_those_of_the_memory_or_of_a_copy,
     destroyed_inputs_are_copies_and_work_arrays_have_their_sizes,
     a_status_is_an_error_with_what_it_means,

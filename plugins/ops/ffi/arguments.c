@@ -9,7 +9,7 @@
 
 static const char *const kind_names[] = {"input",  "output",    "work",     "extent",
                                          "stride", "attribute", "constant", "character",
-                                         "status", "user",      NULL};
+                                         "status", "user",      "handle",   NULL};
 enum {
     K_INPUT,
     K_OUTPUT,
@@ -20,7 +20,16 @@ enum {
     K_CONSTANT,
     K_CHARACTER,
     K_STATUS,
-    K_USER
+    K_USER,
+    K_HANDLE
+};
+static const uint8_t argument_kinds[] = {
+    [K_INPUT] = ARG_OPERAND,     [K_OUTPUT] = ARG_OPERAND,
+    [K_WORK] = ARG_WORK,         [K_EXTENT] = ARG_EXTENT,
+    [K_STRIDE] = ARG_STRIDE,     [K_ATTRIBUTE] = ARG_ATTRIBUTE,
+    [K_CONSTANT] = ARG_CONSTANT, [K_CHARACTER] = ARG_CHARACTER,
+    [K_STATUS] = ARG_STATUS,     [K_USER] = ARG_USER,
+    [K_HANDLE] = ARG_HANDLE,
 };
 
 // Members beside "kind", by kind.
@@ -35,6 +44,7 @@ static const char *const members[][8] = {
     {"kind", "value", "attribute", "by"},
     {"kind", "type"},
     {"kind"},
+    {"kind", "name", "by"},
 };
 
 static bool passes_by_pointer(struct reader *reader, const struct field *field,
@@ -126,8 +136,21 @@ static void read_work_argument(struct reader *reader, const struct field *field,
     out->index = (uint32_t)read_choice(reader, &name, names, -1);
 }
 
-static tn_dtype integer_type(struct reader *reader, const struct field *field,
-                             const struct function *function)
+static void read_handle_argument(struct reader *reader, const struct field *field,
+                                 const struct function *function, struct argument *out)
+{
+    const char *names[MAX_HANDLES + 1] = {NULL};
+    struct field name = member(field, "name");
+    for (uint32_t i = 0; i < function->num_handles; i++)
+        names[i] = function->handles[i].name;
+    out->kind = ARG_HANDLE;
+    out->by_pointer = passes_by_pointer(reader, field, false);
+    out->type = TN_U64;
+    out->index = (uint32_t)read_choice(reader, &name, names, -1);
+}
+
+tn_dtype read_integer_dtype(struct reader *reader, const struct field *field,
+                            const struct function *function)
 {
     struct field type = member(field, "type");
     tn_dtype dtype = scalar_type(reader, field, function, TN_I32);
@@ -140,7 +163,7 @@ static tn_dtype integer_type(struct reader *reader, const struct field *field,
 static void read_integer_type(struct reader *reader, const struct field *field,
                               const struct function *function, struct argument *out)
 {
-    out->type = integer_type(reader, field, function);
+    out->type = read_integer_dtype(reader, field, function);
     out->by_pointer = passes_by_pointer(reader, field, false);
 }
 
@@ -283,8 +306,9 @@ static void read_character(struct reader *reader, const struct field *field,
 
 // --- the list --------------------------------------------------------------------------
 
-static void read_argument(struct reader *reader, const struct field *field,
-                          struct function *function, struct argument *out)
+void read_argument(struct reader *reader, const struct field *field,
+                   struct function *function, uint32_t kinds, const char *what,
+                   struct argument *out)
 {
     struct field kind_field = member(field, "kind"), value = member(field, "value");
     if (!json_is_object(field->value)) {
@@ -294,6 +318,11 @@ static void read_argument(struct reader *reader, const struct field *field,
     int kind = read_choice(reader, &kind_field, kind_names, -1);
     if (!reading(reader))
         return;
+    if (!(kinds >> argument_kinds[kind] & 1)) {
+        refuse(reader, &kind_field, "got \"%s\", which is none of the kinds that %s has",
+               kind_names[kind], what);
+        return;
+    }
     expect_object(reader, field, members[kind]);
     switch (kind) {
     case K_INPUT:
@@ -319,6 +348,9 @@ static void read_argument(struct reader *reader, const struct field *field,
         break;
     case K_CHARACTER:
         read_character(reader, field, function, out);
+        break;
+    case K_HANDLE:
+        read_handle_argument(reader, field, function, out);
         break;
     case K_STATUS:
         out->kind = ARG_STATUS;
@@ -349,7 +381,7 @@ static void read_returns(struct reader *reader, const struct field *field,
     function->returns = (enum returns)read_choice(reader, &kind, kinds, -1);
     const struct operand *first = &function->operands[function->num_inputs];
     if (function->returns == RETURNS_STATUS)
-        function->return_type = integer_type(reader, &returns, function);
+        function->return_type = read_integer_dtype(reader, &returns, function);
     if (function->returns != RETURNS_OUTPUT)
         return;
     check_element_type(reader, &type, function, first,
@@ -428,7 +460,8 @@ void read_arguments(struct reader *reader, const struct field *field,
     size_t count = expect_array(reader, &args, MAX_ARGS, false);
     for (size_t i = 0; i < count && reading(reader); i++) {
         struct field item = element(&args, i);
-        read_argument(reader, &item, function, &function->args[i]);
+        read_argument(reader, &item, function, UINT32_MAX, "a function",
+                      &function->args[i]);
     }
     function->num_args = (uint32_t)count;
     if (reading(reader))

@@ -57,6 +57,38 @@ static tn_status bind_signature(struct function *function, struct variant *varia
     return TN_OK;
 }
 
+static tn_status bind_callee(struct callee *callee, struct arena *arena,
+                             const struct function *function, uint32_t variant,
+                             struct problem *problem)
+{
+    ffi_type *result = callee->returns == RETURNS_STATUS   ? type_of(callee->return_type)
+                       : callee->returns == RETURNS_HANDLE ? &ffi_type_pointer
+                                                           : &ffi_type_void;
+    ffi_type **types = arena_alloc(arena, (callee->num_args + 1) * sizeof(*types));
+    if (!types)
+        return problem_set(problem, TN_ERR_MEMORY, "out of memory");
+    for (uint32_t i = 0; i < callee->num_args; i++) {
+        const struct argument *arg = &callee->args[i];
+        tn_dtype type = function ? dtype_or(arg->type, function, variant) : arg->type;
+        types[i] =
+            arg->by_pointer || arg->kind == ARG_HANDLE ? &ffi_type_pointer : type_of(type);
+    }
+    if (ffi_prep_cif(&callee->cifs[variant], FFI_DEFAULT_ABI, callee->num_args, result,
+                     types) != FFI_OK)
+        return problem_set(problem, TN_ERR_UNSUPPORTED,
+                           "%s: libffi cannot call this signature",
+                           callee->symbols[variant]);
+    return TN_OK;
+}
+
+tn_status callee_bind(struct callee *callee, struct arena *arena,
+                      const struct function *function, struct problem *problem)
+{
+    for (uint32_t i = 0; i < callee->num_variants && problem->status == TN_OK; i++)
+        bind_callee(callee, arena, function, i, problem);
+    return problem->status;
+}
+
 // --- rules -----------------------------------------------------------------------------
 
 tn_status function_infer(const struct function *function, const tn_infer *given,
@@ -158,6 +190,12 @@ tn_status function_bind(struct function *function, const struct rules *rules,
 {
     for (uint32_t i = 0; i < function->num_variants && problem->status == TN_OK; i++)
         bind_signature(function, &function->variants[i], problem);
+    for (uint32_t i = 0; i < function->num_handles; i++) {
+        callee_bind(&function->handles[i].create, &function->pack->arena, function,
+                    problem);
+        callee_bind(&function->handles[i].destroy, &function->pack->arena, function,
+                    problem);
+    }
     if (problem->status != TN_OK)
         return problem->status;
     bind_records(function);

@@ -30,49 +30,7 @@ struct run {
     _Atomic int32_t has_failed;
 };
 
-union value {
-    int64_t i;
-    int32_t i32;
-    int16_t i16;
-    int8_t i8;
-    double f64;
-    float f32;
-    void *pointer;
-};
-
 // --- arguments -------------------------------------------------------------------------
-
-static void store_number(union value *value, tn_dtype type, int64_t integer, double real)
-{
-    switch (type) {
-    case TN_F32:
-        value->f32 = (float)real;
-        break;
-    case TN_F64:
-        value->f64 = real;
-        break;
-    case TN_I64:
-    case TN_U64:
-        value->i = integer;
-        break;
-    case TN_I32:
-    case TN_U32:
-        value->i32 = (int32_t)integer;
-        break;
-    case TN_I16:
-    case TN_U16:
-        value->i16 = (int16_t)integer;
-        break;
-    default:
-        value->i8 = (int8_t)integer;
-    }
-}
-
-static int64_t load_integer(const void *value, tn_dtype type)
-{
-    tn_tensor tensor = {(void *)value, {.dtype = type}};
-    return tn_get_i64(&tensor, 0);
-}
 
 static tn_status set_attribute(const struct run *run, const struct argument *arg,
                                tn_dtype type, union value *value, struct problem *problem)
@@ -93,7 +51,7 @@ static tn_status set_attribute(const struct run *run, const struct argument *arg
     if (field->kind != TN_ATTR_F64 && !fits(type, integer))
         return problem_set(problem, TN_ERR_ARGUMENT, "%s = %" PRId64 " does not fit %s",
                            field->name, integer, dtype_text(type));
-    store_number(value, type, integer, real);
+    number_store(value, type, integer, real);
     return TN_OK;
 }
 
@@ -102,22 +60,22 @@ static tn_status set_integer(const struct run *run, const struct argument *arg,
 {
     if (!fits(arg->type, number))
         return problem_set(problem, TN_ERR_ARGUMENT,
-                           "argument %td of %s is %" PRId64 ", which does not fit %s",
-                           arg - run->function->args,
+                           "an argument of %s is %" PRId64 ", which does not fit %s",
                            run->function->variants[run->bound.variant].symbol, number,
                            dtype_text(arg->type));
-    store_number(value, arg->type, number, (double)number);
+    number_store(value, arg->type, number, (double)number);
     return TN_OK;
 }
 
-// What is the same for all items.
-static tn_status set_constants(const struct run *run, union value *values,
+// What is the same for all items, of the function's arguments or of those of a callee.
+static tn_status set_constants(const struct run *run, const struct argument *args,
+                               uint32_t num_args, union value *values,
                                struct problem *problem)
 {
     const struct function *function = run->function;
     tn_status status = TN_OK;
-    for (uint32_t i = 0; i < function->num_args && status == TN_OK; i++) {
-        const struct argument *arg = &function->args[i];
+    for (uint32_t i = 0; i < num_args && status == TN_OK; i++) {
+        const struct argument *arg = &args[i];
         tn_dtype type = dtype_or(arg->type, function, run->bound.variant);
         int64_t number = 0;
         switch (arg->kind) {
@@ -138,10 +96,10 @@ static tn_status set_constants(const struct run *run, union value *values,
                 status = set_attribute(run, arg, TN_I8, &values[i], problem);
                 break;
             }
-            store_number(&values[i], TN_I8, arg->integer, 0);
+            number_store(&values[i], TN_I8, arg->integer, 0);
             break;
         case ARG_CONSTANT:
-            store_number(&values[i], type, arg->integer, arg->real);
+            number_store(&values[i], type, arg->integer, arg->real);
             break;
         case ARG_WORK:
             values[i].pointer = run->work + run->work_offsets[arg->index];
@@ -205,23 +163,13 @@ static tn_status check_status(const struct run *run, int64_t status,
                               struct problem *problem)
 {
     const struct function *function = run->function;
-    bool failed = function->fails == FAILS_NEGATIVE   ? status < 0
-                  : function->fails == FAILS_POSITIVE ? status > 0
-                                                      : status != 0;
     const char *remedy = status ? function->remedies[status > 0] : NULL;
-    if (!failed)
+    if (!status_fails(function->fails, status))
         return TN_OK;
     return problem_set(problem, TN_ERR_ARGUMENT, "%s returned status %" PRId64 "%s%s",
                        function->variants[run->bound.variant].symbol, status,
                        remedy ? ": " : "", remedy ? remedy : "");
 }
-
-union result {
-    ffi_arg integer;
-    float f32;
-    double f64;
-    char bytes[16];
-};
 
 static tn_status take_result(const struct run *run, const union result *result,
                              char *output, struct problem *problem)
@@ -229,7 +177,7 @@ static tn_status take_result(const struct run *run, const union result *result,
     const struct function *function = run->function;
     tn_dtype type = dtype_or(function->return_type, function, run->bound.variant);
     if (function->returns == RETURNS_STATUS)
-        return check_status(run, load_integer(result, type), problem);
+        return check_status(run, integer_load(result, type), problem);
     if (function->returns == RETURNS_OUTPUT)
         memcpy(output, result, (size_t)tn_dtype_bytes(type));
     return TN_OK;
@@ -240,15 +188,20 @@ struct frame {
     union value values[MAX_ARGS];
     void *pointers[MAX_ARGS];
     void *slots[MAX_ARGS];
+    void **handles; // of the function; NULL: not there
 };
 
-static void set_slots(const struct run *run, struct frame *frame, char *const *items)
+static void set_slots(const struct run *run, const struct argument *args, uint32_t num_args,
+                      struct frame *frame, char *const *items)
 {
-    const struct function *function = run->function;
-    for (uint32_t i = 0; i < function->num_args; i++) {
-        const struct argument *arg = &function->args[i];
+    for (uint32_t i = 0; i < num_args; i++) {
+        const struct argument *arg = &args[i];
         frame->slots[i] = &frame->values[i];
-        if (arg->kind == ARG_OPERAND) {
+        if (arg->kind == ARG_HANDLE) {
+            frame->pointers[i] = &frame->handles[arg->index];
+            frame->slots[i] =
+                arg->by_pointer ? (void *)&frame->pointers[i] : &frame->handles[arg->index];
+        } else if (arg->kind == ARG_OPERAND) {
             frame->pointers[i] = passed_of(run, arg->index, items[arg->index]);
             frame->slots[i] =
                 arg->by_pointer ? (void *)&frame->pointers[i] : frame->pointers[i];
@@ -266,22 +219,110 @@ static tn_status check_statuses(const struct run *run, const struct frame *frame
     for (uint32_t i = 0; i < run->function->num_args && status == TN_OK; i++)
         if (run->function->args[i].kind == ARG_STATUS)
             status = check_status(
-                run, load_integer(&frame->values[i], run->function->args[i].type), problem);
+                run, integer_load(&frame->values[i], run->function->args[i].type), problem);
     return status;
 }
 
-static tn_status run_item(struct run *run, struct frame *frame, const int64_t *index,
-                          struct problem *problem)
+// --- handles ---------------------------------------------------------------------------
+
+// `items` is NULL outside of an item: then no argument is an operand.
+static tn_status call_beside(const struct run *run, const struct callee *callee,
+                             void **handles, char *const *items, union result *result,
+                             struct problem *problem)
+{
+    struct frame frame = {.handles = handles};
+    uint32_t variant = run->bound.variant;
+    tn_status status =
+        set_constants(run, callee->args, callee->num_args, frame.values, problem);
+    if (status != TN_OK)
+        return status;
+    set_slots(run, callee->args, callee->num_args, &frame, items);
+    ffi_call(
+        &callee->cifs[variant],
+        FFI_FN(atomic_load_explicit(&callee->addresses[variant], memory_order_acquire)),
+        result, frame.slots);
+    return TN_OK;
+}
+
+static tn_status create_handle(const struct run *run, uint32_t index, void **handles,
+                               char *const *items, struct problem *problem)
+{
+    const struct handle *handle = &run->function->handles[index];
+    const struct callee *create = &handle->create;
+    const char *symbol = create->symbols[run->bound.variant];
+    union result result = {.bytes = {0}};
+    int64_t failure = 0;
+    tn_status status = call_beside(run, create, handles, items, &result, problem);
+    if (status != TN_OK)
+        return status;
+    if (create->returns == RETURNS_STATUS)
+        failure = integer_load(&result, create->return_type);
+    if (create->returns == RETURNS_HANDLE)
+        handles[index] = result.pointer;
+    if (status_fails(create->fails, failure)) {
+        handles[index] = NULL;
+        return problem_set(problem, TN_ERR_ARGUMENT, "%s returned status %" PRId64 "%s%s",
+                           symbol, failure, handle->remedy ? ": " : "",
+                           handle->remedy ? handle->remedy : "");
+    }
+    return handles[index] ? TN_OK
+                          : problem_set(problem, TN_ERR_ARGUMENT, "%s gave no %s%s%s",
+                                        symbol, handle->name, handle->remedy ? ": " : "",
+                                        handle->remedy ? handle->remedy : "");
+}
+
+static void lock_handle(const struct run *run, const struct handle *handle)
+{
+    if (handle->is_serial || run->function->is_serial)
+        pthread_mutex_lock(&run->function->pack->serial);
+}
+
+static void unlock_handle(const struct run *run, const struct handle *handle)
+{
+    if (handle->is_serial || run->function->is_serial)
+        pthread_mutex_unlock(&run->function->pack->serial);
+}
+
+// Those that are made for each item, or those that are made once.
+static tn_status create_handles(const struct run *run, void **handles, char *const *items,
+                                struct problem *problem)
+{
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < run->function->num_handles && status == TN_OK; i++) {
+        const struct handle *handle = &run->function->handles[i];
+        if (handle->is_per_item != (items != NULL))
+            continue;
+        lock_handle(run, handle);
+        status = create_handle(run, i, handles, items, problem);
+        unlock_handle(run, handle);
+    }
+    return status;
+}
+
+// In reverse: a handle may be made of another one.
+static void destroy_handles(const struct run *run, void **handles, bool per_item)
+{
+    struct problem unlikely = {0}; // constants were set before
+    for (uint32_t i = run->function->num_handles; i-- > 0;) {
+        const struct handle *handle = &run->function->handles[i];
+        union result result;
+        if (handle->is_per_item != per_item || !handles[i])
+            continue;
+        lock_handle(run, handle);
+        call_beside(run, &handle->destroy, handles, NULL, &result, &unlikely);
+        unlock_handle(run, handle);
+        handles[i] = NULL;
+    }
+}
+
+// --- one item, with its handles --------------------------------------------------------
+
+static tn_status call_item(struct run *run, struct frame *frame, char *const *items,
+                           struct problem *problem)
 {
     struct function *function = run->function;
-    uint32_t num_operands = function->num_inputs + function->num_outputs;
-    char *items[MAX_OPERANDS];
     union result result = {.bytes = {0}};
-    for (uint32_t k = 0; k < num_operands; k++)
-        items[k] = item_of(run, k, index);
-    if (run->has_copies)
-        copy_in(run, items);
-    set_slots(run, frame, items);
+    set_slots(run, function->args, function->num_args, frame, items);
     if (function->is_serial)
         pthread_mutex_lock(&function->pack->serial);
     ffi_call(&function->variants[run->bound.variant].cif, FFI_FN(run->address), &result,
@@ -291,6 +332,23 @@ static tn_status run_item(struct run *run, struct frame *frame, const int64_t *i
     tn_status status = check_statuses(run, frame, problem);
     if (status == TN_OK)
         status = take_result(run, &result, items[function->num_inputs], problem);
+    return status;
+}
+
+static tn_status run_item(struct run *run, struct frame *frame, const int64_t *index,
+                          struct problem *problem)
+{
+    const struct function *function = run->function;
+    char *items[MAX_OPERANDS];
+    for (uint32_t k = 0; k < function->num_inputs + function->num_outputs; k++)
+        items[k] = item_of(run, k, index);
+    tn_status status = create_handles(run, frame->handles, items, problem);
+    // What makes a handle may write to what it is given: the inputs come after it.
+    if (status == TN_OK && run->has_copies)
+        copy_in(run, items);
+    if (status == TN_OK)
+        status = call_item(run, frame, items, problem);
+    destroy_handles(run, frame->handles, true);
     if (status == TN_OK && run->work_size)
         copy_out(run, items);
     return status;
@@ -300,7 +358,8 @@ static tn_status run_item(struct run *run, struct frame *frame, const int64_t *i
 
 static void run_items(struct run *run, int64_t begin, int64_t end)
 {
-    struct frame frame;
+    void *handles[MAX_HANDLES] = {NULL};
+    struct frame frame = {.handles = handles};
     struct problem problem = {0};
     int64_t index[TN_MAX_RANK] = {0};
     int64_t rest = begin;
@@ -310,11 +369,16 @@ static void run_items(struct run *run, int64_t begin, int64_t end)
         index[i] = rest % run->bound.lead[i];
         rest /= run->bound.lead[i];
     }
-    tn_status status = set_constants(run, frame.values, &problem);
+    const struct function *function = run->function;
+    tn_status status =
+        set_constants(run, function->args, function->num_args, frame.values, &problem);
+    if (status == TN_OK)
+        status = create_handles(run, handles, NULL, &problem);
     for (int64_t n = begin; n < end && status == TN_OK; n++) {
         status = run_item(run, &frame, index, &problem);
         tn_index_next(run->bound.lead_rank, run->bound.lead, index);
     }
+    destroy_handles(run, handles, false);
     if (status == TN_OK)
         return;
     pthread_mutex_lock(&run->lock);

@@ -99,6 +99,8 @@ struct library *read_library(struct reader *reader, const struct field *object)
     if (reading(reader) && !library->names[0])
         refuse(reader, &field, "got an empty list, expected a library's name");
     library->remedy = remedy.value ? read_text(reader, &remedy, 200, NULL) : NULL;
+    if (reading(reader))
+        read_setups(reader, object, library);
     return library;
 }
 
@@ -379,7 +381,10 @@ static void read_head(struct reader *reader, const struct field *field, const ch
     sprintf(id, "%s.%s/%lld", pack, function->name, number);
     function->id = id;
     function->doc = read_text(reader, &doc, 1000, function->name);
+    struct field setup = member(field, "setup");
     function->library = read_library(reader, field);
+    if (setup.value && !function->library)
+        refuse(reader, &setup, "got set-up calls without a library beside them");
     if (!function->library)
         function->library = otherwise;
     function->is_serial = !read_bool(reader, &safe, true);
@@ -391,7 +396,7 @@ void read_function(struct reader *reader, const struct field *field, const char 
     static const char *const known[] = {
         "name",   "doc",        "revision", "symbol",      "dtype",   "library", "remedy",
         "inputs", "attributes", "outputs",  "work",        "extents", "args",    "returns",
-        "fails",  "messages",   "vjp",      "thread_safe", NULL};
+        "fails",  "messages",   "vjp",      "thread_safe", "setup",   "handles", NULL};
     struct field attributes = member(field, "attributes");
     expect_object(reader, field, known);
     if (reading(reader))
@@ -417,6 +422,8 @@ void read_function(struct reader *reader, const struct field *field, const char 
         check_outputs(reader, field, function);
     if (reading(reader))
         read_work(reader, field, function);
+    if (reading(reader))
+        read_handles(reader, field, function);
     if (reading(reader))
         read_arguments(reader, field, function);
     if (reading(reader))

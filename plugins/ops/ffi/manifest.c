@@ -71,7 +71,7 @@ static void read_root(struct reader *reader, const struct field *root, struct pa
 {
     static const char *const known[] = {"format", "id",        "version", "vendor",
                                         "doc",    "license",   "pack",    "library",
-                                        "remedy", "functions", NULL};
+                                        "remedy", "functions", "setup",   NULL};
     expect_object(reader, root, known);
     struct field format = member(root, "format"), id = member(root, "id");
     struct field version = member(root, "version"), vendor = member(root, "vendor");

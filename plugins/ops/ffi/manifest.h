@@ -25,7 +25,22 @@ void check_outputs(struct reader *reader, const struct field *field,
 void read_arguments(struct reader *reader, const struct field *field,
                     struct function *function);
 
-// {"library": "x.so" or [...], "remedy": "..."}; NULL when the field is absent.
+// One argument. Kinds other than those in `kinds`, as bits 1 << enum argument_kind, are
+// refused; `what` says where it stands.
+void read_argument(struct reader *reader, const struct field *field,
+                   struct function *function, uint32_t kinds, const char *what,
+                   struct argument *out);
+tn_dtype read_integer_dtype(struct reader *reader, const struct field *field,
+                            const struct function *function);
+
+// "setup" of a library, "handles" of a function. (callee.c)
+void read_setups(struct reader *reader, const struct field *object,
+                 struct library *library);
+void read_handles(struct reader *reader, const struct field *field,
+                  struct function *function);
+
+// {"library": "x.so" or [...], "setup": [...], "remedy": "..."}; NULL when the field is
+// absent.
 struct library *read_library(struct reader *reader, const struct field *object);
 
 // "f32", "int", ... ; TN_DTYPE_NONE for "T".

@@ -24,6 +24,8 @@ enum {
     MAX_NAMES = 48, // extents, attributes in expressions, "size"
     MAX_LIBRARIES = 8,
     MAX_FUNCTIONS = 256,
+    MAX_HANDLES = 4,
+    MAX_SETUPS = 8,
 };
 
 // --- operands --------------------------------------------------------------------------
@@ -73,13 +75,15 @@ enum argument_kind {
     ARG_CHARACTER,
     ARG_STATUS, // written by the function through a pointer
     ARG_USER,   // a pointer that was given with a callback
+    ARG_HANDLE, // what another function of the library made
 };
 
 struct argument {
     enum argument_kind kind;
     tn_dtype type;       // of the C argument; NONE: the function's own
     bool by_pointer;     // not the value but its address is passed
-    uint32_t index;      // of the operand (outputs after inputs), work array or attribute
+    uint32_t index;      // of the operand (outputs after inputs), work array, attribute or
+                         // handle
     uint32_t axis;       // ARG_STRIDE
     struct extent value; // ARG_EXTENT
     int64_t integer;     // ARG_CONSTANT, ARG_CHARACTER
@@ -87,8 +91,50 @@ struct argument {
     int64_t *by_choice;  // ARG_ATTRIBUTE, ARG_CHARACTER of a choice: the values, or NULL
 };
 
-enum returns { RETURNS_VOID, RETURNS_OUTPUT, RETURNS_STATUS };
+enum returns { RETURNS_VOID, RETURNS_OUTPUT, RETURNS_STATUS, RETURNS_HANDLE };
 enum failure { FAILS_NONZERO, FAILS_NEGATIVE, FAILS_POSITIVE };
+
+// A C argument as libffi takes it.
+union value {
+    int64_t i;
+    int32_t i32;
+    int16_t i16;
+    int8_t i8;
+    double f64;
+    float f32;
+    void *pointer;
+};
+
+union result {
+    ffi_arg integer;
+    float f32;
+    double f64;
+    void *pointer;
+    char bytes[16];
+};
+
+// --- functions beside the one that computes --------------------------------------------
+
+// One that sets a library up, or that makes or frees a handle: a symbol for each variant of
+// the function it belongs to, or one for a library.
+struct callee {
+    const char **symbols; // num_variants of each
+    _Atomic(void *) *addresses;
+    ffi_cif *cifs;
+    struct argument *args;
+    uint32_t num_args, num_variants;
+    enum returns returns; // VOID, STATUS, HANDLE
+    tn_dtype return_type; // of a status
+    enum failure fails;
+};
+
+// An opaque pointer that lives around calls: a plan, a workspace.
+struct handle {
+    const char *name, *remedy; // no remedy: NULL
+    struct callee create, destroy;
+    bool is_serial;   // creating and destroying come one at a time
+    bool is_per_item; // `create` is given operands or working memory
+};
 
 // --- names in expressions --------------------------------------------------------------
 
@@ -120,7 +166,9 @@ struct variant {
 struct library {
     const char *names[MAX_LIBRARIES + 1]; // tried in order; ended by NULL
     const char *remedy;                   // or NULL
-    void *handle;                         // under the lock of library.c
+    struct callee setups[MAX_SETUPS];     // called in order, once it was opened
+    uint32_t num_setups;
+    void *handle; // under the lock of library.c; set when the set-up calls have succeeded
 };
 
 struct gradient; // gradient.h
@@ -137,8 +185,9 @@ struct function {
     struct name names[MAX_NAMES];
     uint32_t order[MAX_NAMES]; // of the defined names: each after what it needs
     struct argument args[MAX_ARGS];
+    struct handle handles[MAX_HANDLES];
     uint32_t num_variants, num_inputs, num_outputs, num_work, num_names, num_ordered,
-        num_args;
+        num_args, num_handles;
     enum lead lead; // of the operands that have one
     bool is_serial; // calls come one at a time
     enum returns returns;
@@ -226,6 +275,11 @@ uint64_t function_scratch(const struct function *function, const tn_kernel_query
 // The same for a callback, unless it was removed. (callback.c)
 tn_status callback_call(struct function *function, const tn_cpu_call *call);
 
+// Stores a number as `type`, which says how much of it counts.
+void number_store(union value *value, tn_dtype type, int64_t integer, double real);
+int64_t integer_load(const void *value, tn_dtype type);
+bool status_fails(enum failure fails, int64_t status);
+
 // --- libraries (library.c) -------------------------------------------------------------
 
 // The address of a variant's symbol; opens its library first.
@@ -234,6 +288,9 @@ tn_status variant_find(struct function *function, uint32_t variant, void **out_a
 
 // --- records for the core (bind.c) -----------------------------------------------------
 
+// How a callee is called; `function` is whose variants it has, or NULL.
+tn_status callee_bind(struct callee *callee, struct arena *arena,
+                      const struct function *function, struct problem *problem);
 tn_status function_bind(struct function *function, const struct rules *rules,
                         struct problem *problem);
 
