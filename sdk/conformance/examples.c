@@ -35,13 +35,30 @@ static const char *read_input(json_t *json, tn_type *out, struct sample *s)
     return out->dtype ? NULL : "an input's dtype is none of bool, i8 ... f64";
 }
 
+static bool is_value(const tn_attr_field *field, int64_t value)
+{
+    int64_t count = 0;
+    switch (field->kind) {
+    case TN_ATTR_BOOL:
+        return value == 0 || value == 1;
+    case TN_ATTR_DTYPE:
+        return value >= 0 && value < TN_NUM_DTYPES;
+    case TN_ATTR_CHOICE:
+        while (field->choices[count])
+            count++;
+        return value >= 0 && value < count;
+    default:
+        return true;
+    }
+}
+
 // False: it is no value of this field.
 static bool read_integer(const tn_attr_field *field, json_t *value, int64_t *out)
 {
     const char *text = json_string_value(value);
     *out = json_is_true(value) ? 1 : json_integer_value(value);
     if (!text)
-        return json_is_boolean(value) || json_is_integer(value);
+        return (json_is_boolean(value) || json_is_integer(value)) && is_value(field, *out);
     if (field->kind == TN_ATTR_DTYPE)
         return (*out = dtype_of(text)) != TN_DTYPE_NONE;
     for (; field->kind == TN_ATTR_CHOICE && field->choices[*out]; ++*out)
