@@ -37,6 +37,9 @@ layout(push_constant) uniform Args {
 #define TILE 2048u // elements of a long row that are fetched at once
 #define LOADS 8u   // TILE / 256
 #define NONE 0xffffffffu
+#ifndef AHEAD
+#define AHEAD 16u // elements of a tile that are read before they are added
+#endif
 
 shared uint long_rows[BLOCK_CANDIDATES];
 shared SUM tile[TILE];
@@ -55,21 +58,25 @@ uint update_at(uint outer, uint position, uint column)
 // Whether the row whose first pair is `begin` has more than LONG_ROW updates.
 bool is_long(uint begin, uint key)
 {
-    uint at = begin + LONG_ROW;
-    return at < args.count && keys.d[min(at, args.count - 1u)] == key;
+    uint at = begin + LONG_ROW, other = keys.d[min(at, args.count - 1u)];
+    return at < args.count && other == key;
 }
 
 // --- rows of a few updates ---------------------------------------------------------------
 
-bool is_short_row(uint slot)
+// The keys and positions of AT_ONCE pairs; those past the end have the key of no row.
+void fetch_pairs(uint first, out uint key[AT_ONCE], out uint position[AT_ONCE])
 {
-    if (slot >= args.count)
-        return false;
-    uint key = keys.d[slot];
-    return key < args.extent && (slot == 0u || keys.d[max(slot, 1u) - 1u] != key) &&
-           !is_long(slot, key);
+    [[unroll]] for (uint i = 0u; i < AT_ONCE; i++) {
+        uint at = min(first + i, args.count - 1u);
+        key[i] = keys.d[at];
+        position[i] = positions.d[at];
+    }
+    [[unroll]] for (uint i = 0u; i < AT_ONCE; i++)
+        key[i] = first + i < args.count ? key[i] : NONE;
 }
 
+// Everything that is known of a pair is fetched at once, needed or not: memory is far away.
 void add_short(uint group)
 {
     uint chunk = group % args.chunks, rest = group / args.chunks;
@@ -77,34 +84,36 @@ void add_short(uint group)
     uint lane = gl_LocalInvocationIndex, lanes = 1u << args.row_shift;
     uint slot = (row_group << (8u - args.row_shift)) + (lane >> args.row_shift);
     uint column = chunk * (COLUMNS << args.row_shift) + (lane & (lanes - 1u));
-    if (!is_short_row(slot))
+    uint key[AT_ONCE], position[AT_ONCE];
+    fetch_pairs(slot, key, position);
+    uint own = key[0], last = args.count - 1u;
+    uint before = keys.d[max(min(slot, last), 1u) - 1u];
+    bool is_first = slot == 0u || before != own, long_row = is_long(slot, own);
+    if (own >= args.extent || !is_first || long_row)
         return;
-    uint key = keys.d[slot];
     SUM sum[COLUMNS];
     [[unroll]] for (uint k = 0u; k < COLUMNS; k++)
         if (column + k * lanes < args.inner)
-            sum[k] = LOADED(result.d[result_at(outer, key, column + k * lanes)]);
-    bool more = true;
-    for (uint at = slot; more; at += AT_ONCE) {
+            sum[k] = LOADED(result.d[result_at(outer, own, column + k * lanes)]);
+    for (uint first = slot; key[0] == own; first += AT_ONCE) {
         SUM x[AT_ONCE * COLUMNS];
-        bool has[AT_ONCE];
         [[unroll]] for (uint i = 0u; i < AT_ONCE; i++) {
-            uint own = min(at + i, args.count - 1u);
-            has[i] = at + i < args.count && keys.d[own] == key;
-            uint from = update_at(outer, positions.d[own], column);
+            uint from = update_at(outer, position[i], column);
             [[unroll]] for (uint k = 0u; k < COLUMNS; k++)
-                if (has[i] && column + k * lanes < args.inner)
+                if (key[i] == own && column + k * lanes < args.inner)
                     x[i * COLUMNS + k] = LOADED(updates.d[from + k * lanes]);
         }
         [[unroll]] for (uint i = 0u; i < AT_ONCE; i++)
             [[unroll]] for (uint k = 0u; k < COLUMNS; k++)
-                if (has[i])
+                if (key[i] == own)
                     sum[k] = plus(sum[k], x[i * COLUMNS + k]);
-        more = has[AT_ONCE - 1u];
+        if (key[AT_ONCE - 1u] != own)
+            break;
+        fetch_pairs(first + AT_ONCE, key, position);
     }
     [[unroll]] for (uint k = 0u; k < COLUMNS; k++)
         if (column + k * lanes < args.inner)
-            result.d[result_at(outer, key, column + k * lanes)] = STORED(sum[k]);
+            result.d[result_at(outer, own, column + k * lanes)] = STORED(sum[k]);
 }
 
 // --- rows of many updates ----------------------------------------------------------------
@@ -163,11 +172,11 @@ void fetch(uint first, uint end, uint outer, uint column, out SUM ahead[LOADS])
 SUM plus_tile(SUM sum, uint size)
 {
     uint m = 0u, lane = gl_LocalInvocationIndex;
-    for (; m + 8u <= size; m += 8u) {
-        SUM x[8];
-        [[unroll]] for (uint i = 0u; i < 8u; i++)
+    for (; m + AHEAD <= size; m += AHEAD) {
+        SUM x[AHEAD];
+        [[unroll]] for (uint i = 0u; i < AHEAD; i++)
             x[i] = tile[((m + i) << args.strip_shift) + lane];
-        [[unroll]] for (uint i = 0u; i < 8u; i++)
+        [[unroll]] for (uint i = 0u; i < AHEAD; i++)
             sum = plus(sum, x[i]);
     }
     for (; m < size; m++)

@@ -98,11 +98,11 @@ shared uint marks[8 * 256]; // who of a round has a digit: 256 bits, word w at w
 void find_places(uint tile, uint lane)
 {
     uint total = 0u, before = 0u;
-    for (uint t = 0u; t < args.num_tiles; t += 8u) {
-        uint part[8];
-        [[unroll]] for (uint i = 0u; i < 8u; i++)
+    for (uint t = 0u; t < args.num_tiles; t += 32u) {
+        uint part[32]; // memory is far away
+        [[unroll]] for (uint i = 0u; i < 32u; i++)
             part[i] = t + i < args.num_tiles ? counts.d[count_at(args.pass, t + i, lane)] : 0u;
-        [[unroll]] for (uint i = 0u; i < 8u; i++) {
+        [[unroll]] for (uint i = 0u; i < 32u; i++) {
             total += part[i];
             before += t + i < tile ? part[i] : 0u;
         }
@@ -122,10 +122,12 @@ void find_places(uint tile, uint lane)
 // How many of the round's pairs before this one have its digit.
 uint rank_in_round(uint digit, uint lane)
 {
-    uint own = lane >> 5;
-    uint rank = bitCount(marks[own * 256u + digit] & ((1u << (lane & 31u)) - 1u));
-    for (uint word = 0u; word < own; word++)
-        rank += bitCount(marks[word * 256u + digit]);
+    uint own = lane >> 5, rank = 0u;
+    [[unroll]] for (uint word = 0u; word < 8u; word++) {
+        uint mark = marks[word * 256u + digit];
+        mark &= word < own ? 0xffffffffu : word > own ? 0u : (1u << (lane & 31u)) - 1u;
+        rank += bitCount(mark);
+    }
     return rank;
 }
 
