@@ -110,6 +110,17 @@ static void one_barrier_serves_all_before_it(void **unused)
     assert_true(waits(ALL(3), ALL(4)));
 }
 
+// Or planning would take the square of their number.
+static void of_many_launches_apart_some_wait(void **unused)
+{
+    uint32_t barriers = 0;
+    (void)unused;
+    for (uint32_t i = 0; i < 2000; i++)
+        barriers += waits(ALL(0), ALL(1 + i));
+    assert_in_range(barriers, 1, 20);
+    assert_true(waits(ALL(2000), ALL(2001)));
+}
+
 static void slots_that_may_be_the_same_memory_wait_for_each_other(void **unused)
 {
     const tn_slot slots[] = {{.size = 64}, {.size = 64}, {.alias = 1, .size = 64}};
@@ -153,6 +164,7 @@ int main(void)
         TEST(what_overwrites_a_written_range_waits),
         TEST(launches_apart_do_not_wait),
         TEST(one_barrier_serves_all_before_it),
+        TEST(of_many_launches_apart_some_wait),
         TEST(slots_that_may_be_the_same_memory_wait_for_each_other),
         TEST(an_operand_beyond_what_a_kernel_sees_is_refused),
         TEST(more_workgroups_than_a_grid_holds_are_refused),

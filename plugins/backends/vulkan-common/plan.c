@@ -44,10 +44,15 @@ static bool conflicts(const struct vk_plan *plan, const struct vk_operand *a,
            b->offset < a->offset + a->size;
 }
 
+// Dispatches without a barrier between them. One more barrier among so many costs nothing,
+// and planning looks at no more than these for each dispatch.
+#define MAX_IN_FLIGHT 256
+
 // Whether the new dispatch touches what one since the last barrier wrote, or writes what
 // one reads. The ranges in flight are those of the dispatches since then.
 static bool needs_barrier(const struct vk_plan *plan, const struct vk_launch *launch)
 {
+    uint32_t in_flight = 0;
     for (uint32_t i = plan->num_dispatches; i-- > 0;) {
         const struct vk_dispatch *before = &plan->dispatches[i];
         for (uint32_t j = 0; j < before->num_operands; j++)
@@ -57,6 +62,8 @@ static bool needs_barrier(const struct vk_plan *plan, const struct vk_launch *la
                     return true;
         if (before->barrier)
             return false;
+        if (++in_flight == MAX_IN_FLIGHT)
+            return true;
     }
     return false;
 }
