@@ -94,8 +94,10 @@ static void random_graphs_compute_the_same_fused_and_alone(void **state)
 {
     const char *given = getenv("TEST_SEED");
     uint64_t first = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL) * 1000003u + 1;
+    const char *limit = getenv("TEST_ROUNDS");
+    uint64_t rounds = limit ? strtoull(limit, NULL, 0) : 150;
     print_message("# seed %llu\n", (unsigned long long)first);
-    for (uint64_t round = 0; round < 150; round++) {
+    for (uint64_t round = 0; round < rounds; round++) {
         tn_array *at_once[POOL], *alone[POOL];
         uint64_t from = first + round * 7919;
         tn_scope *a = tn_scope_open(*state), *b = tn_scope_open(*state);

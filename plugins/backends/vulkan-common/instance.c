@@ -43,6 +43,18 @@ static bool has_layer(const struct vk_loader *loader, const char *name)
     return found;
 }
 
+static bool has_extension(const struct vk_loader *loader, const char *layer,
+                          const char *name)
+{
+    VkExtensionProperties all[32];
+    uint32_t count = sizeof(all) / sizeof(all[0]);
+    bool found = false;
+    if (loader->EnumerateInstanceExtensionProperties(layer, &count, all) >= 0)
+        for (uint32_t i = 0; i < count && !found; i++)
+            found = strcmp(all[i].extensionName, name) == 0;
+    return found;
+}
+
 static const VkDebugUtilsMessengerCreateInfoEXT messenger_info = {
     .sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT,
     .messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT |
@@ -91,29 +103,61 @@ static void say_no_instance(struct vk_instance *instance, VkResult result)
     }
 }
 
+#define LAYER "VK_LAYER_KHRONOS_validation"
+
+// What validation needs, or nothing: the layer, its messages, and with them the check of
+// what waits for what (synchronisation).
+struct validation {
+    const char *layer;
+    const char *extensions[2];
+    uint32_t num_layers, num_extensions;
+    VkValidationFeaturesEXT features;
+};
+
+static const VkValidationFeatureEnableEXT enabled_features[] = {
+    VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};
+
+static struct validation prepare_validation(const struct vk_instance *instance)
+{
+    const tn_host *host = instance->host;
+    struct validation v = {.layer = LAYER,
+                           .features = {.sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT,
+                                        .enabledValidationFeatureCount = 1,
+                                        .pEnabledValidationFeatures = enabled_features}};
+    if (!validation_wanted(host))
+        return v;
+    if (!has_layer(&instance->loader, LAYER)) {
+        host->log(host, TN_LOG_WARN, VK_TOPIC,
+                  "TENON_VULKAN_VALIDATION is set, but " LAYER " is not installed");
+        return v;
+    }
+    v.num_layers = 1;
+    v.extensions[v.num_extensions++] = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
+    if (has_extension(&instance->loader, LAYER, VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME))
+        v.extensions[v.num_extensions++] = VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME;
+    else
+        host->log(host, TN_LOG_WARN, VK_TOPIC,
+                  "TENON_VULKAN_VALIDATION is set, but " LAYER
+                  " checks no synchronisation: install a newer one");
+    return v;
+}
+
 static bool create_instance(struct vk_instance *instance)
 {
-    static const char *const layer = "VK_LAYER_KHRONOS_validation";
-    static const char *const extension = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
-    bool validate = validation_wanted(instance->host);
-    if (validate && !has_layer(&instance->loader, layer)) {
-        instance->host->log(instance->host, TN_LOG_WARN, VK_TOPIC,
-                            "TENON_VULKAN_VALIDATION is set, but %s is not installed",
-                            layer);
-        validate = false;
-    }
+    const struct validation v = prepare_validation(instance);
     VkResult result = instance->loader.CreateInstance(
         &(VkInstanceCreateInfo){
             .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+            .pNext = v.num_extensions == 2 ? &v.features : NULL,
             .pApplicationInfo =
                 &(VkApplicationInfo){.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
                                      .pApplicationName = "tenon",
                                      .pEngineName = "tenon",
                                      .apiVersion = VK_API_VERSION_1_2},
-            .enabledLayerCount = validate,
-            .ppEnabledLayerNames = &layer,
-            .enabledExtensionCount = validate,
-            .ppEnabledExtensionNames = &extension,
+            .enabledLayerCount = v.num_layers,
+            .ppEnabledLayerNames = &v.layer,
+            .enabledExtensionCount = v.num_extensions,
+            .ppEnabledExtensionNames = v.extensions,
         },
         NULL, &instance->handle);
     if (result != VK_SUCCESS) {
@@ -122,7 +166,7 @@ static bool create_instance(struct vk_instance *instance)
         return false;
     }
     vk_instance_api_load(&instance->loader, instance->handle, &instance->vk);
-    if (validate && instance->vk.CreateDebugUtilsMessengerEXT) {
+    if (v.num_layers && instance->vk.CreateDebugUtilsMessengerEXT) {
         VkDebugUtilsMessengerCreateInfoEXT info = messenger_info;
         info.pUserData = instance;
         if (instance->vk.CreateDebugUtilsMessengerEXT(instance->handle, &info, NULL,
