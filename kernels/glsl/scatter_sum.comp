@@ -38,7 +38,7 @@ layout(push_constant) uniform Args {
 #define LOADS 8u   // TILE / 256
 #define NONE 0xffffffffu
 #ifndef AHEAD
-#define AHEAD 16u // elements of a tile that are read before they are added
+#define AHEAD 8u // elements of a tile that are read before they are added
 #endif
 
 shared uint long_rows[BLOCK_CANDIDATES];
