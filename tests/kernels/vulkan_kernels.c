@@ -372,6 +372,35 @@ static void a_replay_reads_and_writes_the_buffers_that_it_is_given(void **unused
     vb_clear(&bench);
 }
 
+// Two slots bound to one buffer, though neither says that it may be the other's memory: the
+// second step does not wait for the first, and the layers must say so.
+static void validation_sees_a_missing_barrier(void **unused)
+{
+    double three = 3;
+    uint64_t k;
+    (void)unused;
+    if (!getenv("TENON_VULKAN_VALIDATION"))
+        skip();
+    memcpy(&k, &three, sizeof(k));
+    uint32_t x = vb_slot(&bench, 256), t = vb_slot(&bench, 256), u = vb_slot(&bench, 256),
+             y = vb_slot(&bench, 256);
+    add_scale(x, t, &k);
+    add_scale(u, y, &k);
+    assert_int_equal(vb_compile(&bench), TN_OK);
+    tn_binding bindings[] = {bench.bindings[x], bench.bindings[t], bench.bindings[t],
+                             bench.bindings[y]};
+    tn_submission submission = {.struct_size = sizeof(submission),
+                                .executable = bench.executable,
+                                .bindings = bindings,
+                                .num_bindings = 4};
+    uint64_t point;
+    int before = atomic_load(&vb_messages);
+    assert_int_equal(bench.backend->submit(bench.device, &submission, &point), TN_OK);
+    assert_int_equal(bench.backend->wait(bench.device, point), TN_OK);
+    assert_true(atomic_exchange(&vb_messages, before) > before);
+    vb_clear(&bench);
+}
+
 struct saxpy_attrs {
     double alpha;
 };
@@ -520,6 +549,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(pooling_and_its_gradient_agree_with_the_reference, start),
         cmocka_unit_test_setup(a_replay_reads_and_writes_the_buffers_that_it_is_given,
                                start),
+        cmocka_unit_test_setup(validation_sees_a_missing_barrier, start),
         cmocka_unit_test_setup(glsl_of_others_runs_where_there_is_a_compiler, start),
         cmocka_unit_test_setup(a_mistake_in_glsl_is_told_with_its_line, start),
         cmocka_unit_test_setup(compiled_code_comes_from_the_disk_cache_and_damage_is_mended,
