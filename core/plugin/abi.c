@@ -3,9 +3,10 @@
 #include "abi.h"
 
 #include <inttypes.h>
+#include <link.h>
 #include <string.h>
-
-#define MAX_STRUCT 65536
+#include "../primitive/prim_set.h"
+#include "manifest.h"
 
 const struct abi_range abi_host = {TN_ABI_MAJOR, 0, TN_ABI_MINOR};
 
@@ -41,13 +42,50 @@ tn_status abi_check_sanitizer(uint32_t sanitizer, const char *id, struct reason 
                          sanitizer_name(sanitizer), sanitizer_name(TN_SANITIZER_HERE));
 }
 
+// How many bytes lie between a pointer and the end of what is loaded there of its shared
+// object: more than that cannot be a plugin's table. Memory that is of no object, such as
+// what `init` allocated, has no known end.
+struct reach {
+    uintptr_t start;
+    uint64_t bytes;
+};
+
+static int look_up(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct reach *reach = context;
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        uintptr_t from = info->dlpi_addr + segment->p_vaddr;
+        if (segment->p_type != PT_LOAD || reach->start < from ||
+            reach->start - from >= segment->p_memsz)
+            continue;
+        reach->bytes = segment->p_memsz - (reach->start - from);
+        return 1;
+    }
+    return 0;
+}
+
+static uint64_t reach_of(const void *pointer)
+{
+    struct reach reach = {(uintptr_t)pointer, UINT64_MAX};
+    dl_iterate_phdr(look_up, &reach);
+    return reach.bytes;
+}
+
 tn_status abi_check_struct(const void *start, uint64_t size, uint64_t least, uint64_t known,
                            const char *what, const char *id, struct reason *reason)
 {
-    if (size < least || size > MAX_STRUCT)
+    if (size < least || size > MAX_RECORD)
         return reason_record(reason, TN_ERR_REFUSED, REASON_CONTRACT, id,
                              "%s: %s has %" PRIu64 " bytes, expected %" PRIu64 " to %d", id,
-                             what, size, least, MAX_STRUCT);
+                             what, size, least, MAX_RECORD);
+    uint64_t reach = reach_of(start);
+    if (size > reach)
+        return reason_record(reason, TN_ERR_REFUSED, REASON_CONTRACT, id,
+                             "%s: %s has %" PRIu64
+                             " bytes, but its file ends after %" PRIu64,
+                             id, what, size, reach);
     const unsigned char *bytes = start;
     for (uint64_t i = known; i < size; i++)
         if (bytes[i])
@@ -130,6 +168,28 @@ tn_status abi_check_backend(const tn_backend *backend, const char *id,
         if (!required[i].filled)
             return reason_record(reason, TN_ERR_REFUSED, REASON_RECORD, id,
                                  "%s: its backend lacks '%s'", id, required[i].name);
+    uint32_t count = 0;
+    while (count <= MAX_NAMES && backend->families[count])
+        count++;
+    if (count > MAX_NAMES)
+        return reason_record(reason, TN_ERR_REFUSED, REASON_RECORD, id,
+                             "%s: its backend has more than %d families", id, MAX_NAMES);
+    return TN_OK;
+}
+
+static tn_status check_list(const void *list, uint32_t count, const char *what,
+                            const char *id, struct reason *reason)
+{
+    uint64_t reach = reach_of(list) / sizeof(void *);
+    uint64_t most = reach < MANIFEST_MAX_RECORDS ? reach : MANIFEST_MAX_RECORDS;
+    if (count && !list)
+        return reason_record(reason, TN_ERR_REFUSED, REASON_RECORD, id,
+                             "%s: its list of %" PRIu32 " %s is NULL", id, count, what);
+    if (count > most)
+        return reason_record(reason, TN_ERR_REFUSED, REASON_RECORD, id,
+                             "%s: its list of %s has %" PRIu32 " entries, at most %" PRIu64
+                             " can be there",
+                             id, what, count, most);
     return TN_OK;
 }
 
@@ -137,10 +197,13 @@ tn_status abi_check_ops(const tn_ops *ops, const char *id, struct reason *reason
 {
     tn_status status = abi_check_struct(ops, ops->struct_size, TN_END_OF(ops, num_kernels),
                                         sizeof(*ops), "its " TN_IFACE_OPS, id, reason);
+    if (status == TN_OK)
+        status = check_list(ops->primitives, ops->num_primitives, "primitives", id, reason);
+    if (status == TN_OK)
+        status = check_list(ops->kernels, ops->num_kernels, "kernels", id, reason);
     if (status != TN_OK)
         return status;
-    bool hole =
-        (ops->num_primitives && !ops->primitives) || (ops->num_kernels && !ops->kernels);
+    bool hole = false;
     for (uint32_t i = 0; !hole && i < ops->num_primitives; i++)
         hole = !ops->primitives[i] || !ops->primitives[i]->id;
     for (uint32_t i = 0; !hole && i < ops->num_kernels; i++)

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "../base/fail.h"
+#include "../primitive/prim_set.h"
 #include "../base/file.h"
 #include "abi.h"
 #include "module.h"
@@ -52,8 +53,8 @@ static json_t *describe_interfaces(const struct subject *subject)
         if (subject->entry->query(known[i]) &&
             json_array_append_new(list, json_string(known[i])))
             json_decref(list), list = NULL;
-    for (; list && own && *own; own++)
-        if (json_array_append_new(list, json_string(*own)))
+    for (uint32_t i = 0; list && own && own[i] && i < MAX_NAMES; i++)
+        if (json_array_append_new(list, json_string(own[i])))
             json_decref(list), list = NULL;
     return list;
 }

@@ -72,11 +72,16 @@ static tn_status add_primitive(const tn_host *host, const tn_primitive *record,
     tn_runtime *runtime = host->self->runtime;
     struct plugin *plugin = host->self->plugin;
     const struct prim *known;
-    if (record && record->id) // an id that a pack has which is not loaded is taken, too
+    tn_status status = fail_if_null("primitives.add", "the record", record);
+    for (uint64_t i = 0; i < num_kernels && status == TN_OK; i++)
+        status = fail_if_null("primitives.add", "a kernel", kernels ? kernels[i] : NULL);
+    if (status != TN_OK)
+        return status;
+    if (record->id) // an id that a pack has which is not loaded is taken, too
         (void)prim_find(runtime, record->id, &known);
     fail_clear();
     plugin->is_registered = true;
-    tn_status status = prim_register(runtime, plugin, host, record);
+    status = prim_register(runtime, plugin, host, record);
     for (uint64_t i = 0; i < num_kernels && status == TN_OK; i++)
         status = kernel_register(runtime, plugin, plugin_id(plugin), kernels[i]);
     return status;

@@ -14,9 +14,11 @@
 tn_status record_read(void *own, size_t own_size, const void *given, uint32_t given_size,
                       size_t least, const char *what)
 {
-    if (given_size < least)
-        return fail(TN_ERR_REFUSED, "%s: struct_size is %u, expected at least %zu", what,
-                    given_size, least);
+    if (given_size < least || given_size > MAX_RECORD)
+        return fail(TN_ERR_REFUSED,
+                    "%s: struct_size is %u, expected at least %zu and at "
+                    "most %d",
+                    what, given_size, least, MAX_RECORD);
     size_t known = given_size < own_size ? given_size : own_size;
     memset(own, 0, own_size);
     memcpy(own, given, known);
@@ -112,8 +114,10 @@ static tn_status check_outputs(const tn_primitive *p)
 
 static tn_status check_in_place(const tn_primitive *p, struct prim *prim)
 {
-    if (p->num_in_place && !p->in_place)
-        return fail(TN_ERR_REFUSED, "in_place: got %u pairs in no table", p->num_in_place);
+    const uint32_t most = MAX_INPUTS * MAX_OUTPUTS;
+    if (p->num_in_place > most || (p->num_in_place && !p->in_place))
+        return fail(TN_ERR_REFUSED, "in_place: got %u pairs%s, expected at most %u",
+                    p->num_in_place, p->in_place ? "" : " in no table", most);
     for (uint32_t i = 0; i < p->num_in_place; i++) {
         tn_in_place pair = p->in_place[i];
         if (pair.input < 0 || pair.input >= (int32_t)p->num_inputs || pair.output < 0 ||
@@ -142,8 +146,11 @@ static tn_status check_field_value(const tn_attr_field *field)
     case TN_ATTR_CHOICE:
         if (!field->choices || !field->choices[0])
             return fail(TN_ERR_REFUSED, "attribute '%s' has no choices", field->name);
-        while (field->choices[count])
+        while (count <= MAX_NAMES && field->choices[count])
             count++;
+        if (count > MAX_NAMES)
+            return fail(TN_ERR_REFUSED, "attribute '%s' has more than %d choices",
+                        field->name, MAX_NAMES);
         ok = value >= 0 && value < count;
         break;
     }
@@ -202,9 +209,9 @@ static tn_status read_table(struct arena *arena, tn_attr_table *table)
                     table->num_fields, MAX_ATTR_FIELDS);
     if (!table->num_fields)
         return TN_OK;
-    if (table->field_size > UINT32_MAX)
-        return fail(TN_ERR_REFUSED, "attrs.field_size is %llu",
-                    (unsigned long long)table->field_size);
+    if (table->field_size > MAX_RECORD)
+        return fail(TN_ERR_REFUSED, "attrs.field_size is %llu, expected at most %d",
+                    (unsigned long long)table->field_size, MAX_RECORD);
     tn_attr_field *fields = arena_alloc(arena, table->num_fields * sizeof(*fields));
     if (!fields)
         return TN_ERR_MEMORY;

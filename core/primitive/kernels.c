@@ -102,8 +102,13 @@ static tn_status check_payload(const tn_kernel *kernel)
     if (vulkan && (strcmp(kernel->family, TN_FAMILY_VULKAN_GLSL) == 0 ||
                    strcmp(kernel->family, TN_FAMILY_VULKAN_SPIRV) == 0)) {
         tn_vulkan_kernel own;
-        return record_read(&own, sizeof(own), vulkan, vulkan->struct_size,
-                           TN_END_OF(vulkan, elements_per_group), "tn_vulkan_kernel");
+        tn_status status =
+            record_read(&own, sizeof(own), vulkan, vulkan->struct_size,
+                        TN_END_OF(vulkan, elements_per_group), "tn_vulkan_kernel");
+        if (status == TN_OK && (own.num_push > 32 || (own.num_push && !own.push)))
+            return fail(TN_ERR_REFUSED, "push: got %u fields%s, expected at most 32",
+                        own.num_push, own.push ? "" : " in no table");
+        return status;
     }
     return TN_OK;
 }
@@ -120,9 +125,10 @@ static tn_status check_kernel(const tn_kernel *kernel)
                     kernel->name ? kernel->name : "NULL");
     if (kernel->flags & ~known)
         return fail(TN_ERR_REFUSED, "unknown flags 0x%x", kernel->flags & ~known);
-    if (kernel->num_operands && !kernel->operands)
-        return fail(TN_ERR_REFUSED, "operands: got %u rules in no table",
-                    kernel->num_operands);
+    const uint32_t most = MAX_INPUTS + MAX_OUTPUTS;
+    if (kernel->num_operands > most || (kernel->num_operands && !kernel->operands))
+        return fail(TN_ERR_REFUSED, "operands: got %u rules%s, expected at most %u",
+                    kernel->num_operands, kernel->operands ? "" : " in no table", most);
     for (uint32_t i = 0; kernel->operands && i < kernel->num_operands; i++)
         if (kernel->operands[i].needs > TN_NEEDS_ROWS ||
             kernel->operands[i].dtypes & ~TN_ALL_DTYPES)

@@ -14,6 +14,12 @@
 #define MAX_INPUTS 64
 #define MAX_OUTPUTS 8
 
+// The most bytes of a struct that crosses the ABI, of this version or a later one; and the
+// most entries of a list that ends with NULL. A larger one is damaged: reading it would
+// leave the plugin's memory.
+#define MAX_RECORD 1024
+#define MAX_NAMES 256
+
 struct plugin;
 struct expr;
 

@@ -241,6 +241,15 @@ static void records_of_other_sizes_are_read_by_the_rules(void **state)
     assert_null(tn_primitive_find(&runtime, "a.smaller")->vjp);
     smaller.struct_size = 8;
     refused(&smaller, "struct_size is 8, expected at least");
+    smaller.struct_size = 1025;
+    refused(&smaller, "and at most 1024");
+    smaller.struct_size = UINT32_MAX;
+    refused(&smaller, "struct_size is 4294967295");
+
+    tn_primitive pairs = record("a.pairs/1");
+    pairs.in_place = &(tn_in_place){0, 0};
+    pairs.num_in_place = UINT32_MAX;
+    refused(&pairs, "in_place: got 4294967295 pairs, expected at most 512");
 }
 
 static void attribute_fields_of_other_sizes_are_read_by_the_rules(void **state)
@@ -345,6 +354,18 @@ static void bad_kernels_are_refused(void **state)
     kernel.payload = NULL;
     assert_int_equal(kernel_register(&runtime, NULL, "p", &kernel), TN_ERR_REFUSED);
     assert_non_null(strstr(fail_text(), "needs a payload with `launch`"));
+    kernel.payload = &payload;
+    kernel.operands = &(tn_operand_rule){0, 0};
+    kernel.num_operands = UINT32_MAX;
+    assert_int_equal(kernel_register(&runtime, NULL, "p", &kernel), TN_ERR_REFUSED);
+    assert_non_null(strstr(fail_text(), "got 4294967295 rules, expected at most 72"));
+    kernel.num_operands = 1;
+    kernel.family = TN_FAMILY_VULKAN_SPIRV;
+    kernel.payload = &(tn_vulkan_kernel){
+        .struct_size = sizeof(tn_vulkan_kernel), .num_push = 33, .elements_per_group = 1};
+    assert_int_equal(kernel_register(&runtime, NULL, "p", &kernel), TN_ERR_REFUSED);
+    assert_non_null(strstr(fail_text(), "push: got 33 fields in no table"));
+    kernel.family = TN_FAMILY_CPU;
     kernel.payload = &payload;
     assert_int_equal(kernel_register(&runtime, NULL, "p", &kernel), TN_OK);
     assert_int_equal(kernel_register(&runtime, NULL, "p", &kernel), TN_ERR_REFUSED);
