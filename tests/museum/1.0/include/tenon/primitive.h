@@ -172,9 +172,9 @@ typedef struct tn_primitive {
     // core's to check. NULL only with expr.
     tn_status (*infer)(const tn_infer *infer, tn_type *types);
 
-    // For TN_PRIM_VIEW: fills *out, with the dtype and extents that infer said, and elements
-    // among those from the lowest to the highest one that the input reaches in memory: the
-    // core refuses others. TN_ERR_UNSUPPORTED, recording no failure, when no
+    // For TN_PRIM_VIEW: fills *out, with the dtype and extents that infer said, and
+    // elements among those from the lowest to the highest one that the input reaches in
+    // memory: the core refuses others. TN_ERR_UNSUPPORTED, recording no failure, when no
     // strides can say it: the core then copies the input to a contiguous one and asks
     // again, and this time it must succeed.
     tn_status (*view)(const tn_view *view, tn_layout *out);
