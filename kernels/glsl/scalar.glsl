@@ -457,16 +457,21 @@ SHIFTS_UNSIGNED(uint64_t)
 #endif
 
 #ifdef NEED_MOD
-// Of a divisor below 2^-126, which a device may take for 0: by the bits, in units of 2^-149.
-float mod_subnormal(float a, float b)
+// Of |a| >= |b|, b below 2^-102, where a remainder may be subnormal and a device take it for
+// 0: by whole numbers, in units of b's last place.
+float mod_of_small(float a, float b)
 {
-    uint d = floatBitsToUint(b) & 0x7fffffu, sign = floatBitsToUint(b) & 0x80000000u;
-    uint bits = floatBitsToUint(a), exponent = (bits >> 23) & 0xffu;
-    uint r = ((bits & 0x7fffffu) | (exponent > 0u ? 0x800000u : 0u)) % d;
-    for (uint i = 1u; i < exponent; i++)
+    uint x = floatBitsToUint(a) & 0x7fffffffu, y = floatBitsToUint(b) & 0x7fffffffu;
+    uint x_exponent = max(x >> 23, 1u), exponent = max(y >> 23, 1u);
+    uint r = x - ((x_exponent - 1u) << 23), d = y - ((exponent - 1u) << 23); // with 2^23
+    r %= d;
+    for (uint i = exponent; i < x_exponent; i++)
         r = (r << 1) % d;
-    bool other = r != 0u && (bits & 0x80000000u) != sign;
-    return uintBitsToFloat(sign | (other ? d - r : r));
+    if (r != 0u && (floatBitsToInt(a) < 0) != (floatBitsToInt(b) < 0))
+        r = d - r;
+    if (exponent == 1u)
+        return with_sign(uintBitsToFloat(r), b);
+    return with_sign(float(r) * uintBitsToFloat(exponent << 23) / 8388608.0, b);
 }
 // The remainder is exact: each step subtracts b times a power of two that leaves r / 2 at
 // least, and such a difference has no rounding. |r| then takes b's sign.
@@ -475,13 +480,14 @@ float op_MOD(float a, float b)
     uint size = floatBitsToUint(b) & 0x7fffffffu;
     if (is_nan(a) || is_nan(b) || is_inf(a) || size == 0u)
         return not_a_number();
-    if (size < 0x800000u)
-        return mod_subnormal(a, b);
+    if (size < 25u << 23 && (floatBitsToUint(a) & 0x7fffffffu) >= size)
+        return mod_of_small(a, b);
     bool minus = floatBitsToInt(a) < 0, differs = minus != (floatBitsToInt(b) < 0);
     float r = with_sign(a, 1.0), d = with_sign(b, 1.0);
     if (is_inf(b) && floatBitsToUint(r) != 0u)
         return differs ? b : a;
-    while (r >= d) { // 2^steps in two factors: it may be too large for one
+    // Floats above 0 are ordered as their bits are. 2^steps is two factors: it may be too large.
+    while (floatBitsToUint(r) >= size) {
         int steps = (floatBitsToInt(r) >> 23) - (floatBitsToInt(d) >> 23);
         float part = d * uintBitsToFloat(uint(127 + (steps >> 1)) << 23);
         part *= uintBitsToFloat(uint(127 + steps - (steps >> 1)) << 23);
