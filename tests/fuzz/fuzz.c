@@ -8,8 +8,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static FILE *report;
+
+FILE *fuzz_report(void)
+{
+    return report ? report : stderr;
+}
+
 #ifdef FUZZ_LIBFUZZER
+int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc, (void)argv;
+    report = fdopen(dup(STDERR_FILENO), "w");
+    if (report)
+        setvbuf(report, NULL, _IONBF, 0);
+    return 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     fuzz_one(data, size);

@@ -17,13 +17,17 @@
 // The target's: called once for each input, one after the other.
 void fuzz_one(const uint8_t *data, size_t size);
 
+// Standard error, though libFuzzer closes it for what is tested. Not buffered.
+FILE *fuzz_report(void);
+
 // Ends the program, and so the search, with the reason; the input is kept by libFuzzer.
 #define FUZZ_CHECK(condition, ...)                                                         \
     do {                                                                                   \
         if (!(condition)) {                                                                \
-            fprintf(stderr, "%s:%d: %s does not hold: ", __FILE__, __LINE__, #condition);  \
-            fprintf(stderr, __VA_ARGS__);                                                  \
-            fputc('\n', stderr);                                                           \
+            fprintf(fuzz_report(), "%s:%d: %s does not hold: ", __FILE__, __LINE__,        \
+                    #condition);                                                           \
+            fprintf(fuzz_report(), __VA_ARGS__);                                           \
+            fputc('\n', fuzz_report());                                                    \
             abort();                                                                       \
         }                                                                                  \
     } while (0)

@@ -9,7 +9,7 @@
 
 enum { MAX_FILE = 1 << 20 };
 
-static FILE *results; // standard output, which targets may redirect
+static FILE *results; // standard output, to which what is tested may print, too
 
 static void run(const char *path)
 {
@@ -50,7 +50,7 @@ int main(int argc, char **argv)
 {
     size_t ran = 0;
     results = fdopen(dup(STDOUT_FILENO), "w");
-    FUZZ_CHECK(results, "%s", strerror(errno));
+    FUZZ_CHECK(results && freopen("/dev/null", "w", stdout), "%s", strerror(errno));
     for (int i = 1; i < argc; i++)
         ran += run_all(argv[i]);
     fprintf(results, "%s 1 - %zu files of the corpus\n1..1\n", ran ? "ok" : "not ok", ran);
