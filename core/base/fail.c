@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The message of the last failure: one buffer a thread, so that recording it cannot fail.
+// It may quote what is not this library's, so that it is made printable here.
 #include "fail.h"
 
 #include <inttypes.h>
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <tenon/tenon.h>
+#include "text.h"
 
 #define MESSAGE_SIZE 2048
 
@@ -17,6 +19,7 @@ tn_status fail_v(tn_status status, const char *format, va_list list)
     // Arguments may point into the message itself: it is written aside first.
     char text[MESSAGE_SIZE];
     vsnprintf(text, sizeof(text), format, list);
+    text_make_printable(text, sizeof(text), TN_TEXT_INDENT);
     memcpy(message, text, strlen(text) + 1);
     return status;
 }
@@ -45,7 +48,8 @@ void fail_prefix(const char *format, ...)
         rest = room - 1;
     memcpy(text + size, message, rest);
     text[(size_t)size + rest] = 0;
-    memcpy(message, text, (size_t)size + rest + 1);
+    text_make_printable(text, sizeof(text), TN_TEXT_INDENT);
+    memcpy(message, text, strlen(text) + 1);
 }
 
 tn_status fail_if_null(const char *function, const char *what, const void *pointer)

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include "text.h"
 
 static const char *const level_names[] = {"off",   "error", "warn", "info",
                                           "debug", "trace", NULL};
@@ -109,8 +110,11 @@ void log_write_v(const struct config *config, int level, const char *topic,
         return;
     char line[MAX_LINE];
     vsnprintf(line, sizeof(line), format, list);
+    text_make_printable(line, sizeof(line), TN_TEXT_INDENT);
+    char name[64];
+    tn_text_printable(topic ? topic : "-", TN_TEXT_ONE_LINE, name, sizeof(name));
     // One call, so that lines of several threads do not mix.
-    fprintf(stderr, "tenon: %s: %s: %s\n", level_names[level], topic ? topic : "-", line);
+    fprintf(stderr, "tenon: %s: %s: %s\n", level_names[level], name, line);
 }
 
 void log_write(const struct config *config, int level, const char *topic,

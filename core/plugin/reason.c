@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include "../base/text.h"
 
 // What helps. One %s may stand for what the reason is about.
 static const char *const remedies[NUM_REASONS] = {
@@ -55,6 +56,8 @@ tn_status reason_record(struct reason *reason, tn_status status, enum reason_cod
     vsnprintf(made.text, sizeof(made.text) - 384, format, list);
     va_end(list);
     append_remedy(&made);
+    text_make_printable(made.text, sizeof(made.text),
+                        TN_TEXT_INDENT); // it quotes manifests
     *reason = made;
     return fail(status, "%s", made.text);
 }

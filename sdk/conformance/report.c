@@ -3,6 +3,32 @@
 #include "report.h"
 
 #include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <tenon/tenon.h>
+
+// Texts are the plugin's and the driver's in part: a terminal shows them and obeys none.
+static void tell(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void tell(FILE *out, const char *format, ...)
+{
+    char *text = NULL;
+    va_list args;
+    va_start(args, format);
+    int size = vasprintf(&text, format, args);
+    va_end(args);
+    if (size < 0)
+        return;
+    uint64_t room = tn_text_printable(text, 0, NULL, 0) + 1;
+    char *shown = malloc(room);
+    if (shown) {
+        tn_text_printable(text, 0, shown, room);
+        fputs(shown, out);
+    }
+    free(shown);
+    free(text);
+}
 
 static const char *const outcome_names[NUM_OUTCOMES] = {"pass", "fail", "warn", "skip",
                                                         "excepted"};
@@ -82,16 +108,16 @@ static void print_groups(const struct report *report, FILE *out)
             counts[report->results[end].outcome]++;
             cases += report->results[end].cases;
         }
-        fprintf(out, "  %-10.*s %4llu passed", (int)group_size(report->results[i].check),
-                report->results[i].check->name, (unsigned long long)counts[PASSED]);
+        tell(out, "  %-10.*s %4llu passed", (int)group_size(report->results[i].check),
+             report->results[i].check->name, (unsigned long long)counts[PASSED]);
         static const char *const words[NUM_OUTCOMES] = {NULL, "FAILED", "warned", "skipped",
                                                         "excepted"};
         for (int o = FAILED; o < NUM_OUTCOMES; o++)
             if (counts[o])
-                fprintf(out, ", %llu %s", (unsigned long long)counts[o], words[o]);
+                tell(out, ", %llu %s", (unsigned long long)counts[o], words[o]);
         if (cases)
-            fprintf(out, "  (%llu cases)", (unsigned long long)cases);
-        fprintf(out, "\n");
+            tell(out, "  (%llu cases)", (unsigned long long)cases);
+        tell(out, "\n");
     }
 }
 
@@ -102,16 +128,16 @@ static void print_findings(const struct report *report, enum outcome outcome,
         const struct result *r = &report->results[i];
         if (r->outcome != outcome)
             continue;
-        fprintf(out, "%s %s%s%s [%s]\n", title, r->check->name, r->subject[0] ? " " : "",
-                r->subject, r->check->requirement);
-        fprintf(out, "     %s\n", r->detail);
+        tell(out, "%s %s%s%s [%s]\n", title, r->check->name, r->subject[0] ? " " : "",
+             r->subject, r->check->requirement);
+        tell(out, "     %s\n", r->detail);
         if (outcome == FAILED)
-            fprintf(out, "     Expected: %s\n", r->check->expects);
+            tell(out, "     Expected: %s\n", r->check->expects);
         if (r->failures > 1)
-            fprintf(out, "     %llu failures in %llu cases; this is the first.\n",
-                    (unsigned long long)r->failures, (unsigned long long)r->cases);
+            tell(out, "     %llu failures in %llu cases; this is the first.\n",
+                 (unsigned long long)r->failures, (unsigned long long)r->cases);
         if (outcome == EXCEPTED)
-            fprintf(out, "     %s: %s\n", r->exception->kind, r->exception->reason);
+            tell(out, "     %s: %s\n", r->exception->kind, r->exception->reason);
     }
 }
 
@@ -134,13 +160,13 @@ static void print_skips(const struct report *report, FILE *out)
             more += is_like;
             others += is_like && strcmp(next->detail, r->detail) != 0;
         }
-        fprintf(out, "skip %s%s%s", r->check->name, r->subject[0] ? " " : "", r->subject);
+        tell(out, "skip %s%s%s", r->check->name, r->subject[0] ? " " : "", r->subject);
         if (more)
-            fprintf(out, " and %zu more", more);
-        fprintf(out, ": %s", r->detail);
+            tell(out, " and %zu more", more);
+        tell(out, ": %s", r->detail);
         if (others)
-            fprintf(out, " (%zu of them for other reasons: --json)", others);
-        fprintf(out, "\n");
+            tell(out, " (%zu of them for other reasons: --json)", others);
+        tell(out, "\n");
     }
 }
 
@@ -153,7 +179,7 @@ static bool can_replay(const struct result *r)
 static void print_option(const char *name, const char *value, FILE *out)
 {
     if (value)
-        fprintf(out, " %s '%s'", name, value);
+        tell(out, " %s '%s'", name, value);
 }
 
 // The command that runs the first failure again, with the same cases.
@@ -165,34 +191,34 @@ static void print_replay(const struct report *report, FILE *out)
     if (i == report->count)
         return;
     const struct result *r = &report->results[i];
-    fprintf(out, "One again: tenon check %s --seed %llu --only '%s%s%s'", report->file,
-            (unsigned long long)report->seed, r->check->name, r->subject[0] ? " " : "",
-            r->subject);
+    tell(out, "One again: tenon check %s --seed %llu --only '%s%s%s'", report->file,
+         (unsigned long long)report->seed, r->check->name, r->subject[0] ? " " : "",
+         r->subject);
     print_option("--devices", report->devices, out);
     print_option("--examples", report->examples, out);
     print_option("--samples", report->samples, out);
-    fprintf(out, "\n");
+    tell(out, "\n");
 }
 
 void report_text(const struct report *report, FILE *out)
 {
-    fprintf(out, "%s\n\n", report->file);
+    tell(out, "%s\n\n", report->file);
     print_groups(report, out);
-    fprintf(out, "\n");
+    tell(out, "\n");
     print_findings(report, FAILED, "FAIL", out);
     print_findings(report, WARNED, "warn", out);
     print_findings(report, EXCEPTED, "known", out);
     print_skips(report, out);
-    fprintf(out,
-            "%s: %llu passed, %llu failed, %llu warned, %llu skipped, %llu excepted "
-            "in %.1f s, seed %llu\n",
-            report->counts[FAILED] ? "FAIL" : "PASS",
-            (unsigned long long)report->counts[PASSED],
-            (unsigned long long)report->counts[FAILED],
-            (unsigned long long)report->counts[WARNED],
-            (unsigned long long)report->counts[SKIPPED],
-            (unsigned long long)report->counts[EXCEPTED], report->seconds,
-            (unsigned long long)report->seed);
+    tell(out,
+         "%s: %llu passed, %llu failed, %llu warned, %llu skipped, %llu excepted "
+         "in %.1f s, seed %llu\n",
+         report->counts[FAILED] ? "FAIL" : "PASS",
+         (unsigned long long)report->counts[PASSED],
+         (unsigned long long)report->counts[FAILED],
+         (unsigned long long)report->counts[WARNED],
+         (unsigned long long)report->counts[SKIPPED],
+         (unsigned long long)report->counts[EXCEPTED], report->seconds,
+         (unsigned long long)report->seed);
     print_replay(report, out);
 }
 
@@ -224,7 +250,7 @@ void report_json(const struct report *report, FILE *out)
                              (json_int_t)report->seed, "verdict",
                              report->counts[FAILED] ? "fail" : "pass", "seconds",
                              report->seconds, "counts", counts, "results", results);
-    json_dumpf(root, out, JSON_INDENT(1));
-    fprintf(out, "\n");
+    json_dumpf(root, out, JSON_INDENT(1) | JSON_ENSURE_ASCII);
+    tell(out, "\n");
     json_decref(root);
 }

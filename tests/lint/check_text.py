@@ -20,6 +20,10 @@ FORBIDDEN = [
 # The core's files get descriptors above 2, through core/base/file.h.
 OPENS = re.compile(r"\b(open|openat|creat|fopen|mkstemp|mkostemp|tmpfile)\(")
 
+# The command prints what may come from outside through say(); these print their own words, numbers and scripts.
+PRINTS = re.compile(r"(?<![a-z_(])v?printf\(|\bfprintf\(std")
+OWN_WORDS = {"args.c", "complete_bash.c", "complete_fish.c", "complete_zsh.c", "main.c", "print.c", "progress.c"}
+
 
 def main():
     root = pathlib.Path(__file__).resolve().parents[2]
@@ -43,6 +47,8 @@ def main():
         rules = list(FORBIDDEN)
         if name.startswith("core/") and name != "core/base/file.c":
             rules.append((OPENS, "core opens files with file_open()"))
+        if path.parent.as_posix() == "tools/tenon" and path.suffix == ".c" and path.name not in OWN_WORDS:
+            rules.append((PRINTS, "the command prints with say(), complain() or table_print()"))
         for pattern, why in rules:
             if found := pattern.search(text):
                 line = text.count("\n", 0, found.start()) + 1

@@ -142,16 +142,25 @@ struct choice choice_of_option(const json_t *option)
 
 // --- installed names -------------------------------------------------------------------
 
+// Shells expand what they are offered: a name with anything but plain characters is none.
+static void offer(const char *name, size_t size)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "0123456789._-";
+    if (size && strspn(name, plain) >= size)
+        say("%.*s\n", (int)size, name);
+}
+
 static int print_plugins(tn_runtime *runtime, bool backends)
 {
     for (uint64_t i = 0, n = tn_plugin_count(runtime); i < n; i++) {
         tn_plugin_info info = {.struct_size = sizeof(info)};
         if (tn_plugin_get(runtime, i, &info))
             continue;
-        if (!backends && info.id[0])
-            printf("%s\n", info.id);
+        if (!backends)
+            offer(info.id, strlen(info.id));
         for (const char *const *name = info.backends; backends && *name; name++)
-            printf("%s\n", *name);
+            offer(*name, strlen(*name));
     }
     return 0;
 }
@@ -160,7 +169,7 @@ static int print_ops(tn_runtime *runtime)
 {
     const char *const *names = tn_primitive_names(runtime);
     for (; names && *names; names++)
-        printf("%.*s\n", (int)strcspn(*names, "/"), *names);
+        offer(*names, strcspn(*names, "/"));
     return names ? 0 : oops_library();
 }
 

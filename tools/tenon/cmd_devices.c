@@ -60,7 +60,7 @@ static int print_rows(const json_t *rows)
         {"memory", "memory"}, {"with", "driver"}, {"features", "features"},
     };
     if (!json_array_size(rows)) {
-        printf("no backend is installed; 'tenon plugins' lists what is\n");
+        say("no backend is installed; 'tenon plugins' lists what is\n");
         return 0;
     }
     int failed = table_print(rows, columns, COUNT(columns));
@@ -70,10 +70,9 @@ static int print_rows(const json_t *rows)
     {
         const char *reason = text_of(row, "reason"), *warning = text_of(row, "warning");
         if (reason[0])
-            printf("\n%s has no device: %s\n", text_of(row, "backend"), reason);
+            say("\n%s has no device: %s\n", text_of(row, "backend"), reason);
         if (warning[0])
-            printf("\n%s: %s: %s\n", text_of(row, "device"), warning,
-                   text_of(row, "remedy"));
+            say("\n%s: %s: %s\n", text_of(row, "device"), warning, text_of(row, "remedy"));
     }
     return failed;
 }

@@ -38,15 +38,15 @@ static void print_findings(const json_t *findings)
     const char *last = "";
     size_t i;
     json_t *finding;
-    printf("tenon %s\n", TN_VERSION);
+    say("tenon %s\n", TN_VERSION);
     json_array_foreach(findings, i, finding)
     {
         const char *topic = text_of(finding, "topic"), *kind = text_of(finding, "kind");
         bool wrong = strcmp(kind, kinds[WRONG]) == 0;
-        printf("%-10s %-6s %s\n", strcmp(topic, last) ? topic : "", wrong ? "WRONG" : kind,
-               text_of(finding, "text"));
+        say_line("%-10s %-6s %s", strcmp(topic, last) ? topic : "", wrong ? "WRONG" : kind,
+                 text_of(finding, "text"));
         if (*text_of(finding, "remedy"))
-            printf("%-10s %-6s to do: %s\n", "", "", text_of(finding, "remedy"));
+            say_line("%-10s %-6s to do: %s", "", "", text_of(finding, "remedy"));
         last = topic;
     }
 }
@@ -75,7 +75,7 @@ static int report(const struct doctor *doctor, bool json)
     } else {
         print_findings(doctor->findings);
         if (!doctor->num_wrong)
-            printf("Nothing is wrong.\n");
+            say("Nothing is wrong.\n");
     }
     forget_oops(); // of children that could not be started: they are findings
     if (!failed && doctor->num_wrong)

@@ -101,7 +101,7 @@ static int print_result(struct session *session, tn_array *array, const char *ti
     if (failed)
         return failed;
     if (title)
-        printf("d/d%s ", title);
+        say("d/d%s ", title);
     failed = array_print(&host);
     host_array_finish(&host);
     return failed;

@@ -86,7 +86,7 @@ static int run_check(const struct command *self, int argc, char **argv)
         return failed;
     failed = pack_make(runtime, args.items[0], NULL, id);
     if (!failed)
-        printf("%s: the pack %s is described correctly\n", args.items[0], id);
+        say("%s: the pack %s is described correctly\n", args.items[0], id);
     tn_runtime_close(runtime);
     return failed;
 }

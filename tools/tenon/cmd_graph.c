@@ -77,9 +77,8 @@ static int draw(struct session *session, bool scheduled, const char *path)
     if (tn_graph_dot(session->scope, session->results.items, session->results.count,
                      scheduled, &dot))
         return oops_scope(session->scope);
-    int failed = strcmp(path, "-") == 0 || ends_with(path, ".dot")
-                     ? file_write(path, dot, strlen(dot))
-                     : write_svg(path, dot);
+    int failed = strcmp(path, "-") == 0 || ends_with(path, ".dot") ? text_write(path, dot)
+                                                                   : write_svg(path, dot);
     tn_text_free(dot);
     return failed;
 }
@@ -94,7 +93,7 @@ static int draw_named(struct session *session, bool scheduled, const char *path)
         return oops_memory();
     int failed = draw(session, scheduled, name);
     if (!failed)
-        printf("%s\n", name);
+        say("%s\n", name);
     free(name);
     return failed;
 }

@@ -101,7 +101,7 @@ static int write_header(tn_runtime *runtime, const char *id, const char *output)
     if (fclose(stream))
         failed = oops_memory();
     if (!failed)
-        failed = file_write(output, text, size);
+        failed = text_write(output, text);
     free(text);
     return failed;
 }

@@ -197,11 +197,11 @@ static int write_project(struct new_options *o,
     project_finish(&project);
     if (failed)
         return failed;
-    printf("wrote %s/; now try\n\n"
-           "  meson setup %s/build %s\n"
-           "  ninja -C %s/build\n"
-           "  tenon plugin install %s/build/%s\n",
-           o->name, o->name, o->name, o->name, o->name, o->id);
+    say("wrote %s/; now try\n\n"
+        "  meson setup %s/build %s\n"
+        "  ninja -C %s/build\n"
+        "  tenon plugin install %s/build/%s\n",
+        o->name, o->name, o->name, o->name, o->name, o->id);
     return 0;
 }
 
@@ -246,8 +246,8 @@ static int run_op_pack(const struct command *self, int argc, char **argv)
     failed = failed ? failed : check_op(o.op);
     failed = failed ? failed : write_project(&o, add_op_pack);
     if (!failed)
-        printf("  tenon eval '%s.%s(x, y, alpha=4, beta=2)' x=[1,2] y=[10,20]\n", o.name,
-               o.op);
+        say("  tenon eval '%s.%s(x, y, alpha=4, beta=2)' x=[1,2] y=[10,20]\n", o.name,
+            o.op);
     return failed;
 }
 
@@ -262,7 +262,7 @@ static int run_backend(const struct command *self, int argc, char **argv)
     failed = check_common(&o, "a backend", &args);
     failed = failed ? failed : write_project(&o, add_backend);
     if (!failed)
-        printf("  TENON_BACKEND=%s tenon eval 'sum(x * x)' x=[1,2,3]\n", o.name);
+        say("  TENON_BACKEND=%s tenon eval 'sum(x * x)' x=[1,2,3]\n", o.name);
     return failed;
 }
 
@@ -278,7 +278,7 @@ static int write_kernels(struct new_options *o)
     failed =
         o->primitive ? write_project(o, new_kernels_add) : no_primitive(runtime, o->target);
     if (!failed)
-        printf("  tenon op %s\n", o->primitive->id);
+        say("  tenon op %s\n", o->primitive->id);
     tn_runtime_close(runtime);
     return failed;
 }

@@ -219,7 +219,7 @@ static int print_section(const json_t *all, const char *key, const char *title,
     const json_t *rows = json_object_get(all, key);
     if (!json_array_size(rows))
         return 0;
-    printf("\n%s\n", title);
+    say("\n%s\n", title);
     return table_print(rows, columns, num_columns);
 }
 
@@ -229,10 +229,9 @@ static void print_list(const char *title, const json_t *names)
     json_t *name;
     if (json_array_size(names) == 0)
         return;
-    printf("%s", title);
-    json_array_foreach(names, i, name)
-        printf("%s%s", i ? ", " : "", json_string_value(name));
-    printf("\n");
+    say("%s", title);
+    json_array_foreach(names, i, name) say("%s%s", i ? ", " : "", json_string_value(name));
+    say("\n");
 }
 
 static int print_op(const json_t *all)
@@ -242,10 +241,10 @@ static int print_op(const json_t *all)
         {"name", "name"}, {"kind", "kind"}, {"default", "default"}, {"doc", "meaning"}};
     static const struct column kernels[] = {
         {"family", "family"}, {"name", "kernel"}, {"plugin", "plugin"}};
-    printf("%s\n\n%s\n\nfrom     %s\n", text_of(all, "signature"), text_of(all, "doc"),
-           text_of(all, "plugin"));
+    say("%s\n\n%s\n\nfrom     %s\n", text_of(all, "signature"), text_of(all, "doc"),
+        text_of(all, "plugin"));
     if (text_of(all, "expr")[0])
-        printf("is       %s\n", text_of(all, "expr"));
+        say("is       %s\n", text_of(all, "expr"));
     print_list("rules    ", json_object_get(all, "rules"));
     print_list("derived  ", json_object_get(all, "derived"));
     int failed = print_section(all, "inputs", "Inputs", documented, COUNT(documented));
@@ -256,9 +255,9 @@ static int print_op(const json_t *all)
     if (!failed)
         failed = print_section(all, "kernels", "Kernels", kernels, COUNT(kernels));
     if (!failed && !json_array_size(json_object_get(all, "kernels")))
-        printf("\nNo kernels: %s.\n", text_of(all, "expr")[0]
-                                          ? "every backend runs its expression"
-                                          : "its reference or decomposition runs");
+        say("\nNo kernels: %s.\n", text_of(all, "expr")[0]
+                                       ? "every backend runs its expression"
+                                       : "its reference or decomposition runs");
     return failed;
 }
 

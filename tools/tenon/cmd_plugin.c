@@ -10,9 +10,9 @@ static void print_list(const char *title, const char *const *list)
 {
     if (!list || !*list)
         return;
-    printf("%s:\n", title);
+    say("%s:\n", title);
     for (; *list; list++)
-        printf("  %s\n", *list);
+        say_line("  %s", *list);
 }
 
 static int show_json(const tn_plugin_info *info)
@@ -30,13 +30,13 @@ static int show_json(const tn_plugin_info *info)
 
 static int show(const tn_plugin_info *info)
 {
-    printf("%s %s\n", info->id, info->version);
-    printf("  vendor     %s\n", info->vendor);
-    printf("  state      %s\n", plugin_state_name(info->state));
-    printf("  directory  %s\n", info->directory);
-    printf("  file       %s\n", info->file);
+    say_line("%s %s", info->id, info->version);
+    say_line("  vendor     %s", info->vendor);
+    say_line("  state      %s", plugin_state_name(info->state));
+    say_line("  directory  %s", info->directory);
+    say_line("  file       %s", info->file);
     if (info->reason && info->reason[0])
-        printf("  reason     %s\n", info->reason);
+        say_line("  reason     %s", info->reason);
     print_list("backends", info->backends);
     print_list("operators", info->primitives);
     print_list("kernels (operator, family, name)", info->kernels);
@@ -76,7 +76,7 @@ static int run_describe(const struct command *self, int argc, char **argv)
     char *text = NULL;
     if (tn_plugin_describe(args.items[0], &text))
         return oops_library();
-    failed = file_write(output, text, strlen(text));
+    failed = text_write(output, text);
     if (!failed && strcmp(output, "-") == 0 && text[0] && text[strlen(text) - 1] != '\n')
         putchar('\n');
     tn_text_free(text);
@@ -87,8 +87,8 @@ static int run_describe(const struct command *self, int argc, char **argv)
 static bool verify_one(const char *name, const char *directory)
 {
     bool good = tn_plugin_verify(directory) == TN_OK;
-    printf("%-7s %s: %s\n", good ? "good" : "REFUSED", name,
-           good ? directory : tn_last_error());
+    say("%-7s %s: %s\n", good ? "good" : "REFUSED", name,
+        good ? directory : tn_last_error());
     return good;
 }
 
@@ -140,7 +140,7 @@ static int run_retry(const struct command *self, int argc, char **argv)
     if (tn_plugin_quarantine(runtime, args.items[0], NULL))
         failed = oops_library();
     else
-        printf("%s is not in quarantine\n", args.items[0]);
+        say("%s is not in quarantine\n", args.items[0]);
     tn_runtime_close(runtime);
     return failed;
 }

@@ -254,9 +254,9 @@ static int put(const struct order *order, struct store *store)
     folder_close(&fresh);
     bool differs = strcmp(old.version, identity.version) != 0 && old.version[0];
     if (!failed)
-        printf("installed %s in %s/%s%s%s%s%s\n", id, store->at.path, id,
-               differs ? ": " : "", differs ? identity.version : "",
-               differs ? ", before " : "", differs ? old.version : "");
+        say("installed %s in %s/%s%s%s%s%s\n", id, store->at.path, id, differs ? ": " : "",
+            differs ? identity.version : "", differs ? ", before " : "",
+            differs ? old.version : "");
     return failed;
 }
 
@@ -342,7 +342,7 @@ int cmd_plugin_remove(const struct command *self, int argc, char **argv)
         failed = store_remove(&store, args.items[0]);
         store_close(&store);
         if (!failed)
-            printf("removed %s/%s\n", place, args.items[0]);
+            say("removed %s/%s\n", place, args.items[0]);
     }
     free(place);
     return failed;

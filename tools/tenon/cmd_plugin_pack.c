@@ -18,7 +18,7 @@ static int pack_sealed(const struct folder *folder, const struct identity *ident
     if (!failed)
         failed = archive_pack(folder, identity->id, output);
     if (!failed)
-        printf("packed %s %s as %s\n", identity->id, identity->version, output);
+        say("packed %s %s as %s\n", identity->id, identity->version, output);
     return failed;
 }
 

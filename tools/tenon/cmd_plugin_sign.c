@@ -56,8 +56,8 @@ static void tell(const struct identity *identity, const struct secret_key *key,
 {
     char number[KEY_NUMBER_SIZE];
     key_number(key->number, number);
-    printf("signed %s %s with key %s%s%s\n", identity->id, identity->version, number,
-           where ? ": " : "", where ? where : "");
+    say("signed %s %s with key %s%s%s\n", identity->id, identity->version, number,
+        where ? ": " : "", where ? where : "");
 }
 
 static int sign_folder(const char *path, const struct secret_key *key)
@@ -181,8 +181,8 @@ static int sign_plugin(struct signing *signing, const struct folder *plugin)
     bool is_signed = is_signed_by(plugin, number);
     if (is_signed && !signing->force && memcmp(number, signing->key->number, 8) != 0) {
         key_number(number, text);
-        printf("left as it is: %s %s, signed with key %s (--force signs it anew)\n",
-               identity.id, identity.version, text);
+        say("left as it is: %s %s, signed with key %s (--force signs it anew)\n",
+            identity.id, identity.version, text);
         signing->left++;
         return 0;
     }
@@ -228,7 +228,7 @@ static int sign_installed(const char *place, bool force, const struct secret_key
                  "place",
                  place);
     if (!failed)
-        printf("%zu of %zu plugins in %s signed\n", signing.done, signing.found, place);
+        say("%zu of %zu plugins in %s signed\n", signing.done, signing.found, place);
     return failed;
 }
 

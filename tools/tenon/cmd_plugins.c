@@ -120,7 +120,7 @@ static int print_rows(const json_t *rows)
         {"brings", "brings"}, {"directory", "where"},
     };
     if (!json_array_size(rows)) {
-        printf("no plugins found; TENON_PLUGIN_PATH names directories to search\n");
+        say("no plugins found; TENON_PLUGIN_PATH names directories to search\n");
         return 0;
     }
     int failed = table_print(rows, columns, COUNT(columns));
@@ -131,7 +131,7 @@ static int print_rows(const json_t *rows)
         const char *reason = json_string_value(json_object_get(row, "reason"));
         const char *id = json_string_value(json_object_get(row, "id"));
         if (reason && reason[0])
-            printf("\n%s: %s\n", id && id[0] ? id : "?", reason);
+            say("\n%s: %s\n", id && id[0] ? id : "?", reason);
     }
     return failed;
 }

@@ -86,16 +86,16 @@ static int read_options(const struct texts *texts, struct train_options *out)
 static void announce(const struct trainer *t)
 {
     if (t->options.json)
-        printf("{\"event\": \"start\", \"images\": %lld, \"batch\": %lld, \"seed\": %lld, "
-               "\"first\": %llu, \"steps\": %llu}\n",
-               (long long)t->train.count, (long long)t->options.batch,
-               (long long)t->options.seed, (unsigned long long)t->done,
-               (unsigned long long)t->total);
+        say("{\"event\": \"start\", \"images\": %lld, \"batch\": %lld, \"seed\": %lld, "
+            "\"first\": %llu, \"steps\": %llu}\n",
+            (long long)t->train.count, (long long)t->options.batch,
+            (long long)t->options.seed, (unsigned long long)t->done,
+            (unsigned long long)t->total);
     else
-        printf("LeNet-5 on %lld images, batches of %lld, seed %lld: steps %llu to %llu\n",
-               (long long)t->train.count, (long long)t->options.batch,
-               (long long)t->options.seed, (unsigned long long)t->done + 1,
-               (unsigned long long)t->total);
+        say("LeNet-5 on %lld images, batches of %lld, seed %lld: steps %llu to %llu\n",
+            (long long)t->train.count, (long long)t->options.batch,
+            (long long)t->options.seed, (unsigned long long)t->done + 1,
+            (unsigned long long)t->total);
     fflush(stdout);
 }
 
@@ -130,7 +130,7 @@ static int train(const struct train_options *options)
     if (failed)
         return failed;
     if (!options->json)
-        printf("saved %s\n", options->save);
+        say("saved %s\n", options->save);
     struct train_options saved = *options;
     saved.resume = options->save;
     return classify(&saved);

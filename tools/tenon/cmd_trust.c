@@ -100,7 +100,7 @@ static int run_add(const struct command *self, int argc, char **argv)
         failed = write_key(&key, path);
     if (!failed) {
         key_number(key.number, number);
-        printf("trusted: key %s, in %s\n", number, path);
+        say("trusted: key %s, in %s\n", number, path);
     }
     free(path);
     free(folder);
@@ -164,7 +164,7 @@ static int run_list(const struct command *self, int argc, char **argv)
     else if (json_array_size(rows))
         failed = table_print(rows, columns, COUNT(columns));
     else
-        printf("no key is trusted; 'tenon trust add KEY' adds one\n");
+        say("no key is trusted; 'tenon trust add KEY' adds one\n");
     json_decref(rows);
     return failed;
 }
@@ -191,7 +191,7 @@ static int remove_key(const char *folder, const char *number)
                                           number, folder)
                                    : oops("cannot remove %s: %s", path, strerror(errno));
     if (!failed)
-        printf("no longer trusted: key %s\n", number);
+        say("no longer trusted: key %s\n", number);
     free(path);
     return failed;
 }
@@ -238,9 +238,9 @@ static int run_new(const struct command *self, int argc, char **argv)
     failed = key_make(secret, path, &key);
     if (!failed) {
         key_text(&key, line);
-        printf("%s: the secret key, which signs as you: keep it, and keep it to yourself\n"
-               "%s: the public key, to publish: %s\n",
-               secret, path, line);
+        say("%s: the secret key, which signs as you: keep it, and keep it to yourself\n"
+            "%s: the public key, to publish: %s\n",
+            secret, path, line);
     }
     free(path);
     return failed;

@@ -36,13 +36,13 @@ static void say_how(const json_t *node)
 {
     const char *kernel = text_of(node, "kernel");
     if (strcmp(kernel, "expression") == 0)
-        printf("as an expression, which fuses with its neighbours");
+        say("as an expression, which fuses with its neighbours");
     else if (strcmp(kernel, "reference") == 0)
-        printf("with its reference kernel, the plain one that always works");
+        say("with its reference kernel, the plain one that always works");
     else if (strcmp(kernel, "decomposition") == 0)
-        printf("as the simpler operators it is made of");
+        say("as the simpler operators it is made of");
     else
-        printf("with kernel '%s' of %s", kernel, text_of(node, "plugin"));
+        say("with kernel '%s' of %s", kernel, text_of(node, "plugin"));
 }
 
 static void say_node(const json_t *node, bool full)
@@ -51,23 +51,22 @@ static void say_node(const json_t *node, bool full)
     int indent = depth > 0 && depth < 20 ? (int)depth * 2 : 0;
     const char *device = text_of(node, "device"), *first = text_of(node, "instead_of");
     const char *name = text_of(node, "name"), *text = full ? text_of(node, "text") : "";
-    printf("%*s%s%s%s, giving %s, runs ", indent, "", name, *name ? " = " : "",
-           *text ? text : text_of(node, "op"), text_of(node, "type"));
+    say("%*s%s%s%s, giving %s, runs ", indent, "", name, *name ? " = " : "",
+        *text ? text : text_of(node, "op"), text_of(node, "type"));
     if (*device) {
-        printf("on %s ", device);
+        say("on %s ", device);
         say_how(node);
-        printf(".\n");
+        say(".\n");
     } else {
-        printf("nowhere.\n");
+        say("nowhere.\n");
     }
     if (*first)
-        printf("%*s  It falls back: %s comes first, but turned it down.\n", indent, "",
-               first);
+        say("%*s  It falls back: %s comes first, but turned it down.\n", indent, "", first);
     size_t i;
     json_t *candidate;
     json_array_foreach(json_object_get(node, "rejected"), i, candidate)
-        printf("%*s  not %s: %s\n", indent, "", text_of(candidate, "candidate"),
-               text_of(candidate, "reason"));
+        say("%*s  not %s: %s\n", indent, "", text_of(candidate, "candidate"),
+            text_of(candidate, "reason"));
 }
 
 // "x", "step 3", "step 3 output 1", "2.5"
@@ -81,19 +80,19 @@ static void say_source(const json_t *source, const json_t *leaves)
         json_int_t id = json_integer_value(leaf);
         const char *name = text_of(json_array_get(leaves, (size_t)id), "name");
         if (*name)
-            printf("%s", name);
+            say("%s", name);
         else
-            printf("data %" JSON_INTEGER_FORMAT, id);
+            say("data %" JSON_INTEGER_FORMAT, id);
     } else if (step) {
-        printf("step %" JSON_INTEGER_FORMAT, json_integer_value(step));
+        say("step %" JSON_INTEGER_FORMAT, json_integer_value(step));
         if (output)
-            printf(" output %" JSON_INTEGER_FORMAT, output);
+            say(" output %" JSON_INTEGER_FORMAT, output);
     } else {
         const char *text = json_string_value(number);
         if (text)
-            printf("%s", text);
+            say("%s", text);
         else
-            printf("%.9g", json_number_value(number));
+            say("%.9g", json_number_value(number));
     }
 }
 
@@ -104,7 +103,7 @@ static void say_inputs(const json_t *step, const json_t *leaves)
     json_t *source;
     json_array_foreach(inputs, i, source)
     {
-        printf("%s", i ? ", " : " of ");
+        say("%s", i ? ", " : " of ");
         say_source(source, leaves);
     }
 }
@@ -112,21 +111,21 @@ static void say_inputs(const json_t *step, const json_t *leaves)
 static void say_transfer(const json_t *transfer, const json_t *leaves)
 {
     const char *from = text_of(transfer, "from");
-    printf("  step %" JSON_INTEGER_FORMAT ": %s",
-           json_integer_value(json_object_get(transfer, "id")), text_of(transfer, "label"));
+    say("  step %" JSON_INTEGER_FORMAT ": %s",
+        json_integer_value(json_object_get(transfer, "id")), text_of(transfer, "label"));
     say_inputs(transfer, leaves);
-    printf("%s%s to %s, %" JSON_INTEGER_FORMAT " bytes\n", *from ? " from " : "", from,
-           text_of(transfer, "to"), json_integer_value(json_object_get(transfer, "bytes")));
+    say("%s%s to %s, %" JSON_INTEGER_FORMAT " bytes\n", *from ? " from " : "", from,
+        text_of(transfer, "to"), json_integer_value(json_object_get(transfer, "bytes")));
 }
 
 static void say_step(const json_t *step, const json_t *leaves, bool full)
 {
     const char *text = full ? text_of(step, "text") : "";
-    printf("  step %" JSON_INTEGER_FORMAT ": %s (%s)",
-           json_integer_value(json_object_get(step, "id")),
-           *text ? text : text_of(step, "label"), text_of(step, "kernel"));
+    say("  step %" JSON_INTEGER_FORMAT ": %s (%s)",
+        json_integer_value(json_object_get(step, "id")),
+        *text ? text : text_of(step, "label"), text_of(step, "kernel"));
     say_inputs(step, leaves);
-    printf("\n");
+    say("\n");
 }
 
 static void say_segments(const json_t *plan, bool full)
@@ -139,10 +138,10 @@ static void say_segments(const json_t *plan, bool full)
         const json_t *steps = json_object_get(segment, "steps");
         const json_t *transfers = json_object_get(segment, "transfers");
         if (json_array_size(transfers))
-            printf("\nBefore submission %zu:\n", i + 1);
+            say("\nBefore submission %zu:\n", i + 1);
         json_array_foreach(transfers, j, part) say_transfer(part, leaves);
-        printf("\nSubmission %zu, on %s: %zu step%s.\n", i + 1, text_of(segment, "device"),
-               json_array_size(steps), json_array_size(steps) == 1 ? "" : "s");
+        say("\nSubmission %zu, on %s: %zu step%s.\n", i + 1, text_of(segment, "device"),
+            json_array_size(steps), json_array_size(steps) == 1 ? "" : "s");
         json_array_foreach(steps, j, part) say_step(part, leaves, full);
     }
 }
@@ -159,13 +158,13 @@ static void say_remedies(const json_t *nodes)
         nowhere |= !*text_of(node, "device");
     }
     if (fell_back)
-        printf("\nTo keep what falls back where it should run, do away with what turned it "
-               "down there,\nor install a plugin with a kernel for it. "
-               "TENON_FALLBACK=error makes falling back an\nerror, allow silences it.\n");
+        say("\nTo keep what falls back where it should run, do away with what turned it "
+            "down there,\nor install a plugin with a kernel for it. "
+            "TENON_FALLBACK=error makes falling back an\nerror, allow silences it.\n");
     if (nowhere)
-        printf("\nName one more backend in TENON_BACKEND ('tenon devices' lists them), do "
-               "away with what\nturned it down, or install a plugin with a kernel for "
-               "it.\n");
+        say("\nName one more backend in TENON_BACKEND ('tenon devices' lists them), do "
+            "away with what\nturned it down, or install a plugin with a kernel for "
+            "it.\n");
 }
 
 int say_plan(const json_t *plan, bool full)
@@ -176,7 +175,7 @@ int say_plan(const json_t *plan, bool full)
     json_array_foreach(nodes, i, node) say_node(node, full);
     say_remedies(nodes);
     if (!json_array_size(nodes))
-        printf("Nothing is computed: the values are known already.\n");
+        say("Nothing is computed: the values are known already.\n");
     say_segments(plan, full);
     return 0;
 }
@@ -244,13 +243,13 @@ static int why_plugin(tn_runtime *runtime, const char *id, bool json)
         json_array_foreach(rows, i, row)
         {
             const char *version = text_of(row, "version");
-            printf("%s%s%s in %s ", id, *version ? " " : "", version,
-                   text_of(row, "directory"));
+            say("%s%s%s in %s ", id, *version ? " " : "", version,
+                text_of(row, "directory"));
             if (json_is_true(json_object_get(row, "usable")))
-                printf("is used: its checks pass and it loads.\n");
+                say("is used: its checks pass and it loads.\n");
             else
-                printf("is not used (%s): %s\n", text_of(row, "state"),
-                       text_of(row, "reason"));
+                say("is not used (%s): %s\n", text_of(row, "state"),
+                    text_of(row, "reason"));
         }
     json_decref(rows);
     return failed;
@@ -264,22 +263,22 @@ static void say_operator(const json_t *op)
     rules = json_object_get(op, "rules");
     size_t i;
     json_t *item;
-    printf("%s comes from plugin %s.\n", text_of(op, "id"), text_of(op, "plugin"));
+    say("%s comes from plugin %s.\n", text_of(op, "id"), text_of(op, "plugin"));
     json_array_foreach(kernels, i, item)
-        printf("Backends that consume %s can run kernel '%s' of plugin %s.\n",
-               text_of(item, "family"), text_of(item, "name"), text_of(item, "plugin"));
+        say("Backends that consume %s can run kernel '%s' of plugin %s.\n",
+            text_of(item, "family"), text_of(item, "name"), text_of(item, "plugin"));
     if (text_of(op, "expr")[0])
-        printf("Every backend that runs expressions can run it: %s\n", text_of(op, "expr"));
+        say("Every backend that runs expressions can run it: %s\n", text_of(op, "expr"));
     json_array_foreach(rules, i, item)
     {
         const char *rule = json_string_value(item);
         if (strcmp(rule, "decompose") == 0)
-            printf("Every backend can run it as the operators it is made of.\n");
+            say("Every backend can run it as the operators it is made of.\n");
         if (strcmp(rule, "reference") == 0)
-            printf("CPU backends can run its reference kernel when nothing faster fits.\n");
+            say("CPU backends can run its reference kernel when nothing faster fits.\n");
     }
-    printf("What one use of it chooses: tenon why '%.*s(...)'\n",
-           (int)strcspn(text_of(op, "id"), "/"), text_of(op, "id"));
+    say("What one use of it chooses: tenon why '%.*s(...)'\n",
+        (int)strcspn(text_of(op, "id"), "/"), text_of(op, "id"));
 }
 
 static int why_op(tn_runtime *runtime, const char *name, bool json)
@@ -306,13 +305,13 @@ static void say_device(const json_t *row)
     json_int_t place = json_integer_value(json_object_get(row, "selected"));
     const char *reason = text_of(row, "reason"), *device = text_of(row, "device");
     if (reason[0])
-        printf("%s has no device: %s\n", device, reason);
+        say("%s has no device: %s\n", device, reason);
     else if (place > 0)
-        printf("%s, %s, is used: it is number %" JSON_INTEGER_FORMAT " of the devices.\n",
-               device, text_of(row, "name"), place);
+        say("%s, %s, is used: it is number %" JSON_INTEGER_FORMAT " of the devices.\n",
+            device, text_of(row, "name"), place);
     else
-        printf("%s, %s, is not used: TENON_BACKEND=%s uses it.\n", device,
-               text_of(row, "name"), device);
+        say("%s, %s, is not used: TENON_BACKEND=%s uses it.\n", device,
+            text_of(row, "name"), device);
 }
 
 // Why there is no such backend: a plugin that is not used has it, or nobody does.

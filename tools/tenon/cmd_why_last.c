@@ -63,20 +63,20 @@ static void say_open(const json_t *event)
     struct tm parts;
     if (localtime_r(&seconds, &parts))
         strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S", &parts);
-    printf("%s, process %" JSON_INTEGER_FORMAT ", %s.\n", text_of(event, "program"),
-           pid_of(event), when);
+    say("%s, process %" JSON_INTEGER_FORMAT ", %s.\n", text_of(event, "program"),
+        pid_of(event), when);
     const char *name;
     json_t *item;
     size_t i;
     json_object_foreach(json_object_get(event, "variables"), name, item)
-        printf("  %s=%s\n", name, json_string_value(item));
-    json_array_foreach(json_object_get(event, "devices"), i, item) printf(
+        say("  %s=%s\n", name, json_string_value(item));
+    json_array_foreach(json_object_get(event, "devices"), i, item) say(
         "Device %zu is %s, %s.\n", i + 1, text_of(item, "device"), text_of(item, "name"));
     json_array_foreach(json_object_get(event, "plugins"), i, item)
     {
         if (!json_is_true(json_object_get(item, "usable")))
-            printf("Plugin %s in %s is not used: %s\n", text_of(item, "id"),
-                   text_of(item, "directory"), text_of(item, "reason"));
+            say("Plugin %s in %s is not used: %s\n", text_of(item, "id"),
+                text_of(item, "directory"), text_of(item, "reason"));
     }
 }
 
@@ -90,14 +90,14 @@ static void say_event(const json_t *event, size_t number, bool full)
         return;
     }
     bool failed = strcmp(kind, "failure") == 0;
-    printf("\nGraph %zu, %" JSON_INTEGER_FORMAT " node%s%s\n", number, all,
-           all == 1 ? "" : "s", failed ? ", was not run:" : ":");
+    say("\nGraph %zu, %" JSON_INTEGER_FORMAT " node%s%s\n", number, all,
+        all == 1 ? "" : "s", failed ? ", was not run:" : ":");
     if (failed)
-        printf("%s\n", text_of(event, "message"));
+        say("%s\n", text_of(event, "message"));
     if (told || !failed)
         say_plan(event, full);
     if ((json_int_t)told < all)
-        printf("  (the first %zu nodes)\n", told);
+        say("  (the first %zu nodes)\n", told);
 }
 
 int why_last(const char *path, bool all, bool json, bool full)

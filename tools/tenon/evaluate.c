@@ -88,16 +88,16 @@ void evaluation_finish(struct evaluation *e)
 
 static void print_json(const struct evaluation *e)
 {
-    printf("{\"event\": \"test\", \"accuracy\": %.9g, \"images\": %" PRId64
-           ", \"confusion\": [",
-           (double)e->right / (double)e->count, e->count);
+    say("{\"event\": \"test\", \"accuracy\": %.9g, \"images\": %" PRId64
+        ", \"confusion\": [",
+        (double)e->right / (double)e->count, e->count);
     for (int i = 0; i < LENET_CLASSES; i++) {
-        printf("%s[", i ? ", " : "");
+        say("%s[", i ? ", " : "");
         for (int j = 0; j < LENET_CLASSES; j++)
-            printf("%s%" PRId64, j ? ", " : "", e->confusion[i][j]);
-        printf("]");
+            say("%s%" PRId64, j ? ", " : "", e->confusion[i][j]);
+        say("]");
     }
-    printf("]}\n");
+    say("]}\n");
 }
 
 int evaluation_print(const struct trainer *t, const struct evaluation *e)
@@ -106,18 +106,17 @@ int evaluation_print(const struct trainer *t, const struct evaluation *e)
         print_json(e);
         return 0;
     }
-    printf(
-        "\nTest images by what they are (rows) and what the network says (columns):\n\n");
-    printf("%9s", "");
+    say("\nTest images by what they are (rows) and what the network says (columns):\n\n");
+    say("%9s", "");
     for (int j = 0; j < LENET_CLASSES; j++)
-        printf(" %8s", classes[j]);
+        say(" %8s", classes[j]);
     for (int i = 0; i < LENET_CLASSES; i++) {
-        printf("\n%9s", classes[i]);
+        say("\n%9s", classes[i]);
         for (int j = 0; j < LENET_CLASSES; j++)
-            printf(" %8" PRId64, e->confusion[i][j]);
+            say(" %8" PRId64, e->confusion[i][j]);
     }
-    printf("\n\ntest accuracy %.2f %% (%" PRId64 " of %" PRId64 ")\n",
-           100 * (double)e->right / (double)e->count, e->right, e->count);
+    say("\n\ntest accuracy %.2f %% (%" PRId64 " of %" PRId64 ")\n",
+        100 * (double)e->right / (double)e->count, e->right, e->count);
     return 0;
 }
 
@@ -144,19 +143,19 @@ void evaluation_show_images(const struct trainer *t, const struct evaluation *e)
     int64_t count = e->count < SHOWN ? e->count : SHOWN, apart = e->count / count;
     if (t->options.json)
         return;
-    printf("\n");
+    say("\n");
     for (int row = 0; row < CELL_HEIGHT; row++) {
         for (int64_t i = 0; i < count; i++) {
             for (int column = 0; column < CELL_WIDTH; column++)
                 putchar(shade(images + i * apart * SIDE * SIDE, row, column));
-            printf("  ");
+            say("  ");
         }
-        printf("\n");
+        say("\n");
     }
     for (int64_t i = 0; i < count; i++) {
         int64_t image = i * apart;
-        printf("test image %5" PRId64 ": the network says %s (%.1f %%); it is %s\n", image,
-               classes[e->answers[image]], 100 * (double)e->certainty[image],
-               classes[labels[image]]);
+        say("test image %5" PRId64 ": the network says %s (%.1f %%); it is %s\n", image,
+            classes[e->answers[image]], 100 * (double)e->certainty[image],
+            classes[labels[image]]);
     }
 }

@@ -94,6 +94,6 @@ int main(int argc, char **argv)
     if (fflush(stdout) || ferror(stdout))
         status = status ? status : oops("cannot write the output");
     if (status && oops_text()[0])
-        fprintf(stderr, "tenon: %s\n", oops_text());
+        complain(oops_text());
     return status;
 }

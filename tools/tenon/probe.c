@@ -74,10 +74,11 @@ int probe_each(tn_runtime *runtime, int seconds, probe_tell *tell, void *context
 
 static int quarantine(void *context, const char *id, const char *fault, bool is_own)
 {
-    char reason[CHILD_FAULT + 48];
+    char reason[CHILD_FAULT + 48], text[CHILD_FAULT + 256];
     snprintf(reason, sizeof(reason), "it %s while it listed its devices", fault);
-    fprintf(stderr, "tenon: %s: %s%s\n", id, reason,
-            is_own ? "" : ": no fault of its own, so it stays in use");
+    snprintf(text, sizeof(text), "%s: %s%s", id, reason,
+             is_own ? "" : ": no fault of its own, so it stays in use");
+    complain(text);
     if (!is_own)
         return 0;
     return tn_plugin_quarantine(context, id, reason) ? oops_library() : 0;

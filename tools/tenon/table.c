@@ -24,8 +24,7 @@ static char *join(const json_t *list)
     return text;
 }
 
-// Gives the text of one cell: free it.
-static char *cell(const json_t *value)
+static char *raw_cell(const json_t *value)
 {
     char *text = NULL;
     if (json_is_array(value))
@@ -41,6 +40,14 @@ static char *cell(const json_t *value)
     return strdup("-");
 }
 
+// Gives the text of one cell, which is one line: free it.
+static char *cell(const json_t *value)
+{
+    char *raw = raw_cell(value), *text = raw ? printable(raw, TN_TEXT_ONE_LINE) : NULL;
+    free(raw);
+    return text;
+}
+
 // How many columns of a terminal `text` takes: UTF-8 continuation bytes take none.
 static size_t width(const char *text)
 {
@@ -52,11 +59,11 @@ static size_t width(const char *text)
 
 static void print_cell(const char *text, size_t wanted, bool last)
 {
-    printf("%s", text);
+    say("%s", text);
     if (last)
         putchar('\n');
     else
-        printf("%*s", (int)(wanted - width(text)) + 2, "");
+        say("%*s", (int)(wanted - width(text)) + 2, "");
 }
 
 int table_print(const json_t *rows, const struct column *columns, size_t num_columns)
@@ -88,7 +95,8 @@ int table_print(const json_t *rows, const struct column *columns, size_t num_col
 
 int json_print(const json_t *value)
 {
-    if (!value || json_dumpf(value, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY))
+    if (!value ||
+        json_dumpf(value, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_ENSURE_ASCII))
         return oops("cannot write JSON: out of memory, or text that is not UTF-8");
     putchar('\n');
     return 0;

@@ -34,6 +34,18 @@ void oops_about(const char *from, const char *to);
 const char *oops_text(void);
 void forget_oops(void);
 
+// Prints to standard output for people: printf(), and nothing in it that a terminal would
+// obey. All that may hold text from plugins, archives and files is printed so.
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+// The same for a line, which stays one: a newline is added at its end alone.
+void say_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
+// "tenon: TEXT" on standard error, likewise.
+void complain(const char *text);
+// tn_text_printable() in memory of its own: free it; NULL when out of memory.
+char *printable(const char *text, uint32_t flags);
+// Writes a text to a file; "-" is standard output, where a terminal gets it printable.
+int text_write(const char *path, const char *text);
+
 // Gives a runtime with the environment's configuration.
 int open_runtime(tn_runtime **out_runtime);
 

@@ -221,9 +221,9 @@ static void report_step(struct trainer *t, uint64_t step, double loss)
     t->epoch_loss += loss;
     t->epoch_steps++;
     if (t->options.json)
-        printf("{\"event\": \"step\", \"step\": %" PRIu64 ", \"epoch\": %" PRIu64
-               ", \"loss\": %.9g}\n",
-               step, epoch, loss);
+        say("{\"event\": \"step\", \"step\": %" PRIu64 ", \"epoch\": %" PRIu64
+            ", \"loss\": %.9g}\n",
+            step, epoch, loss);
     progress_show(&t->progress, step, epoch, epochs,
                   t->total <= 100 ? loss : t->epoch_loss / (double)t->epoch_steps);
 }
@@ -289,13 +289,12 @@ static int finish_epoch(struct trainer *t)
     evaluation_finish(&evaluation);
     progress_clear(&t->progress);
     if (t->options.json)
-        printf("{\"event\": \"epoch\", \"epoch\": %" PRIu64 ", \"loss\": %.9g, "
-               "\"accuracy\": %.9g, \"seconds\": %.6f, \"images_per_s\": %.1f}\n",
-               epoch, loss, accuracy, t->epoch_seconds, rate);
+        say("{\"event\": \"epoch\", \"epoch\": %" PRIu64 ", \"loss\": %.9g, "
+            "\"accuracy\": %.9g, \"seconds\": %.6f, \"images_per_s\": %.1f}\n",
+            epoch, loss, accuracy, t->epoch_seconds, rate);
     else
-        printf("epoch %" PRIu64
-               ": loss %.4f, test accuracy %.2f %%, %.1f s, %.0f images/s\n",
-               epoch, loss, 100 * accuracy, t->epoch_seconds, rate);
+        say("epoch %" PRIu64 ": loss %.4f, test accuracy %.2f %%, %.1f s, %.0f images/s\n",
+            epoch, loss, 100 * accuracy, t->epoch_seconds, rate);
     fflush(stdout);
     t->epoch_loss = t->epoch_seconds = 0;
     t->epoch_steps = 0;
@@ -324,8 +323,8 @@ int trainer_run(struct trainer *t, const volatile int *stop)
     }
     progress_clear(&t->progress);
     if (!failed && t->options.json)
-        printf("{\"event\": \"trained\", \"steps\": %" PRIu64 ", \"seconds\": %.6f}\n",
-               t->done - t->progress.first, t->seconds);
+        say("{\"event\": \"trained\", \"steps\": %" PRIu64 ", \"seconds\": %.6f}\n",
+            t->done - t->progress.first, t->seconds);
     if (!failed && !saved)
         failed = checkpoint_save(t, t->options.save);
     if (!failed && *stop && t->done < t->total)

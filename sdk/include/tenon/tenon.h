@@ -332,6 +332,20 @@ TN_API tn_status tn_plugin_verify(const char *directory);
 // than all that are. Any thread.
 TN_API int32_t tn_version_compare(const char *a, const char *b);
 
+#define TN_TEXT_ONE_LINE ((uint32_t)1 << 0) // newlines and tabs are shown as \x0a and \x09
+#define TN_TEXT_INDENT ((uint32_t)1 << 1)   // lines after the first begin with a space
+
+// Writes `text` so that a terminal shows it and obeys none of it: control characters, those
+// that hide or reorder what stands beside them, and bytes that are no UTF-8 become \x1b,
+// \u202e or \U000e0001. For texts from outside: names and descriptions of plugins, devices
+// and files. Messages of this library and its log are written so.
+//
+// Writes at most `size` bytes, the NUL included, and cuts between characters; gives the
+// bytes that the whole needs without the NUL. `text` may be NULL, and `out` when `size` is
+// 0; they do not overlap. Any thread.
+TN_API uint64_t tn_text_printable(const char *text, uint32_t flags, char *out,
+                                  uint64_t size);
+
 // Frees a text that a function of this header gave. NULL is fine.
 TN_API void tn_text_free(char *text);
 
