@@ -61,12 +61,17 @@ static int parse(struct options *o, int argc, char **argv)
         {"--folder", &o->run.folder, NULL},
         {"--resume", &o->resume, NULL},
     };
+    bool is_literal = false; // behind "--"
     for (int i = 1; i < argc; i++) {
         size_t k = 0;
         while (k < COUNT(known) && strcmp(known[k].name, argv[i]) != 0)
             k++;
-        if (k == COUNT(known)) {
-            if (argv[i][0] == '-' || o->subject)
+        if (is_literal || k == COUNT(known)) {
+            if (!is_literal && strcmp(argv[i], "--") == 0) {
+                is_literal = true;
+                continue;
+            }
+            if ((!is_literal && argv[i][0] == '-') || o->subject)
                 return usage("unexpected argument ", argv[i]);
             o->subject = argv[i];
         } else if (known[k].flag) {

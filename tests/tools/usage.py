@@ -3,6 +3,7 @@
 
 import json
 import os
+import subprocess
 
 import tap
 from tap import refused, tenon
@@ -43,6 +44,40 @@ def wrong_usage_exits_with_two():
     for option, value in [("--epochs", "0"), ("--steps", "x"), ("--lr", "-1"), ("--lr", "nan"),
                           ("--batch", "99999999999999999999"), ("--seed", "1.5")]:
         refused("train", "lenet", option, value, status=2, saying=f"{option}: got '{value}'")
+
+
+def misspelt_options_are_answered_by_every_command():
+    """Each option of each command, with a dash too few or too many, with a wrong value and without one."""
+    for row in json.loads(tenon("commands", "--json").stdout):
+        command = row["name"].split()
+        switches = [o["name"] for o in row.get("options", []) if "value" not in o]
+        for option in row.get("options", []):
+            name = option["name"]
+            for given in f"-{name}", f"---{name}", f"----{name}", f"----{name}=3", f"--{name}z", f"--{name[:-1]}":
+                if given[2:] in [o["name"] for o in row["options"]]:
+                    continue
+                done = refused(*command, given, status=2, saying=f"tenon: unknown option {given}; ")
+                assert f"did you mean --{name}?" in done.stderr or len(name) < 4, done.stderr
+                assert done.stderr.count("----") == given.count("----"), done.stderr
+            if "value" in option:
+                refused(*command, f"--{name}", status=2, saying=f"tenon: --{name} needs a value: --{name} {option['value']}")
+                refused(*command, f"--{name}", f"--{switches[0]}", status=2, saying=f"tenon: --{name} needs a value")
+            elif name != "help":
+                refused(*command, f"--{name}=x", status=2, saying=f"tenon: --{name} takes no value, got 'x'")
+    table = [(["devices", "--timeout="], "tenon: --timeout: got ''"), (["devices", "--timeout", "x"], "tenon: --timeout: got 'x'"),
+             (["doctor", "--timeout", "0"], "tenon: --timeout: got '0'"), (["devices", "--"], None),
+             (["plugins", "---"], "unknown option ---;"), (["plugins", "--=3"], "unknown option --=3;"),
+             (["plugins", "-"], "unexpected argument '-'"), (["plugins", "--", "--json"], "unexpected argument '--json'"),
+             (["check", "--", "--timeout"], "--timeout"), (["--versio"], "did you mean tenon --version?"),
+             (["----version"], "did you mean tenon --version?"), (["-help"], "did you mean tenon --help?"),
+             (["plugin", "--hlp"], "did you mean tenon plugin --help?"), (["----plugins"], "options stand behind the command"),
+             (["plugin", "--version"], "options stand behind the command")]
+    for given, said in table:
+        if said:
+            done = subprocess.run([tap.TENON, *given], env=tap.ENVIRONMENT, capture_output=True, text=True)
+            assert done.returncode and said in done.stderr and "no value after" not in done.stderr, done
+        else:
+            tenon(*given)
 
 
 def tables_are_json_when_asked():
@@ -120,6 +155,7 @@ def graphs_are_written():
 
 
 tap.run([help_is_printed_for_each_command, unknown_names_get_the_nearest,
-         wrong_usage_exits_with_two, tables_are_json_when_asked,
+         wrong_usage_exits_with_two, misspelt_options_are_answered_by_every_command,
+         tables_are_json_when_asked,
          operators_tell_their_rules_and_what_is_derived, a_full_output_is_an_error,
          why_says_sentences, a_backend_says_why_it_has_no_device, graphs_are_written])

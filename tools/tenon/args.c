@@ -131,12 +131,12 @@ static int unknown_option(const struct command *command, const char *given,
                   given, command->name);
 }
 
-// Whether argv[i] names `option`; *out_value is what stands behind "=", or NULL.
+// Whether `given` names the option; *out_value is what stands behind "=", or NULL.
 static bool names_option(const char *given, const char *name, char letter,
                          const char **out_value)
 {
     *out_value = NULL;
-    if (letter && given[1] == letter && given[2] == '\0')
+    if (letter && given[0] == '-' && given[1] == letter && given[2] == '\0')
         return true;
     size_t length = strlen(name);
     if (strncmp(given, "--", 2) != 0 || strncmp(given + 2, name, length) != 0)
@@ -144,6 +144,16 @@ static bool names_option(const char *given, const char *name, char letter,
     if (given[2 + length] == '=')
         *out_value = given + 3 + length;
     return given[2 + length] == '\0' || *out_value;
+}
+
+// Whether `given` is an option of the command, so that it cannot be meant as a value.
+static bool is_known(const struct option *options, size_t num_options, const char *given)
+{
+    const char *value;
+    for (size_t i = 0; i < num_options; i++)
+        if (names_option(given, options[i].name, options[i].letter, &value))
+            return true;
+    return names_option(given, "help", 'h', &value);
 }
 
 // Stores one option; *at moves past its value.
@@ -161,7 +171,7 @@ static int take_option(const struct command *command, const struct option *optio
             *option->flag = true;
             return 0;
         }
-        if (!value && *at + 1 >= argc)
+        if (!value && (*at + 1 >= argc || is_known(options, num_options, argv[*at + 1])))
             return misuse("--%s needs a value: --%s %s", option->name, option->name,
                           option->value);
         *option->text = value ? value : argv[++*at];
@@ -262,6 +272,17 @@ static void list_commands(const struct command *commands, size_t num_commands,
     printf("\n'%s COMMAND --help' explains one.\n", group);
 }
 
+static int unknown_group_option(const char *group, const char *given)
+{
+    static const char *const names[] = {"help", "version", NULL};
+    const char *near = nearest(given + strspn(given, "-"), names);
+    if (near && (strcmp(near, "help") == 0 || !strchr(group, ' ')))
+        return misuse("unknown option %s; did you mean %s --%s?", given, group, near);
+    return misuse("unknown option %s; options stand behind the command: '%s --help' lists "
+                  "commands",
+                  given, group);
+}
+
 static int unknown_command(const struct command *commands, size_t num_commands,
                            const char *group, const char *given)
 {
@@ -270,6 +291,8 @@ static int unknown_command(const struct command *commands, size_t num_commands,
     for (; n < num_commands && n < MAX_NAMES; n++)
         names[n] = last_word(commands[n].name);
     names[n] = NULL;
+    if (given[0] == '-')
+        return unknown_group_option(group, given);
     const char *near = nearest(given, names);
     if (near)
         return misuse("no command '%s'; did you mean '%s %s'?", given, group, near);

@@ -42,7 +42,7 @@ int cmd_check(const struct command *self, int argc, char **argv)
                  {"--report", report},     {"--exceptions", exceptions},
                  {"--examples", examples}, {"--devices", devices},
                  {"--samples", samples},   {"--timeout", timeout}};
-    const char *kit_args[2 * COUNT(given) + 5] = {"tenon-conformance"};
+    const char *kit_args[2 * COUNT(given) + 6] = {"tenon-conformance"};
     size_t n = 1;
     for (size_t i = 0; i < COUNT(given); i++)
         if (given[i].value) {
@@ -53,8 +53,10 @@ int cmd_check(const struct command *self, int argc, char **argv)
         kit_args[n++] = "--json";
     if (list)
         kit_args[n++] = "--list";
-    if (args.count)
+    if (args.count) {
+        kit_args[n++] = "--"; // its name may begin with a dash
         kit_args[n++] = args.items[0];
+    }
     char path[PATH_MAX];
     if (!find_beside(places, COUNT(places), kit_args[0], path))
         return oops("the conformance kit (tenon-conformance) is not installed");

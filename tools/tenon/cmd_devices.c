@@ -124,7 +124,7 @@ int cmd_devices(const struct command *self, int argc, char **argv)
     int failed = args_parse(&mine, options, COUNT(options), 0, 0, argc, argv, &args);
     if (failed || args.help_shown)
         return failed;
-    failed = args_integer("--timeout", timeout, 1, 3600, &seconds);
+    failed = args_integer("timeout", timeout, 1, 3600, &seconds);
     if (!failed && probe)
         failed = probe_backends((int)seconds);
     return failed ? failed : list_devices(json);
