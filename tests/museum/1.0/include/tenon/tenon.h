@@ -332,6 +332,7 @@ TN_API tn_status tn_plugin_verify(const char *directory);
 // than all that are. Any thread.
 TN_API int32_t tn_version_compare(const char *a, const char *b);
 
+// How tn_text_printable() shows newlines, which it keeps without these.
 #define TN_TEXT_ONE_LINE ((uint32_t)1 << 0) // newlines and tabs are shown as \x0a and \x09
 #define TN_TEXT_INDENT ((uint32_t)1 << 1)   // lines after the first begin with a space
 
