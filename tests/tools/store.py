@@ -321,6 +321,27 @@ def two_hundred_plugins_are_listed_and_none_is_loaded():
     assert "libarchive" not in opened, "libarchive is loaded for archives alone"
 
 
+def listing_runs_no_code_of_a_plugin():
+    marked = "com.acme.marks"
+    stage.stage(marked, "fixture-marks")
+    mark = pathlib.Path("mark").absolute()
+    env = {"TENON_PLUGIN_PATH": os.path.abspath("plugins"), "TENON_PLUGINS_ONLY": "1", "FIXTURE_MARK": str(mark)}
+    for command in (["plugins"], ["plugins", "--all", "--json"], ["plugin", "list"], ["plugin", "show", marked], ["plugin", "verify"],
+                    ["ops"], ["ops", "--json"], ["ops", "twi"], ["ops", "*twice"], ["commands"], ["trust", "list"],
+                    ["completion", "ops"], ["completion", "plugins"], ["completion", "backends"], ["completion", "bash"],
+                    ["plugin", "pack", f"plugins/{marked}"], ["plugin", "install", f"plugins/{marked}", "--prefix", "here"],
+                    ["plugin", "remove", marked, "--prefix", "here"]):
+        tenon(*command, env=env)
+        assert not mark.exists(), command
+    (row,) = json.loads(tenon("ops", "twice", "--json", env=env).stdout)
+    assert row["plugin"] == marked and "twice" in row["id"], row
+    for command in ["ops", "--calls"], ["op", "twice"]:
+        tenon(*command, env=env)
+        assert mark.exists(), "it leaves its mark when it is loaded"
+        mark.unlink()
+    assert "twice(x)" in tenon("ops", "--calls", env=env).stdout
+
+
 tap.run([archives_are_the_same_bytes_whoever_makes_them, archives_folders_and_shared_objects_are_installed,
          what_is_not_there_cannot_be_removed, home_and_prefix_exclude_each_other, older_versions_replace_newer_ones_by_force_alone,
          a_changed_byte_in_any_file_is_found, hostile_archives_are_refused_and_leave_nothing,
@@ -328,4 +349,4 @@ tap.run([archives_are_the_same_bytes_whoever_makes_them, archives_folders_and_sh
          archives_that_are_cut_or_of_another_kind_are_refused,
          the_part_for_archives_is_loaded_for_archives_alone,
          an_upgrade_that_is_killed_leaves_a_version_that_works, many_at_once_wait_for_each_other,
-         readers_never_miss_a_plugin_that_is_upgraded, two_hundred_plugins_are_listed_and_none_is_loaded])
+         readers_never_miss_a_plugin_that_is_upgraded, two_hundred_plugins_are_listed_and_none_is_loaded, listing_runs_no_code_of_a_plugin])
