@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -131,9 +132,37 @@ static tn_status add(struct plugin_set *set, struct plugin *plugin)
     plugin->set = set;
     set->plugins[set->count++] = plugin;
     if (plugin->state == TN_PLUGIN_REFUSED)
-        log_write(set->runtime->config, TN_LOG_WARN, "plugin", "refused: %s",
+        log_write(set->runtime->config, TN_LOG_INFO, "plugin", "refused: %s",
                   plugin->reason.text);
     return TN_OK;
+}
+
+// One line, however many there are.
+static void warn_refused(const struct plugin_set *set)
+{
+    const struct plugin *first = NULL;
+    const char *place = NULL; // of one that only lacks a signature
+    uint32_t refused = 0;
+    for (uint32_t i = 0; i < set->count; i++) {
+        const struct plugin *plugin = set->plugins[i];
+        if (plugin->state != TN_PLUGIN_REFUSED || plugin->reason.code == REASON_QUARANTINED)
+            continue;
+        first = first ? first : plugin;
+        refused++;
+        if (plugin->reason.code == REASON_UNSIGNED && !place)
+            place = plugin->directory;
+    }
+    if (refused == 1)
+        log_write(set->runtime->config, TN_LOG_WARN, "plugin", "refused: %s",
+                  first->reason.text);
+    else if (refused)
+        log_write(set->runtime->config, TN_LOG_WARN, "plugin",
+                  "%" PRIu32 " of %" PRIu32
+                  " plugins are refused: 'tenon plugins' says why "
+                  "of each%s%.*s%s. The first: %s",
+                  refused, set->count, place ? ", 'tenon plugin sign --all --prefix " : "",
+                  place ? (int)(strrchr(place, '/') - place) : 0, place ? place : "",
+                  place ? " KEYFILE' signs an installation" : "", first->reason.text);
 }
 
 // --- one directory of the search path --------------------------------------------------
@@ -380,6 +409,7 @@ tn_status find_plugins(struct plugin_set *set, const char *extra_path)
         return status;
     find_quarantined(set); // before a lower version is shadowed by one that is
     resolve_duplicates(set);
+    warn_refused(set);
     status = disable_all(set);
     fail_clear(); // reasons are kept with their plugins
     return status;

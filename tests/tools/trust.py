@@ -145,6 +145,50 @@ def an_installation_is_signed_by_one_command():
     assert [n for n in os.listdir("plugins") if n[0] == "."] == []
 
 
+def warnings_are_said_once():
+    for folder in "plugins", "others":
+        for name in "fixture-good", "fixture-driver":
+            stage.stage({"fixture-good": ID}.get(name, DRIVER), name, folder)
+    two = home(TENON_LOG="warn", TENON_PLUGIN_PATH=f"{os.path.abspath('plugins')}:{os.path.abspath('others')}")
+    for command in ["plugins"], ["ops"], ["plugin", "list", "--json"]:
+        (line,) = tenon(*command, env=two).stderr.splitlines()
+        assert "4 of 4 plugins are refused" in line and "'tenon plugins'" in line, line
+        assert f"tenon plugin sign --all --prefix {os.path.abspath('plugins')} KEYFILE" in line, line
+    assert tenon("plugins", env=two).stdout.count("has no signature") == 4, "each, where it was asked for"
+    tenon("trust", "new", "our.key", env=home())
+    tenon("trust", "add", "our.pub", env=home())
+    for folder in "plugins", "others":
+        tenon("plugin", "sign", "--all", "--prefix", folder, "our.key", env=home())
+    assert tenon("plugins", env=two).stderr == ""
+    extra = stage.stage("com.acme.fails", "fixture-init-fails")
+    (line,) = tenon("plugins", env=two).stderr.splitlines()
+    assert f"{extra.absolute()} has no signature" in line and f"tenon plugin sign '{extra.absolute()}' KEYFILE" in line, line
+
+
+def packagers_sign_what_they_build():
+    """With -Dsigning-key=FILE: as plugins are staged, and once more after they were installed."""
+    glue = pathlib.Path(__file__).resolve().parents[2] / "sdk/glue/tenon-plugin"
+    tenon("trust", "new", "our.key", env=home())
+    tenon("trust", "add", "our.pub", env=home())
+    pathlib.Path("LICENSE").write_text("ours\n")
+    source = stage.FIXTURES / "fixture-good.so"
+
+    def build(*arguments, **more):
+        subprocess.run([sys.executable, glue, *arguments], check=True, env={**tap.ENVIRONMENT, **more})
+    common = ["stage", "--tenon", tap.TENON, "--id", ID, "--directory", "plugins", "--license", "LICENSE"]
+    build(*common, "--sign", "our.key", source)
+    assert state(home())[0] == "found" and state(home())[1] == ""
+    build(*common, source)
+    assert not os.path.exists(f"plugins/{ID}/plugin.json.minisig"), "that of the manifest before"
+    assert state(home("checksummed"))[0] == "found" and state(home())[0] == "refused"
+    prefix, staged = pathlib.Path("/opt/x"), pathlib.Path("dest/opt/x/plugins", ID)
+    staged.mkdir(parents=True)
+    shutil.copy(source, staged / f"{ID}.so")
+    build("manifest", "--tenon", tap.TENON, "--sign", "our.key", "--", prefix / "plugins" / ID / f"{ID}.so",
+          MESON_INSTALL_PREFIX=str(prefix), MESON_INSTALL_DESTDIR_PREFIX=os.path.abspath("dest/opt/x"))
+    assert state(home(folder="dest/opt/x/plugins"))[0] == "found"
+
+
 def policies_differ():
     folder = stage.stage(ID, "fixture-good")
     (folder / "LICENSE").write_text("mine\n")
@@ -324,7 +368,8 @@ def a_damaged_cache_is_no_quarantine():
 
 tap.run([keys_are_made_trusted_listed_and_removed, signatures_decide_what_is_used,
          signed_plugins_stay_signed_through_an_archive, archives_and_shared_objects_are_signed,
-         an_installation_is_signed_by_one_command, policies_differ,
+         an_installation_is_signed_by_one_command, warnings_are_said_once,
+         packagers_sign_what_they_build, policies_differ,
          minisign_takes_our_signatures_and_we_take_its, keys_with_passwords_are_read, damaged_keys_are_refused,
          nothing_is_left_of_a_probe_that_is_interrupted,
          backends_that_crash_are_left_alone_until_they_change, backends_that_hang_are_ended_and_may_be_tried_again,
