@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tenon/checked.h>
 #include "fail.h"
 
 // Allocations left until one fails; 0: off. After the failure it is off again.
@@ -94,8 +95,8 @@ tn_status mem_grow(void **array, uint32_t *capacity, uint32_t need, size_t eleme
         wanted *= 2;
     if (wanted > UINT32_MAX)
         wanted = UINT32_MAX;
-    size_t size;
-    if (__builtin_mul_overflow((size_t)wanted, element_size, &size))
+    uint64_t size;
+    if (!tn_checked_multiply(wanted, element_size, &size))
         return fail_memory(UINT64_MAX);
     void *grown = mem_realloc(*array, size);
     if (!grown)

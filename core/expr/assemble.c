@@ -221,7 +221,7 @@ static void mark_needed(const struct assembler *a, unsigned char *needed,
 {
     for (uint32_t i = 0; i < num_outputs; i++)
         needed[outputs[i]] = 1;
-    for (uint32_t i = a->num_insns; i-- > 0;) {
+    for (int64_t i = (int64_t)a->num_insns - 1; i >= 0; i--) {
         const tn_expr_insn *insn = &a->insns[i];
         if (!needed[i] || is_leaf(insn->op))
             continue;

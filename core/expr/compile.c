@@ -242,7 +242,7 @@ static tn_status make_program(struct compiler *c, tn_runtime *runtime,
         computed[i] = type_computed((struct value_type){.dtype = output_dtypes[i]});
         c->wanted[roots[i]] |= (uint16_t)TN_DTYPE_BIT(computed[i]);
     }
-    for (uint32_t i = c->walk.count; i-- > 0;)
+    for (int64_t i = (int64_t)c->walk.count - 1; i >= 0; i--)
         want_operands(c, i);
     for (uint32_t i = 0; i < c->walk.count; i++)
         emit_all(c, i);

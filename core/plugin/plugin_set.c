@@ -97,7 +97,7 @@ void plugin_set_destroy(tn_runtime *runtime)
     struct plugin_set *set = runtime->plugins;
     if (!set)
         return;
-    for (uint32_t i = set->count; i-- > 0;)
+    for (int64_t i = (int64_t)set->count - 1; i >= 0; i--)
         plugin_destroy(set->plugins[i]);
     mem_free(set->plugins);
     trust_close(&set->trust);

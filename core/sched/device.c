@@ -61,7 +61,7 @@ void device_set_destroy(tn_runtime *runtime)
     struct device_set *set = runtime->devices;
     if (!set)
         return;
-    for (uint32_t i = set->count; i-- > 0;)
+    for (int64_t i = (int64_t)set->count - 1; i >= 0; i--)
         device_destroy(set->devices[i]);
     forget_summaries(set);
     pthread_cond_destroy(&set->changed);

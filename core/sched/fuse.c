@@ -170,7 +170,7 @@ static tn_status emit_number(struct group *group, uint16_t dtype, uint64_t bits,
 
 static uint32_t find_made(const struct group *group, uint32_t value)
 {
-    for (uint32_t i = group->num_made; i-- > 0;)
+    for (int64_t i = (int64_t)group->num_made - 1; i >= 0; i--)
         if (group->made[i].value == value)
             return group->made[i].insn;
     return NONE;
@@ -391,7 +391,7 @@ static void compact(struct group *group)
     bool live[TN_EXPR_MAX_INSNS] = {false};
     for (uint32_t i = 0; i < group->num_made; i++)
         live[group->made[i].insn] = true;
-    for (uint32_t i = group->num_insns; i-- > 0;) {
+    for (int64_t i = (int64_t)group->num_insns - 1; i >= 0; i--) {
         const tn_expr_insn *insn = &group->insns[i];
         uint32_t operands = live[i] ? num_operands[insn->op] : 0;
         const uint32_t from[] = {insn->a, insn->b, insn->c};

@@ -365,9 +365,9 @@ static tn_status give_outputs(struct run *run, struct value **outputs)
             value_create(storage, offset + o->offset, &o->layout, &outputs[i]);
         if (status != TN_OK) {
             storage_release(storage);
-            while (i-- > 0) {
-                value_release(outputs[i]);
-                outputs[i] = NULL;
+            for (; i > 0; i--) {
+                value_release(outputs[i - 1]);
+                outputs[i - 1] = NULL;
             }
             return status;
         }

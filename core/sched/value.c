@@ -11,13 +11,18 @@
 
 void stats_add_bytes(struct sched_stats *stats, int64_t bytes)
 {
+    if (bytes <= 0) {
+        atomic_fetch_sub_explicit(&stats->buffer_bytes, (uint64_t)-bytes,
+                                  memory_order_relaxed);
+        return;
+    }
     uint64_t now = atomic_fetch_add_explicit(&stats->buffer_bytes, (uint64_t)bytes,
                                              memory_order_relaxed) +
                    (uint64_t)bytes;
     uint64_t peak = atomic_load_explicit(&stats->buffer_peak, memory_order_relaxed);
-    while (bytes > 0 && peak < now &&
-           !atomic_compare_exchange_weak_explicit(
-               &stats->buffer_peak, &peak, now, memory_order_relaxed, memory_order_relaxed))
+    while (peak < now && !atomic_compare_exchange_weak_explicit(&stats->buffer_peak, &peak,
+                                                                now, memory_order_relaxed,
+                                                                memory_order_relaxed))
         ;
 }
 

@@ -146,7 +146,7 @@ static tn_status pull(struct flow *flow, struct node *node)
 static tn_status sweep(struct flow *flow, struct node **nodes, uint32_t count)
 {
     tn_status status = TN_OK;
-    for (uint32_t i = count; i-- > 0 && status == TN_OK;)
+    for (int64_t i = (int64_t)count - 1; i >= 0 && status == TN_OK; i--)
         status = pull(flow, nodes[i]);
     return status;
 }

@@ -83,7 +83,7 @@ static uint32_t take_buffers(uint32_t wanted, void **held)
             break;
         held[count] = take(1);
     }
-    for (uint32_t i = count; i-- > 0;)
+    for (int64_t i = (int64_t)count - 1; i >= 0; i--)
         give_back(held[i]);
     return count;
 }

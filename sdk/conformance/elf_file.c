@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <tenon/checked.h>
 
 #if defined(__x86_64__)
 #define MACHINE EM_X86_64
@@ -23,8 +24,8 @@ static const void *part(const struct elf_file *elf, uint64_t offset, uint64_t co
                         uint64_t each)
 {
     uint64_t size, end;
-    if (__builtin_mul_overflow(count, each, &size) ||
-        __builtin_add_overflow(offset, size, &end) || end > elf->size || offset % 8)
+    if (!tn_checked_multiply(count, each, &size) || !tn_checked_add(offset, size, &end) ||
+        end > elf->size || offset % 8)
         return NULL;
     return elf->bytes + offset;
 }
@@ -66,7 +67,7 @@ static bool offset_of(const struct elf_file *elf, uint64_t address, uint64_t *ou
         if (s->p_type != PT_LOAD || address < s->p_vaddr ||
             address - s->p_vaddr >= s->p_filesz)
             continue;
-        return !__builtin_add_overflow(s->p_offset, address - s->p_vaddr, out_offset);
+        return tn_checked_add(s->p_offset, address - s->p_vaddr, out_offset);
     }
     return false;
 }

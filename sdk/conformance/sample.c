@@ -118,7 +118,8 @@ static void draw_inputs(struct kit *k, struct sample *s)
         s->num_inputs += (uint32_t)random_below(k, 3);
     draw_shapes(k, s);
     draw_dtypes(k, s);
-    for (uint32_t i = p->num_inputs; i-- > 0 && p->inputs[i].flags & TN_INPUT_OPTIONAL;) {
+    for (int64_t i = (int64_t)p->num_inputs - 1;
+         i >= 0 && p->inputs[i].flags & TN_INPUT_OPTIONAL; i--) {
         if (random_below(k, 2))
             break; // this one and those before it are given
         s->types[i] = (tn_type){.dtype = TN_DTYPE_NONE};

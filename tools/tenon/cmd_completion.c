@@ -118,10 +118,11 @@ size_t choices_of(const json_t *command, struct choice *out, size_t max)
 bool choice_behind(const json_t *command, size_t i, char fixed[32], struct choice *out)
 {
     struct usage usage = usage_of(command);
+    size_t skipped = 0; // of those with a fixed word before them
     char before[32] = "";
     while (next_word(&usage)) {
         struct choice choice = choice_of(usage.word, before);
-        if (!usage.first && before[0] && choice.kind != NOTHING && i-- == 0) {
+        if (!usage.first && before[0] && choice.kind != NOTHING && skipped++ == i) {
             snprintf(fixed, 32, "%s", before);
             *out = choice;
             return true;

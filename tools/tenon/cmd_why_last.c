@@ -42,10 +42,10 @@ static void keep_last(json_t *events)
 {
     size_t i = json_array_size(events), begin = 0;
     json_int_t pid = i ? pid_of(json_array_get(events, i - 1)) : 0;
-    while (i-- > 0 && begin == 0) {
-        const json_t *event = json_array_get(events, i);
+    for (; i > 0 && begin == 0; i--) {
+        const json_t *event = json_array_get(events, i - 1);
         if (pid_of(event) == pid && strcmp(text_of(event, "event"), "open") == 0)
-            begin = i + 1;
+            begin = i;
     }
     json_t *kept = json_array();
     for (i = begin ? begin - 1 : 0; i < json_array_size(events); i++)

@@ -21,7 +21,7 @@
 
 static const char *find_value(const struct project *project, const char *key, size_t size)
 {
-    for (size_t i = project->num_values; i-- > 0;)
+    for (int64_t i = (int64_t)project->num_values - 1; i >= 0; i--)
         if (strlen(project->values[i].key) == size &&
             memcmp(project->values[i].key, key, size) == 0)
             return project->values[i].value;

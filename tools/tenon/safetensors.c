@@ -258,7 +258,8 @@ int safetensors_add(struct safetensors *file, const char *name, struct host_arra
 {
     struct safetensors_item *items = NULL;
     char *copy = strdup(name);
-    if (copy && (file->count & (file->count - 1)) == 0) // a power of two: full
+    bool is_full = file->count == 0 || (file->count & (file->count - 1)) == 0;
+    if (copy && is_full) // at powers of two
         items = realloc(file->items, (file->count ? file->count * 2 : 1) * sizeof(*items));
     else if (copy)
         items = file->items;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tenon/checked.h>
 
 bool ends_with(const char *text, const char *end)
 {
@@ -58,10 +59,11 @@ bool type_bytes(tn_dtype dtype, const tn_shape *shape, uint64_t *out_elements,
         if (shape->extent[i] < 0)
             return false;
         empty |= shape->extent[i] == 0;
-        if (shape->extent[i] && __builtin_mul_overflow(product, shape->extent[i], &product))
+        if (shape->extent[i] &&
+            !tn_checked_multiply_extents(product, shape->extent[i], &product))
             return false;
     }
-    if (__builtin_mul_overflow(product, size, &size))
+    if (!tn_checked_multiply_extents(product, size, &size))
         return false;
     *out_elements = empty ? 0 : (uint64_t)product;
     *out_bytes = empty ? 0 : (uint64_t)size;

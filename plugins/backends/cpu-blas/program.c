@@ -230,7 +230,7 @@ static bool may_write_directly(const struct prepare *p, const struct value *valu
 {
     if (value->is_output || p->kinds[value->place] != PLACE_REGISTER)
         return false;
-    for (uint32_t i = p->num_ops; i-- > 0;) {
+    for (int64_t i = (int64_t)p->num_ops - 1; i >= 0; i--) {
         if (p->ops[i].out == value->place && p->ops[i].action != ACTION_SCATTER)
             return true;
         if (reads_inputs(p, &p->ops[i]))

@@ -53,7 +53,7 @@ static bool conflicts(const struct vk_plan *plan, const struct vk_operand *a,
 static bool needs_barrier(const struct vk_plan *plan, const struct vk_launch *launch)
 {
     uint32_t in_flight = 0;
-    for (uint32_t i = plan->num_dispatches; i-- > 0;) {
+    for (int64_t i = (int64_t)plan->num_dispatches - 1; i >= 0; i--) {
         const struct vk_dispatch *before = &plan->dispatches[i];
         for (uint32_t j = 0; j < before->num_operands; j++)
             for (uint32_t k = 0; k < launch->num_operands; k++)

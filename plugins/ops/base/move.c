@@ -2,6 +2,8 @@
 // Primitives that put arrays into larger ones: concatenate and pad.
 #include "pack.h"
 
+#include <tenon/checked.h>
+
 // Elements [first, first + count) of `axis`, by base.slice.
 static tn_array *part(const tn_build *build, const tn_array *x, int32_t axis, int64_t first,
                       int64_t count)
@@ -74,7 +76,7 @@ static tn_status concatenate_infer(const tn_infer *infer, tn_type *types)
                            "array %u has shape %s, which does not join %s along axis %d", i,
                            shape_text(x->rank, x->extent, got),
                            shape_text(out.rank, infer->types[0].extent, first), axis);
-        else if (__builtin_add_overflow(out.extent[axis], x->extent[axis],
+        else if (!tn_checked_add_signed(out.extent[axis], x->extent[axis],
                                         &out.extent[axis]))
             status = host->fail(host, TN_ERR_ARGUMENT,
                                 "the sum of extents of axis %d overflows", axis);
@@ -195,7 +197,7 @@ static tn_status pad_infer(const tn_infer *infer, tn_type *types)
                 return host->fail(host, TN_ERR_ARGUMENT,
                                   "%s is %" PRId64 " for axis %d, expected at least 0",
                                   names[l], lists[l]->value[i], i);
-            if (__builtin_add_overflow(out.extent[i], lists[l]->value[i], &out.extent[i]))
+            if (!tn_checked_add_signed(out.extent[i], lists[l]->value[i], &out.extent[i]))
                 return host->fail(host, TN_ERR_ARGUMENT, "the extent of axis %d overflows",
                                   i);
         }

@@ -43,11 +43,10 @@ static struct span span_of(const tn_slice_attrs *attrs, int32_t axis, int64_t n)
     } else {
         int64_t stop = place(&attrs->stop, axis, n, -1, n - 1, -1);
         span.first = place(&attrs->start, axis, n, -1, n - 1, n - 1);
-        // -(step + 1) + 1 would overflow for the least step; this does not.
+        // Its magnitude: -(step + 1) exists for the least step, too.
+        uint64_t step = (uint64_t)(-(span.step + 1)) + 1;
         if (stop < span.first)
-            span.count =
-                (int64_t)((uint64_t)(span.first - stop - 1) / (0 - (uint64_t)span.step)) +
-                1;
+            span.count = (int64_t)((uint64_t)(span.first - stop - 1) / step) + 1;
     }
     return span;
 }

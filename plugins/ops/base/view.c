@@ -4,6 +4,8 @@
 // The derivative of each is the view back; that of a broadcast is a sum.
 #include "pack.h"
 
+#include <tenon/checked.h>
+
 static const tn_attr_field shape_fields[] = {
     TN_REQUIRED_FIELD(tn_shape_attrs, shape, TN_ATTR_INTS, "extents of the result"),
 };
@@ -38,7 +40,7 @@ static int64_t count_given(int32_t rank, const int64_t *extent)
         if (extent[i] == 0)
             return 0;
     for (int32_t i = 0; i < rank; i++)
-        if (extent[i] != -1 && __builtin_mul_overflow(count, extent[i], &count))
+        if (extent[i] != -1 && !tn_checked_multiply_extents(count, extent[i], &count))
             return -1;
     return count;
 }

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tenon/checked.h>
 #include <tenon/ops/reference.h>
 #include "callback.h"
 #include "openblas.h"
@@ -303,7 +304,7 @@ static tn_status create_handles(const struct run *run, void **handles, char *con
 static void destroy_handles(const struct run *run, void **handles, bool per_item)
 {
     struct problem unlikely = {0}; // constants were set before
-    for (uint32_t i = run->function->num_handles; i-- > 0;) {
+    for (int64_t i = (int64_t)run->function->num_handles - 1; i >= 0; i--) {
         const struct handle *handle = &run->function->handles[i];
         union result result;
         if (handle->is_per_item != per_item || !handles[i])
@@ -438,7 +439,7 @@ static tn_status plan_work(struct run *run, struct problem *problem)
             return status;
         tn_dtype dtype = dtype_or(work->dtype, function, run->bound.variant);
         good &= count >= 0 &&
-                !__builtin_mul_overflow(count, tn_dtype_bytes(dtype), &bytes) &&
+                tn_checked_multiply_extents(count, tn_dtype_bytes(dtype), &bytes) &&
                 reserve(&run->work_size, (uint64_t)bytes + 1, &run->work_offsets[i]);
         if (!good)
             return problem_set(problem, TN_ERR_ARGUMENT,

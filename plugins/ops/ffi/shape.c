@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <tenon/checked.h>
 #include "pack.h"
 
 enum { SHAPE_TEXT = 200 };
@@ -149,7 +150,7 @@ static tn_status count_elements(const struct bound *bound, int64_t *out,
 {
     *out = 1;
     for (int32_t i = 0; i < bound->lead_rank; i++)
-        if (__builtin_mul_overflow(*out, bound->lead[i], out))
+        if (!tn_checked_multiply_extents(*out, bound->lead[i], out))
             return problem_set(problem, TN_ERR_ARGUMENT,
                                "the number of elements overflows 63 bits");
     return TN_OK;

@@ -4,6 +4,7 @@
 #include "view.h"
 
 #include <string.h>
+#include <tenon/checked.h>
 #include <tenon/ops/reference.h>
 
 static int64_t at_least_1(int64_t n)
@@ -21,8 +22,10 @@ static void set_packed_strides(const struct operand *operand, const struct view 
         stride[1] = at_least_1(view->extent[0]);
         return;
     }
-    for (uint32_t i = view->rank; i-- > 0; size *= at_least_1(view->extent[i]))
+    for (int64_t i = (int64_t)view->rank - 1; i >= 0; i--) {
         stride[i] = size;
+        size *= at_least_1(view->extent[i]);
+    }
 }
 
 // Whether axis `i` of the item may keep its stride.
@@ -79,7 +82,7 @@ uint64_t view_bytes(const struct view *view)
 {
     int64_t count = view->bytes;
     for (uint32_t i = 0; i < view->rank; i++)
-        if (__builtin_mul_overflow(count, view->extent[i], &count))
+        if (!tn_checked_multiply_extents(count, view->extent[i], &count))
             return UINT64_MAX / 4;
     return (uint64_t)count;
 }

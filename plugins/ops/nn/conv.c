@@ -6,6 +6,8 @@
 // one of the three.
 #include "conv.h"
 
+#include <tenon/checked.h>
+
 // --- geometry ---------------------------------------------------------------------------
 
 static tn_status read_attrs(const tn_host *host, const tn_conv2d_attrs *attrs,
@@ -142,7 +144,7 @@ tn_status conv_of_input(const tn_host *host, const tn_conv2d_attrs *attrs, const
         return status;
     take_w(w, out);
     out->images = g->extent[0];
-    if (__builtin_mul_overflow(out->group_channels, out->groups, &out->channels))
+    if (!tn_checked_multiply_extents(out->group_channels, out->groups, &out->channels))
         return host->fail(host, TN_ERR_ARGUMENT, "%" PRId64 " groups are too many",
                           out->groups);
     status = check_groups(host, out);
