@@ -5,6 +5,7 @@
 
 #include <tenon/tenon.h>
 #include "base/config.h"
+#include "base/fail.h"
 #include "base/life.h"
 
 struct tn_runtime {
@@ -37,6 +38,11 @@ tn_status plan_cache_create(tn_runtime *runtime);
 void plan_cache_destroy(tn_runtime *runtime);
 tn_status trace_create(tn_runtime *runtime);
 void trace_destroy(tn_runtime *runtime);
+// A span of the host's work in the trace: what trace_begin gave, and members of a JSON
+// object, of numbers and of texts that need no escapes. 0 when nothing is traced.
+uint64_t trace_begin(const tn_runtime *runtime);
+void trace_end(const tn_runtime *runtime, uint64_t begin, const char *name,
+               const char *members, ...) PRINTF_LIKE(4, 5);
 tn_status record_create(tn_runtime *runtime);
 void record_destroy(tn_runtime *runtime);
 tn_status shadow_create(tn_runtime *runtime);

@@ -4,6 +4,7 @@
 #include "rules.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "../base/dtype.h"
@@ -13,6 +14,8 @@
 
 // More inputs than this only variadic primitives have; they are counted on the heap.
 #define FEW_INPUTS 16
+// Bytes of the inputs' names in a message; longer ones are left out.
+#define MOST_NAMES 160
 
 // --- inputs -----------------------------------------------------------------------------
 
@@ -185,6 +188,25 @@ static tn_status infer_node(const struct prim *prim, struct node *node)
     return status;
 }
 
+// Puts the primitive before the message, and what the application calls its inputs:
+// "base.matmul/1 (a = x, b = y): ".
+static void prefix_application(const struct prim *prim, const tn_array *const *inputs,
+                               uint32_t num_inputs)
+{
+    const tn_primitive *record = &prim->record;
+    char names[MOST_NAMES] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < num_inputs && i < record->num_inputs; i++) {
+        if (!inputs[i] || !inputs[i]->name || used >= sizeof(names))
+            continue;
+        used +=
+            (size_t)snprintf(names + used, sizeof(names) - used, "%s%s = %s",
+                             used ? ", " : " (", record->inputs[i].name, inputs[i]->name);
+    }
+    bool fits = used < sizeof(names);
+    fail_prefix("%s%s%s: ", record->id, fits ? names : "", fits && used ? ")" : "");
+}
+
 tn_status graph_apply(tn_scope *scope, const struct prim *prim,
                       const tn_array *const *inputs, uint32_t num_inputs, const void *attrs,
                       tn_array **outputs)
@@ -206,7 +228,7 @@ tn_status graph_apply(tn_scope *scope, const struct prim *prim,
             give_outputs(node, outputs);
     }
     if (status != TN_OK)
-        fail_prefix("%s: ", prim->record.id);
+        prefix_application(prim, inputs, num_inputs);
     return scope_take_failure(scope, status);
 }
 

@@ -176,10 +176,11 @@ tn_array *tn_from_data(tn_scope *scope, tn_dtype dtype, const tn_shape *shape,
     tn_status status = type_from_shape(dtype, shape, &type);
     if (status == TN_OK && !data && type_elements(&type) > 0)
         status = fail(TN_ERR_ARGUMENT, "data is NULL");
-    if (status == TN_OK)
+    if (status != TN_OK)
+        fail_prefix("tn_from_data: ");
+    if (status == TN_OK) // what fails here names the device, or what opens none
         status = value_from_host(scope->runtime, &type, data, &value);
     if (status != TN_OK) {
-        fail_prefix("from_data: ");
         scope_take_failure(scope, status);
         return NULL;
     }

@@ -303,8 +303,11 @@ tn_status plugin_load(struct plugin *plugin)
     // The command's probe reads this line: from here on the plugin's code may run.
     log_write(plugin->set->runtime->config, TN_LOG_DEBUG, "plugin", "loading %s from %s",
               plugin->manifest.id, plugin->file);
+    const tn_runtime *runtime = plugin->set->runtime;
+    uint64_t begin = trace_begin(runtime);
     status = load_all(&load);
     settle(&load, status);
+    trace_end(runtime, begin, "load plugin", "\"plugin\":\"%s\"", plugin->manifest.id);
     if (status != TN_OK && status != TN_ERR_MEMORY)
         return not_available(plugin);
     if (status == TN_OK)

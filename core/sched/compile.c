@@ -147,10 +147,13 @@ static tn_status hand_over(struct compiler *c, struct plan_segment *segment)
     segment->segment.step_size = sizeof(tn_step);
     segment->segment.slot_size = sizeof(tn_slot);
     fail_clear();
+    uint64_t begin = trace_begin(device->runtime);
     pthread_mutex_lock(&device->lock);
     tn_status status = device->ops->segment_compile(device->handle, &segment->segment,
                                                     &segment->executable);
     pthread_mutex_unlock(&device->lock);
+    trace_end(device->runtime, begin, "compile segment", "\"device\":\"%s\",\"steps\":%u",
+              device->name, segment->num_steps);
     return status == TN_OK ? TN_OK : device_failed(device, "segment_compile", status);
 }
 

@@ -380,7 +380,10 @@ tn_status device_failed(struct device *device, const char *slot, tn_status statu
 tn_status device_ask(struct device *device, uint64_t point)
 {
     fail_clear();
+    uint64_t begin = trace_begin(device->runtime);
     tn_status status = device->ops->wait(device->handle, point);
+    trace_end(device->runtime, begin, "wait", "\"device\":\"%s\",\"point\":%llu",
+              device->name, (unsigned long long)point);
     if (status != TN_OK)
         status = device_failed(device, "wait", status);
     raise_reached(device, point); // failed or not, nothing runs any more

@@ -36,6 +36,51 @@ static struct plan *plan_new(tn_runtime *runtime, const struct task *task)
     return plan;
 }
 
+static tn_status simplify(struct plan_work *work, struct plan *plan)
+{
+    (void)plan;
+    return plan_simplify(work);
+}
+
+static tn_status place(struct plan_work *work, struct plan *plan)
+{
+    (void)plan;
+    return plan_place(work);
+}
+
+static tn_status fuse(struct plan_work *work, struct plan *plan)
+{
+    (void)plan;
+    return plan_fuse(work);
+}
+
+static const struct stage {
+    const char *name;
+    tn_status (*run)(struct plan_work *work, struct plan *plan);
+} stages[] = {
+    {"open devices", work_start},
+    {"simplify", simplify},
+    {"place", place},
+    {"fuse", fuse},
+    {"order", plan_order},
+    {"assign", plan_assign},
+    {"compile", plan_compile},
+};
+
+static tn_status run_stages(struct plan_work *work, struct plan *plan)
+{
+    uint64_t whole = trace_begin(work->runtime);
+    tn_status status = TN_OK;
+    for (size_t i = 0; i < sizeof(stages) / sizeof(*stages) && status == TN_OK; i++) {
+        uint64_t begin = trace_begin(work->runtime);
+        status = stages[i].run(work, plan);
+        trace_end(work->runtime, begin, stages[i].name, "\"operations\":%u", work->num_ops);
+    }
+    trace_end(work->runtime, whole, "plan", "\"nodes\":%u,\"steps\":%u,\"transfers\":%u",
+              work->task->num_nodes, plan->num_steps, plan->num_transfers);
+    return status;
+}
+
 static tn_status make(tn_runtime *runtime, const struct task *task, json_t *explain,
                       struct plan **out_plan)
 {
@@ -44,21 +89,11 @@ static tn_status make(tn_runtime *runtime, const struct task *task, json_t *expl
         return TN_ERR_MEMORY;
     struct plan_work work = {
         .runtime = runtime, .arena = &plan->arena, .task = task, .explain = explain};
-    tn_status status = work_start(&work, plan);
+    tn_status status = TN_OK;
     if (explain && json_object_set_new(explain, "nodes", json_array()) != 0)
         status = fail_memory(0);
     if (status == TN_OK)
-        status = plan_simplify(&work);
-    if (status == TN_OK)
-        status = plan_place(&work);
-    if (status == TN_OK)
-        status = plan_fuse(&work);
-    if (status == TN_OK)
-        status = plan_order(&work, plan);
-    if (status == TN_OK)
-        status = plan_assign(&work, plan);
-    if (status == TN_OK)
-        status = plan_compile(&work, plan);
+        status = run_stages(&work, plan);
     if (status == TN_OK && explain)
         explain_plan(&work, plan);
     work_finish(&work);

@@ -116,25 +116,38 @@ static tn_status fetch(const struct run *run, const struct plan_transfer *t,
                            : status;
 }
 
-static tn_status transfer(struct run *run, const struct plan_transfer *t,
-                          const struct plan_segment *before)
+static tn_status move(struct run *run, const struct plan_transfer *t,
+                      const struct plan_segment *before)
 {
-    uint64_t to_offset;
-    struct storage *to = storage_of(run, &t->to, &to_offset);
-    struct device *target = to->device;
-    if (t->size == 0)
-        return TN_OK;
+    uint64_t offset;
+    struct storage *to = storage_of(run, &t->to, &offset);
     void *bytes = mem_alloc(t->size);
     if (!bytes)
         return TN_ERR_MEMORY;
     tn_status status = fetch(run, t, before, bytes);
     if (status == TN_OK) // an earlier submission may still use this memory
         status =
-            device_wait(target, atomic_load_explicit(&to->point, memory_order_acquire));
+            device_wait(to->device, atomic_load_explicit(&to->point, memory_order_acquire));
     if (status == TN_OK)
-        status = storage_write(to, to_offset + t->to_offset, bytes, t->size);
+        status = storage_write(to, offset + t->to_offset, bytes, t->size);
     mem_free(bytes);
-    atomic_fetch_add_explicit(&sched_stats(run->plan->runtime)->transfers, 1,
+    return status;
+}
+
+static tn_status transfer(struct run *run, const struct plan_transfer *t,
+                          const struct plan_segment *before)
+{
+    const struct plan *plan = run->plan;
+    bool upload = t->from.home == HOME_NONE;
+    if (t->size == 0)
+        return TN_OK;
+    uint64_t begin = trace_begin(plan->runtime);
+    tn_status status = move(run, t, before);
+    trace_end(plan->runtime, begin, upload ? "upload" : "transfer",
+              "\"bytes\":%llu,\"from\":\"%s\",\"to\":\"%s\"", (unsigned long long)t->size,
+              upload ? "" : plan->devices[t->from_device]->name,
+              plan->devices[t->to_device]->name);
+    atomic_fetch_add_explicit(&sched_stats(plan->runtime)->transfers, 1,
                               memory_order_relaxed);
     return status;
 }

@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include "../base/fail.h"
 #include "../base/file.h"
@@ -65,23 +67,77 @@ static uint32_t track_number(struct trace *trace, const char *name)
     return trace->num_tracks++;
 }
 
+// An event up to its arguments, which are left to the caller.
+static void write_span(struct trace *trace, const char *track, uint64_t begin,
+                       uint64_t duration, const char *name)
+{
+    uint32_t number = track_number(trace, track);
+    begin_event(trace);
+    fprintf(trace->file,
+            "{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"ts\":%.3f,\"dur\":%.3f,\"name\":", number,
+            (double)begin * 1e-3, (double)duration * 1e-3);
+    write_text(trace->file, name);
+    fputs(",\"args\":{", trace->file);
+}
+
 static void trace_event(const tn_host *host, const tn_trace_event *event)
 {
     struct trace *trace = host->self->runtime->trace;
     if (!trace)
         return;
     pthread_mutex_lock(&trace->lock);
-    uint32_t track = track_number(trace, event->track ? event->track : "");
-    begin_event(trace);
-    fprintf(trace->file,
-            "{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"ts\":%.3f,\"dur\":%.3f,\"name\":", track,
-            (double)event->begin_ns * 1e-3, (double)event->duration_ns * 1e-3);
-    write_text(trace->file, event->name);
-    fputs(",\"args\":{\"kernel\":", trace->file);
+    write_span(trace, event->track ? event->track : "", event->begin_ns, event->duration_ns,
+               event->name);
+    fputs("\"kernel\":", trace->file);
     write_text(trace->file, event->detail ? event->detail : "");
     fputs("}}", trace->file);
     pthread_mutex_unlock(&trace->lock);
 }
+
+// --- the host's work -------------------------------------------------------------------
+
+static uint64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
+}
+
+// Spans of one track nest, so each thread has its own.
+static const char *own_track(char track[24])
+{
+    static atomic_uint count;
+    static _Thread_local unsigned number; // from 1
+    if (!number)
+        number = atomic_fetch_add(&count, 1) + 1;
+    snprintf(track, 24, "host %u", number);
+    return track;
+}
+
+uint64_t trace_begin(const tn_runtime *runtime)
+{
+    return runtime->trace ? now() : 0;
+}
+
+void trace_end(const tn_runtime *runtime, uint64_t begin, const char *name,
+               const char *members, ...)
+{
+    struct trace *trace = runtime->trace;
+    uint64_t end = begin ? now() : 0;
+    char track[24];
+    if (!begin || !trace)
+        return;
+    va_list list;
+    va_start(list, members);
+    pthread_mutex_lock(&trace->lock);
+    write_span(trace, own_track(track), begin, end - begin, name);
+    vfprintf(trace->file, members, list);
+    fputs("}}", trace->file);
+    pthread_mutex_unlock(&trace->lock);
+    va_end(list);
+}
+
+// --- opening and closing ---------------------------------------------------------------
 
 tn_status trace_create(tn_runtime *runtime)
 {

@@ -24,12 +24,41 @@ def traced(backend, expression="max(softmax(exp([1.0, 2.0]) * 3))", **options):
     return [{**e, "track": tracks[e["tid"]]} for e in events if e["ph"] == "X"], begin, end
 
 
+STAGES = ["open devices", "simplify", "place", "fuse", "order", "assign", "compile"]
+
+
+def inside(events, outer, names):
+    """The events of these names that lie within `outer`, on its track, in their order."""
+    end = outer["ts"] + outer["dur"]
+    found = [e for e in events if e["name"] in names and e["track"] == outer["track"]
+             and outer["ts"] <= e["ts"] and e["ts"] + e["dur"] <= end + 0.002]
+    return sorted(found, key=lambda e: e["ts"])
+
+
+def check_host(events, backend):
+    """Loading, planning with all its stages, compiling, and what was waited for."""
+    plans = [e for e in events if e["name"] == "plan"]
+    assert plans, events
+    for plan in plans:
+        stages = inside(events, plan, STAGES)
+        assert [e["name"] for e in stages] == STAGES, (stages, events)
+        assert stages[-1]["args"]["operations"] == plan["args"]["steps"], (stages, plan)
+        (compiled,) = inside(events, stages[-1], ["compile segment"])
+        assert compiled["args"] == {"device": f"{backend}:0", "steps": plan["args"]["steps"]}
+    loaded = {e["args"]["plugin"] for e in events if e["name"] == "load plugin"}
+    assert {f"org.tenon.{backend}", "org.tenon.base"} <= loaded, loaded
+    waits = [e["args"] for e in events if e["name"] == "wait"]
+    assert waits and all(w["device"] == f"{backend}:0" and w["point"] > 0 for w in waits), events
+
+
 def check_backend(backend):
     environment = {**ENVIRONMENT, "TENON_BACKEND": backend}
     if subprocess.run([TENON, "eval", "[1.0] + 1"], env=environment,
                       capture_output=True).returncode:
         return f"no device of {backend}"
-    events, begin, end = traced(backend)
+    every, begin, end = traced(backend)
+    check_host(every, backend)
+    events = [e for e in every if not e["track"].startswith("host ")]
     names = [e["name"] for e in events]
     assert names[0] == "exp·multiply" and names[-1] == "base.max/1" and len(names) > 2, names
     for event in events:

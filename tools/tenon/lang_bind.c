@@ -17,24 +17,33 @@ static bool is_name(const char *text, size_t length)
     return length && strchr(letters, text[0]) && strspn(text, both) >= length;
 }
 
-// Copies a host array into the scope, and frees it.
-static int take_array(tn_scope *scope, struct host_array *array, tn_array **out_array)
+static int copy_array(tn_scope *scope, const char *name, const struct host_array *array,
+                      tn_array **out_array)
 {
     *out_array = tn_from_data(scope, array->dtype, &array->shape, array->data);
-    host_array_finish(array);
-    return *out_array ? 0 : oops_scope(scope);
+    return *out_array ? 0 : oops("%s: %s", name, tn_scope_error(scope));
 }
 
-static int bind_npy(tn_scope *scope, const char *path, tn_array **out_array)
+// Copies a host array into the scope, and frees it.
+static int take_array(tn_scope *scope, const char *name, struct host_array *array,
+                      tn_array **out_array)
+{
+    int failed = copy_array(scope, name, array, out_array);
+    host_array_finish(array);
+    return failed;
+}
+
+static int bind_npy(tn_scope *scope, const char *name, const char *path,
+                    tn_array **out_array)
 {
     struct host_array array;
     int failed = npy_read(path, &array);
-    return failed ? failed : take_array(scope, &array, out_array);
+    return failed ? failed : take_array(scope, name, &array, out_array);
 }
 
 // "file.safetensors:tensor"
-static int bind_tensor(tn_scope *scope, const char *value, const char *colon,
-                       tn_array **out_array)
+static int bind_tensor(tn_scope *scope, const char *name, const char *value,
+                       const char *colon, tn_array **out_array)
 {
     struct safetensors file;
     char *path = strndup(value, (size_t)(colon - value));
@@ -43,9 +52,8 @@ static int bind_tensor(tn_scope *scope, const char *value, const char *colon,
         const struct host_array *found = safetensors_find(&file, colon + 1);
         if (!found)
             failed = oops("%s holds no array '%s'", path, colon + 1);
-        else if (!(*out_array =
-                       tn_from_data(scope, found->dtype, &found->shape, found->data)))
-            failed = oops_scope(scope);
+        else
+            failed = copy_array(scope, name, found, out_array);
         safetensors_finish(&file);
     }
     free(path);
@@ -54,7 +62,8 @@ static int bind_tensor(tn_scope *scope, const char *value, const char *colon,
 
 // A literal is an expression without names; a number becomes an array of its own dtype, so
 // that it can have a gradient.
-static int bind_literal(tn_scope *scope, const char *text, tn_array **out_array)
+static int bind_literal(tn_scope *scope, const char *name, const char *text,
+                        tn_array **out_array)
 {
     struct lang_tree tree;
     struct lang_names none = {0};
@@ -69,23 +78,24 @@ static int bind_literal(tn_scope *scope, const char *text, tn_array **out_array)
     if (!failed)
         failed = host_array_read(scope, results.items[0], &array);
     if (!failed)
-        failed = take_array(scope, &array, out_array);
+        failed = take_array(scope, name, &array, out_array);
     free(results.items);
     lang_names_finish(&none);
     lang_tree_finish(&tree);
     return failed;
 }
 
-static int bind_value(tn_scope *scope, const char *value, tn_array **out_array)
+static int bind_value(tn_scope *scope, const char *name, const char *value,
+                      tn_array **out_array)
 {
     const char *tensor = strstr(value, ".safetensors:");
     if (ends_with(value, ".npy"))
-        return bind_npy(scope, value, out_array);
+        return bind_npy(scope, name, value, out_array);
     if (tensor)
-        return bind_tensor(scope, value, tensor + strlen(".safetensors"), out_array);
+        return bind_tensor(scope, name, value, tensor + strlen(".safetensors"), out_array);
     if (access(value, F_OK) == 0)
         return oops("%s: expected a file ending in .npy, or file.safetensors:NAME", value);
-    return bind_literal(scope, value, out_array);
+    return bind_literal(scope, name, value, out_array);
 }
 
 int lang_bind(tn_scope *scope, char *const *items, int count, struct lang_names *names)
@@ -100,7 +110,7 @@ int lang_bind(tn_scope *scope, char *const *items, int count, struct lang_names 
         if (!failed && lang_names_find(names, name))
             failed = misuse("'%s' is given twice", name);
         if (!failed)
-            failed = bind_value(scope, equals + 1, &array);
+            failed = bind_value(scope, name, equals + 1, &array);
         if (!failed && !(array = tn_name(scope, array, name)))
             failed = oops_scope(scope);
         if (!failed)
