@@ -135,6 +135,7 @@ void *arena_alloc(struct arena *arena, size_t size)
     struct arena_block *block = mem_zalloc(bytes);
     if (!block)
         return NULL;
+    arena->bytes += bytes;
     block->previous = arena->blocks;
     block->size = shared < ARENA_LAST ? shared * 2 : ARENA_LAST;
     arena->blocks = block;

@@ -27,6 +27,7 @@ void mem_fail_nth(int64_t n);
 struct arena {
     struct arena_block *blocks;
     unsigned char *next, *end;
+    size_t bytes; // of all blocks
 };
 // Cleared memory aligned to 16, or NULL with a failure recorded.
 void *arena_alloc(struct arena *arena, size_t size);

@@ -226,8 +226,7 @@ static void compiler_finish(struct compiler *c)
     walk_finish(&c->walk);
 }
 
-static tn_status make_program(struct compiler *c, tn_runtime *runtime,
-                              const tn_dtype *given_dtypes,
+static tn_status make_program(struct compiler *c, const tn_dtype *given_dtypes,
                               const tn_expr_program **out_program)
 {
     const struct expr *expr = c->expr;
@@ -265,12 +264,11 @@ static tn_status make_program(struct compiler *c, tn_runtime *runtime,
         .num_outputs = expr->num_outputs,
         .name = expr->text,
     };
-    return program_intern(runtime, &program, out_program);
+    return program_intern(expr_set_of(expr), &program, out_program);
 }
 
-static tn_status compile(tn_runtime *runtime, const struct expr *expr,
-                         const struct expr_input *inputs, const tn_dtype *output_dtypes,
-                         const tn_expr_program **out_program)
+static tn_status compile(const struct expr *expr, const struct expr_input *inputs,
+                         const tn_dtype *output_dtypes, const tn_expr_program **out_program)
 {
     struct compiler compiler = {.expr = expr, .inputs = inputs};
     if (expr->num_inputs > TN_EXPR_MAX_INPUTS || expr->num_outputs > TN_EXPR_MAX_OUTPUTS)
@@ -282,7 +280,7 @@ static tn_status compile(tn_runtime *runtime, const struct expr *expr,
             TN_EXPR_MAX_OUTPUTS);
     tn_status status = compiler_init(&compiler);
     if (status == TN_OK)
-        status = make_program(&compiler, runtime, output_dtypes, out_program);
+        status = make_program(&compiler, output_dtypes, out_program);
     compiler_finish(&compiler);
     if (status != TN_OK && status != TN_ERR_MEMORY)
         fail_prefix("expression '%.80s': ", expr->text);
@@ -293,7 +291,8 @@ tn_status expr_compile(tn_runtime *runtime, const struct expr *expr,
                        const struct expr_input *inputs, const tn_dtype *output_dtypes,
                        const tn_expr_program **out_program)
 {
-    struct expr_set *set = runtime->exprs;
+    struct expr_set *set = expr_set_of(expr);
+    (void)runtime;
     struct hash key = {0};
     uint64_t outputs = 0;
     for (uint32_t i = 0; output_dtypes && i < expr->num_outputs; i++)
@@ -304,7 +303,7 @@ tn_status expr_compile(tn_runtime *runtime, const struct expr *expr,
         program = lookup_get(&set->compiled, key);
     }
     if (!program) {
-        tn_status status = compile(runtime, expr, inputs, output_dtypes, &program);
+        tn_status status = compile(expr, inputs, output_dtypes, &program);
         if (status != TN_OK)
             return status;
         pthread_mutex_lock(&set->lock);

@@ -42,10 +42,10 @@ static tn_status keep(struct expr_set *set, struct hash key, const struct expr *
     return status;
 }
 
-static tn_status derivation_init(struct derivation *d, tn_runtime *runtime,
+static tn_status derivation_init(struct derivation *d, struct expr_set *set,
                                  const struct expr *expr)
 {
-    *d = (struct derivation){.tree = {.set = runtime->exprs}, .expr = expr};
+    *d = (struct derivation){.tree = {.set = set}, .expr = expr};
     d->tree.status = walk_init(&d->walk, expr->outputs, expr->num_outputs);
     if (d->tree.status == TN_OK) {
         d->derived = mem_zalloc(d->walk.count * sizeof(*d->derived) + 1);
@@ -157,12 +157,14 @@ static value tangent_of_output(const struct derivation *d, uint32_t output)
 tn_status expr_derive(tn_runtime *runtime, const struct expr *expr, uint32_t output,
                       uint32_t input, const struct expr **out_expr)
 {
+    struct expr_set *set = expr_set_of(expr);
+    (void)runtime;
     struct hash key = derivation_key(expr, 0, output, input);
-    if (recall(runtime->exprs, key, out_expr))
+    if (recall(set, key, out_expr))
         return TN_OK;
     struct derivation d;
     value root = NULL;
-    if (derivation_init(&d, runtime, expr) == TN_OK) {
+    if (derivation_init(&d, set, expr) == TN_OK) {
         value seeds[64] = {NULL};
         seeds[input & 63] = tree_int(&d.tree, 1);
         push_forward(&d, seeds);
@@ -174,13 +176,15 @@ tn_status expr_derive(tn_runtime *runtime, const struct expr *expr, uint32_t out
 tn_status expr_jvp(tn_runtime *runtime, const struct expr *expr, uint32_t output,
                    uint64_t tangents_given, const struct expr **out_expr)
 {
+    struct expr_set *set = expr_set_of(expr);
+    (void)runtime;
     struct hash key = derivation_key(expr, 1, output, tangents_given);
-    if (recall(runtime->exprs, key, out_expr))
+    if (recall(set, key, out_expr))
         return TN_OK;
     struct derivation d;
     struct names names = {0};
     value root = NULL;
-    if (derivation_init(&d, runtime, expr) == TN_OK)
+    if (derivation_init(&d, set, expr) == TN_OK)
         d.tree.status = names_init(&names, expr, "t", expr->num_inputs);
     if (d.tree.status == TN_OK) {
         value seeds[64] = {NULL};
@@ -219,13 +223,15 @@ static value cotangent_of_input(struct derivation *d, uint32_t input,
 tn_status expr_vjp(tn_runtime *runtime, const struct expr *expr, uint32_t input,
                    uint64_t cotangents_given, const struct expr **out_expr)
 {
+    struct expr_set *set = expr_set_of(expr);
+    (void)runtime;
     struct hash key = derivation_key(expr, 2, input, cotangents_given);
-    if (recall(runtime->exprs, key, out_expr))
+    if (recall(set, key, out_expr))
         return TN_OK;
     struct derivation d;
     struct names names = {0};
     value root = NULL;
-    if (derivation_init(&d, runtime, expr) == TN_OK)
+    if (derivation_init(&d, set, expr) == TN_OK)
         d.tree.status = names_init(&names, expr, "ct", expr->num_outputs);
     if (d.tree.status == TN_OK)
         root = cotangent_of_input(&d, input, cotangents_given);
@@ -260,13 +266,13 @@ static value rebind_leaf(struct tree *t, value node, const struct rebinding *to)
     return tree_attr(t, node->name, is_float ? KIND_FLOAT : KIND_SIGNED);
 }
 
-static tn_status rebind(tn_runtime *runtime, const struct expr *expr, struct hash key,
+static tn_status rebind(struct expr_set *set, const struct expr *expr, struct hash key,
                         const struct rebinding *to, const struct expr **out_expr)
 {
     struct derivation d;
     value outputs[TN_EXPR_MAX_OUTPUTS];
     const struct expr *made = NULL;
-    if (derivation_init(&d, runtime, expr) == TN_OK) {
+    if (derivation_init(&d, set, expr) == TN_OK) {
         struct tree *t = &d.tree;
         for (uint32_t i = 0; i < d.walk.count; i++) {
             value node = d.walk.nodes[i], args[3] = {NULL};
@@ -284,7 +290,7 @@ static tn_status rebind(tn_runtime *runtime, const struct expr *expr, struct has
     mem_free(d.derived);
     walk_finish(&d.walk);
     if (d.tree.status == TN_OK)
-        d.tree.status = keep(runtime->exprs, key, made);
+        d.tree.status = keep(set, key, made);
     if (d.tree.status == TN_OK)
         *out_expr = made;
     return d.tree.status;
@@ -293,6 +299,8 @@ static tn_status rebind(tn_runtime *runtime, const struct expr *expr, struct has
 tn_status expr_prune(tn_runtime *runtime, const struct expr *expr,
                      const struct expr **out_expr, uint32_t *kept)
 {
+    struct expr_set *set = expr_set_of(expr);
+    (void)runtime;
     uint32_t count = 0, number_of[64] = {0};
     const char *names[64];
     for (uint32_t i = 0; i < expr->num_inputs && i < 64; i++)
@@ -302,15 +310,17 @@ tn_status expr_prune(tn_runtime *runtime, const struct expr *expr,
             kept[count++] = i;
         }
     struct hash key = derivation_key(expr, 3, 0, 0);
-    if (recall(runtime->exprs, key, out_expr))
+    if (recall(set, key, out_expr))
         return TN_OK;
     const struct rebinding to = {number_of, NULL, names, count, 0};
-    return rebind(runtime, expr, key, &to, out_expr);
+    return rebind(set, expr, key, &to, out_expr);
 }
 
 tn_status expr_bind(tn_runtime *runtime, const struct expr *expr,
                     const tn_attr_table *attrs, const struct expr **out_expr)
 {
+    struct expr_set *set = expr_set_of(expr);
+    (void)runtime;
     uint64_t floats = 0;
     for (uint32_t i = 0; i < expr->num_attrs && i < 64; i++) {
         int index = attrs_field_index(attrs, expr->attr_names[i]);
@@ -318,21 +328,23 @@ tn_status expr_bind(tn_runtime *runtime, const struct expr *expr,
             floats |= UINT64_C(1) << i;
     }
     struct hash key = derivation_key(expr, 4, floats, expr->num_attrs);
-    if (recall(runtime->exprs, key, out_expr))
+    if (recall(set, key, out_expr))
         return TN_OK;
     const struct rebinding to = {NULL, attrs, expr->input_names, expr->num_inputs, 0};
-    return rebind(runtime, expr, key, &to, out_expr);
+    return rebind(set, expr, key, &to, out_expr);
 }
 
-tn_status expr_repeat(tn_runtime *runtime, const struct expr *expr, int64_t count,
+tn_status expr_repeat(struct expr_set *set, const struct expr *expr, int64_t count,
                       const struct expr **out_expr)
 {
+    if (expr_set_of(expr)->own)
+        set = expr_set_of(expr);
     *out_expr = expr;
     if (!expr->uses_index || count == 0)
         return TN_OK;
     struct hash key = derivation_key(expr, 5, (uint64_t)count, 0);
-    if (recall(runtime->exprs, key, out_expr))
+    if (recall(set, key, out_expr))
         return TN_OK;
     const struct rebinding to = {NULL, NULL, expr->input_names, expr->num_inputs, count};
-    return rebind(runtime, expr, key, &to, out_expr);
+    return rebind(set, expr, key, &to, out_expr);
 }

@@ -6,14 +6,15 @@
 //         --expr_compile-> tn_expr_program + params (what a backend runs)
 //         --expr_derive--> struct expr of a derivative
 //
-// Threads. Any: sets are locked; expressions and programs are immutable and live until the
-// runtime closes.
+// Threads. Any: sets are locked; expressions and programs are immutable and live as long as
+// the set that they are in.
 #ifndef CORE_EXPR_EXPR_H
 #define CORE_EXPR_EXPR_H
 
 #include <tenon/attr.h>
 #include <tenon/expr.h>
 #include "../base/hash.h"
+#include "../base/memory.h"
 #include "../runtime.h"
 
 struct expr_node; // internal
@@ -44,9 +45,25 @@ tn_status expr_parse(tn_runtime *runtime, const char *text, const char *const *i
                      uint32_t num_inputs, const tn_attr_table *attrs,
                      const struct expr **out_expr);
 
-// The same for "x, y -> alpha * x + y".
+// The same for "x, y -> alpha * x + y", into a set that the caller holds.
+tn_status expr_parse_arrow_into(struct expr_set *set, const char *text,
+                                const struct expr **out_expr);
+// Into the runtime's own: for the core's few texts.
 tn_status expr_parse_arrow(tn_runtime *runtime, const char *text,
                            const struct expr **out_expr);
+
+// --- passing sets ----------------------------------------------------------------------
+
+// Bytes that a passing set takes before the next one begins. About as much again are
+// tables.
+#define EXPR_SET_LIMIT ((size_t)2 << 20)
+
+// The set that texts of applications go to at present, with a reference; NULL when out of
+// memory. What is in a set lives until the last reference is released.
+struct expr_set *expr_set_hold(tn_runtime *runtime);
+void expr_set_release(struct expr_set *set);
+// Whether a held set is still the one to fill.
+bool expr_set_has_room(const struct expr_set *set);
 
 // Output dtypes. Literals and attributes are numbers without a dtype of their own.
 tn_status expr_infer(const struct expr *expr, const struct expr_input *inputs,
@@ -77,8 +94,9 @@ tn_status expr_bind(tn_runtime *runtime, const struct expr *expr,
                     const tn_attr_table *attrs, const struct expr **out_expr);
 
 // The same expression where the element's number starts again every `count` elements: over
-// a batch whose slices have as many. The same one when it does not use the number.
-tn_status expr_repeat(tn_runtime *runtime, const struct expr *expr, int64_t count,
+// a batch whose slices have as many. The same one when it does not use the number. Into
+// `set` when the expression is in the runtime's own.
+tn_status expr_repeat(struct expr_set *set, const struct expr *expr, int64_t count,
                       const struct expr **out_expr);
 
 // The input that an expression of one output is, unchanged; -1 for all others.
@@ -99,8 +117,11 @@ tn_status expr_params(const tn_expr_program *program, const struct expr *expr,
                       const tn_attr_table *table, const void *attrs, uint64_t *params);
 
 // Interns a program put together elsewhere (fusion). Copies it. Fills hash.
-tn_status program_intern(tn_runtime *runtime, const tn_expr_program *program,
+tn_status program_intern(struct expr_set *set, const tn_expr_program *program,
                          const tn_expr_program **out_program);
+
+// A copy in an arena, for plans, which outlive sets. NULL when out of memory.
+const tn_expr_program *program_copy(struct arena *arena, const tn_expr_program *program);
 
 // The identity of one input, compiled: copies, casts, broadcasts.
 tn_status program_cast(tn_runtime *runtime, tn_dtype from, tn_dtype to,

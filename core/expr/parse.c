@@ -416,6 +416,7 @@ static tn_status remember(struct expr_set *set, struct hash key, const struct ex
 {
     pthread_mutex_lock(&set->lock);
     tn_status status = lookup_put(&set->parsed, key, (void *)expr);
+    expr_set_weigh(set);
     pthread_mutex_unlock(&set->lock);
     return status;
 }
@@ -492,8 +493,14 @@ static void parse_arrow_names(struct parser *p, char names[][MAX_NAME + 1])
 tn_status expr_parse_arrow(tn_runtime *runtime, const char *text,
                            const struct expr **out_expr)
 {
+    return expr_parse_arrow_into(runtime->exprs, text, out_expr);
+}
+
+tn_status expr_parse_arrow_into(struct expr_set *set, const char *text,
+                                const struct expr **out_expr)
+{
     struct hash key = hash_text(hash_start(3), text);
-    const struct expr *known = lookup_get(&runtime->exprs->parsed, key);
+    const struct expr *known = lookup_get(&set->parsed, key);
     if (known) {
         *out_expr = known;
         return TN_OK;
@@ -502,7 +509,7 @@ tn_status expr_parse_arrow(tn_runtime *runtime, const char *text,
     const char *pointers[MAX_ARROW_INPUTS];
     for (uint32_t i = 0; i < MAX_ARROW_INPUTS; i++)
         pointers[i] = names[i];
-    struct parser parser = {.tree = {.set = runtime->exprs}, .input_names = pointers};
+    struct parser parser = {.tree = {.set = set}, .input_names = pointers};
     parser.status = lex_init(&parser.lexer, text);
     parse_arrow_names(&parser, names);
     const struct expr *expr = parse_outputs(&parser);

@@ -75,18 +75,18 @@ static tn_status check_insns(const tn_expr_program *p)
     return TN_OK;
 }
 
-static const void *copy(struct expr_set *set, const void *bytes, size_t size)
+static const void *copy(struct arena *arena, const void *bytes, size_t size)
 {
-    void *to = arena_alloc(&set->arena, size ? size : 1);
+    void *to = arena_alloc(arena, size ? size : 1);
     if (to && size)
         memcpy(to, bytes, size);
     return to;
 }
 
-static struct program_record *make_record(struct expr_set *set, const tn_expr_program *p,
+static struct program_record *make_record(struct arena *arena, const tn_expr_program *p,
                                           struct hash hash)
 {
-    struct program_record *record = arena_alloc(&set->arena, sizeof(*record));
+    struct program_record *record = arena_alloc(arena, sizeof(*record));
     if (!record)
         return NULL;
     tn_expr_program *own = &record->program;
@@ -95,15 +95,15 @@ static struct program_record *make_record(struct expr_set *set, const tn_expr_pr
     own->flags = own->reserved = 0;
     own->hash[0] = hash.lo;
     own->hash[1] = hash.hi;
-    own->insns = copy(set, p->insns, p->num_insns * sizeof(*p->insns));
-    own->constants = copy(set, p->constants, p->num_constants * sizeof(*p->constants));
+    own->insns = copy(arena, p->insns, p->num_insns * sizeof(*p->insns));
+    own->constants = copy(arena, p->constants, p->num_constants * sizeof(*p->constants));
     own->input_dtypes =
-        copy(set, p->input_dtypes, p->num_inputs * sizeof(*p->input_dtypes));
+        copy(arena, p->input_dtypes, p->num_inputs * sizeof(*p->input_dtypes));
     own->output_dtypes =
-        copy(set, p->output_dtypes, p->num_outputs * sizeof(*p->output_dtypes));
-    own->outputs = copy(set, p->outputs, p->num_outputs * sizeof(*p->outputs));
-    own->name = arena_strdup(&set->arena, p->name ? p->name : "program");
-    record->param_is_float = arena_alloc(&set->arena, p->num_params + 1);
+        copy(arena, p->output_dtypes, p->num_outputs * sizeof(*p->output_dtypes));
+    own->outputs = copy(arena, p->outputs, p->num_outputs * sizeof(*p->outputs));
+    own->name = arena_strdup(arena, p->name ? p->name : "program");
+    record->param_is_float = arena_alloc(arena, p->num_params + 1);
     if (!own->insns || !own->constants || !own->input_dtypes || !own->output_dtypes ||
         !own->outputs || !own->name || !record->param_is_float)
         return NULL;
@@ -113,10 +113,16 @@ static struct program_record *make_record(struct expr_set *set, const tn_expr_pr
     return record;
 }
 
-tn_status program_intern(tn_runtime *runtime, const tn_expr_program *program,
+const tn_expr_program *program_copy(struct arena *arena, const tn_expr_program *program)
+{
+    const struct hash hash = {program->hash[0], program->hash[1]};
+    const struct program_record *record = make_record(arena, program, hash);
+    return record ? &record->program : NULL;
+}
+
+tn_status program_intern(struct expr_set *set, const tn_expr_program *program,
                          const tn_expr_program **out_program)
 {
-    struct expr_set *set = runtime->exprs;
     struct hash hash = program_hash(program);
     struct program_record *record = lookup_get(&set->programs, hash);
     tn_status status = TN_OK;
@@ -129,8 +135,9 @@ tn_status program_intern(tn_runtime *runtime, const tn_expr_program *program,
         pthread_mutex_lock(&set->lock);
         record = lookup_get(&set->programs, hash);
         if (!record) {
-            record = make_record(set, program, hash);
+            record = make_record(&set->arena, program, hash);
             status = record ? lookup_put(&set->programs, hash, record) : TN_ERR_MEMORY;
+            expr_set_weigh(set);
         }
         pthread_mutex_unlock(&set->lock);
     }

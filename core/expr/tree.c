@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT
 // Building trees: nodes and expressions are interned in the runtime's set.
+#include <stddef.h>
 #include <string.h>
 #include "tree.h"
 
-tn_status expr_set_create(tn_runtime *runtime)
+// --- sets ------------------------------------------------------------------------------
+
+static struct expr_set *set_create(struct expr_set *own)
 {
     struct expr_set *set = mem_zalloc(sizeof(*set));
     if (!set)
-        return TN_ERR_MEMORY;
+        return NULL;
     pthread_mutex_init(&set->lock, NULL);
-    runtime->exprs = set;
-    return TN_OK;
+    set->own = own;
+    atomic_init(&set->refs, 1);
+    return set;
 }
 
-void expr_set_destroy(tn_runtime *runtime)
+static void set_destroy(struct expr_set *set)
 {
-    struct expr_set *set = runtime->exprs;
-    if (!set)
-        return;
     struct lookup *lookups[] = {&set->names,    &set->nodes,   &set->exprs,
                                 &set->parsed,   &set->derived, &set->compiled,
                                 &set->programs, &set->inferred};
@@ -26,8 +27,71 @@ void expr_set_destroy(tn_runtime *runtime)
     arena_finish(&set->arena);
     pthread_mutex_destroy(&set->lock);
     mem_free(set);
+}
+
+tn_status expr_set_create(tn_runtime *runtime)
+{
+    runtime->exprs = set_create(NULL);
+    return runtime->exprs ? TN_OK : TN_ERR_MEMORY;
+}
+
+void expr_set_destroy(tn_runtime *runtime)
+{
+    if (!runtime->exprs)
+        return;
+    expr_set_release(runtime->exprs->filling);
+    set_destroy(runtime->exprs);
     runtime->exprs = NULL;
 }
+
+void expr_set_release(struct expr_set *set)
+{
+    if (set && atomic_fetch_sub_explicit(&set->refs, 1, memory_order_acq_rel) == 1)
+        set_destroy(set);
+}
+
+bool expr_set_has_room(const struct expr_set *set)
+{
+    return !atomic_load_explicit(&set->full, memory_order_relaxed);
+}
+
+void expr_set_weigh(struct expr_set *set)
+{
+    if (set->own && set->arena.bytes > EXPR_SET_LIMIT)
+        atomic_store_explicit(&set->full, true, memory_order_relaxed);
+}
+
+struct expr_set *expr_set_hold(tn_runtime *runtime)
+{
+    struct expr_set *own = runtime->exprs, *gone = NULL;
+    pthread_mutex_lock(&own->lock);
+    if (!own->filling || !expr_set_has_room(own->filling)) {
+        struct expr_set *next = set_create(own);
+        gone = next ? own->filling : NULL;
+        own->filling = next ? next : own->filling;
+    }
+    struct expr_set *held = own->filling;
+    if (held)
+        atomic_fetch_add_explicit(&held->refs, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&own->lock);
+    expr_set_release(gone);
+    return held;
+}
+
+// In this set or in the runtime's own.
+static void *known_as(const struct expr_set *set, size_t table, struct hash key)
+{
+    const struct expr_set *own = set->own;
+    void *found = NULL;
+    if (own)
+        found = lookup_get((const struct lookup *)(const void *)((const char *)own + table),
+                           key);
+    return found
+               ? found
+               : lookup_get(
+                     (const struct lookup *)(const void *)((const char *)set + table), key);
+}
+#define known(set, table, key) known_as(set, offsetof(struct expr_set, table), key)
 
 // --- nodes -----------------------------------------------------------------------------
 
@@ -47,7 +111,7 @@ static const struct expr_node *add_node(struct tree *t, const struct expr_node *
 {
     struct expr_set *set = t->set;
     pthread_mutex_lock(&set->lock);
-    struct expr_node *added = lookup_get(&set->nodes, node->hash);
+    struct expr_node *added = known(set, nodes, node->hash);
     if (!added) {
         added = arena_alloc(&set->arena, sizeof(*added));
         if (added)
@@ -76,8 +140,8 @@ static const struct expr_node *intern(struct tree *t, struct expr_node *node)
         return NULL;
     }
     node->hash = node_hash(node);
-    const struct expr_node *known = lookup_get(&t->set->nodes, node->hash);
-    return known ? known : add_node(t, node);
+    const struct expr_node *found = known(t->set, nodes, node->hash);
+    return found ? found : add_node(t, node);
 }
 
 const struct expr_node *tree_number(struct tree *t, int kind, uint64_t bits)
@@ -109,29 +173,29 @@ const struct expr_node *tree_input(struct tree *t, uint32_t index)
 static const char *intern_name(struct expr_set *set, const char *name)
 {
     struct hash key = hash_text(hash_start(1), name);
-    char *known = lookup_get(&set->names, key);
-    if (known)
-        return known;
+    char *found = known(set, names, key);
+    if (found)
+        return found;
     pthread_mutex_lock(&set->lock);
-    known = lookup_get(&set->names, key);
-    if (!known) {
-        known = arena_strdup(&set->arena, name);
-        if (known && lookup_put(&set->names, key, known) != TN_OK)
-            known = NULL;
+    found = known(set, names, key);
+    if (!found) {
+        found = arena_strdup(&set->arena, name);
+        if (found && lookup_put(&set->names, key, found) != TN_OK)
+            found = NULL;
     }
     pthread_mutex_unlock(&set->lock);
-    return known;
+    return found;
 }
 
 const struct expr_node *tree_attr(struct tree *t, const char *name, int kind)
 {
-    const char *known = intern_name(t->set, name);
-    if (!known) {
+    const char *interned = intern_name(t->set, name);
+    if (!interned) {
         t->status = TN_ERR_MEMORY;
         return NULL;
     }
     return intern(
-        t, &(struct expr_node){.op = TREE_ATTR, .kind = (uint8_t)kind, .name = known});
+        t, &(struct expr_node){.op = TREE_ATTR, .kind = (uint8_t)kind, .name = interned});
 }
 
 const struct expr_node *tree_cast(struct tree *t, tn_dtype dtype, const struct expr_node *a)
@@ -293,13 +357,14 @@ static const struct expr *add_expr(struct tree *t, const struct expr *like, stru
     struct expr *expr = NULL;
     if (t->status == TN_OK) {
         pthread_mutex_lock(&set->lock);
-        expr = lookup_get(&set->exprs, key);
+        expr = known(set, exprs, key);
         if (!expr) {
             expr = make_expr(set, like, &walk);
             if (!expr || lookup_put(&set->exprs, key, expr) != TN_OK) {
                 t->status = TN_ERR_MEMORY;
                 expr = NULL;
             }
+            expr_set_weigh(set);
         }
         pthread_mutex_unlock(&set->lock);
     }
@@ -324,7 +389,7 @@ const struct expr *tree_expr(struct tree *t, const struct expr_node *const *outp
     const struct expr *expr = NULL;
     if (t->status == TN_OK) {
         struct hash key = expr_key(&like);
-        expr = lookup_get(&t->set->exprs, key);
+        expr = known(t->set, exprs, key);
         char *text = expr ? NULL : tree_print(outputs, num_outputs, names, num_inputs);
         like.text = text;
         if (!expr && text)

@@ -9,6 +9,7 @@
 #define CORE_EXPR_TREE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/memory.h"
@@ -45,9 +46,16 @@ struct expr_node {
     const struct expr_node *args[3];
 };
 
+// What is interned together, and goes together. The runtime's own set holds what primitives
+// mean, and lives as long as it. Texts of applications go to passing sets: one at a time
+// is filled, up to EXPR_SET_LIMIT; whoever uses what is in a set holds it.
 struct expr_set {
     pthread_mutex_t lock; // of all that adds
     struct arena arena;
+    struct expr_set *own; // the runtime's own set, looked into first; NULL: this one is it
+    atomic_uint refs;     // of a passing set
+    atomic_bool full;
+    struct expr_set *filling; // of the own set: the passing set at hand, or NULL. Lock
     struct lookup names, nodes, exprs;
     struct lookup parsed;   // text, names and table -> expr
     struct lookup derived;  // expr and what of it -> struct derivation
@@ -61,6 +69,16 @@ struct expr_record {
     struct expr expr; // first
     struct expr_set *set;
 };
+
+// Where derivations of an expression go: trees refer to nodes of their own set and of the
+// runtime's alone.
+static inline struct expr_set *expr_set_of(const struct expr *expr)
+{
+    return ((const struct expr_record *)expr)->set;
+}
+
+// Notes that a set has had its share. Its lock is held.
+void expr_set_weigh(struct expr_set *set);
 
 // A key for what depends on the dtypes of an expression's inputs. False when there are more
 // inputs than programs have.

@@ -390,8 +390,9 @@ tn_array *tn_expr(tn_scope *scope, const char *text, const tn_array *const *inpu
     struct free_attrs own = {0};
     tn_array *out = NULL;
     tn_status status = life_check(&scope->runtime->life);
+    struct expr_set *set = status == TN_OK ? scope_exprs(scope) : NULL;
     if (status == TN_OK)
-        status = expr_parse_arrow(scope->runtime, text, &expr);
+        status = set ? expr_parse_arrow_into(set, text, &expr) : TN_ERR_MEMORY;
     if (status == TN_OK) {
         if (expr->num_outputs != 1)
             status = fail(TN_ERR_ARGUMENT, "has %u outputs, expected 1", expr->num_outputs);

@@ -66,6 +66,8 @@ struct tn_scope {
     struct map imports;   // kept array -> its stand-in in this scope
     tn_array **evaluated; // arrays whose values the scope releases
     uint32_t num_evaluated, max_evaluated;
+    struct expr_set **exprs; // that its nodes refer to; held
+    uint32_t num_exprs, max_exprs;
     uint32_t serial, epoch;
     bool tracing; // belongs to a function: evaluation is an error
 };
@@ -100,6 +102,9 @@ tn_array **scope_locals(tn_scope *scope, const char *function, tn_array *const *
 // The array as this scope knows it: itself, or the stand-in of a kept one. NULL with the
 // scope's failure set when it belongs to another scope or was donated.
 tn_array *scope_local(tn_scope *scope, const tn_array *array);
+
+// The set of expressions that this scope's texts go to. NULL with the scope's failure set.
+struct expr_set *scope_exprs(tn_scope *scope);
 
 // Gives the array a value (takes the reference): it is data from now on.
 tn_status scope_set_value(tn_scope *scope, tn_array *array, struct value *value);

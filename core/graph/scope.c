@@ -31,6 +31,9 @@ void tn_scope_close(tn_scope *scope)
         if (entry->value)
             tn_release((tn_array *)(uintptr_t)entry->key.lo);
     }
+    for (uint32_t i = 0; i < scope->num_exprs; i++)
+        expr_set_release(scope->exprs[i]);
+    mem_free(scope->exprs);
     mem_free(scope->evaluated);
     map_finish(&scope->imports);
     arena_finish(&scope->arena);
@@ -162,6 +165,22 @@ tn_array **scope_locals(tn_scope *scope, const char *function, tn_array *const *
         return locals;
     mem_free(locals);
     return NULL;
+}
+
+struct expr_set *scope_exprs(tn_scope *scope)
+{
+    uint32_t n = scope->num_exprs;
+    if (n > 0 && expr_set_has_room(scope->exprs[n - 1]))
+        return scope->exprs[n - 1];
+    tn_status status = mem_grow((void **)&scope->exprs, &scope->max_exprs, n + 1,
+                                sizeof(struct expr_set *));
+    struct expr_set *held = status == TN_OK ? expr_set_hold(scope->runtime) : NULL;
+    if (!held) {
+        scope_take_failure(scope, TN_ERR_MEMORY);
+        return NULL;
+    }
+    scope->exprs[scope->num_exprs++] = held;
+    return held;
 }
 
 tn_status scope_set_value(tn_scope *scope, tn_array *array, struct value *value)

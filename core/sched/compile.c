@@ -12,6 +12,7 @@ struct compiler {
     struct map slots; // of the segment at hand: (home, index) -> slot number + 1
     struct plan_slot *slot_list;
     uint32_t num_slots, max_slots;
+    struct map programs; // of the graph -> the plan's own copy
     uint32_t *slot_flags;
     uint32_t max_flags;
 };
@@ -59,13 +60,26 @@ static void collapse(tn_value *values, uint32_t count)
     layouts_collapse(layouts, count);
 }
 
+// Programs live as long as the scopes that they are made for; plans outlive these.
+static tn_status keep_program(struct compiler *c, const tn_expr_program *program,
+                              const tn_expr_program **out_program)
+{
+    struct hash key = {(uint64_t)(uintptr_t)program, 0};
+    *out_program = program ? map_get(&c->programs, key) : NULL;
+    if (!program || *out_program)
+        return TN_OK;
+    *out_program = program_copy(&c->plan->arena, program);
+    return *out_program ? map_put(&c->programs, key, (void *)*out_program) : TN_ERR_MEMORY;
+}
+
 static tn_status write_step(struct compiler *c, const struct pop *op, tn_step *out)
 {
     uint32_t count = op->num_inputs + op->num_outputs;
     tn_value *values = arena_alloc(&c->plan->arena, count * sizeof(*values));
     if (!values)
         return TN_ERR_MEMORY;
-    tn_status status = TN_OK;
+    const tn_expr_program *program;
+    tn_status status = keep_program(c, op->program, &program);
     for (uint32_t i = 0; i < op->num_inputs && status == TN_OK; i++)
         if (op->inputs[i].value != NONE)
             status = write_value(c, op->inputs[i].value, &op->inputs[i].layout,
@@ -80,7 +94,7 @@ static tn_status write_step(struct compiler *c, const struct pop *op, tn_step *o
         .primitive = op->prim && op->kind != OP_PROGRAM ? &op->prim->record : NULL,
         .attrs = op->attrs,
         .kernel = op->kernel,
-        .program = op->program,
+        .program = program,
         .params = op->params,
         .inputs = values,
         .outputs = values + op->num_inputs,
@@ -223,6 +237,7 @@ tn_status plan_compile(struct plan_work *work, struct plan *plan)
     if (status == TN_OK)
         status = make_room(plan);
     map_finish(&c.slots);
+    map_finish(&c.programs);
     mem_free(c.slot_list);
     mem_free(c.slot_flags);
     return status;

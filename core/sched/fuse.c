@@ -446,7 +446,7 @@ static tn_status write_op(struct fuser *f, uint32_t g, struct pop *op)
         .num_outputs = group->num_made,
         .name = name,
     };
-    tn_status status = program_intern(work->runtime, &program, &op->program);
+    tn_status status = program_intern(work->exprs, &program, &op->program);
     uint64_t *params = arena_alloc(work->arena, group->num_params * sizeof(*params) + 1);
     op->inputs = arena_alloc(work->arena, group->num_inputs * sizeof(*op->inputs) + 1);
     op->outputs = arena_alloc(work->arena, group->num_made * sizeof(*op->outputs) + 1);

@@ -17,7 +17,8 @@ static tn_status work_start(struct plan_work *work, struct plan *plan)
     plan->num_devices = work->num_devices;
     work->value_of = mem_alloc((num_ids + 1) * sizeof(*work->value_of));
     work->same_as = mem_alloc((num_nodes + 1) * sizeof(*work->same_as));
-    if (!work->value_of || !work->same_as)
+    work->exprs = expr_set_hold(work->runtime);
+    if (!work->value_of || !work->same_as || !work->exprs)
         return TN_ERR_MEMORY;
     memset(work->value_of, 0xff, (num_ids + 1) * sizeof(*work->value_of));
     return TN_OK;

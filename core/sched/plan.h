@@ -115,6 +115,7 @@ struct plan_work {
     uint32_t depth;            // of decomposition
     const struct prim *within; // the primitive that is decomposed; NULL at depth 0
     bool warned;               // of a fallback
+    struct expr_set *exprs;    // of fused programs; held
     struct map moved;          // transfers: value and device -> value there + 1
     json_t *explain;           // object that tells how, when somebody asks; else NULL
     json_t *rejected;          // of the node at hand

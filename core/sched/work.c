@@ -89,6 +89,7 @@ void work_finish(struct plan_work *work)
         tn_scope_close(work->scratch[i]);
     mem_free(work->scratch);
     map_finish(&work->moved);
+    expr_set_release(work->exprs);
     json_decref(work->rejected);
 }
 

@@ -142,7 +142,7 @@ static void rewrite(const struct subject *s)
         print_and_parse(s, made, true);
     if (s->attrs && expr_bind(&runtime, s->expr, s->attrs, &made) == TN_OK)
         run(s, made);
-    if (expr_repeat(&runtime, s->expr, 7, &made) == TN_OK)
+    if (expr_repeat(runtime.exprs, s->expr, 7, &made) == TN_OK)
         print_and_parse(s, made, false);
 }
 
