@@ -3,28 +3,13 @@
 // run, all others share the plan's arena on their device: an offset is reused as soon as
 // the value in it is dead. An operation that may work in place takes over a dying input's
 // memory; an output takes over a leaf that was given away.
-#include <inttypes.h>
 #include <string.h>
-#include <tenon/checked.h>
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/shape.h"
 #include "../graph/rules.h"
 #include "plan.h"
-
-struct block {
-    uint64_t offset, size;
-};
-
-// Free ranges of one device's arena, sorted, never touching: two neighbours are merged at
-// once. `end` is the arena's size so far, a multiple of the alignment, as are all offsets
-// and sizes in it; it fits 64 bits, so no sum of a block's offset and size wraps.
-struct pool {
-    struct block *blocks;
-    uint32_t count, capacity;
-    uint64_t end, alignment;
-    const char *device; // its name
-};
+#include "pool.h"
 
 struct assigner {
     struct plan_work *work;
@@ -32,93 +17,6 @@ struct assigner {
     struct pool *pools;
     uint32_t max_storages;
 };
-
-// --- the arena -------------------------------------------------------------------------
-
-// What a block of `size` bytes takes: at least one unit.
-static tn_status pool_round(const struct pool *pool, uint64_t size, uint64_t *out_size)
-{
-    if (tn_checked_round_up(size ? size : 1, pool->alignment, out_size))
-        return TN_OK;
-    return fail(TN_ERR_MEMORY,
-                "device %s: %" PRIu64 " bytes, rounded up to %" PRIu64
-                ", do not fit 64 bits",
-                pool->device, size, pool->alignment);
-}
-
-// Makes the arena larger, using up a free block that lies at its end.
-static tn_status pool_grow(struct pool *pool, uint64_t size, uint64_t *out_offset)
-{
-    uint64_t offset = pool->end, end;
-    const struct block *last = pool->count ? &pool->blocks[pool->count - 1] : NULL;
-    bool uses_last = last && last->offset + last->size == pool->end;
-    if (uses_last)
-        offset = last->offset;
-    if (!tn_checked_add(offset, size, &end))
-        return fail(TN_ERR_MEMORY,
-                    "device %s: %" PRIu64 " bytes behind %" PRIu64 " bytes of other values "
-                    "of this graph do not fit 64 bits: evaluate it in parts",
-                    pool->device, size, offset);
-    pool->count -= uses_last;
-    pool->end = end;
-    *out_offset = offset;
-    return TN_OK;
-}
-
-static tn_status pool_take(struct pool *pool, uint64_t size, uint64_t *out_offset)
-{
-    tn_status status = pool_round(pool, size, &size);
-    if (status != TN_OK)
-        return status;
-    uint32_t best = NONE;
-    for (uint32_t i = 0; i < pool->count; i++)
-        if (pool->blocks[i].size >= size &&
-            (best == NONE || pool->blocks[i].size < pool->blocks[best].size))
-            best = i;
-    if (best == NONE)
-        return pool_grow(pool, size, out_offset);
-    *out_offset = pool->blocks[best].offset;
-    pool->blocks[best].offset += size;
-    pool->blocks[best].size -= size;
-    if (pool->blocks[best].size == 0) {
-        memmove(&pool->blocks[best], &pool->blocks[best + 1],
-                (pool->count - best - 1) * sizeof(*pool->blocks));
-        pool->count--;
-    }
-    return TN_OK;
-}
-
-static tn_status pool_give(struct pool *pool, uint64_t offset, uint64_t size)
-{
-    tn_status status = pool_round(pool, size, &size);
-    if (status == TN_OK)
-        status = mem_grow((void **)&pool->blocks, &pool->capacity, pool->count + 1,
-                          sizeof(*pool->blocks));
-    if (status != TN_OK)
-        return status;
-    uint32_t at = pool->count;
-    while (at > 0 && pool->blocks[at - 1].offset > offset)
-        at--;
-    bool joins_left =
-        at > 0 && pool->blocks[at - 1].offset + pool->blocks[at - 1].size == offset;
-    bool joins_right = at < pool->count && offset + size == pool->blocks[at].offset;
-    if (joins_left && joins_right) {
-        pool->blocks[at - 1].size += size + pool->blocks[at].size;
-        memmove(&pool->blocks[at], &pool->blocks[at + 1],
-                (pool->count - at - 1) * sizeof(*pool->blocks));
-        pool->count--;
-    } else if (joins_left) {
-        pool->blocks[at - 1].size += size;
-    } else if (joins_right) {
-        pool->blocks[at] = (struct block){offset, pool->blocks[at].size + size};
-    } else {
-        memmove(&pool->blocks[at + 1], &pool->blocks[at],
-                (pool->count - at) * sizeof(*pool->blocks));
-        pool->blocks[at] = (struct block){offset, size};
-        pool->count++;
-    }
-    return TN_OK;
-}
 
 // --- lifetimes -------------------------------------------------------------------------
 
@@ -364,7 +262,7 @@ tn_status plan_assign(struct plan_work *work, struct plan *plan)
     for (uint32_t i = 0; a.pools && i < work->num_devices; i++) {
         if (plan->arena_size)
             plan->arena_size[i] = a.pools[i].end;
-        mem_free(a.pools[i].blocks);
+        pool_finish(&a.pools[i]);
     }
     mem_free(a.pools);
     return status;
