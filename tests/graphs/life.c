@@ -178,14 +178,29 @@ static int closes_the_runtime_alone(struct family *f)
 static const char *const own_variables[] = {
     TN_SANITIZER_HERE == TN_SANITIZER_THREAD ? "TENON_THREADS=1" : "TENON_LOG=warn", NULL};
 
+// Drivers of Vulkan do not survive fork(): a child is told to exec, each time it tries.
+static bool needs_exec(void)
+{
+    const char *backend = getenv("TENON_BACKEND");
+    return backend && strncmp(backend, "vulkan", 6) == 0;
+}
+
+static bool says_exec(const char *text)
+{
+    return says_fork(text) && strstr(text, "exec a program of its own") != NULL;
+}
+
 static int opens_its_own(struct family *f)
 {
     tn_runtime *own;
     const tn_runtime_options options = {.struct_size = sizeof(options),
                                         .variables = own_variables};
     CHECK(tn_runtime_open(&options, &own) == TN_OK);
-    for (int i = 0; i < 3; i++)
-        CHECK(product_item(own, 256) == 256.0 * 256 * 256);
+    for (int i = 0; i < 3; i++) {
+        double item = product_item(own, 256);
+        CHECK(needs_exec() ? isnan(item) && says_exec(tn_last_error())
+                           : item == 256.0 * 256 * 256);
+    }
     CHECK(tn_runtime_close(own) == TN_OK);
     CHECK(end_family(f) == TN_OK);
     return 0;
