@@ -7,7 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 #include <cmocka.h>
 #include "json.h"
 #include "make.h"
@@ -534,7 +537,37 @@ static void memory_that_runs_out_is_an_error(void **state)
     assert_int_equal(status, TN_OK);
 }
 
-// --- expressions -----------------------------------------------------------------------
+// --- files -----------------------------------------------------------------------------
+
+// Reads a manifest in a child without standard streams, in which descriptors are below
+// `limit`; what file_read gives.
+static int read_without_streams(rlim_t limit)
+{
+    char path[4096], *text = NULL;
+    size_t size = 0;
+    struct problem problem = {0};
+    const struct rlimit most = {limit, limit};
+    snprintf(path, sizeof(path), "%s/blas.json", *folder);
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        bool is_set = setrlimit(RLIMIT_NOFILE, &most) == 0;
+        for (int fd = 0; fd < 3; fd++)
+            close(fd);
+        _exit(is_set ? -file_read(path, MANIFEST_MAX_SIZE, &text, &size, &problem) : 99);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    return -WEXITSTATUS(status);
+}
+
+static void files_never_take_the_numbers_of_streams(void **state)
+{
+    (void)state;
+    assert_int_equal(read_without_streams(3), TN_ERR_IO);
+    assert_int_equal(read_without_streams(64), TN_OK);
+}
 
 int main(int argc, char **argv)
 {
@@ -549,6 +582,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(manifests_cut_off_anywhere_are_refused),
         cmocka_unit_test(manifests_changed_at_random_are_read_or_refused),
         cmocka_unit_test(memory_that_runs_out_is_an_error),
+        cmocka_unit_test(files_never_take_the_numbers_of_streams),
     };
     folder = (const char *const *)&argv[argc > 1];
     return cmocka_run_group_tests(tests, NULL, NULL);

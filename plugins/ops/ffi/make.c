@@ -22,12 +22,26 @@ static tn_status io_error(const char *path, struct problem *problem)
     return problem_set(problem, TN_ERR_IO, "%s: %s", path, strerror(errno));
 }
 
+// As the core's files: a descriptor above 2, for a program may have closed its standard
+// streams. Takes fd; -1 (with errno) stays -1.
+static int above_standard(int fd)
+{
+    if (fd < 0 || fd > STDERR_FILENO)
+        return fd;
+    int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), error = errno;
+    close(fd);
+    errno = error;
+    return above;
+}
+
 // Reads `size` bytes from `offset` on; less is an error.
 static tn_status read_at(int fd, const char *path, void *data, size_t size, off_t offset,
                          struct problem *problem)
 {
     for (size_t done = 0; done < size;) {
         ssize_t got = pread(fd, (char *)data + done, size - done, offset + (off_t)done);
+        if (got < 0 && errno == EINTR)
+            continue;
         if (got < 0)
             return io_error(path, problem);
         if (got == 0)
@@ -41,7 +55,7 @@ static tn_status open_file(const char *path, int *out_fd, size_t *out_size,
                            struct problem *problem)
 {
     struct stat info;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = above_standard(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (fd < 0)
         return io_error(path, problem);
     if (fstat(fd, &info) || !S_ISREG(info.st_mode)) {
@@ -125,7 +139,9 @@ static bool write_all(int fd, const void *data, size_t size)
 {
     for (size_t done = 0; done < size;) {
         ssize_t put = write(fd, (const char *)data + done, size - done);
-        if (put < 0)
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
             return false;
         done += (size_t)put;
     }
@@ -138,9 +154,13 @@ static tn_status write_pack(const char *path, const char *engine, size_t engine_
     char fresh[4096];
     uint64_t manifest_size = size;
     snprintf(fresh, sizeof(fresh), "%s.XXXXXX", path);
-    int fd = mkstemp(fresh);
-    if (fd < 0)
-        return io_error(path, problem);
+    int made = mkostemp(fresh, O_CLOEXEC), fd = above_standard(made);
+    if (fd < 0) {
+        tn_status failed = io_error(path, problem);
+        if (made >= 0)
+            unlink(fresh);
+        return failed;
+    }
     bool good = write_all(fd, engine, engine_size) && write_all(fd, manifest, size) &&
                 write_all(fd, &manifest_size, 8) && write_all(fd, trailer, 8) &&
                 fchmod(fd, 0755) == 0 && fsync(fd) == 0;
