@@ -288,7 +288,7 @@ def wrong_values_are_ignored_with_what_was_expected():
 
 def an_installation_that_lacks_is_told():
     env = {"TENON_PLUGIN_PATH": "", "TENON_PLUGINS_ONLY": "1"}
-    for args in [ADD, ("eval", "softmax([1.0])"), ("why", "1 + 1")]:
+    for args in [ADD, ("eval", "softmax([1.0])"), ("why", "1 + 1"), ("op", "add"), ("ops", "add")]:
         refused(*args, env=env, saying="TENON_PLUGIN_PATH, which is empty: set it")
     os.mkdir("none")
     env["TENON_PLUGIN_PATH"] = os.path.abspath("none")

@@ -60,6 +60,8 @@ static int suggest(tn_runtime *runtime, const char *name)
         near = nearest(name, names);
     if (near)
         oops("no operator '%s'; did you mean '%s'?", name, near);
+    else if (count == 0 && !tn_primitive_find(runtime, name))
+        oops("%s", tn_last_error()); // which folders were searched
     else
         oops("no operator '%s'; 'tenon ops' lists them", name);
     free(names);
