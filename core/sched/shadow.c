@@ -156,14 +156,17 @@ static tn_status run_steps(const struct check *c, uint32_t first, uint32_t count
     piece.num_steps = count;
     piece.slots = c->slots;
     fail_clear();
+    const char *slot = "segment_compile";
     pthread_mutex_lock(&device->lock);
     tn_status status =
         device->ops->segment_compile(device->handle, &piece, &submission.executable);
-    if (status == TN_OK)
+    if (status == TN_OK) {
+        slot = "submit";
         status = device->ops->submit(device->handle, &submission, &point);
+    }
     pthread_mutex_unlock(&device->lock);
-    status = status == TN_OK ? device_ask(device, point)
-                             : device_failed(device, "submit", status);
+    status =
+        status == TN_OK ? device_ask(device, point) : device_failed(device, slot, status);
     pthread_mutex_lock(&device->lock);
     device->ops->executable_destroy(device->handle, submission.executable);
     pthread_mutex_unlock(&device->lock);
