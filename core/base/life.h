@@ -11,7 +11,7 @@
 #include <tenon/status.h>
 
 struct life {
-    uint64_t process;           // number of the process that opened it: process_number()
+    uint64_t process;           // that opened it; life.c numbers processes
     _Atomic uint64_t scopes;    // open
     _Atomic uint64_t kept;      // arrays of tn_keep
     _Atomic uint64_t functions; // of tn_function_create

@@ -8,10 +8,9 @@
 //   threads     Set once, by that variable, and never changed: OpenBLAS 0.3.21 knows one
 //               number for the whole process. Tenon's loops are spread over its own
 //               threads.
-//   memory      OpenBLAS takes 128 MiB of addresses for each thread that is in a call,
-//   keeps
-//               them, and tries for ever when it gets none: openblas_reserve lets it
-//               take them beforehand, where they are known to be free.
+//   memory      OpenBLAS takes 128 MiB of addresses for each thread that is in a call and
+//               keeps the memory; when it gets none, it tries for ever. openblas_reserve
+//               lets it take the memory beforehand, when it is known to be free.
 //
 // Linked into each plugin that uses it: the state below is one plugin's. That is enough, as
 // setting up twice changes nothing.

@@ -97,7 +97,7 @@ static void read_status(struct reader *reader, const struct field *field,
         return;
     expect_object(reader, &returns, known);
     struct field kind = member(&returns, "kind");
-    out->returns = values[read_choice(reader, &kind, kinds, -1) & 3];
+    out->returns = values[read_choice(reader, &kind, kinds, -1)];
     if (reading(reader) && out->returns == RETURNS_HANDLE && otherwise != RETURNS_HANDLE)
         refuse(reader, &kind, "got \"handle\", expected void or status");
     if (reading(reader) && out->returns == RETURNS_STATUS)
