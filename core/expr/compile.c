@@ -287,12 +287,10 @@ static tn_status compile(const struct expr *expr, const struct expr_input *input
     return status;
 }
 
-tn_status expr_compile(tn_runtime *runtime, const struct expr *expr,
-                       const struct expr_input *inputs, const tn_dtype *output_dtypes,
-                       const tn_expr_program **out_program)
+tn_status expr_compile(const struct expr *expr, const struct expr_input *inputs,
+                       const tn_dtype *output_dtypes, const tn_expr_program **out_program)
 {
     struct expr_set *set = expr_set_of(expr);
-    (void)runtime;
     struct hash key = {0};
     uint64_t outputs = 0;
     for (uint32_t i = 0; output_dtypes && i < expr->num_outputs; i++)

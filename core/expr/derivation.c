@@ -154,11 +154,10 @@ static value tangent_of_output(const struct derivation *d, uint32_t output)
     return d->derived[walk_position(&d->walk, d->expr->outputs[output])];
 }
 
-tn_status expr_derive(tn_runtime *runtime, const struct expr *expr, uint32_t output,
-                      uint32_t input, const struct expr **out_expr)
+tn_status expr_derive(const struct expr *expr, uint32_t output, uint32_t input,
+                      const struct expr **out_expr)
 {
     struct expr_set *set = expr_set_of(expr);
-    (void)runtime;
     struct hash key = derivation_key(expr, 0, output, input);
     if (recall(set, key, out_expr))
         return TN_OK;
@@ -173,11 +172,10 @@ tn_status expr_derive(tn_runtime *runtime, const struct expr *expr, uint32_t out
     return derivation_end(&d, root, key, expr->input_names, expr->num_inputs, out_expr);
 }
 
-tn_status expr_jvp(tn_runtime *runtime, const struct expr *expr, uint32_t output,
-                   uint64_t tangents_given, const struct expr **out_expr)
+tn_status expr_jvp(const struct expr *expr, uint32_t output, uint64_t tangents_given,
+                   const struct expr **out_expr)
 {
     struct expr_set *set = expr_set_of(expr);
-    (void)runtime;
     struct hash key = derivation_key(expr, 1, output, tangents_given);
     if (recall(set, key, out_expr))
         return TN_OK;
@@ -220,11 +218,10 @@ static value cotangent_of_input(struct derivation *d, uint32_t input,
     return sum;
 }
 
-tn_status expr_vjp(tn_runtime *runtime, const struct expr *expr, uint32_t input,
-                   uint64_t cotangents_given, const struct expr **out_expr)
+tn_status expr_vjp(const struct expr *expr, uint32_t input, uint64_t cotangents_given,
+                   const struct expr **out_expr)
 {
     struct expr_set *set = expr_set_of(expr);
-    (void)runtime;
     struct hash key = derivation_key(expr, 2, input, cotangents_given);
     if (recall(set, key, out_expr))
         return TN_OK;
@@ -296,11 +293,9 @@ static tn_status rebind(struct expr_set *set, const struct expr *expr, struct ha
     return d.tree.status;
 }
 
-tn_status expr_prune(tn_runtime *runtime, const struct expr *expr,
-                     const struct expr **out_expr, uint32_t *kept)
+tn_status expr_prune(const struct expr *expr, const struct expr **out_expr, uint32_t *kept)
 {
     struct expr_set *set = expr_set_of(expr);
-    (void)runtime;
     uint32_t count = 0, number_of[64] = {0};
     const char *names[64];
     for (uint32_t i = 0; i < expr->num_inputs && i < 64; i++)
@@ -316,11 +311,10 @@ tn_status expr_prune(tn_runtime *runtime, const struct expr *expr,
     return rebind(set, expr, key, &to, out_expr);
 }
 
-tn_status expr_bind(tn_runtime *runtime, const struct expr *expr,
-                    const tn_attr_table *attrs, const struct expr **out_expr)
+tn_status expr_bind(const struct expr *expr, const tn_attr_table *attrs,
+                    const struct expr **out_expr)
 {
     struct expr_set *set = expr_set_of(expr);
-    (void)runtime;
     uint64_t floats = 0;
     for (uint32_t i = 0; i < expr->num_attrs && i < 64; i++) {
         int index = attrs_field_index(attrs, expr->attr_names[i]);

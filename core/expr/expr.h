@@ -71,27 +71,26 @@ tn_status expr_infer(const struct expr *expr, const struct expr_input *inputs,
 
 // d(output `output`)/d(input `input`), as an expression over the same inputs followed by
 // nothing else. *out_expr is NULL when it is zero everywhere.
-tn_status expr_derive(tn_runtime *runtime, const struct expr *expr, uint32_t output,
-                      uint32_t input, const struct expr **out_expr);
+tn_status expr_derive(const struct expr *expr, uint32_t output, uint32_t input,
+                      const struct expr **out_expr);
 
 // The vector-Jacobian product with respect to `input`: an expression over the inputs and
 // then one cotangent per output ("ct0", "ct1", ...): sum over outputs of ct * derivative.
 // NULL when zero. And the Jacobian-vector product of `output`: over the inputs and then one
 // tangent per input ("t0", ...), of which only those in `given` (bits) are used.
-tn_status expr_vjp(tn_runtime *runtime, const struct expr *expr, uint32_t input,
-                   uint64_t cotangents_given, const struct expr **out_expr);
-tn_status expr_jvp(tn_runtime *runtime, const struct expr *expr, uint32_t output,
-                   uint64_t tangents_given, const struct expr **out_expr);
+tn_status expr_vjp(const struct expr *expr, uint32_t input, uint64_t cotangents_given,
+                   const struct expr **out_expr);
+tn_status expr_jvp(const struct expr *expr, uint32_t output, uint64_t tangents_given,
+                   const struct expr **out_expr);
 
 // The same expression over only the inputs that it mentions: input i of *out_expr is input
 // kept[i] (room for 64).
-tn_status expr_prune(tn_runtime *runtime, const struct expr *expr,
-                     const struct expr **out_expr, uint32_t *kept);
+tn_status expr_prune(const struct expr *expr, const struct expr **out_expr, uint32_t *kept);
 
 // The same expression with attributes of the kinds that the table says: parsed without one,
 // they are taken for floats, and 2 * k would make integers f64.
-tn_status expr_bind(tn_runtime *runtime, const struct expr *expr,
-                    const tn_attr_table *attrs, const struct expr **out_expr);
+tn_status expr_bind(const struct expr *expr, const tn_attr_table *attrs,
+                    const struct expr **out_expr);
 
 // The same expression where the element's number starts again every `count` elements: over
 // a batch whose slices have as many. The same one when it does not use the number. Into
@@ -108,9 +107,8 @@ int expr_is_input(const struct expr *expr);
 // and as an integer there are twice as many: the second half has the integers. See
 // expr_params. An input that is a number is loaded as its dtype says, and cast to what it
 // meets.
-tn_status expr_compile(tn_runtime *runtime, const struct expr *expr,
-                       const struct expr_input *inputs, const tn_dtype *output_dtypes,
-                       const tn_expr_program **out_program);
+tn_status expr_compile(const struct expr *expr, const struct expr_input *inputs,
+                       const tn_dtype *output_dtypes, const tn_expr_program **out_program);
 
 // Fills params (program->num_params) from an attribute struct.
 tn_status expr_params(const tn_expr_program *program, const struct expr *expr,

@@ -153,8 +153,7 @@ tn_status program_cast(tn_runtime *runtime, tn_dtype from, tn_dtype to,
     tn_status status = expr_parse_arrow(runtime, "x -> x", &identity);
     if (status != TN_OK)
         return status;
-    return expr_compile(runtime, identity, &(struct expr_input){.dtype = from}, &to,
-                        out_program);
+    return expr_compile(identity, &(struct expr_input){.dtype = from}, &to, out_program);
 }
 
 // --- params ----------------------------------------------------------------------------

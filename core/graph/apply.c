@@ -399,7 +399,7 @@ tn_array *tn_expr(tn_scope *scope, const char *text, const tn_array *const *inpu
         if (status == TN_OK)
             status = free_attrs_create(scope, expr, attrs, &own);
         if (status == TN_OK && own.table)
-            status = expr_bind(scope->runtime, expr, own.table, &expr);
+            status = expr_bind(expr, own.table, &expr);
         if (status != TN_OK)
             fail_prefix("expression \"%s\": ", text);
     }

@@ -246,7 +246,7 @@ static tn_status try_expr(struct plan_work *work, struct device *device,
     for (uint32_t i = 0; i < node->num_outputs; i++)
         results[i] = node->outputs[i].type.dtype;
     *out_holds = false;
-    tn_status status = expr_compile(work->runtime, node->expr, dtypes, results, &program);
+    tn_status status = expr_compile(node->expr, dtypes, results, &program);
     if (status == TN_OK)
         *out_holds = step_holds(work, device, node, inputs, outputs, NULL, program);
     return status;

@@ -144,7 +144,7 @@ static tn_status apply_expr(const struct applied *a)
     }
     for (uint32_t i = 0; i < a->num_outputs; i++)
         results[i] = a->outputs[i].layout.dtype;
-    tn_status status = expr_compile(a->runtime, a->expr, dtypes, results, &program);
+    tn_status status = expr_compile(a->expr, dtypes, results, &program);
     if (status != TN_OK)
         return status;
     uint64_t *params = mem_zalloc((program->num_params + 1) * sizeof(*params));

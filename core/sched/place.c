@@ -186,8 +186,7 @@ static tn_status set_program(struct plan_work *work, const struct node *node,
             (struct expr_input){node->inputs[i]->type.dtype, node->inputs[i]->weak_kind};
     for (uint32_t i = 0; i < node->num_outputs; i++)
         results[i] = node->outputs[i].type.dtype;
-    tn_status status =
-        expr_compile(work->runtime, node->expr, dtypes, results, &op->program);
+    tn_status status = expr_compile(node->expr, dtypes, results, &op->program);
     if (status != TN_OK || op->program->num_params == 0)
         return status;
     uint64_t *params = arena_alloc(work->arena, op->program->num_params * sizeof(*params));

@@ -152,7 +152,7 @@ tn_status flow_apply(struct flow *flow, const struct node *node, const struct ex
         return fail(TN_ERR_UNSUPPORTED,
                     "the derivative of '%.80s' has %u inputs, at most 64", node->expr->text,
                     derived->num_inputs);
-    tn_status status = expr_prune(flow->scope->runtime, derived, &pruned, kept);
+    tn_status status = expr_prune(derived, &pruned, kept);
     if (status != TN_OK)
         return status;
     for (uint32_t i = 0; i < pruned->num_inputs; i++)

@@ -35,7 +35,7 @@ static tn_status push_expr(struct flow *flow, struct node *node, tn_array *const
         const struct expr *derived;
         if (!dtype_is_float(output->type.dtype))
             continue;
-        tn_status status = expr_jvp(flow->scope->runtime, node->expr, i, given, &derived);
+        tn_status status = expr_jvp(node->expr, i, given, &derived);
         if (status == TN_OK && derived)
             status =
                 flow_apply(flow, node, derived, tangents, output->type.dtype, &tangent);

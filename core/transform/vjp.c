@@ -47,7 +47,7 @@ static tn_status pull_expr(struct flow *flow, struct node *node,
             continue;
         const struct expr *derived;
         tn_array *gradient = NULL, *input = node->inputs[i];
-        tn_status status = expr_vjp(flow->scope->runtime, node->expr, i, given, &derived);
+        tn_status status = expr_vjp(node->expr, i, given, &derived);
         if (status == TN_OK && derived)
             status =
                 flow_apply(flow, node, derived, cotangents, input->type.dtype, &gradient);

@@ -88,7 +88,7 @@ static void run(const struct subject *s, const struct expr *expr)
     for (uint32_t i = 0; i < expr->num_inputs; i++)
         inputs[i].dtype = 1 + (s->seed / 2u + i * 5u) % (TN_NUM_DTYPES - 1);
     tn_status inferred = expr_infer(expr, inputs, dtypes);
-    tn_status compiled = expr_compile(&runtime, expr, inputs, NULL, &program);
+    tn_status compiled = expr_compile(expr, inputs, NULL, &program);
     FUZZ_CHECK(inferred == TN_OK || compiled != TN_OK, "'%s' compiles without types",
                expr->text);
     if (compiled != TN_OK)
@@ -125,12 +125,12 @@ static void derive(const struct subject *s)
     const struct expr *expr = s->expr, *derived = NULL;
     tn_status status;
     for (uint32_t i = 0; i < expr->num_inputs && i < 2; i++) {
-        status = expr_derive(&runtime, expr, expr->num_outputs - 1, i, &derived);
+        status = expr_derive(expr, expr->num_outputs - 1, i, &derived);
         try_derived(s, status, derived);
-        status = expr_vjp(&runtime, expr, i, UINT64_MAX, &derived);
+        status = expr_vjp(expr, i, UINT64_MAX, &derived);
         try_derived(s, status, derived);
     }
-    status = expr_jvp(&runtime, expr, 0, UINT64_MAX, &derived);
+    status = expr_jvp(expr, 0, UINT64_MAX, &derived);
     try_derived(s, status, derived);
 }
 
@@ -138,9 +138,9 @@ static void rewrite(const struct subject *s)
 {
     const struct expr *made = NULL;
     uint32_t kept[64];
-    if (expr_prune(&runtime, s->expr, &made, kept) == TN_OK)
+    if (expr_prune(s->expr, &made, kept) == TN_OK)
         print_and_parse(s, made, true);
-    if (s->attrs && expr_bind(&runtime, s->expr, s->attrs, &made) == TN_OK)
+    if (s->attrs && expr_bind(s->expr, s->attrs, &made) == TN_OK)
         run(s, made);
     if (expr_repeat(runtime.exprs, s->expr, 7, &made) == TN_OK)
         print_and_parse(s, made, false);

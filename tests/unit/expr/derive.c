@@ -34,9 +34,9 @@ static void check_at(const char *text, const double *at, uint32_t input)
     double points[12] = {0}, expected = difference(text, at, input, 1e-5);
     memcpy(points, at, 4 * sizeof(double));
     points[expr->num_inputs] = 1; // the cotangent
-    assert_int_equal(expr_derive(&runtime, expr, 0, input, &derived[0]), TN_OK);
-    assert_int_equal(expr_vjp(&runtime, expr, input, 1, &derived[1]), TN_OK);
-    assert_int_equal(expr_jvp(&runtime, expr, 0, UINT64_C(1) << input, &derived[2]), TN_OK);
+    assert_int_equal(expr_derive(expr, 0, input, &derived[0]), TN_OK);
+    assert_int_equal(expr_vjp(expr, input, 1, &derived[1]), TN_OK);
+    assert_int_equal(expr_jvp(expr, 0, UINT64_C(1) << input, &derived[2]), TN_OK);
     for (int way = 0; way < 3; way++) {
         if (way == 2)
             for (uint32_t i = 0; i < expr->num_inputs; i++)
@@ -132,18 +132,18 @@ static void second_derivatives_agree_too(void **state)
     const char *text = "x, y -> exp(x * y) / (1 + x * x)";
     const struct expr *expr = parsed(text), *first = NULL, *second = NULL;
     const double at[] = {0.7, -0.4}, h = 1e-4;
-    assert_int_equal(expr_derive(&runtime, expr, 0, 0, &first), TN_OK);
+    assert_int_equal(expr_derive(expr, 0, 0, &first), TN_OK);
     for (uint32_t input = 0; input < 2; input++) {
         double low[] = {at[0], at[1]}, high[] = {at[0], at[1]};
         low[input] -= h;
         high[input] += h;
         double expected = (evaluate(first, high) - evaluate(first, low)) / (2 * h);
-        assert_int_equal(expr_derive(&runtime, first, 0, input, &second), TN_OK);
+        assert_int_equal(expr_derive(first, 0, input, &second), TN_OK);
         assert_true(fabs(evaluate(second, at) - expected) < 1e-6);
     }
     const struct expr *vjp = NULL, *again = NULL;
-    assert_int_equal(expr_vjp(&runtime, expr, 0, 1, &vjp), TN_OK);
-    assert_int_equal(expr_vjp(&runtime, vjp, 0, 1, &again), TN_OK);
+    assert_int_equal(expr_vjp(expr, 0, 1, &vjp), TN_OK);
+    assert_int_equal(expr_vjp(vjp, 0, 1, &again), TN_OK);
     assert_string_equal(vjp->input_names[2], "ct0");
     assert_string_equal(again->input_names[3], "cct0");
 }
@@ -151,7 +151,7 @@ static void second_derivatives_agree_too(void **state)
 static const char *derivative_text(const char *text, uint32_t input)
 {
     const struct expr *derived = NULL;
-    assert_int_equal(expr_derive(&runtime, parsed(text), 0, input, &derived), TN_OK);
+    assert_int_equal(expr_derive(parsed(text), 0, input, &derived), TN_OK);
     return derived ? derived->text : "0";
 }
 
@@ -165,13 +165,13 @@ static void derivatives_are_small(void **state)
     assert_string_equal(derivative_text("x, y -> x * y", 1), "x");
     assert_string_equal(derivative_text("x -> 3 - x", 0), "-1");
     const struct expr *vjp = NULL;
-    assert_int_equal(expr_vjp(&runtime, parsed("x, y -> x + y"), 0, 1, &vjp), TN_OK);
+    assert_int_equal(expr_vjp(parsed("x, y -> x + y"), 0, 1, &vjp), TN_OK);
     assert_string_equal(vjp->text, "ct0");
-    assert_int_equal(expr_vjp(&runtime, parsed("x, y -> x * y"), 0, 1, &vjp), TN_OK);
+    assert_int_equal(expr_vjp(parsed("x, y -> x * y"), 0, 1, &vjp), TN_OK);
     assert_string_equal(vjp->text, "ct0 * y");
     const struct expr *pruned = NULL;
     uint32_t kept[64];
-    assert_int_equal(expr_prune(&runtime, vjp, &pruned, kept), TN_OK);
+    assert_int_equal(expr_prune(vjp, &pruned, kept), TN_OK);
     assert_int_equal(pruned->num_inputs, 2);
     assert_int_equal(kept[0], 1);
     assert_int_equal(kept[1], 2);
@@ -195,22 +195,19 @@ static void ties_are_shared_and_branches_not_taken_are_zero(void **state)
 {
     (void)state;
     const struct expr *derived = NULL;
-    assert_int_equal(expr_derive(&runtime, parsed("x, y -> max(x, y)"), 0, 0, &derived),
-                     TN_OK);
+    assert_int_equal(expr_derive(parsed("x, y -> max(x, y)"), 0, 0, &derived), TN_OK);
     assert_true(evaluate(derived, (double[]){1, 1}) == 0.5);
     assert_true(evaluate(derived, (double[]){2, 1}) == 1);
     assert_true(evaluate(derived, (double[]){0, 1}) == 0);
     // The logarithm's slope at 0 is infinite, but it is not taken.
-    assert_int_equal(
-        expr_vjp(&runtime, parsed("x -> select(x > 0, log(x), x)"), 0, 1, &derived), TN_OK);
+    assert_int_equal(expr_vjp(parsed("x -> select(x > 0, log(x), x)"), 0, 1, &derived),
+                     TN_OK);
     assert_true(evaluate(derived, (double[]){0, 3}) == 3);
-    assert_int_equal(expr_derive(&runtime, parsed("x, y -> x ** y"), 0, 0, &derived),
-                     TN_OK);
+    assert_int_equal(expr_derive(parsed("x, y -> x ** y"), 0, 0, &derived), TN_OK);
     assert_true(evaluate(derived, (double[]){0, 0}) == 0);
-    assert_int_equal(expr_derive(&runtime, parsed("x, y -> x ** y"), 0, 1, &derived),
-                     TN_OK);
+    assert_int_equal(expr_derive(parsed("x, y -> x ** y"), 0, 1, &derived), TN_OK);
     assert_true(evaluate(derived, (double[]){0, 2}) == 0);
-    assert_int_equal(expr_derive(&runtime, parsed("x -> x ** 2"), 0, 0, &derived), TN_OK);
+    assert_int_equal(expr_derive(parsed("x -> x ** 2"), 0, 0, &derived), TN_OK);
     assert_true(evaluate(derived, (double[]){-3}) == -6);
 }
 
@@ -219,11 +216,11 @@ static void several_outputs_share_cotangents(void **state)
     (void)state;
     const struct expr *expr = parsed("x, y -> a = x * y; a + x, a * a"), *both = NULL,
                       *second = NULL;
-    assert_int_equal(expr_vjp(&runtime, expr, 0, 3, &both), TN_OK);
+    assert_int_equal(expr_vjp(expr, 0, 3, &both), TN_OK);
     const double at[] = {2, 3, 5, 7}; // x, y, ct0, ct1
     // d(xy + x)/dx = y + 1; d(x^2 y^2)/dx = 2 x y^2
     assert_true(evaluate(both, at) == 5 * 4 + 7 * 2 * 2 * 9);
-    assert_int_equal(expr_vjp(&runtime, expr, 0, 2, &second), TN_OK);
+    assert_int_equal(expr_vjp(expr, 0, 2, &second), TN_OK);
     assert_true(evaluate(second, at) == 7 * 2 * 2 * 9);
 }
 

@@ -44,7 +44,7 @@ static inline const tn_expr_program *
 compiled(const struct expr *expr, const struct expr_input *inputs, const tn_dtype *outputs)
 {
     const tn_expr_program *program = NULL;
-    if (expr_compile(&runtime, expr, inputs, outputs, &program) != TN_OK)
+    if (expr_compile(expr, inputs, outputs, &program) != TN_OK)
         give_up("%s: %s", expr->text, fail_text());
     return program;
 }

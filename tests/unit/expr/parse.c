@@ -195,7 +195,7 @@ static void shared_definitions_do_not_explode(void **state)
     const tn_expr_program *program =
         compiled(expr, &(struct expr_input){.dtype = TN_F32}, NULL);
     assert_int_equal(program->num_insns, 101);
-    assert_int_equal(expr_derive(&runtime, expr, 0, 0, &derivative), TN_OK);
+    assert_int_equal(expr_derive(expr, 0, 0, &derivative), TN_OK);
     assert_true(strlen(derivative->text) < 16384);
 }
 
@@ -229,9 +229,9 @@ static void random_texts_parse_or_fail_cleanly(void **state)
         assert_true(hash_equal(expr->hash, again->hash));
         const tn_expr_program *program;
         const struct expr_input inputs[] = {{.dtype = TN_F32}, {.dtype = TN_I16}};
-        (void)expr_compile(&runtime, expr, inputs, NULL, &program);
+        (void)expr_compile(expr, inputs, NULL, &program);
         for (uint32_t k = 0; k < 2; k++)
-            assert_int_equal(expr_derive(&runtime, expr, 0, k, &again), TN_OK);
+            assert_int_equal(expr_derive(expr, 0, k, &again), TN_OK);
     }
     assert_true(good > 100);
 }

@@ -404,7 +404,7 @@ static void derivatives_of_small_powers_need_no_power(void **state)
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         const struct expr_input input = {.dtype = TN_F32};
         const struct expr *derived = NULL;
-        assert_int_equal(expr_derive(&runtime, parsed(texts[i]), 0, 0, &derived), TN_OK);
+        assert_int_equal(expr_derive(parsed(texts[i]), 0, 0, &derived), TN_OK);
         assert_int_equal(count_ops(compiled(derived, &input, NULL), TN_EXPR_POW), 0);
     }
 }
@@ -504,11 +504,10 @@ static void limits_are_errors_that_say_what_to_split(void **state)
     snprintf(text + used, sizeof(text) - (size_t)used, "a139");
     const tn_expr_program *program = NULL;
     const struct expr_input inputs[20] = {{.dtype = TN_F32}};
-    assert_int_equal(expr_compile(&runtime, parsed(text), inputs, NULL, &program),
+    assert_int_equal(expr_compile(parsed(text), inputs, NULL, &program),
                      TN_ERR_UNSUPPORTED);
     assert_non_null(strstr(fail_text(), "at most 256 fit a program: split it"));
-    assert_int_equal(expr_compile(&runtime,
-                                  parsed("a,b,c,d,f,g,h,i,j,k,l,m,n,o,p,q,r -> a + r"),
+    assert_int_equal(expr_compile(parsed("a,b,c,d,f,g,h,i,j,k,l,m,n,o,p,q,r -> a + r"),
                                   inputs, NULL, &program),
                      TN_ERR_UNSUPPORTED);
     assert_non_null(strstr(fail_text(), "17 inputs"));
@@ -521,7 +520,7 @@ static void compiling_again_is_a_lookup(void **state)
     const struct expr_input inputs[] = {{.dtype = TN_F32}, {.dtype = TN_F32}};
     const tn_expr_program *first = compiled(expr, inputs, NULL), *again = NULL;
     mem_fail_nth(1); // what is known needs no memory
-    assert_int_equal(expr_compile(&runtime, expr, inputs, NULL, &again), TN_OK);
+    assert_int_equal(expr_compile(expr, inputs, NULL, &again), TN_OK);
     tn_dtype out;
     mem_fail_nth(0);
     assert_ptr_equal(first, again);
@@ -546,9 +545,9 @@ static void allocation_failures_are_reported(void **state)
         if (status == TN_OK)
             status = expr_parse_arrow(&own, "x, y -> a = x * y; exp(a) + a", &expr);
         if (status == TN_OK)
-            status = expr_vjp(&own, expr, 1, 1, &gradient);
+            status = expr_vjp(expr, 1, 1, &gradient);
         if (status == TN_OK)
-            status = expr_compile(&own, expr, inputs, NULL, &program);
+            status = expr_compile(expr, inputs, NULL, &program);
         mem_fail_nth(0);
         expr_set_destroy(&own);
     }

@@ -125,11 +125,11 @@ static void attributes_take_the_kind_of_a_table(void **state)
     tn_dtype out;
     assert_int_equal(expr_infer(free, &input, &out), TN_OK);
     assert_int_equal(out, TN_F64);
-    assert_int_equal(expr_bind(&runtime, free, &table, &bound), TN_OK);
+    assert_int_equal(expr_bind(free, &table, &bound), TN_OK);
     assert_int_equal(expr_infer(bound, &input, &out), TN_OK);
     assert_int_equal(out, TN_I32);
     free = parsed("x -> x * a");
-    assert_int_equal(expr_bind(&runtime, free, &table, &bound), TN_OK);
+    assert_int_equal(expr_bind(free, &table, &bound), TN_OK);
     assert_ptr_equal(free, bound);
 }
 

@@ -389,7 +389,7 @@ static void *find_often(void *context)
         char text[64];
         snprintf(text, sizeof(text), "x, y -> x * y + %d", i % 50);
         if (expr_parse_arrow(&runtime, text, &expr) != TN_OK ||
-            expr_compile(&runtime, expr, inputs, NULL, &program) != TN_OK)
+            expr_compile(expr, inputs, NULL, &program) != TN_OK)
             return (void *)1;
     }
     return NULL;
