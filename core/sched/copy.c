@@ -130,13 +130,11 @@ static tn_status add_transfer(struct plan_work *work, uint32_t device, uint32_t 
 // The elements from the first to the last that the layout reaches, gaps included.
 static void find_span(const tn_layout *layout, int64_t *out_first, int64_t *out_count)
 {
-    int64_t first = layout->offset, last = layout->offset;
-    for (int32_t i = 0; i < layout->rank; i++) {
-        int64_t reach = (layout->extent[i] - 1) * layout->stride[i];
-        *(reach < 0 ? &first : &last) += reach;
-    }
-    *out_first = first;
-    *out_count = layout_elements(layout) ? last - first + 1 : 0;
+    struct span bytes = {0};
+    int64_t size = (int64_t)dtype_size(layout->dtype);
+    bool any = layout_elements(layout) > 0 && layout_span(layout, &bytes);
+    *out_first = any ? bytes.low / size : layout->offset;
+    *out_count = any ? (bytes.high - bytes.low) / size : 0;
 }
 
 static tn_status add_view(struct plan_work *work, uint32_t base, const tn_layout *layout,
