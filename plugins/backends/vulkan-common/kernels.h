@@ -62,6 +62,7 @@ tn_status vk_plan_sort(struct vk_plan *plan, const tn_step *step,
 uint64_t vk_sort_scratch(uint64_t count, uint64_t extent);
 
 // plan_copy.c
+#define MAX_COPIED 16 // bytes that an invocation of copy.comp or take.comp moves at once
 // Copies `from` into those elements of `to` that `region` describes.
 tn_status vk_plan_copy(struct vk_plan *plan, const tn_value *from, const tn_value *to,
                        const tn_layout *region);

@@ -34,14 +34,12 @@ static struct copying describe(const tn_layout *from, const tn_layout *to)
     return c;
 }
 
-#define MAX_ELEMENT 16 // bytes that an invocation copies at once
-
 static bool can_double(const struct copying *c, const tn_value *from, const tn_value *to)
 {
     int32_t last = c->rank - 1;
     uint64_t odd = (uint64_t)c->from_offset | (uint64_t)c->to_offset;
     if (c->rank == 0 || c->from_stride[last] != 1 || c->to_stride[last] != 1 ||
-        c->bytes == MAX_ELEMENT || from->offset % MAX_ELEMENT || to->offset % MAX_ELEMENT)
+        c->bytes == MAX_COPIED || from->offset % MAX_COPIED || to->offset % MAX_COPIED)
         return false;
     for (int32_t i = 0; i < last; i++)
         odd |= (uint64_t)c->from_stride[i] | (uint64_t)c->to_stride[i];

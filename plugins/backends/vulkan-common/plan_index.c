@@ -33,15 +33,13 @@ static void push_start(struct vk_launch *launch, uint64_t n, const struct gather
     launch->groups = ceil_div(n, 256);
 }
 
-#define MAX_ELEMENT 16 // bytes that an invocation copies at once
-
 // Takes pairs of neighbours for elements as long as rows and offsets have whole ones.
 static uint32_t widen(const tn_step *step, struct gather *g, uint64_t offsets[2])
 {
     const tn_value *x = &step->inputs[0], *out = &step->outputs[0];
     uint32_t bytes = dtype_bytes(x->layout.dtype);
-    bool aligned = x->offset % MAX_ELEMENT == 0 && out->offset % MAX_ELEMENT == 0;
-    while (aligned && bytes < MAX_ELEMENT &&
+    bool aligned = x->offset % MAX_COPIED == 0 && out->offset % MAX_COPIED == 0;
+    while (aligned && bytes < MAX_COPIED &&
            ((g->inner | offsets[0] | offsets[1]) & 1) == 0) {
         bytes *= 2;
         g->inner /= 2;

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <tenon/ops/program.h>
 
 void text_add(struct text *text, const char *format, ...)
 {
@@ -66,11 +67,6 @@ static tn_dtype operand_dtype(const struct writer *w, uint32_t operand)
 static bool is_wide(tn_dtype dtype)
 {
     return dtype == TN_F64 || dtype == TN_I64 || dtype == TN_U64;
-}
-
-static bool is_float(tn_dtype dtype)
-{
-    return (TN_FLOAT_DTYPES >> dtype & 1) != 0;
 }
 
 static bool is_walked(char access)
@@ -175,7 +171,7 @@ static bool has_function(tn_dtype from, tn_dtype to)
     bool is_int = from == TN_I8 || from == TN_I16 || from == TN_I32;
     if (to == TN_BOOL)
         return from == TN_F32;
-    return is_float(from) ? !is_float(to) : is_int && (to == TN_I64 || to == TN_U64);
+    return tn_is_float(from) ? !tn_is_float(to) : is_int && (to == TN_I64 || to == TN_U64);
 }
 
 static void write_cast(const struct writer *w, const tn_expr_insn *insn)
