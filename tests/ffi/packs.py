@@ -271,7 +271,7 @@ def libm_has_the_known_values():
     same(evaluate("libm.jn(x, n=1)", x=x)[0], evaluate("libm.j1(x)", x=x)[0], "jn", 10)
     refused("eval", "libm.jn(x)", "x=1.0", env=environment(), saying="n")
     refused("eval", "libm.jn(x, n=1001)", "x=1.0", env=environment(),
-            saying="libm.jn/1: n = 1001, expected -1000 to 1000")
+            saying="libm.jn/1 (x = x): n = 1001, expected -1000 to 1000")
 
 
 def libm_is_elementwise_over_any_layout():

@@ -136,7 +136,6 @@ static void wrong_kernels_are_refused_with_their_reason(void **state)
         {"cut", "is cut off", false},
         {"no_entry", "no entry point \"other\"", false},
         {"many_bindings", "has a binding 2, but its primitive has 2 operands", false},
-        {"many_push", "got 33 push fields, expected at most 32", false},
         {"no_code", "it has no code", false},
         {"wrong_text", "GLSL line 5: 'undeclared' : undeclared identifier", true},
         {"text_entry", "no entry point \"elsewhere\"", true},
