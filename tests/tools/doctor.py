@@ -169,6 +169,12 @@ def old_kernels_of_openblas_are_found():
     assert "Prescott kernels, 1 thread" in text and "unset OPENBLAS_CORETYPE" in text, text
 
 
+def each_topic_is_told_once():
+    topics = [f["topic"] for f in findings(environment(TENON_PLUGINS_DISABLE=""), False)]
+    runs = [t for i, t in enumerate(topics) if i == 0 or topics[i - 1] != t]
+    assert len(runs) == len(set(runs)), runs
+
+
 def drivers_of_vulkan_are_listed():
     if not tap.has_plugins("org.tenon.vulkan"):
         return "no Vulkan backend is built"
@@ -207,4 +213,5 @@ run([nothing_is_wrong_where_nothing_is, wrong_things_are_counted_and_told_with_r
      a_backend_that_is_not_there_is_found, folders_that_are_wrong_are_found, plugins_that_are_refused_are_found,
      duplicates_and_disabled_ones_are_noted, having_no_plugin_is_wrong, trust_without_keys_is_wrong,
      a_backend_without_a_device_is_wrong_only_when_it_is_wanted, a_driver_that_crashes_or_hangs_is_found,
-     a_machine_without_openblas_is_found, old_kernels_of_openblas_are_found, drivers_of_vulkan_are_listed, a_cache_that_cannot_be_used_is_found])
+     a_machine_without_openblas_is_found, old_kernels_of_openblas_are_found, each_topic_is_told_once, drivers_of_vulkan_are_listed,
+     a_cache_that_cannot_be_used_is_found])

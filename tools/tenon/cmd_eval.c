@@ -148,9 +148,9 @@ static int write_npy(struct session *session, const struct gradients *g, const c
 {
     struct host_array host;
     if (session->results.count + g->count != 1)
-        return misuse("-o %s: a .npy file holds one array, got %zu results and %zu "
-                      "gradients; write FILE.safetensors",
-                      path, session->results.count, g->count);
+        return misuse("-o %s: a .npy file holds one array, got %zu, results and gradients "
+                      "together; write FILE.safetensors",
+                      path, session->results.count + g->count);
     int failed = host_array_read(session->scope, session->results.items[0], &host);
     if (failed)
         return failed;

@@ -94,6 +94,10 @@ static void say_device(struct doctor *doctor, const json_t *row)
     else
         found(doctor, GOOD, "devices", NULL, "%s: %s%s", text_of(row, "device"),
               text_of(row, "name"), use);
+}
+
+static void say_libraries(struct doctor *doctor, const json_t *row)
+{
     if (text_of(row, "libraries")[0])
         found(doctor, GOOD, "libraries", NULL, "%s: %s", text_of(row, "device"),
               text_of(row, "libraries"));
@@ -117,6 +121,7 @@ static void say_devices(struct doctor *doctor, const char *text)
     json_t *rows = json_loads(text, 0, NULL), *row;
     size_t i;
     json_array_foreach(rows, i, row) say_device(doctor, row);
+    json_array_foreach(rows, i, row) say_libraries(doctor, row);
     json_decref(rows);
 }
 

@@ -2,10 +2,10 @@
 // Reading and replacing files.
 #include "file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
