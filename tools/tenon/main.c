@@ -55,8 +55,8 @@ static const char about[] =
     "Tenon: arrays and networks on backends that are plugins.\n"
     "\n"
     "  tenon eval 'sum(x * x, axis=1)' x=[[1,2],[3,4]]    compute something\n"
-    "  tenon plugins                                        what is installed\n"
-    "  tenon train lenet                                    train on real images\n"
+    "  tenon plugins                                      what is installed\n"
+    "  tenon train lenet                                  train on real images\n"
     "\n"
     "TENON_BACKEND chooses backends (\"vulkan,cpu-blas\"), TENON_PLUGIN_PATH adds plugins.";
 
