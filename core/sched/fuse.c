@@ -228,12 +228,12 @@ static tn_status emit_insn(struct fuser *f, struct group *group,
     case TN_EXPR_CONST:
         status = append_bits(&group->constants, &group->num_constants,
                              &group->max_constants, program->constants[insn.a]);
-        insn.a = group->num_constants - 1;
+        insn.a = status == TN_OK ? group->num_constants - 1 : 0;
         break;
     case TN_EXPR_PARAM:
         status = append_bits(&group->params, &group->num_params, &group->max_params,
                              params[insn.a]);
-        insn.a = group->num_params - 1;
+        insn.a = status == TN_OK ? group->num_params - 1 : 0;
         break;
     case TN_EXPR_CAST: {
         uint32_t from = map[insn.a];

@@ -27,7 +27,7 @@ static uint32_t collect_axes(const tn_layout *x, uint32_t set, uint32_t first,
         if (!(set >> axis & 1) || x->extent[axis] == 1)
             continue;
         uint32_t extent = (uint32_t)x->extent[axis], stride = (uint32_t)x->stride[axis];
-        uint32_t last = first + count - 1;
+        uint32_t last = count > 0 ? first + count - 1 : first;
         if (count > 0 && out->stride[last] == stride * extent) {
             out->extent[last] *= extent;
             out->stride[last] = stride;

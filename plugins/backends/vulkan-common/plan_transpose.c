@@ -29,7 +29,7 @@ static void collect_axes(const tn_layout *from, const tn_layout *to, struct turn
     for (int32_t axis = 0; axis < to->rank; axis++) {
         uint64_t extent = (uint64_t)to->extent[axis];
         uint64_t a = (uint64_t)from->stride[axis], b = (uint64_t)to->stride[axis];
-        uint32_t last = out->num_axes - 1;
+        uint32_t last = out->num_axes > 0 ? out->num_axes - 1 : 0;
         if (extent == 1)
             continue;
         if (out->num_axes > 0 && out->from[last] == a * extent &&

@@ -260,7 +260,7 @@ static void write_positions(const struct writer *w)
     uint32_t num_operands = w->class->num_inputs + w->class->num_outputs;
     if (rank > 0)
         text_add(w->out, "    uint rest = i;\n");
-    for (uint32_t axis = rank; axis-- > 1;)
+    for (uint32_t axis = rank ? rank - 1 : 0; axis > 0; axis--)
         text_add(w->out,
                  "    uint next%u = rest / A(%u);\n"
                  "    uint c%u = rest - next%u * A(%u);\n"

@@ -114,7 +114,7 @@ static void write_positions(struct spirv_writer *w)
     struct spirv_module *m = w->module;
     uint32_t rank = w->class->rank, stride = w->first_stride, type = w->uint_type;
     uint32_t coordinate[TN_MAX_RANK], rest = w->item;
-    for (uint32_t axis = rank; axis-- > 1;) {
+    for (uint32_t axis = rank ? rank - 1 : 0; axis > 0; axis--) {
         uint32_t extent = spirv_write_arg(w, w->first_extent + axis);
         uint32_t next = SPIRV_RESULT(m, SPIRV_U_DIV, type, rest, extent);
         uint32_t whole = SPIRV_RESULT(m, SPIRV_I_MUL, type, next, extent);

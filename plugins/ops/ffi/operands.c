@@ -100,7 +100,7 @@ static void read_operand(struct reader *reader, const struct field *field,
         int index = find_operand(function, input);
         if (reading(reader) && (index < 0 || index >= (int)function->num_inputs))
             refuse(reader, &other, "got \"%s\", expected the name of an input", input);
-        operand->overwrites = (uint32_t)index + 1;
+        operand->overwrites = (uint32_t)(index + 1);
     }
     *(is_input ? &function->num_inputs : &function->num_outputs) += 1;
 }
