@@ -200,8 +200,11 @@ static tn_status apply_expr(struct vmap *v, const struct node *node, tn_array **
     const struct expr *expr;
     for (uint32_t i = 0; i < node->num_outputs; i++)
         dtypes[i] = node->outputs[i].type.dtype;
-    tn_status status = expr_repeat(scope_exprs(v->flow.scope), node->expr,
-                                   type_elements(&node->outputs[0].type), &expr);
+    struct expr_set *set = scope_exprs(v->flow.scope);
+    if (!set)
+        return v->flow.scope->status;
+    tn_status status =
+        expr_repeat(set, node->expr, type_elements(&node->outputs[0].type), &expr);
     if (status != TN_OK)
         return status;
     return graph_apply_expr(v->flow.scope, expr, (const tn_array *const *)inputs,

@@ -2,6 +2,8 @@
 // Faults: each allocation of the core fails in turn, while a graph is built,
 // differentiated, evaluated and replayed. The call says "out of memory", nothing leaks (the
 // address sanitizer watches), and the runtime works on.
+#include "primitive/prim_set.h" // before cmocka, whose `fail` is a macro
+
 #include "common.h"
 
 #include "base/memory.h"
@@ -78,12 +80,45 @@ static tn_status exercise_map(tn_runtime *rt, float *result)
     return status;
 }
 
+static const tn_input_info number_inputs[] = {{"x", "what is multiplied", 0, 0}};
+static const tn_primitive number = {.struct_size = sizeof(number),
+                                    .id = "test.number/1",
+                                    .inputs = number_inputs,
+                                    .num_inputs = 1,
+                                    .expr = "f32(x * index)"};
+
+static tn_status numbered(tn_scope *s, tn_array *const *in, uint64_t num_in, tn_array **out,
+                          uint64_t num_out, void *user)
+{
+    (void)num_in, (void)num_out, (void)user;
+    out[0] = un(s, "test.number", in[0]);
+    return TN_OK;
+}
+
+// A primitive that counts elements, mapped: the scope has no text of its own before.
+static tn_status exercise_numbers(tn_runtime *rt, float *result)
+{
+    const int32_t in_axis = 0;
+    float out[16] = {0};
+    tn_scope *s = tn_scope_open(rt);
+    if (!s)
+        return TN_ERR_MEMORY;
+    tn_array *x = ramp(s, 4, 4, 0.5f, 0.25f), *y = NULL;
+    tn_status status = tn_vmap_call(s, numbered, NULL, &x, &in_axis, 1, &y, NULL, 1);
+    if (status == TN_OK)
+        status = tn_read(s, y, out, sizeof(out));
+    *result = out[15];
+    tn_scope_close(s);
+    return status;
+}
+
 typedef tn_status (*exercise_fn)(tn_runtime *rt, float *result);
 
 static void fail_each_allocation(exercise_fn exercise_it)
 {
     tn_runtime *rt = open_with(NULL);
     float expected, got;
+    must(NULL, prim_register(rt, NULL, NULL, &number));
     must(NULL, exercise_it(rt, &expected)); // plugins are loaded, plans are cached
     int64_t n = 1, fine = 0; // some failures are got over: only many in a row mean the end
     for (; fine < 40; n++) {
@@ -112,6 +147,12 @@ static void each_allocation_of_a_map_may_fail(void **state)
 {
     (void)state;
     fail_each_allocation(exercise_map);
+}
+
+static void each_allocation_of_a_map_over_numbers_may_fail(void **state)
+{
+    (void)state;
+    fail_each_allocation(exercise_numbers);
 }
 
 static void each_allocation_of_a_first_evaluation_may_fail(void **state)
@@ -214,6 +255,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_allocation_may_fail),
         cmocka_unit_test(each_allocation_of_a_map_may_fail),
+        cmocka_unit_test(each_allocation_of_a_map_over_numbers_may_fail),
         cmocka_unit_test(each_allocation_of_a_first_evaluation_may_fail),
         cmocka_unit_test(a_shortage_is_held_against_nobody),
         cmocka_unit_test(each_allocation_of_a_list_of_devices_may_fail),
