@@ -94,6 +94,9 @@ def the_header_of_a_shared_object_is_the_same():
     tenon("header", "org.tenon.base", "-o", "installed.h")
     tenon("header", next(BASE.glob("*.so")), "-o", "file.h", env={"TMPDIR": "tmp", "TENON_PLUGIN_PATH": ""})
     assert pathlib.Path("file.h").read_text() == pathlib.Path("installed.h").read_text()
+    shutil.copy(next(BASE.glob("*.so")), ".")
+    tenon("header", "org.tenon.base.so", "-o", "here.h", env={"TENON_PLUGIN_PATH": ""})
+    assert pathlib.Path("here.h").read_text() == pathlib.Path("installed.h").read_text()
     pathlib.Path("text.so").write_text("no library")
     refused("header", "./text.so", env={"TMPDIR": "tmp"}, saying="text.so")
     assert os.listdir("tmp") == []

@@ -157,6 +157,7 @@ int cmd_header(const struct command *self, int argc, char **argv)
     int failed = args_parse(&mine, options, COUNT(options), 1, 1, argc, argv, &args);
     if (failed || args.help_shown)
         return failed;
-    return strchr(args.items[0], '/') ? header_of_file(args.items[0], output)
-                                      : header_of_installed(args.items[0], output);
+    const char *what = args.items[0];
+    return strchr(what, '/') || ends_with(what, ".so") ? header_of_file(what, output)
+                                                       : header_of_installed(what, output);
 }

@@ -82,9 +82,11 @@ static json_t *brings(const tn_plugin_info *info)
     while (info->kernels && info->kernels[kernels])
         kernels++;
     if (primitives)
-        json_array_append_new(list, json_sprintf("%zu operators", primitives));
+        json_array_append_new(
+            list, json_sprintf("%zu operator%s", primitives, primitives == 1 ? "" : "s"));
     if (kernels)
-        json_array_append_new(list, json_sprintf("%zu kernels", kernels));
+        json_array_append_new(
+            list, json_sprintf("%zu kernel%s", kernels, kernels == 1 ? "" : "s"));
     return list;
 }
 
