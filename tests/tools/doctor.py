@@ -165,6 +165,8 @@ def old_kernels_of_openblas_are_found():
         return "this processor has no AVX2"
     sick("libraries", "Prescott kernels (SSE) on a processor with AVX", environment(OPENBLAS_CORETYPE="Prescott"),
          remedy="unset OPENBLAS_CORETYPE")
+    said = findings(environment(OPENBLAS_CORETYPE="Prescott"), True)
+    assert [f["kind"] for f in said if f["topic"] == "libraries"] == ["wrong"], said
     text = tenon("devices", env=environment(OPENBLAS_CORETYPE="Prescott")).stdout
     assert "Prescott kernels, 1 thread" in text and "unset OPENBLAS_CORETYPE" in text, text
 

@@ -98,12 +98,12 @@ static void say_device(struct doctor *doctor, const json_t *row)
 
 static void say_libraries(struct doctor *doctor, const json_t *row)
 {
-    if (text_of(row, "libraries")[0])
-        found(doctor, GOOD, "libraries", NULL, "%s: %s", text_of(row, "device"),
-              text_of(row, "libraries"));
-    if (text_of(row, "warning")[0])
+    const char *warning = text_of(row, "warning"), *libraries = text_of(row, "libraries");
+    if (warning[0])
         found(doctor, WRONG, "libraries", text_of(row, "remedy"), "%s: %s",
-              text_of(row, "device"), text_of(row, "warning"));
+              text_of(row, "device"), warning);
+    else if (libraries[0])
+        found(doctor, GOOD, "libraries", NULL, "%s: %s", text_of(row, "device"), libraries);
 }
 
 static int say_fault(void *context, const char *id, const char *fault, bool is_own)
