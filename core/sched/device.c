@@ -473,21 +473,25 @@ static tn_status add_summary(struct device_set *set, const tn_device_summary *su
     return TN_OK;
 }
 
-// A backend that cannot say what it computes with still has its device.
+// A backend that cannot say what it computes with still has its device. Texts of the answer
+// end within their fields.
 static void add_details(const tn_backend *ops, const struct plugin *plugin, uint32_t index,
                         tn_device_summary *summary)
 {
     tn_device_details details = {.struct_size = sizeof(details)};
+    summary->libraries[0] = summary->warning[0] = summary->remedy[0] = 0;
     if (!TN_HAS(ops, device_details))
         return;
     fail_clear();
-    if (ops->device_details(plugin_host(plugin), index, &details) != TN_OK) {
+    tn_status status = fail_from(ops->device_details(plugin_host(plugin), index, &details),
+                                 "device_details of %s", plugin_id(plugin));
+    if (status != TN_OK) {
         snprintf(summary->warning, sizeof(summary->warning), "%s", fail_text());
         return;
     }
-    memcpy(summary->libraries, details.libraries, sizeof(summary->libraries));
-    memcpy(summary->warning, details.warning, sizeof(summary->warning));
-    memcpy(summary->remedy, details.remedy, sizeof(summary->remedy));
+    memcpy(summary->libraries, details.libraries, sizeof(summary->libraries) - 1);
+    memcpy(summary->warning, details.warning, sizeof(summary->warning) - 1);
+    memcpy(summary->remedy, details.remedy, sizeof(summary->remedy) - 1);
 }
 
 static tn_status list_backend(tn_runtime *runtime, const char *name)

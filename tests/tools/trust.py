@@ -270,6 +270,15 @@ def backends_that_crash_are_left_alone_until_they_change():
     assert state(driver("absent"), DRIVER) == ("found", ""), "having no device is no fault"
 
 
+def details_of_devices_end_within_their_fields():
+    stage.stage(DRIVER, "fixture-driver")
+    listed = json.loads(tenon("devices", "--json", env=driver("wordy")).stdout)
+    first, second = [d for d in listed if d["device"].startswith("frobnicator")]
+    assert (first["libraries"], first["warning"], first["remedy"]) == ("l" * 127, "w" * 255, "r" * 191), first
+    assert (second["libraries"], second["remedy"]) == ("", ""), second
+    assert "device_details of com.acme.driver failed" in second["warning"], second
+
+
 def backends_that_hang_are_ended_and_may_be_tried_again():
     stage.stage(DRIVER, "fixture-driver")
     for how in "hang", "mute":
@@ -373,4 +382,5 @@ tap.run([keys_are_made_trusted_listed_and_removed, signatures_decide_what_is_use
          minisign_takes_our_signatures_and_we_take_its, keys_with_passwords_are_read, damaged_keys_are_refused,
          nothing_is_left_of_a_probe_that_is_interrupted,
          backends_that_crash_are_left_alone_until_they_change, backends_that_hang_are_ended_and_may_be_tried_again,
+         details_of_devices_end_within_their_fields,
          a_damaged_cache_is_no_quarantine, probes_that_others_end_are_no_fault_of_the_backend, what_setfacl_lets_others_write_is_refused])
