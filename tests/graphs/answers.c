@@ -535,6 +535,21 @@ static void plans_that_fit_no_memory_are_refused(void **state)
     }
 }
 
+// Half floats are packed as f32: twice the bytes of operands whose own bytes fit.
+static void working_memory_of_kernels_does_not_wrap(void **state)
+{
+    const int64_t m = INT32_MAX, k = INT64_C(1) << 30;
+    tn_scope *s = tn_scope_open(*state);
+    tn_array *one = tn_from_data(s, TN_F16, TN_SHAPE(1), &(uint16_t){0x3c00});
+    tn_array *a =
+        tn_op(s, "base.broadcast_to", TN_IN(one), tn_attrs("shape", TN_INTS(m, k)));
+    tn_array *b =
+        tn_op(s, "base.broadcast_to", TN_IN(one), tn_attrs("shape", TN_INTS(k, m)));
+    assert_int_equal(tn_eval(s, un(s, "sum", bin(s, "matmul", a, b))), TN_ERR_INTERNAL);
+    assert_message(tn_scope_error(s), "base.matmul/1: scratch_size gives 184467440737");
+    tn_scope_close(s);
+}
+
 static int open_state(void **state)
 {
     *state = open_planted();
@@ -553,6 +568,7 @@ int main(void)
         cmocka_unit_test(scratch_that_fits_no_memory_is_refused),
         cmocka_unit_test(a_silent_kernel_is_named),
         cmocka_unit_test(plans_that_fit_no_memory_are_refused),
+        cmocka_unit_test(working_memory_of_kernels_does_not_wrap),
     };
     return cmocka_run_group_tests(tests, open_state, teardown);
 }

@@ -120,6 +120,17 @@ def files_go_in_and_out():
     refused("eval", "y", "y=text", saying="expected a file ending in .npy")
 
 
+def sizes_that_no_machine_has_are_refused():
+    for text, says in [("I=broadcast_to(i,[576460752303423504]); J=broadcast_to(i+1,[576460752303423504]); "
+                        "a=take(x,I); b=take(x,J); sum(a*b)", "do not fit 64 bits"),
+                       ("full([9223372036854775807], 1.0)", "does not fit 63 bits"),
+                       ("pad(x, before=[9223372036854775807], after=[0])", "overflows"),
+                       ("C=broadcast_to(x,[400000000000000000]); concatenate(C,C,C)", "does not fit 63 bits"),
+                       ("reshape(x, [9223372036854775807, 3])", "do not fill"),
+                       ("x[::-9223372036854775807] + full([2305843009213693951], 1)", "does not fit 63 bits")]:
+        refused("eval", text, "x=[1.0]", "i=[0]", saying=says)
+
+
 def tensors_of_safetensors_can_be_named():
     header = b'{"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}'
     open("m.safetensors", "wb").write(struct.pack("<Q", len(header)) + header + struct.pack("<2f", 1, 2))
@@ -181,5 +192,5 @@ def numpy_agrees():
 
 tap.run([numbers_and_signs, arrays_slices_and_operators, long_expressions_need_no_stack, dtypes_are_numpys,
          mistakes_are_shown_with_a_caret, gradients_are_printed, expressions_are_mapped, files_go_in_and_out,
-         tensors_of_safetensors_can_be_named, all_that_is_computed_goes_into_safetensors, a_limit_on_file_sizes_leaves_the_old_file, printing_is_numpys,
+         tensors_of_safetensors_can_be_named, sizes_that_no_machine_has_are_refused, all_that_is_computed_goes_into_safetensors, a_limit_on_file_sizes_leaves_the_old_file, printing_is_numpys,
          numpy_agrees])

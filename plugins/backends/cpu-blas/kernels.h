@@ -6,6 +6,7 @@
 #define CPU_BLAS_KERNELS_H
 
 #include <stdbool.h>
+#include <tenon/checked.h>
 #include <tenon/kernel.h>
 #include "cpu.h"
 

@@ -233,7 +233,8 @@ static uint64_t conv2d_weight_scratch(const tn_kernel_query *query)
 {
     struct conv conv;
     read_weight_query(query, &conv);
-    return (uint64_t)((count_chunks(&conv) - 1) * conv.o * conv.k) * sizeof(float);
+    uint64_t bytes = tn_saturated_multiply((uint64_t)(conv.o * conv.k), sizeof(float));
+    return tn_saturated_multiply((uint64_t)(count_chunks(&conv) - 1), bytes);
 }
 
 // --- records ---------------------------------------------------------------------------

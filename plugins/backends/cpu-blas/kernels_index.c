@@ -46,7 +46,8 @@ static bool split(const tn_layout *x, int32_t axis, struct indexing *s)
 
 static uint64_t index_scratch(const tn_kernel_query *query)
 {
-    return (uint64_t)count_elements(&query->inputs[1]) * sizeof(int64_t);
+    return tn_saturated_multiply((uint64_t)count_elements(&query->inputs[1]),
+                                 sizeof(int64_t));
 }
 
 // Indices as i64, counted from the front. Out of range: the nearest, or -1.

@@ -91,7 +91,9 @@ static uint64_t fold_scratch(const tn_kernel_query *query)
 {
     struct fold f;
     read_fold(&query->inputs[0], query->attrs, CPU_REDUCE_SUM, &f);
-    return (uint64_t)(f.r.kept.count * f.parts) * sizeof(union cpu_accumulator);
+    uint64_t of_part =
+        tn_saturated_multiply((uint64_t)f.r.kept.count, sizeof(union cpu_accumulator));
+    return tn_saturated_multiply(of_part, (uint64_t)f.parts);
 }
 
 // --- by rows ---------------------------------------------------------------------------

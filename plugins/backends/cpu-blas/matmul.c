@@ -113,16 +113,19 @@ static bool keeps_columns(const struct product *p, const tn_layout *layout)
 static uint64_t packed_bytes(const struct product *p, const tn_layout *layout)
 {
     tn_layout packed = packed_layout(layout, false);
-    return (uint64_t)((count_elements(&packed) * p->element + 63) & ~INT64_C(63));
+    uint64_t bytes =
+        tn_saturated_multiply((uint64_t)count_elements(&packed), (uint64_t)p->element);
+    return tn_checked_round_up(bytes, 64, &bytes) ? bytes : UINT64_MAX;
 }
 
 uint64_t product_scratch(const struct product *p, const tn_layout *a, const tn_layout *b)
 {
-    uint64_t bytes =
-        (p->a.packed ? packed_bytes(p, a) : 0) + (p->b.packed ? packed_bytes(p, b) : 0);
-    if (is_half(a->dtype))
-        bytes += (uint64_t)(p->batch * p->m * p->n * p->element);
-    return bytes;
+    uint64_t bytes = tn_saturated_add(p->a.packed ? packed_bytes(p, a) : 0,
+                                      p->b.packed ? packed_bytes(p, b) : 0);
+    if (!is_half(a->dtype))
+        return bytes;
+    uint64_t elements = (uint64_t)(p->batch * p->m * p->n); // of the output: they fit
+    return tn_saturated_add(bytes, tn_saturated_multiply(elements, (uint64_t)p->element));
 }
 
 struct packing {

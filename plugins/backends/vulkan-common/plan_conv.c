@@ -3,6 +3,7 @@
 #include "kernels.h"
 
 #include <stdio.h>
+#include <tenon/checked.h>
 
 // Parts of the sum over output places for the gradient of the weights: places for each.
 #define PLACES_PER_SPLIT 512
@@ -164,7 +165,8 @@ static uint64_t part_bytes(tn_dtype dtype)
 uint64_t vk_conv2d_weight_scratch(const tn_kernel_query *query)
 {
     const tn_layout *w = &query->outputs[0];
-    return layout_count(w) * count_splits(&query->inputs[1]) * part_bytes(w->dtype);
+    return tn_saturated_multiply(layout_count(w) * part_bytes(w->dtype),
+                                 count_splits(&query->inputs[1]));
 }
 
 tn_status vk_plan_conv2d_weight(struct vk_plan *plan, const tn_step *step)

@@ -50,6 +50,10 @@ static void extents_do_not_wrap(void **state)
 {
     (void)state;
     int64_t got = NO;
+    assert_int_equal(tn_saturated_add(MAX - 1, 1), MAX);
+    assert_int_equal(tn_saturated_add(MAX, 2), MAX);
+    assert_int_equal(tn_saturated_multiply(HALF, 3), MAX);
+    assert_int_equal(tn_saturated_multiply(3, 5), 15);
     assert_true(tn_checked_add_signed(INT64_MAX, INT64_MIN, &got) && got == -1);
     assert_true(tn_checked_add_signed(INT64_MIN, 0, &got) && got == INT64_MIN);
     assert_true(tn_checked_multiply_extents(INT64_MAX, 1, &got) && got == INT64_MAX);
