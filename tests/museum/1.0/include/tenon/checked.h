@@ -58,4 +58,18 @@ static inline int32_t tn_checked_multiply_extents(int64_t a, int64_t b, int64_t 
     return 1;
 }
 
+// a + b and a * b; UINT64_MAX, more than any memory has, where they do not fit. For
+// functions that give a size and cannot fail: the core refuses such a `scratch_size`.
+static inline uint64_t tn_saturated_add(uint64_t a, uint64_t b)
+{
+    uint64_t sum;
+    return tn_checked_add(a, b, &sum) ? sum : UINT64_MAX;
+}
+
+static inline uint64_t tn_saturated_multiply(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return tn_checked_multiply(a, b, &product) ? product : UINT64_MAX;
+}
+
 #endif // TENON_CHECKED_H

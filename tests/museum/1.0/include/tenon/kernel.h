@@ -80,7 +80,8 @@ typedef struct tn_kernel {
     // Optional, after the rules above hold: 0 to refuse. Records no failure.
     int32_t (*accepts)(const tn_kernel_query *query);
 
-    // Optional: bytes of working memory that a launch needs.
+    // Optional: bytes of working memory that a launch needs. More than INT64_MAX, such as
+    // what does not fit (<tenon/checked.h>), is refused.
     uint64_t (*scratch_size)(const tn_kernel_query *query);
 
     const void *payload; // by family
