@@ -75,8 +75,12 @@ static tn_status infer_expr(const struct expr *expr, const struct node *node,
         dtypes = inferred;
     }
     for (uint32_t i = 0; i < node->num_outputs; i++) {
+        type.dtype = dtypes[i];
+        tn_status status =
+            type_check(&type); // both shapes fit, what they broadcast to may not
+        if (status != TN_OK)
+            return status;
         node->outputs[i].type = type;
-        node->outputs[i].type.dtype = dtypes[i];
     }
     return TN_OK;
 }

@@ -127,7 +127,9 @@ def sizes_that_no_machine_has_are_refused():
                        ("pad(x, before=[9223372036854775807], after=[0])", "overflows"),
                        ("C=broadcast_to(x,[400000000000000000]); concatenate(C,C,C)", "does not fit 63 bits"),
                        ("reshape(x, [9223372036854775807, 3])", "do not fill"),
-                       ("x[::-9223372036854775807] + full([2305843009213693951], 1)", "does not fit 63 bits")]:
+                       ("x[::-9223372036854775807] + full([2305843009213693951], 1)", "does not fit 63 bits"),
+                       ("A=broadcast_to(x,[4294967296,1]); B=broadcast_to(x,[1,4294967296]); sum(A+B)", "does not fit 63 bits"),
+                       ("A=broadcast_to(x,[4294967296,1]); B=broadcast_to(x,[1,4294967296]); sum(exp(A)*exp(B))", "does not fit")]:
         refused("eval", text, "x=[1.0]", "i=[0]", saying=says)
 
 
