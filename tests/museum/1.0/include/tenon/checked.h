@@ -58,14 +58,15 @@ static inline int32_t tn_checked_multiply_extents(int64_t a, int64_t b, int64_t 
     return 1;
 }
 
-// a + b and a * b; UINT64_MAX, more than any memory has, where they do not fit. For
-// functions that give a size and cannot fail: the core refuses such a `scratch_size`.
+// a + b; UINT64_MAX, more than any memory has, where it does not fit. For functions that
+// give a size and cannot fail: the core refuses such a `scratch_size`.
 static inline uint64_t tn_saturated_add(uint64_t a, uint64_t b)
 {
     uint64_t sum;
     return tn_checked_add(a, b, &sum) ? sum : UINT64_MAX;
 }
 
+// a * b, in the same way.
 static inline uint64_t tn_saturated_multiply(uint64_t a, uint64_t b)
 {
     uint64_t product;
