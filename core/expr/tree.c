@@ -321,12 +321,12 @@ static struct expr *make_expr(struct expr_set *set, const struct expr *like,
                               const struct walk *walk)
 {
     struct expr_record *record = arena_alloc(&set->arena, sizeof(*record));
-    struct expr *expr = &record->expr;
     const char **names = arena_alloc(&set->arena, (like->num_inputs + 1) * sizeof(*names));
     const struct expr_node **outputs =
         arena_alloc(&set->arena, like->num_outputs * sizeof(*outputs));
     if (!record || !names || !outputs)
         return NULL;
+    struct expr *expr = &record->expr;
     record->set = set;
     *expr = *like;
     memcpy(outputs, like->outputs, like->num_outputs * sizeof(*outputs));

@@ -283,7 +283,7 @@ def backends_that_hang_are_ended_and_may_be_tried_again():
     stage.stage(DRIVER, "fixture-driver")
     for how in "hang", "mute":
         start = time.monotonic()
-        tenon("devices", "--probe", "--timeout", "1", env=driver(how))
+        tenon("devices", "--probe", "--timeout", "4", env=driver(how))
         assert time.monotonic() - start < 30
         assert "within 1 s" in state(driver(how), DRIVER)[1]
         tenon("plugin", "retry", DRIVER, env=driver("absent"))
@@ -346,12 +346,9 @@ def probes_that_others_end_are_no_fault_of_the_backend():
             probe.kill()
             return "this kernel does not list children"
         os.kill(child, end)
-        said = probe.stderr.readline() # the listing that follows hangs with this driver
         is_own = end == signal.SIGSEGV
-        if is_own: # it ends by itself, without the driver
-            probe.wait(timeout=60)
-        probe.kill()
-        probe.communicate()
+        said = probe.communicate(timeout=60)[1] # the listing that follows has no such driver
+        assert probe.returncode == 0, said
         assert ("no fault of its own" in said) != is_own, said
         assert state(driver("absent"), DRIVER)[0] == ("refused" if is_own else "found"), (end, said)
     return None

@@ -72,15 +72,29 @@ int probe_each(tn_runtime *runtime, int seconds, probe_tell *tell, void *context
     return failed;
 }
 
+// The backend is not loaded by the runtimes that this process opens from now on: what it
+// does is not known. Changes the environment: no other thread runs.
+static int leave_out(const char *id)
+{
+    const char *given = getenv("TENON_PLUGINS_DISABLE");
+    char *text;
+    if (asprintf(&text, "%s%s%s", given ? given : "", given && given[0] ? "," : "", id) < 0)
+        return oops_memory();
+    int failed = setenv("TENON_PLUGINS_DISABLE", text, 1) ? oops_memory() : 0;
+    free(text);
+    return failed;
+}
+
 static int quarantine(void *context, const char *id, const char *fault, bool is_own)
 {
     char reason[CHILD_FAULT + 48], text[CHILD_FAULT + 256];
     snprintf(reason, sizeof(reason), "it %s while it listed its devices", fault);
     snprintf(text, sizeof(text), "%s: %s%s", id, reason,
-             is_own ? "" : ": no fault of its own, so it stays in use");
+             is_own ? ""
+                    : ": no fault of its own, so it stays in use, but is not listed now");
     complain(text);
     if (!is_own)
-        return 0;
+        return leave_out(id);
     return tn_plugin_quarantine(context, id, reason) ? oops_library() : 0;
 }
 
