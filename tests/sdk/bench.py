@@ -26,6 +26,10 @@ class Bench:
         self.env |= {"XDG_DATA_HOME": str(self.folder / "data"), "HOME": str(self.folder),
                      "XDG_CACHE_HOME": str(self.folder / "cache")}
 
+    def sanitizers(self):
+        """What a compiler is given beside, so that what it makes suits this build."""
+        return [] if self.args.sanitize == "none" else [f"-fsanitize={self.args.sanitize}"]
+
     def finished(self, *command, env=None, **options):
         return subprocess.run([str(c) for c in command], env=self.env | (env or {}), text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,

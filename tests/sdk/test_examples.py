@@ -10,8 +10,6 @@ import bench
 from bench import Skip
 
 WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
-SANITIZERS = {"none": [], "address": ["-fsanitize=address"], "undefined": ["-fsanitize=undefined"],
-              "address,undefined": ["-fsanitize=address,undefined"], "thread": ["-fsanitize=thread"]}
 
 
 def promised(text):
@@ -32,7 +30,7 @@ class Examples(bench.Bench):
             raise Skip("the plugin org.tenon.ffi is not built")
         flags = self.run("pkg-config", "--cflags", "--libs", "tenon").split()
         program = self.folder / path.stem
-        self.run("cc", *WARNINGS, *SANITIZERS[self.args.sanitize], path, *flags, "-o", program)
+        self.run("cc", *WARNINGS, *self.sanitizers(), path, *flags, "-o", program)
         printed = self.run(program)
         assert re.fullmatch(promised(text), printed), f"expected\n{promised(text)}printed\n{printed}"
 

@@ -51,7 +51,7 @@ class Moved(bench.Bench):
     def programs_are_built_and_run(self):
         (self.folder / "app.c").write_text(PROGRAM)
         flags = self.run("pkg-config", "--cflags", "--libs", "tenon")
-        self.run("sh", "-c", f"cc app.c {flags.strip()} -o app", cwd=self.folder)
+        self.run("sh", "-c", f"cc {' '.join(self.sanitizers())} app.c {flags.strip()} -o app", cwd=self.folder)
         assert self.run(self.folder / "app") == "2 4\n"
 
     def networks_are_trained(self):

@@ -237,7 +237,7 @@ class New(bench.Bench):
             'TN_EXPR_OP(one, "acme.one/1", (x), (a, __builtin_nan(""), b, -__builtin_inf(), c, 1e300), '
             '"a * x + b + c");\n'
             'TN_PACK("com.acme.one", "1.0.0", "Acme", TN_PRIMITIVES(&one));\n')
-        self.run("cc", "-std=c11", "-shared", "-fPIC", *includes, folder / "one.c", "-o", folder / "one.so")
+        self.run("cc", "-std=c11", "-shared", "-fPIC", *self.sanitizers(), *includes, folder / "one.c", "-o", folder / "one.so")
         (folder / "one.h").write_text(self.tenon("header", folder / "one.so"))
         (folder / "call.c").write_text('#include "one.h"\n')
         self.run("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", *includes, "-c", folder / "call.c", "-o", "/dev/null")

@@ -283,7 +283,7 @@ def backends_that_hang_are_ended_and_may_be_tried_again():
     stage.stage(DRIVER, "fixture-driver")
     for how in "hang", "mute":
         start = time.monotonic()
-        tenon("devices", "--probe", "--timeout", "4", env=driver(how))
+        tenon("devices", "--probe", "--timeout", "1", env=driver(how))
         assert time.monotonic() - start < 30
         assert "within 1 s" in state(driver(how), DRIVER)[1]
         tenon("plugin", "retry", DRIVER, env=driver("absent"))
