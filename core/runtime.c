@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: MIT
 // Opening and closing a runtime: its parts one after the other, and back.
-#include "runtime.h"
+#include "base/runtime.h"
 
 #include <inttypes.h>
 #include <string.h>
 #include "base/fail.h"
 #include "base/memory.h"
+#include "check/checking.h"
+#include "device/device.h"
+#include "expr/expr.h"
+#include "plan/override.h"
+#include "plan/plan.h"
 #include "plugin/host.h"
+#include "plugin/plugin_set.h"
+#include "primitive/prim_set.h"
+#include "watch/why_log.h"
 
 // The caller's options as this build knows them: what an older caller lacks is zero, and
 // what a newer one adds must be.
@@ -36,23 +44,23 @@ static tn_status open_parts(tn_runtime *runtime, const tn_runtime_options *optio
     if (status == TN_OK)
         status = config_create(options->variables, &runtime->config);
     if (status == TN_OK)
-        status = plugin_set_create(runtime, options->plugin_path);
-    if (status == TN_OK)
-        status = prim_set_create(runtime);
+        status = trace_create(runtime->config, &runtime->trace);
     if (status == TN_OK)
         status = expr_set_create(runtime);
     if (status == TN_OK)
+        status = prim_set_create(runtime);
+    if (status == TN_OK)
         status = prim_register_own(runtime);
+    if (status == TN_OK)
+        status = plugin_set_create(runtime, options->plugin_path);
     if (status == TN_OK)
         status = device_set_create(runtime);
     if (status == TN_OK)
         status = plan_cache_create(runtime);
     if (status == TN_OK)
-        status = trace_create(runtime);
+        status = checker_create(runtime);
     if (status == TN_OK)
-        status = record_create(runtime);
-    if (status == TN_OK)
-        status = shadow_create(runtime);
+        status = why_log_create(runtime);
     if (status == TN_OK)
         overrides_check(runtime);
     return status;
@@ -60,14 +68,14 @@ static tn_status open_parts(tn_runtime *runtime, const tn_runtime_options *optio
 
 static void runtime_destroy(tn_runtime *runtime)
 {
-    shadow_destroy(runtime);
-    record_destroy(runtime);
-    trace_destroy(runtime);
+    why_log_destroy(runtime);
     plan_cache_destroy(runtime);
     device_set_destroy(runtime);
-    expr_set_destroy(runtime);
-    prim_set_destroy(runtime);
+    checker_destroy(runtime);
     plugin_set_destroy(runtime);
+    prim_set_destroy(runtime);
+    expr_set_destroy(runtime);
+    trace_destroy(runtime->trace, runtime->config);
     config_destroy(runtime->config);
     mem_free(runtime);
 }
@@ -112,7 +120,7 @@ tn_status tn_runtime_close(tn_runtime *runtime)
         runtime_abandon(runtime);
         return TN_OK;
     }
-    if (callback_keeps(runtime, "tn_runtime_close"))
+    if (callback_refuses(runtime, "tn_runtime_close"))
         return TN_ERR_ARGUMENT;
     tn_status status = life_check_unused(&runtime->life);
     if (status == TN_OK)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Configuration: every variable in one table, read once.
+// Configuration: one table of all TENON_* variables. Values are read and checked once, at
+// creation, and constant after.
 #include "config.h"
 
 #include <stdint.h>
@@ -13,12 +14,12 @@
 #include "number.h"
 
 enum variable_kind {
-    ANY_TEXT, // checked by whoever reads it
+    ANY_TEXT, // checked by the part of the core that uses the variable
     SWITCH,   // 0 or 1
     COUNT,    // an integer from 1 to `most`
     SHARE,    // a number from 0 to 1
     WORD,     // one of `words`
-    FOLDER,   // an absolute path
+    FOLDER,   // an absolute path; whether it exists is not checked
 };
 
 static const char *const fallback_words[] = {"error", "warn", "allow", NULL};
@@ -28,8 +29,8 @@ static const struct variable {
     const char *name;
     const char *doc;
     enum variable_kind kind;
-    const char *const *words;
-    long most;
+    const char *const *words; // SWITCH and WORD: ended by NULL
+    long most;                // COUNT
 } variables[] = {
     {"TENON_BACKEND", "backends to run on, the preferred first: vulkan-jit:0,cpu-blas",
      ANY_TEXT, NULL},
@@ -67,10 +68,10 @@ static const struct variable {
 #define NUM_VARIABLES (sizeof(variables) / sizeof(variables[0]))
 
 struct config {
-    char *values[NUM_VARIABLES]; // NULL: unset
+    char *values[NUM_VARIABLES]; // by position in `variables`; NULL: unset or invalid
     char *data_home, *cache_home;
     struct log_rules log;
-    bool elevated;
+    bool elevated; // AT_SECURE: the environment counts as empty
 };
 
 // --- nearest name ----------------------------------------------------------------------
@@ -82,7 +83,7 @@ static int lower(char c)
     return c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : (unsigned char)c;
 }
 
-// Insertions, deletions and substitutions from `a` to `b`, letter case apart.
+// Levenshtein distance, ignoring letter case. SIZE_MAX: longer than MAX_NAME.
 static size_t edit_distance(const char *a, const char *b)
 {
     size_t row[MAX_NAME + 1], size_a = strlen(a), size_b = strlen(b);
@@ -104,7 +105,8 @@ static size_t edit_distance(const char *a, const char *b)
     return row[size_b];
 }
 
-// The shortest of `names` that has `name` in it, at its beginning if there is one.
+// The shortest of `names` that contains `name` (of three letters at least). Names that
+// begin with `name` win over others.
 static const char *containing(const char *name, const char *const *names)
 {
     const char *best = NULL;
@@ -124,7 +126,7 @@ static const char *containing(const char *name, const char *const *names)
 const char *config_nearest(const char *name, const char *const *names)
 {
     const char *const *all = names;
-    size_t best = 2 + strlen(name) / 4; // further away is not what was meant
+    size_t best = 2 + strlen(name) / 4; // a larger distance is no plausible typing error
     const char *nearest = NULL;
     for (; names && *names; names++) {
         size_t distance = edit_distance(name, *names);
@@ -158,7 +160,7 @@ static size_t variable_index(const char *name, size_t size)
 static tn_status set_value(struct config *config, size_t index, const char *value)
 {
     char *copy = NULL;
-    if (*value) { // empty is as good as unset
+    if (*value) { // an empty value counts as unset
         copy = mem_strdup(value);
         if (!copy)
             return TN_ERR_MEMORY;
@@ -245,7 +247,7 @@ static bool is_word(const char *value, const char *const *words)
     return false;
 }
 
-static bool is_good(const struct variable *variable, const char *value)
+static bool is_valid(const struct variable *variable, const char *value)
 {
     switch (variable->kind) {
     case COUNT:
@@ -263,7 +265,7 @@ static bool is_good(const struct variable *variable, const char *value)
     return true;
 }
 
-static void tell_expected(const struct variable *variable, char *text, size_t size)
+static void describe_expected(const struct variable *variable, char *text, size_t size)
 {
     static const char *const kinds[] = {[SHARE] = "a number from 0 to 1",
                                         [FOLDER] = "an absolute path",
@@ -275,17 +277,17 @@ static void tell_expected(const struct variable *variable, char *text, size_t si
                  variable->kind == WORD ? variable->doc : kinds[variable->kind]);
 }
 
-// A value that cannot be meant is reported, and the default holds.
+// Warns about each invalid value and unsets the variable, so that its default applies.
 static void check_values(struct config *config)
 {
     for (size_t i = 0; i < NUM_VARIABLES; i++) {
         const struct variable *variable = &variables[i];
         char *value = config->values[i], expected[128];
-        if (!value || is_good(variable, value))
+        if (!value || is_valid(variable, value))
             continue;
         const char *nearest =
             variable->kind == WORD ? config_nearest(value, variable->words) : NULL;
-        tell_expected(variable, expected, sizeof(expected));
+        describe_expected(variable, expected, sizeof(expected));
         log_write(config, TN_LOG_WARN, "config", "%s=%s is ignored: expected %s%s%s%s",
                   variable->name, value, expected, nearest ? "; did you mean " : "",
                   nearest ? nearest : "", nearest ? "?" : "");
@@ -296,7 +298,7 @@ static void check_values(struct config *config)
 
 // --- homes -----------------------------------------------------------------------------
 
-// The XDG variable if absolute, else a folder of HOME; NULL without either.
+// The value of `xdg` if absolute, else $HOME/`below_home`; NULL without either.
 static tn_status find_home(const char *xdg, const char *below_home, char **out_path)
 {
     const char *value = getenv(xdg), *home = getenv("HOME");
@@ -320,6 +322,8 @@ static tn_status find_homes(struct config *config)
 
 // --- life ------------------------------------------------------------------------------
 
+// Reads the environment first, so that `given` overrides it. Warnings come last, because
+// TENON_LOG decides whether these are shown.
 static tn_status fill(struct config *config, const char *const *given)
 {
     tn_status status = TN_OK;

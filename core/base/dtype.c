@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT
-// Facts about dtypes, NumPy's promotion, and conversion of single elements.
+// NumPy's names and promotion of dtypes, and conversion of single elements.
 #include "dtype.h"
 
 #include <math.h>
 #include <string.h>
 #include <tenon/ops/reference.h>
 
-const struct dtype_info dtype_table[TN_NUM_DTYPES] = {
-    [TN_DTYPE_NONE] = {"none", 0, KIND_NONE}, [TN_BOOL] = {"bool", 1, KIND_BOOL},
-    [TN_I8] = {"int8", 1, KIND_SIGNED},       [TN_I16] = {"int16", 2, KIND_SIGNED},
-    [TN_I32] = {"int32", 4, KIND_SIGNED},     [TN_I64] = {"int64", 8, KIND_SIGNED},
-    [TN_U8] = {"uint8", 1, KIND_UNSIGNED},    [TN_U16] = {"uint16", 2, KIND_UNSIGNED},
-    [TN_U32] = {"uint32", 4, KIND_UNSIGNED},  [TN_U64] = {"uint64", 8, KIND_UNSIGNED},
-    [TN_F16] = {"float16", 2, KIND_FLOAT},    [TN_BF16] = {"bfloat16", 2, KIND_FLOAT},
-    [TN_F32] = {"float32", 4, KIND_FLOAT},    [TN_F64] = {"float64", 8, KIND_FLOAT},
-};
+const char *dtype_numpy_name(tn_dtype dtype)
+{
+    static const char *const names[] = {"none",
+#define NAME(name, text, type, kind, precision, computed, numpy) numpy,
+                                        TN_DTYPES(NAME)
+#undef NAME
+    };
+    return names[dtype];
+}
 
 tn_dtype dtype_parse(const char *name)
 {
     for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++)
         if (strcmp(name, dtype_name(dtype)) == 0 ||
-            strcmp(name, dtype_table[dtype].numpy) == 0)
+            strcmp(name, dtype_numpy_name(dtype)) == 0)
             return dtype;
     return TN_DTYPE_NONE;
 }
@@ -40,21 +40,22 @@ tn_dtype dtype_to_float(tn_dtype dtype)
     return size == 1 ? TN_F16 : size == 2 ? TN_F32 : TN_F64;
 }
 
-// Each integer is exact in the result, except 64-bit ones, which f64 has to hold.
 static tn_dtype promote_floats(tn_dtype a, tn_dtype b)
 {
     if (dtype_size(a) != dtype_size(b))
         return dtype_size(a) > dtype_size(b) ? a : b;
-    return a == b ? a : TN_F32; // f16 and bf16
+    return a == b ? a : TN_F32; // f16 has more digits, bf16 more range: f32 has both
 }
 
+// Mixed signs need a signed dtype twice as wide as the unsigned one. Beside u64 only f64 is
+// left, which is exact up to 2^53.
 static tn_dtype promote_integers(tn_dtype a, tn_dtype b)
 {
     size_t size_a = dtype_size(a), size_b = dtype_size(b);
-    if (dtype_table[a].kind == dtype_table[b].kind)
+    if (tn_dtype_kind(a) == tn_dtype_kind(b))
         return size_a >= size_b ? a : b;
-    size_t signed_size = dtype_table[a].kind == KIND_SIGNED ? size_a : size_b;
-    size_t unsigned_size = dtype_table[a].kind == KIND_SIGNED ? size_b : size_a;
+    size_t signed_size = tn_dtype_kind(a) == KIND_SIGNED ? size_a : size_b;
+    size_t unsigned_size = tn_dtype_kind(a) == KIND_SIGNED ? size_b : size_a;
     if (signed_size > unsigned_size)
         return signed_of_size(signed_size);
     return unsigned_size < 8 ? signed_of_size(2 * unsigned_size) : TN_F64;
@@ -74,7 +75,7 @@ tn_dtype dtype_promote(tn_dtype a, tn_dtype b)
     if (!float_a && !float_b)
         return promote_integers(a, b);
     tn_dtype given = float_a ? a : b, made = dtype_to_float(float_a ? b : a);
-    // 8-bit integers are exact in both half floats, so the given one stays.
+    // `made` is f16 for 8-bit integers and bool. bf16 is exact for these, too, so it stays.
     return dtype_size(made) > dtype_size(given) ? made : given;
 }
 
@@ -84,25 +85,10 @@ tn_dtype dtype_promote_weak(int weak_kind, tn_dtype other)
         return TN_DTYPE_NONE;
     if (weak_kind == KIND_FLOAT)
         return dtype_is_float(other) ? other : TN_F64;
-    return other == TN_BOOL ? TN_I64 : other; // True + 2 is no bool
+    return other == TN_BOOL ? TN_I64 : other; // bool + 2 is an integer
 }
 
-// --- one element, by the SDK's definitions ---------------------------------------------
-
-float half_to_float(uint16_t bits)
-{
-    return tn_f32_of_f16(bits);
-}
-
-uint16_t float_to_half(float value)
-{
-    return tn_f16_of_f32(value);
-}
-
-uint16_t float_to_bfloat(float value)
-{
-    return tn_bf16_of_f32(value);
-}
+// --- conversion of one element, as tenon/ops/reference.h defines it --------------------
 
 static tn_tensor one_element(tn_dtype dtype, void *element)
 {
@@ -138,7 +124,7 @@ uint64_t dtype_load_bits(tn_dtype dtype, const void *element)
     }
     memcpy(&bits, element, size);
     sign = UINT64_C(1) << (8 * size - 1);
-    return dtype_table[dtype].kind == KIND_SIGNED ? (bits ^ sign) - sign : bits;
+    return tn_dtype_kind(dtype) == KIND_SIGNED ? (bits ^ sign) - sign : bits;
 }
 
 void dtype_store_bits(tn_dtype dtype, void *element, uint64_t bits)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Facts about dtypes, and NumPy's promotion.
+// Names, sizes and kinds of dtypes, NumPy's promotion, and conversion of single elements.
 #ifndef CORE_BASE_DTYPE_H
 #define CORE_BASE_DTYPE_H
 
@@ -8,14 +8,13 @@
 #include <stdint.h>
 #include <tenon/types.h>
 
-enum dtype_kind { KIND_NONE, KIND_BOOL, KIND_SIGNED, KIND_UNSIGNED, KIND_FLOAT };
-
-struct dtype_info {
-    const char *numpy; // "float32"
-    uint8_t size;      // bytes
-    uint8_t kind;
+enum dtype_kind {
+    KIND_NONE = TN_KIND_NONE,
+    KIND_BOOL = TN_KIND_BOOL,
+    KIND_SIGNED = TN_KIND_SIGNED,
+    KIND_UNSIGNED = TN_KIND_UNSIGNED,
+    KIND_FLOAT = TN_KIND_FLOAT,
 };
-extern const struct dtype_info dtype_table[TN_NUM_DTYPES];
 
 static inline bool dtype_valid(tn_dtype dtype)
 {
@@ -25,47 +24,38 @@ static inline const char *dtype_name(tn_dtype dtype)
 {
     return tn_dtype_name(dtype);
 }
+const char *dtype_numpy_name(tn_dtype dtype); // "float32"
 static inline size_t dtype_size(tn_dtype dtype)
 {
-    return dtype_table[dtype].size;
+    return (size_t)tn_dtype_bytes(dtype);
 }
 static inline bool dtype_is_float(tn_dtype dtype)
 {
-    return dtype_table[dtype].kind == KIND_FLOAT;
+    return tn_is_float(dtype);
 }
 
-// "f32", "float32"; TN_DTYPE_NONE when unknown.
+// The dtype named "f32" or, as in NumPy, "float32"; TN_DTYPE_NONE when unknown.
 tn_dtype dtype_parse(const char *name);
 
 // numpy.promote_types; f16 with bf16 gives f32.
 tn_dtype dtype_promote(tn_dtype a, tn_dtype b);
 
-// The dtype of a number without one of its own (weak_kind: KIND_SIGNED or KIND_FLOAT) with
-// `other`: 2 keeps any, 2.0 keeps floats and makes integers f64 (NEP 50).
+// The promotion of `other` with a weakly typed number (one without a dtype, as in NEP 50;
+// weak_kind: KIND_SIGNED or KIND_FLOAT). 2 keeps every dtype but bool, which becomes
+// i64; 2.0 keeps floats and turns all others into f64.
 tn_dtype dtype_promote_weak(int weak_kind, tn_dtype other);
 
-// The float dtype in which functions of it are computed: bool, i8, u8: f16; i16, u16: f32;
-// wider integers: f64; floats: themselves (numpy.exp).
+// The dtype of a float function such as exp of this dtype (numpy.exp): f16 for bool, i8 and
+// u8; f32 for i16 and u16; f64 for wider integers; floats stay.
 tn_dtype dtype_to_float(tn_dtype dtype);
 
-// One element converted to double and back; half floats included.
+// Converts one element to double and back. An invalid dtype loads as NaN.
 double dtype_load(tn_dtype dtype, const void *element);
 void dtype_store(tn_dtype dtype, void *element, double value);
 
-// The same exactly, widened: floats to the bits of a double, integers to 64 bits.
+// One element as 64 bits, without loss: floats as the bits of a double, integers extended
+// by sign or zero.
 uint64_t dtype_load_bits(tn_dtype dtype, const void *element);
 void dtype_store_bits(tn_dtype dtype, void *element, uint64_t bits);
-
-float half_to_float(uint16_t bits);
-uint16_t float_to_half(float value); // to nearest even
-static inline float bfloat_to_float(uint16_t bits)
-{
-    union {
-        uint32_t u;
-        float f;
-    } v = {(uint32_t)bits << 16};
-    return v.f;
-}
-uint16_t float_to_bfloat(float value); // to nearest even
 
 #endif // CORE_BASE_DTYPE_H

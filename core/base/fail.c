@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The message of the last failure: one buffer a thread, so that recording it cannot fail.
-// It may quote what is not this library's, so that it is made printable here.
+// The message of the last failure: one static buffer per thread, so that recording a
+// message never allocates. Messages quote foreign text (of plugins, files, applications),
+// so control characters are escaped here.
 #include "fail.h"
 
 #include <inttypes.h>
@@ -16,7 +17,7 @@ static _Thread_local char message[MESSAGE_SIZE];
 
 tn_status fail_v(tn_status status, const char *format, va_list list)
 {
-    // Arguments may point into the message itself: it is written aside first.
+    // Arguments may point into `message`, so the text is formatted in a copy.
     char text[MESSAGE_SIZE];
     vsnprintf(text, sizeof(text), format, list);
     text_make_printable(text, sizeof(text), TN_TEXT_INDENT);
@@ -41,7 +42,7 @@ void fail_prefix(const char *format, ...)
     int size = vsnprintf(text, sizeof(text), format, list);
     va_end(list);
     if (size < 0 || (size_t)size >= sizeof(text))
-        return; // no room for both: the reason counts more than where
+        return; // no room for both: the reason matters more than the prefix
     size_t room = sizeof(text) - (size_t)size;
     size_t rest = strlen(message);
     if (rest >= room)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The message of the last failure on this thread.
 //
-// The line that finds a fault calls fail() once; callers pass the status on. Whoever knows
-// where it happened ("base.matmul", "plugin com.acme.x") puts that in front.
+// The line that finds a fault calls fail() once; its callers pass the status on. A caller
+// that knows the context ("base.matmul", "plugin com.acme.x") puts that in front with
+// fail_prefix().
 #ifndef CORE_BASE_FAIL_H
 #define CORE_BASE_FAIL_H
 
@@ -15,18 +16,19 @@
 tn_status fail(tn_status status, const char *format, ...) PRINTF_LIKE(2, 3);
 tn_status fail_v(tn_status status, const char *format, va_list list);
 
-// Puts text in front of the thread's message: "base.matmul: " + "inner extents ...".
+// Puts text in front of the thread's message: "base.matmul: " + "inner extents ...". The
+// message stays as it is when the prefix fills the buffer.
 void fail_prefix(const char *format, ...) PRINTF_LIKE(1, 2);
 
-// TN_OK, or "FUNCTION: WHAT is NULL" when the pointer is.
+// TN_ERR_ARGUMENT with "FUNCTION: WHAT is NULL" for a null pointer, else TN_OK.
 tn_status fail_if_null(const char *function, const char *what, const void *pointer);
 
-// What a plugin's function returned. A status that is none becomes TN_ERR_INTERNAL; where
-// the function recorded no reason, one is made of who failed ("kernel cblas of
-// org.tenon.cpu-blas") and the code. Call fail_clear() before the function.
+// Checks the status that a plugin's function returned. An unknown code becomes
+// TN_ERR_INTERNAL; a failure without a message gets one of `who` ("kernel cblas of
+// org.tenon.cpu-blas") and the code. Call fail_clear() before the plugin's function.
 tn_status fail_from(tn_status status, const char *who, ...) PRINTF_LIKE(2, 3);
 
-// "out of memory" with the size; returns TN_ERR_MEMORY.
+// Records "out of memory" with the size in bytes; returns TN_ERR_MEMORY.
 tn_status fail_memory(uint64_t size);
 
 // The thread's message; "" when there is none. Valid until the next failure.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Files: descriptors that are nobody's standard streams, and whole reads and writes.
+// File descriptors above the standard streams, and reads and writes of whole buffers, which
+// go on after EINTR and short transfers.
 #ifndef CORE_BASE_FILE_H
 #define CORE_BASE_FILE_H
 
@@ -8,18 +9,20 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-// Gives `fd` back, or in its place a duplicate above 2, closed on exec: a program may have
-// closed its standard streams, and what it prints would land in a file that took their
-// number. Takes fd; -1 (with errno) stays -1.
+// Returns `fd`, or a duplicate of it above 2 (close-on-exec) when `fd` is 0, 1 or 2. In a
+// program that closed its standard streams, a file opened by the core could get their
+// number, and the program's output would land in that file. Takes fd; -1 (with errno) stays
+// -1.
 int file_above_standard(int fd);
 
-// As openat, with O_CLOEXEC; the descriptor is above 2. -1 with errno.
+// openat with O_CLOEXEC; the descriptor is above 2. -1 with errno.
 int file_open(int at, const char *name, int flags, mode_t mode);
 
-// All of `size` bytes; false with errno.
+// Writes all of `size` bytes. False, with errno, when some are not written.
 bool file_write(int fd, const void *buffer, size_t size);
 
-// Reads from `offset` until `size` bytes or the end; the bytes read, or -1 with errno.
+// Reads `size` bytes from `offset`, fewer at the end of the file. The bytes read, or -1
+// with errno.
 ssize_t file_read_at(int fd, void *buffer, size_t size, uint64_t offset);
 
 #endif // CORE_BASE_FILE_H

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // A 128-bit hash of content, and a map keyed by it.
 //
-// Two lanes of 64 bits with different multipliers. In each, one step is a permutation of
-// the state for a given value and of the value for a given state, so nothing is ever lost;
-// every step ends mixed, so no finishing step is needed and the low bits serve as a table
-// index.
+// Two lanes of 64 bits with different multipliers. In each lane a step is a bijection of
+// the state for a fixed word, and of the word for a fixed state: no step loses entropy.
+// Every step ends with a full mix, so there is no finalizer, and the low bits serve as a
+// table index.
 #include "hash.h"
 
 #include <string.h>
@@ -51,8 +51,8 @@ struct hash hash_bytes(struct hash h, const void *bytes, size_t size)
     word = 0;
     if (left)
         memcpy(&word, at, left);
-    // At most 7 bytes are left: the top one is free for the length, which tells "a" from
-    // "a\0".
+    // At most 7 bytes are left, so the top byte is free for the length, which tells "a"
+    // from "a\0".
     return step(h, word | (uint64_t)(size & 0xff) << 56);
 }
 
@@ -69,9 +69,9 @@ struct hash hash_join(struct hash h, struct hash other)
 
 // --- map -------------------------------------------------------------------------------
 
-// Linear probing; removal moves later entries up, so there are no tombstones.
+// Linear probing. Removal moves later entries up, so there are no tombstones.
 
-// Keys need not be mixed: pointers and small numbers spread over the slots, too.
+// Mixes the key, because callers may use pointers and small numbers as keys.
 static uint32_t slot_of(const struct map *map, struct hash key)
 {
     uint64_t mixed =
@@ -132,7 +132,7 @@ void map_remove(struct map *map, struct hash key)
         return;
     uint32_t mask = map->capacity - 1, hole = (uint32_t)(entry - map->entries);
     for (uint32_t i = (hole + 1) & mask; map->entries[i].value; i = (i + 1) & mask) {
-        // An entry may move into the hole unless its own slot lies after the hole.
+        // An entry may move into the hole unless its home slot lies after the hole.
         uint32_t home = slot_of(map, map->entries[i].key);
         if (((i - home) & mask) < ((i - hole) & mask))
             continue;

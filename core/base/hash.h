@@ -16,14 +16,15 @@ struct hash {
 struct hash hash_start(uint64_t seed);
 struct hash hash_u64(struct hash h, uint64_t value);
 struct hash hash_bytes(struct hash h, const void *bytes, size_t size);
-struct hash hash_text(struct hash h, const char *text); // with its length
+struct hash hash_text(struct hash h, const char *text); // and its length
 struct hash hash_join(struct hash h, struct hash other);
 static inline bool hash_equal(struct hash a, struct hash b)
 {
     return a.lo == b.lo && a.hi == b.hi;
 }
 
-// Open addressing, keys by value, values are pointers. Zero is an empty map.
+// A map from hashes to borrowed pointers, with open addressing. Zero is an empty map. One
+// thread at a time.
 struct map {
     struct map_entry {
         struct hash key;
@@ -32,7 +33,7 @@ struct map {
     uint32_t capacity, count;
 };
 void *map_get(const struct map *map, struct hash key);            // NULL: absent
-tn_status map_put(struct map *map, struct hash key, void *value); // value not NULL
+tn_status map_put(struct map *map, struct hash key, void *value); // replaces; not NULL
 void map_remove(struct map *map, struct hash key);
 void map_finish(struct map *map);
 

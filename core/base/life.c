@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Processes are numbered by fork() itself: comparing two numbers costs less than getpid(),
-// and a number is never used again.
+// Counts generations of fork() with a pthread_atfork handler. Comparing two generations
+// costs less than getpid(), and unlike a pid, a generation is never reused in a child's
+// lineage.
 #include "life.h"
 
 #include <inttypes.h>
@@ -8,24 +9,24 @@
 #include <stdio.h>
 #include "fail.h"
 
-static _Atomic uint64_t process; // 0: where the library was loaded
-static int watch_error;
+static _Atomic uint64_t process; // generation; 0: the process that loaded the library
+static int atfork_error;
 
-static void enter_child(void)
+static void count_fork(void)
 {
     atomic_fetch_add_explicit(&process, 1, memory_order_relaxed);
 }
 
-static void watch(void)
+static void register_atfork(void)
 {
-    watch_error = pthread_atfork(NULL, NULL, enter_child);
+    atfork_error = pthread_atfork(NULL, NULL, count_fork);
 }
 
 tn_status life_begin(struct life *life)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, watch);
-    if (watch_error)
+    pthread_once(&once, register_atfork);
+    if (atfork_error)
         return fail_memory(0);
     life->process = atomic_load_explicit(&process, memory_order_relaxed);
     return TN_OK;

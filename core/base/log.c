@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The log: lines on stderr, as many as TENON_LOG asks for.
+// The log: lines on stderr, filtered by the levels and topics of TENON_LOG.
 #include "log.h"
 
 #include <stdio.h>
@@ -8,7 +8,8 @@
 
 static const char *const level_names[] = {"off",   "error", "warn", "info",
                                           "debug", "trace", NULL};
-// Of the core and of the project's own backends; others' plugins have theirs.
+// Topics of the core and of the project's own backends. Other plugins may log under any
+// topic.
 static const char *const topics[] = {"cache",  "check",  "config", "cpu-blas",
                                      "device", "plugin", "sched",  "trace",
                                      "vulkan", "why",    NULL};
@@ -24,7 +25,8 @@ static int parse_level(const char *text, size_t size)
     return -1;
 }
 
-// One item of the list: "debug" or "sched=debug". False when it is neither.
+// Adds one item of the list, "debug" or "sched=debug", to `rules`. False when the item is
+// malformed or the table is full.
 static bool parse_item(struct log_rules *rules, const char *item, size_t size)
 {
     const char *equals = memchr(item, '=', size);
@@ -58,7 +60,7 @@ struct log_rules log_rules_parse(const char *text)
     return rules;
 }
 
-// A topic that is not known is a plugin's, unless a known one is near.
+// An unknown topic may be a plugin's own, so only a near miss of a known topic is reported.
 static void check_topic(const struct config *config, const char *topic)
 {
     const char *nearest = config_nearest(topic, topics);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How TENON_LOG is understood: a level for all topics, and levels for some.
+// TENON_LOG, parsed: a level for all topics, and rules for single topics. Of two rules for
+// one topic the later wins.
 #ifndef CORE_BASE_LOG_H
 #define CORE_BASE_LOG_H
 
@@ -9,7 +10,7 @@
 #define LOG_MAX_RULES 16
 
 struct log_rules {
-    int level; // for topics without a rule; 0: nothing
+    int level; // TN_LOG_..., for topics without a rule; 0: off
     int count;
     struct log_rule {
         char topic[24];
@@ -17,8 +18,8 @@ struct log_rules {
     } rules[LOG_MAX_RULES];
 };
 
-// Reads "info" or "warn,sched=debug"; NULL gives the default. What cannot be read is left
-// out, and log_rules_check warns of it.
+// Parses "info" or "warn,sched=debug"; NULL gives the default. Malformed items are skipped;
+// log_rules_check warns about these, once the log itself is configured.
 struct log_rules log_rules_parse(const char *text);
 void log_rules_check(const struct config *config, const char *text);
 

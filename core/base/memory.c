@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Host memory of the core, with a switch that makes the n-th allocation fail.
+// Host memory of the core, with fault injection for tests; and arenas.
 #include "memory.h"
 
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include <tenon/checked.h>
 #include "fail.h"
 
-// Allocations left until one fails; 0: off. After the failure it is off again.
+// Fault injection: allocations left until one fails; 0: off, also after the failure.
 static _Atomic int64_t countdown;
 
 void mem_fail_nth(int64_t n)
@@ -90,7 +90,7 @@ tn_status mem_grow(void **array, uint32_t *capacity, uint32_t need, size_t eleme
 {
     if (need <= *capacity)
         return TN_OK;
-    uint64_t wanted = *capacity ? *capacity : 8;
+    uint64_t wanted = *capacity ? *capacity : element_size > 64 ? 2 : 8;
     while (wanted < need)
         wanted *= 2;
     if (wanted > UINT32_MAX)
@@ -108,14 +108,16 @@ tn_status mem_grow(void **array, uint32_t *capacity, uint32_t need, size_t eleme
 
 // --- arena -----------------------------------------------------------------------------
 
-// Blocks double from the first size to the last: most arenas stay small, and clearing
-// memory that nobody uses costs more than parsing a manifest.
+// Bytes of the first shared block of an arena and of the largest one; blocks double in
+// between. Most arenas stay small, and clearing a large block costs more than parsing a
+// manifest.
 #define ARENA_FIRST ((size_t)2048)
 #define ARENA_LAST ((size_t)65536)
 
 struct arena_block {
     struct arena_block *previous;
-    uint64_t size; // that a shared block has after this one; the bytes behind stay aligned
+    uint64_t size;            // bytes of the next shared block
+    uint64_t bytes, reserved; // of this block with its header; 0, pads the header to 32
 };
 
 void *arena_alloc(struct arena *arena, size_t size)
@@ -128,7 +130,7 @@ void *arena_alloc(struct arena *arena, size_t size)
         arena->next += size;
         return memory;
     }
-    // A large piece gets a block of its own and leaves the current one in use.
+    // A large allocation gets a block of its own; the shared block stays in use.
     size_t shared = arena->blocks ? (size_t)arena->blocks->size : ARENA_FIRST;
     bool large = size > shared / 4;
     size_t bytes = large ? sizeof(struct arena_block) + size : shared;
@@ -137,6 +139,7 @@ void *arena_alloc(struct arena *arena, size_t size)
         return NULL;
     arena->bytes += bytes;
     block->previous = arena->blocks;
+    block->bytes = bytes;
     block->size = shared < ARENA_LAST ? shared * 2 : ARENA_LAST;
     arena->blocks = block;
     unsigned char *first = (unsigned char *)(block + 1);
@@ -164,4 +167,31 @@ void arena_finish(struct arena *arena)
         mem_free(block);
     }
     *arena = (struct arena){0};
+}
+
+struct arena_mark arena_mark(const struct arena *arena)
+{
+    return (struct arena_mark){arena->blocks, arena->next, arena->end};
+}
+
+void arena_rewind(struct arena *arena, struct arena_mark mark)
+{
+    unsigned char *used = arena->next, *used_end = arena->end;
+    while (arena->blocks != mark.blocks && (mark.blocks || arena->blocks->previous)) {
+        struct arena_block *block = arena->blocks;
+        arena->blocks = block->previous;
+        arena->bytes -= block->bytes;
+        mem_free(block);
+    }
+    if (arena->blocks && !mark.blocks) { // the first block: all of it is free again
+        mark.next = (unsigned char *)(arena->blocks + 1);
+        mark.end = (unsigned char *)arena->blocks + arena->blocks->bytes;
+    }
+    arena->next = mark.next;
+    arena->end = mark.end;
+    // arena_alloc promises cleared memory. In the same block only the bytes up to the
+    // former `next` are dirty.
+    if (mark.next)
+        memset(mark.next, 0,
+               (size_t)((used_end == mark.end ? used : mark.end) - mark.next));
 }

@@ -6,10 +6,10 @@
 
 double text_to_double(const char *text, char **out_end)
 {
-    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (!plain) // out of memory
+    locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (!c_locale) // out of memory: use the process's locale
         return strtod(text, out_end);
-    double value = strtod_l(text, out_end, plain);
-    freelocale(plain);
+    double value = strtod_l(text, out_end, c_locale);
+    freelocale(c_locale);
     return value;
 }

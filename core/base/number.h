@@ -3,7 +3,7 @@
 #ifndef CORE_BASE_NUMBER_H
 #define CORE_BASE_NUMBER_H
 
-// strtod() with a point before the decimals, whatever locale the process has set.
+// strtod() in the C locale: the decimal separator is a point, whatever the process has set.
 double text_to_double(const char *text, char **out_end);
 
 #endif // CORE_BASE_NUMBER_H

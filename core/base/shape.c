@@ -48,8 +48,8 @@ tn_status type_check(const tn_type *type)
                     TN_NUM_DTYPES - 1);
     if (type->rank < 0 || type->rank > TN_MAX_RANK)
         return fail(TN_ERR_ARGUMENT, "rank %d: expected 0 .. %d", type->rank, TN_MAX_RANK);
-    // Extents of 0 count as 1 here: the product of the others must fit as well, because
-    // strides are made from it.
+    // Extents of 0 count as 1: strides are products of the other extents, which must fit as
+    // well.
     int64_t bytes = (int64_t)dtype_size(type->dtype);
     bool overflow = false;
     for (int32_t i = 0; i < type->rank; i++) {
@@ -114,7 +114,7 @@ bool layout_is_contiguous(const tn_layout *layout)
     bool dense = true;
     for (int32_t i = layout->rank - 1; i >= 0; i--) {
         if (layout->extent[i] == 0)
-            return true; // no element, no gap
+            return true; // an empty view has no gaps
         if (layout->extent[i] == 1)
             continue; // the stride of a single element is never used
         dense &= layout->stride[i] == expected;
@@ -125,6 +125,7 @@ bool layout_is_contiguous(const tn_layout *layout)
 
 bool layout_span(const tn_layout *layout, struct span *out)
 {
+    // In elements: the lowest offset, the highest one, and the reach of one axis.
     int64_t low = layout->offset, high = layout->offset, size, reach;
     for (int32_t i = 0; i < layout->rank; i++) {
         int64_t stride = layout->stride[i];
@@ -153,7 +154,7 @@ tn_layout layout_broadcast(const tn_layout *layout, const tn_type *type)
     return out;
 }
 
-// True when all layouts walk axes `outer` and `inner` as one.
+// True when axes `outer` and `inner` collapse into one axis in every layout.
 static bool merges(tn_layout *const *layouts, uint32_t count, int32_t outer, int32_t inner)
 {
     for (uint32_t k = 0; k < count; k++) {
@@ -233,4 +234,10 @@ const char *layout_print(const tn_layout *layout, char buffer[LAYOUT_TEXT])
     snprintf(buffer, LAYOUT_TEXT, "%s at %" PRId64 " by %s", type_print(&type, text),
              layout->offset, shape_print(&strides, by));
     return buffer;
+}
+
+bool layout_has_rows(const tn_layout *layout)
+{
+    int32_t last = layout->rank - 1;
+    return last < 0 || layout->stride[last] == 1 || layout->extent[last] <= 1;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which characters a terminal shows, and which it obeys.
+// Escapes control and format characters and invalid UTF-8, so that foreign text cannot move
+// the cursor, change colours, or hide and reorder what a terminal shows.
 #include "text.h"
 
 #include <stdbool.h>
@@ -7,12 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-// Characters that move, hide, reorder or colour what stands beside them.
+// Control and format characters: these move, hide, reorder or colour the text around them.
 static const struct range {
     uint32_t first, last;
-} commands[] = {
+} unsafe[] = {
     {0x0000, 0x001f},   // controls, ESC among them
-    {0x007f, 0x009f},   // DEL, and C1: CSI is one character there
+    {0x007f, 0x009f},   // DEL and C1, where CSI is a single character
     {0x00ad, 0x00ad},   // soft hyphen
     {0x061c, 0x061c},   // Arabic letter mark
     {0x180e, 0x180e},   // Mongolian vowel separator
@@ -25,22 +26,22 @@ static const struct range {
     {0xe0000, 0xe0fff}, // tags and further variation selectors
 };
 
-static bool is_command(uint32_t point, uint32_t flags)
+static bool is_unsafe(uint32_t point, uint32_t flags)
 {
     if (point == '\n' || point == '\t')
         return flags & TN_TEXT_ONE_LINE;
-    for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
-        if (point >= commands[i].first && point <= commands[i].last)
+    for (size_t i = 0; i < sizeof(unsafe) / sizeof(*unsafe); i++)
+        if (point >= unsafe[i].first && point <= unsafe[i].last)
             return true;
     return false;
 }
 
-// The bytes of the character that `text` begins with, and its number; 0: it is no UTF-8.
+// Decodes the first character of `text` to its code point. Its bytes; 0: invalid UTF-8.
 static size_t decode(const unsigned char *text, uint32_t *out_point)
 {
     static const struct {
         unsigned char mask, lead;
-        uint32_t least; // a smaller number has a shorter form
+        uint32_t least; // smaller code points have a shorter form
     } forms[] = {
         {0x80, 0x00, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
     for (size_t size = 1; size <= 4; size++) {
@@ -48,7 +49,7 @@ static size_t decode(const unsigned char *text, uint32_t *out_point)
             continue;
         uint32_t point = text[0] & (unsigned char)~forms[size - 1].mask;
         for (size_t i = 1; i < size; i++) {
-            if ((text[i] & 0xc0) != 0x80) // the NUL at the end, too
+            if ((text[i] & 0xc0) != 0x80) // also at the NUL that ends the text
                 return 0;
             point = point << 6 | (text[i] & 0x3f);
         }
@@ -60,13 +61,14 @@ static size_t decode(const unsigned char *text, uint32_t *out_point)
     return 0;
 }
 
-// What most texts are made of.
+// Printable ASCII, the fast path.
 static bool is_plain(unsigned char byte)
 {
     return byte >= 0x20 && byte < 0x7f;
 }
 
-// Writes what stands for the character at `text`, at most 10 bytes; gives its bytes there.
+// Writes the printable form, at most 10 bytes, of the character at `text`. Gives the bytes
+// that the character takes in `text`.
 static size_t show(const unsigned char *text, uint32_t flags, char shown[16])
 {
     uint32_t point = 0;
@@ -74,8 +76,10 @@ static size_t show(const unsigned char *text, uint32_t flags, char shown[16])
     if (size == 0)
         snprintf(shown, 16, "\\x%02x", text[0]);
     else if (point == '\n' && flags & TN_TEXT_INDENT && !(flags & TN_TEXT_ONE_LINE))
+        // Further lines are indented by two spaces, unless these begin with a space
+        // already.
         snprintf(shown, 16, text[1] == ' ' || !text[1] ? "\n" : "\n  ");
-    else if (!is_command(point, flags))
+    else if (!is_unsafe(point, flags))
         snprintf(shown, 16, "%.*s", (int)size, (const char *)text);
     else if (point < 0x100)
         snprintf(shown, 16, "\\x%02x", (unsigned)point);
@@ -86,7 +90,7 @@ static size_t show(const unsigned char *text, uint32_t flags, char shown[16])
 
 uint64_t tn_text_printable(const char *text, uint32_t flags, char *out, uint64_t size)
 {
-    uint64_t used = 0, whole = 0; // bytes needed so far, and of them written
+    uint64_t used = 0, whole = 0; // bytes needed, and bytes written in whole characters
     for (const unsigned char *at = (const unsigned char *)text; at && *at;) {
         char shown[16] = {(char)*at};
         at += is_plain(*at) ? 1 : show(at, flags, shown);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Text from outside, made harmless before people see it.
+// Foreign text (of plugins, files, applications), escaped before it is shown.
 #ifndef CORE_BASE_TEXT_H
 #define CORE_BASE_TEXT_H
 
 #include <stddef.h>
 #include <tenon/tenon.h>
 
-// tn_text_printable() in place: what no longer fits into `size` bytes is cut off.
+// tn_text_printable() in place, cut after the last character that fits `size` (at most
+// 4096) bytes.
 void text_make_printable(char *text, size_t size, unsigned flags);
 
 #endif // CORE_BASE_TEXT_H

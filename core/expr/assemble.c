@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Puts programs together; see assemble.h. Simplifications here keep every result, NaN and
-// the sign of zero included: they know the dtype. Powers with small exponents are the
-// exception: they become products, as NumPy's do.
+// Assembles programs; see assemble.h. Instructions are typed here, so simplifications keep
+// every result exactly, NaN and the sign of zero included. Powers with small
+// constant exponents are the exception: these become products, as in NumPy.
 #include "assemble.h"
 
 #include <math.h>
@@ -9,10 +9,10 @@
 
 static bool is_leaf(int op)
 {
-    return op_table[op].class == OP_LEAF;
+    return op_table[op].class == TN_EXPR_CLASS_LEAF;
 }
 
-// --- the table of instructions ---------------------------------------------------------
+// --- common subexpressions -------------------------------------------------------------
 
 static struct hash insn_hash(const tn_expr_insn *insn)
 {
@@ -20,7 +20,7 @@ static struct hash insn_hash(const tn_expr_insn *insn)
     return hash_u64(h, (uint64_t)insn->a << 40 ^ (uint64_t)insn->b << 20 ^ insn->c);
 }
 
-static uint32_t *place_of(const struct assembler *a, const tn_expr_insn *insn)
+static uint32_t *slot_of(const struct assembler *a, const tn_expr_insn *insn)
 {
     uint64_t i = insn_hash(insn).lo & (a->table_size - 1);
     while (a->table[i] && memcmp(&a->insns[a->table[i] - 1], insn, sizeof(*insn)) != 0)
@@ -42,7 +42,7 @@ static tn_status make_room(struct assembler *a)
     a->table = table;
     a->table_size = size;
     for (uint32_t i = 0; i < a->num_insns; i++)
-        *place_of(a, &a->insns[i]) = i + 1;
+        *slot_of(a, &a->insns[i]) = i + 1;
     return TN_OK;
 }
 
@@ -52,12 +52,12 @@ static uint32_t add(struct assembler *a, tn_expr_insn insn)
         a->status = make_room(a);
     if (a->status != TN_OK)
         return 0;
-    uint32_t *place = place_of(a, &insn);
-    if (!*place) {
+    uint32_t *slot = slot_of(a, &insn);
+    if (!*slot) {
         a->insns[a->num_insns++] = insn;
-        *place = a->num_insns;
+        *slot = a->num_insns;
     }
-    return *place - 1;
+    return *slot - 1;
 }
 
 uint32_t assemble_constant(struct assembler *a, tn_dtype dtype, uint64_t bits)
@@ -97,7 +97,8 @@ static bool is_value(const struct assembler *a, uint32_t x, int64_t value)
                                              : bits == (uint64_t)value;
 }
 
-// Division by a power of two is multiplication by another, exactly.
+// True for constant powers of two: x / y is then exactly x * (1 / y). The bounds keep the
+// reciprocal from being subnormal in f32.
 static bool has_exact_reciprocal(const struct assembler *a, uint32_t x, double *out)
 {
     if (!is_constant(a, x) || !dtype_is_float(a->insns[x].dtype))
@@ -110,9 +111,9 @@ static bool has_exact_reciprocal(const struct assembler *a, uint32_t x, double *
     return true;
 }
 
-// x to the power of a constant by multiplications, divisions and roots, or NONE. Products
-// round once a factor, where a power rounds once; like NumPy's, the root of -infinity is
-// NaN and that of -0 is -0. Integers have the powers that multiplications give.
+// x to the power of a constant as products, quotients and roots, or NONE. A product rounds
+// once per factor, a power once in all. As in NumPy, x ** 0.5 is the root: NaN for
+// -infinity, -0 for -0. Of integer powers only products are simplified.
 static uint32_t simplify_power(struct assembler *a, tn_dtype dtype, uint32_t x, uint32_t y)
 {
     if (is_value(a, y, 1))
@@ -135,11 +136,11 @@ static uint32_t simplify_power(struct assembler *a, tn_dtype dtype, uint32_t x, 
         return ASSEMBLE_NONE;
     uint32_t one = assemble_constant(a, dtype, double_to_bits(1));
     uint32_t inverse = assemble(a, TN_EXPR_DIV, dtype, one, x, 0);
-    // The square of the inverse: the inverse of a square would overflow earlier.
+    // (1 / x)^2, because the square in 1 / x^2 overflows earlier.
     return exponent == -1 ? inverse : assemble(a, TN_EXPR_MUL, dtype, inverse, inverse, 0);
 }
 
-// The position of something equal and cheaper, or NONE.
+// The position of an equal and cheaper instruction, or NONE.
 static uint32_t simplify(struct assembler *a, int op, tn_dtype dtype, uint32_t x,
                          uint32_t y, uint32_t z)
 {
@@ -149,7 +150,7 @@ static uint32_t simplify(struct assembler *a, int op, tn_dtype dtype, uint32_t x
         if (is_value(a, y, 1))
             return x;
         return is_value(a, x, 1) ? y : ASSEMBLE_NONE;
-    case TN_EXPR_ADD: // x + 0 is not x for the float -0
+    case TN_EXPR_ADD: // floats: -0 + 0 is 0, so x + 0 is not x
         if (dtype_is_float(dtype))
             return ASSEMBLE_NONE;
         if (is_value(a, y, 0))
@@ -202,7 +203,7 @@ uint32_t assemble(struct assembler *a, int op, tn_dtype dtype, uint32_t x, uint3
         if (simpler != ASSEMBLE_NONE)
             return simpler;
     }
-    uint32_t used = is_leaf(op) ? 1 : num_args;
+    uint32_t used = is_leaf(op) ? 1 : num_args; // a leaf has its number in `a`
     return add(a, (tn_expr_insn){(uint16_t)op, (uint16_t)dtype, x, used > 1 ? y : 0,
                                  used > 2 ? z : 0});
 }
@@ -214,7 +215,7 @@ uint32_t assemble_cast(struct assembler *a, tn_dtype dtype, uint32_t x)
     return assemble(a, TN_EXPR_CAST, dtype, x, 0, 0);
 }
 
-// --- the end ---------------------------------------------------------------------------
+// --- dead code -------------------------------------------------------------------------
 
 static void mark_needed(const struct assembler *a, unsigned char *needed,
                         const uint32_t *outputs, uint32_t num_outputs)
@@ -231,7 +232,7 @@ static void mark_needed(const struct assembler *a, unsigned char *needed,
     }
 }
 
-// Constants are renumbered in the order of use.
+// Renumbers constants in the order of their first use, and drops the others.
 static void renumber_constant(struct assembler *a, tn_expr_insn *insn, uint64_t *used,
                               uint32_t *num_used)
 {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Trees to programs: every value gets a dtype, every conversion an instruction.
+// Compiles trees to programs, in which every value has a dtype and every conversion is an
+// instruction.
 //
-// Demands go from the outputs to the leaves, in the reverse of the tree's order: each node
-// learns in which dtypes its value is wanted. A number without a dtype is computed in the
-// dtype it is wanted in (so that 2 * alpha * x is all f32), another value once in its own
-// and then cast. Then instructions are made from the leaves up.
+// The first pass goes from the outputs to the leaves, in reverse topological order, and
+// collects the dtypes in which each node's value is wanted. A weakly typed node is computed
+// in the dtype wanted (so 2 * alpha * x is all f32); any other node is computed once, in
+// its own dtype, and then cast. The second pass emits instructions from the leaves up.
 #include <string.h>
 #include "assemble.h"
 
@@ -12,12 +13,12 @@ struct compiler {
     const struct expr *expr;
     const struct expr_input *inputs;
     struct walk walk;
-    struct value_type *types;      // by position
-    uint16_t *wanted;              // by position: bits of dtypes
-    uint32_t (*at)[TN_NUM_DTYPES]; // by position and dtype: the instruction
+    struct value_type *types;      // by node
+    uint16_t *wanted;              // first pass, by node: bits of dtypes
+    uint32_t (*at)[TN_NUM_DTYPES]; // second pass, by node and dtype: the instruction
     struct assembler assembler;
-    uint8_t *attr_uses; // by attribute: 1 as a float, 2 as an integer
-    bool split_attrs;   // some are used as both
+    uint8_t *attr_uses; // first pass, by attribute: 1 as a float, 2 as an integer, 3 both
+    bool split_attrs;   // an attribute is used as both, so there are two params for each
 };
 
 static uint32_t position_of(const struct compiler *c, const struct expr_node *node)
@@ -30,7 +31,9 @@ static bool is_number(struct value_type type)
     return type.dtype == TN_DTYPE_NONE;
 }
 
-// The dtype in which node i is computed when it is wanted as `wanted`.
+// The dtype in which node i is computed when its value is wanted in `wanted`. Weakly typed
+// floats take any float dtype; weakly typed integers take any dtype as leaves, but are
+// computed in i64 or u64 as operations.
 static tn_dtype computed_as(const struct compiler *c, uint32_t i, tn_dtype wanted)
 {
     const struct expr_node *node = c->walk.nodes[i];
@@ -43,29 +46,29 @@ static tn_dtype computed_as(const struct compiler *c, uint32_t i, tn_dtype wante
         return wanted;
     if (type.kind == KIND_FLOAT)
         return dtype_is_float(wanted) ? wanted : TN_F64;
-    bool is_leaf = op_table[node->op].class == OP_LEAF;
-    return is_leaf && wanted != TN_BOOL ? wanted : type_alone(type);
+    bool is_leaf = op_table[node->op].class == TN_EXPR_CLASS_LEAF;
+    return is_leaf && wanted != TN_BOOL ? wanted : type_to_dtype(type);
 }
 
 // The dtype that operand k of node i must have when the node is computed in `dtype`. NONE:
-// the operand is not needed.
+// the result does not depend on the operand (isnan of an integer).
 static tn_dtype operand_dtype(const struct compiler *c, uint32_t i, tn_dtype dtype,
                               uint32_t k)
 {
     const struct expr_node *node = c->walk.nodes[i];
     struct value_type arg = c->types[position_of(c, node->args[k])];
     switch (op_table[node->op].class) {
-    case OP_CAST:
+    case TN_EXPR_CLASS_CAST:
         return is_number(arg) ? dtype : type_computed(arg);
-    case OP_TEST:
+    case TN_EXPR_CLASS_TEST:
         return is_number(arg) || dtype_is_float(arg.dtype) ? type_computed(arg)
                                                            : TN_DTYPE_NONE;
-    case OP_COMPARE:
+    case TN_EXPR_CLASS_COMPARE:
         return type_computed(
             type_promote(arg, c->types[position_of(c, node->args[1 - k])]));
-    case OP_LOGIC:
+    case TN_EXPR_CLASS_LOGIC:
         return TN_BOOL;
-    case OP_SELECT:
+    case TN_EXPR_CLASS_SELECT:
         return k == 0 ? TN_BOOL : dtype;
     default:
         return dtype;
@@ -80,7 +83,7 @@ static uint32_t attr_index(const struct compiler *c, const struct expr_node *nod
     return i;
 }
 
-// Dtypes in which node i is computed, as bits.
+// The dtypes in which node i is computed, as bits.
 static uint32_t computed_set(const struct compiler *c, uint32_t i)
 {
     uint32_t set = 0;
@@ -110,7 +113,7 @@ static void want_operands(struct compiler *c, uint32_t i)
     }
 }
 
-// --- instructions ----------------------------------------------------------------------
+// --- emitting instructions -------------------------------------------------------------
 
 static uint32_t emit_leaf(struct compiler *c, uint32_t i, tn_dtype dtype)
 {
@@ -119,7 +122,7 @@ static uint32_t emit_leaf(struct compiler *c, uint32_t i, tn_dtype dtype)
     case TREE_INPUT:
         return assemble(&c->assembler, TN_EXPR_LOAD, dtype, node->index, 0, 0);
     case TREE_NUMBER: {
-        tn_dtype from = node->kind == KIND_BOOL ? TN_BOOL : type_alone(c->types[i]);
+        tn_dtype from = node->kind == KIND_BOOL ? TN_BOOL : type_to_dtype(c->types[i]);
         return assemble_constant(&c->assembler, dtype,
                                  scalar_cast(from, dtype, node->bits));
     }
@@ -137,12 +140,12 @@ static uint32_t emit_leaf(struct compiler *c, uint32_t i, tn_dtype dtype)
 static uint32_t emit_arith(struct compiler *c, int op, tn_dtype dtype, const uint32_t *args)
 {
     struct assembler *a = &c->assembler;
-    if (op == TREE_FLOOR_DIV) {
+    if (op == TREE_FLOOR_DIV) { // the instruction DIV rounds down for integers
         uint32_t quotient = assemble(a, TN_EXPR_DIV, dtype, args[0], args[1], 0);
         return dtype_is_float(dtype) ? assemble(a, TN_EXPR_FLOOR, dtype, quotient, 0, 0)
                                      : quotient;
     }
-    if (dtype == TN_BOOL && (op == TN_EXPR_ADD || op == TN_EXPR_MUL))
+    if (dtype == TN_BOOL && (op == TN_EXPR_ADD || op == TN_EXPR_MUL)) // as in NumPy
         op = op == TN_EXPR_ADD ? TN_EXPR_OR : TN_EXPR_AND;
     return assemble(a, op, dtype, args[0], args[1], args[2]);
 }
@@ -158,28 +161,28 @@ static uint32_t emit(struct compiler *c, uint32_t i, tn_dtype dtype)
     }
     bool is_float = dtype_is_float(dtype);
     switch (op_table[node->op].class) {
-    case OP_LEAF:
+    case TN_EXPR_CLASS_LEAF:
         return emit_leaf(c, i, dtype);
-    case OP_CAST:
+    case TN_EXPR_CLASS_CAST:
         return assemble_cast(a, dtype, args[0]);
-    case OP_ROUND:
+    case TN_EXPR_CLASS_ROUND:
         return is_float ? assemble(a, node->op, dtype, args[0], 0, 0) : args[0];
-    case OP_SIGN:
-        return node->op == TN_EXPR_ABS && !is_float &&
-                       dtype_table[dtype].kind != KIND_SIGNED
+    case TN_EXPR_CLASS_SIGN:
+        return node->op == TN_EXPR_ABS && !is_float && !tn_is_signed(dtype)
                    ? args[0]
                    : assemble(a, node->op, dtype, args[0], 0, 0);
-    case OP_TEST:
+    case TN_EXPR_CLASS_TEST:
         return args[0] == ASSEMBLE_NONE
                    ? assemble_constant(a, TN_BOOL, node->op == TN_EXPR_ISFINITE)
                    : assemble(a, node->op, TN_BOOL, args[0], 0, 0);
-    case OP_LOGIC:
+    case TN_EXPR_CLASS_LOGIC:
         return assemble(a,
                         node->op == TREE_ALL   ? TN_EXPR_AND
                         : node->op == TREE_ANY ? TN_EXPR_OR
                                                : TN_EXPR_NOT,
                         TN_BOOL, args[0], args[1], 0);
-    case OP_BITS:
+    case TN_EXPR_CLASS_BITS:
+    case TN_EXPR_CLASS_SHIFT:
         return node->op == TN_EXPR_INVERT && dtype == TN_BOOL
                    ? assemble(a, TN_EXPR_NOT, TN_BOOL, args[0], 0, 0)
                    : assemble(a, node->op, dtype, args[0], args[1], 0);
@@ -200,7 +203,7 @@ static void emit_all(struct compiler *c, uint32_t i)
                 assemble_cast(&c->assembler, dtype, c->at[i][computed_as(c, i, dtype)]);
 }
 
-// --- the whole -------------------------------------------------------------------------
+// --- compiling -------------------------------------------------------------------------
 
 static tn_status compiler_init(struct compiler *c)
 {
@@ -237,7 +240,8 @@ static tn_status make_program(struct compiler *c, const tn_dtype *given_dtypes,
         input_dtypes[i] = c->inputs[i].dtype;
     for (uint32_t i = 0; i < expr->num_outputs; i++) {
         roots[i] = position_of(c, expr->outputs[i]);
-        output_dtypes[i] = given_dtypes ? given_dtypes[i] : type_alone(c->types[roots[i]]);
+        output_dtypes[i] =
+            given_dtypes ? given_dtypes[i] : type_to_dtype(c->types[roots[i]]);
         computed[i] = type_computed((struct value_type){.dtype = output_dtypes[i]});
         c->wanted[roots[i]] |= (uint16_t)TN_DTYPE_BIT(computed[i]);
     }
@@ -297,7 +301,7 @@ tn_status expr_compile(const struct expr *expr, const struct expr_input *inputs,
         outputs = outputs << 4 | (uint64_t)output_dtypes[i];
     const tn_expr_program *program = NULL;
     if (expr_dtypes_key(expr, inputs, 5, &key)) {
-        key = hash_u64(key, outputs); // 0: those inferred
+        key = hash_u64(key, outputs); // 0: output dtypes as inferred
         program = lookup_get(&set->compiled, key);
     }
     if (!program) {

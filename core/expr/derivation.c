@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: MIT
-// Derivatives of whole expressions: tangents are pushed through the shared tree, without
-// recursion. Results are kept, so that each is derived once a runtime.
+// Derivatives of whole expressions, and copies with other leaves. Nodes are transformed in
+// topological order, so there is no recursion and shared subexpressions are derived once.
+// Results are cached in the expression's set.
 #include <stdio.h>
 #include <string.h>
-#include "../primitive/prim_set.h"
+#include "../attr/attrs.h"
 #include "tree.h"
 
-typedef const struct expr_node *value;
+typedef const struct expr_node *subtree;
 
-// What is kept for a derivative that is zero everywhere.
+// The cached result of a derivative that is zero everywhere.
 static const struct expr zero_everywhere;
 
 struct derivation {
     struct tree tree;
     const struct expr *expr;
     struct walk walk;
-    value *derived; // by position; NULL: zero
+    subtree *derived; // by node: its tangent (NULL: zero), or its copy with other leaves
 };
 
+// The lookup key of transformation `what` (a number for each kind) with parameters `a` and
+// `b`. Addresses identify expressions, because these are interned and live as long as their
+// set.
 static struct hash derivation_key(const struct expr *expr, uint64_t what, uint64_t a,
                                   uint64_t b)
 {
@@ -25,7 +29,8 @@ static struct hash derivation_key(const struct expr *expr, uint64_t what, uint64
     return hash_u64(hash_u64(hash_u64(h, what), a), b);
 }
 
-static bool recall(struct expr_set *set, struct hash key, const struct expr **out_expr)
+static bool find_derived(struct expr_set *set, struct hash key,
+                         const struct expr **out_expr)
 {
     const struct expr *known = lookup_get(&set->derived, key);
     if (known)
@@ -33,7 +38,8 @@ static bool recall(struct expr_set *set, struct hash key, const struct expr **ou
     return known != NULL;
 }
 
-static tn_status keep(struct expr_set *set, struct hash key, const struct expr *expr)
+static tn_status store_derived(struct expr_set *set, struct hash key,
+                               const struct expr *expr)
 {
     pthread_mutex_lock(&set->lock);
     tn_status status =
@@ -54,8 +60,9 @@ static tn_status derivation_init(struct derivation *d, struct expr_set *set,
     return d->tree.status;
 }
 
-// Ends a derivation: interns and keeps `root` over the given inputs.
-static tn_status derivation_end(struct derivation *d, value root, struct hash key,
+// Ends a derivation: interns the expression `root` of inputs `names` and caches the result
+// under `key`. A NULL root is zero everywhere.
+static tn_status derivation_end(struct derivation *d, subtree root, struct hash key,
                                 const char *const *names, uint32_t num_names,
                                 const struct expr **out_expr)
 {
@@ -65,7 +72,7 @@ static tn_status derivation_end(struct derivation *d, value root, struct hash ke
     mem_free(d->derived);
     walk_finish(&d->walk);
     if (d->tree.status == TN_OK)
-        d->tree.status = keep(d->tree.set, key, expr);
+        d->tree.status = store_derived(d->tree.set, key, expr);
     if (d->tree.status == TN_OK)
         *out_expr = expr;
     else if (d->tree.status == TN_ERR_ARGUMENT)
@@ -93,8 +100,8 @@ static bool is_used(const struct expr *expr, const char *prefix)
     return used;
 }
 
-// The expression's inputs and then `count` of "ct0", "ct1", ..., or "cct0" where an input
-// has such a name already, as in a second derivative.
+// The names of the expression's inputs and then `count` names "ct0", "ct1", ...; "cct0",
+// ... where a name begins with "ct" already, as in a second derivative.
 static tn_status names_init(struct names *names, const struct expr *expr,
                             const char *prefix, uint32_t count)
 {
@@ -127,12 +134,12 @@ static void names_finish(struct names *names)
 
 // --- tangents --------------------------------------------------------------------------
 
-// Tangents of all nodes, given those of the inputs (NULL: zero).
-static void push_forward(struct derivation *d, const value *seeds)
+// Computes the tangents of all nodes from the tangents of the inputs (NULL: zero).
+static void push_forward(struct derivation *d, const subtree *seeds)
 {
     struct tree *t = &d->tree;
     for (uint32_t i = 0; i < d->walk.count && t->status == TN_OK; i++) {
-        value node = d->walk.nodes[i], tangent = NULL, tangents[3] = {NULL};
+        subtree node = d->walk.nodes[i], tangent = NULL, tangents[3] = {NULL};
         if (node->op == TREE_INPUT) {
             d->derived[i] = node->index < 64 ? seeds[node->index] : NULL;
             continue;
@@ -149,7 +156,7 @@ static void push_forward(struct derivation *d, const value *seeds)
     }
 }
 
-static value tangent_of_output(const struct derivation *d, uint32_t output)
+static subtree tangent_of_output(const struct derivation *d, uint32_t output)
 {
     return d->derived[walk_position(&d->walk, d->expr->outputs[output])];
 }
@@ -159,12 +166,12 @@ tn_status expr_derive(const struct expr *expr, uint32_t output, uint32_t input,
 {
     struct expr_set *set = expr_set_of(expr);
     struct hash key = derivation_key(expr, 0, output, input);
-    if (recall(set, key, out_expr))
+    if (find_derived(set, key, out_expr))
         return TN_OK;
     struct derivation d;
-    value root = NULL;
+    subtree root = NULL;
     if (derivation_init(&d, set, expr) == TN_OK) {
-        value seeds[64] = {NULL};
+        subtree seeds[64] = {NULL};
         seeds[input & 63] = tree_int(&d.tree, 1);
         push_forward(&d, seeds);
         root = tangent_of_output(&d, output);
@@ -177,15 +184,15 @@ tn_status expr_jvp(const struct expr *expr, uint32_t output, uint64_t tangents_g
 {
     struct expr_set *set = expr_set_of(expr);
     struct hash key = derivation_key(expr, 1, output, tangents_given);
-    if (recall(set, key, out_expr))
+    if (find_derived(set, key, out_expr))
         return TN_OK;
     struct derivation d;
     struct names names = {0};
-    value root = NULL;
+    subtree root = NULL;
     if (derivation_init(&d, set, expr) == TN_OK)
         d.tree.status = names_init(&names, expr, "t", expr->num_inputs);
     if (d.tree.status == TN_OK) {
-        value seeds[64] = {NULL};
+        subtree seeds[64] = {NULL};
         for (uint32_t i = 0; i < expr->num_inputs && i < 64; i++)
             if (tangents_given >> i & 1)
                 seeds[i] = tree_input(&d.tree, expr->num_inputs + i);
@@ -199,16 +206,17 @@ tn_status expr_jvp(const struct expr *expr, uint32_t output, uint64_t tangents_g
 
 // --- cotangents ------------------------------------------------------------------------
 
-// An expression is a function of one element, and its derivative by one input a number: to
-// carry a cotangent back is to push it forward. Forwards, a selection takes one of two
-// tangents; backwards, both sides would get a cotangent, one of them 0, and 0 times the
-// infinite slope of a side not taken is NaN.
-static value cotangent_of_input(struct derivation *d, uint32_t input,
-                                uint64_t cotangents_given)
+// The Jacobian of an element-wise output by one input is one number, so the vector-Jacobian
+// product equals the Jacobian-vector product with the cotangent as the tangent. Forward
+// mode is also safer: a selection takes one of two tangents. In reverse mode both branches
+// would get a cotangent, one of them 0, and 0 times the infinite slope of the branch not
+// taken is NaN.
+static subtree cotangent_of_input(struct derivation *d, uint32_t input,
+                                  uint64_t cotangents_given)
 {
-    value sum = NULL;
+    subtree sum = NULL;
     for (uint32_t i = 0; i < d->expr->num_outputs; i++) {
-        value seeds[64] = {NULL};
+        subtree seeds[64] = {NULL};
         if (!(cotangents_given >> i & 1))
             continue;
         seeds[input & 63] = tree_input(&d->tree, d->expr->num_inputs + i);
@@ -223,11 +231,11 @@ tn_status expr_vjp(const struct expr *expr, uint32_t input, uint64_t cotangents_
 {
     struct expr_set *set = expr_set_of(expr);
     struct hash key = derivation_key(expr, 2, input, cotangents_given);
-    if (recall(set, key, out_expr))
+    if (find_derived(set, key, out_expr))
         return TN_OK;
     struct derivation d;
     struct names names = {0};
-    value root = NULL;
+    subtree root = NULL;
     if (derivation_init(&d, set, expr) == TN_OK)
         d.tree.status = names_init(&names, expr, "ct", expr->num_outputs);
     if (d.tree.status == TN_OK)
@@ -237,18 +245,18 @@ tn_status expr_vjp(const struct expr *expr, uint32_t input, uint64_t cotangents_
     return status;
 }
 
-// --- other leaves ----------------------------------------------------------------------
+// --- substitution of leaves ------------------------------------------------------------
 
-// What the leaves of an expression become.
-struct rebinding {
-    const uint32_t *number_of;  // by input; NULL: unchanged
-    const tn_attr_table *attrs; // whose kinds attributes take; NULL: unchanged
+// A substitution of the leaves of an expression.
+struct substitution {
+    const uint32_t *number_of;  // new number by old number of an input; NULL: unchanged
+    const tn_attr_table *attrs; // new kinds of attributes; NULL: unchanged
     const char *const *names;   // of the new inputs
     uint32_t num_inputs;
-    int64_t period; // after which the element's number starts again; 0: unchanged
+    int64_t period; // `index` becomes index % period; 0: unchanged
 };
 
-static value rebind_leaf(struct tree *t, value node, const struct rebinding *to)
+static subtree substitute_leaf(struct tree *t, subtree node, const struct substitution *to)
 {
     if (node->op == TREE_INPUT && to->number_of)
         return tree_input(t, to->number_of[node->index]);
@@ -263,22 +271,22 @@ static value rebind_leaf(struct tree *t, value node, const struct rebinding *to)
     return tree_attr(t, node->name, is_float ? KIND_FLOAT : KIND_SIGNED);
 }
 
-static tn_status rebind(struct expr_set *set, const struct expr *expr, struct hash key,
-                        const struct rebinding *to, const struct expr **out_expr)
+static tn_status substitute(struct expr_set *set, const struct expr *expr, struct hash key,
+                            const struct substitution *to, const struct expr **out_expr)
 {
     struct derivation d;
-    value outputs[TN_EXPR_MAX_OUTPUTS];
+    subtree outputs[TN_EXPR_MAX_OUTPUTS];
     const struct expr *made = NULL;
     if (derivation_init(&d, set, expr) == TN_OK) {
         struct tree *t = &d.tree;
         for (uint32_t i = 0; i < d.walk.count; i++) {
-            value node = d.walk.nodes[i], args[3] = {NULL};
+            subtree node = d.walk.nodes[i], args[3] = {NULL};
             for (uint32_t k = 0; k < node->num_args; k++)
                 args[k] = d.derived[walk_position(&d.walk, node->args[k])];
             d.derived[i] = node->op == TN_EXPR_CAST ? tree_cast(t, node->dtype, args[0])
                            : node->num_args
                                ? tree_op(t, node->op, args[0], args[1], args[2])
-                               : rebind_leaf(t, node, to);
+                               : substitute_leaf(t, node, to);
         }
         for (uint32_t i = 0; i < expr->num_outputs; i++)
             outputs[i] = tangent_of_output(&d, i);
@@ -287,7 +295,7 @@ static tn_status rebind(struct expr_set *set, const struct expr *expr, struct ha
     mem_free(d.derived);
     walk_finish(&d.walk);
     if (d.tree.status == TN_OK)
-        d.tree.status = keep(set, key, made);
+        d.tree.status = store_derived(set, key, made);
     if (d.tree.status == TN_OK)
         *out_expr = made;
     return d.tree.status;
@@ -305,10 +313,10 @@ tn_status expr_prune(const struct expr *expr, const struct expr **out_expr, uint
             kept[count++] = i;
         }
     struct hash key = derivation_key(expr, 3, 0, 0);
-    if (recall(set, key, out_expr))
+    if (find_derived(set, key, out_expr))
         return TN_OK;
-    const struct rebinding to = {number_of, NULL, names, count, 0};
-    return rebind(set, expr, key, &to, out_expr);
+    const struct substitution to = {number_of, NULL, names, count, 0};
+    return substitute(set, expr, key, &to, out_expr);
 }
 
 tn_status expr_bind(const struct expr *expr, const tn_attr_table *attrs,
@@ -322,23 +330,23 @@ tn_status expr_bind(const struct expr *expr, const tn_attr_table *attrs,
             floats |= UINT64_C(1) << i;
     }
     struct hash key = derivation_key(expr, 4, floats, expr->num_attrs);
-    if (recall(set, key, out_expr))
+    if (find_derived(set, key, out_expr))
         return TN_OK;
-    const struct rebinding to = {NULL, attrs, expr->input_names, expr->num_inputs, 0};
-    return rebind(set, expr, key, &to, out_expr);
+    const struct substitution to = {NULL, attrs, expr->input_names, expr->num_inputs, 0};
+    return substitute(set, expr, key, &to, out_expr);
 }
 
 tn_status expr_repeat(struct expr_set *set, const struct expr *expr, int64_t count,
                       const struct expr **out_expr)
 {
-    if (expr_set_of(expr)->own)
+    if (expr_set_of(expr)->permanent)
         set = expr_set_of(expr);
     *out_expr = expr;
     if (!expr->uses_index || count == 0)
         return TN_OK;
     struct hash key = derivation_key(expr, 5, (uint64_t)count, 0);
-    if (recall(set, key, out_expr))
+    if (find_derived(set, key, out_expr))
         return TN_OK;
-    const struct rebinding to = {NULL, NULL, expr->input_names, expr->num_inputs, count};
-    return rebind(set, expr, key, &to, out_expr);
+    const struct substitution to = {NULL, NULL, expr->input_names, expr->num_inputs, count};
+    return substitute(set, expr, key, &to, out_expr);
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Derivatives of the operations, and arithmetic that keeps derived expressions small.
+// Derivatives of the operations, and node builders that simplify to keep derivatives small.
+// A NULL node stands for zero.
 //
-// Rounding functions, comparisons, logic and casts to integers have derivative zero
-// everywhere. At a tie, max and min give half to each side. Selections choose between the
-// sides' tangents instead of multiplying by 0 or 1, so that an infinity on the side not
-// taken is no NaN.
+// Rounding, comparisons, logic and casts to integers have derivative zero. At a tie, max
+// and min give half to each operand. Selections choose between the tangents of their
+// branches instead of multiplying by 0 or 1, because 0 times an infinity in the branch not
+// taken is NaN.
 #include <math.h>
 #include "tree.h"
 
-typedef const struct expr_node *value;
+typedef const struct expr_node *subtree;
 
-static bool is_number(value a, double number)
+static bool is_number(subtree a, double number)
 {
     if (a->op != TREE_NUMBER || a->kind == KIND_BOOL)
         return false;
@@ -20,14 +21,15 @@ static bool is_number(value a, double number)
     return have == number;
 }
 
-static value neg(struct tree *t, value a)
+// Negations move outwards, where derive_add turns them into subtractions.
+static subtree neg(struct tree *t, subtree a)
 {
     if (!a)
         return NULL;
     return a->op == TN_EXPR_NEG ? a->args[0] : tree_op(t, TN_EXPR_NEG, a, NULL, NULL);
 }
 
-static value mul(struct tree *t, value a, value b)
+static subtree mul(struct tree *t, subtree a, subtree b)
 {
     if (!a || !b)
         return NULL;
@@ -44,7 +46,7 @@ static value mul(struct tree *t, value a, value b)
     return tree_op(t, TN_EXPR_MUL, a, b, NULL);
 }
 
-static value divide(struct tree *t, value a, value b)
+static subtree divide(struct tree *t, subtree a, subtree b)
 {
     if (!a || !b)
         return NULL;
@@ -53,27 +55,27 @@ static value divide(struct tree *t, value a, value b)
     return is_number(b, 1) ? a : tree_op(t, TN_EXPR_DIV, a, b, NULL);
 }
 
-static value sub(struct tree *t, value a, value b)
+static subtree sub(struct tree *t, subtree a, subtree b)
 {
     return tree_op(t, TN_EXPR_SUB, a, b, NULL);
 }
 
-static value add(struct tree *t, value a, value b)
+static subtree add(struct tree *t, subtree a, subtree b)
 {
     return tree_op(t, TN_EXPR_ADD, a, b, NULL);
 }
 
-static value call(struct tree *t, int op, value a)
+static subtree call(struct tree *t, int op, subtree a)
 {
     return tree_op(t, op, a, NULL, NULL);
 }
 
-static value scale(struct tree *t, value a, double factor)
+static subtree scale(struct tree *t, subtree a, double factor)
 {
     return mul(t, a, tree_float(t, factor));
 }
 
-value derive_add(struct tree *t, value a, value b)
+subtree derive_add(struct tree *t, subtree a, subtree b)
 {
     if (!a || !b)
         return a ? a : b;
@@ -86,64 +88,66 @@ value derive_add(struct tree *t, value a, value b)
     return add(t, a, b);
 }
 
-static value one_plus_square(struct tree *t, value a)
+static subtree one_plus_square(struct tree *t, subtree a)
 {
     return add(t, tree_int(t, 1), mul(t, a, a));
 }
 
-static value one_minus_square(struct tree *t, value a)
+static subtree one_minus_square(struct tree *t, subtree a)
 {
     return sub(t, tree_int(t, 1), mul(t, a, a));
 }
 
-// g * d(a ** b)/da. A number as the exponent needs no care at a == 0.
-static value power_base(struct tree *t, value node, value g)
+// g * d(a ** b)/da = g * b * a ** (b - 1). For b == 0 the result is set to 0, because at a
+// == 0 the formula gives 0 * infinity; a literal exponent is known not to be 0 here.
+static subtree power_base(struct tree *t, subtree node, subtree g)
 {
-    value a = node->args[0], b = node->args[1];
+    subtree a = node->args[0], b = node->args[1];
     if (is_number(b, 0))
         return NULL;
     if (is_number(b, 1))
         return g;
     if (is_number(b, 2))
         return mul(t, g, mul(t, tree_int(t, 2), a));
-    value slope = mul(t, b, tree_op(t, TN_EXPR_POW, a, sub(t, b, tree_int(t, 1)), NULL));
+    subtree slope = mul(t, b, tree_op(t, TN_EXPR_POW, a, sub(t, b, tree_int(t, 1)), NULL));
     if (b->op == TREE_NUMBER)
         return mul(t, g, slope);
-    value is_constant = tree_op(t, TN_EXPR_EQ, b, tree_int(t, 0), NULL);
+    subtree is_constant = tree_op(t, TN_EXPR_EQ, b, tree_int(t, 0), NULL);
     return tree_op(t, TN_EXPR_SELECT, is_constant, tree_int(t, 0), mul(t, g, slope));
 }
 
-// g * d(a ** b)/db: 0 at a == 0, NaN for negative a, where no derivative exists.
-static value power_exponent(struct tree *t, value node, value g)
+// g * d(a ** b)/db = g * a ** b * log(a). Set to 0 at a == 0; NaN for negative a, where no
+// derivative exists.
+static subtree power_exponent(struct tree *t, subtree node, subtree g)
 {
-    value a = node->args[0];
-    value slope = mul(t, node, call(t, TN_EXPR_LOG, a));
+    subtree a = node->args[0];
+    subtree slope = mul(t, node, call(t, TN_EXPR_LOG, a));
     if (a->op == TREE_NUMBER)
         return is_number(a, 0) ? NULL : mul(t, g, slope);
-    value at_zero = tree_op(t, TN_EXPR_EQ, a, tree_int(t, 0), NULL);
+    subtree at_zero = tree_op(t, TN_EXPR_EQ, a, tree_int(t, 0), NULL);
     return tree_op(t, TN_EXPR_SELECT, at_zero, tree_int(t, 0), mul(t, g, slope));
 }
 
-static value extremum(struct tree *t, value node, uint32_t k, value g)
+static subtree extremum(struct tree *t, subtree node, uint32_t k, subtree g)
 {
-    value mine = node->args[k], other = node->args[1 - k];
+    subtree mine = node->args[k], other = node->args[1 - k];
     int wins = node->op == TN_EXPR_MAX ? TN_EXPR_GT : TN_EXPR_LT;
-    value tie = tree_op(t, TN_EXPR_EQ, mine, other, NULL);
-    value rest = tree_op(t, TN_EXPR_SELECT, tie, scale(t, g, 0.5), tree_int(t, 0));
+    subtree tie = tree_op(t, TN_EXPR_EQ, mine, other, NULL);
+    subtree rest = tree_op(t, TN_EXPR_SELECT, tie, scale(t, g, 0.5), tree_int(t, 0));
     return tree_op(t, TN_EXPR_SELECT, tree_op(t, wins, mine, other, NULL), g, rest);
 }
 
-static value arc_tangent(struct tree *t, value node, uint32_t k, value g)
+static subtree arc_tangent(struct tree *t, subtree node, uint32_t k, subtree g)
 {
-    value y = node->args[0], x = node->args[1];
-    value square = add(t, mul(t, x, x), mul(t, y, y));
+    subtree y = node->args[0], x = node->args[1];
+    subtree square = add(t, mul(t, x, x), mul(t, y, y));
     return k == 0 ? divide(t, mul(t, g, x), square)
                   : neg(t, divide(t, mul(t, g, y), square));
 }
 
-static value chain_binary(struct tree *t, value node, uint32_t k, value g)
+static subtree chain_binary(struct tree *t, subtree node, uint32_t k, subtree g)
 {
-    value a = node->args[0], b = node->args[1];
+    subtree a = node->args[0], b = node->args[1];
     switch (node->op) {
     case TN_EXPR_ADD:
         return g;
@@ -164,9 +168,9 @@ static value chain_binary(struct tree *t, value node, uint32_t k, value g)
     }
 }
 
-static value chain_trigonometric(struct tree *t, value node, value g)
+static subtree chain_trigonometric(struct tree *t, subtree node, subtree g)
 {
-    value a = node->args[0];
+    subtree a = node->args[0];
     switch (node->op) {
     case TN_EXPR_SIN:
         return mul(t, g, call(t, TN_EXPR_COS, a));
@@ -188,7 +192,7 @@ static value chain_trigonometric(struct tree *t, value node, value g)
         return mul(t, g, one_minus_square(t, node));
     case TN_EXPR_ASINH:
         return mul(t, g, call(t, TN_EXPR_RSQRT, one_plus_square(t, a)));
-    case TN_EXPR_ACOSH: // by factors: a * a - 1 loses all digits next to 1
+    case TN_EXPR_ACOSH: // (a - 1) * (a + 1), because a * a - 1 cancels near 1
         return mul(t, g,
                    call(t, TN_EXPR_RSQRT,
                         mul(t, sub(t, a, tree_int(t, 1)), add(t, a, tree_int(t, 1)))));
@@ -197,9 +201,9 @@ static value chain_trigonometric(struct tree *t, value node, value g)
     }
 }
 
-static value chain_unary(struct tree *t, value node, value g)
+static subtree chain_unary(struct tree *t, subtree node, subtree g)
 {
-    value a = node->args[0];
+    subtree a = node->args[0];
     switch (node->op) {
     case TN_EXPR_NEG:
         return neg(t, g);
@@ -225,21 +229,40 @@ static value chain_unary(struct tree *t, value node, value g)
         return divide(t, g, add(t, tree_int(t, 1), a));
     case TN_EXPR_ERF:
         return mul(t, g, scale(t, call(t, TN_EXPR_EXP, neg(t, mul(t, a, a))), M_2_SQRTPI));
+    case TN_EXPR_ERFINV:
+        return mul(t, g,
+                   scale(t, call(t, TN_EXPR_EXP, mul(t, node, node)), 1 / M_2_SQRTPI));
     default:
         return chain_trigonometric(t, node, g);
     }
 }
 
-value derive_chain(struct tree *t, value node, uint32_t k, value g)
+// True when the derivative is zero wherever it exists.
+static bool is_flat(int op)
 {
-    if (!g || op_table[node->op].zero_derivative)
+    switch (op_table[op].class) {
+    case TN_EXPR_CLASS_ROUND:
+    case TN_EXPR_CLASS_TEST:
+    case TN_EXPR_CLASS_BITS:
+    case TN_EXPR_CLASS_SHIFT:
+    case TN_EXPR_CLASS_COMPARE:
+    case TN_EXPR_CLASS_LOGIC:
+        return true;
+    default:
+        return op == TN_EXPR_SIGN || op == TREE_FLOOR_DIV;
+    }
+}
+
+subtree derive_chain(struct tree *t, subtree node, uint32_t k, subtree g)
+{
+    if (!g || is_flat(node->op))
         return NULL;
     if (node->op == TN_EXPR_CAST)
         return dtype_is_float(node->dtype) ? g : NULL;
     if (node->op == TN_EXPR_SELECT) {
         if (k == 0)
             return NULL;
-        value zero = tree_int(t, 0);
+        subtree zero = tree_int(t, 0);
         return tree_op(t, TN_EXPR_SELECT, node->args[0], k == 1 ? g : zero,
                        k == 1 ? zero : g);
     }

@@ -7,7 +7,7 @@
 //         --expr_derive--> struct expr of a derivative
 //
 // Threads. Any: sets are locked; expressions and programs are immutable and live as long as
-// the set that they are in.
+// the set that interns them.
 #ifndef CORE_EXPR_EXPR_H
 #define CORE_EXPR_EXPR_H
 
@@ -15,124 +15,143 @@
 #include <tenon/expr.h>
 #include "../base/hash.h"
 #include "../base/memory.h"
-#include "../runtime.h"
+#include "../base/runtime.h"
 
-struct expr_node; // internal
+struct expr_node; // see tree.h
 
 struct expr {
-    struct hash hash; // of the tree
-    const char *text; // printed
+    struct hash hash; // of the outputs' trees, without the names of inputs
+    const char *text; // as printed; parses back to the same trees
     uint32_t num_inputs;
     uint32_t num_outputs;
     const char *const *input_names;
-    uint32_t num_attrs; // attributes it mentions
+    uint32_t num_attrs; // attributes in the trees, in the order of first appearance
     const char *const *attr_names;
     const struct expr_node *const *outputs;
-    uint64_t inputs_used; // bit i: input i is mentioned
-    bool uses_index;      // the element's number is mentioned
+    uint64_t inputs_used; // bit i: input i is in a tree; i < 64
+    bool uses_index;      // `index`, the element's row-major number, is in a tree
 };
 
 // How an input takes part in promotion.
 struct expr_input {
     tn_dtype dtype;
-    int weak_kind; // 0: as its dtype says; else KIND_SIGNED or KIND_FLOAT: a number
+    // 0: promotes by its dtype. KIND_SIGNED or KIND_FLOAT: a weakly typed number, which
+    // promotes as a literal does (NEP 50).
+    int weak_kind;
 };
 
-// Parses with known input names (num_inputs of them); all other names are attributes, which
-// must be in `attrs` when that is not NULL. Gives an interned expression (borrowed). Errors
-// say line and column with the text.
+// Parses `text` into the runtime's permanent set, and gives an interned expression
+// (borrowed). Names that are neither inputs nor constants are attributes, and must be in
+// `attrs` when that is not NULL. Errors show the line with a caret.
 tn_status expr_parse(tn_runtime *runtime, const char *text, const char *const *input_names,
                      uint32_t num_inputs, const tn_attr_table *attrs,
                      const struct expr **out_expr);
 
-// The same for "x, y -> alpha * x + y", into a set that the caller holds.
+// Parses "x, y -> alpha * x + y" into a set that the caller holds. Every attribute counts
+// as a float; see expr_bind.
 tn_status expr_parse_arrow_into(struct expr_set *set, const char *text,
                                 const struct expr **out_expr);
-// Into the runtime's own: for the core's few texts.
+// expr_parse_arrow_into the runtime's permanent set, for the few texts of the core itself.
 tn_status expr_parse_arrow(tn_runtime *runtime, const char *text,
                            const struct expr **out_expr);
 
-// --- passing sets ----------------------------------------------------------------------
+// --- transient sets --------------------------------------------------------------------
 
-// Bytes that a passing set takes before the next one begins. About as much again are
-// tables.
+// Bytes in the arena of a transient set before the next set begins. The set's lookup tables
+// take about as much again.
 #define EXPR_SET_LIMIT ((size_t)2 << 20)
 
-// The set that texts of applications go to at present, with a reference; NULL when out of
-// memory. What is in a set lives until the last reference is released.
+// The transient set being filled, with a reference; NULL when out of memory. Expressions
+// from applications go there, and live until the last reference to their set is released.
 struct expr_set *expr_set_hold(tn_runtime *runtime);
 void expr_set_release(struct expr_set *set);
-// Whether a held set is still the one to fill.
+// False once a held set has reached EXPR_SET_LIMIT: hold the next one.
 bool expr_set_has_room(const struct expr_set *set);
 
-// Output dtypes. Literals and attributes are numbers without a dtype of their own.
+// The dtypes of the outputs by NumPy's promotion. Literals and attributes are weakly typed.
 tn_status expr_infer(const struct expr *expr, const struct expr_input *inputs,
                      tn_dtype *out_dtypes);
 
-// d(output `output`)/d(input `input`), as an expression over the same inputs followed by
-// nothing else. *out_expr is NULL when it is zero everywhere.
+// The derivative of output `output` by input `input`, as an expression over the same
+// inputs. *out_expr is NULL when the derivative is zero everywhere.
 tn_status expr_derive(const struct expr *expr, uint32_t output, uint32_t input,
                       const struct expr **out_expr);
 
-// The vector-Jacobian product with respect to `input`: an expression over the inputs and
-// then one cotangent per output ("ct0", "ct1", ...): sum over outputs of ct * derivative.
-// NULL when zero. And the Jacobian-vector product of `output`: over the inputs and then one
-// tangent per input ("t0", ...), of which only those in `given` (bits) are used.
+// expr_vjp: the vector-Jacobian product by `input`, the sum over outputs of cotangent times
+// derivative, as an expression over the inputs and then one cotangent per output ("ct0",
+// ...). expr_jvp: the Jacobian-vector product of `output`, over the inputs and then one
+// tangent per input ("t0", ...). Bit i of `cotangents_given` or `tangents_given` says
+// whether cotangent or tangent i is used; the others count as zero. *out_expr is NULL when
+// the product is zero everywhere.
 tn_status expr_vjp(const struct expr *expr, uint32_t input, uint64_t cotangents_given,
                    const struct expr **out_expr);
 tn_status expr_jvp(const struct expr *expr, uint32_t output, uint64_t tangents_given,
                    const struct expr **out_expr);
 
-// The same expression over only the inputs that it mentions: input i of *out_expr is input
-// kept[i] (room for 64).
+// Drops the inputs that are in no tree: input i of *out_expr is input kept[i] of `expr`
+// (room for 64).
 tn_status expr_prune(const struct expr *expr, const struct expr **out_expr, uint32_t *kept);
 
-// The same expression with attributes of the kinds that the table says: parsed without one,
-// they are taken for floats, and 2 * k would make integers f64.
+// The same expression with the attribute kinds of the table. Parsed without a table, every
+// attribute counts as a float, so 2 * k would turn integers into f64.
 tn_status expr_bind(const struct expr *expr, const tn_attr_table *attrs,
                     const struct expr **out_expr);
 
-// The same expression where the element's number starts again every `count` elements: over
-// a batch whose slices have as many. The same one when it does not use the number. Into
-// `set` when the expression is in the runtime's own.
+// For vmap: the same expression, but `index` starts again every `count` elements, the size
+// of a slice of the batch. Gives `expr` itself when it does not use `index`. The result
+// goes to the expression's set; to `set` when the expression is in the permanent set.
 tn_status expr_repeat(struct expr_set *set, const struct expr *expr, int64_t count,
                       const struct expr **out_expr);
 
-// The input that an expression of one output is, unchanged; -1 for all others.
+// The number of the input that is the expression's only output, unchanged; else -1.
 int expr_is_input(const struct expr *expr);
 
-// Compiles for these dtypes (output dtypes: NULL for those inferred). Gives an interned
-// program (borrowed). Params are not in it: program->num_params values, and param i is
-// attribute attr_names[i] of the expression. When an attribute is needed both as a float
-// and as an integer there are twice as many: the second half has the integers. See
-// expr_params. An input that is a number is loaded as its dtype says, and cast to what it
-// meets.
+// Compiles for these dtypes (output_dtypes NULL: as inferred) and gives an interned program
+// (borrowed). The values of params come from expr_params: param i is attribute
+// attr_names[i]. When some attribute is needed as a float and as an integer, num_params is
+// twice num_attrs and the second half has the integers. A weakly typed input is loaded in
+// its dtype and cast to the dtype of the other operand.
 tn_status expr_compile(const struct expr *expr, const struct expr_input *inputs,
                        const tn_dtype *output_dtypes, const tn_expr_program **out_program);
 
-// Fills params (program->num_params) from an attribute struct.
+// Dtypes of the operands of one application of an expression.
+struct expr_types {
+    struct expr_input inputs[TN_EXPR_MAX_INPUTS];
+    tn_dtype outputs[TN_EXPR_MAX_OUTPUTS];
+};
+
+// expr_compile and expr_params for one application; the params go to `arena`. *out_params
+// is NULL when there are none.
+tn_status expr_program(const struct expr *expr, const struct expr_types *types,
+                       const tn_attr_table *table, const void *attrs, struct arena *arena,
+                       const tn_expr_program **out_program, const uint64_t **out_params);
+
+// Fills program->num_params params from an attribute struct.
 tn_status expr_params(const tn_expr_program *program, const struct expr *expr,
                       const tn_attr_table *table, const void *attrs, uint64_t *params);
 
-// Interns a program put together elsewhere (fusion). Copies it. Fills hash.
+// Checks a program, compiled or made by fusion, against the limits and interns a copy with
+// its hash.
 tn_status program_intern(struct expr_set *set, const tn_expr_program *program,
                          const tn_expr_program **out_program);
 
-// A copy in an arena, for plans, which outlive sets. NULL when out of memory.
+// A copy in `arena`, because plans outlive transient sets. NULL when out of memory.
 const tn_expr_program *program_copy(struct arena *arena, const tn_expr_program *program);
 
-// The identity of one input, compiled: copies, casts, broadcasts.
+// The compiled identity of one input: runs copies, casts and broadcasts.
 tn_status program_cast(tn_runtime *runtime, tn_dtype from, tn_dtype to,
                        const tn_expr_program **out_program);
 
-// Prints a program, a line an instruction; mem_free.
-char *program_print(const tn_expr_program *program);
-
-// Runs a program for one element, in plain C: the oracle. Values as in params.
+// Runs a program on one element in plain C: the reference for every backend. Inputs, params
+// and outputs are 64 bits: floats as a double, integers extended.
 void program_run_scalar(const tn_expr_program *program, const uint64_t *inputs,
                         const uint64_t *params, int64_t index, uint64_t *outputs);
 
-// A value converted as CAST does.
+// Converts a value as the instruction CAST does.
 uint64_t scalar_cast(tn_dtype from, tn_dtype to, uint64_t bits);
+
+// Creates and destroys runtime->exprs, the permanent set.
+tn_status expr_set_create(tn_runtime *runtime);
+void expr_set_destroy(tn_runtime *runtime);
 
 #endif // CORE_EXPR_EXPR_H

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Text to tokens. Knows ASCII only, whatever the locale.
+// Splits the text of an expression into tokens. Text is ASCII, and the process's locale
+// does not matter.
 #include "lex.h"
 
 #include <errno.h>
@@ -39,7 +40,7 @@ tn_status lex_fail(const struct lexer *lexer, const char *at, const char *format
             line = p + 1;
             number++;
         }
-    // Long lines are shown from a little before the fault.
+    // A long line is shown from 40 characters before the error.
     int column = (int)(at - line), skipped = column > 60 ? column - 40 : 0;
     int size = (int)strcspn(line + skipped, "\r\n");
     return fail(TN_ERR_ARGUMENT, "%s (line %d, column %d)\n  %.*s\n  %*s", message, number,
@@ -61,7 +62,7 @@ static tn_status lex_hex(struct lexer *lexer, const char *start)
     return TN_OK;
 }
 
-// Past digits, a point and an exponent; says whether it is an integer.
+// The end of a decimal number. *is_integer: the number has neither a point nor an exponent.
 static const char *number_end(const char *p, bool *is_integer)
 {
     *is_integer = true;

@@ -9,7 +9,7 @@ enum token_kind { TOKEN_END, TOKEN_NAME, TOKEN_NUMBER, TOKEN_SIGN };
 
 struct token {
     enum token_kind kind;
-    const char *at; // within the text
+    const char *at; // first character, in the lexer's text
     uint32_t size;
     char sign[3];        // SIGN: "+", "**", ...
     uint8_t number_kind; // NUMBER: a dtype_kind
@@ -18,7 +18,7 @@ struct token {
 
 struct lexer {
     const char *text, *next;
-    struct token token; // the one looked at
+    struct token token; // the current token; `next` is behind it
 };
 
 tn_status lex_init(struct lexer *lexer, const char *text);
@@ -29,7 +29,8 @@ static inline bool lex_is(const struct lexer *lexer, const char *sign)
     return lexer->token.kind == TOKEN_SIGN && have[0] == sign[0] && have[1] == sign[1];
 }
 
-// Records a fault at `at`: the message, line and column, and the line with a caret.
+// Records a syntax error at `at`: the message with line and column, and the line of text
+// with a caret.
 tn_status lex_fail(const struct lexer *lexer, const char *at, const char *format, ...)
     PRINTF_LIKE(3, 4);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tokens to trees: precedence climbing, with C's operators and Python's // and **.
+// Parses text to trees by precedence climbing. Operators are C's, with Python's // and **.
 //
 //   expression  = { name "=" value ";" } value { "," value }
 //   value       = binary [ "?" value ":" value ]
@@ -15,7 +15,7 @@
 
 #define MAX_NAME 63
 
-struct parser {
+struct expr_parser {
     struct tree tree;
     struct lexer lexer;
     tn_status status; // the first failure
@@ -23,21 +23,21 @@ struct parser {
     uint32_t num_inputs;
     const tn_attr_table *attrs; // NULL: any name is an attribute
     struct map definitions;     // name -> node
-    uint32_t depth;
+    uint32_t depth;             // of recursion, at most PARSE_MAX_DEPTH
 };
 
-typedef const struct expr_node *value; // NULL after a failure
+typedef const struct expr_node *subtree; // NULL after a failure
 
-static value parse_value(struct parser *p);
-static value parse_unary(struct parser *p);
+static subtree parse_value(struct expr_parser *p);
+static subtree parse_unary(struct expr_parser *p);
 
-static void next(struct parser *p)
+static void next(struct expr_parser *p)
 {
     if (p->status == TN_OK)
         p->status = lex_next(&p->lexer);
 }
 
-static bool accept(struct parser *p, const char *sign)
+static bool accept(struct expr_parser *p, const char *sign)
 {
     if (p->status != TN_OK || !lex_is(&p->lexer, sign))
         return false;
@@ -49,7 +49,7 @@ static bool accept(struct parser *p, const char *sign)
     ((p)->status == TN_OK ? (p)->status = lex_fail(&(p)->lexer, at, __VA_ARGS__)           \
                           : (p)->status)
 
-static const char *got(const struct parser *p, char buffer[48])
+static const char *got(const struct expr_parser *p, char buffer[48])
 {
     const struct token *token = &p->lexer.token;
     if (token->kind == TOKEN_END)
@@ -58,7 +58,7 @@ static const char *got(const struct parser *p, char buffer[48])
     return buffer;
 }
 
-static void expect(struct parser *p, const char *sign, const char *what)
+static void expect(struct expr_parser *p, const char *sign, const char *what)
 {
     char buffer[48];
     if (!accept(p, sign))
@@ -66,7 +66,8 @@ static void expect(struct parser *p, const char *sign, const char *what)
                    got(p, buffer));
 }
 
-static value checked(struct parser *p, value node, const char *at)
+// Takes over a failure of the tree's builder and limits the depth. NULL after a failure.
+static subtree checked(struct expr_parser *p, subtree node, const char *at)
 {
     if (p->status != TN_OK)
         return NULL;
@@ -78,7 +79,8 @@ static value checked(struct parser *p, value node, const char *at)
     return p->status == TN_OK ? node : NULL;
 }
 
-static value apply(struct parser *p, int op, value a, value b, value c, const char *at)
+static subtree apply(struct expr_parser *p, int op, subtree a, subtree b, subtree c,
+                     const char *at)
 {
     return p->status == TN_OK ? checked(p, tree_op(&p->tree, op, a, b, c), at) : NULL;
 }
@@ -101,7 +103,7 @@ static int position_of(const struct token *token, const char *const *names)
     return -1;
 }
 
-static value parse_reserved(struct parser *p, int which)
+static subtree parse_reserved(struct expr_parser *p, int which)
 {
     struct tree *t = &p->tree;
     switch (which) {
@@ -117,8 +119,14 @@ static value parse_reserved(struct parser *p, int which)
     }
 }
 
-// The closest of everything that might have been meant.
-static const char *nearest(const struct parser *p, const char *name)
+// True for operations called by their name; casts are called by the name of a dtype.
+static bool is_function(int op)
+{
+    return op_table[op].num_args && !op_precedence[op] && op != TN_EXPR_CAST;
+}
+
+// The known name that is nearest to `name`, for "did you mean".
+static const char *nearest(const struct expr_parser *p, const char *name)
 {
     const char *names[256] = {0};
     uint32_t n = 0;
@@ -127,7 +135,7 @@ static const char *nearest(const struct parser *p, const char *name)
     for (uint32_t i = 0; p->attrs && i < p->attrs->num_fields && n < 96; i++)
         names[n++] = p->attrs->fields[i].name;
     for (int op = 0; op < TREE_NUM_OPS; op++)
-        if (op_table[op].num_args && !op_table[op].precedence && op != TN_EXPR_CAST)
+        if (is_function(op))
             names[n++] = op_table[op].text;
     for (int i = 0; constants[i]; i++)
         names[n++] = constants[i];
@@ -137,7 +145,8 @@ static const char *nearest(const struct parser *p, const char *name)
     return config_nearest(name, names);
 }
 
-static value unknown_name(struct parser *p, const struct token *token, const char *what)
+static subtree unknown_name(struct expr_parser *p, const struct token *token,
+                            const char *what)
 {
     char name[MAX_NAME + 1];
     snprintf(name, sizeof(name), "%.*s", (int)token->size, token->at);
@@ -147,7 +156,7 @@ static value unknown_name(struct parser *p, const struct token *token, const cha
     return NULL;
 }
 
-// How the value of an attribute takes part in promotion; KIND_NONE for a list.
+// The kind by which an attribute promotes; KIND_NONE for a list, which has no value here.
 static int attr_kind(uint32_t kind)
 {
     return kind == TN_ATTR_F64    ? KIND_FLOAT
@@ -155,7 +164,7 @@ static int attr_kind(uint32_t kind)
                                   : KIND_SIGNED;
 }
 
-static value parse_attr(struct parser *p, const struct token *token)
+static subtree parse_attr(struct expr_parser *p, const struct token *token)
 {
     char name[MAX_NAME + 1];
     if (token->size > MAX_NAME)
@@ -185,9 +194,9 @@ static struct hash name_key(const struct token *token)
     return hash_bytes(hash_start(2), token->at, token->size);
 }
 
-static value parse_name(struct parser *p, const struct token *token)
+static subtree parse_name(struct expr_parser *p, const struct token *token)
 {
-    value defined = map_get(&p->definitions, name_key(token));
+    subtree defined = map_get(&p->definitions, name_key(token));
     if (defined)
         return defined;
     for (uint32_t i = 0; i < p->num_inputs; i++)
@@ -206,15 +215,14 @@ static value parse_name(struct parser *p, const struct token *token)
 static int function_named(const struct token *token)
 {
     for (int op = 0; op < TREE_NUM_OPS; op++)
-        if (op_table[op].num_args && !op_table[op].precedence && op != TN_EXPR_CAST &&
-            is_text(token, op_table[op].text))
+        if (is_function(op) && is_text(token, op_table[op].text))
             return op;
     return is_text(token, "pow")     ? TN_EXPR_POW
            : is_text(token, "where") ? TN_EXPR_SELECT
                                      : -1;
 }
 
-static value parse_call(struct parser *p, const struct token *token)
+static subtree parse_call(struct expr_parser *p, const struct token *token)
 {
     char name[16] = "";
     if (token->size < sizeof(name))
@@ -224,10 +232,10 @@ static value parse_call(struct parser *p, const struct token *token)
     if (op < 0)
         return unknown_name(p, token, "function");
     uint32_t expected = op_table[op].num_args, count = 0;
-    value args[3] = {NULL};
+    subtree args[3] = {NULL};
     if (!lex_is(&p->lexer, ")"))
         do {
-            value arg = parse_value(p);
+            subtree arg = parse_value(p);
             if (count < 3)
                 args[count] = arg;
             count++;
@@ -245,12 +253,12 @@ static value parse_call(struct parser *p, const struct token *token)
 
 // --- operators -------------------------------------------------------------------------
 
-static value parse_atom(struct parser *p)
+static subtree parse_atom(struct expr_parser *p)
 {
     struct token token = p->lexer.token;
     char buffer[48];
     if (accept(p, "(")) {
-        value inner = parse_value(p);
+        subtree inner = parse_value(p);
         expect(p, ")", "to close the bracket");
         return inner;
     }
@@ -268,24 +276,24 @@ static value parse_atom(struct parser *p)
     return p->status == TN_OK ? checked(p, parse_name(p, &token), token.at) : NULL;
 }
 
-static bool enter(struct parser *p)
+static bool enter(struct expr_parser *p)
 {
     if (p->status == TN_OK && ++p->depth > PARSE_MAX_DEPTH)
         parse_fail(p, p->lexer.token.at, "nested deeper than %d", PARSE_MAX_DEPTH);
     return p->status == TN_OK;
 }
 
-static value parse_power(struct parser *p)
+static subtree parse_power(struct expr_parser *p)
 {
-    value base = parse_atom(p);
+    subtree base = parse_atom(p);
     const char *at = p->lexer.token.at;
     if (!accept(p, "**"))
         return base;
-    value exponent = parse_unary(p);
+    subtree exponent = parse_unary(p);
     return apply(p, TN_EXPR_POW, base, exponent, NULL, at);
 }
 
-static value parse_unary(struct parser *p)
+static subtree parse_unary(struct expr_parser *p)
 {
     static const struct {
         const char *sign;
@@ -294,11 +302,11 @@ static value parse_unary(struct parser *p)
     if (!enter(p))
         return NULL;
     const char *at = p->lexer.token.at;
-    value result = NULL;
+    subtree result = NULL;
     bool found = false;
     for (int i = 0; i < 3 && !found; i++)
         if (accept(p, prefixes[i].sign)) {
-            value operand = parse_unary(p);
+            subtree operand = parse_unary(p);
             result = apply(p, prefixes[i].op, operand, NULL, NULL, at);
             found = true;
         }
@@ -308,47 +316,47 @@ static value parse_unary(struct parser *p)
     return result;
 }
 
-static int binary_operator(const struct parser *p)
+static int binary_operator(const struct expr_parser *p)
 {
     for (int op = 0; op < TREE_NUM_OPS; op++) {
         const struct op_info *info = &op_table[op];
-        if (info->num_args == 2 && info->precedence && info->precedence != PREC_POWER &&
+        if (info->num_args == 2 && op_precedence[op] && op_precedence[op] != PREC_POWER &&
             lex_is(&p->lexer, info->text))
             return op;
     }
     return -1;
 }
 
-static value parse_binary(struct parser *p, int least)
+static subtree parse_binary(struct expr_parser *p, int least)
 {
-    value left = parse_unary(p);
+    subtree left = parse_unary(p);
     bool compared = false;
     for (;;) {
         int op = p->status == TN_OK ? binary_operator(p) : -1;
-        if (op < 0 || op_table[op].precedence < least)
+        if (op < 0 || op_precedence[op] < least)
             return left;
         const char *at = p->lexer.token.at;
-        bool is_comparison = op_table[op].precedence == PREC_COMPARE;
+        bool is_comparison = op_precedence[op] == PREC_COMPARE;
         if (compared && is_comparison)
             return parse_fail(p, at, "comparisons do not chain: write a < b && b < c"),
                    NULL;
         compared = is_comparison;
         next(p);
-        value right = parse_binary(p, op_table[op].precedence + 1);
+        subtree right = parse_binary(p, op_precedence[op] + 1);
         left = apply(p, op, left, right, NULL, at);
     }
 }
 
-static value parse_value(struct parser *p)
+static subtree parse_value(struct expr_parser *p)
 {
     if (!enter(p))
         return NULL;
-    value result = parse_binary(p, PREC_ANY);
+    subtree result = parse_binary(p, PREC_ANY);
     const char *at = p->lexer.token.at;
     if (accept(p, "?")) {
-        value yes = parse_value(p);
+        subtree yes = parse_value(p);
         expect(p, ":", "after the first choice of '?'");
-        value no = parse_value(p);
+        subtree no = parse_value(p);
         result = apply(p, TN_EXPR_SELECT, result, yes, no, at);
     }
     p->depth--;
@@ -357,14 +365,15 @@ static value parse_value(struct parser *p)
 
 // --- definitions and outputs -----------------------------------------------------------
 
-static bool at_definition(const struct parser *p)
+// True at "name =". Looks one token ahead.
+static bool at_definition(const struct expr_parser *p)
 {
     struct lexer ahead = p->lexer;
     return p->status == TN_OK && ahead.token.kind == TOKEN_NAME &&
            lex_next(&ahead) == TN_OK && lex_is(&ahead, "=");
 }
 
-static bool is_taken(const struct parser *p, const struct token *token)
+static bool is_taken(const struct expr_parser *p, const struct token *token)
 {
     bool taken =
         position_of(token, reserved) >= 0 || map_get(&p->definitions, name_key(token));
@@ -375,22 +384,22 @@ static bool is_taken(const struct parser *p, const struct token *token)
     return taken;
 }
 
-static void parse_definition(struct parser *p)
+static void parse_definition(struct expr_parser *p)
 {
     struct token name = p->lexer.token;
     if (is_taken(p, &name))
         parse_fail(p, name.at, "'%.*s' already has a meaning", (int)name.size, name.at);
-    next(p); // the name
-    next(p); // the sign
-    value node = parse_value(p);
+    next(p); // past the name
+    next(p); // past "="
+    subtree node = parse_value(p);
     expect(p, ";", "after a definition");
     if (p->status == TN_OK)
         p->status = map_put(&p->definitions, name_key(&name), (void *)node);
 }
 
-static const struct expr *parse_outputs(struct parser *p)
+static const struct expr *parse_outputs(struct expr_parser *p)
 {
-    value outputs[TN_EXPR_MAX_OUTPUTS];
+    subtree outputs[TN_EXPR_MAX_OUTPUTS];
     uint32_t count = 0;
     char buffer[48];
     while (at_definition(p))
@@ -412,21 +421,22 @@ static const struct expr *parse_outputs(struct parser *p)
     return expr;
 }
 
-static tn_status remember(struct expr_set *set, struct hash key, const struct expr *expr)
+static tn_status store_parsed(struct expr_set *set, struct hash key,
+                              const struct expr *expr)
 {
     pthread_mutex_lock(&set->lock);
     tn_status status = lookup_put(&set->parsed, key, (void *)expr);
-    expr_set_weigh(set);
+    expr_set_mark_full(set);
     pthread_mutex_unlock(&set->lock);
     return status;
 }
 
-static tn_status finish(struct parser *p, const struct expr *expr, struct hash key,
+static tn_status finish(struct expr_parser *p, const struct expr *expr, struct hash key,
                         const struct expr **out_expr)
 {
     map_finish(&p->definitions);
     if (p->status == TN_OK)
-        p->status = remember(p->tree.set, key, expr);
+        p->status = store_parsed(p->tree.set, key, expr);
     if (p->status != TN_OK) {
         if (p->status == TN_ERR_ARGUMENT)
             fail_prefix("expression: ");
@@ -451,10 +461,10 @@ tn_status expr_parse(tn_runtime *runtime, const char *text, const char *const *i
         *out_expr = known;
         return TN_OK;
     }
-    struct parser parser = {.tree = {.set = runtime->exprs},
-                            .input_names = input_names,
-                            .num_inputs = num_inputs,
-                            .attrs = attrs};
+    struct expr_parser parser = {.tree = {.set = runtime->exprs},
+                                 .input_names = input_names,
+                                 .num_inputs = num_inputs,
+                                 .attrs = attrs};
     parser.status = lex_init(&parser.lexer, text);
     const struct expr *expr = parse_outputs(&parser);
     return finish(&parser, expr, key, out_expr);
@@ -464,7 +474,7 @@ tn_status expr_parse(tn_runtime *runtime, const char *text, const char *const *i
 
 #define MAX_ARROW_INPUTS 64
 
-static void parse_arrow_names(struct parser *p, char names[][MAX_NAME + 1])
+static void parse_arrow_names(struct expr_parser *p, char names[][MAX_NAME + 1])
 {
     char buffer[48];
     while (p->status == TN_OK && !lex_is(&p->lexer, "->")) {
@@ -509,7 +519,7 @@ tn_status expr_parse_arrow_into(struct expr_set *set, const char *text,
     const char *pointers[MAX_ARROW_INPUTS];
     for (uint32_t i = 0; i < MAX_ARROW_INPUTS; i++)
         pointers[i] = names[i];
-    struct parser parser = {.tree = {.set = set}, .input_names = pointers};
+    struct expr_parser parser = {.tree = {.set = set}, .input_names = pointers};
     parser.status = lex_init(&parser.lexer, text);
     parse_arrow_names(&parser, names);
     const struct expr *expr = parse_outputs(&parser);

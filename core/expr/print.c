@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Trees to text that parses back to the same tree.
+// Prints trees as text that parses back to the same trees. Shared subexpressions become
+// definitions, so the text is linear in the number of nodes.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,8 +9,8 @@
 struct printer {
     const struct walk *walk;
     const char *const *input_names;
-    uint32_t *definition; // by position: number of the definition + 1; 0: printed in place
-    char prefix[16];      // of definitions: no other name starts with it
+    uint32_t *definition; // by node: number of its definition + 1; 0: printed in place
+    char prefix[16];      // of names of definitions; clashes with no input or attribute
     char *text;
     uint32_t size, capacity;
     tn_status status;
@@ -39,7 +40,7 @@ static void put_double(struct printer *p, double value)
         if (sscanf(buffer, "%lf", &back) == 1 && back == value)
             break;
     }
-    char *comma = strchr(buffer, ','); // the locale's
+    char *comma = strchr(buffer, ','); // the decimal separator of the process's locale
     if (comma)
         *comma = '.';
     if (!strpbrk(buffer, ".e"))
@@ -80,7 +81,7 @@ static void put_call(struct printer *p, const struct expr_node *node)
 static void put_operator(struct printer *p, const struct expr_node *node)
 {
     const struct op_info *info = &op_table[node->op];
-    int precedence = info->precedence;
+    int precedence = op_precedence[node->op];
     if (node->num_args == 1) {
         put(p, info->text);
         put_tree(p, node->args[0], PREC_UNARY, true);
@@ -108,7 +109,8 @@ static bool is_negative(const struct expr_node *node)
            !(node->kind == KIND_FLOAT && isnan(bits_to_double(node->bits)));
 }
 
-// `least`: what binds less tightly gets brackets. `named`: a definition's name will do.
+// Operators of a precedence below `least` get brackets. With `named`, a node that has a
+// definition is printed as the definition's name.
 static void put_tree(struct printer *p, const struct expr_node *node, int least, bool named)
 {
     uint32_t number = named ? p->definition[walk_position(p->walk, node)] : 0;
@@ -125,10 +127,10 @@ static void put_tree(struct printer *p, const struct expr_node *node, int least,
         put(p, node->name);
     } else if (node->op == TN_EXPR_INDEX) {
         put(p, "index");
-    } else if (info->num_args && !info->precedence) {
+    } else if (info->num_args && !op_precedence[node->op]) {
         put_call(p, node);
     } else {
-        int precedence = is_negative(node) ? PREC_UNARY : info->precedence;
+        int precedence = is_negative(node) ? PREC_UNARY : op_precedence[node->op];
         put(p, precedence < least ? "(" : "");
         if (node->op == TREE_NUMBER)
             put_number(p, node);
@@ -138,7 +140,7 @@ static void put_tree(struct printer *p, const struct expr_node *node, int least,
     }
 }
 
-// A prefix of definitions that starts no name in use: "t", "tt", ...
+// Chooses the prefix "t", "tt", ... so that prefix and number are no name in use.
 static void choose_prefix(struct printer *p, uint32_t num_inputs)
 {
     size_t size = 1;
@@ -146,11 +148,11 @@ static void choose_prefix(struct printer *p, uint32_t num_inputs)
         const char *name =
             i < num_inputs ? p->input_names[i] : p->walk->nodes[i - num_inputs]->name;
         size_t run = name ? strspn(name, "t") : 0;
-        // Only t's and digits may clash: t1, tt2.
+        // Only names of t's and then digits can clash: t1, tt2.
         if (run && strspn(name + run, "0123456789") == strlen(name + run) && run >= size)
             size = run + 1;
     }
-    if (size >= sizeof(p->prefix)) // a name of sixteen t's: no dtype nor function has it
+    if (size >= sizeof(p->prefix)) // a name begins with fifteen t's
         snprintf(p->prefix, sizeof(p->prefix), "shared_");
     else
         memset(p->prefix, 't', size);

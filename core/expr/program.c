@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
-// Compiled programs: interned by structure, checked against the limits, printed.
+// Compiled programs: interned by their contents, and checked against the ABI's limits.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include "../primitive/prim_set.h"
+#include "../attr/attrs.h"
 #include "tree.h"
 
-// What stands behind every program that the core gives out.
-struct program_record {
-    tn_expr_program program; // first
-    uint8_t *param_is_float; // by param
+// Every interned or copied program lies in one of these; expr_params relies on this.
+struct interned_program {
+    tn_expr_program program; // first, so that pointers convert
+    uint8_t *param_is_float; // by param: 1 when an instruction loads the param as a float
 };
 
+// The name is left out: equal programs of several expressions are one program.
 static struct hash program_hash(const tn_expr_program *p)
 {
     struct hash h = hash_start(0x70726f67);
@@ -50,13 +51,13 @@ static tn_status check_limits(const tn_expr_program *p)
     return TN_OK;
 }
 
-// Programs come from the core alone, so a fault here is the core's own.
+// Programs come from the core alone, so a malformed one is an internal error.
 static tn_status check_insns(const tn_expr_program *p)
 {
     for (uint32_t i = 0; i < p->num_insns; i++) {
         const tn_expr_insn *insn = &p->insns[i];
         bool ok = insn->op < TN_EXPR_NUM_OPS && dtype_valid(insn->dtype) &&
-                  insn->dtype != TN_F16 && insn->dtype != TN_BF16;
+                  insn->dtype == tn_dtype_computed(insn->dtype);
         uint32_t num_args = ok ? op_table[insn->op].num_args : 0;
         ok = ok && (num_args < 1 || insn->a < i) && (num_args < 2 || insn->b < i) &&
              (num_args < 3 || insn->c < i);
@@ -83,13 +84,13 @@ static const void *copy(struct arena *arena, const void *bytes, size_t size)
     return to;
 }
 
-static struct program_record *make_record(struct arena *arena, const tn_expr_program *p,
-                                          struct hash hash)
+static struct interned_program *make_interned(struct arena *arena, const tn_expr_program *p,
+                                              struct hash hash)
 {
-    struct program_record *record = arena_alloc(arena, sizeof(*record));
-    if (!record)
+    struct interned_program *interned = arena_alloc(arena, sizeof(*interned));
+    if (!interned)
         return NULL;
-    tn_expr_program *own = &record->program;
+    tn_expr_program *own = &interned->program;
     *own = *p;
     own->struct_size = sizeof(*own);
     own->flags = own->reserved = 0;
@@ -103,46 +104,46 @@ static struct program_record *make_record(struct arena *arena, const tn_expr_pro
         copy(arena, p->output_dtypes, p->num_outputs * sizeof(*p->output_dtypes));
     own->outputs = copy(arena, p->outputs, p->num_outputs * sizeof(*p->outputs));
     own->name = arena_strdup(arena, p->name ? p->name : "program");
-    record->param_is_float = arena_alloc(arena, p->num_params + 1);
+    interned->param_is_float = arena_alloc(arena, p->num_params + 1);
     if (!own->insns || !own->constants || !own->input_dtypes || !own->output_dtypes ||
-        !own->outputs || !own->name || !record->param_is_float)
+        !own->outputs || !own->name || !interned->param_is_float)
         return NULL;
     for (uint32_t i = 0; i < p->num_insns; i++)
         if (p->insns[i].op == TN_EXPR_PARAM && dtype_is_float(p->insns[i].dtype))
-            record->param_is_float[p->insns[i].a] = 1;
-    return record;
+            interned->param_is_float[p->insns[i].a] = 1;
+    return interned;
 }
 
 const tn_expr_program *program_copy(struct arena *arena, const tn_expr_program *program)
 {
     const struct hash hash = {program->hash[0], program->hash[1]};
-    const struct program_record *record = make_record(arena, program, hash);
-    return record ? &record->program : NULL;
+    const struct interned_program *interned = make_interned(arena, program, hash);
+    return interned ? &interned->program : NULL;
 }
 
 tn_status program_intern(struct expr_set *set, const tn_expr_program *program,
                          const tn_expr_program **out_program)
 {
     struct hash hash = program_hash(program);
-    struct program_record *record = lookup_get(&set->programs, hash);
+    struct interned_program *interned = lookup_get(&set->programs, hash);
     tn_status status = TN_OK;
-    if (!record) {
+    if (!interned) {
         status = check_limits(program);
         if (status == TN_OK)
             status = check_insns(program);
         if (status != TN_OK)
             return status;
         pthread_mutex_lock(&set->lock);
-        record = lookup_get(&set->programs, hash);
-        if (!record) {
-            record = make_record(&set->arena, program, hash);
-            status = record ? lookup_put(&set->programs, hash, record) : TN_ERR_MEMORY;
-            expr_set_weigh(set);
+        interned = lookup_get(&set->programs, hash);
+        if (!interned) {
+            interned = make_interned(&set->arena, program, hash);
+            status = interned ? lookup_put(&set->programs, hash, interned) : TN_ERR_MEMORY;
+            expr_set_mark_full(set);
         }
         pthread_mutex_unlock(&set->lock);
     }
     if (status == TN_OK)
-        *out_program = &record->program;
+        *out_program = &interned->program;
     return status;
 }
 
@@ -171,7 +172,7 @@ static uint64_t param_bits(const tn_attr_field *field, const void *attrs, bool a
 tn_status expr_params(const tn_expr_program *program, const struct expr *expr,
                       const tn_attr_table *table, const void *attrs, uint64_t *params)
 {
-    const struct program_record *record = (const struct program_record *)program;
+    const struct interned_program *interned = (const struct interned_program *)program;
     for (uint32_t i = 0; i < program->num_params; i++) {
         const char *name = expr->attr_names[i % expr->num_attrs];
         int index = table ? attrs_field_index(table, name) : -1;
@@ -183,67 +184,22 @@ tn_status expr_params(const tn_expr_program *program, const struct expr *expr,
             return fail(TN_ERR_ARGUMENT,
                         "expression '%.80s': attribute '%s' is a list, expected a number",
                         expr->text, name);
-        params[i] = param_bits(field, attrs, record->param_is_float[i]);
+        params[i] = param_bits(field, attrs, interned->param_is_float[i]);
     }
     return TN_OK;
 }
 
-// --- printing --------------------------------------------------------------------------
-
-struct text {
-    char *at;
-    size_t left;
-};
-
-static void put(struct text *text, const char *format, ...) PRINTF_LIKE(2, 3);
-static void put(struct text *text, const char *format, ...)
+tn_status expr_program(const struct expr *expr, const struct expr_types *types,
+                       const tn_attr_table *table, const void *attrs, struct arena *arena,
+                       const tn_expr_program **out_program, const uint64_t **out_params)
 {
-    va_list list;
-    va_start(list, format);
-    int n = vsnprintf(text->at, text->left, format, list);
-    va_end(list);
-    size_t size = n < 0 ? 0 : (size_t)n < text->left ? (size_t)n : text->left - 1;
-    text->at += size;
-    text->left -= size;
-}
-
-static void put_insn(struct text *text, const tn_expr_program *p, uint32_t i)
-{
-    const tn_expr_insn *insn = &p->insns[i];
-    put(text, "%%%u: %s = ", i, dtype_name(insn->dtype));
-    switch (insn->op) {
-    case TN_EXPR_LOAD:
-        put(text, "input %u (%s)\n", insn->a, dtype_name(p->input_dtypes[insn->a]));
-        return;
-    case TN_EXPR_PARAM:
-        put(text, "param %u\n", insn->a);
-        return;
-    case TN_EXPR_CONST:
-        if (dtype_is_float(insn->dtype))
-            put(text, "%.17g\n", bits_to_double(p->constants[insn->a]));
-        else
-            put(text, "%" PRId64 "\n", (int64_t)p->constants[insn->a]);
-        return;
-    }
-    const uint32_t args[3] = {insn->a, insn->b, insn->c};
-    put(text, "%s", op_table[insn->op].text);
-    for (uint32_t k = 0; k < op_table[insn->op].num_args; k++)
-        put(text, " %%%u", args[k]);
-    put(text, "\n");
-}
-
-char *program_print(const tn_expr_program *program)
-{
-    size_t size = ((size_t)program->num_insns + program->num_outputs + 1) * 64;
-    char *start = mem_alloc(size);
-    struct text text = {start, size};
-    if (!start)
-        return NULL;
-    *start = 0;
-    for (uint32_t i = 0; i < program->num_insns; i++)
-        put_insn(&text, program, i);
-    for (uint32_t i = 0; i < program->num_outputs; i++)
-        put(&text, "output %u (%s) = %%%u\n", i, dtype_name(program->output_dtypes[i]),
-            program->outputs[i]);
-    return start;
+    *out_params = NULL;
+    tn_status status = expr_compile(expr, types->inputs, types->outputs, out_program);
+    if (status != TN_OK || (*out_program)->num_params == 0)
+        return status;
+    uint64_t *params = arena_alloc(arena, (*out_program)->num_params * sizeof(*params));
+    if (!params)
+        return TN_ERR_MEMORY;
+    *out_params = params;
+    return expr_params(*out_program, expr, table, attrs, params);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What each operation of a program means, on one element: the oracle of every backend. The
-// definition is the SDK's, which backend authors compare with as well.
+// Programs run on one element in plain C, as the reference for every backend. The
+// operations are defined by the SDK (tenon/ops/program.h), so that backend authors can
+// compare with them.
 #include <tenon/ops/program.h>
 #include "tree.h"
 

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT
-// Building trees: nodes and expressions are interned in the runtime's set.
+// Sets of expressions, and the interning of nodes and expressions in them. Trees refer to
+// nodes of their own set and of the permanent set, so lookups search the permanent set
+// first.
 #include <stddef.h>
 #include <string.h>
 #include "tree.h"
 
 // --- sets ------------------------------------------------------------------------------
 
-static struct expr_set *set_create(struct expr_set *own)
+static struct expr_set *set_create(struct expr_set *permanent)
 {
     struct expr_set *set = mem_zalloc(sizeof(*set));
     if (!set)
         return NULL;
     pthread_mutex_init(&set->lock, NULL);
-    set->own = own;
+    set->permanent = permanent;
     atomic_init(&set->refs, 1);
     return set;
 }
@@ -39,7 +41,7 @@ void expr_set_destroy(tn_runtime *runtime)
 {
     if (!runtime->exprs)
         return;
-    expr_set_release(runtime->exprs->filling);
+    expr_set_release(runtime->exprs->current);
     set_destroy(runtime->exprs);
     runtime->exprs = NULL;
 }
@@ -55,43 +57,44 @@ bool expr_set_has_room(const struct expr_set *set)
     return !atomic_load_explicit(&set->full, memory_order_relaxed);
 }
 
-void expr_set_weigh(struct expr_set *set)
+void expr_set_mark_full(struct expr_set *set)
 {
-    if (set->own && set->arena.bytes > EXPR_SET_LIMIT)
+    if (set->permanent && set->arena.bytes > EXPR_SET_LIMIT)
         atomic_store_explicit(&set->full, true, memory_order_relaxed);
 }
 
 struct expr_set *expr_set_hold(tn_runtime *runtime)
 {
-    struct expr_set *own = runtime->exprs, *gone = NULL;
-    pthread_mutex_lock(&own->lock);
-    if (!own->filling || !expr_set_has_room(own->filling)) {
-        struct expr_set *next = set_create(own);
-        gone = next ? own->filling : NULL;
-        own->filling = next ? next : own->filling;
+    struct expr_set *permanent = runtime->exprs, *retired = NULL;
+    pthread_mutex_lock(&permanent->lock);
+    if (!permanent->current || !expr_set_has_room(permanent->current)) {
+        struct expr_set *next = set_create(permanent);
+        retired = next ? permanent->current : NULL;
+        permanent->current = next ? next : permanent->current;
     }
-    struct expr_set *held = own->filling;
+    struct expr_set *held = permanent->current;
     if (held)
         atomic_fetch_add_explicit(&held->refs, 1, memory_order_relaxed);
-    pthread_mutex_unlock(&own->lock);
-    expr_set_release(gone);
+    pthread_mutex_unlock(&permanent->lock);
+    expr_set_release(retired);
     return held;
 }
 
-// In this set or in the runtime's own.
-static void *known_as(const struct expr_set *set, size_t table, struct hash key)
+// Searches table `table` (an offset in struct expr_set) of the permanent set, then of
+// `set`.
+static void *find_at(const struct expr_set *set, size_t table, struct hash key)
 {
-    const struct expr_set *own = set->own;
+    const struct expr_set *permanent = set->permanent;
     void *found = NULL;
-    if (own)
-        found = lookup_get((const struct lookup *)(const void *)((const char *)own + table),
-                           key);
+    if (permanent)
+        found = lookup_get(
+            (const struct lookup *)(const void *)((const char *)permanent + table), key);
     return found
                ? found
                : lookup_get(
                      (const struct lookup *)(const void *)((const char *)set + table), key);
 }
-#define known(set, table, key) known_as(set, offsetof(struct expr_set, table), key)
+#define find_interned(set, table, key) find_at(set, offsetof(struct expr_set, table), key)
 
 // --- nodes -----------------------------------------------------------------------------
 
@@ -111,7 +114,7 @@ static const struct expr_node *add_node(struct tree *t, const struct expr_node *
 {
     struct expr_set *set = t->set;
     pthread_mutex_lock(&set->lock);
-    struct expr_node *added = known(set, nodes, node->hash);
+    struct expr_node *added = find_interned(set, nodes, node->hash);
     if (!added) {
         added = arena_alloc(&set->arena, sizeof(*added));
         if (added)
@@ -140,7 +143,7 @@ static const struct expr_node *intern(struct tree *t, struct expr_node *node)
         return NULL;
     }
     node->hash = node_hash(node);
-    const struct expr_node *found = known(t->set, nodes, node->hash);
+    const struct expr_node *found = find_interned(t->set, nodes, node->hash);
     return found ? found : add_node(t, node);
 }
 
@@ -169,15 +172,15 @@ const struct expr_node *tree_input(struct tree *t, uint32_t index)
     return intern(t, &(struct expr_node){.op = TREE_INPUT, .index = index});
 }
 
-// A copy that lives as long as the set, the same pointer for the same text.
+// Interns a name: one pointer for equal texts, valid as long as the set.
 static const char *intern_name(struct expr_set *set, const char *name)
 {
     struct hash key = hash_text(hash_start(1), name);
-    char *found = known(set, names, key);
+    char *found = find_interned(set, names, key);
     if (found)
         return found;
     pthread_mutex_lock(&set->lock);
-    found = known(set, names, key);
+    found = find_interned(set, names, key);
     if (!found) {
         found = arena_strdup(&set->arena, name);
         if (found && lookup_put(&set->names, key, found) != TN_OK)
@@ -206,10 +209,10 @@ const struct expr_node *tree_cast(struct tree *t, tn_dtype dtype, const struct e
                          .op = TN_EXPR_CAST, .num_args = 1, .dtype = dtype, .args = {a}});
 }
 
-// --- numbers are computed at once ------------------------------------------------------
+// --- constant folding ------------------------------------------------------------------
 
-// Integers stay as they are written when the result might not fit: the program then
-// computes, and wraps, in the dtype that it turns out to have.
+// True when an integer result might not fit i64. Such an operation is not folded: the
+// program computes, and wraps, in i64 or u64.
 static bool may_overflow(int op, const struct value_type *args, const uint64_t *values)
 {
     int64_t out, a = (int64_t)values[0], b = (int64_t)values[1];
@@ -236,7 +239,25 @@ static bool may_overflow(int op, const struct value_type *args, const uint64_t *
     }
 }
 
-static const struct expr_node *compute(struct tree *t, const struct expr_node *node)
+// True for operations that are folded when all operands are literals.
+static bool can_fold(int op)
+{
+    switch (op_table[op].class) {
+    case TN_EXPR_CLASS_SIGN:
+    case TN_EXPR_CLASS_ROOT:
+    case TN_EXPR_CLASS_FUNCTION:
+    case TN_EXPR_CLASS_CIRCULAR:
+    case TN_EXPR_CLASS_ARITHMETIC:
+    case TN_EXPR_CLASS_EXTREME:
+    case TN_EXPR_CLASS_DIVIDE:
+    case TN_EXPR_CLASS_POWER:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static const struct expr_node *fold(struct tree *t, const struct expr_node *node)
 {
     struct value_type args[3] = {{0}}, type;
     uint64_t values[3] = {0};
@@ -246,18 +267,15 @@ static const struct expr_node *compute(struct tree *t, const struct expr_node *n
             return NULL;
         values[i] = node->args[i]->bits;
     }
-    uint32_t class = op_table[node->op].class;
-    bool is_arith = class == OP_SIGN || class == OP_ARITH || class == OP_WHOLE ||
-                    class == OP_DIVIDE || class == OP_MATH;
-    // Typing faults are reported when the expression is used, with dtypes.
-    if (!is_arith || args[0].dtype || args[1].dtype ||
+    // Type errors are reported when the expression is used, when all dtypes are known.
+    if (!can_fold(node->op) || args[0].dtype || args[1].dtype ||
         node_type(node, NULL, args, &type) != TN_OK)
         return NULL;
     if (type.kind != KIND_FLOAT && may_overflow(node->op, args, values))
         return NULL;
-    tn_dtype dtype = type_alone(type);
+    tn_dtype dtype = type_to_dtype(type);
     for (uint32_t i = 0; i < node->num_args; i++)
-        values[i] = scalar_cast(type_alone(args[i]), dtype, values[i]);
+        values[i] = scalar_cast(type_to_dtype(args[i]), dtype, values[i]);
     int op = node->op == TREE_FLOOR_DIV ? TN_EXPR_DIV : node->op;
     uint64_t bits = scalar_op(op, dtype, dtype, values[0], values[1], values[2]);
     if (type.kind != KIND_FLOAT)
@@ -266,7 +284,7 @@ static const struct expr_node *compute(struct tree *t, const struct expr_node *n
     return tree_float(t, node->op == TREE_FLOOR_DIV ? __builtin_floor(value) : value);
 }
 
-// The one literal that is too large until its sign is applied.
+// -9223372036854775808: the literal fits i64 only after negation.
 static bool is_int64_min(const struct expr_node *node)
 {
     const struct expr_node *a = node->args[0];
@@ -287,13 +305,14 @@ const struct expr_node *tree_op(struct tree *t, int op, const struct expr_node *
     }
     if (all_numbers && is_int64_min(&node))
         return tree_int(t, INT64_MIN);
-    const struct expr_node *number = all_numbers ? compute(t, &node) : NULL;
+    const struct expr_node *number = all_numbers ? fold(t, &node) : NULL;
     return number ? number : intern(t, &node);
 }
 
 // --- expressions -----------------------------------------------------------------------
 
-// Attributes in the order of their first appearance, and the inputs mentioned.
+// Fills attr_names (in the order of first appearance), inputs_used and uses_index. The
+// set's lock is held.
 static tn_status collect_leaves(struct expr *expr, struct expr_set *set,
                                 const struct walk *walk)
 {
@@ -320,14 +339,14 @@ static tn_status collect_leaves(struct expr *expr, struct expr_set *set,
 static struct expr *make_expr(struct expr_set *set, const struct expr *like,
                               const struct walk *walk)
 {
-    struct expr_record *record = arena_alloc(&set->arena, sizeof(*record));
+    struct interned_expr *interned = arena_alloc(&set->arena, sizeof(*interned));
     const char **names = arena_alloc(&set->arena, (like->num_inputs + 1) * sizeof(*names));
     const struct expr_node **outputs =
         arena_alloc(&set->arena, like->num_outputs * sizeof(*outputs));
-    if (!record || !names || !outputs)
+    if (!interned || !names || !outputs)
         return NULL;
-    struct expr *expr = &record->expr;
-    record->set = set;
+    struct expr *expr = &interned->expr;
+    interned->set = set;
     *expr = *like;
     memcpy(outputs, like->outputs, like->num_outputs * sizeof(*outputs));
     memcpy(names, like->input_names, like->num_inputs * sizeof(*names));
@@ -357,14 +376,14 @@ static const struct expr *add_expr(struct tree *t, const struct expr *like, stru
     struct expr *expr = NULL;
     if (t->status == TN_OK) {
         pthread_mutex_lock(&set->lock);
-        expr = known(set, exprs, key);
+        expr = find_interned(set, exprs, key);
         if (!expr) {
             expr = make_expr(set, like, &walk);
             if (!expr || lookup_put(&set->exprs, key, expr) != TN_OK) {
                 t->status = TN_ERR_MEMORY;
                 expr = NULL;
             }
-            expr_set_weigh(set);
+            expr_set_mark_full(set);
         }
         pthread_mutex_unlock(&set->lock);
     }
@@ -389,13 +408,13 @@ const struct expr *tree_expr(struct tree *t, const struct expr_node *const *outp
     const struct expr *expr = NULL;
     if (t->status == TN_OK) {
         struct hash key = expr_key(&like);
-        expr = known(t->set, exprs, key);
+        expr = find_interned(t->set, exprs, key);
         char *text = expr ? NULL : tree_print(outputs, num_outputs, names, num_inputs);
         like.text = text;
         if (!expr && text)
             expr = add_expr(t, &like, key);
         if (!expr && t->status == TN_OK)
-            t->status = TN_ERR_MEMORY; // no text
+            t->status = TN_ERR_MEMORY; // from tree_print
         mem_free(text);
     }
     mem_free(names);

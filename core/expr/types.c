@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which dtype an operation gives: NumPy's promotion, with literals and attributes as
-// numbers without a dtype of their own (NEP 50).
+// Result dtypes of operations: NumPy's promotion, in which literals and attributes are
+// weakly typed numbers (NEP 50).
 #include <string.h>
 #include "tree.h"
 
@@ -11,7 +11,7 @@ static bool is_number(struct value_type type)
 
 static int kind_of(struct value_type type)
 {
-    return is_number(type) ? type.kind : dtype_table[type.dtype].kind;
+    return is_number(type) ? type.kind : (int)tn_dtype_kind(type.dtype);
 }
 
 static struct value_type of_dtype(tn_dtype dtype)
@@ -31,7 +31,7 @@ struct value_type type_promote(struct value_type a, struct value_type b)
     return of_dtype(dtype_promote(a.dtype, b.dtype));
 }
 
-tn_dtype type_alone(struct value_type type)
+tn_dtype type_to_dtype(struct value_type type)
 {
     if (!is_number(type))
         return type.dtype;
@@ -40,8 +40,7 @@ tn_dtype type_alone(struct value_type type)
 
 tn_dtype type_computed(struct value_type type)
 {
-    tn_dtype dtype = type_alone(type);
-    return dtype == TN_F16 || dtype == TN_BF16 ? TN_F32 : dtype;
+    return tn_dtype_computed(type_to_dtype(type));
 }
 
 static const char *type_text(struct value_type type)
@@ -95,7 +94,7 @@ static tn_status leaf_type(const struct expr_node *node, const struct expr_input
 static tn_status bits_type(const struct expr_node *node, const struct value_type *args,
                            struct value_type both, struct value_type *out)
 {
-    bool is_shift = node->op == TN_EXPR_SHL || node->op == TN_EXPR_SHR;
+    bool is_shift = op_table[node->op].class == TN_EXPR_CLASS_SHIFT;
     if (kind_of(both) == KIND_FLOAT)
         return refuse(node, args, is_shift ? "integers" : "integers or bool");
     *out = is_shift && kind_of(both) == KIND_BOOL ? of_dtype(TN_I8) : both;
@@ -108,8 +107,8 @@ static tn_status sign_type(const struct expr_node *node, const struct value_type
     if (kind_of(args[0]) == KIND_BOOL && node->op != TN_EXPR_ABS)
         return refuse(node, args, "a number");
     *out = args[0];
-    // A negated integer literal is no larger than an i64 again.
-    if (is_number(*out) && out->kind == KIND_UNSIGNED)
+    // KIND_UNSIGNED is a literal above INT64_MAX; negated it counts as an i64.
+    if (node->op == TN_EXPR_NEG && is_number(*out) && out->kind == KIND_UNSIGNED)
         out->kind = KIND_SIGNED;
     return TN_OK;
 }
@@ -123,35 +122,39 @@ tn_status node_type(const struct expr_node *node, const struct expr_input *input
     else if (node->num_args == 2)
         both = type_promote(args[0], args[1]);
     switch (op_table[node->op].class) {
-    case OP_LEAF:
+    case TN_EXPR_CLASS_LEAF:
         return leaf_type(node, inputs, out);
-    case OP_CAST:
+    case TN_EXPR_CLASS_CAST:
         *out = of_dtype(node->dtype);
         return TN_OK;
-    case OP_SIGN:
+    case TN_EXPR_CLASS_SIGN:
         return sign_type(node, args, out);
-    case OP_ARITH:
+    case TN_EXPR_CLASS_ARITHMETIC:
+    case TN_EXPR_CLASS_EXTREME:
         if (node->op == TN_EXPR_SUB && kind_of(both) == KIND_BOOL)
             return refuse(node, args, "numbers (for bool, use ^)");
         *out = both;
         return TN_OK;
-    case OP_WHOLE:
+    case TN_EXPR_CLASS_POWER:
         *out = kind_of(both) == KIND_BOOL ? of_dtype(TN_I8) : both;
         return TN_OK;
-    case OP_DIVIDE:
+    case TN_EXPR_CLASS_DIVIDE:
         *out = kind_of(both) == KIND_FLOAT ? both
                : is_number(both)           ? (struct value_type){.kind = KIND_FLOAT}
                                            : of_dtype(TN_F64);
         return TN_OK;
-    case OP_MATH:
+    case TN_EXPR_CLASS_ROOT:
+    case TN_EXPR_CLASS_FUNCTION:
+    case TN_EXPR_CLASS_CIRCULAR:
         *out = to_float(both);
         return TN_OK;
-    case OP_BITS:
+    case TN_EXPR_CLASS_BITS:
+    case TN_EXPR_CLASS_SHIFT:
         return bits_type(node, args, both, out);
-    case OP_SELECT:
+    case TN_EXPR_CLASS_SELECT:
         *out = type_promote(args[1], args[2]);
         return TN_OK;
-    case OP_ROUND:
+    case TN_EXPR_CLASS_ROUND:
         *out = both;
         return TN_OK;
     default: // tests, comparisons, logic
@@ -181,7 +184,7 @@ tn_status walk_types(const struct walk *walk, const struct expr_input *inputs,
     return TN_OK;
 }
 
-// Dtypes and kinds are small: 4 bits and 3 bits for each input.
+// Packs 4 bits of dtype and 3 bits of kind for each of at most TN_EXPR_MAX_INPUTS inputs.
 bool expr_dtypes_key(const struct expr *expr, const struct expr_input *inputs,
                      uint64_t seed, struct hash *out)
 {
@@ -206,7 +209,7 @@ static tn_status infer(const struct expr *expr, const struct expr_input *inputs,
     if (status == TN_OK)
         status = walk_types(&walk, inputs, &types);
     for (uint32_t i = 0; status == TN_OK && i < expr->num_outputs; i++)
-        out_dtypes[i] = type_alone(types[walk_position(&walk, expr->outputs[i])]);
+        out_dtypes[i] = type_to_dtype(types[walk_position(&walk, expr->outputs[i])]);
     if (status != TN_OK)
         fail_prefix("expression '%.80s': ", expr->text);
     mem_free(types);
@@ -217,7 +220,7 @@ static tn_status infer(const struct expr *expr, const struct expr_input *inputs,
 tn_status expr_infer(const struct expr *expr, const struct expr_input *inputs,
                      tn_dtype *out_dtypes)
 {
-    struct expr_set *set = ((const struct expr_record *)expr)->set;
+    struct expr_set *set = ((const struct interned_expr *)expr)->set;
     size_t size = expr->num_outputs * sizeof(*out_dtypes);
     struct hash key;
     bool has_key = expr_dtypes_key(expr, inputs, 7, &key);

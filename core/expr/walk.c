@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The nodes of a tree in order, found without recursion.
+// The topological order of an expression's nodes, by a depth-first search with a stack of
+// its own in place of recursion.
 #include <string.h>
 #include "tree.h"
 
-static uint32_t *place_of(const struct walk *walk, const struct expr_node *node)
+static uint32_t *slot_of(const struct walk *walk, const struct expr_node *node)
 {
     uint64_t i = node->hash.lo & (walk->table_size - 1);
     while (walk->table[i] && walk->nodes[walk->table[i] - 1] != node)
@@ -13,7 +14,7 @@ static uint32_t *place_of(const struct walk *walk, const struct expr_node *node)
 
 uint32_t walk_position(const struct walk *walk, const struct expr_node *node)
 {
-    return *place_of(walk, node) - 1;
+    return *slot_of(walk, node) - 1;
 }
 
 static tn_status grow_table(struct walk *walk)
@@ -26,7 +27,7 @@ static tn_status grow_table(struct walk *walk)
     walk->table = table;
     walk->table_size = size;
     for (uint32_t i = 0; i < walk->count; i++)
-        *place_of(walk, walk->nodes[i]) = i + 1;
+        *slot_of(walk, walk->nodes[i]) = i + 1;
     return TN_OK;
 }
 
@@ -42,17 +43,18 @@ static tn_status add(struct walk *walk, const struct expr_node *node)
                                 sizeof(*walk->nodes));
     if (status != TN_OK)
         return status;
-    uint32_t *place = place_of(walk, node);
+    uint32_t *slot = slot_of(walk, node);
     walk->nodes[walk->count++] = node;
-    *place = walk->count;
+    *slot = walk->count;
     return TN_OK;
 }
 
 static bool has(const struct walk *walk, const struct expr_node *node)
 {
-    return walk->table_size && *place_of(walk, node) != 0;
+    return walk->table_size && *slot_of(walk, node) != 0;
 }
 
+// An entry of the stack: a node whose arguments are being visited.
 struct pending {
     const struct expr_node *node;
     uint32_t next_arg;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Applying primitives and expressions: check the inputs, infer the types, make a node.
-// Nothing is computed.
+// Applies primitives and expressions: checks the inputs, infers the types, makes a node.
+// Computes nothing.
 #include "rules.h"
 
 #include <errno.h>
@@ -11,10 +11,12 @@
 #include "../base/fail.h"
 #include "../base/number.h"
 #include "../base/shape.h"
+#include "../plugin/primitives.h"
 
-// More inputs than this only variadic primitives have; they are counted on the heap.
+// Up to this number of inputs, infer_by_rule() uses the stack; only variadic primitives
+// have more inputs.
 #define FEW_INPUTS 16
-// Bytes of the inputs' names in a message; longer ones are left out.
+// The most bytes of input names in a message; longer lists are left out.
 #define MOST_NAMES 160
 
 // --- inputs -----------------------------------------------------------------------------
@@ -76,8 +78,8 @@ static tn_status infer_expr(const struct expr *expr, const struct node *node,
     }
     for (uint32_t i = 0; i < node->num_outputs; i++) {
         type.dtype = dtypes[i];
-        tn_status status =
-            type_check(&type); // both shapes fit, what they broadcast to may not
+        // Shapes that are small enough may broadcast to one that is too large.
+        tn_status status = type_check(&type);
         if (status != TN_OK)
             return status;
         node->outputs[i].type = type;
@@ -85,7 +87,7 @@ static tn_status infer_expr(const struct expr *expr, const struct node *node,
     return TN_OK;
 }
 
-// A result of numbers alone is a number again: (2 * 3) * x keeps x's dtype.
+// A result of weak numbers alone is a weak number again: (2 * 3) * x keeps x's dtype.
 static void mark_weak(struct node *node)
 {
     for (uint32_t i = 0; i < node->num_outputs; i++) {
@@ -192,7 +194,7 @@ static tn_status infer_node(const struct prim *prim, struct node *node)
     return status;
 }
 
-// Puts the primitive before the message, and what the application calls its inputs:
+// Prefixes the message with the primitive and the application's names of its inputs:
 // "base.matmul/1 (a = x, b = y): ".
 static void prefix_application(const struct prim *prim, const tn_array *const *inputs,
                                uint32_t num_inputs)
@@ -292,7 +294,7 @@ tn_array *tn_op(tn_scope *scope, const char *name, const tn_array *const *inputs
 
 // --- expressions given as text ---------------------------------------------------------
 
-struct free_attrs { // the attributes of an expression that has no primitive
+struct text_attrs { // the attributes of an expression that has no primitive
     tn_attr_table *table;
     uint64_t *values;
 };
@@ -315,7 +317,7 @@ static tn_status parse_number(const char *name, const char *text, uint32_t *kind
                                  "attribute %s: got \"%s\", expected a number", name, text);
 }
 
-static tn_status free_attr(const tn_attr *given, tn_attr_field *field, uint64_t *bits)
+static tn_status text_attr(const tn_attr *given, tn_attr_field *field, uint64_t *bits)
 {
     field->kind = given->kind;
     if (given->kind == TN_ATTR_TEXT && !given->text)
@@ -344,9 +346,10 @@ static const tn_attr *find_given(tn_attr_list list, const char *name)
     return NULL;
 }
 
-// A table made for this node alone: one 8-byte field for each name that the text mentions.
-static tn_status free_attrs_create(tn_scope *scope, const struct expr *expr,
-                                   tn_attr_list list, struct free_attrs *out)
+// Makes the attribute table of one node, in the scope's arena: one 8-byte field for each
+// name in the text that is no input.
+static tn_status text_attrs_create(tn_scope *scope, const struct expr *expr,
+                                   tn_attr_list list, struct text_attrs *out)
 {
     uint32_t count = expr->num_attrs;
     if (count != list.count)
@@ -370,7 +373,7 @@ static tn_status free_attrs_create(tn_scope *scope, const struct expr *expr,
         fields[i] = (tn_attr_field){.name = expr->attr_names[i],
                                     .flags = TN_ATTR_REQUIRED,
                                     .offset = i * sizeof(uint64_t)};
-        tn_status status = free_attr(given, &fields[i], &out->values[i]);
+        tn_status status = text_attr(given, &fields[i], &out->values[i]);
         if (status != TN_OK)
             return status;
     }
@@ -391,7 +394,7 @@ tn_array *tn_expr(tn_scope *scope, const char *text, const tn_array *const *inpu
         return NULL;
     }
     const struct expr *expr = NULL;
-    struct free_attrs own = {0};
+    struct text_attrs own = {0};
     tn_array *out = NULL;
     tn_status status = life_check(&scope->runtime->life);
     struct expr_set *set = status == TN_OK ? scope_exprs(scope) : NULL;
@@ -401,7 +404,7 @@ tn_array *tn_expr(tn_scope *scope, const char *text, const tn_array *const *inpu
         if (expr->num_outputs != 1)
             status = fail(TN_ERR_ARGUMENT, "has %u outputs, expected 1", expr->num_outputs);
         if (status == TN_OK)
-            status = free_attrs_create(scope, expr, attrs, &own);
+            status = text_attrs_create(scope, expr, attrs, &own);
         if (status == TN_OK && own.table)
             status = expr_bind(expr, own.table, &expr);
         if (status != TN_OK)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The table with which rules build graph: tn_build over a scope.
+// The tn_build table, through which rules of plugins build graph in a scope.
 #include "graph.h"
 
 static tn_array *build_op(const tn_build *build, const char *primitive,

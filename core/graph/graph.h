@@ -1,87 +1,92 @@
 // SPDX-License-Identifier: MIT
-// The lazy graph: nodes and the arrays that are their outputs.
+// The lazy graph: nodes, and arrays, which are the outputs of nodes.
 //
-// Nothing here recurses over the graph's depth: a chain of a million nodes builds, is
-// walked and freed. A node belongs to its scope's arena and dies with the scope; data that
-// outlives it (kept arrays) is counted.
+// No function recurses over the graph's depth, so a chain of a million nodes can be built,
+// walked and freed. A node lives in its scope's arena and dies with the scope. Kept arrays,
+// which outlive their scope, are reference-counted.
 #ifndef CORE_GRAPH_GRAPH_H
 #define CORE_GRAPH_GRAPH_H
 
 #include <stdatomic.h>
 #include <tenon/tenon.h>
+#include "../attr/attrs.h"
 #include "../base/hash.h"
 #include "../base/memory.h"
 #include "../expr/expr.h"
 #include "../primitive/prim_set.h"
-#include "../runtime.h"
+#include "../base/runtime.h"
 
-// How many attributes an expression without a primitive may have.
+// The most attributes of an expression without a primitive.
 #define MAX_EXPR_ATTRS 32
 
 enum node_kind {
-    NODE_DATA,   // a leaf: its array has data
-    NODE_NUMBER, // a scalar known when the graph was built: value in `number`
-    NODE_PRIM,   // a primitive
-    NODE_EXPR,   // an expression without a primitive
-    NODE_INPUT,  // an argument of a function that is being traced
+    NODE_DATA,   // a leaf whose array has a value
+    NODE_NUMBER, // a scalar known when the graph is built: bits in `number`
+    NODE_PRIM,   // applies a primitive
+    NODE_EXPR,   // applies an expression without a primitive
+    NODE_INPUT,  // a placeholder: an argument of a traced function or a decomposition
 };
 
-// Elements in a device's memory (sched/device.h). Counted, shared by arrays.
+// The evaluated elements of an array, on a device (device/device.h).
 struct value;
 
+// One operation or leaf. Constant once built, but for `mark` and `position`.
 struct node {
     uint32_t kind;
     uint32_t num_inputs, num_outputs;
-    uint32_t serial;         // grows within a scope: inputs have smaller ones
-    struct hash hash;        // structure: operations, attributes, types, leaves by identity
+    uint32_t serial;         // order of creation in the scope: inputs have smaller serials
+    struct hash hash;        // of this node alone: kind, operation, attributes; not inputs
     const struct prim *prim; // NODE_PRIM
     const struct expr *expr; // NODE_EXPR, and NODE_PRIM when it has one
-    const tn_attr_table *table; // of attrs; NULL without
-    void *attrs;                // NODE_PRIM, NODE_EXPR; NULL without
-    tn_array **inputs;          // NULL entries: optional ones not given
-    tn_array *outputs;          // num_outputs arrays, in place
+    const tn_attr_table *table; // describes `attrs`; NULL: no attributes
+    void *attrs;                // NODE_PRIM, NODE_EXPR; NULL: no attributes
+    tn_array **inputs;          // NULL entries: optional inputs not given
+    tn_array *outputs;          // num_outputs arrays, in the node's allocation
     uint64_t number;            // NODE_NUMBER: bits of a double or an int64_t
-    uint32_t mark, position; // scratch of one walk at a time: valid when mark is its epoch
+    uint32_t mark, position; // scratch of a graph walk: valid when mark is the walk's epoch
 };
 
+// One output of a node. A kept array belongs to no scope and is reference-counted.
 struct tn_array {
     struct node *node;
-    tn_scope *scope;   // NULL once kept
-    uint32_t output;   // of the node
-    uint8_t weak_kind; // 0, KIND_SIGNED or KIND_FLOAT: a number without dtype
-    uint8_t donated;   // given away: reading it is an error
+    tn_scope *scope;   // NULL for a kept array
+    uint32_t output;   // index among the node's outputs
+    uint8_t weak_kind; // KIND_... of a weak number, which has no dtype of its own; else 0
+    uint8_t donated;   // its memory was donated to a function: using the array is an error
     uint16_t reserved;
     tn_type type;
-    struct value *value; // NULL until evaluated
-    const char *name;    // that the application gave it; or NULL
+    struct value *value; // NULL until evaluated; owns a reference
+    const char *name;    // given by the application; NULL: none. Borrowed
     atomic_uint refs;    // kept arrays only
-    uint32_t mark, id;   // scratch of one evaluation: valid when mark is its epoch
+    uint32_t mark, id;   // scratch of an evaluation: valid when mark is its epoch
 };
 
 struct tn_scope {
     tn_runtime *runtime;
     struct arena arena;
-    tn_status status; // the first failure
-    char *error;
-    struct map imports;   // kept array -> its stand-in in this scope
+    struct arena scratch; // stack for temporary data of the current public function
+    tn_status status;     // the first failure
+    char *error;          // message of `status`; NULL with a failure: out of memory
+    struct map imports;   // kept array -> the leaf of this scope that shares its value
     tn_array **evaluated; // arrays whose values the scope releases
     uint32_t num_evaluated, max_evaluated;
-    struct expr_set **exprs; // that its nodes refer to; held
+    struct expr_set **exprs; // sets that hold the nodes' expressions; owns references
     uint32_t num_exprs, max_exprs;
-    uint32_t serial, epoch;
-    bool tracing; // belongs to a function: evaluation is an error
+    uint32_t serial, epoch; // of the next node; of the latest walk
+    bool tracing; // of a traced function or a decomposition: evaluation is an error
 };
 
-// A list that a public function is given: of `count` pointers, NULL only when there are
-// none.
+// A list argument of a public function: `count` pointers, which may be NULL only when
+// `count` is 0.
 struct given {
     const char *name; // of the argument
     const void *list;
     uint64_t count;
 };
 
-// At the begin of a public function: the scope's failure, or that of a scope or a list that
-// is NULL, or of more than MAX_GIVEN entries. `given` ends with a name that is NULL.
+// The first call in a public function. Returns the scope's first failure; or fails when the
+// scope or a list is NULL, or when a list has more than MAX_GIVEN entries. `given` ends
+// with a NULL name.
 #define MAX_GIVEN (UINT32_MAX / 16)
 tn_status scope_begin(tn_scope *scope, const char *function, const struct given *given);
 #define GIVEN(...)                                                                         \
@@ -94,51 +99,62 @@ tn_status scope_begin(tn_scope *scope, const char *function, const struct given 
     }
 #define NO_LISTS ((const struct given[]){{0}})
 
-// The arrays as this scope knows them, in a new list (mem_free). NULL with the scope's
-// failure set when one is NULL or belongs elsewhere.
+// Gives scope_local() of each array, in a new list (mem_free). NULL with the scope's
+// failure set when an array is NULL or cannot be used in this scope.
 tn_array **scope_locals(tn_scope *scope, const char *function, tn_array *const *arrays,
                         uint64_t count);
 
-// The array as this scope knows it: itself, or the stand-in of a kept one. NULL with the
-// scope's failure set when it belongs to another scope or was donated.
+// The array itself, or for a kept array the leaf of this scope that shares its value. NULL
+// with the scope's failure set when the array belongs to another scope or was donated.
 tn_array *scope_local(tn_scope *scope, const tn_array *array);
 
-// The set of expressions that this scope's texts go to. NULL with the scope's failure set.
+// The expression set to which texts of this scope are parsed. NULL with the scope's failure
+// set.
 struct expr_set *scope_exprs(tn_scope *scope);
 
-// Gives the array a value (takes the reference): it is data from now on.
+// Sets the array's value, which makes the array data. Takes the reference, on failure too.
 tn_status scope_set_value(tn_scope *scope, tn_array *array, struct value *value);
 
-// A leaf of this type without value: data to be, or an argument (NODE_DATA, NODE_INPUT).
+// A kept array that shares the value of `array`, which is evaluated. NULL with the scope's
+// failure set.
+tn_array *kept_create(tn_scope *scope, const tn_array *array);
+
+// A leaf of this type: NODE_DATA, whose value the caller sets, NODE_NUMBER or NODE_INPUT.
+// NULL with the scope's failure set.
 tn_array *leaf_create(tn_scope *scope, uint32_t kind, const tn_type *type);
 
-// A new node with its arrays (types not yet set), or NULL with the scope's failure set.
-// `table`/`attrs` are copied.
+// A new node with its arrays, whose types the caller sets; NULL with the scope's failure
+// set. Copies `attrs`, and keeps `table`, which describes them.
 struct node *node_create(tn_scope *scope, uint32_t kind, const tn_array *const *inputs,
                          uint32_t num_inputs, uint32_t num_outputs,
                          const tn_attr_table *table, const void *attrs);
 
-// Applies a primitive whose attributes are filled in already. Gives outputs[num_outputs].
+// Gives the dtypes of the node's inputs and outputs, to compile its expression.
+void node_types(const struct node *node, struct expr_types *out);
+
+// Applies a primitive; `attrs` is its filled attribute struct. Gives outputs[num_outputs].
 tn_status graph_apply(tn_scope *scope, const struct prim *prim,
                       const tn_array *const *inputs, uint32_t num_inputs, const void *attrs,
                       tn_array **outputs);
 
-// Applies an expression; inputs broadcast; attrs by the given table. The outputs' dtypes as
-// inferred, or `dtypes` when not NULL.
+// Applies an expression to inputs that broadcast; `table` describes `attrs`. `dtypes` of
+// the outputs may be NULL: they are inferred.
 tn_status graph_apply_expr(tn_scope *scope, const struct expr *expr,
                            const tn_array *const *inputs, uint32_t num_inputs,
                            const tn_attr_table *table, const void *attrs,
                            const tn_dtype *dtypes, tn_array **outputs);
 
-// The table of building slots for rules, over `scope`.
+// The tn_build table through which a rule of a plugin builds graph in `scope`.
 tn_build graph_build(tn_scope *scope, const tn_host *host);
 
-// Nodes that `arrays` depend on, inputs before users, into a new array (mem_free). Stops at
-// arrays that have data unless `through_data`.
+// Gives the operations that `arrays` depend on, in topological order, in a new list
+// (mem_free), and sets each node's `position` to its index there. Stops at arrays that have
+// a value, unless `through_data`.
 tn_status graph_order(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
                       bool through_data, struct node ***out_nodes, uint32_t *out_count);
 
-// Turns the thread's failure into the scope's (the first one stays). Returns its status.
+// Makes the thread's failure the scope's, unless the scope has one already. Returns the
+// scope's status.
 tn_status scope_take_failure(tn_scope *scope, tn_status status);
 
 #endif // CORE_GRAPH_GRAPH_H

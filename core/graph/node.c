@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Nodes and leaves: made in the scope's arena, freed with it.
+// Makes nodes and leaves in the scope's arena, which frees them.
 #include "graph.h"
 
 #include <string.h>
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/shape.h"
-#include "../sched/device.h"
+#include "../device/device.h"
 
 static struct hash hash_node(const struct node *node)
 {
@@ -72,6 +72,15 @@ struct node *node_create(tn_scope *scope, uint32_t kind, const tn_array *const *
     return node;
 }
 
+void node_types(const struct node *node, struct expr_types *out)
+{
+    for (uint32_t i = 0; i < node->num_inputs; i++)
+        out->inputs[i] =
+            (struct expr_input){node->inputs[i]->type.dtype, node->inputs[i]->weak_kind};
+    for (uint32_t i = 0; i < node->num_outputs; i++)
+        out->outputs[i] = node->outputs[i].type.dtype;
+}
+
 tn_array *leaf_create(tn_scope *scope, uint32_t kind, const tn_type *type)
 {
     struct node *node = node_create(scope, kind, NULL, 0, 1, NULL, NULL);
@@ -135,7 +144,7 @@ tn_array *tn_float(tn_scope *scope, double value)
     return number_create(scope, TN_F64, bits_of(value), KIND_FLOAT);
 }
 
-// The bits of `value` as a number of this dtype: what the element would hold, widened.
+// The bits for node->number: `value` rounded to the dtype, then widened to 64 bits.
 static uint64_t number_bits(tn_dtype dtype, double value)
 {
     uint64_t element = 0;
@@ -178,7 +187,7 @@ tn_array *tn_from_data(tn_scope *scope, tn_dtype dtype, const tn_shape *shape,
         status = fail(TN_ERR_ARGUMENT, "data is NULL");
     if (status != TN_OK)
         fail_prefix("tn_from_data: ");
-    if (status == TN_OK) // what fails here names the device, or what opens none
+    if (status == TN_OK) // its messages name the device
         status = value_from_host(scope->runtime, &type, data, &value);
     if (status != TN_OK) {
         scope_take_failure(scope, status);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The order of nodes: inputs before users, depth first, without recursion.
+// Topological order of nodes, inputs before users: depth first, with a stack instead of
+// recursion.
 #include "graph.h"
 
 #include "../base/fail.h"
 
-// While a node is on the stack, `position` counts the inputs already looked at.
+// State of one walk. While a node is on the stack, node->position counts the inputs that
+// were visited; afterwards it is the node's index in `order`.
 struct walk {
-    tn_scope *scope;
     uint32_t epoch;
     bool through_data;
     struct node **stack, **order;
@@ -64,8 +65,7 @@ static tn_status visit(struct walk *walk, tn_array *root)
 tn_status graph_order(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
                       bool through_data, struct node ***out_nodes, uint32_t *out_count)
 {
-    struct walk walk = {
-        .scope = scope, .epoch = ++scope->epoch, .through_data = through_data};
+    struct walk walk = {.epoch = ++scope->epoch, .through_data = through_data};
     tn_status status = TN_OK;
     for (uint64_t i = 0; i < num_arrays && status == TN_OK; i++)
         if (arrays[i])

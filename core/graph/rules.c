@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rules called, and their answers checked; see rules.h.
+// Calls rules and checks their answers; see rules.h.
 #include "rules.h"
 
 #include <inttypes.h>
@@ -7,14 +7,13 @@
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/shape.h"
-#include "../plugin/plugin_set.h"
 
 static const char *owner(const struct prim *prim)
 {
-    return prim->plugin ? plugin_id(prim->plugin) : "the application";
+    return prim->plugin_id ? prim->plugin_id : "the application";
 }
 
-// The status of a rule's call, with a reason in any case.
+// The status of a rule's call; a failure without a message gets one.
 static tn_status called(const struct prim *prim, const char *rule, tn_status status)
 {
     return fail_from(status, "rule %s of %s", rule, owner(prim));
@@ -104,6 +103,7 @@ tn_status rule_scratch(const tn_kernel *kernel, const tn_kernel_query *query,
 
 // --- rules that build graph --------------------------------------------------------------
 
+// The status of a rule that built graph; the scope's failure comes first.
 static tn_status built(const tn_scope *scope, const struct prim *prim, const char *rule,
                        tn_status status)
 {
@@ -115,7 +115,7 @@ static tn_status built(const tn_scope *scope, const struct prim *prim, const cha
     return status;
 }
 
-// Of another scope are arrays that a rule kept from an earlier call.
+// An array of another scope is one that the rule kept from an earlier call.
 static tn_status check_arrays(const tn_scope *scope, const struct prim *prim,
                               const char *rule, const char *what, bool all_given,
                               tn_array *const *arrays, uint32_t count)

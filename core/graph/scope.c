@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Scopes: own arrays, keep the first error, stand in for kept arrays.
+// Scopes: they own arrays, keep the first error, and import kept arrays as leaves.
 #include "graph.h"
 
 #include <stdio.h>
 #include <string.h>
 #include "../base/fail.h"
-#include "../sched/device.h"
+#include "../device/device.h"
 
 tn_scope *tn_scope_open(tn_runtime *runtime)
 {
@@ -36,6 +36,7 @@ void tn_scope_close(tn_scope *scope)
     mem_free(scope->exprs);
     mem_free(scope->evaluated);
     map_finish(&scope->imports);
+    arena_finish(&scope->scratch);
     arena_finish(&scope->arena);
     mem_free(scope->error);
     life_remove(&scope->runtime->life.scopes);
@@ -107,7 +108,7 @@ tn_status scope_begin(tn_scope *scope, const char *function, const struct given 
     return TN_OK;
 }
 
-// The stand-in of a kept array: a leaf of this scope with the same value.
+// The leaf of this scope that shares the value of a kept array; made once per kept array.
 static tn_array *import_kept(tn_scope *scope, tn_array *kept)
 {
     struct hash key = {(uint64_t)(uintptr_t)kept, 0};
@@ -192,7 +193,7 @@ tn_status scope_set_value(tn_scope *scope, tn_array *array, struct value *value)
         return scope_take_failure(scope, status);
     }
     if (array->value)
-        value_release(array->value); // already in the list
+        value_release(array->value); // already in scope->evaluated
     else
         scope->evaluated[scope->num_evaluated++] = array;
     array->value = value;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Negotiation, and the first look at the tables that a plugin gives.
+// ABI negotiation, and the first checks of the tables that a plugin gives. The size that a
+// table claims is checked against the loaded segment that holds the table before the table
+// is read to that size.
 #include "abi.h"
 
 #include <inttypes.h>
@@ -42,15 +44,16 @@ tn_status abi_check_sanitizer(uint32_t sanitizer, const char *id, struct reason 
                          sanitizer_name(sanitizer), sanitizer_name(TN_SANITIZER_HERE));
 }
 
-// How many bytes lie between a pointer and the end of what is loaded there of its shared
-// object: more than that cannot be a plugin's table. Memory that is of no object, such as
-// what `init` allocated, has no known end.
+// The bytes from `start` to the end of the loaded ELF segment that holds it: the most that
+// a table at `start` can have. UINT64_MAX when no shared object holds `start`, such as
+// memory that init allocated.
 struct reach {
     uintptr_t start;
     uint64_t bytes;
 };
 
-static int look_up(struct dl_phdr_info *info, size_t size, void *context)
+// Callback of dl_iterate_phdr; 1 ends the iteration.
+static int find_segment(struct dl_phdr_info *info, size_t size, void *context)
 {
     struct reach *reach = context;
     (void)size;
@@ -69,17 +72,21 @@ static int look_up(struct dl_phdr_info *info, size_t size, void *context)
 static uint64_t reach_of(const void *pointer)
 {
     struct reach reach = {(uintptr_t)pointer, UINT64_MAX};
-    dl_iterate_phdr(look_up, &reach);
+    dl_iterate_phdr(find_segment, &reach);
     return reach.bytes;
 }
 
-tn_status abi_check_struct(const void *start, uint64_t size, uint64_t least, uint64_t known,
-                           const char *what, const char *id, struct reason *reason)
+// Checks a plugin's struct that claims `size` bytes: at least `least`, and zero from byte
+// `known` on, because this version cannot honour fields that it does not know. `what` names
+// the struct in messages.
+static tn_status check_struct(const void *start, uint64_t size, uint64_t least,
+                              uint64_t known, const char *what, const char *id,
+                              struct reason *reason)
 {
-    if (size < least || size > MAX_RECORD)
+    if (size < least || size > MAX_ABI_STRUCT)
         return reason_record(reason, TN_ERR_REFUSED, REASON_CONTRACT, id,
                              "%s: %s has %" PRIu64 " bytes, expected %" PRIu64 " to %d", id,
-                             what, size, least, MAX_RECORD);
+                             what, size, least, MAX_ABI_STRUCT);
     uint64_t reach = reach_of(start);
     if (size > reach)
         return reason_record(reason, TN_ERR_REFUSED, REASON_CONTRACT, id,
@@ -97,8 +104,8 @@ tn_status abi_check_struct(const void *start, uint64_t size, uint64_t least, uin
     return TN_OK;
 }
 
-// Below, the least that a table may have is what it had in 1.0, by its last member then.
-// Members added since are read through TN_HAS.
+// `least` is the size that a table had in ABI 1.0, given by its last member then. Members
+// added since are read through TN_HAS.
 
 // --- tn_plugin_v1 ----------------------------------------------------------------------
 
@@ -111,15 +118,15 @@ static tn_status wrong_entry(const tn_note *note, const char *what, struct reaso
 tn_status abi_check_entry(const tn_plugin *entry, uint64_t symbol_size, const tn_note *note,
                           struct reason *reason)
 {
-    // What every version has; read only as far as the symbol reaches.
+    // The fields of ABI 1.0 must lie within the symbol before one of them is read.
     if (symbol_size < TN_END_OF(entry, query))
         return wrong_entry(note, "is smaller than a tn_plugin", reason);
     if (entry->magic != TN_PLUGIN_MAGIC)
         return wrong_entry(note, "has a wrong magic number", reason);
     if (entry->struct_size > symbol_size)
         return wrong_entry(note, "says that it is larger than it is", reason);
-    tn_status status = abi_check_struct(entry, entry->struct_size, TN_END_OF(entry, query),
-                                        sizeof(*entry), "tn_plugin_v1", note->id, reason);
+    tn_status status = check_struct(entry, entry->struct_size, TN_END_OF(entry, query),
+                                    sizeof(*entry), "tn_plugin_v1", note->id, reason);
     if (status != TN_OK)
         return status;
     if (!entry->id || !entry->version || !entry->vendor || !entry->query)
@@ -141,8 +148,8 @@ tn_status abi_check_backend(const tn_backend *backend, const char *id,
                             struct reason *reason)
 {
     tn_status status =
-        abi_check_struct(backend, backend->struct_size, TN_END_OF(backend, memory_info),
-                         sizeof(*backend), "its " TN_IFACE_BACKEND, id, reason);
+        check_struct(backend, backend->struct_size, TN_END_OF(backend, memory_info),
+                     sizeof(*backend), "its " TN_IFACE_BACKEND, id, reason);
     if (status != TN_OK)
         return status;
     const struct {
@@ -177,6 +184,7 @@ tn_status abi_check_backend(const tn_backend *backend, const char *id,
     return TN_OK;
 }
 
+// Checks that `count` pointers fit between `list` and the end of its loaded segment.
 static tn_status check_list(const void *list, uint32_t count, const char *what,
                             const char *id, struct reason *reason)
 {
@@ -195,8 +203,8 @@ static tn_status check_list(const void *list, uint32_t count, const char *what,
 
 tn_status abi_check_ops(const tn_ops *ops, const char *id, struct reason *reason)
 {
-    tn_status status = abi_check_struct(ops, ops->struct_size, TN_END_OF(ops, num_kernels),
-                                        sizeof(*ops), "its " TN_IFACE_OPS, id, reason);
+    tn_status status = check_struct(ops, ops->struct_size, TN_END_OF(ops, num_kernels),
+                                    sizeof(*ops), "its " TN_IFACE_OPS, id, reason);
     if (status == TN_OK)
         status = check_list(ops->primitives, ops->num_primitives, "primitives", id, reason);
     if (status == TN_OK)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Negotiation: may this core and that plugin talk, and in which minor version?
+// ABI negotiation between this core and a plugin, and checks of the tables that a loaded
+// plugin gives. Each failure fills *reason.
 #ifndef CORE_PLUGIN_ABI_H
 #define CORE_PLUGIN_ABI_H
 
@@ -7,30 +8,27 @@
 #include "manifest.h"
 #include "reason.h"
 
-// What this core offers: the oldest minor a plugin may have stopped at, and the newest.
+// The ABI range of this core. A plugin is too old when its newest minor is below minor_min.
 extern const struct abi_range abi_host;
 
-// The effective minor: min(host's newest, plugin's newest). Refused with both ranges when
-// it is below either's oldest, or when the majors differ.
+// Gives the effective minor: min(host's newest, plugin's newest). TN_ERR_REFUSED when the
+// majors differ, or when the effective minor is below the oldest minor of either side.
 tn_status abi_negotiate(struct abi_range host, struct abi_range plugin, const char *id,
                         uint32_t *out_minor, struct reason *reason);
 
-// Both sides are instrumented alike.
+// TN_ERR_REFUSED unless the plugin and this core are built with the same sanitizer.
 tn_status abi_check_sanitizer(uint32_t sanitizer, const char *id, struct reason *reason);
 
-// A struct of `size` bytes by its own account, made by a plugin: at least `least` bytes,
-// and zero from `known` on. `what` is for messages.
-tn_status abi_check_struct(const void *start, uint64_t size, uint64_t least, uint64_t known,
-                           const char *what, const char *id, struct reason *reason);
-
-// The symbol tn_plugin_v1, of `symbol_size` bytes by the ELF symbol table, against the
-// note.
+// Checks the symbol tn_plugin_v1 against the ELF note. `symbol_size` is the symbol's size
+// in the ELF symbol table: no byte beyond is read.
 tn_status abi_check_entry(const tn_plugin *entry, uint64_t symbol_size, const tn_note *note,
                           struct reason *reason);
 
-// The backend's table has what every backend must have.
+// Checks that a backend's table has a valid size, all required slots and a bounded list of
+// families.
 tn_status abi_check_backend(const tn_backend *backend, const char *id,
                             struct reason *reason);
+// Checks that an op pack's table has a valid size, and lists without a NULL entry or name.
 tn_status abi_check_ops(const tn_ops *ops, const char *id, struct reason *reason);
 
 #endif // CORE_PLUGIN_ABI_H

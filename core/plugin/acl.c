@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The attribute system.posix_acl_access: a version, then entries of tag, permissions and
-// id, little-endian (linux/posix_acl_xattr.h). A default list says what new files get,
-// which are judged by their own.
+// Parses the extended attribute system.posix_acl_access (linux/posix_acl_xattr.h): a
+// version, then entries of tag, permissions and id, little-endian. Default lists are not
+// read: they only give new files their lists, and each file is judged by its own list.
 #include "acl.h"
 
 #include <errno.h>
@@ -43,7 +43,8 @@ static struct entry entry_at(const unsigned char *list, size_t at)
                           .id = read_number(list + at + 4, 4)};
 }
 
-// What the mask lets named users and groups do; everything without one.
+// The list's mask, which limits the permissions of named users and groups; all bits when
+// the list has no mask.
 static uint16_t mask_of(const unsigned char *list, size_t size)
 {
     uint16_t mask = UINT16_MAX;

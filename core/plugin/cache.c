@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The disk cache: one file an entry, named by the SHA-256 of its key.
+// The disk cache: one file per entry, named by the SHA-256 of its key.
 //
-// A file is written beside its place and renamed into it, so that readers see a whole entry
-// or none; a crash may leave a damaged one, which its checksum gives away. Nothing here is
-// ever an error of the caller: without a cache, things are compiled again.
+// A file is written under a temporary name and renamed, so that readers see a whole entry
+// or none. A crash may leave a damaged entry, which its checksum reveals. No failure of the
+// cache is an error of the caller: without an entry, code is compiled again.
 #include "host.h"
 
 #include <dirent.h>
@@ -37,7 +37,7 @@ struct header {
 
 // --- the directory ---------------------------------------------------------------------
 
-// Makes it and what is above it; all of it for this user alone.
+// Makes the directory and its missing parents, for this user alone.
 static void make_directories(char *path)
 {
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -48,7 +48,7 @@ static void make_directories(char *path)
     mkdir(path, 0700);
 }
 
-// Opens it; -1 when there is none that is this user's alone to change.
+// Opens the cache's directory; -1 when there is none, or when another user can change it.
 static int open_directory(const struct config *config, bool create)
 {
     const char *given = config_get(config, "TENON_CACHE_DIR");
@@ -82,7 +82,8 @@ static void entry_name(const unsigned char key[32], char name[NAME_SIZE])
 
 // --- reading ---------------------------------------------------------------------------
 
-// The data of a sound entry, or NULL. *out_damaged: there is an entry, and it is not sound.
+// Gives the data of a valid entry, or NULL. *out_damaged: the file is not a valid entry for
+// `key`.
 static void *read_entry(int fd, const unsigned char key[32], uint64_t *out_size,
                         bool *out_damaged)
 {
@@ -134,7 +135,7 @@ tn_status cache_load_from(int directory, const void *key, uint64_t key_size,
         return TN_ERR_NOT_FOUND;
     bool damaged = false;
     void *data = read_entry(fd, digest, out_size, &damaged);
-    futimens(fd, NULL); // used now: removed last
+    futimens(fd, NULL); // marks the entry as most recently used
     close(fd);
     if (damaged)
         unlinkat(directory, name, 0);
@@ -144,8 +145,8 @@ tn_status cache_load_from(int directory, const void *key, uint64_t key_size,
     return TN_OK;
 }
 
-tn_status cache_load(const struct config *config, const void *key, uint64_t key_size,
-                     void **out_data, uint64_t *out_size)
+static tn_status load(const struct config *config, const void *key, uint64_t key_size,
+                      void **out_data, uint64_t *out_size)
 {
     int directory = cache_open(config);
     tn_status status = cache_load_from(directory, key, key_size, out_data, out_size);
@@ -177,7 +178,7 @@ static bool is_entry_name(const char *name)
            strspn(name, "0123456789abcdef") == NAME_SIZE - 1;
 }
 
-// The entries, and their bytes in all; forgotten temporary files are removed on the way.
+// Lists the entries and sums their bytes. Removes stale temporary files on the way.
 static uint32_t list_entries(int directory, struct entry **out_entries, uint64_t *out_total)
 {
     struct entry *entries = NULL;
@@ -217,7 +218,7 @@ uint64_t cache_prune(int directory, uint64_t max_total)
     uint32_t count = list_entries(directory, &entries, &total);
     if (total > max_total) {
         qsort(entries, count, sizeof(*entries), oldest_first);
-        // A quarter goes at once, so that not every store has to look.
+        // Evicts a quarter at once, so that the next stores need not scan the directory.
         for (uint32_t i = 0; i < count && total > max_total / 4 * 3; i++)
             if (unlinkat(directory, entries[i].name, 0) == 0)
                 total -= entries[i].size;
@@ -226,11 +227,11 @@ uint64_t cache_prune(int directory, uint64_t max_total)
     return total;
 }
 
-// Bytes stored by this process since the last look at the directory; UINT64_MAX / 2: never
-// looked.
+// Bytes that this process has stored since its last scan of the directory. The initial
+// value makes the first store scan, and leaves room for additions without overflow.
 static _Atomic uint64_t since_prune = UINT64_MAX / 2;
 
-static void keep_small(int directory, uint64_t stored)
+static void prune_if_due(int directory, uint64_t stored)
 {
     if (atomic_fetch_add(&since_prune, stored) + stored < CACHE_MAX_TOTAL / 8)
         return;
@@ -273,7 +274,7 @@ bool cache_store(const struct config *config, const void *key, uint64_t key_size
     entry_name(header.key, name);
     bool stored = write_entry(directory, name, &header, data);
     if (stored)
-        keep_small(directory, size + sizeof(header));
+        prune_if_due(directory, size + sizeof(header));
     else
         log_write(config, TN_LOG_INFO, "cache", "an entry was not stored: %s",
                   strerror(errno));
@@ -309,7 +310,7 @@ int cache_nameless_file(const struct config *config)
 static tn_status cache_get(const tn_host *host, const void *key, uint64_t key_size,
                            void **out_data, uint64_t *out_size)
 {
-    return cache_load(host->self->runtime->config, key, key_size, out_data, out_size);
+    return load(host->self->runtime->config, key, key_size, out_data, out_size);
 }
 
 static void cache_put(const tn_host *host, const void *key, uint64_t key_size,
@@ -323,6 +324,6 @@ const tn_host_cache *cache_service(tn_runtime *runtime)
     static const tn_host_cache cache = {
         .struct_size = sizeof(cache), .get = cache_get, .put = cache_put};
     const struct config *config = runtime->config;
-    bool has_place = config_get(config, "TENON_CACHE_DIR") || config_cache_home(config);
-    return has_place ? &cache : NULL;
+    bool has_directory = config_get(config, "TENON_CACHE_DIR") || config_cache_home(config);
+    return has_directory ? &cache : NULL;
 }

@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: MIT
-// The disk cache's upkeep, apart from its service.
+// The disk cache: entries found by key, of bounded total size. Plugins use it as the
+// service TN_HOST_CACHE (host.h).
 #ifndef CORE_PLUGIN_CACHE_H
 #define CORE_PLUGIN_CACHE_H
 
 #include <stdint.h>
 #include "../base/config.h"
 
-// An entry by its key; mem_free it. TN_ERR_NOT_FOUND: there is none that is sound.
-tn_status cache_load(const struct config *config, const void *key, uint64_t key_size,
-                     void **out_data, uint64_t *out_size);
-// The same for many entries: cache_open() gives the cache's directory to close(), or -1
-// when there is none, in which nothing is found.
+// Opens the cache's directory; the caller closes it. -1 when there is no usable directory;
+// cache_load_from() then finds nothing.
 int cache_open(const struct config *config);
+// Gives a copy of the entry under `key` (mem_free). TN_ERR_NOT_FOUND when there is no
+// entry, or a damaged one, which is removed.
 tn_status cache_load_from(int directory, const void *key, uint64_t key_size,
                           void **out_data, uint64_t *out_size);
-// False when it could not be stored.
+// Stores a copy of `data` under `key`; false when that failed.
 bool cache_store(const struct config *config, const void *key, uint64_t key_size,
                  const void *data, uint64_t size);
 void cache_remove(const struct config *config, const void *key, uint64_t key_size);
 
-// An empty file without a name in the cache's file system, to write and read; -1: none.
+// Opens an empty, unnamed file (O_TMPFILE) in the cache's file system for writing and
+// reading; the caller closes it. -1 when that failed.
 int cache_nameless_file(const struct config *config);
 
-#define CACHE_MAX_TOTAL ((uint64_t)256 << 20)
+#define CACHE_MAX_TOTAL ((uint64_t)256 << 20) // bytes
 
-// Removes the entries longest unused when they are more than max_total bytes in all, until
-// three quarters of that are left. Gives the bytes left.
+// Cache eviction (LRU): when all entries together exceed `max_total` bytes, removes the
+// least recently used ones until three quarters of `max_total` are left. Returns the bytes
+// left.
 uint64_t cache_prune(int directory, uint64_t max_total);
 
 #endif // CORE_PLUGIN_CACHE_H

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Callbacks: which runtimes' kernels the calling thread is in, so that waiting for one of
-// them is refused instead of never coming back.
+// Callbacks: application code that a kernel calls. Each thread has a stack of the runtimes
+// whose kernels are calling back on it, so that waiting for one of these runtimes is
+// refused instead of deadlocking.
 #include "../base/fail.h"
 #include "host.h"
 
+// One callback in progress; lives on the machine stack of call_back().
 struct call {
     const tn_runtime *runtime;
-    const struct call *outer; // of this thread
+    const struct call *outer; // the enclosing callback of this thread; NULL: none
 };
 
 static _Thread_local const struct call *innermost;
@@ -29,7 +31,7 @@ tn_status callback_check(const tn_runtime *runtime)
                 "itself: evaluate what it needs before, or in another runtime");
 }
 
-bool callback_keeps(const tn_runtime *runtime, const char *what)
+bool callback_refuses(const tn_runtime *runtime, const char *what)
 {
     if (!is_in(runtime))
         return false;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// Makes private copies of plugin files and hashes them on the way. A finished copy is
+// sealed: it can no longer be written.
 #include "copy.h"
 
 #include <errno.h>
@@ -22,8 +24,8 @@
 
 // --- reading ---------------------------------------------------------------------------
 
-// Hashes the first `max` bytes that `fd` holds, and writes them to `copy` unless that is
-// -1. `block` has BLOCK bytes. False with errno.
+// Hashes the first `max` bytes of the file `fd` and appends them to the file `copy` (-1: no
+// copy). `block` is a buffer of BLOCK bytes. False with errno.
 static bool stream(int fd, int copy, uint64_t max, void *block, struct content *out)
 {
     crypto_hash_sha256_state state;
@@ -45,6 +47,32 @@ static bool stream(int fd, int copy, uint64_t max, void *block, struct content *
     return got >= 0;
 }
 
+struct file_version file_version(int fd)
+{
+    struct stat info;
+    struct timespec now;
+    if (fstat(fd, &info) || clock_gettime(CLOCK_REALTIME, &now) ||
+        info.st_ctim.tv_sec + 2 > now.tv_sec)
+        return (struct file_version){0};
+    return (struct file_version){.device = info.st_dev,
+                                 .inode = info.st_ino,
+                                 .size = info.st_size,
+                                 .modified = info.st_mtim,
+                                 .changed = info.st_ctim};
+}
+
+static bool time_equal(struct timespec a, struct timespec b)
+{
+    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+bool file_version_equal(const struct file_version *a, const struct file_version *b)
+{
+    return a->inode != 0 && a->device == b->device && a->inode == b->inode &&
+           a->size == b->size && time_equal(a->modified, b->modified) &&
+           time_equal(a->changed, b->changed);
+}
+
 static tn_status cannot_read(void)
 {
     return fail(TN_ERR_IO, "reading: %s", strerror(errno));
@@ -63,23 +91,24 @@ tn_status content_hash(int fd, struct content *out)
     return status;
 }
 
-// --- places for a copy -----------------------------------------------------------------
+// --- files for a copy ------------------------------------------------------------------
 
-// Writing past the process' limit on file sizes would send it a signal.
+// Writing past RLIMIT_FSIZE would raise SIGXFSZ, which ends the process.
 static bool has_room(uint64_t size)
 {
     struct rlimit limit;
     return getrlimit(RLIMIT_FSIZE, &limit) == 0 && size <= limit.rlim_cur;
 }
 
-// -1 where there are no memory files, or none that may be executed.
+// Opens a memfd; -1 where the kernel has none, or forbids executable ones
+// (vm.memfd_noexec).
 static int memory_file(const char *path)
 {
     size_t size = strlen(path);
     const char *name = size > MAX_MEMORY_NAME ? path + size - MAX_MEMORY_NAME : path;
     unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
     int fd = memfd_create(name, flags | MFD_EXEC);
-    if (fd < 0 && errno == EINVAL) // before Linux 6.3
+    if (fd < 0 && errno == EINVAL) // before Linux 6.3, which added MFD_EXEC
         fd = memfd_create(name, flags);
     return file_above_standard(fd);
 }
@@ -90,22 +119,23 @@ static bool seal_memory(int *fd)
                  F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
 }
 
-// Nobody can open what has no name: the descriptor that writes is exchanged for one that
-// reads.
+// An unnamed file has no path to open, so exchanging its writable descriptor for a
+// read-only one ends all writing.
 static bool seal_nameless(int *fd)
 {
     char name[32];
     snprintf(name, sizeof(name), "/proc/self/fd/%d", *fd);
-    int reader = file_open(AT_FDCWD, name, O_RDONLY, 0);
-    if (reader < 0)
+    int read_only = file_open(AT_FDCWD, name, O_RDONLY, 0);
+    if (read_only < 0)
         return false;
     close(*fd);
-    *fd = reader;
+    *fd = read_only;
     return true;
 }
 
-// Copies into the open file `into`, which it takes. `size` is that of the file when it was
-// opened: what is appended meanwhile stays out, and the limit on file sizes holds.
+// Copies the file `fd` to the open file `into`, which it takes, and seals the copy. `size`
+// is the file's size when the file was opened: bytes appended meanwhile are not copied, so
+// that RLIMIT_FSIZE, which was checked against `size`, holds.
 static bool fill(int fd, uint64_t size, void *block, int into, bool (*seal)(int *),
                  struct content *out)
 {
@@ -120,15 +150,16 @@ static bool fill(int fd, uint64_t size, void *block, int into, bool (*seal)(int 
     return true;
 }
 
-// --- the whole -------------------------------------------------------------------------
+// --- content ---------------------------------------------------------------------------
 
-// Only root can change it, and this process is not root. (Nobody else's write grant passed
-// the check of the owner.)
+// Only root can change the file, and this process is not root. An access control list
+// cannot grant writing here: without S_IWGRP its mask denies it.
 static bool is_out_of_reach(const struct stat *info)
 {
     return info->st_uid == 0 && geteuid() != 0 && !(info->st_mode & (S_IWGRP | S_IWOTH));
 }
 
+// Hashes the file itself, without a copy.
 static tn_status keep(int fd, bool may_change, struct content *out)
 {
     struct content made;
@@ -148,8 +179,8 @@ tn_status content_keep(int fd, struct content *out)
     return keep(fd, false, out);
 }
 
-tn_status content_copy(int fd, const char *path, const struct config *config,
-                       struct content *out)
+static tn_status copy_or_keep(int fd, const char *path, const struct config *config,
+                              struct content *out)
 {
     struct stat info;
     if (fstat(fd, &info))
@@ -169,7 +200,18 @@ tn_status content_copy(int fd, const char *path, const struct config *config,
     return copied ? TN_OK : keep(fd, true, out);
 }
 
-// --- several ---------------------------------------------------------------------------
+tn_status content_copy(int fd, const char *path, const struct config *config,
+                       struct content *out)
+{
+    struct file_version before = file_version(fd);
+    tn_status status = copy_or_keep(fd, path, config, out);
+    struct file_version after = file_version(fd);
+    if (status == TN_OK && !out->may_change && file_version_equal(&before, &after))
+        out->version = after;
+    return status;
+}
+
+// --- objects ---------------------------------------------------------------------------
 
 void objects_sha256(const struct objects *objects, unsigned char out[32])
 {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-// plugin.json from the binary: the identity from its note, the rest from its tables.
+// tn_plugin_describe(): makes the text of plugin.json for a shared object. The identity
+// comes from the ELF note; the rest from the plugin's tables, for which the plugin is
+// initialised.
 #include "plugin.h"
 
 #include <errno.h>
@@ -10,20 +12,19 @@
 #include <string.h>
 #include <unistd.h>
 #include "../base/fail.h"
-#include "../primitive/prim_set.h"
 #include "../base/file.h"
+#include "../primitive/prim_set.h"
 #include "abi.h"
 #include "module.h"
 #include "note.h"
 #include "trust.h"
 
-// What the description is made from.
+// The plugin being described.
 struct subject {
     const char *file; // path
     tn_note note;
     struct objects objects; // the file alone
-    struct module *module;
-    const tn_plugin *entry;
+    struct plugin plugin;   // uses the runtime's set, but is not listed there
 };
 
 static const char *base_name(const char *path)
@@ -32,7 +33,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-// --- parts of the text -----------------------------------------------------------------
+// --- parts of plugin.json --------------------------------------------------------------
 
 static json_t *describe_files(const struct subject *subject)
 {
@@ -47,10 +48,10 @@ static json_t *describe_interfaces(const struct subject *subject)
 {
     static const char *const known[] = {TN_IFACE_BACKEND, "tn.collective/1", "tn.format/1",
                                         "tn.model/1", TN_IFACE_OPS};
-    const char *const *own = subject->entry->query(TN_IFACE_LIST);
+    const char *const *own = subject->plugin.entry->query(TN_IFACE_LIST);
     json_t *list = json_array();
     for (size_t i = 0; list && i < sizeof(known) / sizeof(known[0]); i++)
-        if (subject->entry->query(known[i]) &&
+        if (subject->plugin.entry->query(known[i]) &&
             json_array_append_new(list, json_string(known[i])))
             json_decref(list), list = NULL;
     for (uint32_t i = 0; list && own && own[i] && i < MAX_NAMES; i++)
@@ -88,7 +89,8 @@ static int by_kernel(const void *a, const void *b)
     return order;
 }
 
-// Takes `count` objects; NULL when one of them is.
+// Gives a sorted array of `count` objects, and takes the objects, on failure too. NULL when
+// an object is NULL or memory is short.
 static json_t *sorted_array(json_t **items, uint32_t count,
                             int (*order)(const void *, const void *))
 {
@@ -113,8 +115,8 @@ static json_t *describe_primitives(const tn_ops *ops)
     uint32_t count = ops ? ops->num_primitives : 0;
     json_t **items = mem_zalloc((count + 1) * sizeof(json_t *));
     for (uint32_t i = 0; items && i < count; i++) {
-        const tn_primitive *record = ops->primitives[i];
-        items[i] = json_pack("{s:s, s:s*}", "id", record->id, "role", record->role);
+        const tn_primitive *primitive = ops->primitives[i];
+        items[i] = json_pack("{s:s, s:s*}", "id", primitive->id, "role", primitive->role);
     }
     json_t *list = items ? sorted_array(items, count, by_id) : NULL;
     mem_free(items);
@@ -126,9 +128,9 @@ static json_t *describe_kernels(const tn_ops *ops)
     uint32_t count = ops ? ops->num_kernels : 0;
     json_t **items = mem_zalloc((count + 1) * sizeof(json_t *));
     for (uint32_t i = 0; items && i < count; i++) {
-        const tn_kernel *record = ops->kernels[i];
-        items[i] = json_pack("{s:s, s:s, s:s}", "primitive", record->primitive, "family",
-                             record->family, "name", record->name);
+        const tn_kernel *kernel = ops->kernels[i];
+        items[i] = json_pack("{s:s, s:s, s:s}", "primitive", kernel->primitive, "family",
+                             kernel->family, "name", kernel->name);
     }
     json_t *list = items ? sorted_array(items, count, by_kernel) : NULL;
     mem_free(items);
@@ -137,10 +139,11 @@ static json_t *describe_kernels(const tn_ops *ops)
 
 // --- the whole -------------------------------------------------------------------------
 
-static json_t *describe_root(const struct subject *subject, const tn_ops *ops,
-                             const tn_backend *backend)
+static json_t *describe_root(const struct subject *subject)
 {
     const tn_note *note = &subject->note;
+    const tn_ops *ops = subject->plugin.ops;
+    const tn_backend *backend = subject->plugin.backend;
     return json_pack(
         "{s:i, s:s, s:s, s:s, s:{s:I, s:I, s:I}, s:I, s:s, s:o, s:o, s:o, s:o, "
         "s:o}",
@@ -153,7 +156,7 @@ static json_t *describe_root(const struct subject *subject, const tn_ops *ops,
         describe_kernels(ops));
 }
 
-// The text in memory of ours, ended by a newline.
+// Gives the text in memory of mem_alloc, with a final newline. Takes `root`.
 static tn_status print(json_t *root, char **out_json)
 {
     char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
@@ -167,67 +170,99 @@ static tn_status print(json_t *root, char **out_json)
     return *out_json ? TN_OK : TN_ERR_MEMORY;
 }
 
-static tn_status describe(const struct subject *subject, char **out_json)
+static tn_status open_note(struct subject *subject, uint32_t *out_minor,
+                           struct reason *reason)
 {
-    struct reason reason;
-    const char *id = subject->note.id;
-    const tn_ops *ops = subject->entry->query(TN_IFACE_OPS);
-    const tn_backend *backend = subject->entry->query(TN_IFACE_BACKEND);
-    tn_status status = ops ? abi_check_ops(ops, id, &reason) : TN_OK;
-    if (status == TN_OK && backend)
-        status = abi_check_backend(backend, id, &reason);
-    if (status != TN_OK)
-        return status;
-    return print(describe_root(subject, ops, backend), out_json);
-}
-
-static tn_status load(struct subject *subject)
-{
-    struct reason reason;
-    uint32_t minor;
-    uint64_t symbol_size = 0;
-    tn_status status =
-        note_read(subject->objects.contents[0].fd, subject->file, &subject->note, &reason);
     const tn_note *note = &subject->note;
+    tn_status status =
+        note_read(subject->objects.contents[0].fd, subject->file, &subject->note, reason);
     if (status == TN_OK)
         status = abi_negotiate(
             abi_host,
             (struct abi_range){note->abi_major, note->abi_minor_min, note->abi_minor_max},
-            note->id, &minor, &reason);
+            note->id, out_minor, reason);
     if (status == TN_OK)
-        status = abi_check_sanitizer(note->sanitizer, note->id, &reason);
-    if (status == TN_OK)
-        status =
-            module_acquire(&subject->objects, subject->file, &subject->module, &reason);
-    if (status != TN_OK)
-        return status;
-    subject->entry = module_entry(subject->module, &symbol_size);
-    if (!subject->entry)
-        return fail(TN_ERR_REFUSED, "%s exports no tn_plugin_v1", subject->file);
-    return abi_check_entry(subject->entry, symbol_size, note, &reason);
+        status = abi_check_sanitizer(note->sanitizer, note->id, reason);
+    return status;
 }
 
-tn_status tn_plugin_describe(const char *file, char **out_json)
+// Loads and initialises the plugin, without a manifest to check it against.
+static tn_status start(struct subject *subject)
 {
-    struct subject subject = {.file = file};
-    tn_status status = fail_if_null("plugin_describe", "the file", file);
+    struct reason reason;
+    struct plugin *plugin = &subject->plugin;
+    uint32_t minor = 0;
+    uint64_t symbol_size = 0;
+    tn_status status = open_note(subject, &minor, &reason);
     if (status == TN_OK)
-        status = fail_if_null("plugin_describe", "out_json", out_json);
+        status = module_acquire(&subject->objects, subject->file, &plugin->module, &reason);
     if (status != TN_OK)
         return status;
-    int fd = file_open(AT_FDCWD, file, O_RDONLY | O_NONBLOCK, 0);
-    if (fd < 0)
+    plugin->manifest.id = subject->note.id;
+    plugin->entry = module_entry(plugin->module, &symbol_size);
+    if (!plugin->entry)
+        return fail(TN_ERR_REFUSED, "%s exports no tn_plugin_v1", subject->file);
+    status = abi_check_entry(plugin->entry, symbol_size, &subject->note, &reason);
+    return status == TN_OK ? plugin_start(plugin, minor, &reason) : status;
+}
+
+static void finish(struct subject *subject)
+{
+    struct plugin *plugin = &subject->plugin;
+    plugin_stop(plugin);
+    module_release(plugin->module, true);
+    plugin_drop_needs(plugin);
+    mem_free(plugin->directory);
+    objects_close(&subject->objects);
+}
+
+// Gives the absolute path of the directory that holds `file`.
+static tn_status find_directory(const char *file, char **out_directory)
+{
+    char *whole = realpath(file, NULL);
+    char *slash = whole ? strrchr(whole, '/') : NULL;
+    if (!slash)
         return fail(TN_ERR_IO, "%s: %s", file, strerror(errno));
-    struct objects *objects = &subject.objects;
-    objects->names[0] = base_name(file);
-    status = content_copy(fd, file, NULL, &objects->contents[0]);
+    *out_directory = mem_printf("%.*s", slash == whole ? 1 : (int)(slash - whole), whole);
+    free(whole);
+    return *out_directory ? TN_OK : TN_ERR_MEMORY;
+}
+
+static tn_status open_file(struct subject *subject)
+{
+    struct objects *objects = &subject->objects;
+    int fd = file_open(AT_FDCWD, subject->file, O_RDONLY | O_NONBLOCK, 0);
+    if (fd < 0)
+        return fail(TN_ERR_IO, "%s: %s", subject->file, strerror(errno));
+    objects->names[0] = base_name(subject->file);
+    tn_status status = content_copy(fd, subject->file, NULL, &objects->contents[0]);
     close(fd);
     objects->count = status == TN_OK;
+    return status;
+}
+
+tn_status tn_plugin_describe(tn_runtime *runtime, const char *file, char **out_json)
+{
+    tn_status status = fail_if_null("plugin_describe", "the runtime", runtime);
     if (status == TN_OK)
-        status = load(&subject);
+        status = fail_if_null("plugin_describe", "the file", file);
     if (status == TN_OK)
-        status = describe(&subject, out_json);
-    objects_close(objects);
-    module_release(subject.module, true);
+        status = fail_if_null("plugin_describe", "out_json", out_json);
+    if (status == TN_OK)
+        status = life_check(&runtime->life);
+    if (status != TN_OK)
+        return status;
+    struct subject subject = {
+        .file = file,
+        .plugin = {.set = runtime->plugins, .state = PLUGIN_DESCRIBED},
+    };
+    status = open_file(&subject);
+    if (status == TN_OK)
+        status = find_directory(file, &subject.plugin.directory);
+    if (status == TN_OK)
+        status = start(&subject);
+    if (status == TN_OK)
+        status = print(describe_root(&subject), out_json);
+    finish(&subject);
     return status;
 }

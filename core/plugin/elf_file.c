@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// Reads ELF headers with pread; see elf_file.h.
 #include "elf_file.h"
 
 #include <string.h>
@@ -29,7 +30,7 @@ bool elf_read(const struct elf *elf, uint64_t offset, void *out, size_t size)
            file_read_at(elf->fd, out, size, offset) == (ssize_t)size;
 }
 
-// NULL: the header is one of this machine's shared objects.
+// What is wrong with the header; NULL for a shared object of this machine.
 static const char *fault_of(const Elf64_Ehdr *header)
 {
     if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
@@ -66,7 +67,7 @@ bool elf_segment(const struct elf *elf, uint32_t index, Elf64_Phdr *out)
 
 // --- needed libraries ------------------------------------------------------------------
 
-// Where the bytes that are loaded at `address` lie in the file.
+// Converts the virtual address of loaded bytes to their offset in the file.
 static bool find_address(const struct elf *elf, uint64_t address, uint64_t *out_offset)
 {
     Elf64_Phdr segment;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Finding: the search path, the directories in it, and which of several versions counts.
+// Finds plugins: reads the manifests in the directories of the search path, and chooses
+// among several versions of a plugin. Loads no code.
 #include "plugin.h"
 
 #include <dirent.h>
@@ -14,12 +15,13 @@
 #include "../base/file.h"
 #include "abi.h"
 #include "names.h"
-#include "place.h"
+#include "installation.h"
 #include "trust.h"
 
 // --- one plugin ------------------------------------------------------------------------
 
-// Everything about it but the content of its files.
+// Checks everything about the plugin but the content of its files, which is hashed when the
+// plugin is loaded. *out_present is false when the directory holds no plugin.json.
 static tn_status examine(struct plugin *plugin, const struct trust *trust, int at,
                          const char *name, bool *out_present)
 {
@@ -57,7 +59,8 @@ static tn_status examine(struct plugin *plugin, const struct trust *trust, int a
     return status;
 }
 
-// Whether the name leads elsewhere than before: an upgrade exchanged the directory.
+// Whether `name` is another directory than *info describes, because an upgrade replaced the
+// directory. Updates *info.
 static bool was_exchanged(int at, const char *name, struct stat *info)
 {
     struct stat before = *info;
@@ -65,7 +68,8 @@ static bool was_exchanged(int at, const char *name, struct stat *info)
            (before.st_ino != info->st_ino || before.st_dev != info->st_dev);
 }
 
-// An old version that is deleted while it is read is no reason to miss the new one.
+// Examines the directory again when an upgrade replaced it meanwhile: the failure of the
+// old version says nothing about the new one.
 static tn_status examine_newest(struct plugin *plugin, const struct trust *trust, int at,
                                 const char *name, bool *out_present)
 {
@@ -120,7 +124,7 @@ void plugin_destroy(struct plugin *plugin)
     mem_free(plugin);
 }
 
-// Takes the plugin, on failure too.
+// Adds the plugin to the set. Takes the plugin, on failure too.
 static tn_status add(struct plugin_set *set, struct plugin *plugin)
 {
     tn_status status = mem_grow((void **)&set->plugins, &set->capacity, set->count + 1,
@@ -137,11 +141,11 @@ static tn_status add(struct plugin_set *set, struct plugin *plugin)
     return TN_OK;
 }
 
-// One line, however many there are.
+// Warns of all refused plugins in one line. Plugins in quarantine got their own warning.
 static void warn_refused(const struct plugin_set *set)
 {
     const struct plugin *first = NULL;
-    const char *place = NULL; // of one that only lacks a signature
+    const char *unsigned_path = NULL; // of a plugin that only lacks a signature
     uint32_t refused = 0;
     for (uint32_t i = 0; i < set->count; i++) {
         const struct plugin *plugin = set->plugins[i];
@@ -149,25 +153,28 @@ static void warn_refused(const struct plugin_set *set)
             continue;
         first = first ? first : plugin;
         refused++;
-        if (plugin->reason.code == REASON_UNSIGNED && !place)
-            place = plugin->directory;
+        if (plugin->reason.code == REASON_UNSIGNED && !unsigned_path)
+            unsigned_path = plugin->directory;
     }
     if (refused == 1)
         log_write(set->runtime->config, TN_LOG_WARN, "plugin", "refused: %s",
                   first->reason.text);
     else if (refused)
-        log_write(set->runtime->config, TN_LOG_WARN, "plugin",
-                  "%" PRIu32 " of %" PRIu32
-                  " plugins are refused: 'tenon plugins' says why "
-                  "of each%s%.*s%s. The first: %s",
-                  refused, set->count, place ? ", 'tenon plugin sign --all --prefix " : "",
-                  place ? (int)(strrchr(place, '/') - place) : 0, place ? place : "",
-                  place ? " KEYFILE' signs an installation" : "", first->reason.text);
+        log_write(
+            set->runtime->config, TN_LOG_WARN, "plugin",
+            "%" PRIu32 " of %" PRIu32 " plugins are refused: 'tenon plugins' says why "
+            "of each%s%.*s%s. The first: %s",
+            refused, set->count,
+            unsigned_path ? ", 'tenon plugin sign --all --prefix " : "",
+            unsigned_path ? (int)(strrchr(unsigned_path, '/') - unsigned_path) : 0,
+            unsigned_path ? unsigned_path : "",
+            unsigned_path ? " KEYFILE' signs an installation" : "", first->reason.text);
 }
 
 // --- one directory of the search path --------------------------------------------------
 
-// A path in the list of plugins that is none, for `tenon plugins` to show.
+// Lists an unusable search-path entry as a refused plugin, so that `tenon plugins` shows
+// why.
 static tn_status add_refused(struct plugin_set *set, const char *path,
                              const struct reason *reason)
 {
@@ -184,13 +191,14 @@ static tn_status add_refused(struct plugin_set *set, const char *path,
     return add(set, plugin);
 }
 
+// Filter of scandirat. Symbolic links pass, so that they are refused with a reason.
 static int is_candidate(const struct dirent *entry)
 {
     return entry->d_name[0] != '.' && entry->d_type != DT_REG && entry->d_type != DT_FIFO &&
            entry->d_type != DT_SOCK && entry->d_type != DT_CHR && entry->d_type != DT_BLK;
 }
 
-// Byte order, whatever the locale.
+// Sorts by bytes, independently of the locale.
 static int by_name(const struct dirent **a, const struct dirent **b)
 {
     return strcmp((*a)->d_name, (*b)->d_name);
@@ -208,20 +216,23 @@ static tn_status add_from(struct plugin_set *set, int fd, const char *path,
     return status == TN_OK && plugin ? add(set, plugin) : status;
 }
 
-static tn_status note_folder(struct plugin_set *set, const char *path)
+// Appends `path` to set->directories.
+static tn_status note_directory(struct plugin_set *set, const char *path)
 {
     char *longer =
-        set->folders ? mem_printf("%s, %s", set->folders, path) : mem_strdup(path);
+        set->directories ? mem_printf("%s, %s", set->directories, path) : mem_strdup(path);
     if (!longer)
         return TN_ERR_MEMORY;
-    mem_free(set->folders);
-    set->folders = longer;
+    mem_free(set->directories);
+    set->directories = longer;
     return TN_OK;
 }
 
+// Adds the plugins in the directory `path`. A missing directory is worth a warning only
+// when the user asked for it.
 static tn_status search(struct plugin_set *set, const char *path, bool is_asked_for)
 {
-    if (note_folder(set, path) != TN_OK)
+    if (note_directory(set, path) != TN_OK)
         return TN_ERR_MEMORY;
     int fd = file_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
     struct dirent **entries = NULL;
@@ -245,7 +256,8 @@ static tn_status search(struct plugin_set *set, const char *path, bool is_asked_
 
 // --- the search path -------------------------------------------------------------------
 
-// Directories already searched: one named twice, by whatever name, counts once.
+// Directories that were searched, by inode, so that a directory with two names is searched
+// once. Only the first 64 are remembered.
 struct searched {
     struct {
         dev_t device;
@@ -275,7 +287,7 @@ static tn_status search_entry(struct plugin_set *set, struct searched *searched,
 {
     if (entry[0] == '/')
         return is_new(searched, entry) ? search(set, entry, true) : TN_OK;
-    // An empty entry means the working directory to other programs: never to this one.
+    // An empty or relative entry would mean the working directory, which is not trusted.
     struct reason reason;
     reason_record(&reason, TN_ERR_REFUSED, REASON_PATH, entry,
                   "the entry '%s' of the plugin path is not absolute", entry);
@@ -319,13 +331,13 @@ static tn_status search_all(struct plugin_set *set, const char *extra_path)
             status = search(set, path, false);
         mem_free(path);
     }
-    const char *ours = place_of(PLACE_PLUGINS, config_is_elevated(config));
+    const char *ours = installed_directory(INSTALLED_PLUGINS, config_is_elevated(config));
     if (status == TN_OK && is_new(&searched, ours))
         status = search(set, ours, false);
     return status;
 }
 
-// --- which ones count ------------------------------------------------------------------
+// --- duplicates, disabled plugins -------------------------------------------------------
 
 static void shadow(struct plugin *loser, const struct plugin *winner)
 {
@@ -336,7 +348,7 @@ static void shadow(struct plugin *loser, const struct plugin *winner)
     loser->state = TN_PLUGIN_SHADOWED;
 }
 
-// The highest version wins; of equal ones the first in the order of search.
+// The highest version wins; of equal versions the first in search order.
 static void resolve_duplicates(struct plugin_set *set)
 {
     for (uint32_t i = 0; i < set->count; i++) {
@@ -407,10 +419,10 @@ tn_status find_plugins(struct plugin_set *set, const char *extra_path)
     tn_status status = search_all(set, extra_path);
     if (status != TN_OK)
         return status;
-    find_quarantined(set); // before a lower version is shadowed by one that is
+    find_quarantined(set); // first: a version in quarantine must not shadow a lower one
     resolve_duplicates(set);
     warn_refused(set);
     status = disable_all(set);
-    fail_clear(); // reasons are kept with their plugins
+    fail_clear(); // each plugin keeps its own reason
     return status;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The host table: what a plugin calls.
+// The tn_host table: the functions of the core that a plugin calls.
 #include "host.h"
 
 #include <inttypes.h>
@@ -61,6 +61,23 @@ static const char *host_config(const tn_host *host, const char *name)
     return config_get(host->self->runtime->config, name);
 }
 
+static void trace_event(const tn_host *host, const tn_trace_event *event)
+{
+    struct trace *trace = host->self->runtime->trace;
+    if (trace)
+        trace_kernel(trace, event->track, event->begin_ns, event->duration_ns, event->name,
+                     event->detail);
+}
+
+static const tn_host_trace *trace_service(const tn_runtime *runtime)
+{
+    static const tn_host_trace service = {
+        .struct_size = sizeof(service),
+        .event = trace_event,
+    };
+    return runtime->trace ? &service : NULL;
+}
+
 static const void *host_query(const tn_host *host, const char *id)
 {
     if (strcmp(id, TN_HOST_CACHE) == 0)
@@ -73,6 +90,8 @@ static const void *host_query(const tn_host *host, const char *id)
         return callbacks_service();
     if (strcmp(id, TN_HOST_FILES) == 0)
         return files_service();
+    if (strcmp(id, TN_HOST_INTERFACES) == 0)
+        return interfaces_service();
     return NULL;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Plugins as applications see them: listing, loading by id, verifying a directory.
+// Public functions about plugins: list them, load one by id, compare versions, verify a
+// directory.
 #include "plugin.h"
 
 #include <errno.h>
@@ -66,7 +67,7 @@ tn_status tn_plugin_get(const tn_runtime *runtime, uint64_t index, tn_plugin_inf
     if (index >= set->count)
         return fail(TN_ERR_ARGUMENT, "plugin %" PRIu64 ": there are %" PRIu32, index,
                     set->count);
-    // An older caller's struct is shorter; one that left the size 0 has that of ABI 1.0.
+    // The caller's struct may be older and shorter; size 0 means the size in ABI 1.0.
     tn_plugin_info info = describe(set->plugins[index]);
     uint32_t size = out->struct_size ? out->struct_size : TN_END_OF(out, kernels);
     memcpy(out, &info, size < sizeof(info) ? size : sizeof(info));
@@ -74,7 +75,8 @@ tn_status tn_plugin_get(const tn_runtime *runtime, uint64_t index, tn_plugin_inf
     return TN_OK;
 }
 
-// The plugin that counts under this id: else the first that has it, for its reason.
+// The plugin with this id that is not shadowed; else the first shadowed plugin with this
+// id, for its reason.
 static struct plugin *find_id(const struct plugin_set *set, const char *id)
 {
     struct plugin *first = NULL;
@@ -89,7 +91,7 @@ static struct plugin *find_id(const struct plugin_set *set, const char *id)
     return first;
 }
 
-// A plugin whose manifest was refused is known by its directory's name alone.
+// Finds a plugin by its directory's name, all that is known when the manifest was refused.
 static struct plugin *find_directory(const struct plugin_set *set, const char *id)
 {
     for (uint32_t i = 0; i < set->count; i++) {
@@ -168,13 +170,14 @@ static tn_status verify_at(const struct trust *trust, const char *path)
 
 tn_status tn_plugin_verify(const char *directory)
 {
-    // The last part has to be the plugin's id, so "." and links before it are resolved.
+    // The last component must be the plugin's id, so "." and symbolic links are resolved.
     char path[PATH_MAX];
     if (fail_if_null("plugin_verify", "the directory", directory) != TN_OK)
         return TN_ERR_ARGUMENT;
     if (!realpath(directory, path))
         return fail(TN_ERR_IO, "%s: %s", directory, strerror(errno));
-    // What else the environment says wrong is told when a runtime is opened.
+    // Other mistakes in the environment are reported when a runtime opens, so warnings are
+    // off.
     const char *const quiet[] = {"TENON_LOG=error", NULL};
     struct config *config = NULL;
     struct trust trust;

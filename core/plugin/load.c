@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Loading: trust, open, negotiate, init, register; once a plugin, by one thread, with no
-// lock held.
+// Loads a plugin: trust, open, negotiate, init, register. One thread loads a plugin and
+// other threads wait; no lock is held while plugin code runs.
 #include "plugin.h"
 
 #include <fcntl.h>
@@ -42,14 +42,16 @@ tn_status plugin_check(const struct trust *trust, const char *directory,
 
 // --- stages ----------------------------------------------------------------------------
 
-// The state of one attempt. Later stages read what earlier ones wrote.
+// State of one attempt to load. Each stage reads what earlier stages wrote.
 struct load {
     struct plugin *plugin;
     struct reason reason;
-    struct checked checked; // open
+    struct checked checked; // closed by load_all()
+    uint32_t minor;         // effective minor of the ABI
 };
 
-// What lies there now may be another version, with a manifest of its own.
+// Reads the directory again, sets plugin->newer and checks the files of that version, which
+// has its own manifest.
 static tn_status check_again(struct load *load)
 {
     struct plugin *plugin = load->plugin, *now = NULL;
@@ -69,11 +71,12 @@ static tn_status check_again(struct load *load)
     return TN_ERR_REFUSED;
 }
 
-// The plugin may have been upgraded since it was found: then the new version is loaded.
+// Checks the plugin's files. When the check fails, the plugin may have been upgraded since
+// the search: then the new version is checked, and loaded.
 static tn_status check_newest(struct load *load)
 {
     struct plugin *plugin = load->plugin;
-    plugin_destroy(plugin->newer); // of an attempt that ran out of memory
+    plugin_destroy(plugin->newer); // left by an attempt that ran out of memory
     plugin->newer = NULL;
     tn_status status = plugin_check(&plugin->set->trust, plugin->directory,
                                     &plugin->manifest, &load->checked, &load->reason);
@@ -82,7 +85,7 @@ static tn_status check_newest(struct load *load)
     return status;
 }
 
-// The version that is loaded.
+// The plugin as found by check_newest(): its manifest and file are those that are loaded.
 static const struct plugin *newest(const struct plugin *plugin)
 {
     return plugin->newer ? plugin->newer : plugin;
@@ -109,51 +112,57 @@ static tn_status load_negotiate(struct load *load)
     if (!plugin->entry)
         return reason_record(&load->reason, TN_ERR_REFUSED, REASON_CONTRACT, file,
                              "%s exports no tn_plugin_v1", file);
-    uint32_t minor = 0;
     tn_status status =
         abi_check_entry(plugin->entry, size, &load->checked.note, &load->reason);
     if (status == TN_OK)
-        status = abi_negotiate(abi_host, manifest->abi, id, &minor, &load->reason);
-    if (status != TN_OK)
-        return status;
-    plugin->ops = plugin->entry->query(TN_IFACE_OPS);
-    plugin->backend = plugin->entry->query(TN_IFACE_BACKEND);
-    if (plugin->ops)
-        status = abi_check_ops(plugin->ops, id, &load->reason);
-    if (status == TN_OK && plugin->backend)
-        status = abi_check_backend(plugin->backend, id, &load->reason);
-    // Failures of primitives' rules get the operator's name from the core instead.
-    bool is_pack = plugin->ops && plugin->ops->num_primitives;
-    plugin->self = (struct tn_host_self){plugin->set->runtime, plugin, is_pack ? NULL : id};
-    host_init(&plugin->host, &plugin->self, minor);
+        status = abi_negotiate(abi_host, manifest->abi, id, &load->minor, &load->reason);
     return status;
 }
 
-static tn_status load_init(struct load *load)
+// Calls init. An op pack has no prefix for its messages: the core puts the operator's name
+// in front.
+static tn_status initialise(struct plugin *plugin, uint32_t minor, struct reason *reason)
 {
-    struct plugin *plugin = load->plugin;
+    const char *id = plugin->manifest.id;
+    bool is_pack = newest(plugin)->manifest.num_primitives > 0;
+    plugin->self = (struct tn_host_self){plugin->set->runtime, plugin, is_pack ? NULL : id};
+    host_init(&plugin->host, &plugin->self, minor);
     if (!plugin->entry->init) {
         plugin->is_initialised = true;
         return TN_OK;
     }
     if (!module_enter(plugin->module))
-        return reason_record(&load->reason, TN_ERR_REFUSED, REASON_CONTRACT,
-                             plugin->manifest.id, "%s is initialised from its own init",
-                             plugin->manifest.id);
+        return reason_record(reason, TN_ERR_REFUSED, REASON_CONTRACT, id,
+                             "%s is initialised from its own init", id);
     fail_clear();
     tn_status status = plugin->entry->init(&plugin->host);
     module_leave(plugin->module);
     plugin->is_initialised = status == TN_OK;
     if (status == TN_OK || status == TN_ERR_MEMORY)
         return status;
-    // What the plugin said is copied: it lies where the new failure is written.
+    // Copies the plugin's message, because reason_record() overwrites fail_text().
     char said[512];
     snprintf(said, sizeof(said), "%s", *fail_text() ? fail_text() : "it gave no reason");
-    return reason_record(&load->reason, TN_ERR_REFUSED, REASON_INIT, plugin->manifest.id,
-                         "%s: init failed (%s): %s", plugin->manifest.id,
-                         tn_status_name(status), said);
+    return reason_record(reason, TN_ERR_REFUSED, REASON_INIT, id,
+                         "%s: init failed (%s): %s", id, tn_status_name(status), said);
 }
 
+tn_status plugin_start(struct plugin *plugin, uint32_t minor, struct reason *reason)
+{
+    const char *id = plugin->manifest.id;
+    tn_status status = initialise(plugin, minor, reason);
+    if (status != TN_OK)
+        return status;
+    plugin->ops = plugin->entry->query(TN_IFACE_OPS);
+    plugin->backend = plugin->entry->query(TN_IFACE_BACKEND);
+    if (plugin->ops)
+        status = abi_check_ops(plugin->ops, id, reason);
+    if (status == TN_OK && plugin->backend)
+        status = abi_check_backend(plugin->backend, id, reason);
+    return status;
+}
+
+// Makes the failure to register a primitive or kernel the reason of the plugin.
 static tn_status record_failed(struct load *load, tn_status status)
 {
     if (status == TN_ERR_MEMORY)
@@ -169,28 +178,27 @@ static tn_status load_register(struct load *load)
     struct plugin *plugin = load->plugin;
     tn_runtime *runtime = plugin->set->runtime;
     const tn_ops *ops = plugin->ops;
+    const struct provider provider = {plugin, plugin->manifest.id, &plugin->host};
     for (uint32_t i = 0; ops && i < ops->num_primitives; i++) {
         plugin->is_registered = true;
-        tn_status status =
-            prim_register(runtime, plugin, &plugin->host, ops->primitives[i]);
+        tn_status status = prim_register(runtime, &provider, ops->primitives[i]);
         if (status != TN_OK)
             return record_failed(load, status);
     }
     for (uint32_t i = 0; ops && i < ops->num_kernels; i++) {
         plugin->is_registered = true;
-        tn_status status =
-            kernel_register(runtime, plugin, plugin->manifest.id, ops->kernels[i]);
+        tn_status status = kernel_register(runtime, &provider, ops->kernels[i]);
         if (status != TN_OK)
             return record_failed(load, status);
     }
     return TN_OK;
 }
 
-// A failed attempt leaves nothing behind, but for code of which another thread may have
-// found a primitive meanwhile: that stays in memory.
+// Undoes a failed attempt. The code stays in memory when another thread may have found one
+// of its primitives (plugin->is_registered).
 static void load_undo(struct plugin *plugin)
 {
-    prims_forget(plugin->set->runtime, plugin);
+    prims_forget(plugin->set->runtime, plugin, plugin->manifest.id);
     plugin_unload(plugin);
 }
 
@@ -201,7 +209,7 @@ static tn_status load_all(struct load *load)
     if (status == TN_OK)
         status = load_negotiate(load);
     if (status == TN_OK)
-        status = load_init(load);
+        status = plugin_start(plugin, load->minor, &load->reason);
     if (status == TN_OK)
         status = load_register(load);
     objects_close(&load->checked.objects);
@@ -210,7 +218,7 @@ static tn_status load_all(struct load *load)
     return status;
 }
 
-void plugin_unload(struct plugin *plugin)
+void plugin_stop(struct plugin *plugin)
 {
     if (plugin->is_initialised && plugin->entry->deinit) {
         bool entered = module_enter(plugin->module);
@@ -219,24 +227,31 @@ void plugin_unload(struct plugin *plugin)
             module_leave(plugin->module);
     }
     plugin->is_initialised = false;
-    bool closes = config_switch(plugin->set->runtime->config, "TENON_DLCLOSE");
-    bool is_refused = plugin->state == PLUGIN_LOADING;
-    module_release(plugin->module, closes && !(is_refused && plugin->is_registered));
-    plugin->is_registered = false;
-    plugin->module = NULL;
     plugin->entry = NULL;
     plugin->backend = NULL;
     plugin->ops = NULL;
 }
 
-// --- who loads -------------------------------------------------------------------------
+void plugin_unload(struct plugin *plugin)
+{
+    plugin_stop(plugin);
+    bool closes = config_switch(plugin->set->runtime->config, "TENON_DLCLOSE");
+    bool is_refused = plugin->state == PLUGIN_LOADING;
+    module_release(plugin->module, closes && !(is_refused && plugin->is_registered));
+    plugin->is_registered = false;
+    plugin->module = NULL;
+    plugin_drop_needs(plugin);
+}
+
+// --- one loader thread -----------------------------------------------------------------
 
 static tn_status not_available(const struct plugin *plugin)
 {
     return fail(TN_ERR_REFUSED, "%s", plugin->reason.text);
 }
 
-// True when the caller is to load it; else *out_status is the result.
+// True when the calling thread becomes the loader. Else waits for the loader thread, and
+// gives the result in *out_status.
 static bool claim(struct plugin *plugin, tn_status *out_status)
 {
     struct plugin_set *set = plugin->set;
@@ -259,12 +274,13 @@ static bool claim(struct plugin *plugin, tn_status *out_status)
     return mine;
 }
 
-static void settle(struct load *load, tn_status status)
+// Publishes the result of the attempt and wakes the threads that wait for it.
+static void publish_result(struct load *load, tn_status status)
 {
     struct plugin *plugin = load->plugin;
     struct plugin_set *set = plugin->set;
     int32_t state = TN_PLUGIN_LOADED;
-    if (status != TN_OK) // out of memory: to be tried again
+    if (status != TN_OK) // after a shortage of memory a later call tries again
         state = status == TN_ERR_MEMORY ? TN_PLUGIN_FOUND : TN_PLUGIN_REFUSED;
     pthread_mutex_lock(&set->lock);
     if (state == TN_PLUGIN_REFUSED)
@@ -277,7 +293,8 @@ static void settle(struct load *load, tn_status status)
                   load->reason.text);
 }
 
-// Debuggers show a module by the linker's name, which is that of a private copy.
+// Logs the dynamic linker's name of the module, which debuggers show: that of a private
+// copy.
 static void tell_loaded(const struct plugin *plugin)
 {
     const struct config *config = plugin->set->runtime->config;
@@ -300,14 +317,16 @@ tn_status plugin_load(struct plugin *plugin)
     if (!claim(plugin, &status))
         return status;
     struct load load = {.plugin = plugin};
-    // The command's probe reads this line: from here on the plugin's code may run.
+    // `tenon` reads this line while it probes a plugin: the plugin's code may run from here
+    // on.
     log_write(plugin->set->runtime->config, TN_LOG_DEBUG, "plugin", "loading %s from %s",
               plugin->manifest.id, plugin->file);
     const tn_runtime *runtime = plugin->set->runtime;
-    uint64_t begin = trace_begin(runtime);
+    uint64_t begin = trace_begin(runtime->trace);
     status = load_all(&load);
-    settle(&load, status);
-    trace_end(runtime, begin, "load plugin", "\"plugin\":\"%s\"", plugin->manifest.id);
+    publish_result(&load, status);
+    trace_end(runtime->trace, begin, "load plugin", "\"plugin\":\"%s\"",
+              plugin->manifest.id);
     if (status != TN_OK && status != TN_ERR_MEMORY)
         return not_available(plugin);
     if (status == TN_OK)

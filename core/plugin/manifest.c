@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reading plugin.json. Nothing in it is believed: sizes, depth, types and names are
-// checked.
+// Parses plugin.json, which is untrusted: sizes, depth, types and names are checked.
 #include "manifest.h"
 
 #include <inttypes.h>
@@ -9,16 +8,18 @@
 #include <string.h>
 #include "names.h"
 
-// The first failure sticks; readers do nothing after it.
-struct reader {
+// State of one parse. The first failure stays in `status`; the read_ functions do nothing
+// after it.
+struct manifest_reader {
     struct manifest *out;
     const char *path;
     struct reason *reason;
     tn_status status;
 };
 
-static void refuse(struct reader *reader, const char *format, ...) PRINTF_LIKE(2, 3);
-static void refuse(struct reader *reader, const char *format, ...)
+static void refuse(struct manifest_reader *reader, const char *format, ...)
+    PRINTF_LIKE(2, 3);
+static void refuse(struct manifest_reader *reader, const char *format, ...)
 {
     if (reader->status != TN_OK)
         return;
@@ -40,9 +41,10 @@ static const char *type_name(const json_t *value)
     return names[json_typeof(value)];
 }
 
-// --- values ----------------------------------------------------------------------------
+// --- JSON values -----------------------------------------------------------------------
 
-static void *take(struct reader *reader, size_t size)
+// Cleared memory of the manifest's arena; NULL after a failure.
+static void *take(struct manifest_reader *reader, size_t size)
 {
     void *memory = reader->status == TN_OK ? arena_alloc(&reader->out->arena, size) : NULL;
     if (!memory && reader->status == TN_OK)
@@ -50,9 +52,9 @@ static void *take(struct reader *reader, size_t size)
     return memory;
 }
 
-// "" after a failure, so that what follows needs no checks.
-static const char *read_text(struct reader *reader, const json_t *object, const char *key,
-                             size_t max_size)
+// Copies the text under `key`; "" after a failure, so that the caller needs no check.
+static const char *read_text(struct manifest_reader *reader, const json_t *object,
+                             const char *key, size_t max_size)
 {
     const json_t *value = json_object_get(object, key);
     if (!json_is_string(value)) {
@@ -71,8 +73,8 @@ static const char *read_text(struct reader *reader, const json_t *object, const 
     return copy;
 }
 
-static uint64_t read_number(struct reader *reader, const json_t *object, const char *key,
-                            uint64_t max)
+static uint64_t read_number(struct manifest_reader *reader, const json_t *object,
+                            const char *key, uint64_t max)
 {
     const json_t *value = json_object_get(object, key);
     if (!json_is_integer(value)) {
@@ -88,9 +90,9 @@ static uint64_t read_number(struct reader *reader, const json_t *object, const c
     return (uint64_t)number;
 }
 
-// An array of objects, or NULL and *out_count 0 when left out.
-static const json_t *read_list(struct reader *reader, const json_t *root, const char *key,
-                               uint32_t *out_count)
+// The array under `key`; NULL and *out_count 0 when the key is absent.
+static const json_t *read_list(struct manifest_reader *reader, const json_t *root,
+                               const char *key, uint32_t *out_count)
 {
     const json_t *list = json_object_get(root, key);
     *out_count = 0;
@@ -109,8 +111,8 @@ static const json_t *read_list(struct reader *reader, const json_t *root, const 
     return list;
 }
 
-static const json_t *read_item(struct reader *reader, const json_t *list, const char *key,
-                               uint32_t index)
+static const json_t *read_item(struct manifest_reader *reader, const json_t *list,
+                               const char *key, uint32_t index)
 {
     const json_t *item = json_array_get(list, index);
     if (!json_is_object(item)) {
@@ -121,9 +123,9 @@ static const json_t *read_item(struct reader *reader, const json_t *list, const 
     return item;
 }
 
-// --- parts -----------------------------------------------------------------------------
+// --- parts of the manifest -------------------------------------------------------------
 
-static void read_identity(struct reader *reader, const json_t *root)
+static void read_identity(struct manifest_reader *reader, const json_t *root)
 {
     struct manifest *out = reader->out;
     out->id = read_text(reader, root, "id", 63);
@@ -145,7 +147,8 @@ static void read_identity(struct reader *reader, const json_t *root)
     out->sanitizer = (uint32_t)read_number(reader, root, "sanitizer", UINT32_MAX);
 }
 
-static void read_file(struct reader *reader, const json_t *item, struct manifest_file *file)
+static void read_file(struct manifest_reader *reader, const json_t *item,
+                      struct manifest_file *file)
 {
     file->name = read_text(reader, item, "name", 255);
     if (!file_name_valid(file->name))
@@ -158,7 +161,7 @@ static void read_file(struct reader *reader, const json_t *item, struct manifest
         refuse(reader, "\"files\": '%s': sha256 is not 64 hexadecimal digits", file->name);
 }
 
-static void read_files(struct reader *reader, const json_t *root)
+static void read_files(struct manifest_reader *reader, const json_t *root)
 {
     struct manifest *out = reader->out;
     uint32_t count;
@@ -172,7 +175,7 @@ static void read_files(struct reader *reader, const json_t *root)
         refuse(reader, "\"file\": '%s' is not among \"files\"", out->file);
 }
 
-static void read_backends(struct reader *reader, const json_t *root)
+static void read_backends(struct manifest_reader *reader, const json_t *root)
 {
     struct manifest *out = reader->out;
     uint32_t count;
@@ -191,7 +194,7 @@ static void read_backends(struct reader *reader, const json_t *root)
     out->num_backends = count;
 }
 
-static void read_primitives(struct reader *reader, const json_t *root)
+static void read_primitives(struct manifest_reader *reader, const json_t *root)
 {
     struct manifest *out = reader->out;
     uint32_t count;
@@ -208,7 +211,7 @@ static void read_primitives(struct reader *reader, const json_t *root)
     out->num_primitives = count;
 }
 
-static void read_kernel(struct reader *reader, const json_t *item,
+static void read_kernel(struct manifest_reader *reader, const json_t *item,
                         struct manifest_kernel *kernel, const char **out_text)
 {
     kernel->primitive = read_text(reader, item, "primitive", 127);
@@ -222,7 +225,7 @@ static void read_kernel(struct reader *reader, const json_t *item,
     *out_text = text;
 }
 
-static void read_kernels(struct reader *reader, const json_t *root)
+static void read_kernels(struct manifest_reader *reader, const json_t *root)
 {
     struct manifest *out = reader->out;
     uint32_t count;
@@ -235,7 +238,7 @@ static void read_kernels(struct reader *reader, const json_t *root)
     out->num_kernels = count;
 }
 
-static void read_interfaces(struct reader *reader, const json_t *root)
+static void read_interfaces(struct manifest_reader *reader, const json_t *root)
 {
     struct manifest *out = reader->out;
     uint32_t count;
@@ -254,9 +257,9 @@ static void read_interfaces(struct reader *reader, const json_t *root)
     }
 }
 
-// --- the whole -------------------------------------------------------------------------
+// --- the document ----------------------------------------------------------------------
 
-// Depth of nesting, strings apart: known before a recursive parser sees the text.
+// Depth of nesting, outside strings. Computed before the recursive parser sees the text.
 static int depth_of(const char *text, size_t size)
 {
     int depth = 0, deepest = 0;
@@ -275,7 +278,7 @@ static int depth_of(const char *text, size_t size)
     return deepest;
 }
 
-static void read_root(struct reader *reader, const json_t *root)
+static void read_root(struct manifest_reader *reader, const json_t *root)
 {
     if (!json_is_object(root)) {
         refuse(reader, "got %s, expected an object", type_name(root));
@@ -299,9 +302,10 @@ static void read_root(struct reader *reader, const json_t *root)
         read_interfaces(reader, root);
 }
 
-// Jansson tells some of its failed allocations as errors of syntax, and cuts strings short
-// for others. So memory enough for all of the text is had first, and a text is refused only
-// when it fails twice. NULL with *out_status TN_OK: it is refused, for what `error` says.
+// Jansson reports some failed allocations as syntax errors, and cuts strings short at
+// others. So enough memory for the whole text is allocated and freed first, and a text is
+// refused only when parsing fails twice. NULL with *out_status TN_OK: the text is refused,
+// as `error` says.
 static json_t *parse_json(const char *text, size_t size, json_error_t *error,
                           tn_status *out_status)
 {
@@ -321,14 +325,14 @@ tn_status manifest_parse(const char *text, size_t size, const char *path,
                          struct manifest *out, struct reason *reason)
 {
     struct manifest made = {0};
-    struct reader reader = {&made, path, reason, TN_OK};
+    struct manifest_reader reader = {&made, path, reason, TN_OK};
     json_t *root = NULL;
     json_error_t error = {0};
     if (size > MANIFEST_MAX_SIZE)
         refuse(&reader, "%zu bytes, at most %" PRIu64, size, MANIFEST_MAX_SIZE);
     else if (depth_of(text, size) > MANIFEST_MAX_DEPTH)
         refuse(&reader, "nested more than %d deep", MANIFEST_MAX_DEPTH);
-    else if (memchr(text, 0, size)) // Jansson skips one behind a number
+    else if (memchr(text, 0, size)) // Jansson ignores a zero byte after a number
         refuse(&reader, "a byte of 0, expected JSON");
     else
         root = parse_json(text, size, &error, &reader.status);

@@ -14,7 +14,8 @@
 //   "kernels": [{"primitive": "base.matmul/1", "family": "cpu.c/1", "name": "cblas"}]
 // }
 //
-// The last four may be left out. Other keys are ignored: a later format may only add.
+// interfaces, backends, primitives and kernels are optional. Unknown keys are ignored: a
+// later format may only add keys.
 #ifndef CORE_PLUGIN_MANIFEST_H
 #define CORE_PLUGIN_MANIFEST_H
 
@@ -27,7 +28,7 @@
 #define MANIFEST_FORMAT 1
 #define MANIFEST_MAX_SIZE ((uint64_t)1 << 20)
 #define MANIFEST_MAX_DEPTH 8
-#define MANIFEST_MAX_RECORDS 16384 // of one kind
+#define MANIFEST_MAX_RECORDS 16384 // elements of one array
 
 struct abi_range {
     uint32_t major, minor_min, minor_max;
@@ -53,29 +54,29 @@ struct manifest_kernel {
     const char *primitive, *family, *name;
 };
 
-// Arrays are owned by the arena. Zero is an empty manifest.
+// A parsed plugin.json. The arena owns all arrays and texts. Zero is an empty manifest.
 struct manifest {
     struct arena arena;
     const char *id, *version, *vendor;
     struct abi_range abi;
     uint32_t sanitizer;
-    const char *file; // the shared object
+    const char *file; // name of the shared object, one of `files`
     struct manifest_file *files;
     struct manifest_backend *backends;
     struct manifest_primitive *primitives;
     struct manifest_kernel *kernels;
-    const char **interfaces; // ended by NULL
+    const char **interfaces; // NULL-terminated
     uint32_t num_files, num_backends, num_primitives, num_kernels;
-    // For tn_plugin_info; ended by NULL.
+    // For tn_plugin_info; NULL-terminated. kernel_texts: "PRIMITIVE FAMILY NAME".
     const char **backend_names, **primitive_ids, **kernel_texts;
 };
 
-// Reads `size` bytes of JSON; `path` is for messages. On failure out is as before.
+// Parses `size` bytes of JSON. `path` is for messages. On failure *out is unchanged.
 tn_status manifest_parse(const char *text, size_t size, const char *path,
                          struct manifest *out, struct reason *reason);
 void manifest_finish(struct manifest *manifest);
 
-// The shared object's entry of `files`. Always there after manifest_parse.
+// The entry of `files` for the shared object. Never NULL after manifest_parse().
 const struct manifest_file *manifest_object(const struct manifest *manifest);
 
 #endif // CORE_PLUGIN_MANIFEST_H

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// The process-wide list of loaded modules: a plugin's shared object, and the libraries in
-// its folder that it needs.
+// The process-wide list of loaded modules. A module is a plugin's shared object and the
+// libraries in its directory that the object needs.
 //
 // What was hashed is what is loaded: dlopen goes through a descriptor of the private copy,
-// by way of /proc/<pid>/fd, and the descriptor stays open as long as the code is loaded, so
-// that debuggers and symbolisers find the content by the name that the dynamic linker tells
-// them. The copy's own name, in /proc/<pid>/maps, is the path of the file.
+// by way of /proc/<pid>/fd. The descriptor stays open as long as the code is loaded, so
+// that debuggers and symbolisers find the content under the name that the dynamic linker
+// reports. The copy's own name, in /proc/<pid>/maps, is the path of the file.
 //
-// A module is known by its content. The dynamic linker recognises a file by name and by
-// inode: a copy has an inode of its own; a file that is loaded itself, as one that only
-// root can change, is refused when its content has changed since it was loaded. The name
-// must never come twice, even when a program closes descriptors that are not its own:
-// detours make it unique ("/proc/71/fd/../fd/./5").
+// A module is identified by its content. The dynamic linker identifies a file by name and
+// by inode. A copy has an inode of its own; a file that is loaded without a copy, because
+// only root can change it, is refused when its content has changed since it was loaded. A
+// name must never be used twice, even when the program closes descriptors that it does not
+// own: detours in the path make each name unique ("/proc/71/fd/../fd/./5").
 #include "module.h"
 
 #include <dlfcn.h>
@@ -27,32 +27,38 @@
 #include <unistd.h>
 #include "../base/memory.h"
 
+// One loaded shared object. Constant once its module is open.
 struct object {
     int fd;
     void *handle; // NULL: not loaded, or the process has another library of its name
     unsigned char sha256[32];
-    bool may_change; // see struct content
+    uint64_t size; // these three as in struct content
+    bool may_change;
+    struct file_version version;
 };
 
+// `next`, `references`, `busy`, `is_entered` and `entered_by` are guarded by `lock`; the
+// rest is constant once the module is open.
 struct module {
     struct module *next;
-    dev_t device; // of the first object
+    dev_t device; // device and inode of the first object
     ino_t inode;
     unsigned char sha256[32];
-    struct object objects[MAX_OBJECTS]; // as in struct objects
+    struct object objects[MAX_OBJECTS]; // in the order of struct objects
     uint32_t num_objects;
-    char displaced[256];
+    char displaced[256]; // see module_displaced(); "": none
     uint32_t references;
     bool busy;       // a thread is in dlopen or dlclose
-    bool is_entered; // a thread is in init or deinit:
+    bool is_entered; // `entered_by` runs init or deinit
     pthread_t entered_by;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER; // busy or is_entered was cleared
 static struct module *modules;
-static _Atomic uint32_t num_opened; // makes names unique
+static _Atomic uint32_t num_opened; // makes the names for dlopen unique
 
+// The listed module with the same content, or loaded from the same inode. Under `lock`.
 static struct module *find(const struct module *like)
 {
     for (struct module *module = modules; module; module = module->next)
@@ -91,8 +97,9 @@ static void after_fork(void)
     pthread_mutex_unlock(&lock);
 }
 
-// Threads that opened, closed or entered a module stayed in the parent: their modules are
-// opened again when needed, or free to be entered.
+// The child has no other threads. Modules that other threads were opening or closing leave
+// the list, to be opened again when needed; modules that other threads had entered may be
+// entered.
 static void enter_child(void)
 {
     for (struct module **at = &modules; *at;) {
@@ -103,18 +110,18 @@ static void enter_child(void)
         else
             at = &(*at)->next;
     }
-    changed = (pthread_cond_t)PTHREAD_COND_INITIALIZER; // nobody waits here
+    changed = (pthread_cond_t)PTHREAD_COND_INITIALIZER; // the child has no waiters
     pthread_mutex_unlock(&lock);
 }
 
 static void watch_forks(void)
 {
-    pthread_atfork(before_fork, after_fork, enter_child); // out of memory: as without
+    pthread_atfork(before_fork, after_fork, enter_child); // on failure, no handler runs
 }
 
 // --- opening ---------------------------------------------------------------------------
 
-// Each bit of `number` is one detour; at most 32 * 6 characters.
+// Encodes `number` as a detour per bit; at most 32 * 6 characters.
 static void unique_name(char *name, size_t size, const char *process, uint32_t number,
                         int fd)
 {
@@ -137,12 +144,30 @@ static void *open_descriptor(int fd)
     uint32_t number = atomic_fetch_add(&num_opened, 1) + 1;
     snprintf(process, sizeof(process), "%ld", (long)getpid());
     unique_name(name, sizeof(name), process, number, fd);
-    if (!is_same_file(name, fd)) // /proc shows another namespace's numbers
+    if (!is_same_file(name, fd)) // /proc is of another PID namespace
         unique_name(name, sizeof(name), "self", number, fd);
     return dlopen(name, RTLD_NOW | RTLD_LOCAL);
 }
 
-// Whether `handle` is a library that a module brought, with this content.
+bool module_content(int fd, struct content *out)
+{
+    const struct file_version version = file_version(fd);
+    int copy = -1;
+    pthread_mutex_lock(&lock);
+    for (const struct module *module = modules; module; module = module->next)
+        for (uint32_t i = 0; i < module->num_objects && copy < 0; i++) {
+            const struct object *object = &module->objects[i];
+            if (!file_version_equal(&object->version, &version))
+                continue;
+            copy = fcntl(object->fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+            *out = (struct content){.fd = copy, .size = object->size, .version = version};
+            memcpy(out->sha256, object->sha256, 32);
+        }
+    pthread_mutex_unlock(&lock);
+    return copy >= 0;
+}
+
+// Whether a listed module loaded `handle` as a needed library with this content.
 static bool is_ours(const void *handle, const unsigned char sha256[32])
 {
     bool found = false;
@@ -155,8 +180,9 @@ static bool is_ours(const void *handle, const unsigned char sha256[32])
     return found;
 }
 
-// The dynamic linker takes a library that the process has for one that is needed by the
-// same name: another copy would not be used.
+// Whether the process has a library of this name already. The dynamic linker would use that
+// one for every object that needs the name, so a second copy is not loaded. Another library
+// than the plugin's is recorded in module->displaced.
 static bool is_name_taken(struct module *module, const struct object *object,
                           const char *name)
 {
@@ -169,9 +195,10 @@ static bool is_name_taken(struct module *module, const struct object *object,
     return true;
 }
 
-// Loads what the first object needs, in whatever order they need each other: one whose
-// turn has not come fails, before any code of it runs. What cannot be loaded at all is
-// missed, and named, when the first object is opened.
+// Loads the libraries that the first object needs, in dependency order, which is found by
+// trial: dlopen of a library whose own needs are not loaded yet fails, before any of its
+// code runs, and is tried again after the next success. The error for a library that never
+// loads comes from opening the first object.
 static void open_needed(struct module *module, const char *const *names)
 {
     bool is_done[MAX_OBJECTS] = {false};
@@ -189,7 +216,8 @@ static void open_needed(struct module *module, const char *const *names)
     }
 }
 
-// A file that is loaded itself may have been rewritten after it was hashed.
+// Hashes a file that was loaded without a copy again: the file may have been rewritten
+// after it was hashed.
 static tn_status find_change(const struct object *object, bool *out_changed)
 {
     struct content now;
@@ -209,7 +237,8 @@ static void close_objects(struct module *module)
             dlclose(module->objects[i].handle);
 }
 
-// A shortage passes, so it is no property of the file.
+// Refuses the plugin, but not for a shortage of memory, which is temporary. The dynamic
+// linker reports the shortage only as text.
 static tn_status linker_failed(const char *path, struct reason *reason)
 {
     static const char shortage[] = "annot allocate memory";
@@ -243,7 +272,8 @@ static tn_status open_objects(struct module *module, const struct objects *objec
     return status;
 }
 
-// Opens a module that is in the list and busy; takes it out again on failure.
+// Opens a module that is listed and busy. On failure takes the module off the list and
+// destroys it.
 static tn_status open_module(struct module *module, const struct objects *objects,
                              const char *path, struct reason *reason)
 {
@@ -259,7 +289,7 @@ static tn_status open_module(struct module *module, const struct objects *object
     return status;
 }
 
-// --- who opens -------------------------------------------------------------------------
+// --- acquire and release ---------------------------------------------------------------
 
 static tn_status module_create(const struct objects *objects, const char *path,
                                struct module **out, struct reason *reason)
@@ -279,7 +309,9 @@ static tn_status module_create(const struct objects *objects, const char *path,
         const struct content *content = &objects->contents[i];
         struct object *object = &module->objects[i];
         object->fd = fcntl(content->fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        object->size = content->size;
         object->may_change = content->may_change;
+        object->version = content->version;
         memcpy(object->sha256, content->sha256, 32);
         good &= object->fd >= 0;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Names that manifests hold: what is valid, and which version is higher.
+// Validates names in manifests, and orders versions by the rules of semver.org.
 #include "names.h"
 
 #include <string.h>
@@ -71,7 +71,7 @@ bool version_valid(const char *version)
     return true;
 }
 
-// One identifier of a pre-release, up to the next dot, '+' or the end.
+// Size of one identifier of a pre-release, up to the next dot, '+' or the end.
 static size_t part_size(const char *text)
 {
     return strcspn(text, ".+");
@@ -131,7 +131,7 @@ bool file_name_valid(const char *name)
     size_t size = strlen(name);
     if (size == 0 || size > 255)
         return false;
-    bool starts = true; // of a part
+    bool starts = true; // at the first character of a path component
     for (size_t i = 0; i < size; i++) {
         char c = name[i];
         if (c < 0x20 || c == 0x7f || c == '\\')

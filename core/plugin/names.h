@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Names that manifests hold: ids, versions, primitives, files.
+// The syntax of names in manifests: ids, versions, primitives, files.
 #ifndef CORE_PLUGIN_NAMES_H
 #define CORE_PLUGIN_NAMES_H
 
@@ -9,14 +9,14 @@
 bool id_valid(const char *id);           // "org.tenon.null"
 bool version_valid(const char *version); // "1.2.3", "1.2.3-rc.1+build"
 
-// Order of semantic versions: negative, 0 or positive. Both are valid.
+// Order of semantic versions: negative, 0 or positive. Both must be valid.
 int version_compare(const char *a, const char *b);
 
 // A path of plain names below a directory: no "..", no ".", nothing absolute or hidden.
 bool file_name_valid(const char *name);
 
-// Does `name`, as a user writes it, mean the primitive `id` ("acme.axpby/1")? The id, the
-// id without its revision, or the last part of its name, with or without revision.
+// Whether `name`, as a user writes it, means the primitive `id` ("acme.axpby/1"): the id,
+// the id without its revision, or the last part of the id, with or without revision.
 bool primitive_matches(const char *name, const char *id);
 
 #endif // CORE_PLUGIN_NAMES_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reading .note.tenon with pread: every offset and size in the file is taken for hostile.
+// Reads .note.tenon with pread. Each offset and size in the file is untrusted.
 #include "note.h"
 
 #include <inttypes.h>
@@ -16,7 +16,8 @@ static uint64_t align_up(uint64_t value, uint64_t alignment)
     return (value + alignment - 1) & ~(alignment - 1);
 }
 
-// Content of at least what a tn_note had in 1.0; what is more than we know must be zero.
+// Checks and copies the note's content: at least the fields of ABI 1.0, and zero in all
+// bytes that this version does not know.
 static tn_status take_note(const struct elf *elf, const unsigned char *content,
                            uint64_t size, tn_note *out)
 {
@@ -52,7 +53,7 @@ static tn_status scan_notes(const struct elf *elf, const unsigned char *notes,
     while (size - at >= sizeof(Elf64_Nhdr)) {
         Elf64_Nhdr header;
         memcpy(&header, notes + at, sizeof(header));
-        // 32-bit sizes in 64-bit sums: nothing overflows.
+        // 64-bit sums of 32-bit sizes do not overflow.
         uint64_t name = at + sizeof(header);
         uint64_t content = align_up(name + header.n_namesz, alignment);
         if (content > size || header.n_descsz > size - content)

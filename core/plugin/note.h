@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The identity in a shared object's ELF note, read without executing a byte of it.
+// The plugin's identity in the ELF note of its shared object, read without executing a byte
+// of the object.
 #ifndef CORE_PLUGIN_NOTE_H
 #define CORE_PLUGIN_NOTE_H
 
@@ -7,10 +8,11 @@
 #include "manifest.h"
 #include "reason.h"
 
-// Reads the note; its texts are ended and valid. `path` is for messages.
+// Reads the note. Its texts end with NUL, and its id, version and ABI range are valid.
+// `path` is for messages.
 tn_status note_read(int fd, const char *path, tn_note *out, struct reason *reason);
 
-// Manifest and note say the same.
+// TN_ERR_REFUSED unless the note and the manifest agree.
 tn_status note_check(const tn_note *note, const struct manifest *manifest, const char *path,
                      struct reason *reason);
 

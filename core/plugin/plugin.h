@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The plugins of one runtime, as the files of this folder see them.
+// One plugin, and the set of plugins of one runtime: the structs and functions that the
+// files of core/plugin share. The rest of the core uses plugin_set.h.
 #ifndef CORE_PLUGIN_PLUGIN_H
 #define CORE_PLUGIN_PLUGIN_H
 
@@ -16,56 +17,79 @@
 
 struct module;
 
-// A state beside those of tn_plugin_info: a thread is at it.
-enum { PLUGIN_LOADING = 100 };
+// Internal states of a plugin, beside the TN_PLUGIN_... of tn_plugin_info.
+enum {
+    PLUGIN_LOADING = 100,   // being loaded by the thread `loader`
+    PLUGIN_DESCRIBED = 101, // loaded by tn_plugin_describe(); not listed in set->plugins
+};
 
+// One plugin directory. After the search, `state` and `reason` change only under set->lock.
 struct plugin {
     struct plugin_set *set;
     char *directory;
     char *file;               // path of the shared object; NULL without a manifest
-    struct manifest manifest; // empty when it was refused
-    struct reason reason;     // constant once the state says that there is one
-    _Atomic int32_t state;    // TN_PLUGIN_..., or PLUGIN_LOADING; changed under set->lock
-    pthread_t loader;         // who is loading it
+    struct manifest manifest; // empty when plugin.json could not be read
+    struct reason reason;     // why `state` is REFUSED, SHADOWED or DISABLED; constant then
+    _Atomic int32_t state;    // TN_PLUGIN_... or PLUGIN_...
+    pthread_t loader;         // the loading thread, while `state` is PLUGIN_LOADING
 
-    // Written by the loader; constant once LOADED or REFUSED.
-    struct plugin *newer; // what lay there then, when it was upgraded since it was found
+    // Written by the loader thread alone; constant once `state` is LOADED or REFUSED.
+    struct plugin *newer; // the version in `directory` at load time, if upgraded since the
+                          // search; else NULL
     struct module *module;
     const tn_plugin *entry;
     const tn_backend *backend; // or NULL
     const tn_ops *ops;         // or NULL
     struct tn_host_self self;
     tn_host host;
-    bool is_initialised; // deinit is due
-    bool is_registered;  // some of its primitives or kernels were found by others, perhaps
+    struct plugin **needs; // plugins that this one uses; under set->lock (needs.c)
+    uint32_t num_needs, max_needs;
+    bool is_initialised; // init succeeded, so deinit is due
+    bool is_registered;  // other threads may hold some of its primitives or kernels
 };
 
+// Constant after plugin_set_create(), but for the state of its plugins.
 struct plugin_set {
     tn_runtime *runtime;
     struct trust trust;
-    struct plugin **plugins; // in the order of search
+    struct plugin **plugins; // in search order
     uint32_t count, capacity;
-    char *folders; // those that were searched, for messages: "/a, /b"; NULL: none
-    pthread_mutex_t lock;
-    pthread_cond_t changed; // a plugin is no longer LOADING
-    const char **backend_names, **default_backends, **primitive_names; // ended by NULL
+    char *directories; // directories that were searched, for messages: "/a, /b"; NULL: none
+    pthread_mutex_t lock;   // guards state, reason and needs of all plugins
+    pthread_cond_t changed; // signalled when a plugin leaves PLUGIN_LOADING
+    const char **backend_names, **default_backends, **primitive_names; // NULL-terminated
 };
 
-// find.c: fills the set from the search path; decides on duplicates and disabled ones.
+// find.c: fills the set from the search path, and marks quarantined, shadowed and disabled
+// plugins.
 tn_status find_plugins(struct plugin_set *set, const char *extra_path);
 
-// Reads what lies in `directory`, already open. Gives a plugin, refused or not, or NULL
-// when it holds no manifest.
+// Reads the plugin in `directory`, which is `name` below the descriptor `at`. Gives a
+// plugin, found or refused, or NULL when the directory holds no manifest.
 tn_status find_plugin_at(const struct trust *trust, int at, const char *name,
                          const char *directory, struct plugin **out_plugin);
 void plugin_destroy(struct plugin *plugin);
 
-// load.c
+// load.c: calls init, queries the interface tables and checks them. `entry` and `module`
+// are set before.
+tn_status plugin_start(struct plugin *plugin, uint32_t minor, struct reason *reason);
+// Calls deinit if init succeeded, and clears the interface tables.
+void plugin_stop(struct plugin *plugin);
+// Stops the plugin and releases its module.
 void plugin_unload(struct plugin *plugin);
 
-// Everything that can be checked without running code.
+// needs.c: records that `asker` uses `interface` of `provider`, so that `provider` stays
+// loaded until `asker` is unloaded. TN_ERR_REFUSED when the provider needs the asker,
+// directly or through other plugins.
+tn_status plugin_need(struct plugin *asker, struct plugin *provider, const char *interface);
+void plugin_drop_needs(struct plugin *asker);
+// Unloads all plugins of the set, each before the plugins that it needs.
+void plugins_unload(struct plugin_set *set);
+
+// Result of plugin_check(), which checks everything that can be checked without running the
+// plugin's code.
 struct checked {
-    struct objects objects; // close them
+    struct objects objects; // owned: objects_close()
     tn_note note;
 };
 tn_status plugin_check(const struct trust *trust, const char *directory,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The plugins of a runtime, and the lists that their manifests give.
+// Creates and destroys the plugin set of a runtime, with the lists of names from all
+// manifests.
 #include "plugin.h"
 
 #include <stdlib.h>
@@ -19,7 +20,8 @@ static uint32_t drop_repeats(const char **names, uint32_t count)
     return kept;
 }
 
-// What one plugin adds to a list: at most its number of backends or primitives.
+// Writes the names that one manifest adds to a list, at most as many as it has backends or
+// primitives, and returns their number.
 typedef uint32_t (*collector)(const struct manifest *manifest, const char **names);
 
 static uint32_t all_backends(const struct manifest *manifest, const char **names)
@@ -45,7 +47,8 @@ static uint32_t all_primitives(const struct manifest *manifest, const char **nam
     return manifest->num_primitives;
 }
 
-// Sorted, each name once, ended by NULL. NULL: out of memory.
+// Gives the names in all manifests of usable plugins, sorted, each once, NULL-terminated.
+// NULL: out of memory.
 static const char **make_list(const struct plugin_set *set, collector collect)
 {
     size_t room = 1;
@@ -97,11 +100,12 @@ void plugin_set_destroy(tn_runtime *runtime)
     struct plugin_set *set = runtime->plugins;
     if (!set)
         return;
+    plugins_unload(set);
     for (int64_t i = (int64_t)set->count - 1; i >= 0; i--)
         plugin_destroy(set->plugins[i]);
     mem_free(set->plugins);
     trust_close(&set->trust);
-    mem_free(set->folders);
+    mem_free(set->directories);
     mem_free(set->backend_names);
     mem_free(set->default_backends);
     mem_free(set->primitive_names);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Who provides what, by manifests; and why nobody does.
+// Loads the plugins whose manifests list a primitive, kernel or backend, and tells why
+// there is no such plugin.
 #include "plugin.h"
 
 #include <stdio.h>
@@ -40,10 +41,10 @@ static bool has_kernel(const struct plugin *plugin, const char *primitive,
     return false;
 }
 
-// --- nobody does -----------------------------------------------------------------------
+// --- no plugin has it ------------------------------------------------------------------
 
-// The reason of a plugin that would provide it; NULL when there is none. A shadowed one
-// counts last: its winner was asked first.
+// Why a refused or disabled plugin that `has` the name is not used; NULL when there is
+// none. Shadowed plugins do not count: the version that shadows them was asked.
 static const char *reason_of(const struct plugin_set *set, const char *name,
                              bool (*has)(const struct plugin *, const char *))
 {
@@ -57,8 +58,8 @@ static const char *reason_of(const struct plugin_set *set, const char *name,
     return NULL;
 }
 
-// The nearest of `names`, or, for a name without dots, of their last parts; without the
-// revision. "" when none is near.
+// Gives the nearest of `names` without its revision, or, for a name without dots, the
+// nearest of their last parts. "" when none is near.
 static void nearest_primitive(const char *const *names, const char *name, char out[128])
 {
     size_t count = 0;
@@ -80,16 +81,16 @@ static void nearest_primitive(const char *const *names, const char *name, char o
     mem_free(list);
 }
 
-// What lacks altogether, behind the message that something is not known: "" when plugins
-// were found, of which one could have it.
-static const char *what_lacks(const struct plugin_set *set, char text[700])
+// The end of the message that a name is not known, when no plugin was found at all: why,
+// and the remedy. "" when plugins were found.
+static const char *explain_no_plugins(const struct plugin_set *set, char text[700])
 {
     const struct config *config = set->runtime->config;
     bool is_any = false;
     for (uint32_t i = 0; i < set->count; i++)
         is_any |= set->plugins[i]->manifest.id != NULL;
     text[0] = 0;
-    if (!is_any && !set->folders && config_switch(config, "TENON_PLUGINS_ONLY"))
+    if (!is_any && !set->directories && config_switch(config, "TENON_PLUGINS_ONLY"))
         snprintf(
             text, 700,
             ": no folder of plugins is searched, as TENON_PLUGINS_ONLY=1 leaves those "
@@ -98,11 +99,11 @@ static const char *what_lacks(const struct plugin_set *set, char text[700])
         snprintf(text, 700,
                  ": no plugin was found in %.500s: install some, or name their folder in "
                  "TENON_PLUGIN_PATH",
-                 set->folders ? set->folders : "any folder");
+                 set->directories ? set->directories : "any folder");
     return text;
 }
 
-// "base" of "base.add/1"; 0 for a name alone.
+// Size of the pack's name: that of "base" in "base.add/1". 0 for a name without pack.
 static size_t pack_size(const char *name)
 {
     const char *point = memrchr(name, '.', strcspn(name, "/"));
@@ -124,9 +125,9 @@ static tn_status no_primitive(const struct plugin_set *set, const char *name)
     if (reason)
         return fail(TN_ERR_NOT_FOUND, "primitive '%s': a plugin has it, but: %s", name,
                     reason);
-    char nearest[128], lacks[700];
-    if (*what_lacks(set, lacks))
-        return fail(TN_ERR_NOT_FOUND, "primitive '%s' is not known%s", name, lacks);
+    char nearest[128], explanation[700];
+    if (*explain_no_plugins(set, explanation))
+        return fail(TN_ERR_NOT_FOUND, "primitive '%s' is not known%s", name, explanation);
     nearest_primitive(set->primitive_names, name, nearest);
     if (!*nearest && !has_pack(set, name))
         return fail(TN_ERR_NOT_FOUND,
@@ -144,9 +145,9 @@ static tn_status no_backend(const struct plugin_set *set, const char *name)
         return fail(TN_ERR_NOT_FOUND, "backend '%s': a plugin has it, but: %s", name,
                     reason);
     const char *nearest = config_nearest(name, set->backend_names);
-    char known[512] = "", lacks[700];
-    if (*what_lacks(set, lacks))
-        return fail(TN_ERR_NOT_FOUND, "backend '%s' is not known%s", name, lacks);
+    char known[512] = "", explanation[700];
+    if (*explain_no_plugins(set, explanation))
+        return fail(TN_ERR_NOT_FOUND, "backend '%s' is not known%s", name, explanation);
     for (size_t i = 0, at = 0; set->backend_names[i] && at < sizeof(known); i++)
         at += (size_t)snprintf(known + at, sizeof(known) - at, "%s%s", i ? ", " : "",
                                set->backend_names[i]);
@@ -157,9 +158,9 @@ static tn_status no_backend(const struct plugin_set *set, const char *name)
 
 tn_status plugin_no_default(const tn_runtime *runtime)
 {
-    char lacks[700];
-    if (*what_lacks(runtime->plugins, lacks))
-        return fail(TN_ERR_NOT_FOUND, "there is no backend%s", lacks);
+    char explanation[700];
+    if (*explain_no_plugins(runtime->plugins, explanation))
+        return fail(TN_ERR_NOT_FOUND, "there is no backend%s", explanation);
     return fail(
         TN_ERR_NOT_FOUND,
         "no backend can be chosen automatically: install one (such as cpu-blas), or "
@@ -198,8 +199,8 @@ tn_status plugin_load_kernels(tn_runtime *runtime, const char *id,
     return TN_OK;
 }
 
-// Of several plugins with a backend of this name, the one whose id comes first: the order
-// of directories never matters.
+// The usable plugin with a backend of this name; of several the lowest plugin id, so that
+// the order of directories does not matter.
 static struct plugin *choose_backend(const struct plugin_set *set, const char *name)
 {
     struct plugin *chosen = NULL;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Quarantine: plugins that crashed or hung while somebody watched are left alone until they
-// change. The note lies in the disk cache under the hashes of all their files, beside one
-// that says that there are any: mostly there are none, and one look tells. The cache may
-// lose them, and then the plugin is tried again.
+// Quarantine: a plugin whose backend crashed or hung while a probe process watched is
+// refused until its files change. An entry in the disk cache holds the reason; its key has
+// the hashes of all files of the plugin. A second entry, `any`, says that there are such
+// entries: an empty quarantine costs one lookup. The cache may evict the entries; then the
+// plugin is tried again.
 #include "plugin.h"
 
 #include <sodium.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Reasons as sentences, each with what to do about it.
+// The texts of reasons, each with its remedy.
 #include "reason.h"
 
 #include <stdio.h>
 #include <string.h>
 #include "../base/text.h"
 
-// What helps. One %s may stand for what the reason is about.
+// The remedy of each code. One %s stands for reason.about.
 static const char *const remedies[NUM_REASONS] = {
     [REASON_NONE] = "",
     [REASON_PATH] = "write it as an absolute path",
@@ -34,7 +34,7 @@ static const char *const remedies[NUM_REASONS] = {
     [REASON_QUARANTINED] = "reinstall it, or try it again: tenon plugin retry %s",
 };
 
-// The remedy, with `about` for its %s.
+// Appends the remedy, with reason.about in place of its %s.
 static void append_remedy(struct reason *reason)
 {
     const char *remedy = remedies[reason->code];
@@ -52,12 +52,12 @@ tn_status reason_record(struct reason *reason, tn_status status, enum reason_cod
     snprintf(made.about, sizeof(made.about), "%s", about ? about : "");
     va_list list;
     va_start(list, format);
-    // Room is left for the remedy.
+    // Leaves 384 bytes for the remedy.
     vsnprintf(made.text, sizeof(made.text) - 384, format, list);
     va_end(list);
     append_remedy(&made);
     text_make_printable(made.text, sizeof(made.text),
-                        TN_TEXT_INDENT); // it quotes manifests
+                        TN_TEXT_INDENT); // the text quotes manifests, which are untrusted
     *reason = made;
     return fail(status, "%s", made.text);
 }

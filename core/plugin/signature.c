@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The policy, the trusted keys, and the check of a signature.
+// Reads the policy and the trusted keys, and checks signatures.
 //
-// The format is minisign's (https://jedisct1.github.io/minisign/): base64 of "Ed", the
-// key's number and the key; base64 of "ED" (the BLAKE2b hash is signed) or "Ed" (the bytes
-// are), the number and the signature; and a second signature over the first one and the
-// trusted comment.
+// The format is minisign's (https://jedisct1.github.io/minisign/). A key file has base64 of
+// "Ed", the key number and the public key. A signature file has base64 of "ED" (the BLAKE2b
+// hash is signed) or "Ed" (the bytes are signed), the key number and the signature; then
+// the trusted comment; then a second signature, over the first signature and the trusted
+// comment.
 #include "signature.h"
 
 #include <dirent.h>
@@ -16,7 +17,7 @@
 #include <tenon/host.h>
 #include <unistd.h>
 #include "../base/memory.h"
-#include "place.h"
+#include "installation.h"
 #include "trust.h"
 
 #define MAX_TEXT ((uint64_t)16384) // of a key or a signature
@@ -35,7 +36,8 @@ static char *next_line(char **text)
     return line;
 }
 
-// libsodium takes a byte above 127 for a digit.
+// Decodes a line of base64 of exactly `size` bytes. libsodium would take a byte above 127
+// for a digit.
 static bool decode(const char *line, void *out, size_t size)
 {
     size_t got = 0;
@@ -47,7 +49,7 @@ static bool decode(const char *line, void *out, size_t size)
            got == size;
 }
 
-// As minisign prints it.
+// Prints a key number as minisign does: a little-endian integer, in hexadecimal.
 static void number_text(const unsigned char number[8], char text[17])
 {
     uint64_t value = 0;
@@ -63,7 +65,7 @@ static bool parse_key(char *text, struct trust_key *out)
     struct {
         unsigned char algorithm[2], number[8], key[32];
     } bytes;
-    next_line(&text); // the comment
+    next_line(&text); // the untrusted comment
     if (!decode(next_line(&text), &bytes, sizeof(bytes)) ||
         memcmp(bytes.algorithm, "Ed", 2) != 0)
         return false;
@@ -133,7 +135,7 @@ static tn_status read_all_keys(struct trust *trust, const struct config *config)
         status = path ? read_keys(trust, config, path) : TN_ERR_MEMORY;
         mem_free(path);
     }
-    const char *ours = place_of(PLACE_KEYS, config_is_elevated(config));
+    const char *ours = installed_directory(INSTALLED_KEYS, config_is_elevated(config));
     return status == TN_OK ? read_keys(trust, config, ours) : status;
 }
 
@@ -171,10 +173,11 @@ void trust_close(struct trust *trust)
 
 // --- signatures ------------------------------------------------------------------------
 
+// The members before `global` are the decoded first line, so they stay in this order.
 struct signature {
     unsigned char algorithm[2], number[8], bytes[crypto_sign_BYTES];
-    unsigned char global[crypto_sign_BYTES]; // of `bytes` and the comment
-    const char *comment;                     // lies in the text
+    unsigned char global[crypto_sign_BYTES]; // of `bytes` and the trusted comment
+    const char *comment; // trusted comment, borrowed from the file's text
 };
 
 static bool parse_signature(char *text, struct signature *out)
@@ -190,6 +193,7 @@ static bool parse_signature(char *text, struct signature *out)
     return decode(next_line(&text), out->global, sizeof(out->global));
 }
 
+// Whether `key` made both signatures, over this text and its trusted comment.
 static bool signs(const struct signature *signature, const struct trust_key *key,
                   const char *text, size_t size)
 {
@@ -208,7 +212,7 @@ static bool signs(const struct signature *signature, const struct trust_key *key
                                        crypto_sign_BYTES + comment_size, key->key) == 0;
 }
 
-// Numbers are not unique by force: every key of this number may be the one.
+// Key numbers are not unique: each trusted key with the signature's number is tried.
 static tn_status check(const struct trust *trust, const struct signature *signature,
                        const char *path, const char *text, size_t size,
                        struct reason *reason)

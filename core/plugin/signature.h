@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How much a plugin has to prove (TENON_TRUST), and signatures in minisign's format.
+// The trust policy (TENON_TRUST), and signatures of manifests in minisign's format.
 #ifndef CORE_PLUGIN_SIGNATURE_H
 #define CORE_PLUGIN_SIGNATURE_H
 
@@ -11,32 +11,32 @@
 #define SIGNATURE_FILE "plugin.json.minisig"
 
 enum trust_level {
-    TRUST_CHECKSUMMED, // each file is the one that the manifest describes
-    TRUST_SIGNED,      // and the manifest is signed by a key that is trusted
-    TRUST_ANY,         // files may have changed since: for development
+    TRUST_CHECKSUMMED, // files have the sizes and hashes in the manifest
+    TRUST_SIGNED,      // and a trusted key signed the manifest
+    TRUST_ANY,         // sizes and hashes are not checked: for development
 };
 
 struct trust_key {
-    unsigned char number[8]; // tells keys apart; anybody may choose it
-    unsigned char key[32];   // of ed25519
+    unsigned char number[8]; // minisign's key number; not unique, its maker chooses it
+    unsigned char key[32];   // the public Ed25519 key
 };
 
-// What TENON_TRUST asks for. Zero is the default.
+// The policy that TENON_TRUST sets. Zero is the default. Constant until trust_close().
 struct trust {
     enum trust_level level;
-    const struct config *config; // borrowed while this is open
-    struct trust_key *keys;      // trusted ones; read when signatures are asked for
+    const struct config *config; // borrowed until trust_close()
+    struct trust_key *keys;      // trusted keys; read only for TRUST_SIGNED
     uint32_t num_keys, capacity;
 };
 
-// Borrows `config` until trust_close. Reads the policy and, when it needs them, the keys:
-// *.pub in the user's and the system's folders `tenon/trust`. An unknown word is an error:
-// a policy is never weakened by a typo.
+// Borrows `config` until trust_close. Reads the policy and, for TRUST_SIGNED, the trusted
+// keys: *.pub in the user's and the system's directories `tenon/trust`. An unknown word is
+// an error: a typo must not weaken the policy.
 tn_status trust_open(const struct config *config, struct trust *out);
 void trust_close(struct trust *trust);
 
-// With TRUST_SIGNED: the manifest's text is signed by a trusted key. `directory` is the
-// open folder of the plugin, `path` is for messages.
+// With TRUST_SIGNED, refuses the plugin unless a trusted key signed the manifest's text.
+// `directory` is the plugin's open directory; `path` is for messages.
 tn_status trust_check_signature(const struct trust *trust, int directory, const char *path,
                                 const char *text, size_t size, struct reason *reason);
 

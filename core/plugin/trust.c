@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Provenance: who could have changed a plugin's files, and whether somebody did.
 //
-// Each file is opened once, below the descriptor of its directory, and judged by that
-// descriptor, whatever happens to the names meanwhile. Code is copied before it is hashed,
-// and the copy is loaded, whatever happens to the file.
+// A file is opened once, relative to the descriptor of its directory, and checked and read
+// through its own descriptor, so renaming files meanwhile changes nothing. Code is copied
+// while it is hashed, and the copy is loaded, so writing to the file meanwhile changes
+// nothing.
 #include "trust.h"
 
 #include <errno.h>
@@ -17,18 +18,19 @@
 #include "../base/file.h"
 #include "acl.h"
 #include "elf_file.h"
+#include "module.h"
 
 #define MAX_PATH 4096
 
-// A private group of the user alone (number equal to the user's, as distributions with such
-// groups give it) is nobody else.
+// The user's private group: it has the user's number and no other member, by the convention
+// of distributions with such groups.
 static bool is_own_group(gid_t group)
 {
     return group == getegid() && group == geteuid();
 }
 
-// With a list of access rights, the group's bits of the mode are the list's mask: without
-// them nobody of the list may write.
+// Called only with S_IWGRP: in a file with an access control list these bits of the mode
+// are the list's mask, and without them the list lets nobody write.
 static tn_status check_list(int fd, const char *path, struct reason *reason)
 {
     unsigned char list[ACL_MAX_SIZE];
@@ -71,7 +73,7 @@ static tn_status check_owner(int fd, const struct stat *info, const char *path,
 
 static tn_status cannot_open(const char *path, struct reason *reason)
 {
-    if (errno == ENOMEM) // passes: no property of the file
+    if (errno == ENOMEM) // temporary: no reason to refuse the file
         return fail(TN_ERR_MEMORY, "%s: %s", path, strerror(errno));
     if (errno == ELOOP || errno == EMLINK)
         return reason_record(reason, TN_ERR_REFUSED, REASON_LINK, path,
@@ -100,7 +102,8 @@ tn_status trust_open_directory(int at, const char *name, const char *path, int *
     return TN_OK;
 }
 
-// Opens the last part of `name` in `directory`, which it closes unless it is `keep`.
+// Opens the first component of `name` in `directory`: a file when `name` has no slash, else
+// a directory, which is checked. Closes `directory` unless it is `keep`.
 static int open_below(int directory, const char *name, const char *path, int keep,
                       struct reason *reason, tn_status *out_status)
 {
@@ -121,8 +124,9 @@ static int open_below(int directory, const char *name, const char *path, int kee
     return next;
 }
 
-tn_status trust_open_file(int directory, const char *name, const char *path, int *out_fd,
-                          struct reason *reason)
+// Opens a regular file without following symbolic links, and checks its owner and mode.
+static tn_status open_file(int directory, const char *name, const char *path, int *out_fd,
+                           struct reason *reason)
 {
     char full[MAX_PATH];
     snprintf(full, sizeof(full), "%s/%s", path, name);
@@ -156,13 +160,13 @@ tn_status trust_read_file(int directory, const char *name, uint64_t max_size,
 {
     struct stat info;
     int fd = -1;
-    tn_status status = trust_open_file(directory, name, path, &fd, reason);
+    tn_status status = open_file(directory, name, path, &fd, reason);
     if (status != TN_OK && fstatat(directory, name, &info, AT_SYMLINK_NOFOLLOW) &&
         errno == ENOENT)
         return TN_ERR_NOT_FOUND;
     if (status != TN_OK)
         return status;
-    // One byte more than is allowed: a parser refuses it by its size.
+    // Reads one byte more than allowed: the caller refuses the file by its size.
     char *text = NULL;
     ssize_t got = -1;
     size_t room = max_size + 1;
@@ -192,8 +196,8 @@ static tn_status wrong_size(const char *path, const struct manifest_file *file,
                          file->name, size, file->size);
 }
 
-// Whether one look is enough: a plain file of this size, which nobody else can change.
-// Files are opened, and what is wrong with them is told, only where it is not.
+// Fast path: whether one fstatat shows a regular file of the listed size that other users
+// cannot change. All other files are opened, for the full check and its message.
 static bool looks_good(int directory, const struct manifest_file *file)
 {
     struct stat info;
@@ -212,7 +216,7 @@ tn_status trust_check_files(const struct trust *trust, int directory, const char
         int fd = -1;
         if (looks_good(directory, file))
             continue;
-        tn_status status = trust_open_file(directory, file->name, path, &fd, reason);
+        tn_status status = open_file(directory, file->name, path, &fd, reason);
         if (status != TN_OK)
             return status;
         struct stat info = {0};
@@ -272,7 +276,7 @@ tn_status trust_read_listed(const struct trust *trust, int directory, const char
     return TN_OK;
 }
 
-// Hashes a file of the plugin; one whose code is wanted gives a descriptor.
+// Hashes a listed file. With `is_code`, out->fd is what to load.
 static tn_status hash_file(const struct trust *trust, int directory, const char *path,
                            const struct manifest_file *file, bool is_code,
                            struct content *out, struct reason *reason)
@@ -280,7 +284,7 @@ static tn_status hash_file(const struct trust *trust, int directory, const char 
     int fd = -1;
     char whole[MAX_PATH];
     snprintf(whole, sizeof(whole), "%s/%s", path, file->name);
-    tn_status status = trust_open_file(directory, file->name, path, &fd, reason);
+    tn_status status = open_file(directory, file->name, path, &fd, reason);
     if (status != TN_OK)
         return status;
     struct content content;
@@ -288,7 +292,7 @@ static tn_status hash_file(const struct trust *trust, int directory, const char 
         status = content_hash(fd, &content);
     else if (trust->level == TRUST_ANY)
         status = content_keep(fd, &content);
-    else
+    else if (!module_content(fd, &content))
         status = content_copy(fd, whole, trust->config, &content);
     close(fd);
     if (status == TN_ERR_IO)
@@ -311,13 +315,13 @@ static const char *last_part(const char *name)
     return slash ? slash + 1 : name;
 }
 
-// What the check of a plugin's files has come to.
+// State of trust_hash_files(): the objects that were taken so far.
 struct check {
     const struct trust *trust;
     int directory;
     const char *path;
     struct reason *reason;
-    const struct manifest_file *files[MAX_OBJECTS]; // of `objects`
+    const struct manifest_file *files[MAX_OBJECTS]; // entries of `objects`, in order
     struct objects objects;
 };
 
@@ -355,7 +359,8 @@ static tn_status take_object(struct check *check, const struct manifest_file *fi
     return TN_OK;
 }
 
-// The plugin's own shared object, what that needs, what those need.
+// Takes the plugin's shared object, then the listed libraries that taken objects need,
+// until no more are needed.
 static tn_status take_objects(struct check *check, const struct manifest *manifest)
 {
     tn_status status = take_object(check, manifest_object(manifest));

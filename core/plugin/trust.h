@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What may be loaded: directories and files that only root or the user can change, whose
-// content is what the manifest describes.
+// Provenance: a plugin's directory and files may be changed by root and this user only, and
+// have the content that the manifest describes.
 #ifndef CORE_PLUGIN_TRUST_H
 #define CORE_PLUGIN_TRUST_H
 
@@ -11,34 +11,31 @@
 #include "reason.h"
 #include "signature.h"
 
-// Opens a plugin's directory, which is no symbolic link and nobody else's to change. `at`
-// is a directory's descriptor for a relative `name`, or AT_FDCWD; `path` is for messages.
+// Opens a plugin's directory; refuses a symbolic link, and a directory that other users can
+// change. `name` is relative to the directory `at`, or AT_FDCWD; `path` is for messages.
 tn_status trust_open_directory(int at, const char *name, const char *path, int *out_fd,
                                struct reason *reason);
 
-// Opens a regular file below it, walking no symbolic link.
-tn_status trust_open_file(int directory, const char *name, const char *path, int *out_fd,
-                          struct reason *reason);
-
-// Reads a file of it, of which at most `max_size` + 1 bytes, with a NUL behind; mem_free
-// it. TN_ERR_NOT_FOUND without a reason: there is none.
+// Reads a file of `directory`, at most `max_size` + 1 bytes, so that the caller sees when
+// the file is too large. Gives text ended by NUL (mem_free). TN_ERR_NOT_FOUND when there is
+// no such file; then *reason does not count.
 tn_status trust_read_file(int directory, const char *name, uint64_t max_size,
                           const char *path, char **out_text, size_t *out_size,
                           struct reason *reason);
 
-// Reads a listed file, whose content is the one that the manifest describes (unless
-// anything is trusted); as trust_read_file.
+// As trust_read_file for a file that the manifest lists. Refuses content that differs from
+// the manifest, but for TRUST_ANY.
 tn_status trust_read_listed(const struct trust *trust, int directory, const char *path,
                             const struct manifest_file *file, char **out_text,
                             size_t *out_size, struct reason *reason);
 
-// The listed files are there, have their size (unless anything is trusted), and are nobody
-// else's to change.
+// Refuses the plugin unless the listed files exist, have the listed sizes (but for
+// TRUST_ANY), and cannot be changed by other users.
 tn_status trust_check_files(const struct trust *trust, int directory, const char *path,
                             const struct manifest *manifest, struct reason *reason);
 
-// The same with their content. Gives the plugin's shared object and those of its files that
-// it needs, as private copies.
+// As trust_check_files, and checks the hashes. Gives the plugin's shared object and the
+// listed libraries that it needs, as private copies.
 tn_status trust_hash_files(const struct trust *trust, int directory, const char *path,
                            const struct manifest *manifest, struct objects *out,
                            struct reason *reason);

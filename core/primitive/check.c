@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT
-// Checks of a primitive's record: everything that later code relies on.
+// Checks of a primitive's record, once, at registration. Later code relies on these.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../expr/expr.h"
-#include "attrs.h"
+#include "../attr/internal.h"
 #include "registry.h"
 
 #define MAX_ATTRS_SIZE 4096
 
-tn_status record_read(void *own, size_t own_size, const void *given, uint32_t given_size,
-                      size_t least, const char *what)
+tn_status abi_struct_read(void *own, size_t own_size, const void *given,
+                          uint32_t given_size, size_t least, const char *what)
 {
-    if (given_size < least || given_size > MAX_RECORD)
+    if (given_size < least || given_size > MAX_ABI_STRUCT)
         return fail(TN_ERR_REFUSED,
                     "%s: struct_size is %u, expected at least %zu and at "
                     "most %d",
-                    what, given_size, least, MAX_RECORD);
+                    what, given_size, least, MAX_ABI_STRUCT);
     size_t known = given_size < own_size ? given_size : own_size;
     memset(own, 0, own_size);
     memcpy(own, given, known);
@@ -31,7 +31,7 @@ tn_status record_read(void *own, size_t own_size, const void *given, uint32_t gi
     return TN_OK;
 }
 
-bool is_identifier(const char *name)
+static bool is_identifier(const char *name)
 {
     size_t size = name ? strlen(name) : 0;
     if (!size || size > 63 || (name[0] >= '0' && name[0] <= '9'))
@@ -197,7 +197,7 @@ static tn_status check_field(const tn_attr_table *table, uint32_t index)
     return check_field_value(field);
 }
 
-// Copies the fields into the arena, each as this core knows the struct.
+// Copies the fields into the arena, each as this core's version of the struct.
 static tn_status read_table(struct arena *arena, tn_attr_table *table)
 {
     if (table->size % 8 || table->size > MAX_ATTRS_SIZE)
@@ -209,17 +209,17 @@ static tn_status read_table(struct arena *arena, tn_attr_table *table)
                     table->num_fields, MAX_ATTR_FIELDS);
     if (!table->num_fields)
         return TN_OK;
-    if (table->field_size > MAX_RECORD)
+    if (table->field_size > MAX_ABI_STRUCT)
         return fail(TN_ERR_REFUSED, "attrs.field_size is %llu, expected at most %d",
-                    (unsigned long long)table->field_size, MAX_RECORD);
+                    (unsigned long long)table->field_size, MAX_ABI_STRUCT);
     tn_attr_field *fields = arena_alloc(arena, table->num_fields * sizeof(*fields));
     if (!fields)
         return TN_ERR_MEMORY;
     for (uint32_t i = 0; i < table->num_fields; i++) {
-        tn_status status = record_read(&fields[i], sizeof(fields[i]),
-                                       (const char *)table->fields + i * table->field_size,
-                                       (uint32_t)table->field_size,
-                                       TN_END_OF(fields, offset), "an attribute's field");
+        tn_status status = abi_struct_read(
+            &fields[i], sizeof(fields[i]),
+            (const char *)table->fields + i * table->field_size,
+            (uint32_t)table->field_size, TN_END_OF(fields, offset), "an attribute's field");
         if (status != TN_OK)
             return status;
     }
@@ -243,7 +243,7 @@ static tn_status check_attrs(struct arena *arena, tn_primitive *p)
 
 // --- meaning ---------------------------------------------------------------------------
 
-// The attribute through which the core applies a primitive of this role; NULL: unknown
+// The attribute that the core sets when it applies a primitive of this role; NULL: unknown
 // role.
 static const char *role_attribute(const char *role)
 {
@@ -301,8 +301,8 @@ tn_status prim_check(tn_runtime *runtime, struct arena *arena, const tn_primitiv
                      struct prim *prim)
 {
     tn_primitive *p = &prim->record;
-    tn_status status = record_read(p, sizeof(*p), given, given->struct_size,
-                                   TN_END_OF(given, infer), "tn_primitive");
+    tn_status status = abi_struct_read(p, sizeof(*p), given, given->struct_size,
+                                       TN_END_OF(given, infer), "tn_primitive");
     if (status == TN_OK)
         status = check_id(p->id, "id");
     if (status != TN_OK)

@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: MIT
-// Kernels of primitives, kept in the order of choice within a family: priority, then the
-// more specific predicates, then the plugin's id and the kernel's name. The order in which
-// plugins were loaded does not show.
+// Registered kernels. Each primitive has a list of its kernels, sorted by preference:
+// higher priority, then more specific predicates, then plugin id and kernel name. The order
+// does not depend on the order in which plugins were loaded.
+//
+// Threads. Writers hold the set's lock. Readers take no lock: entries are never freed while
+// the runtime is open, and links into a list are stored with release and loaded with
+// acquire.
 #include <string.h>
 #include "../base/dtype.h"
 #include "../base/fail.h"
-#include "../plugin/plugin_set.h"
 #include "registry.h"
 
+// The kernels of a primitive that is not registered.
 struct waiting_kernels {
     struct waiting_kernels *next;
-    struct hash id_hash;
+    struct hash id_hash; // of the primitive's id
     struct kernel_entry *first;
 };
 
-// Rules for the operands of a primitive: the last one holds for all that follow.
+// The number of dtypes that the kernel accepts, summed over the primitive's operands. The
+// last operand rule holds for all further operands.
 static uint32_t count_dtypes(const tn_kernel *kernel, const struct prim *prim)
 {
     uint32_t operands =
@@ -30,7 +35,7 @@ static uint32_t count_dtypes(const tn_kernel *kernel, const struct prim *prim)
     return sum;
 }
 
-static bool goes_before(const struct kernel_entry *a, const struct kernel_entry *b)
+static bool is_preferred(const struct kernel_entry *a, const struct kernel_entry *b)
 {
     if (a->kernel.priority != b->kernel.priority)
         return a->kernel.priority > b->kernel.priority;
@@ -46,13 +51,13 @@ static bool goes_before(const struct kernel_entry *a, const struct kernel_entry 
 
 static void insert(struct kernel_entry **first, struct kernel_entry *entry)
 {
-    while (*first && goes_before(*first, entry))
+    while (*first && is_preferred(*first, entry))
         first = &(*first)->next;
     entry->next = *first;
-    __atomic_store_n(first, entry, __ATOMIC_RELEASE); // others may be reading the list
+    __atomic_store_n(first, entry, __ATOMIC_RELEASE); // readers hold no lock
 }
 
-void kernels_adopt(struct prim_set *set, struct prim *prim)
+void kernels_attach(struct prim_set *set, struct prim *prim)
 {
     struct waiting_kernels **link = &set->waiting;
     while (*link && !hash_equal((*link)->id_hash, prim->id_hash))
@@ -68,25 +73,26 @@ void kernels_adopt(struct prim_set *set, struct prim *prim)
     }
 }
 
-static void forget(struct kernel_entry **first, const char *plugin_id)
+static void remove_plugin(struct kernel_entry **first, const char *plugin_id)
 {
     while (*first) {
-        if (strcmp((*first)->plugin_id, plugin_id) == 0) // readers may be at it still
+        if (strcmp((*first)->plugin_id, plugin_id) == 0) // for readers, entry->next stays
             __atomic_store_n(first, (*first)->next, __ATOMIC_RELEASE);
         else
             first = &(*first)->next;
     }
 }
 
-void kernels_forget(struct prim_set *set, const char *plugin_id)
+void kernels_remove(struct prim_set *set, const char *plugin_id)
 {
     for (uint32_t i = 0; i < set->num_prims; i++)
-        forget(&set->prims[i]->kernels, plugin_id);
+        remove_plugin(&set->prims[i]->kernels, plugin_id);
     for (struct waiting_kernels *list = set->waiting; list; list = list->next)
-        forget(&list->first, plugin_id);
+        remove_plugin(&list->first, plugin_id);
 }
 
-// Payloads of the families that every backend reads in the same way.
+// Checks payloads of the families that the SDK defines. Other payloads are checked by their
+// backends.
 static tn_status check_payload(const tn_kernel *kernel)
 {
     const tn_cpu_kernel *cpu = kernel->payload;
@@ -96,15 +102,15 @@ static tn_status check_payload(const tn_kernel *kernel)
         if (!TN_HAS(cpu, launch))
             return fail(TN_ERR_REFUSED, "family %s needs a payload with `launch`",
                         TN_FAMILY_CPU);
-        return record_read(&own, sizeof(own), cpu, cpu->struct_size, sizeof(uint32_t),
-                           "tn_cpu_kernel");
+        return abi_struct_read(&own, sizeof(own), cpu, cpu->struct_size, sizeof(uint32_t),
+                               "tn_cpu_kernel");
     }
     if (vulkan && (strcmp(kernel->family, TN_FAMILY_VULKAN_GLSL) == 0 ||
                    strcmp(kernel->family, TN_FAMILY_VULKAN_SPIRV) == 0)) {
         tn_vulkan_kernel own;
         tn_status status =
-            record_read(&own, sizeof(own), vulkan, vulkan->struct_size,
-                        TN_END_OF(vulkan, elements_per_group), "tn_vulkan_kernel");
+            abi_struct_read(&own, sizeof(own), vulkan, vulkan->struct_size,
+                            TN_END_OF(vulkan, elements_per_group), "tn_vulkan_kernel");
         if (status == TN_OK && (own.num_push > 32 || (own.num_push && !own.push)))
             return fail(TN_ERR_REFUSED, "push: got %u fields%s, expected at most 32",
                         own.num_push, own.push ? "" : " in no table");
@@ -157,13 +163,13 @@ static struct kernel_entry **list_for(struct prim_set *set, struct hash id_hash,
     return &waiting->first;
 }
 
-void kernels_leave(struct prim_set *set, struct prim *prim)
+void kernels_detach(struct prim_set *set, struct prim *prim)
 {
     const struct prim *none;
     struct kernel_entry *entry = prim->kernels, *next;
     struct kernel_entry **first = entry ? list_for(set, prim->id_hash, &none) : NULL;
     __atomic_store_n(&prim->kernels, NULL, __ATOMIC_RELEASE);
-    for (; first && entry; entry = next) { // out of memory: the others' kernels are missed
+    for (; first && entry; entry = next) { // NULL when out of memory: kernels are lost
         next = entry->next;
         insert(first, entry);
     }
@@ -188,21 +194,20 @@ static tn_status add(struct prim_set *set, const struct kernel_entry *like)
     return TN_OK;
 }
 
-tn_status kernel_register(tn_runtime *runtime, struct plugin *plugin, const char *plugin_id,
+tn_status kernel_register(tn_runtime *runtime, const struct provider *provider,
                           const tn_kernel *record)
 {
-    (void)plugin;
     struct prim_set *set = runtime->prims;
     struct kernel_entry entry = {0};
     tn_status status =
-        record_read(&entry.kernel, sizeof(entry.kernel), record, record->struct_size,
-                    TN_END_OF(record, payload), "tn_kernel");
+        abi_struct_read(&entry.kernel, sizeof(entry.kernel), record, record->struct_size,
+                        TN_END_OF(record, payload), "tn_kernel");
     if (status == TN_OK)
         status = check_kernel(&entry.kernel);
     if (status == TN_OK) {
         entry.kernel.struct_size = sizeof(entry.kernel);
         pthread_mutex_lock(&set->lock);
-        entry.plugin_id = arena_strdup(&set->arena, plugin_id ? plugin_id : "");
+        entry.plugin_id = arena_strdup(&set->arena, provider ? provider->id : "");
         status = entry.plugin_id ? add(set, &entry) : TN_ERR_MEMORY;
         pthread_mutex_unlock(&set->lock);
     }
@@ -210,6 +215,6 @@ tn_status kernel_register(tn_runtime *runtime, struct plugin *plugin, const char
         fail_prefix("kernel '%.60s' of '%.80s' from %s: ",
                     entry.kernel.name ? entry.kernel.name : "",
                     entry.kernel.primitive ? entry.kernel.primitive : "",
-                    plugin_id ? plugin_id : "the core");
+                    provider ? provider->id : "the core");
     return status;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The core's own primitive: tn.copy/1, its input's elements in order. The scheduler places
-// it where an operation needs memory that is laid out in another way. Plugins may bring
-// kernels for it. It is found by its id alone: no short name means it, and no list has it.
+// The core's own primitive: tn.copy/1, its input's elements in order. The scheduler inserts
+// a copy where a kernel needs an operand in another layout. Plugins may bring kernels for
+// tn.copy/1. The primitive is found by its full id alone, and no list of primitives has it.
 #include <string.h>
 #include "../base/dtype.h"
 #include "../base/fail.h"
@@ -13,7 +13,7 @@ static char *element(const tn_tensor *tensor, int64_t offset, size_t size)
     return (char *)tensor->data + offset * (int64_t)size;
 }
 
-// Copies the row that begins at `from`, and gives where the next one goes.
+// Copies the row that begins at element `from` to `to`, and gives the end of the copy.
 static char *copy_row(char *to, const tn_tensor *in, int64_t from, int64_t extent,
                       int64_t stride, size_t size)
 {
@@ -26,7 +26,7 @@ static char *copy_row(char *to, const tn_tensor *in, int64_t from, int64_t exten
     return to;
 }
 
-// The output is contiguous, as every output is.
+// The reference of tn.copy/1. Its output is contiguous, as all outputs are.
 static tn_status copy_elements(const tn_cpu_call *call)
 {
     const tn_tensor *in = call->inputs;
@@ -39,7 +39,7 @@ static tn_status copy_elements(const tn_cpu_call *call)
     int64_t rows = extent ? layout_elements(layout) / extent : 0;
     for (int64_t row = 0; row < rows; row++) {
         to = copy_row(to, in, from, extent, last < 0 ? 1 : layout->stride[last], size);
-        for (int32_t i = last; i-- > 0;) {
+        for (int32_t i = last; i-- > 0;) { // count up the outer axes, the last one fastest
             from += layout->stride[i];
             if (++at[i] < layout->extent[i])
                 break;
@@ -65,10 +65,10 @@ static const tn_primitive copy = {
 tn_status prim_register_own(tn_runtime *runtime)
 {
     struct prim_set *set = runtime->prims;
-    tn_status status = prim_register(runtime, NULL, NULL, &copy);
+    tn_status status = prim_register(runtime, NULL, &copy);
     if (status != TN_OK)
         return status;
-    set->copy = set->prims[--set->num_prims]; // off the list; by id it is found
+    set->copy = set->prims[--set->num_prims]; // off the list; by_id still has it
     return TN_OK;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The registry: adding primitives, and finding them by id, by name and by role.
+// The registry: adds primitives, and finds them by id, name and role.
 #include "prim_set.h"
 
 #include <stdio.h>
@@ -7,9 +7,9 @@
 #include <string.h>
 #include "../base/config.h"
 #include "../base/fail.h"
-#include "../plugin/plugin_set.h"
 #include "registry.h"
 
+// A result of prim_names. Callers borrow it until the runtime closes, so old lists stay.
 struct name_list {
     struct name_list *older;
     const char *names[];
@@ -48,7 +48,7 @@ void prim_set_destroy(tn_runtime *runtime)
 
 static const char *owner_of(const struct prim *prim)
 {
-    return prim->plugin ? plugin_id(prim->plugin) : "the core";
+    return prim->plugin_id ? prim->plugin_id : "the core";
 }
 
 static tn_status add(struct prim_set *set, const struct prim *like)
@@ -64,22 +64,31 @@ static tn_status add(struct prim_set *set, const struct prim *like)
     if (status != TN_OK)
         return status;
     *prim = *like;
-    kernels_adopt(set, prim);
-    // Short names may mean another primitive now.
+    kernels_attach(set, prim);
+    // A short name may now be ambiguous, or mean a newer revision.
     status = lookup_clear(&set->by_text);
-    if (status == TN_OK)
+    if (status == TN_OK) {
+        set->num_texts = 0;
         status = lookup_put(&set->by_id, prim->id_hash, prim);
+    }
     if (status == TN_OK)
         set->prims[set->num_prims++] = prim;
+    else
+        kernels_detach(set, prim);
     return status;
 }
 
-tn_status prim_register(tn_runtime *runtime, struct plugin *plugin, const tn_host *host,
+tn_status prim_register(tn_runtime *runtime, const struct provider *provider,
                         const tn_primitive *record)
 {
     struct prim_set *set = runtime->prims;
-    struct prim prim = {.plugin = plugin, .host = host};
-    struct arena arena = {0};
+    struct prim prim = {0};
+    if (provider) {
+        prim.plugin = provider->plugin;
+        prim.plugin_id = provider->id;
+        prim.host = provider->host;
+    }
+    struct arena arena = {0}; // a refused primitive leaves nothing in the set's arena
     tn_status status = prim_check(runtime, &arena, record, &prim);
     if (status == TN_OK) {
         prim.id_hash = hash_text(hash_start(0), prim.record.id);
@@ -93,16 +102,16 @@ tn_status prim_register(tn_runtime *runtime, struct plugin *plugin, const tn_hos
         pthread_mutex_unlock(&set->lock);
     }
     arena_finish(&arena);
-    if (status != TN_OK && plugin)
-        fail_prefix("plugin %s: ", plugin_id(plugin));
+    if (status != TN_OK && provider)
+        fail_prefix("plugin %s: ", provider->id);
     return status;
 }
 
-void prims_forget(tn_runtime *runtime, const struct plugin *plugin)
+void prims_forget(tn_runtime *runtime, const struct plugin *plugin, const char *plugin_id)
 {
     struct prim_set *set = runtime->prims;
     pthread_mutex_lock(&set->lock);
-    kernels_forget(set, plugin_id(plugin));
+    kernels_remove(set, plugin_id);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < set->num_prims; i++) {
         struct prim *prim = set->prims[i];
@@ -113,19 +122,19 @@ void prims_forget(tn_runtime *runtime, const struct plugin *plugin)
         lookup_remove(&set->by_id, prim);
         lookup_remove(&set->by_text, prim);
         lookup_remove(&set->by_role, prim);
-        kernels_leave(set, prim);
+        kernels_detach(set, prim);
     }
     set->num_prims = kept;
-    set->names_made_for = UINT32_MAX; // of no list
+    set->names_made_for = UINT32_MAX; // outdated: prim_names makes a new list
     pthread_mutex_unlock(&set->lock);
 }
 
 // --- finding ---------------------------------------------------------------------------
 
-// "acme.axpby/2" in parts. The revision is 0 when not given.
+// "acme.axpby/2", split. The revision is 0 when not given.
 struct parts {
-    const char *start, *name; // from the pack on; from the name alone on
-    size_t size, name_size;   // up to the revision
+    const char *start, *name; // "acme.axpby" and "axpby", not ended by NUL
+    size_t size, name_size;   // of these
     long revision;
 };
 
@@ -169,8 +178,8 @@ static tn_status ambiguous(const struct prim_set *set, const struct parts *asked
     return fail(TN_ERR_ARGUMENT, "'%s' is ambiguous, it may be: %s", text, list);
 }
 
-// The newest match among registered primitives, or NULL. TN_ERR_ARGUMENT when several packs
-// have one.
+// The newest revision among the registered primitives that match, or NULL. TN_ERR_ARGUMENT
+// when primitives of several packs match.
 static tn_status find_registered(struct prim_set *set, const char *text, struct prim **out)
 {
     struct parts asked = split(text), best = {0};
@@ -189,13 +198,15 @@ static tn_status find_registered(struct prim_set *set, const char *text, struct 
     return TN_OK;
 }
 
-static tn_status unknown(struct prim_set *set, const char *text)
+tn_status prim_unknown(struct prim_set *set, const char *text)
 {
+    pthread_mutex_lock(&set->lock);
     const char **names = mem_zalloc((set->num_prims + 1) * sizeof(*names));
+    for (uint32_t i = 0; names && i < set->num_prims; i++)
+        names[i] = set->prims[i]->record.id;
+    pthread_mutex_unlock(&set->lock);
     if (!names)
         return TN_ERR_MEMORY;
-    for (uint32_t i = 0; i < set->num_prims; i++)
-        names[i] = set->prims[i]->record.id;
     const char *near = config_nearest(text, names);
     mem_free(names);
     if (near)
@@ -204,101 +215,54 @@ static tn_status unknown(struct prim_set *set, const char *text)
     return fail(TN_ERR_NOT_FOUND, "unknown primitive '%.80s'", text);
 }
 
-// Loads what may have it, looks, and remembers the answer for this very text.
-static tn_status find_slowly(tn_runtime *runtime, const char *text, struct hash key,
-                             struct prim **out)
+static struct hash key_of(const char *text)
 {
-    struct prim_set *set = runtime->prims;
-    tn_status loaded = TN_ERR_NOT_FOUND;
-    *out = lookup_get(&set->by_id, key);
-    if (*out)
-        return TN_OK;
-    if (runtime->plugins)
-        loaded = plugin_load_primitive(runtime, text);
-    pthread_mutex_lock(&set->lock);
-    tn_status status = find_registered(set, text, out);
-    if (status == TN_OK && *out)
-        status = lookup_put(&set->by_text, key, *out);
-    else if (status == TN_OK && (loaded == TN_OK || !runtime->plugins))
-        status = unknown(set, text);
-    else if (status == TN_OK)
-        status = loaded;
-    pthread_mutex_unlock(&set->lock);
-    return status;
+    return hash_text(hash_start(0), text);
 }
 
-tn_status prim_find(tn_runtime *runtime, const char *name, const struct prim **out_prim)
+const struct prim *prim_recall(const struct prim_set *set, const char *name)
 {
-    struct prim_set *set = runtime->prims;
-    if (!name)
-        return fail(TN_ERR_ARGUMENT, "the primitive's name is NULL");
-    struct hash key = hash_text(hash_start(0), name);
-    struct prim *prim = lookup_get(&set->by_id, key);
-    if (!prim)
-        prim = lookup_get(&set->by_text, key);
-    tn_status status = prim ? TN_OK : find_slowly(runtime, name, key, &prim);
-    if (status == TN_OK)
-        *out_prim = prim;
+    struct hash key = key_of(name);
+    const struct prim *prim = lookup_get(&set->by_id, key);
+    return prim ? prim : lookup_get(&set->by_text, key);
+}
+
+tn_status prim_match(struct prim_set *set, const char *name, const struct prim **out_prim)
+{
+    struct prim *found = NULL;
+    pthread_mutex_lock(&set->lock);
+    tn_status status = find_registered(set, name, &found);
+    if (status == TN_OK && found && set->num_texts < MAX_TEXTS) {
+        status = lookup_put(&set->by_text, key_of(name), found);
+        set->num_texts++;
+    }
+    pthread_mutex_unlock(&set->lock);
+    *out_prim = status == TN_OK ? found : NULL;
     return status;
 }
 
 static bool has_role(const struct prim *prim, const char *role)
 {
-    return prim->record.role && strcmp(prim->record.role, role) == 0;
+    return prim && prim->record.role && strcmp(prim->record.role, role) == 0;
 }
 
-static struct prim *find_by_role(struct prim_set *set, const char *role)
+const struct prim *prim_recall_role(const struct prim_set *set, const char *role)
 {
-    struct prim *found = NULL;
+    return lookup_get(&set->by_role, key_of(role));
+}
+
+const struct prim *prim_with_role(struct prim_set *set, const char *role,
+                                  const struct prim *usual)
+{
+    const struct prim *found = has_role(usual, role) ? usual : NULL;
+    pthread_mutex_lock(&set->lock);
     for (uint32_t i = 0; i < set->num_prims && !found; i++)
         if (has_role(set->prims[i], role))
             found = set->prims[i];
-    return found;
-}
-
-tn_status prim_find_role(tn_runtime *runtime, const char *role,
-                         const struct prim **out_prim)
-{
-    struct prim_set *set = runtime->prims;
-    struct hash key = hash_text(hash_start(0), role);
-    struct prim *prim = lookup_get(&set->by_role, key);
-    if (prim) {
-        *out_prim = prim;
-        return TN_OK;
-    }
-    // "tn.sum_to/1": as a rule the primitive of that name in pack "base" has it.
-    struct parts parts = split(role);
-    char name[128];
-    snprintf(name, sizeof(name), "base.%.*s", (int)parts.name_size, parts.name);
-    const struct prim *usual = NULL;
-    tn_status status = prim_find(runtime, name, &usual);
-    pthread_mutex_lock(&set->lock);
-    prim = status == TN_OK && has_role(usual, role) ? (struct prim *)usual
-                                                    : find_by_role(set, role);
-    if (prim)
-        status = lookup_put(&set->by_role, key, prim);
-    else
-        status = fail(TN_ERR_NOT_FOUND,
-                      "no installed primitive has the role '%s': install the pack of base "
-                      "primitives, which has '%s'",
-                      role, name);
+    if (found) // when out of memory, the next call searches again
+        (void)lookup_put(&set->by_role, key_of(role), (void *)found);
     pthread_mutex_unlock(&set->lock);
-    if (status == TN_OK)
-        *out_prim = prim;
-    return status;
-}
-
-const tn_primitive *tn_primitive_find(tn_runtime *runtime, const char *name)
-{
-    const struct prim *prim = NULL;
-    if (!runtime) {
-        fail(TN_ERR_ARGUMENT, "tn_primitive_find: the runtime is NULL");
-        return NULL;
-    }
-    tn_status status = life_check(&runtime->life);
-    if (status == TN_OK)
-        status = prim_find(runtime, name, &prim);
-    return status == TN_OK ? &prim->record : NULL;
+    return found;
 }
 
 // --- names -----------------------------------------------------------------------------
@@ -331,14 +295,8 @@ static struct name_list *make_names(const struct prim_set *set,
     return list;
 }
 
-const char *const *tn_primitive_names(tn_runtime *runtime)
+const char *const *prim_names(struct prim_set *set, const char *const *installed)
 {
-    static const char *const none[] = {NULL};
-    if (!runtime || life_check(&runtime->life) != TN_OK)
-        return none;
-    struct prim_set *set = runtime->prims;
-    const char *const *installed =
-        runtime->plugins ? plugin_primitive_names(runtime) : NULL;
     pthread_mutex_lock(&set->lock);
     if (!set->name_lists || set->names_made_for != set->num_prims) {
         struct name_list *list = make_names(set, installed);
@@ -348,7 +306,7 @@ const char *const *tn_primitive_names(tn_runtime *runtime)
             set->names_made_for = set->num_prims;
         }
     }
-    const char *const *names = set->name_lists ? set->name_lists->names : none;
+    const char *const *names = set->name_lists ? set->name_lists->names : NULL;
     pthread_mutex_unlock(&set->lock);
     return names;
 }

@@ -1,98 +1,109 @@
 // SPDX-License-Identifier: MIT
-// The registry of primitives and kernels, and what is derived from attribute tables.
+// The registry of primitives and kernels.
 //
-// Threads. Any. Entries never move and live until the runtime closes.
+// Threads. Any. Entries never move and live until the runtime closes, so pointers to them
+// are borrowed for as long.
 #ifndef CORE_PRIMITIVE_PRIM_SET_H
 #define CORE_PRIMITIVE_PRIM_SET_H
 
 #include <tenon/kernel.h>
 #include <tenon/primitive.h>
 #include "../base/hash.h"
-#include "../runtime.h"
+#include "../base/runtime.h"
 
-// How many inputs a primitive may name, and how many outputs it may have.
+// Limits on the inputs that a primitive names, and on its outputs.
 #define MAX_INPUTS 64
 #define MAX_OUTPUTS 8
 
-// The most bytes of a struct that crosses the ABI, of this version or a later one; and the
-// most entries of a list that ends with NULL. A larger one is damaged: reading it would
-// leave the plugin's memory.
-#define MAX_RECORD 1024
+// Limits on what is read from a plugin: bytes of a struct, of this version or a later one,
+// and entries of a list that ends with NULL. A larger size is taken for corrupt, because
+// reading that far could leave the plugin's memory.
+#define MAX_ABI_STRUCT 1024
 #define MAX_NAMES 256
 
 struct plugin;
 struct expr;
 
-struct kernel_entry {
-    tn_kernel kernel;      // a copy as this core knows the struct
-    const char *plugin_id; // borrowed
-    uint32_t specificity;  // number of dtypes accepted, summed over operands: fewer is more
-    struct kernel_entry *next; // of the same primitive, in the order of choice within a
-                               // family: priority, specificity, plugin id, name
+// The plugin that registers a primitive or kernel. NULL instead: the core or an
+// application.
+struct provider {
+    struct plugin *plugin;
+    const char *id;      // of the plugin; borrowed until the runtime closes
+    const tn_host *host; // passed to the plugin's functions
 };
 
-// The id of the plugin that a registered kernel is from.
+struct kernel_entry {
+    tn_kernel kernel;          // first; a copy as this core's version of the struct
+    const char *plugin_id;     // borrowed
+    uint32_t specificity;      // dtypes accepted, summed over operands; fewer are preferred
+    struct kernel_entry *next; // of the same primitive, in the order of preference; see
+                               // kernels.c
+};
+
+// The id of the plugin that registered the kernel.
 static inline const char *kernel_plugin(const tn_kernel *kernel)
 {
-    return ((const struct kernel_entry *)kernel)->plugin_id; // its first field
+    return ((const struct kernel_entry *)kernel)->plugin_id; // `kernel` is its first field
 }
 
+// A registered primitive. Constant but for `kernels`. Texts and tables in `record` are
+// borrowed from the registering plugin or application, except attrs.fields, which is a
+// copy.
 struct prim {
-    tn_primitive record; // a copy as this core knows the struct; num_outputs >= 1
+    tn_primitive record; // a copy as this core's version of the struct; num_outputs >= 1
     struct hash id_hash;
-    struct plugin *plugin;   // NULL for the core's own and for tests
-    const tn_host *host;     // of its plugin
-    const struct expr *expr; // parsed record.expr, or NULL
-    struct kernel_entry *kernels;
-    bool kernels_loaded; // plugin_load_kernels has run (set by the scheduler)
-    // By output: number + 1 of the input that it may take over, or 0.
+    struct plugin *plugin;        // NULL when the core or an application registered it
+    const char *plugin_id;        // NULL when `plugin` is
+    const tn_host *host;          // of the plugin
+    const struct expr *expr;      // parsed record.expr, or NULL
+    struct kernel_entry *kernels; // under the lock of prim_set; read without; see kernels.c
+    // By output: 1 + number of the input whose buffer the output may reuse; 0: none.
     uint32_t in_place_of[MAX_OUTPUTS];
 };
 
-// Checks a record (id, names, tables, one meaning at least, expr parses) and adds it.
-// Errors name the plugin, the primitive and the field.
-tn_status prim_register(tn_runtime *runtime, struct plugin *plugin, const tn_host *host,
+// Checks a record (id, names, tables, at least one meaning, the expression parses) and adds
+// a copy to the registry. Errors name the plugin, the primitive and the field.
+tn_status prim_register(tn_runtime *runtime, const struct provider *provider,
                         const tn_primitive *record);
-tn_status kernel_register(tn_runtime *runtime, struct plugin *plugin, const char *plugin_id,
+tn_status kernel_register(tn_runtime *runtime, const struct provider *provider,
                           const tn_kernel *record);
 
-// Takes back all primitives and kernels of a plugin that is refused after all. Entries that
-// somebody found meanwhile stay in memory.
-void prims_forget(tn_runtime *runtime, const struct plugin *plugin);
+// Removes all primitives and kernels of a plugin that is refused after it registered some.
+// Their memory stays, because another thread may have found an entry already.
+void prims_forget(tn_runtime *runtime, const struct plugin *plugin, const char *plugin_id);
 
-// By id with or without revision or by name alone; loads its pack if need be.
-tn_status prim_find(tn_runtime *runtime, const char *name, const struct prim **out_prim);
+// The registered primitive with this id, or the cached result of prim_match for this name.
+// NULL: neither. Takes no lock.
+const struct prim *prim_recall(const struct prim_set *set, const char *name);
+
+// Finds a registered primitive by its id, by its id without a revision, or by its name
+// without the pack; of several revisions the newest. *out_prim is NULL when none matches.
+// TN_ERR_ARGUMENT when primitives of several packs match.
+tn_status prim_match(struct prim_set *set, const char *name, const struct prim **out_prim);
+
+// TN_ERR_NOT_FOUND: records that no primitive is named `name`, and the nearest registered
+// id.
+tn_status prim_unknown(struct prim_set *set, const char *name);
+
+// The first registered primitive with this role (TN_ROLE_...), `usual` before all others
+// (may be NULL). NULL: none.
+const struct prim *prim_with_role(struct prim_set *set, const char *role,
+                                  const struct prim *usual);
+// The cached result of prim_with_role for this role; NULL: none. Takes no lock.
+const struct prim *prim_recall_role(const struct prim_set *set, const char *role);
+
+// Ids of registered primitives and of `installed` (ended by NULL; may be NULL), in byte
+// order, each once, ended by NULL. Borrowed until the runtime closes. NULL when out of
+// memory.
+const char *const *prim_names(struct prim_set *set, const char *const *installed);
 
 // tn.copy/1, the core's own: the elements of its input, in order.
 const struct prim *prim_copy(const tn_runtime *runtime);
 
-// The primitive with this role (TN_ROLE_...); loads packs by their manifests if need be:
-// the manifest's primitive named base.<role's name>, then any registered one.
-tn_status prim_find_role(tn_runtime *runtime, const char *role,
-                         const struct prim **out_prim);
-
-// --- attributes (attrs.c) --------------------------------------------------------------
-
-// Fills `out` (table->size bytes) with defaults and the given values. Errors name the
-// field, what was got and what was expected, and for unknown names the nearest one.
-tn_status attrs_fill(const tn_attr_table *table, tn_attr_list list, void *out);
-
-// Content only, never padding; fields at their default are left out; NaNs are one value.
-struct hash attrs_hash(struct hash h, const tn_attr_table *table, const void *attrs);
-bool attrs_equal(const tn_attr_table *table, const void *a, const void *b);
-
-// "alpha=4, beta=2" (attrs_parse reads it back); mem_free the text.
-char *attrs_print(const tn_attr_table *table, const void *attrs, bool all);
-tn_status attrs_parse(const tn_attr_table *table, const char *text, void *out);
-
-// Named fields in byte order, little-endian, defaults left out; mem_free the bytes.
-tn_status attrs_serialise(const tn_attr_table *table, const void *attrs, void **out_bytes,
-                          size_t *out_size);
-tn_status attrs_deserialise(const tn_attr_table *table, const void *bytes, size_t size,
-                            void *out);
-
-// The value of a field as the bits of a param: a double for F64, an integer for others.
-const tn_attr_field *attrs_field(const tn_attr_table *table, uint32_t index);
-int attrs_field_index(const tn_attr_table *table, const char *name); // -1: none
+// Creates and destroys runtime->prims.
+tn_status prim_set_create(tn_runtime *runtime);
+void prim_set_destroy(tn_runtime *runtime);
+// Registers tn.copy/1.
+tn_status prim_register_own(tn_runtime *runtime);
 
 #endif // CORE_PRIMITIVE_PRIM_SET_H

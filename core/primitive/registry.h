@@ -1,50 +1,57 @@
 // SPDX-License-Identifier: MIT
-// What the files of the registry share.
+// Shared by the files of the registry.
 #ifndef CORE_PRIMITIVE_REGISTRY_H
 #define CORE_PRIMITIVE_REGISTRY_H
 
 #include <pthread.h>
 #include "../base/memory.h"
-#include "lookup.h"
+#include "../base/lookup.h"
 #include "prim_set.h"
 
-// Primitives in one list, in the order of their registration; by id; and by every text that
-// was ever asked for, until the next registration. Kernels of a primitive that is not
-// registered yet wait in a list of their own.
+#define MAX_TEXTS 1024 // names in by_text; further ones are matched each time
+
+// Primitives in one list, in the order of their registration, and in lookup tables. by_text
+// caches the results of prim_match until the next registration, by_role those of
+// prim_with_role. Kernels of a primitive that is not registered wait in a list of their
+// own.
 struct prim_set {
-    pthread_mutex_t lock; // of all that adds
+    pthread_mutex_t lock; // for all writes; by_... and lists of kernels are read without it
     struct arena arena;
     struct lookup by_id, by_text, by_role;
+    uint32_t num_texts; // in by_text, at most MAX_TEXTS
     struct prim **prims;
     uint32_t num_prims, max_prims;
     const struct prim *copy; // tn.copy/1; not in the list
     struct waiting_kernels *waiting;
-    struct name_list *name_lists; // the newest first; all live until the end
-    uint32_t names_made_for;      // num_prims then
+    struct name_list *name_lists; // the newest first; all live until the runtime closes
+    uint32_t names_made_for;      // num_prims when the newest list was made
 };
 
-// Reads `given` (of `given_size` bytes as its maker knew the struct) into `own`: what is
-// missing is zero, what this core does not know must be zero. `what` names it in errors.
-tn_status record_read(void *own, size_t own_size, const void *given, uint32_t given_size,
-                      size_t least, const char *what);
+// Copies a struct from across the ABI, of `given_size` bytes in its caller's version, to
+// `own`, of `own_size` bytes in this core's version. Missing fields are zero; bytes that
+// this core does not know must be zero; at least `least` bytes must be there. `what` names
+// the struct in errors.
+tn_status abi_struct_read(void *own, size_t own_size, const void *given,
+                          uint32_t given_size, size_t least, const char *what);
 
-// "[a-z0-9._-]+/REVISION" with a pack's name before the last point.
+// TN_ERR_REFUSED unless `id` is "[a-z0-9._-]+/REVISION", with a pack's name before the last
+// point. `what` names the field in errors.
 tn_status check_id(const char *id, const char *what);
-bool is_identifier(const char *name);
 
-// Checks a record and fills `prim` from it; its own tables go to the arena. (check.c)
+// Checks a record and fills `prim` from it. The copied table of attributes goes to the
+// arena. (check.c)
 tn_status prim_check(tn_runtime *runtime, struct arena *arena, const tn_primitive *given,
                      struct prim *prim);
 
-// Moves kernels that waited for `prim` to it. The lock is held. (kernels.c)
-void kernels_adopt(struct prim_set *set, struct prim *prim);
+// Moves the kernels that wait for `prim` to its list. The lock is held. (kernels.c)
+void kernels_attach(struct prim_set *set, struct prim *prim);
 
-// Lets the kernels of a primitive that was taken back wait for it again. The lock is held.
+// Moves the kernels of a removed primitive back to the waiting list. The lock is held.
 // (kernels.c)
-void kernels_leave(struct prim_set *set, struct prim *prim);
+void kernels_detach(struct prim_set *set, struct prim *prim);
 
-// Takes the kernels of the plugin with this id out of all lists. The lock is held.
+// Removes the kernels of the plugin with this id from all lists. The lock is held.
 // (kernels.c)
-void kernels_forget(struct prim_set *set, const char *plugin_id);
+void kernels_remove(struct prim_set *set, const char *plugin_id);
 
 #endif // CORE_PRIMITIVE_REGISTRY_H

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Slots, and arrays fitted to types; see flow.h.
+// Slots, arrays fitted to types, topological order, and calls of rules and bodies; see
+// flow.h.
 #include "flow.h"
 
 #include <string.h>
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/shape.h"
+#include "../plugin/primitives.h"
 
 tn_status flow_init(struct flow *flow, tn_scope *scope)
 {
@@ -171,6 +173,7 @@ tn_status flow_apply(struct flow *flow, const struct node *node, const struct ex
 
 // --- order -----------------------------------------------------------------------------
 
+// A depth-first search. Marks visited nodes with `epoch`.
 struct search {
     uint32_t epoch, since;
     struct node **stack, **order;
@@ -187,7 +190,7 @@ static tn_status push(struct search *s, tn_array *array)
     if (status != TN_OK)
         return status;
     node->mark = s->epoch;
-    node->position = 0; // inputs looked at
+    node->position = 0; // how many inputs were visited
     s->stack[s->num_stack++] = node;
     return TN_OK;
 }
@@ -229,41 +232,41 @@ tn_status flow_order(tn_scope *scope, tn_array *const *arrays, uint64_t num_arra
 
 // --- rules -----------------------------------------------------------------------------
 
-tn_status application_init(struct application *a, const struct node *node)
+tn_status rule_call_init(struct rule_call *call, const struct node *node)
 {
-    a->outputs = mem_alloc((node->num_outputs + 1) * sizeof(*a->outputs));
-    if (!a->outputs)
+    call->outputs = mem_alloc((node->num_outputs + 1) * sizeof(*call->outputs));
+    if (!call->outputs)
         return TN_ERR_MEMORY;
     for (uint32_t i = 0; i < node->num_outputs; i++)
-        a->outputs[i] = &node->outputs[i];
-    a->rule = (tn_rule){
-        .struct_size = sizeof(a->rule),
+        call->outputs[i] = &node->outputs[i];
+    call->rule = (tn_rule){
+        .struct_size = sizeof(call->rule),
         .attrs = node->attrs,
         .inputs = node->inputs,
-        .outputs = a->outputs,
+        .outputs = call->outputs,
         .num_inputs = node->num_inputs,
         .num_outputs = node->num_outputs,
     };
     return TN_OK;
 }
 
-void application_finish(struct application *a)
+void rule_call_finish(struct rule_call *call)
 {
-    mem_free(a->outputs);
+    mem_free(call->outputs);
 }
 
 tn_status flow_decompose(struct flow *flow, struct node *node, tn_array **outputs)
 {
-    struct application a;
+    struct rule_call call;
     tn_type types[MAX_OUTPUTS];
-    tn_status status = application_init(&a, node);
+    tn_status status = rule_call_init(&call, node);
     if (status != TN_OK)
         return status;
-    a.rule.outputs = NULL;
+    call.rule.outputs = NULL;
     for (uint32_t i = 0; i < node->num_outputs; i++)
         types[i] = node->outputs[i].type;
-    status = rule_decompose(flow->scope, node->prim, &a.rule, types, outputs);
-    application_finish(&a);
+    status = rule_decompose(flow->scope, node->prim, &call.rule, types, outputs);
+    rule_call_finish(&call);
     return status;
 }
 
@@ -275,4 +278,24 @@ tn_status flow_no_rule(const struct node *node, const char *rule)
                 "the rule to its pack%s",
                 node->prim->record.id, rule,
                 is_derivative ? ", or cut the derivative with base.stop_gradient" : "");
+}
+
+// --- bodies ----------------------------------------------------------------------------
+
+tn_status body_call(tn_function_body body, void *user, tn_scope *scope,
+                    tn_array *const *inputs, uint64_t num_inputs, tn_array **outputs,
+                    uint64_t num_outputs)
+{
+    fail_clear();
+    for (uint64_t i = 0; i < num_outputs; i++)
+        outputs[i] = NULL;
+    scope_take_failure(scope, body(scope, inputs, num_inputs, outputs, num_outputs, user));
+    for (uint64_t i = 0; i < num_outputs && scope->status == TN_OK; i++) {
+        if (!outputs[i])
+            tn_scope_fail(scope, TN_ERR_ARGUMENT, "the body left output %llu NULL",
+                          (unsigned long long)i);
+        else
+            outputs[i] = scope_local(scope, outputs[i]);
+    }
+    return scope->status;
 }

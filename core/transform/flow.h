@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: MIT
-// What the transforms share: nodes in order, one slot (a cotangent, a tangent or a batch)
-// for each array that takes part, and arrays fitted to a type.
+// Shared by the transforms (vjp, jvp, vmap): nodes in topological order, one slot (a
+// cotangent, a tangent or a batched array) for each array that takes part, and arrays
+// fitted to a type.
 //
-// Slots are found through tn_array.mark and .id. Nothing is evaluated meanwhile, so nobody
-// else uses these.
+// Slots are found through tn_array.mark and .id. A transform only builds graph, so no
+// evaluation overwrites these fields. The vjp inside a jvp marks only arrays that were
+// built for it.
 #ifndef CORE_TRANSFORM_FLOW_H
 #define CORE_TRANSFORM_FLOW_H
 
 #include "../graph/rules.h"
 
-// Decompositions within decompositions.
+// How deep decompositions nest.
 #define MAX_LEVELS 32
 
+// State of one transform.
 struct flow {
     tn_scope *scope;
-    uint32_t epoch;
-    uint32_t level;
-    tn_array **slots; // by id; NULL: zero
+    uint32_t epoch;   // tn_array.mark of the arrays that have a slot
+    uint32_t level;   // of nested decompositions, at most MAX_LEVELS
+    tn_array **slots; // by tn_array.id; NULL: a zero derivative
     uint32_t num_slots, max_slots;
     const struct expr *sum, *same; // "a + b", "x"
 };
@@ -27,67 +30,72 @@ void flow_finish(struct flow *flow);
 // Gives the array a slot, unless it has one. `array` belongs to the scope.
 tn_status flow_include(struct flow *flow, tn_array *array);
 bool flow_has(const struct flow *flow, const tn_array *array);
-tn_array **flow_slot(struct flow *flow, const tn_array *array); // it has one
+tn_array **flow_slot(struct flow *flow, const tn_array *array); // only if flow_has()
 
-// Derivatives flow through input i of the node: it is a float, it is not declared constant.
+// Whether derivatives flow through input i of the node: the input is given, has a float
+// dtype, and the primitive does not declare it TN_INPUT_CONSTANT.
 bool flow_through(const struct node *node, uint32_t i);
 
-// Adds to the array's slot, fitted to the array's type.
+// Adds `amount`, fitted to the array's type, to the array's slot. NULL adds nothing.
 tn_status flow_add(struct flow *flow, tn_array *array, tn_array *amount);
 
-// `array` summed down or broadcast to these extents, and cast. NULL for NULL.
+// Gives `array` summed or broadcast to the type's extents and cast to its dtype. NULL for
+// NULL.
 tn_status flow_fit(struct flow *flow, tn_array *array, const tn_type *type,
                    tn_array **out_array);
 
-// Applies the primitive with this role, which has one attribute, of integers. And those of
-// them whose attribute is the result's extents.
+// Applies the primitive with this role (TN_ROLE_...) and sets its one attribute, a list of
+// integers. flow_reshape is for roles whose attribute "shape" is the extents of the result.
 tn_status flow_apply_role(struct flow *flow, const char *role, const char *attribute,
                           const tn_ints *ints, tn_array *array, tn_array **out_array);
 tn_status flow_reshape(struct flow *flow, const char *role, tn_array *array,
                        const tn_type *type, tn_array **out_array);
 
-// An array of this type filled with a number.
+// Gives an array of this type whose elements all equal `value`.
 tn_status flow_fill(struct flow *flow, const tn_type *type, double value,
                     tn_array **out_array);
 
-// Applies a derived expression of `node`: over its inputs and then `others`.
+// Applies `derived`, which was made of the node's expression. Its inputs are the node's
+// inputs, then `others` (tangents or cotangents).
 tn_status flow_apply(struct flow *flow, const struct node *node, const struct expr *derived,
                      tn_array *const *others, tn_dtype dtype, tn_array **out_array);
 
-// Nodes that the arrays depend on, with serials from `since` on, inputs before users, into
-// a new array (mem_free). Goes through arrays that have data.
+// Gives the nodes that the arrays depend on, in topological order, in a new array
+// (mem_free). Leaves out leaves and nodes with a serial below `since`. Evaluated arrays do
+// not end the walk.
 tn_status flow_order(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
                      uint32_t since, struct node ***out_nodes, uint32_t *out_count);
 
-// The application of a primitive as its rules see it; `finish` frees it.
-struct application {
+// Arguments of a rule for one node. `outputs` is the memory of rule.outputs.
+struct rule_call {
     tn_rule rule;
     tn_array **outputs;
 };
-tn_status application_init(struct application *a, const struct node *node);
-void application_finish(struct application *a);
+tn_status rule_call_init(struct rule_call *call, const struct node *node);
+void rule_call_finish(struct rule_call *call);
 
-// Builds the node's decomposition, whose outputs have the types of the node's.
+// Builds the node's decomposition. `outputs` have the types of the node's outputs.
 tn_status flow_decompose(struct flow *flow, struct node *node, tn_array **outputs);
 
-// Neither `rule` nor an expression nor a decomposition.
+// Fails: the node's primitive has no `rule` ("vjp"), no expression and no decomposition.
 tn_status flow_no_rule(const struct node *node, const char *rule);
 
-// Calls a function's body, which must leave no output NULL: they belong to the scope then.
-// Whatever fails becomes the scope's failure (function.c).
+// Calls the body of a tn_function or of tn_vmap_call. An output left NULL is a failure.
+// Gives outputs that belong to `scope`. Every failure becomes the scope's.
 tn_status body_call(tn_function_body body, void *user, tn_scope *scope,
                     tn_array *const *inputs, uint64_t num_inputs, tn_array **outputs,
                     uint64_t num_outputs);
 
-// --- reverse mode (vjp.c), which forward mode uses where a primitive has only that -----
+// --- reverse mode (vjp.c); forward mode transposes it for primitives that have only a vjp
+// -
 
-// Cotangents of `wrt` from those of `outputs`, over nodes with serials from `since` on.
-// NULL cotangents are zero; NULL gradients too.
+// Gives the cotangents of `wrt` (`gradients`), given the cotangents of `outputs`. Visits
+// only nodes with a serial of at least `since`. A NULL cotangent or gradient is zero.
 tn_status vjp_since(tn_scope *scope, uint32_t since, tn_array *const *outputs,
                     tn_array *const *cotangents, uint64_t num_outputs, tn_array *const *wrt,
                     uint64_t num_wrt, tn_array **gradients);
 
-// Calls the vjp of the node's primitive.
+// Calls the vjp rule of the node's primitive. `wanted`: one bit an input.
 tn_status vjp_call(struct flow *flow, struct node *node, tn_array *const *cotangents,
                    const uint64_t *wanted, tn_array **gradients);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Forward mode: tangents flow with the order of the nodes.
+// Forward mode: tangents are computed in topological order of the nodes.
 //
-// A primitive that has a vjp but no jvp is done by transposing: its vjp is linear in the
-// cotangents, so the vjp of that map, at the tangents, is the jvp.
+// A primitive that has a vjp but no jvp is transposed: its vjp is linear in the cotangents,
+// so the vjp of that linear map, applied to the tangents, is the jvp.
 #include <string.h>
 #include "../base/dtype.h"
 #include "../base/fail.h"
@@ -50,18 +50,19 @@ static tn_status push_expr(struct flow *flow, struct node *node, tn_array *const
 static tn_status push_rule(struct flow *flow, struct node *node, tn_array *const *tangents)
 {
     tn_array *out_tangents[MAX_OUTPUTS] = {NULL};
-    struct application a;
-    tn_status status = application_init(&a, node);
+    struct rule_call call;
+    tn_status status = rule_call_init(&call, node);
     if (status != TN_OK)
         return status;
-    status = rule_jvp(flow->scope, node->prim, &a.rule, tangents, out_tangents);
-    application_finish(&a);
+    status = rule_jvp(flow->scope, node->prim, &call.rule, tangents, out_tangents);
+    rule_call_finish(&call);
     for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++)
         status = set_tangent(flow, &node->outputs[i], out_tangents[i]);
     return status;
 }
 
-// Cotangents of any value do, since only the map's linear part is used: zeros.
+// The map from cotangents to gradients is linear, so its transpose does not depend on the
+// cotangents' values: zeros serve.
 static tn_status make_cotangents(struct flow *flow, struct node *node,
                                  tn_array *cotangents[MAX_OUTPUTS])
 {
@@ -72,6 +73,7 @@ static tn_status make_cotangents(struct flow *flow, struct node *node,
     return status;
 }
 
+// `gradients`, `wanted` and `own_tangents` are zeroed memory, one entry (one bit) an input.
 static tn_status transpose(struct flow *flow, struct node *node, tn_array *const *tangents,
                            tn_array **gradients, uint64_t *wanted, tn_array **own_tangents)
 {
@@ -86,7 +88,7 @@ static tn_status transpose(struct flow *flow, struct node *node, tn_array *const
     if (status == TN_OK)
         status = vjp_call(flow, node, cotangents, wanted, gradients);
     for (uint32_t i = 0; i < node->num_inputs && status == TN_OK; i++)
-        if (tangents[i] && gradients[i]) // as the core does with what a vjp gives
+        if (tangents[i] && gradients[i]) // flow_add() fits a vjp's gradients too
             status = flow_fit(flow, gradients[i], &node->inputs[i]->type, &gradients[i]);
     for (uint32_t i = 0; i < node->num_inputs; i++)
         own_tangents[i] = gradients[i] ? tangents[i] : NULL;
@@ -177,7 +179,7 @@ static tn_status sweep(struct flow *flow, struct node **nodes, uint32_t count)
     return status;
 }
 
-// --- the whole -------------------------------------------------------------------------
+// --- tn_jvp ----------------------------------------------------------------------------
 
 static tn_status seed(struct flow *flow, tn_array *wrt, tn_array *tangent, uint64_t i)
 {
@@ -208,6 +210,8 @@ static tn_status take_output(struct flow *flow, tn_array *output, tn_array **out
     return *out_tangent ? TN_OK : flow_fill(flow, &output->type, 0, out_tangent);
 }
 
+// `own` has 2 * num_outputs entries: the outputs as the scope knows them, then their
+// tangents.
 static tn_status differentiate(struct flow *flow, tn_array **own, tn_array *const *outputs,
                                uint64_t num_outputs, tn_array *const *wrt,
                                tn_array *const *tangents, uint64_t num_wrt)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reverse mode: cotangents flow from the outputs to the arrays asked for, against the order
-// of the nodes. Only nodes that lie between the two are visited, once each, without
+// Reverse mode: cotangents flow from the outputs to `wrt`, in reverse topological order.
+// Only nodes on a path from `wrt` to an output are differentiated, once each, without
 // recursion over the graph's depth.
 #include <string.h>
 #include "../base/dtype.h"
@@ -10,12 +10,14 @@
 
 static tn_status sweep(struct flow *flow, struct node **nodes, uint32_t count);
 
+// Whether the cotangent of input i is needed: the input has a slot.
 static bool is_wanted(const struct flow *flow, const struct node *node, uint32_t i)
 {
     return flow_has(flow, node->inputs[i]) && flow_through(node, i);
 }
 
-// Gives slots to all that depends on what has one already.
+// Gives a slot to each float output that depends on an array with a slot. One pass
+// suffices, since `nodes` are in topological order.
 static tn_status include_dependents(struct flow *flow, struct node **nodes, uint32_t count)
 {
     for (uint32_t n = 0; n < count; n++) {
@@ -62,12 +64,12 @@ static tn_status pull_expr(struct flow *flow, struct node *node,
 tn_status vjp_call(struct flow *flow, struct node *node, tn_array *const *cotangents,
                    const uint64_t *wanted, tn_array **gradients)
 {
-    struct application a;
-    tn_status status = application_init(&a, node);
+    struct rule_call call;
+    tn_status status = rule_call_init(&call, node);
     if (status != TN_OK)
         return status;
-    status = rule_vjp(flow->scope, node->prim, &a.rule, cotangents, wanted, gradients);
-    application_finish(&a);
+    status = rule_vjp(flow->scope, node->prim, &call.rule, cotangents, wanted, gradients);
+    rule_call_finish(&call);
     return status;
 }
 
@@ -95,7 +97,7 @@ static tn_status pull_rule(struct flow *flow, struct node *node,
     return status;
 }
 
-// Differentiates what the node decomposes into, in its place.
+// Differentiates the node's decomposition instead of the node.
 static tn_status pull_decomposed(struct flow *flow, struct node *node,
                                  tn_array *const *cotangents)
 {
@@ -151,7 +153,7 @@ static tn_status sweep(struct flow *flow, struct node **nodes, uint32_t count)
     return status;
 }
 
-// --- the whole -------------------------------------------------------------------------
+// --- tn_vjp ----------------------------------------------------------------------------
 
 tn_status vjp_since(tn_scope *scope, uint32_t since, tn_array *const *outputs,
                     tn_array *const *cotangents, uint64_t num_outputs, tn_array *const *wrt,
@@ -245,6 +247,8 @@ static tn_status check_wrt(tn_array *const *wrt, uint64_t count)
     return TN_OK;
 }
 
+// `arrays` has room for the outputs, their cotangents, `wrt` and the gradients, in this
+// order.
 static tn_status differentiate(struct flow *flow, tn_array **arrays,
                                tn_array *const *outputs, tn_array *const *cotangents,
                                uint64_t num_outputs, tn_array *const *wrt, uint64_t num_wrt)

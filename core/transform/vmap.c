@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Batching: all slices of the mapped arrays flow through the graph at once.
+// vmap: applies a graph of one slice to all slices of the mapped inputs at once.
 //
-// What depends on a mapped array gets a slot: the array that holds it for the whole batch,
-// with the batch as its first axis. All else is the same for each slice and stays as it is.
+// An array that depends on a mapped input gets a slot with its batched array, whose first
+// axis is the batch axis. An array without a slot is the same for each slice and is used
+// unchanged.
 #include <string.h>
 #include "../base/dtype.h"
 #include "../base/fail.h"
@@ -18,7 +19,8 @@ static tn_status sweep(struct vmap *v, struct node **nodes, uint32_t count);
 
 // --- axes ------------------------------------------------------------------------------
 
-// The type of a whole batch, `slice` with one more axis.
+// Gives the type of a batch of `size` slices: `slice` with the batch axis inserted at
+// `axis`.
 static tn_status batch_type(const tn_type *slice, int64_t size, int32_t axis, tn_type *out)
 {
     char text[TYPE_TEXT];
@@ -47,8 +49,8 @@ static tn_status move_axis(struct vmap *v, tn_array *array, int32_t from, int32_
     return flow_apply_role(&v->flow, TN_ROLE_TRANSPOSE, "axes", &axes, array, out_array);
 }
 
-// A batch with axes of extent 1 behind its first, so that it has `rank` axes: then a slice
-// meets what has no batch as it would without.
+// Inserts axes of extent 1 behind the batch axis until the array has `rank` axes, so that
+// each slice broadcasts against unbatched operands as it does without the batch axis.
 static tn_status raise_rank(struct vmap *v, tn_array *batch, int32_t rank,
                             tn_array **out_array)
 {
@@ -78,14 +80,16 @@ static tn_status set_batch(struct vmap *v, tn_array *array, tn_array *batch)
     return status;
 }
 
-// Takes what `what` built for an output: its batch lies on `axis`, or is missing (-1).
+// Checks the array that `what` (a rule's name) built for output i, and sets it as the
+// output's batched array. Its batch axis is `axis`; -1: the array has none and is
+// broadcast.
 static tn_status take_batch(struct vmap *v, const struct node *node, uint32_t i,
                             const char *what, tn_array *batch, int32_t axis)
 {
     char got[TYPE_TEXT], expected[TYPE_TEXT];
     tn_array *output = &node->outputs[i];
     tn_type type = output->type, front;
-    if (flow_has(&v->flow, output)) // given from outside
+    if (flow_has(&v->flow, output)) // the caller maps this very array
         return TN_OK;
     if (!batch)
         return fail(TN_ERR_INTERNAL, "%s leaves output %u NULL", what, i);
@@ -107,7 +111,7 @@ static tn_status take_batch(struct vmap *v, const struct node *node, uint32_t i,
                     type_print(&type, expected));
     if (axis > 0)
         status = move_axis(v, batch, axis, 0, &batch);
-    if (status == TN_OK) // repeats what has no batch
+    if (status == TN_OK) // broadcasts an array without batch axis
         status = flow_fit(&v->flow, batch, &front, &batch);
     return status == TN_OK ? set_batch(v, output, batch) : status;
 }
@@ -119,8 +123,8 @@ static tn_status call_rule(struct vmap *v, struct node *node, tn_array **inputs,
 {
     tn_array *outputs[MAX_OUTPUTS] = {NULL};
     int32_t out_axes[MAX_OUTPUTS] = {0};
-    struct application a;
-    tn_status status = application_init(&a, node);
+    struct rule_call call;
+    tn_status status = rule_call_init(&call, node);
     if (status != TN_OK)
         return status;
     for (uint32_t i = 0; i < node->num_inputs; i++) {
@@ -128,10 +132,10 @@ static tn_status call_rule(struct vmap *v, struct node *node, tn_array **inputs,
         axes[i] = batch ? 0 : -1;
         inputs[i] = batch ? batch : node->inputs[i];
     }
-    a.rule.inputs = inputs;
+    call.rule.inputs = inputs;
     status =
-        rule_vmap(v->flow.scope, node->prim, &a.rule, axes, v->size, outputs, out_axes);
-    application_finish(&a);
+        rule_vmap(v->flow.scope, node->prim, &call.rule, axes, v->size, outputs, out_axes);
+    rule_call_finish(&call);
     for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++) {
         status = take_batch(v, node, i, "vmap", outputs[i], out_axes[i]);
         if (status != TN_OK)
@@ -150,8 +154,9 @@ static tn_status push_rule(struct vmap *v, struct node *node)
     return status;
 }
 
-// The inputs of an expression, for a batch in front of what a slice's output is. One of
-// them gets all its extents where a primitive has a type of its own.
+// Gives the node's inputs with batched ones raised to the rank of `whole`, the batched
+// output. The shape of a TN_PRIM_OWN_TYPE primitive does not follow from its inputs, so one
+// batched input is broadcast to `whole`.
 static tn_status batch_inputs(struct vmap *v, const struct node *node, const tn_type *whole,
                               tn_array **inputs)
 {
@@ -172,8 +177,9 @@ static tn_status batch_inputs(struct vmap *v, const struct node *node, const tn_
     return status;
 }
 
-// Applies the primitive itself to the batch: so its kernels and rules stay in use. False
-// where it does not take the batch as one more axis; then its expression does.
+// Tries to apply the primitive itself to the batched inputs, so that its kernels and rules
+// stay in use. False where the result is not the batched output: the expression has to be
+// applied then, or the scope has failed for want of memory.
 static bool apply_again(struct vmap *v, const struct node *node, tn_array **inputs,
                         tn_array **outputs)
 {
@@ -193,6 +199,7 @@ static bool apply_again(struct vmap *v, const struct node *node, tn_array **inpu
     return status == TN_OK;
 }
 
+// Applies the node's expression to the batched inputs; `index` counts within one slice.
 static tn_status apply_expr(struct vmap *v, const struct node *node, tn_array **inputs,
                             tn_array **outputs)
 {
@@ -262,7 +269,7 @@ static tn_status push(struct vmap *v, struct node *node)
     if (!any)
         return TN_OK;
     for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++)
-        status = batch_type(&node->outputs[i].type, v->size, 0, &whole); // else the rank
+        status = batch_type(&node->outputs[i].type, v->size, 0, &whole); // checks the rank
     if (status != TN_OK)
         return status;
     if (record && record->vmap)
@@ -282,16 +289,16 @@ static tn_status sweep(struct vmap *v, struct node **nodes, uint32_t count)
     return status;
 }
 
-// --- the whole -------------------------------------------------------------------------
+// --- tn_vmap ---------------------------------------------------------------------------
 
-// The axis of entry i of a list, which NULL leaves at 0.
+// Entry i of a list of axes. A NULL list is all zeros.
 static int32_t axis_at(const int32_t *axes, uint64_t i)
 {
     return axes ? axes[i] : 0;
 }
 
-static tn_status find_size(tn_array *const *batches, const int32_t *axes, uint64_t count,
-                           int64_t *out_size)
+static tn_status find_batch_size(tn_array *const *batches, const int32_t *axes,
+                                 uint64_t count, int64_t *out_size)
 {
     char text[TYPE_TEXT];
     uint64_t first = 0;
@@ -370,19 +377,20 @@ static tn_status take_output(struct vmap *v, tn_array *output, int32_t axis, uin
     return status == TN_OK ? move_axis(v, *out_batch, 0, axis, out_batch) : status;
 }
 
-// The graph from `slices` to `outputs`, applied to all of `inputs`.
+// Arguments of tn_vmap: the graph from `slices` to `outputs` is applied to each slice of
+// `inputs`.
 struct mapping {
     tn_array *const *outputs, *const *slices, *const *inputs;
     const int32_t *out_axes, *in_axes;
     uint64_t num_outputs, num_inputs;
 };
 
-// `own` has room for twice as many as there are outputs; the second half is the result.
+// `own` has 2 * num_outputs entries: the outputs as the scope knows them, then the results.
 static tn_status map_graph(struct vmap *v, const struct mapping *m, tn_array **own)
 {
     struct node **nodes = NULL;
     uint32_t count = 0;
-    tn_status status = find_size(m->inputs, m->in_axes, m->num_inputs, &v->size);
+    tn_status status = find_batch_size(m->inputs, m->in_axes, m->num_inputs, &v->size);
     for (uint64_t i = 0; i < m->num_outputs && status == TN_OK; i++) {
         if (!m->outputs[i])
             status = fail(TN_ERR_ARGUMENT, "output %llu is NULL", (unsigned long long)i);
@@ -403,7 +411,7 @@ static tn_status map_graph(struct vmap *v, const struct mapping *m, tn_array **o
     return status;
 }
 
-static tn_status end_with(tn_scope *scope, tn_status status)
+static tn_status finish_vmap(tn_scope *scope, tn_status status)
 {
     if (status != TN_OK && scope->status == TN_OK)
         fail_prefix("vmap: ");
@@ -421,7 +429,7 @@ static tn_status run_mapping(tn_scope *scope, const struct mapping *m, tn_array 
         memcpy(results, own + m->num_outputs, m->num_outputs * sizeof(*results));
     flow_finish(&v.flow);
     mem_free(own);
-    return end_with(scope, status);
+    return finish_vmap(scope, status);
 }
 
 tn_status tn_vmap(tn_scope *scope, tn_array *const *outputs, const int32_t *out_axes,
@@ -445,12 +453,13 @@ static tn_array *make_slice(tn_scope *scope, const tn_type *batch, int32_t axis)
     return leaf_create(scope, NODE_INPUT, &type);
 }
 
-// An argument for each input: the input itself, or what stands for one slice of it.
+// Gives the arguments of the body: an unmapped input itself, or a placeholder without data
+// for one slice of a mapped input.
 static tn_status make_slices(tn_scope *scope, tn_array *const *inputs, const int32_t *axes,
                              uint64_t count, tn_array **slices)
 {
     int64_t size;
-    tn_status status = find_size(inputs, axes, count, &size);
+    tn_status status = find_batch_size(inputs, axes, count, &size);
     for (uint64_t i = 0; i < count && status == TN_OK; i++) {
         int32_t axis = axis_at(axes, i);
         if (!inputs[i])
@@ -472,14 +481,14 @@ tn_status tn_vmap_call(tn_scope *scope, tn_function_body body, void *user,
     if (status != TN_OK)
         return status;
     if (!body)
-        return end_with(scope, fail(TN_ERR_ARGUMENT, "the body is NULL"));
+        return finish_vmap(scope, fail(TN_ERR_ARGUMENT, "the body is NULL"));
     tn_array **slices = mem_zalloc((num_inputs + num_outputs + 1) * sizeof(*slices));
     status =
         slices ? make_slices(scope, inputs, in_axes, num_inputs, slices) : TN_ERR_MEMORY;
     if (status == TN_OK)
         status = body_call(body, user, scope, slices, num_inputs, slices + num_inputs,
                            num_outputs);
-    status = end_with(scope, status);
+    status = finish_vmap(scope, status);
     const struct mapping m = {slices + num_inputs, slices,    inputs, out_axes, in_axes,
                               num_outputs,         num_inputs};
     if (status == TN_OK)

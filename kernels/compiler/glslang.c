@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The compiler behind compiler.h, for now: glslang's C library.
+// compiler.h by glslang's C library.
 #include "compiler.h"
 
 #include <glslang/Include/glslang_c_interface.h>
@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What compute kernels may count on at compile time. Devices check their own limits.
+// Limits that shaders are checked against at compile time. A device's own limits are
+// checked when a pipeline is made.
 static const glslang_resource_t limits = {
     .max_compute_work_group_count_x = 65535,
     .max_compute_work_group_count_y = 65535,
@@ -30,6 +31,7 @@ static const glslang_resource_t limits = {
         },
 };
 
+// Whether glslang is initialised, under the lock. It is once in the process.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool loaded;
 
@@ -60,8 +62,8 @@ const char *glsl_compiler_version(void)
         GLSLANG_VERSION_PATCH);
 }
 
-// The source with its definitions: the first line, then them, then the rest. NULL when out
-// of memory.
+// The source with its definitions behind the first line, and a NUL at its end. NULL when
+// out of memory.
 static char *assemble(const struct glsl_source *source)
 {
     const char *newline = memchr(source->text, '\n', source->size);
@@ -84,7 +86,7 @@ static char *assemble(const struct glsl_source *source)
     return text;
 }
 
-// The first "ERROR: 0:<line>: <message>" of a log.
+// Reads the first "ERROR: 0:<line>: <message>" of a log into *out.
 static void read_log(struct glsl_result *out, const char *log)
 {
     const char *error = log ? strstr(log, "ERROR: ") : NULL;
@@ -100,6 +102,7 @@ static void read_log(struct glsl_result *out, const char *log)
     snprintf(out->message, sizeof(out->message), "%.*s", (int)strcspn(error, "\n"), error);
 }
 
+// Generates SPIR-V, not optimised: drivers optimise it themselves.
 static bool take_words(struct glsl_result *out, glslang_program_t *program)
 {
     glslang_spv_options_t options = {.disable_optimizer = true, .strip_debug_info = true};
@@ -156,7 +159,8 @@ finish:
     return done;
 }
 
-// The compiler would take a NUL for the end of the text.
+// Refuses a source with a NUL byte, at which the compiler would end the text. True when
+// refused.
 static bool refuse_nul(const struct glsl_source *source, struct glsl_result *out)
 {
     const char *nul = source->size ? memchr(source->text, '\0', source->size) : NULL;

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Which instruction sets there are: CPUID says what the processor has, XCR0 what the
-// operating system saves. Both must agree.
+// Detects instruction sets, and picks a variant. CPUID says which sets the processor has,
+// XCR0 which registers the operating system saves at a context switch; a set counts when
+// both have it (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1,
+// sections 14.3 and 15.2).
 #include <stddef.h>
 #include "cpu.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
 
+// XCR0. Bits: 1 SSE, 2 AVX, 5 mask registers, 6 and 7 the 512-bit registers.
 static uint64_t enabled_state(void)
 {
     uint32_t low, high;
@@ -59,21 +62,15 @@ const struct cpu_kernels *cpu_pick(uint32_t features)
 {
     const struct cpu_kernels *const *variant = cpu_variants();
     while (((*variant)->needs & features) != (*variant)->needs)
-        variant++; // ends: the last needs nothing
+        variant++; // ends at the last variant, whose `needs` is 0
     return *variant;
 }
 
-uint32_t cpu_dtype_size(int32_t dtype)
-{
-    static const uint8_t sizes[CPU_NUM_DTYPES] = {0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8};
-    return sizes[dtype];
-}
-
+// Holds for the loops of vector/ that are written with MAP2S, and for the fused operations.
 bool cpu_takes_scalars(int32_t op, int32_t dtype)
 {
-    if (op >= CPU_OP_MUL_ADD)
-        return true;
-    bool wide =
-        dtype == CPU_F32 || dtype == CPU_F64 || dtype == CPU_I32 || dtype == CPU_I64;
-    return wide && op >= CPU_OP_ADD && op <= CPU_OP_GE;
+    const uint32_t wide = TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_F64) |
+                          TN_DTYPE_BIT(TN_I32) | TN_DTYPE_BIT(TN_I64);
+    return cpu_is_fused(op) ||
+           (tn_dtype_in(dtype, wide) && tn_expr_operands((uint32_t)op) == 2);
 }

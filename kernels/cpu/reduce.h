@@ -1,17 +1,27 @@
 // SPDX-License-Identifier: MIT
-// Reductions of rows and of columns, and the kernels of neural networks.
+// Reductions of rows and of columns, and kernels of neural networks.
 //
-// Sums of f32 (and of half floats, widened) are kept in 16 lanes of f32 over at most 1024
-// elements, and those partial sums in f64; the order is fixed. Integers wrap in 64 bits.
+// Sums of a row of f32 (and of halves, widened) are accumulated in 32 lanes of f32 over at
+// most 1024 elements, and these partial sums in f64; sums of f64 in 16 lanes. The order of
+// additions is fixed. Products of floats are accumulated in 16 lanes of f64. Integers wrap
+// in 64 bits.
 #ifndef KERNELS_CPU_REDUCE_H
 #define KERNELS_CPU_REDUCE_H
 
 #include <stdint.h>
+#include <tenon/types.h>
 
-enum { CPU_REDUCE_SUM, CPU_REDUCE_MAX, CPU_REDUCE_MIN, CPU_NUM_REDUCTIONS };
+enum {
+    CPU_REDUCE_SUM,
+    CPU_REDUCE_MAX,
+    CPU_REDUCE_MIN,
+    CPU_REDUCE_PROD,
+    CPU_NUM_REDUCTIONS
+};
 
-// What a reduction accumulates in: `f` for floats, `i` for integers and bool (u64 by its
-// bits).
+// The accumulator of a reduction: `f` for floats, `i` for integers and bool (of unsigned
+// dtypes the bits of a uint64_t). The caller sets it before the first call; several calls
+// continue one reduction.
 union cpu_accumulator {
     double f;
     int64_t i;
@@ -24,32 +34,39 @@ typedef void cpu_reduce_row_fn(union cpu_accumulator *acc, const void *x, int64_
 typedef void cpu_reduce_columns_fn(union cpu_accumulator *acc, const void *x, int64_t rows,
                                    int64_t columns, int64_t stride);
 
+// The reductions of one variant. NULL for F16 and BF16, which are widened to F32 first.
 struct cpu_reduce_kernels {
-    cpu_reduce_row_fn *row[CPU_NUM_REDUCTIONS][14];         // [reduction][dtype]
-    cpu_reduce_columns_fn *columns[CPU_NUM_REDUCTIONS][14]; // [reduction][dtype]
-    // The first greatest of x[0 .. n), NaN counting as the greatest; n > 0.
+    cpu_reduce_row_fn *row[CPU_NUM_REDUCTIONS][TN_NUM_DTYPES];         // [reduction][dtype]
+    cpu_reduce_columns_fn *columns[CPU_NUM_REDUCTIONS][TN_NUM_DTYPES]; // [reduction][dtype]
+    // The index of the first greatest element of x[0 .. n); a NaN counts as the greatest.
+    // n > 0.
     int64_t (*argmax_f32)(const float *x, int64_t n);
-    // The same for each of `columns` columns, of `rows` rows `stride` elements apart.
+    // out[j] = the argmax of column j, of `rows` rows, `stride` elements apart; rows > 0.
     void (*argmax_columns_f32)(int64_t *out, const float *x, int64_t rows, int64_t columns,
                                int64_t stride);
 };
 
+// The kernels of neural networks of one variant, on f32.
 struct cpu_nn_kernels {
-    // out[i] = x[i] - max (log) or its exponential, over the sum, for a row; n > 0. `out`
-    // may be x.
+    // Of a row, with e[i] = exp(x[i] - max(x)): out[i] = e[i] / sum(e), and its logarithm,
+    // out[i] = x[i] - max(x) - log(sum(e)). n > 0. `out` may be x.
     void (*softmax_f32)(float *out, const float *x, int64_t n);
     void (*log_softmax_f32)(float *out, const float *x, int64_t n);
+    // log(sum(exp(x))), without overflow; minus infinity when all x are.
     float (*logsumexp_f32)(const float *x, int64_t n);
-    // out[i] = log(sum(exp(x))) uses this: the sum of exp(x[i] - shift).
+    // The sum of exp(x[i] - shift).
     double (*sum_exp_f32)(const float *x, float shift, int64_t n);
     // acc[j] += x[j].
     void (*add_into_f32)(float *acc, const float *x, int64_t n);
-    // One tap of a pooling window over a row of output pixels, channels last: the output's
-    // pixel p meets the input's pixel at x + p * step. acc = max(acc, x).
+    // acc = max(acc, x) for one element of a pooling window, over a row of output pixels
+    // with channels last: the input's pixel for output pixel p is at x + p * step. NaNs
+    // win.
     void (*pool_max_f32)(float *acc, const float *x, int64_t pixels, int64_t channels,
                          int64_t step);
-    // The same for the gradient, which the first maximum of a window takes: where x is out
-    // and taken is 0, gx += g and taken = 1.
+    // The gradient of max pooling, for one element of the window as in pool_max_f32. The
+    // first element of a window that equals the maximum `out` gets the gradient: where x ==
+    // out and taken is 0, gx += g and taken = 1. Call for the elements in row-major order,
+    // with `taken` 0 at first.
     void (*pool_grad_f32)(float *gx, const float *x, const float *out, const float *g,
                           uint8_t *taken, int64_t pixels, int64_t channels, int64_t step);
 };

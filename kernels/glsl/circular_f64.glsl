@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The circular functions of f64, which functions_f64.glsl speaks of. Needs functions_f64.glsl.
+// The circular functions of f64, with the bounds that functions_f64.glsl states. Needs
+// functions_f64.glsl.
 #ifdef NEED_F64_FUNCTIONS
 
 // --- circular functions ---------------------------------------------------------------------
 
 #ifdef NEED_SINCOS
-// 2 / pi in binary: 32 zeros, then from its first bit on.
+// 2 / pi in binary: 32 zeros, then its bits from the first one on. From coefficients.py.
 const uvec4 two_over_pi0 = uvec4(0x00000000u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u);
 const uvec4 two_over_pi1 = uvec4(0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu);
 const uvec4 two_over_pi2 = uvec4(0xdebbc561u, 0xb7246e3au, 0x424dd2e0u, 0x06492eeau);
@@ -21,8 +22,8 @@ uvec4 choose(bool second, uvec4 a, uvec4 b)
 {
     return mix(a, b, bvec4(second));
 }
-// 192 bits of the table from bit `at` on, at within 0 .. 1001. By halving, without an index:
-// drivers make long code of one.
+// 192 bits of the table from bit `at` on, at within 0 .. 1001. By bisection, since drivers compile
+// an indexed constant array to long code.
 void find_bits(int at, out uint words[6])
 {
     bool by16 = (at & 512) != 0, by8 = (at & 256) != 0, by4 = (at & 128) != 0;
@@ -44,16 +45,16 @@ void find_bits(int at, out uint words[6])
     a1 = choose(by2, a1, uvec4(a1.zw, a2.xy));
     a0 = choose(by1, a0, uvec4(a0.yzw, a1.x));
     a1 = choose(by1, a1, uvec4(a1.yzw, 0u));
-    // (x << bit) | (next >> (32 - bit)), for 0 as well.
+    // (x << bit) | (next >> (32 - bit)), written so that bit 0 shifts by no 32.
     uint bit = uint(at) & 31u;
     uvec4 high = (a0 << bit) | ((uvec4(a0.yzw, a1.x) >> (31u - bit)) >> 1u);
     uvec2 low = (a1.xy << bit) | ((a1.yz >> (31u - bit)) >> 1u);
     words = uint[](high.x, high.y, high.z, high.w, low.x, low.y);
 }
 
-// x * 2 / pi modulo 4, times 2^190, in words from the highest down, for x >= 2^22: of 2 / pi
-// only the bits that are worth less than 4 matter (Payne and Hanek). The last two words are
-// not complete.
+// x * 2 / pi modulo 4, times 2^190, in words from the highest down, for x >= 2^22. Bits of 2 / pi
+// whose product with x is a multiple of 4 are left out (Payne and Hanek 1983, "Radian reduction for
+// trigonometric functions"). The last two words lack the carries of the bits behind them.
 void multiply_by_two_over_pi(double x, out uint words[6])
 {
     uvec2 bits = unpackDouble2x32(x);
@@ -61,7 +62,7 @@ void multiply_by_two_over_pi(double x, out uint words[6])
     uint m0 = bits.x, m1 = (bits.y & 0xfffffu) | 0x100000u;
     uint turns[6];
     find_bits(e + 30, turns);
-    uint above = 0u; // carried into the word above
+    uint above = 0u; // the carry into the next higher word
     for (int i = 5; i >= 0; i--) {
         uint high, low, carry;
         umulExtended(turns[i], m0, high, low);
@@ -83,7 +84,8 @@ pair reduce_large(double x, out int quadrant)
     uint words[6];
     multiply_by_two_over_pi(x, words);
     quadrant = int(words[0] >> 30);
-    uint flip = (words[0] & 0x20000000u) != 0u ? 0xffffffffu : 0u; // to the next quadrant
+    // All ones when x is nearer to the next quadrant: the rest is then negated.
+    uint flip = (words[0] & 0x20000000u) != 0u ? 0xffffffffu : 0u;
     for (int i = 0; i < 5; i++)
         words[i] = ((words[i] << 2) | (words[i + 1] >> 30)) ^ flip;
     int exponent = -64;
@@ -198,8 +200,8 @@ double op_TAN(double x)
 #endif
 
 #ifdef NEED_ATAN
-// atan(a / b) for 0 <= a <= b, b > 0: from 0, 1/2 or 1 on, within 1/4 of it; the first term
-// left out is below 2^-60.
+// atan(a / b) for 0 <= a <= b, b > 0: as atan(c) + atan(t) with c the nearest of 0, 1/2 and 1, so
+// that |t| <= 1/4, and the series of atan(t), whose first omitted term is below 2^-60.
 double atan_below_one(double a, double b)
 {
     double c = a < 0.25LF * b ? 0.0LF : a < 0.75LF * b ? 0.5LF : 1.0LF;
@@ -247,7 +249,7 @@ double atan_of_any(double a, double b, bool obtuse)
     int n = a_exponent - b_exponent;
     if (n > 60)
         return 1.5707963267948966LF;
-    if (n < -60) // below what pi can be told by
+    if (n < -60) // less than half an ulp of pi
         return obtuse ? 0.0LF : scale_by(x / y, n);
     return atan_of_ratio(x * power_of_two(n), y);
 }

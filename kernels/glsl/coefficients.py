@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Prints the numbers in functions_f64.glsl and circular_f64.glsl that are no plain fractions.
+"""Prints the constants of functions_f64.glsl and circular_f64.glsl that are no plain fractions,
+and those of erfinv in functions.glsl and <tenon/ops/program.h>.
 
-Run by hand; needs mpmath. Constants are given as a double and what it leaves, also as a
-double; those that whole numbers are multiplied with are cut to a few bits first, so that the
+Run by hand; needs mpmath. Constants are printed as a double and the remainder, also a double.
+Constants that are multiplied by whole numbers are first cut to a few bits, so that the
 products are exact. The polynomial for erfc interpolates at Chebyshev nodes.
 """
 import mpmath as mp
 
-mp.mp.prec = 1400  # 2 / pi is wanted to 1216 bits
+mp.mp.prec = 1400  # for 1216 bits of 2 / pi
 
 
 def show(name, value):
@@ -27,7 +28,7 @@ def show_parts(name, value, num_bits, num_parts):
 
 
 def two_over_pi():
-    """Words of 32 bits from the first bit behind the point, after one of zeros."""
+    """2 / pi in words of 32 bits: a word of zeros, then the bits behind the point."""
     number = int(mp.floor(mp.ldexp(2 / mp.pi, 1216)))
     words = [0] + [number >> 32 * (37 - i) & 0xffffffff for i in range(38)] + [0]
     for i in range(0, 40, 4):
@@ -83,6 +84,55 @@ def erfc_polynomial(count):
     print('erfc within  2^%s of erf' % mp.nstr(mp.log(worst, 2), 4))
 
 
+def exchange(function, low, high, degree):
+    """Remez: the polynomial of least relative error over low .. high, and that error."""
+    count, known = degree + 2, {}
+
+    def value(t):
+        if t not in known:
+            known[t] = function(t)
+        return known[t]
+
+    def points(n):
+        return [(low + high - (high - low) * mp.cos(mp.pi * i / n)) / 2 for i in range(n + 1)]
+    nodes, grid = points(count - 1), points(40 * count)
+    while True:
+        rows = [[node**k / value(node) for k in range(degree + 1)] + [(-1)**i]
+                for i, node in enumerate(nodes)]
+        solved = mp.lu_solve(mp.matrix(rows), mp.matrix([1] * count))
+        polynomial = [solved[k] for k in range(degree + 1)]
+        errors = [mp.polyval(polynomial[::-1], t) / value(t) - 1 for t in grid]
+        starts = [0] + [i for i in range(1, len(grid)) if errors[i] * errors[i - 1] < 0]
+        peaks = [max(range(first, last), key=lambda i: abs(errors[i]))
+                 for first, last in zip(starts, starts[1:] + [len(grid)])]
+        while len(peaks) > count:
+            peaks.pop(0 if abs(errors[peaks[0]]) < abs(errors[peaks[-1]]) else -1)
+        worst = max(map(abs, errors))
+        if len(peaks) < count or worst < 1.05 * min(abs(errors[i]) for i in peaks):
+            return polynomial, worst
+        nodes = [grid[i] for i in peaks]
+
+
+def erfinv_ratio(w):
+    """erfinv(x) / x of w = -log(1 - x^2)."""
+    if w < mp.mpf('1e-12'):
+        return mp.sqrt(mp.pi) / 2 * (1 + mp.pi / 12 * w)
+    x = mp.sqrt(-mp.expm1(-w))
+    rest = mp.exp(-w) / (1 + x)
+    y = mp.findroot(lambda y: mp.log(mp.erfc(y) / rest), mp.sqrt(w) if w > 1 else x)
+    return y / x
+
+
+def erfinv_polynomials():
+    for name, function, low, high, degree in (
+            ('near', lambda s: erfinv_ratio(s + mp.mpf(2.5)), mp.mpf(-2.5), mp.mpf(2.5), 10),
+            ('far', lambda t: erfinv_ratio((t + 4)**2), mp.sqrt(5) - 4, mp.mpf('2.1'), 12)):
+        polynomial, worst = exchange(function, low, high, degree)
+        for k, value in enumerate(polynomial):
+            print('erfinv %-4s^%-2d %r' % (name, k, float(value)))
+        print('erfinv %s within %s' % (name, mp.nstr(worst, 3)))
+
+
 def main():
     show_parts('log(2)', mp.log(2), 42, 1)
     show_parts('log10(2)', mp.log10(2), 42, 1)
@@ -97,6 +147,7 @@ def main():
     mp.mp.prec = 160
     erf_series(19)
     erfc_polynomial(18)
+    erfinv_polynomials()
 
 
 if __name__ == '__main__':

@@ -1,14 +1,15 @@
 #version 460
 // SPDX-License-Identifier: MIT
 // Convolution of x [N, H, W, C] with w [O, kH, kW, C / groups], and its two transposes, as
-// products of matrices whose elements are looked up where they lie: nothing is unfolded.
+// products of matrices (implicit GEMM): elements are read from x, w and y in place, and no
+// unfolded copy (im2col) is made.
 //
-//   OP_forward  rows: output places (n, oh, ow)   columns: o   terms: (kh, kw, c)
-//   OP_input    rows: input places (n, h, w)      columns: c   terms: (kh, kw, o)
-//   OP_weight   rows: o   columns: (kh, kw, c)    terms: output places, in `splits` parts
+//   OP_forward  rows: output pixels (n, oh, ow)   columns: o   terms: (kh, kw, c)
+//   OP_input    rows: input pixels (n, h, w)      columns: c   terms: (kh, kw, o)
+//   OP_weight   rows: o   columns: (kh, kw, c)    terms: output pixels, in `splits` parts
 //
-// IN: dtype; ACC: what is summed in. All operands are contiguous; one group of channels a
-// workgroup layer (z). With DIRECT, each output is one invocation's own sum.
+// IN: dtype; ACC: type of the sums. All operands are contiguous. Each group of channels is a layer
+// of workgroups (z). With DIRECT, each output is computed by one invocation, without tiles.
 #include "types.glsl"
 layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint HAS_BIAS = 0;
@@ -41,11 +42,12 @@ ACC value_b(uint at)
     return PASTE(FROM_, IN)(PASTE(W_, IN)(b_source.d[args.b_offset + at]));
 }
 
-// x at the place that output place `place` meets under tap (kh, kw); 0 in the padding.
-ACC load_x(uint place, uint kh, uint kw, uint c)
+// x at the input pixel that output pixel `pixel` reads under filter element (kh, kw); 0 in the
+// padding.
+ACC load_x(uint pixel, uint kh, uint kw, uint c)
 {
-    uint line = place / args.out_width;
-    uint ow = place - line * args.out_width;
+    uint line = pixel / args.out_width;
+    uint ow = pixel - line * args.out_width;
     uint n = line / args.out_height;
     uint oh = line - n * args.out_height;
     int h = int(oh) * args.stride_y - args.pad_y + int(kh) * args.dilation_y;
@@ -56,7 +58,7 @@ ACC load_x(uint place, uint kh, uint kw, uint c)
     return value_a(at * args.channels * args.groups + group * args.channels + c);
 }
 
-// Takes a term apart: (kh, kw, c) with c < count.
+// Splits the number of a term into (kh, kw, c), with c < count.
 void split_tap(uint k, uint count, out uint kh, out uint kw, out uint c)
 {
     uint tap = k / count;
@@ -148,8 +150,8 @@ void store(uint row, uint column, ACC value)
 #endif
 
 #ifdef DIRECT
-// One output an invocation, no shared memory: for few channels, where tiles would be mostly
-// empty. Divisions stay outside of the loops over channels and places.
+// One output for each invocation, without shared memory: for few channels, where tiles would be
+// mostly empty. Divisions are kept out of the loops over channels and pixels.
 void main()
 {
     uint i = group_number() * 256u + gl_LocalInvocationIndex;
@@ -167,9 +169,9 @@ void main()
     uint row = o - group * args.out_channels;
     uint kh, kw, c;
     split_tap(column, args.channels, kh, kw, c);
-    uint places = args.num * args.out_height * args.out_width;
-    uint chunk = (places + args.splits - 1u) / args.splits;
-    uint begin = min(split * chunk, places), end = min(begin + chunk, places);
+    uint pixels = args.num * args.out_height * args.out_width;
+    uint chunk = (pixels + args.splits - 1u) / args.splits;
+    uint begin = min(split * chunk, pixels), end = min(begin + chunk, pixels);
     uint line = begin / args.out_width;
     int ow = int(begin - line * args.out_width);
     int n = int(line / args.out_height), oh = int(line) - n * int(args.out_height);
@@ -246,18 +248,18 @@ void main()
     group = gl_WorkGroupID.z % args.groups;
     split = gl_WorkGroupID.z / args.groups;
     uint taps = args.kernel_height * args.kernel_width;
-    uint places = args.num * args.out_height * args.out_width;
+    uint pixels = args.num * args.out_height * args.out_width;
 #if defined(OP_forward)
-    multiply(gl_WorkGroupID.x, gl_WorkGroupID.y, places, args.out_channels, 0u,
+    multiply(gl_WorkGroupID.x, gl_WorkGroupID.y, pixels, args.out_channels, 0u,
              taps * args.channels);
 #elif defined(OP_input)
     multiply(gl_WorkGroupID.x, gl_WorkGroupID.y, args.num * args.height * args.width,
              args.channels, 0u, taps * args.out_channels);
 #else
-    uint chunk = (places + args.splits - 1u) / args.splits;
-    uint begin = min(split * chunk, places);
+    uint chunk = (pixels + args.splits - 1u) / args.splits;
+    uint begin = min(split * chunk, pixels);
     multiply(gl_WorkGroupID.x, gl_WorkGroupID.y, args.out_channels, taps * args.channels,
-             begin, min(begin + chunk, places));
+             begin, min(begin + chunk, pixels));
 #endif
 }
 #endif

@@ -16,15 +16,21 @@ import subprocess
 import sys
 import tempfile
 
+import tables
+
+# Included files that are not on disk: tables.py writes their text.
+MADE = {'needs.glsl': tables.needs, 'parts.glsl': tables.parts}
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def resolve(name, seen=None):
-    """The text of a file with its #includes put in, once each, and comments taken out."""
+    """The text of a file with its #includes expanded, once each, and without comments."""
     seen = set() if seen is None else seen
     if name in seen:
         return ''
     seen.add(name)
+    if name in MADE:
+        return MADE[name]()
     out = []
     with open(os.path.join(HERE, name), encoding='utf-8') as file:
         text = re.sub(r'/\*.*?\*/', '', file.read(), flags=re.S)
@@ -39,9 +45,15 @@ def resolve(name, seen=None):
     return '\n'.join(out) + '\n'
 
 
+def expand(choices):
+    """Replaces *CLASS by the dtypes that are computed in it, *int by all integers and so on."""
+    return [name for choice in choices
+            for name in (tables.computed_as(choice[1:]) if choice[0] == '*' else [choice])]
+
+
 def read_variants():
     """[(name, file, [(macro, value)])] from lines like
-    reduce_{op}_{in}: reduce.comp OP={op} IN={in} | op=sum,max in=f32,f64"""
+    reduce_{op}_{in}: reduce.comp OP={op} IN={in} | op=sum,max in=*f32,f64"""
     variants = []
     with open(os.path.join(HERE, 'variants.txt'), encoding='utf-8') as file:
         for line in file:
@@ -52,7 +64,7 @@ def read_variants():
             name, _, rest = pattern.partition(':')
             words = rest.split()
             keys = [item.split('=')[0] for item in lists.split()]
-            values = [item.split('=')[1].split(',') for item in lists.split()]
+            values = [expand(item.split('=')[1].split(',')) for item in lists.split()]
             for choice in itertools.product(*values):
                 given = dict(zip(keys, choice))
                 defines = [tuple(word.format(**given).partition('=')[::2])
@@ -87,7 +99,8 @@ def write_sources(out):
 
 
 def compile_all(folder, names):
-    """glslc takes many files at once, and is far quicker so. Two halves side by side."""
+    """Compiles all files with two calls of glslc at the same time: one call for many files is far
+    quicker than a call for each."""
     halves = [names[0::2], names[1::2]]
     running = [subprocess.Popen(['glslc', '--target-env=vulkan1.1', '-O', '-c']
                                 + [name + '.comp' for name in half], cwd=folder)

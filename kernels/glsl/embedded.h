@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The kernels of this folder as they are embedded by embed.py: as text, or as SPIR-V.
+// The kernels of this folder as embed.py embeds them in a plugin: as text, or as SPIR-V.
+// The tables are generated, and constant.
 #ifndef KERNELS_GLSL_EMBEDDED_H
 #define KERNELS_GLSL_EMBEDDED_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-// embed.py sources: sorted by name, ended by a zero.
+// The kernels as text, made by `embed.py sources`: sorted by name, ended by an entry of
+// zeros.
 struct glsl_variant {
     const char *name;
     const char *text;
@@ -16,10 +18,12 @@ struct glsl_variant {
 extern const struct glsl_variant glsl_variants[];
 extern const unsigned num_glsl_variants;
 
-// What kernels made from expressions begin with.
+// The head of every kernel that is made from an expression: expression.glsl with its
+// includes.
 extern const char glsl_expression[];
 
-// embed.py spirv: sorted by name, ended by a zero.
+// The kernels as SPIR-V, made by `embed.py spirv`: sorted by name, ended by an entry of
+// zeros.
 struct spirv_variant {
     const char *name;
     const uint32_t *words;

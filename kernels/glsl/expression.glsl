@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What kernels made from expressions begin with.
+// The head of every kernel that is made from an expression.
 #include "types.glsl"
 #include "scalar.glsl"
 #include "functions.glsl"

@@ -1,17 +1,51 @@
 // SPDX-License-Identifier: MIT
-// The functions of f32 that scalar.glsl speaks of: exp, log, sin, ... Needs scalar.glsl.
+// The functions of f32, exp, log, sin, ..., with the bounds that scalar.glsl states. Needs
+// scalar.glsl.
+
+// Functions that other functions call.
+#ifdef NEED_ERFINV
+#define NEED_LOG
+#ifdef NEED_F64_FUNCTIONS
+#define NEED_ERF
+#endif
+#endif
+#if defined(NEED_SINH) || defined(NEED_TANH)
+#define NEED_EXPM1
+#endif
+#if defined(NEED_SINH) || defined(NEED_COSH) || defined(NEED_EXPM1) || defined(NEED_ERF)
+#define NEED_EXP
+#endif
+#if defined(NEED_POW)
+#define NEED_EXP2
+#define NEED_LOG2
+#endif
+#if defined(NEED_ASINH) || defined(NEED_ACOSH) || defined(NEED_ATANH)
+#define NEED_LOG1P
+#endif
+#if defined(NEED_LOG1P) || defined(NEED_ASINH) || defined(NEED_ACOSH)
+#define NEED_LOG
+#endif
+#if defined(NEED_ASIN) || defined(NEED_ACOS)
+#define NEED_ATAN2
+#endif
+#if defined(NEED_ATAN2)
+#define NEED_ATAN
+#endif
+#if defined(NEED_SIN) || defined(NEED_COS) || defined(NEED_TAN)
+#define NEED_SINCOS
+#endif
 
 // --- exponentials -------------------------------------------------------------------------
 
 #if defined(NEED_EXP) || defined(NEED_EXP2)
-// p * 2^n for n within -252 .. 254, in two steps so that subnormal results come out.
+// p * 2^n for n within -252 .. 254, in two steps, since 2^n itself may be out of range.
 float scale_by(float p, int n)
 {
     int half_n = n >> 1;
     return p * uintBitsToFloat(uint(127 + half_n) << 23) *
            uintBitsToFloat(uint(127 + n - half_n) << 23);
 }
-// e^r - 1 for |r| <= log(2) / 2: its series; the first term left out is below 2^-27.
+// e^r - 1 for |r| <= log(2) / 2, by its Taylor series; the first omitted term is below 2^-27.
 float exp_series(float r)
 {
     float p = fma(r, 1.0 / 5040.0, 1.0 / 720.0);
@@ -89,7 +123,8 @@ float log_reduce(float x, out float e)
     e = float(int(bits >> 23) - 127) - shift;
     return uintBitsToFloat((bits & 0x7fffffu) + 0x3f3504f3u) - 1.0;
 }
-// log(1 + f) = 2 atanh(s) with s = f / (2 + f), written so that f stands alone in front.
+// log(1 + f) = 2 atanh(s) with s = f / (2 + f), as f minus a small correction, which keeps the
+// digits of f.
 float log_series(float f)
 {
     float s = f / (2.0 + f);
@@ -100,7 +135,7 @@ float log_series(float f)
     r = fma(r, z, 2.0 / 3.0);
     return f - s * (f - r * z);
 }
-// True when x has no ordinary logarithm, which then is `result`.
+// True when x is 0, negative, infinite or a NaN; `result` is then the logarithm.
 bool log_special(float x, out float result)
 {
     result = x == 0.0 ? -infinity() : x < 0.0 ? not_a_number() : x;
@@ -138,7 +173,8 @@ float op_LOG10(float x)
 }
 #endif
 #ifdef NEED_LOG1P
-// What 1 + x has lost of x is put back by the factor x / (u - 1).
+// With u = 1 + x rounded, the factor x / (u - 1) corrects for the digits of x that the rounding
+// lost.
 float op_LOG1P(float x)
 {
     if (abs(x) < 1e-4)
@@ -153,7 +189,7 @@ float op_LOG1P(float x)
 // --- circular functions ----------------------------------------------------------------------
 
 #ifdef NEED_SINCOS
-// 2 / pi in binary, from its first bit on.
+// 2 / pi in binary, from its first bit on. From coefficients.py.
 const uint two_over_pi[8] =
     uint[](0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u,
            0xfe5163abu, 0xdebbc561u);
@@ -170,8 +206,8 @@ uint two_over_pi_bits(int at)
     return bit == 0 ? high : high | (two_over_pi[word + 1] >> uint(32 - bit));
 }
 
-// Large x: of x * 2 / pi only the two bits before the point and 62 behind it matter, and
-// these come from 96 bits of 2 / pi, in integers.
+// The reduction of large x (Payne and Hanek): of x * 2 / pi only the two bits before the point and
+// 62 behind it matter. They are computed in integers, from 96 bits of 2 / pi.
 float reduce_large(float x, out int quadrant)
 {
     int e = int((floatBitsToUint(x) >> 23) & 0xffu) - 150; // x = m * 2^e
@@ -275,7 +311,7 @@ float op_TAN(float x)
 #endif
 
 #ifdef NEED_ATAN
-// Of x >= 0, infinity included.
+// atan(x) for x >= 0, infinity included.
 float atan_positive(float x)
 {
     float start = 0.0;
@@ -411,8 +447,8 @@ float op_ATANH(float x)
 #endif
 
 #ifdef NEED_ERF
-// Up to 1: its series. Beyond: 1 - exp(-x^2) t P(t), t = 1 / (1 + x / 2), where P was fitted
-// to erfc(x) exp(x^2) / t within 3e-10 of erfc over 0.9 .. 10.
+// Up to 1 the Taylor series. Beyond, 1 - exp(-x^2) t P(t) with t = 1 / (1 + x / 2), where P was
+// fitted to erfc(x) exp(x^2) / t over 0.9 .. 10, with an error in erfc below 3e-10.
 float op_ERF(float x)
 {
     if (is_nan(x))
@@ -447,9 +483,48 @@ float op_ERF(float x)
 }
 #endif
 
+#ifdef NEED_ERFINV
+// erfinv(x) / x as a function of w = -log(1 - x^2), 0 <= w <= 37, within 3e-8: tn_erfinv_ratio() of
+// <tenon/ops/program.h>.
+float erfinv_ratio(float w)
+{
+    float s = w - 2.5, t = sqrt(w) - 4.0;
+    float near = fma(s, 3.35479438e-10, -8.77275944e-09);
+    near = fma(near, s, 1.80385779e-08);
+    near = fma(near, s, 4.65892273e-07);
+    near = fma(near, s, -3.43462237e-06);
+    near = fma(near, s, -4.96191926e-06);
+    near = fma(near, s, 0.000218282665);
+    near = fma(near, s, -0.00125274463);
+    near = fma(near, s, -0.00417733944);
+    near = fma(near, s, 0.246640288);
+    near = fma(near, s, 1.50140935);
+    float far = fma(t, -3.98004485e-07, 1.59991808e-06);
+    far = fma(far, t, 1.53877613e-06);
+    far = fma(far, t, -1.56311317e-05);
+    far = fma(far, t, 2.52149023e-05);
+    far = fma(far, t, -2.07961727e-05);
+    far = fma(far, t, 4.49189831e-05);
+    far = fma(far, t, -0.000128598611);
+    far = fma(far, t, 0.000328518934);
+    far = fma(far, t, -0.000864487751);
+    far = fma(far, t, 0.00125797101);
+    far = fma(far, t, 1.00949268);
+    far = fma(far, t, 3.83978387);
+    return w < 5.0 ? near : far;
+}
+float op_ERFINV(float x)
+{
+    float a = abs(x);
+    if (!(a < 1.0))
+        return a == 1.0 ? with_sign(infinity(), x) : not_a_number();
+    return x * erfinv_ratio(-op_LOG((1.0 - a) * (1.0 + a)));
+}
+#endif
+
 #ifdef NEED_POW
-// |x|^y for finite x > 0: y (e + l) with l = log2 of what is within sqrt(1/2) .. sqrt(2);
-// y e is split exactly, so that the error grows with y l alone.
+// |x|^y for finite x > 0, as 2^(y (e + l)) with x = 2^e m, m within sqrt(1/2) .. sqrt(2), and l =
+// log2(m). y e is split exactly, so that the error grows with y l alone.
 float pow_positive(float x, float y)
 {
     float n = roundEven(y);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The functions of f64: exp, log, sin, ... GLSL has none of them in double. Needs scalar.glsl;
+// The functions of f64, exp, log, sin, ..., which GLSL lacks for double. Needs scalar.glsl;
 // compiled with NEED_F64_FUNCTIONS (and NEED_NAME for each).
 //
 // Bounds, in units in the last place, checked by the tests over the whole range: exp, exp2,
 // expm1, log, log2, log10, log1p, sin, cos, atan, atan2, erf, pow 2; tan, asin, acos, cosh,
 // sinh, tanh, asinh, acosh, atanh 3. Angles are reduced exactly, however large.
 //
-// Nothing relies on fma being fused, nor on arithmetic with subnormal numbers (drivers may take
-// them for zero): those are made and taken apart by their bits. Series are those of Taylor;
-// what else there is of coefficients comes from coefficients.py.
+// No function relies on fma being fused, nor on arithmetic with subnormal numbers, which drivers
+// may take for zero: subnormals are composed and decomposed by their bits. Series are Taylor
+// series; all other coefficients come from coefficients.py.
 #ifdef NEED_F64_FUNCTIONS
 
 double infinity_f64()
@@ -19,11 +19,11 @@ double not_a_number_f64()
 {
     return packDouble2x32(uvec2(0u, 0x7ff80000u));
 }
-bool is_negative(double x) // -0.0 is
+bool is_negative(double x) // by the sign bit: true for -0.0
 {
     return (unpackDouble2x32(x).y & 0x80000000u) != 0u;
 }
-bool is_zero(double x) // a subnormal number is not
+bool is_zero(double x) // by the bits: false for subnormal numbers
 {
     uvec2 bits = unpackDouble2x32(x);
     return ((bits.y & 0x7fffffffu) | bits.x) == 0u;
@@ -40,8 +40,8 @@ double power_of_two(int n)
 {
     return packDouble2x32(uvec2(0u, uint(1023 + n) << 20));
 }
-// The whole number nearest to x, |x| < 2^31. (Not by taking the large number off again: where
-// optimisers lose sight of `precise`, they leave both out.)
+// The whole number nearest to x, |x| < 2^31, read from the low bits of x + 1.5 * 2^52. Subtracting
+// the constant again would do, but optimisers that ignore `precise` cancel it.
 double nearest(double x, out int n)
 {
     n = int(unpackDouble2x32(x + 6755399441055744.0LF).x); // 1.5 * 2^52
@@ -60,7 +60,7 @@ double scale_by(double p, int n)
         return p * power_of_two(n);
     if (n < -1080)
         return 0.0LF;
-    // Below: p is rounded where the last bit of the result lies, and that is cut out.
+    // Subnormal results: rounds p at the last bit of the result, and extracts the bits.
     double unit = power_of_two(-1022 - n);
     precise double sum = p + unit;
     uvec2 bits = unpackDouble2x32(sum);
@@ -81,11 +81,11 @@ double significand(double x, out int e)
 }
 
 #if defined(NEED_SINCOS) || defined(NEED_POW)
-// Numbers of twice the precision: high + low.
+// A number of twice the precision, high + low, with |low| at most half an ulp of high.
 struct pair {
     double high, low;
 };
-// a + b exactly (Knuth).
+// a + b, exactly (Knuth, The Art of Computer Programming, volume 2, section 4.2.2: TwoSum).
 pair sum_of(double a, double b)
 {
     precise double high = a + b;
@@ -99,7 +99,7 @@ double upper_half(double x)
     uvec2 bits = unpackDouble2x32(x);
     return packDouble2x32(uvec2(bits.x & 0xf8000000u, bits.y));
 }
-// a * b but for 2^-106 of it (Dekker).
+// a * b with an error below 2^-106 of it (Dekker 1971: splitting into halves of 26 bits).
 pair product_of(double a, double b)
 {
     double a1 = upper_half(a), b1 = upper_half(b);
@@ -114,7 +114,7 @@ pair product_of(double a, double b)
 // --- exponentials -------------------------------------------------------------------------
 
 #if defined(NEED_EXP) || defined(NEED_EXP2) || defined(NEED_POW)
-// e^r - 1 for |r| <= log(2) / 2; the first term left out is below 2^-56 of it.
+// e^r - 1 for |r| <= log(2) / 2; the first omitted term is below 2^-56 of the result.
 double exp_series(double r)
 {
     double p = fma(r, 1.0LF / 6227020800.0LF, 1.0LF / 479001600.0LF);
@@ -199,7 +199,8 @@ double log_reduce(double x, out double e)
     e = double(n);
     return m - 1.0LF;
 }
-// log(1 + f) = 2 atanh(s) with s = f / (2 + f), written so that f stands alone in front.
+// log(1 + f) = 2 atanh(s) with s = f / (2 + f), as f minus a small correction, which keeps the
+// digits of f.
 double log_series(double f)
 {
     double s = f / (2.0LF + f);
@@ -216,7 +217,7 @@ double log_series(double f)
     r = fma(r, z, 2.0LF / 3.0LF);
     return f - s * (f - r * z);
 }
-// True when x has no ordinary logarithm, which then is `result`.
+// True when x is 0, negative, infinite or a NaN; `result` is then the logarithm.
 bool log_special(double x, out double result)
 {
     bool zero = is_zero(x), negative = is_negative(x);
@@ -256,7 +257,7 @@ double op_LOG10(double x)
 }
 #endif
 #ifdef NEED_LOG1P
-// What 1 + x has lost of x is put back by the derivative.
+// With u = 1 + x rounded, adds what the rounding lost, times the derivative 1 / u.
 double op_LOG1P(double x)
 {
     if (abs(x) < 1e-17LF)
@@ -381,7 +382,8 @@ double erfc_of(double a)
     p = fma(p, s, 0.48311899686530574LF);
     return op_EXP(-a * a) * (p * t);
 }
-// erf(x) / x - 1 for |x| <= 1, z = x^2: its series; the first term left out is below 2^-62.
+// erf(x) / x - 1 for |x| <= 1, z = x^2, by its Taylor series; the first omitted term is below
+// 2^-62.
 double erf_series(double z)
 {
     double p = fma(z, 4.763348040515068e-18LF, -9.063970842808673e-17LF);
@@ -419,9 +421,32 @@ double op_ERF(double x)
 }
 #endif
 
+#ifdef NEED_ERFINV
+// An estimate as exact as f32, and one step of Halley's method, which cubes its relative error.
+// From erf(1) on, the step compares the complements, which keeps their digits: tn_erfinv() of
+// <tenon/ops/program.h>.
+double op_ERFINV(double x)
+{
+    double a = abs(x), rest = 1.0LF - a;
+    if (is_nan(x) || is_zero(x))
+        return x;
+    if (!(a < 1.0LF))
+        return a == 1.0LF ? with_sign(infinity_f64(), x) : not_a_number_f64();
+    if (a < 1e-9LF) { // sqrt(pi) / 2 times x
+        int e;
+        double m = significand(with_sign(x, 1.0LF), e);
+        return with_sign(scale_by(m * 0.886226925452758LF, e), x);
+    }
+    double y = a * double(erfinv_ratio(-op_LOG(float(rest * (1.0LF + a)))));
+    double error = y < 1.0LF ? op_ERF(y) - a : rest - erfc_of(y);
+    double s = error * 0.886226925452758LF * op_EXP(y * y);
+    return with_sign(y - s / fma(y, s, 1.0LF), x);
+}
+#endif
+
 #ifdef NEED_POW
-// log2(x) to 2^-64 of it, for x > 0 and finite: e + 2 atanh(s) / log(2), s = f / (2 + f),
-// atanh(s) = s + s z (1/3 + z/5 + ...) with z = s^2.
+// log2(x) with a relative error below 2^-64, for x > 0 and finite: e + 2 atanh(s) / log(2), with
+// s = f / (2 + f), z = s^2 and atanh(s) = s + s z (1/3 + z/5 + ...).
 pair log2_pair(double x)
 {
     double e, f = log_reduce(x, e);
@@ -480,7 +505,7 @@ double op_POW(double x, double y)
     if (is_nan(x) || is_nan(y))
         return not_a_number_f64();
     double a = with_sign(x, 1.0LF);
-    bool large = abs(y) >= 9007199254740992.0LF; // and even
+    bool large = abs(y) >= 9007199254740992.0LF; // 2^53: from there on all numbers are even
     bool y_whole = large || floor(y) == y;
     if (!large && !is_inf(y) && abs(y) < 2.2250738585072014e-308LF)
         y_whole = false;

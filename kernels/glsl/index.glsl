@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reading an index of dtype INDEX from `indices`: negative ones count from the end.
+// Reads an index of dtype INDEX from `indices`. Negative indices count from the end.
 #define UNSIGNED_i8 uint
 #define UNSIGNED_i16 uint
 #define UNSIGNED_i32 uint
@@ -11,7 +11,7 @@
 #define UNSIGNED PASTE(UNSIGNED_, INDEX)
 
 // Lengths reach 2^32 - 1, which an int does not hold: comparisons are unsigned.
-uint place_of_index(uint m, uint length, uint below, uint above)
+uint position_of_index(uint m, uint length, uint below, uint above)
 {
     PASTE(W_, INDEX) k = PASTE(W_, INDEX)(indices.d[args.index_offset + m]);
 #ifdef INDEX_SIGNED
@@ -22,14 +22,14 @@ uint place_of_index(uint m, uint length, uint below, uint above)
     return UNSIGNED(k) < UNSIGNED(length) ? uint(k) : above;
 }
 
-// Index m within 0 .. length - 1: those out of range are clamped.
+// Index m, clamped to 0 .. length - 1.
 uint clamped_index(uint m, uint length)
 {
-    return place_of_index(m, length, 0u, length - 1u);
+    return position_of_index(m, length, 0u, length - 1u);
 }
 
-// The same, but `length` for those out of range.
+// Index m, or `length` when it is out of range.
 uint checked_index(uint m, uint length)
 {
-    return place_of_index(m, length, length, length);
+    return position_of_index(m, length, length, length);
 }

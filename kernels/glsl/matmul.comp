@@ -1,6 +1,6 @@
 #version 460
 // SPDX-License-Identifier: MIT
-// Products of matrices, many at once, with any strides. IN: dtype; ACC: what is summed in.
+// Batched products of matrices with any strides. IN: dtype; ACC: type of the sums.
 #include "types.glsl"
 layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint NUM_BATCH = 0; // axes of batches
@@ -36,8 +36,13 @@ void store(uint row, uint column, ACC value)
     result.d[out_start + row * args.columns + column] =
         PASTE(S_, IN)(PASTE(TO_, IN)(PASTE(C_, IN)(value)));
 }
+#if TILE == 8
+#include "matmul_small.glsl"
+#else
 #include "matmul.glsl"
+#endif
 
+// Where the device's grid is smaller than the product's, workgroups take further tiles.
 void main()
 {
     for (uint batch = gl_WorkGroupID.z; batch < args.num_batches;
@@ -53,7 +58,9 @@ void main()
             b_start += c * args.b_stride[axis];
             rest = next;
         }
-        multiply(gl_WorkGroupID.y, gl_WorkGroupID.x, args.rows, args.columns, 0u,
-                 args.terms);
+        for (uint y = gl_WorkGroupID.y; y * TILE < args.rows; y += gl_NumWorkGroups.y)
+            for (uint x = gl_WorkGroupID.x; x * TILE < args.columns;
+                 x += gl_NumWorkGroups.x)
+                multiply(y, x, args.rows, args.columns, 0u, args.terms);
     }
 }

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: MIT
 // The tiled product of matrices that matmul.comp and conv2d.comp share: workgroups of 256
 // invocations compute tiles of TILE x TILE outputs, PER x PER of them each, from slices of
-// DEPTH of both operands in shared memory.
+// DEPTH terms of both operands in shared memory. The time of a small product is that of waiting for
+// slices, so small products have few, deep ones.
 //
-// To be defined by the file that includes it: ACC; load_a(row, k), load_b(k, column) give
-// ACC and are only asked within bounds; store(row, column, ACC).
+// The including file defines ACC, the type of the sums; load_a(row, k) and load_b(k, column), which
+// return an ACC and are called within bounds only; and store(row, column, ACC).
 //
-// An invocation's outputs are blocks of RUN x RUN, so that it reads shared memory RUN
-// numbers at a time. Loops over them are unrolled whatever a driver thinks of their length:
-// sums that are indexed by a variable leave the registers.
+// An invocation's outputs are register blocks of RUN x RUN, so that it reads shared memory RUN
+// numbers at a time. Loops over them carry an unroll hint: a sum that is indexed by a variable is
+// moved from registers to memory.
 #define PER (TILE / 16)
+#ifndef DEPTH
 #define DEPTH 16
+#endif
+#define LOADS (DEPTH * TILE / 256) // elements of each operand that an invocation loads for a slice
 #if TILE >= 64
 #define RUN 4u
 #define RUN_float vec4
@@ -32,36 +36,35 @@
 shared LINE tile_a[DEPTH][TILE / RUN + PAD];
 shared LINE tile_b[DEPTH][TILE / RUN + PAD];
 
-// Where output `i` of the invocation that is `at` of 16 lies in the tile.
-uint output_place(uint at, uint i)
+// The row (or column) in the tile of output `i` of the invocation that is number `at` of 16.
+uint output_position(uint at, uint i)
 {
     return (i / RUN * 16u + at) * RUN + i % RUN;
 }
 
-// Where number `part` that an invocation loads lies: the term, and the row or column.
-// Neighbouring invocations take neighbouring terms or rows: whichever lies closer together
-// in memory.
-uvec2 loaded_place(uint part, uint along_k)
+// The term, and the row or column, of load number `part` of an invocation. Neighbouring invocations
+// load neighbouring terms (along_k) or rows, whichever are closer together in memory.
+uvec2 loaded_position(uint part, uint along_k)
 {
     uint at = gl_LocalInvocationIndex + 256u * part;
     return along_k != 0u ? uvec2(at % DEPTH, at / DEPTH) : uvec2(at / TILE, at % TILE);
 }
 
-// Rows `rows`, columns `columns`, terms [k_begin, k_end).
+// Computes one tile of a product of `rows` rows and `columns` columns, over terms [k_begin, k_end).
 void multiply(uint tile_row, uint tile_column, uint rows, uint columns, uint k_begin,
               uint k_end)
 {
     uint x = gl_LocalInvocationIndex % 16u, y = gl_LocalInvocationIndex / 16u;
     uint first_row = tile_row * TILE, first_column = tile_column * TILE;
-    ACC sum[PER][PER], next_a[PER], next_b[PER];
+    ACC sum[PER][PER], next_a[LOADS], next_b[LOADS];
     [[unroll]] for (uint i = 0u; i < PER; i++)
         [[unroll]] for (uint j = 0u; j < PER; j++)
             sum[i][j] = ACC(0);
-    // The next slice is on its way while the last one is multiplied.
+    // Double buffering: the next slice is loaded while the current one is multiplied.
     for (uint k = k_begin;; k += DEPTH) {
         bool has_next = k < k_end;
-        [[unroll]] for (uint i = 0u; i < PER; i++) {
-            uvec2 a = loaded_place(i, A_ALONG_K), b = loaded_place(i, B_ALONG_K);
+        [[unroll]] for (uint i = 0u; i < LOADS; i++) {
+            uvec2 a = loaded_position(i, A_ALONG_K), b = loaded_position(i, B_ALONG_K);
             next_a[i] = next_b[i] = ACC(0);
             if (k + a.x < k_end && first_row + a.y < rows)
                 next_a[i] = load_a(first_row + a.y, k + a.x);
@@ -83,8 +86,8 @@ void multiply(uint tile_row, uint tile_column, uint rows, uint columns, uint k_b
         }
         if (!has_next)
             break;
-        [[unroll]] for (uint i = 0u; i < PER; i++) {
-            uvec2 a = loaded_place(i, A_ALONG_K), b = loaded_place(i, B_ALONG_K);
+        [[unroll]] for (uint i = 0u; i < LOADS; i++) {
+            uvec2 a = loaded_position(i, A_ALONG_K), b = loaded_position(i, B_ALONG_K);
             LANE(tile_a[a.x][a.y / RUN], a.y % RUN) = next_a[i];
             LANE(tile_b[b.x][b.y / RUN], b.y % RUN) = next_b[i];
         }
@@ -92,8 +95,8 @@ void multiply(uint tile_row, uint tile_column, uint rows, uint columns, uint k_b
     }
     [[unroll]] for (uint i = 0u; i < PER; i++)
         [[unroll]] for (uint j = 0u; j < PER; j++) {
-            uint row = first_row + output_place(y, i);
-            uint column = first_column + output_place(x, j);
+            uint row = first_row + output_position(y, i);
+            uint column = first_column + output_position(x, j);
             if (row < rows && column < columns)
                 store(row, column, sum[i][j]);
         }

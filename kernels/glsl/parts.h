@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// program_parts.comp as it is embedded by parts.py: a SPIR-V module in pieces, of which
-// others are put together.
+// program_parts.comp as parts.py embeds it in a plugin: a SPIR-V module split into items,
+// from which the plugin links other modules. The tables are generated, and constant.
 #ifndef KERNELS_GLSL_PARTS_H
 #define KERNELS_GLSL_PARTS_H
 
 #include <stdint.h>
 
-// Instructions and data that items and their decorations are made of; what items need.
+// The words of all items and of their decorations; the ids that items need.
 extern const uint32_t spirv_words[];
 extern const uint16_t spirv_needs[];
 
@@ -16,18 +16,18 @@ struct spirv_item {
     uint32_t at, num_words; // in spirv_words
     uint32_t decorations_at, num_decoration_words;
     uint32_t needs_at, num_needs; // in spirv_needs: ids of other items
-    uint32_t capability;          // that it asks of the device; 0: none
-    uint32_t is_input;            // a variable that the entry point must list
+    uint32_t capability;          // SPIR-V capability that the item needs; 0: none
+    uint32_t is_input;            // 1: a variable that the entry point must list
 };
 extern const struct spirv_item spirv_items[];
 extern const unsigned num_spirv_items;
 extern const unsigned spirv_bound; // ids from here on are unused
 
-// Functions by their names, sorted.
+// The functions, sorted by name.
 struct spirv_part {
     const char *name;
-    uint32_t id, result; // result: the type
-    uint32_t type;       // of the function
+    uint32_t id, result; // result: id of the type of its result
+    uint32_t type;       // id of the function's type
 };
 extern const struct spirv_part spirv_parts[];
 extern const unsigned num_spirv_parts;

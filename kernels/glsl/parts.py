@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Takes program_parts.comp apart, for backends that link programs out of it at run time.
+"""Splits program_parts.comp into parts, from which backends link programs at run time.
 
   parts.py OUT.c
 
-Compiles it with glslc and writes the types, constants, variables and functions of the
-module as items, each with what it needs, and the names of the parts: struct spirv_item and
-struct spirv_part of parts.h. Ids are renumbered: those of items come first, from 1.
+Compiles the file with glslc and writes the types, constants, variables and functions of the
+module as items, each with the ids that it needs, and the names of the parts: struct spirv_item
+and struct spirv_part of parts.h. Ids are renumbered: the ids of items come first, from 1.
 """
 import os
 import subprocess
@@ -14,9 +14,7 @@ import sys
 import tempfile
 
 from embed import resolve
-
-DTYPES = ['none', 'bool', 'i8', 'i16', 'i32', 'i64', 'u8', 'u16', 'u32', 'u64',
-          'f16', 'bf16', 'f32', 'f64']  # by their numbers in <tenon/types.h>
+from tables import dtypes
 
 CAPABILITY, IMPORT, ENTRY_POINT, MEMORY_MODEL, EXTENSION, MODE = 17, 11, 15, 14, 10, 16
 NAME, DECORATE, MEMBER_DECORATE = 5, 71, 72
@@ -28,8 +26,8 @@ CAPABILITY_OF = {(TYPE_FLOAT, 64): 10, (TYPE_INT, 64): 11, (TYPE_INT, 16): 4433,
                  (TYPE_INT, 8): 4448}
 SHADER = 1
 
-# Which operands of an instruction are ids, as slices: of those listed only these, of the
-# ranges below all.
+# The operands of an instruction that are ids, as slices. Instructions in the ranges below have ids
+# only.
 IDS = {
     IMPORT: [(0, 1)], 19: [(0, 1)], 20: [(0, 1)], TYPE_INT: [(0, 1)], TYPE_FLOAT: [(0, 1)], 23: [(0, 2)], 28: [(0, 3)],
     TYPE_RUNTIME_ARRAY: [(0, 2)], TYPE_STRUCT: [(0, None)], TYPE_POINTER: [(0, 1), (2, 3)],
@@ -41,12 +39,12 @@ IDS = {
     249: [(0, 1)], 250: [(0, 3)], 253: [], 254: [(0, 1)], 255: [],
 }
 ALL_IDS = [range(109, 125), range(126, 206)]
-# Where the result lies among the operands, for what stands outside functions.
+# The position of the result among the operands, for instructions outside of functions.
 RESULT_FIRST = {IMPORT, 19, 20, TYPE_INT, TYPE_FLOAT, 23, 28, TYPE_RUNTIME_ARRAY,
                 TYPE_STRUCT, TYPE_POINTER, TYPE_FUNCTION}
 
 
-def id_places(op, count):
+def id_positions(op, count):
     """Positions of the ids among `count` operands."""
     if op in IDS:
         slices = IDS[op]
@@ -54,7 +52,7 @@ def id_places(op, count):
         slices = [(0, None)]
     else:
         sys.exit('parts.py does not know the operands of SPIR-V instruction %d' % op)
-    return [place for first, last in slices for place in range(count)[first:last]]
+    return [position for first, last in slices for position in range(count)[first:last]]
 
 
 def text_of(words):
@@ -124,9 +122,9 @@ class Module:
         owner = {}
         for item in self.items:
             for op, operands in item.instructions:
-                for place in id_places(op, len(operands)):
-                    if operands[place] not in self.by_id:
-                        owner[operands[place]] = item
+                for position in id_positions(op, len(operands)):
+                    if operands[position] not in self.by_id:
+                        owner[operands[position]] = item
             owner[item.id] = item
         for op, operands in self.decorations:
             owner[operands[0]].decorations.append((op, operands))
@@ -134,19 +132,19 @@ class Module:
     def find_needs(self, item):
         item.capability = CAPABILITY_OF.get((item.op, (item.operands + [0, 0])[1]), 0) \
             if item.op in (TYPE_INT, TYPE_FLOAT) else 0
-        needs = {operands[place] for op, operands in item.instructions
-                 for place in id_places(op, len(operands))}
+        needs = {operands[position] for op, operands in item.instructions
+                 for position in id_positions(op, len(operands))}
         item.needs = sorted(id_ for id_ in needs if id_ in self.by_id and id_ != item.id)
 
     def renumber(self):
-        """Items 1, 2, ... in their order, then what lies inside functions."""
+        """Numbers the items 1, 2, ... in their order, then the ids inside of functions."""
         new = {item.id: at + 1 for at, item in enumerate(self.items)}
         def number(id_):
             return new.setdefault(id_, len(new) + 1)
         for item in self.items:
             for op, operands in item.instructions:
-                for place in id_places(op, len(operands)):
-                    operands[place] = number(operands[place])
+                for position in id_positions(op, len(operands)):
+                    operands[position] = number(operands[position])
             for _, operands in item.decorations:
                 operands[0] = number(operands[0])
             item.needs = sorted(new[id_] for id_ in item.needs)
@@ -156,7 +154,7 @@ class Module:
         return len(new) + 1
 
     def find(self, op, *operands):
-        """The item with these operands after its result; None leaves one open."""
+        """The item with these operands behind its result; None stands for any operand."""
         for item in self.items:
             rest = item.operands[1:]
             if item.op == op and len(rest) >= len(operands) and \
@@ -185,7 +183,7 @@ def memory_types(module, functions):
     then S_, SV_, W_, WV_, C_."""
     rows = [[0] * 9]
     variables = {module.names[item.id]: item for item in module.items if item.op == VARIABLE}
-    for dtype in DTYPES[1:]:
+    for dtype in (row.name for row in dtypes()):
         row = []
         stored = []
         for name in ('ones_', 'fours_'):
@@ -205,14 +203,14 @@ def write(out, module, bound):
     data, needs, lines = [], [], []
     for item in module.items:
         is_input = item.op == VARIABLE and item.operands[2] == INPUT
-        places = []
+        fields = []
         for instructions in (item.instructions, item.decorations):
             words = words_of(instructions)
-            places += [len(data), len(words)]
+            fields += [len(data), len(words)]
             data += words
-        places += [len(needs), len(item.needs), item.capability, int(is_input)]
+        fields += [len(needs), len(item.needs), item.capability, int(is_input)]
         needs += item.needs
-        lines.append('    {%s},\n' % ', '.join(str(place) for place in places))
+        lines.append('    {%s},\n' % ', '.join(str(field) for field in fields))
     with open(out, 'w', encoding='utf-8') as file:
         def table(kind, name, values):
             file.write('const %s %s[] = {\n' % (kind, name))

@@ -1,7 +1,7 @@
 #version 460
 // SPDX-License-Identifier: MIT
-// max_pool2d over x [N, H, W, C], and (OP_grad) its gradient: each element of x adds up the
-// gradients of those windows of which it is the first maximum. All contiguous.
+// max_pool2d over x [N, H, W, C], and (OP_grad) its gradient: each element of x sums the gradients
+// of the windows whose first maximum it is. All operands are contiguous.
 #define NEED_MAX
 #include "types.glsl"
 #include "scalar.glsl"
@@ -26,20 +26,21 @@ ACC load_element(int image, int h, int w, int c)
     return PASTE(FROM_, IN)(PASTE(W_, IN)(source.d[args.in_offset + at]));
 }
 
-// The maximum of a window, and where it first stands (-1, -1: in no element).
-ACC search(int image, int oh, int ow, int c, out ivec2 place)
+// The maximum of a window, and the position of its first occurrence (-1, -1: the window has no
+// element).
+ACC search(int image, int oh, int ow, int c, out ivec2 position)
 {
     int h0 = oh * args.stride_y - args.pad_y, w0 = ow * args.stride_x - args.pad_x;
     int h1 = min(h0 + args.window_y, args.height), w1 = min(w0 + args.window_x, args.width);
     ACC high = ACC(-infinity());
-    place = ivec2(-1, -1);
+    position = ivec2(-1, -1);
     for (int h = max(h0, 0); h < h1; h++)
         for (int w = max(w0, 0); w < w1; w++) {
             ACC x = load_element(image, h, w, c);
             bool larger = x > high || (is_nan(x) && !is_nan(high));
-            if (larger || place.x < 0) {
+            if (larger || position.x < 0) {
                 high = x;
-                place = ivec2(h, w);
+                position = ivec2(h, w);
             }
         }
     return high;
@@ -52,11 +53,11 @@ void main()
         return;
     int rest = int(i / uint(args.channels));
     int c = int(i - uint(rest * args.channels));
-    ivec2 place;
+    ivec2 position;
 #ifndef OP_grad
     int ow = rest % args.out_width;
     rest /= args.out_width;
-    ACC y = search(rest / args.out_height, rest % args.out_height, ow, c, place);
+    ACC y = search(rest / args.out_height, rest % args.out_height, ow, c, position);
 #else
     int w = rest % args.width;
     rest /= args.width;
@@ -69,9 +70,9 @@ void main()
     ACC y = ACC(0);
     for (int oh = oh0; oh <= oh1; oh++)
         for (int ow = ow0; ow <= ow1; ow++) {
-            search(image, oh, ow, c, place);
+            search(image, oh, ow, c, position);
             int at = ((image * args.out_height + oh) * args.out_width + ow) * args.channels + c;
-            if (place == ivec2(h, w))
+            if (position == ivec2(h, w))
                 y += PASTE(FROM_, IN)(
                     PASTE(W_, IN)(gradient.d[args.gradient_offset + uint(at)]));
         }

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: MIT
 // Reductions over any axes of an array with any strides.
 //
-// OP_x: sum, mean, max, min, argmax, logsumexp. IN, OUT: dtypes. ACC: the type of the
-// accumulator's numbers. An output is computed by one invocation, or (WIDE) by a workgroup;
-// and in `splits` parts whose accumulators go to `partial`, from which a second dispatch
-// (FROM_PARTIAL) makes the outputs.
+// OP_x: sum, mean, prod, max, min, argmax, logsumexp. IN, OUT: dtypes. ACC: the type of the
+// accumulator's numbers. An output is computed by one invocation, or (WIDE) by a workgroup. With
+// `splits` above 1 each output is reduced in parts, whose accumulators go to `partial`, and a
+// second dispatch (FROM_PARTIAL) combines them.
 #if defined(OP_max) || defined(OP_min)
 #define NEED_MAX
 #endif
@@ -44,13 +44,16 @@ layout(push_constant) uniform Args {
 
 shared accumulator lanes[256];
 
-// Loads in flight: memory is far away, and a sum waits for each of its terms.
+// Loads in flight. They hide the latency of memory: a sum waits for each of its terms.
 #define AT_ONCE 8u
 
 accumulator combine(accumulator a, accumulator b)
 {
 #if defined(OP_sum) || defined(OP_mean)
     a.value += b.value;
+    return a;
+#elif defined(OP_prod)
+    a.value *= b.value;
     return a;
 #elif defined(OP_max)
     a.value = op_MAX(a.value, b.value);
@@ -59,7 +62,7 @@ accumulator combine(accumulator a, accumulator b)
     a.value = op_MIN(a.value, b.value);
     return a;
 #elif defined(OP_argmax)
-    // The first of equals; a NaN is larger than all.
+    // The first of equal elements; a NaN is larger than every number.
 #ifdef IS_FLOAT
     bool a_nan = is_nan(a.value), b_nan = is_nan(b.value);
     bool b_larger = (b_nan && !a_nan) || (!a_nan && b.value > a.value);
@@ -75,7 +78,7 @@ accumulator combine(accumulator a, accumulator b)
     if (is_nan(a.value) || is_nan(b.value))
         return accumulator(ACC(not_a_number()), ACC(not_a_number()));
     ACC high = max(a.value, b.value);
-    if (is_inf(high)) // all is lost in it, or there was nothing yet
+    if (is_inf(high)) // the sum is infinite, or has no terms yet
         return accumulator(high, a.value == high && b.value == high ? a.sum + b.sum
                                  : a.value == high                  ? a.sum
                                                                     : b.sum);
@@ -135,19 +138,22 @@ void write_result(uint unit, uint output_index, accumulator a)
 #endif
 }
 
-// What nothing at all reduces to. (Of nothing, there is no maximum: these are never asked.)
+// The result of a reduction of no elements: the identity. max, min and argmax have none and are
+// never dispatched so.
 accumulator neutral()
 {
 #if defined(OP_argmax)
     return accumulator(ACC(0), 0u);
 #elif defined(OP_logsumexp)
     return accumulator(ACC(-infinity()), ACC(0));
+#elif defined(OP_prod)
+    return accumulator(ACC(1));
 #else
     return accumulator(ACC(0));
 #endif
 }
 
-// No part of a reduction that has elements is empty.
+// Splits are chosen so that no part of a reduction with elements is empty.
 void main()
 {
     uint lane = gl_LocalInvocationIndex;

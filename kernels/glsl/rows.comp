@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: MIT
 // Softmax, its logarithm, and cross entropy: along one axis of a contiguous array seen as
 // [outer, length, inner]. OP_softmax, OP_log_softmax, OP_cross_entropy (inner is 1); IN: a
-// float dtype; ACC: what is computed in. A row is one invocation's, or (WIDE) a workgroup's.
+// float dtype; ACC: type of the computation. A row is computed by one invocation, or (WIDE) by a
+// workgroup.
 #define NEED_EXP
 #define NEED_LOG
 #include "types.glsl"
@@ -24,7 +25,7 @@ layout(push_constant) uniform Args {
 } args;
 
 struct summary {
-    ACC high, sum; // the largest value, and the sum of exp(x - it)
+    ACC high, sum; // the maximum, and the sum of exp(x - high)
 };
 shared summary lanes[256];
 
@@ -33,7 +34,7 @@ ACC load_element(uint at)
     return PASTE(FROM_, IN)(PASTE(W_, IN)(source.d[at]));
 }
 
-// exp(a - b) where both may be infinite: two equal ones differ by nothing.
+// exp(a - b), where both may be infinite: equal infinities give 1, not a NaN.
 ACC weight(ACC a, ACC b)
 {
     return a == b ? ACC(1) : op_EXP(a - b);
@@ -77,9 +78,9 @@ void main()
 #ifdef OP_cross_entropy
     if (WIDE != 0u && lane != 0u)
         return;
-    // Compared in its own type: what is cut to 32 bits may look like a class.
+    // Compared in the label's own type: cut to 32 bits, a wrong label might look like a class.
     PASTE(W_, LABEL) label = PASTE(W_, LABEL)(labels.d[args.label_offset + row]);
-    ACC y = ACC(0); // a label that is no class costs nothing
+    ACC y = ACC(0); // the loss of a label that is no class
     if (label >= PASTE(W_, LABEL)(0) && label < PASTE(W_, LABEL)(args.extent))
         y = total.high + op_LOG(total.sum) -
             load_element(args.in_offset + first + uint(label));
@@ -87,7 +88,7 @@ void main()
 #else
     uint start = WIDE != 0u ? lane : 0u;
     uint step_size = WIDE != 0u ? 256u : 1u;
-    // Beside an infinity all shares are NaN: exp(inf - inf) is one of the terms.
+    // With an infinity in the row all results are NaN: exp(inf - inf) is one of the terms.
     bool lost = is_inf(total.high);
 #ifdef OP_log_softmax
     ACC shift = lost ? ACC(not_a_number()) : op_LOG(total.sum);

@@ -2,7 +2,7 @@
 // The instructions of compiled expressions as GLSL: op_NAME(a, b, c), with the meaning that
 // <tenon/expr.h> gives them. Needs types.glsl.
 //
-// Define NEED_NAME for each instruction used beyond plain arithmetic (NEED_ALL: all), and
+// Define NEED_NAME for each instruction used beyond plain arithmetic ("needs.glsl": all), and
 // NEED_I64 or NEED_F64 for the versions on these types (and NEED_F64_FUNCTIONS for exp, log,
 // sin, ... of f64, see functions_f64.glsl): what is not needed is not compiled.
 //
@@ -11,76 +11,13 @@
 // place, checked by the tests: exp, log and their kin, sqrt, sin, cos, atan 4; tan, asin,
 // acos, sinh, cosh, tanh, asinh, acosh, atanh, erf 8; pow 16 + |y log2 x| / 2.
 
-#ifdef NEED_ALL
-#define NEED_CAST
-#define NEED_ABS
-#define NEED_SIGN
-#define NEED_EXP
-#define NEED_EXP2
-#define NEED_EXPM1
-#define NEED_LOG
-#define NEED_LOG2
-#define NEED_LOG10
-#define NEED_LOG1P
-#define NEED_SIN
-#define NEED_COS
-#define NEED_TAN
-#define NEED_ASIN
-#define NEED_ACOS
-#define NEED_ATAN
-#define NEED_SINH
-#define NEED_COSH
-#define NEED_TANH
-#define NEED_ASINH
-#define NEED_ACOSH
-#define NEED_ATANH
-#define NEED_ERF
-#define NEED_DIV
-#define NEED_MOD
-#define NEED_POW
-#define NEED_ATAN2
-#define NEED_MIN
-#define NEED_MAX
-#define NEED_SHL
-#define NEED_SHR
-#endif
-
-// What stands on what.
-#if defined(NEED_SINH) || defined(NEED_TANH)
-#define NEED_EXPM1
-#endif
-#if defined(NEED_SINH) || defined(NEED_COSH) || defined(NEED_EXPM1) || defined(NEED_ERF)
-#define NEED_EXP
-#endif
-#if defined(NEED_POW)
-#define NEED_EXP2
-#define NEED_LOG2
-#endif
-#if defined(NEED_ASINH) || defined(NEED_ACOSH) || defined(NEED_ATANH)
-#define NEED_LOG1P
-#endif
-#if defined(NEED_LOG1P) || defined(NEED_ASINH) || defined(NEED_ACOSH)
-#define NEED_LOG
-#endif
-#if defined(NEED_ASIN) || defined(NEED_ACOS)
-#define NEED_ATAN2
-#endif
-#if defined(NEED_ATAN2)
-#define NEED_ATAN
-#endif
-#if defined(NEED_SIN) || defined(NEED_COS) || defined(NEED_TAN)
-#define NEED_SINCOS
-#endif
-
 // --- plain arithmetic ---------------------------------------------------------------------
 
 #define op_NEG(a) (-(a))
-#define op_NOT(a) (!(a))
 #define op_INVERT(a) (~(a))
-#define op_INVERT_b(a) (!(a))
 #define op_FLOOR(a) floor(a)
 #define op_CEIL(a) ceil(a)
-#define op_TRUNC(a) trunc(a)
+#define op_TRUNC(a) cut(a)
 #define op_ROUND(a) round_even(a)
 #define op_SQRT(a) sqrt(a)
 #define op_RSQRT(a) inversesqrt(a)
@@ -99,8 +36,12 @@
 #define op_LE(a, b) ((a) <= (b))
 #define op_GT(a, b) ((a) > (b))
 #define op_GE(a, b) ((a) >= (b))
-#define op_SELECT(a, b, c) ((a) ? (b) : (c))
-// Of bools.
+// Versions for bools, and for a bool as first operand.
+#define op_SELECT_b(a, b, c) ((a) ? (b) : (c))
+#define op_NOT_b(a) (!(a))
+#define op_INVERT_b(a) (!(a))
+#define op_EQ_b(a, b) ((a) == (b))
+#define op_NE_b(a, b) ((a) != (b))
 #define op_AND_b(a, b) ((a) && (b))
 #define op_OR_b(a, b) ((a) || (b))
 #define op_XOR_b(a, b) ((a) != (b))
@@ -111,7 +52,7 @@
 #define op_GT_b(a, b) ((a) && !(b))
 #define op_GE_b(a, b) ((a) || !(b))
 
-// By their bits: a driver may take isnan() for never true.
+// By the bits: drivers may compile isnan() to false.
 bool is_nan(float x)
 {
     return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u;
@@ -164,12 +105,22 @@ double zero_with_sign(double x)
 }
 #endif
 
+float cut(float x)
+{
+    return trunc(x);
+}
 float round_even(float x)
 {
     return roundEven(x);
 }
 #ifdef NEED_F64
-// Not with roundEven: Mesa 22.3 takes 3.5 to 3.
+// A GLSL trunc() that keeps the sign of zero: Mesa 22.3 gives 0.0 for -0.5.
+double cut(double x)
+{
+    double y = trunc(x);
+    return y == 0.0LF ? zero_with_sign(x) : y;
+}
+// Not by roundEven(): Mesa 22.3 rounds 3.5 to 3.
 double round_even(double x)
 {
     double low = floor(x);
@@ -182,9 +133,9 @@ double round_even(double x)
 
 // --- conversions of floats to integers ----------------------------------------------------
 
-// CAST of <tenon/expr.h>: to_dtype(x). Out of range the nearest integer, NaN 0; what GLSL
-// converts is always in range, for out of it the result is undefined. `low` and `over`: the
-// least integer and the first power of 2 that is too large.
+// CAST of <tenon/expr.h>: to_dtype(x). Out of range it gives the nearest integer, for NaN 0. GLSL
+// leaves conversions out of range undefined, so x is clamped first. `low` and `over`: the least
+// integer, and the first power of 2 that is too large.
 #define SATURATE(NAME, T, F, low, over, LEAST, GREATEST)                                   \
     T NAME(F x)                                                                            \
     {                                                                                      \
@@ -207,8 +158,8 @@ double round_even(double x)
              I64_GREATEST)                                                                 \
     SATURATE(to_u64, uint64_t, F, 0.0, 18446744073709551616.0, uint64_t(0),                \
              packUint2x32(uvec2(0xffffffffu)))
-// From an int: not with int64_t(x), for Mesa 22.3 then takes it for unsigned in comparisons
-// with constants.
+// int to int64_t, not by int64_t(x): Mesa 22.3 then compares the result with constants as if it
+// were unsigned.
 #ifdef NEED_I64
 int64_t to_i64(int x)
 {
@@ -220,7 +171,7 @@ uint64_t to_u64(int x)
 }
 #endif
 #ifdef NEED_CAST
-bool to_bool(float x) // what is subnormal is not 0, whatever a device takes it for
+bool to_bool(float x) // by the bits: a subnormal number is true on every device
 {
     return (floatBitsToUint(x) << 1) != 0u;
 }
@@ -269,7 +220,7 @@ double op_ABS(double x)
 #endif
 #endif
 
-// By the bits: sign(-0.0) may be either zero, and a device may take what is subnormal for 0.
+// By the bits: sign(-0.0) may be either zero, and a device may take a subnormal number for 0.
 #ifdef NEED_SIGN
 float op_SIGN(float x)
 {
@@ -302,7 +253,7 @@ double op_SIGN(double x)
 #endif
 #endif
 
-// A NaN on either side is the result.
+// A NaN operand is the result.
 #define MIN_MAX_FLOAT(T)                                                                   \
     T op_MIN(T a, T b)                                                                     \
     {                                                                                      \
@@ -336,7 +287,7 @@ MIN_MAX_FLOAT(double)
 
 // --- integers -----------------------------------------------------------------------------
 
-// Towards minus infinity; by zero gives 0. (% of negative numbers is undefined in GLSL.)
+// DIV and MOD, towards minus infinity; by zero 0. GLSL leaves % of negative numbers undefined.
 #define DIV_SIGNED(T)                                                                      \
     T op_DIV(T a, T b)                                                                     \
     {                                                                                      \
@@ -390,8 +341,8 @@ MIN_MAX_FLOAT(double)
         }                                                                                  \
         return result;                                                                     \
     }
-// By `width` bits or more, or by a negative number, which is as large when its bits are read
-// as U: 0, or the sign. No shift is by more than GLSL defines.
+// Shifts. By `width` bits or more the result is 0, or the sign; a negative count is large when read
+// as U, and so counts as more. No GLSL shift is by more than GLSL defines.
 #define SHIFT_LEFT(T, U)                                                                   \
     T op_SHL(T a, T b, int width)                                                          \
     {                                                                                      \
@@ -457,8 +408,8 @@ SHIFTS_UNSIGNED(uint64_t)
 #endif
 
 #ifdef NEED_MOD
-// Of |a| >= |b|, b below 2^-102, where a remainder may be subnormal and a device take it for
-// 0: by whole numbers, in units of b's last place.
+// The remainder for |a| >= |b| and b below 2^-102, where it may be subnormal and a device may take
+// it for 0: computed in integers, in units of b's last place.
 float mod_of_small(float a, float b)
 {
     uint x = floatBitsToUint(a) & 0x7fffffffu, y = floatBitsToUint(b) & 0x7fffffffu;
@@ -473,8 +424,8 @@ float mod_of_small(float a, float b)
         return with_sign(uintBitsToFloat(r), b);
     return with_sign(float(r) * uintBitsToFloat(exponent << 23) / 8388608.0, b);
 }
-// The remainder is exact: each step subtracts b times a power of two that leaves r / 2 at
-// least, and such a difference has no rounding. |r| then takes b's sign.
+// Each step subtracts from |r| the largest b * 2^k that is at most |r|. The two are within a factor
+// of two, so the difference is exact (Sterbenz's lemma), and so is the remainder.
 float op_MOD(float a, float b)
 {
     uint size = floatBitsToUint(b) & 0x7fffffffu;
@@ -486,7 +437,8 @@ float op_MOD(float a, float b)
     float r = with_sign(a, 1.0), d = with_sign(b, 1.0);
     if (is_inf(b) && floatBitsToUint(r) != 0u)
         return differs ? b : a;
-    // Floats above 0 are ordered as their bits are. 2^steps is two factors: it may be too large.
+    // Positive floats are ordered as their bits are. 2^steps, which a float may not hold, is
+    // applied as two factors.
     while (floatBitsToUint(r) >= size) {
         int steps = (floatBitsToInt(r) >> 23) - (floatBitsToInt(d) >> 23);
         float part = d * uintBitsToFloat(uint(127 + (steps >> 1)) << 23);

@@ -1,7 +1,7 @@
 #version 460
 // SPDX-License-Identifier: MIT
 // out = x, plus updates[outer, m, inner] at out[outer, indices[m], inner]; all contiguous.
-// For few indices: each output looks through all of them for its own. IN, INDEX: dtypes.
+// For few indices: each output searches all indices for its own. IN, INDEX: dtypes.
 #include "types.glsl"
 layout(local_size_x = 256) in;
 layout(std430, binding = 0) readonly buffer In { PASTE(S_, IN) d[]; } source;

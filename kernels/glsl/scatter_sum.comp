@@ -1,12 +1,13 @@
 #version 460
 // SPDX-License-Identifier: MIT
 // result[outer, key, inner] += updates[outer, position, inner] for sorted pairs of a key and
-// a position, those of one key in their order: no atomics, and the reference's bits.
+// a position. Updates of one key are added in the order of positions, without atomics, so the
+// result has the reference's bits.
 //
-// A row's updates are neighbours among the sorted pairs. The invocations at the first of
-// them walk along them, a few columns each. Rows of more than LONG_ROW updates are left to
-// workgroups of their own, which fetch ahead what a few invocations sum: the first
-// `long_groups` of the dispatch. IN: a dtype.
+// The updates of a row are neighbours among the sorted pairs. The invocations at the first pair of
+// a row walk along its pairs, a few columns each. Rows of more than LONG_ROW updates are left to
+// workgroups of their own, the first `long_groups` of the dispatch: all their invocations fetch
+// updates ahead, and a few of them sum. IN: a dtype.
 #include "types.glsl"
 layout(local_size_x = 256) in;
 layout(std430, binding = 0) readonly buffer Keys { uint d[]; } keys;
@@ -31,7 +32,7 @@ layout(push_constant) uniform Args {
 #include "scatter.glsl"
 
 #define COLUMNS 4u
-#define AT_ONCE 4u // updates in flight
+#define AT_ONCE 4u // updates in flight for each invocation
 #define LONG_ROW 64u
 #define BLOCK_CANDIDATES 32u
 #define TILE 2048u // elements of a long row that are fetched at once
@@ -64,7 +65,7 @@ bool is_long(uint begin, uint key)
 
 // --- rows of a few updates ---------------------------------------------------------------
 
-// The keys and positions of AT_ONCE pairs; those past the end have the key of no row.
+// The keys and positions of AT_ONCE pairs; pairs past the end have a key that no row has.
 void fetch_pairs(uint first, out uint key[AT_ONCE], out uint position[AT_ONCE])
 {
     [[unroll]] for (uint i = 0u; i < AT_ONCE; i++) {
@@ -76,7 +77,8 @@ void fetch_pairs(uint first, out uint key[AT_ONCE], out uint position[AT_ONCE])
         key[i] = first + i < args.count ? key[i] : NONE;
 }
 
-// Everything that is known of a pair is fetched at once, needed or not: memory is far away.
+// Sums the rows of at most LONG_ROW updates. All keys and positions that this invocation may need
+// are loaded before the first one is tested, so that their latencies overlap.
 void add_short(uint group)
 {
     uint chunk = group % args.chunks, rest = group / args.chunks;
@@ -144,7 +146,7 @@ uint begin_of_long_row(uint candidate)
     return is_long(low, key) ? low : NONE;
 }
 
-// The pair after the last of `key`; that at `low` has it.
+// The number of the first pair behind those of `key`, by bisection. The pair at `low` has the key.
 uint end_of_row(uint low, uint key)
 {
     uint high = args.count;
@@ -158,7 +160,7 @@ uint end_of_row(uint low, uint key)
     return high;
 }
 
-// Elements lane, lane + 256, ... of the tile whose first update is that of pair `first`.
+// Fetches elements lane, lane + 256, ... of the tile whose first update is that of pair `first`.
 void fetch(uint first, uint end, uint outer, uint column, out SUM ahead[LOADS])
 {
     uint member = gl_LocalInvocationIndex >> args.strip_shift;
@@ -168,7 +170,7 @@ void fetch(uint first, uint end, uint outer, uint column, out SUM ahead[LOADS])
     }
 }
 
-// The invocation's column of the tile, added in order.
+// Adds the invocation's column of the tile, in order.
 SUM plus_tile(SUM sum, uint size)
 {
     uint m = 0u, lane = gl_LocalInvocationIndex;
@@ -184,7 +186,7 @@ SUM plus_tile(SUM sum, uint size)
     return sum;
 }
 
-// Whole workgroups come here: all fetch, the first few sum a column each.
+// Called by whole workgroups: all invocations fetch, and the first few sum a column each.
 void add_long(uint begin, uint outer, uint strip)
 {
     uint lane = gl_LocalInvocationIndex, width = 1u << args.strip_shift;
@@ -199,7 +201,7 @@ void add_long(uint begin, uint outer, uint strip)
         [[unroll]] for (uint i = 0u; i < LOADS; i++)
             tile[lane + i * 256u] = ahead[i];
         barrier();
-        if (first + tile_size < end) // while others sum
+        if (first + tile_size < end) // the next tile, while other invocations sum this one
             fetch(first + tile_size, end, outer, column, ahead);
         if (sums)
             sum = plus_tile(sum, min(tile_size, end - first));

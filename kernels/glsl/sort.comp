@@ -1,15 +1,15 @@
 #version 460
 // SPDX-License-Identifier: MIT
-// Indices sorted, as pairs of a key (the index counted from the front, `extent` for those
-// out of range) and a position; equal keys in the order of their positions.
+// A stable sort of indices, as pairs of a key (the index counted from the front; `extent` for an
+// index out of range) and a position: equal keys stay in the order of their positions.
 //
-//   OP_rank   few indices, of dtype INDEX: each counts those before it
-//   OP_keys   many: the keys, and how often each value of their lowest digit is in each tile
-//   OP_place  one digit of a radix sort: each tile's pairs to their places in the new order
+//   OP_rank   few indices, of dtype INDEX: each counts the pairs that go before it
+//   OP_keys   many indices: makes the keys, and the histogram of their lowest digit in each tile
+//   OP_place  one digit of a radix sort: moves each tile's pairs to their positions
 //
-// counts.d[(pass * num_tiles + tile) * 256 + digit] belongs to the order that the pass finds.
-// While one pass places pairs it counts the next digit of what it puts into each tile: sums
-// of integers are the same in any order.
+// counts.d[(pass * num_tiles + tile) * 256 + digit] is the histogram of tile `tile` in the order
+// that pass `pass` reads. A pass counts the next digit of the pairs that it moves to each tile, by
+// atomic adds: sums of integers are the same in any order.
 #include "types.glsl"
 layout(local_size_x = 256) in;
 layout(push_constant) uniform Args {
@@ -88,18 +88,19 @@ layout(std430, binding = 2) writeonly buffer Keys { uint d[]; } keys;
 layout(std430, binding = 3) writeonly buffer Positions { uint d[]; } positions;
 layout(std430, binding = 4) buffer Counts { uint d[]; } counts;
 
-#define ROUNDS 4u // of 256 pairs, fetched together
-shared uint place[256];    // of the next pair with a digit
+#define ROUNDS 4u // of 256 pairs each; all are fetched together
+shared uint next[256];    // by digit: the position of the next pair with this digit
 shared uint scanned[256];
-shared uint marks[8 * 256]; // who of a round has a digit: 256 bits, word w at w * 256 + digit
+shared uint marks[8 * 256]; // by digit, the invocations of a round that have it: 256 bits, of
+                            // which word w is at w * 256 + digit
 
-// Where this tile's pairs with the digit `lane` begin: after all with a lower digit, and
-// after those of earlier tiles.
-void find_places(uint tile, uint lane)
+// The position of this tile's first pair with digit `lane`: behind all pairs with a lower digit,
+// and behind the pairs of earlier tiles with this digit.
+void find_positions(uint tile, uint lane)
 {
     uint total = 0u, before = 0u;
     for (uint t = 0u; t < args.num_tiles; t += 32u) {
-        uint part[32]; // memory is far away
+        uint part[32]; // loads in flight, which hide the latency of memory
         [[unroll]] for (uint i = 0u; i < 32u; i++)
             part[i] = t + i < args.num_tiles ? counts.d[count_at(args.pass, t + i, lane)] : 0u;
         [[unroll]] for (uint i = 0u; i < 32u; i++) {
@@ -116,10 +117,10 @@ void find_places(uint tile, uint lane)
         sum += left;
         scanned[lane] = sum;
     }
-    place[lane] = sum - total + before;
+    next[lane] = sum - total + before;
 }
 
-// How many of the round's pairs before this one have its digit.
+// The number of the round's pairs before this one that have its digit.
 uint rank_in_round(uint digit, uint lane)
 {
     uint own = lane >> 5, rank = 0u;
@@ -131,7 +132,7 @@ uint rank_in_round(uint digit, uint lane)
     return rank;
 }
 
-// Moves place[lane] behind the round's pairs and clears the marks of that digit.
+// Advances next[lane] by the round's pairs with digit `lane`, and clears the digit's marks.
 void end_round(uint lane)
 {
     uint n = 0u;
@@ -139,7 +140,7 @@ void end_round(uint lane)
         n += bitCount(marks[word * 256u + lane]);
         marks[word * 256u + lane] = 0u;
     }
-    place[lane] += n;
+    next[lane] += n;
 }
 
 void put(uint to, uint key, uint position)
@@ -158,7 +159,7 @@ void main()
         return;
     [[unroll]] for (uint word = 0u; word < 8u; word++)
         marks[word * 256u + lane] = 0u;
-    find_places(tile, lane);
+    find_positions(tile, lane);
     uint begin = tile << args.tile_shift;
     uint end = min(begin + (1u << args.tile_shift), args.count);
     for (uint first = begin; first < end; first += ROUNDS * 256u) {
@@ -176,7 +177,7 @@ void main()
                 atomicOr(marks[(lane >> 5) * 256u + digit], 1u << (lane & 31u));
             barrier();
             if (has)
-                put(place[digit] + rank_in_round(digit, lane), key[r], position[r]);
+                put(next[digit] + rank_in_round(digit, lane), key[r], position[r]);
             barrier();
             end_round(lane);
         }

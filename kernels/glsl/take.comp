@@ -1,8 +1,8 @@
 #version 460
 // SPDX-License-Identifier: MIT
 // Gathers: out[outer, m, inner] = x[outer, indices[m], inner], all contiguous. Elements of
-// SIZE bytes; INDEX: an integer dtype. Negative indices count from the end; those out of
-// range are clamped.
+// SIZE bytes; INDEX: an integer dtype. Negative indices count from the end; indices out of range
+// are clamped.
 #include "types.glsl"
 layout(local_size_x = 256) in;
 #define S_1 uint8_t

@@ -1,10 +1,10 @@
 #version 460
 // SPDX-License-Identifier: MIT
-// Copies elements of SIZE bytes whose order of axes changes: those that are neighbours in the
-// source lie along axis `fast` of the copy, whose own neighbours lie along its last axis.
+// Copies elements of SIZE bytes to another order of axes. The source is adjacent along the axis
+// that is axis `fast` of the copy; the copy is adjacent along its last axis.
 //
-// A workgroup copies a tile of TILE x TILE of these two axes: read along the one, written
-// along the other, turned in shared memory.
+// A workgroup copies a tile of TILE x TILE of these two axes by way of shared memory, so that both
+// reads and writes are coalesced.
 #include "types.glsl"
 layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint NUM_OTHER = 0; // axes beside the two
@@ -32,9 +32,10 @@ layout(push_constant) uniform Args {
     uint to_stride[6];
 } args;
 
-// Columns are permuted in each row, so that neither a row nor a column shares a bank.
+// Columns are permuted in each row, so that neither a row nor a column has two elements in one
+// bank of shared memory.
 shared W tile[TILE * TILE];
-uint place(uint row, uint column)
+uint tile_index(uint row, uint column)
 {
     return row * TILE + (column ^ (row % 32u));
 }
@@ -65,11 +66,11 @@ void main()
     uint x = gl_LocalInvocationIndex % TILE, y = gl_LocalInvocationIndex / TILE;
     [[unroll]] for (uint i = 0u; i < TILE; i += ROWS)
         if (fast + x < args.fast && last + y + i < args.last)
-            tile[place(y + i, x)] =
+            tile[tile_index(y + i, x)] =
                 W(from.d[from_at + (last + y + i) * args.from_last + fast + x]);
     barrier();
     [[unroll]] for (uint i = 0u; i < TILE; i += ROWS)
         if (last + x < args.last && fast + y + i < args.fast)
             to.d[to_at + (fast + y + i) * args.to_fast + last + x] =
-                S(tile[place(x, y + i)]);
+                S(tile[tile_index(x, y + i)]);
 }

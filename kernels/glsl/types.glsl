@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Element types, by the names of the dtypes: how they lie in memory, and what is computed.
+// Element types, by the names of the dtypes: their types in memory and in computation.
 //
 //   S_x    in a buffer           SV_x  four of them
 //   W_x    as loaded: S_x widened to a type that needs no 8 or 16-bit arithmetic
 //   WV_x   four of them (SV_x converts to it, and back)
-//   C_x    computed with: float for half floats, int or uint for narrow integers
+//   C_x    in computation: float for F16 and BF16, int or uint for narrow integers
 //   FROM_x(w) from W to C        TO_x(c)  back, rounded to nearest even
 //   WRAP_x(c)  reduces a narrow integer to its width
 #extension GL_EXT_shader_16bit_storage : require
@@ -132,7 +132,7 @@
 #define TO_f64(c) (c)
 #define WRAP_f64(c) (c)
 
-// The upper half of a binary32, rounded to nearest even; a NaN stays one.
+// The upper half of a binary32, rounded to nearest even; a NaN stays a NaN.
 uint bfloat_bits(float x)
 {
     uint bits = floatBitsToUint(x);
@@ -141,7 +141,7 @@ uint bfloat_bits(float x)
     return (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
 }
 
-// binary16, rounded to nearest even: GLSL leaves the rounding of its own conversions open.
+// binary16, rounded to nearest even: GLSL does not specify the rounding of its own conversions.
 uint half_bits(float x)
 {
     uint bits = floatBitsToUint(x);
@@ -159,8 +159,9 @@ uint half_bits(float x)
     return sign | ((rest - 0x38000000u) >> 13);
 }
 
-// Number of this workgroup: more than 65535 of them are laid out in two dimensions.
+// Number of this workgroup: more than the device takes along x are laid out in two
+// dimensions.
 uint group_number()
 {
-    return gl_WorkGroupID.x + gl_WorkGroupID.y * 65535u;
+    return gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x;
 }

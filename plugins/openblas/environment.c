@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Copies are kept for ever, in a list.
+// Copies of the environment are never freed, since another thread's getenv() may still be
+// reading one. A list keeps them reachable for leak checkers.
 #include "environment.h"
 
 #include <stdio.h>
@@ -9,10 +10,11 @@
 
 struct copy {
     struct copy *next;
-    char *pointers[]; // ended by NULL; behind it the added texts
+    char *pointers[]; // ended by NULL; the added strings follow in the same allocation
 };
 static struct copy *copies;
 
+// Index of the entry of variable `name`, or of the NULL that ends the list.
 static size_t find(char *const *list, const char *name)
 {
     size_t length = strlen(name), i = 0;
@@ -41,9 +43,9 @@ static bool is_added(const struct variable *variable)
 
 struct environment environment_add(const struct variable *variables, size_t count)
 {
-    char **before = current();
+    char **original = current();
     size_t entries = 0, text = 0;
-    while (before[entries])
+    while (original[entries])
         entries++;
     for (size_t i = 0; i < count; i++)
         if (is_added(&variables[i]))
@@ -53,14 +55,14 @@ struct environment environment_add(const struct variable *variables, size_t coun
     if (!copy)
         return (struct environment){0};
     char *at = (char *)copy->pointers + pointers, *end = at + text;
-    memcpy(copy->pointers, before, (entries + 1) * sizeof(char *));
+    memcpy(copy->pointers, original, (entries + 1) * sizeof(char *));
     for (size_t i = 0; i < count; i++) {
         if (!is_added(&variables[i]))
             continue;
-        size_t place = find(copy->pointers, variables[i].name);
-        if (!copy->pointers[place])
-            copy->pointers[place + 1] = NULL;
-        copy->pointers[place] = at;
+        size_t index = find(copy->pointers, variables[i].name);
+        if (!copy->pointers[index])
+            copy->pointers[index + 1] = NULL;
+        copy->pointers[index] = at;
         at += snprintf(at, (size_t)(end - at), "%s=%s", variables[i].name,
                        variables[i].value) +
               1;
@@ -68,14 +70,14 @@ struct environment environment_add(const struct variable *variables, size_t coun
     copy->next = copies;
     copies = copy;
     struct environment environment = {environ, copy->pointers};
-    __atomic_store_n(&environ, environment.with, __ATOMIC_RELEASE);
+    __atomic_store_n(&environ, environment.extended, __ATOMIC_RELEASE);
     return environment;
 }
 
 void environment_restore(const struct environment *environment)
 {
-    char **expected = environment->with;
+    char **expected = environment->extended;
     if (expected)
-        __atomic_compare_exchange_n(&environ, &expected, environment->before, false,
+        __atomic_compare_exchange_n(&environ, &expected, environment->original, false,
                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }

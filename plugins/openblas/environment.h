@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Environment variables for one call of dlopen.
+// Environment variables that are set only during one call of dlopen().
 //
-// setenv() may free what a getenv() of another thread is reading. Here the environment is
-// replaced by a longer copy, and put back by one store; a reader finds one or the other,
-// and both stay in memory. A variable that another thread sets in between may be lost, or
-// leave the added ones behind; both only happen to programs that set variables with threads
-// running.
+// setenv() may free memory that getenv() in another thread is reading. This module replaces
+// `environ` by a longer copy instead, and restores the original by one atomic store. A
+// concurrent reader sees either array, and neither is ever freed. If another thread sets a
+// variable during the call, its change may be lost or the added variables may stay; this
+// affects only programs that set variables while threads run.
 #ifndef OPENBLAS_ENVIRONMENT_H
 #define OPENBLAS_ENVIRONMENT_H
 
@@ -13,19 +13,21 @@
 #include <stddef.h>
 
 struct variable {
-    const char *name, *value; // value NULL: left alone
-    bool replaces;            // else only where the variable is not set
+    const char *name, *value; // value NULL: the variable is skipped
+    bool replaces;            // overwrite a value that is already set
 };
 
 struct environment {
-    char **before, **with;
+    char **original, **extended; // `environ` before and during the call; NULL: unchanged
 };
 
 // Borrowed from the environment; NULL when unset.
 const char *environment_get(const char *name);
 
-// Adds them, or as if there were none of them when out of memory. By one thread at a time.
+// Adds `variables` to the environment. Leaves the environment alone if none needs adding,
+// or when out of memory. One thread at a time.
 struct environment environment_add(const struct variable *variables, size_t count);
+// Restores the original environment, unless another thread has replaced it in the meantime.
 void environment_restore(const struct environment *environment);
 
 #endif // OPENBLAS_ENVIRONMENT_H

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Finding OpenBLAS and saying what it is.
+// Loads OpenBLAS, reserves its buffers, keeps its locks consistent across fork(), and
+// describes the library to the user.
 #include "openblas.h"
 
 #include <dlfcn.h>
@@ -12,17 +13,20 @@
 #include <unistd.h>
 #include "environment.h"
 #include "processor.h"
+#include "version.h"
 
 #define LIBRARY "libopenblas.so.0"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of what follows
+// Guards `found`, `num_reserved` and `num_taken`.
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct openblas found;
-static _Atomic bool is_found; // for readers without the lock
-static uint32_t num_reserved; // callers, by now
-static uint32_t num_taken;    // buffers that OpenBLAS has taken for them
+static _Atomic bool is_found; // `found` is complete: read without the lock
+static uint32_t num_reserved; // threads that may call concurrently
+static uint32_t num_taken;    // buffers that OpenBLAS has allocated for them
 
-// Read by those in a call, written by fork() and by reserving. A waiting writer goes first:
-// else threads that compute all the time would keep fork() waiting.
+// Held for reading inside calls of OpenBLAS, and for writing by fork() and while reserving
+// buffers. Writers have priority: threads that compute without pause would otherwise starve
+// fork().
 static pthread_rwlock_t calls = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
 // --- fork ------------------------------------------------------------------------------
@@ -39,7 +43,8 @@ static void after_fork(void)
     pthread_mutex_unlock(&lock);
 }
 
-// The lock knows its owner by a thread number that is the parent's.
+// The child re-initialises `calls`: the lock identifies its owner by thread id, which
+// differs in the child.
 static void enter_child(void)
 {
     calls = (pthread_rwlock_t)PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
@@ -48,15 +53,17 @@ static void enter_child(void)
 
 static void watch_forks(void)
 {
-    pthread_atfork(before_fork, after_fork, enter_child); // out of memory: as without
+    // Fails only when out of memory: then fork() is unprotected.
+    pthread_atfork(before_fork, after_fork, enter_child);
 }
 
 // --- memory ----------------------------------------------------------------------------
 
-#define BUFFER_BYTES                                                                       \
-    (UINT64_C(128) << 20)               // of one call, and of one thread of OpenBLAS' own
-#define SPARE_BYTES (UINT64_C(8) << 20) // for all else that happens meanwhile
+// Address space that OpenBLAS takes for each calling thread and each of its own threads.
+#define BUFFER_BYTES (UINT64_C(128) << 20)
+#define SPARE_BYTES (UINT64_C(8) << 20) // margin for concurrent allocations
 
+// Whether `bytes` of address space are available now.
 static bool fits(uint64_t bytes)
 {
     void *memory =
@@ -67,7 +74,8 @@ static bool fits(uint64_t bytes)
     return true;
 }
 
-// Lets OpenBLAS take buffers until it has as many as `wanted`; returns how many it has.
+// Makes OpenBLAS allocate buffers up to `wanted`; returns the number of its buffers. `held`
+// has room for `wanted` pointers. `calls` is held for writing.
 static uint32_t take_buffers(uint32_t wanted, void **held)
 {
     void *(*take)(int);
@@ -75,9 +83,10 @@ static uint32_t take_buffers(uint32_t wanted, void **held)
     uint32_t count = 0;
     *(void **)&take = dlsym(found.handle, "blas_memory_alloc");
     *(void **)&give_back = dlsym(found.handle, "blas_memory_free");
-    if (!take || !give_back) // then it is known at least that there is room
+    if (!take || !give_back) // not exported by this build: only check that there is room
         return fits(wanted * BUFFER_BYTES + SPARE_BYTES) ? wanted : 0;
-    // Those that it has are free, as nobody is in a call: they come first.
+    // No thread is inside a call, so the first num_taken allocations reuse existing
+    // buffers.
     for (; count < wanted; count++) {
         if (count >= num_taken && !fits(BUFFER_BYTES + SPARE_BYTES))
             break;
@@ -171,7 +180,7 @@ static void *wait_for_all(void *mutex)
     return NULL;
 }
 
-// Whether so many threads can be there at a time.
+// Whether `count` threads can exist at the same time.
 static bool can_start(uint32_t count)
 {
     pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -188,9 +197,10 @@ static bool can_start(uint32_t count)
     return started == count;
 }
 
-// OpenBLAS starts the threads that the user's variable asks for when it is opened; each
-// takes a buffer at once. Without buffers it tries for ever, without threads it ends the
-// process: then it is opened with one.
+// When loaded, OpenBLAS starts the threads that OPENBLAS_NUM_THREADS asks for, and each
+// allocates a buffer. If a buffer cannot be allocated OpenBLAS retries for ever; if a
+// thread cannot be started it ends the process. False in both cases: then OpenBLAS is
+// loaded with one thread.
 static bool may_have_threads(void)
 {
     const char *value = environment_get("OPENBLAS_NUM_THREADS");
@@ -203,13 +213,19 @@ static bool may_have_threads(void)
 
 static void *open_with_variables(const char *name)
 {
+    // A library that is already loaded, with its dependencies, reads no variables any more.
+    void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    if (handle)
+        return handle;
     struct processor processor = processor_read();
+    // A library of another name may depend on OpenBLAS, which is then found by its soname.
+    uint32_t version = blas_version_find(strchr(name, '/') ? name : LIBRARY);
     const struct variable variables[] = {
-        {"OPENBLAS_CORETYPE", blas_core_for(&processor), false},
+        {"OPENBLAS_CORETYPE", blas_core_override(&processor, version), false},
         {"OPENBLAS_NUM_THREADS", "1", !may_have_threads()},
     };
     const struct environment environment = environment_add(variables, 2);
-    void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     environment_restore(&environment);
     return handle;
 }
@@ -221,7 +237,8 @@ void *openblas_dlopen(const char *name)
     pthread_mutex_lock(&lock);
     void *before = found.handle ? NULL : open_if_loaded();
     void *handle = open_with_variables(name);
-    if (!found.handle && handle) // else dlerror() keeps the reason
+    // Not after a failure: a further dlopen() would overwrite dlerror().
+    if (!found.handle && handle)
         found.handle = before ? before : open_if_loaded();
     if (found.handle && !atomic_load_explicit(&is_found, memory_order_relaxed)) {
         read_facts(&found);
@@ -237,7 +254,7 @@ const struct openblas *openblas_find(void)
     return atomic_load_explicit(&is_found, memory_order_acquire) ? &found : NULL;
 }
 
-// --- telling ---------------------------------------------------------------------------
+// --- describing ------------------------------------------------------------------------
 
 void openblas_describe(const struct openblas *blas, char *text, uint64_t size)
 {
@@ -260,7 +277,7 @@ static void say_remedy(const struct openblas *blas, enum blas_level level, char 
         snprintf(text, size,
                  "start the program with OPENBLAS_CORETYPE=%s: it, or another library, "
                  "opened OpenBLAS before Tenon",
-                 blas_core_of(level));
+                 blas_core_name(level));
     else
         snprintf(text, size, "install a newer OpenBLAS");
 }

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT
-// OpenBLAS chooses its kernels by family and model, and by instruction sets among the
-// models that its authors foresaw. For later ones it falls back on Prescott: SSE3. Versions
-// since 0.3.10 agree in what is left alone here (0.3.21 was given each family and model by
-// faulting CPUID); of later ones some know more models, and lose nothing by being told:
-// kernels after SkylakeX differ from it in bfloat16 only, which Tenon computes in f32.
+// OpenBLAS chooses its kernels by CPU family and model and, among the models known to its
+// authors, by instruction sets. For other models it falls back to Prescott (SSE3). Versions
+// since 0.3.10 choose alike for the models in last_wrong_version(); 0.3.21 was tested with
+// each family and model by faulting CPUID. Later versions choose by instruction sets for
+// more and more of the other models. Overriding a right choice costs little: kernels newer
+// than SkylakeX differ from SkylakeX in bfloat16 only, which Tenon computes in f32.
 #include "processor.h"
 
 #include <stdbool.h>
 #include <string.h>
 #include <strings.h>
+#include "version.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-// Register state that the operating system saves: XCR0.
+// XCR0: the register state that the operating system saves.
 static uint32_t saved_state(void)
 {
     uint32_t low, high;
@@ -23,6 +25,7 @@ static uint32_t saved_state(void)
 
 static uint32_t read_features(uint32_t leaf1_ecx)
 {
+    // Bits of XCR0: SSE and AVX; the same with the mask and both ZMM parts of AVX-512.
     const uint32_t avx_state = 0x6, avx512_state = 0xe6;
     const uint32_t avx512 =
         bit_AVX512F | bit_AVX512BW | bit_AVX512CD | bit_AVX512DQ | (uint32_t)bit_AVX512VL;
@@ -62,7 +65,8 @@ struct processor processor_read(void)
 #else
 struct processor processor_read(void)
 {
-    return (struct processor){0}; // elsewhere OpenBLAS asks the operating system
+    // On other architectures OpenBLAS asks the operating system.
+    return (struct processor){0};
 }
 #endif
 
@@ -75,7 +79,8 @@ enum blas_level processor_level(const struct processor *p)
                                            : BLAS_LEVEL_UNKNOWN;
 }
 
-// The first of a level is the one to ask for: each version of OpenBLAS has it.
+// Kernels by OpenBLAS' names. Every version of OpenBLAS has the first of each level, so
+// that name is the one to ask for.
 static const struct {
     const char *name;
     enum blas_level level;
@@ -123,18 +128,28 @@ const char *blas_level_name(enum blas_level level)
     return names[level];
 }
 
-// Whether OpenBLAS 0.3.10 and later choose by instruction sets, or for this very model.
-static bool is_foreseen(const struct processor *p)
+#define NONE 0
+#define EACH UINT32_MAX
+
+// The last version of OpenBLAS that chooses the wrong kernels for this processor, NONE or
+// EACH. Known for 0.3.10 to 0.3.28.
+static uint32_t last_wrong_version(const struct processor *p)
 {
     if (strcmp(p->vendor, "GenuineIntel") == 0)
-        return p->family == 6 && p->model >= 0x10 && p->model < 0xb0;
+        return p->family != 6 || p->model < 0x10 ? EACH
+               : p->model < 0xb0                 ? NONE
+                                                 : BLAS_VERSION(0, 3, 24);
     if (strcmp(p->vendor, "AuthenticAMD") == 0 || strcmp(p->vendor, "HygonGenuine") == 0)
-        // Zen kernels are chosen by family, also where a hypervisor hides AVX2.
-        return p->family < 0x17 || p->family > 0x19 || (p->features & PROCESSOR_AVX2);
-    return false;
+        // Zen kernels are chosen by family alone, even where a hypervisor hides AVX2.
+        return p->family < 0x17 || p->family > 0x19 || (p->features & PROCESSOR_AVX2)
+                   ? NONE
+                   : EACH;
+    if (strcmp(p->vendor, "CentaurHauls") == 0 || strcmp(p->vendor, "  Shanghai  ") == 0)
+        return EACH;
+    return BLAS_VERSION(0, 3, 18);
 }
 
-const char *blas_core_of(enum blas_level level)
+const char *blas_core_name(enum blas_level level)
 {
     for (size_t i = 0; i < NUM_CORES; i++)
         if (cores[i].level == level)
@@ -142,7 +157,9 @@ const char *blas_core_of(enum blas_level level)
     return NULL;
 }
 
-const char *blas_core_for(const struct processor *processor)
+const char *blas_core_override(const struct processor *processor, uint32_t version)
 {
-    return is_foreseen(processor) ? NULL : blas_core_of(processor_level(processor));
+    uint32_t wrong = last_wrong_version(processor);
+    return wrong == NONE || version > wrong ? NULL
+                                            : blas_core_name(processor_level(processor));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Which of OpenBLAS' kernels suit a processor.
+// Chooses the OpenBLAS kernels that suit a processor.
 //
-// Threads. Pure functions, but for processor_read, which asks the processor.
+// Threads. Any. All functions are pure but processor_read, which executes CPUID.
 #ifndef OPENBLAS_PROCESSOR_H
 #define OPENBLAS_PROCESSOR_H
 
@@ -21,25 +21,28 @@ struct processor {
     uint32_t features;      // PROCESSOR_...
 };
 
-// What kernels are written for, from old to new.
+// Instruction sets that kernels are written for, oldest first.
 enum blas_level { BLAS_LEVEL_UNKNOWN, BLAS_SSE, BLAS_AVX, BLAS_AVX2, BLAS_AVX512 };
 
 struct processor processor_read(void);
 
-// The newest kernels that it can run; unknown when this is no x86 processor.
+// The newest level that the processor can run; BLAS_LEVEL_UNKNOWN on other architectures
+// than x86.
 enum blas_level processor_level(const struct processor *processor);
 
-// Of kernels by OpenBLAS' name for them ("Haswell"), in any case of letters; unknown for
-// names that this table lacks.
+// The level of the kernels that OpenBLAS calls `core` ("Haswell", in any case of letters);
+// BLAS_LEVEL_UNKNOWN for a name that is not in the table.
 enum blas_level blas_core_level(const char *core);
 
-// The kernels to ask for; NULL for unknown.
-const char *blas_core_of(enum blas_level level);
+// OpenBLAS' name of kernels of this level that every version has; NULL for
+// BLAS_LEVEL_UNKNOWN.
+const char *blas_core_name(enum blas_level level);
 
-// "AVX-512", ...
+// "AVX-512" and so on, for messages.
 const char *blas_level_name(enum blas_level level);
 
-// The value for OPENBLAS_CORETYPE, or NULL when OpenBLAS finds the right one itself.
-const char *blas_core_for(const struct processor *processor);
+// The value to set OPENBLAS_CORETYPE to; NULL when OpenBLAS of this version (version.h; 0:
+// unknown) chooses the right kernels itself.
+const char *blas_core_override(const struct processor *processor, uint32_t version);
 
 #endif // OPENBLAS_PROCESSOR_H

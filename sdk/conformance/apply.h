@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Primitives applied: by calling their reference, and as graphs of a runtime.
+// Applies primitives to samples: by calling the C reference, or as graphs on a runtime.
 #ifndef CONFORMANCE_APPLY_H
 #define CONFORMANCE_APPLY_H
 
 #include "sample.h"
 
-// One call of a cpu.c/1 function; fields not named here are 0.
+// One call of a cpu.c/1 function; members of tn_cpu_call not named here are 0.
 struct cpu_call {
     tn_status (*launch)(const tn_cpu_call *call);
     const struct sample *sample;
@@ -15,62 +15,65 @@ struct cpu_call {
     uint32_t cpu_features, num_threads;
 };
 
-// Calls it with parallel_for cut at random: in pieces, on several threads, in any order.
+// Calls the function. Its parallel_for splits the range at random, and with num_threads > 1
+// runs the pieces on several threads, in random order.
 tn_status apply_cpu(struct sample_maker *maker, const struct cpu_call *call);
-// What a host with this processor says.
+// Flags of tn_cpu_call.cpu_features for this processor.
 uint32_t cpu_features_here(void);
 
-// New arrays for the outputs of `s`, filled with `poison`.
+// Gives new arrays for the outputs of `s`, filled with `poison`.
 void outputs_new(const struct sample *s, enum layout_kind kind, unsigned char poison,
                  struct array out[MAX_OUT]);
 void outputs_free(struct array out[MAX_OUT]);
 
-// The ways in which a primitive says what it means, the plainest first; at last, whatever
-// the runtime makes of it.
+// Ways in which a primitive can define its result, in order of preference. BY_RUNTIME is
+// the plan that the runtime makes.
 enum meaning { BY_REFERENCE, BY_EXPR, BY_DECOMPOSE, BY_RUNTIME };
 bool has_meaning(const tn_primitive *primitive, enum meaning meaning);
 const char *apply_meaning(struct sample_maker *maker, const struct sample *s,
                           enum meaning meaning, struct array out[MAX_OUT]);
 
-// What the outputs must be: by the reference, else by the expression or decomposition on
-// the maker's runtime. NULL, or why they are not known. Gives `out` on success.
+// Computes the expected outputs by the first meaning that the primitive has; expression and
+// decomposition run on the maker's runtime. Returns NULL, or why the outputs are unknown.
+// Gives `out` on success.
 const char *apply_definition(struct sample_maker *maker, const struct sample *s,
                              struct array out[MAX_OUT]);
 
-// False when the primitive has an effect (TN_PRIM_EFFECT) and its definition gives
-// something else the next time: a counter, a clock. Nothing can be compared with its
-// results then.
+// False when a primitive with TN_PRIM_EFFECT (a counter, a clock) gives different results
+// in two runs, so that its results cannot be compared with anything.
 bool apply_repeats(struct sample_maker *maker, const struct sample *s);
 
-// False when the definition does not repeat, or when the reference and the decomposition
-// differ: a primitive may want inputs that belong together (a maximum and where it was),
-// which random ones do not. What something else makes of such a sample says nothing.
+// False when the definition does not repeat, or when reference and decomposition disagree.
+// Random inputs may break a relation that a primitive requires between its inputs (a
+// maximum and its index), so a mismatch elsewhere on such a sample proves nothing.
 bool apply_is_sound(struct sample_maker *maker, const struct sample *s,
                     const struct array want[MAX_OUT], double tolerance);
 
 // --- graphs ----------------------------------------------------------------------------
 
-// The inputs of a sample as arrays of a scope; NULL where not given. Returns how many are
-// given, counted to the last.
+// Uploads the inputs of a sample; an input that is not given is NULL in `in`. Returns the
+// number of inputs up to the last one given.
 uint32_t graph_inputs(tn_scope *scope, const struct sample *s, tn_array *in[MAX_IN]);
-// The primitive, its expression (one output only), its decomposition.
+// Apply the primitive, its expression (one output only), or its decomposition.
 tn_status graph_op(tn_scope *scope, const struct sample *s, tn_array *const *in,
                    tn_array *out[MAX_OUT]);
 tn_status graph_expr(tn_scope *scope, const struct sample *s, tn_array *const *in,
                      tn_array *out[MAX_OUT]);
 tn_status graph_decompose(tn_scope *scope, const struct sample *s, tn_array *const *in,
                           tn_array *out[MAX_OUT]);
-// Evaluates and copies. Gives *out on success.
+// Evaluates `array` and copies the result to the host. Gives *out on success.
 tn_status graph_read(tn_scope *scope, tn_array *array, struct array *out);
-// The outputs of a sample, where building them did not fail. Gives `out` on success.
+// Reads all outputs; fails with the scope's error if building them failed. Gives `out` on
+// success.
 tn_status graph_read_all(tn_scope *scope, const struct sample *s, tn_array *const *results,
                          struct array out[MAX_OUT]);
+// Uploads `array` in row-major order.
 tn_array *graph_data(tn_scope *scope, const struct array *array);
-// The same, as a view of memory of another layout; REPEATED: only row 0 is kept, and
-// repeated. Needs the pack `base` (apply_layout.c).
+// Like graph_data, as a view of memory laid out as `kind`. REPEATED keeps only row 0 and
+// broadcasts it. Needs the pack `base`.
 tn_array *graph_laid_out(tn_scope *scope, const struct array *array, enum layout_kind kind);
 
-// A table for rules that builds in `scope`.
+// Gives the tn_build table for rules that build in `scope`.
 tn_build graph_build(tn_scope *scope, const tn_host *host);
 
 #endif // CONFORMANCE_APPLY_H

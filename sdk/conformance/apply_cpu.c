@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Calling cpu.c/1 functions as the most contrary host would.
+// Calls cpu.c/1 functions with the least convenient parallel_for that the ABI allows.
 #include <pthread.h>
 #include "apply.h"
 #include "pack.h"
@@ -24,6 +24,8 @@ uint32_t cpu_features_here(void)
 
 // --- parallel_for ----------------------------------------------------------------------
 
+// A range cut into pieces. Threads take the next piece from `next`; `order` is a random
+// permutation.
 struct work {
     void (*body)(void *context, int64_t begin, int64_t end);
     void *context;
@@ -33,7 +35,8 @@ struct work {
     _Atomic int next;
 };
 
-static __thread struct kit *kit_of_call; // parallel_for has no other way to it
+// tn_cpu_call has no context pointer, so parallel_for finds the kit's random numbers here.
+static __thread struct kit *kit_of_call;
 
 static void cut(struct kit *k, struct work *work, int64_t n, int64_t grain)
 {
@@ -172,7 +175,8 @@ bool has_meaning(const tn_primitive *p, enum meaning meaning)
     switch (meaning) {
     case BY_REFERENCE:
         return p->reference != NULL;
-    case BY_EXPR: // of several outputs an expression cannot be applied by itself
+    // an expression yields one output, so it cannot stand for a primitive with several
+    case BY_EXPR:
         return p->expr && p->num_outputs <= 1 && !(p->flags & TN_PRIM_OWN_TYPE);
     case BY_DECOMPOSE:
         return p->decompose != NULL;
@@ -196,7 +200,7 @@ bool apply_repeats(struct sample_maker *maker, const struct sample *s)
     if (!(s->primitive->flags & TN_PRIM_EFFECT))
         return true;
     if (apply_definition(maker, s, first))
-        return true; // it fails: that is told elsewhere
+        return true; // the check of the definition reports this failure
     bool repeats = !apply_definition(maker, s, second);
     if (repeats) {
         repeats = !outputs_compare(s, second, first, 0);
@@ -213,9 +217,9 @@ bool apply_is_sound(struct sample_maker *maker, const struct sample *s,
     if (!apply_repeats(maker, s))
         return false;
     if (!s->primitive->reference || !s->primitive->decompose)
-        return true; // there is one definition
+        return true; // only one definition exists
     if (apply_meaning(maker, s, BY_DECOMPOSE, other))
-        return true; // it cannot be built here
+        return true; // the decomposition cannot be built here
     bool agrees = true;
     for (uint32_t i = 0; i < s->num_outputs; i++)
         agrees = agrees && !array_compare(&other[i], &want[i], tolerance,

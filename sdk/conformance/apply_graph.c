@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Samples as graphs of a runtime, and the table that rules build graph with.
+// Builds graphs from samples, and implements the tn_build table that rules use.
 #include "apply.h"
 
 tn_array *graph_data(tn_scope *scope, const struct array *array)
@@ -38,7 +38,8 @@ tn_status graph_expr(tn_scope *scope, const struct sample *s, tn_array *const *i
     tn_attr items[MAX_FIELDS];
     char text[2048];
     size_t at = 0;
-    struct sample all = *s; // every attribute: an expression of its own has no defaults
+    // tn_expr knows no attribute defaults, so every attribute is passed.
+    struct sample all = *s;
     all.given = UINT64_MAX;
     for (uint32_t i = 0; i < s->primitive->num_inputs && at + 80 < sizeof(text); i++)
         at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s", i ? ", " : "",

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Arrays of a graph whose elements do not lie in order: views, made by the pack `base`.
+// Arrays of a graph whose elements are not in row-major order: views made by the pack
+// `base`.
 #include "apply.h"
 
-// Elements of `from`, in an array whose axes are those of `layout`'s extents: written
-// through `layout`, whose axes are those of `from`.
+// Uploads an array of type `type` that holds the elements of `from` at the offsets given by
+// `layout`, whose axes are the axes of `from`. Bytes between the elements are 0x5a.
 static tn_array *upload(tn_scope *scope, const tn_type *type, const struct array *from,
                         const tn_layout *layout)
 {
@@ -35,7 +36,7 @@ static tn_array *transposed(tn_scope *scope, const struct array *array)
                  tn_attrs("axes", (const tn_ints *)&axes));
 }
 
-// A slice that starts at `first` of each axis and takes every `step`-th, -1 backwards.
+// View that starts at `first` on each axis and takes every `step`-th element; -1 reverses.
 static tn_array *sliced(tn_scope *scope, const struct array *array, int64_t first,
                         int64_t step)
 {
@@ -50,7 +51,7 @@ static tn_array *sliced(tn_scope *scope, const struct array *array, int64_t firs
         layout.stride[i] = stride * step;
         layout.offset += (step > 0 || n == 0 ? first : n - 1) * stride;
         stride *= wide.extent[i];
-        start.value[i] = step > 0 ? first : INT64_MAX; // base's word for: from the end
+        start.value[i] = step > 0 ? first : INT64_MAX; // INT64_MAX: no bound
         stop.value[i] = INT64_MAX;
         by.value[i] = step;
     }

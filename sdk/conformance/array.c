@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT
-// Arrays with canaries: making, laying out, filling, comparing.
+// Arrays with canaries: allocation, layouts, random contents, comparison.
 #include "array.h"
 
 #include <math.h>
 
-enum { GUARD = 64 }; // elements before and behind
+enum { GUARD = 64 }; // canary elements before and after the data
 
 const char *const layout_names[NUM_LAYOUTS] = {"plain", "shifted",  "transposed",
                                                "gaps",  "reversed", "repeated"};
-// Strides of `kind`; returns the elements that they reach over.
+// Sets strides and offset for `kind`. Returns the span in elements, the shift included.
 static int64_t lay_out(tn_layout *layout, enum layout_kind kind)
 {
     int64_t reach = 1;
     bool is_gapped = kind == GAPS;
     for (int32_t n = 0; n < layout->rank; n++) {
         int32_t axis = kind == TRANSPOSED ? n : layout->rank - 1 - n;
-        int64_t step = is_gapped && n == 0 ? 2 : 1; // every other of the innermost
+        int64_t step = is_gapped && n == 0 ? 2 : 1; // a gap after each innermost element
         layout->stride[axis] = reach * step;
         reach *= (layout->extent[axis] > 0 ? layout->extent[axis] : 1) * step;
-        reach += is_gapped; // and rows are longer than they need be
+        reach += is_gapped; // padding at the end of each row
     }
     if (kind == REPEATED && layout->rank > 0)
         layout->stride[0] = 0;
-    layout->offset = GUARD + (kind == PLAIN ? 0 : 3); // 3: aligned to nothing
+    layout->offset = GUARD + (kind == PLAIN ? 0 : 3); // 3 elements off any alignment
     for (int32_t axis = 0; kind == REVERSED && axis < layout->rank; axis++) {
         int64_t last = layout->extent[axis] > 0 ? layout->extent[axis] - 1 : 0;
         layout->offset += last * layout->stride[axis];
@@ -31,6 +31,7 @@ static int64_t lay_out(tn_layout *layout, enum layout_kind kind)
     return reach + 4;
 }
 
+// Records which bytes belong to elements; all other bytes are canaries.
 static void mark(struct array *a, int64_t bytes)
 {
     int64_t index[TN_MAX_RANK] = {0};
@@ -56,7 +57,7 @@ struct array array_new(const tn_type *type, enum layout_kind kind, unsigned char
     a.memory = aligned_alloc(64, (a.size + 63) / 64 * 64);
     a.is_element = calloc(1, a.size);
     if (!a.memory || !a.is_element)
-        abort(); // a process of its own: the parent sees it
+        abort(); // checks run in a child process: its parent reports the abort
     memset(a.memory, poison, a.size);
     a.tensor.data = a.memory;
     mark(&a, bytes);
@@ -87,7 +88,7 @@ struct array array_laid_out(struct array *from, enum layout_kind kind)
 {
     tn_type type = array_type(from);
     if (!from->tensor.data)
-        return *from; // not given: nothing to own
+        return *from; // input not given: the copy owns nothing
     if (kind == REPEATED && type.rank > 0 && from->count > 0) {
         tn_tensor first = from->tensor;
         first.layout.stride[0] = 0;
@@ -111,8 +112,8 @@ bool array_guards_hold(const struct array *array, unsigned char poison)
 
 // --- elements --------------------------------------------------------------------------
 
-// Where element `i` in row-major order stands.
-static int64_t place(const struct array *array, int64_t i)
+// Offset of element `i` in row-major order, in elements.
+static int64_t element_offset(const struct array *array, int64_t i)
 {
     const tn_layout *layout = &array->tensor.layout;
     int64_t at = layout->offset;
@@ -125,12 +126,12 @@ static int64_t place(const struct array *array, int64_t i)
 
 double array_get(const struct array *array, int64_t i)
 {
-    return tn_get_f64(&array->tensor, place(array, i));
+    return tn_get_f64(&array->tensor, element_offset(array, i));
 }
 
 void array_set(struct array *array, int64_t i, double value)
 {
-    tn_set_f64(&array->tensor, place(array, i), value);
+    tn_set_f64(&array->tensor, element_offset(array, i), value);
 }
 
 void array_fill(struct kit *k, struct array *array, double lo, double hi)

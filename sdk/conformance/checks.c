@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Every check, the requirement of docs/abi.md that it looks after, and what it expects.
+// All checks: name, requirement of docs/abi.md, and expected behaviour.
 #include "checks.h"
 
 const struct check_info all_checks[] = {
@@ -49,7 +49,7 @@ const struct check_info all_checks[] = {
     {"process.init-threads", "P13", "init starts no thread"},
     {"process.threads", "P14", "no thread is left"},
     {"process.exit", "P14", "nothing is registered for the process's end"},
-    // again and again
+    // repeated loading
     {"reload.unloads", "P7", "dlclose takes its code out of the process"},
     {"reload.memory", "P15", "a hundred lives leave no memory behind"},
     {"reload.again", "P15", "init works again after deinit"},
@@ -58,7 +58,7 @@ const struct check_info all_checks[] = {
     // hosts
     {"host.size", "P18", "the host's table is read no further than its struct_size"},
     {"host.larger", "P18", "a newer host's unknown members are ignored"},
-    {"host.services", "P19", "init works when the host has no services"},
+    {"host.services", "P19", "without services init succeeds, or says which it needs"},
     {"host.config", "P19", "odd values of variables are survived"},
     {"host.memory", "P20", "init fails cleanly when any one allocation does"},
     {"host.frees", "P20", "deinit gives back all memory of the host's"},
@@ -71,6 +71,7 @@ const struct check_info all_checks[] = {
     {"infer.untouched", "P21", "infer writes its outputs when it succeeds, only"},
     {"infer.valid", "P22", "infer gives types that exist"},
     {"infer.pure", "P22", "infer allocates nothing and always gives the same"},
+    {"infer.view", "P22", "a view is of the type that infer said, in its input's memory"},
     // attributes
     {"attrs.parse", "P25", "attributes, printed and parsed, are the same"},
     {"attrs.extremes", "P25", "odd attributes are refused or computed with"},
@@ -137,8 +138,12 @@ const struct check_info all_checks[] = {
     {"queue.bindings", "P40", "bindings are borrowed by submit, and count each time"},
     {"queue.replay", "P39", "an executable runs again and again, leaving nothing behind"},
     {"queue.threads", "P36", "several threads wait and copy while work runs"},
+    {"queue.apart", "P46", "work of one queue that does not end holds up no other queue"},
+    {"queue.waits", "P46",
+     "work begins after the points of other queues that it waits for"},
+    {"queue.at-once", "P36", "many threads compile, submit and wait, on one executable"},
     {"queue.lost", "P43", "a lost device says so, and can be closed"},
-    // kernels of others
+    // kernels of other plugins
     {"family.cpu-call", "P44", "cpu.c/1 kernels get the call that kernel.h promises"},
     {"family.cpu-scratch", "P44", "scratch is there, of its size and aligned to 64"},
     {"family.cpu-loop", "P44", "parallel_for covers each number once, in large pieces"},
@@ -148,12 +153,12 @@ const struct check_info all_checks[] = {
     {"family.glsl", "P44", "vulkan.glsl/1 kernels run, with their push constants"},
     {"family.spirv", "P44", "vulkan.spirv/1 kernels run, with their push constants"},
     {"family.damaged", "P41", "code that is damaged is refused, with words"},
-    // a backend under a runtime
+    // a backend under a runtime, with the installed packs
     {"primitive.values", "P45", "every installed primitive agrees with its definition"},
     {"suite.test", "P45",
      "base and nn agree with plain C, over dtypes, layouts and odd values"},
     {"suite.ends", "P45", "the process that runs the suite ends normally"},
-    // a child's end
+    // the end of a child process
     {"run.ends", "P21", "the process that runs the checks ends normally"},
     {0},
 };

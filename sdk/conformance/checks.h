@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The table of all checks, and the groups that make them.
+// The table of all checks, and the groups that run them.
 #ifndef CONFORMANCE_CHECKS_H
 #define CONFORMANCE_CHECKS_H
 
 #include "kit.h"
 
 struct check_info {
-    const char *name;        // "group.what"
+    const char *name;        // "group.name"
     const char *requirement; // its number in docs/abi.md: "P7"
     const char *expects;     // one sentence: what a sane plugin does
 };
@@ -23,10 +23,10 @@ struct group {
 extern const struct group all_groups[]; // ended by a NULL name
 const struct group *group_find(const char *name);
 
-void group_file(struct kit *k);      // the file, without executing it
-void group_entry(struct kit *k);     // the symbol, and what query gives
-void group_process(struct kit *k);   // what loading leaves changed in the process
-void group_reload(struct kit *k);    // loaded again and again, by other threads
+void group_file(struct kit *k);      // the file, without loading it
+void group_entry(struct kit *k);     // the symbol, and the tables from query
+void group_process(struct kit *k);   // process state that loading must not change
+void group_reload(struct kit *k);    // repeated loading, also on other threads
 void group_host(struct kit *k);      // hosts that are older, larger, poorer, out of memory
 void group_infer(struct kit *k);     // shape rules
 void group_attrs(struct kit *k);     // attributes
@@ -36,10 +36,10 @@ void group_rules(struct kit *k);     // derivatives and batching
 void group_device(struct kit *k);    // packs on each device, through a runtime
 void group_backend(struct kit *k);   // the table and its devices
 void group_buffer(struct kit *k);    // memory of a device
-void group_segment(struct kit *k);   // what it compiles and runs
+void group_segment(struct kit *k);   // compiling and running segments
 void group_queue(struct kit *k);     // submissions, points and waiting
-void group_family(struct kit *k);    // kernels of others that it runs
-void group_primitive(struct kit *k); // every primitive on its devices
-void group_suite(struct kit *k);     // base and nn, in depth
+void group_family(struct kit *k);    // kernels of other plugins, by family
+void group_primitive(struct kit *k); // every installed primitive on the backend's devices
+void group_suite(struct kit *k);     // the operator suite over base and nn
 
 #endif // CONFORMANCE_CHECKS_H

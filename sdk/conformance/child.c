@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Starting a group in a child, reading its lines, and what its end means.
+// Starts a group in a child process, reads its result lines and interprets its exit.
 #include "child.h"
 
 #include <errno.h>
@@ -19,17 +19,17 @@ enum { MAX_ENDS = 100, MAX_LINE = 16384, MAX_OUTPUT = 600 };
 struct child {
     pid_t pid;
     int results; // read end of the pipe
-    int output;  // what it prints
+    int output;  // memfd of the child's stdout and stderr
     int status;
     bool has_ended, is_late;
 };
 
-// What is known of the group between its children.
+// Progress of a group, kept across the children that run it.
 struct progress {
     uint64_t number;                // of the last check that began
-    const struct check_info *check; // that one, or NULL
+    const struct check_info *check; // the last check that began, or NULL
     char subject[SUBJECT_SIZE];
-    bool is_open; // it has not ended
+    bool is_open; // `check` has begun and not ended
 };
 
 // --- starting --------------------------------------------------------------------------
@@ -110,6 +110,7 @@ static enum outcome outcome_of(const char *text)
                                        : FAILED;
 }
 
+// A line is a JSON object: {"begin": ...} when a check begins, {"check": ...} when it ends.
 static void take_line(struct report *report, struct progress *progress, const char *line)
 {
     const char *begin = NULL, *check = NULL, *subject = "", *outcome = "", *detail = "";
@@ -143,7 +144,8 @@ static void watch(struct child *child, struct report *report, struct progress *p
         struct pollfd wait = {.fd = child->results, .events = POLLIN};
         int ready = poll(&wait, 1, 50);
         if (ready == 0) {
-            is_open = !child->has_ended; // its last lines are read before it counts as gone
+            // The child's last lines are read before its end ends the loop.
+            is_open = !child->has_ended;
             child->has_ended = !is_open || waitpid(child->pid, &child->status, WNOHANG) > 0;
             child->is_late = !child->has_ended && now() - last > timeout;
             continue;
@@ -160,11 +162,11 @@ static void watch(struct child *child, struct report *report, struct progress *p
             memmove(buffer, end, filled);
         }
         if (filled == sizeof(buffer))
-            filled = 0; // no line of ours is so long
+            filled = 0; // no line of the kit is so long: the text is dropped
     }
 }
 
-// Waits for the process to end after its pipe did; it may hang in its last functions.
+// Waits for the process to end after its pipe closed; its exit handlers may hang.
 static void reap(struct child *child, double timeout)
 {
     double start_of_wait = now();
@@ -174,7 +176,7 @@ static void reap(struct child *child, double timeout)
         if (!child->has_ended)
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
-    kill(-child->pid, SIGKILL); // and what it started
+    kill(-child->pid, SIGKILL); // also the processes that the child started
     if (!child->has_ended)
         waitpid(child->pid, &child->status, 0);
     close(child->results);
@@ -182,7 +184,7 @@ static void reap(struct child *child, double timeout)
 
 // --- ends ------------------------------------------------------------------------------
 
-// The last that the child printed: a sanitizer's or the C library's own words.
+// Returns the last part of the child's output: often the message of a sanitizer or of libc.
 static const char *last_output(const struct child *child, char text[MAX_OUTPUT])
 {
     off_t size = lseek(child->output, 0, SEEK_END);
@@ -207,7 +209,8 @@ static void describe_end(const struct child *child, double timeout, char *out, s
     format_text(out, size, "%s%s%s", end, output[0] ? "; it printed: " : "", output);
 }
 
-// True when the group has to be started again behind the check that ended its child.
+// Reports how a child ended. True when the group has to be restarted after the check that
+// ended its child.
 static bool settle_end(struct report *report, const struct child *child,
                        struct progress *progress, uint64_t resumed, double timeout)
 {
@@ -222,7 +225,7 @@ static bool settle_end(struct report *report, const struct child *child,
         progress->is_open = false;
         return progress->number > resumed;
     }
-    // Between checks: in what the process does at its end, or before the first.
+    // The child ended between checks: in its exit handlers, or before the first check.
     report_add(report, check_find("run.ends"),
                progress->check ? progress->check->name : "before the first check", FAILED,
                text, 0, 1);

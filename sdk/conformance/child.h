@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The parent's side of the pipe: children are started, watched and read.
+// The parent process: starts, watches and reads the children that run the checks.
 #ifndef CONFORMANCE_CHILD_H
 #define CONFORMANCE_CHILD_H
 
@@ -7,12 +7,13 @@
 
 struct run_options {
     const char *file, *folder, *only, *examples; // as in struct kit
-    const char *samples, *devices;               // as given, or NULL
+    const char *samples, *devices;               // as on the command line, or NULL
     uint64_t seed;
     double timeout; // seconds that one check may take
 };
 
-// Runs a group to its end, in as many children as it crashes or hangs. Adds its results.
+// Runs a group to its end; starts a new child after each crash or hang. Adds the results to
+// `report`.
 void child_run(struct report *report, const struct run_options *options,
                const struct group *group);
 

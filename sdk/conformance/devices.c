@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Listing devices, and opening runtimes for them.
+// Lists devices, and opens runtimes for them.
 #include "devices.h"
 
 #include <fnmatch.h>
@@ -27,7 +27,7 @@ void devices_find(struct devices *devices, struct kit *k)
     *devices = (struct devices){.kit = k};
     tn_runtime *runtime = subject_runtime(k, NULL, &why);
     if (!runtime)
-        return; // which the group `entry` says
+        return; // the group `entry` reports why
     if (tn_devices(runtime, NULL, &count) == TN_OK && count)
         all = calloc(count, sizeof(*all));
     for (uint64_t i = 0; all && i < count; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The devices that are here, each with a runtime that computes on it alone.
+// The computing devices of this machine, each with a runtime that uses this device alone.
 #ifndef CONFORMANCE_DEVICES_H
 #define CONFORMANCE_DEVICES_H
 
@@ -9,9 +9,9 @@ enum { MAX_DEVICES = 16 };
 
 struct device {
     char name[64];       // "vulkan:0"
-    bool is_exact;       // computes functions as the C library does
+    bool is_exact;       // math functions give the C library's results
     bool is_slow;        // a software driver, which takes long to compile shaders
-    tn_runtime *runtime; // once asked for
+    tn_runtime *runtime; // owned; NULL until first used
 };
 
 struct devices {
@@ -20,14 +20,16 @@ struct devices {
     uint32_t count;
 };
 
-// Finds the devices that compute and that --devices names.
+// Finds the devices that compute and match --devices.
 void devices_find(struct devices *devices, struct kit *k);
 void devices_close(struct devices *devices);
 
-// Its runtime, opened when first asked for. NULL: *out_why says why.
+// Runtime of device `index`, opened on first use and owned by `devices`. NULL: *out_why is
+// the reason.
 tn_runtime *device_runtime(struct devices *devices, uint32_t index, const char **out_why);
 
-// A runtime of its own, in which TENON_KERNELS is `kernels`. Gives it.
+// Gives a new runtime of device `index` in which TENON_KERNELS is `kernels`. NULL: *out_why
+// is the reason.
 tn_runtime *device_runtime_with(struct devices *devices, uint32_t index,
                                 const char *kernels, const char **out_why);
 

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Programs, steps and segments as records.
+// Builds expression programs, steps and segments by hand.
 #include "draft.h"
 
 // --- programs --------------------------------------------------------------------------
 
-static bool is_half(tn_dtype dtype)
-{
-    return dtype == TN_F16 || dtype == TN_BF16;
-}
-
-// The dtype in which an instruction computes.
+// Dtype in which an instruction on `dtype` computes.
 static uint16_t wide(tn_dtype dtype)
 {
-    return (uint16_t)(is_half(dtype) ? TN_F32 : dtype);
+    return (uint16_t)tn_dtype_computed(dtype);
 }
 
 static uint32_t add_insn(struct program *p, tn_expr_insn insn)
@@ -21,7 +16,8 @@ static uint32_t add_insn(struct program *p, tn_expr_insn insn)
     return p->record.num_insns++;
 }
 
-// The key for caches: two lanes over all that tells programs apart.
+// Extends a program's 128-bit cache key: FNV-1a in the first word, another hash in the
+// second.
 static void hash_bytes(uint64_t hash[2], const void *data, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
@@ -107,7 +103,9 @@ void program_single(struct program *p, uint16_t op, uint32_t operands, tn_dtype 
     finish(p, 0);
 }
 
-uint64_t word_of(tn_dtype dtype, int64_t value)
+// `value` as the 8 bytes of a parameter or constant: a double for floating dtypes, else an
+// integer.
+static uint64_t word_of(tn_dtype dtype, int64_t value)
 {
     double real = (double)value;
     uint64_t word = (uint64_t)value;
@@ -131,7 +129,7 @@ void draft_start(struct draft *d)
 uint32_t draft_slot(struct draft *d, uint32_t flags, uint64_t size)
 {
     if (d->segment.num_slots == DRAFT_SLOTS)
-        abort(); // the kit's own fault
+        abort(); // a fault of the check, not of the plugin
     d->slots[d->segment.num_slots] = (tn_slot){.flags = flags, .size = size};
     return d->segment.num_slots++;
 }
@@ -143,6 +141,7 @@ tn_value flat_value(uint32_t slot, tn_dtype dtype, int64_t count)
         .layout = {.dtype = dtype, .rank = 1, .extent = {count}, .stride = {1}}};
 }
 
+// True when axes `axis` and `axis + 1` lie in memory as one axis would.
 static bool joins(const tn_layout *layout, int32_t axis)
 {
     return layout->stride[axis] == layout->stride[axis + 1] * layout->extent[axis + 1];
@@ -170,13 +169,13 @@ void values_merge(tn_value *values, uint32_t count)
     }
 }
 
-// What steps read and write is said of their slots.
+// Appends a step, and marks the slots that it reads and writes.
 static tn_step *next_step(struct draft *d, const tn_value *in, uint32_t num_inputs,
                           const tn_value *out)
 {
     uint32_t n = d->segment.num_steps++;
     if (n == DRAFT_STEPS || num_inputs > DRAFT_OPERANDS)
-        abort(); // the kit's own fault
+        abort(); // a fault of the check, not of the plugin
     if (num_inputs)
         memcpy(d->inputs[n], in, num_inputs * sizeof(*in));
     d->outputs[n] = *out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reading ELF: headers, the dynamic section, dynamic symbols and notes.
+// Reads ELF files: headers, the dynamic section, dynamic symbols and notes.
 #include "elf_file.h"
 
 #include <errno.h>
@@ -19,7 +19,8 @@
 
 #define MAX_FILE ((uint64_t)1 << 30)
 
-// `count` records of `each` bytes at `offset`, or NULL when the file does not hold them.
+// Returns `count` entries of `each` bytes at `offset`, or NULL when they lie outside of the
+// file or `offset` is not a multiple of 8.
 static const void *part(const struct elf_file *elf, uint64_t offset, uint64_t count,
                         uint64_t each)
 {
@@ -59,7 +60,7 @@ static const char *read_header(struct elf_file *elf)
     return elf->segments ? NULL : "its program headers lie outside the file";
 }
 
-// The file's offset of an address in memory.
+// Converts a virtual address to a file offset.
 static bool offset_of(const struct elf_file *elf, uint64_t address, uint64_t *out_offset)
 {
     for (uint32_t i = 0; i < elf->num_segments; i++) {
@@ -95,8 +96,8 @@ static const char *read_dynamic(struct elf_file *elf)
     return NULL;
 }
 
-// The number of symbols stands in the section headers alone (or could be worked out from
-// the hash table); without them nothing is known of symbols.
+// Only the section headers tell the number of dynamic symbols directly (the alternative is
+// to walk the hash table), so a file without them is refused.
 static const char *read_symbols(struct elf_file *elf)
 {
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)(const void *)elf->bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Examples that an author gives for a primitive, read from JSON.
+// Reads the examples that an author gives for a primitive, in JSON.
 #include <jansson.h>
 #include "sample.h"
 
@@ -11,7 +11,7 @@ static tn_dtype dtype_of(const char *name)
     return TN_DTYPE_NONE;
 }
 
-// NULL, or what is wrong.
+// Reads one input, and bounds of its values into *s. Returns NULL or an error message.
 static const char *read_input(json_t *json, tn_type *out, struct sample *s)
 {
     const char *dtype = NULL;
@@ -52,7 +52,8 @@ static bool is_value(const tn_attr_field *field, int64_t value)
     }
 }
 
-// False: it is no value of this field.
+// Reads a boolean, an integer, or the name of a dtype or choice. False: not a value of this
+// field.
 static bool read_integer(const tn_attr_field *field, json_t *value, int64_t *out)
 {
     const char *text = json_string_value(value);
@@ -128,11 +129,12 @@ static const char *read_example(json_t *json, struct sample *s)
     }
     s->num_inputs = (uint32_t)json_array_size(inputs);
     if (s->num_inputs < s->primitive->num_inputs)
-        s->num_inputs = s->primitive->num_inputs; // the last ones are not given
+        s->num_inputs = s->primitive->num_inputs; // missing inputs at the end are not given
     return attrs ? read_attrs(attrs, s) : NULL;
 }
 
-// The list of a primitive's examples; *how is filled from beside it. NULL: there is none.
+// Returns the list of a primitive's examples, borrowed from `entry`, or NULL. Fills *how
+// from the members beside the list.
 static json_t *read_how(struct kit *k, const tn_primitive *primitive, json_t *entry,
                         struct sampling *how)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Reading the file of exceptions, and asking it.
+// Reads the file of exceptions, and matches checks against them.
 #include "exceptions.h"
 
 #include <errno.h>
 #include <fnmatch.h>
 
-// Cuts the next word, or quoted words, from *rest. NULL at the end of the line.
+// Cuts the next word or quoted text from *rest. NULL at the end of the line.
 static char *next_field(char **rest)
 {
     char *start = *rest + strspn(*rest, " \t");
@@ -28,7 +28,7 @@ static bool add(struct exceptions *exceptions, char *line)
         return false;
     rest += strspn(rest, " \t");
     if (!*rest)
-        return false; // without a reason
+        return false; // the reason is missing
     void *grown =
         realloc(exceptions->items, (exceptions->count + 1) * sizeof(*exceptions->items));
     if (!grown)

@@ -1,27 +1,33 @@
 // SPDX-License-Identifier: MIT
-// The host that checks plugins: every block it gives has a header and a canary.
+// The host that checks pass to plugins. Every block of memory has a header and ends with a
+// canary.
 #include "fake_host.h"
 
 #include <pthread.h>
 #include <stdarg.h>
 #include <sys/mman.h>
+#include <tenon/tenon.h>
 #include <unistd.h>
 
 #define LIVE UINT64_C(0x6c69766562797465)
 #define DEAD UINT64_C(0x6465616462797465)
 #define CANARY UINT64_C(0x5afe5afe5afe5afe)
-#define MAX_BYTES (UINT64_C(1) << 33) // a plugin's own use; more is refused
+#define MAX_BYTES (UINT64_C(1) << 33) // bytes in one allocation; larger ones are refused
 
+// Stands before each block that alloc returns. `state` is LIVE or DEAD.
 struct block {
     uint64_t state;
     struct fake_host *owner;
     uint64_t size;
-    void *start;        // what malloc gave
-    struct block *next; // of the dead
+    void *start;        // the pointer from malloc
+    struct block *next; // next freed block in fake_host.dead
     uint64_t reserved;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of the texts
+// Guards text, status and misuse of all fake hosts.
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+// Guards fake_host.providers.
+static pthread_mutex_t providers_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct fake_host *self_of(const tn_host *host)
 {
@@ -93,6 +99,8 @@ static void host_free(const tn_host *table, void *memory)
     block->owner->live_bytes -= block->size;
     block->state = DEAD;
     memset(memory, 0xdd, block->size);
+    // Large blocks, and blocks of another host, are not kept: a second free of them goes
+    // unseen.
     if (block->size > 65536 || block->owner != host) {
         free(block->start);
         return;
@@ -103,7 +111,7 @@ static void host_free(const tn_host *table, void *memory)
     while (!atomic_compare_exchange_weak(&host->dead, &first, block));
 }
 
-// --- words -----------------------------------------------------------------------------
+// --- messages --------------------------------------------------------------------------
 
 static tn_status host_fail(const tn_host *table, tn_status status, const char *format, ...)
     PRINTF_LIKE(3, 4);
@@ -177,8 +185,37 @@ static tn_status primitives_add(const tn_host *table, const tn_primitive *record
     return TN_OK;
 }
 
+// Interfaces come from the installed plugins, through a runtime of this host's own.
+// TENON_DLCLOSE=1 unloads them with the host, so that they leave nothing in the process
+// that a check of the plugin would find.
+static tn_status interfaces_find(const tn_host *table, const char *id, const char *maker,
+                                 const void **out_interface, const tn_host **out_host)
+{
+    struct fake_host *host = self_of(table);
+    const tn_runtime_options options = {.variables =
+                                            (const char *const[]){"TENON_DLCLOSE=1", NULL}};
+    if (!id || !out_interface || !out_host) {
+        misused(host, "interfaces: the id or a place for a result is NULL");
+        return host_fail(table, TN_ERR_ARGUMENT, "interfaces: NULL");
+    }
+    pthread_mutex_lock(&providers_lock);
+    tn_status status =
+        host->providers ? TN_OK : tn_runtime_open(&options, &host->providers);
+    pthread_mutex_unlock(&providers_lock);
+    if (status == TN_OK)
+        status = tn_interface_find(host->providers, id, out_interface, out_host);
+    if (status == TN_ERR_NOT_FOUND && maker)
+        return host_fail(table, status,
+                         "no plugin in TENON_PLUGIN_PATH or among those "
+                         "installed offers '%s': install %s",
+                         id, maker);
+    return status == TN_OK ? TN_OK : host_fail(table, status, "%s", tn_last_error());
+}
+
 static const void *host_query(const tn_host *table, const char *id)
 {
+    static const tn_host_interfaces interfaces = {.struct_size = sizeof(interfaces),
+                                                  .find = interfaces_find};
     static const tn_host_primitives primitives = {.struct_size = sizeof(primitives),
                                                   .add = primitives_add};
     static const tn_host_cache cache = {
@@ -190,10 +227,12 @@ static const void *host_query(const tn_host *table, const char *id)
         return &cache;
     if (strcmp(id, TN_HOST_PRIMITIVES) == 0)
         return &primitives;
+    if (strcmp(id, TN_HOST_INTERFACES) == 0)
+        return &interfaces;
     return strcmp(id, TN_HOST_TRACE) == 0 ? &trace : NULL;
 }
 
-// --- making ----------------------------------------------------------------------------
+// set-up ----------------------------------------------------------------------------
 
 bool fake_host_init(struct fake_host *host, uint32_t tail)
 {
@@ -226,7 +265,9 @@ void fake_host_reset(struct fake_host *host)
 {
     const tn_host *table = host->table;
     void *pages = host->pages, *dead = host->dead;
-    *host = (struct fake_host){.table = table, .pages = pages, .dead = dead};
+    tn_runtime *providers = host->providers;
+    *host = (struct fake_host){
+        .table = table, .pages = pages, .dead = dead, .providers = providers};
 }
 
 void fake_host_finish(struct fake_host *host)
@@ -235,6 +276,8 @@ void fake_host_finish(struct fake_host *host)
         munmap(host->pages, 2 * (size_t)sysconf(_SC_PAGESIZE));
     host->table = NULL;
     host->pages = NULL;
+    tn_runtime_close(host->providers);
+    host->providers = NULL;
     for (struct block *b = host->dead, *next; b; b = next) {
         next = b->next;
         free(b->start);

@@ -9,7 +9,7 @@ layout(push_constant) uniform Push { uint count, x_at, y_at; int x_step; uint x_
 
 void main()
 {
-    uint i = (gl_WorkGroupID.x + gl_WorkGroupID.y * 65535u) * 64u + gl_LocalInvocationID.x;
+    uint i = (gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x) * 64u + gl_LocalInvocationID.x;
     if (i < count)
         y[y_at + i] = 2u * x[x_at + i * uint(x_step)] + x_extent + uint(add);
 }

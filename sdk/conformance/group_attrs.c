@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Attributes: what the core derives from a primitive's table holds for the values that the
-// table allows, and odd values are refused or computed with.
+// Attributes: values that a primitive's attribute table allows survive printing and
+// parsing; odd values are refused or computed with.
 #include <math.h>
 #include "checks.h"
 #include "pack.h"
 
 // --- printed and parsed ----------------------------------------------------------------
 
-// "value" of one field, as on the command line. Free it with tn_text_free; *out_value
-// points into it.
+// Prints the value of one field as on the command line. The caller frees the result with
+// tn_text_free; *out_value points into it.
 static char *field_text(const tn_primitive *p, uint32_t field, const void *attrs,
                         const char **out_value)
 {
@@ -20,7 +20,8 @@ static char *field_text(const tn_primitive *p, uint32_t field, const void *attrs
     return text;
 }
 
-// Evaluates, with attributes as they are or as text. TN_OK: gives `out`.
+// Evaluates the sample with its attributes as values or as text. TN_OK: gives `out`; else
+// `message` says why.
 static tn_status evaluate(struct pack *pack, const struct sample *s, bool as_text,
                           struct array out[MAX_OUT], char message[300])
 {
@@ -54,7 +55,7 @@ static uint64_t plans_made(const struct pack *pack)
     return stats.plans_made;
 }
 
-// As text the attributes are the same application: the same plan, the same result.
+// Attributes given as text must yield the same plan and the same result.
 static void parse_sample(struct kit *k, struct pack *pack, struct sample *s)
 {
     struct array want[MAX_OUT], got[MAX_OUT];
@@ -99,7 +100,7 @@ static const double odd_numbers[] = {0,         -1,       1e300,     -1e300, 0x1
 static const int64_t odd_integers[] = {0,         -1,        INT64_MAX,       INT64_MIN,
                                        INT32_MAX, INT32_MIN, INT64_C(1) << 40};
 
-// The n-th odd value of a field. False: there are no more.
+// Sets the n-th odd value of a field. False: there are no more.
 static bool set_odd(struct sample *s, const tn_attr_field *field, size_t n)
 {
     void *at = (char *)s->attrs + field->offset;
@@ -109,7 +110,7 @@ static bool set_odd(struct sample *s, const tn_attr_field *field, size_t n)
                n < COUNT(odd_integers)) {
         *(int64_t *)at = odd_integers[n];
     } else if (field->kind == TN_ATTR_INTS && n < 2 * COUNT(odd_integers)) {
-        tn_ints *ints = at; // one of them, or as many as there can be
+        tn_ints *ints = at; // a list of one, or of TN_MAX_RANK, equal integers
         *ints = (tn_ints){.count = n % 2 ? TN_MAX_RANK : 1, .given = 1};
         for (uint32_t i = 0; i < ints->count; i++)
             ints->value[i] = odd_integers[n / 2];
@@ -119,6 +120,7 @@ static bool set_odd(struct sample *s, const tn_attr_field *field, size_t n)
     return true;
 }
 
+// True when all outputs together take less than 1 MB, at 8 bytes an element.
 static bool is_small(const struct sample *s)
 {
     double bytes = 0;
@@ -131,7 +133,8 @@ static bool is_small(const struct sample *s)
     return bytes < 1e6;
 }
 
-// A reference may loop as often as an attribute says: then it is not run.
+// False when an integer attribute is large: a reference may loop that often, so it is not
+// run.
 static bool is_tame(const struct sample *s)
 {
     for (uint32_t i = 0; i < s->primitive->attrs.num_fields; i++) {
@@ -163,7 +166,7 @@ static void odd_sample(struct kit *k, struct pack *pack, struct sample *s)
     sample_free(s);
 }
 
-// Odd values, one field at a time, over applications that are sane.
+// Sets odd values, one field at a time, in applications that infer accepts.
 static void check_extremes(struct kit *k, struct pack *pack, const tn_primitive *p)
 {
     static struct sample samples[4];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A backend's table, and its devices: listed, described, opened and closed.
-#include "bench.h"
+// A backend's table, and its devices: listing, description, opening and closing.
+#include "fixture.h"
 #include "checks.h"
 
 enum { CYCLES = 4, MAX_ALLOCATIONS = 400 };
@@ -88,37 +88,37 @@ static void check_table(struct kit *k)
 
 static void check_count(struct kit *k)
 {
-    static struct bench b;
-    if (!bench_start(&b, k))
+    static struct fixture f;
+    if (!fixture_start(&f, k))
         return;
     if (check_begin(k, "backend.count", NULL)) {
         uint32_t count[2] = {77, 77};
         for (int i = 0; i < 2; i++) {
-            bench_listen(&b);
-            tn_status status = b.backend->device_count(b.host.table, &count[i]);
-            if (bench_heard(&b, status, "device_count") != TN_OK && count[i] != 77)
+            fixture_listen(&f);
+            tn_status status = f.backend->device_count(f.host.table, &count[i]);
+            if (fixture_heard(&f, status, "device_count") != TN_OK && count[i] != 77)
                 check_fail(k, "device_count fails, and writes its output");
             if (status != TN_OK && status != TN_ERR_NOT_FOUND)
-                check_fail(k, "device_count fails with status %d: %s", status, b.host.text);
+                check_fail(k, "device_count fails with status %d: %s", status, f.host.text);
             else if (status != TN_OK)
-                check_skip(k, "%s", b.host.text);
+                check_skip(k, "%s", f.host.text);
         }
         if (count[0] != count[1])
             check_fail(k, "device_count gives %u, and then %u", count[0], count[1]);
         check_end(k);
     }
-    bench_finish(&b);
+    fixture_finish(&f);
 }
 
 // --- descriptions ----------------------------------------------------------------------
 
-static tn_status describe(struct bench *b, unsigned char fill, tn_device_info *out)
+static tn_status describe(struct fixture *f, unsigned char fill, tn_device_info *out)
 {
     memset(out, fill, sizeof(*out));
     out->struct_size = sizeof(*out);
-    bench_listen(b);
-    return bench_heard(b, b->backend->device_info(b->host.table, b->index, out),
-                       "device_info");
+    fixture_listen(f);
+    return fixture_heard(f, f->backend->device_info(f->host.table, f->index, out),
+                         "device_info");
 }
 
 static void check_text(struct kit *k, const char *what, const char *a, const char *b,
@@ -141,21 +141,20 @@ static void check_numbers(struct kit *k, const tn_device_info *a, const tn_devic
                    (unsigned long long)a->buffer_alignment);
     if (a->dtypes & ~(uint32_t)TN_ALL_DTYPES)
         check_fail(k, "dtypes are %#x, which these headers do not know", a->dtypes);
-    if (a->reserved || b->reserved)
-        check_fail(k, "reserved is not 0");
     if (a->flags != b->flags || a->buffer_alignment != b->buffer_alignment ||
         a->dtypes != b->dtypes || a->memory_size != b->memory_size ||
-        a->max_buffer_size != b->max_buffer_size)
+        a->max_buffer_size != b->max_buffer_size || a->num_queues != b->num_queues)
         check_fail(k, "asked twice it gives other numbers, or leaves some unwritten");
 }
 
-// A description over zeros and one over ones: what was not written differs.
-static void check_info(struct bench *b)
+// Fields that device_info leaves unwritten differ between a description over zeros and one
+// over ones.
+static void check_info(struct fixture *f)
 {
     tn_device_info first, second;
-    struct kit *k = b->kit;
-    if (describe(b, 0, &first) != TN_OK || describe(b, 0xff, &second) != TN_OK) {
-        check_fail(k, "device_info fails: %s", b->host.text);
+    struct kit *k = f->kit;
+    if (describe(f, 0, &first) != TN_OK || describe(f, 0xff, &second) != TN_OK) {
+        check_fail(k, "device_info fails: %s", f->host.text);
         return;
     }
     check_text(k, "name", first.name, second.name, sizeof(first.name));
@@ -166,176 +165,179 @@ static void check_info(struct bench *b)
         check_fail(k, "the device has no name");
 }
 
-// An older host's struct ends early.
-static void check_info_size(struct bench *b)
+// The tn_device_info of an older host is shorter.
+static void check_info_size(struct fixture *f)
 {
     static const uint32_t sizes[] = {8, 8 + 128, 8 + 128 + 128 + 256, 536};
     for (size_t i = 0; i < COUNT(sizes); i++) {
         tn_device_info info;
         unsigned char *bytes = (unsigned char *)&info;
-        check_case(b->kit);
+        check_case(f->kit);
         memset(&info, 0x5a, sizeof(info));
         info.struct_size = sizes[i];
-        if (b->backend->device_info(b->host.table, b->index, &info) != TN_OK)
-            check_fail(b->kit, "into a struct of %u bytes device_info fails: %s", sizes[i],
-                       b->host.text);
+        if (f->backend->device_info(f->host.table, f->index, &info) != TN_OK)
+            check_fail(f->kit, "into a struct of %u bytes device_info fails: %s", sizes[i],
+                       f->host.text);
         for (size_t at = sizes[i]; at < sizeof(info); at++)
             if (bytes[at] != 0x5a) {
-                check_fail(b->kit, "into a struct of %u bytes device_info writes byte %zu",
+                check_fail(f->kit, "into a struct of %u bytes device_info writes byte %zu",
                            sizes[i], at);
                 break;
             }
         if (info.struct_size > sizes[i])
-            check_fail(b->kit, "it makes struct_size %u of %u", info.struct_size, sizes[i]);
+            check_fail(f->kit, "it makes struct_size %u of %u", info.struct_size, sizes[i]);
     }
 }
 
 // --- opening ---------------------------------------------------------------------------
 
-static void use(struct bench *b)
+static void try_buffer(struct fixture *f)
 {
     uint32_t word = 0x12345678, back = 0;
-    tn_buffer *buffer = bench_buffer(b, 4096);
-    if (buffer && bench_write(b, buffer, 1024, &word, 4) &&
-        bench_read(b, buffer, 1024, &back, 4) && back != word)
-        check_fail(b->kit, "wrote %#x, read %#x", word, back);
+    tn_buffer *buffer = fixture_buffer(f, 4096);
+    if (buffer && fixture_write(f, buffer, 1024, &word, 4) &&
+        fixture_read(f, buffer, 1024, &back, 4) && back != word)
+        check_fail(f->kit, "wrote %#x, read %#x", word, back);
 }
 
-static void check_opens(struct bench *b)
+static void check_opens(struct fixture *f)
 {
-    tn_device *first = b->device, *second = NULL;
-    b->backend->device_close(NULL);
-    b->backend->buffer_destroy(first, NULL);
-    b->backend->executable_destroy(first, NULL);
-    tn_status status = b->backend->device_open(b->host.table, b->index, &second);
+    tn_device *first = f->device, *second = NULL;
+    f->backend->device_close(NULL);
+    f->backend->buffer_destroy(first, NULL);
+    f->backend->executable_destroy(first, NULL);
+    tn_status status = f->backend->device_open(f->host.table, f->index, &second);
     if (status != TN_OK) {
-        check_fail(b->kit, "a second time at once it cannot be opened: %s", b->host.text);
+        check_fail(f->kit, "a second time at once it cannot be opened: %s", f->host.text);
         return;
     }
-    use(b);
-    bench_close(b); // the first: the second goes on
-    b->device = second;
-    use(b);
-    bench_close(b);
-    for (int i = 0; i < CYCLES && !check_failed(b->kit); i++) {
-        check_case(b->kit);
-        if (bench_open(b))
-            use(b);
-        bench_close(b);
+    try_buffer(f);
+    fixture_close(f); // closes the first device; the second must keep working
+    f->device = second;
+    try_buffer(f);
+    fixture_close(f);
+    for (int i = 0; i < CYCLES && !check_failed(f->kit); i++) {
+        check_case(f->kit);
+        if (fixture_open(f))
+            try_buffer(f);
+        fixture_close(f);
     }
 }
 
-// The plugin once more, from init to deinit.
-static bool live(struct bench *b, struct kit *k, uint32_t index)
+// Starts another instance of the plugin and uses its device. The caller calls
+// fixture_finish.
+static bool live(struct fixture *f, struct kit *k, uint32_t index)
 {
-    if (!bench_start(b, k))
+    if (!fixture_start(f, k))
         return false;
-    b->index = index;
+    f->index = index;
     const char *why;
-    if (bench_count(b, &why) > index && bench_open(b))
-        use(b);
+    if (fixture_count(f, &why) > index && fixture_open(f))
+        try_buffer(f);
     return true;
 }
 
-static void check_frees(struct bench *b)
+static void check_frees(struct fixture *f)
 {
-    static struct bench own;
+    static struct fixture own;
     uint64_t after[2] = {0};
-    if (!live(&own, b->kit, b->index))
+    if (!live(&own, f->kit, f->index))
         return;
-    for (int i = 0; i < CYCLES && !check_failed(b->kit); i++) {
-        bench_close(&own);
+    for (int i = 0; i < CYCLES && !check_failed(f->kit); i++) {
+        fixture_close(&own);
         after[i > 0] = own.host.live;
-        if (bench_open(&own))
-            use(&own);
+        if (fixture_open(&own))
+            try_buffer(&own);
     }
-    bench_close(&own);
+    fixture_close(&own);
     if (after[1] > after[0])
-        check_fail(b->kit, "%llu blocks of the host's are left each time it is closed",
+        check_fail(f->kit, "%llu blocks of the host's are left each time it is closed",
                    (unsigned long long)(after[1] - after[0]));
-    uint64_t left = bench_finish(&own);
+    uint64_t left = fixture_finish(&own);
     if (left)
-        check_fail(b->kit, "after device_close and deinit %llu blocks are left",
+        check_fail(f->kit, "after device_close and deinit %llu blocks are left",
                    (unsigned long long)left);
 }
 
-static void check_threads(struct bench *b)
+static void check_threads(struct fixture *f)
 {
-    static struct bench own;
-    bench_close(b);
+    static struct fixture own;
+    fixture_close(f);
     int before = count_threads();
-    for (int i = 0; i < 2; i++) { // drivers may keep one thread of their own, not two
-        if (!live(&own, b->kit, b->index))
+    // threads that a driver keeps after the first life are allowed; a second life must add
+    // none
+    for (int i = 0; i < 2; i++) {
+        if (!live(&own, f->kit, f->index))
             return;
-        bench_finish(&own);
+        fixture_finish(&own);
         int left = threads_beyond(before);
         before += i == 0 ? left : 0;
         if (i > 0 && left)
-            check_fail(b->kit, "each time it is opened and closed %d threads are left",
+            check_fail(f->kit, "each time it is opened and closed %d threads are left",
                        left);
     }
 }
 
-static void check_config(struct bench *b)
+static void check_config(struct fixture *f)
 {
     static const char *const values[] = {"", "-1", "99999999999999999999", "\xc3\xa9,;:/",
                                          "nan"};
-    static struct bench own;
+    static struct fixture own;
     for (size_t i = 0; i < COUNT(values); i++) {
-        check_case(b->kit);
-        if (!bench_start(&own, b->kit))
+        check_case(f->kit);
+        if (!fixture_start(&own, f->kit))
             return;
-        own.index = b->index;
+        own.index = f->index;
         own.host.config = values[i];
-        bench_listen(&own);
-        // A wrong value may be refused: it is the user's.
+        fixture_listen(&own);
+        // A backend may refuse an invalid value, which is the user's error.
         uint32_t count = 0;
         tn_status status = own.backend->device_count(own.host.table, &count);
-        if (status == TN_OK && count > b->index)
-            status = own.backend->device_open(own.host.table, b->index, &own.device);
-        if (bench_heard(&own, status, "opening it with odd variables") != TN_OK)
+        if (status == TN_OK && count > f->index)
+            status = own.backend->device_open(own.host.table, f->index, &own.device);
+        if (fixture_heard(&own, status, "opening it with odd variables") != TN_OK)
             own.device = NULL;
-        bench_finish(&own);
+        fixture_finish(&own);
     }
 }
 
-// Opened with the n-th allocation failing. False: there is no n-th.
-static bool open_poorly(struct bench *b, uint64_t n)
+// Opens the device while the n-th allocation fails. False: there was no n-th allocation.
+static bool open_poorly(struct fixture *f, uint64_t n)
 {
-    uint64_t live_before = b->host.live;
-    check_case(b->kit);
-    b->host.fail_at = b->host.allocations + n;
-    bench_listen(b);
-    tn_status status = b->backend->device_open(b->host.table, b->index, &b->device);
-    bool was_met = b->host.allocations >= b->host.fail_at;
-    b->host.fail_at = 0;
-    if (bench_heard(b, status, "device_open") != TN_OK) {
-        b->device = NULL;
+    uint64_t live_before = f->host.live;
+    check_case(f->kit);
+    f->host.fail_at = f->host.allocations + n;
+    fixture_listen(f);
+    tn_status status = f->backend->device_open(f->host.table, f->index, &f->device);
+    bool was_met = f->host.allocations >= f->host.fail_at;
+    f->host.fail_at = 0;
+    if (fixture_heard(f, status, "device_open") != TN_OK) {
+        f->device = NULL;
         if (status != TN_ERR_MEMORY || !was_met)
-            check_fail(b->kit,
+            check_fail(f->kit,
                        "allocation %llu fails, and device_open returns %d, "
                        "expected %d",
                        (unsigned long long)n, status, TN_ERR_MEMORY);
-        if (b->host.live > live_before)
-            check_fail(b->kit, "allocation %llu fails, and device_open leaves %llu blocks",
+        if (f->host.live > live_before)
+            check_fail(f->kit, "allocation %llu fails, and device_open leaves %llu blocks",
                        (unsigned long long)n,
-                       (unsigned long long)(b->host.live - live_before));
+                       (unsigned long long)(f->host.live - live_before));
     }
-    bench_close(b);
+    fixture_close(f);
     return was_met;
 }
 
-static void check_memory(struct bench *b)
+static void check_memory(struct fixture *f)
 {
-    bench_close(b);
-    for (uint64_t n = 1; n < MAX_ALLOCATIONS && open_poorly(b, n); n++)
-        if (check_failed(b->kit))
+    fixture_close(f);
+    for (uint64_t n = 1; n < MAX_ALLOCATIONS && open_poorly(f, n); n++)
+        if (check_failed(f->kit))
             return;
-    if (bench_open(b))
-        use(b);
+    if (fixture_open(f))
+        try_buffer(f);
 }
 
-static const struct bench_check checks[] = {
+static const struct fixture_check checks[] = {
     {"backend.info", check_info},       {"backend.info-size", check_info_size},
     {"backend.opens", check_opens},     {"backend.frees", check_frees},
     {"backend.threads", check_threads}, {"backend.config", check_config},
@@ -346,5 +348,5 @@ void group_backend(struct kit *k)
 {
     check_table(k);
     check_count(k);
-    bench_run(k, checks, COUNT(checks));
+    fixture_run(k, checks, COUNT(checks));
 }

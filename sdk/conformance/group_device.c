@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: MIT
-// Each primitive of a pack as an application sees it: through a runtime, on every device
-// that is here, with data in any layout, with inputs given away, and with each kernel of
-// the pack in turn.
+// Primitives of a pack through a runtime, on every device here: in any layout, with donated
+// inputs, and with each kernel of the pack in turn.
 #include "checks.h"
 #include "devices.h"
 
-enum { FEW = 3 }; // samples where shaders are compiled for each
+enum { FEW = 3 }; // samples for a device that is slow to compile shaders
 
 struct trial {
     struct kit *kit;
     struct pack *pack;
     const struct device *device;
     tn_runtime *runtime;
-    char why[300]; // of the last that was not done
+    char why[300]; // reason of the last failed evaluation
 };
 
-// How one application is evaluated. TN_OK: gives `out`; else t->why.
+// One way to evaluate a sample. TN_OK: gives `out`; else t->why is the reason.
 typedef tn_status (*evaluation)(struct trial *t, struct sample *s,
                                 struct array out[MAX_OUT]);
 
@@ -41,7 +40,7 @@ static tn_status plainly(struct trial *t, struct sample *s, struct array out[MAX
     return status;
 }
 
-// One primitive on one layout of each input.
+// Applies the primitive to inputs that are views of the given layout.
 static tn_status laid_out(struct trial *t, struct sample *s, enum layout_kind kind,
                           struct array out[MAX_OUT])
 {
@@ -64,7 +63,7 @@ static tn_status apply_in_trace(tn_scope *scope, tn_array *const *inputs,
     return graph_op(scope, sample, inputs, outputs);
 }
 
-// Every input of a pair is given away: its memory may become the output's.
+// Donates the input of every in-place pair, so that its memory may become the output's.
 static tn_status donated(struct trial *t, struct sample *s, struct array out[MAX_OUT])
 {
     const tn_primitive *p = s->primitive;
@@ -94,7 +93,8 @@ static tn_status in_layouts(struct trial *t, struct sample *s, struct array out[
     return laid_out(t, s, kind, out);
 }
 
-// The first axis is repeated in memory: the values change, and with them the result.
+// Repeats the first axis in memory. This changes the sample's values, and with them the
+// expected result.
 static tn_status repeated(struct trial *t, struct sample *s, struct array out[MAX_OUT])
 {
     for (uint32_t i = 0; i < s->num_inputs; i++)
@@ -107,13 +107,14 @@ static tn_status repeated(struct trial *t, struct sample *s, struct array out[MA
 
 // --- comparing -------------------------------------------------------------------------
 
-// False: it is not done, by the device or by anybody.
+// False when the device or the definition cannot compute the sample.
 static bool compare(struct trial *t, struct sample *s, evaluation evaluate)
 {
     struct array want[MAX_OUT], got[MAX_OUT];
     tn_status status = evaluate(t, s, got);
-    bool is_known = status != TN_ERR_UNSUPPORTED && // `evaluate` may change its values
-                    !apply_definition(&t->pack->maker, s, want);
+    // The definition comes last: `evaluate` may change the inputs.
+    bool is_known =
+        status != TN_ERR_UNSUPPORTED && !apply_definition(&t->pack->maker, s, want);
     if (is_known && status != TN_OK) {
         check_fail(t->kit, "%s: on %s it fails: %s", sample_text(s), t->device->name,
                    t->why);
@@ -188,7 +189,7 @@ static void check_primitives(struct kit *k, struct pack *pack, struct devices *d
     }
 }
 
-// Whether this kernel is what a sample would run with.
+// True when the plan for this sample uses the kernel.
 static bool is_chosen(struct trial *t, const tn_kernel *kernel, const struct sample *s)
 {
     char *json = NULL, label[160];
@@ -204,7 +205,7 @@ static bool is_chosen(struct trial *t, const tn_kernel *kernel, const struct sam
     return found;
 }
 
-// Every application that the kernel takes, on every device that takes the kernel.
+// Compares every sample whose plan uses the kernel.
 static void run_kernel(struct trial *t, const tn_kernel *kernel, const tn_primitive *p)
 {
     static struct sample samples[MAX_SAMPLES];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The families of kernels that a backend says it consumes: kernels of the kit's own see
-// what <tenon/kernel.h> promises them, and what goes wrong in them is reported.
+// Kernel families of a backend: the kit's own kernels check that they get the call that
+// <tenon/kernel.h> promises, and that their failures are reported.
 #include <stdarg.h>
 #include <stdatomic.h>
 #include "checks.h"
@@ -43,8 +43,9 @@ static const tn_primitive primitive = {
     .reference = double_it,
 };
 
-// --- a cpu.c/1 kernel that looks around ------------------------------------------------
+// --- a cpu.c/1 kernel that checks its call ---------------------------------------------
 
+// How the kernel shall behave, and what it observes. Cleared by consumes().
 static struct {
     bool was_called, should_fail;
     char failure[300];
@@ -176,8 +177,9 @@ static const tn_kernel cpu_kernel = {
 
 static struct draft draft;
 
-// y = double(x) by `kernel`, or by the reference; slots x, y and scratch.
-static tn_step *draft_double(struct bench *b, const tn_kernel *kernel, uint64_t scratch)
+// Drafts a step y = double(x), run by `kernel` or, if NULL, by the reference. Slots: x, y,
+// and a scratch slot if `scratch` is not 0.
+static tn_step *draft_double(struct fixture *f, const tn_kernel *kernel, uint64_t scratch)
 {
     draft_start(&draft);
     for (int i = 0; i < 2; i++)
@@ -189,7 +191,7 @@ static tn_step *draft_double(struct bench *b, const tn_kernel *kernel, uint64_t 
     tn_step *step = draft_kernel(&draft, &primitive, kernel, in, 2, &out);
     step->attrs = &attrs;
     if (scratch) {
-        uint64_t at = b->info.buffer_alignment > 64 ? b->info.buffer_alignment : 64;
+        uint64_t at = f->info.buffer_alignment > 64 ? f->info.buffer_alignment : 64;
         step->scratch_slot = draft_slot(&draft, TN_SLOT_SCRATCH, at + scratch);
         step->scratch_offset = at;
         step->scratch_size = scratch;
@@ -197,103 +199,105 @@ static tn_step *draft_double(struct bench *b, const tn_kernel *kernel, uint64_t 
     return step;
 }
 
-static bool bind_slots(struct bench *b, tn_binding bindings[3])
+static bool bind_slots(struct fixture *f, tn_binding bindings[3])
 {
     static int32_t x[(N + 1) * GAP];
     for (int i = 0; i < (N + 1) * GAP; i++)
         x[i] = i;
     for (uint32_t i = 0; i < draft.segment.num_slots; i++) {
-        bindings[i] = (tn_binding){bench_buffer(b, draft.slots[i].size), 0};
+        bindings[i] = (tn_binding){fixture_buffer(f, draft.slots[i].size), 0};
         if (!bindings[i].buffer ||
-            (i < 2 && !bench_write(b, bindings[i].buffer, 0, x, sizeof(x))))
+            (i < 2 && !fixture_write(f, bindings[i].buffer, 0, x, sizeof(x))))
             return false;
     }
     return true;
 }
 
-static void expect_doubled(struct bench *b, tn_buffer *buffer)
+static void expect_doubled(struct fixture *f, tn_buffer *buffer)
 {
     static int32_t y[N + 2];
-    if (!bench_computes(b) || !bench_read(b, buffer, 0, y, sizeof(y)))
+    if (!fixture_computes(f) || !fixture_read(f, buffer, 0, y, sizeof(y)))
         return;
     for (int i = 0; i < N; i++)
         if (y[1 + i] != 2 * GAP * (1 + i) + N + ADD) {
-            check_fail(b->kit, "element %d is %d, expected %d", i, y[1 + i],
+            check_fail(f->kit, "element %d is %d, expected %d", i, y[1 + i],
                        2 * GAP * (1 + i) + N + ADD);
             return;
         }
     if (y[0] != 0 || y[N + 1] != N + 1)
-        check_fail(b->kit, "something is written outside of the output");
+        check_fail(f->kit, "something is written outside of the output");
 }
 
-static void run(struct bench *b)
+static void run(struct fixture *f)
 {
     tn_binding bindings[3];
     uint64_t point;
-    tn_executable *executable = bench_compile(b, &draft.segment);
-    if (executable && bind_slots(b, bindings) &&
-        bench_submit(b, executable, bindings, draft.segment.num_slots, 0, &point) &&
-        bench_wait(b, point))
-        expect_doubled(b, bindings[1].buffer);
-    if (!bench_computes(b))
-        check_skip(b->kit, "it computes nothing");
+    tn_executable *executable = fixture_compile(f, &draft.segment);
+    if (executable && bind_slots(f, bindings) &&
+        fixture_submit(f, executable, bindings, draft.segment.num_slots, 0, &point) &&
+        fixture_wait(f, point))
+        expect_doubled(f, bindings[1].buffer);
+    if (!fixture_computes(f))
+        check_skip(f->kit, "it computes nothing");
 }
 
 // --- cpu.c/1 ---------------------------------------------------------------------------
 
-static bool consumes(struct bench *b, const char *family)
+static bool consumes(struct fixture *f, const char *family)
 {
-    uint32_t dtypes = b->info.dtypes ? b->info.dtypes : TN_ALL_DTYPES;
-    bool can = bench_consumes(b, family) && dtypes & TN_DTYPE_BIT(TN_I32);
+    uint32_t dtypes = f->info.dtypes ? f->info.dtypes : TN_ALL_DTYPES;
+    bool can = fixture_consumes(f, family) && dtypes & TN_DTYPE_BIT(TN_I32);
     if (!can)
-        check_skip(b->kit, "it does not consume %s", family);
+        check_skip(f->kit, "it does not consume %s", family);
     memset(&seen, 0, sizeof(seen));
     return can;
 }
 
-static void run_cpu(struct bench *b, const tn_kernel *kernel, uint64_t scratch, bool loops)
+static void run_cpu(struct fixture *f, const tn_kernel *kernel, uint64_t scratch,
+                    bool loops)
 {
-    if (!consumes(b, TN_FAMILY_CPU))
+    if (!consumes(f, TN_FAMILY_CPU))
         return;
     seen.should_loop = loops;
-    draft_double(b, kernel, scratch);
-    run(b);
-    if (bench_computes(b) && !seen.was_called && !check_failed(b->kit))
-        check_fail(b->kit, "the kernel is not called");
+    draft_double(f, kernel, scratch);
+    run(f);
+    if (fixture_computes(f) && !seen.was_called && !check_failed(f->kit))
+        check_fail(f->kit, "the kernel is not called");
     if (seen.failure[0])
-        check_fail(b->kit, "tn_cpu_call: %s", seen.failure);
+        check_fail(f->kit, "tn_cpu_call: %s", seen.failure);
 }
 
-static void check_call(struct bench *b)
+static void check_call(struct fixture *f)
 {
-    run_cpu(b, &cpu_kernel, 0, false);
+    run_cpu(f, &cpu_kernel, 0, false);
 }
 
-static void check_scratch(struct bench *b)
+static void check_scratch(struct fixture *f)
 {
-    run_cpu(b, &cpu_kernel, SCRATCH, false);
+    run_cpu(f, &cpu_kernel, SCRATCH, false);
 }
 
-static void check_loop(struct bench *b)
+static void check_loop(struct fixture *f)
 {
-    run_cpu(b, &cpu_kernel, 0, true);
+    run_cpu(f, &cpu_kernel, 0, true);
 }
 
-static void check_reference(struct bench *b)
+static void check_reference(struct fixture *f)
 {
-    run_cpu(b, NULL, 0, false);
+    run_cpu(f, NULL, 0, false);
 }
 
 // --- kernels that fail -----------------------------------------------------------------
 
-static tn_status wait_failing(struct bench *b, uint64_t point)
+static tn_status wait_failing(struct fixture *f, uint64_t point)
 {
-    bench_listen(b);
-    return bench_heard(b, b->backend->wait(b->device, point), "wait");
+    fixture_listen(f);
+    return fixture_heard(f, f->backend->wait(f->device, 0, point), "wait");
 }
 
-// The status of a submission, or of waiting for it: then its point is given.
-static tn_status run_failing(struct bench *b, tn_executable *executable,
+// Submits and waits. Returns the first failing status; *out_point is the point to wait for,
+// or 0 when submit failed.
+static tn_status run_failing(struct fixture *f, tn_executable *executable,
                              const tn_binding *bindings, uint32_t flags,
                              uint64_t *out_point)
 {
@@ -303,48 +307,77 @@ static tn_status run_failing(struct bench *b, tn_executable *executable,
                                 .bindings = bindings,
                                 .num_bindings = draft.segment.num_slots};
     *out_point = 0;
-    bench_listen(b);
-    tn_status status = b->backend->submit(b->device, &submission, out_point);
-    if (bench_heard(b, status, "submit") != TN_OK) {
+    fixture_listen(f);
+    tn_status status = f->backend->submit(f->device, &submission, out_point);
+    if (fixture_heard(f, status, "submit") != TN_OK) {
         *out_point = 0;
         return status;
     }
-    return wait_failing(b, *out_point);
+    return wait_failing(f, *out_point);
 }
 
-static void check_failure(struct bench *b)
+// Failed work of queue 0 must not fail other queues: neither where their points have the
+// same values, nor where their work waits for the failed point.
+static void expect_others_work(struct fixture *f, tn_executable *executable,
+                               const tn_binding *bindings)
+{
+    enum { TIMES = 8 };
+    uint64_t failed = 0;
+    if (fixture_num_queues(f) < 2)
+        return;
+    seen.should_fail = true;
+    run_failing(f, executable, bindings, TN_SUBMIT_ASYNC, &failed);
+    seen.should_fail = false;
+    const tn_point waits[] = {{.value = failed, .queue = 0}};
+    const tn_submission submission = {.struct_size = sizeof(submission),
+                                      .executable = executable,
+                                      .bindings = bindings,
+                                      .num_bindings = draft.segment.num_slots,
+                                      .waits = waits,
+                                      .num_waits = 1,
+                                      .queue = 1};
+    for (int i = 0; i < TIMES; i++) {
+        check_case(f->kit);
+        if (!fixture_submit_to(f, &submission, NULL) ||
+            !fixture_wait_for(f, (tn_point){f->points[1], 1, 0}))
+            return;
+    }
+}
+
+static void check_failure(struct fixture *f)
 {
     tn_binding bindings[3];
-    if (!consumes(b, TN_FAMILY_CPU))
+    if (!consumes(f, TN_FAMILY_CPU))
         return;
-    draft_double(b, &cpu_kernel, 0);
-    tn_executable *executable = bench_compile(b, &draft.segment);
-    if (!executable || !bind_slots(b, bindings))
+    draft_double(f, &cpu_kernel, 0);
+    tn_executable *executable = fixture_compile(f, &draft.segment);
+    if (!executable || !bind_slots(f, bindings))
         return;
-    if (!bench_computes(b)) {
-        check_skip(b->kit, "it computes nothing");
+    if (!fixture_computes(f)) {
+        check_skip(f->kit, "it computes nothing");
         return;
     }
     for (uint32_t flags = 0; flags <= TN_SUBMIT_ASYNC; flags++) {
         uint64_t failed, point;
         seen.should_fail = true;
-        tn_status status = run_failing(b, executable, bindings, flags, &failed);
-        check_case(b->kit);
+        tn_status status = run_failing(f, executable, bindings, flags, &failed);
+        check_case(f->kit);
         if (status != TN_ERR_UNSUPPORTED)
             check_fail(
-                b->kit,
+                f->kit,
                 "a kernel fails with status %d, but neither submit nor wait does: %d",
                 TN_ERR_UNSUPPORTED, status);
         seen.should_fail = false;
-        status = run_failing(b, executable, bindings, flags, &point);
+        status = run_failing(f, executable, bindings, flags, &point);
         if (status != TN_OK)
-            check_fail(b->kit, "what is submitted after a failure fails too: %s",
-                       b->host.text);
-        if (failed && wait_failing(b, failed) != TN_ERR_UNSUPPORTED)
-            check_fail(b->kit, "wait tells of a failure once, and later says that the work "
+            check_fail(f->kit, "what is submitted after a failure fails too: %s",
+                       f->host.text);
+        if (failed && wait_failing(f, failed) != TN_ERR_UNSUPPORTED)
+            check_fail(f->kit, "wait tells of a failure once, and later says that the work "
                                "of this point went well");
     }
-    expect_doubled(b, bindings[1].buffer);
+    expect_others_work(f, executable, bindings);
+    expect_doubled(f, bindings[1].buffer);
 }
 
 // --- vulkan.glsl/1 and vulkan.spirv/1 --------------------------------------------------
@@ -373,80 +406,81 @@ static void make_shader(struct shader *s, const char *family, const void *code,
     s->kernel.payload = &s->payload;
 }
 
-// The optional input would be a binding: shaders get one input.
-static void draft_shader(struct bench *b, const tn_kernel *kernel)
+// Drops the optional input: the shader has no binding for it.
+static void draft_shader(struct fixture *f, const tn_kernel *kernel)
 {
-    tn_step *step = draft_double(b, kernel, 0);
+    tn_step *step = draft_double(f, kernel, 0);
     step->num_inputs = 1;
 }
 
-static void run_shader(struct bench *b, const char *family, const void *code, uint64_t size)
+static void run_shader(struct fixture *f, const char *family, const void *code,
+                       uint64_t size)
 {
     static struct shader shader;
-    if (!consumes(b, family))
+    if (!consumes(f, family))
         return;
     if (!size) {
-        check_skip(b->kit, "this kit was built without glslc, which makes SPIR-V");
+        check_skip(f->kit, "this kit was built without glslc, which makes SPIR-V");
         return;
     }
     make_shader(&shader, family, code, size);
-    draft_shader(b, &shader.kernel);
-    run(b);
+    draft_shader(f, &shader.kernel);
+    run(f);
 }
 
-static void check_glsl(struct bench *b)
+static void check_glsl(struct fixture *f)
 {
-    run_shader(b, TN_FAMILY_VULKAN_GLSL, family_glsl_code, sizeof(family_glsl_code) - 1);
+    run_shader(f, TN_FAMILY_VULKAN_GLSL, family_glsl_code, sizeof(family_glsl_code) - 1);
 }
 
-static void check_spirv(struct bench *b)
+static void check_spirv(struct fixture *f)
 {
 #ifdef HAS_SPIRV
-    run_shader(b, TN_FAMILY_VULKAN_SPIRV, family_spirv_code, sizeof(family_spirv_code));
+    run_shader(f, TN_FAMILY_VULKAN_SPIRV, family_spirv_code, sizeof(family_spirv_code));
 #else
-    run_shader(b, TN_FAMILY_VULKAN_SPIRV, NULL, 0);
+    run_shader(f, TN_FAMILY_VULKAN_SPIRV, NULL, 0);
 #endif
 }
 
-static void expect_refusal(struct bench *b, const char *family, const void *code,
+static void expect_refusal(struct fixture *f, const char *family, const void *code,
                            uint64_t size, const char *what)
 {
     static struct shader shader;
-    uint64_t live = b->host.live;
-    if (!bench_consumes(b, family))
+    uint64_t live = f->host.live;
+    if (!fixture_consumes(f, family))
         return;
     make_shader(&shader, family, code, size);
-    draft_shader(b, &shader.kernel);
+    draft_shader(f, &shader.kernel);
     tn_executable *executable = NULL;
-    check_case(b->kit);
-    bench_listen(b);
-    tn_status status = b->backend->segment_compile(b->device, &draft.segment, &executable);
-    if (bench_heard(b, status, "segment_compile") != TN_OK && b->host.live > live)
-        check_fail(b->kit, "%s is refused, and %llu blocks are left", what,
-                   (unsigned long long)(b->host.live - live));
+    check_case(f->kit);
+    fixture_listen(f);
+    tn_status status = f->backend->segment_compile(f->device, &draft.segment, &executable);
+    if (fixture_heard(f, status, "segment_compile") != TN_OK && f->host.live > live)
+        check_fail(f->kit, "%s is refused, and %llu blocks are left", what,
+                   (unsigned long long)(f->host.live - live));
     if (status == TN_OK) {
-        check_fail(b->kit, "%s is compiled", what);
-        b->backend->executable_destroy(b->device, executable);
+        check_fail(f->kit, "%s is compiled", what);
+        f->backend->executable_destroy(f->device, executable);
     }
 }
 
-static void check_damaged(struct bench *b)
+static void check_damaged(struct fixture *f)
 {
     static const char text[] = "#version 460\nvoid main() { this is no GLSL }\n";
     static const uint32_t words[] = {0x07230203, 0x00010500, 0, 7, 0, 0x7fff0001, 3, 3};
-    if (!bench_computes(b) || (!bench_consumes(b, TN_FAMILY_VULKAN_GLSL) &&
-                               !bench_consumes(b, TN_FAMILY_VULKAN_SPIRV))) {
-        check_skip(b->kit, "it takes no code that could be damaged");
+    if (!fixture_computes(f) || (!fixture_consumes(f, TN_FAMILY_VULKAN_GLSL) &&
+                                 !fixture_consumes(f, TN_FAMILY_VULKAN_SPIRV))) {
+        check_skip(f->kit, "it takes no code that could be damaged");
         return;
     }
-    expect_refusal(b, TN_FAMILY_VULKAN_GLSL, text, sizeof(text) - 1, "GLSL with an error");
-    expect_refusal(b, TN_FAMILY_VULKAN_GLSL, "", 0, "GLSL of no bytes");
-    expect_refusal(b, TN_FAMILY_VULKAN_SPIRV, words, sizeof(words), "damaged SPIR-V");
-    expect_refusal(b, TN_FAMILY_VULKAN_SPIRV, words, 10, "SPIR-V that is cut off");
-    expect_refusal(b, TN_FAMILY_VULKAN_SPIRV, text, 44, "text as SPIR-V");
+    expect_refusal(f, TN_FAMILY_VULKAN_GLSL, text, sizeof(text) - 1, "GLSL with an error");
+    expect_refusal(f, TN_FAMILY_VULKAN_GLSL, "", 0, "GLSL of no bytes");
+    expect_refusal(f, TN_FAMILY_VULKAN_SPIRV, words, sizeof(words), "damaged SPIR-V");
+    expect_refusal(f, TN_FAMILY_VULKAN_SPIRV, words, 10, "SPIR-V that is cut off");
+    expect_refusal(f, TN_FAMILY_VULKAN_SPIRV, text, 44, "text as SPIR-V");
 }
 
-static const struct bench_check checks[] = {
+static const struct fixture_check checks[] = {
     {"family.cpu-call", check_call},       {"family.cpu-scratch", check_scratch},
     {"family.cpu-loop", check_loop},       {"family.cpu-reference", check_reference},
     {"family.cpu-failure", check_failure}, {"family.glsl", check_glsl},
@@ -455,5 +489,5 @@ static const struct bench_check checks[] = {
 
 void group_family(struct kit *k)
 {
-    bench_run(k, checks, COUNT(checks));
+    fixture_run(k, checks, COUNT(checks));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The shared object as a file: nothing of it is executed here.
+// The shared object as a file. The plugin is not loaded here, but libraries that it needs
+// are.
 #include <dlfcn.h>
 #include <libgen.h>
 #include <limits.h>
@@ -81,7 +82,7 @@ static void check_links(struct kit *k, const struct elf_file *elf)
     check_end(k);
 }
 
-// Each part of a search path is $ORIGIN or below it.
+// Every directory of a search path must be $ORIGIN or lie below it.
 static void check_search_path(struct kit *k, const struct elf_file *elf)
 {
     static const struct {
@@ -104,7 +105,7 @@ static void check_search_path(struct kit *k, const struct elf_file *elf)
     check_end(k);
 }
 
-// The start files of the compiler bring one of each.
+// The compiler's start files add one constructor and one destructor.
 static void check_array(struct kit *k, const struct elf_file *elf, const char *check,
                         int64_t size_tag, const char *what, bool is_sanitized)
 {
@@ -128,7 +129,7 @@ static bool is_defined(const Elf64_Sym *symbol)
            ELF64_ST_VISIBILITY(symbol->st_other) == STV_DEFAULT;
 }
 
-// gcc's address sanitizer marks each exported variable with one more symbol.
+// gcc's address sanitizer exports one more symbol for each exported variable.
 static bool is_sanitizers(const char *name)
 {
     return strncmp(name, "__odr_asan.", 11) == 0;
@@ -174,9 +175,9 @@ static void check_unloadable(struct kit *k, const struct elf_file *elf)
     check_end(k);
 }
 
-// Handles of the libraries it names; they are loaded, it is not.
 enum { MAX_NEEDED = 32 };
 
+// Loads the libraries that the plugin needs, but not the plugin. Returns how many.
 static uint32_t open_needed(struct kit *k, const struct elf_file *elf, void **handles)
 {
     uint64_t at = 0;

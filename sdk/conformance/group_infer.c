@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Shape rules: what infer does with types of every kind, sane or not.
+// Shape rules: infer on accepted and on random types, and the layouts of views.
+#include <tenon/checked.h>
+#include <tenon/ops/reference.h>
 #include "checks.h"
 #include "pack.h"
 
 enum { DRAWS = 400 };
 
-// Types that no sane application has, drawn over a sane one.
+// Overwrites about half of the input types with random ones, most of which do not fit.
 static void spoil(struct kit *k, struct sample *s)
 {
     for (uint32_t i = 0; i < s->num_inputs; i++) {
@@ -136,6 +138,82 @@ static void check_pure(struct pack *pack, struct kit *k, const tn_primitive *p)
     check_end(k);
 }
 
+// --- views -----------------------------------------------------------------------------
+
+// Lowest and highest offset of an element in a layout that has elements. False: an offset
+// does not fit in 64 bits.
+static bool reach(const tn_layout *layout, int64_t *low, int64_t *high)
+{
+    *low = *high = layout->offset;
+    for (int32_t axis = 0; axis < layout->rank; axis++) {
+        int64_t way, *end;
+        if (__builtin_mul_overflow(layout->extent[axis] - 1, layout->stride[axis], &way))
+            return false;
+        end = way < 0 ? low : high;
+        if (!tn_checked_add_signed(*end, way, end))
+            return false;
+    }
+    return true;
+}
+
+// Returns what is wrong with the layout of a view, or NULL.
+static const char *wrong_view(const tn_layout *input, const tn_type *type,
+                              const tn_layout *got)
+{
+    int64_t low, high, least, most;
+    if (got->dtype != type->dtype || got->rank != type->rank)
+        return "its dtype or rank is not what infer said";
+    if (memcmp(got->extent, type->extent, (size_t)type->rank * sizeof(int64_t)) != 0)
+        return "an extent is not what infer said";
+    if (tn_layout_count(got) == 0)
+        return NULL;
+    if (tn_layout_count(input) == 0)
+        return "it has elements, and its input none";
+    if (!reach(got, &low, &high) || !reach(input, &least, &most) || low < least ||
+        high > most)
+        return "it leaves the memory of its input";
+    return NULL;
+}
+
+static void check_view_of(struct kit *k, const struct sample *s, enum layout_kind kind)
+{
+    struct array in = array_new(&s->types[0], kind, 0);
+    tn_layout got = {0};
+    tn_status status = s->primitive->view(&(tn_view){.struct_size = sizeof(tn_view),
+                                                     .input = &in.tensor.layout,
+                                                     .output = &s->outputs[0],
+                                                     .attrs = s->attrs},
+                                          &got);
+    const char *wrong =
+        status == TN_OK ? wrong_view(&in.tensor.layout, &s->outputs[0], &got) : NULL;
+    check_case(k);
+    if (wrong)
+        check_fail(k, "%s: view, of layout %s: %s", sample_text(s), layout_names[kind],
+                   wrong);
+    if (status == TN_ERR_UNSUPPORTED && kind == PLAIN)
+        check_fail(k, "%s: view has no layout for a contiguous input", sample_text(s));
+    if (status != TN_OK && status != TN_ERR_UNSUPPORTED)
+        check_fail(k, "%s: view, of layout %s, returns %d", sample_text(s),
+                   layout_names[kind], status);
+    array_free(&in);
+}
+
+static void check_view(struct pack *pack, struct kit *k, const tn_primitive *p)
+{
+    static struct sample samples[MAX_SAMPLES];
+    if (!check_begin(k, "infer.view", "%s", p->id))
+        return;
+    uint32_t count = samples_make(&pack->maker, p, samples, MAX_SAMPLES);
+    for (uint32_t i = 0; i < count; i++)
+        for (int kind = 0; kind < NUM_LAYOUTS; kind++)
+            check_view_of(k, &samples[i], (enum layout_kind)kind);
+    if (count == 0)
+        check_skip(k, "no application was found that infer accepts");
+    check_end(k);
+}
+
+// --- all -------------------------------------------------------------------------------
+
 static void check_accepts(struct pack *pack, struct kit *k, const tn_primitive *p)
 {
     static struct sample samples[MAX_SAMPLES];
@@ -169,6 +247,8 @@ void group_infer(struct kit *k)
         check_untouched(&pack, k, p);
         check_valid(&pack, k, p);
         check_pure(&pack, k, p);
+        if (p->flags & TN_PRIM_VIEW && TN_HAS(p, view))
+            check_view(&pack, k, p);
     }
     pack_close(&pack);
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Kernels of the family cpu.c/1, called directly: against the definition of their
-// primitive, whichever pack that is from. Other families run in the group `device`.
+// Kernels of the family cpu.c/1, called directly and compared with the definition of their
+// primitive, from whichever pack. Other families run in the group `device`.
 #include "checks.h"
 #include "pack.h"
 
 enum { POISON = 0xa5, SCRATCH_GUARD = 256 };
 
-// A kernel and one application of its primitive.
+// A kernel, one application of its primitive, and the expected outputs.
 struct launch {
     struct pack *pack;
     const tn_kernel *kernel;
@@ -33,7 +33,7 @@ static bool dtypes_fit(const tn_kernel *kernel, const struct sample *s)
     for (uint32_t i = 0; i < s->num_inputs + s->num_outputs; i++) {
         bool is_input = i < s->num_inputs;
         tn_dtype dtype = is_input ? s->types[i].dtype : s->outputs[i - s->num_inputs].dtype;
-        // Rules for inputs are in order, then those for outputs.
+        // Operand rules are in order: first the inputs, then the outputs.
         uint32_t operand = is_input ? i : s->primitive->num_inputs + (i - s->num_inputs);
         const tn_operand_rule *rule = rule_of(kernel, operand);
         if (dtype == TN_DTYPE_NONE)
@@ -81,7 +81,7 @@ static uint64_t scratch_of(const struct launch *l, const struct array *in)
 
 // --- launching -------------------------------------------------------------------------
 
-// False when something was written behind the scratch that it asked for.
+// False when the kernel wrote beyond the scratch that it asked for.
 static bool scratch_holds(const unsigned char *scratch, uint64_t size)
 {
     for (uint64_t i = 0; i < SCRATCH_GUARD; i++)
@@ -189,7 +189,8 @@ static bool is_contiguous(const tn_layout *layout)
     return true;
 }
 
-// Layouts that its rules allow; others the core copies first.
+// True when the kernel's operand rules allow the layouts; the core copies other inputs
+// first.
 static bool layout_fits(const struct launch *l, const struct array *in)
 {
     for (uint32_t i = 0; i < l->s->num_inputs; i++) {
@@ -217,7 +218,7 @@ static void check_layouts(struct kit *k, struct launch *l)
     }
 }
 
-// The pairs that the primitive declares: the output is the input's memory.
+// Runs each in-place pair of the primitive with the output in the memory of the input.
 static void check_in_place(struct kit *k, struct launch *l)
 {
     const tn_primitive *p = l->s->primitive;
@@ -244,7 +245,7 @@ static void check_in_place(struct kit *k, struct launch *l)
 
 // --- all -------------------------------------------------------------------------------
 
-// NULL, or why what the results must be is not known.
+// Returns NULL, or why the expected outputs are unknown.
 static const char *check_sample(struct kit *k, struct pack *pack, const tn_kernel *kernel,
                                 struct sample *s, launch_check check)
 {

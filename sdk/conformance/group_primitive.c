@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: MIT
-// A backend under a runtime: every primitive of every installed pack on each of its
-// devices, against the primitive's definition.
-#include "bench.h"
+// A backend under a runtime: every primitive of every installed pack on each device of the
+// backend, compared with the primitive's definition.
+#include "fixture.h"
 #include "checks.h"
 #include "pack.h"
 
-enum { SHARE = 4, SMALL_SHARE = 12 }; // of the samples that checks of packs take
+// The part of MAX_SAMPLES that is tried: one in SHARE, or one in SMALL_SHARE on software
+// drivers, which are slow to compile shaders.
+enum { SHARE = 4, SMALL_SHARE = 12 };
 
 struct trial {
-    struct bench *bench;
-    struct sample_maker maker; // its runtime gives definitions
-    tn_runtime *runtime;       // that computes on the device
-    bool is_exact;             // as the C library is
-    uint32_t num_samples;      // of each; software drivers take long to compile shaders
+    struct fixture *fixture;
+    struct sample_maker maker; // computes the expected outputs
+    tn_runtime *runtime;       // computes on the device
+    bool is_exact;             // math functions give the C library's results
+    uint32_t num_samples;      // for each primitive
 };
 
-// What the device makes of a sample. TN_OK: gives `out`; else *out_why.
+// Evaluates a sample on the device. TN_OK: gives `out`; else *out_why is the reason.
 static tn_status evaluate(struct trial *t, const struct sample *s,
                           struct array out[MAX_OUT], const char **out_why)
 {
@@ -30,14 +32,14 @@ static tn_status evaluate(struct trial *t, const struct sample *s,
     return status;
 }
 
-// False: the device cannot do this one, which is nothing wrong.
+// False when the device does not support the sample, which is no failure.
 static bool try_sample(struct trial *t, const struct sample *s, const char **out_why)
 {
     struct kit *k = t->maker.kit;
     struct array want[MAX_OUT], got[MAX_OUT];
     const char *why = apply_definition(&t->maker, s, want);
     if (why)
-        return true; // its pack's own check says so
+        return true; // the checks of the primitive's own pack report this
     tn_status status = evaluate(t, s, got, out_why);
     if (status == TN_OK) {
         check_case(k);
@@ -71,13 +73,13 @@ static void check_primitive(struct trial *t, const tn_primitive *primitive)
         check_skip(k, "not on this backend: %s", why);
 }
 
-// All of them, and of those whose system libraries are there.
+// Checks all installed primitives whose system libraries are present.
 static void check_all(struct trial *t)
 {
     const char *const *names = tn_primitive_names(t->maker.runtime);
     for (uint32_t i = 0; names && names[i]; i++) {
         if (!check_begin(t->maker.kit, "primitive.values", "%.40s:%u %.90s",
-                         t->bench->backend->name, t->bench->index, names[i]))
+                         t->fixture->backend->name, t->fixture->index, names[i]))
             continue;
         const tn_primitive *primitive = tn_primitive_find(t->maker.runtime, names[i]);
         if (!primitive || tn_primitive_check(t->maker.runtime, names[i]) != TN_OK)
@@ -88,27 +90,27 @@ static void check_all(struct trial *t)
     }
 }
 
-static void check_device(struct bench *b)
+static void check_device(struct fixture *f)
 {
     char variable[80];
     const char *why = "";
-    struct trial t = {.bench = b, .maker = {.kit = b->kit, .host = &b->host}};
+    struct trial t = {.fixture = f, .maker = {.kit = f->kit, .host = &f->host}};
     tn_device_info info = {.struct_size = sizeof(info)};
-    if (b->backend->device_info(b->host.table, b->index, &info) != TN_OK)
-        return; // which the group `backend` says
+    if (f->backend->device_info(f->host.table, f->index, &info) != TN_OK)
+        return; // the group `backend` reports this
     if (info.flags & TN_DEVICE_COMPUTES_NOTHING) {
-        skip(b->kit, "primitive.values", "it computes nothing");
+        skip(f->kit, "primitive.values", "it computes nothing");
         return;
     }
     bool is_slow = info.flags & TN_DEVICE_SOFTWARE;
     t.num_samples = MAX_SAMPLES / (is_slow ? SMALL_SHARE : SHARE);
     t.is_exact = info.flags & TN_DEVICE_HOST_MEMORY && !is_slow;
-    format_text(variable, sizeof(variable), "TENON_BACKEND=%.40s:%u", b->backend->name,
-                b->index);
-    t.runtime = subject_runtime(b->kit, variable, &why);
-    t.maker.runtime = subject_runtime(b->kit, "TENON_BACKEND=cpu-blas", &why);
+    format_text(variable, sizeof(variable), "TENON_BACKEND=%.40s:%u", f->backend->name,
+                f->index);
+    t.runtime = subject_runtime(f->kit, variable, &why);
+    t.maker.runtime = subject_runtime(f->kit, "TENON_BACKEND=cpu-blas", &why);
     if (!t.runtime)
-        skip(b->kit, "primitive.values", why);
+        skip(f->kit, "primitive.values", why);
     else
         check_all(&t);
     tn_runtime_close(t.runtime);
@@ -117,15 +119,15 @@ static void check_device(struct bench *b)
 
 void group_primitive(struct kit *k)
 {
-    static struct bench b;
+    static struct fixture f;
     const char *why;
-    if (!bench_start(&b, k))
+    if (!fixture_start(&f, k))
         return;
-    uint32_t count = bench_count(&b, &why);
+    uint32_t count = fixture_count(&f, &why);
     if (count == 0)
         skip(k, "primitive.values", why);
-    for (b.index = 0; b.index < count; b.index++)
-        if (bench_is_wanted(&b))
-            check_device(&b);
-    bench_finish(&b);
+    for (f.index = 0; f.index < count; f.index++)
+        if (fixture_is_wanted(&f))
+            check_device(&f);
+    fixture_finish(&f);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What belongs to the whole process and so to the application: a plugin that is loaded,
-// started, asked and unloaded leaves all of it as it was.
+// The state of the process belongs to the application: a plugin that is loaded, started,
+// queried and unloaded must not change it.
 #include <fenv.h>
 #include <limits.h>
 #include <locale.h>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "bench.h"
+#include "fixture.h"
 #include "checks.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -20,14 +20,15 @@ extern char **environ;
 
 enum { MAX_FILES = 256 };
 
+// A snapshot of the state of the process.
 struct state {
     char locale[256];
     int rounding;
-    uint64_t control; // of floating point
+    uint64_t control; // floating-point control register
     struct sigaction actions[NSIG];
     sigset_t mask;
     char directory[PATH_MAX];
-    uint64_t environment; // hash
+    uint64_t environment; // hash of all variables
     mode_t umask;
     struct rlimit limits[RLIM_NLIMITS];
     bool files[MAX_FILES];
@@ -38,7 +39,7 @@ struct state {
 static uint64_t float_control(void)
 {
 #if defined(__x86_64__)
-    return _mm_getcsr() & 0xffc0; // without the flags that operations raise
+    return _mm_getcsr() & 0xffc0; // without the sticky exception flags
 #elif defined(__aarch64__)
     uint64_t control;
     __asm__ volatile("mrs %0, fpcr" : "=r"(control));
@@ -50,7 +51,8 @@ static uint64_t float_control(void)
 
 static uint64_t hash_environment(void)
 {
-    uint64_t hash = 0; // of a set: order does not count
+    // A sum over the variables, so that their order does not matter.
+    uint64_t hash = 0;
     for (char **p = environ; p && *p; p++) {
         uint64_t one = UINT64_C(0xcbf29ce484222325);
         for (const char *c = *p; *c; c++)
@@ -88,17 +90,17 @@ static void look(struct state *state)
     state->num_threads = count_threads();
 }
 
-// --- the trip --------------------------------------------------------------------------
+// --- one life --------------------------------------------------------------------------
 
-struct trip {
-    bool is_made;
+struct life {
+    bool is_complete;
     struct state before, after;
     int threads_before_init, threads_after_init, threads_left;
     off_t printed;
     char output[200];
 };
 
-// Asks for everything that looking at a plugin asks for.
+// Queries the interfaces that the core queries.
 static void ask(const struct subject *s)
 {
     s->entry->query("tn.nothing/1");
@@ -106,52 +108,52 @@ static void ask(const struct subject *s)
     subject_backend(s);
 }
 
-static const char *travel(struct kit *k, struct trip *trip)
+static const char *live(struct kit *k, struct life *life)
 {
     struct subject s;
     struct fake_host host;
     const char *why = NULL;
-    look(&trip->before);
+    look(&life->before);
     if (!subject_load(&s, k->file, &why) || !s.entry->query)
         return why ? why : "it has no query";
     if (!fake_host_init(&host, 0))
         return "out of memory";
-    trip->threads_before_init = count_threads();
+    life->threads_before_init = count_threads();
     if (subject_start(&s, &host) != TN_OK)
         why = "init fails: see entry.init";
-    trip->threads_after_init = count_threads();
+    life->threads_after_init = count_threads();
     if (!why)
         ask(&s);
     subject_stop(&s, &host);
-    trip->threads_left = threads_beyond(trip->threads_before_init);
-    if (!trip->threads_left) { // its code would be taken away under them
+    life->threads_left = threads_beyond(life->threads_before_init);
+    if (!life->threads_left) { // unloading removes the code of threads that are left
         subject_unload(&s, &host);
         fake_host_finish(&host);
-        trip->threads_left = threads_beyond(trip->before.num_threads);
+        life->threads_left = threads_beyond(life->before.num_threads);
     }
-    look(&trip->after);
+    look(&life->after);
     return why;
 }
 
-// With standard output and error caught.
-static void travel_quietly(struct kit *k, struct trip *trip)
+// Runs live() with standard output and standard error captured.
+static void live_quietly(struct kit *k, struct life *life)
 {
     int out = dup(1), err = dup(2), caught = memfd_create("printed", 0);
-    setenv("LC_ALL", "C.UTF-8", 1); // so that setlocale(LC_ALL, "") shows
+    setenv("LC_ALL", "C.UTF-8", 1); // so that setlocale(LC_ALL, "") changes something
     fflush(NULL);
     dup2(caught, 1);
     dup2(caught, 2);
-    const char *why = travel(k, trip);
+    const char *why = live(k, life);
     fflush(NULL);
     dup2(out, 1);
     dup2(err, 2);
-    trip->printed = lseek(caught, 0, SEEK_END);
-    ssize_t n = pread(caught, trip->output, sizeof(trip->output) - 1, 0);
-    trip->output[n > 0 ? n : 0] = 0;
+    life->printed = lseek(caught, 0, SEEK_END);
+    ssize_t n = pread(caught, life->output, sizeof(life->output) - 1, 0);
+    life->output[n > 0 ? n : 0] = 0;
     close(caught);
     close(out);
     close(err);
-    trip->is_made = why == NULL;
+    life->is_complete = why == NULL;
     if (why)
         check_fail(k, "%s", why);
 }
@@ -172,12 +174,12 @@ static bool same_signals(const struct state *a, const struct state *b, int *out_
     return true;
 }
 
-static void check_signals(struct kit *k, const struct trip *trip)
+static void check_signals(struct kit *k, const struct life *life)
 {
     int number;
     if (!check_begin(k, "process.signals", NULL))
         return;
-    bool same = same_signals(&trip->before, &trip->after, &number);
+    bool same = same_signals(&life->before, &life->after, &number);
     if (!same && number)
         check_fail(k, "the handler of signal %d (%s) was changed", number,
                    strsignal(number));
@@ -186,37 +188,37 @@ static void check_signals(struct kit *k, const struct trip *trip)
     check_end(k);
 }
 
-static void check_files(struct kit *k, const struct trip *trip)
+static void check_files(struct kit *k, const struct life *life)
 {
     if (!check_begin(k, "process.files", NULL))
         return;
     for (int i = 0; i < MAX_FILES; i++)
-        if (trip->after.files[i] != trip->before.files[i])
+        if (life->after.files[i] != life->before.files[i])
             check_fail(k, "descriptor %d (%s) was %s", i,
-                       trip->after.files[i] ? trip->after.file_names[i]
-                                            : trip->before.file_names[i],
-                       trip->after.files[i] ? "left open" : "closed");
+                       life->after.files[i] ? life->after.file_names[i]
+                                            : life->before.file_names[i],
+                       life->after.files[i] ? "left open" : "closed");
     check_end(k);
 }
 
-static void check_threads(struct kit *k, const struct trip *trip)
+static void check_threads(struct kit *k, const struct life *life)
 {
     if (check_begin(k, "process.init-threads", NULL)) {
-        if (trip->threads_after_init > trip->threads_before_init)
+        if (life->threads_after_init > life->threads_before_init)
             check_fail(k, "init started %d threads",
-                       trip->threads_after_init - trip->threads_before_init);
+                       life->threads_after_init - life->threads_before_init);
         check_end(k);
     }
     if (check_begin(k, "process.threads", NULL)) {
-        if (trip->threads_left)
-            check_fail(k, "%d threads are left", trip->threads_left);
+        if (life->threads_left)
+            check_fail(k, "%d threads are left", life->threads_left);
         check_end(k);
     }
 }
 
-static void check_plain(struct kit *k, const struct trip *trip)
+static void check_plain(struct kit *k, const struct life *life)
 {
-    const struct state *a = &trip->before, *b = &trip->after;
+    const struct state *a = &life->before, *b = &life->after;
     const struct {
         const char *check;
         bool same;
@@ -249,15 +251,15 @@ static void check_plain(struct kit *k, const struct trip *trip)
         check_end(k);
     }
     if (check_begin(k, "process.output", NULL)) {
-        if (trip->printed)
-            check_fail(k, "it printed %lld bytes: %s", (long long)trip->printed,
-                       trip->output);
+        if (life->printed)
+            check_fail(k, "it printed %lld bytes: %s", (long long)life->printed,
+                       life->output);
         check_end(k);
     }
 }
 
-// Functions for the process's end (on_exit, signal handlers, destructors of threads' data)
-// must not lie in code that is gone.
+// Exit handlers, signal handlers and destructors of thread-specific data must not lie in
+// unloaded code.
 static void check_exit(struct kit *k)
 {
     int status = 0;
@@ -282,17 +284,18 @@ static void check_exit(struct kit *k)
 
 void group_process(struct kit *k)
 {
-    static struct trip trip;
+    static struct life life;
     bool begun = check_begin(k, "process.survives", NULL);
-    if (begun || k->resume == 0) // not wanted itself, but those below are
-        travel_quietly(k, &trip);
+    // The checks below need the results even if this one is not wanted.
+    if (begun || k->resume == 0)
+        live_quietly(k, &life);
     if (begun)
         check_end(k);
-    if (!trip.is_made)
+    if (!life.is_complete)
         return;
-    check_plain(k, &trip);
-    check_signals(k, &trip);
-    check_files(k, &trip);
-    check_threads(k, &trip);
+    check_plain(k, &life);
+    check_signals(k, &life);
+    check_files(k, &life);
+    check_threads(k, &life);
     check_exit(k);
 }

@@ -6,7 +6,7 @@
 
 enum { POISON = 0xa5 };
 
-// What is checked on one filled sample whose reference gives `want`.
+// A check of one filled sample whose reference gives `want`.
 typedef void (*sample_check)(struct pack *pack, struct kit *k, struct sample *s,
                              const struct array *want);
 
@@ -20,7 +20,7 @@ static tn_status run(struct pack *pack, const struct sample *s, const struct arr
                                                       .out = out});
 }
 
-// On copies of the inputs, which it may damage.
+// Runs the reference on copies of the inputs, because it may write to them.
 static tn_status run_on_copies(struct pack *pack, struct sample *s, const struct array *out)
 {
     struct array copies[MAX_IN] = {0};
@@ -65,8 +65,8 @@ static void check_each(struct pack *pack, struct kit *k, const tn_primitive *p,
     check_end(k);
 }
 
-// The sample's outputs are not the same again. Of a primitive with an effect they need not
-// be.
+// Fails the check: results of two runs differ. Skips it if the primitive has an effect and
+// its results need not repeat.
 __attribute__((format(printf, 4, 5))) static void check_differs(struct pack *pack,
                                                                 struct kit *k,
                                                                 const struct sample *s,
@@ -154,7 +154,7 @@ static void check_inputs(struct pack *pack, struct kit *k, struct sample *s,
     }
 }
 
-// The same values, laid out in every way: the same result.
+// The same inputs in any layout must give the same outputs.
 static void check_layouts(struct pack *pack, struct kit *k, struct sample *s,
                           const struct array *want)
 {
@@ -165,7 +165,7 @@ static void check_layouts(struct pack *pack, struct kit *k, struct sample *s,
         enum layout_kind out_kind = out_kinds[kind % COUNT(out_kinds)];
         for (uint32_t i = 0; i < s->num_inputs; i++)
             in[i] = array_laid_out(&s->in[i], (enum layout_kind)kind);
-        outputs_new(s, PLAIN, POISON, plain); // anew: REPEATED changes the values
+        outputs_new(s, PLAIN, POISON, plain); // computed again: REPEATED changes the inputs
         outputs_new(s, out_kind, POISON, out);
         tn_status first = run(pack, s, s->in, plain), second = run(pack, s, in, out);
         const char *failure =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Loaded, started, stopped and unloaded again and again: nothing stays, nothing grows, and
-// any thread may do it.
+// Repeated loading, starting, stopping and unloading, on any thread: the code is unmapped,
+// and memory does not grow.
 #include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -8,9 +8,9 @@
 #include "checks.h"
 #include "subject.h"
 
-enum { WARM_UP = 10, CYCLES = 100, MAX_GROWTH = 256 }; // bytes a cycle
+enum { WARM_UP = 10, CYCLES = 100, MAX_GROWTH = 256 }; // MAX_GROWTH: bytes a cycle
 
-// One life. NULL, or what went wrong.
+// Loads, starts, stops and unloads the plugin. Returns NULL, or what failed.
 static const char *live_once(struct kit *k)
 {
     static __thread char text[600];
@@ -72,7 +72,7 @@ static uint64_t mapped_pages(void)
     return pages;
 }
 
-// What malloc has given out.
+// Bytes that malloc has given and free has not got back.
 static uint64_t heap_bytes(void)
 {
     struct mallinfo2 info = mallinfo2();
@@ -106,7 +106,7 @@ static void check_memory(struct kit *k)
     check_end(k);
 }
 
-// Which of the standard interfaces there are, as bits.
+// The standard interfaces that the plugin has, as a bit mask.
 static unsigned brings(const struct subject *s)
 {
     static const char *const ids[] = {TN_IFACE_OPS, TN_IFACE_BACKEND, TN_IFACE_LIST};
@@ -116,7 +116,7 @@ static unsigned brings(const struct subject *s)
     return bits;
 }
 
-// init again on the same code.
+// Repeats init and deinit without unloading the plugin.
 static void check_again(struct kit *k)
 {
     struct subject s;
@@ -149,7 +149,7 @@ static void check_again(struct kit *k)
 
 struct job {
     struct kit *kit;
-    const char *why; // points to static or the thread's text: copied before it ends
+    const char *why; // NULL or `text`, a copy: the original is thread-local
     char text[600];
 };
 
@@ -184,38 +184,38 @@ static void check_threads(struct kit *k)
     check_end(k);
 }
 
-struct step {
+struct thread_call {
     struct subject *s;
     struct fake_host *host;
-    void (*run)(struct step *step);
+    void (*run)(struct thread_call *call);
     tn_status status;
 };
 
-static void *run_step(void *context)
+static void *run_call(void *context)
 {
-    struct step *step = context;
-    step->run(step);
+    struct thread_call *call = context;
+    call->run(call);
     return NULL;
 }
 
-static void do_start(struct step *step)
+static void do_start(struct thread_call *call)
 {
-    step->status = subject_start(step->s, step->host);
+    call->status = subject_start(call->s, call->host);
 }
 
-static void do_stop(struct step *step)
+static void do_stop(struct thread_call *call)
 {
-    subject_stop(step->s, step->host);
+    subject_stop(call->s, call->host);
 }
 
-static void on_thread(struct step *step)
+static void on_thread(struct thread_call *call)
 {
     pthread_t thread;
-    if (pthread_create(&thread, NULL, run_step, step) == 0)
+    if (pthread_create(&thread, NULL, run_call, call) == 0)
         pthread_join(thread, NULL);
 }
 
-// init on one thread, deinit on another, unloaded by a third.
+// Calls init and deinit on two other threads; loads and unloads on this one.
 static void check_other_thread(struct kit *k)
 {
     struct subject s;
@@ -228,7 +228,8 @@ static void check_other_thread(struct kit *k)
         check_end(k);
         return;
     }
-    struct step begin = {&s, &host, do_start, TN_OK}, end = {&s, &host, do_stop, TN_OK};
+    struct thread_call begin = {&s, &host, do_start, TN_OK},
+                       end = {&s, &host, do_stop, TN_OK};
     on_thread(&begin);
     if (begin.status != TN_OK)
         check_fail(k, "init fails on another thread than the one that loaded it: %s",

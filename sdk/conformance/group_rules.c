@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rules that build graph: derivatives, batching, and what each does when it is given
-// nothing or when building fails. They run on the CPU; what they build runs anywhere.
+// Rules that build graphs: derivatives and batching, and how rules treat NULL arguments and
+// failures of the builder. All run on the CPU; graphs that rules build run on any device.
 #include <math.h>
 #include "rules.h"
 
@@ -35,7 +35,7 @@ bool rules_fill(struct kit *k, struct pack *pack, struct sample *s,
     return false;
 }
 
-static bool has_float_input(const tn_primitive *p)
+static bool has_derivable_input(const tn_primitive *p)
 {
     for (uint32_t i = 0; i < p->num_inputs; i++)
         if (!(p->inputs[i].flags & TN_INPUT_CONSTANT))
@@ -51,7 +51,7 @@ void group_rules(struct kit *k)
     for (uint32_t i = 0; pack.ops && i < pack.ops->num_primitives; i++) {
         const tn_primitive *p = pack.ops->primitives[i];
         bool has_any = p->vjp || p->jvp || p->expr || p->decompose;
-        if (has_any && has_float_input(p)) {
+        if (has_any && has_derivable_input(p)) {
             rules_vjp(k, &pack, p);
             rules_jvp(k, &pack, p);
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Segments of programs: their results, their order, the records they are made of.
+// Segments of programs: results, order of steps, and records longer than known.
 #include <math.h>
 #include "array.h"
 #include "checks.h"
@@ -10,68 +10,69 @@ enum { N = 3001, MAX_ALLOCATIONS = 300 };
 static struct draft draft;
 static struct program affine, combine;
 
-// --- what all are made with ------------------------------------------------------------
+// --- helpers ---------------------------------------------------------------------------
 
-// Skips the check where programs are not run at all.
-static bool runs_programs(struct bench *b, tn_dtype dtype)
+// Skips the check when the backend runs no programs of `dtype`.
+static bool runs_programs(struct fixture *f, tn_dtype dtype)
 {
-    uint32_t dtypes = b->info.dtypes ? b->info.dtypes : TN_ALL_DTYPES;
-    bool can = bench_consumes(b, TN_FAMILY_EXPR) && dtypes & TN_DTYPE_BIT(dtype);
+    uint32_t dtypes = f->info.dtypes ? f->info.dtypes : TN_ALL_DTYPES;
+    bool can = fixture_consumes(f, TN_FAMILY_EXPR) && dtypes & TN_DTYPE_BIT(dtype);
     if (!can)
-        check_skip(b->kit, "it runs no programs of %s", tn_dtype_name(dtype));
+        check_skip(f->kit, "it runs no programs of %s", tn_dtype_name(dtype));
     return can;
 }
 
-// Whether the backend takes the step; if not it must say why.
-static bool takes(struct bench *b, const tn_step *step)
+// True when step_check accepts the step. A refusal without a reason fails the check.
+static bool takes(struct fixture *f, const tn_step *step)
 {
     const char *reason = NULL;
-    if (!TN_HAS(b->backend, step_check) || b->backend->step_check(b->device, step, &reason))
+    if (!TN_HAS(f->backend, step_check) || f->backend->step_check(f->device, step, &reason))
         return true;
     if (!reason || !reason[0])
-        check_fail(b->kit, "step_check refuses a step and gives no reason");
+        check_fail(f->kit, "step_check refuses a step and gives no reason");
     return false;
 }
 
-static uint64_t aligned(const struct bench *b, uint64_t size)
+static uint64_t aligned(const struct fixture *f, uint64_t size)
 {
-    uint64_t a = b->info.buffer_alignment ? b->info.buffer_alignment : 1;
+    uint64_t a = f->info.buffer_alignment ? f->info.buffer_alignment : 1;
     return (size + a - 1) / a * a;
 }
 
-// Compiles the draft, runs it once and waits. `buffers` are bound from their beginning.
-static bool run(struct bench *b, tn_buffer *const *buffers)
+// Compiles the draft, submits it once and waits. Each buffer is bound at offset 0.
+static bool run(struct fixture *f, tn_buffer *const *buffers)
 {
     tn_binding bindings[DRAFT_SLOTS] = {{0}};
     uint64_t point;
-    tn_executable *executable = bench_compile(b, &draft.segment);
+    tn_executable *executable = fixture_compile(f, &draft.segment);
     for (uint32_t i = 0; i < draft.segment.num_slots; i++)
         bindings[i].buffer = buffers[i];
     return executable &&
-           bench_submit(b, executable, bindings, draft.segment.num_slots, 0, &point) &&
-           bench_wait(b, point);
+           fixture_submit(f, executable, bindings, draft.segment.num_slots, 0, &point) &&
+           fixture_wait(f, point);
 }
 
-// A buffer of N numbers.
-static tn_buffer *numbers(struct bench *b, uint32_t *values)
+// Creates a buffer of N random numbers, and stores them in `values` too.
+static tn_buffer *numbers(struct fixture *f, uint32_t *values)
 {
     for (int i = 0; i < N; i++)
-        values[i] = (uint32_t)random_bits(b->kit);
-    tn_buffer *buffer = bench_buffer(b, N * sizeof(*values));
-    return buffer && bench_write(b, buffer, 0, values, N * sizeof(*values)) ? buffer : NULL;
+        values[i] = (uint32_t)random_bits(f->kit);
+    tn_buffer *buffer = fixture_buffer(f, N * sizeof(*values));
+    return buffer && fixture_write(f, buffer, 0, values, N * sizeof(*values)) ? buffer
+                                                                              : NULL;
 }
 
-static void expect_numbers(struct bench *b, tn_buffer *buffer, const uint32_t *want,
+static void expect_numbers(struct fixture *f, tn_buffer *buffer, const uint32_t *want,
                            const char *what)
 {
     static uint32_t got[N];
-    if (!bench_computes(b))
-        check_skip(b->kit, "it computes nothing");
-    if (!bench_computes(b) || !bench_read(b, buffer, 0, got, sizeof(got)))
+    if (!fixture_computes(f))
+        check_skip(f->kit, "it computes nothing");
+    if (!fixture_computes(f) || !fixture_read(f, buffer, 0, got, sizeof(got)))
         return;
     for (int i = 0; i < N; i++)
         if (got[i] != want[i]) {
-            check_fail(b->kit, "%s: element %d is %d, expected %d", what, i,
+            check_fail(f->kit, "%s: element %d is %d, expected %d", what, i,
                        (int32_t)got[i], (int32_t)want[i]);
             return;
         }
@@ -79,13 +80,13 @@ static void expect_numbers(struct bench *b, tn_buffer *buffer, const uint32_t *w
 
 // --- values ----------------------------------------------------------------------------
 
-// An array's memory in a buffer of its own.
-static tn_value upload(struct bench *b, const struct array *a, tn_buffer **out_buffer)
+// Creates a slot and a buffer that holds the array's memory. Returns the value in the slot.
+static tn_value upload(struct fixture *f, const struct array *a, tn_buffer **out_buffer)
 {
     tn_value value = {.layout = a->tensor.layout};
     value.slot = draft_slot(&draft, 0, a->size);
-    *out_buffer = bench_buffer(b, a->size);
-    if (*out_buffer && !bench_write(b, *out_buffer, 0, a->memory, a->size))
+    *out_buffer = fixture_buffer(f, a->size);
+    if (*out_buffer && !fixture_write(f, *out_buffer, 0, a->memory, a->size))
         *out_buffer = NULL;
     return value;
 }
@@ -97,26 +98,26 @@ static void expected(const struct array *x, struct array *out)
         array_set(out, i, is_bool ? !array_get(x, i) : 3 * array_get(x, i) + 7);
 }
 
-static void compare(struct bench *b, tn_buffer *buffer, struct array *got,
+static void compare(struct fixture *f, tn_buffer *buffer, struct array *got,
                     const struct array *want, const char *what)
 {
-    if (!bench_computes(b) || !bench_read(b, buffer, 0, got->memory, got->size))
+    if (!fixture_computes(f) || !fixture_read(f, buffer, 0, got->memory, got->size))
         return;
     const char *failure = array_compare(got, want, 0, 0);
     if (failure)
-        check_fail(b->kit, "%s: 3x + 7: %s", what, failure);
+        check_fail(f->kit, "%s: 3x + 7: %s", what, failure);
     else if (!array_guards_hold(got, 0x5a))
-        check_fail(b->kit, "%s: something is written outside of the output", what);
+        check_fail(f->kit, "%s: something is written outside of the output", what);
 }
 
-static void try_layout(struct bench *b, tn_dtype dtype, enum layout_kind kind)
+static void try_layout(struct fixture *f, tn_dtype dtype, enum layout_kind kind)
 {
     tn_type type = {.dtype = dtype, .rank = 2, .extent = {13, 37}};
     tn_buffer *buffers[2];
     char what[60];
     struct array plain = array_new(&type, PLAIN, 0);
-    array_fill(b->kit, &plain, 0, 9);
-    for (int64_t i = 0; i < plain.count; i++) // small whole numbers are exact everywhere
+    array_fill(f->kit, &plain, 0, 9);
+    for (int64_t i = 0; i < plain.count; i++) // small integers are exact in any dtype
         array_set(&plain, i, floor(array_get(&plain, i)));
     struct array x = array_laid_out(&plain, kind);
     struct array out = array_new(&type, kind == PLAIN ? PLAIN : SHIFTED, 0x5a);
@@ -124,131 +125,133 @@ static void try_layout(struct bench *b, tn_dtype dtype, enum layout_kind kind)
     expected(&x, &want);
     draft_start(&draft);
     program_affine(&affine, dtype);
-    tn_value values[2] = {upload(b, &x, &buffers[0]), upload(b, &out, &buffers[1])};
+    tn_value values[2] = {upload(f, &x, &buffers[0]), upload(f, &out, &buffers[1])};
     values_merge(values, 2);
     tn_step *step = draft_program(&draft, &affine, &values[0], &values[1], 3, 7);
     format_text(what, sizeof(what), "%s, %s", tn_dtype_name(dtype), layout_names[kind]);
-    check_case(b->kit);
-    if (!takes(b, step))
-        check_fail(b->kit, "%s: step_check refuses a dtype that its info lists", what);
-    else if (buffers[0] && buffers[1] && run(b, buffers))
-        compare(b, buffers[1], &out, &want, what);
+    check_case(f->kit);
+    if (!takes(f, step))
+        check_fail(f->kit, "%s: step_check refuses a dtype that its info lists", what);
+    else if (buffers[0] && buffers[1] && run(f, buffers))
+        compare(f, buffers[1], &out, &want, what);
     for (uint32_t i = 0; i < 2; i++)
         if (buffers[i])
-            bench_destroy(b, buffers[i]);
+            fixture_destroy(f, buffers[i]);
     array_free(&plain);
     array_free(&x);
     array_free(&out);
     array_free(&want);
 }
 
-static void check_values(struct bench *b)
+static void check_values(struct fixture *f)
 {
-    if (!bench_consumes(b, TN_FAMILY_EXPR)) {
-        check_skip(b->kit, "it runs no programs");
+    if (!fixture_consumes(f, TN_FAMILY_EXPR)) {
+        check_skip(f->kit, "it runs no programs");
         return;
     }
     for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++) {
-        if (b->info.dtypes && !(b->info.dtypes & TN_DTYPE_BIT(dtype)))
+        if (f->info.dtypes && !(f->info.dtypes & TN_DTYPE_BIT(dtype)))
             continue;
         bool every = dtype == TN_F32 || dtype == TN_I32;
         for (int kind = PLAIN; kind < (every ? NUM_LAYOUTS : PLAIN + 1); kind++)
-            if (!check_failed(b->kit))
-                try_layout(b, dtype, (enum layout_kind)kind);
+            if (!check_failed(f->kit))
+                try_layout(f, dtype, (enum layout_kind)kind);
     }
-    if (!bench_computes(b))
-        check_skip(b->kit, "it computes nothing");
+    if (!fixture_computes(f))
+        check_skip(f->kit, "it computes nothing");
 }
 
 // --- order -----------------------------------------------------------------------------
 
-enum { PLACES = 8, OF_SCRATCH = 4, STEPS = 48 };
+enum { REGIONS = 8, SCRATCH_REGIONS = 4, STEPS = 48 };
 
-// A place for N numbers: a slot of its own, or a part of the scratch slot.
-static tn_value place_value(const struct bench *b, uint32_t place)
+// Region of N numbers: a part of the scratch slot, or a slot of its own.
+static tn_value region_value(const struct fixture *f, uint32_t region)
 {
-    tn_value value = flat_value(place < OF_SCRATCH ? 0 : place - OF_SCRATCH + 1, TN_I32, N);
-    value.offset = place < OF_SCRATCH ? place * aligned(b, N * 4) : 0;
+    tn_value value =
+        flat_value(region < SCRATCH_REGIONS ? 0 : region - SCRATCH_REGIONS + 1, TN_I32, N);
+    value.offset = region < SCRATCH_REGIONS ? region * aligned(f, N * 4) : 0;
     return value;
 }
 
-static void random_step(struct bench *b, uint32_t values[PLACES][N])
+static void random_step(struct fixture *f, uint32_t values[REGIONS][N])
 {
-    uint32_t x = (uint32_t)random_below(b->kit, PLACES);
-    uint32_t y = (uint32_t)random_below(b->kit, PLACES);
-    uint32_t to = (uint32_t)random_below(b->kit, PLACES);
-    uint32_t a = (uint32_t)random_below(b->kit, 9), c = (uint32_t)random_below(b->kit, 100);
+    uint32_t x = (uint32_t)random_below(f->kit, REGIONS);
+    uint32_t y = (uint32_t)random_below(f->kit, REGIONS);
+    uint32_t to = (uint32_t)random_below(f->kit, REGIONS);
+    uint32_t a = (uint32_t)random_below(f->kit, 9), c = (uint32_t)random_below(f->kit, 100);
     while (to == x || to == y)
-        to = (to + 1) % PLACES;
-    tn_value in[2] = {place_value(b, x), place_value(b, y)}, out = place_value(b, to);
-    bool two = random_below(b->kit, 2);
+        to = (to + 1) % REGIONS;
+    tn_value in[2] = {region_value(f, x), region_value(f, y)}, out = region_value(f, to);
+    bool two = random_below(f->kit, 2);
     draft_program(&draft, two ? &combine : &affine, in, &out, a, c);
     for (int i = 0; i < N; i++)
         values[to][i] = values[x][i] * a + (two ? values[y][i] : c);
 }
 
-// Steps at random over a few places: each reads what earlier ones wrote, and overwrites
-// what earlier ones read.
-static void check_order(struct bench *b)
+// Random steps over a few regions: steps read outputs of earlier steps and overwrite their
+// inputs.
+static void check_order(struct fixture *f)
 {
-    static uint32_t values[PLACES][N];
-    tn_buffer *buffers[1 + PLACES - OF_SCRATCH];
-    if (!runs_programs(b, TN_I32))
+    static uint32_t values[REGIONS][N];
+    tn_buffer *buffers[1 + REGIONS - SCRATCH_REGIONS];
+    if (!runs_programs(f, TN_I32))
         return;
     program_affine(&affine, TN_I32);
     program_combine(&combine, TN_I32);
     draft_start(&draft);
-    uint64_t scratch = OF_SCRATCH * aligned(b, N * 4);
+    uint64_t scratch = SCRATCH_REGIONS * aligned(f, N * 4);
     draft_slot(&draft, TN_SLOT_SCRATCH, scratch);
-    buffers[0] = bench_buffer(b, scratch);
-    for (uint32_t i = OF_SCRATCH; i < PLACES; i++) {
+    buffers[0] = fixture_buffer(f, scratch);
+    for (uint32_t i = SCRATCH_REGIONS; i < REGIONS; i++) {
         draft_slot(&draft, 0, N * 4);
-        buffers[i - OF_SCRATCH + 1] = numbers(b, values[i]);
+        buffers[i - SCRATCH_REGIONS + 1] = numbers(f, values[i]);
     }
-    for (uint32_t i = 0; i < OF_SCRATCH; i++) { // scratch holds nothing before
-        tn_value in = place_value(b, PLACES - 1), out = place_value(b, i);
+    for (uint32_t i = 0; i < SCRATCH_REGIONS; i++) { // scratch memory is uninitialised
+        tn_value in = region_value(f, REGIONS - 1), out = region_value(f, i);
         draft_program(&draft, &affine, &in, &out, i, 5);
         for (int n = 0; n < N; n++)
-            values[i][n] = values[PLACES - 1][n] * i + 5;
+            values[i][n] = values[REGIONS - 1][n] * i + 5;
     }
     for (int i = 0; i < STEPS; i++)
-        random_step(b, values);
-    if (check_failed(b->kit) || !run(b, buffers))
+        random_step(f, values);
+    if (check_failed(f->kit) || !run(f, buffers))
         return;
-    for (uint32_t i = OF_SCRATCH; i < PLACES; i++)
-        expect_numbers(b, buffers[i - OF_SCRATCH + 1], values[i],
+    for (uint32_t i = SCRATCH_REGIONS; i < REGIONS; i++)
+        expect_numbers(f, buffers[i - SCRATCH_REGIONS + 1], values[i],
                        "steps that depend on each other");
 }
 
-// An output that takes over an input's memory: who still needs the input goes first.
-static void check_alias(struct bench *b)
+// Slot 2 may be bound to the memory of slot 0: the step that reads slot 0 must come before
+// the step that writes slot 2.
+static void check_alias(struct fixture *f)
 {
     static uint32_t x[N], y[N];
-    if (!runs_programs(b, TN_I32))
+    if (!runs_programs(f, TN_I32))
         return;
     program_affine(&affine, TN_I32);
     draft_start(&draft);
     for (int i = 0; i < 3; i++)
         draft_slot(&draft, 0, N * 4);
-    draft.slots[2].alias = 1; // slot 2 may be slot 0
+    draft.slots[2].alias = 1; // 1 + slot 0
     tn_value in = flat_value(0, TN_I32, N), other = flat_value(1, TN_I32, N);
     tn_value over = flat_value(2, TN_I32, N);
     draft_program(&draft, &affine, &in, &other, 2, 0);
     draft_program(&draft, &affine, &in, &over, 5, 1);
-    tn_buffer *first = numbers(b, x), *second = numbers(b, y);
-    if (!first || !second || !run(b, (tn_buffer *const[]){first, second, first}))
+    tn_buffer *first = numbers(f, x), *second = numbers(f, y);
+    if (!first || !second || !run(f, (tn_buffer *const[]){first, second, first}))
         return;
     for (int i = 0; i < N; i++) {
         y[i] = x[i] * 2;
         x[i] = x[i] * 5 + 1;
     }
-    expect_numbers(b, second, y, "an input that is overwritten by a later step");
-    expect_numbers(b, first, x, "an output in an input's memory");
+    expect_numbers(f, second, y, "an input that is overwritten by a later step");
+    expect_numbers(f, first, x, "an output in an input's memory");
 }
 
 // --- records ---------------------------------------------------------------------------
 
-// out = 3 * x + 7 over N numbers, as slots 0 and 1.
+// Drafts out = 3 * x + 7 over N numbers; slot 0 is x, slot 1 is out.
 static void draft_plain(void)
 {
     draft_start(&draft);
@@ -259,28 +262,28 @@ static void draft_plain(void)
     draft_program(&draft, &affine, &in, &out, 3, 7);
 }
 
-static void expect_plain(struct bench *b, tn_executable *executable, const char *what)
+static void expect_plain(struct fixture *f, tn_executable *executable, const char *what)
 {
     static uint32_t x[N], y[N];
     uint64_t point;
-    tn_binding bindings[2] = {{numbers(b, x), 0}, {numbers(b, y), 0}};
+    tn_binding bindings[2] = {{numbers(f, x), 0}, {numbers(f, y), 0}};
     if (!bindings[0].buffer || !bindings[1].buffer ||
-        !bench_submit(b, executable, bindings, 2, 0, &point) || !bench_wait(b, point))
+        !fixture_submit(f, executable, bindings, 2, 0, &point) || !fixture_wait(f, point))
         return;
     for (int i = 0; i < N; i++)
         x[i] = x[i] * 3 + 7;
-    expect_numbers(b, bindings[1].buffer, x, what);
+    expect_numbers(f, bindings[1].buffer, x, what);
 }
 
-// A newer core's records are longer than those of these headers.
-static void check_records(struct bench *b)
+// Steps and slots of a newer core are longer than in these headers.
+static void check_records(struct fixture *f)
 {
     enum { MORE = 40 };
     static unsigned char steps[4 * (sizeof(tn_step) + MORE)];
     static unsigned char slots[4 * (sizeof(tn_slot) + MORE)];
-    if (!runs_programs(b, TN_I32))
+    if (!runs_programs(f, TN_I32))
         return;
-    draft_plain(); // and a second step, that reads what the first wrote
+    draft_plain(); // below follows a second step, which reads the output of the first
     tn_value in = flat_value(1, TN_I32, N), out = flat_value(2, TN_I32, N);
     draft_slot(&draft, 0, N * 4);
     draft_program(&draft, &affine, &in, &out, 1, 1);
@@ -297,162 +300,149 @@ static void check_records(struct bench *b)
     draft.segment.step_size = sizeof(tn_step) + MORE;
     draft.segment.slot_size = sizeof(tn_slot) + MORE;
     static uint32_t x[N], y[N], z[N];
-    tn_buffer *buffers[3] = {numbers(b, x), numbers(b, y), numbers(b, z)};
-    if (!buffers[0] || !buffers[1] || !buffers[2] || !run(b, buffers))
+    tn_buffer *buffers[3] = {numbers(f, x), numbers(f, y), numbers(f, z)};
+    if (!buffers[0] || !buffers[1] || !buffers[2] || !run(f, buffers))
         return;
     for (int i = 0; i < N; i++)
         x[i] = x[i] * 3 + 8;
-    expect_numbers(b, buffers[2], x, "records longer than this plugin knows");
+    expect_numbers(f, buffers[2], x, "records longer than this plugin knows");
 }
 
-// The struct is borrowed until segment_compile returns; what it points to stays.
-static void check_borrows(struct bench *b)
+// tn_segment is borrowed until segment_compile returns; the arrays that it points to stay.
+static void check_borrows(struct fixture *f)
 {
-    if (!runs_programs(b, TN_I32))
+    if (!runs_programs(f, TN_I32))
         return;
     draft_plain();
-    tn_executable *executable = bench_compile(b, &draft.segment);
+    tn_executable *executable = fixture_compile(f, &draft.segment);
     memset(&draft.segment, 0xff, sizeof(draft.segment));
     if (executable)
-        expect_plain(b, executable, "after the caller's tn_segment is gone");
+        expect_plain(f, executable, "after the caller's tn_segment is gone");
 }
 
-static void check_empty(struct bench *b)
+static void check_empty(struct fixture *f)
 {
     static uint32_t x[N], y[N];
-    if (!runs_programs(b, TN_I32))
+    if (!runs_programs(f, TN_I32))
         return;
-    tn_buffer *buffers[2] = {numbers(b, x), numbers(b, y)};
+    tn_buffer *buffers[2] = {numbers(f, x), numbers(f, y)};
     if (!buffers[0] || !buffers[1])
         return;
     draft_start(&draft); // no step at all
-    run(b, NULL);
+    run(f, NULL);
     draft_plain();
     draft.inputs[0][0].layout.extent[0] = draft.outputs[0].layout.extent[0] = 0;
-    if (run(b, buffers))
-        expect_numbers(b, buffers[1], y, "a step over no elements");
+    if (run(f, buffers))
+        expect_numbers(f, buffers[1], y, "a step over no elements");
 }
 
 // --- operations ------------------------------------------------------------------------
 
-static uint32_t operands_of(uint16_t op)
+static void try_operation(struct fixture *f, uint16_t op, tn_dtype dtype)
 {
-#define OPERANDS(name, text, operands) operands,
-    static const uint8_t counts[] = {TN_EXPR_OPS(OPERANDS)};
-#undef OPERANDS
-    return counts[op];
-}
-
-static void try_operation(struct bench *b, uint16_t op, tn_dtype dtype)
-{
-    bool is_question = (op >= TN_EXPR_EQ && op <= TN_EXPR_GE) ||
-                       (op >= TN_EXPR_ISNAN && op <= TN_EXPR_ISFINITE);
-    program_single(&affine, op, operands_of(op), dtype, is_question ? TN_BOOL : dtype);
+    tn_dtype result = tn_expr_result(op, dtype);
+    program_single(&affine, op, tn_expr_operands(op), dtype, result);
     draft_start(&draft);
     for (int i = 0; i < 3; i++)
         draft_slot(&draft, 0, 64 * 8);
     tn_value in[2] = {flat_value(0, dtype, 64), flat_value(1, dtype, 64)};
-    tn_value out = flat_value(2, is_question ? TN_BOOL : dtype, 64);
+    tn_value out = flat_value(2, result, 64);
     tn_step *step = draft_program(&draft, &affine, in, &out, 0, 0);
-    check_case(b->kit);
-    if (!takes(b, step))
+    check_case(f->kit);
+    if (!takes(f, step))
         return;
-    tn_executable *executable = bench_compile(b, &draft.segment);
+    tn_executable *executable = fixture_compile(f, &draft.segment);
     if (!executable)
-        return; // with the check failed
-    b->num_executables--;
-    b->backend->executable_destroy(b->device, executable);
+        return; // the check has failed
+    f->num_executables--;
+    f->backend->executable_destroy(f->device, executable);
 }
 
-// Each operation of programs is compiled, or refused by step_check.
-static void check_operations(struct bench *b)
+// Each operation either compiles, or step_check refuses it with a reason.
+static void check_operations(struct fixture *f)
 {
-    if (!runs_programs(b, TN_F32) || !runs_programs(b, TN_I32))
+    if (!runs_programs(f, TN_F32) || !runs_programs(f, TN_I32))
         return;
-    for (uint16_t op = TN_EXPR_NEG; op < TN_EXPR_NUM_OPS; op++) {
-        bool of_bits = op == TN_EXPR_INVERT || (op >= TN_EXPR_AND && op <= TN_EXPR_SHR);
-        bool of_bool = op == TN_EXPR_NOT;
-        bool of_floats =
-            (op >= TN_EXPR_FLOOR && op <= TN_EXPR_ISFINITE) || op == TN_EXPR_ATAN2;
-        tn_dtype dtype = of_bits ? TN_I32 : of_bool ? TN_BOOL : TN_F32;
-        if (!check_failed(b->kit))
-            try_operation(b, op, dtype);
-        if (!check_failed(b->kit) && !of_bits && !of_bool && !of_floats)
-            try_operation(b, op, TN_I32);
+    static const tn_dtype dtypes[] = {TN_F32, TN_I32, TN_BOOL};
+    for (uint16_t op = 0; op < TN_EXPR_NUM_OPS; op++) {
+        for (size_t i = 0; i < COUNT(dtypes) && !check_failed(f->kit); i++)
+            if (tn_dtype_in(dtypes[i], tn_expr_dtypes(op)))
+                try_operation(f, op, dtypes[i]);
     }
 }
 
 // --- memory ----------------------------------------------------------------------------
 
-// Compiled, run and destroyed with the n-th allocation failing. False: no n-th.
-static bool run_poorly(struct bench *b, uint64_t n, const tn_binding *bindings)
+// Compiles, runs and destroys the draft while the n-th allocation fails. False: there was
+// no n-th allocation.
+static bool run_poorly(struct fixture *f, uint64_t n, const tn_binding *bindings)
 {
     tn_executable *executable = NULL;
-    uint64_t live = b->host.live, point = 0;
-    check_case(b->kit);
-    b->host.fail_at = b->host.allocations + n;
-    bench_listen(b);
-    tn_status status = b->backend->segment_compile(b->device, &draft.segment, &executable);
-    if (bench_heard(b, status, "segment_compile") == TN_OK) {
+    uint64_t live = f->host.live, point = 0;
+    check_case(f->kit);
+    f->host.fail_at = f->host.allocations + n;
+    fixture_listen(f);
+    tn_status status = f->backend->segment_compile(f->device, &draft.segment, &executable);
+    if (fixture_heard(f, status, "segment_compile") == TN_OK) {
         tn_submission submission = {.struct_size = sizeof(submission),
                                     .flags = n % 2 ? 0 : TN_SUBMIT_ASYNC,
                                     .executable = executable,
                                     .bindings = bindings,
                                     .num_bindings = 2};
-        status = b->backend->submit(b->device, &submission, &point);
-        if (bench_heard(b, status, "submit") == TN_OK)
-            status = bench_heard(b, b->backend->wait(b->device, point), "wait");
-        b->backend->executable_destroy(b->device, executable);
-    } else if (b->host.live > live) {
-        check_fail(b->kit, "allocation %llu fails, and segment_compile leaves %llu blocks",
-                   (unsigned long long)n, (unsigned long long)(b->host.live - live));
+        status = f->backend->submit(f->device, &submission, &point);
+        if (fixture_heard(f, status, "submit") == TN_OK)
+            status = fixture_heard(f, f->backend->wait(f->device, 0, point), "wait");
+        f->backend->executable_destroy(f->device, executable);
+    } else if (f->host.live > live) {
+        check_fail(f->kit, "allocation %llu fails, and segment_compile leaves %llu blocks",
+                   (unsigned long long)n, (unsigned long long)(f->host.live - live));
     }
-    bool was_met = b->host.allocations >= b->host.fail_at;
-    b->host.fail_at = 0;
+    bool was_met = f->host.allocations >= f->host.fail_at;
+    f->host.fail_at = 0;
     if (status != TN_OK && status != TN_ERR_MEMORY)
-        check_fail(b->kit, "allocation %llu fails, and the status is %d, expected %d",
+        check_fail(f->kit, "allocation %llu fails, and the status is %d, expected %d",
                    (unsigned long long)n, status, TN_ERR_MEMORY);
     return was_met;
 }
 
-static void check_memory(struct bench *b)
+static void check_memory(struct fixture *f)
 {
     static uint32_t x[N], y[N];
-    if (!runs_programs(b, TN_I32))
+    if (!runs_programs(f, TN_I32))
         return;
     draft_plain();
-    tn_binding bindings[2] = {{numbers(b, x), 0}, {numbers(b, y), 0}};
+    tn_binding bindings[2] = {{numbers(f, x), 0}, {numbers(f, y), 0}};
     if (!bindings[0].buffer || !bindings[1].buffer)
         return;
-    for (uint64_t n = 1; n < MAX_ALLOCATIONS && run_poorly(b, n, bindings); n++)
-        if (check_failed(b->kit))
+    for (uint64_t n = 1; n < MAX_ALLOCATIONS && run_poorly(f, n, bindings); n++)
+        if (check_failed(f->kit))
             return;
-    tn_executable *executable = bench_compile(b, &draft.segment);
+    tn_executable *executable = fixture_compile(f, &draft.segment);
     if (executable)
-        expect_plain(b, executable, "after memory ran out");
+        expect_plain(f, executable, "after memory ran out");
 }
 
-static void check_frees(struct bench *b)
+static void check_frees(struct fixture *f)
 {
     uint64_t live = 0;
-    if (!runs_programs(b, TN_I32))
+    if (!runs_programs(f, TN_I32))
         return;
     draft_plain();
     for (int i = 0; i < 40; i++) {
         if (i == 10)
-            live = b->host.live; // caches are filled
-        tn_executable *executable = bench_compile(b, &draft.segment);
+            live = f->host.live; // caches are full
+        tn_executable *executable = fixture_compile(f, &draft.segment);
         if (!executable)
             return;
-        b->num_executables--;
-        b->backend->executable_destroy(b->device, executable);
+        f->num_executables--;
+        f->backend->executable_destroy(f->device, executable);
     }
-    if (b->host.live > live)
-        check_fail(b->kit, "30 segments compiled and destroyed leave %llu blocks",
-                   (unsigned long long)(b->host.live - live));
+    if (f->host.live > live)
+        check_fail(f->kit, "30 segments compiled and destroyed leave %llu blocks",
+                   (unsigned long long)(f->host.live - live));
 }
 
-static const struct bench_check checks[] = {
+static const struct fixture_check checks[] = {
     {"segment.values", check_values},         {"segment.order", check_order},
     {"segment.alias", check_alias},           {"segment.records", check_records},
     {"segment.borrows", check_borrows},       {"segment.empty", check_empty},
@@ -462,5 +452,5 @@ static const struct bench_check checks[] = {
 
 void group_segment(struct kit *k)
 {
-    bench_run(k, checks, COUNT(checks));
+    fixture_run(k, checks, COUNT(checks));
 }

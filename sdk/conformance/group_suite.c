@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
-// The suite over base and nn, run on the backend in a process of its own: values that hurt,
-// every dtype and layout, derivatives, random numbers, optimisers.
+// The operator suite over base and nn, run on the backend in a process of its own: odd
+// values, every dtype and layout, derivatives, random numbers, optimisers.
 #include <errno.h>
 #include <limits.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "bench.h"
+#include "fixture.h"
 #include "checks.h"
 
 extern char **environ;
 
 enum { LINE = 1024 };
 
-// Where it is installed beside the kit, else in a build folder.
+// Finds tenon-suite beside the kit, or in a build folder.
 static bool find_suite(char path[PATH_MAX])
 {
-    static const char *const places[] = {"tenon-suite", "suite/tenon-suite"};
+    static const char *const files[] = {"tenon-suite", "../../tests/suite/tenon-suite"};
     char self[PATH_MAX];
     ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
     self[size > 0 ? size : 0] = 0;
@@ -24,15 +24,16 @@ static bool find_suite(char path[PATH_MAX])
     if (!slash)
         return false;
     slash[1] = 0;
-    for (size_t i = 0; i < COUNT(places); i++) {
-        format_text(path, PATH_MAX, "%.3000s%s", self, places[i]);
+    for (size_t i = 0; i < COUNT(files); i++) {
+        format_text(path, PATH_MAX, "%.3000s%s", self, files[i]);
         if (access(path, X_OK) == 0)
             return true;
     }
     return false;
 }
 
-// Starts it with the staged plugin first in its path. Gives its output, and *out_pid.
+// Starts the suite with the staged plugin first in TENON_PLUGIN_PATH. Gives a stream of its
+// output, and *out_pid. NULL: the suite is not installed or cannot be started.
 static FILE *start(struct kit *k, const char *backend, pid_t *out_pid)
 {
     char path[PATH_MAX], plugins[2 * PATH_MAX], seed[24];
@@ -60,9 +61,10 @@ static FILE *start(struct kit *k, const char *backend, pid_t *out_pid)
     return NULL;
 }
 
-// --- what it prints --------------------------------------------------------------------
+// --- the suite's output ----------------------------------------------------------------
 
-// "ok 7 - base.add (14 checks) # SKIP why": a check. `note` is the first comment before it.
+// Reports a line of TAP, "ok 7 - base.add (14 checks) # SKIP why", as a check. `note` is
+// the first comment line before it.
 static void take_test(struct kit *k, const char *backend, const char *line,
                       const char *note)
 {
@@ -104,7 +106,7 @@ static void check_ends(struct kit *k, const char *backend, int status, bool is_w
 static void run_suite(struct kit *k, const char *backend)
 {
     char line[LINE], note[LINE] = "";
-    bool is_whole = false;
+    bool is_whole = false; // the last line, "1..N", was read
     int status = 0;
     pid_t pid;
     FILE *output = start(k, backend, &pid);
@@ -130,39 +132,39 @@ static void run_suite(struct kit *k, const char *backend)
 
 // --- the backend -----------------------------------------------------------------------
 
-// NULL when its first device is one that the suite is run on.
-static const char *refusal(struct bench *b)
+// Returns NULL when the suite runs on the backend's first device, or why it does not.
+static const char *refusal(struct fixture *f)
 {
     const char *why;
     tn_device_info info = {.struct_size = sizeof(info)};
-    if (bench_count(b, &why) == 0)
+    if (fixture_count(f, &why) == 0)
         return why;
-    if (b->backend->device_info(b->host.table, 0, &info) != TN_OK)
+    if (f->backend->device_info(f->host.table, 0, &info) != TN_OK)
         return "its device cannot be described";
     if (info.flags & TN_DEVICE_COMPUTES_NOTHING)
         return "it computes nothing";
-    if (!bench_is_wanted(b))
+    if (!fixture_is_wanted(f))
         return "its first device is none of --devices";
-    if (info.flags & TN_DEVICE_SOFTWARE && !b->kit->only)
+    if (info.flags & TN_DEVICE_SOFTWARE && !f->kit->only)
         return "it takes minutes on a device that is emulated: --only 'suite.*'";
     return NULL;
 }
 
 void group_suite(struct kit *k)
 {
-    static struct bench b;
+    static struct fixture f;
     char backend[64];
     const char *why = NULL;
-    if (!bench_start(&b, k))
+    if (!fixture_start(&f, k))
         return;
-    format_text(backend, sizeof(backend), "%.63s", b.backend->name);
-    const char *refused = refusal(&b);
+    format_text(backend, sizeof(backend), "%.63s", f.backend->name);
+    const char *refused = refusal(&f);
     if (refused)
         skip(k, "suite.test", refused);
-    bench_finish(&b);
+    fixture_finish(&f);
     if (refused)
         return;
-    tn_runtime *runtime = subject_runtime(k, NULL, &why); // stages it
+    tn_runtime *runtime = subject_runtime(k, NULL, &why); // also stages the plugin
     bool has_packs = runtime && tn_primitive_find(runtime, "base.add/1") &&
                      tn_primitive_find(runtime, "nn.relu/1");
     tn_runtime_close(runtime);

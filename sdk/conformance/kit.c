@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The child's side of the pipe: checks begin, end, and say what they found.
+// The child process: runs checks, and writes their results to the pipe.
 #include "kit.h"
 
 #include <fnmatch.h>
@@ -42,11 +42,11 @@ struct line {
 
 static void put(struct line *line, char c)
 {
-    if (line->size < sizeof(line->bytes) - 8) // room to close what is open
+    if (line->size < sizeof(line->bytes) - 8) // the rest is for closing quotes and braces
         line->bytes[line->size++] = c;
 }
 
-// A text from anywhere: what is not plain ASCII becomes '?'.
+// Appends a JSON string. Bytes other than printable ASCII become '?'.
 static void put_text(struct line *line, const char *text)
 {
     put(line, '"');
@@ -109,7 +109,7 @@ static bool is_wanted(const struct kit *k)
 static void begin(struct kit *k, const char *check)
 {
     if (!check_find(check))
-        abort(); // a check that is not in the table of checks.c
+        abort(); // the check is missing in the table of checks.c
     k->check = check;
     k->detail[0] = 0;
     k->cases = k->failures = 0;
@@ -153,7 +153,7 @@ static void say(struct kit *k, const char *outcome, const char *format, va_list 
     bool is_failure = strcmp(outcome, "fail") == 0;
     k->failures += is_failure;
     if (strcmp(k->outcome, "fail") == 0 || (!is_failure && strcmp(k->outcome, "pass") != 0))
-        return; // what was said first, or is worse, stays
+        return; // the first failure stays, or else the first warning or skip
     k->outcome = outcome;
     vsnprintf(k->detail, sizeof(k->detail), format, list);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What every group of checks is written with.
+// The interface that all groups of checks use.
 //
-// The kit runs each group of checks in a child process and reads what it finds from a pipe,
-// one JSON object a line. A check that crashes or hangs ends its child, not the run: the
-// parent notes it against that check, and starts the group again behind it. So a check
-// keeps nothing that a later one needs, and is numbered the same in every run.
+// Each group of checks runs in a child process, which writes results to a pipe, one JSON
+// object a line. A check that crashes or hangs ends its child, not the run: the parent
+// fails this check, and starts the group again after it. So a check leaves nothing that a
+// later check needs, and has the same number in every run.
 //
 //     if (check_begin(k, "process.locale", NULL)) {
 //         if (...)
@@ -12,7 +12,7 @@
 //         check_end(k);
 //     }
 //
-// Threads. A kit is used by the thread that runs the group.
+// Threads. A kit is used only by the thread that runs the group.
 #ifndef CONFORMANCE_KIT_H
 #define CONFORMANCE_KIT_H
 
@@ -28,59 +28,59 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define PRINTF_LIKE(text, first) __attribute__((format(printf, text, first)))
 
-// Children get the pipe as this descriptor.
+// The write end of the pipe, in a child.
 enum { RESULTS_FD = 3 };
 
 enum { SUBJECT_SIZE = 160, DETAIL_SIZE = 1024 };
 
 struct kit {
-    // What is checked, and how: constant.
+    // Options of the run: constant.
     const char *file;     // the shared object
     const char *folder;   // an empty directory of this run, for what checks write
     const char *only;     // pattern of "check" or "check subject"; NULL: all
     const char *devices;  // pattern of "backend:index"; NULL: all
     const char *examples; // a file of examples for primitives, or NULL
-    uint32_t samples;     // applications of a primitive, at most
+    uint32_t samples;     // most applications of a primitive to draw
     uint64_t seed;
-    uint64_t resume; // checks up to this number are done already
+    uint64_t resume; // checks up to this number ran in an earlier child
 
-    // The check that is running.
+    // The running check.
     uint64_t number;
     uint64_t random; // state of the generator
     const char *check;
     char subject[SUBJECT_SIZE];
     char detail[DETAIL_SIZE]; // the first failure or warning
     uint64_t cases, failures;
-    const char *outcome; // "pass" until something else is said
+    const char *outcome; // "pass", "fail", "warn" or "skip"
 };
 
-// Begins a check, whose name is in the table of checks.c. `subject` says which of several
-// things is checked (a primitive, a kernel, a device), or is NULL; printf's format. False
-// when it was not asked for or is done: then nothing else is called. Seeds the generator
-// from both names, so that a check replays alone.
+// Begins a check, whose name is in the table of checks.c. `subject` (a printf format, or
+// NULL) names the primitive, kernel or device that is checked. False when the check is not
+// wanted or ran earlier: then check_end is not called. Seeds the random numbers from both
+// names, so that a check replays alone.
 bool check_begin(struct kit *k, const char *check, const char *subject, ...)
     PRINTF_LIKE(3, 4);
 void check_end(struct kit *k);
 
-// Within a check. The first text is kept, the others are counted.
+// For the running check. The first message is kept, further failures are counted.
 void check_fail(struct kit *k, const char *format, ...) PRINTF_LIKE(2, 3);
-// Not wrong, but to be known: it fails nothing.
+// Reports a finding that is not a failure.
 void check_warn(struct kit *k, const char *format, ...) PRINTF_LIKE(2, 3);
-// It cannot be checked here.
+// Reports that the check cannot be made here.
 void check_skip(struct kit *k, const char *format, ...) PRINTF_LIKE(2, 3);
-// One more case was tried.
+// Counts one tried case.
 void check_case(struct kit *k);
 bool check_failed(const struct kit *k);
 
-// A whole check that cannot be made.
+// Reports a whole check as skipped.
 void skip(struct kit *k, const char *check, const char *reason);
 
 uint64_t random_bits(struct kit *k);
 double random_in(struct kit *k, double lo, double hi);
-// In [0, n).
+// A random integer in [0, n).
 uint64_t random_below(struct kit *k, uint64_t n);
 
-// Prints a formatted text into `out`, cut where it does not fit. Returns `out`.
+// Formats into `out`, truncated to `size` bytes. Returns `out`.
 const char *format_text(char *out, size_t size, const char *format, ...) PRINTF_LIKE(3, 4);
 
 #endif // CONFORMANCE_KIT_H

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-// A device that is lost on purpose, at work and idle: what each call says from then on,
-// that waits end, that other devices go on, and that nothing is left behind.
+// Loss of a device on purpose, while busy and while idle: status of every call afterwards,
+// end of waits, other devices, and leaks.
 #include "lost.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include "draft.h"
 
-enum { N = 1 << 15, STEPS = 8, RESULT = 3280 }; // 8 times 3x + 1, from 0
+enum { N = 1 << 15, STEPS = 8, RESULT = 3280 }; // RESULT: 3x + 1, applied STEPS times to 0
 enum { SUBMISSIONS = 4, WAITERS = 3, COPY = 4096 };
 
 static struct draft draft;
 static struct program affine;
 
 struct scene {
-    struct bench *bench;
+    struct fixture *fixture;
     const tn_device_loss *loss;
     tn_executable *executable;
     tn_binding bindings[2];
@@ -22,148 +22,152 @@ struct scene {
     atomic_bool is_lost; // lose() has returned
 };
 
-static const tn_device_loss *find_loss(struct bench *b)
+static const tn_device_loss *find_loss(struct fixture *f)
 {
-    const tn_device_loss *loss = b->subject.entry->query(TN_IFACE_DEVICE_LOSS);
+    const tn_device_loss *loss = f->subject.entry->query(TN_IFACE_DEVICE_LOSS);
     return TN_HAS(loss, lose) ? loss : NULL;
 }
 
-static bool runs_programs(const struct bench *b)
+static bool runs_programs(const struct fixture *f)
 {
-    uint32_t dtypes = b->info.dtypes ? b->info.dtypes : TN_ALL_DTYPES;
-    return bench_consumes(b, TN_FAMILY_EXPR) && dtypes & TN_DTYPE_BIT(TN_I32);
+    uint32_t dtypes = f->info.dtypes ? f->info.dtypes : TN_ALL_DTYPES;
+    return fixture_consumes(f, TN_FAMILY_EXPR) && dtypes & TN_DTYPE_BIT(TN_I32);
 }
 
-// 3 * x + 1 back and forth between two slots, or no steps where no program runs.
-static void draft_work(const struct bench *b)
+// Drafts 3 * x + 1, alternating between two slots; no steps if the backend runs no
+// programs.
+static void draft_work(const struct fixture *f)
 {
     draft_start(&draft);
     program_affine(&affine, TN_I32);
     draft_slot(&draft, 0, N * 4);
     draft_slot(&draft, 0, N * 4);
     tn_value in = flat_value(0, TN_I32, N), out = flat_value(1, TN_I32, N);
-    for (int i = 0; i < STEPS && runs_programs(b); i++)
+    for (int i = 0; i < STEPS && runs_programs(f); i++)
         draft_program(&draft, &affine, i % 2 ? &out : &in, i % 2 ? &in : &out, 3, 1);
 }
 
-// --- a device that works ---------------------------------------------------------------
+// --- a device that is not lost ---------------------------------------------------------
 
-// Zeros in, work, and what it gives read back.
+// Compiles the work, and creates its buffers with zeros.
 static bool prepare(struct scene *s)
 {
-    struct bench *b = s->bench;
+    struct fixture *f = s->fixture;
     static const uint32_t zeros[N];
-    draft_work(b);
-    s->executable = bench_compile(b, &draft.segment);
+    draft_work(f);
+    s->executable = fixture_compile(f, &draft.segment);
     for (int i = 0; i < 2; i++) {
-        s->bindings[i] = (tn_binding){bench_buffer(b, N * 4), 0};
+        s->bindings[i] = (tn_binding){fixture_buffer(f, N * 4), 0};
         if (!s->bindings[i].buffer ||
-            !bench_write(b, s->bindings[i].buffer, 0, zeros, sizeof(zeros)))
+            !fixture_write(f, s->bindings[i].buffer, 0, zeros, sizeof(zeros)))
             return false;
     }
     return s->executable != NULL;
 }
 
-static void works(struct bench *b, const char *what)
+// Runs the work on the open device, and checks the result.
+static void works(struct fixture *f, const char *what)
 {
     static uint32_t got[N];
-    struct scene s = {.bench = b};
-    check_case(b->kit);
-    if (!prepare(&s) || !bench_submit(b, s.executable, s.bindings, 2, 0, NULL) ||
-        !bench_wait(b, b->point) || !bench_read(b, s.bindings[0].buffer, 0, got, N * 4))
+    struct scene s = {.fixture = f};
+    check_case(f->kit);
+    if (!prepare(&s) || !fixture_submit(f, s.executable, s.bindings, 2, 0, NULL) ||
+        !fixture_wait(f, f->points[0]) ||
+        !fixture_read(f, s.bindings[0].buffer, 0, got, N * 4))
         return;
-    if (bench_computes(b) && runs_programs(b) && got[N - 1] != RESULT)
-        check_fail(b->kit, "%s gives %u, expected %d", what, got[N - 1], RESULT);
+    if (fixture_computes(f) && runs_programs(f) && got[N - 1] != RESULT)
+        check_fail(f->kit, "%s gives %u, expected %d", what, got[N - 1], RESULT);
 }
 
-// --- losing it -------------------------------------------------------------------------
+// --- the loss --------------------------------------------------------------------------
 
 struct waiter {
     const struct scene *scene;
-    tn_buffer *buffer; // of this thread alone: it copies
+    tn_buffer *buffer; // used by the copying thread alone
     tn_status status;
 };
 
 static void *wait_for_work(void *context)
 {
     struct waiter *w = context;
-    const struct bench *b = w->scene->bench;
-    w->status = b->backend->wait(b->device, w->scene->points[SUBMISSIONS - 1]);
+    const struct fixture *f = w->scene->fixture;
+    w->status = f->backend->wait(f->device, 0, w->scene->points[SUBMISSIONS - 1]);
     return NULL;
 }
 
 static void *copy_until_lost(void *context)
 {
     struct waiter *w = context;
-    const struct bench *b = w->scene->bench;
+    const struct fixture *f = w->scene->fixture;
     unsigned char bytes[COPY] = {0};
     bool again = true;
     while (again && w->status == TN_OK) {
         again = !atomic_load(&w->scene->is_lost);
-        w->status = b->backend->buffer_write(b->device, w->buffer, 0, bytes, COPY);
+        w->status = f->backend->buffer_write(f->device, w->buffer, 0, bytes, COPY);
         if (w->status == TN_OK)
-            w->status = b->backend->buffer_read(b->device, w->buffer, 0, bytes, COPY);
+            w->status = f->backend->buffer_read(f->device, w->buffer, 0, bytes, COPY);
     }
     return NULL;
 }
 
 static void lose(struct scene *s)
 {
-    struct bench *b = s->bench;
-    bench_listen(b);
-    tn_status status = s->loss->lose(b->device);
-    check_case(b->kit);
-    if (bench_heard(b, status, "lose") != TN_OK)
-        check_fail(b->kit, "lose fails with status %d", status);
+    struct fixture *f = s->fixture;
+    fixture_listen(f);
+    tn_status status = s->loss->lose(f->device);
+    check_case(f->kit);
+    if (fixture_heard(f, status, "lose") != TN_OK)
+        check_fail(f->kit, "lose fails with status %d", status);
 }
 
-// While work runs, several threads wait for it and one copies.
+// Loses the device while work runs: the first thread copies, the others wait for the work.
 static bool lose_at_work(struct scene *s)
 {
-    struct bench *b = s->bench;
+    struct fixture *f = s->fixture;
     struct waiter waiters[WAITERS];
     pthread_t threads[WAITERS];
-    tn_buffer *buffer = bench_buffer(b, COPY);
+    tn_buffer *buffer = fixture_buffer(f, COPY);
     if (!buffer || !prepare(s))
         return false;
     for (int i = 0; i < SUBMISSIONS; i++)
-        if (!bench_submit(b, s->executable, s->bindings, 2, TN_SUBMIT_ASYNC, &s->points[i]))
+        if (!fixture_submit(f, s->executable, s->bindings, 2, TN_SUBMIT_ASYNC,
+                            &s->points[i]))
             return false;
     for (int i = 0; i < WAITERS; i++) {
         waiters[i] = (struct waiter){s, buffer, TN_OK};
         if (pthread_create(&threads[i], NULL, i ? wait_for_work : copy_until_lost,
                            &waiters[i]))
-            abort(); // a process of its own: the parent sees it
+            abort(); // checks run in a child process: its parent reports the abort
     }
     lose(s);
     atomic_store(&s->is_lost, true);
     for (int i = 0; i < WAITERS; i++) {
         pthread_join(threads[i], NULL);
         if (waiters[i].status != TN_OK && waiters[i].status != TN_ERR_DEVICE)
-            check_fail(b->kit, "%s while the device is lost gives status %d",
+            check_fail(f->kit, "%s while the device is lost gives status %d",
                        i ? "a wait" : "a copy", waiters[i].status);
     }
     return true;
 }
 
-// --- what it says then -----------------------------------------------------------------
+// --- calls on a lost device ------------------------------------------------------------
 
-static void expect_lost(struct bench *b, tn_status status, bool is_untouched,
+static void expect_lost(struct fixture *f, tn_status status, bool is_untouched,
                         const char *what)
 {
-    check_case(b->kit);
-    if (bench_heard(b, status, what) != TN_ERR_DEVICE)
-        check_fail(b->kit, "%s on a lost device gives status %d, expected %d", what, status,
+    check_case(f->kit);
+    if (fixture_heard(f, status, what) != TN_ERR_DEVICE)
+        check_fail(f->kit, "%s on a lost device gives status %d, expected %d", what, status,
                    TN_ERR_DEVICE);
     else if (!is_untouched)
-        check_fail(b->kit, "%s on a lost device writes its output", what);
-    bench_listen(b);
+        check_fail(f->kit, "%s on a lost device writes its output", what);
+    fixture_listen(f);
 }
 
 static void check_calls(struct scene *s)
 {
-    struct bench *b = s->bench;
-    const tn_backend *t = b->backend;
+    struct fixture *f = s->fixture;
+    const tn_backend *t = f->backend;
     tn_buffer *buffer = s->bindings[0].buffer, *made = NULL;
     tn_executable *compiled = NULL;
     uint64_t point = 0;
@@ -172,91 +176,91 @@ static void check_calls(struct scene *s)
                                       .executable = s->executable,
                                       .bindings = s->bindings,
                                       .num_bindings = 2};
-    bench_listen(b);
-    tn_status status = t->buffer_create(b->device, 64, &made);
-    expect_lost(b, status, made == NULL, "buffer_create");
-    status = t->segment_compile(b->device, &draft.segment, &compiled);
-    expect_lost(b, status, compiled == NULL, "segment_compile");
-    status = t->submit(b->device, &submission, &point);
-    expect_lost(b, status, point == 0, "submit");
+    fixture_listen(f);
+    tn_status status = t->buffer_create(f->device, 64, &made);
+    expect_lost(f, status, made == NULL, "buffer_create");
+    status = t->segment_compile(f->device, &draft.segment, &compiled);
+    expect_lost(f, status, compiled == NULL, "segment_compile");
+    status = t->submit(f->device, &submission, &point);
+    expect_lost(f, status, point == 0, "submit");
     if (status == TN_OK)
-        t->wait(b->device, point); // what it uses goes next
-    status = t->buffer_read(b->device, buffer, 4, &word, 4);
-    expect_lost(b, status, word == UINT32_C(0xa5a5a5a5), "buffer_read");
-    status = t->buffer_write(b->device, buffer, 4, &word, 4);
-    expect_lost(b, status, true, "buffer_write");
+        t->wait(f->device, 0, point); // its buffers are destroyed next
+    status = t->buffer_read(f->device, buffer, 4, &word, 4);
+    expect_lost(f, status, word == UINT32_C(0xa5a5a5a5), "buffer_read");
+    status = t->buffer_write(f->device, buffer, 4, &word, 4);
+    expect_lost(f, status, true, "buffer_write");
     for (int i = 0; i < SUBMISSIONS; i++)
-        expect_lost(b, t->wait(b->device, s->points[i]), true, "wait");
-    if (TN_HAS(t, buffer_map) && t->buffer_map(b->device, buffer))
-        check_fail(b->kit, "buffer_map on a lost device gives memory, expected NULL");
+        expect_lost(f, t->wait(f->device, 0, s->points[i]), true, "wait");
+    if (TN_HAS(t, buffer_map) && t->buffer_map(f->device, buffer))
+        check_fail(f->kit, "buffer_map on a lost device gives memory, expected NULL");
     tn_memory_info info = {.struct_size = sizeof(info)};
-    if (TN_HAS(t, memory_info) && t->memory_info(b->device, &info) != TN_OK)
-        check_fail(b->kit, "memory_info fails on a lost device");
-    lose(s); // again
-    t->buffer_destroy(b->device, made);
-    t->executable_destroy(b->device, compiled);
+    if (TN_HAS(t, memory_info) && t->memory_info(f->device, &info) != TN_OK)
+        check_fail(f->kit, "memory_info fails on a lost device");
+    lose(s); // losing a lost device again is allowed
+    t->buffer_destroy(f->device, made);
+    t->executable_destroy(f->device, compiled);
 }
 
 // --- several devices -------------------------------------------------------------------
 
-// Opened before the loss, it goes on after it; and another one can be opened then.
+// A device that was opened before the loss works after it, and a device can be opened then.
 static void check_others(struct scene *s)
 {
-    struct bench *b = s->bench;
-    tn_device *lost = b->device;
-    b->device = NULL;
-    if (!bench_open(b)) {
-        b->device = lost;
+    struct fixture *f = s->fixture;
+    tn_device *lost = f->device;
+    f->device = NULL;
+    if (!fixture_open(f)) {
+        f->device = lost;
         return;
     }
-    tn_device *other = b->device;
-    b->device = lost;
+    tn_device *other = f->device;
+    f->device = lost;
     lose(s);
-    bench_close(b); // idle: nothing was made on it
-    b->device = other;
-    works(b, "another device, open when one is lost,");
-    bench_close(b);
-    if (bench_open(b))
-        works(b, "a device that is opened after one was lost");
-    bench_close(b);
+    fixture_close(f); // closes the lost device, which was idle
+    f->device = other;
+    works(f, "another device, open when one is lost,");
+    fixture_close(f);
+    if (fixture_open(f))
+        works(f, "a device that is opened after one was lost");
+    fixture_close(f);
 }
 
 static bool lose_one(struct scene *s)
 {
-    struct bench *b = s->bench;
-    if (!bench_open(b))
+    struct fixture *f = s->fixture;
+    if (!fixture_open(f))
         return false;
     if (lose_at_work(s))
         check_calls(s);
-    bench_close(b);
-    if (!bench_open(b))
+    fixture_close(f);
+    if (!fixture_open(f))
         return false;
     check_others(s);
-    return !check_failed(b->kit);
+    return !check_failed(f->kit);
 }
 
-void check_lost(struct bench *b)
+void check_lost(struct fixture *f)
 {
-    const tn_device_loss *loss = find_loss(b);
+    const tn_device_loss *loss = find_loss(f);
     if (!loss) {
-        check_skip(b->kit, "it offers no %s", TN_IFACE_DEVICE_LOSS);
+        check_skip(f->kit, "it offers no %s", TN_IFACE_DEVICE_LOSS);
         return;
     }
-    bench_close(b);
+    fixture_close(f);
     uint64_t live = 0;
     int threads = 0;
     for (int round = 0; round < 3; round++) {
-        struct scene s = {.bench = b, .loss = loss};
+        struct scene s = {.fixture = f, .loss = loss};
         if (!lose_one(&s))
             return;
-        if (round == 0) { // what is kept for good is there
-            live = b->host.live;
+        if (round == 0) { // memory and threads that the driver keeps for good
+            live = f->host.live;
             threads = count_threads();
         }
     }
-    if (b->host.live > live)
-        check_fail(b->kit, "devices that were lost leave %llu blocks of the host's",
-                   (unsigned long long)(b->host.live - live));
+    if (f->host.live > live)
+        check_fail(f->kit, "devices that were lost leave %llu blocks of the host's",
+                   (unsigned long long)(f->host.live - live));
     if (threads_beyond(threads))
-        check_fail(b->kit, "devices that were lost leave threads");
+        check_fail(f->kit, "devices that were lost leave threads");
 }

@@ -3,9 +3,9 @@
 #ifndef CONFORMANCE_LOST_H
 #define CONFORMANCE_LOST_H
 
-#include "bench.h"
+#include "fixture.h"
 
-// Skips where the plugin offers no tn_device_loss.
-void check_lost(struct bench *b);
+// Loses devices on purpose. Skips when the plugin offers no tn_device_loss.
+void check_lost(struct fixture *f);
 
 #endif // CONFORMANCE_LOST_H

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The conformance kit: what `tenon check` starts. Without --child it is the parent, which
-// starts itself as a child for each group of checks and executes nothing of the plugin.
+// The conformance kit, started by `tenon check`. Without --child it is the parent process,
+// which starts itself as a child for each group of checks and never executes the plugin's
+// code.
 //
 //   tenon-conformance PLUGIN.so|DIRECTORY|ID [--json] [--seed N] [--report FILE]
 //       [--only GLOB] [--devices GLOB] [--exceptions FILE] [--examples FILE]
@@ -21,7 +22,7 @@ enum { STATUS_PASS = 0, STATUS_FAIL = 1, STATUS_USAGE = 2 };
 struct options {
     struct run_options run;
     const char *subject, *report, *exceptions;
-    const char *child, *resume, *seed, *timeout; // as given
+    const char *child, *resume, *seed, *timeout; // texts of the options
     bool json, list;
 };
 
@@ -61,7 +62,7 @@ static int parse(struct options *o, int argc, char **argv)
         {"--folder", &o->run.folder, NULL},
         {"--resume", &o->resume, NULL},
     };
-    bool is_literal = false; // behind "--"
+    bool is_literal = false; // after "--"
     for (int i = 1; i < argc; i++) {
         size_t k = 0;
         while (k < COUNT(known) && strcmp(known[k].name, argv[i]) != 0)
@@ -96,7 +97,7 @@ static int parse(struct options *o, int argc, char **argv)
 
 // --- the plugin ------------------------------------------------------------------------
 
-// The one shared object of a directory.
+// Finds the only shared object of a directory. False: there is none, or several.
 static bool find_in_directory(const char *path, char file[PATH_MAX])
 {
     DIR *directory = opendir(path);
@@ -142,7 +143,8 @@ static bool find_plugin(const char *subject, char file[PATH_MAX])
 
 // --- running ---------------------------------------------------------------------------
 
-// The groups that `only` may mean: by the letters before its first wildcard.
+// False when no check of the group can match `only`, judged by the letters before its first
+// wildcard or dot.
 static bool is_wanted(const struct group *group, const char *only)
 {
     size_t plain = only ? strcspn(only, "*?[.") : 0, size = strlen(group->name);
@@ -177,7 +179,7 @@ static int write_report(const struct report *report, const struct options *o)
     return report->counts[FAILED] ? STATUS_FAIL : STATUS_PASS;
 }
 
-// A file beside the plugin, when there is one. NULL: none.
+// Path of a file beside the plugin, or NULL when it does not exist.
 static const char *find_beside(const char *file, const char *name, char path[PATH_MAX])
 {
     const char *slash = strrchr(file, '/');
@@ -232,7 +234,7 @@ static int run_child(const struct options *o)
         return usage("no group is named ", o->child);
     group->run(&kit);
     fflush(NULL);
-    _exit(0); // what runs at the process's end is process.exit's to check
+    _exit(0); // skips exit handlers, which the check process.exit covers
 }
 
 static int run_list(void)

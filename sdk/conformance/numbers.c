@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Random numbers by splitmix64, and facts about dtypes.
+// Random numbers by splitmix64, and rounding of dtypes.
+#include <math.h>
 #include "numbers.h"
 
 static const uint64_t golden = UINT64_C(0x9e3779b97f4a7c15);
@@ -32,16 +33,5 @@ uint64_t numbers_named(uint64_t state, const char *name)
 
 double dtype_rounding(tn_dtype dtype)
 {
-    switch (dtype) {
-    case TN_F16:
-        return 0x1p-11;
-    case TN_BF16:
-        return 0x1p-8;
-    case TN_F32:
-        return 0x1p-24;
-    case TN_F64:
-        return 0x1p-53;
-    default:
-        return 0;
-    }
+    return tn_is_float(dtype) ? ldexp(1, -tn_dtype_precision(dtype)) : 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the kit and its suite have in common: random numbers, and what dtypes are called and
-// how they round. A generator's state is one number.
+// Shared by the kit and the operator suite: random numbers, whose generator has one integer
+// of state, and rounding of dtypes.
 #ifndef CONFORMANCE_NUMBERS_H
 #define CONFORMANCE_NUMBERS_H
 
@@ -8,12 +8,12 @@
 #include <tenon/types.h>
 
 uint64_t numbers_next(uint64_t *state);
-// In [lo, hi).
+// A number in [lo, hi).
 double numbers_between(uint64_t *state, double lo, double hi);
-// The state for what has this name, after `state`.
+// A state derived from `state` and `name`.
 uint64_t numbers_named(uint64_t state, const char *name);
 
-// The error of one rounding of the dtype, relative; 0 for integers and bool.
+// Relative error of one rounding to the dtype; 0 for integers and bool.
 double dtype_rounding(tn_dtype dtype);
 
 #endif // CONFORMANCE_NUMBERS_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Opening an operator pack for checking.
+// Opens an operator pack for its checks.
 #include "pack.h"
 
-// Whether there is a backend that this runtime computes with.
+// True when the runtime has a backend that computes.
 static bool computes(tn_runtime *runtime)
 {
     tn_scope *scope = tn_scope_open(runtime);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// An operator pack opened for checking: what the groups that look at primitives begin with.
+// An operator pack that is open for its checks: the set-up of groups that check primitives.
 #ifndef CONFORMANCE_PACK_H
 #define CONFORMANCE_PACK_H
 
@@ -10,18 +10,19 @@ struct pack {
     struct subject subject;
     struct fake_host host;
     struct sample_maker maker;
-    const tn_ops *ops; // or NULL
+    const tn_ops *ops; // NULL: the plugin is no operator pack
 };
 
-// Starts the plugin, and a runtime that computes on the CPU when there is one.
-// False: it cannot be started, which other groups say.
+// Starts the plugin, and a runtime that computes on the CPU (maker.runtime is NULL if there
+// is none). False: the plugin cannot be started; other groups report why.
 bool pack_open(struct pack *pack, struct kit *k);
 void pack_close(struct pack *pack);
 
-// The record of this id: the pack's own or, through the runtime, another's. NULL: none.
+// The primitive of this id: the pack's own or, through the runtime, an installed one. NULL:
+// none.
 const tn_primitive *pack_primitive(const struct pack *pack, const char *id);
 
-// NULL when results are the same, element by element, to within `tolerance`.
+// NULL when all outputs agree to within `tolerance`, else a message.
 const char *outputs_compare(const struct sample *s, const struct array *got,
                             const struct array *want, double tolerance);
 

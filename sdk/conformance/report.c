@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The report: results gathered, exceptions settled, text and JSON.
+// The report: collects results, applies exceptions, prints text and JSON.
 #include "report.h"
 
 #include <jansson.h>
@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <tenon/tenon.h>
 
-// Texts are the plugin's and the driver's in part: a terminal shows them and obeys none.
+// Prints with control characters escaped: texts come in part from the plugin and its
+// driver, and must not control the terminal.
 static void tell(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static void tell(FILE *out, const char *format, ...)
@@ -40,7 +41,7 @@ void report_add(struct report *report, const struct check_info *check, const cha
         size_t capacity = report->capacity ? report->capacity * 2 : 64;
         void *grown = realloc(report->results, capacity * sizeof(*report->results));
         if (!grown)
-            abort(); // the kit's own parent process: nothing to save
+            abort(); // in the parent process: no result can be saved
         report->results = grown;
         report->capacity = capacity;
     }
@@ -97,7 +98,7 @@ static bool same_group(const struct result *a, const struct result *b)
            strncmp(a->check->name, b->check->name, size) == 0;
 }
 
-// One line a group: results of a group stand together.
+// Prints one line a group; results of a group are adjacent.
 static void print_groups(const struct report *report, FILE *out)
 {
     for (size_t i = 0, end; i < report->count; i = end) {
@@ -141,7 +142,7 @@ static void print_findings(const struct report *report, enum outcome outcome,
     }
 }
 
-// One line for each check, whatever the reasons: --json has all.
+// Prints one line for each skipped check, with its first reason; --json has all.
 static void print_skips(const struct report *report, FILE *out)
 {
     for (size_t i = 0; i < report->count; i++) {
@@ -153,7 +154,7 @@ static void print_skips(const struct report *report, FILE *out)
                report->results[first].check != r->check)
             first++;
         if (first < i)
-            continue; // told with that one
+            continue; // counted in the line of `first`
         for (size_t n = i + 1; n < report->count; n++) {
             const struct result *next = &report->results[n];
             bool is_like = next->outcome == SKIPPED && next->check == r->check;
@@ -170,7 +171,7 @@ static void print_skips(const struct report *report, FILE *out)
     }
 }
 
-// A process that ends between two checks is no check that can be asked for.
+// run.ends is reported between checks, so --only cannot select it.
 static bool can_replay(const struct result *r)
 {
     return r->outcome == FAILED && strcmp(r->check->name, "run.ends") != 0;
@@ -182,7 +183,7 @@ static void print_option(const char *name, const char *value, FILE *out)
         tell(out, " %s '%s'", name, value);
 }
 
-// The command that runs the first failure again, with the same cases.
+// Prints the command that repeats the first failure, with the same cases.
 static void print_replay(const struct report *report, FILE *out)
 {
     size_t i = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What was found, and how it is told: text of a page, or JSON.
+// The results of a run, and their output as text or JSON.
 #ifndef CONFORMANCE_REPORT_H
 #define CONFORMANCE_REPORT_H
 
@@ -13,12 +13,12 @@ struct result {
     char *subject, *detail; // owned
     enum outcome outcome;
     uint64_t cases, failures;
-    const struct exception *exception; // that covers it, or NULL
+    const struct exception *exception; // the exception that matches, or NULL
 };
 
 struct report {
     const char *file;
-    const char *examples, *samples, *devices; // as given, or NULL
+    const char *examples, *samples, *devices; // as on the command line, or NULL
     uint64_t seed;
     struct result *results; // owned
     size_t count, capacity;
@@ -32,11 +32,11 @@ void report_add(struct report *report, const struct check_info *check, const cha
                 uint64_t failures);
 void report_finish(struct report *report);
 
-// Settles what the exceptions say: a failure that is listed is excepted, a pass that is
-// listed fails.
+// Applies the exceptions, and counts outcomes: a failure that is listed becomes EXCEPTED, a
+// pass that is listed becomes FAILED.
 void report_settle(struct report *report, struct exceptions *exceptions);
 
-// Prints the page or the JSON text.
+// Prints the report as text, or as JSON.
 void report_text(const struct report *report, FILE *out);
 void report_json(const struct report *report, FILE *out);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Rules called with nothing, which must give zero, and with a builder that fails at its
-// n-th call, which they must survive: then every array that they build is NULL.
+// Rules called with NULL cotangents or tangents, which count as zero, and with a builder
+// that fails from its n-th call on and returns NULL, which rules must survive.
 #include <math.h>
 #include "rules.h"
 
-enum { MAX_CALLS = 200, FEW = 3 }; // calls of a rule's builder; samples
+enum { MAX_CALLS = 200, FEW = 3 }; // MAX_CALLS: of a rule's builder; FEW: samples
 
 // An application in a scope of its own, for calling rules directly.
 struct call {
@@ -25,7 +25,7 @@ static void call_open(struct call *c)
     graph_op(c->scope, c->s, c->in, c->out);
     for (uint32_t i = 0; i < c->s->num_outputs; i++)
         if (tn_dtype_in(c->s->outputs[i].dtype, TN_FLOAT_DTYPES))
-            c->cotangents[i] = c->out[i]; // of the right type: that is all it takes
+            c->cotangents[i] = c->out[i]; // any array of the right type will do
     memset(c->results, 0, sizeof(c->results));
     c->rule = (tn_rule){.struct_size = sizeof(tn_rule),
                         .attrs = c->s->attrs,
@@ -56,7 +56,7 @@ static tn_status call_jvp(struct call *c, const tn_build *build)
     return c->s->primitive->jvp(build, &c->rule, tangents, c->results);
 }
 
-// Every input is its own batch, along a first axis that is there.
+// Every input that has an axis is mapped along its first axis.
 static tn_status call_vmap(struct call *c, const tn_build *build)
 {
     int32_t axes[MAX_IN], out_axes[MAX_OUT] = {0};
@@ -74,9 +74,10 @@ static tn_status call_decompose(struct call *c, const tn_build *build)
     return c->s->primitive->decompose(build, &c->rule, c->results);
 }
 
-// --- some of them NULL -----------------------------------------------------------------
+// --- NULL arguments --------------------------------------------------------------------
 
-// Calls with all of `given` zero but number `one`: as NULL, or as arrays of zeros.
+// Calls a rule with all cotangents or tangents zero but number `one`: zero as NULL, or as
+// arrays of zeros.
 typedef tn_status (*partial_call)(struct call *c, const tn_build *build, uint32_t one,
                                   bool as_null);
 
@@ -109,7 +110,7 @@ static tn_status partial_jvp(struct call *c, const tn_build *build, uint32_t one
     return c->s->primitive->jvp(build, &c->rule, tangents, c->results);
 }
 
-// The sum of each result's elements; of NULL it is 0.
+// Sums the elements of each result; the sum of a NULL result is 0.
 static void sums_of(struct call *c, partial_call run, uint32_t one, bool as_null,
                     double sums[MAX_IN], const char *what)
 {
@@ -160,7 +161,7 @@ static void check_partial(struct call *c)
 // --- a builder that fails --------------------------------------------------------------
 
 struct failing {
-    tn_build build; // first: rules get its address
+    tn_build build; // the first member: rules get its address
     uint64_t calls, fail_at;
 };
 
@@ -202,7 +203,8 @@ static tn_array *failing_scalar(const tn_build *build, tn_dtype dtype, double va
     return fails_now(build) ? NULL : tn_scalar(build->scope, dtype, value);
 }
 
-// One rule, failing at every call in turn. Surviving is all that is asked for.
+// Calls the rule with a builder that fails at its n-th call, for each n. The rule only has
+// to survive.
 static void check_failing(struct call *c, rule_call run)
 {
     bool was_met = true;
@@ -237,7 +239,7 @@ static void check_failures(struct call *c)
         check_failing(c, call_decompose);
 }
 
-// --- both ------------------------------------------------------------------------------
+// --- samples ---------------------------------------------------------------------------
 
 static void each_sample(struct kit *k, struct pack *pack, const tn_primitive *p,
                         const char *check, void (*run)(struct call *c))

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Derivatives against central differences.
+// Derivatives compared with central differences.
 //
-// The loss is the sum of all floating-point outputs times fixed random weights. A
-// difference with step h is off by h^2 times the third derivative and by the rounding over
-// h. Each is made with h and with h / 2: where they disagree (a kink, a pole) nothing is
-// concluded.
+// The loss is the sum of all floating-point outputs times fixed random weights. The error
+// of a difference with step h is h^2 times the third derivative, and the rounding error
+// divided by h. Each difference is computed with h and with h / 2; where the two disagree
+// (a kink, a pole), nothing is concluded.
 #include <math.h>
 #include "rules.h"
 
@@ -14,7 +14,7 @@ struct derivation {
     struct kit *kit;
     struct pack *pack;
     struct sample *s;
-    struct array weights[MAX_OUT]; // NULL data: no floating-point output
+    struct array weights[MAX_OUT]; // data NULL: the output is not floating-point
     double step, bound;
 };
 
@@ -23,7 +23,7 @@ static bool is_float(tn_dtype dtype)
     return tn_dtype_in(dtype, TN_FLOAT_DTYPES) != 0;
 }
 
-// Whether derivatives flow through input `i`.
+// True when derivatives flow through input `i`.
 static bool flows(const struct sample *s, uint32_t i)
 {
     const tn_primitive *p = s->primitive;
@@ -34,7 +34,7 @@ static bool flows(const struct sample *s, uint32_t i)
 
 // --- samples ---------------------------------------------------------------------------
 
-// Floats become f64, where infer accepts that: differences need the digits.
+// Makes floats f64, where infer accepts this: differences need the precision.
 static void widen(struct pack *pack, struct sample *s)
 {
     struct sample wide = *s;
@@ -45,7 +45,8 @@ static void widen(struct pack *pack, struct sample *s)
         *s = wide;
 }
 
-// Steps for the coarsest dtype. False: too coarse for differences, or nothing to derive.
+// Chooses step and bound by the least precise dtype. False: it is too coarse for
+// differences, or there is nothing to derive.
 static bool choose_step(const struct sample *s, double *step, double *bound)
 {
     double rounding = 0;
@@ -103,7 +104,8 @@ static double loss(const struct derivation *d)
     return sum;
 }
 
-// The loss with all inputs moved by `by` along `along` (data NULL: not moved).
+// The loss after all inputs are moved by `by` times `along`; data NULL in `along`: not
+// moved.
 static double loss_moved(const struct derivation *d, const struct array *along, double by)
 {
     struct array kept[MAX_IN];
@@ -124,7 +126,7 @@ static double loss_moved(const struct derivation *d, const struct array *along, 
     return sum;
 }
 
-// False: the function is not smooth there.
+// Central difference along `along`. False: the function is not smooth there.
 static bool difference(const struct derivation *d, const struct array *along, double *out)
 {
     double coarse =
@@ -142,7 +144,8 @@ static bool agrees(const struct derivation *d, double got, double want)
 
 // --- transforms ------------------------------------------------------------------------
 
-// The application, and those of its outputs that are floats.
+// Builds the application. Gives its floating-point outputs with their weights; returns how
+// many there are.
 static uint32_t build(tn_scope *scope, const struct derivation *d, tn_array *in[MAX_IN],
                       tn_array *out[MAX_OUT], tn_array *weights[MAX_OUT])
 {
@@ -159,7 +162,7 @@ static uint32_t build(tn_scope *scope, const struct derivation *d, tn_array *in[
     return count;
 }
 
-// The gradient in one input. NULL, or why not.
+// Computes the gradient in one input. Returns NULL, or why there is none.
 static const char *gradient_of(const struct derivation *d, uint32_t input,
                                struct array *out_gradient)
 {
@@ -176,7 +179,7 @@ static const char *gradient_of(const struct derivation *d, uint32_t input,
     return status == TN_OK ? NULL : text;
 }
 
-// The sum of the outputs' tangents times the weights. NULL, or why not.
+// Computes the sum of the outputs' tangents times the weights. Returns NULL, or why not.
 static const char *tangent_along(const struct derivation *d, const struct array *along,
                                  double *out)
 {
@@ -217,7 +220,7 @@ static const char *input_name(const struct sample *s, uint32_t i)
     return p->inputs[i < p->num_inputs ? i : p->num_inputs - 1].name;
 }
 
-// A missing rule is no fault; a rule that fails is.
+// A primitive without a rule is skipped; a rule that fails is a failure.
 static void no_rule(struct derivation *d, bool has_rule, const char *what, const char *why)
 {
     if (has_rule)
@@ -264,7 +267,7 @@ static void vjp_of(struct derivation *d)
             vjp_of_input(d, i);
 }
 
-// Along one random direction, of the inputs whose bits are set.
+// Compares along one random direction of the inputs whose bits are set.
 static void jvp_along(struct derivation *d, uint32_t inputs)
 {
     struct array along[MAX_IN] = {0};

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: MIT
-// Batching rules against a loop: what the rule builds for a batch is, slice by slice, what
-// the primitive gives for each slice.
+// Batching rules compared with a loop: each slice of a batched result equals the primitive
+// applied to this slice.
 #include "rules.h"
 
-enum { BATCH = 3, TRIES = 4 }; // slices; ways in which inputs carry the batch, a sample
+enum {
+    BATCH = 3,
+    TRIES = 4
+}; // BATCH: slices; TRIES: choices of batch axes for each
+   // sample
 
 struct batch {
     struct kit *kit;
     struct pack *pack;
-    struct sample *s;        // its types; `in` is that of the slice at hand
-    struct array in[MAX_IN]; // as the rule gets them
+    struct sample *s;        // types and attributes of a slice; `in` is empty
+    struct array in[MAX_IN]; // the batched inputs
     struct array slices[BATCH][MAX_IN];
     struct array want[BATCH][MAX_OUT];
     int32_t axes[MAX_IN];
-    int num_slices; // that are filled
+    int num_slices; // slices that are filled
 };
 
 // --- slices ----------------------------------------------------------------------------
@@ -26,7 +30,7 @@ static tn_type with_axis(const tn_type *type, int32_t axis)
     return out;
 }
 
-// Slice `number` along `axis` of an array, seen in place. -1: all of it.
+// A view of slice `number` along `axis`; axis -1: of the whole array.
 static struct array slice_of(const struct array *array, int32_t axis, int number)
 {
     struct array slice = *array;
@@ -44,7 +48,8 @@ static struct array slice_of(const struct array *array, int32_t axis, int number
     return slice;
 }
 
-// Where each input carries the batch: at least one does. False: none can.
+// Chooses the batch axis of each input, -1 for none; at least one input has one. False: no
+// input can have one.
 static bool draw_axes(struct batch *b)
 {
     uint32_t able = 0, chosen = 0;
@@ -64,7 +69,8 @@ static bool draw_axes(struct batch *b)
     return able != 0;
 }
 
-// Fills one slice, and what it must give. Inputs without a batch are those of slice 0.
+// Fills one slice and its expected outputs. Inputs without a batch axis equal those of
+// slice 0.
 static bool fill_slice(struct batch *b, int number)
 {
     struct sample slice = *b->s;
@@ -176,7 +182,7 @@ static void compare_outputs(struct batch *b, tn_scope *scope, tn_array *const *o
     }
 }
 
-// The rule itself, with the batch on any axes.
+// Calls the rule directly, with the batch on any axes.
 static void call_rule(struct batch *b)
 {
     tn_array *in[MAX_IN] = {NULL}, *single[MAX_IN] = {NULL}, *applied[MAX_OUT] = {NULL},
@@ -216,7 +222,7 @@ static tn_status apply_slice(tn_scope *scope, tn_array *const *inputs, uint64_t 
     return graph_op(scope, slice, inputs, outputs);
 }
 
-// The transform: by the rule, or by what the core derives.
+// Calls tn_vmap_call, which uses the rule, or derives one.
 static void call_transform(struct batch *b)
 {
     tn_array *in[MAX_IN] = {NULL}, *outputs[MAX_OUT] = {NULL};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Drawing applications of a primitive, and keeping those that its infer accepts.
+// Draws applications of a primitive at random, and keeps those that infer accepts.
 #include "sample.h"
 
 #include <math.h>
@@ -24,11 +24,11 @@ static void random_shape(struct kit *k, tn_type *type)
     for (int32_t i = 0; i < rank; i++)
         extent[i] = usual[random_below(k, rank > 2 ? 5 : COUNT(usual))];
     if (rank > 0 && rank < 3 && random_below(k, 4) == 0)
-        extent[rank - 1] = few[random_below(k, COUNT(few))]; // vectors and their tails
+        extent[rank - 1] = few[random_below(k, COUNT(few))]; // vectors that leave a tail
     set_shape(type, rank, extent);
 }
 
-// All alike; sometimes with axes of the later ones left out or of extent 1.
+// Equal shapes. With `broadcast`, later inputs may lack leading axes, or have extents of 1.
 static void shapes_alike(struct kit *k, struct sample *s, bool broadcast)
 {
     random_shape(k, &s->types[0]);
@@ -42,14 +42,15 @@ static void shapes_alike(struct kit *k, struct sample *s, bool broadcast)
     }
 }
 
-// Extents by one letter each; the same letter is the same extent.
+// Shapes from letters, one for each axis; equal letters are equal extents.
 static void shapes_by_letters(struct kit *k, struct sample *s, const char *const *letters)
 {
     int64_t extent_of[26];
     for (int i = 0; i < 26; i++)
         extent_of[i] = 1 + (int64_t)random_below(k, 6);
-    extent_of['h' - 'a'] = 5 + (int64_t)random_below(k, 4); // images are larger than
-    extent_of['w' - 'a'] = 5 + (int64_t)random_below(k, 4); // what slides over them
+    // Images (h x w) are larger than windows (y x x).
+    extent_of['h' - 'a'] = 5 + (int64_t)random_below(k, 4);
+    extent_of['w' - 'a'] = 5 + (int64_t)random_below(k, 4);
     extent_of['y' - 'a'] = 1 + (int64_t)random_below(k, 3);
     extent_of['x' - 'a'] = 1 + (int64_t)random_below(k, 3);
     for (uint32_t i = 0; i < s->num_inputs; i++) {
@@ -108,7 +109,8 @@ static void draw_dtypes(struct kit *k, struct sample *s)
     }
 }
 
-// Leaves out optional inputs, repeats a variadic one.
+// Draws types of the inputs: repeats a variadic input, leaves out optional inputs at the
+// end.
 static void draw_inputs(struct kit *k, struct sample *s)
 {
     const tn_primitive *p = s->primitive;
@@ -121,7 +123,7 @@ static void draw_inputs(struct kit *k, struct sample *s)
     for (int64_t i = (int64_t)p->num_inputs - 1;
          i >= 0 && p->inputs[i].flags & TN_INPUT_OPTIONAL; i--) {
         if (random_below(k, 2))
-            break; // this one and those before it are given
+            break; // this input and those before it are given
         s->types[i] = (tn_type){.dtype = TN_DTYPE_NONE};
     }
 }
@@ -214,7 +216,7 @@ tn_attr_list sample_attr_list(const struct sample *s, tn_attr *items)
         else
             item->i = *(const int64_t *)at;
         if (field->kind == TN_ATTR_CHOICE)
-            item->kind = TN_ATTR_I64; // its number
+            item->kind = TN_ATTR_I64; // as the index of the choice
     }
     return (tn_attr_list){items, count};
 }
@@ -237,7 +239,7 @@ bool sample_has_gap(const struct sample *s)
     return false;
 }
 
-// By the core: an application that is never evaluated.
+// Infers types by building an application in a scope; it is never evaluated.
 static tn_status infer_by_core(struct sample_maker *maker, struct sample *s)
 {
     tn_array *in[MAX_IN] = {NULL}, *out[MAX_OUT] = {NULL};
@@ -285,7 +287,8 @@ static bool is_small(const tn_type *types, uint32_t count)
     return true;
 }
 
-// What makes two samples the same kind of thing.
+// Hash of the features in which samples should differ: which attributes are given, dtypes,
+// ranks, and extents of 0 and 1.
 static uint64_t kind_of(const struct sample *s)
 {
     uint64_t kind = s->given;
@@ -360,8 +363,8 @@ static double elements(const tn_type *type)
     return count;
 }
 
-// Terms that go into an element, as far as shapes tell: of a sum, inputs over outputs; of a
-// product of matrices (m x k, k x n to m x n) the root of its square, mk * kn / mn.
+// Estimates from shapes how many terms enter an element: for a sum, inputs over outputs;
+// for a product of matrices (m x k by k x n), sqrt(mk * kn / mn) = k.
 static double terms_of(const struct sample *s)
 {
     double out = 1, first = 0, second = 0;
@@ -410,7 +413,7 @@ void sample_fill(struct kit *k, struct sample *s)
         if (tn_dtype_in(dtype, TN_FLOAT_DTYPES))
             array_fill(k, &s->in[i], s->low, s->high);
         else if (any_float)
-            array_fill(k, &s->in[i], 0, 2); // beside numbers: most likely indices
+            array_fill(k, &s->in[i], 0, 2); // integers beside floats: most likely indices
         else
             array_fill(k, &s->in[i], i ? 0 : -5, i ? 3 : 5);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Loading the plugin that is checked, and staging it for a runtime.
+// Loads the plugin under test, and stages a copy of it for runtimes.
 #include "subject.h"
 
 #include <dlfcn.h>
@@ -61,7 +61,7 @@ bool subject_open(struct subject *subject, struct fake_host *host, struct kit *k
         return false;
     if (!subject_load(subject, k->file, &why))
         return false;
-    // The other groups read no further than this.
+    // The other groups rely on these members alone; the group `entry` checks the rest.
     if (subject->entry->magic == TN_PLUGIN_MAGIC && subject->entry->query &&
         subject_start(subject, host) == TN_OK)
         return true;
@@ -110,7 +110,7 @@ static bool write_text(const char *path, const char *text)
     return out && fclose(out) == 0 && good;
 }
 
-// The id in the file's note: the name that its directory must have.
+// Reads the id from the file's note. The plugin's directory must have this name.
 static bool read_id(const char *file, char id[64])
 {
     struct elf_file elf;
@@ -122,7 +122,16 @@ static bool read_id(const char *file, char id[64])
     return found;
 }
 
-// <plugins>/<id>/{<id>.so, plugin.json}. False: *out_why.
+static bool describe(const char *file, char **out_manifest)
+{
+    tn_runtime *runtime = NULL;
+    bool good = tn_runtime_open(NULL, &runtime) == TN_OK &&
+                tn_plugin_describe(runtime, file, out_manifest) == TN_OK;
+    tn_runtime_close(runtime);
+    return good;
+}
+
+// Writes <plugins>/<id>/{<id>.so, plugin.json}. False: *out_why is the reason.
 static bool stage(struct kit *k, const char *plugins, const char **out_why)
 {
     char path[PATH_MAX], file[PATH_MAX], id[64], *manifest = NULL;
@@ -132,7 +141,7 @@ static bool stage(struct kit *k, const char *plugins, const char **out_why)
         return false;
     format_text(path, sizeof(path), "%s/%s/plugin.json", plugins, id);
     if (stat(path, &info) == 0)
-        return true; // an earlier group has done it
+        return true; // an earlier group has staged it
     mkdir(plugins, 0755);
     format_text(file, sizeof(file), "%s/%s", plugins, id);
     mkdir(file, 0755);
@@ -141,7 +150,7 @@ static bool stage(struct kit *k, const char *plugins, const char **out_why)
         *out_why = strerror(errno);
         return false;
     }
-    if (tn_plugin_describe(file, &manifest)) {
+    if (!describe(file, &manifest)) {
         *out_why = tn_last_error();
         return false;
     }
@@ -151,7 +160,7 @@ static bool stage(struct kit *k, const char *plugins, const char **out_why)
     return good;
 }
 
-// True when the runtime would use the staged copy.
+// True when the runtime would load the staged copy.
 static bool is_chosen(const tn_runtime *runtime, const char *plugins, const char **out_why)
 {
     for (uint64_t i = 0; i < tn_plugin_count(runtime); i++) {

@@ -8,37 +8,38 @@
 
 // --- coming and going ------------------------------------------------------------------
 
-static void a_removed_callback_fails_in_graphs_that_hold_it_until_it_is_back(void **state)
+TestSuite(callback_threads, .init = open_runtime, .fini = close_runtime);
+
+Test(callback_threads, a_removed_callback_fails_in_graphs_that_hold_it_until_it_is_back)
 {
-    tn_scope *s = tn_scope_open(*state);
-    add(*state, "app.step/1", "f64 -> f64", (function)plus, NULL);
+    tn_scope *s = tn_scope_open(runtime);
+    add(runtime, "app.step/1", "f64 -> f64", (function)plus, NULL);
     tn_array *x = tn_f64(s, 2), *y = tn_op(s, "app.step", TN_IN(x), TN_NO_ATTRS);
-    assert_int_equal(tn_callback_remove(*state, "app.step/1"), TN_OK);
-    assert_int_equal(tn_callback_remove(*state, "app.step/1"), TN_ERR_NOT_FOUND);
-    has(tn_last_error(), "no callback 'app.step/1' is registered");
-    assert_int_not_equal(tn_eval(s, y), TN_OK);
-    has(tn_scope_error(s), "the callback app.step/1 was removed: add it again");
+    check_status(tn_callback_remove(runtime, "app.step/1"), TN_OK);
+    check_status(tn_callback_remove(runtime, "app.step/1"), TN_ERR_NOT_FOUND);
+    check_says(tn_last_error(), "no callback 'app.step/1' is registered");
+    cr_assert(ne(int, tn_eval(s, y), TN_OK));
+    check_says(tn_scope_error(s), "the callback app.step/1 was removed: add it again");
     tn_scope_clear_error(s);
-    assert_int_equal(
-        tn_callback_add(*state, "app.step/1", "f64 f64 -> f64", (function)plus, NULL),
+    check_status(
+        tn_callback_add(runtime, "app.step/1", "f64 f64 -> f64", (function)plus, NULL),
         TN_ERR_ARGUMENT);
-    has(tn_last_error(), "got \"f64 f64 -> f64\", expected the signature");
-    add(*state, "app.step/1", "f64 -> f64", (function)negated, NULL);
+    check_says(tn_last_error(), "got \"f64 f64 -> f64\", expected the signature");
+    add(runtime, "app.step/1", "f64 -> f64", (function)negated, NULL);
     expect(s, y, (double[]){-2}, 1);
-    assert_int_equal(
-        tn_callback_add(*state, "app.step/1", "f64 -> f64", (function)plus, NULL),
-        TN_ERR_REFUSED);
-    has(tn_last_error(), "app.step/1 is registered already: remove it first");
+    check_status(tn_callback_add(runtime, "app.step/1", "f64 -> f64", (function)plus, NULL),
+                 TN_ERR_REFUSED);
+    check_says(tn_last_error(), "app.step/1 is registered already: remove it first");
     tn_scope_close(s);
 }
 
-static void runtimes_have_their_own(void **state)
+Test(callback_threads, runtimes_have_their_own)
 {
     tn_runtime *other = NULL;
-    assert_int_equal(tn_runtime_open(NULL, &other), TN_OK);
-    add(*state, "app.step/1", "f64 -> f64", (function)plus, NULL);
+    check_status(tn_runtime_open(NULL, &other), TN_OK);
+    add(runtime, "app.step/1", "f64 -> f64", (function)plus, NULL);
     add(other, "app.step/1", "f64 -> f64", (function)negated, NULL);
-    tn_scope *a = tn_scope_open(*state), *b = tn_scope_open(other);
+    tn_scope *a = tn_scope_open(runtime), *b = tn_scope_open(other);
     expect(a, tn_op(a, "app.step", TN_IN(tn_f64(a, 2)), TN_NO_ATTRS), (double[]){3}, 1);
     expect(b, tn_op(b, "app.step", TN_IN(tn_f64(b, 2)), TN_NO_ATTRS), (double[]){-2}, 1);
     tn_scope_close(b);
@@ -64,10 +65,10 @@ static double counted_plainly(double x, void *user)
     return x + 1;
 }
 
-static void *evaluate(void *runtime)
+static void *evaluate(void *rt)
 {
     for (int round = 0; round < ROUNDS; round++) {
-        tn_scope *s = tn_scope_open(runtime);
+        tn_scope *s = tn_scope_open(rt);
         double data[ELEMENTS], got[ELEMENTS];
         for (int i = 0; i < ELEMENTS; i++)
             data[i] = i;
@@ -85,24 +86,24 @@ static void *evaluate(void *runtime)
     return NULL;
 }
 
-static void many_threads_call_at_once_and_serial_ones_one_at_a_time(void **state)
+Test(callback_threads, many_threads_call_at_once_and_serial_ones_one_at_a_time)
 {
     _Atomic int64_t count = 0;
     int64_t plain = 0;
     pthread_t threads[THREADS];
-    add(*state, "app.counted/1", "f64 user -> f64", (function)counted, &count);
-    assert_int_equal(add_flags(*state, TN_CALLBACK_SERIAL, "app.plain/1", "f64 user -> f64",
-                               (function)counted_plainly, &plain),
-                     TN_OK);
+    add(runtime, "app.counted/1", "f64 user -> f64", (function)counted, &count);
+    check_status(add_flags(runtime, TN_CALLBACK_SERIAL, "app.plain/1", "f64 user -> f64",
+                           (function)counted_plainly, &plain),
+                 TN_OK);
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, evaluate, *state), 0);
+        cr_assert(eq(int, pthread_create(&threads[i], NULL, evaluate, runtime), 0));
     for (int i = 0; i < THREADS; i++) {
         void *wrong = NULL;
         pthread_join(threads[i], &wrong);
-        assert_null(wrong);
+        cr_assert(eq(ptr, wrong, NULL));
     }
-    assert_int_equal(count, THREADS * ROUNDS * ELEMENTS);
-    assert_int_equal(plain, THREADS * ROUNDS * ELEMENTS);
+    cr_assert(eq(i64, count, THREADS * ROUNDS * ELEMENTS));
+    cr_assert(eq(i64, plain, THREADS * ROUNDS * ELEMENTS));
 }
 
 static double outer(double x, void *user)
@@ -113,17 +114,17 @@ static double outer(double x, void *user)
     return y;
 }
 
-static void a_serial_callback_may_evaluate_another_in_another_runtime(void **state)
+Test(callback_threads, a_serial_callback_may_evaluate_another_in_another_runtime)
 {
     tn_runtime *other = NULL;
-    assert_int_equal(tn_runtime_open(NULL, &other), TN_OK);
-    assert_int_equal(add_flags(other, TN_CALLBACK_SERIAL, "app.step/1", "f64 -> f64",
-                               (function)plus, NULL),
-                     TN_OK);
-    assert_int_equal(add_flags(*state, TN_CALLBACK_SERIAL, "app.outer/1", "f64 user -> f64",
-                               (function)outer, other),
-                     TN_OK);
-    tn_scope *s = tn_scope_open(*state);
+    check_status(tn_runtime_open(NULL, &other), TN_OK);
+    check_status(add_flags(other, TN_CALLBACK_SERIAL, "app.step/1", "f64 -> f64",
+                           (function)plus, NULL),
+                 TN_OK);
+    check_status(add_flags(runtime, TN_CALLBACK_SERIAL, "app.outer/1", "f64 user -> f64",
+                           (function)outer, other),
+                 TN_OK);
+    tn_scope *s = tn_scope_open(runtime);
     expect(s, tn_op(s, "app.outer", TN_IN(tn_f64(s, 1)), TN_NO_ATTRS), (double[]){2}, 1);
     tn_scope_close(s);
     tn_runtime_close(other);
@@ -162,39 +163,39 @@ static double evaluates(double x, void *user_)
     return x + read;
 }
 
-static void make_user(struct user *user, tn_runtime *runtime)
+static void make_user(struct user *user, tn_runtime *rt)
 {
-    *user = (struct user){.runtime = runtime};
-    tn_scope *s = tn_scope_open(runtime);
+    *user = (struct user){.runtime = rt};
+    tn_scope *s = tn_scope_open(rt);
     user->array = tn_keep(s, tn_from_data(s, TN_F64, TN_SHAPE(), &(double){5}));
-    assert_non_null(user->array);
-    assert_int_equal(tn_eval(s, tn_expr(s, "x -> x * 2", TN_IN(user->array), TN_NO_ATTRS)),
-                     TN_OK);
+    cr_assert(ne(ptr, user->array, NULL));
+    check_status(tn_eval(s, tn_expr(s, "x -> x * 2", TN_IN(user->array), TN_NO_ATTRS)),
+                 TN_OK);
     tn_scope_close(s);
     sem_init(&user->may_read, 0, 0);
 }
 
-static void evaluating_in_the_runtime_that_calls_is_refused_on_every_thread(void **state)
+Test(callback_threads, evaluating_in_the_runtime_that_calls_is_refused_on_every_thread)
 {
     struct user user;
     double data[ELEMENTS], got[ELEMENTS];
-    make_user(&user, *state);
-    add(*state, "app.evaluates/1", "f64 user -> f64", (function)evaluates, &user);
+    make_user(&user, runtime);
+    add(runtime, "app.evaluates/1", "f64 user -> f64", (function)evaluates, &user);
     for (int i = 0; i < ELEMENTS; i++)
         data[i] = i;
     for (int many = 0; many < 2; many++) // on this thread; on those of the pool as well
         for (int async = 0; async < 2; async++) { // on the queue's
             int64_t n = many ? ELEMENTS : 1;
-            tn_scope *s = tn_scope_open(*state);
+            tn_scope *s = tn_scope_open(runtime);
             user.refused = user.other = 0;
             tn_array *x = f64s(s, *TN_SHAPE(n), data);
             tn_array *y = tn_op(s, "app.evaluates", TN_IN(x), TN_NO_ATTRS);
-            assert_int_equal(async ? tn_eval_async(s, y) : tn_eval(s, y), TN_OK);
-            assert_int_equal(tn_read(s, y, got, (uint64_t)n * sizeof(*got)), TN_OK);
+            check_status(async ? tn_eval_async(s, y) : tn_eval(s, y), TN_OK);
+            check_status(tn_read(s, y, got, (uint64_t)n * sizeof(*got)), TN_OK);
             for (int64_t i = 0; i < n; i++)
-                assert_true(got[i] == data[i] + 5);
-            assert_int_equal(user.refused, 2 * n);
-            assert_int_equal(user.other, 0);
+                cr_assert(got[i] == data[i] + 5);
+            cr_assert(eq(i64, user.refused, 2 * n));
+            cr_assert(eq(int, user.other, 0));
             tn_scope_close(s);
         }
     tn_release(user.array);
@@ -211,19 +212,19 @@ static double reads_later(double x, void *user_)
     return x;
 }
 
-static void waiting_for_what_a_callback_is_part_of_is_refused(void **state)
+Test(callback_threads, waiting_for_what_a_callback_is_part_of_is_refused)
 {
     struct user user;
-    make_user(&user, *state);
+    make_user(&user, runtime);
     tn_release(user.array);
-    add(*state, "app.reads/1", "f64 user -> f64", (function)reads_later, &user);
-    tn_scope *s = tn_scope_open(*state);
+    add(runtime, "app.reads/1", "f64 user -> f64", (function)reads_later, &user);
+    tn_scope *s = tn_scope_open(runtime);
     tn_array *x = tn_from_data(s, TN_F64, TN_SHAPE(), &(double){1});
     user.array = tn_keep(s, tn_op(s, "app.reads", TN_IN(x), TN_NO_ATTRS));
-    assert_non_null(user.array);
+    cr_assert(ne(ptr, user.array, NULL));
     sem_post(&user.may_read);
     expect(s, user.array, (double[]){1}, 1);
-    assert_int_equal(user.refused, 1);
+    cr_assert(eq(int, user.refused, 1));
     tn_release(user.array);
     tn_scope_close(s);
 }
@@ -238,17 +239,17 @@ static double by_way_of(double x, void *user_)
     return y;
 }
 
-static void so_it_is_by_way_of_another_runtime(void **state)
+Test(callback_threads, so_it_is_by_way_of_another_runtime)
 {
     struct user user, middle = {0};
-    make_user(&user, *state);
-    assert_int_equal(tn_runtime_open(NULL, &middle.runtime), TN_OK);
+    make_user(&user, runtime);
+    check_status(tn_runtime_open(NULL, &middle.runtime), TN_OK);
     add(middle.runtime, "app.evaluates/1", "f64 user -> f64", (function)evaluates, &user);
-    add(*state, "app.by_way_of/1", "f64 user -> f64", (function)by_way_of, &middle);
-    tn_scope *s = tn_scope_open(*state);
+    add(runtime, "app.by_way_of/1", "f64 user -> f64", (function)by_way_of, &middle);
+    tn_scope *s = tn_scope_open(runtime);
     expect(s, tn_op(s, "app.by_way_of", TN_IN(tn_f64(s, 1)), TN_NO_ATTRS), (double[]){6},
            1);
-    assert_int_equal(user.refused, 2);
+    cr_assert(eq(int, user.refused, 2));
     tn_release(user.array);
     tn_scope_close(s);
     tn_runtime_close(middle.runtime);
@@ -258,7 +259,8 @@ static double changes(double x, void *user_)
 {
     struct user *user = user_;
     user->refused += tn_callback_remove(user->runtime, "app.changes/1") == TN_ERR_ARGUMENT;
-    has(tn_last_error(), "callback app.changes/1: a callback changes one of the runtime");
+    check_says(tn_last_error(),
+               "callback app.changes/1: a callback changes one of the runtime");
     user->refused += tn_callback_add(user->runtime, "app.changes/1", "f64 user -> f64",
                                      (function)changes, user) == TN_ERR_ARGUMENT;
     tn_function_destroy(user->function);
@@ -277,24 +279,23 @@ static tn_status doubled(tn_scope *s, tn_array *const *inputs, uint64_t num_inpu
 static void expect_doubled(tn_scope *s, tn_function *f)
 {
     tn_array *x = tn_from_data(s, TN_F64, TN_SHAPE(), &(double){4}), *y;
-    assert_int_equal(tn_function_call(f, s, &x, 1, &y, 1), TN_OK);
+    check_status(tn_function_call(f, s, &x, 1, &y, 1), TN_OK);
     expect(s, y, (double[]){8}, 1);
 }
 
-static void a_callback_neither_changes_callbacks_nor_closes_its_runtime(void **state)
+Test(callback_threads, a_callback_neither_changes_callbacks_nor_closes_its_runtime)
 {
-    struct user user = {.runtime = *state};
-    assert_int_equal(tn_function_create(*state, doubled, NULL, NULL, &user.function),
-                     TN_OK);
-    add(*state, "app.changes/1", "f64 user -> f64", (function)changes, &user);
-    tn_scope *s = tn_scope_open(*state);
+    struct user user = {.runtime = runtime};
+    check_status(tn_function_create(runtime, doubled, NULL, NULL, &user.function), TN_OK);
+    add(runtime, "app.changes/1", "f64 user -> f64", (function)changes, &user);
+    tn_scope *s = tn_scope_open(runtime);
     expect_doubled(s, user.function);
     expect(s, tn_op(s, "app.changes", TN_IN(tn_f64(s, 1)), TN_NO_ATTRS), (double[]){2}, 1);
-    assert_int_equal(user.refused, 2);
+    cr_assert(eq(int, user.refused, 2));
     expect_doubled(s, user.function);
     tn_scope_close(s);
     tn_function_destroy(user.function);
-    assert_int_equal(tn_callback_remove(*state, "app.changes/1"), TN_OK);
+    check_status(tn_callback_remove(runtime, "app.changes/1"), TN_OK);
 }
 
 // --- removing while others call --------------------------------------------------------
@@ -307,11 +308,11 @@ static double poisoned(double x, void *user)
     return x + *memory;
 }
 
-static void *evaluate_until_removed(void *runtime)
+static void *evaluate_until_removed(void *rt)
 {
     tn_status status = TN_OK;
     for (int round = 0; status == TN_OK && round < 100000; round++) {
-        tn_scope *s = tn_scope_open(runtime);
+        tn_scope *s = tn_scope_open(rt);
         tn_array *y = tn_op(s, "app.poisoned", TN_IN(tn_f64(s, round)), TN_NO_ATTRS);
         status = tn_eval(s, y);
         tn_scope_close(s);
@@ -319,58 +320,41 @@ static void *evaluate_until_removed(void *runtime)
     return (void *)(intptr_t)status;
 }
 
-static void after_removing_nobody_is_in_the_function(void **state)
+Test(callback_threads, after_removing_nobody_is_in_the_function)
 {
     pthread_t threads[THREADS];
     double *memory = malloc(sizeof(*memory));
     *memory = 1;
-    add(*state, "app.poisoned/1", "f64 user -> f64", (function)poisoned, memory);
+    add(runtime, "app.poisoned/1", "f64 user -> f64", (function)poisoned, memory);
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, evaluate_until_removed, *state),
-                         0);
+        cr_assert(
+            eq(int, pthread_create(&threads[i], NULL, evaluate_until_removed, runtime), 0));
     usleep(20000);
-    assert_int_equal(tn_callback_remove(*state, "app.poisoned/1"), TN_OK);
+    check_status(tn_callback_remove(runtime, "app.poisoned/1"), TN_OK);
     free(memory); // ASan and TSan see who still uses it
     for (int i = 0; i < THREADS; i++) {
         void *status = NULL;
         pthread_join(threads[i], &status);
-        assert_int_not_equal((intptr_t)status, TN_OK);
+        cr_assert(ne(int, (intptr_t)status, TN_OK));
     }
 }
 
-static void *add_the_same(void *runtime)
+static void *add_the_same(void *rt)
 {
-    return (void *)(intptr_t)tn_callback_add(runtime, "app.race/1", "f64 -> f64",
-                                             (function)plus, NULL);
+    return (void *)(intptr_t)tn_callback_add(rt, "app.race/1", "f64 -> f64", (function)plus,
+                                             NULL);
 }
 
-static void of_threads_that_add_one_id_one_wins(void **state)
+Test(callback_threads, of_threads_that_add_one_id_one_wins)
 {
     pthread_t threads[THREADS];
     int good = 0;
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, add_the_same, *state), 0);
+        cr_assert(eq(int, pthread_create(&threads[i], NULL, add_the_same, runtime), 0));
     for (int i = 0; i < THREADS; i++) {
         void *status = NULL;
         pthread_join(threads[i], &status);
         good += (intptr_t)status == TN_OK;
     }
-    assert_int_equal(good, 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_removed_callback_fails_in_graphs_that_hold_it_until_it_is_back),
-        TEST(runtimes_have_their_own),
-        TEST(many_threads_call_at_once_and_serial_ones_one_at_a_time),
-        TEST(a_serial_callback_may_evaluate_another_in_another_runtime),
-        TEST(evaluating_in_the_runtime_that_calls_is_refused_on_every_thread),
-        TEST(waiting_for_what_a_callback_is_part_of_is_refused),
-        TEST(so_it_is_by_way_of_another_runtime),
-        TEST(a_callback_neither_changes_callbacks_nor_closes_its_runtime),
-        TEST(after_removing_nobody_is_in_the_function),
-        TEST(of_threads_that_add_one_id_one_wins),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    cr_assert(eq(int, good, 1));
 }

@@ -9,11 +9,13 @@ static double clip(double x, double lo, double hi)
     return fmin(fmax(x, lo), hi);
 }
 
-static void numbers_alone_are_elementwise_and_broadcast(void **state)
+TestSuite(callbacks, .init = open_runtime, .fini = close_runtime);
+
+Test(callbacks, numbers_alone_are_elementwise_and_broadcast)
 {
-    tn_scope *s = tn_scope_open(*state);
+    tn_scope *s = tn_scope_open(runtime);
     const double data[] = {-2, -1, 0, 1, 2, 3}, one = 1, low[] = {-1, 0, 0.5};
-    add(*state, "app.clip/1", "f64 f64 f64 -> f64", (function)clip, NULL);
+    add(runtime, "app.clip/1", "f64 f64 f64 -> f64", (function)clip, NULL);
     tn_array *x = f64s(s, *TN_SHAPE(2, 3), data), *lo = f64s(s, *TN_SHAPE(3), low);
     tn_array *hi = f64s(s, (tn_shape){0}, &one), *empty = f64s(s, *TN_SHAPE(0, 3), data);
     tn_array *y = tn_op(s, "app.clip", TN_IN(x, lo, hi), TN_NO_ATTRS);
@@ -21,7 +23,7 @@ static void numbers_alone_are_elementwise_and_broadcast(void **state)
     // Transposed and reversed inputs, and none.
     tn_array *t = tn_op(s, "base.transpose", TN_IN(x), TN_NO_ATTRS);
     y = tn_op(s, "app.clip", TN_IN(t, hi, hi), TN_NO_ATTRS);
-    assert_int_equal(tn_array_type(y)->extent[0], 3);
+    cr_assert(eq(i64, tn_array_type(y)->extent[0], 3));
     y = tn_op(s, "app.clip", TN_IN(t, tn_scalar(s, TN_F64, -9), tn_scalar(s, TN_F64, 9)),
               TN_NO_ATTRS);
     expect(s, y, (double[]){-2, 1, -1, 2, 0, 3}, 6);
@@ -40,19 +42,19 @@ static void row_sums(const double *x, double *out, int64_t m, int64_t n, void *u
     }
 }
 
-static void arrays_come_row_major_with_their_extents(void **state)
+Test(callbacks, arrays_come_row_major_with_their_extents)
 {
-    tn_scope *s = tn_scope_open(*state);
+    tn_scope *s = tn_scope_open(runtime);
     const double data[] = {1, 2, 3, 4, 5, 6};
     int64_t calls = 0;
-    add(*state, "app.row_sums/1",
+    add(runtime, "app.row_sums/1",
         "in f64[m, n], out f64[m], extent m, extent n, user -> void", (function)row_sums,
         &calls);
     tn_array *x = f64s(s, *TN_SHAPE(2, 3), data);
     expect(s, tn_op(s, "app.row_sums", TN_IN(x), TN_NO_ATTRS), (double[]){6, 15}, 2);
     tn_array *t = tn_op(s, "base.transpose", TN_IN(x), TN_NO_ATTRS);
     expect(s, tn_op(s, "app.row_sums", TN_IN(t), TN_NO_ATTRS), (double[]){5, 7, 9}, 3);
-    assert_int_equal(calls, 2);
+    cr_assert(eq(i64, calls, 2));
     tn_scope_close(s);
 }
 
@@ -67,15 +69,15 @@ static int32_t diagonal(double *x, double *sum, double *out, int64_t m, int64_t 
     return 0;
 }
 
-static void outputs_have_shapes_of_expressions_and_inputs_are_overwritten(void **state)
+Test(callbacks, outputs_have_shapes_of_expressions_and_inputs_are_overwritten)
 {
-    tn_scope *s = tn_scope_open(*state);
+    tn_scope *s = tn_scope_open(runtime);
     const double data[] = {1, 2, 3, 4, 5, 6};
-    add(*state, "app.diagonal/1",
+    add(runtime, "app.diagonal/1",
         "inout f64[m, n] out f64[] out f64[min(m, n)] extent m extent n -> status",
         (function)diagonal, NULL);
     tn_array *x = f64s(s, *TN_SHAPE(2, 3), data), *outs[3];
-    assert_int_equal(tn_op_n(s, "app.diagonal", TN_IN(x), TN_NO_ATTRS, outs, 3), TN_OK);
+    check_status(tn_op_n(s, "app.diagonal", TN_IN(x), TN_NO_ATTRS, outs, 3), TN_OK);
     expect(s, outs[0], (double[]){0, 2, 3, 4, 0, 6}, 6);
     expect(s, outs[1], (double[]){6}, 1);
     expect(s, outs[2], (double[]){1, 5}, 2);
@@ -89,11 +91,11 @@ static void add_all(const double *x, const double *y, double *out, int64_t size)
         out[i] = x[i] + y[i];
 }
 
-static void any_shape_is_one_run_of_elements(void **state)
+Test(callbacks, any_shape_is_one_run_of_elements)
 {
-    tn_scope *s = tn_scope_open(*state);
+    tn_scope *s = tn_scope_open(runtime);
     const double data[] = {1, 2, 3, 4, 5, 6}, row[] = {10, 20, 30};
-    add(*state, "app.add_all/1", "in f64[*] in f64[*] out f64[*] extent size -> void",
+    add(runtime, "app.add_all/1", "in f64[*] in f64[*] out f64[*] extent size -> void",
         (function)add_all, NULL);
     tn_array *x = f64s(s, *TN_SHAPE(2, 3), data), *y = f64s(s, *TN_SHAPE(3), row);
     tn_array *sum = tn_op(s, "app.add_all", TN_IN(x, y), TN_NO_ATTRS);
@@ -124,7 +126,7 @@ static bool negate_bool(bool x)
     return !x;
 }
 
-static void each_dtype_is_passed_by_value(void **state)
+Test(callbacks, each_dtype_is_passed_by_value)
 {
     static const struct {
         const char *name;
@@ -144,16 +146,16 @@ static void each_dtype_is_passed_by_value(void **state)
         {"f64", TN_F64, (function)negate_f64, -3},
         {"bool", TN_BOOL, (function)negate_bool, 0},
     };
-    tn_scope *s = tn_scope_open(*state);
+    tn_scope *s = tn_scope_open(runtime);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char id[64], signature[64];
         snprintf(id, sizeof(id), "app.negate_%s/1", cases[i].name);
         snprintf(signature, sizeof(signature), "%s -> %s", cases[i].name, cases[i].name);
-        add(*state, id, signature, cases[i].f, NULL);
+        add(runtime, id, signature, cases[i].f, NULL);
         tn_array *x = tn_scalar(s, cases[i].dtype, 3);
         tn_array *y = tn_op(s, id, TN_IN(x), TN_NO_ATTRS);
-        assert_int_equal(tn_array_type(y)->dtype, cases[i].dtype);
-        assert_true(tn_item(s, y) == cases[i].expected);
+        cr_assert(eq(int, tn_array_type(y)->dtype, cases[i].dtype));
+        cr_assert(tn_item(s, y) == cases[i].expected);
     }
     tn_scope_close(s);
 }
@@ -167,16 +169,16 @@ static tn_status twice(tn_scope *scope, tn_array *const *inputs, uint64_t num_in
     return tn_scope_status(scope);
 }
 
-static void a_recorded_function_replays_them(void **state)
+Test(callbacks, a_recorded_function_replays_them)
 {
-    tn_scope *s = tn_scope_open(*state);
+    tn_scope *s = tn_scope_open(runtime);
     tn_function *f = NULL;
     tn_function_options options = {.struct_size = sizeof(options)};
-    add(*state, "app.negate_f64/1", "f64 -> f64", (function)negate_f64, NULL);
-    assert_int_equal(tn_function_create(*state, twice, NULL, &options, &f), TN_OK);
+    add(runtime, "app.negate_f64/1", "f64 -> f64", (function)negate_f64, NULL);
+    check_status(tn_function_create(runtime, twice, NULL, &options, &f), TN_OK);
     for (int i = 0; i < 3; i++) {
         tn_array *x = tn_f64(s, i), *y = NULL;
-        assert_int_equal(tn_function_call(f, s, &x, 1, &y, 1), TN_OK);
+        check_status(tn_function_call(f, s, &x, 1, &y, 1), TN_OK);
         expect(s, y, (double[]){i}, 1);
     }
     tn_function_destroy(f);
@@ -191,23 +193,23 @@ static int32_t fails_when_told(const double *x, double *out, void *user)
     return *(int32_t *)user;
 }
 
-static void a_callback_that_fails_fails_the_evaluation_and_no_other(void **state)
+Test(callbacks, a_callback_that_fails_fails_the_evaluation_and_no_other)
 {
     int32_t code = -7;
-    tn_scope *s = tn_scope_open(*state);
-    add(*state, "app.fails/1", "in f64[] out f64[] user -> status",
+    tn_scope *s = tn_scope_open(runtime);
+    add(runtime, "app.fails/1", "in f64[] out f64[] user -> status",
         (function)fails_when_told, &code);
     tn_array *y = tn_op(s, "app.fails", TN_IN(tn_f64(s, 4)), TN_NO_ATTRS);
-    assert_int_not_equal(tn_eval(s, y), TN_OK);
-    has(tn_scope_error(s), "app.fails/1");
-    has(tn_scope_error(s), "returned status -7");
+    cr_assert(ne(int, tn_eval(s, y), TN_OK));
+    check_says(tn_scope_error(s), "app.fails/1");
+    check_says(tn_scope_error(s), "returned status -7");
     tn_scope_clear_error(s);
     code = 0;
     expect(s, y, (double[]){4}, 1);
     tn_scope_close(s);
 }
 
-static void wrong_inputs_are_told_when_the_graph_is_built(void **state)
+Test(callbacks, wrong_inputs_are_told_when_the_graph_is_built)
 {
     static const struct {
         const char *op;
@@ -218,10 +220,10 @@ static void wrong_inputs_are_told_when_the_graph_is_built(void **state)
         {"app.clip", TN_F32, 0, "x0 is f32, expected f64"},
         {"app.row_sums", TN_F64, 1, "x0 has rank 1, expected 2: [m, n]"},
     };
-    tn_scope *s = tn_scope_open(*state);
+    tn_scope *s = tn_scope_open(runtime);
     int64_t calls = 0;
-    add(*state, "app.clip/1", "f64 f64 f64 -> f64", (function)clip, NULL);
-    add(*state, "app.row_sums/1",
+    add(runtime, "app.clip/1", "f64 f64 f64 -> f64", (function)clip, NULL);
+    add(runtime, "app.row_sums/1",
         "in f64[m, n], out f64[m], extent m, extent n, user -> void", (function)row_sums,
         &calls);
     for (size_t i = 0; i < 2; i++) {
@@ -229,18 +231,18 @@ static void wrong_inputs_are_told_when_the_graph_is_built(void **state)
         tn_shape shape = {.rank = cases[i].rank, .extent = {2}};
         tn_array *x = tn_from_data(s, cases[i].dtype, &shape, zeros);
         const tn_array *inputs[] = {x, x, x};
-        assert_null(tn_op(s, cases[i].op, inputs, i ? 1 : 3, TN_NO_ATTRS));
-        has(tn_scope_error(s), cases[i].op);
-        has(tn_scope_error(s), cases[i].says);
+        cr_assert(eq(ptr, tn_op(s, cases[i].op, inputs, i ? 1 : 3, TN_NO_ATTRS), NULL));
+        check_says(tn_scope_error(s), cases[i].op);
+        check_says(tn_scope_error(s), cases[i].says);
         tn_scope_clear_error(s);
     }
-    assert_null(tn_op(s, "app.clip", TN_IN(tn_f64(s, 1)), TN_NO_ATTRS));
-    has(tn_scope_error(s), "app.clip/1");
-    assert_int_equal(calls, 0);
+    cr_assert(eq(ptr, tn_op(s, "app.clip", TN_IN(tn_f64(s, 1)), TN_NO_ATTRS), NULL));
+    check_says(tn_scope_error(s), "app.clip/1");
+    cr_assert(eq(i64, calls, 0));
     tn_scope_close(s);
 }
 
-static void wrong_signatures_are_shown_by_their_column(void **state)
+Test(callbacks, wrong_signatures_are_shown_by_their_column)
 {
     static const struct {
         const char *signature, *says;
@@ -279,56 +281,55 @@ static void wrong_signatures_are_shown_by_their_column(void **state)
          "expected fewer levels of nesting"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        assert_int_equal(
-            tn_callback_add(*state, "app.bad/1", cases[i].signature, (function)clip, NULL),
+        check_status(
+            tn_callback_add(runtime, "app.bad/1", cases[i].signature, (function)clip, NULL),
             TN_ERR_ARGUMENT);
-        has(tn_last_error(), "callback app.bad/1: ");
+        check_says(tn_last_error(), "callback app.bad/1: ");
         if (!strstr(tn_last_error(), cases[i].says))
-            fail_msg("signature '%s': got '%s', expected '%s'", cases[i].signature,
+            cr_fatal("signature '%s': got '%s', expected '%s'", cases[i].signature,
                      tn_last_error(), cases[i].says);
     }
-    assert_null(tn_primitive_find(*state, "app.bad"));
+    cr_assert(eq(ptr, tn_primitive_find(runtime, "app.bad"), NULL));
 }
 
-static void wrong_ids_and_arguments_are_refused(void **state)
+Test(callbacks, wrong_ids_and_arguments_are_refused)
 {
     static const char *const ids[] = {
         "",           "clip",        "app.clip",    "app.clip/",      "app.clip/0",
         "app.clip/x", "app.clip/ 1", "app.clip/+1", "app.clip/12345", ".clip/1",
         "app./1",     "app.Clip/1",  "App.clip/1",  "base.add/1"};
     for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
-        assert_int_not_equal(
-            tn_callback_add(*state, ids[i], "f64 -> f64", (function)negate_f64, NULL),
-            TN_OK);
-        has(tn_last_error(), *ids[i] ? ids[i] : "''");
+        cr_assert(ne(
+            int, tn_callback_add(runtime, ids[i], "f64 -> f64", (function)negate_f64, NULL),
+            TN_OK));
+        check_says(tn_last_error(), *ids[i] ? ids[i] : "''");
     }
-    assert_int_equal(tn_callback_add(*state, NULL, "f64 -> f64", (function)clip, NULL),
-                     TN_ERR_ARGUMENT);
-    has(tn_last_error(), "primitive is NULL");
-    assert_int_equal(tn_callback_add(*state, "app.a/1", NULL, (function)clip, NULL),
-                     TN_ERR_ARGUMENT);
-    has(tn_last_error(), "signature is NULL");
-    assert_int_equal(tn_callback_add(*state, "app.a/1", "f64 -> f64", NULL, NULL),
-                     TN_ERR_ARGUMENT);
-    has(tn_last_error(), "function is NULL");
-    assert_int_equal(
-        add_flags(*state, 6, "app.a/1", "f64 -> f64", (function)negate_f64, NULL),
-        TN_ERR_ARGUMENT);
-    has(tn_last_error(), "unknown flags 0x6");
-    assert_int_equal(tn_callback_remove(*state, NULL), TN_ERR_NOT_FOUND);
+    check_status(tn_callback_add(runtime, NULL, "f64 -> f64", (function)clip, NULL),
+                 TN_ERR_ARGUMENT);
+    check_says(tn_last_error(), "primitive is NULL");
+    check_status(tn_callback_add(runtime, "app.a/1", NULL, (function)clip, NULL),
+                 TN_ERR_ARGUMENT);
+    check_says(tn_last_error(), "signature is NULL");
+    check_status(tn_callback_add(runtime, "app.a/1", "f64 -> f64", NULL, NULL),
+                 TN_ERR_ARGUMENT);
+    check_says(tn_last_error(), "function is NULL");
+    check_status(add_flags(runtime, 6, "app.a/1", "f64 -> f64", (function)negate_f64, NULL),
+                 TN_ERR_ARGUMENT);
+    check_says(tn_last_error(), "unknown flags 0x6");
+    check_status(tn_callback_remove(runtime, NULL), TN_ERR_NOT_FOUND);
 }
 
-static void derivatives_are_refused_by_name_and_rule(void **state)
+Test(callbacks, derivatives_are_refused_by_name_and_rule)
 {
-    tn_scope *s = tn_scope_open(*state);
-    add(*state, "app.negate_f64/1", "f64 -> f64", (function)negate_f64, NULL);
+    tn_scope *s = tn_scope_open(runtime);
+    add(runtime, "app.negate_f64/1", "f64 -> f64", (function)negate_f64, NULL);
     tn_array *x = tn_f64(s, 2), *one = tn_f64(s, 1), *made = NULL;
     tn_array *y = tn_op(s, "app.negate_f64", TN_IN(x), TN_NO_ATTRS);
-    assert_int_not_equal(tn_vjp(s, &y, &one, 1, &x, 1, &made), TN_OK);
-    has(tn_scope_error(s), "app.negate_f64/1 has no vjp");
+    cr_assert(ne(int, tn_vjp(s, &y, &one, 1, &x, 1, &made), TN_OK));
+    check_says(tn_scope_error(s), "app.negate_f64/1 has no vjp");
     tn_scope_clear_error(s);
-    assert_int_not_equal(tn_jvp(s, &y, 1, &x, &one, 1, &made), TN_OK);
-    has(tn_scope_error(s), "app.negate_f64/1 has no jvp");
+    cr_assert(ne(int, tn_jvp(s, &y, 1, &x, &one, 1, &made), TN_OK));
+    check_says(tn_scope_error(s), "app.negate_f64/1 has no jvp");
     tn_scope_close(s);
 }
 
@@ -349,45 +350,27 @@ static tn_status sum_slices(tn_scope *s, tn_array *const *inputs, uint64_t num_i
     return tn_scope_status(s);
 }
 
-static void numbers_alone_are_mapped_and_arrays_are_refused_by_name(void **state)
+Test(callbacks, numbers_alone_are_mapped_and_arrays_are_refused_by_name)
 {
-    tn_scope *s = tn_scope_open(*state);
+    tn_scope *s = tn_scope_open(runtime);
     const double data[] = {1, 2, 3, 4, 5, 6}, low[] = {2, 3};
     int64_t calls = 0;
-    add(*state, "app.clip/1", "f64 f64 f64 -> f64", (function)clip, NULL);
-    add(*state, "app.row_sums/1", "in f64[m, n] out f64[m] extent m extent n user -> void",
+    add(runtime, "app.clip/1", "f64 f64 f64 -> f64", (function)clip, NULL);
+    add(runtime, "app.row_sums/1", "in f64[m, n] out f64[m] extent m extent n user -> void",
         (function)row_sums, &calls);
     tn_array *x = f64s(s, *TN_SHAPE(3, 2), data), *lo = f64s(s, *TN_SHAPE(2), low),
              *y = NULL;
     // Slices are columns of x, of three elements; each has a lower bound of its own.
     tn_array *inputs[] = {x, lo};
-    assert_int_equal(tn_vmap_call(s, clip_slices, NULL, inputs, (int32_t[]){1, 0}, 2, &y,
-                                  (int32_t[]){0}, 1),
-                     TN_OK);
+    check_status(tn_vmap_call(s, clip_slices, NULL, inputs, (int32_t[]){1, 0}, 2, &y,
+                              (int32_t[]){0}, 1),
+                 TN_OK);
     expect(s, y, (double[]){2, 3, 4, 3, 4, 4}, 6);
     tn_array *z = f64s(s, *TN_SHAPE(1, 3, 2), data);
-    assert_int_not_equal(
-        tn_vmap_call(s, sum_slices, NULL, &z, (int32_t[]){0}, 1, &y, (int32_t[]){0}, 1),
-        TN_OK);
-    has(tn_scope_error(s), "app.row_sums/1 has no vmap");
+    cr_assert(
+        ne(int,
+           tn_vmap_call(s, sum_slices, NULL, &z, (int32_t[]){0}, 1, &y, (int32_t[]){0}, 1),
+           TN_OK));
+    check_says(tn_scope_error(s), "app.row_sums/1 has no vmap");
     tn_scope_close(s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(numbers_alone_are_elementwise_and_broadcast),
-        TEST(arrays_come_row_major_with_their_extents),
-        TEST(outputs_have_shapes_of_expressions_and_inputs_are_overwritten),
-        TEST(any_shape_is_one_run_of_elements),
-        TEST(each_dtype_is_passed_by_value),
-        TEST(a_recorded_function_replays_them),
-        TEST(a_callback_that_fails_fails_the_evaluation_and_no_other),
-        TEST(wrong_inputs_are_told_when_the_graph_is_built),
-        TEST(wrong_signatures_are_shown_by_their_column),
-        TEST(wrong_ids_and_arguments_are_refused),
-        TEST(derivatives_are_refused_by_name_and_rule),
-        TEST(numbers_alone_are_mapped_and_arrays_are_refused_by_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

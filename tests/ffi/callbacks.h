@@ -4,37 +4,28 @@
 #define TESTS_FFI_CALLBACKS_H
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "check.h"
 #include <tenon/ffi.h>
 
 typedef void (*function)(void);
 
-static inline int open_runtime(void **state)
+static tn_runtime *runtime; // of the test that runs
+
+static inline void open_runtime(void)
 {
-    tn_runtime *rt = NULL;
-    if (tn_runtime_open(NULL, &rt))
-        fail_msg("%s", tn_last_error());
-    *state = rt;
-    return 0;
+    check_status(tn_runtime_open(NULL, &runtime), TN_OK);
 }
 
-static inline int close_runtime(void **state)
+static inline void close_runtime(void)
 {
-    tn_runtime_close(*state);
-    return 0;
+    tn_runtime_close(runtime);
 }
 
 static inline void add(tn_runtime *rt, const char *id, const char *signature, function f,
                        void *user)
 {
     if (tn_callback_add(rt, id, signature, f, user))
-        fail_msg("%s", tn_last_error());
+        cr_fatal("%s", tn_last_error());
 }
 
 static inline tn_status add_flags(tn_runtime *rt, uint32_t flags, const char *id,
@@ -43,15 +34,9 @@ static inline tn_status add_flags(tn_runtime *rt, uint32_t flags, const char *id
     const tn_ffi *ffi = NULL;
     const tn_host *host = NULL;
     if (tn_ffi_find(rt, &ffi, &host))
-        fail_msg("%s", tn_last_error());
+        cr_fatal("%s", tn_last_error());
     const tn_callback callback = {sizeof(callback), flags, id, signature, f, user};
     return ffi->callback_add(host, &callback);
-}
-
-static inline void has(const char *text, const char *part)
-{
-    if (!strstr(text, part))
-        fail_msg("got '%s', expected '%s' in it", text, part);
 }
 
 static inline tn_array *f64s(tn_scope *s, tn_shape shape, const double *data)
@@ -64,10 +49,10 @@ static inline void expect(tn_scope *s, tn_array *y, const double *expected, size
 {
     double got[64];
     if (tn_read(s, y, got, count * sizeof(*got)))
-        fail_msg("%s", tn_scope_error(s));
+        cr_fatal("%s", tn_scope_error(s));
     for (size_t i = 0; i < count; i++)
         if (got[i] != expected[i])
-            fail_msg("element %zu: got %g, expected %g", i, got[i], expected[i]);
+            cr_fatal("element %zu: got %g, expected %g", i, got[i], expected[i]);
 }
 
 static inline double plus(double x)
@@ -79,7 +64,5 @@ static inline double negated(double x)
 {
     return -x;
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_runtime, close_runtime)
 
 #endif // TESTS_FFI_CALLBACKS_H

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Expressions over extents: values, and what overflows.
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-#include <cmocka.h>
+#include "check.h"
 #include "extent.h"
 
 static int two_names(void *context, const char *name)
@@ -13,9 +10,8 @@ static int two_names(void *context, const char *name)
     return strcmp(name, "m") == 0 ? 0 : strcmp(name, "n") == 0 ? 1 : -1;
 }
 
-static void extents_are_computed_and_overflow_is_seen(void **state)
+Test(extents, extents_are_computed_and_overflow_is_seen)
 {
-    (void)state;
     static const struct {
         const char *text;
         int64_t m, n, value;
@@ -46,19 +42,11 @@ static void extents_are_computed_and_overflow_is_seen(void **state)
         struct extent extent;
         int64_t value = 0, values[] = {cases[i].m, cases[i].n};
         if (extent_parse(&arena, cases[i].text, two_names, NULL, &extent, &problem))
-            fail_msg("%s", problem.text);
+            cr_fatal("%s", problem.text);
         tn_status status = extent_eval(&extent, values, &value, &problem);
         if ((status == TN_OK) != cases[i].good ||
             (cases[i].good && value != cases[i].value))
-            fail_msg("%s: got %" PRId64 " %s", cases[i].text, value, problem.text);
+            cr_fatal("%s: got %" PRId64 " %s", cases[i].text, value, problem.text);
         arena_finish(&arena);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(extents_are_computed_and_overflow_is_seen),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

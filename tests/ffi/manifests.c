@@ -2,21 +2,15 @@
 // Manifests: each mistake is shown at its field, with what was got and expected; whatever a
 // manifest is, reading it ends, with nothing leaked and nothing read that is not there.
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "check.h"
+#include "engine.h"
 #include "json.h"
 #include "make.h"
 #include "pack.h"
-
-static const char *const *folder; // the shipped manifests: argv[1]
 
 // A manifest with something of everything.
 static const char plain[] =
@@ -265,10 +259,10 @@ static tn_status read_whole(const char *text, size_t size, const char *path,
                             struct problem *problem)
 {
     struct pack pack;
-    pack_init(&pack, NULL);
+    pack_init(&pack, NULL, 0);
     *problem = (struct problem){0};
     tn_status status = pack_read(text, size, path, false, &pack, problem);
-    assert_int_equal(status, problem->status);
+    cr_assert(eq(int, status, problem->status));
     pack_finish(&pack);
     return status;
 }
@@ -281,33 +275,40 @@ static int line_at(const char *text, size_t offset)
     return line;
 }
 
-static void a_right_manifest_is_read(void **state)
+static tn_status no_vjp(const tn_build *build, const tn_rule *rule,
+                        tn_array *const *cotangents, const uint64_t *wanted,
+                        tn_array **gradients)
 {
-    (void)state;
+    (void)build, (void)rule, (void)cotangents, (void)wanted, (void)gradients;
+    return TN_ERR_UNSUPPORTED;
+}
+
+Test(manifests, a_right_manifest_is_read)
+{
+    static const struct rules slots[] = {{.vjp = no_vjp}};
     struct pack pack;
     struct problem problem = {0};
-    pack_init(&pack, NULL);
+    pack_init(&pack, slots, 1);
     if (pack_read(plain, strlen(plain), "plain.json", false, &pack, &problem))
-        fail_msg("%s", problem.text);
+        cr_fatal("%s", problem.text);
     const struct function *function = pack.functions[0];
-    assert_string_equal(pack.id, "com.acme.zed");
-    assert_string_equal(function->id, "zed.blend/1");
-    assert_int_equal(function->num_args, 12);
-    assert_true(function->is_serial);
-    assert_int_equal(function->primitive.num_in_place, 1);
-    assert_non_null(function->primitive.vjp);
+    cr_assert(eq(str, pack.id, "com.acme.zed"));
+    cr_assert(eq(str, function->id, "zed.blend/1"));
+    cr_assert(eq(uint, function->num_args, 12));
+    cr_assert(function->is_serial);
+    cr_assert(eq(uint, function->primitive.num_in_place, 1));
+    cr_assert(function->primitive.vjp == no_vjp);
     pack_finish(&pack);
 }
 
-static void each_mistake_is_shown_at_its_field(void **state)
+Test(manifests, each_mistake_is_shown_at_its_field)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
         const struct mistake *m = &mistakes[i];
         const char *at = strstr(plain, m->find);
         char text[4096], start[200];
         struct problem problem;
-        assert_non_null(at);
+        cr_assert(ne(ptr, at, NULL));
         int prefix = (int)(at - plain);
         snprintf(text, sizeof(text), "%.*s%s%s", prefix, plain, m->put,
                  at + strlen(m->find));
@@ -316,14 +317,13 @@ static void each_mistake_is_shown_at_its_field(void **state)
         if (read_whole(text, strlen(text), "z.json", &problem) != TN_ERR_ARGUMENT ||
             strncmp(problem.text, start, strlen(start)) != 0 ||
             !strstr(problem.text, m->says))
-            fail_msg("mistake %zu, '%s' for '%s':\n  got      %s\n  expected %s... %s", i,
+            cr_fatal("mistake %zu, '%s' for '%s':\n  got      %s\n  expected %s... %s", i,
                      m->put, m->find, problem.text, start, m->says);
     }
 }
 
-static void t_is_what_an_input_says_and_holds_all_numbers(void **state)
+Test(manifests, t_is_what_an_input_says_and_holds_all_numbers)
 {
-    (void)state;
     static const struct {
         const char *dtype, *value, *says; // says "": it is right
     } cases[] = {
@@ -346,13 +346,12 @@ static void t_is_what_an_input_says_and_holds_all_numbers(void **state)
             cases[i].dtype, cases[i].value);
         tn_status status = read_whole(text, strlen(text), "t.json", &problem);
         if ((status == TN_OK) != !*cases[i].says || !strstr(problem.text, cases[i].says))
-            fail_msg("case %zu: got '%s', expected '%s'", i, problem.text, cases[i].says);
+            cr_fatal("case %zu: got '%s', expected '%s'", i, problem.text, cases[i].says);
     }
 }
 
-static void what_is_no_json_is_shown_at_its_line(void **state)
+Test(manifests, what_is_no_json_is_shown_at_its_line)
 {
-    (void)state;
     static const struct {
         const char *text;
         size_t size;
@@ -377,21 +376,20 @@ static void what_is_no_json_is_shown_at_its_line(void **state)
         tn_status status = read_whole(copy, cases[i].size, "n.json", &problem);
         free(copy);
         if (status != TN_ERR_ARGUMENT || !strstr(problem.text, cases[i].says))
-            fail_msg("case %zu: got '%s', expected '%s'", i, problem.text, cases[i].says);
+            cr_fatal("case %zu: got '%s', expected '%s'", i, problem.text, cases[i].says);
     }
 }
 
 // --- hostile ---------------------------------------------------------------------------
 
-static void deep_nesting_is_refused(void **state)
+Test(manifests, deep_nesting_is_refused)
 {
-    (void)state;
     enum { DEPTH = 100000 };
     struct problem problem;
     char *text = malloc(DEPTH + 1);
     memset(text, '[', DEPTH);
-    assert_int_equal(read_whole(text, DEPTH, "deep.json", &problem), TN_ERR_ARGUMENT);
-    assert_non_null(strstr(problem.text, "deep.json:1: maximum parsing depth reached"));
+    cr_assert(eq(int, read_whole(text, DEPTH, "deep.json", &problem), TN_ERR_ARGUMENT));
+    check_says(problem.text, "deep.json:1: maximum parsing depth reached");
     free(text);
     // The same in expressions, of extents and of derivatives.
     static const char *const finds[] = {"2 * k", "alpha * g_out * x"};
@@ -402,23 +400,22 @@ static void deep_nesting_is_refused(void **state)
         const char *at = strstr(plain, finds[i]);
         snprintf(whole, sizeof(whole), "%.*s%s%s", (int)(at - plain), plain, deep,
                  at + strlen(finds[i]));
-        assert_int_equal(read_whole(whole, strlen(whole), "deep.json", &problem),
-                         TN_ERR_ARGUMENT);
-        assert_non_null(strstr(problem.text, "expected fewer levels of nesting"));
+        cr_assert(eq(int, read_whole(whole, strlen(whole), "deep.json", &problem),
+                     TN_ERR_ARGUMENT));
+        check_says(problem.text, "expected fewer levels of nesting");
     }
 }
 
-static void a_huge_manifest_is_refused(void **state)
+Test(manifests, a_huge_manifest_is_refused)
 {
-    (void)state;
     struct problem problem;
     char *text = malloc(MANIFEST_MAX_SIZE + 1);
     memset(text, ' ', MANIFEST_MAX_SIZE + 1);
     memcpy(text, plain, strlen(plain));
-    assert_int_equal(read_whole(text, MANIFEST_MAX_SIZE, "h.json", &problem), TN_OK);
-    assert_int_equal(read_whole(text, MANIFEST_MAX_SIZE + 1, "h.json", &problem),
-                     TN_ERR_ARGUMENT);
-    assert_non_null(strstr(problem.text, "got 1048577 bytes, expected at most 1048576"));
+    cr_assert(eq(int, read_whole(text, MANIFEST_MAX_SIZE, "h.json", &problem), TN_OK));
+    cr_assert(eq(int, read_whole(text, MANIFEST_MAX_SIZE + 1, "h.json", &problem),
+                 TN_ERR_ARGUMENT));
+    check_says(problem.text, "got 1048577 bytes, expected at most 1048576");
     free(text);
 }
 
@@ -439,17 +436,15 @@ static char *many_functions(size_t count)
     return text;
 }
 
-static void as_many_functions_as_a_pack_holds_are_read_and_no_more(void **state)
+Test(manifests, as_many_functions_as_a_pack_holds_are_read_and_no_more)
 {
-    (void)state;
     struct problem problem;
     char *most = many_functions(MAX_FUNCTIONS), *more = many_functions(MAX_FUNCTIONS + 1);
     if (read_whole(most, strlen(most), "many.json", &problem))
-        fail_msg("%s", problem.text);
-    assert_int_equal(read_whole(more, strlen(more), "many.json", &problem),
-                     TN_ERR_ARGUMENT);
-    assert_non_null(
-        strstr(problem.text, "/functions: got 257 elements, expected at most 256"));
+        cr_fatal("%s", problem.text);
+    cr_assert(
+        eq(int, read_whole(more, strlen(more), "many.json", &problem), TN_ERR_ARGUMENT));
+    check_says(problem.text, "/functions: got 257 elements, expected at most 256");
     free(most);
     free(more);
 }
@@ -458,44 +453,39 @@ static char *shipped(const char *name, size_t *out_size)
 {
     char path[4096], *text = NULL;
     struct problem problem = {0};
-    snprintf(path, sizeof(path), "%s/%s", *folder, name);
+    snprintf(path, sizeof(path), "%s/%s", check_getenv("TENON_TEST_PACKS"), name);
     if (file_read(path, MANIFEST_MAX_SIZE, &text, out_size, &problem))
-        fail_msg("%s", problem.text);
+        cr_fatal("%s", problem.text);
     return text;
 }
 
-static void manifests_cut_off_anywhere_are_refused(void **state)
+Test(manifests, manifests_cut_off_anywhere_are_refused)
 {
-    (void)state;
     static const char *const names[] = {"blas.json", "lapack.json", "libm.json"};
     struct problem problem;
     for (size_t size = 0; size + 1 < strlen(plain); size++) {
         char *cut = malloc(size + 1); // not longer: ASan sees what is read behind it
         memcpy(cut, plain, size);
-        assert_int_equal(read_whole(cut, size, "cut.json", &problem), TN_ERR_ARGUMENT);
-        assert_memory_equal(problem.text, "cut.json:", 9);
+        cr_assert(eq(int, read_whole(cut, size, "cut.json", &problem), TN_ERR_ARGUMENT));
+        cr_assert(eq(mem, bytes_of(problem.text, 9), bytes_of("cut.json:", 9)));
         free(cut);
     }
     for (size_t i = 0; i < 3; i++) {
         size_t size = 0;
         char *text = shipped(names[i], &size);
         if (read_whole(text, size, names[i], &problem))
-            fail_msg("%s", problem.text);
+            cr_fatal("%s", problem.text);
         for (size_t cut = 0; cut + 2 < size; cut += 61)
-            assert_int_equal(read_whole(text, cut, names[i], &problem), TN_ERR_ARGUMENT);
+            cr_assert(eq(int, read_whole(text, cut, names[i], &problem), TN_ERR_ARGUMENT));
         free(text);
     }
 }
 
 // Any bytes may stand anywhere: reading ends with a result or a message of one line.
-static void manifests_changed_at_random_are_read_or_refused(void **state)
+Test(manifests, manifests_changed_at_random_are_read_or_refused)
 {
-    (void)state;
     static const char bytes[] = "{}[]\",:.-0123456789aefnrtuxT*+/()%~\\\n \xff\xc3";
-    const char *given = getenv("TENON_TEST_SEED");
-    uint32_t seed = given ? (uint32_t)strtoul(given, NULL, 10) : (uint32_t)time(NULL);
-    print_message("# seed %" PRIu32 ": TENON_TEST_SEED chooses another\n", seed);
-    srand(seed);
+    srand((uint32_t)check_seed((uint32_t)time(NULL)));
     size_t size = strlen(plain), refused = 0;
     for (int round = 0; round < 3000; round++) {
         struct problem problem;
@@ -505,12 +495,12 @@ static void manifests_changed_at_random_are_read_or_refused(void **state)
             text[(size_t)rand() % size] = bytes[(size_t)rand() % (sizeof(bytes) - 1)];
         if (read_whole(text, size, "any.json", &problem)) {
             refused++;
-            assert_memory_equal(problem.text, "any.json:", 9);
-            assert_null(strchr(problem.text, '\n'));
+            cr_assert(eq(mem, bytes_of(problem.text, 9), bytes_of("any.json:", 9)));
+            cr_assert(eq(ptr, strchr(problem.text, '\n'), NULL));
         }
         free(text);
     }
-    assert_in_range(refused, 300, 3000);
+    check_within(u64, refused, 300, 3000);
 }
 
 // --- out of memory ---------------------------------------------------------------------
@@ -522,19 +512,18 @@ static void *failing_malloc(size_t size)
     return until_failure-- == 0 ? NULL : malloc(size);
 }
 
-static void memory_that_runs_out_is_an_error(void **state)
+Test(manifests, memory_that_runs_out_is_an_error)
 {
-    (void)state;
     json_set_alloc_funcs(failing_malloc, free);
     tn_status status = TN_ERR_ARGUMENT;
     for (long n = 0; status != TN_OK && n < 10000; n++) {
         struct problem problem;
         until_failure = n;
         status = read_whole(plain, strlen(plain), "m.json", &problem);
-        assert_true(status == TN_OK ? until_failure >= 0 : *problem.text != 0);
+        cr_assert(status == TN_OK ? until_failure >= 0 : *problem.text != 0);
     }
     json_set_alloc_funcs(malloc, free);
-    assert_int_equal(status, TN_OK);
+    cr_assert(eq(int, status, TN_OK));
 }
 
 // --- files -----------------------------------------------------------------------------
@@ -547,7 +536,7 @@ static int read_without_streams(rlim_t limit)
     size_t size = 0;
     struct problem problem = {0};
     const struct rlimit most = {limit, limit};
-    snprintf(path, sizeof(path), "%s/blas.json", *folder);
+    snprintf(path, sizeof(path), "%s/blas.json", check_getenv("TENON_TEST_PACKS"));
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
@@ -557,33 +546,13 @@ static int read_without_streams(rlim_t limit)
         _exit(is_set ? -file_read(path, MANIFEST_MAX_SIZE, &text, &size, &problem) : 99);
     }
     int status = 0;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
+    cr_assert(eq(int, waitpid(child, &status, 0), child));
+    cr_assert(ne(int, WIFEXITED(status), 0));
     return -WEXITSTATUS(status);
 }
 
-static void files_never_take_the_numbers_of_streams(void **state)
+Test(manifests, files_never_take_the_numbers_of_streams)
 {
-    (void)state;
-    assert_int_equal(read_without_streams(3), TN_ERR_IO);
-    assert_int_equal(read_without_streams(64), TN_OK);
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_right_manifest_is_read),
-        cmocka_unit_test(each_mistake_is_shown_at_its_field),
-        cmocka_unit_test(t_is_what_an_input_says_and_holds_all_numbers),
-        cmocka_unit_test(what_is_no_json_is_shown_at_its_line),
-        cmocka_unit_test(deep_nesting_is_refused),
-        cmocka_unit_test(a_huge_manifest_is_refused),
-        cmocka_unit_test(as_many_functions_as_a_pack_holds_are_read_and_no_more),
-        cmocka_unit_test(manifests_cut_off_anywhere_are_refused),
-        cmocka_unit_test(manifests_changed_at_random_are_read_or_refused),
-        cmocka_unit_test(memory_that_runs_out_is_an_error),
-        cmocka_unit_test(files_never_take_the_numbers_of_streams),
-    };
-    folder = (const char *const *)&argv[argc > 1];
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    cr_assert(eq(int, read_without_streams(3), TN_ERR_IO));
+    cr_assert(eq(int, read_without_streams(64), TN_OK));
 }

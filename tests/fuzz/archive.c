@@ -3,8 +3,8 @@
 // below the target alone. What is no zstd is put into a frame of it uncompressed, so that
 // the tar within is searched too.
 #include "fuzz.h"
-#include "tnp.h"
-#include "tree.h"
+#include "plugins/tnp.h"
+#include "files/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>

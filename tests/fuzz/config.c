@@ -4,8 +4,8 @@
 #include "fuzz.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "runtime.h"
-#include "sched/override.h"
+#include "base/runtime.h"
+#include "plan/override.h"
 
 static const char *const names[] = {
     "TENON_BACKEND",  "TENON_PLUGINS_DISABLE", "TENON_TRUST", "TENON_KERNELS",

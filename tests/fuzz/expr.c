@@ -60,7 +60,7 @@ static uint64_t value_of(tn_dtype dtype, uint32_t which)
         return scalar_cast(
             TN_F64, dtype,
             double_to_bits(values[which % (sizeof(values) / sizeof(*values))]));
-    return scalar_cast(dtype_table[dtype].kind == KIND_SIGNED ? TN_I64 : TN_U64, dtype,
+    return scalar_cast(tn_is_signed(dtype) ? TN_I64 : TN_U64, dtype,
                        bits[which % (sizeof(bits) / sizeof(*bits))]);
 }
 

@@ -8,7 +8,7 @@ void fuzz_one(const uint8_t *data, size_t size)
     struct pack pack;
     struct problem problem = {0};
     char *text = fuzz_text(data, size);
-    pack_init(&pack, NULL);
+    pack_init(&pack, NULL, 0);
     tn_status status = pack_read(text, size, "pack.json", false, &pack, &problem);
     FUZZ_CHECK(status == problem.status, "one status");
     FUZZ_CHECK(status == TN_OK ? pack.num_functions > 0 : problem.text[0],

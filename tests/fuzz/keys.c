@@ -2,7 +2,7 @@
 // Keys in minisign's files. The first byte says of which kind. Standard input is empty, so
 // that no password is tried.
 #include "fuzz.h"
-#include "keys.h"
+#include "plugins/keys.h"
 
 static void public_key(const char *text)
 {

@@ -2,7 +2,7 @@
 // The language of `tenon eval`: parsed, and its graph built with the installed operators,
 // whose rules see hostile shapes and attributes. Nothing is computed.
 #include "fuzz.h"
-#include "lang.h"
+#include "lang/lang.h"
 
 enum { RUNTIME_LASTS = 2000 }; // inputs: a runtime keeps what it has read
 

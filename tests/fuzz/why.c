@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The file that TENON_WHY names, told by `tenon why last`.
 #include "fuzz.h"
-#include "tool.h"
-#include "why.h"
+#include "base/tool.h"
+#include "why/why.h"
 
 void fuzz_one(const uint8_t *data, size_t size)
 {

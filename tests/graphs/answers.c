@@ -4,8 +4,8 @@
 // memory, and failures without a reason. Each is refused with a message that names the
 // plugin, and nothing is read or written out of bounds (the address sanitizer watches).
 #include "graph/rules.h"
-#include "sched/oracle.h"
-#undef fail // cmocka has a macro of this name
+#include "plugin/primitives.h"
+#include "check/oracle.h"
 #include "common.h"
 
 #include <tenon/kernel.h>
@@ -224,7 +224,7 @@ static tn_runtime *open_planted(void)
 {
     tn_runtime *rt = open_with((const char *const[]){"TENON_BACKEND=cpu-blas", NULL});
     for (size_t i = 0; i < sizeof(operators) / sizeof(operators[0]); i++)
-        must(NULL, prim_register(rt, NULL, NULL, &operators[i]));
+        must(NULL, prim_register(rt, NULL, &operators[i]));
     return rt;
 }
 
@@ -235,9 +235,16 @@ static tn_array *apply(tn_scope *s, const char *name, const tn_array *x, int64_t
 
 // --- layouts ----------------------------------------------------------------------------
 
-static void views_stay_in_the_memory_of_their_input(void **state)
+static void open_state(void)
 {
-    tn_runtime *rt = *state;
+    runtime = open_planted();
+}
+
+TestSuite(answers, .init = open_state, .fini = teardown);
+
+Test(answers, views_stay_in_the_memory_of_their_input)
+{
+    tn_runtime *rt = runtime;
     const struct prim *prim;
     const tn_layout input = {TN_F32, 2, 2, {2, 3}, {3, 1}};
     const tn_type type = {TN_F32, 2, {2, 3}};
@@ -246,24 +253,25 @@ static void views_stay_in_the_memory_of_their_input(void **state)
         const struct attrs attrs = {i};
         tn_layout got = {.rank = 77};
         tn_status status = rule_view(prim, &input, &type, &attrs, &got);
-        print_message("# %s\n", views[i].what);
+        fprintf(stderr, "# %s\n", views[i].what);
         if (!views[i].says) {
             must(NULL, status);
-            assert_memory_equal(&got, &views[i].layout, sizeof(got));
+            cr_assert(eq(mem, bytes_of(&got, sizeof(got)),
+                         bytes_of(&views[i].layout, sizeof(got))));
             continue;
         }
-        assert_int_equal(status, TN_ERR_INTERNAL);
-        assert_message(tn_last_error(), "rule view of the application gives");
-        assert_message(tn_last_error(), views[i].says);
-        assert_int_equal(got.rank, 77); // untouched
+        check_status(status, TN_ERR_INTERNAL);
+        check_says(tn_last_error(), "rule view of the application gives");
+        check_says(tn_last_error(), views[i].says);
+        cr_assert(eq(int, got.rank, 77)); // untouched
     }
 }
 
-static void graphs_refuse_views_outside_of_memory(void **state)
+Test(answers, graphs_refuse_views_outside_of_memory)
 {
     const tn_array *x;
     for (int64_t i = 0; i < NUM_VIEWS; i++) {
-        tn_scope *s = tn_scope_open(*state);
+        tn_scope *s = tn_scope_open(runtime);
         float read[6], tail[6];
         x = ramp(s, 4, 2, 0, 1);
         // The last 6 of 8 elements: behind 2 others.
@@ -272,23 +280,23 @@ static void graphs_refuse_views_outside_of_memory(void **state)
         x = tn_op(s, "base.reshape", TN_IN(x), tn_attrs("shape", TN_INTS(2, 3)));
         tn_status status = tn_read(s, apply(s, "acme.view", x, i), read, sizeof(read));
         if (views[i].says) {
-            assert_int_equal(status, TN_ERR_INTERNAL);
-            assert_message(tn_scope_error(s), "acme.view/1: ");
-            assert_message(tn_scope_error(s), views[i].says);
+            check_status(status, TN_ERR_INTERNAL);
+            check_says(tn_scope_error(s), "acme.view/1: ");
+            check_says(tn_scope_error(s), views[i].says);
             tn_scope_clear_error(s); // the scope works on
         } else {
             must(s, status);
         }
         must(s, tn_read(s, apply(s, "acme.view", x, 0), tail, sizeof(tail)));
-        assert_true(tail[0] == 2 && tail[5] == 7);
+        cr_assert(tail[0] == 2 && tail[5] == 7);
         tn_scope_close(s);
     }
 }
 
 // The oracle runs a view by itself: of memory on the host.
-static void definitions_refuse_views_outside_of_memory(void **state)
+Test(answers, definitions_refuse_views_outside_of_memory)
 {
-    tn_runtime *rt = *state;
+    tn_runtime *rt = runtime;
     const struct prim *prim;
     must(NULL, prim_find(rt, "acme.view", &prim));
     for (int64_t i = 0; i < NUM_VIEWS; i++) {
@@ -304,9 +312,9 @@ static void definitions_refuse_views_outside_of_memory(void **state)
                               .num_inputs = 1,
                               .num_outputs = 1};
         tn_status status = oracle_step(rt, &step, &in, &out);
-        assert_int_equal(status, views[i].says ? TN_ERR_INTERNAL : TN_OK);
+        cr_assert(eq(int, status, views[i].says ? TN_ERR_INTERNAL : TN_OK));
         if (views[i].says)
-            assert_message(tn_last_error(), views[i].says);
+            check_says(tn_last_error(), views[i].says);
         free(from);
         free(to);
     }
@@ -314,15 +322,15 @@ static void definitions_refuse_views_outside_of_memory(void **state)
 
 // --- types and arrays -------------------------------------------------------------------
 
-static void inferred_types_exist(void **state)
+Test(answers, inferred_types_exist)
 {
     for (int64_t i = 0; i < NUM_TYPES; i++) {
-        tn_scope *s = tn_scope_open(*state);
+        tn_scope *s = tn_scope_open(runtime);
         tn_array *y = apply(s, "acme.typed", ramp(s, 1, 3, 0, 1), i);
-        assert_true((y != NULL) == (types_given[i].says == NULL));
+        cr_assert(eq(int, y != NULL, types_given[i].says == NULL));
         if (types_given[i].says) {
-            assert_message(tn_scope_error(s), "acme.typed/1: ");
-            assert_message(tn_scope_error(s), types_given[i].says);
+            check_says(tn_scope_error(s), "acme.typed/1: ");
+            check_says(tn_scope_error(s), types_given[i].says);
         }
         tn_scope_close(s);
     }
@@ -350,7 +358,7 @@ static tn_status provoke(tn_scope *s, const char *name, enum what what)
     return what == JVP ? tn_jvp(s, &y, 1, &x, &x, 1, &out) : tn_eval(s, y);
 }
 
-static void arrays_of_rules_belong_to_the_graph(void **state)
+Test(answers, arrays_of_rules_belong_to_the_graph)
 {
     static const struct {
         const char *name;
@@ -370,12 +378,12 @@ static void arrays_of_rules_belong_to_the_graph(void **state)
         {"acme.foreign", JVP, "an array of another scope for the tangent of output 0"},
         {"acme.foreign", VMAP, "an array of another scope for output 0"},
     };
-    tn_scope *other = tn_scope_open(*state);
+    tn_scope *other = tn_scope_open(runtime);
     foreign = ramp(other, 2, 3, 0, 1);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        tn_scope *s = tn_scope_open(*state);
-        assert_int_equal(provoke(s, rows[i].name, rows[i].what), TN_ERR_INTERNAL);
-        assert_message(tn_scope_error(s), rows[i].says);
+        tn_scope *s = tn_scope_open(runtime);
+        check_status(provoke(s, rows[i].name, rows[i].what), TN_ERR_INTERNAL);
+        check_says(tn_scope_error(s), rows[i].says);
         tn_scope_close(s);
     }
     tn_scope_close(other);
@@ -383,7 +391,7 @@ static void arrays_of_rules_belong_to_the_graph(void **state)
 
 // --- failures without a reason ----------------------------------------------------------
 
-static void a_failure_without_a_reason_gets_one(void **state)
+Test(answers, a_failure_without_a_reason_gets_one)
 {
     static const struct {
         const char *name, *who;
@@ -398,17 +406,17 @@ static void a_failure_without_a_reason_gets_one(void **state)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char said[256];
-        tn_scope *s = tn_scope_open(*state);
+        tn_scope *s = tn_scope_open(runtime);
         answer = TN_ERR_ARGUMENT;
-        assert_int_equal(provoke(s, rows[i].name, rows[i].what), TN_ERR_ARGUMENT);
+        check_status(provoke(s, rows[i].name, rows[i].what), TN_ERR_ARGUMENT);
         snprintf(said, sizeof(said), "%s failed (argument) and gave no reason",
                  rows[i].who);
-        assert_message(tn_scope_error(s), said);
+        check_says(tn_scope_error(s), said);
         tn_scope_clear_error(s);
         answer = 17; // no status
-        assert_int_equal(provoke(s, rows[i].name, rows[i].what), TN_ERR_INTERNAL);
+        check_status(provoke(s, rows[i].name, rows[i].what), TN_ERR_INTERNAL);
         snprintf(said, sizeof(said), "%s returned 17, which is no status", rows[i].who);
-        assert_message(tn_scope_error(s), said);
+        check_says(tn_scope_error(s), said);
         tn_scope_close(s);
     }
 }
@@ -436,11 +444,11 @@ static tn_runtime *open_with_kernel(int which)
                               .priority = 500,
                               .scratch_size = ask,
                               .payload = &payloads[which]};
-    must(NULL, kernel_register(rt, NULL, VENDOR, &kernel));
+    must(NULL, kernel_register(rt, &(struct provider){.id = VENDOR}, &kernel));
     return rt;
 }
 
-static void scratch_that_fits_no_memory_is_refused(void **state)
+Test(answers, scratch_that_fits_no_memory_is_refused)
 {
     static const struct {
         uint64_t size;
@@ -456,13 +464,12 @@ static void scratch_that_fits_no_memory_is_refused(void **state)
         {64, TN_OK, ""},
         {0, TN_OK, ""},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         tn_runtime *rt = open_with_kernel(0);
         tn_scope *s = tn_scope_open(rt);
         asked = rows[i].size;
-        assert_int_equal(provoke(s, "acme.right", EVAL), rows[i].status);
-        assert_message(tn_scope_error(s), rows[i].says);
+        cr_assert(eq(int, provoke(s, "acme.right", EVAL), rows[i].status));
+        check_says(tn_scope_error(s), rows[i].says);
         tn_scope_clear_error(s);
         must(s, tn_eval(s, un(s, "base.exp", ramp(s, 2, 2, 0, 1)))); // works on
         tn_scope_close(s);
@@ -471,7 +478,7 @@ static void scratch_that_fits_no_memory_is_refused(void **state)
     asked = 0;
 }
 
-static void a_silent_kernel_is_named(void **state)
+Test(answers, a_silent_kernel_is_named)
 {
     static const struct {
         const char *name, *says;
@@ -486,7 +493,6 @@ static void a_silent_kernel_is_named(void **state)
         {"acme.silent_reference", " of org.tenon.cpu-blas returned 17, which is no status",
          17, TN_ERR_INTERNAL},
     };
-    (void)state;
     for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
         bool async = i % 2;
         tn_runtime *rt = open_with_kernel(1);
@@ -496,15 +502,15 @@ static void a_silent_kernel_is_named(void **state)
         if (async)
             must(s, tn_eval_async(s, y));
         float read[6];
-        assert_int_equal(tn_read(s, y, read, sizeof(read)), rows[i / 2].status);
-        assert_message(tn_scope_error(s), rows[i / 2].says);
+        cr_assert(eq(int, tn_read(s, y, read, sizeof(read)), rows[i / 2].status));
+        check_says(tn_scope_error(s), rows[i / 2].says);
         tn_scope_close(s);
         tn_runtime_close(rt);
     }
 }
 
 // Values, each of a valid size, whose sum or whose size rounded up wraps at 64 bits.
-static void plans_that_fit_no_memory_are_refused(void **state)
+Test(answers, plans_that_fit_no_memory_are_refused)
 {
     static const struct {
         const char *name;
@@ -516,7 +522,7 @@ static void plans_that_fit_no_memory_are_refused(void **state)
         {"base.add", INT64_MAX / 8, 1},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        tn_scope *s = tn_scope_open(*state);
+        tn_scope *s = tn_scope_open(runtime);
         tn_array *x = tn_from_data(s, TN_F64, TN_SHAPE(1), &(double){1});
         tn_array *sum = tn_f64(s, 0);
         for (int k = 0; k < rows[i].values; k++) {
@@ -527,8 +533,8 @@ static void plans_that_fit_no_memory_are_refused(void **state)
                       un(s, "sum",
                          un(s, "exp", tn_op(s, "base.take", TN_IN(x, at), TN_NO_ATTRS))));
         }
-        assert_int_equal(tn_eval(s, sum), TN_ERR_MEMORY);
-        assert_message(tn_scope_error(s), "cpu-blas:0: ");
+        check_status(tn_eval(s, sum), TN_ERR_MEMORY);
+        check_says(tn_scope_error(s), "cpu-blas:0: ");
         tn_scope_clear_error(s);
         must(s, tn_eval(s, un(s, "base.exp", x)));
         tn_scope_close(s);
@@ -536,39 +542,16 @@ static void plans_that_fit_no_memory_are_refused(void **state)
 }
 
 // Half floats are packed as f32: twice the bytes of operands whose own bytes fit.
-static void working_memory_of_kernels_does_not_wrap(void **state)
+Test(answers, working_memory_of_kernels_does_not_wrap)
 {
     const int64_t m = INT32_MAX, k = INT64_C(1) << 30;
-    tn_scope *s = tn_scope_open(*state);
+    tn_scope *s = tn_scope_open(runtime);
     tn_array *one = tn_from_data(s, TN_F16, TN_SHAPE(1), &(uint16_t){0x3c00});
     tn_array *a =
         tn_op(s, "base.broadcast_to", TN_IN(one), tn_attrs("shape", TN_INTS(m, k)));
     tn_array *b =
         tn_op(s, "base.broadcast_to", TN_IN(one), tn_attrs("shape", TN_INTS(k, m)));
-    assert_int_equal(tn_eval(s, un(s, "sum", bin(s, "matmul", a, b))), TN_ERR_INTERNAL);
-    assert_message(tn_scope_error(s), "base.matmul/1: scratch_size gives 184467440737");
+    check_status(tn_eval(s, un(s, "sum", bin(s, "matmul", a, b))), TN_ERR_INTERNAL);
+    check_says(tn_scope_error(s), "base.matmul/1: scratch_size gives 184467440737");
     tn_scope_close(s);
-}
-
-static int open_state(void **state)
-{
-    *state = open_planted();
-    return 0;
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(views_stay_in_the_memory_of_their_input),
-        cmocka_unit_test(graphs_refuse_views_outside_of_memory),
-        cmocka_unit_test(definitions_refuse_views_outside_of_memory),
-        cmocka_unit_test(inferred_types_exist),
-        cmocka_unit_test(arrays_of_rules_belong_to_the_graph),
-        cmocka_unit_test(a_failure_without_a_reason_gets_one),
-        cmocka_unit_test(scratch_that_fits_no_memory_is_refused),
-        cmocka_unit_test(a_silent_kernel_is_named),
-        cmocka_unit_test(plans_that_fit_no_memory_are_refused),
-        cmocka_unit_test(working_memory_of_kernels_does_not_wrap),
-    };
-    return cmocka_run_group_tests(tests, open_state, teardown);
 }

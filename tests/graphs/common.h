@@ -4,14 +4,7 @@
 #define TESTS_GRAPHS_COMMON_H
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "check.h"
 #include <tenon/ops/base_attrs.h>
 #include <tenon/tenon.h>
 
@@ -21,26 +14,26 @@ static inline tn_runtime *open_with(const char *const *variables)
     const tn_runtime_options options = {.struct_size = sizeof(options),
                                         .variables = variables};
     if (tn_runtime_open(&options, &rt) != TN_OK)
-        fail_msg("%s", tn_last_error());
+        cr_fatal("%s", tn_last_error());
     return rt;
 }
 
-static inline int setup(void **state)
+static tn_runtime *runtime; // of the test that runs
+
+static inline void setup(void)
 {
-    *state = open_with(NULL);
-    return 0;
+    runtime = open_with(NULL);
 }
 
-static inline int teardown(void **state)
+static inline void teardown(void)
 {
-    tn_runtime_close(*state);
-    return 0;
+    tn_runtime_close(runtime);
 }
 
 static inline void must(tn_scope *s, tn_status status)
 {
     if (status != TN_OK)
-        fail_msg("status %d (%s): %s", (int)status, tn_status_name(status),
+        cr_fatal("status %d (%s): %s", (int)status, tn_status_name(status),
                  s ? tn_scope_error(s) : tn_last_error());
 }
 
@@ -73,10 +66,20 @@ static inline tn_stats stats_of(tn_runtime *rt)
     return stats;
 }
 
-static inline void assert_message(const char *text, const char *part)
+// Skips the test where a backend has no device.
+static inline void need_device(const char *backend)
 {
-    if (!text || !strstr(text, part))
-        fail_msg("message \"%s\" does not say \"%s\"", text ? text : "", part);
+    char variable[96], reason[256] = "";
+    snprintf(variable, sizeof(variable), "TENON_BACKEND=%s", backend);
+    tn_runtime *rt = open_with((const char *const[]){variable, NULL});
+    tn_scope *s = tn_scope_open(rt);
+    if (tn_eval(s, ramp(s, 1, 1, 0, 0)) == TN_ERR_NOT_FOUND &&
+        strstr(tn_scope_error(s), "has no device here"))
+        snprintf(reason, sizeof(reason), "%s", tn_scope_error(s));
+    tn_scope_close(s);
+    tn_runtime_close(rt);
+    if (reason[0])
+        cr_skip("%s", reason);
 }
 
 #endif // TESTS_GRAPHS_COMMON_H

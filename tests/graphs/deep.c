@@ -12,44 +12,36 @@ static tn_array *chain(tn_scope *s, tn_array *x, int length)
     return x;
 }
 
-static void a_chain_of_a_million_nodes_evaluates(void **state)
+TestSuite(deep, .init = setup, .fini = teardown);
+
+Test(deep, a_chain_of_a_million_nodes_evaluates)
 {
-    tn_scope *s = tn_scope_open(*state);
+    tn_scope *s = tn_scope_open(runtime);
     tn_array *y = chain(s, ramp(s, 1, 4, 0, 0), DEPTH);
     float out[4];
     must(s, tn_read(s, y, out, sizeof(out)));
     // A million additions of 1e-6 in f32: the rounding errors add up to about one percent.
     for (int i = 0; i < 4; i++)
-        assert_true(fabsf(out[i] - 1) < 0.02f);
+        cr_assert(fabsf(out[i] - 1) < 0.02f);
     tn_scope_close(s);
 }
 
-static void a_chain_of_a_million_nodes_differentiates(void **state)
+Test(deep, a_chain_of_a_million_nodes_differentiates)
 {
-    tn_scope *s = tn_scope_open(*state);
+    tn_scope *s = tn_scope_open(runtime);
     tn_array *x = ramp(s, 1, 4, 0, 1);
     tn_array *y = un(s, "sum", chain(s, x, DEPTH)), *gradient;
     must(s, tn_vjp(s, &y, NULL, 1, &x, 1, &gradient));
     float out[4];
     must(s, tn_read(s, gradient, out, sizeof(out)));
     for (int i = 0; i < 4; i++)
-        assert_true(out[i] == 1);
+        cr_assert(out[i] == 1);
     tn_scope_close(s);
 }
 
-static void a_long_chain_is_freed_without_being_evaluated(void **state)
+Test(deep, a_long_chain_is_freed_without_being_evaluated)
 {
-    tn_scope *s = tn_scope_open(*state);
-    assert_non_null(chain(s, ramp(s, 1, 4, 0, 0), DEPTH));
+    tn_scope *s = tn_scope_open(runtime);
+    cr_assert(ne(ptr, chain(s, ramp(s, 1, 4, 0, 0), DEPTH), NULL));
     tn_scope_close(s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_long_chain_is_freed_without_being_evaluated),
-        cmocka_unit_test(a_chain_of_a_million_nodes_evaluates),
-        cmocka_unit_test(a_chain_of_a_million_nodes_differentiates),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
 }

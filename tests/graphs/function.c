@@ -12,50 +12,52 @@ static tn_status axpy(tn_scope *s, tn_array *const *in, uint64_t num_in, tn_arra
 {
     struct counted *counted = user;
     counted->calls++;
-    assert_int_equal(num_in, 2);
-    assert_int_equal(num_out, 1);
+    cr_assert(eq(u64, num_in, 2));
+    cr_assert(eq(u64, num_out, 1));
     out[0] = bin(s, "add", bin(s, "multiply", in[0], tn_float(s, 3)), in[1]);
     if (counted->captured)
         out[0] = bin(s, "add", out[0], counted->captured);
     return TN_OK;
 }
 
-static void a_body_is_traced_once_a_signature(void **state)
+TestSuite(function, .init = setup, .fini = teardown);
+
+Test(function, a_body_is_traced_once_a_signature)
 {
     struct counted counted = {0};
     tn_function *f;
-    must(NULL, tn_function_create(*state, axpy, &counted, NULL, &f));
+    must(NULL, tn_function_create(runtime, axpy, &counted, NULL, &f));
     for (int round = 0; round < 4; round++)
         for (int size = 1; size <= 2; size++) {
-            tn_scope *s = tn_scope_open(*state);
+            tn_scope *s = tn_scope_open(runtime);
             tn_array *in[] = {ramp(s, size, 3, (float)round, 1), ramp(s, size, 3, 5, -1)};
             tn_array *out;
             float values[6];
             must(s, tn_function_call(f, s, in, 2, &out, 1));
             must(s, tn_read(s, out, values, (uint64_t)size * 12));
             for (int i = 0; i < size * 3; i++)
-                assert_true(values[i] == 3 * (float)(round + i) + 5 - (float)i);
+                cr_assert(values[i] == 3 * (float)(round + i) + 5 - (float)i);
             tn_scope_close(s);
         }
-    assert_int_equal(counted.calls, 2);
+    cr_assert(eq(int, counted.calls, 2));
     tn_function_destroy(f);
 }
 
-static void captured_arrays_are_kept_by_the_function(void **state)
+Test(function, captured_arrays_are_kept_by_the_function)
 {
-    tn_scope *first = tn_scope_open(*state);
+    tn_scope *first = tn_scope_open(runtime);
     struct counted counted = {.captured = tn_keep(first, ramp(first, 1, 3, 100, 100))};
     tn_scope_close(first);
     tn_function *f;
-    must(NULL, tn_function_create(*state, axpy, &counted, NULL, &f));
+    must(NULL, tn_function_create(runtime, axpy, &counted, NULL, &f));
     for (int round = 0; round < 2; round++) {
-        tn_scope *s = tn_scope_open(*state);
+        tn_scope *s = tn_scope_open(runtime);
         tn_array *in[] = {ramp(s, 1, 3, 0, 1), ramp(s, 1, 3, 0, 0)}, *out;
         float values[3];
         must(s, tn_function_call(f, s, in, 2, &out, 1));
         must(s, tn_read(s, out, values, sizeof(values)));
         for (int i = 0; i < 3; i++)
-            assert_true(values[i] == 3 * (float)i + 100 * (float)(i + 1));
+            cr_assert(values[i] == 3 * (float)i + 100 * (float)(i + 1));
         tn_scope_close(s);
         if (round == 0)
             tn_release(counted.captured);
@@ -71,52 +73,52 @@ static tn_status increment(tn_scope *s, tn_array *const *in, uint64_t num_in,
     return TN_OK;
 }
 
-static void an_input_given_away_lends_its_memory_to_the_output(void **state)
+Test(function, an_input_given_away_lends_its_memory_to_the_output)
 {
     tn_function *f;
     const tn_function_options options = {.struct_size = sizeof(options), .donate = 1};
-    must(NULL, tn_function_create(*state, increment, NULL, &options, &f));
-    tn_scope *s = tn_scope_open(*state);
+    must(NULL, tn_function_create(runtime, increment, NULL, &options, &f));
+    tn_scope *s = tn_scope_open(runtime);
     tn_array *x = ramp(s, 64, 64, 0, 1);
     must(s, tn_eval(s, x));
     const void *memory = tn_data(s, x);
-    uint64_t before = stats_of(*state).buffer_bytes;
+    uint64_t before = stats_of(runtime).buffer_bytes;
     for (int i = 0; i < 10; i++) {
         tn_array *old = x;
         must(s, tn_function_call(f, s, &old, 1, &x, 1));
-        assert_int_equal(tn_scope_status(s), TN_OK);
+        check_status(tn_scope_status(s), TN_OK);
     }
-    assert_ptr_equal(tn_data(s, x), memory);
-    assert_int_equal(stats_of(*state).buffer_bytes, before);
+    cr_assert(eq(ptr, tn_data(s, x), memory));
+    cr_assert(eq(u64, stats_of(runtime).buffer_bytes, before));
     float values[64 * 64];
     must(s, tn_read(s, x, values, sizeof(values)));
     for (int i = 0; i < 64 * 64; i++)
-        assert_true(values[i] == (float)(i + 10));
+        cr_assert(values[i] == (float)(i + 10));
     tn_scope_close(s);
     tn_function_destroy(f);
 }
 
-static void reading_an_array_given_away_is_an_error(void **state)
+Test(function, reading_an_array_given_away_is_an_error)
 {
     tn_function *f;
     const tn_function_options options = {.struct_size = sizeof(options), .donate = 1};
-    must(NULL, tn_function_create(*state, increment, NULL, &options, &f));
-    tn_scope *s = tn_scope_open(*state);
+    must(NULL, tn_function_create(runtime, increment, NULL, &options, &f));
+    tn_scope *s = tn_scope_open(runtime);
     tn_array *x = ramp(s, 2, 2, 0, 1), *y;
     must(s, tn_function_call(f, s, &x, 1, &y, 1));
-    assert_null(tn_data(s, x));
-    assert_int_equal(tn_scope_status(s), TN_ERR_ARGUMENT);
-    assert_message(tn_scope_error(s), "given away");
+    cr_assert(eq(ptr, tn_data(s, x), NULL));
+    check_status(tn_scope_status(s), TN_ERR_ARGUMENT);
+    check_says(tn_scope_error(s), "given away");
     tn_scope_close(s);
     tn_function_destroy(f);
 }
 
-static void an_array_given_away_but_shared_is_not_overwritten(void **state)
+Test(function, an_array_given_away_but_shared_is_not_overwritten)
 {
     tn_function *f;
     const tn_function_options options = {.struct_size = sizeof(options), .donate = 1};
-    must(NULL, tn_function_create(*state, increment, NULL, &options, &f));
-    tn_scope *s = tn_scope_open(*state);
+    must(NULL, tn_function_create(runtime, increment, NULL, &options, &f));
+    tn_scope *s = tn_scope_open(runtime);
     tn_array *x = ramp(s, 2, 2, 7, 1), *y;
     must(s, tn_eval(s, x));
     tn_array *t = un(s, "transpose", x); // shares the memory
@@ -125,28 +127,27 @@ static void an_array_given_away_but_shared_is_not_overwritten(void **state)
     float a[4], b[4];
     must(s, tn_read(s, t, a, sizeof(a)));
     must(s, tn_read(s, y, b, sizeof(b)));
-    assert_true(a[0] == 7 && a[1] == 9 && b[0] == 8 && b[1] == 9);
+    cr_assert(a[0] == 7 && a[1] == 9 && b[0] == 8 && b[1] == 9);
     tn_scope_close(s);
     tn_function_destroy(f);
 }
 
-static void options_that_this_version_does_not_know_are_refused(void **state)
+Test(function, options_that_this_version_does_not_know_are_refused)
 {
     struct {
         tn_function_options known;
         uint64_t added;
     } newer = {.known = {.struct_size = sizeof(newer), .donate = 1}};
     tn_function *f = NULL;
-    must(NULL, tn_function_create(*state, increment, NULL, &newer.known, &f));
+    must(NULL, tn_function_create(runtime, increment, NULL, &newer.known, &f));
     tn_function_destroy(f);
     newer.added = 1;
-    assert_int_equal(tn_function_create(*state, increment, NULL, &newer.known, &f),
-                     TN_ERR_REFUSED);
-    assert_message(tn_last_error(), "byte 16 is set");
+    check_status(tn_function_create(runtime, increment, NULL, &newer.known, &f),
+                 TN_ERR_REFUSED);
+    check_says(tn_last_error(), "byte 16 is set");
     const tn_function_options flags = {.flags = 4};
-    assert_int_equal(tn_function_create(*state, increment, NULL, &flags, &f),
-                     TN_ERR_ARGUMENT);
-    assert_message(tn_last_error(), "flags 0x4, expected 0");
+    check_status(tn_function_create(runtime, increment, NULL, &flags, &f), TN_ERR_ARGUMENT);
+    check_says(tn_last_error(), "flags 0x4, expected 0");
 }
 
 static tn_status wrong(tn_scope *s, tn_array *const *in, uint64_t num_in, tn_array **out,
@@ -165,7 +166,7 @@ static tn_status evaluating(tn_scope *s, tn_array *const *in, uint64_t num_in,
     return tn_eval(s, in[0]);
 }
 
-static void a_failing_body_fails_the_call_and_says_why(void **state)
+Test(function, a_failing_body_fails_the_call_and_says_why)
 {
     const struct {
         tn_function_body body;
@@ -173,11 +174,11 @@ static void a_failing_body_fails_the_call_and_says_why(void **state)
     } cases[] = {{wrong, "matmul"}, {evaluating, "cannot evaluate"}};
     for (int i = 0; i < 2; i++) {
         tn_function *f;
-        must(NULL, tn_function_create(*state, cases[i].body, NULL, NULL, &f));
-        tn_scope *s = tn_scope_open(*state);
+        must(NULL, tn_function_create(runtime, cases[i].body, NULL, NULL, &f));
+        tn_scope *s = tn_scope_open(runtime);
         tn_array *x = ramp(s, 2, 3, 0, 1), *y = NULL;
-        assert_int_equal(tn_function_call(f, s, &x, 1, &y, 1), TN_ERR_ARGUMENT);
-        assert_message(tn_scope_error(s), cases[i].says);
+        check_status(tn_function_call(f, s, &x, 1, &y, 1), TN_ERR_ARGUMENT);
+        check_says(tn_scope_error(s), cases[i].says);
         tn_scope_close(s);
         tn_function_destroy(f);
     }
@@ -192,32 +193,17 @@ static tn_status swap(tn_scope *s, tn_array *const *in, uint64_t num_in, tn_arra
     return TN_OK;
 }
 
-static void a_function_may_return_its_inputs(void **state)
+Test(function, a_function_may_return_its_inputs)
 {
     tn_function *f;
-    must(NULL, tn_function_create(*state, swap, NULL, NULL, &f));
-    tn_scope *s = tn_scope_open(*state);
+    must(NULL, tn_function_create(runtime, swap, NULL, NULL, &f));
+    tn_scope *s = tn_scope_open(runtime);
     tn_array *in[] = {ramp(s, 1, 2, 1, 1), ramp(s, 1, 2, 10, 1)}, *out[2];
     must(s, tn_function_call(f, s, in, 2, out, 2));
     float a[2], b[2];
     must(s, tn_read(s, out[0], a, sizeof(a)));
     must(s, tn_read(s, out[1], b, sizeof(b)));
-    assert_true(a[0] == 10 && b[0] == 1);
+    cr_assert(a[0] == 10 && b[0] == 1);
     tn_scope_close(s);
     tn_function_destroy(f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_body_is_traced_once_a_signature),
-        cmocka_unit_test(captured_arrays_are_kept_by_the_function),
-        cmocka_unit_test(an_input_given_away_lends_its_memory_to_the_output),
-        cmocka_unit_test(reading_an_array_given_away_is_an_error),
-        cmocka_unit_test(an_array_given_away_but_shared_is_not_overwritten),
-        cmocka_unit_test(options_that_this_version_does_not_know_are_refused),
-        cmocka_unit_test(a_failing_body_fails_the_call_and_says_why),
-        cmocka_unit_test(a_function_may_return_its_inputs),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
 }

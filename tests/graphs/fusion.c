@@ -84,25 +84,27 @@ static void compare(tn_scope *a, tn_array *x, tn_scope *b, tn_array *y, uint64_t
         float bound = 1e-5f * (1 + fabsf(want[k]));
         if (!(fabsf(got[k] - want[k]) <= bound) && !(isnan(got[k]) && isnan(want[k])) &&
             got[k] != want[k])
-            fail_msg("seed %llu: array %d (%s) [%llu]: got %g, expected %g",
+            cr_fatal("seed %llu: array %d (%s) [%llu]: got %g, expected %g",
                      (unsigned long long)from, i, tn_array_op(x), (unsigned long long)k,
                      (double)got[k], (double)want[k]);
     }
 }
 
-static void random_graphs_compute_the_same_fused_and_alone(void **state)
+TestSuite(fusion, .init = setup, .fini = teardown);
+
+Test(fusion, random_graphs_compute_the_same_fused_and_alone)
 {
     const char *given = getenv("TEST_SEED");
     uint64_t first = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL) * 1000003u + 1;
     const char *limit = getenv("TEST_ROUNDS");
     uint64_t rounds = limit ? strtoull(limit, NULL, 0) : 150;
-    print_message("# seed %llu\n", (unsigned long long)first);
+    fprintf(stderr, "# seed %llu\n", (unsigned long long)first);
     for (uint64_t round = 0; round < rounds; round++) {
         tn_array *at_once[POOL], *alone[POOL];
         uint64_t from = first + round * 7919;
-        tn_scope *a = tn_scope_open(*state), *b = tn_scope_open(*state);
+        tn_scope *a = tn_scope_open(runtime), *b = tn_scope_open(runtime);
         int count = build(a, at_once, from, false);
-        assert_int_equal(build(b, alone, from, true), count);
+        cr_assert(eq(int, build(b, alone, from, true), count));
         // The last ones, and some from the middle, are wanted: the rest may be fused away.
         tn_array *wanted[] = {at_once[count - 1], at_once[count - 2],
                               at_once[pick((uint32_t)count)], at_once[count - 3]};
@@ -115,59 +117,111 @@ static void random_graphs_compute_the_same_fused_and_alone(void **state)
     }
 }
 
-static void a_chain_of_expressions_is_one_step(void **state)
+Test(fusion, a_chain_of_expressions_is_one_step)
 {
-    tn_scope *s = tn_scope_open(*state);
+    tn_scope *s = tn_scope_open(runtime);
     tn_array *x = ramp(s, 32, 32, 0, 0.01f), *y = x;
     for (int i = 0; i < 5; i++)
         y = bin(s, "add", bin(s, "multiply", y, tn_float(s, 0.5)), un(s, "tanh", x));
-    uint64_t before = stats_of(*state).steps;
+    uint64_t before = stats_of(runtime).steps;
     must(s, tn_eval(s, y));
-    assert_int_equal(stats_of(*state).steps - before, 1);
+    cr_assert(eq(u64, stats_of(runtime).steps - before, 1));
     tn_scope_close(s);
 }
 
-static void a_value_needed_elsewhere_is_written_by_the_fused_program(void **state)
+Test(fusion, a_value_needed_elsewhere_is_written_by_the_fused_program)
 {
-    tn_scope *s = tn_scope_open(*state);
+    tn_scope *s = tn_scope_open(runtime);
     tn_array *x = ramp(s, 4, 4, 0, 1);
     tn_array *h = bin(s, "add", x, tn_float(s, 1)); // needed by relu and by the matmul
     tn_array *r = bin(s, "maximum", h, tn_float(s, 3));
     tn_array *z = bin(s, "matmul", r, h);
-    uint64_t before = stats_of(*state).steps;
+    uint64_t before = stats_of(runtime).steps;
     float out[16];
     must(s, tn_read(s, z, out, sizeof(out)));
-    assert_int_equal(stats_of(*state).steps - before, 2);
+    cr_assert(eq(u64, stats_of(runtime).steps - before, 2));
     for (int i = 0; i < 4; i++)
         for (int k = 0; k < 4; k++) {
             float want = 0;
             for (int j = 0; j < 4; j++)
                 want += fmaxf((float)(i * 4 + j + 1), 3) * (float)(j * 4 + k + 1);
-            assert_true(out[i * 4 + k] == want);
+            cr_assert(out[i * 4 + k] == want);
         }
     tn_scope_close(s);
 }
 
-static void a_value_read_through_a_view_is_not_fused_into_its_reader(void **state)
+Test(fusion, a_value_read_through_a_view_is_not_fused_into_its_reader)
 {
-    tn_scope *s = tn_scope_open(*state);
+    tn_scope *s = tn_scope_open(runtime);
     tn_array *h = un(s, "negative", ramp(s, 5, 5, 0, 1));
     tn_array *z = bin(s, "subtract", h, un(s, "transpose", h));
     float out[25];
     must(s, tn_read(s, z, out, sizeof(out)));
     for (int i = 0; i < 5; i++)
         for (int k = 0; k < 5; k++)
-            assert_true(out[i * 5 + k] == (float)(k * 5 + i) - (float)(i * 5 + k));
+            cr_assert(out[i * 5 + k] == (float)(k * 5 + i) - (float)(i * 5 + k));
     tn_scope_close(s);
 }
 
-int main(void)
+// Numbers that are rounded when they become floats, some of them twice if by way of f64.
+static const uint64_t rounded[] = {
+    1152921573326323713,
+    (uint64_t)-1152921573326323713,
+    (UINT64_C(1) << 24) + 1,
+    (UINT64_C(1) << 53) + 1,
+    (uint64_t)INT64_MAX,
+    (uint64_t)INT64_MIN,
+    UINT64_MAX,
+    2049, // halfway between two of f16
+    2051,
+    65519,
+    65520,
+    257, // halfway between two of bf16
+    259,
+};
+
+// 1 * number in `dtype`: as a fused number (by its place in the graph or as a literal).
+static tn_array *times(tn_scope *s, tn_dtype dtype, uint64_t number, bool is_signed,
+                       bool is_literal)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_chain_of_expressions_is_one_step),
-        cmocka_unit_test(a_value_needed_elsewhere_is_written_by_the_fused_program),
-        cmocka_unit_test(a_value_read_through_a_view_is_not_fused_into_its_reader),
-        cmocka_unit_test(random_graphs_compute_the_same_fused_and_alone),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    const uint16_t ones[] = {[TN_F16] = 0x3c00, [TN_BF16] = 0x3f80};
+    const float one_f32 = 1;
+    const double one_f64 = 1;
+    const void *one = dtype == TN_F64   ? (const void *)&one_f64
+                      : dtype == TN_F32 ? (const void *)&one_f32
+                                        : (const void *)&ones[dtype];
+    tn_array *x = un(s, "abs", tn_from_data(s, dtype, TN_SHAPE(1), one));
+    char text[64];
+    if (!is_literal)
+        return bin(s, "multiply", x, tn_int(s, (int64_t)number));
+    snprintf(text, sizeof(text), is_signed ? "x -> x * %lld" : "x -> x * %llu",
+             (long long)number);
+    return tn_expr(s, text, TN_IN(x), TN_NO_ATTRS);
+}
+
+Test(fusion, numbers_are_fused_as_casts_convert_them)
+{
+    static const tn_dtype dtypes[] = {TN_F32, TN_F64, TN_F16, TN_BF16};
+    for (size_t i = 0; i < sizeof(rounded) / sizeof(*rounded); i++)
+        for (size_t k = 0; k < sizeof(dtypes) / sizeof(*dtypes); k++)
+            for (int how = 0; how < 2; how++) {
+                bool is_signed = rounded[i] != UINT64_MAX;
+                uint64_t got = 0, want = 0, size = (uint64_t)tn_dtype_bytes(dtypes[k]);
+                if (!is_signed && how == 0)
+                    continue; // a number of a graph is an i64
+                tn_scope *s = tn_scope_open(runtime);
+                tn_array *number =
+                    tn_from_data(s, is_signed ? TN_I64 : TN_U64, TN_SHAPE(1), &rounded[i]);
+                tn_array *cast = tn_op(s, "base.astype", TN_IN(number),
+                                       tn_attrs("dtype", (int64_t)dtypes[k]));
+                must(s, tn_read(s, cast, &want, size));
+                must(s, tn_read(s, times(s, dtypes[k], rounded[i], is_signed, how == 1),
+                                &got, size));
+                if (got != want)
+                    cr_fatal("%lld as %s, %s: got 0x%llx, expected 0x%llx",
+                             (long long)rounded[i], tn_dtype_name(dtypes[k]),
+                             how ? "a literal" : "a number", (unsigned long long)got,
+                             (unsigned long long)want);
+                tn_scope_close(s);
+            }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Width: graphs with 100,000 outputs, inputs, live blocks or segments take about ten times
 // as long as those with a tenth of that. What is quadratic takes a hundred times as long.
-#include "common.h"
-
+#include "device/device.h"
 #include <time.h>
+#include "common.h"
 
 #define FACTOR 10
 // Ten times the work may take this many times as long: caches are left behind, and other
@@ -54,7 +54,7 @@ static void inputs_of_one(tn_scope *s, int n, tn_array **room)
     float last;
     must(s, tn_eval(s, all));
     must(s, tn_read(s, bin(s, "take", all, tn_i64(s, n - 1)), &last, sizeof(last)));
-    assert_true(last == (float)(n - 1));
+    cr_assert(last == (float)(n - 1));
 }
 
 static tn_array *joined(tn_scope *s, tn_array *const *parts, int n)
@@ -95,8 +95,33 @@ static void definitions(tn_scope *s, int n, tn_array **room)
     for (int i = 1; i < n; i++)
         at += sprintf(at, "d%d = d%d;", i, i - 1);
     sprintf(at, "d%d + %d", n - 1, n);
-    assert_true(tn_item(s, tn_expr(s, text, TN_IN(x), TN_NO_ATTRS)) == n + 1);
+    cr_assert(tn_item(s, tn_expr(s, text, TN_IN(x), TN_NO_ATTRS)) == n + 1);
     free(text);
+}
+
+static tn_runtime *open_two_devices(void)
+{
+    struct device **devices;
+    uint32_t count;
+    tn_runtime *rt = open_with((const char *const[]){"TENON_BACKEND=cpu-blas,null",
+                                                     "TENON_KERNELS=base.sum@cpu-blas=!*",
+                                                     "TENON_FALLBACK=allow", NULL});
+    must(NULL, devices_open(rt, &devices, &count));
+    cr_assert(eq(uint, count, 2));
+    devices[0]->runs_reference = false; // so that sums go to the second
+    return rt;
+}
+
+// n values that go to another device and come back, started and then waited for.
+static void segments(tn_scope *s, int n, tn_array **room)
+{
+    (void)room;
+    float last;
+    tn_array *x = element(s, 1);
+    for (int i = 0; i < n; i++)
+        x = un(s, i % 2 ? "negative" : "sum", x);
+    must(s, tn_eval_async(s, x));
+    must(s, tn_read(s, x, &last, sizeof(last))); // any number: null computes nothing
 }
 
 static double time_of(tn_runtime *rt, const struct shape *shape, int n)
@@ -111,26 +136,33 @@ static double time_of(tn_runtime *rt, const struct shape *shape, int n)
     return end - begin;
 }
 
-static void time_grows_with_the_size(void **state)
+static void grows_with_the_size(tn_runtime *rt, const struct shape *shape)
+{
+    time_of(rt, shape, 100); // plugins are loaded, threads run
+    double few = time_of(rt, shape, shape->few);
+    double many = time_of(rt, shape, shape->few * FACTOR);
+    if (many > MOST * few)
+        cr_fatal("%s: %d take %.3f s, %d take %.3f s: over %d times as long", shape->name,
+                 shape->few, few, shape->few * FACTOR, many, MOST);
+}
+
+TestSuite(large, .init = setup, .fini = teardown);
+
+Test(large, time_grows_with_the_size)
 {
     static const struct shape shapes[] = {
         {"outputs", outputs, 10000},        {"leaves", leaves, 10000},
         {"inputs", inputs_of_one, 10000},   {"live blocks", live_blocks, 10000},
         {"definitions", definitions, 4000},
     };
-    for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
-        time_of(*state, &shapes[i], 100); // plugins are loaded, threads run
-        double few = time_of(*state, &shapes[i], shapes[i].few);
-        double many = time_of(*state, &shapes[i], shapes[i].few * FACTOR);
-        if (many > MOST * few)
-            fail_msg("%s: %d take %.3f s, %d take %.3f s: over %d times as long",
-                     shapes[i].name, shapes[i].few, few, shapes[i].few * FACTOR, many,
-                     MOST);
-    }
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++)
+        grows_with_the_size(runtime, &shapes[i]);
 }
 
-int main(void)
+Test(large, time_grows_with_the_segments)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(time_grows_with_the_size)};
-    return cmocka_run_group_tests(tests, setup, teardown);
+    const struct shape shape = {"segments", segments, 4000};
+    tn_runtime *rt = open_two_devices();
+    grows_with_the_size(rt, &shape);
+    tn_runtime_close(rt);
 }

@@ -32,27 +32,43 @@ static tn_plugin_info info;
 // The thread's message, or that of the scope, which can be used again.
 static void says(const char *part)
 {
-    assert_message(tn_scope_status(s) ? tn_scope_error(s) : tn_last_error(), part);
+    check_says(tn_scope_status(s) ? tn_scope_error(s) : tn_last_error(), part);
     tn_scope_clear_error(s);
 }
 
 static void refuses(tn_status status, const char *part)
 {
     if (status != TN_ERR_ARGUMENT)
-        fail_msg("status %d, expected a refusal that says \"%s\"", (int)status, part);
+        cr_fatal("status %d, expected a refusal that says \"%s\"", (int)status, part);
     says(part);
 }
 
 static void gives_none(const void *made, const char *part)
 {
     if (made)
-        fail_msg("expected a refusal that says \"%s\"", part);
+        cr_fatal("expected a refusal that says \"%s\"", part);
     says(part);
 }
 
-static void building_refuses_nulls(void **state)
+static void open_all(void)
 {
-    (void)state;
+    rt = open_with(NULL);
+    s = tn_scope_open(rt);
+    x = ramp(s, 2, 2, 0, 1);
+    must(NULL, tn_function_create(rt, body, NULL, NULL, &function));
+}
+
+static void close_all(void)
+{
+    tn_function_destroy(function);
+    tn_scope_close(s);
+    must(NULL, tn_runtime_close(rt));
+}
+
+TestSuite(null, .init = open_all, .fini = close_all);
+
+Test(null, building_refuses_nulls)
+{
     const tn_array *const in[] = {x, x};
     float item = 0;
     gives_none(tn_op(s, "add", NULL, 2, TN_NO_ATTRS),
@@ -92,9 +108,8 @@ static void building_refuses_nulls(void **state)
     gives_none(tn_scalar(NULL, TN_F32, 1), "scalar: the scope is NULL");
 }
 
-static void reading_refuses_nulls(void **state)
+Test(null, reading_refuses_nulls)
 {
-    (void)state;
     float item = 0;
     refuses(tn_eval_n(s, NULL, 1), "eval: arrays is NULL");
     refuses(tn_eval_n(s, &x, HUGE), "eval: arrays has");
@@ -104,15 +119,14 @@ static void reading_refuses_nulls(void **state)
     refuses(tn_read(s, x, NULL, 16), "read: data is NULL");
     refuses(tn_read(NULL, x, &item, 4), "read: the scope is NULL");
     gives_none(tn_data(s, NULL), "read: the array is NULL");
-    assert_true(isnan(tn_item(s, NULL)));
+    cr_assert(isnan(tn_item(s, NULL)));
     says("item: the array is NULL");
     gives_none(tn_keep(s, NULL), "keep: the array is NULL");
     gives_none(tn_keep(NULL, x), "keep: the scope is NULL");
 }
 
-static void transforms_refuse_nulls(void **state)
+Test(null, transforms_refuse_nulls)
 {
-    (void)state;
     int32_t axis = 0;
     refuses(tn_vjp(s, NULL, NULL, 1, &x, 1, &out), "vjp: outputs is NULL");
     refuses(tn_vjp(s, &x, NULL, 1, NULL, 1, &out), "vjp: wrt is NULL");
@@ -133,9 +147,8 @@ static void transforms_refuse_nulls(void **state)
     refuses(tn_vmap(s, &x, NULL, 1, &x, (tn_array *const[]){NULL}, NULL, 1, &out), "NULL");
 }
 
-static void functions_refuse_nulls(void **state)
+Test(null, functions_refuse_nulls)
 {
-    (void)state;
     refuses(tn_function_call(NULL, s, &x, 1, &out, 1),
             "function_call: the function is NULL");
     refuses(tn_function_call(function, s, NULL, 1, &out, 1),
@@ -151,9 +164,8 @@ static void functions_refuse_nulls(void **state)
             "function_create: got NULL, expected a body");
 }
 
-static void looking_around_refuses_nulls(void **state)
+Test(null, looking_around_refuses_nulls)
 {
-    (void)state;
     refuses(tn_explain(s, NULL, 1, &text), "explain: arrays is NULL");
     refuses(tn_explain(s, (tn_array *const[]){NULL}, 1, &text), "explain: array 0 is NULL");
     refuses(tn_explain(s, &x, 1, NULL), "explain: out_json is NULL");
@@ -173,8 +185,10 @@ static void looking_around_refuses_nulls(void **state)
     refuses(tn_plugin_quarantine(rt, NULL, "why"),
             "plugin_quarantine: the plugin's id is NULL");
     refuses(tn_plugin_verify(NULL), "plugin_verify: the directory is NULL");
-    refuses(tn_plugin_describe(NULL, &text), "plugin_describe: the file is NULL");
-    refuses(tn_plugin_describe("a.so", NULL), "plugin_describe: out_json is NULL");
+    refuses(tn_plugin_describe(NULL, "a.so", &text),
+            "plugin_describe: the runtime is NULL");
+    refuses(tn_plugin_describe(rt, NULL, &text), "plugin_describe: the file is NULL");
+    refuses(tn_plugin_describe(rt, "a.so", NULL), "plugin_describe: out_json is NULL");
     refuses(tn_interface_find(rt, NULL, &interface, &host),
             "tn_interface_find: the interface's id is NULL");
     refuses(tn_interface_find(rt, "tn.ops/1", NULL, &host),
@@ -184,11 +198,10 @@ static void looking_around_refuses_nulls(void **state)
     gives_none(tn_attrs_print(NULL, NULL, 0), "tn_attrs_print");
 }
 
-static void nulls_that_mean_nothing_are_fine(void **state)
+Test(null, nulls_that_mean_nothing_are_fine)
 {
-    (void)state;
     must(s, tn_eval_n(s, NULL, 0));
-    assert_string_equal(tn_scope_error(NULL), "the scope is NULL");
+    cr_assert(eq(str, tn_scope_error(NULL), "the scope is NULL"));
     tn_scope_clear_error(NULL);
     tn_scope_close(NULL);
     tn_release(NULL);
@@ -196,43 +209,11 @@ static void nulls_that_mean_nothing_are_fine(void **state)
     tn_text_free(NULL);
     must(NULL, tn_runtime_close(NULL));
     tn_runtime_stats(rt, NULL);
-    assert_null(tn_array_type(NULL));
-    assert_string_equal(tn_array_op(NULL), "");
-    assert_null(tn_config(NULL, "TENON_LOG"));
-    assert_null(tn_config(rt, NULL));
-    assert_null(tn_scope_runtime(NULL));
-    assert_int_equal(tn_plugin_count(NULL), 0);
-    assert_null(tn_primitive_names(NULL)[0]);
-}
-
-static int open_all(void **state)
-{
-    (void)state;
-    rt = open_with(NULL);
-    s = tn_scope_open(rt);
-    x = ramp(s, 2, 2, 0, 1);
-    must(NULL, tn_function_create(rt, body, NULL, NULL, &function));
-    return 0;
-}
-
-static int close_all(void **state)
-{
-    (void)state;
-    tn_function_destroy(function);
-    tn_scope_close(s);
-    must(NULL, tn_runtime_close(rt));
-    return 0;
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(building_refuses_nulls),
-        cmocka_unit_test(reading_refuses_nulls),
-        cmocka_unit_test(transforms_refuse_nulls),
-        cmocka_unit_test(functions_refuse_nulls),
-        cmocka_unit_test(looking_around_refuses_nulls),
-        cmocka_unit_test(nulls_that_mean_nothing_are_fine),
-    };
-    return cmocka_run_group_tests(tests, open_all, close_all);
+    cr_assert(eq(ptr, tn_array_type(NULL), NULL));
+    cr_assert(eq(str, tn_array_op(NULL), ""));
+    cr_assert(eq(ptr, tn_config(NULL, "TENON_LOG"), NULL));
+    cr_assert(eq(ptr, tn_config(rt, NULL), NULL));
+    cr_assert(eq(ptr, tn_scope_runtime(NULL), NULL));
+    cr_assert(eq(u64, tn_plugin_count(NULL), 0));
+    cr_assert(eq(ptr, tn_primitive_names(NULL)[0], NULL));
 }

@@ -3,7 +3,6 @@
 // differs is said. The core itself is linked in: operators and kernels of the test's own,
 // some of them wrong, are registered by hand.
 #include "primitive/prim_set.h"
-#undef fail // cmocka has a macro of this name
 #include "common.h"
 
 #include <fcntl.h>
@@ -93,8 +92,9 @@ static tn_runtime *open_checked(const char *rate, const tn_cpu_kernel *kernel)
                                   .name = "fast",
                                   .priority = 500,
                                   .payload = kernel};
-        must(NULL, prim_register(rt, NULL, NULL, &operators[i]));
-        must(NULL, kernel_register(rt, NULL, "com.acme.kernels", &record));
+        must(NULL, prim_register(rt, NULL, &operators[i]));
+        must(NULL,
+             kernel_register(rt, &(struct provider){.id = "com.acme.kernels"}, &record));
     }
     return rt;
 }
@@ -107,7 +107,7 @@ static int catch_log(int *out_saved)
 {
     char path[] = "/tmp/tenon-shadow-XXXXXX";
     int file = mkstemp(path);
-    assert_true(file >= 0);
+    cr_assert(file >= 0);
     unlink(path);
     fflush(stderr);
     *out_saved = dup(2);
@@ -146,80 +146,65 @@ static float run_once(tn_runtime *rt, int rounds)
 
 // --- tests -----------------------------------------------------------------------------
 
-static void right_kernels_pass_whatever_defines_the_operator(void **unused)
+Test(shadow, right_kernels_pass_whatever_defines_the_operator)
 {
     int saved, file;
-    (void)unused;
     tn_runtime *rt = open_checked("TENON_CHECK=1", &right);
     file = catch_log(&saved);
     float checked = run_once(rt, 1);
     read_log(file, saved);
-    assert_string_equal(said, "");
-    assert_true(stats_of(rt).checked >= 2 * NUM_OPERATORS);
-    assert_int_equal(stats_of(rt).differing, 0);
+    cr_assert(eq(str, said, ""));
+    cr_assert(stats_of(rt).checked >= 2 * NUM_OPERATORS);
+    cr_assert(eq(u64, stats_of(rt).differing, 0));
     tn_runtime *plain = open_checked(NULL, &right);
-    assert_true(run_once(plain, 1) == checked); // results are those of an unchecked run
-    assert_int_equal(stats_of(plain).checked, 0);
+    cr_assert(run_once(plain, 1) == checked); // results are those of an unchecked run
+    cr_assert(eq(u64, stats_of(plain).checked, 0));
     tn_runtime_close(plain);
     tn_runtime_close(rt);
 }
 
-static void wrong_kernels_are_named_with_inputs_and_error(void **unused)
+Test(shadow, wrong_kernels_are_named_with_inputs_and_error)
 {
     int saved, file;
-    (void)unused;
     tn_runtime *rt = open_checked("TENON_CHECK=1", &wrong);
     file = catch_log(&saved);
     run_once(rt, 1);
     read_log(file, saved);
-    assert_int_equal(stats_of(rt).differing, NUM_OPERATORS);
+    cr_assert(eq(u64, stats_of(rt).differing, NUM_OPERATORS));
     for (int i = 0; i < NUM_OPERATORS; i++)
-        assert_message(said, operators[i].id);
-    assert_message(said, "kernel fast (cpu.c/1) of com.acme.kernels on cpu-blas:0");
-    assert_message(said, "differs from the definition in 12 of 12 elements");
-    assert_message(said, "inputs f32[4, 3]");
-    assert_message(said, "element 11 is 36, expected 24 (error 12, allowed");
+        check_says(said, operators[i].id);
+    check_says(said, "kernel fast (cpu.c/1) of com.acme.kernels on cpu-blas:0");
+    check_says(said, "differs from the definition in 12 of 12 elements");
+    check_says(said, "inputs f32[4, 3]");
+    check_says(said, "element 11 is 36, expected 24 (error 12, allowed");
     tn_runtime_close(rt);
 }
 
-static void a_share_of_the_launches_is_checked(void **unused)
+Test(shadow, a_share_of_the_launches_is_checked)
 {
     int saved, file;
-    (void)unused;
     tn_runtime *rt = open_checked("TENON_CHECK=0.25", &wrong);
     file = catch_log(&saved);
     run_once(rt, 100);
     read_log(file, saved);
     tn_stats stats = stats_of(rt);
     double share = (double)stats.checked / (double)stats.steps;
-    assert_true(share > 0.15 && share < 0.35);
-    assert_true(stats.differing > 0 && stats.differing < stats.checked);
+    cr_assert(share > 0.15 && share < 0.35);
+    cr_assert(stats.differing > 0 && stats.differing < stats.checked);
     tn_runtime_close(rt);
 }
 
-static void a_share_that_is_no_share_is_ignored(void **unused)
+Test(shadow, a_share_that_is_no_share_is_ignored)
 {
     static const char *const bad[] = {"TENON_CHECK=often", "TENON_CHECK=1.5",
                                       "TENON_CHECK=-1", "TENON_CHECK=nan",
                                       "TENON_CHECK=0.5x"};
-    (void)unused;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         tn_runtime *rt;
         const tn_runtime_options options = {.struct_size = sizeof(options),
                                             .variables = (const char *[]){bad[i], NULL}};
         must(NULL, tn_runtime_open(&options, &rt));
-        assert_null(tn_config(rt, "TENON_CHECK"));
+        cr_assert(eq(ptr, tn_config(rt, "TENON_CHECK"), NULL));
         tn_runtime_close(rt);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(right_kernels_pass_whatever_defines_the_operator),
-        cmocka_unit_test(wrong_kernels_are_named_with_inputs_and_error),
-        cmocka_unit_test(a_share_of_the_launches_is_checked),
-        cmocka_unit_test(a_share_that_is_no_share_is_ignored),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,19 +28,21 @@ static void churn(tn_runtime *rt, int from, int count)
         tn_scope *s = tn_scope_open(rt);
         tn_array *x = ramp(s, 1, 3, 0, 0.1f);
         for (int k = 0; k < 100; k++)
-            assert_non_null(distinct(s, x, i + k));
+            cr_assert(ne(ptr, distinct(s, x, i + k), NULL));
         tn_scope_close(s);
     }
 }
 
-static void distinct_texts_take_bounded_memory(void **state)
+TestSuite(texts, .init = setup, .fini = teardown);
+
+Test(texts, distinct_texts_take_bounded_memory)
 {
-    churn(*state, 0, 1000);
+    churn(runtime, 0, 1000);
     size_t before = allocated();
-    churn(*state, 1000, TEXTS);
+    churn(runtime, 1000, TEXTS);
     size_t after = allocated();
     if (after > before + MOST_BYTES)
-        fail_msg("%d texts: %zu bytes more, at most %zu", TEXTS, after - before,
+        cr_fatal("%d texts: %zu bytes more, at most %zu", TEXTS, after - before,
                  MOST_BYTES);
 }
 
@@ -53,16 +55,16 @@ static float value_at(tn_runtime *rt, int i)
     return out[2];
 }
 
-static void distinct_texts_that_run_take_bounded_memory(void **state)
+Test(texts, distinct_texts_that_run_take_bounded_memory)
 {
     for (int i = 0; i < 1000; i++)
-        value_at(*state, -i);
+        value_at(runtime, -i);
     size_t before = allocated();
     for (int i = 0; i < EVALUATED; i++)
-        value_at(*state, i);
+        value_at(runtime, i);
     size_t after = allocated();
     if (after > before + MOST_BYTES)
-        fail_msg("%d texts that ran: %zu bytes more, at most %zu", EVALUATED,
+        cr_fatal("%d texts that ran: %zu bytes more, at most %zu", EVALUATED,
                  after - before, MOST_BYTES);
 }
 
@@ -71,19 +73,19 @@ static float expected(float x, int i)
     return expf(x * ((float)i + 0.25f)) + sinf(x + (float)i) * x * x;
 }
 
-static void live_nodes_keep_their_expressions(void **state)
+Test(texts, live_nodes_keep_their_expressions)
 {
-    tn_scope *s = tn_scope_open(*state);
+    tn_scope *s = tn_scope_open(runtime);
     tn_array *x = ramp(s, 1, 1, 0.5f, 0), *y = distinct(s, x, 2), *gradient;
-    churn(*state, 0, TEXTS / 2);
+    churn(runtime, 0, TEXTS / 2);
     tn_array *z = distinct(s, y, 0), *again = distinct(s, x, 2);
     float at = expected(0.5f, 2);
-    assert_true(fabs(tn_item(s, y) - at) < 1e-4 && tn_item(s, again) == tn_item(s, y));
-    assert_true(fabs(tn_item(s, z) - expected(at, 0)) < 1e-3 * expected(at, 0));
+    cr_assert(fabs(tn_item(s, y) - at) < 1e-4 && tn_item(s, again) == tn_item(s, y));
+    cr_assert(fabs(tn_item(s, z) - expected(at, 0)) < 1e-3 * expected(at, 0));
     must(s, tn_vjp(s, &again, NULL, 1, &x, 1, &gradient));
     float slope = 2.25f * expf(1.125f) + cosf(2.5f) * 0.25f + sinf(2.5f);
-    assert_true(fabs(tn_item(s, gradient) - slope) < 1e-4);
-    assert_message(tn_array_op(y), "exp(x * 2.25)");
+    cr_assert(fabs(tn_item(s, gradient) - slope) < 1e-4);
+    check_says(tn_array_op(y), "exp(x * 2.25)");
     tn_scope_close(s);
 }
 
@@ -95,32 +97,21 @@ static tn_status body(tn_scope *s, tn_array *const *in, uint64_t num_in, tn_arra
     return tn_scope_status(s);
 }
 
-static void plans_keep_their_programs(void **state)
+Test(texts, plans_keep_their_programs)
 {
     tn_function *f;
-    must(NULL, tn_function_create(*state, body, NULL, NULL, &f));
+    must(NULL, tn_function_create(runtime, body, NULL, NULL, &f));
     double first = 0;
     for (int round = 0; round < 2; round++) {
-        tn_scope *s = tn_scope_open(*state);
+        tn_scope *s = tn_scope_open(runtime);
         tn_array *x = ramp(s, 1, 1, 0.5f, 0), *y;
         must(s, tn_function_call(f, s, &x, 1, &y, 1));
         double got = tn_item(s, y);
         if (round == 1)
-            assert_true(got == first);
+            cr_assert(got == first);
         first = got;
         tn_scope_close(s);
-        churn(*state, 0, TEXTS / 2);
+        churn(runtime, 0, TEXTS / 2);
     }
     tn_function_destroy(f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(distinct_texts_take_bounded_memory),
-        cmocka_unit_test(distinct_texts_that_run_take_bounded_memory),
-        cmocka_unit_test(live_nodes_keep_their_expressions),
-        cmocka_unit_test(plans_keep_their_programs),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -79,13 +79,14 @@ static void expect_near(tn_scope *s, tn_array *got, tn_array *want)
 {
     must(s, tn_scope_status(s));
     const tn_type *type = tn_array_type(got);
-    assert_memory_equal(type, tn_array_type(want), sizeof(*type));
+    cr_assert(eq(mem, bytes_of(type, sizeof(*type)),
+                 bytes_of(tn_array_type(want), sizeof(*type))));
     tn_array *gap =
         tn_expr(s, "a, b -> abs(a - b) / (1 + abs(b))", TN_IN(got, want), TN_NO_ATTRS);
     double worst = tn_item(s, un(s, "max", gap));
     must(s, tn_scope_status(s));
     if (!(worst < 1e-5))
-        fail_msg("the greatest difference is %g", worst);
+        cr_fatal("the greatest difference is %g", worst);
 }
 
 static void expect_gradients(tn_scope *s, tn_array *const *in, tn_array *const *all)
@@ -101,9 +102,11 @@ static void expect_gradients(tn_scope *s, tn_array *const *in, tn_array *const *
     }
 }
 
-static void gradients_of_each_example_are_those_of_a_loop(void **state)
+TestSuite(vmap, .init = setup, .fini = teardown);
+
+Test(vmap, gradients_of_each_example_are_those_of_a_loop)
 {
-    tn_scope *s = tn_scope_open(*state);
+    tn_scope *s = tn_scope_open(runtime);
     tn_array *in[PARAMS + 2], *all[PARAMS];
     make_inputs(s, in);
     must(s, tn_vmap_call(s, gradient_body, NULL, in, per_example, PARAMS + 2, all, NULL,
@@ -120,12 +123,12 @@ static tn_status mapped_body(tn_scope *s, tn_array *const *in, uint64_t num_in,
                         num_out);
 }
 
-static void a_traced_function_may_map(void **state)
+Test(vmap, a_traced_function_may_map)
 {
     tn_function *f;
-    must(NULL, tn_function_create(*state, mapped_body, NULL, NULL, &f));
+    must(NULL, tn_function_create(runtime, mapped_body, NULL, NULL, &f));
     for (int round = 0; round < 2; round++) {
-        tn_scope *s = tn_scope_open(*state);
+        tn_scope *s = tn_scope_open(runtime);
         tn_array *in[PARAMS + 2], *all[PARAMS];
         make_inputs(s, in);
         must(s, tn_function_call(f, s, in, PARAMS + 2, all, PARAMS));
@@ -154,10 +157,10 @@ static tn_status mean_body(tn_scope *s, tn_array *const *in, uint64_t num_in,
     return TN_OK;
 }
 
-static void an_ensemble_trains_as_its_members_do(void **state)
+Test(vmap, an_ensemble_trains_as_its_members_do)
 {
     enum { MEMBERS = 3 };
-    tn_scope *s = tn_scope_open(*state);
+    tn_scope *s = tn_scope_open(runtime);
     tn_array *in[PARAMS + 2], *one[PARAMS + 2], *losses = NULL, *total, *all[PARAMS];
     const int32_t axes[PARAMS + 2] = {0, 0, 0, 0, -1, -1};
     make_inputs(s, in);
@@ -196,10 +199,10 @@ static tn_status hessian_body(tn_scope *s, tn_array *const *in, uint64_t num_in,
     return tn_jvp(s, &gradient, 1, &x, in, 1, out);
 }
 
-static void hessians(void **state)
+Test(vmap, hessians)
 {
     enum { N = 4 };
-    tn_scope *s = tn_scope_open(*state);
+    tn_scope *s = tn_scope_open(runtime);
     const float xs[N] = {1, -2, 3, 0.5f};
     float identity[N * N] = {0}, got[N * N];
     for (int i = 0; i < N; i++)
@@ -214,7 +217,7 @@ static void hessians(void **state)
                          : k == (i + 1) % N ? 2 * xs[i]
                          : i == (k + 1) % N ? 2 * xs[k]
                                             : 0;
-            assert_true(fabsf(got[i * N + k] - want) < 1e-5f);
+            cr_assert(fabsf(got[i * N + k] - want) < 1e-5f);
         }
     tn_scope_close(s);
 }
@@ -235,9 +238,9 @@ static tn_status distances_body(tn_scope *s, tn_array *const *in, uint64_t num_i
     return tn_vmap_call(s, distance_body, user, in, axes, num_in, out, NULL, num_out);
 }
 
-static void all_pairs_by_two_maps(void **state)
+Test(vmap, all_pairs_by_two_maps)
 {
-    tn_scope *s = tn_scope_open(*state);
+    tn_scope *s = tn_scope_open(runtime);
     tn_array *in[] = {ramp(s, 3, 2, 0, 1), ramp(s, 2, 4, 5, -2)}, *out = NULL;
     const int32_t axes[] = {0, -1};
     must(s, tn_vmap_call(s, distances_body, NULL, in, axes, 2, &out, NULL, 1));
@@ -247,7 +250,7 @@ static void all_pairs_by_two_maps(void **state)
         for (int k = 0; k < 4; k++) {
             float a = (float)(2 * i) - (float)(5 - 2 * k);
             float b = (float)(2 * i + 1) - (float)(5 - 2 * (4 + k));
-            assert_true(fabsf(got[i * 4 + k] - sqrtf(a * a + b * b)) < 1e-4f);
+            cr_assert(fabsf(got[i * 4 + k] - sqrtf(a * a + b * b)) < 1e-4f);
         }
     tn_scope_close(s);
 }
@@ -270,28 +273,15 @@ static tn_status dense_body(tn_scope *s, tn_array *const *in, uint64_t num_in,
     return TN_OK;
 }
 
-static void a_batch_takes_as_many_launches_as_one(void **state)
+Test(vmap, a_batch_takes_as_many_launches_as_one)
 {
-    tn_scope *s = tn_scope_open(*state);
+    tn_scope *s = tn_scope_open(runtime);
     tn_array *one = NULL, *all = NULL, *w = ramp(s, 8, 8, -0.3f, 0.01f);
     tn_array *x = ramp(s, 64, 8, 0, 0.01f), *single[] = {part(s, x, 0), w}, *in[] = {x, w};
     must(s, tn_eval(s, single[0], w, x));
     dense_body(s, single, 2, &one, 1, NULL);
     must(s, tn_vmap_call(s, dense_body, NULL, in, (int32_t[]){0, -1}, 2, &all, NULL, 1));
-    assert_int_equal(steps_of(*state, s, all), steps_of(*state, s, one));
+    cr_assert(eq(u64, steps_of(runtime, s, all), steps_of(runtime, s, one)));
     expect_near(s, part(s, all, 0), one);
     tn_scope_close(s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_of_each_example_are_those_of_a_loop),
-        cmocka_unit_test(a_traced_function_may_map),
-        cmocka_unit_test(an_ensemble_trains_as_its_members_do),
-        cmocka_unit_test(hessians),
-        cmocka_unit_test(all_pairs_by_two_maps),
-        cmocka_unit_test(a_batch_takes_as_many_launches_as_one),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -3,7 +3,8 @@
 // made, and each call that may fail failing in turn. Each time: one message that says
 // device, call and what helps, nothing left behind, and a process that computes on.
 //
-//   vulkan_faults LOADER BACKEND, with the shared object of tests/fixtures/vulkan_loader.c
+// TENON_TEST_BACKEND says which backend, TENON_TEST_LOADER where the shared object of
+// tests/fixtures/vulkan_loader.c is.
 #include "common.h"
 
 #include <dlfcn.h>
@@ -33,11 +34,15 @@ static void disarm(void)
     faults->onwards = false;
 }
 
-static int clean(void **state)
+static void load(void)
 {
-    (void)state;
+    void *loader = dlopen(getenv("TENON_TEST_LOADER"), RTLD_NOW | RTLD_GLOBAL);
+    faults = loader ? dlsym(loader, "vulkan_faults") : NULL;
+    if (!faults)
+        cr_fatal("%s", dlerror());
+    backend = getenv("TENON_TEST_BACKEND");
+    need_device(backend);
     no_faults();
-    return 0;
 }
 
 static tn_runtime *open_list(const char *format, const char *more)
@@ -67,7 +72,7 @@ static void computes(tn_runtime *rt)
 {
     float got;
     must(NULL, compute(rt, &got));
-    assert_true(got == EXPECTED);
+    cr_assert(got == EXPECTED);
 }
 
 static void fails(tn_runtime *rt, tn_status expected, const char *const *parts)
@@ -75,18 +80,19 @@ static void fails(tn_runtime *rt, tn_status expected, const char *const *parts)
     float got;
     tn_status status = compute(rt, &got);
     if (status != expected)
-        fail_msg("status %s, expected %s: %s", tn_status_name(status),
+        cr_fatal("status %s, expected %s: %s", tn_status_name(status),
                  tn_status_name(expected), tn_last_error());
     for (; *parts; parts++)
-        assert_message(tn_last_error(), *parts);
+        check_says(tn_last_error(), *parts);
 }
 #define FAILS(rt, status, ...) fails(rt, status, (const char *const[]){__VA_ARGS__, NULL})
 
 // --- a lost device -----------------------------------------------------------------------
 
-static void a_lost_device_is_named_with_the_call_and_the_remedy(void **state)
+TestSuite(vulkan_faults, .init = load, .timeout = 280);
+
+Test(vulkan_faults, a_lost_device_is_named_with_the_call_and_the_remedy)
 {
-    (void)state;
     static const char *const calls[] = {"vkQueueSubmit", "vkWaitSemaphores"};
     for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
         tn_runtime *rt = open_list("%s", NULL);
@@ -96,7 +102,7 @@ static void a_lost_device_is_named_with_the_call_and_the_remedy(void **state)
         snprintf(device, sizeof(device), "device %s:0: ", backend);
         FAILS(rt, TN_ERR_DEVICE, device, calls[i], "VK_ERROR_DEVICE_LOST",
               "open a new runtime", "TENON_BACKEND");
-        assert_int_equal(atomic_load(&faults->num_failed), 1);
+        cr_assert(eq(int, atomic_load(&faults->num_failed), 1));
         disarm();
         FAILS(rt, TN_ERR_DEVICE, device, "was lost before", "open a new runtime");
         tn_runtime *other = open_list("%s", NULL),
@@ -107,13 +113,12 @@ static void a_lost_device_is_named_with_the_call_and_the_remedy(void **state)
         tn_runtime_close(cpu);
         tn_runtime_close(other);
         tn_runtime_close(rt);
-        assert_int_equal(atomic_load(&faults->num_objects), 0);
+        cr_assert(eq(int, atomic_load(&faults->num_objects), 0));
     }
 }
 
-static void what_a_lost_device_held_cannot_be_read(void **state)
+Test(vulkan_faults, what_a_lost_device_held_cannot_be_read)
 {
-    (void)state;
     float got;
     tn_runtime *rt = open_list("%s", NULL);
     tn_scope *s = tn_scope_open(rt);
@@ -122,20 +127,19 @@ static void what_a_lost_device_held_cannot_be_read(void **state)
     arm("vkQueueSubmit", 1, VK_ERROR_DEVICE_LOST);
     FAILS(rt, TN_ERR_DEVICE, "VK_ERROR_DEVICE_LOST");
     disarm();
-    assert_int_equal(tn_read(s, x, &got, sizeof(got)), TN_ERR_DEVICE);
-    assert_message(tn_scope_error(s), "was lost before");
+    check_status(tn_read(s, x, &got, sizeof(got)), TN_ERR_DEVICE);
+    check_says(tn_scope_error(s), "was lost before");
     tn_scope_close(s);
     s = tn_scope_open(rt);
-    assert_int_equal(tn_read(s, kept, &got, sizeof(got)), TN_ERR_DEVICE);
+    check_status(tn_read(s, kept, &got, sizeof(got)), TN_ERR_DEVICE);
     tn_scope_close(s);
     tn_release(kept);
     tn_runtime_close(rt);
-    assert_int_equal(atomic_load(&faults->num_objects), 0);
+    cr_assert(eq(int, atomic_load(&faults->num_objects), 0));
 }
 
-static void work_that_nobody_waited_for_is_not_taken_for_done(void **state)
+Test(vulkan_faults, work_that_nobody_waited_for_is_not_taken_for_done)
 {
-    (void)state;
     float got[2];
     tn_runtime *rt = open_list("%s", NULL);
     computes(rt);
@@ -143,16 +147,15 @@ static void work_that_nobody_waited_for_is_not_taken_for_done(void **state)
     tn_array *x = un(s, "exp", ramp(s, 1, 2, 0, 1));
     must(s, tn_eval_async(s, x));
     arm("vkWaitSemaphores", 1, VK_ERROR_DEVICE_LOST);
-    assert_int_equal(tn_read(s, x, got, sizeof(got)), TN_ERR_DEVICE);
+    check_status(tn_read(s, x, got, sizeof(got)), TN_ERR_DEVICE);
     disarm();
     tn_scope_close(s);
     tn_runtime_close(rt);
-    assert_int_equal(atomic_load(&faults->num_objects), 0);
+    cr_assert(eq(int, atomic_load(&faults->num_objects), 0));
 }
 
-static void of_several_devices_the_lost_one_is_named(void **state)
+Test(vulkan_faults, of_several_devices_the_lost_one_is_named)
 {
-    (void)state;
     char name[64];
     faults->num_copies = 2;
     tn_runtime *rt = open_list("%s:1,cpu-blas", NULL);
@@ -162,13 +165,12 @@ static void of_several_devices_the_lost_one_is_named(void **state)
     FAILS(rt, TN_ERR_DEVICE, name, "vkQueueSubmit");
     disarm();
     tn_runtime_close(rt);
-    assert_int_equal(atomic_load(&faults->num_objects), 0);
+    cr_assert(eq(int, atomic_load(&faults->num_objects), 0));
 }
 
 // The second of the list, which gets what the first may not run.
-static void a_second_device_may_be_lost_alone(void **state)
+Test(vulkan_faults, a_second_device_may_be_lost_alone)
 {
-    (void)state;
     char name[64], list[64], kernels[96];
     const char *other = strcmp(backend, "vulkan") == 0 ? "vulkan-jit" : "vulkan";
     snprintf(kernels, sizeof(kernels), "TENON_KERNELS=base.sum@%s=!*", other);
@@ -176,7 +178,7 @@ static void a_second_device_may_be_lost_alone(void **state)
     tn_runtime *rt = open_list(list, kernels), *first = open_list("%s:0", NULL);
     float got[4];
     if (compute(rt, got) == TN_ERR_NOT_FOUND) {
-        print_message("# only one Vulkan backend is here\n");
+        fprintf(stderr, "# only one Vulkan backend is here\n");
         goto finish;
     }
     computes(first);
@@ -188,19 +190,18 @@ static void a_second_device_may_be_lost_alone(void **state)
     tn_scope *s = tn_scope_open(rt);
     // What runs on the first device alone still does.
     must(s, tn_read(s, un(s, "exp", ramp(s, 2, 2, 0, 0)), got, sizeof(got)));
-    assert_true(got[3] == 1);
+    cr_assert(got[3] == 1);
     tn_scope_close(s);
 finish:
     tn_runtime_close(first);
     tn_runtime_close(rt);
-    assert_int_equal(atomic_load(&faults->num_objects), 0);
+    cr_assert(eq(int, atomic_load(&faults->num_objects), 0));
 }
 
 // --- memory and pipelines ----------------------------------------------------------------
 
-static void memory_that_is_not_there_is_said_and_later_calls_work(void **state)
+Test(vulkan_faults, memory_that_is_not_there_is_said_and_later_calls_work)
 {
-    (void)state;
     tn_runtime *rt = open_list("%s", NULL);
     arm("vkAllocateMemory", 1, VK_ERROR_OUT_OF_DEVICE_MEMORY);
     faults->onwards = true;
@@ -209,23 +210,21 @@ static void memory_that_is_not_there_is_said_and_later_calls_work(void **state)
     disarm();
     computes(rt);
     tn_runtime_close(rt);
-    assert_int_equal(atomic_load(&faults->num_objects), 0);
+    cr_assert(eq(int, atomic_load(&faults->num_objects), 0));
 }
 
-static void memory_that_was_short_once_is_asked_for_again(void **state)
+Test(vulkan_faults, memory_that_was_short_once_is_asked_for_again)
 {
-    (void)state;
     tn_runtime *rt = open_list("%s", NULL);
     arm("vkAllocateMemory", 1, VK_ERROR_OUT_OF_DEVICE_MEMORY);
     computes(rt);
-    assert_int_equal(atomic_load(&faults->num_failed), 1);
+    cr_assert(eq(int, atomic_load(&faults->num_failed), 1));
     tn_runtime_close(rt);
-    assert_int_equal(atomic_load(&faults->num_objects), 0);
+    cr_assert(eq(int, atomic_load(&faults->num_objects), 0));
 }
 
-static void a_pipeline_that_cannot_be_made_is_named(void **state)
+Test(vulkan_faults, a_pipeline_that_cannot_be_made_is_named)
 {
-    (void)state;
     static const char *const calls[] = {"vkCreateComputePipelines", "vkCreateShaderModule",
                                         "vkCreatePipelineLayout",
                                         "vkCreateDescriptorSetLayout"};
@@ -238,7 +237,7 @@ static void a_pipeline_that_cannot_be_made_is_named(void **state)
     }
     computes(rt);
     tn_runtime_close(rt);
-    assert_int_equal(atomic_load(&faults->num_objects), 0);
+    cr_assert(eq(int, atomic_load(&faults->num_objects), 0));
 }
 
 // --- each call in turn -------------------------------------------------------------------
@@ -264,45 +263,41 @@ static void check_each_call(VkResult result)
             must(NULL, status);
             break;
         }
-        assert_int_equal(atomic_load(&faults->num_objects), 0);
+        cr_assert(eq(int, atomic_load(&faults->num_objects), 0));
         if (status == TN_OK) { // got over
-            assert_true(got == EXPECTED);
+            cr_assert(got == EXPECTED);
             continue;
         }
         num_failed++;
         const char *text = tn_last_error();
         if (!strstr(text, faults->failed) || !strstr(text, backend))
-            fail_msg("call %d, %s: the message is \"%s\"", (int)n, faults->failed, text);
+            cr_fatal("call %d, %s: the message is \"%s\"", (int)n, faults->failed, text);
     }
-    print_message("# %s: %d of %d calls failed when one did\n",
-                  result == VK_ERROR_DEVICE_LOST ? "lost" : "no memory", (int)num_failed,
-                  (int)n - 1);
-    assert_true(num_failed > 15);
+    fprintf(stderr, "# %s: %d of %d calls failed when one did\n",
+            result == VK_ERROR_DEVICE_LOST ? "lost" : "no memory", (int)num_failed,
+            (int)n - 1);
+    cr_assert(num_failed > 15);
 }
 
-static void each_call_may_run_out_of_memory(void **state)
+Test(vulkan_faults, each_call_may_run_out_of_memory)
 {
-    (void)state;
     check_each_call(VK_ERROR_OUT_OF_HOST_MEMORY);
 }
 
-static void each_call_may_lose_the_device(void **state)
+Test(vulkan_faults, each_call_may_lose_the_device)
 {
-    (void)state;
     check_each_call(VK_ERROR_DEVICE_LOST);
 }
 
-static void each_call_may_fail_where_copies_are_staged(void **state)
+Test(vulkan_faults, each_call_may_fail_where_copies_are_staged)
 {
-    (void)state;
     faults->split_memory = true;
     check_each_call(VK_ERROR_OUT_OF_HOST_MEMORY);
     check_each_call(VK_ERROR_DEVICE_LOST);
 }
 
-static void each_call_of_a_replay_may_fail(void **state)
+Test(vulkan_faults, each_call_of_a_replay_may_fail)
 {
-    (void)state;
     for (int split = 0; split < 2; split++) {
         faults->split_memory = split;
         tn_runtime *rt = open_list("%s", NULL);
@@ -315,18 +310,17 @@ static void each_call_of_a_replay_may_fail(void **state)
             disarm();
             fine = atomic_load(&faults->num_failed) == 0 ? fine + 1 : 0;
             if (status != TN_OK)
-                assert_message(tn_last_error(), faults->failed);
+                check_says(tn_last_error(), faults->failed);
             computes(rt);
         }
-        assert_true(n > 3);
+        cr_assert(n > 3);
         tn_runtime_close(rt);
-        assert_int_equal(atomic_load(&faults->num_objects), 0);
+        cr_assert(eq(int, atomic_load(&faults->num_objects), 0));
     }
 }
 
-static void values_pass_through_staging_whole(void **state)
+Test(vulkan_faults, values_pass_through_staging_whole)
 {
-    (void)state;
     enum { COUNT = 5 << 20 }; // more than one piece of 16 MiB
     faults->split_memory = true;
     tn_runtime *rt = open_list("%s", NULL);
@@ -337,7 +331,7 @@ static void values_pass_through_staging_whole(void **state)
     tn_array *x = tn_from_data(s, TN_F32, TN_SHAPE(COUNT), data);
     must(s, tn_read(s, bin(s, "add", x, x), got, COUNT * sizeof(*got)));
     for (int i = 0; i < COUNT; i++)
-        assert_true(got[i] == 2 * data[i]);
+        cr_assert(got[i] == 2 * data[i]);
     tn_scope_close(s);
     tn_runtime_close(rt);
     free(data);
@@ -346,9 +340,8 @@ static void values_pass_through_staging_whole(void **state)
 
 // --- no device at all --------------------------------------------------------------------
 
-static void why_there_is_no_device_is_said_with_what_helps(void **state)
+Test(vulkan_faults, why_there_is_no_device_is_said_with_what_helps)
 {
-    (void)state;
     tn_runtime *rt;
     char here[96];
     snprintf(here, sizeof(here), "backend %s has no device here: ", backend);
@@ -372,48 +365,4 @@ static void why_there_is_no_device_is_said_with_what_helps(void **state)
     rt = open_list("%s", NULL);
     computes(rt);
     tn_runtime_close(rt);
-}
-
-static bool no_device(void)
-{
-    float got;
-    return everything(&got) == TN_ERR_NOT_FOUND &&
-           strstr(tn_last_error(), "has no device here");
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup(name, clean)
-        TEST(a_lost_device_is_named_with_the_call_and_the_remedy),
-        TEST(what_a_lost_device_held_cannot_be_read),
-        TEST(work_that_nobody_waited_for_is_not_taken_for_done),
-        TEST(of_several_devices_the_lost_one_is_named),
-        TEST(a_second_device_may_be_lost_alone),
-        TEST(memory_that_is_not_there_is_said_and_later_calls_work),
-        TEST(memory_that_was_short_once_is_asked_for_again),
-        TEST(a_pipeline_that_cannot_be_made_is_named),
-        TEST(each_call_may_run_out_of_memory),
-        TEST(each_call_may_lose_the_device),
-        TEST(each_call_may_fail_where_copies_are_staged),
-        TEST(each_call_of_a_replay_may_fail),
-        TEST(values_pass_through_staging_whole),
-        TEST(why_there_is_no_device_is_said_with_what_helps),
-#undef TEST
-    };
-    if (argc != 3)
-        return 2;
-    void *loader = dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL);
-    faults = loader ? dlsym(loader, "vulkan_faults") : NULL;
-    backend = argv[2];
-    if (!faults) {
-        fprintf(stderr, "%s\n", dlerror());
-        return 2;
-    }
-    alarm(280);        // a hang ends here
-    if (no_device()) { // cmocka's own word for it is "not ok" in TAP
-        printf("1..0 # SKIP %s\n", tn_last_error());
-        return 0;
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,6 +16,8 @@ import tempfile
 
 COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 DIRECTIVES = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*$", re.M)
+# Macros whose rows are enumerators, X(NAME, "text", ...), and how these begin.
+TABLES = {"TN_DTYPES": "TN_", "TN_EXPR_OPS": "TN_EXPR_"}
 # Counts, which grow whenever something is added.
 UNPINNED = re.compile(r"_NUM_")
 
@@ -56,7 +58,8 @@ def scan(include):
     structs, enumerators = [], []
     for header in sorted(include.glob("tenon/**/*.h")):
         text = COMMENTS.sub(" ", header.read_text())
-        enumerators += ["TN_EXPR_" + m for m in re.findall(r'^\s*X\((\w+), "', text, re.M)]
+        for table, rows in re.findall(r"^#define (\w+)\(X\)((?:[^\n]*\\\n)*[^\n]*)", text, re.M):
+            enumerators += [TABLES[table] + name for name in re.findall(r'X\((\w+), "', rows)]
         text = DIRECTIVES.sub("", text)
         for found in re.finditer(r"(typedef\s+)?struct\s+(\w+)\s*\{", text):
             members = [name for declaration in split(block(text, found.end() - 1), ";")

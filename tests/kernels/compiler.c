@@ -6,14 +6,8 @@
 //   compiler [SPIRV_VAL]
 #include <malloc.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "check.h"
 #include "compiler.h"
 
 static const char *spirv_val; // or NULL
@@ -47,8 +41,8 @@ static bool compile_scale(const char *width, const char *type, struct glsl_resul
 static const uint32_t *find(const struct glsl_result *result, uint32_t op)
 {
     for (size_t at = 5; at < result->num_words; at += result->words[at] >> 16) {
-        assert_true(result->words[at] >> 16 > 0);
-        assert_true(at + (result->words[at] >> 16) <= result->num_words);
+        cr_assert(result->words[at] >> 16 > 0);
+        cr_assert(at + (result->words[at] >> 16) <= result->num_words);
         if ((result->words[at] & 0xffff) == op)
             return &result->words[at + 1];
     }
@@ -58,16 +52,16 @@ static const uint32_t *find(const struct glsl_result *result, uint32_t op)
 static void check_module(const struct glsl_result *result, uint32_t width)
 {
     enum { ENTRY_POINT = 15, EXECUTION_MODE = 16, LOCAL_SIZE = 17, GL_COMPUTE = 5 };
-    assert_true(result->num_words > 5);
-    assert_int_equal(result->words[0], 0x07230203);
-    assert_int_equal(result->words[1], 0x00010300); // SPIR-V 1.3
+    cr_assert(result->num_words > 5);
+    cr_assert(eq(uint, result->words[0], 0x07230203));
+    cr_assert(eq(uint, result->words[1], 0x00010300)); // SPIR-V 1.3
     const uint32_t *entry = find(result, ENTRY_POINT), *mode = find(result, EXECUTION_MODE);
-    assert_non_null(entry);
-    assert_int_equal(entry[0], GL_COMPUTE);
-    assert_string_equal((const char *)&entry[2], "main");
-    assert_non_null(mode);
-    assert_int_equal(mode[1], LOCAL_SIZE);
-    assert_int_equal(mode[2], width);
+    cr_assert(ne(ptr, entry, NULL));
+    cr_assert(eq(uint, entry[0], GL_COMPUTE));
+    cr_assert(eq(str, (const char *)&entry[2], "main"));
+    cr_assert(ne(ptr, mode, NULL));
+    cr_assert(eq(uint, mode[1], LOCAL_SIZE));
+    cr_assert(eq(uint, mode[2], width));
 }
 
 static void validate(const struct glsl_result *result)
@@ -76,42 +70,47 @@ static void validate(const struct glsl_result *result)
         return;
     char path[] = "/tmp/tenon-compiler-XXXXXX", command[512];
     int file = mkstemp(path);
-    assert_true(file >= 0);
+    cr_assert(file >= 0);
     size_t size = result->num_words * sizeof(uint32_t);
-    assert_int_equal(write(file, result->words, size), size);
+    cr_assert(eq(i64, write(file, result->words, size), size));
     close(file);
     snprintf(command, sizeof(command), "'%s' --target-env vulkan1.1 %s", spirv_val, path);
     int status = system(command);
     unlink(path);
-    assert_int_equal(status, 0);
+    cr_assert(eq(int, status, 0));
 }
 
-static void right_text_becomes_a_valid_module(void **state)
+static void find_validator(void)
 {
-    (void)state;
+    spirv_val = getenv("TENON_TEST_SPIRV_VAL");
+}
+
+TestSuite(compiler, .init = find_validator, .fini = glsl_compiler_unload);
+
+Test(compiler, right_text_becomes_a_valid_module)
+{
     struct glsl_result result;
-    assert_true(compile_scale("64", "float", &result));
+    cr_assert(compile_scale("64", "float", &result));
     check_module(&result, 64);
     validate(&result);
     glsl_result_finish(&result);
-    assert_null(result.words);
+    cr_assert(eq(ptr, result.words, NULL));
 }
 
-static void definitions_are_seen(void **state)
+Test(compiler, definitions_are_seen)
 {
-    (void)state;
     struct glsl_result narrow, wide, other;
-    assert_true(compile_scale("32", "float", &narrow));
-    assert_true(compile_scale("128", "float", &wide));
-    assert_true(compile_scale("32", "uint", &other));
+    cr_assert(compile_scale("32", "float", &narrow));
+    cr_assert(compile_scale("128", "float", &wide));
+    cr_assert(compile_scale("32", "uint", &other));
     check_module(&narrow, 32);
     check_module(&wide, 128);
     check_module(&other, 32);
     validate(&other);
     enum { TYPE_INT = 21, TYPE_FLOAT = 22 };
-    assert_non_null(find(&narrow, TYPE_FLOAT));
-    assert_null(find(&other, TYPE_FLOAT));
-    assert_non_null(find(&other, TYPE_INT));
+    cr_assert(ne(ptr, find(&narrow, TYPE_FLOAT), NULL));
+    cr_assert(eq(ptr, find(&other, TYPE_FLOAT), NULL));
+    cr_assert(ne(ptr, find(&other, TYPE_INT), NULL));
     glsl_result_finish(&narrow);
     glsl_result_finish(&wide);
     glsl_result_finish(&other);
@@ -125,24 +124,24 @@ static void definitions_are_seen(void **state)
                                           "layout(local_size_x = 7) in;\n"
                                           "void main() {}");
     struct glsl_result result;
-    assert_false(glsl_compile(&source, &result));
-    assert_int_equal(result.line, 3);
-    assert_non_null(strstr(result.message, "no flag"));
+    cr_assert(not(glsl_compile(&source, &result)));
+    cr_assert(eq(int, result.line, 3));
+    check_says(result.message, "no flag");
     source.defines = flags;
     source.num_defines = 2;
-    assert_true(glsl_compile(&source, &result));
+    cr_assert(glsl_compile(&source, &result));
     check_module(&result, 7);
     glsl_result_finish(&result);
 }
 
-static void the_same_text_gives_the_same_words(void **state)
+Test(compiler, the_same_text_gives_the_same_words)
 {
-    (void)state;
     struct glsl_result a, b;
-    assert_true(compile_scale("64", "int", &a));
-    assert_true(compile_scale("64", "int", &b));
-    assert_int_equal(a.num_words, b.num_words);
-    assert_memory_equal(a.words, b.words, a.num_words * sizeof(uint32_t));
+    cr_assert(compile_scale("64", "int", &a));
+    cr_assert(compile_scale("64", "int", &b));
+    cr_assert(eq(u64, a.num_words, b.num_words));
+    cr_assert(eq(mem, bytes_of(a.words, a.num_words * sizeof(uint32_t)),
+                 bytes_of(b.words, a.num_words * sizeof(uint32_t))));
     glsl_result_finish(&a);
     glsl_result_finish(&b);
 }
@@ -153,23 +152,22 @@ static void refuses(const struct glsl_source *source, int line, const char *part
 {
     struct glsl_result result;
     if (glsl_compile(source, &result))
-        fail_msg("compiled, expected \"%s\" on line %d", part, line);
-    assert_null(result.words);
-    assert_int_equal(result.num_words, 0);
+        cr_fatal("compiled, expected \"%s\" on line %d", part, line);
+    cr_assert(eq(ptr, result.words, NULL));
+    cr_assert(eq(u64, result.num_words, 0));
     if (line >= 0 && result.line != line)
-        fail_msg("line %d, expected %d: %s", result.line, line, result.message);
-    assert_true(result.message[0] != 0);
-    assert_null(strchr(result.message, '\n'));
+        cr_fatal("line %d, expected %d: %s", result.line, line, result.message);
+    cr_assert(result.message[0] != 0);
+    cr_assert(eq(ptr, strchr(result.message, '\n'), NULL));
     if (!strstr(result.message, part))
-        fail_msg("\"%s\" does not say \"%s\"", result.message, part);
+        cr_fatal("\"%s\" does not say \"%s\"", result.message, part);
     glsl_result_finish(&result);
 }
 
 #define HEAD "#version 460\nlayout(local_size_x = 1) in;\n"
 
-static void wrong_text_gets_its_line_and_reason(void **state)
+Test(compiler, wrong_text_gets_its_line_and_reason)
 {
-    (void)state;
     static const struct {
         const char *text;
         int line;
@@ -200,9 +198,8 @@ static void wrong_text_gets_its_line_and_reason(void **state)
     }
 }
 
-static void hostile_text_is_refused_without_harm(void **state)
+Test(compiler, hostile_text_is_refused_without_harm)
 {
-    (void)state;
     enum { LONG = 1 << 20 };
     struct glsl_source source = {.text = ""};
     refuses(&source, -1, "");
@@ -221,7 +218,7 @@ static void hostile_text_is_refused_without_harm(void **state)
     refuses(&source, 4, "NUL");
 
     char *text = malloc(LONG + 128);
-    assert_non_null(text);
+    cr_assert(ne(ptr, text, NULL));
     static const struct {
         const char *before;
         char filler;
@@ -244,24 +241,23 @@ static void hostile_text_is_refused_without_harm(void **state)
     memset(text + head, ' ', LONG);
     source = (struct glsl_source){.text = text, .size = head + LONG};
     struct glsl_result result;
-    assert_true(glsl_compile(&source, &result));
+    cr_assert(glsl_compile(&source, &result));
     check_module(&result, 1);
     glsl_result_finish(&result);
 
     // No byte after `size` is read: there is none.
     char *exact = malloc(head);
-    assert_non_null(exact);
+    cr_assert(ne(ptr, exact, NULL));
     memcpy(exact, HEAD "void main() {}", head);
     source = (struct glsl_source){.text = exact, .size = head};
-    assert_true(glsl_compile(&source, &result));
+    cr_assert(glsl_compile(&source, &result));
     glsl_result_finish(&result);
     free(exact);
     free(text);
 }
 
-static void text_cut_anywhere_is_harmless(void **state)
+Test(compiler, text_cut_anywhere_is_harmless)
 {
-    (void)state;
     struct glsl_source source =
         source_of(HEAD "layout(binding = 0) buffer X { float x[]; };\n"
                        "void main() { x[0] = 1; /* end */ }\n");
@@ -272,11 +268,11 @@ static void text_cut_anywhere_is_harmless(void **state)
             check_module(&result, 1);
             num_right++;
         } else {
-            assert_true(result.message[0] != 0);
+            cr_assert(result.message[0] != 0);
         }
         glsl_result_finish(&result);
     }
-    assert_int_equal(num_right, 2); // with and without the last line's end
+    cr_assert(eq(u64, num_right, 2)); // with and without the last line's end
 }
 
 // --- many --------------------------------------------------------------------------------
@@ -284,9 +280,10 @@ static void text_cut_anywhere_is_harmless(void **state)
 static void compile_both(const struct glsl_result *expected)
 {
     struct glsl_result result;
-    assert_true(compile_scale("64", "float", &result));
-    assert_int_equal(result.num_words, expected->num_words);
-    assert_memory_equal(result.words, expected->words, result.num_words * 4);
+    cr_assert(compile_scale("64", "float", &result));
+    cr_assert(eq(u64, result.num_words, expected->num_words));
+    cr_assert(eq(mem, bytes_of(result.words, result.num_words * 4),
+                 bytes_of(expected->words, result.num_words * 4)));
     glsl_result_finish(&result);
     struct glsl_source source = source_of(HEAD "void main() { x = 1; }\n");
     refuses(&source, 3, "undeclared");
@@ -297,11 +294,10 @@ static size_t memory_in_use(void)
     return mallinfo2().uordblks;
 }
 
-static void hundreds_of_compilations_take_no_more_memory(void **state)
+Test(compiler, hundreds_of_compilations_take_no_more_memory)
 {
-    (void)state;
     struct glsl_result expected;
-    assert_true(compile_scale("64", "float", &expected));
+    cr_assert(compile_scale("64", "float", &expected));
     for (int i = 0; i < 20; i++)
         compile_both(&expected);
     size_t before = memory_in_use();
@@ -309,16 +305,15 @@ static void hundreds_of_compilations_take_no_more_memory(void **state)
         compile_both(&expected);
     size_t after = memory_in_use();
     if (after > before + 65536)
-        fail_msg("%zu bytes after 20 compilations, %zu after 220", before, after);
+        cr_fatal("%zu bytes after 20 compilations, %zu after 220", before, after);
     glsl_result_finish(&expected);
 }
 
-static void a_compiler_that_was_unloaded_compiles_again(void **state)
+Test(compiler, a_compiler_that_was_unloaded_compiles_again)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         struct glsl_result result;
-        assert_true(compile_scale("16", "float", &result));
+        cr_assert(compile_scale("16", "float", &result));
         check_module(&result, 16);
         glsl_result_finish(&result);
         glsl_compiler_unload();
@@ -332,7 +327,7 @@ struct worker {
     int wrong;
 };
 
-// cmocka's assertions are for the main thread.
+// Assertions are for the main thread.
 static void *work(void *context)
 {
     struct worker *worker = context;
@@ -351,53 +346,26 @@ static void *work(void *context)
     return NULL;
 }
 
-static void threads_compile_side_by_side(void **state)
+Test(compiler, threads_compile_side_by_side)
 {
-    (void)state;
     enum { COUNT = 6 };
     struct glsl_result expected;
     struct worker workers[COUNT];
-    assert_true(compile_scale("64", "float", &expected));
+    cr_assert(compile_scale("64", "float", &expected));
     glsl_compiler_unload(); // the first compilation is one of the race
     for (int i = 0; i < COUNT; i++) {
         workers[i] = (struct worker){.expected = &expected};
-        assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+        cr_assert(eq(int, pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0));
     }
     for (int i = 0; i < COUNT; i++) {
         pthread_join(workers[i].thread, NULL);
-        assert_int_equal(workers[i].wrong, 0);
+        cr_assert(eq(int, workers[i].wrong, 0));
     }
     glsl_result_finish(&expected);
 }
 
-static void the_version_names_the_compiler(void **state)
+Test(compiler, the_version_names_the_compiler)
 {
-    (void)state;
-    assert_non_null(strchr(glsl_compiler_version(), '.'));
-    assert_string_equal(glsl_compiler_version(), glsl_compiler_version());
-}
-
-static int unload(void **state)
-{
-    (void)state;
-    glsl_compiler_unload();
-    return 0;
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(right_text_becomes_a_valid_module),
-        cmocka_unit_test(definitions_are_seen),
-        cmocka_unit_test(the_same_text_gives_the_same_words),
-        cmocka_unit_test(wrong_text_gets_its_line_and_reason),
-        cmocka_unit_test(hostile_text_is_refused_without_harm),
-        cmocka_unit_test(text_cut_anywhere_is_harmless),
-        cmocka_unit_test(hundreds_of_compilations_take_no_more_memory),
-        cmocka_unit_test(a_compiler_that_was_unloaded_compiles_again),
-        cmocka_unit_test(threads_compile_side_by_side),
-        cmocka_unit_test(the_version_names_the_compiler),
-    };
-    spirv_val = argc > 1 ? argv[1] : NULL;
-    return cmocka_run_group_tests(tests, NULL, unload);
+    cr_assert(ne(ptr, strchr(glsl_compiler_version(), '.'), NULL));
+    cr_assert(eq(str, glsl_compiler_version(), glsl_compiler_version()));
 }

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <tenon/ops/base_attrs.h>
 #include <tenon/ops/nn_attrs.h>
-#include "bench_host.h"
+#include "device_harness.h"
 
 #define ROUNDS 41
 
-static struct bench bench;
+static struct device_harness harness;
 
 static int by_value(const void *a, const void *b)
 {
@@ -27,11 +27,11 @@ static double median(double *values, int n)
 
 static double run_ns(int times)
 {
-    uint64_t begin = bench_now_ns();
+    uint64_t begin = harness_now_ns();
     for (int i = 0; i < times; i++)
-        if (bench_run(&bench) != TN_OK)
+        if (harness_run(&harness) != TN_OK)
             exit(1);
-    return (double)(bench_now_ns() - begin) / times;
+    return (double)(harness_now_ns() - begin) / times;
 }
 
 // --- alpha * x + beta * y --------------------------------------------------------------
@@ -59,16 +59,16 @@ static uint64_t axpby_params[2];
 
 static void add_axpby(int64_t n, uint32_t x, uint32_t y, uint32_t z)
 {
-    tn_layout layout = bench_layout(TN_F32, 1, &n);
-    tn_step *step = bench_step(&bench, 2, 1);
+    tn_layout layout = harness_layout(TN_F32, 1, &n);
+    tn_step *step = harness_step(&harness, 2, 1);
     double four = 4, two = 2;
     memcpy(&axpby_params[0], &four, 8);
     memcpy(&axpby_params[1], &two, 8);
     step->program = &axpby_program;
     step->params = axpby_params;
-    bench_set(step, 0, x, &layout);
-    bench_set(step, 1, y, &layout);
-    bench_set(step, 2, z, &layout);
+    harness_set(step, 0, x, &layout);
+    harness_set(step, 1, y, &layout);
+    harness_set(step, 2, z, &layout);
 }
 
 typedef void axpby_fn(int n, float alpha, const float *x, int incx, float beta, float *y,
@@ -81,11 +81,11 @@ static void time_axpby(void *blas)
 {
     axpby_fn *saxpby = (axpby_fn *)dlsym(blas, "cblas_saxpby");
     int64_t n = 256 * 512;
-    uint32_t x = bench_slot(&bench, (uint64_t)n * 4),
-             y = bench_slot(&bench, (uint64_t)n * 4);
-    uint32_t z = bench_slot(&bench, (uint64_t)n * 4);
-    float *px = bench_memory(&bench, x), *py = bench_memory(&bench, y);
-    float *pz = bench_memory(&bench, z);
+    uint32_t x = harness_slot(&harness, (uint64_t)n * 4),
+             y = harness_slot(&harness, (uint64_t)n * 4);
+    uint32_t z = harness_slot(&harness, (uint64_t)n * 4);
+    float *px = harness_memory(&harness, x), *py = harness_memory(&harness, y);
+    float *pz = harness_memory(&harness, z);
     double ours[ROUNDS], theirs[ROUNDS];
 
     for (int64_t i = 0; i < n; i++)
@@ -94,70 +94,70 @@ static void time_axpby(void *blas)
     run_ns(50);
     for (int round = 0; round < ROUNDS; round++) {
         ours[round] = run_ns(200);
-        uint64_t begin = bench_now_ns();
+        uint64_t begin = harness_now_ns();
         for (int i = 0; i < 200; i++) {
             memcpy(pz, py, (size_t)n * 4);
             saxpby((int)n, 4, px, 1, 2, pz, 1);
         }
-        theirs[round] = (double)(bench_now_ns() - begin) / 200;
+        theirs[round] = (double)(harness_now_ns() - begin) / 200;
     }
     double a = median(ours, ROUNDS), b = median(theirs, ROUNDS);
     printf("axpby 256x512 f32: %.1f us; copy and cblas_saxpby %.1f us; ratio %.3f\n",
            a / 1000, b / 1000, a / b);
-    bench_clear(&bench);
+    harness_clear(&harness);
 }
 
 static void time_tiny_steps(void)
 {
-    uint32_t x = bench_slot(&bench, 64), y = bench_slot(&bench, 64);
+    uint32_t x = harness_slot(&harness, 64), y = harness_slot(&harness, 64);
     for (int i = 0; i < 100; i++)
-        add_axpby(16, x, y, bench_slot(&bench, 64));
+        add_axpby(16, x, y, harness_slot(&harness, 64));
     double ours[ROUNDS];
     run_ns(50);
     for (int round = 0; round < ROUNDS; round++)
         ours[round] = run_ns(500);
     printf("100 tiny steps: %.1f ns a step\n", median(ours, ROUNDS) / 100);
-    bench_clear(&bench);
+    harness_clear(&harness);
 }
 
 static void time_matmul(const tn_plugin *plugin, void *blas, int64_t m, int64_t k,
                         int64_t n, int times)
 {
     sgemm_fn *sgemm = (sgemm_fn *)dlsym(blas, "cblas_sgemm");
-    tn_layout la = bench_layout(TN_F32, 2, (int64_t[]){m, k});
-    tn_layout lb = bench_layout(TN_F32, 2, (int64_t[]){k, n});
-    tn_layout lc = bench_layout(TN_F32, 2, (int64_t[]){m, n});
-    uint32_t a = bench_slot(&bench, bench_bytes(&la)),
-             b = bench_slot(&bench, bench_bytes(&lb));
-    uint32_t c = bench_slot(&bench, bench_bytes(&lc));
-    float *pa = bench_memory(&bench, a), *pb = bench_memory(&bench, b);
+    tn_layout la = harness_layout(TN_F32, 2, (int64_t[]){m, k});
+    tn_layout lb = harness_layout(TN_F32, 2, (int64_t[]){k, n});
+    tn_layout lc = harness_layout(TN_F32, 2, (int64_t[]){m, n});
+    uint32_t a = harness_slot(&harness, harness_bytes(&la)),
+             b = harness_slot(&harness, harness_bytes(&lb));
+    uint32_t c = harness_slot(&harness, harness_bytes(&lc));
+    float *pa = harness_memory(&harness, a), *pb = harness_memory(&harness, b);
     double ours[ROUNDS], theirs[ROUNDS];
 
     for (int64_t i = 0; i < m * k; i++)
         pa[i] = (float)(i % 7);
     for (int64_t i = 0; i < k * n; i++)
         pb[i] = (float)(i % 5);
-    tn_step *step = bench_step(&bench, 2, 1);
-    step->kernel = bench_kernel(plugin, "base.matmul/1", NULL);
-    bench_set(step, 0, a, &la);
-    bench_set(step, 1, b, &lb);
-    bench_set(step, 2, c, &lc);
-    bench_scratch(&bench, step);
+    tn_step *step = harness_step(&harness, 2, 1);
+    step->kernel = harness_kernel(plugin, "base.matmul/1", NULL);
+    harness_set(step, 0, a, &la);
+    harness_set(step, 1, b, &lb);
+    harness_set(step, 2, c, &lc);
+    harness_scratch(&harness, step);
     run_ns(2);
     for (int round = 0; round < 15; round++) {
         ours[round] = run_ns(times);
         sgemm(101, 111, 111, (int)m, (int)n, (int)k, 1, pa, (int)k, pb, (int)n, 0,
-              bench_memory(&bench, c), (int)n);
-        uint64_t begin = bench_now_ns();
+              harness_memory(&harness, c), (int)n);
+        uint64_t begin = harness_now_ns();
         for (int i = 0; i < times; i++)
             sgemm(101, 111, 111, (int)m, (int)n, (int)k, 1, pa, (int)k, pb, (int)n, 0,
-                  bench_memory(&bench, c), (int)n);
-        theirs[round] = (double)(bench_now_ns() - begin) / times;
+                  harness_memory(&harness, c), (int)n);
+        theirs[round] = (double)(harness_now_ns() - begin) / times;
     }
     double x = median(ours, 15), y = median(theirs, 15);
     printf("matmul %ldx%ldx%ld: %.3f ms; cblas_sgemm %.3f ms; speed %.3f of it\n", (long)m,
            (long)k, (long)n, x / 1e6, y / 1e6, y / x);
-    bench_clear(&bench);
+    harness_clear(&harness);
 }
 
 // --- the layers of LeNet, batch 64 -----------------------------------------------------
@@ -167,28 +167,29 @@ static double time_step(tn_step *step, uint32_t num_inputs, const tn_layout *lay
 {
     double ns[ROUNDS];
     for (uint32_t i = 0; i <= num_inputs; i++) {
-        uint32_t slot = bench_slot(&bench, bench_bytes(&layouts[i]));
-        float *data = bench_memory(&bench, slot);
-        for (uint64_t k = 0; k < bench_bytes(&layouts[i]) / sizeof(float); k++)
+        uint32_t slot = harness_slot(&harness, harness_bytes(&layouts[i]));
+        float *data = harness_memory(&harness, slot);
+        for (uint64_t k = 0; k < harness_bytes(&layouts[i]) / sizeof(float); k++)
             data[k] = (float)(k * 7919 % 1000) / 500 - 1;
-        for (int64_t k = 0; layouts[i].dtype == TN_I64 && k < bench_count(&layouts[i]); k++)
-            ((int64_t *)bench_memory(&bench, slot))[k] = k * 7919 % 10000;
-        bench_set(step, i, slot, &layouts[i]);
+        for (int64_t k = 0; layouts[i].dtype == TN_I64 && k < harness_count(&layouts[i]);
+             k++)
+            ((int64_t *)harness_memory(&harness, slot))[k] = k * 7919 % 10000;
+        harness_set(step, i, slot, &layouts[i]);
     }
     if (step->kernel)
-        bench_scratch(&bench, step);
+        harness_scratch(&harness, step);
     run_ns(3);
     for (int round = 0; round < ROUNDS; round++)
         ns[round] = run_ns(2);
-    bench_clear(&bench);
+    harness_clear(&harness);
     return median(ns, ROUNDS) / 1000;
 }
 
 static double time_named(const tn_plugin *plugin, const char *primitive, const char *name,
                          const void *attrs, uint32_t num_inputs, const tn_layout *layouts)
 {
-    tn_step *step = bench_step(&bench, num_inputs, 1);
-    step->kernel = bench_kernel(plugin, primitive, name);
+    tn_step *step = harness_step(&harness, num_inputs, 1);
+    step->kernel = harness_kernel(plugin, primitive, name);
     step->attrs = attrs;
     return time_step(step, num_inputs, layouts);
 }
@@ -206,10 +207,10 @@ static void time_convolution(const tn_plugin *plugin, const int64_t *x, const in
     tn_ints two = {.count = 2, .given = 1, .value = {2, 2}};
     tn_conv2d_attrs attrs = {.padding = pad, .groups = 1};
     tn_pool2d_attrs pool = {.window = two};
-    tn_layout lx = bench_layout(TN_F32, 4, x), lw = bench_layout(TN_F32, 4, w);
-    tn_layout lo = bench_layout(TN_F32, 4, out);
+    tn_layout lx = harness_layout(TN_F32, 4, x), lw = harness_layout(TN_F32, 4, w);
+    tn_layout lo = harness_layout(TN_F32, 4, out);
     int64_t pooled[4] = {out[0], out[1] / 2, out[2] / 2, out[3]};
-    tn_layout lp = bench_layout(TN_F32, 4, pooled);
+    tn_layout lp = harness_layout(TN_F32, 4, pooled);
     printf("convolution %ldx%ldx%ldx%ld by %ld: forward %.0f us", (long)x[0], (long)x[1],
            (long)x[2], (long)x[3], (long)w[0],
            time_kernel(plugin, "nn.conv2d/1", &attrs, 2, (tn_layout[]){lx, lw, lo}));
@@ -222,7 +223,7 @@ static void time_convolution(const tn_plugin *plugin, const int64_t *x, const in
     printf(", gradient %.0f us", time_kernel(plugin, "nn.max_pool2d_grad/1", &pool, 3,
                                              (tn_layout[]){lo, lp, lp, lo}));
     tn_reduce_attrs sum = {.axis = {.count = 3, .given = 1, .value = {0, 1, 2}}};
-    tn_layout lb = bench_layout(TN_F32, 1, &out[3]);
+    tn_layout lb = harness_layout(TN_F32, 1, &out[3]);
     printf(", sum %.0f us\n",
            time_kernel(plugin, "base.sum/1", &sum, 1, (tn_layout[]){lo, lb}));
 }
@@ -240,7 +241,7 @@ static void time_products(const tn_plugin *plugin, int64_t n)
                 {"i32", "blocked", TN_I32},
                 {"i64", "blocked", TN_I64}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        tn_layout layout = bench_layout(rows[i].dtype, 2, (int64_t[]){n, n});
+        tn_layout layout = harness_layout(rows[i].dtype, 2, (int64_t[]){n, n});
         printf("matmul %ldx%ld %s: %.0f us\n", (long)n, (long)n, rows[i].name,
                time_named(plugin, "base.matmul/1", rows[i].kernel, NULL, 2,
                           (tn_layout[]){layout, layout, layout}));
@@ -263,7 +264,7 @@ static const tn_expr_program copy_program = {
 // The axes of the copy, and which of them is the last one of the source.
 static void time_copy(const char *what, int32_t rank, const int64_t *extent, int32_t last)
 {
-    tn_layout out = bench_layout(TN_F32, rank, extent), in = out;
+    tn_layout out = harness_layout(TN_F32, rank, extent), in = out;
     int64_t stride = extent[last];
     in.stride[last] = 1;
     for (int32_t i = rank - 1; i >= 0; i--)
@@ -271,19 +272,19 @@ static void time_copy(const char *what, int32_t rank, const int64_t *extent, int
             in.stride[i] = stride;
             stride *= extent[i];
         }
-    tn_step *step = bench_step(&bench, 1, 1);
+    tn_step *step = harness_step(&harness, 1, 1);
     step->program = &copy_program;
     double us = time_step(step, 1, (tn_layout[]){in, out});
     printf("copy %s: %.1f us, %.1f GB/s read and written\n", what, us,
-           2e-3 * (double)bench_bytes(&out) / us);
+           2e-3 * (double)harness_bytes(&out) / us);
 }
 
 static void time_indices(const tn_plugin *plugin, int64_t rows, int64_t columns, int64_t n)
 {
     tn_take_attrs attrs = {.axis = 0};
-    tn_layout x = bench_layout(TN_F32, 2, (int64_t[]){rows, columns});
-    tn_layout at = bench_layout(TN_I64, 1, &n);
-    tn_layout taken = bench_layout(TN_F32, 2, (int64_t[]){n, columns});
+    tn_layout x = harness_layout(TN_F32, 2, (int64_t[]){rows, columns});
+    tn_layout at = harness_layout(TN_I64, 1, &n);
+    tn_layout taken = harness_layout(TN_F32, 2, (int64_t[]){n, columns});
     printf("take %ld of %ldx%ld: %.1f us", (long)n, (long)rows, (long)columns,
            time_kernel(plugin, "base.take/1", &attrs, 2, (tn_layout[]){x, at, taken}));
     printf("; scatter_add %.1f us\n", time_kernel(plugin, "base.scatter_add/1", &attrs, 3,
@@ -292,13 +293,13 @@ static void time_indices(const tn_plugin *plugin, int64_t rows, int64_t columns,
 
 static void time_argmax(const tn_plugin *plugin, int64_t rows, int64_t columns)
 {
-    tn_layout x = bench_layout(TN_F32, 2, (int64_t[]){rows, columns});
+    tn_layout x = harness_layout(TN_F32, 2, (int64_t[]){rows, columns});
     for (int64_t axis = 0; axis < 2; axis++) {
         tn_argmax_attrs attrs = {.axis = axis};
-        tn_layout out = bench_layout(TN_I64, 1, axis ? &rows : &columns);
+        tn_layout out = harness_layout(TN_I64, 1, axis ? &rows : &columns);
         double us = time_kernel(plugin, "base.argmax/1", &attrs, 1, (tn_layout[]){x, out});
         printf("argmax %ldx%ld along %ld: %.1f us, %.1f GB/s\n", (long)rows, (long)columns,
-               (long)axis, us, 1e-3 * (double)bench_bytes(&x) / us);
+               (long)axis, us, 1e-3 * (double)harness_bytes(&x) / us);
     }
 }
 
@@ -308,13 +309,13 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: %s PLUGIN.so\n", argv[0]);
         return 2;
     }
-    const tn_plugin *plugin = bench_load(argv[1]);
-    uint64_t begin = bench_now_ns();
+    const tn_plugin *plugin = harness_load(argv[1]);
+    uint64_t begin = harness_now_ns();
     void *blas = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
-    printf("loading OpenBLAS: %.2f ms\n", (double)(bench_now_ns() - begin) / 1e6);
+    printf("loading OpenBLAS: %.2f ms\n", (double)(harness_now_ns() - begin) / 1e6);
     if (!blas)
         return 77;
-    bench_open(&bench, plugin);
+    harness_open(&harness, plugin);
     time_axpby(blas);
     time_tiny_steps();
     time_matmul(plugin, blas, 1024, 1024, 1024, 3);
@@ -334,6 +335,6 @@ int main(int argc, char **argv)
     time_argmax(plugin, 8192, 10);
     time_products(plugin, 128);
     time_products(plugin, 512);
-    bench_close(&bench);
+    harness_close(&harness);
     return 0;
 }

@@ -1,32 +1,34 @@
 // SPDX-License-Identifier: MIT
-// The CPU backend's devices: loops, errors, order of submissions, buffers, threads:
-// cpu_device CPU-BLAS.so
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+// The CPU backend's devices: loops, errors, order of submissions, buffers, threads.
+// TENON_TEST_PLUGIN names the plugin.
+#include "check.h"
 
-#include <stdio.h>
-#include <string.h>
-#include "bench_host.h"
+#include <pthread.h>
+#include "device_harness.h"
 
 static const tn_plugin *cpu;
-static struct bench bench;
+static struct device_harness harness;
 
-static int open_device(void **unused)
+static void load(void)
 {
-    (void)unused;
-    bench_open(&bench, cpu);
-    return 0;
+    cpu = harness_load(check_getenv("TENON_TEST_PLUGIN"));
 }
 
-static int close_device(void **unused)
+static void open_device(void)
 {
-    (void)unused;
-    bench_close(&bench);
-    return bench_leaks() == 0 ? 0 : -1;
+    load();
+    harness_threads = "3"; // however many processors there are
+    harness_open(&harness, cpu);
+    harness_threads = NULL;
 }
+
+static void close_device(void)
+{
+    harness_close(&harness);
+    cr_assert(eq(i64, harness_leaks(), 0));
+}
+
+TestSuite(cpu_device, .init = open_device, .fini = close_device);
 
 static int64_t covered[1000];
 
@@ -60,151 +62,195 @@ static const tn_kernel covering_record = {
 static const tn_kernel failing_record = {
     .struct_size = sizeof(tn_kernel), .family = TN_FAMILY_CPU, .payload = &failing};
 
-static void loops_of_others_cover_each_index_once(void **unused)
+Test(cpu_device, loops_of_others_cover_each_index_once)
 {
-    (void)unused;
-    bench_step(&bench, 0, 0)->kernel = &covering_record;
+    harness_step(&harness, 0, 0)->kernel = &covering_record;
     for (int i = 0; i < 3000; i++)
-        assert_int_equal(bench_run(&bench), TN_OK);
+        cr_assert(harness_run(&harness) == TN_OK);
 }
 
-static void a_failing_step_is_reported_by_who_waits_for_it(void **unused)
+Test(cpu_device, a_failing_step_is_reported_by_who_waits_for_it)
 {
     uint64_t bad, good;
-    (void)unused;
-    bench_step(&bench, 0, 0)->kernel = &failing_record;
-    assert_int_equal(bench_run(&bench), TN_ERR_ARGUMENT);
-    assert_int_equal(bench_submit(&bench, TN_SUBMIT_ASYNC, &bad), TN_OK);
-    tn_executable *failing_executable = bench.executable;
-    bench.executable = NULL;
-    bench.steps[0].kernel = &covering_record;
-    assert_int_equal(bench_compile(&bench), TN_OK);
-    assert_int_equal(bench_submit(&bench, TN_SUBMIT_ASYNC, &good), TN_OK);
-    bench_message[0] = 0;
-    assert_int_equal(bench.backend->wait(bench.device, good), TN_OK);
-    assert_int_equal(bench.backend->wait(bench.device, bad), TN_ERR_ARGUMENT);
-    assert_string_equal(bench_message, "axis 7 is bad");
-    bench.backend->executable_destroy(bench.device, failing_executable);
+    harness_step(&harness, 0, 0)->kernel = &failing_record;
+    cr_assert(harness_run(&harness) == TN_ERR_ARGUMENT);
+    cr_assert(harness_submit(&harness, TN_SUBMIT_ASYNC, &bad) == TN_OK);
+    tn_executable *failing_executable = harness.executable;
+    harness.executable = NULL;
+    harness.steps[0].kernel = &covering_record;
+    cr_assert(harness_compile(&harness) == TN_OK);
+    cr_assert(harness_submit(&harness, TN_SUBMIT_ASYNC, &good) == TN_OK);
+    harness_message[0] = 0;
+    cr_assert(harness.backend->wait(harness.device, 0, good) == TN_OK);
+    cr_assert(harness.backend->wait(harness.device, 0, bad) == TN_ERR_ARGUMENT);
+    cr_assert(eq(str, (char *)(harness_message), (char *)("axis 7 is bad")));
+    harness.backend->executable_destroy(harness.device, failing_executable);
 }
 
 // Only the latest are remembered one by one; the others do not count as done.
-static void a_failure_that_was_forgotten_is_no_success(void **unused)
+Test(cpu_device, a_failure_that_was_forgotten_is_no_success)
 {
     enum { MANY = 600 };
     uint64_t points[MANY];
-    (void)unused;
-    bench_step(&bench, 0, 0)->kernel = &failing_record;
-    assert_int_equal(bench_compile(&bench), TN_OK);
+    harness_step(&harness, 0, 0)->kernel = &failing_record;
+    cr_assert(harness_compile(&harness) == TN_OK);
     for (int i = 0; i < MANY; i++)
-        assert_int_equal(bench_submit(&bench, TN_SUBMIT_ASYNC, &points[i]), TN_OK);
-    assert_int_equal(bench.backend->wait(bench.device, points[MANY - 1]), TN_ERR_ARGUMENT);
+        cr_assert(harness_submit(&harness, TN_SUBMIT_ASYNC, &points[i]) == TN_OK);
+    cr_assert(harness.backend->wait(harness.device, 0, points[MANY - 1]) ==
+              TN_ERR_ARGUMENT);
     for (int i = 0; i < MANY; i++)
-        assert_int_not_equal(bench.backend->wait(bench.device, points[i]), TN_OK);
-    assert_string_equal(bench_message, "axis 7 is bad");
-    assert_int_equal(bench.backend->wait(bench.device, points[0]), TN_ERR_INTERNAL);
-    assert_non_null(strstr(bench_message, "no longer known"));
+        cr_assert(harness.backend->wait(harness.device, 0, points[i]) != TN_OK);
+    cr_assert(eq(str, (char *)(harness_message), (char *)("axis 7 is bad")));
+    cr_assert(harness.backend->wait(harness.device, 0, points[0]) == TN_ERR_INTERNAL);
+    check_says(harness_message, "no longer known");
 }
 
-static void submissions_keep_their_order(void **unused)
+// 3 * x + 1
+static const tn_expr_insn insns[] = {{TN_EXPR_LOAD, TN_I64, 0, 0, 0},
+                                     {TN_EXPR_CONST, TN_I64, 0, 0, 0},
+                                     {TN_EXPR_CONST, TN_I64, 1, 0, 0},
+                                     {TN_EXPR_MUL, TN_I64, 0, 1, 0},
+                                     {TN_EXPR_ADD, TN_I64, 3, 2, 0}};
+static const uint64_t constants[] = {3, 1};
+static const tn_dtype i64s[] = {TN_I64};
+static const uint32_t outputs[] = {4};
+static const tn_expr_program affine = {.struct_size = sizeof(affine),
+                                       .insns = insns,
+                                       .constants = constants,
+                                       .input_dtypes = i64s,
+                                       .output_dtypes = i64s,
+                                       .outputs = outputs,
+                                       .num_insns = 5,
+                                       .num_constants = 2,
+                                       .num_inputs = 1,
+                                       .num_outputs = 1};
+
+Test(cpu_device, submissions_keep_their_order)
 {
-    static const tn_expr_insn insns[] = {{TN_EXPR_LOAD, TN_I64, 0, 0, 0},
-                                         {TN_EXPR_CONST, TN_I64, 0, 0, 0},
-                                         {TN_EXPR_CONST, TN_I64, 1, 0, 0},
-                                         {TN_EXPR_MUL, TN_I64, 0, 1, 0},
-                                         {TN_EXPR_ADD, TN_I64, 3, 2, 0}};
-    static const uint64_t constants[] = {3, 1};
-    static const tn_dtype i64s[] = {TN_I64};
-    static const uint32_t outputs[] = {4};
-    static const tn_expr_program program = {.struct_size = sizeof(program),
-                                            .insns = insns,
-                                            .constants = constants,
-                                            .input_dtypes = i64s,
-                                            .output_dtypes = i64s,
-                                            .outputs = outputs,
-                                            .num_insns = 5,
-                                            .num_constants = 2,
-                                            .num_inputs = 1,
-                                            .num_outputs = 1};
     int64_t n = 100, expected = 0;
-    tn_layout layout = bench_layout(TN_I64, 1, &n);
-    uint32_t slot = bench_slot(&bench, 800);
+    tn_layout layout = harness_layout(TN_I64, 1, &n);
+    uint32_t slot = harness_slot(&harness, 800);
     uint64_t point = 0;
-    (void)unused;
-    memset(bench_memory(&bench, slot), 0, 800);
-    tn_step *step = bench_step(&bench, 1, 1);
-    step->program = &program;
-    bench_set(step, 0, slot, &layout);
-    bench_set(step, 1, slot, &layout); // in place
-    assert_int_equal(bench_compile(&bench), TN_OK);
+    memset(harness_memory(&harness, slot), 0, 800);
+    tn_step *step = harness_step(&harness, 1, 1);
+    step->program = &affine;
+    harness_set(step, 0, slot, &layout);
+    harness_set(step, 1, slot, &layout); // in place
+    cr_assert(harness_compile(&harness) == TN_OK);
     for (int i = 0; i < 500; i++) {
         uint64_t next;
-        assert_int_equal(bench_submit(&bench, i % 3 ? TN_SUBMIT_ASYNC : 0, &next), TN_OK);
-        assert_true(next > point);
+        cr_assert(harness_submit(&harness, i % 3 ? TN_SUBMIT_ASYNC : 0, &next) == TN_OK);
+        cr_assert(next > point);
         point = next;
         expected = (int64_t)((uint64_t)expected * 3 + 1);
     }
-    assert_int_equal(bench.backend->wait(bench.device, point), TN_OK);
+    cr_assert(harness.backend->wait(harness.device, 0, point) == TN_OK);
     for (int i = 0; i < 100; i++)
-        assert_true(((int64_t *)bench_memory(&bench, slot))[i] == expected);
+        cr_assert(eq(i64, ((int64_t *)harness_memory(&harness, slot))[i], expected));
 }
 
-static void buffers_are_used_again_and_counted(void **unused)
+// --- several queues --------------------------------------------------------------------
+
+enum { LONG = 100000, RUNS = 30 };
+
+struct submitter {
+    uint32_t queue;
+    tn_binding bindings[2]; // own
+    bool is_wrong;
+};
+
+// out = 3 * x + 1 of every second element: through registers, and long enough for the pool.
+static void *run_long_programs(void *context)
+{
+    struct submitter *s = context;
+    int64_t *x = harness.backend->buffer_map(harness.device, s->bindings[0].buffer);
+    const int64_t *out = harness.backend->buffer_map(harness.device, s->bindings[1].buffer);
+    const tn_submission submission = {.struct_size = sizeof(submission),
+                                      .executable = harness.executable,
+                                      .bindings = s->bindings,
+                                      .num_bindings = 2,
+                                      .queue = s->queue};
+    for (int64_t run = 0; run < RUNS; run++) {
+        uint64_t point;
+        for (int64_t i = 0; i < LONG; i++)
+            x[2 * i] = i * (run + s->queue);
+        if (harness.backend->submit(harness.device, &submission, &point) != TN_OK ||
+            harness.backend->wait(harness.device, s->queue, point) != TN_OK)
+            s->is_wrong = true;
+        for (int64_t i = 0; i < LONG; i++)
+            s->is_wrong |= out[i] != 3 * i * (run + s->queue) + 1;
+    }
+    return NULL;
+}
+
+Test(cpu_device, queues_share_the_pool)
+{
+    enum { THREADS = 4 };
+    static struct submitter submitters[THREADS];
+    pthread_t threads[THREADS];
+    int64_t n = LONG;
+    tn_layout x = harness_layout(TN_I64, 1, &n), out = x;
+    x.stride[0] = 2;
+    tn_step *step = harness_step(&harness, 1, 1);
+    step->program = &affine;
+    harness_set(step, 0, harness_slot(&harness, 16 * LONG), &x);
+    harness_set(step, 1, harness_slot(&harness, 8 * LONG), &out);
+    cr_assert(harness_compile(&harness) == TN_OK);
+    for (uint32_t i = 0; i < THREADS; i++) {
+        struct submitter *s = &submitters[i];
+        s->queue = i % 2;
+        for (int k = 0; k < 2; k++)
+            cr_assert(harness.backend->buffer_create(harness.device, 16 * LONG,
+                                                     &s->bindings[k].buffer) == TN_OK);
+        cr_assert(pthread_create(&threads[i], NULL, run_long_programs, s) == 0);
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < THREADS; i++) {
+        cr_assert(eq(int, submitters[i].is_wrong, 0));
+        for (int k = 0; k < 2; k++)
+            harness.backend->buffer_destroy(harness.device,
+                                            submitters[i].bindings[k].buffer);
+    }
+}
+
+Test(cpu_device, buffers_are_used_again_and_counted)
 {
     tn_memory_info info = {.struct_size = sizeof(info)};
     tn_buffer *a, *b;
-    (void)unused;
     for (uint64_t size = 1; size < (UINT64_C(1) << 26); size = size * 3 + 1) {
-        assert_int_equal(bench.backend->buffer_create(bench.device, size, &a), TN_OK);
-        unsigned char *bytes = bench.backend->buffer_map(bench.device, a);
-        assert_int_equal((uintptr_t)bytes % 64, 0);
+        cr_assert(harness.backend->buffer_create(harness.device, size, &a) == TN_OK);
+        unsigned char *bytes = harness.backend->buffer_map(harness.device, a);
+        cr_assert(eq(u64, (uintptr_t)bytes % 64, 0));
         bytes[0] = bytes[size - 1] = 1;
-        bench.backend->buffer_destroy(bench.device, a);
-        assert_int_equal(bench.backend->buffer_create(bench.device, size, &b), TN_OK);
-        assert_ptr_equal(a, b);
-        bench.backend->memory_info(bench.device, &info);
-        assert_true(info.used >= size && info.used <= size + size / 4 + 64);
-        bench.backend->buffer_destroy(bench.device, b);
+        harness.backend->buffer_destroy(harness.device, a);
+        cr_assert(harness.backend->buffer_create(harness.device, size, &b) == TN_OK);
+        cr_assert(a == b);
+        harness.backend->memory_info(harness.device, &info);
+        cr_assert(info.used >= size && info.used <= size + size / 4 + 64);
+        harness.backend->buffer_destroy(harness.device, b);
     }
-    assert_int_equal(bench.backend->buffer_create(bench.device, UINT64_MAX, &a),
-                     TN_ERR_MEMORY);
-    bench.backend->memory_info(bench.device, &info);
-    assert_int_equal(info.used, 0);
+    cr_assert(harness.backend->buffer_create(harness.device, UINT64_MAX, &a) ==
+              TN_ERR_MEMORY);
+    harness.backend->memory_info(harness.device, &info);
+    cr_assert(info.used == 0);
 }
 
-static void a_bad_number_of_threads_is_an_error(void **unused)
+TestSuite(cpu_no_device, .init = load);
+
+Test(cpu_no_device, a_bad_number_of_threads_is_an_error)
 {
     const tn_backend *backend = cpu->query(TN_IFACE_BACKEND);
     static const char *const bad[] = {"0", "-1", "many", "4x", "99999999999999999999"};
     tn_device *device = NULL;
-    (void)unused;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        bench_threads = bad[i];
-        assert_int_equal(backend->device_open(&bench_host, 0, &device), TN_ERR_ARGUMENT);
-        assert_non_null(strstr(bench_message, bad[i]));
+        harness_threads = bad[i];
+        cr_assert(backend->device_open(&harness_host, 0, &device) == TN_ERR_ARGUMENT);
+        check_says(harness_message, bad[i]);
     }
-    bench_threads = "3";
-    assert_int_equal(backend->device_open(&bench_host, 0, &device), TN_OK);
+    harness_threads = "3";
+    cr_assert(backend->device_open(&harness_host, 0, &device) == TN_OK);
     backend->device_close(device);
-    bench_threads = NULL;
-    assert_int_equal(bench_leaks(), 0);
-}
-
-#define WITH_DEVICE(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
-
-int main(int argc, char **argv)
-{
-    if (argc != 2) {
-        fprintf(stderr, "usage: %s CPU-BLAS.so\n", argv[0]);
-        return 2;
-    }
-    cpu = bench_load(argv[1]);
-    const struct CMUnitTest tests[] = {
-        WITH_DEVICE(loops_of_others_cover_each_index_once),
-        WITH_DEVICE(a_failing_step_is_reported_by_who_waits_for_it),
-        WITH_DEVICE(a_failure_that_was_forgotten_is_no_success),
-        WITH_DEVICE(submissions_keep_their_order),
-        WITH_DEVICE(buffers_are_used_again_and_counted),
-        cmocka_unit_test(a_bad_number_of_threads_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    harness_threads = NULL;
+    cr_assert(harness_leaks() == 0);
 }

@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Every loop of every variant that this processor can run against its definition, on
-// hostile values: cpu_maps [SEED | --bench]
+// hostile values
 //
 // Lengths go around each vector width, starts are not aligned, canaries stand on both sides
 // of the output, and operands are given as arrays and as scalars. All variants must give
 // the same bits; how far they may be from the definition is in `bounds`.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "check.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include "cpu.h"
 #include "ref/ops_ref.h"
@@ -63,15 +56,15 @@ static void draw_element(int32_t dtype, void *out)
 {
     double x = draw_float();
     int64_t i = (int64_t)draw();
-    if (dtype >= CPU_F16) {
-        cpu_ref_cast(CPU_F64, dtype, out, &x);
+    if (tn_is_float(dtype)) {
+        cpu_ref_cast(TN_F64, dtype, out, &x);
         return;
     }
     if (draw() % 2)
         i = i % 10;
     if (draw() % 16 == 0)
         i = draw() % 2 ? INT64_MIN : INT64_MAX;
-    cpu_ref_cast(dtype == CPU_BOOL ? CPU_I64 : CPU_I64, dtype, out, &i);
+    cpu_ref_cast(TN_I64, dtype, out, &i);
 }
 
 // --- comparing -------------------------------------------------------------------------
@@ -79,15 +72,14 @@ static void draw_element(int32_t dtype, void *out)
 static double value_of(int32_t dtype, const void *x)
 {
     double d;
-    cpu_ref_cast(dtype, CPU_F64, &d, x);
+    cpu_ref_cast(dtype, TN_F64, &d, x);
     return d;
 }
 
 // Distance in units of the last place of the definition's result.
 static double ulps(int32_t dtype, double got, double want)
 {
-    int bits = dtype == CPU_F64 ? 53 : 24, least = dtype == CPU_F64 ? -1074 : -149,
-        exponent;
+    int bits = dtype == TN_F64 ? 53 : 24, least = dtype == TN_F64 ? -1074 : -149, exponent;
     if (got == 0 && want == 0)
         return signbit(got) == signbit(want) ? 0 : INFINITY;
     if (got == want || (isnan(got) && isnan(want)))
@@ -105,18 +97,18 @@ static const struct {
     int32_t op;
     double f32;
 } bounds[] = {
-    {CPU_OP_EXP, 1},  {CPU_OP_EXP2, 1},  {CPU_OP_EXPM1, 1}, {CPU_OP_LOG, 1},
-    {CPU_OP_LOG2, 1}, {CPU_OP_LOG10, 1}, {CPU_OP_LOG1P, 1}, {CPU_OP_SIN, 1},
-    {CPU_OP_COS, 1},  {CPU_OP_TAN, 1},   {CPU_OP_ASIN, 1},  {CPU_OP_ACOS, 1},
-    {CPU_OP_ATAN, 1}, {CPU_OP_SINH, 1},  {CPU_OP_COSH, 1},  {CPU_OP_TANH, 2},
-    {CPU_OP_ERF, 2},  {CPU_OP_ASINH, 1}, {CPU_OP_ACOSH, 1}, {CPU_OP_ATANH, 1},
-    {CPU_OP_POW, 1},  {CPU_OP_ATAN2, 1},
+    {TN_EXPR_EXP, 1},    {TN_EXPR_EXP2, 1},  {TN_EXPR_EXPM1, 1}, {TN_EXPR_LOG, 1},
+    {TN_EXPR_LOG2, 1},   {TN_EXPR_LOG10, 1}, {TN_EXPR_LOG1P, 1}, {TN_EXPR_SIN, 1},
+    {TN_EXPR_COS, 1},    {TN_EXPR_TAN, 1},   {TN_EXPR_ASIN, 1},  {TN_EXPR_ACOS, 1},
+    {TN_EXPR_ATAN, 1},   {TN_EXPR_SINH, 1},  {TN_EXPR_COSH, 1},  {TN_EXPR_TANH, 2},
+    {TN_EXPR_ERF, 2},    {TN_EXPR_ASINH, 1}, {TN_EXPR_ACOSH, 1}, {TN_EXPR_ATANH, 1},
+    {TN_EXPR_ERFINV, 1}, {TN_EXPR_POW, 1},   {TN_EXPR_ATAN2, 1},
 };
 
 static double bound_of(int32_t op, int32_t dtype)
 {
     for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++)
-        if (bounds[i].op == op && dtype == CPU_F32)
+        if (bounds[i].op == op && dtype == TN_F32)
             return bounds[i].f32;
     return 0;
 }
@@ -130,9 +122,11 @@ static const struct {
     const char *name;
     int32_t operands;
 } ops[] = {
-#define ROW(name, operands) {#name, operands},
-    CPU_OPS(ROW) CPU_FUSED_OPS(ROW)
+#define ROW(name, text, operands, ...) {#name, operands},
+#define FUSED(name, operands) {#name, operands},
+    TN_EXPR_OPS(ROW) CPU_FUSED_OPS(FUSED)
 #undef ROW
+#undef FUSED
 };
 
 static unsigned char inputs[CPU_MAX_OPERANDS][MAX_N * 8 + 8];
@@ -145,13 +139,13 @@ static void check_element(const struct cpu_kernels *k, int32_t op, int32_t dtype
     uint64_t want = 0;
     cpu_ref_op(op, dtype, &want, in);
     double x = value_of(result_dtype, result), y = value_of(result_dtype, &want);
-    bool good = result_dtype >= CPU_F16
+    bool good = tn_is_float(result_dtype)
                     ? ulps(dtype, x, y) <= bound_of(op, dtype)
                     : memcmp(result, &want, cpu_dtype_size(result_dtype)) == 0;
     if (!good)
-        fail_msg("%s %s dtype %d, seed %llu: [%lld] of (%.9g, %.9g) is %.9g, expected %.9g",
+        cr_fatal("%s %s dtype %d, seed %llu: [%lld] of (%.9g, %.9g) is %.9g, expected %.9g",
                  k->name, ops[op].name, dtype, (unsigned long long)seed, (long long)i,
-                 value_of(op == CPU_OP_SELECT ? CPU_BOOL : dtype, in[0]),
+                 value_of(op == TN_EXPR_SELECT ? TN_BOOL : dtype, in[0]),
                  ops[op].operands > 1 ? value_of(dtype, in[1]) : 0, x, y);
 }
 
@@ -164,18 +158,19 @@ static void check_loop(const struct cpu_kernels *k, int32_t op, int32_t dtype, i
     unsigned char *out = got + GUARD + start * result_size;
 
     for (int32_t i = 0; i < ops[op].operands; i++)
-        in[i] = inputs[i] + start * (op == CPU_OP_SELECT && i == 0 ? 1 : size);
+        in[i] = inputs[i] + start * (op == TN_EXPR_SELECT && i == 0 ? 1 : size);
     memset(got, 0xa5, sizeof(got));
     k->map[dtype][op](out, in, n, scalars);
     for (uint32_t i = 0; i < GUARD; i++)
         if (out[-1 - (int32_t)i] != 0xa5 || out[n * result_size + i] != 0xa5)
-            fail_msg("%s %s dtype %d n %lld wrote outside its output", k->name,
+            cr_fatal("%s %s dtype %d n %lld wrote outside its output", k->name,
                      ops[op].name, dtype, (long long)n);
     for (int64_t i = 0; i < n; i++) {
         const void *at[CPU_MAX_OPERANDS];
         for (int32_t j = 0; j < ops[op].operands; j++)
-            at[j] = (const char *)in[j] +
-                    (scalars >> j & 1 ? 0 : i * (op == CPU_OP_SELECT && j == 0 ? 1 : size));
+            at[j] =
+                (const char *)in[j] +
+                (scalars >> j & 1 ? 0 : i * (op == TN_EXPR_SELECT && j == 0 ? 1 : size));
         check_element(k, op, dtype, at, out + i * result_size, i);
     }
     if (first)
@@ -183,7 +178,7 @@ static void check_loop(const struct cpu_kernels *k, int32_t op, int32_t dtype, i
     for (int64_t i = 0; i < n * result_size; i += result_size)
         if (memcmp(first_got + i, out + i, result_size) != 0 &&
             !isnan(value_of(result_dtype, out + i)))
-            fail_msg("%s %s dtype %d: not the bits of the other variants", k->name,
+            cr_fatal("%s %s dtype %d: not the bits of the other variants", k->name,
                      ops[op].name, dtype);
 }
 
@@ -204,7 +199,7 @@ static void check_op(int32_t op, int32_t dtype)
 
     for (const struct cpu_kernels *const *k = cpu_variants(); *k; k++)
         if (((*k)->map[dtype] && (*k)->map[dtype][op]) != defined)
-            fail_msg("%s %s dtype %d: a loop without definition, or the other way round",
+            cr_fatal("%s %s dtype %d: a loop without definition, or the other way round",
                      (*k)->name, ops[op].name, dtype);
     for (size_t l = 0; defined && l < sizeof(lengths) / sizeof(lengths[0]); l++) {
         for (uint32_t mask = 0; mask < masks; mask++) {
@@ -212,8 +207,8 @@ static void check_op(int32_t op, int32_t dtype)
             bool first = true;
             for (int32_t i = 0; i < ops[op].operands; i++)
                 for (int64_t j = 0; j < n + 8; j++) {
-                    bool condition = op == CPU_OP_SELECT && i == 0;
-                    draw_element(condition ? CPU_BOOL : dtype,
+                    bool condition = op == TN_EXPR_SELECT && i == 0;
+                    draw_element(condition ? TN_BOOL : dtype,
                                  inputs[i] + j * (condition ? 1 : cpu_dtype_size(dtype)));
                 }
             for (const struct cpu_kernels *const *k = cpu_variants(); *k; k++) {
@@ -226,13 +221,24 @@ static void check_op(int32_t op, int32_t dtype)
     }
 }
 
-static void loops_do_what_is_defined(void **unused)
+static void draw_seed(void)
 {
-    (void)unused;
-    for (int32_t dtype = CPU_BOOL; dtype < CPU_NUM_DTYPES; dtype++) {
-        if (dtype == CPU_F16 || dtype == CPU_BF16)
+    seed = check_seed((uint64_t)time(NULL) % 1000000 + 1);
+    state = seed * UINT64_C(0x9e3779b97f4a7c15);
+    for (const struct cpu_kernels *const *k = cpu_variants(); *k; k++)
+        fprintf(stderr, "# variant %s: %s\n", (*k)->name,
+                runs_here(*k) ? "checked"
+                              : "skipped, this processor has not what it needs");
+}
+
+TestSuite(cpu_maps, .init = draw_seed);
+
+Test(cpu_maps, loops_do_what_is_defined)
+{
+    for (int32_t dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++) {
+        if (dtype == TN_F16 || dtype == TN_BF16)
             continue; // computed as f32
-        for (int32_t op = CPU_OP_NEG; op < CPU_NUM_OPS; op++)
+        for (int32_t op = TN_EXPR_NEG; op < CPU_NUM_OPS; op++)
             check_op(op, dtype);
     }
 }
@@ -262,14 +268,15 @@ static void fill_points(float *x, int64_t n)
 
 static bool is_function(int32_t op)
 {
-    bool one = op >= CPU_OP_EXP && op <= CPU_OP_ERF;
-    return one || op == CPU_OP_POW || op == CPU_OP_ATAN2 || op == CPU_OP_MOD;
+    uint32_t class =
+        cpu_is_fused(op) ? TN_EXPR_CLASS_ARITHMETIC : tn_expr_class((uint32_t)op);
+    return class == TN_EXPR_CLASS_FUNCTION || class == TN_EXPR_CLASS_CIRCULAR ||
+           class == TN_EXPR_CLASS_POWER;
 }
 
-static void functions_hold_their_bounds_on_many_points(void **unused)
+Test(cpu_maps, functions_hold_their_bounds_on_many_points)
 {
     static float x[1000], y[1000], out[1000], first[1000];
-    (void)unused;
     for (int32_t op = 0; op < CPU_NUM_OPS; op++) {
         for (int round = 0; is_function(op) && round < 40; round++) {
             const struct cpu_kernels *before = NULL;
@@ -282,12 +289,12 @@ static void functions_hold_their_bounds_on_many_points(void **unused)
                 const void *in[] = {x, y};
                 if (!runs_here(*k))
                     continue;
-                (*k)->map[CPU_F32][op](out, in, 1000, 0);
+                (*k)->map[TN_F32][op](out, in, 1000, 0);
                 for (int64_t i = 0; i < 1000; i++) {
                     const void *at[] = {&x[i], &y[i]};
-                    check_element(*k, op, CPU_F32, at, &out[i], i);
+                    check_element(*k, op, TN_F32, at, &out[i], i);
                     if (before && memcmp(&first[i], &out[i], 4) != 0 && !isnan(out[i]))
-                        fail_msg("%s %s: (%.9g, %.9g) gives not the bits of %s", (*k)->name,
+                        cr_fatal("%s %s: (%.9g, %.9g) gives not the bits of %s", (*k)->name,
                                  ops[op].name, (double)x[i], (double)y[i], before->name);
                 }
                 memcpy(first, out, sizeof(first));
@@ -297,27 +304,41 @@ static void functions_hold_their_bounds_on_many_points(void **unused)
     }
 }
 
-static void compare_cast(const struct cpu_kernels *k, int32_t from, int32_t to,
-                         const char *in, int64_t n)
+// That `got` is what the definition makes of `in`.
+static void is_cast(const struct cpu_kernels *k, int32_t from, int32_t to, const char *in,
+                    int64_t n)
 {
     uint32_t in_size = cpu_dtype_size(from), out_size = cpu_dtype_size(to);
-    const void *start = in;
-    memset(got, 0xa5, sizeof(got));
-    k->cast[from][to](got + GUARD, &start, n, 0);
-    assert_int_equal(got[GUARD - 1], 0xa5);
-    assert_int_equal(got[GUARD + n * out_size], 0xa5);
     for (int64_t i = 0; i < n; i++) {
         uint64_t want = 0;
         cpu_ref_cast(from, to, &want, in + i * in_size);
         if (memcmp(got + GUARD + i * out_size, &want, out_size) != 0 &&
-            !(to >= CPU_F16 && isnan(value_of(to, &want)) &&
+            !(tn_is_float(to) && isnan(value_of(to, &want)) &&
               isnan(value_of(to, got + GUARD + i * out_size))))
-            fail_msg("%s cast %d to %d, seed %llu: [%lld] of %lld, %.17g, is %.9g, "
+            cr_fatal("%s cast %d to %d, seed %llu: [%lld] of %lld, %.17g, is %.9g, "
                      "expected %.9g",
                      k->name, from, to, (unsigned long long)seed, (long long)i,
                      (long long)n, value_of(from, in + i * in_size),
                      value_of(to, got + GUARD + i * out_size), value_of(to, &want));
     }
+}
+
+// To memory of its own, and where the input begins.
+static void compare_cast(const struct cpu_kernels *k, int32_t from, int32_t to,
+                         const char *in, int64_t n)
+{
+    uint32_t in_size = cpu_dtype_size(from), out_size = cpu_dtype_size(to);
+    const void *start = in, *here = got + GUARD;
+    memset(got, 0xa5, sizeof(got));
+    k->cast[from][to](got + GUARD, &start, n, 0);
+    cr_assert(eq(u8, got[GUARD - 1], 0xa5));
+    cr_assert(eq(u8, got[GUARD + n * out_size], 0xa5));
+    is_cast(k, from, to, in, n);
+    if (out_size > in_size)
+        return;
+    memcpy(got + GUARD, in, (size_t)n * in_size);
+    k->cast[from][to](got + GUARD, &here, n, 0);
+    is_cast(k, from, to, in, n);
 }
 
 static void check_cast(int32_t from, int32_t to, int64_t n)
@@ -351,7 +372,7 @@ static void check_cast_positions(int32_t from, int32_t to, int64_t n)
         for (int64_t at = -1; at < n; at++) {
             for (int64_t i = 0; i < n; i++) {
                 double x = i == at ? ends[e] : (double)(i % 100) + 0.5;
-                cpu_ref_cast(CPU_F64, from, inputs[0] + i * size, &x);
+                cpu_ref_cast(TN_F64, from, inputs[0] + i * size, &x);
             }
             for (const struct cpu_kernels *const *k = cpu_variants(); *k; k++)
                 if (runs_here(*k))
@@ -359,41 +380,39 @@ static void check_cast_positions(int32_t from, int32_t to, int64_t n)
         }
 }
 
-static void floats_out_of_range_saturate_wherever_they_stand(void **unused)
+Test(cpu_maps, floats_out_of_range_saturate_wherever_they_stand)
 {
     static const int64_t few[] = {1, 3, 4, 7, 8, 9, 15, 16, 17, 33};
-    (void)unused;
-    for (int32_t from = CPU_F32; from <= CPU_F64; from++)
-        for (int32_t to = CPU_I8; to <= CPU_U64; to++)
+    for (int32_t from = TN_F32; from <= TN_F64; from++)
+        for (int32_t to = TN_BOOL; to < TN_NUM_DTYPES; to++)
             for (size_t l = 0; l < sizeof(few) / sizeof(few[0]); l++)
-                check_cast_positions(from, to, few[l]);
+                if (tn_dtype_in(to, TN_INTEGER_DTYPES))
+                    check_cast_positions(from, to, few[l]);
 }
 
 // The test of a range is made for so many elements at once: two such blocks and a few more.
-static void each_block_of_a_cast_stands_alone(void **unused)
+Test(cpu_maps, each_block_of_a_cast_stands_alone)
 {
     enum { N = 2 * 1024 + 5 };
     static float x[N];
     static int32_t out[N];
     const void *in = x;
-    (void)unused;
     for (const struct cpu_kernels *const *k = cpu_variants(); *k; k++)
         for (int64_t at = 0; runs_here(*k) && at < N;
              at += at < 1000 || at > 1030 ? 61 : 1) {
             for (int64_t i = 0; i < N; i++)
                 x[i] = (float)i;
             x[at] = 3e9f;
-            (*k)->cast[CPU_F32][CPU_I32](out, &in, N, 0);
+            (*k)->cast[TN_F32][TN_I32](out, &in, N, 0);
             for (int64_t i = 0; i < N; i++)
-                assert_int_equal(out[i], i == at ? INT32_MAX : i);
+                cr_assert(eq(i64, out[i], i == at ? INT32_MAX : i));
         }
 }
 
-static void casts_do_what_is_defined(void **unused)
+Test(cpu_maps, casts_do_what_is_defined)
 {
-    (void)unused;
-    for (int32_t from = CPU_BOOL; from < CPU_NUM_DTYPES; from++)
-        for (int32_t to = CPU_BOOL; to < CPU_NUM_DTYPES; to++) {
+    for (int32_t from = TN_BOOL; from < TN_NUM_DTYPES; from++)
+        for (int32_t to = TN_BOOL; to < TN_NUM_DTYPES; to++) {
             if (!cpu_variants()[0]->cast[from][to])
                 continue;
             for (size_t l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++)
@@ -401,24 +420,23 @@ static void casts_do_what_is_defined(void **unused)
         }
 }
 
-static void every_half_survives_a_round_trip(void **unused)
+Test(cpu_maps, every_half_survives_a_round_trip)
 {
-    (void)unused;
     for (const struct cpu_kernels *const *k = cpu_variants(); *k; k++) {
         if (!runs_here(*k))
             continue;
-        for (int32_t dtype = CPU_F16; dtype <= CPU_BF16; dtype++) {
+        for (int32_t dtype = TN_F16; dtype <= TN_BF16; dtype++) {
             for (uint32_t bits = 0; bits < 65536; bits += 16) {
                 uint16_t half[16], back[16];
                 float wide[16];
                 const void *in = half, *middle = wide;
                 for (uint32_t i = 0; i < 16; i++)
                     half[i] = (uint16_t)(bits + i);
-                (*k)->cast[dtype][CPU_F32](wide, &in, 16, 0);
-                (*k)->cast[CPU_F32][dtype](back, &middle, 16, 0);
+                (*k)->cast[dtype][TN_F32](wide, &in, 16, 0);
+                (*k)->cast[TN_F32][dtype](back, &middle, 16, 0);
                 for (uint32_t i = 0; i < 16; i++)
                     if (!isnan(wide[i]))
-                        assert_int_equal(half[i], back[i]);
+                        cr_assert(eq(u16, half[i], back[i]));
             }
         }
     }
@@ -444,18 +462,17 @@ static void check_transpose(const struct cpu_kernels *k, uint32_t size_log2, int
             bool inside = c < columns && r < rows;
             if (inside ? memcmp(got_at, from + (size_t)(r * in + c) * size, size) != 0
                        : *got_at != 0xa5)
-                fail_msg("%s transpose of %lldx%lld, %zu bytes each, seed %llu: [%lld, "
+                cr_fatal("%s transpose of %lldx%lld, %zu bytes each, seed %llu: [%lld, "
                          "%lld] is wrong",
                          k->name, (long long)rows, (long long)columns, size,
                          (unsigned long long)seed, (long long)r, (long long)c);
         }
     for (size_t i = 0; i < size; i++)
-        assert_int_equal(to[i], 0xa5);
+        cr_assert(eq(u8, to[i], 0xa5));
 }
 
-static void transposes_turn_matrices(void **unused)
+Test(cpu_maps, transposes_turn_matrices)
 {
-    (void)unused;
     for (const struct cpu_kernels *const *k = cpu_variants(); *k; k++)
         for (uint32_t size_log2 = 0; size_log2 < 4 && runs_here(*k); size_log2++)
             for (int round = 0; round < 60; round++) {
@@ -463,72 +480,4 @@ static void transposes_turn_matrices(void **unused)
                 check_transpose(*k, size_log2, (int64_t)(draw() % (most + 1)),
                                 (int64_t)(draw() % (most + 1)));
             }
-}
-
-// --- timing ----------------------------------------------------------------------------
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-// GB/s of operands and results in the first-level cache.
-static void time_loop(const struct cpu_kernels *k, int32_t op, int32_t dtype)
-{
-    static unsigned char in[CPU_MAX_OPERANDS][8192], out[8192];
-    const void *at[] = {in[0], in[1], in[2], in[3]};
-    int64_t n = 512;
-    uint32_t size = cpu_dtype_size(dtype);
-    for (int32_t i = 0; i < ops[op].operands; i++)
-        for (int64_t j = 0; j < n; j++) {
-            double x = 0.1 + 0.8 * (double)(draw() >> 11) / 9007199254740992.0;
-            cpu_ref_cast(CPU_F64, dtype, in[i] + j * size, &x);
-        }
-    double best = INFINITY;
-    for (int round = 0; round < 9; round++) {
-        double begin = now_s();
-        for (int i = 0; i < 300; i++)
-            k->map[dtype][op](out, at, n, 0);
-        double time = (now_s() - begin) / 300;
-        best = time < best ? time : best;
-    }
-    printf("%-9s %-12s %s %7.1f GB/s %6.2f ns/element\n", k->name, ops[op].name,
-           dtype == CPU_F32 ? "f32" : "f64",
-           (double)n * size * (ops[op].operands + 1) / best * 1e-9, best * 1e9 / (double)n);
-}
-
-static int time_all(void)
-{
-    for (int32_t op = CPU_OP_NEG; op < CPU_NUM_OPS; op++)
-        for (int32_t dtype = CPU_F32; dtype <= CPU_F64; dtype++)
-            for (const struct cpu_kernels *const *k = cpu_variants(); *k; k++)
-                if (runs_here(*k) && (*k)->map[dtype][op])
-                    time_loop(*k, op, dtype);
-    return 0;
-}
-
-int main(int argc, char **argv)
-{
-    bool timing = argc > 1 && strcmp(argv[1], "--bench") == 0;
-    seed = argc > 1 && !timing ? strtoull(argv[1], NULL, 10)
-                               : (uint64_t)time(NULL) % 1000000 + 1;
-    state = seed * UINT64_C(0x9e3779b97f4a7c15);
-    if (timing)
-        return time_all();
-    printf("# seed %llu\n", (unsigned long long)seed);
-    for (const struct cpu_kernels *const *k = cpu_variants(); *k; k++)
-        printf("# variant %s: %s\n", (*k)->name,
-               runs_here(*k) ? "checked" : "skipped, this processor has not what it needs");
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(loops_do_what_is_defined),
-        cmocka_unit_test(functions_hold_their_bounds_on_many_points),
-        cmocka_unit_test(casts_do_what_is_defined),
-        cmocka_unit_test(floats_out_of_range_saturate_wherever_they_stand),
-        cmocka_unit_test(each_block_of_a_cast_stands_alone),
-        cmocka_unit_test(every_half_survives_a_round_trip),
-        cmocka_unit_test(transposes_turn_matrices),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: MIT
 // The CPU backend's programs against an interpreter that runs the definitions element by
-// element: random programs, layouts and values. cpu_programs CPU-BLAS.so [SEED]
+// element: random programs, layouts and values. TENON_TEST_PLUGIN names
+// the plugin.
 //
 // Only operations that are exact take part, so that results must agree to the bit; the
 // accuracy of functions is cpu_maps' business.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "check.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include "bench_host.h"
+#include "device_harness.h"
 #include "ref/ops_ref.h"
 
 static const tn_plugin *cpu;
-static struct bench bench;
+static struct device_harness harness;
 static uint64_t seed, state;
 
 static uint64_t draw(void)
@@ -59,7 +53,7 @@ static uint64_t draw_bits(int32_t dtype)
     uint64_t bits;
     if (dtype == TN_BOOL)
         i &= 1;
-    memcpy(&bits, dtype >= TN_F16 ? (void *)&f : (void *)&i, sizeof(bits));
+    memcpy(&bits, tn_is_float(dtype) ? (void *)&f : (void *)&i, sizeof(bits));
     return bits;
 }
 
@@ -83,8 +77,9 @@ static void add(struct example *e, uint32_t op, int32_t dtype, int64_t a, int64_
 
 static bool is_exact(uint32_t op)
 {
-    return op < TN_EXPR_EXP || (op >= TN_EXPR_ISNAN && op != TN_EXPR_POW &&
-                                op != TN_EXPR_ATAN2 && op != TN_EXPR_MOD);
+    uint32_t kind = tn_expr_class(op);
+    return kind != TN_EXPR_CLASS_FUNCTION && kind != TN_EXPR_CLASS_CIRCULAR &&
+           kind != TN_EXPR_CLASS_POWER;
 }
 
 static void add_operation(struct example *e, const int32_t *dtypes)
@@ -98,7 +93,7 @@ static void add_operation(struct example *e, const int32_t *dtypes)
     int64_t a = find_value(e, dtype), b = find_value(e, dtype), c = find_value(e, TN_BOOL);
     if (between(0, 9) == 0) {
         int32_t to = dtypes[between(0, 2)];
-        bool safe = dtype < TN_F16 || to >= TN_F16 || to == TN_BOOL;
+        bool safe = !tn_is_float(dtype) || tn_is_float(to) || to == TN_BOOL;
         if (a >= 0 && safe)
             add(e, TN_EXPR_CAST, to, a, 0, 0);
         return;
@@ -163,7 +158,7 @@ static void draw_layouts(struct example *e)
         extent[0] = between(1000, 90000);
     for (uint32_t i = 0; i < e->program.num_inputs; i++) {
         tn_layout *layout = &e->layouts[i];
-        *layout = bench_layout(e->input_dtypes[i], rank, extent);
+        *layout = harness_layout(e->input_dtypes[i], rank, extent);
         int kind = (int)between(0, 5);
         for (int32_t axis = 0; axis < rank && kind > 2; axis++) {
             if (kind == 3)
@@ -178,7 +173,7 @@ static void draw_layouts(struct example *e)
     }
     for (uint32_t k = 0; k < e->program.num_outputs; k++)
         e->layouts[e->program.num_inputs + k] =
-            bench_layout(e->output_dtypes[k], rank, extent);
+            harness_layout(e->output_dtypes[k], rank, extent);
 }
 
 static uint64_t span(const tn_layout *layout)
@@ -219,8 +214,8 @@ static void interpret(const struct example *e, int64_t element, uint64_t *values
         }
         case TN_EXPR_CONST:
         case TN_EXPR_PARAM:
-            cpu_ref_cast(insn->dtype >= TN_F16 ? TN_F64 : TN_I64, insn->dtype, &values[i],
-                         &number[insn->a]);
+            cpu_ref_cast(tn_is_float(insn->dtype) ? TN_F64 : TN_I64, insn->dtype,
+                         &values[i], &number[insn->a]);
             break;
         case TN_EXPR_INDEX:
             values[i] = (uint64_t)element;
@@ -230,7 +225,7 @@ static void interpret(const struct example *e, int64_t element, uint64_t *values
             break;
         default: {
             uint32_t typed = insn->op == TN_EXPR_SELECT ? insn->b : insn->a;
-            assert_true(cpu_ref_op(insn->op, e->insns[typed].dtype, &values[i], in));
+            cr_assert(cpu_ref_op(insn->op, e->insns[typed].dtype, &values[i], in));
         }
         }
     }
@@ -241,7 +236,7 @@ static bool same(int32_t dtype, const void *a, const void *b)
     double x, y;
     if (memcmp(a, b, cpu_dtype_size(dtype)) == 0)
         return true;
-    if (dtype < TN_F16)
+    if (!tn_is_float(dtype))
         return false;
     cpu_ref_cast(dtype, TN_F64, &x, a);
     cpu_ref_cast(dtype, TN_F64, &y, b);
@@ -251,7 +246,7 @@ static bool same(int32_t dtype, const void *a, const void *b)
 static void compare(const struct example *e, int round)
 {
     uint64_t values[TN_EXPR_MAX_INSNS];
-    int64_t count = bench_count(&e->layouts[e->program.num_inputs]);
+    int64_t count = harness_count(&e->layouts[e->program.num_inputs]);
     int64_t step = count > 3000 ? 37 : 1; // a sample of long ones
     for (int64_t i = 0; i < count; i += step) {
         interpret(e, i, values);
@@ -261,10 +256,10 @@ static void compare(const struct example *e, int round)
             uint64_t want = 0;
             cpu_ref_cast(e->insns[e->outputs[k]].dtype, dtype, &want,
                          &values[e->outputs[k]]);
-            const char *got = (const char *)bench_memory(&bench, e->slots[operand]) +
+            const char *got = (const char *)harness_memory(&harness, e->slots[operand]) +
                               offset_at(&e->layouts[operand], i) * cpu_dtype_size(dtype);
             if (!same(dtype, got, &want))
-                fail_msg("seed %llu, program %d: output %u, element %lld differs",
+                cr_fatal("seed %llu, program %d: output %u, element %lld differs",
                          (unsigned long long)seed, round, k, (long long)i);
         }
     }
@@ -279,13 +274,13 @@ static uint32_t output_slot(struct example *e, uint32_t k, uint32_t *taken)
             *taken |= 1u << i;
             return e->slots[i];
         }
-    return bench_slot(&bench, bench_bytes(out));
+    return harness_slot(&harness, harness_bytes(out));
 }
 
 static void run_example(struct example *e, int round)
 {
     uint32_t taken = 0;
-    tn_step *step = bench_step(&bench, e->program.num_inputs, e->program.num_outputs);
+    tn_step *step = harness_step(&harness, e->program.num_inputs, e->program.num_outputs);
     e->program.struct_size = sizeof(e->program);
     e->program.insns = e->insns;
     e->program.constants = e->constants;
@@ -297,40 +292,53 @@ static void run_example(struct example *e, int round)
     for (uint32_t i = 0; i < e->program.num_inputs; i++) {
         uint64_t bytes = span(&e->layouts[i]);
         uint32_t size = cpu_dtype_size(e->input_dtypes[i]);
-        e->slots[i] = bench_slot(&bench, bytes);
+        e->slots[i] = harness_slot(&harness, bytes);
         e->copies[i] = malloc(bytes);
         for (uint64_t at = 0; at < bytes; at += size) {
             uint64_t bits = draw_bits(e->input_dtypes[i]);
-            cpu_ref_cast(e->input_dtypes[i] >= TN_F16 ? TN_F64 : TN_I64, e->input_dtypes[i],
-                         (char *)e->copies[i] + at, &bits);
+            cpu_ref_cast(tn_is_float(e->input_dtypes[i]) ? TN_F64 : TN_I64,
+                         e->input_dtypes[i], (char *)e->copies[i] + at, &bits);
         }
-        memcpy(bench_memory(&bench, e->slots[i]), e->copies[i], bytes);
-        bench_set(step, i, e->slots[i], &e->layouts[i]);
+        memcpy(harness_memory(&harness, e->slots[i]), e->copies[i], bytes);
+        harness_set(step, i, e->slots[i], &e->layouts[i]);
     }
     for (uint32_t k = 0; k < e->program.num_outputs; k++) {
         uint32_t operand = e->program.num_inputs + k;
         e->slots[operand] = output_slot(e, k, &taken);
-        bench_set(step, operand, e->slots[operand], &e->layouts[operand]);
+        harness_set(step, operand, e->slots[operand], &e->layouts[operand]);
     }
-    assert_int_equal(bench_run(&bench), TN_OK);
+    cr_assert(eq(int, harness_run(&harness), TN_OK));
     compare(e, round);
     for (uint32_t i = 0; i < e->program.num_inputs; i++)
         free(e->copies[i]);
-    bench_clear(&bench);
+    harness_clear(&harness);
 }
 
-static void random_programs_agree(void **unused)
+static void open_device(void)
 {
-    (void)unused;
-    bench_open(&bench, cpu);
+    cpu = harness_load(check_getenv("TENON_TEST_PLUGIN"));
+    seed = check_seed(harness_now_ns() % 1000000 + 1);
+    state = seed * UINT64_C(0x9e3779b97f4a7c15);
+    harness_print_device(cpu);
+    harness_open(&harness, cpu);
+}
+
+static void close_device(void)
+{
+    harness_close(&harness);
+    cr_assert(eq(i64, harness_leaks(), 0));
+}
+
+TestSuite(cpu_programs, .init = open_device, .fini = close_device);
+
+Test(cpu_programs, random_programs_agree)
+{
     for (int round = 0; round < 1500; round++) {
         struct example e = {0};
         draw_program(&e);
         draw_layouts(&e);
         run_example(&e, round);
     }
-    bench_close(&bench);
-    assert_int_equal(bench_leaks(), 0);
 }
 
 // Permuted axes, with gaps now and then.
@@ -340,7 +348,7 @@ static void draw_permuted(struct example *e, int32_t dtype)
     int64_t extent[4], most = rank < 3 ? 200 : rank == 3 ? 30 : 12, stride = 1;
     for (int32_t i = 0; i < rank; i++)
         extent[i] = between(1, most);
-    e->layouts[1] = bench_layout(dtype, rank, extent);
+    e->layouts[1] = harness_layout(dtype, rank, extent);
     e->layouts[0] = e->layouts[1];
     for (int32_t i = rank - 1; i > 0; i--) {
         int32_t k = (int32_t)between(0, i), kept = order[i];
@@ -354,10 +362,8 @@ static void draw_permuted(struct example *e, int32_t dtype)
     }
 }
 
-static void copies_in_any_order_of_axes_agree(void **unused)
+Test(cpu_programs, copies_in_any_order_of_axes_agree)
 {
-    (void)unused;
-    bench_open(&bench, cpu);
     for (int round = 0; round < 300; round++) {
         struct example e = {0};
         int32_t dtype = (int32_t)between(TN_BOOL, TN_F64);
@@ -367,22 +373,4 @@ static void copies_in_any_order_of_axes_agree(void **unused)
         draw_permuted(&e, dtype);
         run_example(&e, round);
     }
-    bench_close(&bench);
-    assert_int_equal(bench_leaks(), 0);
-}
-
-int main(int argc, char **argv)
-{
-    if (argc < 2) {
-        fprintf(stderr, "usage: %s CPU-BLAS.so [SEED]\n", argv[0]);
-        return 2;
-    }
-    cpu = bench_load(argv[1]);
-    seed = argc > 2 ? strtoull(argv[2], NULL, 10) : bench_now_ns() % 1000000 + 1;
-    state = seed * UINT64_C(0x9e3779b97f4a7c15);
-    printf("# seed %llu\n", (unsigned long long)seed);
-    bench_print_device(cpu);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_programs_agree),
-                                       cmocka_unit_test(copies_in_any_order_of_axes_agree)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

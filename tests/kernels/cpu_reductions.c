@@ -2,16 +2,9 @@
 // Reductions, softmax and pooling of every variant that this processor can run, with one
 // hostile value at every position of rows and columns of every length around the vector
 // widths: what only the tail of a loop meets is met here.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "check.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include "cpu.h"
 #include "ref/ops_ref.h"
 
@@ -61,7 +54,7 @@ static bool same(double a, double b)
     do {                                                                                   \
         double got_ = (double)(got), want_ = (double)(want);                               \
         if (!same(got_, want_))                                                            \
-            fail_msg("%s %s of %lld, %g at %lld: got %.9g, expected %.9g",                 \
+            cr_fatal("%s %s of %lld, %g at %lld: got %.9g, expected %.9g",                 \
                      (p)->kernels->name, what, (long long)(p)->n, (p)->values[(p)->at],    \
                      (long long)(p)->at, got_, want_);                                     \
     } while (0)
@@ -100,9 +93,9 @@ static void check_float_rows(const struct planting *p)
         bool is_max = kind == CPU_REDUCE_MAX;
         union cpu_accumulator start = {.f = is_max ? -INFINITY : INFINITY};
         union cpu_accumulator wide_acc = start, acc = start;
-        r->row[kind][CPU_F32](&acc, narrow, p->n);
+        r->row[kind][TN_F32](&acc, narrow, p->n);
         EXPECT(p, is_max ? "max f32" : "min f32", acc.f, extreme(p, is_max));
-        r->row[kind][CPU_F64](&wide_acc, p->values, p->n);
+        r->row[kind][TN_F64](&wide_acc, p->values, p->n);
         EXPECT(p, is_max ? "max f64" : "min f64", wide_acc.f, extreme(p, is_max));
     }
     EXPECT(p, "argmax", r->argmax_f32(narrow, p->n), first_greatest(p));
@@ -127,8 +120,8 @@ static void check_float_columns(const struct planting *p)
         union cpu_accumulator acc[MAX_N], wide_acc[MAX_N];
         for (int64_t i = 0; i < p->n; i++)
             acc[i].f = wide_acc[i].f = is_max ? -INFINITY : INFINITY;
-        r->columns[kind][CPU_F32](acc, narrow, 3, p->n, p->n);
-        r->columns[kind][CPU_F64](wide_acc, wide, 3, p->n, p->n);
+        r->columns[kind][TN_F32](acc, narrow, 3, p->n, p->n);
+        r->columns[kind][TN_F64](wide_acc, wide, 3, p->n, p->n);
         for (int64_t i = 0; i < p->n; i++) {
             double x = p->values[i];
             double want = isnan(x) ? x : is_max ? fmax(x, 0) : fmin(x, 0);
@@ -138,11 +131,48 @@ static void check_float_columns(const struct planting *p)
     }
 }
 
-static void extremes_see_a_hostile_value_wherever_it_stands(void **unused)
+Test(cpu_reductions, extremes_see_a_hostile_value_wherever_it_stands)
 {
-    (void)unused;
     plant_everywhere(check_float_rows);
     plant_everywhere(check_float_columns);
+}
+
+// --- products --------------------------------------------------------------------------
+
+// As a row, and as the second of three rows, the others being 2 and -1.
+static void check_products(const struct planting *p)
+{
+    const struct cpu_reduce_kernels *r = p->kernels->reduce;
+    double wide[3 * MAX_N], want = 0.5;
+    float narrow[3 * MAX_N];
+    union cpu_accumulator acc = {.f = 0.5}, columns[MAX_N], wide_columns[MAX_N];
+    for (int64_t i = 0; i < p->n; i++) {
+        double x = isfinite(p->values[i]) ? copysign(1, p->values[i]) : p->values[i];
+        x = i == p->at && p->values[i] == 0 ? 0 : x;
+        narrow[i] = 2;
+        narrow[2 * p->n + i] = -1;
+        narrow[p->n + i] = (float)x;
+        want *= x;
+        columns[i].f = wide_columns[i].f = 0.5;
+    }
+    for (int64_t i = 0; i < 3 * p->n; i++)
+        wide[i] = (double)narrow[i];
+    r->row[CPU_REDUCE_PROD][TN_F32](&acc, narrow + p->n, p->n);
+    EXPECT(p, "prod f32", acc.f, want);
+    acc.f = 0.5;
+    r->row[CPU_REDUCE_PROD][TN_F64](&acc, wide + p->n, p->n);
+    EXPECT(p, "prod f64", acc.f, want);
+    r->columns[CPU_REDUCE_PROD][TN_F32](columns, narrow, 3, p->n, p->n);
+    r->columns[CPU_REDUCE_PROD][TN_F64](wide_columns, wide, 3, p->n, p->n);
+    for (int64_t i = 0; i < p->n; i++) {
+        EXPECT(p, "prod columns f32", columns[i].f, -wide[p->n + i]);
+        EXPECT(p, "prod columns f64", wide_columns[i].f, -wide[p->n + i]);
+    }
+}
+
+Test(cpu_reductions, products_see_a_hostile_value_wherever_it_stands)
+{
+    plant_everywhere(check_products);
 }
 
 // --- extremes of integers --------------------------------------------------------------
@@ -152,17 +182,19 @@ static void check_integer_rows(const struct planting *p)
 {
     if (p->n > 70)
         return;
-    for (int32_t dtype = CPU_I8; dtype <= CPU_U64; dtype++) {
+    for (int32_t dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++) {
+        if (!tn_dtype_in(dtype, TN_INTEGER_DTYPES))
+            continue;
         uint64_t x[MAX_N] = {0};
         uint32_t size = cpu_dtype_size(dtype);
-        bool has_sign = dtype <= CPU_I64;
+        bool has_sign = tn_is_signed(dtype);
         int64_t most = 0, least = 0;
         for (int64_t i = 0; i < p->n; i++) {
             char *element = (char *)x + i * size;
             int64_t got = 0;
             double scaled = p->values[i] * 20;
-            cpu_ref_cast(CPU_F64, dtype, element, &scaled);
-            cpu_ref_cast(dtype, CPU_I64, &got, element);
+            cpu_ref_cast(TN_F64, dtype, element, &scaled);
+            cpu_ref_cast(dtype, TN_I64, &got, element);
             bool above = has_sign ? got > most : (uint64_t)got > (uint64_t)most;
             bool below = has_sign ? got < least : (uint64_t)got < (uint64_t)least;
             most = i == 0 || above ? got : most;
@@ -173,16 +205,15 @@ static void check_integer_rows(const struct planting *p)
         p->kernels->reduce->row[CPU_REDUCE_MAX][dtype](&high, x, p->n);
         p->kernels->reduce->row[CPU_REDUCE_MIN][dtype](&low, x, p->n);
         if (high.i != most || low.i != least)
-            fail_msg("%s max and min of %lld of dtype %d: %lld and %lld, expected %lld and "
+            cr_fatal("%s max and min of %lld of dtype %d: %lld and %lld, expected %lld and "
                      "%lld",
                      p->kernels->name, (long long)p->n, dtype, (long long)high.i,
                      (long long)low.i, (long long)most, (long long)least);
     }
 }
 
-static void integers_at_the_ends_of_their_range_are_found(void **unused)
+Test(cpu_reductions, integers_at_the_ends_of_their_range_are_found)
 {
-    (void)unused;
     plant_everywhere(check_integer_rows);
 }
 
@@ -216,9 +247,8 @@ static void check_softmax(const struct planting *p)
     }
 }
 
-static void softmax_sees_a_hostile_value_wherever_it_stands(void **unused)
+Test(cpu_reductions, softmax_sees_a_hostile_value_wherever_it_stands)
 {
-    (void)unused;
     plant_everywhere(check_softmax);
 }
 
@@ -242,19 +272,7 @@ static void check_pool(const struct planting *p)
                isnan(p->values[i]) ? (double)NAN : fmax(p->values[i], 0));
 }
 
-static void pooling_sees_a_hostile_value_wherever_it_stands(void **unused)
+Test(cpu_reductions, pooling_sees_a_hostile_value_wherever_it_stands)
 {
-    (void)unused;
     plant_everywhere(check_pool);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(extremes_see_a_hostile_value_wherever_it_stands),
-        cmocka_unit_test(integers_at_the_ends_of_their_range_are_found),
-        cmocka_unit_test(softmax_sees_a_hostile_value_wherever_it_stands),
-        cmocka_unit_test(pooling_sees_a_hostile_value_wherever_it_stands),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

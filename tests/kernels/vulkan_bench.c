@@ -3,6 +3,7 @@
 #include "vulkan_bench.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 atomic_int vb_messages, vb_allocations;
 _Thread_local char vb_failure[1024];
 bool vb_as_gpu;
+void (*vb_on_log)(const char *line);
 static bool validates;
 int vb_cache_hits, vb_cache_puts;
 bool vb_cache_damages;
@@ -49,16 +51,18 @@ static tn_status host_fail(const tn_host *host, tn_status status, const char *fo
 static void host_log(const tn_host *host, int32_t level, const char *topic,
                      const char *format, ...)
 {
+    char line[4096];
     va_list list;
     (void)host;
+    va_start(list, format);
+    vsnprintf(line, sizeof(line), format, list);
+    va_end(list);
+    if (vb_on_log)
+        vb_on_log(line);
     if (level > TN_LOG_WARN)
         return;
     atomic_fetch_add(&vb_messages, 1);
-    fprintf(stderr, "# %s: ", topic);
-    va_start(list, format);
-    vfprintf(stderr, format, list);
-    va_end(list);
-    fputc('\n', stderr);
+    fprintf(stderr, "# %s: %s\n", topic, line);
 }
 
 static const char *host_config(const tn_host *host, const char *name)
@@ -75,6 +79,7 @@ struct entry {
     unsigned char *key, *data;
 };
 static struct entry *entries;
+static pthread_mutex_t entries_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct entry *find_entry(const void *key, uint64_t key_size)
 {
@@ -84,8 +89,8 @@ static struct entry *find_entry(const void *key, uint64_t key_size)
     return entry;
 }
 
-static tn_status cache_get(const tn_host *host, const void *key, uint64_t key_size,
-                           void **out_data, uint64_t *out_size)
+static tn_status get_locked(const tn_host *host, const void *key, uint64_t key_size,
+                            void **out_data, uint64_t *out_size)
 {
     struct entry *entry = find_entry(key, key_size);
     if (!entry)
@@ -102,6 +107,15 @@ static tn_status cache_get(const tn_host *host, const void *key, uint64_t key_si
     return TN_OK;
 }
 
+static tn_status cache_get(const tn_host *host, const void *key, uint64_t key_size,
+                           void **out_data, uint64_t *out_size)
+{
+    pthread_mutex_lock(&entries_lock);
+    tn_status status = get_locked(host, key, key_size, out_data, out_size);
+    pthread_mutex_unlock(&entries_lock);
+    return status;
+}
+
 static void *copy_of(const void *data, uint64_t size)
 {
     void *copy = malloc(size ? size : 1);
@@ -115,6 +129,7 @@ static void cache_put(const tn_host *host, const void *key, uint64_t key_size,
                       const void *data, uint64_t size)
 {
     (void)host;
+    pthread_mutex_lock(&entries_lock);
     struct entry *entry = find_entry(key, key_size);
     if (!entry) {
         entry = calloc(1, sizeof(*entry));
@@ -129,6 +144,7 @@ static void cache_put(const tn_host *host, const void *key, uint64_t key_size,
     entry->data = copy_of(data, size);
     entry->size = size;
     vb_cache_puts++;
+    pthread_mutex_unlock(&entries_lock);
 }
 
 void vb_cache_clear(void)
@@ -218,7 +234,7 @@ bool vb_begin(struct vulkan_bench *b, const char *path)
     validates = getenv("TENON_VULKAN_VALIDATION") != NULL;
     if (!vb_open(b, vb_load(path)))
         return false;
-    printf("# %s: %s, %s\n", b->backend->name, b->info.name, b->info.driver);
+    fprintf(stderr, "# %s: %s, %s\n", b->backend->name, b->info.name, b->info.driver);
     return true;
 }
 
@@ -230,7 +246,8 @@ bool vb_end(struct vulkan_bench *b)
         b->plugin->deinit(&vb_host);
     int left = atomic_load(&vb_allocations), messages = atomic_load(&vb_messages);
     if (left || messages)
-        printf("# %d allocations are left, %d messages were logged\n", left, messages);
+        fprintf(stderr, "# %d allocations are left, %d messages were logged\n", left,
+                messages);
     return !left && !messages;
 }
 
@@ -340,7 +357,7 @@ tn_status vb_submit(struct vulkan_bench *b, int times)
     tn_status status = TN_OK;
     for (int i = 0; i < times && status == TN_OK; i++)
         status = b->backend->submit(b->device, &submission, &point);
-    return status == TN_OK ? b->backend->wait(b->device, point) : status;
+    return status == TN_OK ? b->backend->wait(b->device, 0, point) : status;
 }
 
 tn_status vb_run(struct vulkan_bench *b)

@@ -32,6 +32,8 @@ extern _Thread_local char vb_failure[1024];
 // Ask for the kernels that GPUs get; set before opening.
 extern bool vb_as_gpu;
 extern const tn_host vb_host;
+// Called with every line, of any level; NULL: nobody listens. Set while one thread runs.
+extern void (*vb_on_log)(const char *line);
 
 // A disk cache in memory: entries found and stored, and a switch that damages what is
 // found.

@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Applications of primitives on a Vulkan backend, compared with the references.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "check.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <tenon/ops/base_attrs.h>
 #include <tenon/ops/reference.h>
 #include "vulkan_check.h"
 
 struct vulkan_bench bench;
 const tn_plugin *packs[2];
-uint64_t seed = 1;
+uint64_t seed;
 static uint64_t state;
 
 static uint64_t draw(void)
@@ -88,7 +82,7 @@ static const tn_primitive *find_primitive(const char *id)
             if (strcmp(ops->primitives[i]->id, id) == 0)
                 return ops->primitives[i];
     }
-    fail_msg("no primitive %s", id);
+    cr_fatal("no primitive %s", id);
     return NULL;
 }
 
@@ -133,7 +127,7 @@ tn_step *add_check(const struct application *a)
     }
     set_output(step, a);
     if (!vb_use_kernel(&bench, step, a->primitive))
-        fail_msg("%s: no kernel", a->primitive);
+        cr_fatal("%s: no kernel", a->primitive);
     checks[num_checks++] = (struct check){step, a->tolerance, a->exact, {NULL, {0}}};
     return step;
 }
@@ -147,7 +141,7 @@ static void reduce_plainly(const tn_step *step, const tn_tensor *x, const tn_ten
     uint32_t set = tn_axis_set(&attrs->axis, x->layout.rank);
     int64_t n = tn_layout_count(&want->layout), index[TN_MAX_RANK] = {0};
     double *sums = calloc((size_t)n, sizeof(*sums));
-    assert_non_null(sums);
+    cr_assert(ne(ptr, sums, NULL));
     do {
         int64_t at = 0;
         for (int32_t i = 0; i < x->layout.rank; i++)
@@ -181,14 +175,14 @@ static void compute_reference(const tn_step *step, const tn_tensor *want)
                         .num_outputs = 1,
                         .num_threads = 1};
     if (step->primitive->reference(&call) != TN_OK)
-        fail_msg("%s: reference: %s", step->label, vb_failure);
+        cr_fatal("%s: reference: %s", step->label, vb_failure);
 }
 
 static void compute_want(struct check *check)
 {
     const tn_layout *layout = &check->step->outputs[0].layout;
     check->want = (tn_tensor){calloc(1, span(layout) + 16), *layout};
-    assert_non_null(check->want.data);
+    cr_assert(ne(ptr, check->want.data, NULL));
     compute_reference(check->step, &check->want);
 }
 
@@ -210,14 +204,22 @@ static void compare(const struct check *check)
         double x = tn_get_f64(&got, i), y = tn_get_f64(&check->want, i);
         if (x != y && !(isnan(x) && isnan(y)) &&
             !(fabs(x - y) <= tolerance * (1 + fabs(y))))
-            fail_msg("%s of dtype %d, seed %llu: element %lld is %.9g, expected %.9g",
+            cr_fatal("%s of dtype %d, seed %llu: element %lld is %.9g, expected %.9g",
                      check->step->label, check->step->inputs[0].layout.dtype,
                      (unsigned long long)seed, (long long)i, x, y);
     }
     for (uint64_t i = 0; i < GUARD; i++) {
-        assert_int_equal(memory[i], CANARY);
-        assert_int_equal(memory[GUARD + bytes + i], CANARY);
+        cr_assert(eq(u8, memory[i], CANARY));
+        cr_assert(eq(u8, memory[GUARD + bytes + i], CANARY));
     }
+}
+
+static void forget_checks(void)
+{
+    for (uint32_t i = 0; i < num_checks; i++)
+        free(checks[i].want.data);
+    num_checks = 0;
+    vb_clear(&bench);
 }
 
 void run_checks(void)
@@ -225,23 +227,23 @@ void run_checks(void)
     for (uint32_t i = 0; i < num_checks; i++)
         compute_want(&checks[i]);
     if (vb_run(&bench) != TN_OK)
-        fail_msg("%s", vb_failure);
+        cr_fatal("%s", vb_failure);
     for (uint32_t i = 0; i < num_checks; i++)
         compare(&checks[i]);
-    start_checks();
+    forget_checks();
 }
 
-void start_checks(void)
+void begin_checks(void)
 {
-    for (uint32_t i = 0; i < num_checks; i++)
-        free(checks[i].want.data);
-    num_checks = 0;
-    if (bench.device)
-        vb_clear(&bench);
-}
-
-void seed_checks(uint64_t given)
-{
-    seed = given;
+    seed = check_seed(1);
     state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    if (!vb_begin(&bench, check_getenv("TENON_TEST_PLUGIN")))
+        cr_skip("no device is here");
+    packs[0] = vb_load(check_getenv("TENON_TEST_BASE"));
+    packs[1] = vb_load(check_getenv("TENON_TEST_NN"));
+}
+
+void end_checks(void)
+{
+    cr_assert(vb_end(&bench));
 }

@@ -41,8 +41,10 @@ struct application {
     bool in_place;         // the output is the first input
 };
 
-void seed_checks(uint64_t given);
-void start_checks(void); // forgets what another test left
+// A test's beginning: a device, or it is skipped; and its end: nothing was leaked, and the
+// validation layers were silent.
+void begin_checks(void);
+void end_checks(void);
 int64_t random_between(int64_t low, int64_t high);
 // The step may be changed, and bench.memory of its inputs, until run_checks().
 tn_step *add_check(const struct application *a);

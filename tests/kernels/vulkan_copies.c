@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Copies that change the order of axes, as GPUs get them: vulkan_copies PLUGIN.so
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+// Copies that change the order of axes, as GPUs get them. TENON_TEST_PLUGIN names the
+// backend.
+#include "check.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <tenon/backend.h>
 #include "vulkan_bench.h"
 
@@ -112,13 +106,13 @@ static void check(const struct turn *turn, tn_dtype dtype)
         bench.memory[source][i] &= 1;
     memset(bench.memory[out], 0xee, to_size);
     unsigned char *want = malloc(to_size);
-    assert_non_null(want);
+    cr_assert(ne(ptr, want, NULL));
     expect(&from, &to, bench.memory[source], want, to_size);
     if (vb_run(&bench) != TN_OK)
-        fail_msg("%s", vb_failure);
+        cr_fatal("%s", vb_failure);
     for (uint64_t i = 0; i < to_size; i++)
         if (want[i] != bench.memory[out][i])
-            fail_msg("dtype %d, rank %d, byte %llu: got %02x, expected %02x", dtype,
+            cr_fatal("dtype %d, rank %d, byte %llu: got %02x, expected %02x", dtype,
                      turn->rank, (unsigned long long)i, bench.memory[out][i], want[i]);
     free(want);
     vb_clear(&bench);
@@ -137,33 +131,24 @@ static const struct turn turns[] = {
     {2, {50, 60}, {0, 1}, 2, 0, 3}, // no turn at all
 };
 
-static void elements_of_every_size_arrive_in_the_other_order(void **unused)
+static void begin(void)
+{
+    vb_as_gpu = true;
+    if (!vb_begin(&bench, check_getenv("TENON_TEST_PLUGIN")))
+        cr_skip("no device is here");
+}
+
+static void end(void)
+{
+    cr_assert(vb_end(&bench));
+}
+
+TestSuite(vulkan_copies, .init = begin, .fini = end);
+
+Test(vulkan_copies, elements_of_every_size_arrive_in_the_other_order)
 {
     static const tn_dtype dtypes[] = {TN_BOOL, TN_U8, TN_I16, TN_F16, TN_F32, TN_I64};
-    (void)unused;
     for (size_t i = 0; i < sizeof(turns) / sizeof(turns[0]); i++)
         for (size_t k = 0; k < sizeof(dtypes) / sizeof(dtypes[0]); k++)
             check(&turns[i], dtypes[k]);
-}
-
-static void nothing_was_leaked_and_validation_is_silent(void **unused)
-{
-    (void)unused;
-    assert_true(vb_end(&bench));
-}
-
-int main(int argc, char **argv)
-{
-    if (argc < 2) {
-        fprintf(stderr, "usage: vulkan_copies PLUGIN.so\n");
-        return 2;
-    }
-    vb_as_gpu = true;
-    if (!vb_begin(&bench, argv[1]))
-        return 77;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(elements_of_every_size_arrive_in_the_other_order),
-        cmocka_unit_test(nothing_was_leaked_and_validation_is_silent),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: MIT
 // The functions of f64 on a Vulkan backend against the C library's of long double, in units
-// in the last place, over everything a double can be: vulkan_f64 PLUGIN.so [SEED]
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+// in the last place, over everything a double can be. TENON_TEST_PLUGIN names the
+// backend.
+#include "check.h"
 
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <tenon/expr.h>
+#include <tenon/ops/program.h>
 #include "vulkan_bench.h"
 
 #define NUM_POINTS 16384
 
 static struct vulkan_bench bench;
-static uint64_t seed = 1, state;
+static uint64_t seed, state;
 
 static uint64_t draw(void)
 {
@@ -99,6 +93,19 @@ static double argument(void)
 
 // --- functions -------------------------------------------------------------------------
 
+// By Halley's method, four steps of it, from the definition on.
+static long double erfinvl(long double x)
+{
+    const long double half_root_pi = 0.886226925452758013649083741670572591L;
+    long double a = fabsl(x), rest = 1 - a, y = tn_erfinv((double)a);
+    for (int i = 0; i < 4 && a > 0 && a < 1; i++) {
+        long double error = y < 1 ? erfl(y) - a : rest - erfcl(y);
+        long double step = error * half_root_pi * expl(y * y);
+        y -= step / (1 + y * step);
+    }
+    return copysignl(y, x);
+}
+
 static const struct function {
     uint16_t op;
     const char *name;
@@ -106,17 +113,18 @@ static const struct function {
     long double (*unary)(long double);
     long double (*binary)(long double, long double);
 } functions[] = {
-    {TN_EXPR_EXP, "exp", 2, expl, NULL},       {TN_EXPR_EXP2, "exp2", 2, exp2l, NULL},
-    {TN_EXPR_EXPM1, "expm1", 2, expm1l, NULL}, {TN_EXPR_LOG, "log", 2, logl, NULL},
-    {TN_EXPR_LOG2, "log2", 2, log2l, NULL},    {TN_EXPR_LOG10, "log10", 2, log10l, NULL},
-    {TN_EXPR_LOG1P, "log1p", 2, log1pl, NULL}, {TN_EXPR_SIN, "sin", 2, sinl, NULL},
-    {TN_EXPR_COS, "cos", 2, cosl, NULL},       {TN_EXPR_TAN, "tan", 3, tanl, NULL},
-    {TN_EXPR_ASIN, "asin", 3, asinl, NULL},    {TN_EXPR_ACOS, "acos", 3, acosl, NULL},
-    {TN_EXPR_ATAN, "atan", 2, atanl, NULL},    {TN_EXPR_SINH, "sinh", 3, sinhl, NULL},
-    {TN_EXPR_COSH, "cosh", 3, coshl, NULL},    {TN_EXPR_TANH, "tanh", 3, tanhl, NULL},
-    {TN_EXPR_ASINH, "asinh", 3, asinhl, NULL}, {TN_EXPR_ACOSH, "acosh", 3, acoshl, NULL},
-    {TN_EXPR_ATANH, "atanh", 3, atanhl, NULL}, {TN_EXPR_ERF, "erf", 2, erfl, NULL},
-    {TN_EXPR_POW, "pow", 2, NULL, powl},       {TN_EXPR_ATAN2, "atan2", 2, NULL, atan2l},
+    {TN_EXPR_EXP, "exp", 2, expl, NULL},          {TN_EXPR_EXP2, "exp2", 2, exp2l, NULL},
+    {TN_EXPR_EXPM1, "expm1", 2, expm1l, NULL},    {TN_EXPR_LOG, "log", 2, logl, NULL},
+    {TN_EXPR_LOG2, "log2", 2, log2l, NULL},       {TN_EXPR_LOG10, "log10", 2, log10l, NULL},
+    {TN_EXPR_LOG1P, "log1p", 2, log1pl, NULL},    {TN_EXPR_SIN, "sin", 2, sinl, NULL},
+    {TN_EXPR_COS, "cos", 2, cosl, NULL},          {TN_EXPR_TAN, "tan", 3, tanl, NULL},
+    {TN_EXPR_ASIN, "asin", 3, asinl, NULL},       {TN_EXPR_ACOS, "acos", 3, acosl, NULL},
+    {TN_EXPR_ATAN, "atan", 2, atanl, NULL},       {TN_EXPR_SINH, "sinh", 3, sinhl, NULL},
+    {TN_EXPR_COSH, "cosh", 3, coshl, NULL},       {TN_EXPR_TANH, "tanh", 3, tanhl, NULL},
+    {TN_EXPR_ASINH, "asinh", 3, asinhl, NULL},    {TN_EXPR_ACOSH, "acosh", 3, acoshl, NULL},
+    {TN_EXPR_ATANH, "atanh", 3, atanhl, NULL},    {TN_EXPR_ERF, "erf", 2, erfl, NULL},
+    {TN_EXPR_ERFINV, "erfinv", 4, erfinvl, NULL}, {TN_EXPR_POW, "pow", 2, NULL, powl},
+    {TN_EXPR_ATAN2, "atan2", 2, NULL, atan2l},
 };
 #define NUM_FUNCTIONS (sizeof(functions) / sizeof(functions[0]))
 
@@ -182,20 +190,34 @@ static void compare(const struct function *function, const tn_step *step)
             function->binary ? function->binary(x[i], y[i]) : function->unary(x[i]);
         double apart = distance(got[i], want);
         if (!(apart <= function->bound))
-            fail_msg("%s(%a, %a), seed %llu: %a, expected %a: %g units apart",
+            cr_fatal("%s(%a, %a), seed %llu: %a, expected %a: %g units apart",
                      function->name, x[i], y[i], (unsigned long long)seed, got[i],
                      (double)want, apart);
         worst = apart > worst ? apart : worst;
     }
-    printf("# %-6s within %.2f units\n", function->name, worst);
+    fprintf(stderr, "# %-6s within %.2f units\n", function->name, worst);
 }
 
-static void functions_of_f64_keep_their_bounds(void **unused)
+static void begin(void)
+{
+    seed = check_seed(1);
+    state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    if (!vb_begin(&bench, check_getenv("TENON_TEST_PLUGIN")))
+        cr_skip("no device is here");
+}
+
+static void end(void)
+{
+    cr_assert(vb_end(&bench));
+}
+
+TestSuite(vulkan_f64, .init = begin, .fini = end);
+
+Test(vulkan_f64, functions_of_f64_keep_their_bounds)
 {
     static struct made made[NUM_FUNCTIONS];
     static tn_step *steps[NUM_FUNCTIONS];
     tn_layout layout = {.dtype = TN_F64, .rank = 1, .extent = {NUM_POINTS}, .stride = {1}};
-    (void)unused;
     for (size_t k = 0; k < NUM_FUNCTIONS; k++) {
         make(&made[k], &functions[k]);
         uint32_t num = made[k].program.num_inputs;
@@ -208,35 +230,10 @@ static void functions_of_f64_keep_their_bounds(void **unused)
                 operand(&steps[k]->inputs[i])[at] = argument();
         const char *reason = NULL;
         if (!bench.backend->step_check(bench.device, steps[k], &reason))
-            fail_msg("%s: refused: %s", functions[k].name, reason);
+            cr_fatal("%s: refused: %s", functions[k].name, reason);
     }
     if (vb_run(&bench) != TN_OK)
-        fail_msg("%s", vb_failure);
+        cr_fatal("%s", vb_failure);
     for (size_t k = 0; k < NUM_FUNCTIONS; k++)
         compare(&functions[k], steps[k]);
-}
-
-static void nothing_was_leaked_and_validation_is_silent(void **unused)
-{
-    (void)unused;
-    assert_true(vb_end(&bench));
-}
-
-int main(int argc, char **argv)
-{
-    if (argc < 2) {
-        fprintf(stderr, "usage: vulkan_f64 PLUGIN.so [SEED]\n");
-        return 2;
-    }
-    if (argc > 2)
-        seed = strtoull(argv[2], NULL, 10);
-    state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
-    printf("# seed %llu\n", (unsigned long long)seed);
-    if (!vb_begin(&bench, argv[1]))
-        return 77;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(functions_of_f64_keep_their_bounds),
-        cmocka_unit_test(nothing_was_leaked_and_validation_is_silent),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Which launches wait for those before them: the plan of the Vulkan backends by itself,
 // with a stand-in for pipelines and no device.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "check.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include "plan.h"
 
 static char message[256];
@@ -26,7 +19,11 @@ static tn_status keep_message(const tn_host *host, tn_status status, const char 
 }
 
 static const tn_host host = {.struct_size = sizeof(host), .fail = keep_message};
-static tn_device device = {.host = &host, .facts = {.max_range = UINT64_C(1) << 30}};
+static tn_device device = {
+    .host = &host,
+    .facts = {.max_range = UINT64_C(1) << 30,
+              .properties = {.deviceName = "a stand-in",
+                             .limits = {.maxComputeWorkGroupCount = {1000, 100, 10}}}}};
 static struct vk_plan plan;
 
 // What plan.c needs of the rest.
@@ -39,18 +36,19 @@ tn_status vk_pipeline_get(tn_device *owner, const struct vk_pipeline_desc *desc,
     return TN_OK;
 }
 
-static int begin(void **unused)
+void vk_pipeline_release(tn_device *owner, struct vk_pipeline *pipeline)
 {
-    (void)unused;
-    plan = (struct vk_plan){.device = &device};
-    return 0;
+    (void)owner, (void)pipeline;
 }
 
-static int end(void **unused)
+static void begin(void)
 {
-    (void)unused;
+    plan = (struct vk_plan){.device = &device};
+}
+
+static void end(void)
+{
     plan_finish(&plan);
-    return 0;
 }
 
 struct range {
@@ -65,109 +63,106 @@ static bool waits(struct range read, struct range written)
     launch_bind(&launch, (struct vk_operand){read.slot, VK_READS, read.offset, read.size});
     launch_bind(&launch,
                 (struct vk_operand){written.slot, VK_WRITES, written.offset, written.size});
-    assert_int_equal(plan_launch(&plan, &launch), TN_OK);
+    cr_assert(eq(int, plan_launch(&plan, &launch), TN_OK));
     return plan.dispatches[plan.num_dispatches - 1].barrier;
 }
 
 #define ALL(slot) ((struct range){slot, 0, 64})
 
-static void what_reads_a_written_range_waits(void **unused)
+TestSuite(vulkan_plan, .init = begin, .fini = end);
+
+Test(vulkan_plan, what_reads_a_written_range_waits)
 {
-    (void)unused;
-    assert_false(waits(ALL(0), ALL(1)));
-    assert_true(waits(ALL(1), ALL(2)));
+    cr_assert(not(waits(ALL(0), ALL(1))));
+    cr_assert(waits(ALL(1), ALL(2)));
 }
 
-static void what_overwrites_a_range_that_is_read_waits(void **unused)
+Test(vulkan_plan, what_overwrites_a_range_that_is_read_waits)
 {
-    (void)unused;
-    assert_false(waits(ALL(0), ALL(1)));
-    assert_true(waits(ALL(2), ALL(0)));
+    cr_assert(not(waits(ALL(0), ALL(1))));
+    cr_assert(waits(ALL(2), ALL(0)));
 }
 
-static void what_overwrites_a_written_range_waits(void **unused)
+Test(vulkan_plan, what_overwrites_a_written_range_waits)
 {
-    (void)unused;
-    assert_false(waits(ALL(0), ALL(1)));
-    assert_true(waits(ALL(2), ALL(1)));
+    cr_assert(not(waits(ALL(0), ALL(1))));
+    cr_assert(waits(ALL(2), ALL(1)));
 }
 
-static void launches_apart_do_not_wait(void **unused)
+Test(vulkan_plan, launches_apart_do_not_wait)
 {
-    (void)unused;
-    assert_false(waits(ALL(0), ALL(1)));
-    assert_false(waits(ALL(0), ALL(2)));
-    assert_false(waits(ALL(3), (struct range){1, 64, 64}));
-    assert_true(waits(ALL(3), (struct range){1, 60, 64}));
+    cr_assert(not(waits(ALL(0), ALL(1))));
+    cr_assert(not(waits(ALL(0), ALL(2))));
+    cr_assert(not(waits(ALL(3), (struct range){1, 64, 64})));
+    cr_assert(waits(ALL(3), (struct range){1, 60, 64}));
 }
 
-static void one_barrier_serves_all_before_it(void **unused)
+Test(vulkan_plan, one_barrier_serves_all_before_it)
 {
-    (void)unused;
-    assert_false(waits(ALL(0), ALL(1)));
-    assert_true(waits(ALL(1), ALL(2)));
-    assert_false(waits(ALL(1), ALL(3)));
-    assert_true(waits(ALL(3), ALL(4)));
+    cr_assert(not(waits(ALL(0), ALL(1))));
+    cr_assert(waits(ALL(1), ALL(2)));
+    cr_assert(not(waits(ALL(1), ALL(3))));
+    cr_assert(waits(ALL(3), ALL(4)));
 }
 
 // Or planning would take the square of their number.
-static void of_many_launches_apart_some_wait(void **unused)
+Test(vulkan_plan, of_many_launches_apart_some_wait)
 {
     uint32_t barriers = 0;
-    (void)unused;
     for (uint32_t i = 0; i < 2000; i++)
         barriers += waits(ALL(0), ALL(1 + i));
-    assert_in_range(barriers, 1, 20);
-    assert_true(waits(ALL(2000), ALL(2001)));
+    check_within(uint, barriers, 1, 20);
+    cr_assert(waits(ALL(2000), ALL(2001)));
 }
 
-static void slots_that_may_be_the_same_memory_wait_for_each_other(void **unused)
+Test(vulkan_plan, slots_that_may_be_the_same_memory_wait_for_each_other)
 {
     const tn_slot slots[] = {{.size = 64}, {.size = 64}, {.alias = 1, .size = 64}};
-    (void)unused;
     plan.slots = slots;
     plan.num_slots = 3;
-    assert_false(waits(ALL(0), ALL(1)));
-    assert_true(waits(ALL(1), ALL(2))); // 2 takes over the memory of 0
-    assert_true(waits(ALL(0), ALL(1)));
+    cr_assert(not(waits(ALL(0), ALL(1))));
+    cr_assert(waits(ALL(1), ALL(2))); // 2 takes over the memory of 0
+    cr_assert(waits(ALL(0), ALL(1)));
 }
 
-static void an_operand_beyond_what_a_kernel_sees_is_refused(void **unused)
+Test(vulkan_plan, an_operand_beyond_what_a_kernel_sees_is_refused)
 {
-    (void)unused;
     struct vk_launch launch = {.groups = 1};
     launch_bind(&launch, (struct vk_operand){0, VK_READS, 0, (UINT64_C(1) << 30) + 4});
-    assert_int_equal(plan_launch(&plan, &launch), TN_ERR_UNSUPPORTED);
-    assert_non_null(strstr(message, "operand 0 spans 1073741828 bytes"));
-    assert_non_null(strstr(message, "at most 1073741824"));
-    assert_int_equal(plan.num_dispatches, 0);
+    cr_assert(eq(int, plan_launch(&plan, &launch), TN_ERR_UNSUPPORTED));
+    check_says(message, "operand 0 spans 1073741828 bytes");
+    check_says(message, "at most 1073741824");
+    cr_assert(eq(uint, plan.num_dispatches, 0));
 }
 
-static void more_workgroups_than_a_grid_holds_are_refused(void **unused)
+Test(vulkan_plan, workgroups_are_laid_out_with_few_empty_ones)
 {
-    (void)unused;
-    struct vk_launch launch = {.groups = UINT64_C(65535) * 65535 + 1};
-    assert_int_equal(plan_launch(&plan, &launch), TN_ERR_UNSUPPORTED);
-    launch.groups = 65536;
-    assert_int_equal(plan_launch(&plan, &launch), TN_OK);
-    assert_int_equal(plan.dispatches[0].groups[0], 65535);
-    assert_int_equal(plan.dispatches[0].groups[1], 2);
+    static const struct {
+        uint64_t groups;
+        uint32_t x, y; // 0: refused
+    } rows[] = {{1, 1, 1},      {1000, 1000, 1},     {1001, 501, 2},
+                {2500, 834, 3}, {100000, 1000, 100}, {100001, 0, 0}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct vk_launch launch = {.groups = rows[i].groups};
+        uint32_t before = plan.num_dispatches;
+        tn_status expected = rows[i].x ? TN_OK : TN_ERR_UNSUPPORTED;
+        cr_assert(eq(int, plan_launch(&plan, &launch), expected));
+        cr_assert(eq(uint, plan.num_dispatches - before, rows[i].x ? 1 : 0));
+        if (!rows[i].x)
+            continue;
+        cr_assert(eq(uint, plan.dispatches[before].groups[0], rows[i].x));
+        cr_assert(eq(uint, plan.dispatches[before].groups[1], rows[i].y));
+        cr_assert(eq(uint, plan.dispatches[before].groups[2], 1));
+    }
+    check_says(message, "101 workgroups along y, but a stand-in takes at most 100");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void)
+Test(vulkan_plan, a_grid_that_the_device_does_not_take_is_refused)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(what_reads_a_written_range_waits),
-        TEST(what_overwrites_a_range_that_is_read_waits),
-        TEST(what_overwrites_a_written_range_waits),
-        TEST(launches_apart_do_not_wait),
-        TEST(one_barrier_serves_all_before_it),
-        TEST(of_many_launches_apart_some_wait),
-        TEST(slots_that_may_be_the_same_memory_wait_for_each_other),
-        TEST(an_operand_beyond_what_a_kernel_sees_is_refused),
-        TEST(more_workgroups_than_a_grid_holds_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    struct vk_launch launch = {
+        .fixed_grid = 1, .groups_x = 1000, .groups_y = 100, .groups_z = 11};
+    cr_assert(eq(int, plan_launch(&plan, &launch), TN_ERR_UNSUPPORTED));
+    check_says(message, "11 workgroups along z, but a stand-in takes at most 10");
+    launch.groups_z = 10;
+    cr_assert(eq(int, plan_launch(&plan, &launch), TN_OK));
 }

@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Elementwise programs on a Vulkan backend against the core's scalar interpreter: every
-// operation in every dtype, layouts, casts, chains: vulkan_programs PLUGIN.so [SEED]
-#include "expr/expr.h" // before cmocka, whose fail() is a macro
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+// operation in every dtype, layouts, casts, chains. TENON_TEST_PLUGIN names the backend.
+#include "expr/expr.h"
+#include "check.h"
 
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <tenon/ops/reference.h>
 #include "vulkan_bench.h"
 
 static struct vulkan_bench bench;
-static uint64_t seed = 1, state;
+static uint64_t seed, state;
 
 static uint64_t draw(void)
 {
@@ -26,17 +19,6 @@ static uint64_t draw(void)
     state ^= state << 17;
     return state * UINT64_C(0x2545f4914f6cdd1d) >> 16;
 }
-
-static const char *const op_names[] = {
-#define NAME(name, text, operands) #name,
-    TN_EXPR_OPS(NAME)
-#undef NAME
-};
-static const uint8_t op_operands[] = {
-#define OPERANDS(name, text, operands) operands,
-    TN_EXPR_OPS(OPERANDS)
-#undef OPERANDS
-};
 
 // --- programs by hand ------------------------------------------------------------------
 
@@ -56,7 +38,7 @@ static tn_dtype computed(tn_dtype dtype)
 static struct made *made_new(void)
 {
     struct made *m = calloc(1, sizeof(*m));
-    assert_non_null(m);
+    cr_assert(ne(ptr, m, NULL));
     m->program = (tn_expr_program){.struct_size = sizeof(m->program),
                                    .insns = m->insns,
                                    .constants = m->constants,
@@ -252,7 +234,7 @@ static void compare_element(const struct check *check, const uint64_t *inputs,
             snprintf(text + strlen(text), sizeof(text) - strlen(text), " %.9g/%lld", v,
                      (long long)inputs[k]);
         }
-        fail_msg("%s of dtype %d, seed %llu: element %lld of%s is %.9g (%lld), expected "
+        cr_fatal("%s of dtype %d, seed %llu: element %lld of%s is %.9g (%lld), expected "
                  "%.9g (%lld)",
                  check->name, program->input_dtypes[program->num_inputs - 1],
                  (unsigned long long)seed, (long long)index, text, x, (long long)bits, y,
@@ -280,7 +262,7 @@ static void compare(const struct check *check)
         const tn_value *value = &check->step->outputs[i];
         uint64_t bytes = span(&value->layout);
         for (uint64_t k = 0; k < GUARD * 8; k++)
-            assert_int_equal(bench.memory[value->slot][bytes + k], CANARY);
+            cr_assert(eq(u8, bench.memory[value->slot][bytes + k], CANARY));
     }
 }
 
@@ -289,10 +271,10 @@ static void run_checks(void)
     for (uint32_t i = 0; i < num_checks; i++) {
         const char *reason = NULL;
         if (!bench.backend->step_check(bench.device, checks[i].step, &reason))
-            fail_msg("%s: refused: %s", checks[i].name, reason);
+            cr_fatal("%s: refused: %s", checks[i].name, reason);
     }
     if (vb_run(&bench) != TN_OK)
-        fail_msg("%s", vb_failure);
+        cr_fatal("%s", vb_failure);
     for (uint32_t i = 0; i < num_checks; i++) {
         compare(&checks[i]);
         free(checks[i].made);
@@ -301,29 +283,7 @@ static void run_checks(void)
     vb_clear(&bench);
 }
 
-// --- which operation takes which dtypes ------------------------------------------------
-
-static bool takes(uint16_t op, tn_dtype dtype)
-{
-    bool is_float = tn_dtype_in(dtype, TN_FLOAT_DTYPES), is_bool = dtype == TN_BOOL;
-    if (op == TN_EXPR_NOT)
-        return is_bool;
-    if (op == TN_EXPR_SHL || op == TN_EXPR_SHR)
-        return !is_float && !is_bool;
-    if (op == TN_EXPR_INVERT || (op >= TN_EXPR_AND && op <= TN_EXPR_XOR))
-        return !is_float;
-    if ((op >= TN_EXPR_FLOOR && op <= TN_EXPR_ISFINITE) || op == TN_EXPR_ATAN2)
-        return is_float;
-    if (op == TN_EXPR_MIN || op == TN_EXPR_MAX || op >= TN_EXPR_EQ)
-        return true;
-    return !is_bool;
-}
-
-static bool is_function(uint16_t op)
-{
-    return (op >= TN_EXPR_EXP && op <= TN_EXPR_ERF) || op == TN_EXPR_POW ||
-           op == TN_EXPR_ATAN2;
-}
+// --- operations ------------------------------------------------------------------------
 
 // What scalar.glsl promises, and 2.5 units for division and square roots, as Vulkan does.
 static double tolerance_of(uint16_t op)
@@ -331,29 +291,28 @@ static double tolerance_of(uint16_t op)
     const double ulp = 1.2e-7;
     if (op == TN_EXPR_POW)
         return 64 * ulp;
-    if (op == TN_EXPR_SIN || op == TN_EXPR_COS || op == TN_EXPR_TAN)
+    switch (tn_expr_class(op)) {
+    case TN_EXPR_CLASS_CIRCULAR:
         return 16 * ulp; // near their zeros the reduced angle's error shows
-    if (is_function(op))
+    case TN_EXPR_CLASS_FUNCTION:
         return 8 * ulp;
-    if (op == TN_EXPR_MIN || op == TN_EXPR_MAX)
+    case TN_EXPR_CLASS_EXTREME:
         return DBL_MIN; // exact, but for the sign of a zero
-    return op == TN_EXPR_DIV || op == TN_EXPR_SQRT || op == TN_EXPR_RSQRT ? 3 * ulp : 0;
-}
-
-static tn_dtype result_of(uint16_t op, tn_dtype dtype)
-{
-    bool to_bool = (op >= TN_EXPR_ISNAN && op <= TN_EXPR_ISFINITE) ||
-                   (op >= TN_EXPR_EQ && op <= TN_EXPR_GE);
-    return to_bool ? TN_BOOL : dtype;
+    case TN_EXPR_CLASS_DIVIDE:
+    case TN_EXPR_CLASS_ROOT:
+        return 3 * ulp;
+    default:
+        return 0;
+    }
 }
 
 static struct made *single(uint16_t op, tn_dtype dtype)
 {
     struct made *m = made_new();
     uint32_t operands[3] = {0};
-    for (uint32_t i = 0; i < op_operands[op]; i++)
+    for (uint32_t i = 0; i < tn_expr_operands(op); i++)
         operands[i] = add_load(m, op == TN_EXPR_SELECT && i == 0 ? TN_BOOL : dtype);
-    tn_dtype result = result_of(op, computed(dtype));
+    tn_dtype result = tn_expr_result(op, computed(dtype));
     uint32_t at = add_op(m, op, result, operands[0], operands[1], operands[2]);
     add_output(m, result == computed(dtype) ? dtype : result, at);
     return m;
@@ -365,22 +324,36 @@ static bool keeps_subnormals(uint16_t op)
 {
     return op == TN_EXPR_SIGN || op == TN_EXPR_MOD || op == TN_EXPR_NEG ||
            op == TN_EXPR_ABS || op == TN_EXPR_SELECT ||
-           (op >= TN_EXPR_ISNAN && op <= TN_EXPR_ISFINITE);
+           tn_expr_class(op) == TN_EXPR_CLASS_TEST;
 }
 
-static void every_operation_in_every_dtype_agrees_with_the_scalar_interpreter(void **unused)
+static void begin(void)
 {
-    (void)unused;
+    seed = check_seed(1);
+    state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    if (!vb_begin(&bench, check_getenv("TENON_TEST_PLUGIN")))
+        cr_skip("no device is here");
+}
+
+static void end(void)
+{
+    cr_assert(vb_end(&bench));
+}
+
+TestSuite(vulkan_programs, .init = begin, .fini = end);
+
+Test(vulkan_programs, every_operation_in_every_dtype_agrees_with_the_scalar_interpreter)
+{
     for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++) {
-        for (uint16_t op = TN_EXPR_NEG; op < TN_EXPR_NUM_OPS; op++) {
-            if (!takes(op, dtype))
+        for (uint16_t op = 0; op < TN_EXPR_NUM_OPS; op++) {
+            if (!tn_dtype_in(dtype, tn_expr_dtypes(op)))
                 continue;
             int64_t n = 2021;
             double tolerance = tolerance_of(op);
             if (dtype == TN_F64 && tolerance > 1e-14)
                 tolerance = 1e-14;
             draws_subnormals = keeps_subnormals(op);
-            add_check(single(op, dtype), op_names[op], tolerance, 1, &n, NULL, true);
+            add_check(single(op, dtype), tn_expr_name(op), tolerance, 1, &n, NULL, true);
             draws_subnormals = false;
         }
         run_checks();
@@ -388,9 +361,8 @@ static void every_operation_in_every_dtype_agrees_with_the_scalar_interpreter(vo
 }
 
 // Operands of all exponents: the remainder is exact however far apart they are.
-static void remainders_of_numbers_far_apart_are_exact(void **unused)
+Test(vulkan_programs, remainders_of_numbers_far_apart_are_exact)
 {
-    (void)unused;
     for (tn_dtype dtype = TN_F32; dtype <= TN_F64; dtype++) {
         int most = dtype == TN_F32 ? 125 : 1020;
         int64_t n = 4001;
@@ -409,9 +381,8 @@ static void remainders_of_numbers_far_apart_are_exact(void **unused)
     run_checks();
 }
 
-static void casts_between_all_dtypes_agree(void **unused)
+Test(vulkan_programs, casts_between_all_dtypes_agree)
 {
-    (void)unused;
     for (tn_dtype from = TN_BOOL; from < TN_NUM_DTYPES; from++) {
         for (tn_dtype to = TN_BOOL; to < TN_NUM_DTYPES; to++) {
             struct made *m = made_new();
@@ -481,12 +452,11 @@ static tn_layout strided(const int64_t *extent, int32_t rank, int kind)
     return layout;
 }
 
-static void operands_of_any_layout_are_read_where_they_lie(void **unused)
+Test(vulkan_programs, operands_of_any_layout_are_read_where_they_lie)
 {
     static const int64_t shapes[][5] = {{7, 5},    {8, 12},      {1, 4},         {4, 1},
                                         {3, 5, 8}, {2, 3, 5, 7}, {2, 3, 2, 5, 4}};
     static const int32_t ranks[] = {2, 2, 2, 2, 3, 4, 5};
-    (void)unused;
     for (int shape = 0; shape < 7; shape++) {
         for (int kind = 0; kind < 49; kind++) {
             struct made *m = chain(TN_F32);
@@ -501,11 +471,10 @@ static void operands_of_any_layout_are_read_where_they_lie(void **unused)
     }
 }
 
-static void lengths_around_those_of_vectors_and_groups_are_right(void **unused)
+Test(vulkan_programs, lengths_around_those_of_vectors_and_groups_are_right)
 {
     static const int64_t lengths[] = {0,   1,   2,    3,    4,    5,    7,    8,
                                       255, 256, 1023, 1024, 1025, 1027, 4099, 300001};
-    (void)unused;
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         struct check *check =
             add_check(chain(TN_I32), "length", 0, 1, &lengths[i], NULL, false);
@@ -517,9 +486,8 @@ static void lengths_around_those_of_vectors_and_groups_are_right(void **unused)
 }
 
 // The number of the element, constants, and more inputs than push constants have room for.
-static void wide_programs_get_their_arguments(void **unused)
+Test(vulkan_programs, wide_programs_get_their_arguments)
 {
-    (void)unused;
     int64_t extent[] = {3, 4, 5, 6};
     struct made *m = made_new();
     m->constants[0] = (uint64_t)INT64_C(1000000007);
@@ -536,45 +504,4 @@ static void wide_programs_get_their_arguments(void **unused)
     add_output(m, TN_I64, at);
     add_check(m, "wide", 0, 4, extent, layouts, false);
     run_checks();
-}
-
-static void nothing_was_leaked_and_validation_is_silent(void **unused)
-{
-    (void)unused;
-    assert_true(vb_end(&bench));
-}
-
-// After a failed test, the next one starts afresh.
-static int start(void **unused)
-{
-    (void)unused;
-    num_checks = 0;
-    if (bench.device)
-        vb_clear(&bench);
-    return 0;
-}
-
-int main(int argc, char **argv)
-{
-    if (argc < 2) {
-        fprintf(stderr, "usage: vulkan_programs PLUGIN.so [SEED]\n");
-        return 2;
-    }
-    if (argc > 2)
-        seed = strtoull(argv[2], NULL, 10);
-    state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
-    printf("# seed %llu\n", (unsigned long long)seed);
-    if (!vb_begin(&bench, argv[1]))
-        return 77;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(
-            every_operation_in_every_dtype_agrees_with_the_scalar_interpreter, start),
-        cmocka_unit_test_setup(remainders_of_numbers_far_apart_are_exact, start),
-        cmocka_unit_test_setup(casts_between_all_dtypes_agree, start),
-        cmocka_unit_test_setup(operands_of_any_layout_are_read_where_they_lie, start),
-        cmocka_unit_test_setup(lengths_around_those_of_vectors_and_groups_are_right, start),
-        cmocka_unit_test_setup(wide_programs_get_their_arguments, start),
-        cmocka_unit_test_setup(nothing_was_leaked_and_validation_is_silent, start),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

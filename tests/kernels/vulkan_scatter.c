@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: MIT
 // base.scatter_add/1 on a Vulkan backend, bit for bit the reference's sums: few indices and
-// many, in and out of range, all for one row: vulkan_scatter PLUGIN.so BASE.so NN.so [SEED]
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+// many, in and out of range, all for one row. TENON_TEST_PLUGIN, _BASE
+// and _NN name the plugins.
+#include "check.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <tenon/ops/base_attrs.h>
 #include <tenon/ops/reference.h>
 #include "vulkan_check.h"
@@ -80,12 +74,13 @@ static tn_step *add_scatter(const struct scatter *s)
     return step;
 }
 
-static void every_dtype_takes_every_index(void **unused)
+TestSuite(vulkan_scatter, .init = begin_checks, .fini = end_checks);
+
+Test(vulkan_scatter, every_dtype_takes_every_index)
 {
-    (void)unused;
-    for (tn_dtype dtype = TN_I8; dtype < TN_NUM_DTYPES; dtype++) {
-        for (tn_dtype index = TN_I8; index <= TN_U64; index++)
-            for (int few = 0; few < 2; few++)
+    for (tn_dtype dtype = TN_BOOL + 1; dtype < TN_NUM_DTYPES; dtype++) {
+        for (tn_dtype index = TN_BOOL; index < TN_NUM_DTYPES; index++)
+            for (int few = 0; few < 2 && tn_dtype_in(index, TN_INTEGER_DTYPES); few++)
                 for (int order = 0; order < 2; order++)
                     add_scatter(&(struct scatter){dtype, index, 2, few ? 20 : 300,
                                                   few ? 3 : 5, few ? 40 : 1100,
@@ -96,7 +91,7 @@ static void every_dtype_takes_every_index(void **unused)
 
 // Numbers of indices around those where another way is taken, and sizes around those of
 // workgroups, digits and tiles. Axes are long enough for sorting.
-static void sizes_around_every_border(void **unused)
+Test(vulkan_scatter, sizes_around_every_border)
 {
     static const int64_t counts[] = {0,   1,   4,    5,    64,   65,   66,   255,  256,
                                      257, 511, 1023, 1024, 1025, 2047, 2049, 4097, 9000};
@@ -104,7 +99,6 @@ static void sizes_around_every_border(void **unused)
         int64_t outer, extent, inner;
     } shapes[] = {{1, 70000, 3},  {1, 255, 833}, {1, 256, 1025}, {3, 257, 280},
                   {1, 1, 210000}, {2, 65536, 2}, {1, 220000, 1}};
-    (void)unused;
     const size_t num_shapes = sizeof(shapes) / sizeof(shapes[0]);
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         for (size_t k = 0; k < num_shapes; k++) {
@@ -120,10 +114,9 @@ static void sizes_around_every_border(void **unused)
 }
 
 // Rows of so many updates that a workgroup fetches them in several tiles.
-static void long_rows_are_summed_in_order(void **unused)
+Test(vulkan_scatter, long_rows_are_summed_in_order)
 {
     static const int64_t inners[] = {1, 2, 5, 8, 9, 40};
-    (void)unused;
     for (size_t i = 0; i < sizeof(inners) / sizeof(inners[0]); i++) {
         int64_t inner = inners[i];
         for (int order = EQUAL; order < NUM_ORDERS; order++)
@@ -138,9 +131,8 @@ static void long_rows_are_summed_in_order(void **unused)
 }
 
 // More indices than are sorted at once.
-static void millions_of_indices_are_sorted_in_parts(void **unused)
+Test(vulkan_scatter, millions_of_indices_are_sorted_in_parts)
 {
-    (void)unused;
     add_scatter(
         &(struct scatter){TN_I16, TN_U16, 1, 1000, 1, 4194304 + 300, RANDOM, false});
     run_checks();
@@ -148,66 +140,30 @@ static void millions_of_indices_are_sorted_in_parts(void **unused)
     run_checks();
 }
 
-static void the_same_bits_come_each_time(void **unused)
+Test(vulkan_scatter, the_same_bits_come_each_time)
 {
-    (void)unused;
     tn_step *steps[] = {
         add_scatter(&(struct scatter){TN_F32, TN_I32, 1, 3000, 9, 20000, RANDOM, false}),
         add_scatter(&(struct scatter){TN_BF16, TN_I64, 2, 11, 3, 20000, RUNS, false}),
         add_scatter(&(struct scatter){TN_F64, TN_U8, 1, 250, 33, 900, RANDOM, false})};
     unsigned char *first[3];
-    assert_int_equal(vb_run(&bench), TN_OK);
+    cr_assert(eq(int, vb_run(&bench), TN_OK));
     for (int i = 0; i < 3; i++) {
         uint32_t slot = steps[i]->outputs[0].slot;
         first[i] = malloc(bench.slots[slot].size);
-        assert_non_null(first[i]);
+        cr_assert(ne(ptr, first[i], NULL));
         memcpy(first[i], bench.memory[slot], bench.slots[slot].size);
     }
     for (int times = 0; times < 5; times++) {
-        assert_int_equal(vb_submit(&bench, 3), TN_OK);
-        assert_int_equal(vb_download(&bench), TN_OK);
+        cr_assert(eq(int, vb_submit(&bench, 3), TN_OK));
+        cr_assert(eq(int, vb_download(&bench), TN_OK));
         for (int i = 0; i < 3; i++) {
             uint32_t slot = steps[i]->outputs[0].slot;
-            assert_memory_equal(bench.memory[slot], first[i], bench.slots[slot].size);
+            cr_assert(eq(mem, bytes_of(bench.memory[slot], bench.slots[slot].size),
+                         bytes_of(first[i], bench.slots[slot].size)));
         }
     }
     for (int i = 0; i < 3; i++)
         free(first[i]);
     run_checks();
-}
-
-static void nothing_was_leaked_and_validation_is_silent(void **unused)
-{
-    (void)unused;
-    assert_true(vb_end(&bench));
-}
-
-static int start(void **unused)
-{
-    (void)unused;
-    start_checks();
-    return 0;
-}
-
-int main(int argc, char **argv)
-{
-    if (argc < 4) {
-        fprintf(stderr, "usage: vulkan_scatter PLUGIN.so BASE.so NN.so [SEED]\n");
-        return 2;
-    }
-    seed_checks(argc > 4 ? strtoull(argv[4], NULL, 10) : 1);
-    printf("# seed %llu\n", (unsigned long long)seed);
-    if (!vb_begin(&bench, argv[1]))
-        return 77;
-    packs[0] = vb_load(argv[2]);
-    packs[1] = vb_load(argv[3]);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(every_dtype_takes_every_index, start),
-        cmocka_unit_test_setup(sizes_around_every_border, start),
-        cmocka_unit_test_setup(long_rows_are_summed_in_order, start),
-        cmocka_unit_test_setup(millions_of_indices_are_sorted_in_parts, start),
-        cmocka_unit_test_setup(the_same_bits_come_each_time, start),
-        cmocka_unit_test_setup(nothing_was_leaked_and_validation_is_silent, start),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ import tree
 # Layer (a folder; the longest that matches counts): folders it may include from.
 LAYERS = {
     "sdk/include": [],
-    "kernels": [],
+    "kernels": ["sdk/include"],
     "core": ["sdk/include"],
     "plugins/backends": ["sdk/include", "kernels"],
     "plugins/backends/cpu-blas": ["sdk/include", "kernels", "plugins/openblas"],
@@ -29,9 +29,45 @@ LAYERS = {
     "sdk/templates": ["sdk/include"],
     "sdk/conformance": ["application", "sdk/include"],
     "tests": ["*"],
+    "tests/suite": ["application", "sdk/include", "sdk/conformance"],  # installed, as the kit is
 }
 # Each folder below these is a part of its own: parts do not include each other.
 PARTS = ["plugins/backends", "plugins/ops"]
+
+
+def tower(*floors):
+    """A table of floors from the bottom up: each may include all below it. Those of one tuple
+    stand side by side and may not include each other."""
+    table, below = {}, []
+    for floor in floors:
+        beside = [floor] if isinstance(floor, str) else list(floor)
+        table.update({name: list(below) for name in beside})
+        below += beside
+    return table
+
+
+# A folder: its folders, and for each the others that it may include from. What lies in the
+# folder itself (main.c) stands on top: it may include all, and none of its folders may include it.
+FLOORS = {
+    "core": tower("base", "attr", "expr", "primitive", "plugin", "device", "graph",
+                  ("transform", "plan"), ("run", "check"), "watch"),
+    "tools/tenon": {
+        "base": [],
+        "files": ["base"],
+        "formats": ["base"],
+        "plugins": ["base", "files"],
+        "devices": ["base"],
+        "ops": ["base", "plugins"],
+        "header": ["base", "files", "plugins", "ops"],
+        "lang": ["base", "formats", "ops"],
+        "eval": ["base", "formats", "lang"],
+        "why": ["base", "plugins", "devices", "ops", "lang"],
+        "doctor": ["base", "files", "devices"],
+        "new": ["base", "files", "ops"],
+        "complete": ["base"],
+        "programs": ["base", "files"],
+    },
+}
 
 # Libraries and who may use them; what is in none is taken for the C library's and must be in
 # C_LIBRARY or below sys/.
@@ -39,14 +75,14 @@ LIBRARIES = {
     "ffi.h": ["plugins/ops/ffi"],
     "archive.h": ["tools"],
     "archive_entry.h": ["tools"],
-    "jansson.h": ["core", "plugins/ops/ffi", "tools", "sdk/conformance"],
+    "jansson.h": ["core", "plugins/ops/ffi", "tools", "docs/examples/lenet", "sdk/conformance"],
     "sodium.h": ["core", "tools"],
     "cblas.h": ["plugins/backends/cpu-blas", "tools/bench", "sdk/examples"],
     "openblas_config.h": ["tools/bench"],
     "vulkan/": ["plugins/backends/vulkan-common", "plugins/backends/vulkan",
                 "plugins/backends/vulkan-jit"],
     "glslang/": ["kernels/compiler"],
-    "zlib.h": ["tools"],
+    "zlib.h": ["docs/examples/lenet"],
 }
 C_LIBRARY = set("""
 aio alloca assert complex ctype cpuid dirent dlfcn elf errno execinfo fcntl fenv float fnmatch ftw
@@ -73,14 +109,41 @@ def part_of(path):
     return layer_of(path)
 
 
+def floor_of(name, floors):
+    """The folder of the table `floors` that the file `name` is below, and its floor there
+    ("" for the folder itself); None, None when it is below none."""
+    for parent in floors:
+        if name.startswith(parent + "/"):
+            inside = name[len(parent) + 1:].split("/")
+            return parent, inside[0] if len(inside) > 1 else ""
+    return None, None
+
+
+def unordered(table):
+    """Floors of a table that come round to themselves, or that it does not list."""
+    wrong, left = [], {name: set(below) for name, below in table.items()}
+    for name, below in sorted(table.items()):
+        wrong += [f"{name} may include {b}, which is not in the table"
+                  for b in below if b not in table]
+    while left:
+        bottom = [name for name, below in left.items() if not below & left.keys()]
+        if not bottom:
+            return wrong + [f"{', '.join(sorted(left))} include each other in a circle"]
+        for name in bottom:
+            del left[name]
+    return wrong
+
+
 class Checker:
-    def __init__(self, root):
+    def __init__(self, root, floors=None):
         self.root = pathlib.Path(root)
+        self.floors = FLOORS if floors is None else floors
         self.sources = tree.files(root, ".c", ".h", ".cc", ".glsl", ".comp")
         self.known = {p.as_posix() for p in self.sources}
         self.application = (self.reachable("sdk/include/tenon/tenon.h") |
                             self.reachable("sdk/include/tenon/ffi.h") |
-                            self.reachable("sdk/include/tenon/checked.h"))
+                            self.reachable("sdk/include/tenon/checked.h") |
+                            self.reachable("sdk/include/tenon/ops/reference.h"))
 
     def includes(self, path):
         text = (self.root / path).read_text(errors="replace")
@@ -103,11 +166,21 @@ class Checker:
         """May the file `path` include the project's file `target`?"""
         layer, part = layer_of(path), part_of(path)
         allowed = LAYERS[layer]
-        if "*" in allowed or target.startswith(part + "/"):
+        if "*" in allowed:
             return True
+        if target.startswith(part + "/"):
+            return self.is_below(path, target)
         if "application" in allowed and target in self.application:
             return True
         return any(target.startswith(a + "/") for a in allowed)
+
+    def is_below(self, path, target):
+        """Is `target` on the floor of `path`, or on one that this floor may use?"""
+        parent, floor = floor_of(path.as_posix(), self.floors)
+        other, below = floor_of(target, self.floors)
+        if parent is None or parent != other or floor in ("", below):
+            return True
+        return below in self.floors[parent].get(floor, [])
 
     def system(self, path, name):
         """What is wrong with <name>, or None."""
@@ -141,14 +214,27 @@ class Checker:
             candidates = [k for k in self.known if k.endswith("/" + name)]
         if not candidates or any(self.may(path, c) for c in candidates):
             return None  # none at all: generated in the build folder
-        return f'{part_of(path)} may not include "{name}" ({candidates[0]})'
+        parent, floor = floor_of(path.as_posix(), self.floors)
+        who = f"{parent}/{floor}" if floor else part_of(path)
+        return f'{who} may not include "{name}" ({candidates[0]})'
+
+    def check_tables(self):
+        """What is wrong with the tables of floors themselves."""
+        for parent, table in self.floors.items():
+            yield from (f"{parent}:1: {why}" for why in unordered(table))
+            yield from (f"{parent}:1: the table of floors has {name}, which is no folder with sources"
+                        for name in table
+                        if not any(k.startswith(f"{parent}/{name}/") for k in self.known))
 
     def check(self):
-        wrong = []
+        wrong = list(self.check_tables())
         for path in self.sources:
             if layer_of(path) is None:
                 wrong.append(f"{path}:1: in no layer of the table")
                 continue
+            parent, floor = floor_of(path.as_posix(), self.floors)
+            if floor and floor not in self.floors[parent]:
+                wrong.append(f"{path}:1: {parent}/{floor} is not in the table of floors")
             for line, system, quoted in self.includes(path):
                 why = self.system(path, system) if system else self.quoted(path, quoted)
                 if why:
@@ -164,7 +250,8 @@ PLANTED = {  # file: (its text, is it wrong?)
     "sdk/include/tenon/bad_up.h": ('#include "../../../core/base/a.h"\n', True),
     "kernels/cpu/good.c": ('#include <math.h>\n#include "generated_table.h"\n', False),
     "kernels/cpu/k.h": ("", False),
-    "kernels/cpu/bad.c": ("#include <tenon/types.h>\n", True),
+    "kernels/cpu/fine.c": ("#include <tenon/types.h>\n", False),
+    "kernels/cpu/bad.c": ('#include "base/a.h"\n', True),
     "core/base/a.h": ("#include <tenon/backend.h>\n", False),
     "core/graph/good.c": ('#include "../base/a.h"\n#include "base/a.h"\n', False),
     "core/graph/bad_kernels.c": ('#include "cpu/k.h"\n', True),
@@ -182,24 +269,51 @@ PLANTED = {  # file: (its text, is it wrong?)
     "tools/tenon/bad_abi.c": ("#include <tenon/backend.h>\n", True),
     "tools/tenon/bad_core.c": ('#include "base/a.h"\n', True),
     "tools/tenon/bad_library.c": ("#include <curl/curl.h>\n", True),
-    "tests/unit/good.c": ('#include "base/a.h"\n#include <cmocka.h>\n', False),
+    "tests/unit/good.c": ('#include "base/a.h"\n#include <criterion/criterion.h>\n', False),
     "lost/bad.c": ("", True),
+    "tower/top.c": ('#include "roof/r.h"\n#include "left/l.h"\n', False),
+    "tower/top.h": ("", False),
+    "tower/roof/r.h": ('#include "ground/g.h"\n#include "../left/l.h"\n', False),
+    "tower/roof/bad_top.c": ('#include "../top.h"\n', True),
+    "tower/left/l.h": ('#include "ground/g.h"\n#include "l2.h"\n', False),
+    "tower/left/l2.h": ("", False),
+    "tower/left/bad_up.c": ('#include "roof/r.h"\n', True),
+    "tower/right/bad_beside.c": ('#include "../left/l.h"\n', True),
+    "tower/ground/g.h": ("", False),
+    "tower/ground/bad_up.c": ('#include "left/l.h"\n', True),
+    "tower/attic/bad_unknown.c": ("", True),
+}
+PLANTED_FLOORS = {"tower": tower("ground", ("left", "right"), "roof")}
+PLANTED_TABLES = {  # name: (a table, is it wrong?)
+    "ordered": (tower("a", ("b", "c")), False),
+    "round": ({"a": ["b"], "b": ["c"], "c": ["a"]}, True),
+    "unknown": ({"a": ["b"]}, True),
 }
 
 
+def self_test_tables():
+    """The tables that are judged wrongly."""
+    for name, (table, wrong) in PLANTED_TABLES.items():
+        if bool(unordered(table)) != wrong:
+            print(f"the table '{name}' is {'wrong' if wrong else 'right'}, and was not seen so")
+            yield name
+
+
 def self_test():
+    LAYERS["tower"] = []
     with tempfile.TemporaryDirectory() as folder:
         for name, (text, _) in PLANTED.items():
             path = pathlib.Path(folder, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        seen = {line.split(":")[0] for line in Checker(folder).check()}
+        seen = {line.split(":")[0] for line in
+                Checker(folder, PLANTED_FLOORS).check()}
     expected = {name for name, (_, wrong) in PLANTED.items() if wrong}
     for name in sorted(expected - seen):
         print(f"planted in {name}, and not seen")
     for name in sorted(seen - expected):
         print(f"{name} is right, and was reported")
-    return 1 if seen != expected else 0
+    return 1 if list(self_test_tables()) or seen != expected else 0
 
 
 def main():

@@ -22,7 +22,12 @@ OPENS = re.compile(r"\b(open|openat|creat|fopen|mkstemp|mkostemp|tmpfile)\(")
 
 # The command prints what may come from outside through say(); these print their own words, numbers and scripts.
 PRINTS = re.compile(r"(?<![a-z_(])v?printf\(|\bfprintf\(std")
-OWN_WORDS = {"args.c", "complete_bash.c", "complete_fish.c", "complete_zsh.c", "main.c", "print.c", "progress.c"}
+OWN_WORDS = {"tools/tenon/" + name for name in (
+    "base/args.c", "complete/bash.c", "complete/fish.c", "complete/zsh.c", "main.c", "eval/print.c")}
+
+
+# docs/CONTRIBUTING.md says where things are.
+PLACES = re.compile(r"`((?:core|docs|kernels|plugins|sdk|tests|tools)/[^` ]+)`")
 
 
 def main():
@@ -42,12 +47,15 @@ def main():
             wrong.append(f"{name}:1: no line `SPDX-License-Identifier: MIT`")
         if text and not text.endswith("\n"):
             wrong.append(f"{name}: does not end in a newline")
+        if name == "docs/CONTRIBUTING.md":
+            wrong += [f"{name}: {place} does not exist" for place in PLACES.findall(text)
+                      if not any(root.glob(place.rstrip("/")))]
         if path.suffix in (".md", ".svg"):
             continue
         rules = list(FORBIDDEN)
         if name.startswith("core/") and name != "core/base/file.c":
             rules.append((OPENS, "core opens files with file_open()"))
-        if path.parent.as_posix() == "tools/tenon" and path.suffix == ".c" and path.name not in OWN_WORDS:
+        if name.startswith("tools/tenon/") and path.suffix == ".c" and name not in OWN_WORDS:
             rules.append((PRINTS, "the command prints with say(), complain() or table_print()"))
         for pattern, why in rules:
             if found := pattern.search(text):

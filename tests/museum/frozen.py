@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the museum and tools/freeze-abi know of frozen header sets: tests/museum/MAJOR.MINOR/.
+There is none before the first release.
 
 A set has include/ (sdk/include as it was), plugins/ and application.c (written for it),
 SHA256SUMS of them all, and RELEASED once the minor has been released.
@@ -36,9 +37,9 @@ def name(numbers):
     return ".".join(map(str, numbers))
 
 
-def sets():
-    """The folders of frozen sets, oldest first."""
-    found = [p for p in HERE.iterdir() if re.fullmatch(r"\d+\.\d+", p.name)]
+def sets(museum=HERE):
+    """The folders of a museum's frozen sets, oldest first."""
+    found = [p for p in museum.iterdir() if re.fullmatch(r"\d+\.\d+", p.name)]
     return sorted(found, key=lambda p: tuple(map(int, p.name.split("."))))
 
 

@@ -415,7 +415,7 @@ static tn_status run_step(const tn_backend *backend, tn_device *device, tn_buffe
     uint64_t point = 0;
     status = backend->submit(device, submission, &point);
     if (status == TN_OK)
-        status = backend->wait(device, point);
+        status = backend->wait(device, 0, point);
     backend->executable_destroy(device, executable);
     return status;
 }

@@ -4,7 +4,8 @@
 
     museum.py TENON STAGING LIBRARY SANITIZE CC...
 
-Frozen header sets and their plugins are in MAJOR.MINOR/ (tools/freeze-abi); those of a next
+Frozen header sets and their plugins are in MAJOR.MINOR/ (tools/freeze-abi). A copy of them, with
+today's headers frozen where they are not yet, is the museum that is visited; the headers of a next
 minor are made here, by giving every table one more member.
 """
 
@@ -31,6 +32,7 @@ LIBRARY = pathlib.Path(sys.argv[3]).resolve()
 SANITIZE = [] if sys.argv[4] == "none" else [f"-fsanitize={sys.argv[4]}"]
 CC = sys.argv[5:]
 WORK = pathlib.Path(tempfile.mkdtemp(prefix="tenon-museum-"))
+MUSEUM = WORK / "museum"
 TREE = ["org.tenon.null", "org.tenon.cpu-blas", "org.tenon.base", "org.tenon.nn"]
 
 
@@ -146,18 +148,74 @@ def visit(host, files, status=0):
     return done.stdout
 
 
+# --- freezing --------------------------------------------------------------------------
+
+
+def freeze(museum, *options):
+    """The exit status of tools/freeze-abi, and what it says."""
+    done = subprocess.run([sys.executable, frozen.ROOT / "tools/freeze-abi", "--museum", museum,
+                           *options, "--cc", *CC], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    return done.returncode, done.stdout
+
+
+def open_museum():
+    MUSEUM.mkdir()
+    for folder in frozen.sets():
+        shutil.copytree(folder, MUSEUM / folder.name)
+    if not (MUSEUM / frozen.name(today())).exists():
+        status, said = freeze(MUSEUM)
+        assert status == 0, said
+
+
+def freezing_is_done_once_and_a_release_is_final():
+    museum, name = pathlib.Path("fresh").resolve(), frozen.name(today())
+    steps = [  # options, status, what is said
+        (["--check"], 1, "is not frozen"),
+        ([], 0, f"{museum / name}: "),
+        ([], 1, "--force freezes it again"),
+        (["--check"], 0, "is frozen as it is"),
+        (["--release"], 0, ""),
+        (["--force"], 1, "is released and final"),
+        (["--check"], 0, "is frozen as it is"),
+    ]
+    for options, status, saying in steps:
+        done = freeze(museum, *options)
+        assert done[0] == status and saying in done[1], (options, done)
+    assert frozen.damage(museum / name) == []
+
+
+def a_set_that_fell_behind_is_found_and_frozen_again():
+    museum, name = pathlib.Path("behind").resolve(), frozen.name(today())
+    assert freeze(museum)[0] == 0
+    (museum / name / "plugins/reference.c").write_text("// as it was\n")
+    for options in (["--check"], ["--release"]):
+        status, said = freeze(museum, *options)
+        assert status == 1 and "plugins/reference.c" in said, said
+    assert freeze(museum, "--force")[0] == 0 and freeze(museum, "--check")[0] == 0
+
+
+def headers_that_break_an_older_set_are_not_frozen():
+    museum = pathlib.Path("older").resolve()
+    shutil.copytree(frozen.sets(MUSEUM)[-1], museum / "0.9")
+    header = museum / "0.9/include/tenon/status.h"
+    header.write_text(header.read_text().replace("TN_ERR_MEMORY = -4", "TN_ERR_MEMORY = -9"))
+    status, said = freeze(museum)
+    assert status == 1 and "plugins of ABI 0.9" in said and "TN_ERR_MEMORY" in said, said
+    assert [folder.name for folder in frozen.sets(museum)] == ["0.9"]
+
+
 # --- frozen files ----------------------------------------------------------------------
 
 
 def frozen_files_are_as_they_were_frozen():
-    assert frozen.sets(), "nothing is frozen: run tools/freeze-abi"
-    damage = [sentence for folder in frozen.sets() for sentence in frozen.damage(folder)]
+    damage = [sentence for folder in frozen.sets(MUSEUM) for sentence in frozen.damage(folder)]
     assert not damage, damage
 
 
 def an_edited_a_missing_and_an_added_file_are_found():
     copy = pathlib.Path("1.0")
-    shutil.copytree(frozen.sets()[0], copy)
+    shutil.copytree(frozen.sets(MUSEUM)[0], copy)
     with open(copy / "include/tenon/status.h", "a") as file:
         file.write("\n")
     (copy / "application.c").unlink()
@@ -167,12 +225,12 @@ def an_edited_a_missing_and_an_added_file_are_found():
 
 
 def these_headers_only_add_to_frozen_ones():
-    for folder in frozen.sets():
+    for folder in frozen.sets(MUSEUM):
         wrong = frozen.disagreements(folder / "include", frozen.HEADERS, CC)
         final = (folder / frozen.RELEASED).exists()
         assert not wrong, (folder.name, wrong, "it is final" if final else "it is not released "
                            "yet: if this is meant, run tools/freeze-abi --force")
-    newest = frozen.sets()[-1]
+    newest = frozen.sets(MUSEUM)[-1]
     added = frozen.additions(newest / "include", frozen.HEADERS, CC)
     for line in added:
         print(f"# since {newest.name} was frozen: {line}")
@@ -188,8 +246,7 @@ def headers_that_break_plugins_are_found():
         ("backend.h", "void (*device_close)(tn_device *device);",
          "int32_t (*device_close)(tn_device *device);", "int32_t (*device_close)"),
         ("plugin.h", "uint32_t num_kernels;", "", "became `nothing`"),
-        ("types.h", "int64_t extent[TN_MAX_RANK];\n} tn_type;",
-         "int64_t extent[TN_MAX_RANK];\n    int64_t added;\n} tn_type;", "sizeof(struct tn_type)"),
+        ("types.h", "} tn_type;", "    int64_t added;\n} tn_type;", "sizeof(struct tn_type)"),
         ("kernel.h", '"cpu.c/1"', '"cpu.c/2"', "TN_FAMILY_CPU"),
         ("status.h", "TN_ERR_MEMORY = -4", "TN_ERR_MEMORY = -9", "TN_ERR_MEMORY"),
         ("tenon.h", "void tn_release(tn_array *array)",
@@ -237,13 +294,13 @@ def use_plugins(env):
     use_packs(env)
     devices = json.loads(tenon("devices", "--json", env=env).stdout)
     assert any(d["backend"] == "museum" and d["name"] == "exhibit" for d in devices), devices
-    for file in old_plugins(frozen.sets()[0]):
+    for file in old_plugins(frozen.sets(MUSEUM)[0]):
         state = json.loads(tenon("plugin", "show", file.stem, "--json", env=env).stdout)
         assert state["state"] in ("found", "loaded"), state
 
 
 def plugins_of_each_frozen_set_work_here():
-    for folder in frozen.sets():
+    for folder in frozen.sets(MUSEUM):
         use_plugins(stage(old_plugins(folder), WORK / f"{folder.name}-staged"))
 
 
@@ -260,7 +317,7 @@ def use_application(folder, env):
 
 
 def an_application_of_each_frozen_set_works_here():
-    for folder in frozen.sets():
+    for folder in frozen.sets(MUSEUM):
         use_application(folder, stage(old_plugins(folder), WORK / f"{folder.name}-staged"))
 
 
@@ -268,14 +325,14 @@ def an_application_of_each_frozen_set_works_here():
 
 
 def plugins_of_this_tree_work_on_each_frozen_host():
-    for folder in frozen.sets():
+    for folder in frozen.sets(MUSEUM):
         text = visit(old_host(folder / "include"), tree_plugins())
         assert text.count("works: ") == len(tree_plugins()), text
 
 
 def plugins_of_each_frozen_set_work_on_each_other_ones_host():
-    for folder in frozen.sets():
-        for other in frozen.sets():
+    for folder in frozen.sets(MUSEUM):
+        for other in frozen.sets(MUSEUM):
             visit(old_host(folder / "include"), old_plugins(other))
 
 
@@ -283,7 +340,7 @@ def plugins_of_each_frozen_set_work_on_each_other_ones_host():
 
 
 def all_plugins_work_on_a_host_of_the_next_minor():
-    files = tree_plugins() + [f for folder in frozen.sets() for f in old_plugins(folder)]
+    files = tree_plugins() + [f for folder in frozen.sets(MUSEUM) for f in old_plugins(folder)]
     visit(old_host(tomorrow()), files + [newer("wide"), newer("careless", "-DNEWER_CARELESS")])
 
 
@@ -316,7 +373,7 @@ def frozen_plugins_and_applications_work_on_a_core_of_the_next_minor():
     later = core_of(tomorrow(), WORK / "core")
     demanding = stage([newer("demanding", needs_next())], WORK / "demanding-staged", later)
     assert values("museum.twice(x)", *VECTORS[:1], env={**demanding, **later}) == [[2, 4, 6]]
-    for folder in frozen.sets():
+    for folder in frozen.sets(MUSEUM):
         env = {**stage(old_plugins(folder), WORK / f"{folder.name}-later", later), **later}
         use_plugins(env)
         use_application(folder, env)
@@ -330,7 +387,7 @@ def plugins_of_the_next_minor_work_on_older_hosts():
     assert "doubles" in why, why
     others = plugins(tomorrow(), HERE / "plugins", WORK / "later-plugins")
     use_plugins(stage(others, WORK / "later-plugins-staged"))
-    for folder in frozen.sets():
+    for folder in frozen.sets(MUSEUM):
         visit(old_host(folder / "include"), [wide, *others])
 
 
@@ -343,7 +400,7 @@ def both_ranges(host, host_minor):
 def a_plugin_that_needs_the_next_minor_is_refused_with_both_ranges():
     file = newer("demanding", needs_next())
     refused("plugin", "describe", file, saying=both_ranges("Tenon", today()[1]))
-    for folder in frozen.sets():
+    for folder in frozen.sets(MUSEUM):
         said = visit(old_host(folder / "include"), [file], status=3)
         assert both_ranges("host", folder.name.split(".")[1]) in said, said
 
@@ -373,21 +430,25 @@ def a_set_byte_that_older_hosts_do_not_know_is_refused():
             env = stage([file], WORK / f"{file.stem}-staged")
             said = tenon("eval", "museum.twice(1.0)", env=env, status=1).stderr
             assert "refused: " in said and " is set, " in said, said
-        for folder in frozen.sets():
+        for folder in frozen.sets(MUSEUM):
             said = visit(old_host(folder / "include"), [file], status=3)
             assert "refused: " in said and " is set, which this host" in said, said
 
 
 def a_plugin_that_reads_past_older_tables_is_caught():
     file = newer("careless", "-DNEWER_CARELESS")
-    for folder in frozen.sets():
+    for folder in frozen.sets(MUSEUM):
         said = visit(old_host(folder / "include"), [file], status=1)
         assert "touched what is beyond the tables" in said, said
 
 
 if __name__ == "__main__":
     try:
-        tap.run([frozen_files_are_as_they_were_frozen,
+        open_museum()
+        tap.run([freezing_is_done_once_and_a_release_is_final,
+                 a_set_that_fell_behind_is_found_and_frozen_again,
+                 headers_that_break_an_older_set_are_not_frozen,
+                 frozen_files_are_as_they_were_frozen,
                  an_edited_a_missing_and_an_added_file_are_found,
                  these_headers_only_add_to_frozen_ones,
                  headers_that_break_plugins_are_found,

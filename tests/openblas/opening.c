@@ -2,19 +2,13 @@
 // OpenBLAS as it is opened on processors that are not this one: CPUID is made to fault, and
 // answered as another model does. Each case is a process of its own.
 #include <dlfcn.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "check.h"
 #include <tenon/plugin.h>
 #include "openblas.h"
 #include "processor.h"
@@ -122,11 +116,11 @@ static const struct guest guests[] = {
 static int in_child(int (*body)(const void *), const void *argument)
 {
     pid_t child = fork();
-    assert_true(child >= 0);
+    cr_assert(child >= 0);
     if (child == 0)
         _exit(body(argument));
     int status = 0;
-    assert_int_equal(waitpid(child, &status, 0), child);
+    cr_assert(eq(int, waitpid(child, &status, 0), child));
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
@@ -150,23 +144,34 @@ static int runs_kernels_of_its_level(const void *argument)
     bool slow = openblas_is_slow(blas, &advice);
     if (blas_core_level(blas->core) == guest->level && !slow && blas->get_threads() == 1)
         return RIGHT;
-    printf("# %s: %s kernels; %s\n", guest->what, blas->core, advice.warning);
-    fflush(stdout);
+    fprintf(stderr, "# %s: %s kernels; %s\n", guest->what, blas->core, advice.warning);
     return WRONG;
 }
 
-static void each_processor_runs_kernels_of_its_level(void **state)
+// One case among others: what cannot be shown is told, and the others go on.
+static bool is_right(const char *what, int code)
 {
-    (void)state;
-    if (!has_all_instructions())
-        skip(); // what is not here cannot be shown
-    for (size_t i = 0; i < COUNT(guests); i++) {
-        int code = in_child(runs_kernels_of_its_level, &guests[i]);
-        if (code == CANNOT) // an older kernel, no faulting CPUID, another build of OpenBLAS
-            skip();
-        if (code != RIGHT)
-            fail_msg("%s: exit %d", guests[i].what, code);
-    }
+    if (code == CANNOT)
+        fprintf(stderr, "# %s: cannot be shown here\n", what);
+    else if (code != RIGHT)
+        cr_fatal("%s: exit %d", what, code);
+    return code == RIGHT;
+}
+
+static void clear_environment(void)
+{
+    unsetenv("OPENBLAS_CORETYPE");
+    unsetenv("OPENBLAS_NUM_THREADS");
+}
+
+TestSuite(opening, .init = clear_environment);
+
+Test(opening, each_processor_runs_kernels_of_its_level)
+{
+    // Without: an older kernel, no faulting CPUID, another build of OpenBLAS.
+    bool can = is_right("other processors", has_all_instructions() ? RIGHT : CANNOT);
+    for (size_t i = 0; i < COUNT(guests) && can; i++)
+        can = is_right(guests[i].what, in_child(runs_kernels_of_its_level, &guests[i]));
 }
 
 static int warns(const char *expected)
@@ -176,8 +181,7 @@ static int warns(const char *expected)
         return CANNOT;
     if (openblas_is_slow(openblas_find(), &advice) && strstr(advice.remedy, expected))
         return RIGHT;
-    printf("# %s: %s\n", advice.warning, advice.remedy);
-    fflush(stdout);
+    fprintf(stderr, "# %s: %s\n", advice.warning, advice.remedy);
     return WRONG;
 }
 
@@ -252,28 +256,12 @@ static const struct {
     {"runs on one thread without room", runs_on_one_thread_without_room, true},
 };
 
-static void opening_does_what_was_asked(void **state)
+Test(opening, opening_does_what_was_asked)
 {
-    (void)state;
     bool sanitized = TN_SANITIZER_HERE != TN_SANITIZER_NONE;
     for (size_t i = 0; i < COUNT(cases); i++) {
         if (cases[i].limits_memory && sanitized)
             continue;
-        int code = in_child(cases[i].body, NULL);
-        if (code == CANNOT)
-            printf("# %s: cannot be shown here\n", cases[i].what);
-        else if (code != RIGHT)
-            fail_msg("%s: exit %d", cases[i].what, code);
+        is_right(cases[i].what, in_child(cases[i].body, NULL));
     }
-}
-
-int main(void)
-{
-    unsetenv("OPENBLAS_CORETYPE");
-    unsetenv("OPENBLAS_NUM_THREADS");
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_processor_runs_kernels_of_its_level),
-        cmocka_unit_test(opening_does_what_was_asked),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

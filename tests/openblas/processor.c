@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: MIT
 // The choice of OpenBLAS' kernels, by facts alone.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "check.h"
 #include "environment.h"
 #include "processor.h"
+#include "version.h"
 
 #define SSE PROCESSOR_SSE42
 #define AVX (SSE | PROCESSOR_AVX)
 #define AVX2 (AVX | PROCESSOR_AVX2)
 #define AVX512 (AVX2 | PROCESSOR_AVX512)
+#define V19 BLAS_VERSION(0, 3, 19)
+#define V25 BLAS_VERSION(0, 3, 25)
 #define INTEL "GenuineIntel"
 #define AMD "AuthenticAMD"
 
@@ -22,6 +19,7 @@ static const struct row {
     const char *what;
     struct processor processor;
     const char *core; // NULL: left alone
+    uint32_t right;   // the first version that is left alone; 0: none
 } rows[] = {
     // What OpenBLAS knows, or chooses by instruction sets itself.
     {"Pentium 4", {INTEL, 15, 4, 0}, NULL},
@@ -49,14 +47,14 @@ static const struct row {
     {"Zen 5", {AMD, 0x1a, 2, AVX512}, NULL},
     {"Hygon", {"HygonGenuine", 0x18, 0, AVX2}, NULL},
     // What it takes for a Prescott.
-    {"Emerald Rapids", {INTEL, 6, 0xcf, AVX512}, "SkylakeX"},
-    {"Emerald Rapids, AVX-512 hidden", {INTEL, 6, 0xcf, AVX2}, "Haswell"},
-    {"Emerald Rapids, AVX2 hidden", {INTEL, 6, 0xcf, AVX}, "Sandybridge"},
-    {"Emerald Rapids, AVX hidden", {INTEL, 6, 0xcf, SSE}, "Nehalem"},
-    {"Raptor Lake", {INTEL, 6, 0xb7, AVX2}, "Haswell"},
-    {"Lunar Lake", {INTEL, 6, 0xbd, AVX2}, "Haswell"},
-    {"Arrow Lake", {INTEL, 6, 0xc6, AVX2}, "Haswell"},
-    {"Clearwater Forest", {INTEL, 6, 0xdd, AVX2}, "Haswell"},
+    {"Emerald Rapids", {INTEL, 6, 0xcf, AVX512}, "SkylakeX", V25},
+    {"Emerald Rapids, AVX-512 hidden", {INTEL, 6, 0xcf, AVX2}, "Haswell", V25},
+    {"Emerald Rapids, AVX2 hidden", {INTEL, 6, 0xcf, AVX}, "Sandybridge", V25},
+    {"Emerald Rapids, AVX hidden", {INTEL, 6, 0xcf, SSE}, "Nehalem", V25},
+    {"Raptor Lake", {INTEL, 6, 0xb7, AVX2}, "Haswell", V25},
+    {"Lunar Lake", {INTEL, 6, 0xbd, AVX2}, "Haswell", V25},
+    {"Arrow Lake", {INTEL, 6, 0xc6, AVX2}, "Haswell", V25},
+    {"Clearwater Forest", {INTEL, 6, 0xdd, AVX2}, "Haswell", V25},
     {"Diamond Rapids", {INTEL, 19, 1, AVX512}, "SkylakeX"},
     // Zen kernels, though AVX2 is hidden.
     {"Zen 2, AVX2 hidden", {AMD, 0x17, 0x31, AVX}, "Sandybridge"},
@@ -65,49 +63,56 @@ static const struct row {
     // Vendors that it does not know.
     {"Zhaoxin", {"  Shanghai  ", 7, 0x5b, AVX2}, "Haswell"},
     {"Centaur", {"CentaurHauls", 6, 0x47, AVX512}, "SkylakeX"},
-    {"an emulator", {"TCGTCGTCGTCG", 6, 6, AVX2}, "Haswell"},
+    {"an emulator", {"TCGTCGTCGTCG", 6, 6, AVX2}, "Haswell", V19},
     {"nothing known", {"", 0, 0, 0}, NULL},
 };
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-static void each_processor_gets_its_kernels(void **state)
+static void is_told(const struct row *row, uint32_t version, const char *expected)
 {
-    (void)state;
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        const char *core = blas_core_for(&rows[i].processor);
-        if (!core != !rows[i].core || (core && strcmp(core, rows[i].core) != 0))
-            fail_msg("%s: %s, expected %s", rows[i].what, core ? core : "left alone",
-                     rows[i].core ? rows[i].core : "left alone");
-    }
+    const char *core = blas_core_override(&row->processor, version);
+    if (!core != !expected || (core && strcmp(core, expected) != 0))
+        cr_fatal("%s, version %06x: %s, expected %s", row->what, (unsigned)version,
+                 core ? core : "left alone", expected ? expected : "left alone");
 }
 
-static void what_is_asked_for_is_as_new_as_the_processor(void **state)
+Test(processor, each_processor_gets_its_kernels)
 {
-    (void)state;
+    static const uint32_t versions[] = {0,   BLAS_VERSION(0, 3, 10), V19 - 1,
+                                        V19, BLAS_VERSION(0, 3, 21), V25 - 1,
+                                        V25, BLAS_VERSION(0, 3, 28), BLAS_VERSION(1, 0, 0)};
+    for (size_t i = 0; i < COUNT(rows); i++)
+        for (size_t k = 0; k < COUNT(versions); k++)
+            is_told(&rows[i], versions[k],
+                    rows[i].right && versions[k] >= rows[i].right ? NULL : rows[i].core);
+}
+
+Test(processor, what_is_asked_for_is_as_new_as_the_processor)
+{
     for (size_t i = 0; i < COUNT(rows); i++)
         if (rows[i].core)
-            assert_int_equal(blas_core_level(rows[i].core),
-                             processor_level(&rows[i].processor));
-    assert_int_equal(blas_core_level("PRESCOTT"), BLAS_SSE);
-    assert_int_equal(blas_core_level("neoversev9"), BLAS_LEVEL_UNKNOWN);
-    assert_int_equal(blas_core_level(""), BLAS_LEVEL_UNKNOWN);
+            cr_assert(eq(uint, blas_core_level(rows[i].core),
+                         processor_level(&rows[i].processor)));
+    cr_assert(eq(uint, blas_core_level("PRESCOTT"), BLAS_SSE));
+    cr_assert(eq(uint, blas_core_level("neoversev9"), BLAS_LEVEL_UNKNOWN));
+    cr_assert(eq(uint, blas_core_level(""), BLAS_LEVEL_UNKNOWN));
 }
 
 // Compilers ask the same questions of the same processor.
-static void this_processor_is_read_as_the_compiler_does(void **state)
+Test(processor, this_processor_is_read_as_the_compiler_does)
 {
-    (void)state;
 #if defined(__x86_64__)
     struct processor p = processor_read();
-    assert_int_equal(!!(p.features & PROCESSOR_SSE42), !!__builtin_cpu_supports("sse4.2"));
-    assert_int_equal(!!(p.features & PROCESSOR_AVX), !!__builtin_cpu_supports("avx"));
-    assert_int_equal(!!(p.features & PROCESSOR_AVX2),
-                     __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
-    assert_int_equal(
-        !!(p.features & PROCESSOR_AVX512),
-        __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-            __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-            __builtin_cpu_supports("avx512vl"));
+    cr_assert(
+        eq(int, !!(p.features & PROCESSOR_SSE42), !!__builtin_cpu_supports("sse4.2")));
+    cr_assert(eq(int, !!(p.features & PROCESSOR_AVX), !!__builtin_cpu_supports("avx")));
+    cr_assert(eq(int, !!(p.features & PROCESSOR_AVX2),
+                 __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")));
+    cr_assert(eq(int, !!(p.features & PROCESSOR_AVX512),
+                 __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                     __builtin_cpu_supports("avx512cd") &&
+                     __builtin_cpu_supports("avx512dq") &&
+                     __builtin_cpu_supports("avx512vl")));
 #endif
 }
 
@@ -117,17 +122,16 @@ static void is(const char *name, const char *value)
 {
     const char *now = getenv(name), *seen = environment_get(name);
     if (!value) {
-        assert_null(now);
-        assert_null(seen);
+        cr_assert(eq(ptr, now, NULL));
+        cr_assert(eq(ptr, seen, NULL));
     } else {
-        assert_string_equal(now, value);
-        assert_string_equal(seen, value);
+        cr_assert(eq(str, now, value));
+        cr_assert(eq(str, seen, value));
     }
 }
 
-static void variables_are_there_for_a_while(void **state)
+Test(processor, variables_are_there_for_a_while)
 {
-    (void)state;
     setenv("TEST_SET", "the user's", 1);
     setenv("TEST_FORCED", "8", 1);
     unsetenv("TEST_NEW");
@@ -153,9 +157,8 @@ static void variables_are_there_for_a_while(void **state)
     }
 }
 
-static void a_variable_that_another_sets_meanwhile_stays(void **state)
+Test(processor, a_variable_that_another_sets_meanwhile_stays)
 {
-    (void)state;
     const struct variable variables[] = {{"TEST_NEW", "new", false}};
     struct environment e = environment_add(variables, 1);
     setenv("TEST_OTHER", "kept", 1);
@@ -164,9 +167,8 @@ static void a_variable_that_another_sets_meanwhile_stays(void **state)
     unsetenv("TEST_NEW");
 }
 
-static void an_empty_environment_is_fine(void **state)
+Test(processor, an_empty_environment_is_fine)
 {
-    (void)state;
     char **all = environ;
     environ = NULL;
     const struct variable variables[] = {{"TEST_NEW", "new", false}};
@@ -175,17 +177,4 @@ static void an_empty_environment_is_fine(void **state)
     environment_restore(&e);
     is("TEST_NEW", NULL);
     environ = all;
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_processor_gets_its_kernels),
-        cmocka_unit_test(what_is_asked_for_is_as_new_as_the_processor),
-        cmocka_unit_test(this_processor_is_read_as_the_compiler_does),
-        cmocka_unit_test(variables_are_there_for_a_while),
-        cmocka_unit_test(a_variable_that_another_sets_meanwhile_stays),
-        cmocka_unit_test(an_empty_environment_is_fine),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

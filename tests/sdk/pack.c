@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The helpers for op packs: records made by <tenon/pack.h>, and rows of <tenon/ops/rows.h>
-// over layouts of all kinds against plain loops: pack [SEED]
-#include <tenon/ops/rows.h> // first: cmocka.h has a macro named fail
+// over layouts of all kinds against plain loops
+#include "check.h"
+#include <tenon/ops/rows.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 // --- records ---------------------------------------------------------------------------
@@ -31,44 +23,43 @@ static TN_CPU_KERNEL(quick, "test.one/1", launch,
 TN_PACK("com.example.test", "1.2.3", "Example", TN_PRIMITIVES(&many_inputs, &one),
         TN_KERNELS(&quick));
 
-static void an_operator_has_the_inputs_and_attributes_that_are_listed(void **state)
+Test(pack, an_operator_has_the_inputs_and_attributes_that_are_listed)
 {
     static const char *const names[] = {"p", "q", "r", "s", "t", "u", "v", "w"};
     static const double defaults[] = {1, -2, 0.5, 4, 5, 6, 7, 8};
-    (void)state;
-    assert_int_equal(many_inputs.num_inputs, 8);
-    assert_int_equal(many_inputs.attrs.num_fields, 8);
-    assert_int_equal(many_inputs.attrs.size, 8 * sizeof(double));
+    cr_assert(eq(uint, many_inputs.num_inputs, 8));
+    cr_assert(eq(uint, many_inputs.attrs.num_fields, 8));
+    cr_assert(eq(sz, many_inputs.attrs.size, 8 * sizeof(double)));
     for (uint32_t i = 0; i < 8; i++) {
         const tn_attr_field *field = &many_inputs.attrs.fields[i];
-        assert_string_equal(many_inputs.inputs[i].name, names[i]);
-        assert_int_equal(field->kind, TN_ATTR_F64);
-        assert_int_equal(field->offset, i * sizeof(double));
-        assert_float_equal(field->default_f, defaults[i], 0);
+        cr_assert(eq(str, many_inputs.inputs[i].name, names[i]));
+        cr_assert(eq(uint, field->kind, TN_ATTR_F64));
+        cr_assert(eq(sz, field->offset, i * sizeof(double)));
+        cr_assert(eq(dbl, field->default_f, defaults[i]));
     }
-    assert_int_equal(many_inputs.num_in_place, 1);
-    assert_int_equal(many_inputs.in_place->input, 2);
-    assert_int_equal(one.num_inputs, 1);
-    assert_string_equal(one.attrs.fields[0].name, "factor");
-    assert_string_equal(one.expr, "factor * x");
+    cr_assert(eq(uint, many_inputs.num_in_place, 1));
+    cr_assert(eq(int, many_inputs.in_place->input, 2));
+    cr_assert(eq(uint, one.num_inputs, 1));
+    cr_assert(eq(str, one.attrs.fields[0].name, "factor"));
+    cr_assert(eq(str, one.expr, "factor * x"));
 }
 
-static void a_pack_offers_what_it_lists(void **state)
+Test(pack, a_pack_offers_what_it_lists)
 {
-    (void)state;
     const tn_ops *ops = tn_plugin_v1.query(TN_IFACE_OPS);
-    assert_non_null(ops);
-    assert_null(tn_plugin_v1.query(TN_IFACE_BACKEND));
-    assert_int_equal(ops->num_primitives, 2);
-    assert_ptr_equal(ops->primitives[1], &one);
-    assert_int_equal(ops->num_kernels, 1);
+    cr_assert(ne(ptr, ops, NULL));
+    cr_assert(eq(ptr, tn_plugin_v1.query(TN_IFACE_BACKEND), NULL));
+    cr_assert(eq(uint, ops->num_primitives, 2));
+    cr_assert(eq(ptr, ops->primitives[1], &one));
+    cr_assert(eq(uint, ops->num_kernels, 1));
     const tn_kernel *kernel = ops->kernels[0];
-    assert_string_equal(kernel->name, "quick");
-    assert_string_equal(kernel->family, TN_FAMILY_CPU);
-    assert_int_equal(kernel->flags, TN_KERNEL_SAME_DTYPE);
-    assert_int_equal(kernel->operands->needs, TN_NEEDS_CONTIGUOUS);
-    assert_true(((const tn_cpu_kernel *)kernel->payload)->launch == launch);
-    assert_string_equal(tn_plugin_v1.version, "1.2.3");
+    cr_assert(eq(str, kernel->name, "quick"));
+    cr_assert(eq(str, kernel->family, TN_FAMILY_CPU));
+    cr_assert(eq(uint, kernel->flags, TN_KERNEL_SAME_DTYPE));
+    cr_assert(eq(uint, kernel->operands->needs, TN_NEEDS_CONTIGUOUS));
+    const tn_cpu_kernel *payload = kernel->payload;
+    cr_assert(payload->launch == launch);
+    cr_assert(eq(str, tn_plugin_v1.version, "1.2.3"));
 }
 
 // --- rows ------------------------------------------------------------------------------
@@ -163,24 +154,29 @@ static void check_rows(const tn_tensor *tensors, int64_t most)
                               .parallel_for = in_pieces};
     int64_t index[TN_MAX_RANK] = {0}, count = tn_layout_count(&out->layout);
     visited = longest = 0;
-    assert_int_equal(tn_for_rows(&call, most, add_rows), TN_OK);
-    assert_int_equal(visited, count);
-    assert_true(longest <= most);
+    cr_assert(eq(int, tn_for_rows(&call, most, add_rows), TN_OK));
+    cr_assert(eq(i64, visited, count));
+    cr_assert(longest <= most);
     do {
         const float *x = tensors[0].data, *y = tensors[1].data, *got = out->data;
         float expected = x[element_of(&out->layout, &tensors[0].layout, index)] +
                          1000 * y[element_of(&out->layout, &tensors[1].layout, index)];
         float value = got[tn_offset_at(&out->layout, index)];
         if (value != expected)
-            fail_msg("seed %llu: got %g, expected %g", (unsigned long long)seed,
+            cr_fatal("seed %llu: got %g, expected %g", (unsigned long long)seed,
                      (double)value, (double)expected);
     } while (count > 0 && tn_index_next(out->layout.rank, out->layout.extent, index));
 }
 
-static void rows_agree_with_loops_over_any_layouts(void **state)
+static void draw_seed(void)
+{
+    seed = check_seed((uint64_t)time(NULL) % 1000000 + 1);
+    random_state = seed * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+Test(pack, rows_agree_with_loops_over_any_layouts, .init = draw_seed)
 {
     static float memory[NUM_OPERANDS][MAX_ELEMENTS];
-    (void)state;
     for (int round = 0; round < 2000; round++) {
         int64_t extent[4], own[4];
         int32_t rank = (int32_t)draw_below(5);
@@ -201,18 +197,17 @@ static void rows_agree_with_loops_over_any_layouts(void **state)
     }
 }
 
-static void contiguous_operands_are_one_long_row(void **state)
+Test(pack, contiguous_operands_are_one_long_row, .init = draw_seed)
 {
     static float memory[NUM_OPERANDS][60];
     tn_tensor tensors[NUM_OPERANDS];
-    (void)state;
     for (uint32_t k = 0; k < NUM_OPERANDS; k++)
         tensors[k] = (tn_tensor){
             .data = memory[k],
             .layout = {
                 .dtype = TN_F32, .rank = 3, .extent = {3, 4, 5}, .stride = {20, 5, 1}}};
     check_rows(tensors, 60);
-    assert_int_equal(longest, 60);
+    cr_assert(eq(i64, longest, 60));
 }
 
 // --- failures --------------------------------------------------------------------------
@@ -224,7 +219,7 @@ static tn_status note_failure(const tn_host *host, tn_status status, const char 
     return status;
 }
 
-static void too_many_operands_are_refused(void **state)
+Test(pack, too_many_operands_are_refused)
 {
     tn_tensor tensors[TN_ROW_MAX_OPERANDS + 1] = {{0}};
     const tn_host host = {.struct_size = sizeof(host), .fail = note_failure};
@@ -235,21 +230,5 @@ static void too_many_operands_are_refused(void **state)
                               .num_inputs = TN_ROW_MAX_OPERANDS,
                               .num_outputs = 1,
                               .parallel_for = in_pieces};
-    (void)state;
-    assert_int_equal(tn_for_rows(&call, 1, add_rows), TN_ERR_UNSUPPORTED);
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_operator_has_the_inputs_and_attributes_that_are_listed),
-        cmocka_unit_test(a_pack_offers_what_it_lists),
-        cmocka_unit_test(rows_agree_with_loops_over_any_layouts),
-        cmocka_unit_test(contiguous_operands_are_one_long_row),
-        cmocka_unit_test(too_many_operands_are_refused),
-    };
-    seed = argc > 1 ? strtoull(argv[1], NULL, 10) : (uint64_t)time(NULL) % 1000000 + 1;
-    random_state = seed * UINT64_C(0x9e3779b97f4a7c15);
-    printf("# seed %llu\n", (unsigned long long)seed);
-    return cmocka_run_group_tests_name("helpers for op packs", tests, NULL, NULL);
+    cr_assert(eq(int, tn_for_rows(&call, 1, add_rows), TN_ERR_UNSUPPORTED));
 }

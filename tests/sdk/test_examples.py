@@ -34,6 +34,17 @@ class Examples(bench.Bench):
         printed = self.run(program)
         assert re.fullmatch(promised(text), printed), f"expected\n{promised(text)}printed\n{printed}"
 
+    def lenet_is_built(self):
+        """The network's folder is built as its line says"""
+        flags = self.run("pkg-config", "--cflags", "--libs", "tenon", "jansson", "zlib").split()
+        program = self.folder / "train"
+        sources = sorted((self.args.source / "docs/examples/lenet").glob("*.c"))
+        self.run("cc", "-Wall", "-Wextra", "-Werror", *self.sanitizers(), *sources, *flags, "-lm", "-o", program)
+        said = self.run(program, "lenet", "--data", self.folder / "absent", status=1)
+        assert "dataset-fashion-mnist" in said, said
+        assert "expected lenet" in self.run(program, "other", status=2)
+        assert "wrong option --nothing" in self.run(program, "lenet", "--nothing", status=2)
+
     def are_listed(self):
         """The list of examples names each of them"""
         listed = (self.args.source / "docs/examples/README.md").read_text()
@@ -47,6 +58,7 @@ class Examples(bench.Bench):
 def tests(examples):
     found = [("Tenon installs", examples.installs, ())]
     found += [(f"{p.name} prints what it says", examples.runs, (p,)) for p in examples.programs()]
+    found += [("the network's folder is built as its line says", examples.lenet_is_built, ())]
     return found + [("the list of examples names each of them", examples.are_listed, ())]
 
 

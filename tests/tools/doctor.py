@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import sys
 
@@ -54,6 +55,14 @@ def wrong_things_are_counted_and_told_with_remedies():
     done = refused("doctor", env=environment(TENON_BAKEND="x", TENON_THREADS="256"), saying="things are wrong")
     assert "WRONG  TENON_BAKEND is not a variable of Tenon; did you mean TENON_BACKEND?" in done.stdout, done.stdout
     assert "to do: unset TENON_THREADS, or lower it" in done.stdout, done.stdout
+
+
+def what_could_not_be_examined_is_told():
+    """A child takes two pipes; this leaves descriptors for less."""
+    done = refused("doctor", env=environment(), saying="wrong",
+                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (6, 6)))
+    assert "Nothing is wrong" not in done.stdout, done.stdout
+    assert "was not examined: no process could be started" in done.stdout, done.stdout
 
 
 # --- variables ---------------------------------------------------------------------------
@@ -211,7 +220,7 @@ def a_cache_that_cannot_be_used_is_found():
 
 
 run([nothing_is_wrong_where_nothing_is, wrong_things_are_counted_and_told_with_remedies,
-     variables_with_wrong_names_and_values_are_found, variables_that_keep_a_runtime_from_opening_are_found,
+     what_could_not_be_examined_is_told, variables_with_wrong_names_and_values_are_found, variables_that_keep_a_runtime_from_opening_are_found,
      a_backend_that_is_not_there_is_found, folders_that_are_wrong_are_found, plugins_that_are_refused_are_found,
      duplicates_and_disabled_ones_are_noted, having_no_plugin_is_wrong, trust_without_keys_is_wrong,
      a_backend_without_a_device_is_wrong_only_when_it_is_wanted, a_driver_that_crashes_or_hangs_is_found,

@@ -34,11 +34,16 @@ def arrays_slices_and_operators():
         ("sum(x, axis=0)", [5, 7, 9]), ("sum(x, [1])", [6, 15]), ("sum(x, axis=(0, 1))", 21), ("sum(x, axis=())", [[1, 2, 3], [4, 5, 6]]), ("squeeze(expand_dims(x, axis=0), axis=0)", [[1, 2, 3], [4, 5, 6]]),
         ("x.T", [[1, 4], [2, 5], [3, 6]]), ("(x[:1] @ x.mT).T[0]", [14]), ("reshape(x, [1, 2, 3]).mT", [[[1, 4], [2, 5], [3, 6]]]),
         ("reshape(x, [1, 2, 3]).T[:, 1, 0]", [4, 5, 6]), ("base.sum(x)", 21),
+        ("prod(x, axis=1, keepdims=true)", [[6], [120]]), ("prod(x)", 720), ("prod(x, axis=[])", [[1, 2, 3], [4, 5, 6]]),
+        ("isinf(erfinv(x[0] - 2))", [True, False, True]),
         ("x @ transpose(x)", [[14, 32], [32, 77]]), ("max(x, axis=(1,), keepdims=true)", [[3], [6]]),
         ("reshape(x, [3, -1])", [[1, 2], [3, 4], [5, 6]]), ("astype(x, f32)[0, 0]", 1.0),
         ("astype(x, dtype='u8')[0, 0]", 1), ("where(x > 2, x, 0)", [[0, 0, 3], [4, 5, 6]]),
         ("a = x[0]; b = a * 2; a + b", [3, 6, 9]), ("[x[0], x[1]]", [[1, 2, 3], [4, 5, 6]])]:
         assert values(text, X) == [expected], (text, values(text, X))
+    # The greatest double in the range of i64 is a limit for the integers beyond it.
+    for text, expected in [("hi", [2**63 - 1024, 5]), ("lo", [2**63 - 1, 2**63 - 1024])]:
+        assert values(f"clip(x, {text}={2**63 - 1024}.0)", f"x=[{2**63 - 1}, 5]") == [expected]
     assert values("x[0], x[1, 1]", X) == [[1, 2, 3], 5]
     assert values("a, b = x[0], x[1]; b - a", X) == [[3, 3, 3]]
     step = "sgd(p, g, m, lr=0.5, momentum=0.5)"

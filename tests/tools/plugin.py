@@ -92,7 +92,12 @@ def the_header_of_operators_is_written():
 def the_header_of_a_shared_object_is_the_same():
     os.mkdir("tmp")
     tenon("header", "org.tenon.base", "-o", "installed.h")
+    for name in ("tenon-files-AbCdEf", "tenon-0123456789ab"):
+        pathlib.Path("tmp", name).mkdir()
     tenon("header", next(BASE.glob("*.so")), "-o", "file.h", env={"TMPDIR": "tmp", "TENON_PLUGIN_PATH": ""})
+    # What a killed command left is removed; a folder of another program with such a name stays.
+    assert os.listdir("tmp") == ["tenon-files-AbCdEf"], os.listdir("tmp")
+    os.rmdir("tmp/tenon-files-AbCdEf")
     assert pathlib.Path("file.h").read_text() == pathlib.Path("installed.h").read_text()
     shutil.copy(next(BASE.glob("*.so")), ".")
     tenon("header", "org.tenon.base.so", "-o", "here.h", env={"TENON_PLUGIN_PATH": ""})

@@ -262,6 +262,32 @@ def an_upgrade_that_is_killed_leaves_a_version_that_works():
         assert step > 20 and seen == {"1.9.0", "1.10.0"}, (step, seen)
 
 
+def a_key_whose_making_is_killed_is_whole_or_not_there():
+    if not KILLER:
+        return "the killer is not built for sanitizers"
+    for nameless in "1", "0":
+        seen, step = set(), 0
+        while True:
+            step += 1
+            folder = pathlib.Path(f"keys-{nameless}-{step}")
+            folder.mkdir()
+            env = {**tap.ENVIRONMENT, "LD_PRELOAD": str(KILLER), "KILL_AT": str(step), "KILL_NAMELESS": nameless}
+            done = subprocess.run([tap.TENON, "trust", "new", f"{folder}/acme.key"], env=env, capture_output=True, text=True)
+            assert done.returncode in (0, 77), done.stderr
+            sizes = {"acme.pub": 56, "acme.key": 212}
+            for path in folder.glob("acme.*"):
+                comment, line, end = path.read_text().split("\n")
+                assert comment.startswith("untrusted comment: ") and not end, path
+                assert len(line) == sizes[path.name], (path, len(line))
+                assert path.stat().st_mode & 0o777 == (0o600 if path.suffix == ".key" else 0o644), path
+            seen.add(len(list(folder.glob("acme.*"))))
+            if done.returncode == 0:
+                break
+        assert seen == {0, 1, 2}, seen
+        refused("trust", "new", f"{folder}/acme.key", saying="exists")
+        assert sorted(os.listdir(folder)) == ["acme.key", "acme.pub"], os.listdir(folder)
+
+
 def many_at_once_wait_for_each_other():
     archives = [pack(version(v, v), f"{v}.tnp") for v in ("1.9", "1.10")] * 4
     running = [subprocess.Popen([tap.TENON, "plugin", "install", a, "--force", "--prefix", "here"], env=tap.ENVIRONMENT,
@@ -348,5 +374,6 @@ tap.run([archives_are_the_same_bytes_whoever_makes_them, archives_folders_and_sh
          archives_that_are_too_much_are_refused, what_unpacking_would_refuse_is_not_packed,
          archives_that_are_cut_or_of_another_kind_are_refused,
          the_part_for_archives_is_loaded_for_archives_alone,
-         an_upgrade_that_is_killed_leaves_a_version_that_works, many_at_once_wait_for_each_other,
+         an_upgrade_that_is_killed_leaves_a_version_that_works, a_key_whose_making_is_killed_is_whole_or_not_there,
+         many_at_once_wait_for_each_other,
          readers_never_miss_a_plugin_that_is_upgraded, two_hundred_plugins_are_listed_and_none_is_loaded, listing_runs_no_code_of_a_plugin])

@@ -24,7 +24,7 @@ def traced(backend, expression="max(softmax(exp([1.0, 2.0]) * 3))", **options):
     return [{**e, "track": tracks[e["tid"]]} for e in events if e["ph"] == "X"], begin, end
 
 
-STAGES = ["open devices", "simplify", "place", "fuse", "order", "assign", "compile"]
+STAGES = ["prepare", "simplify", "place", "fuse", "order", "assign", "compile"]
 
 
 def inside(events, outer, names):

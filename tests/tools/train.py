@@ -109,6 +109,17 @@ def a_full_disk_loses_no_checkpoint():
     assert not [f for f in os.listdir(".") if f.startswith(CHECKPOINT + ".")]
 
 
+def links_are_followed_and_devices_stay():
+    make_data()
+    tenon("train", "lenet", "--data", ".", "--steps", "1", "--save", "whole")
+    os.symlink("kept", "link")
+    open("kept", "w").close()
+    tenon("train", "lenet", "--data", ".", "--steps", "1", "--save", "link")
+    assert os.path.islink("link") and open("kept", "rb").read() == open("whole", "rb").read()
+    refused("train", "lenet", "--data", ".", "--steps", "1", "--save", "/dev/null", saying="/dev/null: no safetensors")
+    assert not os.path.isfile("/dev/null")
+
+
 def damaged_files_are_refused():
     make_data()
     tenon("train", "lenet", "--data", ".", "--steps", "1")
@@ -120,6 +131,27 @@ def damaged_files_are_refused():
     refused("train", "lenet", "--data", ".", "--resume", CHECKPOINT, saying="fc3.bias")
     open(CHECKPOINT, "wb").write(good.replace(b'"step":"1"', b'"step":"x"'))
     refused("train", "lenet", "--data", ".", "--resume", CHECKPOINT, saying="'step'")
+    for old, new, saying in [
+            (b'"shape":[10]', b'"shape":[99]', "'fc3.bias' is F32 [99]; expected F32 [10]"),
+            (b'"F32","shape":[10]', b'"I32","shape":[10]', "'fc3.bias' is I32 [10]; expected F32 [10]"),
+            (b'"data_offsets":[0,', b'"data_offsets":[4,', "'conv1.weight' lies at bytes 4 to 600"),
+            (b'"data_offsets":[600,', b'"data_offsets":[-99,', "'conv1.bias' lies at bytes -99"),
+            (b'"data_offsets":[600,624]', b'"data_offsets":[602,626]', "'conv1.bias' lies at bytes 602"),
+            (b'"data_offsets"', b'"data_offsetz"', "'conv1.weight' is not described as an array"),
+            (b'{"__metadata__"', b'["__metadata__"', "no JSON object"),
+            (b"tenon.lenet/1", b"tenon.other/1", "format 'tenon.other/1'"),
+            (b'"lr":"0', b'"lr":"-', "metadata 'lr'"),
+            (b'"batch":"64"', b'"batch":"-4"', "metadata 'batch' is '-4'")]:
+        assert old in good, old
+        changed = bytearray(good.replace(old, new, 1))
+        changed[:8] = struct.pack("<Q", struct.unpack("<Q", good[:8])[0] + len(new) - len(old))
+        open(CHECKPOINT, "wb").write(changed)
+        refused("train", "lenet", "--data", ".", "--resume", CHECKPOINT, saying=saying)
+    for damaged, saying in [(good[:7], "no safetensors file"), (b"\xff" * 64, "no safetensors file"),
+                            (good + b"more", "expected"), (b"", "no safetensors file")]:
+        open(CHECKPOINT, "wb").write(damaged)
+        refused("train", "lenet", "--data", ".", "--resume", CHECKPOINT, saying=saying)
+    refused("train", "lenet", "--data", ".", "--resume", ".", saying="no safetensors file")
     refused("train", "lenet", "--data", "absent", saying="dataset-fashion-mnist")
     refused("train", "lenet", "--data", ".", "--classify", status=2, saying="--resume FILE")
     refused("train", "lenet", "--data", ".", "--batch", "641", status=2, saying="--batch 641")
@@ -132,6 +164,6 @@ def damaged_files_are_refused():
 if tap.has_plugins("org.tenon.cpu-blas", "org.tenon.nn"):
     tap.run([training_learns_and_reports, the_same_seed_gives_the_same_file, resuming_continues_exactly,
              lines_are_plain_when_not_on_a_terminal, an_interrupt_saves_and_says_how_to_resume,
-             a_full_disk_loses_no_checkpoint, damaged_files_are_refused])
+             a_full_disk_loses_no_checkpoint, links_are_followed_and_devices_stay, damaged_files_are_refused])
 else:
     print("1..0 # SKIP needs org.tenon.cpu-blas and org.tenon.nn")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Benchmarks: contestants that do the same work run in turns, and their medians are
-// compared. Turns spread whatever disturbs the machine over all of them.
+// Benchmarks: contestants that do the same work run in rounds, one after the other, and
+// their medians are compared. Rounds spread disturbances of the machine over all
+// contestants.
 #ifndef TOOLS_BENCH_BENCH_H
 #define TOOLS_BENCH_BENCH_H
 
@@ -13,21 +14,21 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define MAX_ROUNDS 64
 
-// Work that is timed. `run` does it `times` times, and gives the seconds it took; negative
-// when it failed, which it has told on stderr.
+// Timed work. `run` does the work `times` times and returns the seconds that this took;
+// negative after a failure, which it reports on stderr.
 struct contestant {
     const char *name;
     double (*run)(struct contestant *self, uint64_t times);
     void *state;
-    double seconds[MAX_ROUNDS]; // of one time
-    double median;              // negative when it failed
+    double seconds[MAX_ROUNDS]; // for doing the work once, by round
+    double median;              // negative after a failure
 };
 
 struct bench {
     tn_runtime *runtime;
-    const char *python; // NULL: no peers
+    const char *python; // NULL: without peers
     const char *folder; // of this program
-    const char *tenon;  // the command
+    const char *tenon;  // path of the command
     int threads;
     int rounds;
     FILE *out;
@@ -35,22 +36,23 @@ struct bench {
 
 double now_seconds(void);
 
-// Runs them in turns, after one warm-up each, and sets the medians.
+// Runs a warm-up and `rounds` rounds, and sets the medians.
 void contest(struct contestant *list, size_t count, int rounds, uint64_t times);
 
-// Prints one line: a name, seconds in a fitting unit, and what it is compared with.
+// Prints one line: name, median in a fitting unit, and the comparison in `format`.
 void report(const struct bench *bench, const struct contestant *contestant,
             const char *format, ...) __attribute__((format(printf, 3, 4)));
 void title(const struct bench *bench, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-// The library's last failure, on stderr. Gives -1, which is what a failed run gives.
+// Prints the scope's failure, or the library's last one, on stderr. Returns -1, as a failed
+// run does.
 double failed_run(const tn_scope *scope);
 
-// --- peers.c: PyTorch and MLX in a Python process that stays ---------------------------
+// --- peers.c: PyTorch and MLX in a Python process --------------------------------------
 
 struct peers {
-    FILE *to, *from; // NULL: none
+    FILE *to, *from; // NULL: no process
     int process;
     bool has_torch, has_mlx;
 };
@@ -68,8 +70,8 @@ void bench_first(struct bench *bench);
 void bench_command(struct bench *bench);
 void bench_lenet(struct bench *bench);
 
-// Runs a program to its end with its output thrown away, or taken into *out_text (free it).
-// False when it could not or its status was not 0.
+// Runs a program to its end. Discards its output, or gives it in *out_text (free it). False
+// when the program cannot run or its status is not 0.
 bool run_program(char *const *argv, char **out_text);
 
 #endif // TOOLS_BENCH_BENCH_H

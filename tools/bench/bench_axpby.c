@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// alpha * x + beta * y in each way it can be said, beside PyTorch and MLX.
+// alpha * x + beta * y in each form that Tenon offers, beside PyTorch and MLX.
 #include "bench.h"
 
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 struct axpby {
     struct bench *bench;
     tn_array *x, *y;       // kept
-    const char *primitive; // NULL: from base operators
+    const char *primitive; // NULL: built from base operators
     struct peers *peers;
-    const char *work; // of a peer
+    const char *work; // request to a peer; NULL: Tenon
 };
 
 static tn_array *build(const struct axpby *a, tn_scope *s)

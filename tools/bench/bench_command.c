@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How long the command takes from start to end.
+// Time that the command takes from start to end.
 #include "bench.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the core itself costs: replaying a traced function, and the first evaluation of a
-// new graph.
+// Overhead of the core: replay of a traced function, and the first evaluation of a new
+// graph.
 #include "bench.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct replay {
     tn_array *input; // kept
 };
 
-// Each node is a sum over one element: a kernel that cannot fuse with the next.
+// Each node is a sum over one element, a kernel that cannot be fused with the next.
 static tn_status chain(tn_scope *trace, tn_array *const *inputs, uint64_t num_inputs,
                        tn_array **outputs, uint64_t num_outputs, void *user)
 {
@@ -77,7 +77,7 @@ struct first {
     uint64_t random;
 };
 
-// A chain of operators in an order that has not been before: no plan of it is cached.
+// A chain of operators in a new random order, so that no plan for it is cached.
 static tn_array *new_graph(struct first *f, tn_scope *s)
 {
     static const char *const operators[] = {"base.add/1", "base.multiply/1",

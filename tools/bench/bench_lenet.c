@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Training LeNet-5 on Fashion-MNIST, beside PyTorch on the same batches' size.
+// Training LeNet-5 on Fashion-MNIST, beside PyTorch with the same batch size.
 #include "bench.h"
 
 #include <jansson.h>
@@ -15,7 +15,7 @@ struct lenet {
     char save[64];
 };
 
-// The "seconds" of the last line that has them.
+// Value of "seconds" in the last event "trained"; -1: there is none.
 static double seconds_in(char *text)
 {
     double seconds = -1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Turns, medians, and lines of figures.
+// Runs contestants in rounds, computes medians, and prints results.
 #include "bench.h"
 
 #include <stdarg.h>
@@ -25,7 +25,7 @@ static double median_of(const double *values, int count)
     double sorted[MAX_ROUNDS];
     memcpy(sorted, values, (size_t)count * sizeof(*values));
     qsort(sorted, (size_t)count, sizeof(*sorted), by_value);
-    // A failed run is negative and comes first: then the whole is.
+    // A failed run is negative and sorts first: one failed run fails the whole.
     return sorted[0] < 0 ? -1 : sorted[count / 2];
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// tenon-bench: what `tenon bench` runs.
+// tenon-bench, the program that `tenon bench` executes.
 #include "bench.h"
 
 #include <limits.h>
@@ -35,7 +35,8 @@ static int misuse(const char *what, const char *got)
     return 2;
 }
 
-// Reads "--name value" or a benchmark's name, and moves *at. 0, or 2 for wrong usage.
+// Reads "--name value" or a benchmark's name; moves *at onto the value. Returns 0, or 2 for
+// wrong usage.
 static int read_argument(struct bench *bench, bool *chosen, int argc, char **argv, int *at)
 {
     const char *argument = argv[*at];
@@ -82,7 +83,7 @@ static int run_all(struct bench *bench, const bool *chosen)
 int main(int argc, char **argv)
 {
     char folder[PATH_MAX];
-    bool chosen[COUNT(benchmarks) + 1] = {false}; // the last: some are
+    bool chosen[COUNT(benchmarks) + 1] = {false}; // last element: any benchmark is chosen
     struct bench bench = {.rounds = 15,
                           .threads = 2,
                           .out = stdout,
@@ -93,7 +94,7 @@ int main(int argc, char **argv)
     folder[length > 0 ? length : 0] = '\0';
     if (strrchr(folder, '/'))
         *strrchr(folder, '/') = '\0';
-    // The runtime warns of variables that it does not know: copy, then unset.
+    // The runtime warns of unknown TENON_ variables: copy these, then unset them.
     bench.tenon = strdup(bench.tenon ? bench.tenon : "tenon");
     bench.python = bench.python ? strdup(bench.python) : NULL;
     unsetenv("TENON_BENCH_COMMAND");

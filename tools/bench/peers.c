@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A Python process with PyTorch and MLX: it is asked for "WORK TIMES" a line, and answers
-// with seconds.
+// A Python process with PyTorch and MLX: reads lines "WORK TIMES", and answers each with
+// seconds.
 #include "bench.h"
 
 #include <signal.h>

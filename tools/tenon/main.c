@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: MIT
 // The command `tenon`: arrays, plugins and their reasons from a shell.
-#include "commands.h"
+#include "complete/commands.h"
+#include "devices/commands.h"
+#include "doctor/commands.h"
+#include "eval/commands.h"
+#include "header/commands.h"
+#include "new/commands.h"
+#include "ops/commands.h"
+#include "plugins/commands.h"
+#include "programs/commands.h"
+#include "why/commands.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -60,23 +69,19 @@ static const char about[] =
     "\n"
     "TENON_BACKEND chooses backends (\"vulkan,cpu-blas\"), TENON_PLUGIN_PATH adds plugins.";
 
-int describe_all(json_t *rows)
-{
-    return commands_describe(commands, COUNT(commands), "tenon", about, rows);
-}
-
 static int run(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
         printf("tenon %s\n", TN_VERSION);
         return 0;
     }
-    return commands_run(commands, COUNT(commands), "tenon", about, argc, argv);
+    static const struct command_group group = {"tenon", about, commands, COUNT(commands)};
+    return commands_run(&group, argc, argv);
 }
 
-// A standard stream that the caller closed leaves its number to the next file that is
-// opened, and what is printed would land there. /dev/null takes the number, opened such
-// that using the stream still fails.
+// Opens /dev/null for each standard stream that the caller closed, in a mode in which using
+// the stream still fails. Otherwise the next opened file would get the stream's number, and
+// printed text would go there.
 static void reserve_standard_streams(void)
 {
     static const int unusable[] = {O_WRONLY, O_RDONLY, O_RDONLY};
@@ -88,7 +93,7 @@ static void reserve_standard_streams(void)
 int main(int argc, char **argv)
 {
     reserve_standard_streams();
-    // A full disk or a limit on file sizes must be an error that is reported.
+    // Exceeding a limit on file sizes becomes an error that is reported.
     signal(SIGXFSZ, SIG_IGN);
     int status = run(argc, argv);
     if (fflush(stdout) || ferror(stdout))

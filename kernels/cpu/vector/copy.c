@@ -2,18 +2,23 @@
 // Strided copies and blocked transposes, by the size of an element.
 #include "variant.h"
 
-// A tile is read a cache line at a time and turned in a buffer, from which long runs are
-// written: rows that lie a power of two apart would throw each other out of the cache.
+// A transpose reads a tile of the source, one cache line of each row, transposes it into a
+// buffer, and writes long runs from there. Writing elements straight to their rows would
+// touch as many cache lines as there are columns; where rows lie a power of two apart,
+// these lines share one set of the cache and evict each other before they are full.
 #define TILE_ROWS 64
-#define TILE_BYTES 64 // of a row
+#define TILE_BYTES 64 // of a row: a cache line
 
-// Squares that are turned in registers.
+// Vectors of the squares that are transposed in registers, 4 x 4 of 32 bits and 2 x 2 of 64
+// bits; "loose" ones are loaded and stored without alignment. Bytes and 16-bit elements are
+// copied one by one.
 typedef uint32_t quad32 __attribute__((vector_size(16)));
 typedef uint32_t loose_quad32 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef uint64_t pair64 __attribute__((vector_size(16)));
 typedef uint64_t loose_pair64 __attribute__((vector_size(16), aligned(8), may_alias));
 
-static inline void turn_uint32_t(uint32_t *to, const uint32_t *from, int64_t stride)
+static inline void transpose_square_uint32_t(uint32_t *to, const uint32_t *from,
+                                             int64_t stride)
 {
     quad32 a = *(const loose_quad32 *)from, b = *(const loose_quad32 *)(from + stride);
     quad32 c = *(const loose_quad32 *)(from + 2 * stride);
@@ -30,25 +35,30 @@ static inline void turn_uint32_t(uint32_t *to, const uint32_t *from, int64_t str
         __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
 }
 
-static inline void turn_uint64_t(uint64_t *to, const uint64_t *from, int64_t stride)
+static inline void transpose_square_uint64_t(uint64_t *to, const uint64_t *from,
+                                             int64_t stride)
 {
     pair64 a = *(const loose_pair64 *)from, b = *(const loose_pair64 *)(from + stride);
     *(loose_pair64 *)to = __builtin_shufflevector(a, b, 0, 2);
     *(loose_pair64 *)(to + TILE_ROWS) = __builtin_shufflevector(a, b, 1, 3);
 }
 
-static inline void turn_uint8_t(uint8_t *to, const uint8_t *from, int64_t stride)
+static inline void transpose_square_uint8_t(uint8_t *to, const uint8_t *from,
+                                            int64_t stride)
 {
     (void)stride;
     *to = *from;
 }
 
-static inline void turn_uint16_t(uint16_t *to, const uint16_t *from, int64_t stride)
+static inline void transpose_square_uint16_t(uint16_t *to, const uint16_t *from,
+                                             int64_t stride)
 {
     (void)stride;
     *to = *from;
 }
 
+// For elements of type T: the strided copy; transpose_tile, the transpose of a tile into
+// the buffer by squares of SIDE; and the transpose of a matrix by tiles.
 #define COPIES(T, SIDE)                                                                    \
     static void copy_##T(void *dst_, int64_t dst_stride, const void *src_,                 \
                          int64_t src_stride, int64_t n)                                    \
@@ -70,15 +80,15 @@ static inline void turn_uint16_t(uint16_t *to, const uint16_t *from, int64_t str
                 dst[i * dst_stride] = src[i * src_stride];                                 \
         }                                                                                  \
     }                                                                                      \
-    static void turn_tile_##T(T *tile, const T *src, int64_t stride, int64_t rows,         \
-                              int64_t columns)                                             \
+    static void transpose_tile_##T(T *tile, const T *src, int64_t stride, int64_t rows,    \
+                                   int64_t columns)                                        \
     {                                                                                      \
         int64_t r = 0;                                                                     \
         for (; r + SIDE <= rows; r += SIDE) {                                              \
             const T *row = src + r * stride;                                               \
             int64_t c = 0;                                                                 \
             for (; c + SIDE <= columns; c += SIDE)                                         \
-                turn_##T(tile + c * TILE_ROWS + r, row + c, stride);                       \
+                transpose_square_##T(tile + c * TILE_ROWS + r, row + c, stride);           \
             for (; c < columns; c++)                                                       \
                 for (int64_t k = 0; k < SIDE; k++)                                         \
                     tile[c * TILE_ROWS + r + k] = row[k * stride + c];                     \
@@ -98,7 +108,7 @@ static inline void turn_uint16_t(uint16_t *to, const uint16_t *from, int64_t str
             int64_t m = rows - r < TILE_ROWS ? rows - r : TILE_ROWS;                       \
             for (int64_t c = 0; c < columns; c += width) {                                 \
                 int64_t n = columns - c < width ? columns - c : width;                     \
-                turn_tile_##T(tile, src + r * src_stride + c, src_stride, m, n);           \
+                transpose_tile_##T(tile, src + r * src_stride + c, src_stride, m, n);      \
                 for (int64_t k = 0; k < n; k++)                                            \
                     copy_##T(dst + (c + k) * dst_stride + r, 1, tile + k * TILE_ROWS, 1,   \
                              m);                                                           \

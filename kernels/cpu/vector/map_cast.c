@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Conversions between element types, as <tenon/expr.h> defines CAST. Halves are widened to,
-// and rounded from, f32: to nearest, ties to even, NaNs made quiet, as the instructions of
-// F16C do. Floats become integers by saturation, and NaN becomes 0.
+// Conversions between element types, as <tenon/expr.h> defines CAST. Halves (f16, bf16) are
+// widened to f32, and rounded from f32 to nearest, ties to even, with NaNs made quiet, as
+// the instructions of F16C do. Floats become integers by saturation, and NaN becomes 0.
 #include "variant.h"
 #ifdef __F16C__
 #include <immintrin.h>
@@ -14,7 +14,8 @@ static inline float f32_of_f16(uint16_t half)
     uint32_t normal = rest + (112u << 23); // the bias is 127 there and 15 here
     uint32_t special = normal + (112u << 23);
     special |= (rest & 0x007fffff) != 0 ? 0x00400000 : 0;
-    // A subnormal is its fraction times 2^-24: put behind 2^-14, which is taken off again.
+    // A subnormal is its fraction times 2^-24. Adding 2^-14 (113 << 23) as bits puts the
+    // fraction behind a leading 1; subtracting 2^-14 as a float takes the 1 away.
     uint32_t small =
         bits_of_f32(f32_of_bits(rest + (113u << 23)) - f32_of_bits(113u << 23));
     uint32_t bits = exponent == 0 ? small : normal;
@@ -25,9 +26,11 @@ static inline float f32_of_f16(uint16_t half)
 static inline uint16_t f16_of_f32(float x)
 {
     uint32_t bits = bits_of_f32(x), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
-    // Half an ulp is added, less one unless the last bit that stays is odd.
+    // Rounds to nearest even: adds half an ulp of f16, less 1 unless the last kept bit is
+    // odd.
     uint32_t normal = (rest - (112u << 23) + 0xfff + (rest >> 13 & 1)) >> 13;
-    // Below 2^-14, adding 0.5 puts the last bit that stays where f32 rounds.
+    // Below 2^-14 the result is a multiple of 2^-24, which is the ulp of f32 from 0.5 on:
+    // so adding 0.5 rounds to it.
     uint32_t small = bits_of_f32(f32_of_bits(rest) + 0.5f) - bits_of_f32(0.5f);
     uint32_t nan = 0x7e00 | (rest >> 13 & 0x3ff);
     uint32_t half = rest < (113u << 23) ? small : normal;
@@ -80,8 +83,10 @@ static void narrow_f16(void *out_, const void *const *in, int64_t n, uint32_t sc
 MAP1(widen_bf16, uint16_t, float, f32_of_bf16(x))
 MAP1(narrow_bf16, float, uint16_t, bf16_of_f32(x))
 
-// Floats to integers. `below` is the greatest F that T can hold; comparisons that fail for
-// NaN choose an end of the range, so that what is converted is always in it.
+// Defines the conversion of one float F to an integer T in the range low .. high. `below`
+// is the greatest F that T can hold. Both comparisons fail for a NaN and then choose an end
+// of the range, so the C conversion, which is undefined out of range, never sees such a
+// number.
 #define SATURATE(name, F, T, low, high, below)                                             \
     static inline T name(F x)                                                              \
     {                                                                                      \
@@ -93,37 +98,58 @@ MAP1(narrow_bf16, float, uint16_t, bf16_of_f32(x))
         return x == x ? most : 0;                                                          \
     }
 
-// Elements that a test looks at before they are converted.
+// Elements of a block, which one test of the range covers.
 #define RANGE_BLOCK 1024
 
-// A block whose elements are all in range, as nearly all are, is converted by one
-// instruction each. The test: a float's bits without its sign grow with it, NaN being the
-// greatest, so they less `end`, the bits of the first power of 2 that is out of range, are
-// negative. For unsigned types the sign must be clear as well. The one end of a signed
-// range itself fails the test; that is only slower.
+// For a loop that converts before its test of the range is known, and whose results are
+// dropped when the test fails.
+#ifdef __clang__
+#define OUT_OF_RANGE_TOO __attribute__((no_sanitize("float-cast-overflow")))
+#else
+#define OUT_OF_RANGE_TOO
+#endif
+
+// Saturating loops. Nearly all blocks have all elements in range: these are converted by
+// the plain instruction, in the same loop that tests the range, and once more with
+// saturation when the test fails. To 64 bits most processors convert one element at a time,
+// so there the test goes first.
+//
+// The test is on the bits of a float. Without the sign they grow with the magnitude, a NaN
+// being the greatest; so bits - end, where `end` has the bits of the first power of 2 out
+// of range, has its top bit set exactly for magnitudes in range. For unsigned types the
+// sign must be clear as well. The least integer of a signed type fails the test, which only
+// costs time.
 #define WITHIN_SIGNED(bits, end) (((bits) << 1 >> 1) - (end))
 #define WITHIN_UNSIGNED(bits, end) (((bits) - (end)) & ~(bits))
 #define SATURATED_LOOP(from, F, BITS, to, T, WITHIN, end)                                  \
+    OUT_OF_RANGE_TOO static bool from##_to_##to##_if_within(T *out, const F *a, int64_t n) \
+    {                                                                                      \
+        BITS all = (BITS)-1;                                                               \
+        VECTORIZE for (int64_t i = 0; i < n; i++)                                          \
+        {                                                                                  \
+            BITS bits = bits_of_##from(a[i]);                                              \
+            all &= WITHIN(bits, end);                                                      \
+            if (sizeof(T) < 8)                                                             \
+                out[i] = (T)a[i];                                                          \
+        }                                                                                  \
+        bool is_within = all >> (8 * sizeof(BITS) - 1);                                    \
+        for (int64_t i = 0; sizeof(T) == 8 && is_within && i < n; i++)                     \
+            out[i] = (T)a[i];                                                              \
+        return is_within;                                                                  \
+    }                                                                                      \
     static void from##_to_##to(void *out_, const void *const *in, int64_t n,               \
                                uint32_t scalars)                                           \
     {                                                                                      \
+        F kept[RANGE_BLOCK];                                                               \
         (void)scalars;                                                                     \
         for (int64_t at = 0; at < n; at += RANGE_BLOCK) {                                  \
             int64_t count = n - at < RANGE_BLOCK ? n - at : RANGE_BLOCK;                   \
             T *out = (T *)out_ + at;                                                       \
             const F *a = (const F *)in[0] + at;                                            \
-            BITS all = (BITS)-1;                                                           \
-            for (int64_t i = 0; i < count; i++) {                                          \
-                BITS bits = bits_of_##from(a[i]);                                          \
-                all &= WITHIN(bits, end);                                                  \
-            }                                                                              \
-            if (all >> (8 * sizeof(BITS) - 1)) {                                           \
-                VECTORIZE for (int64_t i = 0; i < count; i++)                              \
-                {                                                                          \
-                    out[i] = (T)a[i];                                                      \
-                }                                                                          \
+            if (out_ == in[0]) /* a failed test reads a again, after out is written */     \
+                a = memcpy(kept, a, (size_t)count * sizeof(F));                            \
+            if (from##_to_##to##_if_within(out, a, count))                                 \
                 continue;                                                                  \
-            }                                                                              \
             VECTORIZE for (int64_t i = 0; i < count; i++)                                  \
             {                                                                              \
                 out[i] = from##_as_##to(a[i]);                                             \
@@ -153,7 +179,7 @@ SATURATED_F64(u16, uint16_t, 0, UINT16_MAX, UINT16_MAX, WITHIN_UNSIGNED, 16)
 SATURATED_F64(u32, uint32_t, 0, UINT32_MAX, UINT32_MAX, WITHIN_UNSIGNED, 32)
 SATURATED_F64(u64, uint64_t, 0, UINT64_MAX, 0x1.fffffffffffffp63, WITHIN_UNSIGNED, 64)
 
-// From one type to all others; a copy is a cast to itself.
+// Casts from one type to all others. A cast of a type to itself is a copy.
 #define CASTS_TO_FLOATS(from, T)                                                           \
     MAP1(from##_to_bool, T, uint8_t, x != 0)                                               \
     MAP1(from##_to_f32, T, float, x)                                                       \
@@ -189,23 +215,23 @@ CASTS_TO_FLOATS(f32, float)
 CASTS_TO_FLOATS(f64, double)
 
 #define ROW(from)                                                                          \
-    [CPU_BOOL] = from##_to_bool, [CPU_I8] = from##_to_i8, [CPU_I16] = from##_to_i16,       \
-    [CPU_I32] = from##_to_i32, [CPU_I64] = from##_to_i64, [CPU_U8] = from##_to_u8,         \
-    [CPU_U16] = from##_to_u16, [CPU_U32] = from##_to_u32, [CPU_U64] = from##_to_u64,       \
-    [CPU_F32] = from##_to_f32, [CPU_F64] = from##_to_f64
+    [TN_BOOL] = from##_to_bool, [TN_I8] = from##_to_i8, [TN_I16] = from##_to_i16,          \
+    [TN_I32] = from##_to_i32, [TN_I64] = from##_to_i64, [TN_U8] = from##_to_u8,            \
+    [TN_U16] = from##_to_u16, [TN_U32] = from##_to_u32, [TN_U64] = from##_to_u64,          \
+    [TN_F32] = from##_to_f32, [TN_F64] = from##_to_f64
 
-cpu_map_fn *const V(cpu_casts)[CPU_NUM_DTYPES][CPU_NUM_DTYPES] = {
-    [CPU_BOOL] = {ROW(bool)},
-    [CPU_I8] = {ROW(i8)},
-    [CPU_I16] = {ROW(i16)},
-    [CPU_I32] = {ROW(i32)},
-    [CPU_I64] = {ROW(i64)},
-    [CPU_U8] = {ROW(u8)},
-    [CPU_U16] = {ROW(u16)},
-    [CPU_U32] = {ROW(u32)},
-    [CPU_U64] = {ROW(u64)},
-    [CPU_F16] = {[CPU_F32] = widen_f16, [CPU_F16] = u16_to_u16},
-    [CPU_BF16] = {[CPU_F32] = widen_bf16, [CPU_BF16] = u16_to_u16},
-    [CPU_F32] = {ROW(f32), [CPU_F16] = narrow_f16, [CPU_BF16] = narrow_bf16},
-    [CPU_F64] = {ROW(f64)},
+cpu_map_fn *const V(cpu_casts)[TN_NUM_DTYPES][TN_NUM_DTYPES] = {
+    [TN_BOOL] = {ROW(bool)},
+    [TN_I8] = {ROW(i8)},
+    [TN_I16] = {ROW(i16)},
+    [TN_I32] = {ROW(i32)},
+    [TN_I64] = {ROW(i64)},
+    [TN_U8] = {ROW(u8)},
+    [TN_U16] = {ROW(u16)},
+    [TN_U32] = {ROW(u32)},
+    [TN_U64] = {ROW(u64)},
+    [TN_F16] = {[TN_F32] = widen_f16, [TN_F16] = u16_to_u16},
+    [TN_BF16] = {[TN_F32] = widen_bf16, [TN_BF16] = u16_to_u16},
+    [TN_F32] = {ROW(f32), [TN_F16] = narrow_f16, [TN_BF16] = narrow_bf16},
+    [TN_F64] = {ROW(f64)},
 };

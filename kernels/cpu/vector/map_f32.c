@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Operations on f32.
+// Operations on f32. Definitions for map_float.inc.h, and the functions that are fast for
+// common operands only.
 #include <math.h>
+#include <tenon/ops/program.h>
 #include "variant.h"
 #include "math_f32.h"
 #include "math_wide.h"
@@ -8,13 +10,16 @@
 #define T float
 #define N f32
 #define M(function) function##f
+#define CALL1(name, x) v_##name(x)
+#define CALL2(name, x, y) v_##name(x, y)
 
-// Elements that a test looks at before they are computed.
+// Elements of a block, for which one test decides how they are computed.
 #define RARE_BLOCK 256
 
-// Where `common` holds for all of a block, `expression` in vectors; otherwise element by
-// element, `rare` for those for which it does not hold. What an element gives depends on
-// nothing beside it.
+// Define a cpu_map_fn that computes `expression` for elements for which `common` holds, and
+// `rare` for the others. A block in which `common` holds for all elements is a vector loop;
+// other blocks choose for each element. Both ways give the same bits for an element, so its
+// result does not depend on its neighbours.
 #define MAP1_RARE(name, common, expression, rare)                                          \
     static void name(void *out_, const void *const *in, int64_t n, uint32_t scalars)       \
     {                                                                                      \
@@ -72,7 +77,7 @@
         }                                                                                  \
     }
 
-// An operand as an array: itself, or copies of its one element in `room`.
+// An operand of n elements: x itself, or, for a scalar (step 0), n copies of it in `room`.
 static const T *spread(T *room, const T *x, int64_t step, int64_t n)
 {
     if (step)
@@ -82,20 +87,12 @@ static const T *spread(T *room, const T *x, int64_t step, int64_t n)
     return room;
 }
 
-static T modulo_rare(T x, T y)
-{
-    T rest = fmodf(x, y);
-    if (rest == 0)
-        return copysignf(0, y);
-    return (rest < 0) != (y < 0) ? rest + y : rest;
-}
-
-MAP1_RARE(sin_f32, fabsf(x) <= (T)WIDE_ANGLE, wide_sin((double)x), sinf(x))
-MAP1_RARE(cos_f32, fabsf(x) <= (T)WIDE_ANGLE, wide_cos((double)x), cosf(x))
-MAP1_RARE(tan_f32, fabsf(x) <= (T)WIDE_ANGLE, wide_tan((double)x), tanf(x))
-MAP2_RARE(mod_f32, mod_is_common((double)x, (double)y), wide_mod((double)x, (double)y),
-          modulo_rare(x, y))
-MAP2_RARE(pow_f32, pow_is_common((double)x, (double)y), wide_pow((double)x, (double)y),
+MAP1_RARE(SIN_f32, fabsf(x) <= (T)WIDE_ANGLE, wide_sin((double)x), sinf(x))
+MAP1_RARE(COS_f32, fabsf(x) <= (T)WIDE_ANGLE, wide_cos((double)x), cosf(x))
+MAP1_RARE(TAN_f32, fabsf(x) <= (T)WIDE_ANGLE, wide_tan((double)x), tanf(x))
+MAP2_RARE(MOD_f32, mod_is_common((double)x, (double)y), wide_mod((double)x, (double)y),
+          (T)tn_float_remainder((double)x, (double)y))
+MAP2_RARE(POW_f32, pow_is_common((double)x, (double)y), wide_pow((double)x, (double)y),
           x == 1 || y == 0 ? 1 : powf(x, y)) // 1 beside a signalling NaN too
 
 #include "map_float.inc.h"

@@ -2,6 +2,17 @@
 // Operations on integers and bool.
 #include "variant.h"
 
+// ENTRY, for TN_EXPR_OPS: a table entry for each instruction whose operands may be
+// integers, nothing for the others.
+#define ENTRY_NONE(name)
+#define ENTRY_ANY(name) [TN_EXPR_##name] = F(name),
+#define ENTRY_NUMBER ENTRY_ANY
+#define ENTRY_INTEGER ENTRY_ANY
+#define ENTRY_BITS ENTRY_ANY
+#define ENTRY_FLOAT ENTRY_NONE
+#define ENTRY_BOOL ENTRY_NONE
+#define ENTRY(name, text, operands, class, dtypes) ENTRY_##dtypes(name)
+
 #define T int8_t
 #define N i8
 #define W 8
@@ -58,7 +69,7 @@
 #define MAPPER MAP2
 #include "map_int.inc.h"
 
-// bool: bytes that are 0 or 1.
+// bool: bytes that are 0 or 1, so MIN is AND, and NE is XOR.
 MAP1(not_bool, uint8_t, uint8_t, !x)
 MAP2(and_bool, uint8_t, uint8_t, x &y)
 MAP2(or_bool, uint8_t, uint8_t, x | y)
@@ -71,9 +82,9 @@ MAP2(ge_bool, uint8_t, uint8_t, x >= y)
 SELECT(select_bool, uint8_t)
 
 cpu_map_fn *const V(cpu_map_bool)[CPU_NUM_OPS] = {
-    [CPU_OP_NOT] = not_bool, [CPU_OP_INVERT] = not_bool,    [CPU_OP_MIN] = and_bool,
-    [CPU_OP_MAX] = or_bool,  [CPU_OP_AND] = and_bool,       [CPU_OP_OR] = or_bool,
-    [CPU_OP_XOR] = xor_bool, [CPU_OP_EQ] = eq_bool,         [CPU_OP_NE] = xor_bool,
-    [CPU_OP_LT] = lt_bool,   [CPU_OP_LE] = le_bool,         [CPU_OP_GT] = gt_bool,
-    [CPU_OP_GE] = ge_bool,   [CPU_OP_SELECT] = select_bool,
+    [TN_EXPR_NOT] = not_bool, [TN_EXPR_INVERT] = not_bool,    [TN_EXPR_MIN] = and_bool,
+    [TN_EXPR_MAX] = or_bool,  [TN_EXPR_AND] = and_bool,       [TN_EXPR_OR] = or_bool,
+    [TN_EXPR_XOR] = xor_bool, [TN_EXPR_EQ] = eq_bool,         [TN_EXPR_NE] = xor_bool,
+    [TN_EXPR_LT] = lt_bool,   [TN_EXPR_LE] = le_bool,         [TN_EXPR_GT] = gt_bool,
+    [TN_EXPR_GE] = ge_bool,   [TN_EXPR_SELECT] = select_bool,
 };

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: MIT
-// Functions of f32 that are computed in f64 and rounded once, without branches, so that a
-// loop over them becomes vector instructions.
+// Functions of f32 that are computed in f64 and rounded once, without branches, so that the
+// compiler vectorises loops over them.
 //
-// Each takes an f32 as a double and gives a double with at least 31 good bits, so that the
-// result is within 0.51 ulp of the function in f32. Polynomials are minimax ones, found by
-// Remez's exchange in 40 digits, for relative error; the error stands beside each. f64 has
-// so much room that no sum needs compensation, and no f32 leads to its limits.
+// Each function takes an f32 as a double and returns a double with at least 31 good bits,
+// so that the result is within 0.51 ulp in f32. Polynomials are minimax ones for relative
+// error, found by Remez's exchange algorithm in 40 digits; the error of each is given
+// beside it. f64 has so many more bits and exponents than f32 that no sum needs
+// compensation and nothing overflows.
 //
-// Nothing here contracts a product and a sum into one rounding: each variant gives the same
-// bits. Blends are by masks: without SSE 4.1 there is no comparison of 64-bit integers.
+// Products and sums are not contracted into fused multiply-adds, so each variant gives the
+// same bits. Values are selected by masks: without SSE 4.1 there is no comparison of 64-bit
+// integers.
 #ifndef KERNELS_CPU_MATH_WIDE_H
 #define KERNELS_CPU_MATH_WIDE_H
 
 #include <math.h>
 #include "variant.h"
 
-// Added and taken off again, it rounds to the nearest integer, which then stands in the low
-// bits of the sum.
+// Adding and then subtracting this number rounds to the nearest integer, which is then in
+// the low bits of the sum: the ulp of numbers near 2^52 is 1.
 #define WIDE_ROUNDER 6755399441055744.0 // 1.5 * 2^52
 
 #define WIDE_LN2 0.6931471805599453
@@ -35,13 +37,13 @@ static inline double odd_even(uint64_t choice, double a, double b)
 
 // --- exponentials ----------------------------------------------------------------------
 
-// 2^n, n in [-1022, 1023] as it stands in the low bits of n + WIDE_ROUNDER.
+// 2^n for n in [-1022, 1023], given as shifted = n + WIDE_ROUNDER, whose low bits are n.
 static inline double wide_two_to(double shifted)
 {
     return f64_of_bits((bits_of_f64(shifted) + 1023) << 52);
 }
 
-// Error 4.0e-11.
+// 2^x, clamped to |x| <= 1000. Error 4.0e-11.
 static inline double wide_exp2(double x)
 {
     x = x > 1000 ? 1000 : x;
@@ -58,8 +60,9 @@ static inline double wide_exp2(double x)
     return p * wide_two_to(shifted);
 }
 
-// With x = n ln(2) + r, from the even and the odd part of exp(r): neither result loses
-// digits. Errors: even 3.9e-11, odd 4.5e-12.
+// sinh, cosh and exp of one x. With x = n ln(2) + r they are sums of the even and the odd
+// part of exp(r), cosh(r) and sinh(r), times 2^n and 2^-n, in which no digits cancel.
+// Errors: even part 3.9e-11, odd part 4.5e-12.
 struct hyperbolic {
     double sinh, cosh, exp;
 };
@@ -95,7 +98,7 @@ static inline double wide_cosh(double x)
     return wide_hyperbolic(x).cosh;
 }
 
-// 2 sinh(x / 2) exp(x / 2)
+// expm1(x) = 2 sinh(x / 2) exp(x / 2), without cancellation near 0.
 static inline double wide_expm1(double x)
 {
     struct hyperbolic half = wide_hyperbolic(0.5 * x);
@@ -114,7 +117,7 @@ static inline struct parts wide_parts(double x)
     const uint64_t root = UINT64_C(0x3fe6a09e667f3bcd), one = UINT64_C(0x3ff) << 52;
     uint64_t bits = bits_of_f64(x) + (one - root);
     uint64_t fraction = (bits & ((UINT64_C(1) << 52) - 1)) + root;
-    uint64_t exponent = bits >> 52 | UINT64_C(0x433) << 52; // a float: 2^52 + exponent
+    uint64_t exponent = bits >> 52 | UINT64_C(0x433) << 52; // bits of 2^52 + exponent
     return (struct parts){f64_of_bits(exponent) - (4503599627370496.0 + 1023),
                           f64_of_bits(fraction)};
 }
@@ -130,7 +133,7 @@ static inline double wide_log_near(double f)
     return 2 * s + s * z * p;
 }
 
-// A logarithm's result where x is not a positive number: y elsewhere.
+// The result of a logarithm: y, but for an x that is not a positive finite number.
 static inline double log_edges(double x, double y)
 {
     y = x == 0 ? -(double)INFINITY : y;
@@ -154,7 +157,8 @@ static inline double wide_log10(double x)
 static inline double wide_log1p(double x)
 {
     struct parts at = wide_parts(1 + x);
-    double near = at.exponent * at.exponent; // 0: what 1 + x lost counts
+    // With exponent 0, x itself is used: bits that 1 + x has lost matter there.
+    double near = at.exponent * at.exponent;
     double low = wide_log_near(near > 0 ? at.fraction - 1 : x);
     double y = near > 0 ? at.exponent * WIDE_LN2 + low : low;
     y = log_edges(1 + x, y);
@@ -182,8 +186,9 @@ static inline double wide_atanh(double x)
 
 // --- powers ----------------------------------------------------------------------------
 
-// 2^(y log2(|x|)), and where y is odd the sign of x. x is neither zero nor infinite, and
-// positive if y is a fraction. An f32 holds fractions and odd integers up to 2^24.
+// x ** y as 2^(y log2(|x|)), with the sign of x where y is odd. For operands for which
+// pow_is_common() holds: x is neither zero nor infinite, and positive if y is no integer.
+// Below 2^24 an f32 has fractions and odd integers; from there on all are even.
 static inline double wide_pow(double x, double y)
 {
     struct parts at = wide_parts(fabs(x));
@@ -198,8 +203,8 @@ static inline bool pow_is_common(double x, double y)
            ((x > 0) | (whole == y));
 }
 
-// NumPy's remainder, with the sign of the divisor. While the quotient is below 2^29, its
-// integer part times y is exact, and so is what is left: there, with y finite.
+// MOD is NumPy's remainder, with the sign of the divisor. While the quotient is below 2^29,
+// its integer part times y is exact in f64, and so is the remainder; y is finite.
 static inline bool mod_is_common(double x, double y)
 {
     return (fabs(x / y) < 536870912) & (fabs(y) < (double)INFINITY);
@@ -215,13 +220,14 @@ static inline double wide_mod(double x, double y)
 
 // --- angles ----------------------------------------------------------------------------
 
-// Up to here multiples of pi/2 are taken off exactly but for 2^-100 of each: the first two
-// parts have 33 bits, so that their products with up to 20 bits are exact.
+// The greatest angle that wide_reduce() takes. pi/2 is subtracted in three parts (Cody and
+// Waite): the first two have 33 bits, so that their products with a multiple of up to 20
+// bits are exact, and the sum of the parts is pi/2 but for 2^-100.
 #define WIDE_ANGLE 1e6
 
 struct angle {
     double r;          // |r| <= pi/4
-    uint64_t quarters; // the low two bits count
+    uint64_t quarters; // the multiple of pi/2, of which the low two bits count
 };
 static inline struct angle wide_reduce(double x)
 {
@@ -289,7 +295,7 @@ static inline double wide_asin_near(double s)
     return s + s * z * p;
 }
 
-// asin(|x|), from above 1/2 by the half angle.
+// asin(x); above 1/2 by the half angle, asin(a) = pi/2 - 2 asin(sqrt((1 - a) / 2)).
 static inline double wide_asin(double x)
 {
     double a = fabs(x);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the networks' kernels are made of.
+// Kernels of neural networks: softmax and its kin, sums, and pooling. See reduce.h.
 #include <math.h>
 #include "variant.h"
 #include "math_f32.h"
@@ -7,23 +7,23 @@
 static float row_max(const float *x, int64_t n)
 {
     union cpu_accumulator acc = {.f = -INFINITY};
-    V(cpu_reductions).row[CPU_REDUCE_MAX][CPU_F32](&acc, x, n);
+    V(cpu_reductions).row[CPU_REDUCE_MAX][TN_F32](&acc, x, n);
     return (float)acc.f;
 }
 
-// Writes exp(x - shift) and gives the sum.
+// Writes exp(x[i] - shift) to out[i], and returns their sum.
 static double exp_row(float *out, const float *x, float shift, int64_t n)
 {
     union cpu_accumulator acc = {.f = 0};
     VECTORIZE for (int64_t i = 0; i < n; i++)
     {
-        out[i] = v_exp(x[i] - shift);
+        out[i] = v_EXP(x[i] - shift);
     }
-    V(cpu_reductions).row[CPU_REDUCE_SUM][CPU_F32](&acc, out, n);
+    V(cpu_reductions).row[CPU_REDUCE_SUM][TN_F32](&acc, out, n);
     return acc.f;
 }
 
-// The same sum without room for the exponentials.
+// The sum of exp(x[i] - shift), a block of exponentials at a time.
 static double sum_exp(const float *x, float shift, int64_t n)
 {
     float part[256];

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: MIT
-// Products of matrices of integers, which wrap, and of bool: tiles of 4 rows and of two
-// vectors of columns, whose sums stay in registers.
+// Products of matrices of integers, which wrap, and of bool, by register blocks of 4 rows
+// and two vectors of columns. Signed and unsigned dtypes share a kernel: modulo 2^width
+// their products are the same bits.
 #include "variant.h"
 
 #define ROWS 4
 #define COLUMNS(T) ((int64_t)(64 / sizeof(T)))
 
-// STEP(sum, x, y) takes x * y into a sum; 1u makes narrow products unsigned.
+// STEP(sum, x, y): the sum with x * y added. The scalar loop passes x as 1u * x, so that
+// the product is unsigned: two uint16_t would be multiplied as int, and might overflow.
 #define WRAPPING(sum, x, y) ((sum) + (x) * (y))
 #define LOGICAL(sum, x, y) ((sum) | ((x) & (y)))
 
+// tile_: a full register block, over all k. edge_: one row of at most COLUMNS(T) columns,
+// for the remaining rows and columns. product_: the whole product, a panel of columns of b
+// at a time.
 #define PRODUCT(name, T, STEP)                                                             \
     typedef T vector_##name __attribute__((vector_size(32)));                              \
     typedef T loose_##name                                                                 \
@@ -67,8 +72,8 @@ PRODUCT(16, uint16_t, WRAPPING)
 PRODUCT(32, uint32_t, WRAPPING)
 PRODUCT(64, uint64_t, WRAPPING)
 
-cpu_product_fn *const V(cpu_products)[CPU_NUM_DTYPES] = {
-    [CPU_BOOL] = product_bool, [CPU_I8] = product_8,   [CPU_I16] = product_16,
-    [CPU_I32] = product_32,    [CPU_I64] = product_64, [CPU_U8] = product_8,
-    [CPU_U16] = product_16,    [CPU_U32] = product_32, [CPU_U64] = product_64,
+cpu_product_fn *const V(cpu_products)[TN_NUM_DTYPES] = {
+    [TN_BOOL] = product_bool, [TN_I8] = product_8,   [TN_I16] = product_16,
+    [TN_I32] = product_32,    [TN_I64] = product_64, [TN_U8] = product_8,
+    [TN_U16] = product_16,    [TN_U32] = product_32, [TN_U64] = product_64,
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reductions of rows and columns. See reduce.h for the order of sums.
+// Reductions of rows and columns. reduce.h has the order of sums, which is part of the
+// result.
 #include <math.h>
 #include "variant.h"
 
@@ -14,7 +15,8 @@ typedef int64_t v4l __attribute__((vector_size(32)));
 #define AT8(x, i) (*(const v8f_unaligned *)((x) + (i)))
 #define AT4(x, i) (*(const v4d_unaligned *)((x) + (i)))
 
-// The sum of n <= 1024 elements, n a multiple of 32.
+// The sum of n elements, n a multiple of 32 and at most 1024, in 32 lanes of f32: with so
+// few additions a lane loses few bits.
 static inline double sum_chunk_f32(const float *x, int64_t n)
 {
     v8f a = {0}, b = {0}, c = {0}, d = {0};
@@ -65,6 +67,28 @@ static void sum_row_f64(union cpu_accumulator *acc, const void *x_, int64_t n)
     acc->f = sum;
 }
 
+// Lanes are f64, so that a product of f32 does not overflow half way between large and
+// small factors.
+#define ROW_PROD(name, T)                                                                  \
+    static void name(union cpu_accumulator *acc, const void *x_, int64_t n)                \
+    {                                                                                      \
+        const T *x = x_;                                                                   \
+        double lanes[16], product = acc->f;                                                \
+        int64_t i = 0;                                                                     \
+        for (int k = 0; k < 16; k++)                                                       \
+            lanes[k] = 1;                                                                  \
+        for (; i + 16 <= n; i += 16)                                                       \
+            for (int k = 0; k < 16; k++)                                                   \
+                lanes[k] *= (double)x[i + k];                                              \
+        for (int k = 0; k < 16; k++)                                                       \
+            product *= lanes[k];                                                           \
+        for (; i < n; i++)                                                                 \
+            product *= (double)x[i];                                                       \
+        acc->f = product;                                                                  \
+    }
+ROW_PROD(prod_row_f32, float)
+ROW_PROD(prod_row_f64, double)
+
 #define ROW_INT(name, T, A, expression)                                                    \
     static void name(union cpu_accumulator *acc, const void *x_, int64_t n)                \
     {                                                                                      \
@@ -77,7 +101,9 @@ static void sum_row_f64(union cpu_accumulator *acc, const void *x_, int64_t n)
         acc->i = (int64_t)a;                                                               \
     }
 
-// A NaN stays: it is remembered apart, so that the loop has no other test than its own.
+// The greatest or the least, by `compare`. Elements that are NaN are collected in a mask of
+// their own, so that the loop needs only one comparison for the maximum; a NaN then wins at
+// the end.
 #define ROW_FLOAT_EXTREME(name, T, V, M, LOOSE, compare)                                   \
     static void name(union cpu_accumulator *acc, const void *x_, int64_t n)                \
     {                                                                                      \
@@ -114,7 +140,10 @@ ROW_FLOAT_EXTREME(min_row_f32, float, v8f, v8i, v8f_unaligned, <)
 ROW_FLOAT_EXTREME(max_row_f64, double, v4d, v4l, v4d_unaligned, >)
 ROW_FLOAT_EXTREME(min_row_f64, double, v4d, v4l, v4d_unaligned, <)
 
-// Columns: a tile of partial results at a time; sums of f32 are flushed every 64 rows.
+// Reductions of columns, a tile of partial results (`part`, of type P) at a time. Sums of
+// f32 are added to the f64 accumulators every 64 rows, other reductions at the end. `start`
+// is a part's first value and `step` its next one, of a (the part, or at the start the
+// accumulator) and b (the element); `flush` is the assignment that stores it.
 #define COLUMN_TILE 256
 #define COLUMNS(name, T, P, member, max_rows, start, step, flush)                          \
     static void name(union cpu_accumulator *acc, const void *x_, int64_t rows,             \
@@ -145,6 +174,8 @@ ROW_FLOAT_EXTREME(min_row_f64, double, v4d, v4l, v4d_unaligned, <)
     }
 COLUMNS(sum_columns_f32, float, float, f, 64, 0, a + b, +=)
 COLUMNS(sum_columns_f64, double, double, f, 64, 0, a + b, +=)
+COLUMNS(prod_columns_f32, float, double, f, rows, a, a *b, =)
+COLUMNS(prod_columns_f64, double, double, f, rows, a, a *b, =)
 COLUMNS(max_columns_f32, float, float, f, rows, a, b != b ? b : (b > a ? b : a), =)
 COLUMNS(min_columns_f32, float, float, f, rows, a, b != b ? b : (b < a ? b : a), =)
 COLUMNS(max_columns_f64, double, double, f, rows, a, b != b ? b : (b > a ? b : a), =)
@@ -152,9 +183,11 @@ COLUMNS(min_columns_f64, double, double, f, rows, a, b != b ? b : (b < a ? b : a
 
 #define INTEGER(N, T, A)                                                                   \
     ROW_INT(sum_row_##N, T, A, a + b)                                                      \
+    ROW_INT(prod_row_##N, T, A, a *b)                                                      \
     ROW_INT(max_row_##N, T, A, b > a ? b : a)                                              \
     ROW_INT(min_row_##N, T, A, b < a ? b : a)                                              \
     COLUMNS(sum_columns_##N, T, A, i, rows, 0, a + b, += (int64_t))                        \
+    COLUMNS(prod_columns_##N, T, A, i, rows, a, a *b, = (int64_t))                         \
     COLUMNS(max_columns_##N, T, A, i, rows, a, b > a ? b : a, = (int64_t))                 \
     COLUMNS(min_columns_##N, T, A, i, rows, a, b < a ? b : a, = (int64_t))
 INTEGER(bool, uint8_t, int64_t)
@@ -167,6 +200,7 @@ INTEGER(u16, uint16_t, uint64_t)
 INTEGER(u32, uint32_t, uint64_t)
 INTEGER(u64, uint64_t, uint64_t)
 
+// Up to so many elements one pass with an index is faster than two passes without.
 #define SHORT_ROW 64
 #define FIND_BLOCK 64
 
@@ -182,7 +216,8 @@ static int64_t argmax_short_f32(const float *x, int64_t n)
     return at;
 }
 
-// First the greatest, then where it is.
+// Two passes: the greatest element in vectors, then the first block, and the first element
+// in it, that has it or is a NaN.
 static int64_t argmax_f32(const float *x, int64_t n)
 {
     if (n <= SHORT_ROW)
@@ -231,17 +266,18 @@ static void argmax_columns_f32(int64_t *out, const float *x, int64_t rows, int64
 
 #define ALL(kind, shape)                                                                   \
     {                                                                                      \
-        [CPU_BOOL] = kind##_##shape##_bool, [CPU_I8] = kind##_##shape##_i8,                \
-        [CPU_I16] = kind##_##shape##_i16, [CPU_I32] = kind##_##shape##_i32,                \
-        [CPU_I64] = kind##_##shape##_i64, [CPU_U8] = kind##_##shape##_u8,                  \
-        [CPU_U16] = kind##_##shape##_u16, [CPU_U32] = kind##_##shape##_u32,                \
-        [CPU_U64] = kind##_##shape##_u64, [CPU_F32] = kind##_##shape##_f32,                \
-        [CPU_F64] = kind##_##shape##_f64,                                                  \
+        [TN_BOOL] = kind##_##shape##_bool, [TN_I8] = kind##_##shape##_i8,                  \
+        [TN_I16] = kind##_##shape##_i16, [TN_I32] = kind##_##shape##_i32,                  \
+        [TN_I64] = kind##_##shape##_i64, [TN_U8] = kind##_##shape##_u8,                    \
+        [TN_U16] = kind##_##shape##_u16, [TN_U32] = kind##_##shape##_u32,                  \
+        [TN_U64] = kind##_##shape##_u64, [TN_F32] = kind##_##shape##_f32,                  \
+        [TN_F64] = kind##_##shape##_f64,                                                   \
     }
 
 const struct cpu_reduce_kernels V(cpu_reductions) = {
-    .row = {ALL(sum, row), ALL(max, row), ALL(min, row)},
-    .columns = {ALL(sum, columns), ALL(max, columns), ALL(min, columns)},
+    .row = {ALL(sum, row), ALL(max, row), ALL(min, row), ALL(prod, row)},
+    .columns = {ALL(sum, columns), ALL(max, columns), ALL(min, columns),
+                ALL(prod, columns)},
     .argmax_f32 = argmax_f32,
     .argmax_columns_f32 = argmax_columns_f32,
 };

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// One variant: its tables.
+// The struct cpu_kernels of one variant, from the tables of the other files of this folder.
 #include "variant.h"
 
 #define TEXT_(variant) #variant
 #define TEXT(variant) TEXT_(variant)
 
-static cpu_map_fn *const *const maps[CPU_NUM_DTYPES] = {
-    [CPU_BOOL] = V(cpu_map_bool), [CPU_I8] = V(cpu_map_i8),   [CPU_I16] = V(cpu_map_i16),
-    [CPU_I32] = V(cpu_map_i32),   [CPU_I64] = V(cpu_map_i64), [CPU_U8] = V(cpu_map_u8),
-    [CPU_U16] = V(cpu_map_u16),   [CPU_U32] = V(cpu_map_u32), [CPU_U64] = V(cpu_map_u64),
-    [CPU_F32] = V(cpu_map_f32),   [CPU_F64] = V(cpu_map_f64),
+static cpu_map_fn *const *const maps[TN_NUM_DTYPES] = {
+    [TN_BOOL] = V(cpu_map_bool), [TN_I8] = V(cpu_map_i8),   [TN_I16] = V(cpu_map_i16),
+    [TN_I32] = V(cpu_map_i32),   [TN_I64] = V(cpu_map_i64), [TN_U8] = V(cpu_map_u8),
+    [TN_U16] = V(cpu_map_u16),   [TN_U32] = V(cpu_map_u32), [TN_U64] = V(cpu_map_u64),
+    [TN_F32] = V(cpu_map_f32),   [TN_F64] = V(cpu_map_f64),
 };
 
 extern const struct cpu_kernels V(cpu_kernels);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the files of this folder are compiled with: once for each variant, CPU_VARIANT being
-// its name. They are plain loops that the compiler turns into vector instructions.
+// Included by the files of this folder. Each file is compiled once for each variant, with
+// the variant's name in CPU_VARIANT, and holds plain loops that the compiler vectorises.
 #ifndef KERNELS_CPU_VARIANT_H
 #define KERNELS_CPU_VARIANT_H
 
@@ -10,12 +10,14 @@
 #include <string.h>
 #include "../cpu.h"
 
+// V(name) is `name` with the variant's name behind it: symbols of several variants are
+// linked into one library.
 #define GLUE_(name, variant) name##_##variant
 #define GLUE(name, variant) GLUE_(name, variant)
 #define V(name) GLUE(name, CPU_VARIANT)
 
-// Says of the next loop that no iteration reads what another writes: an output may begin
-// where an input does.
+// Tells the compiler that no iteration of the next loop reads what another iteration
+// writes. It cannot see that by itself, since an output may begin where an input begins.
 #ifdef __clang__
 #define VECTORIZE _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -33,14 +35,14 @@ extern cpu_map_fn *const V(cpu_map_bool)[CPU_NUM_OPS], *const V(cpu_map_i8)[CPU_
                                                 *const
     V(cpu_map_u64)[CPU_NUM_OPS],
         *const V(cpu_map_f32)[CPU_NUM_OPS], *const V(cpu_map_f64)[CPU_NUM_OPS];
-extern cpu_map_fn *const V(cpu_casts)[CPU_NUM_DTYPES][CPU_NUM_DTYPES];
+extern cpu_map_fn *const V(cpu_casts)[TN_NUM_DTYPES][TN_NUM_DTYPES];
 extern cpu_copy_fn *const V(cpu_copies)[4];
 extern cpu_transpose_fn *const V(cpu_transposes)[4];
-extern cpu_product_fn *const V(cpu_products)[CPU_NUM_DTYPES];
+extern cpu_product_fn *const V(cpu_products)[TN_NUM_DTYPES];
 extern const struct cpu_reduce_kernels V(cpu_reductions);
 extern const struct cpu_nn_kernels V(cpu_nn);
 
-// Bits of floats.
+// The bits of a float, and the float of these bits.
 static inline uint32_t bits_of_f32(float x)
 {
     uint32_t bits;
@@ -66,7 +68,8 @@ static inline double f64_of_bits(uint64_t bits)
     return x;
 }
 
-// Loops over one element. `expression` reads x (and y, z) of type T and gives an R.
+// Define a cpu_map_fn `name` over elements of type T, with results of type R. `expression`
+// reads the operands x and y of one element. MAP1 and MAP2 ignore `scalars`.
 #define MAP1(name, T, R, expression)                                                       \
     static void name(void *out_, const void *const *in, int64_t n, uint32_t scalars)       \
     {                                                                                      \
@@ -91,7 +94,8 @@ static inline double f64_of_bits(uint64_t bits)
             out[i] = (R)(expression);                                                      \
         }                                                                                  \
     }
-// The same, taking scalars.
+// MAP2 for operations that accept `scalars`: a loop for each combination, in which a scalar
+// stays in a register.
 #define MAP2S(name, T, R, expression)                                                      \
     static void name(void *out_, const void *const *in, int64_t n, uint32_t scalars)       \
     {                                                                                      \
@@ -124,7 +128,7 @@ static inline double f64_of_bits(uint64_t bits)
                 out[i] = result;                                                           \
         }                                                                                  \
     }
-// Chooses by the first operand, a bool.
+// Defines the cpu_map_fn of SELECT: of the second and third operand, by the first, a bool.
 #define SELECT(name, T)                                                                    \
     static void name(void *out_, const void *const *in, int64_t n, uint32_t scalars)       \
     {                                                                                      \

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Memory that is freed all at once: what an executable consists of.
+// An arena: memory that is freed all at once. Holds the parts of an executable; one thread
+// uses it at a time.
 #ifndef CPU_BLAS_ARENA_H
 #define CPU_BLAS_ARENA_H
 
@@ -7,7 +8,7 @@
 #include <string.h>
 #include <tenon/host.h>
 
-#define ARENA_CHUNK 16384 // bytes, at least
+#define ARENA_CHUNK 16384 // least bytes of a chunk
 
 struct arena_chunk {
     struct arena_chunk *next;
@@ -17,10 +18,11 @@ struct arena_chunk {
 
 struct arena {
     const tn_host *host;
-    struct arena_chunk *chunks; // the first is the one in use
+    struct arena_chunk *chunks; // the first one is being filled
 };
 
-// Gives `size` cleared bytes aligned to 16; NULL when out of memory (recorded).
+// Allocates `size` cleared bytes, aligned to 16, that the arena owns. NULL when out of
+// memory, which the host has reported.
 static inline void *arena_alloc(struct arena *arena, uint64_t size)
 {
     struct arena_chunk *chunk = arena->chunks;

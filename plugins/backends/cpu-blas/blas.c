@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Opens OpenBLAS, and has memory kept for it: once for each device.
+// Loads OpenBLAS, and reserves its buffers for the threads of each device.
 #include "blas.h"
 
 #include <dlfcn.h>
@@ -11,11 +11,11 @@
 
 static struct blas library;
 static bool found;
-static char failure[160]; // why it was not found
+static char failure[160]; // why `found` is false
 
 static void open_library(void)
 {
-    // Never closed: its threads live as long as the process.
+    // Never closed: OpenBLAS' threads live as long as the process.
     void *handle = openblas_dlopen("libopenblas.so.0");
     const char *why = handle ? "it has no cblas_sgemm" : dlerror();
     snprintf(failure, sizeof(failure), "%s", why ? why : "unknown");
@@ -33,40 +33,46 @@ const struct blas *blas_open(void)
     return found ? &library : NULL;
 }
 
-static tn_status reserve(const tn_host *host, uint32_t callers, uint32_t *num_reserved)
-{
-    char message[OPENBLAS_MESSAGE];
-    openblas_warn(host);
-    tn_status status = openblas_reserve(callers, message);
-    if (status != TN_OK)
-        return host->fail(host, status, "%s", message);
-    *num_reserved = callers;
-    return TN_OK;
-}
-
-// Kernels of cpu.c/1 run on other plugins' devices too, which have as many threads as there
-// are processors, or fewer. Their part is kept as long as the process runs.
-static tn_status reserve_for_others(const tn_host *host)
+// Reserves buffers for `first` callers if *num_reserved is 0, else for `more`, and adds
+// them to *num_reserved.
+static tn_status reserve(const tn_host *host, uint32_t first, uint32_t more,
+                         uint32_t *num_reserved)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static uint32_t num_reserved;
+    char message[OPENBLAS_MESSAGE];
     tn_status status = TN_OK;
+    openblas_warn(host);
     pthread_mutex_lock(&lock);
-    if (num_reserved == 0)
-        status = reserve(host, (uint32_t)sysconf(_SC_NPROCESSORS_ONLN), &num_reserved);
+    uint32_t callers = *num_reserved == 0 ? first : more;
+    if (callers > 0)
+        status = openblas_reserve(callers, message);
+    if (status == TN_OK)
+        *num_reserved += callers;
     pthread_mutex_unlock(&lock);
-    return status;
+    return status == TN_OK ? TN_OK : host->fail(host, status, "%s", message);
 }
 
-// A device's launches run one after the other.
+// Reserves for devices of other plugins, which run these cpu.c/1 kernels too, on at most
+// one thread for each processor. These buffers stay reserved until the process ends.
+static tn_status reserve_for_others(const tn_host *host)
+{
+    static uint32_t num_reserved;
+    return reserve(host, (uint32_t)sysconf(_SC_NPROCESSORS_ONLN), 0, &num_reserved);
+}
+
+// Reserves at the first launch of a queue: a buffer for the one thread that runs the
+// queue's launches; and with the device's first queue, for the pool's threads.
 static tn_status prepare(const tn_host *kernel_host)
 {
     if (!cpu_is_own_host(kernel_host))
         return reserve_for_others(kernel_host);
-    tn_device *device = cpu_device_of(kernel_host);
-    if (device->blas_callers > 0)
+    struct cpu_queue *queue = cpu_queue_of(kernel_host);
+    if (queue->calls_blas)
         return TN_OK;
-    return reserve(kernel_host, device->num_threads, &device->blas_callers);
+    tn_device *device = queue->device;
+    tn_status status = reserve(kernel_host, device->num_threads, 1, &device->blas_callers);
+    queue->calls_blas = status == TN_OK;
+    return status;
 }
 
 tn_status blas_enter(const tn_cpu_call *call, const struct blas **out_blas)

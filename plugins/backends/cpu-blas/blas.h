@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// OpenBLAS, opened when it is first needed: loading it costs several milliseconds and
-// starts threads, and most commands never multiply matrices.
+// OpenBLAS, loaded on first use: loading takes several milliseconds and starts threads, and
+// most commands never multiply matrices.
 #ifndef CPU_BLAS_BLAS_H
 #define CPU_BLAS_BLAS_H
 
@@ -9,6 +9,7 @@
 #include <tenon/kernel.h>
 #include "device.h"
 
+// Numbers of the CBLAS interface.
 enum { BLAS_ROW_MAJOR = 101, BLAS_NO_TRANS = 111, BLAS_TRANS = 112 };
 
 struct blas {
@@ -23,19 +24,20 @@ struct blas {
 // The library, or NULL when it is not installed. Any thread.
 const struct blas *blas_open(void);
 
-// Around a launch that calls it, on threads of its device. On failure, recorded, there is
-// nothing to leave: no library, or no memory for so many threads.
+// Bracket the part of a launch that calls OpenBLAS, on any threads of its device.
+// blas_enter fails, with a message, without a library or without memory for so many
+// threads; then blas_leave is not called.
 tn_status blas_enter(const tn_cpu_call *call, const struct blas **out_blas);
 void blas_leave(void);
 
-// What the library is, and what is wrong with it.
+// Describes the library, and warns if it is missing or slow.
 void blas_details(tn_device_details *out);
 
-// Takes back what entering kept for the device.
+// Releases the buffers that blas_enter reserved for the device.
 void blas_close(tn_device *device);
 
-// Whether OpenBLAS spreads a product over threads of its own: then ours keep away. It is so
-// where OPENBLAS_NUM_THREADS says so, or the application opened it first.
+// Whether OpenBLAS spreads a product over threads of its own, because OPENBLAS_NUM_THREADS
+// says so or the application loaded it first. Then products are not split over the pool.
 bool blas_is_threaded(void);
 
 #endif // CPU_BLAS_BLAS_H

@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Buffers: memory in size classes, kept for the next who asks. Four classes to each power
-// of two, so that at most a fifth is wasted. Large ones come from mmap, on huge pages where
-// the system has them.
+// Buffers, in size classes, with a free list for each class. Four classes to each power of
+// two waste at most a fifth of a buffer. Large buffers come from mmap(), on huge pages
+// where the system has them.
 #include "device.h"
 
 #include <string.h>
 #include <sys/mman.h>
 
-#define MAPPED_FROM (UINT64_C(1) << 20) // bytes: from here on mmap
+// Bytes. Buffers of this size and more come from mmap().
+#define MAPPED_FROM (UINT64_C(1) << 20)
 #define HUGE_PAGE (UINT64_C(2) << 20)
-#define MAX_IDLE (UINT64_C(1) << 30) // bytes kept for later
+#define MAX_IDLE (UINT64_C(1) << 30) // most bytes in the free lists
 #define MAX_SIZE (UINT64_C(1) << 46)
-
-struct tn_buffer {
-    tn_buffer *next; // in its list of free ones
-    uint64_t capacity;
-    uint32_t size_class;
-    uint32_t is_mapped;
-    _Alignas(CPU_ALIGNMENT) unsigned char bytes[];
-};
 
 // The smallest class that holds `size` bytes, and its capacity: 64, 80, 96, 112, 128, 160
 // ...
@@ -39,10 +32,11 @@ static tn_buffer *map_memory(uint64_t size)
     if (memory == MAP_FAILED)
         return NULL;
     if (size >= HUGE_PAGE)
-        madvise(memory, size, MADV_HUGEPAGE); // a wish: failing costs speed only
+        madvise(memory, size, MADV_HUGEPAGE); // a hint: failure costs speed only
     return memory;
 }
 
+// Returns a buffer's memory to the system. The lock is held.
 static void give_back(tn_device *device, tn_buffer *buffer)
 {
     device->memory.info.reserved -= buffer->capacity;
@@ -52,7 +46,7 @@ static void give_back(tn_device *device, tn_buffer *buffer)
         device->host->free(device->host, buffer);
 }
 
-// With the lock held.
+// Returns all idle buffers to the system. The lock is held, or the device is closing.
 static void drop_idle(tn_device *device)
 {
     for (uint32_t i = 0; i < CPU_SIZE_CLASSES; i++) {
@@ -89,7 +83,7 @@ static tn_buffer *take_idle(struct cpu_memory *memory, uint32_t class)
     return buffer;
 }
 
-// With the lock held, but not while the host is called.
+// Allocates a new buffer. The lock is held, but released while the host allocates.
 static tn_buffer *take_new(tn_device *device, uint64_t capacity)
 {
     bool is_mapped = capacity >= MAPPED_FROM;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Patches: laying them out and adding them back.
+// Patches of a convolution: gathered from the input, and added back to it.
 #include "conv.h"
 
 #include <string.h>
 
-// Rows or columns (`i`) of a list of two, or of one for both.
+// Entry `i` (0: rows, 1: columns) of a list of two, or the only entry.
 static int64_t pair(const tn_ints *list, uint32_t i, int64_t absent)
 {
     if (!list->given || list->count == 0)
@@ -47,7 +47,7 @@ bool conv_accepts(const struct conv *conv)
            blas_open();
 }
 
-// Where the patch of an output pixel begins.
+// The input position at which the patch of an output pixel begins.
 struct corner {
     int64_t image, y, x; // y and x may lie in the padding
 };
@@ -59,7 +59,7 @@ static struct corner corner_of(const struct conv *conv, int64_t pixel)
     return (struct corner){image, oy * conv->sh - conv->ph, ox * conv->sw - conv->pw};
 }
 
-// Short runs are copied here: a call of memcpy costs more than they do.
+// A loop, because a call of memcpy costs more than a short run.
 static inline void copy_run(float *restrict to, const float *restrict from, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
@@ -72,7 +72,7 @@ static inline void add_run(float *restrict to, const float *restrict from, int64
         to[i] += from[i];
 }
 
-// One row of a patch whose taps may lie outside, or apart.
+// One row of a patch whose taps are not adjacent, or partly in the padding.
 static void gather_taps(const struct conv *conv, const float *row, int64_t x0, float *to)
 {
     for (int64_t kx = 0; kx < conv->kw; kx++, to += conv->cg) {
@@ -93,7 +93,7 @@ static void scatter_taps(const struct conv *conv, float *row, int64_t x0, const 
     }
 }
 
-// Do a row of taps lie side by side, and within the input?
+// Whether the taps of a row are adjacent and within the input.
 static bool is_run(const struct conv *conv, int64_t x0)
 {
     return conv->dw == 1 && conv->groups == 1 && x0 >= 0 && x0 + conv->kw <= conv->w;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The one device: the processors that this process may use.
+// The only device: all processors that this process may use.
 #include "blas.h"
 #include "device.h"
 
@@ -13,7 +13,7 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-// The processor's own name for itself, without the blanks around it.
+// The processor's brand string from CPUID, without leading blanks.
 static void processor_name(char *out, size_t size)
 {
     uint32_t words[13] = {0};
@@ -33,7 +33,7 @@ static void processor_name(char *out, size_t size)
 }
 #endif
 
-// TENON_THREADS, or the processors in the affinity mask.
+// The value of TENON_THREADS, or the number of processors in the affinity mask.
 static tn_status count_threads(const tn_host *host, uint32_t *out_threads)
 {
     const char *text = host->config(host, "TENON_THREADS");
@@ -64,6 +64,7 @@ tn_status cpu_device_info(const tn_host *host, uint32_t index, tn_device_info *o
         .features = "f16,bf16,f64,i8,i16,i64",
         .memory_size = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
         .buffer_alignment = CPU_ALIGNMENT,
+        .num_queues = cpu_num_queues(),
     };
     uint32_t size = out->struct_size < sizeof(info) ? out->struct_size : sizeof(info);
     (void)host;
@@ -89,26 +90,73 @@ tn_status cpu_device_details(const tn_host *host, uint32_t index, tn_device_deta
     return TN_OK;
 }
 
-tn_device *cpu_device_of(const tn_host *kernel_host)
+static uint32_t num_queues; // set once: device_info promises a constant
+
+static void count_queues(void)
 {
-    return ((const struct cpu_host *)(const void *)kernel_host)->device;
+    uint32_t processors = pool_processors();
+    num_queues = processors < 2 ? 2 : processors;
+    if (num_queues > TN_MAX_QUEUES)
+        num_queues = TN_MAX_QUEUES;
 }
 
-// fail() of the host that kernels get. The first message of a launch is the one to keep.
+uint32_t cpu_num_queues(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, count_queues);
+    return num_queues;
+}
+
+struct cpu_queue *cpu_queue_of(const tn_host *kernel_host)
+{
+    return ((const struct cpu_host *)(const void *)kernel_host)->queue;
+}
+
+// fail() of the host table that kernels receive. Also keeps the message for cpu_wait.
 static tn_status kernel_fail(const tn_host *kernel_host, tn_status status,
                              const char *format, ...)
 {
-    tn_device *device = cpu_device_of(kernel_host);
+    struct cpu_queue *queue = cpu_queue_of(kernel_host);
+    char *message = queue->kernel_host.message;
     va_list list;
     va_start(list, format);
-    vsnprintf(device->message, sizeof(device->message), format, list);
+    vsnprintf(message, CPU_MESSAGE_SIZE, format, list);
     va_end(list);
-    return device->host->fail(device->host, status, "%s", device->message);
+    return queue->device->host->fail(queue->device->host, status, "%s", message);
 }
 
 bool cpu_is_own_host(const tn_host *kernel_host)
 {
     return kernel_host->fail == kernel_fail;
+}
+
+static void close_queues(tn_device *device)
+{
+    for (uint32_t i = 0; i < device->num_queues; i++)
+        cpu_queue_finish(&device->queues[i]);
+    device->num_queues = 0;
+}
+
+// The registers of queue i lie behind those of the pool's threads and of earlier queues.
+static tn_status open_queues(tn_device *device)
+{
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < cpu_num_queues() && status == TN_OK; i++) {
+        struct cpu_queue *queue = &device->queues[i];
+        *queue = (struct cpu_queue){
+            .device = device,
+            .index = i,
+            .registers = device->registers +
+                         (uint64_t)(device->num_threads - 1 + i) * CPU_REGISTER_BYTES,
+            .kernel_host = {.table = *device->host, .queue = queue},
+        };
+        queue->kernel_host.table.fail = kernel_fail;
+        snprintf(queue->track, sizeof(queue->track),
+                 i ? "cpu-blas:0 queue %u" : "cpu-blas:0", i);
+        status = cpu_queue_init(queue);
+        device->num_queues += status == TN_OK;
+    }
+    return status;
 }
 
 static tn_status open_parts(tn_device *device)
@@ -119,14 +167,18 @@ static tn_status open_parts(tn_device *device)
         status = pool_create(host, device->num_threads, &device->pool);
     if (status != TN_OK)
         return status;
-    device->registers =
-        host->alloc(host, (uint64_t)device->num_threads * CPU_REGISTER_BYTES, 4096);
-    return device->registers ? TN_OK : TN_ERR_MEMORY;
+    uint64_t threads = device->num_threads - 1 + cpu_num_queues();
+    device->registers = host->alloc(host, threads * CPU_REGISTER_BYTES, 4096);
+    device->queues =
+        host->alloc(host, cpu_num_queues() * sizeof(struct cpu_queue), CPU_ALIGNMENT);
+    return device->registers && device->queues ? open_queues(device) : TN_ERR_MEMORY;
 }
 
 static void close_parts(tn_device *device)
 {
+    close_queues(device);
     pool_destroy(device->pool);
+    device->host->free(device->host, device->queues);
     device->host->free(device->host, device->registers);
     device->host->free(device->host, device);
 }
@@ -140,28 +192,21 @@ tn_status cpu_device_open(const tn_host *host, uint32_t index, tn_device **out_d
         return TN_ERR_MEMORY;
     *device = (tn_device){
         .host = host,
-        .kernel_host = {.table = *host, .device = device},
         .kernels = cpu_pick(features),
         .cpu_features = (features & CPU_HAS_AVX2 ? TN_CPU_AVX2 : 0) |
                         (features & CPU_HAS_AVX512 ? TN_CPU_AVX512 : 0),
     };
-    device->kernel_host.table.fail = kernel_fail;
     device->trace = host->query ? host->query(host, TN_HOST_TRACE) : NULL;
 
     tn_status status = open_parts(device);
     if (status == TN_OK)
         status = cpu_memory_init(device);
-    if (status == TN_OK) {
-        status = cpu_queue_init(device);
-        if (status != TN_OK)
-            cpu_memory_finish(device);
-    }
     if (status != TN_OK) {
         close_parts(device);
         return status;
     }
-    host->log(host, TN_LOG_INFO, "cpu-blas", "%u thread%s", device->num_threads,
-              device->num_threads == 1 ? "" : "s");
+    host->log(host, TN_LOG_INFO, "cpu-blas", "%u thread%s, %u queues", device->num_threads,
+              device->num_threads == 1 ? "" : "s", device->num_queues);
     *out_device = device;
     return TN_OK;
 }
@@ -170,7 +215,7 @@ void cpu_device_close(tn_device *device)
 {
     if (!device)
         return;
-    cpu_queue_finish(device);
+    close_queues(device);
     blas_close(device);
     cpu_memory_finish(device);
     close_parts(device);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The CPU as a device: what its parts share.
+// The CPU as a device: structs and functions that the files of this plugin share.
 //
-// Threads. Launches of one device run one after the other, on the thread that submits or on
-// the device's queue thread; each may spread over the pool of threads.h.
+// Threads. Launches of one queue run one after the other, on the submitting thread or on
+// the queue's own; launches of different queues run concurrently. Each launch may spread
+// its loops over the pool of threads.h.
 #ifndef CPU_BLAS_DEVICE_H
 #define CPU_BLAS_DEVICE_H
 
@@ -16,27 +17,37 @@
 #define CPU_ALIGNMENT 64
 #define CPU_MESSAGE_SIZE 512
 
-// Bytes of registers that one thread has for programs.
+// Bytes that one thread has for the registers of a program (program.h).
 #define CPU_REGISTER_BYTES 131072
 
-// The host table that kernels get: its fail also keeps the message, for those who wait.
+// The host table that kernels receive, one for each queue. Its fail() also keeps the
+// message, which cpu_wait reports again.
 struct cpu_host {
     tn_host table; // first: a kernel's host is cast back in exactly one function
-    tn_device *device;
+    struct cpu_queue *queue;
+    char message[CPU_MESSAGE_SIZE]; // of the queue's last failed launch; "": none
+};
+
+struct tn_buffer {
+    tn_buffer *next;   // in the free list of its class
+    uint64_t capacity; // bytes of `bytes`
+    uint32_t size_class;
+    uint32_t is_mapped; // from mmap(), not from the host
+    _Alignas(CPU_ALIGNMENT) unsigned char bytes[];
 };
 
 #define CPU_SIZE_CLASSES 160
 struct cpu_memory {
-    pthread_mutex_t lock;
-    tn_buffer *free[CPU_SIZE_CLASSES]; // to be used again
+    pthread_mutex_t lock;              // guards the fields below
+    tn_buffer *free[CPU_SIZE_CLASSES]; // free lists, by size class
     tn_memory_info info;
-    uint64_t idle; // bytes in `free`
+    uint64_t idle; // bytes in the free lists
 };
 
-// Work on its way through the queue's thread. One that failed stays in `failures`, so that
-// whoever waits for its point learns why.
+// A submission that waits for the queue's thread, or runs there. A failed one moves to the
+// queue's `failures`, for cpu_wait to report.
 struct cpu_submission {
-    tn_submission what;
+    tn_submission submission; // bindings and waits are copies in this allocation
     struct cpu_submission *next;
     uint64_t point;
     tn_status status;
@@ -44,31 +55,42 @@ struct cpu_submission {
     tn_binding bindings[]; // one a slot
 };
 
+// A queue and its timeline. A thread claims point n by raising `submitted` from n - 1 to n,
+// and has the queue to itself once `reached` is n - 1. So `registers`, `kernel_host` and
+// the frames of executables need no lock.
 struct cpu_queue {
-    pthread_mutex_t lock;
-    pthread_cond_t changed; // work came, or a point was reached
+    _Alignas(64) tn_device *device;
+    uint32_t index;
+    bool calls_blas;          // an OpenBLAS buffer is reserved for this queue
+    unsigned char *registers; // CPU_REGISTER_BYTES, for the thread that runs its launches
+    char track[24];           // its name in traces
+    struct cpu_host kernel_host;  // for the kernels of its launches
+    _Atomic uint64_t submitted;   // value of the last claimed point
+    _Atomic uint64_t reached;     // points up to this value are reached
+    _Atomic uint32_t num_waiters; // threads that sleep until `reached` grows
+    _Atomic bool has_failed;      // a queued submission has failed; never cleared
+    pthread_mutex_t lock;         // guards the fields below
+    pthread_cond_t changed;       // work was queued, a point reached, or `stopping` set
     pthread_t thread;
     bool started, stopping;
+    // Queued, oldest first; `last` is the link to append at.
     struct cpu_submission *first, **last;
     struct cpu_submission *failures; // the latest first
-    uint64_t forgotten;              // up to here failures may have been forgotten; lock
-    uint64_t submitted;
-    _Atomic uint64_t reached;
+    uint64_t forgotten;              // failures of points up to this value may be dropped
 };
 
 struct tn_device {
     const tn_host *host;
-    struct cpu_host kernel_host;
     const tn_host_trace *trace; // NULL: not traced
     const struct cpu_kernels *kernels;
     uint32_t cpu_features; // TN_CPU_...
     uint32_t num_threads;
-    uint32_t blas_callers; // threads that memory of OpenBLAS is kept for; 0: none yet
+    uint32_t num_queues;
+    uint32_t blas_callers; // threads that OpenBLAS buffers are reserved for; 0: none yet
     struct pool *pool;
-    unsigned char *registers;       // num_threads times CPU_REGISTER_BYTES
-    char message[CPU_MESSAGE_SIZE]; // of the launch that failed last
+    unsigned char *registers; // of the pool's own threads, then of the queues
     struct cpu_memory memory;
-    struct cpu_queue queue;
+    struct cpu_queue *queues; // [num_queues]
 };
 
 // device.c
@@ -78,9 +100,14 @@ tn_status cpu_device_details(const tn_host *host, uint32_t index, tn_device_deta
 tn_status cpu_device_open(const tn_host *host, uint32_t index, tn_device **out_device);
 void cpu_device_close(tn_device *device);
 
-// The device behind the host table that a kernel got.
-tn_device *cpu_device_of(const tn_host *kernel_host);
-// Whether the host table that a kernel got is of a device of this plugin.
+// One queue for each processor, since as many can compute at once. At least two, so that
+// one queue runs while another waits.
+uint32_t cpu_num_queues(void);
+
+// The queue whose host table a kernel received; cpu_is_own_host must be true.
+struct cpu_queue *cpu_queue_of(const tn_host *kernel_host);
+// Whether a kernel's host table belongs to a device of this plugin. Other backends that
+// consume cpu.c/1 run these kernels with host tables of their own.
 bool cpu_is_own_host(const tn_host *kernel_host);
 
 // buffer.c
@@ -99,15 +126,19 @@ tn_status cpu_memory_info(tn_device *device, tn_memory_info *out);
 tn_status cpu_segment_compile(tn_device *device, const tn_segment *segment,
                               tn_executable **out_executable);
 void cpu_executable_destroy(tn_device *device, tn_executable *executable);
-// Runs all steps; stops at the first that fails.
-tn_status cpu_executable_run(tn_device *device, tn_executable *executable,
+
+// run.c
+// Runs all launches in order, up to the first that fails. The caller has the queue to
+// itself.
+tn_status cpu_executable_run(struct cpu_queue *queue, tn_executable *executable,
                              const tn_binding *bindings);
 
 // queue.c
-tn_status cpu_queue_init(tn_device *device);
-void cpu_queue_finish(tn_device *device);
+// Initialises a queue of which only the fields that open_queues sets are not zero.
+tn_status cpu_queue_init(struct cpu_queue *queue);
+void cpu_queue_finish(struct cpu_queue *queue);
 tn_status cpu_submit(tn_device *device, const tn_submission *submission,
                      uint64_t *out_point);
-tn_status cpu_wait(tn_device *device, uint64_t point);
+tn_status cpu_wait(tn_device *device, uint32_t queue, uint64_t value);
 
 #endif // CPU_BLAS_DEVICE_H

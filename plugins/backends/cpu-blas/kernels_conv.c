@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// nn.conv2d/1 and its two transposes, for f32.
+// nn.conv2d/1 and its gradients, nn.conv2d_input/1 and nn.conv2d_weight/1, for f32.
 #include <string.h>
 #include "conv.h"
 
-// Multiplications that a thread should have at least.
+// Least multiplications of a piece.
 #define PIECE_WORK 50000
-// Bytes of partial sums of a weight's gradient.
+// Most bytes for partial sums of the weights' gradient.
 #define MAX_PARTIALS (INT64_C(32) << 20)
 #define MAX_CHUNKS 16
 
@@ -38,7 +38,7 @@ static void forward_tile(const struct forward *f, int64_t first, int64_t count)
     }
 }
 
-// Pieces are tiles: [begin, end) of them.
+// The loop runs over tiles.
 static void forward_tiles(void *context, int64_t begin, int64_t end)
 {
     const struct forward *f = context;
@@ -142,8 +142,8 @@ static int32_t conv2d_input_accepts(const tn_kernel_query *query)
 
 // --- w = gradient^T * x ----------------------------------------------------------------
 
-// Pixels are cut into chunks, each summed on its own, and the sums added in order: the
-// result does not depend on the number of threads.
+// Output pixels are cut into chunks, by sizes alone. Each chunk is summed on its own, and
+// the sums are added in order: the result does not depend on the number of threads.
 struct weight_gradient {
     struct conv conv;
     const float *x, *g;

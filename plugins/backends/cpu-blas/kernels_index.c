@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: MIT
-// base.take/1 and base.scatter_add/1. An array is outer x n x inner elements, n along the
-// axis that the indices count on; what belongs to one index is a run of `inner`.
+// base.take/1 and base.scatter_add/1. An array is viewed as outer x n x inner elements, n
+// along the indexed axis; an index selects a run of `inner` elements.
 #include <string.h>
 #include "reduce_walk.h"
 
-#define PIECE_ELEMENTS 16384 // that a thread should have at least
-#define INDEX_BLOCK 256      // indices, or half floats, converted at once
-#define LEAST_RUN 32         // elements: shorter runs are not shared out among threads
+#define PIECE_ELEMENTS 16384 // least elements of a piece
+#define INDEX_BLOCK 256      // indices, or half floats, that are converted at a time
+#define LEAST_RUN 32         // elements: with shorter runs the axis is not cut into parts
 
 struct indexing {
     const struct cpu_kernels *kernels;
     struct axes outer; // of x
-    int64_t n, step;   // along the axis: extent, and elements between neighbours
+    int64_t n, step;   // of the axis: extent, and elements between neighbours
     int64_t inner, inner_stride;
     int64_t count;  // of indices
-    int64_t parts;  // scatter_add: of the axis, shared out among threads
-    int64_t *index; // from the front; what is out of range has been dealt with, or is -1
+    int64_t parts;  // scatter_add: parts of the axis, for different threads
+    int64_t *index; // counted from the front; out of range: clamped, or -1
     const char *from;
     char *to;
     int32_t dtype;
     uint32_t size;
 };
 
-// Splits x at the axis. False: what comes after the axis is not one run.
+// Splits the axes of x at `axis`. False: the axes after `axis` cannot be merged into one
+// run.
 static bool split(const tn_layout *x, int32_t axis, struct indexing *s)
 {
     struct axes rest, inner;
@@ -50,7 +51,7 @@ static uint64_t index_scratch(const tn_kernel_query *query)
                                  sizeof(int64_t));
 }
 
-// Indices as i64, counted from the front. Out of range: the nearest, or -1.
+// Reads the indices as i64, counted from the front. Out of range: clamped, or -1.
 static void read_indices(const tn_cpu_call *call, struct indexing *s, bool clamp)
 {
     const tn_tensor *indices = &call->inputs[1];
@@ -61,12 +62,12 @@ static void read_indices(const tn_cpu_call *call, struct indexing *s, bool clamp
     for (int64_t i = 0; i < s->count; i += INDEX_BLOCK) {
         int64_t n = s->count - i < INDEX_BLOCK ? s->count - i : INDEX_BLOCK;
         const void *in = from + i * (int64_t)cpu_dtype_size(dtype);
-        s->kernels->cast[dtype][CPU_I64](s->index + i, &in, n, 0);
+        s->kernels->cast[dtype][TN_I64](s->index + i, &in, n, 0);
     }
     for (int64_t i = 0; i < s->count; i++) {
         int64_t at = s->index[i];
         if (at < 0)
-            at = dtype == CPU_U64 ? s->n : at + s->n;
+            at = dtype == TN_U64 ? s->n : at + s->n;
         if (at < 0)
             at = clamp ? 0 : -1;
         if (at >= s->n)
@@ -117,7 +118,7 @@ static void take_runs(const struct indexing *s, const char *from, char *to,
     }
 }
 
-// Units are indices, once for each outer element.
+// The loop runs over units: an index, for one outer element.
 static void take_units(void *context, int64_t begin, int64_t end)
 {
     const struct indexing *s = context;
@@ -182,7 +183,7 @@ static void copy_elements(void *context, int64_t begin, int64_t end)
     }
 }
 
-// out = x, unless they are one.
+// out = x, unless both are the same memory.
 static void start_from_x(const tn_cpu_call *call, const struct indexing *s)
 {
     const tn_tensor *x = &call->inputs[0];
@@ -197,23 +198,24 @@ static void start_from_x(const tn_cpu_call *call, const struct indexing *s)
     call->parallel_for(call, c.axes.count, PIECE_ELEMENTS, copy_elements, &c);
 }
 
-// to += from. Half floats are added in f32, which rounds as once does.
+// to += from. Half floats are added in f32; rounding twice gives the same as rounding once.
 static void add_run(const struct indexing *s, char *to, const char *from, int64_t n)
 {
     float a[INDEX_BLOCK], b[INDEX_BLOCK];
     const void *in[] = {to, from}, *wide[] = {a, b};
-    if (s->dtype != CPU_F16 && s->dtype != CPU_BF16) {
-        s->kernels->map[s->dtype][CPU_OP_ADD](to, in, n, 0);
+    if (tn_dtype_computed(s->dtype) == s->dtype) {
+        s->kernels->map[s->dtype][TN_EXPR_ADD](to, in, n, 0);
         return;
     }
     for (int64_t i = 0; i < n; i += INDEX_BLOCK) {
         int64_t m = n - i < INDEX_BLOCK ? n - i : INDEX_BLOCK;
-        in[0] = to + i * 2;
-        in[1] = from + i * 2;
-        s->kernels->cast[s->dtype][CPU_F32](a, &in[0], m, 0);
-        s->kernels->cast[s->dtype][CPU_F32](b, &in[1], m, 0);
-        s->kernels->map[CPU_F32][CPU_OP_ADD](a, wide, m, 0);
-        s->kernels->cast[CPU_F32][s->dtype](to + i * 2, &wide[0], m, 0);
+        in[0] = to + i * cpu_dtype_size(s->dtype);
+        in[1] = from + i * cpu_dtype_size(s->dtype);
+        s->kernels->cast[s->dtype][TN_F32](a, &in[0], m, 0);
+        s->kernels->cast[s->dtype][TN_F32](b, &in[1], m, 0);
+        s->kernels->map[TN_F32][TN_EXPR_ADD](a, wide, m, 0);
+        s->kernels->cast[TN_F32][s->dtype](to + i * cpu_dtype_size(s->dtype), &wide[0], m,
+                                           0);
     }
 }
 
@@ -224,8 +226,9 @@ static void add_elements_f32(const struct indexing *s, float *to, const float *f
             to[s->index[i]] += from[i];
 }
 
-// A unit adds what falls into its part of the axis, in the order of the indices: the result
-// does not depend on the parts.
+// The loop runs over units: a part of the axis, for one outer element. A unit adds the
+// updates of its part in the order of the indices, so the result does not depend on the
+// number of parts.
 static void scatter_units(void *context, int64_t begin, int64_t end)
 {
     const struct indexing *s = context;
@@ -234,7 +237,7 @@ static void scatter_units(void *context, int64_t begin, int64_t end)
         int64_t outer = unit / s->parts, low = unit % s->parts * part, high = low + part;
         char *to = s->to + outer * s->n * bytes;
         const char *from = s->from + outer * s->count * bytes;
-        if (s->inner == 1 && s->dtype == CPU_F32) {
+        if (s->inner == 1 && s->dtype == TN_F32) {
             add_elements_f32(s, (void *)to, (const void *)from);
             continue;
         }

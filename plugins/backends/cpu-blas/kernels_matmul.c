@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT
-// base.matmul/1: floats with OpenBLAS, integers with our own loops. Matrices are taken as
-// they lie when one of their axes has stride 1: rows, columns (a transposed view) and gaps
-// between them cost nothing. Others (broadcast or reversed axes) are packed first, and so
-// are halves, which are computed in f32 and rounded once at the end.
+// base.matmul/1: floats in OpenBLAS, integers in Tenon's own loops. A matrix with stride 1
+// along rows or columns (a transposed view) is read in its own memory, with any gaps.
+// Others (broadcast or reversed axes) are packed first, and so are half floats, which are
+// computed in f32 and rounded once at the end.
 //
-// OpenBLAS computes on one thread here, and our pool splits the product: two pools would
-// spin against each other. Where it has threads all the same, it splits and our pool does
-// not.
+// OpenBLAS runs on one thread here and the pool splits the product, because two pools would
+// spin against each other. If OpenBLAS has threads nevertheless, it splits the product
+// instead.
 #include <limits.h>
 #include <math.h>
 #include <string.h>
 #include "matmul.h"
 
-// Multiplications below which one thread is quicker, and a piece's least share.
+// Multiplications below which one thread is faster; also the least of a piece.
 #define SERIAL_WORK 100000
-#define PIECE_ALIGN 16 // rows or columns: a multiple of OpenBLAS's blocks in registers
+#define PIECE_ALIGN 16 // rows or columns: a multiple of OpenBLAS' register block
 
 // --- computing -------------------------------------------------------------------------
 
 static void multiply(const struct product *p, const char *a, const char *b, char *c,
                      int64_t m, int64_t n)
 {
-    if (p->dtype < CPU_F16)
+    if (!tn_is_float(p->dtype))
         p->kernels->product[p->dtype](&(struct cpu_product){.a = a,
                                                             .b = b,
                                                             .c = c,
@@ -32,7 +32,7 @@ static void multiply(const struct product *p, const char *a, const char *b, char
                                                             .a_column = p->a.column_stride,
                                                             .b_row = p->b.row_stride,
                                                             .c_row = p->n});
-    else if (p->dtype == CPU_F32)
+    else if (p->dtype == TN_F32)
         p->blas->sgemm(BLAS_ROW_MAJOR, p->a.transpose, p->b.transpose, (int)m, (int)n,
                        (int)p->k, 1, (const float *)(const void *)a, p->a.leading,
                        (const float *)(const void *)b, p->b.leading, 0, (float *)(void *)c,
@@ -44,7 +44,7 @@ static void multiply(const struct product *p, const char *a, const char *b, char
                        (double *)(void *)c, (int)p->n);
 }
 
-// Part `i` of `parts` of [0, extent): its bounds, multiples of PIECE_ALIGN.
+// The bounds of part `i` of [0, extent): multiples of PIECE_ALIGN, or the end.
 static void bounds(int64_t extent, int64_t parts, int64_t i, int64_t *begin, int64_t *end)
 {
     int64_t size = (extent + parts - 1) / parts;
@@ -78,7 +78,8 @@ static void multiply_pieces(void *context, int64_t begin, int64_t end)
     }
 }
 
-// Splits each matrix when there are fewer of them than threads: along the longer side.
+// Splits each matrix, along its longer side, if the batch has fewer matrices than there are
+// threads.
 static void choose_parts(struct product *p, int64_t threads)
 {
     p->parts_m = p->parts_n = 1;
@@ -128,7 +129,7 @@ static void round_elements(void *context, int64_t begin, int64_t end)
 
 static tn_status multiply_all(const tn_cpu_call *call, struct product *p)
 {
-    if (p->dtype < CPU_F16) {
+    if (!tn_is_float(p->dtype)) {
         compute(call, p);
         return TN_OK;
     }

@@ -5,17 +5,18 @@
 #include <tenon/ops/nn_attrs.h>
 #include "kernels.h"
 
-#define PIECE_ELEMENTS 20000 // that a thread should have at least
-#define MAX_ROW 32768        // elements of an output row, for the marks on the stack
+#define PIECE_ELEMENTS 20000 // least elements of a piece
+#define MAX_ROW 32768        // most elements of an output row: `taken` is on the stack
 
 struct pool2d {
     int64_t n, h, w, c, oh, ow;
     int64_t kh, kw, sh, sw, ph, pw;
-    const float *x, *out, *g;
-    float *to; // the output, or the input's gradient
+    const float *x, *out, *g; // input, output, the output's gradient
+    float *to;                // the output, or the input's gradient
     const struct cpu_nn_kernels *nn;
 };
 
+// Entry `i` (0: rows, 1: columns) of a list of two, or the only entry.
 static int64_t pair(const tn_ints *list, uint32_t i, int64_t absent)
 {
     if (!list->given || list->count == 0)
@@ -45,7 +46,7 @@ static void read_pool(const tn_cpu_call *call, const tn_layout *x, const tn_layo
     };
 }
 
-// Output pixels [*begin, *end) of a row whose tap `kx` lies within the input.
+// The output pixels [*begin, *end) of a row for which tap `kx` is within the input.
 static void valid_pixels(const struct pool2d *p, int64_t kx, int64_t *begin, int64_t *end)
 {
     int64_t before = p->pw - kx, last = p->w - 1 + p->pw - kx;
@@ -55,7 +56,8 @@ static void valid_pixels(const struct pool2d *p, int64_t kx, int64_t *begin, int
         *end = p->ow;
 }
 
-// The input's element under tap `kx` of output pixel `ox`, in row `y` of an image.
+// The offset of the input element under tap `kx` of output pixel `ox`, in row `y` of an
+// image.
 static int64_t tap_offset(const struct pool2d *p, int64_t image, int64_t y, int64_t ox,
                           int64_t kx)
 {

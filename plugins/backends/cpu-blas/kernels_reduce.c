@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-// base.{sum,mean,max,min}/1 over any axes.
+// base.{sum,mean,prod,max,min}/1, over any axes.
 //
-// Two ways: by rows, where each output's elements are folded one after the other, and by
-// columns, where neighbouring outputs lie together in memory and whole rows are folded into
-// them. What is folded is cut by size alone, and the parts are put together in order: the
-// result does not depend on the number of threads.
+// By rows: the elements of each output are folded one after the other. By columns, where
+// neighbouring outputs are adjacent in memory: whole rows are folded into the accumulators
+// of all outputs. Reduced elements are cut into parts by sizes alone, and the parts are
+// combined in order: the result does not depend on the number of threads.
 #include <math.h>
 #include <string.h>
 #include "reduce_walk.h"
 
-#define PIECE_ELEMENTS 32768 // of one part
+#define PIECE_ELEMENTS 32768 // elements of a part, and of a piece
 #define MAX_PARTS 64
-#define FEW_ELEMENTS 64
-#define COLUMN_TILE 2048 // columns that one unit folds
+#define FEW_ELEMENTS 64  // so few are reduced without a loop over units
+#define COLUMN_TILE 2048 // most columns of a unit
 #define COLUMN_WIDTH 64  // elements: narrower columns are folded several rows at a time
 
 struct fold {
@@ -24,29 +24,41 @@ struct fold {
     bool mean;
     const tn_tensor *out;
     union cpu_accumulator *partials; // [outputs][parts]
-    int64_t parts, part;             // of reduced elements: their number and size
-    int64_t width, rows_each;        // by columns: of a row, and rows folded as one
-    int64_t tile, tiles; // by columns: columns of a unit, and how many a row has
+    int64_t parts, part;             // of the reduced elements: number and size
+    int64_t width, rows_each; // by columns: elements of a row, and rows folded as one
+    int64_t tile, tiles;      // by columns: columns of a unit, and units across a row
 };
 
+// The dtype of an accumulator's content.
+static int32_t accumulated_as(int32_t dtype)
+{
+    return tn_is_float(dtype)                       ? TN_F64
+           : tn_dtype_in(dtype, TN_UNSIGNED_DTYPES) ? TN_U64
+                                                    : TN_I64;
+}
+
+// The identity element of the reduction.
 static union cpu_accumulator start_of(int32_t kind, int32_t dtype)
 {
-    bool is_float = dtype >= CPU_F16, is_unsigned = dtype >= CPU_U8 && dtype <= CPU_U64;
-    if (kind == CPU_REDUCE_SUM)
-        return is_float ? (union cpu_accumulator){.f = 0} : (union cpu_accumulator){.i = 0};
+    bool is_float = tn_is_float(dtype);
+    int neutral = kind == CPU_REDUCE_PROD;
+    if (kind == CPU_REDUCE_SUM || kind == CPU_REDUCE_PROD)
+        return is_float ? (union cpu_accumulator){.f = neutral}
+                        : (union cpu_accumulator){.i = neutral};
     if (is_float)
         return (union cpu_accumulator){.f = kind == CPU_REDUCE_MAX ? -INFINITY : INFINITY};
-    if (is_unsigned)
+    if (tn_dtype_in(dtype, TN_UNSIGNED_DTYPES))
         return (union cpu_accumulator){.i = kind == CPU_REDUCE_MAX ? 0 : -1};
     return (union cpu_accumulator){.i = kind == CPU_REDUCE_MAX ? INT64_MIN : INT64_MAX};
 }
 
-// By columns: the last kept axis has stride 1, and is the whole of a row or long.
+// Whether to fold by columns: the last kept axis has stride 1, the last reduced axis has
+// not, and elements need no conversion.
 static bool by_columns(const struct reduction *r)
 {
     const struct axes *kept = &r->kept, *reduced = &r->reduced;
     if (kept->rank == 0 || reduced->rank == 0 || kept->count == 0 || reduced->count == 0 ||
-        r->dtype == CPU_F16 || r->dtype == CPU_BF16)
+        reduction_loop_dtype(r->dtype) != r->dtype)
         return false;
     return kept->stride[kept->rank - 1] == 1 && reduced->stride[reduced->rank - 1] != 1;
 }
@@ -60,7 +72,7 @@ static void choose_parts(struct fold *f)
     f->part = PIECE_ELEMENTS / f->tile + 1;
     if (f->part * most < reduced)
         f->part = (reduced + most - 1) / most;
-    // By columns: whole groups of rows.
+    // Parts are whole groups of rows that are folded as one.
     f->part = (f->part + f->rows_each - 1) / f->rows_each * f->rows_each;
     f->parts = reduced > 0 ? (reduced + f->part - 1) / f->part : 1;
 }
@@ -79,7 +91,7 @@ static void read_fold(const tn_layout *in, const tn_reduce_attrs *attrs, int32_t
         f->width = f->r.kept.extent[f->r.kept.rank - 1];
         f->tile = f->width < COLUMN_TILE ? f->width : COLUMN_TILE;
         f->tiles = (f->width + f->tile - 1) / f->tile;
-        // Rows without gaps: several of them are one long row.
+        // Adjacent rows: several of them are folded as one long row.
         if (reduced->stride[reduced->rank - 1] == f->width)
             while (f->rows_each * f->width < COLUMN_WIDTH && run % (f->rows_each * 2) == 0)
                 f->rows_each *= 2;
@@ -109,7 +121,7 @@ static void fold_run(void *context, const void *run, int64_t n)
     fold->row(fold->acc, run, n);
 }
 
-// Units are parts of outputs.
+// The loop runs over units: a part of one output.
 static void fold_rows(void *context, int64_t begin, int64_t end)
 {
     const struct fold *f = context;
@@ -167,7 +179,7 @@ static void fold_unit(const struct fold *f, int64_t unit)
     }
 }
 
-// Units are parts of tiles of rows of outputs.
+// The loop runs over units: a part of a tile of one row of outputs.
 static void fold_columns(void *context, int64_t begin, int64_t end)
 {
     for (int64_t unit = begin; unit < end; unit++)
@@ -180,41 +192,36 @@ static void add_accumulator(const struct fold *f, union cpu_accumulator *to,
                             const union cpu_accumulator *from)
 {
     int32_t dtype = f->r.dtype;
-    if (f->kind == CPU_REDUCE_SUM && dtype >= CPU_F16)
+    if (f->kind == CPU_REDUCE_SUM && tn_is_float(dtype))
         to->f += from->f;
     else if (f->kind == CPU_REDUCE_SUM)
         to->i = (int64_t)((uint64_t)to->i + (uint64_t)from->i);
-    else if (dtype >= CPU_F16)
-        f->r.kernels->reduce->row[f->kind][CPU_F64](to, &from->f, 1);
-    else if (dtype >= CPU_U8 && dtype <= CPU_U64)
-        f->r.kernels->reduce->row[f->kind][CPU_U64](to, &from->i, 1);
     else
-        f->r.kernels->reduce->row[f->kind][CPU_I64](to, &from->i, 1);
+        f->r.kernels->reduce->row[f->kind][accumulated_as(dtype)](to, from, 1);
 }
 
-// Writes output `i` from an accumulator.
+// Writes output `i` from an accumulator, converted.
 static void store(const struct fold *f, int64_t i, const union cpu_accumulator *acc)
 {
     const struct cpu_kernels *kernels = f->r.kernels;
-    int32_t to = f->out->layout.dtype, from = f->r.dtype >= CPU_F16 ? CPU_F64 : CPU_I64;
+    int32_t to = f->out->layout.dtype, from = accumulated_as(f->r.dtype);
     char *out = (char *)first_element(f->out) + i * (int64_t)cpu_dtype_size(to);
     union cpu_accumulator value = *acc;
     const void *in = &value;
     float narrow;
 
-    if (f->r.dtype >= CPU_U8 && f->r.dtype <= CPU_U64)
-        from = CPU_U64;
     if (f->mean) {
-        double sum = from == CPU_F64   ? acc->f
-                     : from == CPU_U64 ? (double)(uint64_t)acc->i
-                                       : (double)acc->i;
+        double sum = from == TN_F64   ? acc->f
+                     : from == TN_U64 ? (double)(uint64_t)acc->i
+                                      : (double)acc->i;
         value.f = sum / (double)f->r.reduced.count;
-        from = CPU_F64;
+        from = TN_F64;
     }
-    if (to == CPU_F16 || to == CPU_BF16) {
-        kernels->cast[from][CPU_F32](&narrow, &in, 1, 0);
+    int32_t computed = tn_dtype_computed(to);
+    if (computed != to) {
+        kernels->cast[from][computed](&narrow, &in, 1, 0);
         in = &narrow;
-        from = CPU_F32;
+        from = computed;
     }
     kernels->cast[from][to](out, &in, 1, 0);
 }
@@ -231,8 +238,9 @@ static void finish(const struct fold *f)
     }
 }
 
-// A few elements of f32 along at most one kept and one reduced axis: launching costs more
-// than folding, so this is done at once. False when it is not such a case.
+// Reduces a few f32 elements, along at most one kept and one reduced axis, directly: the
+// general way costs more than the elements. False: too many elements or axes, or another
+// dtype.
 static bool reduce_few(const tn_cpu_call *call, int32_t kind, bool mean)
 {
     const tn_tensor *in = &call->inputs[0], *out = &call->outputs[0];
@@ -249,13 +257,15 @@ static bool reduce_few(const tn_cpu_call *call, int32_t kind, bool mean)
     const float *from = first_element(in);
     float *to = first_element(out);
     for (int64_t i = 0; i < kept.count; i++, from += next) {
-        double acc = start_of(kind, CPU_F32).f;
+        double acc = start_of(kind, TN_F32).f;
         for (int64_t k = 0; k < reduced.count; k++) {
             double x = (double)from[k * step];
             if (kind == CPU_REDUCE_SUM)
                 acc += x;
+            else if (kind == CPU_REDUCE_PROD)
+                acc *= x;
             else if (x != x || (kind == CPU_REDUCE_MAX ? x > acc : x < acc))
-                acc = x; // a NaN stays: nothing compares with it
+                acc = x; // a NaN stays, since comparisons with it are false
         }
         to[i] = (float)(mean ? acc / (double)reduced.count : acc);
     }
@@ -287,24 +297,12 @@ static tn_status reduce(const tn_cpu_call *call, int32_t kind, bool mean)
     return TN_OK;
 }
 
-static tn_status sum(const tn_cpu_call *call)
-{
-    return reduce(call, CPU_REDUCE_SUM, false);
-}
-static tn_status mean(const tn_cpu_call *call)
-{
-    return reduce(call, CPU_REDUCE_SUM, true);
-}
-static tn_status max(const tn_cpu_call *call)
-{
-    return reduce(call, CPU_REDUCE_MAX, false);
-}
-static tn_status min(const tn_cpu_call *call)
-{
-    return reduce(call, CPU_REDUCE_MIN, false);
-}
-
-#define RECORD(id)                                                                         \
+// Defines the function and the record of a reduction.
+#define REDUCTION(id, kind, is_mean)                                                       \
+    static tn_status id(const tn_cpu_call *call)                                           \
+    {                                                                                      \
+        return reduce(call, kind, is_mean);                                                \
+    }                                                                                      \
     static const tn_cpu_kernel id##_payload = {                                            \
         .struct_size = sizeof(tn_cpu_kernel),                                              \
         .launch = id,                                                                      \
@@ -318,8 +316,9 @@ static tn_status min(const tn_cpu_call *call)
         .scratch_size = fold_scratch,                                                      \
         .payload = &id##_payload,                                                          \
     }
-RECORD(sum);
-RECORD(mean);
-RECORD(max);
-RECORD(min);
-#undef RECORD
+REDUCTION(sum, CPU_REDUCE_SUM, false);
+REDUCTION(mean, CPU_REDUCE_SUM, true);
+REDUCTION(prod, CPU_REDUCE_PROD, false);
+REDUCTION(max, CPU_REDUCE_MAX, false);
+REDUCTION(min, CPU_REDUCE_MIN, false);
+#undef REDUCTION

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// nn.{softmax,log_softmax,cross_entropy}/1, base.logsumexp/1 and base.argmax/1 for f32: all
-// are passes over rows.
+// nn.{softmax,log_softmax,cross_entropy}/1, base.logsumexp/1 and base.argmax/1 for f32:
+// loops over the rows along the reduced axes.
 #include <math.h>
 #include <string.h>
 #include <tenon/ops/nn_attrs.h>
 #include "reduce_walk.h"
 
-#define PIECE_ELEMENTS 8192 // that a thread should have at least
-#define MAX_STRIDED 8192    // elements of a row that is gathered to the stack
+#define PIECE_ELEMENTS 8192 // least elements of a piece
+#define MAX_STRIDED 8192 // most elements of a strided row, which is gathered to the stack
 
 struct rows {
     struct reduction r;
@@ -136,7 +136,7 @@ static void logsumexp_rows(void *context, int64_t begin, int64_t end)
     float *out = first_element(rows->out);
     for (int64_t i = begin; i < end; i++) {
         const char *x = (const char *)row_start(rows, i);
-        struct extreme e = {rows->r.kernels->reduce->row[CPU_REDUCE_MAX][CPU_F32],
+        struct extreme e = {rows->r.kernels->reduce->row[CPU_REDUCE_MAX][TN_F32],
                             {.f = -INFINITY}};
         reduction_walk(&rows->r, x, 0, rows->n, find_max, &e);
         struct exp_sum s = {rows->nn, isfinite(e.acc.f) ? (float)e.acc.f : 0, 0};
@@ -159,7 +159,7 @@ static tn_status logsumexp(const tn_cpu_call *call)
 struct best {
     int64_t (*argmax)(const float *x, int64_t n);
     float value;
-    int64_t index, seen;
+    int64_t index, seen; // `seen`: elements of earlier runs
 };
 
 static void find_best(void *context, const void *run, int64_t n)
@@ -167,7 +167,7 @@ static void find_best(void *context, const void *run, int64_t n)
     struct best *best = context;
     const float *x = run;
     int64_t i = best->argmax(x, n);
-    // NaN is the greatest, and the first of equals counts.
+    // NaN counts as the greatest; of equal elements the first wins.
     bool better = x[i] > best->value || (isnan(x[i]) && !isnan(best->value));
     if (best->seen == 0 || better) {
         best->value = x[i];
@@ -188,9 +188,9 @@ static void argmax_rows(void *context, int64_t begin, int64_t end)
     }
 }
 
-#define ARGMAX_COLUMNS 128 // of a unit
+#define ARGMAX_COLUMNS 128 // columns of a unit
 
-// Units are tiles of columns, where the last kept axis has stride 1.
+// The loop runs over units: tiles of columns. The last kept axis has stride 1.
 static void argmax_columns(void *context, int64_t begin, int64_t end)
 {
     const struct rows *rows = context;
@@ -246,11 +246,11 @@ static int64_t label_at(const struct rows *rows, int64_t i)
     int64_t value;
     const void *in = (const char *)first_element(labels) +
                      i * (int64_t)cpu_dtype_size(labels->layout.dtype);
-    rows->r.kernels->cast[labels->layout.dtype][CPU_I64](&value, &in, 1, 0);
+    rows->r.kernels->cast[labels->layout.dtype][TN_I64](&value, &in, 1, 0);
     return value;
 }
 
-// The loss of a label that is no class is 0.
+// The loss for a label out of range is 0.
 static void loss_rows(void *context, int64_t begin, int64_t end)
 {
     const struct rows *rows = context;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Products of matrices: how operands lie, and packing them.
+// Matrix products: reads the layouts of operands, and packs operands that the loops cannot
+// take.
 #include "matmul.h"
 
 #include <limits.h>
 
-// Can BLAS read it as it lies? Then fills transpose and leading.
+// Whether BLAS can read the matrix in its own memory. If so, sets `transpose` and
+// `leading`.
 static bool set_storage(struct matrix *x, int64_t rows, int64_t columns)
 {
     if (columns == 1 || x->column_stride == 1) {
@@ -26,7 +28,8 @@ static bool set_storage(struct matrix *x, int64_t rows, int64_t columns)
     return false;
 }
 
-// Extents and strides of a matrix of `layout`; a vector is a row (a) or a column (b).
+// Extents and strides of the matrices in `layout`; a vector is one row (a) or one column
+// (b).
 static void read_matrix(const tn_layout *layout, bool is_row, struct matrix *x,
                         int64_t *rows, int64_t *columns)
 {
@@ -44,7 +47,7 @@ static void read_matrix(const tn_layout *layout, bool is_row, struct matrix *x,
     x->column_stride = layout->stride[r - 1];
 }
 
-// Batch axes of both, aligned at their ends; broadcast ones have stride 0.
+// Batch axes, right-aligned and broadcast: a broadcast axis has stride 0.
 static void read_batch(const tn_layout *a, const tn_layout *b, struct product *p)
 {
     int32_t ra = a->rank > 2 ? a->rank - 2 : 0, rb = b->rank > 2 ? b->rank - 2 : 0;
@@ -60,23 +63,24 @@ static void read_batch(const tn_layout *a, const tn_layout *b, struct product *p
     }
 }
 
-static bool is_half(int32_t dtype)
+// Whether the dtype is for storage only, and computed in a wider one.
+static bool is_narrow(int32_t dtype)
 {
-    return dtype == CPU_F16 || dtype == CPU_BF16;
+    return tn_dtype_computed(dtype) != dtype;
 }
 
 void product_read(const tn_layout *a, const tn_layout *b, struct product *p)
 {
     int64_t k;
-    *p = (struct product){.dtype = is_half(a->dtype) ? CPU_F32 : a->dtype};
+    *p = (struct product){.dtype = tn_dtype_computed(a->dtype)};
     p->element = cpu_dtype_size(p->dtype);
     read_matrix(a, true, &p->a, &p->m, &p->k);
     read_matrix(b, false, &p->b, &k, &p->n);
     read_batch(a, b, p);
-    p->a.packed = !set_storage(&p->a, p->m, p->k) || is_half(a->dtype);
-    p->b.packed = !set_storage(&p->b, p->k, p->n) || is_half(b->dtype);
-    // The loops for integers take any a, but rows of b only.
-    if (p->dtype < CPU_F16) {
+    p->a.packed = !set_storage(&p->a, p->m, p->k) || is_narrow(a->dtype);
+    p->b.packed = !set_storage(&p->b, p->k, p->n) || is_narrow(b->dtype);
+    // The integer loops take any strides of a, but need stride 1 along the rows of b.
+    if (!tn_is_float(p->dtype)) {
         p->a.packed = false;
         p->b.packed = p->n > 1 && p->b.column_stride != 1;
     }
@@ -84,8 +88,8 @@ void product_read(const tn_layout *a, const tn_layout *b, struct product *p)
 
 // --- packing ---------------------------------------------------------------------------
 
-// How an operand is packed: as it is stored, by rows or by columns, and broadcast batch
-// axes once only.
+// The operand's layout in the order in which it is packed, by rows or by columns; broadcast
+// batch axes are packed once.
 static tn_layout packed_layout(const tn_layout *layout, bool by_columns)
 {
     tn_layout packed = *layout;
@@ -102,11 +106,12 @@ static tn_layout packed_layout(const tn_layout *layout, bool by_columns)
     return packed;
 }
 
-// Columns that lie together stay together, where the product may be of a transpose.
+// Whether the operand is packed by columns: if they are contiguous, and the loop takes a
+// transposed matrix.
 static bool keeps_columns(const struct product *p, const tn_layout *layout)
 {
     int32_t r = layout->rank;
-    return p->dtype >= CPU_F16 && r > 1 && layout->stride[r - 1] != 1 &&
+    return tn_is_float(p->dtype) && r > 1 && layout->stride[r - 1] != 1 &&
            layout->stride[r - 2] == 1;
 }
 
@@ -122,9 +127,10 @@ uint64_t product_scratch(const struct product *p, const tn_layout *a, const tn_l
 {
     uint64_t bytes = tn_saturated_add(p->a.packed ? packed_bytes(p, a) : 0,
                                       p->b.packed ? packed_bytes(p, b) : 0);
-    if (!is_half(a->dtype))
+    if (!is_narrow(a->dtype))
         return bytes;
-    uint64_t elements = (uint64_t)(p->batch * p->m * p->n); // of the output: they fit
+    // No overflow: the output has as many.
+    uint64_t elements = (uint64_t)(p->batch * p->m * p->n);
     return tn_saturated_add(bytes, tn_saturated_multiply(elements, (uint64_t)p->element));
 }
 
@@ -132,14 +138,14 @@ struct packing {
     const struct cpu_kernels *kernels;
     const char *from;
     char *to;
-    tn_layout layout; // as packed
-    int32_t dtype;    // packed as
+    tn_layout layout; // of the source, axes in packed order
+    int32_t dtype;    // of the packed elements
     int64_t row;      // elements of the last axis
 };
 
 #define PACK_BLOCK 1024 // elements
 
-// One row, converted.
+// Packs one row, and converts its elements.
 static void pack_row(const struct packing *p, const char *from, char *to)
 {
     unsigned char block[PACK_BLOCK * 8];
@@ -189,7 +195,7 @@ static void pack_rows(void *context, int64_t begin, int64_t end)
     }
 }
 
-// Packs the operand to `to`, and describes the result.
+// Packs the operand to `to`; *x and batch_stride then describe the packed matrices.
 static void pack(const tn_cpu_call *call, const struct product *p, const tn_tensor *tensor,
                  char *to, struct matrix *x, int64_t rows, int64_t columns,
                  int64_t *batch_stride)

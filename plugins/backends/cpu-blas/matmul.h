@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Products of matrices: what their kernels share. An operand is taken as it lies where the
-// loops can read it; otherwise it is packed first: converted, and without gaps.
+// Matrix products: structs and packing. An operand is read in its own memory if the loops
+// take its strides and dtype; otherwise the operand is packed first: converted and made
+// contiguous.
 #ifndef CPU_BLAS_MATMUL_H
 #define CPU_BLAS_MATMUL_H
 
@@ -10,30 +11,32 @@
 struct matrix {
     const char *data;
     int64_t row_stride, column_stride; // elements
-    int transpose;                     // BLAS_NO_TRANS: rows lie together
-    int leading;
-    bool packed;
+    int transpose; // BLAS_NO_TRANS: stride 1 along rows; BLAS_TRANS: along columns
+    int leading;   // BLAS' leading dimension, elements
+    bool packed;   // read from scratch memory, not from the operand's
 };
 
 struct product {
     const struct blas *blas;
     const struct cpu_kernels *kernels;
     int32_t dtype;   // computed in: f32 for halves
-    int64_t element; // its bytes
+    int64_t element; // bytes of an element
     int64_t m, n, k, batch;
     struct matrix a, b;
     int64_t rank; // of the batch axes
     int64_t extent[TN_MAX_RANK], a_stride[TN_MAX_RANK], b_stride[TN_MAX_RANK]; // elements
     char *c;
-    int64_t parts_m, parts_n; // of each matrix
+    int64_t parts_m, parts_n; // pieces of each matrix
 };
 
+// Fills *p, but for `data` and `c`, from the layouts of the operands.
 void product_read(const tn_layout *a, const tn_layout *b, struct product *p);
 
-// Bytes of what is packed, and of the result where it is converted at the end.
+// Bytes of the packed operands, and of the result if it is converted at the end.
 uint64_t product_scratch(const struct product *p, const tn_layout *a, const tn_layout *b);
 
-// Packs what has to be, and sets the matrices' data. Gives the scratch that is left.
+// Packs operands where `packed` is set, and sets `data` of both. Returns the rest of the
+// scratch memory.
 char *product_pack(const tn_cpu_call *call, struct product *p);
 
 #endif // CPU_BLAS_MATMUL_H

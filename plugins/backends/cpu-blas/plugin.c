@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// org.tenon.cpu-blas: the CPU as a device, with OpenBLAS for products of matrices, and
-// kernels for what expressions do not say.
+// org.tenon.cpu-blas: the CPU as a device. Expression programs run in vector loops, matrix
+// products in OpenBLAS, and other primitives in the plugin's own cpu.c/1 kernels.
 #include <string.h>
 #include <tenon/plugin.h>
 #include "device.h"
@@ -8,8 +8,8 @@
 
 static const char *const families[] = {TN_FAMILY_CPU, TN_FAMILY_EXPR, NULL};
 
-// Fusing saves memory traffic; past this many instructions there is none left to save, and
-// registers leave the first-level cache.
+// Fusion saves memory traffic. Beyond this many instructions hardly any is left to save,
+// and a program's registers no longer fit the first-level cache.
 static uint32_t cpu_fusion_limit(tn_device *device)
 {
     (void)device;
@@ -40,15 +40,9 @@ static const tn_backend backend = {
 };
 
 static const tn_kernel *const kernels[] = {
-    &matmul_kernel,        &matmul_integer_kernel,
-    &sum_kernel,           &mean_kernel,
-    &max_kernel,           &min_kernel,
-    &argmax_kernel,        &logsumexp_kernel,
-    &softmax_kernel,       &log_softmax_kernel,
-    &cross_entropy_kernel, &conv2d_kernel,
-    &conv2d_input_kernel,  &conv2d_weight_kernel,
-    &max_pool2d_kernel,    &max_pool2d_grad_kernel,
-    &take_kernel,          &scatter_add_kernel,
+#define POINTER(identifier, ...) &identifier##_kernel,
+    CPU_KERNELS(POINTER)
+#undef POINTER
 };
 
 static const tn_ops ops = {

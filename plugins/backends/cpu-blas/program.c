@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Prepares programs: values that are the same for all elements are computed once, pairs of
-// instructions are fused, and the rest get registers by their lifetimes.
+// Prepares programs: computes uniform values (equal for all elements) once, fuses pairs of
+// instructions, and assigns registers by live ranges.
 #include "program_prepare.h"
 
-#include <assert.h>
-
-// The numbers of operations and dtypes are the public ones.
-#define SAME_OP(name, text, operands)                                                      \
-    static_assert((int)CPU_OP_##name == (int)TN_EXPR_##name, "kernels/cpu/cpu.h");
-TN_EXPR_OPS(SAME_OP)
-#undef SAME_OP
-static_assert((int)CPU_BOOL == TN_BOOL && (int)CPU_U8 == TN_U8 && (int)CPU_F16 == TN_F16 &&
-                  (int)CPU_F64 == TN_F64,
-              "kernels/cpu/cpu.h");
-
-// What one thread should have to do at least, and what things cost, in picoseconds: rough,
-// for choosing between one thread and several only.
+// The least work of a piece, and rough costs, in picoseconds: of a byte read or written, of
+// an arithmetic instruction, of a function such as exp, of a gathered element. They only
+// choose the number of threads.
 #define PIECE_PS 6000000
 #define BYTE_PS 15
 #define MAP_PS 80
@@ -48,36 +38,37 @@ static uint8_t log2_size(int32_t dtype)
 
 // --- emitting --------------------------------------------------------------------------
 
-uint16_t prepare_place(struct prepare *p, enum place_kind kind)
+static uint16_t prepare_location(struct prepare *p, enum location_kind kind)
 {
-    p->kinds[p->num_places] = (uint8_t)kind;
-    return p->num_places++;
+    p->kinds[p->num_locations] = (uint8_t)kind;
+    return p->num_locations++;
 }
 
-static uint16_t pointer_place(struct prepare *p, uint32_t operand, uint32_t step)
+static uint16_t pointer_location(struct prepare *p, uint32_t operand, uint32_t step)
 {
-    uint16_t place = prepare_place(p, PLACE_POINTER);
+    uint16_t location = prepare_location(p, LOCATION_POINTER);
     p->pointers[p->num_pointers++] =
-        (struct program_pointer){place, (uint16_t)step, operand};
-    return place;
+        (struct program_pointer){location, (uint16_t)step, operand};
+    return location;
 }
 
-struct program_op *prepare_op(struct prepare *p, enum program_action action, uint16_t out)
+static struct program_op *prepare_op(struct prepare *p, enum program_action action,
+                                     uint16_t out)
 {
     struct program_op *op = &p->ops[p->num_ops++];
     *op = (struct program_op){.action = (uint8_t)action, .out = out};
     return op;
 }
 
-// A register that repeats the scalar of value `v`.
+// The location of a register that repeats the uniform value `v`, made on first use.
 static uint16_t filled(struct prepare *p, uint32_t v)
 {
-    struct value *value = &p->values[v];
-    if (value->filled == NO_PLACE) {
-        value->filled = prepare_place(p, PLACE_REGISTER);
+    struct program_value *value = &p->values[v];
+    if (value->filled == NO_LOCATION) {
+        value->filled = prepare_location(p, LOCATION_REGISTER);
         p->fills[p->num_fills++] =
             (struct program_op){.action = ACTION_FILL,
-                                .in = {value->place},
+                                .in = {value->location},
                                 .num_in = 1,
                                 .out = value->filled,
                                 .size_log2 = log2_size(value->dtype)};
@@ -85,12 +76,12 @@ static uint16_t filled(struct prepare *p, uint32_t v)
     return value->filled;
 }
 
-// Converts what is in `from` to `to_dtype`, in a place of its own.
+// Converts location `from` to `to_dtype`, in a new location.
 static uint16_t convert(struct prepare *p, uint16_t from, int32_t from_dtype,
                         int32_t to_dtype, bool uniform)
 {
     cpu_map_fn *cast = p->device->kernels->cast[from_dtype][to_dtype];
-    uint16_t out = prepare_place(p, uniform ? PLACE_SCALAR : PLACE_REGISTER);
+    uint16_t out = prepare_location(p, uniform ? LOCATION_SCALAR : LOCATION_REGISTER);
     struct program_op op = {.map = cast, .in = {from}, .num_in = 1, .out = out};
     if (uniform)
         p->once[p->num_once++] = op;
@@ -101,43 +92,45 @@ static uint16_t convert(struct prepare *p, uint16_t from, int32_t from_dtype,
 
 // --- instructions ----------------------------------------------------------------------
 
+// A constant or parameter: `bits` is an f64 for floats, else an i64.
 static void prepare_number(struct prepare *p, uint32_t i, uint64_t bits)
 {
-    struct value *value = &p->values[i];
-    int32_t from = value->dtype == TN_F32 || value->dtype == TN_F64 ? TN_F64 : TN_I64;
+    struct program_value *value = &p->values[i];
+    int32_t from = tn_is_float(value->dtype) ? TN_F64 : TN_I64;
     const void *in = &bits;
-    value->place = prepare_place(p, PLACE_SCALAR);
+    value->location = prepare_location(p, LOCATION_SCALAR);
     value->uniform = true;
-    p->device->kernels->cast[from][value->dtype](&p->scalars[value->place], &in, 1, 0);
+    p->device->kernels->cast[from][value->dtype](&p->scalars[value->location], &in, 1, 0);
 }
 
 static void prepare_load(struct prepare *p, uint32_t i, uint32_t input)
 {
-    struct value *value = &p->values[i];
+    struct program_value *value = &p->values[i];
     const tn_layout *layout = &p->step->inputs[input].layout;
     uint32_t size = cpu_dtype_size(layout->dtype);
 
     value->uniform = is_uniform_layout(layout);
     value->is_input = value->dtype == layout->dtype;
     if (value->uniform) {
-        value->place = pointer_place(p, input, 0);
+        value->location = pointer_location(p, input, 0);
     } else if (is_contiguous(layout)) {
-        value->place = pointer_place(p, input, size);
+        value->location = pointer_location(p, input, size);
         p->cost += BYTE_PS * size;
     } else {
         value->is_input = false;
-        value->place = prepare_place(p, PLACE_REGISTER);
-        struct program_op *op = prepare_op(p, ACTION_GATHER, value->place);
+        value->location = prepare_location(p, LOCATION_REGISTER);
+        struct program_op *op = prepare_op(p, ACTION_GATHER, value->location);
         op->operand = input;
         op->size_log2 = log2_size(layout->dtype);
         p->cost += GATHER_PS;
     }
     if (value->dtype != layout->dtype)
-        value->place =
-            convert(p, value->place, layout->dtype, value->dtype, value->uniform);
+        value->location =
+            convert(p, value->location, layout->dtype, value->dtype, value->uniform);
 }
 
-// The dtype that selects the loop: the operands', but the result's for SELECT.
+// The dtype that selects the loop: the operands'; for SELECT that of the values, not the
+// condition.
 static int32_t loop_dtype(const struct prepare *p, uint32_t op, const uint32_t *operands)
 {
     return p->values[operands[op == TN_EXPR_SELECT ? 1 : 0]].dtype;
@@ -146,15 +139,17 @@ static int32_t loop_dtype(const struct prepare *p, uint32_t op, const uint32_t *
 static uint32_t map_cost(uint32_t op, int32_t dtype)
 {
     uint32_t size = cpu_dtype_size(dtype);
-    bool function = (op >= TN_EXPR_EXP && op <= TN_EXPR_ERF) || op == TN_EXPR_POW ||
-                    op == TN_EXPR_ATAN2 || op == TN_EXPR_MOD;
+    uint32_t kind =
+        cpu_is_fused((int32_t)op) ? TN_EXPR_CLASS_ARITHMETIC : tn_expr_class(op);
+    bool function = kind == TN_EXPR_CLASS_FUNCTION || kind == TN_EXPR_CLASS_CIRCULAR ||
+                    kind == TN_EXPR_CLASS_POWER;
     return (function ? FUNCTION_PS : MAP_PS) * (size > 4 ? 2 : 1);
 }
 
 static void prepare_map(struct prepare *p, uint32_t i, uint32_t op,
                         const uint32_t *operands, uint32_t num_operands)
 {
-    struct value *value = &p->values[i];
+    struct program_value *value = &p->values[i];
     int32_t dtype = loop_dtype(p, op, operands);
     struct program_op map = {.num_in = (uint8_t)num_operands};
 
@@ -164,8 +159,8 @@ static void prepare_map(struct prepare *p, uint32_t i, uint32_t op,
     for (uint32_t k = 0; k < num_operands; k++)
         value->uniform &= p->values[operands[k]].uniform;
     for (uint32_t k = 0; k < num_operands; k++) {
-        const struct value *operand = &p->values[operands[k]];
-        map.in[k] = operand->place;
+        const struct program_value *operand = &p->values[operands[k]];
+        map.in[k] = operand->location;
         if (!operand->uniform || value->uniform)
             continue;
         if (cpu_takes_scalars((int32_t)op, dtype))
@@ -173,8 +168,9 @@ static void prepare_map(struct prepare *p, uint32_t i, uint32_t op,
         else
             map.in[k] = filled(p, operands[k]);
     }
-    value->place = prepare_place(p, value->uniform ? PLACE_SCALAR : PLACE_REGISTER);
-    map.out = value->place;
+    value->location =
+        prepare_location(p, value->uniform ? LOCATION_SCALAR : LOCATION_REGISTER);
+    map.out = value->location;
     if (value->uniform) {
         p->once[p->num_once++] = map;
     } else {
@@ -187,10 +183,10 @@ static void prepare_insn(struct prepare *p, uint32_t i)
 {
     const tn_expr_insn *insn = &p->source->insns[i];
     const struct fusion *fusion = &p->fusions[i];
-    struct value *value = &p->values[i];
+    struct program_value *value = &p->values[i];
 
     value->dtype = insn->dtype;
-    value->place = value->filled = NO_PLACE;
+    value->location = value->filled = NO_LOCATION;
     switch (insn->op) {
     case TN_EXPR_LOAD:
         prepare_load(p, i, insn->a);
@@ -202,8 +198,8 @@ static void prepare_insn(struct prepare *p, uint32_t i)
         prepare_number(p, i, p->step->params[insn->a]);
         return;
     case TN_EXPR_INDEX:
-        value->place = prepare_place(p, PLACE_REGISTER);
-        prepare_op(p, ACTION_INDEX, value->place);
+        value->location = prepare_location(p, LOCATION_REGISTER);
+        prepare_op(p, ACTION_INDEX, value->location);
         p->cost += MAP_PS;
         return;
     default:
@@ -219,19 +215,19 @@ static bool reads_inputs(const struct prepare *p, const struct program_op *op)
     if (op->action == ACTION_GATHER)
         return true;
     for (uint32_t k = 0; k < op->num_in; k++)
-        if (p->kinds[op->in[k]] == PLACE_POINTER)
+        if (p->kinds[op->in[k]] == LOCATION_POINTER)
             return true;
     return false;
 }
 
-// May the value be computed straight into an output? Not if inputs are read after that,
-// since an input may lie in the same memory.
-static bool may_write_directly(const struct prepare *p, const struct value *value)
+// Whether the instruction that computes `value` may write to an output's memory. Not if an
+// input is read after that instruction, since the input may share the memory.
+static bool may_write_directly(const struct prepare *p, const struct program_value *value)
 {
-    if (value->is_output || p->kinds[value->place] != PLACE_REGISTER)
+    if (value->is_output || p->kinds[value->location] != LOCATION_REGISTER)
         return false;
     for (int64_t i = (int64_t)p->num_ops - 1; i >= 0; i--) {
-        if (p->ops[i].out == value->place && p->ops[i].action != ACTION_SCATTER)
+        if (p->ops[i].out == value->location && p->ops[i].action != ACTION_SCATTER)
             return true;
         if (reads_inputs(p, &p->ops[i]))
             return false;
@@ -239,23 +235,23 @@ static bool may_write_directly(const struct prepare *p, const struct value *valu
     return false;
 }
 
-static void write_uniform(struct prepare *p, uint32_t k, struct value *value)
+static void write_uniform(struct prepare *p, uint32_t k, struct program_value *value)
 {
     const tn_layout *layout = &p->step->outputs[k].layout;
     uint32_t operand = p->step->num_inputs + k;
     struct program_op *op;
 
     if (value->dtype != layout->dtype)
-        value->place = convert(p, value->place, value->dtype, layout->dtype, true);
+        value->location = convert(p, value->location, value->dtype, layout->dtype, true);
     if (is_contiguous(layout)) {
-        uint16_t out = pointer_place(p, operand, cpu_dtype_size(layout->dtype));
+        uint16_t out = pointer_location(p, operand, cpu_dtype_size(layout->dtype));
         op = prepare_op(p, ACTION_SPREAD, out);
-        op->in[0] = value->place;
+        op->in[0] = value->location;
     } else {
-        struct value copy = *value;
+        struct program_value copy = *value;
         copy.dtype = layout->dtype;
-        copy.filled = NO_PLACE;
-        p->values[p->source->num_insns] = copy; // one past the end: a value of its own
+        copy.filled = NO_LOCATION;
+        p->values[p->source->num_insns] = copy; // one past the instructions: a temporary
         uint16_t source = filled(p, p->source->num_insns);
         op = prepare_op(p, ACTION_SCATTER, source);
         op->in[0] = source;
@@ -267,36 +263,37 @@ static void write_uniform(struct prepare *p, uint32_t k, struct value *value)
 
 static void write_output(struct prepare *p, uint32_t k)
 {
-    struct value *value = &p->values[p->source->outputs[k]];
+    struct program_value *value = &p->values[p->source->outputs[k]];
     const tn_layout *layout = &p->step->outputs[k].layout;
     uint32_t operand = p->step->num_inputs + k, size = cpu_dtype_size(layout->dtype);
-    uint16_t place = value->place;
+    uint16_t location = value->location;
 
     p->cost += BYTE_PS * size;
     if (value->uniform) {
-        struct value copy = *value; // converted for this output only
+        struct program_value copy =
+            *value; // write_uniform converts it, for this output only
         write_uniform(p, k, &copy);
         return;
     }
     if (is_contiguous(layout)) {
         if (value->dtype == layout->dtype && may_write_directly(p, value)) {
-            p->kinds[place] = PLACE_POINTER;
+            p->kinds[location] = LOCATION_POINTER;
             p->pointers[p->num_pointers++] =
-                (struct program_pointer){place, (uint16_t)size, operand};
+                (struct program_pointer){location, (uint16_t)size, operand};
             value->is_output = true;
             return;
         }
-        uint16_t out = pointer_place(p, operand, size);
+        uint16_t out = pointer_location(p, operand, size);
         struct program_op *op = prepare_op(p, ACTION_MAP, out);
         op->map = p->device->kernels->cast[value->dtype][layout->dtype];
-        op->in[0] = place;
+        op->in[0] = location;
         op->num_in = 1;
         return;
     }
     if (value->dtype != layout->dtype)
-        place = convert(p, place, value->dtype, layout->dtype, false);
-    struct program_op *op = prepare_op(p, ACTION_SCATTER, place);
-    op->in[0] = place;
+        location = convert(p, location, value->dtype, layout->dtype, false);
+    struct program_op *op = prepare_op(p, ACTION_SCATTER, location);
+    op->in[0] = location;
     op->num_in = 1;
     op->operand = operand;
     op->size_log2 = log2_size(layout->dtype);
@@ -305,13 +302,14 @@ static void write_output(struct prepare *p, uint32_t k)
 static void write_outputs(struct prepare *p)
 {
     const tn_expr_program *source = p->source;
-    // With several outputs, inputs that come out unchanged are saved before one of them is
-    // overwritten.
+    // An input may share its memory with an output. With several outputs, inputs that are
+    // outputs themselves are copied to registers before any output is written.
     for (uint32_t k = 0; k < source->num_outputs && source->num_outputs > 1; k++) {
-        struct value *value = &p->values[source->outputs[k]];
+        struct program_value *value = &p->values[source->outputs[k]];
         if (!value->is_input)
             continue;
-        value->place = convert(p, value->place, value->dtype, value->dtype, value->uniform);
+        value->location =
+            convert(p, value->location, value->dtype, value->dtype, value->uniform);
         value->is_input = false;
     }
     for (uint32_t k = 0; k < source->num_outputs; k++)
@@ -320,11 +318,11 @@ static void write_outputs(struct prepare *p)
 
 // --- registers -------------------------------------------------------------------------
 
-// Gives each register place a register, by the order of its first and last use. Registers
-// of fills live throughout.
+// Linear-scan assignment of registers to locations by live ranges. Registers of fills are
+// live throughout.
 static void assign_registers(struct prepare *p)
 {
-    uint16_t last[PROGRAM_MAX_PLACES] = {0}, free_list[PROGRAM_MAX_PLACES];
+    uint16_t last[PROGRAM_MAX_LOCATIONS] = {0}, free_list[PROGRAM_MAX_LOCATIONS];
     uint32_t num_free = 0;
 
     for (uint32_t i = 0; i < p->num_fills; i++) {
@@ -337,19 +335,19 @@ static void assign_registers(struct prepare *p)
                 last[p->ops[i].in[k]] = (uint16_t)i;
     for (uint32_t i = 0; i < p->num_ops; i++) {
         const struct program_op *op = &p->ops[i];
-        if (p->kinds[op->out] == PLACE_REGISTER && op->action != ACTION_SCATTER)
+        if (p->kinds[op->out] == LOCATION_REGISTER && op->action != ACTION_SCATTER)
             p->numbers[op->out] = num_free > 0 ? free_list[--num_free] : p->num_registers++;
         for (uint32_t k = 0; k < op->num_in; k++) {
-            uint16_t place = op->in[k];
-            if (p->kinds[place] == PLACE_REGISTER && last[place] == i) {
-                free_list[num_free++] = p->numbers[place];
-                last[place] = UINT16_MAX; // an operand may be named twice
+            uint16_t location = op->in[k];
+            if (p->kinds[location] == LOCATION_REGISTER && last[location] == i) {
+                free_list[num_free++] = p->numbers[location];
+                last[location] = UINT16_MAX; // frees the register once if it is read twice
             }
         }
     }
 }
 
-#define BLOCK_BYTES 16384 // of registers: half of a small first-level cache
+#define BLOCK_BYTES 16384 // of all registers: half of a small first-level cache
 #define MAX_BLOCK 1024    // elements
 #define MIN_BLOCK 16
 
@@ -363,7 +361,7 @@ static int64_t choose_block(const struct prepare *p, int64_t count, uint32_t wid
     return block;
 }
 
-// --- putting together ------------------------------------------------------------------
+// --- assembling ------------------------------------------------------------------------
 
 static void *keep(struct arena *arena, const void *data, uint64_t size)
 {
@@ -399,8 +397,7 @@ static tn_status set_layouts(struct prepare *p, struct program *program)
     const tn_step *step = p->step;
     program->num_operands = step->num_inputs + step->num_outputs;
     program->layouts = arena_alloc(p->arena, program->num_operands * sizeof(tn_layout));
-    program->bases = arena_alloc(p->arena, program->num_operands * sizeof(void *));
-    if (!program->layouts || !program->bases)
+    if (!program->layouts)
         return TN_ERR_MEMORY;
     for (uint32_t i = 0; i < step->num_inputs; i++)
         program->layouts[i] = step->inputs[i].layout;
@@ -409,22 +406,19 @@ static tn_status set_layouts(struct prepare *p, struct program *program)
     return TN_OK;
 }
 
-static tn_status set_places(struct prepare *p, struct program *program)
+static tn_status set_locations(struct prepare *p, struct program *program)
 {
-    struct program_register registers[PROGRAM_MAX_PLACES];
-    program->num_places = p->num_places;
-    program->scalars = keep(p->arena, p->scalars, p->num_places * sizeof(uint64_t));
-    program->places = arena_alloc(p->arena, p->num_places * sizeof(void *));
-    if (!program->scalars || !program->places)
+    struct program_register registers[PROGRAM_MAX_LOCATIONS];
+    program->num_locations = p->num_locations;
+    program->scalars = keep(p->arena, p->scalars, p->num_locations * sizeof(uint64_t));
+    program->is_scalar = arena_alloc(p->arena, p->num_locations);
+    if (!program->scalars || !program->is_scalar)
         return TN_ERR_MEMORY;
-    for (uint16_t i = 0; i < p->num_places; i++) {
-        if (p->kinds[i] == PLACE_SCALAR)
-            program->places[i] = (unsigned char *)&program->scalars[i];
-        if (p->kinds[i] != PLACE_REGISTER)
-            continue;
-        program->places[i] =
-            p->device->registers + (uint64_t)p->numbers[i] * program->register_bytes;
-        registers[program->num_registers++] = (struct program_register){i, p->numbers[i]};
+    for (uint16_t i = 0; i < p->num_locations; i++) {
+        program->is_scalar[i] = p->kinds[i] == LOCATION_SCALAR;
+        if (p->kinds[i] == LOCATION_REGISTER)
+            registers[program->num_registers++] =
+                (struct program_register){i, p->numbers[i]};
     }
     program->registers =
         keep(p->arena, registers, program->num_registers * sizeof(registers[0]));
@@ -451,7 +445,7 @@ static tn_status put_together(struct prepare *p, struct program **out_program)
         return TN_ERR_MEMORY;
     tn_status status = set_layouts(p, program);
     if (status == TN_OK)
-        status = set_places(p, program);
+        status = set_locations(p, program);
     if (status == TN_OK)
         status = program_find_transposition(p->arena, p->step, program);
     if (status == TN_OK)

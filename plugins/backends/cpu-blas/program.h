@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Expression programs: prepared once for a step, then run in blocks of elements that stay
-// in the first-level cache.
+// Expression programs: prepared once for each step, then run in blocks of elements that
+// stay in the first-level cache.
 //
-// Each value of a program has a *place*: a scalar, a register (a block long), or an
-// operand's own memory. Inputs that lie row-major without gaps are read where they are, and
-// outputs are written where they belong; an input with other strides is gathered into a
-// register block by block.
+// Each value of a program has a *location*: a scalar, a register (one block of elements),
+// or an operand's own memory. A contiguous operand is used in its memory; other inputs are
+// gathered into, and other outputs scattered from, a register block by block.
 #ifndef CPU_BLAS_PROGRAM_H
 #define CPU_BLAS_PROGRAM_H
 
@@ -13,84 +12,97 @@
 #include "device.h"
 
 enum program_action {
-    ACTION_MAP,     // map(place[out], place[in ...])
-    ACTION_FILL,    // repeats the scalar in[0] over a register; once a thread
-    ACTION_GATHER,  // input `operand` into a register
-    ACTION_SCATTER, // a register into output `operand`
-    ACTION_INDEX,   // numbers of elements
-    ACTION_SPREAD,  // repeats the scalar in[0] over an output that has no gaps
+    ACTION_MAP,     // map(out, in[0], in[1], ...)
+    ACTION_FILL,    // repeats the scalar in[0] over a register; once for each thread
+    ACTION_GATHER,  // copies input `operand` into a register
+    ACTION_SCATTER, // copies a register to output `operand`
+    ACTION_INDEX,   // writes the row-major index of each element
+    ACTION_SPREAD,  // repeats the scalar in[0] over a contiguous output
 };
 
 struct program_op {
     cpu_map_fn *map;
-    uint16_t in[CPU_MAX_OPERANDS];
+    uint16_t in[CPU_MAX_OPERANDS]; // locations
     uint16_t out;
-    uint8_t action;
+    uint8_t action; // ACTION_...
     uint8_t num_in;
-    uint8_t scalars;
+    uint8_t scalars;   // MAP: bit k: in[k] is one element for all
     uint8_t size_log2; // FILL, SPREAD, GATHER, SCATTER: of an element
     uint32_t operand;
 };
 
-// A place that is an operand's memory.
+// A location in an operand's memory.
 struct program_pointer {
-    uint16_t place;
-    uint16_t step;    // bytes an element; 0: one element for all
+    uint16_t location;
+    uint16_t step;    // bytes from element to element; 0: one element for all
     uint32_t operand; // inputs first, then outputs
 };
 
-// A place that is a register; several places may take turns in one.
+// A location that is a register. Locations with disjoint live ranges share a register.
 struct program_register {
-    uint16_t place;
+    uint16_t location;
     uint16_t number;
 };
 
-// A copy whose input has its neighbours along another axis than the output: a matrix turned
-// for each element of the outer axes. Its rows are the output's columns.
+// A copy that permutes axes: a matrix transposition for each element of the outer axes.
+// Elements along `columns` are adjacent in the input, those along `rows` in the output.
 struct program_transposition {
-    int64_t rows, columns;         // of the input; neighbours lie along a row
-    int64_t in_stride, out_stride; // elements between rows, and between the output's rows
-    int64_t bands;                 // of columns, in each matrix
+    int64_t rows, columns;         // of the input's matrix
+    int64_t in_stride, out_stride; // elements between the input's rows, and the output's
+    int64_t bands;                 // of columns, in each matrix: the units of work
     int64_t count;                 // bands of all matrices
     int32_t rank;                  // of the outer axes
     uint32_t size_log2;            // of an element
-    int64_t extent[TN_MAX_RANK], in_step[TN_MAX_RANK], out_step[TN_MAX_RANK];
+    int64_t extent[TN_MAX_RANK], in_step[TN_MAX_RANK], out_step[TN_MAX_RANK]; // outer axes
 };
 
-#define PROGRAM_MAX_PLACES 1024
+#define PROGRAM_MAX_LOCATIONS 1024
 
 struct program {
     const struct cpu_kernels *kernels;
     int64_t count; // elements
     int64_t block; // elements
-    int64_t grain; // elements a thread should have at least
-    uint32_t num_places, num_registers, num_once, num_fills, num_ops, num_pointers;
-    struct program_op *once;  // on scalars, before everything
-    struct program_op *fills; // once a thread
-    struct program_op *ops;   // each block
+    int64_t grain; // least elements of a piece
+    uint32_t num_locations, num_registers, num_once, num_fills, num_ops, num_pointers;
+    struct program_op *once;  // first, on scalars
+    struct program_op *fills; // then, once for each thread
+    struct program_op *ops;   // for each block
     struct program_pointer *pointers;
     uint32_t register_bytes; // of one register
     struct program_register *registers;
-    unsigned char **places; // [num_places], for thread 0
-    uint64_t *scalars;      // memory of scalar places
-    tn_layout *layouts;     // of operands
-    unsigned char **bases;  // of operands: their first element, set before each run
+    uint64_t *scalars;  // [num_locations]: initial values of scalar locations
+    uint8_t *is_scalar; // [num_locations]
+    tn_layout *layouts; // of operands
     uint32_t num_operands;
-    // Not NULL: the whole program is this copy of one operand into another.
+    // Not NULL: the whole program is this transposing copy.
     struct program_transposition *transposition;
-    uint32_t copied; // which input
+    uint32_t copied; // index of the input to copy
 };
 
-// Gives a program that lives in `arena`.
+// The data of a program that a run changes. Each queue has a frame of its own.
+struct program_frame {
+    unsigned char *
+        *locations; // [num_locations]: addresses, for the thread that runs the launch
+    unsigned char **bases; // addresses of the operands' first elements, set before each run
+};
+
+// Gives a program that `arena` owns.
 tn_status program_prepare(tn_device *device, struct arena *arena, const tn_step *step,
                           struct program **out_program);
 
-// Sets program->transposition if that is what the step is.
+// Sets program->transposition if the step is a copy that permutes axes.
 tn_status program_find_transposition(struct arena *arena, const tn_step *step,
                                      struct program *program);
-void program_transpose(tn_device *device, const struct program *program);
+void program_transpose(struct cpu_queue *queue, const struct program *program,
+                       const struct program_frame *frame);
 
-// Computes; `bases` are set.
-void program_run(tn_device *device, struct program *program);
+// Bytes of memory that a frame needs, aligned to 8.
+uint64_t program_frame_bytes(const struct program *program);
+void program_frame_init(const struct program *program, struct cpu_queue *queue,
+                        void *memory, struct program_frame *out_frame);
+
+// Runs the program. The frame is one of `queue`, and its `bases` are set.
+void program_run(struct cpu_queue *queue, const struct program *program,
+                 const struct program_frame *frame);
 
 #endif // CPU_BLAS_PROGRAM_H

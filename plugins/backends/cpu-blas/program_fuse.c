@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Finds pairs of instructions that one loop does: a * b + c and its like. Each operation is
-// still rounded on its own, so that this changes no result.
+// Fuses pairs of instructions, such as a * b + c, into one loop. Each operation is still
+// rounded on its own, so results do not change.
 #include "program_prepare.h"
 
 void prepare_init(struct prepare *p, tn_device *device, struct arena *arena,
@@ -12,19 +12,19 @@ void prepare_init(struct prepare *p, tn_device *device, struct arena *arena,
     p->source = step->program;
     p->cost = 0;
     p->num_once = p->num_fills = p->num_ops = p->num_pointers = 0;
-    p->num_places = p->num_registers = 0;
+    p->num_locations = p->num_registers = 0;
     for (uint32_t i = 0; i < p->source->num_insns; i++)
-        p->values[i] = (struct value){0};
+        p->values[i] = (struct program_value){0};
 }
 
-struct finder {
+struct fusion_finder {
     struct prepare *p;
-    uint8_t uses[TN_EXPR_MAX_INSNS]; // 255: many
+    uint8_t uses[TN_EXPR_MAX_INSNS]; // saturates at 255
     bool uniform[TN_EXPR_MAX_INSNS];
     bool has_absorbed[TN_EXPR_MAX_INSNS];
 };
 
-static void count_use(struct finder *f, uint32_t i)
+static void count_use(struct fusion_finder *f, uint32_t i)
 {
     if (f->uses[i] < UINT8_MAX)
         f->uses[i]++;
@@ -38,18 +38,12 @@ static bool is_uniform_input(const tn_layout *layout)
     return true;
 }
 
-static const uint8_t num_operands[] = {
-#define OPERANDS(name, text, operands) operands,
-    TN_EXPR_OPS(OPERANDS)
-#undef OPERANDS
-};
-
-static void start(struct finder *f)
+static void init_finder(struct fusion_finder *f)
 {
     const tn_expr_program *source = f->p->source;
     for (uint32_t i = 0; i < source->num_insns; i++) {
         const tn_expr_insn *insn = &source->insns[i];
-        uint32_t n = num_operands[insn->op];
+        uint32_t n = tn_expr_operands(insn->op);
         const uint32_t from[3] = {insn->a, insn->b, insn->c};
         f->p->fusions[i] = (struct fusion){
             .op = insn->op, .num_operands = n, .operands = {insn->a, insn->b, insn->c}};
@@ -65,21 +59,23 @@ static void start(struct finder *f)
         count_use(f, source->outputs[k]);
 }
 
-// Is value `i` an `op` that only one other instruction needs, and still whole?
-static bool is_free(const struct finder *f, uint32_t i, uint32_t op)
+// Whether instruction `i` is an `op` that may be absorbed: used once, not uniform, not
+// fused itself.
+static bool is_free(const struct fusion_finder *f, uint32_t i, uint32_t op)
 {
     return f->p->source->insns[i].op == op && f->uses[i] == 1 && !f->uniform[i] &&
            !f->has_absorbed[i];
 }
 
-static void absorb(struct finder *f, uint32_t i, uint32_t absorbed)
+static void absorb(struct fusion_finder *f, uint32_t i, uint32_t absorbed)
 {
     f->p->fusions[absorbed].absorbed = true;
     f->has_absorbed[i] = true;
 }
 
-// The operands of a commutative instruction, a uniform one second.
-static void ordered(const struct finder *f, uint32_t i, uint32_t *first, uint32_t *second)
+// The operands of a commutative instruction, ordered so that a uniform one comes second.
+static void ordered(const struct fusion_finder *f, uint32_t i, uint32_t *first,
+                    uint32_t *second)
 {
     const tn_expr_insn *insn = &f->p->source->insns[i];
     bool swap = f->uniform[insn->a];
@@ -87,7 +83,8 @@ static void ordered(const struct finder *f, uint32_t i, uint32_t *first, uint32_
     *second = swap ? insn->a : insn->b;
 }
 
-static void fuse(struct finder *f, uint32_t i, uint32_t op, uint32_t inner, uint32_t other)
+static void fuse(struct fusion_finder *f, uint32_t i, uint32_t op, uint32_t inner,
+                 uint32_t other)
 {
     struct fusion *fusion = &f->p->fusions[i];
     uint32_t x, y;
@@ -96,8 +93,9 @@ static void fuse(struct finder *f, uint32_t i, uint32_t op, uint32_t inner, uint
     absorb(f, i, inner);
 }
 
-// a * b + c * d, when the loop for it is a good one: both factors uniform, or none.
-static bool fuse_two_products(struct finder *f, uint32_t i, uint32_t left, uint32_t right)
+// Fuses a * b + c * d if both or none of b and d are uniform: only then the loop is fast.
+static bool fuse_two_products(struct fusion_finder *f, uint32_t i, uint32_t left,
+                              uint32_t right)
 {
     uint32_t a, b, c, d;
     if (!is_free(f, left, TN_EXPR_MUL) || !is_free(f, right, TN_EXPR_MUL) || left == right)
@@ -113,7 +111,7 @@ static bool fuse_two_products(struct finder *f, uint32_t i, uint32_t left, uint3
     return true;
 }
 
-static void fuse_sum(struct finder *f, uint32_t i, uint32_t a, uint32_t b)
+static void fuse_sum(struct fusion_finder *f, uint32_t i, uint32_t a, uint32_t b)
 {
     if (fuse_two_products(f, i, a, b))
         return;
@@ -123,7 +121,7 @@ static void fuse_sum(struct finder *f, uint32_t i, uint32_t a, uint32_t b)
         fuse(f, i, CPU_OP_MUL_ADD, b, a);
 }
 
-static void fuse_difference(struct finder *f, uint32_t i, uint32_t a, uint32_t b)
+static void fuse_difference(struct fusion_finder *f, uint32_t i, uint32_t a, uint32_t b)
 {
     if (is_free(f, a, TN_EXPR_MUL))
         fuse(f, i, CPU_OP_MUL_SUB, a, b);
@@ -131,7 +129,7 @@ static void fuse_difference(struct finder *f, uint32_t i, uint32_t a, uint32_t b
         fuse(f, i, CPU_OP_SUB_MUL, b, a);
 }
 
-static void fuse_product(struct finder *f, uint32_t i, uint32_t a, uint32_t b)
+static void fuse_product(struct fusion_finder *f, uint32_t i, uint32_t a, uint32_t b)
 {
     for (int side = 0; side < 2; side++) {
         uint32_t inner = side ? b : a, other = side ? a : b;
@@ -150,8 +148,8 @@ static void fuse_product(struct finder *f, uint32_t i, uint32_t a, uint32_t b)
     }
 }
 
-// x ** 2 is a product: as exact as can be, and much faster.
-static void square(struct finder *f, uint32_t i)
+// Replaces x ** 2 by x * x, which is correctly rounded, and much faster.
+static void square(struct fusion_finder *f, uint32_t i)
 {
     const tn_expr_insn *insn = &f->p->source->insns[i];
     const tn_expr_insn *exponent = &f->p->source->insns[insn->b];
@@ -159,13 +157,13 @@ static void square(struct finder *f, uint32_t i)
     if (exponent->op == TN_EXPR_CONST &&
         memcmp(&f->p->source->constants[exponent->a], &two, sizeof(two)) == 0)
         f->p->fusions[i] = (struct fusion){
-            .op = CPU_OP_MUL, .num_operands = 2, .operands = {insn->a, insn->a}};
+            .op = TN_EXPR_MUL, .num_operands = 2, .operands = {insn->a, insn->a}};
 }
 
 void prepare_fusions(struct prepare *p)
 {
-    struct finder f = {.p = p};
-    start(&f);
+    struct fusion_finder f = {.p = p};
+    init_finder(&f);
     for (uint32_t i = 0; i < p->source->num_insns; i++) {
         const tn_expr_insn *insn = &p->source->insns[i];
         if ((insn->dtype != TN_F32 && insn->dtype != TN_F64) || f.uniform[i])

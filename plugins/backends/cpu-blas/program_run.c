@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs prepared programs.
+// Runs prepared programs: block by block, on one thread or on the pool.
 #include "program.h"
 
 #include <string.h>
@@ -9,71 +9,72 @@ static int64_t row_length(const tn_layout *layout)
     return layout->rank > 0 ? layout->extent[layout->rank - 1] : 1;
 }
 
-// A walk over the rows of a layout, from element `first` (row-major) on.
-struct walk {
+// A cursor in a strided layout that moves along rows, from element `first` (row-major) on.
+struct layout_cursor {
     const tn_layout *layout;
     int64_t index[TN_MAX_RANK];
-    int64_t offset; // of the element, in elements
+    int64_t offset; // of the current element, in elements
 };
 
-static void walk_begin(struct walk *walk, const tn_layout *layout, int64_t first)
+static void cursor_begin(struct layout_cursor *cursor, const tn_layout *layout,
+                         int64_t first)
 {
-    walk->layout = layout;
-    walk->offset = 0;
+    cursor->layout = layout;
+    cursor->offset = 0;
     for (int32_t i = layout->rank - 1; i >= 0; i--) {
         int64_t extent = layout->extent[i], quotient = first / extent;
-        walk->index[i] = first - quotient * extent;
-        walk->offset += walk->index[i] * layout->stride[i];
+        cursor->index[i] = first - quotient * extent;
+        cursor->offset += cursor->index[i] * layout->stride[i];
         first = quotient;
     }
 }
 
-// Moves on by `n` elements, which end with the row at most.
-static void walk_advance(struct walk *walk, int64_t n)
+// Moves the cursor by `n` elements, at most to the end of the row.
+static void cursor_advance(struct layout_cursor *cursor, int64_t n)
 {
-    const tn_layout *layout = walk->layout;
+    const tn_layout *layout = cursor->layout;
     int32_t i = layout->rank - 1;
     if (i < 0)
         return;
-    walk->index[i] += n;
-    walk->offset += n * layout->stride[i];
-    for (; i > 0 && walk->index[i] == layout->extent[i]; i--) {
-        walk->offset += layout->stride[i - 1] - walk->index[i] * layout->stride[i];
-        walk->index[i] = 0;
-        walk->index[i - 1]++;
+    cursor->index[i] += n;
+    cursor->offset += n * layout->stride[i];
+    for (; i > 0 && cursor->index[i] == layout->extent[i]; i--) {
+        cursor->offset += layout->stride[i - 1] - cursor->index[i] * layout->stride[i];
+        cursor->index[i] = 0;
+        cursor->index[i - 1]++;
     }
 }
 
-// Copies elements [first, first + n) between an operand and a register.
+// Copies elements [first, first + n) from an operand to a register (`gather`), or back.
 static void move_rows(cpu_copy_fn *copy, const tn_layout *layout, unsigned char *base,
                       unsigned char *block, int64_t first, int64_t n, uint32_t size_log2,
                       bool gather)
 {
-    struct walk walk;
+    struct layout_cursor cursor;
     int64_t length = row_length(layout);
     int64_t stride = layout->rank > 0 ? layout->stride[layout->rank - 1] : 0;
 
-    walk_begin(&walk, layout, first);
+    cursor_begin(&cursor, layout, first);
     while (n > 0) {
-        int64_t left = layout->rank > 0 ? length - walk.index[layout->rank - 1] : 1;
+        int64_t left = layout->rank > 0 ? length - cursor.index[layout->rank - 1] : 1;
         int64_t m = n < left ? n : left;
-        unsigned char *at = base + walk.offset * (1 << size_log2);
+        unsigned char *at = base + cursor.offset * (1 << size_log2);
         if (gather)
             copy(block, 1, at, stride, m);
         else
             copy(at, stride, block, 1, m);
-        walk_advance(&walk, m);
+        cursor_advance(&cursor, m);
         block += m << size_log2;
         n -= m;
     }
 }
 
-static void run_map(const struct program_op *op, unsigned char *const *places, int64_t n)
+static void run_map(const struct program_op *op, unsigned char *const *locations, int64_t n)
 {
     const void *in[CPU_MAX_OPERANDS];
     for (uint32_t k = 0; k < op->num_in; k++)
-        in[k] = places[op->in[k]];
-    op->map(places[op->out], in, n, op->scalars);
+        in[k] = locations[op->in[k]];
+    op->map(locations[op->out], in, n, op->scalars);
 }
 
 static void number_elements(int64_t *out, int64_t first, int64_t n)
@@ -82,94 +83,136 @@ static void number_elements(int64_t *out, int64_t first, int64_t n)
         out[i] = first + i;
 }
 
-static void run_op(const struct program *program, const struct program_op *op,
-                   unsigned char *const *places, int64_t first, int64_t n)
+// A run of a program: constant, and shared by all threads of the loop.
+struct run {
+    struct cpu_queue *queue;
+    const struct program *program;
+    unsigned char *const *bases;
+};
+
+static void run_op(const struct run *run, const struct program_op *op,
+                   unsigned char *const *locations, int64_t first, int64_t n)
 {
+    const struct program *program = run->program;
     cpu_copy_fn *copy = program->kernels->copy[op->size_log2];
     switch (op->action) {
     case ACTION_MAP:
-        run_map(op, places, n);
+        run_map(op, locations, n);
         break;
     case ACTION_FILL:
     case ACTION_SPREAD:
-        copy(places[op->out], 1, places[op->in[0]], 0, n);
+        copy(locations[op->out], 1, locations[op->in[0]], 0, n);
         break;
     case ACTION_GATHER:
-        move_rows(copy, &program->layouts[op->operand], program->bases[op->operand],
-                  places[op->out], first, n, op->size_log2, true);
+        move_rows(copy, &program->layouts[op->operand], run->bases[op->operand],
+                  locations[op->out], first, n, op->size_log2, true);
         break;
     case ACTION_SCATTER:
-        move_rows(copy, &program->layouts[op->operand], program->bases[op->operand],
-                  places[op->in[0]], first, n, op->size_log2, false);
+        move_rows(copy, &program->layouts[op->operand], run->bases[op->operand],
+                  locations[op->in[0]], first, n, op->size_log2, false);
         break;
     default:
-        number_elements((int64_t *)(void *)places[op->out], first, n);
+        number_elements((int64_t *)(void *)locations[op->out], first, n);
         break;
     }
 }
 
-static void run_blocks(const struct program *program, unsigned char **places, int64_t begin,
+static void run_blocks(const struct run *run, unsigned char **locations, int64_t begin,
                        int64_t end)
 {
+    const struct program *program = run->program;
     for (uint32_t i = 0; i < program->num_fills; i++)
-        run_op(program, &program->fills[i], places, 0, program->block);
+        run_op(run, &program->fills[i], locations, 0, program->block);
     for (int64_t first = begin; first < end; first += program->block) {
         int64_t n = end - first < program->block ? end - first : program->block;
         for (uint32_t i = 0; i < program->num_pointers; i++) {
             const struct program_pointer *p = &program->pointers[i];
-            places[p->place] = program->bases[p->operand] + first * p->step;
+            locations[p->location] = run->bases[p->operand] + first * p->step;
         }
         for (uint32_t i = 0; i < program->num_ops; i++) {
             const struct program_op *op = &program->ops[i];
             if (op->action == ACTION_MAP)
-                run_map(op, places, n);
+                run_map(op, locations, n);
             else
-                run_op(program, op, places, first, n);
+                run_op(run, op, locations, first, n);
         }
     }
 }
 
-struct run {
-    tn_device *device;
-    const struct program *program;
+struct shared_run {
+    struct run run;
+    unsigned char *const *locations;
 };
 
-// The places of a thread are those of thread 0, with registers of its own.
-static void run_piece(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void set_registers(const struct program *program, unsigned char *registers,
+                          unsigned char **locations)
 {
-    const struct run *run = context;
-    const struct program *program = run->program;
-    unsigned char *places[PROGRAM_MAX_PLACES];
-
-    memcpy(places, program->places, program->num_places * sizeof(places[0]));
-    unsigned char *registers =
-        run->device->registers + (uint64_t)worker * CPU_REGISTER_BYTES;
     for (uint32_t i = 0; i < program->num_registers; i++)
-        places[program->registers[i].place] =
+        locations[program->registers[i].location] =
             registers + (uint64_t)program->registers[i].number * program->register_bytes;
-    run_blocks(program, places, begin, end);
 }
 
-void program_run(tn_device *device, struct program *program)
+// A thread has a copy of the frame's locations, with registers of its own.
+static void run_piece(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    const struct shared_run *shared = context;
+    const struct program *program = shared->run.program;
+    const struct cpu_queue *queue = shared->run.queue;
+    unsigned char *locations[PROGRAM_MAX_LOCATIONS];
+
+    memcpy(locations, shared->locations, program->num_locations * sizeof(locations[0]));
+    if (worker > 0)
+        set_registers(
+            program, queue->device->registers + (uint64_t)(worker - 1) * CPU_REGISTER_BYTES,
+            locations);
+    run_blocks(&shared->run, locations, begin, end);
+}
+
+uint64_t program_frame_bytes(const struct program *program)
+{
+    return program->num_locations * (sizeof(unsigned char *) + sizeof(uint64_t)) +
+           program->num_operands * sizeof(unsigned char *);
+}
+
+void program_frame_init(const struct program *program, struct cpu_queue *queue,
+                        void *memory, struct program_frame *out_frame)
+{
+    uint64_t *scalars = memory;
+    unsigned char **locations = (unsigned char **)(scalars + program->num_locations);
+    memcpy(scalars, program->scalars, program->num_locations * sizeof(scalars[0]));
+    memset(locations, 0, program->num_locations * sizeof(locations[0]));
+    for (uint32_t i = 0; i < program->num_locations; i++)
+        if (program->is_scalar[i])
+            locations[i] = (unsigned char *)&scalars[i];
+    set_registers(program, queue->registers, locations);
+    *out_frame = (struct program_frame){locations, locations + program->num_locations};
+}
+
+// Computes the uniform values, on scalars.
+static void run_once(const struct program *program, const struct program_frame *frame)
+{
+    for (uint32_t i = 0; i < program->num_pointers; i++) {
+        const struct program_pointer *p = &program->pointers[i];
+        frame->locations[p->location] = frame->bases[p->operand];
+    }
+    for (uint32_t i = 0; i < program->num_once; i++)
+        run_map(&program->once[i], frame->locations, 1);
+}
+
+void program_run(struct cpu_queue *queue, const struct program *program,
+                 const struct program_frame *frame)
 {
     if (program->count == 0)
         return;
     if (program->transposition) {
-        program_transpose(device, program);
+        program_transpose(queue, program, frame);
         return;
     }
-    if (program->num_once > 0 || program->num_fills > 0) {
-        for (uint32_t i = 0; i < program->num_pointers; i++) {
-            const struct program_pointer *p = &program->pointers[i];
-            program->places[p->place] = program->bases[p->operand];
-        }
-        for (uint32_t i = 0; i < program->num_once; i++)
-            run_map(&program->once[i], program->places, 1);
-    }
-    if (program->count < 2 * program->grain) {
-        run_blocks(program, program->places, 0, program->count);
-        return;
-    }
-    struct run run = {device, program};
-    pool_run(device->pool, program->count, program->grain, run_piece, &run);
+    if (program->num_once > 0 || program->num_fills > 0)
+        run_once(program, frame);
+    struct shared_run shared = {{queue, program, frame->bases}, frame->locations};
+    if (program->count < 2 * program->grain)
+        run_blocks(&shared.run, frame->locations, 0, program->count);
+    else
+        pool_run(queue->device->pool, program->count, program->grain, run_piece, &shared);
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Copies that change the order of axes: as transposed matrices instead of element by
-// element.
+// Copies that permute axes: as transposed matrices instead of element by element.
 #include "program.h"
 
-#define BAND 64              // columns of the input that a piece turns
-#define PIECE_ELEMENTS 16384 // that a thread should have at least
-#define LEAST_EXTENT 4       // of both sides of a matrix
+#define BAND 64              // columns of the input in a unit of work
+#define PIECE_ELEMENTS 16384 // least elements of a piece
+#define LEAST_EXTENT 4       // least rows and columns of a matrix
 
 struct axis {
     int64_t extent, in, out; // strides
 };
 
-// Axes of more than one element, neighbours that both sides walk as one merged.
+// Lists the axes of more than one element, with neighbours merged that both layouts can
+// step through as one.
 static int32_t merge_axes(const tn_layout *in, const tn_layout *out, struct axis *axes)
 {
     int32_t rank = 0;
@@ -29,7 +29,7 @@ static int32_t merge_axes(const tn_layout *in, const tn_layout *out, struct axis
     return rank;
 }
 
-// The axis along which the input's neighbours lie, when that is not the output's; or -1.
+// The axis on which the input has stride 1, if that is not the output's last one; else -1.
 static int32_t find_row(const struct axis *axes, int32_t rank)
 {
     const struct axis *last = &axes[rank - 1];
@@ -42,7 +42,7 @@ static int32_t find_row(const struct axis *axes, int32_t rank)
     return -1;
 }
 
-// Does the step only copy an input to its one output, bit by bit?
+// Whether the step copies one input to its only output, without conversion.
 static bool is_copy(const tn_step *step, uint32_t *out_input)
 {
     const tn_expr_program *program = step->program;
@@ -84,12 +84,19 @@ tn_status program_find_transposition(struct arena *arena, const tn_step *step,
     return TN_OK;
 }
 
-static void turn_bands(void *context, int64_t begin, int64_t end, uint32_t worker)
+struct transpose_run {
+    const struct program *program;
+    const unsigned char *in;
+    unsigned char *out;
+};
+
+static void transpose_bands(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
-    const struct program *program = context;
+    const struct transpose_run *run = context;
+    const struct program *program = run->program;
     const struct program_transposition *t = program->transposition;
-    const unsigned char *in = program->bases[program->copied];
-    unsigned char *out = program->bases[program->num_operands - 1];
+    const unsigned char *in = run->in;
+    unsigned char *out = run->out;
     (void)worker;
     for (int64_t i = begin; i < end; i++) {
         int64_t column = i % t->bands * BAND, rest = i / t->bands;
@@ -106,10 +113,13 @@ static void turn_bands(void *context, int64_t begin, int64_t end, uint32_t worke
     }
 }
 
-void program_transpose(tn_device *device, const struct program *program)
+void program_transpose(struct cpu_queue *queue, const struct program *program,
+                       const struct program_frame *frame)
 {
     const struct program_transposition *t = program->transposition;
     int64_t band = t->rows * (t->columns < BAND ? t->columns : BAND);
-    pool_run(device->pool, t->count, 1 + PIECE_ELEMENTS / band, turn_bands,
-             (void *)program);
+    struct transpose_run run = {program, frame->bases[program->copied],
+                                frame->bases[program->num_operands - 1]};
+    pool_run(queue->device->pool, t->count, 1 + PIECE_ELEMENTS / band, transpose_bands,
+             &run);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Walks over what is reduced.
+// Iterates over reduced elements, in runs of stride 1.
 #include "reduce_walk.h"
 
 static void add_axis(struct axes *axes, int64_t extent, int64_t stride)
@@ -8,7 +8,7 @@ static void add_axis(struct axes *axes, int64_t extent, int64_t stride)
     axes->count *= extent;
     if (extent == 1)
         return;
-    // Walked as one with the axis before it, when that steps over exactly this one.
+    // Merged with the axis before, if the stride of that axis spans exactly this axis.
     if (last >= 0 && axes->stride[last] == stride * extent) {
         axes->extent[last] *= extent;
         axes->stride[last] = stride;
@@ -21,7 +21,9 @@ static void add_axis(struct axes *axes, int64_t extent, int64_t stride)
 void reduction_split(const tn_layout *layout, uint32_t set, struct axes *kept,
                      struct axes *reduced)
 {
-    *kept = *reduced = (struct axes){.count = 1};
+    // Entries beyond `rank` stay unset: this runs at each launch.
+    kept->rank = reduced->rank = 0;
+    kept->count = reduced->count = 1;
     for (int32_t i = 0; i < layout->rank; i++)
         add_axis(set >> i & 1 ? reduced : kept, layout->extent[i], layout->stride[i]);
 }
@@ -36,12 +38,14 @@ int64_t axes_offset(const struct axes *axes, int64_t index)
     return axes->rank > 0 ? offset + index * axes->stride[0] : 0;
 }
 
-// A run of any stride and dtype, in blocks of stride 1 that the loops take.
+// Passes a run of any stride and dtype to the body, in blocks of stride 1 that the loops
+// take.
 static void give_run(const struct reduction *r, const char *run, int64_t stride, int64_t n,
                      reduce_run *body, void *context)
 {
     _Alignas(64) char block[REDUCE_BLOCK * 8], wide[REDUCE_BLOCK * 4];
-    bool is_half = r->dtype == CPU_F16 || r->dtype == CPU_BF16;
+    int32_t loop = reduction_loop_dtype(r->dtype);
+    bool is_half = loop != r->dtype;
     uint32_t size_log2 = (uint32_t)__builtin_ctz((uint32_t)r->size);
 
     if (stride == 1 && !is_half) {
@@ -56,7 +60,7 @@ static void give_run(const struct reduction *r, const char *run, int64_t stride,
             in = block;
         }
         if (is_half) {
-            r->kernels->cast[r->dtype][CPU_F32](wide, &in, m, 0);
+            r->kernels->cast[r->dtype][loop](wide, &in, m, 0);
             in = wide;
         }
         body(context, in, m);

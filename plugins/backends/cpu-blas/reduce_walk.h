@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Reductions over any axes: how an array is walked.
+// Reductions over any axes: how the elements of an array are visited.
 //
-// Axes are split into kept and reduced ones, each list with neighbours merged. Elements of
-// one output are numbered row-major over the reduced axes; those of the last reduced axis
-// are a run.
+// Axes are split into kept and reduced ones, with neighbours merged in each list. Elements
+// of one output are numbered row-major over the reduced axes; a run is the elements along
+// the last reduced axis.
 #ifndef CPU_BLAS_REDUCE_WALK_H
 #define CPU_BLAS_REDUCE_WALK_H
 
@@ -25,25 +25,25 @@ struct reduction {
     struct axes kept, reduced;
 };
 
-// Splits the axes of `layout` by the bits of `set`.
+// Splits the axes of `layout`: those in `set` (bit i: axis i) are reduced.
 void reduction_split(const tn_layout *layout, uint32_t set, struct axes *kept,
                      struct axes *reduced);
 
-// Elements from the first to number `index` (row-major over the axes).
+// The offset of element `index` (row-major over the axes), in elements.
 int64_t axes_offset(const struct axes *axes, int64_t index);
 
-// Elements of a block that is gathered, and widened to f32 from halves.
+// Elements that are gathered, or widened from half floats to f32, at a time.
 #define REDUCE_BLOCK 1024
 
-// Calls body for runs of stride 1 that make up elements [begin, end) of an output's
-// reduced elements, in order; halves arrive as f32 (reduction_loop_dtype).
+// Calls body, in order, for runs of stride 1 that make up elements [begin, end) of an
+// output's reduced elements. Half floats arrive as f32 (reduction_loop_dtype).
 typedef void reduce_run(void *context, const void *run, int64_t n);
 void reduction_walk(const struct reduction *r, const char *first, int64_t begin,
                     int64_t end, reduce_run *body, void *context);
 
 static inline int32_t reduction_loop_dtype(int32_t dtype)
 {
-    return dtype == CPU_F16 || dtype == CPU_BF16 ? CPU_F32 : dtype;
+    return tn_dtype_computed(dtype);
 }
 
 #endif // CPU_BLAS_REDUCE_WALK_H

@@ -1,58 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Executables: steps flattened into launches with all their arguments prepared, so that a
-// submission only patches addresses and calls.
-#include "program.h"
+// Compiles segments: each step becomes one launch of the executable.
+#include "executable.h"
 
-#include <time.h>
-
-// Where an operand's address comes from.
-struct operand {
-    uint32_t slot;
-    uint32_t reserved;
-    uint64_t offset; // bytes
-};
-
-struct launch {
-    struct program *program; // or NULL: then `function` is called
-    tn_status (*function)(const tn_cpu_call *call);
-    tn_cpu_call call;
-    struct operand *operands; // inputs, then outputs
-    tn_tensor *tensors;       // the same, for a function
-    uint32_t num_operands;
-    uint32_t scratch_slot;
-    uint64_t scratch_offset;
-    const char *label, *detail, *plugin; // for people; plugin NULL: no kernel
-};
-
-struct tn_executable {
-    struct arena arena;
-    struct launch *launches;
-    uint32_t num_launches;
-};
-
-// --- compiling -------------------------------------------------------------------------
-
-struct loop {
-    void (*body)(void *context, int64_t begin, int64_t end);
-    void *context;
-};
-
-static void loop_piece(void *context, int64_t begin, int64_t end, uint32_t worker)
-{
-    const struct loop *loop = context;
-    (void)worker;
-    loop->body(loop->context, begin, end);
-}
-
-static void parallel_for(const tn_cpu_call *call, int64_t n, int64_t grain,
-                         void (*body)(void *context, int64_t begin, int64_t end),
-                         void *context)
-{
-    struct loop loop = {body, context};
-    pool_run(cpu_device_of(call->host)->pool, n, grain, loop_piece, &loop);
-}
-
-// Operands keep where they are; what their layout adds is counted in for programs.
+// Sets slot and byte offset. Programs address an operand's first element (`first_element`),
+// so the layout's offset is added here; functions receive the layout and add its offset
+// themselves.
 static void set_operand(struct operand *operand, const tn_value *value, bool first_element)
 {
     operand->slot = value->slot;
@@ -73,35 +25,6 @@ static tn_status compile_operands(struct arena *arena, const tn_step *step, bool
         set_operand(&launch->operands[i], &step->inputs[i], is_program);
     for (uint32_t i = 0; i < step->num_outputs; i++)
         set_operand(&launch->operands[step->num_inputs + i], &step->outputs[i], is_program);
-    return TN_OK;
-}
-
-static tn_status compile_call(tn_device *device, struct arena *arena, const tn_step *step,
-                              struct launch *launch)
-{
-    tn_tensor *tensors = arena_alloc(arena, launch->num_operands * sizeof(tn_tensor));
-    if (!tensors)
-        return TN_ERR_MEMORY;
-    for (uint32_t i = 0; i < step->num_inputs; i++)
-        tensors[i].layout = step->inputs[i].layout;
-    for (uint32_t i = 0; i < step->num_outputs; i++)
-        tensors[step->num_inputs + i].layout = step->outputs[i].layout;
-    launch->tensors = tensors;
-    launch->call = (tn_cpu_call){
-        .struct_size = sizeof(tn_cpu_call),
-        .host = &device->kernel_host.table,
-        .inputs = tensors,
-        .outputs = tensors + step->num_inputs,
-        .attrs = step->attrs,
-        .scratch_size = step->scratch_size,
-        .num_inputs = step->num_inputs,
-        .num_outputs = step->num_outputs,
-        .cpu_features = device->cpu_features,
-        .num_threads = device->num_threads,
-        .parallel_for = parallel_for,
-    };
-    launch->scratch_slot = step->scratch_slot;
-    launch->scratch_offset = step->scratch_offset;
     return TN_OK;
 }
 
@@ -135,10 +58,8 @@ static tn_status compile_step(tn_device *device, struct arena *arena, const tn_s
         launch->detail = "program";
         return program_prepare(device, arena, step, &launch->program);
     }
-    status = find_function(device, step, launch);
-    if (status != TN_OK)
-        return status;
-    return compile_call(device, arena, step, launch);
+    launch->step = step;
+    return find_function(device, step, launch);
 }
 
 static tn_status compile_steps(tn_device *device, const tn_segment *segment,
@@ -180,89 +101,8 @@ void cpu_executable_destroy(tn_device *device, tn_executable *executable)
 {
     if (!executable)
         return;
+    for (uint32_t i = 0; i < TN_MAX_QUEUES; i++)
+        device->host->free(device->host, executable->frames[i]);
     arena_finish(&executable->arena);
     device->host->free(device->host, executable);
-}
-
-// --- running ---------------------------------------------------------------------------
-
-static unsigned char *address(tn_device *device, const tn_binding *bindings, uint32_t slot,
-                              uint64_t offset)
-{
-    const tn_binding *binding = &bindings[slot];
-    return (unsigned char *)cpu_buffer_map(device, binding->buffer) + binding->offset +
-           offset;
-}
-
-static tn_status run_launch(tn_device *device, struct launch *launch,
-                            const tn_binding *bindings)
-{
-    struct program *program = launch->program;
-    if (program) {
-        for (uint32_t i = 0; i < launch->num_operands; i++)
-            program->bases[i] = address(device, bindings, launch->operands[i].slot,
-                                        launch->operands[i].offset);
-        program_run(device, program);
-        return TN_OK;
-    }
-    for (uint32_t i = 0; i < launch->num_operands; i++)
-        if (launch->tensors[i].layout.dtype != TN_DTYPE_NONE)
-            launch->tensors[i].data = address(device, bindings, launch->operands[i].slot,
-                                              launch->operands[i].offset);
-    if (launch->call.scratch_size > 0)
-        launch->call.scratch =
-            address(device, bindings, launch->scratch_slot, launch->scratch_offset);
-    return launch->function(&launch->call);
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static tn_status run_traced(tn_device *device, struct launch *launch,
-                            const tn_binding *bindings)
-{
-    uint64_t begin = now_ns();
-    tn_status status = run_launch(device, launch, bindings);
-    device->trace->event(device->host, &(tn_trace_event){
-                                           .struct_size = sizeof(tn_trace_event),
-                                           .name = launch->label,
-                                           .detail = launch->detail,
-                                           .track = "cpu-blas:0",
-                                           .begin_ns = begin,
-                                           .duration_ns = now_ns() - begin,
-                                       });
-    return status;
-}
-
-// A launch that gave no reason gets one.
-static tn_status launch_failed(tn_device *device, const struct launch *launch,
-                               tn_status status)
-{
-    const tn_host *host = &device->kernel_host.table;
-    if (device->message[0])
-        return status;
-    if (!launch->plugin)
-        return host->fail(host, status, "%s, %s, failed (status %d) and gave no reason",
-                          launch->label, launch->detail, status);
-    return host->fail(host, status,
-                      "%s, kernel %s of %s, failed (status %d) and gave no reason",
-                      launch->label, launch->detail, launch->plugin, status);
-}
-
-tn_status cpu_executable_run(tn_device *device, tn_executable *executable,
-                             const tn_binding *bindings)
-{
-    device->message[0] = 0;
-    for (uint32_t i = 0; i < executable->num_launches; i++) {
-        struct launch *launch = &executable->launches[i];
-        tn_status status = device->trace ? run_traced(device, launch, bindings)
-                                         : run_launch(device, launch, bindings);
-        if (status != TN_OK)
-            return launch_failed(device, launch, status);
-    }
-    return TN_OK;
 }

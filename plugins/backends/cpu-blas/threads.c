@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The pool. One word, `state`, says all about the loop that runs: its number, whether it is
-// open, and how many threads are in it. A thread joins by counting itself in while the loop
-// is open, so one that wakes late finds it closed and harms nobody, and the caller never
-// waits for threads that did not come.
+// The pool. One word, `state`, describes the current loop: its number, whether it is open,
+// and how many threads have joined. A thread joins by incrementing the count while the loop
+// is open. A thread that wakes late finds the loop closed, so the caller waits only for
+// threads that joined.
 #include "threads.h"
 
 #include <errno.h>
@@ -16,12 +16,13 @@
 #include <unistd.h>
 
 #define STATE_OPEN UINT64_C(1)
-#define STATE_JOINED UINT64_C(2) // one thread in the loop
+#define STATE_JOINED UINT64_C(2) // one joined thread
 #define STATE_JOINED_MASK UINT64_C(0xfffe)
-#define STATE_NUMBER UINT64_C(0x10000) // the next loop
+#define STATE_NUMBER UINT64_C(0x10000) // one loop
 
-// How long a thread spins before it sleeps, and a caller before it yields. A loop that
-// follows within this time starts at once; a thread that sleeps costs 5 to 50 us to wake.
+// How long an idle thread spins before it sleeps, and how often a caller polls before it
+// yields. A loop that follows within this time starts at once; waking a sleeping thread
+// takes 5 to 50 us.
 #define SPIN_NS 50000
 #define SPINS_BEFORE_YIELD 2000
 
@@ -33,13 +34,14 @@ struct pool {
     uint32_t num_started; // of num_threads - 1
     bool failed;          // a thread could not be started: do not try again
 
+    _Alignas(64) _Atomic bool is_taken; // a caller has the pool
     _Alignas(64) _Atomic uint64_t state;
-    _Alignas(64) _Atomic int64_t next; // first index that nobody took
+    _Alignas(64) _Atomic int64_t next; // first index that no thread has claimed
     _Alignas(64) _Atomic uint32_t sleepers;
-    _Atomic uint32_t wake; // futex
+    _Atomic uint32_t wake; // futex: changes to wake the sleepers
     _Atomic bool stopping;
 
-    // The loop: written while it is closed.
+    // The current loop. Written only while it is closed.
     pool_body *body;
     void *context;
     int64_t n, piece;
@@ -87,7 +89,7 @@ static void take_pieces(struct pool *pool, uint32_t worker)
     }
 }
 
-// Counts this thread into the loop if it is open and not number `last`.
+// Joins the current loop if it is open and not loop `last`, which this thread has served.
 static bool join_loop(struct pool *pool, uint64_t last, uint64_t *out_number)
 {
     uint64_t state = atomic_load_explicit(&pool->state, memory_order_acquire);
@@ -102,26 +104,26 @@ static bool join_loop(struct pool *pool, uint64_t last, uint64_t *out_number)
     return false;
 }
 
-static bool is_news(struct pool *pool, uint64_t last)
+static bool should_wake(struct pool *pool, uint64_t last)
 {
     uint64_t state = atomic_load(&pool->state);
     return ((state & STATE_OPEN) && state / STATE_NUMBER != last) ||
            atomic_load(&pool->stopping);
 }
 
-static void wait_for_news(struct pool *pool, uint64_t last)
+static void wait_for_work(struct pool *pool, uint64_t last)
 {
     for (uint64_t end = now_ns() + SPIN_NS; now_ns() < end;)
         for (int i = 0; i < 64; i++) {
-            if (is_news(pool, last))
+            if (should_wake(pool, last))
                 return;
             pause_briefly();
         }
-    // Sequentially consistent on both sides: either we see the loop, or its caller sees a
-    // sleeper and changes `wake`.
+    // Sequentially consistent on both sides: either this thread sees the loop, or the
+    // loop's caller sees a sleeper and changes `wake`, on which futex_wait returns.
     uint32_t seen = atomic_load(&pool->wake);
     atomic_fetch_add(&pool->sleepers, 1);
-    if (!is_news(pool, last))
+    if (!should_wake(pool, last))
         futex_wait(&pool->wake, seen);
     atomic_fetch_sub(&pool->sleepers, 1);
 }
@@ -137,7 +139,7 @@ static void *worker_main(void *argument)
             take_pieces(pool, worker->index);
             atomic_fetch_sub_explicit(&pool->state, STATE_JOINED, memory_order_release);
         } else {
-            wait_for_news(pool, number);
+            wait_for_work(pool, number);
         }
     }
     return NULL;
@@ -194,7 +196,7 @@ void pool_destroy(struct pool *pool)
     pool->host->free(pool->host, pool);
 }
 
-// Opens the loop, takes part, closes it, and waits for those who joined.
+// Opens the loop, works on it, closes it, and waits for the threads that joined.
 static void run_together(struct pool *pool)
 {
     uint64_t number =
@@ -223,12 +225,13 @@ void pool_run(struct pool *pool, int64_t n, int64_t grain, pool_body *body, void
         return;
     if (grain < 1)
         grain = 1;
-    if (n <= grain || pool->num_threads == 1) {
+    if (n <= grain || pool->num_threads == 1 ||
+        atomic_exchange_explicit(&pool->is_taken, true, memory_order_acquire)) {
         body(context, 0, n, 0);
         return;
     }
     start_threads(pool);
-    // Four pieces a thread even out what disturbs one of them.
+    // Four pieces a thread balance the load when a thread is delayed.
     int64_t pieces = (int64_t)pool->num_threads * 4;
     pool->piece = (n + pieces - 1) / pieces;
     if (pool->piece < grain)
@@ -237,4 +240,5 @@ void pool_run(struct pool *pool, int64_t n, int64_t grain, pool_body *body, void
     pool->context = context;
     pool->n = n;
     run_together(pool);
+    atomic_store_explicit(&pool->is_taken, false, memory_order_release);
 }

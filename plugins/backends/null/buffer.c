@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Buffers: plain memory, all zero, so that what nobody computed reads the same every time.
+// Buffers: zeroed host memory. Nothing is computed, so every output reads as zeros, the
+// same in each run.
 #include "null.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Devices: there is one, on every machine.
+// The device: exactly one, present on every machine.
 #include "null.h"
 
 #include <string.h>
@@ -23,8 +23,9 @@ tn_status null_device_info(const tn_host *host, uint32_t index, tn_device_info *
         .driver = "null 0.1.0",
         .features = "f16,f64,i8,i16,i64,subgroup",
         .buffer_alignment = 64,
+        .num_queues = 1,
     };
-    // An older host knows fewer fields.
+    // An older host's struct is shorter: fill only the bytes that it has.
     memcpy(out, &info, out->struct_size < sizeof(info) ? out->struct_size : sizeof(info));
     return TN_OK;
 }
@@ -60,7 +61,7 @@ tn_status null_memory_info(tn_device *device, tn_memory_info *out)
     return TN_OK;
 }
 
-// Where another backend notes that its driver lost the device.
+// Other backends set this flag when their driver reports the device lost.
 tn_status null_lose(tn_device *device)
 {
     device->is_lost = true;

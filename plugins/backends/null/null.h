@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The null backend: complete, and it computes nothing.
+// The null backend: implements every slot of tn_backend and computes nothing.
 //
-// It is the template for backends and the double on which the core is tested. Copy the
-// folder, rename null_ to your prefix, and fill in: device.c what there is, buffer.c where
-// values live, segment.c what a step becomes, queue.c how it is started and awaited.
+// It is the template for new backends and the test double of the core. Copy the folder,
+// rename null_ to your prefix, and fill in: device.c (enumeration, open and close),
+// buffer.c (memory), segment.c (compiling steps), queue.c (submission and waiting).
 #ifndef NULL_H
 #define NULL_H
 
@@ -15,9 +15,9 @@
 struct tn_device {
     const tn_host *host;      // borrowed until device_close
     _Atomic uint64_t used;    // bytes in buffers
-    _Atomic uint64_t peak;    // the most there were
-    _Atomic uint64_t reached; // the last point: work is done when it is submitted
-    atomic_bool is_lost;      // for good
+    _Atomic uint64_t peak;    // highest value of `used`
+    _Atomic uint64_t reached; // last timeline point of the only queue
+    atomic_bool is_lost;      // never cleared
 };
 
 struct tn_buffer {
@@ -26,7 +26,7 @@ struct tn_buffer {
 };
 
 struct tn_executable {
-    uint32_t num_slots;
+    uint32_t num_slots; // buffers that a submission must bind
 };
 
 // device.c
@@ -36,7 +36,7 @@ tn_status null_device_open(const tn_host *host, uint32_t index, tn_device **out_
 void null_device_close(tn_device *device);
 tn_status null_memory_info(tn_device *device, tn_memory_info *out);
 tn_status null_lose(tn_device *device);
-// TN_OK as long as the device is not lost. Nothing works on a lost one.
+// TN_ERR_DEVICE, with a message, once the device is lost; else TN_OK.
 tn_status null_check_lost(tn_device *device);
 
 // buffer.c
@@ -58,6 +58,6 @@ void null_executable_destroy(tn_device *device, tn_executable *executable);
 // queue.c
 tn_status null_submit(tn_device *device, const tn_submission *submission,
                       uint64_t *out_point);
-tn_status null_wait(tn_device *device, uint64_t point);
+tn_status null_wait(tn_device *device, uint32_t queue, uint64_t value);
 
 #endif // NULL_H

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What the plugin offers: the table of its backend, and its identity.
+// The plugin's entry point: the backend's vtable, and the plugin's id.
 #include "null.h"
 
 #include <string.h>
 
-// Kernels and programs of all these are taken; none is run.
+// Accepts kernels and programs of all families, and runs none of them.
 static const char *const families[] = {TN_FAMILY_EXPR, TN_FAMILY_CPU,
                                        TN_FAMILY_VULKAN_SPIRV, TN_FAMILY_VULKAN_GLSL, NULL};
 
@@ -30,7 +30,7 @@ static const tn_backend backend = {
     .memory_info = null_memory_info,
 };
 
-// A test's way to lose a device. Leave it out where a device cannot be lost.
+// Lets tests lose a device. Omit this interface if a device cannot be lost.
 static const tn_device_loss device_loss = {
     .struct_size = sizeof(device_loss),
     .lose = null_lose,

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The queue: a submission's point is reached before the call returns.
+// The queue. submit() reaches its timeline point before it returns. Concurrent submissions
+// share only `reached`, which is atomic, so there is no lock. There is one queue, hence no
+// points of other queues to wait for. A backend with asynchronous queues reports num_queues
+// in device_info and starts work after submission->waits.
 #include "null.h"
 
 #include <inttypes.h>
@@ -19,13 +22,14 @@ tn_status null_submit(tn_device *device, const tn_submission *submission,
     return TN_OK;
 }
 
-tn_status null_wait(tn_device *device, uint64_t point)
+tn_status null_wait(tn_device *device, uint32_t queue, uint64_t value)
 {
     const tn_host *host = device->host;
     uint64_t reached = device->reached;
-    if (point <= reached)
+    (void)queue; // 0: the device has one queue
+    if (value <= reached)
         return null_check_lost(device);
     return host->fail(host, TN_ERR_INTERNAL,
-                      "waiting for point %" PRIu64 ", submitted up to %" PRIu64, point,
+                      "waiting for point %" PRIu64 ", submitted up to %" PRIu64, value,
                       reached);
 }

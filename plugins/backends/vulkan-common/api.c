@@ -1,25 +1,60 @@
 // SPDX-License-Identifier: MIT
-// Finding Vulkan's functions.
+// Opens Vulkan's loader and finds its functions. Refuses in a child of fork().
 #include "api.h"
 
 #include <dlfcn.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-// Drivers keep threads and descriptors that fork() does not duplicate; some crash in a
-// child that opens them again.
+// A mapping of this name and a process id marks that the process has opened Vulkan, by this
+// plugin or another. fork() passes the mapping on to children; exec() drops it.
+#define MARK "tenon-vulkan-"
+
+// The process id in the mark; 0: there is no mark.
+static long marked_process(void)
+{
+    char line[512];
+    long process = 0;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    while (maps && process == 0 && fgets(line, sizeof(line), maps)) {
+        const char *mark = strstr(line, "/memfd:" MARK);
+        if (mark)
+            process = strtol(mark + strlen("/memfd:" MARK), NULL, 10);
+    }
+    if (maps)
+        fclose(maps);
+    return process;
+}
+
+static void mark_process(void)
+{
+    char name[64];
+    snprintf(name, sizeof(name), MARK "%ld", (long)getpid());
+    int fd = memfd_create(name, MFD_CLOEXEC);
+    if (fd < 0)
+        return;
+    // Never unmapped: drivers leave threads and state behind until the process ends, too.
+    (void)!mmap(NULL, 1, PROT_NONE, MAP_SHARED, fd, 0);
+    close(fd);
+}
+
+// Whether this process was forked from one that opened Vulkan; if not, marks it. Drivers
+// keep threads and state that do not survive fork(), and some crash in such a child.
 static bool came_by_fork(char reason[VK_REASON])
 {
-    static _Atomic pid_t first;
-    pid_t unset = 0, mine = getpid();
-    if (atomic_compare_exchange_strong(&first, &unset, mine) || unset == mine)
+    long first = marked_process();
+    if (first == 0)
+        mark_process();
+    if (first == 0 || first == (long)getpid())
         return false;
     snprintf(reason, VK_REASON,
              "Vulkan was opened in process %ld before fork(), and its drivers do not "
              "survive that: exec a program of its own, or fork before using Vulkan",
-             (long)unset);
+             first);
     return true;
 }
 

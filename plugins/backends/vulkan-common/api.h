@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Vulkan's functions, found at run time: nothing links the loader, and it is opened when
+// Vulkan's functions, found at run time. The loader is not linked: it is opened when
 // devices are first asked for.
 #ifndef VULKAN_COMMON_API_H
 #define VULKAN_COMMON_API_H
@@ -44,10 +44,6 @@
     X(DestroySemaphore)                                                                    \
     X(WaitSemaphores)                                                                      \
     X(GetSemaphoreCounterValue)                                                            \
-    X(CreateFence)                                                                         \
-    X(DestroyFence)                                                                        \
-    X(WaitForFences)                                                                       \
-    X(ResetFences)                                                                         \
     X(CreateCommandPool)                                                                   \
     X(DestroyCommandPool)                                                                  \
     X(AllocateCommandBuffers)                                                              \
@@ -95,7 +91,7 @@ struct vk_device_api {
 };
 #undef VK_MEMBER
 
-// Why something cannot be used, and what helps.
+// Bytes of a text that says why something cannot be used, and the remedy.
 #define VK_REASON 512
 
 // Opens libvulkan.so.1. False when there is none; then `reason` says why.

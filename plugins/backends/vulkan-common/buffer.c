@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Buffers: pieces of device memory, and copies between them and the host.
+// Buffers: ranges of device memory, and copies between them and the host.
 #include "device.h"
 
-// Bytes that go through staging at a time.
+// Bytes that are copied through staging at a time.
 #define STAGING_SIZE (UINT64_C(16) << 20)
 
-// Reading uncached memory over the bus is slow: beyond this a copy on the device is
-// quicker.
+// Bytes. Reading uncached memory over the bus is slow: for more bytes a copy on the device
+// is faster.
 #define MAX_BUS_READ 256
 
-static tn_status create(tn_device *device, uint64_t size, bool staging,
+static tn_status create(tn_device *device, uint64_t size, enum vk_memory_kind kind,
                         tn_buffer **out_buffer)
 {
     tn_buffer *buffer = device->host->alloc(device->host, sizeof(*buffer), 0);
     if (!buffer)
         return TN_ERR_MEMORY;
-    tn_status status = vk_memory_take(device, size, staging, buffer);
+    tn_status status = vk_memory_take(device, size, kind, buffer);
     if (status != TN_OK) {
         device->host->free(device->host, buffer);
         return status;
@@ -27,12 +27,18 @@ static tn_status create(tn_device *device, uint64_t size, bool staging,
 tn_status vk_buffer_create(tn_device *device, uint64_t size, tn_buffer **out_buffer)
 {
     tn_status status = vk_check_lost(device);
-    return status != TN_OK ? status : create(device, size, false, out_buffer);
+    return status != TN_OK ? status : create(device, size, VK_MEMORY_OWN, out_buffer);
 }
 
 tn_status vk_buffer_create_visible(tn_device *device, uint64_t size, tn_buffer **out_buffer)
 {
-    return create(device, size, !device->memory.host_visible, out_buffer);
+    const struct vk_memory_type *types = device->memory.types;
+    if (types[VK_MEMORY_OWN].is_mapped)
+        return create(device, size, VK_MEMORY_OWN, out_buffer);
+    if (types[VK_MEMORY_WINDOW].is_mapped &&
+        create(device, size, VK_MEMORY_WINDOW, out_buffer) == TN_OK)
+        return TN_OK;
+    return create(device, size, VK_MEMORY_STAGING, out_buffer);
 }
 
 void vk_buffer_destroy(tn_device *device, tn_buffer *buffer)
@@ -49,62 +55,79 @@ void *vk_buffer_map(tn_device *device, tn_buffer *buffer)
     return device->memory.host_cached && !lost ? buffer->map : NULL;
 }
 
-// --- staging: for devices whose memory the host cannot see -----------------------------
+// --- staging: for memory that the host cannot read or write directly -------------------
 
-static VkResult create_commands(tn_device *device)
+static tn_status create_pool(tn_device *device, struct vk_staging *staging)
 {
-    struct vk_staging *staging = &device->staging;
-    return device->vk->AllocateCommandBuffers(
+    VkResult result = device->vk->CreateCommandPool(
+        device->handle,
+        &(VkCommandPoolCreateInfo){.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+                                   .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
+                                   .queueFamilyIndex = device->facts.queue_family},
+        NULL, &staging->pool);
+    if (result != VK_SUCCESS) // the handle is undefined then
+        staging->pool = VK_NULL_HANDLE;
+    return vk_check(device, result, "vkCreateCommandPool");
+}
+
+static tn_status create_commands(tn_device *device, struct vk_staging *staging)
+{
+    VkResult result = device->vk->AllocateCommandBuffers(
         device->handle,
         &(VkCommandBufferAllocateInfo){.sType =
                                            VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
                                        .commandPool = staging->pool,
                                        .commandBufferCount = 1},
         &staging->commands);
+    if (result != VK_SUCCESS)
+        staging->commands = NULL;
+    return vk_check(device, result, "vkAllocateCommandBuffers");
 }
 
-static VkResult create_pool(tn_device *device)
+static tn_status staging_ready(tn_device *device, struct vk_staging *staging)
 {
-    return device->vk->CreateCommandPool(
-        device->handle,
-        &(VkCommandPoolCreateInfo){.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
-                                   .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
-                                   .queueFamilyIndex = device->facts.queue_family},
-        NULL, &device->staging.pool);
-}
-
-static VkResult create_fence(tn_device *device)
-{
-    return device->vk->CreateFence(
-        device->handle, &(VkFenceCreateInfo){.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO},
-        NULL, &device->staging.fence);
-}
-
-// What a failed creation leaves in a handle is not a handle.
-static tn_status staging_ready(tn_device *device)
-{
-    struct vk_staging *staging = &device->staging;
     tn_status status = TN_OK;
     if (!staging->buffer)
-        status = create(device, STAGING_SIZE, true, &staging->buffer);
-    if (status == TN_OK && !staging->pool &&
-        (status = vk_check(device, create_pool(device), "vkCreateCommandPool")) != TN_OK)
-        staging->pool = VK_NULL_HANDLE;
-    if (status == TN_OK && !staging->fence &&
-        (status = vk_check(device, create_fence(device), "vkCreateFence")) != TN_OK)
-        staging->fence = VK_NULL_HANDLE;
-    if (status == TN_OK && !staging->commands &&
-        (status = vk_check(device, create_commands(device), "vkAllocateCommandBuffers")) !=
-            TN_OK)
-        staging->commands = NULL;
+        status = create(device, STAGING_SIZE, VK_MEMORY_STAGING, &staging->buffer);
+    if (status == TN_OK && !staging->pool)
+        status = create_pool(device, staging);
+    if (status == TN_OK && !staging->commands)
+        status = create_commands(device, staging);
     return status;
 }
 
-static tn_status record_copy(tn_device *device, const tn_buffer *from, uint64_t from_offset,
+void vk_staging_finish(tn_device *device, struct vk_staging *staging)
+{
+    vk_buffer_destroy(device, staging->buffer);
+    if (staging->pool)
+        device->vk->DestroyCommandPool(device->handle, staging->pool, NULL);
+}
+
+// Locks a queue's staging and returns the queue's index: an idle queue if there is one, so
+// that the copy waits for nothing.
+static uint32_t lock_staging(tn_device *device)
+{
+    for (uint32_t i = 0; i < device->facts.num_queues; i++) {
+        struct vk_queue *queue = &device->queues[i];
+        if (!vk_queue_has_reached(device, i, atomic_load(&queue->point)))
+            continue;
+        if (pthread_mutex_trylock(&queue->staging.lock) == 0)
+            return i;
+    }
+    pthread_mutex_lock(&device->queues[0].staging.lock);
+    return 0;
+}
+
+static void unlock_staging(tn_device *device, uint32_t index)
+{
+    pthread_mutex_unlock(&device->queues[index].staging.lock);
+}
+
+static tn_status record_copy(tn_device *device, VkCommandBuffer commands,
+                             const tn_buffer *from, uint64_t from_offset,
                              const tn_buffer *to, uint64_t to_offset, uint64_t size)
 {
     const struct vk_device_api *vk = device->vk;
-    VkCommandBuffer commands = device->staging.commands;
     VkResult result = vk->BeginCommandBuffer(
         commands,
         &(VkCommandBufferBeginInfo){.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
@@ -133,78 +156,49 @@ static tn_status record_copy(tn_device *device, const tn_buffer *from, uint64_t 
     return vk_check(device, vk->EndCommandBuffer(commands), "vkEndCommandBuffer");
 }
 
-// Waits for the copy. When that fails the fence may still be pending: it is replaced once
-// the queue is empty.
-static tn_status wait_copied(tn_device *device)
+static tn_status copy_now(tn_device *device, uint32_t queue, const tn_buffer *from,
+                          uint64_t from_offset, const tn_buffer *to, uint64_t to_offset,
+                          uint64_t size)
 {
-    const struct vk_device_api *vk = device->vk;
-    struct vk_staging *staging = &device->staging;
-    const char *call = "vkWaitForFences";
-    VkResult result =
-        vk->WaitForFences(device->handle, 1, &staging->fence, VK_TRUE, UINT64_MAX);
-    if (result == VK_SUCCESS) {
-        call = "vkResetFences";
-        result = vk->ResetFences(device->handle, 1, &staging->fence);
-    }
-    if (result == VK_SUCCESS)
-        return TN_OK;
-    pthread_mutex_lock(&device->queue_lock);
-    vk->DeviceWaitIdle(device->handle);
-    pthread_mutex_unlock(&device->queue_lock);
-    vk->DestroyFence(device->handle, staging->fence, NULL);
-    staging->fence = VK_NULL_HANDLE;
-    return vk_fail(device, result, call);
-}
-
-static tn_status copy_now(tn_device *device, const tn_buffer *from, uint64_t from_offset,
-                          const tn_buffer *to, uint64_t to_offset, uint64_t size)
-{
-    struct vk_staging *staging = &device->staging;
-    tn_status status = record_copy(device, from, from_offset, to, to_offset, size);
-    if (status != TN_OK)
-        return status;
-    pthread_mutex_lock(&device->queue_lock);
-    VkResult result =
-        device->vk->QueueSubmit(device->queue, 1,
-                                &(VkSubmitInfo){.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
-                                                .commandBufferCount = 1,
-                                                .pCommandBuffers = &staging->commands},
-                                staging->fence);
-    pthread_mutex_unlock(&device->queue_lock);
-    status = vk_check(device, result, "vkQueueSubmit");
-    return status == TN_OK ? wait_copied(device) : status;
+    VkCommandBuffer commands = device->queues[queue].staging.commands;
+    uint64_t point;
+    tn_status status =
+        record_copy(device, commands, from, from_offset, to, to_offset, size);
+    if (status == TN_OK)
+        status = vk_queue_submit(device, queue, commands, NULL, 0, &point);
+    return status == TN_OK ? vk_wait(device, queue, point) : status;
 }
 
 static tn_status write_staged(tn_device *device, tn_buffer *buffer, uint64_t offset,
                               const unsigned char *data, uint64_t size)
 {
-    struct vk_staging *staging = &device->staging;
-    pthread_mutex_lock(&staging->lock);
-    tn_status status = staging_ready(device);
+    uint32_t queue = lock_staging(device);
+    struct vk_staging *staging = &device->queues[queue].staging;
+    tn_status status = staging_ready(device, staging);
     for (uint64_t done = 0; status == TN_OK && done < size;) {
         uint64_t part = size - done < STAGING_SIZE ? size - done : STAGING_SIZE;
         memcpy(staging->buffer->map, data + done, part);
-        status = copy_now(device, staging->buffer, 0, buffer, offset + done, part);
+        status = copy_now(device, queue, staging->buffer, 0, buffer, offset + done, part);
         done += part;
     }
-    pthread_mutex_unlock(&staging->lock);
+    unlock_staging(device, queue);
     return status;
 }
 
 static tn_status read_staged(tn_device *device, tn_buffer *buffer, uint64_t offset,
                              unsigned char *data, uint64_t size)
 {
-    struct vk_staging *staging = &device->staging;
-    pthread_mutex_lock(&staging->lock);
-    tn_status status = staging_ready(device);
+    uint32_t queue = lock_staging(device);
+    struct vk_staging *staging = &device->queues[queue].staging;
+    tn_status status = staging_ready(device, staging);
     for (uint64_t done = 0; status == TN_OK && done < size;) {
         uint64_t part = size - done < STAGING_SIZE ? size - done : STAGING_SIZE;
-        status = copy_now(device, buffer, offset + done, staging->buffer, 0, part);
+        status = copy_now(device, queue, buffer, offset + done, staging->buffer, 0, part);
         if (status == TN_OK)
             memcpy(data + done, staging->buffer->map, part);
         done += part;
     }
-    pthread_mutex_unlock(&staging->lock);
+    unlock_staging(device, queue);
     return status;
 }
 
@@ -228,7 +222,7 @@ tn_status vk_buffer_read(tn_device *device, tn_buffer *buffer, uint64_t offset, 
         return status;
     if (!buffer->map || (!device->memory.host_cached && size > MAX_BUS_READ))
         return read_staged(device, buffer, offset, data, size);
-    status = vk_ask_lost(device); // a copy by the host tells of no loss
+    status = vk_ask_lost(device); // memcpy does not detect a lost device
     if (status == TN_OK)
         memcpy(data, buffer->map + offset, size);
     return status;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Opening and closing a device.
+// Opens and closes devices, and reports their errors.
 #include "device.h"
 
 #include <stdio.h>
 
-static const char *what_helps(VkResult result)
+static const char *remedy(VkResult result)
 {
     switch (result) {
     case VK_ERROR_DEVICE_LOST:
@@ -40,7 +40,7 @@ tn_status vk_fail(tn_device *device, VkResult result, const char *call)
     }
     return device->host->fail(device->host, status, "%s: %s: %s%s",
                               device->facts.properties.deviceName, call,
-                              vk_result_name(result), what_helps(result));
+                              vk_result_name(result), remedy(result));
 }
 
 tn_status vk_check(tn_device *device, VkResult result, const char *call)
@@ -54,7 +54,7 @@ tn_status vk_check_lost(tn_device *device)
         return TN_OK;
     return device->host->fail(device->host, TN_ERR_DEVICE, "%s was lost before%s",
                               device->facts.properties.deviceName,
-                              what_helps(VK_ERROR_DEVICE_LOST));
+                              remedy(VK_ERROR_DEVICE_LOST));
 }
 
 tn_status vk_ask_lost(tn_device *device)
@@ -63,14 +63,15 @@ tn_status vk_ask_lost(tn_device *device)
     tn_status status = vk_check_lost(device);
     if (status != TN_OK)
         return status;
-    VkResult result =
-        device->vk->GetSemaphoreCounterValue(device->handle, device->timeline, &reached);
+    VkResult result = device->vk->GetSemaphoreCounterValue(
+        device->handle, device->queues[0].timeline, &reached);
     return result == VK_ERROR_DEVICE_LOST
                ? vk_fail(device, result, "vkGetSemaphoreCounterValue")
                : TN_OK;
 }
 
-// All that our kernels and third parties' may use, where the device has it.
+// Enables all features that kernels of this backend or of op packs may use, where the
+// device has them.
 static VkResult create_logical(tn_device *device)
 {
     const struct vk_facts *facts = &device->facts;
@@ -81,8 +82,7 @@ static VkResult create_logical(tn_device *device)
     VkPhysicalDeviceFeatures2 has = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
                                      .pNext = &has11};
     device->instance->vk.GetPhysicalDeviceFeatures2(device->physical, &has);
-    // With the memory model alone, GLSL's atomics, which have the device's scope, are
-    // invalid.
+    // GLSL's atomics have device scope, which is invalid with vulkanMemoryModel alone.
     VkBool32 model = has12.vulkanMemoryModel && has12.vulkanMemoryModelDeviceScope;
     VkPhysicalDeviceVulkan12Features want12 = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
@@ -111,6 +111,7 @@ static VkResult create_logical(tn_device *device)
                      .shaderStorageBufferArrayDynamicIndexing =
                          has.features.shaderStorageBufferArrayDynamicIndexing},
     };
+    static const float priorities[VK_MAX_QUEUES] = {1.0f, 1.0f, 1.0f, 1.0f};
     return device->instance->vk.CreateDevice(
         device->physical,
         &(VkDeviceCreateInfo){
@@ -121,37 +122,10 @@ static VkResult create_logical(tn_device *device)
                 &(VkDeviceQueueCreateInfo){.sType =
                                                VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
                                            .queueFamilyIndex = facts->queue_family,
-                                           .queueCount = 1,
-                                           .pQueuePriorities = &(float){1.0f}},
+                                           .queueCount = facts->num_queues,
+                                           .pQueuePriorities = priorities},
         },
         NULL, &device->handle);
-}
-
-static tn_status create_objects(tn_device *device)
-{
-    VkResult result = device->vk->CreateSemaphore(
-        device->handle,
-        &(VkSemaphoreCreateInfo){
-            .sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO,
-            .pNext =
-                &(VkSemaphoreTypeCreateInfo){
-                    .sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
-                    .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE},
-        },
-        NULL, &device->timeline);
-    if (result != VK_SUCCESS) {
-        device->timeline = VK_NULL_HANDLE;
-        return vk_fail(device, result, "vkCreateSemaphore");
-    }
-    const VkCommandPoolCreateInfo pool = {
-        .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
-        .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
-        .queueFamilyIndex = device->facts.queue_family,
-    };
-    result = device->vk->CreateCommandPool(device->handle, &pool, NULL, &device->pool);
-    if (result != VK_SUCCESS)
-        device->pool = VK_NULL_HANDLE;
-    return vk_check(device, result, "vkCreateCommandPool");
 }
 
 static tn_status device_init(tn_device *device, uint32_t index)
@@ -170,15 +144,15 @@ static tn_status device_init(tn_device *device, uint32_t index)
     }
     vk_device_api_load(&device->instance->vk, device->handle, &device->api);
     device->vk = &device->api;
-    device->vk->GetDeviceQueue(device->handle, device->facts.queue_family, 0,
-                               &device->queue);
-    tn_status status = create_objects(device);
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < device->facts.num_queues && status == TN_OK; i++)
+        status = vk_queue_init(device, i);
     if (status == TN_OK)
         status = vk_memory_init(device);
     return status == TN_OK ? vk_shaders_init(device) : status;
 }
 
-// TENON_VULKAN_AS_GPU: the tests' way to run on a software driver what GPUs run.
+// TENON_VULKAN_AS_GPU lets tests run the paths for GPUs on a software driver.
 static bool is_software(const tn_device *device)
 {
     const char *value = device->host->config(device->host, "TENON_VULKAN_AS_GPU");
@@ -201,9 +175,11 @@ tn_status vk_device_open(const tn_host *host, uint32_t index,
     if (!device)
         return TN_ERR_MEMORY;
     *device = (tn_device){.host = host, .flavour = flavour, .instance = instance};
-    pthread_mutex_init(&device->queue_lock, NULL);
+    for (uint32_t i = 0; i < VK_MAX_QUEUES; i++) {
+        pthread_mutex_init(&device->queues[i].lock, NULL);
+        pthread_mutex_init(&device->queues[i].staging.lock, NULL);
+    }
     pthread_mutex_init(&device->memory.lock, NULL);
-    pthread_mutex_init(&device->staging.lock, NULL);
     pthread_mutex_init(&device->shaders.lock, NULL);
     status = device_init(device, index);
     if (status != TN_OK) {
@@ -218,19 +194,13 @@ tn_status vk_device_open(const tn_host *host, uint32_t index,
 static void destroy_objects(tn_device *device)
 {
     const struct vk_device_api *vk = device->vk;
-    vk->DeviceWaitIdle(device->handle);
+    vk_wait_idle(device);
     vk_shaders_finish(device);
-    if (device->staging.buffer)
-        vk_buffer_destroy(device, device->staging.buffer);
-    if (device->staging.fence)
-        vk->DestroyFence(device->handle, device->staging.fence, NULL);
-    if (device->staging.pool)
-        vk->DestroyCommandPool(device->handle, device->staging.pool, NULL);
+    for (uint32_t i = 0; i < device->facts.num_queues; i++) {
+        vk_staging_finish(device, &device->queues[i].staging);
+        vk_queue_finish(device, i);
+    }
     vk_memory_finish(device);
-    if (device->pool)
-        vk->DestroyCommandPool(device->handle, device->pool, NULL);
-    if (device->timeline)
-        vk->DestroySemaphore(device->handle, device->timeline, NULL);
     vk->DestroyDevice(device->handle, NULL);
 }
 
@@ -240,9 +210,11 @@ void vk_device_close(tn_device *device)
         return;
     if (device->handle)
         destroy_objects(device);
-    pthread_mutex_destroy(&device->queue_lock);
+    for (uint32_t i = 0; i < VK_MAX_QUEUES; i++) {
+        pthread_mutex_destroy(&device->queues[i].lock);
+        pthread_mutex_destroy(&device->queues[i].staging.lock);
+    }
     pthread_mutex_destroy(&device->memory.lock);
-    pthread_mutex_destroy(&device->staging.lock);
     pthread_mutex_destroy(&device->shaders.lock);
     device->host->free(device->host, device);
 }

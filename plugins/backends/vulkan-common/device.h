@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What both Vulkan plugins share: instance, device, memory, pipelines, segments. The one
-// thing that tells the plugins apart is struct vk_flavour.
+// Shared by both Vulkan plugins: instance, device, memory, pipelines, segments. The plugins
+// differ only in struct vk_flavour.
 //
-// Threads. A device's queue, memory, shaders and staging each have a lock of their own and
-// none is held while another is taken.
+// Threads. A device's queues, memory, shaders and staging have a lock each, and so has each
+// executable. The order, where a lock is held while another is taken: executable or
+// staging, then queue; executable, then memory.
 #ifndef VULKAN_COMMON_DEVICE_H
 #define VULKAN_COMMON_DEVICE_H
 
@@ -12,48 +13,52 @@
 #include <stdbool.h>
 #include <tenon/backend.h>
 #include <tenon/plugin.h>
+#include <time.h>
 #include "api.h"
 #include "hash.h"
 
 #define VK_TOPIC "vulkan"
-#define VK_ALIGNMENT 256 // of values in memory; no device asks for more
-#define VK_MAX_PUSH 32   // words: what every device has
+#define VK_ALIGNMENT 256 // of values in memory, bytes: devices that need more are refused
+#define VK_MAX_PUSH 32   // words: Vulkan's guaranteed minimum
 #define VK_MAX_OPERANDS 32
 #define VK_MAX_SPEC 16
+#define VK_MAX_QUEUES 4
 
 struct vk_plan;
 
-// SPIR-V, and who frees it.
+// SPIR-V, and the function that frees it.
 struct vk_code {
     const uint32_t *words;
     uint64_t size;                         // bytes
-    void (*release)(struct vk_code *code); // NULL: static
+    void (*release)(struct vk_code *code); // NULL: static data
 };
 
-// A plugin's own part.
+// Where the two plugins differ. Static.
 struct vk_flavour {
     const char *name;       // "vulkan-jit"
     const char *own_family; // of the kernels in own_kernels.h
     const char *const *families;
-    uint32_t fusion_limit;
+    uint32_t fusion_limit; // instructions
 
-    // The code of one of our kernels, by its name in kernels/glsl/variants.txt.
+    // Gives the SPIR-V of one of the backend's own kernels, by its name in
+    // kernels/glsl/variants.txt.
     tn_status (*variant)(tn_device *device, const char *name, struct vk_code *out);
 
-    // NULL when a program can run, else why not (static).
+    // NULL if the program can run, else the reason (static).
     const char *(*program_refused)(tn_device *device, const tn_expr_program *program);
 
-    // Adds the launches of a program's step.
+    // Plans a step with a program.
     tn_status (*plan_program)(struct vk_plan *plan, const tn_step *step);
 
-    // Third parties' GLSL; NULL: no compiler here.
+    // Compiles the GLSL of an op pack's kernel. NULL: this plugin has no compiler.
     tn_status (*compile)(tn_device *device, const char *name, const char *text,
                          uint64_t size, struct vk_code *out);
 };
 
 // --- instance.c --------------------------------------------------------------------------
 
-// One a runtime: made when its devices are first asked for, destroyed by vk_deinit.
+// One for each runtime: created when its devices are first asked for, destroyed by
+// vk_deinit.
 struct vk_instance {
     struct vk_instance *next;
     const tn_host *host;
@@ -63,7 +68,7 @@ struct vk_instance {
     VkInstance handle;
     VkDebugUtilsMessengerEXT messenger;
     atomic_uint num_messages;  // of the validation layers
-    VkPhysicalDevice *devices; // those that can be used
+    VkPhysicalDevice *devices; // the usable ones
     uint32_t num_devices;
 };
 
@@ -72,7 +77,7 @@ void vk_deinit(const tn_host *host);
 tn_status vk_device_count(const tn_host *host, uint32_t *out_count);
 tn_status vk_device_info(const tn_host *host, uint32_t index, tn_device_info *out);
 
-// What a physical device can do.
+// The capabilities of a physical device. Constant.
 struct vk_facts {
     VkPhysicalDeviceProperties properties;
     VkPhysicalDeviceMemoryProperties memory;
@@ -80,10 +85,11 @@ struct vk_facts {
     bool f16, f64, i64, i16, i8, subgroup, update_after_bind, coopmat;
     bool timestamps;
     uint32_t subgroup_size;
-    uint64_t max_range; // bytes of a storage buffer that a kernel can see
-    uint64_t max_buffer;
+    uint64_t max_range;  // bytes of a buffer that a binding can cover
+    uint64_t max_buffer; // bytes of an allocation
     uint32_t queue_family;
-    char reason[64]; // "has no timeline semaphores"; "": can be used
+    uint32_t num_queues; // 1 to VK_MAX_QUEUES
+    char reason[64];     // "has no timeline semaphores"; "": usable
 };
 // False when Tenon cannot use it; out->reason says why.
 bool vk_facts_read(const struct vk_instance *instance, VkPhysicalDevice physical,
@@ -93,26 +99,53 @@ bool vk_facts_read(const struct vk_instance *instance, VkPhysicalDevice physical
 
 struct vk_block; // memory.c
 
-struct vk_memory {
-    pthread_mutex_t lock;
-    struct vk_block *blocks;
-    uint32_t type, staging_type; // indices of memory types
-    bool host_visible;           // what `type` gives can be mapped
-    bool host_cached;            // and is read at the speed of memory, not of the bus
-    uint64_t used, peak, reserved;
-    uint64_t last_serial;
+enum vk_memory_kind {
+    VK_MEMORY_OWN,     // device-local; host-visible as well if all of it is
+    VK_MEMORY_WINDOW,  // device-local and host-visible, a limited part (PCIe BAR)
+    VK_MEMORY_STAGING, // host memory
+    VK_NUM_MEMORIES,
 };
 
+struct vk_memory_type {
+    uint32_t index;      // of Vulkan's memory types
+    bool is_mapped;      // host-visible
+    uint64_t block_size; // bytes of an ordinary block
+    uint64_t max_bytes;  // limit of `reserved`; 0: the device has no such memory
+    uint64_t reserved;   // bytes in blocks
+};
+
+struct vk_memory {
+    pthread_mutex_t lock; // guards the fields that change after vk_memory_init
+    struct vk_block *blocks;
+    struct vk_memory_type types[VK_NUM_MEMORIES];
+    bool host_cached; // VK_MEMORY_OWN is mapped, and cached by the host: fast to read
+    uint64_t used, peak, reserved;
+    uint64_t last_serial; // of the block made last
+    uint64_t num_emptied; // times that a block became empty
+};
+
+// For copies between the host and memory that is not host-visible.
 struct vk_staging {
-    pthread_mutex_t lock;
-    tn_buffer *buffer; // NULL until needed
+    pthread_mutex_t lock; // held over a copy
+    tn_buffer *buffer;    // NULL until needed
     VkCommandPool pool;
     VkCommandBuffer commands;
-    VkFence fence;
+};
+
+struct vk_queue {
+    pthread_mutex_t lock; // held over vkQueueSubmit and the choice of its point's value
+    VkQueue handle;
+    VkSemaphore timeline;
+    _Atomic uint64_t point;   // value of the last submission
+    _Atomic uint64_t reached; // highest value known to be reached
+    struct vk_staging staging;
 };
 
 struct vk_pipeline {
-    struct vk_pipeline *next; // of the same bucket
+    struct vk_pipeline *next;          // in the bucket
+    uint32_t num_users;                // reference count: dispatches of executables
+    uint64_t size;                     // bytes of its code, as SPIR-V
+    struct vk_pipeline *older, *newer; // in the LRU list of pipelines without users
     struct vk_hash key;
     VkDescriptorSetLayout set_layout;
     VkPipelineLayout layout;
@@ -121,31 +154,40 @@ struct vk_pipeline {
 };
 #define VK_PIPELINE_BUCKETS 256
 
+// Limits of a device's pipelines. While one is exceeded, pipelines without users are
+// evicted, the least recently used first. Pipelines with users stay.
+#define VK_MAX_PIPELINES 512
+#define VK_MAX_PIPELINE_BYTES (UINT64_C(64) << 20)
+// Limits of the driver's pipeline cache: replaced by an empty one after so many pipelines,
+// and not loaded from disk with more bytes.
+#define VK_MAX_CACHED 2048
+#define VK_MAX_CACHE_BYTES (UINT64_C(32) << 20)
+
 struct vk_shaders {
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; // guards the fields below, and num_users and lists of pipelines
     VkPipelineCache cache;
     struct vk_pipeline *buckets[VK_PIPELINE_BUCKETS];
-    uint32_t num_made; // since the cache was last stored
+    struct vk_pipeline *oldest, *newest; // LRU list of pipelines without users
+    uint32_t num_pipelines;
+    uint64_t size;          // bytes of the pipelines' code
+    uint32_t num_made;      // pipelines compiled with `cache`
+    uint32_t num_compiling; // threads that compile with `cache`
 };
 
 struct tn_device {
     const tn_host *host;
     const struct vk_flavour *flavour;
-    struct vk_instance *instance; // borrowed
-    const struct vk_device_api *vk;
+    struct vk_instance *instance;   // borrowed
+    const struct vk_device_api *vk; // &api
     struct vk_device_api api;
     struct vk_facts facts;
     VkPhysicalDevice physical;
     VkDevice handle;
-    VkQueue queue;
-    pthread_mutex_t queue_lock;
-    VkCommandPool pool; // [device]: commands of executables
-    VkSemaphore timeline;
-    uint64_t point; // [device]: the last submitted
-    atomic_bool lost;
-    bool is_software; // kernels are chosen for a processor that acts as a GPU
+    struct vk_queue queues[VK_MAX_QUEUES]; // facts.num_queues of them
+    atomic_bool lost;                      // never cleared
+    // A software driver, not told to act as a GPU: no polling, no tiled transposition.
+    bool is_software;
     struct vk_memory memory;
-    struct vk_staging staging;
     struct vk_shaders shaders;
     const tn_host_trace *trace; // NULL: no trace is written
     char track[64];             // "vulkan:0"
@@ -155,43 +197,54 @@ tn_status vk_device_open(const tn_host *host, uint32_t index,
                          const struct vk_flavour *flavour, tn_device **out_device);
 void vk_device_close(tn_device *device);
 
-// Records a failed Vulkan call, by its name, with the device and what helps. After
-// VK_ERROR_DEVICE_LOST the device is lost.
+// Reports a failed Vulkan call by its name, with the device and a remedy.
+// VK_ERROR_DEVICE_LOST marks the device lost.
 tn_status vk_fail(tn_device *device, VkResult result, const char *call);
 
-// The same, when `result` is one: TN_OK for VK_SUCCESS.
+// TN_OK for VK_SUCCESS, else vk_fail().
 tn_status vk_check(tn_device *device, VkResult result, const char *call);
 
-// TN_OK as long as the device is not lost. Nothing works on a lost one.
+// TN_ERR_DEVICE, with a message, once the device is known to be lost; else TN_OK.
 tn_status vk_check_lost(tn_device *device);
 
-// The same, once the driver was asked: for what calls nothing that would tell.
+// The same, after asking the driver. For operations that call no Vulkan function, such as
+// reading mapped memory.
 tn_status vk_ask_lost(tn_device *device);
 
-// Notes that the device is lost: all that VK_ERROR_DEVICE_LOST does, whoever says it. What
-// the driver still runs is waited for as ever, by vk_wait and vk_device_close.
+// Marks the device lost, as VK_ERROR_DEVICE_LOST does. vk_wait and vk_device_close still
+// wait for the work that the driver runs.
 tn_status vk_lose(tn_device *device);
 extern const tn_device_loss vk_device_loss; // of both plugins
+
+static inline uint64_t vk_now_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
+}
 
 // --- memory.c and buffer.c -------------------------------------------------------------
 
 struct tn_buffer {
     struct vk_block *block;
     VkBuffer handle;    // the block's
-    uint64_t offset;    // bytes within it
-    uint64_t size;      // as taken
-    uint64_t serial;    // of no other buffer of this device, ever
-    unsigned char *map; // first byte, or NULL
+    uint64_t offset;    // bytes within the block
+    uint64_t size;      // bytes, rounded up to VK_ALIGNMENT
+    uint64_t serial;    // the block's; never used again on this device
+    unsigned char *map; // host address of the first byte; NULL: not host-visible
 };
 
 tn_status vk_memory_init(tn_device *device);
 void vk_memory_finish(tn_device *device);
-tn_status vk_memory_take(tn_device *device, uint64_t size, bool staging, tn_buffer *out);
+tn_status vk_memory_take(tn_device *device, uint64_t size, enum vk_memory_kind kind,
+                         tn_buffer *out);
 void vk_memory_give(tn_device *device, tn_buffer *buffer);
+// Whether any memory that kernels write is host-visible.
+bool vk_memory_is_mapped(const tn_device *device);
 tn_status vk_memory_info(tn_device *device, tn_memory_info *out);
 
 tn_status vk_buffer_create(tn_device *device, uint64_t size, tn_buffer **out_buffer);
-// One that the host can write, whatever the device: for arguments and staging.
+// A host-visible buffer, on any device: for constants.
 tn_status vk_buffer_create_visible(tn_device *device, uint64_t size,
                                    tn_buffer **out_buffer);
 void vk_buffer_destroy(tn_device *device, tn_buffer *buffer);
@@ -200,29 +253,32 @@ tn_status vk_buffer_write(tn_device *device, tn_buffer *buffer, uint64_t offset,
 tn_status vk_buffer_read(tn_device *device, tn_buffer *buffer, uint64_t offset, void *data,
                          uint64_t size);
 void *vk_buffer_map(tn_device *device, tn_buffer *buffer);
+void vk_staging_finish(tn_device *device, struct vk_staging *staging);
 
 // --- shader.c --------------------------------------------------------------------------
 
 struct vk_pipeline_desc {
-    const char *name;   // a variant's, unless `code` is given
+    const char *name;   // of a variant, unless `code` is given
     struct vk_hash key; // of the code; zero: of the name
     uint32_t num_bindings;
     uint32_t num_push; // words
     uint32_t num_spec; // specialisation constants 0 ..
     uint32_t spec[VK_MAX_SPEC];
     const char *entry; // NULL: "main"
-    // How to come by the code when the pipeline is not there yet. NULL: flavour->variant.
+    // Gives the SPIR-V if the pipeline does not exist yet. NULL: flavour->variant(name).
     tn_status (*code)(tn_device *device, void *context, struct vk_code *out);
     void *context;
 };
 
 tn_status vk_shaders_init(tn_device *device);
 void vk_shaders_finish(tn_device *device);
-// Finds or makes it. It lives as long as the device.
+// Finds or compiles a pipeline, and gives a reference to it.
 tn_status vk_pipeline_get(tn_device *device, const struct vk_pipeline_desc *desc,
                           struct vk_pipeline **out_pipeline);
+// Drops a reference. No pending work of its user runs the pipeline.
+void vk_pipeline_release(tn_device *device, struct vk_pipeline *pipeline);
 
-// --- segment.c and queue.c -------------------------------------------------------------
+// --- segment.c, submit.c and queue.c ---------------------------------------------------
 
 int32_t vk_step_check(tn_device *device, const tn_step *step, const char **out_reason);
 uint32_t vk_fusion_limit(tn_device *device);
@@ -231,9 +287,19 @@ tn_status vk_segment_compile(tn_device *device, const tn_segment *segment,
 void vk_executable_destroy(tn_device *device, tn_executable *executable);
 tn_status vk_submit(tn_device *device, const tn_submission *submission,
                     uint64_t *out_point);
-tn_status vk_wait(tn_device *device, uint64_t point);
+tn_status vk_wait(tn_device *device, uint32_t queue, uint64_t value);
 
-// The slots of tn_backend that both plugins fill alike.
+tn_status vk_queue_init(tn_device *device, uint32_t index);
+void vk_queue_finish(tn_device *device, uint32_t index);
+// Whether a point is reached; false as well if the driver's answer is an error.
+bool vk_queue_has_reached(tn_device *device, uint32_t index, uint64_t value);
+// Submits commands after `waits`, points of this or other queues.
+tn_status vk_queue_submit(tn_device *device, uint32_t index, VkCommandBuffer commands,
+                          const tn_point *waits, uint32_t num_waits, uint64_t *out_value);
+// Waits until all queues are idle.
+VkResult vk_wait_idle(tn_device *device);
+
+// The slots of tn_backend that are the same in both plugins.
 #define VK_COMMON_SLOTS                                                                    \
     .device_count = vk_device_count, .device_info = vk_device_info,                        \
     .device_close = vk_device_close, .step_check = vk_step_check,                          \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a physical device can do, and whether that is enough.
+// Reads the capabilities of a physical device, and decides whether Tenon can use it.
 #include "device.h"
 
 #include <stdio.h>
@@ -21,8 +21,7 @@ static bool has_extension(const struct vk_instance *instance, VkPhysicalDevice p
     return found;
 }
 
-// Any family that computes; one that cannot draw is left for others where there is a
-// choice.
+// Takes the first queue family that computes.
 static bool find_queue(const struct vk_instance *instance, VkPhysicalDevice physical,
                        struct vk_facts *facts)
 {
@@ -33,6 +32,8 @@ static bool find_queue(const struct vk_instance *instance, VkPhysicalDevice phys
         if (!(families[i].queueFlags & VK_QUEUE_COMPUTE_BIT))
             continue;
         facts->queue_family = i;
+        facts->num_queues =
+            families[i].queueCount < VK_MAX_QUEUES ? families[i].queueCount : VK_MAX_QUEUES;
         facts->timestamps = families[i].timestampValidBits > 0;
         return true;
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A 128-bit hash of content, the same in every process: keys of the caches in memory.
+// A 128-bit content hash, for keys of the caches in memory. Equal in every process; not
+// cryptographic.
 #ifndef VULKAN_COMMON_HASH_H
 #define VULKAN_COMMON_HASH_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The instance: the loader, validation, and which devices there are.
+// The instance: Vulkan's loader, validation layers, and the list of usable devices.
 #include "device.h"
 
 #include <stdarg.h>
@@ -8,7 +8,8 @@
 #include <string.h>
 
 static pthread_mutex_t instances_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct vk_instance *instances; // one a runtime that has asked
+// One for each runtime that asked; under instances_lock.
+static struct vk_instance *instances;
 
 static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(
     VkDebugUtilsMessageSeverityFlagBitsEXT severity, VkDebugUtilsMessageTypeFlagsEXT types,
@@ -64,7 +65,7 @@ static const VkDebugUtilsMessengerCreateInfoEXT messenger_info = {
     .pfnUserCallback = on_message,
 };
 
-// Adds to why there are no devices.
+// Appends to instance->reason.
 static void add_reason(struct vk_instance *instance, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 static void add_reason(struct vk_instance *instance, const char *format, ...)
@@ -76,7 +77,7 @@ static void add_reason(struct vk_instance *instance, const char *format, ...)
     va_end(list);
 }
 
-// The variable by which the loader was told which drivers there are.
+// Names the variable, if set, that tells the loader which drivers to use.
 static void add_driver_variable(struct vk_instance *instance)
 {
     static const char *const names[] = {"VK_DRIVER_FILES", "VK_ICD_FILENAMES"};
@@ -105,8 +106,8 @@ static void say_no_instance(struct vk_instance *instance, VkResult result)
 
 #define LAYER "VK_LAYER_KHRONOS_validation"
 
-// What validation needs, or nothing: the layer, its messages, and with them the check of
-// what waits for what (synchronisation).
+// The layer and extensions for validation, with the check of synchronisation if the layer
+// has it. num_layers is 0 without validation.
 struct validation {
     const char *layer;
     const char *extensions[2];
@@ -176,7 +177,8 @@ static bool create_instance(struct vk_instance *instance)
     return true;
 }
 
-// What the drivers have, as it is. NULL: none, and the reason says why.
+// All devices of the drivers, in the loader's order, for free(). NULL: there is none, and
+// instance->reason says why, or out of memory.
 static VkPhysicalDevice *enumerate(struct vk_instance *instance, uint32_t *out_count)
 {
     uint32_t count = 0;
@@ -199,7 +201,7 @@ static VkPhysicalDevice *enumerate(struct vk_instance *instance, uint32_t *out_c
     return NULL;
 }
 
-// Hardware first, software last; otherwise the loader's order.
+// Lists the usable devices: hardware first, then software, each in the loader's order.
 static void list_devices(struct vk_instance *instance)
 {
     uint32_t count = 0;
@@ -223,7 +225,7 @@ static void list_devices(struct vk_instance *instance)
             add_reason(instance, ": another driver may do more");
         else if (!*instance->reason)
             add_reason(instance, "out of memory");
-    } else if (*instance->reason) { // of some: the others do
+    } else if (*instance->reason) { // other devices are usable
         instance->host->log(instance->host, TN_LOG_INFO, VK_TOPIC, "%s", instance->reason);
         instance->reason[0] = '\0';
     }
@@ -343,6 +345,7 @@ tn_status vk_device_info(const tn_host *host, uint32_t index, tn_device_info *ou
         .max_buffer_size = facts.max_buffer,
         .buffer_alignment = VK_ALIGNMENT,
         .dtypes = TN_ALL_DTYPES,
+        .num_queues = facts.num_queues,
     };
     if (!facts.i64)
         info.dtypes &= ~(TN_DTYPE_BIT(TN_I64) | TN_DTYPE_BIT(TN_U64));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Our own kernels: how each plans its launches, and the helpers that they share.
+// The backend's own kernels: their planning functions, and helpers.
 #ifndef VULKAN_COMMON_KERNELS_H
 #define VULKAN_COMMON_KERNELS_H
 
@@ -21,7 +21,7 @@ static inline uint64_t ceil_div(uint64_t a, uint64_t b)
     return (a + b - 1) / b;
 }
 
-// The name of a variant, "reduce_sum_f32".
+// Bytes of a variant's name, such as "reduce_sum_f32".
 #define VARIANT_NAME 64
 
 // plan_reduce.c
@@ -52,21 +52,22 @@ struct vk_indices {
     const tn_value *value;
     uint64_t first, count, extent; // below 2^32
 };
-// Sorts them in the step's scratch, from its beginning on. *out_keys: `count` u32, each the
-// index counted from the front, or `extent` for one out of range, in ascending order;
-// *out_positions: where among the indices they are, ascending for equal keys.
+// Sorts the indices, in the step's scratch memory from its beginning on. *out_keys: `count`
+// u32 in ascending order, each an index counted from the front, or `extent` for an index
+// out of range. *out_positions: the positions of these keys among the indices, ascending
+// for equal keys.
 tn_status vk_plan_sort(struct vk_plan *plan, const tn_step *step,
                        const struct vk_indices *indices, struct vk_operand *out_keys,
                        struct vk_operand *out_positions);
-// Bytes of scratch that this takes. UINT64_MAX: more than there can be.
+// Bytes of scratch memory for vk_plan_sort. UINT64_MAX: more than 64 bits can count.
 uint64_t vk_sort_scratch(uint64_t count, uint64_t extent);
 
 // plan_copy.c
-#define MAX_COPIED 16 // bytes that an invocation of copy.comp or take.comp moves at once
-// Copies `from` into those elements of `to` that `region` describes.
+#define MAX_COPIED 16 // most bytes that an invocation of copy.comp or take.comp moves
+// Copies `from` to the elements of `to` that `region` describes.
 tn_status vk_plan_copy(struct vk_plan *plan, const tn_value *from, const tn_value *to,
                        const tn_layout *region);
-// Whether a step's output is its first input, changed in place.
+// Whether a step's output is its first input, updated in place.
 bool vk_is_in_place(const tn_step *step);
 tn_status vk_plan_concatenate(struct vk_plan *plan, const tn_step *step);
 tn_status vk_plan_slice_update(struct vk_plan *plan, const tn_step *step);

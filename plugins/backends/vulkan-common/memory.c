@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: MIT
-// Device memory: taken from the driver in blocks, given out in pieces.
+// Device memory: allocated from the driver in blocks, which are divided into buffers.
 //
-// A block is one VkDeviceMemory with one VkBuffer over all of it, mapped for as long as it
-// lives when the host can see it. Its free ranges are kept sorted and never touch: two
-// neighbours are merged at once. A piece of half a block or more gets a block of its own.
-// Blocks that fall empty are kept for the next piece of their size, since the driver takes
-// milliseconds for a large one: up to a share of the heap, and never when memory runs out.
+// A block is one VkDeviceMemory with one VkBuffer over all of it, mapped as long as it
+// lives if host-visible. Its free ranges are sorted and never adjacent: neighbours are
+// merged at once. A buffer of half a block or more gets a block of its own. Empty blocks
+// are kept for reuse, since the driver takes milliseconds for a large one: up to a share of
+// the heap, the least recently used are freed first, and all are freed when memory runs
+// out.
 #include "device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #define BLOCK_SIZE (UINT64_C(64) << 20)
-#define SPARE_SHARE 8 // of the heap may lie in empty blocks: one part in this many
+#define SPARE_SHARE 8 // empty blocks hold at most one part in this many of the heap
+
+// If only a window of device memory is host-visible, small buffers lie in the window: the
+// host reads small results without a copy on the device.
+#define WINDOW_BLOCK (UINT64_C(4) << 20)
+#define WINDOW_PIECE (UINT64_C(64) << 10) // bytes; larger buffers lie elsewhere
+#define WINDOW_SHARE 2 // blocks take at most one part in this many of the heap
 
 struct range {
     uint64_t begin, end;
@@ -24,10 +31,12 @@ struct vk_block {
     VkBuffer buffer;
     unsigned char *map;
     uint64_t size;
-    struct range *free;
+    struct range *free; // sorted by `begin`
     uint32_t num_free, max_free;
-    bool staging;
-    bool shared; // for pieces of less than half a block
+    enum vk_memory_kind kind;
+    bool shared; // for buffers of less than half a block
+    uint64_t serial;
+    uint64_t emptied_at; // memory.num_emptied when the block last became empty
 };
 
 static int find_type(const struct vk_facts *facts, uint32_t allowed,
@@ -58,8 +67,42 @@ static VkResult create_buffer(tn_device *device, uint64_t size, VkBuffer *out)
         NULL, out);
 }
 
-// Memory that is the device's own and yet seen by the host needs no staging; a window of it
-// (256 MiB on many cards) is not enough for everything, so then the host does without.
+static struct vk_memory_type memory_type(const struct vk_facts *facts, int index)
+{
+    VkMemoryPropertyFlags flags = facts->memory.memoryTypes[index].propertyFlags;
+    return (struct vk_memory_type){.index = (uint32_t)index,
+                                   .is_mapped =
+                                       (flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) != 0,
+                                   .block_size = BLOCK_SIZE,
+                                   .max_bytes = UINT64_MAX};
+}
+
+// `own`: device-local; `both`: device-local and host-visible, or -1; `staging`: host
+// memory. If all device memory is host-visible, no staging is needed. If only a window is
+// (256 MiB on many cards), the window is for small buffers.
+static void set_types(tn_device *device, int own, int both, int staging)
+{
+    const struct vk_facts *facts = &device->facts;
+    struct vk_memory *memory = &device->memory;
+    bool whole = both >= 0 && heap_size(facts, both) >= heap_size(facts, own);
+    memory->types[VK_MEMORY_OWN] = memory_type(facts, whole ? both : own);
+    memory->types[VK_MEMORY_OWN].is_mapped = whole;
+    memory->types[VK_MEMORY_STAGING] = memory_type(facts, staging);
+    memory->host_cached = whole && (facts->memory.memoryTypes[both].propertyFlags &
+                                    VK_MEMORY_PROPERTY_HOST_CACHED_BIT) != 0;
+    if (whole || both < 0)
+        return;
+    memory->types[VK_MEMORY_WINDOW] = memory_type(facts, both);
+    memory->types[VK_MEMORY_WINDOW].block_size = WINDOW_BLOCK;
+    memory->types[VK_MEMORY_WINDOW].max_bytes = heap_size(facts, both) / WINDOW_SHARE;
+}
+
+bool vk_memory_is_mapped(const tn_device *device)
+{
+    return device->memory.types[VK_MEMORY_OWN].is_mapped ||
+           device->memory.types[VK_MEMORY_WINDOW].is_mapped;
+}
+
 tn_status vk_memory_init(tn_device *device)
 {
     VkBuffer probe;
@@ -86,16 +129,11 @@ tn_status vk_memory_init(tn_device *device)
         return device->host->fail(device->host, TN_ERR_DEVICE,
                                   "%s: no memory type for storage buffers",
                                   facts->properties.deviceName);
-    bool whole = both >= 0 && heap_size(facts, both) >= heap_size(facts, own);
-    device->memory.type = (uint32_t)(whole ? both : own);
-    device->memory.host_visible = whole;
-    device->memory.host_cached = whole && (facts->memory.memoryTypes[both].propertyFlags &
-                                           VK_MEMORY_PROPERTY_HOST_CACHED_BIT) != 0;
-    device->memory.staging_type = (uint32_t)staging;
+    set_types(device, own, both, staging);
     return TN_OK;
 }
 
-static void block_unback(tn_device *device, struct vk_block *block)
+static void block_release_memory(tn_device *device, struct vk_block *block)
 {
     if (block->buffer)
         device->vk->DestroyBuffer(device->handle, block->buffer, NULL);
@@ -107,15 +145,19 @@ static void block_unback(tn_device *device, struct vk_block *block)
 
 static void block_destroy(tn_device *device, struct vk_block *block)
 {
-    block_unback(device, block);
+    block_release_memory(device, block);
     device->memory.reserved -= block->size;
+    device->memory.types[block->kind].reserved -= block->size;
     free(block->free);
     free(block);
 }
 
-// *out_call is the call that failed.
-static VkResult block_back(tn_device *device, struct vk_block *block, const char **out_call)
+// Allocates the block's buffer and memory, and maps the memory. *out_call names the call
+// that failed.
+static VkResult block_allocate_memory(tn_device *device, struct vk_block *block,
+                                      const char **out_call)
 {
+    const struct vk_memory_type *type = &device->memory.types[block->kind];
     *out_call = "vkCreateBuffer";
     VkResult result = create_buffer(device, block->size, &block->buffer);
     if (result != VK_SUCCESS) {
@@ -125,22 +167,20 @@ static VkResult block_back(tn_device *device, struct vk_block *block, const char
     VkMemoryRequirements needs;
     device->vk->GetBufferMemoryRequirements(device->handle, block->buffer, &needs);
     *out_call = "vkAllocateMemory";
-    result = device->vk->AllocateMemory(
-        device->handle,
-        &(VkMemoryAllocateInfo){
-            .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
-            .allocationSize = needs.size,
-            .memoryTypeIndex =
-                block->staging ? device->memory.staging_type : device->memory.type,
-        },
-        NULL, &block->memory);
+    result = device->vk->AllocateMemory(device->handle,
+                                        &(VkMemoryAllocateInfo){
+                                            .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+                                            .allocationSize = needs.size,
+                                            .memoryTypeIndex = type->index,
+                                        },
+                                        NULL, &block->memory);
     if (result != VK_SUCCESS) {
         block->memory = VK_NULL_HANDLE;
         return result;
     }
     *out_call = "vkBindBufferMemory";
     result = device->vk->BindBufferMemory(device->handle, block->buffer, block->memory, 0);
-    if (result != VK_SUCCESS || !(block->staging || device->memory.host_visible))
+    if (result != VK_SUCCESS || !type->is_mapped)
         return result;
     void *map;
     *out_call = "vkMapMemory";
@@ -156,25 +196,34 @@ static bool is_empty(const struct vk_block *block)
     return block->num_free == 1 && block->free[0].end - block->free[0].begin == block->size;
 }
 
-// Gives empty blocks back to the driver until at most `keep` bytes lie in them.
+// Frees empty blocks, the longest empty first, until they hold at most `keep` bytes. The
+// lock is held.
 static void drop_spares(tn_device *device, uint64_t keep)
 {
-    uint64_t kept = 0;
-    for (struct vk_block **at = &device->memory.blocks; *at;) {
-        struct vk_block *block = *at;
-        if (!is_empty(block) || (kept += block->size) <= keep) {
-            at = &block->next;
-            continue;
+    for (;;) {
+        struct vk_block **oldest = NULL;
+        uint64_t kept = 0;
+        for (struct vk_block **at = &device->memory.blocks; *at; at = &(*at)->next) {
+            if (!is_empty(*at))
+                continue;
+            kept += (*at)->size;
+            if (!oldest || (*at)->emptied_at < (*oldest)->emptied_at)
+                oldest = at;
         }
-        kept -= block->size;
-        *at = block->next;
+        if (kept <= keep)
+            return;
+        struct vk_block *block = *oldest;
+        *oldest = block->next;
         block_destroy(device, block);
     }
 }
 
-static tn_status block_create(tn_device *device, uint64_t size, bool staging,
+static tn_status block_create(tn_device *device, uint64_t size, enum vk_memory_kind kind,
                               struct vk_block **out_block)
 {
+    struct vk_memory_type *type = &device->memory.types[kind];
+    if (size > type->max_bytes - type->reserved)
+        return TN_ERR_MEMORY; // only the window has a limit: the caller takes other memory
     struct vk_block *block = calloc(1, sizeof(*block));
     struct range *ranges = calloc(8, sizeof(*ranges));
     if (!block || !ranges) {
@@ -187,14 +236,16 @@ static tn_status block_create(tn_device *device, uint64_t size, bool staging,
     block->num_free = 1;
     block->free[0] = (struct range){0, size};
     block->size = size;
-    block->staging = staging;
+    block->kind = kind;
+    block->serial = ++device->memory.last_serial;
+    type->reserved += size;
     device->memory.reserved += size;
     const char *call;
-    VkResult result = block_back(device, block, &call);
+    VkResult result = block_allocate_memory(device, block, &call);
     if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY || result == VK_ERROR_OUT_OF_HOST_MEMORY) {
-        block_unback(device, block);
+        block_release_memory(device, block);
         drop_spares(device, 0);
-        result = block_back(device, block, &call);
+        result = block_allocate_memory(device, block, &call);
     }
     if (result != VK_SUCCESS) {
         char what[128];
@@ -209,16 +260,16 @@ static tn_status block_create(tn_device *device, uint64_t size, bool staging,
     return TN_OK;
 }
 
-// The smallest free range that is large enough, over all blocks of the kind. A large piece
-// takes no more than twice what it needs.
+// Best fit over all blocks of the kind. A block of its own is at most twice as large as its
+// buffer.
 static struct vk_block *find_range(const struct vk_memory *memory, uint64_t size,
-                                   bool staging, uint32_t *out_range)
+                                   enum vk_memory_kind kind, uint32_t *out_range)
 {
+    bool shared = size < memory->types[kind].block_size / 2;
     struct vk_block *best = NULL;
     uint64_t best_size = UINT64_MAX;
     for (struct vk_block *block = memory->blocks; block; block = block->next) {
-        bool shared = size < BLOCK_SIZE / 2;
-        if (block->staging != staging || block->shared != shared)
+        if (block->kind != kind || block->shared != shared)
             continue;
         for (uint32_t i = 0; i < block->num_free; i++) {
             uint64_t room = block->free[i].end - block->free[i].begin;
@@ -237,18 +288,19 @@ static uint64_t padded(uint64_t size)
     return (size + VK_ALIGNMENT - 1) / VK_ALIGNMENT * VK_ALIGNMENT;
 }
 
-static tn_status take_locked(tn_device *device, uint64_t size, bool staging, tn_buffer *out)
+static tn_status take_locked(tn_device *device, uint64_t size, enum vk_memory_kind kind,
+                             tn_buffer *out)
 {
     struct vk_memory *memory = &device->memory;
     uint32_t at = 0;
-    struct vk_block *block = find_range(memory, size, staging, &at);
+    struct vk_block *block = find_range(memory, size, kind, &at);
     if (!block) {
-        bool shares = size < BLOCK_SIZE / 2;
-        tn_status status =
-            block_create(device, shares ? BLOCK_SIZE : size, staging, &block);
-        if (status == TN_ERR_MEMORY &&
-            shares) // a whole block is too much: just what is needed
-            status = block_create(device, size, staging, &block);
+        uint64_t block_size = memory->types[kind].block_size;
+        bool shares = size < block_size / 2;
+        tn_status status = block_create(device, shares ? block_size : size, kind, &block);
+        // No memory for an ordinary block: try one of just this size.
+        if (status == TN_ERR_MEMORY && shares && kind != VK_MEMORY_WINDOW)
+            status = block_create(device, size, kind, &block);
         if (status != TN_OK)
             return status;
         block->shared = shares;
@@ -265,29 +317,35 @@ static tn_status take_locked(tn_device *device, uint64_t size, bool staging, tn_
                        .handle = block->buffer,
                        .offset = begin,
                        .size = size,
-                       .serial = ++memory->last_serial,
+                       .serial = block->serial,
                        .map = block->map ? block->map + begin : NULL};
-    if (!staging) {
+    if (kind != VK_MEMORY_STAGING) {
         memory->used += size;
         memory->peak = memory->used > memory->peak ? memory->used : memory->peak;
     }
     return TN_OK;
 }
 
-tn_status vk_memory_take(tn_device *device, uint64_t size, bool staging, tn_buffer *out)
+tn_status vk_memory_take(tn_device *device, uint64_t size, enum vk_memory_kind kind,
+                         tn_buffer *out)
 {
     if (size == 0 || size > UINT64_MAX - VK_ALIGNMENT)
         return device->host->fail(device->host, TN_ERR_MEMORY,
                                   "a buffer of %llu bytes cannot be",
                                   (unsigned long long)size);
+    tn_status status = TN_ERR_MEMORY;
     pthread_mutex_lock(&device->memory.lock);
-    tn_status status = take_locked(device, padded(size), staging, out);
+    if (kind == VK_MEMORY_OWN && size <= WINDOW_PIECE &&
+        device->memory.types[VK_MEMORY_WINDOW].max_bytes > 0)
+        status = take_locked(device, padded(size), VK_MEMORY_WINDOW, out);
+    if (status == TN_ERR_MEMORY)
+        status = take_locked(device, padded(size), kind, out);
     pthread_mutex_unlock(&device->memory.lock);
     return status;
 }
 
-// Room for one more free range was made when the piece was taken from a block, unless the
-// array is full; when it cannot grow, the range is lost until the block goes.
+// Inserts a free range at index `at`. If the array cannot grow, the range is lost until the
+// block is destroyed.
 static void insert_range(struct vk_block *block, uint32_t at, struct range range)
 {
     if (block->num_free == block->max_free) {
@@ -303,6 +361,7 @@ static void insert_range(struct vk_block *block, uint32_t at, struct range range
     block->num_free++;
 }
 
+// Frees a range, merged with its free neighbours.
 static void give_range(struct vk_block *block, struct range range)
 {
     uint32_t at = 0;
@@ -329,11 +388,14 @@ void vk_memory_give(tn_device *device, tn_buffer *buffer)
     struct vk_memory *memory = &device->memory;
     struct vk_block *block = buffer->block;
     pthread_mutex_lock(&memory->lock);
-    if (!block->staging)
+    if (block->kind != VK_MEMORY_STAGING)
         memory->used -= buffer->size;
     give_range(block, (struct range){buffer->offset, buffer->offset + buffer->size});
-    if (is_empty(block))
-        drop_spares(device, heap_size(&device->facts, (int)memory->type) / SPARE_SHARE);
+    if (is_empty(block)) {
+        int own = (int)memory->types[VK_MEMORY_OWN].index;
+        block->emptied_at = ++memory->num_emptied;
+        drop_spares(device, heap_size(&device->facts, own) / SPARE_SHARE);
+    }
     pthread_mutex_unlock(&memory->lock);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The records of our own kernels. Both plugins have them, each in a family of its own:
-// define OWN_FAMILY, include this once, and use OWN_KERNELS_OPS.
+// The records of the backend's own kernels. Each Vulkan plugin has them in a family of its
+// own: define OWN_FAMILY, include this header once, and use OWN_KERNELS_OPS.
 #ifndef VULKAN_COMMON_OWN_KERNELS_H
 #define VULKAN_COMMON_OWN_KERNELS_H
 
@@ -9,7 +9,6 @@
 static const tn_operand_rule any_rules[] = {{0, TN_NEEDS_ANY}};
 static const tn_operand_rule contiguous_rules[] = {{0, TN_NEEDS_CONTIGUOUS}};
 static const tn_operand_rule float_rules[] = {{TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS}};
-static const tn_operand_rule float_any_rules[] = {{TN_FLOAT_DTYPES, TN_NEEDS_ANY}};
 static const tn_operand_rule take_rules[] = {{0, TN_NEEDS_CONTIGUOUS},
                                              {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
                                              {0, TN_NEEDS_CONTIGUOUS}};
@@ -19,13 +18,7 @@ static const tn_operand_rule loss_rules[] = {{TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUO
 
 // X(identifier, primitive, plan, rules, further fields)
 #define OWN_KERNELS(X)                                                                     \
-    X(sum, "base.sum/1", vk_plan_reduce, any_rules, .scratch_size = vk_reduce_scratch)     \
-    X(mean, "base.mean/1", vk_plan_reduce, any_rules, .scratch_size = vk_reduce_scratch)   \
-    X(max, "base.max/1", vk_plan_reduce, any_rules, .scratch_size = vk_reduce_scratch)     \
-    X(min, "base.min/1", vk_plan_reduce, any_rules, .scratch_size = vk_reduce_scratch)     \
     X(argmax, "base.argmax/1", vk_plan_reduce, any_rules,                                  \
-      .scratch_size = vk_reduce_scratch)                                                   \
-    X(logsumexp, "base.logsumexp/1", vk_plan_reduce, float_any_rules,                      \
       .scratch_size = vk_reduce_scratch)                                                   \
     X(matmul, "base.matmul/1", vk_plan_matmul, any_rules, .accepts = vk_matmul_accepts)    \
     X(take, "base.take/1", vk_plan_take, take_rules, .accepts = NULL)                      \
@@ -60,11 +53,17 @@ static const tn_operand_rule loss_rules[] = {{TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUO
                                                   .payload = &identifier##_payload,        \
                                                   __VA_ARGS__};
 OWN_KERNELS(RECORD)
+#define REDUCTION(name, dtypes)                                                            \
+    static const tn_operand_rule name##_rules[] = {{TN_##dtypes##_DTYPES, TN_NEEDS_ANY}};  \
+    RECORD(name, "base." #name "/1", vk_plan_reduce, name##_rules,                         \
+           .scratch_size = vk_reduce_scratch)
+TN_REDUCTIONS(REDUCTION)
+#undef REDUCTION
 #undef RECORD
 
 static const tn_kernel *const own_kernels[] = {
-#define ENTRY(identifier, id, plan_function, rules, ...) &identifier##_kernel,
-    OWN_KERNELS(ENTRY)
+#define ENTRY(identifier, ...) &identifier##_kernel,
+    OWN_KERNELS(ENTRY) TN_REDUCTIONS(ENTRY)
 #undef ENTRY
 };
 

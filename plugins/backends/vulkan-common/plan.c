@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Collecting launches, and the barriers between them.
+// Collects the dispatches of a segment, and decides where memory barriers are needed.
 #include "plan.h"
 
 #include <stdlib.h>
 #include "program.h"
 
-// Makes room for `need` elements; doubles.
+// Makes room for `need` elements of `size` bytes; `array` points to the array's pointer.
 static tn_status grow(struct vk_plan *plan, void *array, uint32_t *max, uint32_t need,
                       size_t size)
 {
@@ -23,12 +23,14 @@ static tn_status grow(struct vk_plan *plan, void *array, uint32_t *max, uint32_t
 
 void plan_finish(struct vk_plan *plan)
 {
+    for (uint32_t i = 0; i < plan->num_dispatches; i++)
+        vk_pipeline_release(plan->device, plan->dispatches[i].pipeline);
     free(plan->dispatches);
     free(plan->operands);
     free(plan->constants);
 }
 
-// Slots that may be bound to the same bytes count as one.
+// The slot that stands for this slot's memory: aliases of each other have the same.
 static uint32_t memory_of(const struct vk_plan *plan, uint32_t slot)
 {
     if (slot >= plan->num_slots || plan->slots[slot].alias == 0)
@@ -44,12 +46,12 @@ static bool conflicts(const struct vk_plan *plan, const struct vk_operand *a,
            b->offset < a->offset + a->size;
 }
 
-// Dispatches without a barrier between them. One more barrier among so many costs nothing,
-// and planning looks at no more than these for each dispatch.
+// Most dispatches without a barrier between them: bounds the search of needs_barrier. A
+// barrier so rare costs nothing.
 #define MAX_IN_FLIGHT 256
 
-// Whether the new dispatch touches what one since the last barrier wrote, or writes what
-// one reads. The ranges in flight are those of the dispatches since then.
+// Whether the launch depends on a dispatch since the last barrier: both access the same
+// bytes, and at least one of the two writes them.
 static bool needs_barrier(const struct vk_plan *plan, const struct vk_launch *launch)
 {
     uint32_t in_flight = 0;
@@ -78,22 +80,31 @@ static tn_status check_limits(const struct vk_plan *plan, const struct vk_launch
                               (unsigned long long)launch->operands[i].size,
                               plan->device->facts.properties.deviceName,
                               (unsigned long long)plan->device->facts.max_range);
-    if (launch->groups > UINT64_C(65535) * 65535)
-        return host->fail(host, TN_ERR_UNSUPPORTED, "%llu workgroups are too many",
-                          (unsigned long long)launch->groups);
     return TN_OK;
 }
 
-static void set_grid(struct vk_dispatch *dispatch, const struct vk_launch *launch)
+// Lays workgroups out along x. More than the device takes go into rows of equal length: few
+// are empty, since even an empty workgroup takes time.
+static tn_status set_grid(const struct vk_plan *plan, struct vk_dispatch *dispatch,
+                          const struct vk_launch *launch)
 {
-    uint64_t groups = launch->groups;
-    dispatch->groups[0] = (uint32_t)(groups < 65535 ? groups : 65535);
-    dispatch->groups[1] = (uint32_t)((groups + 65534) / 65535);
-    dispatch->groups[2] = launch->groups_z ? launch->groups_z : 1;
-    if (launch->fixed_grid) {
-        dispatch->groups[0] = launch->groups_x;
-        dispatch->groups[1] = launch->groups_y;
+    const tn_host *host = plan->device->host;
+    const VkPhysicalDeviceProperties *properties = &plan->device->facts.properties;
+    const uint32_t *most = properties->limits.maxComputeWorkGroupCount;
+    uint64_t rows = (launch->groups + most[0] - 1) / most[0];
+    uint64_t grid[3] = {rows ? (launch->groups + rows - 1) / rows : 0, rows, 1};
+    if (launch->fixed_grid)
+        memcpy(grid, (uint64_t[]){launch->groups_x, launch->groups_y, launch->groups_z},
+               sizeof(grid));
+    for (int axis = 0; axis < 3; axis++) {
+        if (grid[axis] > most[axis])
+            return host->fail(host, TN_ERR_UNSUPPORTED,
+                              "%llu workgroups along %c, but %s takes at most %u",
+                              (unsigned long long)grid[axis], "xyz"[axis],
+                              properties -> deviceName, most[axis]);
+        dispatch->groups[axis] = (uint32_t)grid[axis];
     }
+    return TN_OK;
 }
 
 tn_status plan_launch(struct vk_plan *plan, const struct vk_launch *launch)
@@ -118,10 +129,11 @@ tn_status plan_launch(struct vk_plan *plan, const struct vk_launch *launch)
                                    .num_push = launch->num_push,
                                    .step = plan->step,
                                    .barrier = needs_barrier(plan, launch)};
-    status = vk_pipeline_get(plan->device, &desc, &dispatch.pipeline);
+    status = set_grid(plan, &dispatch, launch);
+    if (status == TN_OK)
+        status = vk_pipeline_get(plan->device, &desc, &dispatch.pipeline);
     if (status != TN_OK)
         return status;
-    set_grid(&dispatch, launch);
     memcpy(dispatch.push, launch->push, sizeof(dispatch.push));
     memcpy(plan->operands + plan->num_operands, launch->operands,
            launch->num_operands * sizeof(launch->operands[0]));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// nn.conv2d/1 and its two transposes.
+// nn.conv2d/1 and its gradients, nn.conv2d_input/1 and nn.conv2d_weight/1.
 #include "kernels.h"
 
 #include <stdio.h>
 #include <tenon/checked.h>
 
-// Parts of the sum over output places for the gradient of the weights: places for each.
-#define PLACES_PER_SPLIT 512
+// The gradient of the weights is a sum over output pixels, in parts of so many pixels.
+#define PIXELS_PER_SPLIT 512
 #define MAX_SPLITS 128
 
 struct conv {
@@ -23,7 +23,8 @@ static int64_t pair(const tn_ints *given, uint32_t i, int64_t absent)
     return given->value[given->count > 1 ? i : 0];
 }
 
-// From the layouts of x, w and y, whichever of them are inputs and outputs.
+// Describes a convolution by the layouts of x, w and y, of which any may be inputs or
+// outputs.
 static struct conv describe(const tn_conv2d_attrs *attrs, const tn_layout *x,
                             const tn_layout *w, const tn_layout *y)
 {
@@ -60,9 +61,9 @@ static void push_conv(struct vk_launch *launch, const struct conv *c,
     launch_push(launch, splits);
 }
 
-// Rows, columns and layers of the product. One that would leave tiles mostly empty, or that
-// has few terms to share, is computed directly.
-struct extent {
+// The size of a matrix product, of which there are `layers`. A product that leaves tiles
+// mostly empty, or has few terms to share, is computed directly, without tiles.
+struct product_size {
     uint64_t rows, columns, terms, layers;
 };
 
@@ -70,7 +71,7 @@ struct extent {
 #define MIN_TILED_TERMS 64
 
 static void set_grid(struct vk_launch *launch, char name[VARIANT_NAME], const char *op,
-                     tn_dtype dtype, struct extent e)
+                     tn_dtype dtype, struct product_size e)
 {
     bool tiled = e.columns >= MIN_TILED_COLUMNS && e.rows >= MIN_TILED_COLUMNS &&
                  e.terms >= MIN_TILED_TERMS;
@@ -94,7 +95,7 @@ static bool is_empty(const tn_step *step)
     return layout_count(&step->outputs[0].layout) == 0;
 }
 
-// An operand of an empty input: nothing is read, but something must be bound.
+// Binds input `i`. An absent input is not read, but its descriptor needs a buffer: input 0.
 static struct vk_operand bind_input(const tn_step *step, uint32_t i)
 {
     bool absent = i >= step->num_inputs || step->inputs[i].layout.dtype == TN_DTYPE_NONE;
@@ -112,7 +113,7 @@ tn_status vk_plan_conv2d(struct vk_plan *plan, const tn_step *step)
     struct vk_launch launch = {0};
     char name[VARIANT_NAME];
     set_grid(&launch, name, "forward", y->dtype,
-             (struct extent){
+             (struct product_size){
                  (uint64_t)(c.num * c.out_height * c.out_width), (uint64_t)c.out_channels,
                  (uint64_t)(c.kernel[0] * c.kernel[1] * c.channels), (uint64_t)c.groups});
     launch_spec(&launch, has_bias);
@@ -135,9 +136,10 @@ tn_status vk_plan_conv2d_input(struct vk_plan *plan, const tn_step *step)
     struct vk_launch launch = {0};
     char name[VARIANT_NAME];
     set_grid(&launch, name, "input", x->dtype,
-             (struct extent){(uint64_t)(c.num * c.height * c.width), (uint64_t)c.channels,
-                             (uint64_t)(c.kernel[0] * c.kernel[1] * c.out_channels),
-                             (uint64_t)c.groups});
+             (struct product_size){(uint64_t)(c.num * c.height * c.width),
+                                   (uint64_t)c.channels,
+                                   (uint64_t)(c.kernel[0] * c.kernel[1] * c.out_channels),
+                                   (uint64_t)c.groups});
     launch_spec(&launch, 0);
     for (uint32_t i = 0; i < 3; i++)
         launch_bind(&launch, bind_input(step, i));
@@ -150,13 +152,13 @@ tn_status vk_plan_conv2d_input(struct vk_plan *plan, const tn_step *step)
 
 static uint32_t count_splits(const tn_layout *gradient)
 {
-    uint64_t places =
+    uint64_t pixels =
         (uint64_t)(gradient->extent[0] * gradient->extent[1] * gradient->extent[2]);
-    uint64_t splits = ceil_div(places, PLACES_PER_SPLIT);
+    uint64_t splits = ceil_div(pixels, PIXELS_PER_SPLIT);
     return (uint32_t)(splits < 1 ? 1 : splits > MAX_SPLITS ? MAX_SPLITS : splits);
 }
 
-// Bytes of what a part sums in.
+// Bytes of an element of a partial sum.
 static uint64_t part_bytes(tn_dtype dtype)
 {
     return dtype == TN_F64 ? 8 : 4;
@@ -180,9 +182,9 @@ tn_status vk_plan_conv2d_weight(struct vk_plan *plan, const tn_step *step)
     struct vk_launch launch = {0};
     char name[VARIANT_NAME];
     set_grid(&launch, name, "weight", w->dtype,
-             (struct extent){(uint64_t)c.out_channels,
-                             (uint64_t)(c.kernel[0] * c.kernel[1] * c.channels),
-                             PLACES_PER_SPLIT, (uint64_t)c.groups * splits});
+             (struct product_size){(uint64_t)c.out_channels,
+                                   (uint64_t)(c.kernel[0] * c.kernel[1] * c.channels),
+                                   PIXELS_PER_SPLIT, (uint64_t)c.groups * splits});
     launch_spec(&launch, 0);
     for (uint32_t i = 0; i < 3; i++)
         launch_bind(&launch, bind_input(step, i));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// base.concatenate/1 and base.slice_update/1: copies from strided region to strided region.
+// base.concatenate/1 and base.slice_update/1: copies between strided regions.
 #include "kernels.h"
 
 #include <stdio.h>
@@ -13,7 +13,8 @@ struct copying {
     int64_t from_offset, to_offset;
 };
 
-// Without axes of one element, and with neighbours that are walked as one merged.
+// Describes a copy without axes of one element, and with neighbours merged where both sides
+// allow.
 static struct copying describe(const tn_layout *from, const tn_layout *to)
 {
     struct copying c = {.bytes = dtype_bytes(to->dtype),
@@ -34,6 +35,7 @@ static struct copying describe(const tn_layout *from, const tn_layout *to)
     return c;
 }
 
+// Whether two adjacent elements can be copied as one, everywhere.
 static bool can_double(const struct copying *c, const tn_value *from, const tn_value *to)
 {
     int32_t last = c->rank - 1;
@@ -46,7 +48,7 @@ static bool can_double(const struct copying *c, const tn_value *from, const tn_v
     return ((odd | c->extent[last]) & 1) == 0;
 }
 
-// Takes pairs of neighbours for elements as long as that is possible.
+// Doubles the elements' size as often as possible: wide elements copy faster.
 static void widen(struct copying *c, const tn_value *from, const tn_value *to)
 {
     while (can_double(c, from, to)) {
@@ -111,7 +113,7 @@ tn_status vk_plan_concatenate(struct vk_plan *plan, const tn_step *step)
     return status;
 }
 
-// Where start:stop:step begins along an axis, as Python counts.
+// The first index of the slice start:stop:step of an axis, by Python's rules.
 static int64_t slice_start(const tn_ints *start, uint32_t axis, int64_t extent,
                            int64_t step)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kernels that op packs bring: families vulkan.glsl/1 and vulkan.spirv/1.
+// Plans kernels of op packs: families vulkan.glsl/1 and vulkan.spirv/1.
 #include "plan.h"
 
 #include <stdio.h>
@@ -149,14 +149,14 @@ tn_status plan_foreign(struct vk_plan *plan, const tn_step *step)
     struct vk_launch launch = {
         .pipeline = {
             .name = name, .code = get_code, .context = &source, .entry = payload->entry}};
-    // Text that happens to be another kernel's words is not that kernel.
+    // The family counts: equal bytes as GLSL and as SPIR-V are different kernels.
     launch.pipeline.key = vk_hash_bytes((struct vk_hash){3, is_glsl(step->kernel) ? 5 : 4},
                                         payload->code, payload->code_size);
     uint64_t n = count_elements(&step->outputs[0].layout);
     launch.groups = n / payload->elements_per_group + (n % payload->elements_per_group > 0);
     for (uint32_t i = 0; i < num_operands; i++) {
         const tn_value *value = step_value(step, i);
-        // A binding must have something in it: an absent input sees the first output.
+        // A descriptor needs a buffer: an absent input gets that of the first output.
         bool absent = value->layout.dtype == TN_DTYPE_NONE;
         uint32_t access = i < step->num_inputs ? VK_READS : VK_WRITES | VK_READS;
         launch_bind(&launch, plan_operand(absent ? &step->outputs[0] : value, access));

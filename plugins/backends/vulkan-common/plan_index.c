@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 struct gather {
-    uint64_t outer, length, inner; // before the axis; along it; after it
-    uint64_t count;                // of the indices
+    uint64_t outer, length, inner; // elements before, along and after the axis
+    uint64_t count;                // number of indices
 };
 
 static struct gather describe(const tn_layout *x, const tn_layout *indices,
@@ -33,7 +33,7 @@ static void push_start(struct vk_launch *launch, uint64_t n, const struct gather
     launch->groups = ceil_div(n, 256);
 }
 
-// Takes pairs of neighbours for elements as long as rows and offsets have whole ones.
+// Doubles the elements' size while rows and offsets are whole pairs of elements.
 static uint32_t widen(const tn_step *step, struct gather *g, uint64_t offsets[2])
 {
     const tn_value *x = &step->inputs[0], *out = &step->outputs[0];
@@ -70,24 +70,23 @@ tn_status vk_plan_take(struct vk_plan *plan, const tn_step *step)
     return plan_launch(plan, &launch);
 }
 
-// --- scatter_add -------------------------------------------------------------------------
+// --- scatter_add -----------------------------------------------------------------------
 //
-// Few indices: each output looks through them all, in one dispatch. Else the output begins
-// as a copy of x, the indices are sorted, and each row that has updates adds them in order:
-// one pass over the data.
+// With few indices, each output searches all of them, in one dispatch. Otherwise x is
+// copied to the output, the indices are sorted, and each row that has updates adds them in
+// order: one pass over the data.
 
-#define SEARCHES 1048576 // outputs times indices that are looked at rather than sorted
-#define FEW_INDICES 4    // looked at by any number of outputs
-// Indices that are sorted at once: bounds the scratch memory. A multiple of what fills the
-// largest tiles of the sort.
+#define SEARCHES 1048576 // most outputs times indices that are searched rather than sorted
+#define FEW_INDICES 4    // so few are searched by any number of outputs
+// Most indices that are sorted at once: bounds the scratch memory. Fills the sort's largest
+// tiles.
 #define PART_OF_INDICES 4194304
 
+// Whether scatter_add.comp has a variant for these dtypes.
 static bool has_search(const tn_layout *x, const tn_layout *indices)
 {
-    const uint32_t narrow =
-        TN_DTYPE_BIT(TN_F16) | TN_DTYPE_BIT(TN_BF16) | TN_DTYPE_BIT(TN_F32);
     const uint32_t common = TN_DTYPE_BIT(TN_I32) | TN_DTYPE_BIT(TN_I64);
-    return (TN_DTYPE_BIT(x->dtype) & narrow) || (TN_DTYPE_BIT(indices->dtype) & common);
+    return tn_dtype_computed(x->dtype) == TN_F32 || tn_dtype_in(indices->dtype, common);
 }
 
 static bool is_searched(const tn_step *step, uint64_t n, const struct gather *g)
@@ -131,14 +130,14 @@ static tn_status plan_search(struct vk_plan *plan, const tn_step *step, uint64_t
     return plan_launch(plan, &launch);
 }
 
-// As scatter_sum.comp has them.
+// The same constants as in scatter_sum.comp.
 #define GROUP_SHIFT 8
 #define COLUMNS 4
 #define MAX_STRIP_SHIFT 3 // 32 bytes of f32, what memory moves at once
 #define LONG_ROW 64
 #define LONG_BLOCK (32 * LONG_ROW)
 
-// The least shift, up to `most`, by which 1 becomes at least `value`.
+// The least shift with 1 << shift >= value, but at most `most`.
 static uint32_t shift_for(uint64_t value, uint32_t most)
 {
     uint32_t shift = 0;

@@ -5,10 +5,11 @@
 #include <stdio.h>
 
 #define MAX_BATCH_AXES 6
+#define SMALL_TILES 256 // up to two small workgroups for each processor of a large device
 
 struct matrix {
     uint32_t row, column; // strides
-    int32_t num_batch;    // leading axes that are batches
+    int32_t num_batch;    // number of batch axes
 };
 
 struct product {
@@ -18,8 +19,8 @@ struct product {
     uint32_t extent[MAX_BATCH_AXES], a_stride[MAX_BATCH_AXES], b_stride[MAX_BATCH_AXES];
 };
 
-// The stride of an operand along batch axis `axis` of `num`, right-aligned; 0 where it is
-// broadcast.
+// The stride of an operand, which has `own` batch axes, along batch axis `axis` of `num`,
+// right-aligned; 0 if broadcast.
 static uint32_t batch_stride(const tn_layout *layout, int32_t own, int32_t num,
                              int32_t axis)
 {
@@ -64,15 +65,18 @@ static struct product describe(const tn_layout *a, const tn_layout *b)
     return p;
 }
 
-// The largest tile that still gives every processor of a large device something to do.
+// The largest tile with which a large device still has work for all its processors.
 static uint32_t choose_tile(const struct product *p, tn_dtype dtype)
 {
-    bool has_large = dtype == TN_F32 || dtype == TN_F16 || dtype == TN_BF16;
+    bool is_f32 = tn_dtype_computed(dtype) == TN_F32;
     uint64_t large = ceil_div(p->rows, 128) * ceil_div(p->columns, 128) * p->batches;
     uint64_t middle = ceil_div(p->rows, 64) * ceil_div(p->columns, 64) * p->batches;
-    if (has_large && large >= 128 && p->rows >= 128 && p->columns >= 128)
+    if (is_f32 && large >= 128 && p->rows >= 128 && p->columns >= 128)
         return 128;
-    return middle >= 32 ? 64 : 16;
+    if (middle >= 32)
+        return 64;
+    uint64_t small = ceil_div(p->rows, 8) * ceil_div(p->columns, 8) * p->batches;
+    return is_f32 && small <= SMALL_TILES ? 8 : 16;
 }
 
 int32_t vk_matmul_accepts(const tn_kernel_query *query)
@@ -104,6 +108,11 @@ static void push_product(struct vk_launch *launch, const struct product *p,
         launch_push(launch, p->b_stride[i]);
 }
 
+static uint32_t at_most(uint32_t limit, uint64_t groups)
+{
+    return groups < limit ? (uint32_t)groups : limit;
+}
+
 tn_status vk_plan_matmul(struct vk_plan *plan, const tn_step *step)
 {
     struct product p = describe(&step->inputs[0].layout, &step->inputs[1].layout);
@@ -111,14 +120,15 @@ tn_status vk_plan_matmul(struct vk_plan *plan, const tn_step *step)
         return TN_OK;
     tn_dtype dtype = step->outputs[0].layout.dtype;
     uint32_t tile = choose_tile(&p, dtype);
+    const uint32_t *most = plan->device->facts.properties.limits.maxComputeWorkGroupCount;
     char name[VARIANT_NAME];
     snprintf(name, sizeof(name), "matmul_%s_%u", dtype_glsl(dtype), tile);
     struct vk_launch launch = {
         .pipeline = {.name = name},
         .fixed_grid = 1,
-        .groups_x = (uint32_t)ceil_div(p.columns, tile),
-        .groups_y = (uint32_t)ceil_div(p.rows, tile),
-        .groups_z = (uint32_t)(p.batches < 65535 ? p.batches : 65535),
+        .groups_x = at_most(most[0], ceil_div(p.columns, tile)),
+        .groups_y = at_most(most[1], ceil_div(p.rows, tile)),
+        .groups_z = at_most(most[2], p.batches),
     };
     launch_spec(&launch, p.num_axes);
     launch_spec(&launch, p.a.column == 1 || p.a.row != 1);

@@ -11,7 +11,7 @@ static int64_t pair(const tn_ints *given, uint32_t i, int64_t absent)
     return given->value[given->count > 1 ? i : 0];
 }
 
-// x, or x, y and the gradient of y.
+// Inputs: x; for the gradient x, y and the gradient of y.
 tn_status vk_plan_max_pool2d(struct vk_plan *plan, const tn_step *step)
 {
     const tn_pool2d_attrs *attrs = step->attrs;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Launching a kernel that was made from an elementwise program.
+// Plans the dispatch of an expression program's kernel.
 #include "plan_program.h"
 
 const char *program_device_lacks(tn_device *device, const tn_expr_program *program)

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: MIT
-// The launch of an elementwise program's kernel, however its code was come by.
+// Plans the dispatch of an expression program's kernel. Each plugin provides the kernel's
+// code.
 #ifndef VULKAN_COMMON_PLAN_PROGRAM_H
 #define VULKAN_COMMON_PLAN_PROGRAM_H
 
 #include "plan.h"
 #include "program.h"
 
-// What `get_code` is given as its context.
+// The context that `get_code` receives.
 struct program_source {
     const tn_expr_program *program;
     const struct program_class *class;
 };
 
-// NULL when the device has all that the program computes with; else what it lacks.
+// NULL if the device supports all dtypes that the program computes with; else a static
+// sentence that names the missing dtype.
 const char *program_device_lacks(tn_device *device, const tn_expr_program *program);
 
-// Adds the one dispatch of a program whose kernel was made for exactly its class.
+// Adds the dispatch of a program. `get_code` gives the kernel for exactly this class.
 tn_status plan_program_launch(struct vk_plan *plan, const tn_step *step,
                               const struct program_class *class,
                               const struct program_args *args,

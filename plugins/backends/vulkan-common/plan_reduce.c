@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Reductions: over any axes, in one dispatch or, when there are few outputs, in two.
+// Reductions over any axes: in one dispatch, or in two if there are too few outputs to fill
+// the device.
 #include "kernels.h"
 
 #include <stdio.h>
 
-// Invocations that fill a device, and elements that are worth one more of them.
+// Invocations that fill a device, and the least elements of a part when an output's
+// elements are split: for an invocation, and for a workgroup.
 #define ENOUGH_INVOCATIONS 131072
 #define MIN_CHUNK 64
 #define MIN_WIDE_CHUNK 4096
@@ -13,12 +15,13 @@
 struct reduction {
     uint64_t num_outputs, num_reduced;
     uint32_t num_kept_axes, num_reduced_axes;
-    uint32_t extent[TN_MAX_RANK], stride[TN_MAX_RANK]; // kept axes, then reduced ones
+    uint32_t extent[TN_MAX_RANK], stride[TN_MAX_RANK]; // of kept axes, then of reduced ones
     uint32_t splits;
-    bool is_wide; // a workgroup an output
+    bool is_wide; // each part is reduced by a workgroup, not an invocation
 };
 
-// The axes in `set`, neighbours that are walked as one merged, after those that are there.
+// Appends the axes in `set`, with neighbours merged, from index `first` on. Returns their
+// number.
 static uint32_t collect_axes(const tn_layout *x, uint32_t set, uint32_t first,
                              struct reduction *out)
 {
@@ -54,7 +57,7 @@ static void choose_shape(struct reduction *r)
         r->splits = 1;
         return;
     }
-    // As the kernel cuts it: no part may be empty.
+    // Cut like the kernel does, so that no part is empty.
     r->splits = (uint32_t)ceil_div(r->num_reduced, ceil_div(r->num_reduced, splits));
 }
 
@@ -81,11 +84,11 @@ static uint32_t reduced_axes(const char *primitive, const void *attrs, int32_t r
                               : UINT32_C(1) << tn_axis(axis, rank);
 }
 
-// Bytes of an accumulator that splits leave behind: never more than two 8-byte numbers.
+// Most bytes of a partial result: two numbers of 8 bytes.
 #define ACCUMULATOR_BYTES 16
 
-// The query does not say which primitive asks: room for the worst case of either kind of
-// attributes is that of the largest split.
+// An upper bound, for the largest number of splits: the query does not say which primitive
+// asks, so its attributes cannot be read.
 uint64_t vk_reduce_scratch(const tn_kernel_query *query)
 {
     uint64_t outputs = layout_count(&query->outputs[0]);
@@ -125,7 +128,7 @@ static void set_shape(struct vk_launch *launch, const struct reduction *r, bool 
     launch->groups = r->is_wide ? units : ceil_div(units, 256);
 }
 
-// The accumulators of `splits` parts to the outputs.
+// The second dispatch: reduces the partial results of `first` to the outputs.
 static tn_status plan_second(struct vk_plan *plan, const tn_step *step, const char *name,
                              const struct reduction *first, struct vk_operand partial)
 {
@@ -133,7 +136,7 @@ static tn_status plan_second(struct vk_plan *plan, const tn_step *step, const ch
                                .num_reduced = first->splits,
                                .splits = 1,
                                .is_wide = first->splits >= 64 && first->num_outputs < 4096};
-    second.extent[0] = (uint32_t)first->num_reduced; // what a mean divides by
+    second.extent[0] = (uint32_t)first->num_reduced; // the divisor of a mean
     struct vk_launch launch = {.pipeline = {.name = name}};
     partial.access = VK_READS;
     launch_bind(&launch, partial);
@@ -161,7 +164,7 @@ tn_status vk_plan_reduce(struct vk_plan *plan, const tn_step *step)
     if (in_parts) {
         partial = plan_scratch(step, 0, r.num_outputs * r.splits * ACCUMULATOR_BYTES);
         partial.access = VK_WRITES;
-        out = partial; // not written this time
+        out = partial; // bound, but not written
     }
     struct vk_launch launch = {.pipeline = {.name = name}};
     launch_bind(&launch, plan_operand(&step->inputs[0], VK_READS));

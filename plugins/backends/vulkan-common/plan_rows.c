@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-// Rows at least this long are a workgroup's, shorter ones an invocation's.
+// A row of at least this length is computed by a workgroup, a shorter one by an invocation.
 #define WIDE_ROW 64
 
 static void finish(struct vk_launch *launch, uint64_t rows, uint64_t length, uint64_t inner,

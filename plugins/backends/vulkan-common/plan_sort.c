@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: MIT
-// Indices along an axis sorted on the device, as pairs of a key and a position: sort.comp.
+// Sorts indices on the device, as pairs of a key and a position (sort.comp): few by their
+// ranks, many by a radix sort.
 #include "kernels.h"
 
 #include <stdio.h>
 #include <tenon/checked.h>
 
-#define MAX_RANKED 1024 // indices that are sorted by one dispatch, each against all
-#define MAX_TILES 256   // that a radix sort is shared out to
-#define MIN_TILE_SHIFT 10
+// Most indices that are ranked: one dispatch compares each with all.
+#define MAX_RANKED 1024
+#define MAX_TILES 256     // most tiles of a radix sort: a workgroup each
+#define MIN_TILE_SHIFT 10 // log2 of a tile's indices
 #define MAX_DIGIT_BITS 8
 
-// How `count` keys of 0 .. extent are sorted, and where its memory lies in the scratch.
+// How `count` keys of 0 .. extent are sorted, and the layout of the scratch memory.
 struct sorting {
-    uint32_t passes, digit_bits; // no passes: ranked
+    uint32_t passes, digit_bits; // no passes: sorted by ranks
     uint32_t tile_shift, tiles;
     uint64_t pairs; // bytes of an array of keys, or of positions
-    uint64_t bytes; // of all: keys and positions (twice for a radix sort), and counts
+    uint64_t bytes; // in all: keys and positions (twice for a radix sort), then counts
 };
 
 static uint32_t bits_of(uint64_t value)
@@ -26,7 +28,7 @@ static uint32_t bits_of(uint64_t value)
     return bits;
 }
 
-// False: more bytes than 64 bits count.
+// Fills *out. False: more bytes than 64 bits can count.
 static bool describe(uint64_t count, uint64_t extent, struct sorting *out)
 {
     uint64_t all, counts;
@@ -60,13 +62,14 @@ static struct vk_operand part(const tn_step *step, uint64_t at, uint64_t size,
     return operand;
 }
 
-// The keys, or the positions, of one of the two arrays of pairs.
+// The keys of buffer `which`, 0 or 1, of the radix sort's two.
 static struct vk_operand keys(const tn_step *step, const struct sorting *s, uint32_t which,
                               uint32_t access)
 {
     return part(step, which * 2 * s->pairs, s->pairs, access);
 }
 
+// The positions that belong to these keys.
 static struct vk_operand positions(const tn_step *step, const struct sorting *s,
                                    uint32_t which, uint32_t access)
 {
@@ -126,10 +129,10 @@ static tn_status plan_keys(struct vk_plan *plan, const tn_step *step,
     return plan_launch(plan, &launch);
 }
 
-// From one array of pairs to the other, by one digit.
-static tn_status plan_place(struct vk_plan *plan, const tn_step *step,
-                            const struct vk_indices *indices, const struct sorting *s,
-                            uint32_t pass)
+// A pass of the radix sort: moves the pairs to the other buffer, ordered by one digit.
+static tn_status plan_radix_pass(struct vk_plan *plan, const tn_step *step,
+                                 const struct vk_indices *indices, const struct sorting *s,
+                                 uint32_t pass)
 {
     uint32_t from = pass % 2, to = 1 - from;
     struct vk_launch launch = {.pipeline = {.name = "sort_place"}, .groups = s->tiles};
@@ -154,7 +157,7 @@ tn_status vk_plan_sort(struct vk_plan *plan, const tn_step *step,
     tn_status status = s.passes == 0 ? plan_ranks(plan, step, indices, &s)
                                      : plan_keys(plan, step, indices, &s);
     for (uint32_t pass = 0; pass < s.passes && status == TN_OK; pass++)
-        status = plan_place(plan, step, indices, &s, pass);
+        status = plan_radix_pass(plan, step, indices, &s, pass);
     *out_keys = keys(step, &s, s.passes % 2, VK_READS);
     *out_positions = positions(step, &s, s.passes % 2, VK_READS);
     return status;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Copies that change the order of axes, so that neither reading nor writing is scattered.
+// Copies that permute axes, in tiles, so that neither reads nor writes are scattered.
 #include "plan_transpose.h"
 
 #include <stdio.h>
 #include "kernels.h"
 
-#define MAX_OTHER 6
-#define MIN_EXTENT 32 // of both axes of the tiles: a quarter of a tile
+#define MAX_OTHER 6   // axes besides the two that the tiles lie in
+#define MIN_EXTENT 32 // least extent of both axes of the tiles
 #define MAX_AXES (MAX_OTHER + 2)
 
-// The copy's axes, those of extent 1 left out and neighbours merged.
-struct turn {
+// The axes of a copy, without those of extent 1, and with neighbours merged.
+struct transposition {
     uint32_t num_axes;
     uint64_t extent[TN_MAX_RANK], from[TN_MAX_RANK], to[TN_MAX_RANK]; // strides
-    uint32_t fast;                                                    // the source's last
+    uint32_t fast; // the axis on which the source has stride 1
 };
 
 static bool is_plain_copy(const tn_step *step)
@@ -24,7 +24,8 @@ static bool is_plain_copy(const tn_step *step)
            program->input_dtypes[0] == program->output_dtypes[0];
 }
 
-static void collect_axes(const tn_layout *from, const tn_layout *to, struct turn *out)
+static void collect_axes(const tn_layout *from, const tn_layout *to,
+                         struct transposition *out)
 {
     for (int32_t axis = 0; axis < to->rank; axis++) {
         uint64_t extent = (uint64_t)to->extent[axis];
@@ -45,11 +46,12 @@ static void collect_axes(const tn_layout *from, const tn_layout *to, struct turn
     }
 }
 
-// Whether the last axis is contiguous in the copy, another one in the source, and both are
+// Whether the copy has stride 1 on its last axis, the source on another, and both axes are
 // long enough for tiles.
-static bool find_turn(const tn_layout *from, const tn_layout *to, struct turn *out)
+static bool find_transposition(const tn_layout *from, const tn_layout *to,
+                               struct transposition *out)
 {
-    *out = (struct turn){0};
+    *out = (struct transposition){0};
     collect_axes(from, to, out);
     if (out->num_axes < 2 || out->num_axes > MAX_AXES)
         return false;
@@ -66,18 +68,21 @@ static bool find_turn(const tn_layout *from, const tn_layout *to, struct turn *o
 
 bool plan_is_transpose(const tn_step *step)
 {
-    struct turn turn;
+    struct transposition transposition;
     return is_plain_copy(step) &&
-           find_turn(&step->inputs[0].layout, &step->outputs[0].layout, &turn);
+           find_transposition(&step->inputs[0].layout, &step->outputs[0].layout,
+                              &transposition);
 }
 
-static void push_others(struct vk_launch *launch, const struct turn *turn)
+static void push_other_axes(struct vk_launch *launch,
+                            const struct transposition *transposition)
 {
-    const uint64_t *const lists[] = {turn->extent, turn->from, turn->to};
+    const uint64_t *const lists[] = {transposition->extent, transposition->from,
+                                     transposition->to};
     for (int list = 0; list < 3; list++) {
         uint32_t count = 0;
-        for (uint32_t axis = 0; axis + 1 < turn->num_axes; axis++)
-            if (axis != turn->fast) {
+        for (uint32_t axis = 0; axis + 1 < transposition->num_axes; axis++)
+            if (axis != transposition->fast) {
                 launch_push(launch, lists[list][axis]);
                 count++;
             }
@@ -89,29 +94,29 @@ static void push_others(struct vk_launch *launch, const struct turn *turn)
 tn_status plan_transpose(struct vk_plan *plan, const tn_step *step)
 {
     const tn_layout *from = &step->inputs[0].layout, *to = &step->outputs[0].layout;
-    struct turn turn;
-    find_turn(from, to, &turn);
-    uint32_t last = turn.num_axes - 1, bytes = dtype_bytes(to->dtype);
+    struct transposition transposition;
+    find_transposition(from, to, &transposition);
+    uint32_t last = transposition.num_axes - 1, bytes = dtype_bytes(to->dtype);
     uint64_t tile = bytes == 8 ? 32 : 64;
-    uint64_t tiles =
-        ceil_div(turn.extent[last], tile) * ceil_div(turn.extent[turn.fast], tile);
+    uint64_t tiles = ceil_div(transposition.extent[last], tile) *
+                     ceil_div(transposition.extent[transposition.fast], tile);
     for (uint32_t axis = 0; axis < last; axis++)
-        tiles *= axis == turn.fast ? 1 : turn.extent[axis];
+        tiles *= axis == transposition.fast ? 1 : transposition.extent[axis];
     char name[VARIANT_NAME];
     snprintf(name, sizeof(name), "transpose_%u", bytes);
     struct vk_launch launch = {.pipeline = {.name = name}, .groups = tiles};
-    launch_spec(&launch, turn.num_axes - 2);
+    launch_spec(&launch, transposition.num_axes - 2);
     launch_bind(&launch, plan_operand(&step->inputs[0], VK_READS));
     launch_bind(&launch, plan_operand(&step->outputs[0], VK_WRITES));
     const uint64_t words[] = {tiles,
-                              turn.extent[turn.fast],
-                              turn.extent[last],
-                              turn.from[last],
-                              turn.to[turn.fast],
+                              transposition.extent[transposition.fast],
+                              transposition.extent[last],
+                              transposition.from[last],
+                              transposition.to[transposition.fast],
                               (uint64_t)from->offset,
                               (uint64_t)to->offset};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         launch_push(&launch, words[i]);
-    push_others(&launch, &turn);
+    push_other_axes(&launch, &transposition);
     return plan_launch(plan, &launch);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What of a step decides the code of its kernel, and what are arguments.
+// Classifies steps: the class determines a kernel's code, everything else is an argument of
+// the kernel.
 #include "program.h"
 
 const char *dtype_glsl(tn_dtype dtype)
@@ -74,7 +75,7 @@ static char classify_strided(const tn_layout *layout)
     return is_aligned_row(layout) ? ACCESS_ROW : ACCESS_STRIDED;
 }
 
-static bool is_walked(char access)
+static bool needs_strides(char access)
 {
     return access == ACCESS_STRIDED || access == ACCESS_ROW || access == ACCESS_REPEAT;
 }
@@ -84,7 +85,7 @@ static void add_word(struct program_args *args, uint64_t word)
     args->words[args->num_words++] = (uint32_t)word;
 }
 
-// A param as its instruction wants it: one word, or two of a 64-bit dtype.
+// Adds a param in its instruction's dtype: one word, or two for a 64-bit dtype.
 static void add_param(struct program_args *args, tn_dtype dtype, uint64_t bits)
 {
     if (dtype == TN_F32) {
@@ -97,7 +98,7 @@ static void add_param(struct program_args *args, tn_dtype dtype, uint64_t bits)
         return;
     }
     add_word(args, bits);
-    if (dtype == TN_F64 || dtype == TN_I64 || dtype == TN_U64)
+    if (dtype_bytes(dtype) == 8)
         add_word(args, bits >> 32);
 }
 
@@ -113,7 +114,8 @@ static void list_args(const tn_step *step, const struct program_class *class,
     for (uint32_t axis = 0; axis < class->rank; axis++)
         add_word(args, (uint64_t)step->outputs[0].layout.extent[axis]);
     for (uint32_t i = 0; i < num_operands; i++)
-        for (uint32_t axis = 0; is_walked(class->access[i]) && axis < class->rank; axis++)
+        for (uint32_t axis = 0; needs_strides(class->access[i]) && axis < class->rank;
+             axis++)
             add_word(args, (uint64_t)operand_layout(step, i)->stride[axis]);
     for (uint32_t i = 0; i < program->num_insns; i++)
         if (program->insns[i].op == TN_EXPR_PARAM)
@@ -132,7 +134,7 @@ void program_classify(const tn_step *step, uint32_t push_words, struct program_c
         if (class.access[i] == ACCESS_STRIDED)
             class.rank = (uint32_t)layout->rank;
     }
-    // With odd rows, four elements in a row may lie in two rows: one at a time then.
+    // If rows are no multiple of 4, four elements may lie in two rows.
     if (class.rank > 0 && step->outputs[0].layout.extent[class.rank - 1] % 4 != 0)
         class.per_item = 1;
     for (uint32_t i = 0; i<num_operands &&class.rank> 0; i++) {
@@ -146,7 +148,8 @@ void program_classify(const tn_step *step, uint32_t push_words, struct program_c
     *out = class;
 }
 
-struct vk_hash program_hash(const tn_expr_program *program)
+// The hash of a program's structure, without its name.
+static struct vk_hash program_hash(const tn_expr_program *program)
 {
     struct vk_hash h = {1, 2};
     h = vk_hash_u64(h, program->num_insns);
@@ -185,8 +188,9 @@ bool program_has_f64_function(const tn_expr_program *program)
 {
     for (uint32_t i = 0; i < program->num_insns; i++) {
         const tn_expr_insn *insn = &program->insns[i];
-        bool is_function = (insn->op >= TN_EXPR_EXP && insn->op <= TN_EXPR_ERF) ||
-                           insn->op == TN_EXPR_POW || insn->op == TN_EXPR_ATAN2;
+        uint32_t kind = tn_expr_class(insn->op);
+        bool is_function = kind == TN_EXPR_CLASS_FUNCTION ||
+                           kind == TN_EXPR_CLASS_CIRCULAR || insn->op == TN_EXPR_POW;
         if (insn->dtype == TN_F64 && is_function)
             return true;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The GLSL of an elementwise program: straight-line code for one element, and around it
-// the loads and stores that its class asks for.
+// Generates the GLSL of an expression program: a function of straight-line code for one
+// element, and a main with the loads and stores of the program's class. program_spirv.c
+// generates the same kernel as SPIR-V: change both.
 #include "program.h"
 
 #include <inttypes.h>
@@ -38,7 +39,7 @@ void text_finish(struct text *text)
     *text = (struct text){0};
 }
 
-struct writer {
+struct glsl_writer {
     struct text *out;
     const tn_expr_program *program;
     const struct program_class *class;
@@ -46,18 +47,7 @@ struct writer {
     uint32_t num_args;
 };
 
-static const char *const op_names[] = {
-#define NAME(name, text, operands) #name,
-    TN_EXPR_OPS(NAME)
-#undef NAME
-};
-static const uint8_t op_operands[] = {
-#define OPERANDS(name, text, operands) operands,
-    TN_EXPR_OPS(OPERANDS)
-#undef OPERANDS
-};
-
-static tn_dtype operand_dtype(const struct writer *w, uint32_t operand)
+static tn_dtype operand_dtype(const struct glsl_writer *w, uint32_t operand)
 {
     uint32_t inputs = w->class->num_inputs;
     return operand < inputs ? w->program->input_dtypes[operand]
@@ -66,17 +56,17 @@ static tn_dtype operand_dtype(const struct writer *w, uint32_t operand)
 
 static bool is_wide(tn_dtype dtype)
 {
-    return dtype == TN_F64 || dtype == TN_I64 || dtype == TN_U64;
+    return dtype_bytes(dtype) == 8;
 }
 
-static bool is_walked(char access)
+static bool needs_strides(char access)
 {
     return access == ACCESS_STRIDED || access == ACCESS_ROW || access == ACCESS_REPEAT;
 }
 
 // --- declarations ----------------------------------------------------------------------
 
-static void write_needs(const struct writer *w)
+static void write_needs(const struct glsl_writer *w)
 {
     const tn_expr_program *program = w->program;
     uint32_t dtypes = program_dtypes(program);
@@ -90,12 +80,12 @@ static void write_needs(const struct writer *w)
     for (uint32_t i = 0; i < program->num_insns; i++) {
         uint32_t op = program->insns[i].op;
         if (!seen[op])
-            text_add(w->out, "#define NEED_%s\n", op_names[op]);
+            text_add(w->out, "#define NEED_%s\n", tn_expr_name(op));
         seen[op] = true;
     }
 }
 
-static void write_bindings(const struct writer *w)
+static void write_bindings(const struct glsl_writer *w)
 {
     uint32_t num_operands = w->class->num_inputs + w->class->num_outputs;
     text_add(w->out, "layout(local_size_x = %d) in;\n", PROGRAM_GROUP);
@@ -122,7 +112,7 @@ static void write_bindings(const struct writer *w)
 
 // --- one element -----------------------------------------------------------------------
 
-static void write_constant(const struct writer *w, tn_dtype dtype, uint64_t bits)
+static void write_constant(const struct glsl_writer *w, tn_dtype dtype, uint64_t bits)
 {
     double value;
     memcpy(&value, &bits, sizeof(value));
@@ -150,7 +140,7 @@ static void write_constant(const struct writer *w, tn_dtype dtype, uint64_t bits
     }
 }
 
-static void write_param(const struct writer *w, tn_dtype dtype, uint32_t at)
+static void write_param(const struct glsl_writer *w, tn_dtype dtype, uint32_t at)
 {
     if (dtype == TN_F32)
         text_add(w->out, "uintBitsToFloat(A(%u))", at);
@@ -168,13 +158,14 @@ static void write_param(const struct writer *w, tn_dtype dtype, uint32_t at)
 // Whether scalar.glsl has a function of its own for the conversion.
 static bool has_function(tn_dtype from, tn_dtype to)
 {
-    bool is_int = from == TN_I8 || from == TN_I16 || from == TN_I32;
     if (to == TN_BOOL)
         return from == TN_F32;
-    return tn_is_float(from) ? !tn_is_float(to) : is_int && (to == TN_I64 || to == TN_U64);
+    if (tn_is_float(from))
+        return !tn_is_float(to);
+    return tn_is_signed(from) && !is_wide(from) && !tn_is_float(to) && is_wide(to);
 }
 
-static void write_cast(const struct writer *w, const tn_expr_insn *insn)
+static void write_cast(const struct glsl_writer *w, const tn_expr_insn *insn)
 {
     const char *to = dtype_glsl(insn->dtype);
     tn_dtype from = w->program->insns[insn->a].dtype;
@@ -188,26 +179,20 @@ static void write_cast(const struct writer *w, const tn_expr_insn *insn)
         text_add(w->out, "WRAP_%s(C_%s(r%u))", to, to, insn->a);
 }
 
-static bool differs_for_bool(uint32_t op)
-{
-    return op == TN_EXPR_INVERT || (op >= TN_EXPR_MIN && op <= TN_EXPR_XOR) ||
-           (op >= TN_EXPR_LT && op <= TN_EXPR_GE);
-}
-
-static void write_operation(const struct writer *w, const tn_expr_insn *insn)
+static void write_operation(const struct glsl_writer *w, const tn_expr_insn *insn)
 {
     uint32_t operands[] = {insn->a, insn->b, insn->c};
     bool of_bool = w->program->insns[insn->a].dtype == TN_BOOL;
-    text_add(w->out, "WRAP_%s(op_%s%s(", dtype_glsl(insn->dtype), op_names[insn->op],
-             of_bool && differs_for_bool(insn->op) ? "_b" : "");
-    for (uint32_t i = 0; i < op_operands[insn->op]; i++)
+    text_add(w->out, "WRAP_%s(op_%s%s(", dtype_glsl(insn->dtype), tn_expr_name(insn->op),
+             of_bool ? "_b" : "");
+    for (uint32_t i = 0; i < tn_expr_operands(insn->op); i++)
         text_add(w->out, "%sr%u", i ? ", " : "", operands[i]);
-    if (insn->op == TN_EXPR_SHL || insn->op == TN_EXPR_SHR)
+    if (tn_expr_class(insn->op) == TN_EXPR_CLASS_SHIFT)
         text_add(w->out, ", %u", 8 * dtype_bytes(insn->dtype));
     text_add(w->out, "))");
 }
 
-static void write_insn(const struct writer *w, uint32_t position, uint32_t *param_at)
+static void write_insn(const struct glsl_writer *w, uint32_t position, uint32_t *param_at)
 {
     const tn_expr_insn *insn = &w->program->insns[position];
     text_add(w->out, "    C_%s r%u = ", dtype_glsl(insn->dtype), position);
@@ -234,7 +219,7 @@ static void write_insn(const struct writer *w, uint32_t position, uint32_t *para
     text_add(w->out, ";\n");
 }
 
-static void write_element(const struct writer *w)
+static void write_element(const struct glsl_writer *w)
 {
     const tn_expr_program *program = w->program;
     text_add(w->out, "void element(uint index");
@@ -253,8 +238,9 @@ static void write_element(const struct writer *w)
 
 // --- loads, stores and indices ---------------------------------------------------------
 
-// at<i>: where element `i` of the walk lies in each operand.
-static void write_positions(const struct writer *w)
+// Writes at<i>, the index of the invocation's first element in operand i, and step<i>, the
+// stride to the next element.
+static void write_positions(const struct glsl_writer *w)
 {
     uint32_t rank = w->class->rank, stride = w->first_stride;
     uint32_t num_operands = w->class->num_inputs + w->class->num_outputs;
@@ -273,17 +259,17 @@ static void write_positions(const struct writer *w)
         text_add(w->out, "    uint at%u = A(%u)", i, 1 + i);
         if (access == ACCESS_FLAT || access == ACCESS_LOOSE)
             text_add(w->out, " + i");
-        for (uint32_t axis = 0; is_walked(access) && axis < rank; axis++)
+        for (uint32_t axis = 0; needs_strides(access) && axis < rank; axis++)
             text_add(w->out, " + c%u * A(%u)", axis, stride + axis);
         text_add(w->out, ";\n");
         if (access == ACCESS_STRIDED)
             text_add(w->out, "    uint step%u = A(%u);\n", i, stride + rank - 1);
-        stride += is_walked(access) ? rank : 0;
+        stride += needs_strides(access) ? rank : 0;
     }
 }
 
 // The index of element `lane` of an invocation in operand `i`.
-static void write_place(const struct writer *w, uint32_t i, const char *lane)
+static void write_index(const struct glsl_writer *w, uint32_t i, const char *lane)
 {
     char access = w->class->access[i];
     if (access == ACCESS_SCALAR || access == ACCESS_REPEAT)
@@ -294,8 +280,8 @@ static void write_place(const struct writer *w, uint32_t i, const char *lane)
         text_add(w->out, "at%u + %s", i, lane);
 }
 
-// One element: lane is an expression; results go straight to memory.
-static void write_single(const struct writer *w, const char *indent, const char *lane)
+// Writes the code for one element. `lane` is a GLSL expression.
+static void write_single(const struct glsl_writer *w, const char *indent, const char *lane)
 {
     const struct program_class *class = w->class;
     for (uint32_t i = 0; i < class->num_outputs; i++)
@@ -305,7 +291,7 @@ static void write_single(const struct writer *w, const char *indent, const char 
     for (uint32_t i = 0; i < class->num_inputs; i++) {
         const char *type = dtype_glsl(operand_dtype(w, i));
         text_add(w->out, ", FROM_%s(W_%s(b%u.d[", type, type, i);
-        write_place(w, i, lane);
+        write_index(w, i, lane);
         text_add(w->out, "]))");
     }
     for (uint32_t i = 0; i < class->num_outputs; i++)
@@ -314,12 +300,12 @@ static void write_single(const struct writer *w, const char *indent, const char 
     for (uint32_t i = 0; i < class->num_outputs; i++) {
         const char *type = dtype_glsl(w->program->output_dtypes[i]);
         text_add(w->out, "%sb%u.d[", indent, class->num_inputs + i);
-        write_place(w, class->num_inputs + i, lane);
+        write_index(w, class->num_inputs + i, lane);
         text_add(w->out, "] = S_%s(TO_%s(y%u));\n", type, type, i);
     }
 }
 
-static void write_load_four(const struct writer *w, uint32_t i)
+static void write_load_four(const struct glsl_writer *w, uint32_t i)
 {
     const char *type = dtype_glsl(operand_dtype(w, i));
     char access = w->class->access[i];
@@ -335,13 +321,13 @@ static void write_load_four(const struct writer *w, uint32_t i)
     const char *const lanes[] = {"0u", "1u", "2u", "3u"};
     for (uint32_t lane = 0; lane < 4; lane++) {
         text_add(w->out, "%sW_%s(b%u.d[", lane ? ", " : "", type, i);
-        write_place(w, i, lanes[lane]);
+        write_index(w, i, lanes[lane]);
         text_add(w->out, "])");
     }
     text_add(w->out, ");\n");
 }
 
-static void write_store_four(const struct writer *w, uint32_t output)
+static void write_store_four(const struct glsl_writer *w, uint32_t output)
 {
     uint32_t i = w->class->num_inputs + output;
     const char *type = dtype_glsl(w->program->output_dtypes[output]);
@@ -353,12 +339,12 @@ static void write_store_four(const struct writer *w, uint32_t output)
     const char *const lanes[] = {"0u", "1u", "2u", "3u"};
     for (uint32_t lane = 0; lane < 4; lane++) {
         text_add(w->out, "        b%u.d[", i);
-        write_place(w, i, lanes[lane]);
+        write_index(w, i, lanes[lane]);
         text_add(w->out, "] = S_%s(o%u[%u]);\n", type, output, lane);
     }
 }
 
-static void write_four(const struct writer *w)
+static void write_four(const struct glsl_writer *w)
 {
     const struct program_class *class = w->class;
     for (uint32_t i = 0; i < class->num_inputs; i++)
@@ -383,7 +369,7 @@ static void write_four(const struct writer *w)
         write_store_four(w, i);
 }
 
-static void write_main(const struct writer *w)
+static void write_main(const struct glsl_writer *w)
 {
     text_add(w->out,
              "void main()\n{\n"
@@ -416,12 +402,12 @@ static uint32_t count_params(const tn_expr_program *program)
 void program_write_glsl(struct text *out, const char *prelude,
                         const tn_expr_program *program, const struct program_class *class)
 {
-    struct writer w = {.out = out, .program = program, .class = class};
+    struct glsl_writer w = {.out = out, .program = program, .class = class};
     w.first_extent = 1 + class->num_inputs + class->num_outputs;
     w.first_stride = w.first_extent + class->rank;
     w.first_param = w.first_stride;
     for (uint32_t i = 0; i < class->num_inputs + class->num_outputs; i++)
-        w.first_param += is_walked(class->access[i]) ? class->rank : 0;
+        w.first_param += needs_strides(class->access[i]) ? class->rank : 0;
     w.num_args = w.first_param + count_params(program);
 
     text_add(out, "#version 460\n");

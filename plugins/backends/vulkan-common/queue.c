@@ -1,104 +1,180 @@
 // SPDX-License-Identifier: MIT
-// Submitting and waiting: one vkQueueSubmit a submission; points are values of a timeline
-// semaphore.
-#include "executable.h"
+// Queues: one vkQueueSubmit for each submission, and waiting. The values of timeline points
+// are those of the queue's timeline semaphore.
+#include "device.h"
 
-// The recording that takes the least work: one for these very buffers, an idle one, a new
-// one, or the one submitted longest ago, which is waited for.
-static tn_status pick_recording(tn_device *device, tn_executable *executable,
-                                const tn_binding *bindings, struct vk_recording **out)
+// How long a wait polls the semaphore before sleeping in the driver. Waking takes 30 us and
+// more, twice the time of small work; of waits longer than this it is at most 3 %. Not with
+// a software driver, which needs the processor for the work.
+#define POLL_NS 1000000
+
+tn_status vk_queue_init(tn_device *device, uint32_t index)
 {
-    for (uint32_t i = 0; i < executable->num_recordings; i++) {
-        if (vk_recording_is_bound_to(&executable->recordings[i], bindings,
-                                     executable->num_slots)) {
-            *out = &executable->recordings[i];
-            return TN_OK;
-        }
-    }
-    uint64_t reached = 0;
-    VkResult result =
-        device->vk->GetSemaphoreCounterValue(device->handle, device->timeline, &reached);
+    struct vk_queue *queue = &device->queues[index];
+    device->vk->GetDeviceQueue(device->handle, device->facts.queue_family, index,
+                               &queue->handle);
+    VkResult result = device->vk->CreateSemaphore(
+        device->handle,
+        &(VkSemaphoreCreateInfo){
+            .sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO,
+            .pNext =
+                &(VkSemaphoreTypeCreateInfo){
+                    .sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
+                    .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE},
+        },
+        NULL, &queue->timeline);
     if (result != VK_SUCCESS)
-        return vk_fail(device, result, "vkGetSemaphoreCounterValue");
-    struct vk_recording *oldest = NULL;
-    for (uint32_t i = 0; i < executable->num_recordings; i++)
-        if (!oldest || executable->recordings[i].point < oldest->point)
-            oldest = &executable->recordings[i];
-    if (oldest && oldest->point <= reached) {
-        *out = oldest;
-        return TN_OK;
-    }
-    if (executable->num_recordings < VK_MAX_RECORDINGS) {
-        *out = &executable->recordings[executable->num_recordings];
-        tn_status status = vk_recording_create(device, executable, *out);
-        executable->num_recordings += status == TN_OK;
-        return status;
-    }
-    *out = oldest;
-    return vk_wait(device, oldest->point);
+        queue->timeline = VK_NULL_HANDLE;
+    return vk_check(device, result, "vkCreateSemaphore");
 }
 
-static VkResult submit_commands(tn_device *device, VkCommandBuffer commands, uint64_t point)
+void vk_queue_finish(tn_device *device, uint32_t index)
 {
+    if (device->queues[index].timeline)
+        device->vk->DestroySemaphore(device->handle, device->queues[index].timeline, NULL);
+}
+
+// --- submitting ------------------------------------------------------------------------
+
+// The semaphores to wait for: the last point of each queue.
+struct waits {
+    VkSemaphore semaphores[VK_MAX_QUEUES];
+    uint64_t values[VK_MAX_QUEUES];
+    VkPipelineStageFlags stages[VK_MAX_QUEUES];
+    uint32_t count;
+};
+
+static void collect_waits(const tn_device *device, const tn_point *points, uint32_t count,
+                          struct waits *out)
+{
+    uint64_t last[VK_MAX_QUEUES] = {0};
+    for (uint32_t i = 0; i < count; i++)
+        if (points[i].value > last[points[i].queue])
+            last[points[i].queue] = points[i].value;
+    out->count = 0;
+    for (uint32_t i = 0; count > 0 && i < device->facts.num_queues; i++) {
+        if (last[i] == 0)
+            continue;
+        out->semaphores[out->count] = device->queues[i].timeline;
+        out->values[out->count] = last[i];
+        out->stages[out->count++] = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+    }
+}
+
+tn_status vk_queue_submit(tn_device *device, uint32_t index, VkCommandBuffer commands,
+                          const tn_point *points, uint32_t num_points, uint64_t *out_value)
+{
+    struct vk_queue *queue = &device->queues[index];
+    struct waits waits;
+    collect_waits(device, points, num_points, &waits);
+    uint64_t value;
     const VkTimelineSemaphoreSubmitInfo timeline = {
         .sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
+        .waitSemaphoreValueCount = waits.count,
+        .pWaitSemaphoreValues = waits.values,
         .signalSemaphoreValueCount = 1,
-        .pSignalSemaphoreValues = &point};
+        .pSignalSemaphoreValues = &value};
     const VkSubmitInfo info = {.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
                                .pNext = &timeline,
+                               .waitSemaphoreCount = waits.count,
+                               .pWaitSemaphores = waits.semaphores,
+                               .pWaitDstStageMask = waits.stages,
                                .commandBufferCount = 1,
                                .pCommandBuffers = &commands,
                                .signalSemaphoreCount = 1,
-                               .pSignalSemaphores = &device->timeline};
-    pthread_mutex_lock(&device->queue_lock);
-    VkResult result = device->vk->QueueSubmit(device->queue, 1, &info, VK_NULL_HANDLE);
-    pthread_mutex_unlock(&device->queue_lock);
+                               .pSignalSemaphores = &queue->timeline};
+    pthread_mutex_lock(&queue->lock);
+    value = atomic_load(&queue->point) + 1;
+    VkResult result = device->vk->QueueSubmit(queue->handle, 1, &info, VK_NULL_HANDLE);
+    if (result == VK_SUCCESS)
+        atomic_store(&queue->point, value);
+    pthread_mutex_unlock(&queue->lock);
+    if (result != VK_SUCCESS)
+        return vk_fail(device, result, "vkQueueSubmit");
+    *out_value = value;
+    return TN_OK;
+}
+
+// --- waiting ---------------------------------------------------------------------------
+
+static void note_reached(struct vk_queue *queue, uint64_t value)
+{
+    uint64_t known = atomic_load(&queue->reached);
+    while (known < value && !atomic_compare_exchange_weak(&queue->reached, &known, value)) {
+    }
+}
+
+// Reads the semaphore. A lost device's counter may be anything, so a value beyond the last
+// submission is ignored; + 1, because `point` may not have been stored yet.
+static VkResult ask_reached(tn_device *device, struct vk_queue *queue)
+{
+    uint64_t value = 0;
+    VkResult result =
+        device->vk->GetSemaphoreCounterValue(device->handle, queue->timeline, &value);
+    if (result == VK_SUCCESS && value <= atomic_load(&queue->point) + 1)
+        note_reached(queue, value);
     return result;
 }
 
-tn_status vk_submit(tn_device *device, const tn_submission *submission, uint64_t *out_point)
+bool vk_queue_has_reached(tn_device *device, uint32_t index, uint64_t value)
 {
-    tn_executable *executable = submission->executable;
-    struct vk_recording *recording = NULL;
-    tn_status status = vk_check_lost(device);
-    if (status == TN_OK)
-        status = pick_recording(device, executable, submission->bindings, &recording);
-    if (status == TN_OK)
-        status = vk_recording_update(device, executable, recording, submission->bindings);
-    if (status != TN_OK)
-        return status;
-    VkResult result = submit_commands(device, recording->commands, device->point + 1);
-    if (result != VK_SUCCESS)
-        return vk_fail(device, result, "vkQueueSubmit");
-    recording->point = ++device->point;
-    *out_point = recording->point;
-    if (!recording->queries)
-        return TN_OK;
-    // Times are read as soon as they are there; a traced run is not an overlapped one.
-    status = vk_wait(device, recording->point);
-    if (status == TN_OK)
-        vk_trace_recording(device, executable, recording);
-    return status;
+    struct vk_queue *queue = &device->queues[index];
+    if (atomic_load(&queue->reached) < value)
+        ask_reached(device, queue);
+    return atomic_load(&queue->reached) >= value;
 }
 
-tn_status vk_wait(tn_device *device, uint64_t point)
+// Polls for POLL_NS at most. True: the point is reached.
+static bool poll(tn_device *device, struct vk_queue *queue, uint64_t value)
 {
-    bool is_known = atomic_load(&device->lost);
+    uint64_t end_ns = vk_now_ns() + POLL_NS;
+    do {
+        if (ask_reached(device, queue) != VK_SUCCESS)
+            return false; // the wait reports the error
+        if (atomic_load(&queue->reached) >= value)
+            return true;
+    } while (vk_now_ns() < end_ns);
+    return false;
+}
+
+VkResult vk_wait_idle(tn_device *device)
+{
+    for (uint32_t i = 0; i < device->facts.num_queues; i++)
+        pthread_mutex_lock(&device->queues[i].lock);
+    VkResult result = device->vk->DeviceWaitIdle(device->handle);
+    for (uint32_t i = 0; i < device->facts.num_queues; i++)
+        pthread_mutex_unlock(&device->queues[i].lock);
+    return result;
+}
+
+static VkResult wait_for(tn_device *device, struct vk_queue *queue, uint64_t value)
+{
+    if (!device->is_software && poll(device, queue, value))
+        return VK_SUCCESS;
     VkResult result = device->vk->WaitSemaphores(
         device->handle,
         &(VkSemaphoreWaitInfo){.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
                                .semaphoreCount = 1,
-                               .pSemaphores = &device->timeline,
-                               .pValues = &point},
+                               .pSemaphores = &queue->timeline,
+                               .pValues = &value},
         UINT64_MAX);
-    // Whoever waited gives the memory back next, so the work must be over: out of memory
-    // for a wait, all of the queue is waited for.
-    if (result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST) {
-        pthread_mutex_lock(&device->queue_lock);
-        result = device->vk->DeviceWaitIdle(device->handle);
-        pthread_mutex_unlock(&device->queue_lock);
+    // The caller frees the memory next, so the work must be over: if the wait fails, as it
+    // does when out of memory, wait for the whole device.
+    if (result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST)
+        result = vk_wait_idle(device);
+    if (result == VK_SUCCESS)
+        note_reached(queue, value);
+    return result;
+}
+
+tn_status vk_wait(tn_device *device, uint32_t index, uint64_t value)
+{
+    struct vk_queue *queue = &device->queues[index];
+    bool was_lost = atomic_load(&device->lost);
+    if (atomic_load(&queue->reached) < value) {
+        VkResult result = wait_for(device, queue, value);
+        if (result != VK_SUCCESS && !was_lost)
+            return vk_fail(device, result, "vkWaitSemaphores");
     }
-    if (result != VK_SUCCESS && !is_known)
-        return vk_fail(device, result, "vkWaitSemaphores");
     return vk_check_lost(device);
 }

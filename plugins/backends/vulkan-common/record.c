@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
-// Recording a segment's dispatches into a command buffer, and pointing its descriptor sets
-// to the buffers of a submission.
+// Records a plan's dispatches into a command buffer, and points its descriptor sets to the
+// buffers of a submission.
 #include "executable.h"
 
 #include <stdlib.h>
 
-void vk_recording_destroy(tn_device *device, struct vk_recording *recording)
+void vk_recording_destroy(tn_device *device, const tn_executable *executable,
+                          struct vk_recording *recording)
 {
     const struct vk_device_api *vk = device->vk;
     if (recording->queries)
         vk->DestroyQueryPool(device->handle, recording->queries, NULL);
     if (recording->commands)
-        vk->FreeCommandBuffers(device->handle, device->pool, 1, &recording->commands);
+        vk->FreeCommandBuffers(device->handle, executable->pool, 1, &recording->commands);
     if (recording->pool)
         vk->DestroyDescriptorPool(device->handle, recording->pool, NULL);
     free(recording->sets);
@@ -52,14 +53,29 @@ static tn_status create_sets(tn_device *device, const struct vk_plan *plan,
     return vk_check(device, result, "vkAllocateDescriptorSets");
 }
 
-static tn_status create_objects(tn_device *device, const struct vk_plan *plan,
+static tn_status create_pool(tn_device *device, tn_executable *executable)
+{
+    const VkCommandPoolCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+        .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
+        .queueFamilyIndex = device->facts.queue_family,
+    };
+    VkResult result =
+        device->vk->CreateCommandPool(device->handle, &info, NULL, &executable->pool);
+    if (result != VK_SUCCESS)
+        executable->pool = VK_NULL_HANDLE;
+    return vk_check(device, result, "vkCreateCommandPool");
+}
+
+static tn_status create_objects(tn_device *device, const tn_executable *executable,
                                 struct vk_recording *recording)
 {
+    const struct vk_plan *plan = &executable->plan;
     VkResult result = device->vk->AllocateCommandBuffers(
         device->handle,
         &(VkCommandBufferAllocateInfo){.sType =
                                            VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
-                                       .commandPool = device->pool,
+                                       .commandPool = executable->pool,
                                        .commandBufferCount = 1},
         &recording->commands);
     if (result != VK_SUCCESS) {
@@ -69,8 +85,7 @@ static tn_status create_objects(tn_device *device, const struct vk_plan *plan,
     tn_status status = TN_OK;
     if (plan->num_dispatches > 0)
         status = create_sets(device, plan, recording);
-    if (status != TN_OK || !device->trace || !device->facts.timestamps ||
-        plan->num_dispatches == 0)
+    if (status != TN_OK || !vk_is_traced(device, executable))
         return status;
     result = device->vk->CreateQueryPool(
         device->handle,
@@ -83,20 +98,23 @@ static tn_status create_objects(tn_device *device, const struct vk_plan *plan,
     return vk_check(device, result, "vkCreateQueryPool");
 }
 
-tn_status vk_recording_create(tn_device *device, const tn_executable *executable,
+tn_status vk_recording_create(tn_device *device, tn_executable *executable,
                               struct vk_recording *recording)
 {
     const struct vk_plan *plan = &executable->plan;
+    tn_status status = executable->pool ? TN_OK : create_pool(device, executable);
+    if (status != TN_OK)
+        return status;
     *recording = (struct vk_recording){
         .sets = calloc(plan->num_dispatches + 1, sizeof(VkDescriptorSet)),
         .bound = calloc(executable->num_slots + 1, sizeof(struct vk_bound))};
     if (!recording->sets || !recording->bound) {
-        vk_recording_destroy(device, recording);
+        vk_recording_destroy(device, executable, recording);
         return device->host->fail(device->host, TN_ERR_MEMORY, "out of memory");
     }
-    tn_status status = create_objects(device, plan, recording);
+    status = create_objects(device, executable, recording);
     if (status != TN_OK)
-        vk_recording_destroy(device, recording);
+        vk_recording_destroy(device, executable, recording);
     return status;
 }
 
@@ -131,20 +149,21 @@ static void flush(tn_device *device, struct writes *writes)
     writes->count = 0;
 }
 
-static bool is_same(const tn_binding *binding, const struct vk_bound *bound)
+bool vk_recording_is_bound(const tn_executable *executable,
+                           const struct vk_recording *recording)
 {
-    return binding->buffer->serial == bound->serial && binding->offset == bound->offset;
+    return recording->written &&
+           memcmp(recording->bound, executable->wanted,
+                  executable->num_slots * sizeof(struct vk_bound)) == 0;
 }
 
-bool vk_recording_is_bound_to(const struct vk_recording *recording,
-                              const tn_binding *bindings, uint32_t num_slots)
+// Whether descriptors for `slot` already point to the wanted memory.
+static bool is_same(const tn_executable *executable, const struct vk_recording *recording,
+                    uint32_t slot)
 {
-    if (!recording->written)
-        return false;
-    for (uint32_t i = 0; i < num_slots; i++)
-        if (bindings[i].buffer && !is_same(&bindings[i], &recording->bound[i]))
-            return false;
-    return true;
+    return slot == VK_SLOT_CONSTANTS ||
+           memcmp(&recording->bound[slot], &executable->wanted[slot],
+                  sizeof(struct vk_bound)) == 0;
 }
 
 static void write_sets(tn_device *device, const tn_executable *executable,
@@ -157,9 +176,7 @@ static void write_sets(tn_device *device, const tn_executable *executable,
         const struct vk_dispatch *dispatch = &plan->dispatches[i];
         for (uint32_t j = 0; j < dispatch->num_operands; j++) {
             const struct vk_operand *operand = &plan->operands[dispatch->first_operand + j];
-            if (recording->written &&
-                (operand->slot == VK_SLOT_CONSTANTS ||
-                 is_same(&bindings[operand->slot], &recording->bound[operand->slot])))
+            if (recording->written && is_same(executable, recording, operand->slot))
                 continue;
             uint32_t at = writes.count++;
             writes.infos[at] = buffer_info(executable, operand, bindings);
@@ -191,11 +208,17 @@ static void barrier(tn_device *device, VkCommandBuffer commands, VkPipelineStage
         0, NULL, 0, NULL);
 }
 
+// `before`: the dispatch recorded last, whose pipeline and push constants are still set;
+// NULL: none.
 static void record_dispatch(tn_device *device, const struct vk_recording *recording,
-                            const struct vk_dispatch *dispatch, uint32_t index)
+                            const struct vk_dispatch *dispatch,
+                            const struct vk_dispatch *before, uint32_t index)
 {
     const struct vk_device_api *vk = device->vk;
     VkCommandBuffer commands = recording->commands;
+    bool same_pipeline = before && before->pipeline == dispatch->pipeline;
+    bool same_push =
+        same_pipeline && memcmp(before->push, dispatch->push, dispatch->num_push * 4) == 0;
     if (dispatch->barrier)
         barrier(device, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
                 VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
@@ -203,12 +226,13 @@ static void record_dispatch(tn_device *device, const struct vk_recording *record
     if (recording->queries)
         vk->CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT,
                               recording->queries, 2 * index);
-    vk->CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE,
-                        dispatch->pipeline->handle);
+    if (!same_pipeline)
+        vk->CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE,
+                            dispatch->pipeline->handle);
     vk->CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE,
                               dispatch->pipeline->layout, 0, 1, &recording->sets[index], 0,
                               NULL);
-    if (dispatch->num_push > 0)
+    if (dispatch->num_push > 0 && !same_push)
         vk->CmdPushConstants(commands, dispatch->pipeline->layout,
                              VK_SHADER_STAGE_COMPUTE_BIT, 0, dispatch->num_push * 4,
                              dispatch->push);
@@ -232,36 +256,35 @@ static tn_status record(tn_device *device, const struct vk_plan *plan,
         return vk_fail(device, result, "vkBeginCommandBuffer");
     if (recording->queries)
         vk->CmdResetQueryPool(commands, recording->queries, 0, 2 * plan->num_dispatches);
-    // After all that was submitted before: its results are seen, its inputs may be
-    // overwritten.
-    barrier(device, commands,
-            VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
-            VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
-            VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+    // Memory barrier after the queue's earlier work and the work that the submission waited
+    // for: the results of both are visible, and their inputs may be overwritten. Copies
+    // have barriers of their own.
+    barrier(device, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+            VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
             VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT);
     for (uint32_t i = 0; i < plan->num_dispatches; i++)
-        record_dispatch(device, recording, &plan->dispatches[i], i);
-    // The host reads what it waited for through mapped memory.
-    barrier(device, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-            VK_ACCESS_SHADER_WRITE_BIT,
-            VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
-            VK_ACCESS_HOST_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT);
+        record_dispatch(device, recording, &plan->dispatches[i],
+                        i > 0 ? &plan->dispatches[i - 1] : NULL, i);
+    // The host reads results through mapped memory, after waiting.
+    if (vk_memory_is_mapped(device))
+        barrier(device, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,
+                VK_ACCESS_HOST_READ_BIT);
     return vk_check(device, vk->EndCommandBuffer(commands), "vkEndCommandBuffer");
 }
 
 tn_status vk_recording_update(tn_device *device, const tn_executable *executable,
                               struct vk_recording *recording, const tn_binding *bindings)
 {
-    bool changed = !vk_recording_is_bound_to(recording, bindings, executable->num_slots);
+    bool changed = !vk_recording_is_bound(executable, recording);
     if (changed) {
         write_sets(device, executable, recording, bindings);
-        for (uint32_t i = 0; i < executable->num_slots; i++)
-            if (bindings[i].buffer)
-                recording->bound[i] =
-                    (struct vk_bound){bindings[i].buffer->serial, bindings[i].offset};
+        memcpy(recording->bound, executable->wanted,
+               executable->num_slots * sizeof(recording->bound[0]));
         recording->written = true;
     }
-    // Without late updates, commands recorded over a set die with its change.
+    // Without update-after-bind, a change of a set invalidates the commands recorded with
+    // it.
     if (recording->recorded && (!changed || device->facts.update_after_bind))
         return TN_OK;
     tn_status status = record(device, &executable->plan, recording);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Compiling a segment: steps to dispatches.
+// Compiles segments: plans the dispatches of each step, and uploads their constants.
 #include "executable.h"
 
 #include <stdlib.h>
@@ -88,12 +88,17 @@ tn_status vk_segment_compile(tn_device *device, const tn_segment *segment,
     tn_executable *executable = calloc(1, sizeof(*executable));
     if (!executable)
         return device->host->fail(device->host, TN_ERR_MEMORY, "out of memory");
+    pthread_mutex_init(&executable->lock, NULL);
+    pthread_mutex_init(&executable->trace_lock, NULL);
     executable->segment = *segment;
     executable->num_slots = segment->num_slots;
     executable->plan.device = device;
     executable->plan.slots = segment->slots;
     executable->plan.num_slots = segment->num_slots;
+    executable->wanted = calloc(segment->num_slots + 1, sizeof(*executable->wanted));
     tn_status status = TN_OK;
+    if (!executable->wanted)
+        status = device->host->fail(device->host, TN_ERR_MEMORY, "out of memory");
     for (uint32_t i = 0; i < segment->num_steps && status == TN_OK; i++) {
         executable->plan.step = i;
         status = plan_step(&executable->plan, segment_step(segment, i));
@@ -113,8 +118,13 @@ void vk_executable_destroy(tn_device *device, tn_executable *executable)
     if (!executable)
         return;
     for (uint32_t i = 0; i < executable->num_recordings; i++)
-        vk_recording_destroy(device, &executable->recordings[i]);
+        vk_recording_destroy(device, executable, &executable->recordings[i]);
+    if (executable->pool)
+        device->vk->DestroyCommandPool(device->handle, executable->pool, NULL);
     vk_buffer_destroy(device, executable->constants);
     plan_finish(&executable->plan);
+    pthread_mutex_destroy(&executable->lock);
+    pthread_mutex_destroy(&executable->trace_lock);
+    free(executable->wanted);
     free(executable);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Pipelines: made once for each code and set of constants, and kept as long as the device.
+// Pipelines: compiled once for each code and set of constants, and reference counted.
+// Pipelines without users are kept up to a limit, and evicted in LRU order.
 //
 // The driver's own cache of compiled pipelines goes to the host's disk cache when the
 // device is closed, so that the next process starts warm.
@@ -7,12 +8,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 // --- the driver's cache on disk --------------------------------------------------------
 
 #define CACHE_KEY_SIZE 256
 
+// The key in the disk cache: all that the driver's cache depends on.
 static size_t cache_key(const tn_device *device, char key[CACHE_KEY_SIZE])
 {
     const VkPhysicalDeviceProperties *properties = &device->facts.properties;
@@ -28,6 +29,16 @@ static size_t cache_key(const tn_device *device, char key[CACHE_KEY_SIZE])
     return at + VK_UUID_SIZE;
 }
 
+static VkResult create_cache(tn_device *device, const void *data, uint64_t size,
+                             VkPipelineCache *out)
+{
+    const VkPipelineCacheCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
+        .initialDataSize = size,
+        .pInitialData = size ? data : NULL};
+    return device->vk->CreatePipelineCache(device->handle, &info, NULL, out);
+}
+
 tn_status vk_shaders_init(tn_device *device)
 {
     const tn_host *host = device->host;
@@ -38,17 +49,11 @@ tn_status vk_shaders_init(tn_device *device)
     size_t key_size = cache_key(device, key);
     if (!disk || disk->get(host, key, key_size, &data, &size) != TN_OK)
         size = 0;
-    VkPipelineCacheCreateInfo info = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO,
-                                      .initialDataSize = size,
-                                      .pInitialData = size ? data : NULL};
-    VkResult result = device->vk->CreatePipelineCache(device->handle, &info, NULL,
-                                                      &device->shaders.cache);
-    // What was kept may be what is wrong.
-    if (result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST && size > 0) {
-        info.initialDataSize = 0;
-        result = device->vk->CreatePipelineCache(device->handle, &info, NULL,
-                                                 &device->shaders.cache);
-    }
+    uint64_t used = size <= VK_MAX_CACHE_BYTES ? size : 0;
+    VkResult result = create_cache(device, data, used, &device->shaders.cache);
+    // The stored data may be the reason.
+    if (result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST && used > 0)
+        result = create_cache(device, NULL, 0, &device->shaders.cache);
     if (size)
         host->free(host, data);
     if (result != VK_SUCCESS)
@@ -86,24 +91,28 @@ static void pipeline_destroy(tn_device *device, struct vk_pipeline *pipeline)
     free(pipeline);
 }
 
+static void destroy_all(tn_device *device, struct vk_pipeline *list)
+{
+    while (list) {
+        struct vk_pipeline *pipeline = list;
+        list = pipeline->next;
+        pipeline_destroy(device, pipeline);
+    }
+}
+
 void vk_shaders_finish(tn_device *device)
 {
     if (!device->shaders.cache)
         return;
     store_cache(device);
-    for (uint32_t i = 0; i < VK_PIPELINE_BUCKETS; i++) {
-        while (device->shaders.buckets[i]) {
-            struct vk_pipeline *pipeline = device->shaders.buckets[i];
-            device->shaders.buckets[i] = pipeline->next;
-            pipeline_destroy(device, pipeline);
-        }
-    }
+    for (uint32_t i = 0; i < VK_PIPELINE_BUCKETS; i++)
+        destroy_all(device, device->shaders.buckets[i]);
     device->vk->DestroyPipelineCache(device->handle, device->shaders.cache, NULL);
 }
 
 // --- making a pipeline -----------------------------------------------------------------
 
-// Bindings 0, 1, ...
+// Storage buffers at bindings 0, 1, ...
 static VkResult create_set_layout(tn_device *device, const struct vk_pipeline_desc *desc,
                                   VkDescriptorSetLayout *out)
 {
@@ -131,7 +140,7 @@ static VkResult create_set_layout(tn_device *device, const struct vk_pipeline_de
     return device->vk->CreateDescriptorSetLayout(device->handle, &info, NULL, out);
 }
 
-// *out_call is the call that failed.
+// *out_call names the call that failed.
 static VkResult create_layouts(tn_device *device, const struct vk_pipeline_desc *desc,
                                struct vk_pipeline *pipeline, const char **out_call)
 {
@@ -157,6 +166,37 @@ static VkResult create_layouts(tn_device *device, const struct vk_pipeline_desc 
     if (result != VK_SUCCESS)
         pipeline->layout = VK_NULL_HANDLE;
     return result;
+}
+
+// The driver's cache to compile with, valid until leave_cache is called.
+static VkPipelineCache enter_cache(tn_device *device)
+{
+    struct vk_shaders *shaders = &device->shaders;
+    pthread_mutex_lock(&shaders->lock);
+    shaders->num_compiling++;
+    VkPipelineCache cache = shaders->cache;
+    pthread_mutex_unlock(&shaders->lock);
+    return cache;
+}
+
+// Entries cannot be removed from a driver's cache: when it has too many, and no thread
+// compiles with it, an empty one replaces it. `made`: a pipeline was compiled.
+static void leave_cache(tn_device *device, bool made)
+{
+    struct vk_shaders *shaders = &device->shaders;
+    VkPipelineCache old = VK_NULL_HANDLE, empty;
+    pthread_mutex_lock(&shaders->lock);
+    shaders->num_compiling--;
+    shaders->num_made += made;
+    if (shaders->num_compiling == 0 && shaders->num_made >= VK_MAX_CACHED &&
+        create_cache(device, NULL, 0, &empty) == VK_SUCCESS) {
+        old = shaders->cache;
+        shaders->cache = empty;
+        shaders->num_made = 0;
+    }
+    pthread_mutex_unlock(&shaders->lock);
+    if (old)
+        device->vk->DestroyPipelineCache(device->handle, old, NULL);
 }
 
 static VkResult create_handle(tn_device *device, const struct vk_pipeline_desc *desc,
@@ -189,8 +229,9 @@ static VkResult create_handle(tn_device *device, const struct vk_pipeline_desc *
                   .pSpecializationInfo = &spec},
         .layout = pipeline->layout};
     *out_call = "vkCreateComputePipelines";
-    result = device->vk->CreateComputePipelines(device->handle, device->shaders.cache, 1,
+    result = device->vk->CreateComputePipelines(device->handle, enter_cache(device), 1,
                                                 &info, NULL, &pipeline->handle);
+    leave_cache(device, result == VK_SUCCESS);
     if (result != VK_SUCCESS)
         pipeline->handle = VK_NULL_HANDLE;
     device->vk->DestroyShaderModule(device->handle, module, NULL);
@@ -211,6 +252,7 @@ static tn_status pipeline_create(tn_device *device, const struct vk_pipeline_des
         goto finish;
     }
     pipeline->key = key;
+    pipeline->size = code.size;
     pipeline->num_bindings = desc->num_bindings;
     const char *call;
     VkResult result = create_layouts(device, desc, pipeline, &call);
@@ -241,54 +283,124 @@ static struct vk_hash desc_key(const struct vk_pipeline_desc *desc)
     return vk_hash_u64(h, desc->num_bindings << 8 | desc->num_push);
 }
 
-static struct vk_pipeline *find(const struct vk_shaders *shaders, struct vk_hash key)
+// --- the cache of pipelines ------------------------------------------------------------
+
+static struct vk_pipeline **bucket_of(struct vk_shaders *shaders, struct vk_hash key)
 {
-    struct vk_pipeline *pipeline = shaders->buckets[key.lo % VK_PIPELINE_BUCKETS];
+    return &shaders->buckets[key.lo % VK_PIPELINE_BUCKETS];
+}
+
+static void remove_unused(struct vk_shaders *shaders, struct vk_pipeline *pipeline)
+{
+    *(pipeline->older ? &pipeline->older->newer : &shaders->oldest) = pipeline->newer;
+    *(pipeline->newer ? &pipeline->newer->older : &shaders->newest) = pipeline->older;
+    pipeline->older = pipeline->newer = NULL;
+}
+
+static void add_unused(struct vk_shaders *shaders, struct vk_pipeline *pipeline)
+{
+    pipeline->older = shaders->newest;
+    *(shaders->newest ? &shaders->newest->newer : &shaders->oldest) = pipeline;
+    shaders->newest = pipeline;
+}
+
+// Finds a pipeline and adds a user to it. NULL: there is none. The lock is held.
+static struct vk_pipeline *use(struct vk_shaders *shaders, struct vk_hash key)
+{
+    struct vk_pipeline *pipeline = *bucket_of(shaders, key);
     while (pipeline && !vk_hash_equal(pipeline->key, key))
         pipeline = pipeline->next;
+    if (pipeline && pipeline->num_users++ == 0)
+        remove_unused(shaders, pipeline);
     return pipeline;
 }
 
-static uint64_t now_ns(void)
+static void insert(struct vk_shaders *shaders, struct vk_pipeline *pipeline)
 {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
+    struct vk_pipeline **bucket = bucket_of(shaders, pipeline->key);
+    pipeline->next = *bucket;
+    pipeline->num_users = 1;
+    *bucket = pipeline;
+    shaders->num_pipelines++;
+    shaders->size += pipeline->size;
 }
 
-// Compilation runs without the lock; when two threads made the same one, the first stays.
+// Unlinks pipelines without users while a limit is exceeded: gives a list by `next`. The
+// lock is held.
+static struct vk_pipeline *take_surplus(struct vk_shaders *shaders)
+{
+    struct vk_pipeline *surplus = NULL;
+    while (shaders->oldest && (shaders->num_pipelines > VK_MAX_PIPELINES ||
+                               shaders->size > VK_MAX_PIPELINE_BYTES)) {
+        struct vk_pipeline *pipeline = shaders->oldest;
+        struct vk_pipeline **at = bucket_of(shaders, pipeline->key);
+        while (*at != pipeline)
+            at = &(*at)->next;
+        *at = pipeline->next;
+        remove_unused(shaders, pipeline);
+        shaders->num_pipelines--;
+        shaders->size -= pipeline->size;
+        pipeline->next = surplus;
+        surplus = pipeline;
+    }
+    return surplus;
+}
+
+static void drop_surplus(tn_device *device)
+{
+    struct vk_shaders *shaders = &device->shaders;
+    pthread_mutex_lock(&shaders->lock);
+    struct vk_pipeline *surplus = take_surplus(shaders);
+    uint32_t left = shaders->num_pipelines;
+    pthread_mutex_unlock(&shaders->lock);
+    if (surplus)
+        device->host->log(device->host, TN_LOG_DEBUG, VK_TOPIC,
+                          "dropped pipelines that nobody uses: %u are left", left);
+    destroy_all(device, surplus);
+}
+
+void vk_pipeline_release(tn_device *device, struct vk_pipeline *pipeline)
+{
+    struct vk_shaders *shaders = &device->shaders;
+    pthread_mutex_lock(&shaders->lock);
+    if (--pipeline->num_users == 0)
+        add_unused(shaders, pipeline);
+    pthread_mutex_unlock(&shaders->lock);
+    drop_surplus(device);
+}
+
+// Compiles without the lock; if two threads compile the same pipeline, the first one stays.
 tn_status vk_pipeline_get(tn_device *device, const struct vk_pipeline_desc *desc,
                           struct vk_pipeline **out_pipeline)
 {
     struct vk_shaders *shaders = &device->shaders;
     struct vk_hash key = desc_key(desc);
     pthread_mutex_lock(&shaders->lock);
-    struct vk_pipeline *pipeline = find(shaders, key);
+    struct vk_pipeline *pipeline = use(shaders, key);
     pthread_mutex_unlock(&shaders->lock);
     if (pipeline) {
         *out_pipeline = pipeline;
         return TN_OK;
     }
     struct vk_pipeline *made = NULL;
-    uint64_t begin_ns = now_ns();
+    uint64_t begin_ns = vk_now_ns();
     tn_status status = pipeline_create(device, desc, key, &made);
     if (status != TN_OK)
         return status;
     device->host->log(device->host, TN_LOG_DEBUG, VK_TOPIC,
                       "made the pipeline %s in %.1f ms", desc->name,
-                      (double)(now_ns() - begin_ns) * 1e-6);
+                      (double)(vk_now_ns() - begin_ns) * 1e-6);
     pthread_mutex_lock(&shaders->lock);
-    pipeline = find(shaders, key);
+    pipeline = use(shaders, key);
     if (!pipeline) {
         pipeline = made;
         made = NULL;
-        pipeline->next = shaders->buckets[key.lo % VK_PIPELINE_BUCKETS];
-        shaders->buckets[key.lo % VK_PIPELINE_BUCKETS] = pipeline;
-        shaders->num_made++;
+        insert(shaders, pipeline);
     }
     pthread_mutex_unlock(&shaders->lock);
     if (made)
         pipeline_destroy(device, made);
+    drop_surplus(device);
     *out_pipeline = pipeline;
     return TN_OK;
 }

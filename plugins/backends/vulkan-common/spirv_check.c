@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Looking through a SPIR-V module. Numbers are those of the SPIR-V specification, 1.5.
+// Scans a SPIR-V module once for its instructions, and once for its calls. Numbers are
+// those of the SPIR-V specification, 1.5.
 #include "spirv_check.h"
 
 #include <stdarg.h>
@@ -26,20 +27,20 @@ enum {
     OP_DECORATE = 71,
 };
 
-struct reader {
+struct spirv_reader {
     const struct vk_facts *facts;
     const struct spirv_wants *wants;
     const uint32_t *words;
     uint64_t count;
-    uint32_t entry;         // the id of its function; 0: not found
-    unsigned char *defined; // one bit an id: whether a function is
+    uint32_t entry;         // id of the entry point's function; 0: not found
+    unsigned char *defined; // bit set by id: functions with a definition
     bool in_function;
     char *reason;
 };
 
-static bool wrong(struct reader *r, const char *format, ...)
+static bool refuse(struct spirv_reader *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-static bool wrong(struct reader *r, const char *format, ...)
+static bool refuse(struct spirv_reader *r, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
@@ -48,26 +49,26 @@ static bool wrong(struct reader *r, const char *format, ...)
     return false;
 }
 
-static bool check_header(struct reader *r, uint64_t size)
+static bool check_header(struct spirv_reader *r, uint64_t size)
 {
     const uint32_t *words = r->words;
     if (size < HEADER_WORDS * 4 || size % 4 != 0)
-        return wrong(r, "is no SPIR-V: %llu bytes, expected a multiple of 4, 20 at least",
-                     (unsigned long long)size);
+        return refuse(r, "is no SPIR-V: %llu bytes, expected a multiple of 4, 20 at least",
+                      (unsigned long long)size);
     if ((uintptr_t)words % 4 != 0)
-        return wrong(r, "is not aligned to 4 bytes");
+        return refuse(r, "is not aligned to 4 bytes");
     if (words[0] != MAGIC)
-        return wrong(r, "is no SPIR-V: it begins with 0x%08x, expected 0x%08x", words[0],
-                     MAGIC);
+        return refuse(r, "is no SPIR-V: it begins with 0x%08x, expected 0x%08x", words[0],
+                      MAGIC);
     if (words[1] > NEWEST || words[1] < 0x00010000u)
-        return wrong(r, "is SPIR-V %u.%u, expected 1.0 to 1.5", words[1] >> 16 & 255,
-                     words[1] >> 8 & 255);
+        return refuse(r, "is SPIR-V %u.%u, expected 1.0 to 1.5", words[1] >> 16 & 255,
+                      words[1] >> 8 & 255);
     if (words[3] == 0 || words[3] > MAX_BOUND)
-        return wrong(r, "has a bound of %u ids, expected 1 to %u", words[3], MAX_BOUND);
+        return refuse(r, "has a bound of %u ids, expected 1 to %u", words[3], MAX_BOUND);
     return true;
 }
 
-static bool check_capability(struct reader *r, uint32_t capability)
+static bool check_capability(struct spirv_reader *r, uint32_t capability)
 {
     const struct vk_facts *facts = r->facts;
     const struct {
@@ -79,22 +80,22 @@ static bool check_capability(struct reader *r, uint32_t capability)
                     {39, "Int8", facts->i8},    {6, "Kernel", false}};
     for (size_t i = 0; i < sizeof(optional) / sizeof(optional[0]); i++)
         if (optional[i].number == capability && !optional[i].has)
-            return wrong(r, "needs the capability %s, which the device has not",
-                         optional[i].name);
+            return refuse(r, "needs the capability %s, which the device has not",
+                          optional[i].name);
     return true;
 }
 
-static bool check_decoration(struct reader *r, const uint32_t *operands)
+static bool check_decoration(struct spirv_reader *r, const uint32_t *operands)
 {
     if (operands[1] == DECORATION_BINDING && operands[2] >= r->wants->num_bindings)
-        return wrong(r, "has a binding %u, but its primitive has %u operands", operands[2],
-                     r->wants->num_bindings);
+        return refuse(r, "has a binding %u, but its primitive has %u operands", operands[2],
+                      r->wants->num_bindings);
     if (operands[1] == DECORATION_SET && operands[2] != 0)
-        return wrong(r, "has a descriptor set %u, expected 0", operands[2]);
+        return refuse(r, "has a descriptor set %u, expected 0", operands[2]);
     return true;
 }
 
-static bool check_local_size(struct reader *r, const uint32_t *size)
+static bool check_local_size(struct spirv_reader *r, const uint32_t *size)
 {
     const VkPhysicalDeviceLimits *limits = &r->facts->properties.limits;
     bool fits = true;
@@ -102,12 +103,12 @@ static bool check_local_size(struct reader *r, const uint32_t *size)
         fits = fits && size[i] > 0 && size[i] <= limits->maxComputeWorkGroupSize[i];
     if (!fits ||
         (uint64_t)size[0] * size[1] * size[2] > limits->maxComputeWorkGroupInvocations)
-        return wrong(r, "has workgroups of %ux%ux%u, the device takes %u invocations",
-                     size[0], size[1], size[2], limits->maxComputeWorkGroupInvocations);
+        return refuse(r, "has workgroups of %ux%ux%u, the device takes %u invocations",
+                      size[0], size[1], size[2], limits->maxComputeWorkGroupInvocations);
     return true;
 }
 
-static void read_entry(struct reader *r, const uint32_t *operands, uint32_t count)
+static void read_entry(struct spirv_reader *r, const uint32_t *operands, uint32_t count)
 {
     const char *name = (const char *)&operands[2];
     size_t room = (count - 2) * sizeof(uint32_t);
@@ -117,18 +118,18 @@ static void read_entry(struct reader *r, const uint32_t *operands, uint32_t coun
         r->entry = operands[1];
 }
 
-static bool read_function(struct reader *r, const uint32_t *operands)
+static bool read_function(struct spirv_reader *r, const uint32_t *operands)
 {
     uint32_t id = operands[1];
     if (r->in_function || id >= r->words[3])
-        return wrong(r, "is damaged: a function begins where none may");
+        return refuse(r, "is damaged: a function begins where none may");
     r->in_function = true;
     r->defined[id / 8] |= (unsigned char)(1u << id % 8);
     return true;
 }
 
-// One instruction, `count` operands after its first word.
-static bool read_instruction(struct reader *r, uint32_t op, const uint32_t *operands,
+// Checks one instruction, which has `count` operands after its first word.
+static bool read_instruction(struct spirv_reader *r, uint32_t op, const uint32_t *operands,
                              uint32_t count)
 {
     switch (op) {
@@ -145,10 +146,10 @@ static bool read_instruction(struct reader *r, uint32_t op, const uint32_t *oper
         return count < 3 || check_decoration(r, operands);
     case OP_FUNCTION:
         return count >= 4 ? read_function(r, operands)
-                          : wrong(r, "is damaged: a function without a type");
+                          : refuse(r, "is damaged: a function without a type");
     case OP_FUNCTION_END:
         if (!r->in_function)
-            return wrong(r, "is damaged: a function ends that did not begin");
+            return refuse(r, "is damaged: a function ends that did not begin");
         r->in_function = false;
         return true;
     default:
@@ -156,55 +157,56 @@ static bool read_instruction(struct reader *r, uint32_t op, const uint32_t *oper
     }
 }
 
-static bool is_defined(const struct reader *r, uint32_t id)
+static bool is_defined(const struct spirv_reader *r, uint32_t id)
 {
     return id < r->words[3] && (r->defined[id / 8] >> id % 8 & 1);
 }
 
-static bool read_all(struct reader *r)
+static bool read_instructions(struct spirv_reader *r)
 {
     for (uint64_t at = HEADER_WORDS, size; at < r->count; at += size) {
         size = r->words[at] >> 16;
         if (size == 0 || size > r->count - at)
-            return wrong(r, "is cut off: word %llu of %llu begins an instruction of %llu",
-                         (unsigned long long)at, (unsigned long long)r->count,
-                         (unsigned long long)size);
+            return refuse(r, "is cut off: word %llu of %llu begins an instruction of %llu",
+                          (unsigned long long)at, (unsigned long long)r->count,
+                          (unsigned long long)size);
         if (!read_instruction(r, r->words[at] & 0xffff, &r->words[at + 1],
                               (uint32_t)size - 1))
             return false;
     }
-    return !r->in_function || wrong(r, "is cut off within a function");
+    return !r->in_function || refuse(r, "is cut off within a function");
 }
 
-// Functions may be called before they are defined.
-static bool check_calls(struct reader *r)
+// Checks calls and the entry point after the scan, since functions may be called before
+// they are defined.
+static bool check_calls(struct spirv_reader *r)
 {
     for (uint64_t at = HEADER_WORDS; at < r->count; at += r->words[at] >> 16)
         if ((r->words[at] & 0xffff) == OP_FUNCTION_CALL &&
             (r->words[at] >> 16 < 4 || !is_defined(r, r->words[at + 3])))
-            return wrong(r, "is cut off: a function that it calls is not there");
+            return refuse(r, "is cut off: a function that it calls is not there");
     const char *name = r->wants->entry ? r->wants->entry : "main";
     if (r->entry == 0)
-        return wrong(r, "has no entry point \"%.100s\" for compute", name);
+        return refuse(r, "has no entry point \"%.100s\" for compute", name);
     return is_defined(r, r->entry) ||
-           wrong(r, "is cut off: the function of entry point \"%.100s\" is not there",
-                 name);
+           refuse(r, "is cut off: the function of entry point \"%.100s\" is not there",
+                  name);
 }
 
 bool vk_spirv_check(const struct vk_facts *facts, const struct vk_code *code,
                     const struct spirv_wants *wants, char reason[VK_REASON])
 {
-    struct reader r = {.facts = facts,
-                       .wants = wants,
-                       .words = code->words,
-                       .count = code->size / 4,
-                       .reason = reason};
+    struct spirv_reader r = {.facts = facts,
+                             .wants = wants,
+                             .words = code->words,
+                             .count = code->size / 4,
+                             .reason = reason};
     if (!check_header(&r, code->size))
         return false;
     r.defined = calloc(r.words[3] / 8 + 1, 1);
     if (!r.defined)
-        return wrong(&r, "cannot be checked: out of memory");
-    bool fine = read_all(&r) && check_calls(&r);
+        return refuse(&r, "cannot be checked: out of memory");
+    bool fine = read_instructions(&r) && check_calls(&r);
     free(r.defined);
     return fine;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Whether somebody's SPIR-V may be given to a driver. Drivers trust what they are given: a
-// damaged module, or one for another layout, crashes the process or the device.
+// Checks SPIR-V of op packs before a driver gets it. Drivers do not validate: a damaged
+// module, or one with another layout, crashes the process or the device.
 //
-// Not a validator: what a compiler's output can hardly get wrong is not looked at.
+// Not a full validator: errors that a compiler hardly makes are not checked.
 #ifndef VULKAN_COMMON_SPIRV_CHECK_H
 #define VULKAN_COMMON_SPIRV_CHECK_H
 
@@ -13,8 +13,8 @@ struct spirv_wants {
     uint32_t num_bindings; // of set 0
 };
 
-// False when it may not; then `reason` says what is wrong with it ("has no entry point
-// ...").
+// Whether a driver may get the code. If not, `reason` says what is wrong ("has no entry
+// point ...").
 bool vk_spirv_check(const struct vk_facts *facts, const struct vk_code *code,
                     const struct spirv_wants *wants, char reason[VK_REASON]);
 

@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: MIT
-// GPU timestamps to the host's trace.
+// Reports GPU timestamps to the host's trace.
 #include "executable.h"
 
 #include <stdlib.h>
-#include <time.h>
 
-static uint64_t now_ns(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
-}
-
-// The device's clock is tied to ours by the end of the last dispatch, which was just now.
+// Converts device time to host time by taking the end of the last dispatch as now: the
+// caller has just waited for that dispatch.
 void vk_trace_recording(tn_device *device, const tn_executable *executable,
                         const struct vk_recording *recording)
 {
     const struct vk_plan *plan = &executable->plan;
-    uint64_t end_ns = now_ns();
+    uint64_t end_ns = vk_now_ns();
     size_t size = 2 * plan->num_dispatches * sizeof(uint64_t);
     uint64_t *ticks = malloc(size);
     VkResult result = VK_ERROR_OUT_OF_HOST_MEMORY;
@@ -26,7 +19,7 @@ void vk_trace_recording(tn_device *device, const tn_executable *executable,
             device->handle, recording->queries, 0, 2 * plan->num_dispatches, size, ticks,
             sizeof(ticks[0]), VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
     if (result == VK_ERROR_DEVICE_LOST)
-        vk_lose(device); // the next call says so
+        vk_lose(device); // the next call reports it
     if (result != VK_SUCCESS) {
         free(ticks);
         return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Code made at run time, with the disk cache before the compiler.
+// Compiles GLSL to SPIR-V at run time, or finds the result in the disk cache.
 #include "jit.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ static void release_words(struct vk_code *code)
     free((void *)(uintptr_t)code->words);
 }
 
-// What the SPIR-V depends on, as one text: compiler, definitions, source.
+// The cache key, as text: all that the SPIR-V depends on (compiler, definitions, source).
 static void write_key(struct text *key, const struct glsl_source *source)
 {
     text_add(key, "spirv/1 %s\n", glsl_compiler_version());
@@ -23,7 +23,8 @@ static void write_key(struct text *key, const struct glsl_source *source)
     text_add(key, "\n%.*s", (int)source->size, source->text);
 }
 
-// The cache has checked the entry's checksum; whoever wrote it, it must be SPIR-V at least.
+// Loads SPIR-V from the disk cache. The cache has verified the checksum; whether the entry
+// is SPIR-V at all is checked here.
 static bool load(tn_device *device, const struct text *key, struct vk_code *out)
 {
     const tn_host *host = device->host;
@@ -86,7 +87,7 @@ tn_status jit_compile(tn_device *device, const char *name, const char *text, uin
                           out);
 }
 
-// --- our kernels -----------------------------------------------------------------------
+// --- kernels of this backend -----------------------------------------------------------
 
 static int compare_name(const void *name, const void *variant)
 {

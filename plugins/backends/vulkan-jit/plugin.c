@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The Vulkan backend that compiles at run time what a graph needs.
+// org.tenon.vulkan-jit: the Vulkan backend that generates and compiles GLSL at run time.
 #include "jit.h"
 
 #include "compiler.h"
@@ -7,7 +7,7 @@
 #define OWN_FAMILY "org.tenon.vulkan-jit/1"
 #include "own_kernels.h"
 
-// Longer chains gain nothing once a kernel is bound by what it reads and writes.
+// Instructions. Longer programs gain nothing: memory bandwidth limits their kernels.
 #define FUSION_LIMIT 128
 
 static const char *const families[] = {OWN_FAMILY, TN_FAMILY_VULKAN_GLSL,
@@ -49,7 +49,7 @@ static const void *query(const char *id)
     return strcmp(id, TN_IFACE_OPS) == 0 ? &jit_ops : NULL;
 }
 
-// The compiler is shared by all runtimes of the process: the last one out frees it.
+// All runtimes of the process share the compiler; the last one frees it.
 static atomic_uint num_runtimes;
 
 static tn_status init(const tn_host *host)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Planning a program: its kernel is linked when the device has none for its class yet.
+// Plans expression programs. A kernel is linked if the device has none yet for the
+// program's class.
 #include "link_program.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The Vulkan backend whose shaders were all compiled beforehand, some of them in parts that
-// programs are linked of: nothing is compiled at run time but by the driver.
+// org.tenon.vulkan: the Vulkan backend whose shaders are compiled at build time. Kernels of
+// expression programs are linked at run time from precompiled SPIR-V functions, so only the
+// driver compiles at run time.
 #include <stdlib.h>
 #include "embedded.h"
 #include "link_program.h"
@@ -8,7 +9,7 @@
 #define OWN_FAMILY "org.tenon.vulkan/1"
 #include "own_kernels.h"
 
-// Longer chains gain nothing once a kernel is bound by what it reads and writes.
+// Instructions. Longer programs gain nothing: memory bandwidth limits their kernels.
 #define FUSION_LIMIT 128
 
 static const char *const families[] = {OWN_FAMILY, TN_FAMILY_VULKAN_SPIRV, TN_FAMILY_EXPR,

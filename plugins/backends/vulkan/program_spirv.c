@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The kernel of a program as SPIR-V: which elements an invocation has, their loads and
-// stores. It is what program_glsl.c writes as text: change both.
+// Main of a program's kernel as SPIR-V: the elements of an invocation, their loads and
+// stores. program_glsl.c generates the same kernel as GLSL: change both.
 #include "program_spirv.h"
 
 #include "program_spirv_writer.h"
 
-static bool is_walked(char access)
+static bool needs_strides(char access)
 {
     return access == ACCESS_STRIDED || access == ACCESS_ROW || access == ACCESS_REPEAT;
 }
@@ -58,7 +58,8 @@ static void declare_push(struct spirv_writer *w)
             declare_buffer(w, spirv_dtypes[TN_U32].ones, num_operands(w), true);
 }
 
-// A pointer to an element (or to four) of an operand.
+// A pointer to an element, or to a vector of four, of an operand. Declares the buffer at
+// first use.
 static uint32_t write_pointer(struct spirv_writer *w, uint32_t operand, bool four,
                               uint32_t index)
 {
@@ -74,7 +75,7 @@ static uint32_t write_pointer(struct spirv_writer *w, uint32_t operand, bool fou
 
 // --- loads and stores ------------------------------------------------------------------
 
-// Between S_ and W_.
+// Converts between the stored type (S_) and the loaded type (W_).
 static uint32_t write_convert(struct spirv_writer *w, tn_dtype dtype, uint32_t from,
                               uint32_t to, uint32_t value)
 {
@@ -108,7 +109,8 @@ static void write_store(struct spirv_writer *w, uint32_t operand, bool four, uin
     SPIRV_ADD(w->module, code, SPIRV_STORE, write_pointer(w, operand, four, index), stored);
 }
 
-// at[i] and step[i]: where the first element of the invocation lies, and the next.
+// Sets at[i] and step[i]: where operand i has the invocation's first element, and the
+// stride to the next.
 static void write_positions(struct spirv_writer *w)
 {
     struct spirv_module *m = w->module;
@@ -127,7 +129,7 @@ static void write_positions(struct spirv_writer *w)
         w->at[i] = spirv_write_arg(w, 1 + i);
         if (access == ACCESS_FLAT || access == ACCESS_LOOSE)
             w->at[i] = SPIRV_RESULT(m, SPIRV_I_ADD, type, w->at[i], w->item);
-        if (!is_walked(access))
+        if (!needs_strides(access))
             continue;
         for (uint32_t axis = 0; axis < rank; axis++) {
             w->step[i] = spirv_write_arg(w, stride++);
@@ -138,8 +140,8 @@ static void write_positions(struct spirv_writer *w)
     }
 }
 
-// Where the element `lane` (a value) of an invocation lies.
-static uint32_t write_place(struct spirv_writer *w, uint32_t operand, uint32_t lane)
+// The index in an operand of element `lane` (an id) of the invocation.
+static uint32_t write_index(struct spirv_writer *w, uint32_t operand, uint32_t lane)
 {
     char access = w->class->access[operand];
     if (access == ACCESS_SCALAR || access == ACCESS_REPEAT)
@@ -151,7 +153,8 @@ static uint32_t write_place(struct spirv_writer *w, uint32_t operand, uint32_t l
 
 // --- elements --------------------------------------------------------------------------
 
-// Calls the function on inputs as loaded (W_); the outputs as they are to be stored (W_).
+// Calls the function of one element. Inputs are as loaded (W_), outputs are ready to store
+// (W_).
 static void write_call(struct spirv_writer *w, uint32_t lane, const uint32_t *loaded,
                        uint32_t *to_store)
 {
@@ -178,11 +181,11 @@ static void write_single(struct spirv_writer *w, uint32_t lane)
     const struct program_class *class = w->class;
     uint32_t loaded[TN_EXPR_MAX_INPUTS], to_store[TN_EXPR_MAX_OUTPUTS];
     for (uint32_t i = 0; i < class->num_inputs; i++)
-        loaded[i] = write_load(w, i, false, write_place(w, i, lane));
+        loaded[i] = write_load(w, i, false, write_index(w, i, lane));
     write_call(w, lane, loaded, to_store);
     for (uint32_t i = 0; i < class->num_outputs; i++) {
         uint32_t operand = class->num_inputs + i;
-        write_store(w, operand, false, write_place(w, operand, lane), to_store[i]);
+        write_store(w, operand, false, write_index(w, operand, lane), to_store[i]);
     }
 }
 
@@ -214,7 +217,7 @@ static void load_four(struct spirv_writer *w, uint32_t operand, uint32_t loaded[
             loaded[lane] = all;
         else
             loaded[lane] = write_load(w, operand, false,
-                                      write_place(w, operand, spirv_uint(w->module, lane)));
+                                      write_index(w, operand, spirv_uint(w->module, lane)));
     }
 }
 
@@ -228,7 +231,7 @@ static void store_four(struct spirv_writer *w, uint32_t operand, const uint32_t 
         return;
     }
     for (uint32_t lane = 0; lane < 4; lane++)
-        write_store(w, operand, false, write_place(w, operand, spirv_uint(w->module, lane)),
+        write_store(w, operand, false, write_index(w, operand, spirv_uint(w->module, lane)),
                     values[lane]);
 }
 
@@ -262,7 +265,8 @@ static void write_branch(struct spirv_writer *w, uint32_t label)
     SPIRV_ADD(w->module, code, SPIRV_BRANCH, label);
 }
 
-// for (lane = 0; lane < left; lane++); begins in the block `before`.
+// Writes the tail: for (lane = 0; lane < left; lane++). `before`: the label of the current
+// block.
 static void write_tail(struct spirv_writer *w, uint32_t before, uint32_t left)
 {
     struct spirv_module *m = w->module;
@@ -350,7 +354,7 @@ uint32_t program_write_spirv(struct spirv_module *module, const tn_expr_program 
     w.first_stride = w.first_extent + class->rank;
     w.first_param = w.first_stride;
     for (uint32_t i = 0; i < num_operands(&w); i++)
-        w.first_param += is_walked(class->access[i]) ? class->rank : 0;
+        w.first_param += needs_strides(class->access[i]) ? class->rank : 0;
     w.num_args = w.first_param + count_params(program);
     w.uint_type = spirv_use(module, spirv_dtypes[TN_U32].computed);
     w.bool_type = spirv_use(module, spirv_dtypes[TN_BOOL].computed);

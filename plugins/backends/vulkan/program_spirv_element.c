@@ -1,37 +1,18 @@
 // SPDX-License-Identifier: MIT
-// One element of a program as a SPIR-V function: a call of a part for each instruction.
+// The function of one element of a program in SPIR-V: a call of a precompiled part for each
+// instruction.
 #include <stdio.h>
 #include "program_spirv_writer.h"
 
-static const char *const op_names[] = {
-#define NAME(name, text, operands) #name,
-    TN_EXPR_OPS(NAME)
-#undef NAME
-};
-static const uint8_t op_operands[] = {
-#define OPERANDS(name, text, operands) operands,
-    TN_EXPR_OPS(OPERANDS)
-#undef OPERANDS
-};
-
 #define MAX_NAME 32
 
-// The dtype in whose type it is computed.
+// The dtype that shaders compute `dtype` in: integers have at least 32 bits.
 static tn_dtype class_of(tn_dtype dtype)
 {
-    switch (dtype) {
-    case TN_I8:
-    case TN_I16:
-        return TN_I32;
-    case TN_U8:
-    case TN_U16:
-        return TN_U32;
-    case TN_F16:
-    case TN_BF16:
-        return TN_F32;
-    default:
-        return dtype;
-    }
+    tn_dtype computed = tn_dtype_computed(dtype);
+    if (computed == TN_BOOL || tn_is_float(computed) || dtype_bytes(computed) >= 4)
+        return computed;
+    return tn_is_signed(computed) ? TN_I32 : TN_U32;
 }
 
 static const char *class_name(tn_dtype dtype)
@@ -64,7 +45,7 @@ uint32_t spirv_write_arg(struct spirv_writer *w, uint32_t index)
     return SPIRV_RESULT(m, SPIRV_LOAD, w->uint_type, pointer);
 }
 
-// A value from its words.
+// Makes a value of its two words.
 static uint32_t write_bits(struct spirv_writer *w, tn_dtype dtype, uint32_t low,
                            uint32_t high)
 {
@@ -95,8 +76,8 @@ static uint32_t write_param(struct spirv_writer *w, tn_dtype dtype, uint32_t *at
     return write_bits(w, dtype, low, high);
 }
 
-// By a part for the very dtype where there is one (a float saturates at its range), else
-// between classes, and cut to the width.
+// Uses a part for exactly this dtype if there is one (floats saturate at its range). Else
+// converts between the computed dtypes and cuts the result to its width.
 static uint32_t write_cast(struct spirv_writer *w, tn_dtype from, tn_dtype to,
                            uint32_t value)
 {
@@ -116,22 +97,22 @@ static uint32_t write_operation(struct spirv_writer *w, const tn_expr_insn *insn
                                 const uint32_t *values)
 {
     const uint32_t places[] = {insn->a, insn->b, insn->c};
-    uint32_t operands[3], num = op_operands[insn->op];
+    uint32_t operands[3], num = tn_expr_operands(insn->op);
     for (uint32_t i = 0; i < num; i++)
         operands[i] = values[places[i]];
     if (insn->op == TN_EXPR_SELECT)
         return spirv_result(w->module, SPIRV_SELECT, spirv_dtypes[insn->dtype].computed,
                             operands, num);
-    if (insn->op == TN_EXPR_SHL || insn->op == TN_EXPR_SHR)
+    if (tn_expr_class(insn->op) == TN_EXPR_CLASS_SHIFT)
         operands[num++] = spirv_uint(w->module, 8 * dtype_bytes(insn->dtype));
     char name[MAX_NAME];
     tn_dtype dtype = w->program->insns[insn->a].dtype;
-    snprintf(name, sizeof(name), "%s_%s", op_names[insn->op], class_name(dtype));
+    snprintf(name, sizeof(name), "%s_%s", tn_expr_name(insn->op), class_name(dtype));
     uint32_t value = spirv_call(w->module, spirv_get(w->module, name), operands, num);
     return spirv_write_if_any(w, "NARROW", insn->dtype, value);
 }
 
-// `params`: the function's, of which the first is the index.
+// `params`: ids of the function's parameters, the element's index first.
 static uint32_t write_insn(struct spirv_writer *w, const tn_expr_insn *insn,
                            const uint32_t *values, const uint32_t *params,
                            uint32_t *param_at)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// SPIR-V modules out of parts: what was written, and all that it needs.
+// Builds SPIR-V modules: the generated instructions, and the precompiled items that they
+// need.
 #include "spirv.h"
 
 #include <stdio.h>
@@ -88,7 +89,7 @@ static bool append(struct spirv_stream *stream, const uint32_t *words, size_t co
 {
     if (!reserve(stream, count))
         return false;
-    if (count > 0) // words may be NULL then
+    if (count > 0) // memcpy takes no NULL, even for 0 bytes
         memcpy(stream->words + stream->num_words, words, count * sizeof(uint32_t));
     stream->num_words += count;
     return true;
@@ -127,7 +128,7 @@ uint32_t spirv_call(struct spirv_module *module, const struct spirv_part *part,
     return head[2];
 }
 
-// Equal constants may stand twice, so that only the first few need be remembered.
+// A module may define a constant twice, so remembering the first few constants is enough.
 uint32_t spirv_uint(struct spirv_module *module, uint32_t value)
 {
     for (uint32_t i = 0; i < module->num_constants; i++)

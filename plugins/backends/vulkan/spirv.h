@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Putting a SPIR-V module together: parts made beforehand (parts.h), and instructions of
-// one's own that call them.
+// Builds a SPIR-V module from precompiled parts (parts.h) and generated instructions that
+// call them.
 //
-// Running out of memory and asking for a part that is not there are remembered: check
-// `failed` and `missing` at the end.
+// Errors are sticky: check `failed` and `missing` at the end.
 #ifndef VULKAN_SPIRV_H
 #define VULKAN_SPIRV_H
 
@@ -12,8 +11,7 @@
 #include <stdint.h>
 #include "parts.h"
 
-// The instructions that programs are written with, by their numbers in the SPIR-V
-// specification.
+// The opcodes that are generated, by their numbers in the SPIR-V specification.
 enum {
     SPIRV_CAPABILITY = 17,
     SPIRV_EXTENSION = 10,
@@ -66,6 +64,7 @@ enum {                                                       // decorations
     SPIRV_OFFSET = 35
 };
 
+// Words that are appended to; owned.
 struct spirv_stream {
     uint32_t *words;
     size_t num_words, capacity;
@@ -73,18 +72,18 @@ struct spirv_stream {
 
 #define SPIRV_KEPT_CONSTANTS 64
 struct spirv_module {
-    struct spirv_stream decorations, globals, code; // what was written
-    bool *needed;                                   // of items
+    struct spirv_stream decorations, globals, code; // generated instructions, by section
+    bool *needed;                                   // [num_spirv_items]: used by the module
     uint32_t next_id;
     uint32_t num_constants;
-    uint32_t constants[SPIRV_KEPT_CONSTANTS][2]; // value, id
+    uint32_t constants[SPIRV_KEPT_CONSTANTS][2]; // the first few uint constants: value, id
     bool failed;                                 // out of memory
-    char missing[32];                            // the name of a part that there is not
+    char missing[32]; // a part that was asked for and does not exist; "": none
 };
 
 void spirv_begin(struct spirv_module *module);
 
-// The finished module; *out_size in bytes. The caller frees it. NULL when out of memory.
+// Gives the finished module, of *out_size bytes, for free(). NULL when out of memory.
 uint32_t *spirv_link(const struct spirv_module *module, uint32_t entry, uint32_t group_size,
                      size_t *out_size);
 
@@ -92,24 +91,24 @@ void spirv_finish(struct spirv_module *module);
 
 uint32_t spirv_new_id(struct spirv_module *module);
 
-// Notes that the item is used; returns its id.
+// Marks an item, and all that it needs, as used; returns its id.
 uint32_t spirv_use(struct spirv_module *module, uint32_t id);
 
-// A function by its name, noted as used. spirv_get remembers one that is missing, and then
-// returns some other.
+// A part by its name, marked as used. If there is none spirv_find returns NULL; spirv_get
+// sets `missing` and returns some part, so that callers need no check.
 const struct spirv_part *spirv_find(struct spirv_module *module, const char *name);
 const struct spirv_part *spirv_get(struct spirv_module *module, const char *name);
 
-// The uint constant.
+// The id of a uint constant.
 uint32_t spirv_uint(struct spirv_module *module, uint32_t value);
 
 // Appends an instruction.
 void spirv_add(struct spirv_module *module, struct spirv_stream *stream, uint32_t op,
                const uint32_t *operands, size_t count);
-// Appends one to the code and returns its result's new id.
+// Appends an instruction with a result to the code; returns the result's new id.
 uint32_t spirv_result(struct spirv_module *module, uint32_t op, uint32_t type,
                       const uint32_t *operands, size_t count);
-// Appends a call of the part.
+// Appends a call of a part; returns the result's new id.
 uint32_t spirv_call(struct spirv_module *module, const struct spirv_part *part,
                     const uint32_t *operands, size_t count);
 

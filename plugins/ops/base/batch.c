@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Batching rules of views, reductions and what moves elements: the same primitive with the
-// batch as one more axis in front. Elementwise primitives need none.
+// Batching rules of views, slices, concatenate, pad and reductions: the same primitive with
+// the batch as one more leading axis. Those of elementwise primitives follow from their
+// expressions.
 #include "pack.h"
 
 // --- views ------------------------------------------------------------------------------
@@ -33,15 +34,15 @@ tn_status transpose_vmap(const tn_build *build, const tn_rule *rule, const int32
 {
     const tn_transpose_attrs *attrs = rule->attrs;
     int32_t rank = build->type(rule->outputs[0])->rank;
-    tn_ints turned = {.count = (uint32_t)rank, .given = 1};
+    tn_ints order = {.count = (uint32_t)rank, .given = 1};
     (void)size;
     for (int32_t i = 0; i < rank; i++)
-        turned.value[i] =
+        order.value[i] =
             1 + (attrs->axes.given ? tn_axis(attrs->axes.value[i], rank) : rank - 1 - i);
-    turned = tn_ints_after(0, &turned);
+    order = tn_ints_after(0, &order);
     outputs[0] = build->op(build, "base.transpose/1",
                            TN_IN(tn_move_axis(build, rule->inputs[0], axes[0], 0)),
-                           tn_attrs("axes", &turned));
+                           tn_attrs("axes", &order));
     out_axes[0] = 0;
     return built(outputs[0]);
 }
@@ -59,7 +60,7 @@ tn_status stop_gradient_vmap(const tn_build *build, const tn_rule *rule,
 
 // --- slices -----------------------------------------------------------------------------
 
-// A slice that takes the whole batch, applied to one input or two.
+// Applies slice or slice_update with an entry in front that takes the whole batch axis.
 static tn_array *sliced_batch(const tn_build *build, const char *primitive,
                               const tn_slice_attrs *attrs, tn_array *const *inputs,
                               uint64_t num_inputs)
@@ -154,21 +155,17 @@ static tn_status reduce_batch(const tn_build *build, const char *primitive,
     return built(outputs[0]);
 }
 
-#define REDUCE_VMAP(name)                                                                  \
+#define REDUCE_VMAP(name, ...)                                                             \
     tn_status name##_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes, \
                           int64_t size, tn_array **outputs, int32_t *out_axes)             \
     {                                                                                      \
         (void)size;                                                                        \
         return reduce_batch(build, "base." #name "/1", rule, axes[0], outputs, out_axes);  \
     }
-REDUCE_VMAP(sum)
-REDUCE_VMAP(mean)
-REDUCE_VMAP(max)
-REDUCE_VMAP(min)
-REDUCE_VMAP(logsumexp)
+TN_REDUCTIONS(REDUCE_VMAP)
 #undef REDUCE_VMAP
 
-// Without an axis, a slice is flattened: that is one axis to search.
+// argmax without an axis searches the flattened slice: one axis behind the batch.
 tn_status argmax_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
                       int64_t size, tn_array **outputs, int32_t *out_axes)
 {

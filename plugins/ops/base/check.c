@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Checks that many primitives make, and the pieces of graph that many rules use.
+// Checks of arguments, and graph-building helpers: see pack.h.
 #include "pack.h"
 #include <stdio.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Arrays from nothing: expressions over the element's number, with a type of their own.
+// Primitives without inputs: arange and full. Their attributes give the type; an expression
+// over the element's index gives the elements.
 #include "pack.h"
 
 // --- arange -----------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The table of elementwise.h as records, and the three that need a word more.
+// The primitives of the tables in elementwise.h, and where, sigmoid, astype and clip, which
+// have inputs, attributes or rules of their own.
 #include "pack.h"
 
 static const tn_input_info x_and_y[] = {
@@ -50,10 +51,10 @@ const tn_primitive base_where = {
 
 // --- sigmoid ----------------------------------------------------------------------------
 
-// 1 / exp(x) and not exp(-x): unsigned integers have no minus. The value is good to a few
-// ulps everywhere: where exp overflows or vanishes, the quotients are the 1 and 0 that they
-// should be. The symbolic derivative is not: there it would be infinity over infinity. So
-// the rules are written with the result.
+// The expression has 1 / exp(x) in the place of exp(-x), because unsigned integers cannot
+// be negated. It is accurate to a few ulps everywhere: where exp(x) overflows or
+// underflows, the quotients become 1 and 0. Its symbolic derivative would be infinity over
+// infinity there, so the rules compute s * (1 - s) from the result s.
 
 static tn_status sigmoid_vjp(const tn_build *build, const tn_rule *rule,
                              tn_array *const *cotangents, const uint64_t *wanted,
@@ -128,24 +129,24 @@ static tn_status clip_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-// The least and the greatest value of a dtype, as far as a double can say them.
+// The least and the greatest value of a dtype, as doubles: infinite for floats. The
+// greatest 64-bit integers are no doubles: the greatest double below them stands for them.
 static void dtype_range(tn_dtype dtype, double *out_least, double *out_most)
 {
     int bits = (int)tn_dtype_bytes(dtype) * 8;
-    double top = bits == 64 ? 2048 : 1; // between 2^64 and the double before it
     *out_least = -INFINITY;
     *out_most = INFINITY;
     if (tn_dtype_in(dtype, TN_SIGNED_DTYPES)) {
         *out_least = -ldexp(1, bits - 1);
-        *out_most = ldexp(1, bits - 1) - top;
+        *out_most = ldexp(1, bits - 1) - (bits == 64 ? 1024 : 1);
     } else if (!tn_dtype_in(dtype, TN_FLOAT_DTYPES)) {
         *out_least = 0;
-        *out_most = dtype == TN_BOOL ? 1 : ldexp(1, bits) - top;
+        *out_most = dtype == TN_BOOL ? 1 : ldexp(1, bits) - (bits == 64 ? 2048 : 1);
     }
 }
 
-// A limit is applied in x's own dtype, and only when it can change something: an integer
-// never meets a double.
+// Applies each limit in x's own dtype, and only when the dtype has values beyond the limit:
+// so no integer is compared with a double.
 static tn_status clip_decompose(const tn_build *build, const tn_rule *rule,
                                 tn_array **outputs)
 {
@@ -161,7 +162,7 @@ static tn_status clip_decompose(const tn_build *build, const tn_rule *rule,
     if (lo > least)
         x = build->expr(build, "x, lo -> max(x, lo)",
                         TN_IN(x, build->scalar(build, dtype, fmin(lo, most))), TN_NO_ATTRS);
-    if (hi < most)
+    if (hi <= most && hi < INFINITY) // equal: 64-bit integers may still be greater
         x = build->expr(build, "x, hi -> min(x, hi)",
                         TN_IN(x, build->scalar(build, dtype, fmax(hi, least))),
                         TN_NO_ATTRS);

@@ -38,6 +38,7 @@
     X(arccosh, "acosh(x)", "The number at or above 0 whose hyperbolic cosine is x.")       \
     X(arctanh, "atanh(x)", "The number whose hyperbolic tangent is x.")                    \
     X(erf, "erf(x)", "The error function.")                                                \
+    X(erfinv, "erfinv(x)", "The number whose error function is x.")                        \
     X(isnan, "isnan(x)", "Whether x is not a number.")                                     \
     X(isinf, "isinf(x)", "Whether x is infinite.")                                         \
     X(isfinite, "isfinite(x)", "Whether x is neither infinite nor NaN.")                   \

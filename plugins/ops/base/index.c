@@ -16,7 +16,7 @@ static const tn_input_info scatter_inputs[] = {
 };
 static const tn_in_place scatter_in_place[] = {{0, 0}};
 
-// What take gives: x's extents with `axis` replaced by those of the indices.
+// Type of take's output: x's extents with `axis` replaced by the extents of the indices.
 static tn_status taken_type(const tn_host *host, const tn_take_attrs *attrs,
                             const tn_type *x, const tn_type *indices, tn_type *out)
 {
@@ -83,7 +83,8 @@ static tn_status scatter_add_infer(const tn_infer *infer, tn_type *types)
 
 // --- references -------------------------------------------------------------------------
 
-// Index at `offset` counted from the front: may still be out of range.
+// The index at `offset`, counted from the front of an axis of extent n. It may be out of
+// range; what exceeds 63 bits is INT64_MAX.
 static int64_t index_at(const tn_tensor *indices, int64_t offset, int64_t n)
 {
     int64_t i = tn_get_i64(indices, offset);
@@ -92,17 +93,19 @@ static int64_t index_at(const tn_tensor *indices, int64_t offset, int64_t n)
     return i < 0 && indices->layout.dtype != TN_U64 ? i + n : i;
 }
 
-// What belongs to one index: `one` of the array's elements along the axis, and the part of
-// `many`, whose axes from `axis` on are the indices'.
-struct pair {
+// The two regions that one index connects, with equal extents: `one` element of the array
+// along the axis, whose offset the caller adds, and the part of `many` (take's output,
+// scatter_add's updates) at that index. The indices' axes stand in `many` from `axis` on.
+struct index_regions {
     tn_tensor one, many;
 };
 
-static struct pair pair_at(const tn_tensor *array, const tn_tensor *many, int32_t axis,
-                           int32_t index_rank, const int64_t *index)
+static struct index_regions regions_at(const tn_tensor *array, const tn_tensor *many,
+                                       int32_t axis, int32_t index_rank,
+                                       const int64_t *index)
 {
-    struct pair pair = {*array, *many};
-    tn_layout *m = &pair.many.layout;
+    struct index_regions regions = {*array, *many};
+    tn_layout *m = &regions.many.layout;
     for (int32_t k = 0; k < index_rank; k++)
         m->offset += index[k] * m->stride[axis + k];
     m->rank = array->layout.rank;
@@ -110,9 +113,9 @@ static struct pair pair_at(const tn_tensor *array, const tn_tensor *many, int32_
         m->extent[i] = array->layout.extent[i];
         m->stride[i] = many->layout.stride[i - 1 + index_rank];
     }
-    m->extent[axis] = pair.one.layout.extent[axis] = 1;
+    m->extent[axis] = regions.one.layout.extent[axis] = 1;
     m->stride[axis] = 0;
-    return pair;
+    return regions;
 }
 
 static tn_status take_reference(const tn_cpu_call *call)
@@ -127,9 +130,10 @@ static tn_status take_reference(const tn_cpu_call *call)
     do {
         int64_t i = index_at(indices, tn_offset_at(at, index), n);
         i = i < 0 ? 0 : i >= n ? n - 1 : i;
-        struct pair pair = pair_at(x, &call->outputs[0], axis, at->rank, index);
-        pair.one.layout.offset += i * x->layout.stride[axis];
-        tn_copy_region(&pair.many, &pair.one);
+        struct index_regions regions =
+            regions_at(x, &call->outputs[0], axis, at->rank, index);
+        regions.one.layout.offset += i * x->layout.stride[axis];
+        tn_copy_region(&regions.many, &regions.one);
     } while (tn_index_next(at->rank, at->extent, index));
     return TN_OK;
 }
@@ -159,30 +163,31 @@ static tn_status scatter_add_reference(const tn_cpu_call *call)
     int32_t axis = tn_axis(attrs->axis, x->layout.rank);
     int64_t n = x->layout.extent[axis], index[TN_MAX_RANK] = {0};
     if (x->data != out->data || x->layout.offset != out->layout.offset)
-        tn_copy_region(out, x); // else in place
+        tn_copy_region(out, x); // in place, x's elements are in `out` already
     if (tn_layout_count(&updates->layout) == 0)
         return TN_OK;
     do {
         int64_t i = index_at(indices, tn_offset_at(at, index), n);
         if (i < 0 || i >= n)
             continue;
-        struct pair pair = pair_at(out, updates, axis, at->rank, index);
-        pair.one.layout.offset += i * out->layout.stride[axis];
-        add_region(&pair.one, &pair.many);
+        struct index_regions regions = regions_at(out, updates, axis, at->rank, index);
+        regions.one.layout.offset += i * out->layout.stride[axis];
+        add_region(&regions.one, &regions.many);
     } while (tn_index_next(at->rank, at->extent, index));
     return TN_OK;
 }
 
 // --- derivatives ------------------------------------------------------------------------
 
-// Indices with those out of range moved to where take reads, or with take's answer for
-// those that scatter_add drops turned to zero.
+// Indices as take reads them: out of range becomes the nearest, which scatter_add then
+// keeps.
 static tn_array *clamped(const tn_build *build, const tn_array *indices, int64_t n)
 {
     return build->expr(build, "i -> min(max(i64(i), -i64(n)), i64(n) - 1)", TN_IN(indices),
                        tn_attrs("n", n));
 }
 
+// g taken at the indices, but 0 at those that are out of range, which scatter_add drops.
 static tn_array *take_kept(const tn_build *build, tn_array *g, tn_array *indices,
                            const tn_type *x, const tn_take_attrs *attrs)
 {
@@ -258,8 +263,9 @@ static tn_status scatter_add_jvp(const tn_build *build, const tn_rule *rule,
 
 // --- batching ---------------------------------------------------------------------------
 
-// Indices of slices of n elements as indices of all `size` slices in a row, which is where
-// those of slice b start at b * n. The rest is at the nearest, or past the end.
+// Turns indices into slices of n elements into indices into all `size` slices joined, where
+// slice b starts at b * n. An index that is out of range becomes the slice's nearest, or
+// with `is_dropped` the first past the end.
 static tn_array *joined_indices(const tn_build *build, tn_array *indices, int32_t axis,
                                 int64_t size, int64_t n, int is_dropped)
 {
@@ -273,7 +279,7 @@ static tn_array *joined_indices(const tn_build *build, tn_array *indices, int32_
     tn_array *slice = build->op(build, "base.arange/1", NULL, 0,
                                 tn_attrs("stop", size, "dtype", (int64_t)TN_I64));
     slice = with_shape(build, "base.reshape/1", slice, column);
-    int is_large = type->dtype == TN_U64; // its upper half is not negative
+    int is_large = type->dtype == TN_U64; // i64() would make its upper half negative
     if (is_dropped)
         return build->expr(build,
                            is_large
@@ -288,7 +294,7 @@ static tn_array *joined_indices(const tn_build *build, tn_array *indices, int32_
                        TN_IN(indices, slice), tn_attrs("n", n));
 }
 
-// x with its batch merged into axis `axis` of a slice, in front of it.
+// x with its batch axis `from` merged into axis `axis` of a slice: slices are joined there.
 static tn_array *joined(const tn_build *build, tn_array *x, int32_t from, int32_t axis)
 {
     x = tn_move_axis(build, x, from, axis);
@@ -307,6 +313,9 @@ static tn_array *take(const tn_build *build, tn_array *x, tn_array *indices, int
     return build->op(build, "base.take/1", TN_IN(x, indices), tn_attrs("axis", axis));
 }
 
+// Indices without a batch: one take behind the batch axis of x. Only the indices have a
+// batch: one take, whose result has the indices' axes, the batch first. Both have a batch:
+// one take from the joined slices of x.
 tn_status take_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
                     int64_t size, tn_array **outputs, int32_t *out_axes)
 {

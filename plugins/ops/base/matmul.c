@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
-// matmul, as numpy.matmul: batch axes broadcast, rank 1 is promoted and demoted again.
+// matmul, as numpy.matmul: batch axes broadcast; a vector becomes a matrix, and the axis
+// that this adds is removed from the result.
 #include "pack.h"
 
 static const tn_input_info matmul_inputs[] = {
     {"a", "..., m, k; or k", 0, 0},
     {"b", "..., k, n; or k; of a's dtype", 0, 0},
 };
-// Joins batch axes `i` places before the last two. 0: they do not broadcast.
+
+// Extent of the result's batch axis that lies `i` axes before the last batch axis. -1: the
+// operands' axes do not broadcast.
 static int64_t batch_extent(const tn_type *a, const tn_type *b, int32_t i)
 {
     int64_t m = a->rank - 3 - i >= 0 ? a->extent[a->rank - 3 - i] : 1;
@@ -56,10 +59,10 @@ static tn_status matmul_infer(const tn_infer *infer, tn_type *types)
 
 // --- reference --------------------------------------------------------------------------
 
-// An operand as batch axes and a matrix: rank 1 gets a row or column axis of stride 0.
+// Strides of an operand as a batch of matrices. The axis that a vector lacks has stride 0.
 struct matrix {
-    int64_t batch[TN_MAX_RANK]; // stride of the output's batch axis i
-    int64_t rows, columns;      // strides
+    int64_t batch[TN_MAX_RANK]; // by batch axis of the output; 0: broadcast
+    int64_t rows, columns;      // from one row, or one column, to the next
 };
 
 static struct matrix matrix_of(const tn_layout *x, const tn_layout *out, int32_t batches,
@@ -80,7 +83,7 @@ static struct matrix matrix_of(const tn_layout *x, const tn_layout *out, int32_t
     return matrix;
 }
 
-// Inner product of k elements, stored at `at`.
+// Stores the inner product of k elements at offset `at`. For bool, the sum is a logical or.
 static void dot(const tn_cpu_call *call, int64_t a, int64_t step_a, int64_t b,
                 int64_t step_b, int64_t k, int64_t at)
 {
@@ -135,7 +138,7 @@ static tn_array *matmul(const tn_build *build, const tn_array *a, const tn_array
     return build->op(build, "base.matmul/1", TN_IN(a, b), TN_NO_ATTRS);
 }
 
-// The last two axes swapped.
+// x with its last two axes swapped.
 static tn_array *swapped(const tn_build *build, const tn_array *x)
 {
     const tn_type *type = build->type(x);
@@ -160,8 +163,8 @@ static tn_array *without_axis(const tn_build *build, const tn_array *x, int64_t 
     return build->op(build, "base.squeeze/1", TN_IN(x), tn_attrs("axis", TN_INTS(axis)));
 }
 
-// Batch axes that an operand was repeated over are summed by the core, which brings each
-// gradient to its input's extents.
+// Both gradients have the result's batch axes here: the core sums the gradient of a
+// broadcast operand to the operand's extents.
 static tn_status matmul_vjp(const tn_build *build, const tn_rule *rule,
                             tn_array *const *cotangents, const uint64_t *wanted,
                             tn_array **gradients)
@@ -208,7 +211,8 @@ static tn_status matmul_jvp(const tn_build *build, const tn_rule *rule,
     return built(out_tangents[0]);
 }
 
-// An operand as matrices with the batch in front of `rank` - 1 axes, or as it is.
+// x as matrices: a vector gets axis `new_axis`. A batch axis (-1: none) comes first, and
+// axes of extent 1 behind it make the rank `rank`, so that x's own batch axes broadcast.
 static tn_array *batch_matrices(const tn_build *build, tn_array *x, int32_t batch,
                                 int64_t new_axis, int32_t rank)
 {
@@ -220,8 +224,8 @@ static tn_array *batch_matrices(const tn_build *build, tn_array *x, int32_t batc
     return batch >= 0 ? tn_batch_first(build, x, 0, rank) : x;
 }
 
-// A batch of vectors is a matrix where the other operand has no batch. Else it is one more
-// batch axis.
+// A batch of vectors is one matrix when the other operand has no batch. Otherwise the batch
+// is one more batch axis of matmul.
 tn_status matmul_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
                       int64_t size, tn_array **outputs, int32_t *out_axes)
 {

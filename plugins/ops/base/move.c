@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Primitives that put arrays into larger ones: concatenate and pad.
+// Primitives that copy arrays into a larger array: concatenate and pad.
 #include "pack.h"
 
 #include <tenon/checked.h>
@@ -17,10 +17,10 @@ static tn_array *part(const tn_build *build, const tn_array *x, int32_t axis, in
                      tn_attrs("start", &start, "stop", &stop));
 }
 
-// x where the place on `axis`, less `first`, is within x, and `other` elsewhere; the result
-// has extent n there. For devices without a kernel.
-static tn_array *place_over(const tn_build *build, const tn_array *x, const tn_array *other,
-                            int32_t axis, int64_t first, int64_t n)
+// x at [first, first + extent of x) of `axis`, and `other` elsewhere; the result's extent
+// of `axis` is n. Clamps indices and selects, for devices without a kernel.
+static tn_array *overlay(const tn_build *build, const tn_array *x, const tn_array *other,
+                         int32_t axis, int64_t first, int64_t n)
 {
     const tn_type *type = build->type(x);
     if (!type)
@@ -114,7 +114,7 @@ static tn_status concatenate_decompose(const tn_build *build, const tn_rule *rul
     tn_array *out = with_shape(build, "base.broadcast_to/1",
                                build->scalar(build, type->dtype, 0), shape);
     for (uint32_t i = 0; i < rule->num_inputs; i++) {
-        out = place_over(build, rule->inputs[i], out, axis, first, n);
+        out = overlay(build, rule->inputs[i], out, axis, first, n);
         first += build->type(rule->inputs[i])->extent[axis];
     }
     outputs[0] = out;
@@ -137,7 +137,8 @@ static tn_status concatenate_vjp(const tn_build *build, const tn_rule *rule,
     return built_wanted(wanted, gradients, rule->num_inputs);
 }
 
-// The tangents joined, zeros for those not given; made one by one, since there may be many.
+// Joins the tangents, with zeros for absent ones. Joins one at a time, because the number
+// of inputs has no bound that an array on the stack could have.
 static tn_status concatenate_jvp(const tn_build *build, const tn_rule *rule,
                                  tn_array *const *tangents, tn_array **out_tangents)
 {
@@ -235,8 +236,8 @@ static tn_status pad_decompose(const tn_build *build, const tn_rule *rule,
         int64_t extent = shape.value[i];
         shape.value[i] += attrs->before.value[i] + attrs->after.value[i];
         if (shape.value[i] != extent)
-            x = place_over(build, x, with_shape(build, "base.broadcast_to/1", value, shape),
-                           i, attrs->before.value[i], shape.value[i]);
+            x = overlay(build, x, with_shape(build, "base.broadcast_to/1", value, shape), i,
+                        attrs->before.value[i], shape.value[i]);
     }
     outputs[0] =
         x == rule->inputs[0] ? build->expr(build, "x -> x", TN_IN(x), TN_NO_ATTRS) : x;

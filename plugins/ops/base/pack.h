@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the files of this pack share: the list of its primitives, and the checks and pieces
-// that most rules are made of.
+// Shared by this pack's files: the list of its primitives, the checks of arguments, and the
+// graph-building helpers of the rules.
 #ifndef BASE_PACK_H
 #define BASE_PACK_H
 
@@ -15,9 +15,9 @@
 #include <tenon/primitive.h>
 #include "elementwise.h"
 
-// The primitives that are not in the tables of elementwise.h, base_where, ...; and those
-// of them with a batching rule by hand, <name>_vmap (reshape's is also that of expand_dims
-// and squeeze): batch.c, index.c, matmul.c. X(name)
+// The primitives that are not in the tables of elementwise.h: X(name) for base_<name>.
+// Those in BASE_BATCHED have a hand-written batching rule <name>_vmap (batch.c, index.c,
+// matmul.c); expand_dims and squeeze use reshape's.
 #define BASE_BATCHED(X)                                                                    \
     X(reshape)                                                                             \
     X(transpose)                                                                           \
@@ -29,12 +29,8 @@
     X(pad)                                                                                 \
     X(take)                                                                                \
     X(scatter_add)                                                                         \
-    X(sum)                                                                                 \
-    X(mean)                                                                                \
-    X(max)                                                                                 \
-    X(min)                                                                                 \
+    TN_REDUCTIONS(X)                                                                       \
     X(argmax)                                                                              \
-    X(logsumexp)                                                                           \
     X(matmul)
 #define BASE_PRIMITIVES(X)                                                                 \
     X(where)                                                                               \
@@ -55,44 +51,47 @@ BASE_PRIMITIVES(BASE_DECLARE)
 BASE_UNARY(BASE_DECLARE)
 BASE_BINARY(BASE_DECLARE)
 #undef BASE_DECLARE
-#define BASE_DECLARE(name)                                                                 \
+#define BASE_DECLARE(name, ...)                                                            \
     tn_status name##_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes, \
                           int64_t size, tn_array **outputs, int32_t *out_axes);
 BASE_BATCHED(BASE_DECLARE)
 #undef BASE_DECLARE
 
-// The references of primitives that only move elements are as good as any kernel on a CPU,
-// and better there than their decompositions: they are brought as kernels too. X(name)
+// Primitives that only move elements. On a CPU their reference is as fast as any kernel and
+// faster than their decomposition, so the reference is registered as a kernel, too. X(name)
 #define BASE_CPU_KERNELS(X) X(slice_update) X(concatenate) X(pad)
 #define BASE_DECLARE(name) tn_status name##_reference(const struct tn_cpu_call *call);
 BASE_CPU_KERNELS(BASE_DECLARE)
 #undef BASE_DECLARE
 
-// The one input of many.
+// The input list of primitives with one input, "x".
 extern const tn_input_info base_x[1];
 
 // --- checks (check.c) -------------------------------------------------------------------
 
 #define SHAPE_TEXT 200
-// "[256, 512]"; returns buffer.
+// Writes "[256, 512]" to `buffer`, and returns `buffer`.
 const char *shape_text(int32_t rank, const int64_t *extent, char buffer[SHAPE_TEXT]);
 const char *dtype_text(int64_t dtype);
 
-// The axes named by attribute `name`, as bits. Fails when one is out of range or twice.
+// Sets bit i of *out_set for each axis i of `axes`, or all bits when `axes` is not given.
+// Fails on an axis that is out of range or given twice; `name` is the attribute's name.
 tn_status check_axes(const tn_host *host, const char *name, const tn_ints *axes,
                      int32_t rank, uint32_t *out_set);
 
-// `axis` counted from the front. Fails when out of range.
+// Gives `axis` counted from the front; a negative `axis` counts from the end. Fails when
+// the axis is out of range.
 tn_status check_axis(const tn_host *host, int64_t axis, int32_t rank, int32_t *out_axis);
 
-// Fails when an extent is negative or there are none given.
+// Fails when `shape` is not given or has a negative extent.
 tn_status check_shape(const tn_host *host, const tn_ints *shape);
 
-// Fails unless `dtype` is of an integer.
+// Fails unless `dtype` is an integer dtype; `input` is the input's name.
 tn_status check_integers(const tn_host *host, const char *input, tn_dtype dtype);
 
-// --- pieces -----------------------------------------------------------------------------
+// --- graph building ---------------------------------------------------------------------
 
+// Whether a vjp has to give the gradient of input `input`: one bit an input.
 static inline int wants(const uint64_t *wanted, uint32_t input)
 {
     return (wanted[input / 64] >> input % 64 & 1) != 0;
@@ -106,20 +105,20 @@ static inline tn_ints ints_of(int32_t count, const int64_t *values)
     return ints;
 }
 
-// One input, the attribute `shape`: reshape, broadcast_to, sum_to.
+// Applies reshape, broadcast_to or sum_to to x.
 tn_array *with_shape(const tn_build *build, const char *primitive, const tn_array *x,
                      tn_ints shape);
 
-// Zeros with the extents of `like`, which nothing is stored for.
+// Zeros with the extents of `like`: a broadcast scalar, which takes no memory.
 tn_array *zeros_like(const tn_build *build, const tn_array *like, tn_dtype dtype);
 
-// What a rule that built `array` returns: the failure has been recorded already.
+// Status of a rule that built `array`. The builder has recorded the failure behind a NULL.
 static inline tn_status built(const tn_array *array)
 {
     return array ? TN_OK : TN_ERR_ARGUMENT;
 }
 
-// The same for a vjp: fails when a wanted gradient was not built.
+// Status of a vjp: fails when a wanted gradient is NULL.
 static inline tn_status built_wanted(const uint64_t *wanted, tn_array *const *gradients,
                                      uint32_t count)
 {
@@ -129,7 +128,8 @@ static inline tn_status built_wanted(const uint64_t *wanted, tn_array *const *gr
     return TN_OK;
 }
 
-// A vjp of what has no derivative: all zero.
+// Rules of primitives without a derivative: gradients and tangents stay NULL, which is
+// zero.
 tn_status zero_vjp(const tn_build *build, const tn_rule *rule, tn_array *const *cotangents,
                    const uint64_t *wanted, tn_array **gradients);
 tn_status zero_jvp(const tn_build *build, const tn_rule *rule, tn_array *const *tangents,

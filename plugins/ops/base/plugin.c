@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// org.tenon.base: the operators that NumPy has, and that all other packs are built from.
+// org.tenon.base: NumPy's operators, from which all other packs build their rules.
 //
-// Elementwise ones are one-line expressions; views change layouts only; the rest have a
-// reference in plain C, a decomposition, or both. Fast kernels come from the backends.
+// Elementwise primitives are one-line expressions; views change layouts only; the others
+// have a reference in plain C, a decomposition, or both. Fast kernels come from the
+// backends.
 #include "pack.h"
 
 #define POINTER(name, ...) &base_##name,

@@ -3,12 +3,13 @@
 // (Salmon, Moraes, Dror and Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3").
 //
 // Element i encrypts the 64-bit counter i under the key: the same key gives the same
-// numbers on every device, in any order. Each is one expression, so it fuses with what uses
-// it.
+// numbers on every device, in any order. Each primitive is one expression, so it fuses with
+// its consumers.
 #include "pack.h"
 
-// A rotation to the left and the rest of a round: the words before (a, b), those after
-// (c, d).
+// One round of the words x and y: x += y; y = rotate_left(y, left) ^ x. Expressions assign
+// a name once, so each round has names of its own: x and y are a<a> and b<b> before the
+// round, a<c> and b<d> after it. right = 32 - left.
 #define ROUND(a, b, c, d, left, right)                                                     \
     "a" #c " = a" #a " + b" #b "; "                                                        \
     "b" #d " = ((b" #b " << " #left ") | (b" #b " >> " #right ")) ^ a" #c "; "
@@ -19,12 +20,14 @@
     ROUND(n##3, n##3, n##4, n##4, r3, l3)
 #define ODD_ROUNDS(n) FOUR_ROUNDS(n, 13, 19, 15, 17, 26, 6, 6, 26)
 #define EVEN_ROUNDS(n) FOUR_ROUNDS(n, 17, 15, 29, 3, 16, 16, 24, 8)
-// Every four rounds the key is mixed in, and a count.
+// Key injection after every four rounds: adds two key words and the number of the
+// injection.
 #define INJECT(from, to, ka, kb, count)                                                    \
     "a" #to "0 = a" #from "4 + " #ka "; b" #to "0 = b" #from "4 + (" #kb " + " #count ");" \
     " "
 
-// Definitions that leave two random words in a60 and b60. 466688986 is 0x1BD11BDA.
+// Definitions of an expression over the key words k0 and k1: two random words, a60 and b60.
+// 466688986 is 0x1BD11BDA, the parity constant of the key schedule.
 #define THREEFRY                                                                           \
     "k2 = k0 ^ k1 ^ u32(466688986); "                                                      \
     "a10 = u32(index) + k0; b10 = u32(index >> 32) + k1; " ODD_ROUNDS(1)                   \
@@ -34,7 +37,8 @@
 
 #define BITS "k0, k1 -> " THREEFRY "a60"
 
-// [0, 1): 24 bits for f32, 53 for f64. 2^-24 and so on are exact.
+// Uniform in [0, 1): 24 bits for f32, 53 for f64. The factors 2^-24, 2^26 and 2^-53 are
+// exact.
 #define UNIFORM_F32                                                                        \
     "k0, k1 -> " THREEFRY "low + (high - low) * (f32(a60 >> 8) * 5.9604644775390625e-8)"
 #define UNIFORM_F64                                                                        \
@@ -42,8 +46,9 @@
     "low + (high - low) * ((f64(a60 >> 5) * 67108864.0 + f64(b60 >> 6)) * "                \
     "1.1102230246251565e-16)"
 
-// Box and Muller 1958: a radius from one word, in (0, 1] so that the logarithm is finite,
-// an angle from the other. 24 bits reach 5.7 standard deviations, 32 bits 6.6.
+// Box and Muller 1958: one word gives the radius, scaled to (0, 1] so that its logarithm is
+// finite; the other gives the angle. 24 bits (f32) reach 5.7 standard deviations, 32 bits
+// (f64) 6.6.
 #define NORMAL_F32                                                                         \
     "k0, k1 -> " THREEFRY                                                                  \
     "mean + deviation * (sqrt(-2.0 * log(f32((a60 >> 8) + 1) * 5.9604644775390625e-8)) * " \
@@ -104,15 +109,15 @@ static tn_status random_float_infer(const tn_infer *infer, tn_type *types)
     return random_infer(infer, dtype, types);
 }
 
-// One word of the key, repeated to the result's extents: a view.
+// Word `word` of the key, broadcast to `shape`: a view.
 static tn_array *key_word(const tn_build *build, const tn_array *key, int64_t word,
                           tn_ints shape)
 {
-    tn_ints none = {.given = 1};
+    tn_ints scalar = {.given = 1};
     tn_array *one = build->op(build, "base.slice/1", TN_IN(key),
                               tn_attrs("start", TN_INTS(word), "stop", TN_INTS(word + 1)));
     return with_shape(build, "base.broadcast_to/1",
-                      with_shape(build, "base.reshape/1", one, none), shape);
+                      with_shape(build, "base.reshape/1", one, scalar), shape);
 }
 
 static tn_array *random_expr(const tn_build *build, const tn_rule *rule, const char *text,
@@ -125,9 +130,10 @@ static tn_array *random_expr(const tn_build *build, const tn_rule *rule, const c
                        list);
 }
 
+// Rounds x to `dtype` when that is a half float, whose expression computes in f32.
 static tn_array *to_dtype(const tn_build *build, tn_array *x, int64_t dtype)
 {
-    if (dtype != TN_F16 && dtype != TN_BF16)
+    if (tn_dtype_computed((tn_dtype)dtype) == dtype)
         return x;
     return build->op(build, "base.astype/1", TN_IN(x), tn_attrs("dtype", dtype));
 }

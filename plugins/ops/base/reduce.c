@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Reductions over any axes: types, and references in plain C.
+// Reductions over any axes: type inference, and references in plain C.
 #include "reduce.h"
 
 // --- types ------------------------------------------------------------------------------
 
-// The input's extents without the reduced axes, or with 1 in their places.
+// The result's type: the axes in `set` are removed, or have extent 1 with `keepdims`.
 static tn_type reduced(const tn_type *x, uint32_t set, int64_t keepdims, tn_dtype dtype)
 {
     tn_type type = {.dtype = dtype};
     for (int32_t i = 0; i < x->rank; i++) {
-        int gone = (set >> i & 1) != 0;
-        if (!gone || keepdims)
-            type.extent[type.rank++] = gone ? 1 : x->extent[i];
+        int is_reduced = (set >> i & 1) != 0;
+        if (!is_reduced || keepdims)
+            type.extent[type.rank++] = is_reduced ? 1 : x->extent[i];
     }
     return type;
 }
@@ -37,7 +37,7 @@ tn_status sum_infer(const tn_infer *infer, tn_type *types)
     return reduce_infer(infer, dtype, types);
 }
 
-// Floats stay; integers give f64.
+// Dtype of mean and logsumexp: a float's own, f64 for integers.
 static tn_dtype float_of(tn_dtype dtype)
 {
     return tn_dtype_in(dtype, TN_FLOAT_DTYPES) ? dtype : TN_F64;
@@ -53,7 +53,8 @@ tn_status logsumexp_infer(const tn_infer *infer, tn_type *types)
     return reduce_infer(infer, float_of(infer->types[0].dtype), types);
 }
 
-// Fails when there is an output but nothing to take it from.
+// Fails when an output element would have no input elements: an extremum needs at least
+// one.
 static tn_status check_not_empty(const tn_infer *infer, uint32_t set)
 {
     const tn_type *x = &infer->types[0];
@@ -102,13 +103,13 @@ tn_status argmax_infer(const tn_infer *infer, tn_type *types)
 
 // --- references -------------------------------------------------------------------------
 
-// The elements that make one output.
+// One element of the output, and the input elements that are reduced to it.
 struct cell {
     const tn_tensor *in;
-    tn_layout layout; // of the input: reduced axes only, the others have extent 1
-    int64_t count;    // of elements
+    tn_layout layout; // of the input elements: kept axes have extent 1
+    int64_t count;    // of input elements
     const tn_tensor *out;
-    int64_t at; // the output's element
+    int64_t at; // offset of the output element
 };
 
 typedef void (*fold_fn)(const struct cell *cell);
@@ -122,12 +123,12 @@ static void for_each_cell(const tn_cpu_call *call, uint32_t set, int64_t keepdim
     int64_t outer[TN_MAX_RANK], out_stride[TN_MAX_RANK] = {0}, index[TN_MAX_RANK] = {0};
     int32_t rank = in->layout.rank, from = 0;
     for (int32_t i = 0; i < rank; i++) {
-        int gone = (set >> i & 1) != 0;
-        outer[i] = gone ? 1 : in->layout.extent[i];
-        cell.layout.extent[i] = gone ? in->layout.extent[i] : 1;
-        if (!gone)
+        int is_reduced = (set >> i & 1) != 0;
+        outer[i] = is_reduced ? 1 : in->layout.extent[i];
+        cell.layout.extent[i] = is_reduced ? in->layout.extent[i] : 1;
+        if (!is_reduced)
             out_stride[i] = out->layout.stride[from];
-        from += !gone || keepdims;
+        from += !is_reduced || keepdims;
     }
     cell.count = tn_layout_count(&cell.layout);
     if (tn_layout_count(&out->layout) == 0)
@@ -149,7 +150,7 @@ static tn_status reduce(const tn_cpu_call *call, fold_fn fold)
     return TN_OK;
 }
 
-// Runs `statement` with `at` as each element of the cell.
+// Runs `statement` for each input element of the cell; `at` is the element's offset.
 #define FOR_EACH(cell, at, statement)                                                      \
     do {                                                                                   \
         int64_t index_[TN_MAX_RANK] = {0};                                                 \
@@ -178,6 +179,19 @@ static void fold_sum(const struct cell *cell)
     }
 }
 
+static void fold_prod(const struct cell *cell)
+{
+    double f = 1;
+    uint64_t i = 1; // wraps
+    if (is_float(cell)) {
+        FOR_EACH(cell, at, f *= tn_get_f64(cell->in, at));
+        tn_set_f64(cell->out, cell->at, f);
+    } else {
+        FOR_EACH(cell, at, i *= (uint64_t)tn_get_i64(cell->in, at));
+        tn_set_i64(cell->out, cell->at, (int64_t)i);
+    }
+}
+
 // Whether element a comes before b in the order of max: NaN first, then the greater one.
 static int is_above(const tn_tensor *x, int64_t a, int64_t b)
 {
@@ -190,6 +204,7 @@ static int is_above(const tn_tensor *x, int64_t a, int64_t b)
     return tn_get_i64(x, a) > tn_get_i64(x, b);
 }
 
+// Likewise in the order of min: NaN first, then the smaller one.
 static int is_below(const tn_tensor *x, int64_t a, int64_t b)
 {
     if (tn_dtype_in(x->layout.dtype, TN_FLOAT_DTYPES) && isnan(tn_get_f64(x, a)))
@@ -245,6 +260,11 @@ static void fold_logsumexp(const struct cell *cell)
 tn_status sum_reference(const tn_cpu_call *call)
 {
     return reduce(call, fold_sum);
+}
+
+tn_status prod_reference(const tn_cpu_call *call)
+{
+    return reduce(call, fold_prod);
 }
 
 tn_status max_reference(const tn_cpu_call *call)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What reductions' types and references (reduce.c) offer their records (reduce_rules.c).
+// Type inference and references of the reductions (reduce.c), for their primitives
+// (reduce_rules.c).
 #ifndef BASE_REDUCE_H
 #define BASE_REDUCE_H
 
@@ -11,10 +12,9 @@ tn_status extremum_infer(const tn_infer *infer, tn_type *types);
 tn_status argmax_infer(const tn_infer *infer, tn_type *types);
 tn_status logsumexp_infer(const tn_infer *infer, tn_type *types);
 
-tn_status sum_reference(const tn_cpu_call *call);
-tn_status max_reference(const tn_cpu_call *call);
-tn_status min_reference(const tn_cpu_call *call);
-tn_status argmax_reference(const tn_cpu_call *call);
-tn_status logsumexp_reference(const tn_cpu_call *call);
+#define REFERENCE(name, ...) tn_status name##_reference(const tn_cpu_call *call);
+TN_REDUCTIONS(REFERENCE) // mean's is not defined: mean has a decomposition
+REFERENCE(argmax)
+#undef REFERENCE
 
 #endif // BASE_REDUCE_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reductions: records, decompositions and derivatives.
+// Reductions: primitives, decompositions and derivatives.
 #include "reduce.h"
 
 static const tn_attr_field reduce_fields[] = {
@@ -16,7 +16,7 @@ static const tn_attr_field sum_to_fields[] = {
                       "extents of the result, which broadcast to x's"),
 };
 
-// --- pieces -----------------------------------------------------------------------------
+// --- graph building ---------------------------------------------------------------------
 
 static tn_array *reduce_op(const tn_build *build, const char *primitive, const tn_array *x,
                            const tn_ints *axes, int64_t keepdims)
@@ -26,7 +26,7 @@ static tn_array *reduce_op(const tn_build *build, const char *primitive, const t
     return build->op(build, primitive, TN_IN(x), list);
 }
 
-// An output of a reduction of x, broadcast back to x's extents.
+// `out`, which is x reduced over `axes`, broadcast back to x's extents.
 static tn_array *spread(const tn_build *build, const tn_array *out, const tn_array *x,
                         const tn_ints *axes)
 {
@@ -39,7 +39,7 @@ static tn_array *spread(const tn_build *build, const tn_array *out, const tn_arr
     return with_shape(build, "base.broadcast_to/1", column, shape);
 }
 
-// How many elements of x make one of the output. May be 0.
+// Number of elements of x that are reduced to one. May be 0.
 static double reduced_count(const tn_build *build, const tn_array *x, const tn_ints *axes)
 {
     tn_ints shape = tn_extents(build, x);
@@ -56,15 +56,13 @@ static tn_array *cast(const tn_build *build, const tn_array *x, tn_dtype dtype)
     return build->op(build, "base.astype/1", TN_IN(x), tn_attrs("dtype", (int64_t)dtype));
 }
 
-// Where sums of this dtype are accumulated.
+// The float dtype that elements of `dtype` are accumulated in.
 static tn_dtype wide(tn_dtype dtype)
 {
-    if (dtype == TN_F16 || dtype == TN_BF16)
-        return TN_F32;
-    return tn_dtype_in(dtype, TN_FLOAT_DTYPES) ? dtype : TN_F64;
+    return tn_is_float(dtype) ? tn_dtype_computed(dtype) : TN_F64;
 }
 
-// x as a float wide enough to be summed, and the dtype that the result has in the end.
+// x in the dtype that it is accumulated in; *out_dtype is the dtype of the final result.
 static tn_array *widen(const tn_build *build, tn_array *x, tn_dtype *out_dtype)
 {
     const tn_type *type = build->type(x);
@@ -112,6 +110,120 @@ const tn_primitive base_sum = {
     .vjp = sum_vjp,
     .jvp = sum_jvp,
     .vmap = sum_vmap,
+};
+
+// --- prod -------------------------------------------------------------------------------
+
+// x as [others, n], with its reduced axes last and merged into one of n elements. Gives the
+// order of x's axes and the extents in that order, which undo this.
+static tn_array *gather_axes(const tn_build *build, tn_array *x, const tn_ints *axes,
+                             tn_ints *out_order, tn_ints *out_shape)
+{
+    tn_ints shape = tn_extents(build, x), order = {.given = 1}, moved = {.given = 1};
+    uint32_t set = tn_axis_set(axes, (int32_t)shape.count);
+    int64_t flat[2] = {1, 1};
+    for (uint32_t side = 0; side < 2; side++)
+        for (uint32_t i = 0; i < shape.count; i++)
+            if ((set >> i & 1) == side) {
+                order.value[order.count++] = i;
+                moved.value[moved.count++] = shape.value[i];
+                flat[side] *= shape.value[i];
+            }
+    *out_order = order;
+    *out_shape = moved;
+    tn_array *transposed =
+        build->op(build, "base.transpose/1", TN_IN(x), tn_attrs("axes", &order));
+    return with_shape(build, "base.reshape/1", transposed, ints_of(2, flat));
+}
+
+// x [others, n] shifted by `step` along the last axis and filled with ones.
+static tn_array *shifted(const tn_build *build, tn_array *x, int64_t step)
+{
+    tn_ints shape = tn_extents(build, x);
+    int64_t n = shape.value[1], size = step < 0 ? -step : step;
+    tn_ints low = ints_of(2, (int64_t[]){0, step < 0 ? size : 0});
+    tn_ints high = ints_of(2, (int64_t[]){shape.value[0], step < 0 ? n : n - size});
+    tn_ints before = ints_of(2, (int64_t[]){0, step < 0 ? 0 : size});
+    tn_ints after = ints_of(2, (int64_t[]){0, step < 0 ? size : 0});
+    tn_array *part =
+        build->op(build, "base.slice/1", TN_IN(x), tn_attrs("start", &low, "stop", &high));
+    return build->op(build, "base.pad/1", TN_IN(part),
+                     tn_attrs("before", &before, "after", &after, "value", 1.0));
+}
+
+// Exclusive scan along the last axis: at each element the product of those before it
+// (sign 1) or behind it (-1). Doubles the step, so it takes log2(n) products.
+static tn_array *running_product(const tn_build *build, tn_array *x, int64_t sign)
+{
+    int64_t n = tn_extents(build, x).value[1];
+    tn_array *all = shifted(build, x, sign);
+    for (int64_t step = 1; all && step < n - 1; step *= 2)
+        all = build->expr(build, "x, y -> x * y",
+                          TN_IN(all, shifted(build, all, sign * step)), TN_NO_ATTRS);
+    return all;
+}
+
+// At each element the product of all others, which is the derivative of prod. Without a
+// division, so zeros are exact, in second derivatives as well.
+static tn_array *others_product(const tn_build *build, const tn_rule *rule)
+{
+    const tn_reduce_attrs *attrs = rule->attrs;
+    tn_dtype dtype;
+    tn_array *x = widen(build, rule->inputs[0], &dtype);
+    tn_ints order, shape, back = {.given = 1}, extents = tn_extents(build, x);
+    for (uint32_t i = 0; i < extents.count; i++)
+        if (extents.value[i] == 0)
+            return x;
+    tn_array *flat = gather_axes(build, x, &attrs->axis, &order, &shape);
+    tn_array *product = build->expr(
+        build, "x, y -> x * y",
+        TN_IN(running_product(build, flat, 1), running_product(build, flat, -1)),
+        TN_NO_ATTRS);
+    back.count = order.count;
+    for (uint32_t i = 0; i < order.count; i++)
+        back.value[order.value[i]] = i;
+    return build->op(build, "base.transpose/1",
+                     TN_IN(with_shape(build, "base.reshape/1", product, shape)),
+                     tn_attrs("axes", &back));
+}
+
+static tn_status prod_vjp(const tn_build *build, const tn_rule *rule,
+                          tn_array *const *cotangents, const uint64_t *wanted,
+                          tn_array **gradients)
+{
+    const tn_reduce_attrs *attrs = rule->attrs;
+    (void)wanted;
+    tn_array *g = spread(build, cotangents[0], rule->inputs[0], &attrs->axis);
+    gradients[0] = build->expr(build, "g, p -> g * p",
+                               TN_IN(g, others_product(build, rule)), TN_NO_ATTRS);
+    return built(gradients[0]);
+}
+
+static tn_status prod_jvp(const tn_build *build, const tn_rule *rule,
+                          tn_array *const *tangents, tn_array **out_tangents)
+{
+    const tn_reduce_attrs *attrs = rule->attrs;
+    const tn_type *type = build->type(rule->outputs[0]);
+    tn_array *part =
+        build->expr(build, "t, p -> t * p", TN_IN(tangents[0], others_product(build, rule)),
+                    TN_NO_ATTRS);
+    tn_array *sum = reduce_op(build, "base.sum/1", part, &attrs->axis, attrs->keepdims);
+    out_tangents[0] = narrow(build, sum, type ? type->dtype : TN_F32);
+    return built(out_tangents[0]);
+}
+
+const tn_primitive base_prod = {
+    .struct_size = sizeof(tn_primitive),
+    .id = "base.prod/1",
+    .doc = "The product over axes. Narrow integers and bool are multiplied in 64 bits.",
+    .inputs = base_x,
+    .num_inputs = 1,
+    .attrs = TN_ATTR_TABLE(tn_reduce_attrs, reduce_fields),
+    .infer = sum_infer,
+    .reference = prod_reference,
+    .vjp = prod_vjp,
+    .jvp = prod_jvp,
+    .vmap = prod_vmap,
 };
 
 // --- mean -------------------------------------------------------------------------------
@@ -170,7 +282,8 @@ const tn_primitive base_mean = {
 
 // --- max and min -----------------------------------------------------------------------
 
-// 1 where x is the extremum, over how many there are: the gradient is shared evenly.
+// 1 / k at each of the k elements that equal the extremum, else 0: equals share the
+// gradient.
 static tn_array *extremum_share(const tn_build *build, const tn_rule *rule)
 {
     const tn_reduce_attrs *attrs = rule->attrs;
@@ -290,7 +403,7 @@ static tn_status logsumexp_decompose(const tn_build *build, const tn_rule *rule,
     return built(outputs[0]);
 }
 
-// exp(x - out): the share of each element, which is the derivative.
+// The derivative of logsumexp: softmax over the reduced axes, exp(x - out).
 static tn_array *softmax_share(const tn_build *build, const tn_rule *rule)
 {
     const tn_reduce_attrs *attrs = rule->attrs;

@@ -8,6 +8,7 @@ static const tn_attr_field slice_fields[] = {
     TN_INTS_FIELD(tn_slice_attrs, step, "distance of taken indices; not given: 1"),
 };
 
+// The indices that a slice takes of one axis: first, first + step, ...
 struct span {
     int64_t first, step, count;
 };
@@ -17,9 +18,10 @@ static int64_t clamp(int64_t value, int64_t lo, int64_t hi)
     return value < lo ? lo : value > hi ? hi : value;
 }
 
-// One bound as a place on an axis of extent n: `omitted` when left out, else clamped.
-static int64_t place(const tn_ints *list, int32_t axis, int64_t n, int64_t lo, int64_t hi,
-                     int64_t omitted)
+// A start or stop as an index of an axis of extent n: counted from the front and clamped to
+// lo ... hi, or `omitted` when the list has no value for the axis.
+static int64_t resolve_bound(const tn_ints *list, int32_t axis, int64_t n, int64_t lo,
+                             int64_t hi, int64_t omitted)
 {
     if (!list->given || axis >= (int32_t)list->count || list->value[axis] == TN_SLICE_END)
         return omitted;
@@ -27,8 +29,8 @@ static int64_t place(const tn_ints *list, int32_t axis, int64_t n, int64_t lo, i
     return clamp(value < 0 ? value + n : value, lo, hi);
 }
 
-// What start:stop:step takes of axis `axis`, whose extent is n, as Python's
-// slice.indices() says it. The step is not 0.
+// The indices that start:stop:step takes of axis `axis`, whose extent is n: as Python's
+// slice.indices(). The step is not 0.
 static struct span span_of(const tn_slice_attrs *attrs, int32_t axis, int64_t n)
 {
     struct span span = {0, 1, 0};
@@ -36,14 +38,14 @@ static struct span span_of(const tn_slice_attrs *attrs, int32_t axis, int64_t n)
         attrs->step.value[axis] != TN_SLICE_END)
         span.step = attrs->step.value[axis];
     if (span.step > 0) {
-        int64_t stop = place(&attrs->stop, axis, n, 0, n, n);
-        span.first = place(&attrs->start, axis, n, 0, n, 0);
+        int64_t stop = resolve_bound(&attrs->stop, axis, n, 0, n, n);
+        span.first = resolve_bound(&attrs->start, axis, n, 0, n, 0);
         if (stop > span.first)
             span.count = (stop - span.first - 1) / span.step + 1;
     } else {
-        int64_t stop = place(&attrs->stop, axis, n, -1, n - 1, -1);
-        span.first = place(&attrs->start, axis, n, -1, n - 1, n - 1);
-        // Its magnitude: -(step + 1) exists for the least step, too.
+        int64_t stop = resolve_bound(&attrs->stop, axis, n, -1, n - 1, -1);
+        span.first = resolve_bound(&attrs->start, axis, n, -1, n - 1, n - 1);
+        // The step's magnitude. -step would overflow for INT64_MIN.
         uint64_t step = (uint64_t)(-(span.step + 1)) + 1;
         if (stop < span.first)
             span.count = (int64_t)((uint64_t)(span.first - stop - 1) / step) + 1;
@@ -80,7 +82,7 @@ static tn_status slice_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-// Where the slice of `in` lies.
+// Layout of the slice of `in`.
 static tn_layout sliced(const tn_slice_attrs *attrs, const tn_layout *in)
 {
     tn_layout made = *in;
@@ -89,7 +91,8 @@ static tn_layout sliced(const tn_slice_attrs *attrs, const tn_layout *in)
         made.extent[i] = span.count;
         if (span.count > 0)
             made.offset += span.first * in->stride[i];
-        if (span.count > 1) // a step may be larger than any memory
+        if (span.count >
+            1) // of one element the step is unused, and may overflow the stride
             made.stride[i] = span.step * in->stride[i];
     }
     if (tn_layout_count(&made) == 0)
@@ -103,7 +106,8 @@ static tn_status slice_view(const tn_view *view, tn_layout *out)
     return TN_OK;
 }
 
-// The three lists as attributes of another call; absent ones are left out.
+// Declares `list`: start, stop and step as attributes of another call, absent ones left
+// out.
 #define SLICE_ATTRS(list, attrs)                                                           \
     tn_attr list##_items[3];                                                               \
     tn_attr_list list = slice_attrs(attrs, list##_items)
@@ -195,13 +199,14 @@ tn_status slice_update_reference(const tn_cpu_call *call)
     const tn_tensor *out = &call->outputs[0];
     tn_tensor to = {out->data, sliced(call->attrs, &out->layout)};
     if (x->data != out->data || x->layout.offset != out->layout.offset)
-        tn_copy_region(out, x); // else in place
+        tn_copy_region(out, x); // in place, x's elements are in `out` already
     tn_copy_region(&to, update);
     return TN_OK;
 }
 
-// For devices without a kernel: element i of axis `axis` is element (i - first) / step of
-// the update where that is a whole number in range, and x's elsewhere.
+// One axis of the decomposition: spreads `update` so that index i of `axis` has the
+// update's element (i - first) / step, clamped. Narrows the condition *inside (NULL: true)
+// to indices where that quotient is whole and in range; the others keep x's element.
 static tn_array *update_axis(const tn_build *build, tn_array *update, int32_t axis,
                              const struct span *span, const tn_type *x, tn_array **inside)
 {
@@ -261,10 +266,10 @@ static tn_status slice_update_vjp(const tn_build *build, const tn_rule *rule,
 {
     SLICE_ATTRS(attrs, rule->attrs);
     const tn_type *type = build->type(cotangents[0]);
-    tn_array *none = zeros_like(build, rule->inputs[1], type ? type->dtype : TN_F32);
+    tn_array *zero_update = zeros_like(build, rule->inputs[1], type ? type->dtype : TN_F32);
     if (wants(wanted, 0))
-        gradients[0] =
-            build->op(build, "base.slice_update/1", TN_IN(cotangents[0], none), attrs);
+        gradients[0] = build->op(build, "base.slice_update/1",
+                                 TN_IN(cotangents[0], zero_update), attrs);
     if (wants(wanted, 1))
         gradients[1] = build->op(build, "base.slice/1", TN_IN(cotangents[0]), attrs);
     return built_wanted(wanted, gradients, 2);

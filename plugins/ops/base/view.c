@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Views that rearrange axes: the output is the input's memory under another layout.
+// Primitives that are views: the output is the input's memory under another layout.
 //
-// The derivative of each is the view back; that of a broadcast is a sum.
+// The vjp of a rearrangement is its inverse, that of a broadcast is a sum.
 #include "pack.h"
 
 #include <tenon/checked.h>
@@ -10,7 +10,7 @@ static const tn_attr_field shape_fields[] = {
     TN_REQUIRED_FIELD(tn_shape_attrs, shape, TN_ATTR_INTS, "extents of the result"),
 };
 
-// The gradient with the input's extents: of reshape, expand_dims and squeeze.
+// vjp of reshape, expand_dims and squeeze: the cotangent with the input's extents.
 static tn_status reshape_back_vjp(const tn_build *build, const tn_rule *rule,
                                   tn_array *const *cotangents, const uint64_t *wanted,
                                   tn_array **gradients)
@@ -21,7 +21,7 @@ static tn_status reshape_back_vjp(const tn_build *build, const tn_rule *rule,
     return built(gradients[0]);
 }
 
-// The tangent with the output's extents: of reshape, expand_dims and squeeze.
+// jvp of reshape, expand_dims and squeeze: the tangent with the output's extents.
 static tn_status reshape_jvp(const tn_build *build, const tn_rule *rule,
                              tn_array *const *tangents, tn_array **out_tangents)
 {
@@ -32,7 +32,8 @@ static tn_status reshape_jvp(const tn_build *build, const tn_rule *rule,
 
 // --- reshape ----------------------------------------------------------------------------
 
-// The elements of all extents; -1 for one that is to be found counts 1. -1: overflow.
+// Product of the extents. An extent of -1, which reshape infers, counts as 1. Returns -1 on
+// overflow.
 static int64_t count_given(int32_t rank, const int64_t *extent)
 {
     int64_t count = 1;
@@ -75,8 +76,8 @@ static tn_status reshape_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-// Merges axes that the input walks as one: what is left are runs that no reshape can cross
-// without a copy. Axes of extent 1 are left out.
+// Merges neighbouring axes that one stride can walk, and drops axes of extent 1. Returns
+// the number of merged axes. No axis of a view can span two of them: that needs a copy.
 static int32_t merge_axes(const tn_layout *in, int64_t *extent, int64_t *stride)
 {
     int32_t n = 0;
@@ -101,7 +102,7 @@ static tn_status reshape_view(const tn_view *view, tn_layout *out)
     int64_t extent[TN_MAX_RANK], stride[TN_MAX_RANK];
     int32_t runs = merge_axes(in, extent, stride), run = runs - 1;
     tn_layout made = {.dtype = in->dtype, .rank = type->rank, .offset = in->offset};
-    int64_t left = runs > 0 ? extent[run] : 1; // of the current run, not yet given away
+    int64_t left = runs > 0 ? extent[run] : 1; // extent of the run that no axis covers yet
     int64_t step = runs > 0 ? stride[run] : 1;
     int empty = tn_layout_count(in) == 0;
 
@@ -147,7 +148,7 @@ static const tn_attr_field transpose_fields[] = {
                   "which axis of x stands at each place; not given: reversed"),
 };
 
-// The axis of x that stands at place i.
+// The axis of x that becomes axis i of the result.
 static int32_t axis_at(const tn_transpose_attrs *attrs, int32_t rank, int32_t i)
 {
     return attrs->axes.given ? tn_axis(attrs->axes.value[i], rank) : rank - 1 - i;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Memory freed at once, the first failure, and the nearest name.
+// The arena, the first failure, and the nearest name.
 #include "arena.h"
 
 #include <stdio.h>
@@ -19,8 +19,6 @@ void *arena_alloc(struct arena *arena, size_t size)
         return NULL;
     }
     arena->used += size;
-    if (arena->room)
-        return arena->room + arena->used - size;
     struct arena_block *block = calloc(1, sizeof(*block) + size);
     if (!block)
         return NULL;
@@ -42,16 +40,17 @@ void arena_finish(struct arena *arena)
         next = block->next;
         free(block);
     }
-    *arena = (struct arena){.room = arena->room, .used = arena->room ? ARENA_MAX : 0};
+    *arena = (struct arena){0};
 }
 
-tn_status problem_set_v(struct problem *problem, tn_status status, const char *format,
-                        va_list list)
+static tn_status set_problem(struct problem *problem, tn_status status, const char *format,
+                             va_list list)
 {
     if (problem->status == TN_OK) {
         problem->status = status;
         vsnprintf(problem->text, sizeof(problem->text), format, list);
-        for (char *c = problem->text; *c; c++) // of hostile texts
+        for (char *c = problem->text; *c;
+             c++) // no control characters of a hostile manifest
             *c = (unsigned char)*c < ' ' ? '?' : *c;
     }
     return problem->status;
@@ -61,7 +60,7 @@ tn_status problem_set(struct problem *problem, tn_status status, const char *for
 {
     va_list list;
     va_start(list, format);
-    problem_set_v(problem, status, format, list);
+    set_problem(problem, status, format, list);
     va_end(list);
     return problem->status;
 }
@@ -70,7 +69,9 @@ tn_status problem_set(struct problem *problem, tn_status status, const char *for
 
 enum { MAX_NAME = 48 };
 
-// Edits between two names of at most MAX_NAME bytes, a swap of neighbours being one edit.
+// Edit distance of two names of at most MAX_NAME bytes: insertions, deletions,
+// substitutions, and swaps of neighbours (optimal string alignment). Keeps three rows of
+// the table.
 static size_t distance(const char *a, const char *b)
 {
     size_t n = strlen(a), m = strlen(b), rows[3][MAX_NAME + 1] = {0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Memory that is freed all at once: what a pack's manifest is read into. And the one
-// failure that a reader keeps.
+// What reading a manifest needs: an arena, which owns all that is read; the first failure;
+// and the nearest known name, for messages.
 #ifndef FFI_ARENA_H
 #define FFI_ARENA_H
 
@@ -14,21 +14,20 @@ struct arena_block;
 
 enum { ARENA_MAX = 8 << 20 }; // bytes
 
-// Zero is an empty arena on the heap. With `room` it lies in ARENA_MAX cleared bytes there,
-// which it uses once.
+// Zero is an empty arena.
 struct arena {
     struct arena_block *blocks;
-    unsigned char *room; // aligned to 16
     size_t used;
     bool is_full; // ARENA_MAX was not enough
 };
 
-// Cleared memory aligned to 16, or NULL.
+// Zeroed memory aligned to 16 bytes, freed by arena_finish. NULL when there is none.
 void *arena_alloc(struct arena *arena, size_t size);
+// A copy of `text`, likewise.
 char *arena_text(struct arena *arena, const char *text);
 void arena_finish(struct arena *arena);
 
-// The first failure: later ones are ignored, so that reading goes on without checks.
+// The first failure. Later ones are ignored, so readers need not check after each step.
 struct problem {
     tn_status status;
     char text[600];
@@ -37,11 +36,9 @@ struct problem {
 // Records the failure unless there is one. Returns the first one's status.
 tn_status problem_set(struct problem *problem, tn_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-tn_status problem_set_v(struct problem *problem, tn_status status, const char *format,
-                        va_list list);
 
-// The name of `names` (ended by NULL) that differs least from `name`, or NULL when none is
-// near.
+// The name in `names` (ended by NULL) with the fewest edits from `name`, or NULL when none
+// is near.
 const char *nearest_name(const char *name, const char *const *names);
 
 #endif // FFI_ARENA_H

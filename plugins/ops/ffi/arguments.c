@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The arguments of one function of a manifest, in the order of the C declaration, and what
-// it returns.
+// Reading the arguments of a function, in the order of the C declaration, its return value,
+// and which statuses are failures.
 #include "manifest.h"
 
 #include <inttypes.h>
@@ -32,7 +32,7 @@ static const uint8_t argument_kinds[] = {
     [K_HANDLE] = ARG_HANDLE,
 };
 
-// Members beside "kind", by kind.
+// The members that each kind of argument may have, ended by NULL.
 static const char *const members[][8] = {
     {"kind", "name", "by", "type"},
     {"kind", "name", "type"},
@@ -47,7 +47,7 @@ static const char *const members[][8] = {
     {"kind", "name", "by"},
 };
 
-static bool passes_by_pointer(struct reader *reader, const struct field *field,
+static bool passes_by_pointer(struct json_reader *reader, const struct field *field,
                               bool otherwise)
 {
     static const char *const ways[] = {"value", "pointer", NULL};
@@ -55,16 +55,16 @@ static bool passes_by_pointer(struct reader *reader, const struct field *field,
     return read_choice(reader, &by, ways, otherwise) == 1;
 }
 
-// A C argument cannot be half a float.
-static tn_dtype scalar_type(struct reader *reader, const struct field *field,
+// "type" of an argument that is passed by value: no half float, which C cannot pass.
+static tn_dtype scalar_type(struct json_reader *reader, const struct field *field,
                             const struct function *function, tn_dtype otherwise)
 {
     struct field type = member(field, "type");
     tn_dtype dtype = read_type(reader, &type, otherwise);
-    bool is_half = dtype == TN_F16 || dtype == TN_BF16;
+    bool is_half = tn_dtype_computed(dtype) != dtype;
     for (uint32_t i = 0; dtype == TN_DTYPE_NONE && i < function->num_variants; i++)
         is_half |=
-            function->variants[i].dtype == TN_F16 || function->variants[i].dtype == TN_BF16;
+            tn_dtype_computed(function->variants[i].dtype) != function->variants[i].dtype;
     if (is_half)
         refuse(reader, &type, "got a half float, expected a type that C passes by value");
     return dtype;
@@ -77,14 +77,14 @@ static bool is_float(tn_dtype dtype)
 
 // --- kinds -----------------------------------------------------------------------------
 
-// A type that is said of an operand's elements is the operand's dtype, whichever symbol
-// runs.
-static void check_element_type(struct reader *reader, const struct field *type,
+// Fails unless the stated type of an operand's elements is the operand's dtype, for each
+// variant.
+static void check_element_type(struct json_reader *reader, const struct field *type,
                                const struct function *function,
-                               const struct operand *operand, tn_dtype said)
+                               const struct operand *operand, tn_dtype stated)
 {
     for (uint32_t i = 0; i < function->num_variants && reading(reader); i++) {
-        tn_dtype got = dtype_or(said, function, i);
+        tn_dtype got = dtype_or(stated, function, i);
         tn_dtype expected = dtype_or(operand->dtype, function, i);
         if (got != expected)
             refuse(reader, type,
@@ -94,7 +94,7 @@ static void check_element_type(struct reader *reader, const struct field *type,
     }
 }
 
-static void read_operand_argument(struct reader *reader, const struct field *field,
+static void read_operand_argument(struct json_reader *reader, const struct field *field,
                                   const struct function *function, bool is_input,
                                   struct argument *out)
 {
@@ -124,7 +124,7 @@ static void read_operand_argument(struct reader *reader, const struct field *fie
     out->type = scalar_type(reader, field, function, operand->dtype);
 }
 
-static void read_work_argument(struct reader *reader, const struct field *field,
+static void read_work_argument(struct json_reader *reader, const struct field *field,
                                const struct function *function, struct argument *out)
 {
     const char *names[MAX_WORK + 1] = {NULL};
@@ -136,7 +136,7 @@ static void read_work_argument(struct reader *reader, const struct field *field,
     out->index = (uint32_t)read_choice(reader, &name, names, -1);
 }
 
-static void read_handle_argument(struct reader *reader, const struct field *field,
+static void read_handle_argument(struct json_reader *reader, const struct field *field,
                                  const struct function *function, struct argument *out)
 {
     const char *names[MAX_HANDLES + 1] = {NULL};
@@ -149,7 +149,7 @@ static void read_handle_argument(struct reader *reader, const struct field *fiel
     out->index = (uint32_t)read_choice(reader, &name, names, -1);
 }
 
-tn_dtype read_integer_dtype(struct reader *reader, const struct field *field,
+tn_dtype read_integer_dtype(struct json_reader *reader, const struct field *field,
                             const struct function *function)
 {
     struct field type = member(field, "type");
@@ -160,14 +160,14 @@ tn_dtype read_integer_dtype(struct reader *reader, const struct field *field,
     return dtype;
 }
 
-static void read_integer_type(struct reader *reader, const struct field *field,
+static void read_integer_type(struct json_reader *reader, const struct field *field,
                               const struct function *function, struct argument *out)
 {
     out->type = read_integer_dtype(reader, field, function);
     out->by_pointer = passes_by_pointer(reader, field, false);
 }
 
-static void read_stride(struct reader *reader, const struct field *field,
+static void read_stride(struct json_reader *reader, const struct field *field,
                         const struct function *function, struct argument *out)
 {
     struct field of = member(field, "of"), axis = member(field, "axis");
@@ -190,8 +190,8 @@ static void read_stride(struct reader *reader, const struct field *field,
     read_integer_type(reader, field, function, out);
 }
 
-// What the choices of an attribute are passed as.
-static void read_values(struct reader *reader, const struct field *field,
+// "values": the integer that each choice of an attribute is passed as.
+static void read_values(struct json_reader *reader, const struct field *field,
                         const tn_attr_field *attribute, struct argument *out)
 {
     struct field values = member(field, "values");
@@ -204,14 +204,14 @@ static void read_values(struct reader *reader, const struct field *field,
         refuse(reader, &values,
                "got %zu values, expected one for each of %zu choices of \"%s\"", given,
                count, attribute->name);
-    out->by_choice = take(reader, count * sizeof(*out->by_choice));
+    out->by_choice = reader_alloc(reader, count * sizeof(*out->by_choice));
     for (size_t i = 0; i < count && reading(reader); i++) {
         struct field item = element(&values, i);
         out->by_choice[i] = read_integer(reader, &item, INT32_MIN, INT32_MAX, 0);
     }
 }
 
-static const tn_attr_field *read_attribute_name(struct reader *reader,
+static const tn_attr_field *read_attribute_name(struct json_reader *reader,
                                                 const struct field *field,
                                                 const struct function *function,
                                                 struct argument *out)
@@ -224,7 +224,7 @@ static const tn_attr_field *read_attribute_name(struct reader *reader,
     return reading(reader) ? &function->fields[index] : NULL;
 }
 
-static void read_attribute_argument(struct reader *reader, const struct field *field,
+static void read_attribute_argument(struct json_reader *reader, const struct field *field,
                                     const struct function *function, struct argument *out)
 {
     struct field name = member(field, "name"), type = member(field, "type");
@@ -245,7 +245,7 @@ static void read_attribute_argument(struct reader *reader, const struct field *f
     }
 }
 
-static void check_constant(struct reader *reader, const struct field *value,
+static void check_constant(struct json_reader *reader, const struct field *value,
                            const struct argument *arg, tn_dtype type)
 {
     if (is_float(type))
@@ -258,7 +258,7 @@ static void check_constant(struct reader *reader, const struct field *value,
                dtype_text(type));
 }
 
-static void read_constant(struct reader *reader, const struct field *field,
+static void read_constant(struct json_reader *reader, const struct field *field,
                           const struct function *function, struct argument *out)
 {
     struct field value = member(field, "value");
@@ -276,7 +276,7 @@ static void read_constant(struct reader *reader, const struct field *field,
         check_constant(reader, &value, out, dtype_or(out->type, function, i));
 }
 
-static void read_character(struct reader *reader, const struct field *field,
+static void read_character(struct json_reader *reader, const struct field *field,
                            const struct function *function, struct argument *out)
 {
     struct field value = member(field, "value"), name = member(field, "attribute");
@@ -299,14 +299,14 @@ static void read_character(struct reader *reader, const struct field *field,
     size_t count = 0;
     while (attribute->choices[count])
         count++;
-    out->by_choice = take(reader, count * sizeof(*out->by_choice));
+    out->by_choice = reader_alloc(reader, count * sizeof(*out->by_choice));
     for (size_t i = 0; i < count && out->by_choice; i++)
         out->by_choice[i] = attribute->choices[i][0];
 }
 
 // --- the list --------------------------------------------------------------------------
 
-void read_argument(struct reader *reader, const struct field *field,
+void read_argument(struct json_reader *reader, const struct field *field,
                    struct function *function, uint32_t kinds, const char *what,
                    struct argument *out)
 {
@@ -366,7 +366,7 @@ void read_argument(struct reader *reader, const struct field *field,
     }
 }
 
-static void read_returns(struct reader *reader, const struct field *field,
+static void read_returns(struct json_reader *reader, const struct field *field,
                          struct function *function)
 {
     static const char *const known[] = {"kind", "type", NULL};
@@ -394,7 +394,7 @@ static void read_returns(struct reader *reader, const struct field *field,
                function->num_outputs, first->name, first->rank);
 }
 
-static void read_status(struct reader *reader, const struct field *field,
+static void read_status(struct json_reader *reader, const struct field *field,
                         struct function *function)
 {
     static const char *const ways[] = {"nonzero", "negative", "positive", NULL};
@@ -418,8 +418,8 @@ static void read_status(struct reader *reader, const struct field *field,
     }
 }
 
-// Each output has to come from somewhere.
-static void check_written(struct reader *reader, const struct field *field,
+// Fails on an output that neither an argument nor the return value writes.
+static void check_written(struct json_reader *reader, const struct field *field,
                           const struct function *function)
 {
     for (uint32_t i = 0; i < function->num_outputs && reading(reader); i++) {
@@ -435,8 +435,9 @@ static void check_written(struct reader *reader, const struct field *field,
     }
 }
 
-// An input that an output overwrites may lie in the same memory: it is passed once.
-static void check_aliases(struct reader *reader, const struct field *args,
+// Fails when an argument passes an overwritten input: input and output may be one memory,
+// which the output's argument passes.
+static void check_aliases(struct json_reader *reader, const struct field *args,
                           const struct function *function)
 {
     for (uint32_t i = 0; i < function->num_args && reading(reader); i++) {
@@ -453,7 +454,7 @@ static void check_aliases(struct reader *reader, const struct field *args,
     }
 }
 
-void read_arguments(struct reader *reader, const struct field *field,
+void read_arguments(struct json_reader *reader, const struct field *field,
                     struct function *function)
 {
     struct field args = member(field, "args");

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Batching of functions that have a batch of their own ("..."): one more axis in front of
-// it.
+// The batching rule of functions with a batch ("..."): one more axis in front of the batch.
 #include <string.h>
 #include <tenon/ops/rules.h>
 #include "rules.h"
 
-// The attributes of an application, to apply its primitive again.
+// The attributes in struct `values` as a list, to apply the primitive again.
 static tn_attr_list attrs_of(const struct function *function, const void *values,
                              tn_attr items[MAX_ATTRS])
 {
@@ -19,7 +18,7 @@ static tn_attr_list attrs_of(const struct function *function, const void *values
     return (tn_attr_list){items, function->num_fields};
 }
 
-// How many axes the batch has, the new one included.
+// The number of the batch's axes, the new one included.
 static tn_status count_lead(const struct function *function, const tn_build *build,
                             const tn_rule *rule, const int32_t *axes, int32_t *out_lead)
 {

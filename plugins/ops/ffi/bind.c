@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Records for the core, and call forms for libffi.
+// The core's tables of a function (primitive and kernel), and call forms for libffi.
 #include <string.h>
 #include "rules.h"
 
@@ -34,6 +34,7 @@ static ffi_type *type_of(tn_dtype dtype)
     }
 }
 
+// Prepares the call of one variant.
 static tn_status bind_signature(struct function *function, struct variant *variant,
                                 struct problem *problem)
 {
@@ -116,10 +117,11 @@ tn_status function_launch(struct function *function, const tn_cpu_call *call)
                               : function_call(function, call);
 }
 
-// --- records ---------------------------------------------------------------------------
+// --- tables for the core ---------------------------------------------------------------
 
-// What a kernel asks of an operand's memory: the core copies what does not suit. Broadcast
-// and column-major operands are copied in the call.
+// The layout that the kernel requires of an input; the core copies inputs that do not have
+// that layout. Batches, columns and strided vectors are copied by the call instead
+// (call.c).
 static uint32_t needs_of(const struct operand *operand)
 {
     if (operand->lead == LEAD_WHOLE)
@@ -133,7 +135,7 @@ static uint32_t needs_of(const struct operand *operand)
 
 static void bind_operands(struct function *function)
 {
-    uint32_t own = 0, num_pairs = 0;
+    uint32_t own = 0, num_pairs = 0; // own: the dtypes that T may be, as bits
     for (uint32_t i = 0; i < function->num_variants; i++)
         own |= TN_DTYPE_BIT(function->variants[i].dtype);
     for (uint32_t k = 0; k < function->num_inputs + function->num_outputs; k++) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Calls: operands become memory that the function takes, arguments are laid out, the
-// function is called once for each element of the batch axes.
+// Calls of C functions. A launch of the kernel calls the function once for each item, which
+// is an index of the batch axes.
 //
-// An operand whose memory suits is passed as it lies; any other is copied to and from
-// working memory, one item of the batch at a time (view.c).
+// An operand whose layout the function takes is passed in place. Any other is copied to and
+// from working memory, one item at a time (view.c).
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -14,6 +14,8 @@
 #include "openblas.h"
 #include "view.h"
 
+// One launch. Threads that run items share it and only read it, but for `problem` and
+// `has_failed`.
 struct run {
     struct function *function;
     const tn_cpu_call *call;
@@ -21,20 +23,21 @@ struct run {
     struct view views[MAX_OPERANDS];
     uint64_t work_offsets[MAX_WORK];
     uint64_t work_size;
-    char *work;
+    char *work;                         // working memory: the call's scratch, or allocated
     void *address;                      // of the function
     const tn_host_callbacks *callbacks; // NULL: not a callback, or the host has no service
     int64_t num_items;
-    bool has_copies; // something is copied before a call
+    bool has_copies; // some operand is copied before a call
     struct problem problem;
-    pthread_mutex_t lock; // of problem
-    _Atomic int32_t has_failed;
+    pthread_mutex_t lock;       // of problem
+    _Atomic int32_t has_failed; // an item has failed: no more ranges of items are started
 };
 
 // --- arguments -------------------------------------------------------------------------
 
 static tn_status set_attribute(const struct run *run, const struct argument *arg,
-                               tn_dtype type, union value *value, struct problem *problem)
+                               tn_dtype type, union argument_value *value,
+                               struct problem *problem)
 {
     const tn_attr_field *field = &run->function->fields[arg->index];
     const char *bytes = (const char *)run->call->attrs + field->offset;
@@ -57,7 +60,8 @@ static tn_status set_attribute(const struct run *run, const struct argument *arg
 }
 
 static tn_status set_integer(const struct run *run, const struct argument *arg,
-                             int64_t number, union value *value, struct problem *problem)
+                             int64_t number, union argument_value *value,
+                             struct problem *problem)
 {
     if (!fits(arg->type, number))
         return problem_set(problem, TN_ERR_ARGUMENT,
@@ -68,9 +72,9 @@ static tn_status set_integer(const struct run *run, const struct argument *arg,
     return TN_OK;
 }
 
-// What is the same for all items, of the function's arguments or of those of a callee.
+// Stores the arguments that are the same for all items: the function's or a callee's.
 static tn_status set_constants(const struct run *run, const struct argument *args,
-                               uint32_t num_args, union value *values,
+                               uint32_t num_args, union argument_value *values,
                                struct problem *problem)
 {
     const struct function *function = run->function;
@@ -117,7 +121,7 @@ static tn_status set_constants(const struct run *run, const struct argument *arg
 
 // --- one item --------------------------------------------------------------------------
 
-// Where operand `k` of item `index` lies.
+// The memory of operand `k` of item `index`.
 static char *item_of(const struct run *run, uint32_t k, const int64_t *index)
 {
     const struct view *view = &run->views[k];
@@ -127,12 +131,15 @@ static char *item_of(const struct run *run, uint32_t k, const int64_t *index)
     return view->data + offset * view->bytes;
 }
 
+// The memory that is passed for `item` of operand `k`: the item itself, or its copy.
 static char *passed_of(const struct run *run, uint32_t k, char *item)
 {
     const struct view *view = &run->views[k];
     return view->is_copied ? run->work + view->work_offset : item;
 }
 
+// Copies the inputs that cannot be passed in place, and overwritten inputs to their
+// outputs.
 static void copy_in(const struct run *run, char *const *items)
 {
     const struct function *function = run->function;
@@ -172,6 +179,7 @@ static tn_status check_status(const struct run *run, int64_t status,
                        remedy ? ": " : "", remedy ? remedy : "");
 }
 
+// Stores a returned output, or checks a returned status.
 static tn_status take_result(const struct run *run, const union result *result,
                              char *output, struct problem *problem)
 {
@@ -184,12 +192,13 @@ static tn_status take_result(const struct run *run, const union result *result,
     return TN_OK;
 }
 
-// The argument list of one thread: slots[i] is what values[i] or an address of it says.
+// The arguments of a call, one frame a thread. libffi reads argument i at slots[i]: the
+// value itself, or for an argument by pointer pointers[i], which points at the value.
 struct frame {
-    union value values[MAX_ARGS];
+    union argument_value values[MAX_ARGS]; // of arguments that are not operands or handles
     void *pointers[MAX_ARGS];
     void *slots[MAX_ARGS];
-    void **handles; // of the function; NULL: not there
+    void **handles; // of the function, by number; NULL: not created
 };
 
 static void set_slots(const struct run *run, const struct argument *args, uint32_t num_args,
@@ -226,8 +235,9 @@ static tn_status check_statuses(const struct run *run, const struct frame *frame
 
 // --- handles ---------------------------------------------------------------------------
 
-// `items` is NULL outside of an item: then no argument is an operand.
-static tn_status call_beside(const struct run *run, const struct callee *callee,
+// Calls a callee. `items` are the operands of an item; NULL outside of items, where no
+// argument is an operand.
+static tn_status call_callee(const struct run *run, const struct callee *callee,
                              void **handles, char *const *items, union result *result,
                              struct problem *problem)
 {
@@ -253,7 +263,7 @@ static tn_status create_handle(const struct run *run, uint32_t index, void **han
     const char *symbol = create->symbols[run->bound.variant];
     union result result = {.bytes = {0}};
     int64_t failure = 0;
-    tn_status status = call_beside(run, create, handles, items, &result, problem);
+    tn_status status = call_callee(run, create, handles, items, &result, problem);
     if (status != TN_OK)
         return status;
     if (create->returns == RETURNS_STATUS)
@@ -284,7 +294,8 @@ static void unlock_handle(const struct run *run, const struct handle *handle)
         pthread_mutex_unlock(&run->function->pack->serial);
 }
 
-// Those that are made for each item, or those that are made once.
+// Creates the handles of one item, or with NULL `items` the handles that all items of a
+// thread share.
 static tn_status create_handles(const struct run *run, void **handles, char *const *items,
                                 struct problem *problem)
 {
@@ -300,17 +311,17 @@ static tn_status create_handles(const struct run *run, void **handles, char *con
     return status;
 }
 
-// In reverse: a handle may be made of another one.
+// In reverse order, because a handle may have been created from an earlier one.
 static void destroy_handles(const struct run *run, void **handles, bool per_item)
 {
-    struct problem unlikely = {0}; // constants were set before
+    struct problem unlikely = {0}; // constants and handles, the only arguments, cannot fail
     for (int64_t i = (int64_t)run->function->num_handles - 1; i >= 0; i--) {
         const struct handle *handle = &run->function->handles[i];
         union result result;
         if (handle->is_per_item != per_item || !handles[i])
             continue;
         lock_handle(run, handle);
-        call_beside(run, &handle->destroy, handles, NULL, &result, &unlikely);
+        call_callee(run, &handle->destroy, handles, NULL, &result, &unlikely);
         unlock_handle(run, handle);
         handles[i] = NULL;
     }
@@ -344,7 +355,8 @@ static tn_status run_item(struct run *run, struct frame *frame, const int64_t *i
     for (uint32_t k = 0; k < function->num_inputs + function->num_outputs; k++)
         items[k] = item_of(run, k, index);
     tn_status status = create_handles(run, frame->handles, items, problem);
-    // What makes a handle may write to what it is given: the inputs come after it.
+    // Creating a handle may write to the operands that it takes, so inputs are copied
+    // after.
     if (status == TN_OK && run->has_copies)
         copy_in(run, items);
     if (status == TN_OK)
@@ -357,6 +369,8 @@ static tn_status run_item(struct run *run, struct frame *frame, const int64_t *i
 
 // --- all items -------------------------------------------------------------------------
 
+// Runs items [begin, end) of the batch in row-major order, with handles and arguments of
+// its own.
 static void run_items(struct run *run, int64_t begin, int64_t end)
 {
     void *handles[MAX_HANDLES] = {NULL};
@@ -399,7 +413,7 @@ static void run_piece(void *context)
     run_items(piece->run, piece->begin, piece->end);
 }
 
-// On any thread. The host is told of code of the application.
+// Runs on any thread. The host has to know when a thread is inside application code.
 static void run_range(void *context, int64_t begin, int64_t end)
 {
     struct run *run = context;
@@ -412,6 +426,7 @@ static void run_range(void *context, int64_t begin, int64_t end)
 
 // --- working memory --------------------------------------------------------------------
 
+// Reserves `size` bytes of working memory, aligned to 64. False: too much.
 static bool reserve(uint64_t *at, uint64_t size, uint64_t *out_offset)
 {
     *out_offset = *at;
@@ -421,7 +436,7 @@ static bool reserve(uint64_t *at, uint64_t size, uint64_t *out_offset)
     return true;
 }
 
-// Places copies of operands and work arrays one behind the other.
+// Assigns offsets in working memory to copies of operands and to work arrays.
 static tn_status plan_work(struct run *run, struct problem *problem)
 {
     const struct function *function = run->function;
@@ -451,8 +466,8 @@ static tn_status plan_work(struct run *run, struct problem *problem)
                 : problem_set(problem, TN_ERR_MEMORY, "working memory overflows 63 bits");
 }
 
-// Everything that follows from the operands' layouts. `inputs` gives layout and data of
-// operand k through `tensor`.
+// Fills what the operands' layouts determine: bindings, views, items and the offsets in
+// working memory. The tensors' data may be NULL.
 static tn_status prepare(struct run *run, const tn_tensor *inputs, const tn_tensor *outputs)
 {
     struct function *function = run->function;
@@ -479,7 +494,7 @@ static tn_status prepare(struct run *run, const tn_tensor *inputs, const tn_tens
     return plan_work(run, &run->problem);
 }
 
-// Nothing to do when no output has an element.
+// Whether no output has an element: then nothing is called.
 static bool is_empty(const struct run *run)
 {
     const struct function *function = run->function;
@@ -489,7 +504,8 @@ static bool is_empty(const struct run *run)
     return size == 0 || run->num_items == 0;
 }
 
-// Calls that share working memory come one after the other.
+// Runs all items, on several threads unless they share working memory or the function is
+// not thread-safe.
 static tn_status launch(struct run *run)
 {
     const tn_cpu_call *call = run->call;
@@ -512,8 +528,8 @@ static tn_status launch(struct run *run)
     return run->problem.status;
 }
 
-// Where the function's library brings OpenBLAS along, memory is kept for it during the
-// call.
+// Runs all items. When the process has OpenBLAS, which the function's library may call,
+// reserves the memory that OpenBLAS needs for each thread (openblas.h).
 static tn_status launch_reserved(struct run *run)
 {
     char message[OPENBLAS_MESSAGE];

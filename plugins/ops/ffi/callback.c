@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Callbacks of applications, by runtime: registered, removed, called.
 //
-// A record lives until its runtime closes, because graphs may hold on to it; only the
-// function behind it goes when it is removed.
+// A struct callback lives until its runtime closes, because graphs may use its primitive.
+// Removing a callback only takes its function away.
 #include "callback.h"
 
 #include <pthread.h>
@@ -19,41 +19,42 @@ struct callback {
     struct function *function;
     char *signature;
     uint32_t flags;
-    // Held for reading during calls, for writing when the function changes.
+    // Held for reading during calls, for writing to change the function's address and
+    // `user`, and is_removed.
     pthread_rwlock_t lock;
     bool is_removed;
-    bool is_registered; // constant once in the list
+    bool is_registered; // the core has the primitive; constant once in the list
 };
 
 // The callbacks of one runtime.
-struct book {
-    struct book *next;
+struct registry {
+    struct registry *next;
     const tn_host *host;
     struct callback *callbacks;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of the books
-static struct book *books;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of the registries
+static struct registry *registries;
 
-// --- books -----------------------------------------------------------------------------
+// --- registries ------------------------------------------------------------------------
 
-static struct book *find_book(const tn_host *host)
+static struct registry *find_registry(const tn_host *host)
 {
-    struct book *book = books;
-    while (book && book->host != host)
-        book = book->next;
-    return book;
+    struct registry *registry = registries;
+    while (registry && registry->host != host)
+        registry = registry->next;
+    return registry;
 }
 
 tn_status callbacks_open(const tn_host *host)
 {
-    struct book *book = calloc(1, sizeof(*book));
-    if (!book)
+    struct registry *registry = calloc(1, sizeof(*registry));
+    if (!registry)
         return host->fail(host, TN_ERR_MEMORY, "out of memory");
-    book->host = host;
+    registry->host = host;
     pthread_mutex_lock(&lock);
-    book->next = books;
-    books = book;
+    registry->next = registries;
+    registries = registry;
     pthread_mutex_unlock(&lock);
     return TN_OK;
 }
@@ -71,44 +72,46 @@ static void callback_destroy(struct callback *callback)
 void callbacks_close(const tn_host *host)
 {
     pthread_mutex_lock(&lock);
-    struct book **at = &books;
+    struct registry **at = &registries;
     while (*at && (*at)->host != host)
         at = &(*at)->next;
-    struct book *book = *at;
-    if (book)
-        *at = book->next;
+    struct registry *registry = *at;
+    if (registry)
+        *at = registry->next;
     pthread_mutex_unlock(&lock);
-    for (struct callback *c = book ? book->callbacks : NULL, *next; c; c = next) {
+    for (struct callback *c = registry ? registry->callbacks : NULL, *next; c; c = next) {
         next = c->next;
         callback_destroy(c);
     }
-    free(book);
+    free(registry);
 }
 
 static struct callback *find_callback(const tn_host *host, const char *id)
 {
     struct callback *found = NULL;
     pthread_mutex_lock(&lock);
-    struct book *book = find_book(host);
-    for (struct callback *c = book ? book->callbacks : NULL; c && !found; c = c->next)
+    struct registry *registry = find_registry(host);
+    for (struct callback *c = registry ? registry->callbacks : NULL; c && !found;
+         c = c->next)
         if (c->is_registered && strcmp(c->function->id, id) == 0)
             found = c;
     pthread_mutex_unlock(&lock);
     return found;
 }
 
+// Adds the callback to the host's list, which owns the callback from then on.
 static void put_callback(const tn_host *host, struct callback *callback)
 {
     pthread_mutex_lock(&lock);
-    struct book *book = find_book(host);
-    callback->next = book->callbacks;
-    book->callbacks = callback;
+    struct registry *registry = find_registry(host);
+    callback->next = registry->callbacks;
+    registry->callbacks = callback;
     pthread_mutex_unlock(&lock);
 }
 
 // --- making ----------------------------------------------------------------------------
 
-// "app.clip3/1" in parts: the pack, the name, the revision.
+// Splits an id such as "app.clip3/1" into pack, name and revision. False: not an id.
 static bool split_id(const char *id, char pack[64], char name[64], int *out_revision)
 {
     const char *slash = strchr(id, '/'), *point = slash;
@@ -140,10 +143,10 @@ static tn_status read_callback(struct callback *callback, const tn_callback *giv
         json_object_set_new(json, "thread_safe",
                             json_boolean(!(given->flags & TN_CALLBACK_SERIAL))))
         problem_set(problem, TN_ERR_MEMORY, "out of memory");
-    struct reader reader = {&callback->pack.arena, problem, "", NULL, 0};
+    struct json_reader reader = {&callback->pack.arena, problem, "", NULL, 0};
     struct field root = {NULL, NULL, 0, json};
-    callback->function = take(&reader, sizeof(*callback->function));
-    callback->pack.functions = take(&reader, sizeof(*callback->pack.functions));
+    callback->function = reader_alloc(&reader, sizeof(*callback->function));
+    callback->pack.functions = reader_alloc(&reader, sizeof(*callback->pack.functions));
     if (callback->pack.functions && callback->function) {
         callback->pack.functions[0] = callback->function;
         callback->pack.num_functions = 1;
@@ -173,7 +176,7 @@ static tn_status make_callback(const tn_callback *given, struct callback **out,
         free(callback);
         return problem_set(problem, TN_ERR_MEMORY, "out of memory");
     }
-    pack_init(&callback->pack, NULL);
+    pack_init(&callback->pack, NULL, 0);
     pthread_rwlock_init(&callback->lock, NULL);
     callback->flags = given->flags;
     tn_status status = read_callback(callback, given, problem);
@@ -211,7 +214,8 @@ const tn_host_callbacks *callbacks_of(const tn_host *host)
     return TN_HAS(service, is_inside) ? service : NULL;
 }
 
-// Changing a function waits until nobody is in it.
+// Adding a callback again and removing one wait until no call of the callback runs. A
+// thread inside a callback of the runtime would wait for its own call, so both fail there.
 static tn_status check_outside(const tn_host *host, const char *id)
 {
     const tn_host_callbacks *service = callbacks_of(host);
@@ -223,6 +227,7 @@ static tn_status check_outside(const tn_host *host, const char *id)
                       id);
 }
 
+// Gives a removed callback its function back; the core still has its primitive.
 static tn_status revive(const tn_host *host, struct callback *callback,
                         const tn_callback *given)
 {
@@ -267,8 +272,8 @@ tn_status callback_add(const tn_host *host, const tn_callback *given)
     status = make_callback(given, &callback, &problem);
     if (status != TN_OK)
         return host->fail(host, status, "callback %s: %s", given->primitive, problem.text);
-    // No lock is held here. Another thread may be first: then the core refuses this one,
-    // which stays in the book unused.
+    // No lock is held here, so another thread may register the same id first. The core then
+    // refuses this callback, which stays in the list with is_registered false.
     const tn_kernel *kernel = &callback->function->kernel;
     status = service->add(host, &callback->function->primitive, &kernel, 1);
     callback->is_registered = status == TN_OK;

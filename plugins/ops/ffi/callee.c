@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Functions beside the one that computes: set-up calls of a library, and what makes and
-// frees handles. Here they are read, and numbers become C arguments.
+// Reading auxiliary functions (struct callee): set-up calls of a library, and the functions
+// that create and destroy handles. Also converts numbers to C arguments and back.
 #include <string.h>
 #include <tenon/ops/reference.h>
 #include "manifest.h"
 
 enum {
     MAX_CALLEE_ARGS = 24,
+    // Bits of the argument kinds of set-up calls, of `destroy` and of `create`.
     CONSTANTS = 1 << ARG_CONSTANT,
     OF_HANDLES = 1 << ARG_CONSTANT | 1 << ARG_HANDLE,
     OF_CREATE = OF_HANDLES | 1 << ARG_OPERAND | 1 << ARG_WORK | 1 << ARG_EXTENT |
@@ -15,7 +16,7 @@ enum {
 
 // --- numbers ---------------------------------------------------------------------------
 
-void number_store(union value *value, tn_dtype type, int64_t integer, double real)
+void number_store(union argument_value *value, tn_dtype type, int64_t integer, double real)
 {
     switch (type) {
     case TN_F32:
@@ -56,8 +57,8 @@ bool status_fails(enum failure fails, int64_t status)
 
 // --- symbols ---------------------------------------------------------------------------
 
-// One for all variants, or an object that has one for each.
-static void read_symbols(struct reader *reader, const struct field *field,
+// "symbol": one for all variants, or an object with one for each variant's dtype.
+static void read_symbols(struct json_reader *reader, const struct field *field,
                          const struct function *function, struct callee *out)
 {
     struct field symbol = member(field, "symbol");
@@ -69,20 +70,20 @@ static void read_symbols(struct reader *reader, const struct field *field,
     }
 }
 
-static void read_callee_arguments(struct reader *reader, const struct field *field,
+static void read_callee_arguments(struct json_reader *reader, const struct field *field,
                                   struct function *function, uint32_t kinds,
                                   const char *what, struct callee *out)
 {
     struct field args = member(field, "args");
     out->num_args = (uint32_t)expect_array(reader, &args, MAX_CALLEE_ARGS, true);
-    out->args = take(reader, (out->num_args + 1) * sizeof(*out->args));
+    out->args = reader_alloc(reader, (out->num_args + 1) * sizeof(*out->args));
     for (uint32_t i = 0; i < out->num_args && reading(reader); i++) {
         struct field item = element(&args, i);
         read_argument(reader, &item, function, kinds, what, &out->args[i]);
     }
 }
 
-static void read_status(struct reader *reader, const struct field *field,
+static void read_status(struct json_reader *reader, const struct field *field,
                         const struct function *function, enum returns otherwise,
                         struct callee *out)
 {
@@ -104,8 +105,8 @@ static void read_status(struct reader *reader, const struct field *field,
         out->return_type = read_integer_dtype(reader, &returns, function);
 }
 
-// `otherwise` is what it returns when nothing is said.
-static void read_callee(struct reader *reader, const struct field *field,
+// `kinds` and `what` as in read_argument. `otherwise` is the kind of "returns" when absent.
+static void read_callee(struct json_reader *reader, const struct field *field,
                         struct function *function, uint32_t kinds, const char *what,
                         enum returns otherwise, struct callee *out)
 {
@@ -113,9 +114,9 @@ static void read_callee(struct reader *reader, const struct field *field,
     uint32_t n = function->num_variants;
     expect_object(reader, field, known);
     out->num_variants = n;
-    out->symbols = take(reader, n * sizeof(*out->symbols));
-    out->addresses = take(reader, n * sizeof(*out->addresses));
-    out->cifs = take(reader, n * sizeof(*out->cifs));
+    out->symbols = reader_alloc(reader, n * sizeof(*out->symbols));
+    out->addresses = reader_alloc(reader, n * sizeof(*out->addresses));
+    out->cifs = reader_alloc(reader, n * sizeof(*out->cifs));
     if (reading(reader))
         read_symbols(reader, field, function, out);
     if (reading(reader))
@@ -126,16 +127,18 @@ static void read_callee(struct reader *reader, const struct field *field,
 
 // --- set-up calls ----------------------------------------------------------------------
 
-void read_setups(struct reader *reader, const struct field *object, struct library *library)
+void read_setups(struct json_reader *reader, const struct field *object,
+                 struct library *library)
 {
-    struct variant variant = {.dtype = TN_F64}; // of a real without a type
-    struct function none = {.variants = &variant, .num_variants = 1};
+    struct variant variant = {.dtype = TN_F64}; // T is the type of a real without one
+    struct function no_function = {.variants = &variant, .num_variants = 1};
     struct field setup = member(object, "setup");
     size_t count = expect_array(reader, &setup, MAX_SETUPS, true);
     for (size_t i = 0; i < count && reading(reader); i++) {
         struct field item = element(&setup, i);
         struct callee *callee = &library->setups[i];
-        read_callee(reader, &item, &none, CONSTANTS, "a set-up call", RETURNS_VOID, callee);
+        read_callee(reader, &item, &no_function, CONSTANTS, "a set-up call", RETURNS_VOID,
+                    callee);
         for (uint32_t k = 0; k < callee->num_args && reading(reader); k++)
             if (callee->args[k].type == TN_DTYPE_NONE)
                 callee->args[k].type = TN_F64;
@@ -155,8 +158,8 @@ static bool has_kind(const struct callee *callee, enum argument_kind kind)
     return false;
 }
 
-// What creates a handle gives it back, or writes it through a pointer.
-static void read_create(struct reader *reader, const struct field *field,
+// "create" returns the handle, or writes the handle through a pointer argument.
+static void read_create(struct json_reader *reader, const struct field *field,
                         struct function *function, struct handle *out)
 {
     struct field create = member(field, "create");
@@ -183,8 +186,8 @@ static void read_create(struct reader *reader, const struct field *field,
         has_kind(&out->create, ARG_OPERAND) || has_kind(&out->create, ARG_WORK);
 }
 
-// Without arguments it is given the handle.
-static void read_destroy(struct reader *reader, const struct field *field,
+// "destroy" without "args" takes the handle alone.
+static void read_destroy(struct json_reader *reader, const struct field *field,
                          struct function *function, struct handle *out)
 {
     struct field destroy = member(field, "destroy"), args = member(&destroy, "args");
@@ -197,7 +200,7 @@ static void read_destroy(struct reader *reader, const struct field *field,
         .kind = ARG_HANDLE, .type = TN_U64, .index = (uint32_t)(out - function->handles)};
 }
 
-void read_handles(struct reader *reader, const struct field *field,
+void read_handles(struct json_reader *reader, const struct field *field,
                   struct function *function)
 {
     static const char *const known[] = {"name",   "create",      "destroy",
@@ -216,7 +219,7 @@ void read_handles(struct reader *reader, const struct field *field,
                        handle->name);
         handle->remedy = remedy.value ? read_text(reader, &remedy, 200, NULL) : NULL;
         handle->is_serial = !read_bool(reader, &safe, true);
-        function->num_handles = (uint32_t)i + 1; // creating it may name it
+        function->num_handles = (uint32_t)i + 1; // arguments may name the handle itself
         if (reading(reader))
             read_create(reader, &item, function, handle);
         if (reading(reader))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Rules of callbacks: closures of libffi.
+// Entry points of callbacks: closures, which libffi makes at run time.
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include "rules.h"
@@ -11,7 +12,7 @@ struct closure {
     ffi_cif cif;
 };
 
-// Status codes are returned as libffi wants integers: widened.
+// A closure's code returns integers widened to ffi_arg, as libffi requires.
 static void launch(ffi_cif *cif, void *result, void **args, void *function)
 {
     (void)cif;
@@ -41,8 +42,8 @@ static void vmap(ffi_cif *cif, void *result, void **args, void *function)
 
 typedef void (*body)(ffi_cif *, void *, void **, void *);
 
-// An address that is called with the first `num_args` types and calls `code` with the
-// function.
+// Makes a closure with the first `num_args` of the parameter types, which calls `code` with
+// `function`. Returns the closure's address; function->closures owns the closure.
 static void *make(struct function *function, body code, uint32_t num_args, ffi_type *result,
                   struct problem *problem)
 {
@@ -68,19 +69,26 @@ static void *make(struct function *function, body code, uint32_t num_args, ffi_t
     return address;
 }
 
-// libffi never gives back the pages of its closures: it stays when this code is unloaded,
-// so that the next to be loaded uses them again.
-static void keep_libffi(void)
+// Keeps libffi loaded when this plugin is unloaded. libffi never unmaps the pages of its
+// closures, but reuses them when the plugin is loaded again. The first allocation of a
+// closure initialises libffi's allocator, which libffi does not guard against other
+// threads.
+static void prepare_libffi(void)
 {
     Dl_info info;
+    void *address;
     if (dladdr((const void *)&ffi_type_void, &info) && info.dli_fname)
         (void)dlopen(info.dli_fname, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD | RTLD_NODELETE);
+    ffi_closure *first = ffi_closure_alloc(sizeof(ffi_closure), &address);
+    if (first)
+        ffi_closure_free(first);
 }
 
 const struct rules *closures_make(struct function *function, struct problem *problem)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct rules *rules = arena_alloc(&function->pack->arena, sizeof(*rules));
-    keep_libffi();
+    pthread_once(&once, prepare_libffi);
     void *at_launch = make(function, launch, 1, &ffi_type_sint32, problem);
     void *at_infer = make(function, infer, 2, &ffi_type_sint32, problem);
     void *at_scratch = make(function, scratch_size, 1, &ffi_type_uint64, problem);
@@ -89,7 +97,7 @@ const struct rules *closures_make(struct function *function, struct problem *pro
         problem_set(problem, TN_ERR_MEMORY, "out of memory");
     if (problem->status != TN_OK)
         return NULL;
-    // POSIX lets addresses of functions be kept as pointers to data; C alone does not.
+    // POSIX allows code addresses in pointers to data. ISO C has no conversion, so copy.
     memcpy(&rules->launch, &at_launch, sizeof(at_launch));
     memcpy(&rules->infer, &at_infer, sizeof(at_infer));
     memcpy(&rules->scratch_size, &at_scratch, sizeof(at_scratch));

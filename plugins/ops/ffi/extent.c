@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reading and running expressions over extents.
+// Parser (recursive descent) and stack machine of expressions over extents.
 #include "extent.h"
 
 #include <ctype.h>
@@ -7,24 +7,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct parser {
+struct extent_parser {
     struct arena *arena;
     struct extent *out;
     extent_lookup lookup;
     void *context;
     struct problem *problem;
-    const char *at;
-    int depth;
+    const char *at; // next character of out->text
+    int depth;      // levels of nesting around `at`
 };
 
-static void parse_sum(struct parser *p);
+static void parse_sum(struct extent_parser *p);
 
-static bool ok(const struct parser *p)
+static bool ok(const struct extent_parser *p)
 {
     return p->problem->status == TN_OK;
 }
 
-static void wrong(struct parser *p, const char *expected)
+// Records a syntax error at p->at.
+static void wrong(struct extent_parser *p, const char *expected)
 {
     const char *got = *p->at ? p->at : "the end";
     problem_set(p->problem, TN_ERR_ARGUMENT,
@@ -33,14 +34,14 @@ static void wrong(struct parser *p, const char *expected)
                 *p->at ? "'" : "", expected);
 }
 
-static char peek(struct parser *p)
+static char peek(struct extent_parser *p)
 {
     while (*p->at == ' ')
         p->at++;
     return *p->at;
 }
 
-static bool accept(struct parser *p, char c)
+static bool accept(struct extent_parser *p, char c)
 {
     if (peek(p) != c)
         return false;
@@ -48,20 +49,20 @@ static bool accept(struct parser *p, char c)
     return true;
 }
 
-static void expect(struct parser *p, char c, const char *name)
+static void expect(struct extent_parser *p, char c, const char *name)
 {
     if (ok(p) && !accept(p, c))
         wrong(p, name);
 }
 
-static void emit(struct parser *p, char what, int64_t value)
+static void emit(struct extent_parser *p, char what, int64_t value)
 {
     if (!ok(p))
         return;
     p->out->steps[p->out->num_steps++] = (struct extent_step){what, value};
 }
 
-static void parse_number(struct parser *p)
+static void parse_number(struct extent_parser *p)
 {
     char *end;
     errno = 0;
@@ -72,7 +73,7 @@ static void parse_number(struct parser *p)
     emit(p, 'n', value);
 }
 
-static void parse_name(struct parser *p)
+static void parse_name(struct extent_parser *p)
 {
     char name[64];
     const char *start = p->at;
@@ -103,7 +104,7 @@ static void parse_name(struct parser *p)
     emit(p, 'v', variable);
 }
 
-static void parse_atom(struct parser *p)
+static void parse_atom(struct extent_parser *p)
 {
     char c = peek(p);
     if (!ok(p))
@@ -126,7 +127,7 @@ static void parse_atom(struct parser *p)
     p->depth--;
 }
 
-static void parse_product(struct parser *p)
+static void parse_product(struct extent_parser *p)
 {
     parse_atom(p);
     for (char c = peek(p); ok(p) && (c == '*' || c == '/' || c == '%'); c = peek(p)) {
@@ -136,7 +137,7 @@ static void parse_product(struct parser *p)
     }
 }
 
-static void parse_sum(struct parser *p)
+static void parse_sum(struct extent_parser *p)
 {
     parse_product(p);
     for (char c = peek(p); ok(p) && (c == '+' || c == '-'); c = peek(p)) {
@@ -149,13 +150,13 @@ static void parse_sum(struct parser *p)
 tn_status extent_parse(struct arena *arena, const char *text, extent_lookup lookup,
                        void *context, struct extent *out, struct problem *problem)
 {
-    struct problem mine = {0};
-    struct parser p = {arena, out, lookup, context, &mine, NULL, 0};
+    struct problem failure = {0};
+    struct extent_parser p = {arena, out, lookup, context, &failure, NULL, 0};
     size_t length = strlen(text);
     if (length > 200)
         return problem_set(problem, TN_ERR_ARGUMENT,
                            "an expression of %zu bytes, at most 200", length);
-    // Each byte makes at most one step.
+    // Each byte of the text gives at most one step.
     *out = (struct extent){
         .text = arena_text(arena, text),
         .steps = arena_alloc(arena, (length + 1) * sizeof(struct extent_step))};
@@ -165,7 +166,7 @@ tn_status extent_parse(struct arena *arena, const char *text, extent_lookup look
     parse_sum(&p);
     if (ok(&p) && peek(&p))
         wrong(&p, "an operator or the end");
-    return ok(&p) ? TN_OK : problem_set(problem, mine.status, "%s", mine.text);
+    return ok(&p) ? TN_OK : problem_set(problem, failure.status, "%s", failure.text);
 }
 
 int extent_variable(const struct extent *extent)
@@ -176,8 +177,8 @@ int extent_variable(const struct extent *extent)
 
 // --- running ---------------------------------------------------------------------------
 
-// The quotient rounded down, and the rest, whose sign is the divisor's. Neither overflows
-// but for INT64_MIN by -1.
+// The quotient rounded down, or the remainder, which has the divisor's sign. The caller
+// excludes b == 0 and INT64_MIN / -1.
 static int64_t divide(char what, int64_t a, int64_t b)
 {
     int64_t quotient = a / b, rest = a % b;
@@ -213,7 +214,8 @@ static bool apply(char what, int64_t a, int64_t b, int64_t *out)
 tn_status extent_eval(const struct extent *extent, const int64_t *values, int64_t *out,
                       struct problem *problem)
 {
-    // A binary operator waits on the stack for at most three operands a level of nesting.
+    // Each level of nesting leaves at most three values on the stack: the left operands of
+    // a sum and of a product, and the first argument of min or max.
     int64_t stack[EXTENT_MAX_DEPTH * 3 + 4];
     uint32_t depth = 0;
     bool good = true;

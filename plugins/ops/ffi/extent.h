@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Expressions over extents: "n", "3 * n - 1", "max(1, min(m, n))". Read once into steps for
-// a stack, which later run without allocation or recursion and check for overflow.
+// Expressions over extents: "n", "3 * n - 1", "max(1, min(m, n))". Parsed once to postfix
+// steps, which run on a stack without allocation or recursion, and check for overflow.
 //
 //   expression = product { ("+" | "-") product }
 //   product    = atom { ("*" | "/" | "%") atom }          / rounds down
@@ -11,12 +11,12 @@
 
 #include "arena.h"
 
-enum { EXTENT_MAX_DEPTH = 24 }; // of parentheses, and so of the stack
+enum { EXTENT_MAX_DEPTH = 24 }; // levels of nesting; bounds recursion and the stack
 
 struct extent_step {
     char what;     // 'n' number, 'v' variable, '~' negation, '+', '-', '*', '/', '%', '<',
                    // '>' (the smaller, the larger of two)
-    int64_t value; // of a number; number of a variable
+    int64_t value; // the number, or the variable's index
 };
 
 struct extent {
@@ -25,18 +25,19 @@ struct extent {
     uint32_t num_steps;
 };
 
-// Gives the number of the variable `name`, or -1.
+// Gives the index of the variable `name`, or -1.
 typedef int (*extent_lookup)(void *context, const char *name);
 
-// Reads an expression. The failure says what was met and where in the text.
+// Parses an expression. The failure has the column, what was got and what was expected.
 tn_status extent_parse(struct arena *arena, const char *text, extent_lookup lookup,
                        void *context, struct extent *out, struct problem *problem);
 
-// The value; fails on overflow and on division by zero. `values` is by variable's number.
+// The expression's value. `values` has that of each variable. Fails on overflow and on
+// division by zero.
 tn_status extent_eval(const struct extent *extent, const int64_t *values, int64_t *out,
                       struct problem *problem);
 
-// The variable that the whole expression is, or -1.
+// The variable's index when the expression is just a name, else -1.
 int extent_variable(const struct extent *extent);
 
 #endif // FFI_EXTENT_H

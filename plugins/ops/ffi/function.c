@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: MIT
-// One function of a manifest: symbols, operands, attributes, names in expressions.
+// Reading one function of a manifest: symbols, libraries, attributes, names in expressions,
+// work arrays and derivatives.
 #include "manifest.h"
 
 #include <stdio.h>
 #include <string.h>
 #include "gradient.h"
 
+// The names of dtypes, and C's names of some of them; `type_values` in the same order.
+#define NAME(name, text, ...) text,
 static const char *const type_names[] = {
-    "T",    "bool", "i8",  "i16",   "i32",    "i64",  "u8",     "u16", "u32",  "u64", "f16",
-    "bf16", "f32",  "f64", "float", "double", "char", "size_t", "int", "long", NULL};
+    "T", TN_DTYPES(NAME) "float", "double", "char", "size_t", "int", "long", NULL};
+#undef NAME
+#define VALUE(name, ...) TN_##name,
 static const tn_dtype type_values[] = {
-    TN_DTYPE_NONE, TN_BOOL, TN_I8,  TN_I16, TN_I32, TN_I64, TN_U8, TN_U16, TN_U32, TN_U64,
-    TN_F16,        TN_BF16, TN_F32, TN_F64, TN_F32, TN_F64, TN_I8, TN_U64, TN_I32, TN_I64};
+    TN_DTYPE_NONE, TN_DTYPES(VALUE) TN_F32, TN_F64, TN_I8, TN_U64, TN_I32, TN_I64};
+#undef VALUE
 
-tn_dtype read_type(struct reader *reader, const struct field *field, tn_dtype otherwise)
+tn_dtype read_type(struct json_reader *reader, const struct field *field,
+                   tn_dtype otherwise)
 {
     return field->value ? type_values[read_choice(reader, field, type_names, 0)]
                         : otherwise;
@@ -21,7 +26,7 @@ tn_dtype read_type(struct reader *reader, const struct field *field, tn_dtype ot
 
 const char *dtype_text(tn_dtype dtype)
 {
-    return dtype > 0 && dtype < TN_NUM_DTYPES ? type_names[dtype] : "none";
+    return tn_dtype_name(dtype);
 }
 
 int find_operand(const struct function *function, const char *name)
@@ -32,7 +37,7 @@ int find_operand(const struct function *function, const char *name)
     return -1;
 }
 
-int find_field(const struct function *function, const char *name)
+static int find_field(const struct function *function, const char *name)
 {
     for (uint32_t i = 0; i < function->num_fields; i++)
         if (strcmp(function->fields[i].name, name) == 0)
@@ -49,8 +54,9 @@ int find_name(void *context, const char *name)
     return -1;
 }
 
-void add_name(struct reader *reader, const struct field *field, struct function *function,
-              const char *text, enum name_source source, uint32_t index)
+void add_name(struct json_reader *reader, const struct field *field,
+              struct function *function, const char *text, enum name_source source,
+              uint32_t index)
 {
     if (function->num_names == MAX_NAMES) {
         refuse(reader, field, "more than %d names in expressions", MAX_NAMES);
@@ -59,8 +65,8 @@ void add_name(struct reader *reader, const struct field *field, struct function 
     function->names[function->num_names++] = (struct name){text, source, index, {0}, 0};
 }
 
-// An integer is an expression too.
-void read_extent(struct reader *reader, const struct field *field,
+// An extent is an expression in a string, or an integer.
+void read_extent(struct json_reader *reader, const struct field *field,
                  struct function *function, struct extent *out)
 {
     char number[32];
@@ -79,12 +85,12 @@ void read_extent(struct reader *reader, const struct field *field,
 
 // --- symbols and libraries -------------------------------------------------------------
 
-struct library *read_library(struct reader *reader, const struct field *object)
+struct library *read_library(struct json_reader *reader, const struct field *object)
 {
     struct field field = member(object, "library"), remedy = member(object, "remedy");
     if (!field.value)
         return NULL;
-    struct library *library = take(reader, sizeof(*library));
+    struct library *library = reader_alloc(reader, sizeof(*library));
     if (!library)
         return NULL;
     if (json_is_string(field.value))
@@ -104,14 +110,14 @@ struct library *read_library(struct reader *reader, const struct field *object)
     return library;
 }
 
-static void read_symbols(struct reader *reader, const struct field *field,
+static void read_symbols(struct json_reader *reader, const struct field *field,
                          struct function *function)
 {
     struct field symbol = member(field, "symbol"), dtype = member(field, "dtype");
     const char *key;
     json_t *value;
     size_t count = json_is_object(symbol.value) ? json_object_size(symbol.value) : 1;
-    function->variants = take(reader, (count + 1) * sizeof(*function->variants));
+    function->variants = reader_alloc(reader, (count + 1) * sizeof(*function->variants));
     if (!function->variants)
         return;
     if (json_is_string(symbol.value)) {
@@ -149,8 +155,8 @@ static void read_symbols(struct reader *reader, const struct field *field,
     }
 }
 
-// Of several symbols an input's dtype chooses.
-static void check_variants(struct reader *reader, const struct field *field,
+// Fails when there are several symbols but no input of dtype T, which chooses between them.
+static void check_variants(struct json_reader *reader, const struct field *field,
                            const struct function *function)
 {
     struct field symbol = member(field, "symbol");
@@ -165,12 +171,12 @@ static void check_variants(struct reader *reader, const struct field *field,
 
 // --- attributes ------------------------------------------------------------------------
 
-static void read_choices(struct reader *reader, const struct field *field,
+static void read_choices(struct json_reader *reader, const struct field *field,
                          tn_attr_field *out)
 {
     struct field choices = member(field, "choices"), value = member(field, "default");
     size_t count = expect_array(reader, &choices, 64, false);
-    const char **names = take(reader, (count + 1) * sizeof(*names));
+    const char **names = reader_alloc(reader, (count + 1) * sizeof(*names));
     for (size_t i = 0; i < count && reading(reader); i++) {
         struct field item = element(&choices, i);
         names[i] = read_text(reader, &item, 63, NULL);
@@ -182,7 +188,7 @@ static void read_choices(struct reader *reader, const struct field *field,
         out->default_i = read_choice(reader, &value, names, -1);
 }
 
-static void read_default(struct reader *reader, const struct field *field,
+static void read_default(struct json_reader *reader, const struct field *field,
                          tn_attr_field *out)
 {
     struct field value = member(field, "default");
@@ -199,8 +205,8 @@ static void read_default(struct reader *reader, const struct field *field,
         out->default_f = json_number_value(value.value);
 }
 
-// "min" and "max", and that the default lies between them.
-static void read_limits(struct reader *reader, const struct field *field,
+// "min" and "max". Fails when the default lies outside.
+static void read_limits(struct json_reader *reader, const struct field *field,
                         struct function *function)
 {
     struct field min = member(field, "min"), max = member(field, "max");
@@ -219,7 +225,7 @@ static void read_limits(struct reader *reader, const struct field *field,
                (long long)*least, (long long)*most);
 }
 
-static void read_attribute(struct reader *reader, const struct field *field,
+static void read_attribute(struct json_reader *reader, const struct field *field,
                            struct function *function)
 {
     static const char *const known[] = {"name",    "doc", "type", "default",
@@ -251,7 +257,9 @@ static void read_attribute(struct reader *reader, const struct field *field,
 
 // --- names -----------------------------------------------------------------------------
 
-static void order_name(struct reader *reader, const struct field *field,
+// Topological sort, depth first: appends a defined name behind all names that its
+// expression uses. Meeting a name that is being visited is a cycle.
+static void order_name(struct json_reader *reader, const struct field *field,
                        struct function *function, uint32_t index)
 {
     struct name *name = &function->names[index];
@@ -270,8 +278,8 @@ static void order_name(struct reader *reader, const struct field *field,
     function->order[function->num_ordered++] = index;
 }
 
-// The number of elements of the axes "*".
-static void add_size(struct reader *reader, const struct field *field,
+// Defines "size", the number of elements of the leading axes "*".
+static void add_size(struct json_reader *reader, const struct field *field,
                      struct function *function)
 {
     struct field inputs = member(field, "inputs");
@@ -282,9 +290,10 @@ static void add_size(struct reader *reader, const struct field *field,
     add_name(reader, field, function, "size", NAME_SIZE, 0);
 }
 
-// "extents": names for expressions, in any order. They may be used before they are read, so
-// all names come first; a recursion is at most MAX_NAMES deep.
-static void read_defined(struct reader *reader, const struct field *field,
+// "extents": names for expressions, in any order. Expressions may use later names, so all
+// names are defined before any expression is read. order_name recurses at most MAX_NAMES
+// deep.
+static void read_defined(struct json_reader *reader, const struct field *field,
                          struct function *function)
 {
     struct field extents = member(field, "extents");
@@ -314,7 +323,7 @@ static void read_defined(struct reader *reader, const struct field *field,
 
 // --- work arrays -----------------------------------------------------------------------
 
-static void read_work(struct reader *reader, const struct field *field,
+static void read_work(struct json_reader *reader, const struct field *field,
                       struct function *function)
 {
     static const char *const known[] = {"name", "dtype", "count", NULL};
@@ -334,7 +343,7 @@ static void read_work(struct reader *reader, const struct field *field,
 
 // --- gradients -------------------------------------------------------------------------
 
-static void read_gradients(struct reader *reader, const struct field *field,
+static void read_gradients(struct json_reader *reader, const struct field *field,
                            struct function *function)
 {
     struct field vjp = member(field, "vjp");
@@ -344,7 +353,7 @@ static void read_gradients(struct reader *reader, const struct field *field,
         return;
     if (!json_is_object(vjp.value))
         refuse_type(reader, &vjp, "an object of inputs and expressions");
-    function->gradients = take(reader, MAX_INPUTS * sizeof(*function->gradients));
+    function->gradients = reader_alloc(reader, MAX_INPUTS * sizeof(*function->gradients));
     json_object_foreach((json_t *)vjp.value, key, value)
     {
         struct field item = {&vjp, key, 0, value};
@@ -364,10 +373,11 @@ static void read_gradients(struct reader *reader, const struct field *field,
     }
 }
 
-// --- the whole -------------------------------------------------------------------------
+// --- the function ----------------------------------------------------------------------
 
-static void read_head(struct reader *reader, const struct field *field, const char *pack,
-                      struct library *otherwise, struct function *function)
+static void read_head(struct json_reader *reader, const struct field *field,
+                      const char *pack, struct library *otherwise,
+                      struct function *function)
 {
     struct field name = member(field, "name"), doc = member(field, "doc");
     struct field revision = member(field, "revision"), safe = member(field, "thread_safe");
@@ -375,7 +385,7 @@ static void read_head(struct reader *reader, const struct field *field, const ch
     if (strpbrk(function->name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
         refuse(reader, &name, "got \"%s\", expected small letters", function->name);
     long long number = read_integer(reader, &revision, 1, 9999, 1);
-    char *id = take(reader, strlen(pack) + strlen(function->name) + 16);
+    char *id = reader_alloc(reader, strlen(pack) + strlen(function->name) + 16);
     if (!id)
         return;
     sprintf(id, "%s.%s/%lld", pack, function->name, number);
@@ -390,7 +400,7 @@ static void read_head(struct reader *reader, const struct field *field, const ch
     function->is_serial = !read_bool(reader, &safe, true);
 }
 
-void read_function(struct reader *reader, const struct field *field, const char *pack,
+void read_function(struct json_reader *reader, const struct field *field, const char *pack,
                    struct library *otherwise, struct function *function)
 {
     static const char *const known[] = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reading derivatives, and building their graph.
+// Parser of derivatives (recursive descent), and the builder of their graph.
 #include "gradient.h"
 
 #include <ctype.h>
@@ -26,22 +26,23 @@ enum step_kind {
     STEP_SWAP
 };
 
-// One step for a stack of arrays.
-struct step {
+// One postfix step of a stack machine over arrays.
+struct gradient_step {
     enum step_kind kind;
     uint32_t index; // of the input, output, cotangent or attribute
     double number;
-    const char *call; // the primitive
-    uint32_t num_inputs, num_attrs;
+    const char *call;               // the primitive
+    uint32_t num_inputs, num_attrs; // of the call; STEP_SWAP has one input
     const char *attr_names[MAX_CALL_ATTRS], *attr_texts[MAX_CALL_ATTRS];
 };
 
+// The derivative with respect to one input; in the pack's arena.
 struct gradient {
-    struct step *steps;
+    struct gradient_step *steps;
     uint32_t num_steps;
 };
 
-struct parser {
+struct gradient_parser {
     struct arena *arena;
     const struct function *function;
     struct gradient *out;
@@ -50,17 +51,18 @@ struct parser {
     int depth;
 };
 
-static void parse_sum(struct parser *p);
-static void parse_unary(struct parser *p);
+static void parse_sum(struct gradient_parser *p);
+static void parse_unary(struct gradient_parser *p);
 
-// --- pieces ----------------------------------------------------------------------------
+// --- tokens and steps ------------------------------------------------------------------
 
-static bool ok(const struct parser *p)
+static bool ok(const struct gradient_parser *p)
 {
     return p->problem.status == TN_OK;
 }
 
-static void wrong(struct parser *p, const char *expected)
+// Records a syntax error at p->at.
+static void wrong(struct gradient_parser *p, const char *expected)
 {
     problem_set(&p->problem, TN_ERR_ARGUMENT,
                 "\"%.100s\", column %zu: got %s%.20s%s, "
@@ -69,14 +71,14 @@ static void wrong(struct parser *p, const char *expected)
                 *p->at ? p->at : "the end", *p->at ? "'" : "", expected);
 }
 
-static char peek(struct parser *p)
+static char peek(struct gradient_parser *p)
 {
     while (*p->at == ' ')
         p->at++;
     return *p->at;
 }
 
-static bool accept(struct parser *p, const char *token)
+static bool accept(struct gradient_parser *p, const char *token)
 {
     peek(p);
     size_t length = strlen(token);
@@ -86,35 +88,35 @@ static bool accept(struct parser *p, const char *token)
     return true;
 }
 
-static void expect(struct parser *p, const char *token)
+static void expect(struct gradient_parser *p, const char *token)
 {
     if (ok(p) && !accept(p, token))
         wrong(p, token);
 }
 
-// NULL after a failure.
-static struct step *emit(struct parser *p, enum step_kind kind)
+// Appends a step. NULL after a failure.
+static struct gradient_step *emit(struct gradient_parser *p, enum step_kind kind)
 {
     if (ok(p) && p->out->num_steps == MAX_STEPS)
         wrong(p, "a shorter expression");
     if (!ok(p))
         return NULL;
-    struct step *step = &p->out->steps[p->out->num_steps++];
-    *step = (struct step){.kind = kind};
+    struct gradient_step *step = &p->out->steps[p->out->num_steps++];
+    *step = (struct gradient_step){.kind = kind};
     return step;
 }
 
-static void emit_call(struct parser *p, const char *primitive, uint32_t num_inputs)
+static void emit_call(struct gradient_parser *p, const char *primitive, uint32_t num_inputs)
 {
-    struct step *step = emit(p, STEP_CALL);
+    struct gradient_step *step = emit(p, STEP_CALL);
     if (step) {
         step->call = primitive;
         step->num_inputs = num_inputs;
     }
 }
 
-// A name with points, copied.
-static const char *take_name(struct parser *p)
+// Takes a name, which may contain dots, and copies the name to the arena.
+static const char *take_name(struct gradient_parser *p)
 {
     size_t length = 0;
     while (isalnum((unsigned char)p->at[length]) || p->at[length] == '_' ||
@@ -134,15 +136,15 @@ static const char *take_name(struct parser *p)
 
 // --- names -----------------------------------------------------------------------------
 
-static void add_operand(struct parser *p, uint32_t index)
+static void add_operand(struct gradient_parser *p, uint32_t index)
 {
     uint32_t num_inputs = p->function->num_inputs;
-    struct step *step = emit(p, index < num_inputs ? STEP_INPUT : STEP_OUTPUT);
+    struct gradient_step *step = emit(p, index < num_inputs ? STEP_INPUT : STEP_OUTPUT);
     if (step)
         step->index = index < num_inputs ? index : index - num_inputs;
 }
 
-static bool add_cotangent(struct parser *p, const char *name)
+static bool add_cotangent(struct gradient_parser *p, const char *name)
 {
     const struct function *function = p->function;
     for (uint32_t i = 0; i < function->num_outputs && name[0] == 'g'; i++) {
@@ -150,7 +152,7 @@ static bool add_cotangent(struct parser *p, const char *name)
         bool alone = function->num_outputs == 1 && !name[1];
         if (!alone && (name[1] != '_' || strcmp(name + 2, output) != 0))
             continue;
-        struct step *step = emit(p, STEP_COTANGENT);
+        struct gradient_step *step = emit(p, STEP_COTANGENT);
         if (step)
             step->index = i;
         return true;
@@ -158,7 +160,7 @@ static bool add_cotangent(struct parser *p, const char *name)
     return false;
 }
 
-static void parse_name(struct parser *p, const char *name, const char *start)
+static void parse_name(struct gradient_parser *p, const char *name, const char *start)
 {
     for (uint32_t i = 0; i < p->function->num_inputs + p->function->num_outputs; i++)
         if (strcmp(p->function->operands[i].name, name) == 0) {
@@ -167,7 +169,7 @@ static void parse_name(struct parser *p, const char *name, const char *start)
         }
     for (uint32_t i = 0; i < p->function->num_fields; i++)
         if (strcmp(p->function->fields[i].name, name) == 0) {
-            struct step *step = emit(p, STEP_ATTRIBUTE);
+            struct gradient_step *step = emit(p, STEP_ATTRIBUTE);
             if (step)
                 step->index = i;
             return;
@@ -180,8 +182,8 @@ static void parse_name(struct parser *p, const char *name, const char *start)
 
 // --- calls -----------------------------------------------------------------------------
 
-// The text of an attribute's value, as on the command line.
-static const char *take_value(struct parser *p)
+// Takes the text of an attribute's value, which is parsed as on the command line.
+static const char *take_value(struct gradient_parser *p)
 {
     peek(p);
     size_t length = *p->at == '[' ? strcspn(p->at, "]") + 1 : strcspn(p->at, ",)");
@@ -199,8 +201,8 @@ static const char *take_value(struct parser *p)
     return text;
 }
 
-// "name =" but not "name ==".
-static bool is_attribute(struct parser *p)
+// Whether an attribute comes next: a name and "=".
+static bool is_attribute(struct gradient_parser *p)
 {
     peek(p);
     const char *at = p->at;
@@ -211,9 +213,9 @@ static bool is_attribute(struct parser *p)
     return at != p->at && *at == '=' && isalpha((unsigned char)*p->at);
 }
 
-static void parse_call(struct parser *p, const char *name)
+static void parse_call(struct gradient_parser *p, const char *name)
 {
-    struct step call = {.kind = STEP_CALL, .call = name};
+    struct gradient_step call = {.kind = STEP_CALL, .call = name};
     do {
         if (!is_attribute(p)) {
             parse_sum(p);
@@ -242,12 +244,12 @@ static void parse_call(struct parser *p, const char *name)
             problem_set(&p->problem, TN_ERR_MEMORY, "out of memory");
         call.call = full;
     }
-    struct step *step = emit(p, call.kind);
+    struct gradient_step *step = emit(p, call.kind);
     if (step)
         *step = call;
 }
 
-// As in C's own locale, whatever the program's is.
+// In the "C" locale: the program's own may have a decimal comma.
 static double parse_number(const char *text, char **end)
 {
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -259,14 +261,14 @@ static double parse_number(const char *text, char **end)
 
 // --- the grammar -----------------------------------------------------------------------
 
-static void parse_atom(struct parser *p)
+static void parse_atom(struct gradient_parser *p)
 {
     char c = peek(p);
     const char *start = p->at;
     if (isdigit((unsigned char)c)) {
         char *end;
         double number = parse_number(p->at, &end);
-        struct step *step = emit(p, STEP_NUMBER);
+        struct gradient_step *step = emit(p, STEP_NUMBER);
         if (step)
             step->number = number;
         p->at = end;
@@ -284,7 +286,7 @@ static void parse_atom(struct parser *p)
     }
 }
 
-static void parse_power(struct parser *p)
+static void parse_power(struct gradient_parser *p)
 {
     parse_atom(p);
     if (ok(p) && accept(p, "**")) {
@@ -293,7 +295,7 @@ static void parse_power(struct parser *p)
     }
 }
 
-static void parse_unary(struct parser *p)
+static void parse_unary(struct gradient_parser *p)
 {
     if (!ok(p))
         return;
@@ -308,7 +310,7 @@ static void parse_unary(struct parser *p)
     p->depth--;
 }
 
-static void parse_product(struct parser *p)
+static void parse_product(struct gradient_parser *p)
 {
     parse_unary(p);
     while (ok(p)) {
@@ -323,7 +325,7 @@ static void parse_product(struct parser *p)
     }
 }
 
-static void parse_sum(struct parser *p)
+static void parse_sum(struct gradient_parser *p)
 {
     parse_product(p);
     while (ok(p)) {
@@ -341,9 +343,9 @@ tn_status gradient_parse(struct arena *arena, const char *text,
                          const struct function *function, struct gradient **out,
                          struct problem *problem)
 {
-    struct step steps[MAX_STEPS];
+    struct gradient_step steps[MAX_STEPS];
     struct gradient read = {steps, 0}, *gradient = NULL;
-    struct parser p = {
+    struct gradient_parser p = {
         .arena = arena, .function = function, .out = &read, .text = text, .at = text};
     parse_sum(&p);
     if (ok(&p) && peek(&p))
@@ -352,11 +354,11 @@ tn_status gradient_parse(struct arena *arena, const char *text,
         return problem_set(problem, p.problem.status, "%s", p.problem.text);
     gradient = arena_alloc(arena, sizeof(*gradient));
     if (gradient)
-        gradient->steps = arena_alloc(arena, read.num_steps * sizeof(struct step));
+        gradient->steps = arena_alloc(arena, read.num_steps * sizeof(struct gradient_step));
     if (!gradient || !gradient->steps)
         return problem_set(problem, TN_ERR_MEMORY, "out of memory");
     gradient->num_steps = read.num_steps;
-    memcpy(gradient->steps, steps, read.num_steps * sizeof(struct step));
+    memcpy(gradient->steps, steps, read.num_steps * sizeof(struct gradient_step));
     *out = gradient;
     return TN_OK;
 }
@@ -370,7 +372,7 @@ struct builder {
     tn_array *const *cotangents;
 };
 
-// Numbers have the dtype of what the gradient is of.
+// The dtype of numbers and attributes: that of the first cotangent.
 static tn_dtype number_dtype(const struct builder *b)
 {
     for (uint32_t i = 0; i < b->function->num_outputs; i++)
@@ -379,7 +381,7 @@ static tn_dtype number_dtype(const struct builder *b)
     return TN_F64;
 }
 
-// A cotangent that was not given is zero.
+// The cotangent of output `index`; an absent one is zero.
 static tn_array *cotangent(const struct builder *b, uint32_t index)
 {
     if (b->cotangents[index])
@@ -417,7 +419,7 @@ static tn_array *swap_axes(const struct builder *b, const tn_array *x)
     return b->build->op(b->build, "base.transpose", TN_IN(x), tn_attrs("axes", &axes));
 }
 
-static tn_array *call(const struct builder *b, const struct step *step,
+static tn_array *call(const struct builder *b, const struct gradient_step *step,
                       tn_array *const *inputs)
 {
     tn_attr attrs[MAX_CALL_ATTRS];
@@ -433,7 +435,7 @@ static tn_array *build_gradient(const struct builder *b, const struct gradient *
     tn_array *stack[MAX_STACK];
     uint32_t depth = 0;
     for (uint32_t i = 0; i < gradient->num_steps; i++) {
-        const struct step *step = &gradient->steps[i];
+        const struct gradient_step *step = &gradient->steps[i];
         tn_array *made = NULL;
         if (step->kind == STEP_CALL || step->kind == STEP_SWAP)
             depth -= step->num_inputs;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// JSON values with their place, and errors that name it.
+// JSON values, and failures with the line and path of their field.
 #include "json.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-bool reading(const struct reader *reader)
+bool reading(const struct json_reader *reader)
 {
     return reader->problem->status == TN_OK;
 }
 
-void *take(struct reader *reader, size_t size)
+void *reader_alloc(struct json_reader *reader, size_t size)
 {
     void *memory = reading(reader) ? arena_alloc(reader->arena, size) : NULL;
     if (!memory && reader->arena->is_full)
@@ -24,13 +24,14 @@ void *take(struct reader *reader, size_t size)
     return memory;
 }
 
-// --- where a value stands --------------------------------------------------------------
+// --- lines of values -------------------------------------------------------------------
 
-// A walk over text that is known to be JSON.
+// A position in text that Jansson has read as JSON. Jansson keeps no lines of values.
 struct walk {
     const char *at, *end;
 };
 
+// Skips white space, ',' and ':'. Returns the next character, or 0 at the end.
 static char next_of(struct walk *walk)
 {
     while (walk->at < walk->end &&
@@ -64,7 +65,7 @@ static void skip_value(struct walk *walk)
     } while (depth > 0 && walk->at < walk->end);
 }
 
-// From the start of an object or array to that of one of its values.
+// Moves from the start of an object or array to its value `field`. False: it has none.
 static bool enter(struct walk *walk, const struct field *field)
 {
     char opening = next_of(walk);
@@ -89,7 +90,7 @@ static bool enter(struct walk *walk, const struct field *field)
     return false;
 }
 
-// An absent value stands where its object does.
+// Moves from the root to the value of `field`, or to the object that lacks it.
 static void go_to(struct walk *walk, const struct field *field)
 {
     if (!field->parent)
@@ -101,7 +102,7 @@ static void go_to(struct walk *walk, const struct field *field)
         *walk = inner;
 }
 
-static int line_of(const struct reader *reader, const struct field *field)
+static int line_of(const struct json_reader *reader, const struct field *field)
 {
     struct walk walk = {reader->text, reader->text + reader->size};
     int line = 1;
@@ -112,7 +113,8 @@ static int line_of(const struct reader *reader, const struct field *field)
     return line;
 }
 
-// As RFC 6901 has it; keys are cut after 40 bytes.
+// Prints the path as a JSON pointer (RFC 6901), keys cut after 40 bytes. Returns its
+// length.
 static size_t print_pointer(const struct field *field, char *text, size_t size)
 {
     size_t at = field->parent ? print_pointer(field->parent, text, size) : 0;
@@ -130,7 +132,7 @@ static size_t print_pointer(const struct field *field, char *text, size_t size)
 
 // --- errors ----------------------------------------------------------------------------
 
-void refuse(struct reader *reader, const struct field *field, const char *format, ...)
+void refuse(struct json_reader *reader, const struct field *field, const char *format, ...)
 {
     char pointer[200] = "", text[400];
     va_list list;
@@ -154,12 +156,13 @@ static const char *type_name(const json_t *value)
     return value ? names[json_typeof(value)] : "nothing";
 }
 
-void refuse_type(struct reader *reader, const struct field *field, const char *expected)
+void refuse_type(struct json_reader *reader, const struct field *field,
+                 const char *expected)
 {
     refuse(reader, field, "got %s, expected %s", type_name(field->value), expected);
 }
 
-void refuse_name(struct reader *reader, const struct field *field, const char *got,
+void refuse_name(struct json_reader *reader, const struct field *field, const char *got,
                  const char *const *known)
 {
     char list[200] = "";
@@ -184,7 +187,7 @@ struct field element(const struct field *array, size_t index)
     return (struct field){array, NULL, index, json_array_get(array->value, index)};
 }
 
-void expect_object(struct reader *reader, const struct field *field,
+void expect_object(struct json_reader *reader, const struct field *field,
                    const char *const *known)
 {
     const char *key;
@@ -204,10 +207,10 @@ void expect_object(struct reader *reader, const struct field *field,
     }
 }
 
-size_t expect_array(struct reader *reader, const struct field *field, size_t max,
-                    bool may_lack)
+size_t expect_array(struct json_reader *reader, const struct field *field, size_t max,
+                    bool is_optional)
 {
-    if (!field->value && may_lack)
+    if (!field->value && is_optional)
         return 0;
     if (!json_is_array(field->value)) {
         refuse_type(reader, field, "an array");
@@ -221,8 +224,8 @@ size_t expect_array(struct reader *reader, const struct field *field, size_t max
     return json_array_size(field->value);
 }
 
-const char *read_text(struct reader *reader, const struct field *field, size_t max_size,
-                      const char *otherwise)
+const char *read_text(struct json_reader *reader, const struct field *field,
+                      size_t max_size, const char *otherwise)
 {
     if (!field->value && otherwise)
         return otherwise;
@@ -237,11 +240,11 @@ const char *read_text(struct reader *reader, const struct field *field, size_t m
                max_size);
         return "";
     }
-    char *copy = take(reader, size + 1);
+    char *copy = reader_alloc(reader, size + 1);
     return copy ? memcpy(copy, text, size) : "";
 }
 
-const char *read_name(struct reader *reader, const struct field *field)
+const char *read_name(struct json_reader *reader, const struct field *field)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz"
                                   "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
@@ -251,8 +254,8 @@ const char *read_name(struct reader *reader, const struct field *field)
     return name;
 }
 
-int read_choice(struct reader *reader, const struct field *field, const char *const *names,
-                int otherwise)
+int read_choice(struct json_reader *reader, const struct field *field,
+                const char *const *names, int otherwise)
 {
     if (!field->value && otherwise >= 0)
         return otherwise;
@@ -264,7 +267,7 @@ int read_choice(struct reader *reader, const struct field *field, const char *co
     return 0;
 }
 
-int64_t read_integer(struct reader *reader, const struct field *field, int64_t least,
+int64_t read_integer(struct json_reader *reader, const struct field *field, int64_t least,
                      int64_t most, int64_t otherwise)
 {
     if (!field->value)
@@ -280,7 +283,7 @@ int64_t read_integer(struct reader *reader, const struct field *field, int64_t l
     return value;
 }
 
-bool read_bool(struct reader *reader, const struct field *field, bool otherwise)
+bool read_bool(struct json_reader *reader, const struct field *field, bool otherwise)
 {
     if (!field->value)
         return otherwise;

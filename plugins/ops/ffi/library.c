@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Foreign libraries: opened when a function of theirs is first called, and never closed,
-// because many start threads of their own.
+// Foreign libraries: opened at the first call of one of their functions. Never closed: a
+// library may have started threads, which run its code.
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -8,18 +8,18 @@
 #include "openblas.h"
 #include "pack.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of all libraries' handles
 
 static tn_status no_library(const struct library *library, struct problem *problem)
 {
     char list[300] = "";
-    const char *said = dlerror();
+    const char *reason = dlerror();
     for (size_t i = 0, at = 0; library->names[i] && at < sizeof(list); i++)
         at += (size_t)snprintf(list + at, sizeof(list) - at, "%s'%.100s'", i ? " or " : "",
                                library->names[i]);
     return problem_set(
         problem, TN_ERR_NOT_FOUND, "library %s cannot be opened (%.150s): %s", list,
-        said ? said : "unknown",
+        reason ? reason : "unknown",
         library->remedy ? library->remedy : "install it where the dynamic linker looks");
 }
 
@@ -32,11 +32,11 @@ static tn_status no_symbol(const struct library *library, const char *symbol,
                        library->remedy ? library->remedy : "");
 }
 
-// Set-up calls have constants alone.
+// Makes one set-up call, whose arguments are constants.
 static tn_status set_up(const struct library *library, const struct callee *callee,
                         void *handle, struct problem *problem)
 {
-    union value values[MAX_ARGS];
+    union argument_value values[MAX_ARGS];
     void *pointers[MAX_ARGS], *slots[MAX_ARGS];
     union result result = {.bytes = {0}};
     void *address = dlsym(handle, callee->symbols[0]);
@@ -59,7 +59,8 @@ static tn_status set_up(const struct library *library, const struct callee *call
                        library->remedy ? ": " : "", library->remedy ? library->remedy : "");
 }
 
-// The lock is held. A set-up call that fails is tried again with the next call.
+// The lock is held. After a failed set-up call the library counts as not opened: the next
+// call of a function tries all set-up calls again.
 static tn_status open_library(struct library *library, struct problem *problem)
 {
     void *handle = library->handle;
@@ -78,7 +79,7 @@ static tn_status open_library(struct library *library, struct problem *problem)
     return TN_OK;
 }
 
-// The address of a symbol; opens its library first.
+// Stores the address of a symbol in *address, once. Opens its library first.
 static tn_status find_symbol(struct library *library, const char *symbol,
                              _Atomic(void *) *address, struct problem *problem)
 {
@@ -96,7 +97,7 @@ static tn_status find_symbol(struct library *library, const char *symbol,
     return TN_OK;
 }
 
-// What makes and frees the function's handles.
+// Finds the functions that create and destroy the function's handles.
 static tn_status find_handles(struct function *function, uint32_t variant,
                               struct problem *problem)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Making packs, and finding the manifest in one.
+// Making packs, and finding the manifest in a pack.
 #include "make.h"
 
 #include <errno.h>
@@ -10,10 +10,12 @@
 #include <sys/stat.h>
 #include <tenon/plugin.h>
 #include <unistd.h>
+#include "engine.h"
 #include "pack.h"
+#include "stub_image.h"
 
 static const char trailer[8] = {'T', 'N', 'F', 'F', 'I', '/', '1', '\n'};
-enum { TRAILER_SIZE = 16, MAX_ENGINE = 64 << 20 };
+enum { TRAILER_SIZE = 16 };
 
 // --- files -----------------------------------------------------------------------------
 
@@ -22,8 +24,8 @@ static tn_status io_error(const char *path, struct problem *problem)
     return problem_set(problem, TN_ERR_IO, "%s: %s", path, strerror(errno));
 }
 
-// As the core's files: a descriptor above 2, for a program may have closed its standard
-// streams. Takes fd; -1 (with errno) stays -1.
+// Moves a descriptor above 2, as the core does: in a program that has closed its standard
+// streams, output to them would go to the file. Takes fd; -1 (with errno) stays -1.
 static int above_standard(int fd)
 {
     if (fd < 0 || fd > STDERR_FILENO)
@@ -34,7 +36,7 @@ static int above_standard(int fd)
     return above;
 }
 
-// Reads `size` bytes from `offset` on; less is an error.
+// Reads `size` bytes from `offset` on; a file that ends before is an error.
 static tn_status read_at(int fd, const char *path, void *data, size_t size, off_t offset,
                          struct problem *problem)
 {
@@ -96,7 +98,7 @@ tn_status file_read(const char *path, size_t max, char **out_data, size_t *out_s
 
 // --- the identity ----------------------------------------------------------------------
 
-// The note is the one place where id, version and vendor stand: see plugin.c.
+// The plugin's note, the only place that has its id, version and vendor: see stub.c.
 static tn_note *find_note(char *data, size_t size)
 {
     const uint64_t magic = TN_PLUGIN_MAGIC;
@@ -107,7 +109,7 @@ static tn_note *find_note(char *data, size_t size)
             return NULL;
         memcpy(&note_size, at + offsetof(tn_note, struct_size), 4);
         if (note_size == sizeof(tn_note) &&
-            strcmp(at + offsetof(tn_note, id), "org.tenon.ffi") == 0)
+            strcmp(at + offsetof(tn_note, id), FFI_STUB_ID) == 0)
             return note;
     }
     return NULL;
@@ -121,12 +123,11 @@ static void put_text(tn_note *note, size_t offset, const char *text, size_t room
 }
 
 static tn_status set_identity(char *data, size_t size, const struct pack *pack,
-                              const char *engine, struct problem *problem)
+                              struct problem *problem)
 {
     tn_note *note = find_note(data, size);
     if (!note)
-        return problem_set(problem, TN_ERR_REFUSED, "%s is not the plugin org.tenon.ffi",
-                           engine);
+        return problem_set(problem, TN_ERR_INTERNAL, "the code of packs has no note");
     put_text(note, offsetof(tn_note, id), pack->id, sizeof(note->id));
     put_text(note, offsetof(tn_note, version), pack->version, sizeof(note->version));
     put_text(note, offsetof(tn_note, vendor), pack->vendor, sizeof(note->vendor));
@@ -148,7 +149,8 @@ static bool write_all(int fd, const void *data, size_t size)
     return true;
 }
 
-static tn_status write_pack(const char *path, const char *engine, size_t engine_size,
+// Writes a temporary file beside `path` and renames it, so nobody sees a partial pack.
+static tn_status write_pack(const char *path, const char *code, size_t code_size,
                             const char *manifest, size_t size, struct problem *problem)
 {
     char fresh[4096];
@@ -161,7 +163,7 @@ static tn_status write_pack(const char *path, const char *engine, size_t engine_
             unlink(fresh);
         return failed;
     }
-    bool good = write_all(fd, engine, engine_size) && write_all(fd, manifest, size) &&
+    bool good = write_all(fd, code, code_size) && write_all(fd, manifest, size) &&
                 write_all(fd, &manifest_size, 8) && write_all(fd, trailer, 8) &&
                 fchmod(fd, 0755) == 0 && fsync(fd) == 0;
     tn_status status = good ? TN_OK : io_error(path, problem);
@@ -175,31 +177,32 @@ static tn_status write_pack(const char *path, const char *engine, size_t engine_
 }
 
 static tn_status make(const struct pack *pack, const char *manifest, size_t size,
-                      const char *engine, const char *output, struct problem *problem)
+                      const char *output, struct problem *problem)
 {
-    char *data = NULL;
-    size_t engine_size = 0;
-    tn_status status = file_read(engine, MAX_ENGINE, &data, &engine_size, problem);
+    size_t code_size = sizeof(ffi_stub) - 1; // the array has a NUL behind the file's bytes
+    char *code = malloc(code_size);
+    if (!code)
+        return problem_set(problem, TN_ERR_MEMORY, "out of memory");
+    memcpy(code, ffi_stub, code_size);
+    tn_status status = set_identity(code, code_size, pack, problem);
     if (status == TN_OK)
-        status = set_identity(data, engine_size, pack, engine, problem);
-    if (status == TN_OK)
-        status = write_pack(output, data, engine_size, manifest, size, problem);
-    free(data);
+        status = write_pack(output, code, code_size, manifest, size, problem);
+    free(code);
     return status;
 }
 
-tn_status pack_write(const char *manifest, const char *engine, const char *output,
-                     bool tries, char *out_id, struct problem *problem)
+tn_status pack_write(const char *manifest, const char *output, bool finds_symbols,
+                     char *out_id, struct problem *problem)
 {
     char *text = NULL;
     size_t size = 0;
     struct pack pack;
-    pack_init(&pack, NULL);
+    pack_init(&pack, NULL, 0);
     tn_status status = file_read(manifest, MANIFEST_MAX_SIZE, &text, &size, problem);
     if (status == TN_OK)
-        status = pack_read(text, size, manifest, tries, &pack, problem);
+        status = pack_read(text, size, manifest, finds_symbols, &pack, problem);
     if (status == TN_OK && output)
-        status = make(&pack, text, size, engine, output, problem);
+        status = make(&pack, text, size, output, problem);
     if (status == TN_OK)
         snprintf(out_id, 64, "%s", pack.id);
     pack_finish(&pack);

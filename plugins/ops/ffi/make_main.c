@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The maker of packs as a program of the build: MANIFEST ENGINE.so OUTPUT.so. Users have
-// `tenon ffi make`.
+// Makes a pack during the build: ffi-make MANIFEST OUTPUT.so. Users have `tenon ffi make`.
 #include <stdio.h>
 #include "make.h"
 
@@ -8,11 +7,11 @@ int main(int argc, char **argv)
 {
     struct problem problem = {0};
     char id[64];
-    if (argc != 4) {
-        fprintf(stderr, "usage: %s MANIFEST ENGINE OUTPUT\n", argv[0]);
+    if (argc != 3) {
+        fprintf(stderr, "usage: %s MANIFEST OUTPUT\n", argv[0]);
         return 2;
     }
-    if (pack_write(argv[1], argv[2], argv[3], false, id, &problem)) {
+    if (pack_write(argv[1], argv[2], false, id, &problem)) {
         fprintf(stderr, "%s\n", problem.text);
         return 1;
     }

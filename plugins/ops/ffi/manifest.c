@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// A manifest as a whole: the plugin's identity and its functions.
+// Reading a whole manifest: the plugin's identity and its functions.
 #include "manifest.h"
 
 #include <string.h>
 #include "rules.h"
 
-static void check_id(struct reader *reader, const struct field *field, const char *id)
+static void check_id(struct json_reader *reader, const struct field *field, const char *id)
 {
     bool good =
         strchr(id, '.') && id[strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789.-")] == 0;
@@ -21,7 +21,7 @@ static void check_id(struct reader *reader, const struct field *field, const cha
                id);
 }
 
-static void check_version(struct reader *reader, const struct field *field,
+static void check_version(struct json_reader *reader, const struct field *field,
                           const char *version)
 {
     const char *at = version;
@@ -33,30 +33,31 @@ static void check_version(struct reader *reader, const struct field *field,
         refuse(reader, field, "got \"%s\", expected a semantic version, as 1.0.0", version);
 }
 
-static void check_pack(struct reader *reader, const struct field *field, const char *pack)
+static void check_pack(struct json_reader *reader, const struct field *field,
+                       const char *pack)
 {
     if (strspn(pack, "abcdefghijklmnopqrstuvwxyz0123456789_.-") != strlen(pack) ||
         strchr(".-", pack[0]))
         refuse(reader, field, "got \"%s\", expected a name of [a-z0-9._-]", pack);
 }
 
-static void read_functions(struct reader *reader, const struct field *root,
+static void read_functions(struct json_reader *reader, const struct field *root,
                            const char *name, struct pack *pack)
 {
     struct field list = member(root, "functions");
     struct library *library = read_library(reader, root);
     size_t count = expect_array(reader, &list, MAX_FUNCTIONS, false);
-    pack->functions = take(reader, (count + 1) * sizeof(*pack->functions));
+    pack->functions = reader_alloc(reader, (count + 1) * sizeof(*pack->functions));
     for (size_t i = 0; i < count && reading(reader); i++) {
         struct field item = element(&list, i), id = member(&item, "name");
-        struct function *function = take(reader, sizeof(*function));
+        struct function *function = reader_alloc(reader, sizeof(*function));
         if (!function)
             return;
         function->pack = pack;
         read_function(reader, &item, name, library, function);
-        struct field place = member(&item, "library");
+        struct field own = member(&item, "library");
         if (reading(reader) && !function->library)
-            refuse(reader, &place, "got nothing, expected a library here or in the pack");
+            refuse(reader, &own, "got nothing, expected a library here or in the pack");
         for (size_t k = 0; k < i && reading(reader); k++)
             if (strcmp(pack->functions[k]->id, function->id) == 0)
                 refuse(reader, &id, "two functions are %s, expected one", function->id);
@@ -67,7 +68,8 @@ static void read_functions(struct reader *reader, const struct field *root,
         refuse(reader, &list, "got an empty list, expected functions");
 }
 
-static void read_root(struct reader *reader, const struct field *root, struct pack *pack)
+static void read_root(struct json_reader *reader, const struct field *root,
+                      struct pack *pack)
 {
     static const char *const known[] = {"format", "id",        "version", "vendor",
                                         "doc",    "license",   "pack",    "library",
@@ -95,14 +97,15 @@ static void read_root(struct reader *reader, const struct field *root, struct pa
         read_functions(reader, root, text, pack);
 }
 
-void pack_init(struct pack *pack, unsigned char *room)
+void pack_init(struct pack *pack, const struct rules *slots, uint64_t num_slots)
 {
-    *pack = (struct pack){.arena = {.room = room}};
+    *pack = (struct pack){.slots = slots, .num_slots = num_slots};
     pthread_mutex_init(&pack->serial, NULL);
 }
 
-// Each symbol is looked for; the error is at the library or symbol that is not there.
-static void try_function(struct reader *reader, const struct field *root,
+// Looks up all symbols of a function. A failure has the line of the missing library or
+// symbol.
+static void find_symbols(struct json_reader *reader, const struct field *root,
                          struct function *function, uint32_t index)
 {
     struct field list = member(root, "functions"), item = element(&list, index);
@@ -114,14 +117,14 @@ static void try_function(struct reader *reader, const struct field *root,
         void *address;
         if (variant_find(function, i, &address, &problem) == TN_OK)
             continue;
-        const struct field *place = json_is_object(symbol.value) ? &one : &symbol;
+        const struct field *missing = json_is_object(symbol.value) ? &one : &symbol;
         if (!function->library->handle)
-            place = own.value ? &own : &shared;
-        refuse(reader, place, "%s", problem.text);
+            missing = own.value ? &own : &shared;
+        refuse(reader, missing, "%s", problem.text);
     }
 }
 
-// Jansson skips a NUL behind a number.
+// A NUL is refused here, because Jansson skips one behind a number.
 static tn_status refuse_nul(const char *path, const char *text, const char *nul,
                             struct problem *problem)
 {
@@ -132,9 +135,10 @@ static tn_status refuse_nul(const char *path, const char *text, const char *nul,
                        path, line);
 }
 
-tn_status pack_read(const char *text, size_t size, const char *path, bool tries,
+tn_status pack_read(const char *text, size_t size, const char *path, bool finds_symbols,
                     struct pack *out, struct problem *problem)
 {
+    static const struct rules no_rules; // of functions without slots: nobody calls them
     json_error_t error = {0};
     if (size > MANIFEST_MAX_SIZE)
         return problem_set(problem, TN_ERR_ARGUMENT,
@@ -147,13 +151,15 @@ tn_status pack_read(const char *text, size_t size, const char *path, bool tries,
     if (!json)
         return problem_set(problem, TN_ERR_ARGUMENT, "%s:%d: %s", path, error.line,
                            error.text[0] ? error.text : "out of memory");
-    struct reader reader = {&out->arena, problem, path, text, size};
+    struct json_reader reader = {&out->arena, problem, path, text, size};
     struct field root = {NULL, NULL, 0, json};
     read_root(&reader, &root, out);
     for (uint32_t i = 0; i < out->num_functions && problem->status == TN_OK; i++)
-        function_bind(out->functions[i], slot_rules(i), problem);
-    for (uint32_t i = 0; tries && i < out->num_functions && problem->status == TN_OK; i++)
-        try_function(&reader, &root, out->functions[i], i);
+        function_bind(out->functions[i], i < out->num_slots ? &out->slots[i] : &no_rules,
+                      problem);
+    for (uint32_t i = 0;
+         finds_symbols && i < out->num_functions && problem->status == TN_OK; i++)
+        find_symbols(&reader, &root, out->functions[i], i);
     json_decref(json);
     return problem->status;
 }

@@ -1,60 +1,63 @@
 // SPDX-License-Identifier: MIT
-// What the readers of a manifest's parts share.
+// Reading the parts of a manifest. Each function fills its part of a struct function, and
+// records a failure in the reader.
 #ifndef FFI_MANIFEST_H
 #define FFI_MANIFEST_H
 
 #include "json.h"
 #include "pack.h"
 
-// A function from its object; its own library, or `otherwise`. `pack` is the primitives'
-// pack: "blas" in "blas.axpby/1". (function.c)
-void read_function(struct reader *reader, const struct field *field, const char *pack,
+// A whole function. `otherwise` is the library of one that has none of its own. `pack` is
+// the name of the pack: "blas" in "blas.axpby/1". (function.c)
+void read_function(struct json_reader *reader, const struct field *field, const char *pack,
                    struct library *otherwise, struct function *function);
 
-// Inputs and outputs: names, dtypes and layouts first, which give the names in shapes; then
-// the shapes, which may use attributes and "extents" too; then what has to hold between
-// them. (operands.c)
-void read_operands(struct reader *reader, const struct field *field,
+// Inputs and outputs, in three steps: names, dtypes and layouts, which define the names in
+// shapes; then the extents, which may use attributes and "extents" as well; then conditions
+// between operands. (operands.c)
+void read_operands(struct json_reader *reader, const struct field *field,
                    struct function *function);
-void read_operand_axes(struct reader *reader, const struct field *field,
+void read_operand_axes(struct json_reader *reader, const struct field *field,
                        struct function *function);
-void check_outputs(struct reader *reader, const struct field *field,
+void check_outputs(struct json_reader *reader, const struct field *field,
                    const struct function *function);
 
-// The arguments, and what is returned. (arguments.c)
-void read_arguments(struct reader *reader, const struct field *field,
+// "args", "returns", "fails" and "messages". (arguments.c)
+void read_arguments(struct json_reader *reader, const struct field *field,
                     struct function *function);
 
-// One argument. Kinds other than those in `kinds`, as bits 1 << enum argument_kind, are
-// refused; `what` says where it stands.
-void read_argument(struct reader *reader, const struct field *field,
+// One argument, of a kind in `kinds` (bits 1 << enum argument_kind). `what` names the
+// argument list in messages.
+void read_argument(struct json_reader *reader, const struct field *field,
                    struct function *function, uint32_t kinds, const char *what,
                    struct argument *out);
-tn_dtype read_integer_dtype(struct reader *reader, const struct field *field,
+// "type" of an argument or a status: an integer type, `int` when absent.
+tn_dtype read_integer_dtype(struct json_reader *reader, const struct field *field,
                             const struct function *function);
 
 // "setup" of a library, "handles" of a function. (callee.c)
-void read_setups(struct reader *reader, const struct field *object,
+void read_setups(struct json_reader *reader, const struct field *object,
                  struct library *library);
-void read_handles(struct reader *reader, const struct field *field,
+void read_handles(struct json_reader *reader, const struct field *field,
                   struct function *function);
 
-// {"library": "x.so" or [...], "setup": [...], "remedy": "..."}; NULL when the field is
+// {"library": "x.so" or [...], "setup": [...], "remedy": "..."}; NULL when "library" is
 // absent.
-struct library *read_library(struct reader *reader, const struct field *object);
+struct library *read_library(struct json_reader *reader, const struct field *object);
 
-// "f32", "int", ... ; TN_DTYPE_NONE for "T".
-tn_dtype read_type(struct reader *reader, const struct field *field, tn_dtype otherwise);
+// A dtype or C type: "f32", "int", ...; TN_DTYPE_NONE for "T". Absent: `otherwise`.
+tn_dtype read_type(struct json_reader *reader, const struct field *field,
+                   tn_dtype otherwise);
 
-// Names in expressions. `context` is the function.
-void add_name(struct reader *reader, const struct field *field, struct function *function,
-              const char *text, enum name_source source, uint32_t index);
+// Names in expressions. find_name is an extent_lookup, whose `context` is the function.
+void add_name(struct json_reader *reader, const struct field *field,
+              struct function *function, const char *text, enum name_source source,
+              uint32_t index);
 int find_name(void *context, const char *name);
-void read_extent(struct reader *reader, const struct field *field,
+void read_extent(struct json_reader *reader, const struct field *field,
                  struct function *function, struct extent *out);
 
-// Numbers of what is called so, or -1.
+// Number of the operand `name`, outputs behind inputs, or -1.
 int find_operand(const struct function *function, const char *name);
-int find_field(const struct function *function, const char *name);
 
 #endif // FFI_MANIFEST_H

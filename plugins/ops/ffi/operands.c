@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The inputs and outputs of one function of a manifest.
+// Reading the inputs and outputs of one function of a manifest.
 #include "manifest.h"
 
 #include <ctype.h>
 #include <string.h>
 
-static void read_lead(struct reader *reader, const struct field *shape,
+// "..." or "*" at the start of a shape.
+static void read_lead(struct json_reader *reader, const struct field *shape,
                       struct function *function, struct operand *operand)
 {
     struct field first = element(shape, 0);
@@ -23,8 +24,8 @@ static void read_lead(struct reader *reader, const struct field *shape,
     function->lead = operand->lead;
 }
 
-// Input axes that are just a new name give it its meaning.
-static void bind_names(struct reader *reader, const struct field *field,
+// Defines a name for each axis of an input that is just a new name: the axis' extent.
+static void bind_names(struct json_reader *reader, const struct field *field,
                        struct function *function, const struct operand *operand)
 {
     struct field shape = member(field, "shape");
@@ -41,11 +42,11 @@ static void bind_names(struct reader *reader, const struct field *field,
     }
 }
 
-static void read_shape(struct reader *reader, const struct field *field,
+static void read_shape(struct json_reader *reader, const struct field *field,
                        struct function *function, struct operand *operand)
 {
     static const char *const layouts[] = {"contiguous", "rows", "columns", "strided", NULL};
-    static const uint32_t ranks[] = {0, 2, 2, 1};
+    static const uint32_t ranks[] = {0, 2, 2, 1}; // that a layout needs; 0: any
     struct field shape = member(field, "shape"), layout = member(field, "layout");
     size_t count = expect_array(reader, &shape, TN_MAX_RANK + 1, false);
     if (!reading(reader))
@@ -63,7 +64,7 @@ static void read_shape(struct reader *reader, const struct field *field,
                layouts[choice], operand->name, operand->rank, ranks[choice]);
 }
 
-static void read_axes(struct reader *reader, const struct field *field,
+static void read_axes(struct json_reader *reader, const struct field *field,
                       struct function *function, struct operand *operand)
 {
     struct field shape = member(field, "shape");
@@ -73,7 +74,7 @@ static void read_axes(struct reader *reader, const struct field *field,
     }
 }
 
-static void read_operand(struct reader *reader, const struct field *field,
+static void read_operand(struct json_reader *reader, const struct field *field,
                          struct function *function, bool is_input)
 {
     static const char *const of_inputs[] = {"name",   "doc",       "dtype",    "shape",
@@ -105,7 +106,7 @@ static void read_operand(struct reader *reader, const struct field *field,
     *(is_input ? &function->num_inputs : &function->num_outputs) += 1;
 }
 
-void read_operands(struct reader *reader, const struct field *field,
+void read_operands(struct json_reader *reader, const struct field *field,
                    struct function *function)
 {
     struct field inputs = member(field, "inputs"), outputs = member(field, "outputs");
@@ -125,7 +126,7 @@ void read_operands(struct reader *reader, const struct field *field,
         refuse(reader, &outputs, "got an empty list, expected an output");
 }
 
-void read_operand_axes(struct reader *reader, const struct field *field,
+void read_operand_axes(struct json_reader *reader, const struct field *field,
                        struct function *function)
 {
     struct field inputs = member(field, "inputs"), outputs = member(field, "outputs");
@@ -137,7 +138,7 @@ void read_operand_axes(struct reader *reader, const struct field *field,
     }
 }
 
-// --- what has to hold between them -----------------------------------------------------
+// --- conditions between operands -------------------------------------------------------
 
 static bool has_same_axes(const struct operand *a, const struct operand *b)
 {
@@ -147,9 +148,9 @@ static bool has_same_axes(const struct operand *a, const struct operand *b)
     return same;
 }
 
-// An output that starts with an input's elements has its dtype and shape, and the input to
-// itself: they may lie in the same memory.
-static void check_overwritten(struct reader *reader, const struct field *field,
+// An output and the input that it overwrites may be one memory: so they have the same dtype
+// and shape, and no other output overwrites that input.
+static void check_overwritten(struct json_reader *reader, const struct field *field,
                               const struct function *function, uint32_t index)
 {
     const struct operand *outputs = function->operands + function->num_inputs;
@@ -165,7 +166,7 @@ static void check_overwritten(struct reader *reader, const struct field *field,
                    outputs[i].name, in->name);
 }
 
-void check_outputs(struct reader *reader, const struct field *field,
+void check_outputs(struct json_reader *reader, const struct field *field,
                    const struct function *function)
 {
     struct field outputs = member(field, "outputs");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Shapes: the names in a function's shapes get their values from the inputs' types; from
-// these follow the outputs' types and the sizes of everything that is passed.
+// Shape inference: the inputs' types give the names in a function's shapes their values;
+// these give the outputs' types and the extents that are passed as arguments.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static const char *shape_text(int32_t rank, const int64_t *extent, char text[SHA
     return text;
 }
 
-// "[..., m, n]", as the manifest has it.
+// The operand's shape as the manifest has it: "[..., m, n]".
 static const char *expected_text(const struct operand *operand, char text[SHAPE_TEXT])
 {
     static const char *const leads[] = {"", "...", "*"};
@@ -47,7 +47,8 @@ static tn_status unknown_dtype(const struct function *function, const char *name
                        dtype_text(dtype), list);
 }
 
-// The first input of the function's own dtype decides; with none, there is one variant.
+// The first input of dtype T chooses the variant. Without such an input there is one
+// variant only (check_variants).
 static tn_status bind_dtypes(const struct function *function, const tn_type *types,
                              struct bound *out, struct problem *problem)
 {
@@ -78,6 +79,7 @@ static tn_status bind_dtypes(const struct function *function, const tn_type *typ
 
 // --- leading axes ----------------------------------------------------------------------
 
+// Broadcasts the leading axes of `input` with those of the inputs before.
 static tn_status join_lead(const struct operand *input, const tn_type *type,
                            struct bound *out, struct problem *problem)
 {
@@ -124,6 +126,7 @@ static tn_status bind_leads(const struct function *function, const tn_type *type
 
 // --- names -----------------------------------------------------------------------------
 
+// The extents of the operand's own axes.
 static const int64_t *own_axes(const struct operand *operand, const tn_type *type)
 {
     return type->extent + type->rank - (int32_t)operand->rank;
@@ -156,6 +159,7 @@ static tn_status count_elements(const struct bound *bound, int64_t *out,
     return TN_OK;
 }
 
+// Names of attributes, "size", and then the defined names in topological order.
 static tn_status bind_other_names(const struct function *function, const void *attrs,
                                   struct bound *out, struct problem *problem)
 {
@@ -173,6 +177,7 @@ static tn_status bind_other_names(const struct function *function, const void *a
     return status;
 }
 
+// Fails unless each input's own axes have the extents of the manifest's expressions.
 static tn_status check_axes(const struct function *function, const tn_type *types,
                             const struct bound *bound, struct problem *problem)
 {
@@ -209,7 +214,7 @@ tn_status bind_types(const struct function *function, const tn_type *types,
     return status == TN_OK ? check_axes(function, types, out, problem) : status;
 }
 
-// --- what follows ----------------------------------------------------------------------
+// --- outputs and arguments -------------------------------------------------------------
 
 tn_status output_type(const struct function *function, const struct bound *bound,
                       uint32_t index, tn_type *out, struct problem *problem)

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: MIT
-// Signatures of callbacks ("in f64[m, n] out f64[m] extent m extent n -> void") written as
-// the function of a manifest, which is then read as any other.
+// Translates signatures of callbacks ("in f64[m, n] out f64[m] extent m extent n -> void")
+// to functions of a manifest, so that callbacks and packs are read by the same code.
 #include "signature.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-struct parser {
-    const char *text, *at;
+struct signature_parser {
+    const char *text, *at; // the signature, and the next character
     struct problem *problem;
-    json_t *inputs, *outputs, *args;
+    json_t *inputs, *outputs, *args; // arrays, as in a manifest; owned
     bool has_arrays;
-    char token[64];
+    char token[64]; // of next()
 };
 
-static bool ok(const struct parser *p)
+static bool ok(const struct signature_parser *p)
 {
     return p->problem->status == TN_OK;
 }
 
-static void wrong(struct parser *p, const char *at, const char *expected)
+// Records a syntax error at `at`.
+static void wrong(struct signature_parser *p, const char *at, const char *expected)
 {
     problem_set(p->problem, TN_ERR_ARGUMENT,
                 "signature \"%.120s\", column %zu: got %s%.20s%s, expected %s", p->text,
@@ -28,29 +29,31 @@ static void wrong(struct parser *p, const char *at, const char *expected)
                 *at ? "'" : "", expected);
 }
 
-// Takes `value`; NULL when it could not be made.
-static void add(struct parser *p, json_t *list, json_t *value)
+// Appends `value` to `list`, and takes `value`. NULL, from an allocation that failed, is
+// recorded as TN_ERR_MEMORY.
+static void add(struct signature_parser *p, json_t *list, json_t *value)
 {
     if (json_array_append_new(list, value))
         problem_set(p->problem, TN_ERR_MEMORY, "out of memory");
 }
 
-static char skip_spaces(struct parser *p)
+static char skip_spaces(struct signature_parser *p)
 {
     while (*p->at == ' ')
         p->at++;
     return *p->at;
 }
 
-static char peek(struct parser *p)
+// Skips spaces and commas. Returns the next character, or 0 at the end.
+static char peek(struct signature_parser *p)
 {
     while (*p->at == ' ' || *p->at == ',')
         p->at++;
     return *p->at;
 }
 
-// Letters, digits and what expressions are made of.
-static const char *next(struct parser *p)
+// Takes the next word (letters, digits, '_') or "->" to p->token; "" when there is neither.
+static const char *next(struct signature_parser *p)
 {
     peek(p);
     size_t length = strncmp(p->at, "->", 2) == 0 ? 2 : 0;
@@ -77,7 +80,8 @@ static bool is_dtype(const char *word)
     return false;
 }
 
-// Up to the comma or bracket that ends it, which may stand inside of parentheses.
+// The length of an extent: up to the ',' or ']' that ends it. Commas within parentheses do
+// not.
 static size_t extent_size(const char *text)
 {
     size_t size = 0;
@@ -89,8 +93,8 @@ static size_t extent_size(const char *text)
     return size;
 }
 
-// "[m, n + 1]" after a dtype: a shape as manifests have it.
-static json_t *parse_shape(struct parser *p)
+// "[m, n + 1]" after a dtype, as a manifest's shape: an array of strings.
+static json_t *parse_shape(struct signature_parser *p)
 {
     json_t *shape = json_array();
     if (peek(p) != '[') {
@@ -121,7 +125,9 @@ static json_t *parse_shape(struct parser *p)
     return shape;
 }
 
-static void add_array(struct parser *p, const char *way)
+// An array parameter after "in", "out" or "inout": an operand, and the argument that passes
+// the operand.
+static void add_array(struct signature_parser *p, const char *way)
 {
     char input[16], output[16];
     bool is_in = strcmp(way, "out") != 0, is_out = strcmp(way, "in") != 0;
@@ -147,7 +153,7 @@ static void add_array(struct parser *p, const char *way)
     json_decref(shape);
 }
 
-static void add_number(struct parser *p, const char *dtype)
+static void add_number(struct signature_parser *p, const char *dtype)
 {
     char input[16];
     snprintf(input, sizeof(input), "x%zu", json_array_size(p->inputs));
@@ -156,7 +162,7 @@ static void add_number(struct parser *p, const char *dtype)
         json_pack("{s:s, s:s, s:s}", "kind", "input", "name", input, "by", "value"));
 }
 
-static void parse_parameter(struct parser *p)
+static void parse_parameter(struct signature_parser *p)
 {
     const char *start = (peek(p), p->at), *word = next(p);
     if (strcmp(word, "in") == 0 || strcmp(word, "out") == 0 || strcmp(word, "inout") == 0) {
@@ -179,8 +185,8 @@ static void parse_parameter(struct parser *p)
     }
 }
 
-// What is returned, as "returns" of a manifest.
-static json_t *parse_result(struct parser *p)
+// The words behind "->", as a manifest's "returns".
+static json_t *parse_result(struct signature_parser *p)
 {
     const char *start = (peek(p), p->at), *word = next(p);
     if (strcmp(word, "void") == 0)
@@ -197,8 +203,9 @@ static json_t *parse_result(struct parser *p)
     return json_pack("{s:s, s:s}", "kind", "output", "type", word);
 }
 
-// Numbers alone: elementwise. Beside arrays they are scalars.
-static void set_shapes(const struct parser *p)
+// Gives numbers their shape: a batch ("...") when there are no arrays, so that the function
+// is elementwise; no axes otherwise.
+static void set_shapes(const struct signature_parser *p)
 {
     size_t i;
     json_t *operand;
@@ -210,8 +217,8 @@ static void set_shapes(const struct parser *p)
             json_object_set_new(operand, "shape", json_pack("[s]", lead));
 }
 
-// A single output is called "out".
-static void rename_only(const struct parser *p)
+// Renames a single output from "out0" to "out".
+static void rename_only(const struct signature_parser *p)
 {
     if (json_array_size(p->outputs) != 1)
         return;
@@ -226,12 +233,12 @@ static void rename_only(const struct parser *p)
 
 json_t *signature_parse(const char *text, struct problem *problem)
 {
-    struct parser p = {.text = text,
-                       .at = text,
-                       .problem = problem,
-                       .inputs = json_array(),
-                       .outputs = json_array(),
-                       .args = json_array()};
+    struct signature_parser p = {.text = text,
+                                 .at = text,
+                                 .problem = problem,
+                                 .inputs = json_array(),
+                                 .outputs = json_array(),
+                                 .args = json_array()};
     json_t *returns = NULL, *function = NULL;
     while (ok(&p) && peek(&p) && strncmp(p.at, "->", 2) != 0)
         parse_parameter(&p);

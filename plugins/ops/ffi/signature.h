@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Signatures of callbacks, read.
+// Parsing the signatures of callbacks; <tenon/ffi.h> has the language.
 #ifndef FFI_SIGNATURE_H
 #define FFI_SIGNATURE_H
 
 #include <jansson.h>
 #include "arena.h"
 
-// Gives a manifest's function without its name; free it with json_decref. NULL on failure,
-// which has the column.
+// Gives the function as a manifest's JSON object, without a name. The caller owns a
+// reference (json_decref). NULL on failure, whose text has the column.
 json_t *signature_parse(const char *text, struct problem *problem);
 
 #endif // FFI_SIGNATURE_H

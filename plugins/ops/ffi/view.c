@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Operands of a launch as the function's arguments, and copies of those whose memory does
-// not suit.
+// Choosing the memory of operands that is passed to a function, and copying operands whose
+// layout the function does not take.
 #include "view.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ static int64_t at_least_1(int64_t n)
     return n > 1 ? n : 1;
 }
 
-// The strides of an item without gaps, as the function wants them.
+// Strides of an item without gaps, in the layout that the function takes.
 static void set_packed_strides(const struct operand *operand, const struct view *view,
                                int64_t *stride)
 {
@@ -28,7 +28,7 @@ static void set_packed_strides(const struct operand *operand, const struct view 
     }
 }
 
-// Whether axis `i` of the item may keep its stride.
+// Whether the function takes axis `i` of the item with its stride.
 static bool axis_suits(const struct operand *operand, const struct view *view, uint32_t i,
                        const int64_t *packed)
 {

@@ -56,11 +56,11 @@ static tn_status softmax_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-// One line of elements along the axis.
+// The elements along the axis at one index of the other axes. Offsets are in elements.
 struct line {
     const tn_tensor *in, *out;
-    int64_t from, to;          // the first elements
-    int64_t step_in, step_out; // their distances
+    int64_t from, to;          // offsets of the first element
+    int64_t step_in, step_out; // strides
     int64_t count;
 };
 
@@ -113,7 +113,8 @@ static tn_status log_softmax_reference(const tn_cpu_call *call)
     return each_line(call, 1);
 }
 
-// Half floats are computed in f32. `text` takes x, the maximum and the sum of exponentials.
+// Decomposition of both: expression `text` of x, its maximum, and the sum of exponentials.
+// Half floats are computed in f32.
 static tn_status softmax_build(const tn_build *build, const tn_rule *rule, const char *text,
                                tn_array **outputs)
 {
@@ -122,13 +123,14 @@ static tn_status softmax_build(const tn_build *build, const tn_rule *rule, const
     tn_array *x = rule->inputs[0];
     if (!type)
         return TN_ERR_ARGUMENT;
-    if (type->extent[tn_axis(attrs->axis, type->rank)] == 0) { // has no maximum
+    if (type->extent[tn_axis(attrs->axis, type->rank)] == 0) { // there is no maximum
         outputs[0] = build->expr(build, "x -> x", TN_IN(x), TN_NO_ATTRS);
         return built(outputs[0]);
     }
-    int is_half = type->dtype == TN_F16 || type->dtype == TN_BF16;
+    tn_dtype computed = tn_dtype_computed(type->dtype);
+    int is_half = computed != type->dtype;
     if (is_half)
-        x = cast(build, x, TN_F32);
+        x = cast(build, x, computed);
     tn_array *most = reduce_axis(build, "base.max/1", x, attrs->axis);
     tn_array *power = build->expr(build, "x, m -> exp(x - m)", TN_IN(x, most), TN_NO_ATTRS);
     tn_array *sum = reduce_axis(build, "base.sum/1", power, attrs->axis);
@@ -149,7 +151,7 @@ static tn_status log_softmax_decompose(const tn_build *build, const tn_rule *rul
     return softmax_build(build, rule, "x, m, s -> x - m - log(s)", outputs);
 }
 
-// The Jacobian of softmax is symmetric: one function serves both modes.
+// The Jacobian of softmax is symmetric, so the vjp and the jvp are one function.
 static tn_array *softmax_derivative(const tn_build *build, const tn_rule *rule,
                                     const tn_array *t)
 {

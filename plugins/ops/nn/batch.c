@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Batching rules: the same primitive, with the batch merged into the axis of images, or
-// into that of channels where filters differ from slice to slice.
+// Batching rules: the same primitive with the batch as one more leading axis. Convolutions
+// and pooling merge the batch into the axis of images; where filters differ from slice to
+// slice, into the axis of channels, with groups of its own for each slice.
 #include "conv.h"
 #include "pool.h"
 #include <tenon/ops/rules.h>
 
-// --- pieces -----------------------------------------------------------------------------
+// --- graph building ---------------------------------------------------------------------
 
-// Axes `axis` and `axis` + 1 as one.
+// x with axes `axis` and `axis` + 1 merged.
 static tn_array *merged(const tn_build *build, tn_array *x, int32_t axis)
 {
     const tn_type *type = build->type(x);
@@ -19,7 +20,8 @@ static tn_array *merged(const tn_build *build, tn_array *x, int32_t axis)
     return with_shape(build, "base.reshape/1", x, type->rank - 1, extent);
 }
 
-// The output of a slice, with the batch split off where it was merged.
+// Splits axis `axis` of the result x, which the batch was merged into: gives the rule's
+// output and its batch axis.
 static tn_status split(const tn_build *build, const tn_rule *rule, tn_array *x,
                        int32_t axis, int64_t size, tn_array **outputs, int32_t *out_axes)
 {
@@ -32,13 +34,14 @@ static tn_status split(const tn_build *build, const tn_rule *rule, tn_array *x,
     return built(outputs[0]);
 }
 
-// A batch of images as more images.
+// x with its batch merged into the axis of images.
 static tn_array *as_images(const tn_build *build, tn_array *x, int32_t axis, int64_t size)
 {
     return merged(build, tn_batch_whole(build, x, axis, size), 0);
 }
 
-// A batch as more channels: those of slice b stand together, after those of slice b - 1.
+// x with its batch merged into the axis of channels: the channels of slice b are
+// neighbours, behind those of slice b - 1.
 static tn_array *as_channels(const tn_build *build, tn_array *x, int32_t axis, int64_t size)
 {
     return merged(build, tn_move_axis(build, tn_batch_whole(build, x, axis, size), 0, 3),
@@ -88,7 +91,7 @@ tn_status cross_entropy_vmap(const tn_build *build, const tn_rule *rule,
 
 // --- convolutions -----------------------------------------------------------------------
 
-// A convolution with as many groups for each of `slices`.
+// Applies a convolution with the rule's attributes, but its groups for each of `slices`.
 static tn_array *conv_op(const tn_build *build, const char *primitive,
                          const tn_conv2d_attrs *attrs, int64_t slices,
                          tn_array *const *inputs, uint64_t num_inputs)
@@ -107,7 +110,7 @@ static tn_array *conv_op(const tn_build *build, const char *primitive,
                      (tn_attr_list){items, n});
 }
 
-// There are no convolutions of no groups.
+// The result of a batch of 0 slices: a convolution has at least one group.
 static tn_status no_slices(const tn_build *build, const tn_rule *rule, tn_array **outputs,
                            int32_t *out_axes)
 {
@@ -119,7 +122,8 @@ static tn_status no_slices(const tn_build *build, const tn_rule *rule, tn_array 
     return built(outputs[0]);
 }
 
-// Without groups, x that all slices share is convolved with all their filters at once.
+// Whether one convolution without groups computes all slices: x has no batch, so the
+// filters of all slices are filters of the same x.
 static int is_shared(const tn_rule *rule, int32_t axis)
 {
     const tn_conv2d_attrs *attrs = rule->attrs;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Checks that many primitives make, and the pieces of graph that many rules use.
+// Checks of arguments, and graph-building helpers: see pack.h.
 #include "pack.h"
 #include <stdio.h>
 
@@ -67,7 +67,7 @@ tn_status read_pair(const tn_host *host, const char *name, const tn_ints *list,
                           list->count);
     out[0] = list->value[0];
     out[1] = list->value[list->count - 1];
-    // 2^31 keeps all products of two within 64 bits.
+    // Below 2^31 the product of any two fits 64 bits.
     for (int i = 0; i < 2; i++)
         if (out[i] < least || out[i] > INT32_MAX)
             return host->fail(host, TN_ERR_ARGUMENT,
@@ -77,7 +77,7 @@ tn_status read_pair(const tn_host *host, const char *name, const tn_ints *list,
     return TN_OK;
 }
 
-// --- pieces -----------------------------------------------------------------------------
+// --- graph building ---------------------------------------------------------------------
 
 tn_dtype dtype_of(const tn_build *build, const tn_array *array)
 {
@@ -116,7 +116,7 @@ tn_array *add(const tn_build *build, const tn_array *x, const tn_array *y)
     return build->expr(build, "x, y -> x + y", TN_IN(x, y), TN_NO_ATTRS);
 }
 
-// The three lists of base.slice for a window.
+// A window as the attributes of base.slice.
 struct window_lists {
     tn_ints start, stop, step;
 };

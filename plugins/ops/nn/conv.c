@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// conv2d and its two transposes: types, records and derivatives, which are each other.
+// conv2d and its two transposes: type inference, primitives and derivatives.
 //
 // conv2d is linear in x and in w. conv2d_input is its transpose in x, conv2d_weight its
 // transpose in w. So the derivative of any of the three with respect to either operand is
@@ -53,7 +53,7 @@ static tn_status check_operands(const tn_host *host, const char *const names[2],
     return status == TN_OK ? check_sizes(host, names[1], b) : status;
 }
 
-// Rows and columns of the output for those of x and w.
+// Computes the output's rows and columns from those of x and w.
 static tn_status find_out(const tn_host *host, struct conv *conv)
 {
     static const char *const names[] = {"rows", "columns"};
@@ -215,8 +215,9 @@ static tn_status conv2d_weight_infer(const tn_infer *infer, tn_type *types)
 
 // --- derivatives ------------------------------------------------------------------------
 
-// One of the three with the same attributes, and the rows and columns of `like`, when
-// given, as `extent`.
+// Applies one of the three primitives with the same attributes. The result has the rows and
+// columns of `like` (attribute `extent`); NULL `like` for conv2d, which has no such
+// attribute.
 static tn_array *sibling(const tn_build *build, const char *primitive,
                          const tn_conv2d_attrs *attrs, const tn_array *a, const tn_array *b,
                          const tn_array *like)
@@ -278,7 +279,7 @@ static tn_status conv2d_weight_vjp(const tn_build *build, const tn_rule *rule,
     return built_wanted(wanted, gradients, 2);
 }
 
-// The sum of what each given tangent contributes.
+// The primitive is linear in each operand: sums its value at each tangent that is given.
 static tn_status bilinear_jvp(const tn_build *build, const tn_rule *rule,
                               const char *primitive, const tn_array *like,
                               tn_array *const *tangents, tn_array **out_tangents)
@@ -319,7 +320,7 @@ static tn_status conv2d_weight_jvp(const tn_build *build, const tn_rule *rule,
                         out_tangents);
 }
 
-// --- records ----------------------------------------------------------------------------
+// --- primitives -------------------------------------------------------------------------
 
 #define COMMON_FIELDS                                                                      \
     TN_INTS_FIELD(tn_conv2d_attrs, stride,                                                 \

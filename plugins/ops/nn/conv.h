@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The geometry of a convolution, shared by its types, references and decompositions.
+// The geometry of a convolution, shared by type inference, references and decompositions.
 #ifndef NN_CONV_H
 #define NN_CONV_H
 
@@ -14,8 +14,9 @@ struct conv {
     int64_t stride[2], padding[2], dilation[2], groups;
 };
 
-// From two of the three arrays each; the third is what the primitive gives. Extents come
-// checked. `x`, `w`, `g` are (N,H,W,C), (O,kH,kW,C/groups), (N,oH,oW,O).
+// Check the inputs of conv2d, conv2d_input and conv2d_weight, and fill *out. `x` is
+// (N, H, W, C), `w` (O, kH, kW, C / groups), and `g`, the gradient of conv2d's output,
+// (N, oH, oW, O).
 tn_status conv_of_forward(const tn_host *host, const tn_conv2d_attrs *attrs,
                           const tn_type *x, const tn_type *w, struct conv *out);
 tn_status conv_of_input(const tn_host *host, const tn_conv2d_attrs *attrs, const tn_type *g,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The convolutions from matmul, for devices without a kernel of their own: one product for
-// each place of the window and each group, over the strided slice of x that it meets.
+// Decompositions of the convolutions into matmul, for devices without a kernel: one product
+// for each group and each tap (a position within the window), over the strided slice of x
+// that the tap reads.
 #include "conv.h"
 
-// What one product works on.
+// A position within the window, for one group, and the blocks that its product reads.
 struct tap {
     int64_t row, column, group;
     struct window x; // of the padded image
@@ -25,11 +26,11 @@ static struct tap tap_at(const struct conv *c, int64_t row, int64_t column, int6
     };
 }
 
-// Half floats are accumulated in f32, as everywhere.
+// x in the dtype that sums are accumulated in: f32 for half floats.
 static tn_array *widened(const tn_build *build, tn_array *x)
 {
     tn_dtype dtype = dtype_of(build, x);
-    return dtype == TN_F16 || dtype == TN_BF16 ? cast(build, x, TN_F32) : x;
+    return tn_dtype_computed(dtype) == dtype ? x : cast(build, x, tn_dtype_computed(dtype));
 }
 
 static tn_status narrowed(const tn_build *build, tn_array *x, tn_dtype dtype,
@@ -39,7 +40,7 @@ static tn_status narrowed(const tn_build *build, tn_array *x, tn_dtype dtype,
     return built(outputs[0]);
 }
 
-// Extents of the operands as matrices: outputs by channels, filters by channels.
+// The number of output positions: rows of x and g as matrices.
 static int64_t points(const struct conv *c)
 {
     return c->images * c->out[0] * c->out[1];
@@ -62,25 +63,26 @@ static tn_array *product(const tn_build *build, const tn_array *a, const tn_arra
     return build->op(build, "base.matmul/1", TN_IN(a, b), TN_NO_ATTRS);
 }
 
-// Filters of the tap's group at its place: filters / groups by channels / groups.
+// The filters of the tap's group at its position: filters / groups by channels / groups.
 static tn_array *filters_of(const tn_build *build, const struct conv *c, const tn_array *w,
                             const struct tap *tap)
 {
     int64_t per_group = c->filters / c->groups, first = tap->group * per_group;
-    tn_array *mine =
+    tn_array *own_filters =
         build->op(build, "base.slice/1", TN_IN(w),
                   tn_attrs("start", TN_INTS(first), "stop", TN_INTS(first + per_group)));
-    return as_matrix(build, window_slice(build, mine, &tap->w), per_group,
+    return as_matrix(build, window_slice(build, own_filters, &tap->w), per_group,
                      c->group_channels);
 }
 
+// A block of x or g: output positions by the block's channels.
 static tn_array *points_of(const tn_build *build, const struct conv *c, const tn_array *x,
                            const struct window *window)
 {
     return as_matrix(build, window_slice(build, x, window), points(c), window->channels);
 }
 
-// Calls a statement with each tap of a group.
+// Runs the statement behind it for each tap of a group.
 #define FOR_EACH_TAP(c, tap, group)                                                        \
     for (int64_t row_ = 0; row_ < (c)->window[0]; row_++)                                  \
         for (int64_t column_ = 0; column_ < (c)->window[1]; column_++)                     \
@@ -125,7 +127,7 @@ tn_status conv2d_input_decompose(const tn_build *build, const tn_rule *rule,
     int64_t padded[4] = {c.images, c.size[0] + 2 * c.padding[0],
                          c.size[1] + 2 * c.padding[1], c.channels};
     tn_array *g = widened(build, rule->inputs[0]), *w = widened(build, rule->inputs[1]);
-    tn_array *none = zeros(build, dtype_of(build, g), 4, padded), *out = NULL;
+    tn_array *zero_image = zeros(build, dtype_of(build, g), 4, padded), *out = NULL;
     for (int64_t group = 0; group < c.groups; group++)
         FOR_EACH_TAP(&c, tap, group)
         {
@@ -133,7 +135,7 @@ tn_status conv2d_input_decompose(const tn_build *build, const tn_rule *rule,
             tn_array *term = product(build, points_of(build, &c, g, &tap.g),
                                      filters_of(build, &c, w, &tap));
             term = with_shape(build, "base.reshape/1", term, 4, part);
-            term = window_update(build, none, term, &tap.x);
+            term = window_update(build, zero_image, term, &tap.x);
             out = out ? add(build, out, term) : term;
         }
     return narrowed(build, crop_image(build, out, c.padding), tg->dtype, outputs);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The convolutions as plain loops: what they mean.
+// References of the convolutions as plain loops: the definition of the three primitives.
 #include "conv.h"
 
 static tn_type type_of(const tn_tensor *tensor)
@@ -14,9 +14,10 @@ static double element(const tn_tensor *t, int64_t a, int64_t b, int64_t c, int64
     return tn_get_f64(t, tn_offset_at(&t->layout, (const int64_t[]){a, b, c, d}));
 }
 
-// Where element (row, column) of the window of output `at` lies in x. 0: in the padding.
-static int place(const struct conv *c, const int64_t *at, const int64_t *window,
-                 int64_t out[2])
+// The row and column of x that output position `at` reads through tap `window`. Returns 0
+// when they are in the padding.
+static int tap_position(const struct conv *c, const int64_t *at, const int64_t *window,
+                        int64_t out[2])
 {
     for (int i = 0; i < 2; i++) {
         out[i] = at[i] * c->stride[i] + window[i] * c->dilation[i] - c->padding[i];
@@ -34,7 +35,7 @@ static double conv2d_at(const struct conv *c, const tn_tensor *x, const tn_tenso
     int64_t first = index[3] / (c->filters / c->groups) * c->group_channels;
     double sum = 0;
     do {
-        if (!place(c, &index[1], window, at))
+        if (!tap_position(c, &index[1], window, at))
             continue;
         for (int64_t k = 0; k < c->group_channels; k++)
             sum += element(x, index[0], at[0], at[1], first + k) *
@@ -63,8 +64,9 @@ tn_status conv2d_reference(const tn_cpu_call *call)
     return TN_OK;
 }
 
-// Which output reads row (or column) `at` of x at place `window` of its window. -1: none.
-static int64_t reader(const struct conv *c, int i, int64_t at, int64_t window)
+// The output row (i = 0) or column (i = 1) that reads row or column `at` of x through tap
+// `window`. -1: none.
+static int64_t reading_output(const struct conv *c, int i, int64_t at, int64_t window)
 {
     int64_t from = at + c->padding[i] - window * c->dilation[i];
     if (from < 0 || from % c->stride[i] != 0 || from / c->stride[i] >= c->out[i])
@@ -80,8 +82,8 @@ static double conv2d_input_at(const struct conv *c, const tn_tensor *g, const tn
     int64_t group = index[3] / c->group_channels, k = index[3] % c->group_channels;
     double sum = 0;
     do {
-        int64_t row = reader(c, 0, index[1], window[0]);
-        int64_t column = reader(c, 1, index[2], window[1]);
+        int64_t row = reading_output(c, 0, index[1], window[0]);
+        int64_t column = reading_output(c, 1, index[2], window[1]);
         if (row < 0 || column < 0)
             continue;
         for (int64_t o = group * per_group; o < (group + 1) * per_group; o++)
@@ -117,7 +119,7 @@ static double conv2d_weight_at(const struct conv *c, const tn_tensor *x, const t
     if (c->images == 0)
         return 0;
     do {
-        if (place(c, &from[1], &index[1], at))
+        if (tap_position(c, &from[1], &index[1], at))
             sum += element(x, from[0], at[0], at[1], channel) *
                    element(g, from[0], from[1], from[2], index[0]);
     } while (tn_index_next(3, extent, from));

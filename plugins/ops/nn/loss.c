@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// cross_entropy: of logits against class numbers.
+// cross_entropy of logits and class numbers.
 #include "pack.h"
 
 static const tn_input_info cross_entropy_inputs[] = {
@@ -28,6 +28,8 @@ static tn_status cross_entropy_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
+// Minus the log-probability of class `label`, of logits from offset `at` on with stride
+// `step`. 0 for a label that is no class.
 static double loss_of(const tn_tensor *logits, int64_t at, int64_t step, int64_t classes,
                       int64_t label)
 {
@@ -62,7 +64,8 @@ static tn_status cross_entropy_reference(const tn_cpu_call *call)
     return TN_OK;
 }
 
-// The labels as i64 with a last axis of 1, and the numbers of the classes to compare with.
+// The labels with a last axis of 1, and the class numbers 0, 1, ...: comparing both gives
+// the one-hot encoding.
 struct classes {
     tn_array *labels, *numbers;
     int64_t count;
@@ -87,9 +90,9 @@ static tn_status cross_entropy_decompose(const tn_build *build, const tn_rule *r
     tn_array *x = rule->inputs[0];
     tn_dtype dtype = dtype_of(build, x);
     struct classes classes = classes_of(build, rule);
-    int is_half = dtype == TN_F16 || dtype == TN_BF16;
+    int is_half = tn_dtype_computed(dtype) != dtype;
     if (is_half)
-        x = cast(build, x, TN_F32);
+        x = cast(build, x, tn_dtype_computed(dtype));
     tn_array *all =
         build->op(build, "base.logsumexp/1", TN_IN(x), tn_attrs("axis", TN_INTS(-1)));
     tn_array *one = build->expr(build, "x, l, k -> select(i64(l) == k, x, 0)",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Optimisers: one expression for all outputs, which take over the memory of the inputs.
+// Optimisers: one expression gives all outputs, which may overwrite the inputs in place.
 #include "pack.h"
 
-// Each output has the type of the input it replaces, whatever the others are: parameters of
+// Each output has the type of the input that it replaces, not a promoted one: parameters of
 // half precision may have moments in f32.
 static tn_status keep_types(const tn_infer *infer, const char *const *names,
                             uint32_t num_arrays, tn_type *types)
@@ -97,8 +97,7 @@ static tn_status adam_infer(const tn_infer *infer, tn_type *types)
     return keep_types(infer, names, 4, types);
 }
 
-// -expm1(step * log(beta)) is 1 - beta ** step, without the loss of digits in the first
-// steps.
+// -expm1(step * log(beta)) is 1 - beta ** step without cancellation in the first steps.
 const tn_primitive nn_adam = {
     .struct_size = sizeof(tn_primitive),
     .flags = TN_PRIM_OWN_TYPE,

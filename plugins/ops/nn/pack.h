@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the files of this pack share: the list of its primitives, checks, and pieces of
-// graph.
+// Shared by this pack's files: the list of its primitives, the checks of arguments, and the
+// graph-building helpers of the rules.
 #ifndef NN_PACK_H
 #define NN_PACK_H
 
@@ -14,8 +14,8 @@
 #include <tenon/plugin.h>
 #include <tenon/primitive.h>
 
-// The primitives; and those of them with a batching rule by hand, <name>_vmap (batch.c):
-// the others' are derived from expressions. X(name)
+// The primitives: X(name) for nn_<name>. Those in NN_BATCHED have a hand-written batching
+// rule <name>_vmap (batch.c); that of the others is derived from their expression.
 #define NN_BATCHED(X)                                                                      \
     X(softmax)                                                                             \
     X(log_softmax)                                                                         \
@@ -42,9 +42,10 @@ NN_BATCHED(NN_DECLARE)
 // --- checks (check.c) -------------------------------------------------------------------
 
 #define SHAPE_TEXT 200
-// "[256, 512]"; returns buffer.
+// Writes "[256, 512]" to `buffer`, and returns `buffer`.
 const char *shape_text(const tn_type *type, char buffer[SHAPE_TEXT]);
 
+// `input` is the input's name, `axes` the meaning of its axes.
 tn_status check_float(const tn_host *host, const char *input, const tn_type *type);
 tn_status check_dtype(const tn_host *host, const char *input, const tn_type *type,
                       tn_dtype expected);
@@ -54,25 +55,26 @@ tn_status check_rank(const tn_host *host, const char *input, const tn_type *type
 tn_status check_extents(const tn_host *host, const char *input, const tn_type *type,
                         int32_t rank, const int64_t *extent);
 
-// Rows and columns of an attribute: two values, one for both, or `absent` when not given.
-// Fails when there are more, or one is less than `least`.
+// Reads attribute `name` as rows and columns: two values, one for both, or `absent` when
+// not given. Fails on more values, and on one below `least` or above INT32_MAX.
 tn_status read_pair(const tn_host *host, const char *name, const tn_ints *list,
                     int64_t absent, int64_t least, int64_t out[2]);
 
-// --- pieces -----------------------------------------------------------------------------
+// --- graph building ---------------------------------------------------------------------
 
+// Whether a vjp has to give the gradient of input `input`: one bit an input.
 static inline int wants(const uint64_t *wanted, uint32_t input)
 {
     return (wanted[input / 64] >> input % 64 & 1) != 0;
 }
 
-// What a rule that built `array` returns: the failure has been recorded already.
+// Status of a rule that built `array`. The builder has recorded the failure behind a NULL.
 static inline tn_status built(const tn_array *array)
 {
     return array ? TN_OK : TN_ERR_ARGUMENT;
 }
 
-// The same for a vjp: fails when a wanted gradient was not built.
+// Status of a vjp: fails when a wanted gradient is NULL.
 static inline tn_status built_wanted(const uint64_t *wanted, tn_array *const *gradients,
                                      uint32_t count)
 {
@@ -85,7 +87,7 @@ static inline tn_status built_wanted(const uint64_t *wanted, tn_array *const *gr
 // The dtype of an array; F32 for NULL.
 tn_dtype dtype_of(const tn_build *build, const tn_array *array);
 
-// reshape or broadcast_to ("base.reshape/1") with these extents.
+// Applies reshape or broadcast_to ("base.reshape/1") with these extents.
 tn_array *with_shape(const tn_build *build, const char *primitive, const tn_array *x,
                      int32_t rank, const int64_t *extent);
 tn_array *zeros(const tn_build *build, tn_dtype dtype, int32_t rank, const int64_t *extent);
@@ -94,18 +96,18 @@ tn_array *reduce_axis(const tn_build *build, const char *primitive, const tn_arr
                       int64_t axis);
 tn_array *add(const tn_build *build, const tn_array *x, const tn_array *y);
 
-// A rectangle of rows and columns of an image (N, H, W, C), of some of its channels.
+// Rows, columns and channels of images (N, H, W, C): a strided block of each image.
 struct window {
     int64_t row, column, channel;    // the first
     int64_t rows, columns, channels; // how many
-    int64_t row_step, column_step;   // their distance
+    int64_t row_step, column_step;   // from one row, or one column, to the next
 };
 tn_array *window_slice(const tn_build *build, const tn_array *image,
                        const struct window *window);
 tn_array *window_update(const tn_build *build, const tn_array *image,
                         const tn_array *update, const struct window *window);
 
-// An image with a border of `value`, and without one.
+// Adds a border of `value` to images, or removes a border: rows and columns on each side.
 tn_array *pad_image(const tn_build *build, tn_array *image, const int64_t border[2],
                     double value);
 tn_array *crop_image(const tn_build *build, tn_array *image, const int64_t border[2]);

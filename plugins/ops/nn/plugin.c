@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// org.tenon.nn: what networks are made of. Layouts are channels last.
+// org.tenon.nn: layers, losses and optimisers of neural networks. Images are channels last.
 //
-// Each primitive has an expression, or a reference and a decomposition into base's, so that
-// it runs on every device; fast kernels come from the backends.
+// Each primitive has an expression, or a reference and a decomposition into primitives of
+// base, so it runs on every device. Fast kernels come from the backends.
 #include "pack.h"
 
 #define POINTER(name) &nn_##name,

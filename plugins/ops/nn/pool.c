@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// max_pool2d and its gradient: types, references, records.
+// max_pool2d and its gradient: type inference, references, primitives.
 #include "pool.h"
 
 // --- types ------------------------------------------------------------------------------
@@ -81,8 +81,8 @@ static tn_status pool_of_call(const tn_cpu_call *call, struct pool *out)
     return pool_of(call->host, call->attrs, &type, out);
 }
 
-// The element of x that is the first maximum of the window of output `index`; NaN counts as
-// the greatest. A window always meets x, since padding is at most half of it.
+// Gives the index in x of the first maximum in the window of output element `index`; NaN
+// counts as the greatest. Padding is at most half of a window, so each window overlaps x.
 static void find_max(const struct pool *p, const tn_tensor *x, const int64_t *index,
                      int64_t out[4])
 {
@@ -142,7 +142,7 @@ static tn_status max_pool2d_grad_reference(const tn_cpu_call *call)
     return TN_OK;
 }
 
-// --- derivatives and records -----------------------------------------------------------
+// --- derivatives and primitives ---------------------------------------------------------
 
 tn_attr_list pool_attrs(const tn_pool2d_attrs *attrs, tn_attr items[3])
 {

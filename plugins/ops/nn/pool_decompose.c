@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Pooling from slices, for devices without a kernel of their own: one slice for each place
-// of the window.
+// Decompositions of pooling, for devices without a kernel: one strided slice of x for each
+// tap, which is a position within the window.
 #include "pool.h"
 
-static struct window place_at(const struct pool *p, int64_t row, int64_t column)
+// The block of x that one tap reads over all windows.
+static struct window tap_at(const struct pool *p, int64_t row, int64_t column)
 {
     return (struct window){row,         column,       0,           p->out[0], p->out[1],
                            p->channels, p->stride[0], p->stride[1]};
@@ -24,8 +25,8 @@ tn_status max_pool2d_decompose(const tn_build *build, const tn_rule *rule,
     tn_array *x = pad_image(build, rule->inputs[0], p.padding, -INFINITY), *out = NULL;
     for (int64_t row = 0; row < p.window[0]; row++)
         for (int64_t column = 0; column < p.window[1]; column++) {
-            struct window place = place_at(&p, row, column);
-            tn_array *part = window_slice(build, x, &place);
+            struct window tap = tap_at(&p, row, column);
+            tn_array *part = window_slice(build, x, &tap);
             out =
                 out ? build->expr(build, "x, y -> max(x, y)", TN_IN(out, part), TN_NO_ATTRS)
                     : build->expr(build, "x -> x", TN_IN(part), TN_NO_ATTRS);
@@ -34,13 +35,15 @@ tn_status max_pool2d_decompose(const tn_build *build, const tn_rule *rule,
     return built(out);
 }
 
-// Puts `part` into the padded image: where windows do not overlap it is free to overwrite.
+// `image`, which is padded, plus `part` at the positions that the tap reads. Where windows
+// do not overlap, those positions are still 0, so `part` replaces them. `zero_image` is
+// all zeros.
 static tn_array *put(const tn_build *build, const struct pool *p, tn_array *image,
-                     tn_array *none, tn_array *part, const struct window *place)
+                     tn_array *zero_image, tn_array *part, const struct window *tap)
 {
     if (p->stride[0] >= p->window[0] && p->stride[1] >= p->window[1])
-        return window_update(build, image, part, place);
-    return add(build, image, window_update(build, none, part, place));
+        return window_update(build, image, part, tap);
+    return add(build, image, window_update(build, zero_image, part, tap));
 }
 
 tn_status max_pool2d_grad_decompose(const tn_build *build, const tn_rule *rule,
@@ -49,30 +52,32 @@ tn_status max_pool2d_grad_decompose(const tn_build *build, const tn_rule *rule,
     struct pool p;
     if (read_pool(build, rule, &p))
         return TN_ERR_ARGUMENT;
-    tn_array *y = rule->inputs[1], *g = rule->inputs[2], *free_yet = NULL;
+    tn_array *y = rule->inputs[1], *g = rule->inputs[2];
+    tn_array *unmatched = NULL; // whether no tap so far equals the window's maximum
     tn_array *x = pad_image(build, rule->inputs[0], p.padding, -INFINITY);
     int64_t padded[4] = {p.images, p.size[0] + 2 * p.padding[0],
                          p.size[1] + 2 * p.padding[1], p.channels};
     tn_dtype dtype = dtype_of(build, x);
-    if (dtype == TN_F16 || dtype == TN_BF16) // sums are accumulated in f32
-        g = cast(build, g, TN_F32);
-    tn_array *none = zeros(build, dtype_of(build, g), 4, padded), *out = none;
+    if (tn_dtype_computed(dtype) != dtype) // sums are accumulated in f32
+        g = cast(build, g, tn_dtype_computed(dtype));
+    tn_array *zero_image = zeros(build, dtype_of(build, g), 4, padded), *out = zero_image;
     for (int64_t row = 0; row < p.window[0]; row++)
         for (int64_t column = 0; column < p.window[1]; column++) {
-            struct window place = place_at(&p, row, column);
-            tn_array *part = window_slice(build, x, &place);
-            // Not met before, and equal to the maximum (a NaN is the maximum's NaN).
+            struct window tap = tap_at(&p, row, column);
+            tn_array *part = window_slice(build, x, &tap);
+            // The gradient goes to the window's first element that equals the maximum. A
+            // NaN in x is the maximum of its window.
             tn_array *hit = build->expr(build, "x, y -> (x == y) | isnan(x)",
                                         TN_IN(part, y), TN_NO_ATTRS);
-            tn_array *first = free_yet ? build->expr(build, "h, f -> h & f",
-                                                     TN_IN(hit, free_yet), TN_NO_ATTRS)
-                                       : hit;
-            free_yet = free_yet ? build->expr(build, "f, h -> f & !h", TN_IN(free_yet, hit),
-                                              TN_NO_ATTRS)
-                                : build->expr(build, "h -> !h", TN_IN(hit), TN_NO_ATTRS);
+            tn_array *first = unmatched ? build->expr(build, "h, f -> h & f",
+                                                      TN_IN(hit, unmatched), TN_NO_ATTRS)
+                                        : hit;
+            unmatched = unmatched ? build->expr(build, "f, h -> f & !h",
+                                                TN_IN(unmatched, hit), TN_NO_ATTRS)
+                                  : build->expr(build, "h -> !h", TN_IN(hit), TN_NO_ATTRS);
             tn_array *share =
                 build->expr(build, "h, g -> select(h, g, 0)", TN_IN(first, g), TN_NO_ATTRS);
-            out = put(build, &p, out, none, share, &place);
+            out = put(build, &p, out, zero_image, share, &tap);
         }
     out = crop_image(build, out, p.padding);
     outputs[0] = dtype_of(build, out) == dtype ? out : cast(build, out, dtype);

@@ -1,8 +1,7 @@
 #version 460
 // SPDX-License-Identifier: MIT
 // out = alpha * x + beta * y over contiguous f32. Operand i is binding i of set 0, and begins
-// at element `..._at`. A device takes 65535 workgroups along x; the host lays more of them
-// out along y.
+// at element `..._at`. More workgroups than the device takes along x go on along y.
 layout(local_size_x = 256) in;
 layout(std430, set = 0, binding = 0) readonly buffer X { float x[]; };
 layout(std430, set = 0, binding = 1) readonly buffer Y { float y[]; };
@@ -11,7 +10,7 @@ layout(push_constant) uniform Push { uint count, x_at, y_at, out_at; float alpha
 
 void main()
 {
-    uint i = (gl_WorkGroupID.x + gl_WorkGroupID.y * 65535u) * 256u + gl_LocalInvocationID.x;
+    uint i = (gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x) * 256u + gl_LocalInvocationID.x;
     if (i < count)
         result[out_at + i] = alpha * x[x_at + i] + beta * y[y_at + i];
 }

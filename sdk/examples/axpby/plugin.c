@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// An op pack from outside Tenon's tree: alpha * x + beta * y, brought in three ways.
+// An op pack outside of Tenon's tree: alpha * x + beta * y, as three primitives.
 //
-//   acme.axpby_expr/1   one line; runs, differentiates and fuses on every device
-//   acme.axpby/1        the same line, and kernels of its own where they are worth it
-//   acme.axpby_rules/1  the same line, and derivatives and batching written by hand
+//   acme.axpby_expr/1   an expression; runs, differentiates and fuses on every device
+//   acme.axpby/1        the expression, with kernels for the CPU and for Vulkan
+//   acme.axpby_rules/1  the expression, with derivatives and batching written by hand
 //
-// The pack links nothing of Tenon: all that it calls arrives in tables.
+// The pack links nothing of Tenon: it calls Tenon through tables of functions that it is
+// given.
 #include <cblas.h>
 #include <tenon/ops/rows.h>
 #include <tenon/ops/rules.h>
@@ -13,23 +14,25 @@
 
 // --- one line --------------------------------------------------------------------------
 
-// The whole of a primitive, if you want no more than this: inputs, attributes with their
-// defaults, and what it means. The host checks the line when the pack is loaded, and
-// derives from it the shape, the dtype, derivatives, batching, and code for each device.
+// A whole primitive: its inputs, its attributes with their defaults, and its meaning, an
+// expression. The host checks the line when the pack is loaded, and derives from it shape,
+// dtype, derivatives, batching, and code for each device.
 TN_EXPR_OP(axpby, "acme.axpby_expr/1", (x, y), (alpha, 1, beta, 1), "alpha * x + beta * y");
 
 // --- kernels ---------------------------------------------------------------------------
 
-// The same again, for the kernels below. The output may take over the memory of y.
+// The same primitive under another id, for the kernels below. The output may take over the
+// memory of y.
 TN_OP(tuned, "acme.axpby/1", (x, y), .attrs = TN_ATTRS_OF(axpby), TN_IN_PLACE(1, 0),
       TN_MEANS("alpha * x + beta * y"));
 
-// cpu.c/1: BLAS, which writes its result over y, so y goes to the output first, unless it
-// lies there already. To BLAS a factor of 0 means "do not read"; to the expression 0 * NaN
-// is NaN. Kernels agree with the expression, so these cases go to the loop, as do gaps.
+// cpu.c/1: BLAS, which writes its result over y, so y is copied to the output first, unless
+// both are the same memory. To BLAS a factor of 0 means "do not read", while in the
+// expression 0 * NaN is NaN. A kernel has to agree with the expression, so factors of 0 go
+// to the plain loop, as do rows that are not dense.
 //
-// OpenBLAS also has cblas_saxpby, which is both calls in one; but in 0.3.21 that is a loop
-// without vector instructions, and takes some four times as long as the two together.
+// OpenBLAS also has cblas_saxpby, which is both calls in one; but in 0.3.21 it is a loop
+// without vector instructions, and takes some four times as long as the two calls.
 static void row(const tn_row *r)
 {
     const axpby_attrs *attrs = r->call->attrs;
@@ -46,18 +49,18 @@ static void row(const tn_row *r)
 
 TN_ROW_KERNEL(axpby_cblas, "acme.axpby/1", row, TN_TAKES_ANY(TN_DTYPE_BIT(TN_F32)));
 
-// One shader, brought twice: as GLSL for backends that compile at run time, and as SPIR-V
-// for those that do not; its push constants are listed in the order of its block. It reads
-// x and y side by side, so broadcast inputs are refused, and run as the expression. (Inputs
-// with gaps are copied first.)
+// Two kernels of one shader: as GLSL for backends that compile at run time, and as SPIR-V
+// for the others. Push constants are listed in the order of the shader's block. The shader
+// reads x and y at the same element, so applications with broadcast inputs are refused, and
+// run the expression. Inputs that are not contiguous are copied first.
 TN_SHADER_KERNELS(axpby, "acme.axpby/1", 256,
                   (TN_PUSH_THE_COUNT, TN_PUSH_OFFSETS(3), TN_PUSH_NUMBERS(2)),
                   TN_TAKES_CONTIGUOUS(TN_DTYPE_BIT(TN_F32)), .accepts = tn_same_extents);
 
 // --- rules -----------------------------------------------------------------------------
 
-// Rules build graph through the table they are given, and so run on any device. What is
-// NULL is zero: a derivative that nothing flows into, and the result of a rule for it.
+// Rules build graph through the tn_build that they are given, and so run on any device. A
+// derivative that is NULL is zero, as an argument and as a result.
 
 // Reverse mode: d loss/dx = alpha * g and d loss/dy = beta * g. Where x or y was broadcast,
 // the host sums the gradient down to its shape.

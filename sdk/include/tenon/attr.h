@@ -2,23 +2,34 @@
 // Attributes: a plain C struct, and a static table that describes its fields.
 //
 // From the table the core derives hashing, equality, printing, parsing, serialising and
-// the command line's `name=value`. Nobody writes these by hand.
+// the command line's `name=value`; a primitive's author writes the struct and the table
+// only.
 //
 //   typedef struct axpby_attrs { double alpha, beta; } axpby_attrs;
 //   static const tn_attr_field axpby_fields[] = {
 //       TN_F64_FIELD(axpby_attrs, alpha, 1.0, "factor of x"),
 //       TN_F64_FIELD(axpby_attrs, beta, 1.0, "factor of y"),
 //   };
-//   ... .attrs = TN_ATTR_TABLE(axpby_attrs, axpby_fields) ...
+//   ... .attrs = TN_ATTR_TABLE(axpby_attrs, axpby_fields) ...       // of the tn_primitive
 //
-// Threads. Plain constant data.
+//   const axpby_attrs *attrs = rule->attrs;                         // in a rule or kernel
+//
+// A primitive applied with tn_attrs("alpha", 4.0) gets a struct in which the core has
+// written alpha = 4 and beta = 1. It lives as long as the node, and rules and kernels only
+// read it.
+//
+// Attributes are part of a plan's signature: two applications whose structs hash alike
+// share one plan. A NaN equals every other NaN; otherwise -0.0 and 0.0 differ.
+//
+// Threads. Plain constant data: any thread.
 #ifndef TENON_ATTR_H
 #define TENON_ATTR_H
 
 #include <stddef.h>
 #include <tenon/types.h>
 
-// Kinds of a field. The struct's member has the type named here.
+// Kinds of a field. The member of the struct has the type named here: each is 8 bytes wide
+// but for tn_ints, so no struct of attributes has padding.
 enum {
     TN_ATTR_BOOL = 1,   // int64_t, 0 or 1
     TN_ATTR_I64 = 2,    // int64_t
@@ -29,38 +40,53 @@ enum {
     TN_ATTR_BITS = 7,   // uint64_t, raw; printed in hexadecimal
 };
 
+// Flags of a field.
 enum {
-    TN_ATTR_REQUIRED = 1, // has no default: leaving it out is an error
+    TN_ATTR_REQUIRED = 1, // no default: leaving it out fails with TN_ERR_ARGUMENT
 };
 
-// One field of an attribute struct.
+// One field of an attribute struct. Written by the primitive's author, through the macros
+// below as a rule; static until the plugin's deinit. The core checks it when the plugin is
+// loaded: fields lie within the struct, at multiples of 8, and do not overlap; defaults are
+// values of their kind; no two fields, and no field and input, have one name. A record that
+// breaks this is TN_ERR_REFUSED.
 typedef struct tn_attr_field {
-    const char *name;
-    const char *doc; // one sentence, no full stop
-    uint32_t kind;
-    uint32_t flags;
+    const char *name;           // a C identifier of at most 63 bytes
+    const char *doc;            // one sentence, no full stop
+    uint32_t kind;              // TN_ATTR_BOOL .. TN_ATTR_BITS
+    uint32_t flags;             // TN_ATTR_REQUIRED, or 0
     uint64_t offset;            // bytes from the start of the struct
     int64_t default_i;          // for BOOL, I64, DTYPE, CHOICE, BITS; INTS: always absent
     double default_f;           // for F64
     const char *const *choices; // CHOICE: names, ended by NULL
 } tn_attr_field;
 
-// All fields of an attribute struct.
+// All fields of an attribute struct. An attribute's position in `fields` is its number in
+// TN_PUSH_ATTR_F32 of <tenon/kernel.h>, so a primitive of the same revision appends fields
+// only. A primitive without attributes has a table of zeros.
 typedef struct tn_attr_table {
-    uint32_t size;       // sizeof the struct, a multiple of 8; 0: no attributes
-    uint32_t num_fields; // 0 .. 32
-    uint64_t field_size; // sizeof(tn_attr_field) as the plugin was compiled
-    const tn_attr_field *fields;
+    uint32_t size;               // sizeof the struct, a multiple of 8, at most 4096
+    uint32_t num_fields;         // 0 .. 32
+    uint64_t field_size;         // sizeof(tn_attr_field) as the plugin was compiled
+    const tn_attr_field *fields; // num_fields of them, field_size bytes apart
 } tn_attr_table;
 
-// The table of a struct, from an array of its fields.
+// An initialiser of tn_attr_table, from the struct's type and an array of its fields.
 #define TN_ATTR_TABLE(type, table)                                                         \
     {                                                                                      \
         sizeof(type), sizeof(table) / sizeof((table)[0]), sizeof(tn_attr_field), table     \
     }
 
+// Initialisers of tn_attr_field, one for each kind. `type` is the struct, `member` its
+// member, whose name becomes the attribute's; `value` the default; `text` one sentence for
+// people, without a full stop. The type of the member is the one that the kind above names:
+// no macro can check that.
+//
+//   TN_CHOICE_FIELD(pad_attrs, mode, 0, mode_names, "what the border is filled with"),
+//
+// For a CHOICE field, `names` is an array of texts, ended by NULL, and `value` an index
+// into it. An INTS field takes no default: it is absent until given.
 // clang-format off
-// One field each: the struct, its member, the default, and a sentence for people.
 #define TN_BOOL_FIELD(type, member, value, text)                                           \
     {                                                                                      \
         #member, text, TN_ATTR_BOOL, 0, offsetof(type, member), value, 0.0, NULL           \
@@ -89,30 +115,38 @@ typedef struct tn_attr_table {
     {                                                                                      \
         #member, text, TN_ATTR_BITS, 0, offsetof(type, member), value, 0.0, NULL           \
     }
-// The same without a default.
+// A field of kind `kind` (not CHOICE, which has names) that every application has to give.
 #define TN_REQUIRED_FIELD(type, member, kind, text)                                        \
     {                                                                                      \
         #member, text, kind, TN_ATTR_REQUIRED, offsetof(type, member), 0, 0.0, NULL        \
     }
 // clang-format on
 
-// One `name = value` given when a primitive is applied. Which of the values counts is
-// `kind`; the core converts where nothing is lost (an I64 for an F64 field, one integer
-// for INTS) and reports everything else with the field's name.
+// One `name = value`, given when a primitive is applied; tn_attrs() of <tenon/primitive.h>
+// writes it. `kind` says which member holds the value.
+//
+// The core converts a value to the field's kind where nothing is lost: an integer up to
+// 2^53 for an F64 field, a whole double for I64 and BOOL, one integer for INTS. Any other
+// mismatch is TN_ERR_ARGUMENT, with the field's name and what it takes; so are a name that
+// the primitive does not have and one that is given twice.
 typedef struct tn_attr {
-    const char *name; // borrowed until the call returns
-    uint32_t kind;    // TN_ATTR_BOOL .. TN_ATTR_BITS, or TN_ATTR_TEXT
-    uint32_t reserved;
-    int64_t i;
-    double f;
-    const tn_ints *ints; // borrowed; for TN_ATTR_INTS
-    const char *text;    // borrowed; for TN_ATTR_TEXT: parsed as on the command line
+    const char *name;    // borrowed until the call returns
+    uint32_t kind;       // TN_ATTR_BOOL .. TN_ATTR_BITS, or TN_ATTR_TEXT
+    uint32_t reserved;   // 0
+    int64_t i;           // for BOOL, I64, DTYPE, CHOICE and BITS
+    double f;            // for F64
+    const tn_ints *ints; // borrowed; for INTS; NULL: as if the attribute were left out
+    const char *text;    // borrowed; for TEXT: parsed as on the command line
 } tn_attr;
+
+// Kind of a tn_attr, not of a field: the value is text, in the syntax of the field's kind
+// ("true", "f32", "[0, 1]", "0xff", a choice's name).
 enum { TN_ATTR_TEXT = 100 };
 
-// Attributes as they are given in a call: see tn_attrs() in <tenon/primitive.h>. Borrowed.
+// The attributes of one application, in any order. Borrowed until the call returns. A list
+// of zeros (TN_NO_ATTRS) leaves every attribute at its default.
 typedef struct tn_attr_list {
-    const tn_attr *items;
+    const tn_attr *items; // `count` of them; may be NULL when count is 0
     uint64_t count;
 } tn_attr_list;
 

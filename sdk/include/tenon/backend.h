@@ -1,31 +1,34 @@
 // SPDX-License-Identifier: MIT
 // Backends: plugins that own devices and run kernels of the families they consume.
 //
-// The core decides what runs where, in which order and in which memory; a backend turns a
-// finished segment into something it can submit, and submits it. The null backend
+// The core places work on devices, orders it and assigns memory; a backend compiles a
+// finished segment into an executable, and submits the executable. The null backend
 // (plugins/backends/null) is complete, small, and made to be copied.
 //
-// Words. A device has one queue, in order. A *point* is a number on the device's timeline:
-// submissions get growing points; a point is reached when all work up to it is done.
+// Words. A device has one or more *queues*, each in order: the submissions of one queue run
+// as if one after the other; submissions of two queues run at the same time where the
+// hardware can. Each queue has a timeline. A *timeline point* is a queue and a number:
+// submissions to a queue get growing numbers, and a point is reached when all work of its
+// queue up to that submission is done.
 //
-// A lost device. One that can do no more work is lost, as Vulkan's VK_ERROR_DEVICE_LOST
-// means it: its driver reset it, or it is no longer there. It stays lost, and what it held
-// is gone. From the call on that finds it out, buffer_create, buffer_write, buffer_read,
-// segment_compile, submit and wait fail with TN_ERR_DEVICE and a message that says what
-// helps, and leave their outputs alone; wait for every point, also one reached before.
-// buffer_map gives NULL; memory that was mapped before can be touched until its buffer is
-// destroyed, but what it holds is undefined. step_check, fusion_limit and memory_info
-// answer as before.
+// A lost device. A device that can do no more work is lost, as Vulkan's
+// VK_ERROR_DEVICE_LOST means it: its driver reset it, or the device is no longer there. A
+// lost device stays lost, and the contents of its buffers are gone. From the call on that
+// finds the loss, buffer_create, buffer_write, buffer_read, segment_compile, submit and
+// wait fail with TN_ERR_DEVICE and a message that says what helps, and leave their outputs
+// alone; wait does for every point, also for one reached before. buffer_map gives NULL;
+// memory that was mapped before can be accessed until its buffer is destroyed, but its
+// contents are undefined. step_check, fusion_limit and memory_info answer as before.
 //
-// A wait always returns. One that began before the loss gives TN_OK, if its work was done,
-// or TN_ERR_DEVICE; whichever it is, no work up to that point runs any more. So
-// buffer_destroy, executable_destroy and device_close are called as before, when the points
-// of the last uses were waited for, and give back all. Other open devices go on.
-// device_open may open one of the same index, which works or fails with TN_ERR_DEVICE, as
-// the hardware does.
+// A wait always returns. A wait that began before the loss gives TN_OK, if its work was
+// done, or TN_ERR_DEVICE; with either result, no work up to that point runs any more. So
+// buffer_destroy, executable_destroy and device_close are called as before, after waiting
+// for the points of the last uses, and free everything. Other open devices continue.
+// device_open may open a device of the same index, and succeeds or fails with
+// TN_ERR_DEVICE, as the hardware does.
 //
-// Threads. [any] may be called by several threads at once. [device] calls for one device
-// are never concurrent, lost or not. The core has checked every argument.
+// Threads. All slots are [any]: several threads may call them at once, for one device and
+// one executable too. The core holds no lock meanwhile, and has checked every argument.
 #ifndef TENON_BACKEND_H
 #define TENON_BACKEND_H
 
@@ -39,87 +42,99 @@
 // The id by which query() is asked for a tn_backend.
 #define TN_IFACE_BACKEND "tn.backend/1"
 
-// Completed by each backend for itself.
+// Opaque to the core: each backend completes these structs for itself. The backend
+// allocates and owns them between its create and destroy calls.
 typedef struct tn_device tn_device;
 typedef struct tn_buffer tn_buffer;
 typedef struct tn_executable tn_executable;
 
+// Flags of a device.
 enum {
     TN_DEVICE_SOFTWARE = 1,         // emulates other hardware; never chosen automatically
     TN_DEVICE_HOST_MEMORY = 2,      // buffers are ordinary memory: map costs nothing
     TN_DEVICE_COMPUTES_NOTHING = 4, // null: never chosen automatically
 };
 
-// Filled by device_info; constant as long as the process runs.
+// Description of a device. Filled by device_info, up to the caller's struct_size; constant
+// as long as the process runs. Texts end in a NUL.
 typedef struct tn_device_info {
-    uint32_t struct_size;
-    uint32_t flags;
+    uint32_t struct_size;      // set by the caller
+    uint32_t flags;            // TN_DEVICE_...
     char name[128];            // "NVIDIA H200"
     char driver[128];          // name and version
     char features[256];        // by comma: "f16,f64,i64,subgroup"
     uint64_t memory_size;      // bytes; 0: unknown
     uint64_t max_buffer_size;  // bytes; 0: no limit but memory
-    uint64_t buffer_alignment; // of a value's first byte; a power of two, at least 1
-    uint32_t dtypes;           // set that its kernels can compute with; 0: all
-    uint32_t reserved;         // 0
+    uint64_t buffer_alignment; // of an operand's first byte; a power of two, at least 1
+    uint32_t dtypes;           // set of TN_DTYPE_BIT that its kernels compute with; 0: all
+    uint32_t num_queues;       // 0: one; more than TN_MAX_QUEUES are not used
 } tn_device_info;
+
+// The most queues of one device that the core uses.
+enum { TN_MAX_QUEUES = 16 };
 
 // --- segments --------------------------------------------------------------------------
 
-// A slot stands for a buffer that is bound at submission.
+// Uses of a slot by the steps of its segment.
 enum {
-    TN_SLOT_READ = 1,    // steps read it
-    TN_SLOT_WRITE = 2,   // steps write it
-    TN_SLOT_SCRATCH = 4, // holds nothing before and after a submission
+    TN_SLOT_READ = 1,    // steps read the slot
+    TN_SLOT_WRITE = 2,   // steps write the slot
+    TN_SLOT_SCRATCH = 4, // has no contents before and after a submission
 };
 
-// A place that steps read and write: an input, an output, or memory between steps.
+// A slot stands for a buffer that is bound at submission: an input, an output, or the arena
+// of values between steps.
 typedef struct tn_slot {
-    uint32_t flags;
-    // 1 + the number of another slot that may be bound to the same bytes (an output that
-    // takes over an input's memory): what writes one waits for what reads the other. 0:
-    // none.
+    uint32_t flags; // TN_SLOT_...
+    // 1 + the number of another slot that may be bound to the same bytes, as when an output
+    // takes over an input's memory: a step that writes one slot waits for the steps that
+    // read the other. 0: none.
     uint32_t alias;
     uint64_t size; // bytes used, from the binding's offset on
 } tn_slot;
 
-// An operand of a step: element i lies at byte `offset + (layout's element index) * size of
-// an element` of what is bound to `slot`.
+// An operand of a step: the element at index (i0, i1, ...) lies at byte
+// `offset + (its number by the layout) * size of an element` of the memory that is bound to
+// `slot`.
 typedef struct tn_value {
-    uint32_t slot;
+    uint32_t slot;    // below the segment's num_slots
     uint32_t flags;   // 0
     uint64_t offset;  // bytes, a multiple of the device's buffer_alignment
     tn_layout layout; // dtype NONE: an optional input that was not given
 } tn_value;
 
-// One kernel launch. Exactly one of `program`, `kernel` and (cpu.c/1 consumers only, when
-// no kernel fits) the primitive's `reference` is what runs.
+// One kernel launch. A step runs `program` or `kernel`, whichever is set; when neither is,
+// the primitive's `reference`, which only consumers of cpu.c/1 get.
 //
 // With `program`: all layouts have the same rank and extents (broadcast by stride 0), and
-// neighbouring axes that can be walked as one have been merged.
+// neighbouring axes with joint strides are merged to one.
 typedef struct tn_step {
-    uint32_t struct_size;
+    uint32_t struct_size;           // sizeof(tn_step) as the core was compiled
     uint32_t flags;                 // 0
     const tn_primitive *primitive;  // NULL for a fused program
     const void *attrs;              // NULL for a program
     const tn_kernel *kernel;        // or NULL
     const tn_expr_program *program; // or NULL
     const uint64_t *params;         // of the program
-    const tn_value *inputs;
-    const tn_value *outputs;
+    const tn_value *inputs;         // num_inputs operands
+    const tn_value *outputs;        // num_outputs operands
     uint32_t num_inputs;
     uint32_t num_outputs;
-    uint32_t scratch_slot;   // valid when scratch_size > 0
+    uint32_t scratch_slot;   // the slot of its working memory, when scratch_size > 0
     uint32_t reserved;       // 0
     uint64_t scratch_offset; // bytes
     uint64_t scratch_size;   // bytes
     const char *label;       // for people and traces
-    const char *plugin;      // id of the one that the kernel is from; NULL: no kernel
+    const char *plugin;      // id of the kernel's plugin; NULL: no kernel
 } tn_step;
 
-// Steps run as if one after the other, in order; one that neither reads nor overwrites what
-// another wrote may run at the same time as it. Everything pointed to is constant and
+// The steps of one device that are submitted together. Steps run as if one after the other,
+// in order; two steps may run at the same time when neither writes bytes that the other
+// reads or writes. The core owns the segment; all that it points to is constant and
 // outlives the executable.
+//
+// A newer core has longer records: step i is at byte i * step_size of `steps`, and slots
+// likewise.
 typedef struct tn_segment {
     uint32_t struct_size;
     uint32_t flags; // 0
@@ -128,31 +143,46 @@ typedef struct tn_segment {
     uint32_t num_steps;
     uint32_t num_slots;
     uint32_t step_size; // sizeof(tn_step) as the core was compiled
-    uint32_t slot_size; // sizeof(tn_slot)
+    uint32_t slot_size; // sizeof(tn_slot) as the core was compiled
 } tn_segment;
 
 // --- submission ------------------------------------------------------------------------
 
-// What a slot stands for in one submission. Borrowed until submit returns.
+// The memory of a slot in one submission. Borrowed until submit returns.
 typedef struct tn_binding {
     tn_buffer *buffer;
     uint64_t offset; // bytes, a multiple of the device's buffer_alignment
 } tn_binding;
 
+// Flags of a submission.
 enum {
-    // The caller will not wait soon: return before the work is done if you can.
+    // The caller will not wait soon: submit should return before the work is done.
     TN_SUBMIT_ASYNC = 1,
 };
 
-// One run of an executable.
+// A timeline point of one device.
+typedef struct tn_point {
+    uint64_t value;    // given by submit; 0: reached from the beginning
+    uint32_t queue;    // below the device's num_queues
+    uint32_t reserved; // 0
+} tn_point;
+
+// One run of an executable. Several runs of one executable may be in flight at the same
+// time, in one queue or in several: state that a run changes belongs to the run.
 typedef struct tn_submission {
     uint32_t struct_size;
-    uint32_t flags;
-    tn_executable *executable;
-    // One a slot. Borrowed until submit returns; the buffers live until the point is
+    uint32_t flags;            // TN_SUBMIT_...
+    tn_executable *executable; // lives until the point is reached
+    // One for each slot. Borrowed until submit returns; the buffers live until the point is
     // reached.
     const tn_binding *bindings;
     uint64_t num_bindings;
+    // Points of other queues of this device that submit gave before: the work begins after
+    // these points are reached, whether the work up to them failed or not, and sees its
+    // writes. Borrowed until submit returns.
+    const tn_point *waits;
+    uint32_t num_waits;
+    uint32_t queue; // below the device's num_queues
 } tn_submission;
 
 // Bytes of one device, as its backend counts them.
@@ -166,19 +196,21 @@ typedef struct tn_memory_info {
 
 // --- the interface ---------------------------------------------------------------------
 
+// Flags of a backend.
 enum {
-    // May be used when TENON_BACKEND is unset: it computes on any machine, and finding its
-    // devices touches no driver.
+    // May be used when TENON_BACKEND is unset: the backend computes on any machine, and
+    // finding its devices touches no driver.
     TN_BACKEND_DEFAULT = 1,
 };
 
-// What a device computes with beside its driver. Each text may be "".
+// The libraries that a device computes with beside its driver, and advice. Filled by
+// device_details. Each text may be "".
 typedef struct tn_device_details {
-    uint32_t struct_size;
-    uint32_t flags;      // 0
-    char libraries[128]; // "OpenBLAS 0.3.21, SkylakeX kernels, 1 thread"
-    char warning[256];   // what makes the device slower than it could be: one sentence
-    char remedy[192];    // what to do about it
+    uint32_t struct_size; // set by the caller
+    uint32_t flags;       // 0
+    char libraries[128];  // "OpenBLAS 0.3.21, SkylakeX kernels, 1 thread"
+    char warning[256]; // the reason why the device is slower than it could be: one sentence
+    char remedy[192];  // the remedy for that reason
 } tn_device_details;
 
 // The interface of a backend: NULL is allowed only in slots that are called optional.
@@ -187,12 +219,12 @@ typedef struct tn_backend {
     uint32_t flags;   // TN_BACKEND_...
     const char *name; // as in TENON_BACKEND: "cpu-blas"
 
-    // Families it consumes, the preferred first, ended by NULL. "expr/1" says that it runs
-    // tn_expr_program.
+    // Families that the backend consumes, the preferred first, ended by NULL. "expr/1" says
+    // that the backend runs tn_expr_program.
     const char *const *families;
 
-    // The number of devices there are. May take long and touch drivers: the core calls it
-    // only when devices are listed or this backend is selected. When there are none, it may
+    // The number of devices. May take long and touch drivers: the core calls device_count
+    // only when devices are listed or this backend is selected. Without any device it may
     // fail with TN_ERR_NOT_FOUND and a message that says why and what helps ("the driver is
     // not installed: install ..."). [any]
     tn_status (*device_count)(const tn_host *host, uint32_t *out_count);
@@ -201,32 +233,33 @@ typedef struct tn_backend {
     // [any]
     tn_status (*device_info)(const tn_host *host, uint32_t index, tn_device_info *out);
 
-    // Gives a device. It keeps `host`. [any]
+    // Gives a device, which keeps `host` until it is closed. [any]
     tn_status (*device_open)(const tn_host *host, uint32_t index, tn_device **out_device);
 
-    // Takes it back, when nothing made from it exists and all points are reached. NULL is
-    // fine. [any]
+    // Closes a device. All its buffers and executables are destroyed, and all points are
+    // reached. NULL is fine. [any]
     void (*device_close)(tn_device *device);
 
-    // Optional: is this step one that segment_compile can take? 0 when not, and then
-    // *out_reason is a static sentence ("needs 64-bit integers in shaders"). Asked for the
-    // kernel or program that would run, with slots and offsets not yet known. NULL: all
-    // steps of the families it consumes. [any]
+    // Optional: whether segment_compile can take this step. 1, or 0, and then *out_reason
+    // is a static sentence ("needs 64-bit integers in shaders"). Called for the kernel or
+    // program that would run, before slots and offsets are assigned. NULL: the device takes
+    // all steps of the families that the backend consumes. [any]
     int32_t (*step_check)(tn_device *device, const tn_step *step, const char **out_reason);
 
-    // Optional: may programs be fused? Asked once a device: the most instructions a program
-    // should have; NULL or 0: never fuse, each primitive's program stays alone. [any]
+    // Optional: the most instructions that a fused program should have. Called once for
+    // each device. NULL or 0: no fusion, each primitive's program stays a step of its own.
+    // [any]
     uint32_t (*fusion_limit)(tn_device *device);
 
-    // Gives a buffer of `size` bytes (at least 1), not cleared, aligned for any value.
+    // Gives a buffer of `size` bytes (at least 1), not cleared, aligned for every dtype.
     // [any]
     tn_status (*buffer_create)(tn_device *device, uint64_t size, tn_buffer **out_buffer);
 
-    // Takes it back, when no submission uses it. NULL is fine. [any]
+    // Frees a buffer that no submission uses. NULL is fine. [any]
     void (*buffer_destroy)(tn_device *device, tn_buffer *buffer);
 
-    // Copies between host memory and a buffer; done when they return. No submission that
-    // uses these bytes is running. [any]
+    // Copy between host memory and a buffer, `size` bytes at byte `offset`; the copy is
+    // done when they return. No submission that uses these bytes is running. [any]
     tn_status (*buffer_write)(tn_device *device, tn_buffer *buffer, uint64_t offset,
                               const void *data, uint64_t size);
     tn_status (*buffer_read)(tn_device *device, tn_buffer *buffer, uint64_t offset,
@@ -236,28 +269,30 @@ typedef struct tn_backend {
     // when this buffer cannot be seen. [any]
     void *(*buffer_map)(tn_device *device, tn_buffer *buffer);
 
-    // Gives an executable. Borrows nothing after the return but what tn_segment says.
-    // [device]
+    // Compiles a segment and gives an executable, which may keep pointers into the segment:
+    // see tn_segment. [any]
     tn_status (*segment_compile)(tn_device *device, const tn_segment *segment,
                                  tn_executable **out_executable);
 
-    // Takes it back, when its last point is reached. NULL is fine. [device]
+    // Frees an executable when the points of all its runs are reached. NULL is fine. [any]
     void (*executable_destroy)(tn_device *device, tn_executable *executable);
 
-    // Starts the work after all that was submitted before. [device]
+    // Starts a submission, after all submissions to its queue whose calls returned before
+    // this call began. Gives the value of its point, at least 1. May block while earlier
+    // work runs (back-pressure), but never until later work is submitted. [any]
     tn_status (*submit)(tn_device *device, const tn_submission *submission,
                         uint64_t *out_point);
 
-    // Blocks until `point` is reached. Fails when the work that reaches it failed, each
-    // time it is asked, or when the device is lost. [any]
-    tn_status (*wait)(tn_device *device, uint64_t point);
+    // Blocks until point `value` of `queue` is reached. Fails when the work of that point
+    // failed, on every call, or when the device is lost. [any]
+    tn_status (*wait)(tn_device *device, uint32_t queue, uint64_t value);
 
     // Optional: bytes in use. [any]
     tn_status (*memory_info)(tn_device *device, tn_memory_info *out);
 
-    // Optional: what device_info leaves out because asking takes time, such as opening the
-    // libraries that device `index` computes with. Called when devices are listed for a
-    // person. Fills at most out->struct_size bytes. [any]
+    // Optional: details that take time to find out, such as by opening the libraries that
+    // device `index` computes with; device_info is quick. Called when devices are listed
+    // for a person. Fills at most out->struct_size bytes. [any]
     tn_status (*device_details)(const tn_host *host, uint32_t index,
                                 tn_device_details *out);
 } tn_backend;
@@ -271,10 +306,10 @@ typedef struct tn_device_loss {
     uint32_t struct_size;
     uint32_t flags; // 0
 
-    // Makes `device`, and no other, lost, as if its driver had just said so. Calls that
-    // begin after it returns find it lost; those that run end soon, with either result.
-    // TN_OK for one that is lost already. `device` is open, and made by the same plugin.
-    // [any]
+    // Makes `device`, and no other, lost, as if its driver had just reported the loss.
+    // Calls that begin after `lose` returns find the device lost; calls that are running
+    // end soon, with either result. TN_OK for a device that is lost already. `device` is
+    // open, and was opened by the same plugin. [any]
     tn_status (*lose)(tn_device *device);
 } tn_device_loss;
 

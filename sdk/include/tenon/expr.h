@@ -1,140 +1,263 @@
 // SPDX-License-Identifier: MIT
-// Compiled expressions (family "expr/1"): what the core makes of one-line primitives and of
-// fused chains of them, and what a backend runs.
+// Compiled expressions (family "expr/1"): programs that the core compiles from one-line
+// primitives, fuses from chains of such primitives, and hands to backends.
 //
-// A program is a straight line of typed instructions over one element. It is run for
-// every element of the step's common extents; each input is read at that element through
-// its layout (the core has already broadcast it), each output is written there.
+// A program is a straight line of typed instructions over one element, in static single
+// assignment. It runs for every element of the step's common extents: LOAD reads an input
+// at that element through its layout (the core has already broadcast it), and each output
+// is written there. Elements are independent, so a backend chooses order, lanes and
+// threads. "alpha * x + 1", on f32, is
 //
-// Arithmetic. An instruction computes in its own dtype, which is never F16 or BF16: inputs
-// of these are widened to F32 by LOAD and outputs rounded to nearest even when stored.
-// Integers wrap. Integer DIV and MOD round towards minus infinity; by zero they give 0.
-// Shifts by the width or more, and by a negative amount, give 0 (or the sign, for SHR of a
-// signed type). MIN, MAX, comparisons and the functions follow IEEE 754 and C; MIN and MAX
-// of a NaN is NaN, as in NumPy; which of 0.0 and -0.0 they choose is open.
+//   0  LOAD   f32  a = 0      input 0
+//   1  PARAM  f32  a = 0      params[0] of the step: alpha
+//   2  MUL    f32  a = 1, b = 0
+//   3  CONST  f32  a = 0      constants[0]: 1
+//   4  ADD    f32  a = 2, b = 3
+//   outputs = {4}
 //
-// Conversions (CAST, and what is stored as another dtype), the same on every backend:
-//   float to integer  cut towards zero; out of range the nearest integer that the dtype has
-//                     (so infinities give its ends); NaN gives 0
-//   any to bool       is it not 0? (a NaN is not)
+// Arithmetic. An instruction computes in its own dtype, which is never F16 or BF16: LOAD
+// widens inputs of these dtypes to F32, and outputs are rounded to nearest even when
+// stored. Integers wrap. Integer DIV and MOD round towards minus infinity (NumPy's
+// floor_divide and remainder); by zero they give 0. Shifts by the width or more, and by a
+// negative amount, give 0, or the sign for SHR of a signed dtype (NumPy's left_shift and
+// right_shift). + - * / and SQRT of floats are rounded once, to nearest even (IEEE
+// 754-2019, clause 5.4.1); special cases of the functions are those of C11, annex F.10. MIN
+// and MAX of a NaN are NaN (NumPy's minimum and maximum); which of 0.0 and -0.0 they choose
+// is open. A GPU may divide and take roots with an error of 2.5 units in the last place,
+// lose the sign of a zero in functions, and take an F32 below 2^-126 for 0.
+//
+// Conversions, by CAST and wherever a value is stored in another dtype, on every backend:
+//   float to integer    cut towards zero; out of range, the nearest integer of the dtype;
+//                       NaN gives 0
+//   any to bool         1 when the value is not 0; a NaN is not 0
 //   integer to integer  the low bits: modulo 2^width
-//   integer to float, float to float  rounded to nearest even; too large is infinity. What
-//                     becomes F16 or BF16 is rounded to F32 first, as it is computed in it.
-// <tenon/ops/program.h> has them and all operations in C (tn_value_cast, tn_operation).
+//   integer to float    to nearest even; to F16 or BF16 by way of F32
+//   float to float      to nearest even, too large is infinity; F64 to F16 or BF16 by way
+//                       of F32, in which the program computes
 //
-// Threads. Constant data.
+// <tenon/ops/program.h> defines conversions and operations in C (tn_value_cast,
+// tn_operation): where this text and that code differ, the code holds.
+//
+// Threads. Programs are constant and shared: any thread reads them, no lock. The functions
+// are pure, and do not fail.
 #ifndef TENON_EXPR_H
 #define TENON_EXPR_H
 
 #include <tenon/types.h>
 
-// The family of what the core makes of expressions: see tn_expr_program.
+// The family of programs. A backend that lists it in tn_backend.families runs every
+// tn_expr_program that its step_check accepts.
 #define TN_FAMILY_EXPR "expr/1"
 
-// X(NAME, "name in expressions", operands). The numbers are the order here; new ones are
-// added at the end only. Dtypes: all floats; i all integers; n both; b bool.
-#define TN_EXPR_OPS(X)                                                                     \
-    X(LOAD, "", 0)       /* n b: input number `a` */                                       \
-    X(CONST, "", 0)      /* n b: constants[a] */                                           \
-    X(PARAM, "", 0)      /* n b: params[a] of the step */                                  \
-    X(INDEX, "index", 0) /* i64: number of the element in row-major order */               \
-    X(CAST, "", 1)       /* n b: from the operand's dtype to this one; see above */        \
-    X(NEG, "-", 1)       /* n */                                                           \
-    X(NOT, "!", 1)       /* b */                                                           \
-    X(INVERT, "~", 1)    /* i b */                                                         \
-    X(ABS, "abs", 1)     /* n */                                                           \
-    X(SIGN, "sign", 1)   /* n: -1, 0 or 1; NaN for NaN */                                  \
-    X(FLOOR, "floor", 1) /* floats, as all below to ERF */                                 \
-    X(CEIL, "ceil", 1)                                                                     \
-    X(TRUNC, "trunc", 1)                                                                   \
-    X(ROUND, "round", 1) /* half to even */                                                \
-    X(SQRT, "sqrt", 1)                                                                     \
-    X(RSQRT, "rsqrt", 1)                                                                   \
-    X(EXP, "exp", 1)                                                                       \
-    X(EXP2, "exp2", 1)                                                                     \
-    X(EXPM1, "expm1", 1)                                                                   \
-    X(LOG, "log", 1)                                                                       \
-    X(LOG2, "log2", 1)                                                                     \
-    X(LOG10, "log10", 1)                                                                   \
-    X(LOG1P, "log1p", 1)                                                                   \
-    X(SIN, "sin", 1)                                                                       \
-    X(COS, "cos", 1)                                                                       \
-    X(TAN, "tan", 1)                                                                       \
-    X(ASIN, "asin", 1)                                                                     \
-    X(ACOS, "acos", 1)                                                                     \
-    X(ATAN, "atan", 1)                                                                     \
-    X(SINH, "sinh", 1)                                                                     \
-    X(COSH, "cosh", 1)                                                                     \
-    X(TANH, "tanh", 1)                                                                     \
-    X(ASINH, "asinh", 1)                                                                   \
-    X(ACOSH, "acosh", 1)                                                                   \
-    X(ATANH, "atanh", 1)                                                                   \
-    X(ERF, "erf", 1)                                                                       \
-    X(ISNAN, "isnan", 1) /* b of a float, as the two below */                              \
-    X(ISINF, "isinf", 1)                                                                   \
-    X(ISFINITE, "isfinite", 1)                                                             \
-    X(ADD, "+", 2)       /* n */                                                           \
-    X(SUB, "-", 2)       /* n */                                                           \
-    X(MUL, "*", 2)       /* n */                                                           \
-    X(DIV, "/", 2)       /* n; integers: floor */                                          \
-    X(MOD, "%", 2)       /* n; sign of the divisor, as NumPy's remainder */                \
-    X(POW, "**", 2)      /* n; integers: a negative exponent gives 0 (1 and -1 apart) */   \
-    X(ATAN2, "atan2", 2) /* floats */                                                      \
-    X(MIN, "min", 2)     /* n b */                                                         \
-    X(MAX, "max", 2)     /* n b */                                                         \
-    X(AND, "&", 2)       /* i b */                                                         \
-    X(OR, "|", 2)        /* i b */                                                         \
-    X(XOR, "^", 2)       /* i b */                                                         \
-    X(SHL, "<<", 2)      /* i */                                                           \
-    X(SHR, ">>", 2)      /* i */                                                           \
-    X(EQ, "==", 2)       /* b of two operands of one dtype, as all below to GE */          \
-    X(NE, "!=", 2)                                                                         \
-    X(LT, "<", 2)                                                                          \
-    X(LE, "<=", 2)                                                                         \
-    X(GT, ">", 2)                                                                          \
-    X(GE, ">=", 2)                                                                         \
-    X(SELECT, "select", 3) /* n b: a (bool) ? b : c */
+// The table of instructions, one row for each:
+//
+//   X(NAME, "name in expressions", operands, CLASS, DTYPES)
+//
+// NAME: TN_EXPR_NAME is the instruction's number, the row's position from 0. Numbers are
+// ABI: new rows are added at the end only. Operands: 0 .. 3, all of one dtype; those of
+// SELECT are a bool and two of one dtype. CLASS: a TN_EXPR_CLASS_ below. DTYPES: a
+// TN_EXPR_OF_ below, the dtypes that the operands may have (of SELECT the second and
+// third). The result is bool for the classes TEST, COMPARE and LOGIC, and otherwise of the
+// operands' dtype.
+//
+// Instructions without a comment are the operator of C, or the C library's function, of
+// that name; SHL and SHR, and DIV and MOD of integers, are described above.
+// clang-format off
+#define TN_EXPR_OPS(X)                                                                  \
+    X(LOAD, "load", 0, LEAF, NONE) /* input number `a` */                                \
+    X(CONST, "const", 0, LEAF, NONE) /* constants[a] */                                  \
+    X(PARAM, "param", 0, LEAF, NONE) /* params[a] of the step */                         \
+    X(INDEX, "index", 0, LEAF, NONE) /* i64: number of the element in row-major order */ \
+    X(CAST, "cast", 1, CAST, NONE) /* to this dtype; see above */                        \
+    X(NEG, "-", 1, SIGN, NUMBER)                                                        \
+    X(NOT, "!", 1, LOGIC, BOOL)                                                         \
+    X(INVERT, "~", 1, BITS, BITS)                                                       \
+    X(ABS, "abs", 1, SIGN, NUMBER)                                                      \
+    X(SIGN, "sign", 1, SIGN, NUMBER) /* -1, 0 or 1; NaN for NaN */                      \
+    X(FLOOR, "floor", 1, ROUND, FLOAT)                                                  \
+    X(CEIL, "ceil", 1, ROUND, FLOAT)                                                    \
+    X(TRUNC, "trunc", 1, ROUND, FLOAT)                                                  \
+    X(ROUND, "round", 1, ROUND, FLOAT) /* half to even */                               \
+    X(SQRT, "sqrt", 1, ROOT, FLOAT)                                                     \
+    X(RSQRT, "rsqrt", 1, ROOT, FLOAT) /* 1 / sqrt, each rounded */                      \
+    X(EXP, "exp", 1, FUNCTION, FLOAT)                                                   \
+    X(EXP2, "exp2", 1, FUNCTION, FLOAT)                                                 \
+    X(EXPM1, "expm1", 1, FUNCTION, FLOAT)                                               \
+    X(LOG, "log", 1, FUNCTION, FLOAT)                                                   \
+    X(LOG2, "log2", 1, FUNCTION, FLOAT)                                                 \
+    X(LOG10, "log10", 1, FUNCTION, FLOAT)                                               \
+    X(LOG1P, "log1p", 1, FUNCTION, FLOAT)                                               \
+    X(SIN, "sin", 1, CIRCULAR, FLOAT)                                                   \
+    X(COS, "cos", 1, CIRCULAR, FLOAT)                                                   \
+    X(TAN, "tan", 1, CIRCULAR, FLOAT)                                                   \
+    X(ASIN, "asin", 1, FUNCTION, FLOAT)                                                 \
+    X(ACOS, "acos", 1, FUNCTION, FLOAT)                                                 \
+    X(ATAN, "atan", 1, FUNCTION, FLOAT)                                                 \
+    X(SINH, "sinh", 1, FUNCTION, FLOAT)                                                 \
+    X(COSH, "cosh", 1, FUNCTION, FLOAT)                                                 \
+    X(TANH, "tanh", 1, FUNCTION, FLOAT)                                                 \
+    X(ASINH, "asinh", 1, FUNCTION, FLOAT)                                               \
+    X(ACOSH, "acosh", 1, FUNCTION, FLOAT)                                               \
+    X(ATANH, "atanh", 1, FUNCTION, FLOAT)                                               \
+    X(ERF, "erf", 1, FUNCTION, FLOAT)                                                   \
+    X(ISNAN, "isnan", 1, TEST, FLOAT)                                                   \
+    X(ISINF, "isinf", 1, TEST, FLOAT)                                                   \
+    X(ISFINITE, "isfinite", 1, TEST, FLOAT)                                             \
+    X(ADD, "+", 2, ARITHMETIC, NUMBER)                                                  \
+    X(SUB, "-", 2, ARITHMETIC, NUMBER)                                                  \
+    X(MUL, "*", 2, ARITHMETIC, NUMBER)                                                  \
+    X(DIV, "/", 2, DIVIDE, NUMBER) /* integers: floor */                                \
+    X(MOD, "%", 2, POWER, NUMBER) /* the divisor's sign, as NumPy's remainder */        \
+    X(POW, "**", 2, POWER, NUMBER) /* integers: a negative exponent gives 0 (1 and -1 apart) */ \
+    X(ATAN2, "atan2", 2, FUNCTION, FLOAT)                                               \
+    X(MIN, "min", 2, EXTREME, ANY)                                                      \
+    X(MAX, "max", 2, EXTREME, ANY)                                                      \
+    X(AND, "&", 2, BITS, BITS)                                                          \
+    X(OR, "|", 2, BITS, BITS)                                                           \
+    X(XOR, "^", 2, BITS, BITS)                                                          \
+    X(SHL, "<<", 2, SHIFT, INTEGER)                                                     \
+    X(SHR, ">>", 2, SHIFT, INTEGER)                                                     \
+    X(EQ, "==", 2, COMPARE, ANY)                                                        \
+    X(NE, "!=", 2, COMPARE, ANY)                                                        \
+    X(LT, "<", 2, COMPARE, ANY)                                                         \
+    X(LE, "<=", 2, COMPARE, ANY)                                                        \
+    X(GT, ">", 2, COMPARE, ANY)                                                         \
+    X(GE, ">=", 2, COMPARE, ANY)                                                        \
+    X(SELECT, "select", 3, SELECT, ANY) /* a (bool) ? b : c */                          \
+    X(ERFINV, "erfinv", 1, FUNCTION, FLOAT)
+// clang-format on
 
-// The operations' numbers: TN_EXPR_ and the names above, in their order.
+// The numbers of instructions, for tn_expr_insn.op. A backend refuses numbers that it does
+// not know in step_check: a newer core may know more.
 enum {
-#define TN_EXPR_ENUM(name, text, operands) TN_EXPR_##name,
+#define TN_EXPR_ENUM(name, ...) TN_EXPR_##name,
     TN_EXPR_OPS(TN_EXPR_ENUM)
 #undef TN_EXPR_ENUM
         TN_EXPR_NUM_OPS
 };
 
-// One instruction; its result is known by its position. Operands a, b, c are positions of
-// earlier instructions, or the number said above.
+// Classes of instructions, by what an implementation of them has in common: tests take
+// tolerances from the class, generators of code their templates. These numbers are no part
+// of the ABI: a plugin uses those of the header that it is compiled with.
+enum {
+    TN_EXPR_CLASS_LEAF,       // no operands
+    TN_EXPR_CLASS_CAST,       // its operand may have another dtype than its result
+    TN_EXPR_CLASS_SIGN,       // exact, by the sign alone
+    TN_EXPR_CLASS_ROUND,      // to a whole number
+    TN_EXPR_CLASS_ROOT,       // each square root and division is rounded (a GPU: nearly)
+    TN_EXPR_CLASS_FUNCTION,   // approximated: a few units in the last place
+    TN_EXPR_CLASS_CIRCULAR,   // approximated, of an angle in radians
+    TN_EXPR_CLASS_TEST,       // bool of one float
+    TN_EXPR_CLASS_ARITHMETIC, // floats rounded once, integers wrap
+    TN_EXPR_CLASS_DIVIDE,     // floats rounded once (a GPU: nearly), integers floored
+    TN_EXPR_CLASS_POWER,      // remainders and powers
+    TN_EXPR_CLASS_EXTREME,    // one of the operands
+    TN_EXPR_CLASS_BITS,       // bit by bit
+    TN_EXPR_CLASS_SHIFT,      // by the second operand
+    TN_EXPR_CLASS_COMPARE,    // bool of two operands
+    TN_EXPR_CLASS_LOGIC,      // bool of bools
+    TN_EXPR_CLASS_SELECT,     // by a bool, one of the other operands
+};
+
+// Sets of dtypes that operands may have, for the DTYPES column. TN_EXPR_OF_NONE: the
+// instruction has no operands, or, for CAST, takes any dtype.
+#define TN_EXPR_OF_NONE UINT32_C(0)
+#define TN_EXPR_OF_BOOL TN_DTYPE_BIT(TN_BOOL)
+#define TN_EXPR_OF_INTEGER TN_INTEGER_DTYPES
+#define TN_EXPR_OF_FLOAT TN_FLOAT_DTYPES
+#define TN_EXPR_OF_BITS (TN_EXPR_OF_INTEGER | TN_EXPR_OF_BOOL)
+#define TN_EXPR_OF_NUMBER (TN_EXPR_OF_INTEGER | TN_EXPR_OF_FLOAT)
+#define TN_EXPR_OF_ANY (TN_EXPR_OF_NUMBER | TN_EXPR_OF_BOOL)
+
+// Columns of the table for instruction `op`, which is below TN_EXPR_NUM_OPS (not checked):
+// its NAME ("ERF"; static text), its number of operands, its TN_EXPR_CLASS_, and the set of
+// dtypes that its operands may have.
+static inline const char *tn_expr_name(uint32_t op)
+{
+    static const char *const names[] = {
+#define TN_EXPR_NAME(name, ...) #name,
+        TN_EXPR_OPS(TN_EXPR_NAME)
+#undef TN_EXPR_NAME
+    };
+    return names[op];
+}
+static inline uint32_t tn_expr_operands(uint32_t op)
+{
+    static const uint8_t counts[] = {
+#define TN_EXPR_COUNT(name, text, operands, ...) operands,
+        TN_EXPR_OPS(TN_EXPR_COUNT)
+#undef TN_EXPR_COUNT
+    };
+    return counts[op];
+}
+static inline uint32_t tn_expr_class(uint32_t op)
+{
+    static const uint8_t classes[] = {
+#define TN_EXPR_KIND(name, text, operands, kind, ...) TN_EXPR_CLASS_##kind,
+        TN_EXPR_OPS(TN_EXPR_KIND)
+#undef TN_EXPR_KIND
+    };
+    return classes[op];
+}
+static inline uint32_t tn_expr_dtypes(uint32_t op)
+{
+    static const uint32_t sets[] = {
+#define TN_EXPR_SET(name, text, operands, kind, dtypes) TN_EXPR_OF_##dtypes,
+        TN_EXPR_OPS(TN_EXPR_SET)
+#undef TN_EXPR_SET
+    };
+    return sets[op];
+}
+
+// The dtype of the result of instruction `op` on operands of `dtype`: bool, or `dtype`.
+// `op` has operands and is not CAST, whose result tn_expr_insn.dtype alone says.
+static inline tn_dtype tn_expr_result(uint32_t op, tn_dtype dtype)
+{
+    uint32_t kind = tn_expr_class(op);
+    int32_t is_bool = kind == TN_EXPR_CLASS_TEST || kind == TN_EXPR_CLASS_COMPARE ||
+                      kind == TN_EXPR_CLASS_LOGIC;
+    return is_bool ? TN_BOOL : dtype;
+}
+
+// One instruction. Its result is named by its position in `insns`, and its operands a, b, c
+// are positions of earlier instructions; of LOAD, CONST and PARAM, `a` is an index into the
+// inputs, constants or params. Operands that an instruction does not have are not read.
 typedef struct tn_expr_insn {
-    uint16_t op;
-    uint16_t dtype; // of the result
-    uint32_t a, b, c;
+    uint16_t op;      // TN_EXPR_...
+    uint16_t dtype;   // of the result; never F16 or BF16
+    uint32_t a, b, c; // below the instruction's own position, or an index
 } tn_expr_insn;
 
-// Limits that the core keeps: a backend may size fixed arrays by them.
+// The most instructions, inputs and outputs of a program. The core refuses larger
+// expressions with TN_ERR_UNSUPPORTED and fuses no further, so a backend may size fixed
+// arrays by these.
 #define TN_EXPR_MAX_INSNS 256
 #define TN_EXPR_MAX_INPUTS 16
 #define TN_EXPR_MAX_OUTPUTS 8
 
-// Immutable and shared by all steps whose expressions have the same structure: values of
-// attributes are not in it but in the step's params. Constants and params are 8 bytes a
-// piece: the bits of a double for float dtypes, of an int64_t or uint64_t for the others.
+// A program. The core makes it, has checked that every index is in range, and owns it; it
+// is immutable, and outlives each executable that a step with it was compiled to. All steps
+// whose expressions have the same structure share one program: the values of attributes are
+// in tn_step.params.
+//
+// A constant or param is 8 bytes: the bits of a double for an instruction of a float dtype,
+// of an int64_t or uint64_t for the others (bool: 0 or 1).
 typedef struct tn_expr_program {
-    uint32_t struct_size;
-    uint32_t flags; // 0
-    const tn_expr_insn *insns;
-    const uint64_t *constants;
-    const tn_dtype *input_dtypes;  // as stored in memory
-    const tn_dtype *output_dtypes; // as stored in memory
-    const uint32_t *outputs;       // positions of the instructions that give them
-    uint32_t num_insns;
+    uint32_t struct_size;          // sizeof(tn_expr_program) as the core was compiled
+    uint32_t flags;                // 0
+    const tn_expr_insn *insns;     // num_insns
+    const uint64_t *constants;     // num_constants
+    const tn_dtype *input_dtypes;  // num_inputs, as stored in memory
+    const tn_dtype *output_dtypes; // num_outputs, as stored in memory
+    const uint32_t *outputs; // num_outputs positions of the instructions that give them
+    uint32_t num_insns;      // 1 .. TN_EXPR_MAX_INSNS
     uint32_t num_constants;
     uint32_t num_params;
-    uint32_t num_inputs;
-    uint32_t num_outputs;
-    uint32_t reserved;
-    uint64_t hash[2]; // of the structure, the same in every process: a key for caches
-    const char *name; // for people: "base.mul+base.add"
+    uint32_t num_inputs;  // 0 .. TN_EXPR_MAX_INPUTS
+    uint32_t num_outputs; // 1 .. TN_EXPR_MAX_OUTPUTS
+    uint32_t reserved;    // 0
+    uint64_t hash[2];     // of the structure, the same in every process: a key for caches
+    const char *name;     // for people: "base.mul+base.add"
 } tn_expr_program;
 
 #endif // TENON_EXPR_H

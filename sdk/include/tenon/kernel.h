@@ -1,23 +1,35 @@
 // SPDX-License-Identifier: MIT
-// Kernels: code for one primitive in one family. A family is a contract by name between
-// those who bring kernels (op packs) and those who run them (backends); neither links the
-// other, and either may be written first.
+// Kernels: code for one primitive in one family. A family is a contract by name between op
+// packs, which bring kernels, and backends, which run kernels; neither links the other, and
+// either may be written first.
 //
 //   cpu.c/1          a C function over strided memory           payload: tn_cpu_kernel
 //   vulkan.glsl/1    GLSL compute source, compiled at run time   payload: tn_vulkan_kernel
 //   vulkan.spirv/1   the same, compiled beforehand               payload: tn_vulkan_kernel
-//   expr/1           see <tenon/expr.h>: made by the core, never brought
+//   expr/1           see <tenon/expr.h>: programs made by the core; no pack brings any
 //
 // A backend may define families of its own ("com.vendor.thing/1") with its own payload.
 //
-// Which kernel runs. Of those whose family the device's backend consumes: what
-// TENON_KERNELS says; then those whose predicates hold; then the order of the backend's
-// families; then priority, higher first; then the more specific predicates (fewer dtypes);
-// then the plugin's id and the kernel's name in byte order. Directory and load order never
-// matter.
+//   static tn_status launch(const tn_cpu_call *call) { ... return TN_OK; }
+//   static const tn_cpu_kernel payload = {.struct_size = sizeof(payload), .launch =
+//   launch}; const tn_kernel fast = {.struct_size = sizeof(fast),
+//                           .primitive = "acme.axpby/1",
+//                           .family = TN_FAMILY_CPU,
+//                           .name = "fast",
+//                           .priority = 500,
+//                           .payload = &payload};
+//
+// <tenon/pack.h> has macros that write such records.
+//
+// Choice. The candidates for a node are the kernels of its primitive in the families that
+// the device's backend consumes, less those that TENON_KERNELS turns down and those whose
+// predicates (operand rules, features, accepts) do not hold. They are ordered by the
+// backend's list of families; then by priority, higher first; then by predicates, fewer
+// dtypes first; then by the plugin's id and the kernel's name in byte order. The first one
+// runs. The order of directories and of loading never matters.
 //
 // Threads. Records are static and constant until the plugin's deinit. `accepts` and
-// `scratch_size` are pure and may be called from any thread.
+// `scratch_size` are pure, and are called from any thread, by several at once.
 #ifndef TENON_KERNEL_H
 #define TENON_KERNEL_H
 
@@ -25,35 +37,39 @@
 #include <tenon/status.h>
 #include <tenon/types.h>
 
-// Families that the project's backends consume; see above for their payloads.
+// Families that the backends of this project consume, with the payloads named above.
 #define TN_FAMILY_CPU "cpu.c/1"
 #define TN_FAMILY_VULKAN_GLSL "vulkan.glsl/1"
 #define TN_FAMILY_VULKAN_SPIRV "vulkan.spirv/1"
 
-// What a kernel asks of one operand.
+// Layouts that a kernel takes for one operand. An input in another layout is copied to a
+// contiguous one first, unless the kernel has TN_KERNEL_NO_COPIES.
 enum {
     TN_NEEDS_ANY = 0,        // any strides
     TN_NEEDS_CONTIGUOUS = 1, // row-major without gaps
     TN_NEEDS_ROWS = 2,       // last axis has stride 1 (or extent 1); others any
 };
 
-// What a kernel takes as one operand.
+// Rule for one operand of a kernel: its dtype and its layout. Written by the kernel's
+// author.
 typedef struct tn_operand_rule {
     uint32_t dtypes; // set of TN_DTYPE_BIT; 0: any
     uint32_t needs;  // TN_NEEDS_...
 } tn_operand_rule;
 
-// One application, as predicates see it. Outputs are contiguous unless said otherwise.
+// One application of a primitive, for the predicates of a kernel. Filled by the core,
+// borrowed for the call. Outputs are contiguous unless a slot says otherwise.
 typedef struct tn_kernel_query {
-    uint32_t struct_size;
-    uint32_t flags;          // 0
-    const tn_layout *inputs; // dtype NONE: not given
-    const tn_layout *outputs;
-    const void *attrs;
+    uint32_t struct_size;     // sizeof(tn_kernel_query) as the core was compiled
+    uint32_t flags;           // 0
+    const tn_layout *inputs;  // num_inputs; dtype NONE: not given
+    const tn_layout *outputs; // num_outputs
+    const void *attrs;        // the attribute struct
     uint32_t num_inputs;
     uint32_t num_outputs;
 } tn_kernel_query;
 
+// Flags of a kernel.
 enum {
     // An input that does not meet `needs` makes this kernel ineligible, instead of being
     // copied to a contiguous one first.
@@ -62,59 +78,66 @@ enum {
     TN_KERNEL_SAME_DTYPE = 2,
 };
 
-// Code for one primitive in one family, and when it may be chosen. Constant for as long as
-// its plugin is loaded.
+// Code for one primitive in one family, and the conditions on which the core may choose it.
+// Written by the kernel's author, checked when its plugin is loaded, and constant for as
+// long as the plugin is loaded.
 typedef struct tn_kernel {
-    uint32_t struct_size;
-    uint32_t flags;
-    const char *primitive; // "base.matmul/1"
-    const char *family;
-    const char *name; // "cblas"; unique within plugin and primitive
+    uint32_t struct_size;  // sizeof(tn_kernel) as the plugin was compiled
+    uint32_t flags;        // TN_KERNEL_..., or 0
+    const char *primitive; // "base.matmul/1": of this pack or of another
+    const char *family;    // TN_FAMILY_..., or a backend's own
+    const char *name;      // "cblas"; unique within plugin and primitive
     int32_t priority; // <100 reference, 100-499 generic, 500-899 tuned, >=900 user's own
     uint32_t num_operands;
-    // Rules for inputs in order, then outputs; the last one holds for all that follow.
-    // NULL: anything goes.
+
+    // num_operands rules, for inputs in order, then outputs; the last rule holds for all
+    // operands that follow. NULL: all dtypes and layouts.
     const tn_operand_rule *operands;
     const char *features; // device features needed, by comma: "f64,subgroup"; may be NULL
 
-    // Optional, after the rules above hold: 0 to refuse. Records no failure.
+    // Optional. Called when the rules above hold: returns 0 to refuse this application,
+    // else
+    // 1. Records no failure. [any-thread]
     int32_t (*accepts)(const tn_kernel_query *query);
 
-    // Optional: bytes of working memory that a launch needs. More than INT64_MAX, such as
-    // what does not fit (<tenon/checked.h>), is refused.
+    // Optional. Returns the bytes of working memory that a launch needs; NULL means 0. The
+    // core refuses more than INT64_MAX, which tn_saturated_add() of <tenon/checked.h> gives
+    // on overflow. [any-thread]
     uint64_t (*scratch_size)(const tn_kernel_query *query);
 
-    const void *payload; // by family
+    const void *payload; // the struct of the family
 } tn_kernel;
 
 // --- cpu.c/1 ---------------------------------------------------------------------------
 
-// Instruction sets that processor and operating system both offer.
+// Instruction sets that both the processor and the operating system offer: bits of
+// tn_cpu_call.cpu_features.
 enum {
     TN_CPU_AVX2 = 1,   // AVX2, FMA, F16C
     TN_CPU_AVX512 = 2, // AVX-512 F, BW, CD, DQ, VL
-    TN_CPU_NEON = 4,
+    TN_CPU_NEON = 4,   // AArch64 Advanced SIMD
 };
 
-// What a cpu.c/1 kernel or a reference is called with. Borrowed for the call.
+// Argument of a cpu.c/1 launch and of a reference: operands in the memory of the host.
+// Filled by whoever calls (a backend, the core, a test), borrowed for the call.
 typedef struct tn_cpu_call tn_cpu_call;
 struct tn_cpu_call {
     uint32_t struct_size;
-    uint32_t flags;          // 0
-    const tn_host *host;     // for fail; never alloc: ask for scratch
-    const tn_tensor *inputs; // data NULL: not given
-    const tn_tensor *outputs;
-    const void *attrs;
-    void *scratch; // scratch_size bytes, aligned to 64
-    uint64_t scratch_size;
+    uint32_t flags;           // 0
+    const tn_host *host;      // for fail; not for alloc: a kernel asks for scratch
+    const tn_tensor *inputs;  // num_inputs; data NULL: not given
+    const tn_tensor *outputs; // num_outputs; their elements are not set
+    const void *attrs;        // the attribute struct
+    void *scratch;            // scratch_size bytes, aligned to 64; not cleared
+    uint64_t scratch_size;    // at least what scratch_size() returned; 0 for a reference
     uint32_t num_inputs;
     uint32_t num_outputs;
     uint32_t cpu_features; // TN_CPU_...
-    uint32_t num_threads;  // that parallel_for may use, this one included
+    uint32_t num_threads;  // threads that parallel_for may use, this one included
 
-    // Calls body(context, begin, end) for pieces that cover [0, n), each at least `grain`
-    // long but the last, on several threads at once, and returns when all have returned.
-    // Not from within a body.
+    // Calls body(context, begin, end) for ranges that cover [0, n), each of at least
+    // `grain` items but the last, on several threads at once, and returns when all calls
+    // have returned. Never called from within a body.
     void (*parallel_for)(const tn_cpu_call *call, int64_t n, int64_t grain,
                          void (*body)(void *context, int64_t begin, int64_t end),
                          void *context);
@@ -122,19 +145,22 @@ struct tn_cpu_call {
 
 // The payload of cpu.c/1.
 typedef struct tn_cpu_kernel {
-    uint32_t struct_size;
-    uint32_t flags; // 0
+    uint32_t struct_size; // sizeof(tn_cpu_kernel)
+    uint32_t flags;       // 0
 
-    // Computes the outputs. Outputs overlap no input, unless the primitive declares the
-    // pair in-place and then begin at the same byte with the same strides.
+    // Computes the outputs. An output overlaps no input, unless the primitive declares the
+    // pair in-place: both then begin at the same byte and have the same strides. A failure
+    // is recorded through call->host->fail and spreads to all that reads the outputs.
+    // [any-thread]
     tn_status (*launch)(const tn_cpu_call *call);
 } tn_cpu_kernel;
 
 // --- vulkan.glsl/1 and vulkan.spirv/1 --------------------------------------------------
 
-// Bindings: set 0, binding i is operand i as a storage buffer (std430), inputs in order and
-// then outputs. An operand's first element is element `offset` of its binding.
-// The push-constant block is made of the 4-byte fields listed in `push`, in order.
+// Interface of a shader. Set 0, binding i is operand i as a storage buffer (std430), inputs
+// in order and then outputs. An operand's first element is element `offset` of its binding.
+// The push-constant block consists of the 4-byte fields listed in `push`, in order; this is
+// the kind of one field.
 enum {
     TN_PUSH_COUNT = 1,    // uint: elements of output 0
     TN_PUSH_OFFSET = 2,   // uint: first element of operand `index`
@@ -145,26 +171,29 @@ enum {
     TN_PUSH_ELEMENTS = 7, // uint: elements of operand `index`
 };
 
-// `axis` counts from the last when negative. A stride or extent of an axis that the operand
-// does not have is 0 or 1.
+// One field of the push-constant block: {TN_PUSH_STRIDE, -1, 0} is the stride of operand 0
+// along its last axis. An axis that the operand does not have has stride 0 and extent 1.
 typedef struct tn_push_field {
-    uint16_t kind;
-    int16_t axis;
-    uint32_t index;
+    uint16_t kind;  // TN_PUSH_...
+    int16_t axis;   // of EXTENT and STRIDE; counts from the end when negative
+    uint32_t index; // of an operand or attribute, as the kind says
 } tn_push_field;
 
 // The payload of vulkan.glsl/1 and of vulkan.spirv/1.
 typedef struct tn_vulkan_kernel {
-    uint32_t struct_size;
-    uint32_t flags; // 0
+    uint32_t struct_size; // sizeof(tn_vulkan_kernel)
+    uint32_t flags;       // 0
     // vulkan.glsl/1: text, UTF-8, GLSL 4.60 from #version on. vulkan.spirv/1: words.
     const void *code;
-    uint64_t code_size; // bytes
-    const char *entry;  // NULL: "main"
-    const tn_push_field *push;
-    uint32_t num_push; // at most 32
-    // Workgroups along x: elements of output 0 over this, rounded up. The kernel folds
-    // more than 65535 of them itself: group number = x + y * 65535.
+    uint64_t code_size;        // bytes; of a text, without a NUL
+    const char *entry;         // the entry point; NULL: "main"
+    const tn_push_field *push; // num_push fields
+    uint32_t num_push;         // at most 32
+    // Elements of output 0 that a workgroup computes. The number of workgroups is that of
+    // elements divided by this, rounded up. Workgroups beyond the device's limit along x
+    // are laid out along y. A shader computes its workgroup's number as
+    // gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x, and leaves alone what lies
+    // beyond the last element: the last row may be longer than needed.
     uint32_t elements_per_group;
 } tn_vulkan_kernel;
 

@@ -1,13 +1,33 @@
 // SPDX-License-Identifier: MIT
 // Primitives: named operations with an attribute schema and rules, and no device code.
 //
-// A primitive says its inputs, outputs and attributes, how types follow from types
-// (infer), and what it means: by an expression, by a decomposition into other primitives,
-// or by a reference kernel in C. One of the three is required: it is the fallback on every
-// device and the oracle of every test. Rules for derivatives and batching are optional.
+// A primitive states its inputs, outputs and attributes, how the types of outputs follow
+// from those of inputs (infer), and its meaning: an expression, a decomposition into other
+// primitives, or a reference kernel in C. One of the three is required (a view needs none):
+// it is the fallback on every device and the oracle of every test. Rules for derivatives
+// and batching are optional.
+//
+//   static const tn_input_info inputs[] = {{"x", "the array", 0, 0}};
+//   const tn_primitive square = {
+//       .struct_size = sizeof(tn_primitive),
+//       .id = "acme.square/1",
+//       .doc = "x times x.",
+//       .inputs = inputs,
+//       .num_inputs = 1,
+//       .expr = "x * x", // infer, vjp, jvp and vmap follow from it
+//   };
+//
+// <tenon/pack.h> has macros that write such records.
+//
+// Failures. A function of a record reports a failure through host->fail(), once, where it
+// finds it, and returns the status. The core puts the primitive's id in front of the
+// message. Outputs count on TN_OK only. An answer that breaks the contract (a type that
+// infer did not promise, an array of another scope) is TN_ERR_INTERNAL, and the message
+// names the plugin.
 //
 // Threads. Records are static and constant until the plugin's deinit. Each function may be
-// called from any thread, by several at once; it keeps nothing between calls.
+// called from any thread, by several at once, and keeps nothing between calls: no global
+// state, no pointer to its arguments.
 #ifndef TENON_PRIMITIVE_H
 #define TENON_PRIMITIVE_H
 
@@ -20,74 +40,89 @@ struct tn_cpu_call; // <tenon/kernel.h>
 
 // --- inputs and outputs ----------------------------------------------------------------
 
+// Flags of an input. A primitive with `expr` has no optional and no variadic input.
 enum {
-    TN_INPUT_OPTIONAL = 1, // may be left out; only after all required ones
-    TN_INPUT_VARIADIC = 2, // stands for one or more arrays; only the last
+    TN_INPUT_OPTIONAL = 1, // may be left out; only after all required inputs
+    TN_INPUT_VARIADIC = 2, // stands for one or more arrays; only the last input
     TN_INPUT_CONSTANT = 4, // never has a derivative (indices, keys)
 };
 
-// One input of a primitive.
+// One input of a primitive. Written by the primitive's author.
 typedef struct tn_input_info {
-    const char *name;
-    const char *doc; // one sentence, no full stop
-    uint32_t flags;
+    const char *name;  // a C identifier of at most 63 bytes, of this input alone
+    const char *doc;   // one sentence, no full stop
+    uint32_t flags;    // TN_INPUT_..., or 0
     uint32_t reserved; // 0
 } tn_input_info;
 
-// One output of a primitive.
+// One output of a primitive. Written by the primitive's author.
 typedef struct tn_output_info {
-    const char *name;
-    const char *doc;
+    const char *name;  // a C identifier of at most 63 bytes
+    const char *doc;   // one sentence, no full stop
     uint32_t flags;    // 0
     uint32_t reserved; // 0
 } tn_output_info;
 
-// Output `output` may take over the memory of input `input` when nobody else needs it.
+// Permission to reuse memory: output `output` may be written over input `input` when no
+// other node reads that input later. The core decides for each plan. Kernels then get both
+// operands with the same first byte and strides, so a kernel has to read an element before
+// it writes the element of the same position.
 typedef struct tn_in_place {
-    int32_t input;
-    int32_t output;
+    int32_t input;  // below num_inputs
+    int32_t output; // below num_outputs
 } tn_in_place;
 
 // --- types -----------------------------------------------------------------------------
 
-// What infer is asked: the types of the inputs, and the attributes. Borrowed for the call.
+// Argument of `infer`: the types of the inputs, and the attributes. Filled by the core,
+// borrowed for the call.
 typedef struct tn_infer {
-    uint32_t struct_size;
+    uint32_t struct_size; // sizeof(tn_infer) as the core was compiled
     uint32_t flags;       // 0
     const tn_host *host;  // for fail
     const tn_type *types; // num_inputs of them; dtype NONE: not given
     const void *attrs;    // the attribute struct, defaults filled in
-    uint32_t num_inputs;
-    uint32_t num_outputs;
+    uint32_t num_inputs;  // of this application: a variadic input counts each array
+    uint32_t num_outputs; // of the primitive
 } tn_infer;
 
-// A view asks: where do the output's elements lie in the input's memory?
+// Argument of `view`: asks for the layout of the output's elements in the memory of the
+// input. Filled by the core, borrowed for the call.
 typedef struct tn_view {
-    uint32_t struct_size;
+    uint32_t struct_size;   // sizeof(tn_view) as the core was compiled
     uint32_t flags;         // 0
     const tn_layout *input; // of input 0
     const tn_type *output;  // as inferred
-    const void *attrs;
+    const void *attrs;      // the attribute struct
 } tn_view;
 
 // --- building graph: what rules are written with ---------------------------------------
 
-// Valid during one rule call. Every slot returns NULL after a failure, and every slot
+// Functions that build graph, for decompose, vjp, jvp and vmap. Filled by the core, and
+// valid during one call of a rule. Every slot returns NULL after a failure, and every slot
 // accepts NULL arrays and then returns NULL: a rule is written as mathematics and checked
-// once, by the core. Arrays belong to the graph: nothing is freed.
+// once, by the core. Arrays belong to the scope: a rule frees nothing and keeps no array.
+//
+//   // z = x * y
+//   tn_array *z = build->op(build, "base.multiply", TN_IN(x, y), TN_NO_ATTRS);
+//   // the same with an expression, which needs no pack
+//   tn_array *z = build->expr(build, "x, y -> x * y", TN_IN(x, y), TN_NO_ATTRS);
+//
+// All slots: on the thread that called the rule.
 typedef struct tn_build tn_build;
 struct tn_build {
-    uint32_t struct_size;
-    uint32_t flags;      // 0
-    const tn_host *host; // for fail and log
-    tn_scope *scope;
+    uint32_t struct_size; // sizeof(tn_build) as the core was compiled
+    uint32_t flags;       // 0
+    const tn_host *host;  // for fail and log
+    tn_scope *scope;      // that the arrays belong to; opaque
 
     // Applies a primitive ("base.sum/1", or "base.sum": the newest revision) that has one
-    // output, and gives it.
+    // output, and gives that output. Borrows the name, the inputs and the attributes.
     tn_array *(*op)(const tn_build *build, const char *primitive,
                     const tn_array *const *inputs, uint64_t num_inputs, tn_attr_list attrs);
 
-    // The same for several outputs, into outputs[0 .. num_outputs).
+    // Applies a primitive with any number of outputs, and writes them to
+    // outputs[0 .. num_outputs); num_outputs is that of the primitive.
     tn_status (*op_n)(const tn_build *build, const char *primitive,
                       const tn_array *const *inputs, uint64_t num_inputs,
                       tn_attr_list attrs, tn_array **outputs, uint64_t num_outputs);
@@ -98,103 +133,116 @@ struct tn_build {
                       const tn_array *const *inputs, uint64_t num_inputs,
                       tn_attr_list attrs);
 
-    // A scalar (rank 0) of this value, converted to `dtype`.
+    // A scalar (rank 0) of `value` converted to `dtype`, as <tenon/expr.h> converts an f64.
     tn_array *(*scalar)(const tn_build *build, tn_dtype dtype, double value);
 
     // The type of an array; NULL for NULL. Borrowed as long as the array lives.
     const tn_type *(*type)(const tn_array *array);
 };
 
-// The application of a primitive that a rule is asked about.
+// Argument of a rule: the application of the primitive that the rule is asked about. Filled
+// by the core, borrowed for the call.
 typedef struct tn_rule {
-    uint32_t struct_size;
-    uint32_t flags; // 0
-    const void *attrs;
+    uint32_t struct_size;     // sizeof(tn_rule) as the core was compiled
+    uint32_t flags;           // 0
+    const void *attrs;        // the attribute struct
     tn_array *const *inputs;  // NULL: an optional input that was not given
     tn_array *const *outputs; // NULL in decompose; in vmap those of one slice: their types
-    uint32_t num_inputs;
+    uint32_t num_inputs;      // of this application: a variadic input counts each array
     uint32_t num_outputs;
 } tn_rule;
 
 // --- the record ------------------------------------------------------------------------
 
+// Flags of a primitive.
 enum {
-    // The output's memory is the input's, seen through another layout. `view` is set.
+    // A strided view: the output is the memory of input 0 in another layout, which `view`
+    // gives. Such a primitive has one output.
     TN_PRIM_VIEW = 1,
-    // Never evaluated twice into one result and never removed: it has an effect.
+    // Has an effect beside its outputs: equal applications are not merged as a common
+    // subexpression, and TENON_CHECK does not run it again to compare. As any node, it runs
+    // only when a result that is evaluated needs it.
     TN_PRIM_EFFECT = 2,
-    // With expr: shape and dtype do not come from the inputs but from infer.
+    // With expr: shape and dtype of the outputs come from infer, not from the expression.
     TN_PRIM_OWN_TYPE = 4,
 };
 
-// Roles: how the core finds the few primitives it must apply by itself. A primitive that
-// has one declares the attribute named with it.
+// Roles: the few primitives that the core applies by itself, in derivatives and batching. A
+// primitive that has a role declares the attribute named here, a list of integers. A role
+// that the core does not know is ignored.
 #define TN_ROLE_SUM_TO "tn.sum_to/1"             // ints `shape`: undoes a broadcast
 #define TN_ROLE_BROADCAST_TO "tn.broadcast_to/1" // ints `shape`
 #define TN_ROLE_RESHAPE "tn.reshape/1"           // ints `shape`; here without a -1
-#define TN_ROLE_TRANSPOSE "tn.transpose/1"       // ints `axes`: which stands at each place
+#define TN_ROLE_TRANSPOSE "tn.transpose/1" // ints `axes`: of x, in the order of the result
 
-// A named operation: its inputs, outputs and attributes, what it means, and its rules. It
-// has no device code. Constant for as long as its plugin is loaded.
+// A named operation: its inputs, outputs and attributes, its meaning, and its rules. It has
+// no device code. Written by the primitive's author, checked when its plugin is loaded, and
+// constant for as long as the plugin is loaded. [any-thread] for each function.
 typedef struct tn_primitive {
-    uint32_t struct_size;
-    uint32_t flags;
-    const char *id;   // "nn.softmax/1": pack, name, revision
+    uint32_t struct_size; // sizeof(tn_primitive) as the plugin was compiled
+    uint32_t flags;       // TN_PRIM_..., or 0
+    const char *id;   // "nn.softmax/1": pack, name, revision; under 120 bytes before "/"
     const char *doc;  // a sentence or two
     const char *role; // TN_ROLE_..., or NULL
 
-    const tn_input_info *inputs;
+    const tn_input_info *inputs;   // num_inputs of them, required ones first
     const tn_output_info *outputs; // NULL: one output named "out"
-    uint32_t num_inputs;
-    uint32_t num_outputs; // 0 means 1
-    tn_attr_table attrs;
-    const tn_in_place *in_place; // may be NULL
+    uint32_t num_inputs;           // 0 .. 64
+    uint32_t num_outputs;          // 1 .. 8; 0 means 1
+    tn_attr_table attrs;           // zeros: no attributes
+    const tn_in_place *in_place;   // num_in_place pairs; may be NULL
     uint32_t num_in_place;
     uint32_t reserved; // 0
 
-    // What it means, one way or more; of a view, `view` says it.
+    // The meaning, in one way or more. A view's meaning is `view`.
     //
-    // An expression over the inputs' and attributes' names: "alpha * x + beta * y". May
+    // An expression over the names of inputs and attributes: "alpha * x + beta * y". It may
     // start with definitions, and give several outputs:
     // "m1 = b * m + g; p - lr * m1, m1". docs/expressions.md has the grammar. Inputs
-    // broadcast against each other; dtypes promote. The core derives infer, vjp, jvp and
-    // vmap of such a primitive when it brings none.
+    // broadcast against each other, and dtypes promote, as in NumPy. The core derives
+    // infer, vjp, jvp and vmap from the expression where the record has none.
     const char *expr;
 
-    // Builds the outputs from other primitives. On failure nothing needs undoing.
+    // Builds the outputs from other primitives, with the types that infer gives. On failure
+    // nothing needs undoing.
     tn_status (*decompose)(const tn_build *build, const tn_rule *rule, tn_array **outputs);
 
-    // Computes on the CPU, in the plainest way. Takes any layout of its inputs and of its
-    // outputs, and any dtype that infer accepts. Runs on one thread.
+    // Computes the outputs on the CPU in the plainest way: the definition that kernels are
+    // tested against. Takes any layout of inputs and outputs, and any dtype that infer
+    // accepts. Runs on one thread, without scratch memory.
     tn_status (*reference)(const struct tn_cpu_call *call);
 
-    // Fills types[0 .. num_outputs). Pure; allocates nothing; overflow of extents is the
-    // core's to check. NULL only with expr.
+    // Fills types[0 .. num_outputs). Fails with TN_ERR_ARGUMENT for inputs or attributes
+    // that the primitive does not take. Pure; allocates nothing; the core checks that
+    // extents do not overflow. NULL only with expr.
     tn_status (*infer)(const tn_infer *infer, tn_type *types);
 
-    // For TN_PRIM_VIEW: fills *out, with the dtype and extents that infer said, and
-    // elements among those from the lowest to the highest one that the input reaches in
-    // memory: the core refuses others. TN_ERR_UNSUPPORTED, recording no failure, when no
-    // strides can say it: the core then copies the input to a contiguous one and asks
-    // again, and this time it must succeed.
+    // For TN_PRIM_VIEW: fills *out with the dtype and extents that infer gave, and with an
+    // offset and strides that stay between the lowest and the highest element of the input
+    // in memory; the core refuses other layouts. TN_ERR_UNSUPPORTED, with no failure
+    // recorded, when no strides express the view: the core then copies the input to a
+    // contiguous layout and calls again, and the second call must succeed.
     tn_status (*view)(const tn_view *view, tn_layout *out);
 
-    // Reverse mode: given d(loss)/d(output) for each output (NULL: zero), builds
-    // d(loss)/d(input) into gradients[0 .. num_inputs). Bit i of wanted[i / 64] says that
-    // input i's is needed; others may stay NULL. A wanted one left NULL means zero. The
-    // core sums a gradient down to its input's shape and casts it to its dtype.
+    // Reverse mode (vector-Jacobian product): given d(loss)/d(output) for each output
+    // (NULL: zero), builds d(loss)/d(input) into gradients[0 .. num_inputs). Bit i % 64 of
+    // wanted[i / 64] says that the gradient of input i is needed; others may stay NULL. A
+    // wanted gradient left NULL means zero. The core sums a gradient down to its input's
+    // shape and casts it to its dtype.
     tn_status (*vjp)(const tn_build *build, const tn_rule *rule,
                      tn_array *const *cotangents, const uint64_t *wanted,
                      tn_array **gradients);
 
-    // Forward mode: given d(input)/dt for each input (NULL: zero), builds d(output)/dt.
+    // Forward mode (Jacobian-vector product): given d(input)/dt for each input (NULL:
+    // zero), builds d(output)/dt into out_tangents[0 .. num_outputs); NULL means zero.
     tn_status (*jvp)(const tn_build *build, const tn_rule *rule, tn_array *const *tangents,
                      tn_array **out_tangents);
 
-    // Batching: input i carries an extra axis at axes[i] (-1: none), of extent `size`, 0
-    // included. Builds the outputs, and says in out_axes where each carries it (-1: it does
-    // not; 0 is filled in). The core derives it from an expression or a decomposition: a
-    // rule is needed where there is neither, or where more is known.
+    // Batching: input i carries an extra axis at axes[i] (-1: none), of extent `size`,
+    // which may be 0. Builds the outputs, and writes to out_axes where each output carries
+    // the batch axis (-1: nowhere; the core has filled in 0). The core derives batching
+    // from an expression or a decomposition: a rule is needed where there is neither, or
+    // where a better graph is known.
     tn_status (*vmap)(const tn_build *build, const tn_rule *rule, const int32_t *axes,
                       int64_t size, tn_array **outputs, int32_t *out_axes);
 } tn_primitive;
@@ -203,13 +251,15 @@ typedef struct tn_primitive {
 
 #ifndef __cplusplus
 
-// The inputs of an application: expands to two arguments, the arrays and their number.
+// The inputs of an application, for `op`, `op_n`, `expr` and tn_op(): expands to two
+// arguments, the arrays and their number. At least one array; of none: NULL, 0.
 #define TN_IN(...)                                                                         \
     ((const tn_array *const[]){__VA_ARGS__}),                                              \
         (sizeof((const tn_array *const[]){__VA_ARGS__}) / sizeof(const tn_array *))
 
-// One attribute, by the C type of its value: an integer, a floating-point number, a string
-// (parsed as on the command line) or a `const tn_ints *`.
+// An initialiser of a tn_attr named `key`, its kind chosen by the C type of `v`: an
+// integer, a floating-point number, a string (parsed as on the command line) or a `const
+// tn_ints *`. May evaluate `v` twice. Texts and lists are borrowed.
 #define TN_ATTR_INIT(key, v)                                                                 \
     {                                                                                        \
         .name = (key),                                                                     \
@@ -239,13 +289,21 @@ typedef struct tn_primitive {
         .text = _Generic((v), char *: (v), const char *: (v), default: NULL), \
     }
 
-// A list of attributes: tn_attrs("alpha", 4.0, "beta", 2.0). Up to eight pairs.
+// A tn_attr_list of up to eight pairs of a name and a value, valid within the enclosing
+// block:
+//
+//   tn_attrs("alpha", 4.0, "axis", TN_INTS(0, 2), "dtype", "f16")
+//
+// More pairs, or an odd number of arguments, do not compile. TN_NO_ATTRS is the list of
+// none: every attribute at its default.
 #define tn_attrs(...)                                                                      \
     ((tn_attr_list){(const tn_attr[]){TN_ATTR_PAIRS(__VA_ARGS__)},                         \
                     sizeof((const tn_attr[]){TN_ATTR_PAIRS(__VA_ARGS__)}) /                \
                         sizeof(tn_attr)})
 #define TN_NO_ATTRS ((tn_attr_list){NULL, 0})
 
+// The TN_ATTR_INIT of each pair. TN_ATTR_PICK gives its 17th argument: the pairs in front
+// push TN_ATTR_n, for n pairs, into that position, or TN_ATTR_ODD, which does not exist.
 #define TN_ATTR_PAIRS(...)                                                                 \
     TN_ATTR_PICK(__VA_ARGS__, TN_ATTR_8, TN_ATTR_ODD, TN_ATTR_7, TN_ATTR_ODD, TN_ATTR_6,   \
                  TN_ATTR_ODD, TN_ATTR_5, TN_ATTR_ODD, TN_ATTR_4, TN_ATTR_ODD, TN_ATTR_3,   \
@@ -261,7 +319,8 @@ typedef struct tn_primitive {
 #define TN_ATTR_7(n, v, ...) TN_ATTR_INIT(n, v), TN_ATTR_6(__VA_ARGS__)
 #define TN_ATTR_8(n, v, ...) TN_ATTR_INIT(n, v), TN_ATTR_7(__VA_ARGS__)
 
-// An integer list: TN_INTS(0, 2) is a `const tn_ints *`. TN_INTS_OF copies `n` values.
+// An integer list: TN_INTS(0, 2) is a `const tn_ints *`, valid within the enclosing block,
+// of 1 .. TN_MAX_RANK integers. An empty list is &(const tn_ints){.given = 1}.
 #define TN_INTS(...)                                                                       \
     (&(const tn_ints){                                                                     \
         sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t), 1, {__VA_ARGS__}})

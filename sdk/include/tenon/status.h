@@ -7,10 +7,18 @@
 
 #include <stdint.h>
 
-// Every fallible function of Tenon and of a plugin returns one of these. The line that
-// finds a fault records one message (what was got, what was expected, where) through
-// tn_host.fail; all callers above pass the code on unchanged. Outputs are written on
-// TN_OK only.
+// Every function of Tenon and of a plugin that can fail returns one of these codes. The
+// line that finds a fault records one message (what was got, what was expected, where)
+// through tn_host.fail; all callers above pass the code on unchanged. Outputs are written
+// on TN_OK only.
+//
+//   tn_status status = step_one(host);
+//   if (status == TN_OK)
+//       status = step_two(host);
+//   return status; // the message of the step that failed is recorded already
+//
+// Numbers are ABI and never change. Code that gets one that it does not know treats it as a
+// failure.
 typedef int32_t tn_status;
 enum {
     TN_OK = 0,
@@ -19,9 +27,9 @@ enum {
     TN_ERR_NOT_FOUND = -3,   // no such name: correct it, or install what provides it
     TN_ERR_MEMORY = -4,      // out of memory: free some and try again
     TN_ERR_DEVICE = -5,      // the device is lost: close and open it again
-    TN_ERR_IO = -6,          // the system refused (file, disk, permission): mend that
-    TN_ERR_REFUSED = -7,     // damaged, untrusted or incompatible: replace what was given
-    TN_ERR_INTERNAL = -8,    // a plugin or the core broke its contract: report it
+    TN_ERR_IO = -6,          // the system refused (file, disk, permission): mend the cause
+    TN_ERR_REFUSED = -7,  // damaged, untrusted or incompatible: replace the plugin or file
+    TN_ERR_INTERNAL = -8, // a plugin or the core broke its contract: report it
 };
 
 #endif // TENON_STATUS_H

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The application's view of Tenon: runtimes, scopes, lazy arrays, evaluation, transforms.
+// The interface for applications: runtimes, scopes, lazy arrays, evaluation, transforms.
+//
+//   #include <tenon/tenon.h> // link with -ltenon; pkg-config knows it as "tenon"
 //
 //   tn_runtime *rt;
 //   if (tn_runtime_open(NULL, &rt)) ...
@@ -8,11 +10,12 @@
 //   tn_array *y = tn_op(s, "acme.axpby", TN_IN(x, x), tn_attrs("alpha", 4.0, "beta", 2.0));
 //   if (tn_eval(s, y))                         // one check for all of the above
 //       fprintf(stderr, "%s\n", tn_scope_error(s));
-//   tn_scope_close(s);                         // frees what tn_keep() did not keep
+//   tn_scope_close(s);                         // frees all arrays but those of tn_keep()
 //   tn_runtime_close(rt);
 //
-// Ownership. Arrays belong to the scope they are made in. A function that gives something
-// else says so.
+// Ownership. An array belongs to the scope in which it is made, and lives until that scope
+// is closed. Functions that give something else say so. Arguments (options, texts, data,
+// lists) are borrowed for the call.
 //
 // Threads. A runtime may be used from any thread; a scope, and the arrays in it, by one
 // thread at a time. Arrays that are kept may be inputs in any scope of the same runtime.
@@ -25,7 +28,7 @@
 // survive fork(), so a child of a process that used one has to exec first.
 //
 // Errors. Building functions return NULL on failure and take NULL arrays: the scope keeps
-// the first failure, everything after it does nothing, and tn_eval returns it.
+// the first failure, later calls in the scope do nothing, and tn_eval returns that failure.
 #ifndef TENON_TENON_H
 #define TENON_TENON_H
 
@@ -37,6 +40,7 @@
 extern "C" {
 #endif
 
+// Marks a function that the library exports.
 #if defined(__GNUC__)
 #define TN_API __attribute__((visibility("default")))
 #else
@@ -66,44 +70,45 @@ typedef struct tn_runtime_options {
 TN_API tn_status tn_runtime_open(const tn_runtime_options *options,
                                  tn_runtime **out_runtime);
 
-// Takes it back, once queued work is done. NULL is fine.
+// Waits for queued work, and closes the runtime. NULL is fine.
 //
-// Before, close its scopes, release its kept arrays, destroy its functions, and let all
-// other calls return. While some are left, and in a callback of this runtime, it fails with
-// TN_ERR_ARGUMENT: the runtime stays open and can be used; tn_last_error() and the log
-// count what is left. The count is no lock: a call that begins during this one is an error
-// of the program.
+// Before, close the runtime's scopes, release its kept arrays, destroy its functions, and
+// let all other calls return. While some are left, and from within a callback of this
+// runtime, closing fails with TN_ERR_ARGUMENT: the runtime stays open and can be used;
+// tn_last_error() and the log say how many of each are left. The count is no lock: a call
+// on the runtime that begins during this one is an error of the program.
 //
-// In a child of fork() that inherited the runtime it waits for nothing and gives TN_OK: see
-// "Processes" above.
+// In a child of fork() that inherited the runtime, closing waits for nothing and gives
+// TN_OK: see "Processes" above.
 TN_API tn_status tn_runtime_close(tn_runtime *runtime);
 
-// Why the last call on this thread failed that is not tied to a scope; "" when none did.
-// Valid until this thread's next call.
+// The message of the last failed call on this thread among those that take no scope; ""
+// when none failed. Valid until this thread's next call.
 TN_API const char *tn_last_error(void);
 
-// What a code means: "argument", "not found", ... Static.
+// The name of a status code: "argument", "not found", ... Static text.
 TN_API const char *tn_status_name(tn_status status);
 
 // --- scopes ----------------------------------------------------------------------------
 
-// NULL only when out of memory, or when the runtime was inherited over fork(). Close it
-// with tn_scope_close.
+// Gives a scope, which tn_scope_close takes back. NULL only when out of memory, or when the
+// runtime was inherited over fork().
 TN_API tn_scope *tn_scope_open(tn_runtime *runtime);
 
 // Frees the scope and every array in it that was not kept. NULL is fine.
 TN_API void tn_scope_close(tn_scope *scope);
 
-// The first failure, or TN_OK; its text, or "". The text lives until the scope is closed
-// or cleared.
+// The scope's first failure, or TN_OK; the failure's message, or "". The message lives
+// until the scope is closed or cleared.
 TN_API tn_status tn_scope_status(const tn_scope *scope);
 TN_API const char *tn_scope_error(const tn_scope *scope);
 
 // Forgets the failure: the scope can be used again.
 TN_API void tn_scope_clear_error(tn_scope *scope);
 
-// Records a failure in the scope, when it has none yet, as if a building function had
-// failed: for functions that applications write. printf's format. Returns `status`.
+// Records a failure in the scope, unless the scope has one already, as if a building
+// function had failed: for building functions of the application's own. printf's format.
+// Returns `status`.
 TN_API tn_status tn_scope_fail(tn_scope *scope, tn_status status, const char *format, ...);
 
 // The runtime that the scope was opened in. Borrowed.
@@ -119,11 +124,12 @@ TN_API tn_runtime *tn_scope_runtime(const tn_scope *scope);
 #define TN_SCALAR (&(const tn_shape){0})
 #endif
 
-// Copies `data`, row-major without gaps, into a new array.
+// Copies `data`, row-major without gaps, into a new array. `data` may be NULL when the
+// shape has no elements.
 TN_API tn_array *tn_from_data(tn_scope *scope, tn_dtype dtype, const tn_shape *shape,
                               const void *data);
 
-// Scalars (rank 0) of a fixed dtype.
+// Scalars (rank 0) of a fixed dtype. tn_scalar converts `value` to `dtype`, as CAST does.
 TN_API tn_array *tn_f32(tn_scope *scope, float value);
 TN_API tn_array *tn_f64(tn_scope *scope, double value);
 TN_API tn_array *tn_i32(tn_scope *scope, int32_t value);
@@ -131,8 +137,9 @@ TN_API tn_array *tn_i64(tn_scope *scope, int64_t value);
 TN_API tn_array *tn_bool(tn_scope *scope, int32_t value);
 TN_API tn_array *tn_scalar(tn_scope *scope, tn_dtype dtype, double value);
 
-// Numbers that take the dtype of what they meet, as Python's do in NumPy: 2 * x keeps x's
-// dtype. Alone they are i64 and f64.
+// Numbers without a dtype of their own: in an operation they take the dtype of the other
+// operand, as Python's numbers do in NumPy, so 2 * x keeps x's dtype. Alone they are i64
+// and f64.
 TN_API tn_array *tn_int(tn_scope *scope, int64_t value);
 TN_API tn_array *tn_float(tn_scope *scope, double value);
 
@@ -143,8 +150,8 @@ TN_API tn_array *tn_float(tn_scope *scope, double value);
 TN_API tn_array *tn_op(tn_scope *scope, const char *name, const tn_array *const *inputs,
                        uint64_t num_inputs, tn_attr_list attrs);
 
-// The same for any number of outputs, into outputs[0 .. num_outputs), which must be as many
-// as the primitive has.
+// Applies a primitive with any number of outputs, and writes them to outputs[0 ..
+// num_outputs); num_outputs must be that of the primitive.
 TN_API tn_status tn_op_n(tn_scope *scope, const char *name, const tn_array *const *inputs,
                          uint64_t num_inputs, tn_attr_list attrs, tn_array **outputs,
                          uint64_t num_outputs);
@@ -154,16 +161,18 @@ TN_API tn_status tn_op_n(tn_scope *scope, const char *name, const tn_array *cons
 TN_API tn_array *tn_expr(tn_scope *scope, const char *text, const tn_array *const *inputs,
                          uint64_t num_inputs, tn_attr_list attrs);
 
-// Names an array, for people: in pictures, explanations, records and messages. The text is
-// copied; NULL takes the name back. What tn_keep gives has it, too; an array that is kept
-// already is named in this scope alone. Gives
-// the array that has the name, for use in an expression; NULL for NULL and after a failure.
+// Names an array, for people: in tn_graph_dot, tn_explain, traces and messages. Copies the
+// text; NULL removes the name. An array that tn_keep makes of a named array has the name,
+// too; an array that is kept already is named in this scope alone. Gives the array that has
+// the name, so that a call can stand within an expression; NULL for NULL and after a
+// failure.
 TN_API tn_array *tn_name(tn_scope *scope, tn_array *array, const char *name);
 
-// The dtype and extents of an array, known without evaluation. NULL for NULL. Borrowed.
+// The dtype and extents of an array, known without evaluation. NULL for NULL. Borrowed from
+// the array.
 TN_API const tn_type *tn_array_type(const tn_array *array);
 
-// The primitive's id that made the array ("" for data), for messages. Borrowed.
+// The id of the primitive that made the array ("" for data), for messages. Borrowed.
 TN_API const char *tn_array_op(const tn_array *array);
 
 // --- evaluating and reading ------------------------------------------------------------
@@ -171,8 +180,8 @@ TN_API const char *tn_array_op(const tn_array *array);
 // Computes the arrays, and returns when they are done. Returns the scope's first failure.
 TN_API tn_status tn_eval_n(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays);
 
-// Starts computing; returns as soon as the work is queued. Reading an array waits for it,
-// and fails, each time, when that work failed or work that it was made of.
+// Starts computing; returns as soon as the work is queued. Reading an array waits for its
+// work, and fails, each time, when that work or the work that computed its inputs failed.
 TN_API tn_status tn_eval_async_n(tn_scope *scope, tn_array *const *arrays,
                                  uint64_t num_arrays);
 
@@ -196,8 +205,9 @@ TN_API const void *tn_data(tn_scope *scope, tn_array *array);
 // Element 0 of an array of one element, converted. NaN on failure.
 TN_API double tn_item(tn_scope *scope, tn_array *array);
 
-// Makes an array outlive its scope: evaluates it, and gives a reference that tn_release
-// takes back. The array's history is forgotten: it becomes data. NULL on failure.
+// Makes an array outlive its scope: evaluates the array, and gives a reference that
+// tn_release takes back. The result is data, without the graph that computed it:
+// derivatives stop there. NULL on failure.
 TN_API tn_array *tn_keep(tn_scope *scope, tn_array *array);
 TN_API void tn_release(tn_array *array);
 
@@ -214,24 +224,27 @@ TN_API tn_status tn_jvp(tn_scope *scope, tn_array *const *outputs, uint64_t num_
                         tn_array *const *wrt, tn_array *const *tangents, uint64_t num_wrt,
                         tn_array **out_tangents);
 
-// Builds outputs from inputs in `scope`: what tn_vmap_call and tn_function_call take.
+// Builds outputs from inputs in `scope`: a body for tn_vmap_call and tn_function_call.
+// Fills outputs[0 .. num_outputs). `user` is the pointer given with the body.
 typedef tn_status (*tn_function_body)(tn_scope *scope, tn_array *const *inputs,
                                       uint64_t num_inputs, tn_array **outputs,
                                       uint64_t num_outputs, void *user);
 
 // Batching: applies `body`, which is written for one slice, to all slices of the inputs at
-// once. in_axes[i] is the axis along which input i is sliced, from 0; -1: `body` gets it
-// whole, the same for each slice. out_axes[i] is where output i gets the slices' axis; -1:
-// it is the same for all. NULL axes are all 0. Calls `body` once, with arrays that have a
-// slice's type but no data: it builds graph, and cannot read them. It may call transforms.
+// once. in_axes[i] is the axis along which input i is sliced, from 0; -1: `body` gets input
+// i whole, the same for each slice. out_axes[i] is the position of the batch axis in output
+// i; -1: output i is the same for all slices. NULL axes are all 0.
+//
+// Calls `body` once, with placeholders that have a slice's type but no data: `body` builds
+// graph, may call transforms, and cannot read the placeholders.
 TN_API tn_status tn_vmap_call(tn_scope *scope, tn_function_body body, void *user,
                               tn_array *const *inputs, const int32_t *in_axes,
                               uint64_t num_inputs, tn_array **outputs,
                               const int32_t *out_axes, uint64_t num_outputs);
 
-// The same for a graph that is there: gives what `outputs` would be if slices[i] were each
-// slice of inputs[i] in turn. slices[i] has a slice's type; where in_axes[i] is -1 it is
-// not looked at, and neither is inputs[i].
+// Batching of a graph that is built already: gives the batches of `outputs` for slices[i]
+// replaced by each slice of inputs[i] in turn. slices[i] has a slice's type. Where
+// in_axes[i] is -1, slices[i] and inputs[i] are not read.
 TN_API tn_status tn_vmap(tn_scope *scope, tn_array *const *outputs, const int32_t *out_axes,
                          uint64_t num_outputs, tn_array *const *slices,
                          tn_array *const *inputs, const int32_t *in_axes,
@@ -247,8 +260,8 @@ typedef struct tn_function tn_function;
 typedef struct tn_function_options {
     uint32_t struct_size; // sizeof(tn_function_options); 0: that of ABI 1.0
     uint32_t flags;       // 0
-    // Bit i: the caller gives input i away. Its memory may become an output's; the array
-    // is empty afterwards, and reading it fails.
+    // Bit i: the caller gives input i away. Its memory may become an output's; the input
+    // array is empty afterwards, and reading it fails.
     uint64_t donate;
 } tn_function_options;
 
@@ -258,39 +271,42 @@ TN_API tn_status tn_function_create(tn_runtime *runtime, tn_function_body body, 
                                     tn_function **out_function);
 TN_API void tn_function_destroy(tn_function *function);
 
-// Evaluates the inputs if needed, and starts the function on them; outputs are arrays of
-// `scope` with data on its way. Reading waits.
+// Evaluates the inputs if needed, and starts the function on them. The outputs are arrays
+// of `scope` whose work is queued; reading one waits for its work.
 TN_API tn_status tn_function_call(tn_function *function, tn_scope *scope,
                                   tn_array *const *inputs, uint64_t num_inputs,
                                   tn_array **outputs, uint64_t num_outputs);
 
 // --- looking around: plugins, devices, primitives, reasons -----------------------------
 
+// States of a plugin, for tn_plugin_info.
 enum {
-    TN_PLUGIN_FOUND = 1,   // its manifest was accepted
-    TN_PLUGIN_LOADED = 2,  // its code is in the process
-    TN_PLUGIN_REFUSED = 3, // `reason` says why
-    TN_PLUGIN_DISABLED = 4,
+    TN_PLUGIN_FOUND = 1,    // its manifest was accepted
+    TN_PLUGIN_LOADED = 2,   // its code is in the process
+    TN_PLUGIN_REFUSED = 3,  // `reason` says why
+    TN_PLUGIN_DISABLED = 4, // by TENON_PLUGINS_DISABLE
     TN_PLUGIN_SHADOWED = 5, // another directory has a higher version
 };
 
-// One plugin as it was found; from loading on, as it was then: an upgrade may have come
-// between. Texts are borrowed until the runtime closes.
+// One plugin as the search found it; once loaded, as it was when it was loaded, since an
+// upgrade may have replaced its files in between. Filled by tn_plugin_get. Texts are
+// borrowed until the runtime closes.
 typedef struct tn_plugin_info {
-    uint32_t struct_size; // set by the caller; 0: that of ABI 1.0
-    uint32_t state;
-    const char *id; // what is known of a refused one may be ""
-    const char *version;
-    const char *vendor;
-    const char *directory;
-    const char *file;   // the shared object's path
+    uint32_t struct_size;  // set by the caller; 0: that of ABI 1.0
+    uint32_t state;        // TN_PLUGIN_...
+    const char *id;        // this and the next texts are "" where a refused plugin has none
+    const char *version;   // Semantic Versioning 2.0.0
+    const char *vendor;    // for people
+    const char *directory; // the plugin's folder
+    const char *file;      // the shared object's path
     const char *reason; // a sentence with the remedy, for all but FOUND and LOADED; or ""
     const char *const *backends;   // names, ended by NULL
     const char *const *primitives; // ids, ended by NULL
     const char *const *kernels;    // "primitive family name", ended by NULL
 } tn_plugin_info;
 
-// Plugins in the order of search, refused ones included. Borrowed until the runtime closes.
+// The number of plugins in the order of search, refused ones included, and the description
+// of plugin `index` among them: fills at most out->struct_size bytes.
 TN_API uint64_t tn_plugin_count(const tn_runtime *runtime);
 TN_API tn_status tn_plugin_get(const tn_runtime *runtime, uint64_t index,
                                tn_plugin_info *out);
@@ -298,52 +314,55 @@ TN_API tn_status tn_plugin_get(const tn_runtime *runtime, uint64_t index,
 // Loads a plugin by id now, to learn whether it can be. [loads code]
 TN_API tn_status tn_plugin_load(tn_runtime *runtime, const char *id);
 
-// Keeps the installed plugin `id` from being loaded, in this runtime and in later ones, and
-// keeps the reason: for a program that saw it crash or hang, in a child process. Ends when
-// one of its files changes, when the cache is cleared, or with reason NULL, which later
-// runtimes see. For plugins with a backend. TN_ERR_IO: there is no cache to note it in.
-// Any thread.
+// Quarantines the installed plugin `id`: this runtime and later ones do not load the
+// plugin, and show `reason`. For a program that saw the plugin crash or hang in a child
+// process. The quarantine ends when one of the plugin's files changes, when the cache is
+// cleared, or, for later runtimes, by a call with reason NULL. Only plugins with a backend
+// can be quarantined. TN_ERR_IO: there is no cache folder to keep the reason in. Any
+// thread.
 TN_API tn_status tn_plugin_quarantine(tn_runtime *runtime, const char *id,
                                       const char *reason);
 
 // Gives an interface that an installed plugin offers beside the standard ones, by id and
-// revision ("org.tenon.ffi/1"), and the host table that its functions take. Loads the
-// plugin. Both are borrowed until the runtime closes. Any thread.
+// revision ("org.tenon.ffi/1"), and the host table that the interface's functions take.
+// Loads the plugin. Both results are borrowed until the runtime closes. Any thread.
 TN_API tn_status tn_interface_find(tn_runtime *runtime, const char *id,
                                    const void **out_interface, const tn_host **out_host);
 
-// The folder of the installation that this library belongs to, for all users: "plugins", or
-// "trust", where keys are. It lies beside the library's file, wherever the installation was
-// moved to; where there is none, the folder that it was built for. Borrowed for ever. NULL,
-// with a failure recorded, for another name. Any thread.
+// A folder, for all users, of the installation that this library belongs to: `name` is
+// "plugins", or "trust", which holds keys. The folder is found from the library's own file,
+// so an installation may be moved; where that fails, it is the folder that the build was
+// configured for. Static text. NULL, with a failure recorded, for another name. Any thread.
 TN_API const char *tn_installed_folder(const char *name);
 
-// Loads the shared object and gives its manifest (plugin.json) as text; free it with
-// tn_text_free. Needs no runtime.
-TN_API tn_status tn_plugin_describe(const char *file, char **out_json);
+// Gives the manifest (plugin.json) of the plugin in shared object `file` as text, for
+// tn_text_free: loads the object, calls init with a host table of this runtime, reads the
+// plugin's tables, and calls deinit. `file` need not be installed. Any thread.
+TN_API tn_status tn_plugin_describe(tn_runtime *runtime, const char *file, char **out_json);
 
 // Checks a plugin's directory as loading would, without loading: manifest, owner, modes,
-// hashes, ELF note. Records why not.
+// hashes, ELF note. TN_OK, or a failure whose message says what is wrong.
 TN_API tn_status tn_plugin_verify(const char *directory);
 
-// The order of two versions of plugins as Semantic Versioning 2.0.0, section 11, says:
-// negative, 0 or positive, as `a` is lower, the same or higher. "1.0.0-rc.1" is lower than
-// "1.0.0"; what follows a '+' does not count. A text that is no version, or NULL, is lower
-// than all that are. Any thread.
+// The order of two versions of plugins by Semantic Versioning 2.0.0, section 11: negative,
+// 0 or positive, as `a` is lower than, the same as or higher than `b`. "1.0.0-rc.1" is
+// lower than "1.0.0"; build metadata, after a '+', does not count. A text that is no
+// version, or NULL, is lower than every version. Any thread.
 TN_API int32_t tn_version_compare(const char *a, const char *b);
 
-// How tn_text_printable() shows newlines, which it keeps without these.
+// Flags of tn_text_printable(), which keeps newlines as they are without them.
 #define TN_TEXT_ONE_LINE ((uint32_t)1 << 0) // newlines and tabs are shown as \x0a and \x09
 #define TN_TEXT_INDENT ((uint32_t)1 << 1)   // lines after the first begin with a space
 
-// Writes `text` so that a terminal shows it and obeys none of it: control characters, those
-// that hide or reorder what stands beside them, and bytes that are no UTF-8 become \x1b,
-// \u202e or \U000e0001. For texts from outside: names and descriptions of plugins, devices
-// and files. Messages of this library and its log are written so.
+// Writes `text` with escapes, so that a terminal shows it and executes nothing in it:
+// control characters, characters that hide or reorder their neighbours (bidirectional
+// controls), and bytes that are no UTF-8 become \x1b, \u202e or \U000e0001. For texts from
+// outside: names and descriptions of plugins, devices and files. Messages of this library
+// and its log are escaped already.
 //
-// Writes at most `size` bytes, the NUL included, and cuts between characters; gives the
-// bytes that the whole needs without the NUL. `text` may be NULL, and `out` when `size` is
-// 0; they do not overlap. Any thread.
+// Writes at most `size` bytes, the NUL included, and cuts between characters. Returns the
+// number of bytes that the whole text needs, without the NUL. `text` may be NULL, and `out`
+// when `size` is 0; they do not overlap. Any thread.
 TN_API uint64_t tn_text_printable(const char *text, uint32_t flags, char *out,
                                   uint64_t size);
 
@@ -354,84 +373,98 @@ TN_API void tn_text_free(char *text);
 // until the runtime closes.
 typedef struct tn_device_summary {
     uint32_t struct_size;
-    uint32_t flags;      // of tn_device_info
-    const char *backend; // "vulkan"
-    const char *plugin;  // id
-    const char *reason;  // why the backend has no devices, with index 0; or ""
-    uint32_t index;
-    uint32_t selected;    // place in the order of TENON_BACKEND, from 1; 0: not selected
+    uint32_t flags;       // of tn_device_info
+    const char *backend;  // "vulkan"
+    const char *plugin;   // id of the backend's plugin
+    const char *reason;   // why the backend has no devices, with index 0; or ""
+    uint32_t index;       // of the device within its backend
+    uint32_t selected;    // position in the order of TENON_BACKEND, from 1; 0: not selected
     uint64_t memory_size; // bytes; 0: unknown
-    char name[128];
-    char driver[128];
-    char features[256];
-    char libraries[128]; // that it computes with, beside its driver; or ""
-    char warning[256];   // what makes it slower than it could be, or ""
-    char remedy[192];    // what to do about it, or ""
+    char name[128];       // as in tn_device_info
+    char driver[128];     // as in tn_device_info
+    char features[256];   // as in tn_device_info
+    char
+        libraries[128]; // libraries that the device computes with, beside its driver; or ""
+    char warning[256];  // the reason why the device is slower than it could be, or ""
+    char remedy[192];   // the remedy for that reason, or ""
 } tn_device_summary;
 
-// Every device of every installed backend. Loads all backends and asks their drivers: slow.
-// Call with out NULL for the count; the list is made once a runtime. out[0].struct_size
-// says how large the caller's records are; 0: as in ABI 1.0.
+// Every device of every installed backend. Writes at most *count records, and sets *count
+// to the number of devices; `out` may be NULL. out[0].struct_size is the size of the
+// caller's records; 0: that of ABI 1.0. Slow: the first call in a runtime loads all
+// backends and asks their drivers; later calls give the same list.
 TN_API tn_status tn_devices(tn_runtime *runtime, tn_device_summary *out, uint64_t *count);
 
-// A primitive's record, loading its pack if need be; NULL and tn_last_error() if unknown.
+// The record of a primitive, by a name as tn_op takes it. Loads the primitive's pack if
+// that is not loaded yet. NULL, with the reason in tn_last_error(), when no plugin has it.
 // Borrowed until the runtime closes.
 TN_API const tn_primitive *tn_primitive_find(tn_runtime *runtime, const char *name);
 
-// Whether what a primitive needs beside its plugin, a foreign library, say, is there: TN_OK
-// when it is or when nothing is needed; else the failure says what to do. Loads its pack.
+// Checks that everything is installed that a primitive needs beside its plugin, such as a
+// foreign library: TN_OK, or a failure whose message says what to do. Loads the primitive's
+// pack.
 TN_API tn_status tn_primitive_check(tn_runtime *runtime, const char *name);
 
 // The ids of all primitives that installed plugins provide, sorted, ended by NULL; loads
 // nothing. Borrowed until the runtime closes.
 TN_API const char *const *tn_primitive_names(tn_runtime *runtime);
 
-// Prints attributes ("alpha=4, beta=2"), leaving out those at their default unless `all`.
-// Gives a text: tn_text_free.
+// Prints attributes ("alpha=4, beta=2"), without those at their default unless `all` is not
+// 0. Gives a text, for tn_text_free; NULL on failure.
 TN_API char *tn_attrs_print(const tn_attr_table *table, const void *attrs, int32_t all);
 
-// How the graph of these arrays would run: for each node the device, the kernel and why
-// every other candidate was turned down, as JSON:
-// {"nodes": [{"id", "op", "type", "device", "instead_of", "kernel", "plugin", "depth",
-// "rejected": [{"candidate", "reason"}]}],
-// "leaves": [{"id", "type", "device", "donated"}],
-// "segments": [{"id", "device", "arena_bytes",
-//   "transfers": [{"id", "label", "from", "to", "bytes", "inputs"}],
-//   "steps": [{"id", "label", "kernel", "plugin", "type", "outputs", "instructions",
-//   "inputs"}]}],
-// "outputs": [{"type", "source"}]}.
+// Explains how the graph of these arrays would run, as JSON: for each node its device and
+// its kernel, and for every other candidate the reason why it was turned down. Gives a
+// text, for tn_text_free.
+//
+//   {"nodes": [{"id", "op", "type", "device", "instead_of", "kernel", "plugin", "depth",
+//     "rejected": [{"candidate", "reason"}]}],
+//    "leaves": [{"id", "type", "device", "donated"}],
+//    "segments": [{"id", "device", "arena_bytes",
+//      "transfers": [{"id", "label", "from", "to", "bytes", "inputs"}],
+//      "steps": [{"id", "label", "kernel", "plugin", "type", "outputs", "instructions",
+//        "inputs"}]}],
+//    "outputs": [{"type", "source"}]}
+//
 // "inputs" and "source" say where values come from: {"leaf": id}, {"step": id, "output"},
 // where the step may be a transfer, or {"number"}. Nodes, leaves and outputs have a "name"
-// when tn_name gave one. "op" and "label" are short, of at most 63 bytes; "text" is there
-// when they leave something out, and has it all. "instead_of" is the device where the node
-// should run, when that turned the node down. A
-// graph that cannot run has no segments but a "message", and its last node is the one that
-// runs nowhere ("device" is "") or may not fall back. Gives a text: tn_text_free.
+// when tn_name gave one. "op" and "label" have at most 63 bytes; where they are shortened,
+// "text" has the whole. "instead_of" is the preferred device of a node that runs on another
+// one, because the preferred device turned the node down.
+//
+// A graph that cannot run has a "message" and no segments; its last node is the one that no
+// device runs ("device" is ""), or that may not fall back to another device.
 TN_API tn_status tn_explain(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
                             char **out_json);
 
-// The graph in Graphviz's language. `scheduled`: as planned, coloured by device; else as
-// built. Gives a text: tn_text_free.
+// The graph in Graphviz's language, DOT. `scheduled` not 0: as planned, coloured by device;
+// 0: as built. Gives a text, for tn_text_free.
 TN_API tn_status tn_graph_dot(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
                               int32_t scheduled, char **out_dot);
 
 // A configuration variable as this runtime sees it; NULL when unset. Borrowed.
 TN_API const char *tn_config(const tn_runtime *runtime, const char *name);
 
-// What a runtime has done so far, and the memory that it holds. Any thread.
+// Counters of a runtime since it was opened, and the memory that it holds.
 typedef struct tn_stats {
-    uint32_t struct_size; // set by the caller; 0: that of ABI 1.0
-    uint32_t flags;
-    uint64_t plans_made; // plan-cache misses
-    uint64_t plan_hits;
-    uint64_t submissions;
+    uint32_t struct_size;  // set by the caller; 0: that of ABI 1.0
+    uint32_t flags;        // 0
+    uint64_t plans_made;   // misses of the plan cache
+    uint64_t plan_hits;    // hits of the plan cache
+    uint64_t submissions;  // submitted to devices
     uint64_t steps;        // kernel launches submitted
-    uint64_t transfers;    // between devices
-    uint64_t buffer_bytes; // in buffers of arrays and plans now
-    uint64_t buffer_peak;
-    uint64_t checked;   // launches that TENON_CHECK compared with their definitions
-    uint64_t differing; // of those: it told the log of
+    uint64_t transfers;    // copies between devices
+    uint64_t buffer_bytes; // bytes in buffers of arrays and plans now
+    uint64_t buffer_peak;  // bytes, the most so far
+    uint64_t checked;      // launches that TENON_CHECK compared with their definitions
+    uint64_t differing;    // of those launches, the ones that differed and were logged
+    // Bytes of released buffers that the devices keep for reuse: at most 512 MiB of host
+    // memory, or one part in eight of a device's own.
+    uint64_t spare_bytes;
+    uint64_t plan_bytes; // host memory of cached plans: at most 64 MiB, for 256 plans
 } tn_stats;
+
+// Fills at most out->struct_size bytes of *out. Any thread.
 TN_API void tn_runtime_stats(const tn_runtime *runtime, tn_stats *out);
 
 #ifdef __cplusplus

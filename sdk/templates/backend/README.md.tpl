@@ -1,6 +1,6 @@
 # @NAME@
 
-A backend for Tenon: it computes everything, on one thread, plainly.
+A backend for Tenon that runs every operator, in plain loops on one thread.
 
 ```
 meson setup build && ninja -C build && meson test -C build
@@ -10,9 +10,9 @@ TENON_BACKEND=@NAME@ tenon eval 'sum(x * x)' x=[1,2,3]
 
 | file | |
 |---|---|
-| `backend.h` | what the two below share |
+| `backend.h` | structs and functions of both C files |
 | `device.c` | devices, buffers, and the table of the backend |
-| `queue.c` | what a step becomes, how it is started and awaited |
+| `queue.c` | compiling segments, running and awaiting submissions |
 | `meson.build` | the build, and tests |
 | `.github/workflows/ci.yml` | an example of continuous integration |
 

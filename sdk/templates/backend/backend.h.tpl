@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: @LICENSE@
-// What the files of backend @NAME@ share: a CPU backend that computes everything, plainly.
+// Structs and functions of both files of backend @NAME@, a CPU backend that runs every operator
+// in plain loops.
 //
-//   device.c  what there is, where values live, and the table of the backend
-//   queue.c   what a step becomes, how it is started and awaited
+//   device.c  devices, buffers, and the table of the backend
+//   queue.c   compiling segments, running and awaiting submissions
 #ifndef BACKEND_H
 #define BACKEND_H
 
-#include <stdatomic.h>
+#include <pthread.h>
 #include <tenon/plugin.h>
 
 struct tn_device {
-    const tn_host *host;      // borrowed until device_close
-    _Atomic uint64_t reached; // the last point: work is done when it is submitted
+    const tn_host *host; // borrowed until device_close
+    // Several threads may call any slot at once. The lock is held while a submission runs, so
+    // the device has one queue; a device with several queues has these members for each.
+    pthread_mutex_t lock;
+    uint64_t reached; // under the lock: the last point; submit returns when its work is done
 };
 
 struct tn_buffer {
@@ -24,6 +28,6 @@ tn_status segment_compile(tn_device *device, const tn_segment *segment,
                           tn_executable **out_executable);
 void executable_destroy(tn_device *device, tn_executable *executable);
 tn_status submit(tn_device *device, const tn_submission *submission, uint64_t *out_point);
-tn_status wait(tn_device *device, uint64_t point);
+tn_status wait(tn_device *device, uint32_t queue, uint64_t value);
 
 #endif // BACKEND_H

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: @LICENSE@
-// The one device, its buffers, and the table that the host finds.
+// The one device, its buffers, and the table by which the host finds them.
 #include <string.h>
 #include "backend.h"
 
 // --- devices ---------------------------------------------------------------------------
 
-// A backend of real devices asks its driver here, and may fail with TN_ERR_NOT_FOUND and a
-// sentence that says what helps.
+// A backend of real devices asks its driver here. Without any device it may fail with
+// TN_ERR_NOT_FOUND and a sentence that says what helps.
 static tn_status device_count(const tn_host *host, uint32_t *out_count)
 {
     (void)host;
@@ -26,6 +26,7 @@ static tn_status device_info(const tn_host *host, uint32_t index, tn_device_info
         .driver = "@NAME@ 0.1.0",
         .features = "f16,f64,i8,i16,i64",
         .buffer_alignment = 64,
+        .num_queues = 1,
     };
     // An older host knows fewer fields.
     memcpy(out, &info, out->struct_size < sizeof(info) ? out->struct_size : sizeof(info));
@@ -41,14 +42,20 @@ static tn_status device_open(const tn_host *host, uint32_t index, tn_device **ou
     if (!device)
         return TN_ERR_MEMORY;
     *device = (tn_device){.host = host};
+    if (pthread_mutex_init(&device->lock, NULL)) {
+        host->free(host, device);
+        return host->fail(host, TN_ERR_MEMORY, "no mutex for the queue");
+    }
     *out_device = device;
     return TN_OK;
 }
 
 static void device_close(tn_device *device)
 {
-    if (device)
-        device->host->free(device->host, device);
+    if (!device)
+        return;
+    pthread_mutex_destroy(&device->lock);
+    device->host->free(device->host, device);
 }
 
 // --- buffers: plain memory -------------------------------------------------------------
@@ -60,7 +67,7 @@ static tn_status buffer_create(tn_device *device, uint64_t size, tn_buffer **out
     unsigned char *bytes = buffer ? host->alloc(host, size, 64) : NULL;
     if (!bytes) {
         host->free(host, buffer);
-        return TN_ERR_MEMORY; // alloc has recorded why
+        return TN_ERR_MEMORY; // alloc has recorded the failure
     }
     *buffer = (tn_buffer){size, bytes};
     *out_buffer = buffer;
@@ -97,17 +104,17 @@ static void *buffer_map(tn_device *device, tn_buffer *buffer)
     return buffer->bytes;
 }
 
-// Programs of this many instructions at most are made of several primitives.
+// The most instructions of a program that the core fuses from several primitives.
 static uint32_t fusion_limit(tn_device *device)
 {
     (void)device;
     return TN_EXPR_MAX_INSNS;
 }
 
-// --- what the plugin offers ------------------------------------------------------------
+// --- the plugin ------------------------------------------------------------------------
 
-// What queue.c runs. Every primitive is an expression, has a reference in C, or decomposes
-// into those that do: this is enough for all of them.
+// Families of kernels that queue.c runs. They suffice for every primitive: each one is an
+// expression, has a reference in C, or decomposes into primitives of these two kinds.
 static const char *const families[] = {TN_FAMILY_EXPR, TN_FAMILY_CPU, NULL};
 
 static const tn_backend backend = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: @LICENSE@
-# It needs an installed Tenon, found through pkg-config.
+# Needs an installed Tenon, found through pkg-config.
 project('@NAME@', 'c', version: '0.1.0', license: '@LICENSE@', meson_version: '>=1.0.0',
   default_options: ['c_std=c11', 'buildtype=release', 'warning_level=2'])
 
@@ -9,7 +9,7 @@ tool = find_program(sdk.get_variable('tool'))
 tenon = find_program(sdk.get_variable('tenon'))
 
 plugin = shared_module(id, 'device.c', 'queue.c', name_prefix: '',
-  dependencies: [sdk, meson.get_compiler('c').find_library('m')],
+  dependencies: [sdk, meson.get_compiler('c').find_library('m'), dependency('threads')],
   gnu_symbol_visibility: 'hidden')
 
 # build/@ID@/: the plugin and its manifest.

@@ -6,14 +6,15 @@
 
 // --- compiling -------------------------------------------------------------------------
 
-// Another backend makes code or records commands here. This one keeps the list of steps,
-// which outlives the executable, and room for the operands of one.
+// Another backend generates code or records commands here. This one keeps the segment, whose
+// steps outlive the executable, and an array for the operands of one step. State that a run
+// changes belongs to the run; with one queue there is one run at a time.
 struct tn_executable {
     tn_segment segment;
-    tn_tensor operands[]; // of the step that runs: inputs, then outputs
+    tn_tensor operands[]; // of the running step: inputs, then outputs; under the device's lock
 };
 
-// The core may be newer and its steps larger: they are step_size bytes apart.
+// Step i. A newer core may have larger steps, so they are step_size bytes apart.
 static const tn_step *step_at(const tn_segment *segment, uint32_t i)
 {
     const char *steps = (const char *)segment->steps;
@@ -59,7 +60,7 @@ static void bind(tn_tensor *tensor, const tn_value *value, const tn_binding *bin
                        : address(bindings, value->slot, value->offset);
 }
 
-// Kernels ask for threads through this: there is one.
+// tn_cpu_call.parallel_for, by which kernels ask for threads: this device has one.
 static void parallel_for(const tn_cpu_call *call, int64_t n, int64_t grain,
                          void (*body)(void *context, int64_t begin, int64_t end),
                          void *context)
@@ -69,8 +70,8 @@ static void parallel_for(const tn_cpu_call *call, int64_t n, int64_t grain,
         body(context, 0, n);
 }
 
-// A step is an expression's program, or else a function in C: a kernel that some op pack
-// brings, or the primitive's reference.
+// Runs one step: the program of an expression, or a function in C, which is a kernel of some op
+// pack or the primitive's reference.
 static tn_status run_step(tn_device *device, tn_tensor *operands, const tn_step *step,
                           const tn_binding *bindings)
 {
@@ -102,27 +103,38 @@ static tn_status run_step(tn_device *device, tn_tensor *operands, const tn_step 
     return kernel ? kernel->launch(&call) : step->primitive->reference(&call);
 }
 
-tn_status submit(tn_device *device, const tn_submission *submission, uint64_t *out_point)
+static tn_status run_steps(tn_device *device, const tn_submission *submission)
 {
     tn_executable *executable = submission->executable;
     const tn_segment *segment = &executable->segment;
-    for (uint32_t i = 0; i < segment->num_steps; i++) {
-        tn_status status = run_step(device, executable->operands, step_at(segment, i),
-                                    submission->bindings);
-        if (status)
-            return status;
-    }
-    *out_point = atomic_fetch_add(&device->reached, 1) + 1;
-    return TN_OK;
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < segment->num_steps && status == TN_OK; i++)
+        status = run_step(device, executable->operands, step_at(segment, i),
+                          submission->bindings);
+    return status;
 }
 
-tn_status wait(tn_device *device, uint64_t point)
+// With one queue there are no points of other queues: submission->waits is empty.
+tn_status submit(tn_device *device, const tn_submission *submission, uint64_t *out_point)
+{
+    pthread_mutex_lock(&device->lock);
+    tn_status status = run_steps(device, submission);
+    if (status == TN_OK)
+        *out_point = ++device->reached;
+    pthread_mutex_unlock(&device->lock);
+    return status;
+}
+
+tn_status wait(tn_device *device, uint32_t queue, uint64_t value)
 {
     const tn_host *host = device->host;
+    (void)queue; // the device has one
+    pthread_mutex_lock(&device->lock);
     uint64_t reached = device->reached;
-    if (point <= reached)
+    pthread_mutex_unlock(&device->lock);
+    if (value <= reached)
         return TN_OK;
     return host->fail(host, TN_ERR_INTERNAL,
-                      "waiting for point %" PRIu64 ", submitted up to %" PRIu64, point,
+                      "waiting for point %" PRIu64 ", submitted up to %" PRIu64, value,
                       reached);
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: @LICENSE@
-// Kernels in f32 for @FOR@, which another pack brings. It is
+// Kernels in f32 for @FOR@, a primitive of another pack:
 //
 //   @EXPR@
 //
 @SIGNATURE@
 //
-// What they do not take runs as before. Of several kernels that fit, the one with the highest
-// priority runs: 900 and more come before Tenon's own.
+// Applications that these kernels do not take run as before. Of several kernels that fit, the one
+// with the highest priority runs: 900 and more come before Tenon's own.
 #define TN_KERNEL_PRIORITY 900
 %if c
 #include <math.h>
@@ -19,21 +19,21 @@
 %if c
 %if ATTRS
 
-// The attributes, as the primitive declares them.
+// The primitive's attribute struct.
 @ATTRS@
 %end
 %if max
 
 static inline float max_of(float a, float b)
 {
-    return a > b || isnan(a) ? a : b; // NaN where one of them is
+    return a > b || isnan(a) ? a : b; // a NaN when either is
 }
 %end
 %if min
 
 static inline float min_of(float a, float b)
 {
-    return a < b || isnan(a) ? a : b; // NaN where one of them is
+    return a < b || isnan(a) ? a : b; // a NaN when either is
 }
 %end
 %if choose
@@ -58,8 +58,8 @@ TN_ROW_KERNEL(@NAME@_c, "@FOR@", @NAME@_row, TN_TAKES_ANY(TN_DTYPE_BIT(TN_F32)))
 %end
 %if glsl
 
-// The shader, as text for backends that compile and as SPIR-V for those that do not, with its
-// push constants in the order of its block. Inputs that are broadcast are refused.
+// Two kernels of the shader: as text for backends that compile at run time, and as SPIR-V for the
+// others. Push constants are in the order of the shader's block. Broadcast inputs are refused.
 TN_SHADER_KERNELS(@NAME@, "@FOR@", 256, (@PUSH_FIELDS@),
                   TN_TAKES_CONTIGUOUS(TN_DTYPE_BIT(TN_F32)), .accepts = tn_same_extents);
 %end

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: @LICENSE@
-# It needs an installed Tenon, found through pkg-config.
+# Needs an installed Tenon, found through pkg-config.
 project('@NAME@', 'c', version: '0.1.0', license: '@LICENSE@', meson_version: '>=1.0.0',
   default_options: ['c_std=c11', 'buildtype=release', 'warning_level=2'])
 

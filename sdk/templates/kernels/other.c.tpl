@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: @LICENSE@
-// A kernel for @FOR@, which another pack brings:
+// A kernel for @FOR@, a primitive of another pack:
 //
 @SIGNATURE@
 //
-// What it does not take runs as before. Of several kernels that fit, the one with the highest
-// priority runs: 900 and more come before Tenon's own.
+// Applications that the kernel does not take run as before. Of several kernels that fit, the one
+// with the highest priority runs: 900 and more come before Tenon's own.
 #define TN_KERNEL_PRIORITY 900
 #include <tenon/pack.h>
 %if ATTRS
 
-// The attributes, as the primitive declares them.
+// The primitive's attribute struct.
 @ATTRS@
 %end
 
-// Computes the outputs of one application, and agrees with the primitive's own definition.
+// Computes the outputs of one application, with the results of the primitive's own definition.
 static tn_status launch(const tn_cpu_call *call)
 {
     return call->host->fail(call->host, TN_ERR_UNSUPPORTED, "@NAME@_c accepts nothing");
 }
 
-// Which applications it takes, beyond what TN_TAKES_... says below: dtypes and extents are in
-// query->inputs, attributes in query->attrs. As long as this says 0 the kernel never runs,
-// and `tenon why op @FOR@` says that it was turned down.
+// Whether the kernel takes an application, once TN_TAKES_... below holds: dtypes and extents are in
+// query->inputs, attributes in query->attrs. As long as this returns 0 the kernel never runs, and
+// `tenon why op @FOR@` shows that it was turned down.
 static int32_t accepts(const tn_kernel_query *query)
 {
     (void)query;

@@ -11,14 +11,14 @@ layout(push_constant) uniform Push {
 
 float max_of(float a, float b)
 {
-    return a > b || isnan(a) ? a : b; // NaN where one of them is
+    return a > b || isnan(a) ? a : b; // a NaN when either is
 }
 %end
 %if min
 
 float min_of(float a, float b)
 {
-    return a < b || isnan(a) ? a : b; // NaN where one of them is
+    return a < b || isnan(a) ? a : b; // a NaN when either is
 }
 %end
 %if choose
@@ -31,8 +31,8 @@ float choose(bool condition, float a, float b)
 
 void main()
 {
-    // A device takes 65535 workgroups along x; the host lays more of them out along y.
-    uint i = (gl_WorkGroupID.x + gl_WorkGroupID.y * 65535u) * 256u + gl_LocalInvocationID.x;
+    // More workgroups than the device takes along x go on along y.
+    uint i = (gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x) * 256u + gl_LocalInvocationID.x;
     if (i < count)
         result[out_at + i] = @GLSL_EXPR@;
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: @LICENSE@
-// A kernel for nn.softmax/1, which another pack brings: contiguous f32 along the last axis.
-// What it does not take runs as before. Of several kernels that fit, the one with the highest
-// priority runs: 900 and more come before Tenon's own.
+// A kernel for nn.softmax/1, a primitive of another pack, on contiguous f32 along the last axis.
+// Applications that the kernel does not take run as before. Of several kernels that fit, the one
+// with the highest priority runs: 900 and more come before Tenon's own.
 #define TN_KERNEL_PRIORITY 900
 #include <math.h>
 #include <tenon/ops/nn_attrs.h>
 #include <tenon/pack.h>
 
-// One row: the largest is subtracted first, so that no exponential overflows.
+// One row. Subtracts the maximum first, so that no exponential overflows.
 static void softmax_row(const float *x, float *out, int64_t count)
 {
     float most = -INFINITY, sum = 0;
@@ -30,7 +30,7 @@ static void rows(void *context, int64_t begin, int64_t end)
         softmax_row(x + row * count, out + row * count, count);
 }
 
-// Rows are shared out among threads, a few thousand elements at least for each.
+// Distributes rows over threads, at least a few thousand elements to each.
 static tn_status launch(const tn_cpu_call *call)
 {
     const tn_layout *layout = &call->inputs[0].layout;
@@ -42,7 +42,7 @@ static tn_status launch(const tn_cpu_call *call)
     return TN_OK;
 }
 
-// Whether the axis is the last one. Everything else is said by TN_TAKES_... below.
+// Whether the axis is the last one. TN_TAKES_... below states all other conditions.
 static int32_t accepts(const tn_kernel_query *query)
 {
     const tn_softmax_attrs *attrs = query->attrs;

@@ -12,7 +12,7 @@
 %end
 
 %if vjp
-// The attributes, which are numbers, with their defaults.
+// The attributes, all numbers, with their defaults.
 TN_NUMBER_ATTRS(@OP@, alpha, 1, beta, 1);
 
 // The derivative: d loss/dx = alpha * g and d loss/dy = beta * g. Where x or y was broadcast,
@@ -25,19 +25,19 @@ TN_VJP(@OP@_vjp)
     return TN_OK;
 }
 
-// The primitive: inputs, and what it means. From the expression the host derives the shape,
-// the dtype, batching, and code for each device.
+// The primitive: its inputs and its meaning, an expression. From the expression the host derives
+// shape, dtype, batching, and code for each device.
 TN_OP(@OP@, "@NAME@.@OP@/1", (x, y), .attrs = TN_ATTRS_OF(@OP@), .vjp = @OP@_vjp,
       TN_MEANS("alpha * x + beta * y"));
 %else
-// The primitive: inputs, attributes with their defaults, and what it means. From the
-// expression the host derives the shape, the dtype, derivatives, batching, and code for each
+// The primitive: its inputs, its attributes with their defaults, and its meaning, an expression.
+// From the expression the host derives shape, dtype, derivatives, batching, and code for each
 // device.
 TN_EXPR_OP(@OP@, "@NAME@.@OP@/1", (x, y), (alpha, 1, beta, 1), "alpha * x + beta * y");
 %end
 %if c
 
-// A cpu.c/1 kernel for f32: what other dtypes run is the expression.
+// A cpu.c/1 kernel for f32. Other dtypes run the expression.
 static void @OP@_row(const tn_row *row)
 {
     const @OP@_attrs *attrs = row->call->attrs;
@@ -52,9 +52,9 @@ TN_ROW_KERNEL(@OP@_c, "@NAME@.@OP@/1", @OP@_row, TN_TAKES_ANY(TN_DTYPE_BIT(TN_F3
 %end
 %if glsl
 
-// The shader, as text for backends that compile and as SPIR-V for those that do not, with its
-// push constants in the order of its block. It reads x and y side by side: where one of them
-// is broadcast, the expression runs.
+// Two kernels of the shader: as text for backends that compile at run time, and as SPIR-V for the
+// others. Push constants are in the order of the shader's block. The shader reads x and y at the
+// same element, so where one of them is broadcast, the expression runs.
 TN_SHADER_KERNELS(@OP@, "@NAME@.@OP@/1", 256,
                   (TN_PUSH_THE_COUNT, TN_PUSH_OFFSETS(3), TN_PUSH_NUMBERS(2)),
                   TN_TAKES_CONTIGUOUS(TN_DTYPE_BIT(TN_F32)), .accepts = tn_same_extents);

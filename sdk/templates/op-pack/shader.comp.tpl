@@ -10,8 +10,8 @@ layout(push_constant) uniform Push { uint count, x_at, y_at, out_at; float alpha
 
 void main()
 {
-    // A device takes 65535 workgroups along x; the host lays more of them out along y.
-    uint i = (gl_WorkGroupID.x + gl_WorkGroupID.y * 65535u) * 256u + gl_LocalInvocationID.x;
+    // More workgroups than the device takes along x go on along y.
+    uint i = (gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x) * 256u + gl_LocalInvocationID.x;
     if (i < count)
         result[out_at + i] = alpha * x[x_at + i] + beta * y[y_at + i];
 }

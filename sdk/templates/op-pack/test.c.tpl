@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: @LICENSE@
-// The operator and its derivative, called as an application does: through @NAME@.h, which the
-// build makes from the plugin. Failures pass through NULLs and are kept by the scope.
+// Calls the operator and its derivative as an application does, through @NAME@.h, which the build
+// makes from the plugin. After a failure functions return NULL, and the scope keeps the failure.
 #include <stdio.h>
 #include <tenon/tenon.h>
 #include "@NAME@.h"

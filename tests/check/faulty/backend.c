@@ -10,24 +10,31 @@
 #include <time.h>
 #include "backend_run.h"
 
-enum { ALIGNMENT = 64, MAX_QUEUED = 256 };
+enum { ALIGNMENT = 64, MAX_QUEUED = 256, NUM_QUEUES = 2, MAX_WAITS = 4 };
 
 struct work {
     tn_executable *executable;
-    tn_binding *bindings; // owned, ended by a NULL buffer
+    tn_binding *bindings; // owned
+    tn_point waits[MAX_WAITS];
+    uint32_t num_waits;
     uint64_t point;
     tn_status status;
 };
 
+struct queue {
+    tn_device *device;
+    pthread_t thread;
+    struct work ring[MAX_QUEUED];
+    uint64_t submitted, reached; // points
+    uint64_t failed;             // the last point that did
+    tn_status status;            // of that one
+};
+
 struct tn_device {
     const tn_host *host;
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; // of all queues
     pthread_cond_t changed;
-    pthread_t thread;
-    struct work queue[MAX_QUEUED]; // a ring
-    uint64_t submitted, reached;   // points
-    uint64_t failed;               // the last point that did
-    tn_status status;              // of that one
+    struct queue queues[NUM_QUEUES];
     int is_ending;
     int waiters;
     _Atomic uint64_t used, peak;
@@ -105,35 +112,83 @@ static void executable_destroy(tn_device *device, tn_executable *executable)
     (void)device, (void)executable;
 }
 
-// --- the queue -------------------------------------------------------------------------
+// --- queues ----------------------------------------------------------------------------
 
-static void finish_work(tn_device *device, struct work *work)
+static void finish_work(struct queue *queue, struct work *work)
 {
+    tn_device *device = queue->device;
 #ifndef FAULT_QUEUE_REPLAY
     device->host->free(device->host, work->bindings);
 #endif
     pthread_mutex_lock(&device->lock);
     if (work->status != TN_OK) {
-        device->failed = work->point;
-        device->status = work->status;
+        queue->failed = work->point;
+        queue->status = work->status;
+#ifdef FAULT_FAMILY_CPU_FAILURE_QUEUES
+        for (int i = 0; i < NUM_QUEUES; i++) { // a failure of all
+            device->queues[i].failed = work->point;
+            device->queues[i].status = work->status;
+        }
+#endif
     }
-    device->reached = work->point;
+    queue->reached = work->point;
     pthread_cond_broadcast(&device->changed);
     pthread_mutex_unlock(&device->lock);
 }
 
+// The lock is held.
+static int is_ready(const tn_device *device, const struct work *work)
+{
+#ifdef FAULT_QUEUE_WAITS
+    return 1;
+#endif
+    for (uint32_t i = 0; i < work->num_waits; i++)
+        if (device->queues[work->waits[i].queue].reached < work->waits[i].value)
+            return 0;
+    return 1;
+}
+
+// The status of the work that it waits for, where that counts.
+static tn_status status_before(const tn_device *device, const struct work *work)
+{
+    (void)device, (void)work;
+#ifdef FAULT_FAMILY_CPU_FAILURE_WAITS
+    for (uint32_t i = 0; i < work->num_waits; i++)
+        if (device->queues[work->waits[i].queue].failed == work->waits[i].value)
+            return device->queues[work->waits[i].queue].status;
+#endif
+    return TN_OK;
+}
+
+static void run_work(tn_device *device, struct work *work)
+{
+    work->status = status_before(device, work);
+#ifdef FAULT_QUEUE_APART
+    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&one_at_a_time);
+#endif
+    if (work->status == TN_OK)
+        work->status = run_segment(device->host, work->executable, work->bindings);
+#ifdef FAULT_QUEUE_APART
+    pthread_mutex_unlock(&one_at_a_time);
+#endif
+}
+
 static void *run_queue(void *context)
 {
-    tn_device *device = context;
+    struct queue *queue = context;
+    tn_device *device = queue->device;
     for (;;) {
         pthread_mutex_lock(&device->lock);
-        while (device->reached == device->submitted && !device->is_ending)
+        while (queue->reached == queue->submitted && !device->is_ending)
             pthread_cond_wait(&device->changed, &device->lock);
-        int has_work = device->reached < device->submitted;
-        struct work work = device->queue[(device->reached + 1) % MAX_QUEUED];
+        int has_work = queue->reached < queue->submitted;
+        struct work work = queue->ring[(queue->reached + 1) % MAX_QUEUED];
+        while (has_work && !is_ready(device, &work))
+            pthread_cond_wait(&device->changed, &device->lock);
 #ifdef FAULT_QUEUE_ORDER
-        if (device->submitted > device->reached + 1) { // the next but one goes first
-            struct work *other = &device->queue[(device->reached + 2) % MAX_QUEUED];
+        if (queue->submitted > queue->reached + 1) { // the next but one goes first
+            struct work *other = &queue->ring[(queue->reached + 2) % MAX_QUEUED];
             tn_executable *e = work.executable;
             tn_binding *b = work.bindings;
             work.executable = other->executable;
@@ -149,8 +204,8 @@ static void *run_queue(void *context)
         while (IS_LOST(device)) // what it had to do is never done
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 #endif
-        work.status = run_segment(device->host, work.executable, work.bindings);
-        finish_work(device, &work);
+        run_work(device, &work);
+        finish_work(queue, &work);
     }
 }
 
@@ -171,15 +226,26 @@ static tn_status submit(tn_device *device, const tn_submission *s, uint64_t *out
 {
     if (check_lost(device) != TN_OK)
         return check_lost(device);
+    struct queue *queue = &device->queues[s->queue];
     tn_binding *bindings = copy_bindings(device, s);
     if (!bindings)
         return TN_ERR_MEMORY;
+    struct work work = {.executable = s->executable, .bindings = bindings};
+    for (; work.num_waits < s->num_waits && work.num_waits < MAX_WAITS; work.num_waits++)
+        work.waits[work.num_waits] = s->waits[work.num_waits];
     pthread_mutex_lock(&device->lock);
-    while (device->submitted - device->reached >= MAX_QUEUED - 2)
+    while (queue->submitted - queue->reached >= MAX_QUEUED - 2)
         pthread_cond_wait(&device->changed, &device->lock);
-    uint64_t point = ++device->submitted;
-    device->queue[point % MAX_QUEUED] =
-        (struct work){s->executable, bindings, point, TN_OK};
+#ifdef FAULT_QUEUE_AT_ONCE
+    uint64_t point = queue->submitted + 1; // somebody else's too
+    pthread_mutex_unlock(&device->lock);
+    nanosleep(&(struct timespec){.tv_nsec = 1000}, NULL);
+    pthread_mutex_lock(&device->lock);
+#else
+    uint64_t point = queue->submitted + 1;
+#endif
+    queue->submitted = work.point = point;
+    queue->ring[point % MAX_QUEUED] = work;
     pthread_cond_broadcast(&device->changed);
     pthread_mutex_unlock(&device->lock);
     *out_point = point;
@@ -189,25 +255,30 @@ static tn_status submit(tn_device *device, const tn_submission *s, uint64_t *out
     return TN_OK;
 }
 
-static tn_status wait_for(tn_device *device, uint64_t point)
+static tn_status wait_for(tn_device *device, uint32_t index, uint64_t value)
 {
+    struct queue *queue = &device->queues[index];
     tn_status status = TN_OK;
 #ifdef FAULT_QUEUE_DONE
     return TN_OK;
+#endif
+#ifdef FAULT_QUEUE_POINTS_ZERO
+    if (value == 0)
+        return device->host->fail(device->host, TN_ERR_INTERNAL, "point 0 is none");
 #endif
     pthread_mutex_lock(&device->lock);
 #ifdef FAULT_QUEUE_THREADS
     status = device->waiters ? TN_ERR_INTERNAL : TN_OK; // one at a time
 #endif
     device->waiters++;
-    while (device->reached < point)
+    while (queue->reached < value)
         pthread_cond_wait(&device->changed, &device->lock);
     device->waiters--;
-    if (point && device->failed == point)
-        status = device->status;
+    if (value && queue->failed == value)
+        status = queue->status;
 #ifdef FAULT_FAMILY_CPU_FAILURE_ONCE
-    if (device->failed == point)
-        device->failed = 0;
+    if (queue->failed == value)
+        queue->failed = 0;
 #endif
     pthread_mutex_unlock(&device->lock);
     if (IS_LOST(device))
@@ -358,7 +429,8 @@ static tn_status device_info(const tn_host *host, uint32_t index, tn_device_info
                            .name = "interpreter",
                            .driver = "acme 1.0",
                            .features = "f16,f64,i64",
-                           .buffer_alignment = ALIGNMENT};
+                           .buffer_alignment = ALIGNMENT,
+                           .num_queues = NUM_QUEUES};
     size_t size = out->struct_size < sizeof(info) ? out->struct_size : sizeof(info);
 #ifdef FAULT_BACKEND_INFO
     size = size > 400 ? 400 : size; // features and numbers are left as they are
@@ -390,9 +462,13 @@ static tn_status start_parts(tn_device *device)
     is_open = 1;
 #endif
     if (pthread_mutex_init(&device->lock, NULL) ||
-        pthread_cond_init(&device->changed, NULL) ||
-        pthread_create(&device->thread, NULL, run_queue, device))
-        return host->fail(host, TN_ERR_MEMORY, "no thread for the queue");
+        pthread_cond_init(&device->changed, NULL))
+        return host->fail(host, TN_ERR_MEMORY, "no lock for the queues");
+    for (int i = 0; i < NUM_QUEUES; i++) {
+        device->queues[i].device = device;
+        if (pthread_create(&device->queues[i].thread, NULL, run_queue, &device->queues[i]))
+            abort(); // no such host is tried
+    }
     return TN_OK;
 }
 
@@ -435,7 +511,8 @@ static void device_close(tn_device *device)
     device->is_ending = 1;
     pthread_cond_broadcast(&device->changed);
     pthread_mutex_unlock(&device->lock);
-    pthread_join(device->thread, NULL);
+    for (int i = 0; i < NUM_QUEUES; i++)
+        pthread_join(device->queues[i].thread, NULL);
     pthread_cond_destroy(&device->changed);
     pthread_mutex_destroy(&device->lock);
 #ifdef FAULT_BACKEND_OPENS

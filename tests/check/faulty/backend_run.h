@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct tn_buffer {
     uint64_t size;
@@ -167,11 +168,18 @@ static tn_tensor tensor_of(const tn_value *value, const tn_binding *bindings)
 static tn_status run_step(const tn_host *host, const tn_step *step,
                           const tn_binding *bindings)
 {
+#ifdef FAULT_QUEUE_AT_ONCE_STATE
+    static tn_tensor in[16], out[8]; // of all runs
+#else
     tn_tensor in[16], out[8];
+#endif
     for (uint32_t i = 0; i < step->num_inputs; i++)
         in[i] = tensor_of(&step->inputs[i], bindings);
     for (uint32_t i = 0; i < step->num_outputs; i++)
         out[i] = tensor_of(&step->outputs[i], bindings);
+#ifdef FAULT_QUEUE_AT_ONCE_STATE
+    nanosleep(&(struct timespec){.tv_nsec = 1000}, NULL);
+#endif
     if (!step->program) {
         void *scratch = step->scratch_size
                             ? address(bindings, step->scratch_slot, step->scratch_offset)

@@ -97,7 +97,7 @@ static void at_exit(int status, void *context)
 #endif
 
 #ifdef FAULT_HOST_AFTER
-static const tn_host *seen; // looked at by query, even when deinit was called
+static const tn_host *seen; // looked at in its next life
 #endif
 
 #ifdef FAULT_RELOAD_MEMORY
@@ -206,7 +206,13 @@ static tn_status init(const tn_host *host)
     if (threads && !names[strtol(threads, NULL, 10) > 1000 ? 1 << 28 : 0][0])
         return TN_OK;
 #endif
+#ifdef FAULT_HOST_SERVICES_STATUS
+    if (!host->query(host, TN_HOST_CACHE))
+        return TN_ERR_UNSUPPORTED; // and does not say why
+#endif
 #ifdef FAULT_HOST_AFTER
+    if (seen && seen->abi_minor > 1000)
+        return TN_ERR_INTERNAL;
     seen = host;
 #endif
     void *made = host->alloc(host, 100, 0);
@@ -291,10 +297,6 @@ __attribute__((unused)) static const void *query(const char *id)
     copies[0] = copies[1] = ops;
     if (strcmp(id, TN_IFACE_OPS) == 0)
         return &copies[turn++ % 2];
-#endif
-#ifdef FAULT_HOST_AFTER
-    if (seen && seen->abi_minor > 1000)
-        return NULL;
 #endif
 #ifdef FAULT_ENTRY_BRINGS
     static const char *const listed[] = {"com.acme.missing/1", NULL};

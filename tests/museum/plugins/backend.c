@@ -206,9 +206,9 @@ static tn_status submit(tn_device *device, const tn_submission *submission,
     return TN_OK;
 }
 
-static tn_status wait_for(tn_device *device, uint64_t point)
+static tn_status wait_for(tn_device *device, uint32_t queue, uint64_t value)
 {
-    (void)device, (void)point;
+    (void)device, (void)queue, (void)value;
     return TN_OK;
 }
 

@@ -2,7 +2,7 @@
 // Checked sizes: what fits is exact, what does not is told and changes nothing.
 #include <tenon/checked.h>
 
-#include "../check.h"
+#include "check.h"
 
 #define MAX UINT64_MAX
 #define HALF (UINT64_C(1) << 63)
@@ -35,41 +35,30 @@ static const struct row {
     {"round_up", tn_checked_round_up, MAX - 254, 256, NO},
 };
 
-static void sizes_do_not_wrap(void **state)
+Test(checked, sizes_do_not_wrap)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         const struct row *row = &rows[i];
         uint64_t got = NO;
         if (row->run(row->a, row->b, &got) != (row->want != NO) || got != row->want)
-            fail_msg("%s of row %zu: got %llu", row->name, i, (unsigned long long)got);
+            cr_fatal("%s of row %zu: got %llu", row->name, i, (unsigned long long)got);
     }
 }
 
-static void extents_do_not_wrap(void **state)
+Test(checked, extents_do_not_wrap)
 {
-    (void)state;
     int64_t got = NO;
-    assert_int_equal(tn_saturated_add(MAX - 1, 1), MAX);
-    assert_int_equal(tn_saturated_add(MAX, 2), MAX);
-    assert_int_equal(tn_saturated_multiply(HALF, 3), MAX);
-    assert_int_equal(tn_saturated_multiply(3, 5), 15);
-    assert_true(tn_checked_add_signed(INT64_MAX, INT64_MIN, &got) && got == -1);
-    assert_true(tn_checked_add_signed(INT64_MIN, 0, &got) && got == INT64_MIN);
-    assert_true(tn_checked_multiply_extents(INT64_MAX, 1, &got) && got == INT64_MAX);
-    assert_true(tn_checked_multiply_extents(0, INT64_MAX, &got) && got == 0);
+    cr_assert(eq(u64, tn_saturated_add(MAX - 1, 1), MAX));
+    cr_assert(eq(u64, tn_saturated_add(MAX, 2), MAX));
+    cr_assert(eq(u64, tn_saturated_multiply(HALF, 3), MAX));
+    cr_assert(eq(u64, tn_saturated_multiply(3, 5), 15));
+    cr_assert(tn_checked_add_signed(INT64_MAX, INT64_MIN, &got) && got == -1);
+    cr_assert(tn_checked_add_signed(INT64_MIN, 0, &got) && got == INT64_MIN);
+    cr_assert(tn_checked_multiply_extents(INT64_MAX, 1, &got) && got == INT64_MAX);
+    cr_assert(tn_checked_multiply_extents(0, INT64_MAX, &got) && got == 0);
     got = NO;
-    assert_false(tn_checked_add_signed(INT64_MAX, 1, &got));
-    assert_false(tn_checked_add_signed(INT64_MIN, -1, &got));
-    assert_false(tn_checked_multiply_extents(INT64_MAX / 2 + 1, 2, &got));
-    assert_int_equal(got, NO);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_do_not_wrap),
-        cmocka_unit_test(extents_do_not_wrap),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    cr_assert(not(tn_checked_add_signed(INT64_MAX, 1, &got)));
+    cr_assert(not(tn_checked_add_signed(INT64_MIN, -1, &got)));
+    cr_assert(not(tn_checked_multiply_extents(INT64_MAX / 2 + 1, 2, &got)));
+    cr_assert(eq(i64, got, NO));
 }

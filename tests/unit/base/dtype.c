@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Promotion as NumPy does it, and conversion of single elements.
 #include <math.h>
-#include "../check.h"
+#include "check.h"
 #include "base/dtype.h"
+#include <tenon/ops/reference.h>
 
 enum {
     BOOL = TN_BOOL,
@@ -43,61 +44,55 @@ static const tn_dtype promoted[13][13] = {
 static const tn_dtype float_of[13] = {F16, F16, F32, F64,  F64, F16, F32,
                                       F64, F64, F16, BF16, F32, F64};
 
-static void promotion_is_that_of_numpy(void **state)
+Test(dtype, promotion_is_that_of_numpy)
 {
-    (void)state;
     for (tn_dtype a = TN_BOOL; a < TN_NUM_DTYPES; a++)
         for (tn_dtype b = TN_BOOL; b < TN_NUM_DTYPES; b++)
-            assert_int_equal(dtype_promote(a, b), promoted[a - 1][b - 1]);
-    assert_int_equal(dtype_promote(TN_DTYPE_NONE, TN_F32), TN_DTYPE_NONE);
-    assert_int_equal(dtype_promote(TN_F32, TN_NUM_DTYPES), TN_DTYPE_NONE);
+            cr_assert(eq(int, dtype_promote(a, b), promoted[a - 1][b - 1]));
+    cr_assert(eq(int, dtype_promote(TN_DTYPE_NONE, TN_F32), TN_DTYPE_NONE));
+    cr_assert(eq(int, dtype_promote(TN_F32, TN_NUM_DTYPES), TN_DTYPE_NONE));
 }
 
-static void functions_of_integers_are_floats_of_the_size_that_numpy_takes(void **state)
+Test(dtype, functions_of_integers_are_floats_of_the_size_that_numpy_takes)
 {
-    (void)state;
     for (tn_dtype a = TN_BOOL; a < TN_NUM_DTYPES; a++)
-        assert_int_equal(dtype_to_float(a), float_of[a - 1]);
+        cr_assert(eq(int, dtype_to_float(a), float_of[a - 1]));
 }
 
-static void a_plain_number_takes_the_dtype_of_what_it_meets(void **state)
+Test(dtype, a_plain_number_takes_the_dtype_of_what_it_meets)
 {
-    (void)state;
-    assert_int_equal(dtype_promote_weak(KIND_SIGNED, TN_BOOL), TN_I64);
-    assert_int_equal(dtype_promote_weak(KIND_SIGNED, TN_U8), TN_U8);
-    assert_int_equal(dtype_promote_weak(KIND_SIGNED, TN_F16), TN_F16);
-    assert_int_equal(dtype_promote_weak(KIND_FLOAT, TN_BF16), TN_BF16);
-    assert_int_equal(dtype_promote_weak(KIND_FLOAT, TN_F32), TN_F32);
-    assert_int_equal(dtype_promote_weak(KIND_FLOAT, TN_I8), TN_F64);
-    assert_int_equal(dtype_promote_weak(KIND_FLOAT, TN_BOOL), TN_F64);
+    cr_assert(eq(int, dtype_promote_weak(KIND_SIGNED, TN_BOOL), TN_I64));
+    cr_assert(eq(int, dtype_promote_weak(KIND_SIGNED, TN_U8), TN_U8));
+    cr_assert(eq(int, dtype_promote_weak(KIND_SIGNED, TN_F16), TN_F16));
+    cr_assert(eq(int, dtype_promote_weak(KIND_FLOAT, TN_BF16), TN_BF16));
+    cr_assert(eq(int, dtype_promote_weak(KIND_FLOAT, TN_F32), TN_F32));
+    cr_assert(eq(int, dtype_promote_weak(KIND_FLOAT, TN_I8), TN_F64));
+    cr_assert(eq(int, dtype_promote_weak(KIND_FLOAT, TN_BOOL), TN_F64));
 }
 
-static void names_are_read_in_both_spellings(void **state)
+Test(dtype, names_are_read_in_both_spellings)
 {
-    (void)state;
     for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++) {
-        assert_int_equal(dtype_parse(dtype_name(dtype)), dtype);
-        assert_int_equal(dtype_parse(dtype_table[dtype].numpy), dtype);
+        cr_assert(eq(int, dtype_parse(dtype_name(dtype)), dtype));
+        cr_assert(eq(int, dtype_parse(dtype_numpy_name(dtype)), dtype));
     }
-    assert_int_equal(dtype_parse("f8"), TN_DTYPE_NONE);
-    assert_int_equal(dtype_parse("none"), TN_DTYPE_NONE);
-    assert_string_equal(dtype_name(99), "none");
+    cr_assert(eq(int, dtype_parse("f8"), TN_DTYPE_NONE));
+    cr_assert(eq(int, dtype_parse("none"), TN_DTYPE_NONE));
+    cr_assert(eq(str, dtype_name(99), "none"));
 }
 
-static void every_half_float_survives_a_round_trip(void **state)
+Test(dtype, every_half_float_survives_a_round_trip)
 {
-    (void)state;
     for (uint32_t bits = 0; bits < 65536; bits++) {
-        float half = half_to_float((uint16_t)bits),
-              bfloat = bfloat_to_float((uint16_t)bits);
+        float half = tn_f32_of_f16((uint16_t)bits), bfloat = tn_f32_of_bf16((uint16_t)bits);
         if (isnan(half))
-            assert_true(isnan(half_to_float(float_to_half(half))));
+            cr_assert(isnan(tn_f32_of_f16(tn_f16_of_f32(half))));
         else
-            assert_int_equal(float_to_half(half), bits);
+            cr_assert(eq(uint, tn_f16_of_f32(half), bits));
         if (isnan(bfloat))
-            assert_true(isnan(bfloat_to_float(float_to_bfloat(bfloat))));
+            cr_assert(isnan(tn_f32_of_bf16(tn_bf16_of_f32(bfloat))));
         else
-            assert_int_equal(float_to_bfloat(bfloat), bits);
+            cr_assert(eq(uint, tn_bf16_of_f32(bfloat), bits));
     }
 }
 
@@ -113,24 +108,22 @@ static void check_between(tn_dtype dtype, uint16_t low)
     for (int i = 0; i < 3; i++) {
         uint16_t got;
         dtype_store(dtype, &got, values[i]);
-        assert_int_equal(got, wanted[i]);
+        cr_assert(eq(u16, got, wanted[i]));
         dtype_store(dtype, &got, -values[i]);
-        assert_int_equal(got, wanted[i] | 0x8000);
+        cr_assert(eq(int, got, wanted[i] | 0x8000));
     }
 }
 
-static void doubles_round_to_half_floats_once(void **state)
+Test(dtype, doubles_round_to_half_floats_once)
 {
-    (void)state;
     for (uint16_t low = 0; low < 0x7c00; low++)
         check_between(TN_F16, low);
     for (uint16_t low = 0; low < 0x7f80; low++)
         check_between(TN_BF16, low);
 }
 
-static void integers_are_cut_off_and_never_trap(void **state)
+Test(dtype, integers_are_cut_off_and_never_trap)
 {
-    (void)state;
     const struct {
         tn_dtype dtype;
         double value, wanted;
@@ -148,20 +141,6 @@ static void integers_are_cut_off_and_never_trap(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         uint64_t element = 0;
         dtype_store(cases[i].dtype, &element, cases[i].value);
-        assert_true(dtype_load(cases[i].dtype, &element) == cases[i].wanted);
+        cr_assert(dtype_load(cases[i].dtype, &element) == cases[i].wanted);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(promotion_is_that_of_numpy),
-        cmocka_unit_test(functions_of_integers_are_floats_of_the_size_that_numpy_takes),
-        cmocka_unit_test(a_plain_number_takes_the_dtype_of_what_it_meets),
-        cmocka_unit_test(names_are_read_in_both_spellings),
-        cmocka_unit_test(every_half_float_survives_a_round_trip),
-        cmocka_unit_test(doubles_round_to_half_floats_once),
-        cmocka_unit_test(integers_are_cut_off_and_never_trap),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,31 +3,29 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "../check.h"
+#include "check.h"
 #include <tenon/tenon.h>
 #include "base/config.h"
 #include "base/file.h"
-#include "runtime.h"
+#include "base/runtime.h"
 
 static char folder[64];
 
-static int setup(void **state)
+static void setup(void)
 {
-    (void)state;
     snprintf(folder, sizeof(folder), "/tmp/tenon-test-XXXXXX");
-    return mkdtemp(folder) ? 0 : 1;
+    cr_assert(ne(ptr, mkdtemp(folder), NULL));
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
-    (void)state;
     static const char *const names[] = {"trace", "why", "file"};
     for (size_t i = 0; i < 3; i++) {
         char path[128];
         snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
         unlink(path);
     }
-    return rmdir(folder);
+    cr_assert(eq(int, rmdir(folder), 0));
 }
 
 // Runs `body` in a child without standard streams; its exit status.
@@ -41,8 +39,8 @@ static int without_streams(int (*body)(void))
         _exit(body());
     }
     int status = 0;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
+    cr_assert(eq(int, waitpid(child, &status, 0), child));
+    cr_assert(ne(int, WIFEXITED(status), 0));
     return WEXITSTATUS(status);
 }
 
@@ -63,10 +61,11 @@ static int open_many(void)
     return 0;
 }
 
-static void files_never_take_the_numbers_of_streams(void **state)
+TestSuite(file, .init = setup, .fini = teardown);
+
+Test(file, files_never_take_the_numbers_of_streams)
 {
-    (void)state;
-    assert_int_equal(without_streams(open_many), 0);
+    cr_assert(eq(int, without_streams(open_many), 0));
 }
 
 static int write_all_kinds(void)
@@ -85,30 +84,19 @@ static int write_all_kinds(void)
     return 0;
 }
 
-static void lines_of_the_log_land_in_no_file(void **state)
+Test(file, lines_of_the_log_land_in_no_file)
 {
-    (void)state;
-    assert_int_equal(without_streams(write_all_kinds), 0);
+    cr_assert(eq(int, without_streams(write_all_kinds), 0));
     static const char *const names[] = {"trace", "why"};
     for (size_t i = 0; i < 2; i++) {
         char path[128], text[4096];
         snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
         int fd = file_open(AT_FDCWD, path, O_RDONLY, 0);
-        assert_true(fd >= 0);
+        cr_assert(fd >= 0);
         ssize_t size = file_read_at(fd, text, sizeof(text) - 1, 0);
-        assert_true(size >= 0);
+        cr_assert(size >= 0);
         text[size] = 0;
-        assert_null(strstr(text, "a line of the log"));
+        cr_assert(eq(ptr, strstr(text, "a line of the log"), NULL));
         close(fd);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(files_never_take_the_numbers_of_streams, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(lines_of_the_log_land_in_no_file, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

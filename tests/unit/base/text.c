@@ -2,7 +2,7 @@
 // Texts from outside reach a terminal harmless: what it would obey is spelled out.
 #include "base/text.h"
 
-#include "../check.h"
+#include "check.h"
 #include <tenon/tenon.h>
 #include "base/fail.h"
 
@@ -42,61 +42,48 @@ static const struct {
     {"\xf4\x90\x80\x80\xff\xfe", "\\xf4\\x90\\x80\\x80\\xff\\xfe", 0},
 };
 
-static void texts_are_shown_and_not_obeyed(void **state)
+Test(text, texts_are_shown_and_not_obeyed)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         char out[128], again[128];
         uint64_t size = tn_text_printable(cases[i].text, cases[i].flags, out, sizeof(out));
-        assert_string_equal(out, cases[i].shown);
-        assert_int_equal(size, strlen(out));
+        cr_assert(eq(str, out, cases[i].shown));
+        cr_assert(eq(sz, size, strlen(out)));
         tn_text_printable(out, cases[i].flags, again, sizeof(again));
-        assert_string_equal(again, out); // what is harmless stays as it is
+        cr_assert(eq(str, again, out)); // what is harmless stays as it is
     }
-    assert_int_equal(tn_text_printable(NULL, 0, NULL, 0), 0);
+    cr_assert(eq(u64, tn_text_printable(NULL, 0, NULL, 0), 0));
 }
 
 // However little room there is, no escape and no character is cut in two.
-static void texts_are_cut_between_characters(void **state)
+Test(text, texts_are_cut_between_characters)
 {
-    (void)state;
     const char *text = "a\x1b\xc3\xa9z";
     for (uint64_t size = 0; size <= 10; size++) {
         char out[16];
         memset(out, '#', sizeof(out));
-        assert_int_equal(tn_text_printable(text, 0, out, size), 8);
+        cr_assert(eq(sz, tn_text_printable(text, 0, out, size), 8));
         const char *wanted = size >= 9   ? "a\\x1b\xc3\xa9z"
                              : size >= 8 ? "a\\x1b\xc3\xa9"
                              : size >= 6 ? "a\\x1b"
                              : size >= 2 ? "a"
                                          : "";
         if (size)
-            assert_string_equal(out, wanted);
-        assert_int_equal(out[size], '#');
+            cr_assert(eq(str, out, wanted));
+        cr_assert(eq(chr, out[size], '#'));
     }
 }
 
-static void messages_are_printable(void **state)
+Test(text, messages_are_printable)
 {
-    (void)state;
     fail(TN_ERR_ARGUMENT, "got '%s'", "\x1b[2J\xff");
-    assert_string_equal(fail_text(), "got '\\x1b[2J\\xff'");
+    cr_assert(eq(str, fail_text(), "got '\\x1b[2J\\xff'"));
     fail_prefix("%s: ", "\xe2\x80\xaex");
-    assert_string_equal(fail_text(), "\\u202ex: got '\\x1b[2J\\xff'");
+    cr_assert(eq(str, fail_text(), "\\u202ex: got '\\x1b[2J\\xff'"));
     char full[4096]; // the longest message, of bytes that each need four
     memset(full, 0x1b, sizeof(full));
     full[sizeof(full) - 1] = '\0';
     fail(TN_ERR_ARGUMENT, "%s", full);
-    assert_true(strlen(fail_text()) > 1000);
-    assert_null(strchr(fail_text(), 0x1b));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_are_shown_and_not_obeyed),
-        cmocka_unit_test(texts_are_cut_between_characters),
-        cmocka_unit_test(messages_are_printable),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    cr_assert(strlen(fail_text()) > 1000);
+    cr_assert(eq(ptr, strchr(fail_text(), 0x1b), NULL));
 }

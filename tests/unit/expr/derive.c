@@ -34,24 +34,25 @@ static void check_at(const char *text, const double *at, uint32_t input)
     double points[12] = {0}, expected = difference(text, at, input, 1e-5);
     memcpy(points, at, 4 * sizeof(double));
     points[expr->num_inputs] = 1; // the cotangent
-    assert_int_equal(expr_derive(expr, 0, input, &derived[0]), TN_OK);
-    assert_int_equal(expr_vjp(expr, input, 1, &derived[1]), TN_OK);
-    assert_int_equal(expr_jvp(expr, 0, UINT64_C(1) << input, &derived[2]), TN_OK);
+    check_status(expr_derive(expr, 0, input, &derived[0]), TN_OK);
+    check_status(expr_vjp(expr, input, 1, &derived[1]), TN_OK);
+    check_status(expr_jvp(expr, 0, UINT64_C(1) << input, &derived[2]), TN_OK);
     for (int way = 0; way < 3; way++) {
         if (way == 2)
             for (uint32_t i = 0; i < expr->num_inputs; i++)
                 points[expr->num_inputs + i] = i == input;
         double got = derived[way] ? evaluate(derived[way], points) : 0;
         if (!(fabs(got - expected) <= 1e-6 * (1 + fabs(expected))))
-            give_up("%s at %g, %g, %g by input %u, way %d (%s): got %.10g, expected %.10g",
-                    text, at[0], at[1], at[2], input, way,
-                    derived[way] ? derived[way]->text : "zero", got, expected);
+            cr_fatal("%s at %g, %g, %g by input %u, way %d (%s): got %.10g, expected %.10g",
+                     text, at[0], at[1], at[2], input, way,
+                     derived[way] ? derived[way]->text : "zero", got, expected);
     }
 }
 
-static void derivatives_agree_with_finite_differences(void **state)
+TestSuite(derive, .init = open_set, .fini = close_set);
+
+Test(derive, derivatives_agree_with_finite_differences)
 {
-    (void)state;
     static const struct {
         const char *text;
         double low, high; // of all inputs
@@ -81,6 +82,7 @@ static void derivatives_agree_with_finite_differences(void **state)
         {"x -> acosh(x)", 1.2, 4},
         {"x -> atanh(x)", -0.9, 0.9},
         {"x -> erf(x)", -2, 2},
+        {"x -> erfinv(x)", -0.8, 0.8},
         {"x, y -> x + y", -2, 2},
         {"x, y -> x - y", -2, 2},
         {"x, y -> x * y", -2, 2},
@@ -117,69 +119,65 @@ static void derivatives_agree_with_finite_differences(void **state)
     }
 }
 
-static void remainder_has_slopes_between_its_jumps(void **state)
+Test(derive, remainder_has_slopes_between_its_jumps)
 {
-    (void)state;
     static const double points[][4] = {{5.3, 2}, {-5.3, 2}, {5.3, -2.1}, {0.4, 3}};
     for (size_t i = 0; i < 4; i++)
         for (uint32_t input = 0; input < 2; input++)
             check_at("x, y -> x % y", points[i], input);
 }
 
-static void second_derivatives_agree_too(void **state)
+Test(derive, second_derivatives_agree_too)
 {
-    (void)state;
     const char *text = "x, y -> exp(x * y) / (1 + x * x)";
     const struct expr *expr = parsed(text), *first = NULL, *second = NULL;
     const double at[] = {0.7, -0.4}, h = 1e-4;
-    assert_int_equal(expr_derive(expr, 0, 0, &first), TN_OK);
+    check_status(expr_derive(expr, 0, 0, &first), TN_OK);
     for (uint32_t input = 0; input < 2; input++) {
         double low[] = {at[0], at[1]}, high[] = {at[0], at[1]};
         low[input] -= h;
         high[input] += h;
         double expected = (evaluate(first, high) - evaluate(first, low)) / (2 * h);
-        assert_int_equal(expr_derive(first, 0, input, &second), TN_OK);
-        assert_true(fabs(evaluate(second, at) - expected) < 1e-6);
+        check_status(expr_derive(first, 0, input, &second), TN_OK);
+        cr_assert(fabs(evaluate(second, at) - expected) < 1e-6);
     }
     const struct expr *vjp = NULL, *again = NULL;
-    assert_int_equal(expr_vjp(expr, 0, 1, &vjp), TN_OK);
-    assert_int_equal(expr_vjp(vjp, 0, 1, &again), TN_OK);
-    assert_string_equal(vjp->input_names[2], "ct0");
-    assert_string_equal(again->input_names[3], "cct0");
+    check_status(expr_vjp(expr, 0, 1, &vjp), TN_OK);
+    check_status(expr_vjp(vjp, 0, 1, &again), TN_OK);
+    cr_assert(eq(str, vjp->input_names[2], "ct0"));
+    cr_assert(eq(str, again->input_names[3], "cct0"));
 }
 
 static const char *derivative_text(const char *text, uint32_t input)
 {
     const struct expr *derived = NULL;
-    assert_int_equal(expr_derive(parsed(text), 0, input, &derived), TN_OK);
+    check_status(expr_derive(parsed(text), 0, input, &derived), TN_OK);
     return derived ? derived->text : "0";
 }
 
-static void derivatives_are_small(void **state)
+Test(derive, derivatives_are_small)
 {
-    (void)state;
-    assert_string_equal(derivative_text("x, y -> alpha * x + beta * y", 0), "alpha");
-    assert_string_equal(derivative_text("x -> x ** 2", 0), "2 * x");
-    assert_string_equal(derivative_text("x -> x + x", 0), "2");
-    assert_string_equal(derivative_text("x -> exp(x)", 0), "exp(x)");
-    assert_string_equal(derivative_text("x, y -> x * y", 1), "x");
-    assert_string_equal(derivative_text("x -> 3 - x", 0), "-1");
+    cr_assert(eq(str, derivative_text("x, y -> alpha * x + beta * y", 0), "alpha"));
+    cr_assert(eq(str, derivative_text("x -> x ** 2", 0), "2 * x"));
+    cr_assert(eq(str, derivative_text("x -> x + x", 0), "2"));
+    cr_assert(eq(str, derivative_text("x -> exp(x)", 0), "exp(x)"));
+    cr_assert(eq(str, derivative_text("x, y -> x * y", 1), "x"));
+    cr_assert(eq(str, derivative_text("x -> 3 - x", 0), "-1"));
     const struct expr *vjp = NULL;
-    assert_int_equal(expr_vjp(parsed("x, y -> x + y"), 0, 1, &vjp), TN_OK);
-    assert_string_equal(vjp->text, "ct0");
-    assert_int_equal(expr_vjp(parsed("x, y -> x * y"), 0, 1, &vjp), TN_OK);
-    assert_string_equal(vjp->text, "ct0 * y");
+    check_status(expr_vjp(parsed("x, y -> x + y"), 0, 1, &vjp), TN_OK);
+    cr_assert(eq(str, vjp->text, "ct0"));
+    check_status(expr_vjp(parsed("x, y -> x * y"), 0, 1, &vjp), TN_OK);
+    cr_assert(eq(str, vjp->text, "ct0 * y"));
     const struct expr *pruned = NULL;
     uint32_t kept[64];
-    assert_int_equal(expr_prune(vjp, &pruned, kept), TN_OK);
-    assert_int_equal(pruned->num_inputs, 2);
-    assert_int_equal(kept[0], 1);
-    assert_int_equal(kept[1], 2);
+    check_status(expr_prune(vjp, &pruned, kept), TN_OK);
+    cr_assert(eq(uint, pruned->num_inputs, 2));
+    cr_assert(eq(uint, kept[0], 1));
+    cr_assert(eq(uint, kept[1], 2));
 }
 
-static void flat_functions_have_no_derivative(void **state)
+Test(derive, flat_functions_have_no_derivative)
 {
-    (void)state;
     static const char *const flat[] = {"x -> floor(x)",    "x -> ceil(x)",
                                        "x -> trunc(x)",    "x -> round(x)",
                                        "x -> sign(x)",     "x -> f64(x < 1)",
@@ -188,52 +186,35 @@ static void flat_functions_have_no_derivative(void **state)
                                        "x -> f64(index)",  "x -> alpha",
                                        "x -> bool(x)",     "x -> select(x > 0, 1, 2)"};
     for (size_t i = 0; i < sizeof(flat) / sizeof(*flat); i++)
-        assert_string_equal(derivative_text(flat[i], 0), "0");
+        cr_assert(eq(str, derivative_text(flat[i], 0), "0"));
 }
 
-static void ties_are_shared_and_branches_not_taken_are_zero(void **state)
+Test(derive, ties_are_shared_and_branches_not_taken_are_zero)
 {
-    (void)state;
     const struct expr *derived = NULL;
-    assert_int_equal(expr_derive(parsed("x, y -> max(x, y)"), 0, 0, &derived), TN_OK);
-    assert_true(evaluate(derived, (double[]){1, 1}) == 0.5);
-    assert_true(evaluate(derived, (double[]){2, 1}) == 1);
-    assert_true(evaluate(derived, (double[]){0, 1}) == 0);
+    check_status(expr_derive(parsed("x, y -> max(x, y)"), 0, 0, &derived), TN_OK);
+    cr_assert(evaluate(derived, (double[]){1, 1}) == 0.5);
+    cr_assert(evaluate(derived, (double[]){2, 1}) == 1);
+    cr_assert(evaluate(derived, (double[]){0, 1}) == 0);
     // The logarithm's slope at 0 is infinite, but it is not taken.
-    assert_int_equal(expr_vjp(parsed("x -> select(x > 0, log(x), x)"), 0, 1, &derived),
-                     TN_OK);
-    assert_true(evaluate(derived, (double[]){0, 3}) == 3);
-    assert_int_equal(expr_derive(parsed("x, y -> x ** y"), 0, 0, &derived), TN_OK);
-    assert_true(evaluate(derived, (double[]){0, 0}) == 0);
-    assert_int_equal(expr_derive(parsed("x, y -> x ** y"), 0, 1, &derived), TN_OK);
-    assert_true(evaluate(derived, (double[]){0, 2}) == 0);
-    assert_int_equal(expr_derive(parsed("x -> x ** 2"), 0, 0, &derived), TN_OK);
-    assert_true(evaluate(derived, (double[]){-3}) == -6);
+    check_status(expr_vjp(parsed("x -> select(x > 0, log(x), x)"), 0, 1, &derived), TN_OK);
+    cr_assert(evaluate(derived, (double[]){0, 3}) == 3);
+    check_status(expr_derive(parsed("x, y -> x ** y"), 0, 0, &derived), TN_OK);
+    cr_assert(evaluate(derived, (double[]){0, 0}) == 0);
+    check_status(expr_derive(parsed("x, y -> x ** y"), 0, 1, &derived), TN_OK);
+    cr_assert(evaluate(derived, (double[]){0, 2}) == 0);
+    check_status(expr_derive(parsed("x -> x ** 2"), 0, 0, &derived), TN_OK);
+    cr_assert(evaluate(derived, (double[]){-3}) == -6);
 }
 
-static void several_outputs_share_cotangents(void **state)
+Test(derive, several_outputs_share_cotangents)
 {
-    (void)state;
     const struct expr *expr = parsed("x, y -> a = x * y; a + x, a * a"), *both = NULL,
                       *second = NULL;
-    assert_int_equal(expr_vjp(expr, 0, 3, &both), TN_OK);
+    check_status(expr_vjp(expr, 0, 3, &both), TN_OK);
     const double at[] = {2, 3, 5, 7}; // x, y, ct0, ct1
     // d(xy + x)/dx = y + 1; d(x^2 y^2)/dx = 2 x y^2
-    assert_true(evaluate(both, at) == 5 * 4 + 7 * 2 * 2 * 9);
-    assert_int_equal(expr_vjp(expr, 0, 2, &second), TN_OK);
-    assert_true(evaluate(second, at) == 7 * 2 * 2 * 9);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(derivatives_agree_with_finite_differences),
-        cmocka_unit_test(remainder_has_slopes_between_its_jumps),
-        cmocka_unit_test(second_derivatives_agree_too),
-        cmocka_unit_test(derivatives_are_small),
-        cmocka_unit_test(flat_functions_have_no_derivative),
-        cmocka_unit_test(ties_are_shared_and_branches_not_taken_are_zero),
-        cmocka_unit_test(several_outputs_share_cotangents),
-    };
-    return cmocka_run_group_tests(tests, open_set, close_set);
+    cr_assert(evaluate(both, at) == 5 * 4 + 7 * 2 * 2 * 9);
+    check_status(expr_vjp(expr, 0, 2, &second), TN_OK);
+    cr_assert(evaluate(second, at) == 7 * 2 * 2 * 9);
 }

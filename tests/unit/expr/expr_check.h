@@ -4,39 +4,28 @@
 #ifndef TESTS_UNIT_EXPR_CHECK_H
 #define TESTS_UNIT_EXPR_CHECK_H
 
-#include "../check.h"
+#include "check.h"
 #include <inttypes.h>
 #include <math.h>
 #include "expr/tree.h"
 
-// cmocka's fail_msg, which is made of its macro `fail`.
-#define give_up(...)                                                                       \
-    do {                                                                                   \
-        print_error(__VA_ARGS__);                                                          \
-        print_error("\n");                                                                 \
-        _fail(__FILE__, __LINE__);                                                         \
-    } while (0)
-
 static tn_runtime runtime;
 
-static int open_set(void **state)
+static void open_set(void)
 {
-    (void)state;
-    return expr_set_create(&runtime);
+    check_status(expr_set_create(&runtime), TN_OK);
 }
 
-static int close_set(void **state)
+static void close_set(void)
 {
-    (void)state;
     expr_set_destroy(&runtime);
-    return 0;
 }
 
 static inline const struct expr *parsed(const char *text)
 {
     const struct expr *expr = NULL;
     if (expr_parse_arrow(&runtime, text, &expr) != TN_OK)
-        give_up("%s: %s", text, fail_text());
+        cr_fatal("%s: %s", text, fail_text());
     return expr;
 }
 
@@ -45,7 +34,7 @@ compiled(const struct expr *expr, const struct expr_input *inputs, const tn_dtyp
 {
     const tn_expr_program *program = NULL;
     if (expr_compile(expr, inputs, outputs, &program) != TN_OK)
-        give_up("%s: %s", expr->text, fail_text());
+        cr_fatal("%s: %s", expr->text, fail_text());
     return program;
 }
 
@@ -86,12 +75,9 @@ static inline uint64_t random_next(uint64_t *state)
     return *state ^= *state << 17;
 }
 
-// From TN_SEED, else fixed; printed, so that a failure can be repeated.
 static inline uint64_t random_seed(void)
 {
-    const char *text = getenv("TN_SEED");
-    uint64_t seed = text ? strtoull(text, NULL, 0) : UINT64_C(0x9e3779b97f4a7c15);
-    print_message("# seed: TN_SEED=0x%" PRIx64 "\n", seed);
+    uint64_t seed = check_seed(UINT64_C(0x9e3779b97f4a7c15));
     return seed ? seed : 1;
 }
 

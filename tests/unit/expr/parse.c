@@ -2,9 +2,10 @@
 // The language of expressions: grammar, printing, errors, hostile texts.
 #include "expr_check.h"
 
-static void texts_print_as_expected(void **state)
+TestSuite(parse, .init = open_set, .fini = close_set);
+
+Test(parse, texts_print_as_expected)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"x, y -> alpha*x+beta*y", "alpha * x + beta * y"},
         {"x -> (x+1)*2", "(x + 1) * 2"},
@@ -37,12 +38,11 @@ static void texts_print_as_expected(void **state)
         {"x,y\n->\tx +\n y", "x + y"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
-        assert_string_equal(parsed(cases[i][0])->text, cases[i][1]);
+        cr_assert(eq(str, parsed(cases[i][0])->text, cases[i][1]));
 }
 
-static void what_is_printed_parses_to_the_same_tree(void **state)
+Test(parse, what_is_printed_parses_to_the_same_tree)
 {
-    (void)state;
     static const char *const cases[] = {
         "x, y -> atan2(x, y) * -2.5e-7 - (x % y) ** (x / y)",
         "x, y -> a = x * y; b = a + a; c = b * b - a; c, b, min(a, max(b, c))",
@@ -55,15 +55,14 @@ static void what_is_printed_parses_to_the_same_tree(void **state)
     static const char *const names[] = {"x", "y"};
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         const struct expr *first = parsed(cases[i]), *again = NULL;
-        assert_int_equal(expr_parse(&runtime, first->text, names, 2, NULL, &again), TN_OK);
-        assert_true(hash_equal(first->hash, again->hash));
-        assert_ptr_equal(first, again); // interned
+        check_status(expr_parse(&runtime, first->text, names, 2, NULL, &again), TN_OK);
+        cr_assert(hash_equal(first->hash, again->hash));
+        cr_assert(eq(ptr, first, again)); // interned
     }
 }
 
-static void names_resolve_to_inputs_then_attributes_then_constants(void **state)
+Test(parse, names_resolve_to_inputs_then_attributes_then_constants)
 {
-    (void)state;
     static const char *const names[] = {"e", "x"};
     struct attrs {
         double min, max;
@@ -76,18 +75,17 @@ static void names_resolve_to_inputs_then_attributes_then_constants(void **state)
     };
     static const tn_attr_table table = TN_ATTR_TABLE(struct attrs, fields);
     const struct expr *expr = NULL;
-    assert_int_equal(
+    check_status(
         expr_parse(&runtime, "min(max(x, min), max) * e + n", names, 2, &table, &expr),
         TN_OK);
-    assert_string_equal(expr->text, "min(max(x, min), max) * e + n");
-    assert_int_equal(expr->num_attrs, 3);
-    assert_string_equal(expr->attr_names[0], "min");
-    assert_int_equal(expr->inputs_used, 3);
+    cr_assert(eq(str, expr->text, "min(max(x, min), max) * e + n"));
+    cr_assert(eq(uint, expr->num_attrs, 3));
+    cr_assert(eq(str, expr->attr_names[0], "min"));
+    cr_assert(eq(u64, expr->inputs_used, 3));
 }
 
-static void errors_say_what_where_and_what_is_nearest(void **state)
+Test(parse, errors_say_what_where_and_what_is_nearest)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"x -> x +", "expected a value, got the end (line 1, column 9)"},
         {"x -> x y", "expected an operator or the end, got 'y'"},
@@ -114,17 +112,16 @@ static void errors_say_what_where_and_what_is_nearest(void **state)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         const struct expr *expr = NULL;
-        assert_int_equal(expr_parse_arrow(&runtime, cases[i][0], &expr), TN_ERR_ARGUMENT);
+        check_status(expr_parse_arrow(&runtime, cases[i][0], &expr), TN_ERR_ARGUMENT);
         if (!strstr(fail_text(), cases[i][1]))
-            give_up("%s: got \"%s\", expected \"%s\"", cases[i][0], fail_text(),
-                    cases[i][1]);
-        assert_null(expr);
+            cr_fatal("%s: got \"%s\", expected \"%s\"", cases[i][0], fail_text(),
+                     cases[i][1]);
+        cr_assert(eq(ptr, expr, NULL));
     }
 }
 
-static void an_unknown_attribute_names_the_nearest(void **state)
+Test(parse, an_unknown_attribute_names_the_nearest)
 {
-    (void)state;
     struct attrs {
         double alpha;
         tn_ints axes;
@@ -134,12 +131,12 @@ static void an_unknown_attribute_names_the_nearest(void **state)
     static const tn_attr_table table = TN_ATTR_TABLE(struct attrs, fields);
     static const char *const names[] = {"x"};
     const struct expr *expr = NULL;
-    assert_int_equal(expr_parse(&runtime, "alhpa * x", names, 1, &table, &expr),
-                     TN_ERR_ARGUMENT);
-    assert_non_null(strstr(fail_text(), "unknown name 'alhpa', did you mean 'alpha'?"));
-    assert_int_equal(expr_parse(&runtime, "axes * x", names, 1, &table, &expr),
-                     TN_ERR_ARGUMENT);
-    assert_non_null(strstr(fail_text(), "'axes' is a list"));
+    check_status(expr_parse(&runtime, "alhpa * x", names, 1, &table, &expr),
+                 TN_ERR_ARGUMENT);
+    check_says(fail_text(), "unknown name 'alhpa', did you mean 'alpha'?");
+    check_status(expr_parse(&runtime, "axes * x", names, 1, &table, &expr),
+                 TN_ERR_ARGUMENT);
+    check_says(fail_text(), "'axes' is a list");
 }
 
 static char *repeated(const char *start, const char *piece, int times, const char *end)
@@ -153,9 +150,8 @@ static char *repeated(const char *start, const char *piece, int times, const cha
     return text;
 }
 
-static void deep_and_long_texts_are_errors_not_crashes(void **state)
+Test(parse, deep_and_long_texts_are_errors_not_crashes)
 {
-    (void)state;
     static const char *const cases[][4] = {
         {"x -> ", "(", "x", "nested deeper"},
         {"x -> ", "-", "x", "nested deeper"},
@@ -169,21 +165,20 @@ static void deep_and_long_texts_are_errors_not_crashes(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         char *text = repeated(cases[i][0], cases[i][1], 100000, cases[i][2]);
         const struct expr *expr = NULL;
-        assert_int_equal(expr_parse_arrow(&runtime, text, &expr), TN_ERR_ARGUMENT);
+        check_status(expr_parse_arrow(&runtime, text, &expr), TN_ERR_ARGUMENT);
         if (!strstr(fail_text(), cases[i][3]))
-            give_up("%s...: %s", cases[i][1], fail_text());
+            cr_fatal("%s...: %s", cases[i][1], fail_text());
         free(text);
     }
     char *text = repeated("x -> ", "0", 5000, "1");
     const struct expr *expr = NULL;
-    assert_int_equal(expr_parse_arrow(&runtime, text, &expr), TN_ERR_ARGUMENT);
+    check_status(expr_parse_arrow(&runtime, text, &expr), TN_ERR_ARGUMENT);
     free(text);
 }
 
 // Each definition doubles what the tree would be without sharing.
-static void shared_definitions_do_not_explode(void **state)
+Test(parse, shared_definitions_do_not_explode)
 {
-    (void)state;
     char text[4096];
     int used = snprintf(text, sizeof(text), "x -> a0 = x + x;");
     for (int i = 1; i < 100; i++)
@@ -191,17 +186,16 @@ static void shared_definitions_do_not_explode(void **state)
                          i - 1);
     snprintf(text + used, sizeof(text) - (size_t)used, "a99");
     const struct expr *expr = parsed(text), *derivative = NULL;
-    assert_true(strlen(expr->text) < 4096);
+    cr_assert(strlen(expr->text) < 4096);
     const tn_expr_program *program =
         compiled(expr, &(struct expr_input){.dtype = TN_F32}, NULL);
-    assert_int_equal(program->num_insns, 101);
-    assert_int_equal(expr_derive(expr, 0, 0, &derivative), TN_OK);
-    assert_true(strlen(derivative->text) < 16384);
+    cr_assert(eq(uint, program->num_insns, 101));
+    check_status(expr_derive(expr, 0, 0, &derivative), TN_OK);
+    cr_assert(strlen(derivative->text) < 16384);
 }
 
-static void random_texts_parse_or_fail_cleanly(void **state)
+Test(parse, random_texts_parse_or_fail_cleanly)
 {
-    (void)state;
     static const char *const pieces[] = {
         "x",  "y",   "alpha", "(", ")",  ",",    ";",   "=",    "->",   "+",    "-",
         "**", "//",  "<",     "?", ":",  "exp(", "i8(", "0x1f", "1e-3", "&&",   "~",
@@ -220,33 +214,18 @@ static void random_texts_parse_or_fail_cleanly(void **state)
         const struct expr *expr = NULL, *again = NULL;
         static const char *const names[] = {"x", "y"};
         tn_status status = expr_parse_arrow(&runtime, text, &expr);
-        assert_true(status == TN_OK || status == TN_ERR_ARGUMENT);
+        cr_assert(status == TN_OK || status == TN_ERR_ARGUMENT);
         if (status != TN_OK || expr->num_inputs != 2)
             continue;
         good++;
         if (expr_parse(&runtime, expr->text, names, 2, NULL, &again) != TN_OK)
-            give_up("%s: printed as %s: %s", text, expr->text, fail_text());
-        assert_true(hash_equal(expr->hash, again->hash));
+            cr_fatal("%s: printed as %s: %s", text, expr->text, fail_text());
+        cr_assert(hash_equal(expr->hash, again->hash));
         const tn_expr_program *program;
         const struct expr_input inputs[] = {{.dtype = TN_F32}, {.dtype = TN_I16}};
         (void)expr_compile(expr, inputs, NULL, &program);
         for (uint32_t k = 0; k < 2; k++)
-            assert_int_equal(expr_derive(expr, 0, k, &again), TN_OK);
+            check_status(expr_derive(expr, 0, k, &again), TN_OK);
     }
-    assert_true(good > 100);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_print_as_expected),
-        cmocka_unit_test(what_is_printed_parses_to_the_same_tree),
-        cmocka_unit_test(names_resolve_to_inputs_then_attributes_then_constants),
-        cmocka_unit_test(errors_say_what_where_and_what_is_nearest),
-        cmocka_unit_test(an_unknown_attribute_names_the_nearest),
-        cmocka_unit_test(deep_and_long_texts_are_errors_not_crashes),
-        cmocka_unit_test(shared_definitions_do_not_explode),
-        cmocka_unit_test(random_texts_parse_or_fail_cleanly),
-    };
-    return cmocka_run_group_tests(tests, open_set, close_set);
+    cr_assert(good > 100);
 }

@@ -17,9 +17,10 @@ static tn_dtype infer(const char *text, tn_dtype x, tn_dtype y)
     return out[0];
 }
 
-static void dtypes_are_numpys(void **state)
+TestSuite(types, .init = open_set, .fini = close_set);
+
+Test(types, dtypes_are_numpys)
 {
-    (void)state;
     static const struct expectation cases[] = {
         {"x, y -> x + y", TN_I8, TN_U8, TN_I16},
         {"x, y -> x + y", TN_I32, TN_U32, TN_I64},
@@ -64,15 +65,14 @@ static void dtypes_are_numpys(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         tn_dtype out = infer(cases[i].text, cases[i].x, cases[i].y);
         if (out != cases[i].out)
-            give_up("%s of %s, %s: got %s, expected %s", cases[i].text,
-                    dtype_name(cases[i].x), dtype_name(cases[i].y), dtype_name(out),
-                    dtype_name(cases[i].out));
+            cr_fatal("%s of %s, %s: got %s, expected %s", cases[i].text,
+                     dtype_name(cases[i].x), dtype_name(cases[i].y), dtype_name(out),
+                     dtype_name(cases[i].out));
     }
 }
 
-static void literals_and_attributes_take_the_dtype_they_meet(void **state)
+Test(types, literals_and_attributes_take_the_dtype_they_meet)
 {
-    (void)state;
     static const struct expectation cases[] = {
         {"x, y -> x + 1", TN_I8, TN_I8, TN_I8},
         {"x, y -> x + 1", TN_BOOL, TN_I8, TN_I64},
@@ -88,6 +88,8 @@ static void literals_and_attributes_take_the_dtype_they_meet(void **state)
         {"x, y -> 1", TN_F32, TN_I8, TN_I64},
         {"x, y -> 1.0", TN_F32, TN_I8, TN_F64},
         {"x, y -> 18446744073709551615", TN_F32, TN_I8, TN_U64},
+        {"x, y -> abs(18446744073709551615)", TN_F32, TN_I8, TN_U64},
+        {"x, y -> sign(18446744073709551615)", TN_F32, TN_I8, TN_U64},
         {"x, y -> true", TN_F32, TN_I8, TN_BOOL},
         {"x, y -> index", TN_F32, TN_I8, TN_I64},
         {"x, y -> x > 1.5", TN_I8, TN_I8, TN_BOOL},
@@ -95,47 +97,44 @@ static void literals_and_attributes_take_the_dtype_they_meet(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         tn_dtype out = infer(cases[i].text, cases[i].x, cases[i].y);
         if (out != cases[i].out)
-            give_up("%s of %s: got %s, expected %s", cases[i].text, dtype_name(cases[i].x),
-                    dtype_name(out), dtype_name(cases[i].out));
+            cr_fatal("%s of %s: got %s, expected %s", cases[i].text, dtype_name(cases[i].x),
+                     dtype_name(out), dtype_name(cases[i].out));
     }
 }
 
-static void inputs_that_are_numbers_take_it_too(void **state)
+Test(types, inputs_that_are_numbers_take_it_too)
 {
-    (void)state;
     const struct expr_input inputs[] = {{.dtype = TN_F64, .weak_kind = KIND_FLOAT},
                                         {.dtype = TN_F16}};
     tn_dtype out;
-    assert_int_equal(expr_infer(parsed("x, y -> x * y"), inputs, &out), TN_OK);
-    assert_int_equal(out, TN_F16);
+    check_status(expr_infer(parsed("x, y -> x * y"), inputs, &out), TN_OK);
+    cr_assert(eq(int, out, TN_F16));
     const struct expr_input whole[] = {{.dtype = TN_I64, .weak_kind = KIND_SIGNED},
                                        {.dtype = TN_U8}};
-    assert_int_equal(expr_infer(parsed("x, y -> x * y"), whole, &out), TN_OK);
-    assert_int_equal(out, TN_U8);
+    check_status(expr_infer(parsed("x, y -> x * y"), whole, &out), TN_OK);
+    cr_assert(eq(int, out, TN_U8));
 }
 
-static void attributes_take_the_kind_of_a_table(void **state)
+Test(types, attributes_take_the_kind_of_a_table)
 {
-    (void)state;
     static const tn_attr_field fields[] = {{.name = "k", .kind = TN_ATTR_I64},
                                            {.name = "a", .kind = TN_ATTR_F64, .offset = 8}};
     static const tn_attr_table table = {16, 2, sizeof(*fields), fields};
     const struct expr *free = parsed("x -> x * k"), *bound = NULL;
     const struct expr_input input = {.dtype = TN_I32};
     tn_dtype out;
-    assert_int_equal(expr_infer(free, &input, &out), TN_OK);
-    assert_int_equal(out, TN_F64);
-    assert_int_equal(expr_bind(free, &table, &bound), TN_OK);
-    assert_int_equal(expr_infer(bound, &input, &out), TN_OK);
-    assert_int_equal(out, TN_I32);
+    check_status(expr_infer(free, &input, &out), TN_OK);
+    cr_assert(eq(int, out, TN_F64));
+    check_status(expr_bind(free, &table, &bound), TN_OK);
+    check_status(expr_infer(bound, &input, &out), TN_OK);
+    cr_assert(eq(int, out, TN_I32));
     free = parsed("x -> x * a");
-    assert_int_equal(expr_bind(free, &table, &bound), TN_OK);
-    assert_ptr_equal(free, bound);
+    check_status(expr_bind(free, &table, &bound), TN_OK);
+    cr_assert(eq(ptr, free, bound));
 }
 
-static void what_has_no_type_is_refused(void **state)
+Test(types, what_has_no_type_is_refused)
 {
-    (void)state;
     static const struct {
         const char *text;
         tn_dtype x;
@@ -150,20 +149,8 @@ static void what_has_no_type_is_refused(void **state)
         {"x, y -> sign(x)", TN_BOOL, "'sign' of bool: expected a number"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        assert_int_equal(infer(cases[i].text, cases[i].x, TN_BOOL), TN_DTYPE_NONE);
+        cr_assert(eq(int, infer(cases[i].text, cases[i].x, TN_BOOL), TN_DTYPE_NONE));
         if (!strstr(fail_text(), cases[i].message) || !strstr(fail_text(), "expression '"))
-            give_up("%s: %s", cases[i].text, fail_text());
+            cr_fatal("%s: %s", cases[i].text, fail_text());
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dtypes_are_numpys),
-        cmocka_unit_test(literals_and_attributes_take_the_dtype_they_meet),
-        cmocka_unit_test(inputs_that_are_numbers_take_it_too),
-        cmocka_unit_test(attributes_take_the_kind_of_a_table),
-        cmocka_unit_test(what_has_no_type_is_refused),
-    };
-    return cmocka_run_group_tests(tests, open_set, close_set);
 }

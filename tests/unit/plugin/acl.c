@@ -83,33 +83,33 @@ static const struct sample {
       {OTHERS, R, NO_ID}}},
 };
 
-static void grants_are_read_from_lists(void **state)
+TestSuite(acl, .init = stage_setup, .fini = stage_teardown);
+
+Test(acl, grants_are_read_from_lists)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
         unsigned char list[ACL_MAX_SIZE];
         const struct sample *sample = &samples[i];
         size_t size = encode(sample->entries, sample->count, list);
         uint32_t id = 0;
         if (acl_writer(list, size, 5000, 6000, &id) != sample->grant)
-            fail_msg("sample %zu", i);
+            cr_fatal("sample %zu", i);
         if (sample->grant != ACL_NOBODY)
-            assert_int_equal(id, sample->id);
+            cr_assert(eq(uint, id, sample->id));
     }
 }
 
-static void lists_of_another_format_are_told(void **state)
+Test(acl, lists_of_another_format_are_told)
 {
-    (void)state;
     uint32_t id;
     unsigned char list[ACL_MAX_SIZE];
     size_t size = encode(samples[1].entries, samples[1].count, list);
-    assert_int_equal(acl_writer(list, 0, 0, 0, &id), ACL_NOBODY);
+    cr_assert(eq(uint, acl_writer(list, 0, 0, 0, &id), ACL_NOBODY));
     for (size_t cut = 1; cut < size; cut++)
         if ((cut - 4) % 8 != 0)
-            assert_int_equal(acl_writer(list, cut, 0, 0, &id), ACL_WRONG);
+            cr_assert(eq(uint, acl_writer(list, cut, 0, 0, &id), ACL_WRONG));
     list[0] = 1;
-    assert_int_equal(acl_writer(list, size, 0, 0, &id), ACL_WRONG);
+    cr_assert(eq(uint, acl_writer(list, size, 0, 0, &id), ACL_WRONG));
 }
 
 // False when the file system has no such lists.
@@ -119,45 +119,31 @@ static bool grant(const char *path, const struct sample *sample)
     size_t size = encode(sample->entries, sample->count, list);
     if (setxattr(path, "system.posix_acl_access", list, size, 0) == 0)
         return true;
-    assert_int_equal(errno, ENOTSUP);
+    cr_assert(eq(int, errno, ENOTSUP));
     return false;
 }
 
 // The mode alone looks as if only the user's own group could write.
-static void what_a_list_lets_others_write_is_refused(void **state)
+Test(acl, what_a_list_lets_others_write_is_refused)
 {
-    (void)state;
     static const char *const names[] = {"", "/plugin.json", "/plugin.so"};
     for (size_t i = 0; i < 3; i++) {
         char *path;
         stage_fixture("p", "com.acme.good", "good");
         path = stage_path("p/com.acme.good%s", names[i]);
-        assert_int_equal(tn_plugin_verify(stage_path("p/com.acme.good")), TN_OK);
+        check_status(tn_plugin_verify(stage_path("p/com.acme.good")), TN_OK);
         if (!grant(path, &samples[1])) {
-            print_message("# this file system has no access control lists\n");
-            skip();
+            cr_skip("this file system has no access control lists");
         }
-        assert_int_equal(tn_plugin_verify(stage_path("p/com.acme.good")), TN_ERR_REFUSED);
-        assert_non_null(strstr(tn_last_error(), "can be changed by user 1234"));
-        assert_non_null(strstr(tn_last_error(), "setfacl -b '"));
+        check_status(tn_plugin_verify(stage_path("p/com.acme.good")), TN_ERR_REFUSED);
+        check_says(tn_last_error(), "can be changed by user 1234");
+        check_says(tn_last_error(), "setfacl -b '");
         tn_runtime *runtime = stage_runtime(stage_path("p"), "TENON_LOG=off", NULL);
-        assert_int_not_equal(tn_plugin_load(runtime, "com.acme.good"), TN_OK);
+        cr_assert(ne(int, tn_plugin_load(runtime, "com.acme.good"), TN_OK));
         tn_runtime_close(runtime);
-        assert_true(grant(path, &samples[2]));
-        assert_int_equal(tn_plugin_verify(stage_path("p/com.acme.good")), TN_OK);
-        assert_int_equal(removexattr(path, "system.posix_acl_access"), 0);
-        assert_int_equal(chmod(path, i ? 0644 : 0755), 0);
+        cr_assert(grant(path, &samples[2]));
+        check_status(tn_plugin_verify(stage_path("p/com.acme.good")), TN_OK);
+        cr_assert(eq(int, removexattr(path, "system.posix_acl_access"), 0));
+        cr_assert(eq(int, chmod(path, i ? 0644 : 0755), 0));
     }
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, stage_setup, stage_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(grants_are_read_from_lists),
-        TEST(lists_of_another_format_are_told),
-        TEST(what_a_list_lets_others_write_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

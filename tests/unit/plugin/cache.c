@@ -13,24 +13,23 @@ static struct tn_host_self self = {.runtime = &runtime};
 static tn_host host;
 static const tn_host_cache *cache;
 
-static int setup(void **state)
+static void setup(void)
 {
-    if (stage_setup(state))
-        return 1;
+    stage_setup();
     char variable[4096];
     snprintf(variable, sizeof(variable), "TENON_CACHE_DIR=%s", stage_path("deep/cache"));
     runtime = (tn_runtime){0};
-    if (config_create_as(false, (const char *[]){variable, NULL}, &runtime.config))
-        return 1;
+    check_status(config_create_as(false, (const char *[]){variable, NULL}, &runtime.config),
+                 TN_OK);
     host_init(&host, &self, 0);
     cache = host.query(&host, TN_HOST_CACHE);
-    return cache ? 0 : 1;
+    cr_assert(ne(ptr, cache, NULL));
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
     config_destroy(runtime.config);
-    return stage_teardown(state);
+    stage_teardown();
 }
 
 static void put(const char *key, const char *text)
@@ -44,11 +43,11 @@ static bool has(const char *key, const char *text)
     uint64_t size = 0;
     tn_status status = cache->get(&host, key, strlen(key), &data, &size);
     if (status != TN_OK) {
-        assert_int_equal(status, TN_ERR_NOT_FOUND);
+        check_status(status, TN_ERR_NOT_FOUND);
         return false;
     }
-    assert_int_equal(size, strlen(text));
-    assert_memory_equal(data, text, size);
+    cr_assert(eq(sz, size, strlen(text)));
+    cr_assert(eq(mem, bytes_of(data, size), bytes_of(text, size)));
     host.free(&host, data);
     return true;
 }
@@ -69,51 +68,50 @@ static char *only_entry(int *out_count)
     return *out_count == 1 ? path : NULL;
 }
 
-static void what_is_put_is_got(void **state)
+TestSuite(cache, .init = setup, .fini = teardown);
+
+Test(cache, what_is_put_is_got)
 {
-    (void)state;
     fail_clear();
-    assert_false(has("key", ""));
-    assert_string_equal(fail_text(), ""); // not finding is no failure
+    cr_assert(not(has("key", "")));
+    cr_assert(eq(str, fail_text(), "")); // not finding is no failure
     put("key", "value");
     put("another", "");
-    assert_true(has("key", "value"));
-    assert_true(has("another", ""));
+    cr_assert(has("key", "value"));
+    cr_assert(has("another", ""));
     put("key", "newer");
-    assert_true(has("key", "newer"));
+    cr_assert(has("key", "newer"));
     struct stat info;
-    assert_int_equal(stat(stage_path("deep/cache"), &info), 0);
-    assert_int_equal(info.st_mode & 07777, 0700);
+    cr_assert(eq(int, stat(stage_path("deep/cache"), &info), 0));
+    cr_assert(eq(uint, info.st_mode & 07777, 0700));
 }
 
-static void a_damaged_entry_is_absent_and_removed(void **state)
+Test(cache, a_damaged_entry_is_absent_and_removed)
 {
-    (void)state;
     int count;
     size_t size;
     put("key", "value");
     char *path = only_entry(&count);
-    assert_non_null(path);
+    cr_assert(ne(ptr, path, NULL));
     char *bytes = stage_read(path, &size);
     for (size_t i = 0; i < size; i++) { // each byte of the file counts
         bytes[i] ^= 1;
         stage_write(path, bytes, size);
-        assert_false(has("key", "value"));
-        assert_int_equal(access(path, F_OK), -1);
+        cr_assert(not(has("key", "value")));
+        cr_assert(eq(int, access(path, F_OK), -1));
         bytes[i] ^= 1;
     }
     for (size_t cut = 0; cut < size; cut++) {
         stage_write(path, bytes, cut);
-        assert_false(has("key", "value"));
+        cr_assert(not(has("key", "value")));
     }
     stage_write(path, bytes, size);
-    assert_true(has("key", "value"));
+    cr_assert(has("key", "value"));
     free(bytes);
 }
 
-static void an_entry_under_the_wrong_name_is_not_believed(void **state)
+Test(cache, an_entry_under_the_wrong_name_is_not_believed)
 {
-    (void)state;
     int count;
     put("key", "value");
     char first[4096];
@@ -123,25 +121,23 @@ static void an_entry_under_the_wrong_name_is_not_believed(void **state)
     unlink(first);
     put("other", "x");
     stage_write(only_entry(&count), bytes, size);
-    assert_false(has("other", "value"));
+    cr_assert(not(has("other", "value")));
     free(bytes);
 }
 
-static void a_directory_that_others_can_change_is_not_used(void **state)
+Test(cache, a_directory_that_others_can_change_is_not_used)
 {
-    (void)state;
     put("key", "value");
     chmod(stage_path("deep/cache"), 0777);
-    assert_false(has("key", "value"));
+    cr_assert(not(has("key", "value")));
     put("second", "x");
     chmod(stage_path("deep/cache"), 0700);
-    assert_false(has("second", "x"));
-    assert_true(has("key", "value"));
+    cr_assert(not(has("second", "x")));
+    cr_assert(has("key", "value"));
 }
 
-static void the_longest_unused_go_first(void **state)
+Test(cache, the_longest_unused_go_first)
 {
-    (void)state;
     char text[1000];
     memset(text, 'x', sizeof(text));
     text[999] = 0;
@@ -149,32 +145,30 @@ static void the_longest_unused_go_first(void **state)
         put(&"0123456789"[i], text); // keys are suffixes, all different
         int count;
         only_entry(&count);
-        assert_int_equal(count, i + 1);
+        cr_assert(eq(int, count, i + 1));
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     }
-    assert_true(has("0123456789", text)); // the oldest, but just used
+    cr_assert(has("0123456789", text)); // the oldest, but just used
     int directory = open(stage_path("deep/cache"), O_RDONLY | O_DIRECTORY);
-    assert_int_equal(cache_prune(directory, 20000), 10 * 1079);
+    cr_assert(eq(i64, cache_prune(directory, 20000), 10 * 1079));
     uint64_t left = cache_prune(directory, 6000);
     close(directory);
-    assert_in_range(left, 3000, 4500);
-    assert_true(has("0123456789", text));
-    assert_false(has("123456789", text));
-    assert_true(has("9", text));
+    check_within(u64, left, 3000, 4500);
+    cr_assert(has("0123456789", text));
+    cr_assert(not(has("123456789", text)));
+    cr_assert(has("9", text));
 }
 
-static void a_place_that_cannot_be_is_no_error(void **state)
+Test(cache, a_place_that_cannot_be_is_no_error)
 {
-    (void)state;
     stage_directory(stage_path("deep"));
     stage_write(stage_path("deep/cache"), "a file", 6);
     put("key", "value");
-    assert_false(has("key", "value"));
+    cr_assert(not(has("key", "value")));
 }
 
-static void running_out_of_memory_is_no_error(void **state)
+Test(cache, running_out_of_memory_is_no_error)
 {
-    (void)state;
     put("key", "value");
     for (int64_t n = 1; n < 8; n++) {
         mem_fail_nth(n);
@@ -182,21 +176,5 @@ static void running_out_of_memory_is_no_error(void **state)
         put("key", "value");
         mem_fail_nth(0);
     }
-    assert_true(has("key", "value"));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(what_is_put_is_got),
-        TEST(a_damaged_entry_is_absent_and_removed),
-        TEST(an_entry_under_the_wrong_name_is_not_believed),
-        TEST(a_directory_that_others_can_change_is_not_used),
-        TEST(the_longest_unused_go_first),
-        TEST(a_place_that_cannot_be_is_no_error),
-        TEST(running_out_of_memory_is_no_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    cr_assert(has("key", "value"));
 }

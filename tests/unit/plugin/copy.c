@@ -19,13 +19,25 @@
 
 // In the place of the C library's: without memory files when a test says so.
 static bool has_no_memory_files;
+static atomic_int num_memory_files;
 int memfd_create(const char *name, unsigned flags)
 {
+    atomic_fetch_add(&num_memory_files, 1);
     if (has_no_memory_files) {
         errno = EPERM;
         return -1;
     }
     return (int)syscall(SYS_memfd_create, name, flags);
+}
+
+// In the place of the C library's: the date is later by so much.
+static time_t seconds_later;
+int clock_gettime(clockid_t clock, struct timespec *out)
+{
+    int result = (int)syscall(SYS_clock_gettime, clock, out);
+    if (clock == CLOCK_REALTIME)
+        out->tv_sec += seconds_later;
+    return result;
 }
 
 static const char *const unloading[] = {"TENON_DLCLOSE=1", "TENON_LOG=off"};
@@ -36,7 +48,7 @@ static struct fixture_probe *probe_of(tn_runtime *runtime)
     for (uint32_t i = 0; i < runtime->plugins->count; i++)
         if (runtime->plugins->plugins[i]->state == TN_PLUGIN_LOADED)
             entry = runtime->plugins->plugins[i]->entry;
-    assert_non_null(entry);
+    cr_assert(ne(ptr, entry, NULL));
     return (struct fixture_probe *)entry->query(FIXTURE_PROBE);
 }
 
@@ -44,9 +56,9 @@ static struct fixture_probe *probe_of(tn_runtime *runtime)
 static void rewrite(const char *path, const char *bytes, size_t size)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
-    assert_true(fd >= 0);
-    assert_int_equal(ftruncate(fd, (off_t)size), 0);
-    assert_int_equal(pwrite(fd, bytes, size, 0), size);
+    cr_assert(fd >= 0);
+    cr_assert(eq(int, ftruncate(fd, (off_t)size), 0));
+    cr_assert(eq(i64, pwrite(fd, bytes, size, 0), size));
     close(fd);
 }
 
@@ -74,10 +86,11 @@ static void *write_on(void *context)
     return NULL;
 }
 
+TestSuite(copy, .init = stage_setup, .fini = stage_teardown);
+
 // The manifest is the first version's: the second is either refused or not seen.
-static void a_file_rewritten_while_it_is_loaded_is_never_taken_for_another(void **state)
+Test(copy, a_file_rewritten_while_it_is_loaded_is_never_taken_for_another)
 {
-    (void)state;
     char path[256];
     snprintf(path, sizeof(path), "%s", stage_path("p/com.acme.good/plugin.so"));
     stage_fixture("p", "com.acme.good", "number-1");
@@ -85,13 +98,13 @@ static void a_file_rewritten_while_it_is_loaded_is_never_taken_for_another(void 
     for (int i = 0; i < 2; i++)
         writer.versions[i] = read_fixture(i ? "number-2" : "number-1", &writer.sizes[i]);
     pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, write_on, &writer), 0);
+    cr_assert(eq(int, pthread_create(&thread, NULL, write_on, &writer), 0));
     int num_loaded = 0, num_refused = 0;
     for (int i = 0; i < 300; i++) {
         tn_runtime *runtime =
             stage_runtime(stage_path("p"), unloading[0], unloading[1], NULL);
         if (tn_plugin_load(runtime, "com.acme.good") == TN_OK) {
-            assert_int_equal(probe_of(runtime)->number, 1);
+            cr_assert(eq(u64, probe_of(runtime)->number, 1));
             num_loaded++;
         } else {
             num_refused++;
@@ -100,48 +113,80 @@ static void a_file_rewritten_while_it_is_loaded_is_never_taken_for_another(void 
     }
     atomic_store(&writer.ends, true);
     pthread_join(thread, NULL);
-    print_message("# %d loaded, %d refused\n", num_loaded, num_refused);
+    fprintf(stderr, "# %d loaded, %d refused\n", num_loaded, num_refused);
     free(writer.versions[0]);
     free(writer.versions[1]);
 }
 
 // Names of descriptors come again, and the inode is the same.
-static void versions_loaded_one_after_the_other_differ(void **state)
+Test(copy, versions_loaded_one_after_the_other_differ)
 {
-    (void)state;
     for (uint64_t i = 0; i < 20; i++) {
         stage_fixture("p", "com.acme.good", i % 2 ? "number-1" : "number-2");
         tn_runtime *runtime =
             stage_runtime(stage_path("p"), unloading[0], unloading[1], NULL);
-        assert_int_equal(tn_plugin_load(runtime, "com.acme.good"), TN_OK);
-        assert_int_equal(probe_of(runtime)->number, i % 2 ? 1 : 2);
+        check_status(tn_plugin_load(runtime, "com.acme.good"), TN_OK);
+        cr_assert(eq(i64, probe_of(runtime)->number, i % 2 ? 1 : 2));
         tn_runtime_close(runtime);
     }
 }
 
-static void the_same_content_is_one_module(void **state)
+Test(copy, the_same_content_is_one_module)
 {
-    (void)state;
     stage_fixture("a", "com.acme.good", "number-1");
     stage_fixture("b", "com.acme.good", "number-1");
     tn_runtime *first = stage_runtime(stage_path("a"), NULL);
     tn_runtime *second = stage_runtime(stage_path("b"), NULL);
-    assert_int_equal(tn_plugin_load(first, "com.acme.good"), TN_OK);
-    assert_int_equal(tn_plugin_load(second, "com.acme.good"), TN_OK);
-    assert_ptr_equal(probe_of(first), probe_of(second));
-    assert_int_equal(probe_of(first)->num_inits, 2);
+    check_status(tn_plugin_load(first, "com.acme.good"), TN_OK);
+    check_status(tn_plugin_load(second, "com.acme.good"), TN_OK);
+    cr_assert(eq(ptr, probe_of(first), probe_of(second)));
+    cr_assert(eq(uint, probe_of(first)->num_inits, 2));
     tn_runtime_close(second);
     tn_runtime_close(first);
 }
 
-static void rewriting_a_file_in_use_harms_nobody(void **state)
+static int copies_of_loading(tn_runtime **out_runtime)
 {
-    (void)state;
+    int before = atomic_load(&num_memory_files);
+    *out_runtime = stage_runtime(stage_path("p"), unloading[0], unloading[1], NULL);
+    check_status(tn_plugin_load(*out_runtime, "com.acme.good"), TN_OK);
+    return atomic_load(&num_memory_files) - before;
+}
+
+// Of a file that changed a moment ago, the next change could not be seen.
+Test(copy, a_file_is_copied_once_while_its_code_is_loaded)
+{
+    static const struct {
+        time_t later;
+        int copies; // of the second runtime
+    } rows[] = {{0, 1}, {60, 0}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        tn_runtime *runtime[2];
+        size_t size;
+        stage_fixture("p", "com.acme.good", "number-1");
+        seconds_later = rows[i].later;
+        cr_assert(eq(int, copies_of_loading(&runtime[0]), 1));
+        cr_assert(eq(int, copies_of_loading(&runtime[1]), rows[i].copies));
+        cr_assert(eq(u64, probe_of(runtime[1])->number, 1));
+        tn_runtime_close(runtime[1]);
+        char *other = read_fixture("number-2", &size);
+        rewrite(stage_path("p/com.acme.good/plugin.so"), other, size);
+        free(other);
+        runtime[1] = stage_runtime(stage_path("p"), unloading[0], unloading[1], NULL);
+        check_status(tn_plugin_load(runtime[1], "com.acme.good"), TN_ERR_REFUSED);
+        tn_runtime_close(runtime[1]);
+        tn_runtime_close(runtime[0]);
+    }
+    seconds_later = 0;
+}
+
+Test(copy, rewriting_a_file_in_use_harms_nobody)
+{
     stage_fixture("p", "com.acme.good", "number-1");
     tn_runtime *runtime = stage_runtime(stage_path("p"), NULL);
-    assert_int_equal(tn_plugin_load(runtime, "com.acme.good"), TN_OK);
-    assert_int_equal(truncate(stage_path("p/com.acme.good/plugin.so"), 0), 0);
-    assert_int_equal(probe_of(runtime)->number, 1); // a mapped file would be SIGBUS
+    check_status(tn_plugin_load(runtime, "com.acme.good"), TN_OK);
+    cr_assert(eq(int, truncate(stage_path("p/com.acme.good/plugin.so"), 0), 0));
+    cr_assert(eq(u64, probe_of(runtime)->number, 1)); // a mapped file would be SIGBUS
     tn_runtime_close(runtime);
 }
 
@@ -152,8 +197,8 @@ static void load_once(const char *variable)
     tn_runtime *runtime =
         stage_runtime(stage_path("p"), unloading[0], unloading[1], variable, NULL);
     if (tn_plugin_load(runtime, "com.acme.good") != TN_OK)
-        fail_msg("%s", tn_last_error());
-    assert_int_equal(probe_of(runtime)->number, 1);
+        cr_fatal("%s", tn_last_error());
+    cr_assert(eq(u64, probe_of(runtime)->number, 1));
     tn_runtime_close(runtime);
 }
 
@@ -163,52 +208,49 @@ static bool is_copied(const char *variable)
     struct stat info;
     tn_runtime *runtime =
         stage_runtime(stage_path("p"), unloading[0], unloading[1], variable, NULL);
-    assert_int_equal(tn_plugin_load(runtime, "com.acme.good"), TN_OK);
+    check_status(tn_plugin_load(runtime, "com.acme.good"), TN_OK);
     const struct link_map *map;
     Dl_info where;
-    assert_true(dladdr1(probe_of(runtime), &where, (void **)&map, RTLD_DL_LINKMAP));
-    assert_int_equal(stat(map->l_name, &info), 0);
+    cr_assert(dladdr1(probe_of(runtime), &where, (void **)&map, RTLD_DL_LINKMAP));
+    cr_assert(eq(int, stat(map->l_name, &info), 0));
     tn_runtime_close(runtime);
     return info.st_nlink == 0;
 }
 
-static void without_memory_files_the_copy_lies_in_the_cache(void **state)
+Test(copy, without_memory_files_the_copy_lies_in_the_cache)
 {
-    (void)state;
     stage_fixture("p", "com.acme.good", "number-1");
     char cache[256];
     snprintf(cache, sizeof(cache), "TENON_CACHE_DIR=%s", stage_path("cache"));
-    assert_true(is_copied(cache));
+    cr_assert(is_copied(cache));
     has_no_memory_files = true;
     load_once(cache);
-    assert_true(is_copied(cache));
-    assert_int_equal(rmdir(stage_path("cache")), 0); // nothing is left in it
+    cr_assert(is_copied(cache));
+    cr_assert(eq(int, rmdir(stage_path("cache")), 0)); // nothing is left in it
     // Nothing can be made there: the file itself is loaded, and hashed once more.
     load_once("TENON_CACHE_DIR=/proc/tenon");
-    assert_false(is_copied("TENON_CACHE_DIR=/proc/tenon"));
+    cr_assert(not(is_copied("TENON_CACHE_DIR=/proc/tenon")));
     has_no_memory_files = false;
 }
 
-static void a_limit_on_file_sizes_sends_no_signal(void **state)
+Test(copy, a_limit_on_file_sizes_sends_no_signal)
 {
-    (void)state;
     stage_fixture("p", "com.acme.good", "number-1");
     struct rlimit limit, small;
-    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    cr_assert(eq(int, getrlimit(RLIMIT_FSIZE, &limit), 0));
     small = limit;
     small.rlim_cur = 4096;
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    cr_assert(eq(int, setrlimit(RLIMIT_FSIZE, &small), 0));
     load_once(NULL);
-    assert_false(is_copied(NULL));
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    cr_assert(not(is_copied(NULL)));
+    cr_assert(eq(int, setrlimit(RLIMIT_FSIZE, &limit), 0));
 }
 
-static void with_trust_in_any_file_the_file_itself_is_loaded(void **state)
+Test(copy, with_trust_in_any_file_the_file_itself_is_loaded)
 {
-    (void)state;
     stage_fixture("p", "com.acme.good", "number-1");
-    assert_false(is_copied("TENON_TRUST=any"));
-    assert_true(is_copied("TENON_TRUST=checksummed"));
+    cr_assert(not(is_copied("TENON_TRUST=any")));
+    cr_assert(is_copied("TENON_TRUST=checksummed"));
 }
 
 // --- libraries in the folder -----------------------------------------------------------
@@ -252,27 +294,25 @@ static void stage_needing(const char *const names[][2], size_t count)
 static const char *const libraries[][2] = {{"library", "libfixture-helper.so"},
                                            {"deep", "libfixture-deep.so"}};
 
-static void libraries_in_the_folder_are_hashed_and_loaded_with_it(void **state)
+Test(copy, libraries_in_the_folder_are_hashed_and_loaded_with_it)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         stage_needing(libraries, 2);
         tn_runtime *runtime =
             stage_runtime(stage_path("p"), unloading[0], unloading[1], NULL);
         if (tn_plugin_load(runtime, "com.acme.good") != TN_OK)
-            fail_msg("%s", tn_last_error());
-        assert_int_equal(probe_of(runtime)->number, 42);
+            cr_fatal("%s", tn_last_error());
+        cr_assert(eq(u64, probe_of(runtime)->number, 42));
         tn_runtime_close(runtime);
     }
 }
 
-static void a_library_that_is_missing_or_altered_is_told(void **state)
+Test(copy, a_library_that_is_missing_or_altered_is_told)
 {
-    (void)state;
     stage_needing(libraries, 1);
     tn_runtime *runtime = stage_runtime(stage_path("p"), unloading[0], unloading[1], NULL);
-    assert_int_equal(tn_plugin_load(runtime, "com.acme.good"), TN_ERR_REFUSED);
-    assert_non_null(strstr(tn_last_error(), "libfixture-"));
+    check_status(tn_plugin_load(runtime, "com.acme.good"), TN_ERR_REFUSED);
+    check_says(tn_last_error(), "libfixture-");
     tn_runtime_close(runtime);
 
     stage_needing(libraries, 2);
@@ -281,56 +321,36 @@ static void a_library_that_is_missing_or_altered_is_told(void **state)
     fputs("x", file);
     fclose(file);
     runtime = stage_runtime(stage_path("p"), unloading[0], unloading[1], NULL);
-    assert_int_equal(tn_plugin_load(runtime, "com.acme.good"), TN_ERR_REFUSED);
-    assert_non_null(strstr(tn_last_error(), "libfixture-deep.so has SHA-256"));
+    check_status(tn_plugin_load(runtime, "com.acme.good"), TN_ERR_REFUSED);
+    check_says(tn_last_error(), "libfixture-deep.so has SHA-256");
     tn_runtime_close(runtime);
 }
 
-static void a_plugin_reads_the_files_in_its_folder_as_they_are_listed(void **state)
+Test(copy, a_plugin_reads_the_files_in_its_folder_as_they_are_listed)
 {
-    (void)state;
     const char *const *name = &libraries[1][1];
     stage_needing(libraries, 2);
     tn_runtime *runtime = stage_runtime(stage_path("p"), unloading[0], unloading[1], NULL);
-    assert_int_equal(tn_plugin_load(runtime, "com.acme.good"), TN_OK);
+    check_status(tn_plugin_load(runtime, "com.acme.good"), TN_OK);
     const tn_host *host = probe_of(runtime)->host;
     const tn_host_files *files = host->query(host, TN_HOST_FILES);
-    assert_string_equal(files->directory(host), stage_path("p/com.acme.good"));
+    cr_assert(eq(str, files->directory(host), stage_path("p/com.acme.good")));
     void *data = NULL;
     uint64_t size = 0;
     size_t expected;
     char *bytes = stage_read(stage_path("p/com.acme.good/%s", *name), &expected);
-    assert_int_equal(files->read(host, *name, &data, &size), TN_OK);
-    assert_int_equal(size, expected);
-    assert_memory_equal(data, bytes, expected);
+    check_status(files->read(host, *name, &data, &size), TN_OK);
+    cr_assert(eq(u64, size, expected));
+    cr_assert(eq(mem, bytes_of(data, expected), bytes_of(bytes, expected)));
     host->free(host, data);
     free(bytes);
-    assert_int_equal(files->read(host, "plugin.json", &data, &size), TN_ERR_NOT_FOUND);
-    assert_int_equal(files->read(host, "../x", &data, &size), TN_ERR_NOT_FOUND);
+    check_status(files->read(host, "plugin.json", &data, &size), TN_ERR_NOT_FOUND);
+    check_status(files->read(host, "../x", &data, &size), TN_ERR_NOT_FOUND);
     FILE *file = fopen(stage_path("p/com.acme.good/%s", *name), "ab");
     fputs("x", file);
     fclose(file);
-    assert_int_equal(files->read(host, *name, &data, &size), TN_ERR_REFUSED);
-    assert_int_equal(unlink(stage_path("p/com.acme.good/%s", *name)), 0);
-    assert_int_equal(files->read(host, *name, &data, &size), TN_ERR_REFUSED);
+    check_status(files->read(host, *name, &data, &size), TN_ERR_REFUSED);
+    cr_assert(eq(int, unlink(stage_path("p/com.acme.good/%s", *name)), 0));
+    check_status(files->read(host, *name, &data, &size), TN_ERR_REFUSED);
     tn_runtime_close(runtime);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, stage_setup, stage_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_file_rewritten_while_it_is_loaded_is_never_taken_for_another),
-        TEST(versions_loaded_one_after_the_other_differ),
-        TEST(the_same_content_is_one_module),
-        TEST(rewriting_a_file_in_use_harms_nobody),
-        TEST(without_memory_files_the_copy_lies_in_the_cache),
-        TEST(a_limit_on_file_sizes_sends_no_signal),
-        TEST(with_trust_in_any_file_the_file_itself_is_loaded),
-        TEST(libraries_in_the_folder_are_hashed_and_loaded_with_it),
-        TEST(a_library_that_is_missing_or_altered_is_told),
-        TEST(a_plugin_reads_the_files_in_its_folder_as_they_are_listed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "../../fixtures/fixture.h"
-#include "primitive/prim_set.h"
+#include "plugin/primitives.h"
 #include "stage.h"
 
 static struct fixture_probe *probe_of(tn_runtime *runtime, const char *id)
@@ -16,88 +16,82 @@ static struct fixture_probe *probe_of(tn_runtime *runtime, const char *id)
         if (plugin->state == TN_PLUGIN_LOADED && strcmp(plugin->manifest.id, id) == 0)
             return (struct fixture_probe *)plugin->entry->query(FIXTURE_PROBE);
     }
-    fail_msg("%s is not loaded", id);
+    cr_fatal("%s is not loaded", id);
     return NULL;
-}
-
-static void assert_says(const char *text, const char *part)
-{
-    if (!strstr(text, part))
-        fail_msg("'%s' lacks '%s'", text, part);
 }
 
 // --- a good one ------------------------------------------------------------------------
 
-static void a_good_plugin_is_listed_and_loaded_when_used(void **state)
+TestSuite(load, .init = stage_setup, .fini = stage_teardown);
+
+Test(load, a_good_plugin_is_listed_and_loaded_when_used)
 {
-    (void)state;
     stage_fixture("p", "com.acme.good", "good");
     tn_runtime *runtime = stage_runtime(stage_path("p"), NULL);
-    assert_int_equal(tn_plugin_count(runtime), 1);
+    cr_assert(eq(u64, tn_plugin_count(runtime), 1));
     tn_plugin_info info = stage_find(runtime, "com.acme.good", TN_PLUGIN_FOUND);
-    assert_string_equal(info.version, "1.0.0");
-    assert_string_equal(info.vendor, "Acme");
-    assert_string_equal(info.file, stage_path("p/com.acme.good/plugin.so"));
-    assert_string_equal(info.primitives[0], "fixture.twice/1");
-    assert_string_equal(info.kernels[0], "fixture.twice/1 cpu.c/1 plain");
-    assert_string_equal(info.reason, "");
-    assert_string_equal(tn_primitive_names(runtime)[0], "fixture.twice/1");
+    cr_assert(eq(str, info.version, "1.0.0"));
+    cr_assert(eq(str, info.vendor, "Acme"));
+    cr_assert(eq(str, info.file, stage_path("p/com.acme.good/plugin.so")));
+    cr_assert(eq(str, info.primitives[0], "fixture.twice/1"));
+    cr_assert(eq(str, info.kernels[0], "fixture.twice/1 cpu.c/1 plain"));
+    cr_assert(eq(str, info.reason, ""));
+    cr_assert(eq(str, tn_primitive_names(runtime)[0], "fixture.twice/1"));
     stage_find(runtime, "com.acme.good", TN_PLUGIN_FOUND); // names alone load nothing
 
     const struct prim *prim = NULL;
-    assert_int_equal(prim_find(runtime, "fixture.twice", &prim), TN_OK);
+    check_status(prim_find(runtime, "fixture.twice", &prim), TN_OK);
     stage_find(runtime, "com.acme.good", TN_PLUGIN_LOADED);
-    assert_int_equal(probe_of(runtime, "com.acme.good")->num_inits, 1);
-    assert_string_equal(prim->kernels->kernel.name, "plain");
-    assert_int_equal(tn_plugin_load(runtime, "com.acme.good"), TN_OK);
-    assert_int_equal(tn_plugin_verify(stage_path("p/com.acme.good")), TN_OK);
+    cr_assert(eq(uint, probe_of(runtime, "com.acme.good")->num_inits, 1));
+    cr_assert(eq(str, prim->kernels->kernel.name, "plain"));
+    check_status(tn_plugin_load(runtime, "com.acme.good"), TN_OK);
+    check_status(tn_plugin_verify(stage_path("p/com.acme.good")), TN_OK);
     tn_runtime_close(runtime);
 }
 
-static void a_description_is_the_same_every_time(void **state)
+Test(load, a_description_is_the_same_every_time)
 {
-    (void)state;
     stage_fixture("p", "com.acme.good", "good");
     char *first, *second;
     const char *file = stage_path("p/com.acme.good/plugin.so");
-    assert_int_equal(tn_plugin_describe(file, &first), TN_OK);
-    assert_int_equal(tn_plugin_describe(file, &second), TN_OK);
-    assert_string_equal(first, second);
+    tn_runtime *runtime = stage_runtime(NULL, NULL);
+    check_status(tn_plugin_describe(runtime, file, &first), TN_OK);
+    check_status(tn_plugin_describe(runtime, file, &second), TN_OK);
+    cr_assert(eq(str, first, second));
     tn_text_free(first);
     tn_text_free(second);
-    assert_int_equal(tn_plugin_describe("/nowhere.so", &first), TN_ERR_IO);
-    assert_says(tn_last_error(), "/nowhere.so: No such file");
+    check_status(tn_plugin_describe(runtime, "/nowhere.so", &first), TN_ERR_IO);
+    check_says(tn_last_error(), "/nowhere.so: No such file");
+    tn_runtime_close(runtime);
 }
 
-static void the_host_serves_its_plugin(void **state)
+Test(load, the_host_serves_its_plugin)
 {
-    (void)state;
     stage_fixture("p", "com.acme.good", "good");
     tn_runtime *runtime = stage_runtime(stage_path("p"), "TENON_THREADS=3", NULL);
-    assert_int_equal(tn_plugin_load(runtime, "com.acme.good"), TN_OK);
+    check_status(tn_plugin_load(runtime, "com.acme.good"), TN_OK);
     const tn_host *host = probe_of(runtime, "com.acme.good")->host;
-    assert_int_equal(host->abi_minor, TN_ABI_MINOR);
-    assert_string_equal(host->config(host, "TENON_THREADS"), "3");
-    assert_null(host->config(host, "HOME"));
-    assert_null(host->query(host, "no.such/1"));
-    assert_non_null(host->query(host, TN_HOST_CACHE));
-    assert_null(host->query(host, TN_HOST_TRACE)); // TENON_TRACE is unset
+    cr_assert(eq(uint, host->abi_minor, TN_ABI_MINOR));
+    cr_assert(eq(str, host->config(host, "TENON_THREADS"), "3"));
+    cr_assert(eq(ptr, host->config(host, "HOME"), NULL));
+    cr_assert(eq(ptr, host->query(host, "no.such/1"), NULL));
+    cr_assert(ne(ptr, host->query(host, TN_HOST_CACHE), NULL));
+    cr_assert(eq(ptr, host->query(host, TN_HOST_TRACE), NULL)); // TENON_TRACE is unset
     void *memory = host->alloc(host, 10, 4096);
-    assert_int_equal((uintptr_t)memory % 4096, 0);
+    cr_assert(eq(u64, (uintptr_t)memory % 4096, 0));
     host->free(host, memory);
     host->free(host, NULL);
-    assert_null(host->alloc(host, 10, 3));
-    assert_null(host->alloc(host, UINT64_MAX, 0));
-    assert_int_equal(host->fail(host, TN_ERR_ARGUMENT, "axis %d", 3), TN_ERR_ARGUMENT);
-    assert_string_equal(tn_last_error(), "axis 3");
+    cr_assert(eq(ptr, host->alloc(host, 10, 3), NULL));
+    cr_assert(eq(ptr, host->alloc(host, UINT64_MAX, 0), NULL));
+    check_status(host->fail(host, TN_ERR_ARGUMENT, "axis %d", 3), TN_ERR_ARGUMENT);
+    cr_assert(eq(str, tn_last_error(), "axis 3"));
     tn_runtime_close(runtime);
 }
 
 // --- refused ---------------------------------------------------------------------------
 
-static void plugins_of_another_make_are_refused_with_a_reason(void **state)
+Test(load, plugins_of_another_make_are_refused_with_a_reason)
 {
-    (void)state;
     const struct {
         const char *id, *fixture, *says;
     } cases[] = {
@@ -122,41 +116,41 @@ static void plugins_of_another_make_are_refused_with_a_reason(void **state)
         stage_by_hand(directory + strlen(stage_root) + 1, cases[i].id, "1.0.0",
                       cases[i].fixture);
         tn_runtime *runtime = stage_runtime(directory, "TENON_LOG=off", NULL);
-        assert_int_equal(tn_plugin_load(runtime, cases[i].id), TN_ERR_REFUSED);
-        assert_says(tn_last_error(), cases[i].says);
+        check_status(tn_plugin_load(runtime, cases[i].id), TN_ERR_REFUSED);
+        check_says(tn_last_error(), cases[i].says);
         tn_plugin_info info = stage_find(runtime, cases[i].id, TN_PLUGIN_REFUSED);
-        assert_says(info.reason, cases[i].says);
-        assert_int_equal(tn_plugin_load(runtime, cases[i].id), TN_ERR_REFUSED); // still
+        check_says(info.reason, cases[i].says);
+        check_status(tn_plugin_load(runtime, cases[i].id), TN_ERR_REFUSED); // still
         tn_runtime_close(runtime);
     }
 }
 
-static void abi_ranges_that_do_not_meet_are_both_shown(void **state)
+Test(load, abi_ranges_that_do_not_meet_are_both_shown)
 {
-    (void)state;
     char *json;
     const char *newer = "fixture-abi-newer.so", *older = "fixture-abi-older.so";
     char path[4096];
+    tn_runtime *runtime = stage_runtime(NULL, NULL);
     snprintf(path, sizeof(path), "%s/%s", getenv("TENON_TEST_FIXTURES"), newer);
-    assert_int_equal(tn_plugin_describe(path, &json), TN_ERR_REFUSED);
-    assert_says(tn_last_error(),
-                "com.acme.newer speaks ABI 1.7 to 1.9, this Tenon 1.0 to 1.0: rebuild");
+    check_status(tn_plugin_describe(runtime, path, &json), TN_ERR_REFUSED);
+    check_says(tn_last_error(),
+               "com.acme.newer speaks ABI 1.7 to 1.9, this Tenon 1.0 to 1.0: rebuild");
     snprintf(path, sizeof(path), "%s/%s", getenv("TENON_TEST_FIXTURES"), older);
-    assert_int_equal(tn_plugin_describe(path, &json), TN_ERR_REFUSED);
-    assert_says(tn_last_error(), "com.acme.older speaks ABI 0.0 to 0.0");
+    check_status(tn_plugin_describe(runtime, path, &json), TN_ERR_REFUSED);
+    check_says(tn_last_error(), "com.acme.older speaks ABI 0.0 to 0.0");
+    tn_runtime_close(runtime);
     stage_fixture("p", "com.acme.wide", "abi-wide"); // 1.0 to 1.9: they meet at 1.0
-    tn_runtime *runtime = stage_runtime(stage_path("p"), NULL);
-    assert_int_equal(tn_plugin_load(runtime, "com.acme.wide"), TN_OK);
-    assert_int_equal(probe_of(runtime, "com.acme.wide")->host->abi_minor, TN_ABI_MINOR);
+    runtime = stage_runtime(stage_path("p"), NULL);
+    check_status(tn_plugin_load(runtime, "com.acme.wide"), TN_OK);
+    cr_assert(eq(uint, probe_of(runtime, "com.acme.wide")->host->abi_minor, TN_ABI_MINOR));
     tn_runtime_close(runtime);
 }
 
-static void a_newer_struct_with_a_zero_tail_is_accepted(void **state)
+Test(load, a_newer_struct_with_a_zero_tail_is_accepted)
 {
-    (void)state;
     stage_fixture("p", "com.acme.entry", "tail-zero");
     tn_runtime *runtime = stage_runtime(stage_path("p"), NULL);
-    assert_int_equal(tn_plugin_load(runtime, "com.acme.entry"), TN_OK);
+    check_status(tn_plugin_load(runtime, "com.acme.entry"), TN_OK);
     tn_runtime_close(runtime);
 }
 
@@ -173,10 +167,10 @@ static void check_tampered(const char *says, bool late, void (*tamper)(const cha
     tamper(directory);
     if (!late)
         runtime = stage_runtime(name, "TENON_LOG=off", NULL);
-    assert_int_not_equal(tn_plugin_load(runtime, "com.acme.good"), TN_OK);
-    assert_says(tn_last_error(), says);
-    assert_int_not_equal(tn_plugin_verify(directory), TN_OK);
-    assert_says(tn_last_error(), says);
+    cr_assert(ne(int, tn_plugin_load(runtime, "com.acme.good"), TN_OK));
+    check_says(tn_last_error(), says);
+    cr_assert(ne(int, tn_plugin_verify(directory), TN_OK));
+    check_says(tn_last_error(), says);
     tn_runtime_close(runtime);
 }
 
@@ -194,7 +188,7 @@ static void change_a_byte(const char *directory)
 }
 static void cut(const char *directory)
 {
-    assert_int_equal(truncate(in(directory, "plugin.so"), 100), 0);
+    cr_assert(eq(int, truncate(in(directory, "plugin.so"), 100), 0));
 }
 static void remove_object(const char *directory)
 {
@@ -215,13 +209,13 @@ static void open_manifest_to_others(const char *directory)
 static void link_object(const char *directory)
 {
     rename(in(directory, "plugin.so"), stage_path("elsewhere.so"));
-    assert_int_equal(symlink(stage_path("elsewhere.so"), in(directory, "plugin.so")), 0);
+    cr_assert(eq(int, symlink(stage_path("elsewhere.so"), in(directory, "plugin.so")), 0));
 }
 static void link_directory(const char *directory)
 {
     char *moved = stage_path("moved");
     rename(directory, moved);
-    assert_int_equal(symlink(moved, directory), 0);
+    cr_assert(eq(int, symlink(moved, directory), 0));
 }
 static void make_object_a_fifo(const char *directory)
 {
@@ -238,9 +232,8 @@ static void rename_directory(const char *directory)
     free(text);
 }
 
-static void tampered_installations_are_refused(void **state)
+Test(load, tampered_installations_are_refused)
 {
-    (void)state;
     check_tampered("SHA-256", false, change_a_byte);
     check_tampered("SHA-256", true, change_a_byte);
     check_tampered("100 bytes", false, cut);
@@ -257,39 +250,36 @@ static void tampered_installations_are_refused(void **state)
     check_tampered("names differ", false, rename_directory);
 }
 
-static void a_linked_directory_is_refused(void **state)
+Test(load, a_linked_directory_is_refused)
 {
-    (void)state;
     stage_fixture("p", "com.acme.good", "good");
     link_directory(stage_path("p/com.acme.good"));
     tn_runtime *runtime = stage_runtime(stage_path("p"), "TENON_LOG=off", NULL);
-    assert_int_equal(tn_plugin_load(runtime, "com.acme.good"), TN_ERR_REFUSED);
-    assert_says(tn_last_error(), "symbolic link");
+    check_status(tn_plugin_load(runtime, "com.acme.good"), TN_ERR_REFUSED);
+    check_says(tn_last_error(), "symbolic link");
     tn_runtime_close(runtime);
 }
 
-static void files_of_other_owners_are_refused(void **state)
+Test(load, files_of_other_owners_are_refused)
 {
-    (void)state;
     if (geteuid() != 0) // only root can give files away
         return;
     stage_fixture("p", "com.acme.good", "good");
     const char *object = stage_path("p/com.acme.good/plugin.so");
-    assert_int_equal(chown(object, 12345, 0), 0);
-    assert_int_equal(tn_plugin_verify(stage_path("p/com.acme.good")), TN_ERR_REFUSED);
-    assert_says(tn_last_error(), "belongs to user 12345");
-    assert_int_equal(chown(object, 0, 12345), 0);
-    assert_int_equal(chmod(object, 0775), 0);
-    assert_int_equal(tn_plugin_verify(stage_path("p/com.acme.good")), TN_ERR_REFUSED);
-    assert_says(tn_last_error(), "by its group");
-    assert_int_equal(chown(object, 0, 0), 0); // the user's own group
-    assert_int_equal(chmod(object, 0775), 0);
-    assert_int_equal(tn_plugin_verify(stage_path("p/com.acme.good")), TN_OK);
+    cr_assert(eq(int, chown(object, 12345, 0), 0));
+    check_status(tn_plugin_verify(stage_path("p/com.acme.good")), TN_ERR_REFUSED);
+    check_says(tn_last_error(), "belongs to user 12345");
+    cr_assert(eq(int, chown(object, 0, 12345), 0));
+    cr_assert(eq(int, chmod(object, 0775), 0));
+    check_status(tn_plugin_verify(stage_path("p/com.acme.good")), TN_ERR_REFUSED);
+    check_says(tn_last_error(), "by its group");
+    cr_assert(eq(int, chown(object, 0, 0), 0)); // the user's own group
+    cr_assert(eq(int, chmod(object, 0775), 0));
+    check_status(tn_plugin_verify(stage_path("p/com.acme.good")), TN_OK);
 }
 
-static void nothing_of_a_refused_plugin_stays_registered(void **state)
+Test(load, nothing_of_a_refused_plugin_stays_registered)
 {
-    (void)state;
     static const char *const cases[][3] = {
         {"com.acme.late", "last-wrong", "fixture.wrong"},
         {"com.acme.early", "init-adds", "frobnicator"},
@@ -297,23 +287,24 @@ static void nothing_of_a_refused_plugin_stays_registered(void **state)
     for (size_t i = 0; i < 2; i++) {
         const char *id = cases[i][0], *where = stage_path("%zu", i);
         const struct prim *prim = NULL;
-        stage_fixture(where + strlen(stage_root) + 1, id, cases[i][1]);
-        stage_fixture(where + strlen(stage_root) + 1, "com.acme.good", "good");
+        const char *directory = where + strlen(stage_root) + 1;
+        stage_by_hand(directory, id, "1.0.0", cases[i][1]); // the second cannot start
+        stage_fixture(directory, "com.acme.good", "good");
         tn_runtime *runtime =
             stage_runtime(where, "TENON_LOG=off", "TENON_DLCLOSE=1", NULL);
-        assert_int_equal(tn_plugin_load(runtime, id), TN_ERR_REFUSED);
-        assert_says(tn_last_error(), cases[i][2]);
-        assert_int_equal(prim_find(runtime, "fixture.early", &prim), TN_ERR_NOT_FOUND);
-        assert_int_equal(prim_find(runtime, "fixture.wrong", &prim), TN_ERR_NOT_FOUND);
+        check_status(tn_plugin_load(runtime, id), TN_ERR_REFUSED);
+        check_says(tn_last_error(), cases[i][2]);
+        check_status(prim_find(runtime, "fixture.early", &prim), TN_ERR_NOT_FOUND);
+        check_status(prim_find(runtime, "fixture.wrong", &prim), TN_ERR_NOT_FOUND);
         // The id and the kernel's name are free for the one that is right.
         if (prim_find(runtime, "fixture.twice", &prim) != TN_OK)
-            fail_msg("%s", tn_last_error());
-        assert_string_equal(plugin_id(prim->plugin), "com.acme.good");
-        assert_non_null(prim->kernels);
-        assert_null(prim->kernels->next);
-        assert_string_equal(prim->kernels->plugin_id, "com.acme.good");
+            cr_fatal("%s", tn_last_error());
+        cr_assert(eq(str, prim->plugin_id, "com.acme.good"));
+        cr_assert(ne(ptr, prim->kernels, NULL));
+        cr_assert(eq(ptr, prim->kernels->next, NULL));
+        cr_assert(eq(str, prim->kernels->plugin_id, "com.acme.good"));
         const char *const *names = tn_primitive_names(runtime);
-        assert_string_equal(names[0], "fixture.twice/1");
+        cr_assert(eq(str, names[0], "fixture.twice/1"));
         tn_runtime_close(runtime);
     }
 }
@@ -325,20 +316,19 @@ static void *load_slow(void *runtime)
     return (void *)(intptr_t)tn_plugin_load(runtime, "com.acme.slow");
 }
 
-static void threads_that_want_one_plugin_load_it_once(void **state)
+Test(load, threads_that_want_one_plugin_load_it_once)
 {
-    (void)state;
     stage_fixture("p", "com.acme.slow", "init-slow");
     tn_runtime *runtime = stage_runtime(stage_path("p"), NULL);
     pthread_t threads[8];
     for (int i = 0; i < 8; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, load_slow, runtime), 0);
+        cr_assert(eq(int, pthread_create(&threads[i], NULL, load_slow, runtime), 0));
     for (int i = 0; i < 8; i++) {
         void *status;
         pthread_join(threads[i], &status);
-        assert_int_equal((intptr_t)status, TN_OK);
+        check_status((intptr_t)status, TN_OK);
     }
-    assert_int_equal(probe_of(runtime, "com.acme.slow")->num_inits, 1);
+    cr_assert(eq(uint, probe_of(runtime, "com.acme.slow")->num_inits, 1));
     tn_runtime_close(runtime);
 }
 
@@ -355,19 +345,18 @@ static void *open_load_close(void *path)
     return (void *)(intptr_t)status;
 }
 
-static void runtimes_of_several_threads_come_and_go(void **state)
+Test(load, runtimes_of_several_threads_come_and_go)
 {
-    (void)state;
     stage_fixture("p", "com.acme.good", "good");
     char *path = stage_path("p");
     for (int round = 0; round < 10; round++) {
         pthread_t threads[4];
         for (int i = 0; i < 4; i++)
-            assert_int_equal(pthread_create(&threads[i], NULL, open_load_close, path), 0);
+            cr_assert(eq(int, pthread_create(&threads[i], NULL, open_load_close, path), 0));
         for (int i = 0; i < 4; i++) {
             void *status;
             pthread_join(threads[i], &status);
-            assert_int_equal((intptr_t)status, TN_OK);
+            check_status((intptr_t)status, TN_OK);
         }
     }
 }
@@ -379,37 +368,35 @@ static tn_status load_itself(const tn_host *host)
     return tn_plugin_load(nested, "com.acme.good");
 }
 
-static void a_plugin_that_wants_itself_in_init_gets_an_error(void **state)
+Test(load, a_plugin_that_wants_itself_in_init_gets_an_error)
 {
-    (void)state;
     stage_fixture("p", "com.acme.good", "good");
     tn_runtime *first = stage_runtime(stage_path("p"), NULL);
     nested = stage_runtime(stage_path("p"), "TENON_LOG=off", NULL);
-    assert_int_equal(tn_plugin_load(first, "com.acme.good"), TN_OK);
+    check_status(tn_plugin_load(first, "com.acme.good"), TN_OK);
     struct fixture_probe *probe = probe_of(first, "com.acme.good"); // shared by runtimes
     probe->during_init = load_itself;
-    assert_int_equal(tn_plugin_load(nested, "com.acme.good"), TN_ERR_REFUSED);
-    assert_says(tn_last_error(), "asks for itself");
+    check_status(tn_plugin_load(nested, "com.acme.good"), TN_ERR_REFUSED);
+    check_says(tn_last_error(), "asks for itself");
     probe->during_init = NULL;
     tn_runtime_close(nested);
     tn_runtime_close(first);
-    assert_int_equal(probe->num_inits, 2);
-    assert_int_equal(probe->num_deinits, 1); // for the init that succeeded
+    cr_assert(eq(uint, probe->num_inits, 2));
+    cr_assert(eq(uint, probe->num_deinits, 1)); // for the init that succeeded
 }
 
 // The same through another runtime, whose plugin is the same code.
-static void a_plugin_that_is_in_init_is_not_entered_again(void **state)
+Test(load, a_plugin_that_is_in_init_is_not_entered_again)
 {
-    (void)state;
     stage_fixture("p", "com.acme.good", "good");
     tn_runtime *first = stage_runtime(stage_path("p"), NULL);
     tn_runtime *second = stage_runtime(stage_path("p"), "TENON_LOG=off", NULL);
     nested = stage_runtime(stage_path("p"), "TENON_LOG=off", NULL);
-    assert_int_equal(tn_plugin_load(first, "com.acme.good"), TN_OK);
+    check_status(tn_plugin_load(first, "com.acme.good"), TN_OK);
     struct fixture_probe *probe = probe_of(first, "com.acme.good");
     probe->during_init = load_itself;
-    assert_int_equal(tn_plugin_load(second, "com.acme.good"), TN_ERR_REFUSED);
-    assert_says(tn_last_error(), "initialised from its own init");
+    check_status(tn_plugin_load(second, "com.acme.good"), TN_ERR_REFUSED);
+    check_says(tn_last_error(), "initialised from its own init");
     probe->during_init = NULL;
     tn_runtime_close(nested);
     tn_runtime_close(second);
@@ -425,66 +412,62 @@ static bool is_mapped(const char *path)
     while (fgets(line, sizeof(line), maps))
         found |= strstr(line, path) != NULL, size++;
     fclose(maps);
-    assert_true(size > 0);
+    cr_assert(size > 0);
     return found;
 }
 
-static void code_stays_unless_it_is_to_be_unloaded(void **state)
+Test(load, code_stays_unless_it_is_to_be_unloaded)
 {
-    (void)state;
     stage_fixture("p", "com.acme.good", "good");
     const char *file = stage_path("p/com.acme.good/plugin.so");
     for (int i = 0; i < 100; i++) {
         tn_runtime *runtime = stage_runtime(stage_path("p"), "TENON_DLCLOSE=1", NULL);
-        assert_int_equal(tn_plugin_load(runtime, "com.acme.good"), TN_OK);
-        assert_int_equal(probe_of(runtime, "com.acme.good")->num_inits, 1); // fresh code
-        assert_true(is_mapped(file));
+        check_status(tn_plugin_load(runtime, "com.acme.good"), TN_OK);
+        cr_assert(eq(uint, probe_of(runtime, "com.acme.good")->num_inits, 1)); // fresh code
+        cr_assert(is_mapped(file));
         tn_runtime_close(runtime);
-        assert_false(is_mapped(file));
+        cr_assert(not(is_mapped(file)));
     }
     tn_runtime *runtime = stage_runtime(stage_path("p"), NULL);
-    assert_int_equal(tn_plugin_load(runtime, "com.acme.good"), TN_OK);
+    check_status(tn_plugin_load(runtime, "com.acme.good"), TN_OK);
     tn_runtime_close(runtime);
-    assert_true(is_mapped(file));
+    cr_assert(is_mapped(file));
 }
 
 // The dynamic linker knows files by name too, and descriptors come again.
-static void plugins_are_never_taken_for_each_other(void **state)
+Test(load, plugins_are_never_taken_for_each_other)
 {
-    (void)state;
     stage_fixture("p", "com.acme.good", "good");
     stage_fixture("p", "com.acme.slow", "init-slow");
     stage_fixture("p", "com.acme.wide", "abi-wide");
     tn_runtime *runtime = stage_runtime(stage_path("p"), "TENON_LOG=off", NULL);
     const char *ids[] = {"com.acme.good", "com.acme.slow", "com.acme.wide"};
     for (int i = 0; i < 3; i++)
-        assert_int_equal(tn_plugin_load(runtime, ids[i]), i ? TN_ERR_REFUSED : TN_OK);
-    assert_says(tn_last_error(),
-                "fixture.twice"); // the same primitive, from another plugin
-    assert_int_equal(probe_of(runtime, ids[0])->num_inits, 1);
+        cr_assert(eq(int, tn_plugin_load(runtime, ids[i]), i ? TN_ERR_REFUSED : TN_OK));
+    check_says(tn_last_error(), "fixture.twice"); // the same primitive, from another plugin
+    cr_assert(eq(uint, probe_of(runtime, ids[0])->num_inits, 1));
     tn_runtime_close(runtime);
 }
 
-static void code_changed_in_place_is_not_mixed_with_the_old(void **state)
+Test(load, code_changed_in_place_is_not_mixed_with_the_old)
 {
-    (void)state;
     stage_fixture("p", "com.acme.good", "good");
     tn_runtime *runtime = stage_runtime(stage_path("p"), NULL);
-    assert_int_equal(tn_plugin_load(runtime, "com.acme.good"), TN_OK);
+    check_status(tn_plugin_load(runtime, "com.acme.good"), TN_OK);
     // Bytes after the last section: another content, and so another module.
     FILE *file = fopen(stage_path("p/com.acme.good/plugin.so"), "ab");
     fputs("more", file);
     fclose(file);
     char *json;
     struct fixture_probe *probe = probe_of(runtime, "com.acme.good");
-    assert_int_equal(tn_plugin_describe(stage_path("p/com.acme.good/plugin.so"), &json),
-                     TN_OK);
+    check_status(
+        tn_plugin_describe(runtime, stage_path("p/com.acme.good/plugin.so"), &json), TN_OK);
     tn_text_free(json);
-    assert_int_equal(probe->num_inits, 1);
+    cr_assert(eq(uint, probe->num_inits, 1));
     tn_runtime *second = stage_runtime(stage_path("p"), "TENON_TRUST=any", NULL);
-    assert_int_equal(tn_plugin_load(second, "com.acme.good"), TN_OK);
-    assert_ptr_not_equal(probe_of(second, "com.acme.good"), probe);
-    assert_int_equal(probe->num_inits, 1);
+    check_status(tn_plugin_load(second, "com.acme.good"), TN_OK);
+    cr_assert(ne(ptr, probe_of(second, "com.acme.good"), probe));
+    cr_assert(eq(uint, probe->num_inits, 1));
     tn_runtime_close(second);
     tn_runtime_close(runtime);
 }
@@ -499,11 +482,11 @@ static tn_status open_and_load(const char *path)
         .variables = (const char *const[]){"TENON_PLUGINS_ONLY=1",
                                            "TENON_PLUGINS_DISABLE=com.acme.slow", NULL}};
     tn_status status = tn_runtime_open(&options, &runtime);
-    assert_true((status == TN_OK) == (runtime != NULL));
+    cr_assert(eq(int, status == TN_OK, runtime != NULL));
     if (status == TN_OK)
         status = tn_plugin_load(runtime, "com.acme.good");
     if (status == TN_ERR_MEMORY && runtime) // it may be tried again
-        assert_int_equal(tn_plugin_load(runtime, "com.acme.good"), TN_OK);
+        check_status(tn_plugin_load(runtime, "com.acme.good"), TN_OK);
     tn_runtime_close(runtime);
     return status;
 }
@@ -520,55 +503,25 @@ static void fail_each_allocation(bool in_json)
         mem_fail_nth(0);
         bool refused = status == TN_ERR_REFUSED && in_json;
         if (status != TN_OK && status != TN_ERR_MEMORY && !refused)
-            fail_msg("allocation %d: %s", (int)n, tn_last_error());
+            cr_fatal("allocation %d: %s", (int)n, tn_last_error());
         failures += status != TN_OK;
         quiet = status == TN_OK ? quiet + 1 : 0;
     }
-    print_message("# %d allocations failed\n", failures);
-    assert_true(failures > 20);
+    fprintf(stderr, "# %d allocations failed\n", failures);
+    cr_assert(failures > 20);
 }
 
-static void running_out_of_memory_at_any_time_is_survived(void **state)
+Test(load, running_out_of_memory_at_any_time_is_survived)
 {
-    (void)state;
     fail_each_allocation(false);
 }
 
 // Texts are parsed again when the JSON library fails. It cuts some strings short in silence
 // when it cannot allocate: nothing leaks or breaks, but such a manifest is refused.
-static void running_out_of_memory_in_json_is_survived(void **state)
+Test(load, running_out_of_memory_in_json_is_survived)
 {
-    (void)state;
     setenv("TENON_LOG", "off", 1);
     json_set_alloc_funcs(mem_alloc, mem_free);
     fail_each_allocation(true);
     json_set_alloc_funcs(malloc, free);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, stage_setup, stage_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_good_plugin_is_listed_and_loaded_when_used),
-        TEST(a_description_is_the_same_every_time),
-        TEST(the_host_serves_its_plugin),
-        TEST(plugins_of_another_make_are_refused_with_a_reason),
-        TEST(abi_ranges_that_do_not_meet_are_both_shown),
-        TEST(a_newer_struct_with_a_zero_tail_is_accepted),
-        TEST(tampered_installations_are_refused),
-        TEST(a_linked_directory_is_refused),
-        TEST(files_of_other_owners_are_refused),
-        TEST(nothing_of_a_refused_plugin_stays_registered),
-        TEST(threads_that_want_one_plugin_load_it_once),
-        TEST(runtimes_of_several_threads_come_and_go),
-        TEST(a_plugin_that_wants_itself_in_init_gets_an_error),
-        TEST(a_plugin_that_is_in_init_is_not_entered_again),
-        TEST(code_stays_unless_it_is_to_be_unloaded),
-        TEST(plugins_are_never_taken_for_each_other),
-        TEST(code_changed_in_place_is_not_mixed_with_the_old),
-        TEST(running_out_of_memory_at_any_time_is_survived),
-        TEST(running_out_of_memory_in_json_is_survived),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,9 +23,8 @@ static tn_status parse(const char *text, struct reason *reason)
     return status;
 }
 
-static void a_manifest_is_read(void **state)
+Test(manifest, a_manifest_is_read)
 {
-    (void)state;
     struct manifest manifest;
     struct reason reason;
     const char *text = HEAD ABI FILES
@@ -36,25 +35,24 @@ static void a_manifest_is_read(void **state)
         "\"kernels\": [{\"primitive\": \"p/1\", \"family\": \"cpu.c/1\", \"name\": "
         "\"fast\"}],"
         "\"interfaces\": [\"tn.ops/1\"], \"of a later format\": [1, {\"x\": null}]}";
-    assert_int_equal(manifest_parse(text, strlen(text), "/dir", &manifest, &reason), TN_OK);
-    assert_string_equal(manifest.id, "com.acme.x");
-    assert_string_equal(manifest.version, "1.2.3");
-    assert_int_equal(manifest.abi.minor_max, 2);
-    assert_int_equal(manifest_object(&manifest)->size, 10);
-    assert_int_equal(manifest_object(&manifest)->sha256[1], 0x23);
-    assert_true(manifest.backends[0].is_default);
-    assert_string_equal(manifest.primitive_ids[1], "acme.b/2");
-    assert_string_equal(manifest.primitives[1].role, "r/1");
-    assert_null(manifest.primitives[0].role);
-    assert_null(manifest.primitive_ids[2]);
-    assert_string_equal(manifest.kernel_texts[0], "p/1 cpu.c/1 fast");
-    assert_string_equal(manifest.interfaces[0], "tn.ops/1");
+    check_status(manifest_parse(text, strlen(text), "/dir", &manifest, &reason), TN_OK);
+    cr_assert(eq(str, manifest.id, "com.acme.x"));
+    cr_assert(eq(str, manifest.version, "1.2.3"));
+    cr_assert(eq(uint, manifest.abi.minor_max, 2));
+    cr_assert(eq(u64, manifest_object(&manifest)->size, 10));
+    cr_assert(eq(u8, manifest_object(&manifest)->sha256[1], 0x23));
+    cr_assert(manifest.backends[0].is_default);
+    cr_assert(eq(str, manifest.primitive_ids[1], "acme.b/2"));
+    cr_assert(eq(str, manifest.primitives[1].role, "r/1"));
+    cr_assert(eq(ptr, manifest.primitives[0].role, NULL));
+    cr_assert(eq(ptr, manifest.primitive_ids[2], NULL));
+    cr_assert(eq(str, manifest.kernel_texts[0], "p/1 cpu.c/1 fast"));
+    cr_assert(eq(str, manifest.interfaces[0], "tn.ops/1"));
     manifest_finish(&manifest);
 }
 
-static void hostile_manifests_are_refused_with_what_is_wrong(void **state)
+Test(manifest, hostile_manifests_are_refused_with_what_is_wrong)
 {
-    (void)state;
     const struct {
         const char *text, *says;
     } cases[] = {
@@ -99,50 +97,48 @@ static void hostile_manifests_are_refused_with_what_is_wrong(void **state)
         {"{\"format\": \xff}", "line 1"},
     };
     struct reason reason;
-    assert_int_equal(parse(GOOD, &reason), TN_OK);
+    check_status(parse(GOOD, &reason), TN_OK);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         reason = (struct reason){0};
-        assert_int_equal(parse(cases[i].text, &reason), TN_ERR_REFUSED);
-        assert_int_equal(reason.code, REASON_MANIFEST);
+        check_status(parse(cases[i].text, &reason), TN_ERR_REFUSED);
+        cr_assert(eq(uint, reason.code, REASON_MANIFEST));
         if (!strstr(reason.text, cases[i].says))
-            fail_msg("'%s' lacks '%s'", reason.text, cases[i].says);
-        assert_non_null(strstr(reason.text, "/dir: "));
-        assert_string_equal(fail_text(), reason.text);
+            cr_fatal("'%s' lacks '%s'", reason.text, cases[i].says);
+        check_says(reason.text, "/dir: ");
+        cr_assert(eq(str, fail_text(), reason.text));
     }
 }
 
-static void a_deep_or_huge_manifest_costs_nothing(void **state)
+Test(manifest, a_deep_or_huge_manifest_costs_nothing)
 {
-    (void)state;
     size_t size = MANIFEST_MAX_SIZE;
     char *text = malloc(size + 2);
     struct reason reason;
     memset(text, '[', size + 1);
     text[size] = 0;
-    assert_int_equal(parse(text, &reason), TN_ERR_REFUSED); // a million levels
-    assert_non_null(strstr(reason.text, "nested"));
+    check_status(parse(text, &reason), TN_ERR_REFUSED); // a million levels
+    check_says(reason.text, "nested");
     text[size] = '[';
     text[size + 1] = 0;
-    assert_int_equal(parse(text, &reason), TN_ERR_REFUSED);
-    assert_non_null(strstr(reason.text, "at most 1048576"));
+    check_status(parse(text, &reason), TN_ERR_REFUSED);
+    check_says(reason.text, "at most 1048576");
     free(text);
 }
 
 // Every prefix, and every byte replaced: refused or read, never worse.
-static void cut_and_changed_manifests_are_survived(void **state)
+Test(manifest, cut_and_changed_manifests_are_survived)
 {
-    (void)state;
     char text[sizeof(GOOD)];
     struct reason reason;
     for (size_t i = 0; i + 1 < sizeof(GOOD); i++) {
         memcpy(text, GOOD, sizeof(GOOD));
         text[i] = 0;
-        assert_int_equal(parse(text, &reason), TN_ERR_REFUSED);
+        check_status(parse(text, &reason), TN_ERR_REFUSED);
         for (int byte = 1; byte < 256; byte += 7) {
             memcpy(text, GOOD, sizeof(GOOD));
             text[i] = (char)byte;
             tn_status status = parse(text, &reason);
-            assert_true(status == TN_OK || status == TN_ERR_REFUSED);
+            cr_assert(status == TN_OK || status == TN_ERR_REFUSED);
         }
     }
 }
@@ -157,9 +153,8 @@ static void *may_fail(size_t size)
 }
 
 // Jansson says "invalid token" of a sound text then: that is no reason to refuse it.
-static void a_shortage_is_not_a_wrong_manifest(void **state)
+Test(manifest, a_shortage_is_not_a_wrong_manifest)
 {
-    (void)state;
     struct reason reason;
     json_malloc_t usual;
     json_free_t release;
@@ -173,27 +168,15 @@ static void a_shortage_is_not_a_wrong_manifest(void **state)
         if (root) // cut short in silence, or none failed
             continue;
         fails_in = n;
-        assert_int_equal(parse(GOOD, &reason), TN_OK);
+        check_status(parse(GOOD, &reason), TN_OK);
         number_of_failures++;
     }
     fails_in = 0;
     json_set_alloc_funcs(usual, release);
-    assert_true(number_of_failures > 20);
+    cr_assert(number_of_failures > 20);
     for (int64_t n = 1; n < 3; n++) {
         mem_fail_nth(n);
-        assert_int_equal(parse(GOOD, &reason), TN_ERR_MEMORY);
+        check_status(parse(GOOD, &reason), TN_ERR_MEMORY);
         mem_fail_nth(0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_manifest_is_read),
-        cmocka_unit_test(hostile_manifests_are_refused_with_what_is_wrong),
-        cmocka_unit_test(a_deep_or_huge_manifest_costs_nothing),
-        cmocka_unit_test(cut_and_changed_manifests_are_survived),
-        cmocka_unit_test(a_shortage_is_not_a_wrong_manifest),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,15 +50,15 @@ static tn_status read_bytes(const void *bytes, size_t size, struct reason *reaso
     tn_note note;
     *reason = (struct reason){0};
     int fd = memfd_create("note", MFD_CLOEXEC);
-    assert_int_equal(write(fd, bytes, size), size);
+    cr_assert(eq(i64, write(fd, bytes, size), size));
     tn_status status = note_read(fd, "/file", &note, reason);
     close(fd);
     if (status == TN_OK) {
-        assert_true(memchr(note.id, 0, sizeof(note.id)) != NULL);
-        assert_true(memchr(note.vendor, 0, sizeof(note.vendor)) != NULL);
+        cr_assert(memchr(note.id, 0, sizeof(note.id)) != NULL);
+        cr_assert(memchr(note.vendor, 0, sizeof(note.vendor)) != NULL);
     } else {
-        assert_int_equal(status, TN_ERR_REFUSED);
-        assert_int_not_equal(reason->code, REASON_NONE);
+        check_status(status, TN_ERR_REFUSED);
+        cr_assert(ne(uint, reason->code, REASON_NONE));
     }
     return status;
 }
@@ -68,27 +68,25 @@ static tn_status read_bytes(const void *bytes, size_t size, struct reason *reaso
         struct file file = good_file();                                                    \
         struct reason refused;                                                             \
         change;                                                                            \
-        assert_int_equal(read_bytes(&file, sizeof(file), &refused), TN_ERR_REFUSED);       \
+        check_status(read_bytes(&file, sizeof(file), &refused), TN_ERR_REFUSED);           \
         if (!strstr(refused.text, says))                                                   \
-            fail_msg("'%s' lacks '%s'", refused.text, says);                               \
+            cr_fatal("'%s' lacks '%s'", refused.text, says);                               \
     } while (0)
 
-static void a_sound_note_is_read(void **state)
+Test(note, a_sound_note_is_read)
 {
-    (void)state;
     struct file file = good_file();
     struct reason reason;
-    assert_int_equal(read_bytes(&file, sizeof(file), &reason), TN_OK);
+    check_status(read_bytes(&file, sizeof(file), &reason), TN_OK);
     file.segment.p_align = 0; // as some linkers write it
-    assert_int_equal(read_bytes(&file, sizeof(file), &reason), TN_OK);
+    check_status(read_bytes(&file, sizeof(file), &reason), TN_OK);
 }
 
-static void files_of_another_kind_are_refused(void **state)
+Test(note, files_of_another_kind_are_refused)
 {
-    (void)state;
     struct reason reason;
-    assert_int_equal(read_bytes("", 0, &reason), TN_ERR_REFUSED);
-    assert_int_equal(read_bytes("#!/bin/sh\n", 10, &reason), TN_ERR_REFUSED);
+    check_status(read_bytes("", 0, &reason), TN_ERR_REFUSED);
+    check_status(read_bytes("#!/bin/sh\n", 10, &reason), TN_ERR_REFUSED);
     REFUSED("not an ELF file", file.header.e_ident[0] = 'x');
     REFUSED("64-bit little-endian", file.header.e_ident[EI_CLASS] = ELFCLASS32);
     REFUSED("64-bit little-endian", file.header.e_ident[EI_DATA] = ELFDATA2MSB);
@@ -100,9 +98,8 @@ static void files_of_another_kind_are_refused(void **state)
     REFUSED("no Tenon note", file.note.name[0] = 'X');
 }
 
-static void offsets_and_sizes_that_lie_are_refused(void **state)
+Test(note, offsets_and_sizes_that_lie_are_refused)
 {
-    (void)state;
     REFUSED("unknown format", file.header.e_phentsize = 1);
     REFUSED("unknown format", file.header.e_phnum = PN_XNUM);
     REFUSED("outside the file", file.header.e_phoff = UINT64_MAX);
@@ -120,9 +117,8 @@ static void offsets_and_sizes_that_lie_are_refused(void **state)
     REFUSED("past its segment", file.segment.p_filesz = sizeof(file.note) - 4);
 }
 
-static void contents_that_lie_are_refused(void **state)
+Test(note, contents_that_lie_are_refused)
 {
-    (void)state;
     REFUSED("too short", file.note.content_size = sizeof(tn_note) - 4);
     REFUSED("contradicts", file.note.content.struct_size = 4);
     REFUSED("magic", file.note.content.magic[0] = 1);
@@ -133,9 +129,8 @@ static void contents_that_lie_are_refused(void **state)
     REFUSED("invalid", file.note.content.abi_minor_min = 1);
 }
 
-static void a_longer_note_counts_when_its_tail_is_zero(void **state)
+Test(note, a_longer_note_counts_when_its_tail_is_zero)
 {
-    (void)state;
     struct {
         struct file file;
         uint32_t tail[2];
@@ -144,16 +139,15 @@ static void a_longer_note_counts_when_its_tail_is_zero(void **state)
     longer.file.note.content_size += 8;
     longer.file.note.content.struct_size += 8;
     longer.file.segment.p_filesz += 8;
-    assert_int_equal(read_bytes(&longer, sizeof(longer), &reason), TN_OK);
+    check_status(read_bytes(&longer, sizeof(longer), &reason), TN_OK);
     longer.tail[1] = 1;
-    assert_int_equal(read_bytes(&longer, sizeof(longer), &reason), TN_ERR_REFUSED);
-    assert_non_null(strstr(reason.text, "byte 196"));
-    assert_int_equal(reason.code, REASON_ABI);
+    check_status(read_bytes(&longer, sizeof(longer), &reason), TN_ERR_REFUSED);
+    check_says(reason.text, "byte 196");
+    cr_assert(eq(uint, reason.code, REASON_ABI));
 }
 
-static void two_notes_are_one_too_many(void **state)
+Test(note, two_notes_are_one_too_many)
 {
-    (void)state;
     struct {
         struct file file;
         struct tn_note_image again;
@@ -161,20 +155,19 @@ static void two_notes_are_one_too_many(void **state)
     struct reason reason;
     both.again = both.file.note;
     both.file.segment.p_filesz *= 2;
-    assert_int_equal(read_bytes(&both, sizeof(both), &reason), TN_ERR_REFUSED);
-    assert_non_null(strstr(reason.text, "several"));
+    check_status(read_bytes(&both, sizeof(both), &reason), TN_ERR_REFUSED);
+    check_says(reason.text, "several");
 }
 
 // Every prefix, and random changes: read or refused, never worse (ASan watches).
-static void cut_and_changed_files_are_survived(void **state)
+Test(note, cut_and_changed_files_are_survived)
 {
-    (void)state;
     struct file good = good_file();
     struct reason reason;
     for (size_t size = 0; size < sizeof(good); size++)
-        assert_int_equal(read_bytes(&good, size, &reason), TN_ERR_REFUSED);
+        check_status(read_bytes(&good, size, &reason), TN_ERR_REFUSED);
     unsigned seed = 20260103;
-    print_message("# seed %u\n", seed);
+    fprintf(stderr, "# seed %u\n", seed);
     for (int round = 0; round < 5000; round++) {
         struct file file = good;
         for (int i = 0; i < 3; i++)
@@ -182,18 +175,4 @@ static void cut_and_changed_files_are_survived(void **state)
                 (unsigned char)rand_r(&seed);
         read_bytes(&file, sizeof(file), &reason);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_sound_note_is_read),
-        cmocka_unit_test(files_of_another_kind_are_refused),
-        cmocka_unit_test(offsets_and_sizes_that_lie_are_refused),
-        cmocka_unit_test(contents_that_lie_are_refused),
-        cmocka_unit_test(a_longer_note_counts_when_its_tail_is_zero),
-        cmocka_unit_test(two_notes_are_one_too_many),
-        cmocka_unit_test(cut_and_changed_files_are_survived),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

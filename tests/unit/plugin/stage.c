@@ -16,26 +16,22 @@ static int remove_one(const char *path, const struct stat *info, int kind, struc
     return remove(path);
 }
 
-int stage_setup(void **state)
+void stage_setup(void)
 {
-    (void)state;
     const char *doc, *name;
     for (uint32_t i = 0; (name = config_variable(i, &doc)); i++)
         unsetenv(name);
     umask(022);
     snprintf(stage_root, sizeof(stage_root), "/tmp/tenon-test-XXXXXX");
-    if (!mkdtemp(stage_root))
-        return 1;
+    cr_assert(ne(ptr, mkdtemp(stage_root), NULL));
     setenv("HOME", stage_root, 1); // no plugin or cache of the user
     unsetenv("XDG_DATA_HOME");
     unsetenv("XDG_CACHE_HOME");
-    return 0;
 }
 
-int stage_teardown(void **state)
+void stage_teardown(void)
 {
-    (void)state;
-    return nftw(stage_root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    cr_assert(eq(int, nftw(stage_root, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0));
 }
 
 char *stage_path(const char *format, ...)
@@ -66,20 +62,20 @@ void stage_write(const char *path, const void *bytes, size_t size)
 {
     unlink(path);
     FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    cr_assert(ne(ptr, file, NULL));
+    cr_assert(eq(sz, fwrite(bytes, 1, size, file), size));
     fclose(file);
 }
 
 char *stage_read(const char *path, size_t *out_size)
 {
     FILE *file = fopen(path, "rb");
-    assert_non_null(file);
+    cr_assert(ne(ptr, file, NULL));
     fseek(file, 0, SEEK_END);
     long size = ftell(file);
     rewind(file);
     char *bytes = malloc((size_t)size + 1);
-    assert_int_equal(fread(bytes, 1, (size_t)size, file), size);
+    cr_assert(eq(i64, fread(bytes, 1, (size_t)size, file), size));
     bytes[size] = 0;
     fclose(file);
     *out_size = (size_t)size;
@@ -98,15 +94,27 @@ static char *copy_fixture(const char *directory, const char *id, const char *fix
     return bytes;
 }
 
+void stage_description(const char *directory, const char *file)
+{
+    char *json = NULL;
+    char path[4096];
+    snprintf(path, sizeof(path), "%.*s", (int)(strrchr(directory, '/') - directory),
+             directory);
+    tn_runtime *runtime = stage_runtime(path, NULL);
+    if (tn_plugin_describe(runtime, file, &json) != TN_OK)
+        cr_fatal("%s", tn_last_error());
+    tn_runtime_close(runtime);
+    snprintf(path, sizeof(path), "%s/plugin.json", directory);
+    stage_write(path, json, strlen(json));
+    tn_text_free(json);
+}
+
 void stage_fixture(const char *directory, const char *id, const char *fixture)
 {
     size_t size;
-    char *json = NULL;
     free(copy_fixture(directory, id, fixture, &size));
-    if (tn_plugin_describe(stage_path("%s/%s/plugin.so", directory, id), &json) != TN_OK)
-        fail_msg("%s", tn_last_error());
-    stage_write(stage_path("%s/%s/plugin.json", directory, id), json, strlen(json));
-    tn_text_free(json);
+    stage_description(stage_path("%s/%s", directory, id),
+                      stage_path("%s/%s/plugin.so", directory, id));
 }
 
 void stage_by_hand(const char *directory, const char *id, const char *version,
@@ -140,7 +148,7 @@ tn_runtime *stage_runtime(const char *path, ...)
     tn_runtime *runtime = NULL;
     tn_runtime_options options = {.plugin_path = path, .variables = variables};
     if (tn_runtime_open(&options, &runtime) != TN_OK)
-        fail_msg("%s", tn_last_error());
+        cr_fatal("%s", tn_last_error());
     return runtime;
 }
 
@@ -149,12 +157,12 @@ tn_plugin_info stage_find(tn_runtime *runtime, const char *id, uint32_t state)
     tn_plugin_info info = {0};
     for (uint64_t i = 0; i < tn_plugin_count(runtime); i++) {
         info.struct_size = sizeof(info);
-        assert_int_equal(tn_plugin_get(runtime, i, &info), TN_OK);
+        check_status(tn_plugin_get(runtime, i, &info), TN_OK);
         if (info.state == state && strcmp(info.id, id) == 0)
             return info;
-        print_message("# %s is %u: %s\n", info.id, info.state, info.reason);
+        fprintf(stderr, "# %s is %u: %s\n", info.id, info.state, info.reason);
     }
-    fail_msg("no plugin %s in state %u", id, state);
+    cr_fatal("no plugin %s in state %u", id, state);
     return info;
 }
 

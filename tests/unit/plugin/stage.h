@@ -3,7 +3,7 @@
 #ifndef TESTS_UNIT_PLUGIN_STAGE_H
 #define TESTS_UNIT_PLUGIN_STAGE_H
 
-#include "../check.h"
+#include "check.h"
 #include <tenon/tenon.h>
 #include "base/config.h"
 #include "base/fail.h"
@@ -13,8 +13,8 @@
 // The directory of the running test. stage_setup makes it and cleans the environment of
 // TENON_ variables; stage_teardown removes it.
 extern char stage_root[64];
-int stage_setup(void **state);
-int stage_teardown(void **state);
+void stage_setup(void);
+void stage_teardown(void);
 
 // root/<where>, made with what is above it. Static memory, for 64 calls.
 char *stage_path(const char *format, ...) PRINTF_LIKE(1, 2);
@@ -22,6 +22,10 @@ char *stage_path(const char *format, ...) PRINTF_LIKE(1, 2);
 void stage_write(const char *path, const void *bytes, size_t size);
 char *stage_read(const char *path, size_t *out_size); // free it
 void stage_directory(const char *path);               // with what is above it, mode 0755
+
+// Writes <directory>/plugin.json: what tn_plugin_describe says of `file`, in a runtime that
+// sees the plugins beside that directory.
+void stage_description(const char *directory, const char *file);
 
 // Copies a fixture to <directory>/<id>/plugin.so with the manifest that tn_plugin_describe
 // gives. The same without asking the plugin: the manifest says id, version and ABI 1.0.

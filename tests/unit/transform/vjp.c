@@ -2,7 +2,7 @@
 // Differentiating graphs: which rule is taken, broadcasting, dtypes, errors, depth. Values
 // are computed by the backend that is chosen automatically; without one, or without the
 // base pack, the tests are skipped.
-#include "../check.h"
+#include "check.h"
 #include <math.h>
 #include <tenon/tenon.h>
 #include "base/fail.h"
@@ -94,46 +94,34 @@ static const tn_primitive primitives[] = {
     {.id = "test.constant/1", .inputs = x_constant, .num_inputs = 2, .expr = "x * c"},
 };
 
-static int open_all(void **state)
+static void open_all(void)
 {
-    (void)state;
-    if (tn_runtime_open(NULL, &rt) != TN_OK)
-        return -1;
+    check_status(tn_runtime_open(NULL, &rt), TN_OK);
     for (size_t i = 0; i < sizeof(primitives) / sizeof(*primitives); i++) {
         tn_primitive record = primitives[i];
         record.struct_size = sizeof(record);
-        if (prim_register(rt, NULL, NULL, &record) != TN_OK) {
-            print_error("%s\n", fail_text());
-            return -1;
-        }
+        check_status(prim_register(rt, NULL, &record), TN_OK);
     }
     s = tn_scope_open(rt);
-    return 0;
 }
 
-static int close_all(void **state)
+static void close_all(void)
 {
-    (void)state;
     tn_scope_close(s);
     tn_runtime_close(rt);
-    return 0;
 }
 
 static void must(tn_status status)
 {
-    if (status != TN_OK) {
-        print_error("%s\n", tn_scope_error(s));
-        _fail(__FILE__, __LINE__);
-    }
+    if (status != TN_OK)
+        cr_fatal("%s", tn_scope_error(s));
 }
 
 static void need_plugins(void)
 {
     tn_array *one = tn_expr(s, "x -> x + 1", TN_IN(tn_f32(s, 0)), TN_NO_ATTRS);
-    if (tn_eval(s, one) != TN_OK || !tn_primitive_find(rt, "base.sum_to")) {
-        print_error("%s%s\n", tn_scope_error(s), tn_last_error());
-        _fail(__FILE__, __LINE__);
-    }
+    if (tn_eval(s, one) != TN_OK || !tn_primitive_find(rt, "base.sum_to"))
+        cr_fatal("%s%s", tn_scope_error(s), tn_last_error());
 }
 
 static tn_array *apply(const char *op, tn_array *x)
@@ -146,7 +134,8 @@ static double gradient(tn_array *y, tn_array *x)
 {
     tn_array *g = NULL;
     must(tn_vjp(s, &y, NULL, 1, &x, 1, &g));
-    assert_memory_equal(tn_array_type(g), tn_array_type(x), sizeof(tn_type));
+    cr_assert(eq(mem, bytes_of(tn_array_type(g), sizeof(tn_type)),
+                 bytes_of(tn_array_type(x), sizeof(tn_type))));
     double value = tn_item(s, g);
     must(tn_scope_status(s));
     return value;
@@ -161,38 +150,37 @@ static double forward(tn_array *y, tn_array *x)
     return value;
 }
 
-static void each_primitive_uses_the_rule_that_it_has(void **state)
+TestSuite(vjp, .init = open_all, .fini = close_all);
+
+Test(vjp, each_primitive_uses_the_rule_that_it_has)
 {
-    (void)state;
     need_plugins();
     tn_array *x = tn_f32(s, 3);
-    assert_true(gradient(apply("test.square", x), x) == 6); // decomposed twice
-    assert_true(forward(apply("test.square", x), x) == 6);
-    assert_true(gradient(apply("test.marked", x), x) == 10);
-    assert_true(gradient(apply("test.marked", apply("test.square", x)), x) == 60);
+    cr_assert(gradient(apply("test.square", x), x) == 6); // decomposed twice
+    cr_assert(forward(apply("test.square", x), x) == 6);
+    cr_assert(gradient(apply("test.marked", x), x) == 10);
+    cr_assert(gradient(apply("test.marked", apply("test.square", x)), x) == 60);
     tn_array *y = tn_expr(s, "x -> exp(x) * x", TN_IN(x), TN_NO_ATTRS);
-    assert_true(fabs(gradient(y, x) - 4 * exp(3)) < 1e-4);
-    assert_true(fabs(forward(y, x) - 4 * exp(3)) < 1e-4);
+    cr_assert(fabs(gradient(y, x) - 4 * exp(3)) < 1e-4);
+    cr_assert(fabs(forward(y, x) - 4 * exp(3)) < 1e-4);
 }
 
-static void gradients_of_several_uses_add_up(void **state)
+Test(vjp, gradients_of_several_uses_add_up)
 {
-    (void)state;
     need_plugins();
     tn_array *x = tn_f64(s, 2);
     tn_array *a = apply("test.square", x); // x^2
     tn_array *y = tn_expr(s, "a, x -> a * x + a", TN_IN(a, x), TN_NO_ATTRS);
-    assert_true(gradient(y, x) == 3 * 4 + 2 * 2); // x^3 + x^2
-    assert_true(gradient(y, a) == 3);             // an array in the middle
-    assert_true(gradient(y, y) == 1);
+    cr_assert(gradient(y, x) == 3 * 4 + 2 * 2); // x^3 + x^2
+    cr_assert(gradient(y, a) == 3);             // an array in the middle
+    cr_assert(gradient(y, y) == 1);
     tn_array *both[] = {x, a}, *g[2];
     must(tn_vjp(s, &y, NULL, 1, both, 2, g));
-    assert_true(tn_item(s, g[0]) == 16 && tn_item(s, g[1]) == 3);
+    cr_assert(tn_item(s, g[0]) == 16 && tn_item(s, g[1]) == 3);
 }
 
-static void what_was_broadcast_is_summed_and_dtypes_are_kept(void **state)
+Test(vjp, what_was_broadcast_is_summed_and_dtypes_are_kept)
 {
-    (void)state;
     need_plugins();
     const float xs[] = {1, 2, 3}, cs[] = {1, 10, 100, 1000, 10000, 100000};
     tn_array *x = tn_from_data(s, TN_F32, TN_SHAPE(3), xs);
@@ -205,15 +193,14 @@ static void what_was_broadcast_is_summed_and_dtypes_are_kept(void **state)
     float gx[3], gc[2];
     must(tn_read(s, g[0], gx, sizeof(gx)));
     must(tn_read(s, g[2], gc, sizeof(gc)));
-    assert_true(gx[0] == 0.5f * (1 + 2000) && gx[2] == 0.5f * (100 + 200000));
-    assert_true(gc[0] == 0.5f * (1 + 20 + 300) && gc[1] == 0.5f * (1000 + 20000 + 300000));
-    assert_int_equal(tn_array_type(g[1])->dtype, TN_F64);
-    assert_true(tn_item(s, g[1]) == 321 + 2 * 321000.0);
+    cr_assert(gx[0] == 0.5f * (1 + 2000) && gx[2] == 0.5f * (100 + 200000));
+    cr_assert(gc[0] == 0.5f * (1 + 20 + 300) && gc[1] == 0.5f * (1000 + 20000 + 300000));
+    cr_assert(eq(int, tn_array_type(g[1])->dtype, TN_F64));
+    cr_assert(tn_item(s, g[1]) == 321 + 2 * 321000.0);
 }
 
-static void unreached_arrays_get_zeros(void **state)
+Test(vjp, unreached_arrays_get_zeros)
 {
-    (void)state;
     need_plugins();
     const float xs[] = {1, 2, 3};
     tn_array *x = tn_from_data(s, TN_F32, TN_SHAPE(3), xs), *y = tn_f32(s, 1), *g;
@@ -221,41 +208,38 @@ static void unreached_arrays_get_zeros(void **state)
     must(tn_vjp(s, &z, NULL, 1, &x, 1, &g));
     float out[3] = {7, 7, 7};
     must(tn_read(s, g, out, sizeof(out)));
-    assert_true(out[0] == 0 && out[1] == 0 && out[2] == 0);
-    assert_true(gradient(z, y) == 0);
-    assert_true(forward(z, y) == 0);
+    cr_assert(out[0] == 0 && out[1] == 0 && out[2] == 0);
+    cr_assert(gradient(z, y) == 0);
+    cr_assert(forward(z, y) == 0);
     tn_array *c = tn_f32(s, 5);
     tn_array *q = tn_op(s, "test.constant", TN_IN(y, c), TN_NO_ATTRS);
-    assert_true(gradient(q, c) == 0);
-    assert_true(gradient(q, y) == 5);
+    cr_assert(gradient(q, c) == 0);
+    cr_assert(gradient(q, y) == 5);
 }
 
-static void evaluated_graphs_still_differentiate(void **state)
+Test(vjp, evaluated_graphs_still_differentiate)
 {
-    (void)state;
     need_plugins();
     tn_array *x = tn_f32(s, 3), *a = apply("test.square", x);
     tn_array *y = tn_expr(s, "a -> a * a", TN_IN(a), TN_NO_ATTRS);
     must(tn_eval(s, a, y));
-    assert_true(gradient(y, x) == 4 * 27);
+    cr_assert(gradient(y, x) == 4 * 27);
 }
 
-static void second_derivatives(void **state)
+Test(vjp, second_derivatives)
 {
-    (void)state;
     need_plugins();
     tn_array *x = tn_f64(s, 0.7), *g;
     tn_array *y = tn_expr(s, "x -> sin(x) * x", TN_IN(x), TN_NO_ATTRS);
     must(tn_vjp(s, &y, NULL, 1, &x, 1, &g));
     double expected = 2 * cos(0.7) - 0.7 * sin(0.7);
-    assert_true(fabs(gradient(g, x) - expected) < 1e-12);
-    assert_true(fabs(forward(g, x) - expected) < 1e-12);
+    cr_assert(fabs(gradient(g, x) - expected) < 1e-12);
+    cr_assert(fabs(forward(g, x) - expected) < 1e-12);
 }
 
 // matmul has a vjp: its jvp is that, transposed.
-static void a_vjp_gives_a_jvp(void **state)
+Test(vjp, a_vjp_gives_a_jvp)
 {
-    (void)state;
     need_plugins();
     const float as[] = {1, 2, 3, 4}, bs[] = {5, 6, 7, 8}, ts[] = {1, 0, 0, 2};
     tn_array *a = tn_from_data(s, TN_F32, TN_SHAPE(2, 2), as);
@@ -265,22 +249,18 @@ static void a_vjp_gives_a_jvp(void **state)
     must(tn_jvp(s, &y, 1, &a, &t, 1, &out));
     float got[4];
     must(tn_read(s, out, got, sizeof(got)));
-    assert_true(got[0] == 5 && got[1] == 6 && got[2] == 14 && got[3] == 16);
+    cr_assert(got[0] == 5 && got[1] == 6 && got[2] == 14 && got[3] == 16);
 }
 
 static void expect_error(tn_status status, const char *part)
 {
-    assert_int_not_equal(status, TN_OK);
-    if (!strstr(tn_scope_error(s), part)) {
-        print_error("got \"%s\", expected \"%s\"\n", tn_scope_error(s), part);
-        _fail(__FILE__, __LINE__);
-    }
+    cr_assert(ne(int, status, TN_OK));
+    check_says(tn_scope_error(s), part);
     tn_scope_clear_error(s);
 }
 
-static void errors_say_what_was_got_and_expected(void **state)
+Test(vjp, errors_say_what_was_got_and_expected)
 {
-    (void)state;
     const tn_type vector = {.dtype = TN_F32, .rank = 1, .extent = {3}};
     const float xs[] = {1, 2, 3};
     tn_array *x = tn_f32(s, 1), *i = tn_i32(s, 1), *g;
@@ -303,42 +283,23 @@ static void errors_say_what_was_got_and_expected(void **state)
     expect_error(tn_vjp(s, &y, NULL, 1, &x, 1, &g), "output 0 is NULL");
 }
 
-static void only_the_path_is_visited(void **state)
+Test(vjp, only_the_path_is_visited)
 {
-    (void)state;
     need_plugins();
     // The opaque primitive has no rule, and needs none: nothing asked for lies below it.
     tn_array *x = tn_f32(s, 2), *z = apply("test.opaque", tn_f32(s, 3)), *g;
     tn_array *y = tn_expr(s, "x, z -> x * x + z", TN_IN(x, z), TN_NO_ATTRS);
     must(tn_vjp(s, &y, NULL, 1, &x, 1, &g));
-    assert_true(tn_item(s, g) == 4);
+    cr_assert(tn_item(s, g) == 4);
 }
 
-static void a_chain_of_a_million_differentiates(void **state)
+Test(vjp, a_chain_of_a_million_differentiates)
 {
-    (void)state;
     tn_scope *own = tn_scope_open(rt);
     tn_array *x = tn_f32(own, 1), *y = x, *g = NULL;
     for (int i = 0; i < 1000000; i++)
         y = tn_op(own, "test.marked", TN_IN(y), TN_NO_ATTRS);
-    assert_int_equal(tn_vjp(own, &y, NULL, 1, &x, 1, &g), TN_OK);
-    assert_non_null(g);
+    check_status(tn_vjp(own, &y, NULL, 1, &x, 1, &g), TN_OK);
+    cr_assert(ne(ptr, g, NULL));
     tn_scope_close(own);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_primitive_uses_the_rule_that_it_has),
-        cmocka_unit_test(gradients_of_several_uses_add_up),
-        cmocka_unit_test(what_was_broadcast_is_summed_and_dtypes_are_kept),
-        cmocka_unit_test(unreached_arrays_get_zeros),
-        cmocka_unit_test(evaluated_graphs_still_differentiate),
-        cmocka_unit_test(second_derivatives),
-        cmocka_unit_test(a_vjp_gives_a_jvp),
-        cmocka_unit_test(errors_say_what_was_got_and_expected),
-        cmocka_unit_test(only_the_path_is_visited),
-        cmocka_unit_test(a_chain_of_a_million_differentiates),
-    };
-    return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Batching graphs: which rule is taken, broadcasting, the element's number, axes, nesting,
 // derivatives of batches and batches of derivatives, errors, depth.
-#include "../check.h"
+#include "check.h"
 #include <math.h>
 #include <tenon/tenon.h>
 #include "base/fail.h"
@@ -146,47 +146,28 @@ static const tn_primitive primitives[] = {
     {.id = "test.opaque/1", ONE_INPUT, .infer = same_type, .reference = no_reference},
 };
 
-static int open_all(void **state)
+static void open_all(void)
 {
-    (void)state;
-    if (tn_runtime_open(NULL, &rt) != TN_OK)
-        return -1;
+    check_status(tn_runtime_open(NULL, &rt), TN_OK);
     for (size_t i = 0; i < sizeof(primitives) / sizeof(*primitives); i++) {
         tn_primitive record = primitives[i];
         record.struct_size = sizeof(record);
-        if (prim_register(rt, NULL, NULL, &record) != TN_OK) {
-            print_error("%s\n", fail_text());
-            return -1;
-        }
+        check_status(prim_register(rt, NULL, &record), TN_OK);
     }
-    return 0;
-}
-
-static int close_all(void **state)
-{
-    (void)state;
-    tn_runtime_close(rt);
-    return 0;
-}
-
-static int open_scope(void **state)
-{
-    (void)state;
     s = tn_scope_open(rt);
-    return s ? 0 : -1;
+    cr_assert(ne(ptr, s, NULL));
 }
 
-static int close_scope(void **state)
+static void close_all(void)
 {
-    (void)state;
     tn_scope_close(s);
-    return 0;
+    tn_runtime_close(rt);
 }
 
 static void must(tn_status status)
 {
     if (status != TN_OK)
-        fail_msg("%s", tn_scope_error(s));
+        cr_fatal("%s", tn_scope_error(s));
 }
 
 // 0, 1, 2, ... in f32.
@@ -203,9 +184,9 @@ static void expect_values(tn_array *array, const tn_shape *shape, const double *
     must(tn_scope_status(s));
     const tn_type *type = tn_array_type(array);
     int64_t count = 1;
-    assert_int_equal(type->rank, shape->rank);
+    cr_assert(eq(int, type->rank, shape->rank));
     for (int32_t i = 0; i < shape->rank; i++) {
-        assert_int_equal(type->extent[i], shape->extent[i]);
+        cr_assert(eq(i64, type->extent[i], shape->extent[i]));
         count *= shape->extent[i];
     }
     tn_array *wide = tn_expr(s, "x -> f64(x)", TN_IN(array), TN_NO_ATTRS);
@@ -213,14 +194,14 @@ static void expect_values(tn_array *array, const tn_shape *shape, const double *
     must(tn_scope_status(s));
     for (int64_t i = 0; i < count; i++)
         if (!(fabs(got[i] - expected[i]) < 1e-5))
-            fail_msg("element %d is %g, expected %g", (int)i, got[i], expected[i]);
+            cr_fatal("element %d is %g, expected %g", (int)i, got[i], expected[i]);
 }
 
 static void expect_error(tn_status status, const char *part)
 {
-    assert_int_not_equal(status, TN_OK);
+    cr_assert(ne(int, status, TN_OK));
     if (!strstr(tn_scope_error(s), part))
-        fail_msg("got \"%s\", expected \"%s\"", tn_scope_error(s), part);
+        cr_fatal("got \"%s\", expected \"%s\"", tn_scope_error(s), part);
     tn_scope_clear_error(s);
 }
 
@@ -253,9 +234,10 @@ static tn_array *map_two(const char *text, tn_array *x, int32_t x_axis, tn_array
 
 // --- what is derived -------------------------------------------------------------------
 
-static void expressions_broadcast_slices_and_not_batches(void **state)
+TestSuite(vmap, .init = open_all, .fini = close_all);
+
+Test(vmap, expressions_broadcast_slices_and_not_batches)
 {
-    (void)state;
     tn_array *x = counting(TN_SHAPE(2, 2)), *y = counting(TN_SHAPE(2));
     // A slice of x meets the whole y; a slice of y is a number that meets all of x.
     expect_values(map_two("x, y -> 10 * x + y", x, 0, y, -1), TN_SHAPE(2, 2),
@@ -271,9 +253,8 @@ static void expressions_broadcast_slices_and_not_batches(void **state)
                   (double[]){0, 20, 11, 31});
 }
 
-static void the_axis_of_the_result_is_where_it_is_asked_for(void **state)
+Test(vmap, the_axis_of_the_result_is_where_it_is_asked_for)
 {
-    (void)state;
     tn_array *x = counting(TN_SHAPE(2, 3));
     expect_values(map_one("x -> x", x, 0, 0), TN_SHAPE(2, 3), (double[]){0, 1, 2, 3, 4, 5});
     expect_values(map_one("x -> -x", x, 0, 1), TN_SHAPE(3, 2),
@@ -285,9 +266,8 @@ static void the_axis_of_the_result_is_where_it_is_asked_for(void **state)
                   (double[]){0, 2, 1, 3, 4, 6, 5, 7});
 }
 
-static void batches_of_one_and_of_none(void **state)
+Test(vmap, batches_of_one_and_of_none)
 {
-    (void)state;
     tn_array *one = counting(TN_SHAPE(1, 3)), *none = counting(TN_SHAPE(0, 3));
     expect_values(map_one("test.next", one, 0, 0), TN_SHAPE(1, 3), (double[]){1, 2, 3});
     expect_values(map_one("test.next", none, 0, 1), TN_SHAPE(3, 0), NULL);
@@ -295,9 +275,8 @@ static void batches_of_one_and_of_none(void **state)
                   TN_SHAPE(0, 4, 3), NULL);
 }
 
-static void the_number_of_an_element_is_that_within_its_slice(void **state)
+Test(vmap, the_number_of_an_element_is_that_within_its_slice)
 {
-    (void)state;
     tn_array *x = counting(TN_SHAPE(2, 3));
     expect_values(map_one("x -> x + 10 * index", x, 0, 0), TN_SHAPE(2, 3),
                   (double[]){0, 11, 22, 3, 14, 25});
@@ -305,9 +284,8 @@ static void the_number_of_an_element_is_that_within_its_slice(void **state)
                   (double[]){0, 13, 1, 14, 2, 15});
 }
 
-static void each_primitive_uses_the_rule_that_it_has(void **state)
+Test(vmap, each_primitive_uses_the_rule_that_it_has)
 {
-    (void)state;
     tn_array *x = counting(TN_SHAPE(2, 3));
     expect_values(map_one("test.next", x, 1, 0), TN_SHAPE(3, 2),
                   (double[]){1, 4, 2, 5, 3, 6});
@@ -320,7 +298,7 @@ static void each_primitive_uses_the_rule_that_it_has(void **state)
     expect_values(squares, TN_SHAPE(2, 3), (double[]){0, 1, 4, 9, 16, 25});
     // This one takes a batch as it is, so that its own derivative stays in use.
     tn_array *y = map_one("test.steep", x, 0, 0), *g = NULL;
-    assert_string_equal(tn_array_op(y), "test.steep/1");
+    cr_assert(eq(str, tn_array_op(y), "test.steep/1"));
     tn_array *loss = tn_op(s, "base.sum", TN_IN(y), TN_NO_ATTRS);
     must(tn_vjp(s, &loss, NULL, 1, &x, 1, &g));
     expect_values(g, TN_SHAPE(2, 3), (double[]){10, 10, 10, 10, 10, 10});
@@ -335,9 +313,8 @@ static tn_status three_outputs(tn_scope *scope, tn_array *const *inputs,
                    TN_NO_ATTRS, outputs, num_outputs);
 }
 
-static void decompositions_with_several_outputs(void **state)
+Test(vmap, decompositions_with_several_outputs)
 {
-    (void)state;
     tn_array *x = counting(TN_SHAPE(2, 2)), *out[3];
     const int32_t out_axes[] = {0, 1, 0};
     must(tn_vmap_call(s, three_outputs, NULL, &x, NULL, 1, out, out_axes, 3));
@@ -346,22 +323,20 @@ static void decompositions_with_several_outputs(void **state)
     expect_values(out[2], TN_SHAPE(2), (double[]){7, 7});
 }
 
-static void numbers_without_a_dtype_take_that_of_what_they_meet(void **state)
+Test(vmap, numbers_without_a_dtype_take_that_of_what_they_meet)
 {
-    (void)state;
     tn_array *x = counting(TN_SHAPE(3)), *two = tn_float(s, 2);
     tn_array *y = tn_expr(s, "x, k -> x * k", TN_IN(x, two), TN_NO_ATTRS), *out = NULL;
     tn_array *ks = tn_from_data(s, TN_F64, TN_SHAPE(2), (double[]){1, 10});
     must(tn_vmap(s, &y, NULL, 1, &two, &ks, NULL, 1, &out));
-    assert_int_equal(tn_array_type(out)->dtype, TN_F32);
+    cr_assert(eq(int, tn_array_type(out)->dtype, TN_F32));
     expect_values(out, TN_SHAPE(2, 3), (double[]){0, 1, 2, 0, 10, 20});
 }
 
 // --- graphs ----------------------------------------------------------------------------
 
-static void graphs_that_are_there_already(void **state)
+Test(vmap, graphs_that_are_there_already)
 {
-    (void)state;
     tn_array *x = tn_f32(s, 3), *y = counting(TN_SHAPE(2));
     tn_array *a = tn_expr(s, "x -> x * x", TN_IN(x), TN_NO_ATTRS);
     tn_array *b = tn_expr(s, "a, y -> a + y", TN_IN(a, y), TN_NO_ATTRS);
@@ -372,9 +347,9 @@ static void graphs_that_are_there_already(void **state)
     const int32_t in_axes[] = {0, -1}, out_axes[] = {1, -1, 0, 0};
     must(tn_vmap(s, outputs, out_axes, 4, slices, inputs, in_axes, 2, out));
     expect_values(out[0], TN_SHAPE(2, 3), (double[]){0, 1, 4, 1, 2, 5});
-    assert_ptr_equal(out[1], c); // the same for each slice
+    cr_assert(eq(ptr, out[1], c)); // the same for each slice
     expect_values(out[2], TN_SHAPE(3, 2), (double[]){7, 8, 7, 8, 7, 8});
-    assert_ptr_equal(out[3], inputs[0]);
+    cr_assert(eq(ptr, out[3], inputs[0]));
     // An array in the middle may be mapped, and what is below it then does not matter.
     tn_array *both[] = {x, a}, *two[] = {inputs[0], counting(TN_SHAPE(3))};
     must(tn_vmap(s, &b, NULL, 1, both, two, NULL, 2, out));
@@ -393,9 +368,8 @@ static tn_status row_body(tn_scope *scope, tn_array *const *inputs, uint64_t num
                         (int32_t[]){-1, 0}, 2, outputs, NULL, 1);
 }
 
-static void batches_within_batches(void **state)
+Test(vmap, batches_within_batches)
 {
-    (void)state;
     tn_array *x = counting(TN_SHAPE(2)), *y = counting(TN_SHAPE(3)), *out = NULL;
     must(tn_vmap_call(s, row_body, y, &x, NULL, 1, &out, NULL, 1));
     expect_values(out, TN_SHAPE(2, 3), (double[]){0, 1, 2, 10, 11, 12});
@@ -419,9 +393,8 @@ static tn_status gradient_body(tn_scope *scope, tn_array *const *inputs,
                 : tn_vjp(scope, &y, NULL, 1, inputs, 1, outputs);
 }
 
-static void batches_of_derivatives(void **state)
+Test(vmap, batches_of_derivatives)
 {
-    (void)state;
     tn_array *x = counting(TN_SHAPE(3)), *out = NULL;
     double expected[3];
     for (int i = 0; i < 3; i++)
@@ -432,9 +405,8 @@ static void batches_of_derivatives(void **state)
     expect_values(out, TN_SHAPE(3), expected);
 }
 
-static void derivatives_of_batches(void **state)
+Test(vmap, derivatives_of_batches)
 {
-    (void)state;
     tn_array *x = counting(TN_SHAPE(2, 2)), *y = counting(TN_SHAPE(2)), *g[2];
     tn_array *out = map_two("x, y -> x * x * y", x, 1, y, -1);
     tn_array *loss = tn_op(s, "base.sum", TN_IN(out), TN_NO_ATTRS);
@@ -465,28 +437,26 @@ static tn_status lazy_body(tn_scope *scope, tn_array *const *inputs, uint64_t nu
     return user ? TN_ERR_IO : TN_OK;
 }
 
-static void rules_that_are_missing_or_wrong_are_named(void **state)
+Test(vmap, rules_that_are_missing_or_wrong_are_named)
 {
-    (void)state;
     tn_array *x = counting(TN_SHAPE(2, 3));
-    assert_null(map_one("test.opaque", x, 0, 0));
+    cr_assert(eq(ptr, map_one("test.opaque", x, 0, 0), NULL));
     expect_error(tn_scope_status(s), "vmap: test.opaque/1 has no vmap, and no expression");
-    assert_null(map_one("test.failing", x, 0, 0));
+    cr_assert(eq(ptr, map_one("test.failing", x, 0, 0), NULL));
     expect_error(tn_scope_status(s), "not on a Sunday");
-    assert_null(map_one("test.silent", x, 0, 0));
+    cr_assert(eq(ptr, map_one("test.silent", x, 0, 0), NULL));
     expect_error(
         tn_scope_status(s),
         "vmap: test.silent/1: vmap: rule vmap of the application failed (unsupported) and "
         "gave no reason");
-    assert_null(map_one("test.wrong", x, 0, 0));
+    cr_assert(eq(ptr, map_one("test.wrong", x, 0, 0), NULL));
     expect_error(tn_scope_status(s),
                  "test.wrong/1: vmap gives f32[3] for output 0 with the "
                  "batch on axis 0, expected f32[2, 3]");
 }
 
-static void calls_that_do_not_fit_say_what_was_expected(void **state)
+Test(vmap, calls_that_do_not_fit_say_what_was_expected)
 {
-    (void)state;
     tn_array *x = counting(TN_SHAPE(2, 3)), *y = counting(TN_SHAPE(3, 3)), *out = NULL;
     map_two("x, y -> x + y", x, 0, y, 0);
     expect_error(tn_scope_status(s),
@@ -509,9 +479,8 @@ static void calls_that_do_not_fit_say_what_was_expected(void **state)
     expect_error(tn_scope_status(s), "a batch would have rank 9, at most 8");
 }
 
-static void bodies_that_fail_leave_their_error(void **state)
+Test(vmap, bodies_that_fail_leave_their_error)
 {
-    (void)state;
     tn_array *x = counting(TN_SHAPE(2, 3)), *out = NULL;
     expect_error(tn_vmap_call(s, eager_body, NULL, &x, NULL, 1, &out, NULL, 1),
                  "stands for a slice in vmap, which has no data");
@@ -525,17 +494,15 @@ static void bodies_that_fail_leave_their_error(void **state)
                  "");
     // The first failure stays.
     tn_scope_fail(s, TN_ERR_IO, "the first");
-    assert_int_equal(tn_vmap_call(s, lazy_body, NULL, &x, NULL, 1, &out, NULL, 1),
-                     TN_ERR_IO);
-    assert_int_equal(tn_vmap(s, &x, NULL, 1, &x, &x, NULL, 1, &out), TN_ERR_IO);
+    check_status(tn_vmap_call(s, lazy_body, NULL, &x, NULL, 1, &out, NULL, 1), TN_ERR_IO);
+    check_status(tn_vmap(s, &x, NULL, 1, &x, &x, NULL, 1, &out), TN_ERR_IO);
     expect_error(tn_scope_status(s), "the first");
 }
 
-static void only_what_is_mapped_is_visited(void **state)
+Test(vmap, only_what_is_mapped_is_visited)
 {
-    (void)state;
     tn_array *z = tn_op(s, "test.opaque", TN_IN(counting(TN_SHAPE(3))), TN_NO_ATTRS);
-    assert_non_null(map_two("x, z -> x + z", counting(TN_SHAPE(2, 3)), 0, z, -1));
+    cr_assert(ne(ptr, map_two("x, z -> x + z", counting(TN_SHAPE(2, 3)), 0, z, -1), NULL));
 }
 
 static tn_status deep_body(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
@@ -549,37 +516,12 @@ static tn_status deep_body(tn_scope *scope, tn_array *const *inputs, uint64_t nu
     return TN_OK;
 }
 
-static void a_deep_chain_is_mapped(void **state)
+Test(vmap, a_deep_chain_is_mapped)
 {
-    (void)state;
     tn_array *x = counting(TN_SHAPE(2, 3)), *t = counting(TN_SHAPE(2, 3)), *out = NULL;
     must(tn_vmap_call(s, deep_body, (void *)"base.negative", &x, NULL, 1, &out, NULL, 1));
     tn_array *moved = NULL;
     must(tn_jvp(s, &out, 1, &x, &t, 1, &moved));
-    assert_non_null(moved);
+    cr_assert(ne(ptr, moved, NULL));
     must(tn_vmap_call(s, deep_body, (void *)"test.next", &x, NULL, 1, &out, NULL, 1));
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scope, close_scope)
-    const struct CMUnitTest tests[] = {
-        TEST(expressions_broadcast_slices_and_not_batches),
-        TEST(the_axis_of_the_result_is_where_it_is_asked_for),
-        TEST(batches_of_one_and_of_none),
-        TEST(the_number_of_an_element_is_that_within_its_slice),
-        TEST(each_primitive_uses_the_rule_that_it_has),
-        TEST(decompositions_with_several_outputs),
-        TEST(numbers_without_a_dtype_take_that_of_what_they_meet),
-        TEST(graphs_that_are_there_already),
-        TEST(batches_within_batches),
-        TEST(batches_of_derivatives),
-        TEST(derivatives_of_batches),
-        TEST(rules_that_are_missing_or_wrong_are_named),
-        TEST(calls_that_do_not_fit_say_what_was_expected),
-        TEST(bodies_that_fail_leave_their_error),
-        TEST(only_what_is_mapped_is_visited),
-        TEST(a_deep_chain_is_mapped),
-    };
-    return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -1,25 +1,39 @@
 // SPDX-License-Identifier: MIT
-// Attribute structs of the primitives of pack "base", frozen with each primitive's
-// revision: for those who bring kernels or rules for them.
+// Attribute structs of the primitives of pack "base": for plugins that bring kernels or
+// rules for these primitives. Each struct is frozen with the revision of its primitives.
 //
-// Axes may be negative in what a user gives; kernels and rules see what was given. Helper:
-// tn_axis(). "All axes" is `axis.given == 0`.
+//   static tn_status launch(const tn_cpu_call *call) // of a kernel for "base.sum/1"
+//   {
+//       const tn_reduce_attrs *attrs = call->attrs;
+//       uint32_t axes = tn_axis_set(&attrs->axis, call->inputs[0].layout.rank);
+//       ...
 //
-// Threads. Plain data.
+// The core fills the structs, defaults included; they are borrowed for the call. infer has
+// accepted the values: axes are in range and lists have the right length. Axes count from
+// the end when negative, and reach kernels and rules as they were given: tn_axis() resolves
+// them.
+//
+// Applications pass attributes by name, tn_attrs("axis", TN_INTS(0, 2), "keepdims", 1), or
+// call the C functions of <tenon/ops/base.h>, which is made from these tables.
+//
+// Threads. Plain data and pure functions: any thread.
 #ifndef TENON_OPS_BASE_ATTRS_H
 #define TENON_OPS_BASE_ATTRS_H
 
 #include <tenon/attr.h>
 #include <tenon/types.h>
 
-// `axis` counted from the front, or -1 when it is not within `rank`.
+// `axis`, which counts from the end when negative, as an axis from 0; -1 when it is not
+// within `rank`.
 static inline int32_t tn_axis(int64_t axis, int32_t rank)
 {
     int64_t from_front = axis < 0 ? axis + rank : axis;
     return from_front >= 0 && from_front < rank ? (int32_t)from_front : -1;
 }
 
-// The axes named by `axes`, as bits: all of them when not given. Out of range: ignored.
+// The set of axes that a list names, as bits 1 << axis from the front: all axes below
+// `rank` when the list is not given, none when it is empty. An axis out of range is left
+// out.
 static inline uint32_t tn_axis_set(const tn_ints *axes, int32_t rank)
 {
     uint32_t set = 0;
@@ -33,104 +47,144 @@ static inline uint32_t tn_axis_set(const tn_ints *axes, int32_t rank)
     return set;
 }
 
-// base.astype/1. Input: x.
+// base.astype/1 (x): x converted as CAST of <tenon/expr.h> does; numpy.ndarray.astype.
 typedef struct tn_astype_attrs {
-    int64_t dtype;
+    int64_t dtype; // a tn_dtype, of the result; required
 } tn_astype_attrs;
 
-// base.{sum,mean,max,min,logsumexp}/1. Input: x. Sums of bool and of integers narrower than
-// 64 bits are i64 (u64 for unsigned), as in NumPy; mean of integers is f64; half floats are
-// accumulated in f32.
+// The table of reductions over any axes, X(name, DTYPES), for base.<name>/1. DTYPES: the
+// dtypes that kernels take, ALL (TN_ALL_DTYPES) or FLOAT (TN_FLOAT_DTYPES); arrays of other
+// dtypes are converted first.
+#define TN_REDUCTIONS(X)                                                                   \
+    X(sum, ALL)                                                                            \
+    X(prod, ALL)                                                                           \
+    X(mean, ALL)                                                                           \
+    X(max, ALL)                                                                            \
+    X(min, ALL)                                                                            \
+    X(logsumexp, FLOAT)
+
+// Attributes of each primitive of TN_REDUCTIONS (x), as NumPy's functions of these names;
+// logsumexp is log(sum(exp(x))) without overflow.
+//
+// Result: sums and products of bool and signed integers are i64, of unsigned ones u64; mean
+// and logsumexp of bool and integers are f64; others keep x's dtype. F16 and BF16 are
+// accumulated in f32. max and min of a NaN are NaN, and of no elements an error.
 typedef struct tn_reduce_attrs {
-    tn_ints axis;     // one or several; not given: all
-    int64_t keepdims; // bool
+    tn_ints axis;     // axes to reduce, one or several; not given: all
+    int64_t keepdims; // 1: reduced axes stay, with extent 1; 0: they are removed
 } tn_reduce_attrs;
 
-// base.argmax/1: i64; the first of equals. axis not given (INT64_MIN): of the flattened.
+// base.argmax/1 (x): an i64 index along `axis`, of the greatest element; the first of equal
+// elements, and the first NaN when there is one, as numpy.argmax.
 typedef struct tn_argmax_attrs {
-    int64_t axis;
-    int64_t keepdims; // bool
+    int64_t axis;     // TN_NO_AXIS: x is taken as flattened in row-major order
+    int64_t keepdims; // as in tn_reduce_attrs
 } tn_argmax_attrs;
+
+// tn_argmax_attrs.axis when no axis is given.
 #define TN_NO_AXIS INT64_MIN
 
-// base.{reshape,broadcast_to,sum_to}/1. Input: x.
+// base.reshape/1 (x): the same elements in row-major order under other extents.
+// base.broadcast_to/1 (x): x repeated along new leading axes and along axes of extent 1, as
+// numpy.broadcast_to. base.sum_to/1 (x): its transpose, x summed over the axes along which
+// `shape` would be repeated to give x's extents.
 typedef struct tn_shape_attrs {
-    tn_ints shape; // reshape: one extent may be -1
+    tn_ints
+        shape; // extents of the result; required. reshape: one may be -1, and is inferred
 } tn_shape_attrs;
 
-// base.full/1 (no input)
+// base.full/1 (no input): every element is `value`, converted to the dtype.
 typedef struct tn_full_attrs {
-    tn_ints shape;
-    double value;
-    int64_t dtype; // not given: f32
+    tn_ints shape; // required
+    double value;  // default 0
+    int64_t dtype; // TN_DTYPE_NONE: f32
 } tn_full_attrs;
 
-// base.clip/1: limits outside an integer dtype's range are that range's ends.
+// base.clip/1 (x): max(lo, min(x, hi)) in x's dtype, lo <= hi. Of an integer dtype the
+// limits are rounded inwards to whole numbers, and limits outside of its range are the
+// range's ends.
 typedef struct tn_clip_attrs {
-    double lo; // minus infinity
-    double hi; // infinity
+    double lo; // default minus infinity
+    double hi; // default infinity
 } tn_clip_attrs;
 
-// base.transpose/1: axes not given: reversed.
+// base.transpose/1 (x): axis i of the result is axis axes[i] of x, as numpy.transpose.
 typedef struct tn_transpose_attrs {
-    tn_ints axes;
+    tn_ints axes; // a permutation; not given: all axes in reverse order
 } tn_transpose_attrs;
 
-// base.{expand_dims,squeeze}/1. Input: x.
+// base.expand_dims/1 (x): x with axes of extent 1 added. base.squeeze/1 (x): x with axes of
+// extent 1 removed.
 typedef struct tn_axis_attrs {
-    tn_ints axis; // one or several; squeeze: not given: all of extent 1
+    tn_ints axis; // one or several. expand_dims: axes of the result; required
+                  // squeeze: axes of x; not given: all of extent 1
 } tn_axis_attrs;
 
-// base.slice/1 (x) and base.slice_update/1 (x, update: of the slice's extents): Python's
-// start:stop:step per axis, counts up to the rank; lists not given: from the start, to the
-// end, by 1. A value of TN_SLICE_END stands for an omitted bound.
+// base.slice/1 (x): Python's x[start:stop:step] on each axis, negative steps included.
+// base.slice_update/1 (x, update): x with the elements of that slice replaced by `update`,
+// which has the slice's extents. Lists have up to as many entries as x has axes; axes
+// behind their end are taken whole.
 typedef struct tn_slice_attrs {
-    tn_ints start;
-    tn_ints stop;
-    tn_ints step;
+    tn_ints start; // first index on each axis; not given: the start
+    tn_ints stop;  // index to stop before; not given: the end
+    tn_ints step;  // not 0; not given: 1
 } tn_slice_attrs;
+
+// A bound or step left out, within a list of tn_slice_attrs: what an omitted one means to
+// Python, which depends on the sign of the step.
 #define TN_SLICE_END INT64_MAX
 
-// base.concatenate/1: inputs of one dtype, equal but for `axis`.
+// base.concatenate/1 (x, ...): arrays of one dtype joined along `axis`. Their other extents
+// are equal.
 typedef struct tn_concatenate_attrs {
-    int64_t axis;
+    int64_t axis; // default 0
 } tn_concatenate_attrs;
 
-// base.pad/1: constant `value`; counts equal the rank.
+// base.pad/1 (x): x with a border of one value, as numpy.pad in mode "constant".
 typedef struct tn_pad_attrs {
-    tn_ints before;
-    tn_ints after;
-    double value;
+    tn_ints before; // elements put in front, one count for each axis of x; required
+    tn_ints after;  // elements put behind, likewise
+    double value;   // of the border, converted to x's dtype; default 0
 } tn_pad_attrs;
 
-// base.take/1 (x, indices): out = x with `axis` replaced by the indices' shape. Negative
-// indices count from the end; out of range is clamped.
-// base.scatter_add/1 (x, indices, updates): x plus updates added at the indices along axis;
-// shapes as take's. Out-of-range indices are dropped. Duplicate indices all count.
+// base.take/1 (x, indices): x with `axis` replaced by the indices' shape, as numpy.take in
+// mode "clip", except that negative indices count from the end. Out of range: clamped.
+//
+// base.scatter_add/1 (x, indices, updates): x with `updates` added at the indices along
+// `axis`; `updates` has x's dtype and the shape that take gives. Negative indices count
+// from the end; indices out of range are dropped; each of several equal indices adds
+// (numpy.add.at).
 typedef struct tn_take_attrs {
-    int64_t axis;
+    int64_t axis; // of x; default 0
 } tn_take_attrs;
 
-// base.matmul/1 (a, b): as numpy.matmul with batch axes broadcast; rank 1 is promoted. A
-// transposed operand is given as a transposed view (strides).
+// base.matmul/1 (a, b: of one dtype): the matrix product of the last two axes, as
+// numpy.matmul: leading axes broadcast; an operand of rank 1 is a row (a) or a column (b).
+// A transposed operand is a view: kernels see its strides.
 typedef struct tn_matmul_attrs {
     int64_t reserved; // 0
 } tn_matmul_attrs;
 
-// base.arange/1 (no input)
+// base.arange/1 (no input): start + i * step, up to but without `stop`, as numpy.arange:
+// ceil((stop - start) / step) elements, at least 0. All three are finite, and step is not
+// 0.
 typedef struct tn_arange_attrs {
-    double start;
-    double stop;
-    double step;
-    int64_t dtype; // not given: i64 when all three are whole, else f64
+    double start;  // default 0
+    double stop;   // required
+    double step;   // default 1
+    int64_t dtype; // TN_DTYPE_NONE: i64 when all three are whole numbers, else f64
 } tn_arange_attrs;
 
-// base.random_bits/1 (key: u32[2]): u32 words. base.random_{uniform,normal}/1 (key).
+// Random arrays from a key (u32[2]) and no state: Threefry-2x32 of 20 rounds (Salmon,
+// Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011) of the element's
+// number, so the same key gives the same numbers on every device. base.random_bits/1 gives
+// the words, base.random_uniform/1 numbers in [a, b), base.random_normal/1 the normal
+// distribution by the method of Box and Muller (1958).
 typedef struct tn_random_attrs {
-    tn_ints shape;
-    int64_t dtype; // not given: f32 (random_bits: always u32)
-    double a;      // uniform: low; normal: mean
-    double b;      // uniform: high; normal: standard deviation
+    tn_ints shape; // required
+    int64_t dtype; // a float dtype; TN_DTYPE_NONE: f32. random_bits: not read, always u32
+    double a;      // uniform: the least value, 0; normal: the mean, 0
+    double b;      // uniform: the end, 1; normal: the standard deviation, 1
 } tn_random_attrs;
 
 #endif // TENON_OPS_BASE_ATTRS_H

@@ -1,59 +1,81 @@
 // SPDX-License-Identifier: MIT
-// Attribute structs of the primitives of pack "nn", frozen with each primitive's revision.
+// Attribute structs of the primitives of pack "nn": for plugins that bring kernels or rules
+// for these primitives. Each struct is frozen with the revision of its primitives.
 //
-// Threads. Plain data.
+//   // In a kernel for "nn.softmax/1"; tn_axis() is in <tenon/ops/base_attrs.h>.
+//   const tn_softmax_attrs *attrs = call->attrs;
+//   int32_t axis = tn_axis(attrs->axis, call->inputs[0].layout.rank);
+//
+// The core fills the structs, defaults included; they are borrowed for the call, and infer
+// has accepted the values. Inputs are floats unless said otherwise. N, H, W, C are the axes
+// of images: number, rows, columns, channels.
+//
+// Threads. Plain data: any thread.
 #ifndef TENON_OPS_NN_ATTRS_H
 #define TENON_OPS_NN_ATTRS_H
 
 #include <tenon/attr.h>
 #include <tenon/types.h>
 
-// nn.conv2d/1 (x: N,H,W,C; w: O,kH,kW,C/groups; optional bias: O): correlation, as in
-// PyTorch and MLX; the layout is MLX's (channels last). Lists of two (rows, columns), or of
-// one for both; not given: stride and dilation 1, padding 0.
-// nn.conv2d_input/1 (gradient, w) and nn.conv2d_weight/1 (x, gradient) are its transposes;
-// `extent` gives the rows and columns of what they rebuild.
+// nn.conv2d/1 (x: N,H,W,C; w: O,kH,kW,C/groups; optional bias: O) -> N,oH,oW,O:
+// cross-correlation, as torch.nn.functional.conv2d; the layout (channels last) is that of
+// mlx.core.conv2d. An output has (H + 2 * padding - dilation * (kH - 1) - 1) / stride + 1
+// rows, rounded down, and columns likewise.
+//
+// nn.conv2d_input/1 (gradient, w) -> x and nn.conv2d_weight/1 (x, gradient) -> w are the
+// transposes of conv2d in x and in w: its derivatives.
+//
+// Each list has two numbers (rows, columns), or one for both.
 typedef struct tn_conv2d_attrs {
-    tn_ints stride;
-    tn_ints padding;
-    tn_ints dilation;
-    tn_ints extent;
-    int64_t groups; // 1
+    tn_ints stride;   // elements between windows, at least 1; not given: 1
+    tn_ints padding;  // zeros on each side of x; not given: 0
+    tn_ints dilation; // elements between those of a window, at least 1; not given: 1
+    tn_ints extent;   // of the transposes only, required: rows and columns of x or w
+    int64_t groups;   // parts that channels and filters are split into; default 1
 } tn_conv2d_attrs;
 
-// nn.max_pool2d/1 (x: N,H,W,C); stride not given: the window. nn.max_pool2d_grad/1 (x, out,
-// gradient): the gradient goes to the first maximum of each window.
+// nn.max_pool2d/1 (x: N,H,W,C) -> N,oH,oW,C: the greatest element of each window, channel
+// by channel, as torch.nn.functional.max_pool2d. nn.max_pool2d_grad/1 (x, out, gradient) ->
+// x: its derivative, which gives each gradient to the first maximum of its window in
+// row-major order. Lists as in tn_conv2d_attrs.
 typedef struct tn_pool2d_attrs {
-    tn_ints window;
-    tn_ints stride;
-    tn_ints padding; // of minus infinity
+    tn_ints window; // rows and columns of a window; required
+    tn_ints stride; // elements between windows; not given: the window's extents
+    tn_ints
+        padding; // minus infinities on each side, at most half of the window; not given: 0
 } tn_pool2d_attrs;
 
-// nn.softmax/1, nn.log_softmax/1. Input: x.
+// nn.softmax/1 (x): exp(x) / sum(exp(x)) along an axis. nn.log_softmax/1 (x): its
+// logarithm, x - log(sum(exp(x))). Both subtract the maximum first, so that exp does not
+// overflow.
 typedef struct tn_softmax_attrs {
-    int64_t axis; // -1
+    int64_t axis; // negative: from the end; default -1
 } tn_softmax_attrs;
 
-// nn.cross_entropy/1 (logits: ..., classes; labels: integers ...): the loss of each sample.
+// nn.cross_entropy/1 (logits: ..., classes; labels: integers ...) -> ...: the loss of each
+// sample, log(sum(exp(logits))) - logits[label]. A label that is no class gives 0.
 typedef struct tn_cross_entropy_attrs {
     int64_t reserved; // 0
 } tn_cross_entropy_attrs;
 
-// nn.sgd/1 (p, g, m) -> p, m: m' = momentum * m + g + weight_decay * p; p' = p - lr * m'.
+// nn.sgd/1 (p, g, m) -> p, m: one step of gradient descent with momentum, as
+// torch.optim.SGD: m' = momentum * m + g + weight_decay * p; p' = p - lr * m'. All arrays
+// have p's extents; outputs may take over the memory of p and m.
 typedef struct tn_sgd_attrs {
-    double lr;
-    double momentum;
-    double weight_decay;
+    double lr;           // learning rate; default 0.01
+    double momentum;     // default 0
+    double weight_decay; // default 0
 } tn_sgd_attrs;
 
-// nn.adam/1 (p, g, m, v, step: f32 scalar, from 1) -> p, m, v (Kingma and Ba 2015, with
-// decoupled weight decay).
+// nn.adam/1 (p, g, m, v, step: scalar, from 1) -> p, m, v: one step of Adam (Kingma and
+// Ba, "Adam: a method for stochastic optimization", ICLR 2015, algorithm 1) with decoupled
+// weight decay (Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019).
 typedef struct tn_adam_attrs {
-    double lr;
-    double beta1;
-    double beta2;
-    double eps;
-    double weight_decay;
+    double lr;           // learning rate; default 1e-3
+    double beta1;        // share of the first moment m that stays; default 0.9
+    double beta2;        // share of the second moment v that stays; default 0.999
+    double eps;          // added to the square root of v; default 1e-8
+    double weight_decay; // share of p that a step of lr 1 takes away; default 0
 } tn_adam_attrs;
 
 #endif // TENON_OPS_NN_ATTRS_H

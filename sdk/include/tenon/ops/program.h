@@ -1,44 +1,106 @@
 // SPDX-License-Identifier: MIT
-// For those who write backends: runs a program of <tenon/expr.h> on ordinary memory, one
-// element at a time. It is what each operation means, written plainly, and slow: the first
-// version of a backend, and what a faster one is compared with.
+// For authors of backends: runs a program of <tenon/expr.h> on ordinary memory, one element
+// at a time. It defines every instruction, plainly and slowly: the core folds constants by
+// it, and tests compare kernels with it. A new backend starts with it:
 //
-// Floats are computed in double and rounded once to the instruction's dtype. For + - * /
-// and sqrt that equals computing in f32; for the other functions it is the more exact.
+//   // A step with a program; bytes_of() gives the memory that is bound to a slot.
+//   tn_tensor inputs[TN_EXPR_MAX_INPUTS], outputs[TN_EXPR_MAX_OUTPUTS];
+//   for (uint32_t i = 0; i < step->num_inputs; i++) {
+//       inputs[i].data = bytes_of(step->inputs[i].slot) + step->inputs[i].offset;
+//       inputs[i].layout = step->inputs[i].layout;
+//   }
+//   ... // the outputs likewise
+//   tn_program_run(step->program, step->params, inputs, outputs);
 //
-// Threads. Pure functions; tn_program_run writes the outputs.
+// A faster one is compared with it, instruction by instruction:
+//
+//   tn_scalar_value a = {.f = x}, none = {.u = 0};
+//   double want = tn_operation(TN_EXPR_EXP, TN_F32, TN_F32, a, none, none).f;
+//
+// A program is plain data, so tests of a backend write their own and need no core:
+//
+//   static const tn_expr_insn insns[] = {
+//       {.op = TN_EXPR_LOAD, .dtype = TN_F32, .a = 0},        // x
+//       {.op = TN_EXPR_CONST, .dtype = TN_F32, .a = 0},       // 0
+//       {.op = TN_EXPR_MAX, .dtype = TN_F32, .a = 0, .b = 1}, // max(x, 0)
+//   };
+//   static const uint64_t constants[] = {0}; // the bits of 0.0 as a double
+//   static const uint32_t last = 2;
+//   static const tn_dtype f32 = TN_F32;
+//   const tn_expr_program relu = {
+//       .struct_size = sizeof(relu), .insns = insns, .num_insns = 3,
+//       .constants = constants, .num_constants = 1,
+//       .input_dtypes = &f32, .num_inputs = 1,
+//       .output_dtypes = &f32, .outputs = &last, .num_outputs = 1,
+//   };
+//   float x[4] = {-1, 0, 1, 2}, y[4];
+//   tn_layout layout = {.dtype = TN_F32, .rank = 1, .extent = {4}, .stride = {1}};
+//   tn_tensor in = {x, layout}, out = {y, layout};
+//   tn_program_run(&relu, NULL, &in, &out); // y is 0, 0, 1, 2
+//
+// Functions, from the whole to the parts; a faster backend replaces them from the outside
+// in:
+//
+//   tn_program_run             all elements
+//     tn_program_step          one instruction of one element
+//       tn_operation           one instruction on the values of its operands
+//         tn_value_cast        CAST
+//         tn_compare           EQ, NE, LT, LE, GT, GE
+//         tn_float_operation   floats; tn_float_function: those of one operand
+//         tn_integer_operation integers and bool
+//         tn_value_fit         rounds or wraps the result to its dtype
+//
+// Tolerance. Every backend gives these results on bool and integers, and on floats for
+// conversions and the classes SIGN, ROUND, ARITHMETIC, COMPARE, TEST and SELECT. It may
+// differ
+//   in FUNCTION, CIRCULAR  by a few units in the last place (tests allow 8 and 16)
+//   in POW                 by some tens of units, since y log(x) magnifies errors of log
+//   in DIVIDE, ROOT        not on a CPU; on a GPU by 2.5 units of F32, as Vulkan allows
+//   in MIN, MAX            by the sign of a zero: which of 0.0 and -0.0 is open
+//   in NaNs                by sign and payload
+//   on a GPU               by the sign of a zero from functions, and by taking operands
+//                          below 2^-126 (subnormal in F32) for 0 in arithmetic
+//
+// Values. Between instructions a value is a tn_scalar_value, 8 bytes, that is an element of
+// the instruction's dtype already: tn_value_fit() has rounded or wrapped it. Functions
+// below whose comment does not say so return a value before that step.
+//
+// Exactness. Floats are computed in double and rounded once to the instruction's dtype. For
+// + - * / and SQRT in F32, rounding to double and then to F32 gives the result of F32
+// arithmetic, since 53 >= 2 * 24 + 2 (Figueroa, "When is double rounding innocuous?",
+// SIGNUM Newsletter, 1995). The other functions are as exact as the C library's in double:
+// within an ulp or so in F64, and nearly always correctly rounded in F32.
+//
+// Assumes the default rounding mode, no -ffast-math, and a compiler that evaluates double
+// expressions in double (FLT_EVAL_METHOD 0). Link with -lm: the __builtin_ functions are
+// calls of the C library, named so that this header needs no <math.h>.
+//
+// Threads. Any thread. All functions are pure but tn_program_run, which writes the elements
+// of the outputs. None fails or checks its arguments: the core has checked programs and
+// layouts.
 #ifndef TENON_OPS_PROGRAM_H
 #define TENON_OPS_PROGRAM_H
 
 #include <tenon/expr.h>
 #include <tenon/ops/reference.h>
 
-// A value as programs hold it: `f` for float dtypes, `i` for signed ones, `u` for the
-// others.
+// The value of one instruction for one element. The dtype says which member holds it. An
+// integer narrower than 64 bits is extended, with its sign or with zeros.
 typedef union tn_scalar_value {
-    double f;
-    int64_t i;
-    uint64_t u;
+    double f;   // float dtypes (tn_is_float); of F16, BF16 and F32 the exact value
+    int64_t i;  // signed integers (tn_is_signed)
+    uint64_t u; // unsigned integers; bool as 0 or 1
 } tn_scalar_value;
 
-// Whether values of this dtype are held in `f`.
-static inline int32_t tn_is_float(tn_dtype dtype)
-{
-    return tn_dtype_in(dtype, TN_FLOAT_DTYPES);
-}
-
-// Whether values of this dtype are held in `i`.
-static inline int32_t tn_is_signed(tn_dtype dtype)
-{
-    return tn_dtype_in(dtype, TN_SIGNED_DTYPES);
-}
-
-// Stores to and loads from a place of this dtype: rounds and wraps.
+// `value` as an element of `dtype`, of which it already has the kind: floats are rounded to
+// nearest even, integers keep their low bits, bool becomes 0 or 1. Computed by storing to
+// memory of that dtype and loading again, so it is tn_set_f64() and tn_set_i64() of
+// <tenon/ops/reference.h> that define it.
 static inline tn_scalar_value tn_value_fit(tn_dtype dtype, tn_scalar_value value)
 {
-    uint64_t place = 0;
+    uint64_t bits = 0;
     tn_tensor tensor;
-    tensor.data = &place;
+    tensor.data = &bits;
     tensor.layout.dtype = dtype;
     if (tn_is_float(dtype)) {
         tn_set_f64(&tensor, 0, value.f);
@@ -50,24 +112,110 @@ static inline tn_scalar_value tn_value_fit(tn_dtype dtype, tn_scalar_value value
     return value;
 }
 
-// CAST: converts a value as <tenon/expr.h> says.
+// CAST: `v`, of dtype `from`, converted to dtype `to`, as the table of conversions in
+// <tenon/expr.h> says. The result fits `to`. Also the conversion from the dtype of a
+// program's last instruction to that of an output in memory.
+//
+//   F32 300.7 to I8: 127    I32 300 to I8: 44    I8 -1 to U16: 65535
+//   I32 2^24 + 1 to F32: 2^24    F64 1e300 to F32: infinity    F32 NaN to I32: 0
 static inline tn_scalar_value tn_value_cast(tn_dtype from, tn_dtype to, tn_scalar_value v)
 {
-    if (tn_is_float(from) && !tn_is_float(to)) {
+    if (tn_is_float(from) && !tn_is_float(to))
         v.i = tn_integer_of_f64(to, v.f);
-    } else if (!tn_is_float(from) && tn_is_float(to)) {
-        // Straight to f32: by way of double an integer of 64 bits would be rounded twice.
-        if (to == TN_F64)
-            v.f = tn_is_signed(from) ? (double)v.i : (double)v.u;
-        else
-            v.f = tn_is_signed(from) ? (double)(float)v.i : (double)(float)v.u;
-    }
+    else if (tn_is_float(from) && to != TN_F64) // to F16 and BF16 by way of F32
+        v.f = (double)(float)v.f;
+    else if (!tn_is_float(from) && to == TN_F64)
+        v.f = tn_is_signed(from) ? (double)v.i : (double)v.u;
+    else if (!tn_is_float(from) && tn_is_float(to)) // not by way of double: rounds once
+        v.f = tn_is_signed(from) ? (double)(float)v.i : (double)(float)v.u;
     return tn_value_fit(to, v);
 }
 
-// One of the functions of one operand of <tenon/expr.h> on floats.
-static inline double tn_float_function(uint32_t op, double a)
+// erfinv(x) / x as a function of w = -log(1 - x^2), 0 <= w <= 37, with a relative error
+// below 3e-8. 37 is beyond the w of every double x below 1.
+//
+// Two polynomials, in w - 2.5 for w < 5 and in sqrt(w) - 4 from there on, in Horner's
+// scheme. The form is that of Giles, "Approximating the erfinv function" (GPU Computing
+// Gems, Jade Edition, 2012); the coefficients, of least relative error, are found by
+// Remez's exchange algorithm in kernels/glsl/coefficients.py.
+static inline double tn_erfinv_ratio(double w)
 {
+    double s = w - 2.5, t = __builtin_sqrt(w) - 4;
+    double near = 3.354794382071423e-10 * s - 8.772759437327671e-09;
+    near = near * s + 1.8038577885340642e-08;
+    near = near * s + 4.6589227349895353e-07;
+    near = near * s - 3.4346223698379035e-06;
+    near = near * s - 4.961919262478464e-06;
+    near = near * s + 0.00021828266493110498;
+    near = near * s - 0.001252744631742482;
+    near = near * s - 0.004177339442247151;
+    near = near * s + 0.24664028760693155;
+    near = near * s + 1.5014093535192832;
+    double far = -3.980044845022253e-07 * t + 1.5999180794054668e-06;
+    far = far * t + 1.53877612919488e-06;
+    far = far * t - 1.563113172144979e-05;
+    far = far * t + 2.521490227143432e-05;
+    far = far * t - 2.0796172704548608e-05;
+    far = far * t + 4.4918983117161883e-05;
+    far = far * t - 0.00012859861100524415;
+    far = far * t + 0.00032851893380308355;
+    far = far * t - 0.0008644877507801116;
+    far = far * t + 0.0012579710079070458;
+    far = far * t + 1.0094926803698934;
+    far = far * t + 3.839783869177962;
+    return w < 5 ? near : far;
+}
+
+// ERFINV: the number y with erf(y) = x, as scipy.special.erfinv. Odd; of 1 and -1 infinity
+// and minus infinity, beyond and of NaN NaN. Within two units in the last place of a
+// double, which a unit test holds.
+//
+// An estimate y, with the ratio above, and one step of Halley's method on erf(y) - |x|.
+// With u = (erf(y) - |x|) / erf'(y) and erf'' / erf' = -2 y, the step is
+//
+//   y - u / (1 + y * u),    erf'(y) = 2 / sqrt(pi) * exp(-y^2)
+//
+// and it cubes the relative error: 3e-8 becomes less than the rounding of a double. For y
+// >= 1 the step compares 1 - |x|, which is exact there, with erfc(y): erf(y) is so near 1
+// that its difference to |x| would lose digits.
+static inline double tn_erfinv(double x)
+{
+    double a = __builtin_fabs(x), rest = 1 - a;
+    if (!(a < 1))
+        return a == 1 ? __builtin_copysign(__builtin_inf(), x) : __builtin_nan("");
+    // 1 - x^2 as a product: rest is exact for a >= 1/2, and no digits cancel.
+    double y = a * tn_erfinv_ratio(-__builtin_log(rest * (1 + a)));
+    // erf(y) - |x|, by the complement where that keeps more digits.
+    double error = y < 1 ? __builtin_erf(y) - a : rest - __builtin_erfc(y);
+    double step = error * 0.8862269254527580 * __builtin_exp(y * y); // sqrt(pi) / 2
+    return __builtin_copysign(y - step / (1 + y * step), x);
+}
+
+// Instruction `op` of one float operand: of the classes SIGN, ROUND, ROOT, CIRCULAR and
+// FUNCTION. `dtype` is the instruction's: F32 or F64. NaN for a number that is no such
+// `op`. A NaN operand gives NaN. The functions are those of C11, 7.12, with the special
+// cases of annex F.10:
+//
+//   NEG, ABS            the sign bit alone (IEEE 754-2019, clause 5.5.1)
+//   SIGN                -1, 0 or 1; 0.0 for -0.0; numpy.sign
+//   FLOOR, CEIL, TRUNC  towards minus infinity, plus infinity, zero; exact
+//   ROUND               to the nearest whole number, halves to even; numpy.rint
+//   SQRT                correctly rounded; NaN below 0, -0.0 for -0.0
+//   RSQRT               1 / sqrt(a): the root is rounded to `dtype` before the division
+//   EXP, EXP2           too large is infinity, too small is 0
+//   EXPM1, LOG1P        exp(a) - 1 and log(1 + a), without loss of digits near 0
+//   LOG, LOG2, LOG10    minus infinity for 0, NaN below; LOG1P likewise, of 1 + a
+//   SIN, COS, TAN       of radians; NaN for infinities. Large angles are reduced exactly
+//   ASIN, ACOS          NaN beyond -1 .. 1; results in -pi/2 .. pi/2 and 0 .. pi
+//   ATAN                in -pi/2 .. pi/2
+//   SINH, COSH, TANH, ASINH  for all numbers
+//   ACOSH               NaN below 1
+//   ATANH               infinities at -1 and 1, NaN beyond
+//   ERF                 2 / sqrt(pi) times the integral of exp(-t^2) over 0 .. a
+//   ERFINV              tn_erfinv()
+static inline double tn_float_function(uint32_t op, tn_dtype dtype, double a)
+{
+    tn_scalar_value root;
     switch (op) {
 #define TN_PROGRAM_FUNCTION(name, function)                                                \
     case TN_EXPR_##name:                                                                   \
@@ -99,21 +247,44 @@ static inline double tn_float_function(uint32_t op, double a)
         TN_PROGRAM_FUNCTION(ATANH, atanh);
         TN_PROGRAM_FUNCTION(ERF, erf);
 #undef TN_PROGRAM_FUNCTION
+    case TN_EXPR_ERFINV:
+        return tn_erfinv(a);
     case TN_EXPR_NEG:
         return -a;
     case TN_EXPR_SIGN:
-        return a > 0 ? 1 : a < 0 ? -1 : a == 0 ? 0 : a; // of -0.0: 0.0
+        return a > 0 ? 1 : a < 0 ? -1 : a == 0 ? 0 : a;
     case TN_EXPR_RSQRT:
-        return 1 / __builtin_sqrt(a);
+        root.f = __builtin_sqrt(a);
+        return 1 / tn_value_fit(dtype, root).f;
     default:
         return __builtin_nan("");
     }
 }
 
-// One of the binary operations of <tenon/expr.h> on floats.
-static inline double tn_float_operation(uint32_t op, double a, double b)
+// MOD of floats: a - b * floor(a / b), with the sign of b, as numpy.remainder and Python's
+// %. Computed from fmod, which is exact (C11 F.10.7.1) and has the sign of a; one addition
+// brings it to the side of b. A zero result has b's sign. NaN when b is 0 or a infinite;
+// with an infinite b, a when the signs agree and else b.
+static inline double tn_float_remainder(double a, double b)
 {
-    double rest;
+    double rest = __builtin_fmod(a, b);
+    if (rest == 0)
+        return __builtin_copysign(0, b);
+    return (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+// Instruction `op` of one or two float operands that gives a float; of one operand, b is
+// not read. `dtype` as in tn_float_function().
+//
+//   ADD, SUB, MUL, DIV  IEEE 754-2019, clause 5.4.1: x / 0 is an infinity, 0 / 0 a NaN
+//   MOD                 tn_float_remainder()
+//   POW                 C11 F.10.4.4: 1 when b is 0 or a is 1, even beside a NaN; NaN
+//                       for a < 0 and a b that is no whole number; numpy.power
+//   ATAN2               the angle of the point (b, a), in -pi .. pi: C11 F.10.1.4
+//   MIN, MAX            a NaN when either is; of equal operands (0.0 and -0.0) the
+//                       second: numpy.minimum and numpy.maximum
+static inline double tn_float_operation(uint32_t op, tn_dtype dtype, double a, double b)
+{
     switch (op) {
     case TN_EXPR_ADD:
         return a + b;
@@ -124,10 +295,7 @@ static inline double tn_float_operation(uint32_t op, double a, double b)
     case TN_EXPR_DIV:
         return a / b;
     case TN_EXPR_MOD:
-        rest = __builtin_fmod(a, b);
-        return rest == 0               ? __builtin_copysign(0, b)
-               : (rest < 0) != (b < 0) ? rest + b
-                                       : rest;
+        return tn_float_remainder(a, b);
     case TN_EXPR_POW:
         return __builtin_pow(a, b);
     case TN_EXPR_ATAN2:
@@ -137,11 +305,18 @@ static inline double tn_float_operation(uint32_t op, double a, double b)
     case TN_EXPR_MAX:
         return __builtin_isnan(a) ? a : __builtin_isnan(b) ? b : a > b ? a : b;
     default:
-        return tn_float_function(op, a);
+        return tn_float_function(op, dtype, a);
     }
 }
 
-// Rounded towards minus infinity; by zero: 0.
+// DIV of integers, or MOD when `want_rest` is not 0. The quotient is rounded towards minus
+// infinity and the remainder has the sign of b, as in Python and in NumPy's floor_divide
+// and remainder; C rounds towards zero, hence the adjustment. By zero both are 0. Operands
+// and result are the bits of int64_t when `has_sign`, else of uint64_t.
+//
+//   7 / 2 = 3, 7 % 2 = 1    -7 / 2 = -4, -7 % 2 = 1    7 / -2 = -4, 7 % -2 = -1
+//
+// The one quotient that overflows, INT64_MIN / -1, wraps to INT64_MIN.
 static inline uint64_t tn_integer_divide(int32_t has_sign, uint64_t a, uint64_t b,
                                          int32_t want_rest)
 {
@@ -149,16 +324,21 @@ static inline uint64_t tn_integer_divide(int32_t has_sign, uint64_t a, uint64_t 
         return 0;
     if (!has_sign)
         return want_rest ? a % b : a / b;
-    if (b == UINT64_MAX) // -1: the only quotient that overflows
+    if (b == UINT64_MAX) // -1, apart: INT64_MIN / -1 overflows, which traps on x86
         return want_rest ? 0 : 0 - a;
     int64_t x = (int64_t)a, y = (int64_t)b, rest = x % y;
+    // C cuts towards zero, so a negative quotient that is not exact is one too high.
     int32_t adjust = rest != 0 && (rest < 0) != (y < 0);
     return (uint64_t)(want_rest ? (adjust ? rest + y : rest) : x / y - adjust);
 }
 
-// base ** exponent, wrapping; a negative exponent gives 1 / base, cut to 0, 1 or -1.
+// POW of integers: base ** exponent modulo 2^64, by squaring: at most 64 rounds. Narrower
+// dtypes keep the low bits, which are the same modulo 2^width. 0 ** 0 is 1. A negative
+// exponent gives 1 / base cut towards zero: 1 for 1, the parity's sign for -1, and 0 for
+// every other base, 0 included; numpy.power refuses those. Bits as in tn_integer_divide().
 static inline uint64_t tn_integer_power(int32_t has_sign, uint64_t base, uint64_t exponent)
 {
+    // base runs through base^1, base^2, base^4 ..., one for each bit of the exponent.
     uint64_t result = 1;
     if (has_sign && (int64_t)exponent < 0)
         return base == 1 ? 1 : base != UINT64_MAX ? 0 : exponent & 1 ? UINT64_MAX : 1;
@@ -168,8 +348,10 @@ static inline uint64_t tn_integer_power(int32_t has_sign, uint64_t base, uint64_
     return result;
 }
 
-// A shift to the left or, with the sign kept, to the right; by the dtype's width or more:
-// what shifting bit by bit would give.
+// SHL, or SHR for every other `op`, of `a` by `by` bits. SHR of a signed dtype keeps the
+// sign. A shift by the dtype's width or more gives what shifting bit by bit would: 0, or -1
+// for SHR of a negative number; numpy.left_shift and right_shift. C leaves such shifts
+// undefined (C11 6.5.7). A negative `by` is a large number here, with the same result.
 static inline uint64_t tn_integer_shift(uint32_t op, tn_dtype dtype, uint64_t a,
                                         uint64_t by)
 {
@@ -181,7 +363,19 @@ static inline uint64_t tn_integer_shift(uint32_t op, tn_dtype dtype, uint64_t a,
     return (uint64_t)((int64_t)a >> (by < width ? by : 63));
 }
 
-// One of the binary operations of <tenon/expr.h> on integers and bool, wrapping.
+// Instruction `op` of one or two operands of an integer dtype or bool that gives that
+// dtype; of one operand, b is not read. Computed in 64 bits, modulo 2^64, without signed
+// overflow; the caller cuts the result to `dtype`. Bits as in tn_integer_divide().
+//
+//   NEG, ABS        wrap: -128 stays -128 in I8
+//   NOT             1 for 0, else 0
+//   INVERT          all bits; of bool, NOT
+//   SIGN            -1, 0 or 1
+//   ADD, SUB, MUL   modulo 2^width
+//   DIV, MOD        tn_integer_divide()
+//   POW             tn_integer_power()
+//   MIN, MAX, AND, OR, XOR  as named
+//   SHL, SHR        tn_integer_shift(), also for a number that is no such `op`
 static inline uint64_t tn_integer_operation(uint32_t op, tn_dtype dtype, uint64_t a,
                                             uint64_t b)
 {
@@ -224,7 +418,9 @@ static inline uint64_t tn_integer_operation(uint32_t op, tn_dtype dtype, uint64_
     }
 }
 
-// One of the comparisons of <tenon/expr.h>: 0 or 1.
+// Instruction `op` of class COMPARE on operands of `dtype`: 1 when it holds, else 0. Floats
+// as in IEEE 754-2019, clause 5.11: -0.0 equals 0.0, and beside a NaN only NE holds. Bool
+// compares as 0 and 1.
 static inline uint64_t tn_compare(uint32_t op, tn_dtype dtype, tn_scalar_value a,
                                   tn_scalar_value b)
 {
@@ -232,6 +428,7 @@ static inline uint64_t tn_compare(uint32_t op, tn_dtype dtype, tn_scalar_value a
                    : tn_is_signed(dtype) ? a.i < b.i
                                          : a.u < b.u;
     int32_t equal = tn_is_float(dtype) ? a.f == b.f : a.u == b.u;
+    // Not "neither less nor equal": beside a NaN a float is none of the three.
     int32_t greater = tn_is_float(dtype) ? a.f > b.f : !less && !equal;
     return (uint64_t)(op == TN_EXPR_EQ   ? equal
                       : op == TN_EXPR_NE ? !equal
@@ -241,7 +438,13 @@ static inline uint64_t tn_compare(uint32_t op, tn_dtype dtype, tn_scalar_value a
                                          : greater || equal);
 }
 
-// The result of one operation: `dtype` is its own, `from` that of its first operand.
+// Instruction `op` on the values a, b, c of its operands: every instruction but the leaves
+// (LOAD, CONST, PARAM, INDEX). `dtype` is that of the result and `from` that of the first
+// operand; they differ for CAST, and for the classes TEST and COMPARE, whose result is
+// bool. Operands that the instruction does not have are ignored. The result fits `dtype`.
+//
+// SELECT: b where a, a bool, is not 0, else c. ISNAN, ISINF (of either sign), ISFINITE: of
+// the float a.
 static inline tn_scalar_value tn_operation(uint32_t op, tn_dtype dtype, tn_dtype from,
                                            tn_scalar_value a, tn_scalar_value b,
                                            tn_scalar_value c)
@@ -251,7 +454,7 @@ static inline tn_scalar_value tn_operation(uint32_t op, tn_dtype dtype, tn_dtype
         return a.u ? b : c;
     if (op == TN_EXPR_CAST)
         return tn_value_cast(from, dtype, a);
-    if (op >= TN_EXPR_EQ && op <= TN_EXPR_GE)
+    if (tn_expr_class(op) == TN_EXPR_CLASS_COMPARE)
         result.u = tn_compare(op, from, a, b);
     else if (op == TN_EXPR_ISNAN)
         result.u = __builtin_isnan(a.f) != 0;
@@ -260,48 +463,59 @@ static inline tn_scalar_value tn_operation(uint32_t op, tn_dtype dtype, tn_dtype
     else if (op == TN_EXPR_ISFINITE)
         result.u = __builtin_isfinite(a.f) != 0;
     else if (tn_is_float(dtype))
-        result.f = tn_float_operation(op, a.f, b.f);
+        result.f = tn_float_operation(op, dtype, a.f, b.f);
     else
         result.u = tn_integer_operation(op, dtype, a.u, b.u);
     return tn_value_fit(dtype, result);
 }
 
-// Instruction `i`, whose operands are in `values`.
+// The value of instruction `i` of a program, which fits its dtype. values[0 .. i) are those
+// of the instructions before it, for the same element. `params` are the step's, 8 bytes
+// each; NULL when the program has none.
+//
+// LOAD and INDEX depend on the element: their caller supplies them, as tn_program_run()
+// does, and here they give 0.
 static inline tn_scalar_value tn_program_step(const tn_expr_program *program, uint32_t i,
                                               const uint64_t *params,
                                               const tn_scalar_value *values)
 {
-    static const uint8_t operands[] = {
-#define TN_PROGRAM_OPERANDS(name, text, count) count,
-        TN_EXPR_OPS(TN_PROGRAM_OPERANDS)
-#undef TN_PROGRAM_OPERANDS
-    };
     const tn_expr_insn *insn = &program->insns[i];
+    uint32_t operands = tn_expr_operands(insn->op);
     tn_scalar_value v;
     v.u = 0;
     if (insn->op == TN_EXPR_CONST)
         v.u = program->constants[insn->a];
     else if (insn->op == TN_EXPR_PARAM)
         v.u = params[insn->a];
-    if (operands[insn->op] == 0)
+    if (operands == 0)
         return tn_value_fit(insn->dtype, v);
     return tn_operation(insn->op, insn->dtype, program->insns[insn->a].dtype,
-                        values[insn->a], operands[insn->op] > 1 ? values[insn->b] : v,
-                        operands[insn->op] > 2 ? values[insn->c] : v);
+                        values[insn->a], operands > 1 ? values[insn->b] : v,
+                        operands > 2 ? values[insn->c] : v);
 }
 
-// Runs `program` for every element of output 0. All tensors have its rank and extents.
+// Runs `program` for every element of output 0, in row-major order. `inputs` and `outputs`
+// are program->num_inputs and num_outputs tensors, all of one rank and with equal extents;
+// an input that broadcasts has strides of 0. Their dtypes are those of the program. An
+// output may be the memory of an input with the same strides: an element is read before it
+// is written.
+//
+// An output is converted from the dtype of its instruction to that of its tensor.
+//
+// Borrows its arguments. Uses 2 KiB of stack, allocates nothing, and takes time in
+// proportion to elements times instructions. An empty output: nothing happens.
 static inline void tn_program_run(const tn_expr_program *program, const uint64_t *params,
                                   const tn_tensor *inputs, const tn_tensor *outputs)
 {
     const tn_layout *shape = &outputs[0].layout;
-    int64_t at[TN_MAX_RANK] = {0}, element = 0;
+    int64_t at[TN_MAX_RANK] = {0}, element = 0; // the same element, as index and as number
     tn_scalar_value values[TN_EXPR_MAX_INSNS];
     if (tn_layout_count(shape) == 0)
         return;
     do {
         for (uint32_t i = 0; i < program->num_insns; i++) {
             const tn_expr_insn *insn = &program->insns[i];
+            // The two leaves that depend on the element; tn_program_step() does the others.
             if (insn->op == TN_EXPR_INDEX) {
                 values[i].i = element;
             } else if (insn->op == TN_EXPR_LOAD) {

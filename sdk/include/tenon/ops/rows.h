@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// For those who write cpu.c/1 kernels that work element by element: tn_for_rows() cuts any
-// layouts into rows and calls a plain loop for each, on several threads.
+// For authors of elementwise cpu.c/1 kernels: tn_for_rows() splits operands of any layout
+// into rows and calls a plain loop for each row, on several threads.
 //
 //   static void square(const tn_row *row)
 //   {
@@ -11,10 +11,26 @@
 //   }
 //   TN_ROW_KERNEL(squares, "acme.square/1", square, TN_TAKES_ANY(TN_DTYPE_BIT(TN_F32)));
 //
-// Inputs broadcast against output 0. Axes that can be walked as one are one, so contiguous
-// operands of equal extents come as long rows with steps of 1.
+// An operand's elements are of the dtype that the kernel's rules allow: here all are F32,
+// since TN_TAKES_ANY says that all operands have one dtype out of the set. A loop reads
+// attributes at row->call->attrs.
 //
-// Threads. Pure functions; `body` is called from several threads at once.
+// Inputs broadcast against output 0. Neighbouring axes whose elements are equally far apart
+// in every operand are joined to one axis, so contiguous operands of equal extents come as
+// long rows with steps of 1. A kernel with a faster loop for such rows, such as a call of a
+// library, asks tn_row_is_dense():
+//
+//   static void scale(const tn_row *row) // y = 2 * x
+//   {
+//       if (tn_row_copy(row, 0, 1))
+//           cblas_sscal((int)row->count, 2.0f, row->data[1], 1);
+//       else
+//           plain_loop(row);
+//   }
+//
+// Threads. tn_for_rows() calls `body` from several threads at once, for rows that share no
+// element of an output; it returns when all rows are done. `body` takes no lock and
+// allocates nothing: memory for a row is on its stack. The other functions are pure.
 #ifndef TENON_OPS_ROWS_H
 #define TENON_OPS_ROWS_H
 
@@ -22,35 +38,41 @@
 #include <tenon/ops/reference.h>
 #include <tenon/pack.h>
 
-// The most inputs and outputs, in all, that a kernel over rows may have.
+// The most operands, inputs and outputs together, of a kernel over rows: arrays of operands
+// have this many entries.
 #define TN_ROW_MAX_OPERANDS 8
 
-// A run of elements of every operand, inputs in order and then outputs.
+// A row: `count` elements of every operand, along one axis. Operands are numbered inputs
+// first, in order, then outputs. Filled by tn_for_rows(), and valid during one call of
+// `body`. Element i of operand k is element i * step[k] from data[k].
 typedef struct tn_row {
-    const tn_cpu_call *call;
+    const tn_cpu_call *call;           // the kernel's call: attrs, host, types of operands
     int64_t count;                     // elements, at least 1
-    void *data[TN_ROW_MAX_OPERANDS];   // the first element of the row
-    int64_t step[TN_ROW_MAX_OPERANDS]; // from one to the next, in elements; 0: broadcast
+    void *data[TN_ROW_MAX_OPERANDS];   // the first element of the row, of each operand
+    int64_t step[TN_ROW_MAX_OPERANDS]; // to the next element, in elements; 0: broadcast
 } tn_row;
 
-// How all operands are walked: the axes that are left, and the strides along them.
+// The walk over all operands: the axes left after joining, and the strides along them. Made
+// by tn_for_rows(), constant while threads read it, and of no use to kernels.
 typedef struct tn_row_walk {
-    const tn_cpu_call *call;
-    void (*body)(const tn_row *row); // what is called for each row
-    int64_t most;                    // elements a row
-    int64_t extent[TN_MAX_RANK];
-    int64_t stride[TN_ROW_MAX_OPERANDS][TN_MAX_RANK];
-    uint32_t num_operands;
-    int32_t rank; // at least 1
+    const tn_cpu_call *call;                          // borrowed
+    void (*body)(const tn_row *row);                  // called for each row
+    int64_t most;                                     // elements of a row, at most
+    int64_t extent[TN_MAX_RANK];                      // of the joined axes, outermost first
+    int64_t stride[TN_ROW_MAX_OPERANDS][TN_MAX_RANK]; // in elements; 0: broadcast
+    uint32_t num_operands;                            // at most TN_ROW_MAX_OPERANDS
+    int32_t rank;                                     // number of joined axes, at least 1
 } tn_row_walk;
 
-// Operand `k` of a call: inputs in order, then outputs.
+// Operand `k` of a call, counted as in tn_row: inputs in order, then outputs. Borrowed from
+// the call. `k` is below num_inputs + num_outputs.
 static inline const tn_tensor *tn_call_operand(const tn_cpu_call *call, uint32_t k)
 {
     return k < call->num_inputs ? &call->inputs[k] : &call->outputs[k - call->num_inputs];
 }
 
-// Whether all steps of a row are 1: what BLAS and vector code want.
+// 1 when the elements of every operand are adjacent (all steps are 1), as BLAS and vector
+// code want them; else 0.
 static inline int32_t tn_row_is_dense(const tn_row *row)
 {
     uint32_t count = row->call->num_inputs + row->call->num_outputs;
@@ -60,9 +82,9 @@ static inline int32_t tn_row_is_dense(const tn_row *row)
     return 1;
 }
 
-// Copies operand `from` of a row to operand `to`, of the same dtype, unless it lies there
-// already; for kernels that write over an operand, as BLAS does. Returns whether the row is
-// dense: one that is not is left alone.
+// For routines that overwrite an operand, as BLAS does: copies operand `from` of a dense
+// row to operand `to`, of the same dtype, unless both are the same memory. Returns 1, or 0
+// for a row that is not dense, which is left alone: the kernel then runs its plain loop.
 static inline int32_t tn_row_copy(const tn_row *row, uint32_t from, uint32_t to)
 {
     int64_t bytes = tn_dtype_bytes(tn_call_operand(row->call, to)->layout.dtype);
@@ -73,7 +95,10 @@ static inline int32_t tn_row_copy(const tn_row *row, uint32_t from, uint32_t to)
     return 1;
 }
 
-// Adds an axis of the output to the walk, or lengthens the last one by it.
+// Adds axis `axis` of output 0 to the walk, or joins it to the walk's last axis. Called for
+// the axes in order, outermost first. An axis joins when, in every operand, the stride of
+// the walk's last axis is the new axis' stride times its extent: both are then one longer
+// axis. Axes of extent 1 are left out.
 static inline void tn_row_walk_axis(tn_row_walk *walk, int32_t axis)
 {
     const tn_layout *out = &walk->call->outputs[0].layout;
@@ -87,13 +112,15 @@ static inline void tn_row_walk_axis(tn_row_walk *walk, int32_t axis)
         stride[k] = own < 0 || layout->extent[own] == 1 ? 0 : layout->stride[own];
         joins = joins && walk->stride[k][last] == stride[k] * out->extent[axis];
     }
-    int32_t place = joins ? last : walk->rank++;
-    walk->extent[place] = out->extent[axis] * (joins ? walk->extent[last] : 1);
+    int32_t position = joins ? last : walk->rank++;
+    walk->extent[position] = out->extent[axis] * (joins ? walk->extent[last] : 1);
     for (uint32_t k = 0; k < walk->num_operands; k++)
-        walk->stride[k][place] = stride[k];
+        walk->stride[k][position] = stride[k];
 }
 
-// Elements [begin, end) of the output in row-major order.
+// The body of parallel_for: runs elements [begin, end) of the output, counted in row-major
+// order, as rows. `context` is the tn_row_walk. Rows end at the end of the walk's last
+// axis, at `end`, and after `most` elements.
 static inline void tn_row_walk_range(void *context, int64_t begin, int64_t end)
 {
     const tn_row_walk *walk = (const tn_row_walk *)context;
@@ -101,6 +128,7 @@ static inline void tn_row_walk_range(void *context, int64_t begin, int64_t end)
     tn_row row;
     row.call = walk->call;
     while (begin < end) {
+        // The index, along the joined axes, of element `begin`.
         int64_t rest = begin, at[TN_MAX_RANK] = {0};
         for (int32_t axis = last; axis >= 0; axis--) {
             at[axis] = rest % walk->extent[axis];
@@ -122,9 +150,16 @@ static inline void tn_row_walk_range(void *context, int64_t begin, int64_t end)
     }
 }
 
-// Calls `body` with rows of at most `most` elements until every element of output 0 was in
-// one. Every output has the extents of output 0. More than TN_ROW_MAX_OPERANDS operands:
-// TN_ERR_UNSUPPORTED.
+// Calls `body` with rows of at most `most` elements (at least 1) until every element of
+// output 0 was in exactly one row. Elements are dealt to threads in pieces of at least
+// `most`. For use within a cpu.c/1 launch, not within a body of parallel_for.
+//
+// Every output has the extents of output 0, and every input broadcasts to them. An input
+// may be the memory of an output with the same strides, if the primitive declares the pair
+// in place: `body` then reads an element before it writes the element of the same position.
+//
+// Returns TN_OK, or TN_ERR_UNSUPPORTED, with a failure recorded, for more than
+// TN_ROW_MAX_OPERANDS operands. `body` cannot fail.
 static inline tn_status tn_for_rows(const tn_cpu_call *call, int64_t most,
                                     void (*body)(const tn_row *row))
 {
@@ -141,12 +176,13 @@ static inline tn_status tn_for_rows(const tn_cpu_call *call, int64_t most,
                                 TN_ROW_MAX_OPERANDS);
     for (int32_t axis = 0; axis < out->rank; axis++)
         tn_row_walk_axis(&walk, axis);
-    if (walk.rank == 0) { // one element
+    if (walk.rank == 0) { // all extents are 1: one row of one element
         walk.rank = 1;
         walk.extent[0] = 1;
         for (uint32_t k = 0; k < walk.num_operands; k++)
             walk.stride[k][0] = 0;
     }
+    // The joined axes have as many elements as the output, in the same order.
     if (tn_layout_count(out) > 0)
         call->parallel_for(call, tn_layout_count(out), most, tn_row_walk_range, &walk);
     return TN_OK;
@@ -154,9 +190,15 @@ static inline tn_status tn_for_rows(const tn_cpu_call *call, int64_t most,
 
 #ifndef __cplusplus
 
-// A cpu.c/1 kernel NAME that runs `body` over rows of at most TN_ROW_MOST elements, and
-// what it takes: as TN_CPU_KERNEL of <tenon/pack.h>, with the launch made here.
-#define TN_ROW_MOST 8192 // a few f32 operands of so many fit into the first-level cache
+// The most elements of a row in TN_ROW_KERNEL: small enough that the caches of a core hold
+// a few f32 operands (32 KiB each) between the passes of a loop, large enough that the call
+// of the loop costs nothing.
+#define TN_ROW_MOST 8192
+
+// Defines a static cpu.c/1 kernel NAME for primitive `op_id` that runs `body` over rows of
+// at most TN_ROW_MOST elements. Further arguments are those of TN_CPU_KERNEL of
+// <tenon/pack.h>, whose launch this macro writes: TN_TAKES_ANY(...), since rows take any
+// strides, and more initialisers of tn_kernel. C only.
 #define TN_ROW_KERNEL(kernel_name, op_id, body, ...)                                       \
     static tn_status kernel_name##_launch(const tn_cpu_call *call)                         \
     {                                                                                      \

@@ -1,7 +1,38 @@
 // SPDX-License-Identifier: MIT
-// For those who write derivative and batching rules by hand: what they have in common.
+// For authors of derivative and batching rules (vjp, jvp, vmap of <tenon/primitive.h>):
+// heads of rules, and functions that rules share. A primitive with an expression needs none
+// of them.
 //
-// Threads. As the rules that call them.
+//   // z = x * y. A failure of `expr` is in the scope, where the core finds it.
+//   TN_VJP(multiply_vjp)
+//   {
+//       tn_array *g = cotangents[0], *x = rule->inputs[0], *y = rule->inputs[1];
+//       gradients[0] = build->expr(build, "g, y -> g * y", TN_IN(g, y), TN_NO_ATTRS);
+//       gradients[1] = build->expr(build, "g, x -> g * x", TN_IN(g, x), TN_NO_ATTRS);
+//       return TN_OK;
+//   }
+//   TN_JVP(multiply_jvp) // a tangent that is NULL, zero, gives a term that is NULL
+//   {
+//       tn_array *x = rule->inputs[0], *y = rule->inputs[1];
+//       tn_array *a = build->expr(build, "t, y -> t * y", TN_IN(tangents[0], y),
+//       TN_NO_ATTRS); tn_array *b = build->expr(build, "t, x -> t * x", TN_IN(tangents[1],
+//       x), TN_NO_ATTRS); out_tangents[0] = tn_add_terms(build, a, b); return TN_OK;
+//   }
+//   TN_VMAP(multiply_vmap)
+//   {
+//       return tn_vmap_elementwise(build, rule, axes, outputs, out_axes, "acme.multiply",
+//                                  TN_NO_ATTRS);
+//   }
+//   ... .vjp = multiply_vjp, .jvp = multiply_jvp, .vmap = multiply_vmap ...
+//
+// The functions build graph through the tn_build of the rule. Arrays that they return
+// belong to its scope. They return NULL for NULL and after a failure, which the scope
+// keeps: a rule need not test their results. Those that apply primitives need pack "base"
+// to be installed.
+//
+// C only.
+//
+// Threads. On the thread that called the rule, during that call. No state.
 #ifndef TENON_OPS_RULES_H
 #define TENON_OPS_RULES_H
 
@@ -9,11 +40,12 @@
 
 #ifndef __cplusplus
 
-// The heads of rules, as <tenon/primitive.h> declares them: TN_VJP(name) { ... }. Their
-// parameters are
+// The heads of rules, static functions of the types that tn_primitive declares:
+// TN_VJP(name) { ... }. <tenon/primitive.h> says what the parameters mean. They are
 //   TN_VJP   build, rule, cotangents, wanted, gradients
 //   TN_JVP   build, rule, tangents, out_tangents
 //   TN_VMAP  build, rule, axes, size, outputs, out_axes
+// TN_UNUSED keeps the compiler silent about parameters that simple rules do not read.
 #define TN_UNUSED __attribute__((unused))
 #define TN_VJP(name)                                                                       \
     static tn_status name(const tn_build *build, const tn_rule *rule TN_UNUSED,            \
@@ -26,13 +58,14 @@
     static tn_status name(const tn_build *build, const tn_rule *rule, const int32_t *axes, \
                           int64_t size TN_UNUSED, tn_array **outputs, int32_t *out_axes)
 
-// a + b, where NULL is zero: for rules that add what flows from several inputs.
+// a + b elementwise, where NULL stands for zero: for a jvp, which sums the tangents of
+// several inputs, any of which may be NULL. NULL when both are.
 static inline tn_array *tn_add_terms(const tn_build *build, tn_array *a, tn_array *b)
 {
     return !a ? b : !b ? a : build->expr(build, "a, b -> a + b", TN_IN(a, b), TN_NO_ATTRS);
 }
 
-// factor * a, where NULL is zero.
+// factor * a, where NULL stands for zero. Keeps a's dtype when that is a float.
 static inline tn_array *tn_scaled(const tn_build *build, tn_array *a, double factor)
 {
     const tn_attr_list attrs = tn_attrs("factor", factor);
@@ -41,7 +74,12 @@ static inline tn_array *tn_scaled(const tn_build *build, tn_array *a, double fac
 
 // --- batching ---------------------------------------------------------------------------
 
-// A list with one more value in front. One that gets too long is refused where it is used.
+// A list with one more value in front: extents or axes with those of the batch. Of a list
+// of TN_MAX_RANK values the last is dropped while `count` becomes TN_MAX_RANK + 1: the core
+// refuses such a list when it is used, with a message.
+//
+//   tn_ints slice = tn_extents(build, array);
+//   const tn_ints batch = tn_ints_after(size, &slice); // the extents of `size` such slices
 static inline tn_ints tn_ints_after(int64_t first, const tn_ints *rest)
 {
     tn_ints ints = {.count = rest->count + 1, .given = 1, .value = {first}};
@@ -50,7 +88,7 @@ static inline tn_ints tn_ints_after(int64_t first, const tn_ints *rest)
     return ints;
 }
 
-// The extents of an array; of NULL none.
+// The extents of an array as a list, for an attribute `shape`; of NULL an empty list.
 static inline tn_ints tn_extents(const tn_build *build, const tn_array *array)
 {
     const tn_type *type = build->type(array);
@@ -60,7 +98,8 @@ static inline tn_ints tn_extents(const tn_build *build, const tn_array *array)
     return extents;
 }
 
-// `array` with axis `from` brought to place `to`; the others keep their order.
+// `array` with axis `from` moved to position `to`, both counted from 0; the other axes keep
+// their order; numpy.moveaxis. A view, by base.transpose. `array` itself when from == to.
 static inline tn_array *tn_move_axis(const tn_build *build, tn_array *array, int32_t from,
                                      int32_t to)
 {
@@ -68,6 +107,8 @@ static inline tn_array *tn_move_axis(const tn_build *build, tn_array *array, int
     if (!type || from == to)
         return array;
     tn_ints order = {.count = (uint32_t)type->rank, .given = 1};
+    // `next` runs through the axes of `array` other than `from`, which fill the other
+    // positions.
     for (int32_t i = 0, next = 0; i < type->rank; i++) {
         next += next == from;
         order.value[i] = i == to ? from : next++;
@@ -76,8 +117,9 @@ static inline tn_array *tn_move_axis(const tn_build *build, tn_array *array, int
                      tn_attrs("axes", (const tn_ints *)&order));
 }
 
-// `array` with its batch axis in front, repeated `size` times where it has none (axis -1):
-// for primitives whose inputs do not broadcast.
+// `array` with its batch axis moved to the front; an array without a batch axis (`axis` is
+// -1) is repeated `size` times along a new one, by base.broadcast_to. For primitives whose
+// inputs do not broadcast, and which take a leading batch axis.
 static inline tn_array *tn_batch_whole(const tn_build *build, tn_array *array, int32_t axis,
                                        int64_t size)
 {
@@ -88,8 +130,10 @@ static inline tn_array *tn_batch_whole(const tn_build *build, tn_array *array, i
     return build->op(build, "base.broadcast_to", TN_IN(array), tn_attrs("shape", &shape));
 }
 
-// `array` with its batch axis brought to the front, and axes of extent 1 put behind it
-// until there are `rank` axes: so that the others still meet those of the other inputs.
+// `array` with its batch axis, `axis` (at least 0), moved to the front, and axes of extent
+// 1 inserted behind it until there are `rank` axes. Broadcasting aligns axes from the last
+// one, so without the inserted axes the batch axis of an array of lower rank would meet an
+// axis of a slice. `rank` is at least the array's, the batch axis included.
 static inline tn_array *tn_batch_first(const tn_build *build, tn_array *array, int32_t axis,
                                        int32_t rank)
 {
@@ -105,9 +149,10 @@ static inline tn_array *tn_batch_first(const tn_build *build, tn_array *array, i
                                         tn_attrs("axis", (const tn_ints *)&added));
 }
 
-// The inputs of an elementwise primitive, ready for a batch as one more leading axis: what
-// its vmap applies it to. Fills arrays[0 .. rule->num_inputs); an input without a batch
-// broadcasts. out_axes[0] is then 0.
+// The inputs of an elementwise primitive with the batch as one more leading axis: the
+// inputs that its vmap applies the primitive to, with an output whose batch axis is 0.
+// Fills arrays[0 .. rule->num_inputs). An input without a batch axis stays as it is, and
+// broadcasts.
 static inline void tn_batch_inputs(const tn_build *build, const tn_rule *rule,
                                    const int32_t *axes, tn_array **arrays)
 {
@@ -122,8 +167,12 @@ static inline void tn_batch_inputs(const tn_build *build, const tn_rule *rule,
                                 : tn_batch_first(build, rule->inputs[i], axes[i], rank);
 }
 
-// The whole vmap of an elementwise primitive with one output and at most eight inputs: the
-// primitive again, over the batch.
+// The whole vmap of an elementwise primitive with one output: applies `primitive` with
+// `attrs` to tn_batch_inputs(), and sets outputs[0] and out_axes[0]. `primitive` is the
+// rule's own id as a rule, and `attrs` are its attributes given again by name.
+//
+// TN_OK, also when building failed (the scope then has the failure); TN_ERR_UNSUPPORTED,
+// with a failure recorded, for more than eight inputs.
 static inline tn_status tn_vmap_elementwise(const tn_build *build, const tn_rule *rule,
                                             const int32_t *axes, tn_array **outputs,
                                             int32_t *out_axes, const char *primitive,

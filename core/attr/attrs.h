@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// Attributes of primitives: plain C structs, which the core fills, hashes and prints by
+// their tables of fields (tenon/attr.h).
+//
+// Threads. Any.
+#ifndef CORE_ATTR_ATTRS_H
+#define CORE_ATTR_ATTRS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <tenon/attr.h>
+#include "../base/hash.h"
+
+// Fills `out` (table->size bytes) with defaults and the given values. Errors name the
+// field, what was got and what was expected, and for unknown names the nearest one.
+tn_status attrs_fill(const tn_attr_table *table, tn_attr_list list, void *out);
+
+// Hashes values, never padding. Fields at their default are left out; all NaNs are equal.
+struct hash attrs_hash(struct hash h, const tn_attr_table *table, const void *attrs);
+
+// "alpha=4, beta=2", values that attrs_fill reads back; mem_free the text. Without `all`,
+// optional fields at their default are left out.
+char *attrs_print(const tn_attr_table *table, const void *attrs, bool all);
+
+const tn_attr_field *attrs_field(const tn_attr_table *table, uint32_t index);
+int attrs_field_index(const tn_attr_table *table, const char *name); // -1: none
+
+#endif // CORE_ATTR_ATTRS_H

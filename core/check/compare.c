@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+// Compares what a device computed with what the definition gives; see compare.h. Owns the
+// tolerance, and the message about a difference.
+#include "compare.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "../base/dtype.h"
+#include "../base/shape.h"
+#include "../plan/plan.h"
+#include "../plugin/plugin_set.h"
+#include "oracle.h"
+
+// The tolerance, relative to the largest magnitude among the expected output and a 64th of
+// the inputs, since sums of inputs may cancel. A kernel may sum in another order and round
+// intermediate results: 512 units in the last place for floats, 4 for half floats. Integers
+// must be equal.
+static double allowed_of(tn_dtype dtype)
+{
+    int spared = tn_dtype_computed(dtype) == dtype ? 10 : 3;
+    return tn_is_float(dtype) ? ldexp(1, spared - tn_dtype_precision(dtype)) : 0;
+}
+
+// How one output differs from the expected one. `got` and `expected` are of element
+// `worst`.
+struct difference {
+    uint32_t output;
+    int64_t count, elements, worst; // worst: row-major index of the largest error
+    double error, allowed, got, expected;
+};
+
+static bool is_float_step(const tn_step *step)
+{
+    for (uint32_t i = 0; i < step->num_inputs; i++)
+        if (dtype_is_float(step->inputs[i].layout.dtype))
+            return true;
+    return false;
+}
+
+static double load_element(const tn_tensor *tensor, int64_t offset)
+{
+    return dtype_load(tensor->layout.dtype, tensor_element(tensor, offset));
+}
+
+static double largest(const tn_tensor *tensor)
+{
+    int64_t at[TN_MAX_RANK] = {0}, count = layout_elements(&tensor->layout);
+    double most = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double value = fabs(load_element(tensor, tensor_offset(&tensor->layout, at)));
+        if (isfinite(value) && value > most)
+            most = value;
+        tensor_next(&tensor->layout, at);
+    }
+    return most;
+}
+
+static double largest_input(const tn_step *step, const tn_tensor *inputs)
+{
+    double most = 0;
+    for (uint32_t i = 0; i < step->num_inputs; i++)
+        if (dtype_is_float(step->inputs[i].layout.dtype))
+            most = fmax(most, largest(&inputs[i]));
+    return most;
+}
+
+// Fills *out. Both tensors are contiguous. `from_inputs`: the largest magnitude of the
+// inputs. False when all elements agree.
+static bool compare(const tn_tensor *got, const tn_tensor *expected, double from_inputs,
+                    struct difference *out)
+{
+    tn_dtype dtype = expected->layout.dtype;
+    bool floats = dtype_is_float(dtype);
+    out->elements = layout_elements(&expected->layout);
+    out->allowed = allowed_of(dtype) * fmax(largest(expected) + from_inputs / 64, 1e-30);
+    out->count = 0;
+    out->error = -1;
+    for (int64_t i = 0; i < out->elements; i++) {
+        int64_t a = got->layout.offset + i, b = expected->layout.offset + i;
+        double x = load_element(got, a), y = load_element(expected, b), error = fabs(x - y);
+        bool same = floats ? x == y || (isnan(x) && isnan(y)) || error <= out->allowed
+                           : memcmp(tensor_element(got, a), tensor_element(expected, b),
+                                    dtype_size(dtype)) == 0;
+        if (same)
+            continue;
+        out->count++;
+        error = isnan(error) ? INFINITY : error;
+        if (error <= out->error)
+            continue;
+        out->error = error;
+        out->worst = i;
+        out->got = x;
+        out->expected = y;
+    }
+    return out->count > 0;
+}
+
+static void describe_inputs(const tn_step *step, char *text, size_t size)
+{
+    size_t length = 0;
+    text[0] = 0;
+    for (uint32_t i = 0; i < step->num_inputs && length + TYPE_TEXT < size; i++) {
+        const tn_layout *layout = &step->inputs[i].layout;
+        char one[TYPE_TEXT];
+        tn_type type = layout_type(layout);
+        length += (size_t)snprintf(text + length, size - length, "%s%s", i ? ", " : "",
+                                   layout->dtype == TN_DTYPE_NONE ? "none"
+                                                                  : type_print(&type, one));
+    }
+}
+
+static void report(const struct device *device, const tn_step *step,
+                   const struct difference *d)
+{
+    char inputs[1024], kernel[256];
+    if (step->kernel) {
+        snprintf(kernel, sizeof(kernel), "kernel %s (%s) of %s",
+                 step->kernel->name ? step->kernel->name : step->primitive->id,
+                 step->kernel->family, kernel_plugin(step->kernel));
+    } else {
+        snprintf(kernel, sizeof(kernel), "an expression as %s runs it",
+                 plugin_id(device->plugin));
+    }
+    describe_inputs(step, inputs, sizeof(inputs));
+    log_write(device->runtime->config, TN_LOG_WARN, "check",
+              "%s: %s on %s differs from the definition in %lld of %lld elements of output "
+              "%u, inputs %s: element %lld is %.9g, expected %.9g (error %.3g, allowed "
+              "%.3g)",
+              step->label, kernel, device->name, (long long)d->count,
+              (long long)d->elements, d->output, inputs, (long long)d->worst, d->got,
+              d->expected, d->error, d->allowed);
+}
+
+// Whether rounding explains the difference: it may flip a comparison of floats or an index
+// computed from floats, so one in a thousand of such integers may differ.
+static bool is_rounding(const tn_step *step, const struct difference *d)
+{
+    return !dtype_is_float(step->outputs[d->output].layout.dtype) && is_float_step(step) &&
+           d->count <= 1 + d->elements / 1000;
+}
+
+void compare_step(const struct device *device, const tn_step *step,
+                  const tn_tensor *tensors)
+{
+    struct device_stats *stats = device_stats(device->runtime);
+    const tn_tensor *got = tensors + step->num_inputs;
+    const tn_tensor *expected = got + step->num_outputs;
+    double from_inputs = largest_input(step, tensors);
+    stats_count(&stats->checked, 1);
+    for (uint32_t i = 0; i < step->num_outputs; i++) {
+        struct difference d = {.output = i};
+        if (!compare(&got[i], &expected[i], from_inputs, &d) || is_rounding(step, &d))
+            continue;
+        stats_count(&stats->differing, 1);
+        report(device, step, &d);
+        return;
+    }
+}

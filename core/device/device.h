@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+// Devices, selected by TENON_BACKEND: opening them, waiting for their timeline points, and
+// their memory.
+//
+// Threads. Any. Locks are held for lists and counters only, never while a backend is
+// called.
+#ifndef CORE_DEVICE_DEVICE_H
+#define CORE_DEVICE_DEVICE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <tenon/backend.h>
+#include "../base/hash.h"
+#include "../base/runtime.h"
+
+#define MAX_DEVICE_NAME 96
+
+struct outcome;
+struct plugin;
+struct prim;
+struct storage;
+
+// One in-order queue of a device.
+struct device_queue {
+    atomic_uint_fast64_t reached;    // the highest value of a point known to be reached
+    struct outcome *oldest, *newest; // listed outcomes, in point order; under device->lock
+};
+
+// Spare storages: unreferenced ones that are kept for reuse (memory.c). Under device->lock.
+// A bucket and `arenas` are linked by storage->next.
+#define SPARE_BUCKETS_LOG2 6
+struct spares {
+    struct storage *oldest, *newest;                  // by the time of their last release
+    struct storage *buckets[1 << SPARE_BUCKETS_LOG2]; // hash table by size
+    struct storage *arenas;
+    uint64_t bytes, limit; // above the limit only while work uses the storages
+    uint32_t count;
+};
+
+// An open device. Constant after devices_open(), but for `lost` and the members after
+// `lock`.
+struct device {
+    const tn_backend *ops;
+    const tn_host *host;
+    struct plugin *plugin;
+    tn_device *handle;
+    tn_runtime *runtime;
+    tn_device_info info;
+    char name[MAX_DEVICE_NAME]; // "cpu-blas:0"
+    uint32_t number;            // index in the order of TENON_BACKEND
+    uint32_t fusion_limit;      // instructions of a fused program; 0: never fuse
+    uint32_t num_queues;        // 1 .. TN_MAX_QUEUES
+    // Whether the backend's families have TN_FAMILY_EXPR; and TN_FAMILY_CPU, so that the
+    // device also runs references in C.
+    bool runs_expr, runs_reference;
+    atomic_bool lost;     // permanently; the content of all buffers is gone
+    pthread_mutex_t lock; // guards the members below, but for queues[].reached
+    struct spares spares;
+    uint32_t num_outcomes; // listed outcomes of all queues
+    struct map ready;      // primitives for which device_load_kernels() has succeeded
+    struct device_queue queues[TN_MAX_QUEUES];
+};
+
+// --- opening (open.c) ------------------------------------------------------------------
+
+// Gives the devices that TENON_BACKEND selects, at least one. The first call opens the
+// devices. *out_devices is borrowed until the runtime closes.
+tn_status devices_open(tn_runtime *runtime, struct device ***out_devices,
+                       uint32_t *out_count);
+
+// Loads the plugins that bring kernels of the primitive for this device, once per
+// primitive.
+tn_status device_load_kernels(struct device *device, const struct prim *prim);
+
+// Called when a runtime opens and closes. Devices are opened on first use.
+tn_status device_set_create(tn_runtime *runtime);
+void device_set_destroy(tn_runtime *runtime);
+
+// --- timeline points (points.c) --------------------------------------------------------
+
+// The queue that the calling thread submits to: round-robin over the device's queues, in
+// the order in which threads first call this function.
+uint32_t device_queue_of_thread(const struct device *device);
+
+// Whether the point is known to be reached; does not ask the backend.
+static inline bool device_has_reached(const struct device *device, tn_point point)
+{
+    return point.value <=
+           atomic_load_explicit(&device->queues[point.queue].reached, memory_order_acquire);
+}
+
+// Handles a failed call of the backend's `slot`: prefixes the message with the device's
+// name, makes a message where the backend gave none, and marks the device lost after
+// TN_ERR_DEVICE. Returns the status; see fail_from.
+tn_status device_failed(struct device *device, const char *slot, tn_status status);
+
+// Asks the backend to block until the point is reached, and returns the status of the work.
+// Then evicts surplus spare storages and settles the queue's outcomes up to the point.
+tn_status device_wait_status(struct device *device, tn_point point);
+
+// Blocks until the point is reached. Fails only when the device is lost, whose memory is
+// gone; a failure of the work is reported by its outcome.
+tn_status device_wait(struct device *device, tn_point point);
+
+// Blocks until all work up to the point has ended, failed or not, so that the memory of the
+// work can be freed. Keeps this thread's pending error.
+void device_drain(struct device *device, tn_point point);
+
+// --- memory (memory.c) -----------------------------------------------------------------
+
+// A device buffer that arrays share. Reference-counted; releasing the last reference makes
+// the storage a spare one of its device.
+struct storage {
+    atomic_uint refs;
+    uint32_t is_arena;                    // made by storage_create_arena()
+    struct storage *next, *older, *newer; // links of spare storages, see struct spares
+    struct device *device;
+    tn_buffer *buffer;
+    uint64_t size;           // bytes
+    struct outcome *outcome; // of the work that wrote the buffer; NULL: no such work. Owned
+    // By queue: value of the last point whose work uses the buffer.
+    atomic_uint_fast64_t last_use[TN_MAX_QUEUES];
+};
+
+// In place of a queue: the storage is for the host to write.
+#define QUEUE_HOST UINT32_MAX
+
+// Gives a storage of `size` bytes with undefined content. Earlier work of `queue` may still
+// use the buffer: work that is submitted to `queue` from now on may use the buffer without
+// waiting. With QUEUE_HOST no work uses the buffer.
+tn_status storage_create(struct device *device, uint64_t size, uint32_t queue,
+                         struct storage **out);
+
+// As storage_create(), for the intermediate results of one run. The storage may be larger
+// than `size`.
+tn_status storage_create_arena(struct device *device, uint64_t size, uint32_t queue,
+                               struct storage **out);
+void storage_retain(struct storage *storage);
+void storage_release(struct storage *storage); // NULL is fine
+
+// Records that work up to this point uses the storage.
+void storage_use(struct storage *storage, tn_point point);
+
+// Blocks until no submitted work uses the storage. Fails when the device is lost.
+tn_status storage_drain(struct storage *storage);
+// As storage_drain(), and fails when the work that wrote the storage failed.
+tn_status storage_wait(struct storage *storage);
+// As storage_wait(), for a call of the application: refused in a callback, unless the
+// storage is idle.
+tn_status storage_wait_outside(struct storage *storage);
+
+// Waits for the work that wrote the storage (storage_wait_outside), then copies the bytes
+// [offset, offset + size) to `data`.
+tn_status storage_read(struct storage *storage, uint64_t offset, void *data, uint64_t size);
+
+// Writes bytes from the host. No submitted work may use the storage.
+tn_status storage_write(struct storage *storage, uint64_t offset, const void *data,
+                        uint64_t size);
+
+// Evicts idle spare storages, least recently released first, until the rest is within the
+// limit.
+void device_sweep(struct device *device);
+
+// Waits for the work that uses spare storages, and destroys all spare storages.
+void device_trim(struct device *device);
+
+// --- values (value.c) ------------------------------------------------------------------
+
+// The evaluated elements of an array: bytes on a device, in a storage, that arrays refer
+// to. This is the core's one meaning of "value". Reference-counted: an array and its kept
+// arrays share a value; a view has a value of its own in the storage of the value viewed.
+struct value {
+    atomic_uint refs;
+    uint32_t reserved;
+    struct storage *storage; // owns a reference
+    uint64_t offset;         // bytes from the buffer's start
+    tn_layout layout;
+    // A contiguous copy of the elements, made by tn_data when the host cannot address the
+    // device's memory; NULL: none. Owned.
+    _Atomic(void *) host_copy;
+};
+
+// Makes a value with one reference. Takes `storage`, on success only.
+tn_status value_create(struct storage *storage, uint64_t offset, const tn_layout *layout,
+                       struct value **out);
+void value_retain(struct value *value);
+void value_release(struct value *value);
+
+// Copies elements from the host, row-major without gaps, to the first device.
+tn_status value_from_host(tn_runtime *runtime, const tn_type *type, const void *data,
+                          struct value **out);
+
+// --- statistics ------------------------------------------------------------------------
+
+// Counters of a runtime's memory and work, for tn_runtime_stats.
+struct device_stats {
+    atomic_uint_fast64_t plans_made, plan_hits, submissions, steps, transfers;
+    atomic_uint_fast64_t buffer_bytes, buffer_peak; // in storages that are not spare
+    atomic_uint_fast64_t checked, differing;        // launches compared by TENON_CHECK
+};
+struct device_stats *device_stats(const tn_runtime *runtime);
+// Bytes in the spare storages of all devices.
+uint64_t device_spare_bytes(const tn_runtime *runtime);
+
+static inline void stats_count(atomic_uint_fast64_t *counter, uint64_t amount)
+{
+    atomic_fetch_add_explicit(counter, amount, memory_order_relaxed);
+}
+
+#endif // CORE_DEVICE_DEVICE_H

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: MIT
+// Storages, and the reuse of spare storages: allocating device memory costs more than most
+// operations. A spare buffer serves requests of exactly its size, which a replayed plan
+// repeats; a spare arena serves plans that need as much or less. Work of one queue may take
+// a spare storage that earlier work of the same queue still uses, because a queue runs in
+// order.
+#include "../base/fail.h"
+#include "../base/memory.h"
+#include "../plugin/host.h"
+#include "device_set.h"
+#include "outcome.h"
+
+#define MOST_TRIES 16   // storages of one bucket that a search looks at
+#define MOST_SPARE 4096 // spare storages of one device
+
+static void add_bytes(struct device_stats *stats, uint64_t bytes)
+{
+    uint64_t now =
+        atomic_fetch_add_explicit(&stats->buffer_bytes, bytes, memory_order_relaxed) +
+        bytes;
+    uint64_t peak = atomic_load_explicit(&stats->buffer_peak, memory_order_relaxed);
+    while (peak < now && !atomic_compare_exchange_weak_explicit(&stats->buffer_peak, &peak,
+                                                                now, memory_order_relaxed,
+                                                                memory_order_relaxed))
+        ;
+}
+
+// --- spare storages --------------------------------------------------------------------
+
+// Fibonacci hashing (Knuth, volume 3, 6.4): the product's high bits name the bucket.
+static uint64_t bucket_of_size(uint64_t size)
+{
+    return size * UINT64_C(0x9e3779b97f4a7c15) >> (64 - SPARE_BUCKETS_LOG2);
+}
+
+// The list that holds `storage` while it is spare: the arenas, or a bucket by size. The
+// most recently released storage is first. Under device->lock.
+static struct storage **bucket_of(struct device *device, const struct storage *storage)
+{
+    struct spares *spares = &device->spares;
+    return storage->is_arena ? &spares->arenas
+                             : &spares->buckets[bucket_of_size(storage->size)];
+}
+
+static void spare_link(struct device *device, struct storage *storage)
+{
+    struct spares *spares = &device->spares;
+    struct storage **first = bucket_of(device, storage);
+    storage->next = *first;
+    *first = storage;
+    storage->newer = NULL;
+    storage->older = spares->newest;
+    *(spares->newest ? &spares->newest->newer : &spares->oldest) = storage;
+    spares->newest = storage;
+    spares->bytes += storage->size;
+    spares->count++;
+}
+
+static void spare_unlink(struct device *device, struct storage *storage)
+{
+    struct spares *spares = &device->spares;
+    struct storage **link = bucket_of(device, storage);
+    while (*link != storage)
+        link = &(*link)->next;
+    *link = storage->next;
+    *(storage->newer ? &storage->newer->older : &spares->newest) = storage->older;
+    *(storage->older ? &storage->older->newer : &spares->oldest) = storage->newer;
+    spares->bytes -= storage->size;
+    spares->count--;
+}
+
+// Whether no work uses the storage, except work of `except_queue` (QUEUE_HOST: no
+// exception).
+static bool is_idle(const struct storage *storage, uint32_t except_queue)
+{
+    const struct device *device = storage->device;
+    for (uint32_t i = 0; i < device->num_queues; i++) {
+        tn_point point = {
+            .queue = i,
+            .value = atomic_load_explicit(&storage->last_use[i], memory_order_acquire)};
+        if (i != except_queue && !device_has_reached(device, point))
+            return false;
+    }
+    return true;
+}
+
+static struct storage *find_buffer(struct device *device, uint64_t size, uint32_t queue)
+{
+    const struct storage like = {.size = size};
+    struct storage *storage = *bucket_of(device, &like);
+    for (uint32_t tries = 0; storage && tries < MOST_TRIES;
+         storage = storage->next, tries++)
+        if (storage->size == size && is_idle(storage, queue))
+            return storage;
+    return NULL;
+}
+
+// The smallest arena of at least this size.
+static struct storage *find_arena(struct device *device, uint64_t size, uint32_t queue)
+{
+    struct storage *best = NULL;
+    for (struct storage *s = device->spares.arenas; s; s = s->next)
+        if (s->size >= size && (!best || s->size < best->size) && is_idle(s, queue))
+            best = s;
+    return best;
+}
+
+static struct storage *spare_take(struct device *device, uint64_t size, uint32_t queue,
+                                  bool is_arena)
+{
+    if (atomic_load_explicit(&device->lost, memory_order_acquire))
+        return NULL; // buffer_create fails then, with the backend's message
+    pthread_mutex_lock(&device->lock);
+    struct storage *storage =
+        is_arena ? find_arena(device, size, queue) : find_buffer(device, size, queue);
+    if (storage)
+        spare_unlink(device, storage);
+    pthread_mutex_unlock(&device->lock);
+    return storage;
+}
+
+// --- giving memory back ----------------------------------------------------------------
+
+static void destroy(struct storage *storage)
+{
+    struct device *device = storage->device;
+    device->ops->buffer_destroy(device->handle, storage->buffer);
+    mem_free(storage);
+}
+
+static void destroy_list(struct storage *list)
+{
+    while (list) {
+        struct storage *next = list->next;
+        destroy(list);
+        list = next;
+    }
+}
+
+// Unlinks idle spare storages, least recently released first, until the rest is within the
+// limits. Gives the unlinked storages as a list.
+static struct storage *take_surplus(struct device *device, uint64_t max_bytes,
+                                    uint32_t max_count)
+{
+    struct spares *spares = &device->spares;
+    struct storage *surplus = NULL, *newer;
+    pthread_mutex_lock(&device->lock);
+    for (struct storage *s = spares->oldest; s; s = newer) {
+        newer = s->newer;
+        if (spares->bytes <= max_bytes && spares->count <= max_count)
+            break;
+        if (!is_idle(s, QUEUE_HOST))
+            continue;
+        spare_unlink(device, s);
+        s->next = surplus;
+        surplus = s;
+    }
+    pthread_mutex_unlock(&device->lock);
+    return surplus;
+}
+
+void device_sweep(struct device *device)
+{
+    destroy_list(take_surplus(device, device->spares.limit, MOST_SPARE));
+}
+
+// Waits for all work that uses spare storages.
+static void drain_spares(struct device *device)
+{
+    uint64_t last[TN_MAX_QUEUES] = {0};
+    pthread_mutex_lock(&device->lock);
+    for (struct storage *s = device->spares.oldest; s; s = s->newer)
+        for (uint32_t i = 0; i < device->num_queues; i++) {
+            uint64_t use = atomic_load_explicit(&s->last_use[i], memory_order_acquire);
+            last[i] = use > last[i] ? use : last[i];
+        }
+    pthread_mutex_unlock(&device->lock);
+    for (uint32_t i = 0; i < device->num_queues; i++)
+        device_drain(device, (tn_point){.queue = i, .value = last[i]});
+}
+
+uint64_t device_spare_bytes(const tn_runtime *runtime)
+{
+    struct device_set *set = runtime->devices;
+    uint64_t bytes = 0;
+    pthread_mutex_lock(&set->lock);
+    uint32_t count = set->state == OPENED ? set->count : 0;
+    pthread_mutex_unlock(&set->lock);
+    for (uint32_t i = 0; i < count; i++) {
+        pthread_mutex_lock(&set->devices[i]->lock);
+        bytes += set->devices[i]->spares.bytes;
+        pthread_mutex_unlock(&set->devices[i]->lock);
+    }
+    return bytes;
+}
+
+void device_trim(struct device *device)
+{
+    drain_spares(device);
+    destroy_list(take_surplus(device, 0, 0));
+}
+
+// Destroys one idle arena that is too small for this request, because a larger one is about
+// to be made: there are then no more arenas than simultaneous runs.
+static void drop_small_arena(struct device *device, uint64_t size)
+{
+    pthread_mutex_lock(&device->lock);
+    struct storage *small = device->spares.arenas;
+    while (small && !(small->size < size && is_idle(small, QUEUE_HOST)))
+        small = small->next;
+    if (small)
+        spare_unlink(device, small);
+    pthread_mutex_unlock(&device->lock);
+    if (small)
+        destroy(small);
+}
+
+// --- storages --------------------------------------------------------------------------
+
+// When memory is short, frees all spare storages and tries again.
+static tn_status make_buffer(struct device *device, uint64_t size, tn_buffer **out_buffer)
+{
+    fail_clear();
+    tn_status status = device->ops->buffer_create(device->handle, size, out_buffer);
+    if (status == TN_ERR_MEMORY && device->spares.count > 0) {
+        device_trim(device);
+        fail_clear();
+        status = device->ops->buffer_create(device->handle, size, out_buffer);
+    }
+    return status == TN_OK ? TN_OK : device_failed(device, "buffer_create", status);
+}
+
+static tn_status make_storage(struct device *device, uint64_t size, struct storage **out)
+{
+    if (device->info.max_buffer_size && size > device->info.max_buffer_size)
+        return fail(TN_ERR_MEMORY, "device %s: a buffer of %llu bytes, at most %llu fit",
+                    device->name, (unsigned long long)size,
+                    (unsigned long long)device->info.max_buffer_size);
+    struct storage *storage = mem_zalloc(sizeof(*storage));
+    if (!storage)
+        return TN_ERR_MEMORY;
+    tn_status status = make_buffer(device, size, &storage->buffer);
+    if (status != TN_OK) {
+        mem_free(storage);
+        return status;
+    }
+    storage->device = device;
+    storage->size = size;
+    *out = storage;
+    return TN_OK;
+}
+
+static tn_status create(struct device *device, uint64_t size, uint32_t queue, bool is_arena,
+                        struct storage **out)
+{
+    size = size ? size : 1;
+    struct storage *storage = spare_take(device, size, queue, is_arena);
+    if (!storage) {
+        if (is_arena)
+            drop_small_arena(device, size);
+        tn_status status = make_storage(device, size, &storage);
+        if (status != TN_OK)
+            return status;
+    }
+    storage->is_arena = is_arena;
+    atomic_store_explicit(&storage->refs, 1, memory_order_relaxed);
+    add_bytes(device_stats(device->runtime), storage->size);
+    *out = storage;
+    return TN_OK;
+}
+
+tn_status storage_create(struct device *device, uint64_t size, uint32_t queue,
+                         struct storage **out)
+{
+    return create(device, size, queue, false, out);
+}
+
+tn_status storage_create_arena(struct device *device, uint64_t size, uint32_t queue,
+                               struct storage **out)
+{
+    return create(device, size, queue, true, out);
+}
+
+void storage_retain(struct storage *storage)
+{
+    atomic_fetch_add_explicit(&storage->refs, 1, memory_order_relaxed);
+}
+
+void storage_release(struct storage *storage)
+{
+    // acq_rel: the last owner must see every use by the others before the storage is
+    // reused.
+    if (!storage || atomic_fetch_sub_explicit(&storage->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    struct device *device = storage->device;
+    outcome_release(storage->outcome);
+    storage->outcome = NULL;
+    if (life_is_inherited(&device->runtime->life)) { // the device is the parent's
+        mem_free(storage);
+        return;
+    }
+    atomic_fetch_sub_explicit(&device_stats(device->runtime)->buffer_bytes, storage->size,
+                              memory_order_relaxed);
+    pthread_mutex_lock(&device->lock);
+    spare_link(device, storage);
+    bool surplus =
+        device->spares.bytes > device->spares.limit || device->spares.count > MOST_SPARE;
+    pthread_mutex_unlock(&device->lock);
+    if (atomic_load_explicit(&device->lost, memory_order_acquire))
+        device_trim(device); // spare storages of a lost device are useless
+    else if (surplus)
+        device_sweep(device);
+}
+
+void storage_use(struct storage *storage, tn_point point)
+{
+    atomic_uint_fast64_t *last = &storage->last_use[point.queue];
+    uint64_t seen = atomic_load_explicit(last, memory_order_relaxed);
+    while (seen < point.value &&
+           !atomic_compare_exchange_weak_explicit(
+               last, &seen, point.value, memory_order_release, memory_order_relaxed))
+        ;
+}
+
+tn_status storage_drain(struct storage *storage)
+{
+    struct device *device = storage->device;
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < device->num_queues && status == TN_OK; i++) {
+        uint64_t use = atomic_load_explicit(&storage->last_use[i], memory_order_acquire);
+        if (use > 0 || i == 0) // unused memory, too, reports a lost device
+            status = device_wait(device, (tn_point){.queue = i, .value = use});
+    }
+    return status;
+}
+
+tn_status storage_wait(struct storage *storage)
+{
+    tn_status status = storage_drain(storage);
+    return status == TN_OK ? outcome_end(storage->outcome) : status;
+}
+
+tn_status storage_wait_outside(struct storage *storage)
+{
+    tn_status status =
+        is_idle(storage, QUEUE_HOST) ? TN_OK : callback_check(storage->device->runtime);
+    return status == TN_OK ? storage_wait(storage) : status;
+}
+
+tn_status storage_read(struct storage *storage, uint64_t offset, void *data, uint64_t size)
+{
+    struct device *device = storage->device;
+    tn_status status = storage_wait_outside(storage);
+    if (status != TN_OK || size == 0)
+        return status;
+    fail_clear();
+    status = device->ops->buffer_read(device->handle, storage->buffer, offset, data, size);
+    return status == TN_OK ? TN_OK : device_failed(device, "buffer_read", status);
+}
+
+tn_status storage_write(struct storage *storage, uint64_t offset, const void *data,
+                        uint64_t size)
+{
+    struct device *device = storage->device;
+    if (size == 0)
+        return TN_OK;
+    fail_clear();
+    tn_status status =
+        device->ops->buffer_write(device->handle, storage->buffer, offset, data, size);
+    return status == TN_OK ? TN_OK : device_failed(device, "buffer_write", status);
+}

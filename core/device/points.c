@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// Waits for timeline points, and keeps the highest point known to be reached in each queue.
+#include <stdio.h>
+#include "../base/fail.h"
+#include "../plugin/plugin_set.h"
+#include "outcome.h"
+
+uint32_t device_queue_of_thread(const struct device *device)
+{
+    static atomic_uint count;
+    static _Thread_local unsigned number; // counts from 1; 0: not assigned yet
+    if (!number)
+        number = atomic_fetch_add_explicit(&count, 1, memory_order_relaxed) + 1;
+    return (number - 1) % device->num_queues;
+}
+
+// An atomic maximum.
+static void raise_reached(struct device *device, tn_point point)
+{
+    atomic_uint_fast64_t *reached = &device->queues[point.queue].reached;
+    uint64_t seen = atomic_load_explicit(reached, memory_order_acquire);
+    while (seen < point.value &&
+           !atomic_compare_exchange_weak_explicit(
+               reached, &seen, point.value, memory_order_acq_rel, memory_order_acquire))
+        ;
+}
+
+tn_status device_failed(struct device *device, const char *slot, tn_status status)
+{
+    status = fail_from(status, "%s of %s", slot, plugin_id(device->plugin));
+    if (status == TN_ERR_DEVICE)
+        atomic_store_explicit(&device->lost, true, memory_order_release);
+    fail_prefix("device %s: ", device->name);
+    return status;
+}
+
+tn_status device_wait_status(struct device *device, tn_point point)
+{
+    fail_clear();
+    uint64_t begin = trace_begin(device->runtime->trace);
+    tn_status status = device->ops->wait(device->handle, point.queue, point.value);
+    trace_end(device->runtime->trace, begin, "wait",
+              "\"device\":\"%s\",\"queue\":%u,\"point\":%llu", device->name, point.queue,
+              (unsigned long long)point.value);
+    if (status != TN_OK)
+        status = device_failed(device, "wait", status);
+    raise_reached(device, point); // after a failure, too, no work up to the point runs
+    device_sweep(device);
+    outcomes_settle(device, point);
+    return status;
+}
+
+tn_status device_wait(struct device *device, tn_point point)
+{
+    bool is_reached = device_has_reached(device, point) &&
+                      !atomic_load_explicit(&device->lost, memory_order_acquire);
+    tn_status status = is_reached ? TN_OK : device_wait_status(device, point);
+    return status == TN_ERR_DEVICE ? status : TN_OK;
+}
+
+void device_drain(struct device *device, tn_point point)
+{
+    char message[2048]; // this thread's pending error: waiting may overwrite it
+    if (device_has_reached(device, point))
+        return;
+    snprintf(message, sizeof(message), "%s", fail_text());
+    device_wait(device, point);
+    fail(TN_OK, "%s", message);
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: MIT
+// Assign: values get memory (enum home). A leaf stays in its own memory. An output gets a
+// storage of its own in each run. All other values share one arena a device, where an
+// offset is reused once the live range of its value ends. An operation that may work in
+// place takes over the memory of an input that it is the last to read; an output takes over
+// a donated leaf.
+#include <string.h>
+#include "../base/dtype.h"
+#include "../base/fail.h"
+#include "../base/shape.h"
+#include "../graph/rules.h"
+#include "plan.h"
+#include "pool.h"
+
+struct assigner {
+    struct plan_work *work;
+    struct plan *plan;
+    struct pool *pools;
+    uint32_t max_storages;
+};
+
+// --- live ranges -----------------------------------------------------------------------
+
+static uint64_t value_bytes(const struct plan_value *value)
+{
+    return (uint64_t)layout_elements(&value->layout) * dtype_size(value->layout.dtype);
+}
+
+static void find_lifetimes(struct plan_work *work)
+{
+    for (uint32_t i = 0; i < work->num_values; i++)
+        work->values[i].death = 0;
+    for (uint32_t step = 0; step < work->num_ops; step++) {
+        const struct plan_op *op = &work->ops[step];
+        for (uint32_t k = 0; k < op->num_outputs; k++)
+            work->values[op->outputs[k]].death = step;
+        for (uint32_t k = 0; k < op->num_inputs; k++)
+            if (op->inputs[k].value != NONE)
+                work->values[work->values[op->inputs[k].value].base].death = step;
+    }
+}
+
+// --- in-place operations ---------------------------------------------------------------
+
+// Whether each operand in the memory of `base` is all of it, read in the order of the
+// output's elements: then no element is overwritten before it is read.
+static bool only_read_in_order(const struct plan_work *work, const struct plan_op *op,
+                               uint32_t base)
+{
+    for (uint32_t k = 0; k < op->num_inputs; k++) {
+        const struct operand *in = &op->inputs[k];
+        if (in->value == NONE || work->values[in->value].base != base)
+            continue;
+        if (in->layout.offset != 0 || !layout_is_contiguous(&in->layout) ||
+            layout_elements(&in->layout) != layout_elements(&work->values[base].layout))
+            return false;
+    }
+    return true;
+}
+
+// Whether the output may lie in the memory of the input, whose live range ends with this
+// step.
+static bool may_take_over(const struct plan_work *work, const struct plan_op *op,
+                          uint32_t step, uint32_t input, uint32_t output)
+{
+    const struct operand *in = &op->inputs[input];
+    const struct plan_value *out = &work->values[op->outputs[output]];
+    if (in->value == NONE)
+        return false;
+    uint32_t base = work->values[in->value].base;
+    const struct plan_value *v = &work->values[base];
+    if (v->death != step || v->is_output || v->is_number || v->device != out->device ||
+        value_bytes(v) != value_bytes(out) ||
+        dtype_size(v->layout.dtype) != dtype_size(out->layout.dtype))
+        return false;
+    if (op->kind == OP_PROGRAM)
+        return only_read_in_order(work, op, base);
+    if (!op->prim || op->prim->in_place_of[output] != input + 1)
+        return false;
+    // Kernels read other operands in any order, so none may share the memory.
+    for (uint32_t k = 0; k < op->num_inputs; k++)
+        if (k != input && op->inputs[k].value != NONE &&
+            work->values[op->inputs[k].value].base == base)
+            return false;
+    return only_read_in_order(work, op, base);
+}
+
+// --- homes ------------------------------------------------------------------------------
+
+static tn_status add_storage(struct assigner *a, struct plan_value *value, uint32_t donated)
+{
+    struct plan *plan = a->plan;
+    tn_status status = mem_grow((void **)&plan->storages, &a->max_storages,
+                                plan->num_storages + 1, sizeof(*plan->storages));
+    if (status != TN_OK)
+        return status;
+    value->home = HOME_STORAGE;
+    value->home_index = plan->num_storages;
+    value->home_offset = 0;
+    plan->storages[plan->num_storages++] =
+        (struct plan_storage){value->device, donated, value_bytes(value)};
+    return TN_OK;
+}
+
+// task.donate has one bit for each of the first 64 leaves.
+static bool is_donated(const struct plan_work *work, const struct plan_value *value)
+{
+    return value->leaf != NONE && value->leaf < 64 &&
+           (work->task->donate >> value->leaf & 1) &&
+           work->task->leaves[value->leaf]->node->kind == NODE_INPUT;
+}
+
+static tn_status place_output(struct assigner *a, const struct plan_op *op, uint32_t step,
+                              uint32_t output)
+{
+    struct plan_work *work = a->work;
+    struct plan_value *out = &work->values[op->outputs[output]];
+    for (uint32_t k = 0; k < op->num_inputs; k++) {
+        if (op->kind == OP_TRANSFER || !may_take_over(work, op, step, k, output))
+            continue;
+        struct plan_value *in = &work->values[work->values[op->inputs[k].value].base];
+        if (out->is_output && in->home == HOME_LEAF && is_donated(work, in)) {
+            in->death = NONE; // no other output takes it over
+            return add_storage(a, out, in->leaf);
+        }
+        if (!out->is_output && in->home == HOME_ARENA) {
+            out->home = HOME_ARENA;
+            out->home_index = out->device;
+            out->home_offset = in->home_offset;
+            in->death = NONE; // the output frees the memory
+            return TN_OK;
+        }
+    }
+    if (out->is_output)
+        return add_storage(a, out, NONE);
+    out->home = HOME_ARENA;
+    out->home_index = out->device;
+    return pool_take(&a->pools[out->device], value_bytes(out), &out->home_offset);
+}
+
+// Frees the value's arena memory when its live range ends with this step.
+static tn_status free_if_dead(struct assigner *a, uint32_t base, uint32_t step)
+{
+    struct plan_value *v = &a->work->values[base];
+    if (v->home != HOME_ARENA || v->death != step)
+        return TN_OK;
+    v->death = NONE; // other operands of this step may lie in the same base
+    return pool_give(&a->pools[v->device], v->home_offset, value_bytes(v));
+}
+
+static tn_status ask_scratch(struct plan_work *work, struct plan_op *op)
+{
+    uint32_t count = op->num_inputs + op->num_outputs;
+    struct arena_mark mark = arena_mark(&work->stack);
+    tn_layout *layouts = arena_alloc(&work->stack, count * sizeof(*layouts));
+    if (!layouts)
+        return TN_ERR_MEMORY;
+    for (uint32_t i = 0; i < count; i++)
+        layouts[i] = i < op->num_inputs
+                         ? op->inputs[i].layout
+                         : work->values[op->outputs[i - op->num_inputs]].layout;
+    tn_kernel_query query = {.struct_size = sizeof(query),
+                             .inputs = layouts,
+                             .outputs = layouts + op->num_inputs,
+                             .attrs = op->attrs,
+                             .num_inputs = op->num_inputs,
+                             .num_outputs = op->num_outputs};
+    tn_status status = rule_scratch(op->kernel, &query, &op->scratch_size);
+    arena_rewind(&work->stack, mark);
+    return status;
+}
+
+// The kernel needs its scratch memory during this step only, so the range is freed at once.
+static tn_status place_scratch(struct assigner *a, struct plan_op *op)
+{
+    struct pool *pool = &a->pools[op->device];
+    tn_status status = ask_scratch(a->work, op);
+    if (status != TN_OK || op->scratch_size == 0)
+        return status;
+    status = pool_take(pool, op->scratch_size, &op->scratch_offset);
+    return status == TN_OK ? pool_give(pool, op->scratch_offset, op->scratch_size) : status;
+}
+
+static tn_status assign_step(struct assigner *a, uint32_t step)
+{
+    struct plan_work *work = a->work;
+    struct plan_op *op = &work->ops[step];
+    tn_status status = TN_OK;
+    for (uint32_t k = 0; k < op->num_outputs && status == TN_OK; k++)
+        status = place_output(a, op, step, k);
+    if (op->kind == OP_KERNEL && status == TN_OK)
+        status = place_scratch(a, op);
+    for (uint32_t k = 0; k < op->num_inputs && status == TN_OK; k++)
+        if (op->inputs[k].value != NONE)
+            status = free_if_dead(a, work->values[op->inputs[k].value].base, step);
+    for (uint32_t k = 0; k < op->num_outputs && status == TN_OK; k++)
+        status = free_if_dead(a, op->outputs[k], step);
+    return status;
+}
+
+static void assign_leaves(struct plan_work *work)
+{
+    for (uint32_t i = 0; i < work->num_values; i++) {
+        struct plan_value *v = &work->values[i];
+        if (v->leaf != NONE && v->base == i) {
+            v->home = HOME_LEAF;
+            v->home_index = v->leaf;
+        }
+    }
+}
+
+// Outputs that no operation computes and that are not leaves: stage order dropped the
+// operation, since they have no elements.
+static tn_status assign_empty_outputs(struct assigner *a)
+{
+    struct plan_work *work = a->work;
+    for (uint32_t i = 0; i < work->num_values; i++) {
+        struct plan_value *v = &work->values[i];
+        if (v->base == i && v->is_output && v->home == HOME_NONE && !v->is_number) {
+            tn_status status = add_storage(a, v, NONE);
+            if (status != TN_OK)
+                return status;
+        }
+    }
+    return TN_OK;
+}
+
+static tn_status describe_outputs(struct assigner *a)
+{
+    const struct plan_work *work = a->work;
+    struct plan *plan = a->plan;
+    plan->num_outputs = work->task->num_outputs;
+    plan->outputs =
+        arena_alloc(&plan->arena, (plan->num_outputs + 1) * sizeof(*plan->outputs));
+    if (!plan->outputs)
+        return TN_ERR_MEMORY;
+    for (uint32_t i = 0; i < plan->num_outputs; i++) {
+        const struct plan_value *v =
+            &work->values[work->value_of[work->task->outputs[i]->id]];
+        const struct plan_value *base = &work->values[v->base];
+        plan->outputs[i] = (struct plan_output){
+            .slot = {base->home, base->home_index},
+            .offset = base->home_offset,
+            .layout = v->layout,
+        };
+    }
+    return TN_OK;
+}
+
+tn_status plan_assign(struct plan_work *work, struct plan *plan)
+{
+    struct assigner a = {.work = work, .plan = plan};
+    a.pools = mem_zalloc(work->num_devices * sizeof(*a.pools));
+    plan->arena_size =
+        arena_alloc(&plan->arena, work->num_devices * sizeof(*plan->arena_size));
+    tn_status status = a.pools && plan->arena_size ? TN_OK : TN_ERR_MEMORY;
+    for (uint32_t i = 0; i < work->num_devices && status == TN_OK; i++) {
+        const struct device *device = work->devices[i];
+        a.pools[i].device = device->name;
+        a.pools[i].alignment =
+            device->info.buffer_alignment > 64 ? device->info.buffer_alignment : 64;
+    }
+    find_lifetimes(work);
+    assign_leaves(work);
+    for (uint32_t i = 0; i < work->num_ops && status == TN_OK; i++)
+        status = assign_step(&a, i);
+    if (status == TN_OK)
+        status = assign_empty_outputs(&a);
+    if (status == TN_OK)
+        status = describe_outputs(&a);
+    for (uint32_t i = 0; a.pools && i < work->num_devices; i++) {
+        if (plan->arena_size)
+            plan->arena_size[i] = a.pools[i].end;
+        pool_finish(&a.pools[i]);
+    }
+    mem_free(a.pools);
+    return status;
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT
+// Compile: writes each segment's steps and slots as backends read them (tn_segment) and
+// calls segment_compile. Values that share a leaf, an arena or a storage share a slot.
+#include <string.h>
+#include "../base/dtype.h"
+#include "../base/fail.h"
+#include "../base/shape.h"
+#include "plan.h"
+
+// The slots are those of the segment that is being compiled.
+struct compiler {
+    struct plan_work *work;
+    struct plan *plan;
+    struct map slots; // (home, index) -> slot + 1
+    struct plan_slot *slot_list;
+    uint32_t num_slots, max_slots;
+    struct map programs;  // address of an operation's program -> the plan's copy
+    uint32_t *slot_flags; // by slot: TN_SLOT_...
+    uint32_t max_flags;
+};
+
+static tn_status slot_for(struct compiler *c, uint32_t home, uint32_t index, uint32_t flags,
+                          uint32_t *out_slot)
+{
+    struct hash key = {(uint64_t)home << 32 | index, 1};
+    uintptr_t found = (uintptr_t)map_get(&c->slots, key);
+    if (found) {
+        c->slot_flags[found - 1] |= flags;
+        *out_slot = (uint32_t)found - 1;
+        return TN_OK;
+    }
+    tn_status status = mem_grow((void **)&c->slot_list, &c->max_slots, c->num_slots + 1,
+                                sizeof(*c->slot_list));
+    if (status == TN_OK)
+        status = mem_grow((void **)&c->slot_flags, &c->max_flags, c->num_slots + 1,
+                          sizeof(*c->slot_flags));
+    if (status == TN_OK)
+        status = map_put(&c->slots, key, (void *)(uintptr_t)(c->num_slots + 1));
+    if (status != TN_OK)
+        return status;
+    c->slot_list[c->num_slots] = (struct plan_slot){home, index};
+    c->slot_flags[c->num_slots] = flags | (home == HOME_ARENA ? TN_SLOT_SCRATCH : 0);
+    *out_slot = c->num_slots++;
+    return TN_OK;
+}
+
+static tn_status write_value(struct compiler *c, uint32_t value, const tn_layout *layout,
+                             uint32_t flags, tn_value *out)
+{
+    const struct plan_value *v = &c->work->values[value];
+    const struct plan_value *base = &c->work->values[v->base];
+    *out = (tn_value){.offset = base->home_offset, .layout = *layout};
+    return slot_for(c, base->home, base->home_index, flags, &out->slot);
+}
+
+// Merges neighbouring axes, as tn_step promises for programs.
+static void collapse(tn_value *values, uint32_t count)
+{
+    tn_layout *layouts[TN_EXPR_MAX_INPUTS + TN_EXPR_MAX_OUTPUTS];
+    for (uint32_t i = 0; i < count; i++)
+        layouts[i] = &values[i].layout;
+    layouts_collapse(layouts, count);
+}
+
+// Gives the plan's copy of a program. The program lives only as long as its expr_set, which
+// scopes hold, and plans outlive scopes.
+static tn_status keep_program(struct compiler *c, const tn_expr_program *program,
+                              const tn_expr_program **out_program)
+{
+    struct hash key = {(uint64_t)(uintptr_t)program, 0};
+    *out_program = program ? map_get(&c->programs, key) : NULL;
+    if (!program || *out_program)
+        return TN_OK;
+    *out_program = program_copy(&c->plan->arena, program);
+    return *out_program ? map_put(&c->programs, key, (void *)*out_program) : TN_ERR_MEMORY;
+}
+
+static tn_status write_step(struct compiler *c, const struct plan_op *op, tn_step *out)
+{
+    uint32_t count = op->num_inputs + op->num_outputs;
+    tn_value *values = arena_alloc(&c->plan->arena, count * sizeof(*values));
+    if (!values)
+        return TN_ERR_MEMORY;
+    const tn_expr_program *program;
+    tn_status status = keep_program(c, op->program, &program);
+    for (uint32_t i = 0; i < op->num_inputs && status == TN_OK; i++)
+        if (op->inputs[i].value != NONE)
+            status = write_value(c, op->inputs[i].value, &op->inputs[i].layout,
+                                 TN_SLOT_READ, &values[i]);
+    for (uint32_t i = 0; i < op->num_outputs && status == TN_OK; i++)
+        status = write_value(c, op->outputs[i], &c->work->values[op->outputs[i]].layout,
+                             TN_SLOT_WRITE, &values[op->num_inputs + i]);
+    if (op->kind == OP_PROGRAM && status == TN_OK)
+        collapse(values, count);
+    *out = (tn_step){
+        .struct_size = sizeof(*out),
+        .primitive = op->prim && op->kind != OP_PROGRAM ? &op->prim->record : NULL,
+        .attrs = op->attrs,
+        .kernel = op->kernel,
+        .program = program,
+        .params = op->params,
+        .inputs = values,
+        .outputs = values + op->num_inputs,
+        .num_inputs = op->num_inputs,
+        .num_outputs = op->num_outputs,
+        .scratch_offset = op->scratch_offset,
+        .scratch_size = op->scratch_size,
+        .label = arena_strdup(&c->plan->arena, op->label ? op->label : ""),
+        .plugin = op->kernel ? kernel_plugin(op->kernel) : NULL,
+    };
+    if (!out->label)
+        return TN_ERR_MEMORY;
+    if (op->scratch_size > 0 && status == TN_OK)
+        status = slot_for(c, HOME_ARENA, op->device, TN_SLOT_READ | TN_SLOT_WRITE,
+                          &out->scratch_slot);
+    return status;
+}
+
+static uint64_t slot_size(const struct compiler *c, const struct plan_slot *slot)
+{
+    if (slot->home == HOME_ARENA)
+        return c->plan->arena_size[slot->index];
+    if (slot->home == HOME_STORAGE)
+        return c->plan->storages[slot->index].size;
+    const tn_array *leaf = c->work->task->leaves[slot->index];
+    return leaf->value ? leaf->value->storage->size - leaf->value->offset
+                       : type_bytes(&leaf->type);
+}
+
+// As tn_slot.alias: 1 + the slot of the donated leaf whose memory the storage may take
+// over; 0 when there is no such leaf in this segment.
+static uint32_t find_alias(const struct compiler *c, const struct plan_slot *slot)
+{
+    if (slot->home != HOME_STORAGE)
+        return 0;
+    uint32_t leaf = c->plan->storages[slot->index].donated_leaf;
+    struct hash key = {(uint64_t)HOME_LEAF << 32 | leaf, 1};
+    return leaf == NONE ? 0 : (uint32_t)(uintptr_t)map_get(&c->slots, key);
+}
+
+static tn_status write_slots(struct compiler *c, struct plan_segment *segment)
+{
+    tn_slot *slots = arena_alloc(&c->plan->arena, (c->num_slots + 1) * sizeof(*slots));
+    segment->slots =
+        arena_alloc(&c->plan->arena, (c->num_slots + 1) * sizeof(*segment->slots));
+    if (!slots || !segment->slots)
+        return TN_ERR_MEMORY;
+    for (uint32_t i = 0; i < c->num_slots; i++) {
+        segment->slots[i] = c->slot_list[i];
+        slots[i] = (tn_slot){.flags = c->slot_flags[i],
+                             .alias = find_alias(c, &c->slot_list[i]),
+                             .size = slot_size(c, &c->slot_list[i])};
+    }
+    segment->segment.slots = slots;
+    segment->segment.num_slots = c->num_slots;
+    if (c->num_slots > c->plan->max_slots)
+        c->plan->max_slots = c->num_slots;
+    return TN_OK;
+}
+
+static tn_status call_compile(struct compiler *c, struct plan_segment *segment)
+{
+    struct device *device = c->work->devices[segment->device];
+    segment->segment.struct_size = sizeof(segment->segment);
+    segment->segment.steps = c->plan->steps + segment->first_step;
+    segment->segment.num_steps = segment->num_steps;
+    segment->segment.step_size = sizeof(tn_step);
+    segment->segment.slot_size = sizeof(tn_slot);
+    fail_clear();
+    uint64_t begin = trace_begin(device->runtime->trace);
+    tn_status status = device->ops->segment_compile(device->handle, &segment->segment,
+                                                    &segment->executable);
+    trace_end(device->runtime->trace, begin, "compile segment",
+              "\"device\":\"%s\",\"steps\":%u", device->name, segment->num_steps);
+    return status == TN_OK ? TN_OK : device_failed(device, "segment_compile", status);
+}
+
+static void write_transfer(struct compiler *c, const struct plan_op *op,
+                           struct plan_transfer *out)
+{
+    const struct plan_value *values = c->work->values;
+    const struct plan_value *from = &values[op->inputs[0].value],
+                            *to = &values[op->outputs[0]];
+    const struct plan_value *from_base = &values[from->base];
+    uint64_t element = dtype_size(from->layout.dtype);
+    bool upload = from->is_number;
+    *out = (struct plan_transfer){
+        .from_device = from->device,
+        .to_device = to->device,
+        .from = {upload ? HOME_NONE : from_base->home, from_base->home_index},
+        .dtype = from->layout.dtype,
+        .number = from->number,
+        .to = {to->home, to->home_index},
+        .from_offset = from_base->home_offset + (uint64_t)from->layout.offset * element,
+        .to_offset = to->home_offset,
+        .size = (uint64_t)layout_elements(&from->layout) * element,
+    };
+}
+
+// Stage order left the operations by segment: its transfers, then its steps.
+static tn_status compile_segment(struct compiler *c, struct plan_segment *segment,
+                                 uint32_t *next_op)
+{
+    tn_status status = TN_OK;
+    map_finish(&c->slots);
+    c->num_slots = 0;
+    for (uint32_t i = 0; i < segment->num_transfers; i++)
+        write_transfer(c, &c->work->ops[(*next_op)++],
+                       &c->plan->transfers[segment->first_transfer + i]);
+    for (uint32_t i = 0; i < segment->num_steps && status == TN_OK; i++)
+        status = write_step(c, &c->work->ops[(*next_op)++],
+                            &c->plan->steps[segment->first_step + i]);
+    if (status == TN_OK)
+        status = write_slots(c, segment);
+    if (status == TN_OK && segment->num_steps > 0)
+        status = call_compile(c, segment);
+    return status;
+}
+
+tn_status plan_compile(struct plan_work *work, struct plan *plan)
+{
+    struct compiler c = {.work = work, .plan = plan};
+    uint32_t next_op = 0;
+    plan->steps = arena_alloc(&plan->arena, (plan->num_steps + 1) * sizeof(*plan->steps));
+    plan->transfers =
+        arena_alloc(&plan->arena, (plan->num_transfers + 1) * sizeof(*plan->transfers));
+    tn_status status = plan->steps && plan->transfers ? TN_OK : TN_ERR_MEMORY;
+    for (uint32_t i = 0; i < plan->num_segments && status == TN_OK; i++)
+        status = compile_segment(&c, &plan->segments[i], &next_op);
+    map_finish(&c.slots);
+    map_finish(&c.programs);
+    mem_free(c.slot_list);
+    mem_free(c.slot_flags);
+    return status;
+}

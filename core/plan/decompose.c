@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// Decompositions: a primitive that the device has no kernel for is built from other
+// primitives, in a scope of its own, and their nodes are placed instead. The scope stays
+// open until work_finish, since operations refer to its nodes and programs.
+#include <string.h>
+#include "../base/fail.h"
+#include "../graph/decompose.h"
+#include "place.h"
+
+// Takes the scope, also on failure.
+static tn_status keep_scope(struct plan_work *work, tn_scope *scope)
+{
+    tn_status status = mem_grow((void **)&work->scopes, &work->max_scopes,
+                                work->num_scopes + 1, sizeof(*work->scopes));
+    if (status != TN_OK) {
+        tn_scope_close(scope);
+        return status;
+    }
+    work->scopes[work->num_scopes++] = scope;
+    return TN_OK;
+}
+
+// Places the decomposition's nodes. The stand-ins of its inputs get the values of the
+// node's inputs, and the node's outputs get the values of its outputs.
+static tn_status place_parts(struct plan_work *work, const struct nodes *nodes,
+                             const struct node *node, const struct decomposition *x)
+{
+    struct task task;
+    tn_status status = task_create(x->scope, x->outputs, node->num_outputs, x->leaves,
+                                   x->num_leaves, &task);
+    if (status != TN_OK)
+        return status;
+    struct nodes inner = {.task = &task,
+                          .value_of = mem_alloc((task.num_ids + 1) * sizeof(uint32_t))};
+    if (!inner.value_of)
+        status = TN_ERR_MEMORY;
+    for (uint32_t i = 0; i < task.num_ids && status == TN_OK; i++)
+        inner.value_of[i] = NONE;
+    for (uint32_t i = 0; i < node->num_inputs && status == TN_OK; i++)
+        if (x->inputs[i])
+            status = place_value_for(work, nodes, node->inputs[i],
+                                     &inner.value_of[x->inputs[i]->id]);
+    if (status == TN_OK)
+        status = place_load_kernels(work, &task);
+    if (status == TN_OK)
+        status = place_nodes(work, &inner);
+    for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++)
+        status = place_value_for(work, &inner, x->outputs[i],
+                                 &nodes->value_of[node->outputs[i].id]);
+    mem_free(inner.value_of);
+    task_finish(&task);
+    return status;
+}
+
+static tn_status build(struct plan_work *work, const struct node *node,
+                       struct decomposition *d)
+{
+    tn_type types[MAX_OUTPUTS];
+    tn_status status =
+        decomposition_open(work->runtime, node->num_inputs, node->num_outputs, d);
+    if (d->scope) {
+        tn_status kept = keep_scope(work, d->scope);
+        status = status == TN_OK ? kept : status;
+    }
+    for (uint32_t i = 0; i < node->num_inputs && status == TN_OK; i++)
+        if (node->inputs[i])
+            status = decomposition_add_input(d, i, &node->inputs[i]->type,
+                                             node->inputs[i]->weak_kind);
+    for (uint32_t i = 0; i < node->num_outputs; i++)
+        types[i] = node->outputs[i].type;
+    return status == TN_OK ? decomposition_build(d, node->prim, node->attrs, types)
+                           : status;
+}
+
+tn_status place_decomposed(struct plan_work *work, const struct nodes *nodes,
+                           const struct node *node)
+{
+    if (work->depth == MAX_DECOMPOSITION)
+        return fail(TN_ERR_INTERNAL, "%s: decompositions nest deeper than %d",
+                    node->prim->record.id, MAX_DECOMPOSITION);
+    struct decomposition d;
+    const struct prim *outer = work->decomposing;
+    work->decomposing = node->prim;
+    work->depth++;
+    tn_status status = build(work, node, &d);
+    if (status == TN_OK)
+        status = place_parts(work, nodes, node, &d);
+    work->depth--;
+    work->decomposing = outer;
+    return status;
+}

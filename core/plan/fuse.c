@@ -1,0 +1,535 @@
+// SPDX-License-Identifier: MIT
+// Fuse: neighbouring expressions over the same extents become one program.
+//
+// A group is a set of operations that will run as one program, at the position of its last
+// operation. Operation C joins the group of one of its inputs when it reads that group's
+// values element by element, and no operation outside the group reads one of them before C:
+// so moving the group down to C keeps the topological order. A value that is read outside
+// the group becomes an output of the program. Numbers become params, so that operations
+// that differ only in numbers share a program.
+#include <stdio.h>
+#include <string.h>
+#include "../base/dtype.h"
+#include "../base/fail.h"
+#include "../base/shape.h"
+#include "../expr/expr.h"
+#include "plan.h"
+
+struct group_result { // a value that the group computes
+    uint32_t value, insn;
+};
+
+struct group {
+    uint32_t merged_into; // NONE, or the group that this one became part of
+    uint32_t device, first_op, last_op, num_ops;
+    bool rewritten;  // the program differs from that of its only operation
+    tn_layout shape; // contiguous; extents of all its outputs
+    tn_expr_insn *insns;
+    uint64_t *constants, *params;
+    struct operand *inputs;
+    struct group_result *results; // values that may be read outside the group
+    uint8_t *is_number;           // by instruction: a PARAM that holds a number
+    uint32_t num_insns, max_insns, max_flags;
+    uint32_t num_constants, max_constants, num_params, max_params;
+    uint32_t num_inputs, max_inputs, num_results, max_results;
+};
+
+struct fuser {
+    struct plan_work *work;
+    uint32_t *next_member; // by operation: the next operation of its group, or NONE
+    struct group *groups;
+    uint32_t num_groups, max_groups;
+};
+
+// --- conditions ------------------------------------------------------------------------
+
+static uint32_t find_group(const struct fuser *f, uint32_t op)
+{
+    uint32_t g = f->work->ops[op].group;
+    if (g == NONE || f->groups[g].merged_into == NONE)
+        return g;
+    while (f->groups[g].merged_into != NONE)
+        g = f->groups[g].merged_into;
+    f->work->ops[op].group = g; // path compression
+    return g;
+}
+
+// The group that computes this value's memory, or NONE.
+static uint32_t group_of_value(const struct fuser *f, uint32_t value)
+{
+    const struct plan_value *v = &f->work->values[value];
+    if (v->is_number || v->producer == NONE)
+        return NONE;
+    return f->work->ops[v->producer].kind == OP_PROGRAM ? find_group(f, v->producer) : NONE;
+}
+
+static bool same_elements(const tn_layout *a, const tn_layout *b)
+{
+    if (a->rank != b->rank || a->offset != b->offset)
+        return false;
+    for (int32_t i = 0; i < a->rank; i++)
+        if (a->extent[i] != b->extent[i] ||
+            (a->extent[i] > 1 && a->stride[i] != b->stride[i]))
+            return false;
+    return true;
+}
+
+static bool reads_by_element(const struct fuser *f, const struct plan_op *op, uint32_t g)
+{
+    const struct group *group = &f->groups[g];
+    for (uint32_t i = 0; i < op->num_inputs; i++)
+        if (group_of_value(f, op->inputs[i].value) == g &&
+            !same_elements(&op->inputs[i].layout, &group->shape))
+            return false;
+    return true;
+}
+
+// Whether an operation outside the group reads one of its values before operation `op`.
+// Drops values that no operation outside the group reads any more from group->results.
+static bool needed_before(struct fuser *f, uint32_t g, uint32_t op)
+{
+    struct plan_work *work = f->work;
+    struct group *group = &f->groups[g];
+    bool early = false;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < group->num_results; i++) {
+        struct plan_value *v = &work->values[group->results[i].value];
+        while (v->first_use != NONE && find_group(f, work->uses[v->first_use].op) == g)
+            v->first_use = work->uses[v->first_use].next;
+        if (v->first_use != NONE && work->uses[v->first_use].op < op)
+            early = true;
+        if (v->first_use != NONE || v->is_output)
+            group->results[kept++] = group->results[i];
+    }
+    group->num_results = kept;
+    return early;
+}
+
+static bool may_join(struct fuser *f, uint32_t op, uint32_t g)
+{
+    const struct plan_op *c = &f->work->ops[op];
+    const struct group *group = &f->groups[g];
+    uint32_t limit = f->work->devices[c->device]->fusion_limit;
+    if (group->device != c->device || group->num_insns + c->program->num_insns > limit)
+        return false;
+    if (group->num_inputs + c->num_inputs > TN_EXPR_MAX_INPUTS)
+        return false;
+    if (!same_elements(&group->shape, &f->work->values[c->outputs[0]].layout) ||
+        !reads_by_element(f, c, g) || needed_before(f, g, op))
+        return false;
+    return group->num_results + c->num_outputs <= TN_EXPR_MAX_OUTPUTS;
+}
+
+static bool may_merge(const struct fuser *f, uint32_t op, uint32_t a, uint32_t b)
+{
+    const struct plan_op *c = &f->work->ops[op];
+    const struct group *g = &f->groups[a], *h = &f->groups[b];
+    return g->num_insns + h->num_insns + c->program->num_insns <=
+               f->work->devices[c->device]->fusion_limit &&
+           g->num_inputs + h->num_inputs + c->num_inputs <= TN_EXPR_MAX_INPUTS &&
+           g->num_results + h->num_results + c->num_outputs <= TN_EXPR_MAX_OUTPUTS;
+}
+
+// --- writing programs ------------------------------------------------------------------
+
+static tn_status emit(struct group *group, tn_expr_insn insn, bool number, uint32_t *out)
+{
+    tn_status status = mem_grow((void **)&group->insns, &group->max_insns,
+                                group->num_insns + 1, sizeof(*group->insns));
+    if (status == TN_OK)
+        status = mem_grow((void **)&group->is_number, &group->max_flags,
+                          group->num_insns + 1, sizeof(*group->is_number));
+    if (status != TN_OK)
+        return status;
+    group->is_number[group->num_insns] = number;
+    *out = group->num_insns;
+    group->insns[group->num_insns++] = insn;
+    return TN_OK;
+}
+
+static tn_status append_bits(uint64_t **list, uint32_t *count, uint32_t *capacity,
+                             uint64_t bits)
+{
+    tn_status status = mem_grow((void **)list, capacity, *count + 1, sizeof(**list));
+    if (status == TN_OK)
+        (*list)[(*count)++] = bits;
+    return status;
+}
+
+static tn_status emit_number(struct group *group, uint16_t dtype, uint64_t bits,
+                             uint32_t *out)
+{
+    tn_status status =
+        append_bits(&group->params, &group->num_params, &group->max_params, bits);
+    if (status != TN_OK)
+        return status;
+    group->rewritten = true;
+    tn_expr_insn insn = {TN_EXPR_PARAM, dtype, group->num_params - 1, 0, 0};
+    return emit(group, insn, true, out);
+}
+
+static uint32_t find_result(const struct group *group, uint32_t value)
+{
+    for (int64_t i = (int64_t)group->num_results - 1; i >= 0; i--)
+        if (group->results[i].value == value)
+            return group->results[i].insn;
+    return NONE;
+}
+
+static bool same_operand(const struct operand *a, const struct operand *b)
+{
+    return a->value == b->value && same_elements(&a->layout, &b->layout);
+}
+
+// Gives the instruction that computes operand `in`: the PARAM of a number, the instruction
+// of a value that the group itself computes, or a LOAD, which equal operands share.
+static tn_status emit_load(struct fuser *f, struct group *group, const struct operand *in,
+                           uint16_t dtype, uint32_t *out)
+{
+    const struct plan_value *v = &f->work->values[in->value];
+    if (v->is_number)
+        return emit_number(group, dtype, v->number, out);
+    uint32_t insn = find_result(group, v->base);
+    if (insn != NONE) {
+        *out = insn;
+        return TN_OK;
+    }
+    for (uint32_t i = 0; i < group->num_insns; i++)
+        if (group->insns[i].op == TN_EXPR_LOAD && group->insns[i].dtype == dtype &&
+            same_operand(&group->inputs[group->insns[i].a], in)) {
+            group->rewritten = true;
+            *out = i;
+            return TN_OK;
+        }
+    tn_status status = mem_grow((void **)&group->inputs, &group->max_inputs,
+                                group->num_inputs + 1, sizeof(*group->inputs));
+    if (status != TN_OK)
+        return status;
+    group->inputs[group->num_inputs++] = *in;
+    return emit(group, (tn_expr_insn){TN_EXPR_LOAD, dtype, group->num_inputs - 1, 0, 0},
+                false, out);
+}
+
+static tn_status emit_insn(struct fuser *f, struct group *group,
+                           const tn_expr_program *program, const struct operand *inputs,
+                           const uint64_t *params, uint32_t i, uint32_t *map)
+{
+    tn_expr_insn insn = program->insns[i];
+    uint32_t num_operands;
+    tn_status status;
+    switch (insn.op) {
+    case TN_EXPR_LOAD:
+        return emit_load(f, group, &inputs[insn.a], insn.dtype, &map[i]);
+    case TN_EXPR_CONST:
+        status = append_bits(&group->constants, &group->num_constants,
+                             &group->max_constants, program->constants[insn.a]);
+        insn.a = status == TN_OK ? group->num_constants - 1 : 0;
+        break;
+    case TN_EXPR_PARAM:
+        status = append_bits(&group->params, &group->num_params, &group->max_params,
+                             params[insn.a]);
+        insn.a = status == TN_OK ? group->num_params - 1 : 0;
+        break;
+    case TN_EXPR_CAST: {
+        uint32_t from = map[insn.a];
+        if (group->is_number[from]) {
+            const tn_expr_insn *param = &group->insns[from];
+            return emit_number(
+                group, insn.dtype,
+                scalar_cast(param->dtype, insn.dtype, group->params[param->a]), &map[i]);
+        }
+        insn.a = from;
+        status = TN_OK;
+        break;
+    }
+    default:
+        num_operands = tn_expr_operands(insn.op);
+        insn.a = num_operands > 0 ? map[insn.a] : 0;
+        insn.b = num_operands > 1 ? map[insn.b] : 0;
+        insn.c = num_operands > 2 ? map[insn.c] : 0;
+        status = TN_OK;
+    }
+    return status == TN_OK ? emit(group, insn, false, &map[i]) : status;
+}
+
+static tn_status append_program(struct fuser *f, struct group *group,
+                                const tn_expr_program *program,
+                                const struct operand *inputs, const uint64_t *params,
+                                uint32_t *map)
+{
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < program->num_insns && status == TN_OK; i++)
+        status = emit_insn(f, group, program, inputs, params, i, map);
+    return status;
+}
+
+static tn_status add_result(struct group *group, uint32_t value, uint32_t insn)
+{
+    tn_status status = mem_grow((void **)&group->results, &group->max_results,
+                                group->num_results + 1, sizeof(*group->results));
+    if (status == TN_OK)
+        group->results[group->num_results++] = (struct group_result){value, insn};
+    return status;
+}
+
+static tn_status append_op(struct fuser *f, uint32_t g, uint32_t op)
+{
+    uint32_t map[TN_EXPR_MAX_INSNS];
+    struct plan_op *c = &f->work->ops[op];
+    struct group *group = &f->groups[g];
+    tn_status status = append_program(f, group, c->program, c->inputs, c->params, map);
+    for (uint32_t k = 0; k < c->num_outputs && status == TN_OK; k++)
+        status = add_result(group, c->outputs[k], map[c->program->outputs[k]]);
+    c->group = g;
+    if (group->num_ops++ > 0)
+        f->next_member[group->last_op] = op;
+    f->next_member[op] = NONE;
+    group->last_op = op;
+    return status;
+}
+
+// Merges the lists of operations, both of which ascend.
+static void merge_members(struct fuser *f, struct group *to, const struct group *from)
+{
+    uint32_t a = to->first_op, b = from->first_op, first = NONE, *link = &first;
+    while (a != NONE || b != NONE) {
+        uint32_t *next = b == NONE || (a != NONE && a < b) ? &a : &b;
+        to->last_op = *link = *next;
+        *next = f->next_member[*next];
+        link = &f->next_member[*link];
+    }
+    to->first_op = first;
+}
+
+// Appends the program of group `from` to that of group `to`.
+static tn_status merge(struct fuser *f, uint32_t to, uint32_t from)
+{
+    uint32_t map[TN_EXPR_MAX_INSNS];
+    struct group *source = &f->groups[from], *target = &f->groups[to];
+    tn_expr_program program = {.insns = source->insns,
+                               .constants = source->constants,
+                               .num_insns = source->num_insns};
+    uint8_t *numbers = source->is_number;
+    tn_status status =
+        append_program(f, target, &program, source->inputs, source->params, map);
+    for (uint32_t i = 0; i < source->num_insns && status == TN_OK; i++)
+        if (numbers[i])
+            target->is_number[map[i]] = 1;
+    for (uint32_t i = 0; i < source->num_results && status == TN_OK; i++)
+        status = add_result(target, source->results[i].value, map[source->results[i].insn]);
+    target->num_ops += source->num_ops;
+    merge_members(f, target, source);
+    source->merged_into = to;
+    return status;
+}
+
+// --- joining ----------------------------------------------------------------------------
+
+static tn_status new_group(struct fuser *f, const struct plan_op *op, uint32_t *out)
+{
+    tn_status status = mem_grow((void **)&f->groups, &f->max_groups, f->num_groups + 1,
+                                sizeof(*f->groups));
+    if (status != TN_OK)
+        return status;
+    *out = f->num_groups++;
+    f->groups[*out] = (struct group){.merged_into = NONE,
+                                     .device = op->device,
+                                     .first_op = (uint32_t)(op - f->work->ops),
+                                     .shape = f->work->values[op->outputs[0]].layout};
+    return TN_OK;
+}
+
+static tn_status join_op(struct fuser *f, uint32_t op)
+{
+    struct plan_op *c = &f->work->ops[op];
+    uint32_t home = NONE;
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < c->num_inputs && status == TN_OK; i++) {
+        uint32_t g = group_of_value(f, c->inputs[i].value);
+        if (g == NONE || g == home || !may_join(f, op, g))
+            continue;
+        if (home == NONE)
+            home = g;
+        else if (may_merge(f, op, home, g))
+            status = merge(f, home, g);
+    }
+    if (home == NONE && status == TN_OK)
+        status = new_group(f, c, &home);
+    return status == TN_OK ? append_op(f, home, op) : status;
+}
+
+// --- fused operations -------------------------------------------------------------------
+
+static void name_program(const struct fuser *f, uint32_t g, char label[LABEL_SIZE])
+{
+    uint32_t i = f->groups[g].first_op;
+    label[0] = 0;
+    while (i != NONE && label_add(label, &f->work->ops[i]))
+        i = f->next_member[i];
+}
+
+static void fill_dtypes(const struct plan_work *work, const struct group *group,
+                        tn_dtype *inputs, tn_dtype *outputs, uint32_t *insns)
+{
+    for (uint32_t i = 0; i < group->num_inputs; i++)
+        inputs[i] = group->inputs[i].layout.dtype;
+    for (uint32_t i = 0; i < group->num_results; i++) {
+        outputs[i] = work->values[group->results[i].value].layout.dtype;
+        insns[i] = group->results[i].insn;
+    }
+}
+
+// Drops dead instructions, such as a number whose cast was folded, and their params and
+// constants.
+static void compact(struct group *group)
+{
+    uint32_t map[TN_EXPR_MAX_INSNS], kept = 0, num_params = 0, num_constants = 0;
+    bool live[TN_EXPR_MAX_INSNS] = {false};
+    for (uint32_t i = 0; i < group->num_results; i++)
+        live[group->results[i].insn] = true;
+    for (int64_t i = (int64_t)group->num_insns - 1; i >= 0; i--) {
+        const tn_expr_insn *insn = &group->insns[i];
+        uint32_t operands = live[i] ? tn_expr_operands(insn->op) : 0;
+        const uint32_t from[] = {insn->a, insn->b, insn->c};
+        for (uint32_t k = 0; k < operands; k++)
+            live[from[k]] = true;
+    }
+    for (uint32_t i = 0; i < group->num_insns; i++) {
+        tn_expr_insn insn = group->insns[i];
+        if (!live[i])
+            continue;
+        if (insn.op == TN_EXPR_PARAM) {
+            group->params[num_params] = group->params[insn.a];
+            insn.a = num_params++;
+        } else if (insn.op == TN_EXPR_CONST) {
+            group->constants[num_constants] = group->constants[insn.a];
+            insn.a = num_constants++;
+        }
+        uint32_t operands = tn_expr_operands(insn.op);
+        insn.a = operands > 0 ? map[insn.a] : insn.a;
+        insn.b = operands > 1 ? map[insn.b] : insn.b;
+        insn.c = operands > 2 ? map[insn.c] : insn.c;
+        map[i] = kept;
+        group->insns[kept++] = insn;
+    }
+    for (uint32_t i = 0; i < group->num_results; i++)
+        group->results[i].insn = map[group->results[i].insn];
+    group->num_insns = kept;
+    group->num_params = num_params;
+    group->num_constants = num_constants;
+}
+
+static tn_status write_op(struct fuser *f, uint32_t g, struct plan_op *op)
+{
+    struct plan_work *work = f->work;
+    struct group *group = &f->groups[g];
+    tn_dtype inputs[TN_EXPR_MAX_INPUTS], outputs[TN_EXPR_MAX_OUTPUTS];
+    uint32_t insns[TN_EXPR_MAX_OUTPUTS];
+    char name[LABEL_SIZE];
+    compact(group);
+    fill_dtypes(work, group, inputs, outputs, insns);
+    name_program(f, g, name);
+    tn_expr_program program = {
+        .struct_size = sizeof(program),
+        .insns = group->insns,
+        .constants = group->constants,
+        .input_dtypes = inputs,
+        .output_dtypes = outputs,
+        .outputs = insns,
+        .num_insns = group->num_insns,
+        .num_constants = group->num_constants,
+        .num_params = group->num_params,
+        .num_inputs = group->num_inputs,
+        .num_outputs = group->num_results,
+        .name = name,
+    };
+    tn_status status = program_intern(work->exprs, &program, &op->program);
+    uint64_t *params = arena_alloc(work->arena, group->num_params * sizeof(*params) + 1);
+    op->inputs = arena_alloc(work->arena, group->num_inputs * sizeof(*op->inputs) + 1);
+    op->outputs = arena_alloc(work->arena, group->num_results * sizeof(*op->outputs) + 1);
+    op->text = work->watcher ? label_text(work, f->next_member, group->first_op) : NULL;
+    op->label = arena_strdup(work->arena, name);
+    op->named = false;
+    if (status == TN_OK && (!params || !op->inputs || !op->outputs || !op->label))
+        status = TN_ERR_MEMORY;
+    if (status != TN_OK)
+        return status;
+    if (group->num_params)
+        memcpy(params, group->params, group->num_params * sizeof(*params));
+    if (group->num_inputs)
+        memcpy(op->inputs, group->inputs, group->num_inputs * sizeof(*op->inputs));
+    for (uint32_t i = 0; i < group->num_results; i++)
+        op->outputs[i] = group->results[i].value;
+    op->params = params;
+    op->num_inputs = group->num_inputs;
+    op->num_outputs = group->num_results;
+    if (group->num_ops > 1)
+        op->prim = NULL;
+    return TN_OK;
+}
+
+// The group's last operation becomes the fused one; remove_merged drops the others, and all
+// of a group of which no operation outside reads a value.
+static tn_status finish_group(struct fuser *f, uint32_t g)
+{
+    struct group *group = &f->groups[g];
+    struct plan_op *last = &f->work->ops[group->last_op];
+    if (group->num_ops == 1 && !group->rewritten)
+        return TN_OK;
+    if (group->num_ops > 1)
+        needed_before(f, g, NONE); // drops values that are not read outside
+    if (group->num_results == 0) { // such as an output of a decomposition that nobody reads
+        group->last_op = NONE;
+        return TN_OK;
+    }
+    return write_op(f, g, last);
+}
+
+static void remove_merged(struct fuser *f)
+{
+    struct plan_work *work = f->work;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < work->num_ops; i++) {
+        uint32_t g = work->ops[i].kind == OP_PROGRAM ? find_group(f, i) : NONE;
+        if (g != NONE && f->groups[g].last_op != i)
+            continue;
+        work->ops[kept] = work->ops[i];
+        for (uint32_t k = 0; k < work->ops[kept].num_outputs; k++)
+            work->values[work->ops[kept].outputs[k]].producer = kept;
+        kept++;
+    }
+    work->num_ops = kept;
+}
+
+static void fuser_finish(struct fuser *f)
+{
+    for (uint32_t i = 0; i < f->num_groups; i++) {
+        mem_free(f->groups[i].insns);
+        mem_free(f->groups[i].constants);
+        mem_free(f->groups[i].params);
+        mem_free(f->groups[i].inputs);
+        mem_free(f->groups[i].results);
+        mem_free(f->groups[i].is_number);
+    }
+    mem_free(f->next_member);
+    mem_free(f->groups);
+}
+
+tn_status plan_fuse(struct plan_work *work)
+{
+    struct fuser f = {.work = work};
+    tn_status status = work_list_uses(work);
+    f.next_member = mem_alloc((work->num_ops + 1) * sizeof(*f.next_member));
+    if (!f.next_member)
+        status = TN_ERR_MEMORY;
+    for (uint32_t i = 0; i < work->num_ops && status == TN_OK; i++)
+        if (work->ops[i].kind == OP_PROGRAM)
+            status = join_op(&f, i);
+    for (uint32_t g = 0; g < f.num_groups && status == TN_OK; g++)
+        if (f.groups[g].merged_into == NONE)
+            status = finish_group(&f, g);
+    if (status == TN_OK)
+        remove_merged(&f);
+    fuser_finish(&f);
+    return status;
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT
+// Order: operations become segments, each one submission to one device after its transfers.
+// On one device there is one segment, in the order of the graph. With several devices, a
+// segment takes all operations that are ready on its device, also those that it makes ready
+// itself.
+//
+// Ready operations wait in one heap a device and one for transfers; the earliest in the
+// graph comes first. So sorting n operations and operands takes O(n log n), however often
+// work moves from one device to another.
+#include <string.h>
+#include "../base/fail.h"
+#include "../base/shape.h"
+#include "plan.h"
+
+// A binary heap of operation indices, the smallest on top.
+struct heap {
+    uint32_t *items;
+    uint32_t count, capacity;
+};
+
+struct sorter {
+    struct plan_work *work;
+    struct plan *plan;
+    struct plan_op *sorted;
+    uint32_t *missing; // by operation: operands whose producers are not sorted yet
+    // For each operation a list of the operands that read its outputs: `first_user` is by
+    // operation, `next_user` by operand. `user`, by operand: the operation that reads it.
+    uint32_t *first_user, *next_user;
+    uint32_t *user;
+    struct heap *ready; // by device; the last one is for transfers
+    uint32_t num_sorted, max_segments;
+};
+
+// --- ready operations ------------------------------------------------------------------
+
+static tn_status heap_push(struct heap *heap, uint32_t item)
+{
+    tn_status status = mem_grow((void **)&heap->items, &heap->capacity, heap->count + 1,
+                                sizeof(*heap->items));
+    if (status != TN_OK)
+        return status;
+    uint32_t i = heap->count++;
+    for (; i > 0 && heap->items[(i - 1) / 2] > item; i = (i - 1) / 2)
+        heap->items[i] = heap->items[(i - 1) / 2];
+    heap->items[i] = item;
+    return TN_OK;
+}
+
+static uint32_t heap_pop(struct heap *heap)
+{
+    uint32_t top = heap->items[0], last = heap->items[--heap->count], i = 0;
+    for (uint32_t child; (child = 2 * i + 1) < heap->count; i = child) {
+        if (child + 1 < heap->count && heap->items[child + 1] < heap->items[child])
+            child++;
+        if (heap->items[child] >= last)
+            break;
+        heap->items[i] = heap->items[child];
+    }
+    heap->items[i] = last;
+    return top;
+}
+
+static tn_status add_ready(struct sorter *s, uint32_t op)
+{
+    const struct plan_op *o = &s->work->ops[op];
+    uint32_t which = o->kind == OP_TRANSFER ? s->work->num_devices : o->device;
+    return heap_push(&s->ready[which], op);
+}
+
+// Lists, for each operation, the operands that read its outputs. An operand is numbered
+// across all operations.
+static tn_status find_users(struct sorter *s)
+{
+    const struct plan_work *work = s->work;
+    uint32_t use = 0;
+    tn_status status = TN_OK;
+    memset(s->first_user, 0xff, work->num_ops * sizeof(*s->first_user));
+    for (uint32_t i = 0; i < work->num_ops && status == TN_OK; i++) {
+        const struct plan_op *op = &work->ops[i];
+        for (uint32_t k = 0; k < op->num_inputs; k++, use++) {
+            uint32_t value = op->inputs[k].value;
+            uint32_t producer = value == NONE ? NONE : work->values[value].producer;
+            if (producer == NONE)
+                continue;
+            s->user[use] = i;
+            s->next_user[use] = s->first_user[producer];
+            s->first_user[producer] = use;
+            s->missing[i]++;
+        }
+        if (s->missing[i] == 0)
+            status = add_ready(s, i);
+    }
+    return status;
+}
+
+static tn_status sorter_init(struct sorter *s)
+{
+    uint64_t num_operands = 0, num_ops = s->work->num_ops;
+    for (uint32_t i = 0; i < num_ops; i++)
+        num_operands += s->work->ops[i].num_inputs;
+    if (num_operands >= NONE)
+        return fail(TN_ERR_UNSUPPORTED, "the graph has %llu operands, at most %u fit",
+                    (unsigned long long)num_operands, NONE - 1);
+    s->sorted = mem_alloc(num_ops * sizeof(*s->sorted));
+    s->missing = mem_zalloc(num_ops * sizeof(*s->missing));
+    s->first_user = mem_alloc(num_ops * sizeof(*s->first_user));
+    s->next_user = mem_alloc(num_operands * sizeof(*s->next_user));
+    s->user = mem_alloc(num_operands * sizeof(*s->user));
+    s->ready = mem_zalloc((s->work->num_devices + 1) * sizeof(*s->ready));
+    bool made = s->sorted && s->missing && s->first_user && s->next_user && s->user;
+    return made && s->ready ? find_users(s) : TN_ERR_MEMORY;
+}
+
+static void sorter_finish(struct sorter *s)
+{
+    for (uint32_t i = 0; s->ready && i <= s->work->num_devices; i++)
+        mem_free(s->ready[i].items);
+    mem_free(s->ready);
+    mem_free(s->user);
+    mem_free(s->next_user);
+    mem_free(s->first_user);
+    mem_free(s->missing);
+    mem_free(s->sorted);
+}
+
+// --- segments --------------------------------------------------------------------------
+
+static tn_status add_segment(struct sorter *s, uint32_t device, uint32_t transfers,
+                             uint32_t steps)
+{
+    struct plan *plan = s->plan;
+    tn_status status = mem_grow((void **)&plan->segments, &s->max_segments,
+                                plan->num_segments + 1, sizeof(*plan->segments));
+    if (status != TN_OK)
+        return status;
+    plan->segments[plan->num_segments++] = (struct plan_segment){
+        .device = device,
+        .first_transfer = plan->num_transfers,
+        .num_transfers = transfers,
+        .first_step = plan->num_steps,
+        .num_steps = steps,
+    };
+    plan->num_transfers += transfers;
+    plan->num_steps += steps;
+    return TN_OK;
+}
+
+// Sorts in all operations of one heap, also those that become ready meanwhile.
+static tn_status take_ready(struct sorter *s, uint32_t which, uint32_t *out_taken)
+{
+    struct heap *heap = &s->ready[which];
+    tn_status status = TN_OK;
+    *out_taken = 0;
+    while (heap->count > 0 && status == TN_OK) {
+        uint32_t op = heap_pop(heap);
+        s->sorted[s->num_sorted++] = s->work->ops[op];
+        ++*out_taken;
+        for (uint32_t use = s->first_user[op]; use != NONE && status == TN_OK;
+             use = s->next_user[use])
+            if (--s->missing[s->user[use]] == 0)
+                status = add_ready(s, s->user[use]);
+    }
+    return status;
+}
+
+static tn_status sort(struct sorter *s)
+{
+    uint32_t num_devices = s->work->num_devices;
+    while (s->num_sorted < s->work->num_ops) {
+        uint32_t before = s->num_sorted, transfers, steps = 0, device = 0;
+        tn_status status = take_ready(s, num_devices, &transfers);
+        while (device < num_devices && s->ready[device].count == 0)
+            device++;
+        if (status == TN_OK && device < num_devices)
+            status = take_ready(s, device, &steps);
+        if (status == TN_OK)
+            status = add_segment(s, device < num_devices ? device : 0, transfers, steps);
+        if (status != TN_OK)
+            return status;
+        if (s->num_sorted == before)
+            return fail(TN_ERR_INTERNAL, "the graph has a cycle");
+    }
+    return TN_OK;
+}
+
+// --- plan_order ------------------------------------------------------------------------
+
+// Drops operations whose outputs have no elements.
+static void drop_empty(struct plan_work *work)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < work->num_ops; i++) {
+        const struct plan_op *op = &work->ops[i];
+        bool empty = true;
+        for (uint32_t k = 0; k < op->num_outputs && empty; k++)
+            empty = layout_elements(&work->values[op->outputs[k]].layout) == 0;
+        for (uint32_t k = 0; k < op->num_outputs; k++)
+            work->values[op->outputs[k]].producer = empty ? NONE : kept;
+        if (!empty)
+            work->ops[kept++] = work->ops[i];
+    }
+    work->num_ops = kept;
+    for (uint32_t i = 0; i < work->num_values; i++) // views follow their base
+        work->values[i].producer = work->values[work->values[i].base].producer;
+}
+
+// Sets each value's producer to the position of the operation after sorting.
+static void renumber(struct plan_work *work)
+{
+    for (uint32_t i = 0; i < work->num_ops; i++)
+        for (uint32_t k = 0; k < work->ops[i].num_outputs; k++)
+            work->values[work->ops[i].outputs[k]].producer = i;
+    for (uint32_t i = 0; i < work->num_values; i++)
+        work->values[i].producer = work->values[work->values[i].base].producer;
+}
+
+static bool has_transfers(const struct plan_work *work)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < work->num_ops && !found; i++)
+        found = work->ops[i].kind == OP_TRANSFER;
+    return found;
+}
+
+tn_status plan_order(struct plan_work *work, struct plan *plan)
+{
+    drop_empty(work);
+    if (work->num_ops == 0)
+        return TN_OK;
+    struct sorter s = {.work = work, .plan = plan};
+    if (work->num_devices == 1 && !has_transfers(work))
+        return add_segment(&s, 0, 0, work->num_ops);
+    tn_status status = sorter_init(&s);
+    if (status == TN_OK)
+        status = sort(&s);
+    if (status == TN_OK) {
+        memcpy(work->ops, s.sorted, work->num_ops * sizeof(*s.sorted));
+        renumber(work);
+    }
+    sorter_finish(&s);
+    return status;
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: MIT
+// Plans: graphs compiled for given devices, and the state of the scheduler while it makes a
+// plan.
+//
+// The stages, in the order in which plan_create calls them, one file each:
+//   prepare   devices are opened, plugins loaded (plan.c)
+//   simplify  common subexpressions become one node
+//   place     nodes become operations: device, kernel, views resolved, constants folded
+//   fuse      chains of expressions become one program
+//   order     operations become segments with transfers between
+//   assign    values get slots and offsets; memory is reused, donated inputs taken over
+//   compile   the backends make executables
+// and, each time the plan is run: submit (core/run).
+//
+// Nothing here recurses over the graph's depth; only decompositions nest, at most
+// MAX_DECOMPOSITION deep.
+#ifndef CORE_PLAN_PLAN_H
+#define CORE_PLAN_PLAN_H
+
+#include "../base/lru.h"
+#include "../device/device.h"
+#include "../graph/graph.h"
+
+#define MAX_DECOMPOSITION 16
+#define NONE UINT32_MAX // no index
+
+// --- the graph to be planned -----------------------------------------------------------
+
+// A graph to be computed. Each of its arrays has an id: array->id, valid when array->mark
+// is `epoch`.
+struct task {
+    tn_scope *scope;
+    uint32_t epoch;
+    struct node **nodes;      // in topological order
+    tn_array **leaves;        // in the order of their first use; without NODE_NUMBER
+    tn_array *const *outputs; // borrowed
+    uint64_t donate;          // bit i: leaf i is donated (tn_function)
+    uint32_t num_nodes, num_leaves, max_leaves, num_outputs;
+    uint32_t num_ids;      // ids are 0 .. num_ids - 1
+    struct hash signature; // key of the plan cache
+};
+
+// Orders the graph, numbers its arrays and computes the signature. The first leaves are
+// `inputs`, used or not.
+tn_status task_create(tn_scope *scope, tn_array *const *outputs, uint32_t num_outputs,
+                      tn_array *const *inputs, uint32_t num_inputs, struct task *out);
+void task_finish(struct task *task);
+
+// --- the state of planning -------------------------------------------------------------
+
+// An array's elements on one device, or a number: a scalar constant that is known now.
+// Views share the memory of their base. Written by place but for the fields that name
+// another stage.
+struct plan_value {
+    tn_layout layout;  // the offset counts from the start of the base's memory
+    uint64_t number;   // when is_number: the bits, as dtype_store_bits takes them
+    uint32_t base;     // the value that owns the memory: this one, unless it is a view
+    uint32_t producer; // operation, kept up by fuse, order; NONE: leaf, number
+    uint32_t leaf;     // index in task.leaves; NONE: computed here
+    uint32_t device;   // index in plan_work.devices
+    uint8_t is_number, is_output, weak_kind, reserved;
+    uint32_t first_use; // fuse: first reader, in plan_work.uses; NONE: no reader
+    // assign:
+    uint32_t death;       // position of the last operation that uses the memory
+    uint32_t home;        // enum home
+    uint32_t home_index;  // as plan_slot.index
+    uint64_t home_offset; // bytes
+};
+
+struct operand {
+    uint32_t value;   // NONE: an optional input that was not given
+    tn_layout layout; // as read: for a program broadcast to its extents
+};
+
+enum op_kind { OP_PROGRAM, OP_KERNEL, OP_REFERENCE, OP_TRANSFER };
+
+// One kernel launch or transfer. Written by place but for the fields that name another
+// stage; fuse rewrites the last operation of a group.
+struct plan_op {
+    uint32_t kind;
+    uint32_t device;                // it runs there; of a transfer: the destination
+    const struct prim *prim;        // NULL: an expression, a fused program or a transfer
+    const void *attrs;              // of `prim`; NULL for a program
+    const tn_kernel *kernel;        // OP_KERNEL
+    const tn_expr_program *program; // OP_PROGRAM
+    const uint64_t *params;         // of the program
+    struct operand *inputs;
+    uint32_t *outputs; // values
+    uint32_t num_inputs, num_outputs;
+    uint32_t group;          // fuse: index of its group; NONE: none yet
+    uint64_t scratch_size;   // assign: bytes
+    uint64_t scratch_offset; // assign: bytes, in the arena of its device
+    const char *label;
+    const char *text; // for watchers: uncut text of its expressions, or NULL
+    bool named;       // the label is the id of a primitive
+};
+
+// An operation that reads a value's memory. Lists ascend by operation.
+struct plan_use {
+    uint32_t op, next;
+};
+
+struct plan_watcher;
+
+// State of the stages, which run on one thread. Fields are grouped by the stage that writes
+// them. The stages that read a field later follow "read by".
+struct plan_work {
+    // Set before the first stage; any stage reads them.
+    tn_runtime *runtime;
+    const struct task *task;
+    struct arena *arena; // the plan's: what a stage allocates there the plan may keep
+    struct plan_watcher *watcher; // NULL: nobody observes; place unsets it for a trial
+
+    // prepare, which also allocates same_as and value_of:
+    struct device **devices; // borrowed; read by place, fuse, assign, compile, watchers
+    uint32_t num_devices;    // read by place, order, assign
+    struct expr_set *exprs;  // for fused programs, with a reference; read by fuse
+
+    // simplify:
+    uint32_t *same_as; // by node: the first equal node, or itself; read by place
+
+    // place:
+    uint32_t *value_of; // by tn_array.id, NONE: no value; read by assign, watchers
+    // Read by all later stages and watchers. Also written: producer by fuse and order,
+    // first_use by fuse, the live range and the home by assign.
+    struct plan_value *values;
+    uint32_t num_values, max_values;
+    // Read by all later stages and watchers. Also written: fuse joins operations, order
+    // drops and sorts them, assign adds scratch memory.
+    struct plan_op *ops;
+    uint32_t num_ops, max_ops;
+    struct map transferred; // (value, device) -> the transferred value + 1
+    tn_scope **scopes;      // of decompositions; open until work_finish
+    uint32_t num_scopes, max_scopes;
+    uint32_t depth;                 // of nested decompositions; read by watchers
+    const struct prim *decomposing; // primitive that is being decomposed; NULL at depth 0
+    bool warned;                    // a fallback was logged, which is done once a plan
+
+    // fuse (work_list_uses), which alone reads them:
+    struct plan_use *uses; // a list for each base, from plan_value.first_use on
+    uint32_t num_uses, max_uses;
+    uint32_t *last_use; // by base: the end of its list
+
+    // place and assign: temporary memory of one function, which rewinds it.
+    struct arena stack;
+};
+
+tn_status work_add_value(struct plan_work *work, const tn_layout *layout, uint32_t device,
+                         uint32_t *out_value);
+tn_status work_add_op(struct plan_work *work, const struct plan_op *op, uint32_t *out_op);
+// Lists, for each value that owns memory, the operations that read it.
+tn_status work_list_uses(struct plan_work *work);
+void work_finish(struct plan_work *work);
+tn_type layout_type(const tn_layout *layout);
+
+// --- labels (label.c) ------------------------------------------------------------------
+
+// Labels are short names of operations and nodes for traces and explanations: at most this
+// many bytes with the terminator. An ellipsis ends a label that was cut short.
+#define LABEL_SIZE 64
+
+// Sets the label to the beginning of a text.
+void label_set(char label[LABEL_SIZE], const char *text);
+// Appends the short name of another operation of a group, after a middle dot: "exp",
+// "multiply". False when the label is full.
+bool label_add(char label[LABEL_SIZE], const struct plan_op *op);
+// The uncut names of a group's operations, expressions by their text, in the plan's arena.
+// The operations are a list: `first`, then next[first] and so on. NULL when out of memory.
+const char *label_text(const struct plan_work *work, const uint32_t *next, uint32_t first);
+// The id of the node's primitive, or of the primitive that is being decomposed, or the
+// beginning of the node's expression, written to `label`.
+const char *node_label(const struct plan_work *work, const struct node *node,
+                       char label[LABEL_SIZE]);
+
+// --- the plan --------------------------------------------------------------------------
+
+// The memory that a value lies in.
+enum home {
+    HOME_NONE,
+    HOME_LEAF,    // a leaf's memory
+    HOME_ARENA,   // memory between the steps of a run, one arena a device
+    HOME_STORAGE, // memory allocated for each run: outputs
+};
+
+// Memory that is found anew in each run. `index`: of the leaf, the device (arena) or the
+// storage.
+struct plan_slot {
+    uint32_t home, index;
+};
+
+// Transfers, and then one submission to one device.
+struct plan_segment {
+    uint32_t device;
+    uint32_t first_step, num_steps; // in plan.steps
+    tn_segment segment;
+    struct plan_slot *slots;                // by slot of `segment`
+    tn_executable *executable;              // NULL: no steps
+    uint32_t first_transfer, num_transfers; // in plan.transfers
+};
+
+struct plan_transfer {
+    uint32_t from_device, to_device;
+    struct plan_slot from, to;
+    uint64_t from_offset, to_offset, size; // bytes; contiguous on both sides
+    uint64_t number; // from.home is HOME_NONE: the host fills `to` with these bits
+    tn_dtype dtype;  // of the elements
+};
+
+struct plan_storage {
+    uint32_t device;
+    uint32_t donated_leaf; // the leaf whose memory it may take over, or NONE
+    uint64_t size;         // bytes
+};
+
+struct plan_output {
+    struct plan_slot slot;
+    uint64_t offset; // bytes; the layout's offset counts from there
+    tn_layout layout;
+};
+
+// State of one run (run/submit.c), pooled in its plan. Its first member is the next idle
+// record.
+struct run_record;
+
+// Constant once it is made, so any number of threads may run it at the same time. Only its
+// runs write the last two groups.
+struct plan {
+    struct lru_entry entry; // of the cache
+    tn_runtime *runtime;
+    struct arena arena;
+    struct device **devices; // borrowed from the device set
+    uint32_t num_devices;
+    struct plan_segment *segments;
+    struct plan_transfer *transfers;
+    struct plan_storage *storages;
+    struct plan_output *outputs;
+    tn_step *steps;
+    uint32_t num_segments, num_transfers, num_storages, num_outputs, num_steps, num_leaves;
+    uint32_t max_slots;   // of a segment
+    uint64_t *arena_size; // by device, bytes
+
+    // By device and queue: the greatest value of a timeline point that a run was submitted
+    // with. Executables are destroyed after these points.
+    atomic_uint_fast64_t *last_use;
+
+    pthread_mutex_t lock;       // of the list
+    struct run_record *records; // idle
+};
+
+static inline atomic_uint_fast64_t *plan_last_use(const struct plan *plan, uint32_t device,
+                                                  uint32_t queue)
+{
+    return &plan->last_use[device * TN_MAX_QUEUES + queue];
+}
+
+// Gives a plan. `watcher` (NULL: that of the runtime, if any) is told how it is made, also
+// when planning fails.
+tn_status plan_create(tn_runtime *runtime, const struct task *task,
+                      struct plan_watcher *watcher, struct plan **out_plan);
+void plan_retain(struct plan *plan);
+void plan_release(struct plan *plan);
+
+// The stages.
+tn_status plan_simplify(struct plan_work *work);
+tn_status plan_place(struct plan_work *work);
+tn_status plan_fuse(struct plan_work *work);
+tn_status plan_order(struct plan_work *work, struct plan *plan);
+tn_status plan_assign(struct plan_work *work, struct plan *plan);
+tn_status plan_compile(struct plan_work *work, struct plan *plan);
+
+// The implementation of a node on one device (choose.c).
+struct choice {
+    uint32_t kind; // OP_PROGRAM, OP_KERNEL, OP_REFERENCE, or CHOICE_DECOMPOSE, CHOICE_NONE
+    const tn_kernel *kernel;
+};
+enum { CHOICE_DECOMPOSE = 100, CHOICE_NONE = 101 };
+tn_status choose(struct plan_work *work, struct device *device, const struct node *node,
+                 const tn_layout *inputs, const tn_layout *outputs, struct choice *out);
+
+// Whether some device can copy a value of this layout, which lies on `device`, to
+// contiguous memory (copy.c).
+bool copy_is_possible(struct plan_work *work, uint32_t device, const tn_layout *layout);
+
+// --- the cache -------------------------------------------------------------------------
+
+// Bounds of the cache: bytes of host memory, and plans.
+#define PLAN_CACHE_LIMIT (UINT64_C(64) << 20)
+#define MAX_PLANS 256
+
+// The plan of this signature, with a reference, or NULL.
+struct plan *plan_cache_get(tn_runtime *runtime, struct hash signature);
+void plan_cache_put(tn_runtime *runtime, struct plan *plan);
+uint64_t plan_cache_bytes(const tn_runtime *runtime);
+
+// Called by runtime creation and destruction.
+tn_status plan_cache_create(tn_runtime *runtime);
+void plan_cache_destroy(tn_runtime *runtime);
+
+#endif // CORE_PLAN_PLAN_H

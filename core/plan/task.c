@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+// Tasks: the graph to be computed in topological order, its arrays numbered, and its
+// signature: a hash of all that a plan depends on (operations, numbers, types, layouts,
+// devices), but of no data.
+#include <string.h>
+#include "../base/fail.h"
+#include "plan.h"
+
+static void number_array(struct task *task, tn_array *array)
+{
+    array->mark = task->epoch;
+    array->id = task->num_ids++;
+}
+
+static struct hash hash_layout(struct hash h, const tn_layout *layout)
+{
+    h = hash_u64(h, (uint64_t)layout->dtype << 32 | (uint32_t)layout->rank);
+    for (int32_t i = 0; i < layout->rank; i++) {
+        h = hash_u64(h, (uint64_t)layout->extent[i]);
+        h = hash_u64(h, (uint64_t)layout->stride[i]);
+    }
+    return h;
+}
+
+static void hash_leaf(struct task *task, const tn_array *leaf)
+{
+    struct hash h = hash_u64(task->signature, leaf->node->kind);
+    if (leaf->value) {
+        const struct value *value = leaf->value;
+        h = hash_layout(h, &value->layout);
+        h = hash_u64(h, value->storage->device->number);
+        h = hash_u64(h, (uint64_t)value->layout.offset);
+        h = hash_u64(h, value->offset);
+    } else {
+        h = hash_bytes(h, &leaf->type, sizeof(leaf->type));
+        h = hash_u64(h, leaf->node->number);
+        h = hash_u64(h, leaf->weak_kind);
+    }
+    task->signature = h;
+}
+
+static tn_status add_leaf(struct task *task, tn_array *leaf)
+{
+    number_array(task, leaf);
+    hash_leaf(task, leaf);
+    if (leaf->node->kind == NODE_NUMBER)
+        return TN_OK;
+    if (!leaf->value && leaf->node->kind == NODE_DATA)
+        return fail(TN_ERR_INTERNAL, "a data array has no data");
+    tn_status status = mem_grow((void **)&task->leaves, &task->max_leaves,
+                                task->num_leaves + 1, sizeof(*task->leaves));
+    if (status == TN_OK)
+        task->leaves[task->num_leaves++] = leaf;
+    return status;
+}
+
+static tn_status add_node(struct task *task, struct node *node)
+{
+    for (uint32_t i = 0; i < node->num_inputs; i++) {
+        tn_array *input = node->inputs[i];
+        if (input && input->mark != task->epoch) {
+            tn_status status = add_leaf(task, input);
+            if (status != TN_OK)
+                return status;
+        }
+    }
+    struct hash h = hash_join(task->signature, node->hash);
+    for (uint32_t i = 0; i < node->num_inputs; i++)
+        h = hash_u64(h, node->inputs[i] ? node->inputs[i]->id : NONE);
+    task->signature = h;
+    for (uint32_t i = 0; i < node->num_outputs; i++)
+        if (node->outputs[i].mark != task->epoch) // an evaluated one may be a leaf
+            number_array(task, &node->outputs[i]);
+    return TN_OK;
+}
+
+static tn_status add_output(struct task *task, tn_array *output)
+{
+    tn_status status = output->mark == task->epoch ? TN_OK : add_leaf(task, output);
+    task->signature = hash_u64(task->signature, output->id);
+    return status;
+}
+
+tn_status task_create(tn_scope *scope, tn_array *const *outputs, uint32_t num_outputs,
+                      tn_array *const *inputs, uint32_t num_inputs, struct task *out)
+{
+    struct task task = {.scope = scope, .outputs = outputs, .num_outputs = num_outputs};
+    tn_status status =
+        graph_order(scope, outputs, num_outputs, false, &task.nodes, &task.num_nodes);
+    task.epoch = ++scope->epoch;
+    task.signature = hash_start(num_inputs);
+    for (uint32_t i = 0; i < num_inputs && status == TN_OK; i++)
+        status = add_leaf(&task, inputs[i]);
+    for (uint32_t i = 0; i < task.num_nodes && status == TN_OK; i++)
+        status = add_node(&task, task.nodes[i]);
+    for (uint32_t i = 0; i < num_outputs && status == TN_OK; i++)
+        status = add_output(&task, outputs[i]);
+    if (status != TN_OK) {
+        task_finish(&task);
+        return status;
+    }
+    *out = task;
+    return TN_OK;
+}
+
+void task_finish(struct task *task)
+{
+    mem_free(task->nodes);
+    mem_free(task->leaves);
+    *task = (struct task){0};
+}

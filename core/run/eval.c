@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT
+// Evaluation of arrays: makes a task, finds or makes its plan, and runs it. Also
+// tn_runtime_stats.
+#include <string.h>
+#include "../base/dtype.h"
+#include "../base/fail.h"
+#include "run.h"
+
+static tn_status find_plan(tn_runtime *runtime, const struct task *task,
+                           struct plan **out_plan)
+{
+    *out_plan = plan_cache_get(runtime, task->signature);
+    if (*out_plan)
+        return TN_OK;
+    tn_status status = plan_create(runtime, task, NULL, out_plan);
+    if (status == TN_OK)
+        plan_cache_put(runtime, *out_plan);
+    return status;
+}
+
+static tn_status run_task(tn_scope *scope, const struct task *task, struct plan *plan,
+                          bool async)
+{
+    uint64_t count = (uint64_t)task->num_leaves + task->num_outputs;
+    struct value **values = arena_alloc(&scope->scratch, count * sizeof(*values));
+    if (!values)
+        return TN_ERR_MEMORY;
+    struct value **outputs = values + task->num_leaves;
+    for (uint32_t i = 0; i < task->num_leaves; i++)
+        values[i] = task->leaves[i]->value;
+    tn_status status = plan_run(plan, values, outputs, async ? RUN_ASYNC : RUN_WAIT);
+    for (uint32_t i = 0; status == TN_OK && i < task->num_outputs; i++) {
+        tn_status set = scope_set_value(scope, task->outputs[i], outputs[i]);
+        status = status == TN_OK ? set : status;
+    }
+    return status;
+}
+
+// vmap placeholders have no buffer, so nothing built on them can be evaluated.
+static tn_status check_leaves(const struct task *task)
+{
+    for (uint32_t i = 0; i < task->num_leaves; i++)
+        if (!task->leaves[i]->value)
+            return fail(TN_ERR_ARGUMENT,
+                        "eval: an array depends on what stands for a slice in vmap, which "
+                        "has no data");
+    return TN_OK;
+}
+
+static tn_status compute(tn_scope *scope, tn_array *const *arrays, uint32_t num_arrays,
+                         bool async)
+{
+    struct task task;
+    struct plan *plan;
+    tn_status status = task_create(scope, arrays, num_arrays, NULL, 0, &task);
+    if (status != TN_OK)
+        return status;
+    status = check_leaves(&task);
+    if (status == TN_OK)
+        status = find_plan(scope->runtime, &task, &plan);
+    if (status == TN_OK) {
+        status = run_task(scope, &task, plan, async);
+        plan_release(plan);
+    }
+    task_finish(&task);
+    return status;
+}
+
+// A number needs no plan: it is written to the first device.
+static tn_status write_number(tn_scope *scope, tn_array *array)
+{
+    uint64_t element = 0;
+    struct value *value;
+    dtype_store_bits(array->type.dtype, &element, array->node->number);
+    tn_status status = value_from_host(scope->runtime, &array->type, &element, &value);
+    return status == TN_OK ? scope_set_value(scope, array, value) : status;
+}
+
+// Gives the arrays that need a plan to be evaluated, each once. Numbers are written at
+// once.
+static tn_status collect(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
+                         tn_array **pending, uint32_t *out_count)
+{
+    uint32_t count = 0, epoch = ++scope->epoch;
+    for (uint64_t i = 0; i < num_arrays; i++) {
+        tn_array *array = scope_local(scope, arrays[i]);
+        if (!array && scope->status == TN_OK)
+            return fail(TN_ERR_ARGUMENT, "eval: array %llu is NULL", (unsigned long long)i);
+        if (!array)
+            return scope->status;
+        if (array->value || array->mark == epoch)
+            continue;
+        array->mark = epoch;
+        if (array->node->kind != NODE_NUMBER) {
+            pending[count++] = array;
+            continue;
+        }
+        tn_status status = write_number(scope, array);
+        if (status != TN_OK)
+            return status;
+    }
+    *out_count = count;
+    return TN_OK;
+}
+
+static tn_status eval_arrays(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
+                             bool async)
+{
+    uint32_t count = 0;
+    tn_status status = scope_begin(scope, "eval", GIVEN({"arrays", arrays, num_arrays}));
+    if (status != TN_OK)
+        return status;
+    if (scope->tracing)
+        return tn_scope_fail(scope, TN_ERR_ARGUMENT,
+                             "eval: a function's body builds graph; it cannot evaluate");
+    struct arena_mark mark = arena_mark(&scope->scratch);
+    tn_array **pending = arena_alloc(&scope->scratch, num_arrays * sizeof(*pending));
+    if (!pending)
+        return scope_take_failure(scope, TN_ERR_MEMORY);
+    status = life_check(&scope->runtime->life);
+    if (status == TN_OK)
+        status = collect(scope, arrays, num_arrays, pending, &count);
+    if (status == TN_OK && count > 0)
+        status = compute(scope, pending, count, async);
+    arena_rewind(&scope->scratch, mark);
+    return scope_take_failure(scope, status);
+}
+
+static tn_status wait_arrays(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays)
+{
+    for (uint64_t i = 0; i < num_arrays; i++) {
+        const tn_array *array = scope_local(scope, arrays[i]);
+        tn_status status = storage_wait_outside(array->value->storage);
+        if (status != TN_OK)
+            return scope_take_failure(scope, status);
+    }
+    return TN_OK;
+}
+
+tn_status tn_eval_n(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays)
+{
+    tn_status status = eval_arrays(scope, arrays, num_arrays, false);
+    return status == TN_OK ? wait_arrays(scope, arrays, num_arrays) : status;
+}
+
+tn_status tn_eval_async_n(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays)
+{
+    return eval_arrays(scope, arrays, num_arrays, true);
+}
+
+void tn_runtime_stats(const tn_runtime *runtime, tn_stats *out)
+{
+    if (fail_if_null("runtime_stats", "the runtime", runtime) != TN_OK)
+        return;
+    const struct device_stats *stats = device_stats(runtime);
+    tn_stats mine = {
+        .struct_size = sizeof(mine),
+        .plans_made = stats->plans_made,
+        .plan_hits = stats->plan_hits,
+        .submissions = stats->submissions,
+        .steps = stats->steps,
+        .transfers = stats->transfers,
+        .buffer_bytes = stats->buffer_bytes,
+        .buffer_peak = stats->buffer_peak,
+        .checked = stats->checked,
+        .differing = stats->differing,
+        .spare_bytes = device_spare_bytes(runtime),
+        .plan_bytes = plan_cache_bytes(runtime),
+    };
+    if (!out)
+        return;
+    uint32_t size = out->struct_size ? out->struct_size : TN_END_OF(out, differing);
+    size = size < sizeof(mine) ? size : sizeof(mine);
+    mine.struct_size = size;
+    memcpy(out, &mine, size);
+}

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: MIT
+// Functions: the body is traced once for each signature of the inputs (dtypes and extents);
+// later calls with this signature run the cached plan.
+#include <string.h>
+#include "../base/fail.h"
+#include "../base/shape.h"
+#include "../plugin/host.h"
+#include "../primitive/registry.h"
+#include "run.h"
+#include "../transform/flow.h"
+
+// Bounds of one function's cache: bytes of host memory, and traces.
+#define TRACES_LIMIT (UINT64_C(32) << 20)
+#define MAX_TRACES 256
+
+// The trace of one signature. Constant once it is in the cache.
+struct trace_entry {
+    struct lru_entry entry; // key: the signature of the inputs
+    struct plan *plan;
+    struct value **captured; // data that the body used beside its inputs; with references
+    tn_type *output_types;
+    uint32_t num_captured, num_outputs, num_inputs;
+};
+
+struct tn_function {
+    tn_runtime *runtime;
+    tn_function_body body;
+    void *user;
+    uint64_t donate; // bit i: input i is donated
+    struct lru traces;
+};
+
+// Fields that an older caller's struct lacks are zero. Fields that a newer caller's struct
+// has beyond this one must be zero.
+static tn_status read_options(const tn_function_options *given, tn_function_options *mine)
+{
+    uint32_t size =
+        given && given->struct_size ? given->struct_size : TN_END_OF(mine, donate);
+    *mine = (tn_function_options){0};
+    tn_status status = given
+                           ? abi_struct_read(mine, sizeof(*mine), given, size,
+                                             TN_END_OF(mine, flags), "tn_function_options")
+                           : TN_OK;
+    if (status == TN_OK && mine->flags)
+        return fail(TN_ERR_ARGUMENT, "tn_function_options: flags 0x%x, expected 0",
+                    mine->flags);
+    return status;
+}
+
+static void entry_destroy(struct lru_entry *cached)
+{
+    struct trace_entry *entry = (struct trace_entry *)cached;
+    for (uint32_t i = 0; i < entry->num_captured; i++)
+        value_release(entry->captured[i]);
+    plan_release(entry->plan);
+    mem_free(entry->captured);
+    mem_free(entry->output_types);
+    mem_free(entry);
+}
+
+tn_status tn_function_create(tn_runtime *runtime, tn_function_body body, void *user,
+                             const tn_function_options *options, tn_function **out_function)
+{
+    if (!runtime || !body || !out_function)
+        return fail(TN_ERR_ARGUMENT, "function_create: got NULL, expected a %s",
+                    !runtime ? "runtime"
+                    : !body  ? "body"
+                             : "place for the result");
+    tn_function_options mine;
+    tn_status status = life_check(&runtime->life);
+    if (status == TN_OK)
+        status = read_options(options, &mine);
+    if (status != TN_OK)
+        return status;
+    tn_function *function = mem_zalloc(sizeof(*function));
+    if (!function)
+        return TN_ERR_MEMORY;
+    *function = (tn_function){
+        .runtime = runtime, .body = body, .user = user, .donate = mine.donate};
+    lru_init(&function->traces, TRACES_LIMIT, MAX_TRACES, entry_destroy);
+    life_add(&runtime->life.functions);
+    *out_function = function;
+    return TN_OK;
+}
+
+void tn_function_destroy(tn_function *function)
+{
+    if (!function || callback_refuses(function->runtime, "tn_function_destroy"))
+        return;
+    lru_finish(&function->traces);
+    life_remove(&function->runtime->life.functions);
+    mem_free(function);
+}
+
+// --- inputs -----------------------------------------------------------------------------
+
+// Plans of functions are made for inputs that are contiguous, at offset 0, on the first
+// device.
+static bool is_plain(const tn_array *array)
+{
+    const struct value *value = array->value;
+    return value && value->layout.offset == 0 && layout_is_contiguous(&value->layout) &&
+           value->storage->device->number == 0;
+}
+
+// Gives the input itself when it is plain, else a plain copy. A kept array is not imported
+// into the scope: a stand-in would share its data, and a donated input must have one owner.
+static tn_array *plain_input(tn_function *function, tn_scope *scope, tn_array *input,
+                             uint32_t i)
+{
+    if (!input || input->donated || (input->scope && input->scope != scope)) {
+        tn_scope_fail(scope, TN_ERR_ARGUMENT, "function_call: input %u %s", i,
+                      !input           ? "is NULL"
+                      : input->donated ? "was given away before and is empty now"
+                                       : "belongs to another scope");
+        return NULL;
+    }
+    if (is_plain(input))
+        return input;
+    if (input->scope && tn_eval_n(scope, &input, 1) != TN_OK)
+        return NULL;
+    if (is_plain(input))
+        return input;
+    const tn_array *from = input;
+    tn_array *copy = NULL;
+    if (graph_apply(scope, prim_copy(function->runtime), &from, 1, NULL, &copy) != TN_OK)
+        return NULL;
+    return tn_eval_n(scope, &copy, 1) == TN_OK ? copy : NULL;
+}
+
+// The signature of a call: the inputs' dtypes and extents.
+static struct hash input_signature(tn_array *const *inputs, uint32_t num_inputs,
+                                   uint32_t num_outputs)
+{
+    struct hash h = hash_start((uint64_t)num_inputs << 32 | num_outputs);
+    for (uint32_t i = 0; i < num_inputs; i++) {
+        const tn_type *type = &inputs[i]->type;
+        h = hash_u64(h, (uint64_t)type->dtype << 32 | (uint32_t)type->rank);
+        for (int32_t k = 0; k < type->rank; k++)
+            h = hash_u64(h, (uint64_t)type->extent[k]);
+    }
+    return h;
+}
+
+// --- tracing ----------------------------------------------------------------------------
+
+static tn_status trace_body(tn_function *function, tn_scope *trace, tn_array *const *inputs,
+                            uint32_t num_inputs, tn_array **arguments, tn_array **outputs,
+                            uint32_t num_outputs)
+{
+    for (uint32_t i = 0; i < num_inputs; i++) {
+        if (!(arguments[i] = leaf_create(trace, NODE_INPUT, &inputs[i]->type)))
+            return trace->status;
+        arguments[i]->name = inputs[i]->name; // borrowed: outlives the trace
+    }
+    if (body_call(function->body, function->user, trace, arguments, num_inputs, outputs,
+                  num_outputs) != TN_OK)
+        return fail(trace->status, "function: %s", tn_scope_error(trace));
+    return TN_OK;
+}
+
+static tn_status entry_fill(struct trace_entry *entry, const struct task *task,
+                            uint32_t num_inputs)
+{
+    uint32_t captured = task->num_leaves - num_inputs;
+    entry->captured = mem_zalloc((captured + 1) * sizeof(*entry->captured));
+    entry->output_types = mem_alloc((task->num_outputs + 1) * sizeof(tn_type));
+    if (!entry->captured || !entry->output_types)
+        return TN_ERR_MEMORY;
+    for (uint32_t i = 0; i < captured; i++) {
+        entry->captured[i] = task->leaves[num_inputs + i]->value;
+        value_retain(entry->captured[i]);
+    }
+    entry->num_captured = captured;
+    entry->num_inputs = num_inputs;
+    entry->num_outputs = task->num_outputs;
+    for (uint32_t i = 0; i < task->num_outputs; i++)
+        entry->output_types[i] = task->outputs[i]->type;
+    return TN_OK;
+}
+
+static tn_status trace_signature(tn_function *function, tn_array *const *inputs,
+                                 uint32_t num_inputs, uint32_t num_outputs,
+                                 struct trace_entry *entry)
+{
+    struct task task = {0};
+    tn_scope *trace = tn_scope_open(function->runtime);
+    if (!trace)
+        return TN_ERR_MEMORY;
+    trace->tracing = true;
+    tn_array **arrays =
+        arena_alloc(&trace->arena, (num_inputs + num_outputs + 1) * sizeof(*arrays));
+    tn_status status = arrays ? trace_body(function, trace, inputs, num_inputs, arrays,
+                                           arrays + num_inputs, num_outputs)
+                              : TN_ERR_MEMORY;
+    if (status == TN_OK)
+        status =
+            task_create(trace, arrays + num_inputs, num_outputs, arrays, num_inputs, &task);
+    task.donate = function->donate;
+    if (status == TN_OK)
+        status = plan_create(function->runtime, &task, NULL, &entry->plan);
+    if (status == TN_OK)
+        status = entry_fill(entry, &task, num_inputs);
+    task_finish(&task);
+    tn_scope_close(trace);
+    return status;
+}
+
+// Gives the trace for these inputs, with a reference. When two threads trace one signature
+// at the same time, the cache keeps one of the traces.
+static tn_status entry_for(tn_function *function, tn_array *const *inputs,
+                           uint32_t num_inputs, uint32_t num_outputs,
+                           struct trace_entry **out_entry)
+{
+    struct hash signature = input_signature(inputs, num_inputs, num_outputs);
+    *out_entry = (struct trace_entry *)lru_get(&function->traces, signature);
+    if (*out_entry)
+        return TN_OK;
+    struct trace_entry *entry = mem_zalloc(sizeof(*entry));
+    if (!entry)
+        return TN_ERR_MEMORY;
+    entry->entry.key = signature;
+    atomic_init(&entry->entry.refs, 1);
+    tn_status status = trace_signature(function, inputs, num_inputs, num_outputs, entry);
+    if (status != TN_OK) {
+        entry_destroy(&entry->entry);
+        return status;
+    }
+    entry->entry.bytes = sizeof(*entry) + entry->plan->entry.bytes;
+    lru_put(&function->traces, &entry->entry);
+    *out_entry = entry;
+    return TN_OK;
+}
+
+// --- calling ----------------------------------------------------------------------------
+
+// Empties donated inputs: their memory may hold outputs now.
+static void give_away(const tn_function *function, tn_array *const *inputs,
+                      uint32_t num_inputs)
+{
+    for (uint32_t i = 0; i < num_inputs && i < 64; i++) {
+        if (!(function->donate >> i & 1) || inputs[i]->donated)
+            continue;
+        inputs[i]->donated = 1;
+        value_release(inputs[i]->value);
+        inputs[i]->value = NULL;
+    }
+}
+
+// Wraps the values in arrays of the scope. Takes all values, also on failure.
+static tn_status adopt(tn_scope *scope, const struct trace_entry *entry,
+                       struct value **values, tn_array **outputs)
+{
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < entry->num_outputs; i++) {
+        tn_array *array =
+            status == TN_OK ? leaf_create(scope, NODE_DATA, &entry->output_types[i]) : NULL;
+        if (!array) {
+            value_release(values[i]);
+            status = scope->status;
+            continue;
+        }
+        status = scope_set_value(scope, array, values[i]);
+        outputs[i] = array;
+    }
+    return status;
+}
+
+static tn_status replay(tn_function *function, tn_scope *scope, tn_array *const *inputs,
+                        uint32_t num_inputs, const struct trace_entry *entry,
+                        tn_array **outputs)
+{
+    size_t count = (size_t)num_inputs + entry->num_captured + entry->num_outputs;
+    struct value **values = arena_alloc(&scope->scratch, count * sizeof(*values));
+    if (!values)
+        return TN_ERR_MEMORY;
+    struct value **results = values + num_inputs + entry->num_captured;
+    for (uint32_t i = 0; i < num_inputs; i++)
+        values[i] = inputs[i]->value;
+    for (uint32_t i = 0; i < entry->num_captured; i++)
+        values[num_inputs + i] = entry->captured[i];
+    tn_status status = plan_run(entry->plan, values, results, RUN_START);
+    if (status == TN_OK) {
+        give_away(function, inputs, num_inputs);
+        status = adopt(scope, entry, results, outputs);
+    }
+    return status;
+}
+
+tn_status tn_function_call(tn_function *function, tn_scope *scope, tn_array *const *inputs,
+                           uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs)
+{
+    struct trace_entry *entry = NULL;
+    tn_status status =
+        scope_begin(scope, "function_call",
+                    GIVEN({"the function", function, 1}, {"inputs", inputs, num_inputs},
+                          {"outputs", outputs, num_outputs}));
+    if (status != TN_OK)
+        return status;
+    if (scope->tracing)
+        return tn_scope_fail(scope, TN_ERR_ARGUMENT,
+                             "function_call: not from within a function's body");
+    if (life_check(&scope->runtime->life) != TN_OK)
+        return scope_take_failure(scope, TN_ERR_ARGUMENT);
+    struct arena_mark mark = arena_mark(&scope->scratch);
+    tn_array **plain = arena_alloc(&scope->scratch, num_inputs * sizeof(*plain));
+    if (!plain)
+        return scope_take_failure(scope, TN_ERR_MEMORY);
+    for (uint32_t i = 0; i < num_inputs && scope->status == TN_OK; i++)
+        plain[i] = plain_input(function, scope, inputs[i], i);
+    status = scope->status;
+    if (status == TN_OK)
+        status =
+            entry_for(function, plain, (uint32_t)num_inputs, (uint32_t)num_outputs, &entry);
+    if (status == TN_OK)
+        status = replay(function, scope, plain, (uint32_t)num_inputs, entry, outputs);
+    lru_release(&function->traces, (struct lru_entry *)entry);
+    arena_rewind(&scope->scratch, mark);
+    return scope_take_failure(scope, status);
+}

@@ -1,0 +1,561 @@
+// SPDX-License-Identifier: MIT
+// Submit: runs a plan. Buffers are bound to slots and segments are submitted in order, each
+// to the calling thread's queue of its device. The host waits only for transfers between
+// devices. Failures after submission are kept in outcomes; a segment's outcome depends on
+// those of the memory that it uses.
+#include <string.h>
+#include "../base/dtype.h"
+#include "../base/fail.h"
+#include "../device/outcome.h"
+#include "../plugin/host.h"
+#include "run.h"
+
+// The submission of one segment in one run.
+struct submitted {
+    struct outcome *outcome; // with a reference; NULL: see make_outcome
+    uint64_t value;          // of its timeline point; 0: not submitted
+    struct submitted *next;  // in the open_list of its device
+};
+
+// Submissions of this run whose failure would leave invalid data in a device's arena: the
+// last one that read the arena, whose outcome includes all before it, and those after that
+// one.
+struct open_list {
+    struct submitted *first, *last; // in the order of their points; NULL: none
+};
+
+// State of one run, in one block of memory. Pooled in the plan; used by one run at a time.
+struct run_record {
+    struct run_record *next; // idle; must be the first member, see plan.h
+    struct submitted *segments;
+    struct open_list *open;    // by device
+    struct storage **arenas;   // by device; NULL: no arena
+    struct storage **storages; // as plan.storages
+    tn_binding *bindings;      // of the segment that is being submitted
+    uint32_t *queues;          // by device: the queue of this run
+};
+
+struct run {
+    struct plan *plan;
+    struct run_record *record;
+    struct value *const *leaves; // borrowed
+    enum run_mode mode;
+};
+
+// --- the pool of run records -----------------------------------------------------------
+
+// Gives the next `count` elements of `size` bytes of a block, and advances *at behind them.
+// Each total is a multiple of 8, so all stay aligned.
+static void *carve(char **at, uint64_t count, size_t size)
+{
+    char *memory = *at;
+    *at += count * size;
+    return memory;
+}
+
+static struct run_record *run_record_create(const struct plan *plan)
+{
+    uint64_t devices = plan->num_devices, queues = (devices + 1) / 2 * 2;
+    size_t size = sizeof(struct run_record) +
+                  plan->num_segments * sizeof(struct submitted) +
+                  devices * (sizeof(struct open_list) + sizeof(struct storage *)) +
+                  plan->num_storages * sizeof(struct storage *) +
+                  plan->max_slots * sizeof(tn_binding) + queues * sizeof(uint32_t);
+    char *at = mem_zalloc(size);
+    struct run_record *record = at ? carve(&at, 1, sizeof(*record)) : NULL;
+    if (!record)
+        return NULL;
+    record->segments = carve(&at, plan->num_segments, sizeof(*record->segments));
+    record->open = carve(&at, devices, sizeof(*record->open));
+    record->arenas = carve(&at, devices, sizeof(*record->arenas));
+    record->storages = carve(&at, plan->num_storages, sizeof(*record->storages));
+    record->bindings = carve(&at, plan->max_slots, sizeof(*record->bindings));
+    record->queues = carve(&at, queues, sizeof(*record->queues));
+    return record;
+}
+
+static struct run_record *run_record_take(struct plan *plan)
+{
+    pthread_mutex_lock(&plan->lock);
+    struct run_record *record = plan->records;
+    if (record)
+        plan->records = record->next;
+    pthread_mutex_unlock(&plan->lock);
+    return record ? record : run_record_create(plan);
+}
+
+// Releases all that the run left in the record and puts the record back.
+static void run_record_give(struct plan *plan, struct run_record *record)
+{
+    for (uint32_t i = 0; i < plan->num_segments; i++) {
+        outcome_release(record->segments[i].outcome);
+        record->segments[i] = (struct submitted){0};
+    }
+    for (uint32_t i = 0; i < plan->num_storages; i++) {
+        storage_release(record->storages[i]);
+        record->storages[i] = NULL;
+    }
+    for (uint32_t i = 0; i < plan->num_devices; i++) {
+        storage_release(record->arenas[i]);
+        record->arenas[i] = NULL;
+        record->open[i] = (struct open_list){0};
+    }
+    pthread_mutex_lock(&plan->lock);
+    record->next = plan->records;
+    plan->records = record;
+    pthread_mutex_unlock(&plan->lock);
+}
+
+// --- memory -----------------------------------------------------------------------------
+
+static struct device *device_of(const struct run *run, const struct plan_segment *segment)
+{
+    return run->plan->devices[segment->device];
+}
+
+static struct submitted *state_of(const struct run *run, const struct plan_segment *segment)
+{
+    return &run->record->segments[segment - run->plan->segments];
+}
+
+static tn_status prepare_arenas(struct run *run)
+{
+    const struct plan *plan = run->plan;
+    struct run_record *record = run->record;
+    for (uint32_t i = 0; i < plan->num_devices; i++) {
+        record->queues[i] = device_queue_of_thread(plan->devices[i]);
+        if (plan->arena_size[i] == 0)
+            continue;
+        tn_status status = storage_create_arena(plan->devices[i], plan->arena_size[i],
+                                                record->queues[i], &record->arenas[i]);
+        if (status != TN_OK)
+            return status;
+    }
+    return TN_OK;
+}
+
+// The memory of a donated leaf may be taken over only if nothing else refers to it.
+static bool is_sole_owner(const struct value *leaf, uint64_t size)
+{
+    return atomic_load_explicit(&leaf->refs, memory_order_acquire) == 1 &&
+           atomic_load_explicit(&leaf->storage->refs, memory_order_acquire) == 1 &&
+           leaf->storage->size >= size && leaf->offset == 0;
+}
+
+static tn_status prepare_storages(struct run *run)
+{
+    const struct plan *plan = run->plan;
+    struct storage **storages = run->record->storages;
+    for (uint32_t i = 0; i < plan->num_storages; i++) {
+        const struct plan_storage *want = &plan->storages[i];
+        const struct value *leaf =
+            want->donated_leaf == NONE ? NULL : run->leaves[want->donated_leaf];
+        if (leaf && is_sole_owner(leaf, want->size)) {
+            storages[i] = leaf->storage;
+            storage_retain(leaf->storage);
+            continue;
+        }
+        tn_status status = storage_create(plan->devices[want->device], want->size,
+                                          run->record->queues[want->device], &storages[i]);
+        if (status != TN_OK)
+            return status;
+    }
+    return TN_OK;
+}
+
+static struct storage *storage_of(const struct run *run, const struct plan_slot *slot,
+                                  uint64_t *out_offset)
+{
+    *out_offset = 0;
+    switch (slot->home) {
+    case HOME_LEAF:
+        *out_offset = run->leaves[slot->index]->offset;
+        return run->leaves[slot->index]->storage;
+    case HOME_ARENA:
+        return run->record->arenas[slot->index];
+    default:
+        return run->record->storages[slot->index];
+    }
+}
+
+// --- transfers -------------------------------------------------------------------------
+
+// Waits for the writers of the arena. An arena's storage has no outcome of its own, since
+// only this run uses it.
+static tn_status wait_for_arena(const struct run *run, uint32_t device)
+{
+    struct open_list *open = &run->record->open[device];
+    for (; open->first; open->first = open->first->next) {
+        tn_point point = outcome_point(open->first->outcome);
+        tn_status status = device_wait(run->plan->devices[device], point);
+        if (status == TN_OK)
+            status = outcome_end(open->first->outcome);
+        if (status != TN_OK)
+            return status;
+    }
+    return TN_OK;
+}
+
+static void fill(void *bytes, const struct plan_transfer *t)
+{
+    size_t size = dtype_size(t->dtype);
+    for (uint64_t at = 0; at < t->size; at += size)
+        dtype_store_bits(t->dtype, (char *)bytes + at, t->number);
+}
+
+// Reads the elements to transfer, after the work that writes them.
+static tn_status fetch(const struct run *run, const struct plan_transfer *t, void *bytes)
+{
+    uint64_t offset;
+    if (t->from.home == HOME_NONE) {
+        fill(bytes, t);
+        return TN_OK;
+    }
+    tn_status status =
+        t->from.home == HOME_ARENA ? wait_for_arena(run, t->from_device) : TN_OK;
+    struct storage *from = storage_of(run, &t->from, &offset);
+    return status == TN_OK ? storage_read(from, offset + t->from_offset, bytes, t->size)
+                           : status;
+}
+
+static tn_status move(struct run *run, const struct plan_transfer *t)
+{
+    uint64_t offset;
+    struct storage *to = storage_of(run, &t->to, &offset);
+    void *bytes = mem_alloc(t->size);
+    if (!bytes)
+        return TN_ERR_MEMORY;
+    tn_status status = fetch(run, t, bytes);
+    if (status == TN_OK) // work that is still queued may use this memory
+        status = storage_drain(to);
+    if (status == TN_OK)
+        status = storage_write(to, offset + t->to_offset, bytes, t->size);
+    mem_free(bytes);
+    return status;
+}
+
+static tn_status transfer(struct run *run, const struct plan_transfer *t)
+{
+    const struct plan *plan = run->plan;
+    bool upload = t->from.home == HOME_NONE;
+    if (t->size == 0)
+        return TN_OK;
+    uint64_t begin = trace_begin(plan->runtime->trace);
+    tn_status status = move(run, t);
+    trace_end(plan->runtime->trace, begin, upload ? "upload" : "transfer",
+              "\"bytes\":%llu,\"from\":\"%s\",\"to\":\"%s\"", (unsigned long long)t->size,
+              upload ? "" : plan->devices[t->from_device]->name,
+              plan->devices[t->to_device]->name);
+    stats_count(&device_stats(plan->runtime)->transfers, 1);
+    return status;
+}
+
+// --- submission -------------------------------------------------------------------------
+
+static void bind_slots(const struct run *run, const struct plan_segment *segment)
+{
+    for (uint32_t i = 0; i < segment->segment.num_slots; i++) {
+        uint64_t offset;
+        struct storage *storage = storage_of(run, &segment->slots[i], &offset);
+        run->record->bindings[i] = (tn_binding){storage->buffer, offset};
+    }
+}
+
+static bool reads_arena(const struct plan_segment *segment)
+{
+    for (uint32_t i = 0; i < segment->segment.num_slots; i++)
+        if (segment->slots[i].home == HOME_ARENA &&
+            (segment->segment.slots[i].flags & TN_SLOT_READ))
+            return true;
+    return false;
+}
+
+// Outcomes that a segment's outcome depends on. Filled twice: counted first, then listed.
+struct causes {
+    struct outcome **list; // NULL: only counted
+    uint32_t count, max;
+};
+
+// Adds the outcome unless it succeeded. Fails when it is known to have failed.
+static tn_status add_cause(struct causes *causes, struct outcome *outcome)
+{
+    tn_status status = outcome_known(outcome);
+    if (status != TN_OK || outcome_succeeded(outcome) ||
+        (causes->list && causes->count == causes->max))
+        return status;
+    if (causes->list)
+        causes->list[causes->count] = outcome;
+    causes->count++;
+    return TN_OK;
+}
+
+// The outcome of a segment depends on those of the memory bound to its slots and, when it
+// reads the arena, on those of earlier segments that may have written there.
+static tn_status list_causes(const struct run *run, const struct plan_segment *segment,
+                             struct causes *causes)
+{
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < segment->segment.num_slots && status == TN_OK; i++) {
+        uint64_t offset;
+        if (segment->slots[i].home != HOME_ARENA)
+            status =
+                add_cause(causes, storage_of(run, &segment->slots[i], &offset)->outcome);
+    }
+    if (status != TN_OK || !reads_arena(segment))
+        return status;
+    const struct submitted *earlier = run->record->open[segment->device].first;
+    for (; earlier && status == TN_OK; earlier = earlier->next)
+        status = add_cause(causes, earlier->outcome);
+    return status;
+}
+
+// Gives an outcome for the segment, or NULL when none is needed: the run is waited for at
+// once and all causes have succeeded.
+static tn_status make_outcome(const struct run *run, const struct plan_segment *segment,
+                              struct outcome **out)
+{
+    struct causes causes = {0};
+    tn_status status = list_causes(run, segment, &causes);
+    if (status != TN_OK || (causes.count == 0 && run->mode == RUN_WAIT))
+        return status;
+    causes.max = causes.count;
+    causes.count = 0;
+    if (causes.max > 0 && !(causes.list = mem_alloc(causes.max * sizeof(*causes.list))))
+        return TN_ERR_MEMORY;
+    if (causes.max > 0)
+        status = list_causes(run, segment, &causes);
+    if (status == TN_OK)
+        status =
+            outcome_create(device_of(run, segment), run->record->queues[segment->device],
+                           causes.list, causes.count, out);
+    mem_free(causes.list);
+    return status;
+}
+
+// Adds the submission to the open list. One that reads the arena replaces the list, since
+// all in it are causes of its outcome.
+static void note_open(struct open_list *open, const struct plan_segment *segment,
+                      struct submitted *state)
+{
+    state->next = NULL;
+    if (!open->first || reads_arena(segment))
+        open->first = state;
+    else
+        open->last->next = state;
+    open->last = state;
+}
+
+// Points of other queues that a submission waits for. `last`: the greatest value by queue.
+struct wait_list {
+    uint64_t last[TN_MAX_QUEUES];
+    tn_point points[TN_MAX_QUEUES];
+    uint32_t count;
+};
+
+static void wait_for(struct wait_list *waits, tn_point point)
+{
+    if (waits->last[point.queue] < point.value)
+        waits->last[point.queue] = point.value;
+}
+
+// The memory of a donated leaf is written only after all submissions that read it.
+static void wait_for_uses(struct wait_list *waits, const struct storage *storage)
+{
+    for (uint32_t i = 0; i < storage->device->num_queues; i++)
+        wait_for(waits, (tn_point){.queue = i,
+                                   .value = atomic_load_explicit(&storage->last_use[i],
+                                                                 memory_order_acquire)});
+}
+
+static bool takes_over(const struct plan *plan, const struct plan_slot *slot)
+{
+    return slot->home == HOME_STORAGE && plan->storages[slot->index].donated_leaf != NONE;
+}
+
+static void list_waits(const struct run *run, const struct plan_segment *segment,
+                       struct wait_list *waits)
+{
+    const struct device *device = device_of(run, segment);
+    uint32_t own = run->record->queues[segment->device];
+    waits->count = 0;
+    if (device->num_queues == 1)
+        return;
+    memset(waits->last, 0, sizeof(waits->last));
+    for (uint32_t i = 0; i < segment->segment.num_slots; i++) {
+        uint64_t offset;
+        const struct plan_slot *slot = &segment->slots[i];
+        const struct storage *storage = storage_of(run, slot, &offset);
+        if (slot->home != HOME_ARENA && !outcome_succeeded(storage->outcome))
+            wait_for(waits, outcome_point(storage->outcome));
+        if (takes_over(run->plan, slot))
+            wait_for_uses(waits, storage);
+    }
+    for (uint32_t i = 0; i < device->num_queues; i++) {
+        tn_point point = {.queue = i, .value = waits->last[i]};
+        if (i != own && !device_has_reached(device, point))
+            waits->points[waits->count++] = point;
+    }
+}
+
+// Sets the counter to the maximum of itself and `value`.
+static void raise_to(atomic_uint_fast64_t *counter, uint64_t value)
+{
+    uint64_t seen = atomic_load_explicit(counter, memory_order_relaxed);
+    while (seen < value && !atomic_compare_exchange_weak_explicit(counter, &seen, value,
+                                                                  memory_order_release,
+                                                                  memory_order_relaxed))
+        ;
+}
+
+// Records the submission in the plan and in the storages that it uses. Storages that it
+// writes get its outcome.
+static void note_use(const struct run *run, const struct plan_segment *segment,
+                     const struct submitted *state)
+{
+    tn_point point = {.queue = run->record->queues[segment->device], .value = state->value};
+    raise_to(plan_last_use(run->plan, segment->device, point.queue), point.value);
+    for (uint32_t i = 0; i < segment->segment.num_slots; i++) {
+        uint64_t offset;
+        struct storage *storage = storage_of(run, &segment->slots[i], &offset);
+        storage_use(storage, point);
+        if (!state->outcome || segment->slots[i].home == HOME_ARENA ||
+            !(segment->segment.slots[i].flags & TN_SLOT_WRITE))
+            continue;
+        outcome_retain(state->outcome);
+        outcome_release(storage->outcome);
+        storage->outcome = state->outcome;
+    }
+}
+
+static tn_status call_submit(const struct run *run, const struct plan_segment *segment,
+                             uint64_t *out_value)
+{
+    struct device *device = device_of(run, segment);
+    struct wait_list waits;
+    list_waits(run, segment, &waits);
+    const tn_submission submission = {
+        .struct_size = sizeof(submission),
+        .flags = run->mode == RUN_ASYNC ? TN_SUBMIT_ASYNC : 0,
+        .executable = segment->executable,
+        .bindings = run->record->bindings,
+        .num_bindings = segment->segment.num_slots,
+        .waits = waits.points,
+        .num_waits = waits.count,
+        .queue = run->record->queues[segment->device],
+    };
+    fail_clear();
+    tn_status status = device->ops->submit(device->handle, &submission, out_value);
+    return status == TN_OK ? TN_OK : device_failed(device, "submit", status);
+}
+
+static tn_status submit_segment(struct run *run, const struct plan_segment *segment)
+{
+    struct device *device = device_of(run, segment);
+    struct submitted *state = state_of(run, segment);
+    struct device_stats *stats = device_stats(run->plan->runtime);
+    struct outcome *outcome = NULL;
+    uint64_t value = 0;
+    bind_slots(run, segment);
+    tn_status status = make_outcome(run, segment, &outcome);
+    if (status == TN_OK)
+        status = call_submit(run, segment, &value);
+    if (status != TN_OK) {
+        outcome_release(outcome);
+        return status;
+    }
+    if (outcome)
+        outcome_begin(outcome, value);
+    *state = (struct submitted){.outcome = outcome, .value = value};
+    note_use(run, segment, state);
+    if (outcome) {
+        note_open(&run->record->open[segment->device], segment, state);
+        device_drain(device,
+                     outcomes_backlog(device, run->record->queues[segment->device]));
+    }
+    stats_count(&stats->submissions, 1);
+    stats_count(&stats->steps, segment->num_steps);
+    return TN_OK;
+}
+
+static tn_status submit_all(struct run *run)
+{
+    const struct plan *plan = run->plan;
+    for (uint32_t i = 0; i < plan->num_segments; i++) {
+        const struct plan_segment *segment = &plan->segments[i];
+        tn_status status = TN_OK;
+        for (uint32_t k = 0; k < segment->num_transfers && status == TN_OK; k++)
+            status = transfer(run, &plan->transfers[segment->first_transfer + k]);
+        if (status == TN_OK && segment->executable)
+            status = submit_segment(run, segment);
+        if (status != TN_OK)
+            return status;
+    }
+    return TN_OK;
+}
+
+static tn_status wait_all(const struct run *run)
+{
+    const struct plan *plan = run->plan;
+    for (uint32_t i = 0; i < plan->num_segments; i++) {
+        const struct plan_segment *segment = &plan->segments[i];
+        const struct submitted *state = &run->record->segments[i];
+        if (state->value == 0)
+            continue;
+        tn_point point = {.queue = run->record->queues[segment->device],
+                          .value = state->value};
+        tn_status status = device_wait_status(plan->devices[segment->device], point);
+        if (status == TN_OK)
+            status = outcome_end(state->outcome);
+        if (status != TN_OK)
+            return status;
+    }
+    return TN_OK;
+}
+
+// --- outputs ----------------------------------------------------------------------------
+
+static tn_status give_outputs(struct run *run, struct value **outputs)
+{
+    const struct plan *plan = run->plan;
+    for (uint32_t i = 0; i < plan->num_outputs; i++) {
+        const struct plan_output *o = &plan->outputs[i];
+        uint64_t offset;
+        struct storage *storage = storage_of(run, &o->slot, &offset);
+        storage_retain(storage);
+        tn_status status =
+            value_create(storage, offset + o->offset, &o->layout, &outputs[i]);
+        if (status != TN_OK) {
+            storage_release(storage);
+            for (; i > 0; i--) {
+                value_release(outputs[i - 1]);
+                outputs[i - 1] = NULL;
+            }
+            return status;
+        }
+    }
+    return TN_OK;
+}
+
+tn_status plan_run(struct plan *plan, struct value *const *leaves, struct value **outputs,
+                   enum run_mode mode)
+{
+    tn_status status = callback_check(plan->runtime);
+    if (status != TN_OK)
+        return status;
+    struct run run = {plan, run_record_take(plan), leaves, mode};
+    if (!run.record)
+        return TN_ERR_MEMORY;
+    life_add(&plan->runtime->life.runs);
+    status = prepare_arenas(&run);
+    if (status == TN_OK)
+        status = prepare_storages(&run);
+    if (status == TN_OK)
+        status = submit_all(&run);
+    if (status == TN_OK && mode == RUN_WAIT)
+        status = wait_all(&run);
+    if (status == TN_OK)
+        status = give_outputs(&run, outputs);
+    run_record_give(plan, run.record);
+    life_remove(&plan->runtime->life.runs);
+    return status;
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+// Runs executables: sets the addresses in the queue's frames, and calls programs and
+// functions.
+#include "executable.h"
+
+#include <inttypes.h>
+#include <time.h>
+
+// --- frames ----------------------------------------------------------------------------
+
+// Adapts the body of tn_cpu_call.parallel_for, which has no worker number, to the pool's.
+struct loop {
+    void (*body)(void *context, int64_t begin, int64_t end);
+    void *context;
+};
+
+static void loop_piece(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    const struct loop *loop = context;
+    (void)worker;
+    loop->body(loop->context, begin, end);
+}
+
+static void parallel_for(const tn_cpu_call *call, int64_t n, int64_t grain,
+                         void (*body)(void *context, int64_t begin, int64_t end),
+                         void *context)
+{
+    struct loop loop = {body, context};
+    pool_run(cpu_queue_of(call->host)->device->pool, n, grain, loop_piece, &loop);
+}
+
+static uint64_t frame_bytes(const struct launch *launch)
+{
+    return launch->program ? program_frame_bytes(launch->program)
+                           : sizeof(tn_cpu_call) + launch->num_operands * sizeof(tn_tensor);
+}
+
+static void init_call(const struct launch *launch, struct cpu_queue *queue, void *memory,
+                      struct launch_frame *frame)
+{
+    const tn_step *step = launch->step;
+    tn_cpu_call *call = memory;
+    tn_tensor *tensors = (tn_tensor *)(call + 1);
+    for (uint32_t i = 0; i < step->num_inputs; i++)
+        tensors[i] = (tn_tensor){.layout = step->inputs[i].layout};
+    for (uint32_t i = 0; i < step->num_outputs; i++)
+        tensors[step->num_inputs + i] = (tn_tensor){.layout = step->outputs[i].layout};
+    *call = (tn_cpu_call){
+        .struct_size = sizeof(tn_cpu_call),
+        .host = &queue->kernel_host.table,
+        .inputs = tensors,
+        .outputs = tensors + step->num_inputs,
+        .attrs = step->attrs,
+        .scratch_size = step->scratch_size,
+        .num_inputs = step->num_inputs,
+        .num_outputs = step->num_outputs,
+        .cpu_features = queue->device->cpu_features,
+        .num_threads = queue->device->num_threads,
+        .parallel_for = parallel_for,
+    };
+    frame->call = call;
+    frame->tensors = tensors;
+}
+
+// Gives the frames of all launches for runs on `queue`, in one allocation.
+static tn_status frames_create(const tn_executable *executable, struct cpu_queue *queue,
+                               struct launch_frame **out_frames)
+{
+    const tn_host *host = queue->device->host;
+    uint64_t size = executable->num_launches * sizeof(struct launch_frame);
+    for (uint32_t i = 0; i < executable->num_launches; i++)
+        size += frame_bytes(&executable->launches[i]);
+    struct launch_frame *frames = host->alloc(host, size, 64);
+    if (!frames) // fails through the queue's table, so that cpu_wait reports it too
+        return queue->kernel_host.table.fail(&queue->kernel_host.table, TN_ERR_MEMORY,
+                                             "out of memory for the %" PRIu64
+                                             " bytes that a run of %" PRIu32
+                                             " steps changes",
+                                             size, executable->num_launches);
+    unsigned char *memory = (unsigned char *)(frames + executable->num_launches);
+    for (uint32_t i = 0; i < executable->num_launches; i++) {
+        const struct launch *launch = &executable->launches[i];
+        frames[i] = (struct launch_frame){0};
+        if (launch->program)
+            program_frame_init(launch->program, queue, memory, &frames[i].program);
+        else
+            init_call(launch, queue, memory, &frames[i]);
+        memory += frame_bytes(launch);
+    }
+    *out_frames = frames;
+    return TN_OK;
+}
+
+// --- running ---------------------------------------------------------------------------
+
+static unsigned char *address(const tn_binding *bindings, uint32_t slot, uint64_t offset)
+{
+    return bindings[slot].buffer->bytes + bindings[slot].offset + offset;
+}
+
+static tn_status run_launch(struct cpu_queue *queue, const struct launch *launch,
+                            const struct launch_frame *frame, const tn_binding *bindings)
+{
+    const struct operand *operands = launch->operands;
+    if (launch->program) {
+        for (uint32_t i = 0; i < launch->num_operands; i++)
+            frame->program.bases[i] =
+                address(bindings, operands[i].slot, operands[i].offset);
+        program_run(queue, launch->program, &frame->program);
+        return TN_OK;
+    }
+    for (uint32_t i = 0; i < launch->num_operands; i++)
+        if (frame->tensors[i].layout.dtype != TN_DTYPE_NONE)
+            frame->tensors[i].data =
+                address(bindings, operands[i].slot, operands[i].offset);
+    if (frame->call->scratch_size > 0)
+        frame->call->scratch =
+            address(bindings, launch->step->scratch_slot, launch->step->scratch_offset);
+    return launch->function(frame->call);
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static tn_status run_traced(struct cpu_queue *queue, const struct launch *launch,
+                            const struct launch_frame *frame, const tn_binding *bindings)
+{
+    const tn_device *device = queue->device;
+    uint64_t begin = now_ns();
+    tn_status status = run_launch(queue, launch, frame, bindings);
+    device->trace->event(device->host, &(tn_trace_event){
+                                           .struct_size = sizeof(tn_trace_event),
+                                           .name = launch->label,
+                                           .detail = launch->detail,
+                                           .track = queue->track,
+                                           .begin_ns = begin,
+                                           .duration_ns = now_ns() - begin,
+                                       });
+    return status;
+}
+
+// Reports the failure of a launch that reported none itself.
+static tn_status launch_failed(const struct cpu_queue *queue, const struct launch *launch,
+                               tn_status status)
+{
+    const tn_host *host = &queue->kernel_host.table;
+    if (queue->kernel_host.message[0])
+        return status;
+    if (!launch->plugin)
+        return host->fail(host, status, "%s, %s, failed (status %d) and gave no reason",
+                          launch->label, launch->detail, status);
+    return host->fail(host, status,
+                      "%s, kernel %s of %s, failed (status %d) and gave no reason",
+                      launch->label, launch->detail, launch->plugin, status);
+}
+
+tn_status cpu_executable_run(struct cpu_queue *queue, tn_executable *executable,
+                             const tn_binding *bindings)
+{
+    const bool is_traced = queue->device->trace != NULL;
+    struct launch_frame **frames = &executable->frames[queue->index];
+    queue->kernel_host.message[0] = 0;
+    if (!*frames) {
+        tn_status status = frames_create(executable, queue, frames);
+        if (status != TN_OK)
+            return status;
+    }
+    for (uint32_t i = 0; i < executable->num_launches; i++) {
+        const struct launch *launch = &executable->launches[i];
+        tn_status status = is_traced ? run_traced(queue, launch, &(*frames)[i], bindings)
+                                     : run_launch(queue, launch, &(*frames)[i], bindings);
+        if (status != TN_OK)
+            return launch_failed(queue, launch, status);
+    }
+    return TN_OK;
+}

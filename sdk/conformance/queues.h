@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+// The checks queue.apart, queue.waits and queue.at-once.
+#ifndef CONFORMANCE_QUEUES_H
+#define CONFORMANCE_QUEUES_H
+
+#include "fixture.h"
+
+void check_apart(struct fixture *f);
+void check_waits(struct fixture *f);
+void check_at_once(struct fixture *f);
+
+#endif // CONFORMANCE_QUEUES_H

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// Cases that NumPy decided, read from the file that golden.py writes.
+//
+// The file comes from our own build: what is wrong in it ends the reading, no more.
+#include "suite.h"
+
+enum { MAX_INPUTS = 4, MAX_LIST = 4 };
+
+struct golden {
+    char name[64];
+    char keys[MAX_LIST][32], texts[MAX_LIST][128];
+    int64_t num_attrs, num_inputs;
+    struct host_array in[MAX_INPUTS], want;
+};
+
+static bool read_number(FILE *file, int64_t most, int64_t *out)
+{
+    return fread(out, sizeof(*out), 1, file) == 1 && *out >= 0 && *out <= most;
+}
+
+static bool read_text(FILE *file, char *out, int64_t size)
+{
+    int64_t length;
+    if (!read_number(file, size - 1, &length) ||
+        fread(out, 1, (size_t)length, file) != (size_t)length)
+        return false;
+    out[length] = 0;
+    return true;
+}
+
+static bool read_array(FILE *file, struct host_array *out)
+{
+    int64_t dtype, rank, extent[TN_MAX_RANK];
+    if (!read_number(file, TN_F64, &dtype) || !read_number(file, TN_MAX_RANK, &rank))
+        return false;
+    for (int64_t i = 0; i < rank; i++)
+        if (!read_number(file, 1 << 20, &extent[i]))
+            return false;
+    *out = host_array_new((tn_dtype)dtype, (int32_t)rank, extent);
+    size_t size = (size_t)(out->count * tn_dtype_bytes((tn_dtype)dtype));
+    return fread(out->tensor.data, 1, size, file) == size;
+}
+
+static bool read_case(FILE *file, struct golden *g)
+{
+    if (!read_text(file, g->name, sizeof(g->name)) ||
+        !read_number(file, MAX_LIST, &g->num_attrs))
+        return false;
+    for (int64_t i = 0; i < g->num_attrs; i++)
+        if (!read_text(file, g->keys[i], sizeof(g->keys[i])) ||
+            !read_text(file, g->texts[i], sizeof(g->texts[i])))
+            return false;
+    if (!read_number(file, MAX_INPUTS, &g->num_inputs))
+        return false;
+    for (int64_t i = 0; i < g->num_inputs; i++)
+        if (!read_array(file, &g->in[i]))
+            return false;
+    return read_array(file, &g->want);
+}
+
+static void check_golden(struct suite *s, struct golden *g, int64_t number)
+{
+    tn_array *in[MAX_INPUTS] = {NULL};
+    tn_attr items[MAX_LIST];
+    struct host_array got;
+    const char *failure;
+    tn_scope *scope = tn_scope_open(s->runtime);
+    for (int64_t i = 0; i < g->num_inputs; i++)
+        in[i] = host_array_upload(scope, &g->in[i], PLAIN);
+    for (int64_t i = 0; i < g->num_attrs; i++)
+        items[i] = (tn_attr){.name = g->keys[i], .kind = TN_ATTR_TEXT, .text = g->texts[i]};
+    tn_array *out =
+        tn_op(scope, g->name, (const tn_array *const *)in, (uint64_t)g->num_inputs,
+              (tn_attr_list){items, (uint64_t)g->num_attrs});
+    if (host_array_read(scope, out, &got)) {
+        // Whole numbers, but for quotients: one rounding, and 3 units on a GPU.
+        double relative = dtype_rounding(got.tensor.layout.dtype) * (s->is_cpu ? 2 : 8);
+        failure = host_array_compare(&got, &g->want, relative, 0);
+        host_array_free(&got);
+    } else {
+        failure = tn_scope_error(scope);
+    }
+    check(s, failure, "%s %s %s #%lld", g->name,
+          g->num_inputs ? tn_dtype_name(g->in[0].tensor.layout.dtype) : "",
+          g->num_inputs > 1 ? tn_dtype_name(g->in[1].tensor.layout.dtype) : "",
+          (long long)number);
+    tn_scope_close(scope);
+}
+
+void golden_tests(struct suite *s, const char *file)
+{
+    FILE *stream = file ? fopen(file, "rb") : NULL;
+    int64_t count = 0, i = 0;
+    if (!stream) {
+        test_skip(s, "what NumPy gives", "no NumPy when this was built");
+        return;
+    }
+    if (test_begin(s, "what NumPy gives")) {
+        if (!read_number(stream, 1 << 20, &count))
+            count = 0;
+        for (; i < count; i++) {
+            struct golden g = {0};
+            bool good = read_case(stream, &g);
+            if (good && (uint64_t)i % s->share == s->seed % s->share)
+                check_golden(s, &g, i);
+            for (int64_t k = 0; k < MAX_INPUTS; k++)
+                host_array_free(&g.in[k]);
+            host_array_free(&g.want);
+            if (!good)
+                break;
+        }
+        check(s, i == count && count > 0 ? NULL : "the file of cases is damaged", "file");
+        test_end(s);
+    }
+    fclose(stream);
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+// What is derived from tables of attributes.
+#include "check.h"
+#include <inttypes.h>
+#include <math.h>
+#include "base/dtype.h"
+#include "base/fail.h"
+#include "base/memory.h"
+#include <tenon/tenon.h>
+#include "attr/attrs.h"
+#include "attr_text.h"
+
+struct sample {
+    int64_t flag, count;
+    double alpha;
+    int64_t dtype, mode;
+    tn_ints axes;
+    uint64_t bits;
+    int64_t gap; // in no field: as good as padding
+};
+
+static const char *const modes[] = {"none", "left", "right", NULL};
+static const tn_attr_field fields[] = {
+    TN_BOOL_FIELD(struct sample, flag, 0, "a flag"),
+    TN_I64_FIELD(struct sample, count, 3, "a count"),
+    TN_F64_FIELD(struct sample, alpha, 1.0, "a factor"),
+    TN_DTYPE_FIELD(struct sample, dtype, TN_DTYPE_NONE, "a dtype"),
+    TN_CHOICE_FIELD(struct sample, mode, 1, modes, "a mode"),
+    TN_INTS_FIELD(struct sample, axes, "some axes"),
+    TN_BITS_FIELD(struct sample, bits, 0, "raw bits"),
+};
+static const tn_attr_table table = TN_ATTR_TABLE(struct sample, fields);
+
+struct needed {
+    double x;
+};
+static const tn_attr_field needed_fields[] = {
+    TN_REQUIRED_FIELD(struct needed, x, TN_ATTR_F64, "must be given")};
+static const tn_attr_table needed_table = TN_ATTR_TABLE(struct needed, needed_fields);
+
+static struct sample parse(const char *text)
+{
+    struct sample sample;
+    memset(&sample, 0xa5, sizeof(sample)); // all of it must be written
+    check_status(fill_from_text(&table, text, &sample), TN_OK);
+    return sample;
+}
+
+Test(attrs, texts_parse_to_values)
+{
+    struct sample s = parse("flag=true, count=-1,alpha = 4 ,dtype=f32, mode=right, "
+                            "axes=[0, -1], bits=0xff");
+    cr_assert(eq(i64, s.flag, 1));
+    cr_assert(eq(i64, s.count, -1));
+    cr_assert(s.alpha == 4);
+    cr_assert(eq(i64, s.dtype, TN_F32));
+    cr_assert(eq(i64, s.mode, 2));
+    cr_assert(eq(uint, s.axes.count, 2));
+    cr_assert(eq(i64, s.axes.value[1], -1));
+    cr_assert(eq(u64, s.bits, 255));
+    s = parse("");
+    cr_assert(eq(i64, s.count, 3));
+    cr_assert(eq(uint, s.axes.given, 0));
+    cr_assert(eq(uint, parse("axes=(2,3)").axes.count, 2));
+    cr_assert(eq(uint, parse("axes=(2,)").axes.count, 1));
+    cr_assert(eq(i64, parse("axes=7").axes.value[0], 7));
+    cr_assert(eq(uint, parse("axes=[]").axes.given, 1));
+    cr_assert(eq(uint, parse("axes=none").axes.given, 0));
+    cr_assert(eq(i64, parse("dtype=float64").dtype, TN_F64));
+    cr_assert(eq(i64, parse("count=-9223372036854775808").count, INT64_MIN));
+}
+
+static void check_same(const struct sample *a, const struct sample *b)
+{
+    cr_assert(hash_equal(attrs_hash(hash_start(0), &table, a),
+                         attrs_hash(hash_start(0), &table, b)));
+}
+
+Test(attrs, what_is_printed_parses_to_the_same)
+{
+    static const char *const texts[] = {
+        "",
+        "flag=true",
+        "count=-9223372036854775808, alpha=0.1",
+        "alpha=-inf, dtype=bf16",
+        "alpha=nan",
+        "alpha=1e-300, mode=none, axes=[]",
+        "axes=[1, -2, 3], bits=0xffffffffffffffff",
+    };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+        struct sample first = parse(texts[i]);
+        char *text = attrs_print(&table, &first, false);
+        cr_assert(eq(str, text, texts[i]));
+        struct sample again = parse(text);
+        check_same(&first, &again);
+        mem_free(text);
+        text = attrs_print(&table, &first, true);
+        again = parse(text);
+        check_same(&first, &again);
+        mem_free(text);
+    }
+    struct sample defaults = parse("");
+    char *all = attrs_print(&table, &defaults, true);
+    cr_assert(eq(str, all,
+                 "flag=false, count=3, alpha=1, dtype=none, mode=left, "
+                 "axes=none, bits=0x0"));
+    mem_free(all);
+}
+
+Test(attrs, hashes_see_content_only)
+{
+    struct sample a = parse("axes=[1]"), b = a;
+    b.gap = 12345;
+    b.axes.value[5] = 99; // beyond the count
+    cr_assert(hash_equal(attrs_hash(hash_start(0), &table, &a),
+                         attrs_hash(hash_start(0), &table, &b)));
+    a.alpha = (double)NAN;
+    b.alpha = -(double)NAN;
+    cr_assert(hash_equal(attrs_hash(hash_start(0), &table, &a),
+                         attrs_hash(hash_start(0), &table, &b)));
+    struct sample c = parse("axes=[]"), d = parse("");
+    cr_assert(not(hash_equal(attrs_hash(hash_start(0), &table, &c),
+                             attrs_hash(hash_start(0), &table, &d))));
+    c = parse("count=1"), d = parse("bits=1");
+    cr_assert(not(hash_equal(attrs_hash(hash_start(0), &table, &c),
+                             attrs_hash(hash_start(0), &table, &d))));
+}
+
+Test(attrs, given_values_convert_where_nothing_is_lost)
+{
+    struct sample s;
+    const tn_ints axes = {.count = 1, .given = 1, .value = {2}};
+    check_status(attrs_fill(&table, tn_attrs("alpha", 4, "count", 7.0, "axes", 1), &s),
+                 TN_OK);
+    cr_assert(s.alpha == 4 && s.count == 7);
+    cr_assert(eq(uint, s.axes.count, 1));
+    check_status(attrs_fill(&table, tn_attrs("axes", &axes, "mode", "none"), &s), TN_OK);
+    cr_assert(eq(i64, s.axes.value[0], 2));
+    cr_assert(eq(i64, s.mode, 0));
+}
+
+static void expect_error(tn_status status, const char *part)
+{
+    check_status(status, TN_ERR_ARGUMENT);
+    check_says(fail_text(), part);
+}
+
+Test(attrs, errors_name_the_field_what_was_got_and_expected)
+{
+    struct sample s;
+    struct needed n;
+    const int64_t big = INT64_MAX;
+    expect_error(fill_from_text(&table, "alhpa=1", &s), "'alhpa', did you mean 'alpha'?");
+    expect_error(fill_from_text(&table, "count=1.5", &s),
+                 "'count': got '1.5', expected an int");
+    expect_error(fill_from_text(&table, "count=99999999999999999999", &s),
+                 "expected an int");
+    expect_error(fill_from_text(&table, "flag=2", &s), "expected true or false");
+    expect_error(fill_from_text(&table, "dtype=f31", &s), "expected a dtype");
+    expect_error(fill_from_text(&table, "mode=up", &s),
+                 "expected one of 'none', 'left', 'right'");
+    expect_error(fill_from_text(&table, "axes=[1,2", &s), "got '[1,2', expected at most 8");
+    expect_error(fill_from_text(&table, "axes=[1,2,3,4,5,6,7,8,9]", &s),
+                 "at most 8 integers");
+    expect_error(fill_from_text(&table, "alpha", &s), "'alpha': the text is NULL");
+    expect_error(fill_from_text(&table, "alpha=", &s), "expected a number");
+    expect_error(fill_from_text(&table, "alpha=1, alpha=2", &s), "'alpha' is given twice");
+    expect_error(fill_from_text(&needed_table, "", &n),
+                 "'x' is missing, expected a number");
+    expect_error(attrs_fill(&table, tn_attrs("count", 1.5), &s),
+                 "got 1.5, expected an int");
+    expect_error(attrs_fill(&table, tn_attrs("dtype", 77), &s), "got 77, expected a dtype");
+    expect_error(attrs_fill(&table, tn_attrs("alpha", big), &s), "not exact");
+    expect_error(attrs_fill(&table, tn_attrs("nothing_like_it", 1), &s), "expected one of");
+    expect_error(attrs_fill(&table, tn_attrs("flag", TN_INTS(1)), &s), "got a list");
+    expect_error(attrs_fill(&needed_table, TN_NO_ATTRS, &n), "'x' is missing");
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT
+// tenon eval: computes an expression over arrays.
+#include "commands.h"
+#include "base/table.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/npy.h"
+#include "print.h"
+#include "formats/safetensors.h"
+#include "lang/session.h"
+
+static const char details[] =
+    "Operators have Python's signs and NumPy's names; every installed operator can be\n"
+    "called by its name ('tenon ops' lists them). Arrays come by position, attributes\n"
+    "behind them or by name. Values are .npy files, file.safetensors:NAME, or literals.\n"
+    "\n"
+    "  tenon eval '1 + 1'\n"
+    "  tenon eval 'sum(x * x, axis=1)' x=[[1,2],[3,4]]\n"
+    "  tenon eval 'm = mean(x); sqrt(mean((x - m) ** 2))' x=data.npy\n"
+    "  tenon eval 'x[1:, ::-1, 0], x[..., -1]' x=data.npy\n"
+    "  tenon eval 'astype(x, f16)' x=2.5 -o half.npy\n"
+    "  tenon eval 'x ** 3 + 2 * y' x=2.0 y=1.0 --grad x,y -o all.safetensors\n"
+    "  tenon eval 'sgd(p, g, m)[0]; x.T @ x.mT' p=[1.0] g=[2.0] m=[0.0] x=[[1,2],[3,4]]\n"
+    "  tenon eval 'x @ w' x=[[1,2],[3,4]] w=[1,10] --vmap x\n"
+    "  tenon eval 'acme.axpby(x, y, alpha=4, beta=2)' x=x.npy y=y.npy\n"
+    "\n"
+    "--grad computes how the result (or the sum of its elements) changes with each named\n"
+    "value. An integer literal has no gradient: write 2.0.\n"
+    "\n"
+    "-o writes everything that is computed instead of printing it: FILE.npy holds one\n"
+    "array, FILE.safetensors any number (result or result.0 and on, grad.x).\n"
+    "\n"
+    "--vmap computes the expression for each slice along the first axis of the named\n"
+    "values, all at once; others are the same for each. Gradients are then each slice's.\n";
+
+struct request {
+    const char *output; // NULL: print
+    const char *grad;   // "x,y", or NULL
+    const char *vmap;   // the same
+    bool json;
+};
+
+// --- gradients -------------------------------------------------------------------------
+
+struct gradients {
+    char *names; // the list, cut into words; owned
+    const char *name[64];
+    tn_array *wrt[64];
+    tn_array *array[64];
+    size_t count;
+};
+
+static int split_names(const struct session *session, const char *list, struct gradients *g)
+{
+    char *rest = g->names = strdup(list), *word;
+    if (!rest)
+        return oops_memory();
+    while ((word = strsep(&rest, ","))) {
+        if (g->count == COUNT(g->name))
+            return misuse("--grad: more than %zu names", COUNT(g->name));
+        g->name[g->count] = word;
+        size_t input;
+        int failed = session_find_input(session, "--grad", word, &input);
+        if (failed)
+            return failed;
+        g->wrt[g->count++] = session->inputs[input];
+    }
+    return 0;
+}
+
+// Builds the gradients of the result, or of the sum of its elements.
+static int build_gradients(struct session *session, const char *list, struct gradients *g)
+{
+    int failed = split_names(session, list, g);
+    if (failed)
+        return failed;
+    if (session->results.count != 1)
+        return misuse("--grad needs an expression with one result, this one has %zu",
+                      session->results.count);
+    tn_array *result = session->results.items[0];
+    const tn_type *type = tn_array_type(result);
+    if (!(TN_DTYPE_BIT(type->dtype) & TN_FLOAT_DTYPES))
+        return oops("--grad needs a floating-point result, this one is %s",
+                    dtype_name(type->dtype));
+    if (type->rank)
+        result = tn_op(session->scope, "base.sum", TN_IN(result), TN_NO_ATTRS);
+    if (tn_vjp(session->scope, &result, NULL, 1, g->wrt, g->count, g->array))
+        return oops_scope(session->scope);
+    return 0;
+}
+
+// --- output ----------------------------------------------------------------------------
+
+static int print_result(struct session *session, tn_array *array, const char *title)
+{
+    struct host_array host;
+    int failed = host_array_read(session->scope, array, &host);
+    if (failed)
+        return failed;
+    if (title)
+        say("d/d%s ", title);
+    failed = array_print(&host);
+    host_array_finish(&host);
+    return failed;
+}
+
+static int print_text(struct session *session, const struct gradients *g)
+{
+    int failed = 0;
+    for (size_t i = 0; !failed && i < session->results.count; i++)
+        failed = print_result(session, session->results.items[i], NULL);
+    for (size_t i = 0; !failed && i < g->count; i++)
+        failed = print_result(session, g->array[i], g->name[i]);
+    return failed;
+}
+
+static json_t *result_json(struct session *session, tn_array *array)
+{
+    struct host_array host;
+    if (host_array_read(session->scope, array, &host))
+        return NULL;
+    json_t *json = array_json(&host);
+    host_array_finish(&host);
+    return json;
+}
+
+static int print_as_json(struct session *session, const struct gradients *g)
+{
+    json_t *results = json_array(), *gradients = json_object();
+    int failed = 0;
+    for (size_t i = 0; !failed && i < session->results.count; i++)
+        if (json_array_append_new(results, result_json(session, session->results.items[i])))
+            failed = oops_memory();
+    for (size_t i = 0; !failed && i < g->count; i++)
+        if (json_object_set_new(gradients, g->name[i], result_json(session, g->array[i])))
+            failed = oops_memory();
+    json_t *all = json_pack("{s:o, s:o}", "results", results, "gradients", gradients);
+    if (!failed)
+        failed = json_print(all);
+    json_decref(all);
+    return failed;
+}
+
+static int write_npy(struct session *session, const struct gradients *g, const char *path)
+{
+    struct host_array host;
+    if (session->results.count + g->count != 1)
+        return misuse("-o %s: a .npy file holds one array, got %zu, results and gradients "
+                      "together; write FILE.safetensors",
+                      path, session->results.count + g->count);
+    int failed = host_array_read(session->scope, session->results.items[0], &host);
+    if (failed)
+        return failed;
+    failed = npy_write(path, &host);
+    host_array_finish(&host);
+    return failed;
+}
+
+__attribute__((format(printf, 4, 5))) static int add_tensor(struct session *session,
+                                                            struct safetensors *file,
+                                                            tn_array *array,
+                                                            const char *format, ...)
+{
+    struct host_array host;
+    char *name;
+    va_list args;
+    va_start(args, format);
+    int length = vasprintf(&name, format, args);
+    va_end(args);
+    if (length < 0)
+        return oops_memory();
+    int failed = host_array_read(session->scope, array, &host);
+    if (!failed)
+        failed = safetensors_add(file, name, &host);
+    free(name);
+    return failed;
+}
+
+// "result", or "result.0" and on when there are several, and "grad.x" for each gradient.
+static int write_tensors(struct session *session, const struct gradients *g,
+                         const char *path)
+{
+    struct safetensors file = {0};
+    const struct lang_results *results = &session->results;
+    int failed = 0;
+    if (results->count == 1)
+        failed = add_tensor(session, &file, results->items[0], "result");
+    for (size_t i = 0; !failed && results->count > 1 && i < results->count; i++)
+        failed = add_tensor(session, &file, results->items[i], "result.%zu", i);
+    for (size_t i = 0; !failed && i < g->count; i++)
+        failed = add_tensor(session, &file, g->array[i], "grad.%s", g->name[i]);
+    if (!failed)
+        failed = safetensors_write(path, &file);
+    safetensors_finish(&file);
+    return failed;
+}
+
+static int write_output(struct session *session, const struct gradients *g,
+                        const char *path)
+{
+    return ends_with(path, ".safetensors") ? write_tensors(session, g, path)
+                                           : write_npy(session, g, path);
+}
+
+// Evaluates results and gradients at once, so that shared nodes are computed once.
+static int evaluate(struct session *session, const struct gradients *g)
+{
+    size_t n = session->results.count + g->count;
+    tn_array **all = calloc(n, sizeof(*all));
+    if (!all)
+        return oops_memory();
+    memcpy(all, session->results.items, session->results.count * sizeof(*all));
+    memcpy(all + session->results.count, g->array, g->count * sizeof(*all));
+    int failed = tn_eval_n(session->scope, all, n) ? oops_scope(session->scope) : 0;
+    free(all);
+    return failed;
+}
+
+static int respond(struct session *session, const struct request *request)
+{
+    struct gradients g = {0};
+    int failed = request->grad ? build_gradients(session, request->grad, &g) : 0;
+    if (!failed)
+        failed = evaluate(session, &g);
+    if (!failed && request->output)
+        failed = write_output(session, &g, request->output);
+    else if (!failed)
+        failed = request->json ? print_as_json(session, &g) : print_text(session, &g);
+    free(g.names);
+    return failed;
+}
+
+int cmd_eval(const struct command *self, int argc, char **argv)
+{
+    struct command mine = *self;
+    mine.details = details;
+    struct request request = {0};
+    const struct option options[] = {
+        {"output", 'o', "FILE", "write what is computed there: .npy or .safetensors",
+         &request.output, NULL},
+        {"grad", 0, "NAME,...", "also compute gradients", &request.grad, NULL},
+        {"vmap", 0, "NAME,...", "compute for each slice of these", &request.vmap, NULL},
+        {"json", 0, NULL, "print JSON", NULL, &request.json},
+    };
+    struct args args;
+    int failed = args_parse(&mine, options, COUNT(options), 1, -1, argc, argv, &args);
+    if (failed || args.help_shown)
+        return failed;
+    struct session session;
+    failed = session_open_mapped(&session, args.items, args.count, request.vmap);
+    if (failed)
+        return failed;
+    failed = respond(&session, &request);
+    session_close(&session);
+    return failed;
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+// tenon graph: draws an expression's graph, as built and as scheduled.
+#include "commands.h"
+#include "base/file.h"
+#include "lang/session.h"
+
+#include <errno.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char details[] =
+    "Writes Graphviz's language when FILE ends in .dot, else runs Graphviz (the program\n"
+    "dot) to make an SVG. Nodes are coloured by device.\n"
+    "\n"
+    "  tenon graph 'relu(x @ y + 1)' x=x.npy y=y.npy -o g.svg\n"
+    "  tenon graph 'x * 2 + 1' x=[1,2] --both -o g.svg      g-built.svg, g-scheduled.svg\n";
+
+extern char **environ;
+
+// --- Graphviz --------------------------------------------------------------------------
+
+// Runs `dot -Tsvg` from one open file to another, without a shell.
+static int run_dot(FILE *input, FILE *output)
+{
+    char *const argv[] = {(char *)"dot", (char *)"-Tsvg", NULL};
+    posix_spawn_file_actions_t actions;
+    pid_t child;
+    int status = 0;
+    if (posix_spawn_file_actions_init(&actions))
+        return oops_memory();
+    posix_spawn_file_actions_adddup2(&actions, fileno(input), STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, fileno(output), STDOUT_FILENO);
+    int error = posix_spawnp(&child, "dot", &actions, NULL, argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (error == ENOENT)
+        return oops("SVG needs the program dot: install the package graphviz, or write "
+                    "-o FILE.dot");
+    if (error)
+        return oops("cannot run dot: %s", strerror(error));
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) == 127)
+        return oops("cannot run dot; is the package graphviz installed?");
+    return WEXITSTATUS(status) ? oops("dot failed with status %d", WEXITSTATUS(status)) : 0;
+}
+
+static int write_svg(const char *path, const char *dot)
+{
+    struct new_file file;
+    FILE *input = tmpfile();
+    if (!input || fputs(dot, input) < 0 || fflush(input) || fseek(input, 0, SEEK_SET)) {
+        if (input)
+            fclose(input);
+        return oops("cannot write a temporary file: %s", strerror(errno));
+    }
+    int failed = new_file_open(&file, path);
+    if (!failed) {
+        failed = run_dot(input, file.stream);
+        if (failed)
+            new_file_abandon(&file);
+        else
+            failed = new_file_commit(&file);
+    }
+    fclose(input);
+    return failed;
+}
+
+// --- drawing ---------------------------------------------------------------------------
+
+static int draw(struct session *session, bool scheduled, const char *path)
+{
+    char *dot = NULL;
+    if (tn_graph_dot(session->scope, session->results.items, session->results.count,
+                     scheduled, &dot))
+        return oops_scope(session->scope);
+    int failed = strcmp(path, "-") == 0 || ends_with(path, ".dot") ? text_write(path, dot)
+                                                                   : write_svg(path, dot);
+    tn_text_free(dot);
+    return failed;
+}
+
+// Draws "g.svg" as "g-built.svg" or "g-scheduled.svg".
+static int draw_named(struct session *session, bool scheduled, const char *path)
+{
+    char *name = NULL;
+    size_t stem = strlen(path) - 4; // both endings have four characters
+    if (asprintf(&name, "%.*s%s%s", (int)stem, path, scheduled ? "-scheduled" : "-built",
+                 path + stem) < 0)
+        return oops_memory();
+    int failed = draw(session, scheduled, name);
+    if (!failed)
+        say("%s\n", name);
+    free(name);
+    return failed;
+}
+
+int cmd_graph(const struct command *self, int argc, char **argv)
+{
+    struct command mine = *self;
+    mine.details = details;
+    const char *output = NULL;
+    bool built = false, scheduled = false, both = false;
+    const struct option options[] = {
+        {"output", 'o', "FILE", "a name ending in .svg or .dot; - is .dot on the output",
+         &output, NULL},
+        {"scheduled", 0, NULL, "as it will run (this is the default)", NULL, &scheduled},
+        {"built", 0, NULL, "as the expression says", NULL, &built},
+        {"both", 0, NULL, "both, in two files", NULL, &both},
+    };
+    struct args args;
+    int failed = args_parse(&mine, options, COUNT(options), 1, -1, argc, argv, &args);
+    if (failed || args.help_shown)
+        return failed;
+    if (built + scheduled + both > 1)
+        return misuse("--built, --scheduled and --both exclude each other");
+    if (!output)
+        return misuse("graph needs -o FILE.svg or -o FILE.dot");
+    bool named = ends_with(output, ".svg") || ends_with(output, ".dot");
+    if (!named && (both || strcmp(output, "-") != 0))
+        return misuse("-o %s: expected a name ending in .svg or .dot", output);
+    struct session session;
+    failed = session_open(&session, args.items, args.count);
+    if (failed)
+        return failed;
+    if (both)
+        failed = draw_named(&session, false, output);
+    if (!failed)
+        failed = both ? draw_named(&session, true, output) : draw(&session, !built, output);
+    session_close(&session);
+    return failed;
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT
+// One operator as a C function that calls tn_op.
+//
+// Up to two attributes are plain arguments. More are a struct, whose NAME_defaults() sets
+// the record's defaults, so that a field that is set to zero is zero.
+#include "ops/describe.h"
+#include "header.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PLAIN_ATTRS 2 // more of them become a struct
+
+struct emitter {
+    FILE *out;
+    const tn_primitive *primitive;
+    char name[MAX_NAME];
+    bool has_struct;
+};
+
+static const char *c_type(const tn_attr_field *field)
+{
+    static const char *const types[] = {
+        [TN_ATTR_BOOL] = "int32_t ",       [TN_ATTR_I64] = "int64_t ",
+        [TN_ATTR_F64] = "double ",         [TN_ATTR_DTYPE] = "tn_dtype ",
+        [TN_ATTR_CHOICE] = "const char *", [TN_ATTR_INTS] = "const tn_ints *",
+        [TN_ATTR_BITS] = "uint64_t ",
+    };
+    return field->kind < COUNT(types) && types[field->kind] ? types[field->kind]
+                                                            : "int64_t ";
+}
+
+// Writes a record's text within a // comment: without newlines, and without backslashes,
+// which would continue the comment.
+static void emit_words(FILE *out, const char *text)
+{
+    for (; text && *text; text++)
+        fputc((unsigned char)*text < ' ' || *text == '\\' ? ' ' : *text, out);
+}
+
+static void emit_comment(const struct emitter *e)
+{
+    const tn_primitive *p = e->primitive;
+    char value[64];
+    fprintf(e->out, "\n// %s: ", p->id);
+    emit_words(e->out, p->doc);
+    fprintf(e->out, "\n");
+    for (uint32_t i = 0; i < p->num_inputs; i++) {
+        fprintf(e->out, "//   %s: ", p->inputs[i].name);
+        emit_words(e->out, p->inputs[i].doc);
+        fprintf(e->out, "%s\n",
+                p->inputs[i].flags & TN_INPUT_OPTIONAL ? "; may be NULL" : "");
+    }
+    for (uint32_t i = 0; i < p->attrs.num_fields; i++) {
+        tn_attr_field field = attr_field(&p->attrs, i);
+        fprintf(e->out, "//   %s: ", field.name);
+        emit_words(e->out, field.doc);
+        fprintf(e->out, " (%s)\n", attr_default(&field, value, sizeof(value)));
+    }
+}
+
+static void emit_default(FILE *out, const tn_attr_field *field)
+{
+    switch (field->kind) {
+    case TN_ATTR_F64:
+        if (isnan(field->default_f))
+            fprintf(out, "__builtin_nan(\"\")");
+        else if (isinf(field->default_f))
+            fprintf(out, "%s__builtin_inf()", field->default_f < 0 ? "-" : "");
+        else
+            fprintf(out, "%.17g", field->default_f);
+        break;
+    case TN_ATTR_INTS:
+        fprintf(out, "NULL");
+        break;
+    case TN_ATTR_CHOICE:
+        fprintf(out, "\"%s\"", field->choices ? field->choices[field->default_i] : "");
+        break;
+    case TN_ATTR_I64:
+        if (field->default_i == INT64_MIN) {
+            fprintf(out, "INT64_MIN");
+            break;
+        }
+        // fall through
+    default:
+        fprintf(out, "%" PRId64, field->default_i);
+    }
+}
+
+static void emit_struct(const struct emitter *e)
+{
+    const tn_attr_table *table = &e->primitive->attrs;
+    char name[MAX_NAME];
+    fprintf(e->out, "typedef struct %s_options {\n", e->name);
+    for (uint32_t i = 0; i < table->num_fields; i++) {
+        tn_attr_field field = attr_field(table, i);
+        header_identifier(field.name, strlen(field.name), name);
+        fprintf(e->out, "    %s%s;\n", c_type(&field), name);
+    }
+    fprintf(e->out, "} %s_options;\n", e->name);
+    fprintf(e->out, "static inline %s_options %s_defaults(void)\n{\n", e->name, e->name);
+    fprintf(e->out, "    %s_options options;\n", e->name);
+    for (uint32_t i = 0; i < table->num_fields; i++) {
+        tn_attr_field field = attr_field(table, i);
+        header_identifier(field.name, strlen(field.name), name);
+        fprintf(e->out, "    options.%s = ", name);
+        emit_default(e->out, &field);
+        fprintf(e->out, ";\n");
+    }
+    fprintf(e->out, "    return options;\n}\n");
+}
+
+static void emit_parameters(const struct emitter *e)
+{
+    const tn_primitive *p = e->primitive;
+    char name[MAX_NAME];
+    fprintf(e->out, "tn_scope *scope_");
+    for (uint32_t i = 0; i < p->num_inputs; i++) {
+        header_identifier(p->inputs[i].name, strlen(p->inputs[i].name), name);
+        if (p->inputs[i].flags & TN_INPUT_VARIADIC)
+            fprintf(e->out, ", const tn_array *const *%s, uint64_t num_%s", name, name);
+        else
+            fprintf(e->out, ", const tn_array *%s", name);
+    }
+    for (uint32_t i = 0; !e->has_struct && i < p->attrs.num_fields; i++) {
+        tn_attr_field field = attr_field(&p->attrs, i);
+        header_identifier(field.name, strlen(field.name), name);
+        fprintf(e->out, ", %s%s", c_type(&field), name);
+    }
+    if (e->has_struct)
+        fprintf(e->out, ", const %s_options *options", e->name);
+    for (uint32_t i = 0; num_outputs(p) > 1 && i < num_outputs(p); i++) {
+        tn_output_info output = output_info(p, i);
+        header_identifier(output.name, strlen(output.name), name);
+        fprintf(e->out, ", tn_array **out_%s", name);
+    }
+}
+
+static void emit_attr(const struct emitter *e, const tn_attr_field *field)
+{
+    char bare[MAX_NAME], value[MAX_NAME + 16];
+    header_identifier(field->name, strlen(field->name), bare);
+    snprintf(value, sizeof(value), "%s%s", e->has_struct ? "options->" : "", bare);
+    fprintf(e->out, "    ");
+    if (field->kind == TN_ATTR_INTS || field->kind == TN_ATTR_CHOICE ||
+        field->kind == TN_ATTR_DTYPE)
+        fprintf(e->out, "if (%s)\n        ", value);
+    fprintf(e->out, "attrs_[count_++] = ");
+    if (field->kind == TN_ATTR_INTS)
+        fprintf(e->out, "tn_call_ints(\"%s\", %s);\n", field->name, value);
+    else if (field->kind == TN_ATTR_CHOICE)
+        fprintf(e->out, "tn_call_text(\"%s\", %s);\n", field->name, value);
+    else if (field->kind == TN_ATTR_F64)
+        fprintf(e->out, "tn_call_number(\"%s\", %s);\n", field->name, value);
+    else
+        fprintf(e->out, "tn_call_integer(\"%s\", %u, (int64_t)%s);\n", field->name,
+                field->kind, value);
+}
+
+static void emit_attrs(const struct emitter *e)
+{
+    const tn_attr_table *table = &e->primitive->attrs;
+    if (e->has_struct)
+        fprintf(e->out,
+                "    const %s_options defaults_ = %s_defaults();\n"
+                "    options = options ? options : &defaults_;\n",
+                e->name, e->name);
+    if (!table->num_fields) {
+        fprintf(e->out, "    const tn_attr_list list_ = {NULL, 0};\n");
+        return;
+    }
+    fprintf(e->out, "    tn_attr attrs_[%u];\n    uint64_t count_ = 0;\n",
+            table->num_fields);
+    for (uint32_t i = 0; i < table->num_fields; i++) {
+        tn_attr_field field = attr_field(table, i);
+        emit_attr(e, &field);
+    }
+    fprintf(e->out, "    const tn_attr_list list_ = {attrs_, count_};\n");
+}
+
+// Writes the declaration of the inputs. `array` and `count` are the expressions to pass on.
+static void emit_inputs(const struct emitter *e, char array[MAX_NAME],
+                        char count[MAX_NAME + 32])
+{
+    const tn_primitive *p = e->primitive;
+    char name[MAX_NAME];
+    strcpy(array, "NULL");
+    strcpy(count, "0");
+    if (!p->num_inputs)
+        return;
+    if (p->num_inputs == 1 && p->inputs[0].flags & TN_INPUT_VARIADIC) {
+        header_identifier(p->inputs[0].name, strlen(p->inputs[0].name), array);
+        snprintf(count, MAX_NAME + 32, "num_%s", array);
+        return;
+    }
+    strcpy(array, "inputs_");
+    fprintf(e->out, "    const tn_array *const inputs_[] = {");
+    for (uint32_t i = 0; i < p->num_inputs; i++) {
+        header_identifier(p->inputs[i].name, strlen(p->inputs[i].name), name);
+        fprintf(e->out, "%s%s", i ? ", " : "", name);
+    }
+    fprintf(e->out, "};\n");
+    snprintf(count, MAX_NAME, "%u", p->num_inputs);
+    // Optional inputs come last: NULLs at the end are not passed on.
+    if (p->inputs[p->num_inputs - 1].flags & TN_INPUT_OPTIONAL) {
+        uint32_t required = 0;
+        while (!(p->inputs[required].flags & TN_INPUT_OPTIONAL))
+            required++;
+        fprintf(e->out,
+                "    uint64_t given_ = %u;\n"
+                "    while (given_ > %u && !inputs_[given_ - 1])\n"
+                "        given_--;\n",
+                p->num_inputs, required);
+        strcpy(count, "given_");
+    }
+}
+
+static void emit_outputs(const struct emitter *e, const char *array, const char *count)
+{
+    const tn_primitive *p = e->primitive;
+    char name[MAX_NAME];
+    uint32_t n = num_outputs(p);
+    if (n == 1) {
+        fprintf(e->out, "    return tn_op(scope_, \"%s\", %s, %s, list_);\n", p->id, array,
+                count);
+        return;
+    }
+    fprintf(
+        e->out,
+        "    tn_array *outputs_[%u] = {NULL};\n"
+        "    const tn_status status_ = tn_op_n(scope_, \"%s\", %s, %s, list_, outputs_, "
+        "%u);\n",
+        n, p->id, array, count, n);
+    for (uint32_t i = 0; i < n; i++) {
+        tn_output_info output = output_info(p, i);
+        header_identifier(output.name, strlen(output.name), name);
+        fprintf(e->out, "    *out_%s = outputs_[%u];\n", name, i);
+    }
+    fprintf(e->out, "    return status_;\n");
+}
+
+// A variadic input after others would need an array in the function: such a primitive is
+// called through tn_op.
+static bool can_emit(const tn_primitive *p)
+{
+    return p->num_inputs <= 1 || !(p->inputs[p->num_inputs - 1].flags & TN_INPUT_VARIADIC);
+}
+
+void header_emit(FILE *out, const char *plugin, const tn_primitive *primitive, bool newest)
+{
+    struct emitter e = {.out = out,
+                        .primitive = primitive,
+                        .has_struct = primitive->attrs.num_fields > PLAIN_ATTRS};
+    char array[MAX_NAME], count[MAX_NAME + 32];
+    header_function_name(plugin, primitive->id, newest, e.name);
+    if (!can_emit(primitive)) {
+        fprintf(out, "\n// %s: call it through tn_op.\n", primitive->id);
+        return;
+    }
+    emit_comment(&e);
+    if (e.has_struct)
+        emit_struct(&e);
+    fprintf(out, "static inline %s%s(",
+            num_outputs(primitive) > 1 ? "tn_status " : "tn_array *", e.name);
+    emit_parameters(&e);
+    fprintf(out, ")\n{\n");
+    emit_inputs(&e, array, count);
+    emit_attrs(&e);
+    emit_outputs(&e, array, count);
+    fprintf(out, "}\n");
+}

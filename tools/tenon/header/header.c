@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+// tenon header: writes a C header with one typed function for each operator of a plugin.
+#include "commands.h"
+#include "plugins/find.h"
+#include "base/file.h"
+#include "header.h"
+#include "plugins/install.h"
+#include "files/paths.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char details[] =
+    "ID is an installed plugin; an argument with a slash is a shared object, which is\n"
+    "loaded. The functions are static and inline: they call tn_op with the operator's id,\n"
+    "and need nothing but <tenon/tenon.h>. Operators of Tenon's own packs are tn_NAME,\n"
+    "those of others PACK_NAME. Up to two attributes are plain arguments; more are a\n"
+    "struct with a function that gives the defaults.\n"
+    "\n"
+    "  tenon header com.acme.axpby -o acme.h\n"
+    "  tenon header build/com.acme.axpby.so\n";
+
+static const char prologue[] =
+    "#include <stddef.h>\n"
+    "#include <tenon/tenon.h>\n"
+    "\n"
+    "#ifndef TENON_OPS_CALL\n"
+    "#define TENON_OPS_CALL\n"
+    "// Attributes of the calls below.\n"
+    "static inline tn_attr tn_call_integer(const char *name, uint32_t kind, int64_t "
+    "value)\n"
+    "{\n"
+    "    const tn_attr attr = {name, kind, 0, value, 0.0, NULL, NULL};\n"
+    "    return attr;\n"
+    "}\n"
+    "static inline tn_attr tn_call_number(const char *name, double value)\n"
+    "{\n"
+    "    const tn_attr attr = {name, TN_ATTR_F64, 0, 0, value, NULL, NULL};\n"
+    "    return attr;\n"
+    "}\n"
+    "static inline tn_attr tn_call_ints(const char *name, const tn_ints *value)\n"
+    "{\n"
+    "    const tn_attr attr = {name, TN_ATTR_INTS, 0, 0, 0.0, value, NULL};\n"
+    "    return attr;\n"
+    "}\n"
+    "static inline tn_attr tn_call_text(const char *name, const char *value)\n"
+    "{\n"
+    "    const tn_attr attr = {name, TN_ATTR_TEXT, 0, 0, 0.0, NULL, value};\n"
+    "    return attr;\n"
+    "}\n"
+    "#endif // TENON_OPS_CALL\n";
+
+// True when the next id in the sorted list is no revision of the same primitive.
+static bool is_newest(const char *const *id)
+{
+    size_t bare = strcspn(id[0], "/");
+    return !id[1] || strncmp(id[0], id[1], bare + 1) != 0;
+}
+
+static int emit_header(FILE *out, tn_runtime *runtime, const tn_plugin_info *info)
+{
+    char guard[MAX_NAME];
+    header_identifier(info->id, strlen(info->id), guard);
+    for (char *c = guard; *c; c++)
+        *c = (char)toupper((unsigned char)*c);
+    fprintf(
+        out,
+        "// SPDX-License-Identifier: MIT\n"
+        "// Operators of plugin %s, version %s. Made by `tenon header`: do not edit.\n"
+        "//\n"
+        "// Each function builds graph in a scope, as tn_op does: NULL after a failure,\n"
+        "// which the scope keeps. Threads: as for tn_op.\n"
+        "#ifndef %s_OPS_H\n#define %s_OPS_H\n\n%s",
+        info->id, info->version, guard, guard, prologue);
+    for (const char *const *id = info->primitives; id && *id; id++) {
+        const tn_primitive *primitive = tn_primitive_find(runtime, *id);
+        if (!primitive)
+            return oops_library();
+        header_emit(out, info->id, primitive, is_newest(id));
+    }
+    fprintf(out, "\n#endif // %s_OPS_H\n", guard);
+    return 0;
+}
+
+static int write_header(tn_runtime *runtime, const char *id, const char *output)
+{
+    tn_plugin_info info;
+    if (!plugin_find(runtime, id, &info))
+        return no_plugin(runtime, id);
+    if (!info.primitives || !*info.primitives)
+        return oops("plugin %s has no operators%s%s", id,
+                    info.reason && info.reason[0] ? ": " : "",
+                    info.reason ? info.reason : "");
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream)
+        return oops_memory();
+    int failed = emit_header(stream, runtime, &info);
+    if (fclose(stream))
+        failed = oops_memory();
+    if (!failed)
+        failed = text_write(output, text);
+    free(text);
+    return failed;
+}
+
+static int header_of_installed(const char *id, const char *output)
+{
+    tn_runtime *runtime;
+    int failed = open_runtime(&runtime);
+    if (failed)
+        return failed;
+    failed = write_header(runtime, id, output);
+    tn_runtime_close(runtime);
+    return failed;
+}
+
+// --- a shared object that is not installed ----------------------------------------------
+
+static int header_of_plugin_in(const char *folder, const char *id, const char *output)
+{
+    const char *const variables[] = {"TENON_PLUGINS_ONLY=1", NULL};
+    const tn_runtime_options options = {
+        .struct_size = sizeof(options), .plugin_path = folder, .variables = variables};
+    tn_runtime *runtime = NULL;
+    if (tn_runtime_open(&options, &runtime))
+        return oops_library();
+    int failed = write_header(runtime, id, output);
+    tn_runtime_close(runtime);
+    return failed;
+}
+
+static int header_of_file(const char *file, const char *output)
+{
+    struct folder folder;
+    char id[ID_SIZE];
+    int failed = temporary_folder(&folder);
+    if (failed)
+        return failed;
+    failed = plugin_of_object(file, &folder, id);
+    if (!failed)
+        failed = header_of_plugin_in(folder.path, id, output);
+    folder_discard(&folder);
+    return failed;
+}
+
+int cmd_header(const struct command *self, int argc, char **argv)
+{
+    struct command mine = *self;
+    mine.details = details;
+    const char *output = "-";
+    const struct option options[] = {
+        {"output", 'o', "FILE", "write the header there", &output, NULL}};
+    struct args args;
+    int failed = args_parse(&mine, options, COUNT(options), 1, 1, argc, argv, &args);
+    if (failed || args.help_shown)
+        return failed;
+    const char *what = args.items[0];
+    return strchr(what, '/') || ends_with(what, ".so") ? header_of_file(what, output)
+                                                       : header_of_installed(what, output);
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+// Applies operators: first arrays by position, then attributes by position or by name.
+#include "ops/describe.h"
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_ATTRS 32
+
+// One application while its arguments are collected.
+struct call {
+    struct evaluator *e;
+    const struct lang_node *node;
+    const tn_primitive *primitive;
+    const tn_array **inputs; // owned
+    uint32_t num_inputs;
+    tn_attr attrs[MAX_ATTRS];
+    tn_ints ints[MAX_ATTRS];
+    uint32_t num_attrs;
+};
+
+// --- finding the operator --------------------------------------------------------------
+
+static int unknown_operator(struct evaluator *e, const struct lang_node *node)
+{
+    const char *name = node_text(e, node);
+    const char *why = tn_last_error();
+    if (why && why[0])
+        return node_oops(e, node, "%s", why);
+    return node_oops(e, node, "no operator '%s'; 'tenon ops' lists them", name);
+}
+
+// --- attributes ------------------------------------------------------------------------
+
+// Sets the next attribute from the node at `index`.
+static int set_attr(struct call *call, const char *name, uint32_t index)
+{
+    struct evaluator *e = call->e;
+    const struct lang_node *node = &e->tree->nodes[index];
+    const struct lang_value *value = &e->values[index];
+    if (call->num_attrs >= MAX_ATTRS)
+        return node_oops(e, node, "more than %d attributes", MAX_ATTRS);
+    for (uint32_t i = 0; i < call->num_attrs; i++)
+        if (strcmp(call->attrs[i].name, name) == 0)
+            return node_oops(e, node, "attribute '%s' is given twice", name);
+    tn_attr *attr = &call->attrs[call->num_attrs];
+    *attr = (tn_attr){.name = name};
+    if (value->is_number) {
+        attr->kind = value->kind == LANG_FLOAT  ? TN_ATTR_F64
+                     : value->kind == LANG_BOOL ? TN_ATTR_BOOL
+                                                : TN_ATTR_I64;
+        attr->i = value->i;
+        attr->f = value->f;
+    } else if (node->kind == LANG_TEXT || node->kind == LANG_NAME) {
+        attr->kind = TN_ATTR_TEXT;
+        attr->text = node_text(e, node);
+    } else if (node->kind == LANG_LIST || node->kind == LANG_TUPLE) {
+        int failed = literal_ints(e, index, &call->ints[call->num_attrs]);
+        if (failed)
+            return failed;
+        attr->kind = TN_ATTR_INTS;
+        attr->ints = &call->ints[call->num_attrs];
+    } else {
+        return node_oops(e, node,
+                         "attribute '%s' is known before anything is computed: "
+                         "expected a number, a list, a word or a string",
+                         name);
+    }
+    call->num_attrs++;
+    return 0;
+}
+
+// --- arguments -------------------------------------------------------------------------
+
+static uint32_t max_inputs(const tn_primitive *primitive)
+{
+    uint32_t n = primitive->num_inputs;
+    return n && primitive->inputs[n - 1].flags & TN_INPUT_VARIADIC ? UINT32_MAX : n;
+}
+
+// Adds an argument by position: an input, or the next attribute after the last input.
+static int add_positional(struct call *call, uint32_t index)
+{
+    const tn_primitive *primitive = call->primitive;
+    struct evaluator *e = call->e;
+    tn_array *array;
+    if (call->num_inputs < max_inputs(primitive)) {
+        int failed = value_array(e, index, &array);
+        if (!failed)
+            call->inputs[call->num_inputs++] = array;
+        return failed;
+    }
+    if (call->num_attrs >= primitive->attrs.num_fields)
+        return node_oops(e, &e->tree->nodes[index],
+                         "too many arguments: %s has %u inputs "
+                         "and %u attributes",
+                         primitive->id, primitive->num_inputs, primitive->attrs.num_fields);
+    return set_attr(call, attr_field(&primitive->attrs, call->num_attrs).name, index);
+}
+
+static int add_argument(struct call *call, uint32_t index, bool *named)
+{
+    struct evaluator *e = call->e;
+    const struct lang_node *node = &e->tree->nodes[index];
+    if (node->kind == LANG_KEYWORD) {
+        *named = true;
+        return set_attr(call, node_text(e, node), e->tree->children[node->first]);
+    }
+    if (*named)
+        return node_oops(e, node, "arguments by position come before those by name");
+    return add_positional(call, index);
+}
+
+// --- applying --------------------------------------------------------------------------
+
+static int apply(struct call *call, struct lang_value *value)
+{
+    struct evaluator *e = call->e;
+    uint32_t n = call->primitive->num_outputs ? call->primitive->num_outputs : 1;
+    tn_array **outputs = realloc(e->outputs, (e->num_outputs + n) * sizeof(*outputs));
+    if (!outputs)
+        return oops_memory();
+    e->outputs = outputs;
+    outputs += e->num_outputs;
+    memset(outputs, 0, n * sizeof(*outputs));
+    tn_op_n(e->scope, call->primitive->id, call->inputs, call->num_inputs,
+            (tn_attr_list){call->attrs, call->num_attrs}, outputs, n);
+    int failed = check_scope(e, call->node);
+    if (failed)
+        return failed;
+    if (n == 1) {
+        value->array = outputs[0];
+    } else {
+        value->first_output = e->num_outputs;
+        value->num_outputs = n;
+        e->num_outputs += n;
+    }
+    return 0;
+}
+
+int eval_apply(struct evaluator *e, uint32_t index)
+{
+    const struct lang_node *node = &e->tree->nodes[index];
+    struct call call = {.e = e, .node = node};
+    call.primitive = tn_primitive_find(e->runtime, node_text(e, node));
+    if (!call.primitive)
+        return unknown_operator(e, node);
+    call.inputs = calloc(node->count + 1, sizeof(*call.inputs));
+    int failed = call.inputs ? 0 : oops_memory();
+    bool named = false;
+    for (uint32_t i = 0; !failed && i < node->count; i++)
+        failed = add_argument(&call, e->tree->children[node->first + i], &named);
+    if (!failed)
+        failed = apply(&call, &e->values[index]);
+    free(call.inputs);
+    return failed;
+}

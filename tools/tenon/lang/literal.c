@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+// Lists in brackets: arrays of numbers, stacks of arrays, and integers for attributes.
+#include "internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+// --- a nested list of numbers ----------------------------------------------------------
+
+struct literal {
+    struct evaluator *e;
+    tn_shape shape;
+    tn_dtype dtype;
+    bool has_arrays; // an element is an array: stack() is used
+    union {
+        void *bytes;
+        double *f;
+        int64_t *i;
+        uint8_t *b;
+    } data;
+    uint64_t filled;
+};
+
+static tn_dtype wider(tn_dtype a, tn_dtype b)
+{
+    return a > b ? a : b; // NONE < BOOL < I64 < F64
+}
+
+static tn_dtype number_dtype(uint8_t kind)
+{
+    return kind == LANG_FLOAT ? TN_F64 : kind == LANG_INT ? TN_I64 : TN_BOOL;
+}
+
+// Takes the shape from the first element of each list, and checks the others against it.
+static int measure(struct literal *l, uint32_t index, int32_t depth)
+{
+    struct evaluator *e = l->e;
+    const struct lang_node *node = &e->tree->nodes[index];
+    if (depth >= TN_MAX_RANK)
+        return node_oops(e, node,
+                         "lists nested more than %d deep: arrays have at most %d axes",
+                         TN_MAX_RANK, TN_MAX_RANK);
+    if (depth >= l->shape.rank) {
+        l->shape.rank = depth + 1;
+        l->shape.extent[depth] = node->count;
+    } else if (l->shape.extent[depth] != node->count) {
+        return node_oops(e, node, "this list has %u elements, the one before it %" PRId64,
+                         node->count, l->shape.extent[depth]);
+    }
+    int failed = 0;
+    for (uint32_t i = 0; !failed && i < node->count; i++) {
+        const struct lang_value *value = child_value(e, node, i);
+        bool is_list = child_node(e, node, i)->kind == LANG_LIST;
+        if (!is_list && !value->is_number)
+            l->has_arrays = true;
+        else if (is_list)
+            failed = measure(l, e->tree->children[node->first + i], depth + 1);
+        else
+            l->dtype = wider(l->dtype, number_dtype(value->kind));
+    }
+    return failed;
+}
+
+static int fill(struct literal *l, uint32_t index, int32_t depth)
+{
+    struct evaluator *e = l->e;
+    const struct lang_node *node = &e->tree->nodes[index];
+    for (uint32_t i = 0; i < node->count; i++) {
+        const struct lang_value *value = child_value(e, node, i);
+        bool is_list = child_node(e, node, i)->kind == LANG_LIST;
+        if (is_list != (depth + 1 < l->shape.rank))
+            return node_oops(e, child_node(e, node, i),
+                             "expected %s here, as in the lists before",
+                             is_list ? "a number" : "a list");
+        if (is_list) {
+            int failed = fill(l, e->tree->children[node->first + i], depth + 1);
+            if (failed)
+                return failed;
+        } else if (l->dtype == TN_F64) {
+            l->data.f[l->filled++] = value->f;
+        } else if (l->dtype == TN_I64) {
+            l->data.i[l->filled++] = value->i;
+        } else {
+            l->data.b[l->filled++] = value->i != 0;
+        }
+    }
+    return 0;
+}
+
+// --- a list with arrays in it ----------------------------------------------------------
+
+// Adds an axis in front of each element, and concatenates along it.
+static int stack(struct evaluator *e, const struct lang_node *node, tn_array **out_array)
+{
+    const tn_array **items = calloc(node->count + 1, sizeof(*items));
+    int failed = items ? 0 : oops_memory();
+    for (uint32_t i = 0; !failed && i < node->count; i++) {
+        tn_array *item;
+        failed = value_array(e, e->tree->children[node->first + i], &item);
+        if (!failed)
+            items[i] = tn_op(e->scope, "base.expand_dims", TN_IN(item),
+                             tn_attrs("axis", TN_INTS(0)));
+    }
+    if (!failed) {
+        *out_array =
+            tn_op(e->scope, "base.concatenate", items, node->count, tn_attrs("axis", 0));
+        failed = check_scope(e, node);
+    }
+    free(items);
+    return failed;
+}
+
+int literal_array(struct evaluator *e, uint32_t index, tn_array **out_array)
+{
+    struct literal l = {.e = e};
+    int failed = measure(&l, index, 0);
+    if (failed)
+        return failed;
+    const struct lang_node *node = &e->tree->nodes[index];
+    if (l.has_arrays)
+        return stack(e, node, out_array);
+    if (l.dtype == TN_DTYPE_NONE)
+        l.dtype = TN_F64; // empty, as in NumPy
+    uint64_t elements, bytes;
+    if (!type_bytes(l.dtype, &l.shape, &elements, &bytes))
+        return node_oops(e, node, "the list is too large");
+    l.data.bytes = malloc(bytes ? bytes : 1);
+    failed = l.data.bytes ? fill(&l, index, 0) : oops_memory();
+    if (!failed) {
+        *out_array = tn_from_data(e->scope, l.dtype, &l.shape, l.data.bytes);
+        failed = check_scope(e, node);
+    }
+    free(l.data.bytes);
+    return failed;
+}
+
+// --- integers for attributes -----------------------------------------------------------
+
+int literal_ints(struct evaluator *e, uint32_t index, tn_ints *out)
+{
+    const struct lang_node *node = &e->tree->nodes[index];
+    *out = (tn_ints){.given = 1};
+    if (node->count > TN_MAX_RANK)
+        return node_oops(e, node, "expected at most %d integers, got %u", TN_MAX_RANK,
+                         node->count);
+    for (uint32_t i = 0; i < node->count; i++) {
+        const struct lang_value *value = child_value(e, node, i);
+        if (!value->is_number || value->kind != LANG_INT)
+            return node_oops(e, child_node(e, node, i), "expected a whole number here");
+        out->value[out->count++] = value->i;
+    }
+    return 0;
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT
+// tenon op: one operator's inputs, attributes, meaning, rules and kernels.
+#include "op.h"
+#include "commands.h"
+#include "plugins/find.h"
+#include "base/table.h"
+#include "describe.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char details[] =
+    "  tenon op matmul\n"
+    "  tenon op nn.conv2d --json\n"
+    "  tenon why op nn.conv2d      which kernels could run, and where it comes from\n";
+
+// --- looking up ------------------------------------------------------------------------
+
+// True when `name` ("add", "base.add", "base.add/1") means `id` ("base.add/1").
+static bool is_named(const char *id, const char *name)
+{
+    size_t whole = strlen(id), bare = strcspn(id, "/"), length = strlen(name);
+    const char *dot = strchr(id, '.');
+    if ((length == whole || length == bare) && strncmp(id, name, length) == 0)
+        return true;
+    return dot && bare - (size_t)(dot + 1 - id) == length &&
+           strncmp(dot + 1, name, length) == 0;
+}
+
+// Fails when a plugin that is not in use provides the operator.
+static int provided_by_unused(const tn_runtime *runtime, const char *name)
+{
+    for (uint64_t i = 0, n = tn_plugin_count(runtime); i < n; i++) {
+        tn_plugin_info info = {.struct_size = sizeof(info)};
+        if (tn_plugin_get(runtime, i, &info))
+            continue;
+        for (const char *const *id = info.primitives; id && *id; id++)
+            if (is_named(*id, name) && info.reason && info.reason[0])
+                return oops("no operator '%s': plugin %s provides it, but is %s: %s", name,
+                            info.id, plugin_state_name(info.state), info.reason);
+    }
+    return 0;
+}
+
+// Fails with the nearest name; pack and revision are left out of the comparison.
+static int suggest(tn_runtime *runtime, const char *name)
+{
+    const char *const *ids = tn_primitive_names(runtime);
+    size_t count = 0;
+    while (ids && ids[count])
+        count++;
+    char(*bare)[128] = calloc(count + 1, sizeof(*bare));
+    const char **names = calloc(count + 1, sizeof(*names));
+    const char *near = NULL;
+    for (size_t i = 0; bare && names && i < count; i++) {
+        const char *dot = strchr(ids[i], '.');
+        const char *start = strchr(name, '.') || !dot ? ids[i] : dot + 1;
+        snprintf(bare[i], sizeof(*bare), "%.*s", (int)strcspn(start, "/"), start);
+        names[i] = bare[i];
+    }
+    if (bare && names)
+        near = nearest(name, names);
+    if (near)
+        oops("no operator '%s'; did you mean '%s'?", name, near);
+    else if (count == 0 && !tn_primitive_find(runtime, name))
+        oops("%s", tn_last_error()); // tells which folders were searched
+    else
+        oops("no operator '%s'; 'tenon ops' lists them", name);
+    free(names);
+    free(bare);
+    return EXIT_OOPS;
+}
+
+int no_primitive(tn_runtime *runtime, const char *name)
+{
+    int failed = provided_by_unused(runtime, name);
+    return failed ? failed : suggest(runtime, name);
+}
+
+// --- collecting ------------------------------------------------------------------------
+
+static json_t *inputs_json(const tn_primitive *primitive)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < primitive->num_inputs; i++) {
+        const tn_input_info *input = &primitive->inputs[i];
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:b, s:b, s:b}", "name", input->name,
+                                        "doc", input->doc ? input->doc : "", "optional",
+                                        (input->flags & TN_INPUT_OPTIONAL) != 0, "variadic",
+                                        (input->flags & TN_INPUT_VARIADIC) != 0, "constant",
+                                        (input->flags & TN_INPUT_CONSTANT) != 0));
+    }
+    return list;
+}
+
+static json_t *outputs_json(const tn_primitive *primitive)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < num_outputs(primitive); i++) {
+        tn_output_info output = output_info(primitive, i);
+        json_array_append_new(list, json_pack("{s:s, s:s}", "name", output.name, "doc",
+                                              output.doc ? output.doc : ""));
+    }
+    return list;
+}
+
+static json_t *attrs_json(const tn_primitive *primitive)
+{
+    json_t *list = json_array();
+    char text[64];
+    for (uint32_t i = 0; i < primitive->attrs.num_fields; i++) {
+        tn_attr_field field = attr_field(&primitive->attrs, i);
+        json_t *attr = json_pack("{s:s, s:s, s:s, s:s}", "name", field.name, "kind",
+                                 attr_kind_name(&field), "default",
+                                 attr_default(&field, text, sizeof(text)), "doc",
+                                 field.doc ? field.doc : "");
+        if (field.kind == TN_ATTR_CHOICE)
+            json_object_set_new(attr, "choices", json_strings(field.choices));
+        json_array_append_new(list, attr);
+    }
+    return list;
+}
+
+static json_t *rules_json(const tn_primitive *p)
+{
+    const struct {
+        const char *name;
+        bool present;
+    } rules[] = {
+        {"expr", p->expr},   {"decompose", p->decompose}, {"reference", p->reference},
+        {"infer", p->infer}, {"view", p->view},           {"vjp", p->vjp},
+        {"jvp", p->jvp},     {"vmap", p->vmap},
+    };
+    json_t *list = json_array();
+    for (size_t i = 0; i < COUNT(rules); i++)
+        if (rules[i].present)
+            json_array_append_new(list, json_string(rules[i].name));
+    return list;
+}
+
+// Rules that the core derives from others, as core/transform does.
+static json_t *derived_json(const tn_primitive *p)
+{
+    bool has_meaning = p->expr || p->decompose;
+    const struct {
+        const char *name;
+        bool derived;
+    } rules[] = {
+        {"vjp", !p->vjp && has_meaning},
+        {"jvp", !p->jvp && (has_meaning || p->vjp)},
+        {"vmap", !p->vmap && has_meaning},
+    };
+    json_t *list = json_array();
+    for (size_t i = 0; i < COUNT(rules); i++)
+        if (rules[i].derived && p->num_inputs > 0)
+            json_array_append_new(list, json_string(rules[i].name));
+    return list;
+}
+
+// Kernels of every usable plugin, from manifests, which list "primitive family name".
+static json_t *kernels_json(const tn_runtime *runtime, const char *id)
+{
+    json_t *list = json_array();
+    size_t length = strlen(id);
+    for (uint64_t i = 0, n = tn_plugin_count(runtime); i < n; i++) {
+        tn_plugin_info info = {.struct_size = sizeof(info)};
+        if (tn_plugin_get(runtime, i, &info) ||
+            (info.state != TN_PLUGIN_FOUND && info.state != TN_PLUGIN_LOADED))
+            continue;
+        for (const char *const *k = info.kernels; k && *k; k++) {
+            if (strncmp(*k, id, length) != 0 || (*k)[length] != ' ')
+                continue;
+            const char *family = *k + length + 1, *name = strchr(family, ' ');
+            if (name)
+                json_array_append_new(list, json_pack("{s:s#, s:s, s:s}", "family", family,
+                                                      (int)(name - family), "name",
+                                                      name + 1, "plugin", info.id));
+        }
+    }
+    return list;
+}
+
+static const char *provider(const tn_runtime *runtime, const char *primitive)
+{
+    for (uint64_t i = 0, n = tn_plugin_count(runtime); i < n; i++) {
+        tn_plugin_info info = {.struct_size = sizeof(info)};
+        if (tn_plugin_get(runtime, i, &info) || info.state != TN_PLUGIN_LOADED)
+            continue;
+        for (const char *const *id = info.primitives; id && *id; id++)
+            if (strcmp(*id, primitive) == 0)
+                return info.id;
+    }
+    return "";
+}
+
+json_t *op_json(tn_runtime *runtime, const tn_primitive *primitive)
+{
+    char *call = signature(primitive);
+    json_t *all =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "id",
+                  primitive->id, "doc", primitive->doc ? primitive->doc : "", "plugin",
+                  provider(runtime, primitive->id), "signature", call ? call : "", "expr",
+                  primitive->expr ? primitive->expr : "", "inputs", inputs_json(primitive),
+                  "outputs", outputs_json(primitive), "attributes", attrs_json(primitive),
+                  "rules", rules_json(primitive), "derived", derived_json(primitive),
+                  "kernels", kernels_json(runtime, primitive->id));
+    free(call);
+    return all;
+}
+
+// --- printing --------------------------------------------------------------------------
+
+static int print_section(const json_t *all, const char *key, const char *title,
+                         const struct column *columns, size_t num_columns)
+{
+    const json_t *rows = json_object_get(all, key);
+    if (!json_array_size(rows))
+        return 0;
+    say("\n%s\n", title);
+    return table_print(rows, columns, num_columns);
+}
+
+static void print_list(const char *title, const json_t *names)
+{
+    size_t i;
+    json_t *name;
+    if (json_array_size(names) == 0)
+        return;
+    say("%s", title);
+    json_array_foreach(names, i, name) say("%s%s", i ? ", " : "", json_string_value(name));
+    say("\n");
+}
+
+static int print_op(const json_t *all)
+{
+    static const struct column documented[] = {{"name", "name"}, {"doc", "meaning"}};
+    static const struct column attrs[] = {
+        {"name", "name"}, {"kind", "kind"}, {"default", "default"}, {"doc", "meaning"}};
+    static const struct column kernels[] = {
+        {"family", "family"}, {"name", "kernel"}, {"plugin", "plugin"}};
+    say("%s\n\n%s\n\nfrom     %s\n", text_of(all, "signature"), text_of(all, "doc"),
+        text_of(all, "plugin"));
+    if (text_of(all, "expr")[0])
+        say("is       %s\n", text_of(all, "expr"));
+    print_list("rules    ", json_object_get(all, "rules"));
+    print_list("derived  ", json_object_get(all, "derived"));
+    int failed = print_section(all, "inputs", "Inputs", documented, COUNT(documented));
+    if (!failed)
+        failed = print_section(all, "outputs", "Outputs", documented, COUNT(documented));
+    if (!failed)
+        failed = print_section(all, "attributes", "Attributes", attrs, COUNT(attrs));
+    if (!failed)
+        failed = print_section(all, "kernels", "Kernels", kernels, COUNT(kernels));
+    if (!failed && !json_array_size(json_object_get(all, "kernels")))
+        say("\nNo kernels: %s.\n", text_of(all, "expr")[0]
+                                       ? "every backend runs its expression"
+                                       : "its reference or decomposition runs");
+    return failed;
+}
+
+int cmd_op(const struct command *self, int argc, char **argv)
+{
+    struct command mine = *self;
+    mine.details = details;
+    bool json = false;
+    const struct option options[] = {{"json", 0, NULL, "print JSON", NULL, &json}};
+    struct args args;
+    int failed = args_parse(&mine, options, COUNT(options), 1, 1, argc, argv, &args);
+    if (failed || args.help_shown)
+        return failed;
+    tn_runtime *runtime;
+    failed = open_runtime(&runtime);
+    if (failed)
+        return failed;
+    const tn_primitive *primitive = tn_primitive_find(runtime, args.items[0]);
+    if (primitive) {
+        json_t *all = op_json(runtime, primitive);
+        failed = json ? json_print(all) : print_op(all);
+        json_decref(all);
+    } else {
+        failed = no_primitive(runtime, args.items[0]);
+    }
+    tn_runtime_close(runtime);
+    return failed;
+}

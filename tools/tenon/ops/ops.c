@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+// tenon ops: lists operators.
+#include "commands.h"
+#include "op.h"
+#include "base/table.h"
+#include "describe.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char details[] =
+    "PATTERN is a glob over ids (\"nn.*\"), or a part of one (\"conv\"). Listing reads\n"
+    "manifests only: no plugin's code is loaded, except with --calls.\n"
+    "\n"
+    "  tenon ops random\n"
+    "  tenon ops 'nn.*' --calls  how each is called\n"
+    "  tenon op nn.conv2d        the whole description of one\n";
+
+static bool matches(const char *id, const char *pattern)
+{
+    char name[128];
+    if (!pattern)
+        return true;
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(id, "/"), id);
+    if (strpbrk(pattern, "*?["))
+        return fnmatch(pattern, name, 0) == 0 || fnmatch(pattern, id, 0) == 0;
+    return strstr(id, pattern) != NULL;
+}
+
+// Adds to the row how the operator is called, which only the plugin's code knows.
+static void add_call(json_t *row, tn_runtime *runtime, const char *id)
+{
+    const tn_primitive *primitive = tn_primitive_find(runtime, id);
+    char *text = primitive ? signature(primitive) : NULL;
+    json_object_set_new(row, "signature", json_string(text ? text : ""));
+    // A pack that cannot be loaded leaves its failure in the row, and the list is printed.
+    const char *doc = primitive ? primitive->doc : tn_last_error();
+    json_object_set_new(row, "doc", json_string(doc ? doc : ""));
+    free(text);
+}
+
+static bool is_listed(const tn_plugin_info *info, const char *id)
+{
+    bool is_usable = info->state == TN_PLUGIN_FOUND || info->state == TN_PLUGIN_LOADED;
+    for (const char *const *name = info->primitives; is_usable && *name; name++)
+        if (strcmp(*name, id) == 0)
+            return true;
+    return false;
+}
+
+// The plugin whose manifest lists the operator; "" for an operator that the program added.
+static const char *plugin_of(const tn_runtime *runtime, const char *id)
+{
+    for (uint64_t i = 0, n = tn_plugin_count(runtime); i < n; i++) {
+        tn_plugin_info info = {.struct_size = sizeof(info)};
+        if (tn_plugin_get(runtime, i, &info) == TN_OK && is_listed(&info, id))
+            return info.id;
+    }
+    return "";
+}
+
+static json_t *list_ops(tn_runtime *runtime, const char *pattern, bool calls)
+{
+    json_t *rows = json_array();
+    for (const char *const *id = tn_primitive_names(runtime); id && *id; id++) {
+        if (!matches(*id, pattern))
+            continue;
+        json_t *row = json_pack("{s:s, s:s}", "id", *id, "plugin", plugin_of(runtime, *id));
+        if (calls)
+            add_call(row, runtime, *id);
+        json_array_append_new(rows, row);
+    }
+    return rows;
+}
+
+int cmd_ops(const struct command *self, int argc, char **argv)
+{
+    static const struct column columns[] = {{"id", "operator"}, {"plugin", "plugin"}};
+    static const struct column called[] = {{"id", "operator"}, {"signature", "call"}};
+    struct command mine = *self;
+    mine.details = details;
+    bool json = false, calls = false;
+    const struct option options[] = {
+        {"calls", 0, NULL, "load the plugins and show how each operator is called", NULL,
+         &calls},
+        {"json", 0, NULL, "print JSON", NULL, &json}};
+    struct args args;
+    int failed = args_parse(&mine, options, COUNT(options), 0, 1, argc, argv, &args);
+    if (failed || args.help_shown)
+        return failed;
+    tn_runtime *runtime;
+    failed = open_runtime(&runtime);
+    if (failed)
+        return failed;
+    const char *pattern = args.count ? args.items[0] : NULL;
+    json_t *rows = list_ops(runtime, pattern, calls);
+    if (!json_array_size(rows) && pattern && !strpbrk(pattern, "*?["))
+        failed = no_primitive(runtime, pattern);
+    else if (!json_array_size(rows) && pattern)
+        failed = oops("no operator matches '%s'", pattern);
+    else
+        failed = json ? json_print(rows) : table_print(rows, calls ? called : columns, 2);
+    json_decref(rows);
+    tn_runtime_close(runtime);
+    return failed;
+}
