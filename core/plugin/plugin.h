@@ -45,7 +45,9 @@ struct plugin {
     struct plugin **needs; // plugins that this one uses; under set->lock (needs.c)
     uint32_t num_needs, max_needs;
     bool is_initialised; // init succeeded, so deinit is due
-    bool is_registered;  // other threads may hold some of its primitives or kernels
+    // Other threads may hold some of its primitives or kernels. Set by any thread of a
+    // loaded plugin, too: primitives.add.
+    _Atomic bool is_registered;
 };
 
 // Constant after plugin_set_create(), but for the state of its plugins.
