@@ -52,8 +52,8 @@ def expand(choices):
 
 
 def read_variants():
-    """[(name, file, [(macro, value)])] from lines like
-    reduce_{op}_{in}: reduce.comp OP={op} IN={in} | op=sum,max in=*f32,f64"""
+    """[(name, file, [(macro, value)], optimisation)] from lines like
+    reduce_{op}_{in}: reduce.comp OP={op} IN={in} -O0 | op=sum,max in=*f32,f64"""
     variants = []
     with open(os.path.join(HERE, 'variants.txt'), encoding='utf-8') as file:
         for line in file:
@@ -68,8 +68,9 @@ def read_variants():
             for choice in itertools.product(*values):
                 given = dict(zip(keys, choice))
                 defines = [tuple(word.format(**given).partition('=')[::2])
-                           for word in words[1:]]
-                variants.append((name.strip().format(**given), words[0], defines))
+                           for word in words[1:] if word[0] != '-']
+                optimisation = next((word for word in words if word[0] == '-'), '-O')
+                variants.append((name.strip().format(**given), words[0], defines, optimisation))
     names = [variant[0] for variant in variants]
     assert len(set(names)) == len(names), 'variants.txt names one variant twice'
     return sorted(variants)
@@ -90,7 +91,7 @@ def write_sources(out):
         for index, name in enumerate(files):
             file.write('static const char text%d[] =\n%s;\n' % (index, quoted(resolve(name))))
         file.write('const struct glsl_variant glsl_variants[] = {\n')
-        for name, source, defines in variants:
+        for name, source, defines, _ in variants:
             text = ' '.join('%s=%s' % define for define in defines)
             file.write('    {"%s", text%d, sizeof(text%d) - 1, "%s"},\n'
                        % (name, files.index(source), files.index(source), text))
@@ -98,16 +99,19 @@ def write_sources(out):
         file.write('const unsigned num_glsl_variants = %d;\n' % len(variants))
 
 
-def compile_all(folder, names):
-    """Compiles all files with two calls of glslc at the same time: one call for many files is far
-    quicker than a call for each."""
-    halves = [names[0::2], names[1::2]]
-    running = [subprocess.Popen(['glslc', '--target-env=vulkan1.1', '-O', '-c']
-                                + [name + '.comp' for name in half], cwd=folder)
-               for half in halves if half]
+def compile_all(folder, variants):
+    """Compiles all files with a few calls of glslc at the same time: one call for many files is
+    far quicker than a call for each."""
+    names = {}
+    for name, _, _, optimisation in variants:
+        names.setdefault(optimisation, []).append(name + '.comp')
+    running = [subprocess.Popen(['glslc', '--target-env=vulkan1.1', optimisation, '-c'] + half,
+                                cwd=folder)
+               for optimisation, all_names in names.items()
+               for half in (all_names[0::2], all_names[1::2]) if half]
     if any([process.wait() for process in running]):
         sys.exit('glslc failed')
-    for name in names:
+    for name, *_ in variants:
         subprocess.run(['spirv-val', '--target-env', 'vulkan1.1', name + '.comp.spv'],
                        cwd=folder, check=True)
 
@@ -124,15 +128,15 @@ def write_words(file, index, path):
 
 def write_spirv(out):
     with tempfile.TemporaryDirectory() as folder:
-        names = []
-        for name, source, defines in read_variants():
+        variants = read_variants()
+        names = [name for name, *_ in variants]
+        for name, source, defines, _ in variants:
             text = resolve(source)
             first, _, rest = text.partition('\n')
             given = ''.join('#define %s %s\n' % define for define in defines)
             with open(os.path.join(folder, name + '.comp'), 'w', encoding='utf-8') as file:
                 file.write(first + '\n' + given + rest)
-            names.append(name)
-        compile_all(folder, names)
+        compile_all(folder, variants)
         with open(out, 'w', encoding='utf-8') as file:
             file.write('#include "embedded.h"\n')
             for index, name in enumerate(names):

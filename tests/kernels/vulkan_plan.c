@@ -115,6 +115,18 @@ Test(vulkan_plan, of_many_launches_apart_some_wait)
     cr_assert(waits(ALL(2000), ALL(2001)));
 }
 
+Test(vulkan_plan, launches_that_alternate_between_buffers_share_descriptor_sets)
+{
+    for (uint32_t i = 0; i < 100; i++)
+        waits(ALL(i % 2), ALL((i + 1) % 2));
+    cr_assert(eq(uint, plan.num_sets, 2));
+    cr_assert(eq(uint, plan.num_bindings, 4));
+    cr_assert(eq(uint, plan.dispatches[98].set, 0));
+    cr_assert(eq(uint, plan.dispatches[99].set, 1));
+    waits(ALL(0), (struct range){1, 4, 60});
+    cr_assert(eq(uint, plan.dispatches[100].set, 2));
+}
+
 Test(vulkan_plan, slots_that_may_be_the_same_memory_wait_for_each_other)
 {
     const tn_slot slots[] = {{.size = 64}, {.size = 64}, {.alias = 1, .size = 64}};

@@ -353,7 +353,11 @@ static tn_executable *make_executable(void)
     pthread_mutex_init(&e->trace_lock, NULL);
     e->num_slots = 2;
     e->wanted = calloc(2, sizeof(*e->wanted));
-    e->plan = (struct vk_plan){.device = &device, .num_dispatches = 1, .num_operands = 2};
+    e->plan = (struct vk_plan){.device = &device,
+                               .num_dispatches = 1,
+                               .num_operands = 2,
+                               .num_sets = 1,
+                               .num_bindings = 2};
     e->plan.dispatches = calloc(1, sizeof(*e->plan.dispatches));
     e->plan.operands = calloc(2, sizeof(*e->plan.operands));
     cr_assert(e->wanted && e->plan.dispatches && e->plan.operands);

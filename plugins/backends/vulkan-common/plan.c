@@ -107,6 +107,26 @@ static tn_status set_grid(const struct vk_plan *plan, struct vk_dispatch *dispat
     return TN_OK;
 }
 
+#define SETS_LOOK_BACK 8 // earlier dispatches; chains of steps alternate between buffers
+
+// The descriptor set for a dispatch that is added now: that of a recent dispatch with equal
+// pipeline and operands, whose descriptors the device still has in its caches, or a new
+// one.
+static uint32_t choose_set(struct vk_plan *plan, const struct vk_dispatch *dispatch,
+                           const struct vk_operand *operands)
+{
+    uint32_t count = plan->num_dispatches;
+    for (uint32_t back = 1; back <= SETS_LOOK_BACK && back <= count; back++) {
+        const struct vk_dispatch *before = &plan->dispatches[count - back];
+        if (before->pipeline == dispatch->pipeline &&
+            memcmp(plan->operands + before->first_operand, operands,
+                   dispatch->num_operands * sizeof(*operands)) == 0)
+            return before->set;
+    }
+    plan->num_bindings += dispatch->num_operands;
+    return plan->num_sets++;
+}
+
 tn_status plan_launch(struct vk_plan *plan, const struct vk_launch *launch)
 {
     if (launch->fixed_grid ? launch->groups_x == 0 || launch->groups_y == 0
@@ -134,6 +154,7 @@ tn_status plan_launch(struct vk_plan *plan, const struct vk_launch *launch)
         status = vk_pipeline_get(plan->device, &desc, &dispatch.pipeline);
     if (status != TN_OK)
         return status;
+    dispatch.set = choose_set(plan, &dispatch, launch->operands);
     memcpy(dispatch.push, launch->push, sizeof(dispatch.push));
     memcpy(plan->operands + plan->num_operands, launch->operands,
            launch->num_operands * sizeof(launch->operands[0]));

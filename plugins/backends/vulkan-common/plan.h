@@ -40,6 +40,7 @@ struct vk_dispatch {
     uint32_t num_push;
     uint32_t groups[3];
     uint32_t step;
+    uint32_t set; // descriptor set, shared by dispatches with equal pipeline and operands
     bool barrier; // a memory barrier comes first
 };
 
@@ -54,6 +55,8 @@ struct vk_plan {
     uint32_t num_dispatches, max_dispatches;
     uint32_t num_operands, max_operands;
     uint32_t num_constants, max_constants;
+    uint32_t num_sets;     // numbered in the order of the dispatches that use them first
+    uint32_t num_bindings; // of all sets
 };
 
 // Adds a dispatch, after a barrier if needed. A launch of no groups is left out.

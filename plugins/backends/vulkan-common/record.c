@@ -31,17 +31,20 @@ static tn_status create_sets(tn_device *device, const struct vk_plan *plan,
             .flags = device->facts.update_after_bind
                          ? VK_DESCRIPTOR_POOL_CREATE_UPDATE_AFTER_BIND_BIT
                          : 0,
-            .maxSets = plan->num_dispatches,
+            .maxSets = plan->num_sets,
             .poolSizeCount = 1,
             .pPoolSizes = &(VkDescriptorPoolSize){VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-                                                  plan->num_operands + 1},
+                                                  plan->num_bindings + 1},
         },
         NULL, &recording->pool);
     if (result != VK_SUCCESS) {
         recording->pool = VK_NULL_HANDLE;
         return vk_fail(device, result, "vkCreateDescriptorPool");
     }
-    for (uint32_t i = 0; result == VK_SUCCESS && i < plan->num_dispatches; i++)
+    uint32_t count = 0;
+    for (uint32_t i = 0; result == VK_SUCCESS && i < plan->num_dispatches; i++) {
+        if (plan->dispatches[i].set != count)
+            continue; // an earlier dispatch's
         result = vk->AllocateDescriptorSets(
             device->handle,
             &(VkDescriptorSetAllocateInfo){
@@ -49,7 +52,8 @@ static tn_status create_sets(tn_device *device, const struct vk_plan *plan,
                 .descriptorPool = recording->pool,
                 .descriptorSetCount = 1,
                 .pSetLayouts = &plan->dispatches[i].pipeline->set_layout},
-            &recording->sets[i]);
+            &recording->sets[count++]);
+    }
     return vk_check(device, result, "vkAllocateDescriptorSets");
 }
 
@@ -106,7 +110,7 @@ tn_status vk_recording_create(tn_device *device, tn_executable *executable,
     if (status != TN_OK)
         return status;
     *recording = (struct vk_recording){
-        .sets = calloc(plan->num_dispatches + 1, sizeof(VkDescriptorSet)),
+        .sets = calloc(plan->num_sets + 1, sizeof(VkDescriptorSet)),
         .bound = calloc(executable->num_slots + 1, sizeof(struct vk_bound))};
     if (!recording->sets || !recording->bound) {
         vk_recording_destroy(device, executable, recording);
@@ -171,9 +175,13 @@ static void write_sets(tn_device *device, const tn_executable *executable,
 {
     const struct vk_plan *plan = &executable->plan;
     struct writes writes;
+    uint32_t num_sets = 0;
     writes.count = 0;
     for (uint32_t i = 0; i < plan->num_dispatches; i++) {
         const struct vk_dispatch *dispatch = &plan->dispatches[i];
+        if (dispatch->set != num_sets)
+            continue; // an earlier dispatch's
+        num_sets++;
         for (uint32_t j = 0; j < dispatch->num_operands; j++) {
             const struct vk_operand *operand = &plan->operands[dispatch->first_operand + j];
             if (recording->written && is_same(executable, recording, operand->slot))
@@ -182,7 +190,7 @@ static void write_sets(tn_device *device, const tn_executable *executable,
             writes.infos[at] = buffer_info(executable, operand, bindings);
             writes.items[at] =
                 (VkWriteDescriptorSet){.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
-                                       .dstSet = recording->sets[i],
+                                       .dstSet = recording->sets[dispatch->set],
                                        .dstBinding = j,
                                        .descriptorCount = 1,
                                        .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
@@ -208,8 +216,8 @@ static void barrier(tn_device *device, VkCommandBuffer commands, VkPipelineStage
         0, NULL, 0, NULL);
 }
 
-// `before`: the dispatch recorded last, whose pipeline and push constants are still set;
-// NULL: none.
+// `before`: the dispatch recorded last, whose pipeline, descriptor set and push constants
+// are still set; NULL: none.
 static void record_dispatch(tn_device *device, const struct vk_recording *recording,
                             const struct vk_dispatch *dispatch,
                             const struct vk_dispatch *before, uint32_t index)
@@ -229,9 +237,10 @@ static void record_dispatch(tn_device *device, const struct vk_recording *record
     if (!same_pipeline)
         vk->CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE,
                             dispatch->pipeline->handle);
-    vk->CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE,
-                              dispatch->pipeline->layout, 0, 1, &recording->sets[index], 0,
-                              NULL);
+    if (!same_pipeline || before->set != dispatch->set)
+        vk->CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE,
+                                  dispatch->pipeline->layout, 0, 1,
+                                  &recording->sets[dispatch->set], 0, NULL);
     if (dispatch->num_push > 0 && !same_push)
         vk->CmdPushConstants(commands, dispatch->pipeline->layout,
                              VK_SHADER_STAGE_COMPUTE_BIT, 0, dispatch->num_push * 4,
