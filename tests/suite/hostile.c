@@ -232,19 +232,33 @@ static struct host_array counted(int32_t rank, const int64_t *extent)
     return v;
 }
 
+// The derivative with respect to `wrt`, from a cotangent like `like`, counted.
+static tn_array *derivative(tn_scope *scope, tn_array *y, const struct host_array *like,
+                            tn_array *wrt)
+{
+    struct host_array g = counted(1, &like->count);
+    tn_array *cotangent = host_array_upload(scope, &g, PLAIN), *gradient = NULL;
+    host_array_free(&g);
+    return tn_vjp(scope, &y, &cotangent, 1, &wrt, 1, &gradient) == TN_OK ? gradient : NULL;
+}
+
 static void check_take(struct suite *s, struct host_array *indices, const char *what)
 {
     struct host_array x = counted(1, (int64_t[]){LENGTH});
     struct host_array want = host_array_new(TN_F32, 1, &indices->count);
+    struct host_array gradient = host_array_new(TN_F32, 1, &x.count);
     for (int64_t i = 0; i < indices->count; i++) {
         int64_t at = place_of(indices, i);
-        tn_set_f64(&want.tensor, i, (double)(at < 0 ? 1 : at < LENGTH ? at + 1 : LENGTH));
+        at = at < 0 ? 0 : at < LENGTH ? at : LENGTH - 1;
+        tn_set_f64(&want.tensor, i, (double)(at + 1));
+        tn_set_f64(&gradient.tensor, at, host_array_get(&gradient, at) + (double)(i + 1));
     }
     tn_scope *scope = tn_scope_open(s->runtime);
     tn_array *in[] = {host_array_upload(scope, &x, PLAIN),
                       host_array_upload(scope, indices, PLAIN)};
-    expect(s, scope, tn_op(scope, "base.take", TN_IN(in[0], in[1]), TN_NO_ATTRS), &want, 0,
-           what);
+    tn_array *y = tn_op(scope, "base.take", TN_IN(in[0], in[1]), TN_NO_ATTRS);
+    expect(s, scope, y, &want, 0, what);
+    expect(s, scope, derivative(scope, y, indices, in[0]), &gradient, 0, what);
     tn_scope_close(scope);
     host_array_free(&x);
 }
@@ -253,18 +267,21 @@ static void check_scatter(struct suite *s, struct host_array *indices, const cha
 {
     struct host_array x = counted(1, (int64_t[]){LENGTH}), want = counted(1, &x.count);
     struct host_array updates = counted(1, &indices->count);
+    struct host_array gradient = host_array_new(TN_F32, 1, &indices->count);
     for (int64_t i = 0; i < indices->count; i++) {
         int64_t at = place_of(indices, i);
-        if (at >= 0 && at < LENGTH)
-            tn_set_f64(&want.tensor, at, host_array_get(&want, at) + (double)(i + 1));
+        if (at < 0 || at >= LENGTH)
+            continue;
+        tn_set_f64(&want.tensor, at, host_array_get(&want, at) + (double)(i + 1));
+        tn_set_f64(&gradient.tensor, i, (double)(at + 1));
     }
     tn_scope *scope = tn_scope_open(s->runtime);
     tn_array *in[] = {host_array_upload(scope, &x, PLAIN),
                       host_array_upload(scope, indices, PLAIN),
                       host_array_upload(scope, &updates, PLAIN)};
-    expect(s, scope,
-           tn_op(scope, "base.scatter_add", TN_IN(in[0], in[1], in[2]), TN_NO_ATTRS), &want,
-           0, what);
+    tn_array *y = tn_op(scope, "base.scatter_add", TN_IN(in[0], in[1], in[2]), TN_NO_ATTRS);
+    expect(s, scope, y, &want, 0, what);
+    expect(s, scope, derivative(scope, y, &x, in[2]), &gradient, 0, what);
     tn_scope_close(scope);
     host_array_free(&x);
     host_array_free(&updates);

@@ -179,12 +179,22 @@ static tn_status scatter_add_reference(const tn_cpu_call *call)
 
 // --- derivatives ------------------------------------------------------------------------
 
+// Whether i64() would make the upper half of the indices negative.
+static int is_u64(const tn_build *build, const tn_array *indices)
+{
+    const tn_type *type = build->type(indices);
+    return type && type->dtype == TN_U64;
+}
+
 // Indices as take reads them: out of range becomes the nearest, which scatter_add then
 // keeps.
 static tn_array *clamped(const tn_build *build, const tn_array *indices, int64_t n)
 {
-    return build->expr(build, "i -> min(max(i64(i), -i64(n)), i64(n) - 1)", TN_IN(indices),
-                       tn_attrs("n", n));
+    return build->expr(build,
+                       is_u64(build, indices)
+                           ? "i -> i64(min(i, u64(n - 1)))"
+                           : "i -> min(max(i64(i), -i64(n)), i64(n) - 1)",
+                       TN_IN(indices), tn_attrs("n", n));
 }
 
 // g taken at the indices, but 0 at those that are out of range, which scatter_add drops.
@@ -197,8 +207,11 @@ static tn_array *take_kept(const tn_build *build, tn_array *g, tn_array *indices
         column.value[column.count++] = 1;
     tn_array *taken =
         build->op(build, "base.take/1", TN_IN(g, indices), tn_attrs("axis", attrs->axis));
-    tn_array *kept = build->expr(build, "i -> i64(i) >= -i64(n) & i64(i) < i64(n)",
-                                 TN_IN(indices), tn_attrs("n", x->extent[axis]));
+    tn_array *kept =
+        build->expr(build,
+                    is_u64(build, indices) ? "i -> i < u64(n)"
+                                           : "i -> i64(i) >= -i64(n) & i64(i) < i64(n)",
+                    TN_IN(indices), tn_attrs("n", x->extent[axis]));
     return build->expr(build, "k, t -> select(k, t, 0)",
                        TN_IN(with_shape(build, "base.reshape/1", kept, column), taken),
                        TN_NO_ATTRS);
@@ -279,7 +292,7 @@ static tn_array *joined_indices(const tn_build *build, tn_array *indices, int32_
     tn_array *slice = build->op(build, "base.arange/1", NULL, 0,
                                 tn_attrs("stop", size, "dtype", (int64_t)TN_I64));
     slice = with_shape(build, "base.reshape/1", slice, column);
-    int is_large = type->dtype == TN_U64; // i64() would make its upper half negative
+    int is_large = is_u64(build, indices);
     if (is_dropped)
         return build->expr(build,
                            is_large
