@@ -58,6 +58,24 @@ static inline const char *check_getenv(const char *name)
     return value;
 }
 
+// A test with a dtype as its parameter, `first` and all after it: each in a process of its
+// own. The body follows.
+#define DTYPE_TEST(suite, name, dtype, first)                                              \
+    ParameterizedTestParameters(suite, name)                                               \
+    {                                                                                      \
+        static tn_dtype dtypes[TN_NUM_DTYPES];                                             \
+        for (tn_dtype i = TN_BOOL; i < TN_NUM_DTYPES; i++)                                 \
+            dtypes[i] = i;                                                                 \
+        return cr_make_param_array(tn_dtype, dtypes + (first), TN_NUM_DTYPES - (first));   \
+    }                                                                                      \
+    static void suite##_##name##_of(tn_dtype dtype);                                       \
+    ParameterizedTest(tn_dtype *parameter, suite, name)                                    \
+    {                                                                                      \
+        fprintf(stderr, "# %s: %s\n", #name, tn_dtype_name(*parameter));                   \
+        suite##_##name##_of(*parameter);                                                   \
+    }                                                                                      \
+    static void suite##_##name##_of(tn_dtype dtype)
+
 // A seed that the environment may give, so that a failure can be repeated.
 static inline uint64_t check_seed(uint64_t otherwise)
 {

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -15,6 +14,7 @@
 #include "fail.h"
 #include "file.h"
 #include "memory.h"
+#include "thread.h"
 
 #define MAX_TRACKS 64 // names beyond these share one row without a name
 
@@ -105,11 +105,7 @@ static uint64_t now(void)
 // Spans of one track must nest, so each thread has a track of its own.
 static const char *own_track(char track[24])
 {
-    static atomic_uint count;
-    static _Thread_local unsigned number; // from 1
-    if (!number)
-        number = atomic_fetch_add(&count, 1) + 1;
-    snprintf(track, 24, "host %u", number);
+    snprintf(track, 24, "host %u", thread_number());
     return track;
 }
 

@@ -21,21 +21,25 @@ struct plugin;
 struct prim;
 struct storage;
 
-// One in-order queue of a device.
-struct device_queue {
-    atomic_uint_fast64_t reached;    // the highest value of a point known to be reached
-    struct outcome *oldest, *newest; // listed outcomes, in point order; under device->lock
-};
-
-// Spare storages: unreferenced ones that are kept for reuse (memory.c). Under device->lock.
-// A bucket and `arenas` are linked by storage->next.
+// Spare storages: unreferenced ones that are kept for reuse (memory.c). A bucket and
+// `arenas` are linked by storage->next.
 #define SPARE_BUCKETS_LOG2 6
 struct spares {
     struct storage *oldest, *newest;                  // by the time of their last release
     struct storage *buckets[1 << SPARE_BUCKETS_LOG2]; // hash table by size
     struct storage *arenas;
-    uint64_t bytes, limit; // above the limit only while work uses the storages
-    uint32_t count;
+    atomic_uint_fast64_t bytes, count; // of all; any thread may read them
+};
+
+// One in-order queue of a device, and the lists that the threads of the queue use, so that
+// threads of different queues rarely wait for each other.
+struct device_queue {
+    atomic_uint_fast64_t reached;    // the highest value of a point known to be reached
+    pthread_mutex_t lock;            // guards the members below
+    struct outcome *oldest, *newest; // listed outcomes, in point order
+    uint32_t num_outcomes;
+    struct spares spares; // storages that threads of the queue released
+    char apart[64];       // no cache line holds members of two queues
 };
 
 // An open device. Constant after devices_open(), but for `lost` and the members after
@@ -54,11 +58,10 @@ struct device {
     // Whether the backend's families have TN_FAMILY_EXPR; and TN_FAMILY_CPU, so that the
     // device also runs references in C.
     bool runs_expr, runs_reference;
+    uint64_t spare_limit; // bytes of spare storages; more only while work uses them
     atomic_bool lost;     // permanently; the content of all buffers is gone
-    pthread_mutex_t lock; // guards the members below, but for queues[].reached
-    struct spares spares;
-    uint32_t num_outcomes; // listed outcomes of all queues
-    struct map ready;      // primitives for which device_load_kernels() has succeeded
+    pthread_mutex_t lock; // guards `ready`
+    struct map ready;     // primitives for which device_load_kernels() has succeeded
     struct device_queue queues[TN_MAX_QUEUES];
 };
 
@@ -79,15 +82,17 @@ void device_set_destroy(tn_runtime *runtime);
 
 // --- timeline points (points.c) --------------------------------------------------------
 
-// The queue that the calling thread submits to: round-robin over the device's queues, in
-// the order in which threads first call this function.
+// The queue that the calling thread submits to: round-robin over the device's queues, by
+// thread_number().
 uint32_t device_queue_of_thread(const struct device *device);
 
-// Whether the point is known to be reached; does not ask the backend.
+// Whether the point is known to be reached; does not ask the backend. Value 0 stands for no
+// work; other threads' queues are then not looked at.
 static inline bool device_has_reached(const struct device *device, tn_point point)
 {
-    return point.value <=
-           atomic_load_explicit(&device->queues[point.queue].reached, memory_order_acquire);
+    return point.value == 0 ||
+           point.value <= atomic_load_explicit(&device->queues[point.queue].reached,
+                                               memory_order_acquire);
 }
 
 // Handles a failed call of the backend's `slot`: prefixes the message with the device's

@@ -33,40 +33,64 @@ static uint64_t bucket_of_size(uint64_t size)
     return size * UINT64_C(0x9e3779b97f4a7c15) >> (64 - SPARE_BUCKETS_LOG2);
 }
 
-// The list that holds `storage` while it is spare: the arenas, or a bucket by size. The
-// most recently released storage is first. Under device->lock.
-static struct storage **bucket_of(struct device *device, const struct storage *storage)
+// Spare storages of all queues. Sequentially consistent: of two threads that each add a
+// storage, one sees both.
+struct amount {
+    uint64_t bytes, count;
+};
+
+static struct amount spare_amount(const struct device *device)
 {
-    struct spares *spares = &device->spares;
+    struct amount amount = {0};
+    for (uint32_t i = 0; i < device->num_queues; i++) {
+        amount.bytes += atomic_load(&device->queues[i].spares.bytes);
+        amount.count += atomic_load(&device->queues[i].spares.count);
+    }
+    return amount;
+}
+
+static bool is_within(const struct device *device, struct amount most)
+{
+    struct amount amount = spare_amount(device);
+    return amount.bytes <= most.bytes && amount.count <= most.count;
+}
+
+static struct amount kept_amount(const struct device *device)
+{
+    return (struct amount){device->spare_limit, MOST_SPARE};
+}
+
+// The list that holds `storage` while it is spare: the arenas, or a bucket by size. The
+// most recently released storage is first. Under the queue's lock, as the functions below.
+static struct storage **bucket_of(struct spares *spares, const struct storage *storage)
+{
     return storage->is_arena ? &spares->arenas
                              : &spares->buckets[bucket_of_size(storage->size)];
 }
 
-static void spare_link(struct device *device, struct storage *storage)
+static void spare_link(struct spares *spares, struct storage *storage)
 {
-    struct spares *spares = &device->spares;
-    struct storage **first = bucket_of(device, storage);
+    struct storage **first = bucket_of(spares, storage);
     storage->next = *first;
     *first = storage;
     storage->newer = NULL;
     storage->older = spares->newest;
     *(spares->newest ? &spares->newest->newer : &spares->oldest) = storage;
     spares->newest = storage;
-    spares->bytes += storage->size;
-    spares->count++;
+    atomic_fetch_add(&spares->bytes, storage->size);
+    atomic_fetch_add(&spares->count, 1);
 }
 
-static void spare_unlink(struct device *device, struct storage *storage)
+static void spare_unlink(struct spares *spares, struct storage *storage)
 {
-    struct spares *spares = &device->spares;
-    struct storage **link = bucket_of(device, storage);
+    struct storage **link = bucket_of(spares, storage);
     while (*link != storage)
         link = &(*link)->next;
     *link = storage->next;
     *(storage->newer ? &storage->newer->older : &spares->newest) = storage->older;
     *(storage->older ? &storage->older->newer : &spares->oldest) = storage->newer;
-    spares->bytes -= storage->size;
-    spares->count--;
+    atomic_fetch_sub(&spares->bytes, storage->size);
+    atomic_fetch_sub(&spares->count, 1);
 }
 
 // Whether no work uses the storage, except work of `except_queue` (QUEUE_HOST: no
@@ -84,10 +108,10 @@ static bool is_idle(const struct storage *storage, uint32_t except_queue)
     return true;
 }
 
-static struct storage *find_buffer(struct device *device, uint64_t size, uint32_t queue)
+static struct storage *find_buffer(struct spares *spares, uint64_t size, uint32_t queue)
 {
     const struct storage like = {.size = size};
-    struct storage *storage = *bucket_of(device, &like);
+    struct storage *storage = *bucket_of(spares, &like);
     for (uint32_t tries = 0; storage && tries < MOST_TRIES;
          storage = storage->next, tries++)
         if (storage->size == size && is_idle(storage, queue))
@@ -96,26 +120,40 @@ static struct storage *find_buffer(struct device *device, uint64_t size, uint32_
 }
 
 // The smallest arena of at least this size.
-static struct storage *find_arena(struct device *device, uint64_t size, uint32_t queue)
+static struct storage *find_arena(const struct spares *spares, uint64_t size,
+                                  uint32_t queue)
 {
     struct storage *best = NULL;
-    for (struct storage *s = device->spares.arenas; s; s = s->next)
+    for (struct storage *s = spares->arenas; s; s = s->next)
         if (s->size >= size && (!best || s->size < best->size) && is_idle(s, queue))
             best = s;
     return best;
 }
 
+static struct storage *take_from(struct device_queue *from, uint64_t size, uint32_t queue,
+                                 bool is_arena)
+{
+    if (atomic_load_explicit(&from->spares.count, memory_order_relaxed) == 0)
+        return NULL;
+    pthread_mutex_lock(&from->lock);
+    struct storage *storage = is_arena ? find_arena(&from->spares, size, queue)
+                                       : find_buffer(&from->spares, size, queue);
+    if (storage)
+        spare_unlink(&from->spares, storage);
+    pthread_mutex_unlock(&from->lock);
+    return storage;
+}
+
+// Looks first at what this thread's queue released.
 static struct storage *spare_take(struct device *device, uint64_t size, uint32_t queue,
                                   bool is_arena)
 {
+    struct storage *storage = NULL;
+    uint32_t first = device_queue_of_thread(device), count = device->num_queues;
     if (atomic_load_explicit(&device->lost, memory_order_acquire))
         return NULL; // buffer_create fails then, with the backend's message
-    pthread_mutex_lock(&device->lock);
-    struct storage *storage =
-        is_arena ? find_arena(device, size, queue) : find_buffer(device, size, queue);
-    if (storage)
-        spare_unlink(device, storage);
-    pthread_mutex_unlock(&device->lock);
+    for (uint32_t i = 0; i < count && !storage; i++)
+        storage = take_from(&device->queues[(first + i) % count], size, queue, is_arena);
     return storage;
 }
 
@@ -128,53 +166,51 @@ static void destroy(struct storage *storage)
     mem_free(storage);
 }
 
-static void destroy_list(struct storage *list)
+// Destroys idle spare storages, queue by queue and least recently released first, until the
+// rest is within the limits.
+static void destroy_surplus(struct device *device, struct amount most)
 {
-    while (list) {
-        struct storage *next = list->next;
-        destroy(list);
-        list = next;
+    struct storage *surplus = NULL, *next;
+    for (uint32_t i = 0; i < device->num_queues && !is_within(device, most); i++) {
+        struct device_queue *queue = &device->queues[i];
+        pthread_mutex_lock(&queue->lock);
+        for (struct storage *s = queue->spares.oldest; s; s = next) {
+            next = s->newer;
+            if (is_within(device, most))
+                break;
+            if (!is_idle(s, QUEUE_HOST))
+                continue;
+            spare_unlink(&queue->spares, s);
+            s->next = surplus;
+            surplus = s;
+        }
+        pthread_mutex_unlock(&queue->lock);
     }
-}
-
-// Unlinks idle spare storages, least recently released first, until the rest is within the
-// limits. Gives the unlinked storages as a list.
-static struct storage *take_surplus(struct device *device, uint64_t max_bytes,
-                                    uint32_t max_count)
-{
-    struct spares *spares = &device->spares;
-    struct storage *surplus = NULL, *newer;
-    pthread_mutex_lock(&device->lock);
-    for (struct storage *s = spares->oldest; s; s = newer) {
-        newer = s->newer;
-        if (spares->bytes <= max_bytes && spares->count <= max_count)
-            break;
-        if (!is_idle(s, QUEUE_HOST))
-            continue;
-        spare_unlink(device, s);
-        s->next = surplus;
-        surplus = s;
+    for (; surplus; surplus = next) {
+        next = surplus->next;
+        destroy(surplus);
     }
-    pthread_mutex_unlock(&device->lock);
-    return surplus;
 }
 
 void device_sweep(struct device *device)
 {
-    destroy_list(take_surplus(device, device->spares.limit, MOST_SPARE));
+    destroy_surplus(device, kept_amount(device));
 }
 
 // Waits for all work that uses spare storages.
 static void drain_spares(struct device *device)
 {
     uint64_t last[TN_MAX_QUEUES] = {0};
-    pthread_mutex_lock(&device->lock);
-    for (struct storage *s = device->spares.oldest; s; s = s->newer)
-        for (uint32_t i = 0; i < device->num_queues; i++) {
-            uint64_t use = atomic_load_explicit(&s->last_use[i], memory_order_acquire);
-            last[i] = use > last[i] ? use : last[i];
-        }
-    pthread_mutex_unlock(&device->lock);
+    for (uint32_t k = 0; k < device->num_queues; k++) {
+        struct device_queue *queue = &device->queues[k];
+        pthread_mutex_lock(&queue->lock);
+        for (struct storage *s = queue->spares.oldest; s; s = s->newer)
+            for (uint32_t i = 0; i < device->num_queues; i++) {
+                uint64_t use = atomic_load_explicit(&s->last_use[i], memory_order_acquire);
+                last[i] = use > last[i] ? use : last[i];
+            }
+        pthread_mutex_unlock(&queue->lock);
+    }
     for (uint32_t i = 0; i < device->num_queues; i++)
         device_drain(device, (tn_point){.queue = i, .value = last[i]});
 }
@@ -186,31 +222,36 @@ uint64_t device_spare_bytes(const tn_runtime *runtime)
     pthread_mutex_lock(&set->lock);
     uint32_t count = set->state == OPENED ? set->count : 0;
     pthread_mutex_unlock(&set->lock);
-    for (uint32_t i = 0; i < count; i++) {
-        pthread_mutex_lock(&set->devices[i]->lock);
-        bytes += set->devices[i]->spares.bytes;
-        pthread_mutex_unlock(&set->devices[i]->lock);
-    }
+    for (uint32_t i = 0; i < count; i++)
+        bytes += spare_amount(set->devices[i]).bytes;
     return bytes;
 }
 
 void device_trim(struct device *device)
 {
     drain_spares(device);
-    destroy_list(take_surplus(device, 0, 0));
+    destroy_surplus(device, (struct amount){0});
+}
+
+static struct storage *take_small_arena(struct device_queue *queue, uint64_t size)
+{
+    pthread_mutex_lock(&queue->lock);
+    struct storage *small = queue->spares.arenas;
+    while (small && !(small->size < size && is_idle(small, QUEUE_HOST)))
+        small = small->next;
+    if (small)
+        spare_unlink(&queue->spares, small);
+    pthread_mutex_unlock(&queue->lock);
+    return small;
 }
 
 // Destroys one idle arena that is too small for this request, because a larger one is about
 // to be made: there are then no more arenas than simultaneous runs.
 static void drop_small_arena(struct device *device, uint64_t size)
 {
-    pthread_mutex_lock(&device->lock);
-    struct storage *small = device->spares.arenas;
-    while (small && !(small->size < size && is_idle(small, QUEUE_HOST)))
-        small = small->next;
-    if (small)
-        spare_unlink(device, small);
-    pthread_mutex_unlock(&device->lock);
+    struct storage *small = NULL;
+    for (uint32_t i = 0; i < device->num_queues && !small; i++)
+        small = take_small_arena(&device->queues[i], size);
     if (small)
         destroy(small);
 }
@@ -222,7 +263,7 @@ static tn_status make_buffer(struct device *device, uint64_t size, tn_buffer **o
 {
     fail_clear();
     tn_status status = device->ops->buffer_create(device->handle, size, out_buffer);
-    if (status == TN_ERR_MEMORY && device->spares.count > 0) {
+    if (status == TN_ERR_MEMORY && spare_amount(device).count > 0) {
         device_trim(device);
         fail_clear();
         status = device->ops->buffer_create(device->handle, size, out_buffer);
@@ -301,14 +342,13 @@ void storage_release(struct storage *storage)
     }
     atomic_fetch_sub_explicit(&device_stats(device->runtime)->buffer_bytes, storage->size,
                               memory_order_relaxed);
-    pthread_mutex_lock(&device->lock);
-    spare_link(device, storage);
-    bool surplus =
-        device->spares.bytes > device->spares.limit || device->spares.count > MOST_SPARE;
-    pthread_mutex_unlock(&device->lock);
+    struct device_queue *queue = &device->queues[device_queue_of_thread(device)];
+    pthread_mutex_lock(&queue->lock);
+    spare_link(&queue->spares, storage);
+    pthread_mutex_unlock(&queue->lock);
     if (atomic_load_explicit(&device->lost, memory_order_acquire))
         device_trim(device); // spare storages of a lost device are useless
-    else if (surplus)
+    else
         device_sweep(device);
 }
 

@@ -115,6 +115,8 @@ static void device_destroy(struct device *device)
     for (uint32_t i = 0; i < device->num_queues; i++)
         outcomes_settle(device, (tn_point){.queue = i, .value = UINT64_MAX});
     device->ops->device_close(device->handle);
+    for (uint32_t i = 0; i < device->num_queues; i++)
+        pthread_mutex_destroy(&device->queues[i].lock);
     pthread_mutex_destroy(&device->lock);
     map_finish(&device->ready);
     mem_free(device);
@@ -160,7 +162,7 @@ static tn_status device_create(tn_runtime *runtime, const tn_backend *ops,
     device->num_queues = info->num_queues < 1               ? 1
                          : info->num_queues > TN_MAX_QUEUES ? TN_MAX_QUEUES
                                                             : info->num_queues;
-    device->spares.limit = spare_limit(info);
+    device->spare_limit = spare_limit(info);
     snprintf(device->name, sizeof(device->name), "%s:%u", ops->name, index);
     fill_families(device);
     fail_clear();
@@ -172,6 +174,8 @@ static tn_status device_create(tn_runtime *runtime, const tn_backend *ops,
         return status;
     }
     pthread_mutex_init(&device->lock, NULL);
+    for (uint32_t i = 0; i < device->num_queues; i++)
+        pthread_mutex_init(&device->queues[i].lock, NULL);
     if (TN_HAS(ops, fusion_limit))
         device->fusion_limit = ops->fusion_limit(device->handle);
     if (device->fusion_limit > TN_EXPR_MAX_INSNS)

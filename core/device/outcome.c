@@ -7,8 +7,8 @@
 #include "../base/fail.h"
 #include "../base/memory.h"
 
-enum { UNSETTLED = 1 };        // no tn_status, which is 0 or negative
-enum { MAX_UNSETTLED = 1024 }; // of one device, before back-pressure
+enum { UNSETTLED = 1 };       // no tn_status, which is 0 or negative
+enum { MAX_UNSETTLED = 256 }; // of one queue, before back-pressure
 
 struct outcome {
     atomic_uint refs;
@@ -16,9 +16,9 @@ struct outcome {
     struct device *device;
     uint32_t queue;
     uint64_t value;           // of the work's point
-    struct outcome *next;     // in the queue's list; under device->lock
+    struct outcome *next;     // in the queue's list; under the queue's lock
     char *message;            // owned; written before `status`; may be NULL
-    uint32_t num_causes;      // under device->lock; 0 once settled
+    uint32_t num_causes;      // under the queue's lock; 0 once settled
     struct outcome *causes[]; // owns references
 };
 
@@ -59,6 +59,11 @@ void outcome_release(struct outcome *outcome)
     mem_free(outcome);
 }
 
+static struct device_queue *queue_of(const struct outcome *outcome)
+{
+    return &outcome->device->queues[outcome->queue];
+}
+
 static int status_of(const struct outcome *outcome)
 {
     return atomic_load_explicit(&outcome->status, memory_order_acquire);
@@ -87,11 +92,10 @@ tn_status outcome_known(const struct outcome *outcome)
 // A sorted insert, because threads that submit to one queue arrive here in any order.
 void outcome_begin(struct outcome *outcome, uint64_t value)
 {
-    struct device *device = outcome->device;
-    struct device_queue *queue = &device->queues[outcome->queue];
+    struct device_queue *queue = queue_of(outcome);
     outcome->value = value;
     outcome_retain(outcome);
-    pthread_mutex_lock(&device->lock);
+    pthread_mutex_lock(&queue->lock);
     struct outcome **link = queue->newest && queue->newest->value < value
                                 ? &queue->newest->next
                                 : &queue->oldest;
@@ -101,22 +105,23 @@ void outcome_begin(struct outcome *outcome, uint64_t value)
     *link = outcome;
     if (!outcome->next)
         queue->newest = outcome;
-    device->num_outcomes++;
-    pthread_mutex_unlock(&device->lock);
+    queue->num_outcomes++;
+    pthread_mutex_unlock(&queue->lock);
 }
 
-tn_point outcomes_backlog(struct device *device, uint32_t queue)
+tn_point outcomes_backlog(struct device *device, uint32_t number)
 {
-    tn_point point = {.queue = queue};
-    pthread_mutex_lock(&device->lock);
-    if (device->num_outcomes > MAX_UNSETTLED && device->queues[queue].oldest)
-        point.value = device->queues[queue].oldest->value;
-    pthread_mutex_unlock(&device->lock);
+    struct device_queue *queue = &device->queues[number];
+    tn_point point = {.queue = number};
+    pthread_mutex_lock(&queue->lock);
+    if (queue->num_outcomes > MAX_UNSETTLED)
+        point.value = queue->oldest->value;
+    pthread_mutex_unlock(&queue->lock);
     return point;
 }
 
-// The status and a copy of the message of the first cause that failed. Under device->lock,
-// because settling drops causes.
+// The status and a copy of the message of the first cause that failed. Under the lock of
+// the outcome's queue, because settling drops causes.
 static tn_status failed_cause(const struct outcome *outcome, char **out_message)
 {
     for (uint32_t i = 0; i < outcome->num_causes; i++) {
@@ -134,19 +139,19 @@ static void settle(struct outcome *outcome);
 
 // Settles the causes. Their points are reached, because the work began after its causes
 // ended. Causes that alternate between queues make this recurse, at most as deep as there
-// are listed outcomes (MAX_UNSETTLED).
+// are listed outcomes (MAX_UNSETTLED a queue).
 static void settle_causes(struct outcome *outcome)
 {
-    struct device *device = outcome->device;
+    struct device_queue *queue = queue_of(outcome);
     for (uint32_t i = 0;; i++) {
         struct outcome *cause = NULL;
-        pthread_mutex_lock(&device->lock);
+        pthread_mutex_lock(&queue->lock);
         bool more = i < outcome->num_causes;
         if (more && status_of(outcome->causes[i]) == UNSETTLED) {
             cause = outcome->causes[i];
             outcome_retain(cause);
         }
-        pthread_mutex_unlock(&device->lock);
+        pthread_mutex_unlock(&queue->lock);
         if (cause)
             settle(cause);
         outcome_release(cause);
@@ -161,6 +166,7 @@ static void settle_causes(struct outcome *outcome)
 static void settle(struct outcome *outcome)
 {
     struct device *device = outcome->device;
+    struct device_queue *queue = queue_of(outcome);
     char *message = NULL;
     settle_causes(outcome);
     fail_clear();
@@ -169,7 +175,7 @@ static void settle(struct outcome *outcome)
         status = device_failed(device, "wait", status);
         message = mem_strdup(fail_text());
     }
-    pthread_mutex_lock(&device->lock);
+    pthread_mutex_lock(&queue->lock);
     uint32_t num_causes = outcome->num_causes;
     bool first = status_of(outcome) == UNSETTLED;
     if (first) {
@@ -179,7 +185,7 @@ static void settle(struct outcome *outcome)
         outcome->num_causes = 0;
         atomic_store_explicit(&outcome->status, status, memory_order_release);
     }
-    pthread_mutex_unlock(&device->lock);
+    pthread_mutex_unlock(&queue->lock);
     if (!first)
         mem_free(message);
     for (uint32_t i = 0; first && i < num_causes; i++)
@@ -189,21 +195,22 @@ static void settle(struct outcome *outcome)
 // The oldest listed outcome of the queue up to the point, retained; NULL: none.
 static struct outcome *oldest_outcome(struct device *device, tn_point point)
 {
-    pthread_mutex_lock(&device->lock);
-    struct outcome *outcome = device->queues[point.queue].oldest;
+    struct device_queue *queue = &device->queues[point.queue];
+    pthread_mutex_lock(&queue->lock);
+    struct outcome *outcome = queue->oldest;
     if (outcome && outcome->value > point.value)
         outcome = NULL;
     if (outcome)
         outcome_retain(outcome);
-    pthread_mutex_unlock(&device->lock);
+    pthread_mutex_unlock(&queue->lock);
     return outcome;
 }
 
 // Takes the outcome off its queue's list, unless another thread already did.
-static void unlist(struct device *device, struct outcome *outcome)
+static void unlist(struct outcome *outcome)
 {
-    struct device_queue *queue = &device->queues[outcome->queue];
-    pthread_mutex_lock(&device->lock);
+    struct device_queue *queue = queue_of(outcome);
+    pthread_mutex_lock(&queue->lock);
     struct outcome **link = &queue->oldest, *before = NULL;
     while (*link && *link != outcome) {
         before = *link;
@@ -214,9 +221,9 @@ static void unlist(struct device *device, struct outcome *outcome)
         *link = outcome->next;
         if (queue->newest == outcome)
             queue->newest = before;
-        device->num_outcomes--;
+        queue->num_outcomes--;
     }
-    pthread_mutex_unlock(&device->lock);
+    pthread_mutex_unlock(&queue->lock);
     if (is_mine)
         outcome_release(outcome);
 }
@@ -231,7 +238,7 @@ void outcomes_settle(struct device *device, tn_point point)
     for (; outcome; outcome = oldest_outcome(device, point)) {
         if (status_of(outcome) == UNSETTLED)
             settle(outcome);
-        unlist(device, outcome);
+        unlist(outcome);
         outcome_release(outcome);
     }
     fail(TN_OK, "%s", message);

@@ -40,7 +40,7 @@ tn_status outcome_end(struct outcome *outcome);
 
 // Back-pressure: the point to wait for before the next submission to `queue`, which bounds
 // the number of listed outcomes. Value 0: no need to wait.
-tn_point outcomes_backlog(struct device *device, uint32_t queue);
+tn_point outcomes_backlog(struct device *device, uint32_t number);
 
 // Settles all outcomes of a queue up to the point, which must have been reached. Keeps this
 // thread's pending error.

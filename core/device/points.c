@@ -2,16 +2,13 @@
 // Waits for timeline points, and keeps the highest point known to be reached in each queue.
 #include <stdio.h>
 #include "../base/fail.h"
+#include "../base/thread.h"
 #include "../plugin/plugin_set.h"
 #include "outcome.h"
 
 uint32_t device_queue_of_thread(const struct device *device)
 {
-    static atomic_uint count;
-    static _Thread_local unsigned number; // counts from 1; 0: not assigned yet
-    if (!number)
-        number = atomic_fetch_add_explicit(&count, 1, memory_order_relaxed) + 1;
-    return (number - 1) % device->num_queues;
+    return (thread_number() - 1) % device->num_queues;
 }
 
 // An atomic maximum.

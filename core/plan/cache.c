@@ -29,14 +29,10 @@ static void plan_destroy(struct lru_entry *entry)
 {
     struct plan *plan = (struct plan *)entry;
     destroy_executables(plan);
-    while (plan->records) {
-        struct run_record *next = *(struct run_record **)plan->records;
-        mem_free(plan->records);
-        plan->records = next;
-    }
+    for (uint32_t i = 0; i < MAX_IDLE_RUNS; i++)
+        mem_free(atomic_load(&plan->idle[i].record));
     mem_free(plan->segments);
     mem_free(plan->storages);
-    pthread_mutex_destroy(&plan->lock);
     arena_finish(&plan->arena);
     mem_free(plan);
 }

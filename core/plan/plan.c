@@ -38,7 +38,6 @@ static struct plan *plan_new(tn_runtime *runtime, const struct task *task)
     plan->entry.key = task->signature;
     atomic_init(&plan->entry.refs, 1);
     plan->num_leaves = task->num_leaves;
-    pthread_mutex_init(&plan->lock, NULL);
     return plan;
 }
 

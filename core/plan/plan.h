@@ -218,9 +218,9 @@ struct plan_output {
     tn_layout layout;
 };
 
-// State of one run (run/submit.c), pooled in its plan. Its first member is the next idle
-// record.
+// State of one run (run/submit.c), pooled in its plan.
 struct run_record;
+#define MAX_IDLE_RUNS 16
 
 // Constant once it is made, so any number of threads may run it at the same time. Only its
 // runs write the last two groups.
@@ -243,8 +243,11 @@ struct plan {
     // with. Executables are destroyed after these points.
     atomic_uint_fast64_t *last_use;
 
-    pthread_mutex_t lock;       // of the list
-    struct run_record *records; // idle
+    // Idle run records, each taken and left by one thread or few (submit.c).
+    struct {
+        _Atomic(struct run_record *) record; // NULL: none
+        char apart[56];                      // one place a cache line
+    } idle[MAX_IDLE_RUNS];
 };
 
 static inline atomic_uint_fast64_t *plan_last_use(const struct plan *plan, uint32_t device,

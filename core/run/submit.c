@@ -6,6 +6,7 @@
 #include <string.h>
 #include "../base/dtype.h"
 #include "../base/fail.h"
+#include "../base/thread.h"
 #include "../device/outcome.h"
 #include "../plugin/host.h"
 #include "run.h"
@@ -26,7 +27,6 @@ struct open_list {
 
 // State of one run, in one block of memory. Pooled in the plan; used by one run at a time.
 struct run_record {
-    struct run_record *next; // idle; must be the first member, see plan.h
     struct submitted *segments;
     struct open_list *open;    // by device
     struct storage **arenas;   // by device; NULL: no arena
@@ -74,13 +74,14 @@ static struct run_record *run_record_create(const struct plan *plan)
     return record;
 }
 
+static _Atomic(struct run_record *) *idle_place(struct plan *plan)
+{
+    return &plan->idle[thread_number() % MAX_IDLE_RUNS].record;
+}
+
 static struct run_record *run_record_take(struct plan *plan)
 {
-    pthread_mutex_lock(&plan->lock);
-    struct run_record *record = plan->records;
-    if (record)
-        plan->records = record->next;
-    pthread_mutex_unlock(&plan->lock);
+    struct run_record *record = atomic_exchange(idle_place(plan), NULL);
     return record ? record : run_record_create(plan);
 }
 
@@ -100,10 +101,7 @@ static void run_record_give(struct plan *plan, struct run_record *record)
         record->arenas[i] = NULL;
         record->open[i] = (struct open_list){0};
     }
-    pthread_mutex_lock(&plan->lock);
-    record->next = plan->records;
-    plan->records = record;
-    pthread_mutex_unlock(&plan->lock);
+    mem_free(atomic_exchange(idle_place(plan), record)); // NULL, or that of another thread
 }
 
 // --- memory -----------------------------------------------------------------------------

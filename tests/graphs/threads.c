@@ -95,6 +95,26 @@ Test(threads, two_call_one_function)
     tn_function_destroy(function);
 }
 
+static void *call_once(void *context)
+{
+    check_call(context, 1000, 0.5f, true);
+    return NULL;
+}
+
+// Threads of other queues reuse what one thread released.
+Test(threads, memory_goes_round)
+{
+    tn_function *function;
+    must(NULL, tn_function_create(runtime, body, NULL, NULL, &function));
+    run_threads(1, call_once, function, 0);
+    uint64_t spare = stats_of(runtime).spare_bytes;
+    cr_assert(gt(u64, spare, 0));
+    for (int i = 0; i < 20; i++)
+        run_threads(1, call_once, function, 0);
+    cr_assert(eq(u64, stats_of(runtime).spare_bytes, spare));
+    tn_function_destroy(function);
+}
+
 Test(threads, many_with_many_signatures_stay_within_bounds)
 {
     const char *seconds = getenv("TENON_TEST_SECONDS");
@@ -105,7 +125,7 @@ Test(threads, many_with_many_signatures_stay_within_bounds)
     tn_stats stats = stats_of(runtime);
     uint64_t spare_limit = 0;
     for (uint32_t i = 0; i < runtime->devices->count; i++)
-        spare_limit += runtime->devices->devices[i]->spares.limit;
+        spare_limit += runtime->devices->devices[i]->spare_limit;
     fprintf(stderr, "# %llu calls, %llu plans made, %llu bytes of plans, %llu spare\n",
             (unsigned long long)stats.submissions, (unsigned long long)stats.plans_made,
             (unsigned long long)stats.plan_bytes, (unsigned long long)stats.spare_bytes);

@@ -233,14 +233,12 @@ static void draw_seed(void)
 
 TestSuite(cpu_maps, .init = draw_seed);
 
-Test(cpu_maps, loops_do_what_is_defined)
+DTYPE_TEST(cpu_maps, loops_do_what_is_defined, dtype, TN_BOOL)
 {
-    for (int32_t dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++) {
-        if (dtype == TN_F16 || dtype == TN_BF16)
-            continue; // computed as f32
-        for (int32_t op = TN_EXPR_NEG; op < CPU_NUM_OPS; op++)
-            check_op(op, dtype);
-    }
+    if (dtype == TN_F16 || dtype == TN_BF16)
+        return; // computed as f32
+    for (int32_t op = TN_EXPR_NEG; op < CPU_NUM_OPS; op++)
+        check_op(op, dtype);
 }
 
 // --- functions on many points ----------------------------------------------------------
@@ -409,15 +407,12 @@ Test(cpu_maps, each_block_of_a_cast_stands_alone)
         }
 }
 
-Test(cpu_maps, casts_do_what_is_defined)
+DTYPE_TEST(cpu_maps, casts_do_what_is_defined, from, TN_BOOL)
 {
-    for (int32_t from = TN_BOOL; from < TN_NUM_DTYPES; from++)
-        for (int32_t to = TN_BOOL; to < TN_NUM_DTYPES; to++) {
-            if (!cpu_variants()[0]->cast[from][to])
-                continue;
-            for (size_t l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++)
+    for (int32_t to = TN_BOOL; to < TN_NUM_DTYPES; to++)
+        for (size_t l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++)
+            if (cpu_variants()[0]->cast[from][to])
                 check_cast(from, to, lengths[l]);
-        }
 }
 
 Test(cpu_maps, every_half_survives_a_round_trip)

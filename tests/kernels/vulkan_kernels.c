@@ -37,30 +37,39 @@ static void add_reduction(const char *id, const tn_reduce_attrs *attrs, tn_layou
 
 TestSuite(vulkan_kernels, .init = begin_checks, .fini = end_checks);
 
-Test(vulkan_kernels, reductions_over_any_axes_agree_with_the_reference)
+static const char *const reductions[] = {"base.sum/1", "base.mean/1", "base.max/1",
+                                         "base.min/1", "base.logsumexp/1"};
+
+DTYPE_TEST(vulkan_kernels, reductions_over_any_axes_agree_with_the_reference, dtype,
+           TN_BOOL)
 {
-    static const char *const ids[] = {"base.sum/1", "base.mean/1", "base.max/1",
-                                      "base.min/1", "base.logsumexp/1"};
     static const tn_reduce_attrs all = {0}, last = {.axis = INTS(-1)},
                                  first = {.axis = INTS(0)}, middle = {.axis = INTS(1)},
                                  ends = {.axis = INTS(0, 2)};
     for (int i = 0; i < 5; i++) {
-        for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++) {
-            if (i == 4 && !tn_dtype_in(dtype, TN_FLOAT_DTYPES))
-                continue;
-            tn_layout cube = LAYOUT(dtype, 5, 37, 9);
-            add_reduction(ids[i], &all, LAYOUT(dtype, 1000));
-            add_reduction(ids[i], &all, cube);
-            add_reduction(ids[i], &last, cube);
-            add_reduction(ids[i], &first, cube);
-            add_reduction(ids[i], &middle, cube);
-            add_reduction(ids[i], &ends, transposed(cube, 0, 1));
-            add_reduction(ids[i], &last, LAYOUT(dtype, 3, 700));
-        }
-        add_reduction(ids[i], &all, LAYOUT(TN_F32, 100000)); // in parts
-        add_reduction(ids[i], &all, LAYOUT(TN_F64, 100000));
-        add_reduction(ids[i], &first, LAYOUT(TN_F32, 3000, 40));
-        add_reduction(ids[i], &last, transposed(LAYOUT(TN_F32, 500, 50), 0, 1));
+        if (i == 4 && !tn_dtype_in(dtype, TN_FLOAT_DTYPES))
+            continue;
+        tn_layout cube = LAYOUT(dtype, 5, 37, 9);
+        add_reduction(reductions[i], &all, LAYOUT(dtype, 1000));
+        add_reduction(reductions[i], &all, cube);
+        add_reduction(reductions[i], &last, cube);
+        add_reduction(reductions[i], &first, cube);
+        add_reduction(reductions[i], &middle, cube);
+        add_reduction(reductions[i], &ends, transposed(cube, 0, 1));
+        add_reduction(reductions[i], &last, LAYOUT(dtype, 3, 700));
+    }
+    run_checks();
+}
+
+Test(vulkan_kernels, large_reductions_agree_with_the_reference)
+{
+    static const tn_reduce_attrs all = {0}, last = {.axis = INTS(-1)},
+                                 first = {.axis = INTS(0)};
+    for (int i = 0; i < 5; i++) {
+        add_reduction(reductions[i], &all, LAYOUT(TN_F32, 100000)); // in parts
+        add_reduction(reductions[i], &all, LAYOUT(TN_F64, 100000));
+        add_reduction(reductions[i], &first, LAYOUT(TN_F32, 3000, 40));
+        add_reduction(reductions[i], &last, transposed(LAYOUT(TN_F32, 500, 50), 0, 1));
         run_checks();
     }
 }
@@ -83,41 +92,43 @@ Test(vulkan_kernels, argmax_finds_the_first_of_equals)
 
 // --- products --------------------------------------------------------------------------
 
-Test(vulkan_kernels, products_of_matrices_agree_with_the_reference)
+DTYPE_TEST(vulkan_kernels, products_of_matrices_agree_with_the_reference, dtype, TN_I8)
 {
     static const tn_matmul_attrs none = {0};
     static const int64_t sizes[][3] = {{1, 1, 1},    {3, 5, 7},    {16, 16, 16},
                                        {17, 33, 65}, {64, 64, 64}, {100, 30, 130},
                                        {1, 300, 40}};
-    for (tn_dtype dtype = TN_I8; dtype < TN_NUM_DTYPES; dtype++) {
-        for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-            int64_t m = sizes[i][0], k = sizes[i][1], n = sizes[i][2];
-            for (int flip = 0; flip < 4; flip++) {
-                tn_layout a =
-                    flip & 1 ? transposed(LAYOUT(dtype, k, m), 0, 1) : LAYOUT(dtype, m, k);
-                tn_layout b =
-                    flip & 2 ? transposed(LAYOUT(dtype, n, k), 0, 1) : LAYOUT(dtype, k, n);
-                add_check(&(struct application){
-                    "base.matmul/1", &none, 2, {a, b, LAYOUT(dtype, m, n)}, 1e-5, 5});
-            }
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        int64_t m = sizes[i][0], k = sizes[i][1], n = sizes[i][2];
+        for (int flip = 0; flip < 4; flip++) {
+            tn_layout a =
+                flip & 1 ? transposed(LAYOUT(dtype, k, m), 0, 1) : LAYOUT(dtype, m, k);
+            tn_layout b =
+                flip & 2 ? transposed(LAYOUT(dtype, n, k), 0, 1) : LAYOUT(dtype, k, n);
+            add_check(&(struct application){
+                "base.matmul/1", &none, 2, {a, b, LAYOUT(dtype, m, n)}, 1e-5, 5});
         }
-        add_check(&(struct application){
-            "base.matmul/1",
-            &none,
-            2,
-            {LAYOUT(dtype, 3, 1, 6, 8), LAYOUT(dtype, 4, 8, 5), LAYOUT(dtype, 3, 4, 6, 5)},
-            1e-5,
-            5});
-        add_check(
-            &(struct application){"base.matmul/1",
-                                  &none,
-                                  2,
-                                  {LAYOUT(dtype, 9), LAYOUT(dtype, 9, 4), LAYOUT(dtype, 4)},
-                                  1e-5,
-                                  5});
-        run_checks();
     }
-    // Large enough for the larger tiles.
+    add_check(&(struct application){
+        "base.matmul/1",
+        &none,
+        2,
+        {LAYOUT(dtype, 3, 1, 6, 8), LAYOUT(dtype, 4, 8, 5), LAYOUT(dtype, 3, 4, 6, 5)},
+        1e-5,
+        5});
+    add_check(
+        &(struct application){"base.matmul/1",
+                              &none,
+                              2,
+                              {LAYOUT(dtype, 9), LAYOUT(dtype, 9, 4), LAYOUT(dtype, 4)},
+                              1e-5,
+                              5});
+    run_checks();
+}
+
+Test(vulkan_kernels, products_large_enough_for_the_larger_tiles)
+{
+    static const tn_matmul_attrs none = {0};
     add_check(&(struct application){
         "base.matmul/1",
         &none,
