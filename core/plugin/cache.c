@@ -21,6 +21,7 @@
 #include "../base/fail.h"
 #include "../base/file.h"
 #include "../base/memory.h"
+#include "../base/sha256.h"
 #include "cache.h"
 
 #define ENTRY_MAGIC UINT64_C(0x314548434143541a) // 1a "TCACHE1" in memory
@@ -104,9 +105,11 @@ static void *read_entry(int fd, const unsigned char key[32], uint64_t *out_size,
         return NULL;
     }
     bool sound =
-        file_read_at(fd, data, header.size, sizeof(header)) == (ssize_t)header.size &&
-        !crypto_hash_sha256(checksum, data, header.size) &&
-        memcmp(checksum, header.checksum, 32) == 0;
+        file_read_at(fd, data, header.size, sizeof(header)) == (ssize_t)header.size;
+    if (sound) {
+        sha256_of(data, header.size, checksum);
+        sound = memcmp(checksum, header.checksum, 32) == 0;
+    }
     if (!sound) {
         mem_free(data);
         return NULL;
@@ -128,7 +131,7 @@ tn_status cache_load_from(int directory, const void *key, uint64_t key_size,
     char name[NAME_SIZE];
     if (directory < 0)
         return TN_ERR_NOT_FOUND;
-    crypto_hash_sha256(digest, key, key_size);
+    sha256_of(key, key_size, digest);
     entry_name(digest, name);
     int fd = file_open(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0)
@@ -269,8 +272,8 @@ bool cache_store(const struct config *config, const void *key, uint64_t key_size
     int directory = size > MAX_ENTRY ? -1 : open_directory(config, true);
     if (directory < 0)
         return false;
-    crypto_hash_sha256(header.key, key, key_size);
-    crypto_hash_sha256(header.checksum, data, size);
+    sha256_of(key, key_size, header.key);
+    sha256_of(data, size, header.checksum);
     entry_name(header.key, name);
     bool stored = write_entry(directory, name, &header, data);
     if (stored)
@@ -286,7 +289,7 @@ void cache_remove(const struct config *config, const void *key, uint64_t key_siz
 {
     unsigned char digest[32];
     char name[NAME_SIZE];
-    crypto_hash_sha256(digest, key, key_size);
+    sha256_of(key, key_size, digest);
     entry_name(digest, name);
     int directory = open_directory(config, false);
     if (directory < 0)

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 #include "../base/file.h"
 #include "../base/memory.h"
+#include "../base/sha256.h"
 #include "cache.h"
 
 #define BLOCK 65536
@@ -28,8 +28,8 @@
 // copy). `block` is a buffer of BLOCK bytes. False with errno.
 static bool stream(int fd, int copy, uint64_t max, void *block, struct content *out)
 {
-    crypto_hash_sha256_state state;
-    crypto_hash_sha256_init(&state);
+    struct sha256_ctx state;
+    sha256_init(&state);
     uint64_t size = 0;
     ssize_t got = 0;
     while (size < max) {
@@ -37,12 +37,12 @@ static bool stream(int fd, int copy, uint64_t max, void *block, struct content *
         got = file_read_at(fd, block, wanted, size);
         if (got <= 0)
             break;
-        crypto_hash_sha256_update(&state, block, (size_t)got);
+        sha256_update(&state, (size_t)got, block);
         if (copy >= 0 && !file_write(copy, block, (size_t)got))
             return false;
         size += (uint64_t)got;
     }
-    crypto_hash_sha256_final(&state, out->sha256);
+    sha256_digest(&state, 32, out->sha256);
     out->size = size;
     return got >= 0;
 }
@@ -215,14 +215,14 @@ tn_status content_copy(int fd, const char *path, const struct config *config,
 
 void objects_sha256(const struct objects *objects, unsigned char out[32])
 {
-    crypto_hash_sha256_state state;
-    crypto_hash_sha256_init(&state);
+    struct sha256_ctx state;
+    sha256_init(&state);
     for (uint32_t i = 0; i < objects->count; i++)
-        crypto_hash_sha256_update(&state, objects->contents[i].sha256, 32);
+        sha256_update(&state, 32, objects->contents[i].sha256);
     if (objects->count == 1)
         memcpy(out, objects->contents[0].sha256, 32);
     else
-        crypto_hash_sha256_final(&state, out);
+        sha256_digest(&state, 32, out);
 }
 
 void objects_close(struct objects *objects)

@@ -6,9 +6,9 @@
 // plugin is tried again.
 #include "plugin.h"
 
-#include <sodium.h>
 #include <string.h>
 #include <unistd.h>
+#include "../base/sha256.h"
 #include "cache.h"
 
 #define KEY_HEAD "tenon.quarantine/1 "
@@ -23,11 +23,11 @@ static const char any[] = KEY_HEAD "any";
 static struct key key_of(const struct manifest *manifest)
 {
     struct key key = {.head = KEY_HEAD};
-    crypto_hash_sha256_state state;
-    crypto_hash_sha256_init(&state);
+    struct sha256_ctx state;
+    sha256_init(&state);
     for (uint32_t i = 0; i < manifest->num_files; i++)
-        crypto_hash_sha256_update(&state, manifest->files[i].sha256, 32);
-    crypto_hash_sha256_final(&state, key.sha256);
+        sha256_update(&state, 32, manifest->files[i].sha256);
+    sha256_digest(&state, 32, key.sha256);
     return key;
 }
 

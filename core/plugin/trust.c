@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "../base/file.h"
+#include "../base/sha256.h"
 #include "acl.h"
 #include "elf_file.h"
 #include "module.h"
@@ -264,7 +265,7 @@ tn_status trust_read_listed(const struct trust *trust, int directory, const char
     if (status != TN_OK)
         return status;
     content.size = size;
-    crypto_hash_sha256(content.sha256, (const unsigned char *)text, size);
+    sha256_of(text, size, content.sha256);
     if (trust->level != TRUST_ANY)
         status = check_content(path, file, &content, reason);
     if (status != TN_OK) {

@@ -76,6 +76,7 @@ LIBRARIES = {
     "archive.h": ["tools"],
     "archive_entry.h": ["tools"],
     "jansson.h": ["core", "plugins/ops/ffi", "tools", "docs/examples/lenet", "sdk/conformance"],
+    "nettle/sha2.h": ["core", "tools"],
     "sodium.h": ["core", "tools"],
     "cblas.h": ["plugins/backends/cpu-blas", "tools/bench", "sdk/examples"],
     "openblas_config.h": ["tools/bench"],

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """What shared objects export and need.
 
-libtenon exports tn_* alone, needs libc, libm, jansson and libsodium alone, and is small. A
+libtenon exports tn_* alone, needs libc, libm, jansson, libsodium and nettle alone, and is small. A
 plugin exports tn_plugin_v1 alone, needs nothing of ours, and carries no RUNPATH, so that the
 file that is installed is, byte for byte, the one whose hash stands in plugin.json.
 """
@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 C_LIBRARIES = r"lib(c|m|dl|pthread|rt)\.so.*|ld-linux.*|linux-vdso.*"
-CORE_LIBRARIES = C_LIBRARIES + r"|lib(jansson|sodium)\.so.*"
+CORE_LIBRARIES = C_LIBRARIES + r"|lib(jansson|sodium|nettle)\.so.*"
 SANITIZER_LIBRARIES = r"lib(asan|ubsan|tsan|gcc_s|clang_rt\..*)\.so.*"
 LIBTENON_LIMIT = 300 * 1000  # bytes, stripped
 NO_LIBRARIES = ["org.tenon.null", "org.tenon.base", "org.tenon.nn"]  # but C's

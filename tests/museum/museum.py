@@ -362,7 +362,7 @@ def core_of(include, folder):
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         objects = list(pool.map(one, [c for c in commands if c["output"].startswith("core/")]))
     subprocess.run([*CC, "-shared", "-o", str(folder / "libtenon.so.0"), *objects,
-                    "-Wl,-soname,libtenon.so.0", "-ljansson", "-lsodium", "-lm", "-lpthread"],
+                    "-Wl,-soname,libtenon.so.0", "-ljansson", "-lsodium", "-lnettle", "-lm", "-lpthread"],
                    check=True)
     return {"LD_LIBRARY_PATH": str(folder)}
 

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <nettle/sha2.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,14 +91,14 @@ static int hash(const struct folder *folder, const char *name, char hex[65])
 {
     int fd = open_below(folder->fd, name, O_RDONLY | O_NONBLOCK, 0);
     unsigned char block[1 << 15], digest[32];
-    crypto_hash_sha256_state state;
-    crypto_hash_sha256_init(&state);
+    struct sha256_ctx state;
+    sha256_init(&state);
     ssize_t got = -1;
     while (fd >= 0 && (got = read(fd, block, sizeof(block))) > 0)
-        crypto_hash_sha256_update(&state, block, (size_t)got);
+        sha256_update(&state, (size_t)got, block);
     int failed =
         got < 0 ? oops("cannot read %s/%s: %s", folder->path, name, strerror(errno)) : 0;
-    crypto_hash_sha256_final(&state, digest);
+    sha256_digest(&state, 32, digest);
     sodium_bin2hex(hex, 65, digest, sizeof(digest));
     if (fd >= 0)
         close(fd);
