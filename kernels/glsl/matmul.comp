@@ -6,6 +6,10 @@ layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint NUM_BATCH = 0; // axes of batches
 layout(constant_id = 1) const uint A_ALONG_K = 1;
 layout(constant_id = 2) const uint B_ALONG_K = 0;
+// The grid's extents where it is smaller than the product's, else 0: see main().
+layout(constant_id = 3) const uint STEP_X = 0;
+layout(constant_id = 4) const uint STEP_Y = 0;
+layout(constant_id = 5) const uint STEP_Z = 0;
 
 layout(std430, binding = 0) readonly buffer A { PASTE(S_, IN) d[]; } a_source;
 layout(std430, binding = 1) readonly buffer B { PASTE(S_, IN) d[]; } b_source;
@@ -42,25 +46,37 @@ void store(uint row, uint column, ACC value)
 #include "matmul.glsl"
 #endif
 
-// Where the device's grid is smaller than the product's, workgroups take further tiles.
+void start_batch(uint batch)
+{
+    uint rest = batch;
+    a_start = args.a_offset;
+    b_start = args.b_offset;
+    out_start = args.out_offset + batch * args.rows * args.columns;
+    for (uint axis = NUM_BATCH; axis-- > 0u;) {
+        uint next = axis > 0u ? rest / args.extent[axis] : 0u;
+        uint c = rest - next * args.extent[axis];
+        a_start += c * args.a_stride[axis];
+        b_start += c * args.b_stride[axis];
+        rest = next;
+    }
+}
+
+// One tile for each workgroup. Where the device's grid is smaller than the product's,
+// workgroups take further tiles.
 void main()
 {
-    for (uint batch = gl_WorkGroupID.z; batch < args.num_batches;
-         batch += gl_NumWorkGroups.z) {
-        uint rest = batch;
-        a_start = args.a_offset;
-        b_start = args.b_offset;
-        out_start = args.out_offset + batch * args.rows * args.columns;
-        for (uint axis = NUM_BATCH; axis-- > 0u;) {
-            uint next = axis > 0u ? rest / args.extent[axis] : 0u;
-            uint c = rest - next * args.extent[axis];
-            a_start += c * args.a_stride[axis];
-            b_start += c * args.b_stride[axis];
-            rest = next;
-        }
-        for (uint y = gl_WorkGroupID.y; y * TILE < args.rows; y += gl_NumWorkGroups.y)
-            for (uint x = gl_WorkGroupID.x; x * TILE < args.columns;
-                 x += gl_NumWorkGroups.x)
+    uint batch = gl_WorkGroupID.z;
+    do {
+        start_batch(batch);
+        uint y = gl_WorkGroupID.y;
+        do {
+            uint x = gl_WorkGroupID.x;
+            do {
                 multiply(y, x, args.rows, args.columns, 0u, args.terms);
-    }
+                x += STEP_X;
+            } while (STEP_X != 0u && x * TILE < args.columns);
+            y += STEP_Y;
+        } while (STEP_Y != 0u && y * TILE < args.rows);
+        batch += STEP_Z;
+    } while (STEP_Z != 0u && batch < args.num_batches);
 }

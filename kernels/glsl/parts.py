@@ -31,7 +31,7 @@ SHADER = 1
 IDS = {
     IMPORT: [(0, 1)], 19: [(0, 1)], 20: [(0, 1)], TYPE_INT: [(0, 1)], TYPE_FLOAT: [(0, 1)], 23: [(0, 2)], 28: [(0, 3)],
     TYPE_RUNTIME_ARRAY: [(0, 2)], TYPE_STRUCT: [(0, None)], TYPE_POINTER: [(0, 1), (2, 3)],
-    TYPE_FUNCTION: [(0, None)], 41: [(0, 2)], 42: [(0, 2)], 43: [(0, 2)], 44: [(0, None)],
+    TYPE_FUNCTION: [(0, None)], 41: [(0, 2)], 42: [(0, 2)], 43: [(0, 2)], 44: [(0, None)], 50: [(0, 2)],
     12: [(0, 3), (4, None)], FUNCTION: [(0, 2), (3, 4)], PARAMETER: [(0, 2)],
     FUNCTION_END: [], 57: [(0, None)], VARIABLE: [(0, 2), (3, None)], 61: [(0, 3)],
     62: [(0, 2)], 65: [(0, None)], 79: [(0, 4)], 80: [(0, None)], 81: [(0, 3)],

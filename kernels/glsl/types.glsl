@@ -159,9 +159,11 @@ uint half_bits(float x)
     return sign | ((rest - 0x38000000u) >> 13);
 }
 
-// Number of this workgroup: more than the device takes along x are laid out in two
-// dimensions.
+// Number of this workgroup: more than the device takes along x are laid out in rows of
+// GRID_ROW. A specialisation constant: a driver may write gl_NumWorkGroups to memory before
+// each dispatch of a kernel that reads it.
+layout(constant_id = 1000) const uint GRID_ROW = 0; // 0: one row
 uint group_number()
 {
-    return gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x;
+    return gl_WorkGroupID.x + gl_WorkGroupID.y * GRID_ROW;
 }

@@ -152,8 +152,8 @@ Test(vulkan_plan, workgroups_are_laid_out_with_few_empty_ones)
     static const struct {
         uint64_t groups;
         uint32_t x, y; // 0: refused
-    } rows[] = {{1, 1, 1},      {1000, 1000, 1},     {1001, 501, 2},
-                {2500, 834, 3}, {100000, 1000, 100}, {100001, 0, 0}};
+    } rows[] = {{1, 1, 1},      {1000, 1000, 1},     {1001, 512, 2},
+                {2500, 848, 3}, {100000, 1000, 100}, {100001, 0, 0}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct vk_launch launch = {.groups = rows[i].groups};
         uint32_t before = plan.num_dispatches;

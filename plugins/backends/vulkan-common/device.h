@@ -264,6 +264,7 @@ struct vk_pipeline_desc {
     uint32_t num_push; // words
     uint32_t num_spec; // specialisation constants 0 ..
     uint32_t spec[VK_MAX_SPEC];
+    uint32_t grid_row; // GRID_ROW of kernels/glsl/types.glsl
     const char *entry; // NULL: "main"
     // Gives the SPIR-V if the pipeline does not exist yet. NULL: flavour->variant(name).
     tn_status (*code)(tn_device *device, void *context, struct vk_code *out);

@@ -83,8 +83,16 @@ static tn_status check_limits(const struct vk_plan *plan, const struct vk_launch
     return TN_OK;
 }
 
-// Lays workgroups out along x. More than the device takes go into rows of equal length: few
-// are empty, since even an empty workgroup takes time.
+// The length of each of `rows` rows for so many groups: few are empty, since even an empty
+// workgroup takes time, and lengths are few, since each is a pipeline of its own.
+static uint64_t row_length(uint64_t groups, uint64_t rows, uint32_t most)
+{
+    uint64_t unit = most / 64 + 1, length = (groups + rows - 1) / rows;
+    length = (length + unit - 1) / unit * unit;
+    return length < most ? length : most;
+}
+
+// Lays workgroups out along x; more than the device takes go into rows.
 static tn_status set_grid(const struct vk_plan *plan, struct vk_dispatch *dispatch,
                           const struct vk_launch *launch)
 {
@@ -92,7 +100,9 @@ static tn_status set_grid(const struct vk_plan *plan, struct vk_dispatch *dispat
     const VkPhysicalDeviceProperties *properties = &plan->device->facts.properties;
     const uint32_t *most = properties->limits.maxComputeWorkGroupCount;
     uint64_t rows = (launch->groups + most[0] - 1) / most[0];
-    uint64_t grid[3] = {rows ? (launch->groups + rows - 1) / rows : 0, rows, 1};
+    uint64_t grid[3] = {launch->groups, rows, 1};
+    if (rows > 1)
+        grid[0] = row_length(launch->groups, rows, most[0]);
     if (launch->fixed_grid)
         memcpy(grid, (uint64_t[]){launch->groups_x, launch->groups_y, launch->groups_z},
                sizeof(grid));
@@ -150,6 +160,8 @@ tn_status plan_launch(struct vk_plan *plan, const struct vk_launch *launch)
                                    .step = plan->step,
                                    .barrier = needs_barrier(plan, launch)};
     status = set_grid(plan, &dispatch, launch);
+    if (!launch->fixed_grid && dispatch.groups[1] > 1)
+        desc.grid_row = dispatch.groups[0];
     if (status == TN_OK)
         status = vk_pipeline_get(plan->device, &desc, &dispatch.pipeline);
     if (status != TN_OK)

@@ -108,9 +108,12 @@ static void push_product(struct vk_launch *launch, const struct product *p,
         launch_push(launch, p->b_stride[i]);
 }
 
-static uint32_t at_most(uint32_t limit, uint64_t groups)
+// Lays out `groups` workgroups along an axis; *step is the axis' extent when the device
+// takes fewer, else 0.
+static uint32_t lay_out(uint64_t groups, uint32_t most, uint32_t *step)
 {
-    return groups < limit ? (uint32_t)groups : limit;
+    *step = groups > most ? most : 0;
+    return *step ? most : (uint32_t)groups;
 }
 
 tn_status vk_plan_matmul(struct vk_plan *plan, const tn_step *step)
@@ -122,17 +125,21 @@ tn_status vk_plan_matmul(struct vk_plan *plan, const tn_step *step)
     uint32_t tile = choose_tile(&p, dtype);
     const uint32_t *most = plan->device->facts.properties.limits.maxComputeWorkGroupCount;
     char name[VARIANT_NAME];
+    uint32_t step_x, step_y, step_z;
     snprintf(name, sizeof(name), "matmul_%s_%u", dtype_glsl(dtype), tile);
     struct vk_launch launch = {
         .pipeline = {.name = name},
         .fixed_grid = 1,
-        .groups_x = at_most(most[0], ceil_div(p.columns, tile)),
-        .groups_y = at_most(most[1], ceil_div(p.rows, tile)),
-        .groups_z = at_most(most[2], p.batches),
+        .groups_x = lay_out(ceil_div(p.columns, tile), most[0], &step_x),
+        .groups_y = lay_out(ceil_div(p.rows, tile), most[1], &step_y),
+        .groups_z = lay_out(p.batches, most[2], &step_z),
     };
     launch_spec(&launch, p.num_axes);
     launch_spec(&launch, p.a.column == 1 || p.a.row != 1);
     launch_spec(&launch, p.b.row == 1 && p.b.column != 1);
+    launch_spec(&launch, step_x);
+    launch_spec(&launch, step_y);
+    launch_spec(&launch, step_z);
     launch_bind(&launch, plan_operand(&step->inputs[0], VK_READS));
     launch_bind(&launch, plan_operand(&step->inputs[1], VK_READS));
     launch_bind(&launch, plan_operand(&step->outputs[0], VK_WRITES));

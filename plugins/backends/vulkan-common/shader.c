@@ -199,17 +199,25 @@ static void leave_cache(tn_device *device, bool made)
         device->vk->DestroyPipelineCache(device->handle, old, NULL);
 }
 
+#define SPEC_GRID_ROW 1000 // the id of GRID_ROW
+
 static VkResult create_handle(tn_device *device, const struct vk_pipeline_desc *desc,
                               const struct vk_code *code, struct vk_pipeline *pipeline,
                               const char **out_call)
 {
-    VkSpecializationMapEntry entries[VK_MAX_SPEC];
-    for (uint32_t i = 0; i < desc->num_spec; i++)
+    VkSpecializationMapEntry entries[VK_MAX_SPEC + 1];
+    uint32_t values[VK_MAX_SPEC + 1], count = desc->num_spec;
+    for (uint32_t i = 0; i < count; i++)
         entries[i] = (VkSpecializationMapEntry){i, i * 4, 4};
-    const VkSpecializationInfo spec = {.mapEntryCount = desc->num_spec,
+    memcpy(values, desc->spec, count * sizeof(*values));
+    if (desc->grid_row != 0) {
+        entries[count] = (VkSpecializationMapEntry){SPEC_GRID_ROW, count * 4, 4};
+        values[count++] = desc->grid_row;
+    }
+    const VkSpecializationInfo spec = {.mapEntryCount = count,
                                        .pMapEntries = entries,
-                                       .dataSize = desc->num_spec * 4,
-                                       .pData = desc->spec};
+                                       .dataSize = count * 4,
+                                       .pData = values};
     VkShaderModule module;
     *out_call = "vkCreateShaderModule";
     VkResult result = device->vk->CreateShaderModule(
@@ -278,6 +286,7 @@ static struct vk_hash desc_key(const struct vk_pipeline_desc *desc)
     if (h.lo == 0 && h.hi == 0)
         h = vk_hash_text(h, desc->name);
     h = vk_hash_bytes(h, desc->spec, desc->num_spec * 4);
+    h = vk_hash_u64(h, desc->grid_row);
     if (desc->entry)
         h = vk_hash_text(h, desc->entry);
     return vk_hash_u64(h, desc->num_bindings << 8 | desc->num_push);
