@@ -92,12 +92,23 @@ uint64_t tn_text_printable(const char *text, uint32_t flags, char *out, uint64_t
 {
     uint64_t used = 0, whole = 0; // bytes needed, and bytes written in whole characters
     for (const unsigned char *at = (const unsigned char *)text; at && *at;) {
-        char shown[16] = {(char)*at};
-        at += is_plain(*at) ? 1 : show(at, flags, shown);
-        size_t length = strlen(shown);
-        if (whole == used && length < size && used < size - length) {
-            memcpy(out + used, shown, length);
-            whole += length;
+        char shown[16];
+        const unsigned char *from = at;
+        while (is_plain(*at))
+            at++;
+        size_t length = (size_t)(at - from), fits = length;
+        if (length > 0) {
+            uint64_t room = used < size ? size - used - 1 : 0;
+            fits = length < room ? length : (size_t)room;
+        } else {
+            at += show(at, flags, shown);
+            from = (const unsigned char *)shown;
+            length = strlen(shown);
+            fits = length < size && used < size - length ? length : 0;
+        }
+        if (whole == used && fits > 0) {
+            memcpy(out + used, from, fits);
+            whole += fits;
         }
         used += length;
     }
