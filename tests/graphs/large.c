@@ -8,7 +8,7 @@
 #define FACTOR 10
 // Ten times the work may take this many times as long: caches are left behind, and other
 // work runs beside the test.
-#define MOST 40
+#define MOST 25
 
 // ThreadSanitizer, whose own work grows with what threads share, looks for races alone.
 #ifdef __SANITIZE_THREAD__
