@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// SHA-256 (FIPS 180-4), by nettle, which has loops for the instructions that processors
-// have for it: of plugins' files, most of the time that starting takes. For what comes in
-// pieces call nettle's functions.
+// SHA-256 (FIPS 180-4) by nettle, which uses processors' instructions for it: hashing the
+// files of plugins takes much of the time of a start. Data that comes in pieces is hashed
+// with nettle's own functions.
 #ifndef CORE_BASE_SHA256_H
 #define CORE_BASE_SHA256_H
 
