@@ -445,35 +445,51 @@ static const char saxpy_code[] =
     "    uint i = gl_GlobalInvocationID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x * 64u;\n"
     "    if (i < p.n) z.d[i] = p.alpha * x.d[p.from + i * uint(p.by)] + y.d[i];\n"
     "}\n";
+// The same with a constant of its author's, whose id is Tenon's own for GRID_ROW.
+static const char saxpy_constant_code[] =
+    "#version 460\n"
+    "layout(local_size_x = 1) in;\n"
+    "layout(constant_id = 1000) const uint one = 1;\n"
+    "layout(binding = 0) readonly buffer X { float d[]; } x;\n"
+    "layout(binding = 1) readonly buffer Y { float d[]; } y;\n"
+    "layout(binding = 2) writeonly buffer Z { float d[]; } z;\n"
+    "layout(push_constant) uniform P { uint n; float alpha; uint from; int by; } p;\n"
+    "void main() {\n"
+    "    uint i = gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x;\n"
+    "    if (i < p.n) z.d[i] = one * p.alpha * x.d[p.from + i * uint(p.by)] + y.d[i];\n"
+    "}\n";
 static const tn_push_field saxpy_push[] = {{TN_PUSH_COUNT, 0, 0},
                                            {TN_PUSH_ATTR_F32, 0, 0},
                                            {TN_PUSH_OFFSET, 0, 0},
                                            {TN_PUSH_STRIDE, -1, 0}};
 
-static tn_status run_saxpy(const char *code, uint64_t size, const struct saxpy_attrs *attrs)
+static tn_status run_saxpy_of(const char *code, uint64_t size,
+                              const struct saxpy_attrs *attrs, int count,
+                              uint32_t elements_per_group)
 {
     tn_vulkan_kernel payload = {.struct_size = sizeof(payload),
                                 .code = code,
                                 .code_size = size,
                                 .push = saxpy_push,
                                 .num_push = 4,
-                                .elements_per_group = 64};
+                                .elements_per_group = elements_per_group};
     tn_kernel kernel = {.struct_size = sizeof(kernel),
                         .primitive = saxpy.id,
                         .family = TN_FAMILY_VULKAN_GLSL,
                         .name = "saxpy",
                         .payload = &payload};
-    tn_layout x = LAYOUT(TN_F32, 100), y = x;
+    tn_layout x = LAYOUT(TN_F32, count), y = x;
     x.stride[0] = 2;
     x.offset = 3;
     tn_step *step = vb_step(&bench, 2, 1);
     step->primitive = &saxpy;
     step->attrs = attrs;
     step->kernel = &kernel;
-    uint32_t slots[3] = {vb_slot(&bench, span(&x)), vb_slot(&bench, 400),
-                         vb_slot(&bench, 400)};
+    uint64_t dense = (uint64_t)count * sizeof(float);
+    uint32_t slots[3] = {vb_slot(&bench, span(&x)), vb_slot(&bench, dense),
+                         vb_slot(&bench, dense)};
     fill(bench.memory[slots[0]], TN_F32, span(&x), 0);
-    fill(bench.memory[slots[1]], TN_F32, 400, 0);
+    fill(bench.memory[slots[1]], TN_F32, dense, 0);
     vb_set(step, 0, slots[0], &x);
     vb_set(step, 1, slots[1], &y);
     vb_set(step, 2, slots[2], &y);
@@ -481,10 +497,15 @@ static tn_status run_saxpy(const char *code, uint64_t size, const struct saxpy_a
     const float *a = (const float *)bench.memory[slots[0]];
     const float *b = (const float *)bench.memory[slots[1]];
     const float *c = (const float *)bench.memory[slots[2]];
-    for (int i = 0; i < 100 && status == TN_OK; i++)
+    for (int i = 0; i < count && status == TN_OK; i++)
         cr_assert(c[i] == (float)attrs->alpha * a[3 + 2 * i] + b[i]);
     vb_clear(&bench);
     return status;
+}
+
+static tn_status run_saxpy(const char *code, uint64_t size, const struct saxpy_attrs *attrs)
+{
+    return run_saxpy_of(code, size, attrs, 100, 64);
 }
 
 static bool has_compiler(void)
@@ -500,6 +521,17 @@ Test(vulkan_kernels, glsl_of_others_runs_where_there_is_a_compiler)
     struct saxpy_attrs attrs = {2.5};
     tn_status status = run_saxpy(saxpy_code, sizeof(saxpy_code) - 1, &attrs);
     cr_assert(eq(int, status, has_compiler() ? TN_OK : TN_ERR_UNSUPPORTED));
+}
+
+// More workgroups than one row of the smallest devices has.
+Test(vulkan_kernels, constants_of_others_keep_their_values_in_large_grids)
+{
+    struct saxpy_attrs attrs = {2.5};
+    if (!has_compiler())
+        cr_skip("this backend has no compiler");
+    cr_assert(eq(int, TN_OK,
+                 run_saxpy_of(saxpy_constant_code, sizeof(saxpy_constant_code) - 1, &attrs,
+                              70000, 1)));
 }
 
 Test(vulkan_kernels, a_mistake_in_glsl_is_told_with_its_line)

@@ -160,7 +160,7 @@ tn_status plan_launch(struct vk_plan *plan, const struct vk_launch *launch)
                                    .step = plan->step,
                                    .barrier = needs_barrier(plan, launch)};
     status = set_grid(plan, &dispatch, launch);
-    if (!launch->fixed_grid && dispatch.groups[1] > 1)
+    if (!launch->fixed_grid && !launch->no_grid_row && dispatch.groups[1] > 1)
         desc.grid_row = dispatch.groups[0];
     if (status == TN_OK)
         status = vk_pipeline_get(plan->device, &desc, &dispatch.pipeline);

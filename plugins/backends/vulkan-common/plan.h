@@ -31,6 +31,7 @@ struct vk_launch {
     uint64_t groups;     // laid out along x, and along y where x takes no more
     uint32_t fixed_grid; // not 0: the grid is groups_x by groups_y by groups_z
     uint32_t groups_x, groups_y, groups_z;
+    bool no_grid_row; // the code knows no GRID_ROW: a third party's reads gl_NumWorkGroups
 };
 
 struct vk_dispatch {

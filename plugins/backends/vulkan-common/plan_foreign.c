@@ -146,9 +146,11 @@ tn_status plan_foreign(struct vk_plan *plan, const tn_step *step)
     const tn_vulkan_kernel *payload = step->kernel->payload;
     uint32_t num_operands = step->num_inputs + step->num_outputs;
     struct source source = {step->kernel, payload, name, {payload->entry, num_operands}};
-    struct vk_launch launch = {
-        .pipeline = {
-            .name = name, .code = get_code, .context = &source, .entry = payload->entry}};
+    struct vk_launch launch = {.pipeline = {.name = name,
+                                            .code = get_code,
+                                            .context = &source,
+                                            .entry = payload->entry},
+                               .no_grid_row = true};
     // The family counts: equal bytes as GLSL and as SPIR-V are different kernels.
     launch.pipeline.key = vk_hash_bytes((struct vk_hash){3, is_glsl(step->kernel) ? 5 : 4},
                                         payload->code, payload->code_size);
