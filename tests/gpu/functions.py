@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""PyTorch on CUDA, the peer of functions.c: for each case, median microseconds of a call and its wait.
+
+Chains are CUDA graphs; f32 products are f32 (no TF32).
+"""
+
+import sys
+import time
+
+import torch
+
+CHAIN = 200
+if not torch.cuda.is_available():
+    sys.exit("no CUDA device")
+torch.backends.cuda.matmul.allow_tf32 = False
+device = torch.device("cuda")
+
+
+def filled(*shape):
+    return torch.full(shape, 1 / 1024, device=device)
+
+
+def chain(rows, size):
+    """A graph of CHAIN dependent products, rows x size by size x size; gives its replay."""
+    y = filled(size, size)
+    x = filled(rows, size)
+
+    def body():
+        out = x
+        for _ in range(CHAIN):
+            out = out @ y
+        return out
+
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        body()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        body()
+    return graph.replay, CHAIN
+
+
+def case(name):
+    if name == "negative":
+        x = filled(1 << 27)
+        return lambda: -x, 1
+    if name in ("add", "small"):
+        x, y = (filled(1 << 27 if name == "add" else 1024) for _ in range(2))
+        return lambda: x + y, 1
+    rows, size = {"chain64": (64, 64), "chain10": (10, 512), "chain1024": (64, 1024)}[name]
+    return chain(rows, size)
+
+
+print(f"PyTorch {torch.__version__} on {torch.cuda.get_device_name()}", flush=True)
+with torch.no_grad():
+    for line in sys.stdin:
+        run, divide = case(line.strip())
+        times = []
+        for i in range(-5, 201):
+            torch.cuda.synchronize()
+            begin = time.perf_counter()
+            run()
+            torch.cuda.synchronize()
+            if i >= 0:
+                times.append(time.perf_counter() - begin)
+        times.sort()
+        del run
+        torch.cuda.empty_cache()
+        print(times[len(times) // 2] * 1e6 / divide, flush=True)
