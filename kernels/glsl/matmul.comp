@@ -43,6 +43,9 @@ void store(uint row, uint column, ACC value)
 #if TILE == 8
 #include "matmul_small.glsl"
 #else
+#if TILE >= 64
+#define UNCHECKED_SLICES
+#endif
 #include "matmul.glsl"
 #endif
 

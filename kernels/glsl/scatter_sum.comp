@@ -160,8 +160,12 @@ uint end_of_row(uint low, uint key)
     return high;
 }
 
+// The elements that `fetch` loaded. A variable of the module, since a driver may copy an array that
+// is a parameter.
+SUM ahead[LOADS];
+
 // Fetches elements lane, lane + 256, ... of the tile whose first update is that of pair `first`.
-void fetch(uint first, uint end, uint outer, uint column, out SUM ahead[LOADS])
+void fetch(uint first, uint end, uint outer, uint column)
 {
     uint member = gl_LocalInvocationIndex >> args.strip_shift;
     [[unroll]] for (uint i = 0u; i < LOADS; i++) {
@@ -195,14 +199,14 @@ void add_long(uint begin, uint outer, uint strip)
     uint key = keys.d[begin], end = end_of_row(begin + LONG_ROW, key);
     uint tile_size = TILE >> args.strip_shift;
     bool sums = lane < width && own < args.inner;
-    SUM sum = LOADED(result.d[result_at(outer, key, column)]), ahead[LOADS];
-    fetch(begin, end, outer, column, ahead);
+    SUM sum = LOADED(result.d[result_at(outer, key, column)]);
+    fetch(begin, end, outer, column);
     for (uint first = begin; first < end; first += tile_size) {
         [[unroll]] for (uint i = 0u; i < LOADS; i++)
             tile[lane + i * 256u] = ahead[i];
         barrier();
         if (first + tile_size < end) // the next tile, while other invocations sum this one
-            fetch(first + tile_size, end, outer, column, ahead);
+            fetch(first + tile_size, end, outer, column);
         if (sums)
             sum = plus_tile(sum, min(tile_size, end - first));
         barrier();

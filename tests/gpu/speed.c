@@ -377,20 +377,36 @@ static void indexed(void)
     scatter("scatter-add, all to one row", true, true, 0);
 }
 
+static const struct {
+    const char *name;
+    void (*measure)(void);
+} parts[] = {{"elementwise", elementwise},
+             {"dispatches", dependent_dispatches},
+             {"products", products},
+             {"reductions", reductions},
+             {"indexed", indexed}};
+
+static bool is_named(const char *part, char **names, int num_names)
+{
+    for (int i = 0; i < num_names; i++)
+        if (strcmp(names[i], part) == 0)
+            return true;
+    return num_names == 0;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
-        fprintf(stderr, "usage: speed PLUGIN.so [--quick]\n");
+        fprintf(stderr, "usage: speed PLUGIN.so [--quick] "
+                        "[elementwise|dispatches|products|reductions|indexed...]\n");
         return 2;
     }
     quick = argc > 2 && strcmp(argv[2], "--quick") == 0;
     if (!vb_begin(&bench, argv[1]))
         return 77;
-    elementwise();
-    dependent_dispatches();
-    products();
-    reductions();
-    indexed();
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        if (is_named(parts[i].name, argv + 2 + quick, argc - 2 - quick))
+            parts[i].measure();
     vb_end(&bench);
     return 0;
 }
