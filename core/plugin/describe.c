@@ -159,7 +159,7 @@ static json_t *describe_root(const struct subject *subject)
 // Gives the text in memory of mem_alloc, with a final newline. Takes `root`.
 static tn_status print(json_t *root, char **out_json)
 {
-    char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
+    char *text = root ? json_dumps(root, JSON_INDENT(1) | JSON_SORT_KEYS) : NULL;
     json_decref(root);
     if (!text)
         return fail(TN_ERR_MEMORY, "out of memory, or a name in the plugin is not UTF-8");

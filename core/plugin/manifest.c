@@ -259,20 +259,26 @@ static void read_interfaces(struct manifest_reader *reader, const json_t *root)
 
 // --- the document ----------------------------------------------------------------------
 
+// The index of the quotation mark that ends the string which begins behind `at`, or `size`.
+static size_t end_of_string(const char *text, size_t size, size_t at)
+{
+    while (++at < size && text[at] != '"')
+        if (text[at] == '\\')
+            at++;
+    return at;
+}
+
 // Depth of nesting, outside strings. Computed before the recursive parser sees the text.
 static int depth_of(const char *text, size_t size)
 {
     int depth = 0, deepest = 0;
-    bool in_string = false;
     for (size_t i = 0; i < size; i++) {
         char c = text[i];
-        if (in_string && c == '\\')
-            i++;
-        else if (c == '"')
-            in_string = !in_string;
-        else if (!in_string && (c == '{' || c == '['))
+        if (c == '"')
+            i = end_of_string(text, size, i);
+        else if (c == '{' || c == '[')
             deepest = ++depth > deepest ? depth : deepest;
-        else if (!in_string && (c == '}' || c == ']'))
+        else if (c == '}' || c == ']')
             depth--;
     }
     return deepest;

@@ -78,7 +78,7 @@ int manifest_identity(const struct folder *folder, struct identity *out)
 // Prints as `tenon plugin describe` does. Free it; NULL when out of memory.
 static char *print(const json_t *manifest)
 {
-    char *text = json_dumps(manifest, JSON_INDENT(2) | JSON_SORT_KEYS), *line = NULL;
+    char *text = json_dumps(manifest, JSON_INDENT(1) | JSON_SORT_KEYS), *line = NULL;
     if (!text || asprintf(&line, "%s\n", text) < 0)
         line = NULL;
     free(text);
