@@ -11,14 +11,12 @@
 #include <tenon/tenon.h>
 #include "text.h"
 
-#define MESSAGE_SIZE 2048
-
-static _Thread_local char message[MESSAGE_SIZE];
+static _Thread_local char message[FAIL_TEXT_SIZE];
 
 tn_status fail_v(tn_status status, const char *format, va_list list)
 {
     // Arguments may point into `message`, so the text is formatted in a copy.
-    char text[MESSAGE_SIZE];
+    char text[FAIL_TEXT_SIZE];
     vsnprintf(text, sizeof(text), format, list);
     text_make_printable(text, sizeof(text), TN_TEXT_INDENT);
     memcpy(message, text, strlen(text) + 1);
@@ -36,7 +34,7 @@ tn_status fail(tn_status status, const char *format, ...)
 
 void fail_prefix(const char *format, ...)
 {
-    char text[MESSAGE_SIZE];
+    char text[FAIL_TEXT_SIZE];
     va_list list;
     va_start(list, format);
     int size = vsnprintf(text, sizeof(text), format, list);
@@ -87,4 +85,14 @@ const char *fail_text(void)
 void fail_clear(void)
 {
     message[0] = 0;
+}
+
+void fail_save(char copy[FAIL_TEXT_SIZE])
+{
+    memcpy(copy, message, strlen(message) + 1);
+}
+
+void fail_restore(const char copy[FAIL_TEXT_SIZE])
+{
+    memcpy(message, copy, strlen(copy) + 1);
 }

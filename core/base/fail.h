@@ -35,4 +35,9 @@ tn_status fail_memory(uint64_t size);
 const char *fail_text(void);
 void fail_clear(void);
 
+// Copies the thread's message, and puts a copy back: around calls that may replace it.
+#define FAIL_TEXT_SIZE 2048
+void fail_save(char copy[FAIL_TEXT_SIZE]);
+void fail_restore(const char copy[FAIL_TEXT_SIZE]);
+
 #endif // CORE_BASE_FAIL_H

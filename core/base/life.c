@@ -48,21 +48,22 @@ tn_status life_check(const struct life *life)
 
 tn_status life_check_unused(const struct life *life)
 {
-    const struct {
+    static const struct {
         const char *one, *many;
-        const _Atomic uint64_t *count;
-    } users[] = {{"scope", "scopes", &life->scopes},
-                 {"kept array", "kept arrays", &life->kept},
-                 {"function", "functions", &life->functions},
-                 {"running evaluation", "running evaluations", &life->runs}};
+    } words[NUM_LIFE_OBJECTS] = {
+        [LIFE_SCOPES] = {"scope", "scopes"},
+        [LIFE_KEPT] = {"kept array", "kept arrays"},
+        [LIFE_FUNCTIONS] = {"function", "functions"},
+        [LIFE_RUNS] = {"running evaluation", "running evaluations"},
+    };
     char list[160] = "";
     size_t at = 0;
-    for (size_t i = 0; i < sizeof(users) / sizeof(users[0]); i++) {
-        uint64_t n = atomic_load_explicit(users[i].count, memory_order_acquire);
-        if (n > 0)
+    for (uint32_t i = 0; i < NUM_LIFE_OBJECTS; i++) {
+        int64_t n = counts_sum(&life->in_use, i);
+        if (n != 0)
             at +=
-                (size_t)snprintf(list + at, sizeof(list) - at, "%s%" PRIu64 " %s",
-                                 at ? ", " : "", n, n == 1 ? users[i].one : users[i].many);
+                (size_t)snprintf(list + at, sizeof(list) - at, "%s%" PRId64 " %s",
+                                 at ? ", " : "", n, n == 1 ? words[i].one : words[i].many);
     }
     if (!at)
         return TN_OK;

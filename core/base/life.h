@@ -6,27 +6,32 @@
 #ifndef CORE_BASE_LIFE_H
 #define CORE_BASE_LIFE_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <tenon/status.h>
+#include "counts.h"
 
-struct life {
-    uint64_t process;           // fork generation that opened the runtime; see life.c
-    _Atomic uint64_t scopes;    // open scopes
-    _Atomic uint64_t kept;      // arrays from tn_keep
-    _Atomic uint64_t functions; // from tn_function_create
-    _Atomic uint64_t runs;      // plans running now, each in a call of the application
+// Objects in use, counted.
+enum life_object {
+    LIFE_SCOPES,    // open scopes
+    LIFE_KEPT,      // arrays from tn_keep
+    LIFE_FUNCTIONS, // from tn_function_create
+    LIFE_RUNS,      // plans running now, each in a call of the application
+    NUM_LIFE_OBJECTS
 };
 
-static inline void life_add(_Atomic uint64_t *count)
+struct life {
+    uint64_t process;     // fork generation that opened the runtime; see life.c
+    struct counts in_use; // by enum life_object
+};
+
+static inline void life_add(struct life *life, enum life_object object)
 {
-    atomic_fetch_add_explicit(count, 1, memory_order_relaxed);
+    counts_add(&life->in_use, object, 1);
 }
 
-// Release: a thread that reads 0 with acquire sees all writes of the counted object's user.
-static inline void life_remove(_Atomic uint64_t *count)
+static inline void life_remove(struct life *life, enum life_object object)
 {
-    atomic_fetch_sub_explicit(count, 1, memory_order_release);
+    counts_add(&life->in_use, object, -1);
 }
 
 // Records the calling process as the one that opened the runtime. Fails only when out of

@@ -3,11 +3,11 @@
 
 #include <stdatomic.h>
 
-unsigned thread_number(void)
+_Thread_local unsigned thread_assigned_number;
+
+unsigned thread_assign_number(void)
 {
     static atomic_uint count;
-    static _Thread_local unsigned number; // 0: not assigned yet
-    if (!number)
-        number = atomic_fetch_add_explicit(&count, 1, memory_order_relaxed) + 1;
-    return number;
+    thread_assigned_number = atomic_fetch_add_explicit(&count, 1, memory_order_relaxed) + 1;
+    return thread_assigned_number;
 }

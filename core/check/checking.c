@@ -266,13 +266,13 @@ static void device_close(tn_device *device)
 {
     struct checked_device *checked = checked_of(device);
     struct checker *checker = checked->checker;
-    const struct device_stats *stats = device_stats(checker->runtime);
     checked->inner->device_close(checked->handle);
     mem_free(checked);
     if (atomic_fetch_sub(&checker->num_devices, 1) == 1)
         log_write(checker->runtime->config, TN_LOG_INFO, "check",
-                  "%llu launches checked, %llu differ", (unsigned long long)stats->checked,
-                  (unsigned long long)stats->differing);
+                  "%llu launches checked, %llu differ",
+                  (unsigned long long)stats_sum(checker->runtime, STATS_CHECKED),
+                  (unsigned long long)stats_sum(checker->runtime, STATS_DIFFERING));
 }
 
 static int32_t step_check(tn_device *device, const tn_step *step, const char **out_reason)

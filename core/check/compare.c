@@ -143,16 +143,15 @@ static bool is_rounding(const tn_step *step, const struct difference *d)
 void compare_step(const struct device *device, const tn_step *step,
                   const tn_tensor *tensors)
 {
-    struct device_stats *stats = device_stats(device->runtime);
     const tn_tensor *got = tensors + step->num_inputs;
     const tn_tensor *expected = got + step->num_outputs;
     double from_inputs = largest_input(step, tensors);
-    stats_count(&stats->checked, 1);
+    stats_count(device->runtime, STATS_CHECKED, 1);
     for (uint32_t i = 0; i < step->num_outputs; i++) {
         struct difference d = {.output = i};
         if (!compare(&got[i], &expected[i], from_inputs, &d) || is_rounding(step, &d))
             continue;
-        stats_count(&stats->differing, 1);
+        stats_count(device->runtime, STATS_DIFFERING, 1);
         report(device, step, &d);
         return;
     }

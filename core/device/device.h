@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <tenon/backend.h>
+#include "../base/counts.h"
 #include "../base/hash.h"
 #include "../base/runtime.h"
 
@@ -58,10 +59,11 @@ struct device {
     // Whether the backend's families have TN_FAMILY_EXPR; and TN_FAMILY_CPU, so that the
     // device also runs references in C.
     bool runs_expr, runs_reference;
-    uint64_t spare_limit; // bytes of spare storages; more only while work uses them
-    atomic_bool lost;     // permanently; the content of all buffers is gone
-    pthread_mutex_t lock; // guards `ready`
-    struct map ready;     // primitives for which device_load_kernels() has succeeded
+    uint64_t spare_limit;    // bytes of spare storages; more only while work uses them
+    atomic_bool lost;        // permanently; the content of all buffers is gone
+    atomic_bool has_surplus; // spare storages beyond the limits, because work uses them
+    pthread_mutex_t lock;    // guards `ready`
+    struct map ready;        // primitives for which device_load_kernels() has succeeded
     struct device_queue queues[TN_MAX_QUEUES];
 };
 
@@ -164,8 +166,8 @@ tn_status storage_write(struct storage *storage, uint64_t offset, const void *da
                         uint64_t size);
 
 // Evicts idle spare storages, least recently released first, until the rest is within the
-// limit.
-void device_sweep(struct device *device);
+// limits. Called after work of the queue ended or storages became its spares.
+void device_sweep(struct device *device, uint32_t queue);
 
 // Waits for the work that uses spare storages, and destroys all spare storages.
 void device_trim(struct device *device);
@@ -199,18 +201,35 @@ tn_status value_from_host(tn_runtime *runtime, const tn_type *type, const void *
 // --- statistics ------------------------------------------------------------------------
 
 // Counters of a runtime's memory and work, for tn_runtime_stats.
+enum stats_counter {
+    STATS_PLANS_MADE,
+    STATS_PLAN_HITS,
+    STATS_SUBMISSIONS,
+    STATS_STEPS,
+    STATS_TRANSFERS,
+    STATS_CHECKED,   // launches compared by TENON_CHECK
+    STATS_DIFFERING, // those of them whose results differed
+};
+
 struct device_stats {
-    atomic_uint_fast64_t plans_made, plan_hits, submissions, steps, transfers;
-    atomic_uint_fast64_t buffer_bytes, buffer_peak; // in storages that are not spare
-    atomic_uint_fast64_t checked, differing;        // launches compared by TENON_CHECK
+    struct counts work;              // by enum stats_counter
+    atomic_uint_fast64_t made_bytes; // in all storages
+    atomic_uint_fast64_t used_peak;  // the most so far in storages that are not spare
 };
 struct device_stats *device_stats(const tn_runtime *runtime);
-// Bytes in the spare storages of all devices.
+// Bytes in the spare storages of all devices, and in the others.
 uint64_t device_spare_bytes(const tn_runtime *runtime);
+uint64_t device_used_bytes(const tn_runtime *runtime);
 
-static inline void stats_count(atomic_uint_fast64_t *counter, uint64_t amount)
+static inline void stats_count(const tn_runtime *of, enum stats_counter counter,
+                               int64_t amount)
 {
-    atomic_fetch_add_explicit(counter, amount, memory_order_relaxed);
+    counts_add(&device_stats(of)->work, counter, amount);
+}
+
+static inline uint64_t stats_sum(const tn_runtime *of, enum stats_counter counter)
+{
+    return (uint64_t)counts_sum(&device_stats(of)->work, counter);
 }
 
 #endif // CORE_DEVICE_DEVICE_H

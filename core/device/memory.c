@@ -13,18 +13,6 @@
 #define MOST_TRIES 16   // storages of one bucket that a search looks at
 #define MOST_SPARE 4096 // spare storages of one device
 
-static void add_bytes(struct device_stats *stats, uint64_t bytes)
-{
-    uint64_t now =
-        atomic_fetch_add_explicit(&stats->buffer_bytes, bytes, memory_order_relaxed) +
-        bytes;
-    uint64_t peak = atomic_load_explicit(&stats->buffer_peak, memory_order_relaxed);
-    while (peak < now && !atomic_compare_exchange_weak_explicit(&stats->buffer_peak, &peak,
-                                                                now, memory_order_relaxed,
-                                                                memory_order_relaxed))
-        ;
-}
-
 // --- spare storages --------------------------------------------------------------------
 
 // Fibonacci hashing (Knuth, volume 3, 6.4): the product's high bits name the bucket.
@@ -49,10 +37,38 @@ static struct amount spare_amount(const struct device *device)
     return amount;
 }
 
+// Each queue's share of the limits is reserved for it, so that a queue within its share
+// needs to look at no other queue, and the sum of all stays within the limits.
+#define RESERVED 8 // one part of so many is reserved for all queues together
+
+static struct amount share_of(const struct device *device, struct amount most)
+{
+    uint64_t parts = (uint64_t)RESERVED * device->num_queues;
+    return (struct amount){most.bytes / parts, most.count / parts};
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 static bool is_within(const struct device *device, struct amount most)
 {
-    struct amount amount = spare_amount(device);
+    struct amount share = share_of(device, most), amount = {0};
+    for (uint32_t i = 0; i < device->num_queues; i++) {
+        const struct spares *spares = &device->queues[i].spares;
+        amount.bytes += larger(atomic_load(&spares->bytes), share.bytes);
+        amount.count += larger(atomic_load(&spares->count), share.count);
+    }
     return amount.bytes <= most.bytes && amount.count <= most.count;
+}
+
+static bool is_within_share(const struct device *device, uint32_t queue, struct amount most)
+{
+    const struct spares *spares = &device->queues[queue].spares;
+    struct amount share = share_of(device, most);
+    return atomic_load(&spares->bytes) <= share.bytes &&
+           atomic_load(&spares->count) <= share.count;
 }
 
 static struct amount kept_amount(const struct device *device)
@@ -130,6 +146,15 @@ static struct storage *find_arena(const struct spares *spares, uint64_t size,
     return best;
 }
 
+// Forgets the uses that is_idle() found reached, so that no later check looks at the queues
+// of other threads for them. The storage is no longer spare and not yet shared.
+static void forget_uses(struct storage *storage, uint32_t except_queue)
+{
+    for (uint32_t i = 0; i < storage->device->num_queues; i++)
+        if (i != except_queue)
+            atomic_store_explicit(&storage->last_use[i], 0, memory_order_relaxed);
+}
+
 static struct storage *take_from(struct device_queue *from, uint64_t size, uint32_t queue,
                                  bool is_arena)
 {
@@ -141,6 +166,8 @@ static struct storage *take_from(struct device_queue *from, uint64_t size, uint3
     if (storage)
         spare_unlink(&from->spares, storage);
     pthread_mutex_unlock(&from->lock);
+    if (storage)
+        forget_uses(storage, queue);
     return storage;
 }
 
@@ -162,6 +189,7 @@ static struct storage *spare_take(struct device *device, uint64_t size, uint32_t
 static void destroy(struct storage *storage)
 {
     struct device *device = storage->device;
+    atomic_fetch_sub(&device_stats(device->runtime)->made_bytes, storage->size);
     device->ops->buffer_destroy(device->handle, storage->buffer);
     mem_free(storage);
 }
@@ -192,9 +220,16 @@ static void destroy_surplus(struct device *device, struct amount most)
     }
 }
 
-void device_sweep(struct device *device)
+void device_sweep(struct device *device, uint32_t queue)
 {
-    destroy_surplus(device, kept_amount(device));
+    struct amount most = kept_amount(device);
+    bool had_surplus = atomic_load(&device->has_surplus);
+    if (!had_surplus && is_within_share(device, queue, most))
+        return;
+    destroy_surplus(device, most);
+    bool has_surplus = !is_within(device, most);
+    if (has_surplus != had_surplus)
+        atomic_store(&device->has_surplus, has_surplus);
 }
 
 // Waits for all work that uses spare storages.
@@ -215,16 +250,43 @@ static void drain_spares(struct device *device)
         device_drain(device, (tn_point){.queue = i, .value = last[i]});
 }
 
+// Of all devices, which are open.
+static uint64_t sum_of_spares(const struct device_set *set)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < set->count; i++)
+        bytes += spare_amount(set->devices[i]).bytes;
+    return bytes;
+}
+
 uint64_t device_spare_bytes(const tn_runtime *runtime)
 {
     struct device_set *set = runtime->devices;
-    uint64_t bytes = 0;
     pthread_mutex_lock(&set->lock);
-    uint32_t count = set->state == OPENED ? set->count : 0;
+    bool is_open = set->state == OPENED;
     pthread_mutex_unlock(&set->lock);
-    for (uint32_t i = 0; i < count; i++)
-        bytes += spare_amount(set->devices[i]).bytes;
-    return bytes;
+    return is_open ? sum_of_spares(set) : 0;
+}
+
+uint64_t device_used_bytes(const tn_runtime *runtime)
+{
+    uint64_t spare = device_spare_bytes(runtime);
+    uint64_t made = atomic_load(&device_stats(runtime)->made_bytes);
+    return made > spare ? made - spare : 0;
+}
+
+// Called when a storage is no longer spare, or new. While all storages together do not
+// exceed the peak, no sum of spares is needed.
+static void raise_peak(const tn_runtime *runtime)
+{
+    struct device_stats *stats = device_stats(runtime);
+    uint64_t peak = atomic_load(&stats->used_peak), made = atomic_load(&stats->made_bytes);
+    if (made <= peak)
+        return;
+    uint64_t spare = sum_of_spares(runtime->devices);
+    uint64_t used = made > spare ? made - spare : 0;
+    while (peak < used && !atomic_compare_exchange_weak(&stats->used_peak, &peak, used))
+        ;
 }
 
 void device_trim(struct device *device)
@@ -287,6 +349,7 @@ static tn_status make_storage(struct device *device, uint64_t size, struct stora
     }
     storage->device = device;
     storage->size = size;
+    atomic_fetch_add(&device_stats(device->runtime)->made_bytes, size);
     *out = storage;
     return TN_OK;
 }
@@ -305,7 +368,7 @@ static tn_status create(struct device *device, uint64_t size, uint32_t queue, bo
     }
     storage->is_arena = is_arena;
     atomic_store_explicit(&storage->refs, 1, memory_order_relaxed);
-    add_bytes(device_stats(device->runtime), storage->size);
+    raise_peak(device->runtime);
     *out = storage;
     return TN_OK;
 }
@@ -340,16 +403,15 @@ void storage_release(struct storage *storage)
         mem_free(storage);
         return;
     }
-    atomic_fetch_sub_explicit(&device_stats(device->runtime)->buffer_bytes, storage->size,
-                              memory_order_relaxed);
-    struct device_queue *queue = &device->queues[device_queue_of_thread(device)];
+    uint32_t number = device_queue_of_thread(device);
+    struct device_queue *queue = &device->queues[number];
     pthread_mutex_lock(&queue->lock);
     spare_link(&queue->spares, storage);
     pthread_mutex_unlock(&queue->lock);
     if (atomic_load_explicit(&device->lost, memory_order_acquire))
         device_trim(device); // spare storages of a lost device are useless
     else
-        device_sweep(device);
+        device_sweep(device, number);
 }
 
 void storage_use(struct storage *storage, tn_point point)

@@ -230,18 +230,18 @@ static void unlist(struct outcome *outcome)
 
 void outcomes_settle(struct device *device, tn_point point)
 {
-    char message[2048]; // this thread's pending error: settling may overwrite it
+    char message[FAIL_TEXT_SIZE]; // this thread's pending error: settling may overwrite it
     struct outcome *outcome = oldest_outcome(device, point);
     if (!outcome)
         return;
-    snprintf(message, sizeof(message), "%s", fail_text());
+    fail_save(message);
     for (; outcome; outcome = oldest_outcome(device, point)) {
         if (status_of(outcome) == UNSETTLED)
             settle(outcome);
         unlist(outcome);
         outcome_release(outcome);
     }
-    fail(TN_OK, "%s", message);
+    fail_restore(message);
 }
 
 tn_status outcome_end(struct outcome *outcome)

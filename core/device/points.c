@@ -42,7 +42,7 @@ tn_status device_wait_status(struct device *device, tn_point point)
     if (status != TN_OK)
         status = device_failed(device, "wait", status);
     raise_reached(device, point); // after a failure, too, no work up to the point runs
-    device_sweep(device);
+    device_sweep(device, point.queue);
     outcomes_settle(device, point);
     return status;
 }
@@ -57,10 +57,10 @@ tn_status device_wait(struct device *device, tn_point point)
 
 void device_drain(struct device *device, tn_point point)
 {
-    char message[2048]; // this thread's pending error: waiting may overwrite it
+    char message[FAIL_TEXT_SIZE]; // this thread's pending error: waiting may overwrite it
     if (device_has_reached(device, point))
         return;
-    snprintf(message, sizeof(message), "%s", fail_text());
+    fail_save(message);
     device_wait(device, point);
-    fail(TN_OK, "%s", message);
+    fail_restore(message);
 }

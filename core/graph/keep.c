@@ -33,7 +33,7 @@ tn_array *kept_create(tn_scope *scope, const tn_array *array)
     };
     value_retain(array->value);
     atomic_init(&kept->array.refs, 1);
-    life_add(&scope->runtime->life.kept);
+    life_add(&scope->runtime->life, LIFE_KEPT);
     return &kept->array;
 }
 
@@ -47,5 +47,5 @@ void tn_release(tn_array *array)
     value_release(array->value);
     mem_free(((struct kept *)array)->name);
     mem_free((struct kept *)array);
-    life_remove(&life->kept);
+    life_remove(life, LIFE_KEPT);
 }

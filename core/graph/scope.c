@@ -16,7 +16,7 @@ tn_scope *tn_scope_open(tn_runtime *runtime)
     if (!scope)
         return NULL;
     scope->runtime = runtime;
-    life_add(&runtime->life.scopes);
+    life_add(&runtime->life, LIFE_SCOPES);
     return scope;
 }
 
@@ -39,7 +39,7 @@ void tn_scope_close(tn_scope *scope)
     arena_finish(&scope->scratch);
     arena_finish(&scope->arena);
     mem_free(scope->error);
-    life_remove(&scope->runtime->life.scopes);
+    life_remove(&scope->runtime->life, LIFE_SCOPES);
     mem_free(scope);
 }
 

@@ -70,7 +70,7 @@ struct plan *plan_cache_get(tn_runtime *runtime, struct hash signature)
 {
     struct plan *plan = (struct plan *)lru_get(&runtime->plans->plans, signature);
     if (plan)
-        stats_count(&device_stats(runtime)->plan_hits, 1);
+        stats_count(runtime, STATS_PLAN_HITS, 1);
     return plan;
 }
 

@@ -111,7 +111,7 @@ static tn_status make(tn_runtime *runtime, const struct task *task,
         plan_release(plan);
         return status;
     }
-    stats_count(&device_stats(runtime)->plans_made, 1);
+    stats_count(runtime, STATS_PLANS_MADE, 1);
     plan->entry.bytes = count_bytes(plan);
     *out_plan = plan;
     return TN_OK;

@@ -241,7 +241,10 @@ struct plan {
 
     // By device and queue: the greatest value of a timeline point that a run was submitted
     // with. Executables are destroyed after these points.
-    atomic_uint_fast64_t *last_use;
+    struct {
+        atomic_uint_fast64_t value;
+        char apart[56]; // one queue a cache line
+    } * last_use;
 
     // Idle run records, each taken and left by one thread or few (submit.c).
     struct {
@@ -253,7 +256,7 @@ struct plan {
 static inline atomic_uint_fast64_t *plan_last_use(const struct plan *plan, uint32_t device,
                                                   uint32_t queue)
 {
-    return &plan->last_use[device * TN_MAX_QUEUES + queue];
+    return &plan->last_use[device * TN_MAX_QUEUES + queue].value;
 }
 
 // Gives a plan. `watcher` (NULL: that of the runtime, if any) is told how it is made, also

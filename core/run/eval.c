@@ -152,18 +152,17 @@ void tn_runtime_stats(const tn_runtime *runtime, tn_stats *out)
 {
     if (fail_if_null("runtime_stats", "the runtime", runtime) != TN_OK)
         return;
-    const struct device_stats *stats = device_stats(runtime);
     tn_stats mine = {
         .struct_size = sizeof(mine),
-        .plans_made = stats->plans_made,
-        .plan_hits = stats->plan_hits,
-        .submissions = stats->submissions,
-        .steps = stats->steps,
-        .transfers = stats->transfers,
-        .buffer_bytes = stats->buffer_bytes,
-        .buffer_peak = stats->buffer_peak,
-        .checked = stats->checked,
-        .differing = stats->differing,
+        .plans_made = stats_sum(runtime, STATS_PLANS_MADE),
+        .plan_hits = stats_sum(runtime, STATS_PLAN_HITS),
+        .submissions = stats_sum(runtime, STATS_SUBMISSIONS),
+        .steps = stats_sum(runtime, STATS_STEPS),
+        .transfers = stats_sum(runtime, STATS_TRANSFERS),
+        .buffer_bytes = device_used_bytes(runtime),
+        .buffer_peak = device_stats(runtime)->used_peak,
+        .checked = stats_sum(runtime, STATS_CHECKED),
+        .differing = stats_sum(runtime, STATS_DIFFERING),
         .spare_bytes = device_spare_bytes(runtime),
         .plan_bytes = plan_cache_bytes(runtime),
     };

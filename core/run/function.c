@@ -4,6 +4,7 @@
 #include <string.h>
 #include "../base/fail.h"
 #include "../base/shape.h"
+#include "../base/thread.h"
 #include "../plugin/host.h"
 #include "../primitive/registry.h"
 #include "run.h"
@@ -12,6 +13,7 @@
 // Bounds of one function's cache: bytes of host memory, and traces.
 #define TRACES_LIMIT (UINT64_C(32) << 20)
 #define MAX_TRACES 256
+#define MAX_RECENT 16
 
 // The trace of one signature. Constant once it is in the cache.
 struct trace_entry {
@@ -28,6 +30,12 @@ struct tn_function {
     void *user;
     uint64_t donate; // bit i: input i is donated
     struct lru traces;
+    // The trace of a thread's last call, with a reference, so that a thread which repeats a
+    // call shares no lock and no counter with others. Each place is for one thread or few.
+    struct {
+        _Atomic(struct trace_entry *) entry; // NULL: none, or in use
+        char apart[56];                      // one place a cache line
+    } recent[MAX_RECENT];
 };
 
 // Fields that an older caller's struct lacks are zero. Fields that a newer caller's struct
@@ -78,7 +86,7 @@ tn_status tn_function_create(tn_runtime *runtime, tn_function_body body, void *u
     *function = (tn_function){
         .runtime = runtime, .body = body, .user = user, .donate = mine.donate};
     lru_init(&function->traces, TRACES_LIMIT, MAX_TRACES, entry_destroy);
-    life_add(&runtime->life.functions);
+    life_add(&runtime->life, LIFE_FUNCTIONS);
     *out_function = function;
     return TN_OK;
 }
@@ -87,8 +95,10 @@ void tn_function_destroy(tn_function *function)
 {
     if (!function || callback_refuses(function->runtime, "tn_function_destroy"))
         return;
+    for (uint32_t i = 0; i < MAX_RECENT; i++)
+        lru_release(&function->traces, (struct lru_entry *)function->recent[i].entry);
     lru_finish(&function->traces);
-    life_remove(&function->runtime->life.functions);
+    life_remove(&function->runtime->life, LIFE_FUNCTIONS);
     mem_free(function);
 }
 
@@ -206,6 +216,11 @@ static tn_status trace_signature(tn_function *function, tn_array *const *inputs,
     return status;
 }
 
+static _Atomic(struct trace_entry *) *recent_place(tn_function *function)
+{
+    return &function->recent[thread_number() % MAX_RECENT].entry;
+}
+
 // Gives the trace for these inputs, with a reference. When two threads trace one signature
 // at the same time, the cache keeps one of the traces.
 static tn_status entry_for(tn_function *function, tn_array *const *inputs,
@@ -213,6 +228,10 @@ static tn_status entry_for(tn_function *function, tn_array *const *inputs,
                            struct trace_entry **out_entry)
 {
     struct hash signature = input_signature(inputs, num_inputs, num_outputs);
+    *out_entry = atomic_exchange(recent_place(function), NULL);
+    if (*out_entry && hash_equal((*out_entry)->entry.key, signature))
+        return TN_OK;
+    lru_release(&function->traces, (struct lru_entry *)*out_entry);
     *out_entry = (struct trace_entry *)lru_get(&function->traces, signature);
     if (*out_entry)
         return TN_OK;
@@ -230,6 +249,14 @@ static tn_status entry_for(tn_function *function, tn_array *const *inputs,
     lru_put(&function->traces, &entry->entry);
     *out_entry = entry;
     return TN_OK;
+}
+
+// Keeps the trace, with the reference, for the thread's next call.
+static void entry_done(tn_function *function, struct trace_entry *entry)
+{
+    if (entry)
+        entry = atomic_exchange(recent_place(function), entry);
+    lru_release(&function->traces, (struct lru_entry *)entry);
 }
 
 // --- calling ----------------------------------------------------------------------------
@@ -314,7 +341,7 @@ tn_status tn_function_call(tn_function *function, tn_scope *scope, tn_array *con
             entry_for(function, plain, (uint32_t)num_inputs, (uint32_t)num_outputs, &entry);
     if (status == TN_OK)
         status = replay(function, scope, plain, (uint32_t)num_inputs, entry, outputs);
-    lru_release(&function->traces, (struct lru_entry *)entry);
+    entry_done(function, entry);
     arena_rewind(&scope->scratch, mark);
     return scope_take_failure(scope, status);
 }

@@ -244,7 +244,7 @@ static tn_status transfer(struct run *run, const struct plan_transfer *t)
               "\"bytes\":%llu,\"from\":\"%s\",\"to\":\"%s\"", (unsigned long long)t->size,
               upload ? "" : plan->devices[t->from_device]->name,
               plan->devices[t->to_device]->name);
-    stats_count(&device_stats(plan->runtime)->transfers, 1);
+    stats_count(plan->runtime, STATS_TRANSFERS, 1);
     return status;
 }
 
@@ -450,7 +450,7 @@ static tn_status submit_segment(struct run *run, const struct plan_segment *segm
 {
     struct device *device = device_of(run, segment);
     struct submitted *state = state_of(run, segment);
-    struct device_stats *stats = device_stats(run->plan->runtime);
+    tn_runtime *runtime = run->plan->runtime;
     struct outcome *outcome = NULL;
     uint64_t value = 0;
     bind_slots(run, segment);
@@ -470,8 +470,8 @@ static tn_status submit_segment(struct run *run, const struct plan_segment *segm
         device_drain(device,
                      outcomes_backlog(device, run->record->queues[segment->device]));
     }
-    stats_count(&stats->submissions, 1);
-    stats_count(&stats->steps, segment->num_steps);
+    stats_count(runtime, STATS_SUBMISSIONS, 1);
+    stats_count(runtime, STATS_STEPS, segment->num_steps);
     return TN_OK;
 }
 
@@ -543,7 +543,7 @@ tn_status plan_run(struct plan *plan, struct value *const *leaves, struct value 
     struct run run = {plan, run_record_take(plan), leaves, mode};
     if (!run.record)
         return TN_ERR_MEMORY;
-    life_add(&plan->runtime->life.runs);
+    life_add(&plan->runtime->life, LIFE_RUNS);
     status = prepare_arenas(&run);
     if (status == TN_OK)
         status = prepare_storages(&run);
@@ -554,6 +554,6 @@ tn_status plan_run(struct plan *plan, struct value *const *leaves, struct value 
     if (status == TN_OK)
         status = give_outputs(&run, outputs);
     run_record_give(plan, run.record);
-    life_remove(&plan->runtime->life.runs);
+    life_remove(&plan->runtime->life, LIFE_RUNS);
     return status;
 }

@@ -119,6 +119,35 @@ Test(eval, memory_of_dead_values_is_used_again)
     tn_scope_close(s);
 }
 
+static tn_array *kept(int64_t count)
+{
+    tn_scope *s = tn_scope_open(runtime);
+    const tn_array *one = tn_f32(s, 1);
+    tn_array *kept =
+        tn_keep(s, tn_op(s, "broadcast_to", &one, 1, tn_attrs("shape", TN_INTS(count))));
+    tn_scope_close(s);
+    return kept;
+}
+
+// Spare buffers do not count, and may count again later.
+Test(eval, the_peak_is_the_most_in_use_at_once)
+{
+    enum { ONE = 1 << 16 };
+    tn_release(kept(ONE));
+    tn_array *two = kept(2 * ONE);
+    check_within(u64, stats_of(runtime).buffer_peak, 2 * ONE * 4, 2 * ONE * 4 + 64);
+    tn_array *one = kept(ONE), *again;
+    uint64_t peak = stats_of(runtime).buffer_peak;
+    check_within(u64, peak, 3 * ONE * 4, 3 * ONE * 4 + 64);
+    check_within(u64, stats_of(runtime).buffer_bytes, 3 * ONE * 4, 3 * ONE * 4 + 64);
+    tn_release(one);
+    check_within(u64, stats_of(runtime).buffer_bytes, 2 * ONE * 4, 2 * ONE * 4 + 64);
+    again = kept(ONE);
+    cr_assert(eq(u64, stats_of(runtime).buffer_peak, peak));
+    tn_release(again);
+    tn_release(two);
+}
+
 Test(eval, arrays_without_elements_evaluate)
 {
     tn_scope *s = tn_scope_open(runtime);

@@ -101,6 +101,23 @@ static void *call_once(void *context)
     return NULL;
 }
 
+static void *close_scope(void *scope)
+{
+    tn_scope_close(scope);
+    return NULL;
+}
+
+// The teardown closes the runtime, which is refused while a scope is counted as open.
+Test(threads, a_scope_is_closed_by_another_thread)
+{
+    for (int i = 0; i < 20; i++) {
+        pthread_t thread;
+        tn_scope *s = tn_scope_open(runtime);
+        cr_assert(eq(int, pthread_create(&thread, NULL, close_scope, s), 0));
+        pthread_join(thread, NULL);
+    }
+}
+
 // Threads of other queues reuse what one thread released.
 Test(threads, memory_goes_round)
 {

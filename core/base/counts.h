@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// Counters that threads advance often and read rarely. Each thread adds to the counters of
+// one of COUNT_PARTS parts, so that threads rarely write one cache line. A sum is exact
+// while no thread adds.
+//
+// Threads. Any.
+#ifndef CORE_BASE_COUNTS_H
+#define CORE_BASE_COUNTS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include "thread.h"
+
+#define COUNT_PARTS 16
+#define MAX_COUNTS 8
+
+// All zero at first.
+struct counts {
+    struct {
+        char apart[64]; // no cache line holds counters of two parts, or what is before them
+        _Atomic int64_t count[MAX_COUNTS];
+    } part[COUNT_PARTS];
+    char apart[64];
+};
+
+// Release: a thread that reads the sum sees all writes before each addition in it.
+static inline void counts_add(struct counts *counts, uint32_t index, int64_t amount)
+{
+    atomic_fetch_add_explicit(&counts->part[thread_number() % COUNT_PARTS].count[index],
+                              amount, memory_order_release);
+}
+
+static inline int64_t counts_sum(const struct counts *counts, uint32_t index)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < COUNT_PARTS; i++)
+        sum += atomic_load_explicit(&counts->part[i].count[index], memory_order_acquire);
+    return sum;
+}
+
+#endif // CORE_BASE_COUNTS_H
