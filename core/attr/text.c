@@ -21,22 +21,20 @@ struct text_buffer {
 static void put(struct text_buffer *text, const char *format, ...) PRINTF_LIKE(2, 3);
 static void put(struct text_buffer *text, const char *format, ...)
 {
-    char buffer[256];
     va_list list;
     va_start(list, format);
-    int n = vsnprintf(buffer, sizeof(buffer), format, list);
+    int n = vsnprintf(NULL, 0, format, list);
     va_end(list);
-    uint32_t size = n < 0                            ? 0
-                    : (size_t)n < sizeof(buffer) - 1 ? (uint32_t)n
-                                                     : (uint32_t)sizeof(buffer) - 1;
+    uint32_t size = n < 0 ? 0 : (uint32_t)n;
     if (text->status == TN_OK)
         text->status =
             mem_grow((void **)&text->bytes, &text->capacity, text->size + size + 1, 1);
     if (text->status != TN_OK)
         return;
-    memcpy(text->bytes + text->size, buffer, size);
+    va_start(list, format);
+    vsnprintf(text->bytes + text->size, size + 1, format, list);
+    va_end(list);
     text->size += size;
-    text->bytes[text->size] = 0;
 }
 
 // Prints the fewest digits, from 6 to 17, that parse back to the same number.

@@ -65,8 +65,13 @@ static json_t *describe_backends(const tn_backend *backend)
     json_t *families = backend ? json_array() : NULL;
     if (!backend)
         return json_array();
-    for (const char *const *family = backend->families; *family; family++)
-        json_array_append_new(families, json_string(*family));
+    bool whole = families != NULL;
+    for (const char *const *family = backend->families; *family && whole; family++)
+        whole = json_array_append_new(families, json_string(*family)) == 0;
+    if (!whole) {
+        json_decref(families);
+        return NULL;
+    }
     return json_pack("[{s:s, s:b, s:o}]", "name", backend->name, "default",
                      (int)(backend->flags & TN_BACKEND_DEFAULT), "families", families);
 }

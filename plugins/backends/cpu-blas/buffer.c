@@ -83,7 +83,16 @@ static tn_buffer *take_idle(struct cpu_memory *memory, uint32_t class)
     return buffer;
 }
 
-// Allocates a new buffer. The lock is held, but released while the host allocates.
+// The lock is held, but released while the host allocates.
+static tn_buffer *allocate(tn_device *device, uint64_t size)
+{
+    pthread_mutex_unlock(&device->memory.lock);
+    tn_buffer *buffer = device->host->alloc(device->host, size, CPU_ALIGNMENT);
+    pthread_mutex_lock(&device->memory.lock);
+    return buffer;
+}
+
+// Allocates a new buffer. When memory is short, frees the idle buffers and tries again.
 static tn_buffer *take_new(tn_device *device, uint64_t capacity)
 {
     bool is_mapped = capacity >= MAPPED_FROM;
@@ -97,9 +106,11 @@ static tn_buffer *take_new(tn_device *device, uint64_t capacity)
             buffer = map_memory(size);
         }
     } else {
-        pthread_mutex_unlock(&device->memory.lock);
-        buffer = device->host->alloc(device->host, size, CPU_ALIGNMENT);
-        pthread_mutex_lock(&device->memory.lock);
+        buffer = allocate(device, size);
+        if (!buffer) {
+            drop_idle(device);
+            buffer = allocate(device, size);
+        }
     }
     if (!buffer)
         return NULL;

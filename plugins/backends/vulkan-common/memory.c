@@ -33,6 +33,7 @@ struct vk_block {
     uint64_t size;
     struct range *free; // sorted by `begin`
     uint32_t num_free, max_free;
+    uint32_t num_buffers; // in use
     enum vk_memory_kind kind;
     bool shared; // for buffers of less than half a block
     uint64_t serial;
@@ -288,6 +289,20 @@ static uint64_t padded(uint64_t size)
     return (size + VK_ALIGNMENT - 1) / VK_ALIGNMENT * VK_ALIGNMENT;
 }
 
+// Makes room for the free ranges of one buffer more: there is at most one more of them than
+// buffers, so freeing a buffer needs no memory.
+static bool reserve_ranges(struct vk_block *block)
+{
+    if (block->num_buffers + 2 <= block->max_free)
+        return true;
+    struct range *more = realloc(block->free, 2 * block->max_free * sizeof(*more));
+    if (!more)
+        return false;
+    block->free = more;
+    block->max_free *= 2;
+    return true;
+}
+
 static tn_status take_locked(tn_device *device, uint64_t size, enum vk_memory_kind kind,
                              tn_buffer *out)
 {
@@ -306,6 +321,9 @@ static tn_status take_locked(tn_device *device, uint64_t size, enum vk_memory_ki
         block->shared = shares;
         at = 0;
     }
+    if (!reserve_ranges(block))
+        return device->host->fail(device->host, TN_ERR_MEMORY, "out of memory");
+    block->num_buffers++;
     uint64_t begin = block->free[at].begin;
     block->free[at].begin += size;
     if (block->free[at].begin == block->free[at].end) {
@@ -344,17 +362,9 @@ tn_status vk_memory_take(tn_device *device, uint64_t size, enum vk_memory_kind k
     return status;
 }
 
-// Inserts a free range at index `at`. If the array cannot grow, the range is lost until the
-// block is destroyed.
+// Inserts a free range at index `at`. reserve_ranges() made room for it.
 static void insert_range(struct vk_block *block, uint32_t at, struct range range)
 {
-    if (block->num_free == block->max_free) {
-        struct range *more = realloc(block->free, 2 * block->max_free * sizeof(*more));
-        if (!more)
-            return;
-        block->free = more;
-        block->max_free *= 2;
-    }
     memmove(&block->free[at + 1], &block->free[at],
             (block->num_free - at) * sizeof(block->free[0]));
     block->free[at] = range;
@@ -390,6 +400,7 @@ void vk_memory_give(tn_device *device, tn_buffer *buffer)
     pthread_mutex_lock(&memory->lock);
     if (block->kind != VK_MEMORY_STAGING)
         memory->used -= buffer->size;
+    block->num_buffers--;
     give_range(block, (struct range){buffer->offset, buffer->offset + buffer->size});
     if (is_empty(block)) {
         int own = (int)memory->types[VK_MEMORY_OWN].index;

@@ -19,7 +19,9 @@ struct sample {
     int64_t gap; // in no field: as good as padding
 };
 
-static const char *const modes[] = {"none", "left", "right", NULL};
+#define TIMES_4(text) text text text text
+#define LONG_NAME TIMES_4(TIMES_4(TIMES_4("long")))
+static const char *const modes[] = {"none", "left", "right", LONG_NAME, NULL};
 static const tn_attr_field fields[] = {
     TN_BOOL_FIELD(struct sample, flag, 0, "a flag"),
     TN_I64_FIELD(struct sample, count, 3, "a count"),
@@ -86,6 +88,7 @@ Test(attrs, what_is_printed_parses_to_the_same)
         "alpha=nan",
         "alpha=1e-300, mode=none, axes=[]",
         "axes=[1, -2, 3], bits=0xffffffffffffffff",
+        "mode=" LONG_NAME,
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         struct sample first = parse(texts[i]);
