@@ -39,8 +39,9 @@ struct device_queue {
     pthread_mutex_t lock;            // guards the members below
     struct outcome *oldest, *newest; // listed outcomes, in point order
     uint32_t num_outcomes;
-    struct spares spares; // storages that threads of the queue released
-    char apart[64];       // no cache line holds members of two queues
+    struct spares spares;        // storages that threads of the queue released
+    atomic_uint_fast64_t credit; // see note_used() in memory.c
+    char apart[64];              // no cache line holds members of two queues
 };
 
 // An open device. Constant after devices_open(), but for `lost` and the members after

@@ -259,35 +259,69 @@ static uint64_t sum_of_spares(const struct device_set *set)
     return bytes;
 }
 
-uint64_t device_spare_bytes(const tn_runtime *runtime)
+static bool is_open(struct device_set *set)
 {
-    struct device_set *set = runtime->devices;
     pthread_mutex_lock(&set->lock);
     bool is_open = set->state == OPENED;
     pthread_mutex_unlock(&set->lock);
-    return is_open ? sum_of_spares(set) : 0;
+    return is_open;
 }
 
-uint64_t device_used_bytes(const tn_runtime *runtime)
+uint64_t device_spare_bytes(const tn_runtime *runtime)
 {
-    uint64_t spare = device_spare_bytes(runtime);
+    return is_open(runtime->devices) ? sum_of_spares(runtime->devices) : 0;
+}
+
+// Of open devices.
+static uint64_t used_bytes(const tn_runtime *runtime)
+{
+    uint64_t spare = sum_of_spares(runtime->devices);
     uint64_t made = atomic_load(&device_stats(runtime)->made_bytes);
     return made > spare ? made - spare : 0;
 }
 
-// Called when a storage is no longer spare, or new. While all storages together do not
-// exceed the peak, no sum of spares is needed.
-static void raise_peak(const tn_runtime *runtime)
+uint64_t device_used_bytes(const tn_runtime *runtime)
 {
-    struct device_stats *stats = device_stats(runtime);
-    uint64_t peak = atomic_load(&stats->used_peak), made = atomic_load(&stats->made_bytes);
-    if (made <= peak)
+    return is_open(runtime->devices) ? used_bytes(runtime) : 0;
+}
+
+// --- the peak --------------------------------------------------------------------------
+
+// A queue's credit is a number of bytes that may come into use before a new peak is
+// possible: the bytes in use and all credits together do not exceed the peak. So a thread
+// that takes what it released looks at no other queue. Threads that take storages at the
+// same moment may leave the peak lower than their sum.
+
+// Returns false when the credit is too small.
+static bool use_credit(struct device_queue *queue, uint64_t bytes)
+{
+    uint64_t credit = atomic_load_explicit(&queue->credit, memory_order_relaxed);
+    while (credit >= bytes)
+        if (atomic_compare_exchange_weak(&queue->credit, &credit, credit - bytes))
+            return true;
+    return false;
+}
+
+static void revoke_credits(const struct device_set *set)
+{
+    for (uint32_t i = 0; i < set->count; i++)
+        for (uint32_t k = 0; k < set->devices[i]->num_queues; k++)
+            atomic_store(&set->devices[i]->queues[k].credit, 0);
+}
+
+// Called when `bytes` came into use.
+static void note_used(struct device *device, uint64_t bytes)
+{
+    struct device_stats *stats = device_stats(device->runtime);
+    if (use_credit(&device->queues[device_queue_of_thread(device)], bytes))
         return;
-    uint64_t spare = sum_of_spares(runtime->devices);
-    uint64_t used = made > spare ? made - spare : 0;
+    revoke_credits(device->runtime->devices);
+    uint64_t peak = atomic_load(&stats->used_peak), used = used_bytes(device->runtime);
     while (peak < used && !atomic_compare_exchange_weak(&stats->used_peak, &peak, used))
         ;
 }
+
+// --- giving all back -------------------------------------------------------------------
 
 void device_trim(struct device *device)
 {
@@ -368,7 +402,7 @@ static tn_status create(struct device *device, uint64_t size, uint32_t queue, bo
     }
     storage->is_arena = is_arena;
     atomic_store_explicit(&storage->refs, 1, memory_order_relaxed);
-    raise_peak(device->runtime);
+    note_used(device, storage->size);
     *out = storage;
     return TN_OK;
 }
@@ -406,8 +440,10 @@ void storage_release(struct storage *storage)
     uint32_t number = device_queue_of_thread(device);
     struct device_queue *queue = &device->queues[number];
     pthread_mutex_lock(&queue->lock);
+    uint64_t size = storage->size; // the storage may be taken or destroyed from then on
     spare_link(&queue->spares, storage);
     pthread_mutex_unlock(&queue->lock);
+    atomic_fetch_add(&queue->credit, size);
     if (atomic_load_explicit(&device->lost, memory_order_acquire))
         device_trim(device); // spare storages of a lost device are useless
     else
