@@ -39,9 +39,9 @@ struct device_queue {
     pthread_mutex_t lock;            // guards the members below
     struct outcome *oldest, *newest; // listed outcomes, in point order
     uint32_t num_outcomes;
-    struct spares spares;        // storages that threads of the queue released
-    atomic_uint_fast64_t credit; // see note_used() in memory.c
-    char apart[64];              // no cache line holds members of two queues
+    struct spares spares;       // storages that threads of the queue released
+    atomic_int_fast64_t credit; // bytes, see note_used() in memory.c
+    char apart[64];             // no cache line holds members of two queues
 };
 
 // An open device. Constant after devices_open(), but for `lost` and the members after
@@ -213,9 +213,9 @@ enum stats_counter {
 };
 
 struct device_stats {
-    struct counts work;              // by enum stats_counter
-    atomic_uint_fast64_t made_bytes; // in all storages
-    atomic_uint_fast64_t used_peak;  // the most so far in storages that are not spare
+    struct counts work;                     // by enum stats_counter
+    atomic_uint_fast64_t made_bytes;        // in all storages
+    atomic_int_fast64_t counted, used_peak; // see note_used() in memory.c
 };
 struct device_stats *device_stats(const tn_runtime *runtime);
 // Bytes in the spare storages of all devices, and in the others.

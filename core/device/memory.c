@@ -287,38 +287,40 @@ uint64_t device_used_bytes(const tn_runtime *runtime)
 
 // --- the peak --------------------------------------------------------------------------
 
-// A queue's credit is a number of bytes that may come into use before a new peak is
-// possible: the bytes in use and all credits together do not exceed the peak. So a thread
-// that takes what it released looks at no other queue. Threads that take storages at the
-// same moment may leave the peak lower than their sum.
+// The peak is that of `counted`, the bytes in use and the credits of all queues. A queue
+// takes small storages from its credit and returns them there, so that its threads share no
+// counter with others. Hence the peak is too high by up to MOST_CREDIT for each queue.
+#define CREDIT (INT64_C(64) << 10)
+#define MOST_CREDIT (2 * CREDIT)
 
-// Returns false when the credit is too small.
-static bool use_credit(struct device_queue *queue, uint64_t bytes)
+static void raise_peak(struct device_stats *stats, int64_t counted)
 {
-    uint64_t credit = atomic_load_explicit(&queue->credit, memory_order_relaxed);
-    while (credit >= bytes)
-        if (atomic_compare_exchange_weak(&queue->credit, &credit, credit - bytes))
-            return true;
-    return false;
-}
-
-static void revoke_credits(const struct device_set *set)
-{
-    for (uint32_t i = 0; i < set->count; i++)
-        for (uint32_t k = 0; k < set->devices[i]->num_queues; k++)
-            atomic_store(&set->devices[i]->queues[k].credit, 0);
-}
-
-// Called when `bytes` came into use.
-static void note_used(struct device *device, uint64_t bytes)
-{
-    struct device_stats *stats = device_stats(device->runtime);
-    if (use_credit(&device->queues[device_queue_of_thread(device)], bytes))
-        return;
-    revoke_credits(device->runtime->devices);
-    uint64_t peak = atomic_load(&stats->used_peak), used = used_bytes(device->runtime);
-    while (peak < used && !atomic_compare_exchange_weak(&stats->used_peak, &peak, used))
+    int64_t peak = atomic_load(&stats->used_peak);
+    while (peak < counted &&
+           !atomic_compare_exchange_weak(&stats->used_peak, &peak, counted))
         ;
+}
+
+// Called by a thread of the queue when `bytes` came into use.
+static void note_used(struct device_queue *queue, struct device_stats *stats, int64_t bytes)
+{
+    int64_t credit = atomic_fetch_sub(&queue->credit, bytes) - bytes;
+    if (credit >= 0)
+        return;
+    int64_t more = CREDIT - credit;
+    raise_peak(stats, atomic_fetch_add(&stats->counted, more) + more);
+    atomic_fetch_add(&queue->credit, more);
+}
+
+// Called by a thread of the queue when `bytes` became spare.
+static void note_spare(struct device_queue *queue, struct device_stats *stats,
+                       int64_t bytes)
+{
+    int64_t credit = atomic_fetch_add(&queue->credit, bytes) + bytes;
+    if (credit <= MOST_CREDIT)
+        return;
+    atomic_fetch_sub(&queue->credit, credit - CREDIT);
+    atomic_fetch_sub(&stats->counted, credit - CREDIT);
 }
 
 // --- giving all back -------------------------------------------------------------------
@@ -402,7 +404,8 @@ static tn_status create(struct device *device, uint64_t size, uint32_t queue, bo
     }
     storage->is_arena = is_arena;
     atomic_store_explicit(&storage->refs, 1, memory_order_relaxed);
-    note_used(device, storage->size);
+    note_used(&device->queues[device_queue_of_thread(device)],
+              device_stats(device->runtime), (int64_t)storage->size);
     *out = storage;
     return TN_OK;
 }
@@ -443,7 +446,7 @@ void storage_release(struct storage *storage)
     uint64_t size = storage->size; // the storage may be taken or destroyed from then on
     spare_link(&queue->spares, storage);
     pthread_mutex_unlock(&queue->lock);
-    atomic_fetch_add(&queue->credit, size);
+    note_spare(queue, device_stats(device->runtime), (int64_t)size);
     if (atomic_load_explicit(&device->lost, memory_order_acquire))
         device_trim(device); // spare storages of a lost device are useless
     else

@@ -160,7 +160,7 @@ void tn_runtime_stats(const tn_runtime *runtime, tn_stats *out)
         .steps = stats_sum(runtime, STATS_STEPS),
         .transfers = stats_sum(runtime, STATS_TRANSFERS),
         .buffer_bytes = device_used_bytes(runtime),
-        .buffer_peak = device_stats(runtime)->used_peak,
+        .buffer_peak = (uint64_t)device_stats(runtime)->used_peak,
         .checked = stats_sum(runtime, STATS_CHECKED),
         .differing = stats_sum(runtime, STATS_DIFFERING),
         .spare_bytes = device_spare_bytes(runtime),

@@ -129,23 +129,25 @@ static tn_array *kept(int64_t count)
     return kept;
 }
 
-// Spare buffers do not count, and may count again later.
+// Spare buffers do not count, and may count again later. Small ones are counted in advance.
 Test(eval, the_peak_is_the_most_in_use_at_once)
 {
-    enum { ONE = 1 << 16 };
-    tn_release(kept(ONE));
-    tn_array *two = kept(2 * ONE);
-    check_within(u64, stats_of(runtime).buffer_peak, 2 * ONE * 4, 2 * ONE * 4 + 64);
-    tn_array *one = kept(ONE), *again;
+    enum { ONE = 4 << 20, SMALL = 128 << 10 }; // bytes
+    tn_release(kept(ONE / 4));
+    tn_array *two = kept(2 * ONE / 4);
+    check_within(u64, stats_of(runtime).buffer_peak, 2 * ONE, 2 * ONE + SMALL);
+    tn_array *one = kept(ONE / 4);
     uint64_t peak = stats_of(runtime).buffer_peak;
-    check_within(u64, peak, 3 * ONE * 4, 3 * ONE * 4 + 64);
-    check_within(u64, stats_of(runtime).buffer_bytes, 3 * ONE * 4, 3 * ONE * 4 + 64);
+    check_within(u64, peak, 3 * ONE, 3 * ONE + SMALL);
+    check_within(u64, stats_of(runtime).buffer_bytes, 3 * ONE, 3 * ONE + 64);
     tn_release(one);
-    check_within(u64, stats_of(runtime).buffer_bytes, 2 * ONE * 4, 2 * ONE * 4 + 64);
-    again = kept(ONE);
+    check_within(u64, stats_of(runtime).buffer_bytes, 2 * ONE, 2 * ONE + 64);
+    one = kept(ONE / 4);
     cr_assert(eq(u64, stats_of(runtime).buffer_peak, peak));
-    tn_release(again);
+    tn_release(one);
     tn_release(two);
+    cr_assert(eq(u64, stats_of(runtime).buffer_bytes, 0));
+    cr_assert(eq(u64, stats_of(runtime).buffer_peak, peak));
 }
 
 Test(eval, arrays_without_elements_evaluate)

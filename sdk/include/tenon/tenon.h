@@ -455,7 +455,7 @@ typedef struct tn_stats {
     uint64_t steps;        // kernel launches submitted
     uint64_t transfers;    // copies between devices
     uint64_t buffer_bytes; // bytes in buffers of arrays and plans now
-    uint64_t buffer_peak;  // bytes, the most so far
+    uint64_t buffer_peak;  // bytes, the most so far, or up to 128 KiB more a thread
     uint64_t checked;      // launches that TENON_CHECK compared with their definitions
     uint64_t differing;    // of those launches, the ones that differed and were logged
     // Bytes of released buffers that the devices keep for reuse: at most 512 MiB of host
