@@ -17,10 +17,11 @@
 // All zero at first.
 struct counts {
     struct {
-        char apart[64]; // no cache line holds counters of two parts, or what is before them
+        char apart[LINES_APART]; // no cache line holds counters of two parts, or what is
+                                 // before them
         _Atomic int64_t count[MAX_COUNTS];
     } part[COUNT_PARTS];
-    char apart[64];
+    char apart[LINES_APART];
 };
 
 // Release: a thread that reads the sum sees all writes before each addition in it.

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Numbers of threads, for rows of a trace and to spread threads over places.
+// Numbers of threads, for rows of a trace and to spread threads over places; and the
+// distance of memory that different threads write, since threads that write one cache line
+// wait for each other. Intel's processors fetch lines in pairs.
 #ifndef CORE_BASE_THREAD_H
 #define CORE_BASE_THREAD_H
+
+#define LINES_APART 128 // bytes
 
 // The calling thread's number, 0 before its first call of thread_number(). Its TLS model
 // makes a read one instruction; the four bytes fit what the C library reserves for

@@ -41,7 +41,7 @@ struct device_queue {
     uint32_t num_outcomes;
     struct spares spares;       // storages that threads of the queue released
     atomic_int_fast64_t credit; // bytes, see note_used() in memory.c
-    char apart[64];             // no cache line holds members of two queues
+    char apart[LINES_APART];    // no cache line holds members of two queues
 };
 
 // An open device. Constant after devices_open(), but for `lost` and the members after
@@ -65,6 +65,7 @@ struct device {
     atomic_bool has_surplus; // spare storages beyond the limits, because work uses them
     pthread_mutex_t lock;    // guards `ready`
     struct map ready;        // primitives for which device_load_kernels() has succeeded
+    char apart[LINES_APART];
     struct device_queue queues[TN_MAX_QUEUES];
 };
 

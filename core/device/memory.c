@@ -6,12 +6,13 @@
 // order.
 #include "../base/fail.h"
 #include "../base/memory.h"
+#include "../base/thread.h"
 #include "../plugin/host.h"
 #include "device_set.h"
 #include "outcome.h"
 
-#define MOST_TRIES 16   // storages of one bucket that a search looks at
-#define MOST_SPARE 4096 // spare storages of one device
+#define MOST_TRIES 16        // storages of one bucket that a search looks at
+#define MOST_SPARE (1 << 14) // spare storages of one device
 
 // --- spare storages --------------------------------------------------------------------
 
@@ -38,13 +39,13 @@ static struct amount spare_amount(const struct device *device)
 }
 
 // Each queue's share of the limits is reserved for it, so that a queue within its share
-// needs to look at no other queue, and the sum of all stays within the limits.
-#define RESERVED 8 // one part of so many is reserved for all queues together
-
+// needs to look at no other queue, and the sum of all stays within the limits. All shares
+// together are an eighth of the bytes, because one queue may need nearly all, and half of
+// the count.
 static struct amount share_of(const struct device *device, struct amount most)
 {
-    uint64_t parts = (uint64_t)RESERVED * device->num_queues;
-    return (struct amount){most.bytes / parts, most.count / parts};
+    uint64_t queues = device->num_queues;
+    return (struct amount){most.bytes / (8 * queues), most.count / (2 * queues)};
 }
 
 static uint64_t larger(uint64_t a, uint64_t b)
@@ -375,9 +376,12 @@ static tn_status make_storage(struct device *device, uint64_t size, struct stora
         return fail(TN_ERR_MEMORY, "device %s: a buffer of %llu bytes, at most %llu fit",
                     device->name, (unsigned long long)size,
                     (unsigned long long)device->info.max_buffer_size);
-    struct storage *storage = mem_zalloc(sizeof(*storage));
+    // Its neighbours in memory may be used by other threads.
+    struct storage *storage =
+        mem_alloc_aligned(sizeof(*storage) + LINES_APART, LINES_APART);
     if (!storage)
         return TN_ERR_MEMORY;
+    *storage = (struct storage){0};
     tn_status status = make_buffer(device, size, &storage->buffer);
     if (status != TN_OK) {
         mem_free(storage);

@@ -243,13 +243,13 @@ struct plan {
     // with. Executables are destroyed after these points.
     struct {
         atomic_uint_fast64_t value;
-        char apart[56]; // one queue a cache line
+        char apart[LINES_APART];
     } * last_use;
 
     // Idle run records, each taken and left by one thread or few (submit.c).
     struct {
+        char apart[LINES_APART];
         _Atomic(struct run_record *) record; // NULL: none
-        char apart[56];                      // one place a cache line
     } idle[MAX_IDLE_RUNS];
 };
 

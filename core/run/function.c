@@ -33,8 +33,8 @@ struct tn_function {
     // The trace of a thread's last call, with a reference, so that a thread which repeats a
     // call shares no lock and no counter with others. Each place is for one thread or few.
     struct {
+        char apart[LINES_APART];
         _Atomic(struct trace_entry *) entry; // NULL: none, or in use
-        char apart[56];                      // one place a cache line
     } recent[MAX_RECENT];
 };
 

@@ -169,8 +169,8 @@ static tn_status open_parts(tn_device *device)
         return status;
     uint64_t threads = device->num_threads - 1 + cpu_num_queues();
     device->registers = host->alloc(host, threads * CPU_REGISTER_BYTES, 4096);
-    device->queues =
-        host->alloc(host, cpu_num_queues() * sizeof(struct cpu_queue), CPU_ALIGNMENT);
+    device->queues = host->alloc(host, cpu_num_queues() * sizeof(struct cpu_queue),
+                                 _Alignof(struct cpu_queue));
     return device->registers && device->queues ? open_queues(device) : TN_ERR_MEMORY;
 }
 

@@ -59,7 +59,7 @@ struct cpu_submission {
 // and has the queue to itself once `reached` is n - 1. So `registers`, `kernel_host` and
 // the frames of executables need no lock.
 struct cpu_queue {
-    _Alignas(64) tn_device *device;
+    _Alignas(128) tn_device *device; // a pair of cache lines apart from other queues
     uint32_t index;
     bool calls_blas;          // an OpenBLAS buffer is reserved for this queue
     unsigned char *registers; // CPU_REGISTER_BYTES, for the thread that runs its launches

@@ -70,7 +70,8 @@ static tn_status frames_create(const tn_executable *executable, struct cpu_queue
     uint64_t size = executable->num_launches * sizeof(struct launch_frame);
     for (uint32_t i = 0; i < executable->num_launches; i++)
         size += frame_bytes(&executable->launches[i]);
-    struct launch_frame *frames = host->alloc(host, size, 64);
+    size = (size + 127) / 128 * 128; // apart from what other queues write
+    struct launch_frame *frames = host->alloc(host, size, 128);
     if (!frames) // fails through the queue's table, so that cpu_wait reports it too
         return queue->kernel_host.table.fail(&queue->kernel_host.table, TN_ERR_MEMORY,
                                              "out of memory for the %" PRIu64
