@@ -44,8 +44,8 @@ struct device_queue {
     char apart[LINES_APART];    // no cache line holds members of two queues
 };
 
-// An open device. Constant after devices_open(), but for `lost` and the members after
-// `lock`.
+// An open device. Constant after devices_open(), but for `lost`, `has_surplus` and the
+// members after `lock`.
 struct device {
     const tn_backend *ops;
     const tn_host *host;

@@ -338,6 +338,86 @@ Test(vulkan_faults, values_pass_through_staging_whole)
     free(got);
 }
 
+// --- a small grid ------------------------------------------------------------------------
+
+// Small integers, whose products and sums are exact.
+static float element(int64_t i)
+{
+    return (float)(i * 7 % 11 - 5);
+}
+
+static tn_array *integers(tn_scope *s, const tn_shape *shape)
+{
+    int64_t count = 1;
+    for (int32_t axis = 0; axis < shape->rank; axis++)
+        count *= shape->extent[axis];
+    float *data = malloc((size_t)count * sizeof(*data));
+    for (int64_t i = 0; data && i < count; i++)
+        data[i] = element(i);
+    tn_array *array = tn_from_data(s, TN_F32, shape, data);
+    free(data);
+    return array;
+}
+
+static tn_array *as(tn_scope *s, const tn_array *x, tn_dtype dtype)
+{
+    return tn_op(s, "astype", &x, 1, tn_attrs("dtype", (int64_t)dtype));
+}
+
+static void multiplies(tn_runtime *rt, tn_dtype dtype, int64_t batches, int64_t rows,
+                       int64_t terms, int64_t columns)
+{
+    tn_scope *s = tn_scope_open(rt);
+    tn_array *x = integers(s, TN_SHAPE(batches, rows, terms));
+    tn_array *y = integers(s, TN_SHAPE(batches, terms, columns));
+    if (dtype != TN_F32) {
+        x = as(s, x, dtype);
+        y = as(s, y, dtype);
+    }
+    tn_array *out = bin(s, "matmul", x, y);
+    if (dtype != TN_F32)
+        out = as(s, out, TN_F32);
+    uint64_t size = (uint64_t)(batches * rows * columns) * sizeof(float);
+    float *got = malloc(size);
+    must(s, tn_read(s, out, got, size));
+    for (int64_t at = 0; at < batches * rows * columns; at++) {
+        int64_t row = at / columns, column = at % columns, batch = row / rows;
+        float sum = 0;
+        for (int64_t k = 0; k < terms; k++)
+            sum +=
+                element(row * terms + k) * element((batch * terms + k) * columns + column);
+        cr_assert(got[at] == sum);
+    }
+    free(got);
+    tn_scope_close(s);
+}
+
+static void adds(tn_runtime *rt, int64_t count)
+{
+    tn_scope *s = tn_scope_open(rt);
+    tn_array *x = integers(s, TN_SHAPE(count, 1));
+    float *got = malloc((size_t)count * sizeof(*got));
+    must(s, tn_read(s, bin(s, "add", x, x), got, (uint64_t)count * sizeof(*got)));
+    for (int64_t i = 0; i < count; i++)
+        cr_assert(got[i] == 2 * element(i));
+    free(got);
+    tn_scope_close(s);
+}
+
+// Real devices take 65535 workgroups and more along an axis.
+Test(vulkan_faults, work_larger_than_a_grid_is_done)
+{
+    faults->max_groups = 7;
+    tn_runtime *rt = open_list("%s", NULL);
+    multiplies(rt, TN_F32, 1, 100, 20, 120); // tiles of 8
+    multiplies(rt, TN_F32, 20, 3, 2, 3);
+    multiplies(rt, TN_I32, 1, 130, 3, 120); // tiles of 16
+    multiplies(rt, TN_F32, 1, 700, 5, 600); // tiles of 64
+    multiplies(rt, TN_F32, 9, 100, 5, 150);
+    adds(rt, 20000);
+    tn_runtime_close(rt);
+}
+
 // --- no device at all --------------------------------------------------------------------
 
 Test(vulkan_faults, why_there_is_no_device_is_said_with_what_helps)

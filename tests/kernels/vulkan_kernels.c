@@ -146,28 +146,6 @@ Test(vulkan_kernels, products_large_enough_for_the_larger_tiles)
     run_checks();
 }
 
-// More workgroups than a software driver takes along one axis (65535).
-Test(vulkan_kernels, products_larger_than_a_grid_are_done)
-{
-    static const tn_matmul_attrs none = {0};
-    add_check(&(struct application){
-        "base.matmul/1",
-        &none,
-        2,
-        {LAYOUT(TN_F32, 530000, 1), LAYOUT(TN_F32, 1, 2), LAYOUT(TN_F32, 530000, 2)},
-        1e-5,
-        5});
-    add_check(
-        &(struct application){"base.matmul/1",
-                              &none,
-                              2,
-                              {LAYOUT(TN_F32, 66000, 1, 2), LAYOUT(TN_F32, 66000, 2, 1),
-                               LAYOUT(TN_F32, 66000, 1, 1)},
-                              1e-5,
-                              5});
-    run_checks();
-}
-
 // --- indices, copies -------------------------------------------------------------------
 
 Test(vulkan_kernels, gathers_and_scatters_agree_with_the_reference)
