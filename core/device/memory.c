@@ -11,8 +11,8 @@
 #include "device_set.h"
 #include "outcome.h"
 
-#define MOST_TRIES 16        // storages of one bucket that a search looks at
-#define MOST_SPARE (1 << 14) // spare storages of one device
+#define MOST_TRIES 16   // storages of one bucket that a search looks at
+#define MOST_SPARE 4096 // spare storages of one device
 
 // --- spare storages --------------------------------------------------------------------
 
@@ -376,9 +376,8 @@ static tn_status make_storage(struct device *device, uint64_t size, struct stora
         return fail(TN_ERR_MEMORY, "device %s: a buffer of %llu bytes, at most %llu fit",
                     device->name, (unsigned long long)size,
                     (unsigned long long)device->info.max_buffer_size);
-    // Its neighbours in memory may be used by other threads.
-    struct storage *storage =
-        mem_alloc_aligned(sizeof(*storage) + LINES_APART, LINES_APART);
+    // On cache lines of its own: its neighbours in memory may be used by other threads.
+    struct storage *storage = mem_alloc_aligned(sizeof(*storage), 64);
     if (!storage)
         return TN_ERR_MEMORY;
     *storage = (struct storage){0};
