@@ -124,6 +124,7 @@ struct storage {
     atomic_uint refs;
     uint32_t is_arena;                    // made by storage_create_arena()
     struct storage *next, *older, *newer; // links of spare storages, see struct spares
+    struct storage **link;                // the pointer of the same list that points here
     struct device *device;
     tn_buffer *buffer;
     uint64_t size;           // bytes

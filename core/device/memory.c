@@ -11,8 +11,8 @@
 #include "device_set.h"
 #include "outcome.h"
 
-#define MOST_TRIES 16   // storages of one bucket that a search looks at
-#define MOST_SPARE 4096 // spare storages of one device
+#define MOST_TRIES 16    // storages of one bucket that a search looks at
+#define MOST_SPARE 16384 // spare storages of one device
 
 // --- spare storages --------------------------------------------------------------------
 
@@ -89,6 +89,9 @@ static void spare_link(struct spares *spares, struct storage *storage)
 {
     struct storage **first = bucket_of(spares, storage);
     storage->next = *first;
+    storage->link = first;
+    if (storage->next)
+        storage->next->link = &storage->next;
     *first = storage;
     storage->newer = NULL;
     storage->older = spares->newest;
@@ -100,10 +103,9 @@ static void spare_link(struct spares *spares, struct storage *storage)
 
 static void spare_unlink(struct spares *spares, struct storage *storage)
 {
-    struct storage **link = bucket_of(spares, storage);
-    while (*link != storage)
-        link = &(*link)->next;
-    *link = storage->next;
+    *storage->link = storage->next;
+    if (storage->next)
+        storage->next->link = storage->link;
     *(storage->newer ? &storage->newer->older : &spares->newest) = storage->older;
     *(storage->older ? &storage->older->newer : &spares->oldest) = storage->newer;
     atomic_fetch_sub(&spares->bytes, storage->size);
