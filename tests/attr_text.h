@@ -39,7 +39,7 @@ static inline tn_status fill_from_text(const tn_attr_table *table, const char *t
             (tn_attr){.name = at, .kind = TN_ATTR_TEXT, .text = equals ? equals + 1 : NULL};
         at = next;
     }
-    tn_status status = attrs_fill(table, (tn_attr_list){items, count}, out);
+    tn_status status = attrs_fill(table, TN_ATTR_LIST(items, count), out);
     free(copy);
     return status;
 }

@@ -218,12 +218,35 @@ static tn_status store(const tn_attr_field *field, void *out, const tn_attr *ite
     }
 }
 
+tn_status attr_list_check(tn_attr_list list)
+{
+    if (list.count > 0 && list.item_size < TN_END_OF(list.items, text))
+        return fail(TN_ERR_ARGUMENT,
+                    "attrs.item_size is %u, expected %zu, the size of a tn_attr",
+                    list.item_size, sizeof(tn_attr));
+    return TN_OK;
+}
+
+const tn_attr *attr_list_item(tn_attr_list list, uint64_t i, tn_attr *room)
+{
+    const void *at = (const char *)list.items + i * list.item_size;
+    if (list.item_size >= sizeof(*room))
+        return at;
+    *room = (tn_attr){0};
+    memcpy(room, at, list.item_size);
+    return room;
+}
+
 tn_status attrs_fill(const tn_attr_table *table, tn_attr_list list, void *out)
 {
     uint64_t given = 0;
+    tn_attr room;
+    tn_status checked = attr_list_check(list);
+    if (checked != TN_OK)
+        return checked;
     write_defaults(table, out);
     for (uint64_t i = 0; i < list.count; i++) {
-        const tn_attr *item = &list.items[i];
+        const tn_attr *item = attr_list_item(list, i, &room);
         if (!item->name)
             return fail(TN_ERR_ARGUMENT, "an attribute's name is NULL");
         int index = attrs_field_index(table, item->name);

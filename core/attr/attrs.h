@@ -15,6 +15,12 @@
 // field, what was got and what was expected, and for unknown names the nearest one.
 tn_status attrs_fill(const tn_attr_table *table, tn_attr_list list, void *out);
 
+// TN_ERR_ARGUMENT unless items are as long as those of the first release, or longer.
+tn_status attr_list_check(tn_attr_list list);
+
+// Item `i`, as this core's version of the struct: in the list, or copied to `room`.
+const tn_attr *attr_list_item(tn_attr_list list, uint64_t i, tn_attr *room);
+
 // Hashes values, never padding. Fields at their default are left out; all NaNs are equal.
 struct hash attrs_hash(struct hash h, const tn_attr_table *table, const void *attrs);
 

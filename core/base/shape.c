@@ -48,6 +48,8 @@ tn_status type_check(const tn_type *type)
                     TN_NUM_DTYPES - 1);
     if (type->rank < 0 || type->rank > TN_MAX_RANK)
         return fail(TN_ERR_ARGUMENT, "rank %d: expected 0 .. %d", type->rank, TN_MAX_RANK);
+    if (type->flags || type->reserved)
+        return fail(TN_ERR_ARGUMENT, "flags 0x%x of a type: expected 0", type->flags);
     // Extents of 0 count as 1: strides are products of the other extents, which must fit as
     // well.
     int64_t bytes = (int64_t)dtype_size(type->dtype);

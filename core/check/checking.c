@@ -16,6 +16,7 @@
 #include "../device/device.h"
 #include "compare.h"
 #include "oracle.h"
+#include "values.h"
 
 struct checker {
     tn_runtime *runtime;
@@ -57,7 +58,7 @@ static bool can_check(const tn_step *step)
 {
     bool has_effect = step->primitive && (step->primitive->flags & TN_PRIM_EFFECT);
     return (step->kernel || step->program) && !has_effect && step->num_outputs > 0 &&
-           layout_elements(&step->outputs[0].layout) > 0 && oracle_knows(step);
+           layout_elements(&tn_step_output(step, 0)->layout) > 0 && oracle_knows(step);
 }
 
 // Draws the steps of a segment to check: chosen[i] is 1 for step i. False: none.
@@ -104,7 +105,7 @@ static tn_status fetch(const struct check *c, const tn_value *value, tn_tensor *
     if (!(out->data = mem_alloc(bytes)))
         return TN_ERR_MEMORY;
     out->layout.offset -= low;
-    const tn_binding *binding = &c->submission->bindings[value->slot];
+    const tn_binding *binding = tn_submission_binding(c->submission, value->slot);
     return c->checked->inner->buffer_read(
         c->checked->handle, binding->buffer,
         binding->offset + value->offset + (uint64_t)low * size, out->data, bytes);
@@ -177,7 +178,7 @@ static tn_status fetch_inputs(struct check *c, const tn_step *step)
     if (!c->tensors)
         return TN_ERR_MEMORY;
     for (uint32_t i = 0; i < step->num_inputs && status == TN_OK; i++)
-        status = fetch(c, &step->inputs[i], &c->tensors[i]);
+        status = fetch(c, tn_step_input(step, i), &c->tensors[i]);
     return status;
 }
 
@@ -186,7 +187,7 @@ static tn_status fetch_outputs(struct check *c, const tn_step *step)
     tn_tensor *got = c->tensors + step->num_inputs, *expected = got + step->num_outputs;
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < step->num_outputs && status == TN_OK; i++) {
-        status = fetch(c, &step->outputs[i], &got[i]);
+        status = fetch(c, tn_step_output(step, i), &got[i]);
         if (status != TN_OK)
             break;
         uint64_t bytes =
@@ -321,8 +322,10 @@ static tn_status segment_compile(tn_device *device, const tn_segment *segment,
     if (!executable)
         return TN_ERR_MEMORY;
     executable->segment = *segment;
-    tn_status status =
-        checked->inner->segment_compile(checked->handle, segment, &executable->inner);
+    tn_status status = values_check(segment);
+    if (status == TN_OK)
+        status =
+            checked->inner->segment_compile(checked->handle, segment, &executable->inner);
     if (status == TN_OK)
         *out_executable = (tn_executable *)(void *)executable;
     else

@@ -33,7 +33,7 @@ struct difference {
 static bool is_float_step(const tn_step *step)
 {
     for (uint32_t i = 0; i < step->num_inputs; i++)
-        if (dtype_is_float(step->inputs[i].layout.dtype))
+        if (dtype_is_float(tn_step_input(step, i)->layout.dtype))
             return true;
     return false;
 }
@@ -60,7 +60,7 @@ static double largest_input(const tn_step *step, const tn_tensor *inputs)
 {
     double most = 0;
     for (uint32_t i = 0; i < step->num_inputs; i++)
-        if (dtype_is_float(step->inputs[i].layout.dtype))
+        if (dtype_is_float(tn_step_input(step, i)->layout.dtype))
             most = fmax(most, largest(&inputs[i]));
     return most;
 }
@@ -101,7 +101,7 @@ static void describe_inputs(const tn_step *step, char *text, size_t size)
     size_t length = 0;
     text[0] = 0;
     for (uint32_t i = 0; i < step->num_inputs && length + TYPE_TEXT < size; i++) {
-        const tn_layout *layout = &step->inputs[i].layout;
+        const tn_layout *layout = &tn_step_input(step, i)->layout;
         char one[TYPE_TEXT];
         tn_type type = layout_type(layout);
         length += (size_t)snprintf(text + length, size - length, "%s%s", i ? ", " : "",
@@ -136,8 +136,8 @@ static void report(const struct device *device, const tn_step *step,
 // computed from floats, so one in a thousand of such integers may differ.
 static bool is_rounding(const tn_step *step, const struct difference *d)
 {
-    return !dtype_is_float(step->outputs[d->output].layout.dtype) && is_float_step(step) &&
-           d->count <= 1 + d->elements / 1000;
+    return !dtype_is_float(tn_step_output(step, d->output)->layout.dtype) &&
+           is_float_step(step) && d->count <= 1 + d->elements / 1000;
 }
 
 void compare_step(const struct device *device, const tn_step *step,

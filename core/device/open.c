@@ -106,6 +106,7 @@ tn_status device_ask_info(const tn_backend *ops, const struct plugin *plugin,
     out->name[sizeof(out->name) - 1] = 0;
     out->driver[sizeof(out->driver) - 1] = 0;
     out->features[sizeof(out->features) - 1] = 0;
+    out->dtypes = out->dtypes ? out->dtypes : TN_FIRST_DTYPES;
     return status;
 }
 

@@ -30,6 +30,18 @@ static uint32_t count_required(const tn_primitive *record)
     return required;
 }
 
+static tn_status wrong_dtype(const tn_input_info *info, tn_dtype got)
+{
+    char names[TN_NUM_DTYPES * 8] = "";
+    size_t used = 0;
+    for (tn_dtype dtype = 1; dtype < TN_NUM_DTYPES; dtype++)
+        if (tn_dtype_in(dtype, info->dtypes))
+            used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
+                                     used ? ", " : "", dtype_name(dtype));
+    return fail(TN_ERR_ARGUMENT, "input %s is %s, expected %s%s", info->name,
+                dtype_name(got), strchr(names, ',') ? "one of " : "", names);
+}
+
 static tn_status check_inputs(const struct prim *prim, const tn_array *const *inputs,
                               uint32_t num_inputs)
 {
@@ -47,6 +59,8 @@ static tn_status check_inputs(const struct prim *prim, const tn_array *const *in
         const tn_input_info *info = &record->inputs[slot];
         if (!inputs[i] && !(info->flags & TN_INPUT_OPTIONAL))
             return fail(TN_ERR_ARGUMENT, "input %s is NULL", info->name);
+        if (inputs[i] && !tn_dtype_in(inputs[i]->type.dtype, info->dtypes))
+            return wrong_dtype(info, inputs[i]->type.dtype);
     }
     return TN_OK;
 }
@@ -338,11 +352,13 @@ static tn_status text_attr(const tn_attr *given, tn_attr_field *field, uint64_t 
     }
 }
 
-static const tn_attr *find_given(tn_attr_list list, const char *name)
+static const tn_attr *find_given(tn_attr_list list, const char *name, tn_attr *room)
 {
-    for (uint64_t i = 0; i < list.count; i++)
-        if (list.items[i].name && strcmp(list.items[i].name, name) == 0)
-            return &list.items[i];
+    for (uint64_t i = 0; i < list.count; i++) {
+        const tn_attr *given = attr_list_item(list, i, room);
+        if (given->name && strcmp(given->name, name) == 0)
+            return given;
+    }
     return NULL;
 }
 
@@ -360,13 +376,17 @@ static tn_status text_attrs_create(tn_scope *scope, const struct expr *expr,
                     MAX_EXPR_ATTRS);
     if (count == 0)
         return TN_OK;
+    tn_status checked = attr_list_check(list);
+    if (checked != TN_OK)
+        return checked;
     tn_attr_field *fields = arena_alloc(&scope->arena, count * sizeof(*fields));
     out->table = arena_alloc(&scope->arena, sizeof(*out->table));
     out->values = arena_alloc(&scope->arena, count * sizeof(uint64_t));
     if (!fields || !out->table || !out->values)
         return TN_ERR_MEMORY;
     for (uint32_t i = 0; i < count; i++) {
-        const tn_attr *given = find_given(list, expr->attr_names[i]);
+        tn_attr room;
+        const tn_attr *given = find_given(list, expr->attr_names[i], &room);
         if (!given)
             return fail(TN_ERR_ARGUMENT, "\"%s\" is neither an input nor a given attribute",
                         expr->attr_names[i]);

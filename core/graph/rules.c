@@ -46,6 +46,8 @@ static tn_status check_view(const struct prim *prim, const tn_layout *input,
     struct span whole, part;
     if (got->dtype != type->dtype || got->rank != type->rank)
         return wrong_view(prim, input, got, "dtype or rank is not what infer said");
+    if (got->flags || got->reserved)
+        return wrong_view(prim, input, got, "flags are set, and none is known");
     for (int32_t i = 0; i < type->rank; i++)
         if (got->extent[i] != type->extent[i])
             return wrong_view(prim, input, got, "an extent is not what infer said");

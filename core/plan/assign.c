@@ -38,6 +38,8 @@ static void find_lifetimes(struct plan_work *work)
             if (op->inputs[k].value != NONE)
                 work->values[work->values[op->inputs[k].value].base].death = step;
     }
+    for (uint32_t i = 0; i < work->num_values; i++)
+        work->values[i].last_use = work->values[i].death;
 }
 
 // --- in-place operations ---------------------------------------------------------------
@@ -103,7 +105,7 @@ static tn_status add_storage(struct assigner *a, struct plan_value *value, uint3
 }
 
 // task.donate has one bit for each of the first 64 leaves.
-static bool is_donated(const struct plan_work *work, const struct plan_value *value)
+bool plan_is_donated(const struct plan_work *work, const struct plan_value *value)
 {
     return value->leaf != NONE && value->leaf < 64 &&
            (work->task->donate >> value->leaf & 1) &&
@@ -119,7 +121,7 @@ static tn_status place_output(struct assigner *a, const struct plan_op *op, uint
         if (op->kind == OP_TRANSFER || !may_take_over(work, op, step, k, output))
             continue;
         struct plan_value *in = &work->values[work->values[op->inputs[k].value].base];
-        if (out->is_output && in->home == HOME_LEAF && is_donated(work, in)) {
+        if (out->is_output && in->home == HOME_LEAF && plan_is_donated(work, in)) {
             in->death = NONE; // no other output takes it over
             return add_storage(a, out, in->leaf);
         }

@@ -77,7 +77,7 @@ static bool rule_holds(struct plan_work *work, const struct device *device,
                        const struct node *node, const tn_kernel *kernel,
                        const tn_operand_rule *rule, const tn_layout *layout, uint32_t k)
 {
-    if (rule->dtypes && !(rule->dtypes & TN_DTYPE_BIT(layout->dtype))) {
+    if (!(rule->dtypes & TN_DTYPE_BIT(layout->dtype))) {
         watch_rejected(work, device, kernel->name,
                        "operand %u is %s, which it does not take", k,
                        dtype_name(layout->dtype));
@@ -105,11 +105,8 @@ static bool operands_hold(struct plan_work *work, const struct device *device,
         const tn_layout *layout = operand(inputs, node->num_inputs, outputs, k);
         if (layout->dtype == TN_DTYPE_NONE)
             continue;
-        if (kernel->num_operands > 0 && kernel->operands) {
-            uint32_t rule = k < kernel->num_operands ? k : kernel->num_operands - 1;
-            if (!rule_holds(work, device, node, kernel, &kernel->operands[rule], layout, k))
-                return false;
-        }
+        if (!rule_holds(work, device, node, kernel, kernel_rule(kernel, k), layout, k))
+            return false;
         if (first == TN_DTYPE_NONE)
             first = layout->dtype;
         if ((kernel->flags & TN_KERNEL_SAME_DTYPE) && layout->dtype != first) {
@@ -155,6 +152,7 @@ static tn_status ask_step(struct plan_work *work, const struct device *device,
         .outputs = values + node->num_inputs,
         .num_inputs = node->num_inputs,
         .num_outputs = node->num_outputs,
+        .value_size = sizeof(*values),
     };
     const char *reason = "the backend declined";
     *out_holds = device->ops->step_check(device->handle, &step, &reason);
@@ -201,8 +199,7 @@ static bool dtypes_hold(struct plan_work *work, const struct device *device,
                         const struct node *node, const tn_layout *inputs,
                         const tn_layout *outputs)
 {
-    for (uint32_t k = 0; device->info.dtypes && k < node->num_inputs + node->num_outputs;
-         k++) {
+    for (uint32_t k = 0; k < node->num_inputs + node->num_outputs; k++) {
         tn_dtype dtype = operand(inputs, node->num_inputs, outputs, k)->dtype;
         if (dtype != TN_DTYPE_NONE && !(device->info.dtypes & TN_DTYPE_BIT(dtype))) {
             watch_rejected(work, device, "every kernel", "the device has no %s",

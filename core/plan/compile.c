@@ -17,6 +17,9 @@ struct compiler {
     struct map programs;  // address of an operation's program -> the plan's copy
     uint32_t *slot_flags; // by slot: TN_SLOT_...
     uint32_t max_flags;
+    uint64_t
+        *ids; // by value: its tn_value.id, when above first_id; below: not in this segment
+    uint64_t first_id, last_id;
 };
 
 static tn_status slot_for(struct compiler *c, uint32_t home, uint32_t index, uint32_t flags,
@@ -44,12 +47,31 @@ static tn_status slot_for(struct compiler *c, uint32_t home, uint32_t index, uin
     return TN_OK;
 }
 
-static tn_status write_value(struct compiler *c, uint32_t value, const tn_layout *layout,
-                             uint32_t flags, tn_value *out)
+// Numbers the contents of values from 1 in each segment.
+static uint64_t id_of(struct compiler *c, uint32_t base)
+{
+    if (c->ids[base] <= c->first_id)
+        c->ids[base] = ++c->last_id;
+    return c->ids[base] - c->first_id;
+}
+
+// Whether nobody needs the contents after operation `op`.
+static bool is_last_use(const struct plan_work *work, const struct plan_value *base,
+                        uint32_t op)
+{
+    return base->last_use == op && !base->is_output &&
+           (base->home != HOME_LEAF || plan_is_donated(work, base));
+}
+
+static tn_status write_value(struct compiler *c, uint32_t op, uint32_t value,
+                             const tn_layout *layout, uint32_t flags, tn_value *out)
 {
     const struct plan_value *v = &c->work->values[value];
     const struct plan_value *base = &c->work->values[v->base];
-    *out = (tn_value){.offset = base->home_offset, .layout = *layout};
+    *out = (tn_value){.flags = is_last_use(c->work, base, op) ? TN_VALUE_LAST : 0,
+                      .offset = base->home_offset,
+                      .id = id_of(c, v->base),
+                      .layout = *layout};
     return slot_for(c, base->home, base->home_index, flags, &out->slot);
 }
 
@@ -75,8 +97,9 @@ static tn_status keep_program(struct compiler *c, const tn_expr_program *program
     return *out_program ? map_put(&c->programs, key, (void *)*out_program) : TN_ERR_MEMORY;
 }
 
-static tn_status write_step(struct compiler *c, const struct plan_op *op, tn_step *out)
+static tn_status write_step(struct compiler *c, uint32_t index, tn_step *out)
 {
+    const struct plan_op *op = &c->work->ops[index];
     uint32_t count = op->num_inputs + op->num_outputs;
     tn_value *values = arena_alloc(&c->plan->arena, count * sizeof(*values));
     if (!values)
@@ -85,11 +108,12 @@ static tn_status write_step(struct compiler *c, const struct plan_op *op, tn_ste
     tn_status status = keep_program(c, op->program, &program);
     for (uint32_t i = 0; i < op->num_inputs && status == TN_OK; i++)
         if (op->inputs[i].value != NONE)
-            status = write_value(c, op->inputs[i].value, &op->inputs[i].layout,
+            status = write_value(c, index, op->inputs[i].value, &op->inputs[i].layout,
                                  TN_SLOT_READ, &values[i]);
     for (uint32_t i = 0; i < op->num_outputs && status == TN_OK; i++)
-        status = write_value(c, op->outputs[i], &c->work->values[op->outputs[i]].layout,
-                             TN_SLOT_WRITE, &values[op->num_inputs + i]);
+        status =
+            write_value(c, index, op->outputs[i], &c->work->values[op->outputs[i]].layout,
+                        TN_SLOT_WRITE, &values[op->num_inputs + i]);
     if (op->kind == OP_PROGRAM && status == TN_OK)
         collapse(values, count);
     *out = (tn_step){
@@ -103,6 +127,7 @@ static tn_status write_step(struct compiler *c, const struct plan_op *op, tn_ste
         .outputs = values + op->num_inputs,
         .num_inputs = op->num_inputs,
         .num_outputs = op->num_outputs,
+        .value_size = sizeof(*values),
         .scratch_offset = op->scratch_offset,
         .scratch_size = op->scratch_size,
         .label = arena_strdup(&c->plan->arena, op->label ? op->label : ""),
@@ -166,6 +191,7 @@ static tn_status call_compile(struct compiler *c, struct plan_segment *segment)
     segment->segment.num_steps = segment->num_steps;
     segment->segment.step_size = sizeof(tn_step);
     segment->segment.slot_size = sizeof(tn_slot);
+    segment->segment.num_values = c->last_id - c->first_id;
     fail_clear();
     uint64_t begin = trace_begin(device->runtime->trace);
     tn_status status = device->ops->segment_compile(device->handle, &segment->segment,
@@ -204,12 +230,12 @@ static tn_status compile_segment(struct compiler *c, struct plan_segment *segmen
     tn_status status = TN_OK;
     map_finish(&c->slots);
     c->num_slots = 0;
+    c->first_id = c->last_id;
     for (uint32_t i = 0; i < segment->num_transfers; i++)
         write_transfer(c, &c->work->ops[(*next_op)++],
                        &c->plan->transfers[segment->first_transfer + i]);
     for (uint32_t i = 0; i < segment->num_steps && status == TN_OK; i++)
-        status = write_step(c, &c->work->ops[(*next_op)++],
-                            &c->plan->steps[segment->first_step + i]);
+        status = write_step(c, (*next_op)++, &c->plan->steps[segment->first_step + i]);
     if (status == TN_OK)
         status = write_slots(c, segment);
     if (status == TN_OK && segment->num_steps > 0)
@@ -224,11 +250,13 @@ tn_status plan_compile(struct plan_work *work, struct plan *plan)
     plan->steps = arena_alloc(&plan->arena, (plan->num_steps + 1) * sizeof(*plan->steps));
     plan->transfers =
         arena_alloc(&plan->arena, (plan->num_transfers + 1) * sizeof(*plan->transfers));
-    tn_status status = plan->steps && plan->transfers ? TN_OK : TN_ERR_MEMORY;
+    c.ids = mem_zalloc((work->num_values + 1) * sizeof(*c.ids));
+    tn_status status = plan->steps && plan->transfers && c.ids ? TN_OK : TN_ERR_MEMORY;
     for (uint32_t i = 0; i < plan->num_segments && status == TN_OK; i++)
         status = compile_segment(&c, &plan->segments[i], &next_op);
     map_finish(&c.slots);
     map_finish(&c.programs);
+    mem_free(c.ids);
     mem_free(c.slot_list);
     mem_free(c.slot_flags);
     return status;

@@ -216,11 +216,10 @@ static tn_status place_program(struct plan_work *work, const struct nodes *nodes
 static tn_status meet_rule(struct plan_work *work, const tn_kernel *kernel, uint32_t k,
                            uint32_t device, uint32_t *value)
 {
-    if (!kernel || kernel->num_operands == 0 || !kernel->operands)
+    if (!kernel)
         return TN_OK;
-    uint32_t rule = k < kernel->num_operands ? k : kernel->num_operands - 1;
     const tn_layout *layout = &work->values[*value].layout;
-    uint32_t needs = kernel->operands[rule].needs;
+    uint32_t needs = kernel_rule(kernel, k)->needs;
     if (needs == TN_NEEDS_ANY || layout_is_contiguous(layout) ||
         (needs == TN_NEEDS_ROWS && layout_has_rows(layout)))
         return TN_OK;

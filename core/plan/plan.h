@@ -65,6 +65,7 @@ struct plan_value {
     uint32_t home;        // enum home
     uint32_t home_index;  // as plan_slot.index
     uint64_t home_offset; // bytes
+    uint32_t last_use;    // as `death`, but for values whose memory another one takes over
 };
 
 struct operand {
@@ -273,6 +274,9 @@ tn_status plan_fuse(struct plan_work *work);
 tn_status plan_order(struct plan_work *work, struct plan *plan);
 tn_status plan_assign(struct plan_work *work, struct plan *plan);
 tn_status plan_compile(struct plan_work *work, struct plan *plan);
+
+// Whether the value is a leaf whose memory the caller gave away.
+bool plan_is_donated(const struct plan_work *work, const struct plan_value *value);
 
 // The implementation of a node on one device (choose.c).
 struct choice {

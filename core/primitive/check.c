@@ -31,6 +31,31 @@ tn_status abi_struct_read(void *own, size_t own_size, const void *given,
     return TN_OK;
 }
 
+tn_status abi_table_read(struct arena *arena, const void *given, uint64_t given_size,
+                         uint32_t count, size_t own_size, const char *what, void *out)
+{
+    char *own = NULL;
+    if (given && count > 0) {
+        if (given_size == 0 || given_size > MAX_ABI_STRUCT)
+            return fail(TN_ERR_REFUSED,
+                        "%s: got elements of %llu bytes, expected %zu, the size of their "
+                        "struct",
+                        what, (unsigned long long)given_size, own_size);
+        own = arena_alloc(arena, count * own_size);
+        if (!own)
+            return TN_ERR_MEMORY;
+    }
+    for (uint32_t i = 0; own && i < count; i++) {
+        tn_status status = abi_struct_read(own + i * own_size, own_size,
+                                           (const char *)given + i * given_size,
+                                           (uint32_t)given_size, 1, what);
+        if (status != TN_OK)
+            return status;
+    }
+    memcpy(out, &own, sizeof(own)); // a pointer to any type
+    return TN_OK;
+}
+
 static bool is_identifier(const char *name)
 {
     size_t size = name ? strlen(name) : 0;
@@ -59,13 +84,26 @@ tn_status check_id(const char *id, const char *what)
     return TN_OK;
 }
 
+// Copies the inputs into the arena; an input that names no dtypes takes the first ones.
+static tn_status read_inputs(struct arena *arena, tn_primitive *p)
+{
+    tn_input_info *inputs = NULL;
+    if (p->num_inputs > MAX_INPUTS || (p->num_inputs && !p->inputs))
+        return fail(TN_ERR_REFUSED, "inputs: got %u%s, expected at most %d", p->num_inputs,
+                    p->inputs ? "" : " in no table", MAX_INPUTS);
+    tn_status status = abi_table_read(arena, p->inputs, p->input_size, p->num_inputs,
+                                      sizeof(*inputs), "inputs", &inputs);
+    for (uint32_t i = 0; status == TN_OK && inputs && i < p->num_inputs; i++)
+        inputs[i].dtypes = inputs[i].dtypes ? inputs[i].dtypes : TN_FIRST_DTYPES;
+    p->inputs = inputs;
+    p->input_size = sizeof(*inputs);
+    return status;
+}
+
 static tn_status check_inputs(const tn_primitive *p)
 {
     const uint32_t known = TN_INPUT_OPTIONAL | TN_INPUT_VARIADIC | TN_INPUT_CONSTANT;
     bool optional = false;
-    if (p->num_inputs > MAX_INPUTS || (p->num_inputs && !p->inputs))
-        return fail(TN_ERR_REFUSED, "inputs: got %u%s, expected at most %d", p->num_inputs,
-                    p->inputs ? "" : " in no table", MAX_INPUTS);
     for (uint32_t i = 0; i < p->num_inputs; i++) {
         const tn_input_info *input = &p->inputs[i];
         if (!is_identifier(input->name))
@@ -75,9 +113,12 @@ static tn_status check_inputs(const tn_primitive *p)
         for (uint32_t k = 0; k < i; k++)
             if (strcmp(p->inputs[k].name, input->name) == 0)
                 return fail(TN_ERR_REFUSED, "two inputs are named '%s'", input->name);
-        if (input->flags & ~known || input->reserved)
+        if (input->flags & ~known)
             return fail(TN_ERR_REFUSED, "inputs[%u] ('%s'): unknown flags 0x%x", i,
                         input->name, input->flags & ~known);
+        if (input->dtypes & ~TN_ALL_DTYPES)
+            return fail(TN_ERR_REFUSED, "inputs[%u] ('%s'): unknown dtypes 0x%x", i,
+                        input->name, input->dtypes & ~TN_ALL_DTYPES);
         if (optional && !(input->flags & TN_INPUT_OPTIONAL))
             return fail(TN_ERR_REFUSED, "input '%s' is required after an optional one",
                         input->name);
@@ -93,13 +134,18 @@ static tn_status check_inputs(const tn_primitive *p)
     return TN_OK;
 }
 
-static tn_status check_outputs(const tn_primitive *p)
+static tn_status check_outputs(struct arena *arena, tn_primitive *p)
 {
     if (p->num_outputs > MAX_OUTPUTS)
         return fail(TN_ERR_REFUSED, "outputs: got %u, expected at most %d", p->num_outputs,
                     MAX_OUTPUTS);
     if (!p->outputs && p->num_outputs > 1)
         return fail(TN_ERR_REFUSED, "%u outputs have no table of names", p->num_outputs);
+    tn_status status = abi_table_read(arena, p->outputs, p->output_size, p->num_outputs,
+                                      sizeof(*p->outputs), "outputs", &p->outputs);
+    if (status != TN_OK)
+        return status;
+    p->output_size = sizeof(*p->outputs);
     for (uint32_t i = 0; p->outputs && i < p->num_outputs; i++) {
         if (!is_identifier(p->outputs[i].name))
             return fail(TN_ERR_REFUSED,
@@ -112,12 +158,17 @@ static tn_status check_outputs(const tn_primitive *p)
     return TN_OK;
 }
 
-static tn_status check_in_place(const tn_primitive *p, struct prim *prim)
+static tn_status check_in_place(struct arena *arena, tn_primitive *p, struct prim *prim)
 {
     const uint32_t most = MAX_INPUTS * MAX_OUTPUTS;
     if (p->num_in_place > most || (p->num_in_place && !p->in_place))
         return fail(TN_ERR_REFUSED, "in_place: got %u pairs%s, expected at most %u",
                     p->num_in_place, p->in_place ? "" : " in no table", most);
+    tn_status status = abi_table_read(arena, p->in_place, p->in_place_size, p->num_in_place,
+                                      sizeof(*p->in_place), "in_place", &p->in_place);
+    if (status != TN_OK)
+        return status;
+    p->in_place_size = sizeof(*p->in_place);
     for (uint32_t i = 0; i < p->num_in_place; i++) {
         tn_in_place pair = p->in_place[i];
         if (pair.input < 0 || pair.input >= (int32_t)p->num_inputs || pair.output < 0 ||
@@ -209,23 +260,11 @@ static tn_status read_table(struct arena *arena, tn_attr_table *table)
                     table->num_fields, MAX_ATTR_FIELDS);
     if (!table->num_fields)
         return TN_OK;
-    if (table->field_size > MAX_ABI_STRUCT)
-        return fail(TN_ERR_REFUSED, "attrs.field_size is %llu, expected at most %d",
-                    (unsigned long long)table->field_size, MAX_ABI_STRUCT);
-    tn_attr_field *fields = arena_alloc(arena, table->num_fields * sizeof(*fields));
-    if (!fields)
-        return TN_ERR_MEMORY;
-    for (uint32_t i = 0; i < table->num_fields; i++) {
-        tn_status status = abi_struct_read(
-            &fields[i], sizeof(fields[i]),
-            (const char *)table->fields + i * table->field_size,
-            (uint32_t)table->field_size, TN_END_OF(fields, offset), "an attribute's field");
-        if (status != TN_OK)
-            return status;
-    }
-    table->fields = fields;
-    table->field_size = sizeof(*fields);
-    return TN_OK;
+    tn_status status =
+        abi_table_read(arena, table->fields, table->field_size, table->num_fields,
+                       sizeof(*table->fields), "attrs.fields", &table->fields);
+    table->field_size = sizeof(*table->fields);
+    return status;
 }
 
 static tn_status check_attrs(struct arena *arena, tn_primitive *p)
@@ -260,7 +299,7 @@ static const char *role_attribute(const char *role)
 static tn_status check_meaning(const tn_primitive *p)
 {
     const uint32_t known = TN_PRIM_VIEW | TN_PRIM_EFFECT | TN_PRIM_OWN_TYPE;
-    if (p->flags & ~known || p->reserved)
+    if (p->flags & ~known)
         return fail(TN_ERR_REFUSED, "unknown flags 0x%x", p->flags & ~known);
     bool is_view = p->flags & TN_PRIM_VIEW;
     if (!p->expr && !p->decompose && !p->reference && !(is_view && p->view))
@@ -309,11 +348,13 @@ tn_status prim_check(tn_runtime *runtime, struct arena *arena, const tn_primitiv
         return status;
     p->struct_size = sizeof(*p);
     p->num_outputs = p->num_outputs ? p->num_outputs : 1;
-    status = check_inputs(p);
+    status = read_inputs(arena, p);
     if (status == TN_OK)
-        status = check_outputs(p);
+        status = check_inputs(p);
     if (status == TN_OK)
-        status = check_in_place(p, prim);
+        status = check_outputs(arena, p);
+    if (status == TN_OK)
+        status = check_in_place(arena, p, prim);
     if (status == TN_OK)
         status = check_attrs(arena, p);
     if (status == TN_OK)

@@ -26,11 +26,7 @@ static uint32_t count_dtypes(const tn_kernel *kernel, const struct prim *prim)
         prim ? prim->record.num_inputs + prim->record.num_outputs : kernel->num_operands;
     uint32_t sum = 0;
     for (uint32_t i = 0; i < operands; i++) {
-        uint32_t set = 0;
-        if (kernel->operands && kernel->num_operands)
-            set = kernel->operands[i < kernel->num_operands ? i : kernel->num_operands - 1]
-                      .dtypes;
-        sum += (uint32_t)__builtin_popcount((set ? set : TN_ALL_DTYPES) & TN_ALL_DTYPES);
+        sum += (uint32_t)__builtin_popcount(kernel_rule(kernel, i)->dtypes);
     }
     return sum;
 }
@@ -119,6 +115,27 @@ static tn_status check_payload(const tn_kernel *kernel)
     return TN_OK;
 }
 
+// Copies the rules into the arena; a rule that names no dtypes takes the first ones. A
+// kernel without rules gets one rule. The lock is held.
+static tn_status read_operands(struct prim_set *set, tn_kernel *kernel)
+{
+    static const tn_operand_rule any = {.dtypes = TN_FIRST_DTYPES, .needs = TN_NEEDS_ANY};
+    tn_operand_rule *rules = NULL;
+    const uint32_t most = MAX_INPUTS + MAX_OUTPUTS;
+    if (kernel->num_operands > most || (kernel->num_operands && !kernel->operands))
+        return fail(TN_ERR_REFUSED, "operands: got %u rules%s, expected at most %u",
+                    kernel->num_operands, kernel->operands ? "" : " in no table", most);
+    tn_status status =
+        abi_table_read(&set->arena, kernel->operands, kernel->operand_size,
+                       kernel->num_operands, sizeof(*rules), "operands", &rules);
+    for (uint32_t i = 0; status == TN_OK && rules && i < kernel->num_operands; i++)
+        rules[i].dtypes = rules[i].dtypes ? rules[i].dtypes : TN_FIRST_DTYPES;
+    kernel->operands = rules ? rules : &any;
+    kernel->num_operands = rules ? kernel->num_operands : 1;
+    kernel->operand_size = sizeof(*rules);
+    return status;
+}
+
 static tn_status check_kernel(const tn_kernel *kernel)
 {
     const uint32_t known = TN_KERNEL_NO_COPIES | TN_KERNEL_SAME_DTYPE;
@@ -131,11 +148,7 @@ static tn_status check_kernel(const tn_kernel *kernel)
                     kernel->name ? kernel->name : "NULL");
     if (kernel->flags & ~known)
         return fail(TN_ERR_REFUSED, "unknown flags 0x%x", kernel->flags & ~known);
-    const uint32_t most = MAX_INPUTS + MAX_OUTPUTS;
-    if (kernel->num_operands > most || (kernel->num_operands && !kernel->operands))
-        return fail(TN_ERR_REFUSED, "operands: got %u rules%s, expected at most %u",
-                    kernel->num_operands, kernel->operands ? "" : " in no table", most);
-    for (uint32_t i = 0; kernel->operands && i < kernel->num_operands; i++)
+    for (uint32_t i = 0; i < kernel->num_operands; i++)
         if (kernel->operands[i].needs > TN_NEEDS_ROWS ||
             kernel->operands[i].dtypes & ~TN_ALL_DTYPES)
             return fail(TN_ERR_REFUSED, "operands[%u]: dtypes 0x%x, needs %u: unknown", i,
@@ -202,6 +215,11 @@ tn_status kernel_register(tn_runtime *runtime, const struct provider *provider,
     tn_status status =
         abi_struct_read(&entry.kernel, sizeof(entry.kernel), record, record->struct_size,
                         TN_END_OF(record, payload), "tn_kernel");
+    if (status == TN_OK) {
+        pthread_mutex_lock(&set->lock);
+        status = read_operands(set, &entry.kernel);
+        pthread_mutex_unlock(&set->lock);
+    }
     if (status == TN_OK)
         status = check_kernel(&entry.kernel);
     if (status == TN_OK) {

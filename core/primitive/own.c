@@ -50,14 +50,13 @@ static tn_status copy_elements(const tn_cpu_call *call)
     return TN_OK;
 }
 
-static const tn_input_info inputs[] = {{"x", "what is copied", 0, 0}};
+static const tn_input_info inputs[] = {{"x", "what is copied", 0, TN_ALL_DTYPES}};
 
 static const tn_primitive copy = {
     .struct_size = sizeof(copy),
     .id = "tn.copy/1",
     .doc = "The elements of x, row-major without gaps.",
-    .inputs = inputs,
-    .num_inputs = 1,
+    TN_INPUTS(inputs),
     .expr = "x",
     .reference = copy_elements,
 };

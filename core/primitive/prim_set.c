@@ -78,6 +78,30 @@ static tn_status add(struct prim_set *set, const struct prim *like)
     return status;
 }
 
+// Copies an array into the arena and writes its new address to the pointer at `array`;
+// NULL stays NULL.
+static bool keep(struct arena *arena, void *array, uint64_t bytes)
+{
+    void *from;
+    memcpy(&from, array, sizeof(from)); // a pointer to any type
+    if (!from || !bytes)
+        return true;
+    void *copy = arena_alloc(arena, bytes);
+    if (copy)
+        memcpy(copy, from, bytes);
+    memcpy(array, &copy, sizeof(copy));
+    return copy != NULL;
+}
+
+// Copies the tables of a checked record into the arena.
+static bool keep_tables(struct arena *arena, tn_primitive *p)
+{
+    return keep(arena, &p->inputs, p->num_inputs * sizeof(*p->inputs)) &&
+           keep(arena, &p->outputs, p->num_outputs * sizeof(*p->outputs)) &&
+           keep(arena, &p->in_place, p->num_in_place * sizeof(*p->in_place)) &&
+           keep(arena, &p->attrs.fields, p->attrs.num_fields * sizeof(*p->attrs.fields));
+}
+
 tn_status prim_register(tn_runtime *runtime, const struct provider *provider,
                         const tn_primitive *record)
 {
@@ -93,12 +117,7 @@ tn_status prim_register(tn_runtime *runtime, const struct provider *provider,
     if (status == TN_OK) {
         prim.id_hash = hash_text(hash_start(0), prim.record.id);
         pthread_mutex_lock(&set->lock);
-        uint32_t size = prim.record.attrs.num_fields * (uint32_t)sizeof(tn_attr_field);
-        tn_attr_field *fields = size ? arena_alloc(&set->arena, size) : NULL;
-        if (fields)
-            memcpy(fields, prim.record.attrs.fields, size);
-        prim.record.attrs.fields = fields;
-        status = size && !fields ? TN_ERR_MEMORY : add(set, &prim);
+        status = keep_tables(&set->arena, &prim.record) ? add(set, &prim) : TN_ERR_MEMORY;
         pthread_mutex_unlock(&set->lock);
     }
     arena_finish(&arena);

@@ -33,12 +33,20 @@ struct provider {
 };
 
 struct kernel_entry {
-    tn_kernel kernel;          // first; a copy as this core's version of the struct
+    tn_kernel
+        kernel; // first; a copy as this core's version, with at least one operand rule
     const char *plugin_id;     // borrowed
     uint32_t specificity;      // dtypes accepted, summed over operands; fewer are preferred
     struct kernel_entry *next; // of the same primitive, in the order of preference; see
                                // kernels.c
 };
+
+// The rule for operand `k`: the last rule holds for all operands that follow.
+static inline const tn_operand_rule *kernel_rule(const tn_kernel *kernel, uint32_t k)
+{
+    uint32_t last = kernel->num_operands - 1;
+    return &kernel->operands[k < last ? k : last];
+}
 
 // The id of the plugin that registered the kernel.
 static inline const char *kernel_plugin(const tn_kernel *kernel)
@@ -46,9 +54,9 @@ static inline const char *kernel_plugin(const tn_kernel *kernel)
     return ((const struct kernel_entry *)kernel)->plugin_id; // `kernel` is its first field
 }
 
-// A registered primitive. Constant but for `kernels`. Texts and tables in `record` are
-// borrowed from the registering plugin or application, except attrs.fields, which is a
-// copy.
+// A registered primitive. Constant but for `kernels`. Texts in `record` are borrowed from
+// the registering plugin or application; tables are copies, as this core's versions of
+// their structs.
 struct prim {
     tn_primitive record; // a copy as this core's version of the struct; num_outputs >= 1
     struct hash id_hash;

@@ -34,6 +34,11 @@ struct prim_set {
 tn_status abi_struct_read(void *own, size_t own_size, const void *given,
                           uint32_t given_size, size_t least, const char *what);
 
+// As abi_struct_read for an array: copies `count` structs of `given_size` bytes each to the
+// arena. Nothing is read, and *out is NULL, when `given` is.
+tn_status abi_table_read(struct arena *arena, const void *given, uint64_t given_size,
+                         uint32_t count, size_t own_size, const char *what, void *out);
+
 // TN_ERR_REFUSED unless `id` is "[a-z0-9._-]+/REVISION", with a pack's name before the last
 // point. `what` names the field in errors.
 tn_status check_id(const char *id, const char *what);

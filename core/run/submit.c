@@ -437,6 +437,7 @@ static tn_status call_submit(const struct run *run, const struct plan_segment *s
         .executable = segment->executable,
         .bindings = run->record->bindings,
         .num_bindings = segment->segment.num_slots,
+        .binding_size = sizeof(tn_binding),
         .waits = waits.points,
         .num_waits = waits.count,
         .queue = run->record->queues[segment->device],

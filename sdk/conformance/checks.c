@@ -125,7 +125,7 @@ const struct check_info all_checks[] = {
     {"segment.values", "P39", "a program's results, in every dtype and layout it takes"},
     {"segment.order", "P38", "steps run as if one after the other"},
     {"segment.alias", "P38", "slots in the same memory are not mixed up"},
-    {"segment.records", "P40", "steps and slots of a newer core, longer than known"},
+    {"segment.records", "P40", "steps, values, slots and bindings, longer than known"},
     {"segment.borrows", "P40", "nothing is borrowed but what the segment points to"},
     {"segment.empty", "P39", "no steps, and steps over no elements"},
     {"segment.operations", "P41", "what step_check takes compiles, what not has a reason"},

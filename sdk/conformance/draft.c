@@ -169,6 +169,22 @@ void values_merge(tn_value *values, uint32_t count)
     }
 }
 
+// The id of what lies at the value's first byte now: written by an earlier step, read by
+// one, or new.
+static uint64_t current_id(struct draft *d, uint32_t num_steps, const tn_value *value)
+{
+    for (uint32_t n = num_steps; n-- > 0;) {
+        const tn_step *step = &d->steps[n];
+        if (d->outputs[n].slot == value->slot && d->outputs[n].offset == value->offset)
+            return d->outputs[n].id;
+        for (uint32_t k = 0; k < step->num_inputs; k++)
+            if (d->inputs[n][k].slot == value->slot &&
+                d->inputs[n][k].offset == value->offset)
+                return d->inputs[n][k].id;
+    }
+    return ++d->segment.num_values;
+}
+
 // Appends a step, and marks the slots that it reads and writes.
 static tn_step *next_step(struct draft *d, const tn_value *in, uint32_t num_inputs,
                           const tn_value *out)
@@ -179,14 +195,19 @@ static tn_step *next_step(struct draft *d, const tn_value *in, uint32_t num_inpu
     if (num_inputs)
         memcpy(d->inputs[n], in, num_inputs * sizeof(*in));
     d->outputs[n] = *out;
-    for (uint32_t i = 0; i < num_inputs; i++)
+    for (uint32_t i = 0; i < num_inputs; i++) {
         d->slots[in[i].slot].flags |= TN_SLOT_READ;
+        if (in[i].layout.dtype != TN_DTYPE_NONE)
+            d->inputs[n][i].id = current_id(d, n, &in[i]);
+    }
+    d->outputs[n].id = ++d->segment.num_values;
     d->slots[out->slot].flags |= TN_SLOT_WRITE;
     d->steps[n] = (tn_step){.struct_size = sizeof(tn_step),
                             .inputs = d->inputs[n],
                             .outputs = &d->outputs[n],
                             .num_inputs = num_inputs,
                             .num_outputs = 1,
+                            .value_size = sizeof(tn_value),
                             .label = "kit"};
     return &d->steps[n];
 }

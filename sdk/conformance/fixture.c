@@ -250,7 +250,8 @@ bool fixture_submit(struct fixture *f, tn_executable *executable,
                                       .flags = flags,
                                       .executable = executable,
                                       .bindings = bindings,
-                                      .num_bindings = count};
+                                      .num_bindings = count,
+                                      .binding_size = sizeof(tn_binding)};
     return fixture_submit_to(f, &submission, out_point);
 }
 

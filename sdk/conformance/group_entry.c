@@ -185,24 +185,45 @@ static void check_payload(struct kit *k, const tn_kernel *kernel)
     }
 }
 
+// The size of an array's elements that travels beside the array.
+static void check_elements(struct kit *k, const char *id, const char *what,
+                           const void *array, uint64_t got, uint64_t expected)
+{
+    if (array && got != expected)
+        check_fail(k, "%s: %s is %llu, expected %llu", id, what, (unsigned long long)got,
+                   (unsigned long long)expected);
+}
+
+static void check_primitive(struct kit *k, const tn_primitive *p)
+{
+    const char *id = p && p->id ? p->id : "a primitive";
+    check_size(k, id, p, sizeof(*p));
+    if (!p)
+        return;
+    check_elements(k, id, "attrs.field_size", p->attrs.num_fields ? p->attrs.fields : NULL,
+                   p->attrs.field_size, sizeof(tn_attr_field));
+    check_elements(k, id, "input_size", p->inputs, p->input_size, sizeof(tn_input_info));
+    check_elements(k, id, "output_size", p->outputs, p->output_size,
+                   sizeof(tn_output_info));
+    check_elements(k, id, "in_place_size", p->in_place, p->in_place_size,
+                   sizeof(tn_in_place));
+    if (!p->doc || !p->doc[0])
+        check_warn(k, "%s has no doc", p->id);
+}
+
 static void check_ops(struct kit *k, const tn_ops *ops)
 {
     check_size(k, "tn_ops", ops, sizeof(*ops));
-    for (uint32_t i = 0; i < ops->num_primitives; i++) {
-        const tn_primitive *p = ops->primitives[i];
-        check_size(k, p && p->id ? p->id : "a primitive", p, sizeof(*p));
-        if (p && p->attrs.num_fields && p->attrs.field_size != sizeof(tn_attr_field))
-            check_fail(k, "%s: attrs.field_size is %llu, expected %zu", p->id,
-                       (unsigned long long)p->attrs.field_size, sizeof(tn_attr_field));
-        if (p && (!p->doc || !p->doc[0]))
-            check_warn(k, "%s has no doc", p->id);
-    }
+    for (uint32_t i = 0; i < ops->num_primitives; i++)
+        check_primitive(k, ops->primitives[i]);
     for (uint32_t i = 0; i < ops->num_kernels; i++) {
         const tn_kernel *kernel = ops->kernels[i];
         check_size(k, kernel && kernel->name ? kernel->name : "a kernel", kernel,
                    sizeof(*kernel));
         if (!kernel)
             continue;
+        check_elements(k, kernel->name ? kernel->name : "a kernel", "operand_size",
+                       kernel->operands, kernel->operand_size, sizeof(tn_operand_rule));
         if (!kernel->primitive || !kernel->family || !kernel->name)
             check_fail(k, "kernel %u lacks primitive, family or name", i);
         else

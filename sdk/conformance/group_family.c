@@ -33,8 +33,7 @@ static const tn_primitive primitive = {
     .struct_size = sizeof(primitive),
     .id = "conformance.double/1",
     .doc = "2 x + its extent + add.",
-    .inputs = inputs,
-    .num_inputs = 2,
+    TN_INPUTS(inputs),
     .num_outputs = 1,
     .attrs = {.fields = fields,
               .num_fields = 1,
@@ -305,7 +304,8 @@ static tn_status run_failing(struct fixture *f, tn_executable *executable,
                                 .flags = flags,
                                 .executable = executable,
                                 .bindings = bindings,
-                                .num_bindings = draft.segment.num_slots};
+                                .num_bindings = draft.segment.num_slots,
+                                .binding_size = sizeof(tn_binding)};
     *out_point = 0;
     fixture_listen(f);
     tn_status status = f->backend->submit(f->device, &submission, out_point);
@@ -333,6 +333,7 @@ static void expect_others_work(struct fixture *f, tn_executable *executable,
                                       .executable = executable,
                                       .bindings = bindings,
                                       .num_bindings = draft.segment.num_slots,
+                                      .binding_size = sizeof(tn_binding),
                                       .waits = waits,
                                       .num_waits = 1,
                                       .queue = 1};

@@ -91,6 +91,7 @@ static void check_points(struct fixture *f)
                                           .executable = executable,
                                           .bindings = bindings,
                                           .num_bindings = 2,
+                                          .binding_size = sizeof(tn_binding),
                                           .queue = queue_of(f, i)};
         uint64_t *before = &last[submission.queue];
         if (!fixture_submit_to(f, &submission, &points[i]))

@@ -175,7 +175,8 @@ static void check_calls(struct scene *s)
     const tn_submission submission = {.struct_size = sizeof(submission),
                                       .executable = s->executable,
                                       .bindings = s->bindings,
-                                      .num_bindings = 2};
+                                      .num_bindings = 2,
+                                      .binding_size = sizeof(tn_binding)};
     fixture_listen(f);
     tn_status status = t->buffer_create(f->device, 64, &made);
     expect_lost(f, status, made == NULL, "buffer_create");

@@ -173,6 +173,7 @@ static void run_elsewhere(struct fixture *f, uint32_t busy, tn_executable *execu
                                           .executable = executable,
                                           .bindings = bindings,
                                           .num_bindings = 2,
+                                          .binding_size = sizeof(tn_binding),
                                           .queue = i};
         if (i == busy)
             continue;
@@ -282,6 +283,7 @@ static void check_chain(struct fixture *f)
             .executable = executable,
             .bindings = bindings,
             .num_bindings = 2,
+            .binding_size = sizeof(tn_binding),
             .waits = waits,
             .num_waits = points_before(f, queue, before, waits),
             .queue = queue,
@@ -339,6 +341,7 @@ static bool run_on(struct submitter *s, tn_executable *executable, int run, uint
                                       .executable = executable,
                                       .bindings = bindings,
                                       .num_bindings = 2,
+                                      .binding_size = sizeof(tn_binding),
                                       .queue = s->queue};
     uint64_t point = 0;
     const char *what = "submit";

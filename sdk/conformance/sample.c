@@ -218,7 +218,7 @@ tn_attr_list sample_attr_list(const struct sample *s, tn_attr *items)
         if (field->kind == TN_ATTR_CHOICE)
             item->kind = TN_ATTR_I64; // as the index of the choice
     }
-    return (tn_attr_list){items, count};
+    return TN_ATTR_LIST(items, count);
 }
 
 // --- accepting -------------------------------------------------------------------------
@@ -262,10 +262,26 @@ static tn_status infer_by_core(struct sample_maker *maker, struct sample *s)
     return status;
 }
 
+// As the core checks before it calls infer.
+static bool dtypes_are_taken(const struct sample *s)
+{
+    const tn_primitive *p = s->primitive;
+    for (uint32_t i = 0; i < s->num_inputs && p->num_inputs > 0; i++) {
+        uint32_t set = p->inputs[i < p->num_inputs ? i : p->num_inputs - 1].dtypes;
+        if (s->types[i].dtype != TN_DTYPE_NONE &&
+            !tn_dtype_in(s->types[i].dtype, set ? set : TN_FIRST_DTYPES))
+            return false;
+    }
+    return true;
+}
+
 tn_status sample_infer(struct sample_maker *maker, struct sample *s)
 {
     if (!s->primitive->infer)
         return infer_by_core(maker, s);
+    if (!dtypes_are_taken(s))
+        return maker->host->table->fail(maker->host->table, TN_ERR_ARGUMENT,
+                                        "an input's dtype is not in its set");
     tn_infer infer = {.struct_size = sizeof(infer),
                       .host = maker->host->table,
                       .types = s->types,

@@ -348,9 +348,9 @@ static void scatter(const char *name, bool in_place, bool same_row, double peer_
     tn_step *step = &bench.steps[bench.num_steps - 1];
     if (in_place)
         *(tn_value *)(uintptr_t)step->inputs = step->outputs[0];
-    upload_floats(step->inputs[0].slot, bytes_of(&x));
-    upload_indices(step->inputs[1].slot, count, same_row ? 0 : (uint32_t)rows);
-    upload_floats(step->inputs[2].slot, bytes_of(&updates));
+    upload_floats(tn_step_input(step, 0)->slot, bytes_of(&x));
+    upload_indices(tn_step_input(step, 1)->slot, count, same_row ? 0 : (uint32_t)rows);
+    upload_floats(tn_step_input(step, 2)->slot, bytes_of(&updates));
     char unit[64] = "us";
     if (peer_ms > 0 && !quick)
         snprintf(unit, sizeof(unit), "us (PyTorch on an H200: %.0f)", peer_ms * 1e3);

@@ -50,6 +50,7 @@ static const struct view_case {
      {TN_F32, 2, 2, {2, 3}, {3, 1 - END}}},
     {"the lowest stride", "leaves the memory", {TN_F32, 2, 2, {2, 3}, {INT64_MIN, 1}}},
     {"the highest offset", "leaves the memory", {TN_F32, 2, END, {2, 3}, {0, 0}}},
+    {"a flag", "flags are set", {TN_F32, 2, 2, {2, 3}, {3, 1}, 4, 0}},
 };
 #define NUM_VIEWS ((int64_t)(sizeof(views) / sizeof(views[0])))
 
@@ -78,6 +79,7 @@ static const struct type_case {
     {"extent -3 of axis 0 is negative", {TN_F32, 1, {-3}}},
     {"does not fit 63 bits", {TN_F32, 2, {INT64_C(1) << 31, INT64_C(1) << 30}}},
     {"does not fit 63 bits", {TN_F32, 3, {INT64_C(1) << 40, 0, INT64_C(1) << 40}}},
+    {"flags 0x4 of a type: expected 0", {TN_F32, 1, {3}, 4, 0}},
 };
 #define NUM_TYPES ((int64_t)(sizeof(types_given) / sizeof(types_given[0])))
 
@@ -197,10 +199,26 @@ static tn_status fill_ones(const tn_cpu_call *call)
 }
 
 static const tn_input_info inputs[] = {{.name = "x", .doc = "x"}};
+static const tn_input_info floats[] = {
+    {.name = "x", .doc = "x", .dtypes = TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_F64)}};
+static const tn_input_info halves[] = {
+    {.name = "x", .doc = "x", .dtypes = TN_DTYPE_BIT(TN_F16)}};
+static const tn_primitive limited[] = {
+    {.struct_size = sizeof(tn_primitive),
+     .id = "acme.floats/1",
+     .doc = "x",
+     TN_INPUTS(floats),
+     .expr = "x + x"},
+    {.struct_size = sizeof(tn_primitive),
+     .id = "acme.halves/1",
+     .doc = "x",
+     TN_INPUTS(halves),
+     .expr = "x + x"},
+};
 #define OPERATOR(name, ...)                                                                \
     {                                                                                      \
         .struct_size = sizeof(tn_primitive), .id = "acme." name "/1", .doc = "x",          \
-        .inputs = inputs, .num_inputs = 1, .attrs = TABLE, __VA_ARGS__                     \
+        TN_INPUTS(inputs), .attrs = TABLE, __VA_ARGS__                                     \
     }
 static const tn_primitive operators[] = {
     OPERATOR("view", .flags = TN_PRIM_VIEW, .infer = same_type, .view = wrong_view),
@@ -553,5 +571,24 @@ Test(answers, working_memory_of_kernels_does_not_wrap)
         tn_op(s, "base.broadcast_to", TN_IN(one), tn_attrs("shape", TN_INTS(k, m)));
     check_status(tn_eval(s, un(s, "sum", bin(s, "matmul", a, b))), TN_ERR_INTERNAL);
     check_says(tn_scope_error(s), "base.matmul/1: scratch_size gives 184467440737");
+    tn_scope_close(s);
+}
+
+// --- dtypes ----------------------------------------------------------------------------
+
+Test(answers, inputs_take_the_dtypes_that_they_name)
+{
+    tn_scope *s = tn_scope_open(runtime);
+    for (int i = 0; i < 2; i++)
+        must(NULL, prim_register(runtime, NULL, &limited[i]));
+    must(s, tn_eval(s, un(s, "acme.floats", tn_f64(s, 2))));
+    tn_array *integer = tn_from_data(s, TN_I32, TN_SHAPE(1), &(int32_t){1});
+    un(s, "acme.floats", integer);
+    check_status(tn_scope_status(s), TN_ERR_ARGUMENT);
+    check_says(tn_scope_error(s), "acme.floats/1");
+    check_says(tn_scope_error(s), "input x is i32, expected one of f32, f64");
+    tn_scope_clear_error(s);
+    un(s, "acme.halves", tn_f64(s, 2));
+    check_says(tn_scope_error(s), "input x is f64, expected f16");
     tn_scope_close(s);
 }

@@ -83,8 +83,7 @@ static tn_status exercise_map(tn_runtime *rt, float *result)
 static const tn_input_info number_inputs[] = {{"x", "what is multiplied", 0, 0}};
 static const tn_primitive number = {.struct_size = sizeof(number),
                                     .id = "test.number/1",
-                                    .inputs = number_inputs,
-                                    .num_inputs = 1,
+                                    TN_INPUTS(number_inputs),
                                     .expr = "f32(x * index)"};
 
 static tn_status numbered(tn_scope *s, tn_array *const *in, uint64_t num_in, tn_array **out,

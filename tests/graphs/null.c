@@ -76,12 +76,11 @@ Test(null, building_refuses_nulls)
     gives_none(tn_op(s, "add", in, HUGE, TN_NO_ATTRS),
                "op: inputs has 2305843009213693951 entries");
     gives_none(tn_op(s, NULL, in, 2, TN_NO_ATTRS), "the primitive's name is NULL");
-    gives_none(tn_op(s, "sum", in, 1, (tn_attr_list){NULL, 1}), "op: attrs.items is NULL");
-    gives_none(tn_op(s, "sum", in, 1, (tn_attr_list){&no_name, 1}),
+    gives_none(tn_op(s, "sum", in, 1, TN_ATTR_LIST(NULL, 1)), "op: attrs.items is NULL");
+    gives_none(tn_op(s, "sum", in, 1, TN_ATTR_LIST(&no_name, 1)),
                "an attribute's name is NULL");
-    gives_none(tn_op(s, "sum", in, 1, (tn_attr_list){&no_kind, 1}),
-               "'axis': 77 is no kind");
-    gives_none(tn_op(s, "sum", in, 1, (tn_attr_list){&many_integers, 1}),
+    gives_none(tn_op(s, "sum", in, 1, TN_ATTR_LIST(&no_kind, 1)), "'axis': 77 is no kind");
+    gives_none(tn_op(s, "sum", in, 1, TN_ATTR_LIST(&many_integers, 1)),
                "'axis': got 9 integers");
     gives_none(tn_op(NULL, "add", in, 2, TN_NO_ATTRS), "op: the scope is NULL");
     refuses(tn_op_n(s, "add", in, 2, TN_NO_ATTRS, NULL, 1), "op: outputs is NULL");
@@ -91,11 +90,11 @@ Test(null, building_refuses_nulls)
     gives_none(tn_expr(s, NULL, in, 1, TN_NO_ATTRS), "expr: the text is NULL");
     gives_none(tn_expr(s, "a -> a", NULL, 1, TN_NO_ATTRS), "expr: inputs is NULL");
     gives_none(tn_expr(s, "a -> a", in, HUGE, TN_NO_ATTRS), "expr: inputs has");
-    gives_none(tn_expr(s, "a -> k * a", in, 1, (tn_attr_list){NULL, 1}),
+    gives_none(tn_expr(s, "a -> k * a", in, 1, TN_ATTR_LIST(NULL, 1)),
                "expr: attrs.items is NULL");
-    gives_none(tn_expr(s, "a -> k * a", in, 1, (tn_attr_list){&no_name, 1}),
+    gives_none(tn_expr(s, "a -> k * a", in, 1, TN_ATTR_LIST(&no_name, 1)),
                "\"k\" is neither an input nor a given attribute");
-    gives_none(tn_expr(s, "a -> k * a", in, 1, (tn_attr_list){&no_text, 1}),
+    gives_none(tn_expr(s, "a -> k * a", in, 1, TN_ATTR_LIST(&no_text, 1)),
                "attribute k: the text is NULL");
     gives_none(tn_expr(NULL, "a -> a", in, 1, TN_NO_ATTRS), "expr: the scope is NULL");
     gives_none(tn_from_data(s, TN_F32, NULL, &item), "shape is NULL");

@@ -104,10 +104,8 @@ Test(plans, an_unread_output_of_a_decomposition_is_not_computed)
     static const tn_primitive both = {.struct_size = sizeof(both),
                                       .id = "acme.both/1",
                                       .doc = "two results of one matrix",
-                                      .inputs = inputs,
-                                      .num_inputs = 1,
-                                      .outputs = outputs,
-                                      .num_outputs = 2,
+                                      TN_INPUTS(inputs),
+                                      TN_OUTPUTS(outputs),
                                       .infer = infer_both,
                                       .decompose = decompose_both};
     must(NULL, prim_register(runtime, NULL, &both));

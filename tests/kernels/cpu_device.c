@@ -169,6 +169,7 @@ static void *run_long_programs(void *context)
                                       .executable = harness.executable,
                                       .bindings = s->bindings,
                                       .num_bindings = 2,
+                                      .binding_size = sizeof(tn_binding),
                                       .queue = s->queue};
     for (int64_t run = 0; run < RUNS; run++) {
         uint64_t point;

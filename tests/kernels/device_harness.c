@@ -185,6 +185,7 @@ tn_step *harness_step(struct device_harness *h, uint32_t num_inputs, uint32_t nu
         .outputs = &h->values[h->num_values + num_inputs],
         .num_inputs = num_inputs,
         .num_outputs = num_outputs,
+        .value_size = sizeof(tn_value),
         .label = "test",
     };
     h->num_values += num_inputs + num_outputs;
@@ -201,7 +202,7 @@ void harness_scratch(struct device_harness *h, tn_step *step)
 {
     tn_layout layouts[32];
     for (uint32_t i = 0; i < step->num_inputs + step->num_outputs; i++)
-        layouts[i] = step->inputs[i].layout;
+        layouts[i] = tn_step_input(step, i)->layout;
     tn_kernel_query query = {
         .struct_size = sizeof(query),
         .inputs = layouts,
@@ -239,6 +240,7 @@ tn_status harness_submit(struct device_harness *h, uint32_t flags, uint64_t *out
         .executable = h->executable,
         .bindings = h->bindings,
         .num_bindings = h->num_slots,
+        .binding_size = sizeof(tn_binding),
     };
     return h->backend->submit(h->device, &submission, out_point);
 }

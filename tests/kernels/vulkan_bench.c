@@ -279,6 +279,7 @@ tn_step *vb_step(struct vulkan_bench *b, uint32_t num_inputs, uint32_t num_outpu
         .outputs = &b->values[b->num_values + num_inputs],
         .num_inputs = num_inputs,
         .num_outputs = num_outputs,
+        .value_size = sizeof(tn_value),
         .label = "test",
     };
     b->num_values += num_inputs + num_outputs;
@@ -301,7 +302,7 @@ bool vb_use_kernel(struct vulkan_bench *b, tn_step *step, const char *primitive)
         return false;
     tn_layout layouts[32];
     for (uint32_t i = 0; i < step->num_inputs + step->num_outputs; i++)
-        layouts[i] = step->inputs[i].layout;
+        layouts[i] = tn_step_input(step, i)->layout;
     tn_kernel_query query = {.struct_size = sizeof(query),
                              .inputs = layouts,
                              .outputs = layouts + step->num_inputs,
@@ -352,7 +353,8 @@ tn_status vb_submit(struct vulkan_bench *b, int times)
     tn_submission submission = {.struct_size = sizeof(submission),
                                 .executable = b->executable,
                                 .bindings = b->bindings,
-                                .num_bindings = b->num_slots};
+                                .num_bindings = b->num_slots,
+                                .binding_size = sizeof(tn_binding)};
     uint64_t point = 0;
     tn_status status = TN_OK;
     for (int i = 0; i < times && status == TN_OK; i++)

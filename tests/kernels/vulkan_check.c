@@ -160,8 +160,9 @@ static void compute_reference(const tn_step *step, const tn_tensor *want)
 {
     tn_tensor inputs[6];
     for (uint32_t i = 0; i < step->num_inputs; i++)
-        inputs[i] = (tn_tensor){bench.memory[step->inputs[i].slot] + step->inputs[i].offset,
-                                step->inputs[i].layout};
+        inputs[i] = (tn_tensor){bench.memory[tn_step_input(step, i)->slot] +
+                                    tn_step_input(step, i)->offset,
+                                tn_step_input(step, i)->layout};
     if (!step->primitive->reference) {
         reduce_plainly(step, &inputs[0], want);
         return;
@@ -180,7 +181,7 @@ static void compute_reference(const tn_step *step, const tn_tensor *want)
 
 static void compute_want(struct check *check)
 {
-    const tn_layout *layout = &check->step->outputs[0].layout;
+    const tn_layout *layout = &tn_step_output(check->step, 0)->layout;
     check->want = (tn_tensor){calloc(1, span(layout) + 16), *layout};
     cr_assert(ne(ptr, check->want.data, NULL));
     compute_reference(check->step, &check->want);
@@ -195,7 +196,7 @@ static double tolerance_of(const struct check *check)
 
 static void compare(const struct check *check)
 {
-    const tn_value *out = &check->step->outputs[0];
+    const tn_value *out = tn_step_output(check->step, 0);
     const unsigned char *memory = bench.memory[out->slot];
     uint64_t bytes = span(&out->layout);
     tn_tensor got = {bench.memory[out->slot] + GUARD, out->layout};
@@ -205,7 +206,7 @@ static void compare(const struct check *check)
         if (x != y && !(isnan(x) && isnan(y)) &&
             !(fabs(x - y) <= tolerance * (1 + fabs(y))))
             cr_fatal("%s of dtype %d, seed %llu: element %lld is %.9g, expected %.9g",
-                     check->step->label, check->step->inputs[0].layout.dtype,
+                     check->step->label, tn_step_input(check->step, 0)->layout.dtype,
                      (unsigned long long)seed, (long long)i, x, y);
     }
     for (uint64_t i = 0; i < GUARD; i++) {

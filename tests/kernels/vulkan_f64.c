@@ -182,8 +182,9 @@ static double *operand(const tn_value *value)
 
 static void compare(const struct function *function, const tn_step *step)
 {
-    const double *x = operand(&step->inputs[0]), *got = operand(&step->outputs[0]);
-    const double *y = function->binary ? operand(&step->inputs[1]) : x;
+    const double *x = operand(tn_step_input(step, 0)),
+                 *got = operand(tn_step_output(step, 0));
+    const double *y = function->binary ? operand(tn_step_input(step, 1)) : x;
     double worst = 0;
     for (int i = 0; i < NUM_POINTS; i++) {
         long double want =

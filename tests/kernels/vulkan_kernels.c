@@ -357,7 +357,8 @@ Test(vulkan_kernels, a_replay_reads_and_writes_the_buffers_that_it_is_given)
                                     .flags = TN_SUBMIT_ASYNC,
                                     .executable = bench.executable,
                                     .bindings = bindings,
-                                    .num_bindings = 3};
+                                    .num_bindings = 3,
+                                    .binding_size = sizeof(tn_binding)};
         cr_assert(
             eq(int, bench.backend->submit(bench.device, &submission, &points[i]), TN_OK));
     }
@@ -394,7 +395,8 @@ Test(vulkan_kernels, validation_sees_a_missing_barrier)
     tn_submission submission = {.struct_size = sizeof(submission),
                                 .executable = bench.executable,
                                 .bindings = bindings,
-                                .num_bindings = 4};
+                                .num_bindings = 4,
+                                .binding_size = sizeof(tn_binding)};
     uint64_t point;
     int before = atomic_load(&vb_messages);
     cr_assert(eq(int, bench.backend->submit(bench.device, &submission, &point), TN_OK));

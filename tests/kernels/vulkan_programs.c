@@ -211,7 +211,7 @@ static void compare_element(const struct check *check, const uint64_t *inputs,
     uint64_t want[4];
     program_run_scalar(program, inputs, check->params, index, want);
     for (uint32_t i = 0; i < program->num_outputs; i++) {
-        const tn_value *value = &check->step->outputs[i];
+        const tn_value *value = tn_step_output(check->step, i);
         tn_tensor got = {bench.memory[value->slot], value->layout};
         uint64_t bits = read_bits(&got, value->layout.offset + index);
         if (bits == want[i])
@@ -245,21 +245,21 @@ static void compare_element(const struct check *check, const uint64_t *inputs,
 static void compare(const struct check *check)
 {
     const tn_expr_program *program = &check->made->program;
-    const tn_layout *common = &check->step->outputs[0].layout;
+    const tn_layout *common = &tn_step_output(check->step, 0)->layout;
     int64_t index[TN_MAX_RANK] = {0}, n = 0;
     if (tn_layout_count(common) == 0)
         return;
     do {
         uint64_t inputs[8];
         for (uint32_t i = 0; i < program->num_inputs; i++) {
-            const tn_value *value = &check->step->inputs[i];
+            const tn_value *value = tn_step_input(check->step, i);
             tn_tensor tensor = {bench.memory[value->slot], value->layout};
             inputs[i] = read_bits(&tensor, tn_offset_at(&value->layout, index));
         }
         compare_element(check, inputs, n++);
     } while (tn_index_next(common->rank, common->extent, index));
     for (uint32_t i = 0; i < program->num_outputs; i++) {
-        const tn_value *value = &check->step->outputs[i];
+        const tn_value *value = tn_step_output(check->step, i);
         uint64_t bytes = span(&value->layout);
         for (uint64_t k = 0; k < GUARD * 8; k++)
             cr_assert(eq(u8, bench.memory[value->slot][bytes + k], CANARY));
@@ -368,7 +368,7 @@ Test(vulkan_programs, remainders_of_numbers_far_apart_are_exact)
         struct check *check =
             add_check(single(TN_EXPR_MOD, dtype), "MOD", 0, 1, &n, NULL, false);
         for (int k = 0; k < 2; k++) {
-            const tn_value *value = &check->step->inputs[k];
+            const tn_value *value = tn_step_input(check->step, k);
             tn_tensor x = {bench.memory[value->slot], value->layout};
             for (int64_t i = 0; i < n; i++) {
                 double mantissa = 1 + (double)draw() * 0x1p-48;

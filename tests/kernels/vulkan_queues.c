@@ -377,6 +377,7 @@ static tn_status submit(tn_executable *executable, tn_buffer *from, tn_buffer *t
                                       .executable = executable,
                                       .bindings = bindings,
                                       .num_bindings = 2,
+                                      .binding_size = sizeof(tn_binding),
                                       .waits = after,
                                       .num_waits = after != NULL,
                                       .queue = out->queue},

@@ -66,9 +66,11 @@ static tn_step *add_scatter(const struct scatter *s)
         .exact = true,
         .in_place = s->in_place});
     for (uint32_t i = 0; i < 3; i += 2)
-        fill_floats(bench.memory[step->inputs[i].slot] + step->inputs[i].offset,
-                    &step->inputs[i].layout);
-    tn_tensor indices = {bench.memory[step->inputs[1].slot], step->inputs[1].layout};
+        fill_floats(bench.memory[tn_step_input(step, i)->slot] +
+                        tn_step_input(step, i)->offset,
+                    &tn_step_input(step, i)->layout);
+    tn_tensor indices = {bench.memory[tn_step_input(step, 1)->slot],
+                         tn_step_input(step, 1)->layout};
     for (int64_t m = 0; m < s->count; m++)
         tn_set_i64(&indices, m, index_for(s->order, m, s->count, s->extent));
     return step;

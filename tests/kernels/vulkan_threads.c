@@ -90,6 +90,7 @@ static tn_status compile(struct segment *s, const struct doubling *d)
                                 .outputs = &s->values[2 * i + 1],
                                 .num_inputs = 1,
                                 .num_outputs = 1,
+                                .value_size = sizeof(tn_value),
                                 .label = "doubling"};
     }
     return bench.backend->segment_compile(bench.device,
@@ -142,6 +143,7 @@ static bool run(struct thread *t, tn_executable *executable, tn_point *last)
                                           .executable = executable,
                                           .bindings = bindings,
                                           .num_bindings = 3,
+                                          .binding_size = sizeof(tn_binding),
                                           .waits = last,
                                           .num_waits = i > 0 && queue != last->queue,
                                           .queue = queue};

@@ -370,7 +370,7 @@ static const tn_step *make_step(void)
     static const uint32_t outputs[] = {2};
     static tn_value values[3];
     for (uint32_t i = 0; i < 3; i++)
-        values[i] = (tn_value){.slot = i, .layout = row};
+        values[i] = (tn_value){.slot = i, .id = i + 1, .layout = row};
     const tn_expr_program *program =
         AT_END(tn_expr_program, {.struct_size = sizeof(tn_expr_program),
                                  .insns = insns,
@@ -387,6 +387,7 @@ static const tn_step *make_step(void)
                             .outputs = values + 2,
                             .num_inputs = 2,
                             .num_outputs = 1,
+                            .value_size = sizeof(tn_value),
                             .label = "add"});
 }
 
@@ -411,7 +412,8 @@ static tn_status run_step(const tn_backend *backend, tn_device *device, tn_buffe
         AT_END(tn_submission, {.struct_size = sizeof(tn_submission),
                                .executable = executable,
                                .bindings = copy_at_end(bindings, sizeof(bindings)),
-                               .num_bindings = 3});
+                               .num_bindings = 3,
+                               .binding_size = sizeof(tn_binding)});
     uint64_t point = 0;
     status = backend->submit(device, submission, &point);
     if (status == TN_OK)

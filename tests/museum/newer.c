@@ -55,15 +55,14 @@ static int32_t accepts(const tn_kernel_query *query)
 }
 static const tn_cpu_kernel payload = {
     .struct_size = sizeof(payload), .launch = launch, .museum = NEWER_CPU_KERNEL};
-static const tn_operand_rule rule = {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS};
+static const tn_operand_rule rules[] = {{TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS}};
 static const tn_kernel doubles = {.struct_size = sizeof(doubles),
                                   .flags = TN_KERNEL_SAME_DTYPE,
                                   .primitive = "museum.twice/1",
                                   .family = TN_FAMILY_CPU,
                                   .name = "doubles",
                                   .priority = 500,
-                                  .num_operands = 1,
-                                  .operands = &rule,
+                                  TN_OPERANDS(rules),
                                   .accepts = accepts,
                                   .payload = &payload,
                                   .museum = NEWER_KERNEL};

@@ -499,7 +499,7 @@ tn_attr_list case_attrs(const struct prim_case *c, tn_attr *items)
             .name = c->attrs[n].name, .kind = TN_ATTR_TEXT, .text = c->attrs[n].text};
         n++;
     }
-    return (tn_attr_list){items, n};
+    return TN_ATTR_LIST(items, n);
 }
 
 int64_t case_int(const struct prim_case *c, const char *name, uint32_t i, int64_t absent)

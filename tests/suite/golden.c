@@ -71,7 +71,7 @@ static void check_golden(struct suite *s, struct golden *g, int64_t number)
         items[i] = (tn_attr){.name = g->keys[i], .kind = TN_ATTR_TEXT, .text = g->texts[i]};
     tn_array *out =
         tn_op(scope, g->name, (const tn_array *const *)in, (uint64_t)g->num_inputs,
-              (tn_attr_list){items, (uint64_t)g->num_attrs});
+              TN_ATTR_LIST(items, (uint64_t)g->num_attrs));
     if (host_array_read(scope, out, &got)) {
         // Whole numbers, but for quotients: one rounding, and 3 units on a GPU.
         double relative = dtype_rounding(got.tensor.layout.dtype) * (s->is_cpu ? 2 : 8);

@@ -434,7 +434,7 @@ void error_tests(struct suite *s)
         for (int k = 0; k < e->num_inputs; k++)
             in[k] = tn_from_data(scope, e->dtypes[k], &e->shapes[k], zeros);
         out = tn_op(scope, e->primitive, (const tn_array *const *)in,
-                    (uint64_t)e->num_inputs, (tn_attr_list){&attr, e->name != NULL});
+                    (uint64_t)e->num_inputs, TN_ATTR_LIST(&attr, e->name != NULL));
         snprintf(text, sizeof(text), "said \"%s\", expected \"%s\"", tn_scope_error(scope),
                  e->said);
         bool named = strstr(tn_scope_error(scope), strchr(e->primitive, '.') + 1) != NULL;

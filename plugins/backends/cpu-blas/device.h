@@ -130,8 +130,7 @@ void cpu_executable_destroy(tn_device *device, tn_executable *executable);
 // run.c
 // Runs all launches in order, up to the first that fails. The caller has the queue to
 // itself.
-tn_status cpu_executable_run(struct cpu_queue *queue, tn_executable *executable,
-                             const tn_binding *bindings);
+tn_status cpu_executable_run(struct cpu_queue *queue, const tn_submission *submission);
 
 // queue.c
 // Initialises a queue of which only the fields that open_queues sets are not zero.

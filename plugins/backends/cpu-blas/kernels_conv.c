@@ -253,8 +253,7 @@ static const tn_operand_rule f32_contiguous[] = {
                                    .family = TN_FAMILY_CPU,                                \
                                    .name = "openblas",                                     \
                                    .priority = 700,                                        \
-                                   .num_operands = 1,                                      \
-                                   .operands = f32_contiguous,                             \
+                                   TN_OPERANDS(f32_contiguous),                            \
                                    .accepts = id##_accepts,                                \
                                    .payload = &id##_payload,                               \
                                    __VA_ARGS__}

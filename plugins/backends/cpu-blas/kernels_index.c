@@ -291,8 +291,7 @@ static const tn_operand_rule scatter_add_rules[] = {
                                    .family = TN_FAMILY_CPU,                                \
                                    .name = "runs",                                         \
                                    .priority = 500,                                        \
-                                   .num_operands = 3,                                      \
-                                   .operands = id##_rules,                                 \
+                                   TN_OPERANDS(id##_rules),                                \
                                    .scratch_size = index_scratch,                          \
                                    .payload = &id##_payload,                               \
                                    __VA_ARGS__}

@@ -196,8 +196,7 @@ static const tn_cpu_kernel matmul_payload = {
                           .family = TN_FAMILY_CPU,                                         \
                           .name = text,                                                    \
                           .priority = 700,                                                 \
-                          .num_operands = 1,                                               \
-                          .operands = rules,                                               \
+                          TN_OPERANDS(rules),                                              \
                           .scratch_size = matmul_scratch,                                  \
                           .payload = &matmul_payload,                                      \
                           __VA_ARGS__}

@@ -162,8 +162,7 @@ const tn_kernel max_pool2d_kernel = {
     .family = TN_FAMILY_CPU,
     .name = "rows",
     .priority = 500,
-    .num_operands = 1,
-    .operands = f32_contiguous,
+    TN_OPERANDS(f32_contiguous),
     .payload = &pool_payload,
 };
 static const tn_cpu_kernel grad_payload = {
@@ -176,8 +175,7 @@ const tn_kernel max_pool2d_grad_kernel = {
     .family = TN_FAMILY_CPU,
     .name = "rows",
     .priority = 500,
-    .num_operands = 1,
-    .operands = f32_contiguous,
+    TN_OPERANDS(f32_contiguous),
     .accepts = grad_accepts,
     .payload = &grad_payload,
 };

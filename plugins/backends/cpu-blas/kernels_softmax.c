@@ -290,8 +290,7 @@ static const tn_operand_rule logits_and_labels[] = {
                                    .family = TN_FAMILY_CPU,                                \
                                    .name = "rows",                                         \
                                    .priority = 500,                                        \
-                                   .num_operands = sizeof(rules) / sizeof((rules)[0]),     \
-                                   .operands = rules,                                      \
+                                   TN_OPERANDS(rules),                                     \
                                    .payload = &id##_payload,                               \
                                    __VA_ARGS__}
 RECORD(softmax, "nn", f32_any, .accepts = softmax_accepts);

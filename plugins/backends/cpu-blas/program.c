@@ -106,7 +106,7 @@ static void prepare_number(struct prepare *p, uint32_t i, uint64_t bits)
 static void prepare_load(struct prepare *p, uint32_t i, uint32_t input)
 {
     struct program_value *value = &p->values[i];
-    const tn_layout *layout = &p->step->inputs[input].layout;
+    const tn_layout *layout = &tn_step_input(p->step, input)->layout;
     uint32_t size = cpu_dtype_size(layout->dtype);
 
     value->uniform = is_uniform_layout(layout);
@@ -237,7 +237,7 @@ static bool may_write_directly(const struct prepare *p, const struct program_val
 
 static void write_uniform(struct prepare *p, uint32_t k, struct program_value *value)
 {
-    const tn_layout *layout = &p->step->outputs[k].layout;
+    const tn_layout *layout = &tn_step_output(p->step, k)->layout;
     uint32_t operand = p->step->num_inputs + k;
     struct program_op *op;
 
@@ -264,7 +264,7 @@ static void write_uniform(struct prepare *p, uint32_t k, struct program_value *v
 static void write_output(struct prepare *p, uint32_t k)
 {
     struct program_value *value = &p->values[p->source->outputs[k]];
-    const tn_layout *layout = &p->step->outputs[k].layout;
+    const tn_layout *layout = &tn_step_output(p->step, k)->layout;
     uint32_t operand = p->step->num_inputs + k, size = cpu_dtype_size(layout->dtype);
     uint16_t location = value->location;
 
@@ -373,7 +373,7 @@ static void *keep(struct arena *arena, const void *data, uint64_t size)
 
 static void set_sizes(struct prepare *p, struct program *program)
 {
-    const tn_layout *layout = &p->step->outputs[0].layout;
+    const tn_layout *layout = &tn_step_output(p->step, 0)->layout;
     uint32_t width = 4;
 
     program->count = 1;
@@ -383,8 +383,8 @@ static void set_sizes(struct prepare *p, struct program *program)
         if (cpu_dtype_size(p->source->insns[i].dtype) > width)
             width = cpu_dtype_size(p->source->insns[i].dtype);
     for (uint32_t k = 0; k < p->step->num_outputs; k++)
-        if (cpu_dtype_size(p->step->outputs[k].layout.dtype) > width)
-            width = cpu_dtype_size(p->step->outputs[k].layout.dtype);
+        if (cpu_dtype_size(tn_step_output(p->step, k)->layout.dtype) > width)
+            width = cpu_dtype_size(tn_step_output(p->step, k)->layout.dtype);
     program->block = choose_block(p, program->count, width);
     program->register_bytes = (uint32_t)program->block * width;
     program->grain = PIECE_PS / (p->cost + 1);
@@ -400,9 +400,9 @@ static tn_status set_layouts(struct prepare *p, struct program *program)
     if (!program->layouts)
         return TN_ERR_MEMORY;
     for (uint32_t i = 0; i < step->num_inputs; i++)
-        program->layouts[i] = step->inputs[i].layout;
+        program->layouts[i] = tn_step_input(step, i)->layout;
     for (uint32_t i = 0; i < step->num_outputs; i++)
-        program->layouts[step->num_inputs + i] = step->outputs[i].layout;
+        program->layouts[step->num_inputs + i] = tn_step_output(step, i)->layout;
     return TN_OK;
 }
 

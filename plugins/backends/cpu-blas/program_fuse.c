@@ -49,7 +49,7 @@ static void init_finder(struct fusion_finder *f)
             .op = insn->op, .num_operands = n, .operands = {insn->a, insn->b, insn->c}};
         f->uniform[i] = insn->op == TN_EXPR_CONST || insn->op == TN_EXPR_PARAM || n > 0;
         if (insn->op == TN_EXPR_LOAD)
-            f->uniform[i] = is_uniform_input(&f->p->step->inputs[insn->a].layout);
+            f->uniform[i] = is_uniform_input(&tn_step_input(f->p->step, insn->a)->layout);
         for (uint32_t k = 0; k < n; k++) {
             f->uniform[i] &= f->uniform[from[k]];
             count_use(f, from[k]);

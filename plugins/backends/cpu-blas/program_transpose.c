@@ -49,7 +49,8 @@ static bool is_copy(const tn_step *step, uint32_t *out_input)
     const tn_expr_insn *insn = &program->insns[program->outputs[0]];
     *out_input = insn->a;
     return program->num_outputs == 1 && insn->op == TN_EXPR_LOAD &&
-           step->inputs[insn->a].layout.dtype == step->outputs[0].layout.dtype;
+           tn_step_input(step, insn->a)->layout.dtype ==
+               tn_step_output(step, 0)->layout.dtype;
 }
 
 tn_status program_find_transposition(struct arena *arena, const tn_step *step,
@@ -58,8 +59,8 @@ tn_status program_find_transposition(struct arena *arena, const tn_step *step,
     struct axis axes[TN_MAX_RANK];
     if (program->count == 0 || !is_copy(step, &program->copied))
         return TN_OK;
-    const tn_layout *out = &step->outputs[0].layout;
-    int32_t rank = merge_axes(&step->inputs[program->copied].layout, out, axes);
+    const tn_layout *out = &tn_step_output(step, 0)->layout;
+    int32_t rank = merge_axes(&tn_step_input(step, program->copied)->layout, out, axes);
     int32_t row = rank > 0 ? find_row(axes, rank) : -1;
     if (row < 0)
         return TN_OK;

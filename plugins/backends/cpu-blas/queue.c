@@ -125,8 +125,7 @@ static void run_queued(struct cpu_queue *queue, struct cpu_submission *work)
     struct cpu_submission *done = work;
     uint64_t point = work->point;
     await_others(queue->device, &work->submission);
-    work->status =
-        cpu_executable_run(queue, work->submission.executable, work->submission.bindings);
+    work->status = cpu_executable_run(queue, &work->submission);
     if (work->status != TN_OK) {
         memcpy(work->message, queue->kernel_host.message, sizeof(work->message));
         pthread_mutex_lock(&queue->lock);
@@ -195,11 +194,12 @@ static struct cpu_submission *copy_submission(const tn_host *host,
         return NULL;
     *work = (struct cpu_submission){.submission = *submission};
     tn_point *waits = (tn_point *)(work->bindings + submission->num_bindings);
-    if (bindings_size > 0)
-        memcpy(work->bindings, submission->bindings, bindings_size);
+    for (uint64_t i = 0; i < submission->num_bindings; i++)
+        work->bindings[i] = *tn_submission_binding(submission, i);
     if (waits_size > 0)
         memcpy(waits, submission->waits, waits_size);
     work->submission.bindings = work->bindings;
+    work->submission.binding_size = sizeof(tn_binding);
     work->submission.waits = waits;
     return work;
 }
@@ -256,8 +256,7 @@ tn_status cpu_submit(tn_device *device, const tn_submission *submission,
         !claim_next_point(queue, &point))
         return enqueue(queue, submission, out_point);
 
-    tn_status status =
-        cpu_executable_run(queue, submission->executable, submission->bindings);
+    tn_status status = cpu_executable_run(queue, submission);
     reach(queue, point); // after a failure no caller knows this point
     if (status == TN_OK)
         *out_point = point;

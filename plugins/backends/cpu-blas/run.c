@@ -42,9 +42,10 @@ static void init_call(const struct launch *launch, struct cpu_queue *queue, void
     tn_cpu_call *call = memory;
     tn_tensor *tensors = (tn_tensor *)(call + 1);
     for (uint32_t i = 0; i < step->num_inputs; i++)
-        tensors[i] = (tn_tensor){.layout = step->inputs[i].layout};
+        tensors[i] = (tn_tensor){.layout = tn_step_input(step, i)->layout};
     for (uint32_t i = 0; i < step->num_outputs; i++)
-        tensors[step->num_inputs + i] = (tn_tensor){.layout = step->outputs[i].layout};
+        tensors[step->num_inputs + i] =
+            (tn_tensor){.layout = tn_step_output(step, i)->layout};
     *call = (tn_cpu_call){
         .struct_size = sizeof(tn_cpu_call),
         .host = &queue->kernel_host.table,
@@ -94,29 +95,32 @@ static tn_status frames_create(const tn_executable *executable, struct cpu_queue
 
 // --- running ---------------------------------------------------------------------------
 
-static unsigned char *address(const tn_binding *bindings, uint32_t slot, uint64_t offset)
+static unsigned char *address(const tn_submission *submission, uint32_t slot,
+                              uint64_t offset)
 {
-    return bindings[slot].buffer->bytes + bindings[slot].offset + offset;
+    const tn_binding *binding = tn_submission_binding(submission, slot);
+    return binding->buffer->bytes + binding->offset + offset;
 }
 
 static tn_status run_launch(struct cpu_queue *queue, const struct launch *launch,
-                            const struct launch_frame *frame, const tn_binding *bindings)
+                            const struct launch_frame *frame,
+                            const tn_submission *submission)
 {
     const struct operand *operands = launch->operands;
     if (launch->program) {
         for (uint32_t i = 0; i < launch->num_operands; i++)
             frame->program.bases[i] =
-                address(bindings, operands[i].slot, operands[i].offset);
+                address(submission, operands[i].slot, operands[i].offset);
         program_run(queue, launch->program, &frame->program);
         return TN_OK;
     }
     for (uint32_t i = 0; i < launch->num_operands; i++)
         if (frame->tensors[i].layout.dtype != TN_DTYPE_NONE)
             frame->tensors[i].data =
-                address(bindings, operands[i].slot, operands[i].offset);
+                address(submission, operands[i].slot, operands[i].offset);
     if (frame->call->scratch_size > 0)
         frame->call->scratch =
-            address(bindings, launch->step->scratch_slot, launch->step->scratch_offset);
+            address(submission, launch->step->scratch_slot, launch->step->scratch_offset);
     return launch->function(frame->call);
 }
 
@@ -128,11 +132,12 @@ static uint64_t now_ns(void)
 }
 
 static tn_status run_traced(struct cpu_queue *queue, const struct launch *launch,
-                            const struct launch_frame *frame, const tn_binding *bindings)
+                            const struct launch_frame *frame,
+                            const tn_submission *submission)
 {
     const tn_device *device = queue->device;
     uint64_t begin = now_ns();
-    tn_status status = run_launch(queue, launch, frame, bindings);
+    tn_status status = run_launch(queue, launch, frame, submission);
     device->trace->event(device->host, &(tn_trace_event){
                                            .struct_size = sizeof(tn_trace_event),
                                            .name = launch->label,
@@ -159,9 +164,9 @@ static tn_status launch_failed(const struct cpu_queue *queue, const struct launc
                       launch->label, launch->detail, launch->plugin, status);
 }
 
-tn_status cpu_executable_run(struct cpu_queue *queue, tn_executable *executable,
-                             const tn_binding *bindings)
+tn_status cpu_executable_run(struct cpu_queue *queue, const tn_submission *submission)
 {
+    tn_executable *executable = submission->executable;
     const bool is_traced = queue->device->trace != NULL;
     struct launch_frame **frames = &executable->frames[queue->index];
     queue->kernel_host.message[0] = 0;
@@ -172,8 +177,8 @@ tn_status cpu_executable_run(struct cpu_queue *queue, tn_executable *executable,
     }
     for (uint32_t i = 0; i < executable->num_launches; i++) {
         const struct launch *launch = &executable->launches[i];
-        tn_status status = is_traced ? run_traced(queue, launch, &(*frames)[i], bindings)
-                                     : run_launch(queue, launch, &(*frames)[i], bindings);
+        tn_status status = is_traced ? run_traced(queue, launch, &(*frames)[i], submission)
+                                     : run_launch(queue, launch, &(*frames)[i], submission);
         if (status != TN_OK)
             return launch_failed(queue, launch, status);
     }

@@ -22,9 +22,10 @@ static tn_status compile_operands(struct arena *arena, const tn_step *step, bool
     if (!launch->operands)
         return TN_ERR_MEMORY;
     for (uint32_t i = 0; i < step->num_inputs; i++)
-        set_operand(&launch->operands[i], &step->inputs[i], is_program);
+        set_operand(&launch->operands[i], tn_step_input(step, i), is_program);
     for (uint32_t i = 0; i < step->num_outputs; i++)
-        set_operand(&launch->operands[step->num_inputs + i], &step->outputs[i], is_program);
+        set_operand(&launch->operands[step->num_inputs + i], tn_step_output(step, i),
+                    is_program);
     return TN_OK;
 }
 
@@ -70,10 +71,9 @@ static tn_status compile_steps(tn_device *device, const tn_segment *segment,
         arena_alloc(&executable->arena, segment->num_steps * sizeof(struct launch));
     if (!executable->launches)
         return TN_ERR_MEMORY;
-    const char *step = (const char *)segment->steps;
-    for (uint32_t i = 0; i < segment->num_steps; i++, step += segment->step_size) {
+    for (uint32_t i = 0; i < segment->num_steps; i++) {
         tn_status status =
-            compile_step(device, &executable->arena, (const tn_step *)(const void *)step,
+            compile_step(device, &executable->arena, tn_segment_step(segment, i),
                          &executable->launches[i]);
         if (status != TN_OK)
             return status;

@@ -48,20 +48,14 @@ struct tn_executable {
     pthread_mutex_t trace_lock; // held over a traced run, until its timestamps are read
 };
 
-static inline const tn_step *segment_step(const tn_segment *segment, uint32_t index)
-{
-    return (const tn_step *)((const char *)segment->steps +
-                             (uint64_t)index * segment->step_size);
-}
-
 // record.c. The executable's lock is held.
 tn_status vk_recording_create(tn_device *device, tn_executable *executable,
                               struct vk_recording *recording);
-// Makes a recording ready to submit for `bindings`, which executable->wanted describes:
+// Makes a recording ready for `submission`, whose buffers executable->wanted describes:
 // updates its sets and records its commands as needed. The recording is idle, or bound to
 // these buffers already.
-tn_status vk_recording_update(tn_device *device, const tn_executable *executable,
-                              struct vk_recording *recording, const tn_binding *bindings);
+tn_status vk_recording_update(tn_device *device, struct vk_recording *recording,
+                              const tn_submission *submission);
 void vk_recording_destroy(tn_device *device, const tn_executable *executable,
                           struct vk_recording *recording);
 

@@ -47,9 +47,7 @@ static const tn_operand_rule loss_rules[] = {{TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUO
                                                   .family = OWN_FAMILY,                    \
                                                   .name = "vulkan",                        \
                                                   .priority = 500,                         \
-                                                  .operands = rules,                       \
-                                                  .num_operands =                          \
-                                                      sizeof(rules) / sizeof((rules)[0]),  \
+                                                  TN_OPERANDS(rules),                      \
                                                   .payload = &identifier##_payload,        \
                                                   __VA_ARGS__};
 OWN_KERNELS(RECORD)

@@ -92,24 +92,26 @@ static void set_grid(struct vk_launch *launch, char name[VARIANT_NAME], const ch
 
 static bool is_empty(const tn_step *step)
 {
-    return layout_count(&step->outputs[0].layout) == 0;
+    return layout_count(&tn_step_output(step, 0)->layout) == 0;
 }
 
 // Binds input `i`. An absent input is not read, but its descriptor needs a buffer: input 0.
 static struct vk_operand bind_input(const tn_step *step, uint32_t i)
 {
-    bool absent = i >= step->num_inputs || step->inputs[i].layout.dtype == TN_DTYPE_NONE;
-    return plan_operand(absent ? &step->inputs[0] : &step->inputs[i], VK_READS);
+    bool absent =
+        i >= step->num_inputs || tn_step_input(step, i)->layout.dtype == TN_DTYPE_NONE;
+    return plan_operand(absent ? tn_step_input(step, 0) : tn_step_input(step, i), VK_READS);
 }
 
 tn_status vk_plan_conv2d(struct vk_plan *plan, const tn_step *step)
 {
-    const tn_layout *y = &step->outputs[0].layout;
+    const tn_layout *y = &tn_step_output(step, 0)->layout;
     if (is_empty(step))
         return TN_OK;
-    struct conv c =
-        describe(step->attrs, &step->inputs[0].layout, &step->inputs[1].layout, y);
-    bool has_bias = step->num_inputs > 2 && step->inputs[2].layout.dtype != TN_DTYPE_NONE;
+    struct conv c = describe(step->attrs, &tn_step_input(step, 0)->layout,
+                             &tn_step_input(step, 1)->layout, y);
+    bool has_bias =
+        step->num_inputs > 2 && tn_step_input(step, 2)->layout.dtype != TN_DTYPE_NONE;
     struct vk_launch launch = {0};
     char name[VARIANT_NAME];
     set_grid(&launch, name, "forward", y->dtype,
@@ -119,20 +121,21 @@ tn_status vk_plan_conv2d(struct vk_plan *plan, const tn_step *step)
     launch_spec(&launch, has_bias);
     for (uint32_t i = 0; i < 3; i++)
         launch_bind(&launch, bind_input(step, i));
-    launch_bind(&launch, plan_operand(&step->outputs[0], VK_WRITES));
-    int64_t offsets[4] = {step->inputs[0].layout.offset, step->inputs[1].layout.offset,
-                          has_bias ? step->inputs[2].layout.offset : 0, y->offset};
+    launch_bind(&launch, plan_operand(tn_step_output(step, 0), VK_WRITES));
+    int64_t offsets[4] = {tn_step_input(step, 0)->layout.offset,
+                          tn_step_input(step, 1)->layout.offset,
+                          has_bias ? tn_step_input(step, 2)->layout.offset : 0, y->offset};
     push_conv(&launch, &c, offsets, 1);
     return plan_launch(plan, &launch);
 }
 
 tn_status vk_plan_conv2d_input(struct vk_plan *plan, const tn_step *step)
 {
-    const tn_layout *x = &step->outputs[0].layout;
+    const tn_layout *x = &tn_step_output(step, 0)->layout;
     if (is_empty(step))
         return TN_OK;
-    struct conv c =
-        describe(step->attrs, x, &step->inputs[1].layout, &step->inputs[0].layout);
+    struct conv c = describe(step->attrs, x, &tn_step_input(step, 1)->layout,
+                             &tn_step_input(step, 0)->layout);
     struct vk_launch launch = {0};
     char name[VARIANT_NAME];
     set_grid(&launch, name, "input", x->dtype,
@@ -143,9 +146,9 @@ tn_status vk_plan_conv2d_input(struct vk_plan *plan, const tn_step *step)
     launch_spec(&launch, 0);
     for (uint32_t i = 0; i < 3; i++)
         launch_bind(&launch, bind_input(step, i));
-    launch_bind(&launch, plan_operand(&step->outputs[0], VK_WRITES));
-    int64_t offsets[4] = {step->inputs[0].layout.offset, step->inputs[1].layout.offset, 0,
-                          x->offset};
+    launch_bind(&launch, plan_operand(tn_step_output(step, 0), VK_WRITES));
+    int64_t offsets[4] = {tn_step_input(step, 0)->layout.offset,
+                          tn_step_input(step, 1)->layout.offset, 0, x->offset};
     push_conv(&launch, &c, offsets, 1);
     return plan_launch(plan, &launch);
 }
@@ -173,10 +176,11 @@ uint64_t vk_conv2d_weight_scratch(const tn_kernel_query *query)
 
 tn_status vk_plan_conv2d_weight(struct vk_plan *plan, const tn_step *step)
 {
-    const tn_layout *w = &step->outputs[0].layout, *gradient = &step->inputs[1].layout;
+    const tn_layout *w = &tn_step_output(step, 0)->layout,
+                    *gradient = &tn_step_input(step, 1)->layout;
     if (is_empty(step))
         return TN_OK;
-    struct conv c = describe(step->attrs, &step->inputs[0].layout, w, gradient);
+    struct conv c = describe(step->attrs, &tn_step_input(step, 0)->layout, w, gradient);
     uint32_t splits = count_splits(gradient);
     uint64_t n = layout_count(w);
     struct vk_launch launch = {0};
@@ -191,7 +195,7 @@ tn_status vk_plan_conv2d_weight(struct vk_plan *plan, const tn_step *step)
     struct vk_operand parts = plan_scratch(step, 0, n * splits * part_bytes(w->dtype));
     parts.access = VK_WRITES;
     launch_bind(&launch, parts);
-    int64_t offsets[4] = {step->inputs[0].layout.offset, gradient->offset, 0, 0};
+    int64_t offsets[4] = {tn_step_input(step, 0)->layout.offset, gradient->offset, 0, 0};
     push_conv(&launch, &c, offsets, splits);
     tn_status status = plan_launch(plan, &launch);
     return status == TN_OK ? vk_plan_sum_parts(plan, step, 0, n, splits) : status;

@@ -93,7 +93,7 @@ tn_status vk_plan_copy(struct vk_plan *plan, const tn_value *from, const tn_valu
 
 bool vk_is_in_place(const tn_step *step)
 {
-    const tn_value *x = &step->inputs[0], *out = &step->outputs[0];
+    const tn_value *x = tn_step_input(step, 0), *out = tn_step_output(step, 0);
     return x->slot == out->slot && x->offset == out->offset &&
            x->layout.offset == out->layout.offset;
 }
@@ -101,13 +101,13 @@ bool vk_is_in_place(const tn_step *step)
 tn_status vk_plan_concatenate(struct vk_plan *plan, const tn_step *step)
 {
     const tn_concatenate_attrs *attrs = step->attrs;
-    const tn_value *out = &step->outputs[0];
+    const tn_value *out = tn_step_output(step, 0);
     int32_t axis = tn_axis(attrs->axis, out->layout.rank);
     tn_layout region = out->layout;
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < step->num_inputs && status == TN_OK; i++) {
-        region.extent[axis] = step->inputs[i].layout.extent[axis];
-        status = vk_plan_copy(plan, &step->inputs[i], out, &region);
+        region.extent[axis] = tn_step_input(step, i)->layout.extent[axis];
+        status = vk_plan_copy(plan, tn_step_input(step, i), out, &region);
         region.offset += region.extent[axis] * region.stride[axis];
     }
     return status;
@@ -127,8 +127,8 @@ static int64_t slice_start(const tn_ints *start, uint32_t axis, int64_t extent,
 tn_status vk_plan_slice_update(struct vk_plan *plan, const tn_step *step)
 {
     const tn_slice_attrs *attrs = step->attrs;
-    const tn_value *x = &step->inputs[0], *update = &step->inputs[1];
-    const tn_value *out = &step->outputs[0];
+    const tn_value *x = tn_step_input(step, 0), *update = tn_step_input(step, 1);
+    const tn_value *out = tn_step_output(step, 0);
     tn_status status =
         vk_is_in_place(step) ? TN_OK : vk_plan_copy(plan, x, out, &out->layout);
     if (status != TN_OK)

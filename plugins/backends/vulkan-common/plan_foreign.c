@@ -9,8 +9,8 @@
 
 static const tn_value *step_value(const tn_step *step, uint32_t operand)
 {
-    return operand < step->num_inputs ? &step->inputs[operand]
-                                      : &step->outputs[operand - step->num_inputs];
+    return operand < step->num_inputs ? tn_step_input(step, operand)
+                                      : tn_step_output(step, operand - step->num_inputs);
 }
 
 static uint64_t count_elements(const tn_layout *layout)
@@ -45,7 +45,7 @@ static uint32_t push_attr(const tn_step *step, const tn_push_field *field)
 static uint32_t push_word(const tn_step *step, const tn_push_field *field)
 {
     if (field->kind == TN_PUSH_COUNT)
-        return (uint32_t)count_elements(&step->outputs[0].layout);
+        return (uint32_t)count_elements(&tn_step_output(step, 0)->layout);
     if (field->kind == TN_PUSH_ATTR_F32 || field->kind == TN_PUSH_ATTR_I32)
         return push_attr(step, field);
     if (field->index >= step->num_inputs + step->num_outputs)
@@ -154,14 +154,15 @@ tn_status plan_foreign(struct vk_plan *plan, const tn_step *step)
     // The family counts: equal bytes as GLSL and as SPIR-V are different kernels.
     launch.pipeline.key = vk_hash_bytes((struct vk_hash){3, is_glsl(step->kernel) ? 5 : 4},
                                         payload->code, payload->code_size);
-    uint64_t n = count_elements(&step->outputs[0].layout);
+    uint64_t n = count_elements(&tn_step_output(step, 0)->layout);
     launch.groups = n / payload->elements_per_group + (n % payload->elements_per_group > 0);
     for (uint32_t i = 0; i < num_operands; i++) {
         const tn_value *value = step_value(step, i);
         // A descriptor needs a buffer: an absent input gets that of the first output.
         bool absent = value->layout.dtype == TN_DTYPE_NONE;
         uint32_t access = i < step->num_inputs ? VK_READS : VK_WRITES | VK_READS;
-        launch_bind(&launch, plan_operand(absent ? &step->outputs[0] : value, access));
+        launch_bind(&launch,
+                    plan_operand(absent ? tn_step_output(step, 0) : value, access));
     }
     for (uint32_t i = 0; i < payload->num_push; i++)
         launch_push(&launch, push_word(step, &payload->push[i]));

@@ -36,7 +36,7 @@ static void push_start(struct vk_launch *launch, uint64_t n, const struct gather
 // Doubles the elements' size while rows and offsets are whole pairs of elements.
 static uint32_t widen(const tn_step *step, struct gather *g, uint64_t offsets[2])
 {
-    const tn_value *x = &step->inputs[0], *out = &step->outputs[0];
+    const tn_value *x = tn_step_input(step, 0), *out = tn_step_output(step, 0);
     uint32_t bytes = dtype_bytes(x->layout.dtype);
     bool aligned = x->offset % MAX_COPIED == 0 && out->offset % MAX_COPIED == 0;
     while (aligned && bytes < MAX_COPIED &&
@@ -51,21 +51,21 @@ static uint32_t widen(const tn_step *step, struct gather *g, uint64_t offsets[2]
 
 tn_status vk_plan_take(struct vk_plan *plan, const tn_step *step)
 {
-    const tn_value *x = &step->inputs[0], *out = &step->outputs[0];
-    struct gather g = describe(&x->layout, &step->inputs[1].layout, step->attrs);
+    const tn_value *x = tn_step_input(step, 0), *out = tn_step_output(step, 0);
+    struct gather g = describe(&x->layout, &tn_step_input(step, 1)->layout, step->attrs);
     uint64_t offsets[] = {(uint64_t)x->layout.offset, (uint64_t)out->layout.offset};
     if (layout_count(&out->layout) == 0)
         return TN_OK;
     char name[VARIANT_NAME];
     snprintf(name, sizeof(name), "take_%u_%s", widen(step, &g, offsets),
-             dtype_glsl(step->inputs[1].layout.dtype));
+             dtype_glsl(tn_step_input(step, 1)->layout.dtype));
     struct vk_launch launch = {.pipeline = {.name = name}};
     launch_bind(&launch, plan_operand(x, VK_READS));
-    launch_bind(&launch, plan_operand(&step->inputs[1], VK_READS));
+    launch_bind(&launch, plan_operand(tn_step_input(step, 1), VK_READS));
     launch_bind(&launch, plan_operand(out, VK_WRITES));
     push_start(&launch, g.outer * g.count * g.inner, &g);
     launch_push(&launch, offsets[0]);
-    launch_push(&launch, (uint64_t)step->inputs[1].layout.offset);
+    launch_push(&launch, (uint64_t)tn_step_input(step, 1)->layout.offset);
     launch_push(&launch, offsets[1]);
     return plan_launch(plan, &launch);
 }
@@ -91,7 +91,7 @@ static bool has_search(const tn_layout *x, const tn_layout *indices)
 
 static bool is_searched(const tn_step *step, uint64_t n, const struct gather *g)
 {
-    return has_search(&step->inputs[0].layout, &step->inputs[1].layout) &&
+    return has_search(&tn_step_input(step, 0)->layout, &tn_step_input(step, 1)->layout) &&
            (n * g->count <= SEARCHES || (g->count <= FEW_INDICES && !vk_is_in_place(step)));
 }
 
@@ -117,16 +117,16 @@ static tn_status plan_search(struct vk_plan *plan, const tn_step *step, uint64_t
 {
     char name[VARIANT_NAME];
     snprintf(name, sizeof(name), "scatter_add_%s_%s",
-             dtype_glsl(step->inputs[0].layout.dtype),
-             dtype_glsl(step->inputs[1].layout.dtype));
+             dtype_glsl(tn_step_input(step, 0)->layout.dtype),
+             dtype_glsl(tn_step_input(step, 1)->layout.dtype));
     struct vk_launch launch = {.pipeline = {.name = name}};
     for (uint32_t i = 0; i < 3; i++)
-        launch_bind(&launch, plan_operand(&step->inputs[i], VK_READS));
-    launch_bind(&launch, plan_operand(&step->outputs[0], VK_WRITES));
+        launch_bind(&launch, plan_operand(tn_step_input(step, i), VK_READS));
+    launch_bind(&launch, plan_operand(tn_step_output(step, 0), VK_WRITES));
     push_start(&launch, n, g);
     for (uint32_t i = 0; i < 3; i++)
-        launch_push(&launch, (uint64_t)step->inputs[i].layout.offset);
-    launch_push(&launch, (uint64_t)step->outputs[0].layout.offset);
+        launch_push(&launch, (uint64_t)tn_step_input(step, i)->layout.offset);
+    launch_push(&launch, (uint64_t)tn_step_output(step, 0)->layout.offset);
     return plan_launch(plan, &launch);
 }
 
@@ -153,7 +153,7 @@ static tn_status plan_sum(struct vk_plan *plan, const tn_step *step, const struc
 {
     char name[VARIANT_NAME];
     snprintf(name, sizeof(name), "scatter_sum_%s",
-             dtype_glsl(step->outputs[0].layout.dtype));
+             dtype_glsl(tn_step_output(step, 0)->layout.dtype));
     uint32_t row_shift = shift_for(ceil_div(g->inner, COLUMNS), GROUP_SHIFT);
     uint32_t strip_shift = shift_for(g->inner, MAX_STRIP_SHIFT);
     uint64_t chunks = ceil_div(g->inner, (uint64_t)COLUMNS << row_shift);
@@ -166,15 +166,15 @@ static tn_status plan_sum(struct vk_plan *plan, const tn_step *step, const struc
                                .groups = long_groups + short_groups};
     launch_bind(&launch, keys);
     launch_bind(&launch, positions);
-    launch_bind(&launch, plan_operand(&step->inputs[2], VK_READS));
-    launch_bind(&launch, plan_operand(&step->outputs[0], VK_READS | VK_WRITES));
+    launch_bind(&launch, plan_operand(tn_step_input(step, 2), VK_READS));
+    launch_bind(&launch, plan_operand(tn_step_output(step, 0), VK_READS | VK_WRITES));
     const uint64_t push[] = {part->count,
                              part->first,
                              g->count,
                              g->length,
                              g->inner,
-                             (uint64_t)step->inputs[2].layout.offset,
-                             (uint64_t)step->outputs[0].layout.offset,
+                             (uint64_t)tn_step_input(step, 2)->layout.offset,
+                             (uint64_t)tn_step_output(step, 0)->layout.offset,
                              row_shift,
                              chunks,
                              row_groups,
@@ -190,8 +190,8 @@ static tn_status plan_sum(struct vk_plan *plan, const tn_step *step, const struc
 
 tn_status vk_plan_scatter_add(struct vk_plan *plan, const tn_step *step)
 {
-    const tn_value *x = &step->inputs[0], *out = &step->outputs[0];
-    struct gather g = describe(&x->layout, &step->inputs[1].layout, step->attrs);
+    const tn_value *x = tn_step_input(step, 0), *out = tn_step_output(step, 0);
+    struct gather g = describe(&x->layout, &tn_step_input(step, 1)->layout, step->attrs);
     uint64_t n = layout_count(&out->layout);
     if (n == 0)
         return TN_OK;
@@ -199,7 +199,7 @@ tn_status vk_plan_scatter_add(struct vk_plan *plan, const tn_step *step)
         return plan_search(plan, step, n, &g);
     tn_status status =
         vk_is_in_place(step) ? TN_OK : vk_plan_copy(plan, x, out, &out->layout);
-    struct vk_indices part = {&step->inputs[1], 0, part_of(&g), g.length};
+    struct vk_indices part = {tn_step_input(step, 1), 0, part_of(&g), g.length};
     for (; part.first < g.count && status == TN_OK; part.first += part.count) {
         struct vk_operand keys, positions;
         if (part.count > g.count - part.first)

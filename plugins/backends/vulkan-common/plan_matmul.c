@@ -91,9 +91,9 @@ static void push_product(struct vk_launch *launch, const struct product *p,
                               p->columns,
                               p->terms,
                               p->batches,
-                              (uint64_t)step->inputs[0].layout.offset,
-                              (uint64_t)step->inputs[1].layout.offset,
-                              (uint64_t)step->outputs[0].layout.offset,
+                              (uint64_t)tn_step_input(step, 0)->layout.offset,
+                              (uint64_t)tn_step_input(step, 1)->layout.offset,
+                              (uint64_t)tn_step_output(step, 0)->layout.offset,
                               p->a.row,
                               p->a.column,
                               p->b.row,
@@ -118,10 +118,11 @@ static uint32_t lay_out(uint64_t groups, uint32_t most, uint32_t *step)
 
 tn_status vk_plan_matmul(struct vk_plan *plan, const tn_step *step)
 {
-    struct product p = describe(&step->inputs[0].layout, &step->inputs[1].layout);
+    struct product p =
+        describe(&tn_step_input(step, 0)->layout, &tn_step_input(step, 1)->layout);
     if (p.rows == 0 || p.columns == 0 || p.batches == 0)
         return TN_OK;
-    tn_dtype dtype = step->outputs[0].layout.dtype;
+    tn_dtype dtype = tn_step_output(step, 0)->layout.dtype;
     uint32_t tile = choose_tile(&p, dtype);
     const uint32_t *most = plan->device->facts.properties.limits.maxComputeWorkGroupCount;
     char name[VARIANT_NAME];
@@ -140,9 +141,9 @@ tn_status vk_plan_matmul(struct vk_plan *plan, const tn_step *step)
     launch_spec(&launch, step_x);
     launch_spec(&launch, step_y);
     launch_spec(&launch, step_z);
-    launch_bind(&launch, plan_operand(&step->inputs[0], VK_READS));
-    launch_bind(&launch, plan_operand(&step->inputs[1], VK_READS));
-    launch_bind(&launch, plan_operand(&step->outputs[0], VK_WRITES));
+    launch_bind(&launch, plan_operand(tn_step_input(step, 0), VK_READS));
+    launch_bind(&launch, plan_operand(tn_step_input(step, 1), VK_READS));
+    launch_bind(&launch, plan_operand(tn_step_output(step, 0), VK_WRITES));
     push_product(&launch, &p, step);
     return plan_launch(plan, &launch);
 }

@@ -16,18 +16,19 @@ tn_status vk_plan_max_pool2d(struct vk_plan *plan, const tn_step *step)
 {
     const tn_pool2d_attrs *attrs = step->attrs;
     bool is_grad = step->num_inputs == 3;
-    const tn_layout *x = &step->inputs[0].layout, *out = &step->outputs[0].layout;
-    const tn_layout *y = is_grad ? &step->inputs[2].layout : out;
+    const tn_layout *x = &tn_step_input(step, 0)->layout,
+                    *out = &tn_step_output(step, 0)->layout;
+    const tn_layout *y = is_grad ? &tn_step_input(step, 2)->layout : out;
     uint64_t n = layout_count(out);
     char name[VARIANT_NAME];
     snprintf(name, sizeof(name), "pool_%s%s", is_grad ? "grad_" : "", dtype_glsl(x->dtype));
     struct vk_launch launch = {.pipeline = {.name = name}, .groups = ceil_div(n, 256)};
     if (n == 0)
         return TN_OK;
-    launch_bind(&launch, plan_operand(&step->inputs[0], VK_READS));
+    launch_bind(&launch, plan_operand(tn_step_input(step, 0), VK_READS));
     if (is_grad)
-        launch_bind(&launch, plan_operand(&step->inputs[2], VK_READS));
-    launch_bind(&launch, plan_operand(&step->outputs[0], VK_WRITES));
+        launch_bind(&launch, plan_operand(tn_step_input(step, 2), VK_READS));
+    launch_bind(&launch, plan_operand(tn_step_output(step, 0), VK_WRITES));
     launch_push(&launch, n);
     launch_push(&launch, (uint64_t)x->offset);
     launch_push(&launch, is_grad ? (uint64_t)y->offset : 0);

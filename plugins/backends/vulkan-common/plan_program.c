@@ -25,9 +25,9 @@ tn_status plan_program_launch(struct vk_plan *plan, const tn_step *step,
                      .code = get_code,
                      .context = &source}};
     for (uint32_t i = 0; i < step->num_inputs; i++)
-        launch_bind(&launch, plan_operand(&step->inputs[i], VK_READS));
+        launch_bind(&launch, plan_operand(tn_step_input(step, i), VK_READS));
     for (uint32_t i = 0; i < step->num_outputs; i++)
-        launch_bind(&launch, plan_operand(&step->outputs[i], VK_WRITES));
+        launch_bind(&launch, plan_operand(tn_step_output(step, i), VK_WRITES));
     if (class->args_in_buffer) {
         uint32_t at;
         tn_status status = plan_constants(plan, args->words, args->num_words, &at);

@@ -140,16 +140,16 @@ static tn_status plan_second(struct vk_plan *plan, const tn_step *step, const ch
     struct vk_launch launch = {.pipeline = {.name = name}};
     partial.access = VK_READS;
     launch_bind(&launch, partial);
-    launch_bind(&launch, plan_operand(&step->outputs[0], VK_WRITES));
+    launch_bind(&launch, plan_operand(tn_step_output(step, 0), VK_WRITES));
     launch_bind(&launch, partial);
-    push_reduction(&launch, &second, 0, step->outputs[0].layout.offset);
+    push_reduction(&launch, &second, 0, tn_step_output(step, 0)->layout.offset);
     set_shape(&launch, &second, false, true);
     return plan_launch(plan, &launch);
 }
 
 tn_status vk_plan_reduce(struct vk_plan *plan, const tn_step *step)
 {
-    const tn_layout *x = &step->inputs[0].layout;
+    const tn_layout *x = &tn_step_input(step, 0)->layout;
     const char *id = step->kernel->primitive;
     struct reduction r = describe(x, reduced_axes(id, step->attrs, x->rank));
     if (r.num_outputs == 0)
@@ -159,7 +159,7 @@ tn_status vk_plan_reduce(struct vk_plan *plan, const tn_step *step)
     snprintf(name, sizeof(name), "reduce_%.*s_%s", (int)strcspn(op, "/"), op,
              dtype_glsl(x->dtype));
     bool in_parts = r.splits > 1;
-    struct vk_operand out = plan_operand(&step->outputs[0], VK_WRITES);
+    struct vk_operand out = plan_operand(tn_step_output(step, 0), VK_WRITES);
     struct vk_operand partial = out;
     if (in_parts) {
         partial = plan_scratch(step, 0, r.num_outputs * r.splits * ACCUMULATOR_BYTES);
@@ -167,10 +167,10 @@ tn_status vk_plan_reduce(struct vk_plan *plan, const tn_step *step)
         out = partial; // bound, but not written
     }
     struct vk_launch launch = {.pipeline = {.name = name}};
-    launch_bind(&launch, plan_operand(&step->inputs[0], VK_READS));
+    launch_bind(&launch, plan_operand(tn_step_input(step, 0), VK_READS));
     launch_bind(&launch, out);
     launch_bind(&launch, partial);
-    push_reduction(&launch, &r, x->offset, step->outputs[0].layout.offset);
+    push_reduction(&launch, &r, x->offset, tn_step_output(step, 0)->layout.offset);
     set_shape(&launch, &r, in_parts, false);
     tn_status status = plan_launch(plan, &launch);
     return status == TN_OK && in_parts ? plan_second(plan, step, name, &r, partial)
@@ -182,9 +182,9 @@ tn_status vk_plan_sum_parts(struct vk_plan *plan, const tn_step *step, uint64_t 
 {
     char name[VARIANT_NAME];
     snprintf(name, sizeof(name), "reduce_sum_%s",
-             dtype_glsl(step->outputs[0].layout.dtype));
+             dtype_glsl(tn_step_output(step, 0)->layout.dtype));
     struct reduction parts = {.num_outputs = n, .num_reduced = n, .splits = count};
-    uint64_t bytes = step->outputs[0].layout.dtype == TN_F64 ? 8 : 4;
+    uint64_t bytes = tn_step_output(step, 0)->layout.dtype == TN_F64 ? 8 : 4;
     return plan_second(plan, step, name, &parts,
                        plan_scratch(step, offset, n * count * bytes));
 }

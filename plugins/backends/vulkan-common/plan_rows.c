@@ -23,7 +23,7 @@ static void finish(struct vk_launch *launch, uint64_t rows, uint64_t length, uin
 
 tn_status vk_plan_softmax(struct vk_plan *plan, const tn_step *step)
 {
-    const tn_layout *x = &step->inputs[0].layout;
+    const tn_layout *x = &tn_step_input(step, 0)->layout;
     const tn_softmax_attrs *attrs = step->attrs;
     int32_t axis = tn_axis(attrs->axis, x->rank);
     uint64_t length = (uint64_t)x->extent[axis], inner = 1;
@@ -36,26 +36,27 @@ tn_status vk_plan_softmax(struct vk_plan *plan, const tn_step *step)
     snprintf(name, sizeof(name), "%.*s_%s", (int)strcspn(op, "/"), op,
              dtype_glsl(x->dtype));
     struct vk_launch launch = {.pipeline = {.name = name}};
-    launch_bind(&launch, plan_operand(&step->inputs[0], VK_READS));
-    launch_bind(&launch, plan_operand(&step->outputs[0], VK_WRITES));
-    finish(&launch, layout_count(x) / length, length, inner, x, &step->outputs[0].layout,
-           0);
+    launch_bind(&launch, plan_operand(tn_step_input(step, 0), VK_READS));
+    launch_bind(&launch, plan_operand(tn_step_output(step, 0), VK_WRITES));
+    finish(&launch, layout_count(x) / length, length, inner, x,
+           &tn_step_output(step, 0)->layout, 0);
     return plan_launch(plan, &launch);
 }
 
 tn_status vk_plan_cross_entropy(struct vk_plan *plan, const tn_step *step)
 {
-    const tn_layout *x = &step->inputs[0].layout, *labels = &step->inputs[1].layout;
+    const tn_layout *x = &tn_step_input(step, 0)->layout,
+                    *labels = &tn_step_input(step, 1)->layout;
     char name[VARIANT_NAME];
     snprintf(name, sizeof(name), "cross_entropy_%s_%s", dtype_glsl(x->dtype),
              dtype_glsl(labels->dtype));
     struct vk_launch launch = {.pipeline = {.name = name}};
     if (layout_count(x) == 0)
         return TN_OK;
-    launch_bind(&launch, plan_operand(&step->inputs[0], VK_READS));
-    launch_bind(&launch, plan_operand(&step->inputs[1], VK_READS));
-    launch_bind(&launch, plan_operand(&step->outputs[0], VK_WRITES));
+    launch_bind(&launch, plan_operand(tn_step_input(step, 0), VK_READS));
+    launch_bind(&launch, plan_operand(tn_step_input(step, 1), VK_READS));
+    launch_bind(&launch, plan_operand(tn_step_output(step, 0), VK_WRITES));
     finish(&launch, layout_count(labels), (uint64_t)x->extent[x->rank - 1], 1, x,
-           &step->outputs[0].layout, labels->offset);
+           &tn_step_output(step, 0)->layout, labels->offset);
     return plan_launch(plan, &launch);
 }

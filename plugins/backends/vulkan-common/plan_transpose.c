@@ -70,8 +70,8 @@ bool plan_is_transpose(const tn_step *step)
 {
     struct transposition transposition;
     return is_plain_copy(step) &&
-           find_transposition(&step->inputs[0].layout, &step->outputs[0].layout,
-                              &transposition);
+           find_transposition(&tn_step_input(step, 0)->layout,
+                              &tn_step_output(step, 0)->layout, &transposition);
 }
 
 static void push_other_axes(struct vk_launch *launch,
@@ -93,7 +93,8 @@ static void push_other_axes(struct vk_launch *launch,
 
 tn_status plan_transpose(struct vk_plan *plan, const tn_step *step)
 {
-    const tn_layout *from = &step->inputs[0].layout, *to = &step->outputs[0].layout;
+    const tn_layout *from = &tn_step_input(step, 0)->layout,
+                    *to = &tn_step_output(step, 0)->layout;
     struct transposition transposition;
     find_transposition(from, to, &transposition);
     uint32_t last = transposition.num_axes - 1, bytes = dtype_bytes(to->dtype);
@@ -106,8 +107,8 @@ tn_status plan_transpose(struct vk_plan *plan, const tn_step *step)
     snprintf(name, sizeof(name), "transpose_%u", bytes);
     struct vk_launch launch = {.pipeline = {.name = name}, .groups = tiles};
     launch_spec(&launch, transposition.num_axes - 2);
-    launch_bind(&launch, plan_operand(&step->inputs[0], VK_READS));
-    launch_bind(&launch, plan_operand(&step->outputs[0], VK_WRITES));
+    launch_bind(&launch, plan_operand(tn_step_input(step, 0), VK_READS));
+    launch_bind(&launch, plan_operand(tn_step_output(step, 0), VK_WRITES));
     const uint64_t words[] = {tiles,
                               transposition.extent[transposition.fast],
                               transposition.extent[last],

@@ -15,13 +15,14 @@ uint32_t dtype_bytes(tn_dtype dtype)
 
 static const tn_layout *operand_layout(const tn_step *step, uint32_t operand)
 {
-    return operand < step->num_inputs ? &step->inputs[operand].layout
-                                      : &step->outputs[operand - step->num_inputs].layout;
+    return operand < step->num_inputs
+               ? &tn_step_input(step, operand)->layout
+               : &tn_step_output(step, operand - step->num_inputs)->layout;
 }
 
 uint64_t program_elements(const tn_step *step)
 {
-    const tn_layout *layout = &step->outputs[0].layout;
+    const tn_layout *layout = &tn_step_output(step, 0)->layout;
     uint64_t n = 1;
     for (int32_t axis = 0; axis < layout->rank; axis++)
         n *= (uint64_t)layout->extent[axis];
@@ -112,7 +113,7 @@ static void list_args(const tn_step *step, const struct program_class *class,
     for (uint32_t i = 0; i < num_operands; i++)
         add_word(args, (uint64_t)operand_layout(step, i)->offset);
     for (uint32_t axis = 0; axis < class->rank; axis++)
-        add_word(args, (uint64_t)step->outputs[0].layout.extent[axis]);
+        add_word(args, (uint64_t)tn_step_output(step, 0)->layout.extent[axis]);
     for (uint32_t i = 0; i < num_operands; i++)
         for (uint32_t axis = 0; needs_strides(class->access[i]) && axis < class->rank;
              axis++)
@@ -135,7 +136,7 @@ void program_classify(const tn_step *step, uint32_t push_words, struct program_c
             class.rank = (uint32_t)layout->rank;
     }
     // If rows are no multiple of 4, four elements may lie in two rows.
-    if (class.rank > 0 && step->outputs[0].layout.extent[class.rank - 1] % 4 != 0)
+    if (class.rank > 0 && tn_step_output(step, 0)->layout.extent[class.rank - 1] % 4 != 0)
         class.per_item = 1;
     for (uint32_t i = 0; i<num_operands &&class.rank> 0; i++) {
         if (class.per_item == 4 && class.access[i] == ACCESS_STRIDED)

@@ -124,15 +124,15 @@ tn_status vk_recording_create(tn_device *device, tn_executable *executable,
 
 // --- descriptors -----------------------------------------------------------------------
 
-static VkDescriptorBufferInfo buffer_info(const tn_executable *executable,
-                                          const struct vk_operand *operand,
-                                          const tn_binding *bindings)
+static VkDescriptorBufferInfo buffer_info(const struct vk_operand *operand,
+                                          const tn_submission *submission)
 {
+    const tn_executable *executable = submission->executable;
     if (operand->slot == VK_SLOT_CONSTANTS)
         return (VkDescriptorBufferInfo){executable->constants->handle,
                                         executable->constants->offset,
                                         executable->plan.num_constants * 4};
-    const tn_binding *binding = &bindings[operand->slot];
+    const tn_binding *binding = tn_submission_binding(submission, operand->slot);
     return (VkDescriptorBufferInfo){
         binding->buffer->handle,
         binding->buffer->offset + binding->offset + operand->offset, operand->size};
@@ -170,9 +170,10 @@ static bool is_same(const tn_executable *executable, const struct vk_recording *
                   sizeof(struct vk_bound)) == 0;
 }
 
-static void write_sets(tn_device *device, const tn_executable *executable,
-                       struct vk_recording *recording, const tn_binding *bindings)
+static void write_sets(tn_device *device, struct vk_recording *recording,
+                       const tn_submission *submission)
 {
+    const tn_executable *executable = submission->executable;
     const struct vk_plan *plan = &executable->plan;
     struct writes writes;
     uint32_t num_sets = 0;
@@ -187,7 +188,7 @@ static void write_sets(tn_device *device, const tn_executable *executable,
             if (recording->written && is_same(executable, recording, operand->slot))
                 continue;
             uint32_t at = writes.count++;
-            writes.infos[at] = buffer_info(executable, operand, bindings);
+            writes.infos[at] = buffer_info(operand, submission);
             writes.items[at] =
                 (VkWriteDescriptorSet){.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
                                        .dstSet = recording->sets[dispatch->set],
@@ -282,12 +283,13 @@ static tn_status record(tn_device *device, const struct vk_plan *plan,
     return vk_check(device, vk->EndCommandBuffer(commands), "vkEndCommandBuffer");
 }
 
-tn_status vk_recording_update(tn_device *device, const tn_executable *executable,
-                              struct vk_recording *recording, const tn_binding *bindings)
+tn_status vk_recording_update(tn_device *device, struct vk_recording *recording,
+                              const tn_submission *submission)
 {
+    const tn_executable *executable = submission->executable;
     bool changed = !vk_recording_is_bound(executable, recording);
     if (changed) {
-        write_sets(device, executable, recording, bindings);
+        write_sets(device, recording, submission);
         memcpy(recording->bound, executable->wanted,
                executable->num_slots * sizeof(recording->bound[0]));
         recording->written = true;

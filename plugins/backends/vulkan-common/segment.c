@@ -19,8 +19,9 @@ uint32_t vk_fusion_limit(tn_device *device)
 static const char *operands_refused(const tn_device *device, const tn_step *step)
 {
     for (uint32_t i = 0; i < step->num_inputs + step->num_outputs; i++) {
-        const tn_value *value =
-            i < step->num_inputs ? &step->inputs[i] : &step->outputs[i - step->num_inputs];
+        const tn_value *value = i < step->num_inputs
+                                    ? tn_step_input(step, i)
+                                    : tn_step_output(step, i - step->num_inputs);
         tn_dtype dtype = value->layout.dtype;
         if (dtype == TN_DTYPE_NONE)
             continue;
@@ -101,7 +102,7 @@ tn_status vk_segment_compile(tn_device *device, const tn_segment *segment,
         status = device->host->fail(device->host, TN_ERR_MEMORY, "out of memory");
     for (uint32_t i = 0; i < segment->num_steps && status == TN_OK; i++) {
         executable->plan.step = i;
-        status = plan_step(&executable->plan, segment_step(segment, i));
+        status = plan_step(&executable->plan, tn_segment_step(segment, i));
     }
     if (status == TN_OK)
         status = upload_constants(device, executable);

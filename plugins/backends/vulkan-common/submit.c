@@ -4,12 +4,13 @@
 
 #include <string.h>
 
-static void list_bound(tn_executable *executable, const tn_binding *bindings)
+static void list_bound(tn_executable *executable, const tn_submission *submission)
 {
     for (uint32_t i = 0; i < executable->num_slots; i++) {
-        const tn_buffer *buffer = bindings[i].buffer;
+        const tn_binding *binding = tn_submission_binding(submission, i);
+        const tn_buffer *buffer = binding->buffer;
         executable->wanted[i] =
-            buffer ? (struct vk_bound){buffer->serial, buffer->offset + bindings[i].offset}
+            buffer ? (struct vk_bound){buffer->serial, buffer->offset + binding->offset}
                    : (struct vk_bound){0};
     }
 }
@@ -76,10 +77,10 @@ static tn_status take_recording(tn_device *device, const tn_submission *submissi
     tn_executable *executable = submission->executable;
     for (;;) {
         struct vk_recording *oldest = NULL;
-        list_bound(executable, submission->bindings);
+        list_bound(executable, submission);
         tn_status status = pick(device, executable, submission->queue, out, &oldest);
         if (status == TN_OK && *out)
-            return vk_recording_update(device, executable, *out, submission->bindings);
+            return vk_recording_update(device, *out, submission);
         if (status != TN_OK)
             return status;
         uint32_t queue = oldest->queue;

@@ -27,7 +27,8 @@ void vk_trace_recording(tn_device *device, const tn_executable *executable,
     double period = device->facts.properties.limits.timestampPeriod;
     uint64_t last = ticks[2 * plan->num_dispatches - 1];
     for (uint32_t i = 0; i < plan->num_dispatches; i++) {
-        const tn_step *step = segment_step(&executable->segment, plan->dispatches[i].step);
+        const tn_step *step =
+            tn_segment_step(&executable->segment, plan->dispatches[i].step);
         double before_end = (double)(last - ticks[2 * i]) * period;
         double duration = (double)(ticks[2 * i + 1] - ticks[2 * i]) * period;
         const char *name = step->label;

@@ -77,7 +77,7 @@ static tn_array *sliced_batch(const tn_build *build, const char *primitive,
         items[n++] = (tn_attr){.name = names[i], .kind = TN_ATTR_INTS, .ints = &longer[i]};
     }
     return build->op(build, primitive, (const tn_array *const *)inputs, num_inputs,
-                     (tn_attr_list){items, n});
+                     TN_ATTR_LIST(items, n));
 }
 
 tn_status slice_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,

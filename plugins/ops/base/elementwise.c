@@ -13,8 +13,7 @@ static const tn_input_info x_and_y[] = {
         .struct_size = sizeof(tn_primitive),                                               \
         .id = "base." #name "/1",                                                          \
         .doc = sentence,                                                                   \
-        .inputs = base_x,                                                                  \
-        .num_inputs = 1,                                                                   \
+        TN_INPUTS(base_x),                                                                 \
         .expr = text,                                                                      \
     };
 BASE_UNARY(UNARY)
@@ -25,8 +24,7 @@ BASE_UNARY(UNARY)
         .struct_size = sizeof(tn_primitive),                                               \
         .id = "base." #name "/1",                                                          \
         .doc = sentence,                                                                   \
-        .inputs = x_and_y,                                                                 \
-        .num_inputs = 2,                                                                   \
+        TN_INPUTS(x_and_y),                                                                \
         .expr = text,                                                                      \
     };
 BASE_BINARY(BINARY)
@@ -44,8 +42,7 @@ const tn_primitive base_where = {
     .struct_size = sizeof(tn_primitive),
     .id = "base.where/1",
     .doc = "x where the condition holds, y elsewhere.",
-    .inputs = where_inputs,
-    .num_inputs = 3,
+    TN_INPUTS(where_inputs),
     .expr = "select(bool(condition), x, y)",
 };
 
@@ -78,8 +75,7 @@ const tn_primitive base_sigmoid = {
     .struct_size = sizeof(tn_primitive),
     .id = "base.sigmoid/1",
     .doc = "1 / (1 + exp(-x)): from 0 to 1.",
-    .inputs = base_x,
-    .num_inputs = 1,
+    TN_INPUTS(base_x),
     .expr = "1 / (1 + 1 / exp(x))",
     .vjp = sigmoid_vjp,
     .jvp = sigmoid_jvp,
@@ -104,8 +100,7 @@ const tn_primitive base_astype = {
     .flags = TN_PRIM_OWN_TYPE,
     .id = "base.astype/1",
     .doc = "x converted: floats to integers lose their fraction, anything but 0 is true.",
-    .inputs = base_x,
-    .num_inputs = 1,
+    TN_INPUTS(base_x),
     .attrs = TN_ATTR_TABLE(tn_astype_attrs, astype_fields),
     .expr = "x",
     .infer = astype_infer,
@@ -175,8 +170,7 @@ const tn_primitive base_clip = {
     .struct_size = sizeof(tn_primitive),
     .id = "base.clip/1",
     .doc = "x, but at least lo and at most hi, in x's dtype.",
-    .inputs = base_x,
-    .num_inputs = 1,
+    TN_INPUTS(base_x),
     .attrs = TN_ATTR_TABLE(tn_clip_attrs, clip_fields),
     .infer = clip_infer,
     .decompose = clip_decompose,

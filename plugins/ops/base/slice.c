@@ -120,7 +120,7 @@ static tn_attr_list slice_attrs(const tn_slice_attrs *attrs, tn_attr items[3])
         items[n++] = (tn_attr)TN_ATTR_INIT("stop", &attrs->stop);
     if (attrs->step.given)
         items[n++] = (tn_attr)TN_ATTR_INIT("step", &attrs->step);
-    return (tn_attr_list){items, n};
+    return TN_ATTR_LIST(items, n);
 }
 
 static tn_status slice_vjp(const tn_build *build, const tn_rule *rule,
@@ -149,8 +149,7 @@ const tn_primitive base_slice = {
     .flags = TN_PRIM_VIEW,
     .id = "base.slice/1",
     .doc = "Part of x: Python's start:stop:step on each axis, negative steps included.",
-    .inputs = base_x,
-    .num_inputs = 1,
+    TN_INPUTS(base_x),
     .attrs = TN_ATTR_TABLE(tn_slice_attrs, slice_fields),
     .infer = slice_infer,
     .view = slice_view,
@@ -293,11 +292,11 @@ const tn_primitive base_slice_update = {
     .struct_size = sizeof(tn_primitive),
     .id = "base.slice_update/1",
     .doc = "x with a slice replaced: what x[start:stop:step] = update would leave.",
-    .inputs = update_inputs,
-    .num_inputs = 2,
+    TN_INPUTS(update_inputs),
     .attrs = TN_ATTR_TABLE(tn_slice_attrs, slice_fields),
     .in_place = update_in_place,
     .num_in_place = 1,
+    .in_place_size = sizeof(tn_in_place),
     .infer = slice_update_infer,
     .reference = slice_update_reference,
     .decompose = slice_update_decompose,

@@ -15,7 +15,7 @@ static tn_attr_list attrs_of(const struct function *function, const void *values
         memcpy(field->kind == TN_ATTR_F64 ? (void *)&items[i].f : (void *)&items[i].i,
                bytes, sizeof(int64_t));
     }
-    return (tn_attr_list){items, function->num_fields};
+    return TN_ATTR_LIST(items, function->num_fields);
 }
 
 // The number of the batch's axes, the new one included.

@@ -156,6 +156,7 @@ static void bind_operands(struct function *function)
                 (int32_t)operand->overwrites - 1, (int32_t)(k - function->num_inputs)};
     }
     function->primitive.num_in_place = num_pairs;
+    function->primitive.in_place_size = sizeof(tn_in_place);
 }
 
 static void bind_records(struct function *function)
@@ -168,6 +169,8 @@ static void bind_records(struct function *function)
         .outputs = function->output_infos,
         .num_inputs = function->num_inputs,
         .num_outputs = function->num_outputs,
+        .input_size = sizeof(tn_input_info),
+        .output_size = sizeof(tn_output_info),
         .attrs = {.size = function->num_fields * (uint32_t)sizeof(int64_t),
                   .num_fields = function->num_fields,
                   .field_size = sizeof(tn_attr_field),
@@ -182,6 +185,7 @@ static void bind_records(struct function *function)
         .priority = 300,
         .num_operands = function->num_inputs + function->num_outputs,
         .operands = function->rules,
+        .operand_size = sizeof(tn_operand_rule),
         .payload = &function->payload,
     };
     function->payload = (tn_cpu_kernel){.struct_size = sizeof(tn_cpu_kernel)};

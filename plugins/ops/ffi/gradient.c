@@ -427,7 +427,7 @@ static tn_array *call(const struct builder *b, const struct gradient_step *step,
         attrs[i] = (tn_attr){
             .name = step->attr_names[i], .kind = TN_ATTR_TEXT, .text = step->attr_texts[i]};
     return b->build->op(b->build, step->call, (const tn_array *const *)inputs,
-                        step->num_inputs, (tn_attr_list){attrs, step->num_attrs});
+                        step->num_inputs, TN_ATTR_LIST(attrs, step->num_attrs));
 }
 
 static tn_array *build_gradient(const struct builder *b, const struct gradient *gradient)

@@ -107,7 +107,7 @@ static tn_array *conv_op(const tn_build *build, const char *primitive,
             items[n++] =
                 (tn_attr){.name = names[i], .kind = TN_ATTR_INTS, .ints = lists[i]};
     return build->op(build, primitive, (const tn_array *const *)inputs, num_inputs,
-                     (tn_attr_list){items, n});
+                     TN_ATTR_LIST(items, n));
 }
 
 // The result of a batch of 0 slices: a convolution has at least one group.

@@ -237,7 +237,7 @@ static tn_array *sibling(const tn_build *build, const char *primitive,
         extent = (tn_ints){2, 1, {type->extent[1], type->extent[2]}};
         items[n++] = (tn_attr)TN_ATTR_INIT("extent", &extent);
     }
-    return build->op(build, primitive, TN_IN(a, b), (tn_attr_list){items, n});
+    return build->op(build, primitive, TN_IN(a, b), TN_ATTR_LIST(items, n));
 }
 
 static tn_status conv2d_vjp(const tn_build *build, const tn_rule *rule,
@@ -358,8 +358,7 @@ const tn_primitive nn_conv2d = {
     .struct_size = sizeof(tn_primitive),
     .id = "nn.conv2d/1",
     .doc = "Correlation of images with filters, channels last, as in MLX.",
-    .inputs = conv2d_inputs,
-    .num_inputs = 3,
+    TN_INPUTS(conv2d_inputs),
     .attrs = TN_ATTR_TABLE(tn_conv2d_attrs, conv2d_fields),
     .infer = conv2d_infer,
     .reference = conv2d_reference,
@@ -374,8 +373,7 @@ const tn_primitive nn_conv2d_input = {
     .id = "nn.conv2d_input/1",
     .doc =
         "conv2d's transpose in x: the gradient of its input, or a transposed convolution.",
-    .inputs = conv2d_input_inputs,
-    .num_inputs = 2,
+    TN_INPUTS(conv2d_input_inputs),
     .attrs = TN_ATTR_TABLE(tn_conv2d_attrs, transpose_fields),
     .infer = conv2d_input_infer,
     .reference = conv2d_input_reference,
@@ -389,8 +387,7 @@ const tn_primitive nn_conv2d_weight = {
     .struct_size = sizeof(tn_primitive),
     .id = "nn.conv2d_weight/1",
     .doc = "conv2d's transpose in w: the gradient of its filters.",
-    .inputs = conv2d_weight_inputs,
-    .num_inputs = 2,
+    TN_INPUTS(conv2d_weight_inputs),
     .attrs = TN_ATTR_TABLE(tn_conv2d_attrs, transpose_fields),
     .infer = conv2d_weight_infer,
     .reference = conv2d_weight_reference,

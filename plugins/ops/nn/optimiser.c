@@ -51,13 +51,12 @@ const tn_primitive nn_sgd = {
     .flags = TN_PRIM_OWN_TYPE,
     .id = "nn.sgd/1",
     .doc = "A step of stochastic gradient descent with momentum.",
-    .inputs = sgd_inputs,
-    .num_inputs = 3,
-    .outputs = sgd_outputs,
-    .num_outputs = 2,
+    TN_INPUTS(sgd_inputs),
+    TN_OUTPUTS(sgd_outputs),
     .attrs = TN_ATTR_TABLE(tn_sgd_attrs, sgd_fields),
     .in_place = sgd_in_place,
     .num_in_place = 2,
+    .in_place_size = sizeof(tn_in_place),
     .expr = "m1 = momentum * m + g + weight_decay * p; p - lr * m1, m1",
     .infer = sgd_infer,
 };
@@ -103,13 +102,12 @@ const tn_primitive nn_adam = {
     .flags = TN_PRIM_OWN_TYPE,
     .id = "nn.adam/1",
     .doc = "A step of Adam (Kingma and Ba 2015) with decoupled weight decay.",
-    .inputs = adam_inputs,
-    .num_inputs = 5,
-    .outputs = adam_outputs,
-    .num_outputs = 3,
+    TN_INPUTS(adam_inputs),
+    TN_OUTPUTS(adam_outputs),
     .attrs = TN_ATTR_TABLE(tn_adam_attrs, adam_fields),
     .in_place = adam_in_place,
     .num_in_place = 3,
+    .in_place_size = sizeof(tn_in_place),
     .expr = "m1 = beta1 * m + (1 - beta1) * g; "
             "v1 = beta2 * v + (1 - beta2) * g * g; "
             "mean = m1 / -expm1(step * log(beta1)); "

@@ -152,7 +152,7 @@ tn_attr_list pool_attrs(const tn_pool2d_attrs *attrs, tn_attr items[3])
         items[n++] = (tn_attr)TN_ATTR_INIT("stride", &attrs->stride);
     if (attrs->padding.given)
         items[n++] = (tn_attr)TN_ATTR_INIT("padding", &attrs->padding);
-    return (tn_attr_list){items, n};
+    return TN_ATTR_LIST(items, n);
 }
 
 static tn_status max_pool2d_vjp(const tn_build *build, const tn_rule *rule,
@@ -186,8 +186,7 @@ const tn_primitive nn_max_pool2d = {
     .struct_size = sizeof(tn_primitive),
     .id = "nn.max_pool2d/1",
     .doc = "The greatest element of each window, channel by channel.",
-    .inputs = pool_inputs,
-    .num_inputs = 1,
+    TN_INPUTS(pool_inputs),
     .attrs = TN_ATTR_TABLE(tn_pool2d_attrs, pool_fields),
     .infer = max_pool2d_infer,
     .reference = max_pool2d_reference,
@@ -200,8 +199,7 @@ const tn_primitive nn_max_pool2d_grad = {
     .struct_size = sizeof(tn_primitive),
     .id = "nn.max_pool2d_grad/1",
     .doc = "max_pool2d's derivative: each gradient goes to its window's first maximum.",
-    .inputs = pool_grad_inputs,
-    .num_inputs = 3,
+    TN_INPUTS(pool_grad_inputs),
     .attrs = TN_ATTR_TABLE(tn_pool2d_attrs, pool_fields),
     .infer = max_pool2d_grad_infer,
     .reference = max_pool2d_grad_reference,

@@ -148,6 +148,11 @@ enum { TN_ATTR_TEXT = 100 };
 typedef struct tn_attr_list {
     const tn_attr *items; // `count` of them; may be NULL when count is 0
     uint64_t count;
+    uint32_t item_size; // sizeof(tn_attr) as the caller was compiled; 0 when count is 0
+    uint32_t reserved;  // 0
 } tn_attr_list;
+
+// A tn_attr_list of the first `n` of the tn_attr at `array`.
+#define TN_ATTR_LIST(array, n) ((tn_attr_list){(array), (n), sizeof(tn_attr), 0})
 
 #endif // TENON_ATTR_H

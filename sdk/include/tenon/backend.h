@@ -66,7 +66,7 @@ typedef struct tn_device_info {
     uint64_t memory_size;      // bytes; 0: unknown
     uint64_t max_buffer_size;  // bytes; 0: no limit but memory
     uint64_t buffer_alignment; // of an operand's first byte; a power of two, at least 1
-    uint32_t dtypes;           // set of TN_DTYPE_BIT that its kernels compute with; 0: all
+    uint32_t dtypes;           // set of TN_DTYPE_BIT it computes; 0: TN_FIRST_DTYPES
     uint32_t num_queues;       // 0: one; more than TN_MAX_QUEUES are not used
 } tn_device_info;
 
@@ -93,13 +93,26 @@ typedef struct tn_slot {
     uint64_t size; // bytes used, from the binding's offset on
 } tn_slot;
 
+// Flags of a value as one step uses it.
+enum {
+    // Nobody needs the contents after this step: of an input, no later step, transfer or
+    // result of the evaluation reads them; of an output, nobody reads them at all. The step
+    // may leave any bytes there.
+    TN_VALUE_LAST = 1,
+};
+
 // An operand of a step: the element at index (i0, i1, ...) lies at byte
 // `offset + (its number by the layout) * size of an element` of the memory that is bound to
 // `slot`.
 typedef struct tn_value {
-    uint32_t slot;    // below the segment's num_slots
-    uint32_t flags;   // 0
-    uint64_t offset;  // bytes, a multiple of the device's buffer_alignment
+    uint32_t slot;   // below the segment's num_slots
+    uint32_t flags;  // TN_VALUE_...
+    uint64_t offset; // bytes, a multiple of the device's buffer_alignment
+    // The number of the contents, 1 .. num_values of the segment: what one step writes (or
+    // what a slot holds before the first step) and the steps after it read has one id, in
+    // whatever layouts, though other contents come to lie at the same bytes later. 0: an
+    // optional input that was not given.
+    uint64_t id;
     tn_layout layout; // dtype NONE: an optional input that was not given
 } tn_value;
 
@@ -116,25 +129,37 @@ typedef struct tn_step {
     const tn_kernel *kernel;        // or NULL
     const tn_expr_program *program; // or NULL
     const uint64_t *params;         // of the program
-    const tn_value *inputs;         // num_inputs operands
-    const tn_value *outputs;        // num_outputs operands
+    const tn_value *inputs;         // num_inputs operands; read by tn_step_input()
+    const tn_value *outputs;        // num_outputs operands; read by tn_step_output()
     uint32_t num_inputs;
     uint32_t num_outputs;
     uint32_t scratch_slot;   // the slot of its working memory, when scratch_size > 0
-    uint32_t reserved;       // 0
+    uint32_t value_size;     // sizeof(tn_value) as the core was compiled
     uint64_t scratch_offset; // bytes
     uint64_t scratch_size;   // bytes
     const char *label;       // for people and traces
     const char *plugin;      // id of the kernel's plugin; NULL: no kernel
 } tn_step;
 
+// Input or output `i` of a step, below num_inputs or num_outputs. Values are value_size
+// bytes apart, which is more than sizeof(tn_value) in a newer core.
+static inline const tn_value *tn_step_input(const tn_step *step, uint64_t i)
+{
+    const void *at = (const char *)step->inputs + i * step->value_size;
+    return (const tn_value *)at;
+}
+static inline const tn_value *tn_step_output(const tn_step *step, uint64_t i)
+{
+    const void *at = (const char *)step->outputs + i * step->value_size;
+    return (const tn_value *)at;
+}
+
 // The steps of one device that are submitted together. Steps run as if one after the other,
 // in order; two steps may run at the same time when neither writes bytes that the other
 // reads or writes. The core owns the segment; all that it points to is constant and
 // outlives the executable.
 //
-// A newer core has longer records: step i is at byte i * step_size of `steps`, and slots
-// likewise.
+// A newer core has longer records: tn_segment_step() and tn_segment_slot() find them.
 typedef struct tn_segment {
     uint32_t struct_size;
     uint32_t flags; // 0
@@ -142,9 +167,22 @@ typedef struct tn_segment {
     const tn_slot *slots;
     uint32_t num_steps;
     uint32_t num_slots;
-    uint32_t step_size; // sizeof(tn_step) as the core was compiled
-    uint32_t slot_size; // sizeof(tn_slot) as the core was compiled
+    uint32_t step_size;  // sizeof(tn_step) as the core was compiled
+    uint32_t slot_size;  // sizeof(tn_slot) as the core was compiled
+    uint64_t num_values; // the greatest id of its values
 } tn_segment;
+
+// Step or slot `i` of a segment, below num_steps or num_slots.
+static inline const tn_step *tn_segment_step(const tn_segment *segment, uint64_t i)
+{
+    const void *at = (const char *)segment->steps + i * segment->step_size;
+    return (const tn_step *)at;
+}
+static inline const tn_slot *tn_segment_slot(const tn_segment *segment, uint64_t i)
+{
+    const void *at = (const char *)segment->slots + i * segment->slot_size;
+    return (const tn_slot *)at;
+}
 
 // --- submission ------------------------------------------------------------------------
 
@@ -182,8 +220,18 @@ typedef struct tn_submission {
     // writes. Borrowed until submit returns.
     const tn_point *waits;
     uint32_t num_waits;
-    uint32_t queue; // below the device's num_queues
+    uint32_t queue;        // below the device's num_queues
+    uint32_t binding_size; // sizeof(tn_binding) as the core was compiled
+    uint32_t reserved;     // 0
 } tn_submission;
+
+// The binding of slot `i`, below num_bindings.
+static inline const tn_binding *tn_submission_binding(const tn_submission *submission,
+                                                      uint64_t i)
+{
+    const void *at = (const char *)submission->bindings + i * submission->binding_size;
+    return (const tn_binding *)at;
+}
 
 // Bytes of one device, as its backend counts them.
 typedef struct tn_memory_info {

@@ -53,7 +53,7 @@ enum {
 // Rule for one operand of a kernel: its dtype and its layout. Written by the kernel's
 // author.
 typedef struct tn_operand_rule {
-    uint32_t dtypes; // set of TN_DTYPE_BIT; 0: any
+    uint32_t dtypes; // set of TN_DTYPE_BIT; 0: TN_FIRST_DTYPES
     uint32_t needs;  // TN_NEEDS_...
 } tn_operand_rule;
 
@@ -91,9 +91,11 @@ typedef struct tn_kernel {
     uint32_t num_operands;
 
     // num_operands rules, for inputs in order, then outputs; the last rule holds for all
-    // operands that follow. NULL: all dtypes and layouts.
+    // operands that follow. NULL: TN_FIRST_DTYPES in all layouts.
     const tn_operand_rule *operands;
-    const char *features; // device features needed, by comma: "f64,subgroup"; may be NULL
+    uint32_t operand_size; // sizeof(tn_operand_rule) as the plugin was compiled; 0 for NULL
+    uint32_t reserved;     // 0
+    const char *features;  // device features needed, by comma: "f64,subgroup"; may be NULL
 
     // Optional. Called when the rules above hold: returns 0 to refuse this application,
     // else
@@ -107,6 +109,12 @@ typedef struct tn_kernel {
 
     const void *payload; // the struct of the family
 } tn_kernel;
+
+// Initialisers of a tn_kernel for an array of tn_operand_rule: the array, the number of its
+// rules and their size.
+#define TN_OPERANDS(array)                                                                 \
+    .operands = (array), .num_operands = sizeof(array) / sizeof((array)[0]),               \
+    .operand_size = sizeof(tn_operand_rule)
 
 // --- cpu.c/1 ---------------------------------------------------------------------------
 

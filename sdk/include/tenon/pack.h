@@ -64,9 +64,7 @@
     static const tn_input_info name##_inputs[] = {TN_PACK_INPUTS input_names};             \
     static const tn_primitive name = {.struct_size = sizeof(tn_primitive),                 \
                                       .id = op_id,                                         \
-                                      .inputs = name##_inputs,                             \
-                                      .num_inputs = sizeof(name##_inputs) /                \
-                                                    sizeof(name##_inputs[0]),              \
+                                      TN_INPUTS(name##_inputs),                            \
                                       __VA_ARGS__}
 
 // Initialisers for TN_OP: an expression that is the primitive's meaning and its
@@ -75,7 +73,9 @@
 
 // Initialisers for TN_OP: output `o` may take over the memory of input `i`, as tn_in_place
 // of <tenon/primitive.h> says. One pair only.
-#define TN_IN_PLACE(i, o) .in_place = &(const tn_in_place){i, o}, .num_in_place = 1
+#define TN_IN_PLACE(i, o)                                                                  \
+    .in_place = &(const tn_in_place){i, o}, .num_in_place = 1,                             \
+    .in_place_size = sizeof(tn_in_place)
 
 // Defines a static tn_primitive NAME that is an expression over its inputs and attributes
 // (docs/expressions.md). The core derives type inference, derivatives and batching from it.
@@ -103,10 +103,8 @@
 #define TN_TAKES_ANY(dtype_set) TN_PACK_TAKES(dtype_set, TN_NEEDS_ANY)
 #define TN_TAKES_CONTIGUOUS(dtype_set) TN_PACK_TAKES(dtype_set, TN_NEEDS_CONTIGUOUS)
 #define TN_PACK_TAKES(dtype_set, layouts)                                                  \
-    .flags = TN_KERNEL_SAME_DTYPE, .num_operands = 1, .operands = &(const tn_operand_rule) \
-    {                                                                                      \
-        .dtypes = (dtype_set), .needs = (layouts)                                          \
-    }
+    .flags = TN_KERNEL_SAME_DTYPE,                                                         \
+    TN_OPERANDS(((const tn_operand_rule[]){{.dtypes = (dtype_set), .needs = (layouts)}}))
 
 // For a kernel's `accepts`: 1 when every input has the rank and extents of output 0, so
 // that no input is broadcast; otherwise 0. Pure.

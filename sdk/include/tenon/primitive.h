@@ -12,8 +12,7 @@
 //       .struct_size = sizeof(tn_primitive),
 //       .id = "acme.square/1",
 //       .doc = "x times x.",
-//       .inputs = inputs,
-//       .num_inputs = 1,
+//       TN_INPUTS(inputs),
 //       .expr = "x * x", // infer, vjp, jvp and vmap follow from it
 //   };
 //
@@ -49,10 +48,12 @@ enum {
 
 // One input of a primitive. Written by the primitive's author.
 typedef struct tn_input_info {
-    const char *name;  // a C identifier of at most 63 bytes, of this input alone
-    const char *doc;   // one sentence, no full stop
-    uint32_t flags;    // TN_INPUT_..., or 0
-    uint32_t reserved; // 0
+    const char *name; // a C identifier of at most 63 bytes, of this input alone
+    const char *doc;  // one sentence, no full stop
+    uint32_t flags;   // TN_INPUT_..., or 0
+    // Set of TN_DTYPE_BIT that the primitive takes; 0: TN_FIRST_DTYPES. An array of another
+    // dtype is TN_ERR_ARGUMENT before `infer` is called.
+    uint32_t dtypes;
 } tn_input_info;
 
 // One output of a primitive. Written by the primitive's author.
@@ -189,10 +190,12 @@ typedef struct tn_primitive {
     const tn_output_info *outputs; // NULL: one output named "out"
     uint32_t num_inputs;           // 0 .. 64
     uint32_t num_outputs;          // 1 .. 8; 0 means 1
+    uint32_t input_size;           // sizeof(tn_input_info) as the plugin was compiled
+    uint32_t output_size;          // sizeof(tn_output_info) likewise; 0 without `outputs`
     tn_attr_table attrs;           // zeros: no attributes
     const tn_in_place *in_place;   // num_in_place pairs; may be NULL
     uint32_t num_in_place;
-    uint32_t reserved; // 0
+    uint32_t in_place_size; // sizeof(tn_in_place) likewise; 0 without `in_place`
 
     // The meaning, in one way or more. A view's meaning is `view`.
     //
@@ -247,6 +250,20 @@ typedef struct tn_primitive {
                       int64_t size, tn_array **outputs, int32_t *out_axes);
 } tn_primitive;
 
+// --- tables of a record ----------------------------------------------------------------
+
+// Initialisers of a tn_primitive for arrays whose length the compiler knows: the array, the
+// number of its elements and their size.
+//
+//   static const tn_input_info inputs[] = {{"x", "the array", 0, 0}};
+//   const tn_primitive square = {..., TN_INPUTS(inputs), ...};
+#define TN_INPUTS(array)                                                                   \
+    .inputs = (array), .num_inputs = sizeof(array) / sizeof((array)[0]),                   \
+    .input_size = sizeof(tn_input_info)
+#define TN_OUTPUTS(array)                                                                  \
+    .outputs = (array), .num_outputs = sizeof(array) / sizeof((array)[0]),                 \
+    .output_size = sizeof(tn_output_info)
+
 // --- macros for calling tn_build and tn_op ---------------------------------------------
 
 #ifndef __cplusplus
@@ -299,8 +316,9 @@ typedef struct tn_primitive {
 #define tn_attrs(...)                                                                      \
     ((tn_attr_list){(const tn_attr[]){TN_ATTR_PAIRS(__VA_ARGS__)},                         \
                     sizeof((const tn_attr[]){TN_ATTR_PAIRS(__VA_ARGS__)}) /                \
-                        sizeof(tn_attr)})
-#define TN_NO_ATTRS ((tn_attr_list){NULL, 0})
+                        sizeof(tn_attr),                                                   \
+                    sizeof(tn_attr), 0})
+#define TN_NO_ATTRS TN_ATTR_LIST(NULL, 0)
 
 // The TN_ATTR_INIT of each pair. TN_ATTR_PICK gives its 17th argument: the pairs in front
 // push TN_ATTR_n, for n pairs, into that position, or TN_ATTR_ODD, which does not exist.

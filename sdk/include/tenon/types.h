@@ -102,6 +102,10 @@ enum {
 #define TN_FLOAT_DTYPES (UINT32_C(0) TN_DTYPES(TN_BIT_IF_FLOAT_))
 #define TN_INTEGER_DTYPES (TN_SIGNED_DTYPES | TN_UNSIGNED_DTYPES)
 #define TN_ALL_DTYPES (TN_DTYPE_BIT(TN_BOOL) | TN_INTEGER_DTYPES | TN_FLOAT_DTYPES)
+// The 13 dtypes of the first release, which never become more. A rule of a kernel, an input
+// of a primitive or a device that names no dtypes takes these, so that a plugin is never
+// handed a dtype that did not exist when it was written.
+#define TN_FIRST_DTYPES UINT32_C(0x3ffe)
 #define TN_BIT_IF_SIGNED_(name, text, type, kind, ...)                                     \
     | (TN_KIND_##kind == TN_KIND_SIGNED ? TN_DTYPE_BIT(TN_##name) : 0)
 #define TN_BIT_IF_UNSIGNED_(name, text, type, kind, ...)                                   \
@@ -204,6 +208,8 @@ typedef struct tn_type {
     tn_dtype dtype;              // TN_DTYPE_NONE: an optional input that was not given
     int32_t rank;                // 0 .. TN_MAX_RANK
     int64_t extent[TN_MAX_RANK]; // outermost axis first; only those below rank count
+    uint32_t flags;              // 0
+    uint32_t reserved;           // 0
 } tn_type;
 
 // A strided view: where the elements of an array lie in a buffer. Element (i0, i1, ...) is
@@ -220,6 +226,8 @@ typedef struct tn_layout {
     int64_t offset;              // of element (0, 0, ...)
     int64_t extent[TN_MAX_RANK]; // as in tn_type
     int64_t stride[TN_MAX_RANK]; // of an axis of extent 1: any number, and never used
+    uint32_t flags;              // 0
+    uint32_t reserved;           // 0
 } tn_layout;
 
 // An array in memory of the host, for reference kernels and cpu.c/1 kernels. Whoever passes

@@ -14,20 +14,13 @@ struct tn_executable {
     tn_tensor operands[]; // of the running step: inputs, then outputs; under the device's lock
 };
 
-// Step i. A newer core may have larger steps, so they are step_size bytes apart.
-static const tn_step *step_at(const tn_segment *segment, uint32_t i)
-{
-    const char *steps = (const char *)segment->steps;
-    return (const tn_step *)(const void *)(steps + (uint64_t)i * segment->step_size);
-}
-
 tn_status segment_compile(tn_device *device, const tn_segment *segment,
                           tn_executable **out_executable)
 {
     const tn_host *host = device->host;
     uint64_t most = 0;
     for (uint32_t i = 0; i < segment->num_steps; i++) {
-        const tn_step *step = step_at(segment, i);
+        const tn_step *step = tn_segment_step(segment, i);
         uint64_t count = (uint64_t)step->num_inputs + step->num_outputs;
         most = count > most ? count : most;
     }
@@ -47,17 +40,18 @@ void executable_destroy(tn_device *device, tn_executable *executable)
 
 // --- running ---------------------------------------------------------------------------
 
-static unsigned char *address(const tn_binding *bindings, uint32_t slot, uint64_t offset)
+static unsigned char *address(const tn_submission *submission, uint32_t slot, uint64_t offset)
 {
-    return bindings[slot].buffer->bytes + bindings[slot].offset + offset;
+    const tn_binding *binding = tn_submission_binding(submission, slot);
+    return binding->buffer->bytes + binding->offset + offset;
 }
 
-static void bind(tn_tensor *tensor, const tn_value *value, const tn_binding *bindings)
+static void bind(tn_tensor *tensor, const tn_value *value, const tn_submission *submission)
 {
     tensor->layout = value->layout;
     tensor->data = value->layout.dtype == TN_DTYPE_NONE // an input that was not given
                        ? NULL
-                       : address(bindings, value->slot, value->offset);
+                       : address(submission, value->slot, value->offset);
 }
 
 // tn_cpu_call.parallel_for, by which kernels ask for threads: this device has one.
@@ -73,13 +67,13 @@ static void parallel_for(const tn_cpu_call *call, int64_t n, int64_t grain,
 // Runs one step: the program of an expression, or a function in C, which is a kernel of some op
 // pack or the primitive's reference.
 static tn_status run_step(tn_device *device, tn_tensor *operands, const tn_step *step,
-                          const tn_binding *bindings)
+                          const tn_submission *submission)
 {
     tn_tensor *outputs = operands + step->num_inputs;
     for (uint32_t i = 0; i < step->num_inputs; i++)
-        bind(&operands[i], &step->inputs[i], bindings);
+        bind(&operands[i], tn_step_input(step, i), submission);
     for (uint32_t i = 0; i < step->num_outputs; i++)
-        bind(&outputs[i], &step->outputs[i], bindings);
+        bind(&outputs[i], tn_step_output(step, i), submission);
     if (step->program) {
         tn_program_run(step->program, step->params, operands, outputs);
         return TN_OK;
@@ -91,7 +85,7 @@ static tn_status run_step(tn_device *device, tn_tensor *operands, const tn_step 
         .outputs = outputs,
         .attrs = step->attrs,
         .scratch = step->scratch_size > 0
-                       ? address(bindings, step->scratch_slot, step->scratch_offset)
+                       ? address(submission, step->scratch_slot, step->scratch_offset)
                        : NULL,
         .scratch_size = step->scratch_size,
         .num_inputs = step->num_inputs,
@@ -109,8 +103,7 @@ static tn_status run_steps(tn_device *device, const tn_submission *submission)
     const tn_segment *segment = &executable->segment;
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < segment->num_steps && status == TN_OK; i++)
-        status = run_step(device, executable->operands, step_at(segment, i),
-                          submission->bindings);
+        status = run_step(device, executable->operands, tn_segment_step(segment, i), submission);
     return status;
 }
 

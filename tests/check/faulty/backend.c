@@ -214,7 +214,12 @@ static tn_binding *copy_bindings(tn_device *device, const tn_submission *s)
     uint64_t size = s->num_bindings * sizeof(tn_binding);
     tn_binding *copy = device->host->alloc(device->host, size, 0);
     if (copy && size)
+#ifdef FAULT_SEGMENT_RECORDS_BINDINGS
         memcpy(copy, s->bindings, size);
+#else
+        for (uint64_t i = 0; i < s->num_bindings; i++)
+            copy[i] = *tn_submission_binding(s, i);
+#endif
 #ifdef FAULT_QUEUE_BINDINGS
     for (uint64_t i = 0; copy && i < s->num_bindings; i++)
         copy[i].offset = 0;

@@ -148,13 +148,20 @@ static const tn_step *step_at(const tn_segment *segment, uint32_t i)
 #ifdef FAULT_SEGMENT_RECORDS
     return segment->steps + i;
 #endif
-    return (const tn_step *)(const void *)((const char *)segment->steps +
-                                           (uint64_t)i * segment->step_size);
+    return tn_segment_step(segment, i);
 }
 
 static void *address(const tn_binding *bindings, uint32_t slot, uint64_t offset)
 {
     return bindings[slot].buffer->bytes + bindings[slot].offset + offset;
+}
+
+static const tn_value *input_of(const tn_step *step, uint32_t i)
+{
+#ifdef FAULT_SEGMENT_RECORDS_VALUES
+    return &step->inputs[i];
+#endif
+    return tn_step_input(step, i);
 }
 
 static tn_tensor tensor_of(const tn_value *value, const tn_binding *bindings)
@@ -174,9 +181,9 @@ static tn_status run_step(const tn_host *host, const tn_step *step,
     tn_tensor in[16], out[8];
 #endif
     for (uint32_t i = 0; i < step->num_inputs; i++)
-        in[i] = tensor_of(&step->inputs[i], bindings);
+        in[i] = tensor_of(input_of(step, i), bindings);
     for (uint32_t i = 0; i < step->num_outputs; i++)
-        out[i] = tensor_of(&step->outputs[i], bindings);
+        out[i] = tensor_of(tn_step_output(step, i), bindings);
 #ifdef FAULT_QUEUE_AT_ONCE_STATE
     nanosleep(&(struct timespec){.tv_nsec = 1000}, NULL);
 #endif

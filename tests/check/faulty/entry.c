@@ -271,9 +271,12 @@ static const tn_primitive twice = {
     .id = "acme.entry_twice/1",
 #endif
     .doc = "Twice x.",
-    .inputs = inputs,
-    .num_inputs = 1,
+    TN_INPUTS(inputs),
     .expr = "x + x",
+#ifdef FAULT_ENTRY_TABLES_ELEMENTS
+    .in_place = &(const tn_in_place){0, 0}, // without the size of its elements
+    .num_in_place = 1,
+#endif
 };
 static const tn_ops ops = {
 #ifdef FAULT_ENTRY_TABLES

@@ -151,23 +151,24 @@ static void one_thread(const tn_cpu_call *call, int64_t n, int64_t grain,
         body(context, 0, n);
 }
 
-static void bind(const tn_binding *bindings, const tn_value *values, uint32_t count,
-                 tn_tensor *tensors)
+static tn_tensor tensor_of(const tn_submission *submission, const tn_value *value)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        const tn_binding *at = &bindings[values[i].slot];
-        tensors[i].layout = values[i].layout;
-        tensors[i].data = values[i].layout.dtype == TN_DTYPE_NONE
-                              ? NULL
-                              : at->buffer->bytes + at->offset + values[i].offset;
+    tn_tensor tensor = {.layout = value->layout};
+    if (value->layout.dtype != TN_DTYPE_NONE) {
+        const tn_binding *at = tn_submission_binding(submission, value->slot);
+        tensor.data = at->buffer->bytes + at->offset + value->offset;
     }
+    return tensor;
 }
 
-static tn_status run(const tn_host *host, const tn_step *step, const tn_binding *bindings)
+static tn_status run(const tn_host *host, const tn_step *step,
+                     const tn_submission *submission)
 {
     tn_tensor tensors[MAX_OPERANDS], *outputs = tensors + step->num_inputs;
-    bind(bindings, step->inputs, step->num_inputs, tensors);
-    bind(bindings, step->outputs, step->num_outputs, outputs);
+    for (uint32_t i = 0; i < step->num_inputs; i++)
+        tensors[i] = tensor_of(submission, tn_step_input(step, i));
+    for (uint32_t i = 0; i < step->num_outputs; i++)
+        outputs[i] = tensor_of(submission, tn_step_output(step, i));
     if (step->program) {
         tn_program_run(step->program, step->params, tensors, outputs);
         return TN_OK;
@@ -183,7 +184,7 @@ static tn_status run(const tn_host *host, const tn_step *step, const tn_binding 
                         .num_threads = 1,
                         .parallel_for = one_thread};
     if (step->scratch_size) {
-        const tn_binding *at = &bindings[step->scratch_slot];
+        const tn_binding *at = tn_submission_binding(submission, step->scratch_slot);
         call.scratch = at->buffer->bytes + at->offset + step->scratch_offset;
     }
     if (!step->kernel)
@@ -198,7 +199,7 @@ static tn_status submit(tn_device *device, const tn_submission *submission,
     const tn_executable *executable = submission->executable;
     for (uint32_t i = 0; i < executable->num_steps; i++) {
         const void *step = executable->steps + (uint64_t)i * executable->step_size;
-        tn_status status = run(device->host, step, submission->bindings);
+        tn_status status = run(device->host, step, submission);
         if (status != TN_OK)
             return status;
     }

@@ -70,7 +70,6 @@ static const tn_output_info ends_outputs[] = {{.name = "least", .doc = "the leas
                                               {.name = "most", .doc = "the greatest"}};
 
 TN_OP(ends, "museum.ends/1", (x), .doc = "The least and the greatest element.",
-      .outputs = ends_outputs, .num_outputs = 2, .infer = ends_infer,
-      .decompose = ends_decompose);
+      TN_OUTPUTS(ends_outputs), .infer = ends_infer, .decompose = ends_decompose);
 
 TN_PACK("org.tenon.museum.reference", "1.0.0", "Tenon", TN_PRIMITIVES(&count, &ends));

@@ -178,3 +178,22 @@ Test(attrs, errors_name_the_field_what_was_got_and_expected)
     expect_error(attrs_fill(&table, tn_attrs("flag", TN_INTS(1)), &s), "got a list");
     expect_error(attrs_fill(&needed_table, TN_NO_ATTRS, &n), "'x' is missing");
 }
+
+// A newer caller's tn_attr is longer; one that is shorter than the first release's is not
+// read.
+Test(attrs, items_of_other_sizes_are_read_by_the_rules)
+{
+    struct {
+        tn_attr known;
+        uint64_t unknown[3];
+    } items[] = {{{.name = "count", .kind = TN_ATTR_I64, .i = 7}, {1, 2, 3}},
+                 {{.name = "alpha", .kind = TN_ATTR_F64, .f = 0.5}, {4, 5, 6}}};
+    struct sample s;
+    tn_attr_list list = {&items[0].known, 2, sizeof(items[0]), 0};
+    check_status(attrs_fill(&table, list, &s), TN_OK);
+    cr_assert(s.count == 7 && s.alpha == 0.5);
+    for (uint32_t size = 0; size < sizeof(tn_attr); size += 8) {
+        list.item_size = size;
+        expect_error(attrs_fill(&table, list, &s), "the size of a tn_attr");
+    }
+}

@@ -126,7 +126,8 @@ Test(null, points_count_up_and_are_reached)
     tn_submission submission = {.struct_size = sizeof(submission),
                                 .executable = executable,
                                 .bindings = bindings,
-                                .num_bindings = 2};
+                                .num_bindings = 2,
+                                .binding_size = sizeof(tn_binding)};
     uint64_t first = 0, second = 0;
     check_status(backend->submit(device, &submission, &first), TN_OK);
     check_status(backend->submit(device, &submission, &second), TN_OK);

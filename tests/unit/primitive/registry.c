@@ -29,11 +29,8 @@ static const tn_input_info xy[] = {{.name = "x"}, {.name = "y"}};
 
 static tn_primitive record(const char *id)
 {
-    return (tn_primitive){.struct_size = sizeof(tn_primitive),
-                          .id = id,
-                          .inputs = xy,
-                          .num_inputs = 2,
-                          .expr = "x + y"};
+    return (tn_primitive){
+        .struct_size = sizeof(tn_primitive), .id = id, TN_INPUTS(xy), .expr = "x + y"};
 }
 
 static void add(const char *id)
@@ -178,6 +175,7 @@ Test(registry, bad_inputs_and_pairs_are_refused)
     refused(&r, "in no table");
     r = record("a.b/1");
     r.in_place = pair;
+    r.in_place_size = sizeof(pair[0]);
     r.num_in_place = 1;
     refused(&r, "in_place[0]: input 2 and output 0, expected below 2 and 1");
     r = record("a.b/1");
@@ -252,6 +250,7 @@ Test(registry, records_of_other_sizes_are_read_by_the_rules)
 
     tn_primitive pairs = record("a.pairs/1");
     pairs.in_place = &(tn_in_place){0, 0};
+    pairs.in_place_size = sizeof(tn_in_place);
     pairs.num_in_place = UINT32_MAX;
     refused(&pairs, "in_place: got 4294967295 pairs, expected at most 512");
 }
@@ -273,7 +272,104 @@ Test(registry, attribute_fields_of_other_sizes_are_read_by_the_rules)
     cr_assert(attrs.alpha == 2 && attrs.mode == 5);
     r.id = "a.c/1";
     fields[1].unknown = 7;
-    refused(&r, "an attribute's field: byte");
+    refused(&r, "attrs.fields: byte");
+}
+
+// --- tables of records -----------------------------------------------------------------
+
+// A record of each table, as a newer version of its struct, and with `size` in place of the
+// size that travels beside the table.
+struct tables {
+    struct {
+        tn_input_info known;
+        uint64_t unknown;
+    } inputs[2];
+    struct {
+        tn_output_info known;
+        uint64_t unknown;
+    } outputs[1];
+    struct {
+        tn_in_place known;
+        uint64_t unknown;
+    } in_place[1];
+    struct {
+        tn_operand_rule known;
+        uint64_t unknown;
+    } rules[2];
+};
+
+static const struct tables newer = {
+    .inputs = {{{.name = "x", .dtypes = TN_FLOAT_DTYPES}}, {{.name = "y"}}},
+    .outputs = {{{.name = "out"}}},
+    .in_place = {{{.input = 1, .output = 0}}},
+    .rules = {{{TN_DTYPE_BIT(TN_F32), TN_NEEDS_ROWS}}, {{0, TN_NEEDS_ANY}}},
+};
+
+static tn_primitive record_of(const struct tables *t, const char *id)
+{
+    tn_primitive r = record(id);
+    r.inputs = &t->inputs[0].known;
+    r.input_size = sizeof(t->inputs[0]);
+    r.outputs = &t->outputs[0].known;
+    r.output_size = sizeof(t->outputs[0]);
+    r.num_outputs = 1;
+    r.in_place = &t->in_place[0].known;
+    r.in_place_size = sizeof(t->in_place[0]);
+    r.num_in_place = 1;
+    return r;
+}
+
+static tn_kernel kernel_of(const struct tables *t, const char *id);
+
+Test(registry, tables_of_other_sizes_are_read_by_the_rules)
+{
+    static const tn_operand_rule first = {TN_FIRST_DTYPES, TN_NEEDS_ANY};
+    static struct tables t;
+    const struct provider p = {.id = "p"};
+    const struct prim *prim;
+    t = newer;
+    tn_primitive r = record_of(&t, "a.b/1");
+    tn_kernel kernel = kernel_of(&t, "a.b/1");
+    check_status(prim_register(&runtime, NULL, &r), TN_OK);
+    check_status(kernel_register(&runtime, &p, &kernel), TN_OK);
+    check_status(prim_find(&runtime, "a.b/1", &prim), TN_OK);
+    cr_assert(eq(str, (char *)prim->record.inputs[1].name, "y"));
+    cr_assert(eq(u32, prim->record.inputs[0].dtypes, TN_FLOAT_DTYPES));
+    cr_assert(eq(u32, prim->record.inputs[1].dtypes, TN_FIRST_DTYPES));
+    cr_assert(eq(u32, prim->in_place_of[0], 2));
+    cr_assert(kernel_rule(&prim->kernels->kernel, 0)->needs == TN_NEEDS_ROWS);
+    for (uint32_t operand = 1; operand < 3; operand++)
+        cr_assert(memcmp(kernel_rule(&prim->kernels->kernel, operand), &first,
+                         sizeof(first)) == 0);
+}
+
+// A table has an unknown field that is set, or a size of 0.
+Test(registry, a_wrong_table_is_refused_by_name)
+{
+    static const char *const names[] = {"inputs", "outputs", "in_place", "operands"};
+    static struct tables t;
+    const struct provider p = {.id = "p"};
+    uint64_t *const unknown[] = {&t.inputs[1].unknown, &t.outputs[0].unknown,
+                                 &t.in_place[0].unknown, &t.rules[1].unknown};
+    for (int i = 0; i < 8; i++) {
+        bool is_sized = i < 4;
+        t = newer;
+        tn_primitive r = record_of(&t, "a.b/1");
+        tn_kernel kernel = kernel_of(&t, "a.b/1");
+        uint32_t *const sizes[] = {&r.input_size, &r.output_size, &r.in_place_size,
+                                   &kernel.operand_size};
+        if (is_sized)
+            *unknown[i] = 1;
+        else
+            *sizes[i - 4] = 0;
+        check_status(i % 4 < 3 ? prim_register(&runtime, NULL, &r)
+                               : kernel_register(&runtime, &p, &kernel),
+                     TN_ERR_REFUSED);
+        char says[64];
+        snprintf(says, sizeof(says), "%s: %s", names[i % 4],
+                 is_sized ? "byte" : "got elements of 0 bytes");
+        check_says(fail_text(), says);
+    }
 }
 
 // --- kernels ---------------------------------------------------------------------------
@@ -284,6 +380,18 @@ static tn_status launch(const tn_cpu_call *call)
     return TN_OK;
 }
 static const tn_cpu_kernel payload = {.struct_size = sizeof(payload), .launch = launch};
+
+static tn_kernel kernel_of(const struct tables *t, const char *id)
+{
+    return (tn_kernel){.struct_size = sizeof(tn_kernel),
+                       .primitive = id,
+                       .family = TN_FAMILY_CPU,
+                       .name = "rules",
+                       .operands = &t->rules[0].known,
+                       .num_operands = 2,
+                       .operand_size = sizeof(t->rules[0]),
+                       .payload = &payload};
+}
 
 static void add_kernel(const char *plugin, const char *name, int32_t priority,
                        uint32_t dtypes)
@@ -299,6 +407,7 @@ static void add_kernel(const char *plugin, const char *name, int32_t priority,
                               .priority = priority,
                               .operands = dtypes ? rule : NULL,
                               .num_operands = dtypes ? 1 : 0,
+                              .operand_size = sizeof(*rule),
                               .payload = &payload};
     check_status(kernel_register(&runtime, &(struct provider){.id = plugin}, &kernel),
                  TN_OK);
@@ -360,6 +469,7 @@ Test(registry, bad_kernels_are_refused)
     check_says(fail_text(), "needs a payload with `launch`");
     kernel.payload = &payload;
     kernel.operands = &(tn_operand_rule){0, 0};
+    kernel.operand_size = sizeof(tn_operand_rule);
     kernel.num_operands = UINT32_MAX;
     check_status(kernel_register(&runtime, &(struct provider){.id = "p"}, &kernel),
                  TN_ERR_REFUSED);

@@ -127,13 +127,12 @@ static tn_status silent_vmap(const tn_build *build, const tn_rule *rule,
 }
 
 static const tn_input_info x_only[] = {{.name = "x"}};
-#define ONE_INPUT .inputs = x_only, .num_inputs = 1
+#define ONE_INPUT TN_INPUTS(x_only)
 static const tn_primitive primitives[] = {
     {.id = "test.next/1", ONE_INPUT, .infer = same_type, .decompose = next_decompose},
     {.id = "test.twice_next/1",
      ONE_INPUT,
-     .num_outputs = 3,
-     .outputs = (const tn_output_info[]){{.name = "a"}, {.name = "b"}, {.name = "c"}},
+     TN_OUTPUTS(((const tn_output_info[]){{.name = "a"}, {.name = "b"}, {.name = "c"}})),
      .infer = twice_next_infer,
      .decompose = twice_next_decompose},
     {.id = "test.marked/1", ONE_INPUT, .expr = "x * 1", .vmap = marked_vmap},

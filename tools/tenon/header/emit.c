@@ -168,7 +168,7 @@ static void emit_attrs(const struct emitter *e)
                 "    options = options ? options : &defaults_;\n",
                 e->name, e->name);
     if (!table->num_fields) {
-        fprintf(e->out, "    const tn_attr_list list_ = {NULL, 0};\n");
+        fprintf(e->out, "    const tn_attr_list list_ = {NULL, 0, 0, 0};\n");
         return;
     }
     fprintf(e->out, "    tn_attr attrs_[%u];\n    uint64_t count_ = 0;\n",
@@ -177,7 +177,8 @@ static void emit_attrs(const struct emitter *e)
         tn_attr_field field = attr_field(table, i);
         emit_attr(e, &field);
     }
-    fprintf(e->out, "    const tn_attr_list list_ = {attrs_, count_};\n");
+    fprintf(e->out,
+            "    const tn_attr_list list_ = {attrs_, count_, sizeof(tn_attr), 0};\n");
 }
 
 // Writes the declaration of the inputs. `array` and `count` are the expressions to pass on.

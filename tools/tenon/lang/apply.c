@@ -125,7 +125,7 @@ static int apply(struct call *call, struct lang_value *value)
     outputs += e->num_outputs;
     memset(outputs, 0, n * sizeof(*outputs));
     tn_op_n(e->scope, call->primitive->id, call->inputs, call->num_inputs,
-            (tn_attr_list){call->attrs, call->num_attrs}, outputs, n);
+            TN_ATTR_LIST(call->attrs, call->num_attrs), outputs, n);
     int failed = check_scope(e, call->node);
     if (failed)
         return failed;

@@ -116,7 +116,7 @@ static bool is_float_to_float(tn_runtime *runtime, const tn_primitive *p)
         p->num_inputs > MAX_OPERANDS
             ? NULL
             : tn_array_type(tn_op(scope, p->id, inputs, p->num_inputs,
-                                  (tn_attr_list){attrs, required(p, attrs)}));
+                                  TN_ATTR_LIST(attrs, required(p, attrs))));
     bool is_so = type && type->dtype == TN_F32;
     tn_scope_close(scope);
     return is_so;
