@@ -110,6 +110,11 @@ int64_t layout_elements(const tn_layout *layout)
     return elements(layout->rank, layout->extent);
 }
 
+uint64_t layout_bytes(const tn_layout *layout)
+{
+    return (uint64_t)layout_elements(layout) * dtype_size(layout->dtype);
+}
+
 bool layout_is_contiguous(const tn_layout *layout)
 {
     int64_t expected = 1;

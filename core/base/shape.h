@@ -26,6 +26,7 @@ tn_status shape_broadcast(const tn_type *a, const tn_type *b, tn_type *out);
 tn_layout layout_contiguous(const tn_type *type);
 bool layout_is_contiguous(const tn_layout *layout); // whatever the offset
 int64_t layout_elements(const tn_layout *layout);
+uint64_t layout_bytes(const tn_layout *layout); // of its elements, each counted
 
 // The range [low, high) of a buffer's bytes that the elements of a layout lie in. False for
 // a layout that reaches below the buffer's start or beyond 63 bits. The layout has at least

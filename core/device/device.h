@@ -212,6 +212,7 @@ enum stats_counter {
     STATS_TRANSFERS,
     STATS_CHECKED,   // launches compared by TENON_CHECK
     STATS_DIFFERING, // those of them whose results differed
+    STATS_WRITTEN,   // bytes, as tn_stats.bytes_written
 };
 
 struct device_stats {

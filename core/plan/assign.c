@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Assign: values get memory (enum home). A leaf stays in its own memory. An output gets a
-// storage of its own in each run. All other values share one arena a device, where an
-// offset is reused once the live range of its value ends. An operation that may work in
-// place takes over the memory of an input that it is the last to read; an output takes over
-// a donated leaf.
+// Assign: values get memory (enum home). A leaf stays in its own memory. An operation that
+// may work in place takes over the memory of an input that it is the last to read: of a
+// value that is no output, or of a donated leaf. So values form chains, each in the memory
+// of its first value. A chain that begins with a leaf lies in the leaf's memory. A chain
+// that ends with an output gets a storage of its own in each run. All other chains share
+// one arena a device, where an offset is reused once the live range of its chain ends.
 #include <string.h>
 #include "../base/dtype.h"
 #include "../base/fail.h"
@@ -23,13 +24,16 @@ struct assigner {
 
 static uint64_t value_bytes(const struct plan_value *value)
 {
-    return (uint64_t)layout_elements(&value->layout) * dtype_size(value->layout.dtype);
+    return layout_bytes(&value->layout);
 }
 
 static void find_lifetimes(struct plan_work *work)
 {
-    for (uint32_t i = 0; i < work->num_values; i++)
+    for (uint32_t i = 0; i < work->num_values; i++) {
         work->values[i].death = 0;
+        work->values[i].takes = NONE;
+        work->values[i].memory = i;
+    }
     for (uint32_t step = 0; step < work->num_ops; step++) {
         const struct plan_op *op = &work->ops[step];
         for (uint32_t k = 0; k < op->num_outputs; k++)
@@ -60,8 +64,14 @@ static bool only_read_in_order(const struct plan_work *work, const struct plan_o
     return true;
 }
 
-// Whether the output may lie in the memory of the input, whose live range ends with this
-// step.
+bool plan_is_donated(const struct plan_work *work, const struct plan_value *value)
+{
+    return task_donates(work->task, value->leaf) &&
+           work->task->leaves[value->leaf]->node->kind == NODE_INPUT;
+}
+
+// Whether the output may lie in the memory of the input: nobody reads the input after this
+// step, in this run or behind it.
 static bool may_take_over(const struct plan_work *work, const struct plan_op *op,
                           uint32_t step, uint32_t input, uint32_t output)
 {
@@ -72,6 +82,7 @@ static bool may_take_over(const struct plan_work *work, const struct plan_op *op
     uint32_t base = work->values[in->value].base;
     const struct plan_value *v = &work->values[base];
     if (v->death != step || v->is_output || v->is_number || v->device != out->device ||
+        (v->leaf != NONE && !plan_is_donated(work, v)) ||
         value_bytes(v) != value_bytes(out) ||
         dtype_size(v->layout.dtype) != dtype_size(out->layout.dtype))
         return false;
@@ -85,6 +96,34 @@ static bool may_take_over(const struct plan_work *work, const struct plan_op *op
             work->values[op->inputs[k].value].base == base)
             return false;
     return only_read_in_order(work, op, base);
+}
+
+// Adds output `output` of the operation to the chain of an input, or begins a chain.
+static void join_output(struct plan_work *work, const struct plan_op *op, uint32_t step,
+                        uint32_t output)
+{
+    struct plan_value *out = &work->values[op->outputs[output]];
+    for (uint32_t k = 0; k < op->num_inputs; k++) {
+        if (op->kind == OP_TRANSFER || !may_take_over(work, op, step, k, output))
+            continue;
+        struct plan_value *in = &work->values[work->values[op->inputs[k].value].base];
+        out->takes = work->values[op->inputs[k].value].base;
+        out->memory = in->memory;
+        in->death = NONE; // no other output takes it over
+        break;
+    }
+    work->values[out->memory].is_kept |= out->is_output;
+}
+
+// Finds the chains of values that lie in one memory. Runs over all steps before the first
+// value gets its home, since a chain's end decides where it begins.
+static void find_chains(struct plan_work *work)
+{
+    for (uint32_t step = 0; step < work->num_ops; step++) {
+        const struct plan_op *op = &work->ops[step];
+        for (uint32_t k = 0; k < op->num_outputs; k++)
+            join_output(work, op, step, k);
+    }
 }
 
 // --- homes ------------------------------------------------------------------------------
@@ -104,36 +143,19 @@ static tn_status add_storage(struct assigner *a, struct plan_value *value, uint3
     return TN_OK;
 }
 
-// task.donate has one bit for each of the first 64 leaves.
-bool plan_is_donated(const struct plan_work *work, const struct plan_value *value)
+static tn_status place_output(struct assigner *a, const struct plan_op *op, uint32_t output)
 {
-    return value->leaf != NONE && value->leaf < 64 &&
-           (work->task->donate >> value->leaf & 1) &&
-           work->task->leaves[value->leaf]->node->kind == NODE_INPUT;
-}
-
-static tn_status place_output(struct assigner *a, const struct plan_op *op, uint32_t step,
-                              uint32_t output)
-{
-    struct plan_work *work = a->work;
-    struct plan_value *out = &work->values[op->outputs[output]];
-    for (uint32_t k = 0; k < op->num_inputs; k++) {
-        if (op->kind == OP_TRANSFER || !may_take_over(work, op, step, k, output))
-            continue;
-        struct plan_value *in = &work->values[work->values[op->inputs[k].value].base];
-        if (out->is_output && in->home == HOME_LEAF && plan_is_donated(work, in)) {
-            in->death = NONE; // no other output takes it over
+    struct plan_value *out = &a->work->values[op->outputs[output]];
+    if (out->takes != NONE) {
+        const struct plan_value *in = &a->work->values[out->takes];
+        if (in->home == HOME_LEAF)
             return add_storage(a, out, in->leaf);
-        }
-        if (!out->is_output && in->home == HOME_ARENA) {
-            out->home = HOME_ARENA;
-            out->home_index = out->device;
-            out->home_offset = in->home_offset;
-            in->death = NONE; // the output frees the memory
-            return TN_OK;
-        }
+        out->home = in->home;
+        out->home_index = in->home_index;
+        out->home_offset = in->home_offset;
+        return TN_OK;
     }
-    if (out->is_output)
+    if (out->is_kept)
         return add_storage(a, out, NONE);
     out->home = HOME_ARENA;
     out->home_index = out->device;
@@ -189,7 +211,7 @@ static tn_status assign_step(struct assigner *a, uint32_t step)
     struct plan_op *op = &work->ops[step];
     tn_status status = TN_OK;
     for (uint32_t k = 0; k < op->num_outputs && status == TN_OK; k++)
-        status = place_output(a, op, step, k);
+        status = place_output(a, op, k);
     if (op->kind == OP_KERNEL && status == TN_OK)
         status = place_scratch(a, op);
     for (uint32_t k = 0; k < op->num_inputs && status == TN_OK; k++)
@@ -263,6 +285,7 @@ tn_status plan_assign(struct plan_work *work, struct plan *plan)
             device->info.buffer_alignment > 64 ? device->info.buffer_alignment : 64;
     }
     find_lifetimes(work);
+    find_chains(work);
     assign_leaves(work);
     for (uint32_t i = 0; i < work->num_ops && status == TN_OK; i++)
         status = assign_step(&a, i);

@@ -141,6 +141,27 @@ static tn_status write_step(struct compiler *c, uint32_t index, tn_step *out)
     return status;
 }
 
+// The bytes of its outputs that an operation writes: of one that is updated in place the
+// bytes of the update.
+static uint64_t bytes_written(const struct plan_work *work, const struct plan_op *op)
+{
+    uint64_t sum = 0;
+    for (uint32_t k = 0; k < op->num_outputs; k++) {
+        const struct plan_value *out = &work->values[op->outputs[k]];
+        uint32_t update = out->takes == NONE || !op->prim || op->kind == OP_PROGRAM
+                              ? 0
+                              : op->prim->update_of[k];
+        uint64_t bytes = layout_bytes(&out->layout);
+        if (update > 0 && update <= op->num_inputs &&
+            op->inputs[update - 1].value != NONE) {
+            uint64_t part = layout_bytes(&op->inputs[update - 1].layout);
+            bytes = part < bytes ? part : bytes;
+        }
+        sum += bytes;
+    }
+    return sum;
+}
+
 static uint64_t slot_size(const struct compiler *c, const struct plan_slot *slot)
 {
     if (slot->home == HOME_ARENA)
@@ -152,8 +173,8 @@ static uint64_t slot_size(const struct compiler *c, const struct plan_slot *slot
                        : type_bytes(&leaf->type);
 }
 
-// As tn_slot.alias: 1 + the slot of the donated leaf whose memory the storage may take
-// over; 0 when there is no such leaf in this segment.
+// As tn_slot.alias: 1 + the slot of the donated leaf whose memory the storage is; 0 when
+// there is no such leaf in this segment.
 static uint32_t find_alias(const struct compiler *c, const struct plan_slot *slot)
 {
     if (slot->home != HOME_STORAGE)
@@ -234,8 +255,10 @@ static tn_status compile_segment(struct compiler *c, struct plan_segment *segmen
     for (uint32_t i = 0; i < segment->num_transfers; i++)
         write_transfer(c, &c->work->ops[(*next_op)++],
                        &c->plan->transfers[segment->first_transfer + i]);
-    for (uint32_t i = 0; i < segment->num_steps && status == TN_OK; i++)
+    for (uint32_t i = 0; i < segment->num_steps && status == TN_OK; i++) {
+        segment->bytes_written += bytes_written(c->work, &c->work->ops[*next_op]);
         status = write_step(c, (*next_op)++, &c->plan->steps[segment->first_step + i]);
+    }
     if (status == TN_OK)
         status = write_slots(c, segment);
     if (status == TN_OK && segment->num_steps > 0)

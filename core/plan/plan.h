@@ -34,7 +34,10 @@ struct task {
     struct node **nodes;      // in topological order
     tn_array **leaves;        // in the order of their first use; without NODE_NUMBER
     tn_array *const *outputs; // borrowed
-    uint64_t donate;          // bit i: leaf i is donated (tn_function)
+    // tn_function: donated[i] is 1 when leaf i, one of the inputs, is donated and nothing
+    // outside of the run can read it; num_donated entries. Borrowed.
+    const uint8_t *donated;
+    uint32_t num_donated;
     uint32_t num_nodes, num_leaves, max_leaves, num_outputs;
     uint32_t num_ids;      // ids are 0 .. num_ids - 1
     struct hash signature; // key of the plan cache
@@ -45,6 +48,11 @@ struct task {
 tn_status task_create(tn_scope *scope, tn_array *const *outputs, uint32_t num_outputs,
                       tn_array *const *inputs, uint32_t num_inputs, struct task *out);
 void task_finish(struct task *task);
+
+static inline bool task_donates(const struct task *task, uint32_t leaf)
+{
+    return leaf < task->num_donated && task->donated[leaf];
+}
 
 // --- the state of planning -------------------------------------------------------------
 
@@ -58,11 +66,14 @@ struct plan_value {
     uint32_t producer; // operation, kept up by fuse, order; NONE: leaf, number
     uint32_t leaf;     // index in task.leaves; NONE: computed here
     uint32_t device;   // index in plan_work.devices
-    uint8_t is_number, is_output, weak_kind, reserved;
+    uint8_t is_number, is_output, weak_kind;
+    uint8_t is_kept;    // assign, of the first value in its memory: an output is the last
     uint32_t first_use; // fuse: first reader, in plan_work.uses; NONE: no reader
     // assign:
-    uint32_t death;       // position of the last operation that uses the memory
-    uint32_t home;        // enum home
+    uint32_t death;  // position of the last operation that uses it; NONE: then taken over
+    uint32_t takes;  // the value whose memory it takes over, or NONE
+    uint32_t memory; // the first value in its memory: itself, unless it takes over
+    uint32_t home;   // enum home
     uint32_t home_index;  // as plan_slot.index
     uint64_t home_offset; // bytes
     uint32_t last_use;    // as `death`, but for values whose memory another one takes over
@@ -180,7 +191,7 @@ enum home {
     HOME_NONE,
     HOME_LEAF,    // a leaf's memory
     HOME_ARENA,   // memory between the steps of a run, one arena a device
-    HOME_STORAGE, // memory allocated for each run: outputs
+    HOME_STORAGE, // memory found for each run: outputs, and what lies there before them
 };
 
 // Memory that is found anew in each run. `index`: of the leaf, the device (arena) or the
@@ -193,6 +204,7 @@ struct plan_slot {
 struct plan_segment {
     uint32_t device;
     uint32_t first_step, num_steps; // in plan.steps
+    uint64_t bytes_written;         // as tn_stats.bytes_written
     tn_segment segment;
     struct plan_slot *slots;                // by slot of `segment`
     tn_executable *executable;              // NULL: no steps
@@ -209,7 +221,7 @@ struct plan_transfer {
 
 struct plan_storage {
     uint32_t device;
-    uint32_t donated_leaf; // the leaf whose memory it may take over, or NONE
+    uint32_t donated_leaf; // the leaf whose memory it is, or NONE
     uint64_t size;         // bytes
 };
 

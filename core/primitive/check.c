@@ -176,7 +176,13 @@ static tn_status check_in_place(struct arena *arena, tn_primitive *p, struct pri
             return fail(TN_ERR_REFUSED,
                         "in_place[%u]: input %d and output %d, expected below %u and %u", i,
                         pair.input, pair.output, p->num_inputs, p->num_outputs);
+        if (pair.update < 0 || pair.update > (int32_t)p->num_inputs || pair.reserved)
+            return fail(
+                TN_ERR_REFUSED,
+                "in_place[%u]: update %d and reserved %d, expected at most %u and 0", i,
+                pair.update, pair.reserved, p->num_inputs);
         prim->in_place_of[pair.output] = (uint32_t)pair.input + 1;
+        prim->update_of[pair.output] = (uint32_t)pair.update;
     }
     return TN_OK;
 }

@@ -67,6 +67,7 @@ struct prim {
     struct kernel_entry *kernels; // under the lock of prim_set; read without; see kernels.c
     // By output: 1 + number of the input whose buffer the output may reuse; 0: none.
     uint32_t in_place_of[MAX_OUTPUTS];
+    uint32_t update_of[MAX_OUTPUTS]; // by output: as tn_in_place.update
 };
 
 // Checks a record (id, names, tables, at least one meaning, the expression parses) and adds

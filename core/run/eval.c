@@ -28,7 +28,9 @@ static tn_status run_task(tn_scope *scope, const struct task *task, struct plan 
     struct value **outputs = values + task->num_leaves;
     for (uint32_t i = 0; i < task->num_leaves; i++)
         values[i] = task->leaves[i]->value;
-    tn_status status = plan_run(plan, values, outputs, async ? RUN_ASYNC : RUN_WAIT);
+    bool has_begun; // of no interest: an evaluation is given no leaf
+    tn_status status =
+        plan_run(plan, values, outputs, async ? RUN_ASYNC : RUN_WAIT, &has_begun);
     for (uint32_t i = 0; status == TN_OK && i < task->num_outputs; i++) {
         tn_status set = scope_set_value(scope, task->outputs[i], outputs[i]);
         status = status == TN_OK ? set : status;
@@ -165,6 +167,7 @@ void tn_runtime_stats(const tn_runtime *runtime, tn_stats *out)
         .differing = stats_sum(runtime, STATS_DIFFERING),
         .spare_bytes = device_spare_bytes(runtime),
         .plan_bytes = plan_cache_bytes(runtime),
+        .bytes_written = stats_sum(runtime, STATS_WRITTEN),
     };
     if (!out)
         return;

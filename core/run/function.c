@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Functions: the body is traced once for each signature of the inputs (dtypes and extents);
 // later calls with this signature run the cached plan.
+#include <stdlib.h>
 #include <string.h>
 #include "../base/fail.h"
 #include "../base/shape.h"
@@ -28,7 +29,8 @@ struct tn_function {
     tn_runtime *runtime;
     tn_function_body body;
     void *user;
-    uint64_t donate; // bit i: input i is donated
+    uint32_t *donated; // numbers of the donated inputs, ascending
+    uint32_t num_donated;
     struct lru traces;
     // The trace of a thread's last call, with a reference, so that a thread which repeats a
     // call shares no lock and no counter with others. Each place is for one thread or few.
@@ -43,7 +45,7 @@ struct tn_function {
 static tn_status read_options(const tn_function_options *given, tn_function_options *mine)
 {
     uint32_t size =
-        given && given->struct_size ? given->struct_size : TN_END_OF(mine, donate);
+        given && given->struct_size ? given->struct_size : TN_END_OF(mine, num_donated);
     *mine = (tn_function_options){0};
     tn_status status = given
                            ? abi_struct_read(mine, sizeof(*mine), given, size,
@@ -66,6 +68,35 @@ static void entry_destroy(struct lru_entry *cached)
     mem_free(entry);
 }
 
+static int compare_numbers(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+// Copies the list of donated inputs, sorted.
+static tn_status take_donated(tn_function *function, const tn_function_options *options)
+{
+    uint64_t count = options->num_donated;
+    if (count > MAX_GIVEN || (count > 0 && !options->donated))
+        return fail(TN_ERR_ARGUMENT,
+                    "tn_function_options: %llu donated inputs%s, expected at most %u",
+                    (unsigned long long)count, options->donated ? "" : " in no list",
+                    MAX_GIVEN);
+    uint32_t *list = function->donated = mem_alloc((count + 1) * sizeof(*list));
+    if (!list)
+        return TN_ERR_MEMORY;
+    if (count > 0)
+        memcpy(list, options->donated, count * sizeof(*list));
+    qsort(list, count, sizeof(*list), compare_numbers);
+    for (uint64_t i = 1; i < count; i++)
+        if (list[i] == list[i - 1])
+            return fail(TN_ERR_ARGUMENT, "tn_function_options: input %u is donated twice",
+                        list[i]);
+    function->num_donated = (uint32_t)count;
+    return TN_OK;
+}
+
 tn_status tn_function_create(tn_runtime *runtime, tn_function_body body, void *user,
                              const tn_function_options *options, tn_function **out_function)
 {
@@ -83,8 +114,13 @@ tn_status tn_function_create(tn_runtime *runtime, tn_function_body body, void *u
     tn_function *function = mem_zalloc(sizeof(*function));
     if (!function)
         return TN_ERR_MEMORY;
-    *function = (tn_function){
-        .runtime = runtime, .body = body, .user = user, .donate = mine.donate};
+    *function = (tn_function){.runtime = runtime, .body = body, .user = user};
+    status = take_donated(function, &mine);
+    if (status != TN_OK) {
+        mem_free(function->donated);
+        mem_free(function);
+        return status;
+    }
     lru_init(&function->traces, TRACES_LIMIT, MAX_TRACES, entry_destroy);
     life_add(&runtime->life, LIFE_FUNCTIONS);
     *out_function = function;
@@ -99,6 +135,7 @@ void tn_function_destroy(tn_function *function)
         lru_release(&function->traces, (struct lru_entry *)function->recent[i].entry);
     lru_finish(&function->traces);
     life_remove(&function->runtime->life, LIFE_FUNCTIONS);
+    mem_free(function->donated);
     mem_free(function);
 }
 
@@ -138,13 +175,53 @@ static tn_array *plain_input(tn_function *function, tn_scope *scope, tn_array *i
     return tn_eval_n(scope, &copy, 1) == TN_OK ? copy : NULL;
 }
 
-// The signature of a call: the inputs' dtypes and extents.
-static struct hash input_signature(tn_array *const *inputs, uint32_t num_inputs,
-                                   uint32_t num_outputs)
+// Whether nothing but this array refers to its memory, which begins with the array.
+static bool is_sole_owner(const struct value *value)
 {
-    struct hash h = hash_start((uint64_t)num_inputs << 32 | num_outputs);
-    for (uint32_t i = 0; i < num_inputs; i++) {
-        const tn_type *type = &inputs[i]->type;
+    return atomic_load_explicit(&value->refs, memory_order_acquire) == 1 &&
+           atomic_load_explicit(&value->storage->refs, memory_order_acquire) == 1 &&
+           value->offset == 0;
+}
+
+// Finds the donated inputs whose memory may be written: out_donated[i] is 1 for those. An
+// array that is an input twice does not count. It is the one owner of its value, so the
+// count of references does not tell: `donated` marks the array meanwhile.
+static void find_donated(const tn_function *function, tn_array *const *inputs,
+                         uint32_t num_inputs, uint8_t *out_donated)
+{
+    enum { ONCE = 2, AGAIN = 3 };
+    memset(out_donated, 0, num_inputs);
+    for (uint32_t i = 0; i < function->num_donated; i++) {
+        tn_array *input = inputs[function->donated[i]];
+        out_donated[function->donated[i]] = 1;
+        input->donated = input->donated ? AGAIN : ONCE;
+    }
+    for (uint32_t i = 0; i < num_inputs; i++)
+        if (!out_donated[i] && inputs[i]->donated)
+            inputs[i]->donated = AGAIN;
+    for (uint32_t i = 0; i < function->num_donated; i++) {
+        const tn_array *input = inputs[function->donated[i]];
+        out_donated[function->donated[i]] =
+            input->donated == ONCE && is_sole_owner(input->value);
+    }
+    for (uint32_t i = 0; i < function->num_donated; i++)
+        inputs[function->donated[i]]->donated = 0;
+}
+
+// What a call looks like to the body and to the plan.
+struct call {
+    tn_array *const *inputs; // plain
+    uint8_t *donated;        // by input, as task.donated
+    uint32_t num_inputs, num_outputs;
+};
+
+// The signature of a call: the inputs' dtypes and extents, and which ones are donated.
+static struct hash call_signature(const struct call *call)
+{
+    struct hash h = hash_start((uint64_t)call->num_inputs << 32 | call->num_outputs);
+    h = hash_bytes(h, call->donated, call->num_inputs);
+    for (uint32_t i = 0; i < call->num_inputs; i++) {
+        const tn_type *type = &call->inputs[i]->type;
         h = hash_u64(h, (uint64_t)type->dtype << 32 | (uint32_t)type->rank);
         for (int32_t k = 0; k < type->rank; k++)
             h = hash_u64(h, (uint64_t)type->extent[k]);
@@ -189,10 +266,10 @@ static tn_status entry_fill(struct trace_entry *entry, const struct task *task,
     return TN_OK;
 }
 
-static tn_status trace_signature(tn_function *function, tn_array *const *inputs,
-                                 uint32_t num_inputs, uint32_t num_outputs,
+static tn_status trace_signature(tn_function *function, const struct call *call,
                                  struct trace_entry *entry)
 {
+    uint32_t num_inputs = call->num_inputs, num_outputs = call->num_outputs;
     struct task task = {0};
     tn_scope *trace = tn_scope_open(function->runtime);
     if (!trace)
@@ -200,13 +277,14 @@ static tn_status trace_signature(tn_function *function, tn_array *const *inputs,
     trace->tracing = true;
     tn_array **arrays =
         arena_alloc(&trace->arena, (num_inputs + num_outputs + 1) * sizeof(*arrays));
-    tn_status status = arrays ? trace_body(function, trace, inputs, num_inputs, arrays,
-                                           arrays + num_inputs, num_outputs)
+    tn_status status = arrays ? trace_body(function, trace, call->inputs, num_inputs,
+                                           arrays, arrays + num_inputs, num_outputs)
                               : TN_ERR_MEMORY;
     if (status == TN_OK)
         status =
             task_create(trace, arrays + num_inputs, num_outputs, arrays, num_inputs, &task);
-    task.donate = function->donate;
+    task.donated = call->donated;
+    task.num_donated = num_inputs;
     if (status == TN_OK)
         status = plan_create(function->runtime, &task, NULL, &entry->plan);
     if (status == TN_OK)
@@ -223,11 +301,10 @@ static _Atomic(struct trace_entry *) *recent_place(tn_function *function)
 
 // Gives the trace for these inputs, with a reference. When two threads trace one signature
 // at the same time, the cache keeps one of the traces.
-static tn_status entry_for(tn_function *function, tn_array *const *inputs,
-                           uint32_t num_inputs, uint32_t num_outputs,
+static tn_status entry_for(tn_function *function, const struct call *call,
                            struct trace_entry **out_entry)
 {
-    struct hash signature = input_signature(inputs, num_inputs, num_outputs);
+    struct hash signature = call_signature(call);
     *out_entry = atomic_exchange(recent_place(function), NULL);
     if (*out_entry && hash_equal((*out_entry)->entry.key, signature))
         return TN_OK;
@@ -240,7 +317,7 @@ static tn_status entry_for(tn_function *function, tn_array *const *inputs,
         return TN_ERR_MEMORY;
     entry->entry.key = signature;
     atomic_init(&entry->entry.refs, 1);
-    tn_status status = trace_signature(function, inputs, num_inputs, num_outputs, entry);
+    tn_status status = trace_signature(function, call, entry);
     if (status != TN_OK) {
         entry_destroy(&entry->entry);
         return status;
@@ -262,15 +339,15 @@ static void entry_done(tn_function *function, struct trace_entry *entry)
 // --- calling ----------------------------------------------------------------------------
 
 // Empties donated inputs: their memory may hold outputs now.
-static void give_away(const tn_function *function, tn_array *const *inputs,
-                      uint32_t num_inputs)
+static void give_away(const tn_function *function, tn_array *const *inputs)
 {
-    for (uint32_t i = 0; i < num_inputs && i < 64; i++) {
-        if (!(function->donate >> i & 1) || inputs[i]->donated)
+    for (uint32_t i = 0; i < function->num_donated; i++) {
+        tn_array *input = inputs[function->donated[i]];
+        if (input->donated)
             continue;
-        inputs[i]->donated = 1;
-        value_release(inputs[i]->value);
-        inputs[i]->value = NULL;
+        input->donated = 1;
+        value_release(input->value);
+        input->value = NULL;
     }
 }
 
@@ -293,31 +370,61 @@ static tn_status adopt(tn_scope *scope, const struct trace_entry *entry,
     return status;
 }
 
-static tn_status replay(tn_function *function, tn_scope *scope, tn_array *const *inputs,
-                        uint32_t num_inputs, const struct trace_entry *entry,
+// `inputs`: as the caller gave them.
+static tn_status replay(tn_function *function, tn_scope *scope, const struct call *call,
+                        tn_array *const *inputs, const struct trace_entry *entry,
                         tn_array **outputs)
 {
+    uint32_t num_inputs = call->num_inputs;
+    bool has_begun = false;
     size_t count = (size_t)num_inputs + entry->num_captured + entry->num_outputs;
     struct value **values = arena_alloc(&scope->scratch, count * sizeof(*values));
     if (!values)
         return TN_ERR_MEMORY;
     struct value **results = values + num_inputs + entry->num_captured;
     for (uint32_t i = 0; i < num_inputs; i++)
-        values[i] = inputs[i]->value;
+        values[i] = call->inputs[i]->value;
     for (uint32_t i = 0; i < entry->num_captured; i++)
         values[num_inputs + i] = entry->captured[i];
-    tn_status status = plan_run(entry->plan, values, results, RUN_START);
-    if (status == TN_OK) {
-        give_away(function, inputs, num_inputs);
-        status = adopt(scope, entry, results, outputs);
+    tn_status status = plan_run(entry->plan, values, results, RUN_START, &has_begun);
+    if (status == TN_OK || has_begun) {
+        give_away(function, call->inputs);
+        give_away(function, inputs); // those of which a plain copy was made
     }
+    return status == TN_OK ? adopt(scope, entry, results, outputs) : status;
+}
+
+static tn_status call_checked(tn_function *function, tn_scope *scope,
+                              tn_array *const *inputs, uint32_t num_inputs,
+                              tn_array **outputs, uint32_t num_outputs)
+{
+    struct trace_entry *entry = NULL;
+    tn_array **plain =
+        arena_alloc(&scope->scratch, ((size_t)num_inputs + 1) * sizeof(*plain));
+    uint8_t *donated = arena_alloc(&scope->scratch, (size_t)num_inputs + 1);
+    if (!plain || !donated)
+        return TN_ERR_MEMORY;
+    if (function->num_donated > 0 &&
+        function->donated[function->num_donated - 1] >= num_inputs)
+        return fail(TN_ERR_ARGUMENT,
+                    "function_call: input %u is donated, but the call has %u inputs",
+                    function->donated[function->num_donated - 1], num_inputs);
+    for (uint32_t i = 0; i < num_inputs && scope->status == TN_OK; i++)
+        plain[i] = plain_input(function, scope, inputs[i], i);
+    if (scope->status != TN_OK)
+        return scope->status;
+    find_donated(function, plain, num_inputs, donated);
+    const struct call call = {plain, donated, num_inputs, num_outputs};
+    tn_status status = entry_for(function, &call, &entry);
+    if (status == TN_OK)
+        status = replay(function, scope, &call, inputs, entry, outputs);
+    entry_done(function, entry);
     return status;
 }
 
 tn_status tn_function_call(tn_function *function, tn_scope *scope, tn_array *const *inputs,
                            uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs)
 {
-    struct trace_entry *entry = NULL;
     tn_status status =
         scope_begin(scope, "function_call",
                     GIVEN({"the function", function, 1}, {"inputs", inputs, num_inputs},
@@ -330,18 +437,8 @@ tn_status tn_function_call(tn_function *function, tn_scope *scope, tn_array *con
     if (life_check(&scope->runtime->life) != TN_OK)
         return scope_take_failure(scope, TN_ERR_ARGUMENT);
     struct arena_mark mark = arena_mark(&scope->scratch);
-    tn_array **plain = arena_alloc(&scope->scratch, num_inputs * sizeof(*plain));
-    if (!plain)
-        return scope_take_failure(scope, TN_ERR_MEMORY);
-    for (uint32_t i = 0; i < num_inputs && scope->status == TN_OK; i++)
-        plain[i] = plain_input(function, scope, inputs[i], i);
-    status = scope->status;
-    if (status == TN_OK)
-        status =
-            entry_for(function, plain, (uint32_t)num_inputs, (uint32_t)num_outputs, &entry);
-    if (status == TN_OK)
-        status = replay(function, scope, plain, (uint32_t)num_inputs, entry, outputs);
-    entry_done(function, entry);
+    status = call_checked(function, scope, inputs, (uint32_t)num_inputs, outputs,
+                          (uint32_t)num_outputs);
     arena_rewind(&scope->scratch, mark);
     return scope_take_failure(scope, status);
 }

@@ -13,8 +13,9 @@ enum run_mode {
 };
 
 // Runs the plan. leaves[i] is the value of leaf i, borrowed even if it is donated. Gives
-// outputs. Any number of threads may run one plan at the same time.
+// outputs, and also on failure whether work was queued, which may write donated leaves. Any
+// number of threads may run one plan at the same time.
 tn_status plan_run(struct plan *plan, struct value *const *leaves, struct value **outputs,
-                   enum run_mode mode);
+                   enum run_mode mode, bool *out_has_begun);
 
 #endif // CORE_RUN_RUN_H

@@ -40,6 +40,7 @@ struct run {
     struct run_record *record;
     struct value *const *leaves; // borrowed
     enum run_mode mode;
+    bool has_begun; // a segment was submitted
 };
 
 // --- the pool of run records -----------------------------------------------------------
@@ -132,25 +133,15 @@ static tn_status prepare_arenas(struct run *run)
     return TN_OK;
 }
 
-// The memory of a donated leaf may be taken over only if nothing else refers to it.
-static bool is_sole_owner(const struct value *leaf, uint64_t size)
-{
-    return atomic_load_explicit(&leaf->refs, memory_order_acquire) == 1 &&
-           atomic_load_explicit(&leaf->storage->refs, memory_order_acquire) == 1 &&
-           leaf->storage->size >= size && leaf->offset == 0;
-}
-
 static tn_status prepare_storages(struct run *run)
 {
     const struct plan *plan = run->plan;
     struct storage **storages = run->record->storages;
     for (uint32_t i = 0; i < plan->num_storages; i++) {
         const struct plan_storage *want = &plan->storages[i];
-        const struct value *leaf =
-            want->donated_leaf == NONE ? NULL : run->leaves[want->donated_leaf];
-        if (leaf && is_sole_owner(leaf, want->size)) {
-            storages[i] = leaf->storage;
-            storage_retain(leaf->storage);
+        if (want->donated_leaf != NONE) {
+            storages[i] = run->leaves[want->donated_leaf]->storage;
+            storage_retain(storages[i]);
             continue;
         }
         tn_status status = storage_create(plan->devices[want->device], want->size,
@@ -473,6 +464,8 @@ static tn_status submit_segment(struct run *run, const struct plan_segment *segm
     }
     stats_count(runtime, STATS_SUBMISSIONS, 1);
     stats_count(runtime, STATS_STEPS, segment->num_steps);
+    stats_count(runtime, STATS_WRITTEN, (int64_t)segment->bytes_written);
+    run->has_begun = true;
     return TN_OK;
 }
 
@@ -536,12 +529,13 @@ static tn_status give_outputs(struct run *run, struct value **outputs)
 }
 
 tn_status plan_run(struct plan *plan, struct value *const *leaves, struct value **outputs,
-                   enum run_mode mode)
+                   enum run_mode mode, bool *out_has_begun)
 {
+    *out_has_begun = false;
     tn_status status = callback_check(plan->runtime);
     if (status != TN_OK)
         return status;
-    struct run run = {plan, run_record_take(plan), leaves, mode};
+    struct run run = {plan, run_record_take(plan), leaves, mode, false};
     if (!run.record)
         return TN_ERR_MEMORY;
     life_add(&plan->runtime->life, LIFE_RUNS);
@@ -554,6 +548,7 @@ tn_status plan_run(struct plan *plan, struct value *const *leaves, struct value 
         status = wait_all(&run);
     if (status == TN_OK)
         status = give_outputs(&run, outputs);
+    *out_has_begun = run.has_begun;
     run_record_give(plan, run.record);
     life_remove(&plan->runtime->life, LIFE_RUNS);
     return status;

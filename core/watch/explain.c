@@ -197,7 +197,7 @@ static json_t *explain_leaves(const struct plan_work *work)
         json_t *entry = json_pack(
             "{s:i, s:s, s:s, s:b}", "id", (int)i, "type", type_print(&leaf->type, type),
             "device", work->devices[value ? value->storage->device->number : 0]->name,
-            "donated", i < 64 && (work->task->donate >> i & 1));
+            "donated", task_donates(work->task, i));
         set_text(entry, "name", leaf->name);
         json_array_append_new(leaves, entry);
     }

@@ -44,7 +44,8 @@ int main(void)
         fprintf(stderr, "%s\n", tn_last_error());
         return 1;
     }
-    const tn_function_options options = {.struct_size = sizeof(options), .donate = 1};
+    const tn_function_options options = {
+        .struct_size = sizeof(options), .donated = (const uint32_t[]){0}, .num_donated = 1};
     tn_status status =
         tn_function_create(runtime, decay, &times_traced, &options, &function);
     if (status == TN_OK) {

@@ -70,8 +70,14 @@ static tn_status donated(struct trial *t, struct sample *s, struct array out[MAX
     tn_array *in[MAX_IN] = {NULL}, *results[MAX_OUT] = {NULL};
     tn_function_options options = {.struct_size = sizeof(options)};
     tn_function *function = NULL;
-    for (uint32_t i = 0; i < p->num_in_place; i++)
-        options.donate |= UINT64_C(1) << p->in_place[i].input;
+    uint32_t given[MAX_IN];
+    for (uint32_t i = 0; i < MAX_IN; i++)
+        for (uint32_t k = 0; k < p->num_in_place; k++)
+            if (p->in_place[k].input == (int32_t)i && i < s->num_inputs) {
+                given[options.num_donated++] = i;
+                break;
+            }
+    options.donated = given;
     tn_status status =
         tn_function_create(t->runtime, apply_in_trace, s, &options, &function);
     if (status != TN_OK) {

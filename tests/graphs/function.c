@@ -76,7 +76,8 @@ static tn_status increment(tn_scope *s, tn_array *const *in, uint64_t num_in,
 Test(function, an_input_given_away_lends_its_memory_to_the_output)
 {
     tn_function *f;
-    const tn_function_options options = {.struct_size = sizeof(options), .donate = 1};
+    const tn_function_options options = {
+        .struct_size = sizeof(options), .donated = (const uint32_t[]){0}, .num_donated = 1};
     must(NULL, tn_function_create(runtime, increment, NULL, &options, &f));
     tn_scope *s = tn_scope_open(runtime);
     tn_array *x = ramp(s, 64, 64, 0, 1);
@@ -101,7 +102,8 @@ Test(function, an_input_given_away_lends_its_memory_to_the_output)
 Test(function, reading_an_array_given_away_is_an_error)
 {
     tn_function *f;
-    const tn_function_options options = {.struct_size = sizeof(options), .donate = 1};
+    const tn_function_options options = {
+        .struct_size = sizeof(options), .donated = (const uint32_t[]){0}, .num_donated = 1};
     must(NULL, tn_function_create(runtime, increment, NULL, &options, &f));
     tn_scope *s = tn_scope_open(runtime);
     tn_array *x = ramp(s, 2, 2, 0, 1), *y;
@@ -116,7 +118,8 @@ Test(function, reading_an_array_given_away_is_an_error)
 Test(function, an_array_given_away_but_shared_is_not_overwritten)
 {
     tn_function *f;
-    const tn_function_options options = {.struct_size = sizeof(options), .donate = 1};
+    const tn_function_options options = {
+        .struct_size = sizeof(options), .donated = (const uint32_t[]){0}, .num_donated = 1};
     must(NULL, tn_function_create(runtime, increment, NULL, &options, &f));
     tn_scope *s = tn_scope_open(runtime);
     tn_array *x = ramp(s, 2, 2, 7, 1), *y;
@@ -137,14 +140,16 @@ Test(function, options_that_this_version_does_not_know_are_refused)
     struct {
         tn_function_options known;
         uint64_t added;
-    } newer = {.known = {.struct_size = sizeof(newer), .donate = 1}};
+    } newer = {.known = {.struct_size = sizeof(newer),
+                         .donated = (const uint32_t[]){0},
+                         .num_donated = 1}};
     tn_function *f = NULL;
     must(NULL, tn_function_create(runtime, increment, NULL, &newer.known, &f));
     tn_function_destroy(f);
     newer.added = 1;
     check_status(tn_function_create(runtime, increment, NULL, &newer.known, &f),
                  TN_ERR_REFUSED);
-    check_says(tn_last_error(), "byte 16 is set");
+    check_says(tn_last_error(), "byte 24 is set");
     const tn_function_options flags = {.flags = 4};
     check_status(tn_function_create(runtime, increment, NULL, &flags, &f), TN_ERR_ARGUMENT);
     check_says(tn_last_error(), "flags 0x4, expected 0");

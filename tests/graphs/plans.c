@@ -11,7 +11,8 @@ static struct plan *plan_of(tn_scope *s, tn_array *in, tn_array *out, bool donat
     struct task task = {0};
     struct plan *plan = NULL;
     must(s, task_create(s, &out, 1, &in, 1, &task));
-    task.donate = donate;
+    task.donated = (const uint8_t[]){donate};
+    task.num_donated = 1;
     must(s, plan_create(s->runtime, &task, NULL, &plan));
     task_finish(&task);
     return plan;
@@ -63,7 +64,8 @@ Test(plans, an_explanation_tells_what_is_given_away)
         struct plan *plan = NULL;
         json_t *told = NULL;
         must(s, task_create(s, &out, 1, in, 2, &task));
-        task.donate = donate;
+        task.donated = (const uint8_t[]){donate & 1, donate >> 1 & 1};
+        task.num_donated = 2;
         must(s, explain_planning(runtime, &task, &plan, &told));
         for (size_t i = 0; i < 2; i++) {
             json_t *leaf = json_array_get(json_object_get(told, "leaves"), i);

@@ -50,10 +50,11 @@ static tn_status predict_body(tn_scope *trace, tn_array *const *inputs, uint64_t
 
 static int make_functions(struct trainer *t)
 {
-    uint64_t donate = 0; // each step takes over the memory of the state it replaces
-    for (int i = 0; i < LENET_STATE; i++)
-        donate |= UINT64_C(1) << (IN_STATE + i);
-    const tn_function_options options = {.struct_size = sizeof(options), .donate = donate};
+    uint32_t state[LENET_STATE]; // each step takes over the memory of the state it replaces
+    for (uint32_t i = 0; i < LENET_STATE; i++)
+        state[i] = IN_STATE + i;
+    const tn_function_options options = {
+        .struct_size = sizeof(options), .donated = state, .num_donated = LENET_STATE};
     if (tn_function_create(t->runtime, step_body, t, &options, &t->step) ||
         tn_function_create(t->runtime, predict_body, t, NULL, &t->predict))
         return fail_library();

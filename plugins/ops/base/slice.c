@@ -164,7 +164,7 @@ static const tn_input_info update_inputs[] = {
     {"x", "the array", 0, 0},
     {"update", "what replaces the slice: x's dtype, the slice's extents", 0, 0},
 };
-static const tn_in_place update_in_place[] = {{0, 0}};
+static const tn_in_place update_in_place[] = {{.update = 1 + 1}};
 
 static tn_status slice_update_infer(const tn_infer *infer, tn_type *types)
 {

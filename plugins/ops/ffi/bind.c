@@ -152,8 +152,9 @@ static void bind_operands(struct function *function)
             function->output_infos[k - function->num_inputs] =
                 (tn_output_info){operand->name, operand->doc, 0, 0};
         if (!is_input && operand->overwrites)
-            function->pairs[num_pairs++] = (tn_in_place){
-                (int32_t)operand->overwrites - 1, (int32_t)(k - function->num_inputs)};
+            function->pairs[num_pairs++] =
+                (tn_in_place){.input = (int32_t)operand->overwrites - 1,
+                              .output = (int32_t)(k - function->num_inputs)};
     }
     function->primitive.num_in_place = num_pairs;
     function->primitive.in_place_size = sizeof(tn_in_place);

@@ -38,7 +38,8 @@ static const tn_attr_field sgd_fields[] = {
     TN_F64_FIELD(tn_sgd_attrs, momentum, 0, "share of the momentum that stays"),
     TN_F64_FIELD(tn_sgd_attrs, weight_decay, 0, "share of p that is added to g"),
 };
-static const tn_in_place sgd_in_place[] = {{0, 0}, {2, 1}};
+static const tn_in_place sgd_in_place[] = {{.input = 0, .output = 0},
+                                           {.input = 2, .output = 1}};
 
 static tn_status sgd_infer(const tn_infer *infer, tn_type *types)
 {
@@ -83,7 +84,8 @@ static const tn_attr_field adam_fields[] = {
     TN_F64_FIELD(tn_adam_attrs, weight_decay, 0,
                  "share of p that a step of lr 1 takes away"),
 };
-static const tn_in_place adam_in_place[] = {{0, 0}, {2, 1}, {3, 2}};
+static const tn_in_place adam_in_place[] = {
+    {.input = 0, .output = 0}, {.input = 2, .output = 1}, {.input = 3, .output = 2}};
 
 static tn_status adam_infer(const tn_infer *infer, tn_type *types)
 {

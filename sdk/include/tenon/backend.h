@@ -86,9 +86,11 @@ enum {
 // of values between steps.
 typedef struct tn_slot {
     uint32_t flags; // TN_SLOT_...
-    // 1 + the number of another slot that may be bound to the same bytes, as when an output
-    // takes over an input's memory: a step that writes one slot waits for the steps that
-    // read the other. 0: none.
+    // 1 + the number of another slot that is bound to the same bytes in every submission,
+    // since an output takes over a donated input's memory: equal offsets in the two slots
+    // are the same byte, and a step that writes one slot waits for the steps that use the
+    // other. That slot's own alias is 0. 0: none; slots that do not name each other may be
+    // bound to overlapping bytes only where no step writes these.
     uint32_t alias;
     uint64_t size; // bytes used, from the binding's offset on
 } tn_slot;

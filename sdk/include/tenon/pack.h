@@ -74,7 +74,7 @@
 // Initialisers for TN_OP: output `o` may take over the memory of input `i`, as tn_in_place
 // of <tenon/primitive.h> says. One pair only.
 #define TN_IN_PLACE(i, o)                                                                  \
-    .in_place = &(const tn_in_place){i, o}, .num_in_place = 1,                             \
+    .in_place = &(const tn_in_place){.input = i, .output = o}, .num_in_place = 1,          \
     .in_place_size = sizeof(tn_in_place)
 
 // Defines a static tn_primitive NAME that is an expression over its inputs and attributes

@@ -71,6 +71,11 @@ typedef struct tn_output_info {
 typedef struct tn_in_place {
     int32_t input;  // below num_inputs
     int32_t output; // below num_outputs
+    // 1 + the input that replaces or changes a part of `input`: in place, kernels write at
+    // most as many bytes of the output as that input has, and leave the others as they are.
+    // tn_stats counts the written bytes by this field. 0: kernels write all of the output.
+    int32_t update;
+    int32_t reserved; // 0
 } tn_in_place;
 
 // --- types -----------------------------------------------------------------------------

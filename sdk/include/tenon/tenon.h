@@ -252,27 +252,35 @@ TN_API tn_status tn_vmap(tn_scope *scope, tn_array *const *outputs, const int32_
 
 // --- functions -------------------------------------------------------------------------
 
-// A traced function: `body` is called once per signature (dtypes and shapes) of the inputs
-// to build its graph in `trace`; later calls replay the plan with no work per node.
+// A traced function: `body` is called once per signature of the inputs to build its graph
+// in `trace`; later calls replay the plan with no work per node. The signature is the
+// dtypes and shapes, and which donated inputs nobody else can read.
 typedef struct tn_function tn_function;
 
 // All zero is the default.
 typedef struct tn_function_options {
     uint32_t struct_size; // sizeof(tn_function_options); 0: that of ABI 1.0
     uint32_t flags;       // 0
-    // Bit i: the caller gives input i away. Its memory may become an output's; the input
-    // array is empty afterwards, and reading it fails.
-    uint64_t donate;
+    // Numbers of the inputs that the caller gives away, num_donated of them in any order.
+    // Their memory may become an output's; the input arrays are empty after a call, and
+    // reading them fails. Where something else can still read the memory (a view, a kept
+    // array, the same array as another input), the input counts as not given away in that
+    // call: a step copies what it would have written over. Copied by tn_function_create.
+    const uint32_t *donated;
+    uint64_t num_donated;
 } tn_function_options;
 
-// Gives a function. Keeps `user` until tn_function_destroy.
+// Gives a function. Keeps `user` until tn_function_destroy. TN_ERR_ARGUMENT: an input is
+// listed twice in `donated`.
 TN_API tn_status tn_function_create(tn_runtime *runtime, tn_function_body body, void *user,
                                     const tn_function_options *options,
                                     tn_function **out_function);
 TN_API void tn_function_destroy(tn_function *function);
 
 // Evaluates the inputs if needed, and starts the function on them. The outputs are arrays
-// of `scope` whose work is queued; reading one waits for its work.
+// of `scope` whose work is queued; reading one waits for its work. TN_ERR_ARGUMENT: an
+// input that the options donate is not among the inputs. A call that fails after its first
+// work was queued has taken its donated inputs; one that fails before leaves them.
 TN_API tn_status tn_function_call(tn_function *function, tn_scope *scope,
                                   tn_array *const *inputs, uint64_t num_inputs,
                                   tn_array **outputs, uint64_t num_outputs);
@@ -462,6 +470,10 @@ typedef struct tn_stats {
     // memory, or one part in eight of a device's own.
     uint64_t spare_bytes;
     uint64_t plan_bytes; // host memory of cached plans: at most 64 MiB, for 256 plans
+    // Bytes of arrays that submitted steps wrote: of each output of a step its size, but of
+    // an output that is updated in place (tn_in_place.update) the size of the update.
+    // Without transfers, uploads and working memory of kernels.
+    uint64_t bytes_written;
 } tn_stats;
 
 // Fills at most out->struct_size bytes of *out. Any thread.

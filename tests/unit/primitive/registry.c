@@ -178,6 +178,11 @@ Test(registry, bad_inputs_and_pairs_are_refused)
     r.in_place_size = sizeof(pair[0]);
     r.num_in_place = 1;
     refused(&r, "in_place[0]: input 2 and output 0, expected below 2 and 1");
+    static const tn_in_place update[] = {{.update = 3}}, newer[] = {{.reserved = 1}};
+    r.in_place = update;
+    refused(&r, "in_place[0]: update 3 and reserved 0, expected at most 2 and 0");
+    r.in_place = newer;
+    refused(&r, "in_place[0]: update 0 and reserved 1, expected at most 2 and 0");
     r = record("a.b/1");
     r.num_outputs = 9;
     refused(&r, "outputs: got 9, expected at most 8");
