@@ -1,6 +1,8 @@
 #version 460
 // SPDX-License-Identifier: MIT
-// Copies elements of SIZE bytes from one strided region into another.
+// Copies elements of SIZE bytes from one strided region into another. With INDEX, an integer
+// dtype: one of the regions begins at indices that are data, clamped so that it fits. Negative
+// indices count from the end.
 #include "types.glsl"
 layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint RANK = 1;
@@ -14,12 +16,39 @@ layout(constant_id = 0) const uint RANK = 1;
 layout(std430, binding = 0) readonly buffer From { S d[]; } from;
 layout(std430, binding = 1) writeonly buffer To { S d[]; } to;
 
+#ifdef INDEX
+layout(constant_id = 1) const uint ENTRIES = 1;
+layout(constant_id = 2) const uint START_IS_TO = 0; // it moves the region that is written
+layout(std430, binding = 2) readonly buffer Start { PASTE(S_, INDEX) d[]; } indices;
+// number of an index, extent of its axis, the greatest first index, stride
+layout(std430, binding = 3) readonly buffer Entries { uvec4 d[]; } entries;
+#endif
+
 layout(push_constant) uniform Args {
     uint n, from_offset, to_offset;
     uint extent[8];
     uint from_stride[8];
     uint to_stride[8];
+#ifdef INDEX
+    uint index_offset, index_stride, first_entry;
+#endif
 } args;
+
+#ifdef INDEX
+#include "index.glsl"
+
+// Elements from the region's offset to the first of its elements.
+uint start()
+{
+    uint shift = 0u;
+    for (uint i = 0u; i < ENTRIES; i++) {
+        uvec4 entry = entries.d[args.first_entry + i];
+        uint first = clamped_index(entry.x * args.index_stride, entry.y);
+        shift += min(first, entry.z) * entry.w;
+    }
+    return shift;
+}
+#endif
 
 void main()
 {
@@ -34,5 +63,10 @@ void main()
         b += c * args.to_stride[axis];
         rest = next;
     }
+#ifdef INDEX
+    uint shift = start();
+    a += START_IS_TO == 0u ? shift : 0u;
+    b += START_IS_TO == 0u ? 0u : shift;
+#endif
     to.d[b] = from.d[a];
 }

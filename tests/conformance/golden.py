@@ -120,6 +120,15 @@ def moving():
     add('base.concatenate', [x, x[:1]], np.concatenate([x, x[:1]]))
     add('base.pad', [x], np.pad(x, ((1, 2), (0, 3)), constant_values=7),
         before=[1, 0], after=[2, 3], value=7)
+    for start in [(0, 0), (2, 3), (-1, -2), (9, -9), (-5, 4)]:
+        # The part fits: NumPy's slice at the index from the front, clamped.
+        a, b = (min(max(at + n if at < 0 else at, 0), n - size)
+                for at, n, size in zip(start, x.shape, (2, 3)))
+        y = x.copy()
+        y[a:a + 2, b:b + 3] = 100
+        at = np.array(start)
+        add('base.dynamic_slice', [x, at], x[a:a + 2, b:b + 3].copy(), sizes=[2, 3])
+        add('base.dynamic_slice_update', [x, np.full((2, 3), 100, 'i4'), at], y)
     i = np.array([[0, -1], [3, 2]])
     add('base.take', [x, i], np.take(x, i, axis=1), axis=1)
     add('base.arange', [], np.arange(1, 2, 0.3), start=1, stop=2, step=0.3)

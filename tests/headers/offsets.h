@@ -294,6 +294,8 @@ PIN(sizeof(struct tn_slice_attrs) == 216, "tn_slice_attrs");
 PIN(offsetof(struct tn_slice_attrs, start) == 0, "tn_slice_attrs.start");
 PIN(offsetof(struct tn_slice_attrs, stop) == 72, "tn_slice_attrs.stop");
 PIN(offsetof(struct tn_slice_attrs, step) == 144, "tn_slice_attrs.step");
+PIN(sizeof(struct tn_dynamic_slice_attrs) == 72, "tn_dynamic_slice_attrs");
+PIN(offsetof(struct tn_dynamic_slice_attrs, sizes) == 0, "tn_dynamic_slice_attrs.sizes");
 PIN(sizeof(struct tn_concatenate_attrs) == 8, "tn_concatenate_attrs");
 PIN(offsetof(struct tn_concatenate_attrs, axis) == 0, "tn_concatenate_attrs.axis");
 PIN(sizeof(struct tn_pad_attrs) == 152, "tn_pad_attrs");

@@ -202,6 +202,34 @@ Test(vulkan_kernels, regions_are_copied_to_their_places)
     run_checks();
 }
 
+Test(vulkan_kernels, parts_begin_where_an_array_says)
+{
+    static const tn_dynamic_slice_attrs sizes = {.sizes = INTS(2, 1, 6)};
+    for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++) {
+        for (tn_dtype index = TN_BOOL; index < TN_NUM_DTYPES; index++) {
+            if (!tn_dtype_in(index, TN_INTEGER_DTYPES))
+                continue;
+            // The last axis is whole: elements are widened. Starts reach beyond both ends.
+            add_check(&(struct application){
+                "base.dynamic_slice/1",
+                &sizes,
+                2,
+                {LAYOUT(dtype, 5, 3, 6), LAYOUT(index, 2), LAYOUT(dtype, 2, 1, 6)},
+                0,
+                9});
+            for (int in_place = 0; in_place < 2; in_place++)
+                add_check(&(struct application){
+                    .primitive = "base.dynamic_slice_update/1",
+                    .num_inputs = 3,
+                    .operands = {LAYOUT(dtype, 7, 10), LAYOUT(dtype, 3, 4),
+                                 LAYOUT(index, 2), LAYOUT(dtype, 7, 10)},
+                    .limit = 14,
+                    .in_place = in_place});
+        }
+        run_checks();
+    }
+}
+
 // --- networks --------------------------------------------------------------------------
 
 Test(vulkan_kernels, softmax_and_losses_agree_with_the_reference)

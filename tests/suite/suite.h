@@ -91,10 +91,15 @@ bool read_was_unsupported(void);
 const char *host_array_compare(const struct host_array *got, const struct host_array *want,
                                double relative, double absolute);
 
+// Reads `array`, compares it with `want`, counts the check; takes `want`.
+void check_array(struct suite *s, tn_scope *scope, tn_array *array, struct host_array *want,
+                 double tolerance, const char *what);
+
 // --- groups -----------------------------------------------------------------------------
 
 void elementwise_tests(struct suite *s);
 void hostile_tests(struct suite *s);
+void index_tests(struct suite *s);
 void primitive_tests(struct suite *s);
 void random_tests(struct suite *s);
 void optimiser_tests(struct suite *s);

@@ -68,9 +68,11 @@ uint64_t vk_sort_scratch(uint64_t count, uint64_t extent);
 tn_status vk_plan_copy(struct vk_plan *plan, const tn_value *from, const tn_value *to,
                        const tn_layout *region);
 // Whether a step's output is its first input, updated in place.
-bool vk_is_in_place(const tn_step *step);
+bool vk_is_in_place(const struct vk_plan *plan, const tn_step *step);
 tn_status vk_plan_concatenate(struct vk_plan *plan, const tn_step *step);
 tn_status vk_plan_slice_update(struct vk_plan *plan, const tn_step *step);
+tn_status vk_plan_dynamic_slice(struct vk_plan *plan, const tn_step *step);
+tn_status vk_plan_dynamic_slice_update(struct vk_plan *plan, const tn_step *step);
 
 // plan_conv.c
 tn_status vk_plan_conv2d(struct vk_plan *plan, const tn_step *step);

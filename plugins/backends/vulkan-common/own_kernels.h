@@ -12,6 +12,12 @@ static const tn_operand_rule float_rules[] = {{TN_FLOAT_DTYPES, TN_NEEDS_CONTIGU
 static const tn_operand_rule take_rules[] = {{0, TN_NEEDS_CONTIGUOUS},
                                              {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
                                              {0, TN_NEEDS_CONTIGUOUS}};
+static const tn_operand_rule dynamic_slice_rules[] = {
+    {0, TN_NEEDS_ANY}, {TN_INTEGER_DTYPES, TN_NEEDS_ANY}, {0, TN_NEEDS_ANY}};
+static const tn_operand_rule dynamic_update_rules[] = {{0, TN_NEEDS_ANY},
+                                                       {0, TN_NEEDS_ANY},
+                                                       {TN_INTEGER_DTYPES, TN_NEEDS_ANY},
+                                                       {0, TN_NEEDS_ANY}};
 static const tn_operand_rule loss_rules[] = {{TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},
                                              {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
                                              {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS}};
@@ -27,6 +33,10 @@ static const tn_operand_rule loss_rules[] = {{TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUO
     X(concatenate, "base.concatenate/1", vk_plan_concatenate, any_rules, .accepts = NULL)  \
     X(slice_update, "base.slice_update/1", vk_plan_slice_update, any_rules,                \
       .accepts = NULL)                                                                     \
+    X(dynamic_slice, "base.dynamic_slice/1", vk_plan_dynamic_slice, dynamic_slice_rules,   \
+      .accepts = NULL)                                                                     \
+    X(dynamic_slice_update, "base.dynamic_slice_update/1", vk_plan_dynamic_slice_update,   \
+      dynamic_update_rules, .accepts = NULL)                                               \
     X(softmax, "nn.softmax/1", vk_plan_softmax, float_rules, .accepts = NULL)              \
     X(log_softmax, "nn.log_softmax/1", vk_plan_softmax, float_rules, .accepts = NULL)      \
     X(cross_entropy, "nn.cross_entropy/1", vk_plan_cross_entropy, loss_rules,              \

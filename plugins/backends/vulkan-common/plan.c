@@ -30,8 +30,7 @@ void plan_finish(struct vk_plan *plan)
     free(plan->constants);
 }
 
-// The slot that stands for this slot's memory: aliases of each other have the same.
-static uint32_t memory_of(const struct vk_plan *plan, uint32_t slot)
+uint32_t plan_memory(const struct vk_plan *plan, uint32_t slot)
 {
     if (slot >= plan->num_slots || plan->slots[slot].alias == 0)
         return slot;
@@ -41,7 +40,7 @@ static uint32_t memory_of(const struct vk_plan *plan, uint32_t slot)
 static bool conflicts(const struct vk_plan *plan, const struct vk_operand *a,
                       const struct vk_operand *b)
 {
-    return memory_of(plan, a->slot) == memory_of(plan, b->slot) &&
+    return plan_memory(plan, a->slot) == plan_memory(plan, b->slot) &&
            ((a->access | b->access) & VK_WRITES) && a->offset < b->offset + b->size &&
            b->offset < a->offset + a->size;
 }

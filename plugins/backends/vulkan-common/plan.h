@@ -68,6 +68,9 @@ tn_status plan_constants(struct vk_plan *plan, const uint32_t *words, uint32_t c
                          uint32_t *out_at);
 void plan_finish(struct vk_plan *plan);
 
+// The slot that stands for this slot's memory: aliases of each other have the same.
+uint32_t plan_memory(const struct vk_plan *plan, uint32_t slot);
+
 // The bytes of a value, from its offset to its last element.
 struct vk_operand plan_operand(const tn_value *value, uint32_t access);
 // `size` bytes of the step's scratch memory, from `offset` on.

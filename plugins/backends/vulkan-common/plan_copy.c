@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: MIT
-// base.concatenate/1 and base.slice_update/1: copies between strided regions.
+// base.concatenate/1, base.slice_update/1, base.dynamic_slice/1 and
+// base.dynamic_slice_update/1: copies between strided regions.
 #include "kernels.h"
 
 #include <stdio.h>
+
+// An entry of a start that is an array: it moves one side of a copy along one axis.
+struct entry {
+    uint32_t number;       // of the entry
+    uint32_t extent, most; // of the axis; of the part's first index
+    int64_t stride;        // elements
+};
 
 // A copy between two strided regions of equal extents; offsets and strides in elements.
 struct copying {
@@ -11,6 +19,10 @@ struct copying {
     uint64_t extent[TN_MAX_RANK];
     int64_t from_stride[TN_MAX_RANK], to_stride[TN_MAX_RANK];
     int64_t from_offset, to_offset;
+    const tn_value *start; // NULL: none
+    bool start_is_to;      // it moves the region that is written, else the one that is read
+    uint32_t num_entries;
+    struct entry entries[TN_MAX_RANK];
 };
 
 // Describes a copy without axes of one element, and with neighbours merged where both sides
@@ -45,6 +57,8 @@ static bool can_double(const struct copying *c, const tn_value *from, const tn_v
         return false;
     for (int32_t i = 0; i < last; i++)
         odd |= (uint64_t)c->from_stride[i] | (uint64_t)c->to_stride[i];
+    for (uint32_t i = 0; i < c->num_entries; i++)
+        odd |= (uint64_t)c->entries[i].stride;
     return ((odd | c->extent[last]) & 1) == 0;
 }
 
@@ -60,7 +74,61 @@ static void widen(struct copying *c, const tn_value *from, const tn_value *to)
             c->from_stride[i] /= 2;
             c->to_stride[i] /= 2;
         }
+        for (uint32_t i = 0; i < c->num_entries; i++)
+            c->entries[i].stride /= 2;
     }
+}
+
+// The part of a launch that reads the start; its constants are the entries.
+static tn_status add_start(struct vk_plan *plan, const struct copying *c,
+                           struct vk_launch *launch)
+{
+    uint32_t words[4 * TN_MAX_RANK], at;
+    const tn_layout *start = &c->start->layout;
+    for (uint32_t i = 0; i < c->num_entries; i++) {
+        const struct entry *e = &c->entries[i];
+        const uint32_t row[] = {e->number, e->extent, e->most, (uint32_t)e->stride};
+        memcpy(&words[4 * i], row, sizeof(row));
+    }
+    tn_status status = plan_constants(plan, words, 4 * c->num_entries, &at);
+    launch_spec(launch, c->num_entries);
+    launch_spec(launch, c->start_is_to);
+    launch_bind(launch, plan_operand(c->start, VK_READS));
+    launch_bind(launch, (struct vk_operand){.slot = VK_SLOT_CONSTANTS, .access = VK_READS});
+    launch_push(launch, (uint64_t)start->offset);
+    launch_push(launch, start->rank > 0 ? (uint64_t)start->stride[0] : 0);
+    launch_push(launch, at / 4);
+    return status;
+}
+
+static tn_status plan_copying(struct vk_plan *plan, struct copying *c, const tn_value *from,
+                              const tn_value *to)
+{
+    char name[VARIANT_NAME];
+    uint64_t n = 1;
+    widen(c, from, to);
+    for (int32_t i = 0; i < c->rank; i++)
+        n *= c->extent[i];
+    if (c->num_entries > 0)
+        snprintf(name, sizeof(name), "copy_%u_%s", c->bytes,
+                 dtype_glsl(c->start->layout.dtype));
+    else
+        snprintf(name, sizeof(name), "copy_%u", c->bytes);
+    struct vk_launch launch = {.pipeline = {.name = name}, .groups = ceil_div(n, 256)};
+    launch_spec(&launch, (uint32_t)c->rank);
+    launch_bind(&launch, plan_operand(from, VK_READS));
+    launch_bind(&launch, plan_operand(to, VK_WRITES));
+    launch_push(&launch, n);
+    launch_push(&launch, (uint64_t)c->from_offset);
+    launch_push(&launch, (uint64_t)c->to_offset);
+    for (int32_t i = 0; i < TN_MAX_RANK; i++)
+        launch_push(&launch, i < c->rank ? c->extent[i] : 1);
+    for (int32_t i = 0; i < TN_MAX_RANK; i++)
+        launch_push(&launch, (uint64_t)c->from_stride[i]);
+    for (int32_t i = 0; i < TN_MAX_RANK; i++)
+        launch_push(&launch, (uint64_t)c->to_stride[i]);
+    tn_status status = c->num_entries > 0 ? add_start(plan, c, &launch) : TN_OK;
+    return status == TN_OK ? plan_launch(plan, &launch) : status;
 }
 
 tn_status vk_plan_copy(struct vk_plan *plan, const tn_value *from, const tn_value *to,
@@ -69,33 +137,14 @@ tn_status vk_plan_copy(struct vk_plan *plan, const tn_value *from, const tn_valu
     if (layout_count(region) == 0)
         return TN_OK;
     struct copying c = describe(&from->layout, region);
-    widen(&c, from, to);
-    uint64_t n = 1;
-    for (int32_t i = 0; i < c.rank; i++)
-        n *= c.extent[i];
-    char name[VARIANT_NAME];
-    snprintf(name, sizeof(name), "copy_%u", c.bytes);
-    struct vk_launch launch = {.pipeline = {.name = name}, .groups = ceil_div(n, 256)};
-    launch_spec(&launch, (uint32_t)c.rank);
-    launch_bind(&launch, plan_operand(from, VK_READS));
-    launch_bind(&launch, plan_operand(to, VK_WRITES));
-    launch_push(&launch, n);
-    launch_push(&launch, (uint64_t)c.from_offset);
-    launch_push(&launch, (uint64_t)c.to_offset);
-    for (int32_t i = 0; i < TN_MAX_RANK; i++)
-        launch_push(&launch, i < c.rank ? c.extent[i] : 1);
-    for (int32_t i = 0; i < TN_MAX_RANK; i++)
-        launch_push(&launch, (uint64_t)c.from_stride[i]);
-    for (int32_t i = 0; i < TN_MAX_RANK; i++)
-        launch_push(&launch, (uint64_t)c.to_stride[i]);
-    return plan_launch(plan, &launch);
+    return plan_copying(plan, &c, from, to);
 }
 
-bool vk_is_in_place(const tn_step *step)
+bool vk_is_in_place(const struct vk_plan *plan, const tn_step *step)
 {
     const tn_value *x = tn_step_input(step, 0), *out = tn_step_output(step, 0);
-    return x->slot == out->slot && x->offset == out->offset &&
-           x->layout.offset == out->layout.offset;
+    return plan_memory(plan, x->slot) == plan_memory(plan, out->slot) &&
+           x->offset == out->offset && x->layout.offset == out->layout.offset;
 }
 
 tn_status vk_plan_concatenate(struct vk_plan *plan, const tn_step *step)
@@ -130,7 +179,7 @@ tn_status vk_plan_slice_update(struct vk_plan *plan, const tn_step *step)
     const tn_value *x = tn_step_input(step, 0), *update = tn_step_input(step, 1);
     const tn_value *out = tn_step_output(step, 0);
     tn_status status =
-        vk_is_in_place(step) ? TN_OK : vk_plan_copy(plan, x, out, &out->layout);
+        vk_is_in_place(plan, step) ? TN_OK : vk_plan_copy(plan, x, out, &out->layout);
     if (status != TN_OK)
         return status;
     tn_layout region = out->layout;
@@ -145,4 +194,48 @@ tn_status vk_plan_slice_update(struct vk_plan *plan, const tn_step *step)
         region.extent[axis] = update->layout.extent[axis];
     }
     return vk_plan_copy(plan, update, out, &region);
+}
+
+// --- parts that begin at an array -------------------------------------------------------
+
+// Lists the entries of `start` that can move a part of `whole` with these extents: where
+// the part fills its axis, it begins at 0.
+static void set_start(struct copying *c, const tn_value *start, const tn_layout *whole,
+                      const tn_layout *part)
+{
+    uint64_t count = layout_count(&start->layout);
+    c->start = start;
+    for (uint32_t i = 0; i < count && i < (uint32_t)part->rank; i++)
+        if (part->extent[i] < whole->extent[i])
+            c->entries[c->num_entries++] =
+                (struct entry){.number = i,
+                               .extent = (uint32_t)whole->extent[i],
+                               .most = (uint32_t)(whole->extent[i] - part->extent[i]),
+                               .stride = whole->stride[i]};
+}
+
+tn_status vk_plan_dynamic_slice(struct vk_plan *plan, const tn_step *step)
+{
+    const tn_value *x = tn_step_input(step, 0), *out = tn_step_output(step, 0);
+    if (layout_count(&out->layout) == 0)
+        return TN_OK;
+    struct copying c = describe(&x->layout, &out->layout);
+    set_start(&c, tn_step_input(step, 1), &x->layout, &out->layout);
+    return plan_copying(plan, &c, x, out);
+}
+
+tn_status vk_plan_dynamic_slice_update(struct vk_plan *plan, const tn_step *step)
+{
+    const tn_value *x = tn_step_input(step, 0), *update = tn_step_input(step, 1);
+    const tn_value *out = tn_step_output(step, 0);
+    tn_status status =
+        vk_is_in_place(plan, step) ? TN_OK : vk_plan_copy(plan, x, out, &out->layout);
+    if (status != TN_OK || layout_count(&update->layout) == 0)
+        return status;
+    tn_layout region = out->layout;
+    memcpy(region.extent, update->layout.extent, sizeof(region.extent));
+    struct copying c = describe(&update->layout, &region);
+    c.start_is_to = true;
+    set_start(&c, tn_step_input(step, 2), &out->layout, &update->layout);
+    return plan_copying(plan, &c, update, out);
 }

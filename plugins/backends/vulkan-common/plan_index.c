@@ -89,10 +89,12 @@ static bool has_search(const tn_layout *x, const tn_layout *indices)
     return tn_dtype_computed(x->dtype) == TN_F32 || tn_dtype_in(indices->dtype, common);
 }
 
-static bool is_searched(const tn_step *step, uint64_t n, const struct gather *g)
+static bool is_searched(const struct vk_plan *plan, const tn_step *step, uint64_t n,
+                        const struct gather *g)
 {
     return has_search(&tn_step_input(step, 0)->layout, &tn_step_input(step, 1)->layout) &&
-           (n * g->count <= SEARCHES || (g->count <= FEW_INDICES && !vk_is_in_place(step)));
+           (n * g->count <= SEARCHES ||
+            (g->count <= FEW_INDICES && !vk_is_in_place(plan, step)));
 }
 
 int32_t vk_scatter_add_accepts(const tn_kernel_query *query)
@@ -195,10 +197,10 @@ tn_status vk_plan_scatter_add(struct vk_plan *plan, const tn_step *step)
     uint64_t n = layout_count(&out->layout);
     if (n == 0)
         return TN_OK;
-    if (g.count > 0 && is_searched(step, n, &g))
+    if (g.count > 0 && is_searched(plan, step, n, &g))
         return plan_search(plan, step, n, &g);
     tn_status status =
-        vk_is_in_place(step) ? TN_OK : vk_plan_copy(plan, x, out, &out->layout);
+        vk_is_in_place(plan, step) ? TN_OK : vk_plan_copy(plan, x, out, &out->layout);
     struct vk_indices part = {tn_step_input(step, 1), 0, part_of(&g), g.length};
     for (; part.first < g.count && status == TN_OK; part.first += part.count) {
         struct vk_operand keys, positions;

@@ -14,7 +14,7 @@ static const tn_input_info scatter_inputs[] = {
     {"indices", "integers; negative ones count from the end", TN_INPUT_CONSTANT, 0},
     {"updates", "what is added: x's dtype, and the extents that take would give", 0, 0},
 };
-static const tn_in_place scatter_in_place[] = {{0, 0}};
+static const tn_in_place scatter_in_place[] = {{.input = 0, .output = 0}};
 
 // Type of take's output: x's extents with `axis` replaced by the extents of the indices.
 static tn_status taken_type(const tn_host *host, const tn_take_attrs *attrs,
@@ -307,8 +307,7 @@ static tn_array *joined_indices(const tn_build *build, tn_array *indices, int32_
                        TN_IN(indices, slice), tn_attrs("n", n));
 }
 
-// x with its batch axis `from` merged into axis `axis` of a slice: slices are joined there.
-static tn_array *joined(const tn_build *build, tn_array *x, int32_t from, int32_t axis)
+tn_array *joined_batch(const tn_build *build, tn_array *x, int32_t from, int32_t axis)
 {
     x = tn_move_axis(build, x, from, axis);
     tn_ints shape = tn_extents(build, x);
@@ -344,7 +343,7 @@ tn_status take_vmap(const tn_build *build, const tn_rule *rule, const int32_t *a
     } else {
         tn_ints whole = tn_extents(build, tn_move_axis(build, x, axes[0], 0));
         indices = joined_indices(build, indices, axes[1], size, whole.value[axis + 1], 0);
-        outputs[0] = take(build, joined(build, x, axes[0], axis), indices, axis);
+        outputs[0] = take(build, joined_batch(build, x, axes[0], axis), indices, axis);
     }
     return built(outputs[0]);
 }
@@ -372,7 +371,7 @@ tn_status scatter_add_vmap(const tn_build *build, const tn_rule *rule, const int
         return built(outputs[0]);
     }
     tn_array *all = scatter_add(
-        build, joined(build, x, 0, axis),
+        build, joined_batch(build, x, 0, axis),
         joined_indices(build, rule->inputs[1], axes[1], size, slice.value[axis], 1),
         tn_move_axis(build, updates, 0, axis), axis);
     tn_ints shape = {.count = slice.count + 1, .given = 1};

@@ -16,8 +16,8 @@
 #include "elementwise.h"
 
 // The primitives that are not in the tables of elementwise.h: X(name) for base_<name>.
-// Those in BASE_BATCHED have a hand-written batching rule <name>_vmap (batch.c, index.c,
-// matmul.c); expand_dims and squeeze use reshape's.
+// Those in BASE_BATCHED have a hand-written batching rule <name>_vmap (batch.c,
+// dynamic_slice.c, index.c, matmul.c); expand_dims and squeeze use reshape's.
 #define BASE_BATCHED(X)                                                                    \
     X(reshape)                                                                             \
     X(transpose)                                                                           \
@@ -25,6 +25,8 @@
     X(stop_gradient)                                                                       \
     X(slice)                                                                               \
     X(slice_update)                                                                        \
+    X(dynamic_slice)                                                                       \
+    X(dynamic_slice_update)                                                                \
     X(concatenate)                                                                         \
     X(pad)                                                                                 \
     X(take)                                                                                \
@@ -59,7 +61,9 @@ BASE_BATCHED(BASE_DECLARE)
 
 // Primitives that only move elements. On a CPU their reference is as fast as any kernel and
 // faster than their decomposition, so the reference is registered as a kernel, too. X(name)
-#define BASE_CPU_KERNELS(X) X(slice_update) X(concatenate) X(pad)
+#define BASE_CPU_KERNELS(X)                                                                \
+    X(slice_update)                                                                        \
+    X(dynamic_slice) X(dynamic_slice_update) X(concatenate) X(pad)
 #define BASE_DECLARE(name) tn_status name##_reference(const struct tn_cpu_call *call);
 BASE_CPU_KERNELS(BASE_DECLARE)
 #undef BASE_DECLARE
@@ -111,6 +115,9 @@ tn_array *with_shape(const tn_build *build, const char *primitive, const tn_arra
 
 // Zeros with the extents of `like`: a broadcast scalar, which takes no memory.
 tn_array *zeros_like(const tn_build *build, const tn_array *like, tn_dtype dtype);
+
+// x with its batch axis `from` merged into axis `axis` of a slice: slices are joined there.
+tn_array *joined_batch(const tn_build *build, tn_array *x, int32_t from, int32_t axis);
 
 // Status of a rule that built `array`. The builder has recorded the failure behind a NULL.
 static inline tn_status built(const tn_array *array)

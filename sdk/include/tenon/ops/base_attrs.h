@@ -134,6 +134,17 @@ typedef struct tn_slice_attrs {
 // Python, which depends on the sign of the step.
 #define TN_SLICE_END INT64_MAX
 
+// base.dynamic_slice/1 (x, start): the part of x of these sizes that begins at the indices
+// `start`; base.dynamic_slice_update/1 (x, update, start; no attributes): x with the part
+// that begins there, of the update's extents, replaced by `update`. `start` is an array of
+// integers, so one plan serves all positions: a list for the first axes of x, or one number
+// (rank 0) for the first; on the other axes a part begins at 0. A negative index counts
+// from the end. Out of range is clamped to 0 ... extent - size, so that the part fits, as
+// in jax.lax.dynamic_slice and dynamic_update_slice.
+typedef struct tn_dynamic_slice_attrs {
+    tn_ints sizes; // extents of the part on the first axes; others are whole; required
+} tn_dynamic_slice_attrs;
+
 // base.concatenate/1 (x, ...): arrays of one dtype joined along `axis`. Their other extents
 // are equal.
 typedef struct tn_concatenate_attrs {
