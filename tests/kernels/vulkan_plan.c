@@ -3,7 +3,7 @@
 // with a stand-in for pipelines and no device.
 #include "check.h"
 
-#include "plan.h"
+#include "kernels.h"
 
 static char message[256];
 
@@ -127,7 +127,7 @@ Test(vulkan_plan, launches_that_alternate_between_buffers_share_descriptor_sets)
     cr_assert(eq(uint, plan.dispatches[100].set, 2));
 }
 
-Test(vulkan_plan, slots_that_may_be_the_same_memory_wait_for_each_other)
+Test(vulkan_plan, slots_that_are_the_same_memory_wait_for_each_other)
 {
     const tn_slot slots[] = {{.size = 64}, {.size = 64}, {.alias = 1, .size = 64}};
     plan.slots = slots;
@@ -135,6 +135,37 @@ Test(vulkan_plan, slots_that_may_be_the_same_memory_wait_for_each_other)
     cr_assert(not(waits(ALL(0), ALL(1))));
     cr_assert(waits(ALL(1), ALL(2))); // 2 takes over the memory of 0
     cr_assert(waits(ALL(0), ALL(1)));
+}
+
+// x, an update of a row of it, and a start, in slots 0 to 2. The output is in slot 3.
+static uint32_t dispatches_of_update(uint32_t alias)
+{
+    const tn_slot slots[] = {
+        {.size = 128}, {.size = 16}, {.size = 8}, {.alias = alias, .size = 128}};
+    const tn_layout x = {.dtype = TN_F32, .rank = 2, .extent = {8, 4}, .stride = {4, 1}};
+    const tn_layout row = {.dtype = TN_F32, .rank = 2, .extent = {1, 4}, .stride = {4, 1}};
+    const tn_value inputs[] = {{.slot = 0, .layout = x},
+                               {.slot = 1, .layout = row},
+                               {.slot = 2, .layout = {.dtype = TN_I64}}};
+    const tn_value output = {.slot = 3, .layout = x};
+    const tn_step step = {.inputs = inputs,
+                          .outputs = &output,
+                          .num_inputs = 3,
+                          .num_outputs = 1,
+                          .value_size = sizeof(tn_value)};
+    uint32_t before = plan.num_dispatches;
+    plan.slots = slots;
+    plan.num_slots = 4;
+    cr_assert(eq(int, vk_plan_dynamic_slice_update(&plan, &step), TN_OK));
+    plan.num_slots = 0;
+    return plan.num_dispatches - before;
+}
+
+Test(vulkan_plan, an_update_of_the_same_memory_copies_the_update_alone)
+{
+    cr_assert(eq(uint, dispatches_of_update(1), 1)); // in place of slot 0
+    cr_assert(eq(uint, plan.dispatches[0].groups[0], 1));
+    cr_assert(eq(uint, dispatches_of_update(0), 2)); // x is copied first
 }
 
 Test(vulkan_plan, an_operand_beyond_what_a_kernel_sees_is_refused)
