@@ -51,6 +51,7 @@ enum look {
     READ_FIRST, // the sum of x, before
     FROM_X,     // the update is a row of x
     NEW,        // not x is updated, but 2 * x, which is made here
+    NEW_FIRST,  // the same, and work that needs memory follows
     TWICE,      // the result is updated again
     BETWEEN,    // and is an output, too
 };
@@ -71,6 +72,10 @@ static tn_status look(tn_scope *s, tn_array *const *in, uint64_t num_in, tn_arra
     case FROM_X:
         update =
             tn_op(s, "slice", TN_IN(x), tn_attrs("start", TN_INTS(5), "stop", TN_INTS(6)));
+        break;
+    case NEW_FIRST:
+        out[1] = un(s, "sum", updated(s, x, update, q));
+        x = tn_expr(s, "x -> 2 * x", TN_IN(x), TN_NO_ATTRS);
         break;
     case NEW:
         x = tn_expr(s, "x -> 2 * x", TN_IN(x), TN_NO_ATTRS);
@@ -110,6 +115,7 @@ static const struct looker lookers[] = {
     {"an earlier reader", READ_FIRST, GIVES, 2, PART + 4},
     {"the update is of x", FROM_X, GIVES, 1, WHOLE},
     {"an intermediate", NEW, KEEPS, 1, WHOLE + PART},
+    {"an intermediate, and more", NEW_FIRST, KEEPS, 2, 2 * WHOLE + PART + 4},
     {"given away, an intermediate", NEW, GIVES, 1, WHOLE + PART},
     {"twice", TWICE, GIVES, 1, 2 * PART},
     {"twice, not given away", TWICE, KEEPS, 1, WHOLE + PART},
@@ -132,7 +138,8 @@ static float update_at(int column)
 static float expected(const struct looker *l, uint32_t output, int i)
 {
     int row = i / COLUMNS, column = i % COLUMNS;
-    float x = l->look == NEW ? 2 * x_at(i) : x_at(i);
+    bool is_new = l->look == NEW || l->look == NEW_FIRST;
+    float x = is_new ? 2 * x_at(i) : x_at(i);
     float update = l->look == FROM_X ? x_at(5 * COLUMNS + column) : update_at(column);
     float y = row == P || (l->look == TWICE && row == Q) ? update : x;
     if (output == 0)
@@ -140,14 +147,24 @@ static float expected(const struct looker *l, uint32_t output, int i)
     return l->look == RETURNED ? x : l->look == READ_LATER ? x + y : row == Q ? update : y;
 }
 
+// The sum of x, or of x with row Q replaced.
+static void check_sum(tn_scope *s, const struct looker *l, tn_array *array)
+{
+    double sum = 0;
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        sum += (double)(l->look == NEW_FIRST && i / COLUMNS == Q ? update_at(i % COLUMNS)
+                                                                 : x_at(i));
+    cr_assert(tn_item(s, array) == sum);
+}
+
 static void check_outputs(tn_scope *s, const struct looker *l, tn_array *const *out)
 {
     float values[ROWS * COLUMNS];
     for (uint32_t k = 0; k < l->num_outputs; k++) {
-        bool is_sum = l->look == READ_FIRST && k == 0;
+        bool is_sum = k == (l->look == READ_FIRST ? 0 : l->look == NEW_FIRST ? 1 : 2);
         uint32_t part = l->look == READ_FIRST ? 0 : k;
         if (is_sum) {
-            cr_assert(tn_item(s, out[k]) == WHOLE / 4 * (WHOLE / 4 - 1) / 2);
+            check_sum(s, l, out[k]);
             continue;
         }
         must(s, tn_read(s, out[k], values, sizeof(values)));
