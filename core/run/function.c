@@ -211,7 +211,7 @@ static void find_donated(const tn_function *function, tn_array *const *inputs,
 // What a call looks like to the body and to the plan.
 struct call {
     tn_array *const *inputs; // plain
-    uint8_t *donated;        // by input, as task.donated
+    const uint8_t *donated;  // by input, as task.donated; NULL: none
     uint32_t num_inputs, num_outputs;
 };
 
@@ -219,7 +219,12 @@ struct call {
 static struct hash call_signature(const struct call *call)
 {
     struct hash h = hash_start((uint64_t)call->num_inputs << 32 | call->num_outputs);
-    h = hash_bytes(h, call->donated, call->num_inputs);
+    for (uint32_t i = 0; call->donated && i < call->num_inputs; i += 64) {
+        uint64_t bits = 0;
+        for (uint32_t k = i; k < i + 64 && k < call->num_inputs; k++)
+            bits |= (uint64_t)call->donated[k] << (k - i);
+        h = hash_u64(h, bits);
+    }
     for (uint32_t i = 0; i < call->num_inputs; i++) {
         const tn_type *type = &call->inputs[i]->type;
         h = hash_u64(h, (uint64_t)type->dtype << 32 | (uint32_t)type->rank);
@@ -284,7 +289,7 @@ static tn_status trace_signature(tn_function *function, const struct call *call,
         status =
             task_create(trace, arrays + num_inputs, num_outputs, arrays, num_inputs, &task);
     task.donated = call->donated;
-    task.num_donated = num_inputs;
+    task.num_donated = call->donated ? num_inputs : 0;
     if (status == TN_OK)
         status = plan_create(function->runtime, &task, NULL, &entry->plan);
     if (status == TN_OK)
@@ -413,8 +418,10 @@ static tn_status call_checked(tn_function *function, tn_scope *scope,
         plain[i] = plain_input(function, scope, inputs[i], i);
     if (scope->status != TN_OK)
         return scope->status;
-    find_donated(function, plain, num_inputs, donated);
-    const struct call call = {plain, donated, num_inputs, num_outputs};
+    if (function->num_donated > 0)
+        find_donated(function, plain, num_inputs, donated);
+    const struct call call = {plain, function->num_donated > 0 ? donated : NULL, num_inputs,
+                              num_outputs};
     tn_status status = entry_for(function, &call, &entry);
     if (status == TN_OK)
         status = replay(function, scope, &call, inputs, entry, outputs);

@@ -111,6 +111,55 @@ static tn_status exercise_numbers(tn_runtime *rt, float *result)
     return status;
 }
 
+static tn_status next_row(tn_scope *s, tn_array *const *in, uint64_t num_in, tn_array **out,
+                          uint64_t num_out, void *user)
+{
+    (void)num_in, (void)num_out, (void)user;
+    out[0] = tn_op(s, "dynamic_slice_update", TN_IN(in[0], in[1], in[2]), TN_NO_ATTRS);
+    return TN_OK;
+}
+
+// An array that was given away to a call that failed is what it was, or empty.
+static void check_given(tn_scope *s, tn_array *x)
+{
+    float out[16];
+    mem_fail_nth(0);
+    tn_scope_clear_error(s);
+    if (tn_read(s, x, out, sizeof(out)) != TN_OK) {
+        check_says(tn_scope_error(s), "given away");
+        return;
+    }
+    for (int i = 0; i < 16; i++)
+        cr_assert(out[i] == (float)i);
+}
+
+static tn_status exercise_given(tn_runtime *rt, float *result)
+{
+    float out[16] = {0};
+    tn_function *f = NULL;
+    const tn_function_options options = {
+        .struct_size = sizeof(options), .donated = (const uint32_t[]){0}, .num_donated = 1};
+    tn_scope *s = tn_scope_open(rt);
+    if (!s)
+        return TN_ERR_MEMORY;
+    tn_status status = tn_function_create(rt, next_row, NULL, &options, &f);
+    if (status == TN_OK) {
+        tn_array *in[] = {ramp(s, 4, 4, 0, 1), ramp(s, 1, 4, 100, 1), tn_i64(s, 2)}, *y;
+        status = tn_eval_n(s, in, 3);
+        bool is_there = status == TN_OK;
+        if (is_there)
+            status = tn_function_call(f, s, in, 3, &y, 1);
+        if (status == TN_OK)
+            status = tn_read(s, y, out, sizeof(out));
+        else if (is_there)
+            check_given(s, in[0]);
+        *result = out[8];
+    }
+    tn_function_destroy(f);
+    tn_scope_close(s);
+    return status;
+}
+
 typedef tn_status (*exercise_fn)(tn_runtime *rt, float *result);
 
 static void fail_each_allocation(exercise_fn exercise_it)
@@ -139,6 +188,11 @@ static void fail_each_allocation(exercise_fn exercise_it)
 Test(faults, each_allocation_may_fail)
 {
     fail_each_allocation(exercise);
+}
+
+Test(faults, each_allocation_of_a_call_that_is_given_its_input_may_fail)
+{
+    fail_each_allocation(exercise_given);
 }
 
 Test(faults, each_allocation_of_a_map_may_fail)
