@@ -7,11 +7,11 @@
 
 #define LINES_APART 128 // bytes
 
-// The calling thread's number, 0 before its first call of thread_number(). Its TLS model
-// makes a read one instruction; the four bytes fit what the C library reserves for
-// libraries that are opened later.
-extern _Thread_local unsigned thread_assigned_number
-    __attribute__((tls_model("initial-exec")));
+// The calling thread's number, 0 before its first call of thread_number(). Not of the TLS
+// model initial-exec: one such variable puts all thread-local data of the library, with
+// the 2 KB of a message, into what the C library reserves for libraries that are opened
+// later, where there is no room: dlopen(), so Python, could not load libtenon.
+extern _Thread_local unsigned thread_assigned_number;
 unsigned thread_assign_number(void);
 
 // The calling thread's number, from 1, in the order of the threads' first calls.
