@@ -314,6 +314,13 @@ static void *buffer_map(tn_device *device, tn_buffer *buffer)
     return checked->inner->buffer_map(checked->handle, buffer);
 }
 
+static tn_status buffer_import(tn_device *device, const tn_buffer_import *import,
+                               tn_buffer **out_buffer)
+{
+    const struct checked_device *checked = checked_of(device);
+    return checked->inner->buffer_import(checked->handle, import, out_buffer);
+}
+
 static tn_status segment_compile(tn_device *device, const tn_segment *segment,
                                  tn_executable **out_executable)
 {
@@ -400,6 +407,7 @@ static tn_status wrap_device(struct device *device)
     checked->ops.buffer_write = buffer_write;
     checked->ops.buffer_read = buffer_read;
     checked->ops.buffer_map = TN_HAS(inner, buffer_map) ? buffer_map : NULL;
+    checked->ops.buffer_import = TN_HAS(inner, buffer_import) ? buffer_import : NULL;
     checked->ops.segment_compile = segment_compile;
     checked->ops.executable_destroy = executable_destroy;
     checked->ops.submit = submit;

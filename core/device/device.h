@@ -44,8 +44,8 @@ struct device_queue {
     char apart[LINES_APART];    // no cache line holds members of two queues
 };
 
-// An open device. Constant after devices_open(), but for `lost`, `has_surplus` and the
-// members after `lock`.
+// An open device. Constant after devices_open(), but for `lost`, `has_surplus`,
+// `num_retired` and the members after `lock`.
 struct device {
     const tn_backend *ops;
     const tn_host *host;
@@ -63,7 +63,9 @@ struct device {
     uint64_t spare_limit;    // bytes of spare storages; more only while work uses them
     atomic_bool lost;        // permanently; the content of all buffers is gone
     atomic_bool has_surplus; // spare storages beyond the limits, because work uses them
-    pthread_mutex_t lock;    // guards `ready`
+    atomic_uint num_retired; // storages in `retired`
+    pthread_mutex_t lock;    // guards `ready` and `retired`
+    struct storage *retired; // imported storages that nobody refers to, but work uses
     struct map ready;        // primitives for which device_load_kernels() has succeeded
     char apart[LINES_APART];
     struct device_queue queues[TN_MAX_QUEUES];
@@ -128,6 +130,7 @@ struct storage {
     struct device *device;
     tn_buffer *buffer;
     uint64_t size;           // bytes
+    struct import *import;   // of imported memory (import.c); NULL: the device's own. Owned
     struct outcome *outcome; // of the work that wrote the buffer; NULL: no such work. Owned
     // By queue: value of the last point whose work uses the buffer.
     atomic_uint_fast64_t last_use[TN_MAX_QUEUES];
@@ -175,6 +178,40 @@ void device_sweep(struct device *device, uint32_t queue);
 // Waits for the work that uses spare storages, and destroys all spare storages.
 void device_trim(struct device *device);
 
+// Whether no submitted work uses the storage.
+bool storage_is_idle(const struct storage *storage);
+
+// --- imported memory (import.c) --------------------------------------------------------
+
+// Memory of the application, and the call that gives it back.
+struct host_memory {
+    void *data;                     // the first byte
+    uint64_t size;                  // bytes, at least 1
+    bool writable;                  // when donated
+    void (*release)(void *context); // may be NULL
+    void *context;
+};
+
+// Gives a storage that is this memory, without a copy; takes the memory on success, and
+// releases it after the last use. TN_ERR_UNSUPPORTED: this device does not use memory of
+// the host in place.
+tn_status storage_import(struct device *device, const struct host_memory *memory,
+                         struct storage **out);
+
+// Whether work may write the storage when no array needs it any more: not so for imported
+// memory, unless it is writable and aligned for every dtype.
+bool storage_is_reusable(const struct storage *storage);
+
+// Called when the last reference of an imported storage is gone: destroys the storage and
+// releases its memory, or lists it until the work that uses it has ended.
+void storage_retire(struct storage *storage);
+
+// Destroys the retired storages that no work uses any more. Called after work has ended.
+void device_sweep_retired(struct device *device);
+
+// Waits for the work that uses retired storages, and destroys them.
+void device_trim_retired(struct device *device);
+
 // --- values (value.c) ------------------------------------------------------------------
 
 // The evaluated elements of an array: bytes on a device, in a storage, that arrays refer
@@ -200,6 +237,14 @@ void value_release(struct value *value);
 // Copies elements from the host, row-major without gaps, to the first device.
 tn_status value_from_host(tn_runtime *runtime, const tn_type *type, const void *data,
                           struct value **out);
+
+// As value_from_host(), for elements that lie in `layout` from `data` on, which holds
+// element (0, 0, ...): in place where the device can, else a copy, unless `must_share`.
+// Takes the memory, whose `data` and `size` are not read: it is released after its last
+// use, on failure at once. The layout's offset is 0.
+tn_status value_from_memory(tn_runtime *runtime, const tn_layout *layout, const void *data,
+                            const struct host_memory *memory, bool must_share,
+                            struct value **out);
 
 // --- statistics ------------------------------------------------------------------------
 

@@ -127,6 +127,11 @@ static bool is_idle(const struct storage *storage, uint32_t except_queue)
     return true;
 }
 
+bool storage_is_idle(const struct storage *storage)
+{
+    return is_idle(storage, QUEUE_HOST);
+}
+
 static struct storage *find_buffer(struct spares *spares, uint64_t size, uint32_t queue)
 {
     const struct storage like = {.size = size};
@@ -226,6 +231,7 @@ static void destroy_surplus(struct device *device, struct amount most)
 void device_sweep(struct device *device, uint32_t queue)
 {
     struct amount most = kept_amount(device);
+    device_sweep_retired(device);
     bool had_surplus = atomic_load(&device->has_surplus);
     if (!had_surplus && is_within_share(device, queue, most))
         return;
@@ -332,6 +338,7 @@ void device_trim(struct device *device)
 {
     drain_spares(device);
     destroy_surplus(device, (struct amount){0});
+    device_trim_retired(device);
 }
 
 static struct storage *take_small_arena(struct device_queue *queue, uint64_t size)
@@ -442,7 +449,12 @@ void storage_release(struct storage *storage)
     outcome_release(storage->outcome);
     storage->outcome = NULL;
     if (life_is_inherited(&device->runtime->life)) { // the device is the parent's
+        mem_free(storage->import);
         mem_free(storage);
+        return;
+    }
+    if (storage->import) {
+        storage_retire(storage);
         return;
     }
     uint32_t number = device_queue_of_thread(device);

@@ -153,6 +153,13 @@ tn_build graph_build(tn_scope *scope, const tn_host *host);
 tn_status graph_order(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
                       bool through_data, struct node ***out_nodes, uint32_t *out_count);
 
+// A new leaf with this value, whose reference it takes, on failure too. NULL with the
+// scope's failure set.
+tn_array *leaf_from_value(tn_scope *scope, const tn_type *type, struct value *value);
+
+// The type of a dtype and a shape, checked. NULL shape: TN_ERR_ARGUMENT.
+tn_status type_from_shape(tn_dtype dtype, const tn_shape *shape, tn_type *out);
+
 // Makes the thread's failure the scope's, unless the scope has one already. Returns the
 // scope's status.
 tn_status scope_take_failure(tn_scope *scope, tn_status status);

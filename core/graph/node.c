@@ -164,7 +164,7 @@ tn_array *tn_scalar(tn_scope *scope, tn_dtype dtype, double value)
     return number_create(scope, dtype, number_bits(dtype, value), 0);
 }
 
-static tn_status type_from_shape(tn_dtype dtype, const tn_shape *shape, tn_type *out)
+tn_status type_from_shape(tn_dtype dtype, const tn_shape *shape, tn_type *out)
 {
     if (!shape)
         return fail(TN_ERR_ARGUMENT, "shape is NULL");
@@ -173,6 +173,16 @@ static tn_status type_from_shape(tn_dtype dtype, const tn_shape *shape, tn_type 
         for (int32_t i = 0; i < shape->rank; i++)
             out->extent[i] = shape->extent[i];
     return type_check(out);
+}
+
+tn_array *leaf_from_value(tn_scope *scope, const tn_type *type, struct value *value)
+{
+    tn_array *array = leaf_create(scope, NODE_DATA, type);
+    if (!array) {
+        value_release(value);
+        return NULL;
+    }
+    return scope_set_value(scope, array, value) == TN_OK ? array : NULL;
 }
 
 tn_array *tn_from_data(tn_scope *scope, tn_dtype dtype, const tn_shape *shape,
@@ -193,12 +203,7 @@ tn_array *tn_from_data(tn_scope *scope, tn_dtype dtype, const tn_shape *shape,
         scope_take_failure(scope, status);
         return NULL;
     }
-    tn_array *array = leaf_create(scope, NODE_DATA, &type);
-    if (!array) {
-        value_release(value);
-        return NULL;
-    }
-    return scope_set_value(scope, array, value) == TN_OK ? array : NULL;
+    return leaf_from_value(scope, &type, value);
 }
 
 tn_array *tn_name(tn_scope *scope, tn_array *array, const char *name)

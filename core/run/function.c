@@ -175,12 +175,13 @@ static tn_array *plain_input(tn_function *function, tn_scope *scope, tn_array *i
     return tn_eval_n(scope, &copy, 1) == TN_OK ? copy : NULL;
 }
 
-// Whether nothing but this array refers to its memory, which begins with the array.
+// Whether nothing but this array refers to its memory, which begins with the array and may
+// be written.
 static bool is_sole_owner(const struct value *value)
 {
     return atomic_load_explicit(&value->refs, memory_order_acquire) == 1 &&
            atomic_load_explicit(&value->storage->refs, memory_order_acquire) == 1 &&
-           value->offset == 0;
+           value->offset == 0 && storage_is_reusable(value->storage);
 }
 
 // Finds the donated inputs whose memory may be written: out_donated[i] is 1 for those. An

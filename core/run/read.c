@@ -6,21 +6,24 @@
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/shape.h"
-#include "../plan/plan.h"
+#include "run.h"
 
-// Evaluates the array. Gives it, or a contiguous copy when its layout is not contiguous.
-static tn_array *ready(tn_scope *scope, tn_array *array)
+tn_array *read_evaluated(tn_scope *scope, const char *function, tn_array *array)
 {
-    if (scope_begin(scope, "read", NO_LISTS) != TN_OK)
+    if (scope_begin(scope, function, NO_LISTS) != TN_OK)
         return NULL;
     array = scope_local(scope, array);
     if (!array) {
         if (scope->status == TN_OK)
-            tn_scope_fail(scope, TN_ERR_ARGUMENT, "read: the array is NULL");
+            tn_scope_fail(scope, TN_ERR_ARGUMENT, "%s: the array is NULL", function);
         return NULL;
     }
-    if (tn_eval_n(scope, &array, 1) != TN_OK) // fails in a child of fork(), too
-        return NULL;
+    // Fails in a child of fork(), too.
+    return tn_eval_n(scope, &array, 1) == TN_OK ? array : NULL;
+}
+
+tn_array *read_contiguous(tn_scope *scope, tn_array *array)
+{
     if (layout_is_contiguous(&array->value->layout))
         return array;
     const tn_array *input = array;
@@ -28,6 +31,13 @@ static tn_array *ready(tn_scope *scope, tn_array *array)
     if (graph_apply(scope, prim_copy(scope->runtime), &input, 1, NULL, &copy) != TN_OK)
         return NULL;
     return tn_eval_n(scope, &copy, 1) == TN_OK ? copy : NULL;
+}
+
+// Evaluates the array. Gives it, or a contiguous copy when its layout is not contiguous.
+static tn_array *ready(tn_scope *scope, tn_array *array)
+{
+    array = read_evaluated(scope, "read", array);
+    return array ? read_contiguous(scope, array) : NULL;
 }
 
 static uint64_t first_byte(const struct value *value)
@@ -53,11 +63,20 @@ tn_status tn_read(tn_scope *scope, tn_array *array, void *data, uint64_t size)
         scope, storage_read(array->value->storage, first_byte(array->value), data, size));
 }
 
-// The value's elements in host memory that lives as long as the value. Threads may race to
-// make the copy: the first one wins.
-static const void *host_copy(tn_scope *scope, struct value *value, uint64_t bytes)
+const void *read_in_place(const struct value *value)
+{
+    const struct device *device = value->storage->device;
+    if (!TN_HAS(device->ops, buffer_map))
+        return NULL;
+    const char *bytes = device->ops->buffer_map(device->handle, value->storage->buffer);
+    return bytes ? bytes + first_byte(value) : NULL;
+}
+
+const void *read_copy(tn_scope *scope, struct value *value)
 {
     void *made = NULL;
+    uint64_t bytes =
+        (uint64_t)layout_elements(&value->layout) * dtype_size(value->layout.dtype);
     if ((made = atomic_load_explicit(&value->host_copy, memory_order_acquire)))
         return made;
     void *copy = mem_alloc(bytes ? bytes : 1);
@@ -80,14 +99,8 @@ const void *tn_data(tn_scope *scope, tn_array *array)
     array = ready(scope, array);
     if (!array)
         return NULL;
-    struct value *value = array->value;
-    struct device *device = value->storage->device;
-    if (TN_HAS(device->ops, buffer_map)) {
-        const char *bytes = device->ops->buffer_map(device->handle, value->storage->buffer);
-        if (bytes)
-            return bytes + first_byte(value);
-    }
-    return host_copy(scope, value, type_bytes(&array->type));
+    const void *bytes = read_in_place(array->value);
+    return bytes ? bytes : read_copy(scope, array->value);
 }
 
 double tn_item(tn_scope *scope, tn_array *array)

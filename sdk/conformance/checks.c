@@ -121,6 +121,8 @@ const struct check_info all_checks[] = {
     {"buffer.frees", "P33", "buffers that come and go leave nothing behind"},
     {"buffer.info", "P34", "used, peak and reserved follow the buffers"},
     {"buffer.threads", "P36", "several threads use buffers at once"},
+    {"import.bytes", "P47", "memory of the host is a buffer in place, and is left alone"},
+    {"import.memory", "P35", "buffer_import fails cleanly when an allocation does"},
     // segments
     {"segment.values", "P39", "a program's results, in every dtype and layout it takes"},
     {"segment.order", "P38", "steps run as if one after the other"},
@@ -164,25 +166,16 @@ const struct check_info all_checks[] = {
 };
 
 const struct group all_groups[] = {
-    {"file", group_file},
-    {"entry", group_entry},
-    {"process", group_process},
-    {"reload", group_reload},
-    {"host", group_host},
-    {"infer", group_infer},
-    {"attrs", group_attrs},
-    {"reference", group_reference},
-    {"kernel", group_kernel},
-    {"rules", group_rules},
-    {"device", group_device},
-    {"backend", group_backend},
-    {"buffer", group_buffer},
-    {"segment", group_segment},
-    {"queue", group_queue},
-    {"family", group_family},
-    {"primitive", group_primitive},
-    {"suite", group_suite},
-    {0},
+    {"file", group_file},       {"entry", group_entry},
+    {"process", group_process}, {"reload", group_reload},
+    {"host", group_host},       {"infer", group_infer},
+    {"attrs", group_attrs},     {"reference", group_reference},
+    {"kernel", group_kernel},   {"rules", group_rules},
+    {"device", group_device},   {"backend", group_backend},
+    {"buffer", group_buffer},   {"import", group_import},
+    {"segment", group_segment}, {"queue", group_queue},
+    {"family", group_family},   {"primitive", group_primitive},
+    {"suite", group_suite},     {0},
 };
 
 const struct check_info *check_find(const char *name)

@@ -18,6 +18,13 @@ static inline tn_runtime *open_with(const char *const *variables)
     return rt;
 }
 
+static inline tn_runtime *open_on(const char *backend)
+{
+    char variable[96];
+    snprintf(variable, sizeof(variable), "TENON_BACKEND=%s", backend);
+    return open_with((const char *const[]){variable, NULL});
+}
+
 static tn_runtime *runtime; // of the test that runs
 
 static inline void setup(void)

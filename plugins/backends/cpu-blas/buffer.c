@@ -114,7 +114,7 @@ static tn_buffer *take_new(tn_device *device, uint64_t capacity)
     }
     if (!buffer)
         return NULL;
-    buffer->is_mapped = is_mapped;
+    *buffer = (tn_buffer){.bytes = buffer->inside, .is_mapped = is_mapped};
     device->memory.info.reserved += capacity;
     return buffer;
 }
@@ -155,6 +155,10 @@ void cpu_buffer_destroy(tn_device *device, tn_buffer *buffer)
     struct cpu_memory *memory = &device->memory;
     if (!buffer)
         return;
+    if (buffer->is_imported) {
+        device->host->free(device->host, buffer);
+        return;
+    }
     pthread_mutex_lock(&memory->lock);
     memory->info.used -= buffer->capacity;
     bool keep = memory->idle + buffer->capacity <= MAX_IDLE;
@@ -181,6 +185,20 @@ tn_status cpu_buffer_read(tn_device *device, tn_buffer *buffer, uint64_t offset,
 {
     (void)device;
     memcpy(data, buffer->bytes + offset, size);
+    return TN_OK;
+}
+
+// Kernels take operands at any multiple of an element's size, as views begin there, too.
+tn_status cpu_buffer_import(tn_device *device, const tn_buffer_import *import,
+                            tn_buffer **out_buffer)
+{
+    const tn_host *host = device->host;
+    tn_buffer *buffer = host->alloc(host, sizeof(*buffer), CPU_ALIGNMENT);
+    if (!buffer)
+        return TN_ERR_MEMORY;
+    *buffer =
+        (tn_buffer){.capacity = import->size, .bytes = import->memory, .is_imported = true};
+    *out_buffer = buffer;
     return TN_OK;
 }
 

@@ -29,11 +29,13 @@ struct cpu_host {
 };
 
 struct tn_buffer {
-    tn_buffer *next;   // in the free list of its class
-    uint64_t capacity; // bytes of `bytes`
+    tn_buffer *next;      // in the free list of its class
+    uint64_t capacity;    // bytes of `bytes`
+    unsigned char *bytes; // `inside`, or imported memory
     uint32_t size_class;
-    uint32_t is_mapped; // from mmap(), not from the host
-    _Alignas(CPU_ALIGNMENT) unsigned char bytes[];
+    bool is_mapped; // from mmap(), not from the host
+    bool is_imported;
+    _Alignas(CPU_ALIGNMENT) unsigned char inside[];
 };
 
 #define CPU_SIZE_CLASSES 160
@@ -120,6 +122,8 @@ tn_status cpu_buffer_write(tn_device *device, tn_buffer *buffer, uint64_t offset
 tn_status cpu_buffer_read(tn_device *device, tn_buffer *buffer, uint64_t offset, void *data,
                           uint64_t size);
 void *cpu_buffer_map(tn_device *device, tn_buffer *buffer);
+tn_status cpu_buffer_import(tn_device *device, const tn_buffer_import *import,
+                            tn_buffer **out_buffer);
 tn_status cpu_memory_info(tn_device *device, tn_memory_info *out);
 
 // segment.c

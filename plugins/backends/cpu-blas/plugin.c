@@ -36,6 +36,7 @@ static const tn_backend backend = {
     .submit = cpu_submit,
     .wait = cpu_wait,
     .memory_info = cpu_memory_info,
+    .buffer_import = cpu_buffer_import,
     .device_details = cpu_device_details,
 };
 

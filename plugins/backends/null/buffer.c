@@ -25,7 +25,7 @@ tn_status null_buffer_create(tn_device *device, uint64_t size, tn_buffer **out_b
         return TN_ERR_MEMORY;
     }
     memset(bytes, 0, size);
-    *buffer = (tn_buffer){size, bytes};
+    *buffer = (tn_buffer){.size = size, .bytes = bytes};
     count(device, size);
     *out_buffer = buffer;
     return TN_OK;
@@ -35,8 +35,10 @@ void null_buffer_destroy(tn_device *device, tn_buffer *buffer)
 {
     if (!buffer)
         return;
-    atomic_fetch_sub(&device->used, buffer->size);
-    device->host->free(device->host, buffer->bytes);
+    if (!buffer->is_imported) {
+        atomic_fetch_sub(&device->used, buffer->size);
+        device->host->free(device->host, buffer->bytes);
+    }
     device->host->free(device->host, buffer);
 }
 
@@ -55,6 +57,22 @@ tn_status null_buffer_read(tn_device *device, tn_buffer *buffer, uint64_t offset
     if (null_check_lost(device) != TN_OK)
         return TN_ERR_DEVICE;
     memcpy(data, (const char *)buffer->bytes + offset, size);
+    return TN_OK;
+}
+
+// The application's own memory: only the record of the buffer is allocated and freed here.
+tn_status null_buffer_import(tn_device *device, const tn_buffer_import *import,
+                             tn_buffer **out_buffer)
+{
+    const tn_host *host = device->host;
+    if (null_check_lost(device) != TN_OK)
+        return TN_ERR_DEVICE;
+    tn_buffer *buffer = host->alloc(host, sizeof(*buffer), 0);
+    if (!buffer)
+        return TN_ERR_MEMORY;
+    *buffer =
+        (tn_buffer){.size = import->size, .bytes = import->memory, .is_imported = true};
+    *out_buffer = buffer;
     return TN_OK;
 }
 

@@ -23,6 +23,7 @@ struct tn_device {
 struct tn_buffer {
     uint64_t size;
     void *bytes;
+    bool is_imported; // `bytes` are the application's
 };
 
 struct tn_executable {
@@ -47,6 +48,8 @@ tn_status null_buffer_write(tn_device *device, tn_buffer *buffer, uint64_t offse
 tn_status null_buffer_read(tn_device *device, tn_buffer *buffer, uint64_t offset,
                            void *data, uint64_t size);
 void *null_buffer_map(tn_device *device, tn_buffer *buffer);
+tn_status null_buffer_import(tn_device *device, const tn_buffer_import *import,
+                             tn_buffer **out_buffer);
 
 // segment.c
 int32_t null_step_check(tn_device *device, const tn_step *step, const char **out_reason);

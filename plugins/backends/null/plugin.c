@@ -28,6 +28,7 @@ static const tn_backend backend = {
     .submit = null_submit,
     .wait = null_wait,
     .memory_info = null_memory_info,
+    .buffer_import = null_buffer_import,
 };
 
 // Lets tests lose a device. Omit this interface if a device cannot be lost.

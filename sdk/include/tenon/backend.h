@@ -73,6 +73,24 @@ typedef struct tn_device_info {
 // The most queues of one device that the core uses.
 enum { TN_MAX_QUEUES = 16 };
 
+// Flags of tn_buffer_import.
+enum {
+    // The device may also write the memory: an input that was donated becomes an output.
+    TN_IMPORT_WRITABLE = 1,
+};
+
+// Memory of the host that becomes a buffer. Filled by the core, borrowed for the call; the
+// memory itself stays valid, at the same address, until buffer_destroy has returned.
+typedef struct tn_buffer_import {
+    uint32_t struct_size; // sizeof(tn_buffer_import) as the core was compiled
+    uint32_t flags;       // TN_IMPORT_...
+    void *memory;         // never NULL
+    uint64_t size;        // bytes, at least 1: no byte behind them may be accessed
+    // Bytes, a power of two: `memory` is a multiple of it. At least the size of the
+    // elements that lie there; often less than the device's buffer_alignment.
+    uint64_t alignment;
+} tn_buffer_import;
+
 // --- segments --------------------------------------------------------------------------
 
 // Uses of a slot by the steps of its segment.
@@ -189,6 +207,9 @@ static inline const tn_slot *tn_segment_slot(const tn_segment *segment, uint64_t
 // --- submission ------------------------------------------------------------------------
 
 // The memory of a slot in one submission. Borrowed until submit returns.
+//
+// A buffer of buffer_import begins at any multiple of the size of its elements, so an
+// operand's first byte may lie below the device's buffer_alignment there.
 typedef struct tn_binding {
     tn_buffer *buffer;
     uint64_t offset; // bytes, a multiple of the device's buffer_alignment
@@ -345,6 +366,18 @@ typedef struct tn_backend {
     // for a person. Fills at most out->struct_size bytes. [any]
     tn_status (*device_details)(const tn_host *host, uint32_t index,
                                 tn_device_details *out);
+
+    // Optional: gives a buffer that is the memory of `import`, without a copy. Steps and
+    // buffer_read read it as they read any buffer, and buffer_map gives import->memory.
+    // Without TN_IMPORT_WRITABLE nothing writes it: no step, and buffer_write is not
+    // called; it may be mapped read-only. buffer_destroy frees the buffer and leaves the
+    // memory alone. memory_info does not count it.
+    //
+    // TN_ERR_UNSUPPORTED, with a reason: the device cannot use this memory in place, and
+    // the core copies it to a buffer of buffer_create, as for a backend without this slot.
+    // [any]
+    tn_status (*buffer_import)(tn_device *device, const tn_buffer_import *import,
+                               tn_buffer **out_buffer);
 } tn_backend;
 
 // --- losing a device on purpose --------------------------------------------------------

@@ -129,6 +129,67 @@ TN_API tn_runtime *tn_scope_runtime(const tn_scope *scope);
 TN_API tn_array *tn_from_data(tn_scope *scope, tn_dtype dtype, const tn_shape *shape,
                               const void *data);
 
+// Flags of tn_host_memory.
+enum {
+    // Nobody else reads or writes the memory any more: when the array is donated to a
+    // function, the memory may hold an output. Without this flag nothing writes the memory.
+    TN_MEMORY_WRITABLE = 1,
+    // Fail with TN_ERR_UNSUPPORTED rather than copy.
+    TN_MEMORY_NO_COPY = 2,
+};
+
+// Memory of the application that becomes an array. Members after `data` may be 0.
+typedef struct tn_host_memory {
+    uint32_t struct_size;   // sizeof(tn_host_memory); 0: that of ABI 1.0
+    uint32_t flags;         // TN_MEMORY_...
+    void *data;             // element (0, 0, ...); NULL only without elements
+    const int64_t *strides; // in elements, one an axis; NULL: row-major without gaps
+    void (*release)(void *context); // called once, when the memory is not needed any more
+    void *context;                  // for release
+} tn_host_memory;
+
+// Gives an array whose elements are memory of the application: in place on a device that
+// computes in the host's memory (cpu-blas), elsewhere by a copy. The memory is aligned to
+// the size of an element, or more; it may be mapped read-only. A TN_BOOL is 0 or 1.
+//
+// The memory stays as it is, and valid, until `release` is called: exactly once, by any
+// thread, when no array refers to it and no work uses it; after a copy or a failure before
+// the call returns, which then gives NULL; at the latest while the runtime is closed. It is
+// not called in a child of fork() that inherited the runtime. `release` calls nothing of
+// this runtime.
+//
+// TN_ERR_ARGUMENT: a pointer that is NULL or not aligned, strides that leave the address
+// space. Copies `memory` and what its `strides` point to.
+TN_API tn_array *tn_array_import_host(tn_scope *scope, tn_dtype dtype,
+                                      const tn_shape *shape, const tn_host_memory *memory);
+
+// DLPack's structures: <tenon/dlpack.h>, or the original <dlpack/dlpack.h>.
+struct DLManagedTensor;
+struct DLManagedTensorVersioned;
+
+// Gives an array whose elements are those of a DLPack tensor, as tn_array_import_host does:
+// in place where the device and the tensor's alignment permit. Takes the tensor, and calls
+// its deleter exactly once, as tn_array_import_host calls `release`; a tensor that failed
+// is deleted, too. Never writes to it.
+//
+// Fails for memory that is not the host's (kDLCPU, kDLCUDAHost), for an element type that
+// is no dtype of Tenon's (lanes, complex numbers), for more than TN_MAX_RANK axes, and for
+// a major version other than 1.
+TN_API tn_array *tn_array_import(tn_scope *scope, struct DLManagedTensor *tensor);
+TN_API tn_array *tn_array_import_versioned(tn_scope *scope,
+                                           struct DLManagedTensorVersioned *tensor);
+
+// Evaluates if needed, and gives the array as a DLPack tensor of the host (kDLCPU): the
+// array's own memory where the host sees it, strides included, else a copy of it that the
+// array keeps. Others must not write to it: arrays are immutable. The versioned one says so
+// by its flag, DLPACK_FLAG_BITMASK_READ_ONLY.
+//
+// The tensor outlives the scope: the receiver calls its deleter, from any thread. It counts
+// as in use: until then tn_runtime_close refuses. NULL on failure.
+TN_API struct DLManagedTensor *tn_array_export(tn_scope *scope, tn_array *array);
+TN_API struct DLManagedTensorVersioned *tn_array_export_versioned(tn_scope *scope,
+                                                                  tn_array *array);
+
 // Scalars (rank 0) of a fixed dtype. tn_scalar converts `value` to `dtype`, as CAST does.
 TN_API tn_array *tn_f32(tn_scope *scope, float value);
 TN_API tn_array *tn_f64(tn_scope *scope, double value);

@@ -231,7 +231,8 @@ typedef struct tn_layout {
 } tn_layout;
 
 // An array in memory of the host, for reference kernels and cpu.c/1 kernels. Whoever passes
-// a tensor owns its memory; the callee borrows it for the call.
+// a tensor owns its memory; the callee borrows it for the call. `data` is a multiple of the
+// size of an element, and of nothing more: an application's own memory is used in place.
 typedef struct tn_tensor {
     void *data; // first byte of the buffer: layout.offset is not added yet; NULL: absent
     tn_layout layout; // of the elements within the buffer

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "backend_import.h"
 #include "backend_run.h"
 
 enum { ALIGNMENT = 64, MAX_QUEUED = 256, NUM_QUEUES = 2, MAX_WAITS = 4 };
@@ -327,7 +328,7 @@ static tn_status buffer_create(tn_device *device, uint64_t size, tn_buffer **out
         bytes = small;
     }
 #endif
-    *buffer = (tn_buffer){size, bytes};
+    *buffer = (tn_buffer){.size = size, .bytes = bytes};
     uint64_t used = atomic_fetch_add(&device->used, size) + size, peak = device->peak;
     while (used > peak && !atomic_compare_exchange_weak(&device->peak, &peak, used))
         continue;
@@ -339,6 +340,10 @@ static void buffer_destroy(tn_device *device, tn_buffer *buffer)
 {
     if (!buffer)
         return;
+    if (buffer->is_imported) {
+        import_destroy(device->host, buffer);
+        return;
+    }
 #ifndef FAULT_BUFFER_INFO
     atomic_fetch_sub(&device->used, buffer->size);
 #endif
@@ -353,6 +358,12 @@ static void buffer_destroy(tn_device *device, tn_buffer *buffer)
 #ifndef FAULT_BUFFER_FREES
     device->host->free(device->host, buffer);
 #endif
+}
+
+static tn_status buffer_import(tn_device *device, const tn_buffer_import *import,
+                               tn_buffer **out_buffer)
+{
+    return import_buffer(device->host, import, out_buffer);
 }
 
 static tn_status buffer_write(tn_device *device, tn_buffer *buffer, uint64_t offset,
@@ -560,6 +571,7 @@ static const tn_backend backend = {
     .submit = submit,
     .wait = wait_for,
     .memory_info = memory_info,
+    .buffer_import = buffer_import,
 };
 
 static tn_status lose(tn_device *device)

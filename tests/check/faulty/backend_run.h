@@ -7,6 +7,7 @@
 #include <tenon/ops/program.h>
 #include <tenon/plugin.h>
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -14,6 +15,7 @@
 struct tn_buffer {
     uint64_t size;
     unsigned char *bytes;
+    bool is_imported; // `bytes` are the host's
 };
 
 struct tn_executable {
