@@ -60,6 +60,22 @@ static json_t *describe_interfaces(const struct subject *subject)
     return list;
 }
 
+static json_t *describe_selectors(const struct subject *subject)
+{
+    const tn_selectors *own = subject->plugin.entry->query(TN_IFACE_SELECTORS);
+    json_t *list = json_array();
+    uint32_t count = TN_HAS(own, item_size) ? own->num_items : 0;
+    for (uint32_t i = 0; list && i < count && i < MAX_NAMES; i++) {
+        const tn_selector *selector =
+            (const void *)((const char *)own->items + (uint64_t)i * own->item_size);
+        if (json_array_append_new(
+                list, json_pack("{s:s, s:s, s:s}", "interface", selector->interface, "kind",
+                                selector->kind, "value", selector->value)))
+            json_decref(list), list = NULL;
+    }
+    return list;
+}
+
 static json_t *describe_backends(const tn_backend *backend)
 {
     json_t *families = backend ? json_array() : NULL;
@@ -151,14 +167,14 @@ static json_t *describe_root(const struct subject *subject)
     const tn_backend *backend = subject->plugin.backend;
     return json_pack(
         "{s:i, s:s, s:s, s:s, s:{s:I, s:I, s:I}, s:I, s:s, s:o, s:o, s:o, s:o, "
-        "s:o}",
+        "s:o, s:o}",
         "format", MANIFEST_FORMAT, "id", note->id, "version", note->version, "vendor",
         note->vendor, "abi", "major", (json_int_t)note->abi_major, "minor_min",
         (json_int_t)note->abi_minor_min, "minor_max", (json_int_t)note->abi_minor_max,
         "sanitizer", (json_int_t)note->sanitizer, "file", base_name(subject->file), "files",
-        describe_files(subject), "interfaces", describe_interfaces(subject), "backends",
-        describe_backends(backend), "primitives", describe_primitives(ops), "kernels",
-        describe_kernels(ops));
+        describe_files(subject), "interfaces", describe_interfaces(subject), "selectors",
+        describe_selectors(subject), "backends", describe_backends(backend), "primitives",
+        describe_primitives(ops), "kernels", describe_kernels(ops));
 }
 
 // Gives the text in memory of mem_alloc, with a final newline. Takes `root`.

@@ -11,7 +11,7 @@
 
 // --- interfaces by id ------------------------------------------------------------------
 
-static bool offers(const struct plugin *plugin, const char *id)
+bool plugin_offers(const struct plugin *plugin, const char *id)
 {
     const char **interfaces = plugin->manifest.interfaces;
     for (uint32_t i = 0; interfaces && interfaces[i]; i++)
@@ -27,7 +27,7 @@ static struct plugin *choose_provider(const struct plugin_set *set, const char *
     struct plugin *chosen = NULL, *unusable = NULL;
     for (uint32_t i = 0; i < set->count; i++) {
         struct plugin *plugin = set->plugins[i];
-        if (!offers(plugin, id))
+        if (!plugin_offers(plugin, id))
             continue;
         if (!plugin_is_available(plugin))
             unusable = unusable ? unusable : plugin;
@@ -50,8 +50,13 @@ static tn_status find_interface(tn_runtime *runtime, struct plugin *asker, const
                     "no installed plugin offers the interface '%s': install %s", id,
                     maker ? maker : "one that does");
     tn_status status = asker ? plugin_need(asker, plugin, id) : TN_OK;
-    if (status == TN_OK)
-        status = plugin_load(plugin);
+    return status == TN_OK ? plugin_interface(plugin, id, out_interface, out_host) : status;
+}
+
+tn_status plugin_interface(struct plugin *plugin, const char *id,
+                           const void **out_interface, const tn_host **out_host)
+{
+    tn_status status = plugin_load(plugin);
     if (status != TN_OK)
         return status;
     const void *table = plugin->entry->query(id);

@@ -257,6 +257,43 @@ static void read_interfaces(struct manifest_reader *reader, const json_t *root)
     }
 }
 
+// "INTERFACE KIND VALUE" in the arena; "" after a failure.
+static const char *selector_text(struct manifest_reader *reader,
+                                 const struct manifest_selector *selector)
+{
+    size_t size =
+        strlen(selector->interface) + strlen(selector->kind) + strlen(selector->value) + 3;
+    char *text = take(reader, size);
+    if (text)
+        snprintf(text, size, "%s %s %s", selector->interface, selector->kind,
+                 selector->value);
+    return text ? text : "";
+}
+
+static void read_selectors(struct manifest_reader *reader, const json_t *root)
+{
+    struct manifest *out = reader->out;
+    uint32_t count;
+    const json_t *list = read_list(reader, root, "selectors", &count);
+    out->selectors = take(reader, (count + 1) * sizeof(*out->selectors));
+    out->selector_texts = take(reader, (count + 1) * sizeof(*out->selector_texts));
+    for (uint32_t i = 0; i < count && reader->status == TN_OK; i++) {
+        const json_t *item = read_item(reader, list, "selectors", i);
+        struct manifest_selector *selector = &out->selectors[i];
+        selector->interface = read_text(reader, item, "interface", 127);
+        selector->kind = read_text(reader, item, "kind", 31);
+        selector->value = read_text(reader, item, "value", 127);
+        if (!selector_valid(selector->kind, selector->value))
+            refuse(reader,
+                   "\"selectors\"[%" PRIu32
+                   "]: '%s' '%s', expected a kind of [a-z0-9-] and "
+                   "a value, which for \"magic\" is hexadecimal",
+                   i, selector->kind, selector->value);
+        out->selector_texts[i] = selector_text(reader, selector);
+    }
+    out->num_selectors = count;
+}
+
 // --- the document ----------------------------------------------------------------------
 
 // The index of the quotation mark that ends the string which begins behind `at`, or `size`.
@@ -306,6 +343,8 @@ static void read_root(struct manifest_reader *reader, const json_t *root)
         read_kernels(reader, root);
     if (reader->status == TN_OK)
         read_interfaces(reader, root);
+    if (reader->status == TN_OK)
+        read_selectors(reader, root);
 }
 
 // Jansson reports some failed allocations as syntax errors, and cuts strings short at

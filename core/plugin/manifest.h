@@ -9,13 +9,14 @@
 //   "file": "org.tenon.null.so",
 //   "files": [{"name": "org.tenon.null.so", "size": 16384, "sha256": "..."}],
 //   "interfaces": ["tn.backend/1"],
+//   "selectors": [{"interface": "tn.format/1", "kind": "extension", "value": "npy"}],
 //   "backends": [{"name": "null", "default": false, "families": ["expr/1"]}],
 //   "primitives": [{"id": "base.sum_to/1", "role": "tn.sum_to/1"}],
 //   "kernels": [{"primitive": "base.matmul/1", "family": "cpu.c/1", "name": "cblas"}]
 // }
 //
-// interfaces, backends, primitives and kernels are optional. Unknown keys are ignored: a
-// later format may only add keys.
+// interfaces, selectors, backends, primitives and kernels are optional. Unknown keys are
+// ignored: a later format may only add keys.
 #ifndef CORE_PLUGIN_MANIFEST_H
 #define CORE_PLUGIN_MANIFEST_H
 
@@ -54,6 +55,10 @@ struct manifest_kernel {
     const char *primitive, *family, *name;
 };
 
+struct manifest_selector {
+    const char *interface, *kind, *value;
+};
+
 // A parsed plugin.json. The arena owns all arrays and texts. Zero is an empty manifest.
 struct manifest {
     struct arena arena;
@@ -66,9 +71,12 @@ struct manifest {
     struct manifest_primitive *primitives;
     struct manifest_kernel *kernels;
     const char **interfaces; // NULL-terminated
+    struct manifest_selector *selectors;
+    uint32_t num_selectors;
     uint32_t num_files, num_backends, num_primitives, num_kernels;
-    // For tn_plugin_info; NULL-terminated. kernel_texts: "PRIMITIVE FAMILY NAME".
-    const char **backend_names, **primitive_ids, **kernel_texts;
+    // For tn_plugin_info and tn_provider; NULL-terminated. kernel_texts: "PRIMITIVE FAMILY
+    // NAME"; selector_texts: "INTERFACE KIND VALUE".
+    const char **backend_names, **primitive_ids, **kernel_texts, **selector_texts;
 };
 
 // Parses `size` bytes of JSON. `path` is for messages. On failure *out is unchanged.

@@ -3,6 +3,7 @@
 #include "names.h"
 
 #include <string.h>
+#include <tenon/plugin.h>
 
 static bool is_digit(char c)
 {
@@ -155,4 +156,53 @@ bool primitive_matches(const char *name, const char *id)
         return strcmp(name, start) == 0;
     size_t wanted = (size_t)(id + size - start);
     return strlen(name) == wanted && memcmp(name, start, wanted) == 0;
+}
+
+// --- selectors -------------------------------------------------------------------------
+
+// The value of a hexadecimal digit, -1 for another character.
+static int hex_digit(char c)
+{
+    return is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool magic_valid(const char *value)
+{
+    size_t size = strlen(value);
+    bool fixed = false; // a pattern of "??" alone would match every file
+    for (size_t i = 0; i + 1 < size; i += 2) {
+        bool is_any = value[i] == '?' && value[i + 1] == '?';
+        if (!is_any && (hex_digit(value[i]) < 0 || hex_digit(value[i + 1]) < 0))
+            return false;
+        fixed |= !is_any;
+    }
+    return fixed && size % 2 == 0;
+}
+
+bool selector_valid(const char *kind, const char *value)
+{
+    size_t size = strlen(value);
+    if (!is_lower(kind[0]) || strlen(kind) > 31 || size == 0 || size > 127)
+        return false;
+    for (const char *c = kind; *c; c++)
+        if (!is_lower(*c) && !is_digit(*c) && *c != '-')
+            return false;
+    for (const char *c = value; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            return false;
+    return strcmp(kind, TN_SELECT_MAGIC) != 0 || magic_valid(value);
+}
+
+size_t magic_matches(const char *value, const void *data, size_t size)
+{
+    const unsigned char *bytes = data;
+    size_t count = strlen(value) / 2;
+    if (count > size)
+        return 0;
+    for (size_t i = 0; i < count; i++) {
+        int high = hex_digit(value[2 * i]), low = hex_digit(value[2 * i + 1]);
+        if (value[2 * i] != '?' && bytes[i] != (high << 4 | low))
+            return 0;
+    }
+    return count;
 }

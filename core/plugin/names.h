@@ -19,4 +19,12 @@ bool file_name_valid(const char *name);
 // the id without its revision, or the last part of the id, with or without revision.
 bool primitive_matches(const char *name, const char *id);
 
+// A selector's kind is [a-z][a-z0-9-]*, its value not empty and printable; of kind "magic":
+// bytes in hexadecimal, or "??".
+bool selector_valid(const char *kind, const char *value);
+
+// Whether the bytes begin as the value of a selector of kind "magic" says: the number of
+// bytes that it compares, 0 for no.
+size_t magic_matches(const char *value, const void *data, size_t size);
+
 #endif // CORE_PLUGIN_NAMES_H

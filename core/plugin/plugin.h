@@ -80,6 +80,12 @@ void plugin_stop(struct plugin *plugin);
 // Stops the plugin and releases its module.
 void plugin_unload(struct plugin *plugin);
 
+// interface.c: whether the manifest lists the interface; loads the plugin, and gives the
+// interface.
+bool plugin_offers(const struct plugin *plugin, const char *id);
+tn_status plugin_interface(struct plugin *plugin, const char *id,
+                           const void **out_interface, const tn_host **out_host);
+
 // needs.c: records that `asker` uses `interface` of `provider`, so that `provider` stays
 // loaded until `asker` is unloaded. TN_ERR_REFUSED when the provider needs the asker,
 // directly or through other plugins.

@@ -32,6 +32,8 @@ const struct check_info all_checks[] = {
     {"entry.unknown", "P10", "query gives NULL for ids that it does not know"},
     {"entry.constant", "P10", "query gives the same table each time"},
     {"entry.brings", "P10", "it brings something, and all that it lists"},
+    {"entry.selectors", "P10",
+     "selectors are of its interfaces, and a manifest takes them"},
     {"entry.tables", "P11", "every table's size is known, and its entries are named"},
     {"entry.accepted", "P11", "today's core loads it and accepts every record"},
     {"entry.init", "P13", "init succeeds, and records no failure then"},

@@ -108,6 +108,42 @@ static const char *const interfaces[] = {
     TN_IFACE_OPS,  TN_IFACE_OPS_CHECK, TN_IFACE_BACKEND,  TN_IFACE_DEVICE_LOSS,
     "tn.format/1", "tn.model/1",       "tn.collective/1", TN_IFACE_LIST};
 
+// Selectors belong to interfaces that query answers. What the core would refuse in a
+// manifest is told here, where the plugin's author looks.
+static void check_selectors(struct kit *k, const tn_plugin *e)
+{
+    const tn_selectors *own = e->query(TN_IFACE_SELECTORS);
+    if (!check_begin(k, "entry.selectors", NULL))
+        return;
+    if (!own)
+        check_skip(k, "it has no selectors");
+    for (uint32_t i = 0; own && i < own->num_items; i++) {
+        const tn_selector *s =
+            (const void *)((const char *)own->items + (uint64_t)i * own->item_size);
+        check_case(k);
+        if (!s->interface || !s->kind || !s->value)
+            check_fail(k, "selector %u has a member that is NULL", i);
+        else if (!e->query(s->interface))
+            check_fail(k, "selector %u is of \"%s\", for which query gives NULL", i,
+                       s->interface);
+        else if (!s->kind[0] ||
+                 strspn(s->kind, "abcdefghijklmnopqrstuvwxyz0123456789-") !=
+                     strlen(s->kind) ||
+                 strlen(s->kind) > 31)
+            check_fail(k, "selector %u is of kind \"%s\", expected [a-z][a-z0-9-]*", i,
+                       s->kind);
+        else if (!s->value[0] || strlen(s->value) > 127)
+            check_fail(k, "selector %u has a value of %zu bytes, expected 1 to 127", i,
+                       strlen(s->value));
+        else if (strcmp(s->kind, TN_SELECT_MAGIC) == 0 &&
+                 (strspn(s->value, "0123456789abcdef?") != strlen(s->value) ||
+                  strlen(s->value) % 2))
+            check_fail(k, "selector %u is \"%s\", expected bytes in hexadecimal, or ??", i,
+                       s->value);
+    }
+    check_end(k);
+}
+
 // Interfaces that Tenon does not define are named in the plugin's TN_IFACE_LIST.
 static void check_listed(struct kit *k, const tn_plugin *e)
 {
@@ -305,6 +341,7 @@ static void check_started(struct kit *k, struct subject *s)
     struct fake_host host;
     if (fake_host_init(&host, 0) && subject_start(s, &host) == TN_OK) {
         check_query(k, s->entry);
+        check_selectors(k, s->entry);
         check_tables(k, s->entry);
         check_accepted(k, s->entry);
         subject_stop(s, &host);

@@ -13,6 +13,11 @@ static void check_texts(const struct manifest *m)
         FUZZ_CHECK(file_name_valid(m->files[i].name), "'%s'", m->files[i].name);
     for (uint32_t i = 0; i < m->num_kernels; i++) // as TENON_KERNELS takes them apart
         FUZZ_CHECK(strrchr(m->kernel_texts[i], ' '), "'%s'", m->kernel_texts[i]);
+    for (uint32_t i = 0; i < m->num_selectors; i++)
+        FUZZ_CHECK(selector_valid(m->selectors[i].kind, m->selectors[i].value), "'%s'",
+                   m->selector_texts[i]);
+    FUZZ_CHECK(!m->selector_texts[m->num_selectors],
+               "the list of selectors ends with NULL");
     FUZZ_CHECK(!m->backend_names[m->num_backends] && !m->primitive_ids[m->num_primitives] &&
                    !m->kernel_texts[m->num_kernels],
                "lists end with NULL");

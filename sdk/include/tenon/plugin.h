@@ -114,6 +114,30 @@ typedef struct tn_ops_check {
 // loading code.
 #define TN_IFACE_LIST "tn.interfaces/1"
 
+// What tells one provider of an interface from the others: any number of plugins may offer
+// an interface of one id, each with selectors of its own. The interface says which kinds
+// it has, and who is meant by them: formats of files by "extension" and "magic".
+typedef struct tn_selector {
+    const char *interface; // "tn.format/1": one that query() answers
+    const char *kind;      // [a-z][a-z0-9-]*, at most 31 bytes
+    const char *value;     // 1 .. 127 bytes of UTF-8 without control characters
+} tn_selector;
+
+// The kind whose value is the beginning of a file: bytes as two hexadecimal digits each,
+// "??" for any byte, at most 63 bytes. "934e554d5059" is "\x93NUMPY".
+#define TN_SELECT_MAGIC "magic"
+
+// Optional interface: the selectors of the plugin's interfaces. `tenon` writes them into
+// plugin.json, where tn_provider_find() looks them up without loading code.
+#define TN_IFACE_SELECTORS "tn.selectors/1"
+typedef struct tn_selectors {
+    uint32_t struct_size; // sizeof(tn_selectors)
+    uint32_t flags;       // 0
+    const tn_selector *items;
+    uint32_t num_items;
+    uint32_t item_size; // sizeof(tn_selector): item i is at byte i * item_size of `items`
+} tn_selectors;
+
 // Service of the host, from tn_host.query: registers primitives while the plugin runs, such
 // as callbacks of the application. They are in no manifest, so no other plugin or tool
 // finds them before they are registered.

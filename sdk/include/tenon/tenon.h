@@ -398,6 +398,41 @@ TN_API tn_status tn_plugin_quarantine(tn_runtime *runtime, const char *id,
 TN_API tn_status tn_interface_find(tn_runtime *runtime, const char *id,
                                    const void **out_interface, const tn_host **out_host);
 
+// One plugin among those that provide an interface. Texts are borrowed until the runtime
+// closes.
+typedef struct tn_provider {
+    uint32_t struct_size;         // sizeof(tn_provider) as the core was compiled
+    uint32_t flags;               // 0
+    const char *plugin;           // id
+    const char *const *selectors; // "tn.format/1 extension npy", ended by NULL: of this
+                                  // interface and of the plugin's others
+} tn_provider;
+
+// The plugins that provide interface `id` ("tn.format/1") and can be used, by plugin id,
+// from their manifests: loads nothing. Writes at most *count records, and sets *count to
+// the number of plugins; `out` may be NULL. out[0].struct_size is the size of the caller's
+// records; 0: that of ABI 1.0. Any thread.
+TN_API tn_status tn_providers(tn_runtime *runtime, const char *id, tn_provider *out,
+                              uint64_t *count);
+
+// Gives the id of the one plugin that provides interface `id` for a selector, such as kind
+// "extension" and value "npy". Loads nothing. Which plugin answers never depends on the
+// order of folders: where two have the selector, TN_ERR_ARGUMENT names both.
+// TN_ERR_NOT_FOUND: none has it; the message lists the values that are known. The text is
+// borrowed until the runtime closes. Any thread.
+TN_API tn_status tn_provider_find(tn_runtime *runtime, const char *id, const char *kind,
+                                  const char *value, const char **out_plugin);
+
+// As tn_provider_find, for the plugin with a selector of kind "magic" that the `size` bytes
+// at `data`, the beginning of a file, match; the longest match counts. TN_ERR_NOT_FOUND
+// when none does. Any thread.
+TN_API tn_status tn_provider_match(tn_runtime *runtime, const char *id, const void *data,
+                                   uint64_t size, const char **out_plugin);
+
+// As tn_interface_find, for the interface of this plugin. Loads the plugin. Any thread.
+TN_API tn_status tn_provider_load(tn_runtime *runtime, const char *id, const char *plugin,
+                                  const void **out_interface, const tn_host **out_host);
+
 // A folder, for all users, of the installation that this library belongs to: `name` is
 // "plugins", or "trust", which holds keys. The folder is found from the library's own file,
 // so an installation may be moved; where that fails, it is the folder that the build was

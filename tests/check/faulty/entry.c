@@ -306,6 +306,19 @@ __attribute__((unused)) static const void *query(const char *id)
     if (strcmp(id, TN_IFACE_LIST) == 0)
         return listed;
 #endif
+#if defined(FAULT_ENTRY_SELECTORS) || defined(FAULT_ENTRY_SELECTORS_MAGIC)
+#ifdef FAULT_ENTRY_SELECTORS
+    static const tn_selector items[] = {{"com.acme.missing/1", "extension", "acme"}};
+#else
+    static const tn_selector items[] = {{TN_IFACE_OPS, TN_SELECT_MAGIC, "not hexadecimal"}};
+#endif
+    static const tn_selectors selectors = {.struct_size = sizeof(selectors),
+                                           .items = items,
+                                           .num_items = 1,
+                                           .item_size = sizeof(items[0])};
+    if (strcmp(id, TN_IFACE_SELECTORS) == 0)
+        return &selectors;
+#endif
     return strcmp(id, TN_IFACE_OPS) == 0 ? &ops : NULL;
 }
 

@@ -93,6 +93,16 @@ Test(manifest, hostile_manifests_are_refused_with_what_is_wrong)
         {HEAD ABI FILES ", \"primitives\": [{\"id\": null}]}", "\"id\": got null"},
         {HEAD ABI FILES ", \"kernels\": [{\"primitive\": \"x\"}]}", "\"family\""},
         {HEAD ABI FILES ", \"interfaces\": [1]}", "\"interfaces\"[0]"},
+        {HEAD ABI FILES ", \"selectors\": [1]}", "\"selectors\"[0]"},
+        {HEAD ABI FILES ", \"selectors\": [{\"interface\": \"a/1\", \"kind\": \"Ext\", "
+                        "\"value\": \"x\"}]}",
+         "'Ext' 'x', expected a kind"},
+        {HEAD ABI FILES ", \"selectors\": [{\"interface\": \"a/1\", \"kind\": \"magic\", "
+                        "\"value\": \"934\"}]}",
+         "hexadecimal"},
+        {HEAD ABI FILES ", \"selectors\": [{\"interface\": \"a/1\", \"kind\": \"magic\", "
+                        "\"value\": \"????\"}]}",
+         "hexadecimal"},
         {"[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]", "nested"},
         {"{\"format\": \xff}", "line 1"},
     };
