@@ -54,6 +54,7 @@ tn_status life_check_unused(const struct life *life)
         [LIFE_SCOPES] = {"scope", "scopes"},
         [LIFE_KEPT] = {"kept array", "kept arrays"},
         [LIFE_FUNCTIONS] = {"function", "functions"},
+        [LIFE_FILES] = {"open file", "open files"},
         [LIFE_EXPORTS] = {"exported array", "exported arrays"},
         [LIFE_RUNS] = {"running evaluation", "running evaluations"},
     };

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <tenon/format.h>
 #include "../base/fail.h"
 #include "../base/file.h"
 #include "../primitive/prim_set.h"
@@ -46,8 +47,8 @@ static json_t *describe_files(const struct subject *subject)
 
 static json_t *describe_interfaces(const struct subject *subject)
 {
-    static const char *const known[] = {TN_IFACE_BACKEND, "tn.collective/1", "tn.format/1",
-                                        "tn.model/1", TN_IFACE_OPS};
+    static const char *const known[] = {TN_IFACE_BACKEND, "tn.collective/1",
+                                        TN_IFACE_FORMAT, "tn.model/1", TN_IFACE_OPS};
     const char *const *own = subject->plugin.entry->query(TN_IFACE_LIST);
     json_t *list = json_array();
     for (size_t i = 0; list && i < sizeof(known) / sizeof(known[0]); i++)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // .npy: what is read is written, and read again as the same.
 #include "fuzz.h"
-#include "formats/npy.h"
+#include "../tools/formats.h"
 
 static void same(const struct host_array *a, const struct host_array *b)
 {

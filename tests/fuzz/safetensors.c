@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // safetensors: what is read is written, and read again as the same.
 #include "fuzz.h"
-#include "formats/safetensors.h"
+#include "../tools/formats.h"
 
 static void same(const struct safetensors *a, const struct safetensors *b)
 {

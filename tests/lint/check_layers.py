@@ -32,7 +32,7 @@ LAYERS = {
     "tests/suite": ["application", "sdk/include", "sdk/conformance"],  # installed, as the kit is
 }
 # Each folder below these is a part of its own: parts do not include each other.
-PARTS = ["plugins/backends", "plugins/ops"]
+PARTS = ["plugins/backends", "plugins/formats", "plugins/ops"]
 
 
 def tower(*floors):
@@ -50,17 +50,16 @@ def tower(*floors):
 # folder itself (main.c) stands on top: it may include all, and none of its folders may include it.
 FLOORS = {
     "core": tower("base", "attr", "expr", "primitive", "plugin", "device", "graph",
-                  ("transform", "plan"), ("run", "check"), "watch"),
+                  ("transform", "plan"), ("run", "check"), "file", "watch"),
     "tools/tenon": {
         "base": [],
         "files": ["base"],
-        "formats": ["base"],
         "plugins": ["base", "files"],
         "devices": ["base"],
         "ops": ["base", "plugins"],
         "header": ["base", "files", "plugins", "ops"],
-        "lang": ["base", "formats", "ops"],
-        "eval": ["base", "formats", "lang"],
+        "lang": ["base", "ops"],
+        "eval": ["base", "lang"],
         "why": ["base", "plugins", "devices", "ops", "lang"],
         "doctor": ["base", "files", "devices"],
         "new": ["base", "files", "ops"],
@@ -75,7 +74,7 @@ LIBRARIES = {
     "ffi.h": ["plugins/ops/ffi"],
     "archive.h": ["tools"],
     "archive_entry.h": ["tools"],
-    "jansson.h": ["core", "plugins/ops/ffi", "tools", "docs/examples/lenet", "sdk/conformance"],
+    "jansson.h": ["core", "plugins/formats/safetensors", "plugins/ops/ffi", "tools", "docs/examples/lenet", "sdk/conformance"],
     "nettle/sha2.h": ["core", "tools"],
     "sodium.h": ["core", "tools"],
     "cblas.h": ["plugins/backends/cpu-blas", "tools/bench", "sdk/examples"],
@@ -142,6 +141,7 @@ class Checker:
         self.sources = tree.files(root, ".c", ".h", ".cc", ".glsl", ".comp")
         self.known = {p.as_posix() for p in self.sources}
         self.application = (self.reachable("sdk/include/tenon/tenon.h") |
+                            self.reachable("sdk/include/tenon/file.h") |
                             self.reachable("sdk/include/tenon/ffi.h") |
                             self.reachable("sdk/include/tenon/checked.h") |
                             self.reachable("sdk/include/tenon/ops/reference.h"))

@@ -122,7 +122,7 @@ def files_go_in_and_out():
     open("bad.npy", "wb").write(before[:-1])
     refused("eval", "y", "y=bad.npy", saying="truncated")
     open("text", "w").write("hello")
-    refused("eval", "y", "y=text", saying="expected a file ending in .npy")
+    refused("eval", "y", "y=text", saying="text: expected a name whose extension says the format")
 
 
 def sizes_that_no_machine_has_are_refused():

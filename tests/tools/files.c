@@ -6,8 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "formats/npy.h"
-#include "formats/safetensors.h"
+#include "formats.h"
 
 static char folder[] = "/tmp/tenon-files-XXXXXX";
 static char path[sizeof(folder) + 16];

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tenon/file.h>
 
-#include "formats/npy.h"
+#include "base/file.h"
 #include "print.h"
-#include "formats/safetensors.h"
 #include "lang/session.h"
 
 static const char details[] =
@@ -145,65 +145,110 @@ static int print_as_json(struct session *session, const struct gradients *g)
     return failed;
 }
 
-static int write_npy(struct session *session, const struct gradients *g, const char *path)
-{
-    struct host_array host;
-    if (session->results.count + g->count != 1)
-        return misuse("-o %s: a .npy file holds one array, got %zu, results and gradients "
-                      "together; write FILE.safetensors",
-                      path, session->results.count + g->count);
-    int failed = host_array_read(session->scope, session->results.items[0], &host);
-    if (failed)
-        return failed;
-    failed = npy_write(path, &host);
-    host_array_finish(&host);
-    return failed;
-}
+// What -o writes: the results, then the gradients, each with its name.
+struct saved {
+    tn_array **arrays;
+    char **names; // owned
+    size_t count;
+};
 
-__attribute__((format(printf, 4, 5))) static int add_tensor(struct session *session,
-                                                            struct safetensors *file,
-                                                            tn_array *array,
-                                                            const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int
+add_saved(struct saved *saved, tn_array *array, const char *format, ...)
 {
-    struct host_array host;
-    char *name;
     va_list args;
     va_start(args, format);
-    int length = vasprintf(&name, format, args);
+    int length = vasprintf(&saved->names[saved->count], format, args);
     va_end(args);
     if (length < 0)
         return oops_memory();
-    int failed = host_array_read(session->scope, array, &host);
-    if (!failed)
-        failed = safetensors_add(file, name, &host);
-    free(name);
-    return failed;
+    saved->arrays[saved->count++] = array;
+    return 0;
 }
 
 // "result", or "result.0" and on when there are several, and "grad.x" for each gradient.
-static int write_tensors(struct session *session, const struct gradients *g,
-                         const char *path)
+static int collect_saved(const struct session *session, const struct gradients *g,
+                         struct saved *saved)
 {
-    struct safetensors file = {0};
     const struct lang_results *results = &session->results;
+    size_t count = results->count + g->count;
     int failed = 0;
+    *saved = (struct saved){.arrays = calloc(count, sizeof(*saved->arrays)),
+                            .names = calloc(count, sizeof(*saved->names))};
+    if (!saved->arrays || !saved->names)
+        return oops_memory();
     if (results->count == 1)
-        failed = add_tensor(session, &file, results->items[0], "result");
+        failed = add_saved(saved, results->items[0], "result");
     for (size_t i = 0; !failed && results->count > 1 && i < results->count; i++)
-        failed = add_tensor(session, &file, results->items[i], "result.%zu", i);
+        failed = add_saved(saved, results->items[i], "result.%zu", i);
     for (size_t i = 0; !failed && i < g->count; i++)
-        failed = add_tensor(session, &file, g->array[i], "grad.%s", g->name[i]);
+        failed = add_saved(saved, g->array[i], "grad.%s", g->name[i]);
+    return failed;
+}
+
+static void saved_finish(struct saved *saved)
+{
+    for (size_t i = 0; i < saved->count; i++)
+        free(saved->names[i]);
+    free(saved->names);
+    free(saved->arrays);
+}
+
+// A failure shows when the file is committed, with its reason.
+static tn_status write_stream(void *stream, const void *data, uint64_t size)
+{
+    fwrite(data, 1, size, stream);
+    return TN_OK;
+}
+
+static int save_to(struct session *session, const struct saved *saved, const char *path,
+                   tn_save_options *options, FILE *stream)
+{
+    bool is_npy = options->plugin || ends_with(path, ".npy");
+    options->write = write_stream;
+    options->context = stream;
+    return tn_save(session->scope, path, saved->arrays,
+                   is_npy ? NULL : (const char *const *)saved->names, saved->count, options)
+               ? oops_scope(session->scope)
+               : 0;
+}
+
+static int save_file(struct session *session, const struct saved *saved, const char *path,
+                     tn_save_options *options)
+{
+    struct new_file file;
+    int failed = new_file_open(&file, path);
+    if (failed)
+        return failed;
+    failed = save_to(session, saved, path, options, file.stream);
     if (!failed)
-        failed = safetensors_write(path, &file);
-    safetensors_finish(&file);
+        failed = new_file_commit(&file); // also reports failed writes
+    new_file_abandon(&file);
     return failed;
 }
 
 static int write_output(struct session *session, const struct gradients *g,
                         const char *path)
 {
-    return ends_with(path, ".safetensors") ? write_tensors(session, g, path)
-                                           : write_npy(session, g, path);
+    bool is_stream = strcmp(path, "-") == 0;
+    bool is_npy = is_stream || ends_with(path, ".npy");
+    tn_save_options options = {.struct_size = sizeof(options)};
+    struct saved saved;
+    if (is_npy && session->results.count + g->count != 1)
+        return misuse("-o %s: a .npy file holds one array, got %zu, results and gradients "
+                      "together; write FILE.safetensors",
+                      path, session->results.count + g->count);
+    if (is_stream && tn_provider_find(session->runtime, "tn.format/1", "extension", "npy",
+                                      &options.plugin))
+        return oops_library();
+    int failed = collect_saved(session, g, &saved);
+    if (!failed && is_stream)
+        failed = save_to(session, &saved, path, &options, stdout);
+    else if (!failed)
+        failed = save_file(session, &saved, path, &options);
+    if (!failed && is_stream && (fflush(stdout) || ferror(stdout)))
+        failed = oops("cannot write the output");
+    saved_finish(&saved);
+    return failed;
 }
 
 // Evaluates results and gradients at once, so that shared nodes are computed once.

@@ -4,10 +4,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <tenon/file.h>
 #include <unistd.h>
-
-#include "formats/npy.h"
-#include "formats/safetensors.h"
 
 static bool is_name(const char *text, size_t length)
 {
@@ -17,47 +15,54 @@ static bool is_name(const char *text, size_t length)
     return length && strchr(letters, text[0]) && strspn(text, both) >= length;
 }
 
-static int copy_array(tn_scope *scope, const char *name, const struct host_array *array,
-                      tn_array **out_array)
+// Binds an array of a file; `array` NULL: the only one. The file is mapped: what is not
+// used is not read.
+static int bind_file(tn_scope *scope, const char *path, const char *array,
+                     tn_array **out_array)
 {
-    *out_array = tn_from_data(scope, array->dtype, &array->shape, array->data);
-    return *out_array ? 0 : oops("%s: %s", name, tn_scope_error(scope));
+    static const tn_file_options options = {.struct_size = sizeof(options),
+                                            .flags = TN_FILE_MAP};
+    tn_file *file = NULL;
+    if (tn_file_open(tn_scope_runtime(scope), path, &options, &file))
+        return oops_library();
+    *out_array = tn_file_array(scope, file, array);
+    tn_file_close(file);
+    return *out_array ? 0 : oops_scope(scope);
+}
+
+// "file.safetensors:tensor": binds the array behind the first colon that follows the name
+// of a file.
+static int bind_tensor(tn_scope *scope, const char *value, const char *colon,
+                       tn_array **out_array)
+{
+    char *path = strndup(value, (size_t)(colon - value));
+    int failed = path ? bind_file(scope, path, colon + 1, out_array) : oops_memory();
+    free(path);
+    return failed;
+}
+
+static const char *colon_behind_file(const char *value)
+{
+    const char *known = strstr(value, ".safetensors:");
+    if (known)
+        return known + strlen(".safetensors");
+    for (const char *colon = strchr(value, ':'); colon; colon = strchr(colon + 1, ':')) {
+        char *path = strndup(value, (size_t)(colon - value));
+        bool is_file = path && *path && access(path, F_OK) == 0;
+        free(path);
+        if (is_file)
+            return colon;
+    }
+    return NULL;
 }
 
 // Copies a host array into the scope, and frees it.
 static int take_array(tn_scope *scope, const char *name, struct host_array *array,
                       tn_array **out_array)
 {
-    int failed = copy_array(scope, name, array, out_array);
+    *out_array = tn_from_data(scope, array->dtype, &array->shape, array->data);
     host_array_finish(array);
-    return failed;
-}
-
-static int bind_npy(tn_scope *scope, const char *name, const char *path,
-                    tn_array **out_array)
-{
-    struct host_array array;
-    int failed = npy_read(path, &array);
-    return failed ? failed : take_array(scope, name, &array, out_array);
-}
-
-// "file.safetensors:tensor"
-static int bind_tensor(tn_scope *scope, const char *name, const char *value,
-                       const char *colon, tn_array **out_array)
-{
-    struct safetensors file;
-    char *path = strndup(value, (size_t)(colon - value));
-    int failed = path ? safetensors_read(path, &file) : oops_memory();
-    if (!failed) {
-        const struct host_array *found = safetensors_find(&file, colon + 1);
-        if (!found)
-            failed = oops("%s holds no array '%s'", path, colon + 1);
-        else
-            failed = copy_array(scope, name, found, out_array);
-        safetensors_finish(&file);
-    }
-    free(path);
-    return failed;
+    return *out_array ? 0 : oops("%s: %s", name, tn_scope_error(scope));
 }
 
 // Evaluates a literal, an expression without names. A number becomes an array of its own
@@ -88,13 +93,11 @@ static int bind_literal(tn_scope *scope, const char *name, const char *text,
 static int bind_value(tn_scope *scope, const char *name, const char *value,
                       tn_array **out_array)
 {
-    const char *tensor = strstr(value, ".safetensors:");
-    if (ends_with(value, ".npy"))
-        return bind_npy(scope, name, value, out_array);
-    if (tensor)
-        return bind_tensor(scope, name, value, tensor + strlen(".safetensors"), out_array);
-    if (access(value, F_OK) == 0)
-        return oops("%s: expected a file ending in .npy, or file.safetensors:NAME", value);
+    const char *colon = colon_behind_file(value);
+    if (ends_with(value, ".npy") || access(value, F_OK) == 0)
+        return bind_file(scope, value, NULL, out_array);
+    if (colon)
+        return bind_tensor(scope, value, colon, out_array);
     return bind_literal(scope, name, value, out_array);
 }
 

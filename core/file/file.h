@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// Files of arrays. A plugin knows the format; this folder opens, maps and replaces files.
+#ifndef CORE_FILE_FILE_H
+#define CORE_FILE_FILE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <tenon/file.h>
+#include <tenon/format.h>
+#include <tenon/plugin.h>
+#include "../base/runtime.h"
+
+// The bytes of a file in memory, mapped or read. Reference-counted: arrays that lie in the
+// file outlive the tn_file.
+struct file_bytes {
+    atomic_uint refs;
+    bool is_mapped; // else of mem_alloc
+    char *data;
+    uint64_t size;
+};
+void file_bytes_release(struct file_bytes *bytes); // NULL is fine
+
+// An open file. Constant, but for `bytes`.
+struct tn_file {
+    tn_format_source source; // first: the source of a callback is cast back to the file
+    tn_runtime *runtime;
+    char *path;
+    int fd;
+    bool map;                           // TN_FILE_MAP
+    _Atomic(struct file_bytes *) bytes; // the whole file, when mapped or no regular file
+    const tn_format *format;            // of the plugin,
+    const tn_host *host;                // with its host table
+    const tn_format_content *content;   // owned: format->close
+};
+
+// Array `index`; NULL behind the last one.
+const tn_format_array *file_array_at(const tn_file *file, uint64_t index);
+
+// Finds the plugin for a file by its path and, when they are given, its first bytes; or the
+// plugin with the id `plugin`, and loads it. A failure begins with the path.
+tn_status file_find_format(tn_runtime *runtime, const char *path, const char *plugin,
+                           const void *start, uint64_t size, const tn_format **out_format,
+                           const tn_host **out_host);
+
+// --- replacing a file (replace.c) ------------------------------------------------------
+
+// A file that appears at its path complete or not at all.
+struct replacement {
+    const char *path; // borrowed
+    int fd;           // -1: not open
+    int directory;    // -1: what is no file is written to directly
+    char temporary[48];
+    const char *name; // of the file in the directory: a part of `path`
+};
+
+tn_status replacement_open(struct replacement *r, const char *path);
+tn_status replacement_write(struct replacement *r, const void *data, uint64_t size);
+// Brings the file to the disk and gives it its name. On failure what was there is
+// unchanged.
+tn_status replacement_commit(struct replacement *r);
+// Drops what was not committed.
+void replacement_finish(struct replacement *r);
+
+#endif // CORE_FILE_FILE_H

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+// tn_save: hands evaluated arrays to the plugin that knows the format, and what the plugin
+// writes to a file that replaces the old one at once.
+#include <string.h>
+#include "../base/fail.h"
+#include "../base/memory.h"
+#include "../base/shape.h"
+#include "../graph/graph.h"
+#include "../primitive/registry.h"
+#include "file.h"
+
+// A sink, and where its bytes go.
+struct target {
+    tn_format_sink sink; // first: the sink of a callback is cast back to the target
+    struct replacement *replacement; // NULL: the application's function
+    tn_status (*write)(void *context, const void *data, uint64_t size);
+    void *context;
+};
+
+static tn_status write_sink(const tn_format_sink *sink, const void *data, uint64_t size)
+{
+    const struct target *target = (const struct target *)(const void *)sink;
+    if (target->replacement)
+        return replacement_write(target->replacement, data, size);
+    fail_clear();
+    return fail_from(target->write(target->context, data, size), "writing %s", sink->name);
+}
+
+static tn_status read_options(const tn_save_options *given, tn_save_options *mine)
+{
+    uint32_t size =
+        given && given->struct_size ? given->struct_size : TN_END_OF(mine, context);
+    *mine = (tn_save_options){0};
+    tn_status status = given ? abi_struct_read(mine, sizeof(*mine), given, size,
+                                               TN_END_OF(mine, flags), "tn_save_options")
+                             : TN_OK;
+    if (status == TN_OK && mine->flags)
+        return fail(TN_ERR_ARGUMENT, "tn_save_options: flags 0x%x, expected 0",
+                    mine->flags);
+    if (status == TN_OK && mine->num_texts && (!mine->keys || !mine->texts))
+        return fail(TN_ERR_ARGUMENT, "tn_save_options: %llu texts, but no list of %s",
+                    (unsigned long long)mine->num_texts, mine->keys ? "texts" : "keys");
+    return status;
+}
+
+// --- the content -------------------------------------------------------------------------
+
+// What the format gets; its lists are in the scope's scratch.
+static tn_status fill_arrays(tn_scope *scope, tn_array *const *arrays,
+                             const char *const *names, uint64_t count,
+                             tn_format_array *list)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        const void *data = tn_data(scope, arrays[i]);
+        if (!data)
+            return scope->status;
+        const tn_type *type = tn_array_type(arrays[i]);
+        list[i] = (tn_format_array){.name = names ? names[i] : "",
+                                    .type = *type,
+                                    .size = type_bytes(type),
+                                    .data = data};
+        if (!list[i].name)
+            return tn_scope_fail(scope, TN_ERR_ARGUMENT, "save: name %llu is NULL",
+                                 (unsigned long long)i);
+        for (uint64_t k = 0; k < i; k++)
+            if (strcmp(list[k].name, list[i].name) == 0)
+                return tn_scope_fail(scope, TN_ERR_ARGUMENT, "save: two arrays named '%s'",
+                                     list[k].name);
+    }
+    return TN_OK;
+}
+
+static tn_status write_content(const tn_format *format, const tn_host *host,
+                               const tn_format_content *content, const char *path,
+                               const tn_save_options *options)
+{
+    struct replacement replacement = {.fd = -1, .directory = -1};
+    struct target target = {
+        .sink = {.struct_size = sizeof(target.sink), .name = path, .write = write_sink},
+        .replacement = options->write ? NULL : &replacement,
+        .write = options->write,
+        .context = options->context,
+    };
+    tn_status status = target.replacement ? replacement_open(&replacement, path) : TN_OK;
+    if (status == TN_OK) {
+        fail_clear();
+        status = fail_from(format->write(host, content, &target.sink), "writing %s", path);
+    }
+    if (status == TN_OK && target.replacement)
+        status = replacement_commit(&replacement);
+    replacement_finish(&replacement);
+    return status;
+}
+
+static tn_status save(tn_scope *scope, const char *path, tn_array *const *arrays,
+                      const char *const *names, uint64_t count,
+                      const tn_save_options *options)
+{
+    const tn_format *format = NULL;
+    const tn_host *host = NULL;
+    tn_status status =
+        file_find_format(scope->runtime, path, options->plugin, NULL, 0, &format, &host);
+    if (status != TN_OK)
+        return status;
+    if (!TN_HAS(format, write))
+        return fail(TN_ERR_UNSUPPORTED, "%s: files of this format can be read only", path);
+    if ((format->flags & TN_FORMAT_SINGLE) && (count != 1 || options->num_texts))
+        return fail(TN_ERR_ARGUMENT,
+                    "%s: a file of this format holds one array and no texts, got %llu and "
+                    "%llu",
+                    path, (unsigned long long)count,
+                    (unsigned long long)options->num_texts);
+    tn_format_array *list = arena_alloc(&scope->arena, (count + 1) * sizeof(*list));
+    tn_format_text *texts =
+        arena_alloc(&scope->arena, (options->num_texts + 1) * sizeof(*texts));
+    if (!list || !texts)
+        return TN_ERR_MEMORY;
+    for (uint64_t i = 0; i < options->num_texts; i++)
+        texts[i] = (tn_format_text){options->keys[i], options->texts[i]};
+    status = fill_arrays(scope, arrays, names, count, list);
+    const tn_format_content content = {.struct_size = sizeof(content),
+                                       .arrays = list,
+                                       .texts = texts,
+                                       .num_arrays = count,
+                                       .num_texts = options->num_texts,
+                                       .array_size = sizeof(*list),
+                                       .text_size = sizeof(*texts)};
+    return status == TN_OK ? write_content(format, host, &content, path, options) : status;
+}
+
+tn_status tn_save(tn_scope *scope, const char *path, tn_array *const *arrays,
+                  const char *const *names, uint64_t num_arrays,
+                  const tn_save_options *options)
+{
+    tn_save_options mine;
+    tn_status status =
+        scope_begin(scope, "save",
+                    GIVEN({"the path", path, 1}, {"arrays", arrays, num_arrays},
+                          {"names", names, names || num_arrays > 1 ? num_arrays : 0}));
+    if (status != TN_OK)
+        return status;
+    status = read_options(options, &mine);
+    if (status == TN_OK && tn_eval_n(scope, arrays, num_arrays) != TN_OK)
+        return scope->status;
+    if (status == TN_OK)
+        status = save(scope, path, arrays, names, num_arrays, &mine);
+    return scope_take_failure(scope, status);
+}

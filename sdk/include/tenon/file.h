@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+// Files of arrays, for applications: opening, mapping, loading and saving.
+//
+//   #include <tenon/file.h> // link with -ltenon
+//
+//   tn_array *w = tn_load(s, "model.safetensors", "layer0.weight");
+//   ...
+//   tn_save(s, "out.npy", &w, NULL, 1, NULL);
+//
+// Which formats there are is up to plugins, see <tenon/format.h>: npy and safetensors come
+// with Tenon. A file's name says by its extension which one is meant; where no plugin has
+// that extension, the file's first bytes do.
+//
+// Threads. A tn_file is constant, and may be used by any thread until it is closed; scopes
+// as <tenon/tenon.h> says.
+#ifndef TENON_FILE_H
+#define TENON_FILE_H
+
+#include <tenon/tenon.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// A file of arrays, opened.
+typedef struct tn_file tn_file;
+
+// Flags of tn_file_options.
+enum {
+    // Arrays are the file's own memory, mapped, where it holds their elements as they are:
+    // used in place on the CPU, read as they are used, shared with all who map the file.
+    // The file must then stay as it is until the arrays are gone: replacing it, as tn_save
+    // does, is fine; writing into it changes the arrays, and shortening it ends the program
+    // (SIGBUS).
+    TN_FILE_MAP = 1,
+};
+
+// All zero is the default.
+typedef struct tn_file_options {
+    uint32_t struct_size; // sizeof(tn_file_options); 0: that of ABI 1.0
+    uint32_t flags;       // TN_FILE_...
+    const char *plugin;   // the id of the plugin that knows the format; NULL: see above
+} tn_file_options;
+
+// Gives a file, which tn_file_close takes back; reads what is in it, not the elements.
+// `options` may be NULL. On failure *out_file is left alone, and tn_last_error() says why.
+// A file that is not closed counts as in use when the runtime is closed. Any thread.
+TN_API tn_status tn_file_open(tn_runtime *runtime, const char *path,
+                              const tn_file_options *options, tn_file **out_file);
+TN_API void tn_file_close(tn_file *file); // NULL is fine; arrays of the file stay
+
+// Names and types of the file's arrays, in the file's order: array `index`, or NULL behind
+// the last one. A file of one array without a name has the name "". Borrowed until the file
+// is closed. Any thread.
+TN_API const char *tn_file_name(const tn_file *file, uint64_t index);
+TN_API const tn_type *tn_file_type(const tn_file *file, uint64_t index);
+
+// The text under `key` that the file carries beside its arrays; NULL when there is none.
+// Borrowed until the file is closed. Any thread.
+TN_API const char *tn_file_text(const tn_file *file, const char *key);
+
+// Gives an array of the file by its name; NULL: the file's only array. Uses the file for
+// the call alone, so that it can be closed before the array is used.
+TN_API tn_array *tn_file_array(tn_scope *scope, const tn_file *file, const char *name);
+
+// tn_file_open, tn_file_array and tn_file_close in one call.
+TN_API tn_array *tn_load(tn_scope *scope, const char *path, const char *name);
+
+// All zero is the default.
+typedef struct tn_save_options {
+    uint32_t struct_size;     // sizeof(tn_save_options); 0: that of ABI 1.0
+    uint32_t flags;           // 0
+    const char *plugin;       // the id of the plugin that writes; NULL: by the extension
+    const char *const *keys;  // num_texts keys, and
+    const char *const *texts; // texts that the file carries under them
+    uint64_t num_texts;
+    // Where to write instead of to the file `path`, which is then for messages alone:
+    // called with the bytes in order. Returns TN_OK, or a failure that ends tn_save.
+    tn_status (*write)(void *context, const void *data, uint64_t size);
+    void *context;
+} tn_save_options;
+
+// Evaluates the arrays, and writes them to a file under their names; `names` may be NULL
+// for one array without a name, `options` too. The file appears at `path` complete, or what
+// was there is unchanged: bytes go to a file of another name in the same folder
+// (.tenon-save-..., which a process that is killed leaves behind), are brought to the disk,
+// and take the name at once. What is no file, such as a pipe, is written to directly.
+// Returns the scope's first failure.
+TN_API tn_status tn_save(tn_scope *scope, const char *path, tn_array *const *arrays,
+                         const char *const *names, uint64_t num_arrays,
+                         const tn_save_options *options);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // TENON_FILE_H

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+// Formats: plugins that read and write files of arrays, for tn_file_open, tn_load and
+// tn_save of <tenon/file.h>.
+//
+//   static const tn_format format = {.struct_size = sizeof(format),
+//                                    .list = list, .close = close, .write = write};
+//   static const tn_selector selectors[] = {{TN_IFACE_FORMAT, "extension", "acme"},
+//                                           {TN_IFACE_FORMAT, TN_SELECT_MAGIC,
+//                                           "41434d45"}};
+//
+// The plugin knows the bytes of its files and nothing else. Opening and mapping files,
+// memory, and replacing a file at once or not at all are the core's. The file is chosen by
+// its extension, in small letters, then by its first bytes: see <tenon/plugin.h>.
+//
+// A file is untrusted: a format checks each number against the size of the source before it
+// allocates or reads, and fails with TN_ERR_REFUSED and a message that begins with
+// source->name and says what was got and expected.
+//
+// Threads. Every slot is [any]: several threads may call it at once, for one content too.
+#ifndef TENON_FORMAT_H
+#define TENON_FORMAT_H
+
+#include <tenon/checked.h>
+#include <tenon/host.h>
+#include <tenon/status.h>
+#include <tenon/types.h>
+
+// The id by which query() is asked for a tn_format. Its kind of selector beside
+// TN_SELECT_MAGIC is "extension".
+#define TN_IFACE_FORMAT "tn.format/1"
+
+// Flags of an array in a file.
+enum {
+    // Its bytes in the file are its elements: row-major without gaps, little-endian, a
+    // TN_BOOL 0 or 1. The core reads or maps them, and does not call `read`.
+    TN_FORMAT_IN_PLACE = 1,
+};
+
+// One array of a file. Of a content that `list` gives: owned by the format, constant until
+// `close`. Of one that `write` gets: borrowed for the call.
+typedef struct tn_format_array {
+    const char *name; // UTF-8; "" in a file of one array without a name
+    tn_type type;
+    uint64_t offset;  // bytes from the file's beginning to the first element; 0 for `write`
+    uint64_t size;    // bytes: in the file, or of `data`
+    const void *data; // for `write`: the elements, row-major without gaps; else NULL
+    uint32_t flags;   // TN_FORMAT_...; 0 for `write`
+    uint32_t reserved; // 0
+} tn_format_array;
+
+// A pair of texts about a file, UTF-8.
+typedef struct tn_format_text {
+    const char *key;
+    const char *value;
+} tn_format_text;
+
+// What is in a file: array i is at byte i * array_size of `arrays`, and texts likewise.
+typedef struct tn_format_content {
+    uint32_t struct_size; // sizeof(tn_format_content)
+    uint32_t flags;       // 0
+    const tn_format_array *arrays;
+    const tn_format_text *texts;
+    uint64_t num_arrays;
+    uint64_t num_texts;
+    uint32_t array_size; // sizeof(tn_format_array)
+    uint32_t text_size;  // sizeof(tn_format_text)
+} tn_format_content;
+
+// The bytes of a file that is read. Filled by the core, borrowed for the call.
+typedef struct tn_format_source tn_format_source;
+struct tn_format_source {
+    uint32_t struct_size; // sizeof(tn_format_source) as the core was compiled
+    uint32_t flags;       // 0
+    uint64_t size;        // bytes
+    const char *name;     // the path, for messages
+
+    // Copies `size` bytes from byte `offset` on. Fails, with the reason recorded, when they
+    // are not all there. [any-thread]
+    tn_status (*read)(const tn_format_source *source, uint64_t offset, void *data,
+                      uint64_t size);
+};
+
+// Where a file is written to. Filled by the core, borrowed for the call.
+typedef struct tn_format_sink tn_format_sink;
+struct tn_format_sink {
+    uint32_t struct_size; // sizeof(tn_format_sink) as the core was compiled
+    uint32_t flags;       // 0
+    const char *name;     // the path, for messages
+
+    // Appends bytes. Fails, with the reason recorded, when they cannot be written.
+    tn_status (*write)(const tn_format_sink *sink, const void *data, uint64_t size);
+};
+
+// Flags of a format.
+enum {
+    TN_FORMAT_SINGLE = 1, // a file holds exactly one array, without a name and texts
+};
+
+// The interface of a format.
+typedef struct tn_format {
+    uint32_t struct_size;
+    uint32_t flags; // TN_FORMAT_SINGLE, or 0
+
+    // Reads what is in the file, not the elements. Gives a content, which `close` takes
+    // back. Arrays have names of their own. [any]
+    tn_status (*list)(const tn_host *host, const tn_format_source *source,
+                      const tn_format_content **out_content);
+    void (*close)(const tn_host *host, const tn_format_content *content);
+
+    // Optional: gives the elements of array `index`, which is not TN_FORMAT_IN_PLACE, in
+    // `data`: row-major without gaps, in the byte order of the host. [any]
+    tn_status (*read)(const tn_host *host, const tn_format_source *source,
+                      const tn_format_content *content, uint64_t index, void *data);
+
+    // Optional: writes a file. TN_ERR_UNSUPPORTED, before anything is written, for a dtype
+    // that the format cannot name. [any]
+    tn_status (*write)(const tn_host *host, const tn_format_content *content,
+                       const tn_format_sink *sink);
+} tn_format;
+
+// The bytes of an array of this type, for sizes that a file states: 1, or 0 where they do
+// not fit 63 bits. An extent of 0 counts as 1 for that, as the core counts.
+static inline int32_t tn_format_bytes(const tn_type *type, uint64_t *out_bytes)
+{
+    uint64_t most = (uint64_t)tn_dtype_bytes(type->dtype), bytes = most;
+    for (int32_t i = 0; i < type->rank; i++) {
+        uint64_t extent = (uint64_t)type->extent[i];
+        if (!tn_checked_multiply(most, extent ? extent : 1, &most) || most > INT64_MAX)
+            return 0;
+        bytes *= extent;
+    }
+    *out_bytes = bytes;
+    return 1;
+}
+
+#endif // TENON_FORMAT_H
