@@ -31,7 +31,8 @@ POINTER = ctypes.c_void_p
 class AttrList(ctypes.Structure):
     """tn_attr_list: all zero for no attributes."""
 
-    _fields_ = [("items", POINTER), ("count", ctypes.c_uint64)]
+    _fields_ = [("items", POINTER), ("count", ctypes.c_uint64),
+                ("item_size", ctypes.c_uint32), ("reserved", ctypes.c_uint32)]
 
 
 for name, result, arguments in [
