@@ -110,9 +110,9 @@ static tn_status save(tn_scope *scope, const char *path, tn_array *const *arrays
                     "%llu",
                     path, (unsigned long long)count,
                     (unsigned long long)options->num_texts);
-    tn_format_array *list = arena_alloc(&scope->arena, (count + 1) * sizeof(*list));
+    tn_format_array *list = arena_alloc(&scope->scratch, (count + 1) * sizeof(*list));
     tn_format_text *texts =
-        arena_alloc(&scope->arena, (options->num_texts + 1) * sizeof(*texts));
+        arena_alloc(&scope->scratch, (options->num_texts + 1) * sizeof(*texts));
     if (!list || !texts)
         return TN_ERR_MEMORY;
     for (uint64_t i = 0; i < options->num_texts; i++)
@@ -142,7 +142,9 @@ tn_status tn_save(tn_scope *scope, const char *path, tn_array *const *arrays,
     status = read_options(options, &mine);
     if (status == TN_OK && tn_eval_n(scope, arrays, num_arrays) != TN_OK)
         return scope->status;
+    struct arena_mark mark = arena_mark(&scope->scratch);
     if (status == TN_OK)
         status = save(scope, path, arrays, names, num_arrays, &mine);
+    arena_rewind(&scope->scratch, mark);
     return scope_take_failure(scope, status);
 }
