@@ -226,7 +226,8 @@ static const void *donate(tn_runtime *rt, tn_scope *s, tn_array *x)
 {
     tn_function *f = NULL;
     tn_array *y = NULL;
-    const tn_function_options options = {.struct_size = sizeof(options), .donate = 1};
+    const tn_function_options options = {
+        .struct_size = sizeof(options), .donated = &(const uint32_t){0}, .num_donated = 1};
     must(NULL, tn_function_create(rt, increment, NULL, &options, &f));
     must(s, tn_function_call(f, s, &x, 1, &y, 1));
     const float *data = tn_data(s, y);
