@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include "attr/intern.h"
 #include "base/fail.h"
 #include "base/memory.h"
 #include "check/checking.h"
@@ -46,6 +47,8 @@ static tn_status open_parts(tn_runtime *runtime, const tn_runtime_options *optio
     if (status == TN_OK)
         status = trace_create(runtime->config, &runtime->trace);
     if (status == TN_OK)
+        status = intern_set_create(&runtime->interned);
+    if (status == TN_OK)
         status = expr_set_create(runtime);
     if (status == TN_OK)
         status = prim_set_create(runtime);
@@ -75,6 +78,7 @@ static void runtime_destroy(tn_runtime *runtime)
     plugin_set_destroy(runtime);
     prim_set_destroy(runtime);
     expr_set_destroy(runtime);
+    intern_set_destroy(runtime->interned);
     trace_destroy(runtime->trace, runtime->config);
     config_destroy(runtime->config);
     mem_free(runtime);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include "../base/config.h"
+#include "../base/text.h"
 
 const tn_attr_field *attrs_field(const tn_attr_table *table, uint32_t index)
 {
@@ -40,6 +41,8 @@ bool field_is_default(const tn_attr_field *field, const void *attrs)
 {
     if (field->kind == TN_ATTR_INTS)
         return !field_ints(field, attrs)->given;
+    if (attr_is_interned(field->kind))
+        return !field_pointer(field, attrs);
     return canonical(field, field_bits(field, attrs)) ==
            canonical(field, field_default(field));
 }
@@ -55,6 +58,8 @@ struct hash attrs_hash(struct hash h, const tn_attr_table *table, const void *at
             const tn_ints *ints = field_ints(field, attrs);
             h = hash_bytes(hash_u64(h, ints->count), ints->value,
                            ints->count * sizeof(ints->value[0]));
+        } else if (attr_is_interned(field->kind)) {
+            h = hash_join(h, interned_hash(field->kind, field_pointer(field, attrs)));
         } else {
             h = hash_u64(h, canonical(field, field_bits(field, attrs)));
         }
@@ -74,6 +79,9 @@ const char *field_expects(const tn_attr_field *field)
         [TN_ATTR_DTYPE] = "a dtype such as f32",
         [TN_ATTR_INTS] = "at most 8 integers such as [0, 1]",
         [TN_ATTR_BITS] = "an unsigned integer",
+        [TN_ATTR_STRING] = "a text",
+        [TN_ATTR_INT_LIST] = "a list of integers such as [3, 5, 7]",
+        [TN_ATTR_FLOAT_LIST] = "a list of numbers such as [0.5, 1]",
     };
     if (field->kind != TN_ATTR_CHOICE)
         return texts[field->kind];
@@ -117,6 +125,9 @@ tn_status field_store_int(const tn_attr_field *field, void *out, int64_t value)
 {
     bool ok = true;
     switch (field->kind) {
+    case TN_ATTR_STRING:
+        ok = false;
+        break;
     case TN_ATTR_BOOL:
         ok = value == 0 || value == 1;
         break;
@@ -158,11 +169,16 @@ tn_status field_store_double(const tn_attr_field *field, void *out, double value
     return field_store_int(field, out, (int64_t)value);
 }
 
+static tn_status not_a_list(const tn_attr_field *field, const char *got)
+{
+    return fail(TN_ERR_ARGUMENT, "attribute '%s': got %s, expected %s", field->name, got,
+                field_expects(field));
+}
+
 tn_status field_store_ints(const tn_attr_field *field, void *out, const tn_ints *ints)
 {
     if (field->kind != TN_ATTR_INTS)
-        return fail(TN_ERR_ARGUMENT, "attribute '%s': got a list, expected %s", field->name,
-                    field_expects(field));
+        return not_a_list(field, "a list");
     if (!ints || !ints->given) {
         memset((char *)out + field->offset, 0, sizeof(*ints));
         return TN_OK;
@@ -176,6 +192,133 @@ tn_status field_store_ints(const tn_attr_field *field, void *out, const tn_ints 
     return TN_OK;
 }
 
+// --- texts and lists of any length ------------------------------------------------------
+
+// Value i of a list as an integer, where nothing is lost.
+static tn_status int_at(const tn_attr_field *field, const struct number_list *list,
+                        uint64_t i, int64_t *out)
+{
+    if (!list->floats) {
+        *out = list->ints[i];
+        return TN_OK;
+    }
+    double value = list->floats[i];
+    if (value != floor(value) || fabs(value) > 0x1p53)
+        return fail(TN_ERR_ARGUMENT, "attribute '%s': value %" PRIu64 " is %g, expected %s",
+                    field->name, i, value, field_expects(field));
+    *out = (int64_t)value;
+    return TN_OK;
+}
+
+// The same as a double.
+static tn_status float_at(const tn_attr_field *field, const struct number_list *list,
+                          uint64_t i, double *out)
+{
+    if (list->floats) {
+        *out = list->floats[i];
+        return TN_OK;
+    }
+    *out = (double)list->ints[i];
+    if (list->ints[i] > INT64_C(1) << 53 || list->ints[i] < -(INT64_C(1) << 53))
+        return fail(TN_ERR_ARGUMENT,
+                    "attribute '%s': value %" PRIu64 " is %" PRId64
+                    ", which is not exact as an f64",
+                    field->name, i, list->ints[i]);
+    return TN_OK;
+}
+
+static tn_status store_axes(const tn_attr_field *field, void *out,
+                            const struct number_list *list)
+{
+    tn_ints ints = {.given = 1, .count = (uint32_t)list->count};
+    if (list->count > TN_MAX_RANK)
+        return fail(TN_ERR_ARGUMENT,
+                    "attribute '%s': got %" PRIu64 " integers, expected at most %d",
+                    field->name, list->count, TN_MAX_RANK);
+    for (uint64_t i = 0; i < list->count; i++) {
+        tn_status status = int_at(field, list, i, &ints.value[i]);
+        if (status != TN_OK)
+            return status;
+    }
+    return field_store_ints(field, out, &ints);
+}
+
+static tn_status store_int_list(struct intern_refs *refs, const tn_attr_field *field,
+                                void *out, const struct number_list *list)
+{
+    int64_t *values = mem_alloc(list->count * sizeof(*values) + 1);
+    const tn_int_list *interned = NULL;
+    tn_status status = values ? TN_OK : TN_ERR_MEMORY;
+    for (uint64_t i = 0; i < list->count && status == TN_OK; i++)
+        status = int_at(field, list, i, &values[i]);
+    if (status == TN_OK)
+        status = intern_ints(refs, values, list->count, &interned);
+    if (status == TN_OK)
+        memcpy((char *)out + field->offset, &interned, sizeof(interned));
+    mem_free(values);
+    return status;
+}
+
+static tn_status store_float_list(struct intern_refs *refs, const tn_attr_field *field,
+                                  void *out, const struct number_list *list)
+{
+    double *values = mem_alloc(list->count * sizeof(*values) + 1);
+    const tn_float_list *interned = NULL;
+    tn_status status = values ? TN_OK : TN_ERR_MEMORY;
+    for (uint64_t i = 0; i < list->count && status == TN_OK; i++)
+        status = float_at(field, list, i, &values[i]);
+    if (status == TN_OK)
+        status = intern_floats(refs, values, list->count, &interned);
+    if (status == TN_OK)
+        memcpy((char *)out + field->offset, &interned, sizeof(interned));
+    mem_free(values);
+    return status;
+}
+
+tn_status field_store_list(struct intern_refs *refs, const tn_attr_field *field, void *out,
+                           const struct number_list *list)
+{
+    if (list->count > TN_ATTR_MOST)
+        return fail(TN_ERR_ARGUMENT,
+                    "attribute '%s': got %" PRIu64 " values, expected at most %" PRId64,
+                    field->name, list->count, TN_ATTR_MOST);
+    if (list->count && !list->ints && !list->floats)
+        return fail(TN_ERR_ARGUMENT,
+                    "attribute '%s': %" PRIu64 " values, but they are NULL", field->name,
+                    list->count);
+    switch (field->kind) {
+    case TN_ATTR_INTS:
+        return store_axes(field, out, list);
+    case TN_ATTR_INT_LIST:
+        return store_int_list(refs, field, out, list);
+    case TN_ATTR_FLOAT_LIST:
+        return store_float_list(refs, field, out, list);
+    default:
+        return not_a_list(field, "a list");
+    }
+}
+
+tn_status field_store_text(struct intern_refs *refs, const tn_attr_field *field, void *out,
+                           const char *text)
+{
+    const char *interned;
+    if (field->kind != TN_ATTR_STRING)
+        return not_a_list(field, "a text");
+    size_t size = strlen(text), valid = text_valid(text);
+    if (size > TN_ATTR_MOST)
+        return fail(TN_ERR_ARGUMENT,
+                    "attribute '%s': got a text of %zu bytes, expected at most %" PRId64,
+                    field->name, size, TN_ATTR_MOST);
+    if (valid != size)
+        return fail(TN_ERR_ARGUMENT,
+                    "attribute '%s': byte %zu of the text is 0x%02x, expected UTF-8",
+                    field->name, valid, (unsigned char)text[valid]);
+    tn_status status = intern_text(refs, text, size, &interned);
+    if (status == TN_OK)
+        memcpy((char *)out + field->offset, &interned, sizeof(interned));
+    return status;
+}
+
 // Clears the whole struct, padding included, and writes the defaults.
 static void write_defaults(const tn_attr_table *table, void *out)
 {
@@ -185,33 +328,91 @@ static void write_defaults(const tn_attr_table *table, void *out)
             field_set(&table->fields[i], out, field_default(&table->fields[i]));
 }
 
-// Fails unless all required fields are in `given` (bit i: field i).
-static tn_status check_given(const tn_attr_table *table, uint64_t given)
+// Fails unless all required fields are in `given` (bit i: field i); texts and lists also
+// count as left out when they were given as NULL.
+static tn_status check_given(const tn_attr_table *table, uint64_t given, const void *attrs)
 {
-    for (uint32_t i = 0; i < table->num_fields; i++)
-        if (table->fields[i].flags & TN_ATTR_REQUIRED && !(given >> i & 1))
+    for (uint32_t i = 0; i < table->num_fields; i++) {
+        const tn_attr_field *field = &table->fields[i];
+        bool is_given = given >> i & 1;
+        if (attr_is_interned(field->kind))
+            is_given = field_pointer(field, attrs) != NULL;
+        if (field->flags & TN_ATTR_REQUIRED && !is_given)
             return fail(TN_ERR_ARGUMENT, "attribute '%s' is missing, expected %s",
-                        table->fields[i].name, field_expects(&table->fields[i]));
+                        field->name, field_expects(field));
+    }
     return TN_OK;
 }
 
-static tn_status store(const tn_attr_field *field, void *out, const tn_attr *item)
+static bool is_number_list(const tn_attr_field *field)
+{
+    return field->kind == TN_ATTR_INT_LIST || field->kind == TN_ATTR_FLOAT_LIST;
+}
+
+// Stores a value that is a list. One that is NULL leaves the field at its default.
+static tn_status store_list(struct intern_refs *refs, const tn_attr_field *field, void *out,
+                            const tn_attr *item)
+{
+    struct number_list list = {0};
+    switch (item->kind) {
+    case TN_ATTR_INTS:
+        if (!is_number_list(field))
+            return field_store_ints(field, out, item->ints);
+        if (!item->ints || !item->ints->given)
+            return TN_OK;
+        if (item->ints->count > TN_MAX_RANK)
+            return fail(TN_ERR_ARGUMENT,
+                        "attribute '%s': a tn_ints of %u integers, expected at most %d",
+                        field->name, item->ints->count, TN_MAX_RANK);
+        list = (struct number_list){item->ints->count, item->ints->value, NULL};
+        break;
+    case TN_ATTR_INT_LIST:
+        if (item->int_list)
+            list = (struct number_list){item->int_list->count, item->int_list->value, NULL};
+        break;
+    default:
+        if (item->float_list)
+            list = (struct number_list){item->float_list->count, NULL,
+                                        item->float_list->value};
+    }
+    bool is_absent = item->kind == TN_ATTR_INT_LIST     ? !item->int_list
+                     : item->kind == TN_ATTR_FLOAT_LIST ? !item->float_list
+                                                        : false;
+    if (is_absent && (is_number_list(field) || field->kind == TN_ATTR_INTS))
+        return TN_OK;
+    return field_store_list(refs, field, out, &list);
+}
+
+static tn_status store(struct intern_refs *refs, const tn_attr_field *field, void *out,
+                       const tn_attr *item)
 {
     switch (item->kind) {
     case TN_ATTR_F64:
-        return field_store_double(field, out, item->f);
+        return is_number_list(field)
+                   ? field_store_list(refs, field, out,
+                                      &(struct number_list){1, NULL, &item->f})
+                   : field_store_double(field, out, item->f);
     case TN_ATTR_INTS:
-        return field_store_ints(field, out, item->ints);
+    case TN_ATTR_INT_LIST:
+    case TN_ATTR_FLOAT_LIST:
+        return store_list(refs, field, out, item);
+    case TN_ATTR_STRING:
+        return item->text ? field_store_text(refs, field, out, item->text) : TN_OK;
     case TN_ATTR_TEXT:
+        if (!item->text && field->kind == TN_ATTR_STRING)
+            return TN_OK; // a rule passes on what was left out
         if (!item->text)
             return fail(TN_ERR_ARGUMENT, "attribute '%s': the text is NULL", field->name);
-        return field_parse(field, item->text, strlen(item->text), out);
+        return field_parse(refs, field, item->text, out);
     case TN_ATTR_BOOL:
     case TN_ATTR_I64:
     case TN_ATTR_DTYPE:
     case TN_ATTR_CHOICE:
     case TN_ATTR_BITS:
-        return field_store_int(field, out, item->i);
+        return is_number_list(field)
+                   ? field_store_list(refs, field, out,
+                                      &(struct number_list){1, &item->i, NULL})
+                   : field_store_int(field, out, item->i);
     default:
         return fail(TN_ERR_ARGUMENT, "attribute '%s': %u is no kind of value", field->name,
                     item->kind);
@@ -237,7 +438,8 @@ const tn_attr *attr_list_item(tn_attr_list list, uint64_t i, tn_attr *room)
     return room;
 }
 
-tn_status attrs_fill(const tn_attr_table *table, tn_attr_list list, void *out)
+tn_status attrs_fill(struct intern_refs *refs, const tn_attr_table *table,
+                     tn_attr_list list, void *out)
 {
     uint64_t given = 0;
     tn_attr room;
@@ -255,9 +457,9 @@ tn_status attrs_fill(const tn_attr_table *table, tn_attr_list list, void *out)
         if (given >> index & 1)
             return fail(TN_ERR_ARGUMENT, "attribute '%s' is given twice", item->name);
         given |= UINT64_C(1) << index;
-        tn_status status = store(&table->fields[index], out, item);
+        tn_status status = store(refs, &table->fields[index], out, item);
         if (status != TN_OK)
             return status;
     }
-    return check_given(table, given);
+    return check_given(table, given, out);
 }

@@ -10,10 +10,13 @@
 #include <stddef.h>
 #include <tenon/attr.h>
 #include "../base/hash.h"
+#include "intern.h"
 
 // Fills `out` (table->size bytes) with defaults and the given values. Errors name the
-// field, what was got and what was expected, and for unknown names the nearest one.
-tn_status attrs_fill(const tn_attr_table *table, tn_attr_list list, void *out);
+// field, what was got and what was expected, and for unknown names the nearest one. Texts
+// and lists in `out` live as long as `refs`.
+tn_status attrs_fill(struct intern_refs *refs, const tn_attr_table *table,
+                     tn_attr_list list, void *out);
 
 // TN_ERR_ARGUMENT unless items are as long as those of the first release, or longer.
 tn_status attr_list_check(tn_attr_list list);
@@ -24,8 +27,9 @@ const tn_attr *attr_list_item(tn_attr_list list, uint64_t i, tn_attr *room);
 // Hashes values, never padding. Fields at their default are left out; all NaNs are equal.
 struct hash attrs_hash(struct hash h, const tn_attr_table *table, const void *attrs);
 
-// "alpha=4, beta=2", values that attrs_fill reads back; mem_free the text. Without `all`,
-// optional fields at their default are left out.
+// "alpha=4, beta=2", values that attrs_fill and `tenon eval` read back; mem_free the text.
+// A STRING stands in quotes, with escapes (\" \\ \n \t \r \xHH). Without `all`, optional
+// fields at their default are left out.
 char *attrs_print(const tn_attr_table *table, const void *attrs, bool all);
 
 const tn_attr_field *attrs_field(const tn_attr_table *table, uint32_t index);

@@ -8,10 +8,12 @@
 #include "../base/fail.h"
 #include "../base/memory.h"
 #include "attrs.h"
+#include "intern.h"
 
 #define MAX_ATTR_FIELDS 32
 
-// The 64 bits of a field of any kind but INTS: a double for F64, else an integer.
+// The 64 bits of a field of any kind but INTS: a double for F64, a pointer for texts and
+// lists of any length, else an integer.
 static inline uint64_t field_bits(const tn_attr_field *field, const void *attrs)
 {
     uint64_t bits;
@@ -21,6 +23,13 @@ static inline uint64_t field_bits(const tn_attr_field *field, const void *attrs)
 static inline const tn_ints *field_ints(const tn_attr_field *field, const void *attrs)
 {
     return (const tn_ints *)((const char *)attrs + field->offset);
+}
+// The interned value of a field; NULL: not given.
+static inline const void *field_pointer(const tn_attr_field *field, const void *attrs)
+{
+    const void *value;
+    memcpy(&value, (const char *)attrs + field->offset, sizeof(value));
+    return value;
 }
 static inline void field_set(const tn_attr_field *field, void *attrs, uint64_t bits)
 {
@@ -34,8 +43,22 @@ tn_status field_store_int(const tn_attr_field *field, void *out, int64_t value);
 tn_status field_store_double(const tn_attr_field *field, void *out, double value);
 tn_status field_store_ints(const tn_attr_field *field, void *out, const tn_ints *ints);
 
-// Parses text[0 .. size) as one value of the field's kind and stores it.
-tn_status field_parse(const tn_attr_field *field, const char *text, size_t size, void *out);
+// A value as it is given: a number of integers or of floats. `floats` where it is not NULL.
+struct number_list {
+    uint64_t count;
+    const int64_t *ints;
+    const double *floats;
+};
+
+// As above for fields of texts and lists; they are interned.
+tn_status field_store_list(struct intern_refs *refs, const tn_attr_field *field, void *out,
+                           const struct number_list *list);
+tn_status field_store_text(struct intern_refs *refs, const tn_attr_field *field, void *out,
+                           const char *text);
+
+// Parses the text as one value of the field's kind and stores it.
+tn_status field_parse(struct intern_refs *refs, const tn_attr_field *field,
+                      const char *text, void *out);
 
 // "an integer", "true or false", "one of 'a', 'b'". Valid until the thread's next call.
 const char *field_expects(const tn_attr_field *field);

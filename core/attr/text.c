@@ -68,6 +68,51 @@ static void put_ints(struct text_buffer *text, const tn_ints *ints)
     put(text, "]");
 }
 
+// In quotes. Bytes below the space are escaped: one line stays one.
+static void put_quoted(struct text_buffer *text, const char *value)
+{
+    put(text, "\"");
+    while (*value) {
+        size_t plain = strcspn(value, "\"\\\1\2\3\4\5\6\7\b\t\n\v\f\r\16\17\20\21\22"
+                                      "\23\24\25\26\27\30\31\32\33\34\35\36\37\177");
+        put(text, "%.*s", (int)plain, value);
+        value += plain;
+        if (!*value)
+            break;
+        const char *escape = strchr("\"\"\\\\\nn\tt\rr", *value);
+        if (escape)
+            put(text, "\\%c", escape[1]);
+        else
+            put(text, "\\x%02x", (unsigned char)*value);
+        value++;
+    }
+    put(text, "\"");
+}
+
+// A text or a list of any length.
+static void put_interned(struct text_buffer *text, uint32_t kind, const void *value)
+{
+    const tn_int_list *ints = value;
+    const tn_float_list *floats = value;
+    if (!value) {
+        put(text, "none");
+        return;
+    }
+    if (kind == TN_ATTR_STRING) {
+        put_quoted(text, value);
+        return;
+    }
+    put(text, "[");
+    for (uint64_t i = 0; i < ints->count; i++) { // the counts are at one place
+        put(text, "%s", i ? ", " : "");
+        if (kind == TN_ATTR_INT_LIST)
+            put(text, "%" PRId64, ints->value[i]);
+        else
+            put_double(text, floats->value[i]);
+    }
+    put(text, "]");
+}
+
 static void put_value(struct text_buffer *text, const tn_attr_field *field,
                       const void *attrs)
 {
@@ -89,6 +134,11 @@ static void put_value(struct text_buffer *text, const tn_attr_field *field,
         return;
     case TN_ATTR_INTS:
         put_ints(text, field_ints(field, attrs));
+        return;
+    case TN_ATTR_STRING:
+    case TN_ATTR_INT_LIST:
+    case TN_ATTR_FLOAT_LIST:
+        put_interned(text, field->kind, field_pointer(field, attrs));
         return;
     case TN_ATTR_BITS:
         put(text, "0x%" PRIx64, bits);
@@ -163,18 +213,46 @@ static bool read_double(const char *text, double *out)
     return end != text && !*end && !is_space(text[0]);
 }
 
-// Parses "[0, 1]", "(2, 3)", "(2,)", "3", "[]" or "none". Overwrites `text`.
-static bool read_ints(char *text, tn_ints *out)
+// A list while it is parsed: `ints` or `floats` has room for `max` values.
+struct parsed_list {
+    struct number_list list;
+    int64_t *ints;
+    double *floats;
+    uint32_t max;
+    bool is_absent; // "none"
+};
+
+static tn_status add_number(struct parsed_list *list, bool as_float, const char *text,
+                            char **out_end)
 {
-    *out = (tn_ints){.given = 1};
+    uint32_t need = (uint32_t)list->list.count + 1;
+    tn_status status =
+        as_float ? mem_grow((void **)&list->floats, &list->max, need, sizeof(double))
+                 : mem_grow((void **)&list->ints, &list->max, need, sizeof(int64_t));
+    if (status != TN_OK)
+        return status;
+    errno = 0;
+    if (as_float)
+        list->floats[need - 1] = text_to_double(text, out_end);
+    else
+        list->ints[need - 1] = strtoll(text, out_end, 10);
+    if (*out_end != text && (as_float || !errno))
+        list->list.count = need;
+    return TN_OK;
+}
+
+// Parses "[0, 1]", "(2, 3)", "(2,)", "3", "[]" or "none". Overwrites `text`. *out_valid:
+// whether it is a list.
+static tn_status read_list(char *text, bool as_float, struct parsed_list *out,
+                           bool *out_valid)
+{
     size_t size = strlen(text);
-    if (strcmp(text, "none") == 0) {
-        *out = (tn_ints){0};
-        return true;
-    }
+    *out_valid = out->is_absent = strcmp(text, "none") == 0;
+    if (*out_valid)
+        return TN_OK;
     if (size && (text[0] == '[' || text[0] == '(')) {
         if (size < 2 || text[size - 1] != (text[0] == '[' ? ']' : ')'))
-            return false;
+            return TN_OK;
         text[size - 1] = 0;
         text++;
     }
@@ -182,20 +260,45 @@ static bool read_ints(char *text, tn_ints *out)
         text++;
     while (*text) {
         char *end;
-        errno = 0;
-        if (out->count == TN_MAX_RANK)
-            return false;
-        out->value[out->count++] = strtoll(text, &end, 10);
-        if (end == text || errno)
-            return false;
+        uint64_t before = out->list.count;
+        tn_status status =
+            before > TN_ATTR_MOST ? TN_OK : add_number(out, as_float, text, &end);
+        if (status != TN_OK)
+            return status;
+        if (before > TN_ATTR_MOST || out->list.count == before)
+            break;
         while (is_space(*end))
             end++;
         if (*end && *end != ',')
-            return false;
+            return TN_OK;
         for (text = end + (*end == ','); is_space(*text);)
             text++;
     }
-    return true;
+    *out_valid = !*text || out->list.count > TN_ATTR_MOST; // storing refuses that many
+    out->list.ints = out->ints;
+    out->list.floats = out->floats;
+    return TN_OK;
+}
+
+static tn_status parse_list(struct intern_refs *refs, const tn_attr_field *field,
+                            char *text, void *out)
+{
+    static const int64_t none[1];
+    struct parsed_list list = {0};
+    bool is_valid;
+    char original[64];
+    snprintf(original, sizeof(original), "%.60s", text);
+    tn_status status = read_list(text, field->kind == TN_ATTR_FLOAT_LIST, &list, &is_valid);
+    if (status == TN_OK && list.list.count == 0)
+        list.list.ints = none;
+    if (status == TN_OK &&
+        (!is_valid || (field->kind == TN_ATTR_INTS && list.list.count > TN_MAX_RANK)))
+        status = mismatch(field, original);
+    else if (status == TN_OK && !list.is_absent)
+        status = field_store_list(refs, field, out, &list.list);
+    mem_free(list.ints);
+    mem_free(list.floats);
+    return status;
 }
 
 static tn_status parse_choice(const tn_attr_field *field, const char *text, void *out)
@@ -223,14 +326,12 @@ static tn_status parse_bool(const tn_attr_field *field, const char *text, void *
     return mismatch(field, text);
 }
 
-static tn_status parse_value(const tn_attr_field *field, char *text, void *out)
+static tn_status parse_value(struct intern_refs *refs, const tn_attr_field *field,
+                             char *text, void *out)
 {
     int64_t i;
     uint64_t bits;
     double f;
-    tn_ints ints;
-    char original[64];
-    snprintf(original, sizeof(original), "%.60s", text);
     switch (field->kind) {
     case TN_ATTR_BOOL:
         return parse_bool(field, text, out);
@@ -244,8 +345,9 @@ static tn_status parse_value(const tn_attr_field *field, char *text, void *out)
     case TN_ATTR_CHOICE:
         return parse_choice(field, text, out);
     case TN_ATTR_INTS:
-        return read_ints(text, &ints) ? field_store_ints(field, out, &ints)
-                                      : mismatch(field, original);
+    case TN_ATTR_INT_LIST:
+    case TN_ATTR_FLOAT_LIST:
+        return parse_list(refs, field, text, out);
     default:
         if (!read_bits(text, &bits))
             return mismatch(field, text);
@@ -254,17 +356,27 @@ static tn_status parse_value(const tn_attr_field *field, char *text, void *out)
     }
 }
 
-tn_status field_parse(const tn_attr_field *field, const char *text, size_t size, void *out)
+tn_status field_parse(struct intern_refs *refs, const tn_attr_field *field,
+                      const char *text, void *out)
 {
-    char buffer[512];
-    while (size && is_space(*text))
-        text++, size--;
+    if (field->kind == TN_ATTR_STRING)
+        return field_store_text(refs, field, out, text);
+    char buffer[512], *copy = buffer;
+    bool is_list = attr_is_interned(field->kind);
+    while (is_space(*text))
+        text++;
+    size_t size = strlen(text);
     while (size && is_space(text[size - 1]))
         size--;
-    if (size >= sizeof(buffer))
+    if (size >= sizeof(buffer) && !is_list)
         return fail(TN_ERR_ARGUMENT, "attribute '%s': got %zu bytes, expected %s",
                     field->name, size, field_expects(field));
-    memcpy(buffer, text, size);
-    buffer[size] = 0;
-    return parse_value(field, buffer, out);
+    if (size >= sizeof(buffer) && !(copy = mem_alloc(size + 1)))
+        return TN_ERR_MEMORY;
+    memcpy(copy, text, size);
+    copy[size] = 0;
+    tn_status status = parse_value(refs, field, copy, out);
+    if (copy != buffer)
+        mem_free(copy);
+    return status;
 }

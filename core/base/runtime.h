@@ -13,16 +13,18 @@
 #include "trace.h"
 
 struct device;
+struct intern_set;
 
 struct tn_runtime {
-    struct life life;           // base/:      opening process, objects in use
-    struct config *config;      // base/
-    struct trace *trace;        // base/:      TENON_TRACE; NULL when not traced
-    struct expr_set *exprs;     // expr/:      parsed expressions and compiled programs
-    struct prim_set *prims;     // primitive/: registered primitives and kernels
-    struct plugin_set *plugins; // plugin/:    manifests, loaded code, reasons of refusals
-    struct device_set *devices; // device/:    opened devices in the order of TENON_BACKEND
-    struct plan_cache *plans;   // plan/:      plans by signature
+    struct life life;            // base/:      opening process, objects in use
+    struct config *config;       // base/
+    struct trace *trace;         // base/:      TENON_TRACE; NULL when not traced
+    struct intern_set *interned; // attr/:     texts and lists of attributes
+    struct expr_set *exprs;      // expr/:      parsed expressions and compiled programs
+    struct prim_set *prims;      // primitive/: registered primitives and kernels
+    struct plugin_set *plugins;  // plugin/:    manifests, loaded code, reasons of refusals
+    struct device_set *devices;  // device/:    opened devices in the order of TENON_BACKEND
+    struct plan_cache *plans;    // plan/:      plans by signature
     // Wraps each opened device in a backend that checks its results. Set by check/ for
     // TENON_CHECK; else NULL.
     tn_status (*wrap_device)(struct device *device);

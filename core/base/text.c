@@ -61,6 +61,15 @@ static size_t decode(const unsigned char *text, uint32_t *out_point)
     return 0;
 }
 
+size_t text_valid(const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    uint32_t point;
+    for (size_t size = 1; *at && size; at += size)
+        size = decode(at, &point);
+    return (size_t)(at - (const unsigned char *)text);
+}
+
 // Printable ASCII, the fast path.
 static bool is_plain(unsigned char byte)
 {

@@ -10,4 +10,7 @@
 // 4096) bytes.
 void text_make_printable(char *text, size_t size, unsigned flags);
 
+// The bytes of the longest beginning of `text` that is valid UTF-8.
+size_t text_valid(const char *text);
+
 #endif // CORE_BASE_TEXT_H

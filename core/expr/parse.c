@@ -156,12 +156,13 @@ static subtree unknown_name(struct expr_parser *p, const struct token *token,
     return NULL;
 }
 
-// The kind by which an attribute promotes; KIND_NONE for a list, which has no value here.
+// The kind by which an attribute promotes; KIND_NONE for a text or a list, which has no
+// value here.
 static int attr_kind(uint32_t kind)
 {
-    return kind == TN_ATTR_F64    ? KIND_FLOAT
-           : kind == TN_ATTR_INTS ? KIND_NONE
-                                  : KIND_SIGNED;
+    return kind == TN_ATTR_F64                           ? KIND_FLOAT
+           : kind == TN_ATTR_INTS || kind > TN_ATTR_BITS ? KIND_NONE
+                                                         : KIND_SIGNED;
 }
 
 static subtree parse_attr(struct expr_parser *p, const struct token *token)
@@ -178,8 +179,8 @@ static subtree parse_attr(struct expr_parser *p, const struct token *token)
             continue;
         int kind = attr_kind(field->kind);
         if (kind == KIND_NONE)
-            return parse_fail(p, token->at, "attribute '%s' is a list, expected a number",
-                              name),
+            return parse_fail(p, token->at, "attribute '%s' is a %s, expected a number",
+                              name, field->kind == TN_ATTR_STRING ? "text" : "list"),
                    NULL;
         return tree_attr(&p->tree, name, kind);
     }

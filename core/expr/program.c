@@ -180,10 +180,10 @@ tn_status expr_params(const tn_expr_program *program, const struct expr *expr,
             return fail(TN_ERR_ARGUMENT, "expression '%.80s': attribute '%s' is not given",
                         expr->text, name);
         const tn_attr_field *field = attrs_field(table, (uint32_t)index);
-        if (field->kind == TN_ATTR_INTS)
+        if (field->kind == TN_ATTR_INTS || field->kind > TN_ATTR_BITS)
             return fail(TN_ERR_ARGUMENT,
-                        "expression '%.80s': attribute '%s' is a list, expected a number",
-                        expr->text, name);
+                        "expression '%.80s': attribute '%s' is a %s, expected a number",
+                        expr->text, name, field->kind == TN_ATTR_STRING ? "text" : "list");
         params[i] = param_bits(field, attrs, interned->param_is_float[i]);
     }
     return TN_OK;

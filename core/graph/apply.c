@@ -279,7 +279,7 @@ static tn_status apply_by_name(tn_scope *scope, const char *name,
     if (size > sizeof(small) && !(attrs = mem_alloc(size)))
         return scope_take_failure(scope, TN_ERR_MEMORY);
     if (size > 0 || list.count > 0)
-        status = attrs_fill(&prim->record.attrs, list, attrs);
+        status = attrs_fill(&scope->interned, &prim->record.attrs, list, attrs);
     if (status != TN_OK) {
         fail_prefix("%s: ", prim->record.id);
         scope_take_failure(scope, status);
@@ -347,8 +347,8 @@ static tn_status text_attr(const tn_attr *given, tn_attr_field *field, uint64_t 
     case TN_ATTR_TEXT:
         return parse_number(given->name, given->text, &field->kind, bits);
     default:
-        return fail(TN_ERR_ARGUMENT, "attribute %s: got a list, expected a number",
-                    given->name);
+        return fail(TN_ERR_ARGUMENT, "attribute %s: got a %s, expected a number",
+                    given->name, given->kind == TN_ATTR_STRING ? "text" : "list");
     }
 }
 

@@ -70,7 +70,8 @@ struct tn_scope {
     struct map imports;   // kept array -> the leaf of this scope that shares its value
     tn_array **evaluated; // arrays whose values the scope releases
     uint32_t num_evaluated, max_evaluated;
-    struct expr_set **exprs; // sets that hold the nodes' expressions; owns references
+    struct intern_refs interned; // texts and lists in the attributes of the nodes
+    struct expr_set **exprs;     // sets that hold the nodes' expressions; owns references
     uint32_t num_exprs, max_exprs;
     uint32_t serial, epoch; // of the next node; of the latest walk
     bool tracing; // of a traced function or a decomposition: evaluation is an error

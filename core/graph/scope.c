@@ -16,6 +16,7 @@ tn_scope *tn_scope_open(tn_runtime *runtime)
     if (!scope)
         return NULL;
     scope->runtime = runtime;
+    scope->interned.set = runtime->interned;
     life_add(&runtime->life, LIFE_SCOPES);
     return scope;
 }
@@ -33,6 +34,7 @@ void tn_scope_close(tn_scope *scope)
     }
     for (uint32_t i = 0; i < scope->num_exprs; i++)
         expr_set_release(scope->exprs[i]);
+    intern_refs_release(&scope->interned);
     mem_free(scope->exprs);
     mem_free(scope->evaluated);
     map_finish(&scope->imports);

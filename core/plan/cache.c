@@ -33,6 +33,7 @@ static void plan_destroy(struct lru_entry *entry)
         mem_free(atomic_load(&plan->idle[i].record));
     mem_free(plan->segments);
     mem_free(plan->storages);
+    intern_refs_release(&plan->interned);
     arena_finish(&plan->arena);
     mem_free(plan);
 }

@@ -161,6 +161,7 @@ static tn_status op_start(struct plan_work *work, const struct node *node, uint3
             return TN_ERR_MEMORY;
         memcpy(attrs, node->attrs, node->table->size);
         out->attrs = attrs;
+        return intern_attrs(work->interned, node->table, attrs);
     }
     return TN_OK;
 }

@@ -35,6 +35,7 @@ static struct plan *plan_new(tn_runtime *runtime, const struct task *task)
     if (!plan)
         return NULL;
     plan->runtime = runtime;
+    plan->interned.set = runtime->interned;
     plan->entry.key = task->signature;
     atomic_init(&plan->entry.refs, 1);
     plan->num_leaves = task->num_leaves;
@@ -101,8 +102,11 @@ static tn_status make(tn_runtime *runtime, const struct task *task,
     struct plan *plan = plan_new(runtime, task);
     if (!plan)
         return TN_ERR_MEMORY;
-    struct plan_work work = {
-        .runtime = runtime, .arena = &plan->arena, .task = task, .watcher = watcher};
+    struct plan_work work = {.runtime = runtime,
+                             .arena = &plan->arena,
+                             .interned = &plan->interned,
+                             .task = task,
+                             .watcher = watcher};
     tn_status status = run_stages(&work, plan);
     if (status == TN_OK && watcher)
         watcher->ops->planned(watcher, &work, plan);

@@ -120,6 +120,7 @@ struct plan_work {
     // Set before the first stage; any stage reads them.
     tn_runtime *runtime;
     const struct task *task;
+    struct intern_refs *interned; // the plan's
     struct arena *arena; // the plan's: what a stage allocates there the plan may keep
     struct plan_watcher *watcher; // NULL: nobody observes; place unsets it for a trial
 
@@ -241,7 +242,8 @@ struct plan {
     struct lru_entry entry; // of the cache
     tn_runtime *runtime;
     struct arena arena;
-    struct device **devices; // borrowed from the device set
+    struct intern_refs interned; // texts and lists in the attributes of the steps
+    struct device **devices;     // borrowed from the device set
     uint32_t num_devices;
     struct plan_segment *segments;
     struct plan_transfer *transfers;

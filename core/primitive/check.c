@@ -210,6 +210,13 @@ static tn_status check_field_value(const tn_attr_field *field)
                         field->name, MAX_NAMES);
         ok = value >= 0 && value < count;
         break;
+    case TN_ATTR_STRING:
+    case TN_ATTR_INT_LIST:
+    case TN_ATTR_FLOAT_LIST:
+        if (value)
+            return fail(TN_ERR_REFUSED, "attribute '%s': default %lld, expected none",
+                        field->name, (long long)value);
+        break;
     }
     if (!ok)
         return fail(TN_ERR_REFUSED, "attribute '%s': default %lld, expected %s",
@@ -228,7 +235,7 @@ static tn_status check_field(const tn_attr_table *table, uint32_t index)
     if (!is_identifier(field->name))
         return fail(TN_ERR_REFUSED, "attribute %u: name '%.60s', expected an identifier",
                     index, field->name ? field->name : "NULL");
-    if (field->kind < TN_ATTR_BOOL || field->kind > TN_ATTR_BITS)
+    if (field->kind < TN_ATTR_BOOL || field->kind > TN_ATTR_FLOAT_LIST)
         return fail(TN_ERR_REFUSED, "attribute '%s': unknown kind %u", field->name,
                     field->kind);
     if (field->flags & ~(uint32_t)TN_ATTR_REQUIRED)

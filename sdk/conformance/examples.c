@@ -83,6 +83,37 @@ static bool read_ints(json_t *list, tn_ints *out)
     return good;
 }
 
+// Reads a text, or a list of any length. What the struct points to lives until the process
+// ends, as samples are copied freely: a group reads few examples.
+static bool read_value(const tn_attr_field *field, json_t *value, const void **out)
+{
+    const char *text = json_string_value(value);
+    size_t count = json_array_size(value);
+    double *floats = calloc(count + 1, sizeof(*floats));
+    int64_t *ints = calloc(count + 1, sizeof(*ints));
+    bool good = floats && ints && json_is_array(value);
+    for (size_t i = 0; good && i < count; i++) {
+        const json_t *one = json_array_get(value, i);
+        good = field->kind == TN_ATTR_INT_LIST ? json_is_integer(one) : json_is_number(one);
+        floats[i] = json_number_value(one);
+        ints[i] = json_integer_value(one);
+    }
+    if (field->kind == TN_ATTR_STRING) {
+        *out = text ? strdup(text) : NULL;
+    } else if (field->kind == TN_ATTR_INT_LIST) {
+        tn_int_list *list = malloc(sizeof(*list));
+        if (list)
+            *list = (tn_int_list){count, ints};
+        *out = good ? list : NULL;
+    } else {
+        tn_float_list *list = malloc(sizeof(*list));
+        if (list)
+            *list = (tn_float_list){count, floats};
+        *out = good ? list : NULL;
+    }
+    return *out != NULL;
+}
+
 static bool read_attr(struct sample *s, uint32_t index, json_t *value)
 {
     const tn_attr_field *field = &s->primitive->attrs.fields[index];
@@ -90,6 +121,8 @@ static bool read_attr(struct sample *s, uint32_t index, json_t *value)
     s->given |= UINT64_C(1) << index;
     if (field->kind == TN_ATTR_INTS)
         return read_ints(value, at);
+    if (field->kind > TN_ATTR_BITS)
+        return read_value(field, value, at);
     if (field->kind != TN_ATTR_F64)
         return read_integer(field, value, at);
     *(double *)at = json_number_value(value);

@@ -35,7 +35,10 @@ static tn_status evaluate(struct pack *pack, const struct sample *s, bool as_tex
             continue;
         const char *value;
         texts[i] = field_text(s->primitive, i, s->attrs, &value);
-        items[n] = (tn_attr){.name = items[n].name, .kind = TN_ATTR_TEXT, .text = value};
+        // a text is printed in quotes, for the command line; given as text it has none
+        if (s->primitive->attrs.fields[i].kind != TN_ATTR_STRING)
+            items[n] =
+                (tn_attr){.name = items[n].name, .kind = TN_ATTR_TEXT, .text = value};
         n++;
     }
     tn_op_n(scope, s->primitive->id, (const tn_array *const *)in,
@@ -100,6 +103,38 @@ static const double odd_numbers[] = {0,         -1,       1e300,     -1e300, 0x1
 static const int64_t odd_integers[] = {0,         -1,        INT64_MAX,       INT64_MIN,
                                        INT32_MAX, INT32_MIN, INT64_C(1) << 40};
 
+// Texts of 0 and many bytes, with what format strings, paths and terminals stumble over.
+static char long_text[3000];
+static const char *const odd_texts[] = {
+    long_text,          "",   "%n%s%d", "../../etc", "\x1b[2J\n\t",
+    "\xf0\x9f\xa6\x86", "->", ",,,,",   "((((",      "none"};
+static const tn_int_list odd_lists[] = {{0, NULL},
+                                        {1, odd_integers},
+                                        {1, odd_integers + 1},
+                                        {1, odd_integers + 2},
+                                        {1, odd_integers + 3},
+                                        {COUNT(odd_integers), odd_integers}};
+static const tn_float_list odd_float_lists[] = {{0, NULL},
+                                                {1, odd_numbers + 8},
+                                                {1, odd_numbers + 6},
+                                                {COUNT(odd_numbers), odd_numbers}};
+
+// Sets the n-th odd text or list of a field. Absence is one where it is allowed.
+static bool set_odd_value(const tn_attr_field *field, size_t n, const void **at)
+{
+    size_t count = field->kind == TN_ATTR_STRING     ? COUNT(odd_texts)
+                   : field->kind == TN_ATTR_INT_LIST ? COUNT(odd_lists)
+                                                     : COUNT(odd_float_lists);
+    memset(long_text, 'a', sizeof(long_text) - 1);
+    if (n > count || (n == count && field->flags & TN_ATTR_REQUIRED))
+        return false;
+    *at = n == count                        ? NULL
+          : field->kind == TN_ATTR_STRING   ? (const void *)odd_texts[n]
+          : field->kind == TN_ATTR_INT_LIST ? (const void *)&odd_lists[n]
+                                            : (const void *)&odd_float_lists[n];
+    return true;
+}
+
 // Sets the n-th odd value of a field. False: there are no more.
 static bool set_odd(struct sample *s, const tn_attr_field *field, size_t n)
 {
@@ -114,6 +149,8 @@ static bool set_odd(struct sample *s, const tn_attr_field *field, size_t n)
         *ints = (tn_ints){.count = n % 2 ? TN_MAX_RANK : 1, .given = 1};
         for (uint32_t i = 0; i < ints->count; i++)
             ints->value[i] = odd_integers[n / 2];
+    } else if (field->kind > TN_ATTR_BITS) {
+        return set_odd_value(field, n, at);
     } else {
         return false;
     }

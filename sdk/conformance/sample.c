@@ -171,6 +171,31 @@ static int64_t random_integer(struct kit *k, const tn_attr_field *field)
     }
 }
 
+// Values of texts and lists: what a primitive may refuse, and what it may not stumble over.
+static const char *const texts[] = {"", "a", "none", "ij,jk->ik", "\303\251 \"%s\"", "b c"};
+static const int64_t integers[] = {1, 0, 3, 2, -1, 5, 4, 7, 6, 12, 9, 40};
+static const double numbers[] = {0.5, 1, -2, 0, 3, 0.25, 8, -0.125, 2, 4};
+
+// A struct of attributes points to lists here; they are constant.
+static const void *random_value(struct kit *k, uint32_t kind)
+{
+    static tn_int_list ints[COUNT(integers) + 1];
+    static tn_float_list floats[COUNT(numbers) + 1];
+    uint64_t count;
+    switch (kind) {
+    case TN_ATTR_STRING:
+        return texts[random_below(k, COUNT(texts))];
+    case TN_ATTR_INT_LIST:
+        count = random_below(k, COUNT(ints));
+        ints[count] = (tn_int_list){count, integers};
+        return &ints[count];
+    default:
+        count = random_below(k, COUNT(floats));
+        floats[count] = (tn_float_list){count, numbers};
+        return &floats[count];
+    }
+}
+
 static void draw_attrs(struct kit *k, struct sample *s)
 {
     const tn_attr_table *table = &s->primitive->attrs;
@@ -186,6 +211,8 @@ static void draw_attrs(struct kit *k, struct sample *s)
             *ints = (tn_ints){.count = (uint32_t)random_below(k, 4), .given = 1};
             for (uint32_t n = 0; n < ints->count; n++)
                 ints->value[n] = (int64_t)random_below(k, 7) - 1;
+        } else if (field->kind > TN_ATTR_BITS) {
+            *(const void **)field_at(s, field) = random_value(k, field->kind);
         } else {
             *(int64_t *)field_at(s, field) = random_integer(k, field);
         }
@@ -213,6 +240,12 @@ tn_attr_list sample_attr_list(const struct sample *s, tn_attr *items)
             item->f = *(const double *)at;
         else if (field->kind == TN_ATTR_INTS)
             item->ints = at;
+        else if (field->kind == TN_ATTR_STRING)
+            item->text = *(const char *const *)at;
+        else if (field->kind == TN_ATTR_INT_LIST)
+            item->int_list = *(const tn_int_list *const *)at;
+        else if (field->kind == TN_ATTR_FLOAT_LIST)
+            item->float_list = *(const tn_float_list *const *)at;
         else
             item->i = *(const int64_t *)at;
         if (field->kind == TN_ATTR_CHOICE)

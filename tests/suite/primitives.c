@@ -25,6 +25,8 @@ static void fill_field(const tn_attr_field *field, const char *text, char *attrs
             ints->value[ints->count++] = strtoll(p, &end, 10);
             p = end;
         }
+    } else if (field->kind > TN_ATTR_BITS) {
+        return; // texts and lists of any length: left out
     } else if (field->kind == TN_ATTR_F64) {
         *(double *)at = text ? atof(text) : field->default_f;
     } else {

@@ -28,6 +28,8 @@ static uint32_t push_attr(const tn_step *step, const tn_push_field *field)
         return 0;
     const tn_attr_field *attr = (const tn_attr_field *)((const char *)table->fields +
                                                         field->index * table->field_size);
+    if (attr->kind == TN_ATTR_INTS || attr->kind > TN_ATTR_BITS)
+        return 0; // a text or a list
     const char *at = (const char *)step->attrs + attr->offset;
     double real;
     int64_t whole;

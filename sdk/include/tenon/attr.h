@@ -21,6 +21,11 @@
 // Attributes are part of a plan's signature: two applications whose structs hash alike
 // share one plan. A NaN equals every other NaN; otherwise -0.0 and 0.0 differ.
 //
+// Ownership. Texts and lists in a struct that the core filled are the core's, and interned:
+// two structs of one runtime have equal values in a field exactly when they have the same
+// pointer, while both structs live. A struct may be copied as bytes; the copy is valid as
+// long as the original. What is given to an application (tn_attr) is borrowed for the call.
+//
 // Threads. Plain constant data: any thread.
 #ifndef TENON_ATTR_H
 #define TENON_ATTR_H
@@ -36,8 +41,12 @@ enum {
     TN_ATTR_F64 = 3,    // double
     TN_ATTR_DTYPE = 4,  // int64_t holding a tn_dtype; 0: not given
     TN_ATTR_CHOICE = 5, // int64_t, an index into `choices`
-    TN_ATTR_INTS = 6,   // tn_ints
+    TN_ATTR_INTS = 6,   // tn_ints: axes, extents; at most TN_MAX_RANK
     TN_ATTR_BITS = 7,   // uint64_t, raw; printed in hexadecimal
+    // Texts and lists of any length; NULL: not given.
+    TN_ATTR_STRING = 8,      // const char *, UTF-8, ended by a NUL
+    TN_ATTR_INT_LIST = 9,    // const tn_int_list *
+    TN_ATTR_FLOAT_LIST = 10, // const tn_float_list *
 };
 
 // Flags of a field.
@@ -53,10 +62,11 @@ enum {
 typedef struct tn_attr_field {
     const char *name;           // a C identifier of at most 63 bytes
     const char *doc;            // one sentence, no full stop
-    uint32_t kind;              // TN_ATTR_BOOL .. TN_ATTR_BITS
+    uint32_t kind;              // TN_ATTR_BOOL .. TN_ATTR_FLOAT_LIST
     uint32_t flags;             // TN_ATTR_REQUIRED, or 0
     uint64_t offset;            // bytes from the start of the struct
-    int64_t default_i;          // for BOOL, I64, DTYPE, CHOICE, BITS; INTS: always absent
+    int64_t default_i;          // for BOOL, I64, DTYPE, CHOICE, BITS; else 0: texts and
+                                // lists are absent until given
     double default_f;           // for F64
     const char *const *choices; // CHOICE: names, ended by NULL
 } tn_attr_field;
@@ -85,7 +95,7 @@ typedef struct tn_attr_table {
 //   TN_CHOICE_FIELD(pad_attrs, mode, 0, mode_names, "what the border is filled with"),
 //
 // For a CHOICE field, `names` is an array of texts, ended by NULL, and `value` an index
-// into it. An INTS field takes no default: it is absent until given.
+// into it. Texts and lists take no default: they are absent until given.
 // clang-format off
 #define TN_BOOL_FIELD(type, member, value, text)                                           \
     {                                                                                      \
@@ -115,6 +125,18 @@ typedef struct tn_attr_table {
     {                                                                                      \
         #member, text, TN_ATTR_BITS, 0, offsetof(type, member), value, 0.0, NULL           \
     }
+#define TN_STRING_FIELD(type, member, text)                                                \
+    {                                                                                      \
+        #member, text, TN_ATTR_STRING, 0, offsetof(type, member), 0, 0.0, NULL             \
+    }
+#define TN_INT_LIST_FIELD(type, member, text)                                              \
+    {                                                                                      \
+        #member, text, TN_ATTR_INT_LIST, 0, offsetof(type, member), 0, 0.0, NULL           \
+    }
+#define TN_FLOAT_LIST_FIELD(type, member, text)                                            \
+    {                                                                                      \
+        #member, text, TN_ATTR_FLOAT_LIST, 0, offsetof(type, member), 0, 0.0, NULL         \
+    }
 // A field of kind `kind` (not CHOICE, which has names) that every application has to give.
 #define TN_REQUIRED_FIELD(type, member, kind, text)                                        \
     {                                                                                      \
@@ -126,21 +148,26 @@ typedef struct tn_attr_table {
 // writes it. `kind` says which member holds the value.
 //
 // The core converts a value to the field's kind where nothing is lost: an integer up to
-// 2^53 for an F64 field, a whole double for I64 and BOOL, one integer for INTS. Any other
-// mismatch is TN_ERR_ARGUMENT, with the field's name and what it takes; so are a name that
-// the primitive does not have and one that is given twice.
+// 2^53 for an F64 field, a whole double for I64 and BOOL, one number or another kind of
+// list for a list. Any other mismatch is TN_ERR_ARGUMENT, with the field's name and what it
+// takes; so are a name that the primitive does not have, one that is given twice, a text
+// that is not UTF-8, and texts and lists longer than TN_ATTR_MOST.
 typedef struct tn_attr {
-    const char *name;    // borrowed until the call returns
-    uint32_t kind;       // TN_ATTR_BOOL .. TN_ATTR_BITS, or TN_ATTR_TEXT
-    uint32_t reserved;   // 0
-    int64_t i;           // for BOOL, I64, DTYPE, CHOICE and BITS
-    double f;            // for F64
-    const tn_ints *ints; // borrowed; for INTS; NULL: as if the attribute were left out
-    const char *text;    // borrowed; for TEXT: parsed as on the command line
+    const char *name;  // borrowed until the call returns
+    uint32_t kind;     // TN_ATTR_BOOL .. TN_ATTR_FLOAT_LIST, or TN_ATTR_TEXT
+    uint32_t reserved; // 0
+    int64_t i;         // for BOOL, I64, DTYPE, CHOICE and BITS
+    double f;          // for F64
+    // Borrowed, and so is what they point to; NULL: as if the attribute were left out.
+    const tn_ints *ints;             // for INTS
+    const char *text;                // for STRING, TEXT; NULL for a STRING field only
+    const tn_int_list *int_list;     // for INT_LIST
+    const tn_float_list *float_list; // for FLOAT_LIST
 } tn_attr;
 
 // Kind of a tn_attr, not of a field: the value is text, in the syntax of the field's kind
-// ("true", "f32", "[0, 1]", "0xff", a choice's name).
+// ("true", "f32", "[0, 1]", "0xff", a choice's name). For a STRING field it is the value
+// itself, without quotes.
 enum { TN_ATTR_TEXT = 100 };
 
 // The attributes of one application, in any order. Borrowed until the call returns. A list

@@ -280,8 +280,9 @@ typedef struct tn_primitive {
         (sizeof((const tn_array *const[]){__VA_ARGS__}) / sizeof(const tn_array *))
 
 // An initialiser of a tn_attr named `key`, its kind chosen by the C type of `v`: an
-// integer, a floating-point number, a string (parsed as on the command line) or a `const
-// tn_ints *`. May evaluate `v` twice. Texts and lists are borrowed.
+// integer, a floating-point number, a text (parsed as on the command line; of a STRING
+// field the value itself), or a pointer to tn_ints, tn_int_list or tn_float_list. May
+// evaluate `v` several times. Texts and lists are borrowed.
 #define TN_ATTR_INIT(key, v)                                                                 \
     {                                                                                        \
         .name = (key),                                                                     \
@@ -292,24 +293,28 @@ typedef struct tn_primitive {
             const char *: TN_ATTR_TEXT,                                                    \
             tn_ints *: TN_ATTR_INTS,                                                       \
             const tn_ints *: TN_ATTR_INTS,                                                 \
+            tn_int_list *: TN_ATTR_INT_LIST,                                               \
+            const tn_int_list *: TN_ATTR_INT_LIST,                                         \
+            tn_float_list *: TN_ATTR_FLOAT_LIST,                                           \
+            const tn_float_list *: TN_ATTR_FLOAT_LIST,                                     \
             default: TN_ATTR_I64),                                                         \
-        .i = _Generic((v),                                                                 \
-            float: 0,                                                                      \
-            double: 0,                                                                     \
-            char *: 0,                                                                     \
-            const char *: 0,                                                               \
-            tn_ints *: 0,                                                                  \
-            const tn_ints *: 0,                                                            \
-            default: (v)),                                                                 \
-        .f = _Generic((v),                                                                 \
-            char *: 0,                                                                     \
-            const char *: 0,                                                               \
-            tn_ints *: 0,                                                                  \
-            const tn_ints *: 0,                                                            \
-            default: (v)),                                                                 \
+        .i = _Generic((v), float: 0, double: 0, TN_ATTR_POINTERS(0), default: (v)),        \
+        .f = _Generic((v), TN_ATTR_POINTERS(0), default: (v)),                             \
         .ints = _Generic((v), tn_ints *: (v), const tn_ints *: (v), default: NULL),        \
-        .text = _Generic((v), char *: (v), const char *: (v), default: NULL), \
+        .text = _Generic((v), char *: (v), const char *: (v), default: NULL),              \
+        .int_list =                                                                        \
+            _Generic((v), tn_int_list *: (v), const tn_int_list *: (v), default: NULL),    \
+        .float_list =                                                                      \
+            _Generic((v), tn_float_list *: (v), const tn_float_list *: (v), default: NULL), \
     }
+
+// Part of TN_ATTR_INIT: the association of each type of pointer with `value`.
+// clang-format off
+#define TN_ATTR_POINTERS(value)                                                            \
+    char *: (value), const char *: (value), tn_ints *: (value), const tn_ints *: (value),  \
+    tn_int_list *: (value), const tn_int_list *: (value),                                  \
+    tn_float_list *: (value), const tn_float_list *: (value)
+// clang-format on
 
 // A tn_attr_list of up to eight pairs of a name and a value, valid within the enclosing
 // block:
@@ -347,6 +352,16 @@ typedef struct tn_primitive {
 #define TN_INTS(...)                                                                       \
     (&(const tn_ints){                                                                     \
         sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t), 1, {__VA_ARGS__}})
+
+// Lists of any length: TN_INT_LIST(3, 5, 7) is a `const tn_int_list *` and TN_FLOATS(0.5,
+// 2) a `const tn_float_list *`, valid within the enclosing block. An empty list is
+// &(const tn_int_list){0}.
+#define TN_INT_LIST(...)                                                                   \
+    (&(const tn_int_list){sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t),        \
+                          (const int64_t[]){__VA_ARGS__}})
+#define TN_FLOATS(...)                                                                     \
+    (&(const tn_float_list){sizeof((const double[]){__VA_ARGS__}) / sizeof(double),        \
+                            (const double[]){__VA_ARGS__}})
 
 #endif // __cplusplus
 

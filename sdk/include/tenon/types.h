@@ -246,6 +246,21 @@ typedef struct tn_ints {
     int64_t value[TN_MAX_RANK]; // the first `count` are read
 } tn_ints;
 
+// Lists of any length as an attribute's value; at most TN_ATTR_MOST values. In a struct of
+// attributes the member is a pointer to such a list, which is NULL when the attribute was
+// left out; an empty list is a list of count 0.
+typedef struct tn_int_list {
+    uint64_t count;
+    const int64_t *value; // `count` of them; may be NULL when count is 0
+} tn_int_list;
+typedef struct tn_float_list {
+    uint64_t count;
+    const double *value; // `count` of them; may be NULL when count is 0
+} tn_float_list;
+
+// The most values of a list, and the most bytes of a text, that an attribute may have.
+#define TN_ATTR_MOST (INT64_C(1) << 20)
+
 // Opaque: a scope builds graph and owns the arrays made in it; an array is one output of a
 // node of that graph. <tenon/tenon.h> has their functions for applications, tn_build of
 // <tenon/primitive.h> those for a plugin's rules.

@@ -217,13 +217,15 @@ Test(registry, bad_attribute_tables_are_refused)
     attrs_refused((tn_attr_field[]){{.name = "a", .kind = TN_ATTR_F64},
                                     {.name = "b", .kind = TN_ATTR_I64}},
                   2, "attributes 'a' and 'b' overlap");
-    attrs_refused((tn_attr_field[]){{.name = "a", .kind = 8}}, 1, "unknown kind 8");
+    attrs_refused((tn_attr_field[]){{.name = "a", .kind = 11}}, 1, "unknown kind 11");
     attrs_refused((tn_attr_field[]){TN_CHOICE_FIELD(struct attrs, mode, 2, choices, "")}, 1,
                   "default 2, expected one of 'a', 'b'");
     attrs_refused((tn_attr_field[]){TN_CHOICE_FIELD(struct attrs, mode, 0, NULL, "")}, 1,
                   "has no choices");
     attrs_refused((tn_attr_field[]){TN_BOOL_FIELD(struct attrs, mode, 2, "")}, 1,
                   "default 2, expected true or false");
+    attrs_refused((tn_attr_field[]){{.name = "a", .kind = TN_ATTR_STRING, .default_i = 1}},
+                  1, "attribute 'a': default 1, expected none");
 }
 
 // --- structs that grow -----------------------------------------------------------------
@@ -273,7 +275,7 @@ Test(registry, attribute_fields_of_other_sizes_are_read_by_the_rules)
     check_status(prim_register(&runtime, NULL, &r), TN_OK);
     struct attrs attrs;
     const tn_attr_table *table = &tn_primitive_find(&runtime, "a.b")->attrs;
-    check_status(attrs_fill(table, TN_NO_ATTRS, &attrs), TN_OK);
+    check_status(attrs_fill(&(struct intern_refs){0}, table, TN_NO_ATTRS, &attrs), TN_OK);
     cr_assert(attrs.alpha == 2 && attrs.mode == 5);
     r.id = "a.c/1";
     fields[1].unknown = 7;

@@ -23,10 +23,16 @@ struct emitter {
 static const char *c_type(const tn_attr_field *field)
 {
     static const char *const types[] = {
-        [TN_ATTR_BOOL] = "int32_t ",       [TN_ATTR_I64] = "int64_t ",
-        [TN_ATTR_F64] = "double ",         [TN_ATTR_DTYPE] = "tn_dtype ",
-        [TN_ATTR_CHOICE] = "const char *", [TN_ATTR_INTS] = "const tn_ints *",
+        [TN_ATTR_BOOL] = "int32_t ",
+        [TN_ATTR_I64] = "int64_t ",
+        [TN_ATTR_F64] = "double ",
+        [TN_ATTR_DTYPE] = "tn_dtype ",
+        [TN_ATTR_CHOICE] = "const char *",
+        [TN_ATTR_INTS] = "const tn_ints *",
         [TN_ATTR_BITS] = "uint64_t ",
+        [TN_ATTR_STRING] = "const char *",
+        [TN_ATTR_INT_LIST] = "const tn_int_list *",
+        [TN_ATTR_FLOAT_LIST] = "const tn_float_list *",
     };
     return field->kind < COUNT(types) && types[field->kind] ? types[field->kind]
                                                             : "int64_t ";
@@ -73,6 +79,9 @@ static void emit_default(FILE *out, const tn_attr_field *field)
             fprintf(out, "%.17g", field->default_f);
         break;
     case TN_ATTR_INTS:
+    case TN_ATTR_STRING:
+    case TN_ATTR_INT_LIST:
+    case TN_ATTR_FLOAT_LIST:
         fprintf(out, "NULL");
         break;
     case TN_ATTR_CHOICE:
@@ -144,13 +153,17 @@ static void emit_attr(const struct emitter *e, const tn_attr_field *field)
     header_identifier(field->name, strlen(field->name), bare);
     snprintf(value, sizeof(value), "%s%s", e->has_struct ? "options->" : "", bare);
     fprintf(e->out, "    ");
-    if (field->kind == TN_ATTR_INTS || field->kind == TN_ATTR_CHOICE ||
-        field->kind == TN_ATTR_DTYPE)
+    bool is_pointer = strchr(c_type(field), '*') != NULL;
+    if (is_pointer || field->kind == TN_ATTR_DTYPE)
         fprintf(e->out, "if (%s)\n        ", value);
     fprintf(e->out, "attrs_[count_++] = ");
     if (field->kind == TN_ATTR_INTS)
         fprintf(e->out, "tn_call_ints(\"%s\", %s);\n", field->name, value);
-    else if (field->kind == TN_ATTR_CHOICE)
+    else if (field->kind == TN_ATTR_INT_LIST)
+        fprintf(e->out, "tn_call_int_list(\"%s\", %s);\n", field->name, value);
+    else if (field->kind == TN_ATTR_FLOAT_LIST)
+        fprintf(e->out, "tn_call_float_list(\"%s\", %s);\n", field->name, value);
+    else if (field->kind == TN_ATTR_CHOICE || field->kind == TN_ATTR_STRING)
         fprintf(e->out, "tn_call_text(\"%s\", %s);\n", field->name, value);
     else if (field->kind == TN_ATTR_F64)
         fprintf(e->out, "tn_call_number(\"%s\", %s);\n", field->name, value);

@@ -16,7 +16,8 @@ struct call {
     const tn_array **inputs; // owned
     uint32_t num_inputs;
     tn_attr attrs[MAX_ATTRS];
-    tn_ints ints[MAX_ATTRS];
+    struct attr_lists lists[MAX_ATTRS];
+    void *values[MAX_ATTRS]; // owned: of `lists`
     uint32_t num_attrs;
 };
 
@@ -32,6 +33,37 @@ static int unknown_operator(struct evaluator *e, const struct lang_node *node)
 }
 
 // --- attributes ------------------------------------------------------------------------
+
+// The kind of the field with this name; 0: there is none.
+static uint32_t field_kind(const tn_primitive *primitive, const char *name)
+{
+    for (uint32_t i = 0; i < primitive->attrs.num_fields; i++) {
+        tn_attr_field field = attr_field(&primitive->attrs, i);
+        if (strcmp(field.name, name) == 0)
+            return field.kind;
+    }
+    return 0;
+}
+
+// Sets an attribute from a word or a string. A text is left out by the word `none`.
+static void set_text(struct call *call, tn_attr *attr, const struct lang_node *node)
+{
+    const char *text = node_text(call->e, node);
+    bool is_string = field_kind(call->primitive, attr->name) == TN_ATTR_STRING;
+    bool is_none = is_string && node->kind == LANG_NAME && strcmp(text, "none") == 0;
+    attr->kind = is_string ? TN_ATTR_STRING : TN_ATTR_TEXT;
+    attr->text = is_none ? NULL : text;
+}
+
+// Sets an attribute from a list.
+static int set_list(struct call *call, tn_attr *attr, uint32_t index)
+{
+    uint32_t n = call->num_attrs, count = call->e->tree->nodes[index].count;
+    call->values[n] = calloc(count + 1, 8);
+    return call->values[n]
+               ? literal_list(call->e, index, call->values[n], &call->lists[n], attr)
+               : oops_memory();
+}
 
 // Sets the next attribute from the node at `index`.
 static int set_attr(struct call *call, const char *name, uint32_t index)
@@ -53,14 +85,11 @@ static int set_attr(struct call *call, const char *name, uint32_t index)
         attr->i = value->i;
         attr->f = value->f;
     } else if (node->kind == LANG_TEXT || node->kind == LANG_NAME) {
-        attr->kind = TN_ATTR_TEXT;
-        attr->text = node_text(e, node);
+        set_text(call, attr, node);
     } else if (node->kind == LANG_LIST || node->kind == LANG_TUPLE) {
-        int failed = literal_ints(e, index, &call->ints[call->num_attrs]);
+        int failed = set_list(call, attr, index);
         if (failed)
             return failed;
-        attr->kind = TN_ATTR_INTS;
-        attr->ints = &call->ints[call->num_attrs];
     } else {
         return node_oops(e, node,
                          "attribute '%s' is known before anything is computed: "
@@ -153,6 +182,8 @@ int eval_apply(struct evaluator *e, uint32_t index)
         failed = add_argument(&call, e->tree->children[node->first + i], &named);
     if (!failed)
         failed = apply(&call, &e->values[index]);
+    for (size_t i = 0; i < MAX_ATTRS; i++)
+        free(call.values[i]);
     free(call.inputs);
     return failed;
 }

@@ -45,8 +45,14 @@ int check_scope(struct evaluator *e, const struct lang_node *node);
 
 // literal.c: the array of a LIST node.
 int literal_array(struct evaluator *e, uint32_t index, tn_array **out_array);
-// The integers of a LIST or TUPLE node, or of one number.
-int literal_ints(struct evaluator *e, uint32_t index, tn_ints *out);
+// The numbers of a LIST or TUPLE node, as an attribute. `values` has room for one of 8
+// bytes for each child; `lists` holds what the attribute points to.
+struct attr_lists {
+    tn_int_list ints;
+    tn_float_list floats;
+};
+int literal_list(struct evaluator *e, uint32_t index, void *values,
+                 struct attr_lists *lists, tn_attr *out);
 // apply.c, index.c
 int eval_apply(struct evaluator *e, uint32_t index);
 int eval_index(struct evaluator *e, uint32_t index);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Lists in brackets: arrays of numbers, stacks of arrays, and integers for attributes.
+// Lists in brackets: arrays of numbers, stacks of arrays, and lists for attributes.
 #include "internal.h"
 
 #include <inttypes.h>
@@ -135,20 +135,32 @@ int literal_array(struct evaluator *e, uint32_t index, tn_array **out_array)
     return failed;
 }
 
-// --- integers for attributes -----------------------------------------------------------
+// --- lists for attributes --------------------------------------------------------------
 
-int literal_ints(struct evaluator *e, uint32_t index, tn_ints *out)
+int literal_list(struct evaluator *e, uint32_t index, void *values,
+                 struct attr_lists *lists, tn_attr *out)
 {
     const struct lang_node *node = &e->tree->nodes[index];
-    *out = (tn_ints){.given = 1};
-    if (node->count > TN_MAX_RANK)
-        return node_oops(e, node, "expected at most %d integers, got %u", TN_MAX_RANK,
-                         node->count);
+    int64_t *ints = values;
+    double *floats = values;
+    bool any_float = false;
     for (uint32_t i = 0; i < node->count; i++) {
         const struct lang_value *value = child_value(e, node, i);
-        if (!value->is_number || value->kind != LANG_INT)
-            return node_oops(e, child_node(e, node, i), "expected a whole number here");
-        out->value[out->count++] = value->i;
+        if (!value->is_number || value->kind == LANG_BOOL)
+            return node_oops(e, child_node(e, node, i), "expected a number here");
+        any_float |= value->kind == LANG_FLOAT;
     }
+    for (uint32_t i = 0; i < node->count; i++) {
+        const struct lang_value *value = child_value(e, node, i);
+        if (any_float)
+            floats[i] = value->f;
+        else
+            ints[i] = value->i;
+    }
+    lists->ints = (tn_int_list){node->count, ints};
+    lists->floats = (tn_float_list){node->count, floats};
+    out->kind = any_float ? TN_ATTR_FLOAT_LIST : TN_ATTR_INT_LIST;
+    out->int_list = any_float ? NULL : &lists->ints;
+    out->float_list = any_float ? &lists->floats : NULL;
     return 0;
 }

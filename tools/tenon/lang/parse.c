@@ -140,16 +140,52 @@ static uint32_t parse_number(struct lang_parser *p)
     return whole ? add_int(p, LANG_INT, at, i) : add_float(p, at, f);
 }
 
+// Reads the escape behind a backslash, and moves past it. Returns the byte, or -1.
+static int take_escape(struct lang_parser *p)
+{
+    static const char escapes[] = "\"\"''\\\\n\nt\tr\r";
+    const char *text = p->source + p->at;
+    if (text[0] == 'x' && isxdigit((unsigned char)text[1]) &&
+        isxdigit((unsigned char)text[2])) {
+        const char hex[3] = {text[1], text[2], '\0'};
+        p->at += 3;
+        return (int)strtol(hex, NULL, 16);
+    }
+    for (size_t i = 0; text[0] && i + 1 < sizeof(escapes); i += 2)
+        if (escapes[i] == text[0]) {
+            p->at++;
+            return (unsigned char)escapes[i + 1];
+        }
+    return -1;
+}
+
+// A string in either quotes, with the escapes \" \' \\ \n \t \r \xHH.
 static uint32_t parse_string(struct lang_parser *p)
 {
-    uint32_t at = p->at;
-    char quote = p->source[p->at++];
-    const char *end = strchr(p->source + p->at, quote);
-    if (!end)
-        return parse_oops(p, at, "the string has no end");
-    uint32_t node = lang_add(p, LANG_TEXT, at);
-    lang_set_text(p, node, p->source + p->at, (size_t)(end - p->source) - p->at);
-    p->at = (uint32_t)(end - p->source) + 1;
+    uint32_t at = p->at, node = NOTHING;
+    char quote = p->source[p->at++], *text = malloc(strlen(p->source + p->at) + 1);
+    size_t length = 0;
+    if (!text)
+        return parse_oops(p, at, "out of memory");
+    while (!p->failed && p->source[p->at] && p->source[p->at] != quote) {
+        int byte = (unsigned char)p->source[p->at++];
+        uint32_t escape = p->at - 1;
+        if (byte == '\\')
+            byte = take_escape(p);
+        if (byte <= 0)
+            parse_oops(p, escape,
+                       byte ? "expected one of \\\\ \\\" \\' \\n \\t \\r \\xHH"
+                            : "a string holds no zero byte");
+        text[length++] = (char)byte;
+    }
+    if (!p->failed && !p->source[p->at])
+        parse_oops(p, at, "the string has no end");
+    if (!p->failed) {
+        p->at++;
+        node = lang_add(p, LANG_TEXT, at);
+        lang_set_text(p, node, text, length);
+    }
+    free(text);
     return node;
 }
 

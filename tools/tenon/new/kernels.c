@@ -48,10 +48,13 @@ static bool all_numbers(const tn_primitive *p)
 
 static const char *member_type(uint32_t kind)
 {
-    return kind == TN_ATTR_F64    ? "double "
-           : kind == TN_ATTR_INTS ? "tn_ints "
-           : kind == TN_ATTR_BITS ? "uint64_t "
-                                  : "int64_t ";
+    return kind == TN_ATTR_F64          ? "double "
+           : kind == TN_ATTR_INTS       ? "tn_ints "
+           : kind == TN_ATTR_BITS       ? "uint64_t "
+           : kind == TN_ATTR_STRING     ? "const char *"
+           : kind == TN_ATTR_INT_LIST   ? "const tn_int_list *"
+           : kind == TN_ATTR_FLOAT_LIST ? "const tn_float_list *"
+                                        : "int64_t ";
 }
 
 // Writes the members in the order of their offsets; the table may list them in any order.

@@ -29,9 +29,11 @@ tn_output_info output_info(const tn_primitive *primitive, uint32_t i)
 const char *attr_kind_name(const tn_attr_field *field)
 {
     static const char *const names[] = {
-        [TN_ATTR_BOOL] = "bool",   [TN_ATTR_I64] = "int",     [TN_ATTR_F64] = "float",
-        [TN_ATTR_DTYPE] = "dtype", [TN_ATTR_CHOICE] = "word", [TN_ATTR_INTS] = "ints",
-        [TN_ATTR_BITS] = "bits",
+        [TN_ATTR_BOOL] = "bool",         [TN_ATTR_I64] = "int",
+        [TN_ATTR_F64] = "float",         [TN_ATTR_DTYPE] = "dtype",
+        [TN_ATTR_CHOICE] = "word",       [TN_ATTR_INTS] = "ints",
+        [TN_ATTR_BITS] = "bits",         [TN_ATTR_STRING] = "text",
+        [TN_ATTR_INT_LIST] = "int list", [TN_ATTR_FLOAT_LIST] = "float list",
     };
     return field->kind < COUNT(names) && names[field->kind] ? names[field->kind] : "?";
 }

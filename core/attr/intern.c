@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT
+// The set of interned values, and references to them; see intern.h.
+#include "intern.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stddef.h>
+#include "internal.h"
+
+// The bytes follow the entry. A text's pointer is to them, a list's to `list`.
+struct entry {
+    struct hash key;
+    uint64_t refs; // under the lock of the set
+    union {
+        tn_int_list ints;
+        tn_float_list floats;
+    } list;
+};
+
+struct intern_set {
+    pthread_mutex_t lock;
+    struct map entries;
+};
+
+tn_status intern_set_create(struct intern_set **out_set)
+{
+    struct intern_set *set = mem_zalloc(sizeof(*set));
+    if (!set)
+        return TN_ERR_MEMORY;
+    pthread_mutex_init(&set->lock, NULL);
+    *out_set = set;
+    return TN_OK;
+}
+
+void intern_set_destroy(struct intern_set *set)
+{
+    if (!set)
+        return;
+    for (uint32_t i = 0; i < set->entries.capacity; i++)
+        mem_free(set->entries.entries[i].value);
+    map_finish(&set->entries);
+    pthread_mutex_destroy(&set->lock);
+    mem_free(set);
+}
+
+uint32_t intern_set_count(struct intern_set *set)
+{
+    pthread_mutex_lock(&set->lock);
+    uint32_t count = set->entries.count;
+    pthread_mutex_unlock(&set->lock);
+    return count;
+}
+
+// --- references ------------------------------------------------------------------------
+
+static void entry_release(struct intern_set *set, struct entry *entry)
+{
+    pthread_mutex_lock(&set->lock);
+    if (--entry->refs == 0) {
+        map_remove(&set->entries, entry->key);
+        mem_free(entry);
+    }
+    pthread_mutex_unlock(&set->lock);
+}
+
+void intern_refs_release(struct intern_refs *refs)
+{
+    for (uint32_t i = 0; i < refs->held.capacity; i++)
+        if (refs->held.entries[i].value)
+            entry_release(refs->set, refs->held.entries[i].value);
+    map_finish(&refs->held);
+}
+
+// Takes one reference to the entry, which it returns on failure.
+static tn_status hold(struct intern_refs *refs, struct entry *entry)
+{
+    tn_status status = map_put(&refs->held, entry->key, entry);
+    if (status != TN_OK)
+        entry_release(refs->set, entry);
+    return status;
+}
+
+// --- values ----------------------------------------------------------------------------
+
+static struct entry *entry_new(uint32_t kind, struct hash key, const void *bytes,
+                               size_t size)
+{
+    struct entry *entry = mem_zalloc(sizeof(*entry) + size + 1); // a text ends in a NUL
+    if (!entry)
+        return NULL;
+    entry->key = key;
+    if (size)
+        memcpy(entry + 1, bytes, size);
+    if (kind == TN_ATTR_INT_LIST)
+        entry->list.ints = (tn_int_list){size / sizeof(int64_t), (int64_t *)(entry + 1)};
+    if (kind == TN_ATTR_FLOAT_LIST)
+        entry->list.floats = (tn_float_list){size / sizeof(double), (double *)(entry + 1)};
+    return entry;
+}
+
+// Gives the entry of the set with this content, with a reference.
+static tn_status entry_find(struct intern_set *set, uint32_t kind, struct hash key,
+                            const void *bytes, size_t size, struct entry **out)
+{
+    tn_status status = TN_OK;
+    pthread_mutex_lock(&set->lock);
+    struct entry *entry = map_get(&set->entries, key);
+    if (!entry) {
+        entry = entry_new(kind, key, bytes, size);
+        status = entry ? map_put(&set->entries, key, entry) : TN_ERR_MEMORY;
+        if (status != TN_OK)
+            mem_free(entry);
+    }
+    if (status == TN_OK) {
+        entry->refs++;
+        *out = entry;
+    }
+    pthread_mutex_unlock(&set->lock);
+    return status;
+}
+
+static tn_status intern(struct intern_refs *refs, uint32_t kind, const void *bytes,
+                        size_t size, struct entry **out)
+{
+    struct hash key = hash_u64(hash_start(kind), size);
+    if (size)
+        key = hash_bytes(key, bytes, size);
+    *out = map_get(&refs->held, key);
+    if (*out)
+        return TN_OK;
+    tn_status status = entry_find(refs->set, kind, key, bytes, size, out);
+    return status == TN_OK ? hold(refs, *out) : status;
+}
+
+tn_status intern_text(struct intern_refs *refs, const char *text, size_t size,
+                      const char **out)
+{
+    struct entry *entry;
+    tn_status status = intern(refs, TN_ATTR_STRING, text, size, &entry);
+    if (status == TN_OK)
+        *out = (const char *)(entry + 1);
+    return status;
+}
+
+tn_status intern_ints(struct intern_refs *refs, const int64_t *values, uint64_t count,
+                      const tn_int_list **out)
+{
+    struct entry *entry;
+    tn_status status =
+        intern(refs, TN_ATTR_INT_LIST, values, count * sizeof(*values), &entry);
+    if (status == TN_OK)
+        *out = &entry->list.ints;
+    return status;
+}
+
+tn_status intern_floats(struct intern_refs *refs, const double *values, uint64_t count,
+                        const tn_float_list **out)
+{
+    struct entry *entry = NULL;
+    double *copy = mem_alloc(count * sizeof(*copy) + 1);
+    tn_status status = copy ? TN_OK : TN_ERR_MEMORY;
+    for (uint64_t i = 0; i < count && status == TN_OK; i++)
+        copy[i] = isnan(values[i]) ? (double)NAN : values[i];
+    if (status == TN_OK)
+        status = intern(refs, TN_ATTR_FLOAT_LIST, copy, count * sizeof(*copy), &entry);
+    if (status == TN_OK)
+        *out = &entry->list.floats;
+    mem_free(copy);
+    return status;
+}
+
+// --- structs of attributes -------------------------------------------------------------
+
+static struct entry *entry_of(uint32_t kind, const void *value)
+{
+    const char *at = value;
+    return (struct entry *)(at - (kind == TN_ATTR_STRING ? sizeof(struct entry)
+                                                         : offsetof(struct entry, list)));
+}
+
+struct hash interned_hash(uint32_t kind, const void *value)
+{
+    return entry_of(kind, value)->key;
+}
+
+tn_status intern_attrs(struct intern_refs *refs, const tn_attr_table *table,
+                       const void *attrs)
+{
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < table->num_fields && status == TN_OK; i++) {
+        const tn_attr_field *field = &table->fields[i];
+        const void *value = NULL;
+        if (attr_is_interned(field->kind))
+            value = field_pointer(field, attrs);
+        if (!value)
+            continue;
+        struct entry *entry = entry_of(field->kind, value);
+        if (map_get(&refs->held, entry->key))
+            continue;
+        pthread_mutex_lock(&refs->set->lock);
+        entry->refs++; // not the first: the caller's struct has one
+        pthread_mutex_unlock(&refs->set->lock);
+        status = hold(refs, entry);
+    }
+    return status;
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// A polynomial of any degree: its coefficients are a list of numbers, its basis is a text.
+// Derivatives and batching follow from the decomposition.
+#include <string.h>
+#include <tenon/pack.h>
+
+typedef struct polynomial_attrs {
+    const tn_float_list *coefficients;
+    const char *basis;
+} polynomial_attrs;
+
+static const tn_attr_field fields[] = {
+    TN_REQUIRED_FIELD(polynomial_attrs, coefficients, TN_ATTR_FLOAT_LIST,
+                      "of the terms, that of degree 0 first; at least one"),
+    TN_STRING_FIELD(polynomial_attrs, basis, "\"power\" (the default) or \"chebyshev\""),
+};
+
+static int is_chebyshev(const polynomial_attrs *attrs)
+{
+    return attrs->basis && strcmp(attrs->basis, "chebyshev") == 0;
+}
+
+static tn_status infer(const tn_infer *infer, tn_type *types)
+{
+    const polynomial_attrs *attrs = infer->attrs;
+    if (!tn_is_float(infer->types[0].dtype))
+        return infer->host->fail(infer->host, TN_ERR_ARGUMENT, "x is %s, expected a float",
+                                 tn_dtype_name(infer->types[0].dtype));
+    if (attrs->coefficients->count == 0)
+        return infer->host->fail(infer->host, TN_ERR_ARGUMENT,
+                                 "got no coefficients, expected at least one");
+    if (attrs->basis && strcmp(attrs->basis, "power") != 0 && !is_chebyshev(attrs))
+        return infer->host->fail(infer->host, TN_ERR_ARGUMENT,
+                                 "basis is \"%s\", expected \"power\" or \"chebyshev\"",
+                                 attrs->basis);
+    types[0] = infer->types[0];
+    return TN_OK;
+}
+
+// Clenshaw's recurrence; with powers it is Horner's.
+static tn_status decompose(const tn_build *build, const tn_rule *rule, tn_array **outputs)
+{
+    const polynomial_attrs *attrs = rule->attrs;
+    const tn_float_list *list = attrs->coefficients;
+    const tn_array *x = rule->inputs[0];
+    tn_array *zero = build->expr(build, "x -> 0 * x", TN_IN(x), TN_NO_ATTRS);
+    tn_array *sum = zero, *before = zero;
+    for (uint64_t i = list->count; i-- > 0;) {
+        tn_attr_list term = tn_attrs("c", list->value[i]);
+        tn_array *last = sum;
+        if (!is_chebyshev(attrs))
+            sum = build->expr(build, "x, s -> s * x + c", TN_IN(x, sum), term);
+        else if (i > 0)
+            sum = build->expr(build, "x, s, t -> 2 * x * s - t + c", TN_IN(x, sum, before),
+                              term);
+        else
+            sum =
+                build->expr(build, "x, s, t -> x * s - t + c", TN_IN(x, sum, before), term);
+        before = last;
+    }
+    outputs[0] = sum;
+    return TN_OK;
+}
+
+TN_OP(polynomial, "acme.polynomial/1", (x),
+      .attrs = TN_ATTR_TABLE(polynomial_attrs, fields), .infer = infer,
+      .decompose = decompose,
+      .doc = "A polynomial at each element of x, given by its coefficients in a basis.");
+TN_PACK("com.acme.polynomial", "1.0.0", "Acme", TN_PRIMITIVES(&polynomial));

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""An operator with a list and a text as attributes is built from an installed SDK alone."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import bench
+
+CALLER = """
+#include <stdio.h>
+#include "polynomial.h"
+
+int main(void)
+{
+    const double values[] = {0, 0, 0, 1};
+    const tn_float_list cubic = {4, values};
+    const float x[] = {-1, 0.5F, 1};
+    float got[3];
+    tn_runtime *rt;
+    if (tn_runtime_open(NULL, &rt))
+        return printf("%s\\n", tn_last_error()), 1;
+    tn_scope *s = tn_scope_open(rt);
+    tn_array *in = tn_from_data(s, TN_F32, TN_SHAPE(3), x);
+    tn_array *y = acme_polynomial(s, in, &cubic, "chebyshev");
+    if (tn_read(s, y, got, sizeof(got)))
+        return printf("%s\\n", tn_scope_error(s)), 1;
+    printf("%g %g %g\\n", (double)got[0], (double)got[1], (double)got[2]);
+    y = tn_op(s, "acme.polynomial", TN_IN(in), tn_attrs("coefficients", TN_FLOATS(1, 2)));
+    if (tn_read(s, y, got, sizeof(got)))
+        return printf("%s\\n", tn_scope_error(s)), 1;
+    printf("%g %g %g\\n", (double)got[0], (double)got[1], (double)got[2]);
+    tn_scope_close(s);
+    return tn_runtime_close(rt);
+}
+"""
+
+
+class Polynomial(bench.Bench):
+    def builds(self):
+        """It builds against the installed SDK without a warning, and links nothing of Tenon"""
+        self.install()
+        shutil.copytree(self.args.source / "sdk/examples/polynomial", self.folder / "polynomial")
+        self.built = self.build(self.folder / "polynomial")
+        needed = self.run("readelf", "--dynamic", self.built / "com.acme.polynomial.so")
+        assert "tenon" not in "".join(l for l in needed.splitlines() if "NEEDED" in l), needed
+
+    def passes_check(self):
+        """tenon check finds nothing wrong, with derivatives and batching"""
+        self.tenon("plugin", "install", self.built / "com.acme.polynomial")
+        report = json.loads(self.tenon("check", "com.acme.polynomial", "--json"))
+        checked = {r["check"] for r in report["results"] if r["outcome"] == "pass"}
+        assert {"infer.accepts", "attrs.parse", "attrs.extremes", "rules.vjp", "rules.vmap"} <= checked, report
+
+    def result(self, *words):
+        return json.loads(self.tenon("eval", "--json", *words))
+
+    def is_called(self):
+        """tenon eval gives lists and texts, in either quotes"""
+        for call, expected in [("polynomial(x, [1, 2.5, 3])", [18, 1.5]),
+                               ("polynomial(x, coefficients=[1, 2, 3], basis='power')", [17, 2]),
+                               ("polynomial(x, [0, 0, 1], \"cheby\\x73hev\")", [7, 1]),
+                               ("polynomial(x, [0, 0, 1], basis=none)", [4, 1]),
+                               (f"polynomial(x, [{', '.join(['0'] * 12)}, 1])", [4096, 1])]:
+            got = self.result(call, "x=[2.0, -1]")["results"][0]["data"]
+            assert got == expected, (call, got)
+        done = self.result("polynomial(x, [1, 2, 3])", "x=2.0", "--grad", "x")
+        assert done["gradients"]["x"]["data"] == 14, done
+
+    def mistakes_are_told(self):
+        """What is wrong with a list or a text is told"""
+        for call, message in [("polynomial(x)", "attribute 'coefficients' is missing, expected a list of numbers"),
+                              ("polynomial(x, [])", "got no coefficients"),
+                              ("polynomial(x, [1], 'cheby')", 'basis is "cheby"'),
+                              ("polynomial(x, 'three')", "got 'three', expected a list of numbers"),
+                              ("polynomial(x, [1], basis=3)", "attribute 'basis': got 3, expected a text"),
+                              ("polynomial(x, [1], '\\xff')", "byte 0 of the text is 0xff, expected UTF-8"),
+                              ("polynomial(x, [1], basis=x)", 'basis is "x"'),
+                              ("polynomial(x, [1, true])", "expected a number here")]:
+            done = subprocess.run([str(self.command), "eval", call, "x=2.0"], env=self.env, text=True,
+                                  stderr=subprocess.PIPE, stdout=subprocess.PIPE, check=False)
+            assert done.returncode == 1 and message in done.stderr, (call, done.stderr)
+
+    def is_described(self):
+        """tenon op tells the kinds of its attributes"""
+        told = json.loads(self.tenon("op", "acme.polynomial", "--json"))
+        kinds = {a["name"]: (a["kind"], a["default"]) for a in told["attributes"]}
+        assert kinds == {"coefficients": ("float list", "required"), "basis": ("text", "none")}, kinds
+
+    def header_is_used(self):
+        """The C header takes them, and a text or list that is NULL is left out"""
+        (self.folder / "caller.c").write_text(CALLER)
+        flags = self.run("pkg-config", "--cflags", "--libs", "tenon").split()
+        program = self.folder / "caller"
+        self.env["LD_LIBRARY_PATH"] = str(self.installed("libtenon.so.0").parent)
+        for compiler in (["cc", "-std=c11"],):
+            self.run(*compiler, "-Wall", "-Wextra", "-Werror", *self.sanitizers(), f"-I{self.built}",
+                     self.folder / "caller.c", *flags, "-o", program)
+        printed = self.run(program)
+        assert printed == "-1 -1 1\n-1 2 3\n", printed
+
+
+def tests(polynomial):
+    return [(t.__doc__, t, ()) for t in (
+        polynomial.builds, polynomial.passes_check, polynomial.is_called, polynomial.mistakes_are_told,
+        polynomial.is_described, polynomial.header_is_used)]
+
+
+if __name__ == "__main__":
+    sys.exit(bench.run(tests, Polynomial))
