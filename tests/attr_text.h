@@ -83,7 +83,7 @@ static inline tn_status fill_from_text(struct intern_refs *refs, const tn_attr_t
         }
         at = next;
     }
-    tn_status status = attrs_fill(refs, table, TN_ATTR_LIST(items, count), out);
+    tn_status status = attrs_fill(refs, table, TN_ATTR_LIST(items, count), out, NULL);
     free(copy);
     return status;
 }

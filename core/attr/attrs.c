@@ -438,8 +438,27 @@ const tn_attr *attr_list_item(tn_attr_list list, uint64_t i, tn_attr *room)
     return room;
 }
 
+// Takes the array that is the value of a runtime attribute.
+static tn_status take_array(const tn_attr_field *field, const tn_attr *item,
+                            const tn_array **out_array)
+{
+    if (!out_array || !(field->flags & TN_ATTR_RUNTIME))
+        return fail(TN_ERR_ARGUMENT,
+                    "attribute '%s': got an array, expected %s: it is no runtime attribute",
+                    field->name, field_expects(field));
+    if (!item->array)
+        return fail(TN_ERR_ARGUMENT, "attribute '%s': the array is NULL", field->name);
+    *out_array = item->array;
+    return TN_OK;
+}
+
+void attrs_reset(const tn_attr_table *table, uint32_t index, void *attrs)
+{
+    field_set(&table->fields[index], attrs, field_default(&table->fields[index]));
+}
+
 tn_status attrs_fill(struct intern_refs *refs, const tn_attr_table *table,
-                     tn_attr_list list, void *out)
+                     tn_attr_list list, void *out, const tn_array **arrays)
 {
     uint64_t given = 0;
     tn_attr room;
@@ -457,7 +476,10 @@ tn_status attrs_fill(struct intern_refs *refs, const tn_attr_table *table,
         if (given >> index & 1)
             return fail(TN_ERR_ARGUMENT, "attribute '%s' is given twice", item->name);
         given |= UINT64_C(1) << index;
-        tn_status status = store(refs, &table->fields[index], out, item);
+        const tn_attr_field *field = &table->fields[index];
+        tn_status status = item->kind == TN_ATTR_ARRAY
+                               ? take_array(field, item, arrays ? &arrays[index] : NULL)
+                               : store(refs, field, out, item);
         if (status != TN_OK)
             return status;
     }

@@ -12,11 +12,18 @@
 #include "../base/hash.h"
 #include "intern.h"
 
+// The most fields of a table.
+#define MAX_ATTR_FIELDS 32
+
 // Fills `out` (table->size bytes) with defaults and the given values. Errors name the
 // field, what was got and what was expected, and for unknown names the nearest one. Texts
-// and lists in `out` live as long as `refs`.
+// and lists in `out` live as long as `refs`. Gives arrays[i], the array for runtime
+// attribute i of the table, where one is given; `arrays` may be NULL: none may be.
 tn_status attrs_fill(struct intern_refs *refs, const tn_attr_table *table,
-                     tn_attr_list list, void *out);
+                     tn_attr_list list, void *out, const tn_array **arrays);
+
+// Sets a field to its default.
+void attrs_reset(const tn_attr_table *table, uint32_t index, void *attrs);
 
 // TN_ERR_ARGUMENT unless items are as long as those of the first release, or longer.
 tn_status attr_list_check(tn_attr_list list);

@@ -10,8 +10,6 @@
 #include "attrs.h"
 #include "intern.h"
 
-#define MAX_ATTR_FIELDS 32
-
 // The 64 bits of a field of any kind but INTS: a double for F64, a pointer for texts and
 // lists of any length, else an integer.
 static inline uint64_t field_bits(const tn_attr_field *field, const void *attrs)

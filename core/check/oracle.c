@@ -139,8 +139,9 @@ static tn_status apply_expr(const struct host_op *a)
     struct arena arena = {0};
     tn_type shape = layout_type(&a->outputs[0].layout);
     for (uint32_t i = 0; i < a->num_inputs; i++) {
-        types.inputs[i] = (struct expr_input){a->inputs[i].layout.dtype,
-                                              a->weak_kinds ? a->weak_kinds[i] : 0};
+        uint8_t weak_kind =
+            a->weak_kinds ? a->weak_kinds[i] : prim_weak_kind(a->prim, i, a->num_inputs);
+        types.inputs[i] = (struct expr_input){a->inputs[i].layout.dtype, weak_kind};
         inputs[i] =
             (tn_tensor){a->inputs[i].data, layout_broadcast(&a->inputs[i].layout, &shape)};
     }
@@ -197,7 +198,8 @@ static tn_status parts_build(struct parts *p)
     for (uint32_t i = 0; i < a->num_inputs && status == TN_OK; i++) {
         tn_type type = layout_type(&a->inputs[i].layout);
         if (type.dtype != TN_DTYPE_NONE)
-            status = decomposition_add_input(&p->of, i, &type, 0);
+            status = decomposition_add_input(&p->of, i, &type,
+                                             prim_weak_kind(a->prim, i, a->num_inputs));
     }
     for (uint32_t i = 0; i < a->num_outputs; i++)
         types[i] = layout_type(&a->outputs[i].layout);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../attr/internal.h"
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/number.h"
@@ -42,6 +43,7 @@ static tn_status wrong_dtype(const tn_input_info *info, tn_dtype got)
                 dtype_name(got), strchr(names, ',') ? "one of " : "", names);
 }
 
+// `num_inputs`: without runtime attributes.
 static tn_status check_inputs(const struct prim *prim, const tn_array *const *inputs,
                               uint32_t num_inputs)
 {
@@ -178,7 +180,7 @@ static tn_status infer_by_rule(const struct prim *prim, struct node *node)
         .host = prim->host,
         .types = inputs,
         .attrs = node->attrs,
-        .num_inputs = node->num_inputs,
+        .num_inputs = node->num_inputs - prim->num_runtime,
         .num_outputs = node->num_outputs,
     };
     tn_status status = rule_infer(prim, &infer, outputs);
@@ -233,7 +235,7 @@ tn_status graph_apply(tn_scope *scope, const struct prim *prim,
 {
     if (scope->status != TN_OK)
         return scope->status;
-    tn_status status = check_inputs(prim, inputs, num_inputs);
+    tn_status status = check_inputs(prim, inputs, num_inputs - prim->num_runtime);
     if (status == TN_OK) {
         const tn_attr_table *table = prim->record.attrs.size ? &prim->record.attrs : NULL;
         struct node *node = node_create(scope, NODE_PRIM, inputs, num_inputs,
@@ -250,6 +252,105 @@ tn_status graph_apply(tn_scope *scope, const struct prim *prim,
     if (status != TN_OK)
         prefix_application(prim, inputs, num_inputs);
     return scope_take_failure(scope, status);
+}
+
+// --- runtime attributes -----------------------------------------------------------------
+
+// The inputs of a node while they are collected; `few` is enough for most.
+struct given_inputs {
+    const tn_array **items;
+    uint32_t count;
+    const tn_array *few[FEW_INPUTS];
+};
+
+static uint32_t dtypes_of(const tn_array *const *inputs, uint32_t num_inputs)
+{
+    uint32_t set = 0;
+    for (uint32_t i = 0; i < num_inputs; i++)
+        if (inputs[i] && !inputs[i]->weak_kind)
+            set |= TN_DTYPE_BIT(inputs[i]->type.dtype);
+    return set;
+}
+
+// Gives the scalar of a runtime attribute whose value is computed: converted to the dtype
+// that such a scalar has, and a weak number as the attribute itself.
+static tn_status take_computed(tn_scope *scope, const tn_attr_field *field,
+                               const tn_array *array, tn_dtype dtype, uint8_t weak_kind,
+                               tn_array **out)
+{
+    const struct expr *same;
+    char text[TYPE_TEXT];
+    bool fits = array->type.rank == 0 && array->type.dtype != TN_BOOL &&
+                (field->kind == TN_ATTR_F64 || !dtype_is_float(array->type.dtype));
+    if (!fits)
+        return fail(TN_ERR_ARGUMENT,
+                    "attribute '%s': got %s, expected %s or a scalar of one", field->name,
+                    type_print(&array->type, text), field_expects(field));
+    tn_status status = expr_parse_arrow(scope->runtime, "x -> x", &same);
+    if (status == TN_OK)
+        status = graph_apply_expr(scope, same, TN_IN(array), NULL, NULL, &dtype, out);
+    if (status == TN_OK)
+        (*out)->weak_kind = weak_kind;
+    return status;
+}
+
+// Adds a scalar for each runtime attribute, and resets the attribute's field.
+static tn_status add_runtime(tn_scope *scope, const struct prim *prim, void *attrs,
+                             const tn_array *const *arrays, struct given_inputs *inputs)
+{
+    const tn_attr_table *table = &prim->record.attrs;
+    uint32_t dtypes = dtypes_of(inputs->items, inputs->count);
+    for (uint32_t i = 0; i < prim->num_runtime; i++) {
+        const tn_attr_field *field = &table->fields[prim->runtime[i]];
+        tn_dtype dtype = tn_runtime_dtype(field->kind, dtypes);
+        uint8_t weak_kind = field->kind == TN_ATTR_F64 ? KIND_FLOAT : KIND_SIGNED;
+        tn_array *scalar = NULL;
+        const tn_array *given = arrays[prim->runtime[i]];
+        tn_status status = TN_OK;
+        if (given)
+            status = take_computed(scope, field, given, dtype, weak_kind, &scalar);
+        else if ((scalar =
+                      runtime_number(scope, dtype, field_bits(field, attrs), weak_kind)))
+            scalar->name = field->name;
+        if (status != TN_OK || !scalar)
+            return status != TN_OK ? status : scope->status;
+        inputs->items[inputs->count++] = scalar;
+        attrs_reset(table, prim->runtime[i], attrs);
+    }
+    return TN_OK;
+}
+
+// Applies a primitive that has runtime attributes. Their scalars are behind the record's
+// inputs, also where some of these are left out.
+static tn_status apply_runtime(tn_scope *scope, const struct prim *prim,
+                               const tn_array *const *inputs, uint32_t num_inputs,
+                               void *attrs, const tn_array *const *arrays,
+                               tn_array **outputs)
+{
+    const tn_primitive *record = &prim->record;
+    struct given_inputs all = {.items = all.few, .count = num_inputs};
+    tn_status status = check_inputs(prim, inputs, num_inputs);
+    if (status != TN_OK) {
+        prefix_application(prim, inputs, num_inputs);
+        return scope_take_failure(scope, status);
+    }
+    if (all.count < record->num_inputs)
+        all.count = record->num_inputs;
+    if (all.count + prim->num_runtime > FEW_INPUTS &&
+        !(all.items = mem_alloc((all.count + prim->num_runtime) * sizeof(*all.items))))
+        return scope_take_failure(scope, TN_ERR_MEMORY);
+    for (uint32_t i = 0; i < all.count; i++)
+        all.items[i] = i < num_inputs ? inputs[i] : NULL;
+    status = add_runtime(scope, prim, attrs, arrays, &all);
+    if (status != TN_OK && scope->status == TN_OK) {
+        prefix_application(prim, inputs, num_inputs);
+        scope_take_failure(scope, status);
+    }
+    if (status == TN_OK)
+        status = graph_apply(scope, prim, all.items, all.count, attrs, outputs);
+    if (all.items != all.few)
+        mem_free(all.items);
+    return status;
 }
 
 // --- by name ----------------------------------------------------------------------------
@@ -275,14 +376,18 @@ static tn_status apply_by_name(tn_scope *scope, const char *name,
                              prim->record.num_outputs, (unsigned long long)num_outputs);
     _Alignas(16) unsigned char small[512];
     void *attrs = small;
+    const tn_array *arrays[MAX_ATTR_FIELDS] = {NULL};
     uint32_t size = prim->record.attrs.size;
     if (size > sizeof(small) && !(attrs = mem_alloc(size)))
         return scope_take_failure(scope, TN_ERR_MEMORY);
     if (size > 0 || list.count > 0)
-        status = attrs_fill(&scope->interned, &prim->record.attrs, list, attrs);
+        status = attrs_fill(&scope->interned, &prim->record.attrs, list, attrs, arrays);
     if (status != TN_OK) {
         fail_prefix("%s: ", prim->record.id);
         scope_take_failure(scope, status);
+    } else if (prim->num_runtime) {
+        status = apply_runtime(scope, prim, inputs, (uint32_t)num_inputs, attrs, arrays,
+                               outputs);
     } else {
         status = graph_apply(scope, prim, inputs, (uint32_t)num_inputs, attrs, outputs);
     }

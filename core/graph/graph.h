@@ -124,6 +124,12 @@ tn_array *kept_create(tn_scope *scope, const tn_array *array);
 // NULL with the scope's failure set.
 tn_array *leaf_create(tn_scope *scope, uint32_t kind, const tn_type *type);
 
+// A number of this dtype, which takes the other operand's in an operation when `weak_kind`
+// is not 0. In a trace it is a constant of the plan; else it is data, so that plans do not
+// depend on it. `bits`: of a double for floats, else of an int64_t. NULL with the scope's
+// failure set.
+tn_array *runtime_number(tn_scope *scope, tn_dtype dtype, uint64_t bits, uint8_t weak_kind);
+
 // A new node with its arrays, whose types the caller sets; NULL with the scope's failure
 // set. Copies `attrs`, and keeps `table`, which describes them.
 struct node *node_create(tn_scope *scope, uint32_t kind, const tn_array *const *inputs,
@@ -133,7 +139,8 @@ struct node *node_create(tn_scope *scope, uint32_t kind, const tn_array *const *
 // Gives the dtypes of the node's inputs and outputs, to compile its expression.
 void node_types(const struct node *node, struct expr_types *out);
 
-// Applies a primitive; `attrs` is its filled attribute struct. Gives outputs[num_outputs].
+// Applies a primitive; `attrs` is its filled attribute struct. The inputs are a node's: the
+// scalars of runtime attributes are the last. Gives outputs[num_outputs].
 tn_status graph_apply(tn_scope *scope, const struct prim *prim,
                       const tn_array *const *inputs, uint32_t num_inputs, const void *attrs,
                       tn_array **outputs);

@@ -102,6 +102,28 @@ static tn_array *number_create(tn_scope *scope, tn_dtype dtype, uint64_t bits,
     return array;
 }
 
+tn_array *runtime_number(tn_scope *scope, tn_dtype dtype, uint64_t bits, uint8_t weak_kind)
+{
+    const tn_type type = {.dtype = dtype};
+    uint64_t element = 0;
+    struct value *value = NULL;
+    dtype_store_bits(dtype, &element, bits);
+    if (scope->tracing)
+        return number_create(scope, dtype, dtype_load_bits(dtype, &element), weak_kind);
+    tn_status status = value_from_host(scope->runtime, &type, &element, &value);
+    if (status != TN_OK) {
+        scope_take_failure(scope, status);
+        return NULL;
+    }
+    tn_array *array = leaf_create(scope, NODE_DATA, &type);
+    if (!array) {
+        value_release(value);
+        return NULL;
+    }
+    array->weak_kind = weak_kind;
+    return scope_set_value(scope, array, value) == TN_OK ? array : NULL;
+}
+
 static uint64_t bits_of(double value)
 {
     uint64_t bits;

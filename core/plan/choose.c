@@ -101,11 +101,15 @@ static bool operands_hold(struct plan_work *work, const struct device *device,
                           const tn_layout *inputs, const tn_layout *outputs)
 {
     tn_dtype first = TN_DTYPE_NONE;
+    uint32_t num_runtime = node->prim ? node->prim->num_runtime : 0;
+    uint32_t visible = node->num_inputs - num_runtime; // the rules count these, and outputs
     for (uint32_t k = 0; k < node->num_inputs + node->num_outputs; k++) {
         const tn_layout *layout = operand(inputs, node->num_inputs, outputs, k);
-        if (layout->dtype == TN_DTYPE_NONE)
+        if (layout->dtype == TN_DTYPE_NONE || (k >= visible && k < node->num_inputs))
             continue;
-        if (!rule_holds(work, device, node, kernel, kernel_rule(kernel, k), layout, k))
+        const tn_operand_rule *rule =
+            kernel_rule(kernel, k < visible ? k : k - num_runtime);
+        if (!rule_holds(work, device, node, kernel, rule, layout, k))
             return false;
         if (first == TN_DTYPE_NONE)
             first = layout->dtype;

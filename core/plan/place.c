@@ -243,7 +243,9 @@ static tn_status place_kernel(struct plan_work *work, const struct nodes *nodes,
         if (status == TN_OK)
             status = place_bring(work, device, false, value, &value);
         if (status == TN_OK)
-            status = meet_rule(work, choice->kernel, i, device, &value);
+            status = prim_weak_kind(node->prim, i, node->num_inputs)
+                         ? TN_OK
+                         : meet_rule(work, choice->kernel, i, device, &value);
         if (status == TN_OK)
             op.inputs[i] = (struct operand){value, work->values[value].layout};
     }

@@ -24,7 +24,8 @@ static struct hash hash_layout(struct hash h, const tn_layout *layout)
 
 static void hash_leaf(struct task *task, const tn_array *leaf)
 {
-    struct hash h = hash_u64(task->signature, leaf->node->kind);
+    struct hash h =
+        hash_u64(task->signature, (uint64_t)leaf->weak_kind << 32 | leaf->node->kind);
     if (leaf->value) {
         const struct value *value = leaf->value;
         h = hash_layout(h, &value->layout);
@@ -34,7 +35,6 @@ static void hash_leaf(struct task *task, const tn_array *leaf)
     } else {
         h = hash_bytes(h, &leaf->type, sizeof(leaf->type));
         h = hash_u64(h, leaf->node->number);
-        h = hash_u64(h, leaf->weak_kind);
     }
     task->signature = h;
 }

@@ -238,9 +238,15 @@ static tn_status check_field(const tn_attr_table *table, uint32_t index)
     if (field->kind < TN_ATTR_BOOL || field->kind > TN_ATTR_FLOAT_LIST)
         return fail(TN_ERR_REFUSED, "attribute '%s': unknown kind %u", field->name,
                     field->kind);
-    if (field->flags & ~(uint32_t)TN_ATTR_REQUIRED)
+    const uint32_t known = TN_ATTR_REQUIRED | TN_ATTR_RUNTIME;
+    if (field->flags & ~known)
         return fail(TN_ERR_REFUSED, "attribute '%s': unknown flags 0x%x", field->name,
-                    field->flags);
+                    field->flags & ~known);
+    if (field->flags & TN_ATTR_RUNTIME && field->kind != TN_ATTR_F64 &&
+        field->kind != TN_ATTR_I64)
+        return fail(TN_ERR_REFUSED,
+                    "attribute '%s': a runtime attribute of kind %u, expected F64 or I64",
+                    field->name, field->kind);
     uint64_t size = field_bytes(field);
     if (field->offset % 8 || field->offset > table->size ||
         table->size - field->offset < size)
@@ -323,6 +329,11 @@ static tn_status check_meaning(const tn_primitive *p)
                     p->expr ? ", and TN_PRIM_OWN_TYPE says that it decides the type" : "");
     if (p->flags & TN_PRIM_VIEW && (!p->view || p->num_inputs == 0 || p->num_outputs != 1))
         return fail(TN_ERR_REFUSED, "TN_PRIM_VIEW needs `view`, an input and one output");
+    if (p->role || is_view)
+        for (uint32_t i = 0; i < p->attrs.num_fields; i++)
+            if (p->attrs.fields[i].flags & TN_ATTR_RUNTIME)
+                return fail(TN_ERR_REFUSED, "attribute '%s': %s has no runtime attribute",
+                            p->attrs.fields[i].name, is_view ? "a view" : "a role");
     if (p->role) {
         const char *name = role_attribute(p->role);
         int index = name ? attrs_field_index(&p->attrs, name) : -1;
@@ -333,16 +344,31 @@ static tn_status check_meaning(const tn_primitive *p)
     return TN_OK;
 }
 
+uint8_t prim_weak_kind(const struct prim *prim, uint32_t i, uint32_t num_inputs)
+{
+    if (!prim || i + prim->num_runtime < num_inputs)
+        return 0;
+    uint32_t field = prim->runtime[i + prim->num_runtime - num_inputs];
+    return prim->record.attrs.fields[field].kind == TN_ATTR_F64 ? KIND_FLOAT : KIND_SIGNED;
+}
+
+// Collects the runtime attributes, and parses the expression, which has them as inputs.
 static tn_status parse_meaning(tn_runtime *runtime, const tn_primitive *p,
                                struct prim *prim)
 {
-    const char *names[MAX_INPUTS];
+    const char *names[MAX_INPUTS + MAX_ATTR_FIELDS];
+    uint32_t num_names = 0;
+    for (uint32_t i = 0; i < p->attrs.num_fields; i++)
+        if (p->attrs.fields[i].flags & TN_ATTR_RUNTIME)
+            prim->runtime[prim->num_runtime++] = (uint8_t)i;
     if (!p->expr)
         return TN_OK;
     for (uint32_t i = 0; i < p->num_inputs; i++)
-        names[i] = p->inputs[i].name;
+        names[num_names++] = p->inputs[i].name;
+    for (uint32_t i = 0; i < prim->num_runtime; i++)
+        names[num_names++] = p->attrs.fields[prim->runtime[i]].name;
     tn_status status =
-        expr_parse(runtime, p->expr, names, p->num_inputs, &p->attrs, &prim->expr);
+        expr_parse(runtime, p->expr, names, num_names, &p->attrs, &prim->expr);
     if (status == TN_OK && prim->expr->num_outputs != p->num_outputs)
         return fail(TN_ERR_REFUSED, "expr has %u outputs, the primitive %u",
                     prim->expr->num_outputs, p->num_outputs);

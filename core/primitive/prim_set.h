@@ -8,6 +8,7 @@
 
 #include <tenon/kernel.h>
 #include <tenon/primitive.h>
+#include "../attr/attrs.h"
 #include "../base/hash.h"
 #include "../base/runtime.h"
 
@@ -63,12 +64,20 @@ struct prim {
     struct plugin *plugin;        // NULL when the core or an application registered it
     const char *plugin_id;        // NULL when `plugin` is
     const tn_host *host;          // of the plugin
-    const struct expr *expr;      // parsed record.expr, or NULL
+    const struct expr *expr;      // parsed record.expr, or NULL; see num_runtime
     struct kernel_entry *kernels; // under the lock of prim_set; read without; see kernels.c
     // By output: 1 + number of the input whose buffer the output may reuse; 0: none.
     uint32_t in_place_of[MAX_OUTPUTS];
     uint32_t update_of[MAX_OUTPUTS]; // by output: as tn_in_place.update
+    // Runtime attributes: their fields in the table. Each is an input of every node, behind
+    // the record's, and of `expr`.
+    uint32_t num_runtime;
+    uint8_t runtime[MAX_ATTR_FIELDS];
 };
+
+// The kind of weak number that input i of a node of the primitive, which has `num_inputs`,
+// is by its declaration: KIND_FLOAT or KIND_SIGNED for a runtime attribute; else 0.
+uint8_t prim_weak_kind(const struct prim *prim, uint32_t i, uint32_t num_inputs);
 
 // Checks a record (id, names, tables, at least one meaning, the expression parses) and adds
 // a copy to the registry. Errors name the plugin, the primitive and the field.

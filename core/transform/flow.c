@@ -51,7 +51,11 @@ bool flow_through(const struct node *node, uint32_t i)
 {
     if (!node->inputs[i] || !dtype_is_float(node->inputs[i]->type.dtype))
         return false;
-    if (!node->prim || node->prim->record.num_inputs == 0)
+    if (!node->prim)
+        return true;
+    if (i >= node->num_inputs - node->prim->num_runtime)
+        return false;
+    if (node->prim->record.num_inputs == 0)
         return true;
     const tn_primitive *record = &node->prim->record;
     uint32_t slot = i < record->num_inputs ? i : record->num_inputs - 1;
@@ -72,7 +76,7 @@ tn_status flow_apply_role(struct flow *flow, const char *role, const char *attri
     if (!attrs)
         return TN_ERR_MEMORY;
     status = attrs_fill(&flow->scope->interned, &prim->record.attrs,
-                        TN_ATTR_LIST(&attr, 1), attrs);
+                        TN_ATTR_LIST(&attr, 1), attrs, NULL);
     if (status == TN_OK)
         status = graph_apply(flow->scope, prim, TN_IN(array), attrs, out_array);
     mem_free(attrs);

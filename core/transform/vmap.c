@@ -258,6 +258,16 @@ static tn_status push_decomposed(struct vmap *v, struct node *node)
     return status;
 }
 
+// The number of the runtime attribute whose scalar differs between slices, or -1. Rules of
+// plugins are not asked about such a node.
+static int batched_attribute(struct vmap *v, const struct node *node)
+{
+    for (uint32_t i = 0; node->prim && i < node->prim->num_runtime; i++)
+        if (batch_of(v, node->inputs[node->num_inputs - node->prim->num_runtime + i]))
+            return node->prim->runtime[i];
+    return -1;
+}
+
 static tn_status push(struct vmap *v, struct node *node)
 {
     const tn_primitive *record = node->kind == NODE_PRIM ? &node->prim->record : NULL;
@@ -272,12 +282,18 @@ static tn_status push(struct vmap *v, struct node *node)
         status = batch_type(&node->outputs[i].type, v->size, 0, &whole); // checks the rank
     if (status != TN_OK)
         return status;
-    if (record && record->vmap)
+    int attribute = batched_attribute(v, node);
+    if (record && record->vmap && attribute < 0)
         return push_rule(v, node);
     if (node->expr)
         return push_expr(v, node);
     if (record && record->decompose)
         return push_decomposed(v, node);
+    if (attribute >= 0)
+        return fail(TN_ERR_UNSUPPORTED,
+                    "%s: attribute '%s' differs between slices, and no expression or "
+                    "decomposition says what that means",
+                    record->id, record->attrs.fields[attribute].name);
     return record ? flow_no_rule(node, "vmap") : TN_OK;
 }
 

@@ -52,7 +52,8 @@ bool apply_is_sound(struct sample_maker *maker, const struct sample *s,
 // --- graphs ----------------------------------------------------------------------------
 
 // Uploads the inputs of a sample; an input that is not given is NULL in `in`. Returns the
-// number of inputs up to the last one given.
+// number of inputs up to the last one given. Behind all inputs, `in` gets the scalars of
+// runtime attributes, for calls of rules: an application is given these as attributes.
 uint32_t graph_inputs(tn_scope *scope, const struct sample *s, tn_array *in[MAX_IN]);
 // Apply the primitive, its expression (one output only), or its decomposition.
 tn_status graph_op(tn_scope *scope, const struct sample *s, tn_array *const *in,

@@ -87,8 +87,8 @@ tn_status apply_cpu(struct sample_maker *maker, const struct cpu_call *call)
 {
     tn_tensor in[MAX_IN], out[MAX_OUT];
     const struct sample *s = call->sample;
-    for (uint32_t i = 0; i < s->num_inputs; i++)
-        in[i] = call->in[i].tensor;
+    for (uint32_t i = 0; i < sample_operands(s); i++)
+        in[i] = i < s->num_inputs ? call->in[i].tensor : s->in[i].tensor;
     for (uint32_t i = 0; i < s->num_outputs; i++)
         out[i] = call->out[i].tensor;
     tn_cpu_call table = {.struct_size = sizeof(table),
@@ -98,7 +98,7 @@ tn_status apply_cpu(struct sample_maker *maker, const struct cpu_call *call)
                          .attrs = s->attrs,
                          .scratch = call->scratch,
                          .scratch_size = call->scratch_size,
-                         .num_inputs = s->num_inputs,
+                         .num_inputs = sample_operands(s),
                          .num_outputs = s->num_outputs,
                          .cpu_features = call->cpu_features,
                          .num_threads = call->num_threads ? call->num_threads : 1,

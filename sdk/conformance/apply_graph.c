@@ -21,6 +21,12 @@ uint32_t graph_inputs(tn_scope *scope, const struct sample *s, tn_array *in[MAX_
     uint32_t count = sample_given(s);
     for (uint32_t i = 0; i < count; i++)
         in[i] = s->in[i].tensor.data ? graph_data(scope, &s->in[i]) : NULL;
+    for (uint32_t i = 0, n = s->num_inputs; i < s->primitive->attrs.num_fields; i++) {
+        const tn_attr_field *field = &s->primitive->attrs.fields[i];
+        if (field->flags & TN_ATTR_RUNTIME)
+            in[n++] = field->kind == TN_ATTR_F64 ? tn_float(scope, s->runtime[i])
+                                                 : tn_int(scope, (int64_t)s->runtime[i]);
+    }
     return count;
 }
 
@@ -61,7 +67,7 @@ tn_status graph_decompose(tn_scope *scope, const struct sample *s, tn_array *con
     tn_rule rule = {.struct_size = sizeof(rule),
                     .attrs = s->attrs,
                     .inputs = in,
-                    .num_inputs = s->num_inputs,
+                    .num_inputs = sample_operands(s),
                     .num_outputs = s->num_outputs};
     tn_status status = s->primitive->decompose(&build, &rule, out);
     if (status != TN_OK)

@@ -119,6 +119,10 @@ static bool read_attr(struct sample *s, uint32_t index, json_t *value)
     const tn_attr_field *field = &s->primitive->attrs.fields[index];
     void *at = (char *)s->attrs + field->offset;
     s->given |= UINT64_C(1) << index;
+    if (field->flags & TN_ATTR_RUNTIME) {
+        s->runtime[index] = json_number_value(value);
+        return field->kind == TN_ATTR_F64 ? json_is_number(value) : json_is_integer(value);
+    }
     if (field->kind == TN_ATTR_INTS)
         return read_ints(value, at);
     if (field->kind > TN_ATTR_BITS)

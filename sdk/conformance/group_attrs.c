@@ -36,7 +36,8 @@ static tn_status evaluate(struct pack *pack, const struct sample *s, bool as_tex
         const char *value;
         texts[i] = field_text(s->primitive, i, s->attrs, &value);
         // a text is printed in quotes, for the command line; given as text it has none
-        if (s->primitive->attrs.fields[i].kind != TN_ATTR_STRING)
+        if (s->primitive->attrs.fields[i].kind != TN_ATTR_STRING &&
+            !(s->primitive->attrs.fields[i].flags & TN_ATTR_RUNTIME))
             items[n] =
                 (tn_attr){.name = items[n].name, .kind = TN_ATTR_TEXT, .text = value};
         n++;
@@ -139,6 +140,8 @@ static bool set_odd_value(const tn_attr_field *field, size_t n, const void **at)
 static bool set_odd(struct sample *s, const tn_attr_field *field, size_t n)
 {
     void *at = (char *)s->attrs + field->offset;
+    if (field->flags & TN_ATTR_RUNTIME)
+        return false; // infer does not see it
     if (field->kind == TN_ATTR_F64 && n < COUNT(odd_numbers)) {
         *(double *)at = odd_numbers[n];
     } else if ((field->kind == TN_ATTR_I64 || field->kind == TN_ATTR_BITS) &&

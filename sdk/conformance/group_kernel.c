@@ -51,8 +51,8 @@ static tn_kernel_query query_of(const struct sample *s, const struct array *in,
                                 tn_layout *in_layouts, tn_layout *out_layouts)
 {
     struct array out[MAX_OUT];
-    for (uint32_t i = 0; i < s->num_inputs; i++)
-        in_layouts[i] = in[i].tensor.layout;
+    for (uint32_t i = 0; i < sample_operands(s); i++)
+        in_layouts[i] = (i < s->num_inputs ? in : s->in)[i].tensor.layout;
     outputs_new(s, PLAIN, 0, out);
     for (uint32_t i = 0; i < s->num_outputs; i++)
         out_layouts[i] = out[i].tensor.layout;
@@ -61,7 +61,7 @@ static tn_kernel_query query_of(const struct sample *s, const struct array *in,
                              .inputs = in_layouts,
                              .outputs = out_layouts,
                              .attrs = s->attrs,
-                             .num_inputs = s->num_inputs,
+                             .num_inputs = sample_operands(s),
                              .num_outputs = s->num_outputs};
 }
 

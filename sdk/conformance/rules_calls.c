@@ -31,7 +31,7 @@ static void call_open(struct call *c)
                         .attrs = c->s->attrs,
                         .inputs = c->in,
                         .outputs = c->out,
-                        .num_inputs = c->s->num_inputs,
+                        .num_inputs = sample_operands(c->s),
                         .num_outputs = c->s->num_outputs};
     fake_host_reset(&c->pack->host);
 }
@@ -65,6 +65,8 @@ static tn_status call_vmap(struct call *c, const tn_build *build)
         axes[i] = c->in[i] && c->s->types[i].rank > 0 ? 0 : -1;
         size = axes[i] == 0 ? c->s->types[i].extent[0] : size;
     }
+    for (uint32_t i = c->s->num_inputs; i < sample_operands(c->s); i++)
+        axes[i] = -1; // scalars of runtime attributes
     return c->s->primitive->vmap(build, &c->rule, axes, size, c->results, out_axes);
 }
 

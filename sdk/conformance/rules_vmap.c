@@ -66,6 +66,8 @@ static bool draw_axes(struct batch *b)
                     (int32_t)random_below(b->kit, (uint64_t)b->s->types[i].rank + 1);
                 chosen |= UINT32_C(1) << i;
             }
+    for (uint32_t i = b->s->num_inputs; i < sample_operands(b->s); i++)
+        b->axes[i] = -1; // scalars of runtime attributes
     return able != 0;
 }
 
@@ -200,7 +202,7 @@ static void call_rule(struct batch *b)
                     .attrs = b->s->attrs,
                     .inputs = in,
                     .outputs = applied,
-                    .num_inputs = b->s->num_inputs,
+                    .num_inputs = sample_operands(b->s),
                     .num_outputs = b->s->num_outputs};
     fake_host_reset(&b->pack->host);
     tn_status status =

@@ -135,18 +135,30 @@ static void *field_at(struct sample *s, const tn_attr_field *field)
     return (char *)s->attrs + field->offset;
 }
 
+static uint32_t count_runtime(const tn_attr_table *table)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < table->num_fields && i < MAX_FIELDS; i++)
+        count += (table->fields[i].flags & TN_ATTR_RUNTIME) != 0;
+    return count;
+}
+
 bool sample_fits(const tn_primitive *p)
 {
-    return p->num_inputs <= MAX_IN && p->num_outputs <= MAX_OUT &&
-           p->attrs.size <= MAX_ATTR_BYTES && p->attrs.num_fields <= MAX_FIELDS;
+    return p->num_inputs + count_runtime(&p->attrs) <= MAX_IN &&
+           p->num_outputs <= MAX_OUT && p->attrs.size <= MAX_ATTR_BYTES &&
+           p->attrs.num_fields <= MAX_FIELDS;
 }
 
 void sample_defaults(const tn_primitive *primitive, struct sample *s)
 {
     *s = (struct sample){.primitive = primitive, .low = -2, .high = 2};
     s->num_outputs = primitive->num_outputs ? primitive->num_outputs : 1;
+    s->num_runtime = count_runtime(&primitive->attrs);
     for (uint32_t i = 0; i < primitive->attrs.num_fields && i < MAX_FIELDS; i++) {
         const tn_attr_field *field = &primitive->attrs.fields[i];
+        s->runtime[i] =
+            field->kind == TN_ATTR_F64 ? field->default_f : (double)field->default_i;
         if (field->kind == TN_ATTR_F64)
             *(double *)field_at(s, field) = field->default_f;
         else if (field->kind != TN_ATTR_INTS)
@@ -204,7 +216,10 @@ static void draw_attrs(struct kit *k, struct sample *s)
         if (!(field->flags & TN_ATTR_REQUIRED) && random_below(k, 2))
             continue;
         s->given |= UINT64_C(1) << i;
-        if (field->kind == TN_ATTR_F64) {
+        if (field->flags & TN_ATTR_RUNTIME) {
+            s->runtime[i] = field->kind == TN_ATTR_F64 ? floor(random_in(k, -8, 8)) / 4
+                                                       : (double)random_integer(k, field);
+        } else if (field->kind == TN_ATTR_F64) {
             *(double *)field_at(s, field) = floor(random_in(k, -8, 8)) / 4;
         } else if (field->kind == TN_ATTR_INTS) {
             tn_ints *ints = field_at(s, field);
@@ -219,11 +234,26 @@ static void draw_attrs(struct kit *k, struct sample *s)
     }
 }
 
+// Sets the types of the scalars of runtime attributes.
+static void type_runtime(struct sample *s)
+{
+    const tn_attr_table *table = &s->primitive->attrs;
+    uint32_t dtypes = 0, n = s->num_inputs;
+    for (uint32_t i = 0; i < s->num_inputs; i++)
+        if (s->types[i].dtype != TN_DTYPE_NONE)
+            dtypes |= TN_DTYPE_BIT(s->types[i].dtype);
+    for (uint32_t i = 0; i < table->num_fields && n < MAX_IN; i++)
+        if (table->fields[i].flags & TN_ATTR_RUNTIME)
+            s->types[n++] =
+                (tn_type){.dtype = tn_runtime_dtype(table->fields[i].kind, dtypes)};
+}
+
 void sample_draw(struct kit *k, const tn_primitive *primitive, struct sample *out)
 {
     sample_defaults(primitive, out);
     draw_inputs(k, out);
     draw_attrs(k, out);
+    type_runtime(out);
 }
 
 tn_attr_list sample_attr_list(const struct sample *s, tn_attr *items)
@@ -236,7 +266,10 @@ tn_attr_list sample_attr_list(const struct sample *s, tn_attr *items)
             continue;
         tn_attr *item = &items[count++];
         *item = (tn_attr){.name = field->name, .kind = field->kind};
-        if (field->kind == TN_ATTR_F64)
+        if (field->flags & TN_ATTR_RUNTIME) {
+            item->f = s->runtime[i];
+            item->i = (int64_t)s->runtime[i];
+        } else if (field->kind == TN_ATTR_F64)
             item->f = *(const double *)at;
         else if (field->kind == TN_ATTR_INTS)
             item->ints = at;
@@ -371,6 +404,7 @@ static uint32_t keep_accepted(struct sample_maker *maker, struct sample *example
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++) {
+        type_runtime(&examples[i]);
         if (sample_infer(maker, &examples[i]) == TN_OK)
             examples[kept++] = examples[i];
         else
@@ -449,6 +483,19 @@ double sample_magnitude(const struct sample *s, const struct array *output)
     return most;
 }
 
+static void fill_runtime(struct sample *s)
+{
+    const tn_attr_table *table = &s->primitive->attrs;
+    uint32_t n = s->num_inputs;
+    for (uint32_t i = 0; i < table->num_fields && n < MAX_IN; i++) {
+        if (!(table->fields[i].flags & TN_ATTR_RUNTIME))
+            continue;
+        s->in[n] = array_new(&s->types[n], PLAIN, 0x5a);
+        tn_set_f64(&s->in[n].tensor, s->in[n].tensor.layout.offset, s->runtime[i]);
+        n++;
+    }
+}
+
 void sample_fill(struct kit *k, struct sample *s)
 {
     bool any_float = false;
@@ -466,6 +513,7 @@ void sample_fill(struct kit *k, struct sample *s)
         else
             array_fill(k, &s->in[i], i ? 0 : -5, i ? 3 : 5);
     }
+    fill_runtime(s);
 }
 
 void sample_free(struct sample *s)

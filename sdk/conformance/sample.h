@@ -27,6 +27,10 @@ struct sample {
     const tn_primitive *primitive; // borrowed
     uint32_t num_inputs, num_outputs;
     tn_type types[MAX_IN]; // dtype NONE: not given
+    // Runtime attributes: their scalars stand behind the inputs in `types` and `in`, and
+    // their values here, by field; in `attrs` they are at their defaults.
+    uint32_t num_runtime;
+    double runtime[MAX_FIELDS];
     tn_type outputs[MAX_OUT];
     uint64_t attrs[MAX_ATTR_BYTES / 8]; // the primitive's attribute struct
     uint64_t given;                     // bit i: field i is not at its default
@@ -45,8 +49,14 @@ struct sample_maker {
 // False when the primitive has more inputs, outputs or attributes than a sample can hold.
 bool sample_fits(const tn_primitive *primitive);
 
-// Sets the types of the outputs, by the primitive's infer or by the core. TN_OK: s->outputs
-// is filled.
+// The inputs with the scalars of runtime attributes, as functions of a record see them.
+static inline uint32_t sample_operands(const struct sample *s)
+{
+    return s->num_inputs + s->num_runtime;
+}
+
+// Sets the types of the outputs, by the
+// primitive's infer or by the core. TN_OK: s->outputs is filled.
 tn_status sample_infer(struct sample_maker *maker, struct sample *s);
 
 // Fills `out` with up to `max` accepted applications, examples first. Returns how many.

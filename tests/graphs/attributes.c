@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Attributes of all kinds through the whole core: plans, common subexpressions, functions,
-// derivatives, decompositions, checked runs; and who keeps texts and lists alive.
+// Attributes that are texts and lists through the whole core: plans, common subexpressions,
+// functions, derivatives, decompositions, checked runs; and who keeps them alive.
 #include "base/fail.h"
 #include "plan/plan.h"
 #include "primitive/prim_set.h"

@@ -69,6 +69,19 @@ class Polynomial(bench.Bench):
         done = self.result("polynomial(x, [1, 2, 3])", "x=2.0", "--grad", "x")
         assert done["gradients"]["x"]["data"] == 14, done
 
+    def rates_are_data(self):
+        """A runtime attribute is a number or an array, and has a batch as any array"""
+        words = "x=[1.0, 2]", "y=[3.0, 6]"
+        for call, more, expected in [("approach(x, y)", (), [1.2, 2.4]), ("approach(x, y, 0.5)", (), [2, 4]),
+                                     ("approach(x, y, rate=r)", ("r=0.25",), [1.5, 3]),
+                                     ("approach(x, y, rate=r / 2)", ("r=[0.5, 2]", "--vmap", "r"), [[1.5, 3], [3, 6]])]:
+            got = self.result(call, *words, *more)["results"][0]["data"]
+            assert got == expected, (call, got)
+        done = self.result("approach(x, y, rate=0.25)", "x=1.0", "y=3.0", "--grad", "x,y")["gradients"]
+        assert (done["x"]["data"], done["y"]["data"]) == (0.75, 0.25), done
+        told = json.loads(self.tenon("op", "acme.approach", "--json"))["attributes"]
+        assert [a["kind"] for a in told] == ["runtime float"], told
+
     def mistakes_are_told(self):
         """What is wrong with a list or a text is told"""
         for call, message in [("polynomial(x)", "attribute 'coefficients' is missing, expected a list of numbers"),
@@ -78,7 +91,9 @@ class Polynomial(bench.Bench):
                               ("polynomial(x, [1], basis=3)", "attribute 'basis': got 3, expected a text"),
                               ("polynomial(x, [1], '\\xff')", "byte 0 of the text is 0xff, expected UTF-8"),
                               ("polynomial(x, [1], basis=x)", 'basis is "x"'),
-                              ("polynomial(x, [1, true])", "expected a number here")]:
+                              ("polynomial(x, [1, true])", "expected a number here"),
+                              ("approach(x, x, rate=[1.0, 2])", "attribute 'rate': got a list, expected a number"),
+                              ("y = [x, x]; approach(x, x, rate=y)", "attribute 'rate': got f64[2], expected a number")]:
             done = subprocess.run([str(self.command), "eval", call, "x=2.0"], env=self.env, text=True,
                                   stderr=subprocess.PIPE, stdout=subprocess.PIPE, check=False)
             assert done.returncode == 1 and message in done.stderr, (call, done.stderr)
@@ -104,7 +119,7 @@ class Polynomial(bench.Bench):
 
 def tests(polynomial):
     return [(t.__doc__, t, ()) for t in (
-        polynomial.builds, polynomial.passes_check, polynomial.is_called, polynomial.mistakes_are_told,
+        polynomial.builds, polynomial.passes_check, polynomial.is_called, polynomial.rates_are_data, polynomial.mistakes_are_told,
         polynomial.is_described, polynomial.header_is_used)]
 
 

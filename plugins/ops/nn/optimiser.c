@@ -34,7 +34,7 @@ static const tn_output_info sgd_outputs[] = {
     {"m", "momentum after the step", 0, 0},
 };
 static const tn_attr_field sgd_fields[] = {
-    TN_F64_FIELD(tn_sgd_attrs, lr, 0.01, "learning rate"),
+    TN_RUNTIME_F64_FIELD(tn_sgd_attrs, lr, 0.01, "learning rate"),
     TN_F64_FIELD(tn_sgd_attrs, momentum, 0, "share of the momentum that stays"),
     TN_F64_FIELD(tn_sgd_attrs, weight_decay, 0, "share of p that is added to g"),
 };
@@ -77,7 +77,7 @@ static const tn_output_info adam_outputs[] = {
     {"v", "second moment after the step", 0, 0},
 };
 static const tn_attr_field adam_fields[] = {
-    TN_F64_FIELD(tn_adam_attrs, lr, 1e-3, "learning rate"),
+    TN_RUNTIME_F64_FIELD(tn_adam_attrs, lr, 1e-3, "learning rate"),
     TN_F64_FIELD(tn_adam_attrs, beta1, 0.9, "share of the first moment that stays"),
     TN_F64_FIELD(tn_adam_attrs, beta2, 0.999, "share of the second moment that stays"),
     TN_F64_FIELD(tn_adam_attrs, eps, 1e-8, "added to the divisor"),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A polynomial of any degree: its coefficients are a list of numbers, its basis is a text.
-// Derivatives and batching follow from the decomposition.
+// Derivatives and batching follow from the decomposition. And a step with a rate that
+// changes from call to call.
 #include <string.h>
 #include <tenon/pack.h>
 
@@ -66,4 +67,17 @@ TN_OP(polynomial, "acme.polynomial/1", (x),
       .attrs = TN_ATTR_TABLE(polynomial_attrs, fields), .infer = infer,
       .decompose = decompose,
       .doc = "A polynomial at each element of x, given by its coefficients in a basis.");
-TN_PACK("com.acme.polynomial", "1.0.0", "Acme", TN_PRIMITIVES(&polynomial));
+
+// A step from x towards a target. The rate is data: a schedule of rates plans nothing anew.
+typedef struct approach_attrs {
+    double rate;
+} approach_attrs;
+
+static const tn_attr_field approach_fields[] = {
+    TN_RUNTIME_F64_FIELD(approach_attrs, rate, 0.1, "share of the way that is gone"),
+};
+
+TN_OP(approach, "acme.approach/1", (x, target), .attrs = TN_ATTRS_OF(approach),
+      TN_MEANS("x + rate * (target - x)"));
+
+TN_PACK("com.acme.polynomial", "1.0.0", "Acme", TN_PRIMITIVES(&polynomial, &approach));

@@ -52,7 +52,25 @@ enum {
 // Flags of a field.
 enum {
     TN_ATTR_REQUIRED = 1, // no default: leaving it out fails with TN_ERR_ARGUMENT
+    // F64 and I64 only: the value is data and part of no plan. See below.
+    TN_ATTR_RUNTIME = 2,
 };
+
+// Runtime attributes: a learning rate, a scale, a position, a seed, whatever a schedule
+// changes from step to step. Applications that differ in nothing else share one plan, and
+// recorded commands stay as they are.
+//
+// Such an attribute is one more input, a scalar of rank 0 behind the record's inputs (of
+// which those that are not given count too, unless the last one is variadic), in the order
+// of the fields. References, kernels, decompositions, vjp, jvp and vmap find it there; in
+// an expression its name stands for it. `infer` and `view` do not see it, as types and
+// layouts are part of a plan, and the struct's member is always the default. Rules for
+// operands of a kernel (tn_operand_rule, TN_KERNEL_SAME_DTYPE) do not count it; its dtype
+// is that of tn_runtime_dtype(). It has no derivative.
+//
+// An application gives it as a number, or as an array of one element (TN_ATTR_ARRAY), so
+// that a traced function (tn_function) takes it as an input; given as a number there it is
+// a constant of the trace.
 
 // One field of an attribute struct. Written by the primitive's author, through the macros
 // below as a rule; static until the plugin's deinit. The core checks it when the plugin is
@@ -63,7 +81,7 @@ typedef struct tn_attr_field {
     const char *name;           // a C identifier of at most 63 bytes
     const char *doc;            // one sentence, no full stop
     uint32_t kind;              // TN_ATTR_BOOL .. TN_ATTR_FLOAT_LIST
-    uint32_t flags;             // TN_ATTR_REQUIRED, or 0
+    uint32_t flags;             // TN_ATTR_REQUIRED, TN_ATTR_RUNTIME, or 0
     uint64_t offset;            // bytes from the start of the struct
     int64_t default_i;          // for BOOL, I64, DTYPE, CHOICE, BITS; else 0: texts and
                                 // lists are absent until given
@@ -125,6 +143,17 @@ typedef struct tn_attr_table {
     {                                                                                      \
         #member, text, TN_ATTR_BITS, 0, offsetof(type, member), value, 0.0, NULL           \
     }
+// A runtime attribute, a double or an int64_t.
+#define TN_RUNTIME_F64_FIELD(type, member, value, text)                                    \
+    {                                                                                      \
+        #member, text, TN_ATTR_F64, TN_ATTR_RUNTIME, offsetof(type, member), 0, value,     \
+            NULL                                                                           \
+    }
+#define TN_RUNTIME_I64_FIELD(type, member, value, text)                                    \
+    {                                                                                      \
+        #member, text, TN_ATTR_I64, TN_ATTR_RUNTIME, offsetof(type, member), value, 0.0,   \
+            NULL                                                                           \
+    }
 #define TN_STRING_FIELD(type, member, text)                                                \
     {                                                                                      \
         #member, text, TN_ATTR_STRING, 0, offsetof(type, member), 0, 0.0, NULL             \
@@ -151,10 +180,11 @@ typedef struct tn_attr_table {
 // 2^53 for an F64 field, a whole double for I64 and BOOL, one number or another kind of
 // list for a list. Any other mismatch is TN_ERR_ARGUMENT, with the field's name and what it
 // takes; so are a name that the primitive does not have, one that is given twice, a text
-// that is not UTF-8, and texts and lists longer than TN_ATTR_MOST.
+// that is not UTF-8, texts and lists longer than TN_ATTR_MOST, and an array for an
+// attribute that is no runtime attribute.
 typedef struct tn_attr {
     const char *name;  // borrowed until the call returns
-    uint32_t kind;     // TN_ATTR_BOOL .. TN_ATTR_FLOAT_LIST, or TN_ATTR_TEXT
+    uint32_t kind;     // TN_ATTR_BOOL .. TN_ATTR_FLOAT_LIST, TN_ATTR_TEXT, TN_ATTR_ARRAY
     uint32_t reserved; // 0
     int64_t i;         // for BOOL, I64, DTYPE, CHOICE and BITS
     double f;          // for F64
@@ -163,12 +193,23 @@ typedef struct tn_attr {
     const char *text;                // for STRING, TEXT; NULL for a STRING field only
     const tn_int_list *int_list;     // for INT_LIST
     const tn_float_list *float_list; // for FLOAT_LIST
+    const tn_array *array;           // for ARRAY; not NULL
 } tn_attr;
 
 // Kind of a tn_attr, not of a field: the value is text, in the syntax of the field's kind
 // ("true", "f32", "[0, 1]", "0xff", a choice's name). For a STRING field it is the value
-// itself, without quotes.
-enum { TN_ATTR_TEXT = 100 };
+// itself, without quotes. ARRAY: a runtime attribute that is computed, an array of rank 0
+// of a number's dtype, in the scope of the application.
+enum { TN_ATTR_TEXT = 100, TN_ATTR_ARRAY = 101 };
+
+// The dtype of the scalar that holds a runtime attribute of kind `kind`: i64 for I64. For
+// F64 f32, when the inputs of the application include floats and no f64, otherwise f64.
+// `dtypes` is the set of the dtypes of the inputs that are given.
+static inline tn_dtype tn_runtime_dtype(uint32_t kind, uint32_t dtypes)
+{
+    int32_t is_single = (dtypes & TN_FLOAT_DTYPES) && !(dtypes & TN_DTYPE_BIT(TN_F64));
+    return kind == TN_ATTR_I64 ? TN_I64 : is_single ? TN_F32 : TN_F64;
+}
 
 // The attributes of one application, in any order. Borrowed until the call returns. A list
 // of zeros (TN_NO_ATTRS) leaves every attribute at its default.

@@ -74,7 +74,8 @@ enum {
     // An input that does not meet `needs` makes this kernel ineligible, instead of being
     // copied to a contiguous one first.
     TN_KERNEL_NO_COPIES = 1,
-    // All operands (inputs and outputs) must have one dtype.
+    // All operands (inputs and outputs) must have one dtype. Not the scalars of runtime
+    // attributes.
     TN_KERNEL_SAME_DTYPE = 2,
 };
 
@@ -92,6 +93,7 @@ typedef struct tn_kernel {
 
     // num_operands rules, for inputs in order, then outputs; the last rule holds for all
     // operands that follow. NULL: TN_FIRST_DTYPES in all layouts.
+    // The scalars of runtime attributes (TN_ATTR_RUNTIME) are not counted: they have no rule.
     const tn_operand_rule *operands;
     uint32_t operand_size; // sizeof(tn_operand_rule) as the plugin was compiled; 0 for NULL
     uint32_t reserved;     // 0
@@ -151,6 +153,23 @@ struct tn_cpu_call {
                          void *context);
 };
 
+// The value of a runtime attribute (TN_ATTR_RUNTIME of <tenon/attr.h>), of which input
+// `input` of the call is the scalar: a double of an F64 attribute, an int64_t of an I64
+// one. The scalars are the last inputs, so that of an application's only such attribute is
+// input call->num_inputs - 1. Pure.
+static inline double tn_runtime_f64(const tn_cpu_call *call, uint32_t input)
+{
+    const tn_tensor *scalar = &call->inputs[input];
+    int64_t at = scalar->layout.offset;
+    return scalar->layout.dtype == TN_F32 ? (double)((const float *)scalar->data)[at]
+                                          : ((const double *)scalar->data)[at];
+}
+static inline int64_t tn_runtime_i64(const tn_cpu_call *call, uint32_t input)
+{
+    const tn_tensor *scalar = &call->inputs[input];
+    return ((const int64_t *)scalar->data)[scalar->layout.offset];
+}
+
 // The payload of cpu.c/1.
 typedef struct tn_cpu_kernel {
     uint32_t struct_size; // sizeof(tn_cpu_kernel)
@@ -170,10 +189,11 @@ typedef struct tn_cpu_kernel {
 // The push-constant block consists of the 4-byte fields listed in `push`, in order; this is
 // the kind of one field.
 enum {
-    TN_PUSH_COUNT = 1,    // uint: elements of output 0
-    TN_PUSH_OFFSET = 2,   // uint: first element of operand `index`
-    TN_PUSH_EXTENT = 3,   // uint: extent of operand `index` along `axis`
-    TN_PUSH_STRIDE = 4,   // int: stride of operand `index` along `axis`, in elements
+    TN_PUSH_COUNT = 1,  // uint: elements of output 0
+    TN_PUSH_OFFSET = 2, // uint: first element of operand `index`
+    TN_PUSH_EXTENT = 3, // uint: extent of operand `index` along `axis`
+    TN_PUSH_STRIDE = 4, // int: stride of operand `index` along `axis`, in elements
+    // An attribute that is data (TN_ATTR_RUNTIME) is an operand, and is not pushed.
     TN_PUSH_ATTR_F32 = 5, // float: attribute number `index` of the table (F64 kind)
     TN_PUSH_ATTR_I32 = 6, // int: attribute number `index` (BOOL, I64, CHOICE kinds)
     TN_PUSH_ELEMENTS = 7, // uint: elements of operand `index`

@@ -88,7 +88,9 @@ typedef struct tn_infer {
     const tn_host *host;  // for fail
     const tn_type *types; // num_inputs of them; dtype NONE: not given
     const void *attrs;    // the attribute struct, defaults filled in
-    uint32_t num_inputs;  // of this application: a variadic input counts each array
+    // Of this application: a variadic input counts each array; without the scalars of
+    // runtime attributes (TN_ATTR_RUNTIME).
+    uint32_t num_inputs;
     uint32_t num_outputs; // of the primitive
 } tn_infer;
 
@@ -154,7 +156,9 @@ typedef struct tn_rule {
     const void *attrs;        // the attribute struct
     tn_array *const *inputs;  // NULL: an optional input that was not given
     tn_array *const *outputs; // NULL in decompose; in vmap those of one slice: their types
-    uint32_t num_inputs;      // of this application: a variadic input counts each array
+    // Of this application: a variadic input counts each array; with the scalars of runtime
+    // attributes, which are the last.
+    uint32_t num_inputs;
     uint32_t num_outputs;
 } tn_rule;
 
@@ -281,8 +285,8 @@ typedef struct tn_primitive {
 
 // An initialiser of a tn_attr named `key`, its kind chosen by the C type of `v`: an
 // integer, a floating-point number, a text (parsed as on the command line; of a STRING
-// field the value itself), or a pointer to tn_ints, tn_int_list or tn_float_list. May
-// evaluate `v` several times. Texts and lists are borrowed.
+// field the value itself), a pointer to tn_ints, tn_int_list or tn_float_list, or an array
+// (of a runtime attribute). May evaluate `v` several times. Texts and lists are borrowed.
 #define TN_ATTR_INIT(key, v)                                                                 \
     {                                                                                        \
         .name = (key),                                                                     \
@@ -297,6 +301,8 @@ typedef struct tn_primitive {
             const tn_int_list *: TN_ATTR_INT_LIST,                                         \
             tn_float_list *: TN_ATTR_FLOAT_LIST,                                           \
             const tn_float_list *: TN_ATTR_FLOAT_LIST,                                     \
+            tn_array *: TN_ATTR_ARRAY,                                                     \
+            const tn_array *: TN_ATTR_ARRAY,                                               \
             default: TN_ATTR_I64),                                                         \
         .i = _Generic((v), float: 0, double: 0, TN_ATTR_POINTERS(0), default: (v)),        \
         .f = _Generic((v), TN_ATTR_POINTERS(0), default: (v)),                             \
@@ -306,6 +312,7 @@ typedef struct tn_primitive {
             _Generic((v), tn_int_list *: (v), const tn_int_list *: (v), default: NULL),    \
         .float_list =                                                                      \
             _Generic((v), tn_float_list *: (v), const tn_float_list *: (v), default: NULL), \
+        .array = _Generic((v), tn_array *: (v), const tn_array *: (v), default: NULL), \
     }
 
 // Part of TN_ATTR_INIT: the association of each type of pointer with `value`.
@@ -313,7 +320,8 @@ typedef struct tn_primitive {
 #define TN_ATTR_POINTERS(value)                                                            \
     char *: (value), const char *: (value), tn_ints *: (value), const tn_ints *: (value),  \
     tn_int_list *: (value), const tn_int_list *: (value),                                  \
-    tn_float_list *: (value), const tn_float_list *: (value)
+    tn_float_list *: (value), const tn_float_list *: (value),                              \
+    tn_array *: (value), const tn_array *: (value)
 // clang-format on
 
 // A tn_attr_list of up to eight pairs of a name and a value, valid within the enclosing

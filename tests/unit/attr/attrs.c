@@ -154,12 +154,13 @@ Test(attrs, given_values_convert_where_nothing_is_lost)
     struct sample s;
     const tn_ints axes = {.count = 1, .given = 1, .value = {2}};
     check_status(
-        attrs_fill(refs(), &table, tn_attrs("alpha", 4, "count", 7.0, "axes", 1), &s),
+        attrs_fill(refs(), &table, tn_attrs("alpha", 4, "count", 7.0, "axes", 1), &s, NULL),
         TN_OK);
     cr_assert(s.alpha == 4 && s.count == 7);
     cr_assert(eq(uint, s.axes.count, 1));
-    check_status(attrs_fill(refs(), &table, tn_attrs("axes", &axes, "mode", "none"), &s),
-                 TN_OK);
+    check_status(
+        attrs_fill(refs(), &table, tn_attrs("axes", &axes, "mode", "none"), &s, NULL),
+        TN_OK);
     cr_assert(eq(i64, s.axes.value[0], 2));
     cr_assert(eq(i64, s.mode, 0));
 }
@@ -195,16 +196,17 @@ Test(attrs, errors_name_the_field_what_was_got_and_expected)
                  "'alpha' is given twice");
     expect_error(fill_from_text(refs(), &needed_table, "", &n),
                  "'x' is missing, expected a number");
-    expect_error(attrs_fill(refs(), &table, tn_attrs("count", 1.5), &s),
+    expect_error(attrs_fill(refs(), &table, tn_attrs("count", 1.5), &s, NULL),
                  "got 1.5, expected an int");
-    expect_error(attrs_fill(refs(), &table, tn_attrs("dtype", 77), &s),
+    expect_error(attrs_fill(refs(), &table, tn_attrs("dtype", 77), &s, NULL),
                  "got 77, expected a dtype");
-    expect_error(attrs_fill(refs(), &table, tn_attrs("alpha", big), &s), "not exact");
-    expect_error(attrs_fill(refs(), &table, tn_attrs("nothing_like_it", 1), &s),
+    expect_error(attrs_fill(refs(), &table, tn_attrs("alpha", big), &s, NULL), "not exact");
+    expect_error(attrs_fill(refs(), &table, tn_attrs("nothing_like_it", 1), &s, NULL),
                  "expected one of");
-    expect_error(attrs_fill(refs(), &table, tn_attrs("flag", TN_INTS(1)), &s),
+    expect_error(attrs_fill(refs(), &table, tn_attrs("flag", TN_INTS(1)), &s, NULL),
                  "got a list");
-    expect_error(attrs_fill(refs(), &needed_table, TN_NO_ATTRS, &n), "'x' is missing");
+    expect_error(attrs_fill(refs(), &needed_table, TN_NO_ATTRS, &n, NULL),
+                 "'x' is missing");
 }
 
 Test(attrs, texts_and_lists_are_interned)
@@ -217,7 +219,8 @@ Test(attrs, texts_and_lists_are_interned)
     char text[] = "ij";
     check_status(
         attrs_fill(refs(), &table,
-                   tn_attrs("text", text, "ints", &int_list, "floats", &float_list), &b),
+                   tn_attrs("text", text, "ints", &int_list, "floats", &float_list), &b,
+                   NULL),
         TN_OK);
     cr_assert(a.text == b.text && a.ints == b.ints && a.floats == b.floats);
     cr_assert(b.text != text && b.ints->value != ints);
@@ -243,7 +246,7 @@ Test(attrs, lists_convert_where_nothing_is_lost)
     check_status(attrs_fill(refs(), &table,
                             tn_attrs("ints", TN_INTS(4, 5), "floats", TN_INT_LIST(1, 2),
                                      "axes", TN_INT_LIST(0, -1), "text", "none"),
-                            &s),
+                            &s, NULL),
                  TN_OK);
     cr_assert(eq(i64, s.ints->value[1], 5));
     cr_assert(s.floats->value[1] == 2);
@@ -252,7 +255,7 @@ Test(attrs, lists_convert_where_nothing_is_lost)
     check_status(
         attrs_fill(refs(), &table,
                    tn_attrs("ints", TN_FLOATS(7, 8), "floats", 0.5, "axes", TN_FLOATS(2)),
-                   &s),
+                   &s, NULL),
         TN_OK);
     cr_assert(eq(i64, s.ints->value[0], 7));
     cr_assert(s.floats->count == 1 && s.floats->value[0] == 0.5);
@@ -260,7 +263,7 @@ Test(attrs, lists_convert_where_nothing_is_lost)
     check_status(attrs_fill(refs(), &table,
                             tn_attrs("ints", 3, "floats", (const tn_float_list *)NULL,
                                      "axes", (const tn_int_list *)NULL),
-                            &s),
+                            &s, NULL),
                  TN_OK);
     cr_assert(s.ints->count == 1 && !s.floats && !s.axes.given);
 }
@@ -296,7 +299,7 @@ Test(attrs, bad_texts_and_lists_are_refused)
         {tn_attrs("text", TN_INTS(1)), "'text': got a list, expected a text"},
         {tn_attrs("text", TN_FLOATS(1)), "'text': got a list, expected a text"},
         {tn_attrs("alpha", TN_INT_LIST(1)), "'alpha': got a list, expected a number"},
-        {{&not_a_text, 1}, "'alpha': got a text, expected a number"},
+        {TN_ATTR_LIST(&not_a_text, 1), "'alpha': got a text, expected a number"},
         {tn_attrs("axes", &nine), "'axes': got 9 integers, expected at most 8"},
         {tn_attrs("axes", TN_FLOATS(0.5)), "'axes': value 0 is 0.5, expected at most 8"},
         {tn_attrs("ints", &more), "got 1048577 values, expected at most 1048576"},
@@ -312,11 +315,12 @@ Test(attrs, bad_texts_and_lists_are_refused)
         {tn_attrs("text", "a", "text", "b"), "'text' is given twice"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
-        expect_error(attrs_fill(refs(), &table, cases[i].given, &s), cases[i].part);
-    expect_error(attrs_fill(refs(), &texts_table, tn_attrs("ints", 1), &t),
+        expect_error(attrs_fill(refs(), &table, cases[i].given, &s, NULL), cases[i].part);
+    expect_error(attrs_fill(refs(), &texts_table, tn_attrs("ints", 1), &t, NULL),
                  "'text' is missing, expected a text");
     expect_error(attrs_fill(refs(), &texts_table,
-                            tn_attrs("text", "", "ints", (const tn_int_list *)NULL), &t),
+                            tn_attrs("text", "", "ints", (const tn_int_list *)NULL), &t,
+                            NULL),
                  "'ints' is missing, expected a list of integers");
 }
 
@@ -329,12 +333,14 @@ Test(attrs, values_live_as_long_as_somebody_refers_to_them)
     struct intern_refs scope = {.set = set}, plan = {.set = set};
     for (int i = 0; i < 1000; i++) { // one by one: the set's table has to let go, too
         struct intern_refs one = {.set = set};
-        check_status(attrs_fill(&one, &table, tn_attrs("ints", i), &s), TN_OK);
+        check_status(attrs_fill(&one, &table, tn_attrs("ints", i), &s, NULL), TN_OK);
         intern_refs_release(&one);
         cr_assert(eq(uint, intern_set_count(set), 0));
     }
-    check_status(attrs_fill(&scope, &table, tn_attrs("ints", 1, "text", "t"), &s), TN_OK);
-    check_status(attrs_fill(&scope, &table, tn_attrs("ints", 1, "text", "u"), &s), TN_OK);
+    check_status(attrs_fill(&scope, &table, tn_attrs("ints", 1, "text", "t"), &s, NULL),
+                 TN_OK);
+    check_status(attrs_fill(&scope, &table, tn_attrs("ints", 1, "text", "u"), &s, NULL),
+                 TN_OK);
     cr_assert(eq(uint, intern_set_count(set), 3));
     check_status(intern_attrs(&plan, &table, &s), TN_OK);
     check_status(intern_attrs(&plan, &table, &s), TN_OK);

@@ -275,7 +275,8 @@ Test(registry, attribute_fields_of_other_sizes_are_read_by_the_rules)
     check_status(prim_register(&runtime, NULL, &r), TN_OK);
     struct attrs attrs;
     const tn_attr_table *table = &tn_primitive_find(&runtime, "a.b")->attrs;
-    check_status(attrs_fill(&(struct intern_refs){0}, table, TN_NO_ATTRS, &attrs), TN_OK);
+    check_status(attrs_fill(&(struct intern_refs){0}, table, TN_NO_ATTRS, &attrs, NULL),
+                 TN_OK);
     cr_assert(attrs.alpha == 2 && attrs.mode == 5);
     r.id = "a.c/1";
     fields[1].unknown = 7;

@@ -34,22 +34,22 @@ static int unknown_operator(struct evaluator *e, const struct lang_node *node)
 
 // --- attributes ------------------------------------------------------------------------
 
-// The kind of the field with this name; 0: there is none.
-static uint32_t field_kind(const tn_primitive *primitive, const char *name)
+// The field with this name; of kind 0: there is none.
+static tn_attr_field field_named(const tn_primitive *primitive, const char *name)
 {
     for (uint32_t i = 0; i < primitive->attrs.num_fields; i++) {
         tn_attr_field field = attr_field(&primitive->attrs, i);
         if (strcmp(field.name, name) == 0)
-            return field.kind;
+            return field;
     }
-    return 0;
+    return (tn_attr_field){0};
 }
 
 // Sets an attribute from a word or a string. A text is left out by the word `none`.
 static void set_text(struct call *call, tn_attr *attr, const struct lang_node *node)
 {
     const char *text = node_text(call->e, node);
-    bool is_string = field_kind(call->primitive, attr->name) == TN_ATTR_STRING;
+    bool is_string = field_named(call->primitive, attr->name).kind == TN_ATTR_STRING;
     bool is_none = is_string && node->kind == LANG_NAME && strcmp(text, "none") == 0;
     attr->kind = is_string ? TN_ATTR_STRING : TN_ATTR_TEXT;
     attr->text = is_none ? NULL : text;
@@ -84,6 +84,9 @@ static int set_attr(struct call *call, const char *name, uint32_t index)
                                                 : TN_ATTR_I64;
         attr->i = value->i;
         attr->f = value->f;
+    } else if (value->array && field_named(call->primitive, name).flags & TN_ATTR_RUNTIME) {
+        attr->kind = TN_ATTR_ARRAY;
+        attr->array = value->array;
     } else if (node->kind == LANG_TEXT || node->kind == LANG_NAME) {
         set_text(call, attr, node);
     } else if (node->kind == LANG_LIST || node->kind == LANG_TUPLE) {

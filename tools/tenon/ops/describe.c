@@ -35,6 +35,8 @@ const char *attr_kind_name(const tn_attr_field *field)
         [TN_ATTR_BITS] = "bits",         [TN_ATTR_STRING] = "text",
         [TN_ATTR_INT_LIST] = "int list", [TN_ATTR_FLOAT_LIST] = "float list",
     };
+    if (field->flags & TN_ATTR_RUNTIME)
+        return field->kind == TN_ATTR_F64 ? "runtime float" : "runtime int";
     return field->kind < COUNT(names) && names[field->kind] ? names[field->kind] : "?";
 }
 

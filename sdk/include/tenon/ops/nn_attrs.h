@@ -62,7 +62,7 @@ typedef struct tn_cross_entropy_attrs {
 // torch.optim.SGD: m' = momentum * m + g + weight_decay * p; p' = p - lr * m'. All arrays
 // have p's extents; outputs may take over the memory of p and m.
 typedef struct tn_sgd_attrs {
-    double lr;           // learning rate; default 0.01
+    double lr;           // learning rate, a runtime attribute; default 0.01
     double momentum;     // default 0
     double weight_decay; // default 0
 } tn_sgd_attrs;
@@ -71,7 +71,7 @@ typedef struct tn_sgd_attrs {
 // Ba, "Adam: a method for stochastic optimization", ICLR 2015, algorithm 1) with decoupled
 // weight decay (Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019).
 typedef struct tn_adam_attrs {
-    double lr;           // learning rate; default 1e-3
+    double lr;           // learning rate, a runtime attribute; default 1e-3
     double beta1;        // share of the first moment m that stays; default 0.9
     double beta2;        // share of the second moment v that stays; default 0.999
     double eps;          // added to the square root of v; default 1e-8
