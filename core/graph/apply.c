@@ -3,14 +3,11 @@
 // Computes nothing.
 #include "rules.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include "../attr/internal.h"
 #include "../base/dtype.h"
 #include "../base/fail.h"
-#include "../base/number.h"
 #include "../base/shape.h"
 #include "../plugin/primitives.h"
 
@@ -166,26 +163,65 @@ tn_status graph_apply_expr(tn_scope *scope, const struct expr *expr,
 
 // --- primitives -------------------------------------------------------------------------
 
+// The argument of infer and count_outputs; `few` is enough for most.
+struct application {
+    tn_infer infer;
+    tn_type *types, few[FEW_INPUTS];
+};
+
+// `num_inputs`: without runtime attributes, which these rules do not see.
+static tn_status application_init(struct application *a, const struct prim *prim,
+                                  const tn_array *const *inputs, uint32_t num_inputs,
+                                  const void *attrs)
+{
+    a->types = a->few;
+    if (num_inputs > FEW_INPUTS && !(a->types = mem_alloc(num_inputs * sizeof(*a->types))))
+        return TN_ERR_MEMORY;
+    for (uint32_t i = 0; i < num_inputs; i++)
+        a->types[i] = inputs[i] ? inputs[i]->type : (tn_type){0};
+    a->infer = (tn_infer){
+        .struct_size = sizeof(a->infer),
+        .host = prim->host,
+        .types = a->types,
+        .attrs = attrs,
+        .num_inputs = num_inputs,
+    };
+    return TN_OK;
+}
+
+static void application_finish(struct application *a)
+{
+    if (a->types != a->few)
+        mem_free(a->types);
+}
+
+static tn_status count_outputs(const struct prim *prim, const tn_array *const *inputs,
+                               uint32_t num_inputs, const void *attrs, uint32_t *out_count)
+{
+    struct application a;
+    *out_count = prim->record.num_outputs;
+    if (!prim->record.count_outputs)
+        return TN_OK;
+    tn_status status = application_init(&a, prim, inputs, num_inputs, attrs);
+    if (status != TN_OK)
+        return status;
+    status = rule_count_outputs(prim, &a.infer, out_count);
+    application_finish(&a);
+    return status;
+}
+
 static tn_status infer_by_rule(const struct prim *prim, struct node *node)
 {
-    tn_type few_inputs[FEW_INPUTS], outputs[MAX_OUTPUTS] = {{0}};
-    tn_type *inputs = few_inputs;
-    if (node->num_inputs > FEW_INPUTS &&
-        !(inputs = mem_alloc(node->num_inputs * sizeof(*inputs))))
-        return TN_ERR_MEMORY;
-    for (uint32_t i = 0; i < node->num_inputs; i++)
-        inputs[i] = node->inputs[i] ? node->inputs[i]->type : (tn_type){0};
-    tn_infer infer = {
-        .struct_size = sizeof(infer),
-        .host = prim->host,
-        .types = inputs,
-        .attrs = node->attrs,
-        .num_inputs = node->num_inputs - prim->num_runtime,
-        .num_outputs = node->num_outputs,
-    };
-    tn_status status = rule_infer(prim, &infer, outputs);
-    if (inputs != few_inputs)
-        mem_free(inputs);
+    struct application a;
+    tn_type outputs[MAX_OUTPUTS];
+    memset(outputs, 0, node->num_outputs * sizeof(*outputs));
+    tn_status status = application_init(&a, prim, (const tn_array *const *)node->inputs,
+                                        node->num_inputs - prim->num_runtime, node->attrs);
+    if (status != TN_OK)
+        return status;
+    a.infer.num_outputs = node->num_outputs;
+    status = rule_infer(prim, &a.infer, outputs);
+    application_finish(&a);
     for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++)
         node->outputs[i].type = outputs[i];
     return status;
@@ -229,17 +265,32 @@ static void prefix_application(const struct prim *prim, const tn_array *const *i
     fail_prefix("%s%s%s: ", record->id, fits ? names : "", fits && used ? ")" : "");
 }
 
+// Checks the inputs and the number of outputs that the caller asks for.
+static tn_status check_application(const struct prim *prim, const tn_array *const *inputs,
+                                   uint32_t num_inputs, const void *attrs,
+                                   uint64_t num_outputs)
+{
+    uint32_t count = 0;
+    tn_status status = check_inputs(prim, inputs, num_inputs - prim->num_runtime);
+    if (status == TN_OK)
+        status = count_outputs(prim, inputs, num_inputs - prim->num_runtime, attrs, &count);
+    if (status == TN_OK && count != num_outputs)
+        status = fail(TN_ERR_ARGUMENT, "has %u outputs, the call asks for %llu", count,
+                      (unsigned long long)num_outputs);
+    return status;
+}
+
 tn_status graph_apply(tn_scope *scope, const struct prim *prim,
                       const tn_array *const *inputs, uint32_t num_inputs, const void *attrs,
-                      tn_array **outputs)
+                      tn_array **outputs, uint64_t num_outputs)
 {
     if (scope->status != TN_OK)
         return scope->status;
-    tn_status status = check_inputs(prim, inputs, num_inputs - prim->num_runtime);
+    tn_status status = check_application(prim, inputs, num_inputs, attrs, num_outputs);
     if (status == TN_OK) {
         const tn_attr_table *table = prim->record.attrs.size ? &prim->record.attrs : NULL;
         struct node *node = node_create(scope, NODE_PRIM, inputs, num_inputs,
-                                        prim->record.num_outputs, table, attrs);
+                                        (uint32_t)num_outputs, table, attrs);
         if (!node)
             return scope->status;
         node->prim = prim;
@@ -325,7 +376,7 @@ static tn_status add_runtime(tn_scope *scope, const struct prim *prim, void *att
 static tn_status apply_runtime(tn_scope *scope, const struct prim *prim,
                                const tn_array *const *inputs, uint32_t num_inputs,
                                void *attrs, const tn_array *const *arrays,
-                               tn_array **outputs)
+                               tn_array **outputs, uint64_t num_outputs)
 {
     const tn_primitive *record = &prim->record;
     struct given_inputs all = {.items = all.few, .count = num_inputs};
@@ -347,7 +398,8 @@ static tn_status apply_runtime(tn_scope *scope, const struct prim *prim,
         scope_take_failure(scope, status);
     }
     if (status == TN_OK)
-        status = graph_apply(scope, prim, all.items, all.count, attrs, outputs);
+        status =
+            graph_apply(scope, prim, all.items, all.count, attrs, outputs, num_outputs);
     if (all.items != all.few)
         mem_free(all.items);
     return status;
@@ -355,191 +407,94 @@ static tn_status apply_runtime(tn_scope *scope, const struct prim *prim,
 
 // --- by name ----------------------------------------------------------------------------
 
-static tn_status apply_by_name(tn_scope *scope, const char *name,
-                               const tn_array *const *inputs, uint64_t num_inputs,
-                               tn_attr_list list, tn_array **outputs, uint64_t num_outputs)
-{
+// An application by name: the primitive, and its attributes in `attrs`.
+struct named {
     const struct prim *prim;
-    if (scope_begin(scope, "op",
-                    GIVEN({"inputs", inputs, num_inputs}, {"outputs", outputs, num_outputs},
-                          {"attrs.items", list.items, list.count})) != TN_OK)
-        return scope ? scope->status : TN_ERR_ARGUMENT;
+    _Alignas(16) unsigned char small[512];
+    void *attrs;
+    const tn_array *arrays[MAX_ATTR_FIELDS]; // by field: of runtime attributes
+};
+
+static void named_finish(struct named *named)
+{
+    if (named->attrs != named->small)
+        mem_free(named->attrs);
+}
+
+// Finds the primitive and fills its attributes. On failure, which is the scope's then,
+// nothing needs finishing.
+static tn_status named_init(struct named *named, tn_scope *scope, const char *name,
+                            tn_attr_list list)
+{
     tn_status status = life_check(&scope->runtime->life);
     if (status == TN_OK)
-        status = name ? prim_find(scope->runtime, name, &prim)
+        status = name ? prim_find(scope->runtime, name, &named->prim)
                       : fail(TN_ERR_ARGUMENT, "the primitive's name is NULL");
     if (status != TN_OK)
         return scope_take_failure(scope, status);
-    if (num_outputs != prim->record.num_outputs)
-        return tn_scope_fail(scope, TN_ERR_ARGUMENT,
-                             "%s: has %u outputs, the call asks for %llu", prim->record.id,
-                             prim->record.num_outputs, (unsigned long long)num_outputs);
-    _Alignas(16) unsigned char small[512];
-    void *attrs = small;
-    const tn_array *arrays[MAX_ATTR_FIELDS] = {NULL};
-    uint32_t size = prim->record.attrs.size;
-    if (size > sizeof(small) && !(attrs = mem_alloc(size)))
+    const tn_attr_table *table = &named->prim->record.attrs;
+    named->attrs = named->small;
+    memset(named->arrays, 0, sizeof(named->arrays));
+    if (table->size > sizeof(named->small) && !(named->attrs = mem_alloc(table->size)))
         return scope_take_failure(scope, TN_ERR_MEMORY);
-    if (size > 0 || list.count > 0)
-        status = attrs_fill(&scope->interned, &prim->record.attrs, list, attrs, arrays);
+    if (table->size > 0 || list.count > 0)
+        status = attrs_fill(&scope->interned, table, list, named->attrs, named->arrays);
     if (status != TN_OK) {
-        fail_prefix("%s: ", prim->record.id);
+        fail_prefix("%s: ", named->prim->record.id);
         scope_take_failure(scope, status);
-    } else if (prim->num_runtime) {
-        status = apply_runtime(scope, prim, inputs, (uint32_t)num_inputs, attrs, arrays,
-                               outputs);
-    } else {
-        status = graph_apply(scope, prim, inputs, (uint32_t)num_inputs, attrs, outputs);
+        named_finish(named);
     }
-    if (attrs != small)
-        mem_free(attrs);
-    return scope->status != TN_OK ? scope->status : status;
+    return status;
 }
 
 tn_status tn_op_n(tn_scope *scope, const char *name, const tn_array *const *inputs,
                   uint64_t num_inputs, tn_attr_list attrs, tn_array **outputs,
                   uint64_t num_outputs)
 {
-    return apply_by_name(scope, name, inputs, num_inputs, attrs, outputs, num_outputs);
+    struct named named;
+    if (scope_begin(scope, "op",
+                    GIVEN({"inputs", inputs, num_inputs}, {"outputs", outputs, num_outputs},
+                          {"attrs.items", attrs.items, attrs.count})) != TN_OK)
+        return scope ? scope->status : TN_ERR_ARGUMENT;
+    tn_status status = named_init(&named, scope, name, attrs);
+    if (status != TN_OK)
+        return status;
+    if (named.prim->num_runtime)
+        status = apply_runtime(scope, named.prim, inputs, (uint32_t)num_inputs, named.attrs,
+                               named.arrays, outputs, num_outputs);
+    else
+        status = graph_apply(scope, named.prim, inputs, (uint32_t)num_inputs, named.attrs,
+                             outputs, num_outputs);
+    named_finish(&named);
+    return scope->status != TN_OK ? scope->status : status;
+}
+
+uint64_t tn_op_outputs(tn_scope *scope, const char *name, const tn_array *const *inputs,
+                       uint64_t num_inputs, tn_attr_list attrs)
+{
+    struct named named;
+    uint32_t count = 0;
+    if (scope_begin(scope, "op_outputs",
+                    GIVEN({"inputs", inputs, num_inputs},
+                          {"attrs.items", attrs.items, attrs.count})) != TN_OK ||
+        named_init(&named, scope, name, attrs) != TN_OK)
+        return 0;
+    tn_status status = check_inputs(named.prim, inputs, (uint32_t)num_inputs);
+    if (status == TN_OK)
+        status =
+            count_outputs(named.prim, inputs, (uint32_t)num_inputs, named.attrs, &count);
+    if (status != TN_OK) {
+        prefix_application(named.prim, inputs, (uint32_t)num_inputs);
+        scope_take_failure(scope, status);
+    }
+    named_finish(&named);
+    return status == TN_OK ? count : 0;
 }
 
 tn_array *tn_op(tn_scope *scope, const char *name, const tn_array *const *inputs,
                 uint64_t num_inputs, tn_attr_list attrs)
 {
     tn_array *out = NULL;
-    tn_status status = apply_by_name(scope, name, inputs, num_inputs, attrs, &out, 1);
-    return status == TN_OK ? out : NULL;
-}
-
-// --- expressions given as text ---------------------------------------------------------
-
-struct text_attrs { // the attributes of an expression that has no primitive
-    tn_attr_table *table;
-    uint64_t *values;
-};
-
-static tn_status parse_number(const char *name, const char *text, uint32_t *kind,
-                              uint64_t *bits)
-{
-    char *end;
-    errno = 0;
-    long long whole = strtoll(text, &end, 0);
-    *kind = TN_ATTR_I64;
-    *bits = (uint64_t)whole;
-    if (*text && !*end && errno == 0)
-        return TN_OK;
-    double value = text_to_double(text, &end);
-    *kind = TN_ATTR_F64;
-    memcpy(bits, &value, sizeof(value));
-    return *text && !*end ? TN_OK
-                          : fail(TN_ERR_ARGUMENT,
-                                 "attribute %s: got \"%s\", expected a number", name, text);
-}
-
-static tn_status text_attr(const tn_attr *given, tn_attr_field *field, uint64_t *bits)
-{
-    field->kind = given->kind;
-    if (given->kind == TN_ATTR_TEXT && !given->text)
-        return fail(TN_ERR_ARGUMENT, "attribute %s: the text is NULL", given->name);
-    switch (given->kind) {
-    case TN_ATTR_F64:
-        memcpy(bits, &given->f, sizeof(*bits));
-        return TN_OK;
-    case TN_ATTR_BOOL:
-    case TN_ATTR_I64:
-        memcpy(bits, &given->i, sizeof(*bits));
-        return TN_OK;
-    case TN_ATTR_TEXT:
-        return parse_number(given->name, given->text, &field->kind, bits);
-    default:
-        return fail(TN_ERR_ARGUMENT, "attribute %s: got a %s, expected a number",
-                    given->name, given->kind == TN_ATTR_STRING ? "text" : "list");
-    }
-}
-
-static const tn_attr *find_given(tn_attr_list list, const char *name, tn_attr *room)
-{
-    for (uint64_t i = 0; i < list.count; i++) {
-        const tn_attr *given = attr_list_item(list, i, room);
-        if (given->name && strcmp(given->name, name) == 0)
-            return given;
-    }
-    return NULL;
-}
-
-// Makes the attribute table of one node, in the scope's arena: one 8-byte field for each
-// name in the text that is no input.
-static tn_status text_attrs_create(tn_scope *scope, const struct expr *expr,
-                                   tn_attr_list list, struct text_attrs *out)
-{
-    uint32_t count = expr->num_attrs;
-    if (count != list.count)
-        return fail(TN_ERR_ARGUMENT, "got %llu attributes, expected %u",
-                    (unsigned long long)list.count, count);
-    if (count > MAX_EXPR_ATTRS)
-        return fail(TN_ERR_ARGUMENT, "got %u attributes, at most %d are allowed", count,
-                    MAX_EXPR_ATTRS);
-    if (count == 0)
-        return TN_OK;
-    tn_status checked = attr_list_check(list);
-    if (checked != TN_OK)
-        return checked;
-    tn_attr_field *fields = arena_alloc(&scope->arena, count * sizeof(*fields));
-    out->table = arena_alloc(&scope->arena, sizeof(*out->table));
-    out->values = arena_alloc(&scope->arena, count * sizeof(uint64_t));
-    if (!fields || !out->table || !out->values)
-        return TN_ERR_MEMORY;
-    for (uint32_t i = 0; i < count; i++) {
-        tn_attr room;
-        const tn_attr *given = find_given(list, expr->attr_names[i], &room);
-        if (!given)
-            return fail(TN_ERR_ARGUMENT, "\"%s\" is neither an input nor a given attribute",
-                        expr->attr_names[i]);
-        fields[i] = (tn_attr_field){.name = expr->attr_names[i],
-                                    .flags = TN_ATTR_REQUIRED,
-                                    .offset = i * sizeof(uint64_t)};
-        tn_status status = text_attr(given, &fields[i], &out->values[i]);
-        if (status != TN_OK)
-            return status;
-    }
-    *out->table = (tn_attr_table){(uint32_t)(count * sizeof(uint64_t)), count,
-                                  sizeof(*fields), fields};
-    return TN_OK;
-}
-
-tn_array *tn_expr(tn_scope *scope, const char *text, const tn_array *const *inputs,
-                  uint64_t num_inputs, tn_attr_list attrs)
-{
-    if (scope_begin(scope, "expr",
-                    GIVEN({"inputs", inputs, num_inputs},
-                          {"attrs.items", attrs.items, attrs.count})) != TN_OK)
-        return NULL;
-    if (!text) {
-        tn_scope_fail(scope, TN_ERR_ARGUMENT, "expr: the text is NULL");
-        return NULL;
-    }
-    const struct expr *expr = NULL;
-    struct text_attrs own = {0};
-    tn_array *out = NULL;
-    tn_status status = life_check(&scope->runtime->life);
-    struct expr_set *set = status == TN_OK ? scope_exprs(scope) : NULL;
-    if (status == TN_OK)
-        status = set ? expr_parse_arrow_into(set, text, &expr) : TN_ERR_MEMORY;
-    if (status == TN_OK) {
-        if (expr->num_outputs != 1)
-            status = fail(TN_ERR_ARGUMENT, "has %u outputs, expected 1", expr->num_outputs);
-        if (status == TN_OK)
-            status = text_attrs_create(scope, expr, attrs, &own);
-        if (status == TN_OK && own.table)
-            status = expr_bind(expr, own.table, &expr);
-        if (status != TN_OK)
-            fail_prefix("expression \"%s\": ", text);
-    }
-    if (status != TN_OK) {
-        scope_take_failure(scope, status);
-        return NULL;
-    }
-    status = graph_apply_expr(scope, expr, inputs, (uint32_t)num_inputs, own.table,
-                              own.values, NULL, &out);
+    tn_status status = tn_op_n(scope, name, inputs, num_inputs, attrs, &out, 1);
     return status == TN_OK ? out : NULL;
 }

@@ -140,10 +140,11 @@ struct node *node_create(tn_scope *scope, uint32_t kind, const tn_array *const *
 void node_types(const struct node *node, struct expr_types *out);
 
 // Applies a primitive; `attrs` is its filled attribute struct. The inputs are a node's: the
-// scalars of runtime attributes are the last. Gives outputs[num_outputs].
+// scalars of runtime attributes are the last. Gives outputs[num_outputs], as many as the
+// application has.
 tn_status graph_apply(tn_scope *scope, const struct prim *prim,
                       const tn_array *const *inputs, uint32_t num_inputs, const void *attrs,
-                      tn_array **outputs);
+                      tn_array **outputs, uint64_t num_outputs);
 
 // Applies an expression to inputs that broadcast; `table` describes `attrs`. `dtypes` of
 // the outputs may be NULL: they are inferred.

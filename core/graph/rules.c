@@ -30,6 +30,25 @@ tn_status rule_infer(const struct prim *prim, const tn_infer *infer, tn_type *ty
     return status;
 }
 
+tn_status rule_count_outputs(const struct prim *prim, const tn_infer *infer,
+                             uint32_t *out_count)
+{
+    uint64_t count = 0;
+    *out_count = prim->record.num_outputs;
+    if (!prim->record.count_outputs)
+        return TN_OK;
+    fail_clear();
+    tn_status status =
+        called(prim, "count_outputs", prim->record.count_outputs(infer, &count));
+    if (status == TN_OK && (count == 0 || count > MAX_OUTPUTS))
+        return fail(TN_ERR_INTERNAL,
+                    "rule count_outputs of %s gives %" PRIu64 ", expected 1 .. %d",
+                    owner(prim), count, MAX_OUTPUTS);
+    if (status == TN_OK)
+        *out_count = (uint32_t)count;
+    return status;
+}
+
 // --- layouts ----------------------------------------------------------------------------
 
 static tn_status wrong_view(const struct prim *prim, const tn_layout *input,

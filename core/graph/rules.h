@@ -12,6 +12,10 @@
 #include "graph.h"
 
 // Fills types[0 .. infer->num_outputs) with valid types, whose sizes in bytes fit 63 bits.
+// Gives the number of outputs of an application, which `infer` describes but for its own
+// num_outputs; that of the record where this does not depend on the application.
+tn_status rule_count_outputs(const struct prim *prim, const tn_infer *infer,
+                             uint32_t *out_count);
 tn_status rule_infer(const struct prim *prim, const tn_infer *infer, tn_type *types);
 
 // Gives the output as a strided view of `input`, within the memory between the lowest and

@@ -136,9 +136,9 @@ static tn_status check_inputs(const tn_primitive *p)
 
 static tn_status check_outputs(struct arena *arena, tn_primitive *p)
 {
-    if (p->num_outputs > MAX_OUTPUTS)
+    if (p->num_outputs > MAX_NAMED_OUTPUTS)
         return fail(TN_ERR_REFUSED, "outputs: got %u, expected at most %d", p->num_outputs,
-                    MAX_OUTPUTS);
+                    MAX_NAMED_OUTPUTS);
     if (!p->outputs && p->num_outputs > 1)
         return fail(TN_ERR_REFUSED, "%u outputs have no table of names", p->num_outputs);
     tn_status status = abi_table_read(arena, p->outputs, p->output_size, p->num_outputs,
@@ -160,7 +160,7 @@ static tn_status check_outputs(struct arena *arena, tn_primitive *p)
 
 static tn_status check_in_place(struct arena *arena, tn_primitive *p, struct prim *prim)
 {
-    const uint32_t most = MAX_INPUTS * MAX_OUTPUTS;
+    const uint32_t most = MAX_INPUTS * MAX_NAMED_OUTPUTS;
     if (p->num_in_place > most || (p->num_in_place && !p->in_place))
         return fail(TN_ERR_REFUSED, "in_place: got %u pairs%s, expected at most %u",
                     p->num_in_place, p->in_place ? "" : " in no table", most);
@@ -334,6 +334,14 @@ static tn_status check_meaning(const tn_primitive *p)
             if (p->attrs.fields[i].flags & TN_ATTR_RUNTIME)
                 return fail(TN_ERR_REFUSED, "attribute '%s': %s has no runtime attribute",
                             p->attrs.fields[i].name, is_view ? "a view" : "a role");
+    if (p->count_outputs &&
+        (p->num_outputs > 1 || p->expr || is_view || p->role || p->num_in_place))
+        return fail(TN_ERR_REFUSED, "count_outputs together with %s",
+                    p->num_outputs > 1 ? "a number of outputs"
+                    : p->expr          ? "expr"
+                    : is_view          ? "a view"
+                    : p->role          ? "a role"
+                                       : "in_place");
     if (p->role) {
         const char *name = role_attribute(p->role);
         int index = name ? attrs_field_index(&p->attrs, name) : -1;

@@ -121,7 +121,7 @@ static tn_status read_operands(struct prim_set *set, tn_kernel *kernel)
 {
     static const tn_operand_rule any = {.dtypes = TN_FIRST_DTYPES, .needs = TN_NEEDS_ANY};
     tn_operand_rule *rules = NULL;
-    const uint32_t most = MAX_INPUTS + MAX_OUTPUTS;
+    const uint32_t most = MAX_INPUTS + MAX_NAMED_OUTPUTS;
     if (kernel->num_operands > most || (kernel->num_operands && !kernel->operands))
         return fail(TN_ERR_REFUSED, "operands: got %u rules%s, expected at most %u",
                     kernel->num_operands, kernel->operands ? "" : " in no table", most);

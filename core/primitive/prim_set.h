@@ -12,9 +12,10 @@
 #include "../base/hash.h"
 #include "../base/runtime.h"
 
-// Limits on the inputs that a primitive names, and on its outputs.
+// Limits on the inputs and outputs that a primitive names, and on those of a node.
 #define MAX_INPUTS 64
-#define MAX_OUTPUTS 8
+#define MAX_NAMED_OUTPUTS 8
+#define MAX_OUTPUTS TN_MAX_OUTPUTS
 
 // Limits on what is read from a plugin: bytes of a struct, of this version or a later one,
 // and entries of a list that ends with NULL. A larger size is taken for corrupt, because

@@ -170,7 +170,7 @@ static tn_array *plain_input(tn_function *function, tn_scope *scope, tn_array *i
         return input;
     const tn_array *from = input;
     tn_array *copy = NULL;
-    if (graph_apply(scope, prim_copy(function->runtime), &from, 1, NULL, &copy) != TN_OK)
+    if (graph_apply(scope, prim_copy(function->runtime), &from, 1, NULL, &copy, 1) != TN_OK)
         return NULL;
     return tn_eval_n(scope, &copy, 1) == TN_OK ? copy : NULL;
 }

@@ -28,7 +28,7 @@ tn_array *read_contiguous(tn_scope *scope, tn_array *array)
         return array;
     const tn_array *input = array;
     tn_array *copy = NULL;
-    if (graph_apply(scope, prim_copy(scope->runtime), &input, 1, NULL, &copy) != TN_OK)
+    if (graph_apply(scope, prim_copy(scope->runtime), &input, 1, NULL, &copy, 1) != TN_OK)
         return NULL;
     return tn_eval_n(scope, &copy, 1) == TN_OK ? copy : NULL;
 }

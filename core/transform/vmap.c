@@ -186,8 +186,9 @@ static bool apply_again(struct vmap *v, const struct node *node, tn_array **inpu
     tn_scope *scope = v->flow.scope;
     if (node->kind != NODE_PRIM || node->expr->uses_index)
         return false;
-    tn_status status = graph_apply(scope, node->prim, (const tn_array *const *)inputs,
-                                   node->num_inputs, node->attrs, outputs);
+    tn_status status =
+        graph_apply(scope, node->prim, (const tn_array *const *)inputs, node->num_inputs,
+                    node->attrs, outputs, node->num_outputs);
     if (status != TN_OK && status != TN_ERR_MEMORY)
         tn_scope_clear_error(scope);
     for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++) {

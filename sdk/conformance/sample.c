@@ -341,6 +341,24 @@ static bool dtypes_are_taken(const struct sample *s)
     return true;
 }
 
+// Sets the number of outputs where it depends on the application. A sample holds few.
+static tn_status count_outputs(struct sample *s, tn_infer *infer)
+{
+    uint64_t count = 0;
+    if (!TN_HAS(s->primitive, count_outputs))
+        return TN_OK;
+    infer->num_outputs = 0;
+    tn_status status = s->primitive->count_outputs(infer, &count);
+    if (status != TN_OK)
+        return status;
+    if (count == 0 || count > MAX_OUT)
+        return infer->host->fail(infer->host, TN_ERR_UNSUPPORTED,
+                                 "%d outputs, of which a sample holds at most %d",
+                                 (int)count, MAX_OUT);
+    infer->num_outputs = s->num_outputs = (uint32_t)count;
+    return TN_OK;
+}
+
 tn_status sample_infer(struct sample_maker *maker, struct sample *s)
 {
     if (!s->primitive->infer)
@@ -354,7 +372,8 @@ tn_status sample_infer(struct sample_maker *maker, struct sample *s)
                       .attrs = s->attrs,
                       .num_inputs = s->num_inputs,
                       .num_outputs = s->num_outputs};
-    return s->primitive->infer(&infer, s->outputs);
+    tn_status status = count_outputs(s, &infer);
+    return status == TN_OK ? s->primitive->infer(&infer, s->outputs) : status;
 }
 
 static bool is_small(const tn_type *types, uint32_t count)

@@ -69,8 +69,7 @@ TN_OP(blend, "test.blend/1", (x, y), .attrs = TN_ATTR_TABLE(blend_attrs, blend_f
 static const tn_primitive by_reference = {
     .struct_size = sizeof(tn_primitive),
     .id = "test.by_reference/1",
-    .inputs = optional_inputs,
-    .num_inputs = 3,
+    TN_INPUTS(optional_inputs),
     .attrs = TN_ATTR_TABLE(blend_attrs, blend_fields),
     .infer = first_type,
     .reference = reference,
@@ -78,8 +77,7 @@ static const tn_primitive by_reference = {
 static const tn_primitive by_parts = {
     .struct_size = sizeof(tn_primitive),
     .id = "test.by_parts/1",
-    .inputs = optional_inputs,
-    .num_inputs = 3,
+    TN_INPUTS(optional_inputs),
     .attrs = TN_ATTR_TABLE(blend_attrs, blend_fields),
     .infer = first_type,
     .decompose = decompose,

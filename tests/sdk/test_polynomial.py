@@ -32,6 +32,10 @@ int main(void)
     if (tn_read(s, y, got, sizeof(got)))
         return printf("%s\\n", tn_scope_error(s)), 1;
     printf("%g %g %g\\n", (double)got[0], (double)got[1], (double)got[2]);
+    tn_array *powers[3];
+    if (acme_powers(s, in, 3, powers, 3) || tn_read(s, powers[2], got, sizeof(got)))
+        return printf("%s\\n", tn_scope_error(s)), 1;
+    printf("%g %g %g\\n", (double)got[0], (double)got[1], (double)got[2]);
     tn_scope_close(s);
     return tn_runtime_close(rt);
 }
@@ -82,6 +86,17 @@ class Polynomial(bench.Bench):
         told = json.loads(self.tenon("op", "acme.approach", "--json"))["attributes"]
         assert [a["kind"] for a in told] == ["runtime float"], told
 
+    def outputs_are_counted(self):
+        """The number of outputs follows from an attribute, with derivatives and batching"""
+        for call, expected in [("powers(x, 3)[2]", [8, 27]), ("a, b = powers(x); a + b", [6, 12]),
+                               ("powers(x, 1)", [2, 3])]:
+            got = self.result(call, "x=[2.0, 3]")["results"][0]["data"]
+            assert got == expected, (call, got)
+        assert len(self.result("powers(x, 64)", "x=1.0")["results"]) == 64
+        done = self.result("powers(x, 3)[2]", "x=2.0", "--grad", "x")
+        assert done["gradients"]["x"]["data"] == 12, done
+        assert "-> out..." in self.tenon("op", "acme.powers")
+
     def mistakes_are_told(self):
         """What is wrong with a list or a text is told"""
         for call, message in [("polynomial(x)", "attribute 'coefficients' is missing, expected a list of numbers"),
@@ -92,6 +107,7 @@ class Polynomial(bench.Bench):
                               ("polynomial(x, [1], '\\xff')", "byte 0 of the text is 0xff, expected UTF-8"),
                               ("polynomial(x, [1], basis=x)", 'basis is "x"'),
                               ("polynomial(x, [1, true])", "expected a number here"),
+                              ("powers(x, 65)", "got a count of 65, expected 1 to 64"), ("powers(x, 2)[2]", "output 2 of 2"),
                               ("approach(x, x, rate=[1.0, 2])", "attribute 'rate': got a list, expected a number"),
                               ("y = [x, x]; approach(x, x, rate=y)", "attribute 'rate': got f64[2], expected a number")]:
             done = subprocess.run([str(self.command), "eval", call, "x=2.0"], env=self.env, text=True,
@@ -114,12 +130,13 @@ class Polynomial(bench.Bench):
             self.run(*compiler, "-Wall", "-Wextra", "-Werror", *self.sanitizers(), f"-I{self.built}",
                      self.folder / "caller.c", *flags, "-o", program)
         printed = self.run(program)
-        assert printed == "-1 -1 1\n-1 2 3\n", printed
+        assert printed == "-1 -1 1\n-1 2 3\n-1 0.125 1\n", printed
 
 
 def tests(polynomial):
     return [(t.__doc__, t, ()) for t in (
-        polynomial.builds, polynomial.passes_check, polynomial.is_called, polynomial.rates_are_data, polynomial.mistakes_are_told,
+        polynomial.builds, polynomial.passes_check, polynomial.is_called, polynomial.rates_are_data, polynomial.outputs_are_counted,
+        polynomial.mistakes_are_told,
         polynomial.is_described, polynomial.header_is_used)]
 
 

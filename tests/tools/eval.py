@@ -77,6 +77,7 @@ def mistakes_are_shown_with_a_caret():
         ("x.Q", "expected '(' after it, or .T or .mT", 0), ("x[0].mT", "last two axes", 5), ("(x).Q", "got '.Q'", 4),
         ("y = x + .5; sgd(y, y, y) + 1", "got the operator's 2 outputs", 12),
         ("y = x + .5; sgd(y, y, y)[2]", "output 2 of 2: expected -2 .. 1", 25),
+        ("split(x)", "got neither sections and indices", 0), ("split(x, 2)[2]", "output 2 of 2", 12), ("split(x, 5)", "no multiple of 5", 0),
         ("y = x + .5; sgd(y, y, y)[0, 0]", "by one whole number", 24), ("x $ 2", "'$'", 2), ("a, b = 1", "2 names for 1", 0), ("sum(axis=0, x)", "come before", 12)]:
         stderr = refused("eval", text, X, saying=message).stderr.rstrip("\n").split("\n")
         assert stderr[-1] == "  " + " " * column + "^", (text, stderr)
@@ -187,7 +188,10 @@ def numpy_agrees():
     numpy.save("b.npy", x.astype(">f8"))
     for text, expected in [("x @ y", x @ y), ("exp(x) + x ** 2", numpy.exp(x) + x**2), ("b[1:, ::-2]", x.astype("f8")[1:, ::-2]),
                            ("mean(x, axis=0)", x.mean(0)), ("transpose(y)", y.T), ("x > 0", x > 0),
-                           ("argmax(x, axis=1)", x.argmax(1)), ("concatenate(x, x, axis=1)", numpy.concatenate([x, x], 1))]:
+                           ("argmax(x, axis=1)", x.argmax(1)), ("split(x, 2)[1]", numpy.split(x, 2)[1]),
+                           ("split(x, indices=[1, 3], axis=1)[1]", numpy.split(x, [1, 3], 1)[1]),
+                           ("a, b, c = split(x, 3, axis=1, uneven=true); concatenate(c, a, axis=1)",
+                            numpy.concatenate([numpy.array_split(x, 3, 1)[i] for i in (2, 0)], 1)), ("concatenate(x, x, axis=1)", numpy.concatenate([x, x], 1))]:
         tenon("eval", text, "x=x.npy", "y=y.npy", "b=b.npy", "-o", "out.npy")
         got = numpy.load("out.npy")
         assert got.dtype == expected.dtype and got.shape == expected.shape, text

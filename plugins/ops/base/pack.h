@@ -28,6 +28,7 @@
     X(dynamic_slice)                                                                       \
     X(dynamic_slice_update)                                                                \
     X(concatenate)                                                                         \
+    X(split)                                                                               \
     X(pad)                                                                                 \
     X(take)                                                                                \
     X(scatter_add)                                                                         \

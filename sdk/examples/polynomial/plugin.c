@@ -80,4 +80,49 @@ static const tn_attr_field approach_fields[] = {
 TN_OP(approach, "acme.approach/1", (x, target), .attrs = TN_ATTRS_OF(approach),
       TN_MEANS("x + rate * (target - x)"));
 
-TN_PACK("com.acme.polynomial", "1.0.0", "Acme", TN_PRIMITIVES(&polynomial, &approach));
+// x, x * x, x * x * x and so on: the number of outputs is an attribute.
+typedef struct powers_attrs {
+    int64_t count;
+} powers_attrs;
+
+static const tn_attr_field powers_fields[] = {
+    TN_I64_FIELD(powers_attrs, count, 2, "number of powers"),
+};
+
+static tn_status count_powers(const tn_infer *infer, uint64_t *out_count)
+{
+    int64_t count = ((const powers_attrs *)infer->attrs)->count;
+    if (count < 1 || count > TN_MAX_OUTPUTS)
+        return infer->host->fail(infer->host, TN_ERR_ARGUMENT,
+                                 "got a count of %lld, expected 1 to %d", (long long)count,
+                                 TN_MAX_OUTPUTS);
+    *out_count = (uint64_t)count;
+    return TN_OK;
+}
+
+static tn_status infer_powers(const tn_infer *infer, tn_type *types)
+{
+    if (!tn_is_float(infer->types[0].dtype))
+        return infer->host->fail(infer->host, TN_ERR_ARGUMENT, "x is %s, expected a float",
+                                 tn_dtype_name(infer->types[0].dtype));
+    for (uint32_t i = 0; i < infer->num_outputs; i++)
+        types[i] = infer->types[0];
+    return TN_OK;
+}
+
+static tn_status build_powers(const tn_build *build, const tn_rule *rule,
+                              tn_array **outputs)
+{
+    outputs[0] = rule->inputs[0];
+    for (uint32_t i = 1; i < rule->num_outputs; i++)
+        outputs[i] = build->expr(build, "x, y -> x * y",
+                                 TN_IN(rule->inputs[0], outputs[i - 1]), TN_NO_ATTRS);
+    return TN_OK;
+}
+
+TN_OP(powers, "acme.powers/1", (x), .attrs = TN_ATTRS_OF(powers), .infer = infer_powers,
+      .decompose = build_powers, .count_outputs = count_powers,
+      .doc = "The first powers of x.");
+
+TN_PACK("com.acme.polynomial", "1.0.0", "Acme",
+        TN_PRIMITIVES(&polynomial, &approach, &powers));

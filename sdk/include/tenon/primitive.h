@@ -64,6 +64,9 @@ typedef struct tn_output_info {
     uint32_t reserved; // 0
 } tn_output_info;
 
+// The most outputs of one application.
+#define TN_MAX_OUTPUTS 64
+
 // Permission to reuse memory: output `output` may be written over input `input` when no
 // other node reads that input later. The core decides for each plan. Kernels then get both
 // operands with the same first byte and strides, so a kernel has to read an element before
@@ -91,7 +94,7 @@ typedef struct tn_infer {
     // Of this application: a variadic input counts each array; without the scalars of
     // runtime attributes (TN_ATTR_RUNTIME).
     uint32_t num_inputs;
-    uint32_t num_outputs; // of the primitive
+    uint32_t num_outputs; // of this application; 0 in count_outputs
 } tn_infer;
 
 // Argument of `view`: asks for the layout of the output's elements in the memory of the
@@ -130,7 +133,8 @@ struct tn_build {
                     const tn_array *const *inputs, uint64_t num_inputs, tn_attr_list attrs);
 
     // Applies a primitive with any number of outputs, and writes them to
-    // outputs[0 .. num_outputs); num_outputs is that of the primitive.
+    // outputs[0 .. num_outputs); num_outputs is that of the primitive, or what its
+    // count_outputs gives.
     tn_status (*op_n)(const tn_build *build, const char *primitive,
                       const tn_array *const *inputs, uint64_t num_inputs,
                       tn_attr_list attrs, tn_array **outputs, uint64_t num_outputs);
@@ -196,9 +200,10 @@ typedef struct tn_primitive {
     const char *role; // TN_ROLE_..., or NULL
 
     const tn_input_info *inputs;   // num_inputs of them, required ones first
-    const tn_output_info *outputs; // NULL: one output named "out"
+    // NULL: one output named "out". With count_outputs: one entry, for all outputs.
+    const tn_output_info *outputs;
     uint32_t num_inputs;           // 0 .. 64
-    uint32_t num_outputs;          // 1 .. 8; 0 means 1
+    uint32_t num_outputs;          // 1 .. 8; 0 means 1; with count_outputs 0 or 1
     uint32_t input_size;           // sizeof(tn_input_info) as the plugin was compiled
     uint32_t output_size;          // sizeof(tn_output_info) likewise; 0 without `outputs`
     tn_attr_table attrs;           // zeros: no attributes
@@ -257,6 +262,13 @@ typedef struct tn_primitive {
     // where a better graph is known.
     tn_status (*vmap)(const tn_build *build, const tn_rule *rule, const int32_t *axes,
                       int64_t size, tn_array **outputs, int32_t *out_axes);
+
+    // Optional: the number of outputs depends on the application (parts that an array is
+    // split into). Gives it, 1 .. TN_MAX_OUTPUTS, from the types of inputs and the
+    // attributes; infer->num_outputs is 0. Fails as `infer` does, which is called next.
+    // Pure; allocates nothing. Not with expr, view or in_place. All other functions see the
+    // number in num_outputs.
+    tn_status (*count_outputs)(const tn_infer *infer, uint64_t *out_count);
 } tn_primitive;
 
 // --- tables of a record ----------------------------------------------------------------

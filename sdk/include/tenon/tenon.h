@@ -212,10 +212,18 @@ TN_API tn_array *tn_op(tn_scope *scope, const char *name, const tn_array *const 
                        uint64_t num_inputs, tn_attr_list attrs);
 
 // Applies a primitive with any number of outputs, and writes them to outputs[0 ..
-// num_outputs); num_outputs must be that of the primitive.
+// num_outputs); num_outputs must be that of the primitive, or tn_op_outputs() of this
+// application.
 TN_API tn_status tn_op_n(tn_scope *scope, const char *name, const tn_array *const *inputs,
                          uint64_t num_inputs, tn_attr_list attrs, tn_array **outputs,
                          uint64_t num_outputs);
+
+// The number of outputs that this application of a primitive has, at most TN_MAX_OUTPUTS:
+// for primitives whose number of outputs follows from inputs and attributes, such as
+// base.split. Applies nothing. 0 on failure, which the scope keeps.
+TN_API uint64_t tn_op_outputs(tn_scope *scope, const char *name,
+                              const tn_array *const *inputs, uint64_t num_inputs,
+                              tn_attr_list attrs);
 
 // Applies an expression without a primitive: "x, y -> alpha * x + beta * y". The names
 // before the arrow stand for the inputs, other names for attributes. One output.

@@ -153,6 +153,24 @@ Test(registry, records_without_meaning_or_with_a_wrong_one_are_refused)
     refused(&r, "role tn.transpose/1 needs an attribute `axes` of integers");
 }
 
+static tn_status count_outputs(const tn_infer *infer, uint64_t *out_count)
+{
+    (void)infer, (void)out_count;
+    return TN_ERR_INTERNAL;
+}
+
+static tn_status infer_nothing(const tn_infer *infer, tn_type *types)
+{
+    (void)infer, (void)types;
+    return TN_ERR_INTERNAL;
+}
+
+static tn_status compute_nothing(const tn_cpu_call *call)
+{
+    (void)call;
+    return TN_ERR_INTERNAL;
+}
+
 Test(registry, bad_inputs_and_pairs_are_refused)
 {
     static const tn_input_info same[] = {{.name = "x"}, {.name = "x"}};
@@ -161,6 +179,8 @@ Test(registry, bad_inputs_and_pairs_are_refused)
     static const tn_input_info many[] = {{.name = "x", .flags = TN_INPUT_VARIADIC},
                                          {.name = "y"}};
     static const tn_input_info unnamed[] = {{.name = "x"}, {.name = "2y"}};
+    static const tn_output_info two[] = {{.name = "a"}, {.name = "b"}};
+    static const tn_in_place own[] = {{.input = 0, .output = 0}};
     static const tn_in_place pair[] = {{.input = 2, .output = 0}};
     tn_primitive r = record("a.b/1");
     r.inputs = same;
@@ -186,6 +206,21 @@ Test(registry, bad_inputs_and_pairs_are_refused)
     r = record("a.b/1");
     r.num_outputs = 9;
     refused(&r, "outputs: got 9, expected at most 8");
+    r = record("a.b/1");
+    r.count_outputs = count_outputs;
+    refused(&r, "count_outputs together with expr");
+    r.expr = NULL;
+    r.reference = compute_nothing;
+    r.infer = infer_nothing;
+    r.outputs = two;
+    r.output_size = sizeof(two[0]);
+    r.num_outputs = 2;
+    refused(&r, "count_outputs together with a number of outputs");
+    r.num_outputs = 1;
+    r.in_place = own;
+    r.in_place_size = sizeof(own[0]);
+    r.num_in_place = 1;
+    refused(&r, "count_outputs together with in_place");
 }
 
 struct attrs {

@@ -65,6 +65,8 @@ static void emit_comment(const struct emitter *e)
         emit_words(e->out, field.doc);
         fprintf(e->out, " (%s)\n", attr_default(&field, value, sizeof(value)));
     }
+    if (counts_outputs(p))
+        fprintf(e->out, "//   outputs_: num_outputs_ of them, as tn_op_outputs() gives\n");
 }
 
 static void emit_default(FILE *out, const tn_attr_field *field)
@@ -140,6 +142,10 @@ static void emit_parameters(const struct emitter *e)
     }
     if (e->has_struct)
         fprintf(e->out, ", const %s_options *options", e->name);
+    if (counts_outputs(p)) {
+        fprintf(e->out, ", tn_array **outputs_, uint64_t num_outputs_");
+        return;
+    }
     for (uint32_t i = 0; num_outputs(p) > 1 && i < num_outputs(p); i++) {
         tn_output_info output = output_info(p, i);
         header_identifier(output.name, strlen(output.name), name);
@@ -236,6 +242,13 @@ static void emit_outputs(const struct emitter *e, const char *array, const char 
     const tn_primitive *p = e->primitive;
     char name[MAX_NAME];
     uint32_t n = num_outputs(p);
+    if (counts_outputs(p)) {
+        fprintf(e->out,
+                "    return tn_op_n(scope_, \"%s\", %s, %s, list_, outputs_, "
+                "num_outputs_);\n",
+                p->id, array, count);
+        return;
+    }
     if (n == 1) {
         fprintf(e->out, "    return tn_op(scope_, \"%s\", %s, %s, list_);\n", p->id, array,
                 count);
@@ -277,7 +290,9 @@ void header_emit(FILE *out, const char *plugin, const tn_primitive *primitive, b
     if (e.has_struct)
         emit_struct(&e);
     fprintf(out, "static inline %s%s(",
-            num_outputs(primitive) > 1 ? "tn_status " : "tn_array *", e.name);
+            num_outputs(primitive) > 1 || counts_outputs(primitive) ? "tn_status "
+                                                                    : "tn_array *",
+            e.name);
     emit_parameters(&e);
     fprintf(out, ")\n{\n");
     emit_inputs(&e, array, count);

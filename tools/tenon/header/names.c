@@ -24,6 +24,7 @@ static const char *const taken[] = {
     "tn_f32", "tn_f64", "tn_float", "tn_float_list", "tn_from_data", "tn_function", "tn_graph_dot",
     "tn_host", "tn_i32", "tn_i64", "tn_infer", "tn_int", "tn_int_list", "tn_ints", "tn_item", "tn_jvp",
     "tn_keep", "tn_kernel", "tn_last_error", "tn_layout", "tn_name", "tn_note", "tn_op", "tn_op_n",
+    "tn_op_outputs", "num_outputs_",
     "tn_ops", "tn_plugin", "tn_primitive", "tn_read", "tn_release", "tn_rule",
     "tn_runtime", "tn_scalar", "tn_scope", "tn_segment", "tn_shape", "tn_stats",
     "tn_status", "tn_tensor", "tn_type", "tn_view", "tn_vjp", "tn_vmap", "tn_vmap_call",

@@ -149,16 +149,21 @@ static int add_argument(struct call *call, uint32_t index, bool *named)
 static int apply(struct call *call, struct lang_value *value)
 {
     struct evaluator *e = call->e;
-    uint32_t n = call->primitive->num_outputs ? call->primitive->num_outputs : 1;
+    const tn_attr_list attrs = TN_ATTR_LIST(call->attrs, call->num_attrs);
+    uint32_t n = (uint32_t)tn_op_outputs(e->scope, call->primitive->id, call->inputs,
+                                         call->num_inputs, attrs);
+    int failed = check_scope(e, call->node);
+    if (failed)
+        return failed;
     tn_array **outputs = realloc(e->outputs, (e->num_outputs + n) * sizeof(*outputs));
     if (!outputs)
         return oops_memory();
     e->outputs = outputs;
     outputs += e->num_outputs;
     memset(outputs, 0, n * sizeof(*outputs));
-    tn_op_n(e->scope, call->primitive->id, call->inputs, call->num_inputs,
-            TN_ATTR_LIST(call->attrs, call->num_attrs), outputs, n);
-    int failed = check_scope(e, call->node);
+    tn_op_n(e->scope, call->primitive->id, call->inputs, call->num_inputs, attrs, outputs,
+            n);
+    failed = check_scope(e, call->node);
     if (failed)
         return failed;
     if (n == 1) {

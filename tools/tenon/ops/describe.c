@@ -19,6 +19,11 @@ uint32_t num_outputs(const tn_primitive *primitive)
     return primitive->num_outputs ? primitive->num_outputs : 1;
 }
 
+bool counts_outputs(const tn_primitive *primitive)
+{
+    return TN_HAS(primitive, count_outputs);
+}
+
 tn_output_info output_info(const tn_primitive *primitive, uint32_t i)
 {
     if (primitive->outputs)
@@ -108,7 +113,8 @@ char *signature(const tn_primitive *primitive)
     }
     fprintf(stream, ") -> ");
     for (uint32_t i = 0; i < num_outputs(primitive); i++)
-        fprintf(stream, "%s%s", i ? ", " : "", output_info(primitive, i).name);
+        fprintf(stream, "%s%s%s", i ? ", " : "", output_info(primitive, i).name,
+                counts_outputs(primitive) ? "..." : "");
     fclose(stream);
     return text;
 }

@@ -8,6 +8,8 @@
 // Field `i` of a table, whose records may be longer or shorter than tn_attr_field here.
 tn_attr_field attr_field(const tn_attr_table *table, uint32_t i);
 uint32_t num_outputs(const tn_primitive *primitive);
+// Whether the number of outputs depends on the application.
+bool counts_outputs(const tn_primitive *primitive);
 // Output `i`; one named "out" when the record lists none.
 tn_output_info output_info(const tn_primitive *primitive, uint32_t i);
 

@@ -100,8 +100,9 @@ static json_t *outputs_json(const tn_primitive *primitive)
     json_t *list = json_array();
     for (uint32_t i = 0; i < num_outputs(primitive); i++) {
         tn_output_info output = output_info(primitive, i);
-        json_array_append_new(list, json_pack("{s:s, s:s}", "name", output.name, "doc",
-                                              output.doc ? output.doc : ""));
+        json_array_append_new(list, json_pack("{s:s, s:s, s:b}", "name", output.name, "doc",
+                                              output.doc ? output.doc : "", "variadic",
+                                              counts_outputs(primitive)));
     }
     return list;
 }

@@ -145,6 +145,18 @@ typedef struct tn_dynamic_slice_attrs {
     tn_ints sizes; // extents of the part on the first axes; others are whole; required
 } tn_dynamic_slice_attrs;
 
+// base.split/1 (x): parts of x along `axis`, as many as tn_op_outputs() gives, in order, as
+// views of x. Either `sections` parts of equal extent, as numpy.split, or with `uneven` of
+// extents that differ by one at most, the longer ones first, as numpy.array_split; or parts
+// that end before each of `indices` and at x's end.
+typedef struct tn_split_attrs {
+    int64_t sections;           // 1 .. TN_MAX_OUTPUTS; 0: by indices
+    const tn_int_list *indices; // ascending, below TN_MAX_OUTPUTS of them; negative ones
+                                // count from the end, and are cut to x's extent
+    int64_t axis;               // default 0; a negative one counts from the end
+    int64_t uneven;             // 1: of sections, the extent need not be a multiple
+} tn_split_attrs;
+
 // base.concatenate/1 (x, ...): arrays of one dtype joined along `axis`. Their other extents
 // are equal.
 typedef struct tn_concatenate_attrs {

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+// Applies expressions that are given as text, and the attributes that stand in them.
+#include "graph.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../base/fail.h"
+#include "../base/number.h"
+
+struct text_attrs { // the attributes of an expression that has no primitive
+    tn_attr_table *table;
+    uint64_t *values;
+};
+
+static tn_status parse_number(const char *name, const char *text, uint32_t *kind,
+                              uint64_t *bits)
+{
+    char *end;
+    errno = 0;
+    long long whole = strtoll(text, &end, 0);
+    *kind = TN_ATTR_I64;
+    *bits = (uint64_t)whole;
+    if (*text && !*end && errno == 0)
+        return TN_OK;
+    double value = text_to_double(text, &end);
+    *kind = TN_ATTR_F64;
+    memcpy(bits, &value, sizeof(value));
+    return *text && !*end ? TN_OK
+                          : fail(TN_ERR_ARGUMENT,
+                                 "attribute %s: got \"%s\", expected a number", name, text);
+}
+
+static tn_status text_attr(const tn_attr *given, tn_attr_field *field, uint64_t *bits)
+{
+    field->kind = given->kind;
+    if (given->kind == TN_ATTR_TEXT && !given->text)
+        return fail(TN_ERR_ARGUMENT, "attribute %s: the text is NULL", given->name);
+    switch (given->kind) {
+    case TN_ATTR_F64:
+        memcpy(bits, &given->f, sizeof(*bits));
+        return TN_OK;
+    case TN_ATTR_BOOL:
+    case TN_ATTR_I64:
+        memcpy(bits, &given->i, sizeof(*bits));
+        return TN_OK;
+    case TN_ATTR_TEXT:
+        return parse_number(given->name, given->text, &field->kind, bits);
+    default:
+        return fail(TN_ERR_ARGUMENT, "attribute %s: got a %s, expected a number",
+                    given->name, given->kind == TN_ATTR_STRING ? "text" : "list");
+    }
+}
+
+static const tn_attr *find_given(tn_attr_list list, const char *name, tn_attr *room)
+{
+    for (uint64_t i = 0; i < list.count; i++) {
+        const tn_attr *given = attr_list_item(list, i, room);
+        if (given->name && strcmp(given->name, name) == 0)
+            return given;
+    }
+    return NULL;
+}
+
+// Makes the attribute table of one node, in the scope's arena: one 8-byte field for each
+// name in the text that is no input.
+static tn_status text_attrs_create(tn_scope *scope, const struct expr *expr,
+                                   tn_attr_list list, struct text_attrs *out)
+{
+    uint32_t count = expr->num_attrs;
+    if (count != list.count)
+        return fail(TN_ERR_ARGUMENT, "got %llu attributes, expected %u",
+                    (unsigned long long)list.count, count);
+    if (count > MAX_EXPR_ATTRS)
+        return fail(TN_ERR_ARGUMENT, "got %u attributes, at most %d are allowed", count,
+                    MAX_EXPR_ATTRS);
+    if (count == 0)
+        return TN_OK;
+    tn_status checked = attr_list_check(list);
+    if (checked != TN_OK)
+        return checked;
+    tn_attr_field *fields = arena_alloc(&scope->arena, count * sizeof(*fields));
+    out->table = arena_alloc(&scope->arena, sizeof(*out->table));
+    out->values = arena_alloc(&scope->arena, count * sizeof(uint64_t));
+    if (!fields || !out->table || !out->values)
+        return TN_ERR_MEMORY;
+    for (uint32_t i = 0; i < count; i++) {
+        tn_attr room;
+        const tn_attr *given = find_given(list, expr->attr_names[i], &room);
+        if (!given)
+            return fail(TN_ERR_ARGUMENT, "\"%s\" is neither an input nor a given attribute",
+                        expr->attr_names[i]);
+        fields[i] = (tn_attr_field){.name = expr->attr_names[i],
+                                    .flags = TN_ATTR_REQUIRED,
+                                    .offset = i * sizeof(uint64_t)};
+        tn_status status = text_attr(given, &fields[i], &out->values[i]);
+        if (status != TN_OK)
+            return status;
+    }
+    *out->table = (tn_attr_table){(uint32_t)(count * sizeof(uint64_t)), count,
+                                  sizeof(*fields), fields};
+    return TN_OK;
+}
+
+tn_array *tn_expr(tn_scope *scope, const char *text, const tn_array *const *inputs,
+                  uint64_t num_inputs, tn_attr_list attrs)
+{
+    if (scope_begin(scope, "expr",
+                    GIVEN({"inputs", inputs, num_inputs},
+                          {"attrs.items", attrs.items, attrs.count})) != TN_OK)
+        return NULL;
+    if (!text) {
+        tn_scope_fail(scope, TN_ERR_ARGUMENT, "expr: the text is NULL");
+        return NULL;
+    }
+    const struct expr *expr = NULL;
+    struct text_attrs own = {0};
+    tn_array *out = NULL;
+    tn_status status = life_check(&scope->runtime->life);
+    struct expr_set *set = status == TN_OK ? scope_exprs(scope) : NULL;
+    if (status == TN_OK)
+        status = set ? expr_parse_arrow_into(set, text, &expr) : TN_ERR_MEMORY;
+    if (status == TN_OK) {
+        if (expr->num_outputs != 1)
+            status = fail(TN_ERR_ARGUMENT, "has %u outputs, expected 1", expr->num_outputs);
+        if (status == TN_OK)
+            status = text_attrs_create(scope, expr, attrs, &own);
+        if (status == TN_OK && own.table)
+            status = expr_bind(expr, own.table, &expr);
+        if (status != TN_OK)
+            fail_prefix("expression \"%s\": ", text);
+    }
+    if (status != TN_OK) {
+        scope_take_failure(scope, status);
+        return NULL;
+    }
+    status = graph_apply_expr(scope, expr, inputs, (uint32_t)num_inputs, own.table,
+                              own.values, NULL, &out);
+    return status == TN_OK ? out : NULL;
+}
