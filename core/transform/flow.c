@@ -75,8 +75,8 @@ tn_status flow_apply_role(struct flow *flow, const char *role, const char *attri
     void *attrs = mem_alloc(prim->record.attrs.size);
     if (!attrs)
         return TN_ERR_MEMORY;
-    status = attrs_fill(&flow->scope->interned, &prim->record.attrs,
-                        TN_ATTR_LIST(&attr, 1), attrs, NULL);
+    status = attrs_fill(&flow->scope->interned, &prim->record.attrs, TN_ATTR_LIST(&attr, 1),
+                        attrs, NULL);
     if (status == TN_OK)
         status = graph_apply(flow->scope, prim, TN_IN(array), attrs, out_array, 1);
     mem_free(attrs);

@@ -50,9 +50,15 @@ static tn_status split_infer(const tn_infer *infer, tn_type *types)
     const tn_host *host = infer->host;
     const tn_type *x = &infer->types[0];
     int32_t axis;
-    tn_status status = check_axis(host, attrs->axis, x->rank, &axis);
+    uint64_t count = 0;
+    tn_status status = split_count(infer, &count);
+    if (status == TN_OK)
+        status = check_axis(host, attrs->axis, x->rank, &axis);
     if (status)
         return status;
+    if (count != infer->num_outputs)
+        return host->fail(host, TN_ERR_ARGUMENT, "got %u outputs, expected %d",
+                          infer->num_outputs, (int)count);
     int64_t n = x->extent[axis];
     if (!attrs->indices && !attrs->uneven && n % attrs->sections)
         return host->fail(host, TN_ERR_ARGUMENT,

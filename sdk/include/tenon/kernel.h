@@ -93,7 +93,8 @@ typedef struct tn_kernel {
 
     // num_operands rules, for inputs in order, then outputs; the last rule holds for all
     // operands that follow. NULL: TN_FIRST_DTYPES in all layouts.
-    // The scalars of runtime attributes (TN_ATTR_RUNTIME) are not counted: they have no rule.
+    // The scalars of runtime attributes (TN_ATTR_RUNTIME) are not counted: they have no
+    // rule.
     const tn_operand_rule *operands;
     uint32_t operand_size; // sizeof(tn_operand_rule) as the plugin was compiled; 0 for NULL
     uint32_t reserved;     // 0

@@ -199,15 +199,15 @@ typedef struct tn_primitive {
     const char *doc;  // a sentence or two
     const char *role; // TN_ROLE_..., or NULL
 
-    const tn_input_info *inputs;   // num_inputs of them, required ones first
+    const tn_input_info *inputs; // num_inputs of them, required ones first
     // NULL: one output named "out". With count_outputs: one entry, for all outputs.
     const tn_output_info *outputs;
-    uint32_t num_inputs;           // 0 .. 64
-    uint32_t num_outputs;          // 1 .. 8; 0 means 1; with count_outputs 0 or 1
-    uint32_t input_size;           // sizeof(tn_input_info) as the plugin was compiled
-    uint32_t output_size;          // sizeof(tn_output_info) likewise; 0 without `outputs`
-    tn_attr_table attrs;           // zeros: no attributes
-    const tn_in_place *in_place;   // num_in_place pairs; may be NULL
+    uint32_t num_inputs;         // 0 .. 64
+    uint32_t num_outputs;        // 1 .. 8; 0 means 1; with count_outputs 0 or 1
+    uint32_t input_size;         // sizeof(tn_input_info) as the plugin was compiled
+    uint32_t output_size;        // sizeof(tn_output_info) likewise; 0 without `outputs`
+    tn_attr_table attrs;         // zeros: no attributes
+    const tn_in_place *in_place; // num_in_place pairs; may be NULL
     uint32_t num_in_place;
     uint32_t in_place_size; // sizeof(tn_in_place) likewise; 0 without `in_place`
 

@@ -363,10 +363,10 @@ Test(attrs, items_of_other_sizes_are_read_by_the_rules)
                  {{.name = "alpha", .kind = TN_ATTR_F64, .f = 0.5}, {4, 5, 6}}};
     struct sample s;
     tn_attr_list list = {&items[0].known, 2, sizeof(items[0]), 0};
-    check_status(attrs_fill(&table, list, &s), TN_OK);
+    check_status(attrs_fill(refs(), &table, list, &s, NULL), TN_OK);
     cr_assert(s.count == 7 && s.alpha == 0.5);
     for (uint32_t size = 0; size < sizeof(tn_attr); size += 8) {
         list.item_size = size;
-        expect_error(attrs_fill(&table, list, &s), "the size of a tn_attr");
+        expect_error(attrs_fill(refs(), &table, list, &s, NULL), "the size of a tn_attr");
     }
 }
