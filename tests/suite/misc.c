@@ -220,8 +220,49 @@ static void check_optimiser(struct suite *s, bool is_adam, tn_dtype dtype)
     tn_scope_close(scope);
 }
 
+// The parts of a vector of 11 that end at 3, 3 and 8, in every dtype.
+static void check_split(struct suite *s, tn_dtype dtype)
+{
+    static const int64_t begin[] = {0, 3, 3, 8, 11};
+    struct host_array in = host_array_new(dtype, 1, (int64_t[]){11}), got;
+    tn_array *out[4] = {NULL};
+    tn_scope *scope = tn_scope_open(s->runtime);
+    host_array_fill(s, &in, 0, 2);
+    tn_array *x = host_array_upload(scope, &in, PLAIN);
+    tn_op_n(scope, "base.split", TN_IN(x), tn_attrs("indices", TN_INT_LIST(3, 3, 8)), out,
+            4);
+    for (int i = 0; i < 4; i++) {
+        const int64_t width = begin[i + 1] - begin[i];
+        struct host_array want = host_array_new(dtype, 1, &width);
+        const char *failure = NULL;
+        for (int64_t k = 0; k < width; k++)
+            tn_set_f64(&want.tensor, k, host_array_get(&in, begin[i] + k));
+        if (host_array_read(scope, out[i], &got)) {
+            failure = host_array_compare(&got, &want, 0, 0);
+            host_array_free(&got);
+        } else {
+            failure = tn_scope_error(scope);
+        }
+        check(s, failure, "%s part %d", tn_dtype_name(dtype), i);
+        host_array_free(&want);
+    }
+    host_array_free(&in);
+    tn_scope_close(scope);
+}
+
+static void split_test(struct suite *s)
+{
+    cover("base.split");
+    if (!test_begin(s, "base.split"))
+        return;
+    for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++)
+        check_split(s, dtype);
+    test_end(s);
+}
+
 void optimiser_tests(struct suite *s)
 {
+    split_test(s);
     static const char *const names[] = {"nn.sgd", "nn.adam"};
     for (int i = 0; i < 2; i++) {
         cover(names[i]);
