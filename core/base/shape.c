@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <tenon/checked.h>
+#include <tenon/expr.h>
 #include "dtype.h"
 #include "fail.h"
 
@@ -202,6 +203,44 @@ void layouts_collapse(tn_layout *const *layouts, uint32_t count)
         layouts[k]->rank = kept;
         for (int32_t i = kept; i < rank; i++)
             layouts[k]->extent[i] = layouts[k]->stride[i] = 0;
+    }
+}
+
+tn_layout layout_axis_last(tn_layout layout, int32_t axis)
+{
+    int64_t extent = layout.extent[axis], stride = layout.stride[axis];
+    int32_t last = layout.rank - 1;
+    for (int32_t i = axis; i < last; i++)
+        copy_axis(&layout, i, i + 1);
+    layout.extent[last] = extent;
+    layout.stride[last] = stride;
+    return layout;
+}
+
+tn_layout layout_of_rows(const tn_layout *layout, int32_t rank)
+{
+    tn_layout out = *layout;
+    if (out.rank == rank)
+        return out;
+    out.extent[out.rank] = 1;
+    out.stride[out.rank++] = 1;
+    return out;
+}
+
+void layouts_collapse_rows(tn_layout *const *layouts, uint32_t count)
+{
+    int64_t extent[TN_EXPR_MAX_INPUTS + TN_EXPR_MAX_OUTPUTS];
+    int64_t stride[TN_EXPR_MAX_INPUTS + TN_EXPR_MAX_OUTPUTS];
+    for (uint32_t k = 0; k < count; k++) {
+        layouts[k]->rank--;
+        extent[k] = layouts[k]->extent[layouts[k]->rank];
+        stride[k] = layouts[k]->stride[layouts[k]->rank];
+    }
+    layouts_collapse(layouts, count);
+    for (uint32_t k = 0; k < count; k++) {
+        layouts[k]->extent[layouts[k]->rank] = extent[k];
+        layouts[k]->stride[layouts[k]->rank] = stride[k];
+        layouts[k]->rank++;
     }
 }
 

@@ -3,6 +3,7 @@
 #include "oracle.h"
 
 #include <string.h>
+#include <tenon/ops/program_rows.h>
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/shape.h"
@@ -72,7 +73,7 @@ static void store(const tn_tensor *tensor, const int64_t *at, uint64_t bits)
                      tensor_element(tensor, tensor_offset(&tensor->layout, at)), bits);
 }
 
-// All layouts have the extents of the first output.
+// The layouts are those of a tn_step.
 static void run_program(const tn_expr_program *program, const uint64_t *params,
                         const tn_tensor *inputs, const tn_tensor *outputs)
 {
@@ -80,6 +81,10 @@ static void run_program(const tn_expr_program *program, const uint64_t *params,
     int64_t at[TN_MAX_RANK] = {0};
     const tn_layout *shape = &outputs[0].layout;
     int64_t count = layout_elements(shape);
+    if (program->flags & TN_EXPR_ROWS) {
+        tn_program_run_rows(program, params, inputs, outputs);
+        return;
+    }
     for (int64_t n = 0; n < count; n++) {
         for (uint32_t i = 0; i < program->num_inputs; i++)
             in[i] = load(&inputs[i], at);
@@ -133,8 +138,9 @@ static tn_status apply_reference(const struct host_op *a)
 static tn_status apply_expr(const struct host_op *a)
 {
     struct expr_types types;
-    tn_tensor inputs[TN_EXPR_MAX_INPUTS];
+    tn_tensor inputs[TN_EXPR_MAX_INPUTS], outputs[TN_EXPR_MAX_OUTPUTS];
     const tn_expr_program *program;
+    const struct expr *expr = a->expr;
     const uint64_t *params;
     struct arena arena = {0};
     tn_type shape = layout_type(&a->outputs[0].layout);
@@ -145,12 +151,20 @@ static tn_status apply_expr(const struct host_op *a)
         inputs[i] =
             (tn_tensor){a->inputs[i].data, layout_broadcast(&a->inputs[i].layout, &shape)};
     }
-    for (uint32_t i = 0; i < a->num_outputs; i++)
+    for (uint32_t i = 0; i < a->num_outputs; i++) {
         types.outputs[i] = a->outputs[i].layout.dtype;
-    tn_status status =
-        expr_program(a->expr, &types, a->table, a->attrs, &arena, &program, &params);
+        outputs[i] = a->outputs[i];
+    }
+    int32_t axis = expr->reduces ? expr_axis(a->table, a->attrs, shape.rank) : -1;
+    tn_status status = axis >= 0 ? expr_turn(expr, &shape, axis, &expr) : TN_OK;
     if (status == TN_OK)
-        run_program(program, params, inputs, a->outputs);
+        status = expr_program(expr, &types, a->table, a->attrs, &arena, &program, &params);
+    for (uint32_t i = 0; i < a->num_inputs && axis >= 0; i++)
+        inputs[i].layout = layout_axis_last(inputs[i].layout, axis);
+    for (uint32_t i = 0; i < a->num_outputs && axis >= 0; i++)
+        outputs[i].layout = layout_axis_last(outputs[i].layout, axis);
+    if (status == TN_OK)
+        run_program(program, params, inputs, outputs);
     arena_finish(&arena);
     return status;
 }

@@ -190,7 +190,7 @@ uint32_t assemble(struct assembler *a, int op, tn_dtype dtype, uint32_t x, uint3
     if (a->status != TN_OK)
         return 0;
     uint32_t args[3] = {x, y, z}, num_args = op_table[op].num_args;
-    if (!is_leaf(op)) {
+    if (!is_leaf(op) && !op_reduces(op)) {
         if (all_constant(a, num_args, args)) {
             uint64_t bits[3] = {0};
             for (uint32_t i = 0; i < num_args; i++)

@@ -137,6 +137,16 @@ static uint32_t emit_leaf(struct compiler *c, uint32_t i, tn_dtype dtype)
     }
 }
 
+static uint32_t emit_reduction(struct compiler *c, int op, tn_dtype dtype, uint32_t arg)
+{
+    struct assembler *a = &c->assembler;
+    if (op != TREE_MEAN)
+        return assemble(a, op, dtype, arg, 0, 0);
+    uint32_t sum = assemble(a, TN_EXPR_REDUCE_SUM, dtype, arg, 0, 0);
+    uint32_t extent = assemble(a, TN_EXPR_EXTENT, TN_I64, 0, 0, 0);
+    return assemble(a, TN_EXPR_DIV, dtype, sum, assemble_cast(a, dtype, extent), 0);
+}
+
 static uint32_t emit_arith(struct compiler *c, int op, tn_dtype dtype, const uint32_t *args)
 {
     struct assembler *a = &c->assembler;
@@ -186,6 +196,8 @@ static uint32_t emit(struct compiler *c, uint32_t i, tn_dtype dtype)
         return node->op == TN_EXPR_INVERT && dtype == TN_BOOL
                    ? assemble(a, TN_EXPR_NOT, TN_BOOL, args[0], 0, 0)
                    : assemble(a, node->op, dtype, args[0], args[1], 0);
+    case TN_EXPR_CLASS_REDUCE:
+        return emit_reduction(c, node->op, dtype, args[0]);
     default:
         return emit_arith(c, node->op, dtype, args);
     }

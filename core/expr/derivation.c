@@ -134,28 +134,49 @@ static void names_finish(struct names *names)
 
 // --- tangents --------------------------------------------------------------------------
 
+// The tangent of an operation that is no reduction, from those of its arguments.
+static subtree tangent_of(struct derivation *d, subtree node)
+{
+    struct tree *t = &d->tree;
+    subtree tangent = NULL, tangents[3] = {NULL};
+    for (uint32_t k = 0; k < node->num_args; k++)
+        tangents[k] = d->derived[walk_position(&d->walk, node->args[k])];
+    if (node->op == TN_EXPR_SELECT && tangents[1] && tangents[2])
+        return tree_op(t, TN_EXPR_SELECT, node->args[0], tangents[1], tangents[2]);
+    for (uint32_t k = 0; k < node->num_args; k++)
+        tangent = derive_add(t, tangent, derive_chain(t, node, k, tangents[k]));
+    return tangent;
+}
+
 // Computes the tangents of all nodes from the tangents of the inputs (NULL: zero).
 static void push_forward(struct derivation *d, const subtree *seeds)
 {
     struct tree *t = &d->tree;
     for (uint32_t i = 0; i < d->walk.count && t->status == TN_OK; i++) {
-        subtree node = d->walk.nodes[i], tangent = NULL, tangents[3] = {NULL};
-        if (node->op == TREE_INPUT) {
+        subtree node = d->walk.nodes[i];
+        if (node->op == TREE_INPUT)
             d->derived[i] = node->index < 64 ? seeds[node->index] : NULL;
-            continue;
-        }
-        for (uint32_t k = 0; k < node->num_args; k++)
-            tangents[k] = d->derived[walk_position(&d->walk, node->args[k])];
-        if (node->op == TN_EXPR_SELECT && tangents[1] && tangents[2]) {
-            tangent = tree_op(t, TN_EXPR_SELECT, node->args[0], tangents[1], tangents[2]);
-        } else {
-            for (uint32_t k = 0; k < node->num_args; k++)
-                tangent = derive_add(t, tangent, derive_chain(t, node, k, tangents[k]));
-        }
-        d->derived[i] = tangent;
+        else if (op_reduces(node->op))
+            d->derived[i] =
+                derive_reduced(t, node, d->derived[walk_position(&d->walk, node->args[0])]);
+        else
+            d->derived[i] = tangent_of(d, node);
     }
 }
 
+// Computes the tangents of all nodes when `from`, an input or a reduction, has tangent
+// `seed`, and all other inputs and reductions have none: what depends on `from` at the same
+// element.
+static void push_at_element(struct derivation *d, subtree from, subtree seed)
+{
+    for (uint32_t i = 0; i < d->walk.count && d->tree.status == TN_OK; i++) {
+        subtree node = d->walk.nodes[i];
+        d->derived[i] = node == from ? seed
+                        : node->op == TREE_INPUT || op_reduces(node->op)
+                            ? NULL
+                            : tangent_of(d, node);
+    }
+}
 static subtree tangent_of_output(const struct derivation *d, uint32_t output)
 {
     return d->derived[walk_position(&d->walk, d->expr->outputs[output])];
@@ -206,24 +227,57 @@ tn_status expr_jvp(const struct expr *expr, uint32_t output, uint64_t tangents_g
 
 // --- cotangents ------------------------------------------------------------------------
 
-// The Jacobian of an element-wise output by one input is one number, so the vector-Jacobian
-// product equals the Jacobian-vector product with the cotangent as the tangent. Forward
-// mode is also safer: a selection takes one of two tangents. In reverse mode both branches
-// would get a cotangent, one of them 0, and 0 times the infinite slope of the branch not
-// taken is NaN.
-static subtree cotangent_of_input(struct derivation *d, uint32_t input,
-                                  uint64_t cotangents_given)
+// At one element, an output is a function of the inputs and the row's reductions there, and
+// so is a reduction's argument. Each such dependence is one number, so that the
+// vector-Jacobian product equals the Jacobian-vector product with the cotangent as the
+// tangent. Forward mode is also safer: a selection takes one of two tangents. In reverse
+// mode both branches would get a cotangent, one of them 0, and 0 times the infinite slope
+// of the branch not taken is NaN.
+//
+// The sum over outputs and reduced arguments of what each gives to `from` at the same
+// element. `given`: the cotangent of each reduction's argument, by node; NULL: none, or not
+// known yet.
+static subtree cotangent_at_element(struct derivation *d, subtree from,
+                                    uint64_t cotangents_given, const subtree *given)
 {
     subtree sum = NULL;
     for (uint32_t i = 0; i < d->expr->num_outputs; i++) {
-        subtree seeds[64] = {NULL};
         if (!(cotangents_given >> i & 1))
             continue;
-        seeds[input & 63] = tree_input(&d->tree, d->expr->num_inputs + i);
-        push_forward(d, seeds);
+        push_at_element(d, from, tree_input(&d->tree, d->expr->num_inputs + i));
         sum = derive_add(&d->tree, sum, tangent_of_output(d, i));
     }
+    for (uint32_t i = 0; i < d->walk.count; i++) {
+        if (!given[i])
+            continue;
+        push_at_element(d, from, given[i]);
+        sum = derive_add(&d->tree, sum,
+                         d->derived[walk_position(&d->walk, d->walk.nodes[i]->args[0])]);
+    }
     return sum;
+}
+
+// Reductions in reverse order: those behind one are known when it is asked what they give.
+static subtree cotangent_of_input(struct derivation *d, uint32_t input,
+                                  uint64_t cotangents_given)
+{
+    subtree result = NULL, *given = mem_zalloc(d->walk.count * sizeof(*given) + 1);
+    if (!given) {
+        d->tree.status = TN_ERR_MEMORY;
+        return NULL;
+    }
+    for (uint32_t i = d->walk.count; i-- > 0;) {
+        subtree node = d->walk.nodes[i];
+        if (op_reduces(node->op))
+            given[i] = derive_spread(
+                &d->tree, node, cotangent_at_element(d, node, cotangents_given, given));
+    }
+    // Found in the trees: the permanent set may have got an equal node since.
+    for (uint32_t i = 0; i < d->walk.count; i++)
+        if (d->walk.nodes[i]->op == TREE_INPUT && d->walk.nodes[i]->index == input)
+            result = cotangent_at_element(d, d->walk.nodes[i], cotangents_given, given);
+    mem_free(given);
+    return result;
 }
 
 tn_status expr_vjp(const struct expr *expr, uint32_t input, uint64_t cotangents_given,
@@ -253,11 +307,27 @@ struct substitution {
     const tn_attr_table *attrs; // new kinds of attributes; NULL: unchanged
     const char *const *names;   // of the new inputs
     uint32_t num_inputs;
-    int64_t period; // `index` becomes index % period; 0: unchanged
+    int64_t period;     // `index` becomes index % period; 0: unchanged
+    int64_t row, inner; // `index` as in expr_turn; 0: unchanged
 };
+
+// The number in the order of axes outer, row, inner of the element with number `index` in
+// the order outer, inner, row.
+static subtree turned_index(struct tree *t, subtree index, int64_t row, int64_t inner)
+{
+    subtree rows = tree_int(t, row), width = tree_int(t, inner);
+    subtree others = tree_op(t, TREE_FLOOR_DIV, index, rows, NULL);
+    subtree outer = tree_op(t, TREE_FLOOR_DIV, others, width, NULL);
+    subtree line = tree_op(t, TN_EXPR_ADD, tree_op(t, TN_EXPR_MUL, outer, rows, NULL),
+                           tree_op(t, TN_EXPR_MOD, index, rows, NULL), NULL);
+    return tree_op(t, TN_EXPR_ADD, tree_op(t, TN_EXPR_MUL, line, width, NULL),
+                   tree_op(t, TN_EXPR_MOD, others, width, NULL), NULL);
+}
 
 static subtree substitute_leaf(struct tree *t, subtree node, const struct substitution *to)
 {
+    if (node->op == TN_EXPR_INDEX && to->row)
+        return turned_index(t, node, to->row, to->inner);
     if (node->op == TREE_INPUT && to->number_of)
         return tree_input(t, to->number_of[node->index]);
     if (node->op == TN_EXPR_INDEX && to->period)
@@ -271,6 +341,17 @@ static subtree substitute_leaf(struct tree *t, subtree node, const struct substi
     return tree_attr(t, node->name, is_float ? KIND_FLOAT : KIND_SIGNED);
 }
 
+// The same operation on the derived arguments.
+static subtree rebuilt(struct derivation *d, subtree node)
+{
+    subtree args[3] = {NULL};
+    for (uint32_t k = 0; k < node->num_args; k++)
+        args[k] = d->derived[walk_position(&d->walk, node->args[k])];
+    return node->op == TN_EXPR_CAST
+               ? tree_cast(&d->tree, node->dtype, args[0])
+               : tree_op(&d->tree, node->op, args[0], args[1], args[2]);
+}
+
 static tn_status substitute(struct expr_set *set, const struct expr *expr, struct hash key,
                             const struct substitution *to, const struct expr **out_expr)
 {
@@ -280,13 +361,9 @@ static tn_status substitute(struct expr_set *set, const struct expr *expr, struc
     if (derivation_init(&d, set, expr) == TN_OK) {
         struct tree *t = &d.tree;
         for (uint32_t i = 0; i < d.walk.count; i++) {
-            subtree node = d.walk.nodes[i], args[3] = {NULL};
-            for (uint32_t k = 0; k < node->num_args; k++)
-                args[k] = d.derived[walk_position(&d.walk, node->args[k])];
-            d.derived[i] = node->op == TN_EXPR_CAST ? tree_cast(t, node->dtype, args[0])
-                           : node->num_args
-                               ? tree_op(t, node->op, args[0], args[1], args[2])
-                               : substitute_leaf(t, node, to);
+            subtree node = d.walk.nodes[i];
+            d.derived[i] =
+                node->num_args ? rebuilt(&d, node) : substitute_leaf(t, node, to);
         }
         for (uint32_t i = 0; i < expr->num_outputs; i++)
             outputs[i] = tangent_of_output(&d, i);
@@ -315,7 +392,8 @@ tn_status expr_prune(const struct expr *expr, const struct expr **out_expr, uint
     struct hash key = derivation_key(expr, 3, 0, 0);
     if (find_derived(set, key, out_expr))
         return TN_OK;
-    const struct substitution to = {number_of, NULL, names, count, 0};
+    const struct substitution to = {
+        .number_of = number_of, .names = names, .num_inputs = count};
     return substitute(set, expr, key, &to, out_expr);
 }
 
@@ -332,7 +410,8 @@ tn_status expr_bind(const struct expr *expr, const tn_attr_table *attrs,
     struct hash key = derivation_key(expr, 4, floats, expr->num_attrs);
     if (find_derived(set, key, out_expr))
         return TN_OK;
-    const struct substitution to = {NULL, attrs, expr->input_names, expr->num_inputs, 0};
+    const struct substitution to = {
+        .attrs = attrs, .names = expr->input_names, .num_inputs = expr->num_inputs};
     return substitute(set, expr, key, &to, out_expr);
 }
 
@@ -347,6 +426,99 @@ tn_status expr_repeat(struct expr_set *set, const struct expr *expr, int64_t cou
     struct hash key = derivation_key(expr, 5, (uint64_t)count, 0);
     if (find_derived(set, key, out_expr))
         return TN_OK;
-    const struct substitution to = {NULL, NULL, expr->input_names, expr->num_inputs, count};
+    const struct substitution to = {
+        .names = expr->input_names, .num_inputs = expr->num_inputs, .period = count};
     return substitute(set, expr, key, &to, out_expr);
+}
+
+tn_status expr_turn(const struct expr *expr, const tn_type *type, int32_t axis,
+                    const struct expr **out_expr)
+{
+    struct expr_set *set = expr_set_of(expr);
+    int64_t row = type->extent[axis], inner = 1;
+    for (int32_t i = axis + 1; i < type->rank; i++)
+        inner *= type->extent[i];
+    *out_expr = expr;
+    if (!expr->uses_index || inner == 1 || row == 0 || inner == 0)
+        return TN_OK;
+    struct hash key = derivation_key(expr, 6, (uint64_t)row, (uint64_t)inner);
+    if (find_derived(set, key, out_expr))
+        return TN_OK;
+    const struct substitution to = {.names = expr->input_names,
+                                    .num_inputs = expr->num_inputs,
+                                    .row = row,
+                                    .inner = inner};
+    return substitute(set, expr, key, &to, out_expr);
+}
+
+// --- parts between reductions ----------------------------------------------------------
+
+tn_status expr_count_parts(const struct expr *expr, int32_t reductions[EXPR_MAX_REDUCTIONS],
+                           uint32_t *out_reductions)
+{
+    struct walk walk;
+    uint32_t count = 0;
+    tn_status status = walk_init(&walk, expr->outputs, expr->num_outputs);
+    for (uint32_t i = 0; i < walk.count && status == TN_OK; i++) {
+        int op = walk.nodes[i]->op;
+        if (!op_reduces(op))
+            continue;
+        if (count == EXPR_MAX_REDUCTIONS)
+            status = fail(TN_ERR_UNSUPPORTED,
+                          "expression '%.80s' has more than %d reductions: split it into "
+                          "several",
+                          expr->text, EXPR_MAX_REDUCTIONS);
+        else
+            reductions[count++] = op == TREE_MEAN ? EXPR_MEAN : op;
+    }
+    walk_finish(&walk);
+    *out_reductions = count;
+    return status;
+}
+
+// Rebuilds the trees with the first `part` reductions as inputs. Gives the outputs of the
+// part.
+static uint32_t rebuild_part(struct derivation *d, uint32_t part, subtree *outputs)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < d->walk.count && d->tree.status == TN_OK; i++) {
+        subtree node = d->walk.nodes[i];
+        if (op_reduces(node->op) && found == part) {
+            outputs[0] = d->derived[walk_position(&d->walk, node->args[0])];
+            return 1;
+        }
+        d->derived[i] = op_reduces(node->op)
+                            ? tree_input(&d->tree, d->expr->num_inputs + found++)
+                        : node->num_args ? rebuilt(d, node)
+                                         : node;
+    }
+    for (uint32_t i = 0; i < d->expr->num_outputs; i++)
+        outputs[i] = tangent_of_output(d, i);
+    return d->expr->num_outputs;
+}
+
+tn_status expr_part(const struct expr *expr, uint32_t part, const struct expr **out_expr)
+{
+    struct expr_set *set = expr_set_of(expr);
+    struct hash key = derivation_key(expr, 7, part, 0);
+    if (find_derived(set, key, out_expr))
+        return TN_OK;
+    struct derivation d;
+    struct names names = {0};
+    subtree outputs[TN_EXPR_MAX_OUTPUTS];
+    const struct expr *made = NULL;
+    if (derivation_init(&d, set, expr) == TN_OK)
+        d.tree.status = names_init(&names, expr, "r", part);
+    if (d.tree.status == TN_OK) {
+        uint32_t count = rebuild_part(&d, part, outputs);
+        made = tree_expr(&d.tree, outputs, count, names.list, names.count);
+    }
+    names_finish(&names);
+    mem_free(d.derived);
+    walk_finish(&d.walk);
+    if (d.tree.status == TN_OK)
+        d.tree.status = store_derived(set, key, made);
+    if (d.tree.status == TN_OK)
+        *out_expr = made;
+    return d.tree.status;
 }

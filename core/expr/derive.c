@@ -237,6 +237,64 @@ static subtree chain_unary(struct tree *t, subtree node, subtree g)
     }
 }
 
+// --- reductions ------------------------------------------------------------------------
+
+// At each element of a row with the least or the greatest value 1 / k, for k such elements.
+static subtree extremum_share(struct tree *t, subtree node)
+{
+    subtree hit = tree_op(t, TN_EXPR_EQ, node->args[0], node, NULL);
+    subtree one = tree_op(t, TN_EXPR_SELECT, hit, tree_float(t, 1), tree_float(t, 0));
+    return divide(t, one, call(t, TN_EXPR_REDUCE_SUM, one));
+}
+
+// At each element the product of all others of the row, zeros included: with one zero the
+// product of what is not zero, there; with more, 0.
+static subtree product_of_others(struct tree *t, subtree node)
+{
+    subtree a = node->args[0], zero = tree_int(t, 0);
+    subtree is_zero = tree_op(t, TN_EXPR_EQ, a, zero, NULL);
+    subtree factor = tree_op(t, TN_EXPR_SELECT, is_zero, tree_int(t, 1), a);
+    subtree product = call(t, TN_EXPR_REDUCE_PROD, factor);
+    subtree zeros = call(t, TN_EXPR_REDUCE_SUM,
+                         tree_op(t, TN_EXPR_SELECT, is_zero, tree_float(t, 1), zero));
+    subtree here = tree_op(t, TN_EXPR_EQ, zeros, tree_float(t, 1), NULL);
+    subtree none = tree_op(t, TN_EXPR_EQ, zeros, tree_float(t, 0), NULL);
+    return tree_op(t, TN_EXPR_SELECT, is_zero,
+                   tree_op(t, TN_EXPR_SELECT, here, product, zero),
+                   tree_op(t, TN_EXPR_SELECT, none, divide(t, product, factor), zero));
+}
+
+subtree derive_reduced(struct tree *t, subtree node, subtree g)
+{
+    if (!g)
+        return NULL;
+    switch (node->op) {
+    case TN_EXPR_REDUCE_SUM:
+    case TREE_MEAN:
+        return call(t, node->op, g);
+    case TN_EXPR_REDUCE_PROD:
+        return call(t, TN_EXPR_REDUCE_SUM, mul(t, g, product_of_others(t, node)));
+    default:
+        return call(t, TN_EXPR_REDUCE_SUM, mul(t, g, extremum_share(t, node)));
+    }
+}
+
+subtree derive_spread(struct tree *t, subtree node, subtree g)
+{
+    if (!g)
+        return NULL;
+    if (node->op == TREE_MEAN)
+        return call(t, TREE_MEAN, g);
+    subtree sum = call(t, TN_EXPR_REDUCE_SUM, g);
+    if (node->op == TN_EXPR_REDUCE_SUM)
+        return sum;
+    return mul(t, sum,
+               node->op == TN_EXPR_REDUCE_PROD ? product_of_others(t, node)
+                                               : extremum_share(t, node));
+}
+
+// --- the chain rule --------------------------------------------------------------------
+
 // True when the derivative is zero wherever it exists.
 static bool is_flat(int op)
 {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Expressions: parsed, checked, printed, derived; and compiled to typed programs.
 //
+// An expression that reduces is applied along one axis of its operands' common extents: the
+// attribute "axis", an integer, and -1 when the attribute table has none.
+//
 //   text  --expr_parse-->  struct expr (untyped tree, immutable, interned)
 //         --expr_infer-->  dtypes of the outputs for dtypes of the inputs
 //         --expr_compile-> tn_expr_program + params (what a backend runs)
@@ -30,6 +33,7 @@ struct expr {
     const struct expr_node *const *outputs;
     uint64_t inputs_used; // bit i: input i is in a tree; i < 64
     bool uses_index;      // `index`, the element's row-major number, is in a tree
+    bool reduces;         // a reduction over a row is in a tree
 };
 
 // How an input takes part in promotion.
@@ -102,6 +106,26 @@ tn_status expr_bind(const struct expr *expr, const tn_attr_table *attrs,
 // goes to the expression's set; to `set` when the expression is in the permanent set.
 tn_status expr_repeat(struct expr_set *set, const struct expr *expr, int64_t count,
                       const struct expr **out_expr);
+
+// The axis, from the front, of the attribute "axis" for operands of this rank; -1: out of
+// range. `table` may be NULL.
+int32_t expr_axis(const tn_attr_table *table, const void *attrs, int32_t rank);
+
+// For programs, whose rows are along the last axis: the same expression for operands that
+// had the extents of `type` before axis `axis` was moved behind the others. `index` still
+// gives the number in the operands' own order.
+tn_status expr_turn(const struct expr *expr, const tn_type *type, int32_t axis,
+                    const struct expr **out_expr);
+
+// Splits an expression that reduces into elementwise ones. Part i of the first
+// *out_reductions is the argument of reduction i, a TN_EXPR_REDUCE_ or EXPR_MEAN; the part
+// behind them has the outputs. The inputs of a part are those of `expr`, then the results
+// of the reductions before it ("r0", ...).
+enum { EXPR_MEAN = -1 };
+#define EXPR_MAX_REDUCTIONS 32
+tn_status expr_count_parts(const struct expr *expr, int32_t reductions[EXPR_MAX_REDUCTIONS],
+                           uint32_t *out_reductions);
+tn_status expr_part(const struct expr *expr, uint32_t part, const struct expr **out_expr);
 
 // The number of the input that is the expression's only output, unchanged; else -1.
 int expr_is_input(const struct expr *expr);

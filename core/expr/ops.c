@@ -14,6 +14,7 @@ const struct op_info op_table[TREE_NUM_OPS] = {
     [TREE_FLOOR_DIV] = {"//", TN_EXPR_CLASS_POWER, 2},
     [TREE_ALL] = {"&&", TN_EXPR_CLASS_LOGIC, 2},
     [TREE_ANY] = {"||", TN_EXPR_CLASS_LOGIC, 2},
+    [TREE_MEAN] = {"mean", TN_EXPR_CLASS_REDUCE, 1},
 }; // clang-format on
 
 const uint8_t op_precedence[TREE_NUM_OPS] = {

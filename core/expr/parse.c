@@ -223,6 +223,48 @@ static int function_named(const struct token *token)
                                      : -1;
 }
 
+// min and max of one argument reduce.
+static int function_of(int op, uint32_t num_args)
+{
+    if (num_args != 1)
+        return op;
+    return op == TN_EXPR_MIN   ? TN_EXPR_REDUCE_MIN
+           : op == TN_EXPR_MAX ? TN_EXPR_REDUCE_MAX
+                               : op;
+}
+
+// Refuses a reduction of what is equal at all elements of every row.
+static void check_reduced(struct expr_parser *p, const struct token *token, int op,
+                          subtree arg)
+{
+    struct walk walk;
+    bool varies = false;
+    if (p->status != TN_OK || !op_reduces(op))
+        return;
+    p->status = walk_init(&walk, &arg, 1);
+    for (uint32_t i = 0; i < walk.count && p->status == TN_OK; i++)
+        varies |= walk.nodes[i]->op == TREE_INPUT || walk.nodes[i]->op == TN_EXPR_INDEX;
+    walk_finish(&walk);
+    if (!varies)
+        parse_fail(p, token->at, "'%.*s' of a constant: expected an input in its argument",
+                   (int)token->size, token->at);
+}
+
+static void check_count(struct expr_parser *p, const struct token *token, int op,
+                        uint32_t count)
+{
+    uint32_t expected = op_table[op].num_args;
+    int size = (int)(token->size < 40 ? token->size : 40);
+    if (p->status != TN_OK || count == expected)
+        return;
+    if (op == TN_EXPR_MIN || op == TN_EXPR_MAX)
+        parse_fail(p, token->at, "'%.*s' takes 1 or 2 arguments, got %u", size, token->at,
+                   count);
+    else
+        parse_fail(p, token->at, "'%.*s' takes %u argument%s, got %u", size, token->at,
+                   expected, expected == 1 ? "" : "s", count);
+}
+
 static subtree parse_call(struct expr_parser *p, const struct token *token)
 {
     char name[16] = "";
@@ -232,7 +274,7 @@ static subtree parse_call(struct expr_parser *p, const struct token *token)
     int op = dtype ? TN_EXPR_CAST : function_named(token);
     if (op < 0)
         return unknown_name(p, token, "function");
-    uint32_t expected = op_table[op].num_args, count = 0;
+    uint32_t count = 0;
     subtree args[3] = {NULL};
     if (!lex_is(&p->lexer, ")"))
         do {
@@ -241,10 +283,10 @@ static subtree parse_call(struct expr_parser *p, const struct token *token)
                 args[count] = arg;
             count++;
         } while (accept(p, ","));
-    if (p->status == TN_OK && count != expected)
-        parse_fail(p, token->at, "'%s' takes %u argument%s, got %u", name, expected,
-                   expected == 1 ? "" : "s", count);
+    op = function_of(op, count);
+    check_count(p, token, op, count);
     expect(p, ")", "after the arguments");
+    check_reduced(p, token, op, args[0]);
     if (op == TN_EXPR_CAST)
         return p->status == TN_OK
                    ? checked(p, tree_cast(&p->tree, dtype, args[0]), token->at)

@@ -76,6 +76,15 @@ static tn_status check_insns(const tn_expr_program *p)
     return TN_OK;
 }
 
+static uint32_t program_flags(const tn_expr_program *p)
+{
+    uint32_t flags = 0;
+    for (uint32_t i = 0; i < p->num_insns; i++)
+        if (op_reduces(p->insns[i].op) || p->insns[i].op == TN_EXPR_EXTENT)
+            flags |= TN_EXPR_ROWS;
+    return flags;
+}
+
 static const void *copy(struct arena *arena, const void *bytes, size_t size)
 {
     void *to = arena_alloc(arena, size ? size : 1);
@@ -93,7 +102,8 @@ static struct interned_program *make_interned(struct arena *arena, const tn_expr
     tn_expr_program *own = &interned->program;
     *own = *p;
     own->struct_size = sizeof(*own);
-    own->flags = own->reserved = 0;
+    own->flags = program_flags(p);
+    own->reserved = 0;
     own->hash[0] = hash.lo;
     own->hash[1] = hash.hi;
     own->insns = copy(arena, p->insns, p->num_insns * sizeof(*p->insns));
@@ -155,6 +165,17 @@ tn_status program_cast(tn_runtime *runtime, tn_dtype from, tn_dtype to,
     if (status != TN_OK)
         return status;
     return expr_compile(identity, &(struct expr_input){.dtype = from}, &to, out_program);
+}
+
+int32_t expr_axis(const tn_attr_table *table, const void *attrs, int32_t rank)
+{
+    int index = table ? attrs_field_index(table, "axis") : -1;
+    int64_t axis = -1;
+    if (index >= 0)
+        memcpy(&axis, (const char *)attrs + attrs_field(table, (uint32_t)index)->offset,
+               sizeof(axis));
+    axis += axis < 0 ? rank : 0;
+    return axis >= 0 && axis < rank ? (int32_t)axis : -1;
 }
 
 // --- params ----------------------------------------------------------------------------

@@ -311,8 +311,8 @@ const struct expr_node *tree_op(struct tree *t, int op, const struct expr_node *
 
 // --- expressions -----------------------------------------------------------------------
 
-// Fills attr_names (in the order of first appearance), inputs_used and uses_index. The
-// set's lock is held.
+// Fills attr_names (in the order of first appearance), inputs_used, uses_index and reduces.
+// The set's lock is held.
 static tn_status collect_leaves(struct expr *expr, struct expr_set *set,
                                 const struct walk *walk)
 {
@@ -322,6 +322,7 @@ static tn_status collect_leaves(struct expr *expr, struct expr_set *set,
         if (node->op == TREE_INPUT && node->index < 64)
             expr->inputs_used |= UINT64_C(1) << node->index;
         expr->uses_index |= node->op == TN_EXPR_INDEX;
+        expr->reduces |= op_reduces(node->op);
         bool known = node->op != TREE_ATTR;
         for (uint32_t k = 0; !known && k < expr->num_attrs; k++)
             known = names[k] == node->name;

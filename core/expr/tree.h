@@ -23,8 +23,9 @@ enum {
     TREE_ATTR,
     TREE_NUMBER,
     TREE_FLOOR_DIV,
-    TREE_ALL, // && of bools
-    TREE_ANY, // || of bools
+    TREE_ALL,  // && of bools
+    TREE_ANY,  // || of bools
+    TREE_MEAN, // REDUCE_SUM over EXTENT
     TREE_NUM_OPS
 };
 
@@ -136,6 +137,11 @@ struct op_info {
 };
 extern const struct op_info op_table[TREE_NUM_OPS];
 
+static inline bool op_reduces(int op)
+{
+    return op_table[op].class == TN_EXPR_CLASS_REDUCE;
+}
+
 // Higher binds tighter. 0: functions, and instructions that only programs have.
 extern const uint8_t op_precedence[TREE_NUM_OPS];
 
@@ -203,9 +209,16 @@ char *tree_print(const struct expr_node *const *outputs, uint32_t num_outputs,
 
 // --- derivatives (derive.c, derivation.c) ----------------------------------------------
 
-// The chain rule: g * d(node)/d(argument k). NULL stands for zero, as g and as the result.
+// The chain rule of an operation that is no reduction: g * d(node)/d(argument k). NULL
+// stands for zero, as g and as the result.
 const struct expr_node *derive_chain(struct tree *t, const struct expr_node *node,
                                      uint32_t k, const struct expr_node *g);
+// The tangent of a reduction, from the tangent g of its argument; and the cotangent of its
+// argument at each element, from what each element of the row gives to the reduction's own.
+const struct expr_node *derive_reduced(struct tree *t, const struct expr_node *node,
+                                       const struct expr_node *g);
+const struct expr_node *derive_spread(struct tree *t, const struct expr_node *node,
+                                      const struct expr_node *g);
 // a + b; NULL stands for zero.
 const struct expr_node *derive_add(struct tree *t, const struct expr_node *a,
                                    const struct expr_node *b);

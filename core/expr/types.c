@@ -113,6 +113,25 @@ static tn_status sign_type(const struct expr_node *node, const struct value_type
     return TN_OK;
 }
 
+// Reductions as NumPy's: narrow integers are summed in 64 bits, means are floats.
+static tn_status reduction_type(const struct expr_node *node, const struct value_type *args,
+                                struct value_type *out)
+{
+    int kind = kind_of(args[0]);
+    *out = args[0];
+    if (is_number(args[0])) {
+        if (node->op == TREE_MEAN)
+            out->kind = KIND_FLOAT;
+        return TN_OK;
+    }
+    if (node->op == TREE_MEAN && kind != KIND_FLOAT)
+        *out = of_dtype(TN_F64);
+    else if (node->op == TN_EXPR_REDUCE_SUM || node->op == TN_EXPR_REDUCE_PROD)
+        *out = kind == KIND_FLOAT ? args[0]
+                                  : of_dtype(kind == KIND_UNSIGNED ? TN_U64 : TN_I64);
+    return TN_OK;
+}
+
 tn_status node_type(const struct expr_node *node, const struct expr_input *inputs,
                     const struct value_type *args, struct value_type *out)
 {
@@ -157,6 +176,8 @@ tn_status node_type(const struct expr_node *node, const struct expr_input *input
     case TN_EXPR_CLASS_ROUND:
         *out = both;
         return TN_OK;
+    case TN_EXPR_CLASS_REDUCE:
+        return reduction_type(node, args, out);
     default: // tests, comparisons, logic
         *out = of_dtype(TN_BOOL);
         return TN_OK;

@@ -100,6 +100,25 @@ static tn_status infer_expr(const struct expr *expr, const struct node *node,
     return TN_OK;
 }
 
+// An expression that reduces has an axis of its operands' extents to reduce along.
+static tn_status check_axis(const struct node *node)
+{
+    const tn_type *type = &node->outputs[0].type;
+    char text[TYPE_TEXT];
+    int64_t axis = -1;
+    if (!node->expr || !node->expr->reduces || node_axis(node) >= 0)
+        return TN_OK;
+    if (type->rank == 0)
+        return fail(TN_ERR_ARGUMENT,
+                    "it reduces along an axis, and its operands have none");
+    int index = attrs_field_index(node->table, "axis");
+    memcpy(&axis,
+           (const char *)node->attrs + attrs_field(node->table, (uint32_t)index)->offset,
+           sizeof(axis));
+    return fail(TN_ERR_ARGUMENT, "axis %lld is out of range for %s, expected %d to %d",
+                (long long)axis, shape_print(type, text), -type->rank, type->rank - 1);
+}
+
 // A result of weak numbers alone is a weak number again: (2 * 3) * x keeps x's dtype.
 static void mark_weak(struct node *node)
 {
@@ -151,6 +170,8 @@ tn_status graph_apply_expr(tn_scope *scope, const struct expr *expr,
             node->hash = hash_u64(node->hash, (uint64_t)dtypes[i]);
         bool weak;
         status = infer_expr(expr, node, dtypes, &weak);
+        if (status == TN_OK)
+            status = check_axis(node);
         if (status == TN_OK && weak && !dtypes)
             mark_weak(node);
         if (status == TN_OK)
@@ -241,6 +262,8 @@ static tn_status infer_node(const struct prim *prim, struct node *node)
         if (status == TN_OK)
             status = infer_expr(prim->expr, node, NULL, &weak);
     }
+    if (status == TN_OK)
+        status = check_axis(node);
     if (status == TN_OK && weak)
         mark_weak(node);
     return status;

@@ -139,6 +139,14 @@ struct node *node_create(tn_scope *scope, uint32_t kind, const tn_array *const *
 // Gives the dtypes of the node's inputs and outputs, to compile its expression.
 void node_types(const struct node *node, struct expr_types *out);
 
+// The axis, from the front, along which the node's expression reduces; -1: it does not, or
+// the attribute is out of range.
+int32_t node_axis(const struct node *node);
+
+// Gives the node's expression as a program runs it: of one that reduces, for operands with
+// the row's axis last.
+tn_status node_program_expr(const struct node *node, const struct expr **out_expr);
+
 // Applies a primitive; `attrs` is its filled attribute struct. The inputs are a node's: the
 // scalars of runtime attributes are the last. Gives outputs[num_outputs], as many as the
 // application has.

@@ -81,6 +81,21 @@ void node_types(const struct node *node, struct expr_types *out)
         out->outputs[i] = node->outputs[i].type.dtype;
 }
 
+int32_t node_axis(const struct node *node)
+{
+    return node->expr && node->expr->reduces
+               ? expr_axis(node->table, node->attrs, node->outputs[0].type.rank)
+               : -1;
+}
+
+tn_status node_program_expr(const struct node *node, const struct expr **out_expr)
+{
+    *out_expr = node->expr;
+    return node->expr->reduces
+               ? expr_turn(node->expr, &node->outputs[0].type, node_axis(node), out_expr)
+               : TN_OK;
+}
+
 tn_array *leaf_create(tn_scope *scope, uint32_t kind, const tn_type *type)
 {
     struct node *node = node_create(scope, kind, NULL, 0, 1, NULL, NULL);

@@ -52,6 +52,15 @@ static tn_status text_attr(const tn_attr *given, tn_attr_field *field, uint64_t 
     }
 }
 
+// The attribute along which an expression reduces, unless the text names it as a number.
+static const char *own_axis(const struct expr *expr)
+{
+    for (uint32_t i = 0; i < expr->num_attrs; i++)
+        if (strcmp(expr->attr_names[i], "axis") == 0)
+            return NULL;
+    return expr->reduces ? "axis" : NULL;
+}
+
 static const tn_attr *find_given(tn_attr_list list, const char *name, tn_attr *room)
 {
     for (uint64_t i = 0; i < list.count; i++) {
@@ -68,6 +77,10 @@ static tn_status text_attrs_create(tn_scope *scope, const struct expr *expr,
                                    tn_attr_list list, struct text_attrs *out)
 {
     uint32_t count = expr->num_attrs;
+    tn_attr found;
+    const char *axis = own_axis(expr);
+    axis = axis && find_given(list, axis, &found) ? axis : NULL;
+    count += axis != NULL;
     if (count != list.count)
         return fail(TN_ERR_ARGUMENT, "got %llu attributes, expected %u",
                     (unsigned long long)list.count, count);
@@ -85,15 +98,19 @@ static tn_status text_attrs_create(tn_scope *scope, const struct expr *expr,
     if (!fields || !out->table || !out->values)
         return TN_ERR_MEMORY;
     for (uint32_t i = 0; i < count; i++) {
+        const char *name = i < expr->num_attrs ? expr->attr_names[i] : axis;
         tn_attr room;
-        const tn_attr *given = find_given(list, expr->attr_names[i], &room);
+        const tn_attr *given = find_given(list, name, &room);
         if (!given)
             return fail(TN_ERR_ARGUMENT, "\"%s\" is neither an input nor a given attribute",
-                        expr->attr_names[i]);
-        fields[i] = (tn_attr_field){.name = expr->attr_names[i],
-                                    .flags = TN_ATTR_REQUIRED,
-                                    .offset = i * sizeof(uint64_t)};
+                        name);
+        fields[i] = (tn_attr_field){
+            .name = name, .flags = TN_ATTR_REQUIRED, .offset = i * sizeof(uint64_t)};
         tn_status status = text_attr(given, &fields[i], &out->values[i]);
+        if (status == TN_OK && expr->reduces && fields[i].kind == TN_ATTR_F64 &&
+            strcmp(name, "axis") == 0)
+            status =
+                fail(TN_ERR_ARGUMENT, "attribute axis: got a float, expected an integer");
         if (status != TN_OK)
             return status;
     }

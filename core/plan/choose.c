@@ -214,18 +214,44 @@ static bool dtypes_hold(struct plan_work *work, const struct device *device,
     return true;
 }
 
+// Asks for a row program with the layouts that it will have, the row's axis last.
+static tn_status try_rows(struct plan_work *work, struct device *device,
+                          const struct node *node, const tn_layout *inputs,
+                          const tn_layout *outputs, const tn_expr_program *program,
+                          bool *out_holds)
+{
+    tn_layout layouts[TN_EXPR_MAX_INPUTS + TN_EXPR_MAX_OUTPUTS];
+    int32_t axis = node_axis(node);
+    if (!(device->info.flags & TN_DEVICE_ROWS)) {
+        watch_rejected(work, device, "expression", "the device runs no row programs");
+        return TN_OK;
+    }
+    for (uint32_t i = 0; i < node->num_inputs; i++)
+        layouts[i] =
+            layout_axis_last(layout_broadcast(&inputs[i], &node->outputs[0].type), axis);
+    for (uint32_t i = 0; i < node->num_outputs; i++)
+        layouts[node->num_inputs + i] = layout_axis_last(outputs[i], axis);
+    return ask_step(work, device, node, layouts, layouts + node->num_inputs, NULL, program,
+                    out_holds);
+}
+
 static tn_status try_expr(struct plan_work *work, struct device *device,
                           const struct node *node, const tn_layout *inputs,
                           const tn_layout *outputs, bool *out_holds)
 {
     struct expr_types types;
     const tn_expr_program *program;
+    const struct expr *expr;
     *out_holds = false;
     node_types(node, &types);
-    tn_status status = expr_compile(node->expr, types.inputs, types.outputs, &program);
-    return status == TN_OK
-               ? ask_step(work, device, node, inputs, outputs, NULL, program, out_holds)
-               : status;
+    tn_status status = node_program_expr(node, &expr);
+    if (status == TN_OK)
+        status = expr_compile(expr, types.inputs, types.outputs, &program);
+    if (status != TN_OK)
+        return status;
+    if (program->flags & TN_EXPR_ROWS)
+        return try_rows(work, device, node, inputs, outputs, program, out_holds);
+    return ask_step(work, device, node, inputs, outputs, NULL, program, out_holds);
 }
 
 static tn_status try_family(struct plan_work *work, struct device *device,
@@ -280,10 +306,12 @@ tn_status choose(struct plan_work *work, struct device *device, const struct nod
             return TN_OK;
         }
     }
-    if (!node->prim)
-        return TN_OK;
-    if (node->prim->record.decompose)
+    if (node->prim && node->prim->record.decompose)
         out->kind = CHOICE_DECOMPOSE;
+    else if (node->expr && node->expr->reduces && device->runs_expr)
+        out->kind = CHOICE_SPLIT;
+    else if (!node->prim)
+        return TN_OK;
     else if (node->prim->record.reference && device->runs_reference)
         out->kind = OP_REFERENCE;
     else

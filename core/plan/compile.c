@@ -75,13 +75,21 @@ static tn_status write_value(struct compiler *c, uint32_t op, uint32_t value,
     return slot_for(c, base->home, base->home_index, flags, &out->slot);
 }
 
-// Merges neighbouring axes, as tn_step promises for programs.
-static void collapse(tn_value *values, uint32_t count)
+// Moves the row's axis behind the others and merges neighbouring axes, as tn_step promises
+// for programs.
+static void collapse(tn_value *values, uint32_t count, const struct plan_op *op)
 {
     tn_layout *layouts[TN_EXPR_MAX_INPUTS + TN_EXPR_MAX_OUTPUTS];
-    for (uint32_t i = 0; i < count; i++)
+    bool has_rows = op->program->flags & TN_EXPR_ROWS;
+    for (uint32_t i = 0; i < count; i++) {
         layouts[i] = &values[i].layout;
-    layouts_collapse(layouts, count);
+        if (has_rows)
+            *layouts[i] = layout_axis_last(*layouts[i], op->row_axis);
+    }
+    if (has_rows)
+        layouts_collapse_rows(layouts, count);
+    else
+        layouts_collapse(layouts, count);
 }
 
 // Gives the plan's copy of a program. The program lives only as long as its expr_set, which
@@ -110,12 +118,15 @@ static tn_status write_step(struct compiler *c, uint32_t index, tn_step *out)
         if (op->inputs[i].value != NONE)
             status = write_value(c, index, op->inputs[i].value, &op->inputs[i].layout,
                                  TN_SLOT_READ, &values[i]);
-    for (uint32_t i = 0; i < op->num_outputs && status == TN_OK; i++)
-        status =
-            write_value(c, index, op->outputs[i], &c->work->values[op->outputs[i]].layout,
-                        TN_SLOT_WRITE, &values[op->num_inputs + i]);
+    for (uint32_t i = 0; i < op->num_outputs && status == TN_OK; i++) {
+        tn_layout layout = c->work->values[op->outputs[i]].layout;
+        if (op->program && op->program->flags & TN_EXPR_ROWS && op->num_inputs > 0)
+            layout = layout_of_rows(&layout, op->inputs[0].layout.rank);
+        status = write_value(c, index, op->outputs[i], &layout, TN_SLOT_WRITE,
+                             &values[op->num_inputs + i]);
+    }
     if (op->kind == OP_PROGRAM && status == TN_OK)
-        collapse(values, count);
+        collapse(values, count, op);
     *out = (tn_step){
         .struct_size = sizeof(*out),
         .primitive = op->prim && op->kind != OP_PROGRAM ? &op->prim->record : NULL,

@@ -4,7 +4,7 @@
 // open until work_finish, since operations refer to its nodes and programs.
 #include <string.h>
 #include "../base/fail.h"
-#include "../graph/decompose.h"
+#include "../graph/split.h"
 #include "place.h"
 
 // Takes the scope, also on failure.
@@ -52,7 +52,7 @@ static tn_status place_parts(struct plan_work *work, const struct nodes *nodes,
     return status;
 }
 
-static tn_status build(struct plan_work *work, const struct node *node,
+static tn_status build(struct plan_work *work, const struct node *node, bool split,
                        struct decomposition *d)
 {
     tn_type types[MAX_OUTPUTS];
@@ -68,21 +68,24 @@ static tn_status build(struct plan_work *work, const struct node *node,
                                              node->inputs[i]->weak_kind);
     for (uint32_t i = 0; i < node->num_outputs; i++)
         types[i] = node->outputs[i].type;
-    return status == TN_OK ? decomposition_build(d, node->prim, node->attrs, types)
-                           : status;
+    if (status != TN_OK)
+        return status;
+    return split ? split_build(d, node)
+                 : decomposition_build(d, node->prim, node->attrs, types);
 }
 
 tn_status place_decomposed(struct plan_work *work, const struct nodes *nodes,
-                           const struct node *node)
+                           const struct node *node, bool split)
 {
+    char label[LABEL_SIZE];
     if (work->depth == MAX_DECOMPOSITION)
         return fail(TN_ERR_INTERNAL, "%s: decompositions nest deeper than %d",
-                    node->prim->record.id, MAX_DECOMPOSITION);
+                    node_label(work, node, label), MAX_DECOMPOSITION);
     struct decomposition d;
     const struct prim *outer = work->decomposing;
-    work->decomposing = node->prim;
+    work->decomposing = node->prim ? node->prim : outer;
     work->depth++;
-    tn_status status = build(work, node, &d);
+    tn_status status = build(work, node, split, &d);
     if (status == TN_OK)
         status = place_parts(work, nodes, node, &d);
     work->depth--;

@@ -112,7 +112,7 @@ static tn_status fold_numbers(struct plan_work *work, const struct nodes *nodes,
 {
     uint64_t inputs[TN_EXPR_MAX_INPUTS], outputs[TN_EXPR_MAX_OUTPUTS];
     *out_folded = false;
-    if (uses_index(op->program))
+    if (uses_index(op->program) || (op->program->flags & TN_EXPR_ROWS))
         return TN_OK;
     for (uint32_t i = 0; i < op->num_inputs; i++) {
         const struct plan_value *v = &work->values[op->inputs[i].value];
@@ -183,9 +183,14 @@ static tn_status set_program(struct plan_work *work, const struct node *node,
                              struct plan_op *op)
 {
     struct expr_types types;
+    const struct expr *expr;
     node_types(node, &types);
-    return expr_program(node->expr, &types, node->table, node->attrs, work->arena,
-                        &op->program, &op->params);
+    op->row_axis = node_axis(node);
+    tn_status status = node_program_expr(node, &expr);
+    if (status != TN_OK)
+        return status;
+    return expr_program(expr, &types, node->table, node->attrs, work->arena, &op->program,
+                        &op->params);
 }
 
 static tn_status place_program(struct plan_work *work, const struct nodes *nodes,
@@ -327,8 +332,8 @@ static tn_status place_on_device(struct plan_work *work, const struct nodes *nod
             return status;
         if (choice.kind == OP_PROGRAM)
             return place_program(work, nodes, node, i);
-        if (choice.kind == CHOICE_DECOMPOSE)
-            return place_decomposed(work, nodes, node);
+        if (choice.kind == CHOICE_DECOMPOSE || choice.kind == CHOICE_SPLIT)
+            return place_decomposed(work, nodes, node, choice.kind == CHOICE_SPLIT);
         return place_kernel(work, nodes, node, i, &choice);
     }
     return status == TN_OK ? place_fail(work, node) : status;

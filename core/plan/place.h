@@ -23,9 +23,10 @@ tn_status place_nodes(struct plan_work *work, const struct nodes *nodes);
 // code.
 tn_status place_load_kernels(struct plan_work *work, const struct task *task);
 
-// Builds the decomposition of the node's primitive and places its nodes.
+// Builds the decomposition of the node's primitive, or with `split` its expression by
+// split_build, and places the nodes of that.
 tn_status place_decomposed(struct plan_work *work, const struct nodes *nodes,
-                           const struct node *node);
+                           const struct node *node, bool split);
 
 // --- copies and transfers (copy.c) -----------------------------------------------------
 

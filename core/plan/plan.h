@@ -96,10 +96,12 @@ struct plan_op {
     const tn_kernel *kernel;        // OP_KERNEL
     const tn_expr_program *program; // OP_PROGRAM
     const uint64_t *params;         // of the program
+    int32_t row_axis; // of a row program: the axis of its rows, from the front
     struct operand *inputs;
     uint32_t *outputs; // values
     uint32_t num_inputs, num_outputs;
     uint32_t group;          // fuse: index of its group; NONE: none yet
+    bool apart;              // fuse: it reduces, and the device declined a group with it
     uint64_t scratch_size;   // assign: bytes
     uint64_t scratch_offset; // assign: bytes, in the arena of its device
     const char *label;
@@ -294,10 +296,11 @@ bool plan_is_donated(const struct plan_work *work, const struct plan_value *valu
 
 // The implementation of a node on one device (choose.c).
 struct choice {
-    uint32_t kind; // OP_PROGRAM, OP_KERNEL, OP_REFERENCE, or CHOICE_DECOMPOSE, CHOICE_NONE
+    uint32_t kind; // OP_PROGRAM, OP_KERNEL, OP_REFERENCE, or CHOICE_...
     const tn_kernel *kernel;
 };
-enum { CHOICE_DECOMPOSE = 100, CHOICE_NONE = 101 };
+// CHOICE_SPLIT: the expression is built from elementwise ones and reductions.
+enum { CHOICE_DECOMPOSE = 100, CHOICE_SPLIT = 101, CHOICE_NONE = 102 };
 tn_status choose(struct plan_work *work, struct device *device, const struct node *node,
                  const tn_layout *inputs, const tn_layout *outputs, struct choice *out);
 

@@ -301,6 +301,23 @@ static tn_status check_attrs(struct arena *arena, tn_primitive *p)
 
 // --- meaning ---------------------------------------------------------------------------
 
+// The reduction that a role names: TN_EXPR_REDUCE_..., EXPR_MEAN, or 0.
+static int32_t reduction_of_role(const char *role)
+{
+    static const struct {
+        const char *role;
+        int32_t reduction;
+    } table[] = {{TN_ROLE_SUM, TN_EXPR_REDUCE_SUM},
+                 {TN_ROLE_PROD, TN_EXPR_REDUCE_PROD},
+                 {TN_ROLE_MEAN, EXPR_MEAN},
+                 {TN_ROLE_MIN, TN_EXPR_REDUCE_MIN},
+                 {TN_ROLE_MAX, TN_EXPR_REDUCE_MAX}};
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        if (strcmp(role, table[i].role) == 0)
+            return table[i].reduction;
+    return 0;
+}
+
 // The attribute that the core sets when it applies a primitive of this role; NULL: unknown
 // role.
 static const char *role_attribute(const char *role)
@@ -312,7 +329,20 @@ static const char *role_attribute(const char *role)
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
         if (strcmp(role, table[i][0]) == 0)
             return table[i][1];
-    return NULL;
+    return reduction_of_role(role) ? "axis" : NULL;
+}
+
+// A reduction by role has one input, one output and `keepdims`.
+static tn_status check_reduction(const tn_primitive *p)
+{
+    int keepdims = attrs_field_index(&p->attrs, "keepdims");
+    if (keepdims < 0 || p->attrs.fields[keepdims].kind != TN_ATTR_BOOL)
+        return fail(TN_ERR_REFUSED, "role %s needs an attribute `keepdims`, a bool",
+                    p->role);
+    if (p->num_inputs != 1 || p->num_outputs != 1)
+        return fail(TN_ERR_REFUSED, "role %s needs one input and one output, got %u and %u",
+                    p->role, p->num_inputs, p->num_outputs);
+    return TN_OK;
 }
 
 static tn_status check_meaning(const tn_primitive *p)
@@ -348,6 +378,8 @@ static tn_status check_meaning(const tn_primitive *p)
         if (name && (index < 0 || p->attrs.fields[index].kind != TN_ATTR_INTS))
             return fail(TN_ERR_REFUSED, "role %s needs an attribute `%s` of integers",
                         p->role, name);
+        if (reduction_of_role(p->role))
+            return check_reduction(p);
     }
     return TN_OK;
 }
@@ -360,8 +392,45 @@ uint8_t prim_weak_kind(const struct prim *prim, uint32_t i, uint32_t num_inputs)
     return prim->record.attrs.fields[field].kind == TN_ATTR_F64 ? KIND_FLOAT : KIND_SIGNED;
 }
 
+// An expression that reduces has an attribute `axis`. Appends it when the table has none.
+static tn_status add_axis(struct arena *arena, tn_primitive *p)
+{
+    static const tn_attr_field axis = {.name = "axis",
+                                       .doc = "axis of the rows that are reduced",
+                                       .kind = TN_ATTR_I64,
+                                       .default_i = -1};
+    tn_attr_table *table = &p->attrs;
+    int index = attrs_field_index(table, axis.name);
+    if (index >= 0 && table->fields[index].flags & TN_ATTR_RUNTIME)
+        return fail(TN_ERR_REFUSED, "attribute 'axis' is a runtime attribute, and a plan "
+                                    "depends on the axis that the expression reduces");
+    if (index >= 0)
+        return table->fields[index].kind == TN_ATTR_I64
+                   ? TN_OK
+                   : fail(TN_ERR_REFUSED,
+                          "attribute 'axis' is %s, expected an integer: the "
+                          "expression reduces along it",
+                          field_expects(&table->fields[index]));
+    for (uint32_t i = 0; i < p->num_inputs; i++)
+        if (strcmp(p->inputs[i].name, axis.name) == 0)
+            return fail(TN_ERR_REFUSED, "input 'axis' has the name of the attribute along "
+                                        "which the expression reduces");
+    if (table->num_fields == MAX_ATTR_FIELDS || table->size + 8 > MAX_ATTRS_SIZE)
+        return fail(TN_ERR_REFUSED, "no room for the attribute 'axis' of its reductions");
+    tn_attr_field *fields = arena_alloc(arena, (table->num_fields + 1) * sizeof(*fields));
+    if (!fields)
+        return TN_ERR_MEMORY;
+    if (table->num_fields)
+        memcpy(fields, table->fields, table->num_fields * sizeof(*fields));
+    fields[table->num_fields] = axis;
+    fields[table->num_fields].offset = table->size;
+    *table =
+        (tn_attr_table){table->size + 8, table->num_fields + 1, sizeof(*fields), fields};
+    return TN_OK;
+}
+
 // Collects the runtime attributes, and parses the expression, which has them as inputs.
-static tn_status parse_meaning(tn_runtime *runtime, const tn_primitive *p,
+static tn_status parse_meaning(tn_runtime *runtime, struct arena *arena, tn_primitive *p,
                                struct prim *prim)
 {
     const char *names[MAX_INPUTS + MAX_ATTR_FIELDS];
@@ -380,6 +449,8 @@ static tn_status parse_meaning(tn_runtime *runtime, const tn_primitive *p,
     if (status == TN_OK && prim->expr->num_outputs != p->num_outputs)
         return fail(TN_ERR_REFUSED, "expr has %u outputs, the primitive %u",
                     prim->expr->num_outputs, p->num_outputs);
+    if (status == TN_OK && prim->expr->reduces)
+        return add_axis(arena, p);
     return status == TN_ERR_ARGUMENT ? TN_ERR_REFUSED : status;
 }
 
@@ -394,6 +465,7 @@ tn_status prim_check(tn_runtime *runtime, struct arena *arena, const tn_primitiv
     if (status != TN_OK)
         return status;
     p->struct_size = sizeof(*p);
+    prim->reduction = p->role ? reduction_of_role(p->role) : 0;
     p->num_outputs = p->num_outputs ? p->num_outputs : 1;
     status = read_inputs(arena, p);
     if (status == TN_OK)
@@ -407,7 +479,7 @@ tn_status prim_check(tn_runtime *runtime, struct arena *arena, const tn_primitiv
     if (status == TN_OK)
         status = check_meaning(p);
     if (status == TN_OK)
-        status = parse_meaning(runtime, p, prim);
+        status = parse_meaning(runtime, arena, p, prim);
     if (status != TN_OK)
         fail_prefix("primitive '%.80s': ", p->id);
     return status;

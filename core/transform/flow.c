@@ -149,6 +149,24 @@ tn_status flow_add(struct flow *flow, tn_array *array, tn_array *amount)
     return status;
 }
 
+// A reduction counts each element of the node's rows: one of the inputs is broadcast where
+// those that were kept broadcast to less.
+static tn_status cover_rows(struct flow *flow, const struct node *node,
+                            const tn_array **inputs, uint32_t count)
+{
+    const tn_type *whole = &node->outputs[0].type;
+    tn_type common = {0};
+    tn_array *first = NULL;
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < count && status == TN_OK; i++)
+        status = shape_broadcast(&common, &inputs[i]->type, &common);
+    if (status != TN_OK || shape_equal(&common, whole))
+        return status;
+    status = flow_reshape(flow, TN_ROLE_BROADCAST_TO, (tn_array *)inputs[0], whole, &first);
+    inputs[0] = first;
+    return status;
+}
+
 tn_status flow_apply(struct flow *flow, const struct node *node, const struct expr *derived,
                      tn_array *const *others, tn_dtype dtype, tn_array **out_array)
 {
@@ -170,7 +188,11 @@ tn_status flow_apply(struct flow *flow, const struct node *node, const struct ex
         *out_array = (tn_array *)inputs[same];
         return TN_OK;
     }
-    bool has_attrs = pruned->num_attrs > 0;
+    if (pruned->reduces)
+        status = cover_rows(flow, node, inputs, pruned->num_inputs);
+    if (status != TN_OK)
+        return status;
+    bool has_attrs = pruned->num_attrs > 0 || pruned->reduces;
     return graph_apply_expr(flow->scope, pruned, inputs, pruned->num_inputs,
                             has_attrs ? node->table : NULL, has_attrs ? node->attrs : NULL,
                             &dtype, out_array);

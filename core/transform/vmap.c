@@ -177,18 +177,35 @@ static tn_status batch_inputs(struct vmap *v, const struct node *node, const tn_
     return status;
 }
 
+// The node's attributes for batched inputs: the batch axis in front moves the axis of its
+// reductions, unless that counts from the end. NULL when out of memory.
+static const void *batch_attrs(struct vmap *v, const struct node *node)
+{
+    int index =
+        node->expr->reduces && node->table ? attrs_field_index(node->table, "axis") : -1;
+    if (index < 0)
+        return node->attrs;
+    int64_t axis = node_axis(node) - node->outputs[0].type.rank;
+    void *attrs = arena_alloc(&v->flow.scope->arena, node->table->size);
+    if (!attrs)
+        return NULL;
+    memcpy(attrs, node->attrs, node->table->size);
+    memcpy((char *)attrs + attrs_field(node->table, (uint32_t)index)->offset, &axis,
+           sizeof(axis));
+    return attrs;
+}
+
 // Tries to apply the primitive itself to the batched inputs, so that its kernels and rules
 // stay in use. False where the result is not the batched output: the expression has to be
 // applied then, or the scope has failed for want of memory.
 static bool apply_again(struct vmap *v, const struct node *node, tn_array **inputs,
-                        tn_array **outputs)
+                        const void *attrs, tn_array **outputs)
 {
     tn_scope *scope = v->flow.scope;
     if (node->kind != NODE_PRIM || node->expr->uses_index)
         return false;
-    tn_status status =
-        graph_apply(scope, node->prim, (const tn_array *const *)inputs, node->num_inputs,
-                    node->attrs, outputs, node->num_outputs);
+    tn_status status = graph_apply(scope, node->prim, (const tn_array *const *)inputs,
+                                   node->num_inputs, attrs, outputs, node->num_outputs);
     if (status != TN_OK && status != TN_ERR_MEMORY)
         tn_scope_clear_error(scope);
     for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++) {
@@ -202,7 +219,7 @@ static bool apply_again(struct vmap *v, const struct node *node, tn_array **inpu
 
 // Applies the node's expression to the batched inputs; `index` counts within one slice.
 static tn_status apply_expr(struct vmap *v, const struct node *node, tn_array **inputs,
-                            tn_array **outputs)
+                            const void *attrs, tn_array **outputs)
 {
     tn_dtype dtypes[TN_EXPR_MAX_OUTPUTS];
     const struct expr *expr;
@@ -216,7 +233,7 @@ static tn_status apply_expr(struct vmap *v, const struct node *node, tn_array **
     if (status != TN_OK)
         return status;
     return graph_apply_expr(v->flow.scope, expr, (const tn_array *const *)inputs,
-                            node->num_inputs, node->table, node->attrs, dtypes, outputs);
+                            node->num_inputs, node->table, attrs, dtypes, outputs);
 }
 
 static tn_status push_expr(struct vmap *v, struct node *node)
@@ -226,9 +243,13 @@ static tn_status push_expr(struct vmap *v, struct node *node)
     tn_status status = batch_type(&node->outputs[0].type, v->size, 0, &whole);
     if (status == TN_OK)
         status = batch_inputs(v, node, &whole, inputs);
-    if (status == TN_OK && !apply_again(v, node, inputs, outputs))
-        status = v->flow.scope->status != TN_OK ? v->flow.scope->status
-                                                : apply_expr(v, node, inputs, outputs);
+    const void *attrs = batch_attrs(v, node);
+    if (status == TN_OK && node->attrs && !attrs)
+        status = TN_ERR_MEMORY;
+    if (status == TN_OK && !apply_again(v, node, inputs, attrs, outputs))
+        status = v->flow.scope->status != TN_OK
+                     ? v->flow.scope->status
+                     : apply_expr(v, node, inputs, attrs, outputs);
     for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++)
         status = take_batch(v, node, i, node->expr->text, outputs[i], 0);
     return status;

@@ -30,6 +30,7 @@ static const char *name_of_kernel(const struct choice *choice)
         return "reference";
     case OP_KERNEL:
         return choice->kernel->name;
+    case CHOICE_SPLIT:
     case CHOICE_DECOMPOSE:
         return "decomposition";
     default:

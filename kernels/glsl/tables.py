@@ -17,7 +17,7 @@ Dtype = collections.namedtuple('Dtype', 'name kind bytes computed')
 Instruction = collections.namedtuple('Instruction', 'name operands kind dtypes')
 KINDS_OF = {'NONE': (), 'BOOL': ('BOOL',), 'INTEGER': ('SIGNED', 'UNSIGNED'), 'FLOAT': ('FLOAT',),
             'BITS': ('BOOL', 'SIGNED', 'UNSIGNED'), 'NUMBER': ('SIGNED', 'UNSIGNED', 'FLOAT'),
-            'ANY': ('BOOL', 'SIGNED', 'UNSIGNED', 'FLOAT')}
+            'ROW_NUMBER': (), 'ROW_ANY': (), 'ANY': ('BOOL', 'SIGNED', 'UNSIGNED', 'FLOAT')}
 BYTES_OF = {'float': 4, 'double': 8}
 
 

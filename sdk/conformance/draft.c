@@ -101,6 +101,8 @@ void program_single(struct program *p, uint16_t op, uint32_t operands, tn_dtype 
         add_insn(p, (tn_expr_insn){op, wide(result), x, operands > 1 ? y : 0, 0});
     }
     finish(p, 0);
+    if (tn_expr_class(op) == TN_EXPR_CLASS_REDUCE)
+        p->record.flags = TN_EXPR_ROWS;
 }
 
 // `value` as the 8 bytes of a parameter or constant: a double for floating dtypes, else an

@@ -77,7 +77,8 @@ bool cpu_ref_op(int32_t op, int32_t dtype, void *out, const void *const *in)
         return fused_op(op, dtype, out, in);
     uint32_t operands = tn_expr_operands((uint32_t)op);
     bool is_select = op == TN_EXPR_SELECT;
-    if (!tn_dtype_in(dtype, tn_expr_dtypes((uint32_t)op)))
+    if (!tn_dtype_in(dtype, tn_expr_dtypes((uint32_t)op)) ||
+        tn_expr_class((uint32_t)op) == TN_EXPR_CLASS_REDUCE) // of rows, not of elements
         return false;
     for (uint32_t k = 0; k < operands; k++)
         values[k] = get(is_select && k == 0 ? TN_BOOL : dtype, in[k]);

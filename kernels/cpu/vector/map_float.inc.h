@@ -57,6 +57,8 @@ SELECT(F(SELECT), T)
 #define LOOP_INTEGER(...)
 #define LOOP_BITS(...)
 #define LOOP_BOOL(...)
+#define LOOP_ROW_NUMBER(...)
+#define LOOP_ROW_ANY(...)
 #define LOOP_ROUND(...)
 #define LOOP_ROOT(...)
 #define LOOP_CIRCULAR(...)
@@ -143,6 +145,8 @@ static void F(MUL_ADD_MUL)(void *out_, const void *const *in, int64_t n, uint32_
 #define ENTRY_INTEGER ENTRY_NONE
 #define ENTRY_BITS ENTRY_NONE
 #define ENTRY_BOOL ENTRY_NONE
+#define ENTRY_ROW_NUMBER ENTRY_NONE
+#define ENTRY_ROW_ANY ENTRY_NONE
 #define ENTRY(name, text, operands, class, dtypes) ENTRY_##dtypes(name)
 #define FUSED(name, operands) [CPU_OP_##name] = F(name),
 

@@ -11,6 +11,8 @@
 #define ENTRY_BITS ENTRY_ANY
 #define ENTRY_FLOAT ENTRY_NONE
 #define ENTRY_BOOL ENTRY_NONE
+#define ENTRY_ROW_NUMBER ENTRY_NONE
+#define ENTRY_ROW_ANY ENTRY_NONE
 #define ENTRY(name, text, operands, class, dtypes) ENTRY_##dtypes(name)
 
 #define T int8_t

@@ -53,6 +53,9 @@ enum {
     TN_DEVICE_SOFTWARE = 1,         // emulates other hardware; never chosen automatically
     TN_DEVICE_HOST_MEMORY = 2,      // buffers are ordinary memory: map costs nothing
     TN_DEVICE_COMPUTES_NOTHING = 4, // null: never chosen automatically
+    // Runs row programs (TN_EXPR_ROWS of <tenon/expr.h>) that step_check accepts. Without
+    // the flag the core builds such expressions from elementwise programs and reductions.
+    TN_DEVICE_ROWS = 8,
 };
 
 // Description of a device. Filled by device_info, up to the caller's struct_size; constant
@@ -140,7 +143,8 @@ typedef struct tn_value {
 // the primitive's `reference`, which only consumers of cpu.c/1 get.
 //
 // With `program`: all layouts have the same rank and extents (broadcast by stride 0), and
-// neighbouring axes with joint strides are merged to one.
+// neighbouring axes with joint strides are merged to one. Of a row program (TN_EXPR_ROWS)
+// the last axis is the row's: it is not merged, and outputs may have extent 1 there.
 typedef struct tn_step {
     uint32_t struct_size;           // sizeof(tn_step) as the core was compiled
     uint32_t flags;                 // 0

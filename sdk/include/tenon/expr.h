@@ -15,6 +15,29 @@
 //   4  ADD    f32  a = 2, b = 3
 //   outputs = {4}
 //
+// Rows. A program with TN_EXPR_ROWS in its flags is a *row program*: it also reduces. The
+// last axis of the step's layouts is the row's, which the core never merges with another,
+// so their rank is at least 1. An instruction of class REDUCE folds its operand over the
+// row; its result, and that of EXTENT, is one value a row, which stands for itself at each
+// element of the row. Rows are independent of each other. "x / sum(x)" is
+//
+//   0  LOAD        f32  a = 0      input 0
+//   1  REDUCE_SUM  f32  a = 0      one value a row
+//   2  DIV         f32  a = 0, b = 1
+//   outputs = {2}
+//
+// The extents of the step are those of its inputs, and without inputs those of output 0. An
+// output has these extents, or extent 1 along the last axis: then its instruction has the
+// same value at each element of a row. Rows may be empty, and such an output then has one
+// element nevertheless.
+//
+// Reductions fold in any order and in partial results, but in the same one in each run of
+// an executable. Integers wrap. Sums and products of floats: each addition or
+// multiplication is rounded to the instruction's dtype or a wider one, so a sum differs
+// from the exact one by at most n units of the sum of the absolute values. REDUCE_MIN and
+// REDUCE_MAX of a NaN are NaN. Of an empty row: 0, 1, and for REDUCE_MIN and REDUCE_MAX the
+// greatest and the least value of the dtype (of floats an infinity).
+//
 // Arithmetic. An instruction computes in its own dtype, which is never F16 or BF16: LOAD
 // widens inputs of these dtypes to F32, and outputs are rounded to nearest even when
 // stored. Integers wrap. Integer DIV and MOD round towards minus infinity (NumPy's
@@ -124,7 +147,12 @@
     X(GT, ">", 2, COMPARE, ANY)                                                         \
     X(GE, ">=", 2, COMPARE, ANY)                                                        \
     X(SELECT, "select", 3, SELECT, ANY) /* a (bool) ? b : c */                          \
-    X(ERFINV, "erfinv", 1, FUNCTION, FLOAT)
+    X(ERFINV, "erfinv", 1, FUNCTION, FLOAT)                                             \
+    X(REDUCE_SUM, "sum", 1, REDUCE, ROW_NUMBER) /* over the row */                      \
+    X(REDUCE_PROD, "prod", 1, REDUCE, ROW_NUMBER)                                       \
+    X(REDUCE_MIN, "min", 1, REDUCE, ROW_ANY)                                            \
+    X(REDUCE_MAX, "max", 1, REDUCE, ROW_ANY)                                            \
+    X(EXTENT, "extent", 0, LEAF, NONE) /* i64: number of elements of a row */
 // clang-format on
 
 // The numbers of instructions, for tn_expr_insn.op. A backend refuses numbers that it does
@@ -157,6 +185,7 @@ enum {
     TN_EXPR_CLASS_COMPARE,    // bool of two operands
     TN_EXPR_CLASS_LOGIC,      // bool of bools
     TN_EXPR_CLASS_SELECT,     // by a bool, one of the other operands
+    TN_EXPR_CLASS_REDUCE,     // of a row; see above
 };
 
 // Sets of dtypes that operands may have, for the DTYPES column. TN_EXPR_OF_NONE: the
@@ -168,6 +197,9 @@ enum {
 #define TN_EXPR_OF_BITS (TN_EXPR_OF_INTEGER | TN_EXPR_OF_BOOL)
 #define TN_EXPR_OF_NUMBER (TN_EXPR_OF_INTEGER | TN_EXPR_OF_FLOAT)
 #define TN_EXPR_OF_ANY (TN_EXPR_OF_NUMBER | TN_EXPR_OF_BOOL)
+// The same sets for class REDUCE, so that tables of loops over elements leave these out.
+#define TN_EXPR_OF_ROW_NUMBER TN_EXPR_OF_NUMBER
+#define TN_EXPR_OF_ROW_ANY TN_EXPR_OF_ANY
 
 // Columns of the table for instruction `op`, which is below TN_EXPR_NUM_OPS (not checked):
 // its NAME ("ERF"; static text), its number of operands, its TN_EXPR_CLASS_, and the set of
@@ -235,6 +267,13 @@ typedef struct tn_expr_insn {
 #define TN_EXPR_MAX_INPUTS 16
 #define TN_EXPR_MAX_OUTPUTS 8
 
+// Flags of a program.
+enum {
+    // It has instructions of class REDUCE, or EXTENT. Only devices with TN_DEVICE_ROWS of
+    // <tenon/backend.h> get row programs.
+    TN_EXPR_ROWS = 1,
+};
+
 // A program. The core makes it, has checked that every index is in range, and owns it; it
 // is immutable, and outlives each executable that a step with it was compiled to. All steps
 // whose expressions have the same structure share one program: the values of attributes are
@@ -244,7 +283,7 @@ typedef struct tn_expr_insn {
 // of an int64_t or uint64_t for the others (bool: 0 or 1).
 typedef struct tn_expr_program {
     uint32_t struct_size;          // sizeof(tn_expr_program) as the core was compiled
-    uint32_t flags;                // 0
+    uint32_t flags;                // TN_EXPR_ROWS, or 0
     const tn_expr_insn *insns;     // num_insns
     const uint64_t *constants;     // num_constants
     const tn_dtype *input_dtypes;  // num_inputs, as stored in memory

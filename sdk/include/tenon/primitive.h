@@ -188,6 +188,15 @@ enum {
 #define TN_ROLE_BROADCAST_TO "tn.broadcast_to/1" // ints `shape`
 #define TN_ROLE_RESHAPE "tn.reshape/1"           // ints `shape`; here without a -1
 #define TN_ROLE_TRANSPOSE "tn.transpose/1" // ints `axes`: of x, in the order of the result
+// Reductions of one input over ints `axis`, with bool `keepdims`: as REDUCE_SUM,
+// REDUCE_PROD, REDUCE_MIN and REDUCE_MAX of <tenon/expr.h> fold, and the mean. Expressions
+// that reduce are built from these on devices without TN_DEVICE_ROWS; on others these are
+// fused into row programs.
+#define TN_ROLE_SUM "tn.sum/1"
+#define TN_ROLE_PROD "tn.prod/1"
+#define TN_ROLE_MEAN "tn.mean/1"
+#define TN_ROLE_MIN "tn.min/1"
+#define TN_ROLE_MAX "tn.max/1"
 
 // A named operation: its inputs, outputs and attributes, its meaning, and its rules. It has
 // no device code. Written by the primitive's author, checked when its plugin is loaded, and

@@ -36,6 +36,9 @@ Test(parse, texts_print_as_expected)
         {"t0 -> a = exp(t0); a * a", "tt0 = exp(t0); tt0 * tt0"},
         {"x -> ~i8(x), !x, --x, +x", "~i8(x), !x, --x, x"},
         {"x,y\n->\tx +\n y", "x + y"},
+        {"x -> e = exp(x - max(x)); e/sum(e)", "t0 = exp(x - max(x)); t0 / sum(t0)"},
+        {"x, y -> max(max(x), mean(y)) + min(y) - prod(x)",
+         "max(max(x), mean(y)) + min(y) - prod(x)"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
         cr_assert(eq(str, parsed(cases[i][0])->text, cases[i][1]));
@@ -51,6 +54,7 @@ Test(parse, what_is_printed_parses_to_the_same_tree)
         "x, y -> -0.0 * x + 1e300 * y + 1.7976931348623157e308",
         "x, y -> (x == y) == (y != x), !(x && y || !x)",
         "x, y -> -(-x) - (-(y ** -x)) ** -2",
+        "x, y -> d = x - mean(x); d * rsqrt(mean(d * d)) * max(y) + sum(min(x) * index)",
     };
     static const char *const names[] = {"x", "y"};
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -92,6 +96,8 @@ Test(parse, errors_say_what_where_and_what_is_nearest)
         {"x -> sqr(x)", "unknown function 'sqr', did you mean 'sqrt'?"},
         {"x -> exp(x, 2)", "'exp' takes 1 argument, got 2"},
         {"x -> select(x)", "'select' takes 3 arguments, got 1"},
+        {"x -> max(x, x, x)", "'max' takes 1 or 2 arguments, got 3"},
+        {"x -> sum(2 * alpha)", "'sum' of a constant: expected an input in its argument"},
         {"x -> 1 < x < 2", "comparisons do not chain"},
         {"x -> (x", "expected ')' to close the bracket, got the end"},
         {"x -> x = 1; x", "'x' already has a meaning"},

@@ -61,6 +61,17 @@ Test(types, dtypes_are_numpys)
         {"x, y -> ~x", TN_BOOL, TN_I8, TN_BOOL},
         {"x, y -> isnan(x)", TN_I32, TN_I8, TN_BOOL},
         {"x, y -> i8(x) + y", TN_F64, TN_I16, TN_I16},
+        {"x, y -> sum(x)", TN_BOOL, TN_I8, TN_I64},
+        {"x, y -> sum(x)", TN_I8, TN_I8, TN_I64},
+        {"x, y -> prod(x)", TN_U16, TN_I8, TN_U64},
+        {"x, y -> sum(x)", TN_F16, TN_I8, TN_F16},
+        {"x, y -> mean(x)", TN_I32, TN_I8, TN_F64},
+        {"x, y -> mean(x)", TN_BF16, TN_I8, TN_BF16},
+        {"x, y -> max(x)", TN_BOOL, TN_I8, TN_BOOL},
+        {"x, y -> min(x)", TN_U8, TN_I8, TN_U8},
+        {"x, y -> max(x) * 2", TN_I8, TN_I8, TN_I8},
+        {"x, y -> mean(x) + 0.5", TN_F32, TN_I8, TN_F32},
+        {"x, y -> x / sum(x == x ? 1.0 : 0)", TN_F32, TN_I8, TN_F32},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         tn_dtype out = infer(cases[i].text, cases[i].x, cases[i].y);

@@ -473,8 +473,8 @@ static inline tn_scalar_value tn_operation(uint32_t op, tn_dtype dtype, tn_dtype
 // of the instructions before it, for the same element. `params` are the step's, 8 bytes
 // each; NULL when the program has none.
 //
-// LOAD and INDEX depend on the element: their caller supplies them, as tn_program_run()
-// does, and here they give 0.
+// LOAD, INDEX and EXTENT depend on the element, and class REDUCE on the row: their caller
+// supplies them, as tn_program_run() does, and here they give 0 or are not to be asked.
 static inline tn_scalar_value tn_program_step(const tn_expr_program *program, uint32_t i,
                                               const uint64_t *params,
                                               const tn_scalar_value *values)
@@ -494,11 +494,12 @@ static inline tn_scalar_value tn_program_step(const tn_expr_program *program, ui
                         operands > 2 ? values[insn->c] : v);
 }
 
-// Runs `program` for every element of output 0, in row-major order. `inputs` and `outputs`
-// are program->num_inputs and num_outputs tensors, all of one rank and with equal extents;
-// an input that broadcasts has strides of 0. Their dtypes are those of the program. An
-// output may be the memory of an input with the same strides: an element is read before it
-// is written.
+// Runs `program`, which is no row program (those are run by tn_program_run_rows() of
+// <tenon/ops/program_rows.h>), for every element of output 0, in row-major order. `inputs`
+// and `outputs` are program->num_inputs and num_outputs tensors, all of one rank and with
+// equal extents; an input that broadcasts has strides of 0. Their dtypes are those of the
+// program. An output may be the memory of an input with the same strides: an element is
+// read before it is written.
 //
 // An output is converted from the dtype of its instruction to that of its tensor.
 //
