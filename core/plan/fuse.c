@@ -7,39 +7,17 @@
 // so moving the group down to C keeps the topological order. A value that is read outside
 // the group becomes an output of the program. Numbers become params, so that operations
 // that differ only in numbers share a program.
+//
+// Reductions along the last axis of the group's extents are operations of a group as well,
+// on devices that run row programs; fuse_rows.c tells how.
+#include "fuse.h"
+
 #include <stdio.h>
 #include <string.h>
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/shape.h"
 #include "../expr/expr.h"
-#include "plan.h"
-
-struct group_result { // a value that the group computes
-    uint32_t value, insn;
-};
-
-struct group {
-    uint32_t merged_into; // NONE, or the group that this one became part of
-    uint32_t device, first_op, last_op, num_ops;
-    bool rewritten;  // the program differs from that of its only operation
-    tn_layout shape; // contiguous; extents of all its outputs
-    tn_expr_insn *insns;
-    uint64_t *constants, *params;
-    struct operand *inputs;
-    struct group_result *results; // values that may be read outside the group
-    uint8_t *is_number;           // by instruction: a PARAM that holds a number
-    uint32_t num_insns, max_insns, max_flags;
-    uint32_t num_constants, max_constants, num_params, max_params;
-    uint32_t num_inputs, max_inputs, num_results, max_results;
-};
-
-struct fuser {
-    struct plan_work *work;
-    uint32_t *next_member; // by operation: the next operation of its group, or NONE
-    struct group *groups;
-    uint32_t num_groups, max_groups;
-};
 
 // --- conditions ------------------------------------------------------------------------
 
@@ -54,32 +32,21 @@ static uint32_t find_group(const struct fuser *f, uint32_t op)
     return g;
 }
 
-// The group that computes this value's memory, or NONE.
-static uint32_t group_of_value(const struct fuser *f, uint32_t value)
+uint32_t fuse_group_of_value(const struct fuser *f, uint32_t value)
 {
     const struct plan_value *v = &f->work->values[value];
     if (v->is_number || v->producer == NONE)
         return NONE;
-    return f->work->ops[v->producer].kind == OP_PROGRAM ? find_group(f, v->producer) : NONE;
+    return find_group(f, v->producer);
 }
 
-static bool same_elements(const tn_layout *a, const tn_layout *b)
+bool fuse_same_elements(const tn_layout *a, const tn_layout *b)
 {
     if (a->rank != b->rank || a->offset != b->offset)
         return false;
     for (int32_t i = 0; i < a->rank; i++)
         if (a->extent[i] != b->extent[i] ||
             (a->extent[i] > 1 && a->stride[i] != b->stride[i]))
-            return false;
-    return true;
-}
-
-static bool reads_by_element(const struct fuser *f, const struct plan_op *op, uint32_t g)
-{
-    const struct group *group = &f->groups[g];
-    for (uint32_t i = 0; i < op->num_inputs; i++)
-        if (group_of_value(f, op->inputs[i].value) == g &&
-            !same_elements(&op->inputs[i].layout, &group->shape))
             return false;
     return true;
 }
@@ -110,12 +77,13 @@ static bool may_join(struct fuser *f, uint32_t op, uint32_t g)
     const struct plan_op *c = &f->work->ops[op];
     const struct group *group = &f->groups[g];
     uint32_t limit = f->work->devices[c->device]->fusion_limit;
-    if (group->device != c->device || group->num_insns + c->program->num_insns > limit)
+    if (group->device != c->device ||
+        group->num_insns + f->members[op].program->num_insns > limit)
         return false;
     if (group->num_inputs + c->num_inputs > TN_EXPR_MAX_INPUTS)
         return false;
-    if (!same_elements(&group->shape, &f->work->values[c->outputs[0]].layout) ||
-        !reads_by_element(f, c, g) || needed_before(f, g, op))
+    if (!fuse_fits(f, op, group) || !fuse_reads_in_order(f, op, g) ||
+        needed_before(f, g, op))
         return false;
     return group->num_results + c->num_outputs <= TN_EXPR_MAX_OUTPUTS;
 }
@@ -124,8 +92,11 @@ static bool may_merge(const struct fuser *f, uint32_t op, uint32_t a, uint32_t b
 {
     const struct plan_op *c = &f->work->ops[op];
     const struct group *g = &f->groups[a], *h = &f->groups[b];
-    return g->num_insns + h->num_insns + c->program->num_insns <=
-               f->work->devices[c->device]->fusion_limit &&
+    uint32_t insns = g->num_insns + h->num_insns + f->members[op].program->num_insns;
+    uint32_t reductions =
+        g->num_reductions + h->num_reductions + f->members[op].num_reductions;
+    return insns <= f->work->devices[c->device]->fusion_limit &&
+           (!reductions || insns * (reductions + 1) <= TN_EXPR_MAX_INSNS) &&
            g->num_inputs + h->num_inputs + c->num_inputs <= TN_EXPR_MAX_INPUTS &&
            g->num_results + h->num_results + c->num_outputs <= TN_EXPR_MAX_OUTPUTS;
 }
@@ -168,17 +139,17 @@ static tn_status emit_number(struct group *group, uint16_t dtype, uint64_t bits,
     return emit(group, insn, true, out);
 }
 
-static uint32_t find_result(const struct group *group, uint32_t value)
+const struct group_result *fuse_find_result(const struct group *group, uint32_t value)
 {
     for (int64_t i = (int64_t)group->num_results - 1; i >= 0; i--)
         if (group->results[i].value == value)
-            return group->results[i].insn;
-    return NONE;
+            return &group->results[i];
+    return NULL;
 }
 
 static bool same_operand(const struct operand *a, const struct operand *b)
 {
-    return a->value == b->value && same_elements(&a->layout, &b->layout);
+    return a->value == b->value && fuse_same_elements(&a->layout, &b->layout);
 }
 
 // Gives the instruction that computes operand `in`: the PARAM of a number, the instruction
@@ -189,9 +160,9 @@ static tn_status emit_load(struct fuser *f, struct group *group, const struct op
     const struct plan_value *v = &f->work->values[in->value];
     if (v->is_number)
         return emit_number(group, dtype, v->number, out);
-    uint32_t insn = find_result(group, v->base);
-    if (insn != NONE) {
-        *out = insn;
+    const struct group_result *result = fuse_find_result(group, v->base);
+    if (result) {
+        *out = result->insn;
         return TN_OK;
     }
     for (uint32_t i = 0; i < group->num_insns; i++)
@@ -263,23 +234,29 @@ static tn_status append_program(struct fuser *f, struct group *group,
     return status;
 }
 
-static tn_status add_result(struct group *group, uint32_t value, uint32_t insn)
+static tn_status add_result(struct group *group, uint32_t value, uint32_t insn, bool is_row)
 {
     tn_status status = mem_grow((void **)&group->results, &group->max_results,
                                 group->num_results + 1, sizeof(*group->results));
     if (status == TN_OK)
-        group->results[group->num_results++] = (struct group_result){value, insn};
+        group->results[group->num_results++] = (struct group_result){value, insn, is_row};
     return status;
 }
 
 static tn_status append_op(struct fuser *f, uint32_t g, uint32_t op)
 {
     uint32_t map[TN_EXPR_MAX_INSNS];
+    struct operand inputs[TN_EXPR_MAX_INPUTS];
     struct plan_op *c = &f->work->ops[op];
     struct group *group = &f->groups[g];
-    tn_status status = append_program(f, group, c->program, c->inputs, c->params, map);
+    const struct member *member = &f->members[op];
+    for (uint32_t i = 0; i < c->num_inputs; i++)
+        inputs[i] = fuse_operand(group, member, &c->inputs[i]);
+    tn_status status = append_program(f, group, member->program, inputs, c->params, map);
     for (uint32_t k = 0; k < c->num_outputs && status == TN_OK; k++)
-        status = add_result(group, c->outputs[k], map[c->program->outputs[k]]);
+        status = add_result(group, c->outputs[k], map[member->program->outputs[k]],
+                            member->role != ROLE_ELEMENTS);
+    group->num_reductions += member->num_reductions;
     c->group = g;
     if (group->num_ops++ > 0)
         f->next_member[group->last_op] = op;
@@ -316,7 +293,9 @@ static tn_status merge(struct fuser *f, uint32_t to, uint32_t from)
         if (numbers[i])
             target->is_number[map[i]] = 1;
     for (uint32_t i = 0; i < source->num_results && status == TN_OK; i++)
-        status = add_result(target, source->results[i].value, map[source->results[i].insn]);
+        status = add_result(target, source->results[i].value, map[source->results[i].insn],
+                            source->results[i].is_row);
+    target->num_reductions += source->num_reductions;
     target->num_ops += source->num_ops;
     merge_members(f, target, source);
     source->merged_into = to;
@@ -325,8 +304,9 @@ static tn_status merge(struct fuser *f, uint32_t to, uint32_t from)
 
 // --- joining ----------------------------------------------------------------------------
 
-static tn_status new_group(struct fuser *f, const struct plan_op *op, uint32_t *out)
+static tn_status new_group(struct fuser *f, uint32_t number, uint32_t *out)
 {
+    const struct plan_op *op = &f->work->ops[number];
     tn_status status = mem_grow((void **)&f->groups, &f->max_groups, f->num_groups + 1,
                                 sizeof(*f->groups));
     if (status != TN_OK)
@@ -334,8 +314,8 @@ static tn_status new_group(struct fuser *f, const struct plan_op *op, uint32_t *
     *out = f->num_groups++;
     f->groups[*out] = (struct group){.merged_into = NONE,
                                      .device = op->device,
-                                     .first_op = (uint32_t)(op - f->work->ops),
-                                     .shape = f->work->values[op->outputs[0]].layout};
+                                     .first_op = number,
+                                     .shape = fuse_extents(f, number)};
     return TN_OK;
 }
 
@@ -345,8 +325,14 @@ static tn_status join_op(struct fuser *f, uint32_t op)
     uint32_t home = NONE;
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < c->num_inputs && status == TN_OK; i++) {
-        uint32_t g = group_of_value(f, c->inputs[i].value);
-        if (g == NONE || g == home || !may_join(f, op, g))
+        uint32_t g = fuse_group_of_value(f, c->inputs[i].value);
+        if (g == NONE || g == home)
+            continue;
+        // Of two groups of other extents, the operation has a role in the first one.
+        if (home != NONE &&
+            !fuse_same_elements(&f->groups[home].shape, &f->groups[g].shape))
+            continue;
+        if (!may_join(f, op, g))
             continue;
         if (home == NONE)
             home = g;
@@ -354,7 +340,9 @@ static tn_status join_op(struct fuser *f, uint32_t op)
             status = merge(f, home, g);
     }
     if (home == NONE && status == TN_OK)
-        status = new_group(f, c, &home);
+        status = new_group(f, op, &home);
+    else if (status == TN_OK)
+        (void)fuse_fits(f, op, &f->groups[home]); // its role there
     return status == TN_OK ? append_op(f, home, op) : status;
 }
 
@@ -419,13 +407,13 @@ static void compact(struct group *group)
     group->num_constants = num_constants;
 }
 
-static tn_status write_op(struct fuser *f, uint32_t g, struct plan_op *op)
+static tn_status make_program(struct fuser *f, uint32_t g, char name[LABEL_SIZE],
+                              const tn_expr_program **out_program)
 {
     struct plan_work *work = f->work;
     struct group *group = &f->groups[g];
     tn_dtype inputs[TN_EXPR_MAX_INPUTS], outputs[TN_EXPR_MAX_OUTPUTS];
     uint32_t insns[TN_EXPR_MAX_OUTPUTS];
-    char name[LABEL_SIZE];
     compact(group);
     fill_dtypes(work, group, inputs, outputs, insns);
     name_program(f, g, name);
@@ -443,7 +431,15 @@ static tn_status write_op(struct fuser *f, uint32_t g, struct plan_op *op)
         .num_outputs = group->num_results,
         .name = name,
     };
-    tn_status status = program_intern(work->exprs, &program, &op->program);
+    return program_intern(work->exprs, &program, out_program);
+}
+
+static tn_status write_op(struct fuser *f, uint32_t g, struct plan_op *op)
+{
+    struct plan_work *work = f->work;
+    struct group *group = &f->groups[g];
+    char name[LABEL_SIZE];
+    tn_status status = make_program(f, g, name, &op->program);
     uint64_t *params = arena_alloc(work->arena, group->num_params * sizeof(*params) + 1);
     op->inputs = arena_alloc(work->arena, group->num_inputs * sizeof(*op->inputs) + 1);
     op->outputs = arena_alloc(work->arena, group->num_results * sizeof(*op->outputs) + 1);
@@ -463,8 +459,13 @@ static tn_status write_op(struct fuser *f, uint32_t g, struct plan_op *op)
     op->params = params;
     op->num_inputs = group->num_inputs;
     op->num_outputs = group->num_results;
-    if (group->num_ops > 1)
+    if (group->num_ops > 1) {
         op->prim = NULL;
+        op->row_axis = group->shape.rank - 1;
+    }
+    op->kind = OP_PROGRAM;
+    op->kernel = NULL;
+    op->attrs = NULL;
     return TN_OK;
 }
 
@@ -474,7 +475,7 @@ static tn_status finish_group(struct fuser *f, uint32_t g)
 {
     struct group *group = &f->groups[g];
     struct plan_op *last = &f->work->ops[group->last_op];
-    if (group->num_ops == 1 && !group->rewritten)
+    if (group->num_ops == 1 && (!group->rewritten || last->kind != OP_PROGRAM))
         return TN_OK;
     if (group->num_ops > 1)
         needed_before(f, g, NONE); // drops values that are not read outside
@@ -490,7 +491,7 @@ static void remove_merged(struct fuser *f)
     struct plan_work *work = f->work;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < work->num_ops; i++) {
-        uint32_t g = work->ops[i].kind == OP_PROGRAM ? find_group(f, i) : NONE;
+        uint32_t g = find_group(f, i);
         if (g != NONE && f->groups[g].last_op != i)
             continue;
         work->ops[kept] = work->ops[i];
@@ -512,24 +513,67 @@ static void fuser_finish(struct fuser *f)
         mem_free(f->groups[i].is_number);
     }
     mem_free(f->next_member);
+    mem_free(f->members);
     mem_free(f->groups);
 }
 
+static tn_status form_groups(struct fuser *f)
+{
+    struct plan_work *work = f->work;
+    tn_status status = work_list_uses(work);
+    f->next_member = mem_alloc((work->num_ops + 1) * sizeof(*f->next_member));
+    f->members = mem_zalloc((work->num_ops + 1) * sizeof(*f->members));
+    if (!f->next_member || !f->members)
+        status = TN_ERR_MEMORY;
+    for (uint32_t i = 0; i < work->num_ops; i++)
+        work->ops[i].group = NONE; // of the round before
+    for (uint32_t i = 0; i < work->num_ops && status == TN_OK; i++) {
+        status = fuse_classify(f, i);
+        if (status == TN_OK && f->members[i].program)
+            status = join_op(f, i);
+    }
+    return status;
+}
+
+// Asks devices for groups with rows. When one declines, *out_again is set.
+static tn_status ask_devices(struct fuser *f, bool *out_again)
+{
+    tn_status status = TN_OK;
+    *out_again = false;
+    for (uint32_t g = 0; g < f->num_groups && status == TN_OK; g++) {
+        struct group *group = &f->groups[g];
+        const tn_expr_program *program;
+        char name[LABEL_SIZE];
+        bool runs = true;
+        if (group->merged_into != NONE || !group->num_reductions || group->num_ops == 1)
+            continue;
+        needed_before(f, g, NONE);
+        if (group->num_results == 0)
+            continue;
+        status = make_program(f, g, name, &program);
+        if (status == TN_OK)
+            status = fuse_ask_device(f, group, program, &runs);
+        *out_again |= !runs;
+    }
+    return status;
+}
+
+// Each round that has to begin again leaves fewer reductions that may join groups.
 tn_status plan_fuse(struct plan_work *work)
 {
-    struct fuser f = {.work = work};
-    tn_status status = work_list_uses(work);
-    f.next_member = mem_alloc((work->num_ops + 1) * sizeof(*f.next_member));
-    if (!f.next_member)
-        status = TN_ERR_MEMORY;
-    for (uint32_t i = 0; i < work->num_ops && status == TN_OK; i++)
-        if (work->ops[i].kind == OP_PROGRAM)
-            status = join_op(&f, i);
-    for (uint32_t g = 0; g < f.num_groups && status == TN_OK; g++)
-        if (f.groups[g].merged_into == NONE)
-            status = finish_group(&f, g);
-    if (status == TN_OK)
-        remove_merged(&f);
-    fuser_finish(&f);
+    bool again = true;
+    tn_status status = TN_OK;
+    while (again && status == TN_OK) {
+        struct fuser f = {.work = work};
+        status = form_groups(&f);
+        if (status == TN_OK)
+            status = ask_devices(&f, &again);
+        for (uint32_t g = 0; g < f.num_groups && status == TN_OK && !again; g++)
+            if (f.groups[g].merged_into == NONE)
+                status = finish_group(&f, g);
+        if (status == TN_OK && !again)
+            remove_merged(&f);
+        fuser_finish(&f);
+    }
     return status;
 }

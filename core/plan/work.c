@@ -60,6 +60,10 @@ static tn_status add_use(struct plan_work *work, uint32_t value, uint32_t op)
 
 tn_status work_list_uses(struct plan_work *work)
 {
+    for (uint32_t i = 0; i < work->num_values; i++)
+        work->values[i].first_use = NONE;
+    work->num_uses = 0;
+    mem_free(work->last_use);
     work->last_use = mem_alloc((work->num_values + 1) * sizeof(*work->last_use));
     if (!work->last_use)
         return TN_ERR_MEMORY;

@@ -35,8 +35,8 @@ static tn_array *random_node(tn_scope *s, tn_array **pool, int count)
             return un(s, "cos", x);
         return bin(s, "matmul", x, un(s, "tanh", y));
     case 5: {
-        const tn_array *in = x;
-        return tn_op(s, "sum", &in, 1,
+        static const char *const reductions[] = {"sum", "max", "min"};
+        return tn_op(s, reductions[pick(3)], TN_IN(x),
                      tn_attrs("axis", TN_INTS((int64_t)pick(2)), "keepdims", 1));
     }
     case 6:
@@ -48,20 +48,24 @@ static tn_array *random_node(tn_scope *s, tn_array **pool, int count)
     }
 }
 
+enum { MOST_SIDE = 40 };
+static int64_t side = 6; // of the arrays
+
 static int build(tn_scope *s, tn_array **pool, uint64_t from, bool alone)
 {
+    float step = 6 / (float)side;
     int count = 0;
     seed = from;
-    pool[count++] = ramp(s, 6, 6, -1, 0.07f);
-    pool[count++] = ramp(s, 6, 1, 0.5f, -0.3f);
-    pool[count++] = ramp(s, 1, 6, 2, -0.6f);
+    pool[count++] = ramp(s, side, side, -1, 0.07f * step * step);
+    pool[count++] = ramp(s, side, 1, 0.5f, -0.3f * step);
+    pool[count++] = ramp(s, 1, side, 2, -0.6f * step);
     while (count < POOL) {
         tn_array *x = random_node(s, pool, count);
         const tn_type *type = tn_array_type(x);
         must(s, tn_scope_status(s));
         if (type->rank != 2)
             continue;
-        if (type->extent[0] != 6 && type->extent[0] != 1)
+        if (type->extent[0] != side && type->extent[0] != 1)
             continue;
         if (alone)
             must(s, tn_eval(s, x));
@@ -75,7 +79,7 @@ static void compare(tn_scope *a, tn_array *x, tn_scope *b, tn_array *y, uint64_t
                     int i)
 {
     const tn_type *type = tn_array_type(x);
-    float got[36], want[36];
+    static float got[MOST_SIDE * MOST_SIDE], want[MOST_SIDE * MOST_SIDE];
     uint64_t n = (uint64_t)(type->extent[0] * type->extent[1]);
     must(a, tn_read(a, x, got, n * 4));
     must(b, tn_read(b, y, want, n * 4));
@@ -92,12 +96,12 @@ static void compare(tn_scope *a, tn_array *x, tn_scope *b, tn_array *y, uint64_t
 
 TestSuite(fusion, .init = setup, .fini = teardown);
 
-Test(fusion, random_graphs_compute_the_same_fused_and_alone)
+static void compare_random_graphs(uint64_t rounds)
 {
     const char *given = getenv("TEST_SEED");
     uint64_t first = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL) * 1000003u + 1;
     const char *limit = getenv("TEST_ROUNDS");
-    uint64_t rounds = limit ? strtoull(limit, NULL, 0) : 150;
+    rounds = limit ? strtoull(limit, NULL, 0) : rounds;
     fprintf(stderr, "# seed %llu\n", (unsigned long long)first);
     for (uint64_t round = 0; round < rounds; round++) {
         tn_array *at_once[POOL], *alone[POOL];
@@ -115,6 +119,19 @@ Test(fusion, random_graphs_compute_the_same_fused_and_alone)
         tn_scope_close(a);
         tn_scope_close(b);
     }
+}
+
+Test(fusion, random_graphs_compute_the_same_fused_and_alone)
+{
+    compare_random_graphs(150);
+}
+
+// Rows that are long enough for row programs.
+Test(fusion, random_graphs_of_longer_rows_do_so_too)
+{
+    side = MOST_SIDE;
+    compare_random_graphs(60);
+    side = 6;
 }
 
 Test(fusion, a_chain_of_expressions_is_one_step)

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+// Shared by the files of stage `fuse`: fuse.c, fuse_rows.c.
+#ifndef CORE_PLAN_FUSE_H
+#define CORE_PLAN_FUSE_H
+
+#include "plan.h"
+
+struct group_result { // a value that the group computes
+    uint32_t value, insn;
+    bool is_row; // one element for each of the group's rows
+};
+
+// A set of operations that will run as one program. A group with rows reduces along the
+// last axis of its extents.
+struct group {
+    uint32_t merged_into; // NONE, or the group that this one became part of
+    uint32_t device, first_op, last_op, num_ops;
+    uint32_t num_reductions; // REDUCE instructions; above 0: the group has rows
+    bool rewritten;          // the program differs from that of its only operation
+    tn_layout shape;         // contiguous; extents of all its outputs but those of rows
+    tn_expr_insn *insns;
+    uint64_t *constants, *params;
+    struct operand *inputs;
+    struct group_result *results; // values that may be read outside the group
+    uint8_t *is_number;           // by instruction: a PARAM that holds a number
+    uint32_t num_insns, max_insns, max_flags;
+    uint32_t num_constants, max_constants, num_params, max_params;
+    uint32_t num_inputs, max_inputs, num_results, max_results;
+};
+
+// How an operation takes part in a group.
+enum role {
+    ROLE_ELEMENTS, // computes elements of the group's extents
+    ROLE_REDUCES,  // reduces them to one value a row
+    ROLE_ROWS,     // computes with such values: one element a row
+};
+
+struct member {
+    enum role role;
+    uint32_t num_reductions;
+    const tn_expr_program *program;
+};
+
+struct fuser {
+    struct plan_work *work;
+    uint32_t *next_member;  // by operation: the next operation of its group, or NONE
+    struct member *members; // by operation
+    struct group *groups;
+    uint32_t num_groups, max_groups;
+};
+
+bool fuse_same_elements(const tn_layout *a, const tn_layout *b);
+// The group that computes this value's memory, or NONE.
+uint32_t fuse_group_of_value(const struct fuser *f, uint32_t value);
+const struct group_result *fuse_find_result(const struct group *group, uint32_t value);
+
+// --- rows (fuse_rows.c) ----------------------------------------------------------------
+
+// Finds out how the operation could be part of a group: members[op]. Its program is NULL
+// when it cannot.
+tn_status fuse_classify(struct fuser *f, uint32_t op);
+
+// The extents over which the operation runs: those of its group unless it is of ROLE_ROWS.
+tn_layout fuse_extents(const struct fuser *f, uint32_t op);
+
+// Whether the operation may join a group of these extents: as it is, or with one element
+// for each row. Sets members[op].role.
+bool fuse_fits(struct fuser *f, uint32_t op, const struct group *group);
+
+// Whether an operation that fits the group reads the group's values element by element, or
+// row by row.
+bool fuse_reads_in_order(const struct fuser *f, uint32_t op, uint32_t group);
+
+// The operand of a member, as read over the group's extents.
+struct operand fuse_operand(const struct group *group, const struct member *member,
+                            const struct operand *in);
+
+// Whether the device runs the row program. If not, its operations are marked so that they
+// reduce in no group, and the stage begins anew.
+tn_status fuse_ask_device(struct fuser *f, const struct group *group,
+                          const tn_expr_program *program, bool *out_runs);
+
+#endif // CORE_PLAN_FUSE_H

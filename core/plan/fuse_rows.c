@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT
+// Row programs made of base operations: reductions along the last axis join the elementwise
+// work before and after them.
+//
+// A group with rows has extents [..., n]. Its operations compute elements of these, or
+// reduce them to one value a row, or compute with such values: over [..., 1] or [...], of
+// which the program has one value a row as well.
+#include <string.h>
+#include "../attr/attrs.h"
+#include "../base/dtype.h"
+#include "../base/shape.h"
+#include "../expr/expr.h"
+#include "fuse.h"
+
+// Programs of rows have at most so many instructions, counted once for each reduction and
+// once more: a backend may have to compute each of them anew for each reduction.
+#define MOST_ROW_INSNS TN_EXPR_MAX_INSNS
+
+// --- members ---------------------------------------------------------------------------
+
+static uint32_t count_reductions(const tn_expr_program *program)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < program->num_insns; i++)
+        count += tn_expr_class(program->insns[i].op) == TN_EXPR_CLASS_REDUCE;
+    return count;
+}
+
+// Whether a reduction by role reduces the last axis, of more than one element, and no
+// other.
+static bool reduces_last_axis(const struct plan_op *op)
+{
+    const tn_layout *in = &op->inputs[0].layout;
+    const tn_attr_table *table = &op->prim->record.attrs;
+    tn_ints axes;
+    memcpy(&axes,
+           (const char *)op->attrs +
+               attrs_field(table, (uint32_t)attrs_field_index(table, "axis"))->offset,
+           sizeof(axes));
+    if (in->rank == 0 || in->extent[in->rank - 1] < 2)
+        return false;
+    if (!axes.given)
+        return in->rank == 1;
+    return axes.count == 1 && (axes.value[0] == -1 || axes.value[0] == in->rank - 1);
+}
+
+// The program of a reduction by role: folds in the dtype of the result, half floats in f32.
+static tn_status reduction_program(struct fuser *f, const struct plan_op *op,
+                                   const tn_expr_program **out_program)
+{
+    tn_dtype from = op->inputs[0].layout.dtype;
+    tn_dtype to = f->work->values[op->outputs[0]].layout.dtype;
+    uint16_t in = (uint16_t)tn_dtype_computed(from), out = (uint16_t)tn_dtype_computed(to);
+    bool is_mean = op->prim->reduction == EXPR_MEAN;
+    uint16_t reduce = is_mean ? TN_EXPR_REDUCE_SUM : (uint16_t)op->prim->reduction;
+    tn_expr_insn insns[6] = {{.op = TN_EXPR_LOAD, .dtype = in}};
+    uint32_t count = 1, total;
+    if (in != out)
+        insns[count++] = (tn_expr_insn){TN_EXPR_CAST, out, 0, 0, 0};
+    insns[count] = (tn_expr_insn){reduce, out, count - 1, 0, 0};
+    total = count++;
+    if (is_mean) {
+        insns[count++] = (tn_expr_insn){TN_EXPR_EXTENT, TN_I64, 0, 0, 0};
+        insns[count] = (tn_expr_insn){TN_EXPR_CAST, out, count - 1, 0, 0};
+        count++;
+        insns[count] = (tn_expr_insn){TN_EXPR_DIV, out, total, count - 1, 0};
+        total = count++;
+    }
+    const tn_expr_program program = {.struct_size = sizeof(program),
+                                     .insns = insns,
+                                     .input_dtypes = &from,
+                                     .output_dtypes = &to,
+                                     .outputs = &total,
+                                     .num_insns = count,
+                                     .num_inputs = 1,
+                                     .num_outputs = 1,
+                                     .name = op->label};
+    return program_intern(f->work->exprs, &program, out_program);
+}
+
+tn_status fuse_classify(struct fuser *f, uint32_t op)
+{
+    const struct plan_op *c = &f->work->ops[op];
+    const struct device *device = f->work->devices[c->device];
+    struct member *member = &f->members[op];
+    *member = (struct member){.role = ROLE_ELEMENTS};
+    if (c->kind == OP_PROGRAM) {
+        member->program = c->program;
+        member->num_reductions = count_reductions(c->program);
+        return TN_OK;
+    }
+    if (c->kind != OP_KERNEL || !c->prim || !c->prim->reduction || c->apart ||
+        !device->fusion_limit || !(device->info.flags & TN_DEVICE_ROWS) ||
+        !reduces_last_axis(c))
+        return TN_OK;
+    member->role = ROLE_REDUCES;
+    member->num_reductions = 1;
+    return reduction_program(f, c, &member->program);
+}
+
+// --- extents ---------------------------------------------------------------------------
+
+static tn_layout contiguous_like(const tn_layout *layout)
+{
+    tn_type type = layout_type(layout);
+    return layout_contiguous(&type);
+}
+
+tn_layout fuse_extents(const struct fuser *f, uint32_t op)
+{
+    const struct plan_op *c = &f->work->ops[op];
+    return f->members[op].role == ROLE_REDUCES ? contiguous_like(&c->inputs[0].layout)
+                                               : f->work->values[c->outputs[0]].layout;
+}
+
+static bool same_extents(const tn_layout *a, const tn_layout *b, int32_t rank)
+{
+    for (int32_t i = 0; i < rank; i++)
+        if (a->extent[i] != b->extent[i])
+            return false;
+    return true;
+}
+
+// Whether `layout` has one element for each row of `shape`: as [..., 1] or as [...].
+static bool is_of_rows(const tn_layout *layout, const tn_layout *shape)
+{
+    int32_t outer = shape->rank - 1;
+    bool keeps = layout->rank == shape->rank && layout->extent[outer] == 1;
+    return (keeps || layout->rank == outer) && same_extents(layout, shape, outer);
+}
+
+static bool uses_index(const tn_expr_program *program)
+{
+    for (uint32_t i = 0; i < program->num_insns; i++)
+        if (program->insns[i].op == TN_EXPR_INDEX)
+            return true;
+    return false;
+}
+
+// Whether the rows of an operation that reduces are along the group's last axis.
+static bool has_last_rows(const struct plan_op *op, const tn_layout *shape)
+{
+    return shape->rank > 0 && shape->extent[shape->rank - 1] > 1 &&
+           (op->kind != OP_PROGRAM || op->row_axis == shape->rank - 1) && !op->apart;
+}
+
+static bool few_enough(const struct group *group, const struct member *member)
+{
+    uint32_t reductions = group->num_reductions + member->num_reductions;
+    return reductions == 0 ||
+           (group->num_insns + member->program->num_insns) * (reductions + 1) <=
+               MOST_ROW_INSNS;
+}
+
+bool fuse_fits(struct fuser *f, uint32_t op, const struct group *group)
+{
+    const struct plan_op *c = &f->work->ops[op];
+    struct member *member = &f->members[op];
+    const struct plan_op *first = &f->work->ops[group->first_op];
+    if (member->role == ROLE_ROWS)
+        member->role = ROLE_ELEMENTS;
+    tn_layout own = fuse_extents(f, op);
+    if (!few_enough(group, member))
+        return false;
+    if (f->members[group->first_op].num_reductions > 0 &&
+        !has_last_rows(first, &group->shape))
+        return false;
+    if (fuse_same_elements(&group->shape, &own))
+        return member->num_reductions == 0 || has_last_rows(c, &own);
+    if (group->num_reductions == 0 || member->num_reductions > 0 ||
+        !is_of_rows(&own, &group->shape) || uses_index(member->program))
+        return false;
+    member->role = ROLE_ROWS;
+    return true;
+}
+
+// --- operands --------------------------------------------------------------------------
+
+// `layout`, over the rows of `shape`, as read at each element of these.
+static tn_layout over_rows(const tn_layout *layout, const tn_layout *shape)
+{
+    tn_layout out = *layout;
+    int32_t last = shape->rank - 1;
+    out.rank = shape->rank;
+    out.extent[last] = shape->extent[last];
+    out.stride[last] = 0;
+    return out;
+}
+
+struct operand fuse_operand(const struct group *group, const struct member *member,
+                            const struct operand *in)
+{
+    struct operand out = *in;
+    if (member->role == ROLE_ROWS)
+        out.layout = over_rows(&in->layout, &group->shape);
+    return out;
+}
+
+bool fuse_reads_in_order(const struct fuser *f, uint32_t op, uint32_t g)
+{
+    const struct plan_op *c = &f->work->ops[op];
+    const struct group *group = &f->groups[g];
+    for (uint32_t i = 0; i < c->num_inputs; i++) {
+        const struct plan_value *value = &f->work->values[c->inputs[i].value];
+        if (fuse_group_of_value(f, c->inputs[i].value) != g)
+            continue;
+        const struct group_result *result = fuse_find_result(group, value->base);
+        const struct operand in = fuse_operand(group, &f->members[op], &c->inputs[i]);
+        tn_layout made = group->shape;
+        if (result && result->is_row) {
+            tn_layout rows = group->shape;
+            rows.extent[rows.rank - 1] = 1;
+            rows = contiguous_like(&rows);
+            made = over_rows(&rows, &group->shape);
+        }
+        if (!result || !fuse_same_elements(&in.layout, &made))
+            return false;
+    }
+    return true;
+}
+
+// --- the device's consent --------------------------------------------------------------
+
+static void mark_apart(struct fuser *f, const struct group *group)
+{
+    for (uint32_t i = group->first_op; i != NONE; i = f->next_member[i])
+        if (f->members[i].num_reductions > 0)
+            f->work->ops[i].apart = true;
+}
+
+tn_status fuse_ask_device(struct fuser *f, const struct group *group,
+                          const tn_expr_program *program, bool *out_runs)
+{
+    struct plan_work *work = f->work;
+    const struct device *device = work->devices[group->device];
+    tn_value values[TN_EXPR_MAX_INPUTS + TN_EXPR_MAX_OUTPUTS] = {{0}};
+    const char *reason = "";
+    *out_runs = group->num_inputs > 0; // of `index` alone: no input has the extents
+    if (!*out_runs)
+        mark_apart(f, group);
+    if (!*out_runs || !TN_HAS(device->ops, step_check))
+        return TN_OK;
+    for (uint32_t i = 0; i < group->num_inputs; i++)
+        values[i].layout = group->inputs[i].layout;
+    for (uint32_t i = 0; i < group->num_results; i++)
+        values[group->num_inputs + i].layout = layout_of_rows(
+            &work->values[group->results[i].value].layout, group->shape.rank);
+    const tn_step step = {.struct_size = sizeof(step),
+                          .program = program,
+                          .params = group->params,
+                          .inputs = values,
+                          .outputs = values + group->num_inputs,
+                          .num_inputs = group->num_inputs,
+                          .num_outputs = group->num_results,
+                          .value_size = sizeof(values[0])};
+    *out_runs = device->ops->step_check(device->handle, &step, &reason);
+    if (!*out_runs)
+        mark_apart(f, group);
+    return TN_OK;
+}
