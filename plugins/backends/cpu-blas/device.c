@@ -60,7 +60,7 @@ tn_status cpu_device_count(const tn_host *host, uint32_t *out_count)
 tn_status cpu_device_info(const tn_host *host, uint32_t index, tn_device_info *out)
 {
     tn_device_info info = {
-        .flags = TN_DEVICE_HOST_MEMORY,
+        .flags = TN_DEVICE_HOST_MEMORY | TN_DEVICE_ROWS,
         .features = "f16,bf16,f64,i8,i16,i64",
         .memory_size = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
         .buffer_alignment = CPU_ALIGNMENT,

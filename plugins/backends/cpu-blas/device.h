@@ -18,7 +18,7 @@
 #define CPU_MESSAGE_SIZE 512
 
 // Bytes that one thread has for the registers of a program (program.h).
-#define CPU_REGISTER_BYTES 131072
+#define CPU_REGISTER_BYTES 155648
 
 // The host table that kernels receive, one for each queue. Its fail() also keeps the
 // message, which cpu_wait reports again.
@@ -127,6 +127,7 @@ tn_status cpu_buffer_import(tn_device *device, const tn_buffer_import *import,
 tn_status cpu_memory_info(tn_device *device, tn_memory_info *out);
 
 // segment.c
+int32_t cpu_step_check(tn_device *device, const tn_step *step, const char **out_reason);
 tn_status cpu_segment_compile(tn_device *device, const tn_segment *segment,
                               tn_executable **out_executable);
 void cpu_executable_destroy(tn_device *device, tn_executable *executable);

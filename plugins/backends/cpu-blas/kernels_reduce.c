@@ -29,29 +29,6 @@ struct fold {
     int64_t tile, tiles;      // by columns: columns of a unit, and units across a row
 };
 
-// The dtype of an accumulator's content.
-static int32_t accumulated_as(int32_t dtype)
-{
-    return tn_is_float(dtype)                       ? TN_F64
-           : tn_dtype_in(dtype, TN_UNSIGNED_DTYPES) ? TN_U64
-                                                    : TN_I64;
-}
-
-// The identity element of the reduction.
-static union cpu_accumulator start_of(int32_t kind, int32_t dtype)
-{
-    bool is_float = tn_is_float(dtype);
-    int neutral = kind == CPU_REDUCE_PROD;
-    if (kind == CPU_REDUCE_SUM || kind == CPU_REDUCE_PROD)
-        return is_float ? (union cpu_accumulator){.f = neutral}
-                        : (union cpu_accumulator){.i = neutral};
-    if (is_float)
-        return (union cpu_accumulator){.f = kind == CPU_REDUCE_MAX ? -INFINITY : INFINITY};
-    if (tn_dtype_in(dtype, TN_UNSIGNED_DTYPES))
-        return (union cpu_accumulator){.i = kind == CPU_REDUCE_MAX ? 0 : -1};
-    return (union cpu_accumulator){.i = kind == CPU_REDUCE_MAX ? INT64_MIN : INT64_MAX};
-}
-
 // Whether to fold by columns: the last kept axis has stride 1, the last reduced axis has
 // not, and elements need no conversion.
 static bool by_columns(const struct reduction *r)
@@ -80,7 +57,7 @@ static void choose_parts(struct fold *f)
 static void read_fold(const tn_layout *in, const tn_reduce_attrs *attrs, int32_t kind,
                       struct fold *f)
 {
-    *f = (struct fold){.kind = kind, .start = start_of(kind, in->dtype)};
+    *f = (struct fold){.kind = kind, .start = reduction_start(kind, in->dtype)};
     f->r.dtype = in->dtype;
     f->r.size = cpu_dtype_size(in->dtype);
     reduction_split(in, tn_axis_set(&attrs->axis, in->rank), &f->r.kept, &f->r.reduced);
@@ -197,14 +174,14 @@ static void add_accumulator(const struct fold *f, union cpu_accumulator *to,
     else if (f->kind == CPU_REDUCE_SUM)
         to->i = (int64_t)((uint64_t)to->i + (uint64_t)from->i);
     else
-        f->r.kernels->reduce->row[f->kind][accumulated_as(dtype)](to, from, 1);
+        f->r.kernels->reduce->row[f->kind][reduction_total(dtype)](to, from, 1);
 }
 
 // Writes output `i` from an accumulator, converted.
 static void store(const struct fold *f, int64_t i, const union cpu_accumulator *acc)
 {
     const struct cpu_kernels *kernels = f->r.kernels;
-    int32_t to = f->out->layout.dtype, from = accumulated_as(f->r.dtype);
+    int32_t to = f->out->layout.dtype, from = reduction_total(f->r.dtype);
     char *out = (char *)first_element(f->out) + i * (int64_t)cpu_dtype_size(to);
     union cpu_accumulator value = *acc;
     const void *in = &value;
@@ -257,7 +234,7 @@ static bool reduce_few(const tn_cpu_call *call, int32_t kind, bool mean)
     const float *from = first_element(in);
     float *to = first_element(out);
     for (int64_t i = 0; i < kept.count; i++, from += next) {
-        double acc = start_of(kind, TN_F32).f;
+        double acc = reduction_start(kind, TN_F32).f;
         for (int64_t k = 0; k < reduced.count; k++) {
             double x = (double)from[k * step];
             if (kind == CPU_REDUCE_SUM)

@@ -25,6 +25,7 @@ static const tn_backend backend = {
     .device_info = cpu_device_info,
     .device_open = cpu_device_open,
     .device_close = cpu_device_close,
+    .step_check = cpu_step_check,
     .fusion_limit = cpu_fusion_limit,
     .buffer_create = cpu_buffer_create,
     .buffer_destroy = cpu_buffer_destroy,

@@ -12,7 +12,7 @@
 #define FUNCTION_PS 2000
 #define GATHER_PS 400
 
-static bool is_uniform_layout(const tn_layout *layout)
+bool prepare_is_uniform(const tn_layout *layout)
 {
     for (int32_t i = 0; i < layout->rank; i++)
         if (layout->extent[i] != 1 && layout->stride[i] != 0)
@@ -31,20 +31,15 @@ static bool is_contiguous(const tn_layout *layout)
     return true;
 }
 
-static uint8_t log2_size(int32_t dtype)
-{
-    return (uint8_t)__builtin_ctz(cpu_dtype_size(dtype));
-}
-
 // --- emitting --------------------------------------------------------------------------
 
-static uint16_t prepare_location(struct prepare *p, enum location_kind kind)
+uint16_t prepare_location(struct prepare *p, enum location_kind kind)
 {
     p->kinds[p->num_locations] = (uint8_t)kind;
     return p->num_locations++;
 }
 
-static uint16_t pointer_location(struct prepare *p, uint32_t operand, uint32_t step)
+uint16_t prepare_pointer(struct prepare *p, uint32_t operand, uint32_t step)
 {
     uint16_t location = prepare_location(p, LOCATION_POINTER);
     p->pointers[p->num_pointers++] =
@@ -52,54 +47,70 @@ static uint16_t pointer_location(struct prepare *p, uint32_t operand, uint32_t s
     return location;
 }
 
-static struct program_op *prepare_op(struct prepare *p, enum program_action action,
-                                     uint16_t out)
+struct program_op *prepare_op(struct prepare *p, enum program_action action, uint16_t out)
 {
     struct program_op *op = &p->ops[p->num_ops++];
     *op = (struct program_op){.action = (uint8_t)action, .out = out};
     return op;
 }
 
-// The location of a register that repeats the uniform value `v`, made on first use.
-static uint16_t filled(struct prepare *p, uint32_t v)
+// The location of a register that repeats the value `v` of a row or of all elements, made
+// on first use.
+uint16_t prepare_filled(struct prepare *p, uint32_t v)
 {
     struct program_value *value = &p->values[v];
     if (value->filled == NO_LOCATION) {
         value->filled = prepare_location(p, LOCATION_REGISTER);
-        p->fills[p->num_fills++] =
-            (struct program_op){.action = ACTION_FILL,
-                                .in = {value->location},
-                                .num_in = 1,
-                                .out = value->filled,
-                                .size_log2 = log2_size(value->dtype)};
+        const struct program_op op = {.action = ACTION_FILL,
+                                      .in = {value->location},
+                                      .num_in = 1,
+                                      .out = value->filled,
+                                      .size_log2 = log2_size(value->dtype)};
+        if (value->scope == SCOPE_ALL)
+            p->fills[p->num_fills++] = op;
+        else
+            p->ops[p->num_ops++] = op;
     }
     return value->filled;
 }
 
-// Converts location `from` to `to_dtype`, in a new location.
-static uint16_t convert(struct prepare *p, uint16_t from, int32_t from_dtype,
-                        int32_t to_dtype, bool uniform)
+static const enum location_kind scope_location[] = {[SCOPE_ELEMENT] = LOCATION_REGISTER,
+                                                    [SCOPE_ROW] = LOCATION_LINE,
+                                                    [SCOPE_ALL] = LOCATION_SCALAR};
+
+static void append_map(struct prepare *p, struct program_op op, enum value_scope scope)
 {
-    cpu_map_fn *cast = p->device->kernels->cast[from_dtype][to_dtype];
-    uint16_t out = prepare_location(p, uniform ? LOCATION_SCALAR : LOCATION_REGISTER);
-    struct program_op op = {.map = cast, .in = {from}, .num_in = 1, .out = out};
-    if (uniform)
+    op.once_a_row = scope == SCOPE_ROW;
+    if (scope == SCOPE_ALL)
         p->once[p->num_once++] = op;
     else
         p->ops[p->num_ops++] = op;
+}
+
+// Converts location `from` to `to_dtype`, in a new location.
+uint16_t prepare_converted(struct prepare *p, uint16_t from, int32_t from_dtype,
+                           int32_t to_dtype, enum value_scope scope)
+{
+    uint16_t out = prepare_location(p, scope_location[scope]);
+    append_map(p,
+               (struct program_op){.map = p->device->kernels->cast[from_dtype][to_dtype],
+                                   .in = {from},
+                                   .num_in = 1,
+                                   .out = out},
+               scope);
     return out;
 }
 
 // --- instructions ----------------------------------------------------------------------
 
 // A constant or parameter: `bits` is an f64 for floats, else an i64.
-static void prepare_number(struct prepare *p, uint32_t i, uint64_t bits)
+void prepare_number(struct prepare *p, uint32_t i, uint64_t bits)
 {
     struct program_value *value = &p->values[i];
     int32_t from = tn_is_float(value->dtype) ? TN_F64 : TN_I64;
     const void *in = &bits;
     value->location = prepare_location(p, LOCATION_SCALAR);
-    value->uniform = true;
+    value->scope = SCOPE_ALL;
     p->device->kernels->cast[from][value->dtype](&p->scalars[value->location], &in, 1, 0);
 }
 
@@ -109,12 +120,12 @@ static void prepare_load(struct prepare *p, uint32_t i, uint32_t input)
     const tn_layout *layout = &tn_step_input(p->step, input)->layout;
     uint32_t size = cpu_dtype_size(layout->dtype);
 
-    value->uniform = is_uniform_layout(layout);
+    value->scope = prepare_is_uniform(layout) ? SCOPE_ALL : SCOPE_ELEMENT;
     value->is_input = value->dtype == layout->dtype;
-    if (value->uniform) {
-        value->location = pointer_location(p, input, 0);
+    if (value->scope == SCOPE_ALL) {
+        value->location = prepare_pointer(p, input, 0);
     } else if (is_contiguous(layout)) {
-        value->location = pointer_location(p, input, size);
+        value->location = prepare_pointer(p, input, size);
         p->cost += BYTE_PS * size;
     } else {
         value->is_input = false;
@@ -125,8 +136,8 @@ static void prepare_load(struct prepare *p, uint32_t i, uint32_t input)
         p->cost += GATHER_PS;
     }
     if (value->dtype != layout->dtype)
-        value->location =
-            convert(p, value->location, layout->dtype, value->dtype, value->uniform);
+        value->location = prepare_converted(p, value->location, layout->dtype, value->dtype,
+                                            value->scope);
 }
 
 // The dtype that selects the loop: the operands'; for SELECT that of the values, not the
@@ -155,31 +166,28 @@ static void prepare_map(struct prepare *p, uint32_t i, uint32_t op,
 
     map.map = op == TN_EXPR_CAST ? p->device->kernels->cast[dtype][value->dtype]
                                  : p->device->kernels->map[dtype][op];
-    value->uniform = true;
+    value->scope = SCOPE_ALL;
     for (uint32_t k = 0; k < num_operands; k++)
-        value->uniform &= p->values[operands[k]].uniform;
+        if (p->values[operands[k]].scope < value->scope)
+            value->scope = p->values[operands[k]].scope;
     for (uint32_t k = 0; k < num_operands; k++) {
         const struct program_value *operand = &p->values[operands[k]];
         map.in[k] = operand->location;
-        if (!operand->uniform || value->uniform)
+        if (operand->scope == SCOPE_ELEMENT || value->scope != SCOPE_ELEMENT)
             continue;
         if (cpu_takes_scalars((int32_t)op, dtype))
             map.scalars |= (uint8_t)(1u << k);
         else
-            map.in[k] = filled(p, operands[k]);
+            map.in[k] = prepare_filled(p, operands[k]);
     }
-    value->location =
-        prepare_location(p, value->uniform ? LOCATION_SCALAR : LOCATION_REGISTER);
+    value->location = prepare_location(p, scope_location[value->scope]);
     map.out = value->location;
-    if (value->uniform) {
-        p->once[p->num_once++] = map;
-    } else {
-        p->ops[p->num_ops++] = map;
+    append_map(p, map, value->scope);
+    if (value->scope == SCOPE_ELEMENT)
         p->cost += map_cost(op, dtype);
-    }
 }
 
-static void prepare_insn(struct prepare *p, uint32_t i)
+void prepare_insn(struct prepare *p, uint32_t i)
 {
     const tn_expr_insn *insn = &p->source->insns[i];
     const struct fusion *fusion = &p->fusions[i];
@@ -187,6 +195,11 @@ static void prepare_insn(struct prepare *p, uint32_t i)
 
     value->dtype = insn->dtype;
     value->location = value->filled = NO_LOCATION;
+    if (p->has_rows && (insn->op == TN_EXPR_LOAD || insn->op == TN_EXPR_EXTENT ||
+                        tn_expr_class(insn->op) == TN_EXPR_CLASS_REDUCE)) {
+        prepare_row_insn(p, i);
+        return;
+    }
     switch (insn->op) {
     case TN_EXPR_LOAD:
         prepare_load(p, i, insn->a);
@@ -222,7 +235,7 @@ static bool reads_inputs(const struct prepare *p, const struct program_op *op)
 
 // Whether the instruction that computes `value` may write to an output's memory. Not if an
 // input is read after that instruction, since the input may share the memory.
-static bool may_write_directly(const struct prepare *p, const struct program_value *value)
+bool prepare_may_write_directly(const struct prepare *p, const struct program_value *value)
 {
     if (value->is_output || p->kinds[value->location] != LOCATION_REGISTER)
         return false;
@@ -242,9 +255,10 @@ static void write_uniform(struct prepare *p, uint32_t k, struct program_value *v
     struct program_op *op;
 
     if (value->dtype != layout->dtype)
-        value->location = convert(p, value->location, value->dtype, layout->dtype, true);
+        value->location =
+            prepare_converted(p, value->location, value->dtype, layout->dtype, SCOPE_ALL);
     if (is_contiguous(layout)) {
-        uint16_t out = pointer_location(p, operand, cpu_dtype_size(layout->dtype));
+        uint16_t out = prepare_pointer(p, operand, cpu_dtype_size(layout->dtype));
         op = prepare_op(p, ACTION_SPREAD, out);
         op->in[0] = value->location;
     } else {
@@ -252,7 +266,7 @@ static void write_uniform(struct prepare *p, uint32_t k, struct program_value *v
         copy.dtype = layout->dtype;
         copy.filled = NO_LOCATION;
         p->values[p->source->num_insns] = copy; // one past the instructions: a temporary
-        uint16_t source = filled(p, p->source->num_insns);
+        uint16_t source = prepare_filled(p, p->source->num_insns);
         op = prepare_op(p, ACTION_SCATTER, source);
         op->in[0] = source;
     }
@@ -269,21 +283,21 @@ static void write_output(struct prepare *p, uint32_t k)
     uint16_t location = value->location;
 
     p->cost += BYTE_PS * size;
-    if (value->uniform) {
+    if (value->scope == SCOPE_ALL) {
         struct program_value copy =
             *value; // write_uniform converts it, for this output only
         write_uniform(p, k, &copy);
         return;
     }
     if (is_contiguous(layout)) {
-        if (value->dtype == layout->dtype && may_write_directly(p, value)) {
+        if (value->dtype == layout->dtype && prepare_may_write_directly(p, value)) {
             p->kinds[location] = LOCATION_POINTER;
             p->pointers[p->num_pointers++] =
                 (struct program_pointer){location, (uint16_t)size, operand};
             value->is_output = true;
             return;
         }
-        uint16_t out = pointer_location(p, operand, size);
+        uint16_t out = prepare_pointer(p, operand, size);
         struct program_op *op = prepare_op(p, ACTION_MAP, out);
         op->map = p->device->kernels->cast[value->dtype][layout->dtype];
         op->in[0] = location;
@@ -291,7 +305,8 @@ static void write_output(struct prepare *p, uint32_t k)
         return;
     }
     if (value->dtype != layout->dtype)
-        location = convert(p, location, value->dtype, layout->dtype, false);
+        location =
+            prepare_converted(p, location, value->dtype, layout->dtype, SCOPE_ELEMENT);
     struct program_op *op = prepare_op(p, ACTION_SCATTER, location);
     op->in[0] = location;
     op->num_in = 1;
@@ -309,7 +324,7 @@ static void write_outputs(struct prepare *p)
         if (!value->is_input)
             continue;
         value->location =
-            convert(p, value->location, value->dtype, value->dtype, value->uniform);
+            prepare_converted(p, value->location, value->dtype, value->dtype, value->scope);
         value->is_input = false;
     }
     for (uint32_t k = 0; k < source->num_outputs; k++)
@@ -320,7 +335,7 @@ static void write_outputs(struct prepare *p)
 
 // Linear-scan assignment of registers to locations by live ranges. Registers of fills are
 // live throughout.
-static void assign_registers(struct prepare *p)
+void prepare_registers(struct prepare *p)
 {
     uint16_t last[PROGRAM_MAX_LOCATIONS] = {0}, free_list[PROGRAM_MAX_LOCATIONS];
     uint32_t num_free = 0;
@@ -371,20 +386,51 @@ static void *keep(struct arena *arena, const void *data, uint64_t size)
     return copy;
 }
 
-static void set_sizes(struct prepare *p, struct program *program)
+// Bytes of the widest element that a register holds.
+uint32_t prepare_width(const struct prepare *p)
 {
-    const tn_layout *layout = &tn_step_output(p->step, 0)->layout;
     uint32_t width = 4;
-
-    program->count = 1;
-    for (int32_t i = 0; i < layout->rank; i++)
-        program->count *= layout->extent[i];
     for (uint32_t i = 0; i < p->source->num_insns; i++)
         if (cpu_dtype_size(p->source->insns[i].dtype) > width)
             width = cpu_dtype_size(p->source->insns[i].dtype);
     for (uint32_t k = 0; k < p->step->num_outputs; k++)
         if (cpu_dtype_size(tn_step_output(p->step, k)->layout.dtype) > width)
             width = cpu_dtype_size(tn_step_output(p->step, k)->layout.dtype);
+    return width;
+}
+
+// Registers of a block and residents fit CPU_REGISTER_BYTES, with 8 bytes for each
+// location.
+#define ROW_BLOCK_BYTES 32768
+
+static void set_row_sizes(struct prepare *p, struct program *program, uint32_t width)
+{
+    int64_t block = p->row > 2 * ROW_BLOCK ? ROW_BLOCK : p->row > 0 ? p->row : 1;
+    while (block > MIN_BLOCK && block * width * p->num_registers > ROW_BLOCK_BYTES)
+        block = (block + 1) / 2;
+    program->row = p->row;
+    program->block = block;
+    program->register_bytes = (uint32_t)block * width;
+    program->registers_end = (p->num_registers * program->register_bytes + 63) / 64 * 64;
+    program->num_residents = p->num_residents;
+    program->residents = p->residents;
+    program->resident_width = width;
+    if (p->num_residents > 0)
+        program->resident_bytes = ((uint32_t)p->row * width + 63) / 64 * 64;
+    program->grain = PIECE_PS / ((p->cost + 1) * (p->row + 64)) + 1;
+}
+
+static void set_sizes(struct prepare *p, struct program *program)
+{
+    const tn_layout *layout = &tn_step_output(p->step, 0)->layout;
+    uint32_t width = prepare_width(p);
+    program->count = 1;
+    for (int32_t i = 0; i < layout->rank - p->has_rows; i++)
+        program->count *= layout->extent[i];
+    if (p->has_rows) {
+        set_row_sizes(p, program, width);
+        return;
+    }
     program->block = choose_block(p, program->count, width);
     program->register_bytes = (uint32_t)program->block * width;
     program->grain = PIECE_PS / (p->cost + 1);
@@ -420,8 +466,15 @@ static tn_status set_locations(struct prepare *p, struct program *program)
             registers[program->num_registers++] =
                 (struct program_register){i, p->numbers[i]};
     }
-    program->registers =
-        keep(p->arena, registers, program->num_registers * sizeof(registers[0]));
+    uint32_t count = program->num_registers;
+    for (uint16_t i = 0; i < p->num_locations; i++)
+        if (p->kinds[i] == LOCATION_LINE)
+            registers[count++] =
+                (struct program_register){i, (uint16_t)program->num_lines++};
+    for (uint16_t i = 0; i < p->num_locations; i++)
+        if (p->kinds[i] == LOCATION_RESIDENT)
+            registers[count++] = (struct program_register){i, p->numbers[i]};
+    program->registers = keep(p->arena, registers, count * sizeof(registers[0]));
     return program->registers ? TN_OK : TN_ERR_MEMORY;
 }
 
@@ -441,12 +494,15 @@ static tn_status put_together(struct prepare *p, struct program **out_program)
     program->ops = keep(p->arena, p->ops, p->num_ops * sizeof(p->ops[0]));
     program->pointers =
         keep(p->arena, p->pointers, p->num_pointers * sizeof(p->pointers[0]));
-    if (!program->once || !program->fills || !program->ops || !program->pointers)
+    program->num_phases = p->num_phases;
+    program->phases = keep(p->arena, p->phases, p->num_phases * sizeof(p->phases[0]));
+    if (!program->phases || !program->once || !program->fills || !program->ops ||
+        !program->pointers)
         return TN_ERR_MEMORY;
     tn_status status = set_layouts(p, program);
     if (status == TN_OK)
         status = set_locations(p, program);
-    if (status == TN_OK)
+    if (status == TN_OK && !p->has_rows)
         status = program_find_transposition(p->arena, p->step, program);
     if (status == TN_OK)
         *out_program = program;
@@ -459,9 +515,13 @@ tn_status program_prepare(tn_device *device, struct arena *arena, const tn_step 
     struct prepare p;
     prepare_init(&p, device, arena, step);
     prepare_fusions(&p);
+    if (p.has_rows) {
+        prepare_rows(&p);
+        return put_together(&p, out_program);
+    }
     for (uint32_t i = 0; i < p.source->num_insns; i++)
         prepare_insn(&p, i);
     write_outputs(&p);
-    assign_registers(&p);
+    prepare_registers(&p);
     return put_together(&p, out_program);
 }

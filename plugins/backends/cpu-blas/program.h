@@ -18,17 +18,29 @@ enum program_action {
     ACTION_SCATTER, // copies a register to output `operand`
     ACTION_INDEX,   // writes the row-major index of each element
     ACTION_SPREAD,  // repeats the scalar in[0] over a contiguous output
+    ACTION_REDUCE,  // folds in[0] into the accumulator `out`
 };
 
 struct program_op {
-    cpu_map_fn *map;
+    union {
+        cpu_map_fn *map;         // MAP
+        cpu_reduce_row_fn *fold; // REDUCE
+    };
     uint16_t in[CPU_MAX_OPERANDS]; // locations
     uint16_t out;
     uint8_t action; // ACTION_...
     uint8_t num_in;
     uint8_t scalars;   // MAP: bit k: in[k] is one element for all
     uint8_t size_log2; // FILL, SPREAD, GATHER, SCATTER: of an element
+    bool once_a_row;   // MAP: one element a row
     uint32_t operand;
+};
+
+// A part of a row program. Its first operations run once a row, the others for each block
+// of the row. Reductions that one phase folds are finished at the beginning of the next.
+struct program_phase {
+    uint32_t first, num_ops; // in program.ops
+    uint32_t num_row_ops;    // of these, the first ones: once a row
 };
 
 // A location in an operand's memory.
@@ -68,12 +80,22 @@ struct program {
     struct program_op *fills; // then, once for each thread
     struct program_op *ops;   // for each block
     struct program_pointer *pointers;
-    uint32_t register_bytes; // of one register
-    struct program_register *registers;
+    uint32_t register_bytes;            // of one register
+    struct program_register *registers; // then the values of a row, then the residents
     uint64_t *scalars;  // [num_locations]: initial values of scalar locations
     uint8_t *is_scalar; // [num_locations]
     tn_layout *layouts; // of operands
     uint32_t num_operands;
+    // A row program, with num_phases > 0: `count` and `grain` are rows.
+    struct program_phase *phases;
+    uint32_t num_phases;
+    uint32_t num_lines;      // values of a row: 8 bytes each, behind the registers
+    int64_t row;             // elements of a row
+    uint32_t registers_end;  // bytes of all registers
+    uint32_t num_residents;  // registers for whole rows, behind the values of a row
+    uint32_t resident_bytes; // of one
+    uint32_t resident_width; // of an element
+    uint16_t residents;      // the location that says where they begin
     // Not NULL: the whole program is this transposing copy.
     struct program_transposition *transposition;
     uint32_t copied; // index of the input to copy
@@ -95,6 +117,13 @@ tn_status program_find_transposition(struct arena *arena, const tn_step *step,
                                      struct program *program);
 void program_transpose(struct cpu_queue *queue, const struct program *program,
                        const struct program_frame *frame);
+
+// Why the device runs this row program not, or NULL.
+const char *program_rows_refused(const tn_device *device, const tn_step *step);
+
+// Runs rows [begin, end) of a row program.
+void program_run_rows(const struct program *program, unsigned char *const *bases,
+                      unsigned char **locations, int64_t begin, int64_t end);
 
 // Bytes of memory that a frame needs, aligned to 8.
 uint64_t program_frame_bytes(const struct program *program);

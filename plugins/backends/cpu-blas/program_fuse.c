@@ -13,6 +13,11 @@ void prepare_init(struct prepare *p, tn_device *device, struct arena *arena,
     p->cost = 0;
     p->num_once = p->num_fills = p->num_ops = p->num_pointers = 0;
     p->num_locations = p->num_registers = 0;
+    p->has_rows = p->source->flags & TN_EXPR_ROWS;
+    p->many_blocks = false;
+    p->num_phases = p->num_residents = 0;
+    p->residents = NO_LOCATION;
+    p->row = 0;
     for (uint32_t i = 0; i < p->source->num_insns; i++)
         p->values[i] = (struct program_value){0};
 }
@@ -30,12 +35,13 @@ static void count_use(struct fusion_finder *f, uint32_t i)
         f->uses[i]++;
 }
 
-static bool is_uniform_input(const tn_layout *layout)
+// Whether the input is equal for all elements, or all of a row, that one pass works on.
+static bool is_uniform_input(const struct prepare *p, const tn_layout *layout)
 {
-    for (int32_t i = 0; i < layout->rank; i++)
-        if (layout->extent[i] != 1 && layout->stride[i] != 0)
-            return false;
-    return true;
+    int32_t last = layout->rank - 1;
+    if (p->has_rows && layout->extent[last] != 1 && layout->stride[last] == 0)
+        return true;
+    return prepare_is_uniform(layout);
 }
 
 static void init_finder(struct fusion_finder *f)
@@ -49,11 +55,14 @@ static void init_finder(struct fusion_finder *f)
             .op = insn->op, .num_operands = n, .operands = {insn->a, insn->b, insn->c}};
         f->uniform[i] = insn->op == TN_EXPR_CONST || insn->op == TN_EXPR_PARAM || n > 0;
         if (insn->op == TN_EXPR_LOAD)
-            f->uniform[i] = is_uniform_input(&tn_step_input(f->p->step, insn->a)->layout);
+            f->uniform[i] =
+                is_uniform_input(f->p, &tn_step_input(f->p->step, insn->a)->layout);
         for (uint32_t k = 0; k < n; k++) {
             f->uniform[i] &= f->uniform[from[k]];
             count_use(f, from[k]);
         }
+        f->uniform[i] |=
+            tn_expr_class(insn->op) == TN_EXPR_CLASS_REDUCE || insn->op == TN_EXPR_EXTENT;
     }
     for (uint32_t k = 0; k < source->num_outputs; k++)
         count_use(f, source->outputs[k]);

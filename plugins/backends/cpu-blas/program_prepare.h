@@ -5,15 +5,32 @@
 
 #include "program.h"
 
-enum location_kind { LOCATION_SCALAR, LOCATION_REGISTER, LOCATION_POINTER };
+// Of row programs: LOCATION_LINE has 8 bytes, for a value of one row, LOCATION_RESIDENT a
+// register for a whole row, and LOCATION_BASE is where these begin. All are each thread's
+// own.
+enum location_kind {
+    LOCATION_SCALAR,
+    LOCATION_REGISTER,
+    LOCATION_POINTER,
+    LOCATION_LINE,
+    LOCATION_RESIDENT,
+    LOCATION_BASE,
+};
+
+// For which elements a value is computed once.
+enum value_scope { SCOPE_ELEMENT, SCOPE_ROW, SCOPE_ALL };
 
 #define NO_LOCATION UINT16_MAX
+
+// Elements of a block of a row that takes several: a multiple of 1024, by which sums of
+// rows are cut (kernels/cpu/reduce.h). Up to twice as many are one block.
+#define ROW_BLOCK 1024
 
 struct program_value { // the result of an instruction
     int32_t dtype;
     uint16_t location;
-    uint16_t filled; // a register that repeats a uniform value, or NO_LOCATION
-    bool uniform;    // equal for all elements
+    uint16_t filled; // a register that repeats the value of a row or of all, or NO_LOCATION
+    uint8_t scope;   // SCOPE_...; of all elements: "uniform"
     bool is_input;   // its location is an input's memory
     bool is_output;  // its location is an output's memory
 };
@@ -27,7 +44,7 @@ struct fusion {
     bool absorbed; // part of another instruction's fused operation
 };
 
-#define PREPARE_MAX_OPS (2 * TN_EXPR_MAX_INSNS)
+#define PREPARE_MAX_OPS (4 * TN_EXPR_MAX_INSNS)
 
 struct prepare {
     tn_device *device;
@@ -41,10 +58,43 @@ struct prepare {
     struct fusion fusions[TN_EXPR_MAX_INSNS];
     struct program_op once[PREPARE_MAX_OPS], fills[PREPARE_MAX_OPS], ops[PREPARE_MAX_OPS];
     struct program_pointer pointers[PREPARE_MAX_OPS];
+    // Of a row program.
+    bool has_rows;
+    bool many_blocks; // no residents: each phase computes again what it needs
+    uint32_t num_residents;
+    uint16_t residents; // the LOCATION_BASE, if there are some
+    int64_t row;        // elements
+    uint32_t num_phases;
+    uint8_t levels[TN_EXPR_MAX_INSNS];  // by instruction: reductions before it, in a chain
+    uint16_t totals[TN_EXPR_MAX_INSNS]; // by instruction: the accumulator of a reduction
+    struct program_phase phases[TN_EXPR_MAX_INSNS + 1];
     uint8_t kinds[PROGRAM_MAX_LOCATIONS];
     uint16_t numbers[PROGRAM_MAX_LOCATIONS]; // the register of each register location
     uint64_t scalars[PROGRAM_MAX_LOCATIONS];
 };
+
+// The parts of preparing, in program.c. Each gives or uses the location of a value.
+uint16_t prepare_location(struct prepare *p, enum location_kind kind);
+uint16_t prepare_pointer(struct prepare *p, uint32_t operand, uint32_t step);
+struct program_op *prepare_op(struct prepare *p, enum program_action action, uint16_t out);
+uint16_t prepare_filled(struct prepare *p, uint32_t v);
+uint16_t prepare_converted(struct prepare *p, uint16_t from, int32_t from_dtype,
+                           int32_t to_dtype, enum value_scope scope);
+void prepare_number(struct prepare *p, uint32_t i, uint64_t bits);
+void prepare_insn(struct prepare *p, uint32_t i);
+bool prepare_may_write_directly(const struct prepare *p, const struct program_value *value);
+void prepare_registers(struct prepare *p);
+uint32_t prepare_width(const struct prepare *p);
+bool prepare_is_uniform(const tn_layout *layout);
+static inline uint8_t log2_size(int32_t dtype)
+{
+    return (uint8_t)__builtin_ctz(cpu_dtype_size(dtype));
+}
+
+// Row programs, in program_rows.c. The LOAD, REDUCE and EXTENT instructions of one; and all
+// of one.
+void prepare_row_insn(struct prepare *p, uint32_t i);
+void prepare_rows(struct prepare *p);
 
 void prepare_init(struct prepare *p, tn_device *device, struct arena *arena,
                   const tn_step *step);

@@ -121,6 +121,10 @@ static void run_blocks(const struct run *run, unsigned char **locations, int64_t
                        int64_t end)
 {
     const struct program *program = run->program;
+    if (program->num_phases > 0) {
+        program_run_rows(program, run->bases, locations, begin, end);
+        return;
+    }
     for (uint32_t i = 0; i < program->num_fills; i++)
         run_op(run, &program->fills[i], locations, 0, program->block);
     for (int64_t first = begin; first < end; first += program->block) {
@@ -147,9 +151,16 @@ struct shared_run {
 static void set_registers(const struct program *program, unsigned char *registers,
                           unsigned char **locations)
 {
+    const struct program_register *lines = program->registers + program->num_registers;
     for (uint32_t i = 0; i < program->num_registers; i++)
         locations[program->registers[i].location] =
             registers + (uint64_t)program->registers[i].number * program->register_bytes;
+    for (uint32_t i = 0; i < program->num_lines; i++)
+        locations[lines[i].location] =
+            registers + program->registers_end + (uint64_t)lines[i].number * 8;
+    if (program->num_residents > 0)
+        locations[program->residents] =
+            registers + program->registers_end + (program->num_lines * 8 + 63) / 64 * 64;
 }
 
 // A thread has a copy of the frame's locations, with registers of its own.

@@ -41,6 +41,12 @@ typedef void reduce_run(void *context, const void *run, int64_t n);
 void reduction_walk(const struct reduction *r, const char *first, int64_t begin,
                     int64_t end, reduce_run *body, void *context);
 
+// The dtype of an accumulator's content: F64, I64 or U64.
+int32_t reduction_total(int32_t dtype);
+
+// The identity element of the reduction `kind` (CPU_REDUCE_...).
+union cpu_accumulator reduction_start(int32_t kind, int32_t dtype);
+
 static inline int32_t reduction_loop_dtype(int32_t dtype)
 {
     return tn_dtype_computed(dtype);

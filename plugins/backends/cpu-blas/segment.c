@@ -63,6 +63,16 @@ static tn_status compile_step(tn_device *device, struct arena *arena, const tn_s
     return find_function(device, step, launch);
 }
 
+int32_t cpu_step_check(tn_device *device, const tn_step *step, const char **out_reason)
+{
+    const char *reason = step->program && step->program->flags & TN_EXPR_ROWS
+                             ? program_rows_refused(device, step)
+                             : NULL;
+    if (reason)
+        *out_reason = reason;
+    return !reason;
+}
+
 static tn_status compile_steps(tn_device *device, const tn_segment *segment,
                                tn_executable *executable)
 {
