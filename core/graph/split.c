@@ -43,9 +43,9 @@ static tn_status apply_role(tn_scope *scope, const char *role, tn_attr_list list
     void *attrs = mem_alloc(prim->record.attrs.size);
     if (!attrs)
         return TN_ERR_MEMORY;
-    status = attrs_fill(&prim->record.attrs, list, attrs);
+    status = attrs_fill(&scope->interned, &prim->record.attrs, list, attrs, NULL);
     if (status == TN_OK)
-        status = graph_apply(scope, prim, TN_IN(array), attrs, out_array);
+        status = graph_apply(scope, prim, TN_IN(array), attrs, out_array, 1);
     mem_free(attrs);
     return status;
 }
