@@ -7,10 +7,12 @@
 #include <unistd.h>
 #include "common.h"
 
-static char folder[] = "/tmp/tenon-arrays-XXXXXX";
+#define TEMPLATE "/tmp/tenon-arrays-XXXXXX"
+static char folder[sizeof(TEMPLATE)];
 
 static void begin(void)
 {
+    memcpy(folder, TEMPLATE, sizeof(TEMPLATE)); // tests may share a process
     cr_assert(ne(ptr, mkdtemp(folder), NULL));
     cr_assert(eq(int, chdir(folder), 0));
     setup();
