@@ -163,7 +163,7 @@ static bool measure(tn_layout *layout, const void *data, uint64_t *out_below,
     struct span span;
     for (int32_t i = 0; i < layout->rank; i++) {
         int64_t stride = layout->stride[i];
-        if (stride < 0 && (!tn_checked_multiply(0 - (uint64_t)stride,
+        if (stride < 0 && (!tn_checked_multiply((uint64_t) - (stride + 1) + 1,
                                                 (uint64_t)layout->extent[i] - 1, &reach) ||
                            !tn_checked_add(below, reach, &below)))
             return false;

@@ -266,7 +266,8 @@ static subtree cotangent_of_input(struct derivation *d, uint32_t input,
         d->tree.status = TN_ERR_MEMORY;
         return NULL;
     }
-    for (uint32_t i = d->walk.count; i-- > 0;) {
+    for (uint32_t left = d->walk.count; left > 0; left--) {
+        uint32_t i = left - 1;
         subtree node = d->walk.nodes[i];
         if (op_reduces(node->op))
             given[i] = derive_spread(

@@ -2,6 +2,7 @@
 // Compile: writes each segment's steps and slots as backends read them (tn_segment) and
 // calls segment_compile. Values that share a leaf, an arena or a storage share a slot.
 #include <string.h>
+#include <tenon/checked.h>
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/shape.h"
@@ -168,7 +169,7 @@ static uint64_t bytes_written(const struct plan_work *work, const struct plan_op
             uint64_t part = layout_bytes(&op->inputs[update - 1].layout);
             bytes = part < bytes ? part : bytes;
         }
-        sum += bytes;
+        sum = tn_saturated_add(sum, bytes);
     }
     return sum;
 }
@@ -267,7 +268,8 @@ static tn_status compile_segment(struct compiler *c, struct plan_segment *segmen
         write_transfer(c, &c->work->ops[(*next_op)++],
                        &c->plan->transfers[segment->first_transfer + i]);
     for (uint32_t i = 0; i < segment->num_steps && status == TN_OK; i++) {
-        segment->bytes_written += bytes_written(c->work, &c->work->ops[*next_op]);
+        segment->bytes_written = tn_saturated_add(
+            segment->bytes_written, bytes_written(c->work, &c->work->ops[*next_op]));
         status = write_step(c, (*next_op)++, &c->plan->steps[segment->first_step + i]);
     }
     if (status == TN_OK)

@@ -175,7 +175,8 @@ void values_merge(tn_value *values, uint32_t count)
 // one, or new.
 static uint64_t current_id(struct draft *d, uint32_t num_steps, const tn_value *value)
 {
-    for (uint32_t n = num_steps; n-- > 0;) {
+    for (uint32_t left = num_steps; left > 0; left--) {
+        uint32_t n = left - 1;
         const tn_step *step = &d->steps[n];
         if (d->outputs[n].slot == value->slot && d->outputs[n].offset == value->offset)
             return d->outputs[n].id;

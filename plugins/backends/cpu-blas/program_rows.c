@@ -266,10 +266,12 @@ static void mark_needed(const struct prepare *p, uint32_t level, bool *needed)
             needed[source->insns[i].a] = true;
     for (uint32_t k = 0; k < source->num_outputs && level + 1 == p->num_phases; k++)
         needed[source->outputs[k]] = true;
-    for (uint32_t i = source->num_insns; i-- > 0;)
+    for (uint32_t left = source->num_insns; left > 0; left--) {
+        uint32_t i = left - 1;
         if (needed[i] && !is_reduction(p, i))
             for (uint32_t k = 0; k < p->fusions[i].num_operands; k++)
                 needed[p->fusions[i].operands[k]] = true;
+    }
 }
 
 static void prepare_row_part(struct prepare *p, uint32_t level)
