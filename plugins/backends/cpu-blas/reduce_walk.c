@@ -2,8 +2,6 @@
 // Iterates over reduced elements, in runs of stride 1.
 #include "reduce_walk.h"
 
-#include <math.h>
-
 static void add_axis(struct axes *axes, int64_t extent, int64_t stride)
 {
     int32_t last = axes->rank - 1;
@@ -83,27 +81,4 @@ void reduction_walk(const struct reduction *r, const char *first, int64_t begin,
                  body, context);
         begin += n;
     }
-}
-
-// The dtype of an accumulator's content.
-int32_t reduction_total(int32_t dtype)
-{
-    return tn_is_float(dtype)                       ? TN_F64
-           : tn_dtype_in(dtype, TN_UNSIGNED_DTYPES) ? TN_U64
-                                                    : TN_I64;
-}
-
-// The identity element of the reduction.
-union cpu_accumulator reduction_start(int32_t kind, int32_t dtype)
-{
-    bool is_float = tn_is_float(dtype);
-    int neutral = kind == CPU_REDUCE_PROD;
-    if (kind == CPU_REDUCE_SUM || kind == CPU_REDUCE_PROD)
-        return is_float ? (union cpu_accumulator){.f = neutral}
-                        : (union cpu_accumulator){.i = neutral};
-    if (is_float)
-        return (union cpu_accumulator){.f = kind == CPU_REDUCE_MAX ? -INFINITY : INFINITY};
-    if (tn_dtype_in(dtype, TN_UNSIGNED_DTYPES))
-        return (union cpu_accumulator){.i = kind == CPU_REDUCE_MAX ? 0 : -1};
-    return (union cpu_accumulator){.i = kind == CPU_REDUCE_MAX ? INT64_MIN : INT64_MAX};
 }
