@@ -7,8 +7,8 @@
 #ifndef CPU_BLAS_REDUCE_WALK_H
 #define CPU_BLAS_REDUCE_WALK_H
 
-#include <tenon/ops/base_attrs.h>
 #include <math.h>
+#include <tenon/ops/base_attrs.h>
 #include "kernels.h"
 #include "reduce.h"
 
