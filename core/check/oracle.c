@@ -158,7 +158,9 @@ static tn_status apply_expr(const struct host_op *a)
     int32_t axis = expr->reduces ? expr_axis(a->table, a->attrs, shape.rank) : -1;
     tn_status status = axis >= 0 ? expr_turn(expr, &shape, axis, &expr) : TN_OK;
     if (status == TN_OK)
-        status = expr_program(expr, &types, a->table, a->attrs, &arena, &program, &params);
+        status = expr_compile(expr, types.inputs, types.outputs, &program);
+    if (status == TN_OK)
+        status = expr_params_in(&arena, program, expr, a->table, a->attrs, &params);
     for (uint32_t i = 0; i < a->num_inputs && axis >= 0; i++)
         inputs[i].layout = layout_axis_last(inputs[i].layout, axis);
     for (uint32_t i = 0; i < a->num_outputs && axis >= 0; i++)

@@ -144,15 +144,14 @@ struct expr_types {
     tn_dtype outputs[TN_EXPR_MAX_OUTPUTS];
 };
 
-// expr_compile and expr_params for one application; the params go to `arena`. *out_params
-// is NULL when there are none.
-tn_status expr_program(const struct expr *expr, const struct expr_types *types,
-                       const tn_attr_table *table, const void *attrs, struct arena *arena,
-                       const tn_expr_program **out_program, const uint64_t **out_params);
-
 // Fills program->num_params params from an attribute struct.
 tn_status expr_params(const tn_expr_program *program, const struct expr *expr,
                       const tn_attr_table *table, const void *attrs, uint64_t *params);
+
+// expr_params into memory of `arena`. *out_params is NULL when there are none.
+tn_status expr_params_in(struct arena *arena, const tn_expr_program *program,
+                         const struct expr *expr, const tn_attr_table *table,
+                         const void *attrs, const uint64_t **out_params);
 
 // Checks a program, compiled or made by fusion, against the limits and interns a copy with
 // its hash.

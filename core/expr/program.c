@@ -210,17 +210,16 @@ tn_status expr_params(const tn_expr_program *program, const struct expr *expr,
     return TN_OK;
 }
 
-tn_status expr_program(const struct expr *expr, const struct expr_types *types,
-                       const tn_attr_table *table, const void *attrs, struct arena *arena,
-                       const tn_expr_program **out_program, const uint64_t **out_params)
+tn_status expr_params_in(struct arena *arena, const tn_expr_program *program,
+                         const struct expr *expr, const tn_attr_table *table,
+                         const void *attrs, const uint64_t **out_params)
 {
     *out_params = NULL;
-    tn_status status = expr_compile(expr, types->inputs, types->outputs, out_program);
-    if (status != TN_OK || (*out_program)->num_params == 0)
-        return status;
-    uint64_t *params = arena_alloc(arena, (*out_program)->num_params * sizeof(*params));
+    if (program->num_params == 0)
+        return TN_OK;
+    uint64_t *params = arena_alloc(arena, program->num_params * sizeof(*params));
     if (!params)
         return TN_ERR_MEMORY;
     *out_params = params;
-    return expr_params(*out_program, expr, table, attrs, params);
+    return expr_params(program, expr, table, attrs, params);
 }

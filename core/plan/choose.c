@@ -31,13 +31,6 @@ static void watch_rejected(const struct plan_work *work, const struct device *de
 
 // --- predicates -------------------------------------------------------------------------
 
-// Operand k: inputs come before outputs.
-static const tn_layout *operand(const tn_layout *inputs, uint32_t num_inputs,
-                                const tn_layout *outputs, uint32_t k)
-{
-    return k < num_inputs ? &inputs[k] : &outputs[k - num_inputs];
-}
-
 static bool has_feature(const char *features, const char *name, size_t length)
 {
     for (const char *at = features; *at;) {
@@ -98,13 +91,13 @@ static bool rule_holds(struct plan_work *work, const struct device *device,
 
 static bool operands_hold(struct plan_work *work, const struct device *device,
                           const tn_kernel *kernel, const struct node *node,
-                          const tn_layout *inputs, const tn_layout *outputs)
+                          const tn_value *values)
 {
     tn_dtype first = TN_DTYPE_NONE;
     uint32_t num_runtime = node->prim ? node->prim->num_runtime : 0;
     uint32_t visible = node->num_inputs - num_runtime; // the rules count these, and outputs
     for (uint32_t k = 0; k < node->num_inputs + node->num_outputs; k++) {
-        const tn_layout *layout = operand(inputs, node->num_inputs, outputs, k);
+        const tn_layout *layout = &values[k].layout;
         if (layout->dtype == TN_DTYPE_NONE || (k >= visible && k < node->num_inputs))
             continue;
         const tn_operand_rule *rule =
@@ -124,28 +117,15 @@ static bool operands_hold(struct plan_work *work, const struct device *device,
 
 // --- the backend's step_check ----------------------------------------------------------
 
-static void fill_values(tn_value *values, const tn_layout *layouts, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        values[i] = (tn_value){.layout = layouts[i]};
-}
-
 // Asks the backend whether it can run the node with this kernel or program.
-static tn_status ask_step(struct plan_work *work, const struct device *device,
-                          const struct node *node, const tn_layout *inputs,
-                          const tn_layout *outputs, const tn_kernel *kernel,
-                          const tn_expr_program *program, bool *out_holds)
+static void ask_step(struct plan_work *work, const struct device *device,
+                     const struct node *node, const tn_value *values,
+                     const tn_kernel *kernel, const tn_expr_program *program,
+                     bool *out_holds)
 {
     *out_holds = true;
     if (!TN_HAS(device->ops, step_check))
-        return TN_OK;
-    uint32_t count = node->num_inputs + node->num_outputs;
-    struct arena_mark mark = arena_mark(&work->stack);
-    tn_value *values = arena_alloc(&work->stack, count * sizeof(*values));
-    if (!values)
-        return TN_ERR_MEMORY;
-    fill_values(values, inputs, node->num_inputs);
-    fill_values(values + node->num_inputs, outputs, node->num_outputs);
+        return;
     tn_step step = {
         .struct_size = sizeof(step),
         .primitive = node->prim ? &node->prim->record : NULL,
@@ -162,14 +142,39 @@ static tn_status ask_step(struct plan_work *work, const struct device *device,
     *out_holds = device->ops->step_check(device->handle, &step, &reason);
     if (!*out_holds)
         watch_rejected(work, device, kernel ? kernel->name : "expression", "%s", reason);
+}
+
+// Whether the kernel's own predicate holds.
+static tn_status ask_accepts(struct plan_work *work, const tn_kernel *kernel,
+                             const struct node *node, const tn_value *values,
+                             bool *out_holds)
+{
+    *out_holds = true;
+    if (!kernel->accepts)
+        return TN_OK;
+    uint32_t count = node->num_inputs + node->num_outputs;
+    struct arena_mark mark = arena_mark(&work->stack);
+    tn_layout *layouts = arena_alloc(&work->stack, count * sizeof(*layouts));
+    if (!layouts)
+        return TN_ERR_MEMORY;
+    for (uint32_t i = 0; i < count; i++)
+        layouts[i] = values[i].layout;
+    const tn_kernel_query query = {
+        .struct_size = sizeof(query),
+        .inputs = layouts,
+        .outputs = layouts + node->num_inputs,
+        .attrs = node->attrs,
+        .num_inputs = node->num_inputs,
+        .num_outputs = node->num_outputs,
+    };
+    *out_holds = kernel->accepts(&query);
     arena_rewind(&work->stack, mark);
     return TN_OK;
 }
 
 static tn_status ask_kernel(struct plan_work *work, struct device *device,
                             const struct kernel_entry *entry, const struct node *node,
-                            const tn_layout *inputs, const tn_layout *outputs,
-                            bool *out_holds)
+                            const tn_value *values, bool *out_holds)
 {
     const tn_kernel *kernel = &entry->kernel;
     *out_holds = false;
@@ -180,31 +185,26 @@ static tn_status ask_kernel(struct plan_work *work, struct device *device,
         return TN_OK;
     }
     if (!features_hold(work, device, kernel) ||
-        !operands_hold(work, device, kernel, node, inputs, outputs))
+        !operands_hold(work, device, kernel, node, values))
         return TN_OK;
-    tn_kernel_query query = {
-        .struct_size = sizeof(query),
-        .inputs = inputs,
-        .outputs = outputs,
-        .attrs = node->attrs,
-        .num_inputs = node->num_inputs,
-        .num_outputs = node->num_outputs,
-    };
-    if (kernel->accepts && !kernel->accepts(&query)) {
+    bool accepted;
+    tn_status status = ask_accepts(work, kernel, node, values, &accepted);
+    if (status != TN_OK)
+        return status;
+    if (!accepted)
         watch_rejected(work, device, kernel->name, "it does not take these shapes");
-        return TN_OK;
-    }
-    return ask_step(work, device, node, inputs, outputs, kernel, NULL, out_holds);
+    else
+        ask_step(work, device, node, values, kernel, NULL, out_holds);
+    return TN_OK;
 }
 
 // --- the order --------------------------------------------------------------------------
 
 static bool dtypes_hold(struct plan_work *work, const struct device *device,
-                        const struct node *node, const tn_layout *inputs,
-                        const tn_layout *outputs)
+                        const struct node *node, const tn_value *values)
 {
     for (uint32_t k = 0; k < node->num_inputs + node->num_outputs; k++) {
-        tn_dtype dtype = operand(inputs, node->num_inputs, outputs, k)->dtype;
+        tn_dtype dtype = values[k].layout.dtype;
         if (dtype != TN_DTYPE_NONE && !(device->info.dtypes & TN_DTYPE_BIT(dtype))) {
             watch_rejected(work, device, "every kernel", "the device has no %s",
                            dtype_name(dtype));
@@ -215,49 +215,50 @@ static bool dtypes_hold(struct plan_work *work, const struct device *device,
 }
 
 // Asks for a row program with the layouts that it will have, the row's axis last.
-static tn_status try_rows(struct plan_work *work, struct device *device,
-                          const struct node *node, const tn_layout *inputs,
-                          const tn_layout *outputs, const tn_expr_program *program,
-                          bool *out_holds)
+static void try_rows(struct plan_work *work, struct device *device, const struct node *node,
+                     const tn_value *values, const tn_expr_program *program,
+                     bool *out_holds)
 {
-    tn_layout layouts[TN_EXPR_MAX_INPUTS + TN_EXPR_MAX_OUTPUTS];
+    tn_value moved[TN_EXPR_MAX_INPUTS + TN_EXPR_MAX_OUTPUTS];
     int32_t axis = node_axis(node);
     if (!(device->info.flags & TN_DEVICE_ROWS)) {
         watch_rejected(work, device, "expression", "the device runs no row programs");
-        return TN_OK;
+        return;
     }
-    for (uint32_t i = 0; i < node->num_inputs; i++)
-        layouts[i] =
-            layout_axis_last(layout_broadcast(&inputs[i], &node->outputs[0].type), axis);
-    for (uint32_t i = 0; i < node->num_outputs; i++)
-        layouts[node->num_inputs + i] = layout_axis_last(outputs[i], axis);
-    return ask_step(work, device, node, layouts, layouts + node->num_inputs, NULL, program,
-                    out_holds);
+    for (uint32_t i = 0; i < node->num_inputs + node->num_outputs; i++) {
+        tn_layout layout = values[i].layout;
+        if (i < node->num_inputs)
+            layout = layout_broadcast(&layout, &node->outputs[0].type);
+        moved[i] = (tn_value){.layout = layout_axis_last(layout, axis)};
+    }
+    ask_step(work, device, node, moved, NULL, program, out_holds);
 }
 
+// out->kind stays CHOICE_NONE when the device does not run the program.
 static tn_status try_expr(struct plan_work *work, struct device *device,
-                          const struct node *node, const tn_layout *inputs,
-                          const tn_layout *outputs, bool *out_holds)
+                          const struct node *node, const tn_value *values,
+                          struct choice *out)
 {
     struct expr_types types;
-    const tn_expr_program *program;
-    const struct expr *expr;
-    *out_holds = false;
+    bool holds = false;
     node_types(node, &types);
-    tn_status status = node_program_expr(node, &expr);
+    tn_status status = node_program_expr(node, &out->expr);
     if (status == TN_OK)
-        status = expr_compile(expr, types.inputs, types.outputs, &program);
+        status = expr_compile(out->expr, types.inputs, types.outputs, &out->program);
     if (status != TN_OK)
         return status;
-    if (program->flags & TN_EXPR_ROWS)
-        return try_rows(work, device, node, inputs, outputs, program, out_holds);
-    return ask_step(work, device, node, inputs, outputs, NULL, program, out_holds);
+    if (out->program->flags & TN_EXPR_ROWS)
+        try_rows(work, device, node, values, out->program, &holds);
+    else
+        ask_step(work, device, node, values, NULL, out->program, &holds);
+    if (holds)
+        out->kind = OP_PROGRAM;
+    return TN_OK;
 }
 
 static tn_status try_family(struct plan_work *work, struct device *device,
                             const char *family, const struct node *node,
-                            const tn_layout *inputs, const tn_layout *outputs,
-                            const struct kernel_entry **out_entry)
+                            const tn_value *values, const struct kernel_entry **out_entry)
 {
     const struct kernel_entry *entry =
         node->prim ? __atomic_load_n(&node->prim->kernels, __ATOMIC_ACQUIRE) : NULL;
@@ -266,7 +267,7 @@ static tn_status try_family(struct plan_work *work, struct device *device,
         bool holds = false;
         tn_status status = TN_OK;
         if (strcmp(entry->kernel.family, family) == 0)
-            status = ask_kernel(work, device, entry, node, inputs, outputs, &holds);
+            status = ask_kernel(work, device, entry, node, values, &holds);
         if (status != TN_OK)
             return status;
         if (holds) {
@@ -278,31 +279,26 @@ static tn_status try_family(struct plan_work *work, struct device *device,
 }
 
 tn_status choose(struct plan_work *work, struct device *device, const struct node *node,
-                 const tn_layout *inputs, const tn_layout *outputs, struct choice *out)
+                 const tn_value *values, struct choice *out)
 {
     *out = (struct choice){.kind = CHOICE_NONE};
-    if (!dtypes_hold(work, device, node, inputs, outputs))
+    if (!dtypes_hold(work, device, node, values))
         return TN_OK;
     for (const char *const *family = device->ops->families; *family; family++) {
         if (strcmp(*family, TN_FAMILY_EXPR) == 0) {
-            bool holds = false;
             tn_status status = TN_OK;
             if (node->expr)
-                status = try_expr(work, device, node, inputs, outputs, &holds);
-            if (status != TN_OK)
+                status = try_expr(work, device, node, values, out);
+            if (status != TN_OK || out->kind == OP_PROGRAM)
                 return status;
-            if (holds) {
-                out->kind = OP_PROGRAM;
-                return TN_OK;
-            }
             continue;
         }
         const struct kernel_entry *entry;
-        tn_status status = try_family(work, device, *family, node, inputs, outputs, &entry);
+        tn_status status = try_family(work, device, *family, node, values, &entry);
         if (status != TN_OK)
             return status;
         if (entry) {
-            *out = (struct choice){OP_KERNEL, &entry->kernel};
+            *out = (struct choice){.kind = OP_KERNEL, .kernel = &entry->kernel};
             return TN_OK;
         }
     }

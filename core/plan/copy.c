@@ -39,8 +39,9 @@ static tn_status choose_copy(struct plan_work *work, uint32_t device,
                              const struct copy_node *c, const tn_layout *layout,
                              struct choice *out)
 {
-    tn_layout output = layout_contiguous(&c->from.type);
-    return choose(work, work->devices[device], &c->node, layout, &output, out);
+    const tn_value values[] = {{.layout = *layout},
+                               {.layout = layout_contiguous(&c->from.type)}};
+    return choose(work, work->devices[device], &c->node, values, out);
 }
 
 // Gives the device that makes the copy: `device` if it can, else the first that can, or

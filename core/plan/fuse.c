@@ -246,12 +246,16 @@ static tn_status add_result(struct group *group, uint32_t value, uint32_t insn, 
 static tn_status append_op(struct fuser *f, uint32_t g, uint32_t op)
 {
     uint32_t map[TN_EXPR_MAX_INSNS];
-    struct operand inputs[TN_EXPR_MAX_INPUTS];
+    struct operand moved[TN_EXPR_MAX_INPUTS];
     struct plan_op *c = &f->work->ops[op];
     struct group *group = &f->groups[g];
     const struct member *member = &f->members[op];
-    for (uint32_t i = 0; i < c->num_inputs; i++)
-        inputs[i] = fuse_operand(group, member, &c->inputs[i]);
+    const struct operand *inputs = c->inputs;
+    for (uint32_t i = 0; i < c->num_inputs && member->role == ROLE_ROWS; i++) {
+        inputs = moved;
+        moved[i].value = c->inputs[i].value;
+        (void)fuse_layout(group, member, &c->inputs[i], &moved[i].layout);
+    }
     tn_status status = append_program(f, group, member->program, inputs, c->params, map);
     for (uint32_t k = 0; k < c->num_outputs && status == TN_OK; k++)
         status = add_result(group, c->outputs[k], map[member->program->outputs[k]],
@@ -315,7 +319,7 @@ static tn_status new_group(struct fuser *f, uint32_t number, uint32_t *out)
     f->groups[*out] = (struct group){.merged_into = NONE,
                                      .device = op->device,
                                      .first_op = number,
-                                     .shape = fuse_extents(f, number)};
+                                     .shape = *fuse_extents(f, number)};
     return TN_OK;
 }
 
@@ -323,6 +327,7 @@ static tn_status join_op(struct fuser *f, uint32_t op)
 {
     struct plan_op *c = &f->work->ops[op];
     uint32_t home = NONE;
+    enum role role = f->members[op].role;
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < c->num_inputs && status == TN_OK; i++) {
         uint32_t g = fuse_group_of_value(f, c->inputs[i].value);
@@ -334,15 +339,16 @@ static tn_status join_op(struct fuser *f, uint32_t op)
             continue;
         if (!may_join(f, op, g))
             continue;
-        if (home == NONE)
+        if (home == NONE) {
             home = g;
-        else if (may_merge(f, op, home, g))
+            role = f->members[op].role;
+        } else if (may_merge(f, op, home, g)) {
             status = merge(f, home, g);
+        }
     }
+    f->members[op].role = role; // in `home`, whatever it was in others
     if (home == NONE && status == TN_OK)
         status = new_group(f, op, &home);
-    else if (status == TN_OK)
-        (void)fuse_fits(f, op, &f->groups[home]); // its role there
     return status == TN_OK ? append_op(f, home, op) : status;
 }
 

@@ -47,6 +47,7 @@ struct fuser {
     struct member *members; // by operation
     struct group *groups;
     uint32_t num_groups, max_groups;
+    tn_layout extents; // of the operation that reduces, for fuse_extents
 };
 
 bool fuse_same_elements(const tn_layout *a, const tn_layout *b);
@@ -60,8 +61,9 @@ const struct group_result *fuse_find_result(const struct group *group, uint32_t 
 // when it cannot.
 tn_status fuse_classify(struct fuser *f, uint32_t op);
 
-// The extents over which the operation runs: those of its group unless it is of ROLE_ROWS.
-tn_layout fuse_extents(const struct fuser *f, uint32_t op);
+// A contiguous layout of the extents over which the operation runs, valid until the next
+// call: those of its group unless it is of ROLE_ROWS.
+const tn_layout *fuse_extents(struct fuser *f, uint32_t op);
 
 // Whether the operation may join a group of these extents: as it is, or with one element
 // for each row. Sets members[op].role.
@@ -71,9 +73,10 @@ bool fuse_fits(struct fuser *f, uint32_t op, const struct group *group);
 // row by row.
 bool fuse_reads_in_order(const struct fuser *f, uint32_t op, uint32_t group);
 
-// The operand of a member, as read over the group's extents.
-struct operand fuse_operand(const struct group *group, const struct member *member,
-                            const struct operand *in);
+// The layout of a member's operand, as read over the group's extents. `room` is where one
+// that differs from the operand's is written.
+const tn_layout *fuse_layout(const struct group *group, const struct member *member,
+                             const struct operand *in, tn_layout *room);
 
 // Whether the device runs the row program. If not, its operations are marked so that they
 // reduce in no group, and the stage begins anew.

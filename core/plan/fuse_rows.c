@@ -86,7 +86,8 @@ tn_status fuse_classify(struct fuser *f, uint32_t op)
     *member = (struct member){.role = ROLE_ELEMENTS};
     if (c->kind == OP_PROGRAM) {
         member->program = c->program;
-        member->num_reductions = count_reductions(c->program);
+        if (c->program->flags & TN_EXPR_ROWS)
+            member->num_reductions = count_reductions(c->program);
         return TN_OK;
     }
     if (c->kind != OP_KERNEL || !c->prim || !c->prim->reduction || c->apart ||
@@ -106,11 +107,13 @@ static tn_layout contiguous_like(const tn_layout *layout)
     return layout_contiguous(&type);
 }
 
-tn_layout fuse_extents(const struct fuser *f, uint32_t op)
+const tn_layout *fuse_extents(struct fuser *f, uint32_t op)
 {
     const struct plan_op *c = &f->work->ops[op];
-    return f->members[op].role == ROLE_REDUCES ? contiguous_like(&c->inputs[0].layout)
-                                               : f->work->values[c->outputs[0]].layout;
+    if (f->members[op].role != ROLE_REDUCES)
+        return &f->work->values[c->outputs[0]].layout;
+    f->extents = contiguous_like(&c->inputs[0].layout);
+    return &f->extents;
 }
 
 static bool same_extents(const tn_layout *a, const tn_layout *b, int32_t rank)
@@ -159,16 +162,16 @@ bool fuse_fits(struct fuser *f, uint32_t op, const struct group *group)
     const struct plan_op *first = &f->work->ops[group->first_op];
     if (member->role == ROLE_ROWS)
         member->role = ROLE_ELEMENTS;
-    tn_layout own = fuse_extents(f, op);
+    const tn_layout *own = fuse_extents(f, op);
     if (!few_enough(group, member))
         return false;
     if (f->members[group->first_op].num_reductions > 0 &&
         !has_last_rows(first, &group->shape))
         return false;
-    if (fuse_same_elements(&group->shape, &own))
-        return member->num_reductions == 0 || has_last_rows(c, &own);
+    if (fuse_same_elements(&group->shape, own))
+        return member->num_reductions == 0 || has_last_rows(c, own);
     if (group->num_reductions == 0 || member->num_reductions > 0 ||
-        !is_of_rows(&own, &group->shape) || uses_index(member->program))
+        !is_of_rows(own, &group->shape) || uses_index(member->program))
         return false;
     member->role = ROLE_ROWS;
     return true;
@@ -187,13 +190,26 @@ static tn_layout over_rows(const tn_layout *layout, const tn_layout *shape)
     return out;
 }
 
-struct operand fuse_operand(const struct group *group, const struct member *member,
-                            const struct operand *in)
+const tn_layout *fuse_layout(const struct group *group, const struct member *member,
+                             const struct operand *in, tn_layout *room)
 {
-    struct operand out = *in;
-    if (member->role == ROLE_ROWS)
-        out.layout = over_rows(&in->layout, &group->shape);
-    return out;
+    if (member->role != ROLE_ROWS)
+        return &in->layout;
+    *room = over_rows(&in->layout, &group->shape);
+    return room;
+}
+
+// The layout of a value of the group, as read over the group's extents.
+static const tn_layout *made_layout(const struct group *group,
+                                    const struct group_result *result, tn_layout *room)
+{
+    if (!result->is_row)
+        return &group->shape;
+    tn_layout rows = group->shape;
+    rows.extent[rows.rank - 1] = 1;
+    rows = contiguous_like(&rows);
+    *room = over_rows(&rows, &group->shape);
+    return room;
 }
 
 bool fuse_reads_in_order(const struct fuser *f, uint32_t op, uint32_t g)
@@ -201,19 +217,14 @@ bool fuse_reads_in_order(const struct fuser *f, uint32_t op, uint32_t g)
     const struct plan_op *c = &f->work->ops[op];
     const struct group *group = &f->groups[g];
     for (uint32_t i = 0; i < c->num_inputs; i++) {
-        const struct plan_value *value = &f->work->values[c->inputs[i].value];
+        tn_layout read, made;
         if (fuse_group_of_value(f, c->inputs[i].value) != g)
             continue;
-        const struct group_result *result = fuse_find_result(group, value->base);
-        const struct operand in = fuse_operand(group, &f->members[op], &c->inputs[i]);
-        tn_layout made = group->shape;
-        if (result && result->is_row) {
-            tn_layout rows = group->shape;
-            rows.extent[rows.rank - 1] = 1;
-            rows = contiguous_like(&rows);
-            made = over_rows(&rows, &group->shape);
-        }
-        if (!result || !fuse_same_elements(&in.layout, &made))
+        const struct group_result *result =
+            fuse_find_result(group, f->work->values[c->inputs[i].value].base);
+        if (!result ||
+            !fuse_same_elements(fuse_layout(group, &f->members[op], &c->inputs[i], &read),
+                                made_layout(group, result, &made)))
             return false;
     }
     return true;

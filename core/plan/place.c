@@ -179,28 +179,18 @@ static tn_status op_finish(struct plan_work *work, const struct nodes *nodes,
     return work_add_op(work, op, NULL);
 }
 
-static tn_status set_program(struct plan_work *work, const struct node *node,
-                             struct plan_op *op)
-{
-    struct expr_types types;
-    const struct expr *expr;
-    node_types(node, &types);
-    op->row_axis = node_axis(node);
-    tn_status status = node_program_expr(node, &expr);
-    if (status != TN_OK)
-        return status;
-    return expr_program(expr, &types, node->table, node->attrs, work->arena, &op->program,
-                        &op->params);
-}
-
 static tn_status place_program(struct plan_work *work, const struct nodes *nodes,
-                               const struct node *node, uint32_t device)
+                               const struct node *node, uint32_t device,
+                               const struct choice *choice)
 {
     struct plan_op op;
     bool folded = false;
     tn_status status = op_start(work, node, OP_PROGRAM, device, &op);
+    op.program = choice->program;
+    op.row_axis = node_axis(node);
     if (status == TN_OK)
-        status = set_program(work, node, &op);
+        status = expr_params_in(work->arena, op.program, choice->expr, node->table,
+                                node->attrs, &op.params);
     for (uint32_t i = 0; i < node->num_inputs && status == TN_OK; i++) {
         uint32_t value = NONE;
         status = place_value_for(work, nodes, node->inputs[i], &value);
@@ -262,22 +252,25 @@ static tn_status place_kernel(struct plan_work *work, const struct nodes *nodes,
 // Layouts of the operands, inputs first, as candidates will see them: numbers and outputs
 // are contiguous memory; an input that was not given has dtype NONE.
 static tn_status node_layouts(struct plan_work *work, const struct nodes *nodes,
-                              const struct node *node, tn_layout *layouts)
+                              const struct node *node, tn_value *values)
 {
     for (uint32_t i = 0; i < node->num_inputs; i++) {
-        layouts[i] = (tn_layout){0};
-        if (!node->inputs[i])
-            continue;
         uint32_t value = NONE;
+        if (!node->inputs[i]) {
+            values[i] = (tn_value){0};
+            continue;
+        }
         tn_status status = place_value_for(work, nodes, node->inputs[i], &value);
         if (status != TN_OK)
             return status;
-        layouts[i] = work->values[value].layout;
         if (work->values[value].is_number)
-            layouts[i] = layout_contiguous(&node->inputs[i]->type);
+            values[i] = (tn_value){.layout = layout_contiguous(&node->inputs[i]->type)};
+        else
+            values[i] = (tn_value){.layout = work->values[value].layout};
     }
     for (uint32_t i = 0; i < node->num_outputs; i++)
-        layouts[node->num_inputs + i] = layout_contiguous(&node->outputs[i].type);
+        values[node->num_inputs + i] =
+            (tn_value){.layout = layout_contiguous(&node->outputs[i].type)};
     return TN_OK;
 }
 
@@ -318,20 +311,19 @@ tn_status place_fail(struct plan_work *work, const struct node *node)
 }
 
 static tn_status place_on_device(struct plan_work *work, const struct nodes *nodes,
-                                 const struct node *node, tn_layout *layouts)
+                                 const struct node *node, tn_value *values)
 {
-    tn_status status = node_layouts(work, nodes, node, layouts);
+    tn_status status = node_layouts(work, nodes, node, values);
     for (uint32_t i = 0; i < work->num_devices && status == TN_OK; i++) {
         struct choice choice;
-        status = choose(work, work->devices[i], node, layouts, layouts + node->num_inputs,
-                        &choice);
+        status = choose(work, work->devices[i], node, values, &choice);
         if (status != TN_OK || choice.kind == CHOICE_NONE)
             continue;
         watch_placed(work, node, i, i > 0 ? 0 : NONE, &choice);
         if (i > 0 && (status = place_fallback(work, node, 0, i)) != TN_OK)
             return status;
         if (choice.kind == OP_PROGRAM)
-            return place_program(work, nodes, node, i);
+            return place_program(work, nodes, node, i, &choice);
         if (choice.kind == CHOICE_DECOMPOSE || choice.kind == CHOICE_SPLIT)
             return place_decomposed(work, nodes, node, choice.kind == CHOICE_SPLIT);
         return place_kernel(work, nodes, node, i, &choice);
@@ -346,11 +338,11 @@ static tn_status place_node(struct plan_work *work, const struct nodes *nodes,
         return place_view(work, nodes, node);
     uint32_t count = node->num_inputs + node->num_outputs;
     struct arena_mark mark = arena_mark(&work->stack);
-    tn_layout *layouts = arena_alloc(&work->stack, count * sizeof(*layouts));
-    if (!layouts)
+    tn_value *values = arena_alloc(&work->stack, count * sizeof(*values));
+    if (!values)
         return TN_ERR_MEMORY;
     watch_begin(work);
-    tn_status status = place_on_device(work, nodes, node, layouts);
+    tn_status status = place_on_device(work, nodes, node, values);
     watch_end(work);
     arena_rewind(&work->stack, mark);
     return status;

@@ -26,7 +26,13 @@ static tn_status work_start(struct plan_work *work, struct plan *plan)
     if (!work->value_of || !work->same_as || !work->exprs)
         return TN_ERR_MEMORY;
     memset(work->value_of, 0xff, (num_ids + 1) * sizeof(*work->value_of));
-    return place_load_kernels(work, work->task);
+    // About as many as there will be: tables that grow are copied.
+    status = mem_grow((void **)&work->values, &work->max_values, num_ids + 1,
+                      sizeof(*work->values));
+    if (status == TN_OK)
+        status = mem_grow((void **)&work->ops, &work->max_ops, num_nodes + 1,
+                          sizeof(*work->ops));
+    return status == TN_OK ? place_load_kernels(work, work->task) : status;
 }
 
 static struct plan *plan_new(tn_runtime *runtime, const struct task *task)

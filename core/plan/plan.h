@@ -294,15 +294,18 @@ tn_status plan_compile(struct plan_work *work, struct plan *plan);
 // Whether the value is a leaf whose memory the caller gave away.
 bool plan_is_donated(const struct plan_work *work, const struct plan_value *value);
 
-// The implementation of a node on one device (choose.c).
+// The implementation of a node on one device (choose.c). `values` of choose() are the
+// layouts of the operands, inputs first, and nothing else.
 struct choice {
     uint32_t kind; // OP_PROGRAM, OP_KERNEL, OP_REFERENCE, or CHOICE_...
     const tn_kernel *kernel;
+    const struct expr *expr; // OP_PROGRAM: what was compiled
+    const tn_expr_program *program;
 };
 // CHOICE_SPLIT: the expression is built from elementwise ones and reductions.
 enum { CHOICE_DECOMPOSE = 100, CHOICE_SPLIT = 101, CHOICE_NONE = 102 };
 tn_status choose(struct plan_work *work, struct device *device, const struct node *node,
-                 const tn_layout *inputs, const tn_layout *outputs, struct choice *out);
+                 const tn_value *values, struct choice *out);
 
 // Whether some device can copy a value of this layout, which lies on `device`, to
 // contiguous memory (copy.c).
