@@ -218,10 +218,17 @@ static tn_status open_content(tn_file *file, const char *plugin)
                                   &file->format, &file->host);
     if (status != TN_OK)
         return status;
+    const tn_format_content *content = NULL;
     fail_clear();
-    status = fail_from(file->format->list(file->host, &file->source, &file->content),
+    status = fail_from(file->format->list(file->host, &file->source, &content),
                        "opening %s", file->path);
-    return status == TN_OK ? check_content(file) : status;
+    if (status != TN_OK)
+        return status;
+    if (!content)
+        return fail(TN_ERR_INTERNAL,
+                    "%s: its format lists nothing, and calls that a success", file->path);
+    file->content = content;
+    return check_content(file);
 }
 
 // --- the public functions ----------------------------------------------------------------

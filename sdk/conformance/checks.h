@@ -42,5 +42,6 @@ void group_queue(struct kit *k);     // submissions, points and waiting
 void group_family(struct kit *k);    // kernels of other plugins, by family
 void group_primitive(struct kit *k); // every installed primitive on the backend's devices
 void group_suite(struct kit *k);     // the operator suite over base and nn
+void group_format(struct kit *k);    // files of arrays, in memory
 
 #endif // CONFORMANCE_CHECKS_H

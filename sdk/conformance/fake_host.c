@@ -56,7 +56,9 @@ static void *host_alloc(const tn_host *table, uint64_t size, uint64_t alignment)
         misused(host, "alloc: alignment %llu", (unsigned long long)alignment);
         return NULL;
     }
-    uint64_t number = ++host->allocations;
+    uint64_t number = ++host->allocations, largest = host->largest;
+    while (size > largest && !atomic_compare_exchange_weak(&host->largest, &largest, size))
+        ;
     uint64_t whole = size + sizeof(struct block) + alignment + sizeof(uint64_t) + 16;
     char *start = number == host->fail_at || size > MAX_BYTES ? NULL : malloc(whole);
     if (!start) {

@@ -23,6 +23,7 @@ struct fake_host {
 
     // Observed.
     _Atomic uint64_t allocations, live, live_bytes;
+    _Atomic uint64_t largest;  // bytes of the largest block that was asked for
     _Atomic uint64_t failures; // calls of fail(); refusals are not included
     _Atomic uint64_t refusals; // failed allocations; a real host records a failure for each
     _Atomic uint64_t misuses;

@@ -3,6 +3,7 @@
 """What `tenon new` writes builds with an installed SDK alone, passes its tests and the check, and
 computes, before anyone adds a line."""
 
+import json
 import os
 import pathlib
 import re
@@ -132,6 +133,23 @@ class New(bench.Bench):
         value = self.tenon("eval", "sum(x * x)", "x=[1,2,3]", backend="plain")
         assert "14" in value.split(), value
         self.tenon("plugin", "remove", "com.acme.plain-one")
+
+    def begins_format(self):
+        """a new format builds, passes its tests, and is found by extension and first bytes"""
+        build = self.run_tests(self.new("format", "some_2", "--id", "com.acme.some"))
+        self.tenon("plugin", "install", build / "com.acme.some")
+        for extension in ("some_2", "other"):
+            file = self.folder / f"x.{extension}"
+            if extension == "other":
+                os.rename(self.folder / "x.some_2", file)
+            else:
+                self.tenon("eval", "astype([[1, 2, 3]], i16)", "-o", file)
+            value = json.loads(self.tenon("eval", "--json", "x * x", f"x={file}"))["results"][0]
+            assert (value["dtype"], value["data"]) == ("i16", [[1, 4, 9]]), value
+        file.write_bytes(file.read_bytes().replace(b"1 3", b"1 9223372036854775808"))
+        told = self.tenon("eval", "x", f"x={file}", status=1)
+        assert "expected 256 bytes that begin like" in told, told
+        self.tenon("plugin", "remove", "com.acme.some")
 
     def writes_licenses(self):
         """each license can be chosen, and is named in the sources"""
@@ -275,7 +293,7 @@ def tests_of(new):
         tests.append((f"kernels {' '.join(flags)} build and pass their tests",
                       new.begins_kernels, (flags, listed)))
     return tests + [(t.__doc__, t, ()) for t in (
-        new.is_quick, new.translates, new.begins_backend, new.compiles_all, new.writes_licenses,
+        new.is_quick, new.translates, new.begins_backend, new.begins_format, new.compiles_all, new.writes_licenses,
         new.runs_from_build, new.refuses, new.keeps_folders, new.leaves_nothing_half,
         new.blames_lines, new.blames_push_constants,
         new.blames_attributes, new.emits_defaults, new.installs_documents, new.installs_for_all)]

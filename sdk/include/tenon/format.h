@@ -8,6 +8,8 @@
 //                                           {TN_IFACE_FORMAT, TN_SELECT_MAGIC,
 //                                           "41434d45"}};
 //
+// `tenon new format` begins such a plugin; the checks `format.*` of `tenon check` try it.
+//
 // The plugin knows the bytes of its files and nothing else. Opening and mapping files,
 // memory, and replacing a file at once or not at all are the core's. The file is chosen by
 // its extension, in small letters, then by its first bytes: see <tenon/plugin.h>.
@@ -112,8 +114,8 @@ typedef struct tn_format {
     tn_status (*read)(const tn_host *host, const tn_format_source *source,
                       const tn_format_content *content, uint64_t index, void *data);
 
-    // Optional: writes a file. TN_ERR_UNSUPPORTED, before anything is written, for a dtype
-    // that the format cannot name. [any]
+    // Optional: writes a file. TN_ERR_UNSUPPORTED, before anything is written, for what the
+    // format cannot hold, such as a dtype or a name. Messages begin with sink->name. [any]
     tn_status (*write)(const tn_host *host, const tn_format_content *content,
                        const tn_format_sink *sink);
 } tn_format;

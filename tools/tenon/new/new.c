@@ -187,6 +187,17 @@ static int add_backend(struct project *project, const struct new_options *o)
     return failed;
 }
 
+static int add_format(struct project *project, const struct new_options *o)
+{
+    char magic[2 * NEW_MAX_NAME + 3]; // the name and a space, in hexadecimal
+    for (size_t i = 0; i <= strlen(o->name); i++)
+        snprintf(magic + 2 * i, 3, "%02x", o->name[i] ? (unsigned char)o->name[i] : ' ');
+    int failed = project_set(project, "MAGIC", "%s", magic);
+    failed = failed ? failed : project_add(project, "format/meson.build", "meson.build");
+    failed = failed ? failed : project_add(project, "format/plugin.c", "plugin.c");
+    return failed ? failed : project_add(project, "format/README.md", "README.md");
+}
+
 static int write_project(struct new_options *o,
                          int (*add)(struct project *project, const struct new_options *o))
 {
@@ -268,6 +279,21 @@ static int run_backend(const struct command *self, int argc, char **argv)
     return failed;
 }
 
+static int run_format(const struct command *self, int argc, char **argv)
+{
+    struct new_options o = NEW_DEFAULTS;
+    const struct option options[] = {NEW_OPTIONS(o)};
+    struct args args;
+    int failed = args_parse(self, options, COUNT(options), 1, 1, argc, argv, &args);
+    if (failed || args.help_shown)
+        return failed;
+    failed = check_common(&o, "a format", &args);
+    failed = failed ? failed : write_project(&o, add_format);
+    if (!failed)
+        say("  tenon eval 'x * 2' x=[1.0,2] -o doubled.%s\n", o.name);
+    return failed;
+}
+
 // The primitive belongs to the runtime, which stays open while the files are written.
 static int write_kernels(struct new_options *o)
 {
@@ -318,6 +344,12 @@ static const struct command new_commands[] = {
      "\n"
      "  tenon new backend mine --id com.acme.mine\n",
      run_backend},
+    {"new format", "NAME ...", "begin a format: files of arrays of your own",
+     "The folder NAME gets a plugin that reads and writes files *.NAME of one array. The\n"
+     "files are found by their extension, or by their first bytes.\n"
+     "\n"
+     "  tenon new format acme --id com.acme.files\n",
+     run_format},
     {"new kernels", "NAME --for OPERATOR [--c] [--glsl] ...",
      "begin kernels for somebody else's operator",
      "An elementwise operator gets a kernel that computes its expression, nn.softmax one\n"
