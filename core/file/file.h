@@ -50,7 +50,8 @@ struct replacement {
     int fd;           // -1: not open
     int directory;    // -1: what is no file is written to directly
     char temporary[48];
-    const char *name; // of the file in the directory: a part of `path`
+    char *target;     // `path` without links, from realpath(); NULL: there is no file yet
+    const char *name; // of the file in the directory: a part of `target` or `path`
 };
 
 tn_status replacement_open(struct replacement *r, const char *path);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -40,12 +41,14 @@ static tn_status open_temporary(struct replacement *r)
 
 static tn_status open_beside(struct replacement *r)
 {
-    const char *slash = strrchr(r->path, '/');
+    r->target = realpath(r->path, NULL); // a link stays, and what it names is replaced
+    const char *path = r->target ? r->target : r->path;
+    const char *slash = strrchr(path, '/');
     char *folder =
-        slash ? mem_printf("%.*s", (int)(slash - r->path) + 1, r->path) : mem_strdup(".");
+        slash ? mem_printf("%.*s", (int)(slash - path) + 1, path) : mem_strdup(".");
     if (!folder)
         return TN_ERR_MEMORY;
-    r->name = slash ? slash + 1 : r->path;
+    r->name = slash ? slash + 1 : path;
     r->directory = file_open(AT_FDCWD, folder, O_RDONLY | O_DIRECTORY, 0);
     mem_free(folder);
     return r->directory < 0 ? cannot_write(r) : open_temporary(r);
@@ -89,5 +92,6 @@ void replacement_finish(struct replacement *r)
         unlinkat(r->directory, r->temporary, 0);
     if (r->directory >= 0)
         close(r->directory);
+    free(r->target);
     *r = (struct replacement){.fd = -1, .directory = -1};
 }

@@ -116,7 +116,7 @@ def links_are_followed_and_devices_stay():
     open("kept", "w").close()
     tenon("train", "lenet", "--data", ".", "--steps", "1", "--save", "link")
     assert os.path.islink("link") and open("kept", "rb").read() == open("whole", "rb").read()
-    refused("train", "lenet", "--data", ".", "--steps", "1", "--save", "/dev/null", saying="/dev/null: no safetensors")
+    refused("train", "lenet", "--data", ".", "--steps", "1", "--save", "/dev/null", saying="/dev/null: not a safetensors")
     assert not os.path.isfile("/dev/null")
 
 
@@ -132,13 +132,9 @@ def damaged_files_are_refused():
     open(CHECKPOINT, "wb").write(good.replace(b'"step":"1"', b'"step":"x"'))
     refused("train", "lenet", "--data", ".", "--resume", CHECKPOINT, saying="'step'")
     for old, new, saying in [
-            (b'"shape":[10]', b'"shape":[99]', "'fc3.bias' is F32 [99]; expected F32 [10]"),
-            (b'"F32","shape":[10]', b'"I32","shape":[10]', "'fc3.bias' is I32 [10]; expected F32 [10]"),
-            (b'"data_offsets":[0,', b'"data_offsets":[4,', "'conv1.weight' lies at bytes 4 to 600"),
-            (b'"data_offsets":[600,', b'"data_offsets":[-99,', "'conv1.bias' lies at bytes -99"),
-            (b'"data_offsets":[600,624]', b'"data_offsets":[602,626]', "'conv1.bias' lies at bytes 602"),
-            (b'"data_offsets"', b'"data_offsetz"', "'conv1.weight' is not described as an array"),
-            (b'{"__metadata__"', b'["__metadata__"', "no JSON object"),
+            (b'"shape":[10]', b'"shape":[99]', "'fc3.bias': its shape of f32 needs 396 bytes, data_offsets give 40"),
+            (b'"shape":[10]', b'"shape":[5,2]', "'fc3.bias' is f32[5, 2]; expected f32[10]"),
+            (b'"F32","shape":[10]', b'"I32","shape":[10]', "'fc3.bias' is i32[10]; expected f32[10]"),
             (b"tenon.lenet/1", b"tenon.other/1", "format 'tenon.other/1'"),
             (b'"lr":"0', b'"lr":"-', "metadata 'lr'"),
             (b'"batch":"64"', b'"batch":"-4"', "metadata 'batch' is '-4'")]:
@@ -147,11 +143,11 @@ def damaged_files_are_refused():
         changed[:8] = struct.pack("<Q", struct.unpack("<Q", good[:8])[0] + len(new) - len(old))
         open(CHECKPOINT, "wb").write(changed)
         refused("train", "lenet", "--data", ".", "--resume", CHECKPOINT, saying=saying)
-    for damaged, saying in [(good[:7], "no safetensors file"), (b"\xff" * 64, "no safetensors file"),
-                            (good + b"more", "expected"), (b"", "no safetensors file")]:
+    for damaged, saying in [(good[:7], "not a safetensors file"), (b"\xff" * 64, "not a safetensors file"),
+                            (good + b"more", "the arrays cover")]:
         open(CHECKPOINT, "wb").write(damaged)
         refused("train", "lenet", "--data", ".", "--resume", CHECKPOINT, saying=saying)
-    refused("train", "lenet", "--data", ".", "--resume", ".", saying="no safetensors file")
+    refused("train", "lenet", "--data", ".", "--resume", ".", saying="it is a directory")
     refused("train", "lenet", "--data", "absent", saying="dataset-fashion-mnist")
     refused("train", "lenet", "--data", ".", "--classify", status=2, saying="--resume FILE")
     refused("train", "lenet", "--data", ".", "--batch", "641", status=2, saying="--batch 641")

@@ -84,7 +84,8 @@ typedef struct tn_save_options {
 // for one array without a name, `options` too. The file appears at `path` complete, or what
 // was there is unchanged: bytes go to a file of another name in the same folder
 // (.tenon-save-..., which a process that is killed leaves behind), are brought to the disk,
-// and take the name at once. What is no file, such as a pipe, is written to directly.
+// and take the name at once. What is no file, such as a pipe, is written to directly; of a
+// symbolic link, the file that it names is meant.
 // Returns the scope's first failure.
 TN_API tn_status tn_save(tn_scope *scope, const char *path, tn_array *const *arrays,
                          const char *const *names, uint64_t num_arrays,
