@@ -389,6 +389,7 @@ static const tn_push_field push[] = {
 };
 
 struct shader {
+    tn_vulkan_module module;
     tn_vulkan_kernel payload;
     tn_kernel kernel;
 };
@@ -396,9 +397,11 @@ struct shader {
 static void make_shader(struct shader *s, const char *family, const void *code,
                         uint64_t size)
 {
+    s->module = (tn_vulkan_module){.code = code, .code_size = size};
     s->payload = (tn_vulkan_kernel){.struct_size = sizeof(s->payload),
-                                    .code = code,
-                                    .code_size = size,
+                                    .modules = &s->module,
+                                    .num_modules = 1,
+                                    .module_size = sizeof(s->module),
                                     .push = push,
                                     .num_push = COUNT(push),
                                     .elements_per_group = 64};

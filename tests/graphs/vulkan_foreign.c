@@ -139,7 +139,7 @@ Test(vulkan_foreign, wrong_kernels_are_refused_with_their_reason)
         {"wrong_magic", "begins with 0xdeadbeef, expected 0x07230203", false},
         {"cut", "is cut off", false},
         {"no_entry", "no entry point \"other\"", false},
-        {"many_bindings", "has a binding 2, but its primitive has 2 operands", false},
+        {"many_bindings", "has a binding 2, but the launch has 2 operands", false},
         {"no_code", "it has no code", false},
         {"wrong_text", "GLSL line 5: 'undeclared' : undeclared identifier", true},
         {"text_entry", "no entry point \"elsewhere\"", true},
