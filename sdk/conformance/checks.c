@@ -91,6 +91,8 @@ const struct check_info all_checks[] = {
     {"kernel.inputs", "P24", "inputs are not written to"},
     {"kernel.layouts", "P24", "any layout that its rules allow gives the same"},
     {"kernel.in-place", "P24", "declared pairs may share memory"},
+    {"kernel.plan", "P48", "a plan keeps to the step, its scratch and the device's limits"},
+    {"kernel.plan-pure", "P48", "equal steps get equal launches, wherever they lie"},
     // rules
     {"rules.vjp", "P26", "gradients agree with differences"},
     {"rules.jvp", "P26", "directional derivatives agree with differences"},

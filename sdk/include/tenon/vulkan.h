@@ -121,6 +121,7 @@ typedef struct tn_vulkan_operand {
     const void *data; // of DATA: copied before `launch` returns
 } tn_vulkan_operand;
 
+// Initialised operands: input `i`, which is read, and output `i`, which is written.
 static inline tn_vulkan_operand tn_vulkan_input(uint32_t i)
 {
     tn_vulkan_operand operand = {TN_VULKAN_INPUT, TN_VULKAN_READS, i, 0, 0, 0};
@@ -131,6 +132,8 @@ static inline tn_vulkan_operand tn_vulkan_output(uint32_t i)
     tn_vulkan_operand operand = {TN_VULKAN_OUTPUT, TN_VULKAN_WRITES, i, 0, 0, 0};
     return operand;
 }
+// `size` bytes of scratch memory from `offset` on, and `size` bytes at `data`, which are
+// read.
 static inline tn_vulkan_operand tn_vulkan_scratch(uint64_t offset, uint64_t size,
                                                   uint16_t access)
 {

@@ -499,7 +499,6 @@ static tn_status register_from_p(const tn_kernel *kernel)
 {
     return kernel_register(&runtime, &(struct provider){.id = "p"}, kernel);
 }
-
 Test(registry, bad_kernels_are_refused)
 {
     tn_kernel kernel = {.struct_size = sizeof(kernel),
@@ -512,9 +511,9 @@ Test(registry, bad_kernels_are_refused)
     kernel.primitive = "a.b/1";
     kernel.payload = NULL;
     check_status(register_from_p(&kernel), TN_ERR_REFUSED);
-    check_says(fail_text(), "needs a payload with `launch`");
+    check_says(fail_text(), "a payload with `launch`");
     kernel.payload = &payload;
-    kernel.operands = &(tn_operand_rule){0, 0};
+    kernel.operands = &(tn_operand_rule){0};
     kernel.operand_size = sizeof(tn_operand_rule);
     kernel.num_operands = UINT32_MAX;
     check_status(register_from_p(&kernel), TN_ERR_REFUSED);
