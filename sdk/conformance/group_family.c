@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include "checks.h"
 #include "draft.h"
+#include "family_plan.h"
 #include "family_shader.h" // family_glsl_code, family_spirv_code
 
 enum { N = 1000, GAP = 3, SCRATCH = 5000, ADD = 11 };
@@ -485,10 +486,12 @@ static void check_damaged(struct fixture *f)
 }
 
 static const struct fixture_check checks[] = {
-    {"family.cpu-call", check_call},       {"family.cpu-scratch", check_scratch},
-    {"family.cpu-loop", check_loop},       {"family.cpu-reference", check_reference},
-    {"family.cpu-failure", check_failure}, {"family.glsl", check_glsl},
-    {"family.spirv", check_spirv},         {"family.damaged", check_damaged},
+    {"family.cpu-call", check_call},         {"family.cpu-scratch", check_scratch},
+    {"family.cpu-loop", check_loop},         {"family.cpu-reference", check_reference},
+    {"family.cpu-failure", check_failure},   {"family.glsl", check_glsl},
+    {"family.spirv", check_spirv},           {"family.glsl-plan", check_glsl_plan},
+    {"family.spirv-plan", check_spirv_plan}, {"family.plan", check_wrong_plans},
+    {"family.damaged", check_damaged},
 };
 
 void group_family(struct kit *k)
