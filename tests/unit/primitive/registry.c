@@ -520,8 +520,7 @@ Test(registry, bad_kernels_are_refused)
     check_says(fail_text(), "got 4294967295 rules, expected at most 72");
     kernel.num_operands = 1;
     kernel.family = TN_FAMILY_VULKAN_SPIRV;
-    kernel.payload = &(tn_vulkan_kernel){
-        .struct_size = sizeof(tn_vulkan_kernel), .num_modules = 1, .elements_per_group = 1};
+    kernel.payload = &(tn_vulkan_kernel){.struct_size = sizeof(tn_vulkan_kernel)};
     check_status(register_from_p(&kernel), TN_ERR_REFUSED);
     check_says(fail_text(), "modules: got 0 in no table of 0 bytes each");
     kernel.payload = &(tn_vulkan_kernel){.struct_size = sizeof(tn_vulkan_kernel),
