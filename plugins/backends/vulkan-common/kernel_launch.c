@@ -2,17 +2,21 @@
 // Emits launches of the backend's own kernels, whose modules go by name.
 #include "kernels.h"
 
-#include <stdlib.h>
-
-static int compare_name(const void *name, const void *module)
-{
-    return strcmp(name, ((const tn_vulkan_module *)module)->name);
-}
-
 const tn_vulkan_module *module_find(const tn_vulkan_module *modules, uint32_t count,
                                     const char *name)
 {
-    return bsearch(name, modules, count, sizeof(*modules), compare_name);
+    uint32_t begin = 0, end = count;
+    while (begin < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+        int order = strcmp(name, modules[middle].name);
+        if (order == 0)
+            return &modules[middle];
+        if (order < 0)
+            end = middle;
+        else
+            begin = middle + 1;
+    }
+    return NULL;
 }
 
 static void lay_out(const tn_vulkan_plan *plan, struct kernel_launch *launch)

@@ -284,6 +284,8 @@ static tn_status read_launch(struct planning *p, const tn_vulkan_launch *given)
                          &operands[i]);
     if (status != TN_OK)
         return status;
+    if (given->num_constants == 0 || given->constant_size == sizeof(constants[0]))
+        return add_launch(p, given, operands, given->constants);
     for (uint32_t i = 0; i < given->num_constants; i++)
         memcpy(&constants[i],
                (const char *)given->constants + (size_t)i * given->constant_size,
