@@ -32,8 +32,8 @@ void fuzz_one(const uint8_t *data, size_t size)
     struct vk_code code = {.words = exact, .size = size};
     const tn_vulkan_constant constant = {0, 64};
     struct spirv_wants wants = {.num_bindings = 3,
-                                .num_push = size % 8,
-                                .num_spec = size / 8 % 2,
+                                .num_push = size / 4 % 8,
+                                .num_spec = (size / 4 + 1) % 2,
                                 .spec = &constant};
     bool fine = vk_spirv_check(&facts, &code, &wants, reason);
     FUZZ_CHECK(fine || reason[0], "a refusal has a reason");

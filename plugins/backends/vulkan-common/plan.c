@@ -106,7 +106,7 @@ static uint32_t choose_set(struct vk_plan *plan, const struct vk_dispatch *dispa
     uint32_t count = plan->num_dispatches;
     for (uint32_t back = 1; back <= SETS_LOOK_BACK && back <= count; back++) {
         const struct vk_dispatch *before = &plan->dispatches[count - back];
-        if (before->pipeline == dispatch->pipeline &&
+        if (before->pipeline == dispatch->pipeline && dispatch->num_operands > 0 &&
             memcmp(plan->operands + before->first_operand, operands,
                    dispatch->num_operands * sizeof(*operands)) == 0)
             return before->set;

@@ -275,8 +275,9 @@ finish:
 
 static struct vk_hash desc_key(const struct vk_pipeline_desc *desc)
 {
-    struct vk_hash h =
-        vk_hash_bytes(desc->key, desc->spec, desc->num_spec * sizeof(desc->spec[0]));
+    struct vk_hash h = desc->key;
+    if (desc->num_spec > 0)
+        h = vk_hash_bytes(h, desc->spec, desc->num_spec * sizeof(desc->spec[0]));
     if (desc->entry)
         h = vk_hash_text(h, desc->entry);
     return vk_hash_u64(h, desc->num_bindings << 8 | desc->num_push);

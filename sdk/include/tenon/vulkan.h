@@ -22,11 +22,11 @@
 // when both access the same bytes and one of the two writes them. Launches that do not
 // depend on each other may run at the same time.
 //
-// Purity. A plan is called when a step is compiled, and not for each run. Equal steps (the
-// same kernel, layouts, attributes and answers of `shares`) on devices of equal limits get
-// equal launches. Of a step, a plan reads the layouts, attributes and kernel, and neither
-// slots, offsets nor ids. It keeps nothing, allocates nothing, and calls the host for
-// `fail` only.
+// Purity. A plan is called when a step is compiled, not for each run, and not for a step
+// whose outputs have no elements. Equal steps (the same kernel, layouts, attributes and
+// answers of `shares`) on devices of equal limits get equal launches. Of a step, a plan
+// reads the layouts, attributes and kernel, and neither slots, offsets nor ids. It keeps
+// nothing, allocates nothing, and calls the host for `fail` only.
 //
 // Working memory is what the kernel's `scratch_size` asks for, since the core assigns
 // memory before a device sees the step: a plan uses at most that, in any way.
