@@ -15,6 +15,7 @@
 #include "../base/shape.h"
 #include "../device/device.h"
 #include "compare.h"
+#include "operands.h"
 #include "oracle.h"
 #include "values.h"
 
@@ -95,7 +96,7 @@ static tn_status fetch(const struct check *c, const tn_value *value, tn_tensor *
     int64_t low = layout->offset, high = layout->offset;
     uint64_t size = dtype_size(layout->dtype);
     *out = (tn_tensor){.layout = *layout};
-    if (layout->dtype == TN_DTYPE_NONE || layout_elements(layout) == 0)
+    if (!value_has_memory(value) || layout_elements(layout) == 0)
         return TN_OK;
     for (int32_t i = 0; i < layout->rank; i++) {
         int64_t reach = layout->stride[i] * (layout->extent[i] - 1);
@@ -173,23 +174,26 @@ static tn_status run_steps(struct check *c, uint32_t first, uint32_t count)
 static tn_status fetch_inputs(struct check *c, const tn_step *step)
 {
     tn_status status = TN_OK;
-    uint32_t count = step->num_inputs + 2 * step->num_outputs;
+    uint32_t num_inputs = step_num_inputs(step);
+    uint32_t count = num_inputs + 2 * step_num_outputs(step);
     c->tensors = mem_zalloc(count * sizeof(*c->tensors));
     if (!c->tensors)
         return TN_ERR_MEMORY;
-    for (uint32_t i = 0; i < step->num_inputs && status == TN_OK; i++)
-        status = fetch(c, tn_step_input(step, i), &c->tensors[i]);
+    for (uint32_t i = 0; i < num_inputs && status == TN_OK; i++)
+        status = fetch(c, step_input(step, i), &c->tensors[i]);
     return status;
 }
 
 static tn_status fetch_outputs(struct check *c, const tn_step *step)
 {
-    tn_tensor *got = c->tensors + step->num_inputs, *expected = got + step->num_outputs;
+    uint32_t num_outputs = step_num_outputs(step);
+    tn_tensor *got = c->tensors + step_num_inputs(step), *expected = got + num_outputs;
     tn_status status = TN_OK;
-    for (uint32_t i = 0; i < step->num_outputs && status == TN_OK; i++) {
-        status = fetch(c, tn_step_output(step, i), &got[i]);
-        if (status != TN_OK)
-            break;
+    for (uint32_t i = 0; i < num_outputs && status == TN_OK; i++) {
+        status = fetch(c, step_output(step, i), &got[i]);
+        expected[i].layout = got[i].layout;
+        if (status != TN_OK || !got[i].data)
+            continue;
         uint64_t bytes =
             (uint64_t)layout_elements(&got[i].layout) * dtype_size(got[i].layout.dtype);
         expected[i] = (tn_tensor){mem_zalloc(bytes + 8), got[i].layout};
@@ -209,13 +213,13 @@ static tn_status check_step(struct check *c, uint32_t number)
         checking = fetch_outputs(c, step);
     if (status == TN_OK && checking == TN_OK)
         checking = oracle_step(c->checked->checker->runtime, step, c->tensors,
-                               c->tensors + step->num_inputs + step->num_outputs);
+                               c->tensors + step_num_inputs(step) + step_num_outputs(step));
     if (status == TN_OK && checking == TN_OK)
         compare_step(c->checked->device, step, c->tensors);
     else if (status == TN_OK)
         log_write(c->checked->checker->runtime->config, TN_LOG_WARN, "check",
                   "%s was not checked: %s", step->label, fail_text());
-    free_tensors(c, step->num_inputs + 2 * step->num_outputs);
+    free_tensors(c, step_num_inputs(step) + 2 * step_num_outputs(step));
     return status;
 }
 

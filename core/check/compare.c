@@ -10,6 +10,7 @@
 #include "../base/shape.h"
 #include "../plan/plan.h"
 #include "../plugin/plugin_set.h"
+#include "operands.h"
 #include "oracle.h"
 
 // The tolerance, relative to the largest magnitude among the expected output and a 64th of
@@ -25,15 +26,15 @@ static double allowed_of(tn_dtype dtype)
 // How one output differs from the expected one. `got` and `expected` are of element
 // `worst`.
 struct difference {
-    uint32_t output;
+    uint32_t output;                // as step_output()
     int64_t count, elements, worst; // worst: row-major index of the largest error
     double error, allowed, got, expected;
 };
 
 static bool is_float_step(const tn_step *step)
 {
-    for (uint32_t i = 0; i < step->num_inputs; i++)
-        if (dtype_is_float(tn_step_input(step, i)->layout.dtype))
+    for (uint32_t i = 0; i < step_num_inputs(step); i++)
+        if (dtype_is_float(step_input(step, i)->layout.dtype))
             return true;
     return false;
 }
@@ -59,8 +60,8 @@ static double largest(const tn_tensor *tensor)
 static double largest_input(const tn_step *step, const tn_tensor *inputs)
 {
     double most = 0;
-    for (uint32_t i = 0; i < step->num_inputs; i++)
-        if (dtype_is_float(tn_step_input(step, i)->layout.dtype))
+    for (uint32_t i = 0; i < step_num_inputs(step); i++)
+        if (inputs[i].data && dtype_is_float(inputs[i].layout.dtype))
             most = fmax(most, largest(&inputs[i]));
     return most;
 }
@@ -100,14 +101,25 @@ static void describe_inputs(const tn_step *step, char *text, size_t size)
 {
     size_t length = 0;
     text[0] = 0;
-    for (uint32_t i = 0; i < step->num_inputs && length + TYPE_TEXT < size; i++) {
-        const tn_layout *layout = &tn_step_input(step, i)->layout;
+    for (uint32_t i = 0; i < step_num_inputs(step) && length + TYPE_TEXT < size; i++) {
+        const tn_layout *layout = &step_input(step, i)->layout;
         char one[TYPE_TEXT];
+        if (step_input(step, i)->flags & TN_VALUE_FUSED)
+            continue;
         tn_type type = layout_type(layout);
-        length += (size_t)snprintf(text + length, size - length, "%s%s", i ? ", " : "",
+        length += (size_t)snprintf(text + length, size - length, "%s%s", length ? ", " : "",
                                    layout->dtype == TN_DTYPE_NONE ? "none"
                                                                   : type_print(&type, one));
     }
+}
+
+// The number of an output among those in memory.
+static uint32_t number_of(const tn_step *step, uint32_t output)
+{
+    uint32_t number = 0;
+    for (uint32_t i = 0; i < output; i++)
+        number += value_has_memory(step_output(step, i));
+    return number;
 }
 
 static void report(const struct device *device, const tn_step *step,
@@ -128,28 +140,30 @@ static void report(const struct device *device, const tn_step *step,
               "%u, inputs %s: element %lld is %.9g, expected %.9g (error %.3g, allowed "
               "%.3g)",
               step->label, kernel, device->name, (long long)d->count,
-              (long long)d->elements, d->output, inputs, (long long)d->worst, d->got,
-              d->expected, d->error, d->allowed);
+              (long long)d->elements, number_of(step, d->output), inputs,
+              (long long)d->worst, d->got, d->expected, d->error, d->allowed);
 }
 
 // Whether rounding explains the difference: it may flip a comparison of floats or an index
 // computed from floats, so one in a thousand of such integers may differ.
 static bool is_rounding(const tn_step *step, const struct difference *d)
 {
-    return !dtype_is_float(tn_step_output(step, d->output)->layout.dtype) &&
+    return !dtype_is_float(step_output(step, d->output)->layout.dtype) &&
            is_float_step(step) && d->count <= 1 + d->elements / 1000;
 }
 
 void compare_step(const struct device *device, const tn_step *step,
                   const tn_tensor *tensors)
 {
-    const tn_tensor *got = tensors + step->num_inputs;
-    const tn_tensor *expected = got + step->num_outputs;
+    uint32_t num_outputs = step_num_outputs(step);
+    const tn_tensor *got = tensors + step_num_inputs(step);
+    const tn_tensor *expected = got + num_outputs;
     double from_inputs = largest_input(step, tensors);
     stats_count(device->runtime, STATS_CHECKED, 1);
-    for (uint32_t i = 0; i < step->num_outputs; i++) {
+    for (uint32_t i = 0; i < num_outputs; i++) {
         struct difference d = {.output = i};
-        if (!compare(&got[i], &expected[i], from_inputs, &d) || is_rounding(step, &d))
+        if (!got[i].data || !compare(&got[i], &expected[i], from_inputs, &d) ||
+            is_rounding(step, &d))
             continue;
         stats_count(device->runtime, STATS_DIFFERING, 1);
         report(device, step, &d);

@@ -113,26 +113,66 @@ struct host_op {
 static tn_status apply(const struct host_op *a);
 
 static void loop_here(const tn_cpu_call *call, int64_t n, int64_t grain,
-                      void (*body)(void *context, int64_t begin, int64_t end),
+                      void (*body)(void *context, int64_t begin, int64_t end,
+                                   uint32_t worker),
                       void *context)
 {
     (void)call, (void)grain;
     if (n > 0)
-        body(context, 0, n);
+        body(context, 0, n, 0);
+}
+
+// The bytes of scratch memory that the reference needs, in the layouts of the operands.
+static tn_status ask_scratch(const struct host_op *a, uint64_t *out_size)
+{
+    uint32_t count = a->num_inputs + a->num_outputs;
+    tn_layout *layouts = mem_zalloc((count + 1) * sizeof(*layouts));
+    if (!layouts)
+        return TN_ERR_MEMORY;
+    for (uint32_t i = 0; i < a->num_inputs; i++)
+        layouts[i] = a->inputs[i].layout;
+    for (uint32_t i = 0; i < a->num_outputs; i++)
+        layouts[a->num_inputs + i] = a->outputs[i].layout;
+    const tn_kernel_query query = {.struct_size = sizeof(query),
+                                   .inputs = layouts,
+                                   .outputs = layouts + a->num_inputs,
+                                   .attrs = a->attrs,
+                                   .num_inputs = a->num_inputs,
+                                   .num_outputs = a->num_outputs,
+                                   .num_workers = 1};
+    tn_status status = rule_reference_scratch(a->prim, &query, out_size);
+    mem_free(layouts);
+    return status;
+}
+
+static void *align_64(char *memory)
+{
+    return memory + (64 - (uintptr_t)memory % 64) % 64;
 }
 
 static tn_status apply_reference(const struct host_op *a)
 {
+    uint64_t size = 0;
+    void *memory = NULL;
+    tn_status status = a->prim->record.reference_scratch ? ask_scratch(a, &size) : TN_OK;
+    if (status == TN_OK && size > 0 && !(memory = mem_alloc(size + 64)))
+        status = TN_ERR_MEMORY;
+    if (status != TN_OK)
+        return status;
     const tn_cpu_call call = {.struct_size = sizeof(call),
                               .host = a->prim->host,
                               .inputs = a->inputs,
                               .outputs = a->outputs,
                               .attrs = a->attrs,
+                              .scratch = memory ? align_64(memory) : NULL,
+                              .scratch_size = size,
                               .num_inputs = a->num_inputs,
                               .num_outputs = a->num_outputs,
                               .num_threads = 1,
                               .parallel_for = loop_here};
-    return rule_reference(a->prim, &call);
+    status = rule_reference(a->prim, &call);
+    mem_free(memory);
+    return status;
 }
 
 static tn_status apply_expr(const struct host_op *a)
@@ -338,6 +378,64 @@ static tn_status apply(const struct host_op *a)
                                     "decomposition");
 }
 
+// A step with fused programs: the kernel's operands, of which fused ones get memory here.
+struct whole {
+    const tn_step *step;
+    const tn_tensor *inputs, *outputs; // as oracle_step's
+    tn_tensor *own;                    // inputs, then outputs, of the kernel
+};
+
+static tn_status whole_open(struct whole *w)
+{
+    const tn_step *step = w->step;
+    uint32_t count = step->num_inputs + step->num_outputs;
+    w->own = mem_zalloc((count + 1) * sizeof(*w->own));
+    if (!w->own)
+        return TN_ERR_MEMORY;
+    for (uint32_t i = 0; i < count; i++)
+        w->own[i] = i < step->num_inputs ? w->inputs[i] : w->outputs[i - step->num_inputs];
+    for (uint32_t i = 0; i < step->num_fused; i++) {
+        tn_tensor *operand = &w->own[tn_step_fused(step, i)->operand];
+        tn_type type = layout_type(&operand->layout);
+        operand->data = mem_zalloc(type_bytes(&type) + 8);
+        if (!operand->data)
+            return TN_ERR_MEMORY;
+    }
+    return TN_OK;
+}
+
+// Runs the prologues, or the epilogues.
+static void whole_run(const struct whole *w, bool prologues)
+{
+    const tn_step *step = w->step;
+    const tn_tensor *inputs = w->inputs + step->num_inputs;
+    const tn_tensor *outputs = w->outputs + step->num_outputs;
+    for (uint32_t i = 0; i < step->num_fused; i++) {
+        tn_tensor in[TN_EXPR_MAX_INPUTS], out[TN_EXPR_MAX_OUTPUTS];
+        const tn_fused *fused = tn_step_fused(step, i);
+        void *through = w->own[fused->operand].data;
+        for (uint32_t k = 0; k < fused->num_inputs; k++) {
+            in[k] = *inputs++;
+            if (tn_fused_input(step, fused, k)->flags & TN_VALUE_FUSED)
+                in[k].data = through;
+        }
+        for (uint32_t k = 0; k < fused->num_outputs; k++) {
+            out[k] = *outputs++;
+            if (tn_fused_output(step, fused, k)->flags & TN_VALUE_FUSED)
+                out[k].data = through;
+        }
+        if (prologues == (fused->operand < step->num_inputs))
+            run_program(fused->program, fused->params, in, out);
+    }
+}
+
+static void whole_close(struct whole *w)
+{
+    for (uint32_t i = 0; w->own && i < w->step->num_fused; i++)
+        mem_free(w->own[tn_step_fused(w->step, i)->operand].data);
+    mem_free(w->own);
+}
+
 tn_status oracle_step(tn_runtime *runtime, const tn_step *step, const tn_tensor *inputs,
                       const tn_tensor *outputs)
 {
@@ -346,16 +444,24 @@ tn_status oracle_step(tn_runtime *runtime, const tn_step *step, const tn_tensor 
         return TN_OK;
     }
     const struct prim *prim = prim_of(step->primitive);
+    struct whole whole = {.step = step, .inputs = inputs, .outputs = outputs};
+    tn_status status = whole_open(&whole);
     const struct host_op a = {.runtime = runtime,
                               .prim = prim,
                               .expr = prim->expr,
                               .table = &prim->record.attrs,
                               .attrs = step->attrs,
-                              .inputs = inputs,
-                              .outputs = outputs,
+                              .inputs = whole.own,
+                              .outputs = whole.own + step->num_inputs,
                               .num_inputs = step->num_inputs,
                               .num_outputs = step->num_outputs};
-    tn_status status = apply(&a);
+    if (status == TN_OK) {
+        whole_run(&whole, true);
+        status = apply(&a);
+    }
+    if (status == TN_OK)
+        whole_run(&whole, false);
+    whole_close(&whole);
     if (status != TN_OK)
         fail_prefix("%s: ", prim->record.id);
     return status;

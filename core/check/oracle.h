@@ -13,9 +13,11 @@
 // expression or a decomposition.
 bool oracle_knows(const tn_step *step);
 
-// Computes the outputs of `step`. `inputs` and `outputs` are in host memory, as many as the
-// step's, with the step's extents and dtypes and any strides. An input that was not given
-// has dtype NONE. Outputs overlap no other tensor.
+// Computes the outputs of `step`. `inputs` and `outputs` are in host memory, as many as
+// step_num_inputs() and step_num_outputs() count (operands.h), with the step's extents and
+// dtypes and any strides; `data` of fused ones is not used. An input that was not given has
+// dtype NONE. Outputs overlap no other tensor. A fused step is computed in its parts: the
+// prologues, the primitive's definition, the epilogue.
 tn_status oracle_step(tn_runtime *runtime, const tn_step *step, const tn_tensor *inputs,
                       const tn_tensor *outputs);
 

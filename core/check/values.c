@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include "../base/fail.h"
 #include "../base/memory.h"
+#include "operands.h"
 #include "values.h"
 
 struct state {                             // of one id
@@ -21,10 +22,18 @@ static tn_status wrong(const tn_step *step, const char *side, uint32_t k,
                 what, number);
 }
 
+static tn_status check_fused(const tn_step *step, const char *side, uint32_t k,
+                             const tn_value *value)
+{
+    return value->id ? wrong(step, side, k, value, "passes through a program", 0) : TN_OK;
+}
+
 static tn_status check_input(const tn_step *step, uint32_t at, uint32_t k,
                              struct state *states, uint64_t num_values)
 {
-    const tn_value *value = tn_step_input(step, k);
+    const tn_value *value = step_input(step, k);
+    if (value->flags & TN_VALUE_FUSED)
+        return check_fused(step, "input", k, value);
     if (value->layout.dtype == TN_DTYPE_NONE)
         return TN_OK;
     if (value->id == 0 || value->id > num_values)
@@ -42,7 +51,9 @@ static tn_status check_input(const tn_step *step, uint32_t at, uint32_t k,
 static tn_status check_output(const tn_step *step, uint32_t at, uint32_t k,
                               struct state *states, uint64_t num_values)
 {
-    const tn_value *value = tn_step_output(step, k);
+    const tn_value *value = step_output(step, k);
+    if (value->flags & TN_VALUE_FUSED)
+        return check_fused(step, "output", k, value);
     if (value->id == 0 || value->id > num_values)
         return wrong(step, "output", k, value, "is out of range", 0);
     struct state *state = &states[value->id];
@@ -62,9 +73,9 @@ tn_status values_check(const tn_segment *segment)
     tn_status status = states ? TN_OK : TN_ERR_MEMORY;
     for (uint32_t i = 0; i < segment->num_steps && status == TN_OK; i++) {
         const tn_step *step = tn_segment_step(segment, i);
-        for (uint32_t k = 0; k < step->num_inputs && status == TN_OK; k++)
+        for (uint32_t k = 0; k < step_num_inputs(step) && status == TN_OK; k++)
             status = check_input(step, i, k, states, segment->num_values);
-        for (uint32_t k = 0; k < step->num_outputs && status == TN_OK; k++)
+        for (uint32_t k = 0; k < step_num_outputs(step) && status == TN_OK; k++)
             status = check_output(step, i, k, states, segment->num_values);
     }
     mem_free(states);

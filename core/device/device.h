@@ -57,6 +57,7 @@ struct device {
     uint32_t number;            // index in the order of TENON_BACKEND
     uint32_t fusion_limit;      // instructions of a fused program; 0: never fuse
     uint32_t num_queues;        // 1 .. TN_MAX_QUEUES
+    uint32_t num_workers;       // as tn_kernel_query.num_workers
     // Whether the backend's families have TN_FAMILY_EXPR; and TN_FAMILY_CPU, so that the
     // device also runs references in C.
     bool runs_expr, runs_reference;

@@ -177,6 +177,7 @@ static tn_status device_create(tn_runtime *runtime, const tn_backend *ops,
     pthread_mutex_init(&device->lock, NULL);
     for (uint32_t i = 0; i < device->num_queues; i++)
         pthread_mutex_init(&device->queues[i].lock, NULL);
+    device->num_workers = device->info.num_workers ? device->info.num_workers : 1;
     if (TN_HAS(ops, fusion_limit))
         device->fusion_limit = ops->fusion_limit(device->handle);
     if (device->fusion_limit > TN_EXPR_MAX_INSNS)

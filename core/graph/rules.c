@@ -108,18 +108,32 @@ tn_status rule_reference(const struct prim *prim, const tn_cpu_call *call)
     return called(prim, "reference", prim->record.reference(call));
 }
 
+static tn_status check_scratch(uint64_t size, const char *what, const char *name,
+                               const char *plugin, const char *id, uint64_t *out_size)
+{
+    if (size > INT64_MAX)
+        return fail(TN_ERR_INTERNAL,
+                    "%s %s of %s, for %s: scratch_size gives %" PRIu64
+                    " bytes, at most %" PRId64 " are possible",
+                    what, name, plugin, id, size, INT64_MAX);
+    *out_size = size;
+    return TN_OK;
+}
+
 tn_status rule_scratch(const tn_kernel *kernel, const tn_kernel_query *query,
                        uint64_t *out_size)
 {
     uint64_t size = kernel->scratch_size ? kernel->scratch_size(query) : 0;
-    if (size > INT64_MAX)
-        return fail(TN_ERR_INTERNAL,
-                    "kernel %s of %s, for %s: scratch_size gives %" PRIu64
-                    " bytes, at most %" PRId64 " are possible",
-                    kernel->name, kernel_plugin(kernel), kernel->primitive, size,
-                    INT64_MAX);
-    *out_size = size;
-    return TN_OK;
+    return check_scratch(size, "kernel", kernel->name, kernel_plugin(kernel),
+                         kernel->primitive, out_size);
+}
+
+tn_status rule_reference_scratch(const struct prim *prim, const tn_kernel_query *query,
+                                 uint64_t *out_size)
+{
+    const tn_primitive *record = &prim->record;
+    uint64_t size = record->reference_scratch ? record->reference_scratch(query) : 0;
+    return check_scratch(size, "the", "reference", owner(prim), record->id, out_size);
 }
 
 // --- rules that build graph --------------------------------------------------------------

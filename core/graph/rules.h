@@ -31,6 +31,10 @@ tn_status rule_reference(const struct prim *prim, const tn_cpu_call *call);
 tn_status rule_scratch(const tn_kernel *kernel, const tn_kernel_query *query,
                        uint64_t *out_size);
 
+// The same for the primitive's reference.
+tn_status rule_reference_scratch(const struct prim *prim, const tn_kernel_query *query,
+                                 uint64_t *out_size);
+
 // Rules that build graph in `scope`. The arrays that a rule gives belong to `scope`. When
 // building failed, the functions return the scope's status, and the scope has the message.
 //

@@ -70,6 +70,21 @@ bool plan_is_donated(const struct plan_work *work, const struct plan_value *valu
            work->task->leaves[value->leaf]->node->kind == NODE_INPUT;
 }
 
+// Whether only the epilogue reads the memory of `base`: the kernel and its prologues read
+// elements in any order.
+static bool is_of_epilogue(const struct plan_work *work, const struct plan_op *op,
+                           uint32_t base)
+{
+    uint32_t first = op->num_inputs; // of the epilogue's own inputs, which are the last
+    const struct plan_fused *epilogue = op_epilogue(op);
+    for (uint32_t i = 0; i < epilogue->num_inputs; i++)
+        first -= epilogue->inputs[i].value != NONE;
+    for (uint32_t i = 0; i < first; i++)
+        if (op->inputs[i].value != NONE && work->values[op->inputs[i].value].base == base)
+            return false;
+    return true;
+}
+
 // Whether the output may lie in the memory of the input: nobody reads the input after this
 // step, in this run or behind it.
 static bool may_take_over(const struct plan_work *work, const struct plan_op *op,
@@ -88,6 +103,9 @@ static bool may_take_over(const struct plan_work *work, const struct plan_op *op
         return false;
     if (op->kind == OP_PROGRAM)
         return only_read_in_order(work, op, base);
+    if (op->num_fused > 0)
+        return op_epilogue(op) && is_of_epilogue(work, op, base) &&
+               only_read_in_order(work, op, base);
     if (!op->prim || op->prim->in_place_of[output] != input + 1)
         return false;
     // Kernels read other operands in any order, so none may share the memory.
@@ -172,24 +190,39 @@ static tn_status free_if_dead(struct assigner *a, uint32_t base, uint32_t step)
     return pool_give(&a->pools[v->device], v->home_offset, value_bytes(v));
 }
 
+static uint64_t fused_operands(const struct plan_op *op)
+{
+    uint64_t set = 0;
+    for (uint32_t i = 0; i < op->num_fused; i++)
+        set |= UINT64_C(1) << op->fused[i].operand;
+    return set;
+}
+
 static tn_status ask_scratch(struct plan_work *work, struct plan_op *op)
 {
-    uint32_t count = op->num_inputs + op->num_outputs;
+    const struct plan_fused *epilogue = op_epilogue(op);
+    uint32_t num_inputs = op_num_inputs(op), num_outputs = epilogue ? 1 : op->num_outputs;
     struct arena_mark mark = arena_mark(&work->stack);
-    tn_layout *layouts = arena_alloc(&work->stack, count * sizeof(*layouts));
+    tn_layout *layouts =
+        arena_alloc(&work->stack, (num_inputs + num_outputs) * sizeof(*layouts));
     if (!layouts)
         return TN_ERR_MEMORY;
-    for (uint32_t i = 0; i < count; i++)
-        layouts[i] = i < op->num_inputs
-                         ? op->inputs[i].layout
-                         : work->values[op->outputs[i - op->num_inputs]].layout;
+    for (uint32_t i = 0; i < num_inputs; i++)
+        layouts[i] = op->inputs[i].layout;
+    for (uint32_t i = 0; i < num_outputs; i++)
+        layouts[num_inputs + i] =
+            epilogue ? epilogue->layout : work->values[op->outputs[i]].layout;
     tn_kernel_query query = {.struct_size = sizeof(query),
                              .inputs = layouts,
-                             .outputs = layouts + op->num_inputs,
+                             .outputs = layouts + num_inputs,
                              .attrs = op->attrs,
-                             .num_inputs = op->num_inputs,
-                             .num_outputs = op->num_outputs};
-    tn_status status = rule_scratch(op->kernel, &query, &op->scratch_size);
+                             .num_inputs = num_inputs,
+                             .num_outputs = num_outputs,
+                             .fused = fused_operands(op),
+                             .num_workers = work->devices[op->device]->num_workers};
+    tn_status status = op->kind == OP_KERNEL
+                           ? rule_scratch(op->kernel, &query, &op->scratch_size)
+                           : rule_reference_scratch(op->prim, &query, &op->scratch_size);
     arena_rewind(&work->stack, mark);
     return status;
 }
@@ -212,7 +245,11 @@ static tn_status assign_step(struct assigner *a, uint32_t step)
     tn_status status = TN_OK;
     for (uint32_t k = 0; k < op->num_outputs && status == TN_OK; k++)
         status = place_output(a, op, k);
-    if (op->kind == OP_KERNEL && status == TN_OK)
+    bool has_scratch =
+        op->kind == OP_KERNEL
+            ? op->kernel->scratch_size != NULL
+            : op->kind == OP_REFERENCE && op->prim->record.reference_scratch != NULL;
+    if (has_scratch && status == TN_OK)
         status = place_scratch(a, op);
     for (uint32_t k = 0; k < op->num_inputs && status == TN_OK; k++)
         if (op->inputs[k].value != NONE)

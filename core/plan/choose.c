@@ -144,28 +144,31 @@ static void ask_step(struct plan_work *work, const struct device *device,
         watch_rejected(work, device, kernel ? kernel->name : "expression", "%s", reason);
 }
 
-// Whether the kernel's own predicate holds.
-static tn_status ask_accepts(struct plan_work *work, const tn_kernel *kernel,
-                             const struct node *node, const tn_value *values,
+tn_status choose_ask_accepts(struct plan_work *work, const struct device *device,
+                             const tn_kernel *kernel, const tn_step *step, uint64_t fused,
                              bool *out_holds)
 {
     *out_holds = true;
     if (!kernel->accepts)
         return TN_OK;
-    uint32_t count = node->num_inputs + node->num_outputs;
+    uint32_t count = step->num_inputs + step->num_outputs;
     struct arena_mark mark = arena_mark(&work->stack);
     tn_layout *layouts = arena_alloc(&work->stack, count * sizeof(*layouts));
     if (!layouts)
         return TN_ERR_MEMORY;
-    for (uint32_t i = 0; i < count; i++)
-        layouts[i] = values[i].layout;
+    for (uint32_t i = 0; i < step->num_inputs; i++)
+        layouts[i] = step->inputs[i].layout;
+    for (uint32_t i = 0; i < step->num_outputs; i++)
+        layouts[step->num_inputs + i] = step->outputs[i].layout;
     const tn_kernel_query query = {
         .struct_size = sizeof(query),
         .inputs = layouts,
-        .outputs = layouts + node->num_inputs,
-        .attrs = node->attrs,
-        .num_inputs = node->num_inputs,
-        .num_outputs = node->num_outputs,
+        .outputs = layouts + step->num_inputs,
+        .attrs = step->attrs,
+        .num_inputs = step->num_inputs,
+        .num_outputs = step->num_outputs,
+        .fused = fused,
+        .num_workers = device->num_workers,
     };
     *out_holds = kernel->accepts(&query);
     arena_rewind(&work->stack, mark);
@@ -188,7 +191,12 @@ static tn_status ask_kernel(struct plan_work *work, struct device *device,
         !operands_hold(work, device, kernel, node, values))
         return TN_OK;
     bool accepted;
-    tn_status status = ask_accepts(work, kernel, node, values, &accepted);
+    const tn_step step = {.attrs = node->attrs,
+                          .inputs = values,
+                          .outputs = values + node->num_inputs,
+                          .num_inputs = node->num_inputs,
+                          .num_outputs = node->num_outputs};
+    tn_status status = choose_ask_accepts(work, device, kernel, &step, 0, &accepted);
     if (status != TN_OK)
         return status;
     if (!accepted)

@@ -76,16 +76,64 @@ static tn_status write_value(struct compiler *c, uint32_t op, uint32_t value,
     return slot_for(c, base->home, base->home_index, flags, &out->slot);
 }
 
+// Gives the element of a number that is written to memory, for backends and kernels that
+// look at it when they compile.
+static tn_status write_constant(struct compiler *c, const struct plan_value *v,
+                                const void **out_constant)
+{
+    if (!v->is_constant)
+        return TN_OK;
+    void *element = arena_alloc(&c->plan->arena, sizeof(uint64_t));
+    if (!element)
+        return TN_ERR_MEMORY;
+    dtype_store_bits(v->layout.dtype, element, v->number);
+    *out_constant = element;
+    return TN_OK;
+}
+
+// Writes the kernel's operands; one that is fused has no memory.
+static tn_status write_operands(struct compiler *c, uint32_t index, tn_value *values)
+{
+    const struct plan_op *op = &c->work->ops[index];
+    const struct plan_fused *epilogue = op_epilogue(op);
+    uint32_t num_inputs = op_num_inputs(op);
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < num_inputs && status == TN_OK; i++) {
+        const struct operand *in = &op->inputs[i];
+        if (in->value == NONE && in->layout.dtype != TN_DTYPE_NONE)
+            values[i] = (tn_value){.flags = TN_VALUE_FUSED, .layout = in->layout};
+        else if (in->value != NONE)
+            status =
+                write_value(c, index, in->value, &in->layout, TN_SLOT_READ, &values[i]);
+        if (in->value != NONE && op->kernel && status == TN_OK)
+            status = write_constant(c, &c->work->values[in->value], &values[i].constant);
+    }
+    if (epilogue) {
+        values[num_inputs] =
+            (tn_value){.flags = TN_VALUE_FUSED, .layout = epilogue->layout};
+        return status;
+    }
+    for (uint32_t i = 0; i < op->num_outputs && status == TN_OK; i++) {
+        tn_layout layout = c->work->values[op->outputs[i]].layout;
+        if (op->program && op->program->flags & TN_EXPR_ROWS && op->num_inputs > 0)
+            layout = layout_of_rows(&layout, op->inputs[0].layout.rank);
+        status = write_value(c, index, op->outputs[i], &layout, TN_SLOT_WRITE,
+                             &values[num_inputs + i]);
+    }
+    return status;
+}
+
 // Moves the row's axis behind the others and merges neighbouring axes, as tn_step promises
 // for programs.
-static void collapse(tn_value *values, uint32_t count, const struct plan_op *op)
+static void collapse(tn_value *values, uint32_t count, const tn_expr_program *program,
+                     int32_t row_axis)
 {
     tn_layout *layouts[TN_EXPR_MAX_INPUTS + TN_EXPR_MAX_OUTPUTS];
-    bool has_rows = op->program->flags & TN_EXPR_ROWS;
+    bool has_rows = program->flags & TN_EXPR_ROWS;
     for (uint32_t i = 0; i < count; i++) {
         layouts[i] = &values[i].layout;
         if (has_rows)
-            *layouts[i] = layout_axis_last(*layouts[i], op->row_axis);
+            *layouts[i] = layout_axis_last(*layouts[i], row_axis);
     }
     if (has_rows)
         layouts_collapse_rows(layouts, count);
@@ -106,28 +154,65 @@ static tn_status keep_program(struct compiler *c, const tn_expr_program *program
     return *out_program ? map_put(&c->programs, key, (void *)*out_program) : TN_ERR_MEMORY;
 }
 
+static tn_status write_fused_program(struct compiler *c, uint32_t index,
+                                     const struct plan_fused *fused, tn_fused *out)
+{
+    uint32_t count = fused->num_inputs + fused->num_outputs;
+    tn_value *values = arena_alloc(&c->plan->arena, count * sizeof(*values));
+    if (!values)
+        return TN_ERR_MEMORY;
+    *out = (tn_fused){.operand = fused->operand,
+                      .params = fused->params,
+                      .inputs = values,
+                      .outputs = values + fused->num_inputs,
+                      .num_inputs = fused->num_inputs,
+                      .num_outputs = fused->num_outputs};
+    tn_status status = keep_program(c, fused->program, &out->program);
+    for (uint32_t i = 0; i < count && status == TN_OK; i++) {
+        bool is_input = i < fused->num_inputs;
+        uint32_t value =
+            is_input ? fused->inputs[i].value : fused->outputs[i - fused->num_inputs];
+        tn_layout layout = is_input ? fused->inputs[i].layout : fused->through;
+        if (value == NONE) {
+            values[i] = (tn_value){.flags = TN_VALUE_FUSED, .layout = layout};
+            continue;
+        }
+        layout.dtype = c->work->values[value].layout.dtype;
+        status = write_value(c, index, value, &layout,
+                             is_input ? TN_SLOT_READ : TN_SLOT_WRITE, &values[i]);
+    }
+    collapse(values, count, out->program, 0);
+    return status;
+}
+
+static tn_status write_fused(struct compiler *c, uint32_t index, tn_step *out)
+{
+    const struct plan_op *op = &c->work->ops[index];
+    tn_fused *fused = arena_alloc(&c->plan->arena, op->num_fused * sizeof(*fused));
+    tn_status status = fused ? TN_OK : TN_ERR_MEMORY;
+    for (uint32_t i = 0; i < op->num_fused && status == TN_OK; i++)
+        status = write_fused_program(c, index, &op->fused[i], &fused[i]);
+    out->fused = fused;
+    out->num_fused = op->num_fused;
+    out->fused_size = sizeof(*fused);
+    return status;
+}
+
 static tn_status write_step(struct compiler *c, uint32_t index, tn_step *out)
 {
     const struct plan_op *op = &c->work->ops[index];
-    uint32_t count = op->num_inputs + op->num_outputs;
-    tn_value *values = arena_alloc(&c->plan->arena, count * sizeof(*values));
+    uint32_t num_inputs = op_num_inputs(op);
+    uint32_t num_outputs = op_epilogue(op) ? 1 : op->num_outputs;
+    tn_value *values =
+        arena_alloc(&c->plan->arena, (num_inputs + num_outputs) * sizeof(*values));
     if (!values)
         return TN_ERR_MEMORY;
     const tn_expr_program *program;
     tn_status status = keep_program(c, op->program, &program);
-    for (uint32_t i = 0; i < op->num_inputs && status == TN_OK; i++)
-        if (op->inputs[i].value != NONE)
-            status = write_value(c, index, op->inputs[i].value, &op->inputs[i].layout,
-                                 TN_SLOT_READ, &values[i]);
-    for (uint32_t i = 0; i < op->num_outputs && status == TN_OK; i++) {
-        tn_layout layout = c->work->values[op->outputs[i]].layout;
-        if (op->program && op->program->flags & TN_EXPR_ROWS && op->num_inputs > 0)
-            layout = layout_of_rows(&layout, op->inputs[0].layout.rank);
-        status = write_value(c, index, op->outputs[i], &layout, TN_SLOT_WRITE,
-                             &values[op->num_inputs + i]);
-    }
+    if (status == TN_OK)
+        status = write_operands(c, index, values);
     if (op->kind == OP_PROGRAM && status == TN_OK)
-        collapse(values, count, op);
+        collapse(values, num_inputs + num_outputs, op->program, op->row_axis);
     *out = (tn_step){
         .struct_size = sizeof(*out),
         .primitive = op->prim && op->kind != OP_PROGRAM ? &op->prim->record : NULL,
@@ -136,9 +221,9 @@ static tn_status write_step(struct compiler *c, uint32_t index, tn_step *out)
         .program = program,
         .params = op->params,
         .inputs = values,
-        .outputs = values + op->num_inputs,
-        .num_inputs = op->num_inputs,
-        .num_outputs = op->num_outputs,
+        .outputs = values + num_inputs,
+        .num_inputs = num_inputs,
+        .num_outputs = num_outputs,
         .value_size = sizeof(*values),
         .scratch_offset = op->scratch_offset,
         .scratch_size = op->scratch_size,
@@ -147,6 +232,8 @@ static tn_status write_step(struct compiler *c, uint32_t index, tn_step *out)
     };
     if (!out->label)
         return TN_ERR_MEMORY;
+    if (op->num_fused > 0 && status == TN_OK)
+        status = write_fused(c, index, out);
     if (op->scratch_size > 0 && status == TN_OK)
         status = slot_for(c, HOME_ARENA, op->device, TN_SLOT_READ | TN_SLOT_WRITE,
                           &out->scratch_slot);
@@ -160,9 +247,10 @@ static uint64_t bytes_written(const struct plan_work *work, const struct plan_op
     uint64_t sum = 0;
     for (uint32_t k = 0; k < op->num_outputs; k++) {
         const struct plan_value *out = &work->values[op->outputs[k]];
-        uint32_t update = out->takes == NONE || !op->prim || op->kind == OP_PROGRAM
-                              ? 0
-                              : op->prim->update_of[k];
+        uint32_t update =
+            out->takes == NONE || !op->prim || op->kind == OP_PROGRAM || op->num_fused > 0
+                ? 0
+                : op->prim->update_of[k];
         uint64_t bytes = layout_bytes(&out->layout);
         if (update > 0 && update <= op->num_inputs &&
             op->inputs[update - 1].value != NONE) {

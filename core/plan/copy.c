@@ -256,10 +256,17 @@ static tn_status place_number(struct plan_work *work, const struct copy_node *c,
     tn_status status = choose_copy(work, device, c, &layout, &choice);
     if (status != TN_OK)
         return status;
-    if (choice.kind != OP_PROGRAM)
-        return transfer_once(work, device, from, out_value);
-    watch_placed(work, &c->node, device, NONE, &choice);
-    return add_copy(work, device, &choice, from, out_value);
+    if (choice.kind != OP_PROGRAM) {
+        status = transfer_once(work, device, from, out_value);
+    } else {
+        watch_placed(work, &c->node, device, NONE, &choice);
+        status = add_copy(work, device, &choice, from, out_value);
+    }
+    if (status == TN_OK) {
+        work->values[*out_value].is_constant = 1;
+        work->values[*out_value].number = work->values[from].number;
+    }
+    return status;
 }
 
 static tn_status place_memory(struct plan_work *work, const struct copy_node *c,

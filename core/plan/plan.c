@@ -66,14 +66,19 @@ static tn_status fuse(struct plan_work *work, struct plan *plan)
     return plan_fuse(work);
 }
 
+static tn_status attach(struct plan_work *work, struct plan *plan)
+{
+    (void)plan;
+    return plan_attach(work);
+}
+
 static const struct stage {
     const char *name;
     tn_status (*run)(struct plan_work *work, struct plan *plan);
 } stages[] = {
-    {"prepare", work_start},   {"simplify", simplify},
-    {"place", place},          {"fuse", fuse},
-    {"order", plan_order},     {"assign", plan_assign},
-    {"compile", plan_compile},
+    {"prepare", work_start}, {"simplify", simplify},    {"place", place},
+    {"fuse", fuse},          {"attach", attach},        {"order", plan_order},
+    {"assign", plan_assign}, {"compile", plan_compile},
 };
 
 static tn_status run_stages(struct plan_work *work, struct plan *plan)

@@ -7,6 +7,7 @@
 //   simplify  common subexpressions become one node
 //   place     nodes become operations: device, kernel, views resolved, constants folded
 //   fuse      chains of expressions become one program
+//   attach    programs beside a kernel become part of its step
 //   order     operations become segments with transfers between
 //   assign    values get slots and offsets; memory is reused, donated inputs taken over
 //   compile   the backends make executables
@@ -61,14 +62,15 @@ static inline bool task_donates(const struct task *task, uint32_t leaf)
 // another stage.
 struct plan_value {
     tn_layout layout;  // the offset counts from the start of the base's memory
-    uint64_t number;   // when is_number: the bits, as dtype_store_bits takes them
+    uint64_t number;   // when is_number or is_constant: the bits for dtype_store_bits
     uint32_t base;     // the value that owns the memory: this one, unless it is a view
     uint32_t producer; // operation, kept up by fuse, order; NONE: leaf, number
     uint32_t leaf;     // index in task.leaves; NONE: computed here
     uint32_t device;   // index in plan_work.devices
     uint8_t is_number, is_output, weak_kind;
-    uint8_t is_kept;    // assign, of the first value in its memory: an output is the last
-    uint32_t first_use; // fuse: first reader, in plan_work.uses; NONE: no reader
+    uint8_t is_constant; // memory that a number is written to
+    uint8_t is_kept;     // assign, of the first value in its memory: an output is the last
+    uint32_t first_use;  // fuse: first reader, in plan_work.uses; NONE: no reader
     // assign:
     uint32_t death;  // position of the last operation that uses it; NONE: then taken over
     uint32_t takes;  // the value whose memory it takes over, or NONE
@@ -86,8 +88,24 @@ struct operand {
 
 enum op_kind { OP_PROGRAM, OP_KERNEL, OP_REFERENCE, OP_TRANSFER };
 
+// A program between an operation's kernel and one of its operands (stage attach).
+struct plan_fused {
+    uint32_t operand; // as tn_fused.operand
+    const tn_expr_program *program;
+    const uint64_t *params;
+    struct operand *inputs; // value NONE: the operand
+    uint32_t *outputs;      // values; NONE: the operand
+    uint32_t num_inputs, num_outputs;
+    tn_layout layout;  // of the operand as the kernel sees it
+    tn_layout through; // of the operand over the program's extents
+};
+
 // One kernel launch or transfer. Written by place but for the fields that name another
-// stage; fuse rewrites the last operation of a group.
+// stage; fuse rewrites the last operation of a group, attach a kernel with its neighbours.
+//
+// With `fused`, `inputs` are the kernel's, num_kernel_inputs of them, and behind these the
+// programs' own; one that is fused has value NONE and a dtype. `outputs` are those of the
+// epilogue, if there is one.
 struct plan_op {
     uint32_t kind;
     uint32_t device;                // it runs there; of a transfer: the destination
@@ -100,6 +118,8 @@ struct plan_op {
     struct operand *inputs;
     uint32_t *outputs; // values
     uint32_t num_inputs, num_outputs;
+    struct plan_fused *fused; // attach
+    uint32_t num_fused, num_kernel_inputs;
     uint32_t group;          // fuse: index of its group; NONE: none yet
     bool apart;              // fuse: it reduces, and the device declined a group with it
     uint64_t scratch_size;   // assign: bytes
@@ -108,6 +128,19 @@ struct plan_op {
     const char *text; // for watchers: uncut text of its expressions, or NULL
     bool named;       // the label is the id of a primitive
 };
+
+// The operands of the operation's own kernel, without those of fused programs.
+static inline uint32_t op_num_inputs(const struct plan_op *op)
+{
+    return op->num_fused ? op->num_kernel_inputs : op->num_inputs;
+}
+
+// The program that the output passes through, or NULL. Then the kernel has no other output.
+static inline const struct plan_fused *op_epilogue(const struct plan_op *op)
+{
+    const struct plan_fused *last = op->num_fused ? &op->fused[op->num_fused - 1] : NULL;
+    return last && last->operand == op->num_kernel_inputs ? last : NULL;
+}
 
 // An operation that reads a value's memory. Lists ascend by operation.
 struct plan_use {
@@ -292,6 +325,7 @@ void plan_release(struct plan *plan);
 tn_status plan_simplify(struct plan_work *work);
 tn_status plan_place(struct plan_work *work);
 tn_status plan_fuse(struct plan_work *work);
+tn_status plan_attach(struct plan_work *work);
 tn_status plan_order(struct plan_work *work, struct plan *plan);
 tn_status plan_assign(struct plan_work *work, struct plan *plan);
 tn_status plan_compile(struct plan_work *work, struct plan *plan);
@@ -311,6 +345,11 @@ struct choice {
 enum { CHOICE_DECOMPOSE = 100, CHOICE_SPLIT = 101, CHOICE_NONE = 102 };
 tn_status choose(struct plan_work *work, struct device *device, const struct node *node,
                  const tn_value *values, struct choice *out);
+
+// Whether the kernel's own predicate holds. `fused`: as tn_kernel_query.fused.
+tn_status choose_ask_accepts(struct plan_work *work, const struct device *device,
+                             const tn_kernel *kernel, const tn_step *step, uint64_t fused,
+                             bool *out_holds);
 
 // Whether some device can copy a value of this layout, which lies on `device`, to
 // contiguous memory (copy.c).

@@ -153,9 +153,12 @@ static tn_status check_kernel(const tn_kernel *kernel)
         return fail(TN_ERR_REFUSED, "unknown flags 0x%x", kernel->flags & ~known);
     for (uint32_t i = 0; i < kernel->num_operands; i++)
         if (kernel->operands[i].needs > TN_NEEDS_ROWS ||
+            kernel->operands[i].flags & ~(uint32_t)TN_OPERAND_FUSES ||
             kernel->operands[i].dtypes & ~TN_ALL_DTYPES)
-            return fail(TN_ERR_REFUSED, "operands[%u]: dtypes 0x%x, needs %u: unknown", i,
-                        kernel->operands[i].dtypes, kernel->operands[i].needs);
+            return fail(TN_ERR_REFUSED,
+                        "operands[%u]: dtypes 0x%x, needs %u, flags 0x%x: unknown", i,
+                        kernel->operands[i].dtypes, kernel->operands[i].needs,
+                        kernel->operands[i].flags);
     return check_payload(kernel);
 }
 

@@ -10,7 +10,7 @@ struct cpu_call {
     tn_status (*launch)(const tn_cpu_call *call);
     const struct sample *sample;
     const struct array *in, *out;
-    void *scratch;
+    void *scratch, *state;
     uint64_t scratch_size;
     uint32_t cpu_features, num_threads;
 };
@@ -18,6 +18,9 @@ struct cpu_call {
 // Calls the function. Its parallel_for splits the range at random, and with num_threads > 1
 // runs the pieces on several threads, in random order.
 tn_status apply_cpu(struct sample_maker *maker, const struct cpu_call *call);
+// Calls the kernel's prepare for this call: the operands have layouts and no memory.
+tn_status apply_prepare(struct sample_maker *maker, const tn_cpu_kernel *kernel,
+                        const struct cpu_call *call, void **out_state);
 // Flags of tn_cpu_call.cpu_features for this processor.
 uint32_t cpu_features_here(void);
 

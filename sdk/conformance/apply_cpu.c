@@ -27,12 +27,13 @@ uint32_t cpu_features_here(void)
 // A range cut into pieces. Threads take the next piece from `next`; `order` is a random
 // permutation.
 struct work {
-    void (*body)(void *context, int64_t begin, int64_t end);
+    void (*body)(void *context, int64_t begin, int64_t end, uint32_t worker);
     void *context;
     int64_t begin[MAX_PIECES], end[MAX_PIECES];
     int order[MAX_PIECES];
     int num_pieces;
     _Atomic int next;
+    _Atomic uint32_t workers; // threads that have begun
 };
 
 // tn_cpu_call has no context pointer, so parallel_for finds the kit's random numbers here.
@@ -62,13 +63,16 @@ static void cut(struct kit *k, struct work *work, int64_t n, int64_t grain)
 static void *run_pieces(void *context)
 {
     struct work *work = context;
+    uint32_t worker = work->workers++;
     for (int i; (i = work->next++) < work->num_pieces;)
-        work->body(work->context, work->begin[work->order[i]], work->end[work->order[i]]);
+        work->body(work->context, work->begin[work->order[i]], work->end[work->order[i]],
+                   worker);
     return NULL;
 }
 
 static void parallel_for(const tn_cpu_call *call, int64_t n, int64_t grain,
-                         void (*body)(void *context, int64_t begin, int64_t end),
+                         void (*body)(void *context, int64_t begin, int64_t end,
+                                      uint32_t worker),
                          void *context)
 {
     struct work work = {.body = body, .context = context};
@@ -83,15 +87,15 @@ static void parallel_for(const tn_cpu_call *call, int64_t n, int64_t grain,
         pthread_join(threads[i], NULL);
 }
 
-tn_status apply_cpu(struct sample_maker *maker, const struct cpu_call *call)
+static tn_cpu_call table_of(const struct sample_maker *maker, const struct cpu_call *call,
+                            tn_tensor in[MAX_IN], tn_tensor out[MAX_OUT])
 {
-    tn_tensor in[MAX_IN], out[MAX_OUT];
     const struct sample *s = call->sample;
     for (uint32_t i = 0; i < sample_operands(s); i++)
         in[i] = i < s->num_inputs ? call->in[i].tensor : s->in[i].tensor;
     for (uint32_t i = 0; i < s->num_outputs; i++)
         out[i] = call->out[i].tensor;
-    tn_cpu_call table = {.struct_size = sizeof(table),
+    return (tn_cpu_call){.struct_size = sizeof(tn_cpu_call),
                          .host = maker->host->table,
                          .inputs = in,
                          .outputs = out,
@@ -102,9 +106,40 @@ tn_status apply_cpu(struct sample_maker *maker, const struct cpu_call *call)
                          .num_outputs = s->num_outputs,
                          .cpu_features = call->cpu_features,
                          .num_threads = call->num_threads ? call->num_threads : 1,
-                         .parallel_for = parallel_for};
+                         .parallel_for = parallel_for,
+                         .state = call->state};
+}
+
+tn_status apply_cpu(struct sample_maker *maker, const struct cpu_call *call)
+{
+    tn_tensor in[MAX_IN], out[MAX_OUT];
+    const tn_cpu_call table = table_of(maker, call, in, out);
     kit_of_call = maker->kit;
     return call->launch(&table);
+}
+
+static void here(const tn_cpu_call *call, int64_t n, int64_t grain,
+                 void (*body)(void *context, int64_t begin, int64_t end, uint32_t worker),
+                 void *context)
+{
+    (void)call, (void)grain;
+    if (n > 0)
+        body(context, 0, n, 0);
+}
+
+tn_status apply_prepare(struct sample_maker *maker, const tn_cpu_kernel *kernel,
+                        const struct cpu_call *call, void **out_state)
+{
+    tn_tensor in[MAX_IN], out[MAX_OUT];
+    tn_cpu_call table = table_of(maker, call, in, out);
+    for (uint32_t i = 0; i < table.num_inputs; i++)
+        in[i].data = NULL;
+    for (uint32_t i = 0; i < table.num_outputs; i++)
+        out[i].data = NULL;
+    table.scratch = table.state = NULL;
+    table.scratch_size = 0;
+    table.parallel_for = here;
+    return kernel->prepare(&table, out_state);
 }
 
 // --- outputs and definitions -----------------------------------------------------------
@@ -143,13 +178,39 @@ static const char *define_by_graph(struct sample_maker *maker, const struct samp
     return status == TN_OK ? NULL : text;
 }
 
+// The scratch memory of the reference, rounded up to a multiple of 64.
+static uint64_t reference_scratch(const struct cpu_call *call)
+{
+    const struct sample *s = call->sample;
+    tn_layout in[MAX_IN], out[MAX_OUT];
+    if (!s->primitive->reference_scratch)
+        return 0;
+    for (uint32_t i = 0; i < sample_operands(s); i++)
+        in[i] = (i < s->num_inputs ? call->in[i] : s->in[i]).tensor.layout;
+    for (uint32_t i = 0; i < s->num_outputs; i++)
+        out[i] = call->out[i].tensor.layout;
+    const tn_kernel_query query = {.struct_size = sizeof(query),
+                                   .inputs = in,
+                                   .outputs = out,
+                                   .attrs = s->attrs,
+                                   .num_inputs = sample_operands(s),
+                                   .num_outputs = s->num_outputs,
+                                   .num_workers = 1};
+    return (s->primitive->reference_scratch(&query) + 63) / 64 * 64;
+}
+
 static const char *define_by_reference(struct sample_maker *maker, const struct sample *s,
                                        struct array out[MAX_OUT])
 {
     outputs_new(s, PLAIN, 0, out);
     struct cpu_call call = {
         .launch = s->primitive->reference, .sample = s, .in = s->in, .out = out};
-    if (apply_cpu(maker, &call) == TN_OK)
+    call.scratch_size = reference_scratch(&call);
+    if (call.scratch_size && !(call.scratch = aligned_alloc(64, call.scratch_size)))
+        abort();
+    tn_status status = apply_cpu(maker, &call);
+    free(call.scratch);
+    if (status == TN_OK)
         return NULL;
     outputs_free(out);
     return maker->host->text[0] ? maker->host->text : "its reference fails";

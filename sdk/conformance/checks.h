@@ -40,6 +40,7 @@ void group_import(struct kit *k);    // memory of the host, used in place
 void group_segment(struct kit *k);   // compiling and running segments
 void group_queue(struct kit *k);     // submissions, points and waiting
 void group_family(struct kit *k);    // kernels of other plugins, by family
+void family_stages(struct kit *k);   // its part in family_stages.c
 void group_primitive(struct kit *k); // every installed primitive on the backend's devices
 void group_suite(struct kit *k);     // the operator suite over base and nn
 void group_format(struct kit *k);    // files of arrays, in memory

@@ -8,7 +8,7 @@
 #include "family_plan.h"
 #include "family_shader.h" // family_glsl_code, family_spirv_code
 
-enum { N = 1000, GAP = 3, SCRATCH = 5000, ADD = 11 };
+enum { N = 1000, GAP = 3, SCRATCH = 5000, ADD = 11, MOST_WORKERS = 1024 };
 
 // --- the primitive ---------------------------------------------------------------------
 
@@ -109,17 +109,25 @@ static void see_scratch(const tn_cpu_call *call)
 struct loop {
     _Atomic uint8_t visits[N];
     int64_t n, grain;
-    _Atomic int wrong;
+    uint32_t num_threads;
+    _Atomic uint8_t busy[MOST_WORKERS];
+    _Atomic int wrong, wrong_worker;
 };
 
-static void visit(void *context, int64_t begin, int64_t end)
+static void visit(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     struct loop *loop = context;
     if (begin < 0 || end > loop->n || begin >= end ||
         (end - begin < loop->grain && end != loop->n))
         loop->wrong = 1;
+    bool is_own = worker < loop->num_threads && worker < MOST_WORKERS &&
+                  atomic_exchange(&loop->busy[worker], 1) == 0;
+    if (!is_own)
+        loop->wrong_worker = 1;
     for (int64_t i = begin; i < end && i < N && i >= 0; i++)
         loop->visits[i]++;
+    if (is_own)
+        loop->busy[worker] = 0;
 }
 
 static void see_loops(const tn_cpu_call *call)
@@ -131,12 +139,17 @@ static void see_loops(const tn_cpu_call *call)
         memset(&loop, 0, sizeof(loop));
         loop.n = sizes[i][0];
         loop.grain = sizes[i][1];
+        loop.num_threads = call->num_threads;
         call->parallel_for(call, loop.n, loop.grain, visit, &loop);
         for (int64_t k = 0; k < N; k++)
             if (loop.visits[k] != (k < loop.n))
                 see("parallel_for over %lld, at least %lld at a time: %lld is visited %d "
                     "times",
                     (long long)loop.n, (long long)loop.grain, (long long)k, loop.visits[k]);
+        if (loop.wrong_worker)
+            see("parallel_for with %u threads: a worker's number is not below that, or two "
+                "bodies that run at once have one",
+                call->num_threads);
         if (loop.wrong)
             see("parallel_for over %lld, at least %lld at a time: a piece is shorter, "
                 "empty "
@@ -497,4 +510,5 @@ static const struct fixture_check checks[] = {
 void group_family(struct kit *k)
 {
     fixture_run(k, checks, COUNT(checks));
+    family_stages(k);
 }

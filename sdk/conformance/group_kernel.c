@@ -28,6 +28,31 @@ static bool scratch_holds(const unsigned char *scratch, uint64_t size)
     return true;
 }
 
+// Launches the kernel, between prepare and finish where it has them.
+static tn_status run_stages(struct kit *k, const struct launch *l, struct cpu_call *call)
+{
+    const tn_cpu_kernel *payload = l->kernel->payload;
+    struct fake_host *host = &l->pack->host;
+    tn_status status = TN_OK;
+    fake_host_reset(host);
+    if (TN_HAS(payload, prepare))
+        status = apply_prepare(&l->pack->maker, payload, call, &call->state);
+    if (status == TN_OK) {
+        uint64_t allocations = host->allocations;
+        status = apply_cpu(&l->pack->maker, call);
+        if (host->allocations != allocations)
+            check_fail(k,
+                       "%s: it allocates through the host, instead of asking for scratch",
+                       sample_text(l->s));
+        if (TN_HAS(payload, prepare) && TN_HAS(payload, finish))
+            payload->finish(host->table, call->state);
+    }
+    if (host->live)
+        check_fail(k, "%s: prepare and finish leave %llu blocks", sample_text(l->s),
+                   (unsigned long long)host->live);
+    return status;
+}
+
 static tn_status launch(struct kit *k, const struct launch *l, const struct array *in,
                         const struct array *out, uint32_t features, uint32_t num_threads)
 {
@@ -38,24 +63,21 @@ static tn_status launch(struct kit *k, const struct launch *l, const struct arra
     if (!scratch)
         abort();
     memset(scratch, POISON, whole);
-    fake_host_reset(&l->pack->host);
-    tn_status status = apply_cpu(&l->pack->maker, &(struct cpu_call){
-                                                      .launch = payload->launch,
-                                                      .sample = l->s,
-                                                      .in = in,
-                                                      .out = out,
-                                                      .scratch = scratch,
-                                                      .scratch_size = size,
-                                                      .cpu_features = features,
-                                                      .num_threads = num_threads,
-                                                  });
+    tn_status status = run_stages(k, l,
+                                  &(struct cpu_call){
+                                      .launch = payload->launch,
+                                      .sample = l->s,
+                                      .in = in,
+                                      .out = out,
+                                      .scratch = scratch,
+                                      .scratch_size = size,
+                                      .cpu_features = features,
+                                      .num_threads = num_threads,
+                                  });
     if (!scratch_holds(scratch, size))
         check_fail(k, "%s: it writes behind the %llu bytes of scratch that it asked for",
                    sample_text(l->s), (unsigned long long)size);
     free(scratch);
-    if (l->pack->host.allocations)
-        check_fail(k, "%s: it allocates through the host, instead of asking for scratch",
-                   sample_text(l->s));
     return status;
 }
 

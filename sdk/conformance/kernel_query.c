@@ -46,7 +46,8 @@ static tn_kernel_query query_of(const struct sample *s, const struct array *in,
                              .outputs = out_layouts,
                              .attrs = s->attrs,
                              .num_inputs = sample_operands(s),
-                             .num_outputs = s->num_outputs};
+                             .num_outputs = s->num_outputs,
+                             .num_workers = 3}; // as apply_cpu has at most
 }
 
 bool kernel_accepts(const tn_kernel *kernel, const struct sample *s, const struct array *in)

@@ -32,8 +32,9 @@ TestSuite(cpu_device, .init = open_device, .fini = close_device);
 
 static int64_t covered[1000];
 
-static void cover(void *context, int64_t begin, int64_t end)
+static void cover(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
+    (void)worker;
     (void)context;
     for (int64_t i = begin; i < end; i++)
         covered[i]++;

@@ -177,11 +177,12 @@ static const tn_layout row = {.dtype = TN_F32, .rank = 1, .extent = {3}, .stride
 static float operands[3][3];
 
 static void in_one_piece(const tn_cpu_call *call, int64_t n, int64_t grain,
-                         void (*body)(void *context, int64_t begin, int64_t end),
+                         void (*body)(void *context, int64_t begin, int64_t end,
+                                      uint32_t worker),
                          void *context)
 {
     (void)call, (void)grain;
-    body(context, 0, n);
+    body(context, 0, n, 0);
 }
 
 static void set_operands(void)

@@ -84,14 +84,15 @@ static int64_t draw_below(int64_t n)
 
 // Pieces of any length that keeps to the grain, in any order of two.
 static void in_pieces(const tn_cpu_call *call, int64_t n, int64_t grain,
-                      void (*body)(void *context, int64_t begin, int64_t end),
+                      void (*body)(void *context, int64_t begin, int64_t end,
+                                   uint32_t worker),
                       void *context)
 {
     int64_t cut = n > grain ? grain + draw_below(n - grain + 1) : n;
     (void)call;
     if (cut < n)
-        body(context, cut, n);
-    body(context, 0, cut);
+        body(context, cut, n, 0);
+    body(context, 0, cut, 0);
 }
 
 // Memory with its axes in any order, gaps between elements, and backwards where chosen.

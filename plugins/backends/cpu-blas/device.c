@@ -33,21 +33,27 @@ static void processor_name(char *out, size_t size)
 }
 #endif
 
-// The value of TENON_THREADS, or the number of processors in the affinity mask.
-static tn_status count_threads(const tn_host *host, uint32_t *out_threads)
+static uint32_t num_processors; // set once: device_info promises a constant
+
+static void count_processors(void)
 {
+    num_processors = pool_processors();
+}
+
+// The value of TENON_THREADS, or the number of processors in the affinity mask when the
+// process first asked. 0: the value is no number of threads.
+static uint32_t count_threads(const tn_host *host)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     const char *text = host->config(host, "TENON_THREADS");
-    if (!text || !*text) {
-        *out_threads = pool_processors();
-        return TN_OK;
-    }
+    pthread_once(&once, count_processors);
+    if (!text || !*text)
+        return num_processors;
     char *end;
     unsigned long value = strtoul(text, &end, 10);
-    if (!isdigit((unsigned char)*text) || *end || value < 1 || value > 256)
-        return host->fail(host, TN_ERR_ARGUMENT,
-                          "TENON_THREADS is \"%s\", expected a number from 1 to 256", text);
-    *out_threads = (uint32_t)value;
-    return TN_OK;
+    if (!isdigit((unsigned char)*text) || *end || value > 256)
+        return 0;
+    return (uint32_t)value;
 }
 
 tn_status cpu_device_count(const tn_host *host, uint32_t *out_count)
@@ -60,14 +66,14 @@ tn_status cpu_device_count(const tn_host *host, uint32_t *out_count)
 tn_status cpu_device_info(const tn_host *host, uint32_t index, tn_device_info *out)
 {
     tn_device_info info = {
-        .flags = TN_DEVICE_HOST_MEMORY | TN_DEVICE_ROWS,
+        .flags = TN_DEVICE_HOST_MEMORY | TN_DEVICE_ROWS | TN_DEVICE_FUSES,
         .features = "f16,bf16,f64,i8,i16,i64",
         .memory_size = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
         .buffer_alignment = CPU_ALIGNMENT,
         .num_queues = cpu_num_queues(),
+        .num_workers = count_threads(host),
     };
     uint32_t size = out->struct_size < sizeof(info) ? out->struct_size : sizeof(info);
-    (void)host;
     (void)index;
     info.struct_size = size;
     processor_name(info.name, sizeof(info.name));
@@ -162,9 +168,12 @@ static tn_status open_queues(tn_device *device)
 static tn_status open_parts(tn_device *device)
 {
     const tn_host *host = device->host;
-    tn_status status = count_threads(host, &device->num_threads);
-    if (status == TN_OK)
-        status = pool_create(host, device->num_threads, &device->pool);
+    device->num_threads = count_threads(host);
+    if (!device->num_threads)
+        return host->fail(host, TN_ERR_ARGUMENT,
+                          "TENON_THREADS is \"%s\", expected a number from 1 to 256",
+                          host->config(host, "TENON_THREADS"));
+    tn_status status = pool_create(host, device->num_threads, &device->pool);
     if (status != TN_OK)
         return status;
     uint64_t threads = device->num_threads - 1 + cpu_num_queues();

@@ -19,14 +19,24 @@ static int64_t tile_grain(const struct conv *conv, int64_t pixels_each)
 struct forward {
     struct conv conv;
     const float *x, *w, *bias;
-    float *out;
+    float *out;              // with `call`: a tile for each worker, in scratch memory
+    const tn_cpu_call *call; // not NULL: the output passes through a program
 };
 
-static void forward_tile(const struct forward *f, int64_t first, int64_t count)
+// Most floats of a tile of the output that passes through a program: it stays in the
+// second-level cache between the product and the program.
+#define FUSED_TILE 65536
+
+static void cut_tile(struct conv *conv)
+{
+    int64_t most = FUSED_TILE / (conv->o + 1) + 1;
+    conv->tile = conv->tile < most ? conv->tile : most;
+}
+
+static void forward_tile(const struct forward *f, float *out, int64_t first, int64_t count)
 {
     const struct conv *v = &f->conv;
     float patches[CONV_TILE];
-    float *out = f->out + first * v->o;
 
     for (int64_t i = 0; f->bias && i < count; i++)
         memcpy(out + i * v->o, f->bias, (size_t)v->o * sizeof(float));
@@ -39,13 +49,16 @@ static void forward_tile(const struct forward *f, int64_t first, int64_t count)
 }
 
 // The loop runs over tiles.
-static void forward_tiles(void *context, int64_t begin, int64_t end)
+static void forward_tiles(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     const struct forward *f = context;
-    int64_t tile = f->conv.tile;
+    int64_t tile = f->conv.tile, o = f->conv.o;
     for (int64_t i = begin; i < end; i++) {
-        int64_t left = f->conv.pixels - i * tile;
-        forward_tile(f, i * tile, left < tile ? left : tile);
+        int64_t left = f->conv.pixels - i * tile, count = left < tile ? left : tile;
+        float *out = f->out + (f->call ? (int64_t)worker : i) * tile * o;
+        forward_tile(f, out, i * tile, count);
+        if (f->call)
+            f->call->store(f->call, 0, i * tile * o, count * o, out, worker);
     }
 }
 
@@ -56,11 +69,16 @@ static tn_status conv2d(const tn_cpu_call *call)
         .x = first_element(&in[0]),
         .w = first_element(&in[1]),
         .bias = call->num_inputs > 2 && in[2].data ? first_element(&in[2]) : NULL,
-        .out = first_element(&call->outputs[0]),
+        .out = call->outputs[0].data ? first_element(&call->outputs[0]) : NULL,
     };
     conv_read(call->attrs, &in[0].layout, &in[1].layout, &call->outputs[0].layout, &f.conv);
     if (f.conv.pixels * f.conv.o == 0)
         return TN_OK;
+    if (!call->outputs[0].data) {
+        cut_tile(&f.conv);
+        f.call = call;
+        f.out = call->scratch;
+    }
     tn_status status = blas_enter(call, &f.conv.blas);
     if (status != TN_OK)
         return status;
@@ -73,9 +91,24 @@ static tn_status conv2d(const tn_cpu_call *call)
 static int32_t conv2d_accepts(const tn_kernel_query *query)
 {
     struct conv conv;
+    // A rule stands for the bias and for the output.
+    if (query->fused & ~(UINT64_C(1) << query->num_inputs))
+        return 0;
     conv_read(query->attrs, &query->inputs[0], &query->inputs[1], &query->outputs[0],
               &conv);
     return conv_accepts(&conv);
+}
+
+static uint64_t conv2d_scratch(const tn_kernel_query *query)
+{
+    struct conv conv;
+    if (!query->fused)
+        return 0;
+    conv_read(query->attrs, &query->inputs[0], &query->inputs[1], &query->outputs[0],
+              &conv);
+    cut_tile(&conv);
+    return tn_saturated_multiply((uint64_t)(conv.tile * conv.o) * sizeof(float),
+                                 query->num_workers);
 }
 
 // --- x = gradient * w ------------------------------------------------------------------
@@ -105,8 +138,9 @@ static void rebuild_image(const struct input_gradient *f, int64_t image)
     }
 }
 
-static void rebuild_images(void *context, int64_t begin, int64_t end)
+static void rebuild_images(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
+    (void)worker;
     const struct input_gradient *f = context;
     for (int64_t i = begin; i < end; i++)
         rebuild_image(f, i);
@@ -184,8 +218,9 @@ static void sum_chunk(const struct weight_gradient *f, int64_t chunk)
     }
 }
 
-static void sum_chunks(void *context, int64_t begin, int64_t end)
+static void sum_chunks(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
+    (void)worker;
     const struct weight_gradient *f = context;
     for (int64_t i = begin; i < end; i++)
         sum_chunk(f, i);
@@ -239,9 +274,10 @@ static uint64_t conv2d_weight_scratch(const tn_kernel_query *query)
 
 // --- records ---------------------------------------------------------------------------
 
-static const tn_operand_rule f32_contiguous[] = {
-    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS},
-};
+#define F32 TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS
+static const tn_operand_rule conv2d_rules[] = {{F32}, {F32}, {F32, TN_OPERAND_FUSES}};
+static const tn_operand_rule conv2d_input_rules[] = {{F32}};
+static const tn_operand_rule conv2d_weight_rules[] = {{F32}};
 
 #define RECORD(id, ...)                                                                    \
     static const tn_cpu_kernel id##_payload = {                                            \
@@ -253,11 +289,11 @@ static const tn_operand_rule f32_contiguous[] = {
                                    .family = TN_FAMILY_CPU,                                \
                                    .name = "openblas",                                     \
                                    .priority = 700,                                        \
-                                   TN_OPERANDS(f32_contiguous),                            \
+                                   TN_OPERANDS(id##_rules),                                \
                                    .accepts = id##_accepts,                                \
                                    .payload = &id##_payload,                               \
                                    __VA_ARGS__}
-RECORD(conv2d, .scratch_size = NULL);
+RECORD(conv2d, .scratch_size = conv2d_scratch);
 RECORD(conv2d_input, .scratch_size = NULL);
 RECORD(conv2d_weight, .scratch_size = conv2d_weight_scratch);
 #undef RECORD

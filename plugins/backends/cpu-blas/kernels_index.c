@@ -8,6 +8,8 @@
 #define INDEX_BLOCK 256      // indices, or half floats, that are converted at a time
 #define LEAST_RUN 32         // elements: with shorter runs the axis is not cut into parts
 
+#define TAKE_BYTES 16384 // of a block that passes through a program
+
 struct indexing {
     const struct cpu_kernels *kernels;
     struct axes outer; // of x
@@ -20,6 +22,8 @@ struct indexing {
     char *to;
     int32_t dtype;
     uint32_t size;
+    const tn_cpu_call *call; // not NULL: the output passes through a program
+    int64_t block;           // then: units of a block, in each worker's part of `to`
 };
 
 // Splits the axes of x at `axis`. False: the axes after `axis` cannot be merged into one
@@ -119,7 +123,7 @@ static void take_runs(const struct indexing *s, const char *from, char *to,
 }
 
 // The loop runs over units: an index, for one outer element.
-static void take_units(void *context, int64_t begin, int64_t end)
+static void take_units(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     const struct indexing *s = context;
     while (begin < end) {
@@ -127,12 +131,40 @@ static void take_units(void *context, int64_t begin, int64_t end)
         int64_t left = s->count - first, n = end - begin < left ? end - begin : left;
         const char *from = s->from + axes_offset(&s->outer, outer) * s->size;
         char *to = s->to + begin * s->inner * s->size;
+        if (s->call) {
+            n = n < s->block ? n : s->block;
+            to = s->to + worker * s->block * s->inner * s->size;
+        }
         if (s->inner == 1)
             take_elements(s, from, to, s->index + first, n);
         else
             take_runs(s, from, to, s->index + first, n);
+        if (s->call)
+            s->call->store(s->call, 0, begin * s->inner, n * s->inner, to, worker);
         begin += n;
     }
+}
+
+// Units of a block that passes through a program: it stays in the first-level cache, if it
+// is more than one unit.
+static int64_t take_block(const struct indexing *s)
+{
+    return TAKE_BYTES / (s->inner * s->size + 1) + 1;
+}
+
+static uint64_t take_scratch(const tn_kernel_query *query)
+{
+    const tn_take_attrs *attrs = query->attrs;
+    const tn_layout *x = &query->inputs[0];
+    struct indexing s;
+    uint64_t bytes = index_scratch(query);
+    if (!query->fused)
+        return bytes;
+    (void)split(x, tn_axis(attrs->axis, x->rank), &s);
+    uint64_t block = tn_saturated_multiply((uint64_t)take_block(&s),
+                                           (uint64_t)s.inner * (uint64_t)s.size);
+    return tn_saturated_add(tn_saturated_add(bytes, 64),
+                            tn_saturated_multiply(block, query->num_workers));
 }
 
 static tn_status take(const tn_cpu_call *call)
@@ -145,7 +177,13 @@ static tn_status take(const tn_cpu_call *call)
         return TN_OK;
     read_indices(call, &s, true);
     s.from = first_element(&call->inputs[0]);
-    s.to = first_element(&call->outputs[0]);
+    if (call->outputs[0].data) {
+        s.to = first_element(&call->outputs[0]);
+    } else {
+        s.call = call;
+        s.block = take_block(&s);
+        s.to = (char *)call->scratch + (s.count * (int64_t)sizeof(int64_t) + 63) / 64 * 64;
+    }
     call->parallel_for(call, s.outer.count * s.count, 1 + PIECE_ELEMENTS / s.inner,
                        take_units, &s);
     return TN_OK;
@@ -169,8 +207,9 @@ struct copying {
     uint32_t size;
 };
 
-static void copy_elements(void *context, int64_t begin, int64_t end)
+static void copy_elements(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
+    (void)worker;
     const struct copying *c = context;
     int32_t last = c->axes.rank - 1;
     int64_t row = last < 0 ? 1 : c->axes.extent[last];
@@ -229,8 +268,9 @@ static void add_elements_f32(const struct indexing *s, float *to, const float *f
 // The loop runs over units: a part of the axis, for one outer element. A unit adds the
 // updates of its part in the order of the indices, so the result does not depend on the
 // number of parts.
-static void scatter_units(void *context, int64_t begin, int64_t end)
+static void scatter_units(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
+    (void)worker;
     const struct indexing *s = context;
     int64_t bytes = s->inner * s->size, part = (s->n + s->parts - 1) / s->parts;
     for (int64_t unit = begin; unit < end; unit++) {
@@ -273,8 +313,9 @@ static tn_status scatter_add(const tn_cpu_call *call)
 // --- records ---------------------------------------------------------------------------
 
 #define NUMBERS (TN_INTEGER_DTYPES | TN_FLOAT_DTYPES)
-static const tn_operand_rule take_rules[] = {
-    {0, TN_NEEDS_ANY}, {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS}, {0, TN_NEEDS_ANY}};
+static const tn_operand_rule take_rules[] = {{0, TN_NEEDS_ANY},
+                                             {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
+                                             {0, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
 static const tn_operand_rule scatter_add_rules[] = {
     {NUMBERS, TN_NEEDS_ANY},
     {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
@@ -292,9 +333,8 @@ static const tn_operand_rule scatter_add_rules[] = {
                                    .name = "runs",                                         \
                                    .priority = 500,                                        \
                                    TN_OPERANDS(id##_rules),                                \
-                                   .scratch_size = index_scratch,                          \
                                    .payload = &id##_payload,                               \
                                    __VA_ARGS__}
-RECORD(take, .accepts = take_accepts);
-RECORD(scatter_add, .accepts = NULL);
+RECORD(take, .accepts = take_accepts, .scratch_size = take_scratch);
+RECORD(scatter_add, .scratch_size = index_scratch);
 #undef RECORD

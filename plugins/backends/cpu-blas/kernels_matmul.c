@@ -18,8 +18,9 @@
 
 // --- computing -------------------------------------------------------------------------
 
+// Writes m x n elements to `c`, whose rows are `leading` elements apart.
 static void multiply(const struct product *p, const char *a, const char *b, char *c,
-                     int64_t m, int64_t n)
+                     int64_t m, int64_t n, int64_t leading)
 {
     if (!tn_is_float(p->dtype))
         p->kernels->product[p->dtype](&(struct cpu_product){.a = a,
@@ -31,17 +32,17 @@ static void multiply(const struct product *p, const char *a, const char *b, char
                                                             .a_row = p->a.row_stride,
                                                             .a_column = p->a.column_stride,
                                                             .b_row = p->b.row_stride,
-                                                            .c_row = p->n});
+                                                            .c_row = leading});
     else if (p->dtype == TN_F32)
         p->blas->sgemm(BLAS_ROW_MAJOR, p->a.transpose, p->b.transpose, (int)m, (int)n,
                        (int)p->k, 1, (const float *)(const void *)a, p->a.leading,
                        (const float *)(const void *)b, p->b.leading, 0, (float *)(void *)c,
-                       (int)p->n);
+                       (int)leading);
     else
         p->blas->dgemm(BLAS_ROW_MAJOR, p->a.transpose, p->b.transpose, (int)m, (int)n,
                        (int)p->k, 1, (const double *)(const void *)a, p->a.leading,
                        (const double *)(const void *)b, p->b.leading, 0,
-                       (double *)(void *)c, (int)p->n);
+                       (double *)(void *)c, (int)leading);
 }
 
 // The bounds of part `i` of [0, extent): multiples of PIECE_ALIGN, or the end.
@@ -53,7 +54,41 @@ static void bounds(int64_t extent, int64_t parts, int64_t i, int64_t *begin, int
     *end = *begin + size < extent ? *begin + size : extent;
 }
 
-static void multiply_pieces(void *context, int64_t begin, int64_t end)
+// Computes m x n elements in the worker's scratch memory, and stores them while they are in
+// the cache. `first`: the number of the first element.
+static void multiply_block(const struct product *p, const char *a, const char *b,
+                           int64_t first, int64_t m, int64_t n, uint32_t worker)
+{
+    char *block = p->blocks + worker * p->block_bytes, *values = block;
+    const void *in = block;
+    int64_t size = p->round ? 2 : p->element;
+    multiply(p, a, b, block, m, n, n);
+    if (p->round) {
+        values += p->block_rows * p->block_columns * p->element;
+        p->round(values, &in, m * n, 0);
+    }
+    if (n == p->n) {
+        p->call->store(p->call, 0, first, m * n, values, worker);
+        return;
+    }
+    for (int64_t row = 0; row < m; row++)
+        p->call->store(p->call, 0, first + row * p->n, n, values + row * n * size, worker);
+}
+
+static void multiply_blocks(const struct product *p, const char *a, const char *b,
+                            int64_t first, int64_t m, int64_t n, uint32_t worker)
+{
+    for (int64_t row = 0; row < m; row += p->block_rows)
+        for (int64_t column = 0; column < n; column += p->block_columns) {
+            int64_t rows = m - row < p->block_rows ? m - row : p->block_rows;
+            int64_t columns = n - column < p->block_columns ? n - column : p->block_columns;
+            multiply_block(p, a + row * p->a.row_stride * p->element,
+                           b + column * p->b.column_stride * p->element,
+                           first + row * p->n + column, rows, columns, worker);
+        }
+}
+
+static void multiply_pieces(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     const struct product *p = context;
     for (int64_t piece = begin; piece < end; piece++) {
@@ -72,9 +107,13 @@ static void multiply_pieces(void *context, int64_t begin, int64_t end)
             continue;
         a += m0 * p->a.row_stride;
         b += n0 * p->b.column_stride;
-        multiply(p, p->a.data + a * p->element, p->b.data + b * p->element,
-                 p->c + (batch * p->m * p->n + m0 * p->n + n0) * p->element, m1 - m0,
-                 n1 - n0);
+        const char *from_a = p->a.data + a * p->element,
+                   *from_b = p->b.data + b * p->element;
+        int64_t first = (batch * p->m + m0) * p->n + n0;
+        if (p->blocks)
+            multiply_blocks(p, from_a, from_b, first, m1 - m0, n1 - n0, worker);
+        else
+            multiply(p, from_a, from_b, p->c + first * p->element, m1 - m0, n1 - n0, p->n);
     }
 }
 
@@ -100,7 +139,7 @@ static void compute(const tn_cpu_call *call, struct product *p)
     p->parts_m = p->parts_n = 1;
     if (work * (double)p->batch <= SERIAL_WORK || call->num_threads == 1 ||
         (p->blas && blas_is_threaded())) {
-        multiply_pieces(p, 0, p->batch);
+        multiply_pieces(p, 0, p->batch, 0);
         return;
     }
     choose_parts(p, call->num_threads);
@@ -118,8 +157,9 @@ struct rounding {
     char *to;
 };
 
-static void round_elements(void *context, int64_t begin, int64_t end)
+static void round_elements(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
+    (void)worker;
     const struct rounding *rounding = context;
     const void *in = rounding->from + begin * 4;
     rounding->cast(rounding->to + begin * 2, &in, end - begin, 0);
@@ -156,6 +196,13 @@ static tn_status matmul(const tn_cpu_call *call)
     p.kernels = kernel_variant(call);
     char *scratch = product_pack(call, &p);
     bool converted = out->layout.dtype != p.dtype;
+    if (!out->data) {
+        p.call = call;
+        p.round = converted ? p.kernels->cast[p.dtype][out->layout.dtype] : NULL;
+        p.blocks = scratch;
+        (void)product_choose_block(&p, call->inputs[0].layout.dtype);
+        return multiply_all(call, &p);
+    }
     p.c = converted ? scratch : first_element(out);
     tn_status status = multiply_all(call, &p);
     if (status != TN_OK || !converted)
@@ -170,7 +217,7 @@ static uint64_t matmul_scratch(const tn_kernel_query *query)
 {
     struct product p;
     product_read(&query->inputs[0], &query->inputs[1], &p);
-    return product_scratch(&p, &query->inputs[0], &query->inputs[1]);
+    return product_scratch(&p, query);
 }
 
 static int32_t matmul_accepts(const tn_kernel_query *query)
@@ -179,12 +226,27 @@ static int32_t matmul_accepts(const tn_kernel_query *query)
     if (!blas_open())
         return 0;
     product_read(&query->inputs[0], &query->inputs[1], &p);
-    return p.m <= INT_MAX && p.n <= INT_MAX && p.k <= INT_MAX;
+    return p.m <= INT_MAX && p.n <= INT_MAX && p.k <= INT_MAX &&
+           (!query->fused || product_choose_block(&p, query->inputs[0].dtype));
 }
 
-static const tn_operand_rule float_rules[] = {{TN_FLOAT_DTYPES, TN_NEEDS_ANY}};
-static const tn_operand_rule integer_rules[] = {
-    {TN_INTEGER_DTYPES | TN_DTYPE_BIT(TN_BOOL), TN_NEEDS_ANY}};
+static int32_t integer_accepts(const tn_kernel_query *query)
+{
+    struct product p;
+    if (!query->fused)
+        return 1;
+    product_read(&query->inputs[0], &query->inputs[1], &p);
+    return product_choose_block(&p, query->inputs[0].dtype);
+}
+
+#define INTEGERS (TN_INTEGER_DTYPES | TN_DTYPE_BIT(TN_BOOL))
+static const tn_operand_rule float_rules[] = {
+    {TN_FLOAT_DTYPES, TN_NEEDS_ANY},
+    {TN_FLOAT_DTYPES, TN_NEEDS_ANY},
+    {TN_FLOAT_DTYPES, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
+static const tn_operand_rule integer_rules[] = {{INTEGERS, TN_NEEDS_ANY},
+                                                {INTEGERS, TN_NEEDS_ANY},
+                                                {INTEGERS, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
 static const tn_cpu_kernel matmul_payload = {
     .struct_size = sizeof(matmul_payload),
     .launch = matmul,
@@ -201,5 +263,5 @@ static const tn_cpu_kernel matmul_payload = {
                           .payload = &matmul_payload,                                      \
                           __VA_ARGS__}
 RECORD(matmul_kernel, "openblas", float_rules, .accepts = matmul_accepts);
-RECORD(matmul_integer_kernel, "blocked", integer_rules, .accepts = NULL);
+RECORD(matmul_integer_kernel, "blocked", integer_rules, .accepts = integer_accepts);
 #undef RECORD

@@ -83,8 +83,9 @@ static void pool_row(const struct pool2d *p, int64_t image, int64_t oy)
     }
 }
 
-static void pool_rows(void *context, int64_t begin, int64_t end)
+static void pool_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
+    (void)worker;
     const struct pool2d *p = context;
     for (int64_t i = begin; i < end; i++)
         pool_row(p, i / p->oh, i % p->oh);
@@ -121,8 +122,9 @@ static void grad_row(const struct pool2d *p, int64_t image, int64_t oy)
     }
 }
 
-static void grad_images(void *context, int64_t begin, int64_t end)
+static void grad_images(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
+    (void)worker;
     const struct pool2d *p = context;
     int64_t image = p->h * p->w * p->c;
     memset(p->to + begin * image, 0, (size_t)((end - begin) * image) * sizeof(float));

@@ -14,6 +14,10 @@
 #define FEW_ELEMENTS 64  // so few are reduced without a loop over units
 #define COLUMN_TILE 2048 // most columns of a unit
 #define COLUMN_WIDTH 64  // elements: narrower columns are folded several rows at a time
+// Bytes of rows that a program gives at a time: COLUMN_TILE of the widest elements, or more
+// rows than are folded as one.
+#define LOADED_BYTES 16384
+#define LEAST_LOADED 32 // elements that are neighbours, for a program to give them
 
 struct fold {
     struct reduction r;
@@ -21,8 +25,10 @@ struct fold {
     cpu_reduce_columns_fn *columns;
     union cpu_accumulator start;
     int32_t kind; // CPU_REDUCE_...
-    bool mean;
+    bool mean, few;
     const tn_tensor *out;
+    const tn_cpu_call *call;         // not NULL: the input passes through a program
+    const tn_cpu_call *to;           // of the results
     union cpu_accumulator *partials; // [outputs][parts]
     int64_t parts, part;             // of the reduced elements: number and size
     int64_t width, rows_each; // by columns: elements of a row, and rows folded as one
@@ -98,35 +104,77 @@ static void fold_run(void *context, const void *run, int64_t n)
     fold->row(fold->acc, run, n);
 }
 
+// Folds reduced elements [begin, end) of the output whose first element has the number
+// `first`, as the input's program gives them. Runs have stride 1: see reduce_accepts.
+static void fold_loaded(const struct fold *f, int64_t first, int64_t begin, int64_t end,
+                        union cpu_accumulator *acc, uint32_t worker)
+{
+    _Alignas(64) char block[REDUCE_BLOCK * 8], wide[REDUCE_BLOCK * 4];
+    const struct axes *axes = &f->r.reduced;
+    int32_t loop = reduction_loop_dtype(f->r.dtype);
+    int64_t length = axes->rank > 0 ? axes->extent[axes->rank - 1] : 1;
+    while (begin < end) {
+        int64_t left = length - begin % length;
+        int64_t n = end - begin < left ? end - begin : left;
+        n = n < REDUCE_BLOCK ? n : REDUCE_BLOCK;
+        const void *in = block;
+        f->call->load(f->call, 0, first + axes_offset(axes, begin), n, block, worker);
+        if (loop != f->r.dtype) {
+            f->r.kernels->cast[f->r.dtype][loop](wide, &in, n, 0);
+            in = wide;
+        }
+        f->row(acc, in, n);
+        begin += n;
+    }
+}
+
 // The loop runs over units: a part of one output.
-static void fold_rows(void *context, int64_t begin, int64_t end)
+static void fold_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     const struct fold *f = context;
     int64_t count = f->r.reduced.count;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t output = unit / f->parts, first = (unit - output * f->parts) * f->part;
         struct row_fold fold = {f->row, &f->partials[unit]};
+        int64_t end_of_part = first + f->part < count ? first + f->part : count;
         *fold.acc = f->start;
-        reduction_walk(&f->r, f->r.base + axes_offset(&f->r.kept, output) * f->r.size,
-                       first, first + f->part < count ? first + f->part : count, fold_run,
-                       &fold);
+        if (f->call)
+            fold_loaded(f, axes_offset(&f->r.kept, output), first, end_of_part, fold.acc,
+                        worker);
+        else
+            reduction_walk(&f->r, f->r.base + axes_offset(&f->r.kept, output) * f->r.size,
+                           first, end_of_part, fold_run, &fold);
     }
 }
 
 // --- by columns ------------------------------------------------------------------------
 
 // Folds reduced elements [begin, end), each a row of `columns`, into acc.
-static void fold_part(const struct fold *f, const char *first, int64_t columns,
-                      int64_t begin, int64_t end, union cpu_accumulator *acc)
+// `first` is the number of the part's first element.
+static void fold_part(const struct fold *f, int64_t first, int64_t columns, int64_t begin,
+                      int64_t end, union cpu_accumulator *acc, uint32_t worker)
 {
+    _Alignas(64) char block[LOADED_BYTES];
     const struct axes *reduced = &f->r.reduced;
     int64_t length = reduced->extent[reduced->rank - 1];
     int64_t stride = reduced->stride[reduced->rank - 1];
+    int64_t loaded = LOADED_BYTES / (columns * f->r.size); // rows
+    if (stride != columns)
+        loaded = 1;
+    loaded = loaded / f->rows_each * f->rows_each;
     while (begin < end) {
         int64_t left = length - begin % length;
         int64_t n = end - begin < left ? end - begin : left;
-        f->columns(acc, first + axes_offset(reduced, begin) * f->r.size, n / f->rows_each,
-                   columns * f->rows_each, stride * f->rows_each);
+        int64_t at = first + axes_offset(reduced, begin);
+        const char *rows = block;
+        if (f->call) {
+            n = n < loaded ? n : loaded;
+            f->call->load(f->call, 0, at, n * columns, block, worker);
+        } else {
+            rows = f->r.base + at * f->r.size;
+        }
+        f->columns(acc, rows, n / f->rows_each, columns * f->rows_each,
+                   (f->call ? columns : stride) * f->rows_each);
         begin += n;
     }
 }
@@ -134,21 +182,20 @@ static void fold_part(const struct fold *f, const char *first, int64_t columns,
 static void add_accumulator(const struct fold *f, union cpu_accumulator *to,
                             const union cpu_accumulator *from);
 
-static void fold_unit(const struct fold *f, int64_t unit)
+static void fold_unit(const struct fold *f, int64_t unit, uint32_t worker)
 {
     union cpu_accumulator wide[2 * COLUMN_WIDTH];
     int64_t part = unit % f->parts, tile = unit / f->parts % f->tiles;
     int64_t row = unit / f->parts / f->tiles, column = tile * f->tile;
     int64_t left = f->width - column, columns = left < f->tile ? left : f->tile;
     int64_t from = part * f->part, to = from + f->part, count = f->r.reduced.count;
-    const char *first =
-        f->r.base + (axes_offset(&f->r.kept, row * f->width) + column) * f->r.size;
+    int64_t first = axes_offset(&f->r.kept, row * f->width) + column;
     union cpu_accumulator *out = &f->partials[(row * f->parts + part) * f->width + column];
     union cpu_accumulator *acc = f->rows_each > 1 ? wide : out;
 
     for (int64_t i = 0; i < columns * f->rows_each; i++)
         acc[i] = f->start;
-    fold_part(f, first, columns, from, to < count ? to : count, acc);
+    fold_part(f, first, columns, from, to < count ? to : count, acc, worker);
     for (int64_t i = 0; f->rows_each > 1 && i < columns; i++) {
         out[i] = wide[i];
         for (int64_t k = 1; k < f->rows_each; k++)
@@ -157,10 +204,10 @@ static void fold_unit(const struct fold *f, int64_t unit)
 }
 
 // The loop runs over units: a part of a tile of one row of outputs.
-static void fold_columns(void *context, int64_t begin, int64_t end)
+static void fold_columns(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     for (int64_t unit = begin; unit < end; unit++)
-        fold_unit(context, unit);
+        fold_unit(context, unit, worker);
 }
 
 // --- results ---------------------------------------------------------------------------
@@ -177,12 +224,11 @@ static void add_accumulator(const struct fold *f, union cpu_accumulator *to,
         f->r.kernels->reduce->row[f->kind][reduction_total(dtype)](to, from, 1);
 }
 
-// Writes output `i` from an accumulator, converted.
-static void store(const struct fold *f, int64_t i, const union cpu_accumulator *acc)
+// Writes an output's element from an accumulator, converted.
+static void store(const struct fold *f, char *out, const union cpu_accumulator *acc)
 {
     const struct cpu_kernels *kernels = f->r.kernels;
     int32_t to = f->out->layout.dtype, from = reduction_total(f->r.dtype);
-    char *out = (char *)first_element(f->out) + i * (int64_t)cpu_dtype_size(to);
     union cpu_accumulator value = *acc;
     const void *in = &value;
     float narrow;
@@ -203,39 +249,60 @@ static void store(const struct fold *f, int64_t i, const union cpu_accumulator *
     kernels->cast[from][to](out, &in, 1, 0);
 }
 
-static void finish(const struct fold *f)
+// Writes outputs [begin, end) to `out`.
+static void finish_range(const struct fold *f, char *out, int64_t begin, int64_t end)
 {
-    int64_t width = f->width;
-    for (int64_t i = 0; i < f->r.kept.count; i++) {
+    int64_t width = f->width, size = cpu_dtype_size(f->out->layout.dtype);
+    for (int64_t i = begin; i < end; i++, out += size) {
         int64_t row = i / width, at = row * f->parts * width + (i - row * width);
         union cpu_accumulator acc = f->partials[at];
         for (int64_t k = 1; k < f->parts; k++)
             add_accumulator(f, &acc, &f->partials[at + k * width]);
-        store(f, i, &acc);
+        store(f, out, &acc);
     }
 }
 
-// Reduces a few f32 elements, along at most one kept and one reduced axis, directly: the
-// general way costs more than the elements. False: too many elements or axes, or another
-// dtype.
-static bool reduce_few(const tn_cpu_call *call, int32_t kind, bool mean)
+// The loop runs over outputs, which pass through a program.
+static void store_results(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
-    const tn_tensor *in = &call->inputs[0], *out = &call->outputs[0];
-    const tn_reduce_attrs *attrs = call->attrs;
-    struct axes kept, reduced;
-    if (in->layout.dtype != TN_F32 || out->layout.dtype != TN_F32 || in->layout.rank > 3)
-        return false;
-    reduction_split(&in->layout, tn_axis_set(&attrs->axis, in->layout.rank), &kept,
-                    &reduced);
-    if (kept.count * reduced.count > FEW_ELEMENTS || kept.rank > 1 || reduced.rank > 1)
-        return false;
-    int64_t step = reduced.rank ? reduced.stride[0] : 0,
-            next = kept.rank ? kept.stride[0] : 0;
-    const float *from = first_element(in);
-    float *to = first_element(out);
-    for (int64_t i = 0; i < kept.count; i++, from += next) {
-        double acc = reduction_start(kind, TN_F32).f;
-        for (int64_t k = 0; k < reduced.count; k++) {
+    _Alignas(64) char block[REDUCE_BLOCK * 8];
+    const struct fold *f = context;
+    for (int64_t i = begin; i < end; i += REDUCE_BLOCK) {
+        int64_t n = end - i < REDUCE_BLOCK ? end - i : REDUCE_BLOCK;
+        finish_range(f, block, i, i + n);
+        f->to->store(f->to, 0, i, n, block, worker);
+    }
+}
+
+static void write_results(struct fold *f, const tn_cpu_call *call)
+{
+    int64_t count = f->r.kept.count;
+    f->to = call;
+    if (f->out->data)
+        finish_range(f, first_element(f->out), 0, count);
+    else
+        call->parallel_for(call, count, REDUCE_BLOCK, store_results, f);
+}
+
+// --- stages ----------------------------------------------------------------------------
+
+// Whether the reduction is of a few f32 elements, along at most one kept and one reduced
+// axis: the general way costs more than the elements.
+static bool is_few(const struct reduction *r, const tn_layout *out)
+{
+    return r->dtype == TN_F32 && out->dtype == TN_F32 && r->kept.rank <= 1 &&
+           r->reduced.rank <= 1 && r->kept.count * r->reduced.count <= FEW_ELEMENTS;
+}
+
+static void reduce_few(const struct fold *f, const float *from, float *to)
+{
+    const struct axes *kept = &f->r.kept, *reduced = &f->r.reduced;
+    int64_t step = reduced->rank ? reduced->stride[0] : 0,
+            next = kept->rank ? kept->stride[0] : 0;
+    int32_t kind = f->kind;
+    for (int64_t i = 0; i < kept->count; i++, from += next) {
+        double acc = f->start.f;
+        for (int64_t k = 0; k < reduced->count; k++) {
             double x = (double)from[k * step];
             if (kind == CPU_REDUCE_SUM)
                 acc += x;
@@ -244,25 +311,46 @@ static bool reduce_few(const tn_cpu_call *call, int32_t kind, bool mean)
             else if (x != x || (kind == CPU_REDUCE_MAX ? x > acc : x < acc))
                 acc = x; // a NaN stays, since comparisons with it are false
         }
-        to[i] = (float)(mean ? acc / (double)reduced.count : acc);
+        to[i] = (float)(f->mean ? acc / (double)reduced->count : acc);
     }
-    return true;
 }
 
-static tn_status reduce(const tn_cpu_call *call, int32_t kind, bool mean)
+// The state of a step: the fold, but for what differs from launch to launch. How the axes
+// are walked costs as much to find out as a short sum.
+static tn_status prepare(const tn_cpu_call *call, int32_t kind, bool mean, void **out_state)
 {
-    const tn_tensor *in = &call->inputs[0];
-    struct fold f;
-    if (reduce_few(call, kind, mean))
+    const tn_layout *in = &call->inputs[0].layout;
+    struct fold *f = call->host->alloc(call->host, sizeof(*f), 64);
+    if (!f)
+        return TN_ERR_MEMORY;
+    read_fold(in, call->attrs, kind, f);
+    int32_t loop = reduction_loop_dtype(f->r.dtype);
+    f->r.kernels = kernel_variant(call);
+    f->row = f->r.kernels->reduce->row[kind][loop];
+    f->columns = f->r.kernels->reduce->columns[kind][loop];
+    f->mean = mean;
+    f->few = is_few(&f->r, &call->outputs[0].layout);
+    *out_state = f;
+    return TN_OK;
+}
+
+static void finish(const tn_host *host, void *state)
+{
+    host->free(host, state);
+}
+
+static tn_status reduce(const tn_cpu_call *call)
+{
+    const tn_tensor *in = &call->inputs[0], *out = &call->outputs[0];
+    const struct fold *prepared = call->state;
+    if (prepared->few && in->data && out->data) {
+        reduce_few(prepared, first_element(in), first_element(out));
         return TN_OK;
-    read_fold(&in->layout, call->attrs, kind, &f);
-    int32_t loop = reduction_loop_dtype(f.r.dtype);
-    f.r.kernels = kernel_variant(call);
-    f.r.base = first_element(in);
-    f.row = f.r.kernels->reduce->row[kind][loop];
-    f.columns = f.r.kernels->reduce->columns[kind][loop];
-    f.mean = mean;
-    f.out = &call->outputs[0];
+    }
+    struct fold f = *prepared;
+    f.call = in->data ? NULL : call;
+    f.r.base = in->data ? first_element(in) : NULL;
+    f.out = out;
     f.partials = call->scratch;
     if (f.r.kept.count == 0)
         return TN_OK;
@@ -270,19 +358,38 @@ static tn_status reduce(const tn_cpu_call *call, int32_t kind, bool mean)
     int64_t each = (f.part < f.r.reduced.count ? f.part : f.r.reduced.count) * f.tile;
     call->parallel_for(call, units, 1 + PIECE_ELEMENTS / (each + 1),
                        by_columns(&f.r) ? fold_columns : fold_rows, &f);
-    finish(&f);
+    write_results(&f, call);
     return TN_OK;
 }
 
-// Defines the function and the record of a reduction.
+// A program gives elements of the input as quickly as memory does where neighbours are
+// folded one after the other.
+static int32_t reduce_accepts(const tn_kernel_query *query)
+{
+    struct fold f;
+    if (!(query->fused & 1))
+        return 1;
+    read_fold(&query->inputs[0], query->attrs, CPU_REDUCE_SUM, &f);
+    const struct axes *reduced = &f.r.reduced;
+    return by_columns(&f.r)
+               ? f.tile >= LEAST_LOADED
+               : reduced->rank > 0 && reduced->stride[reduced->rank - 1] == 1 &&
+                     reduced->extent[reduced->rank - 1] >= LEAST_LOADED;
+}
+
+static const tn_operand_rule rules[] = {{0, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
+
+// Defines the stages and the record of a reduction.
 #define REDUCTION(id, kind, is_mean)                                                       \
-    static tn_status id(const tn_cpu_call *call)                                           \
+    static tn_status id##_prepare(const tn_cpu_call *call, void **out_state)               \
     {                                                                                      \
-        return reduce(call, kind, is_mean);                                                \
+        return prepare(call, kind, is_mean, out_state);                                    \
     }                                                                                      \
     static const tn_cpu_kernel id##_payload = {                                            \
         .struct_size = sizeof(tn_cpu_kernel),                                              \
-        .launch = id,                                                                      \
+        .launch = reduce,                                                                  \
+        .prepare = id##_prepare,                                                           \
+        .finish = finish,                                                                  \
     };                                                                                     \
     const tn_kernel id##_kernel = {                                                        \
         .struct_size = sizeof(tn_kernel),                                                  \
@@ -290,6 +397,8 @@ static tn_status reduce(const tn_cpu_call *call, int32_t kind, bool mean)
         .family = TN_FAMILY_CPU,                                                           \
         .name = "blocked",                                                                 \
         .priority = 500,                                                                   \
+        TN_OPERANDS(rules),                                                                \
+        .accepts = reduce_accepts,                                                         \
         .scratch_size = fold_scratch,                                                      \
         .payload = &id##_payload,                                                          \
     }

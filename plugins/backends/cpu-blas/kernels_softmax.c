@@ -49,8 +49,9 @@ static const float *row_start(const struct rows *rows, int64_t i)
 
 // --- softmax ---------------------------------------------------------------------------
 
-static void softmax_rows(void *context, int64_t begin, int64_t end)
+static void softmax_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
+    (void)worker;
     const struct rows *rows = context;
     cpu_copy_fn *copy = rows->r.kernels->copy[2];
     float block[MAX_STRIDED];
@@ -130,8 +131,9 @@ static void find_max(void *context, const void *run, int64_t n)
     e->row(&e->acc, run, n);
 }
 
-static void logsumexp_rows(void *context, int64_t begin, int64_t end)
+static void logsumexp_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
+    (void)worker;
     const struct rows *rows = context;
     float *out = first_element(rows->out);
     for (int64_t i = begin; i < end; i++) {
@@ -176,8 +178,9 @@ static void find_best(void *context, const void *run, int64_t n)
     best->seen += n;
 }
 
-static void argmax_rows(void *context, int64_t begin, int64_t end)
+static void argmax_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
+    (void)worker;
     const struct rows *rows = context;
     int64_t *out = first_element(rows->out);
     for (int64_t i = begin; i < end; i++) {
@@ -191,8 +194,9 @@ static void argmax_rows(void *context, int64_t begin, int64_t end)
 #define ARGMAX_COLUMNS 128 // columns of a unit
 
 // The loop runs over units: tiles of columns. The last kept axis has stride 1.
-static void argmax_columns(void *context, int64_t begin, int64_t end)
+static void argmax_columns(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
+    (void)worker;
     const struct rows *rows = context;
     const struct axes *kept = &rows->r.kept;
     int64_t width = kept->extent[kept->rank - 1];
@@ -251,8 +255,9 @@ static int64_t label_at(const struct rows *rows, int64_t i)
 }
 
 // The loss for a label out of range is 0.
-static void loss_rows(void *context, int64_t begin, int64_t end)
+static void loss_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
+    (void)worker;
     const struct rows *rows = context;
     float *out = first_element(rows->out);
     for (int64_t i = begin; i < end; i++) {

@@ -86,6 +86,40 @@ void product_read(const tn_layout *a, const tn_layout *b, struct product *p)
     }
 }
 
+// --- blocks of the result
+// ------------------------------------------------------------------
+
+// OpenBLAS packs one operand anew for each block, so that narrow blocks slow the product
+// down, by about a tenth at 64 rows; blocks beyond the cache bring memory traffic, which
+// long dot products (LONG_K) outweigh. Hence at least BLOCK_ROWS rows, and as many as
+// these bytes hold.
+#define BLOCK_ROWS 256
+#define BLOCK_COLUMNS 4096
+#define BLOCK_BYTES (INT64_C(1) << 20)
+#define LONG_BLOCK_BYTES (INT64_C(4) << 20)
+#define LONG_K 256
+
+// Elements of equal parts of `extent`, about `most` at most: a multiple of OpenBLAS'
+// register block, or all.
+static int64_t part_of(int64_t extent, int64_t most)
+{
+    int64_t parts = (extent + most - 1) / most;
+    int64_t part = ((extent + parts - 1) / parts + 15) / 16 * 16;
+    return part < extent ? part : extent;
+}
+
+bool product_choose_block(struct product *p, tn_dtype dtype)
+{
+    if (p->k == 0 || p->m == 0 || p->n == 0)
+        return false;
+    p->block_columns = part_of(p->n, BLOCK_COLUMNS);
+    int64_t row = p->block_columns * (p->element + (is_narrow(dtype) ? 2 : 0));
+    int64_t rows = (p->k > LONG_K ? LONG_BLOCK_BYTES : BLOCK_BYTES) / row;
+    p->block_rows = part_of(p->m, rows > BLOCK_ROWS ? rows : BLOCK_ROWS);
+    p->block_bytes = (p->block_rows * row + 63) / 64 * 64;
+    return true;
+}
+
 // --- packing ---------------------------------------------------------------------------
 
 // The operand's layout in the order in which it is packed, by rows or by columns; broadcast
@@ -123,10 +157,16 @@ static uint64_t packed_bytes(const struct product *p, const tn_layout *layout)
     return tn_checked_round_up(bytes, 64, &bytes) ? bytes : UINT64_MAX;
 }
 
-uint64_t product_scratch(const struct product *p, const tn_layout *a, const tn_layout *b)
+uint64_t product_scratch(struct product *p, const tn_kernel_query *query)
 {
+    const tn_layout *a = &query->inputs[0], *b = &query->inputs[1];
     uint64_t bytes = tn_saturated_add(p->a.packed ? packed_bytes(p, a) : 0,
                                       p->b.packed ? packed_bytes(p, b) : 0);
+    if (query->fused)
+        return product_choose_block(p, a->dtype)
+                   ? tn_saturated_add(bytes, tn_saturated_multiply((uint64_t)p->block_bytes,
+                                                                   query->num_workers))
+                   : UINT64_MAX;
     if (!is_narrow(a->dtype))
         return bytes;
     // No overflow: the output has as many.
@@ -169,8 +209,9 @@ static void pack_row(const struct packing *p, const char *from, char *to)
     }
 }
 
-static void pack_rows(void *context, int64_t begin, int64_t end)
+static void pack_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
+    (void)worker;
     const struct packing *p = context;
     const tn_layout *layout = &p->layout;
     int64_t last = layout->rank - 1, size = cpu_dtype_size(layout->dtype);

@@ -27,13 +27,23 @@ struct product {
     int64_t extent[TN_MAX_RANK], a_stride[TN_MAX_RANK], b_stride[TN_MAX_RANK]; // elements
     char *c;
     int64_t parts_m, parts_n; // pieces of each matrix
+    // With an epilogue: blocks of the result in scratch memory, one for each worker.
+    const tn_cpu_call *call;
+    cpu_map_fn *round; // from f32 to halves, which lie behind the block; or NULL
+    char *blocks;      // NULL: no epilogue
+    int64_t block_rows, block_columns; // at most, of a block
+    int64_t block_bytes;               // a multiple of 64
 };
 
 // Fills *p, but for `data` and `c`, from the layouts of the operands.
 void product_read(const tn_layout *a, const tn_layout *b, struct product *p);
 
-// Bytes of the packed operands, and of the result if it is converted at the end.
-uint64_t product_scratch(const struct product *p, const tn_layout *a, const tn_layout *b);
+// Sets the size of blocks for operands of `dtype`. False when there is nothing to multiply.
+bool product_choose_block(struct product *p, tn_dtype dtype);
+
+// Bytes of the packed operands, and of the result if it is converted at the end or passed
+// on.
+uint64_t product_scratch(struct product *p, const tn_kernel_query *query);
 
 // Packs operands where `packed` is set, and sets `data` of both. Returns the rest of the
 // scratch memory.

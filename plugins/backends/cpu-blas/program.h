@@ -134,4 +134,13 @@ void program_frame_init(const struct program *program, struct cpu_queue *queue,
 void program_run(struct cpu_queue *queue, const struct program *program,
                  const struct program_frame *frame);
 
+// Prepares a run in parts: computes the uniform values. The frame's `bases` are set.
+void program_begin(const struct program *program, const struct program_frame *frame);
+
+// Runs elements [begin, end) on the calling thread, which is `worker` of the queue's
+// launch. The operands in the set `through` lie at `values`, from element `begin` on.
+void program_run_part(struct cpu_queue *queue, const struct program *program,
+                      const struct program_frame *frame, uint32_t through, void *values,
+                      int64_t begin, int64_t end, uint32_t worker);
+
 #endif // CPU_BLAS_PROGRAM_H

@@ -164,18 +164,23 @@ static void set_registers(const struct program *program, unsigned char *register
 }
 
 // A thread has a copy of the frame's locations, with registers of its own.
-static void run_piece(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void own_locations(const struct program *program, const struct cpu_queue *queue,
+                          unsigned char *const *shared, uint32_t worker,
+                          unsigned char **locations)
 {
-    const struct shared_run *shared = context;
-    const struct program *program = shared->run.program;
-    const struct cpu_queue *queue = shared->run.queue;
-    unsigned char *locations[PROGRAM_MAX_LOCATIONS];
-
-    memcpy(locations, shared->locations, program->num_locations * sizeof(locations[0]));
+    memcpy(locations, shared, program->num_locations * sizeof(*locations));
     if (worker > 0)
         set_registers(
             program, queue->device->registers + (uint64_t)(worker - 1) * CPU_REGISTER_BYTES,
             locations);
+}
+
+static void run_piece(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    const struct shared_run *shared = context;
+    unsigned char *locations[PROGRAM_MAX_LOCATIONS];
+    own_locations(shared->run.program, shared->run.queue, shared->locations, worker,
+                  locations);
     run_blocks(&shared->run, locations, begin, end);
 }
 
@@ -210,6 +215,12 @@ static void run_once(const struct program *program, const struct program_frame *
         run_map(&program->once[i], frame->locations, 1);
 }
 
+void program_begin(const struct program *program, const struct program_frame *frame)
+{
+    if (program->num_once > 0 || program->num_fills > 0)
+        run_once(program, frame);
+}
+
 void program_run(struct cpu_queue *queue, const struct program *program,
                  const struct program_frame *frame)
 {
@@ -219,11 +230,28 @@ void program_run(struct cpu_queue *queue, const struct program *program,
         program_transpose(queue, program, frame);
         return;
     }
-    if (program->num_once > 0 || program->num_fills > 0)
-        run_once(program, frame);
+    program_begin(program, frame);
     struct shared_run shared = {{queue, program, frame->bases}, frame->locations};
     if (program->count < 2 * program->grain)
         run_blocks(&shared.run, frame->locations, 0, program->count);
     else
         pool_run(queue->device->pool, program->count, program->grain, run_piece, &shared);
+}
+
+void program_run_part(struct cpu_queue *queue, const struct program *program,
+                      const struct program_frame *frame, uint32_t through, void *values,
+                      int64_t begin, int64_t end, uint32_t worker)
+{
+    unsigned char *locations[PROGRAM_MAX_LOCATIONS];
+    unsigned char *bases[TN_EXPR_MAX_INPUTS + TN_EXPR_MAX_OUTPUTS];
+    for (uint32_t i = 0; i < program->num_operands; i++) {
+        bases[i] = frame->bases[i];
+        if (through & UINT32_C(1) << i) {
+            // The element with number 0, which may lie outside of `values`.
+            uintptr_t offset = (uintptr_t)begin * cpu_dtype_size(program->layouts[i].dtype);
+            bases[i] = (unsigned char *)((uintptr_t)values - offset);
+        }
+    }
+    own_locations(program, queue, frame->locations, worker, locations);
+    run_blocks(&(struct run){queue, program, bases}, locations, begin, end);
 }

@@ -8,45 +8,75 @@
 
 // --- frames ----------------------------------------------------------------------------
 
-// Adapts the body of tn_cpu_call.parallel_for, which has no worker number, to the pool's.
-struct loop {
-    void (*body)(void *context, int64_t begin, int64_t end);
-    void *context;
-};
-
-static void loop_piece(void *context, int64_t begin, int64_t end, uint32_t worker)
-{
-    const struct loop *loop = context;
-    (void)worker;
-    loop->body(loop->context, begin, end);
-}
-
-static void parallel_for(const tn_cpu_call *call, int64_t n, int64_t grain,
-                         void (*body)(void *context, int64_t begin, int64_t end),
+static void parallel_for(const tn_cpu_call *call, int64_t n, int64_t grain, pool_body *body,
                          void *context)
 {
-    struct loop loop = {body, context};
-    pool_run(cpu_queue_of(call->host)->device->pool, n, grain, loop_piece, &loop);
+    pool_run(cpu_queue_of(call->host)->device->pool, n, grain, body, context);
+}
+
+// Runs the program of an operand that has no memory.
+static void pass_through(const tn_cpu_call *call, uint32_t operand, int64_t first,
+                         int64_t count, void *values, uint32_t worker)
+{
+    const struct launch_call *own = (const struct launch_call *)(const void *)call;
+    const struct launch_fused *fused = own->launch->fused;
+    const struct program_frame *frame = own->fused;
+    for (; fused->operand != operand; fused++)
+        frame++;
+    program_run_part(own->queue, fused->program, frame, fused->through, values, first,
+                     first + count, worker);
+}
+
+static void load(const tn_cpu_call *call, uint32_t input, int64_t first, int64_t count,
+                 void *values, uint32_t worker)
+{
+    pass_through(call, input, first, count, values, worker);
+}
+
+static void store(const tn_cpu_call *call, uint32_t output, int64_t first, int64_t count,
+                  const void *values, uint32_t worker)
+{
+    pass_through(call, call->num_inputs + output, first, count, (void *)(uintptr_t)values,
+                 worker);
 }
 
 static uint64_t frame_bytes(const struct launch *launch)
 {
-    return launch->program ? program_frame_bytes(launch->program)
-                           : sizeof(tn_cpu_call) + launch->num_operands * sizeof(tn_tensor);
+    if (launch->program)
+        return program_frame_bytes(launch->program);
+    uint64_t size = sizeof(struct launch_call) + launch->num_operands * sizeof(tn_tensor) +
+                    launch->num_fused * sizeof(struct program_frame);
+    for (uint32_t i = 0; i < launch->num_fused; i++)
+        size += program_frame_bytes(launch->fused[i].program);
+    return size;
+}
+
+static void init_fused(const struct launch *launch, struct cpu_queue *queue,
+                       struct program_frame *frames)
+{
+    unsigned char *memory = (unsigned char *)(frames + launch->num_fused);
+    for (uint32_t i = 0; i < launch->num_fused; i++) {
+        program_frame_init(launch->fused[i].program, queue, memory, &frames[i]);
+        memory += program_frame_bytes(launch->fused[i].program);
+    }
 }
 
 static void init_call(const struct launch *launch, struct cpu_queue *queue, void *memory,
                       struct launch_frame *frame)
 {
     const tn_step *step = launch->step;
-    tn_cpu_call *call = memory;
-    tn_tensor *tensors = (tn_tensor *)(call + 1);
+    struct launch_call *own = memory;
+    tn_tensor *tensors = (tn_tensor *)(own + 1);
     for (uint32_t i = 0; i < step->num_inputs; i++)
         tensors[i] = (tn_tensor){.layout = tn_step_input(step, i)->layout};
     for (uint32_t i = 0; i < step->num_outputs; i++)
         tensors[step->num_inputs + i] =
             (tn_tensor){.layout = tn_step_output(step, i)->layout};
-    *call = (tn_cpu_call){
+    *own = (struct launch_call){
+        .queue = queue,
+        .launch = launch,
+        .fused = (struct program_frame *)(void *)(tensors + launch->num_operands)};
+    own->call = (tn_cpu_call){
         .struct_size = sizeof(tn_cpu_call),
         .host = &queue->kernel_host.table,
         .inputs = tensors,
@@ -58,8 +88,12 @@ static void init_call(const struct launch *launch, struct cpu_queue *queue, void
         .cpu_features = queue->device->cpu_features,
         .num_threads = queue->device->num_threads,
         .parallel_for = parallel_for,
+        .state = launch->state,
+        .load = load,
+        .store = store,
     };
-    frame->call = call;
+    init_fused(launch, queue, own->fused);
+    frame->call = own;
     frame->tensors = tensors;
 }
 
@@ -102,6 +136,16 @@ static unsigned char *address(const tn_submission *submission, uint32_t slot,
     return binding->buffer->bytes + binding->offset + offset;
 }
 
+static void begin_fused(const struct launch_fused *fused, const struct program_frame *frame,
+                        const tn_submission *submission)
+{
+    for (uint32_t i = 0; i < fused->program->num_operands; i++)
+        if (fused->operands[i].has_memory)
+            frame->bases[i] =
+                address(submission, fused->operands[i].slot, fused->operands[i].offset);
+    program_begin(fused->program, frame);
+}
+
 static tn_status run_launch(struct cpu_queue *queue, const struct launch *launch,
                             const struct launch_frame *frame,
                             const tn_submission *submission)
@@ -114,14 +158,17 @@ static tn_status run_launch(struct cpu_queue *queue, const struct launch *launch
         program_run(queue, launch->program, &frame->program);
         return TN_OK;
     }
+    tn_cpu_call *call = &frame->call->call;
     for (uint32_t i = 0; i < launch->num_operands; i++)
-        if (frame->tensors[i].layout.dtype != TN_DTYPE_NONE)
+        if (operands[i].has_memory)
             frame->tensors[i].data =
                 address(submission, operands[i].slot, operands[i].offset);
-    if (frame->call->scratch_size > 0)
-        frame->call->scratch =
+    if (call->scratch_size > 0)
+        call->scratch =
             address(submission, launch->step->scratch_slot, launch->step->scratch_offset);
-    return launch->function(frame->call);
+    for (uint32_t i = 0; i < launch->num_fused; i++)
+        begin_fused(&launch->fused[i], &frame->call->fused[i], submission);
+    return launch->function(call);
 }
 
 static uint64_t now_ns(void)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Compiles segments: each step becomes one launch of the executable.
+#include <tenon/ops/stages.h>
 #include "executable.h"
 
 // Sets slot and byte offset. Programs address an operand's first element (`first_element`),
@@ -8,6 +9,8 @@
 static void set_operand(struct operand *operand, const tn_value *value, bool first_element)
 {
     operand->slot = value->slot;
+    operand->has_memory =
+        value->layout.dtype != TN_DTYPE_NONE && !(value->flags & TN_VALUE_FUSED);
     operand->offset = value->offset;
     if (first_element)
         operand->offset +=
@@ -29,6 +32,55 @@ static tn_status compile_operands(struct arena *arena, const tn_step *step, bool
     return TN_OK;
 }
 
+// --- programs beside a kernel
+// -------------------------------------------------------------
+
+// The fused program as a step of its own.
+static tn_step step_of(const tn_step *step, const tn_fused *fused)
+{
+    return (tn_step){.struct_size = sizeof(tn_step),
+                     .program = fused->program,
+                     .params = fused->params,
+                     .inputs = fused->inputs,
+                     .outputs = fused->outputs,
+                     .num_inputs = fused->num_inputs,
+                     .num_outputs = fused->num_outputs,
+                     .value_size = step->value_size};
+}
+
+static tn_status compile_fused(tn_device *device, struct arena *arena, const tn_step *step,
+                               const tn_fused *fused, struct launch_fused *out)
+{
+    const tn_step alone = step_of(step, fused);
+    struct launch operands = {0};
+    tn_status status = compile_operands(arena, &alone, true, &operands);
+    out->operand = fused->operand;
+    out->operands = operands.operands;
+    for (uint32_t i = 0; status == TN_OK && i < operands.num_operands; i++) {
+        const tn_value *value = i < alone.num_inputs
+                                    ? tn_step_input(&alone, i)
+                                    : tn_step_output(&alone, i - alone.num_inputs);
+        if (value->flags & TN_VALUE_FUSED)
+            out->through |= UINT32_C(1) << i;
+    }
+    return status == TN_OK ? program_prepare(device, arena, &alone, &out->program) : status;
+}
+
+static tn_status compile_all_fused(tn_device *device, struct arena *arena,
+                                   const tn_step *step, struct launch *launch)
+{
+    launch->num_fused = step->num_fused;
+    launch->fused = arena_alloc(arena, step->num_fused * sizeof(*launch->fused));
+    tn_status status = launch->fused ? TN_OK : TN_ERR_MEMORY;
+    for (uint32_t i = 0; i < step->num_fused && status == TN_OK; i++)
+        status =
+            compile_fused(device, arena, step, tn_step_fused(step, i), &launch->fused[i]);
+    return status;
+}
+
+// --- functions
+// ----------------------------------------------------------------------------
+
 static tn_status find_function(tn_device *device, const tn_step *step,
                                struct launch *launch)
 {
@@ -36,7 +88,10 @@ static tn_status find_function(tn_device *device, const tn_step *step,
         const tn_cpu_kernel *kernel = step->kernel->payload;
         launch->function = kernel->launch;
         launch->detail = step->kernel->name;
-        return TN_OK;
+        tn_status status = tn_step_prepare(device->host, step, device->cpu_features,
+                                           device->num_threads, &launch->state);
+        launch->is_prepared = status == TN_OK;
+        return status;
     }
     if (!step->primitive || !TN_HAS(step->primitive, reference))
         return device->host->fail(device->host, TN_ERR_INTERNAL,
@@ -60,7 +115,21 @@ static tn_status compile_step(tn_device *device, struct arena *arena, const tn_s
         return program_prepare(device, arena, step, &launch->program);
     }
     launch->step = step;
-    return find_function(device, step, launch);
+    if (step->num_fused > 0)
+        status = compile_all_fused(device, arena, step, launch);
+    return status == TN_OK ? find_function(device, step, launch) : status;
+}
+
+// Why the device runs the kernel and this program beside it not as one, or NULL.
+static const char *fused_refused(const tn_fused *fused)
+{
+    const tn_value *value = fused->num_outputs ? fused->outputs : NULL;
+    if (fused->program->flags & TN_EXPR_ROWS || !value)
+        return "it runs no row program beside a kernel";
+    for (int32_t i = 0; i < value->layout.rank; i++)
+        if (value->layout.extent[i] > 1)
+            return NULL;
+    return "programs of one element run alone"; // their values would be uniform
 }
 
 int32_t cpu_step_check(tn_device *device, const tn_step *step, const char **out_reason)
@@ -68,6 +137,8 @@ int32_t cpu_step_check(tn_device *device, const tn_step *step, const char **out_
     const char *reason = step->program && step->program->flags & TN_EXPR_ROWS
                              ? program_rows_refused(device, step)
                              : NULL;
+    for (uint32_t i = 0; i < step->num_fused && !reason; i++)
+        reason = fused_refused(tn_step_fused(step, i));
     if (reason)
         *out_reason = reason;
     return !reason;
@@ -76,11 +147,11 @@ int32_t cpu_step_check(tn_device *device, const tn_step *step, const char **out_
 static tn_status compile_steps(tn_device *device, const tn_segment *segment,
                                tn_executable *executable)
 {
-    executable->num_launches = segment->num_steps;
     executable->launches =
         arena_alloc(&executable->arena, segment->num_steps * sizeof(struct launch));
     if (!executable->launches)
         return TN_ERR_MEMORY;
+    executable->num_launches = segment->num_steps;
     for (uint32_t i = 0; i < segment->num_steps; i++) {
         tn_status status =
             compile_step(device, &executable->arena, tn_segment_step(segment, i),
@@ -111,6 +182,10 @@ void cpu_executable_destroy(tn_device *device, tn_executable *executable)
 {
     if (!executable)
         return;
+    for (uint32_t i = 0; i < executable->num_launches; i++)
+        if (executable->launches[i].is_prepared)
+            tn_step_finish(device->host, executable->launches[i].step,
+                           executable->launches[i].state);
     for (uint32_t i = 0; i < TN_MAX_QUEUES; i++)
         device->host->free(device->host, executable->frames[i]);
     arena_finish(&executable->arena);

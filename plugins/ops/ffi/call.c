@@ -414,8 +414,9 @@ static void run_piece(void *context)
 }
 
 // Runs on any thread. The host has to know when a thread is inside application code.
-static void run_range(void *context, int64_t begin, int64_t end)
+static void run_range(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
+    (void)worker;
     struct run *run = context;
     struct piece piece = {run, begin, end};
     if (run->callbacks)
@@ -520,7 +521,7 @@ static tn_status launch(struct run *run)
                            run->work_size);
     bool alone = run->work_size || run->function->is_serial || !call->parallel_for;
     if (alone || run->num_items < 2)
-        run_range(run, 0, run->num_items);
+        run_range(run, 0, run->num_items, 0);
     else
         call->parallel_for(call, run->num_items,
                            run->function->lead == LEAD_BATCH ? 256 : 1, run_range, run);

@@ -56,6 +56,9 @@ enum {
     // Runs row programs (TN_EXPR_ROWS of <tenon/expr.h>) that step_check accepts. Without
     // the flag the core builds such expressions from elementwise programs and reductions.
     TN_DEVICE_ROWS = 8,
+    // Runs steps with tn_step.fused that step_check accepts. Without the flag, or without
+    // step_check, no step has any.
+    TN_DEVICE_FUSES = 16,
 };
 
 // Description of a device. Filled by device_info, up to the caller's struct_size; constant
@@ -71,6 +74,8 @@ typedef struct tn_device_info {
     uint64_t buffer_alignment; // of an operand's first byte; a power of two, at least 1
     uint32_t dtypes;           // set of TN_DTYPE_BIT it computes; 0: TN_FIRST_DTYPES
     uint32_t num_queues;       // 0: one; more than TN_MAX_QUEUES are not used
+    uint32_t num_workers;      // the most threads of a cpu.c/1 launch; 0: one
+    uint32_t reserved;         // 0
 } tn_device_info;
 
 // The most queues of one device that the core uses.
@@ -122,6 +127,9 @@ enum {
     // result of the evaluation reads them; of an output, nobody reads them at all. The step
     // may leave any bytes there.
     TN_VALUE_LAST = 1,
+    // The operand passes through a program (tn_fused) and has no memory: slot, offset and
+    // id are 0. Its layout is contiguous.
+    TN_VALUE_FUSED = 2,
 };
 
 // An operand of a step: the element at index (i0, i1, ...) lies at byte
@@ -137,7 +145,34 @@ typedef struct tn_value {
     // optional input that was not given.
     uint64_t id;
     tn_layout layout; // dtype NONE: an optional input that was not given
+    // Of an input that is the same scalar in every run (a number that the graph holds): the
+    // element, in host memory; valid as long as the segment. NULL: known in a run only. The
+    // slot holds the element all the same.
+    const void *constant;
 } tn_value;
+
+// An elementwise program between a kernel and one of its operands, which has
+// TN_VALUE_FUSED. Never a row program.
+//
+// A prologue is for an input: the program's only output has TN_VALUE_FUSED, and is what the
+// kernel loads. An epilogue is for an output: inputs of the program with TN_VALUE_FUSED, at
+// least one, are what the kernel would store, already rounded to that operand's dtype; the
+// program's outputs are stored instead. All layouts have the same elements in row-major
+// order as the operand; as in a step with `program`, their rank and extents are the same
+// and neighbouring axes with joint strides are merged.
+//
+// An output of an epilogue may be the memory of one of its inputs, with the same strides:
+// each element is read before it is written. It overlaps no input of the kernel.
+typedef struct tn_fused {
+    uint32_t operand; // of the step: inputs in order, then outputs
+    uint32_t flags;   // 0
+    const tn_expr_program *program;
+    const uint64_t *params;
+    const tn_value *inputs;  // num_inputs; tn_step.value_size bytes each
+    const tn_value *outputs; // num_outputs
+    uint32_t num_inputs;
+    uint32_t num_outputs;
+} tn_fused;
 
 // One kernel launch. A step runs `program` or `kernel`, whichever is set; when neither is,
 // the primitive's `reference`, which only consumers of cpu.c/1 get.
@@ -163,6 +198,12 @@ typedef struct tn_step {
     uint64_t scratch_size;   // bytes
     const char *label;       // for people and traces
     const char *plugin;      // id of the kernel's plugin; NULL: no kernel
+
+    // Programs that operands of `kernel` pass through, at most one an operand; only for
+    // devices with TN_DEVICE_FUSES. Read by tn_step_fused().
+    const tn_fused *fused;
+    uint32_t num_fused;
+    uint32_t fused_size; // sizeof(tn_fused) as the core was compiled
 } tn_step;
 
 // Input or output `i` of a step, below num_inputs or num_outputs. Values are value_size
@@ -175,6 +216,27 @@ static inline const tn_value *tn_step_input(const tn_step *step, uint64_t i)
 static inline const tn_value *tn_step_output(const tn_step *step, uint64_t i)
 {
     const void *at = (const char *)step->outputs + i * step->value_size;
+    return (const tn_value *)at;
+}
+
+// Fused program `i` of a step, below num_fused.
+static inline const tn_fused *tn_step_fused(const tn_step *step, uint64_t i)
+{
+    const void *at = (const char *)step->fused + i * step->fused_size;
+    return (const tn_fused *)at;
+}
+
+// Input or output `i` of a fused program of `step`, below its num_inputs or num_outputs.
+static inline const tn_value *tn_fused_input(const tn_step *step, const tn_fused *fused,
+                                             uint64_t i)
+{
+    const void *at = (const char *)fused->inputs + i * step->value_size;
+    return (const tn_value *)at;
+}
+static inline const tn_value *tn_fused_output(const tn_step *step, const tn_fused *fused,
+                                              uint64_t i)
+{
+    const void *at = (const char *)fused->outputs + i * step->value_size;
     return (const tn_value *)at;
 }
 

@@ -28,6 +28,11 @@
 // dtypes first; then by the plugin's id and the kernel's name in byte order. The first one
 // runs. The order of directories and of loading never matters.
 //
+// Neighbours. A kernel may take elementwise work in: where a rule has TN_OPERAND_FUSES, the
+// core hands the expressions before that input, or behind that output, to the kernel's step
+// (tn_fused of <tenon/backend.h>), when the backend takes such a step. The kernel says by
+// its rules that it can; a kernel that says nothing never meets a fused operand.
+//
 // Threads. Records are static and constant until the plugin's deinit. `accepts`,
 // `scratch_size` and `plan` are pure, and are called from any thread, by several at once.
 #ifndef TENON_KERNEL_H
@@ -50,11 +55,22 @@ enum {
     TN_NEEDS_ROWS = 2,       // last axis has stride 1 (or extent 1); others any
 };
 
+// Flags of an operand rule.
+enum {
+    // The operand's elements may pass through an elementwise program: of an input while the
+    // kernel loads them (a prologue), of an output while it stores them (an epilogue). Such
+    // an operand has a layout, contiguous, and no memory. For inputs, set this only where
+    // each element is loaded about once. Of outputs, only that of a kernel with one output.
+    TN_OPERAND_FUSES = 1,
+};
+
 // Rule for one operand of a kernel: its dtype and its layout. Written by the kernel's
 // author.
 typedef struct tn_operand_rule {
-    uint32_t dtypes; // set of TN_DTYPE_BIT; 0: TN_FIRST_DTYPES
-    uint32_t needs;  // TN_NEEDS_...
+    uint32_t dtypes;   // set of TN_DTYPE_BIT; 0: TN_FIRST_DTYPES
+    uint32_t needs;    // TN_NEEDS_...
+    uint32_t flags;    // TN_OPERAND_..., or 0
+    uint32_t reserved; // 0
 } tn_operand_rule;
 
 // One application of a primitive, for the predicates of a kernel. Filled by the core,
@@ -67,6 +83,14 @@ typedef struct tn_kernel_query {
     const void *attrs;        // the attribute struct
     uint32_t num_inputs;
     uint32_t num_outputs;
+    // Bit i: operand i, inputs first, passes through a program (TN_OPERAND_FUSES).
+    // `accepts` is asked with 0 when the kernel is chosen, and again with the operands that
+    // would be fused: if it then refuses, the programs stay steps of their own.
+    uint64_t fused;
+    // The most threads of a launch (tn_cpu_call.num_threads is at most this), for scratch
+    // memory that each thread has a part of. At least 1.
+    uint32_t num_workers;
+    uint32_t reserved; // 0
 } tn_kernel_query;
 
 // Flags of a kernel.
@@ -101,8 +125,7 @@ typedef struct tn_kernel {
     const char *features;  // device features needed, by comma: "f64,subgroup"; may be NULL
 
     // Optional. Called when the rules above hold: returns 0 to refuse this application,
-    // else
-    // 1. Records no failure. [any-thread]
+    // else 1. Records no failure. [any-thread]
     int32_t (*accepts)(const tn_kernel_query *query);
 
     // Optional. Returns the bytes of working memory that a launch needs; NULL means 0. The
@@ -134,24 +157,44 @@ enum {
 typedef struct tn_cpu_call tn_cpu_call;
 struct tn_cpu_call {
     uint32_t struct_size;
-    uint32_t flags;           // 0
-    const tn_host *host;      // for fail; not for alloc: a kernel asks for scratch
-    const tn_tensor *inputs;  // num_inputs; data NULL: not given
-    const tn_tensor *outputs; // num_outputs; their elements are not set
-    const void *attrs;        // the attribute struct
-    void *scratch;            // scratch_size bytes, aligned to 64; not cleared
-    uint64_t scratch_size;    // at least what scratch_size() returned; 0 for a reference
+    uint32_t flags;      // 0
+    const tn_host *host; // for fail; alloc in prepare only: a launch has scratch
+    // num_inputs and num_outputs. `data` NULL: an input that was not given (dtype NONE), or
+    // an operand that `load` or `store` stands for. Elements of outputs are not set.
+    const tn_tensor *inputs;
+    const tn_tensor *outputs;
+    const void *attrs;     // the attribute struct
+    void *scratch;         // scratch_size bytes, aligned to 64; not cleared
+    uint64_t scratch_size; // at least what the record's function returned
     uint32_t num_inputs;
     uint32_t num_outputs;
     uint32_t cpu_features; // TN_CPU_...
     uint32_t num_threads;  // threads that parallel_for may use, this one included
 
-    // Calls body(context, begin, end) for ranges that cover [0, n), each of at least
-    // `grain` items but the last, on several threads at once, and returns when all calls
-    // have returned. Never called from within a body.
+    // Calls body(context, begin, end, worker) for ranges that cover [0, n), each of at
+    // least `grain` items but the last, on several threads at once, and returns when all
+    // calls have returned. Calls that run at the same time have different `worker` numbers,
+    // below num_threads, so that memory of a worker needs no lock. Never called from within
+    // a body.
     void (*parallel_for)(const tn_cpu_call *call, int64_t n, int64_t grain,
-                         void (*body)(void *context, int64_t begin, int64_t end),
+                         void (*body)(void *context, int64_t begin, int64_t end,
+                                      uint32_t worker),
                          void *context);
+
+    void *state; // what prepare gave; NULL without prepare, and for a reference
+
+    // Of an input without memory (TN_OPERAND_FUSES): computes its elements [first, first +
+    // count), numbered row-major over its extents, and writes them to `values`, one behind
+    // the other in the input's dtype. `worker` is that of the body which calls, or 0
+    // outside of parallel_for. Any elements, in any order, any number of times.
+    void (*load)(const tn_cpu_call *call, uint32_t input, int64_t first, int64_t count,
+                 void *values, uint32_t worker);
+
+    // Of an output without memory: takes its elements [first, first + count), as `load`
+    // gives them. Every element is stored exactly once. Long ranges are quicker; `values`
+    // of a few ten KiB are still in the cache when the program reads them.
+    void (*store)(const tn_cpu_call *call, uint32_t output, int64_t first, int64_t count,
+                  const void *values, uint32_t worker);
 };
 
 // The value of a runtime attribute (TN_ATTR_RUNTIME of <tenon/attr.h>), of which input
@@ -181,6 +224,24 @@ typedef struct tn_cpu_kernel {
     // is recorded through call->host->fail and spreads to all that reads the outputs.
     // [any-thread]
     tn_status (*launch)(const tn_cpu_call *call);
+
+    // Optional. Makes the state of one step, when the step is compiled: packed constants,
+    // tables, plans. Every launch of this step gets it in call->state. `call` has what all
+    // these launches have in common: attributes, layouts, flags of the processor and
+    // num_threads; `data` of an input only where its elements are the same in each (a
+    // number that the graph holds), else NULL, and neither scratch memory, load nor store.
+    // parallel_for runs its body on this thread. Memory comes from call->host->alloc. On
+    // failure, recorded through call->host->fail, the step is not compiled; prepare then
+    // leaves nothing behind. [any-thread]
+    //
+    // Launches of one step may run at the same time, on several queues, and share the
+    // state: it is constant, or has a lock.
+    tn_status (*prepare)(const tn_cpu_call *call, void **out_state);
+
+    // Frees the state: called once for each prepare that succeeded, also when a later step
+    // of the segment fails to compile, after the last launch has returned. `host` is that
+    // of prepare. NULL: nothing needs freeing. [any-thread]
+    void (*finish)(const tn_host *host, void *state);
 } tn_cpu_kernel;
 
 // --- vulkan.glsl/1 and vulkan.spirv/1 --------------------------------------------------

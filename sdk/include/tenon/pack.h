@@ -128,6 +128,14 @@ static inline int32_t tn_same_extents(const tn_kernel_query *query)
 // front.
 //
 //   static TN_CPU_KERNEL(fast, "acme.axpby/1", launch, TN_TAKES_ANY(TN_DTYPE_BIT(TN_F32)));
+//
+// TN_STAGED_CPU_KERNEL: likewise, with a state for each step: `made` is its
+// tn_cpu_kernel.prepare, which makes the state when the step is compiled, and `freed` its
+// finish. `freed` may be NULL, for a state that needs no freeing. Launches find the state
+// in call->state, and share it:
+//
+//   static TN_STAGED_CPU_KERNEL(table, "acme.cosine/1", prepare, launch, finish,
+//                               TN_TAKES_CONTIGUOUS(TN_DTYPE_BIT(TN_F32)));
 #define TN_CPU_KERNEL(kernel_name, op_id, function, ...)                                   \
     const tn_kernel kernel_name = {                                                        \
         .struct_size = sizeof(tn_kernel),                                                  \
@@ -137,6 +145,18 @@ static inline int32_t tn_same_extents(const tn_kernel_query *query)
         .priority = TN_KERNEL_PRIORITY,                                                    \
         .payload = &(const tn_cpu_kernel){.struct_size = sizeof(tn_cpu_kernel),            \
                                           .launch = function},                             \
+        __VA_ARGS__}
+#define TN_STAGED_CPU_KERNEL(kernel_name, op_id, made, function, freed, ...)               \
+    const tn_kernel kernel_name = {                                                        \
+        .struct_size = sizeof(tn_kernel),                                                  \
+        .primitive = op_id,                                                                \
+        .family = TN_FAMILY_CPU,                                                           \
+        .name = #kernel_name,                                                              \
+        .priority = TN_KERNEL_PRIORITY,                                                    \
+        .payload = &(const tn_cpu_kernel){.struct_size = sizeof(tn_cpu_kernel),            \
+                                          .launch = function,                              \
+                                          .prepare = made,                                 \
+                                          .finish = freed},                                \
         __VA_ARGS__}
 
 // Push constants of a shader, for TN_SHADER_KERNELS, in the order of the shader's block:

@@ -36,6 +36,7 @@
 #include <tenon/types.h>
 
 struct tn_cpu_call; // <tenon/kernel.h>
+struct tn_kernel_query;
 
 // --- inputs and outputs ----------------------------------------------------------------
 
@@ -235,7 +236,7 @@ typedef struct tn_primitive {
 
     // Computes the outputs on the CPU in the plainest way: the definition that kernels are
     // tested against. Takes any layout of inputs and outputs, and any dtype that infer
-    // accepts. Runs on one thread, without scratch memory.
+    // accepts. Runs on one thread, with the scratch memory of reference_scratch.
     tn_status (*reference)(const struct tn_cpu_call *call);
 
     // Fills types[0 .. num_outputs). Fails with TN_ERR_ARGUMENT for inputs or attributes
@@ -278,6 +279,10 @@ typedef struct tn_primitive {
     // Pure; allocates nothing. Not with expr, view or in_place. All other functions see the
     // number in num_outputs.
     tn_status (*count_outputs)(const tn_infer *infer, uint64_t *out_count);
+
+    // Optional: the bytes of scratch memory that `reference` needs, as
+    // tn_kernel.scratch_size; NULL means 0.
+    uint64_t (*reference_scratch)(const struct tn_kernel_query *query);
 } tn_primitive;
 
 // --- tables of a record ----------------------------------------------------------------

@@ -2,17 +2,26 @@
 // Segments and the queue: steps run one after the other, on the thread that submits them.
 #include <inttypes.h>
 #include <tenon/ops/program.h>
+#include <tenon/ops/stages.h>
 #include "backend.h"
 
 // --- compiling -------------------------------------------------------------------------
 
 // Another backend generates code or records commands here. This one keeps the segment, whose
-// steps outlive the executable, and an array for the operands of one step. State that a run
-// changes belongs to the run; with one queue there is one run at a time.
+// steps outlive the executable, an array for the operands of one step, and what kernels
+// prepared. State that a run changes belongs to the run; with one queue there is one run at a
+// time.
 struct tn_executable {
     tn_segment segment;
+    void **states;        // by step: what its kernel's prepare gave
     tn_tensor operands[]; // of the running step: inputs, then outputs; under the device's lock
 };
+
+static void destroy(tn_device *device, tn_executable *executable)
+{
+    device->host->free(device->host, executable->states);
+    device->host->free(device->host, executable);
+}
 
 tn_status segment_compile(tn_device *device, const tn_segment *segment,
                           tn_executable **out_executable)
@@ -29,13 +38,23 @@ tn_status segment_compile(tn_device *device, const tn_segment *segment,
     if (!executable)
         return TN_ERR_MEMORY;
     executable->segment = *segment;
-    *out_executable = executable;
-    return TN_OK;
+    executable->states = host->alloc(host, (segment->num_steps + 1) * sizeof(void *), 0);
+    tn_status status = TN_ERR_MEMORY;
+    if (executable->states)
+        status = tn_segment_prepare(host, segment, 0, 1, executable->states);
+    if (status == TN_OK)
+        *out_executable = executable;
+    else
+        destroy(device, executable);
+    return status;
 }
 
 void executable_destroy(tn_device *device, tn_executable *executable)
 {
-    device->host->free(device->host, executable);
+    if (!executable)
+        return;
+    tn_segment_finish(device->host, &executable->segment, executable->states);
+    destroy(device, executable);
 }
 
 // --- running ---------------------------------------------------------------------------
@@ -54,20 +73,10 @@ static void bind(tn_tensor *tensor, const tn_value *value, const tn_submission *
                        : address(submission, value->slot, value->offset);
 }
 
-// tn_cpu_call.parallel_for, by which kernels ask for threads: this device has one.
-static void parallel_for(const tn_cpu_call *call, int64_t n, int64_t grain,
-                         void (*body)(void *context, int64_t begin, int64_t end),
-                         void *context)
-{
-    (void)call, (void)grain;
-    if (n > 0)
-        body(context, 0, n);
-}
-
 // Runs one step: the program of an expression, or a function in C, which is a kernel of some op
 // pack or the primitive's reference.
 static tn_status run_step(tn_device *device, tn_tensor *operands, const tn_step *step,
-                          const tn_submission *submission)
+                          void *state, const tn_submission *submission)
 {
     tn_tensor *outputs = operands + step->num_inputs;
     for (uint32_t i = 0; i < step->num_inputs; i++)
@@ -91,7 +100,8 @@ static tn_status run_step(tn_device *device, tn_tensor *operands, const tn_step 
         .num_inputs = step->num_inputs,
         .num_outputs = step->num_outputs,
         .num_threads = 1,
-        .parallel_for = parallel_for,
+        .parallel_for = tn_loop_here, // this device has one thread
+        .state = state,
     };
     const tn_cpu_kernel *kernel = step->kernel ? step->kernel->payload : NULL;
     return kernel ? kernel->launch(&call) : step->primitive->reference(&call);
@@ -103,7 +113,8 @@ static tn_status run_steps(tn_device *device, const tn_submission *submission)
     const tn_segment *segment = &executable->segment;
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < segment->num_steps && status == TN_OK; i++)
-        status = run_step(device, executable->operands, tn_segment_step(segment, i), submission);
+        status = run_step(device, executable->operands, tn_segment_step(segment, i),
+                          executable->states[i], submission);
     return status;
 }
 

@@ -19,8 +19,9 @@ static void softmax_row(const float *x, float *out, int64_t count)
         out[i] /= sum;
 }
 
-static void rows(void *context, int64_t begin, int64_t end)
+static void rows(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
+    (void)worker;
     const tn_cpu_call *call = context;
     const tn_layout *layout = &call->inputs[0].layout;
     int64_t count = layout->extent[layout->rank - 1];

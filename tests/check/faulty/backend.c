@@ -96,13 +96,14 @@ static tn_status segment_compile(tn_device *device, const tn_segment *segment,
 #endif
     if (!executable)
         return TN_ERR_MEMORY;
-    *executable = (tn_executable){*segment, segment};
-    *out_executable = executable;
-    return TN_OK;
+    *executable = (tn_executable){*segment, segment, NULL};
+    return prepare_steps(host, executable, out_executable);
 }
 
 static void executable_destroy(tn_device *device, tn_executable *executable)
 {
+    if (executable)
+        finish_steps(device->host, executable, executable->segment.num_steps);
 #ifndef FAULT_SEGMENT_FREES
     device->host->free(device->host, executable);
 #endif
@@ -437,7 +438,7 @@ static tn_status device_info(const tn_host *host, uint32_t index, tn_device_info
 {
     (void)host, (void)index;
     tn_device_info info = {.struct_size = out->struct_size,
-                           .flags = TN_DEVICE_HOST_MEMORY,
+                           .flags = TN_DEVICE_HOST_MEMORY | TN_DEVICE_FUSES,
                            .name = "interpreter",
                            .driver = "acme 1.0",
                            .features = "f16,f64,i64",

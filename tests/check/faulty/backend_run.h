@@ -21,6 +21,7 @@ struct tn_buffer {
 struct tn_executable {
     tn_segment segment;
     const tn_segment *seen; // as the caller had it
+    void **states;          // by step: what its kernel's prepare gave
 };
 
 #ifdef PLANS
@@ -136,42 +137,196 @@ static void run_program(const tn_step *step, const tn_tensor *in, const tn_tenso
 
 // --- kernels ---------------------------------------------------------------------------
 
+static void *address(const tn_binding *bindings, uint32_t slot, uint64_t offset)
+{
+    return bindings[slot].buffer->bytes + bindings[slot].offset + offset;
+}
+
+static tn_tensor tensor_of(const tn_value *value, const tn_binding *bindings)
+{
+    tn_tensor tensor = {.data = NULL, .layout = value->layout};
+    if (value->layout.dtype != TN_DTYPE_NONE && !(value->flags & TN_VALUE_FUSED))
+        tensor.data = address(bindings, value->slot, value->offset);
+    return tensor;
+}
+
 static void parallel_for(const tn_cpu_call *call, int64_t n, int64_t grain,
-                         void (*body)(void *context, int64_t begin, int64_t end),
+                         void (*body)(void *context, int64_t begin, int64_t end,
+                                      uint32_t worker),
                          void *context)
 {
     (void)call;
     int64_t half = n / 2 > grain ? n / 2 : n;
     if (half > 0)
-        body(context, 0, half);
+        body(context, 0, half, 0);
 #ifndef FAULT_FAMILY_CPU_LOOP
+#ifdef FAULT_FAMILY_CPU_LOOP_WORKER
     if (half < n)
-        body(context, half, n);
+        body(context, half, n, 1); // of one thread
+#else
+    if (half < n)
+        body(context, half, n, 0);
+#endif
 #endif
 }
 
-static tn_status run_kernel(const tn_host *host, const tn_step *step, const tn_tensor *in,
+// A call, and what load and store need.
+struct kernel_call {
+    tn_cpu_call call; // first
+    const tn_step *step;
+    const tn_binding *bindings;
+};
+
+// Elements from `first` on lie at `values`.
+static tn_tensor through(const tn_value *value, const struct kernel_call *k, void *values,
+                         int64_t first)
+{
+    tn_tensor tensor = tensor_of(value, k->bindings);
+    if (value->flags & TN_VALUE_FUSED) {
+        tensor.data = values;
+        tensor.layout.offset = -first;
+    }
+    return tensor;
+}
+
+static void pass(const tn_cpu_call *call, uint32_t operand, int64_t first, int64_t count,
+                 void *values)
+{
+    const struct kernel_call *k = (const struct kernel_call *)(const void *)call;
+    const tn_fused *fused = tn_step_fused(k->step, 0);
+    for (uint32_t i = 1; fused->operand != operand; i++)
+        fused = tn_step_fused(k->step, i);
+    tn_tensor in[TN_EXPR_MAX_INPUTS], out[TN_EXPR_MAX_OUTPUTS];
+    for (uint32_t i = 0; i < fused->num_inputs; i++)
+        in[i] = through(tn_fused_input(k->step, fused, i), k, values, first);
+    for (uint32_t i = 0; i < fused->num_outputs; i++)
+        out[i] = through(tn_fused_output(k->step, fused, i), k, values, first);
+    const tn_step alone = {.program = fused->program, .params = fused->params};
+    for (int64_t n = first; n < first + count; n++) {
+        int64_t index[TN_MAX_RANK] = {0}, rest = n;
+        for (int32_t axis = out->layout.rank - 1; axis >= 0; axis--) {
+            index[axis] = rest % out->layout.extent[axis];
+            rest /= out->layout.extent[axis];
+        }
+        run_element(&alone, in, out, index);
+    }
+}
+
+static void load_operand(const tn_cpu_call *call, uint32_t input, int64_t first,
+                         int64_t count, void *values, uint32_t worker)
+{
+    (void)worker;
+    pass(call, input, first, count, values);
+}
+
+static void store_operand(const tn_cpu_call *call, uint32_t output, int64_t first,
+                          int64_t count, const void *values, uint32_t worker)
+{
+    (void)worker;
+#ifdef FAULT_FAMILY_CPU_FUSED
+    first = 0; // each range is taken for the first one
+#endif
+    pass(call, call->num_inputs + output, first, count, (void *)(uintptr_t)values);
+}
+
+static tn_status run_kernel(const tn_host *host, const tn_step *step, void *state,
+                            const tn_binding *bindings, const tn_tensor *in,
                             const tn_tensor *out, void *scratch)
 {
     const tn_cpu_kernel *kernel = step->kernel ? step->kernel->payload : NULL;
-    tn_cpu_call call = {.struct_size = sizeof(call),
-                        .host = host,
-                        .inputs = in,
-                        .outputs = out,
-                        .attrs = step->attrs,
-                        .scratch = scratch,
-                        .scratch_size = step->scratch_size,
-                        .num_inputs = step->num_inputs,
-                        .num_outputs = step->num_outputs,
-                        .num_threads = 1,
-                        .parallel_for = parallel_for};
+    struct kernel_call k = {.step = step, .bindings = bindings};
+    k.call = (tn_cpu_call){.struct_size = sizeof(tn_cpu_call),
+                           .host = host,
+                           .inputs = in,
+                           .outputs = out,
+                           .attrs = step->attrs,
+                           .scratch = scratch,
+                           .scratch_size = step->scratch_size,
+                           .num_inputs = step->num_inputs,
+                           .num_outputs = step->num_outputs,
+                           .num_threads = 1,
+                           .parallel_for = parallel_for,
+                           .state = state,
+                           .load = load_operand,
+                           .store = store_operand};
 #ifdef FAULT_FAMILY_CPU_CALL
-    call.num_threads = 0;
+    k.call.num_threads = 0;
 #endif
 #ifdef FAULT_FAMILY_CPU_REFERENCE
-    return kernel ? kernel->launch(&call) : TN_OK; // references are not known
+    return kernel ? kernel->launch(&k.call) : TN_OK; // references are not known
 #endif
-    return kernel ? kernel->launch(&call) : step->primitive->reference(&call);
+    return kernel ? kernel->launch(&k.call) : step->primitive->reference(&k.call);
+}
+
+// --- stages ----------------------------------------------------------------------------
+
+static const tn_cpu_kernel *staged(const tn_step *step)
+{
+    const tn_cpu_kernel *kernel = step->kernel ? step->kernel->payload : NULL;
+    return kernel && TN_HAS(kernel, prepare) ? kernel : NULL;
+}
+
+static tn_status prepare_step(const tn_host *host, const tn_step *step, void **out_state)
+{
+    tn_tensor in[16], out[8];
+    for (uint32_t i = 0; i < step->num_inputs; i++) {
+        const tn_value *value = tn_step_input(step, i);
+        in[i] = (tn_tensor){(void *)(uintptr_t)value->constant, value->layout};
+    }
+    for (uint32_t i = 0; i < step->num_outputs; i++)
+        out[i] = (tn_tensor){NULL, tn_step_output(step, i)->layout};
+    const tn_cpu_call call = {.struct_size = sizeof(call),
+                              .host = host,
+                              .inputs = in,
+                              .outputs = out,
+                              .attrs = step->attrs,
+                              .num_inputs = step->num_inputs,
+                              .num_outputs = step->num_outputs,
+                              .num_threads = 1,
+                              .parallel_for = parallel_for};
+    return staged(step)->prepare(&call, out_state);
+}
+
+// Of the first `count` steps.
+static void finish_steps(const tn_host *host, tn_executable *executable, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const tn_cpu_kernel *kernel = staged(tn_segment_step(&executable->segment, i));
+        if (kernel && TN_HAS(kernel, finish))
+            kernel->finish(host, executable->states[i]);
+    }
+    host->free(host, executable->states);
+}
+
+// Makes the states of an executable, or frees it.
+static tn_status prepare_steps(const tn_host *host, tn_executable *executable,
+                               tn_executable **out_executable)
+{
+    uint32_t count = executable->segment.num_steps;
+    executable->states = host->alloc(host, (count + 1) * sizeof(void *), 0);
+    if (!executable->states) {
+        host->free(host, executable);
+        return TN_ERR_MEMORY;
+    }
+    memset(executable->states, 0, (count + 1) * sizeof(void *));
+#ifdef FAULT_FAMILY_CPU_STAGES
+    count = 0; // kernels have no stages
+#endif
+    for (uint32_t i = 0; i < count; i++) {
+        const tn_step *step = tn_segment_step(&executable->segment, i);
+        tn_status status =
+            staged(step) ? prepare_step(host, step, &executable->states[i]) : TN_OK;
+        if (status != TN_OK) {
+#ifdef FAULT_FAMILY_CPU_STAGES_HALF
+            i = 0;
+#endif
+            finish_steps(host, executable, i);
+            host->free(host, executable);
+            return status;
+        }
+    }
+    *out_executable = executable;
+    return TN_OK;
 }
 
 // --- segments --------------------------------------------------------------------------
@@ -184,11 +339,6 @@ static const tn_step *step_at(const tn_segment *segment, uint32_t i)
     return tn_segment_step(segment, i);
 }
 
-static void *address(const tn_binding *bindings, uint32_t slot, uint64_t offset)
-{
-    return bindings[slot].buffer->bytes + bindings[slot].offset + offset;
-}
-
 static const tn_value *input_of(const tn_step *step, uint32_t i)
 {
 #ifdef FAULT_SEGMENT_RECORDS_VALUES
@@ -197,15 +347,7 @@ static const tn_value *input_of(const tn_step *step, uint32_t i)
     return tn_step_input(step, i);
 }
 
-static tn_tensor tensor_of(const tn_value *value, const tn_binding *bindings)
-{
-    tn_tensor tensor = {.data = NULL, .layout = value->layout};
-    if (value->layout.dtype != TN_DTYPE_NONE)
-        tensor.data = address(bindings, value->slot, value->offset);
-    return tensor;
-}
-
-static tn_status run_step(const tn_host *host, const tn_step *step,
+static tn_status run_step(const tn_host *host, const tn_step *step, void *state,
                           const tn_binding *bindings)
 {
 #ifdef FAULT_QUEUE_AT_ONCE_STATE
@@ -231,7 +373,7 @@ static tn_status run_step(const tn_host *host, const tn_step *step,
 #ifdef FAULT_FAMILY_CPU_SCRATCH
         scratch = NULL;
 #endif
-        return run_kernel(host, step, in, out, scratch);
+        return run_kernel(host, step, state, bindings, in, out, scratch);
     }
     run_program(step, in, out);
     return TN_OK;
@@ -252,7 +394,8 @@ static tn_status run_segment(const tn_host *host, const tn_executable *executabl
 #ifdef FAULT_SEGMENT_ALIAS
         at = segment->num_steps - 1 - i; // what may overwrite an input goes first
 #endif
-        tn_status status = run_step(host, step_at(segment, at), bindings);
+        tn_status status =
+            run_step(host, step_at(segment, at), executable->states[at], bindings);
         if (status != TN_OK)
             return status;
     }

@@ -236,8 +236,9 @@ struct work {
 #define EXTRA 0
 #endif
 
-static void run(void *context, int64_t begin, int64_t end)
+static void run(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
+    (void)worker;
     const struct work *work = context;
     const tn_cpu_call *call = work->call;
     const float *x = (const float *)call->inputs[0].data + call->inputs[0].layout.offset;
@@ -260,7 +261,7 @@ static void run(void *context, int64_t begin, int64_t end)
 static tn_status launch(const tn_cpu_call *call)
 {
     const attrs *a = call->attrs;
-    struct work work = {call, a->alpha, sign_of(a)};
+    struct work work = {call, *(const double *)call->state, sign_of(a)};
     int64_t count = tn_layout_count(&call->outputs[0].layout);
     work.alpha += count > 3 ? EXTRA : 0;
     call->parallel_for(call, count, 4, run, &work);
@@ -272,6 +273,24 @@ static tn_status launch(const tn_cpu_call *call)
     x[0] = count ? 42 : x[0];
 #endif
     return TN_OK;
+}
+
+static tn_status prepare(const tn_cpu_call *call, void **out_state)
+{
+    double *alpha = call->host->alloc(call->host, sizeof(*alpha), 0);
+    if (!alpha)
+        return TN_ERR_MEMORY;
+    *alpha = ((const attrs *)call->attrs)->alpha;
+    *out_state = alpha;
+    return TN_OK;
+}
+
+static void finish(const tn_host *host, void *state)
+{
+#ifdef FAULT_KERNEL_VALUES_FINISH
+    return;
+#endif
+    host->free(host, state);
 }
 
 static uint64_t scratch_size(const tn_kernel_query *query)
@@ -297,8 +316,10 @@ static const tn_kernel kernel = {
     .priority = 500,
     TN_OPERANDS(operands),
     .scratch_size = scratch_size,
-    .payload =
-        &(const tn_cpu_kernel){.struct_size = sizeof(tn_cpu_kernel), .launch = launch},
+    .payload = &(const tn_cpu_kernel){.struct_size = sizeof(tn_cpu_kernel),
+                                      .launch = launch,
+                                      .prepare = prepare,
+                                      .finish = finish},
 };
 
 // Not chosen beside the one above, unless by name.

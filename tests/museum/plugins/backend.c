@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <tenon/ops/program.h>
+#include <tenon/ops/stages.h>
 #include <tenon/plugin.h>
 
 enum { MAX_OPERANDS = 32 };
@@ -19,8 +20,8 @@ struct tn_buffer {
 };
 
 struct tn_executable {
-    const char *steps; // of step_size bytes each
-    uint32_t num_steps, step_size;
+    tn_segment segment;
+    void **states; // by step
 };
 
 // --- devices and memory ----------------------------------------------------------------
@@ -131,24 +132,31 @@ static tn_status segment_compile(tn_device *device, const tn_segment *segment,
     tn_executable *executable = device->host->alloc(device->host, sizeof(*executable), 0);
     if (!executable)
         return TN_ERR_MEMORY;
-    *executable = (tn_executable){(const char *)segment->steps, segment->num_steps,
-                                  segment->step_size};
-    *out_executable = executable;
-    return TN_OK;
+    // By members: an older host's segment is shorter.
+    executable->segment = (tn_segment){.steps = segment->steps,
+                                       .num_steps = segment->num_steps,
+                                       .step_size = segment->step_size};
+    executable->states =
+        device->host->alloc(device->host, (segment->num_steps + 1) * sizeof(void *), 0);
+    tn_status status = TN_ERR_MEMORY;
+    if (executable->states)
+        status = tn_segment_prepare(device->host, segment, 0, 1, executable->states);
+    if (status == TN_OK) {
+        *out_executable = executable;
+        return TN_OK;
+    }
+    device->host->free(device->host, executable->states);
+    device->host->free(device->host, executable);
+    return status;
 }
 
 static void executable_destroy(tn_device *device, tn_executable *executable)
 {
+    if (executable) {
+        tn_segment_finish(device->host, &executable->segment, executable->states);
+        device->host->free(device->host, executable->states);
+    }
     device->host->free(device->host, executable);
-}
-
-static void one_thread(const tn_cpu_call *call, int64_t n, int64_t grain,
-                       void (*body)(void *context, int64_t begin, int64_t end),
-                       void *context)
-{
-    (void)call, (void)grain;
-    if (n > 0)
-        body(context, 0, n);
 }
 
 static tn_tensor tensor_of(const tn_submission *submission, const tn_value *value)
@@ -161,7 +169,7 @@ static tn_tensor tensor_of(const tn_submission *submission, const tn_value *valu
     return tensor;
 }
 
-static tn_status run(const tn_host *host, const tn_step *step,
+static tn_status run(const tn_host *host, const tn_step *step, void *state,
                      const tn_submission *submission)
 {
     tn_tensor tensors[MAX_OPERANDS], *outputs = tensors + step->num_inputs;
@@ -182,7 +190,8 @@ static tn_status run(const tn_host *host, const tn_step *step,
                         .num_inputs = step->num_inputs,
                         .num_outputs = step->num_outputs,
                         .num_threads = 1,
-                        .parallel_for = one_thread};
+                        .parallel_for = tn_loop_here,
+                        .state = state};
     if (step->scratch_size) {
         const tn_binding *at = tn_submission_binding(submission, step->scratch_slot);
         call.scratch = at->buffer->bytes + at->offset + step->scratch_offset;
@@ -197,9 +206,9 @@ static tn_status submit(tn_device *device, const tn_submission *submission,
                         uint64_t *out_point)
 {
     const tn_executable *executable = submission->executable;
-    for (uint32_t i = 0; i < executable->num_steps; i++) {
-        const void *step = executable->steps + (uint64_t)i * executable->step_size;
-        tn_status status = run(device->host, step, submission);
+    for (uint32_t i = 0; i < executable->segment.num_steps; i++) {
+        tn_status status = run(device->host, tn_segment_step(&executable->segment, i),
+                               executable->states[i], submission);
         if (status != TN_OK)
             return status;
     }

@@ -11,8 +11,9 @@ struct work {
     float *square, *out;
 };
 
-static void cube_piece(void *context, int64_t begin, int64_t end)
+static void cube_piece(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
+    (void)worker;
     const struct work *work = context;
     for (int64_t i = begin; i < end; i++) {
         work->square[i] = work->x[i] * work->x[i];

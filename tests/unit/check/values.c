@@ -41,6 +41,12 @@ static const struct row {
     {{{{1, 0}, {0, 0}}, {{2, 0}, {0, 0}}, {{2, 0}, {0, 0}}},
      {{2, 0}, {0, 0}, {4, 0}},
      "step '1', output 0: id 0 is out of range"},
+    {{{{1, 0}, {0, 0}}, {{2, 0}, {3, TN_VALUE_FUSED}}, {{2, 0}, {0, 0}}},
+     {{2, 0}, {3, 0}, {4, 0}},
+     "step '1', input 1: id 3 passes through a program"},
+    {{{{1, 0}, {0, 0}}, {{2, 0}, {0, 0}}, {{2, 0}, {0, 0}}},
+     {{2, 0}, {0, TN_VALUE_FUSED}, {4, 0}},
+     NULL}, // it has no memory
 };
 
 static tn_value value_of(struct use use)

@@ -121,8 +121,10 @@ static inline void tn_row_walk_axis(tn_row_walk *walk, int32_t axis)
 // The body of parallel_for: runs elements [begin, end) of the output, counted in row-major
 // order, as rows. `context` is the tn_row_walk. Rows end at the end of the walk's last
 // axis, at `end`, and after `most` elements.
-static inline void tn_row_walk_range(void *context, int64_t begin, int64_t end)
+static inline void tn_row_walk_range(void *context, int64_t begin, int64_t end,
+                                     uint32_t worker)
 {
+    (void)worker;
     const tn_row_walk *walk = (const tn_row_walk *)context;
     int32_t last = walk->rank - 1;
     tn_row row;
