@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: MIT
+// Programs that become part of a kernel's step: each graph computed at once, which fuses,
+// gives what its nodes give when each is evaluated alone.
+#include <string.h>
+#include "common.h"
+
+enum { MOST_RESULTS = 3, MOST_ELEMENTS = 1 << 16 };
+
+// How a graph is built: with `alone`, each node is evaluated when it is made.
+struct maker {
+    tn_scope *s;
+    tn_dtype dtype;
+    bool alone;
+};
+
+static tn_array *kept(const struct maker *m, tn_array *x)
+{
+    must(m->s, tn_scope_status(m->s));
+    if (m->alone)
+        must(m->s, tn_eval(m->s, x));
+    return x;
+}
+
+static tn_array *un1(const struct maker *m, const char *op, tn_array *x)
+{
+    return kept(m, un(m->s, op, x));
+}
+
+static tn_array *bin2(const struct maker *m, const char *op, tn_array *x, tn_array *y)
+{
+    return kept(m, bin(m->s, op, x, y));
+}
+
+// Data of the maker's dtype: small numbers, also negative ones.
+static tn_array *data(const struct maker *m, const tn_shape *shape, int start)
+{
+    static float values[MOST_ELEMENTS];
+    int64_t count = 1;
+    for (int32_t i = 0; i < shape->rank; i++)
+        count *= shape->extent[i];
+    for (int64_t i = 0; i < count; i++)
+        values[i] = (float)((i * 7 + start) % 23 - 11) * (m->dtype == TN_I32 ? 1 : 0.125f);
+    tn_array *x = tn_from_data(m->s, TN_F32, shape, values);
+    if (m->dtype != TN_F32)
+        x = tn_op(m->s, "astype", TN_IN(x), tn_attrs("dtype", tn_dtype_name(m->dtype)));
+    must(m->s, tn_eval(m->s, x));
+    return x;
+}
+
+static tn_array *along(const struct maker *m, const char *op, tn_array *x)
+{
+    return kept(m, tn_op(m->s, op, TN_IN(x), tn_attrs("axis", 0)));
+}
+
+// --- graphs ----------------------------------------------------------------------------
+
+typedef int build_graph(const struct maker *m, tn_array *out[MOST_RESULTS]);
+
+static tn_array *product(const struct maker *m, int64_t rows, int64_t k, int64_t columns)
+{
+    return bin2(m, "matmul", data(m, TN_SHAPE(rows, k), 1),
+                data(m, TN_SHAPE(k, columns), 5));
+}
+
+static int residual(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *h = bin2(m, "add", product(m, 5, 7, 6), data(m, TN_SHAPE(6), 2));
+    h = m->dtype == TN_I32 ? un1(m, "abs", h) : un1(m, "tanh", h);
+    out[0] = bin2(m, "add", h, data(m, TN_SHAPE(5, 6), 3));
+    return 1;
+}
+
+static int several_blocks(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *h = product(m, 600, 32, 70);
+    out[0] = bin2(m, "multiply", h, data(m, TN_SHAPE(600, 1), 2));
+    return 1;
+}
+
+static int batch_reshaped(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *h =
+        bin2(m, "matmul", data(m, TN_SHAPE(2, 3, 4), 1), data(m, TN_SHAPE(4, 5), 2));
+    h = kept(m, tn_op(m->s, "reshape", TN_IN(h), tn_attrs("shape", TN_INTS(6, 5))));
+    out[0] = bin2(m, "add", h, data(m, TN_SHAPE(5), 4));
+    return 1;
+}
+
+static int also_wanted(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    out[0] = product(m, 4, 3, 5);
+    out[1] = un1(m, "negative", out[0]);
+    out[2] = along(m, "sum", out[0]);
+    return 3;
+}
+
+static int turned(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *h = product(m, 4, 3, 4);
+    out[0] = bin2(m, "subtract", h, un1(m, "transpose", h));
+    return 1;
+}
+
+static int one_element(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    out[0] = un1(m, "negative", product(m, 1, 9, 1));
+    return 1;
+}
+
+// The sum may lie in the memory of the second product, which it reads in order.
+static int two_products(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    out[0] = bin2(m, "subtract", product(m, 5, 3, 6), product(m, 5, 4, 6));
+    return 1;
+}
+
+// The result must not lie in the memory of what the kernel reads too.
+static int own_input(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = un1(m, "negative", data(m, TN_SHAPE(300, 6), 1));
+    tn_array *h = bin2(m, "matmul", x, data(m, TN_SHAPE(6, 6), 2));
+    out[0] = bin2(m, "add", h, x);
+    return 1;
+}
+
+static int narrowed(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *h = product(m, 6, 3, 4);
+    out[0] = kept(m, tn_op(m->s, "astype", TN_IN(h), tn_attrs("dtype", "i16")));
+    out[1] = bin2(m, "greater", h, data(m, TN_SHAPE(4), 9));
+    return 2;
+}
+
+static int convolution(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(2, 9, 8, 4), 1), *w = data(m, TN_SHAPE(6, 3, 3, 2), 2);
+    tn_array *h = kept(m, tn_op(m->s, "nn.conv2d", TN_IN(x, w),
+                                tn_attrs("groups", 2, "padding", TN_INTS(1, 1))));
+    h = bin2(m, "add", h, data(m, TN_SHAPE(6), 4));
+    out[0] = bin2(m, "maximum", h, data(m, TN_SHAPE(1), 0));
+    return 1;
+}
+
+static int sum_of_products(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *h =
+        bin2(m, "multiply", data(m, TN_SHAPE(70, 50), 1), data(m, TN_SHAPE(50), 2));
+    h = along(m, "sum", h);
+    out[0] = bin2(m, "add", h, data(m, TN_SHAPE(50), 3));
+    return 1;
+}
+
+static int outer_and_inner(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *h = un1(m, "square", data(m, TN_SHAPE(4, 5, 40), 1));
+    h = kept(m, tn_op(m->s, "max", TN_IN(h), tn_attrs("axis", TN_INTS(0, 2))));
+    out[0] = un1(m, "negative", h);
+    return 1;
+}
+
+static int read_twice(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *h = un1(m, "abs", data(m, TN_SHAPE(9, 40), 1));
+    out[0] = along(m, "sum", h);
+    out[1] = h;
+    return 2;
+}
+
+static int taken(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    const int64_t at[] = {3, 0, 3, 7, 1, 2};
+    tn_array *i = tn_from_data(m->s, TN_I64, TN_SHAPE(6), at);
+    tn_array *h = kept(m, tn_op(m->s, "take", TN_IN(data(m, TN_SHAPE(8, 3, 5), 1), i),
+                                tn_attrs("axis", 0)));
+    h = bin2(m, "multiply", h, data(m, TN_SHAPE(3, 5), 2));
+    out[0] =
+        kept(m, tn_op(m->s, "take", TN_IN(un1(m, "negative", h), i), tn_attrs("axis", 2)));
+    out[0] = bin2(m, "add", out[0], data(m, TN_SHAPE(6, 3, 6), 2));
+    return 1;
+}
+
+#define FLOATS (TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_F64) | TN_DTYPE_BIT(TN_F16))
+#define ALL (FLOATS | TN_DTYPE_BIT(TN_I32))
+#define ONLY_F32 TN_DTYPE_BIT(TN_F32)
+
+static const struct graph {
+    const char *name;
+    build_graph *build;
+    uint32_t dtypes;
+    uint32_t steps; // of the plan, for f32
+} graphs[] = {
+    {"bias, tanh and residual", residual, ALL, 1},
+    {"several blocks", several_blocks, ALL, 1},
+    {"a batch, reshaped", batch_reshaped, FLOATS, 1},
+    {"a product that is wanted too", also_wanted, ALL, 2},
+    {"a product beside its transpose", turned, ALL, 2},
+    {"one element", one_element, ALL, 2},
+    {"two products", two_products, ALL, 2},
+    {"an input of the product", own_input, ALL, 2},
+    {"other dtypes", narrowed, ALL, 2},
+    {"a convolution", convolution, ONLY_F32, 1},
+    {"a sum of products", sum_of_products, ALL, 1},
+    {"outer and inner axes", outer_and_inner, ALL, 1},
+    {"what is read twice", read_twice, ONLY_F32, 2},
+    {"taken along two axes", taken, ALL, 2},
+};
+
+// --- comparing -------------------------------------------------------------------------
+
+static void read_as_f64(tn_scope *s, tn_array *x, double *out, int64_t count)
+{
+    tn_array *wide = tn_op(s, "astype", TN_IN(x), tn_attrs("dtype", "f64"));
+    must(s, tn_read(s, wide, out, (uint64_t)count * sizeof(*out)));
+}
+
+static void compare(const struct graph *g, tn_scope *s, tn_array *x, tn_scope *t,
+                    tn_array *y)
+{
+    static double got[MOST_ELEMENTS], want[MOST_ELEMENTS];
+    const tn_type *type = tn_array_type(x);
+    int64_t count = 1;
+    for (int32_t i = 0; i < type->rank; i++)
+        count *= type->extent[i];
+    read_as_f64(s, x, got, count);
+    read_as_f64(t, y, want, count);
+    // Sums inside kernels may be regrouped.
+    double allowed = !tn_is_float(type->dtype) ? 0 : type->dtype == TN_F16 ? 0x1p-9 : 1e-5;
+    for (int64_t i = 0; i < count; i++)
+        if (!(fabs(got[i] - want[i]) <= allowed * (1 + fabs(want[i]))))
+            cr_fatal("%s, %s, element %lld of %lld: got %g, expected %g", g->name,
+                     tn_dtype_name(type->dtype), (long long)i, (long long)count, got[i],
+                     want[i]);
+}
+
+static void run_graph(const struct graph *g, tn_dtype dtype, bool count_steps)
+{
+    tn_array *fused[MOST_RESULTS], *alone[MOST_RESULTS];
+    struct maker a = {tn_scope_open(runtime), dtype, false};
+    struct maker b = {tn_scope_open(runtime), dtype, true};
+    int count = g->build(&a, fused);
+    cr_assert(eq(int, g->build(&b, alone), count));
+    uint64_t before = stats_of(runtime).steps;
+    must(a.s, tn_eval_n(a.s, fused, (uint64_t)count));
+    uint64_t steps = stats_of(runtime).steps - before;
+    if (count_steps && dtype == TN_F32 && steps != g->steps)
+        cr_fatal("%s: %llu steps, expected %u", g->name, (unsigned long long)steps,
+                 g->steps);
+    for (int i = 0; i < count; i++)
+        compare(g, a.s, fused[i], b.s, alone[i]);
+    tn_scope_close(a.s);
+    tn_scope_close(b.s);
+}
+
+static void run_all(bool count_steps)
+{
+    static const tn_dtype dtypes[] = {TN_F32, TN_F64, TN_F16, TN_I32};
+    for (size_t i = 0; i < sizeof(graphs) / sizeof(*graphs); i++)
+        for (size_t k = 0; k < sizeof(dtypes) / sizeof(*dtypes); k++)
+            if (graphs[i].dtypes & TN_DTYPE_BIT(dtypes[k]))
+                run_graph(&graphs[i], dtypes[k], count_steps);
+}
+
+TestSuite(attach, .init = setup, .fini = teardown);
+
+Test(attach, fused_steps_give_what_their_parts_give)
+{
+    run_all(true);
+}
+
+TestSuite(attach_threads, .fini = teardown);
+
+// More threads than processors: the blocks of workers do not overlap.
+Test(attach_threads, of_several_workers_each_has_its_own_memory)
+{
+    runtime = open_with((const char *const[]){"TENON_THREADS=4", NULL});
+    run_all(false);
+}
+
+// Each launch is computed again in its parts.
+Test(attach_threads, a_check_compares_fused_steps_with_their_parts)
+{
+    runtime = open_with((const char *const[]){"TENON_CHECK=1", NULL});
+    run_all(false);
+    tn_stats stats = stats_of(runtime);
+    cr_assert(stats.checked > 0);
+    cr_assert(eq(u64, stats.differing, 0));
+}
+
+// --- donated inputs --------------------------------------------------------------------
+
+static tn_status add_product(tn_scope *s, tn_array *const *in, uint64_t num_in,
+                             tn_array **out, uint64_t num_out, void *user)
+{
+    (void)num_out, (void)user;
+    out[0] = bin(s, "add", bin(s, "matmul", in[0], in[1]), in[num_in == 3 ? 2 : 0]);
+    return TN_OK;
+}
+
+// x @ w + r, where r is donated; with `same`, r is x.
+static void run_donated(bool same)
+{
+    enum { N = 300 };
+    static float got[N * 6], want[N * 6];
+    const uint32_t donated[] = {same ? 0 : 2};
+    const tn_function_options options = {
+        .struct_size = sizeof(options), .donated = donated, .num_donated = 1};
+    tn_function *f;
+    must(NULL, tn_function_create(runtime, add_product, NULL, &options, &f));
+    for (int call = 0; call < 2; call++) {
+        struct maker m = {tn_scope_open(runtime), TN_F32, true};
+        tn_array *x = data(&m, TN_SHAPE(N, 6), 1), *w = data(&m, TN_SHAPE(6, 6), 2);
+        tn_array *in[] = {x, w, same ? x : data(&m, TN_SHAPE(N, 6), 3)}, *out;
+        tn_array *alone = bin2(&m, "add", bin2(&m, "matmul", x, w), in[2]);
+        must(m.s, tn_read(m.s, alone, want, sizeof(want)));
+        const void *memory = tn_data(m.s, in[2]);
+        must(m.s, tn_function_call(f, m.s, in, same ? 2 : 3, &out, 1));
+        must(m.s, tn_read(m.s, out, got, sizeof(got)));
+        for (int i = 0; i < N * 6; i++)
+            if (!(fabsf(got[i] - want[i]) <= 1e-5f * (1 + fabsf(want[i]))))
+                cr_fatal("element %d: got %g, expected %g", i, (double)got[i],
+                         (double)want[i]);
+        cr_assert(same != (tn_data(m.s, out) == memory));
+        tn_scope_close(m.s);
+    }
+    tn_function_destroy(f);
+}
+
+Test(attach, a_donated_residual_becomes_the_result_and_a_factor_does_not)
+{
+    run_donated(false);
+    run_donated(true);
+}
