@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// Applications whose values golden_operators.py has: here for their derivatives and
+// batches.
+#include "cases.h"
+
+#define F TN_DTYPE_BIT(TN_F64)
+
+// clang-format off
+const struct prim_case operator_cases[] = {
+    {"base.stack", "three", F, 3, {{2, {3, 4}}, {2, {3, 4}}, {2, {3, 4}}}, {{"axis", "-1"}}, 0, NULL},
+    {"base.flip", "one axis", F, 1, {{2, {3, 4}}}, {{"axis", "[1]"}}, 0, NULL},
+    {"base.roll", "flattened", F, 1, {{2, {3, 4}}}, {{"shift", "[2]"}}, 0, NULL},
+    {"base.roll", "two axes", F, 1, {{2, {3, 4}}}, {{"shift", "[1, -3]"}, {"axis", "[1, 0]"}}, 0, NULL},
+    {"base.repeat", "each", F, 1, {{2, {3, 4}}}, {{"repeats", "[2, 0, 1]"}, {"axis", "0"}}, 0, NULL},
+    {"base.repeat", "all", F, 1, {{2, {3, 4}}}, {{"repeats", "[2]"}}, 0, NULL},
+    {"base.tile", "more axes", F, 1, {{2, {3, 4}}}, {{"reps", "[2, 1, 3]"}}, 0, NULL},
+    {"base.tril", "lower", F, 1, {{2, {3, 4}}}, {{"k", "1"}}, 0, NULL},
+    {"base.triu", "upper", F, 1, {{3, {2, 3, 3}}}, {{0}}, 0, NULL},
+    {"base.one_hot", "last", F, 1, {{1, {3}, TN_I64, -1, 3}}, {{"num_classes", "3"}}, 0, NULL},
+    {"base.argmin", "rows", F, 1, {{2, {3, 4}}}, {{"axis", "1"}}, 0, NULL},
+    {"base.all", "columns", F, 1, {{2, {3, 2}, TN_I64, 0, 1}}, {{"axis", "[0]"}}, 0, NULL},
+    {"base.any", "all", F, 1, {{2, {3, 2}, TN_I64, 0, 1}}, {{0}}, 0, NULL},
+    {"base.var", "all", F, 1, {{2, {3, 4}}}, {{0}}, 0, NULL},
+    {"base.var", "rows", F, 1, {{2, {3, 4}}}, {{"axis", "[1]"}, {"ddof", "1"}}, 0, NULL},
+    {"base.std", "columns", F, 1, {{2, {3, 4}}}, {{"axis", "[0]"}, {"keepdims", "true"}}, 0, NULL},
+    {"base.cumsum", "rows", F, 1, {{2, {3, 5}}}, {{"axis", "1"}}, 0, NULL},
+    {"base.cumsum", "columns from the end", F, 1, {{2, {5, 2}}}, {{"axis", "0"}, {"reverse", "true"}}, 0, NULL},
+    {"base.cumsum", "flattened", F, 1, {{2, {2, 3}}}, {{0}}, 0, NULL},
+    {"base.cumprod", "rows", F, 1, {{2, {3, 5}}}, {{"axis", "1"}}, 0, NULL},
+    {"base.cumprod", "columns from the end", F, 1, {{2, {5, 2}}}, {{"axis", "0"}, {"reverse", "true"}}, 0, NULL},
+    {"base.cumprod", "flattened", F, 1, {{2, {2, 3}}}, {{0}}, 0, NULL},
+    {"base.cummax", "rows", F, 1, {{2, {3, 5}}}, {{"axis", "1"}}, 0, NULL},
+    {"base.cummax", "columns from the end", F, 1, {{2, {5, 2}}}, {{"axis", "0"}, {"reverse", "true"}}, 0, NULL},
+    {"base.cummax", "flattened", F, 1, {{2, {2, 3}}}, {{0}}, 0, NULL},
+    {"base.cummin", "rows", F, 1, {{2, {3, 5}}}, {{"axis", "1"}}, 0, NULL},
+    {"base.cummin", "columns from the end", F, 1, {{2, {5, 2}}}, {{"axis", "0"}, {"reverse", "true"}}, 0, NULL},
+    {"base.cummin", "flattened", F, 1, {{2, {2, 3}}}, {{0}}, 0, NULL},
+    {"base.sort", "rows", F, 1, {{2, {3, 4}}}, {{0}}, 0, NULL},
+    {"base.argsort", "columns", F, 1, {{2, {3, 4}}}, {{"axis", "0"}, {"descending", "true"}}, 0, NULL},
+    {"base.topk", "columns", F, 1, {{2, {5, 2}}}, {{"k", "2"}, {"axis", "0"}}, 0, NULL},
+    {"base.take_along_axis", "columns", F, 2, {{2, {4, 3}}, {2, {2, 3}, TN_I64, -4, 3}}, {{"axis", "0"}}, 0, NULL},
+    {"base.put_along_axis", "add", F, 3, {{2, {4, 3}}, {2, {4, 2}, TN_I64, -3, 2}, {2, {4, 2}}}, {{"mode", "add"}}, 0, NULL},
+    {"base.put_along_axis", "set", F, 3, {{2, {4, 3}}, {2, {4, 2}, TN_I64, -4, 3}, {1, {2}}}, {{0}}, 0, NULL},
+    {"base.gather", "two axes", F, 3, {{3, {4, 3, 2}}, {2, {2, 1}, TN_I64, -4, 3}, {1, {3}, TN_I64, -3, 2}}, {{0}}, 0, NULL},
+    {"base.gather", "axes out of order", F, 3, {{3, {4, 3, 2}}, {1, {2}, TN_I64, -2, 1}, {1, {2}, TN_I64, -5, 4}}, {{"axes", "[2, 0]"}}, 0, NULL},
+    {"base.scatter", "set", F, 4, {{3, {3, 2, 2}}, {2, {4, 2}}, {1, {4}, TN_I64, -4, 3}, {1, {4}, TN_I64, -2, 1}}, {{"mode", "set"}}, 0, NULL},
+    {"base.scatter_set", "rows", F, 3, {{2, {4, 2}}, {1, {6}, TN_I64, -5, 4}, {2, {6, 2}}}, {{0}}, 0, NULL},
+    {"base.scatter_set", "columns", F, 3, {{2, {2, 4}}, {2, {2, 2}, TN_I64, -4, 3}, {3, {2, 2, 2}}}, {{"axis", "1"}}, 0, NULL},
+    {"base.scatter", "add", F, 4, {{3, {3, 2, 2}}, {2, {4, 2}}, {1, {4}, TN_I64, -4, 3}, {1, {4}, TN_I64, -2, 1}}, {{"mode", "add"}}, 0, NULL},
+    {"base.scatter", "max", F, 4, {{3, {3, 2, 2}}, {2, {4, 2}}, {1, {4}, TN_I64, -4, 3}, {1, {4}, TN_I64, -2, 1}}, {{"mode", "max"}}, 0, NULL},
+    {"base.scatter_max", "rows", F, 3, {{2, {4, 2}}, {1, {6}, TN_I64, -5, 4}, {2, {6, 2}}}, {{0}}, 0, NULL},
+    {"base.scatter_max", "columns", F, 3, {{2, {2, 4}}, {2, {2, 2}, TN_I64, -4, 3}, {3, {2, 2, 2}}}, {{"axis", "1"}}, 0, NULL},
+    {"base.scatter", "min", F, 4, {{3, {3, 2, 2}}, {2, {4, 2}}, {1, {4}, TN_I64, -4, 3}, {1, {4}, TN_I64, -2, 1}}, {{"mode", "min"}}, 0, NULL},
+    {"base.scatter_min", "rows", F, 3, {{2, {4, 2}}, {1, {6}, TN_I64, -5, 4}, {2, {6, 2}}}, {{0}}, 0, NULL},
+    {"base.scatter_min", "columns", F, 3, {{2, {2, 4}}, {2, {2, 2}, TN_I64, -4, 3}, {3, {2, 2, 2}}}, {{"axis", "1"}}, 0, NULL},
+    {"base.einsum", "ij,jk->ik", F, 2, {{2, {3, 4}}, {2, {4, 2}}}, {{"equation", "ij,jk->ik"}}, 0, NULL},
+    {"base.einsum", "...ij,...j->...", F, 2, {{3, {2, 3, 2}}, {2, {2, 2}}}, {{"equation", "...ij,...j->..."}}, 0, NULL},
+    {"base.einsum", "iij,jk,k->ik", F, 3, {{3, {2, 2, 3}}, {2, {3, 2}}, {1, {2}}}, {{"equation", "iij,jk,k->ik"}}, 0, NULL},
+    {"base.einsum", "a,b", F, 2, {{1, {2}}, {1, {3}}}, {{"equation", "a,b"}}, 0, NULL},
+    {"base.einsum", "ab,ab->b", F, 2, {{2, {3, 4}}, {2, {1, 4}}}, {{"equation", "ab,ab->b"}}, 0, NULL},
+    {"nn.gelu", "erf", F, 1, {{1, {7}, 0, -3, 3}}, {{0}}, 0, NULL},
+    {"nn.gelu", "tanh", F, 1, {{1, {7}, 0, -3, 3}}, {{"approximate", "tanh"}}, 0, NULL},
+    {"nn.silu", "a vector", F, 1, {{1, {7}, 0, -3, 3}}, {{0}}, 0, NULL},
+    {"nn.dropout", "half", F, 1, {{2, {3, 5}}}, {{"seed", "5"}}, 0, NULL},
+    {"nn.rope", "halves", F, 2, {{3, {2, 3, 4}}, {1, {2}, 0, 0.1, 1}}, {{0}}, 0, NULL},
+    {"nn.rope", "neighbours", F, 3, {{3, {2, 3, 5}}, {1, {2}, 0, 0.1, 1}, {1, {2}, TN_I64, 0, 9}}, {{"interleaved", "true"}}, 0, NULL},
+    {"nn.scaled_dot_product_attention", "matrices", F, 3, {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 2}}}, {{"soft_cap", "0.7"}}, 0, NULL},
+    {"nn.scaled_dot_product_attention", "groups", F, 4, {{4, {2, 4, 3, 2}}, {4, {2, 2, 4, 2}}, {4, {2, 2, 4, 3}}, {2, {3, 4}}}, {{"is_causal", "true"}, {"scale", "0.9"}}, 0, NULL},
+    {"nn.scaled_dot_product_attention", "lengths", F, 5, {{4, {2, 4, 3, 2}}, {4, {2, 2, 4, 2}}, {4, {2, 2, 4, 3}}, {2, {3, 4}}, {1, {2}, TN_I64, 1, 4}}, {{"is_causal", "true"}, {"window", "2"}}, 0, NULL},
+};
+// clang-format on
+
+const uint32_t num_operator_cases = sizeof(operator_cases) / sizeof(operator_cases[0]);
