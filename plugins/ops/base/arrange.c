@@ -83,8 +83,11 @@ static tn_status flip_infer(const tn_infer *infer, tn_type *types)
 {
     const tn_axis_attrs *attrs = infer->attrs;
     uint32_t set;
-    types[0] = infer->types[0];
-    return check_axes(infer->host, "axis", &attrs->axis, types[0].rank, &set);
+    tn_status status =
+        check_axes(infer->host, "axis", &attrs->axis, infer->types[0].rank, &set);
+    if (status == TN_OK)
+        types[0] = infer->types[0];
+    return status;
 }
 
 DECOMPOSE(flip)

@@ -18,19 +18,26 @@ static const tn_output_info topk_outputs[] = {
 
 // --- types ------------------------------------------------------------------------------
 
-static tn_status sort_infer(const tn_infer *infer, tn_type *types)
+static tn_status ordered_infer(const tn_infer *infer, tn_dtype dtype, tn_type *types)
 {
     const tn_sort_attrs *attrs = infer->attrs;
     int32_t axis;
+    tn_status status = check_axis(infer->host, attrs->axis, infer->types[0].rank, &axis);
+    if (status)
+        return status;
     types[0] = infer->types[0];
-    return check_axis(infer->host, attrs->axis, types[0].rank, &axis);
+    types[0].dtype = dtype;
+    return TN_OK;
+}
+
+static tn_status sort_infer(const tn_infer *infer, tn_type *types)
+{
+    return ordered_infer(infer, infer->types[0].dtype, types);
 }
 
 static tn_status argsort_infer(const tn_infer *infer, tn_type *types)
 {
-    tn_status status = sort_infer(infer, types);
-    types[0].dtype = TN_I64;
-    return status;
+    return ordered_infer(infer, TN_I64, types);
 }
 
 static tn_status topk_infer(const tn_infer *infer, tn_type *types)

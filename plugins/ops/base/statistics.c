@@ -186,8 +186,26 @@ static tn_status std_vjp(const tn_build *build, const tn_rule *rule,
     return built(gradients[0]);
 }
 
+static tn_status std_jvp(const tn_build *build, const tn_rule *rule,
+                         tn_array *const *tangents, tn_array **out_tangents)
+{
+    const tn_var_attrs *attrs = rule->attrs;
+    const tn_type *out = build->type(rule->outputs[0]);
+    tn_attr items[2];
+    tn_array *terms = build->expr(build, "t, d -> t * d",
+                                  TN_IN(tangents[0], distances(build, rule)), TN_NO_ATTRS);
+    tn_array *sum = build->op(build, "base.sum/1", TN_IN(terms),
+                              reduced_as(&attrs->axis, attrs->keepdims, items));
+    sum = build->expr(build, "t, s -> select(s == 0, 0, t / (s * n))",
+                      TN_IN(sum, rule->outputs[0]), tn_attrs("n", divisor(build, rule)));
+    const tn_type *type = build->type(sum);
+    out_tangents[0] =
+        type && out && type->dtype != out->dtype ? cast(build, sum, out->dtype) : sum;
+    return built(out_tangents[0]);
+}
+
 DECOMPOSED(var, tn_var_attrs, var_fields, "The mean square of the distance from the mean.",
            TN_INPUTS(base_x));
 DECOMPOSED(std, tn_var_attrs, var_fields,
            "The square root of the mean square of the distance from the mean.",
-           TN_INPUTS(base_x), .vjp = std_vjp);
+           TN_INPUTS(base_x), .vjp = std_vjp, .jvp = std_jvp);
