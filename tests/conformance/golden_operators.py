@@ -353,6 +353,8 @@ def attentions(add, dtypes):
     case(q, k, v, mask=real((4, 1, 5)), is_causal=True)
     case(q, k, v, mask=real((5,)))
     case(real((3, 70, 8)), real((1, 80, 8)), real((1, 80, 4)), is_causal=True)
+    case(real((1, 2, 65, 4)), real((1, 2, 300, 4)), real((1, 2, 300, 3)), mask=real((65, 300)), lengths=[290], window=270, is_causal=True)
+    case(real((2, 3, 4)), real((2, 600, 4)) * 9, real((2, 600, 3)))
 
 
 def make(add, dtypes):

@@ -59,7 +59,8 @@ static inline int64_t count_elements(const tn_layout *layout)
     X(cummin)                                                                              \
     X(sort)                                                                                \
     X(argsort)                                                                             \
-    X(topk)
+    X(topk)                                                                                \
+    X(scaled_dot_product_attention)
 #define CPU_DECLARE(identifier, ...) extern const tn_kernel identifier##_kernel;
 CPU_KERNELS(CPU_DECLARE)
 #undef CPU_DECLARE

@@ -115,18 +115,35 @@ static inline struct wide_item item_wide(const struct sorting *s, const void *ro
 
 // --- rows -------------------------------------------------------------------------------
 
-// Writes the first k places, and the elements there.
+// The place of the i-th element in order.
+static inline uint64_t place_of(const uint64_t *narrow, const struct wide_item *wide,
+                                int64_t i)
+{
+    return narrow ? narrow[i] & UINT32_MAX : wide[i].index;
+}
+
+#define WRITE_VALUES(U)                                                                    \
+    for (int64_t i = 0; i < s->k; i++)                                                     \
+    ((U *)s->values)[at + i * s->inner] = ((const U *)row)[place_of(narrow, wide, i)]
+
+// Writes the first k places, and the elements there, from element `at` of the output on.
 static void write_row(const struct sorting *s, const void *row, const uint64_t *narrow,
                       const struct wide_item *wide, int64_t at)
 {
-    for (int64_t i = 0; i < s->k; i++, at += s->inner) {
-        uint64_t place = narrow ? narrow[i] & UINT32_MAX : wide[i].index;
-        if (s->indices)
-            s->indices[at] = (int64_t)place;
-        if (s->values)
-            memcpy(s->values + at * s->size, (const char *)row + place * s->size, s->size);
-    }
+    for (int64_t i = 0; i < s->k && s->indices; i++)
+        s->indices[at + i * s->inner] = (int64_t)place_of(narrow, wide, i);
+    if (!s->values)
+        return;
+    if (s->size == 1)
+        WRITE_VALUES(uint8_t);
+    else if (s->size == 2)
+        WRITE_VALUES(uint16_t);
+    else if (s->size == 4)
+        WRITE_VALUES(uint32_t);
+    else
+        WRITE_VALUES(uint64_t);
 }
+#undef WRITE_VALUES
 
 static void sort_row(const struct sorting *s, int64_t number, char *scratch)
 {
