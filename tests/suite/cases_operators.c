@@ -16,6 +16,8 @@ const struct prim_case operator_cases[] = {
     {"base.tile", "more axes", F, 1, {{2, {3, 4}}}, {{"reps", "[2, 1, 3]"}}, 0, NULL},
     {"base.tril", "lower", F, 1, {{2, {3, 4}}}, {{"k", "1"}}, 0, NULL},
     {"base.triu", "upper", F, 1, {{3, {2, 3, 3}}}, {{0}}, 0, NULL},
+    {"base.eye", "square", F, 0, {{0}}, {{"n", "3"}}, 0, NULL},
+    {"base.linspace", "a few", F, 0, {{0}}, {{"start", "0"}, {"stop", "1"}, {"num", "4"}}, 0, NULL},
     {"base.one_hot", "last", F, 1, {{1, {3}, TN_I64, -1, 3}}, {{"num_classes", "3"}}, 0, NULL},
     {"base.argmin", "rows", F, 1, {{2, {3, 4}}}, {{"axis", "1"}}, 0, NULL},
     {"base.all", "columns", F, 1, {{2, {3, 2}, TN_I64, 0, 1}}, {{"axis", "[0]"}}, 0, NULL},
