@@ -34,10 +34,24 @@ static bool find_queue(const struct vk_instance *instance, VkPhysicalDevice phys
         facts->queue_family = i;
         facts->num_queues =
             families[i].queueCount < VK_MAX_QUEUES ? families[i].queueCount : VK_MAX_QUEUES;
+        facts->copy_queue = families[i].queueCount > facts->num_queues;
         facts->timestamps = families[i].timestampValidBits > 0;
         return true;
     }
     return false;
+}
+
+static bool host_sees_all(const VkPhysicalDeviceMemoryProperties *memory)
+{
+    const VkMemoryPropertyFlags wanted = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
+                                         VK_MEMORY_PROPERTY_HOST_COHERENT_BIT |
+                                         VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+    for (uint32_t i = 0; i < memory->memoryTypeCount; i++) {
+        VkMemoryPropertyFlags flags = memory->memoryTypes[i].propertyFlags;
+        if ((flags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) && (flags & wanted) != wanted)
+            return false;
+    }
+    return true;
 }
 
 static void read_properties(const struct vk_instance *instance, VkPhysicalDevice physical,
@@ -54,6 +68,7 @@ static void read_properties(const struct vk_instance *instance, VkPhysicalDevice
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &driver};
     instance->vk.GetPhysicalDeviceProperties2(physical, &all);
     instance->vk.GetPhysicalDeviceMemoryProperties(physical, &out->memory);
+    out->host_sees_all = host_sees_all(&out->memory);
     out->subgroup = (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
                     (subgroup.supportedOperations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT);
     out->subgroup_size = subgroup.subgroupSize;
