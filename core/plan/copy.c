@@ -210,7 +210,8 @@ static tn_status transfer(struct plan_work *work, uint32_t device, uint32_t from
 static bool is_captured(const struct plan_work *work, uint32_t value)
 {
     uint32_t leaf = work->values[value].leaf;
-    return leaf != NONE && leaf >= work->task->first_captured;
+    return leaf != NONE && leaf >= work->task->first_captured &&
+           work->task->leaves[leaf]->value;
 }
 
 // Copies `count` elements of a leaf's memory, from element `first` on, to a new leaf on the
