@@ -71,7 +71,7 @@ struct device {
     atomic_uint num_retired; // storages in `retired`
     pthread_mutex_t lock;    // guards `ready` and `retired`
     struct storage *retired; // imported storages that nobody refers to, but work uses
-    struct map ready;        // primitives for which device_load_kernels() has succeeded
+    struct map ready; // primitives with families whose device_load_kernels() succeeded
     char apart[LINES_APART];
     struct device_queue queues[MAX_TIMELINES];
 };
@@ -97,9 +97,10 @@ static inline bool device_is_host_timeline(const struct device *device, uint32_t
 tn_status devices_open(tn_runtime *runtime, struct device ***out_devices,
                        uint32_t *out_count);
 
-// Loads the plugins that bring kernels of the primitive for this device, once per
-// primitive.
-tn_status device_load_kernels(struct device *device, const struct prim *prim);
+// Loads the plugins that bring kernels of the primitive in a family, one of the backend's
+// list; once for each of both.
+tn_status device_load_kernels(struct device *device, const struct prim *prim,
+                              const char *family);
 
 // Called when a runtime opens and closes. Devices are opened on first use.
 tn_status device_set_create(tn_runtime *runtime);

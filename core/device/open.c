@@ -354,16 +354,17 @@ tn_status devices_open(tn_runtime *runtime, struct device ***out_devices,
     return TN_OK;
 }
 
-tn_status device_load_kernels(struct device *device, const struct prim *prim)
+tn_status device_load_kernels(struct device *device, const struct prim *prim,
+                              const char *family)
 {
-    struct hash key = {(uint64_t)(uintptr_t)prim, 0};
+    const char *const families[] = {family, NULL};
+    struct hash key = {(uint64_t)(uintptr_t)prim, (uint64_t)(uintptr_t)family};
     pthread_mutex_lock(&device->lock);
     bool ready = map_get(&device->ready, key) != NULL;
     pthread_mutex_unlock(&device->lock);
     if (ready)
         return TN_OK;
-    tn_status status =
-        plugin_load_kernels(device->runtime, prim->record.id, device->ops->families);
+    tn_status status = plugin_load_kernels(device->runtime, prim->record.id, families);
     if (status != TN_OK)
         return status;
     pthread_mutex_lock(&device->lock);

@@ -256,13 +256,35 @@ static tn_status try_expr(struct plan_work *work, struct device *device,
     return TN_OK;
 }
 
+// Loads the plugins that bring kernels of the family: those of later families stay where
+// they are while an earlier one has a kernel.
+static tn_status load_family(struct plan_work *work, struct device *device,
+                             const char *family, const struct prim *prim)
+{
+    size_t mixed = ((uintptr_t)prim >> 6) + ((uintptr_t)family >> 2);
+    size_t slot = mixed % (sizeof(work->recent) / sizeof(work->recent[0]));
+    if (work->recent[slot].prim == prim && work->recent[slot].family == family)
+        return TN_OK;
+    tn_status status = device_load_kernels(device, prim, family);
+    if (status == TN_OK) {
+        work->recent[slot].prim = prim;
+        work->recent[slot].family = family;
+    }
+    return status;
+}
+
 static tn_status try_family(struct plan_work *work, struct device *device,
                             const char *family, const struct node *node,
                             const tn_value *values, const struct kernel_entry **out_entry)
 {
-    const struct kernel_entry *entry =
-        node->prim ? __atomic_load_n(&node->prim->kernels, __ATOMIC_ACQUIRE) : NULL;
     *out_entry = NULL;
+    if (!node->prim)
+        return TN_OK;
+    tn_status loaded = load_family(work, device, family, node->prim);
+    if (loaded != TN_OK)
+        return loaded;
+    const struct kernel_entry *entry =
+        __atomic_load_n(&node->prim->kernels, __ATOMIC_ACQUIRE);
     for (; entry; entry = __atomic_load_n(&entry->next, __ATOMIC_ACQUIRE)) {
         bool holds = false;
         tn_status status = TN_OK;

@@ -41,8 +41,6 @@ static tn_status place_parts(struct plan_work *work, const struct nodes *nodes,
             status = place_value_for(work, nodes, node->inputs[i],
                                      &inner.value_of[x->inputs[i]->id]);
     if (status == TN_OK)
-        status = place_load_kernels(work, &task);
-    if (status == TN_OK)
         status = place_nodes(work, &inner);
     for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++)
         status = place_value_for(work, &inner, x->outputs[i],

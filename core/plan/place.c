@@ -350,32 +350,6 @@ static tn_status place_node(struct plan_work *work, const struct nodes *nodes,
     return status;
 }
 
-// --- kernels ----------------------------------------------------------------------------
-
-static tn_status load_kernels(struct plan_work *work, const struct prim *prim)
-{
-    tn_status status = TN_OK;
-    for (uint32_t i = 0; i < work->num_devices && status == TN_OK; i++)
-        status = device_load_kernels(work->devices[i], prim);
-    return status;
-}
-
-tn_status place_load_kernels(struct plan_work *work, const struct task *task)
-{
-    // Most graphs apply few primitives often: skips those that were seen lately.
-    const struct prim *recent[8] = {prim_copy(work->runtime)};
-    tn_status status = load_kernels(work, recent[0]);
-    for (uint32_t i = 0; i < task->num_nodes && status == TN_OK; i++) {
-        const struct prim *prim = task->nodes[i]->prim;
-        uint32_t slot = (uint32_t)((uintptr_t)prim >> 6) % 8;
-        if (!prim || prim == recent[slot])
-            continue;
-        recent[slot] = prim;
-        status = load_kernels(work, prim);
-    }
-    return status;
-}
-
 // --- plan_place -------------------------------------------------------------------------
 
 tn_status place_nodes(struct plan_work *work, const struct nodes *nodes)

@@ -19,10 +19,6 @@ tn_status place_value_for(struct plan_work *work, const struct nodes *nodes,
 // Places all nodes, in topological order.
 tn_status place_nodes(struct plan_work *work, const struct nodes *nodes);
 
-// Loads the plugins that bring kernels for the task's primitives, so that choose() loads no
-// code.
-tn_status place_load_kernels(struct plan_work *work, const struct task *task);
-
 // Builds the decomposition of the node's primitive, or with `split` its expression by
 // split_build, and places the nodes of that.
 tn_status place_decomposed(struct plan_work *work, const struct nodes *nodes,

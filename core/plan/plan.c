@@ -32,7 +32,7 @@ static tn_status work_start(struct plan_work *work, struct plan *plan)
     if (status == TN_OK)
         status = mem_grow((void **)&work->ops, &work->max_ops, num_nodes + 1,
                           sizeof(*work->ops));
-    return status == TN_OK ? place_load_kernels(work, work->task) : status;
+    return status;
 }
 
 static struct plan *plan_new(tn_runtime *runtime, const struct task *task)

@@ -155,6 +155,11 @@ struct plan_work {
     uint32_t depth;                 // of nested decompositions; read by watchers
     const struct prim *decomposing; // primitive that is being decomposed; NULL at depth 0
     bool warned;                    // a fallback was logged, which is done once a plan
+    // Kernels that were loaded lately: most graphs apply few primitives often.
+    struct {
+        const struct prim *prim;
+        const char *family;
+    } recent[16];
 
     // fuse (work_list_uses), which alone reads them:
     struct plan_use *uses; // a list for each base, from plan_value.first_use on

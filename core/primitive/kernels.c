@@ -104,9 +104,12 @@ static tn_status check_payload(const tn_kernel *kernel)
     if (vulkan && (strcmp(kernel->family, TN_FAMILY_VULKAN_GLSL) == 0 ||
                    strcmp(kernel->family, TN_FAMILY_VULKAN_SPIRV) == 0)) {
         tn_vulkan_kernel own;
-        tn_status status =
-            abi_struct_read(&own, sizeof(own), vulkan, vulkan->struct_size,
-                            TN_END_OF(vulkan, elements_per_group), "tn_vulkan_kernel");
+        tn_status status = abi_struct_read(&own, sizeof(own), vulkan, vulkan->struct_size,
+                                           TN_END_OF(vulkan, plan), "tn_vulkan_kernel");
+        if (status == TN_OK && (own.num_modules == 0 || !own.modules || !own.module_size))
+            return fail(
+                TN_ERR_REFUSED, "modules: got %u%s of %u bytes each, expected at least one",
+                own.num_modules, own.modules ? "" : " in no table", own.module_size);
         if (status == TN_OK && (own.num_push > 32 || (own.num_push && !own.push)))
             return fail(TN_ERR_REFUSED, "push: got %u fields%s, expected at most 32",
                         own.num_push, own.push ? "" : " in no table");

@@ -30,7 +30,7 @@ layout(push_constant) uniform Args {
     uint from_stride[8];
     uint to_stride[8];
 #ifdef INDEX
-    uint index_offset, index_stride, first_entry;
+    uint index_offset, index_stride;
 #endif
 } args;
 
@@ -42,7 +42,7 @@ uint start()
 {
     uint shift = 0u;
     for (uint i = 0u; i < ENTRIES; i++) {
-        uvec4 entry = entries.d[args.first_entry + i];
+        uvec4 entry = entries.d[i];
         uint first = clamped_index(entry.x * args.index_stride, entry.y);
         shift += min(first, entry.z) * entry.w;
     }

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: MIT
 """Turns the kernels of this folder into C.
 
-  embed.py sources OUT.c            text and variant table, for compiling at run time
-  embed.py spirv OUT.c              SPIR-V of every variant, made by glslc and checked by
+  embed.py sources OUT.c OUT.h      text of every variant, for compiling at run time
+  embed.py spirv OUT.c OUT.h        SPIR-V of every variant, made by glslc and checked by
                                     spirv-val
 
-Both read variants.txt; struct glsl_variant and struct spirv_variant are in embedded.h.
+Both read variants.txt. OUT.c has the table that embedded.h declares; OUT.h its length.
 """
 import argparse
 import itertools
@@ -90,13 +90,12 @@ def write_sources(out):
         file.write('const char glsl_expression[] =\n%s;\n' % quoted(resolve('expression.glsl')))
         for index, name in enumerate(files):
             file.write('static const char text%d[] =\n%s;\n' % (index, quoted(resolve(name))))
-        file.write('const struct glsl_variant glsl_variants[] = {\n')
+        file.write('const tn_vulkan_module glsl_modules[] = {\n')
         for name, source, defines, _ in variants:
             text = ' '.join('%s=%s' % define for define in defines)
-            file.write('    {"%s", text%d, sizeof(text%d) - 1, "%s"},\n'
+            file.write('    {"%s", text%d, sizeof(text%d) - 1, 0, "%s"},\n'
                        % (name, files.index(source), files.index(source), text))
-        file.write('    {0},\n};\n')
-        file.write('const unsigned num_glsl_variants = %d;\n' % len(variants))
+        file.write('};\n')
 
 
 def compile_all(folder, variants):
@@ -141,18 +140,20 @@ def write_spirv(out):
             file.write('#include "embedded.h"\n')
             for index, name in enumerate(names):
                 write_words(file, index, os.path.join(folder, name + '.comp.spv'))
-            file.write('const struct spirv_variant spirv_variants[] = {\n')
+            file.write('const tn_vulkan_module spirv_modules[] = {\n')
             for index, name in enumerate(names):
-                file.write('    {"%s", code%d, sizeof(code%d)},\n' % (name, index, index))
-            file.write('    {0},\n};\n')
-            file.write('const unsigned num_spirv_variants = %d;\n' % len(names))
+                file.write('    {"%s", code%d, sizeof(code%d), 0, 0},\n' % (name, index, index))
+            file.write('};\n')
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     parser.add_argument('what', choices=['sources', 'spirv'])
     parser.add_argument('out')
+    parser.add_argument('header')
     args = parser.parse_args()
+    with open(args.header, 'w', encoding='utf-8') as file:
+        file.write('enum { NUM_MODULES = %d };\n' % len(read_variants()))
     if args.what == 'sources':
         write_sources(args.out)
     else:

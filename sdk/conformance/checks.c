@@ -91,6 +91,8 @@ const struct check_info all_checks[] = {
     {"kernel.inputs", "P24", "inputs are not written to"},
     {"kernel.layouts", "P24", "any layout that its rules allow gives the same"},
     {"kernel.in-place", "P24", "declared pairs may share memory"},
+    {"kernel.plan", "P50", "a plan keeps to the step, its scratch and the device's limits"},
+    {"kernel.plan-pure", "P50", "equal steps get equal launches, wherever they lie"},
     // rules
     {"rules.vjp", "P26", "gradients agree with differences"},
     {"rules.jvp", "P26", "directional derivatives agree with differences"},
@@ -145,7 +147,7 @@ const struct check_info all_checks[] = {
     {"queue.apart", "P46", "work of one queue that does not end holds up no other queue"},
     {"queue.waits", "P46",
      "work begins after the points of other queues that it waits for"},
-    {"queue.host", "P49", "work begins after the points of the host that it waits for"},
+    {"queue.host", "P51", "work begins after the points of the host that it waits for"},
     {"queue.at-once", "P36", "many threads compile, submit and wait, on one executable"},
     {"queue.lost", "P43", "a lost device says so, and can be closed"},
     // kernels of other plugins
@@ -158,6 +160,10 @@ const struct check_info all_checks[] = {
      "a kernel's failure arrives each time it is asked for, and hurts no later work"},
     {"family.glsl", "P44", "vulkan.glsl/1 kernels run, with their push constants"},
     {"family.spirv", "P44", "vulkan.spirv/1 kernels run, with their push constants"},
+    {"family.glsl-plan", "P44", "vulkan.glsl/1 kernels plan launches, which run in order"},
+    {"family.spirv-plan", "P44",
+     "vulkan.spirv/1 kernels plan launches, which run in order"},
+    {"family.plan", "P49", "a plan that asks for what it may not is refused, with words"},
     {"family.damaged", "P41", "code that is damaged is refused, with words"},
     // a backend under a runtime, with the installed packs
     {"primitive.values", "P45", "every installed primitive agrees with its definition"},

@@ -203,6 +203,24 @@ static void check_size(struct kit *k, const char *what, const void *table, uint3
         check_fail(k, "%s: struct_size is %u, expected %u", what, *size, known);
 }
 
+static void check_modules(struct kit *k, const char *what, const tn_vulkan_kernel *kernel)
+{
+    if (!kernel->modules || !kernel->num_modules ||
+        kernel->module_size != sizeof(tn_vulkan_module)) {
+        check_fail(k, "%s: got %u modules of %u bytes, expected at least one of %u", what,
+                   kernel->num_modules, kernel->module_size,
+                   (unsigned)sizeof(tn_vulkan_module));
+        return;
+    }
+    for (uint32_t i = 0; i < kernel->num_modules; i++)
+        if (!kernel->modules[i].code || !kernel->modules[i].code_size)
+            check_fail(k, "%s: module %u has no code", what, i);
+    if (kernel->num_push > 32 || (kernel->num_push && !kernel->push) ||
+        (!kernel->plan && !kernel->elements_per_group))
+        check_fail(k, "%s: no plan, and a wrong number of push fields or of elements",
+                   what);
+}
+
 static void check_payload(struct kit *k, const tn_kernel *kernel)
 {
     const tn_vulkan_kernel *vulkan = kernel->payload;
@@ -215,9 +233,8 @@ static void check_payload(struct kit *k, const tn_kernel *kernel)
             check_fail(k, "%s: launch is NULL", what);
     } else if (strncmp(kernel->family, "vulkan.", 7) == 0) {
         check_size(k, what, kernel->payload, sizeof(tn_vulkan_kernel));
-        if (vulkan && (!vulkan->code || !vulkan->code_size || vulkan->num_push > 32 ||
-                       (vulkan->num_push && !vulkan->push)))
-            check_fail(k, "%s: no code, or a wrong number of push fields", what);
+        if (vulkan)
+            check_modules(k, what, vulkan);
     }
 }
 

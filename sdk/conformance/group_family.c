@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include "checks.h"
 #include "draft.h"
+#include "family_plan.h"
 #include "family_shader.h" // family_glsl_code, family_spirv_code
 
 enum { N = 1000, GAP = 3, SCRATCH = 5000, ADD = 11 };
@@ -444,6 +445,7 @@ static const tn_push_field push[] = {
 };
 
 struct shader {
+    tn_vulkan_module module;
     tn_vulkan_kernel payload;
     tn_kernel kernel;
 };
@@ -451,9 +453,11 @@ struct shader {
 static void make_shader(struct shader *s, const char *family, const void *code,
                         uint64_t size)
 {
+    s->module = (tn_vulkan_module){.code = code, .code_size = size};
     s->payload = (tn_vulkan_kernel){.struct_size = sizeof(s->payload),
-                                    .code = code,
-                                    .code_size = size,
+                                    .modules = &s->module,
+                                    .num_modules = 1,
+                                    .module_size = sizeof(s->module),
                                     .push = push,
                                     .num_push = COUNT(push),
                                     .elements_per_group = 64};
@@ -545,6 +549,9 @@ static const struct fixture_check checks[] = {
     {"family.cpu-failure", check_failure},
     {"family.glsl", check_glsl},
     {"family.spirv", check_spirv},
+    {"family.glsl-plan", check_glsl_plan},
+    {"family.spirv-plan", check_spirv_plan},
+    {"family.plan", check_wrong_plans},
     {"family.damaged", check_damaged},
 };
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Kernels of the family cpu.c/1, called directly and compared with the definition of their
-// primitive, from whichever pack. Other families run in the group `device`.
+// primitive, from whichever pack. Of kernels for Vulkan the plans are checked; what these
+// compute is checked in the group `device`.
 #include "checks.h"
-#include "pack.h"
+#include "kernel_query.h"
 
 enum { POISON = 0xa5, SCRATCH_GUARD = 256 };
 
@@ -15,69 +16,6 @@ struct launch {
 };
 
 typedef void (*launch_check)(struct kit *k, struct launch *l);
-
-// --- predicates ------------------------------------------------------------------------
-
-static const tn_operand_rule *rule_of(const tn_kernel *kernel, uint32_t operand)
-{
-    static const tn_operand_rule anything = {0, TN_NEEDS_ANY};
-    if (!kernel->operands || !kernel->num_operands)
-        return &anything;
-    return &kernel->operands[operand < kernel->num_operands ? operand
-                                                            : kernel->num_operands - 1];
-}
-
-static bool dtypes_fit(const tn_kernel *kernel, const struct sample *s)
-{
-    tn_dtype one = TN_DTYPE_NONE;
-    for (uint32_t i = 0; i < s->num_inputs + s->num_outputs; i++) {
-        bool is_input = i < s->num_inputs;
-        tn_dtype dtype = is_input ? s->types[i].dtype : s->outputs[i - s->num_inputs].dtype;
-        // Operand rules are in order: first the inputs, then the outputs.
-        uint32_t operand = is_input ? i : s->primitive->num_inputs + (i - s->num_inputs);
-        const tn_operand_rule *rule = rule_of(kernel, operand);
-        if (dtype == TN_DTYPE_NONE)
-            continue;
-        if (rule->dtypes && !tn_dtype_in(dtype, rule->dtypes))
-            return false;
-        if (kernel->flags & TN_KERNEL_SAME_DTYPE && one != TN_DTYPE_NONE && one != dtype)
-            return false;
-        one = dtype;
-    }
-    return true;
-}
-
-static tn_kernel_query query_of(const struct sample *s, const struct array *in,
-                                tn_layout *in_layouts, tn_layout *out_layouts)
-{
-    struct array out[MAX_OUT];
-    for (uint32_t i = 0; i < sample_operands(s); i++)
-        in_layouts[i] = (i < s->num_inputs ? in : s->in)[i].tensor.layout;
-    outputs_new(s, PLAIN, 0, out);
-    for (uint32_t i = 0; i < s->num_outputs; i++)
-        out_layouts[i] = out[i].tensor.layout;
-    outputs_free(out);
-    return (tn_kernel_query){.struct_size = sizeof(tn_kernel_query),
-                             .inputs = in_layouts,
-                             .outputs = out_layouts,
-                             .attrs = s->attrs,
-                             .num_inputs = sample_operands(s),
-                             .num_outputs = s->num_outputs};
-}
-
-static bool accepts(const tn_kernel *kernel, const struct sample *s, const struct array *in)
-{
-    tn_layout in_layouts[MAX_IN] = {0}, out_layouts[MAX_OUT];
-    tn_kernel_query query = query_of(s, in, in_layouts, out_layouts);
-    return dtypes_fit(kernel, s) && (!kernel->accepts || kernel->accepts(&query));
-}
-
-static uint64_t scratch_of(const struct launch *l, const struct array *in)
-{
-    tn_layout in_layouts[MAX_IN] = {0}, out_layouts[MAX_OUT];
-    tn_kernel_query query = query_of(l->s, in, in_layouts, out_layouts);
-    return l->kernel->scratch_size ? l->kernel->scratch_size(&query) : 0;
-}
 
 // --- launching -------------------------------------------------------------------------
 
@@ -94,7 +32,8 @@ static tn_status launch(struct kit *k, const struct launch *l, const struct arra
                         const struct array *out, uint32_t features, uint32_t num_threads)
 {
     const tn_cpu_kernel *payload = l->kernel->payload;
-    uint64_t size = scratch_of(l, in), whole = (size + SCRATCH_GUARD + 63) / 64 * 64;
+    uint64_t size = kernel_scratch(l->kernel, l->s, in),
+             whole = (size + SCRATCH_GUARD + 63) / 64 * 64;
     unsigned char *scratch = aligned_alloc(64, whole);
     if (!scratch)
         abort();
@@ -178,40 +117,13 @@ static void check_inputs(struct kit *k, struct launch *l)
         array_free(&kept[i]);
 }
 
-static bool is_contiguous(const tn_layout *layout)
-{
-    int64_t next = 1;
-    for (int32_t axis = layout->rank - 1; axis >= 0; axis--) {
-        if (layout->extent[axis] != 1 && layout->stride[axis] != next)
-            return false;
-        next *= layout->extent[axis];
-    }
-    return true;
-}
-
-// True when the kernel's operand rules allow the layouts; the core copies other inputs
-// first.
-static bool layout_fits(const struct launch *l, const struct array *in)
-{
-    for (uint32_t i = 0; i < l->s->num_inputs; i++) {
-        const tn_layout *layout = &in[i].tensor.layout;
-        uint32_t needs = rule_of(l->kernel, i)->needs;
-        int32_t last = layout->rank - 1;
-        bool rows = last < 0 || layout->stride[last] == 1 || layout->extent[last] == 1;
-        if ((needs == TN_NEEDS_CONTIGUOUS && !is_contiguous(layout)) ||
-            (needs == TN_NEEDS_ROWS && !rows))
-            return false;
-    }
-    return true;
-}
-
 static void check_layouts(struct kit *k, struct launch *l)
 {
     for (int kind = SHIFTED; kind < REPEATED; kind++) {
         struct array in[MAX_IN] = {0};
         for (uint32_t i = 0; i < l->s->num_inputs; i++)
             in[i] = array_laid_out(&l->s->in[i], (enum layout_kind)kind);
-        if (layout_fits(l, in) && accepts(l->kernel, l->s, in))
+        if (kernel_layouts_fit(l->kernel, l->s, in) && kernel_accepts(l->kernel, l->s, in))
             compare(k, l, in, cpu_features_here(), 1, layout_names[kind]);
         for (uint32_t i = 0; i < l->s->num_inputs; i++)
             array_free(&in[i]);
@@ -252,7 +164,8 @@ static const char *check_sample(struct kit *k, struct pack *pack, const tn_kerne
     struct array want[MAX_OUT];
     const char *why = NULL;
     sample_fill(k, s);
-    if (accepts(kernel, s, s->in) && !(why = apply_definition(&pack->maker, s, want))) {
+    if (kernel_accepts(kernel, s, s->in) &&
+        !(why = apply_definition(&pack->maker, s, want))) {
         check_case(k);
         check(k, &(struct launch){pack, kernel, s, want});
         outputs_free(want);
@@ -300,6 +213,7 @@ void group_kernel(struct kit *k)
     for (uint32_t i = 0; pack.ops && i < pack.ops->num_kernels; i++) {
         const tn_kernel *kernel = pack.ops->kernels[i];
         const tn_primitive *p = pack_primitive(&pack, kernel->primitive);
+        check_plans(k, &pack, kernel);
         if (strcmp(kernel->family, TN_FAMILY_CPU) != 0)
             continue;
         for (size_t c = 0; c < COUNT(checks); c++)

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Each planted fault is found by the check of its name; plugins without one pass.
 
-    faults.py KIT NAME=PLUGIN ...     a NAME of "-": it has no fault; "CHECK+WHAT": one of
-                                      several that the same check has to find
+    faults.py KIT NAME=PLUGIN ...     a NAME of "-": it has no fault, "-GLOB": by these checks, which
+                                      alone are made; "CHECK+WHAT": one of several that the same
+                                      check has to find
 """
 
 import concurrent.futures
@@ -24,8 +25,8 @@ def run(kit, *args):
 
 def check(kit, name, plugin, names):
     """What is wrong with the kit's verdict, or None."""
-    if name == "-":
-        report, status = run(kit, plugin)
+    if name.startswith("-"):
+        report, status = run(kit, plugin, *(["--only", name[1:]] if name[1:] else []))
         wrong = [r["check"] + ": " + r["detail"] for r in report["results"]
                  if r["outcome"] in ("fail", "warn")]
         missing = names - {r["check"] for r in report["results"]}
@@ -47,7 +48,7 @@ def main():
     kit, pairs = sys.argv[1], [a.split("=", 1) for a in sys.argv[2:]]
     source_names, current = {}, None
     for name, plugin in pairs:  # the faults after a sane plugin are of its source
-        if name == "-":
+        if name.startswith("-"):
             current = source_names.setdefault(plugin, set())
         else:
             current.add(name.split("+")[0])
@@ -57,7 +58,7 @@ def main():
         print(f"1..{len(pairs)}")
         for number, ((name, plugin), job) in enumerate(zip(pairs, jobs), 1):
             wrong = job.result()
-            what = f"{plugin.rsplit('/', 1)[-1]} " + ("passes" if name == "-" else "is found")
+            what = f"{plugin.rsplit('/', 1)[-1]} " + ("passes" if name.startswith("-") else "is found")
             print(f"{'not ok' if wrong else 'ok'} {number} - {what}", flush=True)
             if wrong:
                 print(f"# {wrong}")

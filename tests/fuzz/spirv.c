@@ -6,8 +6,9 @@
 static struct vk_facts facts = {
     .f16 = true,
     .i64 = true,
-    .properties.limits = {.maxComputeWorkGroupInvocations = 1024,
-                          .maxComputeWorkGroupSize = {1024, 1024, 64}},
+    .limits = {.max_invocations = 1024,
+               .max_group_size = {1024, 1024, 64},
+               .max_shared = 32768},
 };
 
 // Instructions, one after the other, end where the module does.
@@ -29,7 +30,11 @@ void fuzz_one(const uint8_t *data, size_t size)
     uint32_t *exact = realloc(words, size + !size);
     char reason[VK_REASON] = "";
     struct vk_code code = {.words = exact, .size = size};
-    struct spirv_wants wants = {.num_bindings = 3};
+    const tn_vulkan_constant constant = {0, 64};
+    struct spirv_wants wants = {.num_bindings = 3,
+                                .num_push = size / 4 % 8,
+                                .num_spec = (size / 4 + 1) % 2,
+                                .spec = &constant};
     bool fine = vk_spirv_check(&facts, &code, &wants, reason);
     FUZZ_CHECK(fine || reason[0], "a refusal has a reason");
     if (fine)

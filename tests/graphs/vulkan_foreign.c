@@ -129,6 +129,44 @@ Test(vulkan_foreign, sixteen_bit_elements_arrive)
     tn_scope_close(s);
 }
 
+static tn_array *ramp_of_100(tn_scope *s)
+{
+    return tn_op(s, "reshape", TN_IN(ramp(s, 1, 100, 1, 1)),
+                 tn_attrs("shape", TN_INTS(100)));
+}
+
+Test(vulkan_foreign, launches_are_compared_with_what_the_module_declares)
+{
+    static const struct {
+        const char *op, *part;
+    } cases[] = {
+        {"kernels.sized_shared", "bytes of shared memory, but a workgroup has at most"},
+        {"kernels.sized_group", "x1x1, the device takes"},
+        {"kernels.sized_push",
+         "has a push-constant block of 16 bytes, but the launch pushes 12"},
+        {"kernels.sized_id",
+         "has no specialisation constant 9, which the launch gives a value"},
+    };
+    tn_scope *s = tn_scope_open(runtime);
+    float got[100];
+    tn_array *y = un(s, "kernels.sized", ramp_of_100(s));
+    chosen(s, y, "\"test\"");
+    must(s, tn_read(s, y, got, sizeof(got)));
+    cr_assert(got[0] == 2 && got[99] == 200);
+    tn_scope_close(s);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char full[128];
+        snprintf(full, sizeof(full),
+                 "kernel com.acme.kernels/test of %s/1: its module sized ", cases[i].op);
+        s = tn_scope_open(runtime);
+        tn_array *x = un(s, cases[i].op, ramp_of_100(s));
+        check_status(tn_read(s, x, got, sizeof(got)), TN_ERR_REFUSED);
+        check_says(tn_scope_error(s), full);
+        check_says(tn_scope_error(s), cases[i].part);
+        tn_scope_close(s);
+    }
+}
+
 Test(vulkan_foreign, wrong_kernels_are_refused_with_their_reason)
 {
     static const struct {
@@ -139,7 +177,7 @@ Test(vulkan_foreign, wrong_kernels_are_refused_with_their_reason)
         {"wrong_magic", "begins with 0xdeadbeef, expected 0x07230203", false},
         {"cut", "is cut off", false},
         {"no_entry", "no entry point \"other\"", false},
-        {"many_bindings", "has a binding 2, but its primitive has 2 operands", false},
+        {"many_bindings", "has a binding 2, but the launch has 2 operands", false},
         {"no_code", "it has no code", false},
         {"wrong_text", "GLSL line 5: 'undeclared' : undeclared identifier", true},
         {"text_entry", "no entry point \"elsewhere\"", true},

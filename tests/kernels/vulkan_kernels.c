@@ -475,9 +475,11 @@ static tn_status run_saxpy_of(const char *code, uint64_t size,
                               const struct saxpy_attrs *attrs, int count,
                               uint32_t elements_per_group)
 {
+    const tn_vulkan_module module = {.code = code, .code_size = size};
     tn_vulkan_kernel payload = {.struct_size = sizeof(payload),
-                                .code = code,
-                                .code_size = size,
+                                .modules = &module,
+                                .num_modules = 1,
+                                .module_size = sizeof(module),
                                 .push = saxpy_push,
                                 .num_push = 4,
                                 .elements_per_group = elements_per_group};
@@ -528,7 +530,8 @@ Test(vulkan_kernels, glsl_of_others_runs_where_there_is_a_compiler)
 {
     struct saxpy_attrs attrs = {2.5};
     tn_status status = run_saxpy(saxpy_code, sizeof(saxpy_code) - 1, &attrs);
-    cr_assert(eq(int, status, has_compiler() ? TN_OK : TN_ERR_UNSUPPORTED));
+    cr_assert(eq(int, status, has_compiler() ? TN_OK : TN_ERR_UNSUPPORTED), "%s",
+              vb_failure);
 }
 
 // More workgroups than one row of the smallest devices has.

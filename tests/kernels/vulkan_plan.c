@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Which launches wait for those before them: the plan of the Vulkan backends by itself,
-// with a stand-in for pipelines and no device.
+// Which launches wait for those before them, and which are refused: the plan of the Vulkan
+// backends by itself, with a stand-in for pipelines and no device.
 #include "check.h"
 
 #include "kernels.h"
+#include "plan.h"
 
 static char message[256];
 
@@ -19,11 +20,24 @@ static tn_status keep_message(const tn_host *host, tn_status status, const char 
 }
 
 static const tn_host host = {.struct_size = sizeof(host), .fail = keep_message};
-static tn_device device = {
-    .host = &host,
-    .facts = {.max_range = UINT64_C(1) << 30,
-              .properties = {.deviceName = "a stand-in",
-                             .limits = {.maxComputeWorkGroupCount = {1000, 100, 10}}}}};
+static const uint32_t code[] = {0};
+#define MODULE(name)                                                                       \
+    {                                                                                      \
+        name, code, sizeof(code), NULL, NULL                                               \
+    }
+static const tn_vulkan_module modules[] = {MODULE("copy_16"), MODULE("copy_16_i64"),
+                                           MODULE("copy_8")};
+static const struct vk_flavour flavour = {
+    .name = "a stand-in", .modules = modules, .num_modules = 3};
+static tn_device device = {.host = &host,
+                           .flavour = &flavour,
+                           .facts = {.limits = {.struct_size = sizeof(tn_vulkan_limits),
+                                                .max_groups = {1000, 100, 10},
+                                                .max_push = 128,
+                                                .max_constants = 16,
+                                                .max_operands = 8,
+                                                .max_range = UINT64_C(1) << 30},
+                                     .properties = {.deviceName = "a stand-in"}}};
 static struct vk_plan plan;
 
 // What plan.c needs of the rest.
@@ -59,7 +73,7 @@ struct range {
 // A launch that reads one range and writes another. True: it waits.
 static bool waits(struct range read, struct range written)
 {
-    struct vk_launch launch = {.groups = 1};
+    struct vk_launch launch = {.pipeline.name = "test", .groups = 1};
     launch_bind(&launch, (struct vk_operand){read.slot, VK_READS, read.offset, read.size});
     launch_bind(&launch,
                 (struct vk_operand){written.slot, VK_WRITES, written.offset, written.size});
@@ -148,7 +162,14 @@ static uint32_t dispatches_of_update(uint32_t alias)
                                {.slot = 1, .layout = row},
                                {.slot = 2, .layout = {.dtype = TN_I64}}};
     const tn_value output = {.slot = 3, .layout = x};
-    const tn_step step = {.inputs = inputs,
+    const tn_vulkan_kernel payload = {.struct_size = sizeof(payload),
+                                      .modules = modules,
+                                      .num_modules = 3,
+                                      .module_size = sizeof(modules[0]),
+                                      .plan = vk_plan_dynamic_slice_update};
+    const tn_kernel kernel = {.family = TN_FAMILY_VULKAN_SPIRV, .payload = &payload};
+    const tn_step step = {.kernel = &kernel,
+                          .inputs = inputs,
                           .outputs = &output,
                           .num_inputs = 3,
                           .num_outputs = 1,
@@ -156,7 +177,7 @@ static uint32_t dispatches_of_update(uint32_t alias)
     uint32_t before = plan.num_dispatches;
     plan.slots = slots;
     plan.num_slots = 4;
-    cr_assert(eq(int, vk_plan_dynamic_slice_update(&plan, &step), TN_OK));
+    cr_assert(eq(int, plan_kernel(&plan, &step), TN_OK));
     plan.num_slots = 0;
     return plan.num_dispatches - before;
 }
@@ -170,10 +191,10 @@ Test(vulkan_plan, an_update_of_the_same_memory_copies_the_update_alone)
 
 Test(vulkan_plan, an_operand_beyond_what_a_kernel_sees_is_refused)
 {
-    struct vk_launch launch = {.groups = 1};
+    struct vk_launch launch = {.pipeline.name = "test", .groups = 1};
     launch_bind(&launch, (struct vk_operand){0, VK_READS, 0, (UINT64_C(1) << 30) + 4});
     cr_assert(eq(int, plan_launch(&plan, &launch), TN_ERR_UNSUPPORTED));
-    check_says(message, "operand 0 spans 1073741828 bytes");
+    check_says(message, "kernel test: operand 0 spans 1073741828 bytes");
     check_says(message, "at most 1073741824");
     cr_assert(eq(uint, plan.num_dispatches, 0));
 }
@@ -186,7 +207,7 @@ Test(vulkan_plan, workgroups_are_laid_out_with_few_empty_ones)
     } rows[] = {{1, 1, 1},      {1000, 1000, 1},     {1001, 512, 2},
                 {2500, 848, 3}, {100000, 1000, 100}, {100001, 0, 0}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct vk_launch launch = {.groups = rows[i].groups};
+        struct vk_launch launch = {.pipeline.name = "test", .groups = rows[i].groups};
         uint32_t before = plan.num_dispatches;
         tn_status expected = rows[i].x ? TN_OK : TN_ERR_UNSUPPORTED;
         cr_assert(eq(int, plan_launch(&plan, &launch), expected));
@@ -197,15 +218,155 @@ Test(vulkan_plan, workgroups_are_laid_out_with_few_empty_ones)
         cr_assert(eq(uint, plan.dispatches[before].groups[1], rows[i].y));
         cr_assert(eq(uint, plan.dispatches[before].groups[2], 1));
     }
-    check_says(message, "101 workgroups along y, but a stand-in takes at most 100");
+    check_says(message, "got 101 workgroups along y, but a stand-in takes at most 100");
 }
 
-Test(vulkan_plan, a_grid_that_the_device_does_not_take_is_refused)
+// --- what a plan asks for --------------------------------------------------------------
+
+// The launches that `plan_rows` emits; the last one may be wrong.
+static const tn_vulkan_launch *wanted;
+static uint32_t num_wanted;
+static tn_status plan_result;
+static bool is_silent; // the plan hides that a launch failed
+
+static tn_status plan_wanted(const tn_vulkan_plan *face)
 {
-    struct vk_launch launch = {
-        .fixed_grid = 1, .groups_x = 1000, .groups_y = 100, .groups_z = 11};
-    cr_assert(eq(int, plan_launch(&plan, &launch), TN_ERR_UNSUPPORTED));
-    check_says(message, "11 workgroups along z, but a stand-in takes at most 10");
-    launch.groups_z = 10;
-    cr_assert(eq(int, plan_launch(&plan, &launch), TN_OK));
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < num_wanted; i++)
+        status = face->launch(face, &wanted[i]);
+    if (plan_result != TN_OK)
+        return face->host->fail(face->host, plan_result, "this plan fails");
+    return is_silent ? TN_OK : status;
+}
+
+static const tn_vulkan_module foreign[] = {MODULE("sum"), MODULE("scale"), MODULE(NULL)};
+
+static tn_status plan_step_with(const tn_vulkan_launch *launches, uint32_t count)
+{
+    const tn_layout row = {.dtype = TN_F32, .rank = 1, .extent = {8}, .stride = {1}};
+    const tn_value inputs[] = {{.slot = 0, .layout = row},
+                               {.layout = {.dtype = TN_DTYPE_NONE}}};
+    const tn_value output = {.slot = 1, .layout = row};
+    const tn_vulkan_kernel payload = {.struct_size = sizeof(payload),
+                                      .modules = foreign,
+                                      .num_modules = 3,
+                                      .module_size = sizeof(modules[0]),
+                                      .plan = plan_wanted};
+    const tn_kernel kernel = {.primitive = "acme.norm/1",
+                              .family = TN_FAMILY_VULKAN_SPIRV,
+                              .name = "norm",
+                              .payload = &payload};
+    const tn_step step = {.struct_size = sizeof(step),
+                          .kernel = &kernel,
+                          .inputs = inputs,
+                          .outputs = &output,
+                          .num_inputs = 2,
+                          .num_outputs = 1,
+                          .scratch_slot = 2,
+                          .value_size = sizeof(tn_value),
+                          .scratch_size = 1024,
+                          .plugin = "com.acme.norm"};
+    wanted = launches;
+    num_wanted = count;
+    return plan_kernel(&plan, &step);
+}
+
+#define LAUNCH(...)                                                                        \
+    {                                                                                      \
+        .struct_size = sizeof(tn_vulkan_launch), __VA_ARGS__                               \
+    }
+#define ON(...)                                                                            \
+    TN_VULKAN_GROUPS(1, 1, 1),                                                             \
+        .operands = (const tn_vulkan_operand[]){__VA_ARGS__},                              \
+        .operand_size = sizeof(tn_vulkan_operand),                                         \
+        .num_operands =                                                                    \
+            sizeof((tn_vulkan_operand[]){__VA_ARGS__}) / sizeof(tn_vulkan_operand)
+
+Test(vulkan_plan, launches_of_a_plan_wait_for_each_other_through_scratch_memory)
+{
+    const uint32_t entries[] = {1, 2, 3, 4};
+    const tn_vulkan_launch launches[] = {
+        LAUNCH(ON(tn_vulkan_input(0), tn_vulkan_scratch(0, 256, VK_WRITES))),
+        LAUNCH(ON(tn_vulkan_input(1), tn_vulkan_scratch(256, 768, VK_WRITES))),
+        LAUNCH(ON(tn_vulkan_scratch(0, 256, VK_READS), tn_vulkan_output(0)),
+               TN_VULKAN_PUSH(entries)),
+        LAUNCH(TN_VULKAN_GROUPS(1, 0, 1)),
+        LAUNCH(ON(tn_vulkan_data(entries, 8), tn_vulkan_scratch(0, 256, VK_READS))),
+        LAUNCH(ON(tn_vulkan_data(entries, 16))),
+    };
+    cr_assert(eq(int, plan_step_with(launches, 6), TN_OK));
+    cr_assert(eq(uint, plan.num_dispatches, 5)); // one has no workgroups
+    const bool waiting[] = {false, false, true, false, false};
+    for (uint32_t i = 0; i < 5; i++)
+        cr_assert(eq(int, plan.dispatches[i].barrier, waiting[i]), "launch %u", i);
+    cr_assert(eq(uint, plan.dispatches[2].num_push, 4));
+    cr_assert(plan.push[plan.dispatches[2].first_push + 3] == 4);
+    const struct vk_operand *data = &plan.operands[plan.dispatches[4].first_operand];
+    cr_assert(data->slot == VK_SLOT_CONSTANTS && data->size == 16);
+    cr_assert(eq(uint, (unsigned)data->offset, TN_VULKAN_ALIGNMENT));
+    cr_assert(eq(uint, plan.constants[TN_VULKAN_ALIGNMENT / 4 + 3], 4));
+    // What is not given is some memory.
+    cr_assert(eq(uint, plan.operands[plan.dispatches[1].first_operand].slot, 1));
+}
+
+Test(vulkan_plan, what_a_launch_may_not_have_is_refused_with_kernel_and_numbers)
+{
+    const uint32_t words[33] = {0};
+    const tn_vulkan_constant constants[17] = {{0, 0}};
+    const struct {
+        tn_vulkan_launch launch;
+        const char *says;
+        tn_status status; // 0: REFUSED
+    } rows[] = {
+        {{.struct_size = 8}, "a launch of 8 bytes, expected at least", 0},
+        {LAUNCH(.module = 3), "a launch of module 3, but it has 3", 0},
+        {LAUNCH(.groups = {5}), "5 x 0 x 0 workgroups, expected 5 x 1 x 1", 0},
+        {LAUNCH(TN_VULKAN_GROUPS(1000, 100, 11)),
+         "got 11 workgroups along z, but a stand-in takes at most 10", TN_ERR_UNSUPPORTED},
+        {LAUNCH(TN_VULKAN_PUSH(words)),
+         "got 33 words of push constants, but a stand-in takes at most 32",
+         TN_ERR_UNSUPPORTED},
+        {LAUNCH(TN_VULKAN_CONSTANTS(constants)),
+         "got 17 specialisation constants, but a stand-in takes at most 16",
+         TN_ERR_UNSUPPORTED},
+        {LAUNCH(.num_operands = 9, .operand_size = sizeof(tn_vulkan_operand)),
+         "got 9 operands, but a stand-in takes at most 8", TN_ERR_UNSUPPORTED},
+        {LAUNCH(.num_push = 1), "1 words of push constants at no address", 0},
+        {LAUNCH(.num_constants = 1, .constants = constants), "without their size", 0},
+        {LAUNCH(ON(tn_vulkan_input(2))), "operand 0 is input 2, but the step has 2", 0},
+        {LAUNCH(ON(tn_vulkan_output(1))), "operand 0 is output 1, but the step has 1", 0},
+        {LAUNCH(ON(tn_vulkan_output(0), {TN_VULKAN_INPUT, VK_WRITES, 0, 0, 0, NULL})),
+         "operand 1 writes to input 0", 0},
+        {LAUNCH(ON({TN_VULKAN_OUTPUT, 0, 0, 0, 0, NULL})), "has access 0", 0},
+        {LAUNCH(ON({9, VK_READS, 0, 0, 0, NULL})), "is of kind 9, expected 1 to 4", 0},
+        {LAUNCH(ON(tn_vulkan_scratch(512, 516, VK_READS))),
+         "bytes 512 to 1028 of the scratch memory, but scratch_size gave 1024", 0},
+        {LAUNCH(ON(tn_vulkan_scratch(UINT64_MAX - 255, 512, VK_READS))),
+         "but scratch_size gave 1024", 0},
+        {LAUNCH(ON(tn_vulkan_scratch(128, 512, VK_READS))),
+         "512 bytes of scratch memory from byte 128 on, expected multiples of 4 and 256",
+         0},
+        {LAUNCH(ON(tn_vulkan_data(words, 6))), "is 6 bytes of data", 0},
+        {LAUNCH(ON(tn_vulkan_data(NULL, 8))), "8 bytes of data at no address", 0},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        tn_status expected = rows[i].status ? rows[i].status : TN_ERR_REFUSED;
+        is_silent = i % 2; // a plan that goes on does not help
+        tn_status status = plan_step_with(&rows[i].launch, 1);
+        cr_assert(eq(int, status, expected), "%s: %s", rows[i].says, message);
+        check_says(message, "kernel com.acme.norm/norm of acme.norm/1: ");
+        check_says(message, rows[i].says);
+        cr_assert(eq(uint, plan.num_dispatches, 0));
+    }
+    is_silent = false;
+}
+
+Test(vulkan_plan, a_plan_that_fails_halfway_fails_the_step)
+{
+    const tn_vulkan_launch good = LAUNCH(ON(tn_vulkan_input(0), tn_vulkan_output(0)));
+    plan_result = TN_ERR_ARGUMENT;
+    cr_assert(eq(int, plan_step_with(&good, 1), TN_ERR_ARGUMENT));
+    check_says(message, "this plan fails");
+    plan_result = TN_OK;
+    cr_assert(eq(uint, plan.num_dispatches, 1)); // plan_finish releases it
 }

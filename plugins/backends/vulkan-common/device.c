@@ -187,6 +187,8 @@ tn_status vk_device_open(const tn_host *host, uint32_t index,
         return status;
     }
     device->is_software = is_software(device);
+    if (!device->is_software)
+        device->facts.limits.features &= ~(uint32_t)TN_VULKAN_IS_SOFTWARE;
     *out_device = device;
     return TN_OK;
 }

@@ -13,15 +13,17 @@
 #include <stdbool.h>
 #include <tenon/backend.h>
 #include <tenon/plugin.h>
+#include <tenon/vulkan.h>
 #include <time.h>
 #include "api.h"
 #include "hash.h"
 
 #define VK_TOPIC "vulkan"
-#define VK_ALIGNMENT 256 // of values in memory, bytes: devices that need more are refused
-#define VK_MAX_PUSH 32   // words: Vulkan's guaranteed minimum
+#define VK_ALIGNMENT TN_VULKAN_ALIGNMENT // devices that need more are refused
+#define VK_MAX_PUSH 32                   // words: Vulkan's guaranteed minimum
+#define VK_MOST_PUSH 64                  // words of a launch, where the device takes them
 #define VK_MAX_OPERANDS 32
-#define VK_MAX_SPEC 16
+#define VK_MAX_SPEC 64 // specialisation constants of a launch
 #define VK_MAX_QUEUES 4
 
 struct vk_plan;
@@ -35,14 +37,14 @@ struct vk_code {
 
 // Where the two plugins differ. Static.
 struct vk_flavour {
-    const char *name;       // "vulkan-jit"
-    const char *own_family; // of the kernels in own_kernels.h
+    const char *name; // "vulkan-jit"
     const char *const *families;
     uint32_t fusion_limit; // instructions
 
-    // Gives the SPIR-V of one of the backend's own kernels, by its name in
+    // The modules of the kernels in own_kernels.h, sorted by name: the variants of
     // kernels/glsl/variants.txt.
-    tn_status (*variant)(tn_device *device, const char *name, struct vk_code *out);
+    const tn_vulkan_module *modules;
+    uint32_t num_modules;
 
     // NULL if the program can run, else the reason (static).
     const char *(*program_refused)(tn_device *device, const tn_expr_program *program);
@@ -50,9 +52,10 @@ struct vk_flavour {
     // Plans a step with a program.
     tn_status (*plan_program)(struct vk_plan *plan, const tn_step *step);
 
-    // Compiles the GLSL of an op pack's kernel. NULL: this plugin has no compiler.
-    tn_status (*compile)(tn_device *device, const char *name, const char *text,
-                         uint64_t size, struct vk_code *out);
+    // Compiles a module of family vulkan.glsl/1; `name` is for messages. NULL: this plugin
+    // has no compiler, and its own modules are SPIR-V.
+    tn_status (*compile)(tn_device *device, const char *name,
+                         const tn_vulkan_module *module, struct vk_code *out);
 };
 
 // --- instance.c --------------------------------------------------------------------------
@@ -85,14 +88,14 @@ struct vk_facts {
     bool f16, f64, i64, i16, i8, subgroup, update_after_bind, coopmat;
     bool timestamps;
     uint32_t subgroup_size;
-    uint64_t max_range;  // bytes of a buffer that a binding can cover
     uint64_t max_buffer; // bytes of an allocation
     uint32_t queue_family;
     uint32_t num_queues; // 1 to VK_MAX_QUEUES
     bool copy_queue;     // the family has one more queue, which only copies
     // Device memory is host-visible and cached: no copy to or from the host is queued.
     bool host_sees_all;
-    char reason[64]; // "has no timeline semaphores"; "": usable
+    tn_vulkan_limits limits; // for plans of kernels
+    char reason[64];         // "has no timeline semaphores"; "": usable
 };
 // False when Tenon cannot use it; out->reason says why.
 bool vk_facts_read(const struct vk_instance *instance, VkPhysicalDevice physical,
@@ -276,15 +279,14 @@ void vk_staging_finish(tn_device *device, struct vk_staging *staging);
 // --- shader.c --------------------------------------------------------------------------
 
 struct vk_pipeline_desc {
-    const char *name;   // of a variant, unless `code` is given
-    struct vk_hash key; // of the code; zero: of the name
+    const char *name;   // of the kernel or module
+    struct vk_hash key; // of the code
     uint32_t num_bindings;
     uint32_t num_push; // words
-    uint32_t num_spec; // specialisation constants 0 ..
-    uint32_t spec[VK_MAX_SPEC];
-    uint32_t grid_row; // GRID_ROW of kernels/glsl/types.glsl
+    uint32_t num_spec; // at most VK_MAX_SPEC
+    const tn_vulkan_constant *spec;
     const char *entry; // NULL: "main"
-    // Gives the SPIR-V if the pipeline does not exist yet. NULL: flavour->variant(name).
+    // Gives the SPIR-V if the pipeline does not exist yet.
     tn_status (*code)(tn_device *device, void *context, struct vk_code *out);
     void *context;
 };

@@ -54,8 +54,9 @@ static bool host_sees_all(const VkPhysicalDeviceMemoryProperties *memory)
     return true;
 }
 
+// *out_operations: VkSubgroupFeatureFlags of compute shaders.
 static void read_properties(const struct vk_instance *instance, VkPhysicalDevice physical,
-                            struct vk_facts *out)
+                            struct vk_facts *out, uint32_t *out_operations)
 {
     VkPhysicalDeviceMaintenance3Properties maintenance = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
@@ -68,11 +69,11 @@ static void read_properties(const struct vk_instance *instance, VkPhysicalDevice
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &driver};
     instance->vk.GetPhysicalDeviceProperties2(physical, &all);
     instance->vk.GetPhysicalDeviceMemoryProperties(physical, &out->memory);
+    bool computes = subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT;
+    *out_operations = computes ? subgroup.supportedOperations : 0;
+    out->subgroup = *out_operations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
     out->host_sees_all = host_sees_all(&out->memory);
-    out->subgroup = (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
-                    (subgroup.supportedOperations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT);
     out->subgroup_size = subgroup.subgroupSize;
-    out->max_range = out->properties.limits.maxStorageBufferRange;
     out->max_buffer = maintenance.maxMemoryAllocationSize;
     snprintf(out->driver, sizeof(out->driver), "%.60s %.60s", driver.driverName,
              driver.driverInfo);
@@ -101,6 +102,33 @@ static const char *read_features(const struct vk_instance *instance,
     return NULL;
 }
 
+static void set_limits(struct vk_facts *facts, uint32_t subgroup_operations)
+{
+    const VkPhysicalDeviceLimits *has = &facts->properties.limits;
+    bool software = facts->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    tn_vulkan_limits *out = &facts->limits;
+    *out = (tn_vulkan_limits){
+        .struct_size = sizeof(*out),
+        .features =
+            (facts->f16 ? TN_VULKAN_HAS_F16 : 0u) | (facts->f64 ? TN_VULKAN_HAS_F64 : 0u) |
+            (facts->i8 ? TN_VULKAN_HAS_I8 : 0u) | (facts->i16 ? TN_VULKAN_HAS_I16 : 0u) |
+            (facts->i64 ? TN_VULKAN_HAS_I64 : 0u) | (software ? TN_VULKAN_IS_SOFTWARE : 0u),
+        .max_invocations = has->maxComputeWorkGroupInvocations,
+        .max_shared = has->maxComputeSharedMemorySize,
+        .max_push = has->maxPushConstantsSize < VK_MOST_PUSH * 4 ? has->maxPushConstantsSize
+                                                                 : VK_MOST_PUSH * 4,
+        .max_constants = VK_MAX_SPEC,
+        .max_operands = has->maxPerStageDescriptorStorageBuffers < VK_MAX_OPERANDS
+                            ? has->maxPerStageDescriptorStorageBuffers
+                            : VK_MAX_OPERANDS,
+        .subgroup_size = facts->subgroup_size,
+        .subgroup_operations = subgroup_operations,
+        .max_range = has->maxStorageBufferRange,
+    };
+    memcpy(out->max_groups, has->maxComputeWorkGroupCount, sizeof(out->max_groups));
+    memcpy(out->max_group_size, has->maxComputeWorkGroupSize, sizeof(out->max_group_size));
+}
+
 bool vk_facts_read(const struct vk_instance *instance, VkPhysicalDevice physical,
                    struct vk_facts *out)
 {
@@ -112,8 +140,10 @@ bool vk_facts_read(const struct vk_instance *instance, VkPhysicalDevice physical
                  VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version));
         return false;
     }
-    read_properties(instance, physical, out);
+    uint32_t subgroup_operations;
+    read_properties(instance, physical, out, &subgroup_operations);
     const char *reason = read_features(instance, physical, out);
+    set_limits(out, subgroup_operations);
     if (!reason && !find_queue(instance, physical, out))
         reason = "has no queue that computes";
     if (!reason && out->properties.limits.minStorageBufferOffsetAlignment > VK_ALIGNMENT)

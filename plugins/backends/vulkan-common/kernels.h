@@ -5,7 +5,7 @@
 
 #include <tenon/ops/base_attrs.h>
 #include <tenon/ops/nn_attrs.h>
-#include "plan.h"
+#include <tenon/vulkan.h>
 #include "program.h"
 
 static inline uint64_t layout_count(const tn_layout *layout)
@@ -24,63 +24,104 @@ static inline uint64_t ceil_div(uint64_t a, uint64_t b)
 // Bytes of a variant's name, such as "reduce_sum_f32".
 #define VARIANT_NAME 64
 
+// A launch under construction: by the name of its module in kernels/glsl/variants.txt.
+#define KERNEL_OPERANDS 8
+#define KERNEL_PUSH 32
+#define KERNEL_CONSTANTS 8
+struct kernel_launch {
+    const char *name;
+    uint32_t num_operands, num_push, num_constants;
+    tn_vulkan_operand operands[KERNEL_OPERANDS];
+    uint32_t push[KERNEL_PUSH];
+    tn_vulkan_constant constants[KERNEL_CONSTANTS + 1]; // ids 0, 1, ... and GRID_ROW
+    // Either so many workgroups, which find their number by workgroup() of types.glsl, or
+    // with `fixed_grid` these along each axis.
+    uint64_t groups;
+    bool fixed_grid;
+    uint32_t grid[3];
+};
+
+static inline void kernel_bind(struct kernel_launch *launch, tn_vulkan_operand operand)
+{
+    launch->operands[launch->num_operands++] = operand;
+}
+static inline void kernel_push(struct kernel_launch *launch, uint64_t word)
+{
+    launch->push[launch->num_push++] = (uint32_t)word;
+}
+static inline void kernel_spec(struct kernel_launch *launch, uint32_t value)
+{
+    uint32_t id = launch->num_constants++;
+    launch->constants[id] = (tn_vulkan_constant){id, value};
+}
+
+// The same memory for another use.
+static inline tn_vulkan_operand operand_for(tn_vulkan_operand operand, uint16_t access)
+{
+    operand.access = access;
+    return operand;
+}
+
+// kernel_launch.c
+// A module of a table that is sorted by name; NULL: there is none of that name.
+const tn_vulkan_module *module_find(const tn_vulkan_module *modules, uint32_t count,
+                                    const char *name);
+// Emits a launch.
+tn_status kernel_launch(const tn_vulkan_plan *plan, struct kernel_launch *launch);
+
 // plan_reduce.c
-tn_status vk_plan_reduce(struct vk_plan *plan, const tn_step *step);
+tn_status vk_plan_reduce(const tn_vulkan_plan *plan);
 uint64_t vk_reduce_scratch(const tn_kernel_query *query);
-// Sums `count` contiguous parts of `n` f32 each (f64 for an output of f64), in scratch from
-// `offset` on, into output 0.
-tn_status vk_plan_sum_parts(struct vk_plan *plan, const tn_step *step, uint64_t offset,
-                            uint64_t n, uint32_t count);
+// Sums `count` contiguous parts of `n` f32 each (f64 for an output of f64), at the
+// beginning of the scratch memory, into output 0.
+tn_status vk_plan_sum_parts(const tn_vulkan_plan *plan, uint64_t n, uint32_t count);
 
 // plan_matmul.c
-tn_status vk_plan_matmul(struct vk_plan *plan, const tn_step *step);
+tn_status vk_plan_matmul(const tn_vulkan_plan *plan);
 int32_t vk_matmul_accepts(const tn_kernel_query *query);
 
 // plan_rows.c
-tn_status vk_plan_softmax(struct vk_plan *plan, const tn_step *step);
-tn_status vk_plan_cross_entropy(struct vk_plan *plan, const tn_step *step);
+tn_status vk_plan_softmax(const tn_vulkan_plan *plan);
+tn_status vk_plan_cross_entropy(const tn_vulkan_plan *plan);
 
 // plan_index.c
-tn_status vk_plan_take(struct vk_plan *plan, const tn_step *step);
-tn_status vk_plan_scatter_add(struct vk_plan *plan, const tn_step *step);
+tn_status vk_plan_take(const tn_vulkan_plan *plan);
+tn_status vk_plan_scatter_add(const tn_vulkan_plan *plan);
 int32_t vk_scatter_add_accepts(const tn_kernel_query *query);
 uint64_t vk_scatter_add_scratch(const tn_kernel_query *query);
 
 // plan_sort.c
-// Indices `first` .. `first + count - 1` of a contiguous value, along an axis of `extent`.
+// Indices `first` .. `first + count - 1` of input `input`, which is contiguous, along an
+// axis of `extent`.
 struct vk_indices {
-    const tn_value *value;
+    uint32_t input;
     uint64_t first, count, extent; // below 2^32
 };
 // Sorts the indices, in the step's scratch memory from its beginning on. *out_keys: `count`
 // u32 in ascending order, each an index counted from the front, or `extent` for an index
 // out of range. *out_positions: the positions of these keys among the indices, ascending
 // for equal keys.
-tn_status vk_plan_sort(struct vk_plan *plan, const tn_step *step,
-                       const struct vk_indices *indices, struct vk_operand *out_keys,
-                       struct vk_operand *out_positions);
+tn_status vk_plan_sort(const tn_vulkan_plan *plan, const struct vk_indices *indices,
+                       tn_vulkan_operand *out_keys, tn_vulkan_operand *out_positions);
 // Bytes of scratch memory for vk_plan_sort. UINT64_MAX: more than 64 bits can count.
 uint64_t vk_sort_scratch(uint64_t count, uint64_t extent);
 
 // plan_copy.c
 #define MAX_COPIED 16 // most bytes that an invocation of copy.comp or take.comp moves
-// Copies `from` to the elements of `to` that `region` describes.
-tn_status vk_plan_copy(struct vk_plan *plan, const tn_value *from, const tn_value *to,
-                       const tn_layout *region);
-// Whether a step's output is its first input, updated in place.
-bool vk_is_in_place(const struct vk_plan *plan, const tn_step *step);
-tn_status vk_plan_concatenate(struct vk_plan *plan, const tn_step *step);
-tn_status vk_plan_slice_update(struct vk_plan *plan, const tn_step *step);
-tn_status vk_plan_dynamic_slice(struct vk_plan *plan, const tn_step *step);
-tn_status vk_plan_dynamic_slice_update(struct vk_plan *plan, const tn_step *step);
+// Copies input `from` to the elements of output 0 that `region` describes.
+tn_status vk_plan_copy(const tn_vulkan_plan *plan, uint32_t from, const tn_layout *region);
+tn_status vk_plan_concatenate(const tn_vulkan_plan *plan);
+tn_status vk_plan_slice_update(const tn_vulkan_plan *plan);
+tn_status vk_plan_dynamic_slice(const tn_vulkan_plan *plan);
+tn_status vk_plan_dynamic_slice_update(const tn_vulkan_plan *plan);
 
 // plan_conv.c
-tn_status vk_plan_conv2d(struct vk_plan *plan, const tn_step *step);
-tn_status vk_plan_conv2d_input(struct vk_plan *plan, const tn_step *step);
-tn_status vk_plan_conv2d_weight(struct vk_plan *plan, const tn_step *step);
+tn_status vk_plan_conv2d(const tn_vulkan_plan *plan);
+tn_status vk_plan_conv2d_input(const tn_vulkan_plan *plan);
+tn_status vk_plan_conv2d_weight(const tn_vulkan_plan *plan);
 uint64_t vk_conv2d_weight_scratch(const tn_kernel_query *query);
 
 // plan_pool.c
-tn_status vk_plan_max_pool2d(struct vk_plan *plan, const tn_step *step);
+tn_status vk_plan_max_pool2d(const tn_vulkan_plan *plan);
 
 #endif // VULKAN_COMMON_KERNELS_H

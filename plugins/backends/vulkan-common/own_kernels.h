@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The records of the backend's own kernels. Each Vulkan plugin has them in a family of its
-// own: define OWN_FAMILY, include this header once, and use OWN_KERNELS_OPS.
+// The records of the backend's own kernels. Each Vulkan plugin has them with its own
+// modules: define OWN_FAMILY and OWN_MODULES (a table, and by NUM_MODULES its length),
+// include this header once, and use OWN_KERNELS_OPS.
 #ifndef VULKAN_COMMON_OWN_KERNELS_H
 #define VULKAN_COMMON_OWN_KERNELS_H
 
@@ -51,7 +52,12 @@ static const tn_operand_rule loss_rules[] = {{TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUO
       .accepts = NULL)
 
 #define RECORD(identifier, id, plan_function, rules, ...)                                  \
-    static const struct vk_own_kernel identifier##_payload = {.plan = plan_function};      \
+    static const tn_vulkan_kernel identifier##_payload = {                                 \
+        .struct_size = sizeof(tn_vulkan_kernel),                                           \
+        .modules = OWN_MODULES,                                                            \
+        .num_modules = NUM_MODULES,                                                        \
+        .module_size = sizeof(tn_vulkan_module),                                           \
+        .plan = plan_function};                                                            \
     static const tn_kernel identifier##_kernel = {.struct_size = sizeof(tn_kernel),        \
                                                   .primitive = id,                         \
                                                   .family = OWN_FAMILY,                    \

@@ -27,6 +27,7 @@ void plan_finish(struct vk_plan *plan)
         vk_pipeline_release(plan->device, plan->dispatches[i].pipeline);
     free(plan->dispatches);
     free(plan->operands);
+    free(plan->push);
     free(plan->constants);
 }
 
@@ -49,17 +50,18 @@ static bool conflicts(const struct vk_plan *plan, const struct vk_operand *a,
 // barrier so rare costs nothing.
 #define MAX_IN_FLIGHT 256
 
-// Whether the launch depends on a dispatch since the last barrier: both access the same
+// Whether a launch depends on a dispatch since the last barrier: both access the same
 // bytes, and at least one of the two writes them.
-static bool needs_barrier(const struct vk_plan *plan, const struct vk_launch *launch)
+static bool needs_barrier(const struct vk_plan *plan, const struct vk_operand *operands,
+                          uint32_t num_operands)
 {
     uint32_t in_flight = 0;
     for (int64_t i = (int64_t)plan->num_dispatches - 1; i >= 0; i--) {
         const struct vk_dispatch *before = &plan->dispatches[i];
         for (uint32_t j = 0; j < before->num_operands; j++)
-            for (uint32_t k = 0; k < launch->num_operands; k++)
+            for (uint32_t k = 0; k < num_operands; k++)
                 if (conflicts(plan, &plan->operands[before->first_operand + j],
-                              &launch->operands[k]))
+                              &operands[k]))
                     return true;
         if (before->barrier)
             return false;
@@ -69,50 +71,27 @@ static bool needs_barrier(const struct vk_plan *plan, const struct vk_launch *la
     return false;
 }
 
-static tn_status check_limits(const struct vk_plan *plan, const struct vk_launch *launch)
+static tn_status check_limits(const struct vk_plan *plan,
+                              const struct vk_pipeline_desc *desc,
+                              const struct vk_operand *operands, const uint32_t groups[3])
 {
     const tn_host *host = plan->device->host;
-    for (uint32_t i = 0; i < launch->num_operands; i++)
-        if (launch->operands[i].size > plan->device->facts.max_range)
+    const tn_vulkan_limits *limits = &plan->device->facts.limits;
+    const char *device = plan->device->facts.properties.deviceName;
+    for (uint32_t i = 0; i < desc->num_bindings; i++)
+        if (operands[i].size > limits->max_range)
             return host->fail(host, TN_ERR_UNSUPPORTED,
-                              "operand %u spans %llu bytes, but %s binds at most %llu", i,
-                              (unsigned long long)launch->operands[i].size,
-                              plan->device->facts.properties.deviceName,
-                              (unsigned long long)plan->device->facts.max_range);
-    return TN_OK;
-}
-
-// The length of each of `rows` rows for so many groups: few are empty, since even an empty
-// workgroup takes time, and lengths are few, since each is a pipeline of its own.
-static uint64_t row_length(uint64_t groups, uint64_t rows, uint32_t most)
-{
-    uint64_t unit = most / 64 + 1, length = (groups + rows - 1) / rows;
-    length = (length + unit - 1) / unit * unit;
-    return length < most ? length : most;
-}
-
-// Lays workgroups out along x; more than the device takes go into rows.
-static tn_status set_grid(const struct vk_plan *plan, struct vk_dispatch *dispatch,
-                          const struct vk_launch *launch)
-{
-    const tn_host *host = plan->device->host;
-    const VkPhysicalDeviceProperties *properties = &plan->device->facts.properties;
-    const uint32_t *most = properties->limits.maxComputeWorkGroupCount;
-    uint64_t rows = (launch->groups + most[0] - 1) / most[0];
-    uint64_t grid[3] = {launch->groups, rows, 1};
-    if (rows > 1)
-        grid[0] = row_length(launch->groups, rows, most[0]);
-    if (launch->fixed_grid)
-        memcpy(grid, (uint64_t[]){launch->groups_x, launch->groups_y, launch->groups_z},
-               sizeof(grid));
-    for (int axis = 0; axis < 3; axis++) {
-        if (grid[axis] > most[axis])
+                              "kernel %s: operand %u spans %llu bytes, but %s binds at "
+                              "most %llu",
+                              desc->name, i, (unsigned long long)operands[i].size, device,
+                              (unsigned long long)limits->max_range);
+    for (int axis = 0; axis < 3; axis++)
+        if (groups[axis] > limits->max_groups[axis])
             return host->fail(host, TN_ERR_UNSUPPORTED,
-                              "%llu workgroups along %c, but %s takes at most %u",
-                              (unsigned long long)grid[axis], "xyz"[axis],
-                              properties -> deviceName, most[axis]);
-        dispatch->groups[axis] = (uint32_t)grid[axis];
-    }
+                              "kernel %s: got %u workgroups along %c, but %s takes at most "
+                              "%u",
+                              desc->name, groups[axis], "xyz"[axis], device,
+                              limits -> max_groups[axis]);
     return TN_OK;
 }
 
@@ -127,7 +106,7 @@ static uint32_t choose_set(struct vk_plan *plan, const struct vk_dispatch *dispa
     uint32_t count = plan->num_dispatches;
     for (uint32_t back = 1; back <= SETS_LOOK_BACK && back <= count; back++) {
         const struct vk_dispatch *before = &plan->dispatches[count - back];
-        if (before->pipeline == dispatch->pipeline &&
+        if (before->pipeline == dispatch->pipeline && dispatch->num_operands > 0 &&
             memcmp(plan->operands + before->first_operand, operands,
                    dispatch->num_operands * sizeof(*operands)) == 0)
             return before->set;
@@ -136,48 +115,80 @@ static uint32_t choose_set(struct vk_plan *plan, const struct vk_dispatch *dispa
     return plan->num_sets++;
 }
 
-tn_status plan_launch(struct vk_plan *plan, const struct vk_launch *launch)
+// Makes room for one more dispatch.
+static tn_status grow_for(struct vk_plan *plan, const struct vk_pipeline_desc *desc)
 {
-    if (launch->fixed_grid ? launch->groups_x == 0 || launch->groups_y == 0
-                           : launch->groups == 0)
-        return TN_OK;
-    tn_status status = check_limits(plan, launch);
-    if (status == TN_OK)
-        status = grow(plan, &plan->dispatches, &plan->max_dispatches,
-                      plan->num_dispatches + 1, sizeof(*plan->dispatches));
+    tn_status status = grow(plan, &plan->dispatches, &plan->max_dispatches,
+                            plan->num_dispatches + 1, sizeof(*plan->dispatches));
     if (status == TN_OK)
         status = grow(plan, &plan->operands, &plan->max_operands,
-                      plan->num_operands + launch->num_operands, sizeof(*plan->operands));
-    if (status != TN_OK)
-        return status;
-    struct vk_pipeline_desc desc = launch->pipeline;
-    desc.num_bindings = launch->num_operands;
-    desc.num_push = launch->num_push;
-    struct vk_dispatch dispatch = {.first_operand = plan->num_operands,
-                                   .num_operands = launch->num_operands,
-                                   .num_push = launch->num_push,
-                                   .step = plan->step,
-                                   .barrier = needs_barrier(plan, launch)};
-    status = set_grid(plan, &dispatch, launch);
-    if (!launch->fixed_grid && !launch->no_grid_row && dispatch.groups[1] > 1)
-        desc.grid_row = dispatch.groups[0];
+                      plan->num_operands + desc->num_bindings, sizeof(*plan->operands));
     if (status == TN_OK)
-        status = vk_pipeline_get(plan->device, &desc, &dispatch.pipeline);
+        status = grow(plan, &plan->push, &plan->max_push, plan->num_push + desc->num_push,
+                      sizeof(*plan->push));
+    return status;
+}
+
+tn_status plan_add(struct vk_plan *plan, const struct vk_pipeline_desc *desc,
+                   const struct vk_operand *operands, const uint32_t *push,
+                   const uint32_t groups[3])
+{
+    if (groups[0] == 0 || groups[1] == 0 || groups[2] == 0)
+        return TN_OK;
+    tn_status status = check_limits(plan, desc, operands, groups);
+    if (status == TN_OK)
+        status = grow_for(plan, desc);
     if (status != TN_OK)
         return status;
-    dispatch.set = choose_set(plan, &dispatch, launch->operands);
-    memcpy(dispatch.push, launch->push, sizeof(dispatch.push));
-    memcpy(plan->operands + plan->num_operands, launch->operands,
-           launch->num_operands * sizeof(launch->operands[0]));
-    plan->num_operands += launch->num_operands;
+    struct vk_dispatch dispatch = {.first_operand = plan->num_operands,
+                                   .num_operands = desc->num_bindings,
+                                   .first_push = plan->num_push,
+                                   .num_push = desc->num_push,
+                                   .groups = {groups[0], groups[1], groups[2]},
+                                   .step = plan->step,
+                                   .barrier =
+                                       needs_barrier(plan, operands, desc->num_bindings)};
+    status = vk_pipeline_get(plan->device, desc, &dispatch.pipeline);
+    if (status != TN_OK)
+        return status;
+    dispatch.set = choose_set(plan, &dispatch, operands);
+    if (desc->num_push > 0)
+        memcpy(plan->push + plan->num_push, push, desc->num_push * sizeof(*push));
+    if (desc->num_bindings > 0)
+        memcpy(plan->operands + plan->num_operands, operands,
+               desc->num_bindings * sizeof(*operands));
+    plan->num_push += desc->num_push;
+    plan->num_operands += desc->num_bindings;
     plan->dispatches[plan->num_dispatches++] = dispatch;
     return TN_OK;
+}
+
+tn_status plan_launch(struct vk_plan *plan, const struct vk_launch *launch)
+{
+    struct vk_pipeline_desc desc = launch->pipeline;
+    tn_vulkan_constant spec[LAUNCH_MAX_SPEC + 1];
+    uint32_t groups[3];
+    tn_vulkan_rows(&plan->device->facts.limits, launch->groups, groups);
+    desc.num_bindings = launch->num_operands;
+    desc.num_push = launch->num_push;
+    desc.num_spec = launch->num_spec;
+    desc.spec = spec;
+    memcpy(spec, launch->spec, launch->num_spec * sizeof(spec[0]));
+    if (groups[1] > 1)
+        spec[desc.num_spec++] = (tn_vulkan_constant){SPEC_GRID_ROW, groups[0]};
+    return plan_add(plan, &desc, launch->operands, launch->push, groups);
 }
 
 tn_status plan_constants(struct vk_plan *plan, const uint32_t *words, uint32_t count,
                          uint32_t *out_at)
 {
-    uint32_t at = (plan->num_constants + 3) / 4 * 4;
+    return plan_constants_at(plan, words, count, 4, out_at);
+}
+
+tn_status plan_constants_at(struct vk_plan *plan, const uint32_t *words, uint32_t count,
+                            uint32_t alignment, uint32_t *out_at)
+{
+    uint32_t at = (plan->num_constants + alignment - 1) / alignment * alignment;
     tn_status status = grow(plan, &plan->constants, &plan->max_constants, at + count,
                             sizeof(*plan->constants));
     if (status != TN_OK)

@@ -10,35 +10,36 @@
 #define VK_SLOT_CONSTANTS UINT32_MAX
 
 enum {
-    VK_READS = 1,
-    VK_WRITES = 2,
+    VK_READS = TN_VULKAN_READS,
+    VK_WRITES = TN_VULKAN_WRITES,
 };
 
-// Bytes [offset, offset + size) of a slot, for one descriptor.
+// Bytes [offset, offset + size) of a slot, for one descriptor. Of the constants: size 0 is
+// all of them.
 struct vk_operand {
     uint32_t slot;
     uint32_t access; // VK_READS, VK_WRITES
     uint64_t offset, size;
 };
 
-// One dispatch, as a plan function describes it.
+// One dispatch of code that is made for the step: an expression program. Workgroups find
+// their number by workgroup() of kernels/glsl/types.glsl.
+#define LAUNCH_MAX_SPEC 16
 struct vk_launch {
-    struct vk_pipeline_desc pipeline; // plan_launch sets num_bindings and num_push
+    struct vk_pipeline_desc pipeline; // plan_launch sets its numbers and `spec`
     struct vk_operand operands[VK_MAX_OPERANDS];
     uint32_t num_operands;
     uint32_t push[VK_MAX_PUSH];
     uint32_t num_push;
-    uint64_t groups;     // laid out along x, and along y where x takes no more
-    uint32_t fixed_grid; // not 0: the grid is groups_x by groups_y by groups_z
-    uint32_t groups_x, groups_y, groups_z;
-    bool no_grid_row; // the code knows no GRID_ROW: a third party's reads gl_NumWorkGroups
+    tn_vulkan_constant spec[LAUNCH_MAX_SPEC]; // ids 0, 1, ...
+    uint32_t num_spec;
+    uint64_t groups; // laid out along x, and along y where x takes no more
 };
 
 struct vk_dispatch {
     struct vk_pipeline *pipeline; // with a reference
     uint32_t first_operand, num_operands;
-    uint32_t push[VK_MAX_PUSH];
-    uint32_t num_push;
+    uint32_t first_push, num_push; // words
     uint32_t groups[3];
     uint32_t step;
     uint32_t set; // descriptor set, shared by dispatches with equal pipeline and operands
@@ -52,20 +53,31 @@ struct vk_plan {
     uint32_t step; // index of the step that is being planned
     struct vk_dispatch *dispatches;
     struct vk_operand *operands;
+    uint32_t *push;      // words, of all dispatches
     uint32_t *constants; // words
     uint32_t num_dispatches, max_dispatches;
     uint32_t num_operands, max_operands;
+    uint32_t num_push, max_push;
     uint32_t num_constants, max_constants;
     uint32_t num_sets;     // numbered in the order of the dispatches that use them first
     uint32_t num_bindings; // of all sets
 };
 
-// Adds a dispatch, after a barrier if needed. A launch of no groups is left out.
+// Adds a dispatch, after a barrier if needed: desc->num_bindings operands, and
+// desc->num_push words. One without workgroups is left out.
+tn_status plan_add(struct vk_plan *plan, const struct vk_pipeline_desc *desc,
+                   const struct vk_operand *operands, const uint32_t *push,
+                   const uint32_t groups[3]);
+
+// The same for a program.
 tn_status plan_launch(struct vk_plan *plan, const struct vk_launch *launch);
 
 // Appends words to the constants. *out_at: where they begin, in words, a multiple of 4.
 tn_status plan_constants(struct vk_plan *plan, const uint32_t *words, uint32_t count,
                          uint32_t *out_at);
+// The same at a multiple of `alignment` words.
+tn_status plan_constants_at(struct vk_plan *plan, const uint32_t *words, uint32_t count,
+                            uint32_t alignment, uint32_t *out_at);
 void plan_finish(struct vk_plan *plan);
 
 // The slot that stands for this slot's memory: aliases of each other have the same.
@@ -86,15 +98,15 @@ static inline void launch_push(struct vk_launch *launch, uint64_t word)
 }
 static inline void launch_spec(struct vk_launch *launch, uint32_t value)
 {
-    launch->pipeline.spec[launch->pipeline.num_spec++] = value;
+    uint32_t id = launch->num_spec++;
+    launch->spec[id] = (tn_vulkan_constant){id, value};
 }
 
-// The payload of the backend's own kernels.
-struct vk_own_kernel {
-    tn_status (*plan)(struct vk_plan *plan, const tn_step *step);
-};
+// Plans a step with a kernel of family vulkan.glsl/1 or vulkan.spirv/1.
+tn_status plan_kernel(struct vk_plan *plan, const tn_step *step);
 
-// Plans a step with an op pack's kernel, of family vulkan.glsl/1 or vulkan.spirv/1.
-tn_status plan_foreign(struct vk_plan *plan, const tn_step *step);
+// The key and code of a module of the backend's own, for a pipeline. False: there is none
+// of that name.
+bool plan_own_module(struct vk_plan *plan, const char *name, struct vk_pipeline_desc *desc);
 
 #endif // VULKAN_COMMON_PLAN_H

@@ -47,18 +47,18 @@ static struct conv describe(const tn_conv2d_attrs *attrs, const tn_layout *x,
     return c;
 }
 
-static void push_conv(struct vk_launch *launch, const struct conv *c,
+static void push_conv(struct kernel_launch *launch, const struct conv *c,
                       const int64_t offsets[4], uint32_t splits)
 {
     for (int i = 0; i < 4; i++)
-        launch_push(launch, (uint64_t)offsets[i]);
+        kernel_push(launch, (uint64_t)offsets[i]);
     const int64_t words[] = {c->num,        c->height,      c->width,        c->channels,
                              c->out_height, c->out_width,   c->out_channels, c->kernel[0],
                              c->kernel[1],  c->stride[0],   c->stride[1],    c->pad[0],
                              c->pad[1],     c->dilation[0], c->dilation[1],  c->groups};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        launch_push(launch, (uint64_t)words[i]);
-    launch_push(launch, splits);
+        kernel_push(launch, (uint64_t)words[i]);
+    kernel_push(launch, splits);
 }
 
 // The size of a matrix product, of which there are `layers`. A product that leaves tiles
@@ -70,24 +70,24 @@ struct product_size {
 #define MIN_TILED_COLUMNS 32
 #define MIN_TILED_TERMS 64
 
-static void set_grid(struct vk_launch *launch, char name[VARIANT_NAME], const char *op,
+static void set_grid(struct kernel_launch *launch, char name[VARIANT_NAME], const char *op,
                      tn_dtype dtype, struct product_size e)
 {
     bool tiled = e.columns >= MIN_TILED_COLUMNS && e.rows >= MIN_TILED_COLUMNS &&
                  e.terms >= MIN_TILED_TERMS;
     uint32_t tile =
         ceil_div(e.rows, 64) * ceil_div(e.columns, 64) * e.layers >= 64 ? 64 : 16;
-    launch->pipeline.name = name;
+    launch->name = name;
     if (!tiled) {
         snprintf(name, VARIANT_NAME, "conv2d_%s_%s_direct", op, dtype_glsl(dtype));
         launch->groups = ceil_div(e.rows * e.columns * e.layers, 256);
         return;
     }
     snprintf(name, VARIANT_NAME, "conv2d_%s_%s_%u", op, dtype_glsl(dtype), tile);
-    launch->fixed_grid = 1;
-    launch->groups_x = (uint32_t)ceil_div(e.rows, tile);
-    launch->groups_y = (uint32_t)ceil_div(e.columns, tile);
-    launch->groups_z = (uint32_t)e.layers;
+    launch->fixed_grid = true;
+    launch->grid[0] = (uint32_t)ceil_div(e.rows, tile);
+    launch->grid[1] = (uint32_t)ceil_div(e.columns, tile);
+    launch->grid[2] = (uint32_t)e.layers;
 }
 
 static bool is_empty(const tn_step *step)
@@ -95,16 +95,15 @@ static bool is_empty(const tn_step *step)
     return layout_count(&tn_step_output(step, 0)->layout) == 0;
 }
 
-// Binds input `i`. An absent input is not read, but its descriptor needs a buffer: input 0.
-static struct vk_operand bind_input(const tn_step *step, uint32_t i)
+// Binds input `i`. One that the step has not is not read, but bound: input 0.
+static tn_vulkan_operand bind_input(const tn_step *step, uint32_t i)
 {
-    bool absent =
-        i >= step->num_inputs || tn_step_input(step, i)->layout.dtype == TN_DTYPE_NONE;
-    return plan_operand(absent ? tn_step_input(step, 0) : tn_step_input(step, i), VK_READS);
+    return tn_vulkan_input(i < step->num_inputs ? i : 0);
 }
 
-tn_status vk_plan_conv2d(struct vk_plan *plan, const tn_step *step)
+tn_status vk_plan_conv2d(const tn_vulkan_plan *plan)
 {
+    const tn_step *step = plan->step;
     const tn_layout *y = &tn_step_output(step, 0)->layout;
     if (is_empty(step))
         return TN_OK;
@@ -112,45 +111,45 @@ tn_status vk_plan_conv2d(struct vk_plan *plan, const tn_step *step)
                              &tn_step_input(step, 1)->layout, y);
     bool has_bias =
         step->num_inputs > 2 && tn_step_input(step, 2)->layout.dtype != TN_DTYPE_NONE;
-    struct vk_launch launch = {0};
+    struct kernel_launch launch = {0};
     char name[VARIANT_NAME];
     set_grid(&launch, name, "forward", y->dtype,
              (struct product_size){
                  (uint64_t)(c.num * c.out_height * c.out_width), (uint64_t)c.out_channels,
                  (uint64_t)(c.kernel[0] * c.kernel[1] * c.channels), (uint64_t)c.groups});
-    launch_spec(&launch, has_bias);
+    kernel_spec(&launch, has_bias);
     for (uint32_t i = 0; i < 3; i++)
-        launch_bind(&launch, bind_input(step, i));
-    launch_bind(&launch, plan_operand(tn_step_output(step, 0), VK_WRITES));
+        kernel_bind(&launch, bind_input(step, i));
+    kernel_bind(&launch, tn_vulkan_output(0));
     int64_t offsets[4] = {tn_step_input(step, 0)->layout.offset,
                           tn_step_input(step, 1)->layout.offset,
                           has_bias ? tn_step_input(step, 2)->layout.offset : 0, y->offset};
     push_conv(&launch, &c, offsets, 1);
-    return plan_launch(plan, &launch);
+    return kernel_launch(plan, &launch);
 }
 
-tn_status vk_plan_conv2d_input(struct vk_plan *plan, const tn_step *step)
+tn_status vk_plan_conv2d_input(const tn_vulkan_plan *plan)
 {
+    const tn_step *step = plan->step;
     const tn_layout *x = &tn_step_output(step, 0)->layout;
     if (is_empty(step))
         return TN_OK;
     struct conv c = describe(step->attrs, x, &tn_step_input(step, 1)->layout,
                              &tn_step_input(step, 0)->layout);
-    struct vk_launch launch = {0};
+    struct kernel_launch launch = {0};
     char name[VARIANT_NAME];
     set_grid(&launch, name, "input", x->dtype,
              (struct product_size){(uint64_t)(c.num * c.height * c.width),
                                    (uint64_t)c.channels,
                                    (uint64_t)(c.kernel[0] * c.kernel[1] * c.out_channels),
                                    (uint64_t)c.groups});
-    launch_spec(&launch, 0);
     for (uint32_t i = 0; i < 3; i++)
-        launch_bind(&launch, bind_input(step, i));
-    launch_bind(&launch, plan_operand(tn_step_output(step, 0), VK_WRITES));
+        kernel_bind(&launch, bind_input(step, i));
+    kernel_bind(&launch, tn_vulkan_output(0));
     int64_t offsets[4] = {tn_step_input(step, 0)->layout.offset,
                           tn_step_input(step, 1)->layout.offset, 0, x->offset};
     push_conv(&launch, &c, offsets, 1);
-    return plan_launch(plan, &launch);
+    return kernel_launch(plan, &launch);
 }
 
 static uint32_t count_splits(const tn_layout *gradient)
@@ -174,8 +173,9 @@ uint64_t vk_conv2d_weight_scratch(const tn_kernel_query *query)
                                  count_splits(&query->inputs[1]));
 }
 
-tn_status vk_plan_conv2d_weight(struct vk_plan *plan, const tn_step *step)
+tn_status vk_plan_conv2d_weight(const tn_vulkan_plan *plan)
 {
+    const tn_step *step = plan->step;
     const tn_layout *w = &tn_step_output(step, 0)->layout,
                     *gradient = &tn_step_input(step, 1)->layout;
     if (is_empty(step))
@@ -183,20 +183,18 @@ tn_status vk_plan_conv2d_weight(struct vk_plan *plan, const tn_step *step)
     struct conv c = describe(step->attrs, &tn_step_input(step, 0)->layout, w, gradient);
     uint32_t splits = count_splits(gradient);
     uint64_t n = layout_count(w);
-    struct vk_launch launch = {0};
+    struct kernel_launch launch = {0};
     char name[VARIANT_NAME];
     set_grid(&launch, name, "weight", w->dtype,
              (struct product_size){(uint64_t)c.out_channels,
                                    (uint64_t)(c.kernel[0] * c.kernel[1] * c.channels),
                                    PIXELS_PER_SPLIT, (uint64_t)c.groups * splits});
-    launch_spec(&launch, 0);
     for (uint32_t i = 0; i < 3; i++)
-        launch_bind(&launch, bind_input(step, i));
-    struct vk_operand parts = plan_scratch(step, 0, n * splits * part_bytes(w->dtype));
-    parts.access = VK_WRITES;
-    launch_bind(&launch, parts);
+        kernel_bind(&launch, bind_input(step, i));
+    kernel_bind(&launch,
+                tn_vulkan_scratch(0, n * splits * part_bytes(w->dtype), TN_VULKAN_WRITES));
     int64_t offsets[4] = {tn_step_input(step, 0)->layout.offset, gradient->offset, 0, 0};
     push_conv(&launch, &c, offsets, splits);
-    tn_status status = plan_launch(plan, &launch);
-    return status == TN_OK ? vk_plan_sum_parts(plan, step, 0, n, splits) : status;
+    tn_status status = kernel_launch(plan, &launch);
+    return status == TN_OK ? vk_plan_sum_parts(plan, n, splits) : status;
 }

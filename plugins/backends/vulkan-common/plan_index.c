@@ -24,23 +24,20 @@ static struct gather describe(const tn_layout *x, const tn_layout *indices,
     return g;
 }
 
-static void push_start(struct vk_launch *launch, uint64_t n, const struct gather *g)
+static void push_start(struct kernel_launch *launch, uint64_t n, const struct gather *g)
 {
-    launch_push(launch, n);
-    launch_push(launch, g->length);
-    launch_push(launch, g->count);
-    launch_push(launch, g->inner);
+    kernel_push(launch, n);
+    kernel_push(launch, g->length);
+    kernel_push(launch, g->count);
+    kernel_push(launch, g->inner);
     launch->groups = ceil_div(n, 256);
 }
 
 // Doubles the elements' size while rows and offsets are whole pairs of elements.
 static uint32_t widen(const tn_step *step, struct gather *g, uint64_t offsets[2])
 {
-    const tn_value *x = tn_step_input(step, 0), *out = tn_step_output(step, 0);
-    uint32_t bytes = dtype_bytes(x->layout.dtype);
-    bool aligned = x->offset % MAX_COPIED == 0 && out->offset % MAX_COPIED == 0;
-    while (aligned && bytes < MAX_COPIED &&
-           ((g->inner | offsets[0] | offsets[1]) & 1) == 0) {
+    uint32_t bytes = dtype_bytes(tn_step_input(step, 0)->layout.dtype);
+    while (bytes < MAX_COPIED && ((g->inner | offsets[0] | offsets[1]) & 1) == 0) {
         bytes *= 2;
         g->inner /= 2;
         offsets[0] /= 2;
@@ -49,8 +46,9 @@ static uint32_t widen(const tn_step *step, struct gather *g, uint64_t offsets[2]
     return bytes;
 }
 
-tn_status vk_plan_take(struct vk_plan *plan, const tn_step *step)
+tn_status vk_plan_take(const tn_vulkan_plan *plan)
 {
+    const tn_step *step = plan->step;
     const tn_value *x = tn_step_input(step, 0), *out = tn_step_output(step, 0);
     struct gather g = describe(&x->layout, &tn_step_input(step, 1)->layout, step->attrs);
     uint64_t offsets[] = {(uint64_t)x->layout.offset, (uint64_t)out->layout.offset};
@@ -59,15 +57,15 @@ tn_status vk_plan_take(struct vk_plan *plan, const tn_step *step)
     char name[VARIANT_NAME];
     snprintf(name, sizeof(name), "take_%u_%s", widen(step, &g, offsets),
              dtype_glsl(tn_step_input(step, 1)->layout.dtype));
-    struct vk_launch launch = {.pipeline = {.name = name}};
-    launch_bind(&launch, plan_operand(x, VK_READS));
-    launch_bind(&launch, plan_operand(tn_step_input(step, 1), VK_READS));
-    launch_bind(&launch, plan_operand(out, VK_WRITES));
+    struct kernel_launch launch = {.name = name};
+    kernel_bind(&launch, tn_vulkan_input(0));
+    kernel_bind(&launch, tn_vulkan_input(1));
+    kernel_bind(&launch, tn_vulkan_output(0));
     push_start(&launch, g.outer * g.count * g.inner, &g);
-    launch_push(&launch, offsets[0]);
-    launch_push(&launch, (uint64_t)tn_step_input(step, 1)->layout.offset);
-    launch_push(&launch, offsets[1]);
-    return plan_launch(plan, &launch);
+    kernel_push(&launch, offsets[0]);
+    kernel_push(&launch, (uint64_t)tn_step_input(step, 1)->layout.offset);
+    kernel_push(&launch, offsets[1]);
+    return kernel_launch(plan, &launch);
 }
 
 // --- scatter_add -----------------------------------------------------------------------
@@ -89,12 +87,12 @@ static bool has_search(const tn_layout *x, const tn_layout *indices)
     return tn_dtype_computed(x->dtype) == TN_F32 || tn_dtype_in(indices->dtype, common);
 }
 
-static bool is_searched(const struct vk_plan *plan, const tn_step *step, uint64_t n,
-                        const struct gather *g)
+static bool is_searched(const tn_vulkan_plan *plan, uint64_t n, const struct gather *g)
 {
+    const tn_step *step = plan->step;
     return has_search(&tn_step_input(step, 0)->layout, &tn_step_input(step, 1)->layout) &&
            (n * g->count <= SEARCHES ||
-            (g->count <= FEW_INDICES && !vk_is_in_place(plan, step)));
+            (g->count <= FEW_INDICES && !plan->shares(plan, 0, 0)));
 }
 
 int32_t vk_scatter_add_accepts(const tn_kernel_query *query)
@@ -114,22 +112,22 @@ uint64_t vk_scatter_add_scratch(const tn_kernel_query *query)
     return n == 0 || g.count == 0 ? 0 : vk_sort_scratch(part_of(&g), g.length);
 }
 
-static tn_status plan_search(struct vk_plan *plan, const tn_step *step, uint64_t n,
-                             const struct gather *g)
+static tn_status plan_search(const tn_vulkan_plan *plan, uint64_t n, const struct gather *g)
 {
+    const tn_step *step = plan->step;
     char name[VARIANT_NAME];
     snprintf(name, sizeof(name), "scatter_add_%s_%s",
              dtype_glsl(tn_step_input(step, 0)->layout.dtype),
              dtype_glsl(tn_step_input(step, 1)->layout.dtype));
-    struct vk_launch launch = {.pipeline = {.name = name}};
+    struct kernel_launch launch = {.name = name};
     for (uint32_t i = 0; i < 3; i++)
-        launch_bind(&launch, plan_operand(tn_step_input(step, i), VK_READS));
-    launch_bind(&launch, plan_operand(tn_step_output(step, 0), VK_WRITES));
+        kernel_bind(&launch, tn_vulkan_input(i));
+    kernel_bind(&launch, tn_vulkan_output(0));
     push_start(&launch, n, g);
     for (uint32_t i = 0; i < 3; i++)
-        launch_push(&launch, (uint64_t)tn_step_input(step, i)->layout.offset);
-    launch_push(&launch, (uint64_t)tn_step_output(step, 0)->layout.offset);
-    return plan_launch(plan, &launch);
+        kernel_push(&launch, (uint64_t)tn_step_input(step, i)->layout.offset);
+    kernel_push(&launch, (uint64_t)tn_step_output(step, 0)->layout.offset);
+    return kernel_launch(plan, &launch);
 }
 
 // The same constants as in scatter_sum.comp.
@@ -149,10 +147,11 @@ static uint32_t shift_for(uint64_t value, uint32_t most)
 }
 
 // Adds the updates of sorted indices to the output.
-static tn_status plan_sum(struct vk_plan *plan, const tn_step *step, const struct gather *g,
-                          const struct vk_indices *part, struct vk_operand keys,
-                          struct vk_operand positions)
+static tn_status plan_sum(const tn_vulkan_plan *plan, const struct gather *g,
+                          const struct vk_indices *part, tn_vulkan_operand keys,
+                          tn_vulkan_operand positions)
 {
+    const tn_step *step = plan->step;
     char name[VARIANT_NAME];
     snprintf(name, sizeof(name), "scatter_sum_%s",
              dtype_glsl(tn_step_output(step, 0)->layout.dtype));
@@ -164,12 +163,12 @@ static tn_status plan_sum(struct vk_plan *plan, const tn_step *step, const struc
     uint64_t blocks = part->count > LONG_ROW ? ceil_div(part->count, LONG_BLOCK) : 0;
     uint64_t long_groups = g->outer * strips * blocks;
     uint64_t short_groups = g->outer * chunks * row_groups;
-    struct vk_launch launch = {.pipeline = {.name = name},
-                               .groups = long_groups + short_groups};
-    launch_bind(&launch, keys);
-    launch_bind(&launch, positions);
-    launch_bind(&launch, plan_operand(tn_step_input(step, 2), VK_READS));
-    launch_bind(&launch, plan_operand(tn_step_output(step, 0), VK_READS | VK_WRITES));
+    struct kernel_launch launch = {.name = name, .groups = long_groups + short_groups};
+    kernel_bind(&launch, keys);
+    kernel_bind(&launch, positions);
+    kernel_bind(&launch, tn_vulkan_input(2));
+    kernel_bind(&launch,
+                operand_for(tn_vulkan_output(0), TN_VULKAN_READS | TN_VULKAN_WRITES));
     const uint64_t push[] = {part->count,
                              part->first,
                              g->count,
@@ -186,29 +185,30 @@ static tn_status plan_sum(struct vk_plan *plan, const tn_step *step, const struc
                              strips,
                              blocks};
     for (size_t i = 0; i < sizeof(push) / sizeof(push[0]); i++)
-        launch_push(&launch, push[i]);
-    return plan_launch(plan, &launch);
+        kernel_push(&launch, push[i]);
+    return kernel_launch(plan, &launch);
 }
 
-tn_status vk_plan_scatter_add(struct vk_plan *plan, const tn_step *step)
+tn_status vk_plan_scatter_add(const tn_vulkan_plan *plan)
 {
+    const tn_step *step = plan->step;
     const tn_value *x = tn_step_input(step, 0), *out = tn_step_output(step, 0);
     struct gather g = describe(&x->layout, &tn_step_input(step, 1)->layout, step->attrs);
     uint64_t n = layout_count(&out->layout);
     if (n == 0)
         return TN_OK;
-    if (g.count > 0 && is_searched(plan, step, n, &g))
-        return plan_search(plan, step, n, &g);
+    if (g.count > 0 && is_searched(plan, n, &g))
+        return plan_search(plan, n, &g);
     tn_status status =
-        vk_is_in_place(plan, step) ? TN_OK : vk_plan_copy(plan, x, out, &out->layout);
-    struct vk_indices part = {tn_step_input(step, 1), 0, part_of(&g), g.length};
+        plan->shares(plan, 0, 0) ? TN_OK : vk_plan_copy(plan, 0, &out->layout);
+    struct vk_indices part = {1, 0, part_of(&g), g.length};
     for (; part.first < g.count && status == TN_OK; part.first += part.count) {
-        struct vk_operand keys, positions;
+        tn_vulkan_operand keys, positions;
         if (part.count > g.count - part.first)
             part.count = g.count - part.first;
-        status = vk_plan_sort(plan, step, &part, &keys, &positions);
+        status = vk_plan_sort(plan, &part, &keys, &positions);
         if (status == TN_OK)
-            status = plan_sum(plan, step, &g, &part, keys, positions);
+            status = plan_sum(plan, &g, &part, keys, positions);
     }
     return status;
 }

@@ -84,7 +84,7 @@ int32_t vk_matmul_accepts(const tn_kernel_query *query)
     return query->inputs[0].dtype != TN_BOOL;
 }
 
-static void push_product(struct vk_launch *launch, const struct product *p,
+static void push_product(struct kernel_launch *launch, const struct product *p,
                          const tn_step *step)
 {
     const uint64_t words[] = {p->rows,
@@ -99,13 +99,13 @@ static void push_product(struct vk_launch *launch, const struct product *p,
                               p->b.row,
                               p->b.column};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        launch_push(launch, words[i]);
+        kernel_push(launch, words[i]);
     for (int i = 0; i < MAX_BATCH_AXES; i++)
-        launch_push(launch, p->extent[i]);
+        kernel_push(launch, p->extent[i]);
     for (int i = 0; i < MAX_BATCH_AXES; i++)
-        launch_push(launch, p->a_stride[i]);
+        kernel_push(launch, p->a_stride[i]);
     for (int i = 0; i < MAX_BATCH_AXES; i++)
-        launch_push(launch, p->b_stride[i]);
+        kernel_push(launch, p->b_stride[i]);
 }
 
 // Lays out `groups` workgroups along an axis; *step is the axis' extent when the device
@@ -116,34 +116,35 @@ static uint32_t lay_out(uint64_t groups, uint32_t most, uint32_t *step)
     return *step ? most : (uint32_t)groups;
 }
 
-tn_status vk_plan_matmul(struct vk_plan *plan, const tn_step *step)
+tn_status vk_plan_matmul(const tn_vulkan_plan *plan)
 {
+    const tn_step *step = plan->step;
     struct product p =
         describe(&tn_step_input(step, 0)->layout, &tn_step_input(step, 1)->layout);
     if (p.rows == 0 || p.columns == 0 || p.batches == 0)
         return TN_OK;
     tn_dtype dtype = tn_step_output(step, 0)->layout.dtype;
     uint32_t tile = choose_tile(&p, dtype);
-    const uint32_t *most = plan->device->facts.properties.limits.maxComputeWorkGroupCount;
+    const uint32_t *most = plan->limits->max_groups;
     char name[VARIANT_NAME];
     uint32_t step_x, step_y, step_z;
     snprintf(name, sizeof(name), "matmul_%s_%u", dtype_glsl(dtype), tile);
-    struct vk_launch launch = {
-        .pipeline = {.name = name},
-        .fixed_grid = 1,
-        .groups_x = lay_out(ceil_div(p.columns, tile), most[0], &step_x),
-        .groups_y = lay_out(ceil_div(p.rows, tile), most[1], &step_y),
-        .groups_z = lay_out(p.batches, most[2], &step_z),
+    struct kernel_launch launch = {
+        .name = name,
+        .fixed_grid = true,
+        .grid = {lay_out(ceil_div(p.columns, tile), most[0], &step_x),
+                 lay_out(ceil_div(p.rows, tile), most[1], &step_y),
+                 lay_out(p.batches, most[2], &step_z)},
     };
-    launch_spec(&launch, p.num_axes);
-    launch_spec(&launch, p.a.column == 1 || p.a.row != 1);
-    launch_spec(&launch, p.b.row == 1 && p.b.column != 1);
-    launch_spec(&launch, step_x);
-    launch_spec(&launch, step_y);
-    launch_spec(&launch, step_z);
-    launch_bind(&launch, plan_operand(tn_step_input(step, 0), VK_READS));
-    launch_bind(&launch, plan_operand(tn_step_input(step, 1), VK_READS));
-    launch_bind(&launch, plan_operand(tn_step_output(step, 0), VK_WRITES));
+    kernel_spec(&launch, p.num_axes);
+    kernel_spec(&launch, p.a.column == 1 || p.a.row != 1);
+    kernel_spec(&launch, p.b.row == 1 && p.b.column != 1);
+    kernel_spec(&launch, step_x);
+    kernel_spec(&launch, step_y);
+    kernel_spec(&launch, step_z);
+    kernel_bind(&launch, tn_vulkan_input(0));
+    kernel_bind(&launch, tn_vulkan_input(1));
+    kernel_bind(&launch, tn_vulkan_output(0));
     push_product(&launch, &p, step);
-    return plan_launch(plan, &launch);
+    return kernel_launch(plan, &launch);
 }

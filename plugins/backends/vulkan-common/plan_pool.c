@@ -12,8 +12,9 @@ static int64_t pair(const tn_ints *given, uint32_t i, int64_t absent)
 }
 
 // Inputs: x; for the gradient x, y and the gradient of y.
-tn_status vk_plan_max_pool2d(struct vk_plan *plan, const tn_step *step)
+tn_status vk_plan_max_pool2d(const tn_vulkan_plan *plan)
 {
+    const tn_step *step = plan->step;
     const tn_pool2d_attrs *attrs = step->attrs;
     bool is_grad = step->num_inputs == 3;
     const tn_layout *x = &tn_step_input(step, 0)->layout,
@@ -22,27 +23,27 @@ tn_status vk_plan_max_pool2d(struct vk_plan *plan, const tn_step *step)
     uint64_t n = layout_count(out);
     char name[VARIANT_NAME];
     snprintf(name, sizeof(name), "pool_%s%s", is_grad ? "grad_" : "", dtype_glsl(x->dtype));
-    struct vk_launch launch = {.pipeline = {.name = name}, .groups = ceil_div(n, 256)};
+    struct kernel_launch launch = {.name = name, .groups = ceil_div(n, 256)};
     if (n == 0)
         return TN_OK;
-    launch_bind(&launch, plan_operand(tn_step_input(step, 0), VK_READS));
+    kernel_bind(&launch, tn_vulkan_input(0));
     if (is_grad)
-        launch_bind(&launch, plan_operand(tn_step_input(step, 2), VK_READS));
-    launch_bind(&launch, plan_operand(tn_step_output(step, 0), VK_WRITES));
-    launch_push(&launch, n);
-    launch_push(&launch, (uint64_t)x->offset);
-    launch_push(&launch, is_grad ? (uint64_t)y->offset : 0);
-    launch_push(&launch, (uint64_t)out->offset);
+        kernel_bind(&launch, tn_vulkan_input(2));
+    kernel_bind(&launch, tn_vulkan_output(0));
+    kernel_push(&launch, n);
+    kernel_push(&launch, (uint64_t)x->offset);
+    kernel_push(&launch, is_grad ? (uint64_t)y->offset : 0);
+    kernel_push(&launch, (uint64_t)out->offset);
     for (int axis = 1; axis < 4; axis++)
-        launch_push(&launch, (uint64_t)x->extent[axis]);
-    launch_push(&launch, (uint64_t)y->extent[1]);
-    launch_push(&launch, (uint64_t)y->extent[2]);
+        kernel_push(&launch, (uint64_t)x->extent[axis]);
+    kernel_push(&launch, (uint64_t)y->extent[1]);
+    kernel_push(&launch, (uint64_t)y->extent[2]);
     int64_t window[2] = {pair(&attrs->window, 0, 1), pair(&attrs->window, 1, 1)};
     for (uint32_t i = 0; i < 2; i++)
-        launch_push(&launch, (uint64_t)window[i]);
+        kernel_push(&launch, (uint64_t)window[i]);
     for (uint32_t i = 0; i < 2; i++)
-        launch_push(&launch, (uint64_t)pair(&attrs->stride, i, window[i]));
+        kernel_push(&launch, (uint64_t)pair(&attrs->stride, i, window[i]));
     for (uint32_t i = 0; i < 2; i++)
-        launch_push(&launch, (uint64_t)pair(&attrs->padding, i, 0));
-    return plan_launch(plan, &launch);
+        kernel_push(&launch, (uint64_t)pair(&attrs->padding, i, 0));
+    return kernel_launch(plan, &launch);
 }

@@ -102,53 +102,54 @@ uint64_t vk_reduce_scratch(const tn_kernel_query *query)
     return splits < 2 ? 0 : splits * outputs * ACCUMULATOR_BYTES;
 }
 
-static void push_reduction(struct vk_launch *launch, const struct reduction *r,
+static void push_reduction(struct kernel_launch *launch, const struct reduction *r,
                            int64_t in_offset, int64_t out_offset)
 {
-    launch_push(launch, r->num_outputs);
-    launch_push(launch, r->num_reduced);
-    launch_push(launch, r->splits);
-    launch_push(launch, (uint64_t)in_offset);
-    launch_push(launch, (uint64_t)out_offset);
+    kernel_push(launch, r->num_outputs);
+    kernel_push(launch, r->num_reduced);
+    kernel_push(launch, r->splits);
+    kernel_push(launch, (uint64_t)in_offset);
+    kernel_push(launch, (uint64_t)out_offset);
     for (int i = 0; i < TN_MAX_RANK; i++)
-        launch_push(launch, r->extent[i]);
+        kernel_push(launch, r->extent[i]);
     for (int i = 0; i < TN_MAX_RANK; i++)
-        launch_push(launch, r->stride[i]);
+        kernel_push(launch, r->stride[i]);
 }
 
-static void set_shape(struct vk_launch *launch, const struct reduction *r, bool to_partial,
-                      bool from_partial)
+static void set_shape(struct kernel_launch *launch, const struct reduction *r,
+                      bool to_partial, bool from_partial)
 {
-    launch_spec(launch, r->num_kept_axes);
-    launch_spec(launch, r->num_reduced_axes);
-    launch_spec(launch, r->is_wide);
-    launch_spec(launch, to_partial);
-    launch_spec(launch, from_partial);
+    kernel_spec(launch, r->num_kept_axes);
+    kernel_spec(launch, r->num_reduced_axes);
+    kernel_spec(launch, r->is_wide);
+    kernel_spec(launch, to_partial);
+    kernel_spec(launch, from_partial);
     uint64_t units = r->num_outputs * r->splits;
     launch->groups = r->is_wide ? units : ceil_div(units, 256);
 }
 
 // The second dispatch: reduces the partial results of `first` to the outputs.
-static tn_status plan_second(struct vk_plan *plan, const tn_step *step, const char *name,
-                             const struct reduction *first, struct vk_operand partial)
+static tn_status plan_second(const tn_vulkan_plan *plan, const char *name,
+                             const struct reduction *first, tn_vulkan_operand partial)
 {
     struct reduction second = {.num_outputs = first->num_outputs,
                                .num_reduced = first->splits,
                                .splits = 1,
                                .is_wide = first->splits >= 64 && first->num_outputs < 4096};
     second.extent[0] = (uint32_t)first->num_reduced; // the divisor of a mean
-    struct vk_launch launch = {.pipeline = {.name = name}};
-    partial.access = VK_READS;
-    launch_bind(&launch, partial);
-    launch_bind(&launch, plan_operand(tn_step_output(step, 0), VK_WRITES));
-    launch_bind(&launch, partial);
-    push_reduction(&launch, &second, 0, tn_step_output(step, 0)->layout.offset);
+    struct kernel_launch launch = {.name = name};
+    partial.access = TN_VULKAN_READS;
+    kernel_bind(&launch, partial);
+    kernel_bind(&launch, tn_vulkan_output(0));
+    kernel_bind(&launch, partial);
+    push_reduction(&launch, &second, 0, tn_step_output(plan->step, 0)->layout.offset);
     set_shape(&launch, &second, false, true);
-    return plan_launch(plan, &launch);
+    return kernel_launch(plan, &launch);
 }
 
-tn_status vk_plan_reduce(struct vk_plan *plan, const tn_step *step)
+tn_status vk_plan_reduce(const tn_vulkan_plan *plan)
 {
+    const tn_step *step = plan->step;
     const tn_layout *x = &tn_step_input(step, 0)->layout;
     const char *id = step->kernel->primitive;
     struct reduction r = describe(x, reduced_axes(id, step->attrs, x->rank));
@@ -159,32 +160,27 @@ tn_status vk_plan_reduce(struct vk_plan *plan, const tn_step *step)
     snprintf(name, sizeof(name), "reduce_%.*s_%s", (int)strcspn(op, "/"), op,
              dtype_glsl(x->dtype));
     bool in_parts = r.splits > 1;
-    struct vk_operand out = plan_operand(tn_step_output(step, 0), VK_WRITES);
-    struct vk_operand partial = out;
-    if (in_parts) {
-        partial = plan_scratch(step, 0, r.num_outputs * r.splits * ACCUMULATOR_BYTES);
-        partial.access = VK_WRITES;
-        out = partial; // bound, but not written
-    }
-    struct vk_launch launch = {.pipeline = {.name = name}};
-    launch_bind(&launch, plan_operand(tn_step_input(step, 0), VK_READS));
-    launch_bind(&launch, out);
-    launch_bind(&launch, partial);
+    tn_vulkan_operand out = tn_vulkan_output(0);
+    if (in_parts) // an output is bound, but not written
+        out = tn_vulkan_scratch(0, r.num_outputs * r.splits * ACCUMULATOR_BYTES,
+                                TN_VULKAN_WRITES);
+    struct kernel_launch launch = {.name = name};
+    kernel_bind(&launch, tn_vulkan_input(0));
+    kernel_bind(&launch, out);
+    kernel_bind(&launch, out);
     push_reduction(&launch, &r, x->offset, tn_step_output(step, 0)->layout.offset);
     set_shape(&launch, &r, in_parts, false);
-    tn_status status = plan_launch(plan, &launch);
-    return status == TN_OK && in_parts ? plan_second(plan, step, name, &r, partial)
-                                       : status;
+    tn_status status = kernel_launch(plan, &launch);
+    return status == TN_OK && in_parts ? plan_second(plan, name, &r, out) : status;
 }
 
-tn_status vk_plan_sum_parts(struct vk_plan *plan, const tn_step *step, uint64_t offset,
-                            uint64_t n, uint32_t count)
+tn_status vk_plan_sum_parts(const tn_vulkan_plan *plan, uint64_t n, uint32_t count)
 {
     char name[VARIANT_NAME];
-    snprintf(name, sizeof(name), "reduce_sum_%s",
-             dtype_glsl(tn_step_output(step, 0)->layout.dtype));
+    tn_dtype dtype = tn_step_output(plan->step, 0)->layout.dtype;
+    snprintf(name, sizeof(name), "reduce_sum_%s", dtype_glsl(dtype));
     struct reduction parts = {.num_outputs = n, .num_reduced = n, .splits = count};
-    uint64_t bytes = tn_step_output(step, 0)->layout.dtype == TN_F64 ? 8 : 4;
-    return plan_second(plan, step, name, &parts,
-                       plan_scratch(step, offset, n * count * bytes));
+    uint64_t bytes = dtype == TN_F64 ? 8 : 4;
+    return plan_second(plan, name, &parts,
+                       tn_vulkan_scratch(0, n * count * bytes, TN_VULKAN_READS));
 }

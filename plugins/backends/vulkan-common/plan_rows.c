@@ -7,22 +7,24 @@
 // A row of at least this length is computed by a workgroup, a shorter one by an invocation.
 #define WIDE_ROW 64
 
-static void finish(struct vk_launch *launch, uint64_t rows, uint64_t length, uint64_t inner,
-                   const tn_layout *in, const tn_layout *out, int64_t label_offset)
+static void finish(struct kernel_launch *launch, uint64_t rows, uint64_t length,
+                   uint64_t inner, const tn_layout *in, const tn_layout *out,
+                   int64_t label_offset)
 {
     bool is_wide = length >= WIDE_ROW && inner == 1;
-    launch_spec(launch, is_wide);
+    kernel_spec(launch, is_wide);
     launch->groups = is_wide ? rows : ceil_div(rows, 256);
-    launch_push(launch, rows);
-    launch_push(launch, length);
-    launch_push(launch, inner);
-    launch_push(launch, (uint64_t)in->offset);
-    launch_push(launch, (uint64_t)out->offset);
-    launch_push(launch, (uint64_t)label_offset);
+    kernel_push(launch, rows);
+    kernel_push(launch, length);
+    kernel_push(launch, inner);
+    kernel_push(launch, (uint64_t)in->offset);
+    kernel_push(launch, (uint64_t)out->offset);
+    kernel_push(launch, (uint64_t)label_offset);
 }
 
-tn_status vk_plan_softmax(struct vk_plan *plan, const tn_step *step)
+tn_status vk_plan_softmax(const tn_vulkan_plan *plan)
 {
+    const tn_step *step = plan->step;
     const tn_layout *x = &tn_step_input(step, 0)->layout;
     const tn_softmax_attrs *attrs = step->attrs;
     int32_t axis = tn_axis(attrs->axis, x->rank);
@@ -35,28 +37,29 @@ tn_status vk_plan_softmax(struct vk_plan *plan, const tn_step *step)
     const char *op = step->kernel->primitive + strlen("nn.");
     snprintf(name, sizeof(name), "%.*s_%s", (int)strcspn(op, "/"), op,
              dtype_glsl(x->dtype));
-    struct vk_launch launch = {.pipeline = {.name = name}};
-    launch_bind(&launch, plan_operand(tn_step_input(step, 0), VK_READS));
-    launch_bind(&launch, plan_operand(tn_step_output(step, 0), VK_WRITES));
+    struct kernel_launch launch = {.name = name};
+    kernel_bind(&launch, tn_vulkan_input(0));
+    kernel_bind(&launch, tn_vulkan_output(0));
     finish(&launch, layout_count(x) / length, length, inner, x,
            &tn_step_output(step, 0)->layout, 0);
-    return plan_launch(plan, &launch);
+    return kernel_launch(plan, &launch);
 }
 
-tn_status vk_plan_cross_entropy(struct vk_plan *plan, const tn_step *step)
+tn_status vk_plan_cross_entropy(const tn_vulkan_plan *plan)
 {
+    const tn_step *step = plan->step;
     const tn_layout *x = &tn_step_input(step, 0)->layout,
                     *labels = &tn_step_input(step, 1)->layout;
     char name[VARIANT_NAME];
     snprintf(name, sizeof(name), "cross_entropy_%s_%s", dtype_glsl(x->dtype),
              dtype_glsl(labels->dtype));
-    struct vk_launch launch = {.pipeline = {.name = name}};
+    struct kernel_launch launch = {.name = name};
     if (layout_count(x) == 0)
         return TN_OK;
-    launch_bind(&launch, plan_operand(tn_step_input(step, 0), VK_READS));
-    launch_bind(&launch, plan_operand(tn_step_input(step, 1), VK_READS));
-    launch_bind(&launch, plan_operand(tn_step_output(step, 0), VK_WRITES));
+    kernel_bind(&launch, tn_vulkan_input(0));
+    kernel_bind(&launch, tn_vulkan_input(1));
+    kernel_bind(&launch, tn_vulkan_output(0));
     finish(&launch, layout_count(labels), (uint64_t)x->extent[x->rank - 1], 1, x,
            &tn_step_output(step, 0)->layout, labels->offset);
-    return plan_launch(plan, &launch);
+    return kernel_launch(plan, &launch);
 }

@@ -34,7 +34,7 @@ static bool describe(uint64_t count, uint64_t extent, struct sorting *out)
     uint64_t all, counts;
     *out = (struct sorting){.tile_shift = MIN_TILE_SHIFT};
     if (!tn_checked_multiply(count, sizeof(uint32_t), &all) ||
-        !tn_checked_round_up(all, VK_ALIGNMENT, &out->pairs))
+        !tn_checked_round_up(all, TN_VULKAN_ALIGNMENT, &out->pairs))
         return false;
     if (count <= MAX_RANKED)
         return tn_checked_multiply(out->pairs, 2, &out->bytes);
@@ -54,111 +54,102 @@ uint64_t vk_sort_scratch(uint64_t count, uint64_t extent)
     return describe(count, extent, &s) ? s.bytes : UINT64_MAX;
 }
 
-static struct vk_operand part(const tn_step *step, uint64_t at, uint64_t size,
-                              uint32_t access)
-{
-    struct vk_operand operand = plan_scratch(step, at, size);
-    operand.access = access;
-    return operand;
-}
-
 // The keys of buffer `which`, 0 or 1, of the radix sort's two.
-static struct vk_operand keys(const tn_step *step, const struct sorting *s, uint32_t which,
-                              uint32_t access)
+static tn_vulkan_operand keys(const struct sorting *s, uint32_t which, uint16_t access)
 {
-    return part(step, which * 2 * s->pairs, s->pairs, access);
+    return tn_vulkan_scratch(which * 2 * s->pairs, s->pairs, access);
 }
 
 // The positions that belong to these keys.
-static struct vk_operand positions(const tn_step *step, const struct sorting *s,
-                                   uint32_t which, uint32_t access)
+static tn_vulkan_operand positions(const struct sorting *s, uint32_t which, uint16_t access)
 {
-    return part(step, (which * 2 + 1) * s->pairs, s->pairs, access);
+    return tn_vulkan_scratch((which * 2 + 1) * s->pairs, s->pairs, access);
 }
 
-static struct vk_operand counts(const tn_step *step, const struct sorting *s,
-                                uint32_t access)
+static tn_vulkan_operand counts(const struct sorting *s, uint16_t access)
 {
-    return part(step, 4 * s->pairs, s->bytes - 4 * s->pairs, access);
+    return tn_vulkan_scratch(4 * s->pairs, s->bytes - 4 * s->pairs, access);
 }
 
-static void push_sorting(struct vk_launch *launch, const struct vk_indices *indices,
-                         const struct sorting *s, uint32_t pass)
+static void push_sorting(struct kernel_launch *launch, const tn_vulkan_plan *plan,
+                         const struct vk_indices *indices, const struct sorting *s,
+                         uint32_t pass)
 {
-    launch_push(launch, indices->count);
-    launch_push(launch, indices->extent);
-    launch_push(launch, (uint64_t)indices->value->layout.offset + indices->first);
-    launch_push(launch, pass);
-    launch_push(launch, s->passes);
-    launch_push(launch, s->digit_bits);
-    launch_push(launch, s->tile_shift);
-    launch_push(launch, s->tiles);
+    uint64_t offset = (uint64_t)tn_step_input(plan->step, indices->input)->layout.offset;
+    kernel_push(launch, indices->count);
+    kernel_push(launch, indices->extent);
+    kernel_push(launch, offset + indices->first);
+    kernel_push(launch, pass);
+    kernel_push(launch, s->passes);
+    kernel_push(launch, s->digit_bits);
+    kernel_push(launch, s->tile_shift);
+    kernel_push(launch, s->tiles);
 }
 
 static const char *variant_name(char name[VARIANT_NAME], const char *op,
+                                const tn_vulkan_plan *plan,
                                 const struct vk_indices *indices)
 {
     snprintf(name, VARIANT_NAME, "sort_%s_%s", op,
-             dtype_glsl(indices->value->layout.dtype));
+             dtype_glsl(tn_step_input(plan->step, indices->input)->layout.dtype));
     return name;
 }
 
-static tn_status plan_ranks(struct vk_plan *plan, const tn_step *step,
-                            const struct vk_indices *indices, const struct sorting *s)
+static tn_status plan_ranks(const tn_vulkan_plan *plan, const struct vk_indices *indices,
+                            const struct sorting *s)
 {
     char name[VARIANT_NAME];
-    struct vk_launch launch = {.pipeline = {.name = variant_name(name, "rank", indices)},
-                               .groups = ceil_div(indices->count, 256)};
-    launch_bind(&launch, plan_operand(indices->value, VK_READS));
-    launch_bind(&launch, keys(step, s, 0, VK_WRITES));
-    launch_bind(&launch, positions(step, s, 0, VK_WRITES));
-    push_sorting(&launch, indices, s, 0);
-    return plan_launch(plan, &launch);
+    struct kernel_launch launch = {.name = variant_name(name, "rank", plan, indices),
+                                   .groups = ceil_div(indices->count, 256)};
+    kernel_bind(&launch, tn_vulkan_input(indices->input));
+    kernel_bind(&launch, keys(s, 0, TN_VULKAN_WRITES));
+    kernel_bind(&launch, positions(s, 0, TN_VULKAN_WRITES));
+    push_sorting(&launch, plan, indices, s, 0);
+    return kernel_launch(plan, &launch);
 }
 
-static tn_status plan_keys(struct vk_plan *plan, const tn_step *step,
-                           const struct vk_indices *indices, const struct sorting *s)
+static tn_status plan_keys(const tn_vulkan_plan *plan, const struct vk_indices *indices,
+                           const struct sorting *s)
 {
     char name[VARIANT_NAME];
-    struct vk_launch launch = {.pipeline = {.name = variant_name(name, "keys", indices)},
-                               .groups = s->tiles};
-    launch_bind(&launch, plan_operand(indices->value, VK_READS));
-    launch_bind(&launch, keys(step, s, 0, VK_WRITES));
-    launch_bind(&launch, counts(step, s, VK_WRITES));
-    push_sorting(&launch, indices, s, 0);
-    return plan_launch(plan, &launch);
+    struct kernel_launch launch = {.name = variant_name(name, "keys", plan, indices),
+                                   .groups = s->tiles};
+    kernel_bind(&launch, tn_vulkan_input(indices->input));
+    kernel_bind(&launch, keys(s, 0, TN_VULKAN_WRITES));
+    kernel_bind(&launch, counts(s, TN_VULKAN_WRITES));
+    push_sorting(&launch, plan, indices, s, 0);
+    return kernel_launch(plan, &launch);
 }
 
 // A pass of the radix sort: moves the pairs to the other buffer, ordered by one digit.
-static tn_status plan_radix_pass(struct vk_plan *plan, const tn_step *step,
+static tn_status plan_radix_pass(const tn_vulkan_plan *plan,
                                  const struct vk_indices *indices, const struct sorting *s,
                                  uint32_t pass)
 {
     uint32_t from = pass % 2, to = 1 - from;
-    struct vk_launch launch = {.pipeline = {.name = "sort_place"}, .groups = s->tiles};
-    launch_bind(&launch, keys(step, s, from, VK_READS));
-    launch_bind(&launch, positions(step, s, from, VK_READS));
-    launch_bind(&launch, keys(step, s, to, VK_WRITES));
-    launch_bind(&launch, positions(step, s, to, VK_WRITES));
-    launch_bind(&launch, counts(step, s, VK_READS | VK_WRITES));
-    push_sorting(&launch, indices, s, pass);
-    return plan_launch(plan, &launch);
+    struct kernel_launch launch = {.name = "sort_place", .groups = s->tiles};
+    kernel_bind(&launch, keys(s, from, TN_VULKAN_READS));
+    kernel_bind(&launch, positions(s, from, TN_VULKAN_READS));
+    kernel_bind(&launch, keys(s, to, TN_VULKAN_WRITES));
+    kernel_bind(&launch, positions(s, to, TN_VULKAN_WRITES));
+    kernel_bind(&launch, counts(s, TN_VULKAN_READS | TN_VULKAN_WRITES));
+    push_sorting(&launch, plan, indices, s, pass);
+    return kernel_launch(plan, &launch);
 }
 
-tn_status vk_plan_sort(struct vk_plan *plan, const tn_step *step,
-                       const struct vk_indices *indices, struct vk_operand *out_keys,
-                       struct vk_operand *out_positions)
+tn_status vk_plan_sort(const tn_vulkan_plan *plan, const struct vk_indices *indices,
+                       tn_vulkan_operand *out_keys, tn_vulkan_operand *out_positions)
 {
     struct sorting s;
     if (!describe(indices->count, indices->extent, &s))
-        return plan->device->host->fail(plan->device->host, TN_ERR_MEMORY,
-                                        "%llu indices are too many to be sorted",
-                                        (unsigned long long)indices->count);
-    tn_status status = s.passes == 0 ? plan_ranks(plan, step, indices, &s)
-                                     : plan_keys(plan, step, indices, &s);
+        return plan->host->fail(plan->host, TN_ERR_MEMORY,
+                                "%llu indices are too many to be sorted",
+                                (unsigned long long)indices->count);
+    tn_status status =
+        s.passes == 0 ? plan_ranks(plan, indices, &s) : plan_keys(plan, indices, &s);
     for (uint32_t pass = 0; pass < s.passes && status == TN_OK; pass++)
-        status = plan_radix_pass(plan, step, indices, &s, pass);
-    *out_keys = keys(step, &s, s.passes % 2, VK_READS);
-    *out_positions = positions(step, &s, s.passes % 2, VK_READS);
+        status = plan_radix_pass(plan, indices, &s, pass);
+    *out_keys = keys(&s, s.passes % 2, TN_VULKAN_READS);
+    *out_positions = positions(&s, s.passes % 2, TN_VULKAN_READS);
     return status;
 }

@@ -105,7 +105,10 @@ tn_status plan_transpose(struct vk_plan *plan, const tn_step *step)
         tiles *= axis == transposition.fast ? 1 : transposition.extent[axis];
     char name[VARIANT_NAME];
     snprintf(name, sizeof(name), "transpose_%u", bytes);
-    struct vk_launch launch = {.pipeline = {.name = name}, .groups = tiles};
+    struct vk_launch launch = {.groups = tiles};
+    if (!plan_own_module(plan, name, &launch.pipeline))
+        return plan->device->host->fail(plan->device->host, TN_ERR_INTERNAL,
+                                        "no module named %s", name);
     launch_spec(&launch, transposition.num_axes - 2);
     launch_bind(&launch, plan_operand(tn_step_input(step, 0), VK_READS));
     launch_bind(&launch, plan_operand(tn_step_output(step, 0), VK_WRITES));

@@ -12,6 +12,10 @@
 #define PROGRAM_MAX_OPERANDS (TN_EXPR_MAX_INPUTS + TN_EXPR_MAX_OUTPUTS)
 #define PROGRAM_GROUP 256 // invocations a workgroup
 
+// The id of GRID_ROW in kernels/glsl/types.glsl: the length of a row of workgroups, where
+// there are several.
+#define SPEC_GRID_ROW 1000
+
 // How a kernel addresses an operand.
 enum program_access {
     ACCESS_FLAT = 'F',    // contiguous; four at a time, aligned

@@ -129,9 +129,9 @@ static VkDescriptorBufferInfo buffer_info(const struct vk_operand *operand,
 {
     const tn_executable *executable = submission->executable;
     if (operand->slot == VK_SLOT_CONSTANTS)
-        return (VkDescriptorBufferInfo){executable->constants->handle,
-                                        executable->constants->offset,
-                                        executable->plan.num_constants * 4};
+        return (VkDescriptorBufferInfo){
+            executable->constants->handle, executable->constants->offset + operand->offset,
+            operand->size ? operand->size : executable->plan.num_constants * 4};
     const tn_binding *binding = tn_submission_binding(submission, operand->slot);
     return (VkDescriptorBufferInfo){
         binding->buffer->handle,
@@ -217,17 +217,24 @@ static void barrier(tn_device *device, VkCommandBuffer commands, VkPipelineStage
         0, NULL, 0, NULL);
 }
 
+// Of dispatches with one pipeline, which push at least one word.
+static bool is_push_same(const struct vk_plan *plan, const struct vk_dispatch *a,
+                         const struct vk_dispatch *b)
+{
+    return memcmp(plan->push + a->first_push, plan->push + b->first_push,
+                  a->num_push * sizeof(*plan->push)) == 0;
+}
+
 // `before`: the dispatch recorded last, whose pipeline, descriptor set and push constants
 // are still set; NULL: none.
-static void record_dispatch(tn_device *device, const struct vk_recording *recording,
+static void record_dispatch(tn_device *device, const struct vk_plan *plan,
+                            const struct vk_recording *recording,
                             const struct vk_dispatch *dispatch,
                             const struct vk_dispatch *before, uint32_t index)
 {
     const struct vk_device_api *vk = device->vk;
     VkCommandBuffer commands = recording->commands;
     bool same_pipeline = before && before->pipeline == dispatch->pipeline;
-    bool same_push =
-        same_pipeline && memcmp(before->push, dispatch->push, dispatch->num_push * 4) == 0;
     if (dispatch->barrier)
         barrier(device, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
                 VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
@@ -242,10 +249,10 @@ static void record_dispatch(tn_device *device, const struct vk_recording *record
         vk->CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE,
                                   dispatch->pipeline->layout, 0, 1,
                                   &recording->sets[dispatch->set], 0, NULL);
-    if (dispatch->num_push > 0 && !same_push)
+    if (dispatch->num_push > 0 && !(same_pipeline && is_push_same(plan, before, dispatch)))
         vk->CmdPushConstants(commands, dispatch->pipeline->layout,
                              VK_SHADER_STAGE_COMPUTE_BIT, 0, dispatch->num_push * 4,
-                             dispatch->push);
+                             plan->push + dispatch->first_push);
     vk->CmdDispatch(commands, dispatch->groups[0], dispatch->groups[1],
                     dispatch->groups[2]);
     if (recording->queries)
@@ -275,7 +282,7 @@ static tn_status record(tn_device *device, const struct vk_plan *plan,
             VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
             VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT);
     for (uint32_t i = 0; i < plan->num_dispatches; i++)
-        record_dispatch(device, recording, &plan->dispatches[i],
+        record_dispatch(device, plan, recording, &plan->dispatches[i],
                         i > 0 ? &plan->dispatches[i - 1] : NULL, i);
     // The host reads results through mapped memory, after waiting.
     if (vk_memory_is_mapped(device))

@@ -6,11 +6,6 @@
 #include "plan_transpose.h"
 #include "program.h"
 
-static bool is_own(const tn_device *device, const tn_kernel *kernel)
-{
-    return strcmp(kernel->family, device->flavour->own_family) == 0;
-}
-
 uint32_t vk_fusion_limit(tn_device *device)
 {
     return device->flavour->fusion_limit;
@@ -29,7 +24,7 @@ static const char *operands_refused(const tn_device *device, const tn_step *step
             return "the device has no 64-bit integers in shaders";
         if (dtype == TN_F64 && !device->facts.f64)
             return "the device has no f64 in shaders: cast to f32";
-        if (plan_operand(value, VK_READS).size > device->facts.max_range)
+        if (plan_operand(value, VK_READS).size > device->facts.limits.max_range)
             return "an operand is larger than the device's storage-buffer range";
     }
     return NULL;
@@ -44,7 +39,7 @@ int32_t vk_step_check(tn_device *device, const tn_step *step, const char **out_r
         reason = device->flavour->program_refused(device, step->program);
     if (!reason && !step->program && !step->kernel)
         reason = "there is no kernel for it, and references run on the CPU only";
-    if (!reason && step->kernel && !is_own(device, step->kernel) &&
+    if (!reason && step->kernel &&
         strcmp(step->kernel->family, TN_FAMILY_VULKAN_GLSL) == 0 &&
         !device->flavour->compile)
         reason = "GLSL needs a compiler, which this backend has not";
@@ -65,10 +60,7 @@ static tn_status plan_step(struct vk_plan *plan, const tn_step *step)
         return plan->device->host->fail(plan->device->host, TN_ERR_UNSUPPORTED,
                                         "%s: no kernel",
                                         step->label ? step->label : "step");
-    if (!is_own(plan->device, step->kernel))
-        return plan_foreign(plan, step);
-    const struct vk_own_kernel *own = step->kernel->payload;
-    return own->plan(plan, step);
+    return plan_kernel(plan, step);
 }
 
 static tn_status upload_constants(tn_device *device, tn_executable *executable)

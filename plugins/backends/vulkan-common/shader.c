@@ -199,25 +199,19 @@ static void leave_cache(tn_device *device, bool made)
         device->vk->DestroyPipelineCache(device->handle, old, NULL);
 }
 
-#define SPEC_GRID_ROW 1000 // the id of GRID_ROW
-
 static VkResult create_handle(tn_device *device, const struct vk_pipeline_desc *desc,
                               const struct vk_code *code, struct vk_pipeline *pipeline,
                               const char **out_call)
 {
-    VkSpecializationMapEntry entries[VK_MAX_SPEC + 1];
-    uint32_t values[VK_MAX_SPEC + 1], count = desc->num_spec;
-    for (uint32_t i = 0; i < count; i++)
-        entries[i] = (VkSpecializationMapEntry){i, i * 4, 4};
-    memcpy(values, desc->spec, count * sizeof(*values));
-    if (desc->grid_row != 0) {
-        entries[count] = (VkSpecializationMapEntry){SPEC_GRID_ROW, count * 4, 4};
-        values[count++] = desc->grid_row;
-    }
-    const VkSpecializationInfo spec = {.mapEntryCount = count,
+    VkSpecializationMapEntry entries[VK_MAX_SPEC];
+    for (uint32_t i = 0; i < desc->num_spec; i++)
+        entries[i] = (VkSpecializationMapEntry){
+            desc->spec[i].id,
+            (uint32_t)(i * sizeof(desc->spec[i]) + offsetof(tn_vulkan_constant, value)), 4};
+    const VkSpecializationInfo spec = {.mapEntryCount = desc->num_spec,
                                        .pMapEntries = entries,
-                                       .dataSize = count * 4,
-                                       .pData = values};
+                                       .dataSize = desc->num_spec * sizeof(desc->spec[0]),
+                                       .pData = desc->spec};
     VkShaderModule module;
     *out_call = "vkCreateShaderModule";
     VkResult result = device->vk->CreateShaderModule(
@@ -250,8 +244,7 @@ static tn_status pipeline_create(tn_device *device, const struct vk_pipeline_des
                                  struct vk_hash key, struct vk_pipeline **out_pipeline)
 {
     struct vk_code code = {0};
-    tn_status status = desc->code ? desc->code(device, desc->context, &code)
-                                  : device->flavour->variant(device, desc->name, &code);
+    tn_status status = desc->code(device, desc->context, &code);
     if (status != TN_OK)
         return status;
     struct vk_pipeline *pipeline = calloc(1, sizeof(*pipeline));
@@ -283,10 +276,8 @@ finish:
 static struct vk_hash desc_key(const struct vk_pipeline_desc *desc)
 {
     struct vk_hash h = desc->key;
-    if (h.lo == 0 && h.hi == 0)
-        h = vk_hash_text(h, desc->name);
-    h = vk_hash_bytes(h, desc->spec, desc->num_spec * 4);
-    h = vk_hash_u64(h, desc->grid_row);
+    if (desc->num_spec > 0)
+        h = vk_hash_bytes(h, desc->spec, desc->num_spec * sizeof(desc->spec[0]));
     if (desc->entry)
         h = vk_hash_text(h, desc->entry);
     return vk_hash_u64(h, desc->num_bindings << 8 | desc->num_push);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "spirv_interface.h"
 
 #define MAGIC 0x07230203u
 #define NEWEST 0x00010500u  // SPIR-V 1.5: what Vulkan 1.2 takes
@@ -68,6 +69,11 @@ static bool check_header(struct spirv_reader *r, uint64_t size)
     return true;
 }
 
+#define SUBGROUP(number, name, operation)                                                  \
+    {                                                                                      \
+        number, "GroupNonUniform" name,                                                    \
+            (facts->limits.subgroup_operations & TN_VULKAN_SUBGROUP_##operation) != 0      \
+    }
 static bool check_capability(struct spirv_reader *r, uint32_t capability)
 {
     const struct vk_facts *facts = r->facts;
@@ -75,9 +81,20 @@ static bool check_capability(struct spirv_reader *r, uint32_t capability)
         uint32_t number;
         const char *name;
         bool has;
-    } optional[] = {{9, "Float16", facts->f16}, {10, "Float64", facts->f64},
-                    {11, "Int64", facts->i64},  {22, "Int16", facts->i16},
-                    {39, "Int8", facts->i8},    {6, "Kernel", false}};
+    } optional[] = {{9, "Float16", facts->f16},
+                    {10, "Float64", facts->f64},
+                    {11, "Int64", facts->i64},
+                    {22, "Int16", facts->i16},
+                    {39, "Int8", facts->i8},
+                    {6, "Kernel", false},
+                    SUBGROUP(61, "", BASIC),
+                    SUBGROUP(62, "Vote", VOTE),
+                    SUBGROUP(63, "Arithmetic", ARITHMETIC),
+                    SUBGROUP(64, "Ballot", BALLOT),
+                    SUBGROUP(65, "Shuffle", SHUFFLE),
+                    SUBGROUP(66, "ShuffleRelative", SHUFFLE_RELATIVE),
+                    SUBGROUP(67, "Clustered", CLUSTERED),
+                    SUBGROUP(68, "Quad", QUAD)};
     for (size_t i = 0; i < sizeof(optional) / sizeof(optional[0]); i++)
         if (optional[i].number == capability && !optional[i].has)
             return refuse(r, "needs the capability %s, which the device has not",
@@ -85,27 +102,33 @@ static bool check_capability(struct spirv_reader *r, uint32_t capability)
     return true;
 }
 
+#undef SUBGROUP
+
 static bool check_decoration(struct spirv_reader *r, const uint32_t *operands)
 {
     if (operands[1] == DECORATION_BINDING && operands[2] >= r->wants->num_bindings)
-        return refuse(r, "has a binding %u, but its primitive has %u operands", operands[2],
+        return refuse(r, "has a binding %u, but the launch has %u operands", operands[2],
                       r->wants->num_bindings);
     if (operands[1] == DECORATION_SET && operands[2] != 0)
         return refuse(r, "has a descriptor set %u, expected 0", operands[2]);
     return true;
 }
 
-static bool check_local_size(struct spirv_reader *r, const uint32_t *size)
+bool spirv_group_fits(const struct vk_facts *facts, const uint32_t size[3],
+                      char reason[VK_REASON])
 {
-    const VkPhysicalDeviceLimits *limits = &r->facts->properties.limits;
+    const tn_vulkan_limits *limits = &facts->limits;
     bool fits = true;
     for (int i = 0; i < 3; i++)
-        fits = fits && size[i] > 0 && size[i] <= limits->maxComputeWorkGroupSize[i];
-    if (!fits ||
-        (uint64_t)size[0] * size[1] * size[2] > limits->maxComputeWorkGroupInvocations)
-        return refuse(r, "has workgroups of %ux%ux%u, the device takes %u invocations",
-                      size[0], size[1], size[2], limits->maxComputeWorkGroupInvocations);
-    return true;
+        fits = fits && size[i] > 0 && size[i] <= limits->max_group_size[i];
+    uint64_t plane = fits ? (uint64_t)size[0] * size[1] : 0;
+    if (fits && plane <= limits->max_invocations &&
+        plane * size[2] <= limits->max_invocations)
+        return true;
+    snprintf(reason, VK_REASON,
+             "has workgroups of %ux%ux%u, the device takes %u invocations", size[0],
+             size[1], size[2], limits->max_invocations);
+    return false;
 }
 
 static void read_entry(struct spirv_reader *r, const uint32_t *operands, uint32_t count)
@@ -141,7 +164,7 @@ static bool read_instruction(struct spirv_reader *r, uint32_t op, const uint32_t
         return true;
     case OP_EXECUTION_MODE:
         return count < 5 || operands[1] != MODE_LOCAL_SIZE ||
-               check_local_size(r, &operands[2]);
+               spirv_group_fits(r->facts, &operands[2], r->reason);
     case OP_DECORATE:
         return count < 3 || check_decoration(r, operands);
     case OP_FUNCTION:
@@ -208,5 +231,5 @@ bool vk_spirv_check(const struct vk_facts *facts, const struct vk_code *code,
         return refuse(&r, "cannot be checked: out of memory");
     bool fine = read_instructions(&r) && check_calls(&r);
     free(r.defined);
-    return fine;
+    return fine && spirv_interface_fits(facts, code, wants, reason);
 }

@@ -8,6 +8,7 @@
 #include "embedded.h"
 
 #define MAX_DEFINES 16
+#define MAX_DEFINES_TEXT 256 // bytes, with a NUL
 
 static void release_words(struct vk_code *code)
 {
@@ -87,45 +88,47 @@ tn_status jit_compile(tn_device *device, const char *name, const char *text, uin
                           out);
 }
 
-// --- kernels of this backend -----------------------------------------------------------
+// --- modules ---------------------------------------------------------------------------
 
-static int compare_name(const void *name, const void *variant)
-{
-    return strcmp(name, ((const struct glsl_variant *)variant)->name);
-}
-
-// Cuts "IN=f32 OP=sum" into definitions that point into `text`.
+// Cuts "IN=f32 OP=sum" into definitions that point into `text`. More than MAX_DEFINES are
+// counted, and not stored.
 static size_t split_defines(char *text, struct glsl_define *defines)
 {
     size_t count = 0;
     char *rest = NULL;
-    for (char *word = strtok_r(text, " ", &rest); word && count < MAX_DEFINES;
-         word = strtok_r(NULL, " ", &rest)) {
+    for (char *word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
         char *equals = strchr(word, '=');
         if (equals)
             *equals = '\0';
-        defines[count++] = (struct glsl_define){word, equals ? equals + 1 : ""};
+        if (count < MAX_DEFINES)
+            defines[count] = (struct glsl_define){word, equals ? equals + 1 : ""};
+        count++;
     }
     return count;
 }
 
-tn_status jit_variant(tn_device *device, const char *name, struct vk_code *out)
+tn_status jit_compile_module(tn_device *device, const char *name,
+                             const tn_vulkan_module *module, struct vk_code *out)
 {
-    const struct glsl_variant *variant =
-        bsearch(name, glsl_variants, num_glsl_variants, sizeof(*variant), compare_name);
-    char defines_text[256];
-    if (!variant || strlen(variant->defines) >= sizeof(defines_text))
-        return device->host->fail(device->host, TN_ERR_INTERNAL, "no kernel named %s",
-                                  name);
-    strcpy(defines_text, variant->defines);
+    char text[MAX_DEFINES_TEXT];
     struct glsl_define defines[MAX_DEFINES];
-    return compile_source(
-        device, name,
-        &(struct glsl_source){.text = variant->text,
-                              .size = variant->size,
-                              .defines = defines,
-                              .num_defines = split_defines(defines_text, defines)},
-        out);
+    size_t size = module->defines ? strnlen(module->defines, sizeof(text)) : 0;
+    if (size >= sizeof(text))
+        return device->host->fail(device->host, TN_ERR_REFUSED,
+                                  "kernel %s: its macros have over %zu bytes", name,
+                                  sizeof(text) - 1);
+    memcpy(text, size ? module->defines : "", size + 1);
+    size_t count = split_defines(text, defines);
+    if (count > MAX_DEFINES)
+        return device->host->fail(device->host, TN_ERR_REFUSED,
+                                  "kernel %s: got %zu macros, expected at most %d", name,
+                                  count, MAX_DEFINES);
+    return compile_source(device, name,
+                          &(struct glsl_source){.text = module->code,
+                                                .size = module->code_size,
+                                                .defines = defines,
+                                                .num_defines = count},
+                          out);
 }
 
 // --- programs --------------------------------------------------------------------------

@@ -6,10 +6,11 @@
 #include "device.h"
 #include "plan_program.h"
 
-// A kernel of this backend, from its embedded text.
-tn_status jit_variant(tn_device *device, const char *name, struct vk_code *out);
+// A module of family vulkan.glsl/1. `name` is for messages.
+tn_status jit_compile_module(tn_device *device, const char *name,
+                             const tn_vulkan_module *module, struct vk_code *out);
 
-// The GLSL of an op pack's kernel.
+// GLSL without macros, such as that of a program.
 tn_status jit_compile(tn_device *device, const char *name, const char *text, uint64_t size,
                       struct vk_code *out);
 

@@ -3,25 +3,28 @@
 #include "jit.h"
 
 #include "compiler.h"
+#include "embedded.h"
+#include "modules.h"
 
-#define OWN_FAMILY "org.tenon.vulkan-jit/1"
+#define OWN_FAMILY TN_FAMILY_VULKAN_GLSL
+#define OWN_MODULES glsl_modules
 #include "own_kernels.h"
 
 // Instructions. Longer programs gain nothing: memory bandwidth limits their kernels.
 #define FUSION_LIMIT 128
 
-static const char *const families[] = {OWN_FAMILY, TN_FAMILY_VULKAN_GLSL,
-                                       TN_FAMILY_VULKAN_SPIRV, TN_FAMILY_EXPR, NULL};
+static const char *const families[] = {TN_FAMILY_VULKAN_GLSL, TN_FAMILY_VULKAN_SPIRV,
+                                       TN_FAMILY_EXPR, NULL};
 
 static const struct vk_flavour jit = {
     .name = "vulkan-jit",
-    .own_family = OWN_FAMILY,
     .families = families,
     .fusion_limit = FUSION_LIMIT,
-    .variant = jit_variant,
+    .modules = glsl_modules,
+    .num_modules = NUM_MODULES,
     .program_refused = program_device_lacks,
     .plan_program = jit_plan_program,
-    .compile = jit_compile,
+    .compile = jit_compile_module,
 };
 
 static tn_status jit_device_open(const tn_host *host, uint32_t index,

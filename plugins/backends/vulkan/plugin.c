@@ -2,41 +2,25 @@
 // org.tenon.vulkan: the Vulkan backend whose shaders are compiled at build time. Kernels of
 // expression programs are linked at run time from precompiled SPIR-V functions, so only the
 // driver compiles at run time.
-#include <stdlib.h>
 #include "embedded.h"
 #include "link_program.h"
+#include "modules.h"
 
-#define OWN_FAMILY "org.tenon.vulkan/1"
+#define OWN_FAMILY TN_FAMILY_VULKAN_SPIRV
+#define OWN_MODULES spirv_modules
 #include "own_kernels.h"
 
 // Instructions. Longer programs gain nothing: memory bandwidth limits their kernels.
 #define FUSION_LIMIT 128
 
-static const char *const families[] = {OWN_FAMILY, TN_FAMILY_VULKAN_SPIRV, TN_FAMILY_EXPR,
-                                       NULL};
-
-static int compare_name(const void *name, const void *variant)
-{
-    return strcmp(name, ((const struct spirv_variant *)variant)->name);
-}
-
-static tn_status find_variant(tn_device *device, const char *name, struct vk_code *out)
-{
-    const struct spirv_variant *variant =
-        bsearch(name, spirv_variants, num_spirv_variants, sizeof(*variant), compare_name);
-    if (!variant)
-        return device->host->fail(device->host, TN_ERR_INTERNAL, "no kernel named %s",
-                                  name);
-    *out = (struct vk_code){.words = variant->words, .size = variant->size};
-    return TN_OK;
-}
+static const char *const families[] = {TN_FAMILY_VULKAN_SPIRV, TN_FAMILY_EXPR, NULL};
 
 static const struct vk_flavour ahead = {
     .name = "vulkan",
-    .own_family = OWN_FAMILY,
     .families = families,
     .fusion_limit = FUSION_LIMIT,
-    .variant = find_variant,
+    .modules = spirv_modules,
+    .num_modules = NUM_MODULES,
     .program_refused = program_device_lacks,
     .plan_program = link_plan_program,
 };

@@ -28,8 +28,8 @@
 // dtypes first; then by the plugin's id and the kernel's name in byte order. The first one
 // runs. The order of directories and of loading never matters.
 //
-// Threads. Records are static and constant until the plugin's deinit. `accepts` and
-// `scratch_size` are pure, and are called from any thread, by several at once.
+// Threads. Records are static and constant until the plugin's deinit. `accepts`,
+// `scratch_size` and `plan` are pure, and are called from any thread, by several at once.
 #ifndef TENON_KERNEL_H
 #define TENON_KERNEL_H
 
@@ -185,10 +185,10 @@ typedef struct tn_cpu_kernel {
 
 // --- vulkan.glsl/1 and vulkan.spirv/1 --------------------------------------------------
 
-// Interface of a shader. Set 0, binding i is operand i as a storage buffer (std430), inputs
-// in order and then outputs. An operand's first element is element `offset` of its binding.
-// The push-constant block consists of the 4-byte fields listed in `push`, in order; this is
-// the kind of one field.
+// Interface of a shader in the plain form, without a `plan`. Set 0, binding i is operand i
+// as a storage buffer (std430), inputs in order and then outputs. An operand's first
+// element is element `offset` of its binding. The push-constant block consists of the
+// 4-byte fields listed in `push`, in order; this is the kind of one field.
 enum {
     TN_PUSH_COUNT = 1,  // uint: elements of output 0
     TN_PUSH_OFFSET = 2, // uint: first element of operand `index`
@@ -208,22 +208,43 @@ typedef struct tn_push_field {
     uint32_t index; // of an operand or attribute, as the kind says
 } tn_push_field;
 
-// The payload of vulkan.glsl/1 and of vulkan.spirv/1.
-typedef struct tn_vulkan_kernel {
-    uint32_t struct_size; // sizeof(tn_vulkan_kernel)
-    uint32_t flags;       // 0
+// A shader of a kernel.
+typedef struct tn_vulkan_module {
+    const char *name; // "long_rows": in messages; NULL: the kernel's is enough
     // vulkan.glsl/1: text, UTF-8, GLSL 4.60 from #version on. vulkan.spirv/1: words.
     const void *code;
-    uint64_t code_size;        // bytes; of a text, without a NUL
-    const char *entry;         // the entry point; NULL: "main"
+    uint64_t code_size; // bytes; of a text, without a NUL
+    const char *entry;  // the entry point; NULL: "main"
+    // vulkan.glsl/1: macros that are defined behind #version, by space: "IN=f16 WIDE"; at
+    // most 16, of 255 bytes together. NULL: none. vulkan.spirv/1: not read.
+    const char *defines;
+} tn_vulkan_module;
+
+typedef struct tn_vulkan_plan tn_vulkan_plan; // see <tenon/vulkan.h>
+
+// The payload of vulkan.glsl/1 and of vulkan.spirv/1. A kernel has a function that plans
+// its launches, or the plain form: one launch of module 0, whose operands are the step's
+// inputs and then its outputs, described by `push` and `elements_per_group`.
+typedef struct tn_vulkan_kernel {
+    uint32_t struct_size;            // sizeof(tn_vulkan_kernel)
+    uint32_t flags;                  // 0
+    const tn_vulkan_module *modules; // num_modules, at least one
+    uint32_t num_modules;
+    uint32_t module_size; // sizeof(tn_vulkan_module) as the plugin was compiled
+
+    // Of the plain form.
     const tn_push_field *push; // num_push fields
     uint32_t num_push;         // at most 32
     // Elements of output 0 that a workgroup computes. The number of workgroups is that of
-    // elements divided by this, rounded up. Workgroups beyond the device's limit along x
-    // are laid out along y. A shader computes its workgroup's number as
+    // elements divided by this, rounded up, laid out as tn_vulkan_rows() of
+    // <tenon/vulkan.h> says: a shader computes its workgroup's number as
     // gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x, and leaves alone what lies
-    // beyond the last element: the last row may be longer than needed.
+    // beyond the last element.
     uint32_t elements_per_group;
+
+    // Plans the launches of a step: see <tenon/vulkan.h>. NULL: the plain form. Pure.
+    // [any-thread]
+    tn_status (*plan)(const tn_vulkan_plan *plan);
 } tn_vulkan_kernel;
 
 #endif // TENON_KERNEL_H

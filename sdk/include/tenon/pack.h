@@ -170,33 +170,61 @@ static inline int32_t tn_same_extents(const tn_kernel_query *query)
 //                     (TN_PUSH_THE_COUNT, TN_PUSH_OFFSETS(3), TN_PUSH_NUMBERS(2)),
 //                     TN_TAKES_CONTIGUOUS(TN_DTYPE_BIT(TN_F32)),
 //                     .accepts = tn_same_extents);
-#define TN_SHADER_KERNELS(shader, op_id, group, push, ...)                                 \
-    static const tn_push_field shader##_push[] = {TN_PACK_UNWRAP push};                    \
+#define TN_SHADER_KERNELS(shader, op_id, group, push_list, ...)                            \
+    static const tn_push_field shader##_push[] = {TN_PACK_UNWRAP push_list};               \
     _Static_assert(sizeof(shader##_push) / sizeof(shader##_push[0]) ==                     \
                        shader##_push_words,                                                \
                    "push constants: the list is not as long as the block of the shader");  \
-    TN_PACK_SHADER(shader, shader##_glsl, TN_FAMILY_VULKAN_GLSL, op_id,                    \
-                   shader##_glsl_code, sizeof(shader##_glsl_code) - 1, group,              \
-                   __VA_ARGS__);                                                           \
-    TN_PACK_SHADER(shader, shader##_spirv, TN_FAMILY_VULKAN_SPIRV, op_id,                  \
-                   shader##_spirv_code, sizeof(shader##_spirv_code), group, __VA_ARGS__)
+    TN_PACK_MODULES(shader##_glsl, TN_PACK_TEXTS1(shader));                                \
+    TN_PACK_GPU_KERNEL(shader##_glsl, TN_FAMILY_VULKAN_GLSL, op_id,                        \
+                       (TN_PACK_PLAIN(shader, group)), __VA_ARGS__);                       \
+    TN_PACK_MODULES(shader##_spirv, TN_PACK_WORDS1(shader));                               \
+    TN_PACK_GPU_KERNEL(shader##_spirv, TN_FAMILY_VULKAN_SPIRV, op_id,                      \
+                       (TN_PACK_PLAIN(shader, group)), __VA_ARGS__)
+#define TN_PACK_PLAIN(shader, group)                                                       \
+    .push = shader##_push, .num_push = shader##_push_words, .elements_per_group = group
 
-// One of the two kernels: its payload is a tn_vulkan_kernel of `size` bytes of `code_`.
-// Both kernels share the table of push constants.
-#define TN_PACK_SHADER(shader, kernel_name, family_, op_id, code_, size, group, ...)       \
+// Defines two kernels that plan their launches: NAME_glsl in family vulkan.glsl/1 and
+// NAME_spirv in vulkan.spirv/1. `function` is the `plan` of both, see <tenon/vulkan.h>.
+// `shaders` are the names of their modules in parentheses, one to eight, in the order of
+// the indices that the plan uses, as `tenon-plugin shader --name` got them. Then follow
+// TN_TAKES_... and more designated initialisers of tn_kernel, such as .scratch_size.
+//
+//   #include <tenon/vulkan.h>
+//   static tn_status plan(const tn_vulkan_plan *plan) { ... plan->launch(plan, ...) ... }
+//   enum { ROWS, SUMS, SCALE }; // tn_vulkan_launch.module
+//   TN_PLANNED_KERNELS(norm, "acme.norm/1", plan, (rows, sums, scale),
+//                      TN_TAKES_CONTIGUOUS(TN_DTYPE_BIT(TN_F32)),
+//                      .scratch_size = scratch_size);
+//
+// Where one shader's text serves several modules by macros (tn_vulkan_module.defines), or
+// its entry point is not "main", the records are written out.
+#define TN_PLANNED_KERNELS(kernel, op_id, function, shaders, ...)                          \
+    TN_PACK_MODULES(kernel##_glsl, TN_PACK_CALL(TN_PACK_TEXTS, shaders));                  \
+    TN_PACK_GPU_KERNEL(kernel##_glsl, TN_FAMILY_VULKAN_GLSL, op_id, (.plan = function),    \
+                       __VA_ARGS__);                                                       \
+    TN_PACK_MODULES(kernel##_spirv, TN_PACK_CALL(TN_PACK_WORDS, shaders));                 \
+    TN_PACK_GPU_KERNEL(kernel##_spirv, TN_FAMILY_VULKAN_SPIRV, op_id, (.plan = function),  \
+                       __VA_ARGS__)
+
+// One of the two kernels: its modules, and its payload, of which `form` says in parentheses
+// how it is launched.
+#define TN_PACK_MODULES(kernel_name, ...)                                                  \
+    static const tn_vulkan_module kernel_name##_modules[] = {__VA_ARGS__}
+#define TN_PACK_GPU_KERNEL(kernel_name, family_, op_id, form, ...)                         \
     static const tn_kernel kernel_name = {                                                 \
         .struct_size = sizeof(tn_kernel),                                                  \
         .primitive = op_id,                                                                \
         .family = family_,                                                                 \
         .name = #kernel_name,                                                              \
         .priority = TN_KERNEL_PRIORITY,                                                    \
-        .payload = &(const tn_vulkan_kernel){.struct_size = sizeof(tn_vulkan_kernel),      \
-                                             .code = code_,                                \
-                                             .code_size = size,                            \
-                                             .push = shader##_push,                        \
-                                             .num_push = sizeof(shader##_push) /           \
-                                                         sizeof(shader##_push[0]),         \
-                                             .elements_per_group = group},                 \
+        .payload =                                                                         \
+            &(const tn_vulkan_kernel){.struct_size = sizeof(tn_vulkan_kernel),             \
+                                      .modules = kernel_name##_modules,                    \
+                                      .num_modules = sizeof(kernel_name##_modules) /       \
+                                                     sizeof(kernel_name##_modules[0]),     \
+                                      .module_size = sizeof(tn_vulkan_module),             \
+                                      TN_PACK_UNWRAP form},                                \
         __VA_ARGS__}
 
 // --- the plugin ------------------------------------------------------------------------
@@ -289,6 +317,27 @@ static inline int32_t tn_same_extents(const tn_kernel_query *query)
     TN_OP(name, op_id, input_names, .doc = "")
 #define TN_PACK_EXPR_EVEN TN_PACK_EXPR_MANY
 #define TN_PACK_EXPR_ODD TN_PACK_EXPR_MANY
+
+// The tn_vulkan_module of each shader, as GLSL and as SPIR-V: its name, code and size; the
+// entry point is "main", and there are no macros.
+#define TN_PACK_TEXTS(...) TN_PACK_PICK(TN_PACK_TEXTS, __VA_ARGS__)(__VA_ARGS__)
+#define TN_PACK_TEXTS1(n) {#n, n##_glsl_code, sizeof(n##_glsl_code) - 1, 0, 0}
+#define TN_PACK_TEXTS2(n, ...) TN_PACK_TEXTS1(n), TN_PACK_TEXTS1(__VA_ARGS__)
+#define TN_PACK_TEXTS3(n, ...) TN_PACK_TEXTS1(n), TN_PACK_TEXTS2(__VA_ARGS__)
+#define TN_PACK_TEXTS4(n, ...) TN_PACK_TEXTS1(n), TN_PACK_TEXTS3(__VA_ARGS__)
+#define TN_PACK_TEXTS5(n, ...) TN_PACK_TEXTS1(n), TN_PACK_TEXTS4(__VA_ARGS__)
+#define TN_PACK_TEXTS6(n, ...) TN_PACK_TEXTS1(n), TN_PACK_TEXTS5(__VA_ARGS__)
+#define TN_PACK_TEXTS7(n, ...) TN_PACK_TEXTS1(n), TN_PACK_TEXTS6(__VA_ARGS__)
+#define TN_PACK_TEXTS8(n, ...) TN_PACK_TEXTS1(n), TN_PACK_TEXTS7(__VA_ARGS__)
+#define TN_PACK_WORDS(...) TN_PACK_PICK(TN_PACK_WORDS, __VA_ARGS__)(__VA_ARGS__)
+#define TN_PACK_WORDS1(n) {#n, n##_spirv_code, sizeof(n##_spirv_code), 0, 0}
+#define TN_PACK_WORDS2(n, ...) TN_PACK_WORDS1(n), TN_PACK_WORDS1(__VA_ARGS__)
+#define TN_PACK_WORDS3(n, ...) TN_PACK_WORDS1(n), TN_PACK_WORDS2(__VA_ARGS__)
+#define TN_PACK_WORDS4(n, ...) TN_PACK_WORDS1(n), TN_PACK_WORDS3(__VA_ARGS__)
+#define TN_PACK_WORDS5(n, ...) TN_PACK_WORDS1(n), TN_PACK_WORDS4(__VA_ARGS__)
+#define TN_PACK_WORDS6(n, ...) TN_PACK_WORDS1(n), TN_PACK_WORDS5(__VA_ARGS__)
+#define TN_PACK_WORDS7(n, ...) TN_PACK_WORDS1(n), TN_PACK_WORDS6(__VA_ARGS__)
+#define TN_PACK_WORDS8(n, ...) TN_PACK_WORDS1(n), TN_PACK_WORDS7(__VA_ARGS__)
 
 // TN_NUMBER_ATTRS: an even number of arguments are names and defaults. For other numbers,
 // WRONG reports one message, and defines an empty struct and table so that no error follows

@@ -21,12 +21,10 @@ static int32_t step_check(tn_device *device, const tn_step *step, const char **o
     (void)out_reason;
     return 1;
 #endif
-    for (uint32_t i = 0; step->program && i < step->program->num_insns; i++)
-        if (!is_known(step->program->insns[i].op)) {
-            *out_reason = "it adds and multiplies, and little else";
-            return 0;
-        }
-    return 1;
+    const char *reason = reason_against(step);
+    if (reason)
+        *out_reason = reason;
+    return reason == NULL;
 }
 
 static tn_status segment_compile(tn_device *device, const tn_segment *segment,
@@ -36,11 +34,9 @@ static tn_status segment_compile(tn_device *device, const tn_segment *segment,
     if (check_lost(device) != TN_OK)
         return check_lost(device);
     for (uint32_t i = 0; i < segment->num_steps; i++) {
-        const tn_step *step = step_at(segment, i);
-        for (uint32_t n = 0; step->program && n < step->program->num_insns; n++)
-            if (!is_known(step->program->insns[n].op))
-                return host->fail(host, TN_ERR_UNSUPPORTED, "operation %u is unknown",
-                                  step->program->insns[n].op);
+        tn_status status = check_step(host, step_at(segment, i));
+        if (status != TN_OK)
+            return status;
     }
     tn_executable *executable = host->alloc(host, sizeof(*executable), 0);
 #ifdef FAULT_SEGMENT_MEMORY
@@ -502,7 +498,7 @@ static void device_close(tn_device *device)
 #ifdef FAULT_BACKEND_TABLE
 static const char *const families[] = {TN_FAMILY_EXPR, "cpu.c", NULL};
 #else
-static const char *const families[] = {TN_FAMILY_EXPR, TN_FAMILY_CPU, NULL};
+static const char *const families[] = {FAMILIES};
 #endif
 
 static const tn_backend backend = {

@@ -23,6 +23,13 @@ struct tn_executable {
     const tn_segment *seen; // as the caller had it
 };
 
+#ifdef PLANS
+#include "backend_plan.h"
+#define FAMILIES TN_FAMILY_EXPR, TN_FAMILY_CPU, TN_FAMILY_VULKAN_GLSL, NULL
+#else
+#define FAMILIES TN_FAMILY_EXPR, TN_FAMILY_CPU, NULL
+#endif
+
 // --- programs --------------------------------------------------------------------------
 
 static const uint16_t known[] = {TN_EXPR_LOAD, TN_EXPR_CONST, TN_EXPR_PARAM,
@@ -35,6 +42,30 @@ static int is_known(uint16_t op)
         if (known[i] == op)
             return 1;
     return 0;
+}
+
+// NULL, or why a step is not taken.
+static const char *reason_against(const tn_step *step)
+{
+    for (uint32_t i = 0; step->program && i < step->program->num_insns; i++)
+        if (!is_known(step->program->insns[i].op))
+            return "it adds and multiplies, and little else";
+#ifdef PLANS
+    const tn_vulkan_kernel *kernel = is_vulkan(step) ? step->kernel->payload : NULL;
+    if (kernel && shader_of(&kernel->modules[0]) == UNKNOWN)
+        return "it knows two shaders, and this is neither";
+#endif
+    return NULL;
+}
+
+static tn_status check_step(const tn_host *host, const tn_step *step)
+{
+#ifdef PLANS
+    if (is_vulkan(step))
+        return check_planned(host, step);
+#endif
+    const char *reason = reason_against(step);
+    return reason ? host->fail(host, TN_ERR_UNSUPPORTED, "%s", reason) : TN_OK;
 }
 
 static tn_scalar_value load(const tn_tensor *x, const int64_t *index)
@@ -188,6 +219,10 @@ static tn_status run_step(const tn_host *host, const tn_step *step,
         out[i] = tensor_of(tn_step_output(step, i), bindings);
 #ifdef FAULT_QUEUE_AT_ONCE_STATE
     nanosleep(&(struct timespec){.tv_nsec = 1000}, NULL);
+#endif
+#ifdef PLANS
+    if (is_vulkan(step))
+        return run_planned(host, step, bindings);
 #endif
     if (!step->program) {
         void *scratch = step->scratch_size

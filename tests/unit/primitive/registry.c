@@ -495,6 +495,10 @@ Test(registry, kernels_stand_in_the_order_of_choice)
     check_order(expected);
 }
 
+static tn_status register_from_p(const tn_kernel *kernel)
+{
+    return kernel_register(&runtime, &(struct provider){.id = "p"}, kernel);
+}
 Test(registry, bad_kernels_are_refused)
 {
     tn_kernel kernel = {.struct_size = sizeof(kernel),
@@ -502,37 +506,37 @@ Test(registry, bad_kernels_are_refused)
                         .family = TN_FAMILY_CPU,
                         .name = "k",
                         .payload = &payload};
-    check_status(kernel_register(&runtime, &(struct provider){.id = "p"}, &kernel),
-                 TN_ERR_REFUSED);
+    check_status(register_from_p(&kernel), TN_ERR_REFUSED);
     check_says(fail_text(), "kernel 'k' of 'a.b' from p: primitive is 'a.b'");
     kernel.primitive = "a.b/1";
     kernel.payload = NULL;
-    check_status(kernel_register(&runtime, &(struct provider){.id = "p"}, &kernel),
-                 TN_ERR_REFUSED);
-    check_says(fail_text(), "needs a payload with `launch`");
+    check_status(register_from_p(&kernel), TN_ERR_REFUSED);
+    check_says(fail_text(), "a payload with `launch`");
     kernel.payload = &payload;
-    kernel.operands = &(tn_operand_rule){0, 0};
+    kernel.operands = &(tn_operand_rule){0};
     kernel.operand_size = sizeof(tn_operand_rule);
     kernel.num_operands = UINT32_MAX;
-    check_status(kernel_register(&runtime, &(struct provider){.id = "p"}, &kernel),
-                 TN_ERR_REFUSED);
+    check_status(register_from_p(&kernel), TN_ERR_REFUSED);
     check_says(fail_text(), "got 4294967295 rules, expected at most 72");
     kernel.num_operands = 1;
     kernel.family = TN_FAMILY_VULKAN_SPIRV;
-    kernel.payload = &(tn_vulkan_kernel){
-        .struct_size = sizeof(tn_vulkan_kernel), .num_push = 33, .elements_per_group = 1};
-    check_status(kernel_register(&runtime, &(struct provider){.id = "p"}, &kernel),
-                 TN_ERR_REFUSED);
+    kernel.payload = &(tn_vulkan_kernel){.struct_size = sizeof(tn_vulkan_kernel)};
+    check_status(register_from_p(&kernel), TN_ERR_REFUSED);
+    check_says(fail_text(), "modules: got 0 in no table of 0 bytes each");
+    kernel.payload = &(tn_vulkan_kernel){.struct_size = sizeof(tn_vulkan_kernel),
+                                         .modules = &(tn_vulkan_module){0},
+                                         .num_modules = 1,
+                                         .module_size = sizeof(tn_vulkan_module),
+                                         .num_push = 33};
+    check_status(register_from_p(&kernel), TN_ERR_REFUSED);
     check_says(fail_text(), "push: got 33 fields in no table");
     kernel.family = TN_FAMILY_CPU;
     kernel.payload = &payload;
-    check_status(kernel_register(&runtime, &(struct provider){.id = "p"}, &kernel), TN_OK);
-    check_status(kernel_register(&runtime, &(struct provider){.id = "p"}, &kernel),
-                 TN_ERR_REFUSED);
+    check_status(register_from_p(&kernel), TN_OK);
+    check_status(register_from_p(&kernel), TN_ERR_REFUSED);
     check_says(fail_text(), "one of that name already");
     kernel.name = "";
-    check_status(kernel_register(&runtime, &(struct provider){.id = "p"}, &kernel),
-                 TN_ERR_REFUSED);
+    check_status(register_from_p(&kernel), TN_ERR_REFUSED);
 }
 
 // --- threads and memory ----------------------------------------------------------------

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// Emits launches of the backend's own kernels, whose modules go by name.
+#include "kernels.h"
+
+const tn_vulkan_module *module_find(const tn_vulkan_module *modules, uint32_t count,
+                                    const char *name)
+{
+    uint32_t begin = 0, end = count;
+    while (begin < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+        int order = strcmp(name, modules[middle].name);
+        if (order == 0)
+            return &modules[middle];
+        if (order < 0)
+            end = middle;
+        else
+            begin = middle + 1;
+    }
+    return NULL;
+}
+
+static void lay_out(const tn_vulkan_plan *plan, struct kernel_launch *launch)
+{
+    if (launch->fixed_grid)
+        return;
+    tn_vulkan_rows(plan->limits, launch->groups, launch->grid);
+    if (launch->grid[1] > 1)
+        launch->constants[launch->num_constants++] =
+            (tn_vulkan_constant){SPEC_GRID_ROW, launch->grid[0]};
+}
+
+tn_status kernel_launch(const tn_vulkan_plan *plan, struct kernel_launch *launch)
+{
+    const tn_vulkan_kernel *kernel = plan->step->kernel->payload;
+    const tn_vulkan_module *module =
+        module_find(kernel->modules, kernel->num_modules, launch->name);
+    if (!module)
+        return plan->host->fail(plan->host, TN_ERR_INTERNAL, "no module named %s",
+                                launch->name);
+    lay_out(plan, launch);
+    return plan->launch(
+        plan, &(tn_vulkan_launch){
+                  .struct_size = sizeof(tn_vulkan_launch),
+                  .module = (uint32_t)(module - kernel->modules),
+                  TN_VULKAN_GROUPS(launch->grid[0], launch->grid[1], launch->grid[2]),
+                  .num_operands = launch->num_operands,
+                  .num_push = launch->num_push,
+                  .num_constants = launch->num_constants,
+                  .operand_size = sizeof(launch->operands[0]),
+                  .constant_size = sizeof(launch->constants[0]),
+                  .operands = launch->operands,
+                  .push = launch->push,
+                  .constants = launch->constants});
+}

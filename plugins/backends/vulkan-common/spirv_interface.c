@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: MIT
+// Reflects a SPIR-V module: sizes of its types as they lie in memory, values of its
+// constants as a launch specialises them. Numbers are those of the SPIR-V specification.
+//
+// Of hostile modules, which nest types without end, the first so many types are read.
+#include "spirv_interface.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HEADER_WORDS 5
+#define MAX_TYPES 4096 // types that are visited for one module
+#define MAX_DEPTH 16
+
+enum {
+    OP_EXECUTION_MODE_ID = 331,
+    OP_TYPE_BOOL = 20,
+    OP_TYPE_INT = 21,
+    OP_TYPE_FLOAT = 22,
+    OP_TYPE_VECTOR = 23,
+    OP_TYPE_MATRIX = 24,
+    OP_TYPE_ARRAY = 28,
+    OP_TYPE_STRUCT = 30,
+    OP_TYPE_POINTER = 32,
+    OP_CONSTANT = 43,
+    OP_CONSTANT_COMPOSITE = 44,
+    OP_SPEC_CONSTANT = 50,
+    OP_SPEC_CONSTANT_COMPOSITE = 51,
+    OP_VARIABLE = 59,
+    OP_DECORATE = 71,
+    OP_MEMBER_DECORATE = 72,
+};
+enum { CLASS_WORKGROUP = 4, CLASS_PUSH_CONSTANT = 9 };
+enum {
+    DECORATION_SPEC_ID = 1,
+    DECORATION_ARRAY_STRIDE = 6,
+    DECORATION_MATRIX_STRIDE = 7,
+    DECORATION_BUILT_IN = 11,
+    DECORATION_OFFSET = 35,
+};
+#define BUILT_IN_WORKGROUP_SIZE 25
+#define MODE_LOCAL_SIZE_ID 38
+
+struct module {
+    const uint32_t *words;
+    uint64_t count;
+    uint32_t bound;
+    uint32_t *at; // by id: the first word of the instruction that makes it; 0: none
+    const struct spirv_wants *wants;
+    uint32_t num_types; // visited
+    bool is_unknown;    // a size cannot be told: the number of elements is computed, say
+};
+
+// One instruction: `count` operands behind its first word.
+struct insn {
+    uint32_t op, count;
+    const uint32_t *operands;
+};
+
+static struct insn read_insn(const struct module *m, uint64_t at)
+{
+    return (struct insn){m->words[at] & 0xffff, (m->words[at] >> 16) - 1,
+                         &m->words[at + 1]};
+}
+
+// The instructions one after the other; *at begins at 0.
+static bool next_insn(const struct module *m, uint64_t *at, struct insn *out)
+{
+    *at += *at ? m->words[*at] >> 16 : HEADER_WORDS;
+    if (*at >= m->count)
+        return false;
+    *out = read_insn(m, *at);
+    return true;
+}
+
+// The instruction that makes an id; op 0: there is none with so many operands.
+static struct insn made_by(const struct module *m, uint32_t id, uint32_t operands)
+{
+    if (id < m->bound && m->at[id] != 0) {
+        struct insn insn = read_insn(m, m->at[id]);
+        if (insn.count >= operands)
+            return insn;
+    }
+    return (struct insn){0, 0, NULL};
+}
+
+static void index_ids(struct module *m)
+{
+    struct insn insn;
+    for (uint64_t at = 0; next_insn(m, &at, &insn);) {
+        uint32_t operand = insn.op >= OP_TYPE_BOOL && insn.op <= OP_TYPE_POINTER ? 0 : 1;
+        bool known = operand == 0 ||
+                     (insn.op >= OP_CONSTANT && insn.op <= OP_SPEC_CONSTANT_COMPOSITE) ||
+                     insn.op == OP_VARIABLE;
+        if (known && insn.count > operand && insn.operands[operand] < m->bound)
+            m->at[insn.operands[operand]] = (uint32_t)at;
+    }
+}
+
+// A decoration of an id; of a member of a struct unless `member` is negative.
+static bool find_decoration(const struct module *m, uint32_t id, int64_t member,
+                            uint32_t decoration, uint32_t *out)
+{
+    uint32_t skip = member < 0 ? 0 : 1;
+    struct insn insn;
+    for (uint64_t at = 0; next_insn(m, &at, &insn);)
+        if (insn.op == (skip ? OP_MEMBER_DECORATE : OP_DECORATE) &&
+            insn.count >= 3 + skip && insn.operands[0] == id &&
+            (skip == 0 || insn.operands[1] == (uint32_t)member) &&
+            insn.operands[1 + skip] == decoration) {
+            *out = insn.operands[2 + skip];
+            return true;
+        }
+    return false;
+}
+
+// The value of a constant of 32 bits as the launch specialises it. False: it is computed.
+static bool constant_value(const struct module *m, uint32_t id, uint32_t *out)
+{
+    struct insn insn = made_by(m, id, 3);
+    uint32_t spec_id;
+    if (insn.op != OP_CONSTANT && insn.op != OP_SPEC_CONSTANT)
+        return false;
+    *out = insn.operands[2];
+    if (insn.op == OP_SPEC_CONSTANT &&
+        find_decoration(m, id, -1, DECORATION_SPEC_ID, &spec_id))
+        for (uint32_t i = 0; i < m->wants->num_spec; i++)
+            if (m->wants->spec[i].id == spec_id)
+                *out = m->wants->spec[i].value;
+    return true;
+}
+
+static uint64_t size_of(struct module *m, uint32_t type, uint32_t depth);
+
+// Bytes of a struct: of one without offsets, which lies in shared memory, the sum.
+static uint64_t size_of_struct(struct module *m, struct insn insn, uint32_t depth)
+{
+    uint64_t end = 0, sum = 0;
+    for (uint32_t i = 1; i < insn.count; i++) {
+        uint64_t size = size_of(m, insn.operands[i], depth + 1);
+        uint32_t offset, stride;
+        struct insn member = made_by(m, insn.operands[i], 3);
+        if (member.op == OP_TYPE_MATRIX &&
+            find_decoration(m, insn.operands[0], i - 1, DECORATION_MATRIX_STRIDE, &stride))
+            size = (uint64_t)member.operands[2] * stride;
+        sum += (size + 3) / 4 * 4;
+        if (find_decoration(m, insn.operands[0], i - 1, DECORATION_OFFSET, &offset))
+            end = offset + size > end ? offset + size : end;
+    }
+    return end ? end : sum;
+}
+
+static uint64_t size_of_array(struct module *m, struct insn insn, uint32_t depth)
+{
+    uint32_t length, stride;
+    uint64_t size = size_of(m, insn.operands[1], depth + 1);
+    if (!constant_value(m, insn.operands[2], &length)) {
+        m->is_unknown = true;
+        return 0;
+    }
+    if (find_decoration(m, insn.operands[0], -1, DECORATION_ARRAY_STRIDE, &stride))
+        size = stride;
+    return size > UINT32_MAX ? size : size * length;
+}
+
+// Bytes of a type in memory. 0 with is_unknown: it cannot be told.
+static uint64_t size_of(struct module *m, uint32_t type, uint32_t depth)
+{
+    struct insn insn = made_by(m, type, 1);
+    if (depth > MAX_DEPTH || ++m->num_types > MAX_TYPES) {
+        m->is_unknown = true;
+        return 0;
+    }
+    switch (insn.op) {
+    case OP_TYPE_BOOL:
+        return 4;
+    case OP_TYPE_INT:
+    case OP_TYPE_FLOAT:
+        return insn.count >= 2 ? insn.operands[1] / 8 : 0;
+    case OP_TYPE_VECTOR:
+    case OP_TYPE_MATRIX:
+        return insn.count >= 3 ? (uint64_t)(insn.operands[2] & 0xff) *
+                                     size_of(m, insn.operands[1], depth + 1)
+                               : 0;
+    case OP_TYPE_ARRAY:
+        return insn.count >= 3 ? size_of_array(m, insn, depth) : 0;
+    case OP_TYPE_STRUCT:
+        return size_of_struct(m, insn, depth);
+    default:
+        m->is_unknown = true;
+        return 0;
+    }
+}
+
+// Bytes of what the module's variables of a storage class point to: together, or of the
+// largest. *out_count: the number of variables.
+static uint64_t size_of_class(struct module *m, uint32_t class, bool together,
+                              uint32_t *out_count)
+{
+    uint64_t sum = 0, most = 0;
+    struct insn insn;
+    *out_count = 0;
+    m->is_unknown = false;
+    for (uint64_t at = 0; next_insn(m, &at, &insn);) {
+        if (insn.op != OP_VARIABLE || insn.count < 3 || insn.operands[2] != class)
+            continue;
+        struct insn pointer = made_by(m, insn.operands[0], 3);
+        if (pointer.op != OP_TYPE_POINTER)
+            continue;
+        uint64_t size = size_of(m, pointer.operands[2], 0);
+        (*out_count)++;
+        sum += size < UINT32_MAX ? size : UINT32_MAX;
+        most = size > most ? size : most;
+    }
+    return together ? sum : most;
+}
+
+// --- comparing -------------------------------------------------------------------------
+
+static bool check_push(struct module *m, char *reason)
+{
+    uint32_t count, pushed = m->wants->num_push * 4;
+    uint64_t size = size_of_class(m, CLASS_PUSH_CONSTANT, false, &count);
+    if (count == 0 && pushed > 0)
+        snprintf(reason, VK_REASON,
+                 "has no push-constant block, but the launch pushes %u bytes", pushed);
+    else if (count > 0 && (m->is_unknown || (size + 3) / 4 * 4 != pushed))
+        snprintf(reason, VK_REASON,
+                 "has a push-constant block of %llu bytes, but the launch pushes %u",
+                 (unsigned long long)size, pushed);
+    else
+        return true;
+    return false;
+}
+
+static bool has_spec_id(const struct module *m, uint32_t id)
+{
+    struct insn insn;
+    for (uint64_t at = 0; next_insn(m, &at, &insn);)
+        if (insn.op == OP_DECORATE && insn.count >= 3 &&
+            insn.operands[1] == DECORATION_SPEC_ID && insn.operands[2] == id)
+            return true;
+    return false;
+}
+
+static bool check_constants(const struct module *m, char *reason)
+{
+    const tn_vulkan_constant *spec = m->wants->spec;
+    for (uint32_t i = 0; i < m->wants->num_spec; i++) {
+        for (uint32_t j = 0; j < i; j++)
+            if (spec[j].id == spec[i].id) {
+                snprintf(reason, VK_REASON,
+                         "is launched with two values of specialisation constant %u",
+                         spec[i].id);
+                return false;
+            }
+        if (!has_spec_id(m, spec[i].id)) {
+            snprintf(reason, VK_REASON,
+                     "has no specialisation constant %u, which the launch gives a value",
+                     spec[i].id);
+            return false;
+        }
+    }
+    return true;
+}
+
+// The size of a workgroup that is made of constants. False: none is, or it is computed.
+static bool find_group_size(const struct module *m, uint32_t size[3])
+{
+    struct insn insn;
+    for (uint64_t at = 0; next_insn(m, &at, &insn);) {
+        const uint32_t *ids = NULL;
+        if (insn.op == OP_EXECUTION_MODE_ID && insn.count >= 5 &&
+            insn.operands[1] == MODE_LOCAL_SIZE_ID)
+            ids = &insn.operands[2];
+        if (insn.op == OP_DECORATE && insn.count >= 3 &&
+            insn.operands[1] == DECORATION_BUILT_IN &&
+            insn.operands[2] == BUILT_IN_WORKGROUP_SIZE) {
+            struct insn made = made_by(m, insn.operands[0], 5);
+            if (made.op == OP_CONSTANT_COMPOSITE || made.op == OP_SPEC_CONSTANT_COMPOSITE)
+                ids = &made.operands[2];
+        }
+        if (ids)
+            return constant_value(m, ids[0], &size[0]) &&
+                   constant_value(m, ids[1], &size[1]) &&
+                   constant_value(m, ids[2], &size[2]);
+    }
+    return false;
+}
+
+static bool check_shared(struct module *m, const struct vk_facts *facts, char *reason)
+{
+    uint32_t count, most = facts->limits.max_shared;
+    uint64_t size = size_of_class(m, CLASS_WORKGROUP, true, &count);
+    if (m->is_unknown || size <= most)
+        return true;
+    snprintf(reason, VK_REASON,
+             "needs %llu bytes of shared memory, but a workgroup has at most %u here",
+             (unsigned long long)size, most);
+    return false;
+}
+
+bool spirv_interface_fits(const struct vk_facts *facts, const struct vk_code *code,
+                          const struct spirv_wants *wants, char reason[VK_REASON])
+{
+    struct module m = {.words = code->words,
+                       .count = code->size / 4,
+                       .bound = code->words[3],
+                       .wants = wants};
+    uint32_t size[3];
+    m.at = calloc(m.bound, sizeof(*m.at));
+    if (!m.at) {
+        snprintf(reason, VK_REASON, "cannot be checked: out of memory");
+        return false;
+    }
+    index_ids(&m);
+    bool fits = check_push(&m, reason) && check_constants(&m, reason) &&
+                (!find_group_size(&m, size) || spirv_group_fits(facts, size, reason)) &&
+                check_shared(&m, facts, reason);
+    free(m.at);
+    return fits;
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// A kernel's rules and predicates, asked about samples.
+#include "kernel_query.h"
+
+static const tn_operand_rule *rule_of(const tn_kernel *kernel, uint32_t operand)
+{
+    static const tn_operand_rule anything = {0, TN_NEEDS_ANY};
+    if (!kernel->operands || !kernel->num_operands)
+        return &anything;
+    return &kernel->operands[operand < kernel->num_operands ? operand
+                                                            : kernel->num_operands - 1];
+}
+
+static bool dtypes_fit(const tn_kernel *kernel, const struct sample *s)
+{
+    tn_dtype one = TN_DTYPE_NONE;
+    for (uint32_t i = 0; i < s->num_inputs + s->num_outputs; i++) {
+        bool is_input = i < s->num_inputs;
+        tn_dtype dtype = is_input ? s->types[i].dtype : s->outputs[i - s->num_inputs].dtype;
+        // Operand rules are in order: first the inputs, then the outputs.
+        uint32_t operand = is_input ? i : s->primitive->num_inputs + (i - s->num_inputs);
+        const tn_operand_rule *rule = rule_of(kernel, operand);
+        if (dtype == TN_DTYPE_NONE)
+            continue;
+        if (rule->dtypes && !tn_dtype_in(dtype, rule->dtypes))
+            return false;
+        if (kernel->flags & TN_KERNEL_SAME_DTYPE && one != TN_DTYPE_NONE && one != dtype)
+            return false;
+        one = dtype;
+    }
+    return true;
+}
+
+static tn_kernel_query query_of(const struct sample *s, const struct array *in,
+                                tn_layout *in_layouts, tn_layout *out_layouts)
+{
+    struct array out[MAX_OUT];
+    for (uint32_t i = 0; i < sample_operands(s); i++)
+        in_layouts[i] = (i < s->num_inputs ? in : s->in)[i].tensor.layout;
+    outputs_new(s, PLAIN, 0, out);
+    for (uint32_t i = 0; i < s->num_outputs; i++)
+        out_layouts[i] = out[i].tensor.layout;
+    outputs_free(out);
+    return (tn_kernel_query){.struct_size = sizeof(tn_kernel_query),
+                             .inputs = in_layouts,
+                             .outputs = out_layouts,
+                             .attrs = s->attrs,
+                             .num_inputs = sample_operands(s),
+                             .num_outputs = s->num_outputs};
+}
+
+bool kernel_accepts(const tn_kernel *kernel, const struct sample *s, const struct array *in)
+{
+    tn_layout in_layouts[MAX_IN] = {0}, out_layouts[MAX_OUT];
+    tn_kernel_query query = query_of(s, in, in_layouts, out_layouts);
+    return dtypes_fit(kernel, s) && (!kernel->accepts || kernel->accepts(&query));
+}
+
+uint64_t kernel_scratch(const tn_kernel *kernel, const struct sample *s,
+                        const struct array *in)
+{
+    tn_layout in_layouts[MAX_IN] = {0}, out_layouts[MAX_OUT];
+    tn_kernel_query query = query_of(s, in, in_layouts, out_layouts);
+    return kernel->scratch_size ? kernel->scratch_size(&query) : 0;
+}
+
+static bool is_contiguous(const tn_layout *layout)
+{
+    int64_t next = 1;
+    for (int32_t axis = layout->rank - 1; axis >= 0; axis--) {
+        if (layout->extent[axis] != 1 && layout->stride[axis] != next)
+            return false;
+        next *= layout->extent[axis];
+    }
+    return true;
+}
+
+bool kernel_layouts_fit(const tn_kernel *kernel, const struct sample *s,
+                        const struct array *in)
+{
+    for (uint32_t i = 0; i < s->num_inputs; i++) {
+        const tn_layout *layout = &in[i].tensor.layout;
+        uint32_t needs = rule_of(kernel, i)->needs;
+        int32_t last = layout->rank - 1;
+        bool rows = last < 0 || layout->stride[last] == 1 || layout->extent[last] == 1;
+        if ((needs == TN_NEEDS_CONTIGUOUS && !is_contiguous(layout)) ||
+            (needs == TN_NEEDS_ROWS && !rows))
+            return false;
+    }
+    return true;
+}

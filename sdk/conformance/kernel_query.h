@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+// A kernel's rules and predicates, asked about samples.
+#ifndef CONFORMANCE_KERNEL_QUERY_H
+#define CONFORMANCE_KERNEL_QUERY_H
+
+#include "pack.h"
+
+// Whether the kernel takes the sample with these inputs, contiguous or not.
+bool kernel_accepts(const tn_kernel *kernel, const struct sample *s,
+                    const struct array *in);
+// Whether its operand rules allow the layouts; the core copies other inputs first.
+bool kernel_layouts_fit(const tn_kernel *kernel, const struct sample *s,
+                        const struct array *in);
+// Bytes of scratch memory that it asks for.
+uint64_t kernel_scratch(const tn_kernel *kernel, const struct sample *s,
+                        const struct array *in);
+
+// kernel_plan.c: checks a kernel that plans its launches; does nothing for others.
+void check_plans(struct kit *k, struct pack *pack, const tn_kernel *kernel);
+
+#endif // CONFORMANCE_KERNEL_QUERY_H

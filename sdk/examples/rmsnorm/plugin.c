@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+// An RMS norm for Vulkan, outside of Tenon's tree. Its meaning is one line; its kernels
+// plan their launches: one for rows that fit the registers of a workgroup, and two for
+// longer rows, of which the second reads what the first left in scratch memory.
+#include <string.h>
+#include <tenon/pack.h>
+#include <tenon/vulkan.h>
+#include "rms_row_shader.h" // each made from the .comp of its name, as text and as SPIR-V
+#include "rms_scale_shader.h"
+#include "rms_sums_shader.h"
+
+// The core would add `axis` by itself: declared here, it is a member that the kernels read.
+typedef struct rms_norm_attrs {
+    double eps;
+    int64_t axis;
+} rms_norm_attrs;
+
+static const tn_attr_field fields[] = {
+    TN_F64_FIELD(rms_norm_attrs, eps, 1e-5, "added to the mean of the squares"),
+    TN_I64_FIELD(rms_norm_attrs, axis, -1, "axis of the rows"),
+};
+
+TN_OP(rms_norm, "acme.rms_norm/1", (x, w), .attrs = TN_ATTR_TABLE(rms_norm_attrs, fields),
+      TN_MEANS("x * rsqrt(mean(x * x) + eps) * w"));
+
+// The shaders read four elements at once. A workgroup has 256 invocations, and each keeps
+// at most eight of these fours.
+enum { GROUP = 256, MOST = 8 * GROUP };
+
+struct shape {
+    uint32_t rows, fours, parts; // fours of a row, and workgroups that share it
+};
+
+static struct shape shape_of(const tn_layout *x)
+{
+    struct shape s = {.rows = 1, .fours = (uint32_t)(x->extent[x->rank - 1] / 4)};
+    for (int32_t axis = 0; axis + 1 < x->rank; axis++)
+        s.rows *= (uint32_t)x->extent[axis];
+    s.parts = (s.fours + MOST - 1) / MOST;
+    return s;
+}
+
+// Rows lie along the last axis of x, with a weight for each of their elements. For all else
+// the expression runs.
+static int32_t accepts(const tn_kernel_query *query)
+{
+    const rms_norm_attrs *attrs = query->attrs;
+    const tn_layout *x = &query->inputs[0], *w = &query->inputs[1], *y = &query->outputs[0];
+    int32_t last = x->rank - 1;
+    return last >= 0 && (attrs->axis == -1 || attrs->axis == last) && y->rank == x->rank &&
+           memcmp(x->extent, y->extent, (size_t)x->rank * sizeof(x->extent[0])) == 0 &&
+           w->rank == 1 && w->extent[0] == x->extent[last] && w->extent[0] % 4 == 0 &&
+           (x->offset | w->offset | y->offset) % 4 == 0;
+}
+
+// A sum for each part of a row that is shared.
+static uint64_t scratch_size(const tn_kernel_query *query)
+{
+    struct shape s = shape_of(&query->inputs[0]);
+    return s.parts > 1 ? (uint64_t)s.rows * s.parts * sizeof(float) : 0;
+}
+
+enum { ROW, SUMS, SCALE }; // modules, in the order of TN_PLANNED_KERNELS
+
+static tn_status plan_row(const tn_vulkan_plan *plan, const struct shape *s,
+                          tn_vulkan_launch *launch)
+{
+    const tn_vulkan_operand operands[] = {tn_vulkan_input(0), tn_vulkan_input(1),
+                                          tn_vulkan_output(0)};
+    const tn_vulkan_constant fours_each = {.id = 0,
+                                           .value = (s->fours + GROUP - 1) / GROUP};
+    launch->module = ROW;
+    launch->operands = operands;
+    launch->constants = &fours_each;
+    launch->num_constants = 1;
+    tn_vulkan_rows(plan->limits, s->rows, launch->groups);
+    return plan->launch(plan, launch);
+}
+
+static tn_status plan_parts(const tn_vulkan_plan *plan, const struct shape *s,
+                            tn_vulkan_launch *launch)
+{
+    uint64_t bytes = (uint64_t)s->rows * s->parts * sizeof(float);
+    const tn_vulkan_operand sums[] = {tn_vulkan_input(0),
+                                      tn_vulkan_scratch(0, bytes, TN_VULKAN_WRITES)};
+    const tn_vulkan_operand scale[] = {tn_vulkan_input(0), tn_vulkan_input(1),
+                                       tn_vulkan_output(0),
+                                       tn_vulkan_scratch(0, bytes, TN_VULKAN_READS)};
+    const uint32_t groups[] = {s->rows, s->parts, 1};
+    memcpy(launch->groups, groups, sizeof(groups));
+    launch->module = SUMS;
+    launch->operands = sums;
+    launch->num_operands = 2;
+    tn_status status = plan->launch(plan, launch);
+    launch->module = SCALE; // waits: it reads what SUMS writes
+    launch->operands = scale;
+    launch->num_operands = 4;
+    return status == TN_OK ? plan->launch(plan, launch) : status;
+}
+
+static tn_status plan_launches(const tn_vulkan_plan *plan)
+{
+    const tn_step *step = plan->step;
+    const rms_norm_attrs *attrs = step->attrs;
+    const tn_layout *x = &tn_step_input(step, 0)->layout;
+    struct shape s = shape_of(x);
+    float eps = (float)attrs->eps;
+    uint32_t push[] = {s.rows,
+                       s.fours,
+                       s.parts,
+                       (uint32_t)(x->offset / 4),
+                       (uint32_t)(tn_step_input(step, 1)->layout.offset / 4),
+                       (uint32_t)(tn_step_output(step, 0)->layout.offset / 4),
+                       0};
+    memcpy(&push[6], &eps, sizeof(eps));
+    tn_vulkan_launch launch = {.struct_size = sizeof(launch),
+                               .num_operands = 3,
+                               .operand_size = sizeof(tn_vulkan_operand),
+                               .constant_size = sizeof(tn_vulkan_constant),
+                               TN_VULKAN_PUSH(push)};
+    return s.parts > 1 ? plan_parts(plan, &s, &launch) : plan_row(plan, &s, &launch);
+}
+
+TN_PLANNED_KERNELS(rms_norm, "acme.rms_norm/1", plan_launches,
+                   (rms_row, rms_sums, rms_scale),
+                   TN_TAKES_CONTIGUOUS(TN_DTYPE_BIT(TN_F32)), .features = "subgroup",
+                   .accepts = accepts, .scratch_size = scratch_size);
+
+TN_PACK("com.acme.rmsnorm", "1.0.0", "Acme", TN_PRIMITIVES(&rms_norm),
+        TN_KERNELS(&rms_norm_glsl, &rms_norm_spirv));
