@@ -100,6 +100,17 @@ def gradients_are_printed():
     refused("eval", "x, x", "x=1.0", "--grad", "x", status=2, saying="one result")
 
 
+def what_is_printed_comes_in_order():
+    done = tenon("eval", 'print(y, text="a b") + exp(print(x * 2, text="c"))', "x=[0.0, 0]", "y=[[1, 2]]")
+    assert done.stderr.splitlines() == ["a b i64[1,2] 1 2", "c f64[2] 0 0"], done.stderr
+    assert "2." in done.stdout
+    done = tenon("eval", "sum(print(x))", "x=" + json.dumps([True] * 40))
+    assert done.stderr == "bool[40]" + " 1" * 32 + " ...\n", done.stderr
+    assert tenon("eval", "print(x)", "x=[]").stderr == "f64[0]\n"
+    refused("eval", "sum(print(x))", "x=1.0", "--grad", "x", saying="base.print/1 has an effect (tn.output)")
+    refused("eval", "print(x)", "x=[1.0]", "--vmap", "x", saying="has an effect")
+
+
 def expressions_are_mapped():
     def told(*words):
         return json.loads(tenon("eval", "--json", *words).stdout)
@@ -208,6 +219,6 @@ def numpy_agrees():
 
 
 tap.run([numbers_and_signs, arrays_slices_and_operators, long_expressions_need_no_stack, dtypes_are_numpys,
-         mistakes_are_shown_with_a_caret, gradients_are_printed, expressions_are_mapped, files_go_in_and_out,
+         mistakes_are_shown_with_a_caret, gradients_are_printed, what_is_printed_comes_in_order, expressions_are_mapped, files_go_in_and_out,
          tensors_of_safetensors_can_be_named, sizes_that_no_machine_has_are_refused, all_that_is_computed_goes_into_safetensors, a_limit_on_file_sizes_leaves_the_old_file, printing_is_numpys,
          numpy_agrees])

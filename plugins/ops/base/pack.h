@@ -77,6 +77,7 @@
     X(random_bits)                                                                         \
     X(random_uniform)                                                                      \
     X(random_normal)                                                                       \
+    X(print)                                                                               \
     X(expand_dims)                                                                         \
     X(squeeze)                                                                             \
     X(sum_to)                                                                              \

@@ -346,4 +346,11 @@ typedef struct tn_random_attrs {
     double b;      // uniform: the end, 1; normal: the standard deviation, 1
 } tn_random_attrs;
 
+// base.print/1: the identity, which writes a line to standard error when it is computed:
+// the text, dtype and extents, and the first 32 elements. Lines of one runtime come in the
+// order of TN_EFFECTS_OUTPUT. No derivative, no batching.
+typedef struct tn_print_attrs {
+    const char *text; // NULL or "": none
+} tn_print_attrs;
+
 #endif // TENON_OPS_BASE_ATTRS_H
