@@ -15,6 +15,7 @@
 #include "plugin/host.h"
 #include "plugin/plugin_set.h"
 #include "primitive/prim_set.h"
+#include "run/effects.h"
 #include "watch/why_log.h"
 
 // The caller's options as this build knows them: what an older caller lacks is zero, and
@@ -61,6 +62,8 @@ static tn_status open_parts(tn_runtime *runtime, const tn_runtime_options *optio
     if (status == TN_OK)
         status = plan_cache_create(runtime);
     if (status == TN_OK)
+        status = effects_create(runtime);
+    if (status == TN_OK)
         status = checker_create(runtime);
     if (status == TN_OK)
         status = why_log_create(runtime);
@@ -74,6 +77,7 @@ static void runtime_destroy(tn_runtime *runtime)
     why_log_destroy(runtime);
     plan_cache_destroy(runtime);
     device_set_destroy(runtime);
+    effects_destroy(runtime);
     checker_destroy(runtime);
     plugin_set_destroy(runtime);
     prim_set_destroy(runtime);

@@ -418,6 +418,7 @@ static tn_status wrap_device(struct device *device)
     checked->ops.wait = wait;
     checked->ops.memory_info = TN_HAS(inner, memory_info) ? memory_info : NULL;
     checked->ops.fusion_limit = NULL; // asked already, when the device was opened
+    checked->ops.signal = NULL;       // submit waits for what a launch reads
     device->ops = &checked->ops;
     device->handle = (tn_device *)(void *)checked;
     return TN_OK;

@@ -16,6 +16,7 @@
 #include "../base/runtime.h"
 
 #define MAX_DEVICE_NAME 96
+#define MAX_TIMELINES (TN_MAX_QUEUES + 1)
 
 struct outcome;
 struct plugin;
@@ -44,8 +45,8 @@ struct device_queue {
     char apart[LINES_APART];    // no cache line holds members of two queues
 };
 
-// An open device. Constant after devices_open(), but for `lost`, `has_surplus`,
-// `num_retired` and the members after `lock`.
+// An open device. Constant after devices_open(), but for `host_points`, `lost`,
+// `has_surplus`, `num_retired` and the members after `lock`.
 struct device {
     const tn_backend *ops;
     const tn_host *host;
@@ -58,19 +59,37 @@ struct device {
     uint32_t fusion_limit;      // instructions of a fused program; 0: never fuse
     uint32_t num_queues;        // 1 .. TN_MAX_QUEUES
     uint32_t num_workers;       // as tn_kernel_query.num_workers
+    // The queues' timelines and, where device_has_host_points(), the host's, which is the
+    // last.
+    uint32_t num_timelines;
     // Whether the backend's families have TN_FAMILY_EXPR; and TN_FAMILY_CPU, so that the
     // device also runs references in C.
     bool runs_expr, runs_reference;
-    uint64_t spare_limit;    // bytes of spare storages; more only while work uses them
-    atomic_bool lost;        // permanently; the content of all buffers is gone
+    uint64_t spare_limit; // bytes of spare storages; more only while work uses them
+    uint64_t host_points; // the last point of the host's timeline; under the mover's lock
+    atomic_bool lost;     // permanently; the content of all buffers is gone
     atomic_bool has_surplus; // spare storages beyond the limits, because work uses them
     atomic_uint num_retired; // storages in `retired`
     pthread_mutex_t lock;    // guards `ready` and `retired`
     struct storage *retired; // imported storages that nobody refers to, but work uses
     struct map ready; // primitives with families whose device_load_kernels() succeeded
     char apart[LINES_APART];
-    struct device_queue queues[TN_MAX_QUEUES];
+    struct device_queue queues[MAX_TIMELINES];
 };
+
+// Whether work of the device waits for points that the mover reaches (mover.h). Known when
+// all devices are open: with one device there is nothing to move.
+static inline bool device_has_host_points(const struct device *device)
+{
+    return device->num_timelines > device->num_queues;
+}
+
+// Whether a timeline of the device is the host's; the backends' number for that one is
+// TN_QUEUE_HOST.
+static inline bool device_is_host_timeline(const struct device *device, uint32_t timeline)
+{
+    return timeline == device->num_queues;
+}
 
 // --- opening (open.c) ------------------------------------------------------------------
 
@@ -89,6 +108,8 @@ tn_status device_set_create(tn_runtime *runtime);
 void device_set_destroy(tn_runtime *runtime);
 
 // --- timeline points (points.c) --------------------------------------------------------
+//
+// tn_point.queue is the number of a timeline of the device here.
 
 // The queue that the calling thread submits to: round-robin over the device's queues, by
 // thread_number().
@@ -102,6 +123,9 @@ static inline bool device_has_reached(const struct device *device, tn_point poin
            point.value <= atomic_load_explicit(&device->queues[point.queue].reached,
                                                memory_order_acquire);
 }
+
+// An atomic maximum: all points of the timeline up to this one are reached.
+void device_note_reached(struct device *device, tn_point point);
 
 // Handles a failed call of the backend's `slot`: prefixes the message with the device's
 // name, makes a message where the backend gave none, and marks the device lost after
@@ -134,8 +158,8 @@ struct storage {
     uint64_t size;           // bytes
     struct import *import;   // of imported memory (import.c); NULL: the device's own. Owned
     struct outcome *outcome; // of the work that wrote the buffer; NULL: no such work. Owned
-    // By queue: value of the last point whose work uses the buffer.
-    atomic_uint_fast64_t last_use[TN_MAX_QUEUES];
+    // By timeline: value of the last point whose work, or copy, uses the buffer.
+    atomic_uint_fast64_t last_use[MAX_TIMELINES];
 };
 
 // In place of a queue: the storage is for the host to write.
@@ -236,17 +260,17 @@ tn_status value_create(struct storage *storage, uint64_t offset, const tn_layout
 void value_retain(struct value *value);
 void value_release(struct value *value);
 
-// Copies elements from the host, row-major without gaps, to the first device.
-tn_status value_from_host(tn_runtime *runtime, const tn_type *type, const void *data,
-                          struct value **out);
+// Copies elements from the host, row-major without gaps, to device number `device`.
+tn_status value_from_host(tn_runtime *runtime, uint32_t device, const tn_type *type,
+                          const void *data, struct value **out);
 
 // As value_from_host(), for elements that lie in `layout` from `data` on, which holds
 // element (0, 0, ...): in place where the device can, else a copy, unless `must_share`.
 // Takes the memory, whose `data` and `size` are not read: it is released after its last
 // use, on failure at once. The layout's offset is 0.
-tn_status value_from_memory(tn_runtime *runtime, const tn_layout *layout, const void *data,
-                            const struct host_memory *memory, bool must_share,
-                            struct value **out);
+tn_status value_from_memory(tn_runtime *runtime, uint32_t device, const tn_layout *layout,
+                            const void *data, const struct host_memory *memory,
+                            bool must_share, struct value **out);
 
 // --- statistics ------------------------------------------------------------------------
 

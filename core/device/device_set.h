@@ -17,6 +17,7 @@ struct device_set {
     struct device **devices;
     uint32_t count, capacity;
     struct device_stats stats;
+    struct mover *mover;
     tn_device_summary *summaries; // for tn_devices; NULL until asked for
     uint64_t num_summaries;
 };

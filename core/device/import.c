@@ -132,15 +132,15 @@ void device_sweep_retired(struct device *device)
 
 void device_trim_retired(struct device *device)
 {
-    uint64_t last[TN_MAX_QUEUES] = {0};
+    uint64_t last[MAX_TIMELINES] = {0};
     pthread_mutex_lock(&device->lock);
     for (struct storage *s = device->retired; s; s = s->next)
-        for (uint32_t i = 0; i < device->num_queues; i++) {
+        for (uint32_t i = 0; i < device->num_timelines; i++) {
             uint64_t use = atomic_load_explicit(&s->last_use[i], memory_order_acquire);
             last[i] = use > last[i] ? use : last[i];
         }
     pthread_mutex_unlock(&device->lock);
-    for (uint32_t i = 0; i < device->num_queues; i++)
+    for (uint32_t i = 0; i < device->num_timelines; i++)
         device_drain(device, (tn_point){.queue = i, .value = last[i]});
     device_sweep_retired(device);
 }
@@ -196,26 +196,26 @@ static void pack(const tn_layout *layout, const char *data, char *out)
     }
 }
 
-static tn_status copy_value(tn_runtime *runtime, const tn_layout *layout, const void *data,
-                            struct value **out)
+static tn_status copy_value(tn_runtime *runtime, uint32_t device, const tn_layout *layout,
+                            const void *data, struct value **out)
 {
     tn_type type = {.dtype = layout->dtype, .rank = layout->rank};
     memcpy(type.extent, layout->extent, sizeof(type.extent));
     if (layout_elements(layout) == 0 || layout_is_contiguous(layout))
-        return value_from_host(runtime, &type, data, out);
+        return value_from_host(runtime, device, &type, data, out);
     char *packed = mem_alloc(type_bytes(&type));
     if (!packed)
         return TN_ERR_MEMORY;
     pack(layout, data, packed); // rank 0 is contiguous
-    tn_status status = value_from_host(runtime, &type, packed, out);
+    tn_status status = value_from_host(runtime, device, &type, packed, out);
     mem_free(packed);
     return status;
 }
 
 // Makes the value in place. The memory is taken when *out_taken is set.
-static tn_status share_value(tn_runtime *runtime, const tn_layout *layout, const void *data,
-                             const struct host_memory *memory, bool *out_taken,
-                             struct value **out)
+static tn_status share_value(tn_runtime *runtime, uint32_t device, const tn_layout *layout,
+                             const void *data, const struct host_memory *memory,
+                             bool *out_taken, struct value **out)
 {
     struct device **devices;
     uint32_t count;
@@ -229,7 +229,7 @@ static tn_status share_value(tn_runtime *runtime, const tn_layout *layout, const
     whole.data = (char *)(uintptr_t)data - below;
     tn_status status = devices_open(runtime, &devices, &count);
     if (status == TN_OK)
-        status = storage_import(devices[0], &whole, &storage);
+        status = storage_import(devices[device], &whole, &storage);
     if (status != TN_OK)
         return status;
     *out_taken = true;
@@ -239,16 +239,16 @@ static tn_status share_value(tn_runtime *runtime, const tn_layout *layout, const
     return status;
 }
 
-tn_status value_from_memory(tn_runtime *runtime, const tn_layout *layout, const void *data,
-                            const struct host_memory *memory, bool must_share,
-                            struct value **out)
+tn_status value_from_memory(tn_runtime *runtime, uint32_t device, const tn_layout *layout,
+                            const void *data, const struct host_memory *memory,
+                            bool must_share, struct value **out)
 {
     bool is_empty = layout_elements(layout) == 0, is_taken = false;
-    tn_status status = is_empty
-                           ? TN_ERR_UNSUPPORTED
-                           : share_value(runtime, layout, data, memory, &is_taken, out);
+    tn_status status =
+        is_empty ? TN_ERR_UNSUPPORTED
+                 : share_value(runtime, device, layout, data, memory, &is_taken, out);
     if (status == TN_ERR_UNSUPPORTED && !is_taken && (is_empty || !must_share))
-        status = copy_value(runtime, layout, data, out);
+        status = copy_value(runtime, device, layout, data, out);
     if (!is_taken)
         release(memory);
     return status;

@@ -117,7 +117,7 @@ static void spare_unlink(struct spares *spares, struct storage *storage)
 static bool is_idle(const struct storage *storage, uint32_t except_queue)
 {
     const struct device *device = storage->device;
-    for (uint32_t i = 0; i < device->num_queues; i++) {
+    for (uint32_t i = 0; i < device->num_timelines; i++) {
         tn_point point = {
             .queue = i,
             .value = atomic_load_explicit(&storage->last_use[i], memory_order_acquire)};
@@ -158,7 +158,7 @@ static struct storage *find_arena(const struct spares *spares, uint64_t size,
 // of other threads for them. The storage is no longer spare and not yet shared.
 static void forget_uses(struct storage *storage, uint32_t except_queue)
 {
-    for (uint32_t i = 0; i < storage->device->num_queues; i++)
+    for (uint32_t i = 0; i < storage->device->num_timelines; i++)
         if (i != except_queue)
             atomic_store_explicit(&storage->last_use[i], 0, memory_order_relaxed);
 }
@@ -244,18 +244,18 @@ void device_sweep(struct device *device, uint32_t queue)
 // Waits for all work that uses spare storages.
 static void drain_spares(struct device *device)
 {
-    uint64_t last[TN_MAX_QUEUES] = {0};
+    uint64_t last[MAX_TIMELINES] = {0};
     for (uint32_t k = 0; k < device->num_queues; k++) {
         struct device_queue *queue = &device->queues[k];
         pthread_mutex_lock(&queue->lock);
         for (struct storage *s = queue->spares.oldest; s; s = s->newer)
-            for (uint32_t i = 0; i < device->num_queues; i++) {
+            for (uint32_t i = 0; i < device->num_timelines; i++) {
                 uint64_t use = atomic_load_explicit(&s->last_use[i], memory_order_acquire);
                 last[i] = use > last[i] ? use : last[i];
             }
         pthread_mutex_unlock(&queue->lock);
     }
-    for (uint32_t i = 0; i < device->num_queues; i++)
+    for (uint32_t i = 0; i < device->num_timelines; i++)
         device_drain(device, (tn_point){.queue = i, .value = last[i]});
 }
 
@@ -484,7 +484,7 @@ tn_status storage_drain(struct storage *storage)
 {
     struct device *device = storage->device;
     tn_status status = TN_OK;
-    for (uint32_t i = 0; i < device->num_queues && status == TN_OK; i++) {
+    for (uint32_t i = 0; i < device->num_timelines && status == TN_OK; i++) {
         uint64_t use = atomic_load_explicit(&storage->last_use[i], memory_order_acquire);
         if (use > 0 || i == 0) // unused memory, too, reports a lost device
             status = device_wait(device, (tn_point){.queue = i, .value = use});

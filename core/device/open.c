@@ -11,6 +11,7 @@
 #include "../plugin/host.h"
 #include "../plugin/plugin_set.h"
 #include "../primitive/prim_set.h"
+#include "mover.h"
 #include "outcome.h"
 
 // One entry of TENON_BACKEND: "vulkan-jit:1?".
@@ -25,6 +26,11 @@ tn_status device_set_create(tn_runtime *runtime)
     struct device_set *set = mem_zalloc(sizeof(*set));
     if (!set)
         return TN_ERR_MEMORY;
+    set->mover = mover_create();
+    if (!set->mover) {
+        mem_free(set);
+        return TN_ERR_MEMORY;
+    }
     pthread_mutex_init(&set->lock, NULL);
     pthread_cond_init(&set->changed, NULL);
     runtime->devices = set;
@@ -38,6 +44,7 @@ void device_set_destroy(tn_runtime *runtime)
     struct device_set *set = runtime->devices;
     if (!set)
         return;
+    mover_destroy(set->mover);
     for (int64_t i = (int64_t)set->count - 1; i >= 0; i--)
         device_destroy(set->devices[i]);
     summaries_forget(set);
@@ -113,10 +120,10 @@ tn_status device_ask_info(const tn_backend *ops, const struct plugin *plugin,
 static void device_destroy(struct device *device)
 {
     device_trim(device);
-    for (uint32_t i = 0; i < device->num_queues; i++)
+    for (uint32_t i = 0; i < device->num_timelines; i++)
         outcomes_settle(device, (tn_point){.queue = i, .value = UINT64_MAX});
     device->ops->device_close(device->handle);
-    for (uint32_t i = 0; i < device->num_queues; i++)
+    for (uint32_t i = 0; i < MAX_TIMELINES; i++)
         pthread_mutex_destroy(&device->queues[i].lock);
     pthread_mutex_destroy(&device->lock);
     map_finish(&device->ready);
@@ -163,6 +170,7 @@ static tn_status device_create(tn_runtime *runtime, const tn_backend *ops,
     device->num_queues = info->num_queues < 1               ? 1
                          : info->num_queues > TN_MAX_QUEUES ? TN_MAX_QUEUES
                                                             : info->num_queues;
+    device->num_timelines = device->num_queues;
     device->spare_limit = spare_limit(info);
     snprintf(device->name, sizeof(device->name), "%s:%u", ops->name, index);
     fill_families(device);
@@ -175,7 +183,7 @@ static tn_status device_create(tn_runtime *runtime, const tn_backend *ops,
         return status;
     }
     pthread_mutex_init(&device->lock, NULL);
-    for (uint32_t i = 0; i < device->num_queues; i++)
+    for (uint32_t i = 0; i < MAX_TIMELINES; i++)
         pthread_mutex_init(&device->queues[i].lock, NULL);
     device->num_workers = device->info.num_workers ? device->info.num_workers : 1;
     if (TN_HAS(ops, fusion_limit))
@@ -295,10 +303,23 @@ static tn_status open_default(tn_runtime *runtime)
     return plugin_no_default(runtime);
 }
 
+// Several devices that wait for the host get its timeline.
+static void add_host_timelines(const struct device_set *set)
+{
+    for (uint32_t i = 0; set->count > 1 && i < set->count; i++) {
+        struct device *device = set->devices[i];
+        if ((device->info.flags & TN_DEVICE_HOST_POINTS) && TN_HAS(device->ops, signal))
+            device->num_timelines = device->num_queues + 1;
+    }
+}
+
 static tn_status open_all(tn_runtime *runtime)
 {
     const char *list = config_get(runtime->config, "TENON_BACKEND");
-    return list && *list ? open_listed(runtime, list) : open_default(runtime);
+    tn_status status = list && *list ? open_listed(runtime, list) : open_default(runtime);
+    if (status == TN_OK)
+        add_host_timelines(runtime->devices);
+    return status;
 }
 
 tn_status devices_open(tn_runtime *runtime, struct device ***out_devices,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Outcomes of a queue are settled in point order. A cause in the same queue has an earlier
-// point, so it is settled already; a cause in another queue is settled by settle_causes().
+// Outcomes of a queue are settled in point order; those of copies by the mover are settled
+// by outcome_finish() before their points are reached. A cause in the same queue has an
+// earlier point, so it is settled already; a cause in another queue is settled by
+// settle_causes().
 #include "outcome.h"
 
 #include <stdio.h>
@@ -72,6 +74,18 @@ static int status_of(const struct outcome *outcome)
 tn_point outcome_point(const struct outcome *outcome)
 {
     return (tn_point){.queue = outcome->queue, .value = outcome->value};
+}
+
+struct device *outcome_device(const struct outcome *outcome)
+{
+    return outcome->device;
+}
+
+void outcome_finish(struct outcome *outcome, tn_status status)
+{
+    if (status != TN_OK)
+        outcome->message = mem_strdup(fail_text());
+    atomic_store_explicit(&outcome->status, status, memory_order_release);
 }
 
 bool outcome_succeeded(const struct outcome *outcome)

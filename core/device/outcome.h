@@ -25,8 +25,13 @@ void outcome_begin(struct outcome *outcome, uint64_t value);
 void outcome_retain(struct outcome *outcome);
 void outcome_release(struct outcome *outcome); // NULL is fine
 
-// The point of submitted work.
+// The point of submitted work, and its device.
 tn_point outcome_point(const struct outcome *outcome);
+struct device *outcome_device(const struct outcome *outcome);
+
+// Settles the outcome of a copy by the mover, whose point is about to be reached: with the
+// thread's failure unless `status` is TN_OK.
+void outcome_finish(struct outcome *outcome, tn_status status);
 
 // Whether the outcome is settled as success. NULL stands for no work, and counts as
 // success.

@@ -4,6 +4,7 @@
 #include "../base/fail.h"
 #include "../base/thread.h"
 #include "../plugin/plugin_set.h"
+#include "mover.h"
 #include "outcome.h"
 
 uint32_t device_queue_of_thread(const struct device *device)
@@ -11,8 +12,7 @@ uint32_t device_queue_of_thread(const struct device *device)
     return (thread_number() - 1) % device->num_queues;
 }
 
-// An atomic maximum.
-static void raise_reached(struct device *device, tn_point point)
+void device_note_reached(struct device *device, tn_point point)
 {
     atomic_uint_fast64_t *reached = &device->queues[point.queue].reached;
     uint64_t seen = atomic_load_explicit(reached, memory_order_acquire);
@@ -33,6 +33,10 @@ tn_status device_failed(struct device *device, const char *slot, tn_status statu
 
 tn_status device_wait_status(struct device *device, tn_point point)
 {
+    if (device_is_host_timeline(device, point.queue)) {
+        mover_wait(device, point.value);
+        return TN_OK;
+    }
     fail_clear();
     uint64_t begin = trace_begin(device->runtime->trace);
     tn_status status = device->ops->wait(device->handle, point.queue, point.value);
@@ -41,7 +45,8 @@ tn_status device_wait_status(struct device *device, tn_point point)
               (unsigned long long)point.value);
     if (status != TN_OK)
         status = device_failed(device, "wait", status);
-    raise_reached(device, point); // after a failure, too, no work up to the point runs
+    device_note_reached(device,
+                        point); // after a failure, too, no work up to the point runs
     device_sweep(device, point.queue);
     outcomes_settle(device, point);
     return status;

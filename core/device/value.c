@@ -33,8 +33,8 @@ void value_release(struct value *value)
     mem_free(value);
 }
 
-tn_status value_from_host(tn_runtime *runtime, const tn_type *type, const void *data,
-                          struct value **out)
+tn_status value_from_host(tn_runtime *runtime, uint32_t device, const tn_type *type,
+                          const void *data, struct value **out)
 {
     struct device **devices;
     uint32_t count;
@@ -43,7 +43,7 @@ tn_status value_from_host(tn_runtime *runtime, const tn_type *type, const void *
     tn_layout layout = layout_contiguous(type);
     tn_status status = devices_open(runtime, &devices, &count);
     if (status == TN_OK)
-        status = storage_create(devices[0], size, QUEUE_HOST, &storage);
+        status = storage_create(devices[device], size, QUEUE_HOST, &storage);
     if (status != TN_OK)
         return status;
     status = storage_write(storage, 0, data, size);

@@ -43,6 +43,10 @@ struct node {
     tn_array **inputs;          // NULL entries: optional inputs not given
     tn_array *outputs;          // num_outputs arrays, in the node's allocation
     uint64_t number;            // NODE_NUMBER: bits of a double or an int64_t
+    // 1 + the number of the device that was named for it; of a NODE_INPUT: where its
+    // argument lies. 0: none, which means the first.
+    uint32_t device;
+    uint32_t reserved;
     uint32_t mark, position; // scratch of a graph walk: valid when mark is the walk's epoch
 };
 
@@ -74,6 +78,8 @@ struct tn_scope {
     struct expr_set **exprs;     // sets that hold the nodes' expressions; owns references
     uint32_t num_exprs, max_exprs;
     uint32_t serial, epoch; // of the next node; of the latest walk
+    uint32_t device;        // of the next node, as node.device
+    bool has_effects;       // a node has effects of a domain, so their order counts
     bool tracing; // of a traced function or a decomposition: evaluation is an error
 };
 
@@ -108,6 +114,12 @@ tn_array **scope_locals(tn_scope *scope, const char *function, tn_array *const *
 // The array itself, or for a kept array the leaf of this scope that shares its value. NULL
 // with the scope's failure set when the array belongs to another scope or was donated.
 tn_array *scope_local(tn_scope *scope, const tn_array *array);
+
+// The number of the device to which data of this scope goes.
+static inline uint32_t scope_data_device(const tn_scope *scope)
+{
+    return scope->device ? scope->device - 1 : 0;
+}
 
 // The expression set to which texts of this scope are parsed. NULL with the scope's failure
 // set.

@@ -17,6 +17,8 @@ static struct hash hash_node(const struct node *node)
         h = hash_join(h, node->expr->hash);
     if (node->table)
         h = attrs_hash(h, node->table, node->attrs);
+    if (node->device)
+        h = hash_u64(h, node->device);
     return h;
 }
 
@@ -54,6 +56,7 @@ struct node *node_create(tn_scope *scope, uint32_t kind, const tn_array *const *
     node->num_inputs = num_inputs;
     node->num_outputs = num_outputs;
     node->serial = scope->serial++;
+    node->device = scope->device;
     if (attrs_size > 0) {
         node->table = table;
         node->attrs = memory + node_size;
@@ -125,7 +128,8 @@ tn_array *runtime_number(tn_scope *scope, tn_dtype dtype, uint64_t bits, uint8_t
     dtype_store_bits(dtype, &element, bits);
     if (scope->tracing)
         return number_create(scope, dtype, dtype_load_bits(dtype, &element), weak_kind);
-    tn_status status = value_from_host(scope->runtime, &type, &element, &value);
+    tn_status status =
+        value_from_host(scope->runtime, scope_data_device(scope), &type, &element, &value);
     if (status != TN_OK) {
         scope_take_failure(scope, status);
         return NULL;
@@ -235,7 +239,8 @@ tn_array *tn_from_data(tn_scope *scope, tn_dtype dtype, const tn_shape *shape,
     if (status != TN_OK)
         fail_prefix("tn_from_data: ");
     if (status == TN_OK) // its messages name the device
-        status = value_from_host(scope->runtime, &type, data, &value);
+        status =
+            value_from_host(scope->runtime, scope_data_device(scope), &type, data, &value);
     if (status != TN_OK) {
         scope_take_failure(scope, status);
         return NULL;

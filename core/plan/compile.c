@@ -344,6 +344,11 @@ static void write_transfer(struct compiler *c, const struct plan_op *op,
     };
 }
 
+static uint64_t domain_bit(const struct plan_op *op)
+{
+    return op->prim && op->prim->domain ? UINT64_C(1) << (op->prim->domain - 1) : 0;
+}
+
 // Stage order left the operations by segment: its transfers, then its steps.
 static tn_status compile_segment(struct compiler *c, struct plan_segment *segment,
                                  uint32_t *next_op)
@@ -358,6 +363,7 @@ static tn_status compile_segment(struct compiler *c, struct plan_segment *segmen
     for (uint32_t i = 0; i < segment->num_steps && status == TN_OK; i++) {
         segment->bytes_written = tn_saturated_add(
             segment->bytes_written, bytes_written(c->work, &c->work->ops[*next_op]));
+        segment->effects |= domain_bit(&c->work->ops[*next_op]);
         status = write_step(c, (*next_op)++, &c->plan->steps[segment->first_step + i]);
     }
     if (status == TN_OK)

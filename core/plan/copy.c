@@ -10,6 +10,7 @@
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/shape.h"
+#include "../device/mover.h"
 #include "place.h"
 
 // A temporary node that applies tn.copy/1, for choose(). No operation refers to it.
@@ -204,6 +205,71 @@ static tn_status transfer(struct plan_work *work, uint32_t device, uint32_t from
                : transfer_sparse(work, device, from, out_value);
 }
 
+// --- data that a function captured -----------------------------------------------------
+
+static bool is_captured(const struct plan_work *work, uint32_t value)
+{
+    uint32_t leaf = work->values[value].leaf;
+    return leaf != NONE && leaf >= work->task->first_captured &&
+           work->task->leaves[leaf]->value;
+}
+
+// Copies `count` elements of a leaf's memory, from element `first` on, to a new leaf on the
+// device. Waits for the work that writes them.
+static tn_status copy_leaf(struct plan_work *work, struct device *device,
+                           const struct value *from, const tn_type *type, int64_t first,
+                           tn_array **out_leaf)
+{
+    struct storage *to = NULL;
+    struct value *value = NULL;
+    uint64_t element = dtype_size(type->dtype), size = type_bytes(type);
+    tn_layout layout = layout_contiguous(type);
+    tn_status status = storage_wait(from->storage);
+    if (status == TN_OK)
+        status = storage_create(device, size, QUEUE_HOST, &to);
+    if (status != TN_OK)
+        return status;
+    if (size > 0)
+        status = buffers_copy(from->storage->device, from->storage->buffer,
+                              from->offset + (uint64_t)first * element, device, to->buffer,
+                              0, size);
+    if (status == TN_OK)
+        status = value_create(to, 0, &layout, &value);
+    if (status != TN_OK) {
+        storage_release(to);
+        return status;
+    }
+    stats_count(work->runtime, STATS_TRANSFERS, 1);
+    *out_leaf = leaf_from_value(work->task->scope, type, value);
+    return *out_leaf ? TN_OK : work->task->scope->status;
+}
+
+// Captured data travels now, not in each run: the plan gets a leaf on the device.
+static tn_status transfer_captured(struct plan_work *work, uint32_t device, uint32_t from,
+                                   uint32_t *out_value)
+{
+    tn_layout layout = work->values[from].layout;
+    const tn_array *source = work->task->leaves[work->values[from].leaf];
+    tn_type type = {.dtype = layout.dtype, .rank = 1};
+    tn_array *leaf = NULL;
+    int64_t first;
+    uint32_t base;
+    find_span(&layout, &first, &type.extent[0]);
+    tn_layout range = layout_contiguous(&type);
+    layout.offset -= first;
+    tn_status status =
+        copy_leaf(work, work->devices[device], source->value, &type, first, &leaf);
+    if (status == TN_OK) {
+        leaf->name = source->name;
+        status = work_add_value(work, &range, device, &base);
+    }
+    if (status != TN_OK)
+        return status;
+    work->values[base].leaf = work->task->num_leaves;
+    status = task_add_captured(work->task, leaf);
+    return status == TN_OK ? add_view(work, base, &layout, out_value) : status;
+}
+
 // Transfers each value to a device at most once, however many operations read it there.
 static tn_status transfer_once(struct plan_work *work, uint32_t device, uint32_t from,
                                uint32_t *out_value)
@@ -214,7 +280,9 @@ static tn_status transfer_once(struct plan_work *work, uint32_t device, uint32_t
         *out_value = (uint32_t)known - 1;
         return TN_OK;
     }
-    tn_status status = transfer(work, device, from, out_value);
+    tn_status status = is_captured(work, from)
+                           ? transfer_captured(work, device, from, out_value)
+                           : transfer(work, device, from, out_value);
     return status == TN_OK
                ? map_put(&work->transferred, key, (void *)((uintptr_t)*out_value + 1))
                : status;

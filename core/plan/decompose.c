@@ -57,6 +57,7 @@ static tn_status build(struct plan_work *work, const struct node *node, bool spl
     tn_status status =
         decomposition_open(work->runtime, node->num_inputs, node->num_outputs, d);
     if (d->scope) {
+        d->scope->device = node->device;
         tn_status kept = keep_scope(work, d->scope);
         status = status == TN_OK ? kept : status;
     }

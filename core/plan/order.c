@@ -25,10 +25,12 @@ struct sorter {
     uint32_t *missing; // by operation: operands whose producers are not sorted yet
     // For each operation a list of the operands that read its outputs: `first_user` is by
     // operation, `next_user` by operand. `user`, by operand: the operation that reads it.
+    // The next effect of a domain follows an effect as if it read an operand, one more for
+    // each operation behind all others.
     uint32_t *first_user, *next_user;
     uint32_t *user;
     struct heap *ready; // by device; the last one is for transfers
-    uint32_t num_sorted, max_segments;
+    uint32_t num_sorted, max_segments, num_operands;
 };
 
 // --- ready operations ------------------------------------------------------------------
@@ -67,26 +69,35 @@ static tn_status add_ready(struct sorter *s, uint32_t op)
     return heap_push(&s->ready[which], op);
 }
 
+static void add_user(struct sorter *s, uint32_t producer, uint32_t use, uint32_t user)
+{
+    s->user[use] = user;
+    s->next_user[use] = s->first_user[producer];
+    s->first_user[producer] = use;
+    s->missing[user]++;
+}
+
 // Lists, for each operation, the operands that read its outputs. An operand is numbered
 // across all operations.
 static tn_status find_users(struct sorter *s)
 {
     const struct plan_work *work = s->work;
-    uint32_t use = 0;
+    uint32_t use = 0, last_effect[MAX_DOMAINS + 1];
     tn_status status = TN_OK;
+    memset(last_effect, 0xff, sizeof(last_effect));
     memset(s->first_user, 0xff, work->num_ops * sizeof(*s->first_user));
     for (uint32_t i = 0; i < work->num_ops && status == TN_OK; i++) {
         const struct plan_op *op = &work->ops[i];
         for (uint32_t k = 0; k < op->num_inputs; k++, use++) {
             uint32_t value = op->inputs[k].value;
             uint32_t producer = value == NONE ? NONE : work->values[value].producer;
-            if (producer == NONE)
-                continue;
-            s->user[use] = i;
-            s->next_user[use] = s->first_user[producer];
-            s->first_user[producer] = use;
-            s->missing[i]++;
+            if (producer != NONE)
+                add_user(s, producer, use, i);
         }
+        uint32_t domain = op->prim ? op->prim->domain : 0;
+        if (domain && last_effect[domain] != NONE)
+            add_user(s, last_effect[domain], s->num_operands + i, i);
+        last_effect[domain] = i;
         if (s->missing[i] == 0)
             status = add_ready(s, i);
     }
@@ -98,14 +109,15 @@ static tn_status sorter_init(struct sorter *s)
     uint64_t num_operands = 0, num_ops = s->work->num_ops;
     for (uint32_t i = 0; i < num_ops; i++)
         num_operands += s->work->ops[i].num_inputs;
-    if (num_operands >= NONE)
+    if (num_operands + num_ops >= NONE)
         return fail(TN_ERR_UNSUPPORTED, "the graph has %llu operands, at most %u fit",
-                    (unsigned long long)num_operands, NONE - 1);
+                    (unsigned long long)(num_operands + num_ops), NONE - 1);
+    s->num_operands = (uint32_t)num_operands;
     s->sorted = mem_alloc(num_ops * sizeof(*s->sorted));
     s->missing = mem_zalloc(num_ops * sizeof(*s->missing));
     s->first_user = mem_alloc(num_ops * sizeof(*s->first_user));
-    s->next_user = mem_alloc(num_operands * sizeof(*s->next_user));
-    s->user = mem_alloc(num_operands * sizeof(*s->user));
+    s->next_user = mem_alloc((num_operands + num_ops) * sizeof(*s->next_user));
+    s->user = mem_alloc((num_operands + num_ops) * sizeof(*s->user));
     s->ready = mem_zalloc((s->work->num_devices + 1) * sizeof(*s->ready));
     bool made = s->sorted && s->missing && s->first_user && s->next_user && s->user;
     return made && s->ready ? find_users(s) : TN_ERR_MEMORY;
@@ -185,7 +197,15 @@ static tn_status sort(struct sorter *s)
 
 // --- plan_order ------------------------------------------------------------------------
 
-// Drops operations whose outputs have no elements.
+static bool has_effects(const struct plan_work *work)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < work->num_ops && !found; i++)
+        found = work->ops[i].prim && (work->ops[i].prim->record.flags & TN_PRIM_EFFECT);
+    return found;
+}
+
+// Drops operations whose outputs have no elements, unless some operation has an effect.
 static void drop_empty(struct plan_work *work)
 {
     uint32_t kept = 0;
@@ -224,7 +244,8 @@ static bool has_transfers(const struct plan_work *work)
 
 tn_status plan_order(struct plan_work *work, struct plan *plan)
 {
-    drop_empty(work);
+    if (!has_effects(work))
+        drop_empty(work);
     if (work->num_ops == 0)
         return TN_OK;
     struct sorter s = {.work = work, .plan = plan};

@@ -314,13 +314,15 @@ static tn_status place_on_device(struct plan_work *work, const struct nodes *nod
                                  const struct node *node, tn_value *values)
 {
     tn_status status = node_layouts(work, nodes, node, values);
-    for (uint32_t i = 0; i < work->num_devices && status == TN_OK; i++) {
+    uint32_t wanted = node->device ? node->device - 1 : 0;
+    for (uint32_t n = 0; n < work->num_devices && status == TN_OK; n++) {
+        uint32_t i = n == 0 ? wanted : n <= wanted ? n - 1 : n; // the others in their order
         struct choice choice;
         status = choose(work, work->devices[i], node, values, &choice);
         if (status != TN_OK || choice.kind == CHOICE_NONE)
             continue;
-        watch_placed(work, node, i, i > 0 ? 0 : NONE, &choice);
-        if (i > 0 && (status = place_fallback(work, node, 0, i)) != TN_OK)
+        watch_placed(work, node, i, i != wanted ? wanted : NONE, &choice);
+        if (i != wanted && (status = place_fallback(work, node, wanted, i)) != TN_OK)
             return status;
         if (choice.kind == OP_PROGRAM)
             return place_program(work, nodes, node, i, &choice);
@@ -367,11 +369,11 @@ tn_status place_nodes(struct plan_work *work, const struct nodes *nodes)
     return TN_OK;
 }
 
-// An argument of a traced function has no data yet: it will be contiguous on device 0.
+// An argument of a traced function has no data yet: it will be contiguous.
 static tn_status place_leaf(struct plan_work *work, const tn_array *leaf, uint32_t number)
 {
     tn_layout layout = layout_contiguous(&leaf->type);
-    uint32_t device = 0, value;
+    uint32_t device = leaf->node->device ? leaf->node->device - 1 : 0, value;
     if (leaf->value) {
         layout = leaf->value->layout;
         device = leaf->value->storage->device->number;

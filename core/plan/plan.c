@@ -44,7 +44,6 @@ static struct plan *plan_new(tn_runtime *runtime, const struct task *task)
     plan->interned.set = runtime->interned;
     plan->entry.key = task->signature;
     atomic_init(&plan->entry.refs, 1);
-    plan->num_leaves = task->num_leaves;
     return plan;
 }
 
@@ -107,8 +106,8 @@ static uint64_t count_bytes(const struct plan *plan)
            plan->num_steps * (uint64_t)512;
 }
 
-static tn_status make(tn_runtime *runtime, const struct task *task,
-                      struct plan_watcher *watcher, struct plan **out_plan)
+static tn_status make(tn_runtime *runtime, struct task *task, struct plan_watcher *watcher,
+                      struct plan **out_plan)
 {
     struct plan *plan = plan_new(runtime, task);
     if (!plan)
@@ -122,6 +121,7 @@ static tn_status make(tn_runtime *runtime, const struct task *task,
     if (status == TN_OK && watcher)
         watcher->ops->planned(watcher, &work, plan);
     work_finish(&work);
+    plan->num_leaves = task->num_leaves;
     if (status != TN_OK) {
         plan_release(plan);
         return status;
@@ -132,8 +132,8 @@ static tn_status make(tn_runtime *runtime, const struct task *task,
     return TN_OK;
 }
 
-tn_status plan_create(tn_runtime *runtime, const struct task *task,
-                      struct plan_watcher *watcher, struct plan **out_plan)
+tn_status plan_create(tn_runtime *runtime, struct task *task, struct plan_watcher *watcher,
+                      struct plan **out_plan)
 {
     tn_status status = callback_check(runtime);
     if (status != TN_OK)

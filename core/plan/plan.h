@@ -40,6 +40,9 @@ struct task {
     const uint8_t *donated;
     uint32_t num_donated;
     uint32_t num_nodes, num_leaves, max_leaves, num_outputs;
+    // tn_function: leaves from this one on are data that the body captured, the same in
+    // each run. NONE: leaves of later runs may have other data.
+    uint32_t first_captured;
     uint32_t num_ids;      // ids are 0 .. num_ids - 1
     struct hash signature; // key of the plan cache
 };
@@ -49,6 +52,8 @@ struct task {
 tn_status task_create(tn_scope *scope, tn_array *const *outputs, uint32_t num_outputs,
                       tn_array *const *inputs, uint32_t num_inputs, struct task *out);
 void task_finish(struct task *task);
+// Adds captured data that the graph does not name: a copy on another device.
+tn_status task_add_captured(struct task *task, tn_array *leaf);
 
 static inline bool task_donates(const struct task *task, uint32_t leaf)
 {
@@ -154,7 +159,7 @@ struct plan_watcher;
 struct plan_work {
     // Set before the first stage; any stage reads them.
     tn_runtime *runtime;
-    const struct task *task;
+    struct task *task;            // only task_add_captured() changes it
     struct intern_refs *interned; // the plan's
     struct arena *arena; // the plan's: what a stage allocates there the plan may keep
     struct plan_watcher *watcher; // NULL: nobody observes; place unsets it for a trial
@@ -246,6 +251,7 @@ struct plan_segment {
     uint32_t device;
     uint32_t first_step, num_steps; // in plan.steps
     uint64_t bytes_written;         // as tn_stats.bytes_written
+    uint64_t effects;               // domains of its steps' effects: bits of prim.domain
     tn_segment segment;
     struct plan_slot *slots;                // by slot of `segment`
     tn_executable *executable;              // NULL: no steps
@@ -316,8 +322,8 @@ static inline atomic_uint_fast64_t *plan_last_use(const struct plan *plan, uint3
 
 // Gives a plan. `watcher` (NULL: that of the runtime, if any) is told how it is made, also
 // when planning fails.
-tn_status plan_create(tn_runtime *runtime, const struct task *task,
-                      struct plan_watcher *watcher, struct plan **out_plan);
+tn_status plan_create(tn_runtime *runtime, struct task *task, struct plan_watcher *watcher,
+                      struct plan **out_plan);
 void plan_retain(struct plan *plan);
 void plan_release(struct plan *plan);
 

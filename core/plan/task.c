@@ -2,6 +2,7 @@
 // Tasks: the graph to be computed in topological order, its arrays numbered, and its
 // signature: a hash of all that a plan depends on (operations, numbers, types, layouts,
 // devices), but of no data.
+#include <stdlib.h>
 #include <string.h>
 #include "../base/fail.h"
 #include "plan.h"
@@ -39,6 +40,15 @@ static void hash_leaf(struct task *task, const tn_array *leaf)
     task->signature = h;
 }
 
+tn_status task_add_captured(struct task *task, tn_array *leaf)
+{
+    tn_status status = mem_grow((void **)&task->leaves, &task->max_leaves,
+                                task->num_leaves + 1, sizeof(*task->leaves));
+    if (status == TN_OK)
+        task->leaves[task->num_leaves++] = leaf;
+    return status;
+}
+
 static tn_status add_leaf(struct task *task, tn_array *leaf)
 {
     number_array(task, leaf);
@@ -47,11 +57,7 @@ static tn_status add_leaf(struct task *task, tn_array *leaf)
         return TN_OK;
     if (!leaf->value && leaf->node->kind == NODE_DATA)
         return fail(TN_ERR_INTERNAL, "a data array has no data");
-    tn_status status = mem_grow((void **)&task->leaves, &task->max_leaves,
-                                task->num_leaves + 1, sizeof(*task->leaves));
-    if (status == TN_OK)
-        task->leaves[task->num_leaves++] = leaf;
-    return status;
+    return task_add_captured(task, leaf);
 }
 
 static tn_status add_node(struct task *task, struct node *node)
@@ -81,12 +87,33 @@ static tn_status add_output(struct task *task, tn_array *output)
     return status;
 }
 
+static int compare_serials(const void *a, const void *b)
+{
+    const struct node *x = *(struct node *const *)a, *y = *(struct node *const *)b;
+    return x->serial < y->serial ? -1 : x->serial > y->serial;
+}
+
+// In the order in which the nodes were built, which is topological, too: effects happen in
+// that order.
+static void sort_by_serial(const struct task *task)
+{
+    if (task->num_nodes > 0)
+        qsort(task->nodes, task->num_nodes, sizeof(*task->nodes), compare_serials);
+    for (uint32_t i = 0; i < task->num_nodes; i++)
+        task->nodes[i]->position = i;
+}
+
 tn_status task_create(tn_scope *scope, tn_array *const *outputs, uint32_t num_outputs,
                       tn_array *const *inputs, uint32_t num_inputs, struct task *out)
 {
-    struct task task = {.scope = scope, .outputs = outputs, .num_outputs = num_outputs};
+    struct task task = {.scope = scope,
+                        .outputs = outputs,
+                        .num_outputs = num_outputs,
+                        .first_captured = NONE};
     tn_status status =
         graph_order(scope, outputs, num_outputs, false, &task.nodes, &task.num_nodes);
+    if (status == TN_OK && scope->has_effects)
+        sort_by_serial(&task);
     task.epoch = ++scope->epoch;
     task.signature = hash_start(num_inputs);
     for (uint32_t i = 0; i < num_inputs && status == TN_OK; i++)

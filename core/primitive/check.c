@@ -345,6 +345,28 @@ static tn_status check_reduction(const tn_primitive *p)
     return TN_OK;
 }
 
+static tn_status check_effects(const tn_primitive *p)
+{
+    bool has_effect = p->flags & TN_PRIM_EFFECT;
+    const char *other = p->expr                   ? "expr"
+                        : p->decompose            ? "decompose"
+                        : p->flags & TN_PRIM_VIEW ? "TN_PRIM_VIEW"
+                        : p->role                 ? "a role"
+                                                  : NULL;
+    if (has_effect && other)
+        return fail(
+            TN_ERR_REFUSED,
+            "TN_PRIM_EFFECT together with %s: the effect is that of `reference` and "
+            "of kernels",
+            other);
+    if (p->effects && !has_effect)
+        return fail(TN_ERR_REFUSED, "effects without the flag TN_PRIM_EFFECT");
+    size_t length = p->effects ? strlen(p->effects) : 1;
+    if (length < 1 || length > 63)
+        return fail(TN_ERR_REFUSED, "effects has %zu bytes, expected 1 .. 63", length);
+    return TN_OK;
+}
+
 static tn_status check_meaning(const tn_primitive *p)
 {
     const uint32_t known = TN_PRIM_VIEW | TN_PRIM_EFFECT | TN_PRIM_OWN_TYPE;
@@ -478,6 +500,8 @@ tn_status prim_check(tn_runtime *runtime, struct arena *arena, const tn_primitiv
         status = check_attrs(arena, p);
     if (status == TN_OK)
         status = check_meaning(p);
+    if (status == TN_OK)
+        status = check_effects(p);
     if (status == TN_OK)
         status = parse_meaning(runtime, arena, p, prim);
     if (status != TN_OK)

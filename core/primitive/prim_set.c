@@ -78,6 +78,28 @@ static tn_status add(struct prim_set *set, const struct prim *like)
     return status;
 }
 
+// Numbers the domains of effects in the order in which they are first named. The lock is
+// held.
+static tn_status number_domain(struct prim_set *set, struct prim *prim)
+{
+    const char *name = prim->record.effects;
+    uint32_t i = 0;
+    if (!name)
+        return TN_OK;
+    while (i < set->num_domains && strcmp(set->domains[i], name) != 0)
+        i++;
+    if (i == MAX_DOMAINS)
+        return fail(TN_ERR_REFUSED,
+                    "primitive '%s': effects '%s' is domain number %d, at "
+                    "most %d are possible",
+                    prim->record.id, name, MAX_DOMAINS + 1, MAX_DOMAINS);
+    if (i == set->num_domains && !(set->domains[i] = arena_strdup(&set->arena, name)))
+        return TN_ERR_MEMORY;
+    set->num_domains += i == set->num_domains;
+    prim->domain = i + 1;
+    return TN_OK;
+}
+
 // Copies an array into the arena and writes its new address to the pointer at `array`;
 // NULL stays NULL.
 static bool keep(struct arena *arena, void *array, uint64_t bytes)
@@ -117,7 +139,10 @@ tn_status prim_register(tn_runtime *runtime, const struct provider *provider,
     if (status == TN_OK) {
         prim.id_hash = hash_text(hash_start(0), prim.record.id);
         pthread_mutex_lock(&set->lock);
-        status = keep_tables(&set->arena, &prim.record) ? add(set, &prim) : TN_ERR_MEMORY;
+        status = number_domain(set, &prim);
+        if (status == TN_OK)
+            status =
+                keep_tables(&set->arena, &prim.record) ? add(set, &prim) : TN_ERR_MEMORY;
         pthread_mutex_unlock(&set->lock);
     }
     arena_finish(&arena);

@@ -23,6 +23,10 @@
 #define MAX_ABI_STRUCT 1024
 #define MAX_NAMES 256
 
+// Limit on the domains of effects (tn_primitive.effects) in one runtime: sets of domains
+// have a bit for each.
+#define MAX_DOMAINS 64
+
 struct plugin;
 struct expr;
 
@@ -75,6 +79,7 @@ struct prim {
     // the record's, and of `expr`.
     uint32_t num_runtime;
     uint8_t runtime[MAX_ATTR_FIELDS];
+    uint32_t domain; // 1 + the number of its record.effects in this runtime; 0: none
 };
 
 // The kind of weak number that input i of a node of the primitive, which has `num_inputs`,

@@ -18,7 +18,9 @@ struct prim_set {
     pthread_mutex_t lock; // for all writes; by_... and lists of kernels are read without it
     struct arena arena;
     struct lookup by_id, by_text, by_role;
-    uint32_t num_texts; // in by_text, at most MAX_TEXTS
+    uint32_t num_texts;               // in by_text, at most MAX_TEXTS
+    const char *domains[MAX_DOMAINS]; // of effects, by number
+    uint32_t num_domains;
     struct prim **prims;
     uint32_t num_prims, max_prims;
     const struct prim *copy; // tn.copy/1; not in the list

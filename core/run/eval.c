@@ -6,8 +6,7 @@
 #include "../base/fail.h"
 #include "run.h"
 
-static tn_status find_plan(tn_runtime *runtime, const struct task *task,
-                           struct plan **out_plan)
+static tn_status find_plan(tn_runtime *runtime, struct task *task, struct plan **out_plan)
 {
     *out_plan = plan_cache_get(runtime, task->signature);
     if (*out_plan)
@@ -74,7 +73,8 @@ static tn_status write_number(tn_scope *scope, tn_array *array)
     uint64_t element = 0;
     struct value *value;
     dtype_store_bits(array->type.dtype, &element, array->node->number);
-    tn_status status = value_from_host(scope->runtime, &array->type, &element, &value);
+    tn_status status = value_from_host(scope->runtime, scope_data_device(scope),
+                                       &array->type, &element, &value);
     return status == TN_OK ? scope_set_value(scope, array, value) : status;
 }
 

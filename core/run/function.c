@@ -141,19 +141,16 @@ void tn_function_destroy(tn_function *function)
 
 // --- inputs -----------------------------------------------------------------------------
 
-// Plans of functions are made for inputs that are contiguous, at offset 0, on the first
-// device.
+// Plans of functions are made for inputs that are contiguous, at offset 0.
 static bool is_plain(const tn_array *array)
 {
     const struct value *value = array->value;
-    return value && value->layout.offset == 0 && layout_is_contiguous(&value->layout) &&
-           value->storage->device->number == 0;
+    return value && value->layout.offset == 0 && layout_is_contiguous(&value->layout);
 }
 
 // Gives the input itself when it is plain, else a plain copy. A kept array is not imported
 // into the scope: a stand-in would share its data, and a donated input must have one owner.
-static tn_array *plain_input(tn_function *function, tn_scope *scope, tn_array *input,
-                             uint32_t i)
+static tn_array *plain_input(tn_scope *scope, tn_array *input, uint32_t i)
 {
     if (!input || input->donated || (input->scope && input->scope != scope)) {
         tn_scope_fail(scope, TN_ERR_ARGUMENT, "function_call: input %u %s", i,
@@ -166,13 +163,7 @@ static tn_array *plain_input(tn_function *function, tn_scope *scope, tn_array *i
         return input;
     if (input->scope && tn_eval_n(scope, &input, 1) != TN_OK)
         return NULL;
-    if (is_plain(input))
-        return input;
-    const tn_array *from = input;
-    tn_array *copy = NULL;
-    if (graph_apply(scope, prim_copy(function->runtime), &from, 1, NULL, &copy, 1) != TN_OK)
-        return NULL;
-    return tn_eval_n(scope, &copy, 1) == TN_OK ? copy : NULL;
+    return is_plain(input) ? input : read_copied(scope, input);
 }
 
 // Whether nothing but this array refers to its memory, which begins with the array and may
@@ -216,7 +207,13 @@ struct call {
     uint32_t num_inputs, num_outputs;
 };
 
-// The signature of a call: the inputs' dtypes and extents, and which ones are donated.
+static uint32_t device_of(const tn_array *array)
+{
+    return array->value->storage->device->number;
+}
+
+// The signature of a call: the inputs' devices, dtypes and extents, and which ones are
+// donated.
 static struct hash call_signature(const struct call *call)
 {
     struct hash h = hash_start((uint64_t)call->num_inputs << 32 | call->num_outputs);
@@ -228,7 +225,9 @@ static struct hash call_signature(const struct call *call)
     }
     for (uint32_t i = 0; i < call->num_inputs; i++) {
         const tn_type *type = &call->inputs[i]->type;
-        h = hash_u64(h, (uint64_t)type->dtype << 32 | (uint32_t)type->rank);
+        h = hash_u64(h, (uint64_t)type->dtype << 32 |
+                            (uint64_t)device_of(call->inputs[i]) << 16 |
+                            (uint32_t)type->rank);
         for (int32_t k = 0; k < type->rank; k++)
             h = hash_u64(h, (uint64_t)type->extent[k]);
     }
@@ -244,6 +243,7 @@ static tn_status trace_body(tn_function *function, tn_scope *trace, tn_array *co
     for (uint32_t i = 0; i < num_inputs; i++) {
         if (!(arguments[i] = leaf_create(trace, NODE_INPUT, &inputs[i]->type)))
             return trace->status;
+        arguments[i]->node->device = device_of(inputs[i]) + 1;
         arguments[i]->name = inputs[i]->name; // borrowed: outlives the trace
     }
     if (body_call(function->body, function->user, trace, arguments, num_inputs, outputs,
@@ -291,6 +291,7 @@ static tn_status trace_signature(tn_function *function, const struct call *call,
             task_create(trace, arrays + num_inputs, num_outputs, arrays, num_inputs, &task);
     task.donated = call->donated;
     task.num_donated = call->donated ? num_inputs : 0;
+    task.first_captured = num_inputs;
     if (status == TN_OK)
         status = plan_create(function->runtime, &task, NULL, &entry->plan);
     if (status == TN_OK)
@@ -416,7 +417,7 @@ static tn_status call_checked(tn_function *function, tn_scope *scope,
                     "function_call: input %u is donated, but the call has %u inputs",
                     function->donated[function->num_donated - 1], num_inputs);
     for (uint32_t i = 0; i < num_inputs && scope->status == TN_OK; i++)
-        plain[i] = plain_input(function, scope, inputs[i], i);
+        plain[i] = plain_input(scope, inputs[i], i);
     if (scope->status != TN_OK)
         return scope->status;
     if (function->num_donated > 0)

@@ -69,8 +69,8 @@ static tn_array *import_array(tn_scope *scope, const struct given_memory *given)
     tn_status status = check_pointer(given);
     if (status != TN_OK)
         return give_back(scope, given, status);
-    status = value_from_memory(scope->runtime, &given->layout, given->data, &given->memory,
-                               given->must_share, &value);
+    status = value_from_memory(scope->runtime, scope_data_device(scope), &given->layout,
+                               given->data, &given->memory, given->must_share, &value);
     if (status != TN_OK) {
         fail_prefix("%s: ", given->function);
         scope_take_failure(scope, status);

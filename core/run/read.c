@@ -22,15 +22,20 @@ tn_array *read_evaluated(tn_scope *scope, const char *function, tn_array *array)
     return tn_eval_n(scope, &array, 1) == TN_OK ? array : NULL;
 }
 
+tn_array *read_copied(tn_scope *scope, const tn_array *array)
+{
+    tn_array *copy = NULL;
+    uint32_t before = scope->device;
+    scope->device = array->value->storage->device->number + 1;
+    tn_status status =
+        graph_apply(scope, prim_copy(scope->runtime), &array, 1, NULL, &copy, 1);
+    scope->device = before;
+    return status == TN_OK && tn_eval_n(scope, &copy, 1) == TN_OK ? copy : NULL;
+}
+
 tn_array *read_contiguous(tn_scope *scope, tn_array *array)
 {
-    if (layout_is_contiguous(&array->value->layout))
-        return array;
-    const tn_array *input = array;
-    tn_array *copy = NULL;
-    if (graph_apply(scope, prim_copy(scope->runtime), &input, 1, NULL, &copy, 1) != TN_OK)
-        return NULL;
-    return tn_eval_n(scope, &copy, 1) == TN_OK ? copy : NULL;
+    return layout_is_contiguous(&array->value->layout) ? array : read_copied(scope, array);
 }
 
 // Evaluates the array. Gives it, or a contiguous copy when its layout is not contiguous.

@@ -25,6 +25,10 @@ tn_status plan_run(struct plan *plan, struct value *const *leaves, struct value 
 // scope that stands for it. NULL with the scope's failure set.
 tn_array *read_evaluated(tn_scope *scope, const char *function, tn_array *array);
 
+// A contiguous copy of an evaluated array, on the array's device. NULL with the scope's
+// failure set.
+tn_array *read_copied(tn_scope *scope, const tn_array *array);
+
 // The evaluated array, or a copy when its layout is not contiguous. NULL with the scope's
 // failure set.
 tn_array *read_contiguous(tn_scope *scope, tn_array *array);

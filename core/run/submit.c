@@ -1,47 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Submit: runs a plan. Buffers are bound to slots and segments are submitted in order, each
-// to the calling thread's queue of its device. The host waits only for transfers between
-// devices. Failures after submission are kept in outcomes; a segment's outcome depends on
-// those of the memory that it uses.
+// to the calling thread's queue of its device. Transfers between devices are transfer.c's.
+// Failures after submission are kept in outcomes; a segment's outcome depends on those of
+// the memory that it uses.
 #include <string.h>
-#include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/thread.h"
 #include "../device/outcome.h"
 #include "../plugin/host.h"
-#include "run.h"
-
-// The submission of one segment in one run.
-struct submitted {
-    struct outcome *outcome; // with a reference; NULL: see make_outcome
-    uint64_t value;          // of its timeline point; 0: not submitted
-    struct submitted *next;  // in the open_list of its device
-};
-
-// Submissions of this run whose failure would leave invalid data in a device's arena: the
-// last one that read the arena, whose outcome includes all before it, and those after that
-// one.
-struct open_list {
-    struct submitted *first, *last; // in the order of their points; NULL: none
-};
-
-// State of one run, in one block of memory. Pooled in the plan; used by one run at a time.
-struct run_record {
-    struct submitted *segments;
-    struct open_list *open;    // by device
-    struct storage **arenas;   // by device; NULL: no arena
-    struct storage **storages; // as plan.storages
-    tn_binding *bindings;      // of the segment that is being submitted
-    uint32_t *queues;          // by device: the queue of this run
-};
-
-struct run {
-    struct plan *plan;
-    struct run_record *record;
-    struct value *const *leaves; // borrowed
-    enum run_mode mode;
-    bool has_begun; // a segment was submitted
-};
+#include "effects.h"
+#include "running.h"
 
 // --- the pool of run records -----------------------------------------------------------
 
@@ -57,20 +25,23 @@ static void *carve(char **at, uint64_t count, size_t size)
 static struct run_record *run_record_create(const struct plan *plan)
 {
     uint64_t devices = plan->num_devices, queues = (devices + 1) / 2 * 2;
-    size_t size = sizeof(struct run_record) +
-                  plan->num_segments * sizeof(struct submitted) +
-                  devices * (sizeof(struct open_list) + sizeof(struct storage *)) +
-                  plan->num_storages * sizeof(struct storage *) +
-                  plan->max_slots * sizeof(tn_binding) + queues * sizeof(uint32_t);
+    size_t size =
+        sizeof(struct run_record) + plan->num_segments * sizeof(struct submitted) +
+        plan->num_transfers * sizeof(struct submitted) +
+        devices * (sizeof(struct open_list) + sizeof(struct storage *) + sizeof(uint64_t)) +
+        plan->num_storages * sizeof(struct storage *) +
+        plan->max_slots * sizeof(tn_binding) + queues * sizeof(uint32_t);
     char *at = mem_zalloc(size);
     struct run_record *record = at ? carve(&at, 1, sizeof(*record)) : NULL;
     if (!record)
         return NULL;
     record->segments = carve(&at, plan->num_segments, sizeof(*record->segments));
+    record->transfers = carve(&at, plan->num_transfers, sizeof(*record->transfers));
     record->open = carve(&at, devices, sizeof(*record->open));
     record->arenas = carve(&at, devices, sizeof(*record->arenas));
     record->storages = carve(&at, plan->num_storages, sizeof(*record->storages));
     record->bindings = carve(&at, plan->max_slots, sizeof(*record->bindings));
+    record->reads = carve(&at, devices, sizeof(*record->reads));
     record->queues = carve(&at, queues, sizeof(*record->queues));
     return record;
 }
@@ -93,6 +64,10 @@ static void run_record_give(struct plan *plan, struct run_record *record)
         outcome_release(record->segments[i].outcome);
         record->segments[i] = (struct submitted){0};
     }
+    for (uint32_t i = 0; i < plan->num_transfers; i++) {
+        outcome_release(record->transfers[i].outcome);
+        record->transfers[i] = (struct submitted){0};
+    }
     for (uint32_t i = 0; i < plan->num_storages; i++) {
         storage_release(record->storages[i]);
         record->storages[i] = NULL;
@@ -101,6 +76,7 @@ static void run_record_give(struct plan *plan, struct run_record *record)
         storage_release(record->arenas[i]);
         record->arenas[i] = NULL;
         record->open[i] = (struct open_list){0};
+        record->reads[i] = 0;
     }
     mem_free(atomic_exchange(idle_place(plan), record)); // NULL, or that of another thread
 }
@@ -110,6 +86,21 @@ static void run_record_give(struct plan *plan, struct run_record *record)
 static struct device *device_of(const struct run *run, const struct plan_segment *segment)
 {
     return run->plan->devices[segment->device];
+}
+
+struct storage *run_storage(const struct run *run, const struct plan_slot *slot,
+                            uint64_t *out_offset)
+{
+    *out_offset = 0;
+    switch (slot->home) {
+    case HOME_LEAF:
+        *out_offset = run->leaves[slot->index]->offset;
+        return run->leaves[slot->index]->storage;
+    case HOME_ARENA:
+        return run->record->arenas[slot->index];
+    default:
+        return run->record->storages[slot->index];
+    }
 }
 
 static struct submitted *state_of(const struct run *run, const struct plan_segment *segment)
@@ -152,100 +143,13 @@ static tn_status prepare_storages(struct run *run)
     return TN_OK;
 }
 
-static struct storage *storage_of(const struct run *run, const struct plan_slot *slot,
-                                  uint64_t *out_offset)
-{
-    *out_offset = 0;
-    switch (slot->home) {
-    case HOME_LEAF:
-        *out_offset = run->leaves[slot->index]->offset;
-        return run->leaves[slot->index]->storage;
-    case HOME_ARENA:
-        return run->record->arenas[slot->index];
-    default:
-        return run->record->storages[slot->index];
-    }
-}
-
-// --- transfers -------------------------------------------------------------------------
-
-// Waits for the writers of the arena. An arena's storage has no outcome of its own, since
-// only this run uses it.
-static tn_status wait_for_arena(const struct run *run, uint32_t device)
-{
-    struct open_list *open = &run->record->open[device];
-    for (; open->first; open->first = open->first->next) {
-        tn_point point = outcome_point(open->first->outcome);
-        tn_status status = device_wait(run->plan->devices[device], point);
-        if (status == TN_OK)
-            status = outcome_end(open->first->outcome);
-        if (status != TN_OK)
-            return status;
-    }
-    return TN_OK;
-}
-
-static void fill(void *bytes, const struct plan_transfer *t)
-{
-    size_t size = dtype_size(t->dtype);
-    for (uint64_t at = 0; at < t->size; at += size)
-        dtype_store_bits(t->dtype, (char *)bytes + at, t->number);
-}
-
-// Reads the elements to transfer, after the work that writes them.
-static tn_status fetch(const struct run *run, const struct plan_transfer *t, void *bytes)
-{
-    uint64_t offset;
-    if (t->from.home == HOME_NONE) {
-        fill(bytes, t);
-        return TN_OK;
-    }
-    tn_status status =
-        t->from.home == HOME_ARENA ? wait_for_arena(run, t->from_device) : TN_OK;
-    struct storage *from = storage_of(run, &t->from, &offset);
-    return status == TN_OK ? storage_read(from, offset + t->from_offset, bytes, t->size)
-                           : status;
-}
-
-static tn_status move(struct run *run, const struct plan_transfer *t)
-{
-    uint64_t offset;
-    struct storage *to = storage_of(run, &t->to, &offset);
-    void *bytes = mem_alloc(t->size);
-    if (!bytes)
-        return TN_ERR_MEMORY;
-    tn_status status = fetch(run, t, bytes);
-    if (status == TN_OK) // work that is still queued may use this memory
-        status = storage_drain(to);
-    if (status == TN_OK)
-        status = storage_write(to, offset + t->to_offset, bytes, t->size);
-    mem_free(bytes);
-    return status;
-}
-
-static tn_status transfer(struct run *run, const struct plan_transfer *t)
-{
-    const struct plan *plan = run->plan;
-    bool upload = t->from.home == HOME_NONE;
-    if (t->size == 0)
-        return TN_OK;
-    uint64_t begin = trace_begin(plan->runtime->trace);
-    tn_status status = move(run, t);
-    trace_end(plan->runtime->trace, begin, upload ? "upload" : "transfer",
-              "\"bytes\":%llu,\"from\":\"%s\",\"to\":\"%s\"", (unsigned long long)t->size,
-              upload ? "" : plan->devices[t->from_device]->name,
-              plan->devices[t->to_device]->name);
-    stats_count(plan->runtime, STATS_TRANSFERS, 1);
-    return status;
-}
-
 // --- submission -------------------------------------------------------------------------
 
 static void bind_slots(const struct run *run, const struct plan_segment *segment)
 {
     for (uint32_t i = 0; i < segment->segment.num_slots; i++) {
         uint64_t offset;
-        struct storage *storage = storage_of(run, &segment->slots[i], &offset);
+        struct storage *storage = run_storage(run, &segment->slots[i], &offset);
         run->record->bindings[i] = (tn_binding){storage->buffer, offset};
     }
 }
@@ -288,7 +192,7 @@ static tn_status list_causes(const struct run *run, const struct plan_segment *s
         uint64_t offset;
         if (segment->slots[i].home != HOME_ARENA)
             status =
-                add_cause(causes, storage_of(run, &segment->slots[i], &offset)->outcome);
+                add_cause(causes, run_storage(run, &segment->slots[i], &offset)->outcome);
     }
     if (status != TN_OK || !reads_arena(segment))
         return status;
@@ -326,18 +230,16 @@ static tn_status make_outcome(const struct run *run, const struct plan_segment *
 static void note_open(struct open_list *open, const struct plan_segment *segment,
                       struct submitted *state)
 {
-    state->next = NULL;
-    if (!open->first || reads_arena(segment))
-        open->first = state;
-    else
-        open->last->next = state;
-    open->last = state;
+    if (reads_arena(segment))
+        open->first = NULL;
+    open_list_add(open, state);
 }
 
-// Points of other queues that a submission waits for. `last`: the greatest value by queue.
+// Points of other timelines that a submission waits for. `last`: the greatest value by
+// timeline.
 struct wait_list {
-    uint64_t last[TN_MAX_QUEUES];
-    tn_point points[TN_MAX_QUEUES];
+    uint64_t last[MAX_TIMELINES];
+    tn_point points[MAX_TIMELINES];
     uint32_t count;
 };
 
@@ -350,7 +252,7 @@ static void wait_for(struct wait_list *waits, tn_point point)
 // The memory of a donated leaf is written only after all submissions that read it.
 static void wait_for_uses(struct wait_list *waits, const struct storage *storage)
 {
-    for (uint32_t i = 0; i < storage->device->num_queues; i++)
+    for (uint32_t i = 0; i < storage->device->num_timelines; i++)
         wait_for(waits, (tn_point){.queue = i,
                                    .value = atomic_load_explicit(&storage->last_use[i],
                                                                  memory_order_acquire)});
@@ -361,28 +263,58 @@ static bool takes_over(const struct plan *plan, const struct plan_slot *slot)
     return slot->home == HOME_STORAGE && plan->storages[slot->index].donated_leaf != NONE;
 }
 
+// The mover writes to the arena what this segment reads, and reads what it may write over.
+static void wait_for_moves(const struct run *run, const struct plan_segment *segment,
+                           struct wait_list *waits)
+{
+    const struct device *device = device_of(run, segment);
+    const struct submitted *state = run->record->open[segment->device].first;
+    wait_for(waits, (tn_point){.queue = device->num_queues,
+                               .value = run->record->reads[segment->device]});
+    for (; state; state = state->next)
+        wait_for(waits, outcome_point(state->outcome));
+}
+
+// Of this device; follow_effects() has seen to others.
+static void wait_for_effects(const struct run *run, const struct plan_segment *segment,
+                             struct wait_list *waits)
+{
+    for (uint32_t i = 0; i < MAX_DOMAINS; i++) {
+        struct effect_point last = effects_last(run->plan->runtime, i);
+        if ((segment->effects >> i & 1) && last.device == device_of(run, segment))
+            wait_for(waits, last.point);
+    }
+}
+
 static void list_waits(const struct run *run, const struct plan_segment *segment,
                        struct wait_list *waits)
 {
     const struct device *device = device_of(run, segment);
     uint32_t own = run->record->queues[segment->device];
     waits->count = 0;
-    if (device->num_queues == 1)
+    if (device->num_timelines == 1)
         return;
     memset(waits->last, 0, sizeof(waits->last));
     for (uint32_t i = 0; i < segment->segment.num_slots; i++) {
         uint64_t offset;
         const struct plan_slot *slot = &segment->slots[i];
-        const struct storage *storage = storage_of(run, slot, &offset);
+        const struct storage *storage = run_storage(run, slot, &offset);
         if (slot->home != HOME_ARENA && !outcome_succeeded(storage->outcome))
             wait_for(waits, outcome_point(storage->outcome));
         if (takes_over(run->plan, slot))
             wait_for_uses(waits, storage);
     }
-    for (uint32_t i = 0; i < device->num_queues; i++) {
+    if (run->has_moved)
+        wait_for_moves(run, segment, waits);
+    if (segment->effects)
+        wait_for_effects(run, segment, waits);
+    for (uint32_t i = 0; i < device->num_timelines; i++) {
         tn_point point = {.queue = i, .value = waits->last[i]};
-        if (i != own && !device_has_reached(device, point))
-            waits->points[waits->count++] = point;
+        if (i == own || device_has_reached(device, point))
+            continue;
+        if (device_is_host_timeline(device, i))
+            point.queue = TN_QUEUE_HOST;
+        waits->points[waits->count++] = point;
     }
 }
 
@@ -405,7 +337,7 @@ static void note_use(const struct run *run, const struct plan_segment *segment,
     raise_to(plan_last_use(run->plan, segment->device, point.queue), point.value);
     for (uint32_t i = 0; i < segment->segment.num_slots; i++) {
         uint64_t offset;
-        struct storage *storage = storage_of(run, &segment->slots[i], &offset);
+        struct storage *storage = run_storage(run, &segment->slots[i], &offset);
         storage_use(storage, point);
         if (!state->outcome || segment->slots[i].home == HOME_ARENA ||
             !(segment->segment.slots[i].flags & TN_SLOT_WRITE))
@@ -424,7 +356,7 @@ static tn_status call_submit(const struct run *run, const struct plan_segment *s
     list_waits(run, segment, &waits);
     const tn_submission submission = {
         .struct_size = sizeof(submission),
-        .flags = run->mode == RUN_ASYNC ? TN_SUBMIT_ASYNC : 0,
+        .flags = run->mode == RUN_ASYNC || segment->effects ? TN_SUBMIT_ASYNC : 0,
         .executable = segment->executable,
         .bindings = run->record->bindings,
         .num_bindings = segment->segment.num_slots,
@@ -469,6 +401,36 @@ static tn_status submit_segment(struct run *run, const struct plan_segment *segm
     return TN_OK;
 }
 
+// Lets the segment begin after the last effects of its domains on other devices.
+static tn_status follow_effects(struct run *run, const struct plan_segment *segment)
+{
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < MAX_DOMAINS && status == TN_OK; i++) {
+        struct effect_point last = effects_last(run->plan->runtime, i);
+        if ((segment->effects >> i & 1) && last.device &&
+            last.device != device_of(run, segment))
+            status = run_follow(run, segment->device, last.device, last.point);
+    }
+    return status;
+}
+
+// Submits a segment with effects. It is submitted as if nobody waited soon, so that the
+// turn ends before the work does.
+static tn_status submit_in_turn(struct run *run, const struct plan_segment *segment)
+{
+    struct effect_point last = {.device = NULL};
+    effects_enter(run->plan->runtime);
+    tn_status status = follow_effects(run, segment);
+    if (status == TN_OK)
+        status = submit_segment(run, segment);
+    if (status == TN_OK)
+        last = (struct effect_point){device_of(run, segment),
+                                     {.queue = run->record->queues[segment->device],
+                                      .value = state_of(run, segment)->value}};
+    effects_leave(run->plan->runtime, segment->effects, last);
+    return status;
+}
+
 static tn_status submit_all(struct run *run)
 {
     const struct plan *plan = run->plan;
@@ -476,9 +438,10 @@ static tn_status submit_all(struct run *run)
         const struct plan_segment *segment = &plan->segments[i];
         tn_status status = TN_OK;
         for (uint32_t k = 0; k < segment->num_transfers && status == TN_OK; k++)
-            status = transfer(run, &plan->transfers[segment->first_transfer + k]);
+            status = run_transfer(run, &plan->transfers[segment->first_transfer + k]);
         if (status == TN_OK && segment->executable)
-            status = submit_segment(run, segment);
+            status = segment->effects ? submit_in_turn(run, segment)
+                                      : submit_segment(run, segment);
         if (status != TN_OK)
             return status;
     }
@@ -512,7 +475,7 @@ static tn_status give_outputs(struct run *run, struct value **outputs)
     for (uint32_t i = 0; i < plan->num_outputs; i++) {
         const struct plan_output *o = &plan->outputs[i];
         uint64_t offset;
-        struct storage *storage = storage_of(run, &o->slot, &offset);
+        struct storage *storage = run_storage(run, &o->slot, &offset);
         storage_retain(storage);
         tn_status status =
             value_create(storage, offset + o->offset, &o->layout, &outputs[i]);
@@ -535,7 +498,7 @@ tn_status plan_run(struct plan *plan, struct value *const *leaves, struct value 
     tn_status status = callback_check(plan->runtime);
     if (status != TN_OK)
         return status;
-    struct run run = {plan, run_record_take(plan), leaves, mode, false};
+    struct run run = {plan, run_record_take(plan), leaves, mode, false, false};
     if (!run.record)
         return TN_ERR_MEMORY;
     life_add(&plan->runtime->life, LIFE_RUNS);

@@ -297,6 +297,16 @@ tn_status flow_decompose(struct flow *flow, struct node *node, tn_array **output
     return status;
 }
 
+tn_status flow_refuse_effects(const struct node *node, const char *what)
+{
+    if (node->kind != NODE_PRIM || !node->prim->record.effects)
+        return TN_OK;
+    return fail(TN_ERR_UNSUPPORTED,
+                "%s has an effect (%s), which %s would repeat or leave "
+                "out: apply it to a result",
+                node->prim->record.id, node->prim->record.effects, what);
+}
+
 tn_status flow_no_rule(const struct node *node, const char *rule)
 {
     bool is_derivative = strcmp(rule, "vmap") != 0;

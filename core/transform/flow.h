@@ -77,6 +77,23 @@ void rule_call_finish(struct rule_call *call);
 // Builds the node's decomposition. `outputs` have the types of the node's outputs.
 tn_status flow_decompose(struct flow *flow, struct node *node, tn_array **outputs);
 
+// Begins the transformation of a node: what is built for it runs on its device, until
+// flow_leave(), which takes the result.
+static inline uint32_t flow_enter(struct flow *flow, const struct node *node)
+{
+    uint32_t before = flow->scope->device;
+    flow->scope->device = node->device;
+    return before;
+}
+static inline void flow_leave(struct flow *flow, uint32_t before)
+{
+    flow->scope->device = before;
+}
+
+// Fails for a node with effects of a domain: `what` ("a derivative through it", "a batch of
+// it") makes no sense.
+tn_status flow_refuse_effects(const struct node *node, const char *what);
+
 // Fails: the node's primitive has no `rule` ("vjp"), no expression and no decomposition.
 tn_status flow_no_rule(const struct node *node, const char *rule);
 

@@ -166,7 +166,9 @@ static tn_status push(struct flow *flow, struct node *node)
         tangents[i] = tangent_of(flow, node, i);
         any |= tangents[i] != NULL;
     }
-    tn_status status = any ? push_node(flow, node, tangents) : TN_OK;
+    tn_status status = any ? flow_refuse_effects(node, "a derivative through it") : TN_OK;
+    if (any && status == TN_OK)
+        status = push_node(flow, node, tangents);
     mem_free(tangents);
     return status;
 }
@@ -174,8 +176,11 @@ static tn_status push(struct flow *flow, struct node *node)
 static tn_status sweep(struct flow *flow, struct node **nodes, uint32_t count)
 {
     tn_status status = TN_OK;
-    for (uint32_t i = 0; i < count && status == TN_OK; i++)
+    for (uint32_t i = 0; i < count && status == TN_OK; i++) {
+        uint32_t before = flow_enter(flow, nodes[i]);
         status = push(flow, nodes[i]);
+        flow_leave(flow, before);
+    }
     return status;
 }
 

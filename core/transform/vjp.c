@@ -136,6 +136,9 @@ static tn_status pull(struct flow *flow, struct node *node)
         any_wanted = is_wanted(flow, node, i);
     if (!any_given || !any_wanted)
         return TN_OK;
+    tn_status status = flow_refuse_effects(node, "a derivative through it");
+    if (status != TN_OK)
+        return status;
     if (node->kind == NODE_PRIM && node->prim->record.vjp)
         return pull_rule(flow, node, cotangents);
     if (node->expr)
@@ -148,8 +151,11 @@ static tn_status pull(struct flow *flow, struct node *node)
 static tn_status sweep(struct flow *flow, struct node **nodes, uint32_t count)
 {
     tn_status status = TN_OK;
-    for (int64_t i = (int64_t)count - 1; i >= 0 && status == TN_OK; i--)
+    for (int64_t i = (int64_t)count - 1; i >= 0 && status == TN_OK; i--) {
+        uint32_t before = flow_enter(flow, nodes[i]);
         status = pull(flow, nodes[i]);
+        flow_leave(flow, before);
+    }
     return status;
 }
 

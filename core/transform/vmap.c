@@ -307,6 +307,9 @@ static tn_status push(struct vmap *v, struct node *node)
     int attribute = batched_attribute(v, node);
     if (record && record->vmap && attribute < 0)
         return push_rule(v, node);
+    status = flow_refuse_effects(node, "a batch of it");
+    if (status != TN_OK)
+        return status;
     if (node->expr)
         return push_expr(v, node);
     if (record && record->decompose)
@@ -322,8 +325,11 @@ static tn_status push(struct vmap *v, struct node *node)
 static tn_status sweep(struct vmap *v, struct node **nodes, uint32_t count)
 {
     tn_status status = TN_OK;
-    for (uint32_t i = 0; i < count && status == TN_OK; i++)
+    for (uint32_t i = 0; i < count && status == TN_OK; i++) {
+        uint32_t before = flow_enter(&v->flow, nodes[i]);
         status = push(v, nodes[i]);
+        flow_leave(&v->flow, before);
+    }
     return status;
 }
 

@@ -217,7 +217,7 @@ static void write_planned(FILE *out, const json_t *explanation, const struct pla
     }
 }
 
-static tn_status write_plan(FILE *out, tn_scope *scope, const struct task *task)
+static tn_status write_plan(FILE *out, tn_scope *scope, struct task *task)
 {
     struct plan *plan = NULL;
     json_t *explanation = NULL;
@@ -231,7 +231,7 @@ static tn_status write_plan(FILE *out, tn_scope *scope, const struct task *task)
 
 // --- tn_graph_dot ----------------------------------------------------------------------
 
-static tn_status dot_task(tn_scope *scope, const struct task *task, bool scheduled,
+static tn_status dot_task(tn_scope *scope, struct task *task, bool scheduled,
                           char **out_dot)
 {
     char *text = NULL;

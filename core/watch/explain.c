@@ -194,10 +194,11 @@ static json_t *explain_leaves(const struct plan_work *work)
     for (uint32_t i = 0; i < work->task->num_leaves; i++) {
         const tn_array *leaf = work->task->leaves[i];
         const struct value *value = leaf->value;
+        uint32_t named = leaf->node->device ? leaf->node->device - 1 : 0;
         char type[TYPE_TEXT];
         json_t *entry = json_pack(
             "{s:i, s:s, s:s, s:b}", "id", (int)i, "type", type_print(&leaf->type, type),
-            "device", work->devices[value ? value->storage->device->number : 0]->name,
+            "device", work->devices[value ? value->storage->device->number : named]->name,
             "donated", task_donates(work->task, i));
         set_text(entry, "name", leaf->name);
         json_array_append_new(leaves, entry);
@@ -279,8 +280,8 @@ struct plan_watcher *explain_for(tn_runtime *runtime, explain_done *done)
     return &e->watcher;
 }
 
-tn_status explain_planning(tn_runtime *runtime, const struct task *task,
-                           struct plan **out_plan, json_t **out_explanation)
+tn_status explain_planning(tn_runtime *runtime, struct task *task, struct plan **out_plan,
+                           json_t **out_explanation)
 {
     struct explainer *e = explainer_create(runtime);
     if (!e)
@@ -293,7 +294,7 @@ tn_status explain_planning(tn_runtime *runtime, const struct task *task,
 
 // --- tn_explain ------------------------------------------------------------------------
 
-static tn_status explain_task(tn_scope *scope, const struct task *task, char **out_json)
+static tn_status explain_task(tn_scope *scope, struct task *task, char **out_json)
 {
     struct plan *plan = NULL;
     json_t *explanation = NULL;

@@ -8,8 +8,8 @@
 
 // Gives a plan and its explanation, which the caller owns (json_decref). The explanation is
 // also set when planning fails, but not when out of memory at the start.
-tn_status explain_planning(tn_runtime *runtime, const struct task *task,
-                           struct plan **out_plan, json_t **out_explanation);
+tn_status explain_planning(tn_runtime *runtime, struct task *task, struct plan **out_plan,
+                           json_t **out_explanation);
 
 // Called with an explanation once planning has ended. `plan` is NULL when it failed; the
 // thread's message says why and must stay. Borrows `explanation`.

@@ -147,6 +147,7 @@ const struct check_info all_checks[] = {
     {"queue.apart", "P46", "work of one queue that does not end holds up no other queue"},
     {"queue.waits", "P46",
      "work begins after the points of other queues that it waits for"},
+    {"queue.host", "P51", "work begins after the points of the host that it waits for"},
     {"queue.at-once", "P36", "many threads compile, submit and wait, on one executable"},
     {"queue.lost", "P43", "a lost device says so, and can be closed"},
     // kernels of other plugins
@@ -157,6 +158,7 @@ const struct check_info all_checks[] = {
     {"family.cpu-stages", "P44",
      "prepare, launches and finish of each step, also where a prepare fails"},
     {"family.cpu-fused", "P44", "operands of kernels pass through programs, also in place"},
+    {"family.cpu-effects", "P44", "effects of one domain happen in the order of the steps"},
     {"family.cpu-failure", "P42",
      "a kernel's failure arrives each time it is asked for, and hurts no later work"},
     {"family.glsl", "P44", "vulkan.glsl/1 kernels run, with their push constants"},

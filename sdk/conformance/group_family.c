@@ -300,6 +300,61 @@ static void check_reference(struct fixture *f)
     run_cpu(f, NULL, 0, false);
 }
 
+// --- kernels with effects --------------------------------------------------------------
+
+enum { EFFECTS = 12 };
+
+// The numbers of the steps, as they ran.
+static struct effects {
+    atomic_uint count;
+    int64_t numbers[EFFECTS];
+} effects;
+
+static tn_status launch_effect(const tn_cpu_call *call)
+{
+    uint32_t at = atomic_fetch_add(&effects.count, 1);
+    if (at < EFFECTS)
+        effects.numbers[at] = *(const int64_t *)call->attrs;
+    return TN_OK;
+}
+
+// Steps that touch no common bytes run in order all the same, since they name one domain.
+static void check_effects(struct fixture *f)
+{
+    static const tn_primitive primitive = {.struct_size = sizeof(primitive),
+                                           .flags = TN_PRIM_EFFECT,
+                                           .id = "kit.effect/1",
+                                           .effects = "kit.order"};
+    static const tn_cpu_kernel payload = {sizeof(payload), 0, launch_effect};
+    static const tn_kernel kernel = {.struct_size = sizeof(kernel),
+                                     .family = TN_FAMILY_CPU,
+                                     .name = "kit",
+                                     .payload = &payload};
+    static int64_t numbers[EFFECTS];
+    const tn_value none = {0};
+    if (!consumes(f, TN_FAMILY_CPU))
+        return;
+    draft_start(&draft);
+    for (int64_t i = 0; i < EFFECTS; i++) {
+        numbers[i] = i;
+        tn_step *step = draft_kernel(&draft, &primitive, &kernel, &none, 0, &none);
+        step->num_outputs = 0;
+        step->attrs = &numbers[i];
+    }
+    atomic_store(&effects.count, 0);
+    tn_executable *executable = fixture_compile(f, &draft.segment);
+    check_case(f->kit);
+    if (!executable || !fixture_submit(f, executable, NULL, 0, TN_SUBMIT_ASYNC, NULL) ||
+        !fixture_wait(f, f->points[0]) || !fixture_computes(f))
+        return;
+    if (effects.count != EFFECTS)
+        check_fail(f->kit, "%u of %d steps with effects ran", effects.count, EFFECTS);
+    for (uint32_t i = 0; i < EFFECTS && !check_failed(f->kit); i++)
+        if (effects.numbers[i] != (int64_t)i)
+            check_fail(f->kit, "of steps with effects of one domain number %d runs as %u",
+                       (int)effects.numbers[i], i);
+}
+
 // --- kernels that fail -----------------------------------------------------------------
 
 static tn_status wait_failing(struct fixture *f, uint64_t point)
@@ -499,11 +554,17 @@ static void check_damaged(struct fixture *f)
 }
 
 static const struct fixture_check checks[] = {
-    {"family.cpu-call", check_call},         {"family.cpu-scratch", check_scratch},
-    {"family.cpu-loop", check_loop},         {"family.cpu-reference", check_reference},
-    {"family.cpu-failure", check_failure},   {"family.glsl", check_glsl},
-    {"family.spirv", check_spirv},           {"family.glsl-plan", check_glsl_plan},
-    {"family.spirv-plan", check_spirv_plan}, {"family.plan", check_wrong_plans},
+    {"family.cpu-call", check_call},
+    {"family.cpu-scratch", check_scratch},
+    {"family.cpu-loop", check_loop},
+    {"family.cpu-effects", check_effects},
+    {"family.cpu-reference", check_reference},
+    {"family.cpu-failure", check_failure},
+    {"family.glsl", check_glsl},
+    {"family.spirv", check_spirv},
+    {"family.glsl-plan", check_glsl_plan},
+    {"family.spirv-plan", check_spirv_plan},
+    {"family.plan", check_wrong_plans},
     {"family.damaged", check_damaged},
 };
 

@@ -287,11 +287,12 @@ static void check_threads(struct fixture *f)
 }
 
 static const struct fixture_check checks[] = {
-    {"queue.points", check_points},   {"queue.order", check_order},
-    {"queue.done", check_done},       {"queue.bindings", check_bindings},
-    {"queue.replay", check_replay},   {"queue.threads", check_threads},
-    {"queue.apart", check_apart},     {"queue.waits", check_waits},
-    {"queue.at-once", check_at_once}, {"queue.lost", check_lost},
+    {"queue.points", check_points}, {"queue.order", check_order},
+    {"queue.done", check_done},     {"queue.bindings", check_bindings},
+    {"queue.replay", check_replay}, {"queue.threads", check_threads},
+    {"queue.apart", check_apart},   {"queue.waits", check_waits},
+    {"queue.host", check_host},     {"queue.at-once", check_at_once},
+    {"queue.lost", check_lost},
 };
 
 void group_queue(struct kit *k)

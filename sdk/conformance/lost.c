@@ -120,6 +120,27 @@ static void lose(struct scene *s)
         check_fail(f->kit, "lose fails with status %d", status);
 }
 
+static bool has_host_points(const struct fixture *f)
+{
+    return (f->info.flags & TN_DEVICE_HOST_POINTS) && TN_HAS(f->backend, signal);
+}
+
+// Behind all other work, some waits for the host, which signals when the device is lost.
+static bool wait_behind_host(struct scene *s)
+{
+    struct fixture *f = s->fixture;
+    const tn_point host = {1, TN_QUEUE_HOST, 0};
+    const tn_submission submission = {.struct_size = sizeof(submission),
+                                      .flags = TN_SUBMIT_ASYNC,
+                                      .executable = s->executable,
+                                      .bindings = s->bindings,
+                                      .num_bindings = 2,
+                                      .binding_size = sizeof(tn_binding),
+                                      .waits = &host,
+                                      .num_waits = 1};
+    return !has_host_points(f) || fixture_submit_to(f, &submission, NULL);
+}
+
 // Loses the device while work runs: the first thread copies, the others wait for the work.
 static bool lose_at_work(struct scene *s)
 {
@@ -133,6 +154,8 @@ static bool lose_at_work(struct scene *s)
         if (!fixture_submit(f, s->executable, s->bindings, 2, TN_SUBMIT_ASYNC,
                             &s->points[i]))
             return false;
+    if (!wait_behind_host(s))
+        return false;
     for (int i = 0; i < WAITERS; i++) {
         waiters[i] = (struct waiter){s, buffer, TN_OK};
         if (pthread_create(&threads[i], NULL, i ? wait_for_work : copy_until_lost,
@@ -141,6 +164,8 @@ static bool lose_at_work(struct scene *s)
     }
     lose(s);
     atomic_store(&s->is_lost, true);
+    if (has_host_points(f) && f->backend->signal(f->device, 1) != TN_OK)
+        check_fail(f->kit, "signal fails on a lost device, where work waits for it");
     for (int i = 0; i < WAITERS; i++) {
         pthread_join(threads[i], NULL);
         if (waiters[i].status != TN_OK && waiters[i].status != TN_ERR_DEVICE)

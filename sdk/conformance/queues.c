@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Several queues, which wait for each other only where a submission says so; and several
-// threads that submit at once, to one or several queues, with one executable.
+// Several queues, which wait for each other, or for the host, only where a submission says
+// so; and several threads that submit at once, to one or several queues, with one
+// executable.
 #include "queues.h"
 
 #include <pthread.h>
@@ -315,6 +316,117 @@ void check_waits(struct fixture *f)
         check_behind(f);
     if (!check_failed(f->kit))
         check_chain(f);
+}
+
+// --- work that waits for the host ------------------------------------------------------
+
+// The host, which signals on a thread of its own when told to, or after 2 s: then it was
+// waited for by a call that should have returned.
+struct signaller {
+    struct fixture *fixture;
+    pthread_t thread;
+    atomic_bool is_told, gave_up;
+    tn_status status;
+};
+
+static void *signal_when_told(void *context)
+{
+    struct signaller *s = context;
+    for (int i = 0; i < 2000 && !atomic_load(&s->is_told); i++)
+        pause_ms(1);
+    atomic_store(&s->gave_up, !atomic_load(&s->is_told));
+    s->status = s->fixture->backend->signal(s->fixture->device, 3);
+    return NULL;
+}
+
+static bool submit_after_host(struct fixture *f, tn_executable *executable,
+                              const tn_binding *bindings, uint64_t value, uint32_t queue)
+{
+    const tn_point host = {value, TN_QUEUE_HOST, 0};
+    const tn_submission submission = {.struct_size = sizeof(submission),
+                                      .executable = executable,
+                                      .bindings = bindings,
+                                      .num_bindings = 2,
+                                      .binding_size = sizeof(tn_binding),
+                                      .waits = value ? &host : NULL,
+                                      .num_waits = value > 0,
+                                      .queue = queue};
+    check_case(f->kit);
+    return fixture_submit_to(f, &submission, NULL);
+}
+
+// Waits for the queue, and expects the program's result of numbers from `first` on.
+static bool computed(struct fixture *f, uint32_t queue, tn_buffer *buffer, uint32_t first,
+                     const char *what)
+{
+    static uint32_t got[N];
+    if (!fixture_wait_for(f, (tn_point){f->points[queue], queue, 0}) ||
+        !fixture_read(f, buffer, 0, got, sizeof(got)))
+        return false;
+    for (uint32_t i = 0; i < N && fixture_computes(f); i++)
+        if (got[i] != affine_of(first + i, 1)) {
+            check_fail(f->kit, "%s: element %u is %u, expected %u", what, i, got[i],
+                       affine_of(first + i, 1));
+            return false;
+        }
+    return true;
+}
+
+// While work of queue 0 waits for the host, `submit` returns, copies are made and other
+// queues compute; the work sees what the host writes before it signals.
+static void check_signalled(struct fixture *f, tn_executable *executable,
+                            const tn_binding *bindings)
+{
+    struct signaller s = {.fixture = f};
+    uint32_t other = fixture_num_queues(f) - 1, values[N];
+    tn_binding apart[2] = {{filled(f, N, 50), 0}, {filled(f, N, 0), 0}};
+    if (!apart[0].buffer || !apart[1].buffer)
+        return;
+    if (pthread_create(&s.thread, NULL, signal_when_told, &s))
+        abort(); // checks run in a child process: its parent reports the abort
+    bool ok = submit_after_host(f, executable, bindings, 2, 0);
+    if (ok && other > 0)
+        ok = submit_after_host(f, executable, apart, 0, other) &&
+             computed(f, other, apart[1].buffer, 50, "work of another queue");
+    pause_ms(20); // work that does not wait computes with what is there now
+    for (uint32_t i = 0; i < N; i++)
+        values[i] = 7 + i;
+    ok = ok && fixture_write(f, bindings[0].buffer, 0, values, sizeof(values));
+    atomic_store(&s.is_told, true);
+    pthread_join(s.thread, NULL);
+    if (s.gave_up)
+        check_fail(f->kit,
+                   "submit, a copy or another queue waits for a point that the host "
+                   "has not signalled yet");
+    else if (s.status != TN_OK)
+        check_fail(f->kit, "signal gives status %d", s.status);
+    else if (ok)
+        computed(f, 0, bindings[1].buffer, 7, "work that waits for the host");
+}
+
+void check_host(struct fixture *f)
+{
+    if (!(f->info.flags & TN_DEVICE_HOST_POINTS)) {
+        check_skip(f->kit, "its devices do not wait for the host");
+        return;
+    }
+    if (!TN_HAS(f->backend, signal)) {
+        check_fail(f->kit, "TN_DEVICE_HOST_POINTS is set, and the backend has no signal");
+        return;
+    }
+    if (!draft_affine(f, N))
+        return;
+    tn_executable *executable = fixture_compile(f, &draft.segment);
+    tn_binding bindings[2] = {{filled(f, N, 900), 0}, {filled(f, N, 0), 0}};
+    if (!executable || !bindings[0].buffer || !bindings[1].buffer)
+        return;
+    check_signalled(f, executable, bindings);
+    // Point 3 reached point 2 and all before it; the next is signalled before it is named.
+    if (!check_failed(f->kit) && submit_after_host(f, executable, bindings, 1, 0) &&
+        computed(f, 0, bindings[1].buffer, 7, "work that waits for an earlier point") &&
+        f->backend->signal(f->device, 4) == TN_OK &&
+        submit_after_host(f, executable, bindings, 4, 0))
+        computed(f, 0, bindings[1].buffer, 7, "work that waits for the point of now");
 }
 
 // --- threads that submit ---------------------------------------------------------------

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The checks queue.apart, queue.waits and queue.at-once.
+// The checks queue.apart, queue.waits, queue.host and queue.at-once.
 #ifndef CONFORMANCE_QUEUES_H
 #define CONFORMANCE_QUEUES_H
 
@@ -7,6 +7,7 @@
 
 void check_apart(struct fixture *f);
 void check_waits(struct fixture *f);
+void check_host(struct fixture *f);
 void check_at_once(struct fixture *f);
 
 #endif // CONFORMANCE_QUEUES_H

@@ -3,12 +3,14 @@
 """Writes cases that NumPy decides: promotion, floor division, slicing, broadcasting, shapes
 of matmul, ties of argmax. usage: golden.py OUT
 
-A case is the primitive's name, its attributes as text, its inputs, and what NumPy gives;
-numbers are little-endian 64 bits, texts are a length and bytes.
+A case is the primitive's name, its attributes as text, its inputs, and what NumPy gives, one
+array for each output that is compared; numbers are little-endian 64 bits, texts are a length and
+bytes. The cases of golden_operators.py are added.
 """
 import struct
 import sys
 
+import golden_operators
 import numpy as np
 
 DTYPES = {np.dtype(n): i + 1 for i, n in enumerate(
@@ -30,9 +32,13 @@ def text(value):
         value, bool) else str(value)
 
 
-def add(name, inputs, result, **attrs):
+def add(name, inputs, results, roundings=0, **attrs):
+    """An input that is None is not given. `roundings`: of the result's dtype, to which elements are
+    right beside their own (a GPU is given four times as many)."""
+    results = results if isinstance(results, tuple) else (results,)
     cases.append((name, [(k, text(v)) for k, v in attrs.items()],
-                  [np.asarray(x) for x in inputs], np.asarray(result)))
+                  [None if x is None else np.asarray(x) for x in inputs],
+                  [np.asarray(x) for x in results], roundings))
 
 
 def numbers(dtype, shape, low=-9, high=9):
@@ -141,6 +147,9 @@ def put_text(out, value):
 
 
 def put_array(out, x):
+    if x is None:
+        out.write(struct.pack('<qq', 0, 0))
+        return
     out.write(struct.pack('<qq', DTYPES[x.dtype], x.ndim))
     out.write(struct.pack(f'<{x.ndim}q', *x.shape))
     out.write(np.ascontiguousarray(x).tobytes())
@@ -149,16 +158,20 @@ def put_array(out, x):
 def main():
     for make in (promotion, division, slices, shapes, reductions, moving):
         make()
+    golden_operators.make(add, DTYPES)
     with open(sys.argv[1], 'wb') as out:
         out.write(struct.pack('<q', len(cases)))
-        for name, attrs, inputs, result in cases:
+        for name, attrs, inputs, results, roundings in cases:
             put_text(out, name)
             out.write(struct.pack('<q', len(attrs)))
             for key, value in attrs:
                 put_text(out, key)
                 put_text(out, value)
             out.write(struct.pack('<q', len(inputs)))
-            for x in inputs + [result]:
+            for x in inputs:
+                put_array(out, x)
+            out.write(struct.pack('<qq', roundings, len(results)))
+            for x in results:
                 put_array(out, x)
 
 

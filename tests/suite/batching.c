@@ -457,6 +457,18 @@ static void batch_elementwise(struct suite *s, const char *id, const tn_primitiv
     }
 }
 
+// The cases of a table that are of primitive `id`.
+static void batch_cases(struct suite *s, const char *id, const struct prim_case *cases,
+                        size_t count)
+{
+    size_t length = strcspn(id, "/");
+    for (size_t k = 0; k < count; k++)
+        if (strlen(cases[k].primitive) == length &&
+            strncmp(cases[k].primitive, id, length) == 0 &&
+            strcmp(cases[k].label, "long") != 0)
+            batch_case(s, &cases[k]);
+}
+
 // Primitives of the packs that take inputs, one test each.
 void batching_tests(struct suite *s)
 {
@@ -468,19 +480,12 @@ void batching_tests(struct suite *s)
     for (uint32_t i = 0; ids && ids[i]; i++) {
         const tn_primitive *record = tn_primitive_find(s->runtime, ids[i]);
         bool ours = strncmp(ids[i], "base.", 5) == 0 || strncmp(ids[i], "nn.", 3) == 0;
-        if (!ours || !record || record->num_inputs == 0 ||
+        if (!ours || !record || record->num_inputs == 0 || record->effects ||
             !test_begin(s, "batching of %s", ids[i]))
             continue;
-        size_t length = strcspn(ids[i], "/");
-        for (uint32_t k = 0; k < num_prim_cases; k++)
-            if (strlen(prim_cases[k].primitive) == length &&
-                strncmp(prim_cases[k].primitive, ids[i], length) == 0 &&
-                strcmp(prim_cases[k].label, "long") != 0)
-                batch_case(s, &prim_cases[k]);
-        for (size_t k = 0; k < sizeof(more_cases) / sizeof(more_cases[0]); k++)
-            if (strlen(more_cases[k].primitive) == length &&
-                strncmp(more_cases[k].primitive, ids[i], length) == 0)
-                batch_case(s, &more_cases[k]);
+        batch_cases(s, ids[i], prim_cases, num_prim_cases);
+        batch_cases(s, ids[i], operator_cases, num_operator_cases);
+        batch_cases(s, ids[i], more_cases, sizeof(more_cases) / sizeof(more_cases[0]));
         if (record->expr && !record->infer)
             batch_elementwise(s, ids[i], record);
         test_end(s); // fails when no check was made

@@ -41,6 +41,9 @@ struct run {
 
 extern const struct prim_case prim_cases[];
 extern const uint32_t num_prim_cases;
+// The same for operators whose values are NumPy's (golden.c): for derivatives and batches.
+extern const struct prim_case operator_cases[];
+extern const uint32_t num_operator_cases;
 
 // The attributes of a case; `items` has room for MAX_ATTRS.
 tn_attr_list case_attrs(const struct prim_case *c, tn_attr *items);

@@ -378,7 +378,7 @@ static void dtype_tests(struct suite *s, const struct op *op)
     static const struct shape flat[2] = {{1, {67}}, {1, {67}}};
     static const struct shape wide[2] = {{2, {5, 1}}, {1, {7}}};
     static const enum layout_kind plain[2] = {PLAIN, PLAIN};
-    cover(op->f == f_relu ? "nn.relu" : strdup(id_of(op)));
+    cover(op->f == f_relu ? "nn.relu" : id_of(op));
     if (!test_begin(s, "%s", id_of(op)))
         return;
     for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++)

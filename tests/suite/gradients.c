@@ -242,7 +242,9 @@ static void optimiser_gradients(struct suite *s)
 // What has no derivative on purpose, or whose derivative is not with respect to a float.
 static bool has_derivative(const struct prim_case *c)
 {
-    static const char *const none[] = {"base.argmax", "base.stop_gradient"};
+    static const char *const none[] = {"base.argmax",       "base.argmin", "base.argsort",
+                                       "base.all",          "base.any",    "base.one_hot",
+                                       "base.stop_gradient"};
     for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
         if (strcmp(c->primitive, none[i]) == 0)
             return false;
@@ -256,6 +258,7 @@ static void case_gradients(struct suite *s, const struct prim_case *c)
                            .list = case_attrs(c, items),
                            .num_inputs = c->num_inputs};
     const tn_primitive *prim = tn_primitive_find(s->runtime, c->primitive);
+    d.num_outputs = prim->num_outputs;
     case_inputs(s, c, TN_F64, d.in);
     if (strcmp(c->primitive, "nn.max_pool2d_grad") ==
         0) { // its second is max_pool2d(first)
@@ -276,18 +279,11 @@ static void case_gradients(struct suite *s, const struct prim_case *c)
     free_all(&d);
 }
 
-void gradient_tests(struct suite *s)
+static void table_gradients(struct suite *s, const struct prim_case *cases, uint32_t count)
 {
-    if (!s->is_cpu) { // differences in f64 need exact functions; the rules are the same
-        test_skip(s, "derivatives",
-                  "differences are taken on the CPU: the rules are shared");
-        return;
-    }
-    elementwise_gradients(s);
-    optimiser_gradients(s);
     bool wanted = false;
-    for (uint32_t i = 0; i < num_prim_cases; i++) {
-        const struct prim_case *c = &prim_cases[i];
+    for (uint32_t i = 0; i < count; i++) {
+        const struct prim_case *c = &cases[i];
         if (!has_derivative(c) || strcmp(c->label, "long") == 0)
             continue;
         if (!strstr(s->name, c->primitive) ||
@@ -302,4 +298,17 @@ void gradient_tests(struct suite *s)
     }
     if (wanted)
         test_end(s);
+}
+
+void gradient_tests(struct suite *s)
+{
+    if (!s->is_cpu) { // differences in f64 need exact functions; the rules are the same
+        test_skip(s, "derivatives",
+                  "differences are taken on the CPU: the rules are shared");
+        return;
+    }
+    elementwise_gradients(s);
+    optimiser_gradients(s);
+    table_gradients(s, prim_cases, num_prim_cases);
+    table_gradients(s, operator_cases, num_operator_cases);
 }

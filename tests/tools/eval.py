@@ -39,6 +39,10 @@ def arrays_slices_and_operators():
         ("x @ transpose(x)", [[14, 32], [32, 77]]), ("max(x, axis=(1,), keepdims=true)", [[3], [6]]),
         ("reshape(x, [3, -1])", [[1, 2], [3, 4], [5, 6]]), ("astype(x, f32)[0, 0]", 1.0),
         ("astype(x, dtype='u8')[0, 0]", 1), ("where(x > 2, x, 0)", [[0, 0, 3], [4, 5, 6]]),
+        ("stack([x[0], x[1]], axis=1)", [[1, 4], [2, 5], [3, 6]]), ("concatenate([x[0], x[1]])", [1, 2, 3, 4, 5, 6]), ("stack(x[0], x[1])", [[1, 2, 3], [4, 5, 6]]), ("stack([[1], [2]])", [[[1], [2]]]),
+        ("einsum('ij,kj->ik', x, x)", [[14, 32], [32, 77]]), ("einsum(x, x, 'ij,ij->i')", [14, 77]), ("einsum(x, equation='ij->j')", [5, 7, 9]),
+        ("take(indices=x[0, 0], x=x[1])", 5), ("topk(x[1], 2)[1]", [2, 1]), ("tile(x[0], 2)", [1, 2, 3] * 2), ("repeat(x[0], [1, 0, 2])", [1, 3, 3]), ("gather(x, [1, 0], [0, -1])", [4, 3]), ("scatter(x, 9, 0, [1, 2], mode=add)", [[1, 11, 12], [4, 5, 6]]),
+        ("rope(x / 1, [0.0], none)", [[1, 2, 3], [4, 5, 6]]), ("scaled_dot_product_attention(x / 1, x / 1, x / 1, lengths=1)", [[1, 2, 3]] * 2), ("scaled_dot_product_attention(x / 1, x / 1, x / 1, none, 1)", [[1, 2, 3]] * 2),
         ("a = x[0]; b = a * 2; a + b", [3, 6, 9]), ("[x[0], x[1]]", [[1, 2, 3], [4, 5, 6]])]:
         assert values(text, X) == [expected], (text, values(text, X))
     # The greatest double in the range of i64 is a limit for the integers beyond it.
@@ -78,7 +82,8 @@ def mistakes_are_shown_with_a_caret():
         ("y = x + .5; sgd(y, y, y) + 1", "got the operator's 2 outputs", 12),
         ("y = x + .5; sgd(y, y, y)[2]", "output 2 of 2: expected -2 .. 1", 25),
         ("split(x)", "got neither sections and indices", 0), ("split(x, 2)[2]", "output 2 of 2", 12), ("split(x, 5)", "no multiple of 5", 0),
-        ("y = x + .5; sgd(y, y, y)[0, 0]", "by one whole number", 24), ("x $ 2", "'$'", 2), ("a, b = 1", "2 names for 1", 0), ("sum(axis=0, x)", "come before", 12)]:
+        ("y = x + .5; sgd(y, y, y)[0, 0]", "by one whole number", 24), ("x $ 2", "'$'", 2), ("a, b = 1", "2 names for 1", 0), ("sum(axis=0, x)", "come before", 12), ("take(x, 0, x=x)", "'x' is given twice", 11),
+        ("einsum('ij,jk', x, x)", "column 4: 'j' has extent 2", 0), ("sum(none)", "unknown name 'none'", 4), ("einsum('a', 'b', x)", "a string is no array", 12)]:
         stderr = refused("eval", text, X, saying=message).stderr.rstrip("\n").split("\n")
         assert stderr[-1] == "  " + " " * column + "^", (text, stderr)
 
@@ -93,6 +98,17 @@ def gradients_are_printed():
     refused("eval", "x", "x=1.0", "--grad", "z", status=2, saying="no value is named 'z'")
     refused("eval", "x", "x=1", "--grad", "x", saying="floating-point")
     refused("eval", "x, x", "x=1.0", "--grad", "x", status=2, saying="one result")
+
+
+def what_is_printed_comes_in_order():
+    done = tenon("eval", 'print(y, text="a b") + exp(print(x * 2, text="c"))', "x=[0.0, 0]", "y=[[1, 2]]")
+    assert done.stderr.splitlines() == ["a b i64[1,2] 1 2", "c f64[2] 0 0"], done.stderr
+    assert "2." in done.stdout
+    done = tenon("eval", "sum(print(x))", "x=" + json.dumps([True] * 40))
+    assert done.stderr == "bool[40]" + " 1" * 32 + " ...\n", done.stderr
+    assert tenon("eval", "print(x)", "x=[]").stderr == "f64[0]\n"
+    refused("eval", "sum(print(x))", "x=1.0", "--grad", "x", saying="base.print/1 has an effect (tn.output)")
+    refused("eval", "print(x)", "x=[1.0]", "--vmap", "x", saying="has an effect")
 
 
 def expressions_are_mapped():
@@ -203,6 +219,6 @@ def numpy_agrees():
 
 
 tap.run([numbers_and_signs, arrays_slices_and_operators, long_expressions_need_no_stack, dtypes_are_numpys,
-         mistakes_are_shown_with_a_caret, gradients_are_printed, expressions_are_mapped, files_go_in_and_out,
+         mistakes_are_shown_with_a_caret, gradients_are_printed, what_is_printed_comes_in_order, expressions_are_mapped, files_go_in_and_out,
          tensors_of_safetensors_can_be_named, sizes_that_no_machine_has_are_refused, all_that_is_computed_goes_into_safetensors, a_limit_on_file_sizes_leaves_the_old_file, printing_is_numpys,
          numpy_agrees])

@@ -66,7 +66,8 @@ tn_status cpu_device_count(const tn_host *host, uint32_t *out_count)
 tn_status cpu_device_info(const tn_host *host, uint32_t index, tn_device_info *out)
 {
     tn_device_info info = {
-        .flags = TN_DEVICE_HOST_MEMORY | TN_DEVICE_ROWS | TN_DEVICE_FUSES,
+        .flags = TN_DEVICE_HOST_MEMORY | TN_DEVICE_ROWS | TN_DEVICE_FUSES |
+                 TN_DEVICE_HOST_POINTS,
         .features = "f16,bf16,f64,i8,i16,i64",
         .memory_size = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
         .buffer_alignment = CPU_ALIGNMENT,
@@ -138,29 +139,32 @@ bool cpu_is_own_host(const tn_host *kernel_host)
 
 static void close_queues(tn_device *device)
 {
-    for (uint32_t i = 0; i < device->num_queues; i++)
+    for (uint32_t i = 0; i < device->num_open; i++)
         cpu_queue_finish(&device->queues[i]);
-    device->num_queues = 0;
+    device->num_open = 0;
 }
 
 // The registers of queue i lie behind those of the pool's threads and of earlier queues.
+// The timeline of the host, which is the last, runs nothing and needs none.
 static tn_status open_queues(tn_device *device)
 {
     tn_status status = TN_OK;
-    for (uint32_t i = 0; i < cpu_num_queues() && status == TN_OK; i++) {
+    for (uint32_t i = 0; i <= device->num_queues && status == TN_OK; i++) {
         struct cpu_queue *queue = &device->queues[i];
         *queue = (struct cpu_queue){
             .device = device,
             .index = i,
-            .registers = device->registers +
-                         (uint64_t)(device->num_threads - 1 + i) * CPU_REGISTER_BYTES,
+            .registers = i == device->num_queues
+                             ? NULL
+                             : device->registers + (uint64_t)(device->num_threads - 1 + i) *
+                                                       CPU_REGISTER_BYTES,
             .kernel_host = {.table = *device->host, .queue = queue},
         };
         queue->kernel_host.table.fail = kernel_fail;
         snprintf(queue->track, sizeof(queue->track),
                  i ? "cpu-blas:0 queue %u" : "cpu-blas:0", i);
         status = cpu_queue_init(queue);
-        device->num_queues += status == TN_OK;
+        device->num_open += status == TN_OK;
     }
     return status;
 }
@@ -178,8 +182,9 @@ static tn_status open_parts(tn_device *device)
         return status;
     uint64_t threads = device->num_threads - 1 + cpu_num_queues();
     device->registers = host->alloc(host, threads * CPU_REGISTER_BYTES, 4096);
-    device->queues = host->alloc(host, cpu_num_queues() * sizeof(struct cpu_queue),
+    device->queues = host->alloc(host, (cpu_num_queues() + 1) * sizeof(struct cpu_queue),
                                  _Alignof(struct cpu_queue));
+    device->num_queues = cpu_num_queues();
     return device->registers && device->queues ? open_queues(device) : TN_ERR_MEMORY;
 }
 

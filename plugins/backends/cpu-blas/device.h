@@ -88,11 +88,14 @@ struct tn_device {
     uint32_t cpu_features; // TN_CPU_...
     uint32_t num_threads;
     uint32_t num_queues;
+    uint32_t num_open;     // of `queues`: less than all while the device opens
     uint32_t blas_callers; // threads that OpenBLAS buffers are reserved for; 0: none yet
     struct pool *pool;
     unsigned char *registers; // of the pool's own threads, then of the queues
     struct cpu_memory memory;
-    struct cpu_queue *queues; // [num_queues]
+    // [num_queues + 1]: the last has no work of its own, but the points that the host
+    // signals (TN_QUEUE_HOST).
+    struct cpu_queue *queues;
 };
 
 // device.c
@@ -144,5 +147,6 @@ void cpu_queue_finish(struct cpu_queue *queue);
 tn_status cpu_submit(tn_device *device, const tn_submission *submission,
                      uint64_t *out_point);
 tn_status cpu_wait(tn_device *device, uint32_t queue, uint64_t value);
+tn_status cpu_signal(tn_device *device, uint64_t value);
 
 #endif // CPU_BLAS_DEVICE_H

@@ -49,7 +49,18 @@ static inline int64_t count_elements(const tn_layout *layout)
     X(max_pool2d)                                                                          \
     X(max_pool2d_grad)                                                                     \
     X(take)                                                                                \
-    X(scatter_add)
+    X(scatter_add)                                                                         \
+    X(scatter_set)                                                                         \
+    X(scatter_max)                                                                         \
+    X(scatter_min)                                                                         \
+    X(cumsum)                                                                              \
+    X(cumprod)                                                                             \
+    X(cummax)                                                                              \
+    X(cummin)                                                                              \
+    X(sort)                                                                                \
+    X(argsort)                                                                             \
+    X(topk)                                                                                \
+    X(scaled_dot_product_attention)
 #define CPU_DECLARE(identifier, ...) extern const tn_kernel identifier##_kernel;
 CPU_KERNELS(CPU_DECLARE)
 #undef CPU_DECLARE

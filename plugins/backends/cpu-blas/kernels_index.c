@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-// base.take/1 and base.scatter_add/1. An array is viewed as outer x n x inner elements, n
-// along the indexed axis; an index selects a run of `inner` elements.
+// base.take/1 and base.{scatter_add,scatter_set,scatter_max,scatter_min}/1. An array is
+// viewed as outer x n x inner elements, n along the indexed axis; an index selects a run of
+// `inner` elements.
 #include <string.h>
 #include "reduce_walk.h"
 
 #define PIECE_ELEMENTS 16384 // least elements of a piece
 #define INDEX_BLOCK 256      // indices, or half floats, that are converted at a time
+#define REPLACE (-1)         // for an instruction: the update itself
 #define LEAST_RUN 32         // elements: with shorter runs the axis is not cut into parts
 
 #define TAKE_BYTES 16384 // of a block that passes through a program
@@ -16,7 +18,8 @@ struct indexing {
     int64_t n, step;   // of the axis: extent, and elements between neighbours
     int64_t inner, inner_stride;
     int64_t count;  // of indices
-    int64_t parts;  // scatter_add: parts of the axis, for different threads
+    int64_t parts;  // of a scatter: parts of the axis, for different threads
+    int32_t op;     // of a scatter: the instruction that puts an update, or REPLACE
     int64_t *index; // counted from the front; out of range: clamped, or -1
     const char *from;
     char *to;
@@ -197,7 +200,7 @@ static int32_t take_accepts(const tn_kernel_query *query)
     return split(x, tn_axis(attrs->axis, x->rank), &s);
 }
 
-// --- scatter_add -----------------------------------------------------------------------
+// --- scatters --------------------------------------------------------------------------
 
 struct copying {
     cpu_copy_fn *copy;
@@ -237,13 +240,18 @@ static void start_from_x(const tn_cpu_call *call, const struct indexing *s)
     call->parallel_for(call, c.axes.count, PIECE_ELEMENTS, copy_elements, &c);
 }
 
-// to += from. Half floats are added in f32; rounding twice gives the same as rounding once.
-static void add_run(const struct indexing *s, char *to, const char *from, int64_t n)
+// to = op(to, from). Half floats are computed in f32; rounding twice gives the same as
+// rounding once.
+static void put_run(const struct indexing *s, char *to, const char *from, int64_t n)
 {
     float a[INDEX_BLOCK], b[INDEX_BLOCK];
     const void *in[] = {to, from}, *wide[] = {a, b};
+    if (s->op == REPLACE) {
+        memcpy(to, from, (size_t)n * s->size);
+        return;
+    }
     if (tn_dtype_computed(s->dtype) == s->dtype) {
-        s->kernels->map[s->dtype][TN_EXPR_ADD](to, in, n, 0);
+        s->kernels->map[s->dtype][s->op](to, in, n, 0);
         return;
     }
     for (int64_t i = 0; i < n; i += INDEX_BLOCK) {
@@ -252,7 +260,7 @@ static void add_run(const struct indexing *s, char *to, const char *from, int64_
         in[1] = from + i * cpu_dtype_size(s->dtype);
         s->kernels->cast[s->dtype][TN_F32](a, &in[0], m, 0);
         s->kernels->cast[s->dtype][TN_F32](b, &in[1], m, 0);
-        s->kernels->map[TN_F32][TN_EXPR_ADD](a, wide, m, 0);
+        s->kernels->map[TN_F32][s->op](a, wide, m, 0);
         s->kernels->cast[TN_F32][s->dtype](to + i * cpu_dtype_size(s->dtype), &wide[0], m,
                                            0);
     }
@@ -277,21 +285,21 @@ static void scatter_units(void *context, int64_t begin, int64_t end, uint32_t wo
         int64_t outer = unit / s->parts, low = unit % s->parts * part, high = low + part;
         char *to = s->to + outer * s->n * bytes;
         const char *from = s->from + outer * s->count * bytes;
-        if (s->inner == 1 && s->dtype == TN_F32) {
+        if (s->inner == 1 && s->dtype == TN_F32 && s->op == TN_EXPR_ADD) {
             add_elements_f32(s, (void *)to, (const void *)from);
             continue;
         }
         for (int64_t i = 0; i < s->count; i++)
             if (s->index[i] >= low && s->index[i] < high)
-                add_run(s, to + s->index[i] * bytes, from + i * bytes, s->inner);
+                put_run(s, to + s->index[i] * bytes, from + i * bytes, s->inner);
     }
 }
 
-static tn_status scatter_add(const tn_cpu_call *call)
+static tn_status scatter(const tn_cpu_call *call, int32_t op)
 {
     const tn_take_attrs *attrs = call->attrs;
     const tn_layout *out = &call->outputs[0].layout;
-    struct indexing s = {.kernels = kernel_variant(call), .parts = 1};
+    struct indexing s = {.kernels = kernel_variant(call), .parts = 1, .op = op};
     split(out, tn_axis(attrs->axis, out->rank), &s);
     s.to = first_element(&call->outputs[0]);
     if (count_elements(out) == 0)
@@ -316,13 +324,18 @@ static tn_status scatter_add(const tn_cpu_call *call)
 static const tn_operand_rule take_rules[] = {{0, TN_NEEDS_ANY},
                                              {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
                                              {0, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
-static const tn_operand_rule scatter_add_rules[] = {
+static const tn_operand_rule scatter_rules[] = {
     {NUMBERS, TN_NEEDS_ANY},
     {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
     {NUMBERS, TN_NEEDS_CONTIGUOUS},
 };
+static const tn_operand_rule set_rules[] = {
+    {0, TN_NEEDS_ANY},
+    {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
+    {0, TN_NEEDS_CONTIGUOUS},
+};
 
-#define RECORD(id, ...)                                                                    \
+#define RECORD(id, rules, ...)                                                             \
     static const tn_cpu_kernel id##_payload = {                                            \
         .struct_size = sizeof(tn_cpu_kernel),                                              \
         .launch = id,                                                                      \
@@ -332,9 +345,19 @@ static const tn_operand_rule scatter_add_rules[] = {
                                    .family = TN_FAMILY_CPU,                                \
                                    .name = "runs",                                         \
                                    .priority = 500,                                        \
-                                   TN_OPERANDS(id##_rules),                                \
+                                   TN_OPERANDS(rules),                                     \
                                    .payload = &id##_payload,                               \
                                    __VA_ARGS__}
-RECORD(take, .accepts = take_accepts, .scratch_size = take_scratch);
-RECORD(scatter_add, .scratch_size = index_scratch);
+RECORD(take, take_rules, .accepts = take_accepts, .scratch_size = take_scratch);
+#define SCATTER(id, op, rules)                                                             \
+    static tn_status id(const tn_cpu_call *call)                                           \
+    {                                                                                      \
+        return scatter(call, op);                                                          \
+    }                                                                                      \
+    RECORD(id, rules, .scratch_size = index_scratch)
+SCATTER(scatter_add, TN_EXPR_ADD, scatter_rules);
+SCATTER(scatter_set, REPLACE, set_rules);
+SCATTER(scatter_max, TN_EXPR_MAX, scatter_rules);
+SCATTER(scatter_min, TN_EXPR_MIN, scatter_rules);
+#undef SCATTER
 #undef RECORD

@@ -39,6 +39,7 @@ static const tn_backend backend = {
     .memory_info = cpu_memory_info,
     .buffer_import = cpu_buffer_import,
     .device_details = cpu_device_details,
+    .signal = cpu_signal,
 };
 
 static const tn_kernel *const kernels[] = {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Queues. Work runs on the submitting thread, except when that thread will not wait soon
 // (TN_SUBMIT_ASYNC), when earlier work of the queue is unfinished, or when the work waits
-// for unreached points of other queues. Then it runs on the queue's own thread, started
-// when first needed.
+// for unreached points of other queues or of the host. Then it runs on the queue's own
+// thread, started when first needed.
 #include "device.h"
 
 #include <stdio.h>
@@ -30,6 +30,11 @@ static bool is_reached(struct cpu_queue *queue, uint64_t value)
     return atomic_load_explicit(&queue->reached, memory_order_acquire) >= value;
 }
 
+static struct cpu_queue *queue_at(const tn_device *device, uint32_t index)
+{
+    return &device->queues[index == TN_QUEUE_HOST ? device->num_queues : index];
+}
+
 // Marks a point reached and wakes the waiters. Sequentially consistent on both sides:
 // either the waiter sees the value, or this thread sees a waiter.
 static void reach(struct cpu_queue *queue, uint64_t value)
@@ -54,7 +59,7 @@ static void await(struct cpu_queue *queue, uint64_t value)
 static bool waits_are_reached(const tn_device *device, const tn_submission *submission)
 {
     for (uint32_t i = 0; i < submission->num_waits; i++)
-        if (!is_reached(&device->queues[submission->waits[i].queue],
+        if (!is_reached(queue_at(device, submission->waits[i].queue),
                         submission->waits[i].value))
             return false;
     return true;
@@ -63,7 +68,7 @@ static bool waits_are_reached(const tn_device *device, const tn_submission *subm
 static void await_others(const tn_device *device, const tn_submission *submission)
 {
     for (uint32_t i = 0; i < submission->num_waits; i++) {
-        struct cpu_queue *other = &device->queues[submission->waits[i].queue];
+        struct cpu_queue *other = queue_at(device, submission->waits[i].queue);
         if (is_reached(other, submission->waits[i].value))
             continue;
         pthread_mutex_lock(&other->lock);
@@ -261,6 +266,12 @@ tn_status cpu_submit(tn_device *device, const tn_submission *submission,
     if (status == TN_OK)
         *out_point = point;
     return status;
+}
+
+tn_status cpu_signal(tn_device *device, uint64_t value)
+{
+    reach(queue_at(device, TN_QUEUE_HOST), value);
+    return TN_OK;
 }
 
 tn_status cpu_wait(tn_device *device, uint32_t index, uint64_t value)

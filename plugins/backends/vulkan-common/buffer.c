@@ -104,9 +104,14 @@ void vk_staging_finish(tn_device *device, struct vk_staging *staging)
 }
 
 // Locks a queue's staging and returns the queue's index: an idle queue if there is one, so
-// that the copy waits for nothing.
+// that the copy waits for nothing. Once work waits for the host, the queue that only
+// copies: what the host is about to signal may depend on this copy.
 static uint32_t lock_staging(tn_device *device)
 {
+    if (atomic_load(&device->waits_for_host) && device->facts.copy_queue) {
+        pthread_mutex_lock(&device->queues[device->facts.num_queues].staging.lock);
+        return device->facts.num_queues;
+    }
     for (uint32_t i = 0; i < device->facts.num_queues; i++) {
         struct vk_queue *queue = &device->queues[i];
         if (!vk_queue_has_reached(device, i, atomic_load(&queue->point)))

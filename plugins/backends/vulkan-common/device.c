@@ -111,7 +111,7 @@ static VkResult create_logical(tn_device *device)
                      .shaderStorageBufferArrayDynamicIndexing =
                          has.features.shaderStorageBufferArrayDynamicIndexing},
     };
-    static const float priorities[VK_MAX_QUEUES] = {1.0f, 1.0f, 1.0f, 1.0f};
+    static const float priorities[VK_MAX_QUEUES + 1] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
     return device->instance->vk.CreateDevice(
         device->physical,
         &(VkDeviceCreateInfo){
@@ -122,7 +122,7 @@ static VkResult create_logical(tn_device *device)
                 &(VkDeviceQueueCreateInfo){.sType =
                                                VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
                                            .queueFamilyIndex = facts->queue_family,
-                                           .queueCount = facts->num_queues,
+                                           .queueCount = vk_num_queues(device),
                                            .pQueuePriorities = priorities},
         },
         NULL, &device->handle);
@@ -144,8 +144,8 @@ static tn_status device_init(tn_device *device, uint32_t index)
     }
     vk_device_api_load(&device->instance->vk, device->handle, &device->api);
     device->vk = &device->api;
-    tn_status status = TN_OK;
-    for (uint32_t i = 0; i < device->facts.num_queues && status == TN_OK; i++)
+    tn_status status = vk_timeline_create(device, &device->host_timeline);
+    for (uint32_t i = 0; i < vk_num_queues(device) && status == TN_OK; i++)
         status = vk_queue_init(device, i);
     if (status == TN_OK)
         status = vk_memory_init(device);
@@ -175,7 +175,7 @@ tn_status vk_device_open(const tn_host *host, uint32_t index,
     if (!device)
         return TN_ERR_MEMORY;
     *device = (tn_device){.host = host, .flavour = flavour, .instance = instance};
-    for (uint32_t i = 0; i < VK_MAX_QUEUES; i++) {
+    for (uint32_t i = 0; i <= VK_MAX_QUEUES; i++) {
         pthread_mutex_init(&device->queues[i].lock, NULL);
         pthread_mutex_init(&device->queues[i].staging.lock, NULL);
     }
@@ -198,10 +198,12 @@ static void destroy_objects(tn_device *device)
     const struct vk_device_api *vk = device->vk;
     vk_wait_idle(device);
     vk_shaders_finish(device);
-    for (uint32_t i = 0; i < device->facts.num_queues; i++) {
+    for (uint32_t i = 0; i < vk_num_queues(device); i++) {
         vk_staging_finish(device, &device->queues[i].staging);
         vk_queue_finish(device, i);
     }
+    if (device->host_timeline)
+        vk->DestroySemaphore(device->handle, device->host_timeline, NULL);
     vk_memory_finish(device);
     vk->DestroyDevice(device->handle, NULL);
 }
@@ -212,7 +214,7 @@ void vk_device_close(tn_device *device)
         return;
     if (device->handle)
         destroy_objects(device);
-    for (uint32_t i = 0; i < VK_MAX_QUEUES; i++) {
+    for (uint32_t i = 0; i <= VK_MAX_QUEUES; i++) {
         pthread_mutex_destroy(&device->queues[i].lock);
         pthread_mutex_destroy(&device->queues[i].staging.lock);
     }

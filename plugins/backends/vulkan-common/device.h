@@ -90,7 +90,10 @@ struct vk_facts {
     uint32_t subgroup_size;
     uint64_t max_buffer; // bytes of an allocation
     uint32_t queue_family;
-    uint32_t num_queues;     // 1 to VK_MAX_QUEUES
+    uint32_t num_queues; // 1 to VK_MAX_QUEUES
+    bool copy_queue;     // the family has one more queue, which only copies
+    // Device memory is host-visible and cached: no copy to or from the host is queued.
+    bool host_sees_all;
     tn_vulkan_limits limits; // for plans of kernels
     char reason[64];         // "has no timeline semaphores"; "": usable
 };
@@ -186,8 +189,10 @@ struct tn_device {
     struct vk_facts facts;
     VkPhysicalDevice physical;
     VkDevice handle;
-    struct vk_queue queues[VK_MAX_QUEUES]; // facts.num_queues of them
-    atomic_bool lost;                      // never cleared
+    struct vk_queue queues[VK_MAX_QUEUES + 1]; // vk_num_queues() of them
+    VkSemaphore host_timeline;                 // signalled by vk_signal
+    atomic_bool waits_for_host;                // work did so; never cleared
+    atomic_bool lost;                          // never cleared
     // A software driver, not told to act as a GPU: no polling, no tiled transposition.
     bool is_software;
     struct vk_memory memory;
@@ -218,6 +223,19 @@ tn_status vk_ask_lost(tn_device *device);
 // wait for the work that the driver runs.
 tn_status vk_lose(tn_device *device);
 extern const tn_device_loss vk_device_loss; // of both plugins
+
+// The queues that compute, and then the one that only copies, if there is one.
+static inline uint32_t vk_num_queues(const tn_device *device)
+{
+    return device->facts.num_queues + device->facts.copy_queue;
+}
+
+// Whether work may wait for points that the host signals, TN_DEVICE_HOST_POINTS: copies to
+// and from the host never queue behind such work.
+static inline bool vk_has_host_points(const struct vk_facts *facts)
+{
+    return facts->copy_queue || facts->host_sees_all;
+}
 
 static inline uint64_t vk_now_ns(void)
 {
@@ -291,12 +309,14 @@ void vk_executable_destroy(tn_device *device, tn_executable *executable);
 tn_status vk_submit(tn_device *device, const tn_submission *submission,
                     uint64_t *out_point);
 tn_status vk_wait(tn_device *device, uint32_t queue, uint64_t value);
+tn_status vk_signal(tn_device *device, uint64_t value);
 
+tn_status vk_timeline_create(tn_device *device, VkSemaphore *out);
 tn_status vk_queue_init(tn_device *device, uint32_t index);
 void vk_queue_finish(tn_device *device, uint32_t index);
 // Whether a point is reached; false as well if the driver's answer is an error.
 bool vk_queue_has_reached(tn_device *device, uint32_t index, uint64_t value);
-// Submits commands after `waits`, points of this or other queues.
+// Submits commands after `waits`, points of this or other queues, or of the host.
 tn_status vk_queue_submit(tn_device *device, uint32_t index, VkCommandBuffer commands,
                           const tn_point *waits, uint32_t num_waits, uint64_t *out_value);
 // Waits until all queues are idle.
@@ -310,6 +330,7 @@ VkResult vk_wait_idle(tn_device *device);
     .buffer_destroy = vk_buffer_destroy, .buffer_write = vk_buffer_write,                  \
     .buffer_read = vk_buffer_read, .buffer_map = vk_buffer_map,                            \
     .segment_compile = vk_segment_compile, .executable_destroy = vk_executable_destroy,    \
-    .submit = vk_submit, .wait = vk_wait, .memory_info = vk_memory_info
+    .submit = vk_submit, .wait = vk_wait, .memory_info = vk_memory_info,                   \
+    .signal = vk_signal
 
 #endif // VULKAN_COMMON_DEVICE_H

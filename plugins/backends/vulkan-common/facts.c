@@ -34,10 +34,24 @@ static bool find_queue(const struct vk_instance *instance, VkPhysicalDevice phys
         facts->queue_family = i;
         facts->num_queues =
             families[i].queueCount < VK_MAX_QUEUES ? families[i].queueCount : VK_MAX_QUEUES;
+        facts->copy_queue = families[i].queueCount > facts->num_queues;
         facts->timestamps = families[i].timestampValidBits > 0;
         return true;
     }
     return false;
+}
+
+static bool host_sees_all(const VkPhysicalDeviceMemoryProperties *memory)
+{
+    const VkMemoryPropertyFlags wanted = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
+                                         VK_MEMORY_PROPERTY_HOST_COHERENT_BIT |
+                                         VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+    for (uint32_t i = 0; i < memory->memoryTypeCount; i++) {
+        VkMemoryPropertyFlags flags = memory->memoryTypes[i].propertyFlags;
+        if ((flags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) && (flags & wanted) != wanted)
+            return false;
+    }
+    return true;
 }
 
 // *out_operations: VkSubgroupFeatureFlags of compute shaders.
@@ -58,6 +72,7 @@ static void read_properties(const struct vk_instance *instance, VkPhysicalDevice
     bool computes = subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT;
     *out_operations = computes ? subgroup.supportedOperations : 0;
     out->subgroup = *out_operations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
+    out->host_sees_all = host_sees_all(&out->memory);
     out->subgroup_size = subgroup.subgroupSize;
     out->max_buffer = maintenance.maxMemoryAllocationSize;
     snprintf(out->driver, sizeof(out->driver), "%.60s %.60s", driver.driverName,

@@ -86,9 +86,9 @@ tn_status vk_plan_cross_entropy(const tn_vulkan_plan *plan);
 
 // plan_index.c
 tn_status vk_plan_take(const tn_vulkan_plan *plan);
-tn_status vk_plan_scatter_add(const tn_vulkan_plan *plan);
+tn_status vk_plan_scatter(const tn_vulkan_plan *plan);
 int32_t vk_scatter_add_accepts(const tn_kernel_query *query);
-uint64_t vk_scatter_add_scratch(const tn_kernel_query *query);
+uint64_t vk_scatter_scratch(const tn_kernel_query *query);
 
 // plan_sort.c
 // Indices `first` .. `first + count - 1` of input `input`, which is contiguous, along an
@@ -105,6 +105,14 @@ tn_status vk_plan_sort(const tn_vulkan_plan *plan, const struct vk_indices *indi
                        tn_vulkan_operand *out_keys, tn_vulkan_operand *out_positions);
 // Bytes of scratch memory for vk_plan_sort. UINT64_MAX: more than 64 bits can count.
 uint64_t vk_sort_scratch(uint64_t count, uint64_t extent);
+
+// plan_argsort.c
+tn_status vk_plan_argsort(const tn_vulkan_plan *plan);
+uint64_t vk_argsort_scratch(const tn_kernel_query *query);
+
+// plan_cumulative.c
+tn_status vk_plan_cumulative(const tn_vulkan_plan *plan);
+uint64_t vk_cumulative_scratch(const tn_kernel_query *query);
 
 // plan_copy.c
 #define MAX_COPIED 16 // most bytes that an invocation of copy.comp or take.comp moves

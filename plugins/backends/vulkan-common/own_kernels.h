@@ -29,8 +29,24 @@ static const tn_operand_rule loss_rules[] = {{TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUO
       .scratch_size = vk_reduce_scratch)                                                   \
     X(matmul, "base.matmul/1", vk_plan_matmul, any_rules, .accepts = vk_matmul_accepts)    \
     X(take, "base.take/1", vk_plan_take, take_rules, .accepts = NULL)                      \
-    X(scatter_add, "base.scatter_add/1", vk_plan_scatter_add, contiguous_rules,            \
-      .accepts = vk_scatter_add_accepts, .scratch_size = vk_scatter_add_scratch)           \
+    X(scatter_add, "base.scatter_add/1", vk_plan_scatter, contiguous_rules,                \
+      .accepts = vk_scatter_add_accepts, .scratch_size = vk_scatter_scratch)               \
+    X(scatter_set, "base.scatter_set/1", vk_plan_scatter, contiguous_rules,                \
+      .scratch_size = vk_scatter_scratch)                                                  \
+    X(scatter_max, "base.scatter_max/1", vk_plan_scatter, contiguous_rules,                \
+      .scratch_size = vk_scatter_scratch)                                                  \
+    X(scatter_min, "base.scatter_min/1", vk_plan_scatter, contiguous_rules,                \
+      .scratch_size = vk_scatter_scratch)                                                  \
+    X(cumsum, "base.cumsum/1", vk_plan_cumulative, contiguous_rules,                       \
+      .scratch_size = vk_cumulative_scratch)                                               \
+    X(cumprod, "base.cumprod/1", vk_plan_cumulative, contiguous_rules,                     \
+      .scratch_size = vk_cumulative_scratch)                                               \
+    X(cummax, "base.cummax/1", vk_plan_cumulative, contiguous_rules,                       \
+      .scratch_size = vk_cumulative_scratch)                                               \
+    X(cummin, "base.cummin/1", vk_plan_cumulative, contiguous_rules,                       \
+      .scratch_size = vk_cumulative_scratch)                                               \
+    X(argsort, "base.argsort/1", vk_plan_argsort, contiguous_rules,                        \
+      .scratch_size = vk_argsort_scratch)                                                  \
     X(concatenate, "base.concatenate/1", vk_plan_concatenate, any_rules, .accepts = NULL)  \
     X(slice_update, "base.slice_update/1", vk_plan_slice_update, any_rules,                \
       .accepts = NULL)                                                                     \

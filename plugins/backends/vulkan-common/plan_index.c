@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// base.take/1 and base.scatter_add/1.
+// base.take/1 and base.{scatter_add,scatter_set,scatter_max,scatter_min}/1.
 #include "kernels.h"
 
 #include <stdio.h>
@@ -68,11 +68,11 @@ tn_status vk_plan_take(const tn_vulkan_plan *plan)
     return kernel_launch(plan, &launch);
 }
 
-// --- scatter_add -----------------------------------------------------------------------
+// --- scatters --------------------------------------------------------------------------
 //
-// With few indices, each output searches all of them, in one dispatch. Otherwise x is
-// copied to the output, the indices are sorted, and each row that has updates adds them in
-// order: one pass over the data.
+// With few indices, each output of scatter_add searches all of them, in one dispatch.
+// Otherwise x is copied to the output, the indices are sorted, and each row that has
+// updates puts them in order: one pass over the data.
 
 #define SEARCHES 1048576 // most outputs times indices that are searched rather than sorted
 #define FEW_INDICES 4    // so few are searched by any number of outputs
@@ -87,10 +87,36 @@ static bool has_search(const tn_layout *x, const tn_layout *indices)
     return tn_dtype_computed(x->dtype) == TN_F32 || tn_dtype_in(indices->dtype, common);
 }
 
+// What the step's primitive does with an update: "add", "set", "max" or "min".
+static const char *put_of(const tn_step *step)
+{
+    return step->kernel->primitive + strlen("base.scatter_");
+}
+
+static bool is_sum(const tn_step *step)
+{
+    return strncmp(put_of(step), "add", 3) == 0;
+}
+
+// The variant of scatter_sum.comp. Elements that are replaced are words of their size, and
+// bool is ordered as u8.
+static void name_of(const tn_step *step, char name[VARIANT_NAME])
+{
+    static const int32_t words[] = {[1] = TN_U8, [2] = TN_U16, [4] = TN_U32, [8] = TN_U64};
+    tn_dtype dtype = tn_step_output(step, 0)->layout.dtype;
+    if (strncmp(put_of(step), "set", 3) == 0)
+        dtype = words[dtype_bytes(dtype)];
+    else if (dtype == TN_BOOL)
+        dtype = TN_U8;
+    snprintf(name, VARIANT_NAME, "scatter_%.3s_%s", is_sum(step) ? "sum" : put_of(step),
+             dtype_glsl(dtype));
+}
+
 static bool is_searched(const tn_vulkan_plan *plan, uint64_t n, const struct gather *g)
 {
     const tn_step *step = plan->step;
-    return has_search(&tn_step_input(step, 0)->layout, &tn_step_input(step, 1)->layout) &&
+    return is_sum(step) &&
+           has_search(&tn_step_input(step, 0)->layout, &tn_step_input(step, 1)->layout) &&
            (n * g->count <= SEARCHES ||
             (g->count <= FEW_INDICES && !plan->shares(plan, 0, 0)));
 }
@@ -105,7 +131,7 @@ static uint64_t part_of(const struct gather *g)
     return g->count < PART_OF_INDICES ? g->count : PART_OF_INDICES;
 }
 
-uint64_t vk_scatter_add_scratch(const tn_kernel_query *query)
+uint64_t vk_scatter_scratch(const tn_kernel_query *query)
 {
     struct gather g = describe(&query->inputs[0], &query->inputs[1], query->attrs);
     uint64_t n = layout_count(&query->outputs[0]);
@@ -153,8 +179,7 @@ static tn_status plan_sum(const tn_vulkan_plan *plan, const struct gather *g,
 {
     const tn_step *step = plan->step;
     char name[VARIANT_NAME];
-    snprintf(name, sizeof(name), "scatter_sum_%s",
-             dtype_glsl(tn_step_output(step, 0)->layout.dtype));
+    name_of(step, name);
     uint32_t row_shift = shift_for(ceil_div(g->inner, COLUMNS), GROUP_SHIFT);
     uint32_t strip_shift = shift_for(g->inner, MAX_STRIP_SHIFT);
     uint64_t chunks = ceil_div(g->inner, (uint64_t)COLUMNS << row_shift);
@@ -189,7 +214,7 @@ static tn_status plan_sum(const tn_vulkan_plan *plan, const struct gather *g,
     return kernel_launch(plan, &launch);
 }
 
-tn_status vk_plan_scatter_add(const tn_vulkan_plan *plan)
+tn_status vk_plan_scatter(const tn_vulkan_plan *plan)
 {
     const tn_step *step = plan->step;
     const tn_value *x = tn_step_input(step, 0), *out = tn_step_output(step, 0);

@@ -8,11 +8,8 @@
 // a software driver, which needs the processor for the work.
 #define POLL_NS 1000000
 
-tn_status vk_queue_init(tn_device *device, uint32_t index)
+tn_status vk_timeline_create(tn_device *device, VkSemaphore *out)
 {
-    struct vk_queue *queue = &device->queues[index];
-    device->vk->GetDeviceQueue(device->handle, device->facts.queue_family, index,
-                               &queue->handle);
     VkResult result = device->vk->CreateSemaphore(
         device->handle,
         &(VkSemaphoreCreateInfo){
@@ -22,10 +19,18 @@ tn_status vk_queue_init(tn_device *device, uint32_t index)
                     .sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
                     .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE},
         },
-        NULL, &queue->timeline);
+        NULL, out);
     if (result != VK_SUCCESS)
-        queue->timeline = VK_NULL_HANDLE;
+        *out = VK_NULL_HANDLE;
     return vk_check(device, result, "vkCreateSemaphore");
+}
+
+tn_status vk_queue_init(tn_device *device, uint32_t index)
+{
+    struct vk_queue *queue = &device->queues[index];
+    device->vk->GetDeviceQueue(device->handle, device->facts.queue_family, index,
+                               &queue->handle);
+    return vk_timeline_create(device, &queue->timeline);
 }
 
 void vk_queue_finish(tn_device *device, uint32_t index)
@@ -36,29 +41,39 @@ void vk_queue_finish(tn_device *device, uint32_t index)
 
 // --- submitting ------------------------------------------------------------------------
 
-// The semaphores to wait for: the last point of each queue.
+// The semaphores to wait for: the last point of each queue, and of the host.
 struct waits {
-    VkSemaphore semaphores[VK_MAX_QUEUES];
-    uint64_t values[VK_MAX_QUEUES];
-    VkPipelineStageFlags stages[VK_MAX_QUEUES];
+    VkSemaphore semaphores[VK_MAX_QUEUES + 1];
+    uint64_t values[VK_MAX_QUEUES + 1];
+    VkPipelineStageFlags stages[VK_MAX_QUEUES + 1];
     uint32_t count;
 };
 
-static void collect_waits(const tn_device *device, const tn_point *points, uint32_t count,
+static void add_wait(struct waits *waits, VkSemaphore semaphore, uint64_t value)
+{
+    if (value == 0)
+        return;
+    waits->semaphores[waits->count] = semaphore;
+    waits->values[waits->count] = value;
+    waits->stages[waits->count++] = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+}
+
+static void collect_waits(tn_device *device, const tn_point *points, uint32_t count,
                           struct waits *out)
 {
-    uint64_t last[VK_MAX_QUEUES] = {0};
-    for (uint32_t i = 0; i < count; i++)
-        if (points[i].value > last[points[i].queue])
-            last[points[i].queue] = points[i].value;
+    uint64_t last[VK_MAX_QUEUES] = {0}, host = 0;
     out->count = 0;
-    for (uint32_t i = 0; count > 0 && i < device->facts.num_queues; i++) {
-        if (last[i] == 0)
-            continue;
-        out->semaphores[out->count] = device->queues[i].timeline;
-        out->values[out->count] = last[i];
-        out->stages[out->count++] = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+    if (count == 0)
+        return;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t *value = points[i].queue == TN_QUEUE_HOST ? &host : &last[points[i].queue];
+        *value = points[i].value > *value ? points[i].value : *value;
     }
+    for (uint32_t i = 0; i < device->facts.num_queues; i++)
+        add_wait(out, device->queues[i].timeline, last[i]);
+    add_wait(out, device->host_timeline, host);
+    if (host > 0)
+        atomic_store(&device->waits_for_host, true);
 }
 
 tn_status vk_queue_submit(tn_device *device, uint32_t index, VkCommandBuffer commands,
@@ -139,10 +154,10 @@ static bool poll(tn_device *device, struct vk_queue *queue, uint64_t value)
 
 VkResult vk_wait_idle(tn_device *device)
 {
-    for (uint32_t i = 0; i < device->facts.num_queues; i++)
+    for (uint32_t i = 0; i < vk_num_queues(device); i++)
         pthread_mutex_lock(&device->queues[i].lock);
     VkResult result = device->vk->DeviceWaitIdle(device->handle);
-    for (uint32_t i = 0; i < device->facts.num_queues; i++)
+    for (uint32_t i = 0; i < vk_num_queues(device); i++)
         pthread_mutex_unlock(&device->queues[i].lock);
     return result;
 }
@@ -165,6 +180,18 @@ static VkResult wait_for(tn_device *device, struct vk_queue *queue, uint64_t val
     if (result == VK_SUCCESS)
         note_reached(queue, value);
     return result;
+}
+
+// A device that the driver gave up runs nothing that could wait, so its error is none here.
+tn_status vk_signal(tn_device *device, uint64_t value)
+{
+    VkResult result = device->vk->SignalSemaphore(
+        device->handle,
+        &(VkSemaphoreSignalInfo){.sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO,
+                                 .semaphore = device->host_timeline,
+                                 .value = value});
+    return result == VK_ERROR_DEVICE_LOST ? TN_OK
+                                          : vk_check(device, result, "vkSignalSemaphore");
 }
 
 tn_status vk_wait(tn_device *device, uint32_t index, uint64_t value)

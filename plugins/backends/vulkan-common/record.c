@@ -274,10 +274,12 @@ static tn_status record(tn_device *device, const struct vk_plan *plan,
     if (recording->queries)
         vk->CmdResetQueryPool(commands, recording->queries, 0, 2 * plan->num_dispatches);
     // Memory barrier after the queue's earlier work and the work that the submission waited
-    // for: the results of both are visible, and their inputs may be overwritten. Copies
-    // have barriers of their own.
-    barrier(device, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-            VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+    // for, the host's copies included: the results are visible, and their inputs may be
+    // overwritten. Copies on the device have barriers of their own.
+    barrier(device, commands,
+            VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_HOST_BIT,
+            VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_HOST_WRITE_BIT,
+            VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
             VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT);
     for (uint32_t i = 0; i < plan->num_dispatches; i++)
         record_dispatch(device, plan, recording, &plan->dispatches[i],

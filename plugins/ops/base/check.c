@@ -69,6 +69,78 @@ tn_status check_integers(const tn_host *host, const char *input, tn_dtype dtype)
                       dtype_text(dtype));
 }
 
+tn_status check_same_dtype(const tn_host *host, const char *name, tn_dtype other,
+                           tn_dtype x)
+{
+    if (other == x)
+        return TN_OK;
+    return host->fail(host, TN_ERR_ARGUMENT, "%s is %s, expected x's dtype %s", name,
+                      dtype_text(other), dtype_text(x));
+}
+
+int broadcast_types(const tn_type *x, const tn_type *y, tn_type *out)
+{
+    tn_type made = {.dtype = out->dtype, .rank = x->rank > y->rank ? x->rank : y->rank};
+    for (int32_t i = 0; i < made.rank; i++) {
+        int32_t at_x = i - (made.rank - x->rank), at_y = i - (made.rank - y->rank);
+        int64_t a = at_x >= 0 ? x->extent[at_x] : 1, b = at_y >= 0 ? y->extent[at_y] : 1;
+        if (a != b && a != 1 && b != 1)
+            return 0;
+        made.extent[i] = a == 1 ? b : a;
+    }
+    *out = made;
+    return 1;
+}
+
+// --- graph building ---------------------------------------------------------------------
+
+tn_array *cast(const tn_build *build, const tn_array *x, tn_dtype dtype)
+{
+    return build->op(build, "base.astype/1", TN_IN(x), tn_attrs("dtype", (int64_t)dtype));
+}
+
+tn_array *counted(const tn_build *build, int64_t n, int32_t behind)
+{
+    tn_array *i = build->op(build, "base.arange/1", NULL, 0,
+                            tn_attrs("stop", n, "dtype", (int64_t)TN_I64));
+    tn_ints column = {.count = (uint32_t)behind + 1, .given = 1, .value = {n}};
+    for (int32_t k = 1; k <= behind; k++)
+        column.value[k] = 1;
+    return behind ? with_shape(build, "base.reshape/1", i, column) : i;
+}
+
+tn_array *part_of_axis(const tn_build *build, const tn_array *x, int32_t axis,
+                       int64_t first, int64_t step, int64_t count)
+{
+    tn_ints start = {.count = (uint32_t)axis + 1, .given = 1}, stop = start, steps = start;
+    for (int32_t i = 0; i < axis; i++)
+        start.value[i] = stop.value[i] = steps.value[i] = TN_SLICE_END;
+    int64_t end = first + count * step; // below 0: behind the first element, backwards
+    start.value[axis] = first;
+    stop.value[axis] = count == 0 ? first : end < 0 ? TN_SLICE_END : end;
+    steps.value[axis] = step;
+    return build->op(build, "base.slice/1", TN_IN(x),
+                     tn_attrs("start", (const tn_ints *)&start, "stop",
+                              (const tn_ints *)&stop, "step", (const tn_ints *)&steps));
+}
+
+tn_array *turned(const tn_build *build, const tn_array *x, const tn_ints *order)
+{
+    return build->op(build, "base.transpose/1", TN_IN(x), tn_attrs("axes", order));
+}
+
+tn_array *joined(const tn_build *build, tn_array *const *parts, uint64_t count,
+                 int64_t axis)
+{
+    return build->op(build, "base.concatenate/1", (const tn_array *const *)parts, count,
+                     tn_attrs("axis", axis));
+}
+
+tn_array *passed(const tn_build *build, const tn_array *x)
+{
+    return build->expr(build, "x -> x", TN_IN(x), TN_NO_ATTRS);
+}
+
 tn_array *with_shape(const tn_build *build, const char *primitive, const tn_array *x,
                      tn_ints shape)
 {

@@ -197,12 +197,6 @@ static tn_array *first_of(const struct parts *p, int32_t axis, int64_t n, int64_
                        TN_IN(entry), tn_attrs("n", n, "last", last));
 }
 
-static tn_array *counted(const tn_build *build, int64_t n)
-{
-    return build->op(build, "base.arange/1", NULL, 0,
-                     tn_attrs("stop", n, "dtype", (int64_t)TN_I64));
-}
-
 // x with `axis` of a slice replaced by its elements at `at`, indices within range: i64 of
 // shape [count] or [size, count].
 static tn_array *gathered(const struct parts *p, tn_array *x, tn_array *at, int32_t axis)
@@ -214,7 +208,7 @@ static tn_array *gathered(const struct parts *p, tn_array *x, tn_array *at, int3
                          tn_attrs("axis", (int64_t)axis));
     // Slice b of the joined slices begins at b * n along the axis.
     int64_t n = shape.value[axis + 1];
-    tn_array *slice = with_shape(build, "base.reshape/1", counted(build, p->size),
+    tn_array *slice = with_shape(build, "base.reshape/1", counted(build, p->size, 0),
                                  ints_of(2, (int64_t[]){p->size, 1}));
     at = build->expr(build, "i, b -> b * i64(n) + i", TN_IN(at, slice), tn_attrs("n", n));
     tn_array *taken =
@@ -235,7 +229,7 @@ static tn_array *sliced_parts(const struct parts *p, tn_array *x, const tn_type 
         tn_array *at =
             i < p->entries
                 ? build->expr(build, "s, k -> s + k",
-                              TN_IN(first_of(p, i, n, count), counted(build, count)),
+                              TN_IN(first_of(p, i, n, count), counted(build, count, 0)),
                               TN_NO_ATTRS)
                 : NULL;
         if (at) {
@@ -276,7 +270,7 @@ static tn_array *updated_parts(const struct parts *p, tn_array *x, tn_array *upd
             continue;
         tn_array *first = i < p->entries ? first_of(p, i, n, count) : zero;
         tn_array *from = build->expr(build, "i, s -> i - s",
-                                     TN_IN(counted(build, n), first), TN_NO_ATTRS);
+                                     TN_IN(counted(build, n, 0), first), TN_NO_ATTRS);
         if (p->size > 0 && i >= p->entries)
             from = with_shape(build, "base.broadcast_to/1", from,
                               ints_of(2, (int64_t[]){p->size, n}));

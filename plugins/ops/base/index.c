@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Primitives that address elements by arrays of indices: take and scatter_add.
-#include "pack.h"
+// Primitives that address elements along one axis by an array of indices: take and
+// scatter_add; scatter.c has the other scatters.
+#include "index.h"
 
-static const tn_attr_field take_fields[] = {
-    TN_I64_FIELD(tn_take_attrs, axis, 0, "axis of x that the indices count along"),
-};
 static const tn_input_info take_inputs[] = {
     {"x", "the array", 0, 0},
     {"indices", "integers; negative ones count from the end", TN_INPUT_CONSTANT, 0},
 };
-static const tn_input_info scatter_inputs[] = {
+static const tn_input_info add_inputs[] = {
     {"x", "the array", 0, 0},
     {"indices", "integers; negative ones count from the end", TN_INPUT_CONSTANT, 0},
     {"updates", "what is added: x's dtype, and the extents that take would give", 0, 0},
 };
-static const tn_in_place scatter_in_place[] = {{.input = 0, .output = 0}};
+const tn_in_place scatter_in_place[1] = {{.input = 0, .output = 0}};
+const tn_attr_field take_fields[1] = {
+    TN_I64_FIELD(tn_take_attrs, axis, 0, "axis of x that the indices count along"),
+};
 
 // Type of take's output: x's extents with `axis` replaced by the extents of the indices.
 static tn_status taken_type(const tn_host *host, const tn_take_attrs *attrs,
@@ -60,7 +61,7 @@ static tn_status take_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
-static tn_status scatter_add_infer(const tn_infer *infer, tn_type *types)
+tn_status scatter_infer(const tn_infer *infer, tn_type *types)
 {
     const tn_host *host = infer->host;
     const tn_type *x = &infer->types[0], *updates = &infer->types[2];
@@ -138,23 +139,9 @@ static tn_status take_reference(const tn_cpu_call *call)
     return TN_OK;
 }
 
-static void add_region(const tn_tensor *to, const tn_tensor *from)
-{
-    int is_float = tn_dtype_in(to->layout.dtype, TN_FLOAT_DTYPES);
-    int64_t index[TN_MAX_RANK] = {0};
-    do {
-        int64_t a = tn_offset_at(&to->layout, index),
-                b = tn_offset_at(&from->layout, index);
-        if (is_float)
-            tn_set_f64(to, a, tn_get_f64(to, a) + tn_get_f64(from, b));
-        else
-            tn_set_i64(
-                to, a,
-                (int64_t)((uint64_t)tn_get_i64(to, a) + (uint64_t)tn_get_i64(from, b)));
-    } while (tn_index_next(from->layout.rank, from->layout.extent, index));
-}
-
-static tn_status scatter_add_reference(const tn_cpu_call *call)
+tn_status scatter_reference(const tn_cpu_call *call,
+                            void (*put)(const tn_tensor *to, int64_t a,
+                                        const tn_tensor *from, int64_t b))
 {
     const tn_take_attrs *attrs = call->attrs;
     const tn_tensor *x = &call->inputs[0], *indices = &call->inputs[1];
@@ -167,20 +154,37 @@ static tn_status scatter_add_reference(const tn_cpu_call *call)
     if (tn_layout_count(&updates->layout) == 0)
         return TN_OK;
     do {
-        int64_t i = index_at(indices, tn_offset_at(at, index), n);
+        int64_t i = index_at(indices, tn_offset_at(at, index), n),
+                within[TN_MAX_RANK] = {0};
         if (i < 0 || i >= n)
             continue;
-        struct index_regions regions = regions_at(out, updates, axis, at->rank, index);
-        regions.one.layout.offset += i * out->layout.stride[axis];
-        add_region(&regions.one, &regions.many);
+        struct index_regions r = regions_at(out, updates, axis, at->rank, index);
+        r.one.layout.offset += i * out->layout.stride[axis];
+        do
+            put(&r.one, tn_offset_at(&r.one.layout, within), &r.many,
+                tn_offset_at(&r.many.layout, within));
+        while (tn_index_next(r.many.layout.rank, r.many.layout.extent, within));
     } while (tn_index_next(at->rank, at->extent, index));
     return TN_OK;
 }
 
+static void add_element(const tn_tensor *to, int64_t a, const tn_tensor *from, int64_t b)
+{
+    if (tn_dtype_in(to->layout.dtype, TN_FLOAT_DTYPES))
+        tn_set_f64(to, a, tn_get_f64(to, a) + tn_get_f64(from, b));
+    else
+        tn_set_i64(to, a,
+                   (int64_t)((uint64_t)tn_get_i64(to, a) + (uint64_t)tn_get_i64(from, b)));
+}
+
+static tn_status scatter_add_reference(const tn_cpu_call *call)
+{
+    return scatter_reference(call, add_element);
+}
+
 // --- derivatives ------------------------------------------------------------------------
 
-// Whether i64() would make the upper half of the indices negative.
-static int is_u64(const tn_build *build, const tn_array *indices)
+int is_u64(const tn_build *build, const tn_array *indices)
 {
     const tn_type *type = build->type(indices);
     return type && type->dtype == TN_U64;
@@ -197,9 +201,8 @@ static tn_array *clamped(const tn_build *build, const tn_array *indices, int64_t
                        TN_IN(indices), tn_attrs("n", n));
 }
 
-// g taken at the indices, but 0 at those that are out of range, which scatter_add drops.
-static tn_array *take_kept(const tn_build *build, tn_array *g, tn_array *indices,
-                           const tn_type *x, const tn_take_attrs *attrs)
+tn_array *take_kept(const tn_build *build, tn_array *g, tn_array *indices, const tn_type *x,
+                    const tn_take_attrs *attrs)
 {
     int32_t axis = tn_axis(attrs->axis, x->rank);
     tn_ints column = tn_extents(build, indices);
@@ -348,15 +351,15 @@ tn_status take_vmap(const tn_build *build, const tn_rule *rule, const int32_t *a
     return built(outputs[0]);
 }
 
-static tn_array *scatter_add(const tn_build *build, tn_array *x, tn_array *indices,
-                             tn_array *updates, int64_t axis)
+static tn_array *scattered(const tn_build *build, const char *primitive, tn_array *x,
+                           tn_array *indices, tn_array *updates, int64_t axis)
 {
-    return build->op(build, "base.scatter_add/1", TN_IN(x, indices, updates),
-                     tn_attrs("axis", axis));
+    return build->op(build, primitive, TN_IN(x, indices, updates), tn_attrs("axis", axis));
 }
 
-tn_status scatter_add_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
-                           int64_t size, tn_array **outputs, int32_t *out_axes)
+tn_status scatter_vmap(const tn_build *build, const tn_rule *rule, const char *primitive,
+                       const int32_t *axes, int64_t size, tn_array **outputs,
+                       int32_t *out_axes)
 {
     const tn_take_attrs *attrs = rule->attrs;
     tn_array *x = tn_batch_whole(build, rule->inputs[0], axes[0], size);
@@ -366,12 +369,12 @@ tn_status scatter_add_vmap(const tn_build *build, const tn_rule *rule, const int
     if (axis < 0)
         return TN_ERR_ARGUMENT;
     if (axes[1] < 0) {
-        outputs[0] = scatter_add(build, x, rule->inputs[1], updates, axis + 1);
+        outputs[0] = scattered(build, primitive, x, rule->inputs[1], updates, axis + 1);
         out_axes[0] = 0;
         return built(outputs[0]);
     }
-    tn_array *all = scatter_add(
-        build, joined_batch(build, x, 0, axis),
+    tn_array *all = scattered(
+        build, primitive, joined_batch(build, x, 0, axis),
         joined_indices(build, rule->inputs[1], axes[1], size, slice.value[axis], 1),
         tn_move_axis(build, updates, 0, axis), axis);
     tn_ints shape = {.count = slice.count + 1, .given = 1};
@@ -380,6 +383,12 @@ tn_status scatter_add_vmap(const tn_build *build, const tn_rule *rule, const int
     outputs[0] = with_shape(build, "base.reshape/1", all, shape);
     out_axes[0] = axis;
     return built(outputs[0]);
+}
+
+tn_status scatter_add_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
+                           int64_t size, tn_array **outputs, int32_t *out_axes)
+{
+    return scatter_vmap(build, rule, "base.scatter_add/1", axes, size, outputs, out_axes);
 }
 
 const tn_primitive base_take = {
@@ -399,12 +408,12 @@ const tn_primitive base_scatter_add = {
     .struct_size = sizeof(tn_primitive),
     .id = "base.scatter_add/1",
     .doc = "x plus updates at the indices along an axis; out of range: dropped.",
-    TN_INPUTS(scatter_inputs),
+    TN_INPUTS(add_inputs),
     .attrs = TN_ATTR_TABLE(tn_take_attrs, take_fields),
     .in_place = scatter_in_place,
     .num_in_place = 1,
     .in_place_size = sizeof(tn_in_place),
-    .infer = scatter_add_infer,
+    .infer = scatter_infer,
     .reference = scatter_add_reference,
     .vjp = scatter_add_vjp,
     .jvp = scatter_add_jvp,

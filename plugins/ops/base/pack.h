@@ -32,9 +32,41 @@
     X(pad)                                                                                 \
     X(take)                                                                                \
     X(scatter_add)                                                                         \
+    X(scatter_set)                                                                         \
+    X(scatter_max)                                                                         \
+    X(scatter_min)                                                                         \
     TN_REDUCTIONS(X)                                                                       \
     X(argmax)                                                                              \
+    X(cumsum)                                                                              \
+    X(cumprod)                                                                             \
+    X(cummax)                                                                              \
+    X(cummin)                                                                              \
+    X(sort)                                                                                \
+    X(argsort)                                                                             \
+    X(topk)                                                                                \
     X(matmul)
+// Those in BASE_DECOMPOSED are made of others, and so are all of their rules.
+#define BASE_DECOMPOSED(X)                                                                 \
+    X(stack)                                                                               \
+    X(flip)                                                                                \
+    X(roll)                                                                                \
+    X(repeat)                                                                              \
+    X(tile)                                                                                \
+    X(tril)                                                                                \
+    X(triu)                                                                                \
+    X(eye)                                                                                 \
+    X(one_hot)                                                                             \
+    X(linspace)                                                                            \
+    X(argmin)                                                                              \
+    X(all)                                                                                 \
+    X(any)                                                                                 \
+    X(var)                                                                                 \
+    X(std)                                                                                 \
+    X(take_along_axis)                                                                     \
+    X(put_along_axis)                                                                      \
+    X(gather)                                                                              \
+    X(scatter)                                                                             \
+    X(einsum)
 #define BASE_PRIMITIVES(X)                                                                 \
     X(where)                                                                               \
     X(sigmoid)                                                                             \
@@ -45,9 +77,11 @@
     X(random_bits)                                                                         \
     X(random_uniform)                                                                      \
     X(random_normal)                                                                       \
+    X(print)                                                                               \
     X(expand_dims)                                                                         \
     X(squeeze)                                                                             \
     X(sum_to)                                                                              \
+    BASE_DECOMPOSED(X)                                                                     \
     BASE_BATCHED(X)
 #define BASE_DECLARE(name, ...) extern const tn_primitive base_##name;
 BASE_PRIMITIVES(BASE_DECLARE)
@@ -59,6 +93,20 @@ BASE_BINARY(BASE_DECLARE)
                           int64_t size, tn_array **outputs, int32_t *out_axes);
 BASE_BATCHED(BASE_DECLARE)
 #undef BASE_DECLARE
+
+// The record of a primitive that is made of others: functions NAME_infer and
+// NAME_decompose, attributes TYPE described by FIELDS. Further fields may follow.
+#define DECOMPOSED(name, type, fields, sentence, ...)                                      \
+    const tn_primitive base_##name = {.struct_size = sizeof(tn_primitive),                 \
+                                      .id = "base." #name "/1",                            \
+                                      .doc = sentence,                                     \
+                                      .attrs = TN_ATTR_TABLE(type, fields),                \
+                                      .infer = name##_infer,                               \
+                                      .decompose = name##_decompose,                       \
+                                      __VA_ARGS__}
+#define DECOMPOSE(name)                                                                    \
+    static tn_status name##_decompose(const tn_build *build, const tn_rule *rule,          \
+                                      tn_array **outputs)
 
 // Primitives that only move elements. On a CPU their reference is as fast as any kernel and
 // faster than their decomposition, so the reference is registered as a kernel, too. X(name)
@@ -88,6 +136,22 @@ tn_status check_axes(const tn_host *host, const char *name, const tn_ints *axes,
 // the axis is out of range.
 tn_status check_axis(const tn_host *host, int64_t axis, int32_t rank, int32_t *out_axis);
 
+// Fails unless `other`, input `name`, has the dtype of x.
+tn_status check_same_dtype(const tn_host *host, const char *name, tn_dtype other,
+                           tn_dtype x);
+
+// The common extents that x and y broadcast to, into *out (its dtype stays). False: none.
+int broadcast_types(const tn_type *x, const tn_type *y, tn_type *out);
+
+// Number of elements; the core has refused those that overflow.
+static inline int64_t type_count(const tn_type *type)
+{
+    int64_t count = 1;
+    for (int32_t i = 0; i < type->rank; i++)
+        count *= type->extent[i];
+    return count;
+}
+
 // Fails when `shape` is not given or has a negative extent.
 tn_status check_shape(const tn_host *host, const tn_ints *shape);
 
@@ -113,6 +177,22 @@ static inline tn_ints ints_of(int32_t count, const int64_t *values)
 // Applies reshape, broadcast_to or sum_to to x.
 tn_array *with_shape(const tn_build *build, const char *primitive, const tn_array *x,
                      tn_ints shape);
+
+tn_array *cast(const tn_build *build, const tn_array *x, tn_dtype dtype);
+
+// 0, 1, ... n - 1 along an axis that has `behind` axes of extent 1 behind it: i64.
+tn_array *counted(const tn_build *build, int64_t n, int32_t behind);
+
+// Elements first, first + step, ... of `axis`, `count` of them: a view. Step is not 0.
+tn_array *part_of_axis(const tn_build *build, const tn_array *x, int32_t axis,
+                       int64_t first, int64_t step, int64_t count);
+
+tn_array *turned(const tn_build *build, const tn_array *x, const tn_ints *order);
+tn_array *joined(const tn_build *build, tn_array *const *parts, uint64_t count,
+                 int64_t axis);
+
+// The array as a result of its own where a rule gives its input as it is.
+tn_array *passed(const tn_build *build, const tn_array *x);
 
 // Zeros with the extents of `like`: a broadcast scalar, which takes no memory.
 tn_array *zeros_like(const tn_build *build, const tn_array *like, tn_dtype dtype);

@@ -51,11 +51,6 @@ static double reduced_count(const tn_build *build, const tn_array *x, const tn_i
     return count;
 }
 
-static tn_array *cast(const tn_build *build, const tn_array *x, tn_dtype dtype)
-{
-    return build->op(build, "base.astype/1", TN_IN(x), tn_attrs("dtype", (int64_t)dtype));
-}
-
 // The float dtype that elements of `dtype` are accumulated in.
 static tn_dtype wide(tn_dtype dtype)
 {

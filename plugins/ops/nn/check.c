@@ -93,6 +93,28 @@ tn_array *with_shape(const tn_build *build, const char *primitive, const tn_arra
     return build->op(build, primitive, TN_IN(x), tn_attrs("shape", &shape));
 }
 
+tn_array *part_of_axis(const tn_build *build, const tn_array *x, int32_t axis,
+                       int64_t first, int64_t step, int64_t count)
+{
+    tn_ints start = {.count = (uint32_t)axis + 1, .given = 1}, stop = start, steps = start;
+    for (int32_t i = 0; i < axis; i++)
+        start.value[i] = stop.value[i] = steps.value[i] = TN_SLICE_END;
+    start.value[axis] = first;
+    stop.value[axis] = count ? first + (count - 1) * step + 1 : first;
+    steps.value[axis] = step;
+    return build->op(build, "base.slice/1", TN_IN(x),
+                     tn_attrs("start", (const tn_ints *)&start, "stop",
+                              (const tn_ints *)&stop, "step", (const tn_ints *)&steps));
+}
+
+tn_array *counted(const tn_build *build, int64_t n, int32_t behind)
+{
+    tn_array *i = build->op(build, "base.arange/1", NULL, 0,
+                            tn_attrs("stop", n, "dtype", (int64_t)TN_I64));
+    int64_t column[TN_MAX_RANK] = {n, 1, 1, 1, 1, 1, 1, 1};
+    return with_shape(build, "base.reshape/1", i, behind + 1, column);
+}
+
 tn_array *zeros(const tn_build *build, tn_dtype dtype, int32_t rank, const int64_t *extent)
 {
     return with_shape(build, "base.broadcast_to/1", build->scalar(build, dtype, 0), rank,

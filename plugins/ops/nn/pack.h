@@ -29,6 +29,11 @@
     X(relu)                                                                                \
     X(sgd)                                                                                 \
     X(adam)                                                                                \
+    X(gelu)                                                                                \
+    X(silu)                                                                                \
+    X(dropout)                                                                             \
+    X(rope)                                                                                \
+    X(scaled_dot_product_attention)                                                        \
     NN_BATCHED(X)
 #define NN_DECLARE(name) extern const tn_primitive nn_##name;
 NN_PRIMITIVES(NN_DECLARE)
@@ -90,6 +95,11 @@ tn_dtype dtype_of(const tn_build *build, const tn_array *array);
 // Applies reshape or broadcast_to ("base.reshape/1") with these extents.
 tn_array *with_shape(const tn_build *build, const char *primitive, const tn_array *x,
                      int32_t rank, const int64_t *extent);
+// Elements first, first + step, ... of `axis`, `count` of them: a view.
+tn_array *part_of_axis(const tn_build *build, const tn_array *x, int32_t axis,
+                       int64_t first, int64_t step, int64_t count);
+// 0, 1, ... n - 1 along an axis that has `behind` axes of extent 1 behind it: i64.
+tn_array *counted(const tn_build *build, int64_t n, int32_t behind);
 tn_array *zeros(const tn_build *build, tn_dtype dtype, int32_t rank, const int64_t *extent);
 tn_array *cast(const tn_build *build, const tn_array *x, tn_dtype dtype);
 tn_array *reduce_axis(const tn_build *build, const char *primitive, const tn_array *x,

@@ -11,6 +11,13 @@
 // submissions to a queue get growing numbers, and a point is reached when all work of its
 // queue up to that submission is done.
 //
+// Work of several devices. A point belongs to a device, a queue and a number; a submission
+// names points of its own device. A device with TN_DEVICE_HOST_POINTS has one more
+// timeline, the *host's*, TN_QUEUE_HOST: the host reaches its points when what happens
+// elsewhere has happened (work of another device, a copy from there), and submissions wait
+// for them as for points of a queue. So work of two devices is submitted at once, and no
+// thread of the application waits in between.
+//
 // A lost device. A device that can do no more work is lost, as Vulkan's
 // VK_ERROR_DEVICE_LOST means it: its driver reset it, or the device is no longer there. A
 // lost device stays lost, and the contents of its buffers are gone. From the call on that
@@ -56,9 +63,12 @@ enum {
     // Runs row programs (TN_EXPR_ROWS of <tenon/expr.h>) that step_check accepts. Without
     // the flag the core builds such expressions from elementwise programs and reductions.
     TN_DEVICE_ROWS = 8,
+    // Submissions wait for points of TN_QUEUE_HOST: the backend has a `signal` slot.
+    // Without the flag the host waits itself, before it submits.
+    TN_DEVICE_HOST_POINTS = 16,
     // Runs steps with tn_step.fused that step_check accepts. Without the flag, or without
     // step_check, no step has any.
-    TN_DEVICE_FUSES = 16,
+    TN_DEVICE_FUSES = 32,
 };
 
 // Description of a device. Filled by device_info, up to the caller's struct_size; constant
@@ -78,8 +88,12 @@ typedef struct tn_device_info {
     uint32_t reserved;         // 0
 } tn_device_info;
 
-// The most queues of one device that the core uses.
-enum { TN_MAX_QUEUES = 16 };
+enum {
+    // The most queues of one device that the core uses.
+    TN_MAX_QUEUES = 16,
+    // As tn_point.queue: the timeline that the host signals, see `signal` of tn_backend.
+    TN_QUEUE_HOST = 16,
+};
 
 // Flags of tn_buffer_import.
 enum {
@@ -242,7 +256,8 @@ static inline const tn_value *tn_fused_output(const tn_step *step, const tn_fuse
 
 // The steps of one device that are submitted together. Steps run as if one after the other,
 // in order; two steps may run at the same time when neither writes bytes that the other
-// reads or writes. The core owns the segment; all that it points to is constant and
+// reads or writes, and their primitives do not name one domain of effects
+// (tn_primitive.effects). The core owns the segment; all that it points to is constant and
 // outlives the executable.
 //
 // A newer core has longer records: tn_segment_step() and tn_segment_slot() find them.
@@ -289,8 +304,8 @@ enum {
 
 // A timeline point of one device.
 typedef struct tn_point {
-    uint64_t value;    // given by submit; 0: reached from the beginning
-    uint32_t queue;    // below the device's num_queues
+    uint64_t value;    // given by submit or signal; 0: reached from the beginning
+    uint32_t queue;    // below the device's num_queues, or TN_QUEUE_HOST
     uint32_t reserved; // 0
 } tn_point;
 
@@ -304,9 +319,10 @@ typedef struct tn_submission {
     // reached.
     const tn_binding *bindings;
     uint64_t num_bindings;
-    // Points of other queues of this device that submit gave before: the work begins after
-    // these points are reached, whether the work up to them failed or not, and sees its
-    // writes. Borrowed until submit returns.
+    // Points of other queues of this device that submit gave before, and, with
+    // TN_DEVICE_HOST_POINTS, of TN_QUEUE_HOST, which may be signalled later: the work
+    // begins after these points are reached, whether the work up to them failed or not, and
+    // sees its writes. Borrowed until submit returns.
     const tn_point *waits;
     uint32_t num_waits;
     uint32_t queue;        // below the device's num_queues
@@ -396,7 +412,8 @@ typedef struct tn_backend {
     void (*buffer_destroy)(tn_device *device, tn_buffer *buffer);
 
     // Copy between host memory and a buffer, `size` bytes at byte `offset`; the copy is
-    // done when they return. No submission that uses these bytes is running. [any]
+    // done when they return. No submission that uses these bytes is running; one that waits
+    // for a point of TN_QUEUE_HOST has not begun. [any]
     tn_status (*buffer_write)(tn_device *device, tn_buffer *buffer, uint64_t offset,
                               const void *data, uint64_t size);
     tn_status (*buffer_read)(tn_device *device, tn_buffer *buffer, uint64_t offset,
@@ -444,6 +461,18 @@ typedef struct tn_backend {
     // [any]
     tn_status (*buffer_import)(tn_device *device, const tn_buffer_import *import,
                                tn_buffer **out_buffer);
+
+    // For devices with TN_DEVICE_HOST_POINTS, else not called: reaches point `value` of the
+    // device's timeline TN_QUEUE_HOST, and all before it. Values grow from call to call;
+    // calls are one after the other. Submissions that wait for the point begin then, and
+    // see what buffer_write wrote before.
+    //
+    // On such a device `submit` takes points of TN_QUEUE_HOST that are not signalled yet,
+    // and returns without waiting for them; buffer_write, buffer_read and work of other
+    // queues do not wait for them either. On a lost device `signal` reaches the point, too,
+    // so that no work waits for ever. `wait` is not asked for points of TN_QUEUE_HOST.
+    // [any]
+    tn_status (*signal)(tn_device *device, uint64_t value);
 } tn_backend;
 
 // --- losing a device on purpose --------------------------------------------------------

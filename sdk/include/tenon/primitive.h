@@ -174,13 +174,20 @@ enum {
     // A strided view: the output is the memory of input 0 in another layout, which `view`
     // gives. Such a primitive has one output.
     TN_PRIM_VIEW = 1,
-    // Has an effect beside its outputs: equal applications are not merged as a common
-    // subexpression, and TENON_CHECK does not run it again to compare. As any node, it runs
-    // only when a result that is evaluated needs it.
+    // Has an effect beside its outputs (`effects` names its domain): equal applications are
+    // not merged as a common subexpression, none is left out because its outputs have no
+    // elements, and TENON_CHECK does not run it again to compare. As any node, it runs only
+    // when a result that is evaluated needs it. Not with expr, decompose or TN_PRIM_VIEW:
+    // the effect is that of the reference and of the kernels.
     TN_PRIM_EFFECT = 2,
     // With expr: shape and dtype of the outputs come from infer, not from the expression.
     TN_PRIM_OWN_TYPE = 4,
 };
+
+// Domains of effects that several packs share. Others are named like primitives, without
+// a revision: "acme.journal".
+#define TN_EFFECTS_OUTPUT "tn.output"               // people read it: terminals, logs
+#define TN_EFFECTS_COMMUNICATION "tn.communication" // between processes and machines
 
 // Roles: the few primitives that the core applies by itself, in derivatives and batching. A
 // primitive that has a role declares the attribute named here, a list of integers. A role
@@ -283,6 +290,14 @@ typedef struct tn_primitive {
     // Optional: the bytes of scratch memory that `reference` needs, as
     // tn_kernel.scratch_size; NULL means 0.
     uint64_t (*reference_scratch)(const struct tn_kernel_query *query);
+
+    // With TN_PRIM_EFFECT: the domain of the effect, TN_EFFECTS_... or a name of at most 63
+    // bytes. Effects of one domain happen one after the other: within a graph in the order
+    // in which its nodes were built, and those of an evaluation after those of evaluations
+    // of the runtime that returned before it was called, on any device and also where they
+    // are asynchronous. A derivative through such a node is an error, and batching is one
+    // unless the primitive has a `vmap` rule. NULL: in no order.
+    const char *effects;
 } tn_primitive;
 
 // --- tables of a record ----------------------------------------------------------------

@@ -114,6 +114,14 @@ TN_API tn_status tn_scope_fail(tn_scope *scope, tn_status status, const char *fo
 // The runtime that the scope was opened in. Borrowed.
 TN_API tn_runtime *tn_scope_runtime(const tn_scope *scope);
 
+// Names the device that operations applied in this scope from now on run on, and that data
+// goes to: "vulkan:1", or "vulkan" for "vulkan:0", of those that TENON_BACKEND selects.
+// NULL: the first that can, as before the first call. Derivatives and batches run where
+// their operation does. What the device cannot run falls back to the others, in order, or
+// fails, as TENON_FALLBACK says. Opens the devices. TN_ERR_NOT_FOUND: there is no such
+// device; the message lists those there are. The scope keeps the failure.
+TN_API tn_status tn_scope_device(tn_scope *scope, const char *device);
+
 // --- arrays from data ------------------------------------------------------------------
 
 #ifndef __cplusplus

@@ -8,61 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "backend_device.h"
 #include "backend_import.h"
 #include "backend_run.h"
-
-enum { ALIGNMENT = 64, MAX_QUEUED = 256, NUM_QUEUES = 2, MAX_WAITS = 4 };
-
-struct work {
-    tn_executable *executable;
-    tn_binding *bindings; // owned
-    tn_point waits[MAX_WAITS];
-    uint32_t num_waits;
-    uint64_t point;
-    tn_status status;
-};
-
-struct queue {
-    tn_device *device;
-    pthread_t thread;
-    struct work ring[MAX_QUEUED];
-    uint64_t submitted, reached; // points
-    uint64_t failed;             // the last point that did
-    tn_status status;            // of that one
-};
-
-struct tn_device {
-    const tn_host *host;
-    pthread_mutex_t lock; // of all queues
-    pthread_cond_t changed;
-    struct queue queues[NUM_QUEUES];
-    int is_ending;
-    int waiters;
-    _Atomic uint64_t used, peak;
-    atomic_int is_lost;
-};
-
-#ifdef FAULT_QUEUE_LOST_OTHERS
-static atomic_int one_is_lost;
-#define IS_LOST(device) ((void)(device), atomic_load(&one_is_lost))
-#else
-#define IS_LOST(device) atomic_load(&(device)->is_lost)
-#endif
-
-static tn_status check_lost(tn_device *device)
-{
-    const tn_host *host = device->host;
-    if (!IS_LOST(device))
-        return TN_OK;
-#ifdef FAULT_QUEUE_LOST
-    return TN_OK;
-#elif defined(FAULT_QUEUE_LOST_STATUS)
-    return host->fail(host, TN_ERR_INTERNAL, "the device is lost");
-#elif defined(FAULT_QUEUE_LOST_SILENT)
-    return TN_ERR_DEVICE;
-#endif
-    return host->fail(host, TN_ERR_DEVICE, "the device is lost: open another one");
-}
 
 // --- segments --------------------------------------------------------------------------
 
@@ -141,7 +89,7 @@ static int is_ready(const tn_device *device, const struct work *work)
     return 1;
 #endif
     for (uint32_t i = 0; i < work->num_waits; i++)
-        if (device->queues[work->waits[i].queue].reached < work->waits[i].value)
+        if (reached_of(device, work->waits[i].queue) < work->waits[i].value)
             return 0;
     return 1;
 }
@@ -152,7 +100,8 @@ static tn_status status_before(const tn_device *device, const struct work *work)
     (void)device, (void)work;
 #ifdef FAULT_FAMILY_CPU_FAILURE_WAITS
     for (uint32_t i = 0; i < work->num_waits; i++)
-        if (device->queues[work->waits[i].queue].failed == work->waits[i].value)
+        if (work->waits[i].queue != TN_QUEUE_HOST &&
+            device->queues[work->waits[i].queue].failed == work->waits[i].value)
             return device->queues[work->waits[i].queue].status;
 #endif
     return TN_OK;
@@ -237,6 +186,10 @@ static tn_status submit(tn_device *device, const tn_submission *s, uint64_t *out
     for (; work.num_waits < s->num_waits && work.num_waits < MAX_WAITS; work.num_waits++)
         work.waits[work.num_waits] = s->waits[work.num_waits];
     pthread_mutex_lock(&device->lock);
+#ifdef FAULT_QUEUE_HOST_BLOCKS
+    while (!is_ready(device, &work))
+        pthread_cond_wait(&device->changed, &device->lock);
+#endif
     while (queue->submitted - queue->reached >= MAX_QUEUED - 2)
         pthread_cond_wait(&device->changed, &device->lock);
 #ifdef FAULT_QUEUE_AT_ONCE
@@ -438,7 +391,8 @@ static tn_status device_info(const tn_host *host, uint32_t index, tn_device_info
 {
     (void)host, (void)index;
     tn_device_info info = {.struct_size = out->struct_size,
-                           .flags = TN_DEVICE_HOST_MEMORY | TN_DEVICE_FUSES,
+                           .flags = TN_DEVICE_HOST_MEMORY | TN_DEVICE_HOST_POINTS |
+                                    TN_DEVICE_FUSES,
                            .name = "interpreter",
                            .driver = "acme 1.0",
                            .features = "f16,f64,i64",
@@ -569,6 +523,9 @@ static const tn_backend backend = {
     .wait = wait_for,
     .memory_info = memory_info,
     .buffer_import = buffer_import,
+#ifndef FAULT_QUEUE_HOST_SLOT
+    .signal = signal_host,
+#endif
 };
 
 static tn_status lose(tn_device *device)

@@ -391,6 +391,11 @@ static tn_status run_segment(const tn_host *host, const tn_executable *executabl
 #ifdef FAULT_SEGMENT_ORDER
         at = i % 2 == 0 && i + 1 < segment->num_steps ? i + 1 : i % 2 ? i - 1 : i;
 #endif
+#ifdef FAULT_FAMILY_CPU_EFFECTS
+        at = segment->num_steps - 1 - i; // where no bytes forbid it
+        if (step_at(segment, at)->num_outputs > 0)
+            at = i;
+#endif
 #ifdef FAULT_SEGMENT_ALIAS
         at = segment->num_steps - 1 - i; // what may overwrite an input goes first
 #endif

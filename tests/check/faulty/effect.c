@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // An operator pack whose primitive has an effect: x, plus how often the primitive ran. No
 // check may take that for a fault. FAULT_REFERENCE_LAYOUTS_EFFECT: one that repeats and is
-// wrong.
+// wrong. FAULT_ENTRY_ACCEPTED_EFFECTS: one that the core does not take.
 #include <tenon/ops/reference.h>
 #include <tenon/plugin.h>
 
@@ -40,13 +40,16 @@ static tn_status reference(const tn_cpu_call *call)
 
 static const tn_primitive count = {
     .struct_size = sizeof(count),
+#ifndef FAULT_ENTRY_ACCEPTED_EFFECTS // a domain, and no flag
     .flags = TN_PRIM_EFFECT,
+#endif
     .id = "acme.count/1",
     .doc = "x, plus how often this ran.",
     TN_INPUTS(((const tn_input_info[]){{.name = "x", .doc = "an array"}})),
     .num_outputs = 1,
     .reference = reference,
     .infer = infer,
+    .effects = "acme.counts",
 };
 static const tn_ops ops = {
     .struct_size = sizeof(ops),

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Applies operators: first arrays by position, then attributes by position or by name.
+// Applies operators: first arrays by position, then attributes by position; then either by
+// name. A string by position is the next text attribute wherever it stands, so that
+// einsum('ij->i', x) reads as in NumPy, and a list of arrays is as many arrays where any
+// number of them is taken: stack([a, b]).
 #include "ops/describe.h"
 #include "internal.h"
 
@@ -65,6 +68,15 @@ static int set_list(struct call *call, tn_attr *attr, uint32_t index)
                : oops_memory();
 }
 
+// Whether an attribute is set already.
+static bool is_set(const struct call *call, const char *name)
+{
+    for (uint32_t i = 0; i < call->num_attrs; i++)
+        if (strcmp(call->attrs[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 // Sets the next attribute from the node at `index`.
 static int set_attr(struct call *call, const char *name, uint32_t index)
 {
@@ -73,9 +85,8 @@ static int set_attr(struct call *call, const char *name, uint32_t index)
     const struct lang_value *value = &e->values[index];
     if (call->num_attrs >= MAX_ATTRS)
         return node_oops(e, node, "more than %d attributes", MAX_ATTRS);
-    for (uint32_t i = 0; i < call->num_attrs; i++)
-        if (strcmp(call->attrs[i].name, name) == 0)
-            return node_oops(e, node, "attribute '%s' is given twice", name);
+    if (is_set(call, name))
+        return node_oops(e, node, "attribute '%s' is given twice", name);
     tn_attr *attr = &call->attrs[call->num_attrs];
     *attr = (tn_attr){.name = name};
     if (value->is_number) {
@@ -111,16 +122,64 @@ static uint32_t max_inputs(const tn_primitive *primitive)
     return n && primitive->inputs[n - 1].flags & TN_INPUT_VARIADIC ? UINT32_MAX : n;
 }
 
+// The first text attribute that is not set; NULL: none.
+static const char *next_text(const struct call *call)
+{
+    for (uint32_t i = 0; i < call->primitive->attrs.num_fields; i++) {
+        tn_attr_field field = attr_field(&call->primitive->attrs, i);
+        if (field.kind == TN_ATTR_STRING && !is_set(call, field.name))
+            return field.name;
+    }
+    return NULL;
+}
+
+// Whether a list holds arrays, not only numbers and lists of these.
+static bool holds_arrays(const struct evaluator *e, const struct lang_node *node)
+{
+    for (uint32_t i = 0; i < node->count; i++)
+        if (child_value(e, node, i)->array)
+            return true;
+    return false;
+}
+
+// Puts an array, or nothing for the word `none`, in the place of input `at`.
+static int set_input(struct call *call, uint32_t at, uint32_t index)
+{
+    struct evaluator *e = call->e;
+    const struct lang_node *node = &e->tree->nodes[index];
+    tn_array *array = NULL;
+    bool is_none = node->kind == LANG_NAME && !e->values[index].array &&
+                   strcmp(node_text(e, node), "none") == 0;
+    int failed = 0;
+    if (at < call->primitive->num_inputs && is_none &&
+        call->primitive->inputs[at].flags & TN_INPUT_OPTIONAL)
+        array = NULL;
+    else
+        failed = value_array(e, index, &array);
+    call->inputs[at] = array;
+    if (!failed && at >= call->num_inputs)
+        call->num_inputs = at + 1;
+    return failed;
+}
+
 // Adds an argument by position: an input, or the next attribute after the last input.
 static int add_positional(struct call *call, uint32_t index)
 {
     const tn_primitive *primitive = call->primitive;
     struct evaluator *e = call->e;
-    tn_array *array;
+    const struct lang_node *node = &e->tree->nodes[index];
+    const char *text = node->kind == LANG_TEXT ? next_text(call) : NULL;
+    if (text)
+        return set_attr(call, text, index);
     if (call->num_inputs < max_inputs(primitive)) {
-        int failed = value_array(e, index, &array);
-        if (!failed)
-            call->inputs[call->num_inputs++] = array;
+        bool many = call->num_inputs + 1 >= primitive->num_inputs &&
+                    max_inputs(primitive) == UINT32_MAX;
+        if (!many || (node->kind != LANG_LIST && node->kind != LANG_TUPLE) ||
+            !holds_arrays(e, node))
+            return set_input(call, call->num_inputs, index);
+        int failed = 0;
+        for (uint32_t i = 0; i < node->count && !failed; i++)
+            failed = set_input(call, call->num_inputs, e->tree->children[node->first + i]);
         return failed;
     }
     if (call->num_attrs >= primitive->attrs.num_fields)
@@ -131,13 +190,32 @@ static int add_positional(struct call *call, uint32_t index)
     return set_attr(call, attr_field(&primitive->attrs, call->num_attrs).name, index);
 }
 
+// Adds an argument by name: an input, of which those before it may be left out where they
+// are optional, or an attribute.
+static int add_named(struct call *call, const struct lang_node *node)
+{
+    const tn_primitive *primitive = call->primitive;
+    struct evaluator *e = call->e;
+    const char *name = node_text(e, node);
+    uint32_t value = e->tree->children[node->first];
+    for (uint32_t i = 0; i < primitive->num_inputs; i++) {
+        if (strcmp(primitive->inputs[i].name, name) != 0 ||
+            primitive->inputs[i].flags & TN_INPUT_VARIADIC)
+            continue;
+        if (i < call->num_inputs && call->inputs[i])
+            return node_oops(e, node, "input '%s' is given twice", name);
+        return set_input(call, i, value);
+    }
+    return set_attr(call, name, value);
+}
+
 static int add_argument(struct call *call, uint32_t index, bool *named)
 {
     struct evaluator *e = call->e;
     const struct lang_node *node = &e->tree->nodes[index];
     if (node->kind == LANG_KEYWORD) {
         *named = true;
-        return set_attr(call, node_text(e, node), e->tree->children[node->first]);
+        return add_named(call, node);
     }
     if (*named)
         return node_oops(e, node, "arguments by position come before those by name");
@@ -176,6 +254,16 @@ static int apply(struct call *call, struct lang_value *value)
     return 0;
 }
 
+// Room for the inputs of a call: one for each argument, and each element of a list, or as
+// many as the record has.
+static size_t most_inputs(const struct call *call)
+{
+    size_t most = (size_t)call->node->count + call->primitive->num_inputs + 1;
+    for (uint32_t i = 0; i < call->node->count; i++)
+        most += child_node(call->e, call->node, i)->count;
+    return most;
+}
+
 int eval_apply(struct evaluator *e, uint32_t index)
 {
     const struct lang_node *node = &e->tree->nodes[index];
@@ -183,7 +271,7 @@ int eval_apply(struct evaluator *e, uint32_t index)
     call.primitive = tn_primitive_find(e->runtime, node_text(e, node));
     if (!call.primitive)
         return unknown_operator(e, node);
-    call.inputs = calloc(node->count + 1, sizeof(*call.inputs));
+    call.inputs = calloc(most_inputs(&call), sizeof(*call.inputs));
     int failed = call.inputs ? 0 : oops_memory();
     bool named = false;
     for (uint32_t i = 0; !failed && i < node->count; i++)

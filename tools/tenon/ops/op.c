@@ -200,13 +200,14 @@ json_t *op_json(tn_runtime *runtime, const tn_primitive *primitive)
 {
     char *call = signature(primitive);
     json_t *all =
-        json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "id",
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "id",
                   primitive->id, "doc", primitive->doc ? primitive->doc : "", "plugin",
                   provider(runtime, primitive->id), "signature", call ? call : "", "expr",
-                  primitive->expr ? primitive->expr : "", "inputs", inputs_json(primitive),
-                  "outputs", outputs_json(primitive), "attributes", attrs_json(primitive),
-                  "rules", rules_json(primitive), "derived", derived_json(primitive),
-                  "kernels", kernels_json(runtime, primitive->id));
+                  primitive->expr ? primitive->expr : "", "effects",
+                  primitive->effects ? primitive->effects : "", "inputs",
+                  inputs_json(primitive), "outputs", outputs_json(primitive), "attributes",
+                  attrs_json(primitive), "rules", rules_json(primitive), "derived",
+                  derived_json(primitive), "kernels", kernels_json(runtime, primitive->id));
     free(call);
     return all;
 }
@@ -245,6 +246,8 @@ static int print_op(const json_t *all)
         text_of(all, "plugin"));
     if (text_of(all, "expr")[0])
         say("is       %s\n", text_of(all, "expr"));
+    if (text_of(all, "effects")[0])
+        say("effects  %s, one after the other\n", text_of(all, "effects"));
     print_list("rules    ", json_object_get(all, "rules"));
     print_list("derived  ", json_object_get(all, "derived"));
     int failed = print_section(all, "inputs", "Inputs", documented, COUNT(documented));

@@ -69,19 +69,60 @@ typedef struct tn_astype_attrs {
 // Result: sums and products of bool and signed integers are i64, of unsigned ones u64; mean
 // and logsumexp of bool and integers are f64; others keep x's dtype. F16 and BF16 are
 // accumulated in f32. max and min of a NaN are NaN, and of no elements an error.
+//
+// base.all/1, base.any/1 (x): whether all elements, or one, are nonzero or true: bool. Of
+// no elements all is true and any false.
 typedef struct tn_reduce_attrs {
     tn_ints axis;     // axes to reduce, one or several; not given: all
     int64_t keepdims; // 1: reduced axes stay, with extent 1; 0: they are removed
 } tn_reduce_attrs;
 
-// base.argmax/1 (x): an i64 index along `axis`, of the greatest element; the first of equal
-// elements, and the first NaN when there is one, as numpy.argmax.
+// base.argmax/1, base.argmin/1 (x): an i64 index along `axis`, of the greatest or the least
+// element; the first of equal elements, and the first NaN when there is one, as
+// numpy.argmax and numpy.argmin.
 typedef struct tn_argmax_attrs {
     int64_t axis;     // TN_NO_AXIS: x is taken as flattened in row-major order
     int64_t keepdims; // as in tn_reduce_attrs
 } tn_argmax_attrs;
 
-// tn_argmax_attrs.axis when no axis is given.
+// base.var/1, base.std/1 (x): the mean square of the distance from the mean, and its square
+// root, as numpy.var and numpy.std; f64 for bool and integers. With n reduced elements the
+// sum of squares is divided by n - ddof, or by 0 when that is negative. The derivative of
+// std where it is 0 is 0.
+typedef struct tn_var_attrs {
+    tn_ints axis;     // as in tn_reduce_attrs
+    int64_t keepdims; // as in tn_reduce_attrs
+    double ddof;      // 1 gives the unbiased estimate; default 0
+} tn_var_attrs;
+
+// base.cumsum/1, cumprod/1, cummax/1, cummin/1 (x): element i is the sum (product,
+// greatest, least) of elements 0 ... i along `axis`, as numpy.cumsum, numpy.cumprod and the
+// `accumulate` of numpy.maximum and numpy.minimum. Dtypes are those of tn_reduce_attrs; the
+// order of additions is open. A NaN makes all behind it NaN. Equal greatest elements: the
+// derivative goes to the last of those so far, as torch.cummax.
+typedef struct tn_cumulative_attrs {
+    int64_t axis;    // TN_NO_AXIS: x is taken as flattened in row-major order
+    int64_t reverse; // 1: of elements i ... n - 1; default 0
+} tn_cumulative_attrs;
+
+// base.sort/1 (x): the elements along `axis` in ascending order; base.argsort/1 (x): their
+// i64 places in x, so that take_along_axis(x, argsort(x)) is sort(x). Stable: equal
+// elements keep their order. NaN counts as greatest.
+typedef struct tn_sort_attrs {
+    int64_t axis;       // default -1
+    int64_t descending; // 1: from the greatest to the least; default 0
+} tn_sort_attrs;
+
+// base.topk/1 (x) -> values, indices: the k greatest elements along `axis` in descending
+// order, and their i64 places in x, as torch.topk; the first of equal elements comes first,
+// and NaN counts as greatest.
+typedef struct tn_topk_attrs {
+    int64_t k;       // 0 ... the extent of the axis; required
+    int64_t axis;    // default -1
+    int64_t largest; // 0: the k least elements, in ascending order; default 1
+} tn_topk_attrs;
+
+// The axis of tn_argmax_attrs, tn_cumulative_attrs and tn_repeat_attrs when none is given.
 #define TN_NO_AXIS INT64_MIN
 
 // base.reshape/1 (x): the same elements in row-major order under other extents.
@@ -108,16 +149,39 @@ typedef struct tn_clip_attrs {
     double hi; // default infinity
 } tn_clip_attrs;
 
+// base.eye/1 (no input): 1 on the diagonal k of a matrix, else 0, as numpy.eye.
+typedef struct tn_eye_attrs {
+    int64_t n;     // rows; required
+    int64_t m;     // columns; -1: as many as rows
+    int64_t k;     // above 0: above the main diagonal; default 0
+    int64_t dtype; // TN_DTYPE_NONE: f32
+} tn_eye_attrs;
+
+// base.tril/1, base.triu/1 (x): x with zeros above, or below, diagonal k of its last two
+// axes, as numpy.tril and numpy.triu.
+typedef struct tn_diagonal_attrs {
+    int64_t k; // above 0: above the main diagonal; default 0
+} tn_diagonal_attrs;
+
+// base.one_hot/1 (x: integers): 1 at the place that x names along a new axis, else 0, as
+// torch.nn.functional.one_hot. What is no class, as -1, gives zeros.
+typedef struct tn_one_hot_attrs {
+    int64_t num_classes; // at least 0; required
+    int64_t axis;        // of the result; default -1
+    int64_t dtype;       // TN_DTYPE_NONE: i64
+} tn_one_hot_attrs;
+
 // base.transpose/1 (x): axis i of the result is axis axes[i] of x, as numpy.transpose.
 typedef struct tn_transpose_attrs {
     tn_ints axes; // a permutation; not given: all axes in reverse order
 } tn_transpose_attrs;
 
 // base.expand_dims/1 (x): x with axes of extent 1 added. base.squeeze/1 (x): x with axes of
-// extent 1 removed.
+// extent 1 removed. base.flip/1 (x): x with the order of elements reversed along axes.
 typedef struct tn_axis_attrs {
     tn_ints axis; // one or several. expand_dims: axes of the result; required
                   // squeeze: axes of x; not given: all of extent 1
+                  // flip: axes of x; not given: all
 } tn_axis_attrs;
 
 // base.slice/1 (x): Python's x[start:stop:step] on each axis, negative steps included.
@@ -158,10 +222,30 @@ typedef struct tn_split_attrs {
 } tn_split_attrs;
 
 // base.concatenate/1 (x, ...): arrays of one dtype joined along `axis`. Their other extents
-// are equal.
+// are equal. base.stack/1 (x, ...): arrays of one dtype and equal extents joined along a
+// new axis, `axis` of the result.
 typedef struct tn_concatenate_attrs {
     int64_t axis; // default 0
 } tn_concatenate_attrs;
+
+// base.roll/1 (x): element i comes to i + shift along an axis, and those beyond its end to
+// its start, as numpy.roll.
+typedef struct tn_roll_attrs {
+    tn_ints shift; // one for each of `axis`, or one for all; required
+    tn_ints axis;  // an axis that is given twice is shifted twice; not given: x is taken as
+                   // flattened, and one shift is given
+} tn_roll_attrs;
+
+// base.repeat/1 (x): each element along `axis` so many times in a row, as numpy.repeat.
+typedef struct tn_repeat_attrs {
+    const tn_int_list *repeats; // one for all elements, or one for each; at least 0
+    int64_t axis;               // TN_NO_AXIS: x is taken as flattened; the default
+} tn_repeat_attrs;
+
+// base.tile/1 (x): x so many times along each axis, as numpy.tile.
+typedef struct tn_tile_attrs {
+    tn_ints reps; // at least 0, of the last axes; x gets axes in front to have as many
+} tn_tile_attrs;
 
 // base.pad/1 (x): x with a border of one value, as numpy.pad in mode "constant".
 typedef struct tn_pad_attrs {
@@ -177,9 +261,51 @@ typedef struct tn_pad_attrs {
 // `axis`; `updates` has x's dtype and the shape that take gives. Negative indices count
 // from the end; indices out of range are dropped; each of several equal indices adds
 // (numpy.add.at).
+//
+// base.scatter_set/1, scatter_max/1, scatter_min/1 (x, indices, updates): as scatter_add,
+// but the element is replaced by the update (by the last of those for equal indices), or by
+// the greater or the lesser of both (NaN when either is).
 typedef struct tn_take_attrs {
     int64_t axis; // of x; default 0
 } tn_take_attrs;
+
+// What an update does to an element: the values of `mode` below.
+enum { TN_SCATTER_SET = 0, TN_SCATTER_ADD = 1, TN_SCATTER_MAX = 2, TN_SCATTER_MIN = 3 };
+
+// base.take_along_axis/1 (x, indices): element i of the result along `axis` is that of x at
+// the index which `indices` has there, as numpy.take_along_axis; other axes broadcast.
+//
+// base.put_along_axis/1 (x, indices, values): x with the elements at these indices changed
+// by `values`, which has x's dtype and broadcasts to the indices' extents, as
+// numpy.put_along_axis leaves x. The other extents of `indices` are x's, or 1.
+//
+// Both: indices out of range as take and scatter_add have them.
+typedef struct tn_along_axis_attrs {
+    int64_t axis; // of x; default -1
+    int64_t mode; // put_along_axis: TN_SCATTER_...; default TN_SCATTER_SET
+} tn_along_axis_attrs;
+
+// base.gather/1 (x, indices, ...): NumPy's x[i, j, ...]: the elements at the indices of
+// several axes at once. The arrays of indices broadcast; the result has their axes in front
+// and x's other axes behind. base.scatter/1 (x, updates, indices, ...): x with `updates`,
+// which has x's dtype and broadcasts to what gather gives, put there: NumPy's
+// x[i, j, ...] = updates, += updates, numpy.maximum.at and minimum.at.
+//
+// Indices out of range as take and scatter_add have them: of the last, if one of an
+// element's indices is, the element is dropped.
+typedef struct tn_gather_attrs {
+    tn_ints axes; // of x, one for each array of indices; not given: the first ones
+    int64_t mode; // scatter: TN_SCATTER_...; default TN_SCATTER_SET
+} tn_gather_attrs;
+
+// base.einsum/1 (x, ...: of one dtype): sums of products by an equation, as numpy.einsum:
+// "ij,jk->ik". Letters are axes; those that the result lacks are summed, and extents of 1
+// broadcast. Without "->" the result has the letters that are there once, in the order of
+// ASCII. "..." stands for any axes, which broadcast and come first in a result that is not
+// written. A letter that an operand has twice takes its diagonal. Spaces do not count.
+typedef struct tn_einsum_attrs {
+    const char *equation; // required
+} tn_einsum_attrs;
 
 // base.matmul/1 (a, b: of one dtype): the matrix product of the last two axes, as
 // numpy.matmul: leading axes broadcast; an operand of rank 1 is a row (a) or a column (b).
@@ -198,6 +324,16 @@ typedef struct tn_arange_attrs {
     int64_t dtype; // TN_DTYPE_NONE: i64 when all three are whole numbers, else f64
 } tn_arange_attrs;
 
+// base.linspace/1 (no input): `num` numbers at equal distances from start to stop, as
+// numpy.linspace. Of an integer dtype they are rounded down.
+typedef struct tn_linspace_attrs {
+    double start;     // required
+    double stop;      // required
+    int64_t num;      // at least 0; default 50
+    int64_t endpoint; // 0: stop is left out, and the distance is (stop - start) / num
+    int64_t dtype;    // TN_DTYPE_NONE: f64
+} tn_linspace_attrs;
+
 // Random arrays from a key (u32[2]) and no state: Threefry-2x32 of 20 rounds (Salmon,
 // Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011) of the element's
 // number, so the same key gives the same numbers on every device. base.random_bits/1 gives
@@ -209,5 +345,12 @@ typedef struct tn_random_attrs {
     double a;      // uniform: the least value, 0; normal: the mean, 0
     double b;      // uniform: the end, 1; normal: the standard deviation, 1
 } tn_random_attrs;
+
+// base.print/1: the identity, which writes a line to standard error when it is computed:
+// the text, dtype and extents, and the first 32 elements. Lines of one runtime come in the
+// order of TN_EFFECTS_OUTPUT. No derivative, no batching.
+typedef struct tn_print_attrs {
+    const char *text; // NULL or "": none
+} tn_print_attrs;
 
 #endif // TENON_OPS_BASE_ATTRS_H

@@ -58,6 +58,49 @@ typedef struct tn_cross_entropy_attrs {
     int64_t reserved; // 0
 } tn_cross_entropy_attrs;
 
+// nn.gelu/1 (x): x times the normal distribution up to x, as torch.nn.functional.gelu.
+typedef struct tn_gelu_attrs {
+    int64_t approximate; // 0, "none": by erf. 1, "tanh": by a tanh, off by 1e-3 at most
+} tn_gelu_attrs;
+
+// nn.dropout/1 (x): x with each element zero with probability p, and the others divided by
+// 1 - p, as torch.nn.functional.dropout. Which ones are zero follows from the seed and the
+// element's number alone (base.random_bits): equal seeds give equal masks on each device.
+typedef struct tn_dropout_attrs {
+    double p;         // 0 to 1; default 0.5
+    int64_t training; // 0: x as it is; default 1
+    int64_t seed;     // a runtime attribute; default 0
+} tn_dropout_attrs;
+
+// nn.rope/1 (x: ..., T, ..., D; frequencies: R/2, R at most D; optional offset: integers)
+// -> x: rotary position embedding (Su et al., "RoFormer: enhanced transformer with rotary
+// position embedding", 2021). The pair i of the vector at position t is turned by
+// (t + offset) * frequencies[i] radians; elements from R on stay as they are. Angles are
+// computed in f32, or f64 for x of f64. `offset` is a number, or has one for each index of
+// x's first axis.
+typedef struct tn_rope_attrs {
+    int64_t interleaved; // 1: pair i is elements 2i and 2i + 1; 0: i and i + R/2; default 0
+    int64_t axis;        // of positions; default -2
+} tn_rope_attrs;
+
+// nn.scaled_dot_product_attention/1 (q: ..., H, L, E; k: ..., G, S, E; v: ..., G, S, F;
+// optional mask; optional lengths: integers) -> ..., H, L, F: softmax(q k' * scale) v, as
+// torch.nn.functional.scaled_dot_product_attention. H is a multiple of G: query head h
+// reads head h / (H / G). With rank 3 the one leading axis is that of heads, with rank 2
+// there are none. `mask` broadcasts to ..., H, L, S: bool, true where a key is seen, or of
+// q's dtype, added to the scores. `lengths` is a number, or has one for each index of the
+// first axis (rank 4 and more): keys from there on are not seen. A query that sees no key
+// gives zeros.
+//
+// The position of query i is i; with `lengths` it is length - L + i: queries are the last
+// ones of the sequence, as in a cache of keys and values that a step has just grown.
+typedef struct tn_attention_attrs {
+    double scale;      // of the scores; 0: 1 / sqrt(E)
+    int64_t is_causal; // 1: a query sees keys up to its own position; default 0
+    int64_t window;    // keys that a query sees up to its position; 0: all
+    double soft_cap;   // scores become soft_cap * tanh(score / soft_cap); 0: they stay
+} tn_attention_attrs;
+
 // nn.sgd/1 (p, g, m) -> p, m: one step of gradient descent with momentum, as
 // torch.optim.SGD: m' = momentum * m + g + weight_decay * p; p' = p - lr * m'. All arrays
 // have p's extents; outputs may take over the memory of p and m.

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// A stable sort of items by their keys, in ascending order: few by merging, many by a radix
+// sort. Included for each kind of item by kernels_sort.c, which defines
+//   ITEM          the type of an item
+//   NAME(word)    the names of this file's functions
+//   DIGIT(item, pass)  DIGIT_BITS bits of the key, the lowest in pass 0
+//   BEFORE(a, b)  whether a's key is less than b's
+
+static void NAME(insert)(ITEM *items, int64_t n)
+{
+    for (int64_t i = 1; i < n; i++) {
+        ITEM item = items[i];
+        int64_t at = i;
+        for (; at > 0 && BEFORE(item, items[at - 1]); at--)
+            items[at] = items[at - 1];
+        items[at] = item;
+    }
+}
+
+static void NAME(merge)(ITEM *to, const ITEM *a, int64_t n, const ITEM *b, int64_t m)
+{
+    int64_t i = 0, k = 0;
+    while (i < n && k < m) {
+        bool second = BEFORE(b[k], a[i]);
+        *to++ = second ? b[k] : a[i];
+        k += second;
+        i += !second;
+    }
+    for (; i < n; i++)
+        *to++ = a[i];
+    for (; k < m; k++)
+        *to++ = b[k];
+}
+
+// Sorts runs, and merges them in pairs until one is left. Gives the buffer it ended up in.
+static ITEM *NAME(merge_sort)(ITEM *items, ITEM *other, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += RUN_ITEMS)
+        NAME(insert)(items + i, n - i < RUN_ITEMS ? n - i : RUN_ITEMS);
+    for (int64_t width = RUN_ITEMS; width < n; width *= 2) {
+        for (int64_t i = 0; i < n; i += 2 * width) {
+            int64_t left = n - i < width ? n - i : width;
+            int64_t right = n - i - left < width ? n - i - left : width;
+            NAME(merge)(other + i, items + i, left, items + i + left, right);
+        }
+        ITEM *swap = items;
+        items = other;
+        other = swap;
+    }
+    return items;
+}
+
+// One pass for each digit that is not the same in all items.
+static ITEM *NAME(radix_sort)(ITEM *items, ITEM *other, int64_t n, uint32_t passes,
+                              uint32_t *counts)
+{
+    memset(counts, 0, passes * NUM_DIGITS * sizeof(*counts));
+    for (int64_t i = 0; i < n; i++)
+        for (uint32_t pass = 0; pass < passes; pass++)
+            counts[pass * NUM_DIGITS + DIGIT(items[i], pass)]++;
+    for (uint32_t pass = 0; pass < passes; pass++) {
+        uint32_t *count = counts + pass * NUM_DIGITS, sum = 0;
+        if (count[DIGIT(items[0], pass)] == n)
+            continue;
+        for (uint32_t digit = 0; digit < NUM_DIGITS; digit++) {
+            uint32_t own = count[digit];
+            count[digit] = sum;
+            sum += own;
+        }
+        for (int64_t i = 0; i < n; i++)
+            other[count[DIGIT(items[i], pass)]++] = items[i];
+        ITEM *swap = items;
+        items = other;
+        other = swap;
+    }
+    return items;
+}
+
+static ITEM *NAME(sort)(ITEM *items, ITEM *other, int64_t n, uint32_t passes,
+                        uint32_t *counts)
+{
+    return n < LEAST_RADIX ? NAME(merge_sort)(items, other, n)
+                           : NAME(radix_sort)(items, other, n, passes, counts);
+}
+
+// The k first of n items in order, from keys that `next` makes: items that come behind the
+// k-th of those so far are left out, and the others are sorted whenever `room` are there.
+// Gives the sorted items.
+static ITEM *NAME(select)(const struct sorting *s, const void *row, ITEM *items,
+                          ITEM *other, int64_t room, uint32_t *counts)
+{
+    int64_t filled = 0;
+    bool full = false;
+    for (int64_t i = 0; i < s->n; i++) {
+        ITEM item = NAME(item)(s, row, i);
+        if (full && !BEFORE(item, items[s->k - 1]))
+            continue;
+        items[filled++] = item;
+        if (filled < room)
+            continue;
+        ITEM *sorted = NAME(sort)(items, other, filled, s->passes, counts);
+        if (sorted != items) {
+            other = items;
+            items = sorted;
+        }
+        filled = s->k;
+        full = true;
+    }
+    return NAME(sort)(items, other, filled, s->passes, counts);
+}

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: MIT
+// cumsum, cumprod, cummax, cummin: running results along an axis.
+#include "pack.h"
+
+static const tn_attr_field cumulative_fields[] = {
+    TN_I64_FIELD(tn_cumulative_attrs, axis, TN_NO_AXIS,
+                 "axis to run along; not given: x flattened in row-major order"),
+    TN_BOOL_FIELD(tn_cumulative_attrs, reverse, 0, "run from the end"),
+};
+
+// --- types ------------------------------------------------------------------------------
+
+static tn_status cumulative_infer(const tn_infer *infer, tn_dtype dtype, tn_type *types)
+{
+    const tn_cumulative_attrs *attrs = infer->attrs;
+    tn_type out = infer->types[0];
+    int32_t axis;
+    tn_status status = TN_OK;
+    if (attrs->axis == TN_NO_AXIS)
+        out = (tn_type){.rank = 1, .extent = {type_count(&out)}};
+    else
+        status = check_axis(infer->host, attrs->axis, out.rank, &axis);
+    if (status)
+        return status;
+    types[0] = out;
+    types[0].dtype = dtype;
+    return TN_OK;
+}
+
+// Sums and products have the dtypes of base.sum and base.prod.
+static tn_status total_infer(const tn_infer *infer, tn_type *types)
+{
+    tn_dtype dtype = infer->types[0].dtype;
+    if (dtype == TN_BOOL || tn_dtype_in(dtype, TN_SIGNED_DTYPES))
+        dtype = TN_I64;
+    else if (tn_dtype_in(dtype, TN_UNSIGNED_DTYPES))
+        dtype = TN_U64;
+    return cumulative_infer(infer, dtype, types);
+}
+
+static tn_status extreme_infer(const tn_infer *infer, tn_type *types)
+{
+    return cumulative_infer(infer, infer->types[0].dtype, types);
+}
+
+// --- references -------------------------------------------------------------------------
+
+enum { SUM, PROD, MAX, MIN };
+
+static double next_float(int kind, double a, double x)
+{
+    if (kind == SUM)
+        return a + x;
+    if (kind == PROD)
+        return a * x;
+    return isnan(x) || (kind == MAX ? x > a : x < a) ? x : a; // a NaN stays
+}
+
+static int64_t next_integer(int kind, tn_dtype dtype, int64_t a, int64_t x)
+{
+    uint64_t sign = dtype == TN_U64 ? UINT64_C(1) << 63 : 0;
+    if (kind == SUM)
+        return (int64_t)((uint64_t)a + (uint64_t)x);
+    if (kind == PROD)
+        return (int64_t)((uint64_t)a * (uint64_t)x);
+    int64_t p = (int64_t)((uint64_t)a ^ sign), q = (int64_t)((uint64_t)x ^ sign);
+    return (kind == MAX ? q > p : q < p) ? x : a;
+}
+
+// One row: the elements of x from offset `from` on, at distances `step`, of which there
+// are n.
+static void run_row(const tn_cpu_call *call, int kind, int64_t from, int64_t step,
+                    int64_t to, int64_t out_step, int64_t n)
+{
+    const tn_tensor *x = &call->inputs[0], *out = &call->outputs[0];
+    tn_dtype dtype = x->layout.dtype;
+    double f = 0;
+    int64_t k = 0;
+    for (int64_t i = 0; i < n; i++, from += step, to += out_step) {
+        if (tn_is_float(dtype)) {
+            double v = tn_get_f64(x, from);
+            f = i ? next_float(kind, f, v) : v;
+            tn_set_f64(out, to, f);
+        } else {
+            int64_t v = tn_get_i64(x, from);
+            k = i ? next_integer(kind, dtype, k, v) : v;
+            tn_set_i64(out, to, k);
+        }
+    }
+}
+
+// All of x as one row, in row-major order.
+static void run_flat(const tn_cpu_call *call, int kind, int64_t reverse)
+{
+    const tn_tensor *x = &call->inputs[0], *out = &call->outputs[0];
+    int64_t index[TN_MAX_RANK] = {0}, n = out->layout.extent[0];
+    tn_tensor one = call->inputs[0];
+    tn_cpu_call part = *call;
+    int64_t step = out->layout.stride[0], at = out->layout.offset;
+    part.inputs = &one;
+    // The elements first, so that the row can run within the output.
+    do {
+        int64_t from = tn_offset_at(&x->layout, index);
+        if (tn_is_float(out->layout.dtype))
+            tn_set_f64(out, at, tn_get_f64(x, from));
+        else
+            tn_set_i64(out, at, tn_get_i64(x, from));
+        at += step;
+    } while (tn_index_next(x->layout.rank, x->layout.extent, index));
+    one = *out;
+    int64_t first = out->layout.offset + (reverse ? (n - 1) * step : 0);
+    run_row(&part, kind, first, reverse ? -step : step, first, reverse ? -step : step, n);
+}
+
+static tn_status run_reference(const tn_cpu_call *call, int kind)
+{
+    const tn_cumulative_attrs *attrs = call->attrs;
+    const tn_layout *x = &call->inputs[0].layout, *out = &call->outputs[0].layout;
+    int64_t index[TN_MAX_RANK] = {0};
+    if (tn_layout_count(x) == 0)
+        return TN_OK;
+    if (attrs->axis == TN_NO_AXIS) {
+        run_flat(call, kind, attrs->reverse);
+        return TN_OK;
+    }
+    int32_t axis = tn_axis(attrs->axis, x->rank);
+    tn_layout rows = *x;
+    int64_t n = x->extent[axis], sign = attrs->reverse ? -1 : 1;
+    rows.extent[axis] = 1;
+    do {
+        int64_t from = tn_offset_at(x, index), to = tn_offset_at(out, index);
+        if (attrs->reverse) {
+            from += (n - 1) * x->stride[axis];
+            to += (n - 1) * out->stride[axis];
+        }
+        run_row(call, kind, from, sign * x->stride[axis], to, sign * out->stride[axis], n);
+    } while (tn_index_next(rows.rank, rows.extent, index));
+    return TN_OK;
+}
+
+// --- graph building ---------------------------------------------------------------------
+
+static tn_array *cumulative(const tn_build *build, const char *primitive, const tn_array *x,
+                            int64_t axis, int64_t reverse)
+{
+    return build->op(build, primitive, TN_IN(x),
+                     tn_attrs("axis", axis, "reverse", reverse));
+}
+
+// x, flattened when no axis is given; *out_axis is the axis to run along.
+static tn_array *as_rows(const tn_build *build, const tn_rule *rule, tn_array *x,
+                         int32_t *out_axis)
+{
+    const tn_cumulative_attrs *attrs = rule->attrs;
+    const tn_type *type = build->type(x);
+    *out_axis = 0;
+    if (type && attrs->axis != TN_NO_AXIS)
+        *out_axis = tn_axis(attrs->axis, type->rank);
+    return attrs->axis == TN_NO_AXIS
+               ? with_shape(build, "base.reshape/1", x, ints_of(1, (int64_t[]){-1}))
+               : x;
+}
+
+// An array of the result's extents with those of x.
+static tn_array *as_x(const tn_build *build, const tn_rule *rule, tn_array *array)
+{
+    const tn_cumulative_attrs *attrs = rule->attrs;
+    return attrs->axis == TN_NO_AXIS ? with_shape(build, "base.reshape/1", array,
+                                                  tn_extents(build, rule->inputs[0]))
+                                     : array;
+}
+
+// --- cumsum -----------------------------------------------------------------------------
+
+static tn_status cumsum_vjp(const tn_build *build, const tn_rule *rule,
+                            tn_array *const *cotangents, const uint64_t *wanted,
+                            tn_array **gradients)
+{
+    const tn_cumulative_attrs *attrs = rule->attrs;
+    (void)wanted;
+    gradients[0] =
+        as_x(build, rule,
+             cumulative(build, "base.cumsum/1", cotangents[0],
+                        attrs->axis == TN_NO_AXIS ? 0 : attrs->axis, !attrs->reverse));
+    return built(gradients[0]);
+}
+
+static tn_status cumsum_jvp(const tn_build *build, const tn_rule *rule,
+                            tn_array *const *tangents, tn_array **out_tangents)
+{
+    const tn_cumulative_attrs *attrs = rule->attrs;
+    out_tangents[0] =
+        cumulative(build, "base.cumsum/1", tangents[0], attrs->axis, attrs->reverse);
+    return built(out_tangents[0]);
+}
+
+// --- cumprod ----------------------------------------------------------------------------
+//
+// Derivatives without a division, so that zeros do no harm. With p[i] the product of all
+// before i, the tangent is the linear recurrence d[i] = x[i] d[i-1] + p[i] t[i], and the
+// gradient p[i] s[i] with s[i] = g[i] + x[i+1] s[i+1]. A recurrence takes log2(n) steps,
+// each twice as far: y[i] = b[i] + a[i] y[i-k] becomes b[i] + a[i] b[i-k] + a[i] a[i-k]
+// y[i-2k].
+
+// x moved by `count` places along the axis, to the end (or with `reverse` to the start),
+// with `fill` where nothing is left.
+static tn_array *moved(const tn_build *build, tn_array *x, int32_t axis, int64_t count,
+                       int64_t reverse, double fill)
+{
+    const tn_type *type = build->type(x);
+    if (!type)
+        return NULL;
+    int64_t n = type->extent[axis];
+    tn_ints gap = tn_extents(build, x);
+    gap.value[axis] = count;
+    tn_array *filled = with_shape(build, "base.broadcast_to/1",
+                                  build->scalar(build, type->dtype, fill), gap);
+    tn_array *rest = part_of_axis(build, x, axis, reverse ? count : 0, 1, n - count);
+    tn_array *parts[] = {reverse ? rest : filled, reverse ? filled : rest};
+    return joined(build, parts, 2, axis);
+}
+
+// y[i] = b[i] + a[i] y[i - 1], or with `reverse` y[i + 1].
+static tn_array *recurrence(const tn_build *build, tn_array *a, tn_array *b, int32_t axis,
+                            int64_t reverse)
+{
+    const tn_type *type = build->type(b);
+    int64_t n = type ? type->extent[axis] : 0;
+    for (int64_t k = 1; k < n && b; k *= 2) {
+        b = build->expr(build, "a, b, c -> b + a * c",
+                        TN_IN(a, b, moved(build, b, axis, k, reverse, 0)), TN_NO_ATTRS);
+        if (2 * k < n)
+            a = build->expr(build, "a, c -> a * c",
+                            TN_IN(a, moved(build, a, axis, k, reverse, 0)), TN_NO_ATTRS);
+    }
+    return b;
+}
+
+// At each element the product of those before it.
+static tn_array *product_before(const tn_build *build, tn_array *out, int32_t axis,
+                                int64_t reverse)
+{
+    const tn_type *type = build->type(out);
+    return type && type->extent[axis] == 0 ? out : moved(build, out, axis, 1, reverse, 1);
+}
+
+static tn_status cumprod_vjp(const tn_build *build, const tn_rule *rule,
+                             tn_array *const *cotangents, const uint64_t *wanted,
+                             tn_array **gradients)
+{
+    const tn_cumulative_attrs *attrs = rule->attrs;
+    int32_t axis;
+    tn_array *x = as_rows(build, rule, rule->inputs[0], &axis);
+    const tn_type *type = build->type(x);
+    (void)wanted;
+    if (!type || type->extent[axis] == 0)
+        return type ? TN_OK : TN_ERR_ARGUMENT;
+    tn_array *next = moved(build, x, axis, 1, !attrs->reverse, 0);
+    tn_array *sums = recurrence(build, next, cotangents[0], axis, !attrs->reverse);
+    tn_array *before = product_before(build, rule->outputs[0], axis, attrs->reverse);
+    gradients[0] = as_x(
+        build, rule, build->expr(build, "s, p -> s * p", TN_IN(sums, before), TN_NO_ATTRS));
+    return built(gradients[0]);
+}
+
+static tn_status cumprod_jvp(const tn_build *build, const tn_rule *rule,
+                             tn_array *const *tangents, tn_array **out_tangents)
+{
+    const tn_cumulative_attrs *attrs = rule->attrs;
+    int32_t axis;
+    tn_array *x = as_rows(build, rule, rule->inputs[0], &axis);
+    tn_array *t = as_rows(build, rule, tangents[0], &axis);
+    tn_array *before = product_before(build, rule->outputs[0], axis, attrs->reverse);
+    tn_array *terms = build->expr(build, "t, p -> t * p", TN_IN(t, before), TN_NO_ATTRS);
+    out_tangents[0] = recurrence(build, x, terms, axis, attrs->reverse);
+    return built(out_tangents[0]);
+}
+
+// --- cummax and cummin ------------------------------------------------------------------
+
+// The place of the element that the result is equal to: the last of those so far.
+static tn_array *places(const tn_build *build, const tn_rule *rule, int32_t *out_axis)
+{
+    const tn_cumulative_attrs *attrs = rule->attrs;
+    tn_array *x = as_rows(build, rule, rule->inputs[0], out_axis);
+    const tn_type *type = build->type(x);
+    if (!type)
+        return NULL;
+    int64_t n = type->extent[*out_axis];
+    tn_array *hit = build->expr(
+        build, "x, y, i -> select(x == y | x != x, i, i64(none))",
+        TN_IN(x, rule->outputs[0], counted(build, n, type->rank - 1 - *out_axis)),
+        tn_attrs("none", attrs->reverse ? n - 1 : (int64_t)0));
+    return cumulative(build, attrs->reverse ? "base.cummin/1" : "base.cummax/1", hit,
+                      *out_axis, attrs->reverse);
+}
+
+static tn_status extreme_vjp(const tn_build *build, const tn_rule *rule,
+                             tn_array *const *cotangents, const uint64_t *wanted,
+                             tn_array **gradients)
+{
+    int32_t axis;
+    tn_array *at = places(build, rule, &axis);
+    const tn_type *g = build->type(cotangents[0]);
+    (void)wanted;
+    if (!g)
+        return TN_ERR_ARGUMENT;
+    tn_array *sum =
+        build->op(build, "base.put_along_axis/1",
+                  TN_IN(zeros_like(build, cotangents[0], g->dtype), at, cotangents[0]),
+                  tn_attrs("axis", (int64_t)axis, "mode", (int64_t)TN_SCATTER_ADD));
+    gradients[0] = as_x(build, rule, sum);
+    return built(gradients[0]);
+}
+
+static tn_status extreme_jvp(const tn_build *build, const tn_rule *rule,
+                             tn_array *const *tangents, tn_array **out_tangents)
+{
+    int32_t axis;
+    tn_array *at = places(build, rule, &axis);
+    const tn_type *type = build->type(at);
+    tn_array *t = as_rows(build, rule, tangents[0], &axis);
+    out_tangents[0] = type && type_count(type) == 0
+                          ? t
+                          : build->op(build, "base.take_along_axis/1", TN_IN(t, at),
+                                      tn_attrs("axis", (int64_t)axis));
+    return built(out_tangents[0]);
+}
+
+// --- records ----------------------------------------------------------------------------
+
+// A flattened slice becomes a row behind the batch.
+static tn_status batch(const tn_build *build, const tn_rule *rule, const char *primitive,
+                       int32_t axis, int64_t size, tn_array **outputs, int32_t *out_axes)
+{
+    const tn_cumulative_attrs *attrs = rule->attrs;
+    tn_array *x = tn_move_axis(build, rule->inputs[0], axis, 0);
+    const tn_type *type = build->type(x), *slice = build->type(rule->outputs[0]);
+    if (!type || !slice)
+        return TN_ERR_ARGUMENT;
+    int64_t along = 1;
+    if (attrs->axis == TN_NO_AXIS)
+        x = with_shape(build, "base.reshape/1", x,
+                       ints_of(2, (int64_t[]){size, slice->extent[0]}));
+    else
+        along = 1 + tn_axis(attrs->axis, type->rank - 1);
+    outputs[0] = cumulative(build, primitive, x, along, attrs->reverse);
+    out_axes[0] = 0;
+    return built(outputs[0]);
+}
+
+#define CUMULATIVE(name, kind, rules, type_rule, sentence)                                 \
+    static tn_status name##_reference(const tn_cpu_call *call)                             \
+    {                                                                                      \
+        return run_reference(call, kind);                                                  \
+    }                                                                                      \
+    tn_status name##_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes, \
+                          int64_t size, tn_array **outputs, int32_t *out_axes)             \
+    {                                                                                      \
+        return batch(build, rule, "base." #name "/1", axes[0], size, outputs, out_axes);   \
+    }                                                                                      \
+    const tn_primitive base_##name = {                                                     \
+        .struct_size = sizeof(tn_primitive),                                               \
+        .id = "base." #name "/1",                                                          \
+        .doc = sentence,                                                                   \
+        TN_INPUTS(base_x),                                                                 \
+        .attrs = TN_ATTR_TABLE(tn_cumulative_attrs, cumulative_fields),                    \
+        .infer = type_rule,                                                                \
+        .reference = name##_reference,                                                     \
+        .vjp = rules##_vjp,                                                                \
+        .jvp = rules##_jvp,                                                                \
+        .vmap = name##_vmap,                                                               \
+    }
+CUMULATIVE(cumsum, SUM, cumsum, total_infer, "At each element the sum of those up to it.");
+CUMULATIVE(cumprod, PROD, cumprod, total_infer,
+           "At each element the product of those up to it.");
+CUMULATIVE(cummax, MAX, extreme, extreme_infer,
+           "At each element the greatest of those up to it; NaN behind a NaN.");
+CUMULATIVE(cummin, MIN, extreme, extreme_infer,
+           "At each element the least of those up to it; NaN behind a NaN.");

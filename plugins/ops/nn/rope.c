@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+// rope: rotary position embedding.
+#include "pack.h"
+
+static const tn_input_info rope_inputs[] = {
+    {"x", "vectors along the last axis, at positions along another one", 0,
+     TN_FLOAT_DTYPES},
+    {"frequencies", "radians from one position to the next, for each pair", 0,
+     TN_FLOAT_DTYPES},
+    {"offset",
+     "integers: position of the first vector, one or one for each index of axis 0",
+     TN_INPUT_OPTIONAL | TN_INPUT_CONSTANT, 0},
+};
+static const tn_attr_field rope_fields[] = {
+    TN_BOOL_FIELD(tn_rope_attrs, interleaved, 0, "pairs are neighbours, not halves"),
+    TN_I64_FIELD(tn_rope_attrs, axis, -2, "axis of positions"),
+};
+
+static tn_status rope_infer(const tn_infer *infer, tn_type *types)
+{
+    const tn_host *host = infer->host;
+    const tn_rope_attrs *attrs = infer->attrs;
+    const tn_type *x = &infer->types[0], *frequencies = &infer->types[1];
+    const tn_type *offset = infer->num_inputs > 2 ? &infer->types[2] : NULL;
+    char text[SHAPE_TEXT];
+    int32_t axis = tn_axis(attrs->axis, x->rank);
+    if (x->rank < 2 || axis < 0 || axis == x->rank - 1)
+        return host->fail(host, TN_ERR_ARGUMENT,
+                          "axis is %" PRId64
+                          " and x has shape %s, expected rank 2 or more and "
+                          "an axis before the last",
+                          attrs->axis, shape_text(x, text));
+    tn_status status =
+        check_rank(host, "frequencies", frequencies, 1, "one for each pair of elements");
+    if (status)
+        return status;
+    if (2 * frequencies->extent[0] > x->extent[x->rank - 1])
+        return host->fail(host, TN_ERR_ARGUMENT,
+                          "frequencies has %" PRId64 " values, expected at most %" PRId64
+                          ", half of x's last axis",
+                          frequencies->extent[0], x->extent[x->rank - 1] / 2);
+    if (offset && offset->dtype) {
+        if (!tn_dtype_in(offset->dtype, TN_INTEGER_DTYPES))
+            return host->fail(host, TN_ERR_ARGUMENT,
+                              "offset is %s, expected an integer dtype",
+                              tn_dtype_name(offset->dtype));
+        if (offset->rank > 1 ||
+            (offset->rank == 1 && (x->rank < 3 || offset->extent[0] != x->extent[0])))
+            return host->fail(host, TN_ERR_ARGUMENT,
+                              "offset has shape %s, expected [], or [%" PRId64
+                              "] for the first of 3 or more axes",
+                              shape_text(offset, text), x->extent[0]);
+    }
+    types[0] = *x;
+    return TN_OK;
+}
+
+// The angles that pairs are turned by: of the extents of x, but for the axes beside those
+// of positions, of pairs (last) and of offsets, which have extent 1.
+static tn_array *angles(const tn_build *build, const tn_rule *rule, const tn_type *x,
+                        tn_dtype dtype)
+{
+    const tn_rope_attrs *attrs = rule->attrs;
+    int32_t axis = tn_axis(attrs->axis, x->rank);
+    tn_array *at = counted(build, x->extent[axis], x->rank - 1 - axis);
+    tn_array *offset = rule->num_inputs > 2 ? rule->inputs[2] : NULL;
+    const tn_type *type = offset ? build->type(offset) : NULL;
+    if (type) {
+        int64_t column[TN_MAX_RANK] = {x->extent[0], 1, 1, 1, 1, 1, 1, 1};
+        if (type->rank == 1)
+            offset = with_shape(build, "base.reshape/1", offset, x->rank, column);
+        at = build->expr(build, "t, o -> t + i64(o)", TN_IN(at, offset), TN_NO_ATTRS);
+    }
+    return build->expr(
+        build, dtype == TN_F64 ? "t, f -> f64(t) * f64(f)" : "t, f -> f32(t) * f32(f)",
+        TN_IN(at, rule->inputs[1]), TN_NO_ATTRS);
+}
+
+// The elements of the pairs: the first ones and the second ones. Interleaved elements are
+// every other one.
+static void split_pairs(const tn_build *build, const tn_array *x, int32_t axis,
+                        int64_t pairs, int64_t interleaved, tn_array *out[2])
+{
+    for (int64_t i = 0; i < 2; i++)
+        out[i] = part_of_axis(build, x, axis, interleaved ? i : i * pairs,
+                              interleaved ? 2 : 1, pairs);
+}
+
+static tn_array *join_axis(const tn_build *build, tn_array *const *parts, uint64_t count,
+                           int64_t axis)
+{
+    return build->op(build, "base.concatenate/1", (const tn_array *const *)parts, count,
+                     tn_attrs("axis", axis));
+}
+
+static tn_status rope_decompose(const tn_build *build, const tn_rule *rule,
+                                tn_array **outputs)
+{
+    const tn_rope_attrs *attrs = rule->attrs;
+    const tn_type *x = build->type(rule->inputs[0]);
+    const tn_type *frequencies = build->type(rule->inputs[1]);
+    if (!x || !frequencies)
+        return TN_ERR_ARGUMENT;
+    int32_t last = x->rank - 1;
+    int64_t pairs = frequencies->extent[0], extent = x->extent[last];
+    tn_array *angle = angles(build, rule, x, x->dtype), *in[2], *out[3];
+    split_pairs(build, rule->inputs[0], last, pairs, attrs->interleaved, in);
+    out[0] = build->expr(build, "a, b, r -> a * cos(r) - b * sin(r)",
+                         TN_IN(in[0], in[1], angle), TN_NO_ATTRS);
+    out[1] = build->expr(build, "a, b, r -> a * sin(r) + b * cos(r)",
+                         TN_IN(in[0], in[1], angle), TN_NO_ATTRS);
+    for (int i = 0; i < 2; i++)
+        if (dtype_of(build, out[i]) != x->dtype)
+            out[i] = cast(build, out[i], x->dtype);
+    if (attrs->interleaved) {
+        tn_type column = *x;
+        column.extent[last] = pairs * 2;
+        tn_array *both[2];
+        for (int i = 0; i < 2; i++)
+            both[i] = build->op(build, "base.expand_dims/1", TN_IN(out[i]),
+                                tn_attrs("axis", TN_INTS(-1)));
+        out[0] = with_shape(build, "base.reshape/1", join_axis(build, both, 2, -1),
+                            column.rank, column.extent);
+    }
+    uint64_t count = attrs->interleaved ? 1 : 2;
+    if (extent > 2 * pairs)
+        out[count++] =
+            part_of_axis(build, rule->inputs[0], last, 2 * pairs, 1, extent - 2 * pairs);
+    outputs[0] = count == 1 ? out[0] : join_axis(build, out, count, last);
+    return built(outputs[0]);
+}
+
+const tn_primitive nn_rope = {
+    .struct_size = sizeof(tn_primitive),
+    .id = "nn.rope/1",
+    .doc = "x with pairs of elements turned by angles that grow with the position.",
+    TN_INPUTS(rope_inputs),
+    .attrs = TN_ATTR_TABLE(tn_rope_attrs, rope_fields),
+    .infer = rope_infer,
+    .decompose = rope_decompose,
+};
