@@ -31,6 +31,7 @@ struct run_record {
     struct open_list *open;    // by device
     struct storage **arenas;   // by device; NULL: no arena
     struct storage **storages; // as plan.storages
+    struct value **made;       // what host operations gave
     tn_binding *bindings;      // of the segment that is being submitted
     uint32_t *queues;          // by device: the queue of this run
 };
@@ -61,6 +62,7 @@ static struct run_record *run_record_create(const struct plan *plan)
                   plan->num_segments * sizeof(struct submitted) +
                   devices * (sizeof(struct open_list) + sizeof(struct storage *)) +
                   plan->num_storages * sizeof(struct storage *) +
+                  plan->num_made * sizeof(struct value *) +
                   plan->max_slots * sizeof(tn_binding) + queues * sizeof(uint32_t);
     char *at = mem_zalloc(size);
     struct run_record *record = at ? carve(&at, 1, sizeof(*record)) : NULL;
@@ -70,6 +72,7 @@ static struct run_record *run_record_create(const struct plan *plan)
     record->open = carve(&at, devices, sizeof(*record->open));
     record->arenas = carve(&at, devices, sizeof(*record->arenas));
     record->storages = carve(&at, plan->num_storages, sizeof(*record->storages));
+    record->made = carve(&at, plan->num_made, sizeof(*record->made));
     record->bindings = carve(&at, plan->max_slots, sizeof(*record->bindings));
     record->queues = carve(&at, queues, sizeof(*record->queues));
     return record;
@@ -96,6 +99,10 @@ static void run_record_give(struct plan *plan, struct run_record *record)
     for (uint32_t i = 0; i < plan->num_storages; i++) {
         storage_release(record->storages[i]);
         record->storages[i] = NULL;
+    }
+    for (uint32_t i = 0; i < plan->num_made; i++) {
+        value_release(record->made[i]);
+        record->made[i] = NULL;
     }
     for (uint32_t i = 0; i < plan->num_devices; i++) {
         storage_release(record->arenas[i]);
@@ -162,6 +169,9 @@ static struct storage *storage_of(const struct run *run, const struct plan_slot 
         return run->leaves[slot->index]->storage;
     case HOME_ARENA:
         return run->record->arenas[slot->index];
+    case HOME_MADE:
+        *out_offset = run->record->made[slot->index]->offset;
+        return run->record->made[slot->index]->storage;
     default:
         return run->record->storages[slot->index];
     }
@@ -236,6 +246,38 @@ static tn_status transfer(struct run *run, const struct plan_transfer *t)
               upload ? "" : plan->devices[t->from_device]->name,
               plan->devices[t->to_device]->name);
     stats_count(plan->runtime, STATS_TRANSFERS, 1);
+    return status;
+}
+
+// --- host operations --------------------------------------------------------------------
+
+// The operand as a value of its own.
+static tn_status wrap_input(const struct run *run, const struct host_input *in,
+                            struct value **out)
+{
+    uint64_t offset;
+    if (in->slot.home == HOME_NONE)
+        return TN_OK;
+    struct storage *storage = storage_of(run, &in->slot, &offset);
+    return value_share(storage, offset + in->offset, &in->layout, out);
+}
+
+static tn_status run_host(struct run *run, const struct plan_host *host)
+{
+    struct value **inputs = mem_zalloc((host->num_inputs + 1) * sizeof(*inputs));
+    tn_status status = inputs ? TN_OK : TN_ERR_MEMORY;
+    bool has_begun = false;
+    uint64_t begin = trace_begin(run->plan->runtime->trace);
+    for (uint32_t i = 0; i < host->num_inputs && status == TN_OK; i++)
+        status = wrap_input(run, &host->inputs[i], &inputs[i]);
+    if (status == TN_OK)
+        status = host_run(run->plan, host, inputs, run->record->made + host->first_made,
+                          run->mode, &has_begun);
+    for (uint32_t i = 0; inputs && i < host->num_inputs; i++)
+        value_release(inputs[i]);
+    mem_free(inputs);
+    run->has_begun |= has_begun;
+    trace_end(run->plan->runtime->trace, begin, host->label, "\"kernel\":\"host\"");
     return status;
 }
 
@@ -477,6 +519,8 @@ static tn_status submit_all(struct run *run)
         tn_status status = TN_OK;
         for (uint32_t k = 0; k < segment->num_transfers && status == TN_OK; k++)
             status = transfer(run, &plan->transfers[segment->first_transfer + k]);
+        for (uint32_t k = 0; k < segment->num_hosts && status == TN_OK; k++)
+            status = run_host(run, &plan->hosts[segment->first_host + k]);
         if (status == TN_OK && segment->executable)
             status = submit_segment(run, segment);
         if (status != TN_OK)
@@ -513,11 +557,9 @@ static tn_status give_outputs(struct run *run, struct value **outputs)
         const struct plan_output *o = &plan->outputs[i];
         uint64_t offset;
         struct storage *storage = storage_of(run, &o->slot, &offset);
-        storage_retain(storage);
         tn_status status =
-            value_create(storage, offset + o->offset, &o->layout, &outputs[i]);
+            value_share(storage, offset + o->offset, &o->layout, &outputs[i]);
         if (status != TN_OK) {
-            storage_release(storage);
             for (; i > 0; i--) {
                 value_release(outputs[i - 1]);
                 outputs[i - 1] = NULL;
@@ -535,7 +577,9 @@ tn_status plan_run(struct plan *plan, struct value *const *leaves, struct value 
     tn_status status = callback_check(plan->runtime);
     if (status != TN_OK)
         return status;
-    struct run run = {plan, run_record_take(plan), leaves, mode, false};
+    // Host operations read what earlier segments write: their outcomes are needed.
+    struct run run = {plan, run_record_take(plan), leaves,
+                      mode == RUN_WAIT && plan->num_hosts ? RUN_START : mode, false};
     if (!run.record)
         return TN_ERR_MEMORY;
     life_add(&plan->runtime->life, LIFE_RUNS);
