@@ -22,7 +22,8 @@ static char *next_name(const char **at, const char *end)
     while (*at < end && (isspace((unsigned char)**at) || **at == ','))
         ++*at;
     const char *begin = *at;
-    while (*at < end && (isalnum((unsigned char)**at) || **at == '_'))
+    bool is_name = *at < end && !isdigit((unsigned char)**at);
+    while (is_name && *at < end && (isalnum((unsigned char)**at) || **at == '_'))
         ++*at;
     return *at > begin ? strndup(begin, (size_t)(*at - begin)) : NULL;
 }
