@@ -71,8 +71,22 @@ static tn_status apply(const struct control *c, const struct prim *prim, tn_arra
     return status;
 }
 
-// Applies the primitive with this role to `first` (NULL: none), the inputs, and what the
-// bodies used.
+// Applies the primitive to `first` (NULL: none), the inputs, and what the bodies used.
+static tn_status apply_prim(const struct control *c, const struct prim *prim,
+                            tn_array *first, tn_attr_list list, tn_array **outputs,
+                            uint64_t num_outputs)
+{
+    void *attrs = mem_alloc(prim->record.attrs.size + 1u);
+    if (!attrs)
+        return scope_take_failure(c->scope, TN_ERR_MEMORY);
+    tn_status status =
+        attrs_fill(&c->scope->interned, &prim->record.attrs, list, attrs, NULL);
+    if (status == TN_OK)
+        status = apply(c, prim, first, attrs, outputs, num_outputs);
+    mem_free(attrs);
+    return scope_take_failure(c->scope, status);
+}
+
 static tn_status apply_role(const struct control *c, const char *role, tn_array *first,
                             tn_attr_list list, tn_array **outputs, uint64_t num_outputs)
 {
@@ -80,15 +94,9 @@ static tn_status apply_role(const struct control *c, const char *role, tn_array 
     if (c->scope->status != TN_OK)
         return c->scope->status;
     tn_status status = prim_find_role(c->scope->runtime, role, &prim);
-    void *attrs = status == TN_OK ? mem_alloc(prim->record.attrs.size + 1u) : NULL;
-    if (status == TN_OK && !attrs)
-        status = TN_ERR_MEMORY;
-    if (status == TN_OK)
-        status = attrs_fill(&c->scope->interned, &prim->record.attrs, list, attrs, NULL);
-    if (status == TN_OK)
-        status = apply(c, prim, first, attrs, outputs, num_outputs);
-    mem_free(attrs);
-    return scope_take_failure(c->scope, status);
+    if (status != TN_OK)
+        return scope_take_failure(c->scope, status);
+    return apply_prim(c, prim, first, list, outputs, num_outputs);
 }
 
 tn_status tn_cond_call(tn_scope *scope, tn_array *pred, tn_function_body then,
@@ -180,4 +188,44 @@ tn_status tn_checkpoint_call(tn_scope *scope, tn_function_body body, void *user,
     const tn_graph *graph = trace(&c, body, num_outputs);
     return apply_role(&c, TN_ROLE_CHECKPOINT, NULL, tn_attrs("body", graph), outputs,
                       num_outputs);
+}
+
+static tn_status check_rules(const tn_custom_rules *rules, uint32_t *out_given)
+{
+    const uint32_t size = sizeof(*rules);
+    if (!rules)
+        return fail(TN_ERR_ARGUMENT, "custom_call: the rules are NULL");
+    if ((rules->struct_size && rules->struct_size != size) || rules->flags)
+        return fail(TN_ERR_ARGUMENT,
+                    "tn_custom_rules: struct_size %u and flags 0x%x, expected %u and 0",
+                    rules->struct_size, rules->flags, size);
+    *out_given = (rules->vjp ? CUSTOM_VJP : 0) | (rules->jvp ? CUSTOM_JVP : 0) |
+                 (rules->vmap ? CUSTOM_VMAP : 0);
+    return TN_OK;
+}
+
+tn_status tn_custom_call(tn_scope *scope, tn_function_body body, void *user,
+                         const tn_custom_rules *rules, tn_array *const *inputs,
+                         uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs)
+{
+    struct control c = {scope, user, inputs, num_inputs, num_outputs, num_inputs, {0}};
+    uint32_t given = 0;
+    tn_status status = check_given(&c, "custom_call", outputs);
+    if (status != TN_OK)
+        return status;
+    if ((status = check_rules(rules, &given)) != TN_OK)
+        return scope_take_failure(scope, status);
+    const tn_graph *graph = trace(&c, body, num_outputs);
+    if (!graph)
+        return scope->status;
+    if (c.captures.count > 0)
+        return tn_scope_fail(scope, TN_ERR_ARGUMENT,
+                             "custom_call: the body uses %llu arrays of the scope that are "
+                             "not its inputs, and the rules would not see them",
+                             (unsigned long long)c.captures.count);
+    const tn_attr items[] = {
+        TN_ATTR_INIT("body", graph),
+        {.name = "rules", .kind = TN_ATTR_BITS, .i = (int64_t)(uintptr_t)rules}};
+    return apply_prim(&c, prim_recall(scope->runtime->prims, custom_id(given)), NULL,
+                      TN_ATTR_LIST(items, 2), outputs, num_outputs);
 }

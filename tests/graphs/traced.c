@@ -7,6 +7,8 @@
 #include "graph/graph.h"
 #include "plugin/host.h"
 #include "primitive/prim_set.h"
+#include <pthread.h>
+#include <stdatomic.h>
 #include <tenon/control.h>
 #include <tenon/pack.h>
 #include "common.h"
@@ -82,7 +84,7 @@ static const tn_attr_field repeat_fields[] = {
     TN_I64_FIELD(repeat_attrs, times, 1, "how often"),
     TN_I64_FIELD(repeat_attrs, fault, 0, "a planted fault"),
 };
-static int num_runs;
+static atomic_int num_runs;
 
 static tn_status repeat_infer(const tn_infer *infer, tn_type *types)
 {
@@ -237,7 +239,7 @@ Test(traced, a_primitive_runs_a_graph_of_its_attributes)
         cr_assert(got[0] == 70 && got[1] == 90, "got %g %g", got[0], got[1]);
         cr_assert(i == 0 || stats_of(runtime).plans_made == made);
     }
-    cr_assert_eq(num_runs, 3);
+    cr_assert_eq((int)num_runs, 3);
     // another graph is another plan, an equal one is not
     uint64_t made = stats_of(runtime).plans_made;
     cr_assert_eq(tn_item(s, un(s, "base.sum", repeated(x, plus(2, &pair), 1, 0))), 7);
@@ -327,6 +329,145 @@ Test(traced, a_function_that_calls_itself_is_refused)
     says("the function calls itself");
     tn_function_destroy(functions[1]);
     tn_function_destroy(functions[0]);
+}
+
+// --- rules of the application -----------------------------------------------------------
+
+static tn_status sign(tn_scope *scope, tn_array *const *in, uint64_t num_in, tn_array **out,
+                      uint64_t num_out, void *user)
+{
+    UNUSED;
+    out[0] = tn_expr(scope, "x -> sign(x)", TN_IN(in[0]), TN_NO_ATTRS);
+    return TN_OK;
+}
+
+// The gradient goes straight through, times the number at `user`.
+static tn_status through(tn_scope *scope, const tn_rule *rule, tn_array *const *cotangents,
+                         const uint64_t *wanted, tn_array **gradients, void *user)
+{
+    cr_assert(rule->num_inputs == 1 && rule->num_outputs == 1 && (wanted[0] & 1));
+    cr_assert_not_null(rule->outputs[0]);
+    gradients[0] =
+        tn_expr(scope, "g, k -> g * k",
+                TN_IN(cotangents[0], tn_float(scope, *(double *)user)), TN_NO_ATTRS);
+    return TN_OK;
+}
+static tn_status along(tn_scope *scope, const tn_rule *rule, tn_array *const *tangents,
+                       tn_array **out_tangents, void *user)
+{
+    (void)rule;
+    out_tangents[0] =
+        tn_expr(scope, "t, k -> t * k",
+                TN_IN(tangents[0], tn_float(scope, *(double *)user)), TN_NO_ATTRS);
+    return TN_OK;
+}
+static tn_status in_batch(tn_scope *scope, const tn_rule *rule, const int32_t *axes,
+                          int64_t size, tn_array **outputs, int32_t *out_axes, void *user)
+{
+    (void)size, (void)user;
+    outputs[0] = tn_expr(scope, "x -> 7 * sign(x)", TN_IN(rule->inputs[0]), TN_NO_ATTRS);
+    out_axes[0] = axes[0];
+    return TN_OK;
+}
+static tn_status refuses(tn_scope *scope, const tn_rule *rule, tn_array *const *cotangents,
+                         const uint64_t *wanted, tn_array **gradients, void *user)
+{
+    (void)rule, (void)cotangents, (void)wanted, (void)gradients, (void)user;
+    return tn_scope_fail(scope, TN_ERR_UNSUPPORTED, "no gradient today");
+}
+
+static double factor = 3;
+static const tn_custom_rules rules[] = {
+    {.user = &factor, .vjp = through},
+    {.user = &factor, .vjp = through, .jvp = along, .vmap = in_batch},
+    {.vjp = refuses},
+    {0},
+};
+BODY(sign_of_slice)
+{
+    UNUSED;
+    return tn_custom_call(scope, sign, NULL, user, in, 1, out, 1);
+}
+
+Test(traced, a_function_has_rules_of_the_application)
+{
+    tn_array *x = tn_from_data(s, TN_F32, TN_SCALAR, (float[]){-2}), *y, *g, *t;
+    tn_array *wide = tn_from_data(s, TN_F32, TN_SHAPE(2), (float[]){-2, 5}), *z;
+    static const double expected[][4] = {// y, gradient, tangent, sum of the batch
+                                         {-1, 3, 0, 0},
+                                         {-1, 3, 3, 0},
+                                         {-1, 0, 0, 0},
+                                         {-1, 0, 0, 0}};
+    for (int i = 0; i < 4; i++) {
+        must(s, tn_custom_call(s, sign, NULL, &rules[i], TN_ARRAYS(x), &y, 1));
+        cr_assert_eq(tn_item(s, y), expected[i][0]);
+        tn_status status = tn_vjp(s, &y, NULL, 1, &x, 1, &g);
+        if (i == 2) {
+            cr_assert_eq(status, TN_ERR_UNSUPPORTED);
+            says("no gradient today");
+            continue;
+        }
+        cr_assert_eq(tn_item(s, g), expected[i][1], "rules %d", i);
+        must(s, tn_jvp(s, &y, 1, &x, (tn_array *[]){tn_f32(s, 1)}, 1, &t));
+        cr_assert_eq(tn_item(s, t), expected[i][2], "rules %d", i);
+        must(s, tn_vmap_call(s, sign_of_slice, (void *)&rules[i], &wide, NULL, 1, &z, NULL,
+                             1));
+        float got[2];
+        must(s, tn_read(s, z, got, sizeof(got)));
+        float scale = i == 1 ? 7 : 1;
+        cr_assert(got[0] == -scale && got[1] == scale, "rules %d: %g %g", i, got[0],
+                  got[1]);
+    }
+}
+
+Test(traced, what_is_no_set_of_rules_is_refused)
+{
+    tn_array *x = tn_f32(s, 2), *y, *w = tn_from_data(s, TN_F32, TN_SCALAR, (float[]){2});
+    const tn_custom_rules later = {.struct_size = 4};
+    cr_assert_eq(tn_custom_call(s, sign, NULL, NULL, &x, 1, &y, 1), TN_ERR_ARGUMENT);
+    says("the rules are NULL");
+    cr_assert_eq(tn_custom_call(s, sign, NULL, &later, &x, 1, &y, 1), TN_ERR_ARGUMENT);
+    says("struct_size 4");
+    cr_assert_eq(tn_custom_call(s, times_user, w, &rules[0], &x, 1, &y, 1),
+                 TN_ERR_ARGUMENT);
+    says("the body uses 1 arrays of the scope that are not its inputs");
+    const tn_graph *graph = plus(1, &scalar);
+    cr_assert_null(tn_op(s, "tn.custom_vjp/1", TN_IN(x), tn_attrs("body", graph)));
+    says("rules is 0");
+    for (const char *const *name = tn_primitive_names(runtime); *name; name++)
+        cr_assert_null(strstr(*name, "tn.custom"), "%s is listed", *name);
+}
+
+// --- threads ----------------------------------------------------------------------------
+
+static void *use_one_graph(void *failures)
+{
+    for (int i = 0; i < 40; i++) {
+        tn_scope *own = tn_scope_open(runtime);
+        const tn_graph *graph = NULL;
+        double number = i % 2;
+        tn_array *x = tn_from_data(own, TN_F32, TN_SHAPE(2), (float[]){1, 2}), *y;
+        (void)tn_graph_trace(own, plus_number, &number, &pair, 1, 1, NULL, &graph);
+        tn_graph_release(tn_graph_retain(graph));
+        y = tn_op(own, "test.repeat", TN_IN(x), tn_attrs("body", graph, "times", 3));
+        float got[2] = {0};
+        if (tn_read(own, y, got, sizeof(got)) != TN_OK || got[1] != 2 + 3 * (float)number)
+            atomic_fetch_add((atomic_int *)failures, 1);
+        tn_scope_close(own);
+    }
+    return NULL;
+}
+
+Test(traced, threads_share_graphs_that_come_and_go)
+{
+    enum { THREADS = 4 };
+    pthread_t threads[THREADS];
+    atomic_int failures = 0;
+    for (int i = 0; i < THREADS; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, use_one_graph, &failures), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    cr_assert_eq((int)failures, 0, "%d evaluations failed", (int)failures);
 }
 
 // --- the service ------------------------------------------------------------------------

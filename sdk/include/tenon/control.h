@@ -111,6 +111,34 @@ TN_API tn_status tn_checkpoint_call(tn_scope *scope, tn_function_body body, void
                                     tn_array *const *inputs, uint64_t num_inputs,
                                     tn_array **outputs, uint64_t num_outputs);
 
+// --- rules of the application's own ----------------------------------------------------
+
+// Rules for one function of the application, with the contracts of the members of
+// tn_primitive that have these names, but that they build graph in `scope`. NULL: follows
+// from the function's body.
+typedef struct tn_custom_rules {
+    uint32_t struct_size; // sizeof(tn_custom_rules); 0: that of ABI 1.0
+    uint32_t flags;       // 0
+    void *user;           // for the rules
+    tn_status (*vjp)(tn_scope *scope, const tn_rule *rule, tn_array *const *cotangents,
+                     const uint64_t *wanted, tn_array **gradients, void *user);
+    tn_status (*jvp)(tn_scope *scope, const tn_rule *rule, tn_array *const *tangents,
+                     tn_array **out_tangents, void *user);
+    tn_status (*vmap)(tn_scope *scope, const tn_rule *rule, const int32_t *axes,
+                      int64_t size, tn_array **outputs, int32_t *out_axes, void *user);
+} tn_custom_rules;
+
+// What `body` builds from the inputs, with rules of its own: a gradient that is clipped or
+// passed straight through, a derivative that is more exact than that of the parts. The body
+// uses no array of the scope but its inputs, as the rules would not see it.
+//
+// Keeps `rules`, which stay as they are and valid until the runtime is closed. Without a
+// vmap the body is mapped, and derivatives of the batch are then those of the body.
+TN_API tn_status tn_custom_call(tn_scope *scope, tn_function_body body, void *user,
+                                const tn_custom_rules *rules, tn_array *const *inputs,
+                                uint64_t num_inputs, tn_array **outputs,
+                                uint64_t num_outputs);
+
 #ifdef __cplusplus
 }
 #endif
