@@ -120,10 +120,14 @@ typedef struct tn_custom_rules {
     uint32_t struct_size; // sizeof(tn_custom_rules); 0: that of ABI 1.0
     uint32_t flags;       // 0
     void *user;           // for the rules
+
+    // Reverse mode.
     tn_status (*vjp)(tn_scope *scope, const tn_rule *rule, tn_array *const *cotangents,
                      const uint64_t *wanted, tn_array **gradients, void *user);
+    // Forward mode.
     tn_status (*jvp)(tn_scope *scope, const tn_rule *rule, tn_array *const *tangents,
                      tn_array **out_tangents, void *user);
+    // Batching.
     tn_status (*vmap)(tn_scope *scope, const tn_rule *rule, const int32_t *axes,
                       int64_t size, tn_array **outputs, int32_t *out_axes, void *user);
 } tn_custom_rules;
