@@ -130,25 +130,26 @@ tn_status tn_while_call(tn_scope *scope, tn_function_body cond, tn_function_body
                       num_carried);
 }
 
-static tn_status read_options(const tn_scan_options *given, tn_scan_options *mine)
+static tn_status read_options(const tn_scan_call_options *given, tn_scan_call_options *mine)
 {
     uint32_t size = given && given->struct_size ? given->struct_size : sizeof(*mine);
-    *mine = (tn_scan_options){0};
-    tn_status status = given ? abi_struct_read(mine, sizeof(*mine), given, size,
-                                               TN_END_OF(mine, flags), "tn_scan_options")
-                             : TN_OK;
+    *mine = (tn_scan_call_options){0};
+    tn_status status = given
+                           ? abi_struct_read(mine, sizeof(*mine), given, size,
+                                             TN_END_OF(mine, flags), "tn_scan_call_options")
+                           : TN_OK;
     if (status == TN_OK && mine->flags)
-        return fail(TN_ERR_ARGUMENT, "tn_scan_options: flags 0x%x, expected 0",
+        return fail(TN_ERR_ARGUMENT, "tn_scan_call_options: flags 0x%x, expected 0",
                     mine->flags);
     return status;
 }
 
 tn_status tn_scan_call(tn_scope *scope, tn_function_body body, void *user,
-                       const tn_scan_options *options, tn_array *const *inputs,
+                       const tn_scan_call_options *options, tn_array *const *inputs,
                        uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs)
 {
     struct control c = {scope, user, inputs, num_inputs, num_outputs, num_inputs, {0}};
-    tn_scan_options o;
+    tn_scan_call_options o;
     tn_array *results[MAX_OUTPUTS];
     tn_status status = check_given(&c, "scan_call", outputs);
     if (status != TN_OK)

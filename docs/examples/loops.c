@@ -3,8 +3,8 @@
 // a moving average as a scan, with the derivative of what it gives.
 //
 // Prints:
-//   roots 1.4142 3.0000 after 7 steps
-//   averages 1.00 1.50 2.25, last by weight 1.25
+//   roots 1.4142 3.0000 after 6 steps
+//   averages 1.00 1.50 2.25, last by weight 2.00
 #include <stdio.h>
 #include <tenon/control.h>
 #include <tenon/ops/base.h>
@@ -56,7 +56,7 @@ static void print_averages(tn_scope *s)
     tn_array *start = tn_from_data(s, TN_F32, TN_SCALAR, (float[]){1});
     tn_array *weight = tn_from_data(s, TN_F32, TN_SCALAR, (float[]){0.5f});
     tn_array *out[2], *gradient = NULL;
-    const tn_scan_options options = {.struct_size = sizeof(options), .carries = 1};
+    const tn_scan_call_options options = {.struct_size = sizeof(options), .carries = 1};
     tn_scan_call(s, average, weight, &options, TN_ARRAYS(start, x), out, 2);
     tn_vjp(s, out, NULL, 1, &weight, 1, &gradient);
     const float *at = tn_data(s, out[1]);

@@ -359,7 +359,7 @@ static void scan_recurrence(tn_array *c, tn_array *x, tn_array *k, int reverse,
                             tn_array **out)
 {
     must(s, tn_scan_call(s, recurrence, k,
-                         &(tn_scan_options){.carries = 1, .reverse = reverse},
+                         &(tn_scan_call_options){.carries = 1, .reverse = reverse},
                          TN_ARRAYS(c, x), out, 2));
 }
 
@@ -423,8 +423,8 @@ Test(control, a_scan_has_first_and_second_derivatives)
 BODY(scan_of_slice)
 {
     UNUSED;
-    return tn_scan_call(scope, recurrence, user, &(tn_scan_options){.carries = 1}, in, 2,
-                        out, 2);
+    return tn_scan_call(scope, recurrence, user, &(tn_scan_call_options){.carries = 1}, in,
+                        2, out, 2);
 }
 
 Test(control, slices_are_scanned)
@@ -440,10 +440,11 @@ Test(control, slices_are_scanned)
 Test(control, a_scan_says_what_does_not_fit)
 {
     tn_array *out[2];
-    cr_assert_eq(tn_scan_call(s, recurrence, scalar(1), &(tn_scan_options){.carries = 1},
+    cr_assert_eq(tn_scan_call(s, recurrence, scalar(1),
+                              &(tn_scan_call_options){.carries = 1},
                               (tn_array *[]){F32S(1, 2), F32S(1, 2)}, 2, out, 2),
                  TN_OK);
-    cr_assert_eq(tn_scan_call(s, wrong_type, NULL, &(tn_scan_options){.carries = 1},
+    cr_assert_eq(tn_scan_call(s, wrong_type, NULL, &(tn_scan_call_options){.carries = 1},
                               (tn_array *[]){F32S(1, 2), F32S(1, 2)}, 2, out, 1),
                  TN_ERR_ARGUMENT);
     says("output 0 of the body is f32, expected f32[2]");

@@ -86,14 +86,14 @@ TN_API tn_status tn_while_call(tn_scope *scope, tn_function_body cond,
                                tn_array **outputs);
 
 // Arguments of tn_scan_call. All zero is the default.
-typedef struct tn_scan_options {
-    uint32_t struct_size; // sizeof(tn_scan_options); 0: that of ABI 1.0
+typedef struct tn_scan_call_options {
+    uint32_t struct_size; // sizeof(tn_scan_call_options); 0: that of ABI 1.0
     uint32_t flags;       // 0
     uint64_t carries;     // the first inputs are carried from position to position; the
                           // others are cut into slices along their first axis
     int64_t length;       // the number of positions, where nothing is cut
     int64_t reverse;      // not 0: from the last position to the first
-} tn_scan_options;
+} tn_scan_call_options;
 
 // Applies `body` at each position in order: from the carried values and the slices there it
 // builds new carried values of the same types, then further outputs. Gives the last carried
@@ -101,7 +101,7 @@ typedef struct tn_scan_options {
 // `options` may be NULL. The reverse-mode derivative keeps the carried values, and computes
 // what else it needs of the body again.
 TN_API tn_status tn_scan_call(tn_scope *scope, tn_function_body body, void *user,
-                              const tn_scan_options *options, tn_array *const *inputs,
+                              const tn_scan_call_options *options, tn_array *const *inputs,
                               uint64_t num_inputs, tn_array **outputs,
                               uint64_t num_outputs);
 
