@@ -438,7 +438,7 @@ static tn_status store(struct intern_refs *refs, const tn_attr_field *field, voi
 
 tn_status attr_list_check(tn_attr_list list)
 {
-    if (list.count > 0 && list.item_size < TN_END_OF(list.items, array))
+    if (list.count > 0 && list.item_size < TN_END_OF(list.items, graph))
         return fail(TN_ERR_ARGUMENT,
                     "attrs.item_size is %u, expected %zu, the size of a tn_attr",
                     list.item_size, sizeof(tn_attr));
