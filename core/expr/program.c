@@ -204,7 +204,10 @@ tn_status expr_params(const tn_expr_program *program, const struct expr *expr,
         if (field->kind == TN_ATTR_INTS || field->kind > TN_ATTR_BITS)
             return fail(TN_ERR_ARGUMENT,
                         "expression '%.80s': attribute '%s' is a %s, expected a number",
-                        expr->text, name, field->kind == TN_ATTR_STRING ? "text" : "list");
+                        expr->text, name,
+                        field->kind == TN_ATTR_STRING  ? "text"
+                        : field->kind == TN_ATTR_GRAPH ? "graph"
+                                                       : "list");
         params[i] = param_bits(field, attrs, interned->param_is_float[i]);
     }
     return TN_OK;

@@ -108,8 +108,7 @@ tn_array *leaf_create(tn_scope *scope, uint32_t kind, const tn_type *type)
     return &node->outputs[0];
 }
 
-static tn_array *number_create(tn_scope *scope, tn_dtype dtype, uint64_t bits,
-                               int weak_kind)
+tn_array *number_create(tn_scope *scope, tn_dtype dtype, uint64_t bits, int weak_kind)
 {
     tn_type type = {.dtype = dtype};
     tn_array *array = leaf_create(scope, NODE_NUMBER, &type);
@@ -218,6 +217,8 @@ tn_status type_from_shape(tn_dtype dtype, const tn_shape *shape, tn_type *out)
 
 tn_array *leaf_from_value(tn_scope *scope, const tn_type *type, struct value *value)
 {
+    if (scope->outer) // a graph has no data: it becomes an input
+        return scope_local(scope, leaf_from_value(scope->outer, type, value));
     tn_array *array = leaf_create(scope, NODE_DATA, type);
     if (!array) {
         value_release(value);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Chooses the implementation of one node on one device: for each family that the backend
 // consumes, in its order, the first kernel by priority that TENON_KERNELS allows and whose
-// predicates hold (family expr/1: the node's expression); then the decomposition; then the
-// reference. Watchers are told why each candidate was rejected.
+// predicates hold (family expr/1: the node's expression); then, on the first device, the
+// primitive's `run`; then the decomposition; then the reference. Watchers are told why each
+// candidate was rejected.
 #include <stdio.h>
 #include <string.h>
 #include "../base/dtype.h"
@@ -324,7 +325,9 @@ tn_status choose(struct plan_work *work, struct device *device, const struct nod
             return TN_OK;
         }
     }
-    if (node->prim && node->prim->record.decompose)
+    if (node->prim && node->prim->record.run && device->number == 0)
+        out->kind = OP_HOST;
+    else if (node->prim && node->prim->record.decompose)
         out->kind = CHOICE_DECOMPOSE;
     else if (node->expr && node->expr->reduces && device->runs_expr)
         out->kind = CHOICE_SPLIT;

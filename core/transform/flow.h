@@ -97,12 +97,6 @@ tn_status flow_refuse_effects(const struct node *node, const char *what);
 // Fails: the node's primitive has no `rule` ("vjp"), no expression and no decomposition.
 tn_status flow_no_rule(const struct node *node, const char *rule);
 
-// Calls the body of a tn_function or of tn_vmap_call. An output left NULL is a failure.
-// Gives outputs that belong to `scope`. Every failure becomes the scope's.
-tn_status body_call(tn_function_body body, void *user, tn_scope *scope,
-                    tn_array *const *inputs, uint64_t num_inputs, tn_array **outputs,
-                    uint64_t num_outputs);
-
 // --- reverse mode (vjp.c); forward mode transposes it for primitives that have only a vjp
 // -
 

@@ -201,6 +201,8 @@ static const void *random_value(struct kit *k, uint32_t kind)
         count = random_below(k, COUNT(ints));
         ints[count] = (tn_int_list){count, integers};
         return &ints[count];
+    case TN_ATTR_GRAPH:
+        return NULL; // made for the types of inputs: by examples alone
     default:
         count = random_below(k, COUNT(floats));
         floats[count] = (tn_float_list){count, numbers};
@@ -279,6 +281,8 @@ tn_attr_list sample_attr_list(const struct sample *s, tn_attr *items)
             item->int_list = *(const tn_int_list *const *)at;
         else if (field->kind == TN_ATTR_FLOAT_LIST)
             item->float_list = *(const tn_float_list *const *)at;
+        else if (field->kind == TN_ATTR_GRAPH)
+            item->graph = *(const tn_graph *const *)at;
         else
             item->i = *(const int64_t *)at;
         if (field->kind == TN_ATTR_CHOICE)

@@ -355,7 +355,10 @@ TN_API tn_status tn_function_create(tn_runtime *runtime, tn_function_body body, 
 TN_API void tn_function_destroy(tn_function *function);
 
 // Evaluates the inputs if needed, and starts the function on them. The outputs are arrays
-// of `scope` whose work is queued; reading one waits for its work. TN_ERR_ARGUMENT: an
+// of `scope` whose work is queued; reading one waits for its work. Within the body of
+// another function, or of a graph, the body's nodes are put there instead, and nothing is
+// donated; a function whose body calls itself, directly or through others, is
+// TN_ERR_ARGUMENT. TN_ERR_ARGUMENT: an
 // input that the options donate is not among the inputs. A call that fails after its first
 // work was queued has taken its donated inputs; one that fails before leaves them.
 TN_API tn_status tn_function_call(tn_function *function, tn_scope *scope,
