@@ -6,13 +6,14 @@ static const tn_attr_field take_fields[] = {
     TN_I64_FIELD(tn_take_attrs, axis, 0, "axis of x that the indices count along"),
 };
 static const tn_input_info take_inputs[] = {
-    {"x", "the array", 0, 0},
+    {"x", "the array", 0, TN_ALL_DTYPES},
     {"indices", "integers; negative ones count from the end", TN_INPUT_CONSTANT, 0},
 };
 static const tn_input_info scatter_inputs[] = {
-    {"x", "the array", 0, 0},
+    {"x", "the array", 0, TN_FIRST_DTYPES | TN_COMPLEX_DTYPES},
     {"indices", "integers; negative ones count from the end", TN_INPUT_CONSTANT, 0},
-    {"updates", "what is added: x's dtype, and the extents that take would give", 0, 0},
+    {"updates", "what is added: x's dtype, and the extents that take would give", 0,
+     TN_FIRST_DTYPES | TN_COMPLEX_DTYPES},
 };
 static const tn_in_place scatter_in_place[] = {{.input = 0, .output = 0}};
 
@@ -141,12 +142,16 @@ static tn_status take_reference(const tn_cpu_call *call)
 static void add_region(const tn_tensor *to, const tn_tensor *from)
 {
     int is_float = tn_dtype_in(to->layout.dtype, TN_FLOAT_DTYPES);
+    int is_complex = tn_is_complex(to->layout.dtype);
     int64_t index[TN_MAX_RANK] = {0};
     do {
         int64_t a = tn_offset_at(&to->layout, index),
                 b = tn_offset_at(&from->layout, index);
-        if (is_float)
-            tn_set_f64(to, a, tn_get_f64(to, a) + tn_get_f64(from, b));
+        tn_complex128 x = tn_get_complex(to, a), y = tn_get_complex(from, b);
+        if (is_complex)
+            tn_set_complex(to, a, (tn_complex128){x.re + y.re, x.im + y.im});
+        else if (is_float)
+            tn_set_f64(to, a, x.re + y.re);
         else
             tn_set_i64(
                 to, a,

@@ -32,9 +32,9 @@
 //       return TN_OK;
 //   }
 //
-// Dtypes. A double holds the elements of all dtypes exactly, but for integers beyond 2^53.
-// A reference that is exact for integers reads and writes them as such; sums and products
-// modulo 2^64 are the same for signed and unsigned dtypes:
+// Dtypes. A double holds the elements of all dtypes exactly, but for integers beyond 2^53
+// and complex numbers. A reference that is exact for integers reads and writes them as
+// such; sums and products modulo 2^64 are the same for signed and unsigned dtypes:
 //
 //   if (tn_is_float(out->layout.dtype)) {
 //       tn_set_f64(out, at, tn_get_f64(x, i) + tn_get_f64(y, k));
@@ -42,6 +42,9 @@
 //       uint64_t a = (uint64_t)tn_get_i64(x, i), b = (uint64_t)tn_get_i64(y, k);
 //       tn_set_i64(out, at, (int64_t)(a + b));
 //   }
+//
+// Complex numbers are read and written by tn_get_complex and tn_set_complex; tn_get_f64
+// gives the real part of one, and tn_set_f64 stores an imaginary part of 0.
 //
 // Broadcasting. Inputs have the extents that the application gave. A reference whose inputs
 // broadcast walks the output, and leaves out axes that an input lacks or has once:
@@ -62,16 +65,16 @@
 // compared with them. They assume IEEE 754 arithmetic in the default rounding mode (to
 // nearest, ties to even; IEEE 754-2019, clause 4.3.1), and no -ffast-math.
 //
-// One element, of any dtype: tn_get_f64, tn_get_i64, tn_set_f64, tn_set_i64. All elements
-// of a layout: tn_layout_count, tn_index_next, tn_offset_at. Copies of views:
-// tn_copy_region.
+// One element, of any dtype: tn_get_f64, tn_get_i64, tn_get_complex, tn_set_f64,
+// tn_set_i64, tn_set_complex. All elements of a layout: tn_layout_count, tn_index_next,
+// tn_offset_at. Copies of views: tn_copy_region.
 //
 // Offsets count elements from tn_tensor.data. No function checks an offset or an index: the
 // layouts that the core passes to kernels lie within their buffers.
 //
-// Threads. Any thread. All functions are pure but tn_set_f64, tn_set_i64 and
-// tn_copy_region, which write the elements that their arguments name; threads that write
-// the same element are the caller's to keep apart. None fails.
+// Threads. Any thread. All functions are pure but tn_set_f64, tn_set_i64, tn_set_complex
+// and tn_copy_region, which write the elements that their arguments name; threads that
+// write the same element are the caller's to keep apart. None fails.
 #ifndef TENON_OPS_REFERENCE_H
 #define TENON_OPS_REFERENCE_H
 
@@ -156,6 +159,81 @@ static inline uint16_t tn_bf16_of_f32(float value)
     if ((v.u & 0x7fffffff) > 0x7f800000)
         return (uint16_t)(v.u >> 16 | 0x40); // NaN stays NaN
     return (uint16_t)((v.u + 0x7fff + (v.u >> 16 & 1)) >> 16);
+}
+
+// The value of an F8_E4M3 element, given by its bits: 4 bits of exponent with a bias of 7,
+// 3 of fraction (OCP 8-bit Floating Point Specification 1.0, 5.3). Exact. The greatest
+// finite one is 448, the least normal one 2^-6, the least subnormal one 2^-9. There is no
+// infinity, and 0x7f and 0xff are NaN.
+static inline float tn_f32_of_f8_e4m3(uint8_t bits)
+{
+    union {
+        uint32_t u;
+        float f;
+    } v;
+    uint32_t exponent = bits >> 3 & 15, mantissa = bits & 7;
+    if ((bits & 0x7f) == 0x7f)
+        v.u = 0x7fc00000;
+    else if (exponent == 0) // subnormal: counted in units of 2^-9
+        v.f = (float)mantissa * 0.001953125f;
+    else // the biases, 127 and 7, differ by 120
+        v.u = (exponent + 120) << 23 | mantissa << 20;
+    v.u |= (uint32_t)(bits & 0x80) << 24;
+    return v.f;
+}
+
+// The bits of the F8_E4M3 nearest to `value`, ties to even, as PyTorch converts to
+// torch.float8_e4m3fn: beyond 464, half way to the number after 448, the result is NaN, for
+// infinities too. Signs are kept.
+static inline uint8_t tn_f8_e4m3_of_f32(float value)
+{
+    union {
+        float f;
+        uint32_t u;
+    } v;
+    v.f = value;
+    uint32_t sign = v.u >> 24 & 0x80, odd = v.u >> 20 & 1;
+    v.u &= 0x7fffffff;
+    if (v.u > 0x43e80000) // 464, infinity and NaN
+        return (uint8_t)(sign | 0x7f);
+    // Below 2^-6, subnormal. Floats from 2^14 on have an ulp of 2^-9: see tn_f16_of_f32().
+    if (v.u < 0x3c800000) {
+        v.f += 16384.0f;
+        return (uint8_t)(sign | (v.u - 0x46800000));
+    }
+    // Subtracts 120 from the exponent, and adds half an ulp, less a bit where the last kept
+    // bit is even; a carry runs into the exponent.
+    return (uint8_t)(sign | (v.u - (UINT32_C(120) << 23) + 0x7ffff + odd) >> 20);
+}
+
+// The value of an F8_E5M2 element, given by its bits: the upper half of the binary16 of the
+// same value. Exact. The greatest finite one is 57344, the least subnormal one 2^-16.
+static inline float tn_f32_of_f8_e5m2(uint8_t bits)
+{
+    return tn_f32_of_f16((uint16_t)(bits << 8));
+}
+
+// The bits of the F8_E5M2 nearest to `value`, ties to even, as PyTorch converts to
+// torch.float8_e5m2: from 61440 on, half way to the next power of two, infinity. NaN is
+// 0x7f, with the sign of `value`.
+static inline uint8_t tn_f8_e5m2_of_f32(float value)
+{
+    union {
+        float f;
+        uint32_t u;
+    } v;
+    v.f = value;
+    uint32_t sign = v.u >> 24 & 0x80, odd = v.u >> 21 & 1;
+    v.u &= 0x7fffffff;
+    if (v.u > 0x7f800000)
+        return (uint8_t)(sign | 0x7f);
+    if (v.u >= 0x47700000) // 61440
+        return (uint8_t)(sign | 0x7c);
+    if (v.u < 0x38800000) { // below 2^-14; floats from 2^7 on have an ulp of 2^-16
+        v.f += 128.0f;
+        return (uint8_t)(sign | (v.u - 0x43000000));
+    }
+    return (uint8_t)(sign | (v.u - (UINT32_C(112) << 23) + 0xfffff + odd) >> 21);
 }
 
 // `value` as an f32, rounded to odd: of the two floats next to an inexact value, the one
@@ -251,7 +329,7 @@ static inline int64_t tn_get_i64(const tn_tensor *tensor, int64_t offset);
     }
 
 // Element `offset` of the buffer as a double: exact but for I64 and U64 beyond 2^53, which
-// are rounded to nearest even.
+// are rounded to nearest even. Of a complex number the real part.
 static inline double tn_get_f64(const tn_tensor *tensor, int64_t offset)
 {
     const void *p = tn_element(tensor, offset);
@@ -266,6 +344,14 @@ static inline double tn_get_f64(const tn_tensor *tensor, int64_t offset)
         TN_REFERENCE_GET(double, (double))
     case TN_U64:
         TN_REFERENCE_GET(uint64_t, (double))
+    case TN_COMPLEX64: // the real part comes first
+        TN_REFERENCE_GET(float, (double))
+    case TN_COMPLEX128:
+        TN_REFERENCE_GET(double, (double))
+    case TN_F8_E4M3:
+        TN_REFERENCE_GET(uint8_t, (double)tn_f32_of_f8_e4m3)
+    case TN_F8_E5M2:
+        TN_REFERENCE_GET(uint8_t, (double)tn_f32_of_f8_e5m2)
     default:
         return (double)tn_get_i64(tensor, offset);
     }
@@ -324,11 +410,52 @@ static inline void tn_set_i64(const tn_tensor *tensor, int64_t offset, int64_t v
     }
 }
 
+// Stores a complex number as element `offset` of the buffer: each part rounded once for
+// complex dtypes, the real part as tn_set_f64() does for others, and for bool 1 when a part
+// is not 0.
+static inline void tn_set_complex(const tn_tensor *tensor, int64_t offset,
+                                  tn_complex128 value)
+{
+    void *p = tn_element(tensor, offset);
+    tn_complex64 single = {(float)value.re, (float)value.im};
+    switch (tensor->layout.dtype) {
+    case TN_COMPLEX64:
+        __builtin_memcpy(p, &single, sizeof(single));
+        break;
+    case TN_COMPLEX128:
+        __builtin_memcpy(p, &value, sizeof(value));
+        break;
+    case TN_BOOL:
+        tn_set_f64(tensor, offset, value.re != 0 ? 1 : value.im);
+        break;
+    default:
+        tn_set_f64(tensor, offset, value.re);
+    }
+}
+
+// Element `offset` of the buffer as a complex number; of another dtype with an imaginary
+// part of 0.
+static inline tn_complex128 tn_get_complex(const tn_tensor *tensor, int64_t offset)
+{
+    const void *p = tn_element(tensor, offset);
+    tn_complex64 single;
+    tn_complex128 value = {tn_get_f64(tensor, offset), 0};
+    if (tensor->layout.dtype == TN_COMPLEX64) {
+        __builtin_memcpy(&single, p, sizeof(single));
+        value.im = (double)single.im;
+    } else if (tensor->layout.dtype == TN_COMPLEX128) {
+        __builtin_memcpy(&value, p, sizeof(value));
+    }
+    return value;
+}
+
 // Stores a number as element `offset` of the buffer: rounded once, to nearest even, for
-// floats (too large is infinity); as tn_integer_of_f64() for bool and integers.
+// floats (too large is infinity, or NaN for F8_E4M3) and for complex numbers, whose
+// imaginary part becomes 0; as tn_integer_of_f64() for bool and integers.
 static inline void tn_set_f64(const tn_tensor *tensor, int64_t offset, double value)
 {
     void *p = tn_element(tensor, offset);
+    tn_complex128 number = {value, 0};
     switch (tensor->layout.dtype) {
     case TN_F16:
         TN_REFERENCE_SET(uint16_t, tn_f16_of_f32(tn_f32_of_f64_odd(value)))
@@ -338,6 +465,14 @@ static inline void tn_set_f64(const tn_tensor *tensor, int64_t offset, double va
         TN_REFERENCE_SET(float, value)
     case TN_F64:
         TN_REFERENCE_SET(double, value)
+    case TN_COMPLEX64:
+    case TN_COMPLEX128:
+        tn_set_complex(tensor, offset, number);
+        break;
+    case TN_F8_E4M3:
+        TN_REFERENCE_SET(uint8_t, tn_f8_e4m3_of_f32(tn_f32_of_f64_odd(value)))
+    case TN_F8_E5M2:
+        TN_REFERENCE_SET(uint8_t, tn_f8_e5m2_of_f32(tn_f32_of_f64_odd(value)))
     default:
         tn_set_i64(tensor, offset, tn_integer_of_f64(tensor->layout.dtype, value));
     }
