@@ -61,6 +61,16 @@ static tn_status derivation_init(struct derivation *d, struct expr_set *set,
     return d->tree.status;
 }
 
+// Finds which nodes are complex when these inputs are (bit i: input i).
+static tn_status find_complex(struct derivation *d, uint64_t inputs)
+{
+    d->is_complex = mem_zalloc(d->walk.count * sizeof(*d->is_complex) + 1);
+    if (!d->is_complex)
+        return TN_ERR_MEMORY;
+    d->tree.has_complex = walk_complex(&d->walk, inputs, d->is_complex);
+    return TN_OK;
+}
+
 // Ends a derivation: interns the expression `root` of inputs `names` and caches the result
 // under `key`. A NULL root is zero everywhere.
 static tn_status derivation_end(struct derivation *d, subtree root, struct hash key,
@@ -80,43 +90,6 @@ static tn_status derivation_end(struct derivation *d, subtree root, struct hash 
     else if (d->tree.status == TN_ERR_ARGUMENT)
         fail_prefix("derivative of '%.80s': ", d->expr->text);
     return d->tree.status;
-}
-
-// --- complex numbers -------------------------------------------------------------------
-
-static bool node_is_complex(const struct derivation *d, subtree node, uint64_t inputs)
-{
-    bool is_complex = false;
-    switch (op_table[node->op].class) {
-    case TN_EXPR_CLASS_LEAF:
-        return node->op == TREE_INPUT    ? node->index < 64 && (inputs >> node->index & 1)
-               : node->op == TREE_NUMBER ? node->kind == KIND_COMPLEX
-                                         : false;
-    case TN_EXPR_CLASS_CAST:
-        return tn_is_complex(node->dtype);
-    case TN_EXPR_CLASS_JOIN:
-        return true;
-    case TN_EXPR_CLASS_PART:
-    case TN_EXPR_CLASS_TEST:
-    case TN_EXPR_CLASS_COMPARE:
-    case TN_EXPR_CLASS_LOGIC:
-        return false;
-    default:
-        for (uint32_t k = 0; k < node->num_args && node->op != TN_EXPR_ABS; k++)
-            is_complex |= d->is_complex[walk_position(&d->walk, node->args[k])];
-        return is_complex;
-    }
-}
-
-// Finds which nodes are complex when these inputs are (bit i: input i).
-static void find_complex(struct derivation *d, uint64_t inputs)
-{
-    d->is_complex = mem_zalloc(d->walk.count * sizeof(*d->is_complex) + 1);
-    d->tree.status = d->is_complex ? TN_OK : TN_ERR_MEMORY;
-    for (uint32_t i = 0; d->is_complex && i < d->walk.count; i++) {
-        d->is_complex[i] = node_is_complex(d, d->walk.nodes[i], inputs);
-        d->tree.has_complex |= d->is_complex[i];
-    }
 }
 
 // --- names of cotangents and tangents --------------------------------------------------
@@ -266,7 +239,7 @@ tn_status expr_jvp(const struct expr *expr, uint32_t output, uint64_t tangents_g
     if (derivation_init(&d, set, expr) == TN_OK)
         d.tree.status = names_init(&names, expr, "t", expr->num_inputs);
     if (d.tree.status == TN_OK && (complex_inputs || expr->makes_complex))
-        find_complex(&d, complex_inputs);
+        d.tree.status = find_complex(&d, complex_inputs);
     if (d.tree.status == TN_OK) {
         subtree seeds[64] = {NULL};
         for (uint32_t i = 0; i < expr->num_inputs && i < 64; i++)
@@ -377,7 +350,7 @@ tn_status expr_vjp(const struct expr *expr, uint32_t input, uint64_t cotangents_
     if (derivation_init(&d, set, expr) == TN_OK)
         d.tree.status = names_init(&names, expr, "ct", expr->num_outputs);
     if (d.tree.status == TN_OK && (complex_inputs || expr->makes_complex))
-        find_complex(&d, complex_inputs);
+        d.tree.status = find_complex(&d, complex_inputs);
     if (d.tree.status == TN_OK)
         root = cotangent_of_input(&d, input, cotangents_given);
     tn_status status = derivation_end(&d, root, key, names.list, names.count, out_expr);

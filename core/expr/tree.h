@@ -131,6 +131,8 @@ tn_status walk_init(struct walk *walk, const struct expr_node *const *outputs,
                     uint32_t num_outputs);
 void walk_finish(struct walk *walk);
 uint32_t walk_position(const struct walk *walk, const struct expr_node *node);
+// Says which nodes are complex when these inputs are (bit i: input i); true when one is.
+bool walk_complex(const struct walk *walk, uint64_t inputs, bool *is_complex);
 
 // --- operations (ops.c) ----------------------------------------------------------------
 

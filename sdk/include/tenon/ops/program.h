@@ -68,6 +68,15 @@
 // the instruction's dtype already: tn_value_fit() has rounded or wrapped it. Functions
 // below whose comment does not say so return a value before that step.
 //
+// Formats of storage (F16, BF16, floats of 8 bits) appear in memory only: tn_value_load()
+// widens an element to F32, and tn_value_store() rounds a value to the element. So a
+// backend that keeps values in registers of F32 rounds where this header does.
+//
+// Complex numbers. A device that lists no complex dtype is never given an instruction of
+// one, and needs none of <tenon/ops/complex.h>. Instructions of class PART take a complex
+// number and give a float, JOIN the reverse; all others of a complex dtype go to
+// tn_complex_operation(), and tests and comparisons to tn_complex_test().
+//
 // Exactness. Floats are computed in double and rounded once to the instruction's dtype. For
 // + - * / and SQRT in F32, rounding to double and then to F32 gives the result of F32
 // arithmetic, since 53 >= 2 * 24 + 2 (Figueroa, "When is double rounding innocuous?",
@@ -85,6 +94,8 @@
 #define TENON_OPS_PROGRAM_H
 
 #include <tenon/expr.h>
+#include <tenon/ops/complex.h>
+#include <tenon/ops/erfinv.h>
 #include <tenon/ops/reference.h>
 
 // The value of one instruction for one element. The dtype says which member holds it. An
@@ -124,7 +135,9 @@ static inline tn_scalar_value tn_value_fit(tn_dtype dtype, tn_scalar_value value
 // <tenon/expr.h> says. The result fits `to`. Also the conversion from the dtype of a
 // program's last instruction to that of an output in memory.
 //
-// `from` and `to` may be formats of storage, too.
+// `from` and `to` may be formats of storage, too: values of these are of the dtype in which
+// they are computed, F32. Parts of complex numbers are converted as floats; a real number
+// has an imaginary part of 0, which a conversion to a real dtype drops.
 //
 //   F32 300.7 to I8: 127    I32 300 to I8: 44    I8 -1 to U16: 65535
 //   I32 2^24 + 1 to F32: 2^24    F64 1e300 to F32: infinity    F32 NaN to I32: 0
@@ -143,71 +156,9 @@ static inline tn_scalar_value tn_value_cast(tn_dtype from, tn_dtype to, tn_scala
         v.f = tn_is_signed(a) ? (double)v.i : (double)v.u;
     else if (!tn_is_float(a) && tn_is_float(b)) // not by way of double: rounds once
         v.f = tn_is_signed(a) ? (double)(float)v.i : (double)(float)v.u;
-    if (tn_is_complex(to)) {
-        tn_complex128 number = {v.f, im};
-        v.c = number;
-    }
+    if (tn_is_complex(to)) // the real part is v.f
+        v.c.im = im;
     return tn_value_fit(to, v);
-}
-
-// erfinv(x) / x as a function of w = -log(1 - x^2), 0 <= w <= 37, with a relative error
-// below 3e-8. 37 is beyond the w of every double x below 1.
-//
-// Two polynomials, in w - 2.5 for w < 5 and in sqrt(w) - 4 from there on, in Horner's
-// scheme. The form is that of Giles, "Approximating the erfinv function" (GPU Computing
-// Gems, Jade Edition, 2012); the coefficients, of least relative error, are found by
-// Remez's exchange algorithm in kernels/glsl/coefficients.py.
-static inline double tn_erfinv_ratio(double w)
-{
-    double s = w - 2.5, t = __builtin_sqrt(w) - 4;
-    double near = 3.354794382071423e-10 * s - 8.772759437327671e-09;
-    near = near * s + 1.8038577885340642e-08;
-    near = near * s + 4.6589227349895353e-07;
-    near = near * s - 3.4346223698379035e-06;
-    near = near * s - 4.961919262478464e-06;
-    near = near * s + 0.00021828266493110498;
-    near = near * s - 0.001252744631742482;
-    near = near * s - 0.004177339442247151;
-    near = near * s + 0.24664028760693155;
-    near = near * s + 1.5014093535192832;
-    double far = -3.980044845022253e-07 * t + 1.5999180794054668e-06;
-    far = far * t + 1.53877612919488e-06;
-    far = far * t - 1.563113172144979e-05;
-    far = far * t + 2.521490227143432e-05;
-    far = far * t - 2.0796172704548608e-05;
-    far = far * t + 4.4918983117161883e-05;
-    far = far * t - 0.00012859861100524415;
-    far = far * t + 0.00032851893380308355;
-    far = far * t - 0.0008644877507801116;
-    far = far * t + 0.0012579710079070458;
-    far = far * t + 1.0094926803698934;
-    far = far * t + 3.839783869177962;
-    return w < 5 ? near : far;
-}
-
-// ERFINV: the number y with erf(y) = x, as scipy.special.erfinv. Odd; of 1 and -1 infinity
-// and minus infinity, beyond and of NaN NaN. Within two units in the last place of a
-// double, which a unit test holds.
-//
-// An estimate y, with the ratio above, and one step of Halley's method on erf(y) - |x|.
-// With u = (erf(y) - |x|) / erf'(y) and erf'' / erf' = -2 y, the step is
-//
-//   y - u / (1 + y * u),    erf'(y) = 2 / sqrt(pi) * exp(-y^2)
-//
-// and it cubes the relative error: 3e-8 becomes less than the rounding of a double. For y
-// >= 1 the step compares 1 - |x|, which is exact there, with erfc(y): erf(y) is so near 1
-// that its difference to |x| would lose digits.
-static inline double tn_erfinv(double x)
-{
-    double a = __builtin_fabs(x), rest = 1 - a;
-    if (!(a < 1))
-        return a == 1 ? __builtin_copysign(__builtin_inf(), x) : __builtin_nan("");
-    // 1 - x^2 as a product: rest is exact for a >= 1/2, and no digits cancel.
-    double y = a * tn_erfinv_ratio(-__builtin_log(rest * (1 + a)));
-    // erf(y) - |x|, by the complement where that keeps more digits.
-    double error = y < 1 ? __builtin_erf(y) - a : rest - __builtin_erfc(y);
-    double step = error * 0.8862269254527580 * __builtin_exp(y * y); // sqrt(pi) / 2
-    return __builtin_copysign(y - step / (1 + y * step), x);
 }
 
 // Instruction `op` of one float operand: of the classes SIGN, ROUND, ROOT, CIRCULAR and
@@ -231,7 +182,7 @@ static inline double tn_erfinv(double x)
 //   ACOSH               NaN below 1
 //   ATANH               infinities at -1 and 1, NaN beyond
 //   ERF                 2 / sqrt(pi) times the integral of exp(-t^2) over 0 .. a
-//   ERFINV              tn_erfinv()
+//   ERFINV              tn_erfinv() of <tenon/ops/erfinv.h>
 static inline double tn_float_function(uint32_t op, tn_dtype dtype, double a)
 {
     tn_scalar_value root;
@@ -327,205 +278,6 @@ static inline double tn_float_operation(uint32_t op, tn_dtype dtype, double a, d
         return tn_float_function(op, dtype, a);
     }
 }
-
-// --- complex numbers -------------------------------------------------------------------
-
-// An instruction of one complex operand that the C library has: C11, 7.3, with the branch
-// cuts of annex G. Gives NaNs for a number that is no such `op`.
-static inline tn_complex128 tn_complex_library(uint32_t op, tn_complex128 a)
-{
-    __extension__ _Complex double z;
-    double nan = __builtin_nan("");
-    tn_complex128 result = {nan, nan};
-    __builtin_memcpy(&z, &a, sizeof(z));
-    switch (op) {
-#define TN_PROGRAM_FUNCTION(name, function)                                                \
-    case TN_EXPR_##name:                                                                   \
-        z = __builtin_##function(z);                                                       \
-        break
-        TN_PROGRAM_FUNCTION(SQRT, csqrt);
-        TN_PROGRAM_FUNCTION(EXP, cexp);
-        TN_PROGRAM_FUNCTION(LOG, clog);
-        TN_PROGRAM_FUNCTION(SIN, csin);
-        TN_PROGRAM_FUNCTION(COS, ccos);
-        TN_PROGRAM_FUNCTION(TAN, ctan);
-        TN_PROGRAM_FUNCTION(ASIN, casin);
-        TN_PROGRAM_FUNCTION(ACOS, cacos);
-        TN_PROGRAM_FUNCTION(ATAN, catan);
-        TN_PROGRAM_FUNCTION(SINH, csinh);
-        TN_PROGRAM_FUNCTION(COSH, ccosh);
-        TN_PROGRAM_FUNCTION(TANH, ctanh);
-        TN_PROGRAM_FUNCTION(ASINH, casinh);
-        TN_PROGRAM_FUNCTION(ACOSH, cacosh);
-        TN_PROGRAM_FUNCTION(ATANH, catanh);
-#undef TN_PROGRAM_FUNCTION
-    default:
-        return result;
-    }
-    __builtin_memcpy(&result, &z, sizeof(z));
-    return result;
-}
-
-// (ac - bd) + (ad + bc) i, as NumPy: without the repairs of C11, G.5.1.
-static inline tn_complex128 tn_complex_multiply(tn_complex128 a, tn_complex128 b)
-{
-    tn_complex128 product = {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-    return product;
-}
-
-// a / b by Smith's method ("Algorithm 116: complex division", Communications of the ACM,
-// 1962), which divides by the larger part of b first, so that squares do not overflow. By
-// 0: each part of a divided by 0, as NumPy.
-static inline tn_complex128 tn_complex_divide(tn_complex128 a, tn_complex128 b)
-{
-    double x = __builtin_fabs(b.re), y = __builtin_fabs(b.im), ratio, scale;
-    tn_complex128 result = {a.re / x, a.im / x};
-    if (x == 0 && y == 0)
-        return result;
-    if (x >= y) {
-        ratio = b.im / b.re;
-        scale = 1 / (b.re + b.im * ratio);
-        result.re = (a.re + a.im * ratio) * scale;
-        result.im = (a.im - a.re * ratio) * scale;
-    } else {
-        ratio = b.re / b.im;
-        scale = 1 / (b.re * ratio + b.im);
-        result.re = (a.re * ratio + a.im) * scale;
-        result.im = (a.im * ratio - a.re) * scale;
-    }
-    return result;
-}
-
-// EXPM1 and LOG1P without loss of digits near 0:
-//
-//   exp(x + iy) - 1 = expm1(x) cos(y) - 2 sin(y / 2)^2 + i exp(x) sin(y)
-//   |1 + z|^2 = 1 + x (2 + x) + y^2
-static inline tn_complex128 tn_complex_expm1(tn_complex128 a)
-{
-    double half = __builtin_sin(a.im / 2);
-    tn_complex128 result = {__builtin_expm1(a.re) * __builtin_cos(a.im) - 2 * half * half,
-                            __builtin_exp(a.re) * __builtin_sin(a.im)};
-    return result;
-}
-static inline tn_complex128 tn_complex_log1p(tn_complex128 a)
-{
-    double excess = a.re * (2 + a.re) + a.im * a.im;
-    double re = __builtin_fabs(excess) < 0.5
-                    ? __builtin_log1p(excess) / 2
-                    : __builtin_log(__builtin_hypot(1 + a.re, a.im));
-    tn_complex128 result = {re, __builtin_atan2(a.im, 1 + a.re)};
-    return result;
-}
-
-// POW, as numpy.power: 1 for b = 0; for a = 0, 0 when the real part of b is above 0, and
-// else NaNs; a real whole b of at most 100 by multiplication; and else exp(b log(a)).
-static inline tn_complex128 tn_complex_power(tn_complex128 a, tn_complex128 b)
-{
-    double nan = __builtin_nan(""), n = __builtin_fabs(b.re);
-    tn_complex128 one = {1, 0}, zero = {0, 0}, undefined = {nan, nan}, result = one;
-    if (a.re == 0 && a.im == 0 && (b.re != 0 || b.im != 0))
-        return b.re > 0 ? zero : undefined;
-    if (b.im == 0 && n <= 100 && n == __builtin_trunc(n)) {
-        for (uint32_t left = (uint32_t)n; left; left >>= 1, a = tn_complex_multiply(a, a))
-            if (left & 1)
-                result = tn_complex_multiply(result, a);
-        return b.re < 0 ? tn_complex_divide(one, result) : result;
-    }
-    return tn_complex_library(TN_EXPR_EXP,
-                              tn_complex_multiply(b, tn_complex_library(TN_EXPR_LOG, a)));
-}
-
-// Instruction `op` of one complex operand that gives a complex number: NEG, CONJ, and those
-// of the classes ROOT, FUNCTION and CIRCULAR that take complex numbers. LOG2 and LOG10 are
-// LOG, scaled; EXP2 is EXP of the scaled operand.
-static inline tn_complex128 tn_complex_function(uint32_t op, tn_complex128 a)
-{
-    tn_complex128 one = {1, 0}, log2 = {0.69314718055994530942, 0}, result;
-    double scale = op == TN_EXPR_LOG2 ? 1.4426950408889634074 : 0.43429448190325182765;
-    switch (op) {
-    case TN_EXPR_NEG:
-    case TN_EXPR_CONJ:
-        result.re = op == TN_EXPR_NEG ? -a.re : a.re;
-        result.im = -a.im;
-        return result;
-    case TN_EXPR_RSQRT:
-        return tn_complex_divide(one, tn_complex_library(TN_EXPR_SQRT, a));
-    case TN_EXPR_EXP2:
-        return tn_complex_library(TN_EXPR_EXP, tn_complex_multiply(log2, a));
-    case TN_EXPR_LOG2:
-    case TN_EXPR_LOG10:
-        result = tn_complex_library(TN_EXPR_LOG, a);
-        result.re *= scale;
-        result.im *= scale;
-        return result;
-    case TN_EXPR_EXPM1:
-        return tn_complex_expm1(a);
-    case TN_EXPR_LOG1P:
-        return tn_complex_log1p(a);
-    default:
-        return tn_complex_library(op, a);
-    }
-}
-
-// Instruction `op` of one or two complex operands that gives a complex number; of one
-// operand, b is not read.
-static inline tn_complex128 tn_complex_operation(uint32_t op, tn_complex128 a,
-                                                 tn_complex128 b)
-{
-    tn_complex128 result = {a.re + b.re, a.im + b.im};
-    switch (op) {
-    case TN_EXPR_ADD:
-        return result;
-    case TN_EXPR_SUB:
-        result.re = a.re - b.re;
-        result.im = a.im - b.im;
-        return result;
-    case TN_EXPR_MUL:
-        return tn_complex_multiply(a, b);
-    case TN_EXPR_DIV:
-        return tn_complex_divide(a, b);
-    case TN_EXPR_POW:
-        return tn_complex_power(a, b);
-    default:
-        return tn_complex_function(op, a);
-    }
-}
-
-// Instruction `op` of the complex number a, and of b where it has two operands, that gives
-// a bool or a part: of the classes TEST, COMPARE and PART. The value is in u or f.
-static inline tn_scalar_value tn_complex_question(uint32_t op, tn_complex128 a,
-                                                  tn_complex128 b)
-{
-    tn_scalar_value result;
-    double magnitude = __builtin_fabs(a.re) + __builtin_fabs(a.im);
-    int32_t equal = a.re == b.re && a.im == b.im;
-    int32_t infinite = __builtin_isinf(a.re) || __builtin_isinf(a.im);
-    switch (op) {
-    case TN_EXPR_REAL:
-        result.f = a.re;
-        break;
-    case TN_EXPR_IMAG:
-        result.f = a.im;
-        break;
-    case TN_EXPR_MODULUS:
-        result.f = __builtin_hypot(a.re, a.im);
-        break;
-    case TN_EXPR_ISNAN:
-        result.u = __builtin_isnan(a.re) || __builtin_isnan(a.im);
-        break;
-    case TN_EXPR_ISINF:
-        result.u = infinite != 0;
-        break;
-    case TN_EXPR_ISFINITE:
-        result.u = !infinite && !__builtin_isnan(magnitude);
-        break;
-    default:
-        result.u = (op == TN_EXPR_EQ) == equal;
-    }
-    return result;
-}
-
-// --- integers --------------------------------------------------------------------------
 
 // DIV of integers, or MOD when `want_rest` is not 0. The quotient is rounded towards minus
 // infinity and the remainder has the sign of b, as in Python and in NumPy's floor_divide
@@ -662,32 +414,31 @@ static inline uint64_t tn_compare(uint32_t op, tn_dtype dtype, tn_scalar_value a
 // and for PART and JOIN. Operands that the instruction does not have are ignored. The
 // result fits `dtype`.
 //
-// SELECT: b where a, a bool, is not 0, else c. ISNAN, ISINF (of either sign), ISFINITE: of
-// the float a.
+// SELECT: b where a, a bool, is not 0, else c. COMPLEX: a + b i, of floats. Class TEST: of
+// a float as of a complex number whose imaginary part is 0; ISINF of either sign. COMPARE
+// of complex numbers is tn_complex_test(), and of others tn_compare().
 static inline tn_scalar_value tn_operation(uint32_t op, tn_dtype dtype, tn_dtype from,
                                            tn_scalar_value a, tn_scalar_value b,
                                            tn_scalar_value c)
 {
+    uint32_t kind = tn_expr_class(op);
+    int32_t is_complex = tn_is_complex(from);
+    tn_complex128 x = {a.f, is_complex ? a.c.im : 0};
     tn_scalar_value result;
     if (op == TN_EXPR_SELECT)
         return a.u ? b : c;
     if (op == TN_EXPR_CAST)
         return tn_value_cast(from, dtype, a);
-    if (op == TN_EXPR_COMPLEX) {
-        result.c.re = a.f;
-        result.c.im = b.f;
-    } else if (tn_is_complex(dtype))
+    if (op == TN_EXPR_COMPLEX)
+        x.im = b.f, result.c = x;
+    else if (tn_is_complex(dtype))
         result.c = tn_complex_operation(op, a.c, b.c);
-    else if (tn_is_complex(from))
-        result = tn_complex_question(op, a.c, b.c);
-    else if (tn_expr_class(op) == TN_EXPR_CLASS_COMPARE)
+    else if (is_complex && kind == TN_EXPR_CLASS_PART)
+        result.f = tn_complex_part(op, a.c);
+    else if (is_complex || kind == TN_EXPR_CLASS_TEST)
+        result.u = tn_complex_test(op, x, b.c);
+    else if (kind == TN_EXPR_CLASS_COMPARE)
         result.u = tn_compare(op, from, a, b);
-    else if (op == TN_EXPR_ISNAN)
-        result.u = __builtin_isnan(a.f) != 0;
-    else if (op == TN_EXPR_ISINF)
-        result.u = __builtin_isinf(a.f) != 0;
-    else if (op == TN_EXPR_ISFINITE)
-        result.u = __builtin_isfinite(a.f) != 0;
     else if (tn_is_float(dtype))
         result.f = tn_float_operation(op, dtype, a.f, b.f);
     else
@@ -720,8 +471,10 @@ static inline tn_scalar_value tn_program_step(const tn_expr_program *program, ui
                         operands > 2 ? values[insn->c] : v);
 }
 
-// Element `offset` of an input as the value of a LOAD, and of an output from the value of
-// the instruction that gives it, of `dtype`: converted to the dtype in memory.
+// LOAD: element `offset` of an input as a value of the dtype in which programs compute it.
+// A float of 16 or 8 bits is exact in F32; an integer is extended to 64 bits; of a complex
+// number both parts are read. `offset` counts elements from `in->data`, as tn_offset_at()
+// gives it. Reads that element alone.
 static inline tn_scalar_value tn_value_load(const tn_tensor *in, int64_t offset)
 {
     tn_scalar_value value;
@@ -734,6 +487,10 @@ static inline tn_scalar_value tn_value_load(const tn_tensor *in, int64_t offset)
         value.i = tn_get_i64(in, offset);
     return value;
 }
+
+// Stores `value`, of an instruction of `dtype`, as element `offset` of an output: converted
+// as CAST does to the dtype that the output has in memory, which may be a format of storage
+// only. Writes that element alone.
 static inline void tn_value_store(const tn_tensor *out, int64_t offset, tn_dtype dtype,
                                   tn_scalar_value value)
 {

@@ -44,7 +44,19 @@
 //   }
 //
 // Complex numbers are read and written by tn_get_complex and tn_set_complex; tn_get_f64
-// gives the real part of one, and tn_set_f64 stores an imaginary part of 0.
+// gives the real part of one, and tn_set_f64 stores an imaginary part of 0. A real element
+// reads as a complex number, so a reference may treat all dtypes but integers alike. Their
+// arithmetic is in <tenon/ops/complex.h>:
+//
+//   tn_complex128 sum = {0, 0};
+//   for (int64_t i = 0; i < n; i++) {
+//       tn_complex128 v = tn_get_complex(x, first + i * step);
+//       sum = tn_complex_operation(TN_EXPR_ADD, sum, tn_complex_multiply(v, v));
+//   }
+//   tn_set_complex(out, at, sum);
+//
+// An input that takes complex numbers says so in its tn_input_info: 0 there means the first
+// dtypes only, without complex numbers and floats of 8 bits.
 //
 // Broadcasting. Inputs have the extents that the application gave. A reference whose inputs
 // broadcast walks the output, and leaves out axes that an input lacks or has once:
@@ -61,9 +73,10 @@
 // Accuracy. A reference accumulates floats in double and rounds once, when it stores: tests
 // measure the errors of kernels from its results.
 //
-// Conversions are defined here, once: the core folds constants by them, and backends are
-// compared with them. They assume IEEE 754 arithmetic in the default rounding mode (to
-// nearest, ties to even; IEEE 754-2019, clause 4.3.1), and no -ffast-math.
+// Conversions are defined here and in <tenon/ops/float8.h>, once: the core folds constants
+// by them, and backends are compared with them. They assume IEEE 754 arithmetic in the
+// default rounding mode (to nearest, ties to even; IEEE 754-2019, clause 4.3.1), and no
+// -ffast-math.
 //
 // One element, of any dtype: tn_get_f64, tn_get_i64, tn_get_complex, tn_set_f64,
 // tn_set_i64, tn_set_complex. All elements of a layout: tn_layout_count, tn_index_next,
@@ -79,6 +92,7 @@
 #define TENON_OPS_REFERENCE_H
 
 #include <stdint.h>
+#include <tenon/ops/float8.h>
 #include <tenon/types.h>
 
 // --- conversions -----------------------------------------------------------------------
@@ -159,81 +173,6 @@ static inline uint16_t tn_bf16_of_f32(float value)
     if ((v.u & 0x7fffffff) > 0x7f800000)
         return (uint16_t)(v.u >> 16 | 0x40); // NaN stays NaN
     return (uint16_t)((v.u + 0x7fff + (v.u >> 16 & 1)) >> 16);
-}
-
-// The value of an F8_E4M3 element, given by its bits: 4 bits of exponent with a bias of 7,
-// 3 of fraction (OCP 8-bit Floating Point Specification 1.0, 5.3). Exact. The greatest
-// finite one is 448, the least normal one 2^-6, the least subnormal one 2^-9. There is no
-// infinity, and 0x7f and 0xff are NaN.
-static inline float tn_f32_of_f8_e4m3(uint8_t bits)
-{
-    union {
-        uint32_t u;
-        float f;
-    } v;
-    uint32_t exponent = bits >> 3 & 15, mantissa = bits & 7;
-    if ((bits & 0x7f) == 0x7f)
-        v.u = 0x7fc00000;
-    else if (exponent == 0) // subnormal: counted in units of 2^-9
-        v.f = (float)mantissa * 0.001953125f;
-    else // the biases, 127 and 7, differ by 120
-        v.u = (exponent + 120) << 23 | mantissa << 20;
-    v.u |= (uint32_t)(bits & 0x80) << 24;
-    return v.f;
-}
-
-// The bits of the F8_E4M3 nearest to `value`, ties to even, as PyTorch converts to
-// torch.float8_e4m3fn: beyond 464, half way to the number after 448, the result is NaN, for
-// infinities too. Signs are kept.
-static inline uint8_t tn_f8_e4m3_of_f32(float value)
-{
-    union {
-        float f;
-        uint32_t u;
-    } v;
-    v.f = value;
-    uint32_t sign = v.u >> 24 & 0x80, odd = v.u >> 20 & 1;
-    v.u &= 0x7fffffff;
-    if (v.u > 0x43e80000) // 464, infinity and NaN
-        return (uint8_t)(sign | 0x7f);
-    // Below 2^-6, subnormal. Floats from 2^14 on have an ulp of 2^-9: see tn_f16_of_f32().
-    if (v.u < 0x3c800000) {
-        v.f += 16384.0f;
-        return (uint8_t)(sign | (v.u - 0x46800000));
-    }
-    // Subtracts 120 from the exponent, and adds half an ulp, less a bit where the last kept
-    // bit is even; a carry runs into the exponent.
-    return (uint8_t)(sign | (v.u - (UINT32_C(120) << 23) + 0x7ffff + odd) >> 20);
-}
-
-// The value of an F8_E5M2 element, given by its bits: the upper half of the binary16 of the
-// same value. Exact. The greatest finite one is 57344, the least subnormal one 2^-16.
-static inline float tn_f32_of_f8_e5m2(uint8_t bits)
-{
-    return tn_f32_of_f16((uint16_t)(bits << 8));
-}
-
-// The bits of the F8_E5M2 nearest to `value`, ties to even, as PyTorch converts to
-// torch.float8_e5m2: from 61440 on, half way to the next power of two, infinity. NaN is
-// 0x7f, with the sign of `value`.
-static inline uint8_t tn_f8_e5m2_of_f32(float value)
-{
-    union {
-        float f;
-        uint32_t u;
-    } v;
-    v.f = value;
-    uint32_t sign = v.u >> 24 & 0x80, odd = v.u >> 21 & 1;
-    v.u &= 0x7fffffff;
-    if (v.u > 0x7f800000)
-        return (uint8_t)(sign | 0x7f);
-    if (v.u >= 0x47700000) // 61440
-        return (uint8_t)(sign | 0x7c);
-    if (v.u < 0x38800000) { // below 2^-14; floats from 2^7 on have an ulp of 2^-16
-        v.f += 128.0f;
-        return (uint8_t)(sign | (v.u - 0x43000000));
-    }
-    return (uint8_t)(sign | (v.u - (UINT32_C(112) << 23) + 0xfffff + odd) >> 21);
 }
 
 // `value` as an f32, rounded to odd: of the two floats next to an inexact value, the one
@@ -410,9 +349,13 @@ static inline void tn_set_i64(const tn_tensor *tensor, int64_t offset, int64_t v
     }
 }
 
-// Stores a complex number as element `offset` of the buffer: each part rounded once for
-// complex dtypes, the real part as tn_set_f64() does for others, and for bool 1 when a part
-// is not 0.
+// Complex elements. `p` need not be aligned here either; an application's own memory is a
+// multiple of the size of one part.
+//
+// Stores a complex number as element `offset` of the buffer. Each part is rounded once, to
+// nearest even, for COMPLEX64. For another dtype this is the conversion of a complex number
+// to a real one: the real part is stored as tn_set_f64() does, and the imaginary part is
+// dropped, as PyTorch does; NumPy warns. For bool 1 when a part is not 0; a NaN is not 0.
 static inline void tn_set_complex(const tn_tensor *tensor, int64_t offset,
                                   tn_complex128 value)
 {
@@ -433,8 +376,9 @@ static inline void tn_set_complex(const tn_tensor *tensor, int64_t offset,
     }
 }
 
-// Element `offset` of the buffer as a complex number; of another dtype with an imaginary
-// part of 0.
+// Element `offset` of the buffer as a complex number: both parts exact, since each is a
+// float or a double in memory, the real one first. Of another dtype tn_get_f64() with an
+// imaginary part of 0.
 static inline tn_complex128 tn_get_complex(const tn_tensor *tensor, int64_t offset)
 {
     const void *p = tn_element(tensor, offset);
