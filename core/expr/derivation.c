@@ -328,10 +328,13 @@ static subtree cotangent_of_input(struct derivation *d, uint32_t input,
             given[i] = derive_spread(
                 &d->tree, node, cotangent_at_element(d, node, cotangents_given, given));
     }
-    // Found in the trees: the permanent set may have got an equal node since.
+    // The permanent set may have got an equal node since a part of the trees was made, and
+    // another part refers to that one: each stands for the input where it is read.
     for (uint32_t i = 0; i < d->walk.count; i++)
         if (d->walk.nodes[i]->op == TREE_INPUT && d->walk.nodes[i]->index == input)
-            result = cotangent_at_element(d, d->walk.nodes[i], cotangents_given, given);
+            result = derive_add(
+                &d->tree, result,
+                cotangent_at_element(d, d->walk.nodes[i], cotangents_given, given));
     mem_free(given);
     return result;
 }

@@ -199,16 +199,12 @@ static tn_status check_args(const struct expr_node *node, const struct value_typ
     return TN_OK;
 }
 
-// complex(a, b), of real numbers.
-static tn_status join_type(const struct expr_node *node, const struct value_type *args,
-                           struct value_type both, struct value_type *out)
+// The type of complex(a, b), from what its operands promote to.
+static struct value_type join_type(struct value_type both)
 {
     struct value_type part = to_float(both);
-    if (kind_of(both) == KIND_COMPLEX)
-        return refuse(node, args, "two real numbers");
-    *out = is_number(part) ? (struct value_type){.kind = KIND_COMPLEX}
+    return is_number(part) ? (struct value_type){.kind = KIND_COMPLEX}
                            : of_dtype(tn_dtype_complex(part.dtype));
-    return TN_OK;
 }
 
 tn_status node_type(const struct expr_node *node, const struct expr_input *inputs,
@@ -261,7 +257,8 @@ tn_status node_type(const struct expr_node *node, const struct expr_input *input
         *out = part_of(args[0]);
         return TN_OK;
     case TN_EXPR_CLASS_JOIN:
-        return join_type(node, args, both, out);
+        *out = join_type(both);
+        return TN_OK;
     case TN_EXPR_CLASS_ROUND:
         *out = both;
         return TN_OK;

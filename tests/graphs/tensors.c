@@ -10,7 +10,7 @@ TestSuite(tensors, .init = setup, .fini = teardown);
 DTYPE_TEST(dlpack, every_dtype_goes_out_and_comes_back_in_place, dtype, TN_BOOL)
 {
     enum { COUNT_OF = 6 };
-    unsigned char data[COUNT_OF * 8];
+    unsigned char data[COUNT_OF * 16];
     for (size_t i = 0; i < sizeof(data); i++)
         data[i] = (unsigned char)(dtype == TN_BOOL ? i % 2 : i);
     runtime = open_with(NULL);

@@ -425,12 +425,13 @@ static inline tn_scalar_value tn_operation(uint32_t op, tn_dtype dtype, tn_dtype
     int32_t is_complex = tn_is_complex(from);
     tn_complex128 x = {a.f, is_complex ? a.c.im : 0};
     tn_scalar_value result;
+    result.c = x;
     if (op == TN_EXPR_SELECT)
         return a.u ? b : c;
     if (op == TN_EXPR_CAST)
         return tn_value_cast(from, dtype, a);
     if (op == TN_EXPR_COMPLEX)
-        x.im = b.f, result.c = x;
+        result.c.im = b.f;
     else if (tn_is_complex(dtype))
         result.c = tn_complex_operation(op, a.c, b.c);
     else if (is_complex && kind == TN_EXPR_CLASS_PART)
