@@ -116,8 +116,12 @@ Test(tensors, bad_tensors_are_refused_and_deleted)
     t.dtype.lanes = 4;
     refused_tensor(t, "code 2 of 64 bits and 4 lanes");
     t = good;
-    t.dtype = (DLDataType){kDLComplex, 64, 1};
-    refused_tensor(t, "code 5 of 64 bits");
+    t.dtype = (DLDataType){kDLComplex, 32, 1};
+    refused_tensor(t, "code 5 of 32 bits");
+    t = good; // a part of complex128 is 8 bytes
+    t.dtype = (DLDataType){kDLComplex, 128, 1};
+    t.byte_offset = 4;
+    refused_tensor(t, "expected a multiple of 8 bytes, the size of f64");
     t = good;
     t.ndim = 9;
     refused_tensor(t, "9");

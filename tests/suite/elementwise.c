@@ -156,6 +156,13 @@ I(logical_not, a.i == 0)
 I(invert, a.dtype == TN_BOOL ? !a.i : ~a.i)
 F(copy, a.x)
 I(copy, a.i)
+F(real, a.x)
+I(real, a.i)
+F(imag, 0)
+I(imag, a.i & 0)
+F(conjugate, a.x)
+I(conjugate, a.i)
+F(angle, isnan(a.x) ? a.x : a.x < 0 ? 3.14159265358979323846 : 0)
 F(relu, isnan(a.x) ? a.x : a.x > 0 ? a.x : 0)
 I(relu, is_unsigned(a.dtype) || a.i > 0 ? a.i : 0)
 F(add, a.x + a.y)
@@ -246,8 +253,12 @@ static const struct op ops[] = {
     UNARY(isnan, TN_FLOAT_DTYPES, -9, 9, NULL, 0, 0, 0),
     UNARY(isinf, TN_FLOAT_DTYPES, -9, 9, NULL, 0, 0, 0),
     UNARY(isfinite, TN_FLOAT_DTYPES, -9, 9, NULL, 0, 0, 0),
-    UNARY(logical_not, TN_ALL_DTYPES, -1, 1, i_logical_not, 0, 0, 0),
-    UNARY(copy, TN_ALL_DTYPES, -99, 99, i_copy, 0, 0, 0),
+    UNARY(logical_not, TN_FIRST_DTYPES, -1, 1, i_logical_not, 0, 0, 0),
+    UNARY(copy, TN_FIRST_DTYPES, -99, 99, i_copy, 0, 0, 0),
+    UNARY(real, NUMBERS, -99, 99, i_real, 0, 0, 0),
+    UNARY(imag, NUMBERS, -99, 99, i_imag, 0, 0, 0),
+    UNARY(conjugate, NUMBERS, -99, 99, i_conjugate, 0, 0, 0),
+    UNARY(angle, NUMBERS, -9, 9, NULL, 4, 4096, 0),
     BITS(invert, TN_INTEGER_DTYPES | TN_DTYPE_BIT(TN_BOOL), 1, 0, 0, i_invert),
     UNARY(relu, NUMBERS, -9, 9, i_relu, 0, 0, 0),
     BINARY(add, NUMBERS, -99, 99, -99, 99, i_add, 0, 0),
@@ -260,20 +271,20 @@ static const struct op ops[] = {
     BINARY(maximum, NUMBERS, -9, 9, -9, 9, i_maximum, 0, 0),
     BINARY(minimum, NUMBERS, -9, 9, -9, 9, i_minimum, 0, 0),
     BINARY(arctan2, NUMBERS, -9, 9, 1, 9, NULL, 4, 4096),
-    BINARY(logical_and, TN_ALL_DTYPES, -1, 1, -1, 1, i_logical_and, 0, 0),
-    BINARY(logical_or, TN_ALL_DTYPES, -1, 1, -1, 1, i_logical_or, 0, 0),
-    BINARY(logical_xor, TN_ALL_DTYPES, -1, 1, -1, 1, i_logical_xor, 0, 0),
+    BINARY(logical_and, TN_FIRST_DTYPES, -1, 1, -1, 1, i_logical_and, 0, 0),
+    BINARY(logical_or, TN_FIRST_DTYPES, -1, 1, -1, 1, i_logical_or, 0, 0),
+    BINARY(logical_xor, TN_FIRST_DTYPES, -1, 1, -1, 1, i_logical_xor, 0, 0),
     BITS(bitwise_and, TN_INTEGER_DTYPES | TN_DTYPE_BIT(TN_BOOL), 2, -99, 99, i_bitwise_and),
     BITS(bitwise_or, TN_INTEGER_DTYPES | TN_DTYPE_BIT(TN_BOOL), 2, -99, 99, i_bitwise_or),
     BITS(bitwise_xor, TN_INTEGER_DTYPES | TN_DTYPE_BIT(TN_BOOL), 2, -99, 99, i_bitwise_xor),
     BITS(left_shift, TN_INTEGER_DTYPES, 2, 0, 70, shift_left),
     BITS(right_shift, TN_INTEGER_DTYPES, 2, 0, 70, shift_right),
-    BINARY(equal, TN_ALL_DTYPES, -3, 3, -3, 3, i_equal, 0, 0),
-    BINARY(not_equal, TN_ALL_DTYPES, -3, 3, -3, 3, i_not_equal, 0, 0),
-    BINARY(less, TN_ALL_DTYPES, -3, 3, -3, 3, i_less, 0, 0),
-    BINARY(less_equal, TN_ALL_DTYPES, -3, 3, -3, 3, i_less_equal, 0, 0),
-    BINARY(greater, TN_ALL_DTYPES, -3, 3, -3, 3, i_greater, 0, 0),
-    BINARY(greater_equal, TN_ALL_DTYPES, -3, 3, -3, 3, i_greater_equal, 0, 0),
+    BINARY(equal, TN_FIRST_DTYPES, -3, 3, -3, 3, i_equal, 0, 0),
+    BINARY(not_equal, TN_FIRST_DTYPES, -3, 3, -3, 3, i_not_equal, 0, 0),
+    BINARY(less, TN_FIRST_DTYPES, -3, 3, -3, 3, i_less, 0, 0),
+    BINARY(less_equal, TN_FIRST_DTYPES, -3, 3, -3, 3, i_less_equal, 0, 0),
+    BINARY(greater, TN_FIRST_DTYPES, -3, 3, -3, 3, i_greater, 0, 0),
+    BINARY(greater_equal, TN_FIRST_DTYPES, -3, 3, -3, 3, i_greater_equal, 0, 0),
 };
 #undef UNARY
 #undef BINARY
@@ -381,7 +392,7 @@ static void dtype_tests(struct suite *s, const struct op *op)
     cover(op->f == f_relu ? "nn.relu" : strdup(id_of(op)));
     if (!test_begin(s, "%s", id_of(op)))
         return;
-    for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++)
+    for (tn_dtype dtype = TN_BOOL; dtype <= TN_F64; dtype++)
         if (tn_dtype_in(dtype, op->dtypes))
             check_op(s, op, dtype, flat, plain);
     if (op->arity == 2)
@@ -498,7 +509,7 @@ static void all_integer_special_tests(struct suite *s)
     if (!test_begin(s, "integers at the ends of their range"))
         return;
     for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
-        for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES && ops[i].i; dtype++)
+        for (tn_dtype dtype = TN_BOOL; dtype <= TN_F64 && ops[i].i; dtype++)
             if (tn_dtype_in(dtype, ops[i].dtypes & TN_INTEGER_DTYPES))
                 integer_special_tests(s, &ops[i], dtype);
     test_end(s);
@@ -510,8 +521,8 @@ static void astype_tests(struct suite *s)
     cover("base.astype");
     if (!test_begin(s, "base.astype"))
         return;
-    for (tn_dtype from = TN_BOOL; from < TN_NUM_DTYPES; from++)
-        for (tn_dtype to = TN_BOOL; to < TN_NUM_DTYPES; to++) {
+    for (tn_dtype from = TN_BOOL; from <= TN_F64; from++)
+        for (tn_dtype to = TN_BOOL; to <= TN_F64; to++) {
             bool both_signed = !is_unsigned(from) && !is_unsigned(to);
             struct host_array in = host_array_new(from, 1, (int64_t[]){21}), got;
             struct host_array want = host_array_new(to, 1, (int64_t[]){21});
@@ -545,7 +556,7 @@ static void where_tests(struct suite *s)
     cover("base.where");
     if (!test_begin(s, "base.where"))
         return;
-    for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++)
+    for (tn_dtype dtype = TN_BOOL; dtype <= TN_F64; dtype++)
         for (int kind = 0; kind < NUM_LAYOUTS; kind++) {
             struct host_array c = host_array_new(TN_BOOL, 2, (int64_t[]){4, 1});
             struct host_array x = host_array_new(dtype, 2, (int64_t[]){4, 9}), got;

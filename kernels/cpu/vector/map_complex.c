@@ -2,6 +2,12 @@
 // Operations on complex numbers, and conversions from and to them. + - * and parts are
 // computed in the dtype of a part; quotients, powers and functions by <tenon/ops/program.h>
 // in double, and rounded.
+//
+// Without FMA: gcc 12 fuses (ac - bd, ad + bc) to multiply-adds in spite of
+// -ffp-contract=off where it vectorises, and the variants would differ.
+#if defined(__FMA__) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC target("no-fma")
+#endif
 #include <math.h>
 #include <tenon/ops/program.h>
 #include "variant.h"
