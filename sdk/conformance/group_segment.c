@@ -149,8 +149,9 @@ static void check_values(struct fixture *f)
         check_skip(f->kit, "it runs no programs");
         return;
     }
+    uint32_t dtypes = f->info.dtypes ? f->info.dtypes : TN_FIRST_DTYPES;
     for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++) {
-        if (f->info.dtypes && !(f->info.dtypes & TN_DTYPE_BIT(dtype)))
+        if (!tn_dtype_in(dtype, dtypes))
             continue;
         bool every = dtype == TN_F32 || dtype == TN_I32;
         for (int kind = PLAIN; kind < (every ? NUM_LAYOUTS : PLAIN + 1); kind++)
