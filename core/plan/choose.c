@@ -222,6 +222,10 @@ static void try_rows(struct plan_work *work, struct device *device, const struct
 {
     tn_value moved[TN_EXPR_MAX_INPUTS + TN_EXPR_MAX_OUTPUTS];
     int32_t axis = node_axis(node);
+    if (program_complex(program)) {
+        watch_rejected(work, device, "expression", "row programs have no complex numbers");
+        return;
+    }
     if (!(device->info.flags & TN_DEVICE_ROWS)) {
         watch_rejected(work, device, "expression", "the device runs no row programs");
         return;
@@ -248,7 +252,11 @@ static tn_status try_expr(struct plan_work *work, struct device *device,
         status = expr_compile(out->expr, types.inputs, types.outputs, &out->program);
     if (status != TN_OK)
         return status;
-    if (out->program->flags & TN_EXPR_ROWS)
+    uint32_t missing = program_complex(out->program) & ~device->info.dtypes;
+    if (missing)
+        watch_rejected(work, device, "expression", "the device has no %s",
+                       dtype_name(__builtin_ctz(missing)));
+    else if (out->program->flags & TN_EXPR_ROWS)
         try_rows(work, device, node, values, out->program, &holds);
     else
         ask_step(work, device, node, values, NULL, out->program, &holds);

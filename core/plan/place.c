@@ -104,15 +104,16 @@ static bool uses_index(const tn_expr_program *program)
     return false;
 }
 
-// Constant folding: computes an expression now if all its inputs are numbers and it does
-// not use `index`. *out_folded says whether it was computed.
+// Constant folding: computes an expression now if all its inputs are numbers and it uses
+// neither `index` nor complex numbers. *out_folded says whether it was computed.
 static tn_status fold_numbers(struct plan_work *work, const struct nodes *nodes,
                               const struct node *node, const struct plan_op *op,
                               bool *out_folded)
 {
     uint64_t inputs[TN_EXPR_MAX_INPUTS], outputs[TN_EXPR_MAX_OUTPUTS];
     *out_folded = false;
-    if (uses_index(op->program) || (op->program->flags & TN_EXPR_ROWS))
+    if (uses_index(op->program) || (op->program->flags & TN_EXPR_ROWS) ||
+        program_complex(op->program))
         return TN_OK;
     for (uint32_t i = 0; i < op->num_inputs; i++) {
         const struct plan_value *v = &work->values[op->inputs[i].value];

@@ -52,7 +52,7 @@ tn_status flow_include(struct flow *flow, tn_array *array)
 
 bool flow_through(const struct node *node, uint32_t i)
 {
-    if (!node->inputs[i] || !dtype_is_float(node->inputs[i]->type.dtype))
+    if (!node->inputs[i] || !dtype_is_inexact(node->inputs[i]->type.dtype))
         return false;
     if (!node->prim)
         return true;
@@ -63,6 +63,15 @@ bool flow_through(const struct node *node, uint32_t i)
     const tn_primitive *record = &node->prim->record;
     uint32_t slot = i < record->num_inputs ? i : record->num_inputs - 1;
     return !(record->inputs[slot].flags & TN_INPUT_CONSTANT);
+}
+
+uint64_t flow_complex_inputs(const struct node *node)
+{
+    uint64_t set = 0;
+    for (uint32_t i = 0; i < node->num_inputs && i < 64; i++)
+        set |= (uint64_t)(node->inputs[i] && tn_is_complex(node->inputs[i]->type.dtype))
+               << i;
+    return set;
 }
 
 // --- fitting ---------------------------------------------------------------------------

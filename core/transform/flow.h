@@ -33,8 +33,11 @@ bool flow_has(const struct flow *flow, const tn_array *array);
 tn_array **flow_slot(struct flow *flow, const tn_array *array); // only if flow_has()
 
 // Whether derivatives flow through input i of the node: the input is given, has a float
-// dtype, and the primitive does not declare it TN_INPUT_CONSTANT.
+// dtype or a complex one, and the primitive does not declare it TN_INPUT_CONSTANT.
 bool flow_through(const struct node *node, uint32_t i);
+
+// Bit i: input i of the node is complex.
+uint64_t flow_complex_inputs(const struct node *node);
 
 // Adds `amount`, fitted to the array's type, to the array's slot. NULL adds nothing.
 tn_status flow_add(struct flow *flow, tn_array *array, tn_array *amount);

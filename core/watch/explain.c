@@ -103,7 +103,7 @@ static void node_placed(struct plan_watcher *watcher, const struct plan_work *wo
 static json_t *explain_number(const struct plan_value *v)
 {
     double number;
-    if (!dtype_is_float(v->layout.dtype))
+    if (!dtype_is_inexact(v->layout.dtype))
         return json_pack("{s:I}", "number", (json_int_t)v->number);
     memcpy(&number, &v->number, sizeof(number));
     char text[32];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// base.{sum,mean,prod,max,min}/1, over any axes.
+// base.{sum,mean,prod,max,min}/1, over any axes. Complex numbers are summed part by part.
 //
 // By rows: the elements of each output are folded one after the other. By columns, where
 // neighbouring outputs are adjacent in memory: whole rows are folded into the accumulators
@@ -7,6 +7,7 @@
 // combined in order: the result does not depend on the number of threads.
 #include <math.h>
 #include <string.h>
+#include <tenon/ops/program.h>
 #include "reduce_walk.h"
 
 #define PIECE_ELEMENTS 32768 // elements of a part, and of a piece
@@ -57,10 +58,12 @@ static void choose_parts(struct fold *f)
 static void read_fold(const tn_layout *in, const tn_reduce_attrs *attrs, int32_t kind,
                       struct fold *f)
 {
-    *f = (struct fold){.kind = kind, .start = reduction_start(kind, in->dtype)};
-    f->r.dtype = in->dtype;
-    f->r.size = cpu_dtype_size(in->dtype);
-    reduction_split(in, tn_axis_set(&attrs->axis, in->rank), &f->r.kept, &f->r.reduced);
+    tn_dtype dtype = tn_dtype_real(in->dtype);
+    *f = (struct fold){.kind = kind, .start = reduction_start(kind, dtype)};
+    f->r.dtype = dtype;
+    f->r.size = cpu_dtype_size(dtype);
+    (tn_is_complex(in->dtype) ? reduction_split_parts : reduction_split)(
+        in, tn_axis_set(&attrs->axis, in->rank), &f->r.kept, &f->r.reduced);
     f->width = f->tile = f->tiles = f->rows_each = 1;
     if (by_columns(&f->r)) {
         const struct axes *reduced = &f->r.reduced;
@@ -181,7 +184,7 @@ static void add_accumulator(const struct fold *f, union cpu_accumulator *to,
 static void store(const struct fold *f, int64_t i, const union cpu_accumulator *acc)
 {
     const struct cpu_kernels *kernels = f->r.kernels;
-    int32_t to = f->out->layout.dtype, from = reduction_total(f->r.dtype);
+    int32_t to = tn_dtype_real(f->out->layout.dtype), from = reduction_total(f->r.dtype);
     char *out = (char *)first_element(f->out) + i * (int64_t)cpu_dtype_size(to);
     union cpu_accumulator value = *acc;
     const void *in = &value;
@@ -249,10 +252,46 @@ static bool reduce_few(const tn_cpu_call *call, int32_t kind, bool mean)
     return true;
 }
 
+// --- products of complex numbers -------------------------------------------------------
+
+struct complex_fold {
+    const tn_tensor *in, *out;
+    struct axes kept, reduced;
+};
+
+// The loop runs over outputs.
+static void multiply_all(void *context, int64_t begin, int64_t end)
+{
+    const struct complex_fold *f = context;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t first = f->in->layout.offset + axes_offset(&f->kept, i);
+        tn_complex128 product = {1, 0};
+        for (int64_t k = 0; k < f->reduced.count; k++)
+            product = tn_complex_multiply(
+                product, tn_get_complex(f->in, first + axes_offset(&f->reduced, k)));
+        tn_set_complex(f->out, f->out->layout.offset + i, product);
+    }
+}
+
+static tn_status complex_product(const tn_cpu_call *call)
+{
+    const tn_reduce_attrs *attrs = call->attrs;
+    const tn_layout *in = &call->inputs[0].layout;
+    struct complex_fold f = {.in = &call->inputs[0], .out = &call->outputs[0]};
+    reduction_split(in, tn_axis_set(&attrs->axis, in->rank), &f.kept, &f.reduced);
+    call->parallel_for(call, f.kept.count, 1 + PIECE_ELEMENTS / 8 / (f.reduced.count + 1),
+                       multiply_all, &f);
+    return TN_OK;
+}
+
+// --- launching -------------------------------------------------------------------------
+
 static tn_status reduce(const tn_cpu_call *call, int32_t kind, bool mean)
 {
     const tn_tensor *in = &call->inputs[0];
     struct fold f;
+    if (kind == CPU_REDUCE_PROD && tn_is_complex(in->layout.dtype))
+        return complex_product(call);
     if (reduce_few(call, kind, mean))
         return TN_OK;
     read_fold(&in->layout, call->attrs, kind, &f);
@@ -275,7 +314,7 @@ static tn_status reduce(const tn_cpu_call *call, int32_t kind, bool mean)
 }
 
 // Defines the function and the record of a reduction.
-#define REDUCTION(id, kind, is_mean)                                                       \
+#define REDUCTION(id, kind, is_mean, rules)                                                \
     static tn_status id(const tn_cpu_call *call)                                           \
     {                                                                                      \
         return reduce(call, kind, is_mean);                                                \
@@ -290,12 +329,16 @@ static tn_status reduce(const tn_cpu_call *call, int32_t kind, bool mean)
         .family = TN_FAMILY_CPU,                                                           \
         .name = "blocked",                                                                 \
         .priority = 500,                                                                   \
+        TN_OPERANDS(rules),                                                                \
         .scratch_size = fold_scratch,                                                      \
         .payload = &id##_payload,                                                          \
     }
-REDUCTION(sum, CPU_REDUCE_SUM, false);
-REDUCTION(mean, CPU_REDUCE_SUM, true);
-REDUCTION(prod, CPU_REDUCE_PROD, false);
-REDUCTION(max, CPU_REDUCE_MAX, false);
-REDUCTION(min, CPU_REDUCE_MIN, false);
+static const tn_operand_rule numbers[] = {
+    {TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, TN_NEEDS_ANY}};
+static const tn_operand_rule ordered[] = {{TN_FIRST_DTYPES, TN_NEEDS_ANY}};
+REDUCTION(sum, CPU_REDUCE_SUM, false, numbers);
+REDUCTION(mean, CPU_REDUCE_SUM, true, numbers);
+REDUCTION(prod, CPU_REDUCE_PROD, false, numbers);
+REDUCTION(max, CPU_REDUCE_MAX, false, ordered);
+REDUCTION(min, CPU_REDUCE_MIN, false, ordered);
 #undef REDUCTION

@@ -123,7 +123,9 @@ BASE_CPU_KERNELS(BASE_DECLARE)
 #undef BASE_DECLARE
 
 // The input list of primitives with one input, "x".
-extern const tn_input_info base_x[1];
+extern const tn_input_info base_x[1];        // of the first dtypes
+extern const tn_input_info base_any_x[1];    // of any: moved, or checked by an expression
+extern const tn_input_info base_number_x[1]; // of these and complex numbers: summed
 
 // --- checks (check.c) -------------------------------------------------------------------
 

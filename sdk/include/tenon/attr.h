@@ -211,15 +211,17 @@ typedef struct tn_attr {
 enum { TN_ATTR_TEXT = 100, TN_ATTR_ARRAY = 101 };
 
 // The dtype of the scalar that holds a runtime attribute of kind `kind`: i64 for I64. For
-// F64 f32, when the inputs of the application include floats, but neither f64 nor integers
-// of 32 bits or more, with which floats are computed in f64; otherwise f64. `dtypes` is the
+// F64 f32, when the inputs of the application include floats or complex numbers, but
+// neither those of 64 bits a part nor integers of 32 bits or more, with which floats are
+// computed in f64; otherwise f64. `dtypes` is the
 // set of the dtypes of the inputs that are given.
 static inline tn_dtype tn_runtime_dtype(uint32_t kind, uint32_t dtypes)
 {
     const uint32_t wide = TN_DTYPE_BIT(TN_F64) | TN_DTYPE_BIT(TN_I32) |
                           TN_DTYPE_BIT(TN_I64) | TN_DTYPE_BIT(TN_U32) |
-                          TN_DTYPE_BIT(TN_U64);
-    int32_t is_single = (dtypes & TN_FLOAT_DTYPES) && !(dtypes & wide);
+                          TN_DTYPE_BIT(TN_U64) | TN_DTYPE_BIT(TN_COMPLEX128);
+    const uint32_t floats = TN_FLOAT_DTYPES | TN_COMPLEX_DTYPES;
+    int32_t is_single = (dtypes & floats) && !(dtypes & wide);
     return kind == TN_ATTR_I64 ? TN_I64 : is_single ? TN_F32 : TN_F64;
 }
 

@@ -207,10 +207,12 @@ TN_API tn_array *tn_bool(tn_scope *scope, int32_t value);
 TN_API tn_array *tn_scalar(tn_scope *scope, tn_dtype dtype, double value);
 
 // Numbers without a dtype of their own: in an operation they take the dtype of the other
-// operand, as Python's numbers do in NumPy, so 2 * x keeps x's dtype. Alone they are i64
-// and f64.
+// operand, as Python's numbers do in NumPy, so 2 * x keeps x's dtype. Alone they are i64,
+// f64 and complex128. tn_complex is `re` + `im` i: beside f32 it is complex64, beside f64
+// and integers complex128.
 TN_API tn_array *tn_int(tn_scope *scope, int64_t value);
 TN_API tn_array *tn_float(tn_scope *scope, double value);
+TN_API tn_array *tn_complex(tn_scope *scope, double re, double im);
 
 // --- building graph --------------------------------------------------------------------
 

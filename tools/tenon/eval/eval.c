@@ -85,6 +85,10 @@ static int build_gradients(struct session *session, const char *list, struct gra
                       session->results.count);
     tn_array *result = session->results.items[0];
     const tn_type *type = tn_array_type(result);
+    if (tn_is_complex(type->dtype))
+        return oops("--grad needs a real result, this one is %s: take real(), imag() or "
+                    "abs() of it",
+                    dtype_name(type->dtype));
     if (!(TN_DTYPE_BIT(type->dtype) & TN_FLOAT_DTYPES))
         return oops("--grad needs a floating-point result, this one is %s",
                     dtype_name(type->dtype));
