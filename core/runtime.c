@@ -10,6 +10,7 @@
 #include "check/checking.h"
 #include "device/device.h"
 #include "expr/expr.h"
+#include "graph/graph.h"
 #include "plan/override.h"
 #include "plan/plan.h"
 #include "plugin/host.h"
@@ -59,6 +60,7 @@ static tn_status open_parts(tn_runtime *runtime, const tn_runtime_options *optio
         status = plugin_set_create(runtime, options->plugin_path);
     if (status == TN_OK)
         status = device_set_create(runtime);
+    runtime->graph_service = &graph_service;
     if (status == TN_OK)
         status = plan_cache_create(runtime);
     if (status == TN_OK)

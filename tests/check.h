@@ -59,14 +59,18 @@ static inline const char *check_getenv(const char *name)
 }
 
 // A test with a dtype as its parameter, `first` and all after it: each in a process of its
-// own. The body follows.
+// own. The body follows. FIRST_DTYPE_TEST: the dtypes of TN_FIRST_DTYPES.
 #define DTYPE_TEST(suite, name, dtype, first)                                              \
+    DTYPE_TEST_UNTIL(suite, name, dtype, first, TN_NUM_DTYPES)
+#define FIRST_DTYPE_TEST(suite, name, dtype, first)                                        \
+    DTYPE_TEST_UNTIL(suite, name, dtype, first, TN_F64 + 1)
+#define DTYPE_TEST_UNTIL(suite, name, dtype, first, end)                                   \
     ParameterizedTestParameters(suite, name)                                               \
     {                                                                                      \
         static tn_dtype dtypes[TN_NUM_DTYPES];                                             \
         for (tn_dtype i = TN_BOOL; i < TN_NUM_DTYPES; i++)                                 \
             dtypes[i] = i;                                                                 \
-        return cr_make_param_array(tn_dtype, dtypes + (first), TN_NUM_DTYPES - (first));   \
+        return cr_make_param_array(tn_dtype, dtypes + (first), (end) - (first));           \
     }                                                                                      \
     static void suite##_##name##_of(tn_dtype dtype);                                       \
     ParameterizedTest(tn_dtype *parameter, suite, name)                                    \

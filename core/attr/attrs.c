@@ -82,6 +82,7 @@ const char *field_expects(const tn_attr_field *field)
         [TN_ATTR_STRING] = "a text",
         [TN_ATTR_INT_LIST] = "a list of integers such as [3, 5, 7]",
         [TN_ATTR_FLOAT_LIST] = "a list of numbers such as [0.5, 1]",
+        [TN_ATTR_GRAPH] = "a graph",
     };
     if (field->kind != TN_ATTR_CHOICE)
         return texts[field->kind];
@@ -126,6 +127,7 @@ tn_status field_store_int(const tn_attr_field *field, void *out, int64_t value)
     bool ok = true;
     switch (field->kind) {
     case TN_ATTR_STRING:
+    case TN_ATTR_GRAPH:
         ok = false;
         break;
     case TN_ATTR_BOOL:
@@ -319,6 +321,19 @@ tn_status field_store_text(struct intern_refs *refs, const tn_attr_field *field,
     return status;
 }
 
+tn_status field_store_graph(struct intern_refs *refs, const tn_attr_field *field, void *out,
+                            const tn_graph *graph)
+{
+    if (field->kind != TN_ATTR_GRAPH)
+        return not_a_list(field, "a graph");
+    tn_status status = intern_hold_graph(refs, graph);
+    if (status != TN_OK)
+        fail_prefix("attribute '%s': ", field->name);
+    else
+        memcpy((char *)out + field->offset, &graph, sizeof(graph));
+    return status;
+}
+
 // Clears the whole struct, padding included, and writes the defaults.
 static void write_defaults(const tn_attr_table *table, void *out)
 {
@@ -398,6 +413,8 @@ static tn_status store(struct intern_refs *refs, const tn_attr_field *field, voi
         return store_list(refs, field, out, item);
     case TN_ATTR_STRING:
         return item->text ? field_store_text(refs, field, out, item->text) : TN_OK;
+    case TN_ATTR_GRAPH:
+        return item->graph ? field_store_graph(refs, field, out, item->graph) : TN_OK;
     case TN_ATTR_TEXT:
         if (!item->text && field->kind == TN_ATTR_STRING)
             return TN_OK; // a rule passes on what was left out
@@ -421,7 +438,7 @@ static tn_status store(struct intern_refs *refs, const tn_attr_field *field, voi
 
 tn_status attr_list_check(tn_attr_list list)
 {
-    if (list.count > 0 && list.item_size < TN_END_OF(list.items, array))
+    if (list.count > 0 && list.item_size < TN_END_OF(list.items, graph))
         return fail(TN_ERR_ARGUMENT,
                     "attrs.item_size is %u, expected %zu, the size of a tn_attr",
                     list.item_size, sizeof(tn_attr));

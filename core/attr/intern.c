@@ -15,6 +15,7 @@ struct entry {
         tn_int_list ints;
         tn_float_list floats;
     } list;
+    struct interned_graph *graph; // of a graph, which owns no bytes here
 };
 
 struct intern_set {
@@ -53,13 +54,24 @@ uint32_t intern_set_count(struct intern_set *set)
 
 // --- references ------------------------------------------------------------------------
 
+// A graph is destroyed without the lock: it holds references of its own.
 static void entry_release(struct intern_set *set, struct entry *entry)
 {
     pthread_mutex_lock(&set->lock);
-    if (--entry->refs == 0) {
+    bool is_last = --entry->refs == 0;
+    if (is_last)
         map_remove(&set->entries, entry->key);
+    pthread_mutex_unlock(&set->lock);
+    if (is_last && entry->graph)
+        entry->graph->destroy(entry->graph);
+    if (is_last)
         mem_free(entry);
-    }
+}
+
+static void entry_retain(struct intern_set *set, struct entry *entry)
+{
+    pthread_mutex_lock(&set->lock);
+    entry->refs++;
     pthread_mutex_unlock(&set->lock);
 }
 
@@ -169,11 +181,72 @@ tn_status intern_floats(struct intern_refs *refs, const double *values, uint64_t
     return status;
 }
 
+// --- graphs ----------------------------------------------------------------------------
+
+tn_status intern_graph(struct intern_refs *refs, struct interned_graph *graph,
+                       struct hash key, const tn_graph **out)
+{
+    struct intern_set *set = refs->set;
+    struct entry *made = mem_zalloc(sizeof(*made));
+    tn_status status = made ? TN_OK : TN_ERR_MEMORY;
+    pthread_mutex_lock(&set->lock);
+    struct entry *entry = map_get(&set->entries, key);
+    if (!entry && status == TN_OK &&
+        (status = map_put(&set->entries, key, made)) == TN_OK) {
+        *made = (struct entry){.key = key, .graph = graph};
+        graph->set = set;
+        graph->entry = entry = made;
+    }
+    if (entry && status == TN_OK)
+        entry->refs++;
+    pthread_mutex_unlock(&set->lock);
+    if (status != TN_OK || entry != made) {
+        mem_free(made);
+        graph->destroy(graph);
+    }
+    if (status != TN_OK)
+        return status;
+    *out = &entry->graph->graph;
+    if (map_get(&refs->held, key)) { // this list has its reference
+        entry_release(set, entry);
+        return TN_OK;
+    }
+    return hold(refs, entry);
+}
+
+static const struct interned_graph *head_of(const tn_graph *graph)
+{
+    return (const struct interned_graph *)graph; // `graph` is its first member
+}
+
+tn_status intern_hold_graph(struct intern_refs *refs, const tn_graph *graph)
+{
+    struct entry *entry = head_of(graph)->entry;
+    if (head_of(graph)->set != refs->set)
+        return fail(TN_ERR_ARGUMENT, "the graph belongs to another runtime");
+    if (map_get(&refs->held, entry->key))
+        return TN_OK;
+    entry_retain(refs->set, entry);
+    return hold(refs, entry);
+}
+
+void intern_graph_retain(const tn_graph *graph)
+{
+    entry_retain(head_of(graph)->set, head_of(graph)->entry);
+}
+
+void intern_graph_release(const tn_graph *graph)
+{
+    entry_release(head_of(graph)->set, head_of(graph)->entry);
+}
+
 // --- structs of attributes -------------------------------------------------------------
 
 static struct entry *entry_of(uint32_t kind, const void *value)
 {
     const char *at = value;
+    if (kind == TN_ATTR_GRAPH)
+        return head_of(value)->entry;
     return (struct entry *)(at - (kind == TN_ATTR_STRING ? sizeof(struct entry)
                                                          : offsetof(struct entry, list)));
 }
@@ -197,9 +270,7 @@ tn_status intern_attrs(struct intern_refs *refs, const tn_attr_table *table,
         struct entry *entry = entry_of(field->kind, value);
         if (map_get(&refs->held, entry->key))
             continue;
-        pthread_mutex_lock(&refs->set->lock);
-        entry->refs++; // not the first: the caller's struct has one
-        pthread_mutex_unlock(&refs->set->lock);
+        entry_retain(refs->set, entry); // not the first: the caller's struct has one
         status = hold(refs, entry);
     }
     return status;

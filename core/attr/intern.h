@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Interned values of attributes: texts and lists, each once in a runtime, so that equal
-// values have equal pointers and structs of attributes are copied as bytes.
+// Interned values of attributes: texts, lists and graphs, each once in a runtime, so that
+// equal values have equal pointers and structs of attributes are copied as bytes.
 //
 // A value lives as long as somebody refers to it: the scope in which it was given, or a
 // plan of which a step reads it.
@@ -36,6 +36,25 @@ tn_status intern_ints(struct intern_refs *refs, const int64_t *values, uint64_t 
 tn_status intern_floats(struct intern_refs *refs, const double *values, uint64_t count,
                         const tn_float_list **out);
 
+// The head of a graph as core/graph makes it.
+struct interned_graph {
+    tn_graph graph; // first: attributes point here
+    struct intern_set *set;
+    struct entry *entry; // the set's
+    void (*destroy)(struct interned_graph *graph);
+};
+
+// Gives the graph with this key, and holds a reference to it: `graph` itself, which the set
+// destroys with its last reference, or an equal one, and then `graph` is destroyed at once,
+// as after a failure.
+tn_status intern_graph(struct intern_refs *refs, struct interned_graph *graph,
+                       struct hash key, const tn_graph **out);
+// Holds a reference to a graph of this set, which lives.
+tn_status intern_hold_graph(struct intern_refs *refs, const tn_graph *graph);
+// One more reference, and one less, without a list.
+void intern_graph_retain(const tn_graph *graph);
+void intern_graph_release(const tn_graph *graph);
+
 // Holds references to the values in a struct of attributes that attrs_fill filled.
 tn_status intern_attrs(struct intern_refs *refs, const tn_attr_table *table,
                        const void *attrs);
@@ -46,7 +65,7 @@ struct hash interned_hash(uint32_t kind, const void *value);
 // Whether a struct's member is a pointer to an interned value.
 static inline bool attr_is_interned(uint32_t kind)
 {
-    return kind == TN_ATTR_STRING || kind == TN_ATTR_INT_LIST || kind == TN_ATTR_FLOAT_LIST;
+    return kind >= TN_ATTR_STRING && kind <= TN_ATTR_GRAPH;
 }
 
 #endif // CORE_ATTR_INTERN_H

@@ -53,6 +53,8 @@ tn_status field_store_list(struct intern_refs *refs, const tn_attr_field *field,
                            const struct number_list *list);
 tn_status field_store_text(struct intern_refs *refs, const tn_attr_field *field, void *out,
                            const char *text);
+tn_status field_store_graph(struct intern_refs *refs, const tn_attr_field *field, void *out,
+                            const tn_graph *graph);
 
 // Parses the text as one value of the field's kind and stores it.
 tn_status field_parse(struct intern_refs *refs, const tn_attr_field *field,

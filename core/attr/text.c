@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <tenon/tenon.h>
 #include "../base/number.h"
+#include "../base/shape.h"
 
 // --- printing --------------------------------------------------------------------------
 
@@ -89,7 +90,25 @@ static void put_quoted(struct text_buffer *text, const char *value)
     put(text, "\"");
 }
 
-// A text or a list of any length.
+static void put_types(struct text_buffer *text, const tn_type *types, uint32_t count)
+{
+    char type[TYPE_TEXT];
+    for (uint32_t i = 0; i < count; i++)
+        put(text, "%s%s", i ? ", " : "", type_print(&types[i], type));
+}
+
+// "(f32[2], i64 -> f32[2]: 3 nodes, #0123456789abcdef)". A graph cannot be read back.
+static void put_graph(struct text_buffer *text, const tn_graph *graph)
+{
+    put(text, "(");
+    put_types(text, graph->inputs, graph->num_inputs);
+    put(text, "%s-> ", graph->num_inputs ? " " : "");
+    put_types(text, graph->outputs, graph->num_outputs);
+    put(text, ": %u node%s, #%016" PRIx64 ")", graph->num_nodes,
+        graph->num_nodes == 1 ? "" : "s", graph->hash[0]);
+}
+
+// A text, a list of any length or a graph.
 static void put_interned(struct text_buffer *text, uint32_t kind, const void *value)
 {
     const tn_int_list *ints = value;
@@ -100,6 +119,10 @@ static void put_interned(struct text_buffer *text, uint32_t kind, const void *va
     }
     if (kind == TN_ATTR_STRING) {
         put_quoted(text, value);
+        return;
+    }
+    if (kind == TN_ATTR_GRAPH) {
+        put_graph(text, value);
         return;
     }
     put(text, "[");
@@ -138,6 +161,7 @@ static void put_value(struct text_buffer *text, const tn_attr_field *field,
     case TN_ATTR_STRING:
     case TN_ATTR_INT_LIST:
     case TN_ATTR_FLOAT_LIST:
+    case TN_ATTR_GRAPH:
         put_interned(text, field->kind, field_pointer(field, attrs));
         return;
     case TN_ATTR_BITS:
@@ -348,6 +372,8 @@ static tn_status parse_value(struct intern_refs *refs, const tn_attr_field *fiel
     case TN_ATTR_INT_LIST:
     case TN_ATTR_FLOAT_LIST:
         return parse_list(refs, field, text, out);
+    case TN_ATTR_GRAPH:
+        return mismatch(field, text);
     default:
         if (!read_bits(text, &bits))
             return mismatch(field, text);

@@ -34,7 +34,7 @@ static tn_dtype signed_of_size(size_t size)
 
 tn_dtype dtype_to_float(tn_dtype dtype)
 {
-    if (dtype_is_float(dtype))
+    if (dtype_is_inexact(dtype))
         return dtype;
     size_t size = dtype_size(dtype);
     return size == 1 ? TN_F16 : size == 2 ? TN_F32 : TN_F64;
@@ -61,11 +61,24 @@ static tn_dtype promote_integers(tn_dtype a, tn_dtype b)
     return unsigned_size < 8 ? signed_of_size(2 * unsigned_size) : TN_F64;
 }
 
+// With a complex dtype: parts of the dtype to which the parts promote.
+static tn_dtype promote_complex(tn_dtype a, tn_dtype b)
+{
+    return tn_dtype_complex(dtype_promote(tn_dtype_real(a), tn_dtype_real(b)));
+}
+
 tn_dtype dtype_promote(tn_dtype a, tn_dtype b)
 {
+    const uint32_t float8 = TN_FLOAT8_DTYPES;
     if (!dtype_valid(a) || !dtype_valid(b))
         return TN_DTYPE_NONE;
-    if (a == b || b == TN_BOOL)
+    if (a == b)
+        return a;
+    if (tn_dtype_in(a, float8) || tn_dtype_in(b, float8))
+        return TN_DTYPE_NONE;
+    if (tn_is_complex(a) || tn_is_complex(b))
+        return promote_complex(a, b);
+    if (b == TN_BOOL)
         return a;
     if (a == TN_BOOL)
         return b;
@@ -83,8 +96,12 @@ tn_dtype dtype_promote_weak(int weak_kind, tn_dtype other)
 {
     if (!dtype_valid(other))
         return TN_DTYPE_NONE;
+    if (weak_kind == KIND_COMPLEX)
+        return tn_dtype_in(other, TN_FLOAT8_DTYPES) ? TN_DTYPE_NONE
+               : dtype_is_inexact(other)            ? tn_dtype_complex(other)
+                                                    : TN_COMPLEX128;
     if (weak_kind == KIND_FLOAT)
-        return dtype_is_float(other) ? other : TN_F64;
+        return dtype_is_inexact(other) ? other : TN_F64;
     return other == TN_BOOL ? TN_I64 : other; // bool + 2 is an integer
 }
 
@@ -117,7 +134,7 @@ uint64_t dtype_load_bits(tn_dtype dtype, const void *element)
 {
     uint64_t bits = 0, sign;
     size_t size = dtype_size(dtype);
-    if (dtype_is_float(dtype)) {
+    if (dtype_is_inexact(dtype)) {
         double value = dtype_load(dtype, element);
         memcpy(&bits, &value, sizeof(bits));
         return bits;
@@ -131,7 +148,7 @@ void dtype_store_bits(tn_dtype dtype, void *element, uint64_t bits)
 {
     double value;
     memcpy(&value, &bits, sizeof(value));
-    if (dtype_is_float(dtype))
+    if (dtype_is_inexact(dtype))
         dtype_store(dtype, element, value);
     else
         memcpy(element, &bits, dtype_size(dtype));

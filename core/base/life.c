@@ -56,6 +56,7 @@ tn_status life_check_unused(const struct life *life)
         [LIFE_FUNCTIONS] = {"function", "functions"},
         [LIFE_FILES] = {"open file", "open files"},
         [LIFE_EXPORTS] = {"exported array", "exported arrays"},
+        [LIFE_GRAPHS] = {"graph", "graphs"},
         [LIFE_RUNS] = {"running evaluation", "running evaluations"},
     };
     char list[160] = "";

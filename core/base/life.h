@@ -17,6 +17,7 @@ enum life_object {
     LIFE_FUNCTIONS, // from tn_function_create
     LIFE_EXPORTS,   // from tn_array_export
     LIFE_FILES,     // from tn_file_open
+    LIFE_GRAPHS,    // from tn_graph_retain
     LIFE_RUNS,      // plans running now, each in a call of the application
     NUM_LIFE_OBJECTS
 };

@@ -24,7 +24,11 @@ tn_status shape_broadcast(const tn_type *a, const tn_type *b, tn_type *out);
 
 // Row-major layout of a type, offset 0.
 tn_layout layout_contiguous(const tn_type *type);
-bool layout_is_contiguous(const tn_layout *layout); // whatever the offset
+bool layout_is_contiguous(const tn_layout *layout);         // whatever the offset
+static inline bool layout_is_plain(const tn_layout *layout) // contiguous, offset 0
+{
+    return layout->offset == 0 && layout_is_contiguous(layout);
+}
 int64_t layout_elements(const tn_layout *layout);
 uint64_t layout_bytes(const tn_layout *layout); // of its elements, each counted
 

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <tenon/ops/reference.h>
 #include "../base/dtype.h"
 #include "../base/shape.h"
 #include "../plan/plan.h"
@@ -15,12 +16,14 @@
 
 // The tolerance, relative to the largest magnitude among the expected output and a 64th of
 // the inputs, since sums of inputs may cancel. A kernel may sum in another order and round
-// intermediate results: 512 units in the last place for floats, 4 for half floats. Integers
-// must be equal.
+// intermediate results: 512 units in the last place for floats, 4 for half floats, 1 for
+// floats of 8 bits. Integers must be equal.
 static double allowed_of(tn_dtype dtype)
 {
-    int spared = tn_dtype_computed(dtype) == dtype ? 10 : 3;
-    return tn_is_float(dtype) ? ldexp(1, spared - tn_dtype_precision(dtype)) : 0;
+    int spared = tn_dtype_in(dtype, TN_FLOAT8_DTYPES) ? 1
+                 : tn_dtype_computed(dtype) == dtype  ? 10
+                                                      : 3;
+    return dtype_is_inexact(dtype) ? ldexp(1, spared - tn_dtype_precision(dtype)) : 0;
 }
 
 // How one output differs from the expected one. `got` and `expected` are of element
@@ -28,20 +31,27 @@ static double allowed_of(tn_dtype dtype)
 struct difference {
     uint32_t output;                // as step_output()
     int64_t count, elements, worst; // worst: row-major index of the largest error
-    double error, allowed, got, expected;
+    double error, allowed;
+    tn_complex128 got, expected; // real, but of a complex dtype
 };
 
 static bool is_float_step(const tn_step *step)
 {
     for (uint32_t i = 0; i < step_num_inputs(step); i++)
-        if (dtype_is_float(step_input(step, i)->layout.dtype))
+        if (dtype_is_inexact(step_input(step, i)->layout.dtype))
             return true;
     return false;
 }
 
-static double load_element(const tn_tensor *tensor, int64_t offset)
+static double distance(tn_complex128 x, tn_complex128 y)
 {
-    return dtype_load(tensor->layout.dtype, tensor_element(tensor, offset));
+    double re = x.re - y.re, im = x.im - y.im;
+    return im == 0 ? fabs(re) : hypot(re, im);
+}
+
+static bool is_nan(tn_complex128 x)
+{
+    return isnan(x.re) || isnan(x.im);
 }
 
 static double largest(const tn_tensor *tensor)
@@ -49,7 +59,9 @@ static double largest(const tn_tensor *tensor)
     int64_t at[TN_MAX_RANK] = {0}, count = layout_elements(&tensor->layout);
     double most = 0;
     for (int64_t i = 0; i < count; i++) {
-        double value = fabs(load_element(tensor, tensor_offset(&tensor->layout, at)));
+        const tn_complex128 zero = {0, 0};
+        double value =
+            distance(tn_get_complex(tensor, tensor_offset(&tensor->layout, at)), zero);
         if (isfinite(value) && value > most)
             most = value;
         tensor_next(&tensor->layout, at);
@@ -61,7 +73,7 @@ static double largest_input(const tn_step *step, const tn_tensor *inputs)
 {
     double most = 0;
     for (uint32_t i = 0; i < step_num_inputs(step); i++)
-        if (inputs[i].data && dtype_is_float(inputs[i].layout.dtype))
+        if (inputs[i].data && dtype_is_inexact(inputs[i].layout.dtype))
             most = fmax(most, largest(&inputs[i]));
     return most;
 }
@@ -72,15 +84,17 @@ static bool compare(const tn_tensor *got, const tn_tensor *expected, double from
                     struct difference *out)
 {
     tn_dtype dtype = expected->layout.dtype;
-    bool floats = dtype_is_float(dtype);
+    bool floats = dtype_is_inexact(dtype);
     out->elements = layout_elements(&expected->layout);
     out->allowed = allowed_of(dtype) * fmax(largest(expected) + from_inputs / 64, 1e-30);
     out->count = 0;
     out->error = -1;
     for (int64_t i = 0; i < out->elements; i++) {
         int64_t a = got->layout.offset + i, b = expected->layout.offset + i;
-        double x = load_element(got, a), y = load_element(expected, b), error = fabs(x - y);
-        bool same = floats ? x == y || (isnan(x) && isnan(y)) || error <= out->allowed
+        tn_complex128 x = tn_get_complex(got, a), y = tn_get_complex(expected, b);
+        double error = distance(x, y);
+        bool equal = x.re == y.re && x.im == y.im;
+        bool same = floats ? equal || (is_nan(x) && is_nan(y)) || error <= out->allowed
                            : memcmp(tensor_element(got, a), tensor_element(expected, b),
                                     dtype_size(dtype)) == 0;
         if (same)
@@ -135,20 +149,27 @@ static void report(const struct device *device, const tn_step *step,
                  plugin_id(device->plugin));
     }
     describe_inputs(step, inputs, sizeof(inputs));
+    bool is_complex = tn_is_complex(step_output(step, d->output)->layout.dtype);
+    char got[64] = "", expected[64] = "";
+    if (is_complex) {
+        snprintf(got, sizeof(got), "%+.9gj", d->got.im);
+        snprintf(expected, sizeof(expected), "%+.9gj", d->expected.im);
+    }
     log_write(device->runtime->config, TN_LOG_WARN, "check",
               "%s: %s on %s differs from the definition in %lld of %lld elements of output "
-              "%u, inputs %s: element %lld is %.9g, expected %.9g (error %.3g, allowed "
+              "%u, inputs %s: element %lld is %.9g%s, expected %.9g%s (error %.3g, allowed "
               "%.3g)",
               step->label, kernel, device->name, (long long)d->count,
               (long long)d->elements, number_of(step, d->output), inputs,
-              (long long)d->worst, d->got, d->expected, d->error, d->allowed);
+              (long long)d->worst, d->got.re, got, d->expected.re, expected, d->error,
+              d->allowed);
 }
 
 // Whether rounding explains the difference: it may flip a comparison of floats or an index
 // computed from floats, so one in a thousand of such integers may differ.
 static bool is_rounding(const tn_step *step, const struct difference *d)
 {
-    return !dtype_is_float(step_output(step, d->output)->layout.dtype) &&
+    return !dtype_is_inexact(step_output(step, d->output)->layout.dtype) &&
            is_float_step(step) && d->count <= 1 + d->elements / 1000;
 }
 

@@ -3,7 +3,6 @@
 #include "oracle.h"
 
 #include <string.h>
-#include <tenon/ops/program_rows.h>
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/shape.h"
@@ -61,38 +60,10 @@ static void copy(const tn_tensor *to, const tn_tensor *from)
     }
 }
 
-static uint64_t load(const tn_tensor *tensor, const int64_t *at)
-{
-    return dtype_load_bits(tensor->layout.dtype,
-                           tensor_element(tensor, tensor_offset(&tensor->layout, at)));
-}
-
 static void store(const tn_tensor *tensor, const int64_t *at, uint64_t bits)
 {
     dtype_store_bits(tensor->layout.dtype,
                      tensor_element(tensor, tensor_offset(&tensor->layout, at)), bits);
-}
-
-// The layouts are those of a tn_step.
-static void run_program(const tn_expr_program *program, const uint64_t *params,
-                        const tn_tensor *inputs, const tn_tensor *outputs)
-{
-    uint64_t in[TN_EXPR_MAX_INPUTS], out[TN_EXPR_MAX_OUTPUTS];
-    int64_t at[TN_MAX_RANK] = {0};
-    const tn_layout *shape = &outputs[0].layout;
-    int64_t count = layout_elements(shape);
-    if (program->flags & TN_EXPR_ROWS) {
-        tn_program_run_rows(program, params, inputs, outputs);
-        return;
-    }
-    for (int64_t n = 0; n < count; n++) {
-        for (uint32_t i = 0; i < program->num_inputs; i++)
-            in[i] = load(&inputs[i], at);
-        program_run_scalar(program, in, params, n, out);
-        for (uint32_t i = 0; i < program->num_outputs; i++)
-            store(&outputs[i], at, out[i]);
-        tensor_next(shape, at);
-    }
 }
 
 // --- one operation -----------------------------------------------------------------------
@@ -206,7 +177,7 @@ static tn_status apply_expr(const struct host_op *a)
     for (uint32_t i = 0; i < a->num_outputs && axis >= 0; i++)
         outputs[i].layout = layout_axis_last(outputs[i].layout, axis);
     if (status == TN_OK)
-        run_program(program, params, inputs, outputs);
+        program_run(program, params, inputs, outputs);
     arena_finish(&arena);
     return status;
 }
@@ -440,7 +411,7 @@ tn_status oracle_step(tn_runtime *runtime, const tn_step *step, const tn_tensor 
                       const tn_tensor *outputs)
 {
     if (step->program) {
-        run_program(step->program, step->params, inputs, outputs);
+        program_run(step->program, step->params, inputs, outputs);
         return TN_OK;
     }
     const struct prim *prim = prim_of(step->primitive);

@@ -257,6 +257,9 @@ struct value {
 // Makes a value with one reference. Takes `storage`, on success only.
 tn_status value_create(struct storage *storage, uint64_t offset, const tn_layout *layout,
                        struct value **out);
+// As value_create(), but leaves `storage` to the caller: the value has its own reference.
+tn_status value_share(struct storage *storage, uint64_t offset, const tn_layout *layout,
+                      struct value **out);
 void value_retain(struct value *value);
 void value_release(struct value *value);
 

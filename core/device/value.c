@@ -19,6 +19,16 @@ tn_status value_create(struct storage *storage, uint64_t offset, const tn_layout
     return TN_OK;
 }
 
+tn_status value_share(struct storage *storage, uint64_t offset, const tn_layout *layout,
+                      struct value **out)
+{
+    storage_retain(storage);
+    tn_status status = value_create(storage, offset, layout, out);
+    if (status != TN_OK)
+        storage_release(storage);
+    return status;
+}
+
 void value_retain(struct value *value)
 {
     atomic_fetch_add_explicit(&value->refs, 1, memory_order_relaxed);

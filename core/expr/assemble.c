@@ -76,6 +76,14 @@ uint32_t assemble_constant(struct assembler *a, tn_dtype dtype, uint64_t bits)
     return add(a, (tn_expr_insn){TN_EXPR_CONST, (uint16_t)dtype, i, 0, 0});
 }
 
+uint32_t assemble_imaginary(struct assembler *a, tn_dtype dtype, uint64_t bits)
+{
+    tn_dtype part = tn_dtype_real(dtype);
+    uint32_t zero = assemble_constant(a, part, 0);
+    return assemble(a, TN_EXPR_COMPLEX, dtype, zero,
+                    assemble_constant(a, part, scalar_cast(TN_F64, part, bits)), 0);
+}
+
 // --- simplification --------------------------------------------------------------------
 
 static bool is_constant(const struct assembler *a, uint32_t x)
@@ -93,8 +101,8 @@ static bool is_value(const struct assembler *a, uint32_t x, int64_t value)
     if (!is_constant(a, x) || a->insns[x].dtype == TN_BOOL)
         return false;
     uint64_t bits = constant_bits(a, x);
-    return dtype_is_float(a->insns[x].dtype) ? bits == double_to_bits((double)value)
-                                             : bits == (uint64_t)value;
+    return dtype_is_inexact(a->insns[x].dtype) ? bits == double_to_bits((double)value)
+                                               : bits == (uint64_t)value;
 }
 
 // True for constant powers of two: x / y is then exactly x * (1 / y). The bounds keep the
@@ -125,7 +133,7 @@ static uint32_t simplify_power(struct assembler *a, tn_dtype dtype, uint32_t x, 
         return assemble(a, TN_EXPR_MUL, dtype, square, x, 0);
     if (is_value(a, y, 4))
         return assemble(a, TN_EXPR_MUL, dtype, square, square, 0);
-    if (square != ASSEMBLE_NONE || !is_constant(a, y) || !dtype_is_float(dtype))
+    if (square != ASSEMBLE_NONE || !is_constant(a, y) || !dtype_is_inexact(dtype))
         return square;
     double exponent = bits_to_double(constant_bits(a, y));
     if (exponent == 0.5)
@@ -151,7 +159,7 @@ static uint32_t simplify(struct assembler *a, int op, tn_dtype dtype, uint32_t x
             return x;
         return is_value(a, x, 1) ? y : ASSEMBLE_NONE;
     case TN_EXPR_ADD: // floats: -0 + 0 is 0, so x + 0 is not x
-        if (dtype_is_float(dtype))
+        if (dtype_is_inexact(dtype))
             return ASSEMBLE_NONE;
         if (is_value(a, y, 0))
             return x;
@@ -167,6 +175,16 @@ static uint32_t simplify(struct assembler *a, int op, tn_dtype dtype, uint32_t x
         return ASSEMBLE_NONE;
     case TN_EXPR_POW:
         return simplify_power(a, dtype, x, y);
+    case TN_EXPR_CAST: // to a real dtype: the real part
+        return a->insns[x].op == TN_EXPR_COMPLEX && dtype_is_float(dtype)
+                   ? assemble_cast(a, dtype, a->insns[x].a)
+                   : ASSEMBLE_NONE;
+    case TN_EXPR_REAL:
+        return a->insns[x].op == TN_EXPR_COMPLEX ? a->insns[x].a : ASSEMBLE_NONE;
+    case TN_EXPR_IMAG:
+        return a->insns[x].op == TN_EXPR_COMPLEX ? a->insns[x].b : ASSEMBLE_NONE;
+    case TN_EXPR_CONJ:
+        return a->insns[x].op == TN_EXPR_CONJ ? a->insns[x].a : ASSEMBLE_NONE;
     case TN_EXPR_SELECT:
         if (is_constant(a, x))
             return constant_bits(a, x) ? y : z;
@@ -174,6 +192,14 @@ static uint32_t simplify(struct assembler *a, int op, tn_dtype dtype, uint32_t x
     default:
         return ASSEMBLE_NONE;
     }
+}
+
+// Whether a constant operation has a constant result: one of complex numbers may have an
+// imaginary part, which constants have not. A conversion of one keeps it at 0.
+static bool is_real(const struct assembler *a, int op, tn_dtype dtype, uint32_t operand)
+{
+    return op == TN_EXPR_CAST ||
+           (!tn_is_complex(dtype) && !tn_is_complex(a->insns[operand].dtype));
 }
 
 static bool all_constant(const struct assembler *a, uint32_t num_args, const uint32_t *args)
@@ -191,7 +217,7 @@ uint32_t assemble(struct assembler *a, int op, tn_dtype dtype, uint32_t x, uint3
         return 0;
     uint32_t args[3] = {x, y, z}, num_args = op_table[op].num_args;
     if (!is_leaf(op) && !op_reduces(op)) {
-        if (all_constant(a, num_args, args)) {
+        if (all_constant(a, num_args, args) && is_real(a, op, dtype, x)) {
             uint64_t bits[3] = {0};
             for (uint32_t i = 0; i < num_args; i++)
                 bits[i] = constant_bits(a, args[i]);

@@ -20,6 +20,8 @@ struct assembler {
 uint32_t assemble(struct assembler *a, int op, tn_dtype dtype, uint32_t x, uint32_t y,
                   uint32_t z);
 uint32_t assemble_constant(struct assembler *a, tn_dtype dtype, uint64_t bits);
+// The number `bits` (a double) times the imaginary unit, of complex dtype `dtype`.
+uint32_t assemble_imaginary(struct assembler *a, tn_dtype dtype, uint64_t bits);
 uint32_t assemble_cast(struct assembler *a, tn_dtype dtype, uint32_t x);
 
 // Drops instructions and constants that no output needs, and renumbers `outputs`.

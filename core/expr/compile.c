@@ -14,7 +14,7 @@ struct compiler {
     const struct expr_input *inputs;
     struct walk walk;
     struct value_type *types;      // by node
-    uint16_t *wanted;              // first pass, by node: bits of dtypes
+    uint32_t *wanted;              // first pass, by node: bits of dtypes
     uint32_t (*at)[TN_NUM_DTYPES]; // second pass, by node and dtype: the instruction
     struct assembler assembler;
     uint8_t *attr_uses; // first pass, by attribute: 1 as a float, 2 as an integer, 3 both
@@ -44,10 +44,21 @@ static tn_dtype computed_as(const struct compiler *c, uint32_t i, tn_dtype wante
         return type_computed(type);
     if (node->op == TN_EXPR_SELECT)
         return wanted;
-    if (type.kind == KIND_FLOAT)
-        return dtype_is_float(wanted) ? wanted : TN_F64;
+    if (type.kind == KIND_COMPLEX)
+        return tn_is_complex(wanted) ? wanted : TN_COMPLEX128;
     bool is_leaf = op_table[node->op].class == TN_EXPR_CLASS_LEAF;
+    if (type.kind == KIND_FLOAT) // an operation on real numbers, also beside complex ones
+        return !dtype_is_inexact(wanted) ? TN_F64
+               : is_leaf                 ? wanted
+                                         : tn_dtype_real(wanted);
     return is_leaf && wanted != TN_BOOL ? wanted : type_to_dtype(type);
+}
+
+// The dtype of the operand of which a part is computed in `dtype`.
+static tn_dtype whole_of(struct value_type arg, tn_dtype dtype)
+{
+    bool is_complex = is_number(arg) ? arg.kind == KIND_COMPLEX : tn_is_complex(arg.dtype);
+    return is_complex ? tn_dtype_complex(dtype) : dtype;
 }
 
 // The dtype that operand k of node i must have when the node is computed in `dtype`. NONE:
@@ -61,8 +72,8 @@ static tn_dtype operand_dtype(const struct compiler *c, uint32_t i, tn_dtype dty
     case TN_EXPR_CLASS_CAST:
         return is_number(arg) ? dtype : type_computed(arg);
     case TN_EXPR_CLASS_TEST:
-        return is_number(arg) || dtype_is_float(arg.dtype) ? type_computed(arg)
-                                                           : TN_DTYPE_NONE;
+        return is_number(arg) || dtype_is_inexact(arg.dtype) ? type_computed(arg)
+                                                             : TN_DTYPE_NONE;
     case TN_EXPR_CLASS_COMPARE:
         return type_computed(
             type_promote(arg, c->types[position_of(c, node->args[1 - k])]));
@@ -70,6 +81,12 @@ static tn_dtype operand_dtype(const struct compiler *c, uint32_t i, tn_dtype dty
         return TN_BOOL;
     case TN_EXPR_CLASS_SELECT:
         return k == 0 ? TN_BOOL : dtype;
+    case TN_EXPR_CLASS_SIGN:
+        return node->op == TN_EXPR_ABS ? whole_of(arg, dtype) : dtype;
+    case TN_EXPR_CLASS_PART:
+        return whole_of(arg, dtype);
+    case TN_EXPR_CLASS_JOIN:
+        return tn_dtype_real(dtype);
     default:
         return dtype;
     }
@@ -103,11 +120,11 @@ static void want_operands(struct compiler *c, uint32_t i)
         for (uint32_t k = 0; k < node->num_args; k++) {
             tn_dtype operand = operand_dtype(c, i, dtype, k);
             if (operand)
-                c->wanted[position_of(c, node->args[k])] |= (uint16_t)TN_DTYPE_BIT(operand);
+                c->wanted[position_of(c, node->args[k])] |= TN_DTYPE_BIT(operand);
         }
         if (node->op == TREE_ATTR) {
             uint8_t *uses = &c->attr_uses[attr_index(c, node)];
-            *uses |= dtype_is_float(dtype) ? 1 : 2;
+            *uses |= dtype_is_inexact(dtype) ? 1 : 2;
             c->split_attrs |= *uses == 3;
         }
     }
@@ -122,13 +139,15 @@ static uint32_t emit_leaf(struct compiler *c, uint32_t i, tn_dtype dtype)
     case TREE_INPUT:
         return assemble(&c->assembler, TN_EXPR_LOAD, dtype, node->index, 0, 0);
     case TREE_NUMBER: {
+        if (node->kind == KIND_COMPLEX)
+            return assemble_imaginary(&c->assembler, dtype, node->bits);
         tn_dtype from = node->kind == KIND_BOOL ? TN_BOOL : type_to_dtype(c->types[i]);
         return assemble_constant(&c->assembler, dtype,
                                  scalar_cast(from, dtype, node->bits));
     }
     case TREE_ATTR: {
         uint32_t slot = attr_index(c, node);
-        if (c->attr_uses[slot] == 3 && !dtype_is_float(dtype))
+        if (c->attr_uses[slot] == 3 && !dtype_is_inexact(dtype))
             slot += c->expr->num_attrs;
         return assemble(&c->assembler, TN_EXPR_PARAM, dtype, slot, 0, 0);
     }
@@ -160,6 +179,27 @@ static uint32_t emit_arith(struct compiler *c, int op, tn_dtype dtype, const uin
     return assemble(a, op, dtype, args[0], args[1], args[2]);
 }
 
+// A part of an operand, which may be real.
+static uint32_t emit_part(struct compiler *c, int op, tn_dtype dtype, uint32_t arg)
+{
+    struct assembler *a = &c->assembler;
+    if (a->status == TN_OK && tn_is_complex(a->insns[arg].dtype))
+        return assemble(a, op, dtype, arg, 0, 0);
+    return op == TN_EXPR_IMAG ? assemble_constant(a, dtype, 0) : arg;
+}
+
+static uint32_t emit_sign(struct compiler *c, int op, tn_dtype dtype, uint32_t arg)
+{
+    struct assembler *a = &c->assembler;
+    if (op == TN_EXPR_ABS && a->status == TN_OK && tn_is_complex(a->insns[arg].dtype))
+        return assemble(a, TN_EXPR_MODULUS, dtype, arg, 0, 0);
+    if (op == TN_EXPR_CONJ
+            ? !tn_is_complex(dtype)
+            : op == TN_EXPR_ABS && !dtype_is_float(dtype) && !tn_is_signed(dtype))
+        return arg;
+    return assemble(a, op, dtype, arg, 0, 0);
+}
+
 static uint32_t emit(struct compiler *c, uint32_t i, tn_dtype dtype)
 {
     const struct expr_node *node = c->walk.nodes[i];
@@ -178,9 +218,9 @@ static uint32_t emit(struct compiler *c, uint32_t i, tn_dtype dtype)
     case TN_EXPR_CLASS_ROUND:
         return is_float ? assemble(a, node->op, dtype, args[0], 0, 0) : args[0];
     case TN_EXPR_CLASS_SIGN:
-        return node->op == TN_EXPR_ABS && !is_float && !tn_is_signed(dtype)
-                   ? args[0]
-                   : assemble(a, node->op, dtype, args[0], 0, 0);
+        return emit_sign(c, node->op, dtype, args[0]);
+    case TN_EXPR_CLASS_PART:
+        return emit_part(c, node->op, dtype, args[0]);
     case TN_EXPR_CLASS_TEST:
         return args[0] == ASSEMBLE_NONE
                    ? assemble_constant(a, TN_BOOL, node->op == TN_EXPR_ISFINITE)
@@ -255,7 +295,7 @@ static tn_status make_program(struct compiler *c, const tn_dtype *given_dtypes,
         output_dtypes[i] =
             given_dtypes ? given_dtypes[i] : type_to_dtype(c->types[roots[i]]);
         computed[i] = type_computed((struct value_type){.dtype = output_dtypes[i]});
-        c->wanted[roots[i]] |= (uint16_t)TN_DTYPE_BIT(computed[i]);
+        c->wanted[roots[i]] |= TN_DTYPE_BIT(computed[i]);
     }
     for (int64_t i = (int64_t)c->walk.count - 1; i >= 0; i--)
         want_operands(c, i);
@@ -310,7 +350,7 @@ tn_status expr_compile(const struct expr *expr, const struct expr_input *inputs,
     struct hash key = {0};
     uint64_t outputs = 0;
     for (uint32_t i = 0; output_dtypes && i < expr->num_outputs; i++)
-        outputs = outputs << 4 | (uint64_t)output_dtypes[i];
+        outputs = outputs << 5 | (uint64_t)output_dtypes[i];
     const tn_expr_program *program = NULL;
     if (expr_dtypes_key(expr, inputs, 5, &key)) {
         key = hash_u64(key, outputs); // 0: output dtypes as inferred

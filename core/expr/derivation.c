@@ -17,6 +17,7 @@ struct derivation {
     const struct expr *expr;
     struct walk walk;
     subtree *derived; // by node: its tangent (NULL: zero), or its copy with other leaves
+    bool *is_complex; // by node, with tree.has_complex
 };
 
 // The lookup key of transformation `what` (a number for each kind) with parameters `a` and
@@ -60,6 +61,16 @@ static tn_status derivation_init(struct derivation *d, struct expr_set *set,
     return d->tree.status;
 }
 
+// Finds which nodes are complex when these inputs are (bit i: input i).
+static tn_status find_complex(struct derivation *d, uint64_t inputs)
+{
+    d->is_complex = mem_zalloc(d->walk.count * sizeof(*d->is_complex) + 1);
+    if (!d->is_complex)
+        return TN_ERR_MEMORY;
+    d->tree.has_complex = walk_complex(&d->walk, inputs, d->is_complex);
+    return TN_OK;
+}
+
 // Ends a derivation: interns the expression `root` of inputs `names` and caches the result
 // under `key`. A NULL root is zero everywhere.
 static tn_status derivation_end(struct derivation *d, subtree root, struct hash key,
@@ -70,6 +81,7 @@ static tn_status derivation_end(struct derivation *d, subtree root, struct hash 
     if (d->tree.status == TN_OK && root)
         expr = tree_expr(&d->tree, &root, 1, names, num_names);
     mem_free(d->derived);
+    mem_free(d->is_complex);
     walk_finish(&d->walk);
     if (d->tree.status == TN_OK)
         d->tree.status = store_derived(d->tree.set, key, expr);
@@ -164,6 +176,20 @@ static void push_forward(struct derivation *d, const subtree *seeds)
     }
 }
 
+// Whether, after a push, a tangent reaches an operation that is not holomorphic.
+static bool leaves_complex(const struct derivation *d)
+{
+    for (uint32_t i = 0; i < d->walk.count; i++) {
+        subtree node = d->walk.nodes[i];
+        bool to_real = node->op == TN_EXPR_CAST && dtype_is_float(node->dtype);
+        bool is_part = node->op == TN_EXPR_REAL || node->op == TN_EXPR_IMAG ||
+                       node->op == TN_EXPR_CONJ || node->op == TN_EXPR_ABS;
+        if ((to_real || is_part) && d->derived[walk_position(&d->walk, node->args[0])])
+            return true;
+    }
+    return false;
+}
+
 // Computes the tangents of all nodes when `from`, an input or a reduction, has tangent
 // `seed`, and all other inputs and reductions have none: what depends on `from` at the same
 // element.
@@ -201,10 +227,10 @@ tn_status expr_derive(const struct expr *expr, uint32_t output, uint32_t input,
 }
 
 tn_status expr_jvp(const struct expr *expr, uint32_t output, uint64_t tangents_given,
-                   const struct expr **out_expr)
+                   uint64_t complex_inputs, const struct expr **out_expr)
 {
     struct expr_set *set = expr_set_of(expr);
-    struct hash key = derivation_key(expr, 1, output, tangents_given);
+    struct hash key = derivation_key(expr, 1 | complex_inputs << 8, output, tangents_given);
     if (find_derived(set, key, out_expr))
         return TN_OK;
     struct derivation d;
@@ -212,6 +238,8 @@ tn_status expr_jvp(const struct expr *expr, uint32_t output, uint64_t tangents_g
     subtree root = NULL;
     if (derivation_init(&d, set, expr) == TN_OK)
         d.tree.status = names_init(&names, expr, "t", expr->num_inputs);
+    if (d.tree.status == TN_OK && (complex_inputs || expr->makes_complex))
+        d.tree.status = find_complex(&d, complex_inputs);
     if (d.tree.status == TN_OK) {
         subtree seeds[64] = {NULL};
         for (uint32_t i = 0; i < expr->num_inputs && i < 64; i++)
@@ -234,6 +262,33 @@ tn_status expr_jvp(const struct expr *expr, uint32_t output, uint64_t tangents_g
 // mode both branches would get a cotangent, one of them 0, and 0 times the infinite slope
 // of the branch not taken is NaN.
 //
+// With complex numbers (PyTorch's convention: the cotangent g of w is dL / dRe(w) + i dL /
+// dIm(w), so that dL = Re(conj(g) dw)), a holomorphic dependence is a factor f, and the
+// cotangent of `from` is g conj(f): the conjugate of what a push of conj(g) gives. Another
+// dependence is pushed twice, for the real and the imaginary direction of `from`. A real
+// `from` takes the real part.
+static subtree pull_back(struct derivation *d, subtree from, subtree g, subtree target)
+{
+    struct tree *t = &d->tree;
+    uint32_t at = walk_position(&d->walk, target);
+    if (!t->has_complex) {
+        push_at_element(d, from, g);
+        return d->derived[at];
+    }
+    bool is_complex = d->is_complex[walk_position(&d->walk, from)];
+    subtree conjugate = derive_part(t, TN_EXPR_CONJ, g), im = NULL;
+    push_at_element(d, from, conjugate);
+    if (!leaves_complex(d))
+        return derive_part(t, is_complex ? TN_EXPR_CONJ : TN_EXPR_REAL, d->derived[at]);
+    push_at_element(d, from, tree_int(t, 1));
+    subtree re = derive_part(t, TN_EXPR_REAL, derive_product(t, conjugate, d->derived[at]));
+    if (is_complex) {
+        push_at_element(d, from, tree_imaginary(t, 1));
+        im = derive_part(t, TN_EXPR_REAL, derive_product(t, conjugate, d->derived[at]));
+    }
+    return im ? tree_op(t, TN_EXPR_COMPLEX, re ? re : tree_int(t, 0), im, NULL) : re;
+}
+
 // The sum over outputs and reduced arguments of what each gives to `from` at the same
 // element. `given`: the cotangent of each reduction's argument, by node; NULL: none, or not
 // known yet.
@@ -244,15 +299,15 @@ static subtree cotangent_at_element(struct derivation *d, subtree from,
     for (uint32_t i = 0; i < d->expr->num_outputs; i++) {
         if (!(cotangents_given >> i & 1))
             continue;
-        push_at_element(d, from, tree_input(&d->tree, d->expr->num_inputs + i));
-        sum = derive_add(&d->tree, sum, tangent_of_output(d, i));
+        sum = derive_add(&d->tree, sum,
+                         pull_back(d, from, tree_input(&d->tree, d->expr->num_inputs + i),
+                                   d->expr->outputs[i]));
     }
     for (uint32_t i = 0; i < d->walk.count; i++) {
         if (!given[i])
             continue;
-        push_at_element(d, from, given[i]);
         sum = derive_add(&d->tree, sum,
-                         d->derived[walk_position(&d->walk, d->walk.nodes[i]->args[0])]);
+                         pull_back(d, from, given[i], d->walk.nodes[i]->args[0]));
     }
     return sum;
 }
@@ -273,19 +328,23 @@ static subtree cotangent_of_input(struct derivation *d, uint32_t input,
             given[i] = derive_spread(
                 &d->tree, node, cotangent_at_element(d, node, cotangents_given, given));
     }
-    // Found in the trees: the permanent set may have got an equal node since.
+    // The permanent set may have got an equal node since a part of the trees was made, and
+    // another part refers to that one: each stands for the input where it is read.
     for (uint32_t i = 0; i < d->walk.count; i++)
         if (d->walk.nodes[i]->op == TREE_INPUT && d->walk.nodes[i]->index == input)
-            result = cotangent_at_element(d, d->walk.nodes[i], cotangents_given, given);
+            result = derive_add(
+                &d->tree, result,
+                cotangent_at_element(d, d->walk.nodes[i], cotangents_given, given));
     mem_free(given);
     return result;
 }
 
 tn_status expr_vjp(const struct expr *expr, uint32_t input, uint64_t cotangents_given,
-                   const struct expr **out_expr)
+                   uint64_t complex_inputs, const struct expr **out_expr)
 {
     struct expr_set *set = expr_set_of(expr);
-    struct hash key = derivation_key(expr, 2, input, cotangents_given);
+    struct hash key =
+        derivation_key(expr, 2 | complex_inputs << 8, input, cotangents_given);
     if (find_derived(set, key, out_expr))
         return TN_OK;
     struct derivation d;
@@ -293,6 +352,8 @@ tn_status expr_vjp(const struct expr *expr, uint32_t input, uint64_t cotangents_
     subtree root = NULL;
     if (derivation_init(&d, set, expr) == TN_OK)
         d.tree.status = names_init(&names, expr, "ct", expr->num_outputs);
+    if (d.tree.status == TN_OK && (complex_inputs || expr->makes_complex))
+        d.tree.status = find_complex(&d, complex_inputs);
     if (d.tree.status == TN_OK)
         root = cotangent_of_input(&d, input, cotangents_given);
     tn_status status = derivation_end(&d, root, key, names.list, names.count, out_expr);

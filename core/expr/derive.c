@@ -6,6 +6,11 @@
 // and min give half to each operand. Selections choose between the tangents of their
 // branches instead of multiplying by 0 or 1, because 0 times an infinity in the branch not
 // taken is NaN.
+//
+// Complex numbers. With tree.has_complex an argument may be complex, which a tree does not
+// say: derivatives are then written so that they hold for both. g is a tangent, and the
+// chain rule linear in real factors of it. What is not holomorphic (abs, real, imag, conj,
+// conversions to real numbers) multiplies parts or conjugates of g.
 #include <math.h>
 #include "tree.h"
 
@@ -13,7 +18,7 @@ typedef const struct expr_node *subtree;
 
 static bool is_number(subtree a, double number)
 {
-    if (a->op != TREE_NUMBER || a->kind == KIND_BOOL)
+    if (a->op != TREE_NUMBER || a->kind == KIND_BOOL || a->kind == KIND_COMPLEX)
         return false;
     double have = a->kind == KIND_FLOAT    ? bits_to_double(a->bits)
                   : a->kind == KIND_SIGNED ? (double)(int64_t)a->bits
@@ -46,6 +51,11 @@ static subtree mul(struct tree *t, subtree a, subtree b)
     return tree_op(t, TN_EXPR_MUL, a, b, NULL);
 }
 
+subtree derive_product(struct tree *t, subtree a, subtree b)
+{
+    return mul(t, a, b);
+}
+
 static subtree divide(struct tree *t, subtree a, subtree b)
 {
     if (!a || !b)
@@ -73,6 +83,31 @@ static subtree call(struct tree *t, int op, subtree a)
 static subtree scale(struct tree *t, subtree a, double factor)
 {
     return mul(t, a, tree_float(t, factor));
+}
+
+subtree derive_part(struct tree *t, int op, subtree a)
+{
+    bool is_imaginary = a && a->op == TREE_NUMBER && a->kind == KIND_COMPLEX;
+    bool is_real = a && a->op == TREE_NUMBER && !is_imaginary;
+    if (!a || (op == TN_EXPR_REAL && is_imaginary) || (op == TN_EXPR_IMAG && is_real))
+        return NULL;
+    if (is_real)
+        return a;
+    if (op == TN_EXPR_IMAG && is_imaginary)
+        return tree_float(t, bits_to_double(a->bits));
+    if (op == TN_EXPR_CONJ && a->op == TN_EXPR_CONJ)
+        return a->args[0];
+    return call(t, op, a);
+}
+
+// The tangent of |a|: the real part of g * conj(a), divided by |a|; 0 at 0, as in PyTorch.
+static subtree modulus(struct tree *t, subtree node, subtree g)
+{
+    subtree a = node->args[0], zero = tree_int(t, 0);
+    subtree along =
+        derive_part(t, TN_EXPR_REAL, mul(t, g, derive_part(t, TN_EXPR_CONJ, a)));
+    return tree_op(t, TN_EXPR_SELECT, tree_op(t, TN_EXPR_EQ, a, zero, NULL), zero,
+                   divide(t, along, node));
 }
 
 subtree derive_add(struct tree *t, subtree a, subtree b)
@@ -163,6 +198,8 @@ static subtree chain_binary(struct tree *t, subtree node, uint32_t k, subtree g)
         return k == 0 ? power_base(t, node, g) : power_exponent(t, node, g);
     case TN_EXPR_ATAN2:
         return arc_tangent(t, node, k, g);
+    case TN_EXPR_COMPLEX:
+        return k == 0 ? g : mul(t, g, tree_imaginary(t, 1));
     default:
         return extremum(t, node, k, g);
     }
@@ -192,7 +229,11 @@ static subtree chain_trigonometric(struct tree *t, subtree node, subtree g)
         return mul(t, g, one_minus_square(t, node));
     case TN_EXPR_ASINH:
         return mul(t, g, call(t, TN_EXPR_RSQRT, one_plus_square(t, a)));
-    case TN_EXPR_ACOSH: // (a - 1) * (a + 1), because a * a - 1 cancels near 1
+    case TN_EXPR_ACOSH:     // (a - 1) * (a + 1), because a * a - 1 cancels near 1
+        if (t->has_complex) // the root of the product has another branch
+            return mul(t, g,
+                       mul(t, call(t, TN_EXPR_RSQRT, sub(t, a, tree_int(t, 1))),
+                           call(t, TN_EXPR_RSQRT, add(t, a, tree_int(t, 1)))));
         return mul(t, g,
                    call(t, TN_EXPR_RSQRT,
                         mul(t, sub(t, a, tree_int(t, 1)), add(t, a, tree_int(t, 1)))));
@@ -207,7 +248,13 @@ static subtree chain_unary(struct tree *t, subtree node, subtree g)
     switch (node->op) {
     case TN_EXPR_NEG:
         return neg(t, g);
+    case TN_EXPR_REAL:
+    case TN_EXPR_IMAG:
+    case TN_EXPR_CONJ:
+        return derive_part(t, node->op, g);
     case TN_EXPR_ABS:
+        if (t->has_complex)
+            return modulus(t, node, g);
         return mul(t, g, call(t, TN_EXPR_SIGN, a));
     case TN_EXPR_SQRT:
         return divide(t, scale(t, g, 0.5), node);
@@ -288,9 +335,9 @@ subtree derive_spread(struct tree *t, subtree node, subtree g)
     subtree sum = call(t, TN_EXPR_REDUCE_SUM, g);
     if (node->op == TN_EXPR_REDUCE_SUM)
         return sum;
-    return mul(t, sum,
-               node->op == TN_EXPR_REDUCE_PROD ? product_of_others(t, node)
-                                               : extremum_share(t, node));
+    subtree share = node->op == TN_EXPR_REDUCE_PROD ? product_of_others(t, node)
+                                                    : extremum_share(t, node);
+    return mul(t, sum, t->has_complex ? derive_part(t, TN_EXPR_CONJ, share) : share);
 }
 
 // --- the chain rule --------------------------------------------------------------------
@@ -315,8 +362,12 @@ subtree derive_chain(struct tree *t, subtree node, uint32_t k, subtree g)
 {
     if (!g || is_flat(node->op))
         return NULL;
+    if (node->op == TN_EXPR_CAST && !dtype_is_inexact(node->dtype))
+        return NULL;
     if (node->op == TN_EXPR_CAST)
-        return dtype_is_float(node->dtype) ? g : NULL;
+        return t->has_complex && !tn_is_complex(node->dtype)
+                   ? derive_part(t, TN_EXPR_REAL, g)
+                   : g;
     if (node->op == TN_EXPR_SELECT) {
         if (k == 0)
             return NULL;

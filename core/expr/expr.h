@@ -34,6 +34,7 @@ struct expr {
     uint64_t inputs_used; // bit i: input i is in a tree; i < 64
     bool uses_index;      // `index`, the element's row-major number, is in a tree
     bool reduces;         // a reduction over a row is in a tree
+    bool makes_complex;   // a tree has complex numbers, whatever the inputs are
 };
 
 // How an input takes part in promotion.
@@ -87,10 +88,14 @@ tn_status expr_derive(const struct expr *expr, uint32_t output, uint32_t input,
 // tangent per input ("t0", ...). Bit i of `cotangents_given` or `tangents_given` says
 // whether cotangent or tangent i is used; the others count as zero. *out_expr is NULL when
 // the product is zero everywhere.
+//
+// `complex_inputs`: bit i for input i that is complex. Then cotangents are as in PyTorch:
+// of a holomorphic function the cotangent times the conjugate of its derivative. That of a
+// real input is real.
 tn_status expr_vjp(const struct expr *expr, uint32_t input, uint64_t cotangents_given,
-                   const struct expr **out_expr);
+                   uint64_t complex_inputs, const struct expr **out_expr);
 tn_status expr_jvp(const struct expr *expr, uint32_t output, uint64_t tangents_given,
-                   const struct expr **out_expr);
+                   uint64_t complex_inputs, const struct expr **out_expr);
 
 // Drops the inputs that are in no tree: input i of *out_expr is input kept[i] of `expr`
 // (room for 64).
@@ -158,6 +163,9 @@ tn_status expr_params_in(struct arena *arena, const tn_expr_program *program,
 tn_status program_intern(struct expr_set *set, const tn_expr_program *program,
                          const tn_expr_program **out_program);
 
+// The set of complex dtypes in the instructions of an interned program.
+uint32_t program_complex(const tn_expr_program *program);
+
 // A copy in `arena`, because plans outlive transient sets. NULL when out of memory.
 const tn_expr_program *program_copy(struct arena *arena, const tn_expr_program *program);
 
@@ -165,10 +173,16 @@ const tn_expr_program *program_copy(struct arena *arena, const tn_expr_program *
 tn_status program_cast(tn_runtime *runtime, tn_dtype from, tn_dtype to,
                        const tn_expr_program **out_program);
 
-// Runs a program on one element in plain C: the reference for every backend. Inputs, params
-// and outputs are 64 bits: floats as a double, integers extended.
+// Runs a program on one element in plain C, for constants. Inputs, params and outputs are
+// 64 bits: floats as a double, integers extended. No output is complex, and no input has an
+// imaginary part.
 void program_run_scalar(const tn_expr_program *program, const uint64_t *inputs,
                         const uint64_t *params, int64_t index, uint64_t *outputs);
+
+// Runs a program, or row program, on host memory in plain C: the reference for every
+// backend. The layouts are those of a tn_step.
+void program_run(const tn_expr_program *program, const uint64_t *params,
+                 const tn_tensor *inputs, const tn_tensor *outputs);
 
 // Converts a value as the instruction CAST does.
 uint64_t scalar_cast(tn_dtype from, tn_dtype to, uint64_t bits);

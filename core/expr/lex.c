@@ -94,6 +94,19 @@ static double to_double(const char *start, uint32_t size)
     return text_to_double(copy, NULL);
 }
 
+// "2j", times the imaginary unit. A longer word behind the digits is left, and refused.
+static void lex_imaginary(struct lexer *lexer)
+{
+    struct token *token = &lexer->token;
+    const char *next = lexer->next;
+    if (*next != 'j' || is_letter(next[1]) || is_digit(next[1]))
+        return;
+    if (token->number_kind != KIND_FLOAT)
+        token->bits = double_to_bits((double)token->bits);
+    token->number_kind = KIND_COMPLEX;
+    lexer->next++;
+}
+
 static tn_status lex_number(struct lexer *lexer, const char *start)
 {
     if (start[0] == '0' && (start[1] == 'x' || start[1] == 'X')) {
@@ -121,6 +134,7 @@ static tn_status lex_number(struct lexer *lexer, const char *start)
             return lex_fail(lexer, start, "the integer does not fit 64 bits");
     }
     lexer->token.kind = TOKEN_NUMBER;
+    lex_imaginary(lexer);
     if (is_letter(*lexer->next) || is_digit(*lexer->next))
         return lex_fail(lexer, lexer->next, "a number ends here, got '%c'", *lexer->next);
     return TN_OK;

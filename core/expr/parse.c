@@ -180,7 +180,10 @@ static subtree parse_attr(struct expr_parser *p, const struct token *token)
         int kind = attr_kind(field->kind);
         if (kind == KIND_NONE)
             return parse_fail(p, token->at, "attribute '%s' is a %s, expected a number",
-                              name, field->kind == TN_ATTR_STRING ? "text" : "list"),
+                              name,
+                              field->kind == TN_ATTR_STRING  ? "text"
+                              : field->kind == TN_ATTR_GRAPH ? "graph"
+                                                             : "list"),
                    NULL;
         return tree_attr(&p->tree, name, kind);
     }

@@ -51,8 +51,9 @@ static void put_double(struct printer *p, double value)
 static void put_number(struct printer *p, const struct expr_node *node)
 {
     char buffer[32];
-    if (node->kind == KIND_FLOAT) {
+    if (node->kind == KIND_FLOAT || node->kind == KIND_COMPLEX) {
         put_double(p, bits_to_double(node->bits));
+        put(p, node->kind == KIND_COMPLEX ? "j" : "");
         return;
     }
     if (node->kind == KIND_BOOL)

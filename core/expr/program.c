@@ -10,6 +10,7 @@
 struct interned_program {
     tn_expr_program program; // first, so that pointers convert
     uint8_t *param_is_float; // by param: 1 when an instruction loads the param as a float
+    uint32_t complex_dtypes; // the set of those in instructions
 };
 
 // The name is left out: equal programs of several expressions are one program.
@@ -118,10 +119,18 @@ static struct interned_program *make_interned(struct arena *arena, const tn_expr
     if (!own->insns || !own->constants || !own->input_dtypes || !own->output_dtypes ||
         !own->outputs || !own->name || !interned->param_is_float)
         return NULL;
+    interned->complex_dtypes = 0;
     for (uint32_t i = 0; i < p->num_insns; i++)
-        if (p->insns[i].op == TN_EXPR_PARAM && dtype_is_float(p->insns[i].dtype))
+        interned->complex_dtypes |= TN_DTYPE_BIT(p->insns[i].dtype) & TN_COMPLEX_DTYPES;
+    for (uint32_t i = 0; i < p->num_insns; i++)
+        if (p->insns[i].op == TN_EXPR_PARAM && dtype_is_inexact(p->insns[i].dtype))
             interned->param_is_float[p->insns[i].a] = 1;
     return interned;
+}
+
+uint32_t program_complex(const tn_expr_program *program)
+{
+    return ((const struct interned_program *)program)->complex_dtypes;
 }
 
 const tn_expr_program *program_copy(struct arena *arena, const tn_expr_program *program)
@@ -204,7 +213,10 @@ tn_status expr_params(const tn_expr_program *program, const struct expr *expr,
         if (field->kind == TN_ATTR_INTS || field->kind > TN_ATTR_BITS)
             return fail(TN_ERR_ARGUMENT,
                         "expression '%.80s': attribute '%s' is a %s, expected a number",
-                        expr->text, name, field->kind == TN_ATTR_STRING ? "text" : "list");
+                        expr->text, name,
+                        field->kind == TN_ATTR_STRING  ? "text"
+                        : field->kind == TN_ATTR_GRAPH ? "graph"
+                                                       : "list");
         params[i] = param_bits(field, attrs, interned->param_is_float[i]);
     }
     return TN_OK;

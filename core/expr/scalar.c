@@ -2,12 +2,15 @@
 // Programs run on one element in plain C, as the reference for every backend. The
 // operations are defined by the SDK (tenon/ops/program.h), so that backend authors can
 // compare with them.
-#include <tenon/ops/program.h>
+#include <string.h>
+#include <tenon/ops/program_rows.h>
 #include "tree.h"
 
 static tn_scalar_value value_of(uint64_t bits)
 {
-    return (tn_scalar_value){.u = bits};
+    tn_scalar_value value = {.c = {0, 0}};
+    memcpy(&value, &bits, sizeof(bits));
+    return value;
 }
 
 uint64_t scalar_cast(tn_dtype from, tn_dtype to, uint64_t bits)
@@ -19,6 +22,15 @@ uint64_t scalar_op(int op, tn_dtype dtype, tn_dtype from, uint64_t a, uint64_t b
                    uint64_t c)
 {
     return tn_operation((uint32_t)op, dtype, from, value_of(a), value_of(b), value_of(c)).u;
+}
+
+void program_run(const tn_expr_program *program, const uint64_t *params,
+                 const tn_tensor *inputs, const tn_tensor *outputs)
+{
+    if (program->flags & TN_EXPR_ROWS)
+        tn_program_run_rows(program, params, inputs, outputs);
+    else
+        tn_program_run(program, params, inputs, outputs);
 }
 
 void program_run_scalar(const tn_expr_program *program, const uint64_t *inputs,

@@ -167,6 +167,11 @@ const struct expr_node *tree_float(struct tree *t, double value)
     return tree_number(t, KIND_FLOAT, double_to_bits(value));
 }
 
+const struct expr_node *tree_imaginary(struct tree *t, double value)
+{
+    return tree_number(t, KIND_COMPLEX, double_to_bits(value));
+}
+
 const struct expr_node *tree_input(struct tree *t, uint32_t index)
 {
     return intern(t, &(struct expr_node){.op = TREE_INPUT, .index = index});
@@ -271,6 +276,8 @@ static const struct expr_node *fold(struct tree *t, const struct expr_node *node
     if (!can_fold(node->op) || args[0].dtype || args[1].dtype ||
         node_type(node, NULL, args, &type) != TN_OK)
         return NULL;
+    if (type.kind == KIND_COMPLEX || args[0].kind == KIND_COMPLEX)
+        return NULL;
     if (type.kind != KIND_FLOAT && may_overflow(node->op, args, values))
         return NULL;
     tn_dtype dtype = type_to_dtype(type);
@@ -311,7 +318,14 @@ const struct expr_node *tree_op(struct tree *t, int op, const struct expr_node *
 
 // --- expressions -----------------------------------------------------------------------
 
-// Fills attr_names (in the order of first appearance), inputs_used, uses_index and reduces.
+static bool is_complex_itself(const struct expr_node *node)
+{
+    return node->op == TN_EXPR_COMPLEX ||
+           (node->op == TN_EXPR_CAST && tn_is_complex(node->dtype)) ||
+           (node->op == TREE_NUMBER && node->kind == KIND_COMPLEX);
+}
+
+// Fills attr_names (in the order of first appearance), inputs_used, and the flags.
 // The set's lock is held.
 static tn_status collect_leaves(struct expr *expr, struct expr_set *set,
                                 const struct walk *walk)
@@ -323,6 +337,7 @@ static tn_status collect_leaves(struct expr *expr, struct expr_set *set,
             expr->inputs_used |= UINT64_C(1) << node->index;
         expr->uses_index |= node->op == TN_EXPR_INDEX;
         expr->reduces |= op_reduces(node->op);
+        expr->makes_complex |= is_complex_itself(node);
         bool known = node->op != TREE_ATTR;
         for (uint32_t k = 0; !known && k < expr->num_attrs; k++)
             known = names[k] == node->name;

@@ -42,7 +42,8 @@ struct expr_node {
     tn_dtype dtype;   // CAST
     uint32_t index;   // INPUT
     uint32_t depth;   // 0 for leaves
-    uint64_t bits;    // NUMBER: a double for KIND_FLOAT, else an integer
+    uint64_t bits;    // NUMBER: a double for KIND_FLOAT and KIND_COMPLEX (the imaginary
+                      // part; the real one is 0), else an integer
     const char *name; // ATTR; interned, so pointers compare
     const struct expr_node *args[3];
 };
@@ -95,11 +96,14 @@ bool expr_dtypes_key(const struct expr *expr, const struct expr_input *inputs,
 struct tree {
     struct expr_set *set;
     tn_status status;
+    bool has_complex; // derivatives are of complex numbers, see derive.c
 };
 
 const struct expr_node *tree_number(struct tree *t, int kind, uint64_t bits);
 const struct expr_node *tree_int(struct tree *t, int64_t value);
 const struct expr_node *tree_float(struct tree *t, double value);
+// `value` times the imaginary unit.
+const struct expr_node *tree_imaginary(struct tree *t, double value);
 const struct expr_node *tree_input(struct tree *t, uint32_t index);
 const struct expr_node *tree_attr(struct tree *t, const char *name, int kind);
 const struct expr_node *tree_cast(struct tree *t, tn_dtype dtype,
@@ -127,6 +131,8 @@ tn_status walk_init(struct walk *walk, const struct expr_node *const *outputs,
                     uint32_t num_outputs);
 void walk_finish(struct walk *walk);
 uint32_t walk_position(const struct walk *walk, const struct expr_node *node);
+// Says which nodes are complex when these inputs are (bit i: input i); true when one is.
+bool walk_complex(const struct walk *walk, uint64_t inputs, bool *is_complex);
 
 // --- operations (ops.c) ----------------------------------------------------------------
 
@@ -166,7 +172,7 @@ enum {
 // The type of a node's value: a dtype, or weakly typed (a number without a dtype, NEP 50).
 struct value_type {
     tn_dtype dtype; // TN_DTYPE_NONE: weakly typed
-    int kind;       // when weakly typed: KIND_SIGNED, KIND_UNSIGNED or KIND_FLOAT
+    int kind; // when weakly typed: KIND_SIGNED, KIND_UNSIGNED, KIND_FLOAT or KIND_COMPLEX
 };
 tn_status node_type(const struct expr_node *node, const struct expr_input *inputs,
                     const struct value_type *args, struct value_type *out);
@@ -219,6 +225,12 @@ const struct expr_node *derive_reduced(struct tree *t, const struct expr_node *n
                                        const struct expr_node *g);
 const struct expr_node *derive_spread(struct tree *t, const struct expr_node *node,
                                       const struct expr_node *g);
+// The real or imaginary part (TN_EXPR_REAL, TN_EXPR_IMAG) or the conjugate (TN_EXPR_CONJ)
+// of a, which may be real; NULL stands for zero.
+const struct expr_node *derive_part(struct tree *t, int op, const struct expr_node *a);
+// a * b; NULL stands for zero.
+const struct expr_node *derive_product(struct tree *t, const struct expr_node *a,
+                                       const struct expr_node *b);
 // a + b; NULL stands for zero.
 const struct expr_node *derive_add(struct tree *t, const struct expr_node *a,
                                    const struct expr_node *b);

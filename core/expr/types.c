@@ -25,7 +25,7 @@ struct value_type type_promote(struct value_type a, struct value_type b)
         return a.kind > b.kind ? a : b;
     if (is_number(a))
         return of_dtype(
-            dtype_promote_weak(a.kind == KIND_FLOAT ? KIND_FLOAT : KIND_SIGNED, b.dtype));
+            dtype_promote_weak(a.kind >= KIND_FLOAT ? a.kind : KIND_SIGNED, b.dtype));
     if (is_number(b))
         return type_promote(b, a);
     return of_dtype(dtype_promote(a.dtype, b.dtype));
@@ -35,7 +35,10 @@ tn_dtype type_to_dtype(struct value_type type)
 {
     if (!is_number(type))
         return type.dtype;
-    return type.kind == KIND_FLOAT ? TN_F64 : type.kind == KIND_UNSIGNED ? TN_U64 : TN_I64;
+    return type.kind == KIND_COMPLEX    ? TN_COMPLEX128
+           : type.kind == KIND_FLOAT    ? TN_F64
+           : type.kind == KIND_UNSIGNED ? TN_U64
+                                        : TN_I64;
 }
 
 tn_dtype type_computed(struct value_type type)
@@ -47,7 +50,9 @@ static const char *type_text(struct value_type type)
 {
     if (!is_number(type))
         return dtype_name(type.dtype);
-    return type.kind == KIND_FLOAT ? "a number" : "an integer";
+    return type.kind == KIND_COMPLEX ? "a complex number"
+           : type.kind == KIND_FLOAT ? "a number"
+                                     : "an integer";
 }
 
 static tn_status refuse(const struct expr_node *node, const struct value_type *args,
@@ -64,7 +69,8 @@ static tn_status refuse(const struct expr_node *node, const struct value_type *a
 static struct value_type to_float(struct value_type type)
 {
     if (is_number(type))
-        return (struct value_type){.kind = KIND_FLOAT};
+        return (struct value_type){.kind = type.kind == KIND_COMPLEX ? KIND_COMPLEX
+                                                                     : KIND_FLOAT};
     return of_dtype(dtype_to_float(type.dtype));
 }
 
@@ -95,18 +101,28 @@ static tn_status bits_type(const struct expr_node *node, const struct value_type
                            struct value_type both, struct value_type *out)
 {
     bool is_shift = op_table[node->op].class == TN_EXPR_CLASS_SHIFT;
-    if (kind_of(both) == KIND_FLOAT)
+    if (kind_of(both) >= KIND_FLOAT)
         return refuse(node, args, is_shift ? "integers" : "integers or bool");
     *out = is_shift && kind_of(both) == KIND_BOOL ? of_dtype(TN_I8) : both;
     return TN_OK;
 }
 
+// The type of one part of a complex number; of another number its own.
+static struct value_type part_of(struct value_type type)
+{
+    if (type.dtype == TN_DTYPE_NONE && type.kind == KIND_COMPLEX)
+        type.kind = KIND_FLOAT;
+    type.dtype = tn_dtype_real(type.dtype);
+    return type;
+}
+
 static tn_status sign_type(const struct expr_node *node, const struct value_type *args,
                            struct value_type *out)
 {
-    if (kind_of(args[0]) == KIND_BOOL && node->op != TN_EXPR_ABS)
+    if (kind_of(args[0]) == KIND_BOOL && node->op != TN_EXPR_ABS &&
+        node->op != TN_EXPR_CONJ)
         return refuse(node, args, "a number");
-    *out = args[0];
+    *out = node->op == TN_EXPR_ABS ? part_of(args[0]) : args[0];
     // KIND_UNSIGNED is a literal above INT64_MAX; negated it counts as an i64.
     if (node->op == TN_EXPR_NEG && is_number(*out) && out->kind == KIND_UNSIGNED)
         out->kind = KIND_SIGNED;
@@ -124,12 +140,71 @@ static tn_status reduction_type(const struct expr_node *node, const struct value
             out->kind = KIND_FLOAT;
         return TN_OK;
     }
-    if (node->op == TREE_MEAN && kind != KIND_FLOAT)
+    if (kind >= KIND_FLOAT)
+        return TN_OK;
+    if (node->op == TREE_MEAN)
         *out = of_dtype(TN_F64);
     else if (node->op == TN_EXPR_REDUCE_SUM || node->op == TN_EXPR_REDUCE_PROD)
-        *out = kind == KIND_FLOAT ? args[0]
-                                  : of_dtype(kind == KIND_UNSIGNED ? TN_U64 : TN_I64);
+        *out = of_dtype(kind == KIND_UNSIGNED ? TN_U64 : TN_I64);
     return TN_OK;
+}
+
+// Whether an operation is defined for complex numbers, which have no order.
+static bool takes_complex(int op)
+{
+    switch (op) {
+    case TN_EXPR_CAST:
+    case TN_EXPR_ABS:
+    case TN_EXPR_REDUCE_SUM:
+    case TN_EXPR_REDUCE_PROD:
+    case TREE_MEAN:
+        return true;
+    default:
+        return op < TN_EXPR_NUM_OPS && (tn_expr_dtypes((uint32_t)op) & TN_COMPLEX_DTYPES);
+    }
+}
+
+// Whether operand k, a float of 8 bits, may be one: it is stored, converted and compared.
+// The result of a conversion is rounded when it is stored, so nothing else may read it.
+static bool takes_float8(const struct expr_node *node, uint32_t k)
+{
+    uint32_t class = op_table[node->op].class;
+    bool reads = class == TN_EXPR_CLASS_CAST || class == TN_EXPR_CLASS_TEST ||
+                 class == TN_EXPR_CLASS_COMPARE;
+    return class == TN_EXPR_CLASS_SELECT || (reads && node->args[k]->op == TREE_INPUT);
+}
+
+// Refuses operands that the operation is not defined for.
+static tn_status check_args(const struct expr_node *node, const struct value_type *args,
+                            struct value_type both)
+{
+    bool has_float8 = false;
+    for (uint32_t k = 0; k < node->num_args; k++) {
+        int kind = kind_of(args[k]);
+        has_float8 |= kind == KIND_FLOAT8;
+        if (kind == KIND_COMPLEX && !takes_complex(node->op))
+            return refuse(node, args, "real numbers (complex ones have no order)");
+        if (kind == KIND_FLOAT8 && !takes_float8(node, k))
+            return refuse(node, args,
+                          node->args[k]->op == TN_EXPR_CAST
+                              ? "base.astype, which rounds: an expression rounds to 8 bits "
+                                "when its result is stored"
+                              : "a conversion first, such as f32(x): floats of 8 bits are "
+                                "only stored, converted and compared");
+    }
+    if (has_float8 && node->num_args > 1 && both.dtype == TN_DTYPE_NONE)
+        return refuse(node, args,
+                      "one dtype: floats of 8 bits promote to no other, convert "
+                      "one");
+    return TN_OK;
+}
+
+// The type of complex(a, b), from what its operands promote to.
+static struct value_type join_type(struct value_type both)
+{
+    struct value_type part = to_float(both);
+    return is_number(part) ? (struct value_type){.kind = KIND_COMPLEX}
+                           : of_dtype(tn_dtype_complex(part.dtype));
 }
 
 tn_status node_type(const struct expr_node *node, const struct expr_input *inputs,
@@ -140,6 +215,11 @@ tn_status node_type(const struct expr_node *node, const struct expr_input *input
         both = args[0];
     else if (node->num_args == 2)
         both = type_promote(args[0], args[1]);
+    else if (node->num_args == 3)
+        both = type_promote(args[1], args[2]);
+    tn_status status = check_args(node, args, both);
+    if (status != TN_OK)
+        return status;
     switch (op_table[node->op].class) {
     case TN_EXPR_CLASS_LEAF:
         return leaf_type(node, inputs, out);
@@ -158,7 +238,7 @@ tn_status node_type(const struct expr_node *node, const struct expr_input *input
         *out = kind_of(both) == KIND_BOOL ? of_dtype(TN_I8) : both;
         return TN_OK;
     case TN_EXPR_CLASS_DIVIDE:
-        *out = kind_of(both) == KIND_FLOAT ? both
+        *out = kind_of(both) >= KIND_FLOAT ? both
                : is_number(both)           ? (struct value_type){.kind = KIND_FLOAT}
                                            : of_dtype(TN_F64);
         return TN_OK;
@@ -171,7 +251,13 @@ tn_status node_type(const struct expr_node *node, const struct expr_input *input
     case TN_EXPR_CLASS_SHIFT:
         return bits_type(node, args, both, out);
     case TN_EXPR_CLASS_SELECT:
-        *out = type_promote(args[1], args[2]);
+        *out = both;
+        return TN_OK;
+    case TN_EXPR_CLASS_PART:
+        *out = part_of(args[0]);
+        return TN_OK;
+    case TN_EXPR_CLASS_JOIN:
+        *out = join_type(both);
         return TN_OK;
     case TN_EXPR_CLASS_ROUND:
         *out = both;
@@ -205,19 +291,19 @@ tn_status walk_types(const struct walk *walk, const struct expr_input *inputs,
     return TN_OK;
 }
 
-// Packs 4 bits of dtype and 3 bits of kind for each of at most TN_EXPR_MAX_INPUTS inputs.
+// Packs 8 bits for each of at most TN_EXPR_MAX_INPUTS inputs: 5 of dtype, 3 of kind.
 bool expr_dtypes_key(const struct expr *expr, const struct expr_input *inputs,
                      uint64_t seed, struct hash *out)
 {
-    uint64_t dtypes = 0, kinds = 0;
+    uint64_t words[TN_EXPR_MAX_INPUTS / 8] = {0};
     if (expr->num_inputs > TN_EXPR_MAX_INPUTS)
         return false;
-    for (uint32_t i = 0; i < expr->num_inputs; i++) {
-        dtypes = dtypes << 4 | ((uint64_t)inputs[i].dtype & 15);
-        kinds = kinds << 3 | ((uint64_t)inputs[i].weak_kind & 7);
-    }
+    for (uint32_t i = 0; i < expr->num_inputs; i++)
+        words[i / 8] = words[i / 8] << 8 | ((uint64_t)inputs[i].dtype & 31) << 3 |
+                       ((uint64_t)inputs[i].weak_kind & 7);
+    _Static_assert(TN_NUM_DTYPES <= 32 && TN_EXPR_MAX_INPUTS == 16, "the key's fields");
     struct hash h = hash_u64(hash_start(seed), (uint64_t)(uintptr_t)expr);
-    *out = hash_u64(hash_u64(h, dtypes), kinds);
+    *out = hash_u64(hash_u64(h, words[0]), words[1]);
     return true;
 }
 

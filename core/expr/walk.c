@@ -109,3 +109,38 @@ void walk_finish(struct walk *walk)
     mem_free(walk->table);
     *walk = (struct walk){0};
 }
+
+static bool node_is_complex(const struct walk *walk, const struct expr_node *node,
+                            uint64_t inputs, const bool *known)
+{
+    bool is_complex = false;
+    switch (op_table[node->op].class) {
+    case TN_EXPR_CLASS_LEAF:
+        return node->op == TREE_INPUT    ? node->index < 64 && (inputs >> node->index & 1)
+               : node->op == TREE_NUMBER ? node->kind == KIND_COMPLEX
+                                         : false;
+    case TN_EXPR_CLASS_CAST:
+        return tn_is_complex(node->dtype);
+    case TN_EXPR_CLASS_JOIN:
+        return true;
+    case TN_EXPR_CLASS_PART:
+    case TN_EXPR_CLASS_TEST:
+    case TN_EXPR_CLASS_COMPARE:
+    case TN_EXPR_CLASS_LOGIC:
+        return false;
+    default:
+        for (uint32_t k = 0; k < node->num_args && node->op != TN_EXPR_ABS; k++)
+            is_complex |= known[walk_position(walk, node->args[k])];
+        return is_complex;
+    }
+}
+
+bool walk_complex(const struct walk *walk, uint64_t inputs, bool *is_complex)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < walk->count; i++) {
+        is_complex[i] = node_is_complex(walk, walk->nodes[i], inputs, is_complex);
+        any |= is_complex[i];
+    }
+    return any;
+}

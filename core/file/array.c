@@ -100,7 +100,7 @@ tn_array *tn_file_array(tn_scope *scope, const tn_file *file, const char *name)
     struct file_bytes *bytes = atomic_load(&((tn_file *)(uintptr_t)file)->bytes);
     char *data = bytes ? bytes->data + array->offset : NULL;
     if (!data || !(array->flags & TN_FORMAT_IN_PLACE) ||
-        (uintptr_t)data % dtype_size(array->type.dtype))
+        (uintptr_t)data % dtype_size(tn_dtype_real(array->type.dtype)))
         return read_array(scope, file, index);
     atomic_fetch_add(&bytes->refs, 1);
     return import(scope, array, data, release_bytes, bytes);

@@ -30,14 +30,17 @@ static uint32_t count_required(const tn_primitive *record)
 
 static tn_status wrong_dtype(const tn_input_info *info, tn_dtype got)
 {
-    char names[TN_NUM_DTYPES * 8] = "";
+    char names[TN_NUM_DTYPES * 16] = "";
     size_t used = 0;
     for (tn_dtype dtype = 1; dtype < TN_NUM_DTYPES; dtype++)
         if (tn_dtype_in(dtype, info->dtypes))
             used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
                                      used ? ", " : "", dtype_name(dtype));
-    return fail(TN_ERR_ARGUMENT, "input %s is %s, expected %s%s", info->name,
-                dtype_name(got), strchr(names, ',') ? "one of " : "", names);
+    bool may_convert =
+        tn_dtype_in(got, TN_FLOAT8_DTYPES) && (info->dtypes & TN_FLOAT_DTYPES);
+    return fail(TN_ERR_ARGUMENT, "input %s is %s, expected %s%s%s", info->name,
+                dtype_name(got), strchr(names, ',') ? "one of " : "", names,
+                may_convert ? ": convert it with base.astype first" : "");
 }
 
 // `num_inputs`: without runtime attributes.
@@ -128,6 +131,8 @@ static void mark_weak(struct node *node)
             node->outputs[i].weak_kind = KIND_SIGNED;
         else if (dtype == TN_F64)
             node->outputs[i].weak_kind = KIND_FLOAT;
+        else if (dtype == TN_COMPLEX128)
+            node->outputs[i].weak_kind = KIND_COMPLEX;
     }
 }
 
@@ -355,8 +360,10 @@ static tn_status take_computed(tn_scope *scope, const tn_attr_field *field,
 {
     const struct expr *same;
     char text[TYPE_TEXT];
-    bool fits = array->type.rank == 0 && array->type.dtype != TN_BOOL &&
-                (field->kind == TN_ATTR_F64 || !dtype_is_float(array->type.dtype));
+    tn_dtype given = array->type.dtype;
+    uint32_t numbers =
+        TN_INTEGER_DTYPES | (field->kind == TN_ATTR_F64 ? TN_FLOAT_DTYPES : 0);
+    bool fits = array->type.rank == 0 && tn_dtype_in(given, numbers);
     if (!fits)
         return fail(TN_ERR_ARGUMENT,
                     "attribute '%s': got %s, expected %s or a scalar of one", field->name,

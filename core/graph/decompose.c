@@ -41,7 +41,8 @@ tn_status decomposition_build(struct decomposition *d, const struct prim *prim,
                           .attrs = attrs,
                           .inputs = d->inputs,
                           .num_inputs = d->num_inputs,
-                          .num_outputs = d->num_outputs};
+                          .num_outputs = d->num_outputs,
+                          .unread = d->unread};
     tn_status status = rule_decompose(d->scope, prim, &rule, types, d->outputs);
     if (status != TN_OK && d->scope->status != TN_OK)
         return fail(status, "%s: decompose: %s", prim->record.id, tn_scope_error(d->scope));

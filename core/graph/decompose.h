@@ -13,6 +13,7 @@ struct decomposition {
     tn_array **leaves; // `inputs` without the NULLs
     tn_array **outputs;
     uint32_t num_inputs, num_outputs, num_leaves;
+    uint64_t unread; // as tn_rule.unread: such an output may be NULL
 };
 
 // Opens the scope. The caller closes out->scope (tn_scope_close), also after a failure of

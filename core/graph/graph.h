@@ -8,6 +8,7 @@
 #define CORE_GRAPH_GRAPH_H
 
 #include <stdatomic.h>
+#include <tenon/control.h>
 #include <tenon/tenon.h>
 #include "../attr/attrs.h"
 #include "../base/hash.h"
@@ -80,7 +81,19 @@ struct tn_scope {
     uint32_t serial, epoch; // of the next node; of the latest walk
     uint32_t device;        // of the next node, as node.device
     bool has_effects;       // a node has effects of a domain, so their order counts
+    uint32_t num_flows;     // transforms of this scope that are running
     bool tracing; // of a traced function or a decomposition: evaluation is an error
+    bool frozen;  // holds the nodes of a graph: not counted as in use
+    // Of a graph that is being traced: the scope around it, whose arrays the body may use.
+    tn_scope *outer;
+    struct capture *capture;           // what the body used of it; NULL without `outer`
+    const struct running_body *bodies; // of functions, around what is built here
+};
+
+// A function whose body is running, and those around it.
+struct running_body {
+    const void *function;
+    const struct running_body *outer;
 };
 
 // A list argument of a public function: `count` pointers, which may be NULL only when
@@ -159,6 +172,9 @@ int32_t node_axis(const struct node *node);
 // the row's axis last.
 tn_status node_program_expr(const struct node *node, const struct expr **out_expr);
 
+// A scalar constant with these bits. NULL with the scope's failure set.
+tn_array *number_create(tn_scope *scope, tn_dtype dtype, uint64_t bits, int weak_kind);
+
 // Applies a primitive; `attrs` is its filled attribute struct. The inputs are a node's: the
 // scalars of runtime attributes are the last. Gives outputs[num_outputs], as many as the
 // application has.
@@ -173,8 +189,43 @@ tn_status graph_apply_expr(tn_scope *scope, const struct expr *expr,
                            const tn_attr_table *table, const void *attrs,
                            const tn_dtype *dtypes, tn_array **outputs);
 
+// Calls the body of a tn_function, of a graph or of tn_vmap_call. An output left NULL is a
+// failure. Gives outputs that belong to `scope`. Every failure becomes the scope's.
+tn_status body_call(tn_function_body body, void *user, tn_scope *scope,
+                    tn_array *const *inputs, uint64_t num_inputs, tn_array **outputs,
+                    uint64_t num_outputs);
+
+// --- graphs as values (traced.c) -------------------------------------------------------
+
+// What a body is traced for.
+struct trace_request {
+    tn_function_body body;
+    void *user;
+    const tn_type *inputs;
+    uint64_t num_inputs, num_outputs;
+    tn_captures *captures; // NULL: using an array of the scope around it is an error
+};
+
+// Gives the graph of a body, held by the scope. Every failure becomes the scope's.
+tn_status graph_trace(tn_scope *scope, const struct trace_request *request,
+                      const tn_graph **out_graph);
+
+// Puts the graph's nodes in the scope, which then holds the graph. Failures are the
+// scope's.
+tn_status graph_inline(tn_scope *scope, const tn_graph *graph, tn_array *const *inputs,
+                       uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs);
+
+// The input of the graph being traced in `scope` that stands for an array of the scope
+// around it. NULL with the scope's failure set.
+tn_array *graph_capture(tn_scope *scope, const tn_array *array);
+
+// The key of the graph among all values of attributes.
+struct hash graph_key(const tn_graph *graph);
+
 // The tn_build table through which a rule of a plugin builds graph in `scope`.
 tn_build graph_build(tn_scope *scope, const tn_host *host);
+// The table of TN_HOST_GRAPH.
+extern const tn_host_graph graph_service;
 
 // Gives the operations that `arrays` depend on, in topological order, in a new list
 // (mem_free), and sets each node's `position` to its index there. Stops at arrays that have

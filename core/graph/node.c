@@ -108,8 +108,7 @@ tn_array *leaf_create(tn_scope *scope, uint32_t kind, const tn_type *type)
     return &node->outputs[0];
 }
 
-static tn_array *number_create(tn_scope *scope, tn_dtype dtype, uint64_t bits,
-                               int weak_kind)
+tn_array *number_create(tn_scope *scope, tn_dtype dtype, uint64_t bits, int weak_kind)
 {
     tn_type type = {.dtype = dtype};
     tn_array *array = leaf_create(scope, NODE_NUMBER, &type);
@@ -123,13 +122,13 @@ static tn_array *number_create(tn_scope *scope, tn_dtype dtype, uint64_t bits,
 tn_array *runtime_number(tn_scope *scope, tn_dtype dtype, uint64_t bits, uint8_t weak_kind)
 {
     const tn_type type = {.dtype = dtype};
-    uint64_t element = 0;
+    unsigned char element[DTYPE_MAX_SIZE] = {0};
     struct value *value = NULL;
-    dtype_store_bits(dtype, &element, bits);
+    dtype_store_bits(dtype, element, bits);
     if (scope->tracing)
-        return number_create(scope, dtype, dtype_load_bits(dtype, &element), weak_kind);
+        return number_create(scope, dtype, dtype_load_bits(dtype, element), weak_kind);
     tn_status status =
-        value_from_host(scope->runtime, scope_data_device(scope), &type, &element, &value);
+        value_from_host(scope->runtime, scope_data_device(scope), &type, element, &value);
     if (status != TN_OK) {
         scope_take_failure(scope, status);
         return NULL;
@@ -185,12 +184,22 @@ tn_array *tn_float(tn_scope *scope, double value)
     return number_create(scope, TN_F64, bits_of(value), KIND_FLOAT);
 }
 
+tn_array *tn_complex(tn_scope *scope, double re, double im)
+{
+    const tn_complex128 number = {re, im};
+    const tn_shape scalar = {0};
+    tn_array *array = tn_from_data(scope, TN_COMPLEX128, &scalar, &number);
+    if (array)
+        array->weak_kind = KIND_COMPLEX;
+    return array;
+}
+
 // The bits for node->number: `value` rounded to the dtype, then widened to 64 bits.
 static uint64_t number_bits(tn_dtype dtype, double value)
 {
-    uint64_t element = 0;
-    dtype_store(dtype, &element, value);
-    return dtype_load_bits(dtype, &element);
+    unsigned char element[DTYPE_MAX_SIZE] = {0};
+    dtype_store(dtype, element, value);
+    return dtype_load_bits(dtype, element);
 }
 
 tn_array *tn_scalar(tn_scope *scope, tn_dtype dtype, double value)
@@ -218,6 +227,8 @@ tn_status type_from_shape(tn_dtype dtype, const tn_shape *shape, tn_type *out)
 
 tn_array *leaf_from_value(tn_scope *scope, const tn_type *type, struct value *value)
 {
+    if (scope->outer) // a graph has no data: it becomes an input
+        return scope_local(scope, leaf_from_value(scope->outer, type, value));
     tn_array *array = leaf_create(scope, NODE_DATA, type);
     if (!array) {
         value_release(value);

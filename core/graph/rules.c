@@ -150,13 +150,16 @@ static tn_status built(const tn_scope *scope, const struct prim *prim, const cha
     return status;
 }
 
+#define ALL_OPTIONAL UINT64_MAX
+
 // An array of another scope is one that the rule kept from an earlier call.
+// `optional`: bit i says that array i may be NULL.
 static tn_status check_arrays(const tn_scope *scope, const struct prim *prim,
-                              const char *rule, const char *what, bool all_given,
+                              const char *rule, const char *what, uint64_t optional,
                               tn_array *const *arrays, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (!arrays[i] && all_given)
+        if (!arrays[i] && !(optional >> i % 64 & 1))
             return fail(TN_ERR_INTERNAL, "%s: %s of %s leaves %s %u NULL", prim->record.id,
                         rule, owner(prim), what, i);
         if (arrays[i] && arrays[i]->scope != scope)
@@ -172,7 +175,7 @@ static tn_status check_types(const struct prim *prim, const char *rule,
 {
     char got[TYPE_TEXT], expected[TYPE_TEXT];
     for (uint32_t i = 0; i < count; i++)
-        if (!type_equal(&arrays[i]->type, &types[i]))
+        if (arrays[i] && !type_equal(&arrays[i]->type, &types[i]))
             return fail(TN_ERR_INTERNAL, "%s: %s of %s gives %s for output %u, infer %s",
                         prim->record.id, rule, owner(prim),
                         type_print(&arrays[i]->type, got), i,
@@ -188,7 +191,7 @@ tn_status rule_decompose(tn_scope *scope, const struct prim *prim, const tn_rule
     tn_status status =
         built(scope, prim, "decompose", prim->record.decompose(&build, rule, outputs));
     if (status == TN_OK)
-        status = check_arrays(scope, prim, "decompose", "output", true, outputs,
+        status = check_arrays(scope, prim, "decompose", "output", rule->unread, outputs,
                               rule->num_outputs);
     if (status == TN_OK)
         status = check_types(prim, "decompose", types, outputs, rule->num_outputs);
@@ -205,7 +208,7 @@ tn_status rule_vjp(tn_scope *scope, const struct prim *prim, const tn_rule *rule
                              prim->record.vjp(&build, rule, cotangents, wanted, gradients));
     return status != TN_OK ? status
                            : check_arrays(scope, prim, "vjp", "the gradient of input",
-                                          false, gradients, rule->num_inputs);
+                                          ALL_OPTIONAL, gradients, rule->num_inputs);
 }
 
 tn_status rule_jvp(tn_scope *scope, const struct prim *prim, const tn_rule *rule,
@@ -217,7 +220,7 @@ tn_status rule_jvp(tn_scope *scope, const struct prim *prim, const tn_rule *rule
         built(scope, prim, "jvp", prim->record.jvp(&build, rule, tangents, out_tangents));
     return status != TN_OK ? status
                            : check_arrays(scope, prim, "jvp", "the tangent of output",
-                                          false, out_tangents, rule->num_outputs);
+                                          ALL_OPTIONAL, out_tangents, rule->num_outputs);
 }
 
 tn_status rule_vmap(tn_scope *scope, const struct prim *prim, const tn_rule *rule,
@@ -229,7 +232,7 @@ tn_status rule_vmap(tn_scope *scope, const struct prim *prim, const tn_rule *rul
     tn_status status =
         built(scope, prim, "vmap",
               prim->record.vmap(&build, rule, axes, size, outputs, out_axes));
-    return status != TN_OK ? status
-                           : check_arrays(scope, prim, "vmap", "output", true, outputs,
-                                          rule->num_outputs);
+    return status != TN_OK
+               ? status
+               : check_arrays(scope, prim, "vmap", "output", 0, outputs, rule->num_outputs);
 }

@@ -41,7 +41,8 @@ void tn_scope_close(tn_scope *scope)
     arena_finish(&scope->scratch);
     arena_finish(&scope->arena);
     mem_free(scope->error);
-    life_remove(&scope->runtime->life, LIFE_SCOPES);
+    if (!scope->frozen)
+        life_remove(&scope->runtime->life, LIFE_SCOPES);
     mem_free(scope);
 }
 
@@ -186,6 +187,8 @@ tn_array *scope_local(tn_scope *scope, const tn_array *array)
     }
     if (array->scope == scope)
         return (tn_array *)array;
+    if (scope->outer)
+        return graph_capture(scope, array);
     if (!array->scope)
         return import_kept(scope, (tn_array *)array);
     tn_scope_fail(

@@ -48,7 +48,10 @@ static tn_status text_attr(const tn_attr *given, tn_attr_field *field, uint64_t 
         return parse_number(given->name, given->text, &field->kind, bits);
     default:
         return fail(TN_ERR_ARGUMENT, "attribute %s: got a %s, expected a number",
-                    given->name, given->kind == TN_ATTR_STRING ? "text" : "list");
+                    given->name,
+                    given->kind == TN_ATTR_STRING  ? "text"
+                    : given->kind == TN_ATTR_GRAPH ? "graph"
+                                                   : "list");
     }
 }
 

@@ -122,7 +122,8 @@ static void join_output(struct plan_work *work, const struct plan_op *op, uint32
 {
     struct plan_value *out = &work->values[op->outputs[output]];
     for (uint32_t k = 0; k < op->num_inputs; k++) {
-        if (op->kind == OP_TRANSFER || !may_take_over(work, op, step, k, output))
+        if (op->kind == OP_TRANSFER || op->kind == OP_HOST ||
+            !may_take_over(work, op, step, k, output))
             continue;
         struct plan_value *in = &work->values[work->values[op->inputs[k].value].base];
         out->takes = work->values[op->inputs[k].value].base;
@@ -164,6 +165,12 @@ static tn_status add_storage(struct assigner *a, struct plan_value *value, uint3
 static tn_status place_output(struct assigner *a, const struct plan_op *op, uint32_t output)
 {
     struct plan_value *out = &a->work->values[op->outputs[output]];
+    if (op->kind == OP_HOST) {
+        out->home = HOME_MADE;
+        out->home_index = a->plan->num_made;
+        a->plan->made_bytes[a->plan->num_made++] = value_bytes(out);
+        return TN_OK;
+    }
     if (out->takes != NONE) {
         const struct plan_value *in = &a->work->values[out->takes];
         if (in->home == HOME_LEAF)
@@ -308,6 +315,16 @@ static tn_status describe_outputs(struct assigner *a)
     return TN_OK;
 }
 
+static tn_status make_room(const struct plan_work *work, struct plan *plan)
+{
+    uint64_t made = 0;
+    for (uint32_t i = 0; i < work->num_ops; i++)
+        made += work->ops[i].kind == OP_HOST ? work->ops[i].num_outputs : 0;
+    if (made > 0)
+        plan->made_bytes = arena_alloc(&plan->arena, made * sizeof(*plan->made_bytes));
+    return made > 0 && !plan->made_bytes ? TN_ERR_MEMORY : TN_OK;
+}
+
 tn_status plan_assign(struct plan_work *work, struct plan *plan)
 {
     struct assigner a = {.work = work, .plan = plan};
@@ -315,6 +332,8 @@ tn_status plan_assign(struct plan_work *work, struct plan *plan)
     plan->arena_size =
         arena_alloc(&plan->arena, work->num_devices * sizeof(*plan->arena_size));
     tn_status status = a.pools && plan->arena_size ? TN_OK : TN_ERR_MEMORY;
+    if (status == TN_OK)
+        status = make_room(work, plan);
     for (uint32_t i = 0; i < work->num_devices && status == TN_OK; i++) {
         const struct device *device = work->devices[i];
         a.pools[i].device = device->name;

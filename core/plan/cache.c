@@ -31,6 +31,8 @@ static void plan_destroy(struct lru_entry *entry)
     destroy_executables(plan);
     for (uint32_t i = 0; i < MAX_IDLE_RUNS; i++)
         mem_free(atomic_load(&plan->idle[i].record));
+    for (uint32_t i = 0; plan->hosts && i < plan->num_hosts; i++)
+        plan_host_finish(&plan->hosts[i]);
     mem_free(plan->segments);
     mem_free(plan->storages);
     intern_refs_release(&plan->interned);

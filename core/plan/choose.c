@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Chooses the implementation of one node on one device: for each family that the backend
 // consumes, in its order, the first kernel by priority that TENON_KERNELS allows and whose
-// predicates hold (family expr/1: the node's expression); then the decomposition; then the
-// reference. Watchers are told why each candidate was rejected.
+// predicates hold (family expr/1: the node's expression); then, on the first device, the
+// primitive's `run`; then the decomposition; then the reference. Watchers are told why each
+// candidate was rejected.
 #include <stdio.h>
 #include <string.h>
 #include "../base/dtype.h"
@@ -229,6 +230,10 @@ static void try_rows(struct plan_work *work, struct device *device, const struct
 {
     tn_value moved[TN_EXPR_MAX_INPUTS + TN_EXPR_MAX_OUTPUTS];
     int32_t axis = node_axis(node);
+    if (program_complex(program)) {
+        watch_rejected(work, device, "expression", "row programs have no complex numbers");
+        return;
+    }
     if (!(device->info.flags & TN_DEVICE_ROWS)) {
         watch_rejected(work, device, "expression", "the device runs no row programs");
         return;
@@ -255,7 +260,11 @@ static tn_status try_expr(struct plan_work *work, struct device *device,
         status = expr_compile(out->expr, types.inputs, types.outputs, &out->program);
     if (status != TN_OK)
         return status;
-    if (out->program->flags & TN_EXPR_ROWS)
+    uint32_t missing = program_complex(out->program) & ~device->info.dtypes;
+    if (missing)
+        watch_rejected(work, device, "expression", "the device has no %s",
+                       dtype_name(__builtin_ctz(missing)));
+    else if (out->program->flags & TN_EXPR_ROWS)
         try_rows(work, device, node, values, out->program, &holds);
     else
         ask_step(work, device, node, values, NULL, out->program, &holds);
@@ -332,7 +341,9 @@ tn_status choose(struct plan_work *work, struct device *device, const struct nod
             return TN_OK;
         }
     }
-    if (node->prim && node->prim->record.decompose)
+    if (node->prim && node->prim->record.run && device->number == 0)
+        out->kind = OP_HOST;
+    else if (node->prim && node->prim->record.decompose)
         out->kind = CHOICE_DECOMPOSE;
     else if (node->expr && node->expr->reduces && device->runs_expr)
         out->kind = CHOICE_SPLIT;

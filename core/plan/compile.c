@@ -268,6 +268,8 @@ static uint64_t slot_size(const struct compiler *c, const struct plan_slot *slot
         return c->plan->arena_size[slot->index];
     if (slot->home == HOME_STORAGE)
         return c->plan->storages[slot->index].size;
+    if (slot->home == HOME_MADE)
+        return c->plan->made_bytes[slot->index];
     const tn_array *leaf = c->work->task->leaves[slot->index];
     return leaf->value ? leaf->value->storage->size - leaf->value->offset
                        : type_bytes(&leaf->type);
@@ -349,7 +351,8 @@ static uint64_t domain_bit(const struct plan_op *op)
     return op->prim && op->prim->domain ? UINT64_C(1) << (op->prim->domain - 1) : 0;
 }
 
-// Stage order left the operations by segment: its transfers, then its steps.
+// Stage order left the operations by segment: its transfers, what the host runs, then its
+// steps.
 static tn_status compile_segment(struct compiler *c, struct plan_segment *segment,
                                  uint32_t *next_op)
 {
@@ -360,6 +363,9 @@ static tn_status compile_segment(struct compiler *c, struct plan_segment *segmen
     for (uint32_t i = 0; i < segment->num_transfers; i++)
         write_transfer(c, &c->work->ops[(*next_op)++],
                        &c->plan->transfers[segment->first_transfer + i]);
+    for (uint32_t i = 0; i < segment->num_hosts && status == TN_OK; i++)
+        status = plan_write_host(c->work, c->plan, &c->work->ops[(*next_op)++],
+                                 &c->plan->hosts[segment->first_host + i]);
     for (uint32_t i = 0; i < segment->num_steps && status == TN_OK; i++) {
         segment->bytes_written = tn_saturated_add(
             segment->bytes_written, bytes_written(c->work, &c->work->ops[*next_op]));
@@ -380,8 +386,10 @@ tn_status plan_compile(struct plan_work *work, struct plan *plan)
     plan->steps = arena_alloc(&plan->arena, (plan->num_steps + 1) * sizeof(*plan->steps));
     plan->transfers =
         arena_alloc(&plan->arena, (plan->num_transfers + 1) * sizeof(*plan->transfers));
+    plan->hosts = arena_alloc(&plan->arena, (plan->num_hosts + 1) * sizeof(*plan->hosts));
     c.ids = mem_zalloc((work->num_values + 1) * sizeof(*c.ids));
-    tn_status status = plan->steps && plan->transfers && c.ids ? TN_OK : TN_ERR_MEMORY;
+    tn_status status =
+        plan->steps && plan->transfers && plan->hosts && c.ids ? TN_OK : TN_ERR_MEMORY;
     for (uint32_t i = 0; i < plan->num_segments && status == TN_OK; i++)
         status = compile_segment(&c, &plan->segments[i], &next_op);
     map_finish(&c.slots);

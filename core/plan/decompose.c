@@ -20,14 +20,50 @@ static tn_status keep_scope(struct plan_work *work, tn_scope *scope)
     return TN_OK;
 }
 
+// The node that stands for this one and those that equal it.
+static const struct node *first_of(const struct nodes *nodes, const struct node *node)
+{
+    const struct task *task = nodes->task;
+    bool is_listed = nodes->same_as && node->position < task->num_nodes &&
+                     task->nodes[node->position] == node;
+    return is_listed ? task->nodes[nodes->same_as[node->position]] : node;
+}
+
+// As tn_rule.unread.
+static uint64_t find_unread(const struct nodes *nodes, const struct node *node)
+{
+    const tn_primitive *record = node->prim ? &node->prim->record : NULL;
+    const struct task *task = nodes->task;
+    uint64_t unread = 0;
+    for (uint32_t i = 0; record && record->outputs && i < node->num_outputs; i++) {
+        const tn_output_info *info = &record->outputs[record->count_outputs ? 0 : i];
+        unread |= (uint64_t)(info->flags & TN_OUTPUT_OPTIONAL) << i;
+    }
+    for (uint32_t n = 0; n < task->num_nodes && unread; n++)
+        for (uint32_t i = 0; i < task->nodes[n]->num_inputs; i++) {
+            const tn_array *input = task->nodes[n]->inputs[i];
+            if (input && first_of(nodes, input->node) == node)
+                unread &= ~(UINT64_C(1) << input->output);
+        }
+    for (uint32_t i = 0; i < task->num_outputs && unread; i++)
+        if (first_of(nodes, task->outputs[i]->node) == node)
+            unread &= ~(UINT64_C(1) << task->outputs[i]->output);
+    return unread;
+}
+
 // Places the decomposition's nodes. The stand-ins of its inputs get the values of the
 // node's inputs, and the node's outputs get the values of its outputs.
 static tn_status place_parts(struct plan_work *work, const struct nodes *nodes,
                              const struct node *node, const struct decomposition *x)
 {
     struct task task;
-    tn_status status = task_create(x->scope, x->outputs, node->num_outputs, x->leaves,
-                                   x->num_leaves, &task);
+    tn_array *outputs[MAX_OUTPUTS]; // without the NULLs
+    uint32_t num_outputs = 0;
+    for (uint32_t i = 0; i < node->num_outputs; i++)
+        if (x->outputs[i])
+            outputs[num_outputs++] = x->outputs[i];
+    tn_status status =
+        task_create(x->scope, outputs, num_outputs, x->leaves, x->num_leaves, &task);
     if (status != TN_OK)
         return status;
     struct nodes inner = {.task = &task,
@@ -43,15 +79,16 @@ static tn_status place_parts(struct plan_work *work, const struct nodes *nodes,
     if (status == TN_OK)
         status = place_nodes(work, &inner);
     for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++)
-        status = place_value_for(work, &inner, x->outputs[i],
-                                 &nodes->value_of[node->outputs[i].id]);
+        if (x->outputs[i])
+            status = place_value_for(work, &inner, x->outputs[i],
+                                     &nodes->value_of[node->outputs[i].id]);
     mem_free(inner.value_of);
     task_finish(&task);
     return status;
 }
 
-static tn_status build(struct plan_work *work, const struct node *node, bool split,
-                       struct decomposition *d)
+static tn_status build(struct plan_work *work, const struct nodes *nodes,
+                       const struct node *node, bool split, struct decomposition *d)
 {
     tn_type types[MAX_OUTPUTS];
     tn_status status =
@@ -69,6 +106,7 @@ static tn_status build(struct plan_work *work, const struct node *node, bool spl
         types[i] = node->outputs[i].type;
     if (status != TN_OK)
         return status;
+    d->unread = find_unread(nodes, node);
     return split ? split_build(d, node)
                  : decomposition_build(d, node->prim, node->attrs, types);
 }
@@ -84,7 +122,7 @@ tn_status place_decomposed(struct plan_work *work, const struct nodes *nodes,
     const struct prim *outer = work->decomposing;
     work->decomposing = node->prim ? node->prim : outer;
     work->depth++;
-    tn_status status = build(work, node, split, &d);
+    tn_status status = build(work, nodes, node, split, &d);
     if (status == TN_OK)
         status = place_parts(work, nodes, node, &d);
     work->depth--;

@@ -92,7 +92,7 @@ tn_status fuse_classify(struct fuser *f, uint32_t op)
     }
     if (c->kind != OP_KERNEL || !c->prim || !c->prim->reduction || c->apart ||
         !device->fusion_limit || !(device->info.flags & TN_DEVICE_ROWS) ||
-        !reduces_last_axis(c))
+        tn_is_complex(c->inputs[0].layout.dtype) || !reduces_last_axis(c))
         return TN_OK;
     member->role = ROLE_REDUCES;
     member->num_reductions = 1;
@@ -220,6 +220,9 @@ bool fuse_reads_in_order(const struct fuser *f, uint32_t op, uint32_t g)
         tn_layout read, made;
         if (fuse_group_of_value(f, c->inputs[i].value) != g)
             continue;
+        // Rounded to 8 bits when it is stored: reading the group's own value would not.
+        if (tn_dtype_in(c->inputs[i].layout.dtype, TN_FLOAT8_DTYPES))
+            return false;
         const struct group_result *result =
             fuse_find_result(group, f->work->values[c->inputs[i].value].base);
         if (!result ||
@@ -246,7 +249,8 @@ tn_status fuse_ask_device(struct fuser *f, const struct group *group,
     const struct device *device = work->devices[group->device];
     tn_value values[TN_EXPR_MAX_INPUTS + TN_EXPR_MAX_OUTPUTS] = {{0}};
     const char *reason = "";
-    *out_runs = group->num_inputs > 0; // of `index` alone: no input has the extents
+    // Of `index` alone: no input has the extents. Row programs have no complex numbers.
+    *out_runs = group->num_inputs > 0 && !program_complex(program);
     if (!*out_runs)
         mark_apart(f, group);
     if (!*out_runs || !TN_HAS(device->ops, step_check))

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Order: operations become segments, each one submission to one device after its transfers.
-// On one device there is one segment, in the order of the graph. With several devices, a
-// segment takes all operations that are ready on its device, also those that it makes ready
-// itself.
+// Order: operations become segments, each one submission to one device after its transfers
+// and what the host runs. On one device there is one segment, in the order of the graph.
+// With several devices, a segment takes all operations that are ready on its device, also
+// those that it makes ready itself.
 //
-// Ready operations wait in one heap a device and one for transfers; the earliest in the
-// graph comes first. So sorting n operations and operands takes O(n log n), however often
-// work moves from one device to another.
+// Ready operations wait in one heap a device, one for transfers and one for what the host
+// runs; the earliest in the graph comes first. So sorting n operations and operands takes
+// O(n log n), however often work moves from one device to another.
 #include <string.h>
 #include "../base/fail.h"
 #include "../base/shape.h"
@@ -29,7 +29,7 @@ struct sorter {
     // each operation behind all others.
     uint32_t *first_user, *next_user;
     uint32_t *user;
-    struct heap *ready; // by device; the last one is for transfers
+    struct heap *ready; // by device; then for transfers, and for host operations
     uint32_t num_sorted, max_segments, num_operands;
 };
 
@@ -65,7 +65,10 @@ static uint32_t heap_pop(struct heap *heap)
 static tn_status add_ready(struct sorter *s, uint32_t op)
 {
     const struct plan_op *o = &s->work->ops[op];
-    uint32_t which = o->kind == OP_TRANSFER ? s->work->num_devices : o->device;
+    uint32_t devices = s->work->num_devices;
+    uint32_t which = o->kind == OP_TRANSFER ? devices
+                     : o->kind == OP_HOST   ? devices + 1
+                                            : o->device;
     return heap_push(&s->ready[which], op);
 }
 
@@ -118,14 +121,14 @@ static tn_status sorter_init(struct sorter *s)
     s->first_user = mem_alloc(num_ops * sizeof(*s->first_user));
     s->next_user = mem_alloc((num_operands + num_ops) * sizeof(*s->next_user));
     s->user = mem_alloc((num_operands + num_ops) * sizeof(*s->user));
-    s->ready = mem_zalloc((s->work->num_devices + 1) * sizeof(*s->ready));
+    s->ready = mem_zalloc((s->work->num_devices + 2) * sizeof(*s->ready));
     bool made = s->sorted && s->missing && s->first_user && s->next_user && s->user;
     return made && s->ready ? find_users(s) : TN_ERR_MEMORY;
 }
 
 static void sorter_finish(struct sorter *s)
 {
-    for (uint32_t i = 0; s->ready && i <= s->work->num_devices; i++)
+    for (uint32_t i = 0; s->ready && i < s->work->num_devices + 2; i++)
         mem_free(s->ready[i].items);
     mem_free(s->ready);
     mem_free(s->user);
@@ -138,7 +141,7 @@ static void sorter_finish(struct sorter *s)
 // --- segments --------------------------------------------------------------------------
 
 static tn_status add_segment(struct sorter *s, uint32_t device, uint32_t transfers,
-                             uint32_t steps)
+                             uint32_t hosts, uint32_t steps)
 {
     struct plan *plan = s->plan;
     tn_status status = mem_grow((void **)&plan->segments, &s->max_segments,
@@ -149,10 +152,13 @@ static tn_status add_segment(struct sorter *s, uint32_t device, uint32_t transfe
         .device = device,
         .first_transfer = plan->num_transfers,
         .num_transfers = transfers,
+        .first_host = plan->num_hosts,
+        .num_hosts = hosts,
         .first_step = plan->num_steps,
         .num_steps = steps,
     };
     plan->num_transfers += transfers;
+    plan->num_hosts += hosts;
     plan->num_steps += steps;
     return TN_OK;
 }
@@ -179,14 +185,17 @@ static tn_status sort(struct sorter *s)
 {
     uint32_t num_devices = s->work->num_devices;
     while (s->num_sorted < s->work->num_ops) {
-        uint32_t before = s->num_sorted, transfers, steps = 0, device = 0;
+        uint32_t before = s->num_sorted, transfers, hosts = 0, steps = 0, device = 0;
         tn_status status = take_ready(s, num_devices, &transfers);
+        if (status == TN_OK)
+            status = take_ready(s, num_devices + 1, &hosts);
         while (device < num_devices && s->ready[device].count == 0)
             device++;
         if (status == TN_OK && device < num_devices)
             status = take_ready(s, device, &steps);
         if (status == TN_OK)
-            status = add_segment(s, device < num_devices ? device : 0, transfers, steps);
+            status =
+                add_segment(s, device < num_devices ? device : 0, transfers, hosts, steps);
         if (status != TN_OK)
             return status;
         if (s->num_sorted == before)
@@ -234,11 +243,12 @@ static void renumber(struct plan_work *work)
         work->values[i].producer = work->values[work->values[i].base].producer;
 }
 
-static bool has_transfers(const struct plan_work *work)
+// Whether the host has something to do between steps.
+static bool has_breaks(const struct plan_work *work)
 {
     bool found = false;
     for (uint32_t i = 0; i < work->num_ops && !found; i++)
-        found = work->ops[i].kind == OP_TRANSFER;
+        found = work->ops[i].kind == OP_TRANSFER || work->ops[i].kind == OP_HOST;
     return found;
 }
 
@@ -249,8 +259,8 @@ tn_status plan_order(struct plan_work *work, struct plan *plan)
     if (work->num_ops == 0)
         return TN_OK;
     struct sorter s = {.work = work, .plan = plan};
-    if (work->num_devices == 1 && !has_transfers(work))
-        return add_segment(&s, 0, 0, work->num_ops);
+    if (work->num_devices == 1 && !has_breaks(work))
+        return add_segment(&s, 0, 0, 0, work->num_ops);
     tn_status status = sorter_init(&s);
     if (status == TN_OK)
         status = sort(&s);

@@ -104,15 +104,16 @@ static bool uses_index(const tn_expr_program *program)
     return false;
 }
 
-// Constant folding: computes an expression now if all its inputs are numbers and it does
-// not use `index`. *out_folded says whether it was computed.
+// Constant folding: computes an expression now if all its inputs are numbers and it uses
+// neither `index` nor complex numbers. *out_folded says whether it was computed.
 static tn_status fold_numbers(struct plan_work *work, const struct nodes *nodes,
                               const struct node *node, const struct plan_op *op,
                               bool *out_folded)
 {
     uint64_t inputs[TN_EXPR_MAX_INPUTS], outputs[TN_EXPR_MAX_OUTPUTS];
     *out_folded = false;
-    if (uses_index(op->program) || (op->program->flags & TN_EXPR_ROWS))
+    if (uses_index(op->program) || (op->program->flags & TN_EXPR_ROWS) ||
+        program_complex(op->program))
         return TN_OK;
     for (uint32_t i = 0; i < op->num_inputs; i++) {
         const struct plan_value *v = &work->values[op->inputs[i].value];
@@ -247,6 +248,41 @@ static tn_status place_kernel(struct plan_work *work, const struct nodes *nodes,
     return status == TN_OK ? op_finish(work, nodes, node, &op) : status;
 }
 
+// What a host operation reads and gives is memory that outlives the steps around it: it
+// counts as an output, so that no step writes over it.
+static void keep_memory(struct plan_work *work, uint32_t value)
+{
+    work->values[value].is_output = 1;
+    work->values[work->values[value].base].is_output = 1;
+}
+
+static tn_status place_host(struct plan_work *work, const struct nodes *nodes,
+                            const struct node *node, uint32_t device)
+{
+    struct plan_op op;
+    tn_status status = op_start(work, node, OP_HOST, device, &op);
+    for (uint32_t i = 0; i < node->num_inputs && status == TN_OK; i++) {
+        uint32_t value = NONE;
+        op.inputs[i] = (struct operand){.value = NONE};
+        if (!node->inputs[i])
+            continue;
+        status = place_value_for(work, nodes, node->inputs[i], &value);
+        if (status == TN_OK)
+            status = place_bring(work, device, false, value, &value);
+        if (status == TN_OK && !layout_is_plain(&work->values[value].layout))
+            status = place_copy(work, device, value, &value);
+        if (status != TN_OK)
+            return status;
+        op.inputs[i] = (struct operand){value, work->values[value].layout};
+        keep_memory(work, value);
+    }
+    if (status == TN_OK)
+        status = op_finish(work, nodes, node, &op);
+    for (uint32_t i = 0; i < op.num_outputs && status == TN_OK; i++)
+        keep_memory(work, op.outputs[i]);
+    return status;
+}
+
 // --- devices ----------------------------------------------------------------------------
 
 // Layouts of the operands, inputs first, as candidates will see them: numbers and outputs
@@ -326,6 +362,8 @@ static tn_status place_on_device(struct plan_work *work, const struct nodes *nod
             return status;
         if (choice.kind == OP_PROGRAM)
             return place_program(work, nodes, node, i, &choice);
+        if (choice.kind == OP_HOST)
+            return place_host(work, nodes, node, i);
         if (choice.kind == CHOICE_DECOMPOSE || choice.kind == CHOICE_SPLIT)
             return place_decomposed(work, nodes, node, choice.kind == CHOICE_SPLIT);
         return place_kernel(work, nodes, node, i, &choice);
@@ -386,6 +424,16 @@ static tn_status place_leaf(struct plan_work *work, const tn_array *leaf, uint32
     return TN_OK;
 }
 
+// Gives the value on the first device, contiguous and from its memory's first byte on.
+static tn_status place_plain(struct plan_work *work, uint32_t value, uint32_t *out_value)
+{
+    tn_status status = place_bring(work, 0, false, value, &value);
+    if (status == TN_OK && !layout_is_plain(&work->values[value].layout))
+        status = place_copy(work, 0, value, &value);
+    *out_value = value;
+    return status;
+}
+
 // An output needs memory on a device, so a number is written to device 0.
 static tn_status place_output(struct plan_work *work, const struct nodes *nodes,
                               const tn_array *output)
@@ -394,6 +442,8 @@ static tn_status place_output(struct plan_work *work, const struct nodes *nodes,
     tn_status status = place_value_for(work, nodes, output, &value);
     if (status == TN_OK && work->values[value].is_number)
         status = place_copy(work, 0, value, &value);
+    if (status == TN_OK && work->task->plain_outputs)
+        status = place_plain(work, value, &value);
     if (status != TN_OK)
         return status;
     nodes->value_of[output->id] = value;

@@ -39,6 +39,7 @@ struct task {
     // outside of the run can read it; num_donated entries. Borrowed.
     const uint8_t *donated;
     uint32_t num_donated;
+    bool plain_outputs; // they are to be contiguous, from the first byte of their memory on
     uint32_t num_nodes, num_leaves, max_leaves, num_outputs;
     // tn_function: leaves from this one on are data that the body captured, the same in
     // each run. NONE: leaves of later runs may have other data.
@@ -91,7 +92,8 @@ struct operand {
     tn_layout layout; // as read: for a program broadcast to its extents
 };
 
-enum op_kind { OP_PROGRAM, OP_KERNEL, OP_REFERENCE, OP_TRANSFER };
+// OP_HOST: a primitive's `run`, called while the plan runs; its operands lie on `device`.
+enum op_kind { OP_PROGRAM, OP_KERNEL, OP_REFERENCE, OP_TRANSFER, OP_HOST };
 
 // A program between an operation's kernel and one of its operands (stage attach).
 struct plan_fused {
@@ -238,15 +240,16 @@ enum home {
     HOME_LEAF,    // a leaf's memory
     HOME_ARENA,   // memory between the steps of a run, one arena a device
     HOME_STORAGE, // memory found for each run: outputs, and what lies there before them
+    HOME_MADE,    // the memory of what a host operation gave in this run
 };
 
-// Memory that is found anew in each run. `index`: of the leaf, the device (arena) or the
-// storage.
+// Memory that is found anew in each run. `index`: of the leaf, the device (arena), the
+// storage or what a host operation makes.
 struct plan_slot {
     uint32_t home, index;
 };
 
-// Transfers, and then one submission to one device.
+// Transfers, then host operations, and then one submission to one device.
 struct plan_segment {
     uint32_t device;
     uint32_t first_step, num_steps; // in plan.steps
@@ -256,6 +259,32 @@ struct plan_segment {
     struct plan_slot *slots;                // by slot of `segment`
     tn_executable *executable;              // NULL: no steps
     uint32_t first_transfer, num_transfers; // in plan.transfers
+    uint32_t first_host, num_hosts;         // in plan.hosts
+};
+
+// A graph among the attributes of a host operation, with its plan: that for inputs of which
+// none is given away.
+struct host_graph {
+    const tn_graph *graph;
+    struct plan *plan; // with a reference
+};
+
+struct host_input {
+    struct plan_slot slot; // HOME_NONE: not given
+    uint64_t offset;       // bytes
+    tn_layout layout;      // contiguous
+};
+
+// A primitive's `run` (host.c; run/host.c).
+struct plan_host {
+    const struct prim *prim;
+    const void *attrs;
+    const char *label;
+    struct host_input *inputs;
+    tn_layout *outputs;
+    struct host_graph *graphs;
+    uint32_t num_inputs, num_outputs, num_graphs;
+    uint32_t first_made; // of the outputs, as plan_slot.index
 };
 
 struct plan_transfer {
@@ -297,6 +326,9 @@ struct plan {
     struct plan_output *outputs;
     tn_step *steps;
     uint32_t num_segments, num_transfers, num_storages, num_outputs, num_steps, num_leaves;
+    struct plan_host *hosts;
+    uint64_t *made_bytes; // by plan_slot.index of HOME_MADE
+    uint32_t num_hosts, num_made;
     uint32_t max_slots;   // of a segment
     uint64_t *arena_size; // by device, bytes
 
@@ -335,6 +367,19 @@ tn_status plan_attach(struct plan_work *work);
 tn_status plan_order(struct plan_work *work, struct plan *plan);
 tn_status plan_assign(struct plan_work *work, struct plan *plan);
 tn_status plan_compile(struct plan_work *work, struct plan *plan);
+
+// --- host operations (host.c) ----------------------------------------------------------
+
+// Writes what a run needs of the operation, and plans the graphs among its attributes.
+tn_status plan_write_host(struct plan_work *work, struct plan *plan,
+                          const struct plan_op *op, struct plan_host *out);
+void plan_host_finish(struct plan_host *host);
+
+// Gives the plan, with a reference, of a graph whose inputs are contiguous, from the first
+// byte of their memory on, on the first device: from the cache, or a new one. given[i] is 1
+// for inputs that are given away and that nothing else refers to; NULL: none.
+tn_status graph_plan(tn_runtime *runtime, const tn_graph *graph, const uint8_t *given,
+                     struct plan **out_plan);
 
 // Whether the value is a leaf whose memory the caller gave away.
 bool plan_is_donated(const struct plan_work *work, const struct plan_value *value);

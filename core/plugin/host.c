@@ -2,6 +2,7 @@
 // The tn_host table: the functions of the core that a plugin calls.
 #include "host.h"
 
+#include <tenon/primitive.h>
 #include <inttypes.h>
 #include <string.h>
 #include "../base/fail.h"
@@ -92,6 +93,8 @@ static const void *host_query(const tn_host *host, const char *id)
         return files_service();
     if (strcmp(id, TN_HOST_INTERFACES) == 0)
         return interfaces_service();
+    if (strcmp(id, TN_HOST_GRAPH) == 0)
+        return host->self->runtime->graph_service;
     return NULL;
 }
 

@@ -151,7 +151,7 @@ static tn_status check_outputs(struct arena *arena, tn_primitive *p)
             return fail(TN_ERR_REFUSED,
                         "outputs[%u].name is '%.60s', expected an identifier", i,
                         p->outputs[i].name ? p->outputs[i].name : "NULL");
-        if (p->outputs[i].flags || p->outputs[i].reserved)
+        if (p->outputs[i].flags & ~(uint32_t)TN_OUTPUT_OPTIONAL || p->outputs[i].reserved)
             return fail(TN_ERR_REFUSED, "outputs[%u] ('%s'): unknown flags 0x%x", i,
                         p->outputs[i].name, p->outputs[i].flags);
     }
@@ -213,6 +213,7 @@ static tn_status check_field_value(const tn_attr_field *field)
     case TN_ATTR_STRING:
     case TN_ATTR_INT_LIST:
     case TN_ATTR_FLOAT_LIST:
+    case TN_ATTR_GRAPH:
         if (value)
             return fail(TN_ERR_REFUSED, "attribute '%s': default %lld, expected none",
                         field->name, (long long)value);
@@ -235,7 +236,7 @@ static tn_status check_field(const tn_attr_table *table, uint32_t index)
     if (!is_identifier(field->name))
         return fail(TN_ERR_REFUSED, "attribute %u: name '%.60s', expected an identifier",
                     index, field->name ? field->name : "NULL");
-    if (field->kind < TN_ATTR_BOOL || field->kind > TN_ATTR_FLOAT_LIST)
+    if (field->kind < TN_ATTR_BOOL || field->kind > TN_ATTR_GRAPH)
         return fail(TN_ERR_REFUSED, "attribute '%s': unknown kind %u", field->name,
                     field->kind);
     const uint32_t known = TN_ATTR_REQUIRED | TN_ATTR_RUNTIME;
@@ -372,27 +373,32 @@ static tn_status check_meaning(const tn_primitive *p)
     const uint32_t known = TN_PRIM_VIEW | TN_PRIM_EFFECT | TN_PRIM_OWN_TYPE;
     if (p->flags & ~known)
         return fail(TN_ERR_REFUSED, "unknown flags 0x%x", p->flags & ~known);
-    bool is_view = p->flags & TN_PRIM_VIEW;
-    if (!p->expr && !p->decompose && !p->reference && !(is_view && p->view))
-        return fail(TN_ERR_REFUSED,
-                    "it has no meaning: one of expr, decompose and reference is needed");
+    bool is_view = p->flags & TN_PRIM_VIEW, has_role = p->role && role_attribute(p->role);
+    if (!p->expr && !p->decompose && !p->reference && !p->run && !(is_view && p->view))
+        return fail(TN_ERR_REFUSED, "it has no meaning: one of expr, decompose, reference "
+                                    "and run is needed");
+    if (p->run && (p->expr || is_view || p->num_in_place))
+        return fail(TN_ERR_REFUSED, "run together with %s",
+                    p->expr   ? "expr"
+                    : is_view ? "a view"
+                              : "in_place");
     if (!p->infer && (!p->expr || p->flags & TN_PRIM_OWN_TYPE))
         return fail(TN_ERR_REFUSED, "infer is NULL%s",
                     p->expr ? ", and TN_PRIM_OWN_TYPE says that it decides the type" : "");
     if (p->flags & TN_PRIM_VIEW && (!p->view || p->num_inputs == 0 || p->num_outputs != 1))
         return fail(TN_ERR_REFUSED, "TN_PRIM_VIEW needs `view`, an input and one output");
-    if (p->role || is_view)
+    if (has_role || is_view)
         for (uint32_t i = 0; i < p->attrs.num_fields; i++)
             if (p->attrs.fields[i].flags & TN_ATTR_RUNTIME)
                 return fail(TN_ERR_REFUSED, "attribute '%s': %s has no runtime attribute",
                             p->attrs.fields[i].name, is_view ? "a view" : "a role");
     if (p->count_outputs &&
-        (p->num_outputs > 1 || p->expr || is_view || p->role || p->num_in_place))
+        (p->num_outputs > 1 || p->expr || is_view || has_role || p->num_in_place))
         return fail(TN_ERR_REFUSED, "count_outputs together with %s",
                     p->num_outputs > 1 ? "a number of outputs"
                     : p->expr          ? "expr"
                     : is_view          ? "a view"
-                    : p->role          ? "a role"
+                    : has_role         ? "a role"
                                        : "in_place");
     if (p->role) {
         const char *name = role_attribute(p->role);

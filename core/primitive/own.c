@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The core's own primitive: tn.copy/1, its input's elements in order. The scheduler inserts
-// a copy where a kernel needs an operand in another layout. Plugins may bring kernels for
-// tn.copy/1. The primitive is found by its full id alone, and no list of primitives has it.
+// The core's own primitives: tn.custom/1 and its like (custom.c), and tn.copy/1, its
+// input's elements in order. The scheduler inserts a copy where a kernel needs an operand
+// in another layout. Plugins may bring kernels for tn.copy/1. The primitive is found by its
+// full id alone, and no list of primitives has it.
 #include <string.h>
 #include "../base/dtype.h"
 #include "../base/fail.h"
@@ -68,7 +69,11 @@ tn_status prim_register_own(tn_runtime *runtime)
     if (status != TN_OK)
         return status;
     set->copy = set->prims[--set->num_prims]; // off the list; by_id still has it
-    return TN_OK;
+    for (uint32_t given = 0; given < CUSTOM_SETS && status == TN_OK; given++) {
+        status = custom_register(runtime, given);
+        set->num_prims -= status == TN_OK;
+    }
+    return status;
 }
 
 const struct prim *prim_copy(const tn_runtime *runtime)

@@ -125,10 +125,14 @@ const char *const *prim_names(struct prim_set *set, const char *const *installed
 // tn.copy/1, the core's own: the elements of its input, in order.
 const struct prim *prim_copy(const tn_runtime *runtime);
 
+// The primitives of tn_custom_call (custom.c): the id of that for a set of rules.
+enum { CUSTOM_VJP = 1, CUSTOM_JVP = 2, CUSTOM_VMAP = 4, CUSTOM_SETS = 8 };
+const char *custom_id(uint32_t given);
+
 // Creates and destroys runtime->prims.
 tn_status prim_set_create(tn_runtime *runtime);
 void prim_set_destroy(tn_runtime *runtime);
-// Registers tn.copy/1.
+// Registers tn.copy/1 and the primitives of tn_custom_call.
 tn_status prim_register_own(tn_runtime *runtime);
 
 #endif // CORE_PRIMITIVE_PRIM_SET_H

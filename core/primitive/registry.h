@@ -61,4 +61,7 @@ void kernels_detach(struct prim_set *set, struct prim *prim);
 // (kernels.c)
 void kernels_remove(struct prim_set *set, const char *plugin_id);
 
+// Registers the primitive of tn_custom_call for a set of rules (custom.c).
+tn_status custom_register(tn_runtime *runtime, uint32_t given);
+
 #endif // CORE_PRIMITIVE_REGISTRY_H

@@ -70,11 +70,11 @@ static tn_status compute(tn_scope *scope, tn_array *const *arrays, uint32_t num_
 // A number needs no plan: it is written to the first device.
 static tn_status write_number(tn_scope *scope, tn_array *array)
 {
-    uint64_t element = 0;
+    unsigned char element[DTYPE_MAX_SIZE] = {0};
     struct value *value;
-    dtype_store_bits(array->type.dtype, &element, array->node->number);
+    dtype_store_bits(array->type.dtype, element, array->node->number);
     tn_status status = value_from_host(scope->runtime, scope_data_device(scope),
-                                       &array->type, &element, &value);
+                                       &array->type, element, &value);
     return status == TN_OK ? scope_set_value(scope, array, value) : status;
 }
 

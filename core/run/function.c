@@ -9,7 +9,6 @@
 #include "../plugin/host.h"
 #include "../primitive/registry.h"
 #include "run.h"
-#include "../transform/flow.h"
 
 // Bounds of one function's cache: bytes of host memory, and traces.
 #define TRACES_LIMIT (UINT64_C(32) << 20)
@@ -145,7 +144,7 @@ void tn_function_destroy(tn_function *function)
 static bool is_plain(const tn_array *array)
 {
     const struct value *value = array->value;
-    return value && value->layout.offset == 0 && layout_is_contiguous(&value->layout);
+    return value && layout_is_plain(&value->layout);
 }
 
 // Gives the input itself when it is plain, else a plain copy. A kept array is not imported
@@ -166,9 +165,7 @@ static tn_array *plain_input(tn_scope *scope, tn_array *input, uint32_t i)
     return is_plain(input) ? input : read_copied(scope, input);
 }
 
-// Whether nothing but this array refers to its memory, which begins with the array and may
-// be written.
-static bool is_sole_owner(const struct value *value)
+bool value_is_sole(const struct value *value)
 {
     return atomic_load_explicit(&value->refs, memory_order_acquire) == 1 &&
            atomic_load_explicit(&value->storage->refs, memory_order_acquire) == 1 &&
@@ -194,7 +191,7 @@ static void find_donated(const tn_function *function, tn_array *const *inputs,
     for (uint32_t i = 0; i < function->num_donated; i++) {
         const tn_array *input = inputs[function->donated[i]];
         out_donated[function->donated[i]] =
-            input->donated == ONCE && is_sole_owner(input->value);
+            input->donated == ONCE && value_is_sole(input->value);
     }
     for (uint32_t i = 0; i < function->num_donated; i++)
         inputs[function->donated[i]]->donated = 0;
@@ -236,6 +233,26 @@ static struct hash call_signature(const struct call *call)
 
 // --- tracing ----------------------------------------------------------------------------
 
+// A body that calls its own function again, directly or through others, would never end.
+static tn_status call_body(tn_function *function, tn_scope *scope, tn_array *const *inputs,
+                           uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs)
+{
+    const struct running_body *outer = scope->bodies;
+    const struct running_body own = {function, outer};
+    uint32_t depth = 1;
+    for (const struct running_body *b = outer; b; b = b->outer, depth++)
+        if (b->function == function)
+            return tn_scope_fail(scope, TN_ERR_ARGUMENT,
+                                 "function_call: the function calls itself, through %u "
+                                 "function%s: its graph would have no end",
+                                 depth, depth == 1 ? "" : "s");
+    scope->bodies = &own;
+    tn_status status = body_call(function->body, function->user, scope, inputs, num_inputs,
+                                 outputs, num_outputs);
+    scope->bodies = outer;
+    return status;
+}
+
 static tn_status trace_body(tn_function *function, tn_scope *trace, tn_array *const *inputs,
                             uint32_t num_inputs, tn_array **arguments, tn_array **outputs,
                             uint32_t num_outputs)
@@ -246,8 +263,7 @@ static tn_status trace_body(tn_function *function, tn_scope *trace, tn_array *co
         arguments[i]->node->device = device_of(inputs[i]) + 1;
         arguments[i]->name = inputs[i]->name; // borrowed: outlives the trace
     }
-    if (body_call(function->body, function->user, trace, arguments, num_inputs, outputs,
-                  num_outputs) != TN_OK)
+    if (call_body(function, trace, arguments, num_inputs, outputs, num_outputs) != TN_OK)
         return fail(trace->status, "function: %s", tn_scope_error(trace));
     return TN_OK;
 }
@@ -431,6 +447,19 @@ static tn_status call_checked(tn_function *function, tn_scope *scope,
     return status;
 }
 
+// Within a trace the body builds its graph there.
+static tn_status call_inline(tn_function *function, tn_scope *scope,
+                             tn_array *const *inputs, uint64_t num_inputs,
+                             tn_array **outputs, uint64_t num_outputs)
+{
+    tn_array **locals = scope_locals(scope, "function_call", inputs, num_inputs);
+    if (!locals)
+        return scope->status;
+    tn_status status = call_body(function, scope, locals, num_inputs, outputs, num_outputs);
+    mem_free(locals);
+    return status;
+}
+
 tn_status tn_function_call(tn_function *function, tn_scope *scope, tn_array *const *inputs,
                            uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs)
 {
@@ -441,8 +470,7 @@ tn_status tn_function_call(tn_function *function, tn_scope *scope, tn_array *con
     if (status != TN_OK)
         return status;
     if (scope->tracing)
-        return tn_scope_fail(scope, TN_ERR_ARGUMENT,
-                             "function_call: not from within a function's body");
+        return call_inline(function, scope, inputs, num_inputs, outputs, num_outputs);
     if (life_check(&scope->runtime->life) != TN_OK)
         return scope_take_failure(scope, TN_ERR_ARGUMENT);
     struct arena_mark mark = arena_mark(&scope->scratch);

@@ -37,7 +37,7 @@ static tn_array *give_back(tn_scope *scope, const struct given_memory *given,
 
 static tn_status check_pointer(const struct given_memory *given)
 {
-    size_t size = dtype_size(given->layout.dtype);
+    size_t size = dtype_size(tn_dtype_real(given->layout.dtype));
     if (layout_elements(&given->layout) == 0)
         return TN_OK;
     if (!given->data)
@@ -47,7 +47,8 @@ static tn_status check_pointer(const struct given_memory *given)
             TN_ERR_ARGUMENT,
             "%s: data at %p, expected a multiple of %zu bytes, the size of %s: copy "
             "it, as tn_from_data does",
-            given->function, given->data, size, dtype_name(given->layout.dtype));
+            given->function, given->data, size,
+            dtype_name(tn_dtype_real(given->layout.dtype)));
     return TN_OK;
 }
 
@@ -128,11 +129,23 @@ static const struct {
     uint8_t code, bits;
     tn_dtype dtype;
 } dl_types[] = {
-    {kDLBool, 8, TN_BOOL},  {kDLInt, 8, TN_I8},       {kDLInt, 16, TN_I16},
-    {kDLInt, 32, TN_I32},   {kDLInt, 64, TN_I64},     {kDLUInt, 8, TN_U8},
-    {kDLUInt, 16, TN_U16},  {kDLUInt, 32, TN_U32},    {kDLUInt, 64, TN_U64},
-    {kDLFloat, 16, TN_F16}, {kDLBfloat, 16, TN_BF16}, {kDLFloat, 32, TN_F32},
+    {kDLBool, 8, TN_BOOL},
+    {kDLInt, 8, TN_I8},
+    {kDLInt, 16, TN_I16},
+    {kDLInt, 32, TN_I32},
+    {kDLInt, 64, TN_I64},
+    {kDLUInt, 8, TN_U8},
+    {kDLUInt, 16, TN_U16},
+    {kDLUInt, 32, TN_U32},
+    {kDLUInt, 64, TN_U64},
+    {kDLFloat, 16, TN_F16},
+    {kDLBfloat, 16, TN_BF16},
+    {kDLFloat, 32, TN_F32},
     {kDLFloat, 64, TN_F64},
+    {kDLComplex, 64, TN_COMPLEX64},
+    {kDLComplex, 128, TN_COMPLEX128},
+    {kDLFloat8_e4m3fn, 8, TN_F8_E4M3},
+    {kDLFloat8_e5m2, 8, TN_F8_E5M2},
 };
 
 bool dlpack_type(tn_dtype dtype, DLDataType *out)

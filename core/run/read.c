@@ -110,7 +110,7 @@ const void *tn_data(tn_scope *scope, tn_array *array)
 
 double tn_item(tn_scope *scope, tn_array *array)
 {
-    unsigned char element[8];
+    unsigned char element[DTYPE_MAX_SIZE];
     char text[TYPE_TEXT];
     if (scope_begin(scope, "item", NO_LISTS) != TN_OK)
         return NAN;

@@ -27,6 +27,7 @@ struct run_record {
     struct open_list *open;      // by device
     struct storage **arenas;     // by device; NULL: no arena
     struct storage **storages;   // as plan.storages
+    struct value **made;         // what host operations gave
     tn_binding *bindings;        // of the segment that is being submitted
     // By device: the last point of its host's timeline that later submissions of this run
     // wait for: there the mover has read what this run wrote; 0: none.

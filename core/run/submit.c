@@ -30,7 +30,8 @@ static struct run_record *run_record_create(const struct plan *plan)
         plan->num_transfers * sizeof(struct submitted) +
         devices * (sizeof(struct open_list) + sizeof(struct storage *) + sizeof(uint64_t)) +
         plan->num_storages * sizeof(struct storage *) +
-        plan->max_slots * sizeof(tn_binding) + queues * sizeof(uint32_t);
+        plan->num_made * sizeof(struct value *) + plan->max_slots * sizeof(tn_binding) +
+        queues * sizeof(uint32_t);
     char *at = mem_zalloc(size);
     struct run_record *record = at ? carve(&at, 1, sizeof(*record)) : NULL;
     if (!record)
@@ -40,6 +41,7 @@ static struct run_record *run_record_create(const struct plan *plan)
     record->open = carve(&at, devices, sizeof(*record->open));
     record->arenas = carve(&at, devices, sizeof(*record->arenas));
     record->storages = carve(&at, plan->num_storages, sizeof(*record->storages));
+    record->made = carve(&at, plan->num_made, sizeof(*record->made));
     record->bindings = carve(&at, plan->max_slots, sizeof(*record->bindings));
     record->reads = carve(&at, devices, sizeof(*record->reads));
     record->queues = carve(&at, queues, sizeof(*record->queues));
@@ -72,6 +74,10 @@ static void run_record_give(struct plan *plan, struct run_record *record)
         storage_release(record->storages[i]);
         record->storages[i] = NULL;
     }
+    for (uint32_t i = 0; i < plan->num_made; i++) {
+        value_release(record->made[i]);
+        record->made[i] = NULL;
+    }
     for (uint32_t i = 0; i < plan->num_devices; i++) {
         storage_release(record->arenas[i]);
         record->arenas[i] = NULL;
@@ -98,6 +104,9 @@ struct storage *run_storage(const struct run *run, const struct plan_slot *slot,
         return run->leaves[slot->index]->storage;
     case HOME_ARENA:
         return run->record->arenas[slot->index];
+    case HOME_MADE:
+        *out_offset = run->record->made[slot->index]->offset;
+        return run->record->made[slot->index]->storage;
     default:
         return run->record->storages[slot->index];
     }
@@ -141,6 +150,38 @@ static tn_status prepare_storages(struct run *run)
             return status;
     }
     return TN_OK;
+}
+
+// --- host operations --------------------------------------------------------------------
+
+// The operand as a value of its own.
+static tn_status wrap_input(const struct run *run, const struct host_input *in,
+                            struct value **out)
+{
+    uint64_t offset;
+    if (in->slot.home == HOME_NONE)
+        return TN_OK;
+    struct storage *storage = run_storage(run, &in->slot, &offset);
+    return value_share(storage, offset + in->offset, &in->layout, out);
+}
+
+static tn_status run_host(struct run *run, const struct plan_host *host)
+{
+    struct value **inputs = mem_zalloc((host->num_inputs + 1) * sizeof(*inputs));
+    tn_status status = inputs ? TN_OK : TN_ERR_MEMORY;
+    bool has_begun = false;
+    uint64_t begin = trace_begin(run->plan->runtime->trace);
+    for (uint32_t i = 0; i < host->num_inputs && status == TN_OK; i++)
+        status = wrap_input(run, &host->inputs[i], &inputs[i]);
+    if (status == TN_OK)
+        status = host_run(run->plan, host, inputs, run->record->made + host->first_made,
+                          run->mode, &has_begun);
+    for (uint32_t i = 0; inputs && i < host->num_inputs; i++)
+        value_release(inputs[i]);
+    mem_free(inputs);
+    run->has_begun |= has_begun;
+    trace_end(run->plan->runtime->trace, begin, host->label, "\"kernel\":\"host\"");
+    return status;
 }
 
 // --- submission -------------------------------------------------------------------------
@@ -439,6 +480,8 @@ static tn_status submit_all(struct run *run)
         tn_status status = TN_OK;
         for (uint32_t k = 0; k < segment->num_transfers && status == TN_OK; k++)
             status = run_transfer(run, &plan->transfers[segment->first_transfer + k]);
+        for (uint32_t k = 0; k < segment->num_hosts && status == TN_OK; k++)
+            status = run_host(run, &plan->hosts[segment->first_host + k]);
         if (status == TN_OK && segment->executable)
             status = segment->effects ? submit_in_turn(run, segment)
                                       : submit_segment(run, segment);
@@ -476,11 +519,9 @@ static tn_status give_outputs(struct run *run, struct value **outputs)
         const struct plan_output *o = &plan->outputs[i];
         uint64_t offset;
         struct storage *storage = run_storage(run, &o->slot, &offset);
-        storage_retain(storage);
         tn_status status =
-            value_create(storage, offset + o->offset, &o->layout, &outputs[i]);
+            value_share(storage, offset + o->offset, &o->layout, &outputs[i]);
         if (status != TN_OK) {
-            storage_release(storage);
             for (; i > 0; i--) {
                 value_release(outputs[i - 1]);
                 outputs[i - 1] = NULL;
@@ -498,7 +539,10 @@ tn_status plan_run(struct plan *plan, struct value *const *leaves, struct value 
     tn_status status = callback_check(plan->runtime);
     if (status != TN_OK)
         return status;
-    struct run run = {plan, run_record_take(plan), leaves, mode, false, false};
+    // Host operations read what earlier segments write: their outcomes are needed.
+    struct run run = {plan,   run_record_take(plan),
+                      leaves, mode == RUN_WAIT && plan->num_hosts ? RUN_START : mode,
+                      false,  false};
     if (!run.record)
         return TN_ERR_MEMORY;
     life_add(&plan->runtime->life, LIFE_RUNS);

@@ -12,6 +12,7 @@
 tn_status flow_init(struct flow *flow, tn_scope *scope)
 {
     *flow = (struct flow){.scope = scope, .epoch = ++scope->epoch};
+    scope->num_flows++;
     tn_status status = expr_parse_arrow(scope->runtime, "a, b -> a + b", &flow->sum);
     if (status == TN_OK)
         status = expr_parse_arrow(scope->runtime, "x -> x", &flow->same);
@@ -20,6 +21,8 @@ tn_status flow_init(struct flow *flow, tn_scope *scope)
 
 void flow_finish(struct flow *flow)
 {
+    if (flow->scope)
+        flow->scope->num_flows--;
     mem_free(flow->slots);
 }
 
@@ -49,7 +52,7 @@ tn_status flow_include(struct flow *flow, tn_array *array)
 
 bool flow_through(const struct node *node, uint32_t i)
 {
-    if (!node->inputs[i] || !dtype_is_float(node->inputs[i]->type.dtype))
+    if (!node->inputs[i] || !dtype_is_inexact(node->inputs[i]->type.dtype))
         return false;
     if (!node->prim)
         return true;
@@ -60,6 +63,15 @@ bool flow_through(const struct node *node, uint32_t i)
     const tn_primitive *record = &node->prim->record;
     uint32_t slot = i < record->num_inputs ? i : record->num_inputs - 1;
     return !(record->inputs[slot].flags & TN_INPUT_CONSTANT);
+}
+
+uint64_t flow_complex_inputs(const struct node *node)
+{
+    uint64_t set = 0;
+    for (uint32_t i = 0; i < node->num_inputs && i < 64; i++)
+        set |= (uint64_t)(node->inputs[i] && tn_is_complex(node->inputs[i]->type.dtype))
+               << i;
+    return set;
 }
 
 // --- fitting ---------------------------------------------------------------------------
@@ -315,24 +327,4 @@ tn_status flow_no_rule(const struct node *node, const char *rule)
                 "the rule to its pack%s",
                 node->prim->record.id, rule,
                 is_derivative ? ", or cut the derivative with base.stop_gradient" : "");
-}
-
-// --- bodies ----------------------------------------------------------------------------
-
-tn_status body_call(tn_function_body body, void *user, tn_scope *scope,
-                    tn_array *const *inputs, uint64_t num_inputs, tn_array **outputs,
-                    uint64_t num_outputs)
-{
-    fail_clear();
-    for (uint64_t i = 0; i < num_outputs; i++)
-        outputs[i] = NULL;
-    scope_take_failure(scope, body(scope, inputs, num_inputs, outputs, num_outputs, user));
-    for (uint64_t i = 0; i < num_outputs && scope->status == TN_OK; i++) {
-        if (!outputs[i])
-            tn_scope_fail(scope, TN_ERR_ARGUMENT, "the body left output %llu NULL",
-                          (unsigned long long)i);
-        else
-            outputs[i] = scope_local(scope, outputs[i]);
-    }
-    return scope->status;
 }

@@ -33,8 +33,11 @@ bool flow_has(const struct flow *flow, const tn_array *array);
 tn_array **flow_slot(struct flow *flow, const tn_array *array); // only if flow_has()
 
 // Whether derivatives flow through input i of the node: the input is given, has a float
-// dtype, and the primitive does not declare it TN_INPUT_CONSTANT.
+// dtype or a complex one, and the primitive does not declare it TN_INPUT_CONSTANT.
 bool flow_through(const struct node *node, uint32_t i);
+
+// Bit i: input i of the node is complex.
+uint64_t flow_complex_inputs(const struct node *node);
 
 // Adds `amount`, fitted to the array's type, to the array's slot. NULL adds nothing.
 tn_status flow_add(struct flow *flow, tn_array *array, tn_array *amount);
@@ -96,12 +99,6 @@ tn_status flow_refuse_effects(const struct node *node, const char *what);
 
 // Fails: the node's primitive has no `rule` ("vjp"), no expression and no decomposition.
 tn_status flow_no_rule(const struct node *node, const char *rule);
-
-// Calls the body of a tn_function or of tn_vmap_call. An output left NULL is a failure.
-// Gives outputs that belong to `scope`. Every failure becomes the scope's.
-tn_status body_call(tn_function_body body, void *user, tn_scope *scope,
-                    tn_array *const *inputs, uint64_t num_inputs, tn_array **outputs,
-                    uint64_t num_outputs);
 
 // --- reverse mode (vjp.c); forward mode transposes it for primitives that have only a vjp
 // -

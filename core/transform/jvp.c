@@ -19,7 +19,7 @@ static tn_array *tangent_of(struct flow *flow, const struct node *node, uint32_t
 
 static tn_status set_tangent(struct flow *flow, tn_array *output, tn_array *tangent)
 {
-    if (!tangent || !dtype_is_float(output->type.dtype))
+    if (!tangent || !dtype_is_inexact(output->type.dtype))
         return TN_OK;
     tn_status status = flow_include(flow, output);
     return status == TN_OK ? flow_add(flow, output, tangent) : status;
@@ -30,12 +30,13 @@ static tn_status push_expr(struct flow *flow, struct node *node, tn_array *const
     uint64_t given = 0;
     for (uint32_t i = 0; i < node->num_inputs; i++)
         given |= (uint64_t)(tangents[i] != NULL) << i;
+    uint64_t complex_inputs = flow_complex_inputs(node);
     for (uint32_t i = 0; i < node->num_outputs; i++) {
         tn_array *output = &node->outputs[i], *tangent = NULL;
         const struct expr *derived;
-        if (!dtype_is_float(output->type.dtype))
+        if (!dtype_is_inexact(output->type.dtype))
             continue;
-        tn_status status = expr_jvp(node->expr, i, given, &derived);
+        tn_status status = expr_jvp(node->expr, i, given, complex_inputs, &derived);
         if (status == TN_OK && derived)
             status =
                 flow_apply(flow, node, derived, tangents, output->type.dtype, &tangent);
@@ -68,7 +69,7 @@ static tn_status make_cotangents(struct flow *flow, struct node *node,
 {
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < node->num_outputs && status == TN_OK; i++)
-        if (dtype_is_float(node->outputs[i].type.dtype))
+        if (dtype_is_inexact(node->outputs[i].type.dtype))
             status = flow_fill(flow, &node->outputs[i].type, 0, &cotangents[i]);
     return status;
 }
@@ -194,10 +195,10 @@ static tn_status seed(struct flow *flow, tn_array *wrt, tn_array *tangent, uint6
     wrt = scope_local(flow->scope, wrt);
     if (!wrt)
         return flow->scope->status;
-    if (!dtype_is_float(wrt->type.dtype))
+    if (!dtype_is_inexact(wrt->type.dtype))
         return fail(TN_ERR_ARGUMENT,
                     "no derivative with respect to array %llu: it is %s, expected a float "
-                    "dtype",
+                    "dtype or a complex one",
                     (unsigned long long)i, type_print(&wrt->type, got));
     if (!tangent)
         return TN_OK;

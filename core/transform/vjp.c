@@ -26,7 +26,7 @@ static tn_status include_dependents(struct flow *flow, struct node **nodes, uint
         for (uint32_t i = 0; i < node->num_inputs && !depends; i++)
             depends = is_wanted(flow, node, i);
         for (uint32_t i = 0; depends && i < node->num_outputs; i++) {
-            if (!dtype_is_float(node->outputs[i].type.dtype))
+            if (!dtype_is_inexact(node->outputs[i].type.dtype))
                 continue;
             tn_status status = flow_include(flow, &node->outputs[i]);
             if (status != TN_OK)
@@ -44,12 +44,13 @@ static tn_status pull_expr(struct flow *flow, struct node *node,
     uint64_t given = 0;
     for (uint32_t i = 0; i < node->num_outputs && i < TN_EXPR_MAX_OUTPUTS; i++)
         given |= (uint64_t)(cotangents[i] != NULL) << i;
+    uint64_t complex_inputs = flow_complex_inputs(node);
     for (uint32_t i = 0; i < node->num_inputs; i++) {
         if (!is_wanted(flow, node, i))
             continue;
         const struct expr *derived;
         tn_array *gradient = NULL, *input = node->inputs[i];
-        tn_status status = expr_vjp(node->expr, i, given, &derived);
+        tn_status status = expr_vjp(node->expr, i, given, complex_inputs, &derived);
         if (status == TN_OK && derived)
             status =
                 flow_apply(flow, node, derived, cotangents, input->type.dtype, &gradient);
@@ -191,8 +192,10 @@ static tn_status check_cotangent(const tn_array *output, const tn_array *cotange
                                  uint64_t i)
 {
     char got[TYPE_TEXT], expected[TYPE_TEXT];
-    if (!dtype_is_float(output->type.dtype))
-        return fail(TN_ERR_ARGUMENT, "output %llu is %s, expected a float dtype",
+    if (!dtype_is_inexact(output->type.dtype))
+        return fail(TN_ERR_ARGUMENT,
+                    "output %llu is %s, expected a float dtype or a "
+                    "complex one",
                     (unsigned long long)i, type_print(&output->type, got));
     if (cotangent && !type_equal(&output->type, &cotangent->type))
         return fail(TN_ERR_ARGUMENT, "cotangent %llu is %s, expected %s as the output is",
@@ -204,6 +207,11 @@ static tn_status check_cotangent(const tn_array *output, const tn_array *cotange
 static tn_status ones(struct flow *flow, const tn_array *output, uint64_t i, tn_array **out)
 {
     char text[TYPE_TEXT];
+    if (tn_is_complex(output->type.dtype))
+        return fail(TN_ERR_ARGUMENT,
+                    "output %llu is %s: without cotangents, expected a real dtype: take "
+                    "real(), imag() or abs()",
+                    (unsigned long long)i, type_print(&output->type, text));
     if (type_elements(&output->type) != 1)
         return fail(TN_ERR_ARGUMENT,
                     "output %llu is %s: without cotangents, expected one element",
@@ -244,11 +252,11 @@ static tn_status check_wrt(tn_array *const *wrt, uint64_t count)
 {
     char text[TYPE_TEXT];
     for (uint64_t i = 0; i < count; i++)
-        if (!dtype_is_float(wrt[i]->type.dtype))
+        if (!dtype_is_inexact(wrt[i]->type.dtype))
             return fail(
                 TN_ERR_ARGUMENT,
                 "no derivative with respect to array %llu: it is %s, expected a float "
-                "dtype",
+                "dtype or a complex one",
                 (unsigned long long)i, type_print(&wrt[i]->type, text));
     return TN_OK;
 }

@@ -35,7 +35,7 @@ static void write_number(FILE *out, const tn_array *array)
 {
     double value;
     memcpy(&value, &array->node->number, sizeof(value));
-    if (dtype_is_float(array->type.dtype))
+    if (dtype_is_inexact(array->type.dtype))
         fprintf(out, "%.9g", value);
     else
         fprintf(out, "%" PRId64, (int64_t)array->node->number);

@@ -30,6 +30,8 @@ static const char *name_of_kernel(const struct choice *choice)
         return "reference";
     case OP_KERNEL:
         return choice->kernel->name;
+    case OP_HOST:
+        return "host";
     case CHOICE_SPLIT:
     case CHOICE_DECOMPOSE:
         return "decomposition";
@@ -101,7 +103,7 @@ static void node_placed(struct plan_watcher *watcher, const struct plan_work *wo
 static json_t *explain_number(const struct plan_value *v)
 {
     double number;
-    if (!dtype_is_float(v->layout.dtype))
+    if (!dtype_is_inexact(v->layout.dtype))
         return json_pack("{s:I}", "number", (json_int_t)v->number);
     memcpy(&number, &v->number, sizeof(number));
     char text[32];
@@ -177,7 +179,7 @@ static json_t *explain_segments(const struct plan_work *work, const struct plan 
             json_array_append_new(
                 transfers, explain_transfer(work, plan, id,
                                             &plan->transfers[segment->first_transfer + k]));
-        for (uint32_t k = 0; k < segment->num_steps; k++, id++)
+        for (uint32_t k = 0; k < segment->num_hosts + segment->num_steps; k++, id++)
             json_array_append_new(steps, explain_step(work, id));
         json_array_append_new(segments,
                               json_pack("{s:i, s:s, s:I, s:o, s:o}", "id", (int)i, "device",

@@ -74,7 +74,8 @@ typedef void cpu_product_fn(const struct cpu_product *product);
 
 // One variant. Tables are indexed by the dtype of the operands (of the second operand for
 // SELECT); an entry is NULL where the operation is not defined for the dtype. Casts between
-// halves (F16, BF16) and other dtypes go by F32: only those from and to F32 exist.
+// formats of storage (F16, BF16, F8_E4M3, F8_E5M2) and other dtypes go by F32: only those
+// from and to F32 exist.
 struct cpu_kernels {
     const char *name;
     uint32_t needs;                           // CPU_HAS_..., instruction sets

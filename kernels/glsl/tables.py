@@ -15,9 +15,13 @@ HEADERS = os.path.join(HERE, '../../sdk/include/tenon')
 
 Dtype = collections.namedtuple('Dtype', 'name kind bytes computed')
 Instruction = collections.namedtuple('Instruction', 'name operands kind dtypes')
+# Shaders have no complex numbers and no floats of 8 bits.
+KINDS = ('BOOL', 'SIGNED', 'UNSIGNED', 'FLOAT')
 KINDS_OF = {'NONE': (), 'BOOL': ('BOOL',), 'INTEGER': ('SIGNED', 'UNSIGNED'), 'FLOAT': ('FLOAT',),
             'BITS': ('BOOL', 'SIGNED', 'UNSIGNED'), 'NUMBER': ('SIGNED', 'UNSIGNED', 'FLOAT'),
-            'ROW_NUMBER': (), 'ROW_ANY': (), 'ANY': ('BOOL', 'SIGNED', 'UNSIGNED', 'FLOAT')}
+            'ROW_NUMBER': (), 'ROW_ANY': (), 'ANY': KINDS, 'ANY_COMPLEX': KINDS, 'COMPLEX': (),
+            'PARTS': (), 'FLOAT_COMPLEX': ('FLOAT',),
+            'NUMBER_COMPLEX': ('SIGNED', 'UNSIGNED', 'FLOAT')}
 BYTES_OF = {'float': 4, 'double': 8}
 
 
@@ -32,12 +36,13 @@ def dtypes():
     found = {row[0]: row for row in rows('types.h', 'TN_DTYPES')}
     return [Dtype(name, kind, BYTES_OF.get(type_) or int(re.search(r'\d+', type_)[0]) // 8,
                   found[computed][1])
-            for _, name, type_, kind, _, computed, _ in found.values()]
+            for _, name, type_, kind, _, computed, _ in found.values() if kind in KINDS]
 
 
 def instructions():
     return [Instruction(name, int(operands), kind, dtypes_)
-            for name, _, operands, kind, dtypes_ in rows('expr.h', 'TN_EXPR_OPS')]
+            for name, _, operands, kind, dtypes_ in rows('expr.h', 'TN_EXPR_OPS')
+            if dtypes_ not in ('COMPLEX', 'PARTS')]
 
 
 def class_of(dtype):

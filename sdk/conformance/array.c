@@ -134,6 +134,22 @@ void array_set(struct array *array, int64_t i, double value)
     tn_set_f64(&array->tensor, element_offset(array, i), value);
 }
 
+tn_complex128 array_get_complex(const struct array *array, int64_t i)
+{
+    return tn_get_complex(&array->tensor, element_offset(array, i));
+}
+
+void array_set_complex(struct array *array, int64_t i, tn_complex128 value)
+{
+    tn_set_complex(&array->tensor, element_offset(array, i), value);
+}
+
+static double distance(tn_complex128 x, tn_complex128 y)
+{
+    double re = x.re - y.re, im = x.im - y.im;
+    return im == 0 ? fabs(re) : hypot(re, im);
+}
+
 void array_fill(struct kit *k, struct array *array, double lo, double hi)
 {
     tn_dtype dtype = array->tensor.layout.dtype;
@@ -144,6 +160,8 @@ void array_fill(struct kit *k, struct array *array, double lo, double hi)
         double x = random_in(k, lo, hi);
         x = is_integer ? floor(random_in(k, lo, hi + 1)) : x;
         array_set(array, i, dtype == TN_BOOL ? (double)random_below(k, 2) : x);
+        if (tn_is_complex(dtype))
+            array_set_complex(array, i, (tn_complex128){x, random_in(k, lo, hi)});
     }
 }
 
@@ -151,18 +169,31 @@ double array_largest(const struct array *array)
 {
     double most = 0;
     for (int64_t i = 0; i < array->count; i++) {
-        double x = fabs(array_get(array, i));
+        double x = distance(array_get_complex(array, i), (tn_complex128){0, 0});
         if (isfinite(x) && x > most)
             most = x;
     }
     return most;
 }
 
-static bool agree(double got, double want, double bound)
+static bool is_nan(tn_complex128 x)
 {
-    if (isnan(got) || isnan(want))
-        return isnan(got) && isnan(want);
-    return got == want || fabs(got - want) <= bound;
+    return isnan(x.re) || isnan(x.im);
+}
+
+static bool agree(tn_complex128 got, tn_complex128 want, double bound)
+{
+    if (is_nan(got) || is_nan(want))
+        return is_nan(got) && is_nan(want);
+    return (got.re == want.re && got.im == want.im) || distance(got, want) <= bound;
+}
+
+// "1.5", and "1.5-2j" of a complex dtype.
+static const char *number_text(const struct array *array, tn_complex128 x, char text[64])
+{
+    snprintf(text, 64, tn_is_complex(array->tensor.layout.dtype) ? "%.9g%+.9gj" : "%.9g",
+             x.re, x.im);
+    return text;
 }
 
 const char *array_compare(const struct array *got, const struct array *want,
@@ -176,11 +207,13 @@ const char *array_compare(const struct array *got, const struct array *want,
                            types_text(types, sizeof(types), pair, 2));
     double bound = tolerance * fmax(array_largest(want), least);
     for (int64_t i = 0; i < got->count; i++) {
-        double x = array_get(got, i), y = array_get(want, i);
+        tn_complex128 x = array_get_complex(got, i), y = array_get_complex(want, i);
+        char is[64], expected[64];
         if (!agree(x, y, bound))
             return format_text(text, sizeof(text),
-                               "element %lld of %lld is %.9g, expected %.9g to within %.3g",
-                               (long long)i, (long long)got->count, x, y, bound);
+                               "element %lld of %lld is %s, expected %s to within %.3g",
+                               (long long)i, (long long)got->count, number_text(got, x, is),
+                               number_text(want, y, expected), bound);
     }
     return NULL;
 }

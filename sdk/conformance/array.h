@@ -34,6 +34,8 @@ bool array_guards_hold(const struct array *array, unsigned char poison);
 
 double array_get(const struct array *array, int64_t i);
 void array_set(struct array *array, int64_t i, double value);
+tn_complex128 array_get_complex(const struct array *array, int64_t i);
+void array_set_complex(struct array *array, int64_t i, tn_complex128 value);
 // Fills with uniform random numbers in [lo, hi]: whole for integers and within their range,
 // 0 or 1 for bool.
 void array_fill(struct kit *k, struct array *array, double lo, double hi);

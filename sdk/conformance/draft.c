@@ -111,7 +111,7 @@ static uint64_t word_of(tn_dtype dtype, int64_t value)
 {
     double real = (double)value;
     uint64_t word = (uint64_t)value;
-    if (TN_DTYPE_BIT(dtype) & TN_FLOAT_DTYPES)
+    if (TN_DTYPE_BIT(dtype) & (TN_FLOAT_DTYPES | TN_FLOAT8_DTYPES | TN_COMPLEX_DTYPES))
         memcpy(&word, &real, sizeof(word));
     return word;
 }

@@ -127,6 +127,10 @@ static bool set_odd_value(const tn_attr_field *field, size_t n, const void **at)
                    : field->kind == TN_ATTR_INT_LIST ? COUNT(odd_lists)
                                                      : COUNT(odd_float_lists);
     memset(long_text, 'a', sizeof(long_text) - 1);
+    if (field->kind == TN_ATTR_GRAPH) { // absence alone
+        *at = NULL;
+        return n == 0 && !(field->flags & TN_ATTR_REQUIRED);
+    }
     if (n > count || (n == count && field->flags & TN_ATTR_REQUIRED))
         return false;
     *at = n == count                        ? NULL

@@ -258,7 +258,7 @@ static void run(struct fixture *f)
 
 static bool consumes(struct fixture *f, const char *family)
 {
-    uint32_t dtypes = f->info.dtypes ? f->info.dtypes : TN_ALL_DTYPES;
+    uint32_t dtypes = f->info.dtypes ? f->info.dtypes : TN_FIRST_DTYPES;
     bool can = fixture_consumes(f, family) && dtypes & TN_DTYPE_BIT(TN_I32);
     if (!can)
         check_skip(f->kit, "it does not consume %s", family);

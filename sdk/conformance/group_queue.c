@@ -16,7 +16,7 @@ static struct program affine;
 // failed.
 static tn_executable *start(struct fixture *f)
 {
-    uint32_t dtypes = f->info.dtypes ? f->info.dtypes : TN_ALL_DTYPES;
+    uint32_t dtypes = f->info.dtypes ? f->info.dtypes : TN_FIRST_DTYPES;
     if (!fixture_consumes(f, TN_FAMILY_EXPR) || !(dtypes & TN_DTYPE_BIT(TN_I32))) {
         check_skip(f->kit, "it runs no programs of i32");
         return NULL;

@@ -15,7 +15,7 @@ static struct program affine, combine;
 // Skips the check when the backend runs no programs of `dtype`.
 static bool runs_programs(struct fixture *f, tn_dtype dtype)
 {
-    uint32_t dtypes = f->info.dtypes ? f->info.dtypes : TN_ALL_DTYPES;
+    uint32_t dtypes = f->info.dtypes ? f->info.dtypes : TN_FIRST_DTYPES;
     bool can = fixture_consumes(f, TN_FAMILY_EXPR) && dtypes & TN_DTYPE_BIT(dtype);
     if (!can)
         check_skip(f->kit, "it runs no programs of %s", tn_dtype_name(dtype));
@@ -149,8 +149,9 @@ static void check_values(struct fixture *f)
         check_skip(f->kit, "it runs no programs");
         return;
     }
+    uint32_t dtypes = f->info.dtypes ? f->info.dtypes : TN_FIRST_DTYPES;
     for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++) {
-        if (f->info.dtypes && !(f->info.dtypes & TN_DTYPE_BIT(dtype)))
+        if (!tn_dtype_in(dtype, dtypes))
             continue;
         bool every = dtype == TN_F32 || dtype == TN_I32;
         for (int kind = PLAIN; kind < (every ? NUM_LAYOUTS : PLAIN + 1); kind++)

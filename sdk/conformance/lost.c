@@ -30,7 +30,7 @@ static const tn_device_loss *find_loss(struct fixture *f)
 
 static bool runs_programs(const struct fixture *f)
 {
-    uint32_t dtypes = f->info.dtypes ? f->info.dtypes : TN_ALL_DTYPES;
+    uint32_t dtypes = f->info.dtypes ? f->info.dtypes : TN_FIRST_DTYPES;
     return fixture_consumes(f, TN_FAMILY_EXPR) && dtypes & TN_DTYPE_BIT(TN_I32);
 }
 

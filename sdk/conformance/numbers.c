@@ -33,5 +33,10 @@ uint64_t numbers_named(uint64_t state, const char *name)
 
 double dtype_rounding(tn_dtype dtype)
 {
-    return tn_is_float(dtype) ? ldexp(1, -tn_dtype_precision(dtype)) : 0;
+    return dtype_derives(dtype) ? ldexp(1, -tn_dtype_precision(dtype)) : 0;
+}
+
+bool dtype_derives(tn_dtype dtype)
+{
+    return tn_is_float(dtype) || tn_is_complex(dtype);
 }

@@ -4,6 +4,7 @@
 #ifndef CONFORMANCE_NUMBERS_H
 #define CONFORMANCE_NUMBERS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <tenon/types.h>
 
@@ -13,7 +14,11 @@ double numbers_between(uint64_t *state, double lo, double hi);
 // A state derived from `state` and `name`.
 uint64_t numbers_named(uint64_t state, const char *name);
 
-// Relative error of one rounding to the dtype; 0 for integers and bool.
+// Relative error of one rounding to the dtype; 0 for integers, bool, and floats of 8 bits,
+// which nothing computes in. Of a complex dtype that of a part.
 double dtype_rounding(tn_dtype dtype);
+
+// Whether arrays of the dtype have derivatives: floats and complex numbers.
+bool dtype_derives(tn_dtype dtype);
 
 #endif // CONFORMANCE_NUMBERS_H

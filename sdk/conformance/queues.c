@@ -25,7 +25,7 @@ static bool has_queues(struct fixture *f)
 // Drafts out = 3 * x + 1 over `count` numbers; slot 0 is x, slot 1 is out. False: skipped.
 static bool draft_affine(struct fixture *f, int64_t count)
 {
-    uint32_t dtypes = f->info.dtypes ? f->info.dtypes : TN_ALL_DTYPES;
+    uint32_t dtypes = f->info.dtypes ? f->info.dtypes : TN_FIRST_DTYPES;
     if (!fixture_consumes(f, TN_FAMILY_EXPR) || !(dtypes & TN_DTYPE_BIT(TN_I32))) {
         check_skip(f->kit, "it runs no programs of i32");
         return false;

@@ -24,7 +24,7 @@ static void call_open(struct call *c)
     graph_inputs(c->scope, c->s, c->in);
     graph_op(c->scope, c->s, c->in, c->out);
     for (uint32_t i = 0; i < c->s->num_outputs; i++)
-        if (tn_dtype_in(c->s->outputs[i].dtype, TN_FLOAT_DTYPES))
+        if (dtype_derives(c->s->outputs[i].dtype))
             c->cotangents[i] = c->out[i]; // any array of the right type will do
     memset(c->results, 0, sizeof(c->results));
     c->rule = (tn_rule){.struct_size = sizeof(tn_rule),
@@ -42,8 +42,7 @@ static tn_status call_vjp(struct call *c, const tn_build *build)
 {
     uint64_t wanted = 0;
     for (uint32_t i = 0; i < c->s->num_inputs; i++)
-        wanted |= (uint64_t)(c->in[i] && tn_dtype_in(c->s->types[i].dtype, TN_FLOAT_DTYPES))
-                  << i;
+        wanted |= (uint64_t)(c->in[i] && dtype_derives(c->s->types[i].dtype)) << i;
     return c->s->primitive->vjp(build, &c->rule, c->cotangents, &wanted, c->results);
 }
 
@@ -51,7 +50,7 @@ static tn_status call_jvp(struct call *c, const tn_build *build)
 {
     tn_array *tangents[MAX_IN] = {NULL};
     for (uint32_t i = 0; i < c->s->num_inputs; i++)
-        if (tn_dtype_in(c->s->types[i].dtype, TN_FLOAT_DTYPES))
+        if (dtype_derives(c->s->types[i].dtype))
             tangents[i] = c->in[i];
     return c->s->primitive->jvp(build, &c->rule, tangents, c->results);
 }
@@ -105,7 +104,7 @@ static tn_status partial_jvp(struct call *c, const tn_build *build, uint32_t one
 {
     tn_array *tangents[MAX_IN] = {NULL};
     for (uint32_t i = 0; i < c->s->num_inputs; i++)
-        if (c->in[i] && tn_dtype_in(c->s->types[i].dtype, TN_FLOAT_DTYPES))
+        if (c->in[i] && dtype_derives(c->s->types[i].dtype))
             tangents[i] = i == one  ? c->in[i]
                           : as_null ? NULL
                                     : zeros_like(c->scope, &c->s->types[i]);
@@ -153,10 +152,10 @@ static void check_partial(struct call *c)
 {
     const tn_primitive *p = c->s->primitive;
     for (uint32_t i = 0; p->vjp && c->s->num_outputs > 1 && i < c->s->num_outputs; i++)
-        if (tn_dtype_in(c->s->outputs[i].dtype, TN_FLOAT_DTYPES))
+        if (dtype_derives(c->s->outputs[i].dtype))
             check_one_of(c, partial_vjp, i, "vjp");
     for (uint32_t i = 0; p->jvp && c->s->num_inputs > 1 && i < c->s->num_inputs; i++)
-        if (tn_dtype_in(c->s->types[i].dtype, TN_FLOAT_DTYPES))
+        if (dtype_derives(c->s->types[i].dtype))
             check_one_of(c, partial_jvp, i, "jvp");
 }
 

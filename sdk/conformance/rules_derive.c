@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Derivatives compared with central differences.
 //
-// The loss is the sum of all floating-point outputs times fixed random weights. The error
-// of a difference with step h is h^2 times the third derivative, and the rounding error
-// divided by h. Each difference is computed with h and with h / 2; where the two disagree
-// (a kink, a pole), nothing is concluded.
+// The loss is the sum of all floating-point outputs times fixed random weights; of a
+// complex output the real part of its conjugated weight times it, so that the weights are
+// cotangents in PyTorch's convention, and a gradient's parts are derivatives by parts. The
+// error of a difference with step h is h^2 times the third derivative, and the rounding
+// error divided by h. Each difference is computed with h and with h / 2; where the two
+// disagree (a kink, a pole), nothing is concluded.
 #include <math.h>
 #include "rules.h"
 
@@ -18,17 +20,12 @@ struct derivation {
     double step, bound;
 };
 
-static bool is_float(tn_dtype dtype)
-{
-    return tn_dtype_in(dtype, TN_FLOAT_DTYPES) != 0;
-}
-
 // True when derivatives flow through input `i`.
 static bool flows(const struct sample *s, uint32_t i)
 {
     const tn_primitive *p = s->primitive;
     uint32_t slot = i < p->num_inputs ? i : p->num_inputs - 1;
-    return s->in[i].tensor.data && is_float(s->types[i].dtype) &&
+    return s->in[i].tensor.data && dtype_derives(s->types[i].dtype) &&
            !(p->inputs[slot].flags & TN_INPUT_CONSTANT);
 }
 
@@ -39,8 +36,8 @@ static void widen(struct pack *pack, struct sample *s)
 {
     struct sample wide = *s;
     for (uint32_t i = 0; i < s->num_inputs; i++)
-        if (is_float(s->types[i].dtype))
-            wide.types[i].dtype = TN_F64;
+        if (dtype_derives(s->types[i].dtype))
+            wide.types[i].dtype = tn_is_complex(s->types[i].dtype) ? TN_COMPLEX128 : TN_F64;
     if (sample_infer(&pack->maker, &wide) == TN_OK)
         *s = wide;
 }
@@ -53,11 +50,11 @@ static bool choose_step(const struct sample *s, double *step, double *bound)
     bool has_input = false, has_output = false;
     for (uint32_t i = 0; i < s->num_inputs; i++) {
         rounding = fmax(rounding, dtype_rounding(s->types[i].dtype));
-        has_input |= is_float(s->types[i].dtype);
+        has_input |= dtype_derives(s->types[i].dtype);
     }
     for (uint32_t i = 0; i < s->num_outputs; i++) {
         rounding = fmax(rounding, dtype_rounding(s->outputs[i].dtype));
-        has_output |= is_float(s->outputs[i].dtype);
+        has_output |= dtype_derives(s->outputs[i].dtype);
     }
     *step = rounding > 0x1p-30 ? 0x1p-7 : 0x1p-18;
     *bound = rounding > 0x1p-30 ? 1e-2 : 1e-5;
@@ -73,7 +70,7 @@ static bool derivation_init(struct derivation *d)
     for (uint32_t i = 0; i < d->s->num_outputs; i++) {
         tn_type type = array_type(&out[i]);
         d->weights[i] = (struct array){.count = 0};
-        if (!is_float(type.dtype))
+        if (!dtype_derives(type.dtype))
             continue;
         d->weights[i] = array_new(&type, PLAIN, 0);
         array_fill(d->kit, &d->weights[i], 0.5, 1.5);
@@ -91,6 +88,12 @@ static void derivation_finish(struct derivation *d)
 
 // --- differences -----------------------------------------------------------------------
 
+// Re(conj(a) b).
+static double product(tn_complex128 a, tn_complex128 b)
+{
+    return a.re * b.re + a.im * b.im;
+}
+
 static double loss(const struct derivation *d)
 {
     struct array out[MAX_OUT];
@@ -99,7 +102,8 @@ static double loss(const struct derivation *d)
         return NAN;
     for (uint32_t o = 0; o < d->s->num_outputs; o++)
         for (int64_t i = 0; i < d->weights[o].count; i++)
-            sum += array_get(&d->weights[o], i) * array_get(&out[o], i);
+            sum += product(array_get_complex(&d->weights[o], i),
+                           array_get_complex(&out[o], i));
     outputs_free(out);
     return sum;
 }
@@ -114,9 +118,12 @@ static double loss_moved(const struct derivation *d, const struct array *along, 
         if (!along[n].tensor.data)
             continue;
         d->s->in[n] = array_laid_out(&kept[n], PLAIN);
-        for (int64_t i = 0; i < kept[n].count; i++)
-            array_set(&d->s->in[n], i,
-                      array_get(&kept[n], i) + by * array_get(&along[n], i));
+        for (int64_t i = 0; i < kept[n].count; i++) {
+            tn_complex128 x = array_get_complex(&kept[n], i);
+            tn_complex128 t = array_get_complex(&along[n], i);
+            array_set_complex(&d->s->in[n], i,
+                              (tn_complex128){x.re + by * t.re, x.im + by * t.im});
+        }
     }
     double sum = loss(d);
     for (uint32_t n = 0; n < d->s->num_inputs; n++)
@@ -203,7 +210,8 @@ static const char *tangent_along(const struct derivation *d, const struct array 
         if (status != TN_OK)
             break;
         for (int64_t i = 0; i < tangent.count; i++)
-            *out += array_get(&tangent, i) * array_get(&d->weights[o], i);
+            *out += product(array_get_complex(&d->weights[o], i),
+                            array_get_complex(&tangent, i));
         array_free(&tangent);
     }
     if (status != TN_OK)
@@ -229,6 +237,25 @@ static void no_rule(struct derivation *d, bool has_rule, const char *what, const
         check_skip(d->kit, "%s", why);
 }
 
+// Compares element i of a gradient: `got`, by a move of the input in direction `unit`.
+static void check_part(struct derivation *d, uint32_t input, struct array *along, int64_t i,
+                       tn_complex128 unit, double got)
+{
+    double want;
+    array_set_complex(&along[input], i, unit);
+    bool is_smooth = difference(d, along, &want);
+    array_set(&along[input], i, 0);
+    if (!is_smooth)
+        return;
+    check_case(d->kit);
+    if (!agrees(d, got, want))
+        check_fail(
+            d->kit,
+            "%s: the derivative in %selement %lld of %s is %.9g, by differences %.9g",
+            sample_text(d->s), unit.im != 0 ? "the imaginary part of " : "", (long long)i,
+            input_name(d->s, input), got, want);
+}
+
 static void vjp_of_input(struct derivation *d, uint32_t input)
 {
     struct array gradient, along[MAX_IN] = {0};
@@ -243,18 +270,10 @@ static void vjp_of_input(struct derivation *d, uint32_t input)
         int64_t i = count == gradient.count
                         ? n
                         : (int64_t)random_below(d->kit, (uint64_t)gradient.count);
-        double want, got = array_get(&gradient, i);
-        array_set(&along[input], i, 1);
-        bool is_smooth = difference(d, along, &want);
-        array_set(&along[input], i, 0);
-        if (!is_smooth)
-            continue;
-        check_case(d->kit);
-        if (!agrees(d, got, want))
-            check_fail(d->kit,
-                       "%s: the derivative in element %lld of %s is %.9g, by differences "
-                       "%.9g",
-                       sample_text(d->s), (long long)i, input_name(d->s, input), got, want);
+        tn_complex128 got = array_get_complex(&gradient, i);
+        check_part(d, input, along, i, (tn_complex128){1, 0}, got.re);
+        if (tn_is_complex(d->s->types[input].dtype))
+            check_part(d, input, along, i, (tn_complex128){0, 1}, got.im);
     }
     array_free(&gradient);
     array_free(&along[input]);

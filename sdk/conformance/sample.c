@@ -201,6 +201,8 @@ static const void *random_value(struct kit *k, uint32_t kind)
         count = random_below(k, COUNT(ints));
         ints[count] = (tn_int_list){count, integers};
         return &ints[count];
+    case TN_ATTR_GRAPH:
+        return NULL; // made for the types of inputs: by examples alone
     default:
         count = random_below(k, COUNT(floats));
         floats[count] = (tn_float_list){count, numbers};
@@ -279,6 +281,8 @@ tn_attr_list sample_attr_list(const struct sample *s, tn_attr *items)
             item->int_list = *(const tn_int_list *const *)at;
         else if (field->kind == TN_ATTR_FLOAT_LIST)
             item->float_list = *(const tn_float_list *const *)at;
+        else if (field->kind == TN_ATTR_GRAPH)
+            item->graph = *(const tn_graph *const *)at;
         else
             item->i = *(const int64_t *)at;
         if (field->kind == TN_ATTR_CHOICE)
@@ -497,7 +501,7 @@ double sample_magnitude(const struct sample *s, const struct array *output)
 {
     double most = 0;
     for (uint32_t i = 0; i < s->num_inputs && output->count < FEW_ELEMENTS; i++)
-        if (tn_dtype_in(s->types[i].dtype, TN_FLOAT_DTYPES) && s->in[i].tensor.data)
+        if (dtype_derives(s->types[i].dtype) && s->in[i].tensor.data)
             most = fmax(most, array_largest(&s->in[i]));
     return most;
 }
@@ -519,13 +523,13 @@ void sample_fill(struct kit *k, struct sample *s)
 {
     bool any_float = false;
     for (uint32_t i = 0; i < s->num_inputs; i++)
-        any_float |= tn_dtype_in(s->types[i].dtype, TN_FLOAT_DTYPES);
+        any_float |= dtype_derives(s->types[i].dtype);
     for (uint32_t i = 0; i < s->num_inputs; i++) {
         tn_dtype dtype = s->types[i].dtype;
         if (dtype == TN_DTYPE_NONE)
             continue;
         s->in[i] = array_new(&s->types[i], PLAIN, 0x5a);
-        if (tn_dtype_in(dtype, TN_FLOAT_DTYPES))
+        if (dtype_derives(dtype))
             array_fill(k, &s->in[i], s->low, s->high);
         else if (any_float)
             array_fill(k, &s->in[i], 0, 2); // integers beside floats: most likely indices

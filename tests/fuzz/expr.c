@@ -127,10 +127,10 @@ static void derive(const struct subject *s)
     for (uint32_t i = 0; i < expr->num_inputs && i < 2; i++) {
         status = expr_derive(expr, expr->num_outputs - 1, i, &derived);
         try_derived(s, status, derived);
-        status = expr_vjp(expr, i, UINT64_MAX, &derived);
+        status = expr_vjp(expr, i, UINT64_MAX, s->seed & 3u, &derived);
         try_derived(s, status, derived);
     }
-    status = expr_jvp(expr, 0, UINT64_MAX, &derived);
+    status = expr_jvp(expr, 0, UINT64_MAX, s->seed & 3u, &derived);
     try_derived(s, status, derived);
 }
 

@@ -72,7 +72,7 @@ static const struct type_case {
     tn_type type;
 } types_given[] = {
     {NULL, {TN_F32, 1, {3}}},
-    {"dtype 0: expected 1 .. 13", {TN_DTYPE_NONE, 1, {3}}},
+    {"dtype 0: expected 1 .. 17", {TN_DTYPE_NONE, 1, {3}}},
     {"dtype 99", {99, 1, {3}}},
     {"rank 12", {TN_F32, 12, {3}}},
     {"rank -1", {TN_F32, -1, {3}}},

@@ -142,8 +142,11 @@ def strided_views_travel_both_ways():
 
 def every_dtype_of_numpys_comes_back():
     with Session() as s:
-        for name in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"):
+        for name in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8",
+                     "c16"):
             source = numpy.arange(7).astype(name)
+            if name[0] == "c":
+                source = (source * (1 - 2j)).astype(name)
             there = numpy.from_dlpack(Exported(s.need(
                 tenon.tn_array_export(s.scope, s.take(source)))))
             assert there.dtype == source.dtype and (there == source).all(), name

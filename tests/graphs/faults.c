@@ -3,6 +3,7 @@
 // differentiated, evaluated and replayed. The call says "out of memory", nothing leaks (the
 // address sanitizer watches), and the runtime works on.
 #include "primitive/prim_set.h"
+#include <tenon/control.h>
 
 #include "common.h"
 
@@ -160,6 +161,42 @@ static tn_status exercise_given(tn_runtime *rt, float *result)
     return status;
 }
 
+static tn_status above(tn_scope *s, tn_array *const *in, uint64_t num_in, tn_array **out,
+                       uint64_t num_out, void *user)
+{
+    (void)num_in, (void)num_out, (void)user;
+    out[0] = tn_expr(s, "x -> x > 1", TN_IN(in[0]), TN_NO_ATTRS);
+    return TN_OK;
+}
+
+static tn_status scaled(tn_scope *s, tn_array *const *in, uint64_t num_in, tn_array **out,
+                        uint64_t num_out, void *user)
+{
+    (void)num_in, (void)num_out;
+    out[0] = tn_expr(s, "x, w -> x * w", TN_IN(in[0], user), TN_NO_ATTRS);
+    return TN_OK;
+}
+
+// A loop within a condition, and its gradient, which is made of scans.
+static tn_status exercise_control(tn_runtime *rt, float *result)
+{
+    tn_scope *s = tn_scope_open(rt);
+    if (!s)
+        return TN_ERR_MEMORY;
+    tn_array *x = tn_from_data(s, TN_F32, TN_SCALAR, (float[]){6}), *y = NULL, *g = NULL;
+    tn_array *w = tn_from_data(s, TN_F32, TN_SCALAR, (float[]){0.5f});
+    tn_array *large = tn_expr(s, "x -> x > 5", TN_IN(x), TN_NO_ATTRS);
+    tn_status status = tn_while_call(s, above, scaled, w, 4, TN_ARRAYS(x), &y);
+    if (status == TN_OK)
+        status = tn_cond_call(s, large, scaled, scaled, w, TN_ARRAYS(y), &y, 1);
+    if (status == TN_OK)
+        status = tn_vjp(s, &y, NULL, 1, &w, 1, &g);
+    if (status == TN_OK)
+        status = tn_read(s, g, result, sizeof(*result));
+    tn_scope_close(s);
+    return status;
+}
+
 typedef tn_status (*exercise_fn)(tn_runtime *rt, float *result);
 
 static void fail_each_allocation(exercise_fn exercise_it)
@@ -193,6 +230,11 @@ Test(faults, each_allocation_may_fail)
 Test(faults, each_allocation_of_a_call_that_is_given_its_input_may_fail)
 {
     fail_each_allocation(exercise_given);
+}
+
+Test(faults, each_allocation_of_a_loop_and_its_gradient_may_fail)
+{
+    fail_each_allocation(exercise_control);
 }
 
 Test(faults, each_allocation_of_a_map_may_fail)

@@ -10,7 +10,7 @@ TestSuite(tensors, .init = setup, .fini = teardown);
 DTYPE_TEST(dlpack, every_dtype_goes_out_and_comes_back_in_place, dtype, TN_BOOL)
 {
     enum { COUNT_OF = 6 };
-    unsigned char data[COUNT_OF * 8];
+    unsigned char data[COUNT_OF * 16];
     for (size_t i = 0; i < sizeof(data); i++)
         data[i] = (unsigned char)(dtype == TN_BOOL ? i % 2 : i);
     runtime = open_with(NULL);
@@ -116,8 +116,12 @@ Test(tensors, bad_tensors_are_refused_and_deleted)
     t.dtype.lanes = 4;
     refused_tensor(t, "code 2 of 64 bits and 4 lanes");
     t = good;
-    t.dtype = (DLDataType){kDLComplex, 64, 1};
-    refused_tensor(t, "code 5 of 64 bits");
+    t.dtype = (DLDataType){kDLComplex, 32, 1};
+    refused_tensor(t, "code 5 of 32 bits");
+    t = good; // a part of complex128 is 8 bytes
+    t.dtype = (DLDataType){kDLComplex, 128, 1};
+    t.byte_offset = 4;
+    refused_tensor(t, "expected a multiple of 8 bytes, the size of f64");
     t = good;
     t.ndim = 9;
     refused_tensor(t, "9");

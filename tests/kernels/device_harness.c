@@ -170,7 +170,8 @@ int64_t harness_count(const tn_layout *layout)
 
 uint64_t harness_bytes(const tn_layout *layout)
 {
-    static const uint8_t sizes[TN_NUM_DTYPES] = {0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8};
+    static const uint8_t sizes[TN_NUM_DTYPES] = {0, 1, 1, 2, 4, 8, 1,  2, 4,
+                                                 8, 2, 2, 4, 8, 8, 16, 1, 1};
     return (uint64_t)harness_count(layout) * sizes[layout->dtype];
 }
 

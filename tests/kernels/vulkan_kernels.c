@@ -40,8 +40,8 @@ TestSuite(vulkan_kernels, .init = begin_checks, .fini = end_checks);
 static const char *const reductions[] = {"base.sum/1", "base.mean/1", "base.max/1",
                                          "base.min/1", "base.logsumexp/1"};
 
-DTYPE_TEST(vulkan_kernels, reductions_over_any_axes_agree_with_the_reference, dtype,
-           TN_BOOL)
+FIRST_DTYPE_TEST(vulkan_kernels, reductions_over_any_axes_agree_with_the_reference, dtype,
+                 TN_BOOL)
 {
     static const tn_reduce_attrs all = {0}, last = {.axis = INTS(-1)},
                                  first = {.axis = INTS(0)}, middle = {.axis = INTS(1)},
@@ -78,7 +78,7 @@ Test(vulkan_kernels, argmax_finds_the_first_of_equals)
 {
     static const tn_argmax_attrs all = {.axis = TN_NO_AXIS}, last = {.axis = -1},
                                  first = {.axis = 0};
-    for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++) {
+    for (tn_dtype dtype = TN_BOOL; dtype <= TN_F64; dtype++) {
         tn_layout x = LAYOUT(dtype, 7, 90);
         add_check(&(struct application){
             "base.argmax/1", &all, 1, {x, row_major(TN_I64, 0, NULL)}, 0, 3});
@@ -92,7 +92,8 @@ Test(vulkan_kernels, argmax_finds_the_first_of_equals)
 
 // --- products --------------------------------------------------------------------------
 
-DTYPE_TEST(vulkan_kernels, products_of_matrices_agree_with_the_reference, dtype, TN_I8)
+FIRST_DTYPE_TEST(vulkan_kernels, products_of_matrices_agree_with_the_reference, dtype,
+                 TN_I8)
 {
     static const tn_matmul_attrs none = {0};
     static const int64_t sizes[][3] = {{1, 1, 1},    {3, 5, 7},    {16, 16, 16},
@@ -151,8 +152,8 @@ Test(vulkan_kernels, products_large_enough_for_the_larger_tiles)
 Test(vulkan_kernels, gathers_and_scatters_agree_with_the_reference)
 {
     static const tn_take_attrs middle = {.axis = 1}, first = {.axis = 0};
-    for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++) {
-        for (tn_dtype index = TN_BOOL; index < TN_NUM_DTYPES; index++) {
+    for (tn_dtype dtype = TN_BOOL; dtype <= TN_F64; dtype++) {
+        for (tn_dtype index = TN_BOOL; index <= TN_F64; index++) {
             if (!tn_dtype_in(index, TN_INTEGER_DTYPES))
                 continue;
             // Indices reach beyond both ends.
@@ -182,7 +183,7 @@ Test(vulkan_kernels, regions_are_copied_to_their_places)
     static const tn_concatenate_attrs axis = {.axis = 1};
     static const tn_slice_attrs slice = {
         .start = INTS(1, -2), .stop = INTS(6, -9), .step = INTS(2, -3)};
-    for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++) {
+    for (tn_dtype dtype = TN_BOOL; dtype <= TN_F64; dtype++) {
         add_check(&(struct application){"base.concatenate/1",
                                         &axis,
                                         3,
@@ -205,8 +206,8 @@ Test(vulkan_kernels, regions_are_copied_to_their_places)
 Test(vulkan_kernels, parts_begin_where_an_array_says)
 {
     static const tn_dynamic_slice_attrs sizes = {.sizes = INTS(2, 1, 6)};
-    for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++) {
-        for (tn_dtype index = TN_BOOL; index < TN_NUM_DTYPES; index++) {
+    for (tn_dtype dtype = TN_BOOL; dtype <= TN_F64; dtype++) {
+        for (tn_dtype index = TN_BOOL; index <= TN_F64; index++) {
             if (!tn_dtype_in(index, TN_INTEGER_DTYPES))
                 continue;
             // The last axis is whole: elements are widened. Starts reach beyond both ends.
@@ -248,7 +249,7 @@ Test(vulkan_kernels, softmax_and_losses_agree_with_the_reference)
             add_check(&(struct application){
                 id, &middle, 1, {LAYOUT(t, 3, 70, 4), LAYOUT(t, 3, 70, 4)}, 1e-5, 0});
         }
-        for (tn_dtype label = TN_BOOL; label < TN_NUM_DTYPES; label++) {
+        for (tn_dtype label = TN_BOOL; label <= TN_F64; label++) {
             if (!tn_dtype_in(label, TN_INTEGER_DTYPES))
                 continue;
             add_check(

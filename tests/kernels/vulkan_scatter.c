@@ -80,8 +80,8 @@ TestSuite(vulkan_scatter, .init = begin_checks, .fini = end_checks);
 
 Test(vulkan_scatter, every_dtype_takes_every_index)
 {
-    for (tn_dtype dtype = TN_BOOL + 1; dtype < TN_NUM_DTYPES; dtype++) {
-        for (tn_dtype index = TN_BOOL; index < TN_NUM_DTYPES; index++)
+    for (tn_dtype dtype = TN_BOOL + 1; dtype <= TN_F64; dtype++) {
+        for (tn_dtype index = TN_BOOL; index <= TN_F64; index++)
             for (int few = 0; few < 2 && tn_dtype_in(index, TN_INTEGER_DTYPES); few++)
                 for (int order = 0; order < 2; order++)
                     add_scatter(&(struct scatter){dtype, index, 2, few ? 20 : 300,

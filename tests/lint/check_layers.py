@@ -141,6 +141,7 @@ class Checker:
         self.sources = tree.files(root, ".c", ".h", ".cc", ".glsl", ".comp")
         self.known = {p.as_posix() for p in self.sources}
         self.application = (self.reachable("sdk/include/tenon/tenon.h") |
+                            self.reachable("sdk/include/tenon/control.h") |
                             self.reachable("sdk/include/tenon/file.h") |
                             self.reachable("sdk/include/tenon/ffi.h") |
                             self.reachable("sdk/include/tenon/checked.h") |

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""An operator with a list and a text as attributes is built from an installed SDK alone."""
+"""Operators with a list, a text or a graph as attributes are built from an installed SDK alone."""
 
 import json
 import shutil
@@ -120,6 +120,27 @@ class Polynomial(bench.Bench):
         kinds = {a["name"]: (a["kind"], a["default"]) for a in told["attributes"]}
         assert kinds == {"coefficients": ("float list", "required"), "basis": ("text", "none")}, kinds
 
+    def graphs_are_attributes(self):
+        """An operator with a text and a graph as attributes: a loop over what the application says"""
+        shutil.copytree(self.args.source / "sdk/examples/fixpoint", self.folder / "fixpoint")
+        built = self.build(self.folder / "fixpoint")
+        self.tenon("plugin", "install", built / "com.acme.fixpoint")
+        root = 'fixpoint(x, body="g -> (g + a / g) / 2", norm="sum", tolerance=1e-9)'
+        for more in ((), ("--vmap", "x,a")):
+            done = self.result(root, "x=[1.0, 1]", "a=[4.0, 9]", *more)["results"][0]["data"]
+            assert max(abs(got - want) for got, want in zip(done, [2, 3])) < 1e-8, done
+        for call, message in [("fixpoint(x)", "attribute 'body' is missing, expected a graph"),
+                              ('fixpoint(x, body="x -> [x, x]")', "body gives another type than x"),
+                              ('fixpoint(x, body="x -> x", norm="l2")', 'norm is "l2"'),
+                              ('fixpoint(x, body="x -> x, x")', "body has 1 inputs and 2 outputs")]:
+            done = subprocess.run([str(self.command), "eval", call, "x=2.0"], env=self.env, text=True,
+                                  stderr=subprocess.PIPE, stdout=subprocess.PIPE, check=False)
+            assert done.returncode == 1 and message in done.stderr, (call, done.stderr)
+        told = json.loads(self.tenon("op", "acme.fixpoint", "--json"))
+        assert [a["kind"] for a in told["attributes"]] == ["graph", "text", "float"], told
+        header = (built / "fixpoint.h").read_text()
+        assert "const tn_graph *body;" in header and 'tn_call_graph("body", options->body)' in header, header
+
     def header_is_used(self):
         """The C header takes them, and a text or list that is NULL is left out"""
         (self.folder / "caller.c").write_text(CALLER)
@@ -137,7 +158,7 @@ def tests(polynomial):
     return [(t.__doc__, t, ()) for t in (
         polynomial.builds, polynomial.passes_check, polynomial.is_called, polynomial.rates_are_data, polynomial.outputs_are_counted,
         polynomial.mistakes_are_told,
-        polynomial.is_described, polynomial.header_is_used)]
+        polynomial.is_described, polynomial.header_is_used, polynomial.graphs_are_attributes)]
 
 
 if __name__ == "__main__":

@@ -151,11 +151,11 @@ F(sigmoid, 1 / (1 + exp(-a.x)))
 F(isnan, isnan(a.x))
 F(isinf, isinf(a.x) != 0)
 F(isfinite, isfinite(a.x) != 0)
-F(logical_not, a.x == 0)
-I(logical_not, a.i == 0)
+F(logical_not, a.x == 0) I(logical_not, a.i == 0)
 I(invert, a.dtype == TN_BOOL ? !a.i : ~a.i)
-F(copy, a.x)
-I(copy, a.i)
+F(copy, a.x) I(copy, a.i)
+F(real, a.x) F(imag, 0) F(conjugate, a.x) I(imag, a.i & 0)
+F(angle, isnan(a.x) ? a.x : a.x < 0 ? 3.14159265358979323846 : 0)
 F(relu, isnan(a.x) ? a.x : a.x > 0 ? a.x : 0)
 I(relu, is_unsigned(a.dtype) || a.i > 0 ? a.i : 0)
 F(add, a.x + a.y)
@@ -189,12 +189,10 @@ F(equal, a.x == a.y)
 I(equal, a.i == a.j)
 F(not_equal, a.x != a.y)
 I(not_equal, a.i != a.j)
-F(less, a.x < a.y)
-I(less, LESS(<))
+F(less, a.x < a.y) I(less, LESS(<))
 F(less_equal, a.x <= a.y)
 I(less_equal, LESS(<=))
-F(greater, a.x > a.y)
-I(greater, LESS(>))
+F(greater, a.x > a.y) I(greater, LESS(>))
 F(greater_equal, a.x >= a.y)
 I(greater_equal, LESS(>=))
 // clang-format on
@@ -208,72 +206,79 @@ I(greater_equal, LESS(>=))
     {#name, 2, dtypes, lo, hi, lo2, hi2, f_##name, i, cpu, gpu, 0}
 #define BITS(name, dtypes, arity, lo2, hi2, i)                                             \
     {#name, arity, dtypes, -99, 99, lo2, hi2, NULL, i, 0, 0, 0}
-// clang-format on
-static const struct op ops[] = {
-    UNARY(negative, NUMBERS, -50, 50, i_negative, 0, 0, 0),
-    UNARY(abs, NUMBERS, -50, 50, i_abs, 0, 0, 0),
-    UNARY(sign, NUMBERS, -3, 3, i_sign, 0, 0, 0),
-    UNARY(floor, TN_FLOAT_DTYPES, -50, 50, NULL, 0, 0, 0),
-    UNARY(ceil, TN_FLOAT_DTYPES, -50, 50, NULL, 0, 0, 0),
-    UNARY(trunc, TN_FLOAT_DTYPES, -50, 50, NULL, 0, 0, 0),
-    UNARY(round, TN_FLOAT_DTYPES, -50, 50, NULL, 0, 0, 0),
-    UNARY(sqrt, NUMBERS, 0, 90, NULL, 0.5, 4, 0),
-    UNARY(rsqrt, NUMBERS, 1, 90, NULL, 1.5, 4, 0),
-    UNARY(square, NUMBERS, -50, 50, i_square, 0, 0, 0),
-    UNARY(reciprocal, NUMBERS, 1, 90, NULL, 0.5, 3, 0),
-    UNARY(exp, NUMBERS, -9, 9, NULL, 4, 32, 0),
-    UNARY(exp2, NUMBERS, -9, 9, NULL, 4, 32, 0),
-    UNARY(expm1, NUMBERS, -3, 3, NULL, 4, 64, 1e-6),
-    UNARY(log, NUMBERS, 1, 99, NULL, 4, 8, 1e-6),
-    UNARY(log2, NUMBERS, 1, 99, NULL, 4, 8, 1e-6),
-    UNARY(log10, NUMBERS, 1, 99, NULL, 4, 8, 1e-6),
-    UNARY(log1p, NUMBERS, 0, 50, NULL, 4, 16, 1e-6),
-    UNARY(sin, NUMBERS, -6, 6, NULL, 4, 8, 1e-6),
-    UNARY(cos, NUMBERS, -6, 6, NULL, 4, 8, 1e-6),
-    UNARY(tan, NUMBERS, -1, 1, NULL, 4, 64, 1e-6),
-    UNARY(arcsin, NUMBERS, -1, 1, NULL, 4, 4096, 1e-6),
-    UNARY(arccos, NUMBERS, -1, 1, NULL, 4, 4096, 1e-6),
-    UNARY(arctan, NUMBERS, -9, 9, NULL, 4, 4096, 1e-6),
-    UNARY(sinh, NUMBERS, -5, 5, NULL, 4, 64, 1e-6),
-    UNARY(cosh, NUMBERS, -5, 5, NULL, 4, 64, 1e-6),
-    UNARY(tanh, NUMBERS, -5, 5, NULL, 4, 64, 1e-6),
-    UNARY(arcsinh, NUMBERS, -5, 5, NULL, 4, 64, 1e-6),
-    UNARY(arccosh, NUMBERS, 2, 9, NULL, 4, 64, 1e-6),
-    UNARY(arctanh, TN_FLOAT_DTYPES, -0.9, 0.9, NULL, 4, 64, 1e-6),
-    UNARY(erf, NUMBERS, -3, 3, NULL, 4, 64, 1e-6),
-    UNARY(erfinv, TN_FLOAT_DTYPES, -0.99, 0.99, NULL, 4, 64, 1e-6),
-    UNARY(sigmoid, NUMBERS, -9, 9, NULL, 4, 64, 0),
-    UNARY(isnan, TN_FLOAT_DTYPES, -9, 9, NULL, 0, 0, 0),
-    UNARY(isinf, TN_FLOAT_DTYPES, -9, 9, NULL, 0, 0, 0),
-    UNARY(isfinite, TN_FLOAT_DTYPES, -9, 9, NULL, 0, 0, 0),
-    UNARY(logical_not, TN_ALL_DTYPES, -1, 1, i_logical_not, 0, 0, 0),
-    UNARY(copy, TN_ALL_DTYPES, -99, 99, i_copy, 0, 0, 0),
-    BITS(invert, TN_INTEGER_DTYPES | TN_DTYPE_BIT(TN_BOOL), 1, 0, 0, i_invert),
-    UNARY(relu, NUMBERS, -9, 9, i_relu, 0, 0, 0),
-    BINARY(add, NUMBERS, -99, 99, -99, 99, i_add, 0, 0),
-    BINARY(subtract, NUMBERS, -99, 99, -99, 99, i_subtract, 0, 0),
-    BINARY(multiply, NUMBERS, -99, 99, -99, 99, i_multiply, 0, 0),
-    BINARY(divide, NUMBERS, -99, 99, 1, 9, NULL, 0.5, 3),
-    BINARY(floor_divide, TN_INTEGER_DTYPES, -99, 99, -9, 9, i_floor_divide, 0, 0),
-    BINARY(remainder, TN_INTEGER_DTYPES, -99, 99, -9, 9, i_remainder, 0, 0),
-    BINARY(power, NUMBERS, 1, 5, 0, 3, i_power, 4, 128),
-    BINARY(maximum, NUMBERS, -9, 9, -9, 9, i_maximum, 0, 0),
-    BINARY(minimum, NUMBERS, -9, 9, -9, 9, i_minimum, 0, 0),
-    BINARY(arctan2, NUMBERS, -9, 9, 1, 9, NULL, 4, 4096),
-    BINARY(logical_and, TN_ALL_DTYPES, -1, 1, -1, 1, i_logical_and, 0, 0),
-    BINARY(logical_or, TN_ALL_DTYPES, -1, 1, -1, 1, i_logical_or, 0, 0),
-    BINARY(logical_xor, TN_ALL_DTYPES, -1, 1, -1, 1, i_logical_xor, 0, 0),
-    BITS(bitwise_and, TN_INTEGER_DTYPES | TN_DTYPE_BIT(TN_BOOL), 2, -99, 99, i_bitwise_and),
-    BITS(bitwise_or, TN_INTEGER_DTYPES | TN_DTYPE_BIT(TN_BOOL), 2, -99, 99, i_bitwise_or),
-    BITS(bitwise_xor, TN_INTEGER_DTYPES | TN_DTYPE_BIT(TN_BOOL), 2, -99, 99, i_bitwise_xor),
-    BITS(left_shift, TN_INTEGER_DTYPES, 2, 0, 70, shift_left),
-    BITS(right_shift, TN_INTEGER_DTYPES, 2, 0, 70, shift_right),
-    BINARY(equal, TN_ALL_DTYPES, -3, 3, -3, 3, i_equal, 0, 0),
-    BINARY(not_equal, TN_ALL_DTYPES, -3, 3, -3, 3, i_not_equal, 0, 0),
-    BINARY(less, TN_ALL_DTYPES, -3, 3, -3, 3, i_less, 0, 0),
-    BINARY(less_equal, TN_ALL_DTYPES, -3, 3, -3, 3, i_less_equal, 0, 0),
-    BINARY(greater, TN_ALL_DTYPES, -3, 3, -3, 3, i_greater, 0, 0),
-    BINARY(greater_equal, TN_ALL_DTYPES, -3, 3, -3, 3, i_greater_equal, 0, 0),
+    // clang-format on
+    static const struct op ops[] = {
+        UNARY(negative, NUMBERS, -50, 50, i_negative, 0, 0, 0),
+        UNARY(abs, NUMBERS, -50, 50, i_abs, 0, 0, 0),
+        UNARY(sign, NUMBERS, -3, 3, i_sign, 0, 0, 0),
+        UNARY(floor, TN_FLOAT_DTYPES, -50, 50, NULL, 0, 0, 0),
+        UNARY(ceil, TN_FLOAT_DTYPES, -50, 50, NULL, 0, 0, 0),
+        UNARY(trunc, TN_FLOAT_DTYPES, -50, 50, NULL, 0, 0, 0),
+        UNARY(round, TN_FLOAT_DTYPES, -50, 50, NULL, 0, 0, 0),
+        UNARY(sqrt, NUMBERS, 0, 90, NULL, 0.5, 4, 0),
+        UNARY(rsqrt, NUMBERS, 1, 90, NULL, 1.5, 4, 0),
+        UNARY(square, NUMBERS, -50, 50, i_square, 0, 0, 0),
+        UNARY(reciprocal, NUMBERS, 1, 90, NULL, 0.5, 3, 0),
+        UNARY(exp, NUMBERS, -9, 9, NULL, 4, 32, 0),
+        UNARY(exp2, NUMBERS, -9, 9, NULL, 4, 32, 0),
+        UNARY(expm1, NUMBERS, -3, 3, NULL, 4, 64, 1e-6),
+        UNARY(log, NUMBERS, 1, 99, NULL, 4, 8, 1e-6),
+        UNARY(log2, NUMBERS, 1, 99, NULL, 4, 8, 1e-6),
+        UNARY(log10, NUMBERS, 1, 99, NULL, 4, 8, 1e-6),
+        UNARY(log1p, NUMBERS, 0, 50, NULL, 4, 16, 1e-6),
+        UNARY(sin, NUMBERS, -6, 6, NULL, 4, 8, 1e-6),
+        UNARY(cos, NUMBERS, -6, 6, NULL, 4, 8, 1e-6),
+        UNARY(tan, NUMBERS, -1, 1, NULL, 4, 64, 1e-6),
+        UNARY(arcsin, NUMBERS, -1, 1, NULL, 4, 4096, 1e-6),
+        UNARY(arccos, NUMBERS, -1, 1, NULL, 4, 4096, 1e-6),
+        UNARY(arctan, NUMBERS, -9, 9, NULL, 4, 4096, 1e-6),
+        UNARY(sinh, NUMBERS, -5, 5, NULL, 4, 64, 1e-6),
+        UNARY(cosh, NUMBERS, -5, 5, NULL, 4, 64, 1e-6),
+        UNARY(tanh, NUMBERS, -5, 5, NULL, 4, 64, 1e-6),
+        UNARY(arcsinh, NUMBERS, -5, 5, NULL, 4, 64, 1e-6),
+        UNARY(arccosh, NUMBERS, 2, 9, NULL, 4, 64, 1e-6),
+        UNARY(arctanh, TN_FLOAT_DTYPES, -0.9, 0.9, NULL, 4, 64, 1e-6),
+        UNARY(erf, NUMBERS, -3, 3, NULL, 4, 64, 1e-6),
+        UNARY(erfinv, TN_FLOAT_DTYPES, -0.99, 0.99, NULL, 4, 64, 1e-6),
+        UNARY(sigmoid, NUMBERS, -9, 9, NULL, 4, 64, 0),
+        UNARY(isnan, TN_FLOAT_DTYPES, -9, 9, NULL, 0, 0, 0),
+        UNARY(isinf, TN_FLOAT_DTYPES, -9, 9, NULL, 0, 0, 0),
+        UNARY(isfinite, TN_FLOAT_DTYPES, -9, 9, NULL, 0, 0, 0),
+        UNARY(logical_not, TN_FIRST_DTYPES, -1, 1, i_logical_not, 0, 0, 0),
+        UNARY(copy, TN_FIRST_DTYPES, -99, 99, i_copy, 0, 0, 0),
+        UNARY(real, NUMBERS, -99, 99, i_copy, 0, 0, 0),
+        UNARY(imag, NUMBERS, -99, 99, i_imag, 0, 0, 0),
+        UNARY(conjugate, NUMBERS, -99, 99, i_copy, 0, 0, 0),
+        UNARY(angle, NUMBERS, -9, 9, NULL, 4, 4096, 0),
+        BITS(invert, TN_INTEGER_DTYPES | TN_DTYPE_BIT(TN_BOOL), 1, 0, 0, i_invert),
+        UNARY(relu, NUMBERS, -9, 9, i_relu, 0, 0, 0),
+        BINARY(add, NUMBERS, -99, 99, -99, 99, i_add, 0, 0),
+        BINARY(subtract, NUMBERS, -99, 99, -99, 99, i_subtract, 0, 0),
+        BINARY(multiply, NUMBERS, -99, 99, -99, 99, i_multiply, 0, 0),
+        BINARY(divide, NUMBERS, -99, 99, 1, 9, NULL, 0.5, 3),
+        BINARY(floor_divide, TN_INTEGER_DTYPES, -99, 99, -9, 9, i_floor_divide, 0, 0),
+        BINARY(remainder, TN_INTEGER_DTYPES, -99, 99, -9, 9, i_remainder, 0, 0),
+        BINARY(power, NUMBERS, 1, 5, 0, 3, i_power, 4, 128),
+        BINARY(maximum, NUMBERS, -9, 9, -9, 9, i_maximum, 0, 0),
+        BINARY(minimum, NUMBERS, -9, 9, -9, 9, i_minimum, 0, 0),
+        BINARY(arctan2, NUMBERS, -9, 9, 1, 9, NULL, 4, 4096),
+        BINARY(logical_and, TN_FIRST_DTYPES, -1, 1, -1, 1, i_logical_and, 0, 0),
+        BINARY(logical_or, TN_FIRST_DTYPES, -1, 1, -1, 1, i_logical_or, 0, 0),
+        BINARY(logical_xor, TN_FIRST_DTYPES, -1, 1, -1, 1, i_logical_xor, 0, 0),
+        BITS(bitwise_and, TN_INTEGER_DTYPES | TN_DTYPE_BIT(TN_BOOL), 2, -99, 99,
+             i_bitwise_and),
+        BITS(bitwise_or, TN_INTEGER_DTYPES | TN_DTYPE_BIT(TN_BOOL), 2, -99, 99,
+             i_bitwise_or),
+        BITS(bitwise_xor, TN_INTEGER_DTYPES | TN_DTYPE_BIT(TN_BOOL), 2, -99, 99,
+             i_bitwise_xor),
+        BITS(left_shift, TN_INTEGER_DTYPES, 2, 0, 70, shift_left),
+        BITS(right_shift, TN_INTEGER_DTYPES, 2, 0, 70, shift_right),
+        BINARY(equal, TN_FIRST_DTYPES, -3, 3, -3, 3, i_equal, 0, 0),
+        BINARY(not_equal, TN_FIRST_DTYPES, -3, 3, -3, 3, i_not_equal, 0, 0),
+        BINARY(less, TN_FIRST_DTYPES, -3, 3, -3, 3, i_less, 0, 0),
+        BINARY(less_equal, TN_FIRST_DTYPES, -3, 3, -3, 3, i_less_equal, 0, 0),
+        BINARY(greater, TN_FIRST_DTYPES, -3, 3, -3, 3, i_greater, 0, 0),
+        BINARY(greater_equal, TN_FIRST_DTYPES, -3, 3, -3, 3, i_greater_equal, 0, 0),
 };
 #undef UNARY
 #undef BINARY
@@ -381,7 +386,7 @@ static void dtype_tests(struct suite *s, const struct op *op)
     cover(op->f == f_relu ? "nn.relu" : id_of(op));
     if (!test_begin(s, "%s", id_of(op)))
         return;
-    for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++)
+    for (tn_dtype dtype = TN_BOOL; dtype <= TN_F64; dtype++)
         if (tn_dtype_in(dtype, op->dtypes))
             check_op(s, op, dtype, flat, plain);
     if (op->arity == 2)
@@ -498,7 +503,7 @@ static void all_integer_special_tests(struct suite *s)
     if (!test_begin(s, "integers at the ends of their range"))
         return;
     for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
-        for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES && ops[i].i; dtype++)
+        for (tn_dtype dtype = TN_BOOL; dtype <= TN_F64 && ops[i].i; dtype++)
             if (tn_dtype_in(dtype, ops[i].dtypes & TN_INTEGER_DTYPES))
                 integer_special_tests(s, &ops[i], dtype);
     test_end(s);
@@ -510,8 +515,8 @@ static void astype_tests(struct suite *s)
     cover("base.astype");
     if (!test_begin(s, "base.astype"))
         return;
-    for (tn_dtype from = TN_BOOL; from < TN_NUM_DTYPES; from++)
-        for (tn_dtype to = TN_BOOL; to < TN_NUM_DTYPES; to++) {
+    for (tn_dtype from = TN_BOOL; from <= TN_F64; from++)
+        for (tn_dtype to = TN_BOOL; to <= TN_F64; to++) {
             bool both_signed = !is_unsigned(from) && !is_unsigned(to);
             struct host_array in = host_array_new(from, 1, (int64_t[]){21}), got;
             struct host_array want = host_array_new(to, 1, (int64_t[]){21});
@@ -545,7 +550,7 @@ static void where_tests(struct suite *s)
     cover("base.where");
     if (!test_begin(s, "base.where"))
         return;
-    for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++)
+    for (tn_dtype dtype = TN_BOOL; dtype <= TN_F64; dtype++)
         for (int kind = 0; kind < NUM_LAYOUTS; kind++) {
             struct host_array c = host_array_new(TN_BOOL, 2, (int64_t[]){4, 1});
             struct host_array x = host_array_new(dtype, 2, (int64_t[]){4, 9}), got;

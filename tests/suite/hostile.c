@@ -99,8 +99,8 @@ static void conversion_tests(struct suite *s)
 {
     if (!test_begin(s, "hostile conversions"))
         return;
-    for (tn_dtype from = TN_BOOL; from < TN_NUM_DTYPES; from++)
-        for (tn_dtype to = TN_BOOL; to < TN_NUM_DTYPES; to++) {
+    for (tn_dtype from = TN_BOOL; from <= TN_F64; from++)
+        for (tn_dtype to = TN_BOOL; to <= TN_F64; to++) {
             struct host_array in = hostile_value(from);
             struct host_array want = host_array_new(to, 1, &in.count);
             char what[64];

@@ -155,7 +155,7 @@ void primitive_tests(struct suite *s)
         }
         if (!wanted)
             continue;
-        for (tn_dtype dtype = TN_BOOL; dtype < TN_NUM_DTYPES; dtype++)
+        for (tn_dtype dtype = TN_BOOL; dtype <= TN_F64; dtype++)
             if (tn_dtype_in(dtype, c->dtypes))
                 check_case(s, c, dtype, PLAIN);
         for (int kind = TRANSPOSED; kind < NUM_LAYOUTS && c->num_inputs > 0; kind++)

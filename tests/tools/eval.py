@@ -111,6 +111,31 @@ def what_is_printed_comes_in_order():
     refused("eval", "print(x)", "x=[1.0]", "--vmap", "x", saying="has an effect")
 
 
+def graphs_are_texts():
+    def told(*words):
+        return [r["data"] for r in json.loads(tenon("eval", "--json", *words).stdout)["results"]]
+    branches = 'cond(p, x, then="y -> y * 2 + w", otherwise="y -> y - 1")'
+    for taken, expected in [("true", [12, 14]), ("false", [0, 1])]:
+        assert told(branches, f"p={taken}", "x=[1.0, 2]", "w=10.0") == [expected]
+    assert told('while_loop(x, 0, cond="x, n -> x > 1", body="x, n -> x / 2, n + 1")', "x=100.0") == [0.78125, 7]
+    scan = 'scan(c, x, body="c, x -> c + x, c * x", carries=1, slices=1)'
+    assert told(scan, "c=1.0", "x=[1.0, 2, 3]") == [7, [1, 4, 12], [1, 2, 4]]
+    done = json.loads(tenon("eval", "--json", 'while_loop(x, body="x -> x * x", times=2)', "x=2.0", "--grad", "x").stdout)
+    assert done["results"][0]["data"] == 16 and done["gradients"]["x"]["data"] == 32
+    for text, message in [('while_loop(x, body="x -> x, x", times=2)', "body has 2 outputs, but there are 1 values"),
+                          ('while_loop(x, body="x -> [x, x]", times=2)', "expected f64 as carried value 0"),
+                          ('while_loop(x, body="x -> x /", times=2)', "expected an operand"),
+                          ('while_loop(x, body="x, y -> x", times=2)', "there are 1 arrays for the names"),
+                          ('while_loop(x, body="x + 1", times=2)', 'a graph is a text such as "x -> x / 2"'),
+                          ('while_loop(x, body=3, times=2)', "attribute 'body': got 3, expected a graph"),
+                          ('while_loop(x, body="2 -> 2", times=2)', "expected names before '->'"),
+                          ('while_loop(x, body="x -> z", times=2)', "unknown name 'z'"),
+                          ('while_loop(x, body="x -> split([x, x], 2)[0] + sgd(x, x, x)", times=2)', "2 outputs")]:
+        refused("eval", text, "x=2.0", saying=message)
+    assert "the host calls it" in tenon("why", 'while_loop(x, body="x -> x * x", times=2)', "x=2.0").stdout
+    assert "runs it between the steps" in tenon("op", "while_loop").stdout
+
+
 def expressions_are_mapped():
     def told(*words):
         return json.loads(tenon("eval", "--json", *words).stdout)
@@ -219,6 +244,6 @@ def numpy_agrees():
 
 
 tap.run([numbers_and_signs, arrays_slices_and_operators, long_expressions_need_no_stack, dtypes_are_numpys,
-         mistakes_are_shown_with_a_caret, gradients_are_printed, what_is_printed_comes_in_order, expressions_are_mapped, files_go_in_and_out,
+         mistakes_are_shown_with_a_caret, gradients_are_printed, what_is_printed_comes_in_order, graphs_are_texts, expressions_are_mapped, files_go_in_and_out,
          tensors_of_safetensors_can_be_named, sizes_that_no_machine_has_are_refused, all_that_is_computed_goes_into_safetensors, a_limit_on_file_sizes_leaves_the_old_file, printing_is_numpys,
          numpy_agrees])

@@ -74,14 +74,14 @@ TestSuite(files, .init = make_folder, .fini = remove_folder);
 Test(files, npy_arrays_come_back_in_every_dtype)
 {
     for (tn_dtype dtype = 1; dtype < TN_NUM_DTYPES; dtype++) {
-        unsigned char bytes[6 * 8];
+        unsigned char bytes[6 * 16];
         for (size_t i = 0; i < sizeof(bytes); i++)
             bytes[i] = dtype == TN_BOOL ? i & 1 : (unsigned char)(i * 37);
         const struct host_array array = {.dtype = dtype,
                                          .shape = {2, 0, {2, 3}},
                                          .data = bytes,
                                          .bytes = 6 * dtype_size(dtype)};
-        if (dtype == TN_BF16) {
+        if (dtype == TN_BF16 || tn_dtype_in(dtype, TN_FLOAT8_DTYPES)) {
             cr_assert(ne(int, npy_write(path, &array), 0));
             check_says(oops_text(), "cast");
             forget_oops();
@@ -214,12 +214,15 @@ Test(files, safetensors_come_back_in_every_dtype)
 {
     struct safetensors file = {0}, back;
     for (tn_dtype dtype = 1; dtype < TN_NUM_DTYPES; dtype++)
-        add_sample(&file, dtype_name(dtype), dtype);
+        if (dtype != TN_COMPLEX128) // the format has no name for it
+            add_sample(&file, dtype_name(dtype), dtype);
     cr_assert(eq(int, safetensors_write(path, &file), 0));
     cr_assert(eq(int, safetensors_read(path, &back), 0));
     cr_assert(eq(u64, back.count, file.count));
     for (tn_dtype dtype = 1; dtype < TN_NUM_DTYPES; dtype++) {
         const struct host_array *array = safetensors_find(&back, dtype_name(dtype));
+        if (dtype == TN_COMPLEX128)
+            continue;
         cr_assert(ne(ptr, array, NULL));
         cr_assert(eq(int, array->dtype, dtype));
         cr_assert(eq(u64, array->bytes, 6 * dtype_size(dtype)));

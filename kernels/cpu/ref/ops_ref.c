@@ -8,21 +8,13 @@
 static tn_scalar_value get(int32_t dtype, const void *in)
 {
     const tn_tensor tensor = {(void *)(uintptr_t)in, {.dtype = dtype}};
-    tn_scalar_value value;
-    if (tn_is_float(dtype))
-        value.f = tn_get_f64(&tensor, 0);
-    else
-        value.i = tn_get_i64(&tensor, 0);
-    return value;
+    return tn_value_load(&tensor, 0);
 }
 
 static void put(int32_t dtype, void *out, tn_scalar_value value)
 {
     const tn_tensor tensor = {out, {.dtype = dtype}};
-    if (tn_is_float(dtype))
-        tn_set_f64(&tensor, 0, value.f);
-    else
-        tn_set_i64(&tensor, 0, value.i);
+    tn_value_store(&tensor, 0, tn_dtype_computed(dtype), value);
 }
 
 void cpu_ref_cast(int32_t from, int32_t to, void *out, const void *in)

@@ -57,6 +57,13 @@ static inline void transpose_square_uint16_t(uint16_t *to, const uint16_t *from,
     *to = *from;
 }
 
+static inline void transpose_square_loose_pair64(loose_pair64 *to, const loose_pair64 *from,
+                                                 int64_t stride)
+{
+    (void)stride;
+    *to = *from;
+}
+
 // For elements of type T: the strided copy; transpose_tile, the transpose of a tile into
 // the buffer by squares of SIDE; and the transpose of a matrix by tiles.
 #define COPIES(T, SIDE)                                                                    \
@@ -69,7 +76,9 @@ static inline void transpose_square_uint16_t(uint16_t *to, const uint16_t *from,
             for (int64_t i = 0; i < n; i++)                                                \
                 dst[i] = src[i];                                                           \
         } else if (dst_stride == 1 && src_stride == 0) {                                   \
-            T value = n > 0 ? *src : 0;                                                    \
+            T value = {0};                                                                 \
+            if (n > 0)                                                                     \
+                value = *src;                                                              \
             for (int64_t i = 0; i < n; i++)                                                \
                 dst[i] = value;                                                            \
         } else if (dst_stride == 1) {                                                      \
@@ -119,8 +128,10 @@ COPIES(uint8_t, 1)
 COPIES(uint16_t, 1)
 COPIES(uint32_t, 4)
 COPIES(uint64_t, 2)
+COPIES(loose_pair64, 1)
 
-cpu_copy_fn *const V(cpu_copies)[4] = {copy_uint8_t, copy_uint16_t, copy_uint32_t,
-                                       copy_uint64_t};
-cpu_transpose_fn *const V(cpu_transposes)[4] = {transpose_uint8_t, transpose_uint16_t,
-                                                transpose_uint32_t, transpose_uint64_t};
+cpu_copy_fn *const V(cpu_copies)[5] = {copy_uint8_t, copy_uint16_t, copy_uint32_t,
+                                       copy_uint64_t, copy_loose_pair64};
+cpu_transpose_fn *const V(cpu_transposes)[5] = {transpose_uint8_t, transpose_uint16_t,
+                                                transpose_uint32_t, transpose_uint64_t,
+                                                transpose_loose_pair64};

@@ -83,6 +83,41 @@ static void narrow_f16(void *out_, const void *const *in, int64_t n, uint32_t sc
 MAP1(widen_bf16, uint16_t, float, f32_of_bf16(x))
 MAP1(narrow_bf16, float, uint16_t, bf16_of_f32(x))
 
+// Floats of 8 bits, as <tenon/ops/reference.h> defines them, without branches.
+static inline float f32_of_e4m3(uint8_t bits)
+{
+    uint32_t rest = (uint32_t)(bits & 0x7f) << 20;
+    // A subnormal is its fraction times 2^-9: see f32_of_f16().
+    float small = f32_of_bits(rest + (121u << 23)) - f32_of_bits(121u << 23);
+    uint32_t value = rest < (1u << 23) ? bits_of_f32(small) : rest + (120u << 23);
+    value = rest == 0x07f00000 ? 0x7fc00000 : value;
+    return f32_of_bits((uint32_t)(bits & 0x80) << 24 | value);
+}
+
+static inline uint8_t e4m3_of_f32(float x)
+{
+    uint32_t bits = bits_of_f32(x), sign = bits >> 24 & 0x80, rest = bits & 0x7fffffff;
+    uint32_t normal = (rest - (120u << 23) + 0x7ffff + (rest >> 20 & 1)) >> 20;
+    uint32_t small = bits_of_f32(f32_of_bits(rest) + 16384.0f) - bits_of_f32(16384.0f);
+    uint32_t value = rest < 0x3c800000 ? small : normal;
+    return (uint8_t)(sign | (rest > 0x43e80000 ? 0x7f : value));
+}
+
+static inline uint8_t e5m2_of_f32(float x)
+{
+    uint32_t bits = bits_of_f32(x), sign = bits >> 24 & 0x80, rest = bits & 0x7fffffff;
+    uint32_t normal = (rest - (112u << 23) + 0xfffff + (rest >> 21 & 1)) >> 21;
+    uint32_t small = bits_of_f32(f32_of_bits(rest) + 128.0f) - bits_of_f32(128.0f);
+    uint32_t value = rest < 0x38800000 ? small : normal;
+    value = rest >= 0x47700000 ? 0x7c : value;
+    return (uint8_t)(sign | (rest > 0x7f800000 ? 0x7f : value));
+}
+
+MAP1(widen_e4m3, uint8_t, float, f32_of_e4m3(x))
+MAP1(narrow_e4m3, float, uint8_t, e4m3_of_f32(x))
+MAP1(widen_e5m2, uint8_t, float, f32_of_f16((uint16_t)(x << 8)))
+MAP1(narrow_e5m2, float, uint8_t, e5m2_of_f32(x))
+
 // Defines the conversion of one float F to an integer T in the range low .. high. `below`
 // is the greatest F that T can hold. Both comparisons fail for a NaN and then choose an end
 // of the range, so the C conversion, which is undefined out of range, never sees such a
@@ -218,7 +253,9 @@ CASTS_TO_FLOATS(f64, double)
     [TN_BOOL] = from##_to_bool, [TN_I8] = from##_to_i8, [TN_I16] = from##_to_i16,          \
     [TN_I32] = from##_to_i32, [TN_I64] = from##_to_i64, [TN_U8] = from##_to_u8,            \
     [TN_U16] = from##_to_u16, [TN_U32] = from##_to_u32, [TN_U64] = from##_to_u64,          \
-    [TN_F32] = from##_to_f32, [TN_F64] = from##_to_f64
+    [TN_F32] = from##_to_f32, [TN_F64] = from##_to_f64,                                    \
+    [TN_COMPLEX64] = VC(from##_to_complex64), [TN_COMPLEX128] = VC(from##_to_complex128)
+#define COMPLEX_ENTRY(name, dtype) [dtype] = VC(FROM_COMPLEX(name)),
 
 cpu_map_fn *const V(cpu_casts)[TN_NUM_DTYPES][TN_NUM_DTYPES] = {
     [TN_BOOL] = {ROW(bool)},
@@ -232,6 +269,20 @@ cpu_map_fn *const V(cpu_casts)[TN_NUM_DTYPES][TN_NUM_DTYPES] = {
     [TN_U64] = {ROW(u64)},
     [TN_F16] = {[TN_F32] = widen_f16, [TN_F16] = u16_to_u16},
     [TN_BF16] = {[TN_F32] = widen_bf16, [TN_BF16] = u16_to_u16},
-    [TN_F32] = {ROW(f32), [TN_F16] = narrow_f16, [TN_BF16] = narrow_bf16},
+    [TN_F32] = {ROW(f32), [TN_F16] = narrow_f16, [TN_BF16] = narrow_bf16,
+                [TN_F8_E4M3] = narrow_e4m3, [TN_F8_E5M2] = narrow_e5m2},
     [TN_F64] = {ROW(f64)},
+#define FROM_COMPLEX(name) complex64_to_##name
+    [TN_COMPLEX64] = {[TN_BOOL] = VC(complex64_to_bool),
+                      [TN_COMPLEX64] = VC(complex64_to_complex64),
+                      [TN_COMPLEX128] = VC(complex64_to_complex128),
+                      CPU_REAL_DTYPES(COMPLEX_ENTRY)},
+#undef FROM_COMPLEX
+#define FROM_COMPLEX(name) complex128_to_##name
+    [TN_COMPLEX128] = {[TN_BOOL] = VC(complex128_to_bool),
+                       [TN_COMPLEX64] = VC(complex128_to_complex64),
+                       [TN_COMPLEX128] = VC(complex128_to_complex128),
+                       CPU_REAL_DTYPES(COMPLEX_ENTRY)},
+    [TN_F8_E4M3] = {[TN_F32] = widen_e4m3, [TN_F8_E4M3] = u8_to_u8},
+    [TN_F8_E5M2] = {[TN_F32] = widen_e5m2, [TN_F8_E5M2] = u8_to_u8},
 };

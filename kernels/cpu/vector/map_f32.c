@@ -9,6 +9,7 @@
 
 #define T float
 #define N f32
+#define JOIN VC(join_complex64)
 #define M(function) function##f
 #define CALL1(name, x) v_##name(x)
 #define CALL2(name, x, y) v_##name(x, y)

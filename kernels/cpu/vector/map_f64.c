@@ -6,6 +6,7 @@
 
 #define T double
 #define N f64
+#define JOIN VC(join_complex128)
 #define M(function) function
 #define CALL1(name, x) tn_float_function(TN_EXPR_##name, TN_F64, x)
 #define CALL2(name, x, y) tn_float_operation(TN_EXPR_##name, TN_F64, x, y)

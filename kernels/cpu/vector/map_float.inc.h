@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The operations of one float type. Included by map_f32.c and map_f64.c, which define T, N
 // (its name in tables), M(f) (the C library's function f for that type), CALL1 and CALL2
-// (the function of an instruction), and the loops of SIN, COS, TAN, MOD and POW.
+// (the function of an instruction), JOIN (the loop of COMPLEX), and the loops of SIN, COS,
+// TAN, MOD and POW.
 #define F(op) GLUE(op, N)
 
 // MIN and MAX by comparisons alone, so that the compiler vectorises loops over them. A NaN
@@ -59,6 +60,11 @@ SELECT(F(SELECT), T)
 #define LOOP_BOOL(...)
 #define LOOP_ROW_NUMBER(...)
 #define LOOP_ROW_ANY(...)
+#define LOOP_FLOAT_COMPLEX LOOP_FLOAT
+#define LOOP_ANY_COMPLEX(...)
+#define LOOP_NUMBER_COMPLEX(...)
+#define LOOP_COMPLEX(...)
+#define LOOP_PARTS(...)
 #define LOOP_ROUND(...)
 #define LOOP_ROOT(...)
 #define LOOP_CIRCULAR(...)
@@ -142,6 +148,11 @@ static void F(MUL_ADD_MUL)(void *out_, const void *const *in, int64_t n, uint32_
 #define ENTRY_ANY(name) [TN_EXPR_##name] = F(name),
 #define ENTRY_NUMBER ENTRY_ANY
 #define ENTRY_FLOAT ENTRY_ANY
+#define ENTRY_FLOAT_COMPLEX ENTRY_ANY
+#define ENTRY_NUMBER_COMPLEX ENTRY_ANY
+#define ENTRY_ANY_COMPLEX ENTRY_ANY
+#define ENTRY_COMPLEX ENTRY_NONE
+#define ENTRY_PARTS(name) [TN_EXPR_##name] = JOIN,
 #define ENTRY_INTEGER ENTRY_NONE
 #define ENTRY_BITS ENTRY_NONE
 #define ENTRY_BOOL ENTRY_NONE

@@ -15,6 +15,9 @@
 #define GLUE_(name, variant) name##_##variant
 #define GLUE(name, variant) GLUE_(name, variant)
 #define V(name) GLUE(name, CPU_VARIANT)
+// Likewise for what map_complex.c defines, which a variant may have from another one: wider
+// vectors gain little there.
+#define VC(name) GLUE(name, CPU_COMPLEX_VARIANT)
 
 // Tells the compiler that no iteration of the next loop reads what another iteration
 // writes. It cannot see that by itself, since an output may begin where an input begins.
@@ -32,15 +35,39 @@ extern cpu_map_fn *const V(cpu_map_bool)[CPU_NUM_OPS], *const V(cpu_map_i8)[CPU_
                                                 *const
     V(cpu_map_u8)[CPU_NUM_OPS],
         *const V(cpu_map_u16)[CPU_NUM_OPS], *const V(cpu_map_u32)[CPU_NUM_OPS],
-                                                *const
-    V(cpu_map_u64)[CPU_NUM_OPS],
-        *const V(cpu_map_f32)[CPU_NUM_OPS], *const V(cpu_map_f64)[CPU_NUM_OPS];
+                                                *const V(cpu_map_u64)[CPU_NUM_OPS],
+                                                    *const
+    V(cpu_map_f32)[CPU_NUM_OPS],
+        *const V(cpu_map_f64)[CPU_NUM_OPS], *const VC(cpu_map_complex64)[CPU_NUM_OPS],
+                                                *const VC(cpu_map_complex128)[CPU_NUM_OPS];
 extern cpu_map_fn *const V(cpu_casts)[TN_NUM_DTYPES][TN_NUM_DTYPES];
-extern cpu_copy_fn *const V(cpu_copies)[4];
-extern cpu_transpose_fn *const V(cpu_transposes)[4];
+extern cpu_copy_fn *const V(cpu_copies)[5];
+extern cpu_transpose_fn *const V(cpu_transposes)[5];
 extern cpu_product_fn *const V(cpu_products)[TN_NUM_DTYPES];
 extern const struct cpu_reduce_kernels V(cpu_reductions);
 extern const struct cpu_nn_kernels V(cpu_nn);
+
+// X(name, dtype) for each integer and float dtype that is computed in. The conversions
+// between these, bool and complex dtypes, and complex numbers of two parts.
+#define CPU_REAL_DTYPES(X)                                                                 \
+    X(i8, TN_I8)                                                                           \
+    X(i16, TN_I16)                                                                         \
+    X(i32, TN_I32)                                                                         \
+    X(i64, TN_I64)                                                                         \
+    X(u8, TN_U8)                                                                           \
+    X(u16, TN_U16)                                                                         \
+    X(u32, TN_U32)                                                                         \
+    X(u64, TN_U64)                                                                         \
+    X(f32, TN_F32)                                                                         \
+    X(f64, TN_F64)
+#define CPU_COMPLEX_CASTS(name, dtype)                                                     \
+    extern cpu_map_fn VC(complex64_to_##name), VC(complex128_to_##name),                   \
+        VC(name##_to_complex64), VC(name##_to_complex128);
+CPU_REAL_DTYPES(CPU_COMPLEX_CASTS)
+CPU_COMPLEX_CASTS(bool, TN_BOOL)
+extern cpu_map_fn VC(complex64_to_complex64), VC(complex64_to_complex128),
+    VC(complex128_to_complex64), VC(complex128_to_complex128), VC(join_complex64),
+    VC(join_complex128);
 
 // The bits of a float, and the float of these bits.
 static inline uint32_t bits_of_f32(float x)

@@ -17,13 +17,15 @@ static void open_library(void)
 {
     // Never closed: OpenBLAS' threads live as long as the process.
     void *handle = openblas_dlopen("libopenblas.so.0");
-    const char *why = handle ? "it has no cblas_sgemm" : dlerror();
+    const char *why = handle ? "it lacks functions of CBLAS" : dlerror();
     snprintf(failure, sizeof(failure), "%s", why ? why : "unknown");
     if (!handle)
         return;
     *(void **)&library.sgemm = dlsym(handle, "cblas_sgemm");
     *(void **)&library.dgemm = dlsym(handle, "cblas_dgemm");
-    found = library.sgemm && library.dgemm;
+    *(void **)&library.cgemm = dlsym(handle, "cblas_cgemm");
+    *(void **)&library.zgemm = dlsym(handle, "cblas_zgemm");
+    found = library.sgemm && library.dgemm && library.cgemm && library.zgemm;
 }
 
 const struct blas *blas_open(void)

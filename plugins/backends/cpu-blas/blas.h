@@ -19,6 +19,13 @@ struct blas {
     void (*dgemm)(int order, int trans_a, int trans_b, int m, int n, int k, double alpha,
                   const double *a, int lda, const double *b, int ldb, double beta,
                   double *c, int ldc);
+    // Of complex numbers; alpha and beta are pointers to one.
+    void (*cgemm)(int order, int trans_a, int trans_b, int m, int n, int k,
+                  const void *alpha, const void *a, int lda, const void *b, int ldb,
+                  const void *beta, void *c, int ldc);
+    void (*zgemm)(int order, int trans_a, int trans_b, int m, int n, int k,
+                  const void *alpha, const void *a, int lda, const void *b, int ldb,
+                  const void *beta, void *c, int ldc);
 };
 
 // The library, or NULL when it is not installed. Any thread.

@@ -71,6 +71,7 @@ tn_status cpu_device_info(const tn_host *host, uint32_t index, tn_device_info *o
         .features = "f16,bf16,f64,i8,i16,i64",
         .memory_size = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
         .buffer_alignment = CPU_ALIGNMENT,
+        .dtypes = TN_ALL_DTYPES,
         .num_queues = cpu_num_queues(),
         .num_workers = count_threads(host),
     };

@@ -98,6 +98,7 @@ TAKE_ELEMENTS(uint8_t)
 TAKE_ELEMENTS(uint16_t)
 TAKE_ELEMENTS(uint32_t)
 TAKE_ELEMENTS(uint64_t)
+TAKE_ELEMENTS(tn_complex128)
 
 static void take_elements(const struct indexing *s, const char *from, char *to,
                           const int64_t *index, int64_t n)
@@ -108,8 +109,10 @@ static void take_elements(const struct indexing *s, const char *from, char *to,
         take_uint16_t(s, from, to, index, n);
     else if (s->size == 4)
         take_uint32_t(s, from, to, index, n);
-    else
+    else if (s->size == 8)
         take_uint64_t(s, from, to, index, n);
+    else
+        take_tn_complex128(s, from, to, index, n);
 }
 
 static void take_runs(const struct indexing *s, const char *from, char *to,
@@ -320,10 +323,10 @@ static tn_status scatter(const tn_cpu_call *call, int32_t op)
 
 // --- records ---------------------------------------------------------------------------
 
-#define NUMBERS (TN_INTEGER_DTYPES | TN_FLOAT_DTYPES)
-static const tn_operand_rule take_rules[] = {{0, TN_NEEDS_ANY},
+#define NUMBERS (TN_INTEGER_DTYPES | TN_FLOAT_DTYPES | TN_COMPLEX_DTYPES)
+static const tn_operand_rule take_rules[] = {{TN_ALL_DTYPES, TN_NEEDS_ANY},
                                              {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
-                                             {0, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
+                                             {TN_ALL_DTYPES, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
 static const tn_operand_rule scatter_rules[] = {
     {NUMBERS, TN_NEEDS_ANY},
     {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},

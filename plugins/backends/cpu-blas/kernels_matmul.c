@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// base.matmul/1: floats in OpenBLAS, integers in Tenon's own loops. A matrix with stride 1
-// along rows or columns (a transposed view) is read in its own memory, with any gaps.
-// Others (broadcast or reversed axes) are packed first, and so are half floats, which are
-// computed in f32 and rounded once at the end.
+// base.matmul/1: floats and complex numbers in OpenBLAS, integers in Tenon's own loops. A
+// matrix with stride 1 along rows or columns (a transposed view) is read in its own memory,
+// with any gaps. Others (broadcast or reversed axes) are packed first, and so are half
+// floats, which are computed in f32 and rounded once at the end.
 //
 // OpenBLAS runs on one thread here and the pool splits the product, because two pools would
 // spin against each other. If OpenBLAS has threads nevertheless, it splits the product
@@ -18,11 +18,24 @@
 
 // --- computing -------------------------------------------------------------------------
 
+static void multiply_complex(const struct product *p, const char *a, const char *b, char *c,
+                             int64_t m, int64_t n, int64_t leading)
+{
+    static const tn_complex64 one = {1, 0}, zero = {0, 0};
+    static const tn_complex128 wide_one = {1, 0}, wide_zero = {0, 0};
+    bool is_wide = p->dtype == TN_COMPLEX128;
+    const void *alpha = is_wide ? (const void *)&wide_one : &one;
+    const void *beta = is_wide ? (const void *)&wide_zero : &zero;
+    (is_wide ? p->blas->zgemm : p->blas->cgemm)(
+        BLAS_ROW_MAJOR, p->a.transpose, p->b.transpose, (int)m, (int)n, (int)p->k, alpha, a,
+        p->a.leading, b, p->b.leading, beta, c, (int)leading);
+}
+
 // Writes m x n elements to `c`, whose rows are `leading` elements apart.
 static void multiply(const struct product *p, const char *a, const char *b, char *c,
                      int64_t m, int64_t n, int64_t leading)
 {
-    if (!tn_is_float(p->dtype))
+    if (!product_by_blas(p->dtype))
         p->kernels->product[p->dtype](&(struct cpu_product){.a = a,
                                                             .b = b,
                                                             .c = c,
@@ -33,6 +46,8 @@ static void multiply(const struct product *p, const char *a, const char *b, char
                                                             .a_column = p->a.column_stride,
                                                             .b_row = p->b.row_stride,
                                                             .c_row = leading});
+    else if (tn_is_complex(p->dtype))
+        multiply_complex(p, a, b, c, m, n, leading);
     else if (p->dtype == TN_F32)
         p->blas->sgemm(BLAS_ROW_MAJOR, p->a.transpose, p->b.transpose, (int)m, (int)n,
                        (int)p->k, 1, (const float *)(const void *)a, p->a.leading,
@@ -169,7 +184,7 @@ static void round_elements(void *context, int64_t begin, int64_t end, uint32_t w
 
 static tn_status multiply_all(const tn_cpu_call *call, struct product *p)
 {
-    if (!tn_is_float(p->dtype)) {
+    if (!product_by_blas(p->dtype)) {
         compute(call, p);
         return TN_OK;
     }
@@ -239,11 +254,12 @@ static int32_t integer_accepts(const tn_kernel_query *query)
     return product_choose_block(&p, query->inputs[0].dtype);
 }
 
+#define FLOATS (TN_FLOAT_DTYPES | TN_COMPLEX_DTYPES)
 #define INTEGERS (TN_INTEGER_DTYPES | TN_DTYPE_BIT(TN_BOOL))
 static const tn_operand_rule float_rules[] = {
-    {TN_FLOAT_DTYPES, TN_NEEDS_ANY},
-    {TN_FLOAT_DTYPES, TN_NEEDS_ANY},
-    {TN_FLOAT_DTYPES, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
+    {FLOATS, TN_NEEDS_ANY},
+    {FLOATS, TN_NEEDS_ANY},
+    {FLOATS, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
 static const tn_operand_rule integer_rules[] = {{INTEGERS, TN_NEEDS_ANY},
                                                 {INTEGERS, TN_NEEDS_ANY},
                                                 {INTEGERS, TN_NEEDS_ANY, TN_OPERAND_FUSES}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// base.{sum,mean,prod,max,min}/1, over any axes.
+// base.{sum,mean,prod,max,min}/1, over any axes. Complex numbers are summed part by part.
 //
 // By rows: the elements of each output are folded one after the other. By columns, where
 // neighbouring outputs are adjacent in memory: whole rows are folded into the accumulators
@@ -7,6 +7,7 @@
 // combined in order: the result does not depend on the number of threads.
 #include <math.h>
 #include <string.h>
+#include <tenon/ops/program.h>
 #include "reduce_walk.h"
 
 #define PIECE_ELEMENTS 32768 // elements of a part, and of a piece
@@ -63,10 +64,12 @@ static void choose_parts(struct fold *f)
 static void read_fold(const tn_layout *in, const tn_reduce_attrs *attrs, int32_t kind,
                       struct fold *f)
 {
-    *f = (struct fold){.kind = kind, .start = reduction_start(kind, in->dtype)};
-    f->r.dtype = in->dtype;
-    f->r.size = cpu_dtype_size(in->dtype);
-    reduction_split(in, tn_axis_set(&attrs->axis, in->rank), &f->r.kept, &f->r.reduced);
+    tn_dtype dtype = tn_dtype_real(in->dtype);
+    *f = (struct fold){.kind = kind, .start = reduction_start(kind, dtype)};
+    f->r.dtype = dtype;
+    f->r.size = cpu_dtype_size(dtype);
+    (tn_is_complex(in->dtype) ? reduction_split_parts : reduction_split)(
+        in, tn_axis_set(&attrs->axis, in->rank), &f->r.kept, &f->r.reduced);
     f->width = f->tile = f->tiles = f->rows_each = 1;
     if (by_columns(&f->r)) {
         const struct axes *reduced = &f->r.reduced;
@@ -228,7 +231,7 @@ static void add_accumulator(const struct fold *f, union cpu_accumulator *to,
 static void store(const struct fold *f, char *out, const union cpu_accumulator *acc)
 {
     const struct cpu_kernels *kernels = f->r.kernels;
-    int32_t to = f->out->layout.dtype, from = reduction_total(f->r.dtype);
+    int32_t to = tn_dtype_real(f->out->layout.dtype), from = reduction_total(f->r.dtype);
     union cpu_accumulator value = *acc;
     const void *in = &value;
     float narrow;
@@ -252,7 +255,7 @@ static void store(const struct fold *f, char *out, const union cpu_accumulator *
 // Writes outputs [begin, end) to `out`.
 static void finish_range(const struct fold *f, char *out, int64_t begin, int64_t end)
 {
-    int64_t width = f->width, size = cpu_dtype_size(f->out->layout.dtype);
+    int64_t width = f->width, size = cpu_dtype_size(tn_dtype_real(f->out->layout.dtype));
     for (int64_t i = begin; i < end; i++, out += size) {
         int64_t row = i / width, at = row * f->parts * width + (i - row * width);
         union cpu_accumulator acc = f->partials[at];
@@ -284,7 +287,7 @@ static void write_results(struct fold *f, const tn_cpu_call *call)
         call->parallel_for(call, count, REDUCE_BLOCK, store_results, f);
 }
 
-// --- stages ----------------------------------------------------------------------------
+// --- a few elements --------------------------------------------------------------------
 
 // Whether the reduction is of a few f32 elements, along at most one kept and one reduced
 // axis: the general way costs more than the elements.
@@ -315,6 +318,41 @@ static void reduce_few(const struct fold *f, const float *from, float *to)
     }
 }
 
+// --- products of complex numbers -------------------------------------------------------
+
+struct complex_fold {
+    const tn_tensor *in, *out;
+    struct axes kept, reduced;
+};
+
+// The loop runs over outputs.
+static void multiply_all(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    (void)worker;
+    const struct complex_fold *f = context;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t first = f->in->layout.offset + axes_offset(&f->kept, i);
+        tn_complex128 product = {1, 0};
+        for (int64_t k = 0; k < f->reduced.count; k++)
+            product = tn_complex_multiply(
+                product, tn_get_complex(f->in, first + axes_offset(&f->reduced, k)));
+        tn_set_complex(f->out, f->out->layout.offset + i, product);
+    }
+}
+
+static tn_status complex_product(const tn_cpu_call *call)
+{
+    const tn_reduce_attrs *attrs = call->attrs;
+    const tn_layout *in = &call->inputs[0].layout;
+    struct complex_fold f = {.in = &call->inputs[0], .out = &call->outputs[0]};
+    reduction_split(in, tn_axis_set(&attrs->axis, in->rank), &f.kept, &f.reduced);
+    call->parallel_for(call, f.kept.count, 1 + PIECE_ELEMENTS / 8 / (f.reduced.count + 1),
+                       multiply_all, &f);
+    return TN_OK;
+}
+
+// --- stages ----------------------------------------------------------------------------
+
 // The state of a step: the fold, but for what differs from launch to launch. How the axes
 // are walked costs as much to find out as a short sum.
 static tn_status prepare(const tn_cpu_call *call, int32_t kind, bool mean, void **out_state)
@@ -343,6 +381,8 @@ static tn_status reduce(const tn_cpu_call *call)
 {
     const tn_tensor *in = &call->inputs[0], *out = &call->outputs[0];
     const struct fold *prepared = call->state;
+    if (prepared->kind == CPU_REDUCE_PROD && tn_is_complex(in->layout.dtype))
+        return complex_product(call);
     if (prepared->few && in->data && out->data) {
         reduce_few(prepared, first_element(in), first_element(out));
         return TN_OK;
@@ -363,10 +403,12 @@ static tn_status reduce(const tn_cpu_call *call)
 }
 
 // A program gives elements of the input as quickly as memory does where neighbours are
-// folded one after the other.
+// folded one after the other. Parts of complex numbers are no elements of it.
 static int32_t reduce_accepts(const tn_kernel_query *query)
 {
     struct fold f;
+    if (query->fused && tn_is_complex(query->inputs[0].dtype))
+        return 0;
     if (!(query->fused & 1))
         return 1;
     read_fold(&query->inputs[0], query->attrs, CPU_REDUCE_SUM, &f);
@@ -377,10 +419,8 @@ static int32_t reduce_accepts(const tn_kernel_query *query)
                      reduced->extent[reduced->rank - 1] >= LEAST_LOADED;
 }
 
-static const tn_operand_rule rules[] = {{0, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
-
 // Defines the stages and the record of a reduction.
-#define REDUCTION(id, kind, is_mean)                                                       \
+#define REDUCTION(id, kind, is_mean, rules)                                                \
     static tn_status id##_prepare(const tn_cpu_call *call, void **out_state)               \
     {                                                                                      \
         return prepare(call, kind, is_mean, out_state);                                    \
@@ -402,9 +442,12 @@ static const tn_operand_rule rules[] = {{0, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
         .scratch_size = fold_scratch,                                                      \
         .payload = &id##_payload,                                                          \
     }
-REDUCTION(sum, CPU_REDUCE_SUM, false);
-REDUCTION(mean, CPU_REDUCE_SUM, true);
-REDUCTION(prod, CPU_REDUCE_PROD, false);
-REDUCTION(max, CPU_REDUCE_MAX, false);
-REDUCTION(min, CPU_REDUCE_MIN, false);
+static const tn_operand_rule numbers[] = {
+    {TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
+static const tn_operand_rule ordered[] = {{TN_FIRST_DTYPES, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
+REDUCTION(sum, CPU_REDUCE_SUM, false, numbers);
+REDUCTION(mean, CPU_REDUCE_SUM, true, numbers);
+REDUCTION(prod, CPU_REDUCE_PROD, false, numbers);
+REDUCTION(max, CPU_REDUCE_MAX, false, ordered);
+REDUCTION(min, CPU_REDUCE_MIN, false, ordered);
 #undef REDUCTION

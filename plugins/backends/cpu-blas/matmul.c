@@ -80,7 +80,7 @@ void product_read(const tn_layout *a, const tn_layout *b, struct product *p)
     p->a.packed = !set_storage(&p->a, p->m, p->k) || is_narrow(a->dtype);
     p->b.packed = !set_storage(&p->b, p->k, p->n) || is_narrow(b->dtype);
     // The integer loops take any strides of a, but need stride 1 along the rows of b.
-    if (!tn_is_float(p->dtype)) {
+    if (!product_by_blas(p->dtype)) {
         p->a.packed = false;
         p->b.packed = p->n > 1 && p->b.column_stride != 1;
     }
@@ -145,7 +145,7 @@ static tn_layout packed_layout(const tn_layout *layout, bool by_columns)
 static bool keeps_columns(const struct product *p, const tn_layout *layout)
 {
     int32_t r = layout->rank;
-    return tn_is_float(p->dtype) && r > 1 && layout->stride[r - 1] != 1 &&
+    return product_by_blas(p->dtype) && r > 1 && layout->stride[r - 1] != 1 &&
            layout->stride[r - 2] == 1;
 }
 

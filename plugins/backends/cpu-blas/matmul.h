@@ -35,6 +35,12 @@ struct product {
     int64_t block_bytes;               // a multiple of 64
 };
 
+// Whether OpenBLAS multiplies matrices of a dtype; else the loops for integers do.
+static inline bool product_by_blas(int32_t dtype)
+{
+    return tn_is_float(dtype) || tn_is_complex(dtype);
+}
+
 // Fills *p, but for `data` and `c`, from the layouts of the operands.
 void product_read(const tn_layout *a, const tn_layout *b, struct product *p);
 

@@ -78,6 +78,15 @@ static const enum location_kind scope_location[] = {[SCOPE_ELEMENT] = LOCATION_R
                                                     [SCOPE_ROW] = LOCATION_LINE,
                                                     [SCOPE_ALL] = LOCATION_SCALAR};
 
+// The location of a result. A COMPLEX128 takes two scalar locations, which are adjacent.
+static uint16_t result_location(struct prepare *p, enum value_scope scope, int32_t dtype)
+{
+    uint16_t location = prepare_location(p, scope_location[scope]);
+    if (scope == SCOPE_ALL && cpu_dtype_size(dtype) > sizeof(p->scalars[0]))
+        prepare_location(p, LOCATION_SCALAR);
+    return location;
+}
+
 static void append_map(struct prepare *p, struct program_op op, enum value_scope scope)
 {
     op.once_a_row = scope == SCOPE_ROW;
@@ -91,7 +100,7 @@ static void append_map(struct prepare *p, struct program_op op, enum value_scope
 uint16_t prepare_converted(struct prepare *p, uint16_t from, int32_t from_dtype,
                            int32_t to_dtype, enum value_scope scope)
 {
-    uint16_t out = prepare_location(p, scope_location[scope]);
+    uint16_t out = result_location(p, scope, to_dtype);
     append_map(p,
                (struct program_op){.map = p->device->kernels->cast[from_dtype][to_dtype],
                                    .in = {from},
@@ -103,13 +112,14 @@ uint16_t prepare_converted(struct prepare *p, uint16_t from, int32_t from_dtype,
 
 // --- instructions ----------------------------------------------------------------------
 
-// A constant or parameter: `bits` is an f64 for floats, else an i64.
+// A constant or parameter: `bits` is an f64 for floats and complex numbers, else an i64.
 void prepare_number(struct prepare *p, uint32_t i, uint64_t bits)
 {
     struct program_value *value = &p->values[i];
-    int32_t from = tn_is_float(value->dtype) ? TN_F64 : TN_I64;
+    bool is_double = tn_is_float(value->dtype) || tn_is_complex(value->dtype);
+    int32_t from = is_double ? TN_F64 : TN_I64;
     const void *in = &bits;
-    value->location = prepare_location(p, LOCATION_SCALAR);
+    value->location = result_location(p, SCOPE_ALL, value->dtype);
     value->scope = SCOPE_ALL;
     p->device->kernels->cast[from][value->dtype](&p->scalars[value->location], &in, 1, 0);
 }
@@ -153,7 +163,8 @@ static uint32_t map_cost(uint32_t op, int32_t dtype)
     uint32_t kind =
         cpu_is_fused((int32_t)op) ? TN_EXPR_CLASS_ARITHMETIC : tn_expr_class(op);
     bool function = kind == TN_EXPR_CLASS_FUNCTION || kind == TN_EXPR_CLASS_CIRCULAR ||
-                    kind == TN_EXPR_CLASS_POWER;
+                    kind == TN_EXPR_CLASS_POWER ||
+                    (tn_is_complex(dtype) && kind == TN_EXPR_CLASS_ROOT);
     return (function ? FUNCTION_PS : MAP_PS) * (size > 4 ? 2 : 1);
 }
 
@@ -180,7 +191,7 @@ static void prepare_map(struct prepare *p, uint32_t i, uint32_t op,
         else
             map.in[k] = prepare_filled(p, operands[k]);
     }
-    value->location = prepare_location(p, scope_location[value->scope]);
+    value->location = result_location(p, value->scope, value->dtype);
     map.out = value->location;
     append_map(p, map, value->scope);
     if (value->scope == SCOPE_ELEMENT)

@@ -28,6 +28,17 @@ void reduction_split(const tn_layout *layout, uint32_t set, struct axes *kept,
         add_axis(set >> i & 1 ? reduced : kept, layout->extent[i], layout->stride[i]);
 }
 
+void reduction_split_parts(const tn_layout *layout, uint32_t set, struct axes *kept,
+                           struct axes *reduced)
+{
+    reduction_split(layout, set, kept, reduced);
+    for (int32_t i = 0; i < kept->rank; i++)
+        kept->stride[i] *= 2;
+    for (int32_t i = 0; i < reduced->rank; i++)
+        reduced->stride[i] *= 2;
+    add_axis(kept, 2, 1);
+}
+
 int64_t axes_offset(const struct axes *axes, int64_t index)
 {
     int64_t offset = 0;

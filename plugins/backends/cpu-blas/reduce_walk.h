@@ -14,8 +14,8 @@
 
 struct axes {
     int32_t rank;
-    int64_t count; // product of the extents
-    int64_t extent[TN_MAX_RANK], stride[TN_MAX_RANK];
+    int64_t count;                                            // product of the extents
+    int64_t extent[TN_MAX_RANK + 1], stride[TN_MAX_RANK + 1]; // + 1: reduction_split_parts
 };
 
 struct reduction {
@@ -29,6 +29,11 @@ struct reduction {
 // Splits the axes of `layout`: those in `set` (bit i: axis i) are reduced.
 void reduction_split(const tn_layout *layout, uint32_t set, struct axes *kept,
                      struct axes *reduced);
+
+// reduction_split() of complex numbers as pairs of their parts, which are a last kept axis;
+// strides count parts.
+void reduction_split_parts(const tn_layout *layout, uint32_t set, struct axes *kept,
+                           struct axes *reduced);
 
 // The offset of element `index` (row-major over the axes), in elements.
 int64_t axes_offset(const struct axes *axes, int64_t index);

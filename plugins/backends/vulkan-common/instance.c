@@ -345,7 +345,7 @@ tn_status vk_device_info(const tn_host *host, uint32_t index, tn_device_info *ou
         .memory_size = local_memory(&facts),
         .max_buffer_size = facts.max_buffer,
         .buffer_alignment = VK_ALIGNMENT,
-        .dtypes = TN_ALL_DTYPES,
+        .dtypes = TN_FIRST_DTYPES,
         .num_queues = facts.num_queues,
     };
     if (!facts.i64)

@@ -19,15 +19,15 @@
 #define MAX_HEADER (1u << 16) // bytes; NumPy writes about 120
 #define MAGIC "\x93NUMPY"
 
-// NumPy's letter and size for each dtype.
+// NumPy's letter and size for each dtype. It has no name for bf16 and floats of 8 bits.
 static const struct {
-    char kind;
-    char size;
+    char name[4];
     tn_dtype dtype;
 } kinds[] = {
-    {'b', '1', TN_BOOL}, {'i', '1', TN_I8},  {'i', '2', TN_I16}, {'i', '4', TN_I32},
-    {'i', '8', TN_I64},  {'u', '1', TN_U8},  {'u', '2', TN_U16}, {'u', '4', TN_U32},
-    {'u', '8', TN_U64},  {'f', '2', TN_F16}, {'f', '4', TN_F32}, {'f', '8', TN_F64},
+    {"b1", TN_BOOL},      {"i1", TN_I8},          {"i2", TN_I16}, {"i4", TN_I32},
+    {"i8", TN_I64},       {"u1", TN_U8},          {"u2", TN_U16}, {"u4", TN_U32},
+    {"u8", TN_U64},       {"f2", TN_F16},         {"f4", TN_F32}, {"f8", TN_F64},
+    {"c8", TN_COMPLEX64}, {"c16", TN_COMPLEX128},
 };
 
 // The contents of a header.
@@ -99,13 +99,13 @@ static tn_status take_descr(struct npy_parser *p, struct header *header)
     const char *kind = descr + (strchr("<>|=", descr[0]) && descr[0] ? 1 : 0);
     header->big_endian = descr[0] == '>';
     for (size_t i = 0; i < COUNT(kinds); i++)
-        if (kind[0] == kinds[i].kind && kind[1] == kinds[i].size && !kind[2])
+        if (strcmp(kind, kinds[i].name) == 0)
             header->type.dtype = kinds[i].dtype;
     if (header->type.dtype == TN_DTYPE_NONE)
         return p->host->fail(
             p->host, TN_ERR_REFUSED,
-            "%s: dtype '%s' is not supported; expected bool, an integer, or f2, f4, "
-            "f8%s",
+            "%s: dtype '%s' is not supported; expected bool, an integer, f2, f4, f8, "
+            "c8 or c16%s",
             p->path, descr,
             strcmp(kind, "V2") == 0 ? " (bf16 has no name in NumPy: save it as f4)" : "");
     return TN_OK;
@@ -374,7 +374,8 @@ static tn_status npy_read(const tn_host *host, const tn_format_source *source,
         return TN_ERR_MEMORY;
     tn_status status = source->read(source, array->offset, read, array->size);
     if (status == TN_OK && c->header.big_endian)
-        swap_bytes(read, array->size, (uint64_t)tn_dtype_bytes(array->type.dtype));
+        swap_bytes(read, array->size,
+                   (uint64_t)tn_dtype_bytes(tn_dtype_real(array->type.dtype)));
     for (uint64_t i = 0; status == TN_OK && array->type.dtype == TN_BOOL && i < array->size;
          i++)
         read[i] = read[i] != 0;
@@ -388,13 +389,13 @@ static tn_status npy_read(const tn_host *host, const tn_format_source *source,
 // --- writing ---------------------------------------------------------------------------
 
 // Writes the header, padded with spaces so that the elements start at a multiple of 64.
-static size_t make_header(const tn_type *type, char kind, char *out, size_t size)
+static size_t make_header(const tn_type *type, const char *name, char *out, size_t size)
 {
     char shape[192];
     int64_t width = tn_dtype_bytes(type->dtype);
-    int length = snprintf(
-        out + 10, size - 10, "{'descr': '%c%c%d', 'fortran_order': False, 'shape': %s, }",
-        width == 1 ? '|' : '<', kind, (int)width, shape_text(type, shape));
+    int length = snprintf(out + 10, size - 10,
+                          "{'descr': '%c%s', 'fortran_order': False, 'shape': %s, }",
+                          width == 1 ? '|' : '<', name, shape_text(type, shape));
     size_t total = ((size_t)length + 11 + 63) & ~(size_t)63;
     memset(out + 10 + length, ' ', total - 11 - (size_t)length);
     out[total - 1] = '\n';
@@ -407,17 +408,18 @@ static size_t make_header(const tn_type *type, char kind, char *out, size_t size
 static tn_status npy_write(const tn_host *host, const tn_format_content *content,
                            const tn_format_sink *sink)
 {
-    char header[512], kind = 0;
+    char header[512];
+    const char *name = NULL;
     const tn_format_array *array = content->arrays;
     for (size_t i = 0; i < COUNT(kinds); i++)
         if (kinds[i].dtype == array->type.dtype)
-            kind = kinds[i].kind;
-    if (!kind)
+            name = kinds[i].name;
+    if (!name)
         return host->fail(host, TN_ERR_UNSUPPORTED,
                           "%s: NumPy has no name for %s; cast before writing: "
                           "astype(..., dtype=f32)",
                           sink->name, tn_dtype_name(array->type.dtype));
-    size_t length = make_header(&array->type, kind, header, sizeof(header));
+    size_t length = make_header(&array->type, name, header, sizeof(header));
     tn_status status = sink->write(sink, header, length);
     return status == TN_OK ? sink->write(sink, array->data, array->size) : status;
 }

@@ -16,11 +16,14 @@
 #define MAX_HEADER 100000000 // bytes: the format's own limit
 #define METADATA "__metadata__"
 
+// NULL: the format has no name for the dtype.
 static const char *const dtype_names[TN_NUM_DTYPES] = {
-    [TN_BOOL] = "BOOL", [TN_I8] = "I8",   [TN_I16] = "I16",   [TN_I32] = "I32",
-    [TN_I64] = "I64",   [TN_U8] = "U8",   [TN_U16] = "U16",   [TN_U32] = "U32",
-    [TN_U64] = "U64",   [TN_F16] = "F16", [TN_BF16] = "BF16", [TN_F32] = "F32",
-    [TN_F64] = "F64",
+    [TN_BOOL] = "BOOL",       [TN_I8] = "I8",         [TN_I16] = "I16",
+    [TN_I32] = "I32",         [TN_I64] = "I64",       [TN_U8] = "U8",
+    [TN_U16] = "U16",         [TN_U32] = "U32",       [TN_U64] = "U64",
+    [TN_F16] = "F16",         [TN_BF16] = "BF16",     [TN_F32] = "F32",
+    [TN_F64] = "F64",         [TN_COMPLEX64] = "C64", [TN_F8_E4M3] = "F8_E4M3",
+    [TN_F8_E5M2] = "F8_E5M2",
 };
 
 // --- the header ------------------------------------------------------------------------
@@ -42,7 +45,7 @@ static tn_status parse_dtype(const struct safetensors *r, tn_format_array *entry
 {
     const char *name = json_string_value(value);
     for (tn_dtype i = 1; name && i < TN_NUM_DTYPES; i++)
-        if (strcmp(name, dtype_names[i]) == 0)
+        if (dtype_names[i] && strcmp(name, dtype_names[i]) == 0)
             entry->type.dtype = i;
     if (entry->type.dtype == TN_DTYPE_NONE)
         return r->host->fail(r->host, TN_ERR_REFUSED,
@@ -340,6 +343,13 @@ static tn_status safetensors_write(const tn_host *host, const tn_format_content 
         if (strcmp(content->arrays[i].name, METADATA) == 0)
             return host->fail(host, TN_ERR_ARGUMENT, "%s: an array cannot be named '%s'",
                               sink->name, METADATA);
+    for (uint64_t i = 0; i < content->num_arrays; i++)
+        if (!dtype_names[content->arrays[i].type.dtype])
+            return host->fail(host, TN_ERR_UNSUPPORTED,
+                              "%s: '%s': safetensors has no name for %s; cast before "
+                              "writing",
+                              sink->name, content->arrays[i].name,
+                              tn_dtype_name(content->arrays[i].type.dtype));
     char *header = make_header(content);
     if (!header)
         return host->fail(host, TN_ERR_MEMORY, "%s: out of memory, or a name is not UTF-8",

@@ -4,6 +4,9 @@
 #include <stdio.h>
 
 const tn_input_info base_x[1] = {{"x", "the array", 0, 0}};
+const tn_input_info base_any_x[1] = {{"x", "the array", 0, TN_ALL_DTYPES}};
+const tn_input_info base_number_x[1] = {
+    {"x", "the array", 0, TN_FIRST_DTYPES | TN_COMPLEX_DTYPES}};
 
 const char *shape_text(int32_t rank, const int64_t *extent, char buffer[SHAPE_TEXT])
 {

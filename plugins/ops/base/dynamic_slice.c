@@ -13,12 +13,12 @@ static const tn_attr_field dynamic_slice_fields[] = {
 #define START_DOC                                                                          \
     "integers, the first index on each of the first axes, or one number; clamped"
 static const tn_input_info slice_inputs[] = {
-    {"x", "the array", 0, 0},
+    {"x", "the array", 0, TN_ALL_DTYPES},
     {"start", START_DOC, TN_INPUT_CONSTANT, 0},
 };
 static const tn_input_info update_inputs[] = {
-    {"x", "the array", 0, 0},
-    {"update", "what replaces the part: x's dtype and rank", 0, 0},
+    {"x", "the array", 0, TN_ALL_DTYPES},
+    {"update", "what replaces the part: x's dtype and rank", 0, TN_ALL_DTYPES},
     {"start", START_DOC, TN_INPUT_CONSTANT, 0},
 };
 static const tn_in_place update_in_place[] = {{.update = 1 + 1}};

@@ -4,8 +4,8 @@
 #include "pack.h"
 
 static const tn_input_info x_and_y[] = {
-    {"x", "the left operand", 0, 0},
-    {"y", "the right operand", 0, 0},
+    {"x", "the left operand", 0, TN_ALL_DTYPES},
+    {"y", "the right operand", 0, TN_ALL_DTYPES},
 };
 
 #define UNARY(name, text, sentence)                                                        \
@@ -13,7 +13,7 @@ static const tn_input_info x_and_y[] = {
         .struct_size = sizeof(tn_primitive),                                               \
         .id = "base." #name "/1",                                                          \
         .doc = sentence,                                                                   \
-        TN_INPUTS(base_x),                                                                 \
+        TN_INPUTS(base_any_x),                                                             \
         .expr = text,                                                                      \
     };
 BASE_UNARY(UNARY)
@@ -33,9 +33,9 @@ BASE_BINARY(BINARY)
 // --- where ------------------------------------------------------------------------------
 
 static const tn_input_info where_inputs[] = {
-    {"condition", "nonzero or true: take x", TN_INPUT_CONSTANT, 0},
-    {"x", "values where the condition holds", 0, 0},
-    {"y", "values elsewhere", 0, 0},
+    {"condition", "nonzero or true: take x", TN_INPUT_CONSTANT, TN_ALL_DTYPES},
+    {"x", "values where the condition holds", 0, TN_ALL_DTYPES},
+    {"y", "values elsewhere", 0, TN_ALL_DTYPES},
 };
 
 const tn_primitive base_where = {
@@ -100,7 +100,7 @@ const tn_primitive base_astype = {
     .flags = TN_PRIM_OWN_TYPE,
     .id = "base.astype/1",
     .doc = "x converted: floats to integers lose their fraction, anything but 0 is true.",
-    TN_INPUTS(base_x),
+    TN_INPUTS(base_any_x),
     .attrs = TN_ATTR_TABLE(tn_astype_attrs, astype_fields),
     .expr = "x",
     .infer = astype_infer,

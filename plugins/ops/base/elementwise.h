@@ -8,7 +8,7 @@
 
 #define BASE_UNARY(X)                                                                      \
     X(negative, "-x", "Minus x.")                                                          \
-    X(abs, "abs(x)", "The absolute value.")                                                \
+    X(abs, "abs(x)", "The absolute value; of a complex number its distance from 0.")       \
     X(sign, "sign(x)", "-1, 0 or 1 by the sign of x; NaN for NaN.")                        \
     X(floor, "floor(x)", "The greatest whole number not above x.")                         \
     X(ceil, "ceil(x)", "The least whole number not below x.")                              \
@@ -44,6 +44,11 @@
     X(isfinite, "isfinite(x)", "Whether x is neither infinite nor NaN.")                   \
     X(logical_not, "!bool(x)", "Whether x is zero or false.")                              \
     X(invert, "~x", "All bits flipped; of bool: not x.")                                   \
+    X(real, "real(x)", "The real part; of a real number x itself.")                        \
+    X(imag, "imag(x)", "The imaginary part; of a real number 0.")                          \
+    X(conjugate, "conj(x)", "The complex conjugate; of a real number x itself.")           \
+    X(angle, "x == 0 ? 0 : atan2(imag(x), real(x))",                                       \
+      "The angle of a complex number in radians, from -pi to pi; 0 for 0.")                \
     X(copy, "x", "x in memory of its own, row-major without gaps.")
 
 #define BASE_BINARY(X)                                                                     \

@@ -4,13 +4,14 @@
 #include "index.h"
 
 static const tn_input_info take_inputs[] = {
-    {"x", "the array", 0, 0},
+    {"x", "the array", 0, TN_ALL_DTYPES},
     {"indices", "integers; negative ones count from the end", TN_INPUT_CONSTANT, 0},
 };
 static const tn_input_info add_inputs[] = {
-    {"x", "the array", 0, 0},
+    {"x", "the array", 0, TN_FIRST_DTYPES | TN_COMPLEX_DTYPES},
     {"indices", "integers; negative ones count from the end", TN_INPUT_CONSTANT, 0},
-    {"updates", "what is added: x's dtype, and the extents that take would give", 0, 0},
+    {"updates", "what is added: x's dtype, and the extents that take would give", 0,
+     TN_FIRST_DTYPES | TN_COMPLEX_DTYPES},
 };
 const tn_in_place scatter_in_place[1] = {{.input = 0, .output = 0}};
 const tn_attr_field take_fields[1] = {
@@ -170,11 +171,15 @@ tn_status scatter_reference(const tn_cpu_call *call,
 
 static void add_element(const tn_tensor *to, int64_t a, const tn_tensor *from, int64_t b)
 {
-    if (tn_dtype_in(to->layout.dtype, TN_FLOAT_DTYPES))
+    if (tn_is_complex(to->layout.dtype)) {
+        tn_complex128 x = tn_get_complex(to, a), y = tn_get_complex(from, b);
+        tn_set_complex(to, a, (tn_complex128){x.re + y.re, x.im + y.im});
+    } else if (tn_dtype_in(to->layout.dtype, TN_FLOAT_DTYPES)) {
         tn_set_f64(to, a, tn_get_f64(to, a) + tn_get_f64(from, b));
-    else
+    } else {
         tn_set_i64(to, a,
                    (int64_t)((uint64_t)tn_get_i64(to, a) + (uint64_t)tn_get_i64(from, b)));
+    }
 }
 
 static tn_status scatter_add_reference(const tn_cpu_call *call)

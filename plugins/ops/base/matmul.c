@@ -2,10 +2,11 @@
 // matmul, as numpy.matmul: batch axes broadcast; a vector becomes a matrix, and the axis
 // that this adds is removed from the result.
 #include "pack.h"
+#include <tenon/ops/program.h>
 
 static const tn_input_info matmul_inputs[] = {
-    {"a", "..., m, k; or k", 0, 0},
-    {"b", "..., k, n; or k; of a's dtype", 0, 0},
+    {"a", "..., m, k; or k", 0, TN_FIRST_DTYPES | TN_COMPLEX_DTYPES},
+    {"b", "..., k, n; or k; of a's dtype", 0, TN_FIRST_DTYPES | TN_COMPLEX_DTYPES},
 };
 
 // Extent of the result's batch axis that lies `i` axes before the last batch axis. -1: the
@@ -83,11 +84,30 @@ static struct matrix matrix_of(const tn_layout *x, const tn_layout *out, int32_t
     return matrix;
 }
 
+// dot() of complex numbers.
+static void complex_dot(const tn_cpu_call *call, int64_t a, int64_t step_a, int64_t b,
+                        int64_t step_b, int64_t k, int64_t at)
+{
+    const tn_tensor *x = &call->inputs[0], *y = &call->inputs[1];
+    tn_complex128 sum = {0, 0};
+    for (int64_t i = 0; i < k; i++) {
+        tn_complex128 product = tn_complex_multiply(tn_get_complex(x, a + i * step_a),
+                                                    tn_get_complex(y, b + i * step_b));
+        sum.re += product.re;
+        sum.im += product.im;
+    }
+    tn_set_complex(&call->outputs[0], at, sum);
+}
+
 // Stores the inner product of k elements at offset `at`. For bool, the sum is a logical or.
 static void dot(const tn_cpu_call *call, int64_t a, int64_t step_a, int64_t b,
                 int64_t step_b, int64_t k, int64_t at)
 {
     const tn_tensor *x = &call->inputs[0], *y = &call->inputs[1], *out = &call->outputs[0];
+    if (tn_is_complex(x->layout.dtype)) {
+        complex_dot(call, a, step_a, b, step_b, k, at);
+        return;
+    }
     if (tn_dtype_in(x->layout.dtype, TN_FLOAT_DTYPES)) {
         double sum = 0;
         for (int64_t i = 0; i < k; i++)
@@ -163,6 +183,15 @@ static tn_array *without_axis(const tn_build *build, const tn_array *x, int64_t 
     return build->op(build, "base.squeeze/1", TN_IN(x), tn_attrs("axis", TN_INTS(axis)));
 }
 
+// The conjugate of a complex x; another x itself.
+static tn_array *conjugate(const tn_build *build, tn_array *x)
+{
+    const tn_type *type = build->type(x);
+    return type && tn_is_complex(type->dtype)
+               ? build->op(build, "base.conjugate/1", TN_IN(x), TN_NO_ATTRS)
+               : x;
+}
+
 // Both gradients have the result's batch axes here: the core sums the gradient of a
 // broadcast operand to the operand's extents.
 static tn_status matmul_vjp(const tn_build *build, const tn_rule *rule,
@@ -175,7 +204,8 @@ static tn_status matmul_vjp(const tn_build *build, const tn_rule *rule,
         for (uint32_t i = 0; i < 2; i++)
             if (wants(wanted, i))
                 gradients[i] = build->expr(build, "g, x -> g * x",
-                                           TN_IN(g, rule->inputs[1 - i]), TN_NO_ATTRS);
+                                           TN_IN(g, conjugate(build, rule->inputs[1 - i])),
+                                           TN_NO_ATTRS);
         return built_wanted(wanted, gradients, 2);
     }
     if (is_row) {
@@ -187,9 +217,9 @@ static tn_status matmul_vjp(const tn_build *build, const tn_rule *rule,
         g = with_axis(build, g, -1);
     }
     if (wants(wanted, 0))
-        gradients[0] = matmul(build, g, swapped(build, b));
+        gradients[0] = matmul(build, g, swapped(build, conjugate(build, b)));
     if (wants(wanted, 1))
-        gradients[1] = matmul(build, swapped(build, a), g);
+        gradients[1] = matmul(build, swapped(build, conjugate(build, a)), g);
     if (wants(wanted, 0) && is_row)
         gradients[0] = without_axis(build, gradients[0], -2);
     if (wants(wanted, 1) && is_column)

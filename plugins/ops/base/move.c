@@ -47,7 +47,7 @@ static tn_array *overlay(const tn_build *build, const tn_array *x, const tn_arra
 
 static const tn_input_info concatenate_inputs[] = {
     {"arrays", "of one dtype, and of equal extents but along the axis", TN_INPUT_VARIADIC,
-     0},
+     TN_ALL_DTYPES},
 };
 static const tn_attr_field concatenate_fields[] = {
     TN_I64_FIELD(tn_concatenate_attrs, axis, 0, "axis along which they are joined"),
@@ -270,7 +270,7 @@ const tn_primitive base_pad = {
     .struct_size = sizeof(tn_primitive),
     .id = "base.pad/1",
     .doc = "x with a border of one value.",
-    TN_INPUTS(base_x),
+    TN_INPUTS(base_any_x),
     .attrs = TN_ATTR_TABLE(tn_pad_attrs, pad_fields),
     .infer = pad_infer,
     .reference = pad_reference,

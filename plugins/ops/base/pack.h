@@ -16,8 +16,9 @@
 #include "elementwise.h"
 
 // The primitives that are not in the tables of elementwise.h: X(name) for base_<name>.
-// Those in BASE_BATCHED have a hand-written batching rule <name>_vmap (batch.c,
-// dynamic_slice.c, index.c, matmul.c); expand_dims and squeeze use reshape's.
+// Those in BASE_BATCHED have a hand-written batching rule <name>_vmap (batch.c, cond.c,
+// dynamic_slice.c, index.c, loop.c, matmul.c, scan_rules.c); expand_dims and squeeze use
+// reshape's.
 #define BASE_BATCHED(X)                                                                    \
     X(reshape)                                                                             \
     X(transpose)                                                                           \
@@ -29,6 +30,10 @@
     X(dynamic_slice_update)                                                                \
     X(concatenate)                                                                         \
     X(split)                                                                               \
+    X(cond)                                                                                \
+    X(while_loop)                                                                          \
+    X(scan)                                                                                \
+    X(checkpoint)                                                                          \
     X(pad)                                                                                 \
     X(take)                                                                                \
     X(scatter_add)                                                                         \
@@ -118,7 +123,9 @@ BASE_CPU_KERNELS(BASE_DECLARE)
 #undef BASE_DECLARE
 
 // The input list of primitives with one input, "x".
-extern const tn_input_info base_x[1];
+extern const tn_input_info base_x[1];        // of the first dtypes
+extern const tn_input_info base_any_x[1];    // of any: moved, or checked by an expression
+extern const tn_input_info base_number_x[1]; // of these and complex numbers: summed
 
 // --- checks (check.c) -------------------------------------------------------------------
 

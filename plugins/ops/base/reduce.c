@@ -2,6 +2,8 @@
 // Reductions over any axes: type inference, and references in plain C.
 #include "reduce.h"
 
+#include <tenon/ops/program.h>
+
 // --- types ------------------------------------------------------------------------------
 
 // The result's type: the axes in `set` are removed, or have extent 1 with `keepdims`.
@@ -37,10 +39,10 @@ tn_status sum_infer(const tn_infer *infer, tn_type *types)
     return reduce_infer(infer, dtype, types);
 }
 
-// Dtype of mean and logsumexp: a float's own, f64 for integers.
+// Dtype of mean and logsumexp: a float's or complex number's own, f64 for integers.
 static tn_dtype float_of(tn_dtype dtype)
 {
-    return tn_dtype_in(dtype, TN_FLOAT_DTYPES) ? dtype : TN_F64;
+    return tn_dtype_in(dtype, TN_FLOAT_DTYPES | TN_COMPLEX_DTYPES) ? dtype : TN_F64;
 }
 
 tn_status mean_infer(const tn_infer *infer, tn_type *types)
@@ -170,7 +172,13 @@ static void fold_sum(const struct cell *cell)
 {
     double f = 0;
     uint64_t i = 0; // wraps
-    if (is_float(cell)) {
+    tn_complex128 sum = {0, 0};
+    if (tn_is_complex(cell->in->layout.dtype)) {
+        FOR_EACH(cell, at,
+                 sum =
+                     tn_complex_operation(TN_EXPR_ADD, sum, tn_get_complex(cell->in, at)));
+        tn_set_complex(cell->out, cell->at, sum);
+    } else if (is_float(cell)) {
         FOR_EACH(cell, at, f += tn_get_f64(cell->in, at));
         tn_set_f64(cell->out, cell->at, f);
     } else {
@@ -183,7 +191,12 @@ static void fold_prod(const struct cell *cell)
 {
     double f = 1;
     uint64_t i = 1; // wraps
-    if (is_float(cell)) {
+    tn_complex128 product = {1, 0};
+    if (tn_is_complex(cell->in->layout.dtype)) {
+        FOR_EACH(cell, at,
+                 product = tn_complex_multiply(product, tn_get_complex(cell->in, at)));
+        tn_set_complex(cell->out, cell->at, product);
+    } else if (is_float(cell)) {
         FOR_EACH(cell, at, f *= tn_get_f64(cell->in, at));
         tn_set_f64(cell->out, cell->at, f);
     } else {

@@ -51,10 +51,15 @@ static double reduced_count(const tn_build *build, const tn_array *x, const tn_i
     return count;
 }
 
-// The float dtype that elements of `dtype` are accumulated in.
+static int32_t is_inexact(tn_dtype dtype)
+{
+    return tn_is_float(dtype) || tn_is_complex(dtype);
+}
+
+// The float or complex dtype that elements of `dtype` are accumulated in.
 static tn_dtype wide(tn_dtype dtype)
 {
-    return tn_is_float(dtype) ? tn_dtype_computed(dtype) : TN_F64;
+    return is_inexact(dtype) ? tn_dtype_computed(dtype) : TN_F64;
 }
 
 // x in the dtype that it is accumulated in; *out_dtype is the dtype of the final result.
@@ -62,7 +67,7 @@ static tn_array *widen(const tn_build *build, tn_array *x, tn_dtype *out_dtype)
 {
     const tn_type *type = build->type(x);
     tn_dtype dtype = type ? type->dtype : TN_F32;
-    *out_dtype = tn_dtype_in(dtype, TN_FLOAT_DTYPES) ? dtype : TN_F64;
+    *out_dtype = is_inexact(dtype) ? dtype : TN_F64;
     return wide(dtype) == dtype ? x : cast(build, x, wide(dtype));
 }
 
@@ -98,7 +103,7 @@ const tn_primitive base_sum = {
     .id = "base.sum/1",
     .doc = "The sum over axes. Narrow integers and bool are summed in 64 bits.",
     .role = TN_ROLE_SUM,
-    TN_INPUTS(base_x),
+    TN_INPUTS(base_number_x),
     .attrs = TN_ATTR_TABLE(tn_reduce_attrs, reduce_fields),
     .infer = sum_infer,
     .reference = sum_reference,
@@ -189,7 +194,7 @@ static tn_status prod_vjp(const tn_build *build, const tn_rule *rule,
     const tn_reduce_attrs *attrs = rule->attrs;
     (void)wanted;
     tn_array *g = spread(build, cotangents[0], rule->inputs[0], &attrs->axis);
-    gradients[0] = build->expr(build, "g, p -> g * p",
+    gradients[0] = build->expr(build, "g, p -> g * conj(p)",
                                TN_IN(g, others_product(build, rule)), TN_NO_ATTRS);
     return built(gradients[0]);
 }
@@ -212,7 +217,7 @@ const tn_primitive base_prod = {
     .id = "base.prod/1",
     .doc = "The product over axes. Narrow integers and bool are multiplied in 64 bits.",
     .role = TN_ROLE_PROD,
-    TN_INPUTS(base_x),
+    TN_INPUTS(base_number_x),
     .attrs = TN_ATTR_TABLE(tn_reduce_attrs, reduce_fields),
     .infer = sum_infer,
     .reference = prod_reference,
@@ -266,7 +271,7 @@ const tn_primitive base_mean = {
     .id = "base.mean/1",
     .doc = "The mean over axes, in f64 for integers.",
     .role = TN_ROLE_MEAN,
-    TN_INPUTS(base_x),
+    TN_INPUTS(base_number_x),
     .attrs = TN_ATTR_TABLE(tn_reduce_attrs, reduce_fields),
     .infer = mean_infer,
     .decompose = mean_decompose,
@@ -513,7 +518,7 @@ const tn_primitive base_sum_to = {
     .id = "base.sum_to/1",
     .doc = "The sum over what broadcast_to repeated: undoes a broadcast, in x's dtype.",
     .role = TN_ROLE_SUM_TO,
-    TN_INPUTS(base_x),
+    TN_INPUTS(base_number_x),
     .attrs = TN_ATTR_TABLE(tn_shape_attrs, sum_to_fields),
     .infer = sum_to_infer,
     .decompose = sum_to_decompose,

@@ -149,7 +149,7 @@ const tn_primitive base_slice = {
     .flags = TN_PRIM_VIEW,
     .id = "base.slice/1",
     .doc = "Part of x: Python's start:stop:step on each axis, negative steps included.",
-    TN_INPUTS(base_x),
+    TN_INPUTS(base_any_x),
     .attrs = TN_ATTR_TABLE(tn_slice_attrs, slice_fields),
     .infer = slice_infer,
     .view = slice_view,
@@ -161,8 +161,8 @@ const tn_primitive base_slice = {
 // --- slice_update -----------------------------------------------------------------------
 
 static const tn_input_info update_inputs[] = {
-    {"x", "the array", 0, 0},
-    {"update", "what replaces the slice: x's dtype, the slice's extents", 0, 0},
+    {"x", "the array", 0, TN_ALL_DTYPES},
+    {"update", "what replaces the slice: x's dtype, the slice's extents", 0, TN_ALL_DTYPES},
 };
 static const tn_in_place update_in_place[] = {{.update = 1 + 1}};
 

@@ -162,7 +162,7 @@ const tn_primitive base_split = {
     .struct_size = sizeof(tn_primitive),
     .id = "base.split/1",
     .doc = "Parts of x along an axis, as numpy.split or numpy.array_split.",
-    TN_INPUTS(base_x),
+    TN_INPUTS(base_any_x),
     TN_OUTPUTS(split_outputs),
     .attrs = TN_ATTR_TABLE(tn_split_attrs, split_fields),
     .infer = split_infer,

@@ -55,18 +55,23 @@ static bool passes_by_pointer(struct json_reader *reader, const struct field *fi
     return read_choice(reader, &by, ways, otherwise) == 1;
 }
 
+static bool is_passed_by_value(tn_dtype dtype)
+{
+    return tn_dtype_computed(dtype) == dtype && !tn_is_complex(dtype);
+}
+
 // "type" of an argument that is passed by value: no half float, which C cannot pass.
 static tn_dtype scalar_type(struct json_reader *reader, const struct field *field,
                             const struct function *function, tn_dtype otherwise)
 {
     struct field type = member(field, "type");
     tn_dtype dtype = read_type(reader, &type, otherwise);
-    bool is_half = tn_dtype_computed(dtype) != dtype;
+    bool fits_c = is_passed_by_value(dtype);
     for (uint32_t i = 0; dtype == TN_DTYPE_NONE && i < function->num_variants; i++)
-        is_half |=
-            tn_dtype_computed(function->variants[i].dtype) != function->variants[i].dtype;
-    if (is_half)
-        refuse(reader, &type, "got a half float, expected a type that C passes by value");
+        fits_c &= is_passed_by_value(function->variants[i].dtype);
+    if (!fits_c)
+        refuse(reader, &type, "got %s, expected a type that C passes by value",
+               tn_is_complex(dtype) ? "a complex number" : "a half float");
     return dtype;
 }
 

@@ -21,16 +21,18 @@
 // Attributes are part of a plan's signature: two applications whose structs hash alike
 // share one plan. A NaN equals every other NaN; otherwise -0.0 and 0.0 differ.
 //
-// Ownership. Texts and lists in a struct that the core filled are the core's, and interned:
-// two structs of one runtime have equal values in a field exactly when they have the same
-// pointer, while both structs live. A struct may be copied as bytes; the copy is valid as
-// long as the original. What is given to an application (tn_attr) is borrowed for the call.
+// Ownership. Texts, lists and graphs in a struct that the core filled are the core's, and
+// interned: two structs of one runtime have equal values in a field exactly when they have
+// the same pointer, while both structs live. A struct may be copied as bytes; the copy is
+// valid as long as the original. What is given to an application (tn_attr) is borrowed for
+// the call.
 //
 // Threads. Plain constant data: any thread.
 #ifndef TENON_ATTR_H
 #define TENON_ATTR_H
 
 #include <stddef.h>
+#include <tenon/graph.h>
 #include <tenon/types.h>
 
 // Kinds of a field. The member of the struct has the type named here: each is 8 bytes wide
@@ -47,6 +49,7 @@ enum {
     TN_ATTR_STRING = 8,      // const char *, UTF-8, ended by a NUL
     TN_ATTR_INT_LIST = 9,    // const tn_int_list *
     TN_ATTR_FLOAT_LIST = 10, // const tn_float_list *
+    TN_ATTR_GRAPH = 11,      // const tn_graph *, of <tenon/graph.h>; NULL: not given
 };
 
 // Flags of a field.
@@ -80,11 +83,11 @@ enum {
 typedef struct tn_attr_field {
     const char *name;           // a C identifier of at most 63 bytes
     const char *doc;            // one sentence, no full stop
-    uint32_t kind;              // TN_ATTR_BOOL .. TN_ATTR_FLOAT_LIST
+    uint32_t kind;              // TN_ATTR_BOOL .. TN_ATTR_GRAPH
     uint32_t flags;             // TN_ATTR_REQUIRED, TN_ATTR_RUNTIME, or 0
     uint64_t offset;            // bytes from the start of the struct
-    int64_t default_i;          // for BOOL, I64, DTYPE, CHOICE, BITS; else 0: texts and
-                                // lists are absent until given
+    int64_t default_i;          // for BOOL, I64, DTYPE, CHOICE, BITS; else 0: texts,
+                                // lists and graphs are absent until given
     double default_f;           // for F64
     const char *const *choices; // CHOICE: names, ended by NULL
 } tn_attr_field;
@@ -113,7 +116,7 @@ typedef struct tn_attr_table {
 //   TN_CHOICE_FIELD(pad_attrs, mode, 0, mode_names, "what the border is filled with"),
 //
 // For a CHOICE field, `names` is an array of texts, ended by NULL, and `value` an index
-// into it. Texts and lists take no default: they are absent until given.
+// into it. Texts, lists and graphs take no default: they are absent until given.
 // clang-format off
 #define TN_BOOL_FIELD(type, member, value, text)                                           \
     {                                                                                      \
@@ -166,6 +169,10 @@ typedef struct tn_attr_table {
     {                                                                                      \
         #member, text, TN_ATTR_FLOAT_LIST, 0, offsetof(type, member), 0, 0.0, NULL         \
     }
+#define TN_GRAPH_FIELD(type, member, text)                                                 \
+    {                                                                                      \
+        #member, text, TN_ATTR_GRAPH, 0, offsetof(type, member), 0, 0.0, NULL              \
+    }
 // A field of kind `kind` (not CHOICE, which has names) that every application has to give.
 #define TN_REQUIRED_FIELD(type, member, kind, text)                                        \
     {                                                                                      \
@@ -184,7 +191,7 @@ typedef struct tn_attr_table {
 // attribute that is no runtime attribute.
 typedef struct tn_attr {
     const char *name;  // borrowed until the call returns
-    uint32_t kind;     // TN_ATTR_BOOL .. TN_ATTR_FLOAT_LIST, TN_ATTR_TEXT, TN_ATTR_ARRAY
+    uint32_t kind;     // TN_ATTR_BOOL .. TN_ATTR_GRAPH, TN_ATTR_TEXT, TN_ATTR_ARRAY
     uint32_t reserved; // 0
     int64_t i;         // for BOOL, I64, DTYPE, CHOICE and BITS
     double f;          // for F64
@@ -194,6 +201,7 @@ typedef struct tn_attr {
     const tn_int_list *int_list;     // for INT_LIST
     const tn_float_list *float_list; // for FLOAT_LIST
     const tn_array *array;           // for ARRAY; not NULL
+    const tn_graph *graph;           // for GRAPH; of the same runtime
 } tn_attr;
 
 // Kind of a tn_attr, not of a field: the value is text, in the syntax of the field's kind
@@ -203,15 +211,17 @@ typedef struct tn_attr {
 enum { TN_ATTR_TEXT = 100, TN_ATTR_ARRAY = 101 };
 
 // The dtype of the scalar that holds a runtime attribute of kind `kind`: i64 for I64. For
-// F64 f32, when the inputs of the application include floats, but neither f64 nor integers
-// of 32 bits or more, with which floats are computed in f64; otherwise f64. `dtypes` is the
+// F64 f32, when the inputs of the application include floats or complex numbers, but
+// neither those of 64 bits a part nor integers of 32 bits or more, with which floats are
+// computed in f64; otherwise f64. `dtypes` is the
 // set of the dtypes of the inputs that are given.
 static inline tn_dtype tn_runtime_dtype(uint32_t kind, uint32_t dtypes)
 {
     const uint32_t wide = TN_DTYPE_BIT(TN_F64) | TN_DTYPE_BIT(TN_I32) |
                           TN_DTYPE_BIT(TN_I64) | TN_DTYPE_BIT(TN_U32) |
-                          TN_DTYPE_BIT(TN_U64);
-    int32_t is_single = (dtypes & TN_FLOAT_DTYPES) && !(dtypes & wide);
+                          TN_DTYPE_BIT(TN_U64) | TN_DTYPE_BIT(TN_COMPLEX128);
+    const uint32_t floats = TN_FLOAT_DTYPES | TN_COMPLEX_DTYPES;
+    int32_t is_single = (dtypes & floats) && !(dtypes & wide);
     return kind == TN_ATTR_I64 ? TN_I64 : is_single ? TN_F32 : TN_F64;
 }
 

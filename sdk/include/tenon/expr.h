@@ -38,16 +38,23 @@
 // REDUCE_MAX of a NaN are NaN. Of an empty row: 0, 1, and for REDUCE_MIN and REDUCE_MAX the
 // greatest and the least value of the dtype (of floats an infinity).
 //
-// Arithmetic. An instruction computes in its own dtype, which is never F16 or BF16: LOAD
-// widens inputs of these dtypes to F32, and outputs are rounded to nearest even when
-// stored. Integers wrap. Integer DIV and MOD round towards minus infinity (NumPy's
-// floor_divide and remainder); by zero they give 0. Shifts by the width or more, and by a
-// negative amount, give 0, or the sign for SHR of a signed dtype (NumPy's left_shift and
-// right_shift). + - * / and SQRT of floats are rounded once, to nearest even (IEEE
-// 754-2019, clause 5.4.1); special cases of the functions are those of C11, annex F.10. MIN
-// and MAX of a NaN are NaN (NumPy's minimum and maximum); which of 0.0 and -0.0 they choose
-// is open. A GPU may divide and take roots with an error of 2.5 units in the last place,
-// lose the sign of a zero in functions, and take an F32 below 2^-126 for 0.
+// Arithmetic. An instruction computes in its own dtype, which is never F16, BF16 or a float
+// of 8 bits: LOAD widens inputs of these dtypes to F32, and outputs are rounded to nearest
+// even when stored. Integers wrap. Integer DIV and MOD round towards minus infinity
+// (NumPy's floor_divide and remainder); by zero they give 0. Shifts by the width or more,
+// and by a negative amount, give 0, or the sign for SHR of a signed dtype (NumPy's
+// left_shift and right_shift). + - * / and SQRT of floats are rounded once, to nearest even
+// (IEEE 754-2019, clause 5.4.1); special cases of the functions are those of C11, annex
+// F.10. MIN and MAX of a NaN are NaN (NumPy's minimum and maximum); which of 0.0 and -0.0
+// they choose is open. A GPU may divide and take roots with an error of 2.5 units in the
+// last place, lose the sign of a zero in functions, and take an F32 below 2^-126 for 0.
+//
+// Complex numbers. Only devices that list a complex dtype get instructions of it. Errors
+// are measured against the magnitude of the result, not part by part. MUL is (ac - bd) +
+// (ad
+// + bc) i, without C's annex G: a product of infinities may be NaN, as in NumPy. EQ and NE
+// compare both parts; ISNAN and ISINF hold when they do for one part. Functions have the
+// branch cuts of C11, annex G. Instructions that need an order are not defined.
 //
 // Conversions, by CAST and wherever a value is stored in another dtype, on every backend:
 //   float to integer    cut towards zero; out of range, the nearest integer of the dtype;
@@ -55,8 +62,11 @@
 //   any to bool         1 when the value is not 0; a NaN is not 0
 //   integer to integer  the low bits: modulo 2^width
 //   integer to float    to nearest even; to F16 or BF16 by way of F32
-//   float to float      to nearest even, too large is infinity; F64 to F16 or BF16 by way
-//                       of F32, in which the program computes
+//   float to float      to nearest even, too large is infinity; F64 to F16, BF16 and 8 bits
+//                       by way of F32, in which the program computes. F8_E4M3 has no
+//                       infinity: NaN from beyond 464 on, as in PyTorch
+//   real to complex     the real part is converted, the imaginary one is 0
+//   complex to real     the real part, converted; to bool 1 when one part is not 0
 //
 // <tenon/ops/program.h> defines conversions and operations in C (tn_value_cast,
 // tn_operation): where this text and that code differ, the code holds.
@@ -80,8 +90,8 @@
 // ABI: new rows are added at the end only. Operands: 0 .. 3, all of one dtype; those of
 // SELECT are a bool and two of one dtype. CLASS: a TN_EXPR_CLASS_ below. DTYPES: a
 // TN_EXPR_OF_ below, the dtypes that the operands may have (of SELECT the second and
-// third). The result is bool for the classes TEST, COMPARE and LOGIC, and otherwise of the
-// operands' dtype.
+// third). The result is bool for the classes TEST, COMPARE and LOGIC, the dtype of one part
+// for PART, the complex dtype of such parts for JOIN, and otherwise of the operands' dtype.
 //
 // Instructions without a comment are the operator of C, or the C library's function, of
 // that name; SHL and SHR, and DIV and MOD of integers, are described above.
@@ -92,7 +102,7 @@
     X(PARAM, "param", 0, LEAF, NONE) /* params[a] of the step */                         \
     X(INDEX, "index", 0, LEAF, NONE) /* i64: number of the element in row-major order */ \
     X(CAST, "cast", 1, CAST, NONE) /* to this dtype; see above */                        \
-    X(NEG, "-", 1, SIGN, NUMBER)                                                        \
+    X(NEG, "-", 1, SIGN, NUMBER_COMPLEX)                                                        \
     X(NOT, "!", 1, LOGIC, BOOL)                                                         \
     X(INVERT, "~", 1, BITS, BITS)                                                       \
     X(ABS, "abs", 1, SIGN, NUMBER)                                                      \
@@ -101,37 +111,37 @@
     X(CEIL, "ceil", 1, ROUND, FLOAT)                                                    \
     X(TRUNC, "trunc", 1, ROUND, FLOAT)                                                  \
     X(ROUND, "round", 1, ROUND, FLOAT) /* half to even */                               \
-    X(SQRT, "sqrt", 1, ROOT, FLOAT)                                                     \
-    X(RSQRT, "rsqrt", 1, ROOT, FLOAT) /* 1 / sqrt, each rounded */                      \
-    X(EXP, "exp", 1, FUNCTION, FLOAT)                                                   \
-    X(EXP2, "exp2", 1, FUNCTION, FLOAT)                                                 \
-    X(EXPM1, "expm1", 1, FUNCTION, FLOAT)                                               \
-    X(LOG, "log", 1, FUNCTION, FLOAT)                                                   \
-    X(LOG2, "log2", 1, FUNCTION, FLOAT)                                                 \
-    X(LOG10, "log10", 1, FUNCTION, FLOAT)                                               \
-    X(LOG1P, "log1p", 1, FUNCTION, FLOAT)                                               \
-    X(SIN, "sin", 1, CIRCULAR, FLOAT)                                                   \
-    X(COS, "cos", 1, CIRCULAR, FLOAT)                                                   \
-    X(TAN, "tan", 1, CIRCULAR, FLOAT)                                                   \
-    X(ASIN, "asin", 1, FUNCTION, FLOAT)                                                 \
-    X(ACOS, "acos", 1, FUNCTION, FLOAT)                                                 \
-    X(ATAN, "atan", 1, FUNCTION, FLOAT)                                                 \
-    X(SINH, "sinh", 1, FUNCTION, FLOAT)                                                 \
-    X(COSH, "cosh", 1, FUNCTION, FLOAT)                                                 \
-    X(TANH, "tanh", 1, FUNCTION, FLOAT)                                                 \
-    X(ASINH, "asinh", 1, FUNCTION, FLOAT)                                               \
-    X(ACOSH, "acosh", 1, FUNCTION, FLOAT)                                               \
-    X(ATANH, "atanh", 1, FUNCTION, FLOAT)                                               \
+    X(SQRT, "sqrt", 1, ROOT, FLOAT_COMPLEX)                                                     \
+    X(RSQRT, "rsqrt", 1, ROOT, FLOAT_COMPLEX) /* 1 / sqrt, each rounded */                      \
+    X(EXP, "exp", 1, FUNCTION, FLOAT_COMPLEX)                                                   \
+    X(EXP2, "exp2", 1, FUNCTION, FLOAT_COMPLEX)                                                 \
+    X(EXPM1, "expm1", 1, FUNCTION, FLOAT_COMPLEX)                                               \
+    X(LOG, "log", 1, FUNCTION, FLOAT_COMPLEX)                                                   \
+    X(LOG2, "log2", 1, FUNCTION, FLOAT_COMPLEX)                                                 \
+    X(LOG10, "log10", 1, FUNCTION, FLOAT_COMPLEX)                                               \
+    X(LOG1P, "log1p", 1, FUNCTION, FLOAT_COMPLEX)                                               \
+    X(SIN, "sin", 1, CIRCULAR, FLOAT_COMPLEX)                                                   \
+    X(COS, "cos", 1, CIRCULAR, FLOAT_COMPLEX)                                                   \
+    X(TAN, "tan", 1, CIRCULAR, FLOAT_COMPLEX)                                                   \
+    X(ASIN, "asin", 1, FUNCTION, FLOAT_COMPLEX)                                                 \
+    X(ACOS, "acos", 1, FUNCTION, FLOAT_COMPLEX)                                                 \
+    X(ATAN, "atan", 1, FUNCTION, FLOAT_COMPLEX)                                                 \
+    X(SINH, "sinh", 1, FUNCTION, FLOAT_COMPLEX)                                                 \
+    X(COSH, "cosh", 1, FUNCTION, FLOAT_COMPLEX)                                                 \
+    X(TANH, "tanh", 1, FUNCTION, FLOAT_COMPLEX)                                                 \
+    X(ASINH, "asinh", 1, FUNCTION, FLOAT_COMPLEX)                                               \
+    X(ACOSH, "acosh", 1, FUNCTION, FLOAT_COMPLEX)                                               \
+    X(ATANH, "atanh", 1, FUNCTION, FLOAT_COMPLEX)                                               \
     X(ERF, "erf", 1, FUNCTION, FLOAT)                                                   \
-    X(ISNAN, "isnan", 1, TEST, FLOAT)                                                   \
-    X(ISINF, "isinf", 1, TEST, FLOAT)                                                   \
-    X(ISFINITE, "isfinite", 1, TEST, FLOAT)                                             \
-    X(ADD, "+", 2, ARITHMETIC, NUMBER)                                                  \
-    X(SUB, "-", 2, ARITHMETIC, NUMBER)                                                  \
-    X(MUL, "*", 2, ARITHMETIC, NUMBER)                                                  \
-    X(DIV, "/", 2, DIVIDE, NUMBER) /* integers: floor */                                \
+    X(ISNAN, "isnan", 1, TEST, FLOAT_COMPLEX)                                                   \
+    X(ISINF, "isinf", 1, TEST, FLOAT_COMPLEX)                                                   \
+    X(ISFINITE, "isfinite", 1, TEST, FLOAT_COMPLEX)                                             \
+    X(ADD, "+", 2, ARITHMETIC, NUMBER_COMPLEX)                                                  \
+    X(SUB, "-", 2, ARITHMETIC, NUMBER_COMPLEX)                                                  \
+    X(MUL, "*", 2, ARITHMETIC, NUMBER_COMPLEX)                                                  \
+    X(DIV, "/", 2, DIVIDE, NUMBER_COMPLEX) /* integers: floor */                                \
     X(MOD, "%", 2, POWER, NUMBER) /* the divisor's sign, as NumPy's remainder */        \
-    X(POW, "**", 2, POWER, NUMBER) /* integers: a negative exponent gives 0 (1 and -1 apart) */ \
+    X(POW, "**", 2, POWER, NUMBER_COMPLEX) /* integers: a negative exponent gives 0 (1 and -1 apart) */ \
     X(ATAN2, "atan2", 2, FUNCTION, FLOAT)                                               \
     X(MIN, "min", 2, EXTREME, ANY)                                                      \
     X(MAX, "max", 2, EXTREME, ANY)                                                      \
@@ -140,19 +150,24 @@
     X(XOR, "^", 2, BITS, BITS)                                                          \
     X(SHL, "<<", 2, SHIFT, INTEGER)                                                     \
     X(SHR, ">>", 2, SHIFT, INTEGER)                                                     \
-    X(EQ, "==", 2, COMPARE, ANY)                                                        \
-    X(NE, "!=", 2, COMPARE, ANY)                                                        \
+    X(EQ, "==", 2, COMPARE, ANY_COMPLEX)                                                        \
+    X(NE, "!=", 2, COMPARE, ANY_COMPLEX)                                                        \
     X(LT, "<", 2, COMPARE, ANY)                                                         \
     X(LE, "<=", 2, COMPARE, ANY)                                                        \
     X(GT, ">", 2, COMPARE, ANY)                                                         \
     X(GE, ">=", 2, COMPARE, ANY)                                                        \
-    X(SELECT, "select", 3, SELECT, ANY) /* a (bool) ? b : c */                          \
+    X(SELECT, "select", 3, SELECT, ANY_COMPLEX) /* a (bool) ? b : c */                          \
     X(ERFINV, "erfinv", 1, FUNCTION, FLOAT)                                             \
     X(REDUCE_SUM, "sum", 1, REDUCE, ROW_NUMBER) /* over the row */                      \
     X(REDUCE_PROD, "prod", 1, REDUCE, ROW_NUMBER)                                       \
     X(REDUCE_MIN, "min", 1, REDUCE, ROW_ANY)                                            \
     X(REDUCE_MAX, "max", 1, REDUCE, ROW_ANY)                                            \
-    X(EXTENT, "extent", 0, LEAF, NONE) /* i64: number of elements of a row */
+    X(EXTENT, "extent", 0, LEAF, NONE) /* i64: number of elements of a row */              \
+    X(REAL, "real", 1, PART, COMPLEX)                                                   \
+    X(IMAG, "imag", 1, PART, COMPLEX)                                                   \
+    X(MODULUS, "abs", 1, PART, COMPLEX) /* hypot(real, imag) */                         \
+    X(CONJ, "conj", 1, SIGN, COMPLEX)                                                   \
+    X(COMPLEX, "complex", 2, JOIN, PARTS) /* a + b i */
 // clang-format on
 
 // The numbers of instructions, for tn_expr_insn.op. A backend refuses numbers that it does
@@ -186,6 +201,8 @@ enum {
     TN_EXPR_CLASS_LOGIC,      // bool of bools
     TN_EXPR_CLASS_SELECT,     // by a bool, one of the other operands
     TN_EXPR_CLASS_REDUCE,     // of a row; see above
+    TN_EXPR_CLASS_PART,       // a real number of a complex one
+    TN_EXPR_CLASS_JOIN,       // a complex number of its parts
 };
 
 // Sets of dtypes that operands may have, for the DTYPES column. TN_EXPR_OF_NONE: the
@@ -197,6 +214,12 @@ enum {
 #define TN_EXPR_OF_BITS (TN_EXPR_OF_INTEGER | TN_EXPR_OF_BOOL)
 #define TN_EXPR_OF_NUMBER (TN_EXPR_OF_INTEGER | TN_EXPR_OF_FLOAT)
 #define TN_EXPR_OF_ANY (TN_EXPR_OF_NUMBER | TN_EXPR_OF_BOOL)
+// Those that are defined for complex numbers, too; for these alone; for parts of them.
+#define TN_EXPR_OF_FLOAT_COMPLEX (TN_EXPR_OF_FLOAT | TN_COMPLEX_DTYPES)
+#define TN_EXPR_OF_NUMBER_COMPLEX (TN_EXPR_OF_NUMBER | TN_COMPLEX_DTYPES)
+#define TN_EXPR_OF_ANY_COMPLEX (TN_EXPR_OF_ANY | TN_COMPLEX_DTYPES)
+#define TN_EXPR_OF_COMPLEX TN_COMPLEX_DTYPES
+#define TN_EXPR_OF_PARTS (TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_F64))
 // The same sets for class REDUCE, so that tables of loops over elements leave these out.
 #define TN_EXPR_OF_ROW_NUMBER TN_EXPR_OF_NUMBER
 #define TN_EXPR_OF_ROW_ANY TN_EXPR_OF_ANY
@@ -241,14 +264,18 @@ static inline uint32_t tn_expr_dtypes(uint32_t op)
     return sets[op];
 }
 
-// The dtype of the result of instruction `op` on operands of `dtype`: bool, or `dtype`.
-// `op` has operands and is not CAST, whose result tn_expr_insn.dtype alone says.
+// The dtype of the result of instruction `op` on operands of `dtype`, by its class: bool, a
+// dtype of parts, a complex one, or `dtype`. `op` has operands and is not CAST, whose
+// result tn_expr_insn.dtype alone says.
 static inline tn_dtype tn_expr_result(uint32_t op, tn_dtype dtype)
 {
     uint32_t kind = tn_expr_class(op);
     int32_t is_bool = kind == TN_EXPR_CLASS_TEST || kind == TN_EXPR_CLASS_COMPARE ||
                       kind == TN_EXPR_CLASS_LOGIC;
-    return is_bool ? TN_BOOL : dtype;
+    return is_bool                      ? TN_BOOL
+           : kind == TN_EXPR_CLASS_PART ? tn_dtype_real(dtype)
+           : kind == TN_EXPR_CLASS_JOIN ? tn_dtype_complex(dtype)
+                                        : dtype;
 }
 
 // One instruction. Its result is named by its position in `insns`, and its operands a, b, c
@@ -256,7 +283,7 @@ static inline tn_dtype tn_expr_result(uint32_t op, tn_dtype dtype)
 // inputs, constants or params. Operands that an instruction does not have are not read.
 typedef struct tn_expr_insn {
     uint16_t op;      // TN_EXPR_...
-    uint16_t dtype;   // of the result; never F16 or BF16
+    uint16_t dtype;   // of the result; never a format of storage only, such as F16
     uint32_t a, b, c; // below the instruction's own position, or an index
 } tn_expr_insn;
 
@@ -280,7 +307,8 @@ enum {
 // in tn_step.params.
 //
 // A constant or param is 8 bytes: the bits of a double for an instruction of a float dtype,
-// of an int64_t or uint64_t for the others (bool: 0 or 1).
+// and of a complex dtype, whose imaginary part is 0; of an int64_t or uint64_t for the
+// others (bool: 0 or 1).
 typedef struct tn_expr_program {
     uint32_t struct_size;          // sizeof(tn_expr_program) as the core was compiled
     uint32_t flags;                // TN_EXPR_ROWS, or 0

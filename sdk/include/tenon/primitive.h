@@ -31,6 +31,7 @@
 #define TENON_PRIMITIVE_H
 
 #include <tenon/attr.h>
+#include <tenon/graph.h>
 #include <tenon/host.h>
 #include <tenon/status.h>
 #include <tenon/types.h>
@@ -57,11 +58,18 @@ typedef struct tn_input_info {
     uint32_t dtypes;
 } tn_input_info;
 
+// Flags of an output.
+enum {
+    // Serves derivatives, say, and costs: where nothing reads it, `decompose` is told so
+    // (tn_rule.unread) and may leave it NULL.
+    TN_OUTPUT_OPTIONAL = 1,
+};
+
 // One output of a primitive. Written by the primitive's author.
 typedef struct tn_output_info {
     const char *name;  // a C identifier of at most 63 bytes
     const char *doc;   // one sentence, no full stop
-    uint32_t flags;    // 0
+    uint32_t flags;    // TN_OUTPUT_OPTIONAL, or 0
     uint32_t reserved; // 0
 } tn_output_info;
 
@@ -110,6 +118,15 @@ typedef struct tn_view {
 
 // --- building graph: what rules are written with ---------------------------------------
 
+typedef struct tn_build tn_build;
+
+// Builds outputs[0 .. num_outputs) from inputs in the scope of `build`: the body of a graph
+// or of a mapping. It may use arrays of the scope around it. `user` is the pointer that was
+// given with the body, and is valid during the call that took it.
+typedef tn_status (*tn_build_body)(const tn_build *build, tn_array *const *inputs,
+                                   uint64_t num_inputs, tn_array **outputs,
+                                   uint64_t num_outputs, void *user);
+
 // Functions that build graph, for decompose, vjp, jvp and vmap. Filled by the core, and
 // valid during one call of a rule. Every slot returns NULL after a failure, and every slot
 // accepts NULL arrays and then returns NULL: a rule is written as mathematics and checked
@@ -121,7 +138,6 @@ typedef struct tn_view {
 //   tn_array *z = build->expr(build, "x, y -> x * y", TN_IN(x, y), TN_NO_ATTRS);
 //
 // All slots: on the thread that called the rule.
-typedef struct tn_build tn_build;
 struct tn_build {
     uint32_t struct_size; // sizeof(tn_build) as the core was compiled
     uint32_t flags;       // 0
@@ -151,7 +167,48 @@ struct tn_build {
 
     // The type of an array; NULL for NULL. Borrowed as long as the array lives.
     const tn_type *(*type)(const tn_array *array);
+
+    // Calls `body` once with placeholders of these types, and gives what it built as a
+    // graph, which lives as long as the scope. Arrays of the scope that the body used are
+    // further inputs, which `captures` lists (tn_captures); NULL: using one is an error.
+    // NULL after a failure.
+    const tn_graph *(*trace)(const tn_build *build, tn_build_body body, void *user,
+                             const tn_type *inputs, uint64_t num_inputs,
+                             uint64_t num_outputs, tn_captures *captures);
+
+    // Puts the nodes of a graph in here: gives its outputs for the first of `inputs`, as
+    // many as it has. num_outputs is the graph's.
+    tn_status (*call)(const tn_build *build, const tn_graph *graph, tn_array *const *inputs,
+                      uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs);
+
+    // Derivatives of what was built, as tn_vjp and tn_jvp of <tenon/tenon.h> give them: of
+    // arrays `wrt` that the outputs do not depend on zeros.
+    tn_status (*vjp)(const tn_build *build, tn_array *const *outputs,
+                     tn_array *const *cotangents, uint64_t num_outputs,
+                     tn_array *const *wrt, uint64_t num_wrt, tn_array **gradients);
+    tn_status (*jvp)(const tn_build *build, tn_array *const *outputs, uint64_t num_outputs,
+                     tn_array *const *wrt, tn_array *const *tangents, uint64_t num_wrt,
+                     tn_array **out_tangents);
+
+    // Applies `body` to all slices of the inputs, as tn_vmap_call does. NULL axes are 0.
+    tn_status (*vmap)(const tn_build *build, tn_build_body body, void *user,
+                      tn_array *const *inputs, const int32_t *in_axes, uint64_t num_inputs,
+                      tn_array **outputs, const int32_t *out_axes, uint64_t num_outputs);
 };
+
+// Service: building graph in a scope of the application, for interfaces of a plugin's own
+// that take one (a model's architecture, say): with the functions that rules have.
+#define TN_HOST_GRAPH "tn.host.graph/1"
+typedef struct tn_host_graph {
+    uint32_t struct_size;
+    uint32_t flags; // 0
+
+    // Fills out->struct_size bytes of *out, which the caller has set, with functions that
+    // build in `scope`, a scope of the host's runtime. They are valid as long as the scope
+    // is, and failures are the scope's. TN_ERR_ARGUMENT: the scope is NULL or of another
+    // runtime. On the scope's thread.
+    tn_status (*build)(const tn_host *host, tn_scope *scope, tn_build *out);
+} tn_host_graph;
 
 // Argument of a rule: the application of the primitive that the rule is asked about. Filled
 // by the core, borrowed for the call.
@@ -165,6 +222,8 @@ typedef struct tn_rule {
     // attributes, which are the last.
     uint32_t num_inputs;
     uint32_t num_outputs;
+    // In decompose: bit i says that nothing reads output i, which is TN_OUTPUT_OPTIONAL.
+    uint64_t unread;
 } tn_rule;
 
 // --- the record ------------------------------------------------------------------------
@@ -190,7 +249,7 @@ enum {
 #define TN_EFFECTS_COMMUNICATION "tn.communication" // between processes and machines
 
 // Roles: the few primitives that the core applies by itself, in derivatives and batching. A
-// primitive that has a role declares the attribute named here, a list of integers. A role
+// primitive that has a role declares the attributes named here. A role
 // that the core does not know is ignored.
 #define TN_ROLE_SUM_TO "tn.sum_to/1"             // ints `shape`: undoes a broadcast
 #define TN_ROLE_BROADCAST_TO "tn.broadcast_to/1" // ints `shape`
@@ -205,6 +264,13 @@ enum {
 #define TN_ROLE_MEAN "tn.mean/1"
 #define TN_ROLE_MIN "tn.min/1"
 #define TN_ROLE_MAX "tn.max/1"
+// Primitives over graphs, for the functions of <tenon/control.h>, with the inputs, outputs
+// and attributes of base.cond, base.while_loop, base.scan and base.checkpoint, which
+// <tenon/ops/base_attrs.h> describes.
+#define TN_ROLE_COND "tn.cond/1"
+#define TN_ROLE_WHILE_LOOP "tn.while_loop/1"
+#define TN_ROLE_SCAN "tn.scan/1"
+#define TN_ROLE_CHECKPOINT "tn.checkpoint/1"
 
 // A named operation: its inputs, outputs and attributes, its meaning, and its rules. It has
 // no device code. Written by the primitive's author, checked when its plugin is loaded, and
@@ -298,6 +364,13 @@ typedef struct tn_primitive {
     // are asynchronous. A derivative through such a node is an error, and batching is one
     // unless the primitive has a `vmap` rule. NULL: in no order.
     const char *effects;
+
+    // Optional: the meaning of a primitive whose work depends on data, such as a branch or
+    // a loop over graphs: gives the outputs while a plan runs, between the steps of its
+    // devices. Inputs and outputs lie on the first device of TENON_BACKEND. A kernel comes
+    // first where a device has one; `run` comes before decompose. Not with expr, view or
+    // in_place.
+    tn_status (*run)(const tn_run *run);
 } tn_primitive;
 
 // --- tables of a record ----------------------------------------------------------------
@@ -326,8 +399,9 @@ typedef struct tn_primitive {
 
 // An initialiser of a tn_attr named `key`, its kind chosen by the C type of `v`: an
 // integer, a floating-point number, a text (parsed as on the command line; of a STRING
-// field the value itself), a pointer to tn_ints, tn_int_list or tn_float_list, or an array
-// (of a runtime attribute). May evaluate `v` several times. Texts and lists are borrowed.
+// field the value itself), a pointer to tn_ints, tn_int_list or tn_float_list, an array (of
+// a runtime attribute), or a graph. May evaluate `v` several times. Texts and lists are
+// borrowed.
 #define TN_ATTR_INIT(key, v)                                                                 \
     {                                                                                        \
         .name = (key),                                                                     \
@@ -344,6 +418,7 @@ typedef struct tn_primitive {
             const tn_float_list *: TN_ATTR_FLOAT_LIST,                                     \
             tn_array *: TN_ATTR_ARRAY,                                                     \
             const tn_array *: TN_ATTR_ARRAY,                                               \
+            const tn_graph *: TN_ATTR_GRAPH,                                               \
             default: TN_ATTR_I64),                                                         \
         .i = _Generic((v), float: 0, double: 0, TN_ATTR_POINTERS(0), default: (v)),        \
         .f = _Generic((v), TN_ATTR_POINTERS(0), default: (v)),                             \
@@ -354,6 +429,7 @@ typedef struct tn_primitive {
         .float_list =                                                                      \
             _Generic((v), tn_float_list *: (v), const tn_float_list *: (v), default: NULL), \
         .array = _Generic((v), tn_array *: (v), const tn_array *: (v), default: NULL), \
+        .graph = _Generic((v), const tn_graph *: (v), default: NULL), \
     }
 
 // Part of TN_ATTR_INIT: the association of each type of pointer with `value`.
@@ -362,7 +438,7 @@ typedef struct tn_primitive {
     char *: (value), const char *: (value), tn_ints *: (value), const tn_ints *: (value),  \
     tn_int_list *: (value), const tn_int_list *: (value),                                  \
     tn_float_list *: (value), const tn_float_list *: (value),                              \
-    tn_array *: (value), const tn_array *: (value)
+    tn_array *: (value), const tn_array *: (value), const tn_graph *: (value)
 // clang-format on
 
 // A tn_attr_list of up to eight pairs of a name and a value, valid within the enclosing

@@ -207,10 +207,12 @@ TN_API tn_array *tn_bool(tn_scope *scope, int32_t value);
 TN_API tn_array *tn_scalar(tn_scope *scope, tn_dtype dtype, double value);
 
 // Numbers without a dtype of their own: in an operation they take the dtype of the other
-// operand, as Python's numbers do in NumPy, so 2 * x keeps x's dtype. Alone they are i64
-// and f64.
+// operand, as Python's numbers do in NumPy, so 2 * x keeps x's dtype. Alone they are i64,
+// f64 and complex128. tn_complex is `re` + `im` i: beside f32 it is complex64, beside f64
+// and integers complex128.
 TN_API tn_array *tn_int(tn_scope *scope, int64_t value);
 TN_API tn_array *tn_float(tn_scope *scope, double value);
+TN_API tn_array *tn_complex(tn_scope *scope, double re, double im);
 
 // --- building graph --------------------------------------------------------------------
 
@@ -355,7 +357,10 @@ TN_API tn_status tn_function_create(tn_runtime *runtime, tn_function_body body, 
 TN_API void tn_function_destroy(tn_function *function);
 
 // Evaluates the inputs if needed, and starts the function on them. The outputs are arrays
-// of `scope` whose work is queued; reading one waits for its work. TN_ERR_ARGUMENT: an
+// of `scope` whose work is queued; reading one waits for its work. Within the body of
+// another function, or of a graph, the body's nodes are put there instead, and nothing is
+// donated; a function whose body calls itself, directly or through others, is
+// TN_ERR_ARGUMENT. TN_ERR_ARGUMENT: an
 // input that the options donate is not among the inputs. A call that fails after its first
 // work was queued has taken its donated inputs; one that fails before leaves them.
 TN_API tn_status tn_function_call(tn_function *function, tn_scope *scope,

@@ -50,7 +50,10 @@
 // files: a new dtype is added at the end, and no row moves or goes.
 //
 // f16, f32 and f64 are binary16, binary32 and binary64 of IEEE 754-2019, clause 3.6. bf16
-// is the upper half of a binary32: 8 bits of exponent, 7 of fraction.
+// is the upper half of a binary32: 8 bits of exponent, 7 of fraction. f8_e4m3 and f8_e5m2
+// are E4M3 and E5M2 of the OCP 8-bit Floating Point Specification 1.0 (float8_e4m3fn and
+// float8_e5m2 of PyTorch): stored, converted and compared, but not computed in. A complex
+// number is its real part, followed by its imaginary part.
 // clang-format off
 #define TN_DTYPES(X)                                                                     \
     X(BOOL, "bool", uint8_t, BOOL, 1, BOOL, "bool") /* one byte, 0 or 1 */               \
@@ -65,10 +68,22 @@
     X(F16, "f16", uint16_t, FLOAT, 11, F32, "float16") /* IEEE 754 binary16 */           \
     X(BF16, "bf16", uint16_t, FLOAT, 8, F32, "bfloat16") /* upper half of a binary32 */  \
     X(F32, "f32", float, FLOAT, 24, F32, "float32") /* IEEE 754 binary32 */              \
-    X(F64, "f64", double, FLOAT, 53, F64, "float64") /* IEEE 754 binary64 */
+    X(F64, "f64", double, FLOAT, 53, F64, "float64") /* IEEE 754 binary64 */             \
+    X(COMPLEX64, "complex64", tn_complex64, COMPLEX, 24, COMPLEX64, "complex64")         \
+    X(COMPLEX128, "complex128", tn_complex128, COMPLEX, 53, COMPLEX128, "complex128")    \
+    X(F8_E4M3, "f8_e4m3", uint8_t, FLOAT8, 4, F32, "float8_e4m3fn") /* to 448, no inf */ \
+    X(F8_E5M2, "f8_e5m2", uint8_t, FLOAT8, 3, F32, "float8_e5m2") /* to 57344, and inf */
 // clang-format on
 
-// An element type: TN_BOOL, TN_I8 ... TN_F64, in the order of TN_DTYPES. TN_NUM_DTYPES is 1
+// One element of the complex dtypes. Aligned as one of its parts is.
+typedef struct tn_complex64 {
+    float re, im;
+} tn_complex64;
+typedef struct tn_complex128 {
+    double re, im;
+} tn_complex128;
+
+// An element type: TN_BOOL, TN_I8 ..., in the order of TN_DTYPES. TN_NUM_DTYPES is 1
 // more than the greatest number, for arrays that are indexed by dtype. Test for integers or
 // floats by the sets below, never by a range of numbers: rows are appended.
 typedef int32_t tn_dtype;
@@ -87,6 +102,8 @@ enum {
     TN_KIND_SIGNED = 2,   // integers, two's complement
     TN_KIND_UNSIGNED = 3, // integers from 0
     TN_KIND_FLOAT = 4,    // IEEE 754 binary formats, and bfloat16
+    TN_KIND_FLOAT8 = 5,   // floats of 8 bits: stored, converted, compared
+    TN_KIND_COMPLEX = 6,  // pairs of floats: real and imaginary part
 };
 
 // Sets of dtypes: bit `dtype` of a uint32_t. Kernels and devices state by such sets which
@@ -95,13 +112,19 @@ enum {
 //   .dtypes = TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_F64)
 //
 // The sets by kind are constant expressions made from the table above. Bool is in
-// TN_ALL_DTYPES only: it is no integer here.
+// TN_ALL_DTYPES only: it is no integer here. TN_FLOAT_DTYPES are the floats that are
+// computed with, those of 8 bits excepted. Later headers may add a dtype to each set but
+// TN_FIRST_DTYPES; a compiled plugin keeps the sets that it was compiled with.
 #define TN_DTYPE_BIT(dtype) (UINT32_C(1) << (dtype))
 #define TN_SIGNED_DTYPES (UINT32_C(0) TN_DTYPES(TN_BIT_IF_SIGNED_))
 #define TN_UNSIGNED_DTYPES (UINT32_C(0) TN_DTYPES(TN_BIT_IF_UNSIGNED_))
 #define TN_FLOAT_DTYPES (UINT32_C(0) TN_DTYPES(TN_BIT_IF_FLOAT_))
+#define TN_FLOAT8_DTYPES (UINT32_C(0) TN_DTYPES(TN_BIT_IF_FLOAT8_))
+#define TN_COMPLEX_DTYPES (UINT32_C(0) TN_DTYPES(TN_BIT_IF_COMPLEX_))
 #define TN_INTEGER_DTYPES (TN_SIGNED_DTYPES | TN_UNSIGNED_DTYPES)
-#define TN_ALL_DTYPES (TN_DTYPE_BIT(TN_BOOL) | TN_INTEGER_DTYPES | TN_FLOAT_DTYPES)
+#define TN_ALL_DTYPES                                                                      \
+    (TN_DTYPE_BIT(TN_BOOL) | TN_INTEGER_DTYPES | TN_FLOAT_DTYPES | TN_FLOAT8_DTYPES |      \
+     TN_COMPLEX_DTYPES)
 // The 13 dtypes of the first release, which never become more. A rule of a kernel, an input
 // of a primitive or a device that names no dtypes takes these, so that a plugin is never
 // handed a dtype that did not exist when it was written.
@@ -112,6 +135,10 @@ enum {
     | (TN_KIND_##kind == TN_KIND_UNSIGNED ? TN_DTYPE_BIT(TN_##name) : 0)
 #define TN_BIT_IF_FLOAT_(name, text, type, kind, ...)                                      \
     | (TN_KIND_##kind == TN_KIND_FLOAT ? TN_DTYPE_BIT(TN_##name) : 0)
+#define TN_BIT_IF_FLOAT8_(name, text, type, kind, ...)                                     \
+    | (TN_KIND_##kind == TN_KIND_FLOAT8 ? TN_DTYPE_BIT(TN_##name) : 0)
+#define TN_BIT_IF_COMPLEX_(name, text, type, kind, ...)                                    \
+    | (TN_KIND_##kind == TN_KIND_COMPLEX ? TN_DTYPE_BIT(TN_##name) : 0)
 
 // Whether `dtype` is in `set`, made of TN_DTYPE_BIT: 1 or 0. TN_DTYPE_NONE is in no set
 // above. `dtype` is 0 .. 31.
@@ -120,8 +147,8 @@ static inline int32_t tn_dtype_in(tn_dtype dtype, uint32_t set)
     return (set >> dtype & 1) != 0;
 }
 
-// Whether `dtype` is a float dtype; whether it is an integer dtype with a sign. 1 or 0.
-// Floats have a sign, too, but are not what tn_is_signed() asks for.
+// Whether `dtype` is a float dtype that is computed with; whether it is an integer dtype
+// with a sign. 1 or 0. Floats have a sign, too, but are not what tn_is_signed() asks for.
 static inline int32_t tn_is_float(tn_dtype dtype)
 {
     return tn_dtype_in(dtype, TN_FLOAT_DTYPES);
@@ -129,6 +156,25 @@ static inline int32_t tn_is_float(tn_dtype dtype)
 static inline int32_t tn_is_signed(tn_dtype dtype)
 {
     return tn_dtype_in(dtype, TN_SIGNED_DTYPES);
+}
+
+// Whether `dtype` is complex: 1 or 0.
+static inline int32_t tn_is_complex(tn_dtype dtype)
+{
+    return tn_dtype_in(dtype, TN_COMPLEX_DTYPES);
+}
+
+// The dtype of the parts of a complex dtype, F32 or F64; another `dtype` itself.
+static inline tn_dtype tn_dtype_real(tn_dtype dtype)
+{
+    return dtype == TN_COMPLEX64 ? TN_F32 : dtype == TN_COMPLEX128 ? TN_F64 : dtype;
+}
+
+// The complex dtype whose parts hold numbers of the float dtype `dtype`: COMPLEX128 for F64
+// and else COMPLEX64. A complex `dtype` itself.
+static inline tn_dtype tn_dtype_complex(tn_dtype dtype)
+{
+    return dtype == TN_F64 || dtype == TN_COMPLEX128 ? TN_COMPLEX128 : TN_COMPLEX64;
 }
 
 // The name of a dtype ("f32"); "none" for a number that is no dtype. Static text.
@@ -156,7 +202,8 @@ static inline int64_t tn_dtype_bytes(tn_dtype dtype)
 // Bits of the significand that a dtype keeps, the implicit leading bit of floats included:
 // 24 for f32. Whole numbers up to 2^precision are exact (integers: 2^precision - 1), and
 // rounding to a normal float of this dtype changes a number by at most 2^-precision of it:
-// tests take their tolerance from here. 0 for a number that is no dtype.
+// tests take their tolerance from here. Of a complex dtype those of each part. 0 for a
+// number that is no dtype.
 static inline int32_t tn_dtype_precision(tn_dtype dtype)
 {
     static const uint8_t bits[] = {0,
@@ -179,9 +226,9 @@ static inline uint32_t tn_dtype_kind(tn_dtype dtype)
     return kinds[dtype > 0 && dtype < TN_NUM_DTYPES ? dtype : 0];
 }
 
-// The dtype in which programs of <tenon/expr.h> compute elements of `dtype`: F32 for F16
-// and BF16, which are formats of storage only, and otherwise `dtype`. TN_DTYPE_NONE for a
-// number that is no dtype.
+// The dtype in which programs of <tenon/expr.h> compute elements of `dtype`: F32 for F16,
+// BF16 and floats of 8 bits, which are formats of storage only, and otherwise `dtype`. NONE
+// for a number that is no dtype.
 static inline tn_dtype tn_dtype_computed(tn_dtype dtype)
 {
     static const uint8_t computed[] = {TN_DTYPE_NONE,
@@ -232,7 +279,8 @@ typedef struct tn_layout {
 
 // An array in memory of the host, for reference kernels and cpu.c/1 kernels. Whoever passes
 // a tensor owns its memory; the callee borrows it for the call. `data` is a multiple of the
-// size of an element, and of nothing more: an application's own memory is used in place.
+// size of an element (of a complex dtype: of one part), and of nothing more: an
+// application's own memory is used in place.
 typedef struct tn_tensor {
     void *data; // first byte of the buffer: layout.offset is not added yet; NULL: absent
     tn_layout layout; // of the elements within the buffer

@@ -35,8 +35,8 @@ static void check_at(const char *text, const double *at, uint32_t input)
     memcpy(points, at, 4 * sizeof(double));
     points[expr->num_inputs] = 1; // the cotangent
     check_status(expr_derive(expr, 0, input, &derived[0]), TN_OK);
-    check_status(expr_vjp(expr, input, 1, &derived[1]), TN_OK);
-    check_status(expr_jvp(expr, 0, UINT64_C(1) << input, &derived[2]), TN_OK);
+    check_status(expr_vjp(expr, input, 1, 0, &derived[1]), TN_OK);
+    check_status(expr_jvp(expr, 0, UINT64_C(1) << input, 0, &derived[2]), TN_OK);
     for (int way = 0; way < 3; way++) {
         if (way == 2)
             for (uint32_t i = 0; i < expr->num_inputs; i++)
@@ -142,8 +142,8 @@ Test(derive, second_derivatives_agree_too)
         cr_assert(fabs(evaluate(second, at) - expected) < 1e-6);
     }
     const struct expr *vjp = NULL, *again = NULL;
-    check_status(expr_vjp(expr, 0, 1, &vjp), TN_OK);
-    check_status(expr_vjp(vjp, 0, 1, &again), TN_OK);
+    check_status(expr_vjp(expr, 0, 1, 0, &vjp), TN_OK);
+    check_status(expr_vjp(vjp, 0, 1, 0, &again), TN_OK);
     cr_assert(eq(str, vjp->input_names[2], "ct0"));
     cr_assert(eq(str, again->input_names[3], "cct0"));
 }
@@ -164,9 +164,9 @@ Test(derive, derivatives_are_small)
     cr_assert(eq(str, derivative_text("x, y -> x * y", 1), "x"));
     cr_assert(eq(str, derivative_text("x -> 3 - x", 0), "-1"));
     const struct expr *vjp = NULL;
-    check_status(expr_vjp(parsed("x, y -> x + y"), 0, 1, &vjp), TN_OK);
+    check_status(expr_vjp(parsed("x, y -> x + y"), 0, 1, 0, &vjp), TN_OK);
     cr_assert(eq(str, vjp->text, "ct0"));
-    check_status(expr_vjp(parsed("x, y -> x * y"), 0, 1, &vjp), TN_OK);
+    check_status(expr_vjp(parsed("x, y -> x * y"), 0, 1, 0, &vjp), TN_OK);
     cr_assert(eq(str, vjp->text, "ct0 * y"));
     const struct expr *pruned = NULL;
     uint32_t kept[64];
@@ -197,7 +197,8 @@ Test(derive, ties_are_shared_and_branches_not_taken_are_zero)
     cr_assert(evaluate(derived, (double[]){2, 1}) == 1);
     cr_assert(evaluate(derived, (double[]){0, 1}) == 0);
     // The logarithm's slope at 0 is infinite, but it is not taken.
-    check_status(expr_vjp(parsed("x -> select(x > 0, log(x), x)"), 0, 1, &derived), TN_OK);
+    check_status(expr_vjp(parsed("x -> select(x > 0, log(x), x)"), 0, 1, 0, &derived),
+                 TN_OK);
     cr_assert(evaluate(derived, (double[]){0, 3}) == 3);
     check_status(expr_derive(parsed("x, y -> x ** y"), 0, 0, &derived), TN_OK);
     cr_assert(evaluate(derived, (double[]){0, 0}) == 0);
@@ -211,10 +212,10 @@ Test(derive, several_outputs_share_cotangents)
 {
     const struct expr *expr = parsed("x, y -> a = x * y; a + x, a * a"), *both = NULL,
                       *second = NULL;
-    check_status(expr_vjp(expr, 0, 3, &both), TN_OK);
+    check_status(expr_vjp(expr, 0, 3, 0, &both), TN_OK);
     const double at[] = {2, 3, 5, 7}; // x, y, ct0, ct1
     // d(xy + x)/dx = y + 1; d(x^2 y^2)/dx = 2 x y^2
     cr_assert(evaluate(both, at) == 5 * 4 + 7 * 2 * 2 * 9);
-    check_status(expr_vjp(expr, 0, 2, &second), TN_OK);
+    check_status(expr_vjp(expr, 0, 2, 0, &second), TN_OK);
     cr_assert(evaluate(second, at) == 7 * 2 * 2 * 9);
 }

@@ -529,7 +529,7 @@ Test(program, allocation_failures_are_reported)
         if (status == TN_OK)
             status = expr_parse_arrow(&own, "x, y -> a = x * y; exp(a) + a", &expr);
         if (status == TN_OK)
-            status = expr_vjp(expr, 1, 1, &gradient);
+            status = expr_vjp(expr, 1, 1, 0, &gradient);
         if (status == TN_OK)
             status = expr_compile(expr, inputs, NULL, &program);
         mem_fail_nth(0);

@@ -252,7 +252,7 @@ Test(registry, bad_attribute_tables_are_refused)
     attrs_refused((tn_attr_field[]){{.name = "a", .kind = TN_ATTR_F64},
                                     {.name = "b", .kind = TN_ATTR_I64}},
                   2, "attributes 'a' and 'b' overlap");
-    attrs_refused((tn_attr_field[]){{.name = "a", .kind = 11}}, 1, "unknown kind 11");
+    attrs_refused((tn_attr_field[]){{.name = "a", .kind = 12}}, 1, "unknown kind 12");
     attrs_refused((tn_attr_field[]){TN_CHOICE_FIELD(struct attrs, mode, 2, choices, "")}, 1,
                   "default 2, expected one of 'a', 'b'");
     attrs_refused((tn_attr_field[]){TN_CHOICE_FIELD(struct attrs, mode, 0, NULL, "")}, 1,

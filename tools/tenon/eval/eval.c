@@ -16,7 +16,8 @@
 static const char details[] =
     "Operators have Python's signs and NumPy's names; every installed operator can be\n"
     "called by its name ('tenon ops' lists them). Arrays come by position, attributes\n"
-    "behind them or by name. Values are .npy files, file.safetensors:NAME, or literals.\n"
+    "behind them or by name, and one that is a graph is a text with an arrow. Values are\n"
+    ".npy files, file.safetensors:NAME, or literals.\n"
     "\n"
     "  tenon eval '1 + 1'\n"
     "  tenon eval 'sum(x * x, axis=1)' x=[[1,2],[3,4]]\n"
@@ -26,6 +27,7 @@ static const char details[] =
     "  tenon eval 'x ** 3 + 2 * y' x=2.0 y=1.0 --grad x,y -o all.safetensors\n"
     "  tenon eval 'sgd(p, g, m)[0]; x.T @ x.mT' p=[1.0] g=[2.0] m=[0.0] x=[[1,2],[3,4]]\n"
     "  tenon eval 'x @ w' x=[[1,2],[3,4]] w=[1,10] --vmap x\n"
+    "  tenon eval 'while_loop(x, body=\"x -> x / 2\", times=3)' x=8.0\n"
     "  tenon eval 'acme.axpby(x, y, alpha=4, beta=2)' x=x.npy y=y.npy\n"
     "\n"
     "--grad computes how the result (or the sum of its elements) changes with each named\n"
@@ -83,6 +85,10 @@ static int build_gradients(struct session *session, const char *list, struct gra
                       session->results.count);
     tn_array *result = session->results.items[0];
     const tn_type *type = tn_array_type(result);
+    if (tn_is_complex(type->dtype))
+        return oops("--grad needs a real result, this one is %s: take real(), imag() or "
+                    "abs() of it",
+                    dtype_name(type->dtype));
     if (!(TN_DTYPE_BIT(type->dtype) & TN_FLOAT_DTYPES))
         return oops("--grad needs a floating-point result, this one is %s",
                     dtype_name(type->dtype));

@@ -27,7 +27,20 @@ struct style {
 
 static bool is_float(tn_dtype dtype)
 {
-    return TN_DTYPE_BIT(dtype) & TN_FLOAT_DTYPES;
+    return TN_DTYPE_BIT(dtype) & (TN_FLOAT_DTYPES | TN_FLOAT8_DTYPES);
+}
+
+// Numbers of an element: the parts of a complex one.
+static uint64_t parts_of(const struct host_array *array)
+{
+    return tn_is_complex(array->dtype) ? 2 : 1;
+}
+
+static double part(const struct host_array *array, uint64_t i, uint64_t k)
+{
+    const struct host_array parts = {.data = array->data,
+                                     .dtype = tn_dtype_real(array->dtype)};
+    return host_array_number(&parts, parts_of(array) * i + k);
 }
 
 // Significant decimal digits that tell all values of the dtype apart.
@@ -40,7 +53,7 @@ static int significant(tn_dtype dtype)
 static bool same(const struct host_array *array, double value, const char *text)
 {
     double back = strtod(text, NULL);
-    switch (array->dtype) {
+    switch (tn_dtype_real(array->dtype)) {
     case TN_F64:
         return back == value;
     case TN_F32:
@@ -104,19 +117,9 @@ static void exponent_text(const struct style *style, double value, char text[CEL
     strcpy(e, exponent);
 }
 
-static void element_text(const struct style *style, uint64_t i, char text[CELL])
+static void float_text(const struct style *style, double value, char text[CELL])
 {
-    const struct host_array *array = style->array;
-    double value = host_array_number(array, i);
-    if (array->dtype == TN_BOOL)
-        snprintf(text, CELL, "%s", value != 0 ? "true" : "false");
-    else if (array->dtype == TN_U64)
-        snprintf(text, CELL, "%" PRIu64, ((const uint64_t *)array->data)[i]);
-    else if (array->dtype == TN_I64)
-        snprintf(text, CELL, "%" PRId64, ((const int64_t *)array->data)[i]);
-    else if (!is_float(array->dtype))
-        snprintf(text, CELL, "%.0f", value);
-    else if (isnan(value))
+    if (isnan(value))
         snprintf(text, CELL, "nan");
     else if (isinf(value))
         snprintf(text, CELL, value < 0 ? "-inf" : "inf");
@@ -124,6 +127,33 @@ static void element_text(const struct style *style, uint64_t i, char text[CELL])
         exponent_text(style, value, text);
     else
         fixed_text(style, value, text);
+}
+
+// "1.5-2.j"
+static void complex_text(const struct style *style, uint64_t i, char text[CELL])
+{
+    char re[CELL], im[CELL];
+    float_text(style, part(style->array, i, 0), re);
+    float_text(style, part(style->array, i, 1), im);
+    snprintf(text, CELL, "%.30s%s%.30sj", re, im[0] == '-' ? "" : "+", im);
+}
+
+static void element_text(const struct style *style, uint64_t i, char text[CELL])
+{
+    const struct host_array *array = style->array;
+    double value = host_array_number(array, i);
+    if (tn_is_complex(array->dtype))
+        complex_text(style, i, text);
+    else if (array->dtype == TN_BOOL)
+        snprintf(text, CELL, "%s", value != 0 ? "true" : "false");
+    else if (array->dtype == TN_U64)
+        snprintf(text, CELL, "%" PRIu64, ((const uint64_t *)array->data)[i]);
+    else if (array->dtype == TN_I64)
+        snprintf(text, CELL, "%" PRId64, ((const int64_t *)array->data)[i]);
+    else if (!is_float(array->dtype))
+        snprintf(text, CELL, "%.0f", value);
+    else
+        float_text(style, value, text);
 }
 
 // --- which elements are shown ----------------------------------------------------------
@@ -170,22 +200,26 @@ struct range {
 static void see_range(struct style *style, uint64_t i, void *context)
 {
     struct range *range = context;
-    double magnitude = fabs(host_array_number(style->array, i));
-    if (!isfinite(magnitude) || magnitude == 0)
-        return;
-    range->least = fmin(range->least, magnitude);
-    range->most = fmax(range->most, magnitude);
+    for (uint64_t k = 0; k < parts_of(style->array); k++) {
+        double magnitude = fabs(part(style->array, i, k));
+        if (!isfinite(magnitude) || magnitude == 0)
+            continue;
+        range->least = fmin(range->least, magnitude);
+        range->most = fmax(range->most, magnitude);
+    }
 }
 
 static void see_digits(struct style *style, uint64_t i, void *context)
 {
     struct range *range = context;
-    double value = host_array_number(style->array, i);
-    if (!isfinite(value) || value == 0)
-        return;
-    int digits = own_digits(style, value);
-    if (digits > range->digits)
-        range->digits = digits;
+    for (uint64_t k = 0; k < parts_of(style->array); k++) {
+        double value = part(style->array, i, k);
+        if (!isfinite(value) || value == 0)
+            continue;
+        int digits = own_digits(style, value);
+        if (digits > range->digits)
+            range->digits = digits;
+    }
 }
 
 static void see_width(struct style *style, uint64_t i, void *context)
@@ -208,7 +242,8 @@ static void choose_style(struct style *style)
 {
     struct range range = {.least = INFINITY};
     int widths[3] = {0};
-    if (is_float(style->array->dtype)) {
+    bool is_complex = tn_is_complex(style->array->dtype);
+    if (is_float(style->array->dtype) || is_complex) {
         visit_shown(style, see_range, &range);
         // NumPy's rule for exponents.
         style->exponent = range.most >= 1e8 || (range.most > 0 && range.least < 1e-4) ||
@@ -217,7 +252,7 @@ static void choose_style(struct style *style)
         style->digits = range.digits > MAX_DIGITS ? MAX_DIGITS : range.digits;
     }
     visit_shown(style, see_width, widths);
-    style->digits = style->exponent ? style->digits : widths[1];
+    style->digits = style->exponent || is_complex ? style->digits : widths[1];
     style->width = widths[0] + widths[1];
     style->width = widths[2] > style->width ? widths[2] : style->width;
 }
@@ -309,11 +344,22 @@ int array_print(const struct host_array *array)
 
 // --- JSON ------------------------------------------------------------------------------
 
+static json_t *part_json(const struct host_array *array, uint64_t i, uint64_t k)
+{
+    struct style style = {.array = array};
+    char text[CELL];
+    double value = part(array, i, k);
+    float_text(&style, value, text);
+    return isfinite(value) ? json_real(value) : json_string(text);
+}
+
 static json_t *element_json(const struct host_array *array, uint64_t i)
 {
     struct style style = {.array = array};
     char text[CELL];
     double value = host_array_number(array, i);
+    if (tn_is_complex(array->dtype))
+        return json_pack("[o, o]", part_json(array, i, 0), part_json(array, i, 1));
     if (array->dtype == TN_BOOL)
         return json_boolean(value != 0);
     if (is_float(array->dtype) && isfinite(value))

@@ -11,7 +11,8 @@
 int array_print(const struct host_array *array);
 
 // {"dtype": "f32", "shape": [2, 3], "data": [[...], [...]]}. Elements for which JSON has no
-// number (nan, inf, integers from 2^63 on) are strings. NULL when out of memory.
+// number (nan, inf, integers from 2^63 on) are strings; complex ones are [real, imaginary].
+// NULL when out of memory.
 json_t *array_json(const struct host_array *array);
 
 #endif // TOOLS_TENON_EVAL_PRINT_H

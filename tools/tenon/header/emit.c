@@ -33,6 +33,7 @@ static const char *c_type(const tn_attr_field *field)
         [TN_ATTR_STRING] = "const char *",
         [TN_ATTR_INT_LIST] = "const tn_int_list *",
         [TN_ATTR_FLOAT_LIST] = "const tn_float_list *",
+        [TN_ATTR_GRAPH] = "const tn_graph *",
     };
     return field->kind < COUNT(types) && types[field->kind] ? types[field->kind]
                                                             : "int64_t ";
@@ -84,6 +85,7 @@ static void emit_default(FILE *out, const tn_attr_field *field)
     case TN_ATTR_STRING:
     case TN_ATTR_INT_LIST:
     case TN_ATTR_FLOAT_LIST:
+    case TN_ATTR_GRAPH:
         fprintf(out, "NULL");
         break;
     case TN_ATTR_CHOICE:
@@ -169,6 +171,8 @@ static void emit_attr(const struct emitter *e, const tn_attr_field *field)
         fprintf(e->out, "tn_call_int_list(\"%s\", %s);\n", field->name, value);
     else if (field->kind == TN_ATTR_FLOAT_LIST)
         fprintf(e->out, "tn_call_float_list(\"%s\", %s);\n", field->name, value);
+    else if (field->kind == TN_ATTR_GRAPH)
+        fprintf(e->out, "tn_call_graph(\"%s\", %s);\n", field->name, value);
     else if (field->kind == TN_ATTR_CHOICE || field->kind == TN_ATTR_STRING)
         fprintf(e->out, "tn_call_text(\"%s\", %s);\n", field->name, value);
     else if (field->kind == TN_ATTR_F64)

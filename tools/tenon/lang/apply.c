@@ -22,6 +22,7 @@ struct call {
     struct attr_lists lists[MAX_ATTRS];
     void *values[MAX_ATTRS]; // owned: of `lists`
     uint32_t num_attrs;
+    const struct lang_node *bodies[MAX_ATTRS]; // of attributes that are graphs; else NULL
 };
 
 // --- finding the operator --------------------------------------------------------------
@@ -52,7 +53,14 @@ static tn_attr_field field_named(const tn_primitive *primitive, const char *name
 static void set_text(struct call *call, tn_attr *attr, const struct lang_node *node)
 {
     const char *text = node_text(call->e, node);
-    bool is_string = field_named(call->primitive, attr->name).kind == TN_ATTR_STRING;
+    uint32_t kind = field_named(call->primitive, attr->name).kind;
+    bool is_string = kind == TN_ATTR_STRING;
+    if (kind == TN_ATTR_GRAPH && node->kind == LANG_TEXT) {
+        attr->kind = kind; // traced when all inputs are known
+        attr->text = text;
+        call->bodies[call->num_attrs] = node;
+        return;
+    }
     bool is_none = is_string && node->kind == LANG_NAME && strcmp(text, "none") == 0;
     attr->kind = is_string ? TN_ATTR_STRING : TN_ATTR_TEXT;
     attr->text = is_none ? NULL : text;
@@ -222,6 +230,71 @@ static int add_argument(struct call *call, uint32_t index, bool *named)
     return add_positional(call, index);
 }
 
+// --- graphs ----------------------------------------------------------------------------
+
+static bool has_role(const struct call *call, const char *role)
+{
+    return call->primitive->role && strcmp(call->primitive->role, role) == 0;
+}
+
+static int64_t integer_attr(const struct call *call, const char *name)
+{
+    for (uint32_t i = 0; i < call->num_attrs; i++)
+        if (strcmp(call->attrs[i].name, name) == 0)
+            return call->attrs[i].i;
+    return 0;
+}
+
+// The types that a graph's inputs have: those of the inputs, but for the condition of cond,
+// and for the arrays that scan slices. Gives their number.
+static uint32_t body_types(const struct call *call, tn_type *types)
+{
+    uint32_t first = has_role(call, TN_ROLE_COND) && call->num_inputs > 0, count = 0;
+    int64_t begin = call->num_inputs, end = begin;
+    if (has_role(call, TN_ROLE_SCAN)) {
+        begin = integer_attr(call, "carries");
+        end = begin + integer_attr(call, "slices");
+    }
+    for (uint32_t i = first; i < call->num_inputs; i++) {
+        const tn_type *type = tn_array_type(call->inputs[i]);
+        types[count] = *type;
+        if (i >= begin && i < end && type->rank > 0) {
+            types[count].rank--;
+            for (int32_t k = 0; k < type->rank; k++)
+                types[count].extent[k] = k + 1 < type->rank ? type->extent[k + 1] : 0;
+        }
+        count++;
+    }
+    return count;
+}
+
+// Traces the bodies. What they use of the names around them becomes further inputs.
+static int make_graphs(struct call *call)
+{
+    tn_captures captures = {0};
+    tn_type *types = calloc(call->num_inputs + 1, sizeof(*types));
+    int failed = types ? 0 : oops_memory();
+    uint32_t count = failed ? 0 : body_types(call, types);
+    for (uint32_t i = 0; i < call->num_attrs && !failed; i++) {
+        if (!call->bodies[i])
+            continue;
+        failed = eval_body(call->e, call->bodies[i], call->attrs[i].text, types, count,
+                           &captures, &call->attrs[i].graph);
+        call->attrs[i].text = NULL;
+    }
+    free(types);
+    if (failed || captures.count == 0)
+        return failed;
+    const tn_array **all =
+        realloc(call->inputs, (call->num_inputs + captures.count + 1) * sizeof(*all));
+    if (!all)
+        return oops_memory();
+    call->inputs = all;
+    for (uint64_t i = 0; i < captures.count; i++)
+        all[call->num_inputs++] = captures.arrays[i];
+    return 0;
+}
+
 // --- applying --------------------------------------------------------------------------
 
 static int apply(struct call *call, struct lang_value *value)
@@ -276,6 +349,8 @@ int eval_apply(struct evaluator *e, uint32_t index)
     bool named = false;
     for (uint32_t i = 0; !failed && i < node->count; i++)
         failed = add_argument(&call, e->tree->children[node->first + i], &named);
+    if (!failed)
+        failed = make_graphs(&call);
     if (!failed)
         failed = apply(&call, &e->values[index]);
     for (size_t i = 0; i < MAX_ATTRS; i++)

@@ -199,6 +199,9 @@ static int eval_node(struct evaluator *e, uint32_t index)
         *value =
             (struct lang_value){.is_number = true, .kind = node->kind, .f = node->value.f};
         return 0;
+    case LANG_IMAGINARY:
+        value->array = tn_complex(e->scope, 0, node->value.f);
+        return check_scope(e, node);
     case LANG_NAME:
         value->array = lang_names_find(e->names, node_text(e, node));
         return 0;

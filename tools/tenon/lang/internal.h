@@ -3,6 +3,7 @@
 #ifndef TOOLS_TENON_LANG_INTERNAL_H
 #define TOOLS_TENON_LANG_INTERNAL_H
 
+#include <tenon/control.h>
 #include "base/args.h"
 #include "lang.h"
 
@@ -53,6 +54,10 @@ struct attr_lists {
 };
 int literal_list(struct evaluator *e, uint32_t index, void *values,
                  struct attr_lists *lists, tn_attr *out);
+// body.c: the graph of a text "x -> x / 2" for inputs of these types.
+int eval_body(struct evaluator *e, const struct lang_node *node, const char *text,
+              const tn_type *types, uint32_t num_types, tn_captures *captures,
+              const tn_graph **out_graph);
 // apply.c, index.c
 int eval_apply(struct evaluator *e, uint32_t index);
 int eval_index(struct evaluator *e, uint32_t index);

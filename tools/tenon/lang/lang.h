@@ -7,7 +7,7 @@
 //   expr     = comparisons | ^ & << >> + - * / // % @ unary(- + ~) **   as in Python
 //   postfix  = atom { "[" index {"," index} "]" | ".T" | ".mT" }
 //   index    = expr | [expr] ":" [expr] [":" [expr]] | "..."
-//   atom     = number | name | string | operator "(" arguments ")"
+//   atom     = number ["j"] | name | string | operator "(" arguments ")"
 //            | "(" list ")" | "[" list "]"
 //   argument = expr | name "=" expr
 //
@@ -21,6 +21,7 @@
 enum lang_kind {
     LANG_INT,
     LANG_FLOAT,
+    LANG_IMAGINARY, // 2j
     LANG_BOOL,
     LANG_TEXT, // a string: only as an attribute
     LANG_NAME,

@@ -90,17 +90,28 @@ static int fill(struct literal *l, uint32_t index, int32_t depth)
 
 // --- a list with arrays in it ----------------------------------------------------------
 
-// Adds an axis in front of each element, and concatenates along it.
+// Adds an axis in front of each element, and concatenates along it. Beside complex numbers
+// all become complex.
 static int stack(struct evaluator *e, const struct lang_node *node, tn_array **out_array)
 {
     const tn_array **items = calloc(node->count + 1, sizeof(*items));
     int failed = items ? 0 : oops_memory();
+    bool has_complex = false;
     for (uint32_t i = 0; !failed && i < node->count; i++) {
         tn_array *item;
         failed = value_array(e, e->tree->children[node->first + i], &item);
-        if (!failed)
-            items[i] = tn_op(e->scope, "base.expand_dims", TN_IN(item),
-                             tn_attrs("axis", TN_INTS(0)));
+        if (failed)
+            break;
+        items[i] = item;
+        has_complex |= tn_is_complex(tn_array_type(item)->dtype);
+    }
+    for (uint32_t i = 0; !failed && i < node->count; i++) {
+        const tn_array *item = items[i];
+        if (has_complex && !tn_is_complex(tn_array_type(item)->dtype))
+            item = tn_op(e->scope, "base.astype", TN_IN(item),
+                         tn_attrs("dtype", (int64_t)TN_COMPLEX128));
+        items[i] =
+            tn_op(e->scope, "base.expand_dims", TN_IN(item), tn_attrs("axis", TN_INTS(0)));
     }
     if (!failed) {
         *out_array =

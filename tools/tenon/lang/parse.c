@@ -102,9 +102,10 @@ static uint32_t parse_expr(struct lang_parser *p, int level);
 static uint32_t parse_list(struct lang_parser *p, char end, enum lang_kind kind,
                            uint32_t at);
 
-static uint32_t add_float(struct lang_parser *p, uint32_t at, double value)
+static uint32_t add_real(struct lang_parser *p, enum lang_kind kind, uint32_t at,
+                         double value)
 {
-    uint32_t node = lang_add(p, LANG_FLOAT, at);
+    uint32_t node = lang_add(p, kind, at);
     if (node != NOTHING)
         p->tree->nodes[node].value.f = value;
     return node;
@@ -131,13 +132,17 @@ static uint32_t parse_number(struct lang_parser *p)
     double f = strtod(text, &float_end);
     bool whole = float_end <= int_end;
     p->at += (uint32_t)((whole ? int_end : float_end) - text);
+    if (!hex && p->source[p->at] == 'j' && name_length(p->source + p->at) == 1) {
+        p->at++;
+        return add_real(p, LANG_IMAGINARY, at, f);
+    }
     if (name_length(p->source + p->at))
         return parse_oops(p, at, "'%.*s' is no number",
                           (int)(p->at - at + name_length(p->source + p->at)), text);
     if (whole && overflow)
         return parse_oops(p, at,
                           "the number does not fit 64 bits; write it as a float: 1e19");
-    return whole ? add_int(p, LANG_INT, at, i) : add_float(p, at, f);
+    return whole ? add_int(p, LANG_INT, at, i) : add_real(p, LANG_FLOAT, at, f);
 }
 
 // Reads the escape behind a backslash, and moves past it. Returns the byte, or -1.
@@ -251,11 +256,11 @@ static uint32_t parse_name(struct lang_parser *p)
     if (is_word(text, length, "false") || is_word(text, length, "False"))
         return add_int(p, LANG_BOOL, at, 0);
     if (is_word(text, length, "inf"))
-        return add_float(p, at, INFINITY);
+        return add_real(p, LANG_FLOAT, at, INFINITY);
     if (is_word(text, length, "nan"))
-        return add_float(p, at, NAN);
+        return add_real(p, LANG_FLOAT, at, NAN);
     if (is_word(text, length, "pi"))
-        return add_float(p, at, 3.14159265358979323846);
+        return add_real(p, LANG_FLOAT, at, 3.14159265358979323846);
     uint32_t node = lang_add(p, LANG_NAME, at);
     lang_set_text(p, node, text, length);
     return node;

@@ -54,6 +54,7 @@ static const char *member_type(uint32_t kind)
            : kind == TN_ATTR_STRING     ? "const char *"
            : kind == TN_ATTR_INT_LIST   ? "const tn_int_list *"
            : kind == TN_ATTR_FLOAT_LIST ? "const tn_float_list *"
+           : kind == TN_ATTR_GRAPH      ? "const tn_graph *"
                                         : "int64_t ";
 }
 

@@ -39,6 +39,7 @@ const char *attr_kind_name(const tn_attr_field *field)
         [TN_ATTR_CHOICE] = "word",       [TN_ATTR_INTS] = "ints",
         [TN_ATTR_BITS] = "bits",         [TN_ATTR_STRING] = "text",
         [TN_ATTR_INT_LIST] = "int list", [TN_ATTR_FLOAT_LIST] = "float list",
+        [TN_ATTR_GRAPH] = "graph",
     };
     if (field->flags & TN_ATTR_RUNTIME)
         return field->kind == TN_ATTR_F64 ? "runtime float" : "runtime int";

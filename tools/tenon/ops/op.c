@@ -132,7 +132,7 @@ static json_t *rules_json(const tn_primitive *p)
     } rules[] = {
         {"expr", p->expr},   {"decompose", p->decompose}, {"reference", p->reference},
         {"infer", p->infer}, {"view", p->view},           {"vjp", p->vjp},
-        {"jvp", p->jvp},     {"vmap", p->vmap},
+        {"jvp", p->jvp},     {"vmap", p->vmap},           {"run", TN_HAS(p, run)},
     };
     json_t *list = json_array();
     for (size_t i = 0; i < COUNT(rules); i++)
@@ -235,6 +235,15 @@ static void print_list(const char *title, const json_t *names)
     say("\n");
 }
 
+static bool runs_on_host(const json_t *all)
+{
+    const json_t *rules = json_object_get(all, "rules");
+    bool found = false;
+    for (size_t i = 0; i < json_array_size(rules) && !found; i++)
+        found = strcmp(json_string_value(json_array_get(rules, i)), "run") == 0;
+    return found;
+}
+
 static int print_op(const json_t *all)
 {
     static const struct column documented[] = {{"name", "name"}, {"doc", "meaning"}};
@@ -258,9 +267,10 @@ static int print_op(const json_t *all)
     if (!failed)
         failed = print_section(all, "kernels", "Kernels", kernels, COUNT(kernels));
     if (!failed && !json_array_size(json_object_get(all, "kernels")))
-        say("\nNo kernels: %s.\n", text_of(all, "expr")[0]
-                                       ? "every backend runs its expression"
-                                       : "its reference or decomposition runs");
+        say("\nNo kernels: %s.\n",
+            text_of(all, "expr")[0] ? "every backend runs its expression"
+            : runs_on_host(all)     ? "the host runs it between the steps of devices"
+                                    : "its reference or decomposition runs");
     return failed;
 }
 

@@ -37,6 +37,8 @@ static void say_how(const json_t *node)
         say("as an expression, which fuses with its neighbours");
     else if (strcmp(kernel, "reference") == 0)
         say("with its reference kernel, the plain one that always works");
+    else if (strcmp(kernel, "host") == 0)
+        say("between its steps: the host calls it, and runs its graphs there");
     else if (strcmp(kernel, "decomposition") == 0)
         say("as the simpler operators it is made of");
     else

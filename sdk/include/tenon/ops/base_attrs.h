@@ -21,6 +21,7 @@
 #define TENON_OPS_BASE_ATTRS_H
 
 #include <tenon/attr.h>
+#include <tenon/graph.h>
 #include <tenon/types.h>
 
 // `axis`, which counts from the end when negative, as an axis from 0; -1 when it is not
@@ -352,5 +353,49 @@ typedef struct tn_random_attrs {
 typedef struct tn_print_attrs {
     const char *text; // NULL or "": none
 } tn_print_attrs;
+
+// --- control flow ----------------------------------------------------------------------
+
+// Primitives over graphs (<tenon/graph.h>); <tenon/control.h> applies them to bodies in C.
+// A graph takes the first inputs of those that are named here, as many as it has, and a
+// wrong type is an error that says which input, what was got and what was expected.
+
+// base.cond/1 (pred: one bool; x: any number of arrays): what `then` gives for x where pred
+// holds, else what `otherwise` gives. Both give the same types. Only the taken branch runs;
+// mapped over a batch of conditions, both run, and each slice takes its own.
+typedef struct tn_cond_attrs {
+    const tn_graph *then;      // required
+    const tn_graph *otherwise; // required
+} tn_cond_attrs;
+
+// base.while_loop/1 (x): the carried values, then constants. As long as `cond` gives true
+// for x, `body` gives new carried values from x, of the same types; as many as it has
+// outputs. Without `cond` it runs `times` times; with both until either says to stop. Given
+// `times`, it has a reverse-mode derivative, for which it counts as a scan of that length.
+typedef struct tn_while_loop_attrs {
+    const tn_graph *cond; // NULL: always true
+    const tn_graph *body; // required
+    int64_t times;        // the most iterations; -1: any number
+} tn_while_loop_attrs;
+
+// base.scan/1 (x): `carries` carried values, `slices` arrays that are cut along their first
+// axis, then constants. For each position in order `body` gives, from the carried values,
+// the slices there and the constants, new carried values of the same types, and further
+// outputs. Gives the last carried values; the further outputs of all positions, stacked
+// along a new first axis; and for the derivative the carried values before each position,
+// stacked too, which are computed only when something reads them.
+typedef struct tn_scan_attrs {
+    const tn_graph *body; // required
+    int64_t carries;      // default 0
+    int64_t slices;       // default 0
+    int64_t length;       // the number of positions; -1: the first extent of the slices
+    int64_t reverse;      // bool; from the last position to the first
+} tn_scan_attrs;
+
+// base.checkpoint/1 (x): what `body` gives for x. Its reverse-mode derivative computes the
+// body again instead of keeping what lies between, so a training step needs less memory.
+typedef struct tn_checkpoint_attrs {
+    const tn_graph *body; // required
+} tn_checkpoint_attrs;
 
 #endif // TENON_OPS_BASE_ATTRS_H

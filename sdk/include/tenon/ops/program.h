@@ -47,6 +47,7 @@
 //         tn_value_cast        CAST
 //         tn_compare           EQ, NE, LT, LE, GT, GE
 //         tn_float_operation   floats; tn_float_function: those of one operand
+//         tn_complex_operation complex numbers; tn_complex_function: of one operand
 //         tn_integer_operation integers and bool
 //         tn_value_fit         rounds or wraps the result to its dtype
 //
@@ -56,14 +57,25 @@
 //   in FUNCTION, CIRCULAR  by a few units in the last place (tests allow 8 and 16)
 //   in POW                 by some tens of units, since y log(x) magnifies errors of log
 //   in DIVIDE, ROOT        not on a CPU; on a GPU by 2.5 units of F32, as Vulkan allows
+//   of complex numbers     by some units of the last place of the result's magnitude,
+//                          per part; in the signs of zeros, in NaNs and infinities
 //   in MIN, MAX            by the sign of a zero: which of 0.0 and -0.0 is open
 //   in NaNs                by sign and payload
 //   on a GPU               by the sign of a zero from functions, and by taking operands
 //                          below 2^-126 (subnormal in F32) for 0 in arithmetic
 //
-// Values. Between instructions a value is a tn_scalar_value, 8 bytes, that is an element of
+// Values. Between instructions a value is a tn_scalar_value that is an element of
 // the instruction's dtype already: tn_value_fit() has rounded or wrapped it. Functions
 // below whose comment does not say so return a value before that step.
+//
+// Formats of storage (F16, BF16, floats of 8 bits) appear in memory only: tn_value_load()
+// widens an element to F32, and tn_value_store() rounds a value to the element. So a
+// backend that keeps values in registers of F32 rounds where this header does.
+//
+// Complex numbers. A device that lists no complex dtype is never given an instruction of
+// one, and needs none of <tenon/ops/complex.h>. Instructions of class PART take a complex
+// number and give a float, JOIN the reverse; all others of a complex dtype go to
+// tn_complex_operation(), and tests and comparisons to tn_complex_test().
 //
 // Exactness. Floats are computed in double and rounded once to the instruction's dtype. For
 // + - * / and SQRT in F32, rounding to double and then to F32 gives the result of F32
@@ -82,14 +94,18 @@
 #define TENON_OPS_PROGRAM_H
 
 #include <tenon/expr.h>
+#include <tenon/ops/complex.h>
+#include <tenon/ops/erfinv.h>
 #include <tenon/ops/reference.h>
 
 // The value of one instruction for one element. The dtype says which member holds it. An
-// integer narrower than 64 bits is extended, with its sign or with zeros.
+// integer narrower than 64 bits is extended, with its sign or with zeros. The real part of
+// a complex number is where the value of a float is.
 typedef union tn_scalar_value {
-    double f;   // float dtypes (tn_is_float); of F16, BF16 and F32 the exact value
-    int64_t i;  // signed integers (tn_is_signed)
-    uint64_t u; // unsigned integers; bool as 0 or 1
+    double f;        // float dtypes (tn_is_float); of F16, BF16 and F32 the exact value
+    int64_t i;       // signed integers (tn_is_signed)
+    uint64_t u;      // unsigned integers; bool as 0 or 1
+    tn_complex128 c; // complex dtypes (tn_is_complex): each part as of F32 or F64
 } tn_scalar_value;
 
 // `value` as an element of `dtype`, of which it already has the kind: floats are rounded to
@@ -98,11 +114,14 @@ typedef union tn_scalar_value {
 // <tenon/ops/reference.h> that define it.
 static inline tn_scalar_value tn_value_fit(tn_dtype dtype, tn_scalar_value value)
 {
-    uint64_t bits = 0;
+    tn_complex128 bits = {0, 0};
     tn_tensor tensor;
     tensor.data = &bits;
     tensor.layout.dtype = dtype;
-    if (tn_is_float(dtype)) {
+    if (tn_is_complex(dtype)) {
+        tn_set_complex(&tensor, 0, value.c);
+        value.c = tn_get_complex(&tensor, 0);
+    } else if (tn_is_float(tn_dtype_computed(dtype))) {
         tn_set_f64(&tensor, 0, value.f);
         value.f = tn_get_f64(&tensor, 0);
     } else {
@@ -116,79 +135,30 @@ static inline tn_scalar_value tn_value_fit(tn_dtype dtype, tn_scalar_value value
 // <tenon/expr.h> says. The result fits `to`. Also the conversion from the dtype of a
 // program's last instruction to that of an output in memory.
 //
+// `from` and `to` may be formats of storage, too: values of these are of the dtype in which
+// they are computed, F32. Parts of complex numbers are converted as floats; a real number
+// has an imaginary part of 0, which a conversion to a real dtype drops.
+//
 //   F32 300.7 to I8: 127    I32 300 to I8: 44    I8 -1 to U16: 65535
 //   I32 2^24 + 1 to F32: 2^24    F64 1e300 to F32: infinity    F32 NaN to I32: 0
 static inline tn_scalar_value tn_value_cast(tn_dtype from, tn_dtype to, tn_scalar_value v)
 {
-    if (tn_is_float(from) && !tn_is_float(to))
+    tn_dtype a = tn_dtype_real(tn_dtype_computed(from));
+    tn_dtype b = tn_dtype_real(tn_dtype_computed(to));
+    double im = tn_is_complex(from) ? v.c.im : 0;
+    if (to == TN_BOOL && im != 0)
+        v.i = 1;
+    else if (tn_is_float(a) && !tn_is_float(b))
         v.i = tn_integer_of_f64(to, v.f);
-    else if (tn_is_float(from) && to != TN_F64) // to F16 and BF16 by way of F32
+    else if (tn_is_float(a) && b != TN_F64) // to narrower formats by way of F32
         v.f = (double)(float)v.f;
-    else if (!tn_is_float(from) && to == TN_F64)
-        v.f = tn_is_signed(from) ? (double)v.i : (double)v.u;
-    else if (!tn_is_float(from) && tn_is_float(to)) // not by way of double: rounds once
-        v.f = tn_is_signed(from) ? (double)(float)v.i : (double)(float)v.u;
+    else if (!tn_is_float(a) && b == TN_F64)
+        v.f = tn_is_signed(a) ? (double)v.i : (double)v.u;
+    else if (!tn_is_float(a) && tn_is_float(b)) // not by way of double: rounds once
+        v.f = tn_is_signed(a) ? (double)(float)v.i : (double)(float)v.u;
+    if (tn_is_complex(to)) // the real part is v.f
+        v.c.im = im;
     return tn_value_fit(to, v);
-}
-
-// erfinv(x) / x as a function of w = -log(1 - x^2), 0 <= w <= 37, with a relative error
-// below 3e-8. 37 is beyond the w of every double x below 1.
-//
-// Two polynomials, in w - 2.5 for w < 5 and in sqrt(w) - 4 from there on, in Horner's
-// scheme. The form is that of Giles, "Approximating the erfinv function" (GPU Computing
-// Gems, Jade Edition, 2012); the coefficients, of least relative error, are found by
-// Remez's exchange algorithm in kernels/glsl/coefficients.py.
-static inline double tn_erfinv_ratio(double w)
-{
-    double s = w - 2.5, t = __builtin_sqrt(w) - 4;
-    double near = 3.354794382071423e-10 * s - 8.772759437327671e-09;
-    near = near * s + 1.8038577885340642e-08;
-    near = near * s + 4.6589227349895353e-07;
-    near = near * s - 3.4346223698379035e-06;
-    near = near * s - 4.961919262478464e-06;
-    near = near * s + 0.00021828266493110498;
-    near = near * s - 0.001252744631742482;
-    near = near * s - 0.004177339442247151;
-    near = near * s + 0.24664028760693155;
-    near = near * s + 1.5014093535192832;
-    double far = -3.980044845022253e-07 * t + 1.5999180794054668e-06;
-    far = far * t + 1.53877612919488e-06;
-    far = far * t - 1.563113172144979e-05;
-    far = far * t + 2.521490227143432e-05;
-    far = far * t - 2.0796172704548608e-05;
-    far = far * t + 4.4918983117161883e-05;
-    far = far * t - 0.00012859861100524415;
-    far = far * t + 0.00032851893380308355;
-    far = far * t - 0.0008644877507801116;
-    far = far * t + 0.0012579710079070458;
-    far = far * t + 1.0094926803698934;
-    far = far * t + 3.839783869177962;
-    return w < 5 ? near : far;
-}
-
-// ERFINV: the number y with erf(y) = x, as scipy.special.erfinv. Odd; of 1 and -1 infinity
-// and minus infinity, beyond and of NaN NaN. Within two units in the last place of a
-// double, which a unit test holds.
-//
-// An estimate y, with the ratio above, and one step of Halley's method on erf(y) - |x|.
-// With u = (erf(y) - |x|) / erf'(y) and erf'' / erf' = -2 y, the step is
-//
-//   y - u / (1 + y * u),    erf'(y) = 2 / sqrt(pi) * exp(-y^2)
-//
-// and it cubes the relative error: 3e-8 becomes less than the rounding of a double. For y
-// >= 1 the step compares 1 - |x|, which is exact there, with erfc(y): erf(y) is so near 1
-// that its difference to |x| would lose digits.
-static inline double tn_erfinv(double x)
-{
-    double a = __builtin_fabs(x), rest = 1 - a;
-    if (!(a < 1))
-        return a == 1 ? __builtin_copysign(__builtin_inf(), x) : __builtin_nan("");
-    // 1 - x^2 as a product: rest is exact for a >= 1/2, and no digits cancel.
-    double y = a * tn_erfinv_ratio(-__builtin_log(rest * (1 + a)));
-    // erf(y) - |x|, by the complement where that keeps more digits.
-    double error = y < 1 ? __builtin_erf(y) - a : rest - __builtin_erfc(y);
-    double step = error * 0.8862269254527580 * __builtin_exp(y * y); // sqrt(pi) / 2
-    return __builtin_copysign(y - step / (1 + y * step), x);
 }
 
 // Instruction `op` of one float operand: of the classes SIGN, ROUND, ROOT, CIRCULAR and
@@ -212,7 +182,7 @@ static inline double tn_erfinv(double x)
 //   ACOSH               NaN below 1
 //   ATANH               infinities at -1 and 1, NaN beyond
 //   ERF                 2 / sqrt(pi) times the integral of exp(-t^2) over 0 .. a
-//   ERFINV              tn_erfinv()
+//   ERFINV              tn_erfinv() of <tenon/ops/erfinv.h>
 static inline double tn_float_function(uint32_t op, tn_dtype dtype, double a)
 {
     tn_scalar_value root;
@@ -440,28 +410,36 @@ static inline uint64_t tn_compare(uint32_t op, tn_dtype dtype, tn_scalar_value a
 
 // Instruction `op` on the values a, b, c of its operands: every instruction but the leaves
 // (LOAD, CONST, PARAM, INDEX). `dtype` is that of the result and `from` that of the first
-// operand; they differ for CAST, and for the classes TEST and COMPARE, whose result is
-// bool. Operands that the instruction does not have are ignored. The result fits `dtype`.
+// operand; they differ for CAST, for the classes TEST and COMPARE, whose result is bool,
+// and for PART and JOIN. Operands that the instruction does not have are ignored. The
+// result fits `dtype`.
 //
-// SELECT: b where a, a bool, is not 0, else c. ISNAN, ISINF (of either sign), ISFINITE: of
-// the float a.
+// SELECT: b where a, a bool, is not 0, else c. COMPLEX: a + b i, of floats. Class TEST: of
+// a float as of a complex number whose imaginary part is 0; ISINF of either sign. COMPARE
+// of complex numbers is tn_complex_test(), and of others tn_compare().
 static inline tn_scalar_value tn_operation(uint32_t op, tn_dtype dtype, tn_dtype from,
                                            tn_scalar_value a, tn_scalar_value b,
                                            tn_scalar_value c)
 {
+    uint32_t kind = tn_expr_class(op);
+    int32_t is_complex = tn_is_complex(from);
+    tn_complex128 x = {a.f, is_complex ? a.c.im : 0};
     tn_scalar_value result;
+    result.c = x;
     if (op == TN_EXPR_SELECT)
         return a.u ? b : c;
     if (op == TN_EXPR_CAST)
         return tn_value_cast(from, dtype, a);
-    if (tn_expr_class(op) == TN_EXPR_CLASS_COMPARE)
+    if (op == TN_EXPR_COMPLEX)
+        result.c.im = b.f;
+    else if (tn_is_complex(dtype))
+        result.c = tn_complex_operation(op, a.c, b.c);
+    else if (is_complex && kind == TN_EXPR_CLASS_PART)
+        result.f = tn_complex_part(op, a.c);
+    else if (is_complex || kind == TN_EXPR_CLASS_TEST)
+        result.u = tn_complex_test(op, x, b.c);
+    else if (kind == TN_EXPR_CLASS_COMPARE)
         result.u = tn_compare(op, from, a, b);
-    else if (op == TN_EXPR_ISNAN)
-        result.u = __builtin_isnan(a.f) != 0;
-    else if (op == TN_EXPR_ISINF)
-        result.u = __builtin_isinf(a.f) != 0;
-    else if (op == TN_EXPR_ISFINITE)
-        result.u = __builtin_isfinite(a.f) != 0;
     else if (tn_is_float(dtype))
         result.f = tn_float_operation(op, dtype, a.f, b.f);
     else
@@ -482,16 +460,49 @@ static inline tn_scalar_value tn_program_step(const tn_expr_program *program, ui
     const tn_expr_insn *insn = &program->insns[i];
     uint32_t operands = tn_expr_operands(insn->op);
     tn_scalar_value v;
-    v.u = 0;
+    v.c.re = v.c.im = 0;
     if (insn->op == TN_EXPR_CONST)
-        v.u = program->constants[insn->a];
+        __builtin_memcpy(&v, &program->constants[insn->a], sizeof(uint64_t));
     else if (insn->op == TN_EXPR_PARAM)
-        v.u = params[insn->a];
+        __builtin_memcpy(&v, &params[insn->a], sizeof(uint64_t));
     if (operands == 0)
         return tn_value_fit(insn->dtype, v);
     return tn_operation(insn->op, insn->dtype, program->insns[insn->a].dtype,
                         values[insn->a], operands > 1 ? values[insn->b] : v,
                         operands > 2 ? values[insn->c] : v);
+}
+
+// LOAD: element `offset` of an input as a value of the dtype in which programs compute it.
+// A float of 16 or 8 bits is exact in F32; an integer is extended to 64 bits; of a complex
+// number both parts are read. `offset` counts elements from `in->data`, as tn_offset_at()
+// gives it. Reads that element alone.
+static inline tn_scalar_value tn_value_load(const tn_tensor *in, int64_t offset)
+{
+    tn_scalar_value value;
+    tn_dtype dtype = tn_dtype_computed(in->layout.dtype);
+    if (tn_is_complex(dtype))
+        value.c = tn_get_complex(in, offset);
+    else if (tn_is_float(dtype))
+        value.f = tn_get_f64(in, offset);
+    else
+        value.i = tn_get_i64(in, offset);
+    return value;
+}
+
+// Stores `value`, of an instruction of `dtype`, as element `offset` of an output: converted
+// as CAST does to the dtype that the output has in memory, which may be a format of storage
+// only. Writes that element alone.
+static inline void tn_value_store(const tn_tensor *out, int64_t offset, tn_dtype dtype,
+                                  tn_scalar_value value)
+{
+    value = tn_value_cast(dtype, out->layout.dtype, value);
+    dtype = tn_dtype_computed(out->layout.dtype);
+    if (tn_is_complex(dtype))
+        tn_set_complex(out, offset, value.c);
+    else if (tn_is_float(dtype))
+        tn_set_f64(out, offset, value.f);
+    else
+        tn_set_i64(out, offset, value.i);
 }
 
 // Runs `program`, which is no row program (those are run by tn_program_run_rows() of
@@ -503,7 +514,7 @@ static inline tn_scalar_value tn_program_step(const tn_expr_program *program, ui
 //
 // An output is converted from the dtype of its instruction to that of its tensor.
 //
-// Borrows its arguments. Uses 2 KiB of stack, allocates nothing, and takes time in
+// Borrows its arguments. Uses 4 KiB of stack, allocates nothing, and takes time in
 // proportion to elements times instructions. An empty output: nothing happens.
 static inline void tn_program_run(const tn_expr_program *program, const uint64_t *params,
                                   const tn_tensor *inputs, const tn_tensor *outputs)
@@ -521,23 +532,16 @@ static inline void tn_program_run(const tn_expr_program *program, const uint64_t
                 values[i].i = element;
             } else if (insn->op == TN_EXPR_LOAD) {
                 const tn_tensor *in = &inputs[insn->a];
-                if (tn_is_float(in->layout.dtype))
-                    values[i].f = tn_get_f64(in, tn_offset_at(&in->layout, at));
-                else
-                    values[i].i = tn_get_i64(in, tn_offset_at(&in->layout, at));
+                values[i] = tn_value_load(in, tn_offset_at(&in->layout, at));
             } else {
                 values[i] = tn_program_step(program, i, params, values);
             }
         }
         for (uint32_t i = 0; i < program->num_outputs; i++) {
             const tn_tensor *out = &outputs[i];
-            tn_dtype dtype = program->insns[program->outputs[i]].dtype;
-            tn_scalar_value v =
-                tn_value_cast(dtype, out->layout.dtype, values[program->outputs[i]]);
-            if (tn_is_float(out->layout.dtype))
-                tn_set_f64(out, tn_offset_at(&out->layout, at), v.f);
-            else
-                tn_set_i64(out, tn_offset_at(&out->layout, at), v.i);
+            tn_value_store(out, tn_offset_at(&out->layout, at),
+                           program->insns[program->outputs[i]].dtype,
+                           values[program->outputs[i]]);
         }
         element++;
     } while (tn_index_next(shape->rank, shape->extent, at));

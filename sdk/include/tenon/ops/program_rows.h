@@ -116,10 +116,7 @@ static inline void tn_program_element(const tn_expr_program *program,
             values[i].u = 0;
         } else if (insn->op == TN_EXPR_LOAD) {
             const tn_tensor *in = &inputs[insn->a];
-            if (tn_is_float(in->layout.dtype))
-                values[i].f = tn_get_f64(in, tn_offset_at(&in->layout, at));
-            else
-                values[i].i = tn_get_i64(in, tn_offset_at(&in->layout, at));
+            values[i] = tn_value_load(in, tn_offset_at(&in->layout, at));
         } else {
             values[i] = tn_program_step(program, i, params, values);
         }
@@ -142,12 +139,8 @@ static inline void tn_program_store(const tn_expr_program *program, int64_t exte
             continue;
         if (extent == 0 && out->layout.extent[last] == 0)
             continue;
-        tn_scalar_value v =
-            tn_value_cast(dtype, out->layout.dtype, values[program->outputs[i]]);
-        if (tn_is_float(out->layout.dtype))
-            tn_set_f64(out, tn_offset_at(&out->layout, at), v.f);
-        else
-            tn_set_i64(out, tn_offset_at(&out->layout, at), v.i);
+        tn_value_store(out, tn_offset_at(&out->layout, at), dtype,
+                       values[program->outputs[i]]);
     }
 }
 
@@ -157,7 +150,7 @@ static inline void tn_program_store(const tn_expr_program *program, int64_t exte
 // with the same strides: a row is read before it is written, but for elements that are read
 // just before they are written.
 //
-// Borrows its arguments. Uses 2 KiB of stack, allocates nothing, and computes the whole row
+// Borrows its arguments. Uses 4 KiB of stack, allocates nothing, and computes the whole row
 // again for each reduction: time in proportion to elements times instructions times one
 // more than the reductions.
 //

@@ -32,9 +32,9 @@
 //       return TN_OK;
 //   }
 //
-// Dtypes. A double holds the elements of all dtypes exactly, but for integers beyond 2^53.
-// A reference that is exact for integers reads and writes them as such; sums and products
-// modulo 2^64 are the same for signed and unsigned dtypes:
+// Dtypes. A double holds the elements of all dtypes exactly, but for integers beyond 2^53
+// and complex numbers. A reference that is exact for integers reads and writes them as
+// such; sums and products modulo 2^64 are the same for signed and unsigned dtypes:
 //
 //   if (tn_is_float(out->layout.dtype)) {
 //       tn_set_f64(out, at, tn_get_f64(x, i) + tn_get_f64(y, k));
@@ -42,6 +42,21 @@
 //       uint64_t a = (uint64_t)tn_get_i64(x, i), b = (uint64_t)tn_get_i64(y, k);
 //       tn_set_i64(out, at, (int64_t)(a + b));
 //   }
+//
+// Complex numbers are read and written by tn_get_complex and tn_set_complex; tn_get_f64
+// gives the real part of one, and tn_set_f64 stores an imaginary part of 0. A real element
+// reads as a complex number, so a reference may treat all dtypes but integers alike. Their
+// arithmetic is in <tenon/ops/complex.h>:
+//
+//   tn_complex128 sum = {0, 0};
+//   for (int64_t i = 0; i < n; i++) {
+//       tn_complex128 v = tn_get_complex(x, first + i * step);
+//       sum = tn_complex_operation(TN_EXPR_ADD, sum, tn_complex_multiply(v, v));
+//   }
+//   tn_set_complex(out, at, sum);
+//
+// An input that takes complex numbers says so in its tn_input_info: 0 there means the first
+// dtypes only, without complex numbers and floats of 8 bits.
 //
 // Broadcasting. Inputs have the extents that the application gave. A reference whose inputs
 // broadcast walks the output, and leaves out axes that an input lacks or has once:
@@ -58,24 +73,26 @@
 // Accuracy. A reference accumulates floats in double and rounds once, when it stores: tests
 // measure the errors of kernels from its results.
 //
-// Conversions are defined here, once: the core folds constants by them, and backends are
-// compared with them. They assume IEEE 754 arithmetic in the default rounding mode (to
-// nearest, ties to even; IEEE 754-2019, clause 4.3.1), and no -ffast-math.
+// Conversions are defined here and in <tenon/ops/float8.h>, once: the core folds constants
+// by them, and backends are compared with them. They assume IEEE 754 arithmetic in the
+// default rounding mode (to nearest, ties to even; IEEE 754-2019, clause 4.3.1), and no
+// -ffast-math.
 //
-// One element, of any dtype: tn_get_f64, tn_get_i64, tn_set_f64, tn_set_i64. All elements
-// of a layout: tn_layout_count, tn_index_next, tn_offset_at. Copies of views:
-// tn_copy_region.
+// One element, of any dtype: tn_get_f64, tn_get_i64, tn_get_complex, tn_set_f64,
+// tn_set_i64, tn_set_complex. All elements of a layout: tn_layout_count, tn_index_next,
+// tn_offset_at. Copies of views: tn_copy_region.
 //
 // Offsets count elements from tn_tensor.data. No function checks an offset or an index: the
 // layouts that the core passes to kernels lie within their buffers.
 //
-// Threads. Any thread. All functions are pure but tn_set_f64, tn_set_i64 and
-// tn_copy_region, which write the elements that their arguments name; threads that write
-// the same element are the caller's to keep apart. None fails.
+// Threads. Any thread. All functions are pure but tn_set_f64, tn_set_i64, tn_set_complex
+// and tn_copy_region, which write the elements that their arguments name; threads that
+// write the same element are the caller's to keep apart. None fails.
 #ifndef TENON_OPS_REFERENCE_H
 #define TENON_OPS_REFERENCE_H
 
 #include <stdint.h>
+#include <tenon/ops/float8.h>
 #include <tenon/types.h>
 
 // --- conversions -----------------------------------------------------------------------
@@ -251,7 +268,7 @@ static inline int64_t tn_get_i64(const tn_tensor *tensor, int64_t offset);
     }
 
 // Element `offset` of the buffer as a double: exact but for I64 and U64 beyond 2^53, which
-// are rounded to nearest even.
+// are rounded to nearest even. Of a complex number the real part.
 static inline double tn_get_f64(const tn_tensor *tensor, int64_t offset)
 {
     const void *p = tn_element(tensor, offset);
@@ -266,6 +283,14 @@ static inline double tn_get_f64(const tn_tensor *tensor, int64_t offset)
         TN_REFERENCE_GET(double, (double))
     case TN_U64:
         TN_REFERENCE_GET(uint64_t, (double))
+    case TN_COMPLEX64: // the real part comes first
+        TN_REFERENCE_GET(float, (double))
+    case TN_COMPLEX128:
+        TN_REFERENCE_GET(double, (double))
+    case TN_F8_E4M3:
+        TN_REFERENCE_GET(uint8_t, (double)tn_f32_of_f8_e4m3)
+    case TN_F8_E5M2:
+        TN_REFERENCE_GET(uint8_t, (double)tn_f32_of_f8_e5m2)
     default:
         return (double)tn_get_i64(tensor, offset);
     }
@@ -324,11 +349,57 @@ static inline void tn_set_i64(const tn_tensor *tensor, int64_t offset, int64_t v
     }
 }
 
+// Complex elements. `p` need not be aligned here either; an application's own memory is a
+// multiple of the size of one part.
+//
+// Stores a complex number as element `offset` of the buffer. Each part is rounded once, to
+// nearest even, for COMPLEX64. For another dtype this is the conversion of a complex number
+// to a real one: the real part is stored as tn_set_f64() does, and the imaginary part is
+// dropped, as PyTorch does; NumPy warns. For bool 1 when a part is not 0; a NaN is not 0.
+static inline void tn_set_complex(const tn_tensor *tensor, int64_t offset,
+                                  tn_complex128 value)
+{
+    void *p = tn_element(tensor, offset);
+    tn_complex64 single = {(float)value.re, (float)value.im};
+    switch (tensor->layout.dtype) {
+    case TN_COMPLEX64:
+        __builtin_memcpy(p, &single, sizeof(single));
+        break;
+    case TN_COMPLEX128:
+        __builtin_memcpy(p, &value, sizeof(value));
+        break;
+    case TN_BOOL:
+        tn_set_f64(tensor, offset, value.re != 0 ? 1 : value.im);
+        break;
+    default:
+        tn_set_f64(tensor, offset, value.re);
+    }
+}
+
+// Element `offset` of the buffer as a complex number: both parts exact, since each is a
+// float or a double in memory, the real one first. Of another dtype tn_get_f64() with an
+// imaginary part of 0.
+static inline tn_complex128 tn_get_complex(const tn_tensor *tensor, int64_t offset)
+{
+    const void *p = tn_element(tensor, offset);
+    tn_complex64 single;
+    tn_complex128 value = {tn_get_f64(tensor, offset), 0};
+    if (tensor->layout.dtype == TN_COMPLEX64) {
+        __builtin_memcpy(&single, p, sizeof(single));
+        value.im = (double)single.im;
+    } else if (tensor->layout.dtype == TN_COMPLEX128) {
+        __builtin_memcpy(&value, p, sizeof(value));
+    }
+    return value;
+}
+
 // Stores a number as element `offset` of the buffer: rounded once, to nearest even, for
-// floats (too large is infinity); as tn_integer_of_f64() for bool and integers.
+// floats (too large is infinity, or NaN for F8_E4M3) and for complex numbers, whose
+// imaginary part becomes 0; as tn_integer_of_f64() for bool and integers.
 static inline void tn_set_f64(const tn_tensor *tensor, int64_t offset, double value)
 {
     void *p = tn_element(tensor, offset);
+    tn_complex128 number = {value, 0};
     switch (tensor->layout.dtype) {
     case TN_F16:
         TN_REFERENCE_SET(uint16_t, tn_f16_of_f32(tn_f32_of_f64_odd(value)))
@@ -338,6 +409,14 @@ static inline void tn_set_f64(const tn_tensor *tensor, int64_t offset, double va
         TN_REFERENCE_SET(float, value)
     case TN_F64:
         TN_REFERENCE_SET(double, value)
+    case TN_COMPLEX64:
+    case TN_COMPLEX128:
+        tn_set_complex(tensor, offset, number);
+        break;
+    case TN_F8_E4M3:
+        TN_REFERENCE_SET(uint8_t, tn_f8_e4m3_of_f32(tn_f32_of_f64_odd(value)))
+    case TN_F8_E5M2:
+        TN_REFERENCE_SET(uint8_t, tn_f8_e5m2_of_f32(tn_f32_of_f64_odd(value)))
     default:
         tn_set_i64(tensor, offset, tn_integer_of_f64(tensor->layout.dtype, value));
     }

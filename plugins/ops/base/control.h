@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// Shared by cond, while_loop, scan and checkpoint: checks of graphs against types, lists of
+// operands, and graphs made of graphs.
+#ifndef BASE_CONTROL_H
+#define BASE_CONTROL_H
+
+#include "pack.h"
+
+// --- types ------------------------------------------------------------------------------
+
+#define TYPE_TEXT (SHAPE_TEXT + 16)
+// Writes "f32[256, 512]" to `buffer`, and returns `buffer`.
+const char *type_text(const tn_type *type, char buffer[TYPE_TEXT]);
+int same_type(const tn_type *a, const tn_type *b);
+
+// Fails unless the graph in attribute `name` takes its inputs from the first of these
+// types. `what` says what stands there: "x".
+tn_status check_graph(const tn_host *host, const char *name, const tn_graph *graph,
+                      const char *what, const tn_type *types, uint32_t count);
+// Fails unless `graph` gives one bool.
+tn_status check_condition(const tn_host *host, const char *name, const tn_graph *graph);
+// Fails unless output i of the body is of the type of carried value i, for `count` of them.
+tn_status check_carried(const tn_host *host, const tn_graph *body, const tn_type *types,
+                        uint32_t count);
+
+// --- operands ---------------------------------------------------------------------------
+
+// A list of operands and of the types that a graph's inputs have for them.
+struct args {
+    const tn_build *build;
+    tn_array **at;
+    tn_type *types;
+    uint32_t count;
+};
+tn_status args_init(struct args *args, const tn_build *build, uint64_t room);
+void args_finish(struct args *args);
+void args_add(struct args *args, tn_array *array);
+// The graph's input is a slice of the array: its type without the first axis.
+void args_add_slices(struct args *args, tn_array *array);
+
+// The graph that `body` builds for inputs of the types of `args`. NULL after a failure.
+const tn_graph *args_trace(const struct args *args, tn_build_body body, void *user,
+                           uint64_t num_outputs);
+
+// Applies a primitive of this pack to the operands.
+tn_status args_apply(const struct args *args, const char *primitive, tn_attr_list attrs,
+                     tn_array **outputs, uint64_t num_outputs);
+
+static inline int is_float_array(const tn_build *build, const tn_array *array)
+{
+    const tn_type *type = build->type(array);
+    return type && tn_is_float(type->dtype);
+}
+
+// --- graphs of graphs -------------------------------------------------------------------
+
+// The most inputs of a graph that has derivatives or is mapped. A condition of more is
+// refused with a message.
+#define MOST_INPUTS 4096
+tn_status check_room(const tn_build *build, uint32_t num_inputs);
+
+// The operands of a graph among the inputs of another one: `value` is the position there of
+// input i of the graph, `other` that of its tangent; -1: none.
+struct place {
+    int32_t value, other;
+};
+
+// Builds the outputs of `graph` and the tangents of its outputs, for inputs at `in`, and
+// writes output i to outputs[out[i].value], and its tangent, zeros where there is none, to
+// outputs[out[i].other].
+struct tangents {
+    const tn_graph *graph;
+    const struct place *in, *out;
+};
+tn_status build_tangents(const tn_build *build, const struct tangents *t,
+                         tn_array *const *inputs, tn_array **outputs);
+
+// Builds the gradients of a graph's inputs: `cotangents`, one an output, NULL for zero.
+// Gives those of the inputs that `wanted` (one byte an input) says, in their order.
+tn_status build_gradients(const tn_build *build, const tn_graph *graph,
+                          tn_array *const *inputs, uint32_t num_inputs,
+                          tn_array *const *cotangents, const uint8_t *wanted,
+                          tn_array **gradients);
+
+// Builds the outputs of `graph` for a batch, each with the batch as its first axis. Input i
+// has it as its first axis, too, where batched[i].
+tn_status build_batch(const tn_build *build, const tn_graph *graph, tn_array *const *inputs,
+                      const uint8_t *batched, int64_t size, tn_array **outputs);
+
+#endif // BASE_CONTROL_H
