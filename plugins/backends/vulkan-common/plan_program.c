@@ -30,12 +30,6 @@ static struct rows_device rows_device(const tn_device *device)
     };
 }
 
-const char *program_device_refuses_rows(tn_device *device, const tn_step *step)
-{
-    const struct rows_device rows = rows_device(device);
-    return program_rows_refused(&rows, step);
-}
-
 tn_status plan_program_launch(struct vk_plan *plan, const tn_step *step,
                               tn_status (*get_code)(tn_device *device, void *context,
                                                     struct vk_code *out))

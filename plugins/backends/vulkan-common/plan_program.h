@@ -17,9 +17,6 @@ struct program_source {
 // sentence that names the missing dtype.
 const char *program_device_lacks(tn_device *device, const tn_expr_program *program);
 
-// Why the device does not run a row program; NULL: it does. Static text.
-const char *program_device_refuses_rows(tn_device *device, const tn_step *step);
-
 // Adds the dispatch of a program. `get_code` gives the kernel for the class that it finds
 // in its context, a struct program_source.
 tn_status plan_program_launch(struct vk_plan *plan, const tn_step *step,

@@ -27,7 +27,7 @@ struct rows_device {
 
 // Why the step would be slower than what the core makes of it without row programs, or
 // cannot run; static text. NULL: it runs.
-const char *program_rows_refused(const struct rows_device *device, const tn_step *step);
+const char *program_rows_refused(const tn_step *step);
 
 // program_classify() for row programs that are not refused.
 void program_classify_rows(const tn_step *step, const struct rows_device *device,

@@ -10,7 +10,7 @@
 #define MOST_REGISTERS 64 // 32-bit words that a lane keeps from one phase to the next
 #define MOST_CODE 4096    // instructions, times the elements of a lane
 #define SOFTWARE_ELEMENTS 8
-#define MOST_SHARED 4096 // bytes of an array in shared memory
+#define MOST_SHARED 8192 // bytes of an array in shared memory: 32 reductions fit
 
 // Rows so long are cut by the core's other way of running the expression, whose reductions
 // are spread over the device, unless there are enough rows for all of it.
@@ -139,13 +139,24 @@ static uint64_t ceil_div(uint64_t a, uint64_t b)
     return a / b + (a % b != 0);
 }
 
+// Shared memory has an element of 8 bytes for each reduction and subgroup.
+static uint32_t most_lanes(const tn_step *step, const struct rows_device *device)
+{
+    uint32_t lanes = device->max_group, reductions = rows_count_reductions(step->program);
+    if (device->subgroup == 0)
+        return SHARED_LANES < lanes ? SHARED_LANES : lanes;
+    while (lanes > LEAST_GROUP && lanes / device->subgroup * reductions * 8 > MOST_SHARED)
+        lanes /= 2;
+    return lanes;
+}
+
 static void choose_lanes(const tn_step *step, const struct rows_device *device,
                          struct program_class *class)
 {
     uint64_t n = (uint64_t)row_extent(step), items = ceil_div(n, class->per_item);
     uint32_t most = most_elements(step, device);
     uint32_t wanted = class->per_item == 4 ? WANTED_QUADS : WANTED_SINGLES;
-    uint32_t max_lanes = class->subgroup > 0 ? device->max_group : SHARED_LANES;
+    uint32_t max_lanes = most_lanes(step, device);
     uint32_t usual = max_lanes < SHARED_LANES ? max_lanes : SHARED_LANES;
     wanted = wanted < most ? wanted : most;
     class->lanes = power_of_two(ceil_div(n, wanted), usual);
@@ -230,20 +241,15 @@ void program_classify_rows(const tn_step *step, const struct rows_device *device
     *out = class;
 }
 
-const char *program_rows_refused(const struct rows_device *device, const tn_step *step)
+const char *program_rows_refused(const tn_step *step)
 {
     int64_t n = row_extent(step);
     uint64_t rows = program_rows(step);
-    struct program_class class;
-    struct program_args args;
     if (n == 0)
         return "its rows have no elements";
     if (n >= LONG_ROW && rows < FEW_ROWS)
         return "reductions are spread over the device for few rows as long as these";
     if (has_columns(step) && rows < FEW_COLUMNS)
         return "reductions are spread over the device for few rows with gaps";
-    program_classify_rows(step, device, 0, &class, &args);
-    if (8 * rows_shared_size(step->program, &class) > MOST_SHARED)
-        return "its reductions need more than 4 KiB of shared memory for a dtype";
     return NULL;
 }

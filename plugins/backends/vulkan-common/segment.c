@@ -3,9 +3,8 @@
 #include "executable.h"
 
 #include <stdlib.h>
-#include "plan_program.h"
 #include "plan_transpose.h"
-#include "program.h"
+#include "program_rows.h"
 
 uint32_t vk_fusion_limit(tn_device *device)
 {
@@ -37,7 +36,7 @@ int32_t vk_step_check(tn_device *device, const tn_step *step, const char **out_r
     if (!reason && step->program)
         reason = device->flavour->program_refused(device, step->program);
     if (!reason && step->program && (step->program->flags & TN_EXPR_ROWS))
-        reason = program_device_refuses_rows(device, step);
+        reason = program_rows_refused(step);
     if (!reason && !step->program && !step->kernel)
         reason = "there is no kernel for it, and references run on the CPU only";
     if (!reason && step->kernel &&
