@@ -108,9 +108,9 @@ struct program_frame {
     unsigned char **bases; // addresses of the operands' first elements, set before each run
 };
 
-// Gives a program that `arena` owns.
+// Gives a program that `arena` owns. `in_place`: an output may be in an input's memory.
 tn_status program_prepare(tn_device *device, struct arena *arena, const tn_step *step,
-                          struct program **out_program);
+                          bool in_place, struct program **out_program);
 
 // Sets program->transposition if the step is a copy that permutes axes.
 tn_status program_find_transposition(struct arena *arena, const tn_step *step,

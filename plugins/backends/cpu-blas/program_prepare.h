@@ -60,6 +60,7 @@ struct prepare {
     struct program_pointer pointers[PREPARE_MAX_OPS];
     // Of a row program.
     bool has_rows;
+    bool in_place;    // an output may be in an input's memory
     bool many_blocks; // no residents: each phase computes again what it needs
     uint32_t num_residents;
     uint16_t residents; // the LOCATION_BASE, if there are some
