@@ -109,15 +109,18 @@ static int32_t total_dtype(const struct prepare *p, uint32_t i)
     return reduction_total(p->source->insns[i].dtype);
 }
 
-// Begins reduction i: its accumulator is what an empty row gives.
+// Begins reduction i: what an empty row gives, its accumulator and, for f32, its result,
+// which the last fold of a row writes.
 static void start_total(struct prepare *p, uint32_t i)
 {
     const tn_expr_insn *insn = &p->source->insns[i];
-    int32_t wide = total_dtype(p, i);
     uint16_t start = prepare_location(p, LOCATION_SCALAR);
     union cpu_accumulator value = reduction_start(reduction_of(insn->op), insn->dtype);
     memcpy(&p->scalars[start], &value, sizeof(value));
-    p->totals[i] = prepare_converted(p, start, wide, wide, SCOPE_ROW);
+    p->starts[i] = start;
+    p->totals[i] = prepare_location(p, LOCATION_LINE);
+    p->singles[i] =
+        insn->dtype == TN_F32 ? prepare_location(p, LOCATION_LINE) : NO_LOCATION;
 }
 
 static void fold_total(struct prepare *p, uint32_t i)
@@ -129,8 +132,20 @@ static void fold_total(struct prepare *p, uint32_t i)
     struct program_op *op = prepare_op(p, ACTION_REDUCE, p->totals[i]);
     op->fold = p->device->kernels->reduce->row[reduction_of(insn->op)][insn->dtype];
     op->in[0] = in;
+    op->in[1] = p->starts[i];
+    op->in[2] = p->singles[i];
     op->num_in = 1;
     p->cost += 80; // picoseconds
+}
+
+// The location of a finished reduction.
+static uint16_t total_location(struct prepare *p, uint32_t i)
+{
+    int32_t dtype = p->source->insns[i].dtype, wide = total_dtype(p, i);
+    if (dtype == TN_F32)
+        return p->singles[i];
+    return dtype == wide ? p->totals[i]
+                         : prepare_converted(p, p->totals[i], wide, dtype, SCOPE_ROW);
 }
 
 void prepare_row_insn(struct prepare *p, uint32_t i)
@@ -143,8 +158,7 @@ void prepare_row_insn(struct prepare *p, uint32_t i)
         prepare_number(p, i, (uint64_t)p->row);
     } else {
         value->scope = SCOPE_ROW;
-        value->location =
-            prepare_converted(p, p->totals[i], total_dtype(p, i), insn->dtype, SCOPE_ROW);
+        value->location = total_location(p, i);
     }
 }
 
