@@ -20,7 +20,6 @@ enum location_kind {
 // For which elements a value is computed once.
 enum value_scope { SCOPE_ELEMENT, SCOPE_ROW, SCOPE_ALL };
 
-
 // Elements of a block of a row that takes several: a multiple of 1024, by which sums of
 // rows are cut (kernels/cpu/reduce.h). Up to twice as many are one block.
 #define ROW_BLOCK 1024
