@@ -60,5 +60,9 @@ void oracle_slice(const struct run *run, struct host_array *want);
 void oracle_arange(const struct run *run, struct host_array *want);
 void oracle_full(const struct run *run, struct host_array *want);
 void oracle_clip(const struct run *run, struct host_array *want);
+void oracle_softmax(const struct run *run, struct host_array *want);
+void oracle_log_softmax(const struct run *run, struct host_array *want);
+void oracle_rms_norm(const struct run *run, struct host_array *want);
+void oracle_layer_norm(const struct run *run, struct host_array *want);
 
 #endif // SUITE_CASES_H
