@@ -116,9 +116,11 @@ static uint32_t most_elements(const tn_step *step, const struct rows_device *dev
     uint32_t words = 1; // that an element keeps, by a simple measure
     for (uint32_t i = 0; i < program->num_inputs; i++)
         words += !is_of_row(step, program_operand(step, i));
+    uint32_t width = 1; // of the widest reduction, in words
     for (uint32_t i = 0; i < program->num_insns; i++)
         if (rows_is_reduction(program, i) && dtype_bytes(program->insns[i].dtype) == 8)
-            words *= 2;
+            width = 2;
+    words *= width;
     uint32_t most = device->is_software ? SOFTWARE_ELEMENTS : 2 * MOST_REGISTERS / words;
     most = most < MOST_REGISTERS / 2 ? most : MOST_REGISTERS / 2;
     while (most > 4 && most * program->num_insns > MOST_CODE)
