@@ -282,7 +282,7 @@ static void run_checks(void)
 // Lengths and dtypes in turns: each is a kernel to compile.
 static void add_all(bool as_gpu)
 {
-    static const int64_t lengths[] = {1,   2,   31,  32,   33,    63,   64,   65,
+    static const int64_t lengths[] = {3,   2,   31,  32,   33,    63,   64,   65,
                                       255, 256, 257, 1000, 40000, 4097, 20000};
     static const tn_dtype dtypes[] = {TN_F64, TN_F16, TN_BF16};
     static const tn_dtype integers[] = {TN_I8,  TN_U16,  TN_I32, TN_U64,
@@ -365,6 +365,7 @@ Test(vulkan_rows, what_is_slower_or_impossible_is_refused)
         const char *reason;
     } cases[] = {
         {{2, 0, {3, 0}}, DENSE, "its rows have no elements"},
+        {{2, 0, {3, 1}}, DENSE, "its rows have one element"},
         {{2, 0, {3, 70000}}, DENSE, "few rows as long as these"},
         {{2, 0, {100, 6}}, COLUMNS, "few rows with gaps"},
     };
