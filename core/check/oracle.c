@@ -396,7 +396,7 @@ static void whole_run(const struct whole *w, bool prologues)
                 out[k].data = through;
         }
         if (prologues == (fused->operand < step->num_inputs))
-            run_program(fused->program, fused->params, in, out);
+            program_run(fused->program, fused->params, in, out);
     }
 }
 

@@ -50,14 +50,17 @@ static bool is_elementwise(const struct plan_op *op, uint32_t device)
            !(op->program->flags & TN_EXPR_ROWS);
 }
 
-// Whether something comes from another device between the operations: the first one would
-// wait for it.
+// Whether something comes from another device or from the host between the operations: the
+// first one would wait for it.
 static bool waits_between(const struct plan_work *work, uint32_t from, uint32_t to)
 {
-    for (uint32_t i = from + 1; i < to && work->num_devices > 1; i++)
-        if (work->ops[i].kind == OP_TRANSFER &&
-            !work->values[work->ops[i].inputs[0].value].is_number)
+    for (uint32_t i = from + 1; i < to; i++) {
+        const struct plan_op *op = &work->ops[i];
+        bool is_brought =
+            op->kind == OP_TRANSFER && !work->values[op->inputs[0].value].is_number;
+        if (op->kind == OP_HOST || (is_brought && work->num_devices > 1))
             return true;
+    }
     return false;
 }
 

@@ -24,7 +24,8 @@
     X(SUB_MUL, 3)      /* c - a * b */                                                     \
     X(MUL_ADD_MUL, 4)  /* a * b + c * d */                                                 \
     X(ADD_MUL, 3)      /* (a + b) * c */                                                   \
-    X(SUB_THEN_MUL, 3) /* (a - b) * c */
+    X(SUB_THEN_MUL, 3) /* (a - b) * c */                                                   \
+    X(SUB_THEN_EXP, 2) /* exp(a - b) */
 
 // Numbers of operations: those of the instructions of <tenon/expr.h>, then those of the
 // fused operations.

@@ -48,10 +48,6 @@ struct cpu_reduce_kernels {
 
 // The kernels of neural networks of one variant, on f32.
 struct cpu_nn_kernels {
-    // Of a row, with e[i] = exp(x[i] - max(x)): out[i] = e[i] / sum(e), and its logarithm,
-    // out[i] = x[i] - max(x) - log(sum(e)). n > 0. `out` may be x.
-    void (*softmax_f32)(float *out, const float *x, int64_t n);
-    void (*log_softmax_f32)(float *out, const float *x, int64_t n);
     // log(sum(exp(x))), without overflow; minus infinity when all x are.
     float (*logsumexp_f32)(const float *x, int64_t n);
     // The sum of exp(x[i] - shift).

@@ -24,7 +24,9 @@ TYPE_FUNCTION, VARIABLE, FUNCTION, PARAMETER, FUNCTION_END = 33, 59, 54, 55, 56
 INPUT, STORAGE_BUFFER = 1, 12
 CAPABILITY_OF = {(TYPE_FLOAT, 64): 10, (TYPE_INT, 64): 11, (TYPE_INT, 16): 4433,
                  (TYPE_INT, 8): 4448}
-SHADER = 1
+SHADER, SUBGROUPS, SHUFFLE = 1, 61, 65
+SHUFFLE_XOR = 346
+BUILT_IN, SUBGROUP_BUILT_INS = 11, {36, 38, 40, 41}
 
 # The operands of an instruction that are ids, as slices. Instructions in the ranges below have ids
 # only.
@@ -34,7 +36,7 @@ IDS = {
     TYPE_FUNCTION: [(0, None)], 41: [(0, 2)], 42: [(0, 2)], 43: [(0, 2)], 44: [(0, None)], 50: [(0, 2)],
     12: [(0, 3), (4, None)], FUNCTION: [(0, 2), (3, 4)], PARAMETER: [(0, 2)],
     FUNCTION_END: [], 57: [(0, None)], VARIABLE: [(0, 2), (3, None)], 61: [(0, 3)],
-    62: [(0, 2)], 65: [(0, None)], 79: [(0, 4)], 80: [(0, None)], 81: [(0, 3)],
+    62: [(0, 2)], SHUFFLE_XOR: [(0, None)], 65: [(0, None)], 79: [(0, 4)], 80: [(0, None)], 81: [(0, 3)],
     82: [(0, 4)], 245: [(0, None)], 246: [(0, 2)], 247: [(0, 1)], 248: [(0, 1)],
     249: [(0, 1)], 250: [(0, 3)], 253: [], 254: [(0, 1)], 255: [],
 }
@@ -132,6 +134,11 @@ class Module:
     def find_needs(self, item):
         item.capability = CAPABILITY_OF.get((item.op, (item.operands + [0, 0])[1]), 0) \
             if item.op in (TYPE_INT, TYPE_FLOAT) else 0
+        if any(op == SHUFFLE_XOR for op, _ in item.instructions):
+            item.capability = SHUFFLE
+        if any(operands[1] == BUILT_IN and operands[2] in SUBGROUP_BUILT_INS
+               for op, operands in item.decorations if op == DECORATE):
+            item.capability = SUBGROUPS
         needs = {operands[position] for op, operands in item.instructions
                  for position in id_positions(op, len(operands))}
         item.needs = sorted(id_ for id_ in needs if id_ in self.by_id and id_ != item.id)
@@ -250,7 +257,7 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     module = Module(compile_parts())
-    unknown = set(module.capabilities) - set(CAPABILITY_OF.values()) - {SHADER}
+    unknown = set(module.capabilities) - set(CAPABILITY_OF.values()) - {SHADER, SUBGROUPS, SHUFFLE}
     if unknown or module.items[0].op != IMPORT or module.items[1].op == IMPORT:
         sys.exit('parts.py does not know capabilities %s, or another import' % unknown)
     write(sys.argv[1], module, module.renumber())

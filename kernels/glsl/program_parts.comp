@@ -12,8 +12,15 @@
 //
 //   TYPES_dtype(w, four)     W_, WV_ and C_ by its parameters and result
 //   ITEM(0)                  number of this invocation's element      INDEX(i)  i as int64_t
+//   GROUP(0)                 number of this workgroup
+//   LANE(0)                  number of this invocation in it
+//   SUBGROUP_LANE(0)         the same, adjacent within each subgroup
+//   SHUFFLE_class(a, mask)       the value of the invocation of this subgroup whose number differs
+//                            by these bits
 //
 // Classes are the dtypes that are computed with: bool i32 u32 i64 u64 f32 f64.
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
 #include "needs.glsl"
 #include "parts.glsl"
 #define NEED_I64
@@ -69,7 +76,20 @@ TABLE_BUFFERS
     BITS(u64, packUint2x32(uvec2(a, b)))                                                   \
     BITS(f64, packDouble2x32(uvec2(a, b)))                                                 \
     PART_1(uint, ITEM, uint, a + group_number() * 256u + gl_LocalInvocationIndex)          \
-    PART_1(int64_t, INDEX, uint, int64_t(a))
+    PART_1(int64_t, INDEX, uint, int64_t(a))                                               \
+    PART_1(uint, GROUP, uint, a + group_number())                                          \
+    PART_1(uint, LANE, uint, a + gl_LocalInvocationIndex)                                  \
+    PART_1(uint, SUBGROUP_LANE, uint,                                                      \
+           a + gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID)                  \
+    PART_2(int, SHUFFLE_i32, int, uint, subgroupShuffleXor(a, b))                              \
+    PART_2(uint, SHUFFLE_u32, uint, uint, subgroupShuffleXor(a, b))                            \
+    PART_2(float, SHUFFLE_f32, float, uint, subgroupShuffleXor(a, b))                          \
+    PART_2(int64_t, SHUFFLE_i64, int64_t, uint,                                                \
+           int64_t(packUint2x32(subgroupShuffleXor(unpackUint2x32(uint64_t(a)), b))))      \
+    PART_2(uint64_t, SHUFFLE_u64, uint64_t, uint,                                              \
+           packUint2x32(subgroupShuffleXor(unpackUint2x32(a), b)))                         \
+    PART_2(double, SHUFFLE_f64, double, uint,                                                  \
+           packDouble2x32(subgroupShuffleXor(unpackDouble2x32(a), b)))
 
 PARTS
 

@@ -321,10 +321,10 @@ static tn_status launch_effect(const tn_cpu_call *call)
 // Steps that touch no common bytes run in order all the same, since they name one domain.
 static void check_effects(struct fixture *f)
 {
-    static const tn_primitive primitive = {.struct_size = sizeof(primitive),
-                                           .flags = TN_PRIM_EFFECT,
-                                           .id = "kit.effect/1",
-                                           .effects = "kit.order"};
+    static const tn_primitive effect = {.struct_size = sizeof(effect),
+                                        .flags = TN_PRIM_EFFECT,
+                                        .id = "kit.effect/1",
+                                        .effects = "kit.order"};
     static const tn_cpu_kernel payload = {sizeof(payload), 0, launch_effect};
     static const tn_kernel kernel = {.struct_size = sizeof(kernel),
                                      .family = TN_FAMILY_CPU,
@@ -337,7 +337,7 @@ static void check_effects(struct fixture *f)
     draft_start(&draft);
     for (int64_t i = 0; i < EFFECTS; i++) {
         numbers[i] = i;
-        tn_step *step = draft_kernel(&draft, &primitive, &kernel, &none, 0, &none);
+        tn_step *step = draft_kernel(&draft, &effect, &kernel, &none, 0, &none);
         step->num_outputs = 0;
         step->attrs = &numbers[i];
     }

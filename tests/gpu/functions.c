@@ -52,10 +52,52 @@ static tn_status products(tn_scope *s, tn_array *const *in, uint64_t num_in, tn_
     return tn_scope_status(s);
 }
 
+static tn_status softmax(tn_scope *s, tn_array *const *in, uint64_t num_in, tn_array **out,
+                         uint64_t num_out, void *user)
+{
+    (void)num_in, (void)num_out, (void)user;
+    out[0] = tn_op(s, "nn.softmax", TN_IN(in[0]), TN_NO_ATTRS);
+    return tn_scope_status(s);
+}
+
+static tn_status layer_norm(tn_scope *s, tn_array *const *in, uint64_t num_in,
+                            tn_array **out, uint64_t num_out, void *user)
+{
+    (void)num_in, (void)num_out, (void)user;
+    out[0] = tn_op(s, "nn.layer_norm", TN_IN(in[0], in[1], in[1]), TN_NO_ATTRS);
+    return tn_scope_status(s);
+}
+
 #define LARGE (INT64_C(1) << 27)
 static const struct test tests[] = {
     {"negative", "-x of 2^27 f32", negative, {1, 0, {LARGE}}, {1, 0, {1}}, 1},
     {"add", "x + y of 2^27 f32", sum_of_two, {1, 0, {LARGE}}, {1, 0, {LARGE}}, 1},
+    {"softmax",
+     "softmax of 65536x2048 f32",
+     softmax,
+     {2, 0, {65536, 2048}},
+     {1, 0, {1}},
+     1},
+    {"layer_norm",
+     "layer norm of 65536x2048 f32",
+     layer_norm,
+     {2, 0, {65536, 2048}},
+     {1, 0, {2048}},
+     1},
+    {"short_softmax",
+     "softmax of 65536x128 f32",
+     softmax,
+     {2, 0, {65536, 128}},
+     {1, 0, {1}},
+     1,
+     1},
+    {"short_layer_norm",
+     "layer norm of 65536x128 f32",
+     layer_norm,
+     {2, 0, {65536, 128}},
+     {1, 0, {128}},
+     1,
+     1},
     {"small", "x + y of 1024 f32", sum_of_two, {1, 0, {1024}}, {1, 0, {1024}}, 1, 1},
     {"chain64",
      "a product of 64x64, of 200",

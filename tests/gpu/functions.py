@@ -48,6 +48,12 @@ def case(name):
     if name in ("add", "small"):
         x, y = (filled(1 << 27 if name == "add" else 1024) for _ in range(2))
         return lambda: x + y, 1
+    if name.endswith(("softmax", "layer_norm")):
+        size = 128 if name.startswith("short") else 2048
+        x, w = filled(65536, size), filled(size)
+        if name.endswith("softmax"):
+            return lambda: torch.softmax(x, -1), 1
+        return lambda: torch.nn.functional.layer_norm(x, (size,), w, w), 1
     rows, size = {"chain64": (64, 64), "chain10": (10, 512), "chain1024": (64, 1024)}[name]
     return chain(rows, size)
 

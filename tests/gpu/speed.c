@@ -276,7 +276,6 @@ static void reductions(void)
     static const tn_reduce_attrs all,
         rows = {.axis = {.count = 1, .given = 1, .value = {1}}},
         columns = {.axis = {.count = 1, .given = 1}};
-    static const tn_softmax_attrs last = {.axis = -1};
     int64_t n = quick ? 256 : 8192;
     tn_layout x = matrix(TN_F32, n, n), line = {TN_F32, 1, 0, {n}, {1}};
     tn_layout one = {.dtype = TN_F32};
@@ -292,8 +291,6 @@ static void reductions(void)
     indices.dtype = TN_I64;
     add_kernel("base.argmax/1", &of_rows, 1, (tn_layout[]){x, indices});
     report("argmax f32, rows", bytes / measure() * 1e-9, "GB/s");
-    add_kernel("nn.softmax/1", &last, 1, (tn_layout[]){x, x});
-    report("softmax f32, rows", 2 * bytes / measure() * 1e-9, "GB/s");
 }
 
 // --- rows by index -----------------------------------------------------------------------

@@ -5,9 +5,12 @@
 TestSuite(rows, .init = open_runtime, .fini = teardown);
 
 // Bounds: a few roundings of an element, and for f32 sums n roundings of a term, most of
-// which cancel; half floats are computed in f32 and rounded once.
-static double bound_of(tn_dtype dtype)
+// which cancel; half floats are computed in f32 and rounded once. Of products of numbers
+// near 1 they do not cancel.
+static double bound_of(tn_dtype dtype, row_oracle *oracle, int64_t n)
 {
+    if (dtype == TN_F32 && oracle == product)
+        return 4e-5 + (double)n * 0x1p-24;
     return dtype == TN_F64 ? 1e-11 : dtype == TN_F32 ? 4e-5 : dtype == TN_F16 ? 3e-3 : 2e-2;
 }
 
@@ -31,18 +34,26 @@ static void check_values(int e, int k, tn_dtype dtype)
     read_back(s, y, got, count);
     want_rows(expressions[e].oracle, shape, axis, x, w, want);
     for (int64_t i = 0; i < count; i++)
-        if (!(fabs(got[i] - want[i]) <= bound_of(dtype) * (1 + fabs(want[i]))))
+        if (!(fabs(got[i] - want[i]) <=
+              bound_of(dtype, expressions[e].oracle, n) * (1 + fabs(want[i]))))
             cr_fatal("%s, shape %d, axis %d, dtype %d: [%lld] is %.9g, expected %.9g",
                      expressions[e].text, k, axis, (int)dtype, (long long)i, got[i],
                      want[i]);
     tn_scope_close(s);
 }
 
+// On a GPU's backends a third: each pair is a kernel to compile.
+static bool is_taken(int e, int k)
+{
+    return on_cpu() || (e + k) % 3 == 0;
+}
+
 Test(rows, expressions_agree_with_loops)
 {
     for (int e = 0; e < NUM_EXPRESSIONS; e++)
         for (int k = 0; k < NUM_SHAPES; k++)
-            check_values(e, k, TN_F32);
+            if (is_taken(e, k))
+                check_values(e, k, TN_F32);
 }
 
 Test(rows, other_dtypes_agree_with_loops)
@@ -50,7 +61,7 @@ Test(rows, other_dtypes_agree_with_loops)
     static const tn_dtype dtypes[] = {TN_F16, TN_BF16, TN_F64};
     for (int e = 0; e < NUM_EXPRESSIONS; e++)
         for (int k = 0; k < 6; k++)
-            for (int d = 0; d < 2 + has_f64(); d++)
+            for (int d = 0; d < 2 + has_f64() && is_taken(e, k); d++)
                 check_values(e, k, dtypes[d]);
 }
 

@@ -362,19 +362,6 @@ Test(cpu_backend, taking_and_scattering_agree)
 
 // --- networks --------------------------------------------------------------------------
 
-Test(cpu_backend, softmax_agrees)
-{
-    for (int round = 0; round < 100; round++) {
-        int64_t extent[3] = {between(1, 9), between(1, 9), between(1, 100)};
-        tn_softmax_attrs attrs = {.axis = between(-3, 2)};
-        struct application a = {between(0, 1) ? "nn.softmax/1" : "nn.log_softmax/1", &attrs,
-                                .num_inputs = 1, .limit = 9, .tolerance = 2e-6};
-        a.operands[0] = any_layout(TN_F32, 3, extent);
-        a.operands[1] = harness_layout(TN_F32, 3, extent);
-        check(&a);
-    }
-}
-
 Test(cpu_backend, cross_entropy_agrees)
 {
     static const tn_cross_entropy_attrs attrs = {0};

@@ -108,7 +108,7 @@ static const struct {
     {TN_EXPR_COS, 1},    {TN_EXPR_TAN, 1},   {TN_EXPR_ASIN, 1},  {TN_EXPR_ACOS, 1},
     {TN_EXPR_ATAN, 1},   {TN_EXPR_SINH, 1},  {TN_EXPR_COSH, 1},  {TN_EXPR_TANH, 2},
     {TN_EXPR_ERF, 2},    {TN_EXPR_ASINH, 1}, {TN_EXPR_ACOSH, 1}, {TN_EXPR_ATANH, 1},
-    {TN_EXPR_ERFINV, 1}, {TN_EXPR_POW, 1},   {TN_EXPR_ATAN2, 1},
+    {TN_EXPR_ERFINV, 1}, {TN_EXPR_POW, 1},   {TN_EXPR_ATAN2, 1}, {CPU_OP_SUB_THEN_EXP, 1},
 };
 
 static tn_complex128 complex_of(int32_t dtype, const void *x)

@@ -53,6 +53,13 @@ int64_t case_int(const struct prim_case *c, const char *name, uint32_t i, int64_
 void case_inputs(struct suite *s, const struct prim_case *c, tn_dtype dtype,
                  struct host_array in[MAX_OPERANDS]);
 
+// A case of an operator of rows along an axis, for an array of cases; its inputs follow.
+#define ROWS(op, label, count, terms, axis, ...)                                           \
+    {                                                                                      \
+        "nn." #op, label, TN_FLOAT_DTYPES, count, __VA_ARGS__, {{"axis", axis}}, terms,    \
+            oracle_##op                                                                    \
+    }
+
 // Oracles in plain loops (oracles.c).
 void oracle_same(const struct run *run, struct host_array *want);
 void oracle_transpose(const struct run *run, struct host_array *want);
@@ -63,5 +70,9 @@ void oracle_slice(const struct run *run, struct host_array *want);
 void oracle_arange(const struct run *run, struct host_array *want);
 void oracle_full(const struct run *run, struct host_array *want);
 void oracle_clip(const struct run *run, struct host_array *want);
+void oracle_softmax(const struct run *run, struct host_array *want);
+void oracle_log_softmax(const struct run *run, struct host_array *want);
+void oracle_rms_norm(const struct run *run, struct host_array *want);
+void oracle_layer_norm(const struct run *run, struct host_array *want);
 
 #endif // SUITE_CASES_H

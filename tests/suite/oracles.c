@@ -2,6 +2,8 @@
 // What primitives without a reference must give, in plain loops.
 #include "cases.h"
 
+enum { MAX_ROW = 100 }; // elements of a row
+
 void oracle_same(const struct run *run, struct host_array *want)
 {
     size_t size = (size_t)(want->count * tn_dtype_bytes(want->tensor.layout.dtype));
@@ -129,4 +131,111 @@ void oracle_clip(const struct run *run, struct host_array *want)
         x = fmax(x, is_float ? lo : ceil(lo));
         tn_set_f64(&want->tensor, i, fmin(x, is_float ? hi : floor(hi)));
     }
+}
+
+// --- rows ------------------------------------------------------------------------------
+
+// What a row of n elements gives, in `out`; w and b: factors and terms by position.
+typedef void row_oracle(const double *x, const double *w, const double *b, double *out,
+                        int64_t n);
+
+static double mean_of(const double *x, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += x[i];
+    return sum / (double)n;
+}
+
+static void log_softmax_row(const double *x, const double *w, const double *b, double *out,
+                            int64_t n)
+{
+    double most = -INFINITY, sum = 0;
+    (void)w, (void)b;
+    for (int64_t i = 0; i < n; i++)
+        most = fmax(most, x[i]);
+    for (int64_t i = 0; i < n; i++)
+        sum += exp(x[i] - most);
+    for (int64_t i = 0; i < n; i++)
+        out[i] = x[i] - most - log(sum);
+}
+
+static void softmax_row(const double *x, const double *w, const double *b, double *out,
+                        int64_t n)
+{
+    log_softmax_row(x, w, b, out, n);
+    for (int64_t i = 0; i < n; i++)
+        out[i] = exp(out[i]);
+}
+
+static void rms_norm_row(const double *x, const double *w, const double *b, double *out,
+                         int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        out[i] = x[i] * x[i];
+    double scale = 1 / sqrt(mean_of(out, n) + 1e-5);
+    for (int64_t i = 0; i < n; i++)
+        out[i] = x[i] * scale * w[i] + (b ? b[i] : 0);
+}
+
+static void layer_norm_row(const double *x, const double *w, const double *b, double *out,
+                           int64_t n)
+{
+    double d[MAX_ROW], mean = mean_of(x, n);
+    for (int64_t i = 0; i < n; i++)
+        d[i] = x[i] - mean;
+    rms_norm_row(d, w, b, out, n);
+}
+
+// The elements of input `i` along a row: of its only axis, or the same one.
+static const double *factors(const struct run *run, uint32_t i, double *out, int64_t n)
+{
+    if (run->c->num_inputs <= i)
+        return NULL;
+    for (int64_t k = 0; k < n; k++)
+        out[k] = host_array_get(&run->in[i], run->in[i].count > 1 ? k : 0);
+    return out;
+}
+
+static void each_row(const struct run *run, row_oracle *of, struct host_array *want)
+{
+    const tn_layout *in = &run->in[0].tensor.layout;
+    int64_t index[TN_MAX_RANK] = {0}, outer[TN_MAX_RANK];
+    int64_t axis = case_int(run->c, "axis", 0, -1);
+    axis += axis < 0 ? in->rank : 0;
+    double x[MAX_ROW], out[MAX_ROW], w[MAX_ROW], b[MAX_ROW];
+    int64_t n = in->extent[axis], to = want->tensor.layout.stride[axis];
+    if (n > MAX_ROW)
+        abort();
+    memcpy(outer, in->extent, sizeof(outer));
+    outer[axis] = 1;
+    do {
+        int64_t at = tn_offset_at(in, index);
+        for (int64_t i = 0; i < n; i++)
+            x[i] = tn_get_f64(&run->in[0].tensor, at + i * in->stride[axis]);
+        of(x, factors(run, 1, w, n), factors(run, 2, b, n), out, n);
+        at = tn_offset_at(&want->tensor.layout, index);
+        for (int64_t i = 0; i < n; i++)
+            tn_set_f64(&want->tensor, at + i * to, out[i]);
+    } while (tn_index_next(in->rank, outer, index));
+}
+
+void oracle_softmax(const struct run *run, struct host_array *want)
+{
+    each_row(run, softmax_row, want);
+}
+
+void oracle_log_softmax(const struct run *run, struct host_array *want)
+{
+    each_row(run, log_softmax_row, want);
+}
+
+void oracle_rms_norm(const struct run *run, struct host_array *want)
+{
+    each_row(run, rms_norm_row, want);
+}
+
+void oracle_layer_norm(const struct run *run, struct host_array *want)
+{
+    each_row(run, layer_norm_row, want);
 }

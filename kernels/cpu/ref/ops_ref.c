@@ -28,8 +28,8 @@ int32_t cpu_ref_result(int32_t op, int32_t dtype)
 }
 
 // A fused operation as its parts, each of which rounds to memory: `first` of operands 0 and
-// 1, then `second` of that result and of operand 2, of the product of operands 2 and 3
-// (MUL_ADD_MUL), or with the two exchanged (SUB_MUL).
+// 1, then `second` of that result (SUB_THEN_EXP) and of operand 2, of the product of
+// operands 2 and 3 (MUL_ADD_MUL), or with the two exchanged (SUB_MUL).
 static bool fused_op(int32_t op, int32_t dtype, void *out, const void *const *in)
 {
     static const struct {
@@ -41,6 +41,7 @@ static bool fused_op(int32_t op, int32_t dtype, void *out, const void *const *in
         {CPU_OP_ADD_MUL, TN_EXPR_ADD, TN_EXPR_MUL},
         {CPU_OP_SUB_THEN_MUL, TN_EXPR_SUB, TN_EXPR_MUL},
         {CPU_OP_MUL_ADD_MUL, TN_EXPR_MUL, TN_EXPR_ADD},
+        {CPU_OP_SUB_THEN_EXP, TN_EXPR_SUB, TN_EXPR_EXP},
     };
     uint64_t left = 0, right = 0;
     if (dtype != TN_F32 && dtype != TN_F64)
@@ -49,7 +50,7 @@ static bool fused_op(int32_t op, int32_t dtype, void *out, const void *const *in
         if (parts[i].op != op)
             continue;
         cpu_ref_op(parts[i].first, dtype, &left, in);
-        const void *pair[2] = {&left, in[2]};
+        const void *pair[2] = {&left, op == CPU_OP_SUB_THEN_EXP ? &right : in[2]};
         if (op == CPU_OP_MUL_ADD_MUL) {
             cpu_ref_op(TN_EXPR_MUL, dtype, &right, in + 2);
             pair[1] = &right;

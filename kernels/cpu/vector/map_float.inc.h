@@ -120,6 +120,7 @@ FUSED3(F(MUL_SUB), x *y - z)
 FUSED3(F(SUB_MUL), z - x * y)
 FUSED3(F(ADD_MUL), (x + y) * z)
 FUSED3(F(SUB_THEN_MUL), (x - y) * z)
+MAP2S(F(SUB_THEN_EXP), T, T, CALL1(EXP, x - y))
 
 static void F(MUL_ADD_MUL)(void *out_, const void *const *in, int64_t n, uint32_t scalars)
 {

@@ -50,16 +50,19 @@ static inline float scaled(float tail, int32_t n)
     return (1 + tail) * two_to(half) * two_to(n - half);
 }
 
+// 2^n is added to the bits of 1 + tail, which is between 0.7 and 1.42. Where the result may
+// be subnormal, it is 2^64 times as large at first, and rounded by a product.
 static inline float v_EXP(float x)
 {
-    // Clamps to where the result is infinity or 0 already. A NaN stays: both tests fail.
-    x = x > 89.0f ? 89.0f : x;
-    x = x < -104.0f ? -104.0f : x;
-    float shifted = x * 1.44269504f + ROUNDER, n = shifted - ROUNDER;
-    float r = x - n * LN2_HIGH - n * LN2_LOW;
-    int32_t exponent = (int32_t)(bits_of_f32(shifted) - bits_of_f32(ROUNDER));
-    exponent = x == x ? exponent : 0;
-    return scaled(exp_tail(r), exponent);
+    float y = x < -104.0f ? -104.0f : x; // where the result is 0 already
+    float shifted = y * 1.44269504f + ROUNDER, n = shifted - ROUNDER;
+    float r = y - n * LN2_HIGH - n * LN2_LOW;
+    uint32_t exponent = bits_of_f32(shifted) - bits_of_f32(ROUNDER);
+    int32_t is_small = (int32_t)exponent < -125;
+    exponent += is_small ? 64u : 0u;
+    float result = f32_of_bits(bits_of_f32(1 + exp_tail(r)) + (exponent << 23));
+    result *= is_small ? 0x1p-64f : 1.0f;
+    return x <= 88.7228317f ? result : x + INFINITY; // NaN: itself
 }
 
 static inline float v_EXP2(float x)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kernels of neural networks: softmax and its kin, sums, and pooling. See reduce.h.
+// Kernels of neural networks: logsumexp, sums, and pooling. See reduce.h.
 #include <math.h>
 #include "variant.h"
 #include "math_f32.h"
@@ -33,31 +33,11 @@ static double sum_exp(const float *x, float shift, int64_t n)
     return sum;
 }
 
-static void softmax_f32(float *out, const float *x, int64_t n)
-{
-    double sum = exp_row(out, x, row_max(x, n), n);
-    float scale = (float)(1 / sum);
-    VECTORIZE for (int64_t i = 0; i < n; i++)
-    {
-        out[i] *= scale;
-    }
-}
-
 static float logsumexp_f32(const float *x, int64_t n)
 {
     float most = row_max(x, n);
     float shift = isfinite(most) ? most : 0;
     return (float)(shift + log(sum_exp(x, shift, n)));
-}
-
-static void log_softmax_f32(float *out, const float *x, int64_t n)
-{
-    float most = row_max(x, n);
-    float log_sum = (float)log(sum_exp(x, most, n));
-    VECTORIZE for (int64_t i = 0; i < n; i++)
-    {
-        out[i] = x[i] - most - log_sum;
-    }
 }
 
 static void add_into_f32(float *acc, const float *x, int64_t n)
@@ -100,8 +80,6 @@ static void pool_grad_f32(float *gx, const float *x, const float *out, const flo
 }
 
 const struct cpu_nn_kernels V(cpu_nn) = {
-    .softmax_f32 = softmax_f32,
-    .log_softmax_f32 = log_softmax_f32,
     .logsumexp_f32 = logsumexp_f32,
     .sum_exp_f32 = sum_exp,
     .add_into_f32 = add_into_f32,

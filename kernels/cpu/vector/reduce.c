@@ -124,10 +124,14 @@ ROW_PROD(prod_row_f64, double)
                 nans |= y != y;                                                            \
             }                                                                              \
         }                                                                                  \
-        for (int k = 0; k < 4 * WIDTH; k++) {                                              \
-            T y = lanes[k / WIDTH][k % WIDTH];                                             \
+        for (int k = 1; k < 4; k++) {                                                      \
+            M wins = lanes[k] compare lanes[0];                                            \
+            lanes[0] = (V)(((M)lanes[k] & wins) | ((M)lanes[0] & ~wins));                  \
+        }                                                                                  \
+        for (int k = 0; k < WIDTH; k++) {                                                  \
+            T y = lanes[0][k];                                                             \
             best = y compare best ? y : best;                                              \
-            nan |= nans[k % WIDTH] != 0;                                                   \
+            nan |= nans[k] != 0;                                                           \
         }                                                                                  \
         for (; i < n; i++) {                                                               \
             best = x[i] compare best ? x[i] : best;                                        \

@@ -65,7 +65,7 @@ struct cpu_queue {
     uint32_t index;
     bool calls_blas;          // an OpenBLAS buffer is reserved for this queue
     unsigned char *registers; // CPU_REGISTER_BYTES, for the thread that runs its launches
-    char track[24];           // its name in traces
+    char track[32];           // its name in traces
     struct cpu_host kernel_host;  // for the kernels of its launches
     _Atomic uint64_t submitted;   // value of the last claimed point
     _Atomic uint64_t reached;     // points up to this value are reached

@@ -40,8 +40,6 @@ static inline int64_t count_elements(const tn_layout *layout)
     X(argmax)                                                                              \
     X(matmul)                                                                              \
     X(matmul_integer)                                                                      \
-    X(softmax)                                                                             \
-    X(log_softmax)                                                                         \
     X(cross_entropy)                                                                       \
     X(conv2d)                                                                              \
     X(conv2d_input)                                                                        \

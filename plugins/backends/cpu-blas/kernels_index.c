@@ -324,9 +324,10 @@ static tn_status scatter(const tn_cpu_call *call, int32_t op)
 // --- records ---------------------------------------------------------------------------
 
 #define NUMBERS (TN_INTEGER_DTYPES | TN_FLOAT_DTYPES | TN_COMPLEX_DTYPES)
-static const tn_operand_rule take_rules[] = {{TN_ALL_DTYPES, TN_NEEDS_ANY},
-                                             {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
-                                             {TN_ALL_DTYPES, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
+static const tn_operand_rule take_rules[] = {
+    {TN_ALL_DTYPES, TN_NEEDS_ANY},
+    {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
+    {TN_ALL_DTYPES, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
 static const tn_operand_rule scatter_rules[] = {
     {NUMBERS, TN_NEEDS_ANY},
     {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},

@@ -256,10 +256,9 @@ static int32_t integer_accepts(const tn_kernel_query *query)
 
 #define FLOATS (TN_FLOAT_DTYPES | TN_COMPLEX_DTYPES)
 #define INTEGERS (TN_INTEGER_DTYPES | TN_DTYPE_BIT(TN_BOOL))
-static const tn_operand_rule float_rules[] = {
-    {FLOATS, TN_NEEDS_ANY},
-    {FLOATS, TN_NEEDS_ANY},
-    {FLOATS, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
+static const tn_operand_rule float_rules[] = {{FLOATS, TN_NEEDS_ANY},
+                                              {FLOATS, TN_NEEDS_ANY},
+                                              {FLOATS, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
 static const tn_operand_rule integer_rules[] = {{INTEGERS, TN_NEEDS_ANY},
                                                 {INTEGERS, TN_NEEDS_ANY},
                                                 {INTEGERS, TN_NEEDS_ANY, TN_OPERAND_FUSES}};

@@ -444,7 +444,8 @@ static int32_t reduce_accepts(const tn_kernel_query *query)
     }
 static const tn_operand_rule numbers[] = {
     {TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
-static const tn_operand_rule ordered[] = {{TN_FIRST_DTYPES, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
+static const tn_operand_rule ordered[] = {
+    {TN_FIRST_DTYPES, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
 REDUCTION(sum, CPU_REDUCE_SUM, false, numbers);
 REDUCTION(mean, CPU_REDUCE_SUM, true, numbers);
 REDUCTION(prod, CPU_REDUCE_PROD, false, numbers);

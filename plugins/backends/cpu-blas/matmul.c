@@ -86,8 +86,7 @@ void product_read(const tn_layout *a, const tn_layout *b, struct product *p)
     }
 }
 
-// --- blocks of the result
-// ------------------------------------------------------------------
+// --- blocks of the result --------------------------------------------------------------
 
 // OpenBLAS packs one operand anew for each block, so that narrow blocks slow the product
 // down, by about a tenth at 64 rows; blocks beyond the cache bring memory traffic, which

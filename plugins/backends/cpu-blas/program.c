@@ -521,9 +521,10 @@ static tn_status put_together(struct prepare *p, struct program **out_program)
 }
 
 tn_status program_prepare(tn_device *device, struct arena *arena, const tn_step *step,
-                          struct program **out_program)
+                          bool in_place, struct program **out_program)
 {
     struct prepare p;
+    p.in_place = in_place;
     prepare_init(&p, device, arena, step);
     prepare_fusions(&p);
     if (p.has_rows) {

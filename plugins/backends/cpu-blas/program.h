@@ -18,7 +18,9 @@ enum program_action {
     ACTION_SCATTER, // copies a register to output `operand`
     ACTION_INDEX,   // writes the row-major index of each element
     ACTION_SPREAD,  // repeats the scalar in[0] over a contiguous output
-    ACTION_REDUCE,  // folds in[0] into the accumulator `out`
+    // Folds in[0] into the accumulator `out`, which in[1] begins at the row's first block.
+    // After its last one, unless in[2] is NO_LOCATION, the result is written there as f32.
+    ACTION_REDUCE,
 };
 
 struct program_op {
@@ -69,6 +71,7 @@ struct program_transposition {
 };
 
 #define PROGRAM_MAX_LOCATIONS 1024
+#define NO_LOCATION UINT16_MAX
 
 struct program {
     const struct cpu_kernels *kernels;
@@ -108,9 +111,9 @@ struct program_frame {
     unsigned char **bases; // addresses of the operands' first elements, set before each run
 };
 
-// Gives a program that `arena` owns.
+// Gives a program that `arena` owns. `in_place`: an output may be in an input's memory.
 tn_status program_prepare(tn_device *device, struct arena *arena, const tn_step *step,
-                          struct program **out_program);
+                          bool in_place, struct program **out_program);
 
 // Sets program->transposition if the step is a copy that permutes axes.
 tn_status program_find_transposition(struct arena *arena, const tn_step *step,

@@ -157,6 +157,16 @@ static void fuse_product(struct fusion_finder *f, uint32_t i, uint32_t a, uint32
     }
 }
 
+static void fuse_exponential(struct fusion_finder *f, uint32_t i, uint32_t a)
+{
+    const tn_expr_insn *insn = &f->p->source->insns[a];
+    if (!is_free(f, a, TN_EXPR_SUB))
+        return;
+    f->p->fusions[i] = (struct fusion){
+        .op = CPU_OP_SUB_THEN_EXP, .num_operands = 2, .operands = {insn->a, insn->b}};
+    absorb(f, i, a);
+}
+
 // Replaces x ** 2 by x * x, which is correctly rounded, and much faster.
 static void square(struct fusion_finder *f, uint32_t i)
 {
@@ -185,5 +195,7 @@ void prepare_fusions(struct prepare *p)
             fuse_difference(&f, i, insn->a, insn->b);
         else if (insn->op == TN_EXPR_MUL)
             fuse_product(&f, i, insn->a, insn->b);
+        else if (insn->op == TN_EXPR_EXP)
+            fuse_exponential(&f, i, insn->a);
     }
 }

@@ -20,8 +20,6 @@ enum location_kind {
 // For which elements a value is computed once.
 enum value_scope { SCOPE_ELEMENT, SCOPE_ROW, SCOPE_ALL };
 
-#define NO_LOCATION UINT16_MAX
-
 // Elements of a block of a row that takes several: a multiple of 1024, by which sums of
 // rows are cut (kernels/cpu/reduce.h). Up to twice as many are one block.
 #define ROW_BLOCK 1024
@@ -60,13 +58,16 @@ struct prepare {
     struct program_pointer pointers[PREPARE_MAX_OPS];
     // Of a row program.
     bool has_rows;
+    bool in_place;    // an output may be in an input's memory
     bool many_blocks; // no residents: each phase computes again what it needs
     uint32_t num_residents;
     uint16_t residents; // the LOCATION_BASE, if there are some
     int64_t row;        // elements
     uint32_t num_phases;
-    uint8_t levels[TN_EXPR_MAX_INSNS];  // by instruction: reductions before it, in a chain
-    uint16_t totals[TN_EXPR_MAX_INSNS]; // by instruction: the accumulator of a reduction
+    uint8_t levels[TN_EXPR_MAX_INSNS]; // by instruction: reductions before it, in a chain
+    // By instruction: of a reduction the accumulator, its start, and its result as an f32.
+    uint16_t totals[TN_EXPR_MAX_INSNS], starts[TN_EXPR_MAX_INSNS],
+        singles[TN_EXPR_MAX_INSNS];
     struct program_phase phases[TN_EXPR_MAX_INSNS + 1];
     uint8_t kinds[PROGRAM_MAX_LOCATIONS];
     uint16_t numbers[PROGRAM_MAX_LOCATIONS]; // the register of each register location

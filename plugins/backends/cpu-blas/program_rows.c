@@ -109,15 +109,18 @@ static int32_t total_dtype(const struct prepare *p, uint32_t i)
     return reduction_total(p->source->insns[i].dtype);
 }
 
-// Begins reduction i: its accumulator is what an empty row gives.
+// Begins reduction i: what an empty row gives, its accumulator and, for f32, its result,
+// which the last fold of a row writes.
 static void start_total(struct prepare *p, uint32_t i)
 {
     const tn_expr_insn *insn = &p->source->insns[i];
-    int32_t wide = total_dtype(p, i);
     uint16_t start = prepare_location(p, LOCATION_SCALAR);
     union cpu_accumulator value = reduction_start(reduction_of(insn->op), insn->dtype);
     memcpy(&p->scalars[start], &value, sizeof(value));
-    p->totals[i] = prepare_converted(p, start, wide, wide, SCOPE_ROW);
+    p->starts[i] = start;
+    p->totals[i] = prepare_location(p, LOCATION_LINE);
+    p->singles[i] =
+        insn->dtype == TN_F32 ? prepare_location(p, LOCATION_LINE) : NO_LOCATION;
 }
 
 static void fold_total(struct prepare *p, uint32_t i)
@@ -129,8 +132,20 @@ static void fold_total(struct prepare *p, uint32_t i)
     struct program_op *op = prepare_op(p, ACTION_REDUCE, p->totals[i]);
     op->fold = p->device->kernels->reduce->row[reduction_of(insn->op)][insn->dtype];
     op->in[0] = in;
+    op->in[1] = p->starts[i];
+    op->in[2] = p->singles[i];
     op->num_in = 1;
     p->cost += 80; // picoseconds
+}
+
+// The location of a finished reduction.
+static uint16_t total_location(struct prepare *p, uint32_t i)
+{
+    int32_t dtype = p->source->insns[i].dtype, wide = total_dtype(p, i);
+    if (dtype == TN_F32)
+        return p->singles[i];
+    return dtype == wide ? p->totals[i]
+                         : prepare_converted(p, p->totals[i], wide, dtype, SCOPE_ROW);
 }
 
 void prepare_row_insn(struct prepare *p, uint32_t i)
@@ -143,8 +158,7 @@ void prepare_row_insn(struct prepare *p, uint32_t i)
         prepare_number(p, i, (uint64_t)p->row);
     } else {
         value->scope = SCOPE_ROW;
-        value->location =
-            prepare_converted(p, p->totals[i], total_dtype(p, i), insn->dtype, SCOPE_ROW);
+        value->location = total_location(p, i);
     }
 }
 
@@ -335,6 +349,58 @@ static void find_residents(struct prepare *p)
         p->residents = prepare_location(p, LOCATION_BASE);
 }
 
+// The operation that writes the elements of output k, when it writes them to memory of
+// rows without gaps; else num_ops.
+static uint32_t find_writer(const struct prepare *p, uint32_t k)
+{
+    const struct program_phase *phase = &p->phases[p->num_phases - 1];
+    for (uint32_t i = 0; i < p->num_pointers; i++) {
+        const struct program_pointer *pointer = &p->pointers[i];
+        if (pointer->operand != p->step->num_inputs + k || pointer->step == 0)
+            continue;
+        for (uint32_t op = phase->first; op < phase->first + phase->num_ops; op++)
+            if (p->ops[op].out == pointer->location && p->ops[op].action == ACTION_MAP)
+                return op;
+    }
+    return p->num_ops;
+}
+
+static bool is_read_after(const struct prepare *p, uint16_t location, uint32_t last)
+{
+    for (uint32_t i = last + 1; i < p->num_ops; i++)
+        for (uint32_t k = 0; k < p->ops[i].num_in; k++)
+            if (p->ops[i].in[k] == location)
+                return true;
+    return false;
+}
+
+// Keeps, for each output, one register for whole rows in the output's memory until it is
+// written: the caches have one array less to hold, and fetch it while a phase computes
+// instead of in the last one, which does little else than store.
+static void use_outputs(struct prepare *p)
+{
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < p->step->num_outputs && !p->in_place; k++) {
+        tn_dtype dtype = tn_step_output(p->step, k)->layout.dtype;
+        uint32_t writer = find_writer(p, k);
+        for (uint32_t i = 0; i < p->source->num_insns && writer < p->num_ops; i++) {
+            uint16_t location = p->values[i].location;
+            if (p->values[i].scope != SCOPE_ELEMENT || p->values[i].dtype != dtype ||
+                p->fusions[i].absorbed || p->kinds[location] != LOCATION_RESIDENT ||
+                is_read_after(p, location, writer))
+                continue;
+            p->kinds[location] = LOCATION_POINTER;
+            p->pointers[p->num_pointers++] = (struct program_pointer){
+                location, (uint16_t)cpu_dtype_size(dtype), p->step->num_inputs + k};
+            break;
+        }
+    }
+    for (uint16_t i = 0; i < p->num_locations; i++)
+        if (p->kinds[i] == LOCATION_RESIDENT)
+            p->numbers[i] = (uint16_t)count++;
+    p->num_residents = count;
+}
+
 static void prepare_phases(struct prepare *p)
 {
     for (uint32_t i = 0; i < p->source->num_insns; i++)
@@ -348,6 +414,7 @@ static void prepare_phases(struct prepare *p)
         phase->num_ops = p->num_ops - phase->first;
     }
     find_residents(p);
+    use_outputs(p);
     prepare_registers(p);
 }
 

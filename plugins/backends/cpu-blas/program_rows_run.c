@@ -2,6 +2,8 @@
 // Runs row programs: row by row, phase by phase, in blocks.
 #include "program.h"
 
+#include <string.h>
+
 // The row that a thread works on.
 struct row {
     const struct program *program;
@@ -76,6 +78,19 @@ static void move_part(const struct row *row, const struct program_op *op, int64_
         copy(at, stride, row->locations[op->in[0]], 1, n);
 }
 
+static void fold(const struct row *row, const struct program_op *op, int64_t first,
+                 int64_t n)
+{
+    union cpu_accumulator *acc = (void *)row->locations[op->out];
+    if (first == 0)
+        memcpy(acc, row->locations[op->in[1]], sizeof(*acc));
+    op->fold(acc, row->locations[op->in[0]], n);
+    if (op->in[2] == NO_LOCATION || first + n < row->program->row)
+        return;
+    float single = (float)acc->f;
+    memcpy(row->locations[op->in[2]], &single, sizeof(single));
+}
+
 static void run_op(const struct row *row, const struct program_op *op, int64_t first,
                    int64_t n)
 {
@@ -89,8 +104,7 @@ static void run_op(const struct row *row, const struct program_op *op, int64_t f
         op->map(locations[op->out], in, op->once_a_row ? 1 : n, op->scalars);
         break;
     case ACTION_REDUCE:
-        op->fold((union cpu_accumulator *)(void *)locations[op->out], locations[op->in[0]],
-                 n);
+        fold(row, op, first, n);
         break;
     case ACTION_FILL:
     case ACTION_SPREAD:

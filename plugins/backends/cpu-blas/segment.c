@@ -32,8 +32,7 @@ static tn_status compile_operands(struct arena *arena, const tn_step *step, bool
     return TN_OK;
 }
 
-// --- programs beside a kernel
-// -------------------------------------------------------------
+// --- programs beside a kernel ----------------------------------------------------------
 
 // The fused program as a step of its own.
 static tn_step step_of(const tn_step *step, const tn_fused *fused)
@@ -63,7 +62,8 @@ static tn_status compile_fused(tn_device *device, struct arena *arena, const tn_
         if (value->flags & TN_VALUE_FUSED)
             out->through |= UINT32_C(1) << i;
     }
-    return status == TN_OK ? program_prepare(device, arena, &alone, &out->program) : status;
+    return status == TN_OK ? program_prepare(device, arena, &alone, true, &out->program)
+                           : status;
 }
 
 static tn_status compile_all_fused(tn_device *device, struct arena *arena,
@@ -78,8 +78,7 @@ static tn_status compile_all_fused(tn_device *device, struct arena *arena,
     return status;
 }
 
-// --- functions
-// ----------------------------------------------------------------------------
+// --- functions -------------------------------------------------------------------------
 
 static tn_status find_function(tn_device *device, const tn_step *step,
                                struct launch *launch)
@@ -102,7 +101,38 @@ static tn_status find_function(tn_device *device, const tn_step *step,
     return TN_OK;
 }
 
-static tn_status compile_step(tn_device *device, struct arena *arena, const tn_step *step,
+// The slot that stands for the memory of this one.
+static uint32_t memory_of(const tn_segment *segment, uint32_t slot)
+{
+    uint32_t alias = tn_segment_slot(segment, slot)->alias;
+    return alias ? alias - 1 : slot;
+}
+
+// The byte of the slot after a value's last one.
+static uint64_t end_of(const tn_value *value)
+{
+    int64_t last = value->layout.offset;
+    for (int32_t i = 0; i < value->layout.rank; i++)
+        if (value->layout.stride[i] > 0 && value->layout.extent[i] > 0)
+            last += (value->layout.extent[i] - 1) * value->layout.stride[i];
+    return value->offset + (uint64_t)(last + 1) * cpu_dtype_size(value->layout.dtype);
+}
+
+// Whether an output may be in an input's memory.
+static bool is_in_place(const tn_segment *segment, const tn_step *step)
+{
+    for (uint32_t k = 0; k < step->num_outputs; k++)
+        for (uint32_t i = 0; i < step->num_inputs; i++) {
+            const tn_value *in = tn_step_input(step, i), *out = tn_step_output(step, k);
+            if (memory_of(segment, in->slot) == memory_of(segment, out->slot) &&
+                in->offset < end_of(out) && out->offset < end_of(in))
+                return true;
+        }
+    return false;
+}
+
+static tn_status compile_step(tn_device *device, struct arena *arena,
+                              const tn_segment *segment, const tn_step *step,
                               struct launch *launch)
 {
     launch->label = step->label ? step->label : "step";
@@ -112,7 +142,8 @@ static tn_status compile_step(tn_device *device, struct arena *arena, const tn_s
         return status;
     if (step->program) {
         launch->detail = "program";
-        return program_prepare(device, arena, step, &launch->program);
+        return program_prepare(device, arena, step, is_in_place(segment, step),
+                               &launch->program);
     }
     launch->step = step;
     if (step->num_fused > 0)
@@ -154,7 +185,7 @@ static tn_status compile_steps(tn_device *device, const tn_segment *segment,
     executable->num_launches = segment->num_steps;
     for (uint32_t i = 0; i < segment->num_steps; i++) {
         tn_status status =
-            compile_step(device, &executable->arena, tn_segment_step(segment, i),
+            compile_step(device, &executable->arena, segment, tn_segment_step(segment, i),
                          &executable->launches[i]);
         if (status != TN_OK)
             return status;

@@ -63,8 +63,14 @@ static void read_properties(const struct vk_instance *instance, VkPhysicalDevice
     VkPhysicalDeviceSubgroupProperties subgroup = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES,
         .pNext = &maintenance};
+    VkPhysicalDeviceSubgroupSizeControlPropertiesEXT sizes = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT,
+        .pNext = &subgroup};
     VkPhysicalDeviceDriverProperties driver = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES, .pNext = &subgroup};
+    if (out->properties.apiVersion >= VK_API_VERSION_1_3 ||
+        has_extension(instance, physical, "VK_EXT_subgroup_size_control"))
+        driver.pNext = &sizes;
     VkPhysicalDeviceProperties2 all = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &driver};
     instance->vk.GetPhysicalDeviceProperties2(physical, &all);
@@ -74,6 +80,12 @@ static void read_properties(const struct vk_instance *instance, VkPhysicalDevice
     out->subgroup = *out_operations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
     out->host_sees_all = host_sees_all(&out->memory);
     out->subgroup_size = subgroup.subgroupSize;
+    // Shuffles are used where every subgroup has the same size, a power of two.
+    out->shuffle = (*out_operations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) &&
+                   sizes.minSubgroupSize == subgroup.subgroupSize &&
+                   sizes.maxSubgroupSize == subgroup.subgroupSize &&
+                   subgroup.subgroupSize >= 4 && subgroup.subgroupSize <= 128 &&
+                   (subgroup.subgroupSize & (subgroup.subgroupSize - 1)) == 0;
     out->max_buffer = maintenance.maxMemoryAllocationSize;
     snprintf(out->driver, sizeof(out->driver), "%.60s %.60s", driver.driverName,
              driver.driverInfo);

@@ -80,8 +80,7 @@ tn_status vk_plan_sum_parts(const tn_vulkan_plan *plan, uint64_t n, uint32_t cou
 tn_status vk_plan_matmul(const tn_vulkan_plan *plan);
 int32_t vk_matmul_accepts(const tn_kernel_query *query);
 
-// plan_rows.c
-tn_status vk_plan_softmax(const tn_vulkan_plan *plan);
+// plan_cross_entropy.c
 tn_status vk_plan_cross_entropy(const tn_vulkan_plan *plan);
 
 // plan_index.c

@@ -54,8 +54,6 @@ static const tn_operand_rule loss_rules[] = {{TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUO
       .accepts = NULL)                                                                     \
     X(dynamic_slice_update, "base.dynamic_slice_update/1", vk_plan_dynamic_slice_update,   \
       dynamic_update_rules, .accepts = NULL)                                               \
-    X(softmax, "nn.softmax/1", vk_plan_softmax, float_rules, .accepts = NULL)              \
-    X(log_softmax, "nn.log_softmax/1", vk_plan_softmax, float_rules, .accepts = NULL)      \
     X(cross_entropy, "nn.cross_entropy/1", vk_plan_cross_entropy, loss_rules,              \
       .accepts = NULL)                                                                     \
     X(conv2d, "nn.conv2d/1", vk_plan_conv2d, float_rules, .accepts = NULL)                 \

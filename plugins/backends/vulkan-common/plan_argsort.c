@@ -29,9 +29,9 @@ static bool describe(const tn_layout *x, const tn_sort_attrs *attrs, struct orde
     o.key_bytes = o.bits == 64 ? 8 : 4;
     uint64_t all = layout_count(x), keys, places, both;
     bool fits = tn_checked_multiply(all, o.key_bytes, &keys) &&
-                tn_checked_round_up(keys, VK_ALIGNMENT, &o.keys) &&
+                tn_checked_round_up(keys, TN_VULKAN_ALIGNMENT, &o.keys) &&
                 tn_checked_multiply(all, sizeof(uint32_t), &places) &&
-                tn_checked_round_up(places, VK_ALIGNMENT, &o.places) &&
+                tn_checked_round_up(places, TN_VULKAN_ALIGNMENT, &o.places) &&
                 tn_checked_add(o.keys, o.places, &both) &&
                 tn_checked_multiply(both, 2, &o.bytes);
     *out = o;

@@ -2,6 +2,8 @@
 // Plans the dispatch of an expression program's kernel.
 #include "plan_program.h"
 
+#include "program_rows.h"
+
 const char *program_device_lacks(tn_device *device, const tn_expr_program *program)
 {
     uint32_t dtypes = program_dtypes(program);
@@ -12,12 +14,34 @@ const char *program_device_lacks(tn_device *device, const tn_expr_program *progr
     return NULL;
 }
 
+static struct rows_device rows_device(const tn_device *device)
+{
+    const struct vk_facts *facts = &device->facts;
+    uint32_t most = facts->properties.limits.maxComputeWorkGroupInvocations;
+    uint32_t along_x = facts->properties.limits.maxComputeWorkGroupSize[0];
+    most = most < along_x ? most : along_x;
+    return (struct rows_device){
+        .subgroup = facts->shuffle && !device->is_software ? facts->subgroup_size : 0,
+        .max_group = most >= 1024  ? 1024
+                     : most >= 512 ? 512
+                     : most >= 256 ? 256
+                                   : 128,
+        .is_software = device->is_software,
+    };
+}
+
 tn_status plan_program_launch(struct vk_plan *plan, const tn_step *step,
-                              const struct program_class *class,
-                              const struct program_args *args,
                               tn_status (*get_code)(tn_device *device, void *context,
                                                     struct vk_code *out))
 {
+    struct program_class found, *class = &found;
+    struct program_args list, *args = &list;
+    bool has_rows = step->program->flags & TN_EXPR_ROWS;
+    const struct rows_device device = rows_device(plan->device);
+    if (has_rows)
+        program_classify_rows(step, &device, VK_MAX_PUSH, class, args);
+    else
+        program_classify(step, VK_MAX_PUSH, class, args);
     struct program_source source = {step->program, class};
     struct vk_launch launch = {
         .pipeline = {.name = step->program->name ? step->program->name : "program",
@@ -40,7 +64,8 @@ tn_status plan_program_launch(struct vk_plan *plan, const tn_step *step,
         for (uint32_t i = 0; i < args->num_words; i++)
             launch_push(&launch, args->words[i]);
     }
-    uint64_t per_group = (uint64_t)PROGRAM_GROUP * class->per_item;
-    launch.groups = (program_elements(step) + per_group - 1) / per_group;
+    uint64_t per_group = program_per_group(class);
+    uint64_t count = has_rows ? program_rows(step) : program_elements(step);
+    launch.groups = (count + per_group - 1) / per_group;
     return plan_launch(plan, &launch);
 }

@@ -17,10 +17,9 @@ struct program_source {
 // sentence that names the missing dtype.
 const char *program_device_lacks(tn_device *device, const tn_expr_program *program);
 
-// Adds the dispatch of a program. `get_code` gives the kernel for exactly this class.
+// Adds the dispatch of a program. `get_code` gives the kernel for the class that it finds
+// in its context, a struct program_source.
 tn_status plan_program_launch(struct vk_plan *plan, const tn_step *step,
-                              const struct program_class *class,
-                              const struct program_args *args,
                               tn_status (*get_code)(tn_device *device, void *context,
                                                     struct vk_code *out));
 

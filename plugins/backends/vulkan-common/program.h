@@ -34,12 +34,16 @@ struct program_class {
     uint32_t num_inputs, num_outputs;
     bool args_in_buffer; // too many for push constants: in a buffer after the operands
     char access[PROGRAM_MAX_OPERANDS]; // inputs, then outputs
+    uint32_t lanes;                    // above 0: a row program, see program_rows.h
+    uint32_t chunks, subgroup, group;
+    bool loops, whole;
 };
 
-// Arguments, as 32-bit words: the number of elements, each operand's offset, the extents,
-// the strides of each operand that needs strides, and the params.
+// Arguments, as 32-bit words: the number of elements (of rows, and of a row's elements),
+// each operand's offset, the extents, the strides of each operand that needs strides, and
+// the params.
 #define PROGRAM_MAX_ARGS                                                                   \
-    (1 + PROGRAM_MAX_OPERANDS + TN_MAX_RANK * (PROGRAM_MAX_OPERANDS + 1) +                 \
+    (2 + PROGRAM_MAX_OPERANDS + TN_MAX_RANK * (PROGRAM_MAX_OPERANDS + 1) +                 \
      2 * TN_EXPR_MAX_INSNS)
 struct program_args {
     uint32_t num_words;
@@ -55,8 +59,22 @@ void program_classify(const tn_step *step, uint32_t push_words, struct program_c
 struct vk_hash program_class_hash(const tn_expr_program *program,
                                   const struct program_class *class);
 
+// Invocations a workgroup of the class's kernel, and the elements (of a row program: the
+// rows) that a workgroup computes.
+uint32_t program_group(const struct program_class *class);
+uint32_t program_per_group(const struct program_class *class);
+
+// The layout of an operand: inputs first, then outputs.
+const tn_layout *program_operand(const tn_step *step, uint32_t operand);
+void program_add_arg(struct program_args *args, uint64_t word);
+// Adds the params that a step's program reads, in the order of its instructions.
+void program_add_params(const tn_step *step, struct program_args *args);
+
 // The number of elements that a step computes.
 uint64_t program_elements(const tn_step *step);
+
+// The words that the params of a program take among the arguments.
+uint32_t program_count_params(const tn_expr_program *program);
 
 // The set of dtypes (TN_DTYPE_BIT) that the program computes with; dtypes that are only
 // stored do not count.

@@ -13,7 +13,7 @@ uint32_t dtype_bytes(tn_dtype dtype)
     return (uint32_t)tn_dtype_bytes(dtype);
 }
 
-static const tn_layout *operand_layout(const tn_step *step, uint32_t operand)
+const tn_layout *program_operand(const tn_step *step, uint32_t operand)
 {
     return operand < step->num_inputs
                ? &tn_step_input(step, operand)->layout
@@ -81,7 +81,7 @@ static bool needs_strides(char access)
     return access == ACCESS_STRIDED || access == ACCESS_ROW || access == ACCESS_REPEAT;
 }
 
-static void add_word(struct program_args *args, uint64_t word)
+void program_add_arg(struct program_args *args, uint64_t word)
 {
     args->words[args->num_words++] = (uint32_t)word;
 }
@@ -95,32 +95,37 @@ static void add_param(struct program_args *args, tn_dtype dtype, uint64_t bits)
         float narrow = (float)value;
         uint32_t word;
         memcpy(&word, &narrow, sizeof(word));
-        add_word(args, word);
+        program_add_arg(args, word);
         return;
     }
-    add_word(args, bits);
+    program_add_arg(args, bits);
     if (dtype_bytes(dtype) == 8)
-        add_word(args, bits >> 32);
+        program_add_arg(args, bits >> 32);
+}
+
+void program_add_params(const tn_step *step, struct program_args *args)
+{
+    const tn_expr_program *program = step->program;
+    for (uint32_t i = 0; i < program->num_insns; i++)
+        if (program->insns[i].op == TN_EXPR_PARAM)
+            add_param(args, program->insns[i].dtype, step->params[program->insns[i].a]);
 }
 
 static void list_args(const tn_step *step, const struct program_class *class,
                       struct program_args *args)
 {
-    const tn_expr_program *program = step->program;
     uint32_t num_operands = step->num_inputs + step->num_outputs;
     args->num_words = 0;
-    add_word(args, program_elements(step));
+    program_add_arg(args, program_elements(step));
     for (uint32_t i = 0; i < num_operands; i++)
-        add_word(args, (uint64_t)operand_layout(step, i)->offset);
+        program_add_arg(args, (uint64_t)program_operand(step, i)->offset);
     for (uint32_t axis = 0; axis < class->rank; axis++)
-        add_word(args, (uint64_t)tn_step_output(step, 0)->layout.extent[axis]);
+        program_add_arg(args, (uint64_t)tn_step_output(step, 0)->layout.extent[axis]);
     for (uint32_t i = 0; i < num_operands; i++)
         for (uint32_t axis = 0; needs_strides(class->access[i]) && axis < class->rank;
              axis++)
-            add_word(args, (uint64_t)operand_layout(step, i)->stride[axis]);
-    for (uint32_t i = 0; i < program->num_insns; i++)
-        if (program->insns[i].op == TN_EXPR_PARAM)
-            add_param(args, program->insns[i].dtype, step->params[program->insns[i].a]);
+            program_add_arg(args, (uint64_t)program_operand(step, i)->stride[axis]);
+    program_add_params(step, args);
 }
 
 void program_classify(const tn_step *step, uint32_t push_words, struct program_class *out,
@@ -130,7 +135,7 @@ void program_classify(const tn_step *step, uint32_t push_words, struct program_c
     struct program_class class = {
         .per_item = 4, .num_inputs = step->num_inputs, .num_outputs = step->num_outputs};
     for (uint32_t i = 0; i < num_operands; i++) {
-        const tn_layout *layout = operand_layout(step, i);
+        const tn_layout *layout = program_operand(step, i);
         class.access[i] = classify_flat(layout, i < step->num_inputs);
         if (class.access[i] == ACCESS_STRIDED)
             class.rank = (uint32_t)layout->rank;
@@ -140,7 +145,7 @@ void program_classify(const tn_step *step, uint32_t push_words, struct program_c
         class.per_item = 1;
     for (uint32_t i = 0; i<num_operands &&class.rank> 0; i++) {
         if (class.per_item == 4 && class.access[i] == ACCESS_STRIDED)
-            class.access[i] = classify_strided(operand_layout(step, i));
+            class.access[i] = classify_strided(program_operand(step, i));
         if (class.per_item == 1 && class.access[i] == ACCESS_FLAT)
             class.access[i] = ACCESS_LOOSE;
     }
@@ -174,7 +179,20 @@ struct vk_hash program_class_hash(const tn_expr_program *program,
 {
     struct vk_hash h = program_hash(program);
     h = vk_hash_u64(h, class->rank << 16 | class->per_item << 1 | class->args_in_buffer);
+    h = vk_hash_u64(h, (uint64_t) class->lanes << 32 | class->chunks << 2 |
+                           (uint32_t) class->loops << 1 | class->whole);
+    h = vk_hash_u64(h, (uint64_t) class->subgroup << 32 | class->group);
     return vk_hash_bytes(h, class->access, class->num_inputs + class->num_outputs);
+}
+
+uint32_t program_group(const struct program_class *class)
+{
+    return class->lanes > 0 ? class->group : PROGRAM_GROUP;
+}
+
+uint32_t program_per_group(const struct program_class *class)
+{
+    return class->lanes > 0 ? class->group / class->lanes : PROGRAM_GROUP * class->per_item;
 }
 
 uint32_t program_dtypes(const tn_expr_program *program)

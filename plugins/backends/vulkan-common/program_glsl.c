@@ -2,13 +2,14 @@
 // Generates the GLSL of an expression program: a function of straight-line code for one
 // element, and a main with the loads and stores of the program's class. program_spirv.c
 // generates the same kernel as SPIR-V: change both.
-#include "program.h"
+#include "program_glsl.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <tenon/ops/program.h>
+#include "program_rows.h"
 
 void text_add(struct text *text, const char *format, ...)
 {
@@ -39,21 +40,6 @@ void text_finish(struct text *text)
     *text = (struct text){0};
 }
 
-struct glsl_writer {
-    struct text *out;
-    const tn_expr_program *program;
-    const struct program_class *class;
-    uint32_t first_extent, first_stride, first_param; // in the arguments
-    uint32_t num_args;
-};
-
-static tn_dtype operand_dtype(const struct glsl_writer *w, uint32_t operand)
-{
-    uint32_t inputs = w->class->num_inputs;
-    return operand < inputs ? w->program->input_dtypes[operand]
-                            : w->program->output_dtypes[operand - inputs];
-}
-
 static bool is_wide(tn_dtype dtype)
 {
     return dtype_bytes(dtype) == 8;
@@ -66,7 +52,7 @@ static bool needs_strides(char access)
 
 // --- declarations ----------------------------------------------------------------------
 
-static void write_needs(const struct glsl_writer *w)
+void glsl_write_needs(const struct glsl_writer *w)
 {
     const tn_expr_program *program = w->program;
     uint32_t dtypes = program_dtypes(program);
@@ -83,14 +69,16 @@ static void write_needs(const struct glsl_writer *w)
             text_add(w->out, "#define NEED_%s\n", tn_expr_name(op));
         seen[op] = true;
     }
+    if (seen[TN_EXPR_REDUCE_MIN] || seen[TN_EXPR_REDUCE_MAX])
+        text_add(w->out, "#define NEED_MIN\n#define NEED_MAX\n");
 }
 
-static void write_bindings(const struct glsl_writer *w)
+void glsl_write_bindings(const struct glsl_writer *w)
 {
     uint32_t num_operands = w->class->num_inputs + w->class->num_outputs;
-    text_add(w->out, "layout(local_size_x = %d) in;\n", PROGRAM_GROUP);
+    text_add(w->out, "layout(local_size_x = %u) in;\n", program_group(w->class));
     for (uint32_t i = 0; i < num_operands; i++) {
-        const char *type = dtype_glsl(operand_dtype(w, i));
+        const char *type = dtype_glsl(glsl_operand_dtype(w, i));
         const char *mode = i < w->class->num_inputs ? "readonly" : "writeonly";
         text_add(w->out,
                  "layout(std430, binding = %u) %s buffer B%u { S_%s d[]; } b%u;\n"
@@ -112,7 +100,7 @@ static void write_bindings(const struct glsl_writer *w)
 
 // --- one element -----------------------------------------------------------------------
 
-static void write_constant(const struct glsl_writer *w, tn_dtype dtype, uint64_t bits)
+void glsl_write_constant(const struct glsl_writer *w, tn_dtype dtype, uint64_t bits)
 {
     double value;
     memcpy(&value, &bits, sizeof(value));
@@ -140,7 +128,7 @@ static void write_constant(const struct glsl_writer *w, tn_dtype dtype, uint64_t
     }
 }
 
-static void write_param(const struct glsl_writer *w, tn_dtype dtype, uint32_t at)
+void glsl_write_param(const struct glsl_writer *w, tn_dtype dtype, uint32_t at)
 {
     if (dtype == TN_F32)
         text_add(w->out, "uintBitsToFloat(A(%u))", at);
@@ -165,31 +153,46 @@ static bool has_function(tn_dtype from, tn_dtype to)
     return tn_is_signed(from) && !is_wide(from) && !tn_is_float(to) && is_wide(to);
 }
 
-static void write_cast(const struct glsl_writer *w, const tn_expr_insn *insn)
+static void write_cast(const struct glsl_writer *w, tn_dtype from, tn_dtype dtype,
+                       const char *name)
 {
-    const char *to = dtype_glsl(insn->dtype);
-    tn_dtype from = w->program->insns[insn->a].dtype;
-    if (has_function(from, insn->dtype))
-        text_add(w->out, "to_%s(r%u)", to, insn->a);
-    else if (insn->dtype == TN_BOOL && from == TN_BOOL)
-        text_add(w->out, "r%u", insn->a);
-    else if (insn->dtype == TN_BOOL)
-        text_add(w->out, "!(r%u == C_%s(0))", insn->a, dtype_glsl(from));
+    const char *to = dtype_glsl(dtype);
+    if (has_function(from, dtype))
+        text_add(w->out, "to_%s(%s)", to, name);
+    else if (dtype == TN_BOOL && from == TN_BOOL)
+        text_add(w->out, "%s", name);
+    else if (dtype == TN_BOOL)
+        text_add(w->out, "!(%s == C_%s(0))", name, dtype_glsl(from));
     else
-        text_add(w->out, "WRAP_%s(C_%s(r%u))", to, to, insn->a);
+        text_add(w->out, "WRAP_%s(C_%s(%s))", to, to, name);
+}
+
+void glsl_write_operation(const struct glsl_writer *w, uint32_t op, tn_dtype from,
+                          tn_dtype dtype, const char *const *names)
+{
+    if (op == TN_EXPR_CAST) {
+        write_cast(w, from, dtype, names[0]);
+        return;
+    }
+    text_add(w->out, "WRAP_%s(op_%s%s(", dtype_glsl(dtype), tn_expr_name(op),
+             from == TN_BOOL ? "_b" : "");
+    for (uint32_t i = 0; i < tn_expr_operands(op); i++)
+        text_add(w->out, "%s%s", i ? ", " : "", names[i]);
+    if (tn_expr_class(op) == TN_EXPR_CLASS_SHIFT)
+        text_add(w->out, ", %u", 8 * dtype_bytes(dtype));
+    text_add(w->out, "))");
 }
 
 static void write_operation(const struct glsl_writer *w, const tn_expr_insn *insn)
 {
-    uint32_t operands[] = {insn->a, insn->b, insn->c};
-    bool of_bool = w->program->insns[insn->a].dtype == TN_BOOL;
-    text_add(w->out, "WRAP_%s(op_%s%s(", dtype_glsl(insn->dtype), tn_expr_name(insn->op),
-             of_bool ? "_b" : "");
-    for (uint32_t i = 0; i < tn_expr_operands(insn->op); i++)
-        text_add(w->out, "%sr%u", i ? ", " : "", operands[i]);
-    if (tn_expr_class(insn->op) == TN_EXPR_CLASS_SHIFT)
-        text_add(w->out, ", %u", 8 * dtype_bytes(insn->dtype));
-    text_add(w->out, "))");
+    const uint32_t operands[] = {insn->a, insn->b, insn->c};
+    char text[3][16];
+    const char *names[3];
+    for (uint32_t i = 0; i < tn_expr_operands(insn->op); i++) {
+        snprintf(text[i], sizeof(text[i]), "r%u", operands[i]);
+        names[i] = text[i];
+    }
+    glsl_write_operation(w, insn->op, w->program->insns[insn->a].dtype, insn->dtype, names);
 }
 
 static void write_insn(const struct glsl_writer *w, uint32_t position, uint32_t *param_at)
@@ -201,17 +204,14 @@ static void write_insn(const struct glsl_writer *w, uint32_t position, uint32_t 
         text_add(w->out, "x%u", insn->a);
         break;
     case TN_EXPR_CONST:
-        write_constant(w, insn->dtype, w->program->constants[insn->a]);
+        glsl_write_constant(w, insn->dtype, w->program->constants[insn->a]);
         break;
     case TN_EXPR_PARAM:
-        write_param(w, insn->dtype, *param_at);
+        glsl_write_param(w, insn->dtype, *param_at);
         *param_at += is_wide(insn->dtype) ? 2 : 1;
         break;
     case TN_EXPR_INDEX:
         text_add(w->out, "int64_t(index)");
-        break;
-    case TN_EXPR_CAST:
-        write_cast(w, insn);
         break;
     default:
         write_operation(w, insn);
@@ -289,7 +289,7 @@ static void write_single(const struct glsl_writer *w, const char *indent, const 
                  i);
     text_add(w->out, "%selement(i + %s", indent, lane);
     for (uint32_t i = 0; i < class->num_inputs; i++) {
-        const char *type = dtype_glsl(operand_dtype(w, i));
+        const char *type = dtype_glsl(glsl_operand_dtype(w, i));
         text_add(w->out, ", FROM_%s(W_%s(b%u.d[", type, type, i);
         write_index(w, i, lane);
         text_add(w->out, "]))");
@@ -307,7 +307,7 @@ static void write_single(const struct glsl_writer *w, const char *indent, const 
 
 static void write_load_four(const struct glsl_writer *w, uint32_t i)
 {
-    const char *type = dtype_glsl(operand_dtype(w, i));
+    const char *type = dtype_glsl(glsl_operand_dtype(w, i));
     char access = w->class->access[i];
     text_add(w->out, "        WV_%s w%u = WV_%s(", type, i, type);
     if (access == ACCESS_FLAT || access == ACCESS_ROW) {
@@ -356,7 +356,7 @@ static void write_four(const struct glsl_writer *w)
     for (uint32_t lane = 0; lane < 4; lane++) {
         text_add(w->out, "        element(i + %uu", lane);
         for (uint32_t i = 0; i < class->num_inputs; i++)
-            text_add(w->out, ", FROM_%s(w%u[%u])", dtype_glsl(operand_dtype(w, i)), i,
+            text_add(w->out, ", FROM_%s(w%u[%u])", dtype_glsl(glsl_operand_dtype(w, i)), i,
                      lane);
         for (uint32_t i = 0; i < class->num_outputs; i++)
             text_add(w->out, ", y%u", i);
@@ -390,7 +390,7 @@ static void write_main(const struct glsl_writer *w)
     text_add(w->out, "    }\n}\n");
 }
 
-static uint32_t count_params(const tn_expr_program *program)
+uint32_t program_count_params(const tn_expr_program *program)
 {
     uint32_t words = 0;
     for (uint32_t i = 0; i < program->num_insns; i++)
@@ -402,18 +402,22 @@ static uint32_t count_params(const tn_expr_program *program)
 void program_write_glsl(struct text *out, const char *prelude,
                         const tn_expr_program *program, const struct program_class *class)
 {
+    if (class->lanes > 0) {
+        program_write_rows_glsl(out, prelude, program, class);
+        return;
+    }
     struct glsl_writer w = {.out = out, .program = program, .class = class};
     w.first_extent = 1 + class->num_inputs + class->num_outputs;
     w.first_stride = w.first_extent + class->rank;
     w.first_param = w.first_stride;
     for (uint32_t i = 0; i < class->num_inputs + class->num_outputs; i++)
         w.first_param += needs_strides(class->access[i]) ? class->rank : 0;
-    w.num_args = w.first_param + count_params(program);
+    w.num_args = w.first_param + program_count_params(program);
 
     text_add(out, "#version 460\n");
-    write_needs(&w);
+    glsl_write_needs(&w);
     text_add(out, "%s", prelude);
-    write_bindings(&w);
+    glsl_write_bindings(&w);
     write_element(&w);
     write_main(&w);
 }

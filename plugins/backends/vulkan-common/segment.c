@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 #include "plan_transpose.h"
-#include "program.h"
+#include "program_rows.h"
 
 uint32_t vk_fusion_limit(tn_device *device)
 {
@@ -33,10 +33,10 @@ static const char *operands_refused(const tn_device *device, const tn_step *step
 int32_t vk_step_check(tn_device *device, const tn_step *step, const char **out_reason)
 {
     const char *reason = operands_refused(device, step);
-    if (!reason && step->program && (step->program->flags & TN_EXPR_ROWS))
-        reason = "it runs no row programs";
     if (!reason && step->program)
         reason = device->flavour->program_refused(device, step->program);
+    if (!reason && step->program && (step->program->flags & TN_EXPR_ROWS))
+        reason = program_rows_refused(step);
     if (!reason && !step->program && !step->kernel)
         reason = "there is no kernel for it, and references run on the CPU only";
     if (!reason && step->kernel &&

@@ -149,8 +149,5 @@ static tn_status generate(tn_device *device, void *context, struct vk_code *out)
 
 tn_status jit_plan_program(struct vk_plan *plan, const tn_step *step)
 {
-    struct program_class class;
-    struct program_args args;
-    program_classify(step, VK_MAX_PUSH, &class, &args);
-    return plan_program_launch(plan, step, &class, &args, generate);
+    return plan_program_launch(plan, step, generate);
 }

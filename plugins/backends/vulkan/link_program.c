@@ -20,7 +20,7 @@ static tn_status get_code(tn_device *device, void *context, struct vk_code *out)
     spirv_begin(&module);
     uint32_t entry = program_write_spirv(&module, source->program, source->class);
     *out = (struct vk_code){.release = release_words};
-    out->words = spirv_link(&module, entry, PROGRAM_GROUP, &out->size);
+    out->words = spirv_link(&module, entry, program_group(source->class), &out->size);
     if (!out->words)
         status = host->fail(host, TN_ERR_MEMORY, "out of memory");
     else if (module.missing[0]) {
@@ -35,8 +35,5 @@ static tn_status get_code(tn_device *device, void *context, struct vk_code *out)
 
 tn_status link_plan_program(struct vk_plan *plan, const tn_step *step)
 {
-    struct program_class class;
-    struct program_args args;
-    program_classify(step, VK_MAX_PUSH, &class, &args);
-    return plan_program_launch(plan, step, &class, &args, get_code);
+    return plan_program_launch(plan, step, get_code);
 }

@@ -15,7 +15,7 @@ static uint32_t num_operands(const struct spirv_writer *w)
     return w->class->num_inputs + w->class->num_outputs;
 }
 
-static tn_dtype operand_dtype(const struct spirv_writer *w, uint32_t operand)
+tn_dtype spirv_operand_dtype(const struct spirv_writer *w, uint32_t operand)
 {
     uint32_t inputs = w->class->num_inputs;
     return operand < inputs ? w->program->input_dtypes[operand]
@@ -37,7 +37,7 @@ static uint32_t declare_buffer(struct spirv_writer *w, uint32_t pointer, uint32_
     return id;
 }
 
-static void declare_push(struct spirv_writer *w)
+void spirv_declare_push(struct spirv_writer *w)
 {
     struct spirv_module *m = w->module;
     uint32_t array = spirv_new_id(m), block = spirv_new_id(m), pointer = spirv_new_id(m);
@@ -63,7 +63,7 @@ static void declare_push(struct spirv_writer *w)
 static uint32_t write_pointer(struct spirv_writer *w, uint32_t operand, bool four,
                               uint32_t index)
 {
-    const struct spirv_dtype *types = &spirv_dtypes[operand_dtype(w, operand)];
+    const struct spirv_dtype *types = &spirv_dtypes[spirv_operand_dtype(w, operand)];
     uint32_t *variable = four ? &w->fours[operand] : &w->ones[operand];
     if (*variable == 0)
         *variable = declare_buffer(w, four ? types->fours : types->ones, operand,
@@ -87,10 +87,10 @@ static uint32_t write_convert(struct spirv_writer *w, tn_dtype dtype, uint32_t f
                               value);
 }
 
-static uint32_t write_load(struct spirv_writer *w, uint32_t operand, bool four,
-                           uint32_t index)
+uint32_t spirv_write_load(struct spirv_writer *w, uint32_t operand, bool four,
+                          uint32_t index)
 {
-    tn_dtype dtype = operand_dtype(w, operand);
+    tn_dtype dtype = spirv_operand_dtype(w, operand);
     const struct spirv_dtype *types = &spirv_dtypes[dtype];
     uint32_t stored = four ? types->stored_four : types->stored;
     uint32_t value =
@@ -99,10 +99,10 @@ static uint32_t write_load(struct spirv_writer *w, uint32_t operand, bool four,
                          value);
 }
 
-static void write_store(struct spirv_writer *w, uint32_t operand, bool four, uint32_t index,
-                        uint32_t value)
+void spirv_write_store(struct spirv_writer *w, uint32_t operand, bool four, uint32_t index,
+                       uint32_t value)
 {
-    tn_dtype dtype = operand_dtype(w, operand);
+    tn_dtype dtype = spirv_operand_dtype(w, operand);
     const struct spirv_dtype *types = &spirv_dtypes[dtype];
     uint32_t stored = write_convert(w, dtype, four ? types->loaded_four : types->loaded,
                                     four ? types->stored_four : types->stored, value);
@@ -181,11 +181,11 @@ static void write_single(struct spirv_writer *w, uint32_t lane)
     const struct program_class *class = w->class;
     uint32_t loaded[TN_EXPR_MAX_INPUTS], to_store[TN_EXPR_MAX_OUTPUTS];
     for (uint32_t i = 0; i < class->num_inputs; i++)
-        loaded[i] = write_load(w, i, false, write_index(w, i, lane));
+        loaded[i] = spirv_write_load(w, i, false, write_index(w, i, lane));
     write_call(w, lane, loaded, to_store);
     for (uint32_t i = 0; i < class->num_outputs; i++) {
         uint32_t operand = class->num_inputs + i;
-        write_store(w, operand, false, write_index(w, operand, lane), to_store[i]);
+        spirv_write_store(w, operand, false, write_index(w, operand, lane), to_store[i]);
     }
 }
 
@@ -203,12 +203,12 @@ static uint32_t write_quarter(struct spirv_writer *w, uint32_t operand)
 static void load_four(struct spirv_writer *w, uint32_t operand, uint32_t loaded[4])
 {
     char access = w->class->access[operand];
-    uint32_t type = spirv_dtypes[operand_dtype(w, operand)].loaded;
+    uint32_t type = spirv_dtypes[spirv_operand_dtype(w, operand)].loaded;
     uint32_t all = 0;
     if (is_four(access))
-        all = write_load(w, operand, true, write_quarter(w, operand));
+        all = spirv_write_load(w, operand, true, write_quarter(w, operand));
     else if (access != ACCESS_STRIDED && access != ACCESS_LOOSE)
-        all = write_load(w, operand, false, w->at[operand]);
+        all = spirv_write_load(w, operand, false, w->at[operand]);
     for (uint32_t lane = 0; lane < 4; lane++) {
         if (is_four(access))
             loaded[lane] = SPIRV_RESULT(w->module, SPIRV_COMPOSITE_EXTRACT,
@@ -216,23 +216,24 @@ static void load_four(struct spirv_writer *w, uint32_t operand, uint32_t loaded[
         else if (all)
             loaded[lane] = all;
         else
-            loaded[lane] = write_load(w, operand, false,
-                                      write_index(w, operand, spirv_uint(w->module, lane)));
+            loaded[lane] = spirv_write_load(
+                w, operand, false, write_index(w, operand, spirv_uint(w->module, lane)));
     }
 }
 
 static void store_four(struct spirv_writer *w, uint32_t operand, const uint32_t values[4])
 {
-    uint32_t type = spirv_dtypes[operand_dtype(w, operand)].loaded_four;
+    uint32_t type = spirv_dtypes[spirv_operand_dtype(w, operand)].loaded_four;
     if (is_four(w->class->access[operand])) {
         uint32_t all = spirv_result(w->module, SPIRV_COMPOSITE_CONSTRUCT,
                                     spirv_use(w->module, type), values, 4);
-        write_store(w, operand, true, write_quarter(w, operand), all);
+        spirv_write_store(w, operand, true, write_quarter(w, operand), all);
         return;
     }
     for (uint32_t lane = 0; lane < 4; lane++)
-        write_store(w, operand, false, write_index(w, operand, spirv_uint(w->module, lane)),
-                    values[lane]);
+        spirv_write_store(w, operand, false,
+                          write_index(w, operand, spirv_uint(w->module, lane)),
+                          values[lane]);
 }
 
 static void write_four(struct spirv_writer *w)
@@ -337,30 +338,23 @@ static uint32_t write_main(struct spirv_writer *w)
     return entry;
 }
 
-static uint32_t count_params(const tn_expr_program *program)
-{
-    uint32_t words = 0;
-    for (uint32_t i = 0; i < program->num_insns; i++)
-        if (program->insns[i].op == TN_EXPR_PARAM)
-            words += dtype_bytes(program->insns[i].dtype) == 8 ? 2 : 1;
-    return words;
-}
-
 uint32_t program_write_spirv(struct spirv_module *module, const tn_expr_program *program,
                              const struct program_class *class)
 {
     struct spirv_writer w = {.module = module, .program = program, .class = class};
+    w.uint_type = spirv_use(module, spirv_dtypes[TN_U32].computed);
+    w.bool_type = spirv_use(module, spirv_dtypes[TN_BOOL].computed);
+    if (class->args_in_buffer)
+        spirv_use(module, spirv_dtypes[TN_U32].one);
+    if (class->lanes > 0)
+        return program_write_rows_spirv(&w);
     w.first_extent = 1 + num_operands(&w);
     w.first_stride = w.first_extent + class->rank;
     w.first_param = w.first_stride;
     for (uint32_t i = 0; i < num_operands(&w); i++)
         w.first_param += needs_strides(class->access[i]) ? class->rank : 0;
-    w.num_args = w.first_param + count_params(program);
-    w.uint_type = spirv_use(module, spirv_dtypes[TN_U32].computed);
-    w.bool_type = spirv_use(module, spirv_dtypes[TN_BOOL].computed);
-    declare_push(&w);
-    if (class->args_in_buffer)
-        spirv_use(module, spirv_dtypes[TN_U32].one);
+    w.num_args = w.first_param + program_count_params(program);
+    spirv_declare_push(&w);
     spirv_write_element(&w);
     return write_main(&w);
 }

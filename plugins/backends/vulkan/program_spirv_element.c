@@ -6,8 +6,7 @@
 
 #define MAX_NAME 32
 
-// The dtype that shaders compute `dtype` in: integers have at least 32 bits.
-static tn_dtype class_of(tn_dtype dtype)
+tn_dtype spirv_class_of(tn_dtype dtype)
 {
     tn_dtype computed = tn_dtype_computed(dtype);
     if (computed == TN_BOOL || tn_is_float(computed) || dtype_bytes(computed) >= 4)
@@ -17,7 +16,7 @@ static tn_dtype class_of(tn_dtype dtype)
 
 static const char *class_name(tn_dtype dtype)
 {
-    return dtype_glsl(class_of(dtype));
+    return dtype_glsl(spirv_class_of(dtype));
 }
 
 uint32_t spirv_write_if_any(struct spirv_writer *w, const char *name, tn_dtype dtype,
@@ -54,7 +53,7 @@ static uint32_t write_bits(struct spirv_writer *w, tn_dtype dtype, uint32_t low,
     return SPIRV_CALL(w->module, spirv_get(w->module, name), low, high);
 }
 
-static uint32_t write_constant(struct spirv_writer *w, tn_dtype dtype, uint64_t bits)
+uint32_t spirv_write_constant(struct spirv_writer *w, tn_dtype dtype, uint64_t bits)
 {
     uint32_t low = (uint32_t)bits, high = (uint32_t)(bits >> 32);
     if (dtype == TN_F32) {
@@ -67,7 +66,7 @@ static uint32_t write_constant(struct spirv_writer *w, tn_dtype dtype, uint64_t 
     return write_bits(w, dtype, spirv_uint(w->module, low), spirv_uint(w->module, high));
 }
 
-static uint32_t write_param(struct spirv_writer *w, tn_dtype dtype, uint32_t *at)
+uint32_t spirv_write_param(struct spirv_writer *w, tn_dtype dtype, uint32_t *at)
 {
     bool is_wide = dtype_bytes(dtype) == 8;
     uint32_t low = spirv_write_arg(w, *at);
@@ -86,30 +85,40 @@ static uint32_t write_cast(struct spirv_writer *w, tn_dtype from, tn_dtype to,
     const struct spirv_part *part = spirv_find(w->module, name);
     if (part)
         return SPIRV_CALL(w->module, part, value);
-    if (class_of(from) != class_of(to)) {
+    if (spirv_class_of(from) != spirv_class_of(to)) {
         snprintf(name, sizeof(name), "CAST_%s_%s", class_name(from), class_name(to));
         value = SPIRV_CALL(w->module, spirv_get(w->module, name), value);
     }
     return spirv_write_if_any(w, "NARROW", to, value);
 }
 
+uint32_t spirv_write_operation(struct spirv_writer *w, uint32_t op, tn_dtype from,
+                               tn_dtype dtype, const uint32_t *operands)
+{
+    uint32_t all[4] = {0}, num = tn_expr_operands(op);
+    if (op == TN_EXPR_CAST)
+        return write_cast(w, from, dtype, operands[0]);
+    if (op == TN_EXPR_SELECT)
+        return spirv_result(w->module, SPIRV_SELECT, spirv_dtypes[dtype].computed, operands,
+                            num);
+    memcpy(all, operands, num * sizeof(all[0]));
+    if (tn_expr_class(op) == TN_EXPR_CLASS_SHIFT)
+        all[num++] = spirv_uint(w->module, 8 * dtype_bytes(dtype));
+    char name[MAX_NAME];
+    snprintf(name, sizeof(name), "%s_%s", tn_expr_name(op), class_name(from));
+    uint32_t value = spirv_call(w->module, spirv_get(w->module, name), all, num);
+    return spirv_write_if_any(w, "NARROW", dtype, value);
+}
+
 static uint32_t write_operation(struct spirv_writer *w, const tn_expr_insn *insn,
                                 const uint32_t *values)
 {
     const uint32_t places[] = {insn->a, insn->b, insn->c};
-    uint32_t operands[3], num = tn_expr_operands(insn->op);
-    for (uint32_t i = 0; i < num; i++)
+    uint32_t operands[3] = {0};
+    for (uint32_t i = 0; i < tn_expr_operands(insn->op); i++)
         operands[i] = values[places[i]];
-    if (insn->op == TN_EXPR_SELECT)
-        return spirv_result(w->module, SPIRV_SELECT, spirv_dtypes[insn->dtype].computed,
-                            operands, num);
-    if (tn_expr_class(insn->op) == TN_EXPR_CLASS_SHIFT)
-        operands[num++] = spirv_uint(w->module, 8 * dtype_bytes(insn->dtype));
-    char name[MAX_NAME];
-    tn_dtype dtype = w->program->insns[insn->a].dtype;
-    snprintf(name, sizeof(name), "%s_%s", tn_expr_name(insn->op), class_name(dtype));
-    uint32_t value = spirv_call(w->module, spirv_get(w->module, name), operands, num);
-    return spirv_write_if_any(w, "NARROW", insn->dtype, value);
+    return spirv_write_operation(w, insn->op, w->program->insns[insn->a].dtype, insn->dtype,
+                                 operands);
 }
 
 // `params`: ids of the function's parameters, the element's index first.
@@ -121,14 +130,11 @@ static uint32_t write_insn(struct spirv_writer *w, const tn_expr_insn *insn,
     case TN_EXPR_LOAD:
         return params[1 + insn->a];
     case TN_EXPR_CONST:
-        return write_constant(w, insn->dtype, w->program->constants[insn->a]);
+        return spirv_write_constant(w, insn->dtype, w->program->constants[insn->a]);
     case TN_EXPR_PARAM:
-        return write_param(w, insn->dtype, param_at);
+        return spirv_write_param(w, insn->dtype, param_at);
     case TN_EXPR_INDEX:
         return SPIRV_CALL(w->module, spirv_get(w->module, "INDEX"), params[0]);
-    case TN_EXPR_CAST:
-        return write_cast(w, w->program->insns[insn->a].dtype, insn->dtype,
-                          values[insn->a]);
     default:
         return write_operation(w, insn, values);
     }

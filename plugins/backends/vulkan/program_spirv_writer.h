@@ -29,6 +29,27 @@ uint32_t spirv_write_arg(struct spirv_writer *w, uint32_t index);
 // outputs. C_ and the like are the types of types.glsl.
 void spirv_write_element(struct spirv_writer *w);
 
+// Instructions and values, by the names of the parts. write_operation: instruction `op` on
+// operands of dtype `from`; also CAST.
+uint32_t spirv_write_constant(struct spirv_writer *w, tn_dtype dtype, uint64_t bits);
+uint32_t spirv_write_param(struct spirv_writer *w, tn_dtype dtype, uint32_t *word);
+uint32_t spirv_write_operation(struct spirv_writer *w, uint32_t op, tn_dtype from,
+                               tn_dtype dtype, const uint32_t *operands);
+// The dtype that shaders compute `dtype` in: integers have at least 32 bits.
+tn_dtype spirv_class_of(tn_dtype dtype);
+
+// Declarations of the arguments, for num_args words. Loads and stores, of W_ types: an
+// element of an operand, or with `four` a vector.
+void spirv_declare_push(struct spirv_writer *w);
+uint32_t spirv_write_load(struct spirv_writer *w, uint32_t operand, bool four,
+                          uint32_t index);
+void spirv_write_store(struct spirv_writer *w, uint32_t operand, bool four, uint32_t index,
+                       uint32_t value);
+tn_dtype spirv_operand_dtype(const struct spirv_writer *w, uint32_t operand);
+
+// program_write_spirv() for a class of rows.
+uint32_t program_write_rows_spirv(struct spirv_writer *w);
+
 // Calls part `name` of this dtype on `value` if there is one; else returns `value`. Only
 // the dtypes that need the conversion have the part.
 uint32_t spirv_write_if_any(struct spirv_writer *w, const char *name, tn_dtype dtype,

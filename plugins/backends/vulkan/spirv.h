@@ -41,10 +41,13 @@ enum {
     SPIRV_I_SUB = 130,
     SPIRV_I_MUL = 132,
     SPIRV_U_DIV = 134,
+    SPIRV_LOGICAL_AND = 167,
     SPIRV_SELECT = 169,
     SPIRV_SHIFT_RIGHT = 194,
     SPIRV_U_GREATER_EQUAL = 174,
     SPIRV_U_LESS = 176,
+    SPIRV_BITWISE_AND = 199,
+    SPIRV_CONTROL_BARRIER = 224,
     SPIRV_PHI = 245,
     SPIRV_LOOP_MERGE = 246,
     SPIRV_SELECTION_MERGE = 247,
@@ -54,8 +57,13 @@ enum {
     SPIRV_RETURN = 253,
     SPIRV_RETURN_VALUE = 254,
 };
-enum { SPIRV_PUSH_CONSTANT = 9, SPIRV_STORAGE_BUFFER = 12 }; // storage classes
-enum {                                                       // decorations
+enum { // storage classes
+    SPIRV_WORKGROUP = 4,
+    SPIRV_PRIVATE = 6,
+    SPIRV_PUSH_CONSTANT = 9,
+    SPIRV_STORAGE_BUFFER = 12
+};
+enum { // decorations
     SPIRV_BLOCK = 2,
     SPIRV_ARRAY_STRIDE = 6,
     SPIRV_NON_WRITABLE = 24,

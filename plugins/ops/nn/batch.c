@@ -48,34 +48,7 @@ static tn_array *as_channels(const tn_build *build, tn_array *x, int32_t axis, i
                   3);
 }
 
-// --- along one axis ---------------------------------------------------------------------
-
-static tn_status softmax_batch(const tn_build *build, const char *primitive,
-                               const tn_rule *rule, int32_t batch, tn_array **outputs,
-                               int32_t *out_axes)
-{
-    const tn_softmax_attrs *attrs = rule->attrs;
-    int64_t axis = 1 + tn_axis(attrs->axis, build->type(rule->outputs[0])->rank);
-    outputs[0] =
-        build->op(build, primitive, TN_IN(tn_move_axis(build, rule->inputs[0], batch, 0)),
-                  tn_attrs("axis", axis));
-    out_axes[0] = 0;
-    return built(outputs[0]);
-}
-
-tn_status softmax_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
-                       int64_t size, tn_array **outputs, int32_t *out_axes)
-{
-    (void)size;
-    return softmax_batch(build, "nn.softmax/1", rule, axes[0], outputs, out_axes);
-}
-
-tn_status log_softmax_vmap(const tn_build *build, const tn_rule *rule, const int32_t *axes,
-                           int64_t size, tn_array **outputs, int32_t *out_axes)
-{
-    (void)size;
-    return softmax_batch(build, "nn.log_softmax/1", rule, axes[0], outputs, out_axes);
-}
+// --- cross_entropy ----------------------------------------------------------------------
 
 tn_status cross_entropy_vmap(const tn_build *build, const tn_rule *rule,
                              const int32_t *axes, int64_t size, tn_array **outputs,

@@ -126,13 +126,6 @@ tn_array *cast(const tn_build *build, const tn_array *x, tn_dtype dtype)
     return build->op(build, "base.astype/1", TN_IN(x), tn_attrs("dtype", (int64_t)dtype));
 }
 
-tn_array *reduce_axis(const tn_build *build, const char *primitive, const tn_array *x,
-                      int64_t axis)
-{
-    return build->op(build, primitive, TN_IN(x),
-                     tn_attrs("axis", TN_INTS(axis), "keepdims", 1));
-}
-
 tn_array *add(const tn_build *build, const tn_array *x, const tn_array *y)
 {
     return build->expr(build, "x, y -> x + y", TN_IN(x, y), TN_NO_ATTRS);

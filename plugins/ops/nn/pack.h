@@ -17,8 +17,6 @@
 // The primitives: X(name) for nn_<name>. Those in NN_BATCHED have a hand-written batching
 // rule <name>_vmap (batch.c); that of the others is derived from their expression.
 #define NN_BATCHED(X)                                                                      \
-    X(softmax)                                                                             \
-    X(log_softmax)                                                                         \
     X(cross_entropy)                                                                       \
     X(conv2d)                                                                              \
     X(conv2d_input)                                                                        \
@@ -27,6 +25,10 @@
     X(max_pool2d_grad)
 #define NN_PRIMITIVES(X)                                                                   \
     X(relu)                                                                                \
+    X(softmax)                                                                             \
+    X(log_softmax)                                                                         \
+    X(layer_norm)                                                                          \
+    X(rms_norm)                                                                            \
     X(sgd)                                                                                 \
     X(adam)                                                                                \
     X(gelu)                                                                                \
@@ -102,8 +104,6 @@ tn_array *part_of_axis(const tn_build *build, const tn_array *x, int32_t axis,
 tn_array *counted(const tn_build *build, int64_t n, int32_t behind);
 tn_array *zeros(const tn_build *build, tn_dtype dtype, int32_t rank, const int64_t *extent);
 tn_array *cast(const tn_build *build, const tn_array *x, tn_dtype dtype);
-tn_array *reduce_axis(const tn_build *build, const char *primitive, const tn_array *x,
-                      int64_t axis);
 tn_array *add(const tn_build *build, const tn_array *x, const tn_array *y);
 
 // Rows, columns and channels of images (N, H, W, C): a strided block of each image.

@@ -47,10 +47,26 @@ typedef struct tn_pool2d_attrs {
 
 // nn.softmax/1 (x): exp(x) / sum(exp(x)) along an axis. nn.log_softmax/1 (x): its
 // logarithm, x - log(sum(exp(x))). Both subtract the maximum first, so that exp does not
-// overflow.
+// overflow. Of integers they are f64.
 typedef struct tn_softmax_attrs {
     int64_t axis; // negative: from the end; default -1
 } tn_softmax_attrs;
+
+// nn.layer_norm/1 (x, weight, bias): with d = x - mean(x) along an axis,
+// d / sqrt(mean(d * d) + eps) * weight + bias, as torch.nn.functional.layer_norm over one
+// axis. weight and bias broadcast with x: for the last axis they have its extent, or are
+// scalars. Half floats are computed in f32.
+typedef struct tn_layer_norm_attrs {
+    double eps;   // added to the variance; default 1e-5
+    int64_t axis; // negative: from the end; default -1
+} tn_layer_norm_attrs;
+
+// nn.rms_norm/1 (x, weight): x / sqrt(mean(x * x) + eps) * weight, the mean along an axis,
+// as torch.nn.functional.rms_norm over one axis. weight broadcasts with x, as above.
+typedef struct tn_rms_norm_attrs {
+    double eps;   // added to the mean of the squares; default 1e-5
+    int64_t axis; // negative: from the end; default -1
+} tn_rms_norm_attrs;
 
 // nn.cross_entropy/1 (logits: ..., classes; labels: integers ...) -> ...: the loss of each
 // sample, log(sum(exp(logits))) - logits[label]. A label that is no class gives 0.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// nn.{softmax,log_softmax,cross_entropy}/1, base.logsumexp/1 and base.argmax/1 for f32:
+// nn.cross_entropy/1, base.logsumexp/1 and base.argmax/1 for f32:
 // loops over the rows along the reduced axes.
 #include <math.h>
 #include <string.h>
@@ -7,16 +7,13 @@
 #include "reduce_walk.h"
 
 #define PIECE_ELEMENTS 8192 // least elements of a piece
-#define MAX_STRIDED 8192 // most elements of a strided row, which is gathered to the stack
 
 struct rows {
     struct reduction r;
     const tn_tensor *in, *out, *labels;
     const struct cpu_nn_kernels *nn;
     int64_t n; // elements of a row
-    int64_t in_stride, out_stride;
-    struct axes out_kept;
-    void (*row)(float *out, const float *x, int64_t n);
+    int64_t in_stride;
 };
 
 static void read_rows(const tn_cpu_call *call, uint32_t set, struct rows *rows)
@@ -45,65 +42,6 @@ static int64_t grain_of(const struct rows *rows)
 static const float *row_start(const struct rows *rows, int64_t i)
 {
     return (const float *)(const void *)rows->r.base + axes_offset(&rows->r.kept, i);
-}
-
-// --- softmax ---------------------------------------------------------------------------
-
-static void softmax_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
-{
-    (void)worker;
-    const struct rows *rows = context;
-    cpu_copy_fn *copy = rows->r.kernels->copy[2];
-    float block[MAX_STRIDED];
-    for (int64_t i = begin; i < end; i++) {
-        const float *x = row_start(rows, i);
-        float *out = (float *)first_element(rows->out) + axes_offset(&rows->out_kept, i);
-        if (rows->in_stride == 1 && rows->out_stride == 1) {
-            rows->row(out, x, rows->n);
-            continue;
-        }
-        copy(block, 1, x, rows->in_stride, rows->n);
-        rows->row(block, block, rows->n);
-        copy(out, rows->out_stride, block, 1, rows->n);
-    }
-}
-
-static tn_status run_softmax(const tn_cpu_call *call, bool is_log)
-{
-    const tn_softmax_attrs *attrs = call->attrs;
-    const tn_layout *out = &call->outputs[0].layout;
-    uint32_t set = UINT32_C(1) << tn_axis(attrs->axis, out->rank);
-    struct axes reduced;
-    struct rows rows;
-
-    read_rows(call, set, &rows);
-    reduction_split(out, set, &rows.out_kept, &reduced);
-    rows.out_stride = reduced.rank > 0 ? reduced.stride[reduced.rank - 1] : 1;
-    rows.row = is_log ? rows.nn->log_softmax_f32 : rows.nn->softmax_f32;
-    if (rows.n == 0)
-        return TN_OK;
-    call->parallel_for(call, rows.r.kept.count, grain_of(&rows), softmax_rows, &rows);
-    return TN_OK;
-}
-
-static tn_status softmax(const tn_cpu_call *call)
-{
-    return run_softmax(call, false);
-}
-static tn_status log_softmax(const tn_cpu_call *call)
-{
-    return run_softmax(call, true);
-}
-
-static int32_t softmax_accepts(const tn_kernel_query *query)
-{
-    const tn_softmax_attrs *attrs = query->attrs;
-    const tn_layout *in = &query->inputs[0];
-    int32_t axis = tn_axis(attrs->axis, in->rank);
-    if (axis < 0)
-        return 0;
-    bool rows = in->stride[axis] == 1 && axis == in->rank - 1;
-    return rows || in->extent[axis] <= MAX_STRIDED;
 }
 
 // --- logsumexp -------------------------------------------------------------------------
@@ -298,8 +236,6 @@ static const tn_operand_rule logits_and_labels[] = {
                                    TN_OPERANDS(rules),                                     \
                                    .payload = &id##_payload,                               \
                                    __VA_ARGS__}
-RECORD(softmax, "nn", f32_any, .accepts = softmax_accepts);
-RECORD(log_softmax, "nn", f32_any, .accepts = softmax_accepts);
 RECORD(cross_entropy, "nn", logits_and_labels, .accepts = NULL);
 RECORD(logsumexp, "base", f32_any, .accepts = NULL);
 RECORD(argmax, "base", f32_to_index, .accepts = NULL);

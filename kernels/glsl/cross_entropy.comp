@@ -1,9 +1,7 @@
 #version 460
 // SPDX-License-Identifier: MIT
-// Softmax, its logarithm, and cross entropy: along one axis of a contiguous array seen as
-// [outer, length, inner]. OP_softmax, OP_log_softmax, OP_cross_entropy (inner is 1); IN: a
-// float dtype; ACC: type of the computation. A row is computed by one invocation, or (WIDE) by a
-// workgroup.
+// Cross entropy of rows. IN, LABEL: dtypes; ACC: type of the computation. A row is computed
+// by one invocation, or (WIDE) by a workgroup.
 #define NEED_EXP
 #define NEED_LOG
 #include "types.glsl"
@@ -14,14 +12,10 @@ layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint WIDE = 0;
 
 layout(std430, binding = 0) readonly buffer In { PASTE(S_, IN) d[]; } source;
-#ifdef OP_cross_entropy
 layout(std430, binding = 1) readonly buffer Labels { PASTE(S_, LABEL) d[]; } labels;
 layout(std430, binding = 2) writeonly buffer Out { PASTE(S_, IN) d[]; } result;
-#else
-layout(std430, binding = 1) writeonly buffer Out { PASTE(S_, IN) d[]; } result;
-#endif
 layout(push_constant) uniform Args {
-    uint rows, extent, inner, in_offset, out_offset, label_offset;
+    uint rows, extent, in_offset, out_offset, label_offset;
 } args;
 
 struct summary {
@@ -47,13 +41,13 @@ summary combine(summary a, summary b)
     return summary(high, a.sum * weight(a.high, high) + b.sum * weight(b.high, high));
 }
 
-summary summarise(uint first, uint stride)
+summary summarise(uint first)
 {
     uint lane = WIDE != 0u ? gl_LocalInvocationIndex : 0u;
     uint step_size = WIDE != 0u ? 256u : 1u;
     summary a = summary(ACC(-infinity()), ACC(0));
     for (uint i = lane; i < args.extent; i += step_size)
-        a = combine(a, summary(load_element(first + i * stride), ACC(1)));
+        a = combine(a, summary(load_element(first + i), ACC(1)));
     if (WIDE == 0u)
         return a;
     lanes[lane] = a;
@@ -72,38 +66,14 @@ void main()
     uint row = WIDE != 0u ? group_number() : group_number() * 256u + lane;
     if (row >= args.rows)
         return;
-    uint outer = row / args.inner;
-    uint first = (outer * args.extent) * args.inner + (row - outer * args.inner);
-    summary total = summarise(args.in_offset + first, args.inner);
-#ifdef OP_cross_entropy
+    uint first = args.in_offset + row * args.extent;
+    summary total = summarise(first);
     if (WIDE != 0u && lane != 0u)
         return;
     // Compared in the label's own type: cut to 32 bits, a wrong label might look like a class.
     PASTE(W_, LABEL) label = PASTE(W_, LABEL)(labels.d[args.label_offset + row]);
     ACC y = ACC(0); // the loss of a label that is no class
     if (label >= PASTE(W_, LABEL)(0) && label < PASTE(W_, LABEL)(args.extent))
-        y = total.high + op_LOG(total.sum) -
-            load_element(args.in_offset + first + uint(label));
+        y = total.high + op_LOG(total.sum) - load_element(first + uint(label));
     result.d[args.out_offset + row] = PASTE(S_, IN)(PASTE(TO_, IN)(y));
-#else
-    uint start = WIDE != 0u ? lane : 0u;
-    uint step_size = WIDE != 0u ? 256u : 1u;
-    // With an infinity in the row all results are NaN: exp(inf - inf) is one of the terms.
-    bool lost = is_inf(total.high);
-#ifdef OP_log_softmax
-    ACC shift = lost ? ACC(not_a_number()) : op_LOG(total.sum);
-#else
-    ACC scale = lost ? ACC(not_a_number()) : ACC(1) / total.sum;
-#endif
-    for (uint i = start; i < args.extent; i += step_size) {
-        uint at = first + i * args.inner;
-        ACC x = load_element(args.in_offset + at);
-#ifdef OP_log_softmax
-        ACC y = (x - total.high) - shift;
-#else
-        ACC y = op_EXP(x - total.high) * scale;
-#endif
-        result.d[args.out_offset + at] = PASTE(S_, IN)(PASTE(TO_, IN)(y));
-    }
-#endif
 }

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// nn.cross_entropy/1.
+#include "kernels.h"
+
+#include <stdio.h>
+
+// A row of at least this length is computed by a workgroup, a shorter one by an invocation.
+#define WIDE_ROW 64
+
+tn_status vk_plan_cross_entropy(const tn_vulkan_plan *plan)
+{
+    const tn_step *step = plan->step;
+    const tn_layout *x = &tn_step_input(step, 0)->layout,
+                    *labels = &tn_step_input(step, 1)->layout;
+    char name[VARIANT_NAME];
+    snprintf(name, sizeof(name), "cross_entropy_%s_%s", dtype_glsl(x->dtype),
+             dtype_glsl(labels->dtype));
+    struct kernel_launch launch = {.name = name};
+    uint64_t rows = layout_count(labels), length = (uint64_t)x->extent[x->rank - 1];
+    bool is_wide = length >= WIDE_ROW;
+    if (rows == 0)
+        return TN_OK;
+    kernel_bind(&launch, tn_vulkan_input(0));
+    kernel_bind(&launch, tn_vulkan_input(1));
+    kernel_bind(&launch, tn_vulkan_output(0));
+    kernel_spec(&launch, is_wide);
+    launch.groups = is_wide ? rows : ceil_div(rows, 256);
+    kernel_push(&launch, rows);
+    kernel_push(&launch, length);
+    kernel_push(&launch, (uint64_t)x->offset);
+    kernel_push(&launch, (uint64_t)tn_step_output(step, 0)->layout.offset);
+    kernel_push(&launch, (uint64_t)labels->offset);
+    return kernel_launch(plan, &launch);
+}
