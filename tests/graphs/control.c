@@ -102,9 +102,9 @@ BODY(long_way)
 {
     UNUSED;
     tn_array *x = in[0];
-    for (int i = 0; i < 4; i++) // sums are steps of their own
+    for (int i = 0; i < 4; i++) // running sums are steps of their own
         x = expr(scope, "x, m -> x + m", x,
-                 tn_op(scope, "base.sum", TN_IN(x), TN_NO_ATTRS));
+                 tn_op(scope, "base.cumsum", TN_IN(x), TN_NO_ATTRS));
     out[0] = x;
     return TN_OK;
 }

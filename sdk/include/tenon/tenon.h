@@ -118,8 +118,8 @@ TN_API tn_runtime *tn_scope_runtime(const tn_scope *scope);
 // goes to: "vulkan:1", or "vulkan" for "vulkan:0", of those that TENON_BACKEND selects.
 // NULL: the first that can, as before the first call. Derivatives and batches run where
 // their operation does. What the device cannot run falls back to the others, in order, or
-// fails, as TENON_FALLBACK says. Opens the devices. TN_ERR_NOT_FOUND: there is no such
-// device; the message lists those there are. The scope keeps the failure.
+// fails, as TENON_FALLBACK says. Opens the devices. TN_ERR_NOT_FOUND, which the scope
+// keeps: there is no such device; the message lists all.
 TN_API tn_status tn_scope_device(tn_scope *scope, const char *device);
 
 // --- arrays from data ------------------------------------------------------------------
@@ -208,8 +208,7 @@ TN_API tn_array *tn_scalar(tn_scope *scope, tn_dtype dtype, double value);
 
 // Numbers without a dtype of their own: in an operation they take the dtype of the other
 // operand, as Python's numbers do in NumPy, so 2 * x keeps x's dtype. Alone they are i64,
-// f64 and complex128. tn_complex is `re` + `im` i: beside f32 it is complex64, beside f64
-// and integers complex128.
+// f64 and complex128. `re` + `im` i is complex64 beside f32, else complex128.
 TN_API tn_array *tn_int(tn_scope *scope, int64_t value);
 TN_API tn_array *tn_float(tn_scope *scope, double value);
 TN_API tn_array *tn_complex(tn_scope *scope, double re, double im);
@@ -358,9 +357,8 @@ TN_API void tn_function_destroy(tn_function *function);
 
 // Evaluates the inputs if needed, and starts the function on them. The outputs are arrays
 // of `scope` whose work is queued; reading one waits for its work. Within the body of
-// another function, or of a graph, the body's nodes are put there instead, and nothing is
-// donated; a function whose body calls itself, directly or through others, is
-// TN_ERR_ARGUMENT. TN_ERR_ARGUMENT: an
+// another function or graph, the body's nodes are put there, and nothing is donated.
+// TN_ERR_ARGUMENT: a function whose body calls itself, directly or through others; an
 // input that the options donate is not among the inputs. A call that fails after its first
 // work was queued has taken its donated inputs; one that fails before leaves them.
 TN_API tn_status tn_function_call(tn_function *function, tn_scope *scope,

@@ -256,9 +256,9 @@ static uint32_t body_types(const struct call *call, tn_type *types)
         end = begin + integer_attr(call, "slices");
     }
     for (uint32_t i = first; i < call->num_inputs; i++) {
-        const tn_type *type = tn_array_type(call->inputs[i]);
-        types[count] = *type;
-        if (i >= begin && i < end && type->rank > 0) {
+        const tn_type *type = call->inputs[i] ? tn_array_type(call->inputs[i]) : NULL;
+        types[count] = type ? *type : (tn_type){0};
+        if (type && i >= begin && i < end && type->rank > 0) {
             types[count].rank--;
             for (int32_t k = 0; k < type->rank; k++)
                 types[count].extent[k] = k + 1 < type->rank ? type->extent[k + 1] : 0;
@@ -272,6 +272,11 @@ static uint32_t body_types(const struct call *call, tn_type *types)
 static int make_graphs(struct call *call)
 {
     tn_captures captures = {0};
+    bool any = false;
+    for (uint32_t i = 0; i < call->num_attrs; i++)
+        any |= call->bodies[i] != NULL;
+    if (!any)
+        return 0;
     tn_type *types = calloc(call->num_inputs + 1, sizeof(*types));
     int failed = types ? 0 : oops_memory();
     uint32_t count = failed ? 0 : body_types(call, types);
