@@ -118,8 +118,7 @@ TN_API tn_runtime *tn_scope_runtime(const tn_scope *scope);
 // goes to: "vulkan:1", or "vulkan" for "vulkan:0", of those that TENON_BACKEND selects.
 // NULL: the first that can, as before the first call. Derivatives and batches run where
 // their operation does. What the device cannot run falls back to the others, in order, or
-// fails, as TENON_FALLBACK says. Opens the devices. TN_ERR_NOT_FOUND, which the scope
-// keeps: there is no such device; the message lists all.
+// fails, as TENON_FALLBACK says. TN_ERR_NOT_FOUND: no such device; the scope keeps that.
 TN_API tn_status tn_scope_device(tn_scope *scope, const char *device);
 
 // --- arrays from data ------------------------------------------------------------------
