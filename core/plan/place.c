@@ -73,8 +73,9 @@ static tn_status place_view(struct plan_work *work, const struct nodes *nodes,
     status = ask_view(node, &work->values[source].layout, &layout);
     if (status == TN_ERR_UNSUPPORTED) {
         status = place_copy(work, work->values[source].device, source, &source);
-        if (status == TN_OK)
-            status = ask_view(node, &work->values[source].layout, &layout);
+        if (status != TN_OK) // such as: no device of TENON_BACKEND copies
+            return status;
+        status = ask_view(node, &work->values[source].layout, &layout);
     }
     if (status != TN_OK) {
         fail_prefix("%s: ", node->prim->record.id);

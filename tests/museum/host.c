@@ -322,6 +322,8 @@ static void use_meaning(const tn_host *host, const tn_primitive *primitive)
     for (uint32_t i = 0; i < table->num_fields && table->size <= sizeof(attrs); i++) {
         const void *at = (const char *)table->fields + i * table->field_size;
         const tn_attr_field *field = at;
+        if (field->flags & TN_ATTR_REQUIRED)
+            return; // there is no value that every primitive takes
         if (field->kind == TN_ATTR_F64)
             memcpy(attrs + field->offset, &field->default_f, sizeof(double));
         else if (field->kind != TN_ATTR_INTS)
