@@ -262,7 +262,8 @@ static tn_status run_kernel(const tn_host *host, const tn_step *step, void *stat
 
 static const tn_cpu_kernel *staged(const tn_step *step)
 {
-    const tn_cpu_kernel *kernel = step->kernel ? step->kernel->payload : NULL;
+    bool is_cpu = step->kernel && strcmp(step->kernel->family, TN_FAMILY_CPU) == 0;
+    const tn_cpu_kernel *kernel = is_cpu ? step->kernel->payload : NULL;
     return kernel && TN_HAS(kernel, prepare) ? kernel : NULL;
 }
 
