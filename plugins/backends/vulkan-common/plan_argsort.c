@@ -63,11 +63,6 @@ static void push_order(struct kernel_launch *launch, const tn_step *step,
                        const struct order *o, uint64_t width, bool is_last)
 {
     const tn_layout *x = &tn_step_input(step, 0)->layout;
-    const tn_sort_attrs *attrs = step->attrs;
-    static const uint32_t infinities[TN_NUM_DTYPES] = {[TN_F16] = 0x7c000000,
-                                                       [TN_BF16] = 0x7f800000,
-                                                       [TN_F32] = 0x7f800000,
-                                                       [TN_F64] = 0x7ff00000};
     kernel_push(launch, o->rows);
     kernel_push(launch, o->n);
     kernel_push(launch, o->inner);
@@ -76,9 +71,20 @@ static void push_order(struct kernel_launch *launch, const tn_step *step,
     kernel_push(launch, (uint64_t)x->offset);
     kernel_push(launch, (uint64_t)tn_step_output(step, 0)->layout.offset);
     kernel_spec(launch, is_last);
-    kernel_spec(launch, tn_is_float(x->dtype) ? 2 : tn_is_signed(x->dtype) ? 1 : 0);
+}
+
+// How elements become keys.
+static void specify_keys(struct kernel_launch *launch, const tn_step *step)
+{
+    tn_dtype dtype = tn_step_input(step, 0)->layout.dtype;
+    const tn_sort_attrs *attrs = step->attrs;
+    static const uint32_t infinities[TN_NUM_DTYPES] = {[TN_F16] = 0x7c000000,
+                                                       [TN_BF16] = 0x7f800000,
+                                                       [TN_F32] = 0x7f800000,
+                                                       [TN_F64] = 0x7ff00000};
+    kernel_spec(launch, tn_is_float(dtype) ? 2 : tn_is_signed(dtype) ? 1 : 0);
     kernel_spec(launch, attrs->descending != 0);
-    kernel_spec(launch, infinities[x->dtype]);
+    kernel_spec(launch, infinities[dtype]);
 }
 
 static tn_status plan_blocks(const tn_vulkan_plan *plan, const struct order *o)
@@ -91,6 +97,7 @@ static tn_status plan_blocks(const tn_vulkan_plan *plan, const struct order *o)
     bind_pairs(&launch, o, 0, TN_VULKAN_WRITES, out);
     kernel_bind(&launch, out);
     push_order(&launch, plan->step, o, BLOCK, o->blocks == 1);
+    specify_keys(&launch, plan->step);
     return kernel_launch(plan, &launch);
 }
 
