@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <tenon/checked.h>
 #include <tenon/kernel.h>
 #include <tenon/ops/base_attrs.h>
 #include <tenon/ops/reference.h>
@@ -150,12 +151,17 @@ tn_status check_same_dtype(const tn_host *host, const char *name, tn_dtype other
 // The common extents that x and y broadcast to, into *out (its dtype stays). False: none.
 int broadcast_types(const tn_type *x, const tn_type *y, tn_type *out);
 
-// Number of elements; the core has refused those that overflow.
+// Number of elements. The core refuses arrays of over 2^63 bytes, so that a count which does
+// not fit is that of no array: INT64_MAX.
 static inline int64_t type_count(const tn_type *type)
 {
     int64_t count = 1;
     for (int32_t i = 0; i < type->rank; i++)
-        count *= type->extent[i];
+        if (type->extent[i] == 0)
+            return 0;
+    for (int32_t i = 0; i < type->rank; i++)
+        if (!tn_checked_multiply_extents(count, type->extent[i], &count))
+            return INT64_MAX;
     return count;
 }
 
