@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <tenon/ops/reference.h>
+#include <tenon/checked.h>
 #include "kernels.h"
 #include "spirv_check.h"
 
@@ -160,7 +161,8 @@ static tn_status resolve_scratch(struct planning *p, uint32_t i,
         return refuse(p, TN_ERR_REFUSED,
                       "operand %u is bytes %llu to %llu of the scratch memory, but "
                       "scratch_size gave %llu",
-                      i, (unsigned long long)offset, (unsigned long long)(offset + size),
+                      i, (unsigned long long)offset,
+                      (unsigned long long)tn_saturated_add(offset, size),
                       (unsigned long long)has);
     if (offset % TN_VULKAN_ALIGNMENT != 0 || size % 4 != 0)
         return refuse(p, TN_ERR_REFUSED,
