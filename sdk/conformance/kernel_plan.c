@@ -3,6 +3,7 @@
 // written down, held against the contract and the limits of two devices, and compared with
 // what it emits for an equal step.
 #include <stdarg.h>
+#include <tenon/checked.h>
 #include <tenon/vulkan.h>
 #include "checks.h"
 #include "kernel_query.h"
@@ -108,7 +109,8 @@ static void read_operand(struct call *c, uint32_t i, const tn_vulkan_operand *o)
     else if (o->size > scratch || o->offset > scratch - o->size)
         complain(
             c, "operand %u ends at byte %llu of the scratch memory, but it asked for %llu",
-            i, (unsigned long long)(o->offset + o->size), (unsigned long long)scratch);
+            i, (unsigned long long)tn_saturated_add(o->offset, o->size),
+            (unsigned long long)scratch);
     else if (o->offset % TN_VULKAN_ALIGNMENT != 0)
         complain(c,
                  "operand %u begins at byte %llu of the scratch memory, expected a "

@@ -5,8 +5,8 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <tenon/ops/reference.h>
 #include <tenon/checked.h>
+#include <tenon/ops/reference.h>
 #include "kernels.h"
 #include "spirv_check.h"
 

@@ -151,8 +151,8 @@ tn_status check_same_dtype(const tn_host *host, const char *name, tn_dtype other
 // The common extents that x and y broadcast to, into *out (its dtype stays). False: none.
 int broadcast_types(const tn_type *x, const tn_type *y, tn_type *out);
 
-// Number of elements. The core refuses arrays of over 2^63 bytes, so that a count which does
-// not fit is that of no array: INT64_MAX.
+// Number of elements. The core refuses arrays of over 2^63 bytes, so that a count which
+// does not fit is that of no array: INT64_MAX.
 static inline int64_t type_count(const tn_type *type)
 {
     int64_t count = 1;
