@@ -388,7 +388,7 @@ static void check_signalled(struct fixture *f, tn_executable *executable,
     if (ok && other > 0)
         ok = submit_after_host(f, executable, apart, 0, other) &&
              computed(f, other, apart[1].buffer, 50, "work of another queue");
-    pause_ms(20); // work that does not wait computes with what is there now
+    pause_ms(100); // work that does not wait computes with what is there now
     for (uint32_t i = 0; i < N; i++)
         values[i] = 7 + i;
     ok = ok && fixture_write(f, bindings[0].buffer, 0, values, sizeof(values));
