@@ -50,11 +50,11 @@
 // last place, lose the sign of a zero in functions, and take an F32 below 2^-126 for 0.
 //
 // Complex numbers. Only devices that list a complex dtype get instructions of it. Errors
-// are measured against the magnitude of the result, not part by part. MUL is (ac - bd) +
-// (ad
-// + bc) i, without C's annex G: a product of infinities may be NaN, as in NumPy. EQ and NE
-// compare both parts; ISNAN and ISINF hold when they do for one part. Functions have the
-// branch cuts of C11, annex G. Instructions that need an order are not defined.
+// are measured against the magnitude of the result, not part by part. MUL of a + bi and
+// c + di is (ac - bd) + (ad + bc)i, without C's annex G: a product of infinities may be
+// NaN, as in NumPy. EQ and NE compare both parts; ISNAN and ISINF hold when they do for one
+// part. Functions have the branch cuts of C11, annex G. Instructions that need an order are
+// not defined.
 //
 // Conversions, by CAST and wherever a value is stored in another dtype, on every backend:
 //   float to integer    cut towards zero; out of range, the nearest integer of the dtype;
