@@ -41,6 +41,7 @@ extern cpu_transpose_fn *const V(cpu_transposes)[4];
 extern cpu_product_fn *const V(cpu_products)[TN_NUM_DTYPES];
 extern const struct cpu_reduce_kernels V(cpu_reductions);
 extern const struct cpu_nn_kernels V(cpu_nn);
+extern cpu_fft_fn V(cpu_fft_f32), V(cpu_fft_f64);
 
 // The bits of a float, and the float of these bits.
 static inline uint32_t bits_of_f32(float x)
