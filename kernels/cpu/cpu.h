@@ -71,6 +71,7 @@ struct cpu_product {
 };
 typedef void cpu_product_fn(const struct cpu_product *product);
 
+#include "fft.h"
 #include "reduce.h"
 
 // One variant. Tables are indexed by the dtype of the operands (of the second operand for
@@ -87,6 +88,7 @@ struct cpu_kernels {
     cpu_product_fn *const *product;           // [dtype]; NULL for floats
     const struct cpu_reduce_kernels *reduce;
     const struct cpu_nn_kernels *nn;
+    cpu_fft_fn *fft_f32, *fft_f64;
 };
 
 // Instruction sets, as bits.

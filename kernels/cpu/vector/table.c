@@ -32,4 +32,6 @@ const struct cpu_kernels V(cpu_kernels) = {
     .product = V(cpu_products),
     .reduce = &V(cpu_reductions),
     .nn = &V(cpu_nn),
+    .fft_f32 = V(cpu_fft_f32),
+    .fft_f64 = V(cpu_fft_f64),
 };

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// Discrete Fourier transforms of rows of complex numbers:
+//
+//   out[k] = scale * sum over j of in[j] * exp(-2 pi i j k / n), or +2 pi i when inverse
+//
+// A plan has the factors and tables for one length n of one precision. Lengths whose prime
+// factors are at most CPU_FFT_MAX_RADIX are computed by mixed radices (Stockham's order: no
+// reversal of bits), long ones as n = a * b by transforms of length a and b (Bailey's
+// four steps). Others are convolutions with a chirp (Bluestein): of a length that has such
+// factors.
+//
+// A transform runs in the lanes of vectors: each lane is a row, or one of the transforms of
+// length a or b. Every variant gives the same bits.
+#ifndef KERNELS_CPU_FFT_H
+#define KERNELS_CPU_FFT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    CPU_FFT_LANE_BYTES = 64, // of a vector: 16 lanes of f32, 8 of f64
+    CPU_FFT_MAX_RADIX = 31,
+    CPU_FFT_MAX_PASSES = 16,  // 4^16 is over CPU_FFT_MAX_LANES
+    CPU_FFT_MAX_LANES = 1024, // longest transform in lanes
+    CPU_FFT_ALIGNMENT = 64,   // bytes: of plans and of scratch memory
+};
+
+enum cpu_fft_kind { CPU_FFT_LANES, CPU_FFT_PARTS, CPU_FFT_CHIRP };
+
+// A pass of Stockham's algorithm: `groups` times `stride` butterflies of `radix` elements.
+struct cpu_fft_pass {
+    int64_t radix, groups, stride;
+    const void *twiddles; // [groups][radix - 1]
+    const void *roots;    // [radix], for a radix without a butterfly of its own
+};
+
+// Tables are arrays of complex numbers of the plan's precision, real part first, and lie
+// behind the plan.
+struct cpu_fft {
+    int64_t n;
+    enum cpu_fft_kind kind;
+    bool is_f64;
+    uint64_t scratch; // bytes that a run needs
+    // LANES
+    int32_t num_passes;
+    struct cpu_fft_pass passes[CPU_FFT_MAX_PASSES];
+    // PARTS: n = first->n * second->n
+    const struct cpu_fft *first, *second;
+    // exp(-2 pi i r c / n) for row r of first->n and column c of second->n is the product
+    // of steps[r][c % lanes], as a vector of real parts and one of imaginary parts, and
+    // bases[c / lanes][r].
+    const void *steps, *bases;
+    // CHIRP
+    const struct cpu_fft *convolution;
+    const void *chirp;    // [n]: exp(-pi i j j / n)
+    const void *spectrum; // [convolution->n]: of the chirp's conjugate, over convolution->n
+};
+
+// Rows of n complex numbers, real part first, each `in_row` and `out_row` numbers apart.
+// `out` may be `in` where the rows lie alike. `scratch` has plan->scratch bytes, for this
+// call.
+struct cpu_fft_call {
+    const struct cpu_fft *plan;
+    const void *in;
+    void *out;
+    int64_t rows, in_row, out_row;
+    double scale;
+    bool is_inverse;
+    void *scratch;
+};
+typedef void cpu_fft_fn(const struct cpu_fft_call *call);
+
+// Gives the bytes of a plan with its tables, and those of scratch memory that making it
+// needs. n > 0.
+void cpu_fft_measure(int64_t n, bool is_f64, uint64_t *out_bytes, uint64_t *out_scratch);
+
+// Writes a plan to `memory`, with `run` of the same precision, of any variant. Gives the
+// plan, which lies at `memory`. Sizes are those of cpu_fft_measure.
+const struct cpu_fft *cpu_fft_plan(void *memory, int64_t n, bool is_f64, cpu_fft_fn *run,
+                                   void *scratch);
+
+#endif // KERNELS_CPU_FFT_H
