@@ -79,4 +79,30 @@ void cpu_fft_measure(int64_t n, bool is_f64, uint64_t *out_bytes, uint64_t *out_
 const struct cpu_fft *cpu_fft_plan(void *memory, int64_t n, bool is_f64, cpu_fft_fn *run,
                                    void *scratch);
 
+// --- real numbers ------------------------------------------------------------------------
+//
+// n = 2 * half real numbers are half complex ones, z, whose transform Z and that of the
+// real numbers, X, give each other:
+//
+//   forward   X[k] = Z[k] + conj(Z[half - k]) - turns[k] (Z[k] - conj(Z[half - k]))
+//   inverse   Z[k] = X[k] + conj(X[half - k]) - conj(turns[k]) (X[k] - conj(X[half - k]))
+//
+// with turns[k] = i exp(-2 pi i k / n). The forward one gives twice the transform: callers
+// scale Z by a half of what they want.
+
+// Rows of half complex numbers Z and half + 1 complex numbers X; inverse from X to Z, which
+// takes X[0] and X[half] for real. `out` may be `in` going forward, where the rows lie
+// alike.
+struct cpu_fft_fold {
+    int64_t half;
+    const void *turns; // half / 2 + 1 complex numbers, by cpu_fft_turns
+    const void *in;
+    void *out;
+    int64_t rows, in_row, out_row; // rows and their distances in complex numbers
+    bool is_inverse;
+};
+typedef void cpu_fft_fold_fn(const struct cpu_fft_fold *fold);
+
+void cpu_fft_turns(void *turns, int64_t half, bool is_f64);
+
 #endif // KERNELS_CPU_FFT_H

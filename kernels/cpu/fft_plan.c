@@ -299,3 +299,11 @@ const struct cpu_fft *cpu_fft_plan(void *memory, int64_t n, bool is_f64, cpu_fft
     uint64_t size;
     return build(&planner, n, true, &size);
 }
+
+void cpu_fft_turns(void *turns, int64_t half, bool is_f64)
+{
+    for (int64_t k = 0; k <= half / 2; k++) {
+        struct root root = root_of(k, 2 * half);
+        set_root(turns, k, (struct root){-root.im, root.re}, is_f64);
+    }
+}

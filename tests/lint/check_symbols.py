@@ -19,7 +19,7 @@ C_LIBRARIES = r"lib(c|m|dl|pthread|rt)\.so.*|ld-linux.*|linux-vdso.*"
 CORE_LIBRARIES = C_LIBRARIES + r"|lib(jansson|sodium|nettle)\.so.*"
 SANITIZER_LIBRARIES = r"lib(asan|ubsan|tsan|gcc_s|clang_rt\..*)\.so.*"
 LIBTENON_LIMIT = 400 * 1000  # bytes, stripped
-NO_LIBRARIES = ["org.tenon.null", "org.tenon.base", "org.tenon.nn"]  # but C's
+NO_LIBRARIES = ["org.tenon.null", "org.tenon.base", "org.tenon.fft", "org.tenon.nn"]  # but C's
 
 
 def run(*command):

@@ -5,7 +5,8 @@
 //   LANES       numbers of a vector
 //   EVEN, ODD   indices that take real and imaginary parts from two vectors of numbers
 //   LOW, HIGH   indices that put them back
-//   RUN         the function's name
+//   REVERSED    indices from the last
+//   RUN, FOLD   the functions' names
 //
 // Inverse transforms exchange the real and imaginary parts of what they read and write.
 #include "variant.h"
@@ -388,4 +389,73 @@ void RUN(const struct cpu_fft_call *call)
         else
             row_by_chirp(call, in, out);
     }
+}
+
+// --- real numbers ------------------------------------------------------------------------
+
+// `count` numbers in reverse order; other lanes are 0.
+static struct lanes load_reversed(const REAL *in, int64_t count)
+{
+    struct lanes a;
+    if (count < LANES) {
+        REAL part[2 * LANES] = {0};
+        for (int64_t i = 0; i < count; i++)
+            memcpy(part + 2 * i, in + 2 * (count - 1 - i), 2 * sizeof(REAL));
+        load_columns(&a, part, 1, 0, LANES, false);
+        return a;
+    }
+    load_columns(&a, in, 1, 0, LANES, false);
+    a.re = __builtin_shufflevector(a.re, a.re, REVERSED);
+    a.im = __builtin_shufflevector(a.im, a.im, REVERSED);
+    return a;
+}
+
+static void store_reversed(REAL *out, struct lanes a, int64_t count)
+{
+    if (count < LANES) {
+        REAL part[2 * LANES];
+        store_columns(part, &a, 1, 0, LANES, false, 1);
+        for (int64_t i = 0; i < count; i++)
+            memcpy(out + 2 * (count - 1 - i), part + 2 * i, 2 * sizeof(REAL));
+        return;
+    }
+    a.re = __builtin_shufflevector(a.re, a.re, REVERSED);
+    a.im = __builtin_shufflevector(a.im, a.im, REVERSED);
+    store_columns(out, &a, 1, 0, LANES, false, 1);
+}
+
+static void fold_row(const struct cpu_fft_fold *fold, const REAL *in, REAL *out)
+{
+    int64_t half = fold->half, inverse = fold->is_inverse;
+    const REAL *turns = fold->turns, first = in[0], last = in[inverse ? 2 * half : 1];
+    for (int64_t k = 1; k <= half / 2; k += LANES) {
+        int64_t left = half / 2 - k + 1, count = left < LANES ? left : LANES;
+        int64_t other = 2 * (half - k - count + 1);
+        struct lanes a, b = load_reversed(in + other, count), by;
+        load_columns(&a, in + 2 * k, 1, 0, count, false);
+        load_columns(&by, turns + 2 * k, 1, 0, count, false);
+        by.im = inverse ? -by.im : by.im;
+        struct lanes even = {a.re + b.re, a.im - b.im}, odd = {a.re - b.re, a.im + b.im};
+        odd = (struct lanes){odd.re * by.re - odd.im * by.im,
+                             odd.re * by.im + odd.im * by.re};
+        a = subtract(even, odd);
+        b = (struct lanes){even.re + odd.re, -(even.im + odd.im)};
+        store_columns(out + 2 * k, &a, 1, 0, count, false, 1);
+        store_reversed(out + other, b, count);
+    }
+    if (inverse) {
+        out[0] = first + last;
+        out[1] = first - last;
+        return;
+    }
+    out[0] = 2 * (first + last);
+    out[2 * half] = 2 * (first - last);
+    out[1] = out[2 * half + 1] = 0;
+}
+
+void FOLD(const struct cpu_fft_fold *fold)
+{
+    for (int64_t r = 0; r < fold->rows; r++)
+        fold_row(fold, (const REAL *)fold->in + 2 * r * fold->in_row,
+                 (REAL *)fold->out + 2 * r * fold->out_row);
 }

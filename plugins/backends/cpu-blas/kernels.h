@@ -58,7 +58,10 @@ static inline int64_t count_elements(const tn_layout *layout)
     X(sort)                                                                                \
     X(argsort)                                                                             \
     X(topk)                                                                                \
-    X(scaled_dot_product_attention)
+    X(scaled_dot_product_attention)                                                        \
+    X(dft)                                                                                 \
+    X(dft_of_real)                                                                         \
+    X(dft_to_real)
 #define CPU_DECLARE(identifier, ...) extern const tn_kernel identifier##_kernel;
 CPU_KERNELS(CPU_DECLARE)
 #undef CPU_DECLARE

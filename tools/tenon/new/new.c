@@ -44,8 +44,8 @@ static bool is_taken(const char *name)
 
 static int check_name(const char *what, const char *name)
 {
-    static const char *const ours[] = {"base",  "ffi",  "nn", "null",
-                                       "tenon", "test", "tn", "vulkan"};
+    static const char *const ours[] = {"base",  "ffi",  "fft", "nn",    "null",
+                                       "tenon", "test", "tn",  "vulkan"};
     if (!is_identifier(name))
         return misuse("'%s' cannot be the name of %s: expected a C identifier in lower "
                       "case of at most %d characters, such as 'smooth2'",
