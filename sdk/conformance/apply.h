@@ -18,6 +18,9 @@ struct cpu_call {
 // Calls the function. Its parallel_for splits the range at random, and with num_threads > 1
 // runs the pieces on several threads, in random order.
 tn_status apply_cpu(struct sample_maker *maker, const struct cpu_call *call);
+// Calls the primitive's reference, with the scratch memory that it asks for.
+tn_status apply_reference(struct sample_maker *maker, const struct sample *s,
+                          const struct array *in, const struct array *out);
 // Calls the kernel's prepare for this call: the operands have layouts and no memory.
 tn_status apply_prepare(struct sample_maker *maker, const tn_cpu_kernel *kernel,
                         const struct cpu_call *call, void **out_state);

@@ -199,18 +199,24 @@ static uint64_t reference_scratch(const struct cpu_call *call)
     return (s->primitive->reference_scratch(&query) + 63) / 64 * 64;
 }
 
-static const char *define_by_reference(struct sample_maker *maker, const struct sample *s,
-                                       struct array out[MAX_OUT])
+tn_status apply_reference(struct sample_maker *maker, const struct sample *s,
+                          const struct array *in, const struct array *out)
 {
-    outputs_new(s, PLAIN, 0, out);
     struct cpu_call call = {
-        .launch = s->primitive->reference, .sample = s, .in = s->in, .out = out};
+        .launch = s->primitive->reference, .sample = s, .in = in, .out = out};
     call.scratch_size = reference_scratch(&call);
     if (call.scratch_size && !(call.scratch = aligned_alloc(64, call.scratch_size)))
         abort();
     tn_status status = apply_cpu(maker, &call);
     free(call.scratch);
-    if (status == TN_OK)
+    return status;
+}
+
+static const char *define_by_reference(struct sample_maker *maker, const struct sample *s,
+                                       struct array out[MAX_OUT])
+{
+    outputs_new(s, PLAIN, 0, out);
+    if (apply_reference(maker, s, s->in, out) == TN_OK)
         return NULL;
     outputs_free(out);
     return maker->host->text[0] ? maker->host->text : "its reference fails";

@@ -203,9 +203,7 @@ static void odd_sample(struct kit *k, struct pack *pack, struct sample *s)
         return;
     sample_fill(k, s);
     outputs_new(s, PLAIN, 0, out);
-    apply_cpu(&pack->maker,
-              &(struct cpu_call){
-                  .launch = s->primitive->reference, .sample = s, .in = s->in, .out = out});
+    apply_reference(&pack->maker, s, s->in, out);
     outputs_free(out);
     sample_free(s);
 }

@@ -14,10 +14,7 @@ static tn_status run(struct pack *pack, const struct sample *s, const struct arr
                      const struct array *out)
 {
     fake_host_reset(&pack->host);
-    return apply_cpu(&pack->maker, &(struct cpu_call){.launch = s->primitive->reference,
-                                                      .sample = s,
-                                                      .in = in,
-                                                      .out = out});
+    return apply_reference(&pack->maker, s, in, out);
 }
 
 // Runs the reference on copies of the inputs, because it may write to them.
