@@ -191,3 +191,107 @@ Test(cpu_fft, long_rows_are_transformed)
                 n < 20000 ? 1 + n / 12 : n / 2 + 1);
         }
 }
+
+// --- real numbers ------------------------------------------------------------------------
+
+#define REAL_ROWS 3
+
+static cpu_fft_fold_fn *fold_of(const struct cpu_kernels *kernels, bool is_f64)
+{
+    return is_f64 ? kernels->fft_fold_f64 : kernels->fft_fold_f32;
+}
+
+// Rows of 2 * half real numbers to half + 1 complex ones, `there`, and to real ones again.
+static void run_real(const struct run *r, const struct cpu_kernels *kernels,
+                     const void *turns, void *there, void *back)
+{
+    int64_t half = r->what.n;
+    struct cpu_fft_call call = {.plan = r->plan,
+                                .in = r->in,
+                                .out = there,
+                                .rows = REAL_ROWS,
+                                .in_row = half,
+                                .out_row = half + 1,
+                                .scale = 0.5,
+                                .scratch = r->scratch};
+    struct cpu_fft_fold fold = {half,      turns,    there,    there,
+                                REAL_ROWS, half + 1, half + 1, false};
+    function_of(kernels, r->what.is_f64)(&call);
+    fold_of(kernels, r->what.is_f64)(&fold);
+    fold.out = back;
+    fold.out_row = half;
+    fold.is_inverse = true;
+    fold_of(kernels, r->what.is_f64)(&fold);
+    call.in = call.out = back;
+    call.out_row = half;
+    call.is_inverse = true;
+    call.scale = 0.5 / (double)half;
+    function_of(kernels, r->what.is_f64)(&call);
+}
+
+static void expect_real(const struct run *r, const void *there, const void *back,
+                        int64_t step)
+{
+    int64_t half = r->what.n, n = 2 * half;
+    double bound = sqrt((double)n) * (r->what.is_f64 ? 2e-14 : 2e-6);
+    for (int64_t i = 0; i < REAL_ROWS * n; i++)
+        cr_assert(le(dbl, fabs(get(r, back, i) - r->given[i]), bound), "%lld",
+                  (long long)n);
+    for (int64_t row = 0; row < REAL_ROWS; row++)
+        for (int64_t k = 0; k <= half;
+             k += k + step <= half || k == half ? step : half - k) {
+            double re = 0, im = 0;
+            for (int64_t j = 0, p = 0; j < n; j++, p = (p + k) % n) {
+                double angle = -2 * M_PI * (double)p / (double)n;
+                re += r->given[row * n + j] * cos(angle);
+                im += r->given[row * n + j] * sin(angle);
+            }
+            int64_t at = 2 * (row * (half + 1) + k);
+            double error = hypot(get(r, there, at) - re, get(r, there, at + 1) - im);
+            cr_assert(le(dbl, error, bound), "element %lld of %lld", (long long)k,
+                      (long long)n);
+            if (k % half == 0)
+                cr_assert(eq(dbl, get(r, there, at + 1), 0));
+        }
+}
+
+static void check_real(int64_t half, bool is_f64, int64_t step)
+{
+    void *first = NULL, *turns = aligned((uint64_t)(half / 2 + 1) * 16);
+    uint64_t bytes = (uint64_t)((half + 1) * REAL_ROWS) * (is_f64 ? 16 : 8);
+    cpu_fft_turns(turns, half, is_f64);
+    for (const struct cpu_kernels *const *k = cpu_variants(); *k; k++) {
+        if (((*k)->needs & cpu_features()) != (*k)->needs)
+            continue;
+        struct run r = run_new(
+            *k, &(struct transform){half, REAL_ROWS, half, half + 1, is_f64, false});
+        void *back = aligned(bytes);
+        run_real(&r, *k, turns, r.out, back);
+        if (first)
+            cr_assert(eq(int, memcmp(first, r.out, bytes), 0), "%s: other bits for %lld",
+                      (*k)->name, (long long)half);
+        else
+            expect_real(&r, r.out, back, step);
+        free(back);
+        if (first) {
+            run_free(&r);
+            continue;
+        }
+        first = r.out;
+        r.out = NULL;
+        run_free(&r);
+    }
+    free(first);
+    free(turns);
+}
+
+Test(cpu_fft, real_rows_are_transformed_as_half_as_many_complex_numbers)
+{
+    static const int64_t longer[] = {128, 500, 1013, 1024, 4096};
+    for (int64_t half = 1; half < 75; half++)
+        for (int kind = 0; kind < 2; kind++)
+            check_real(half, kind, 1);
+    for (size_t i = 0; i < sizeof(longer) / sizeof(longer[0]); i++)
+        for (int kind = 0; kind < 2; kind++)
+            check_real(longer[i], kind, 1 + longer[i] / 20);
+}
