@@ -58,7 +58,7 @@ tn_status check_length(const tn_host *host, const char *name, enum kind kind,
         return host->fail(host, TN_ERR_ARGUMENT, "%s is %" PRId64 ", expected at least 1",
                           name, n);
     return host->fail(host, TN_ERR_ARGUMENT,
-                      "x has shape %s, expected at least %d elements along axis %d, or %s",
+                      "x has shape %s, expected at least %d along axis %d, or %s",
                       shape_text(x, text), kind == TO_REAL ? 2 : 1, axis, name);
 }
 
