@@ -3,14 +3,17 @@
 // numbers first along the last axis, to real numbers last along it.
 #include "pack.h"
 
-static const tn_attr_field fields[] = {
-    TN_INTS_FIELD(
-        tn_fftn_attrs, s,
-        "elements that are transformed along each axis; -1: x's; not given: all x's"),
-    TN_INTS_FIELD(tn_fftn_attrs, axes, "axes to transform along; not given: see docs"),
-    TN_CHOICE_FIELD(tn_fftn_attrs, norm, TN_FFT_BACKWARD, fft_norms,
-                    "which of the two directions is divided by n"),
-};
+#define FIELDS(name, without)                                                              \
+    static const tn_attr_field name[] = {                                                  \
+        TN_INTS_FIELD(tn_fftn_attrs, s,                                                    \
+                      "elements that are transformed along each axis; -1: x's"),           \
+        TN_INTS_FIELD(tn_fftn_attrs, axes,                                                 \
+                      "axes to transform along; not given: " without),                     \
+        TN_CHOICE_FIELD(tn_fftn_attrs, norm, TN_FFT_BACKWARD, fft_norms,                   \
+                        "which of the two directions is divided by n"),                    \
+    }
+FIELDS(two_fields, "the last two");
+FIELDS(fields, "the last ones, as many as s has, or all");
 
 // What a transform of x is along: `n` elements of each of `count` axes.
 struct along {
@@ -104,7 +107,7 @@ static tn_status decompose_kind(const tn_build *build, const tn_rule *rule,
     return built(x);
 }
 
-#define TRANSFORM(name, kind, two, sentence)                                               \
+#define TRANSFORM(name, kind, two, table, sentence)                                        \
     static tn_status name##_infer(const tn_infer *infer, tn_type *types)                   \
     {                                                                                      \
         return infer_kind(infer, types, kind, two);                                        \
@@ -113,12 +116,16 @@ static tn_status decompose_kind(const tn_build *build, const tn_rule *rule,
     {                                                                                      \
         return decompose_kind(build, rule, outputs, kind, two);                            \
     }                                                                                      \
-    DECOMPOSED(name, tn_fftn_attrs, fields, sentence, TN_INPUTS(fft_x))
-TRANSFORM(fft2, FORWARD, true, "The discrete Fourier transform along two axes.");
-TRANSFORM(ifft2, INVERSE, true, "The inverse of fft2.");
-TRANSFORM(rfft2, OF_REAL, true, "The transform of real numbers along two axes.");
-TRANSFORM(irfft2, TO_REAL, true, "The inverse of rfft2: real numbers.");
-TRANSFORM(fftn, FORWARD, false, "The discrete Fourier transform along several axes.");
-TRANSFORM(ifftn, INVERSE, false, "The inverse of fftn.");
-TRANSFORM(rfftn, OF_REAL, false, "The transform of real numbers along several axes.");
-TRANSFORM(irfftn, TO_REAL, false, "The inverse of rfftn: real numbers.");
+    DECOMPOSED(name, tn_fftn_attrs, table, sentence, TN_INPUTS(fft_x))
+TRANSFORM(fft2, FORWARD, true, two_fields,
+          "The discrete Fourier transform along two axes.");
+TRANSFORM(ifft2, INVERSE, true, two_fields, "The inverse of fft2.");
+TRANSFORM(rfft2, OF_REAL, true, two_fields,
+          "The transform of real numbers along two axes.");
+TRANSFORM(irfft2, TO_REAL, true, two_fields, "The inverse of rfft2: real numbers.");
+TRANSFORM(fftn, FORWARD, false, fields,
+          "The discrete Fourier transform along several axes.");
+TRANSFORM(ifftn, INVERSE, false, fields, "The inverse of fftn.");
+TRANSFORM(rfftn, OF_REAL, false, fields,
+          "The transform of real numbers along several axes.");
+TRANSFORM(irfftn, TO_REAL, false, fields, "The inverse of rfftn: real numbers.");
