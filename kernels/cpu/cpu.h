@@ -89,6 +89,7 @@ struct cpu_kernels {
     const struct cpu_reduce_kernels *reduce;
     const struct cpu_nn_kernels *nn;
     cpu_fft_fn *fft_f32, *fft_f64;
+    cpu_fft_part_fn *fft_part_f32, *fft_part_f64;
     cpu_fft_fold_fn *fft_fold_f32, *fft_fold_f64;
 };
 

@@ -70,14 +70,33 @@ struct cpu_fft_call {
 };
 typedef void cpu_fft_fn(const struct cpu_fft_call *call);
 
-// Gives the bytes of a plan with its tables, and those of scratch memory that making it
-// needs. n > 0.
-void cpu_fft_measure(int64_t n, bool is_f64, uint64_t *out_bytes, uint64_t *out_scratch);
+// Bytes: of a plan with its tables, and of the scratch memory of a run, or of making it.
+// `part` is 0 where the plan has no parts.
+struct cpu_fft_size {
+    uint64_t plan, scratch, part;
+};
+struct cpu_fft_size cpu_fft_measure(int64_t n, bool is_f64); // n > 0
 
 // Writes a plan to `memory`, with `run` of the same precision, of any variant. Gives the
 // plan, which lies at `memory`. Sizes are those of cpu_fft_measure.
 const struct cpu_fft *cpu_fft_plan(void *memory, int64_t n, bool is_f64, cpu_fft_fn *run,
                                    void *scratch);
+
+// Both parts of a row of a plan of kind PARTS, the second after all of the first, in blocks
+// of as many columns, or rows, as a vector has lanes: threads may share them out.
+struct cpu_fft_part {
+    const struct cpu_fft_call *call; // of one row; scratch: memory for a row, aligned
+    bool is_second;
+    int64_t begin, end; // blocks, from 0 to cpu_fft_blocks
+    void *scratch;      // cpu_fft_size.part bytes, for this call
+};
+typedef void cpu_fft_part_fn(const struct cpu_fft_part *part);
+
+static inline int64_t cpu_fft_blocks(const struct cpu_fft *plan, bool is_second)
+{
+    int64_t lanes = CPU_FFT_LANE_BYTES / (plan->is_f64 ? 8 : 4);
+    return ((is_second ? plan->first : plan->second)->n + lanes - 1) / lanes;
+}
 
 // --- real numbers ------------------------------------------------------------------------
 //
@@ -100,6 +119,7 @@ struct cpu_fft_fold {
     void *out;
     int64_t rows, in_row, out_row; // rows and their distances in complex numbers
     bool is_inverse;
+    int64_t begin, end; // of 0 .. half / 2: which k, with half - k, are computed
 };
 typedef void cpu_fft_fold_fn(const struct cpu_fft_fold *fold);
 

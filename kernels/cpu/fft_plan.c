@@ -194,6 +194,12 @@ static void fill_steps(const struct planner *planner, struct cpu_fft *plan, void
     plan->bases = bases;
 }
 
+// The row between the parts, and up to the alignment of what follows.
+static uint64_t between_bytes(int64_t n, bool is_f64)
+{
+    return (uint64_t)n * complex_bytes(is_f64) + CPU_FFT_ALIGNMENT;
+}
+
 static void build_parts(struct planner *planner, struct cpu_fft *plan, int64_t n,
                         int64_t part, uint64_t *out_scratch)
 {
@@ -208,7 +214,7 @@ static void build_parts(struct planner *planner, struct cpu_fft *plan, int64_t n
     // not computed in lanes.
     if (other > CPU_FFT_MAX_LANES)
         scratch[1] += (uint64_t)(lanes * other) * size;
-    *out_scratch = (uint64_t)n * size + CPU_FFT_ALIGNMENT + largest(scratch[0], scratch[1]);
+    *out_scratch = between_bytes(n, planner->is_f64) + largest(scratch[0], scratch[1]);
     if (!plan)
         return;
     plan->first = first;
@@ -258,23 +264,28 @@ static void build_chirp(struct planner *planner, struct cpu_fft *plan, int64_t n
     plan->spectrum = spectrum;
 }
 
+static enum cpu_fft_kind kind_of(int64_t n, bool divides, int64_t *out_part)
+{
+    bool is_long = n > CPU_FFT_MAX_LANES;
+    *out_part = 1;
+    if (!is_smooth(n))
+        return CPU_FFT_CHIRP;
+    if (is_long || (divides && n >= SHORTEST_PARTS))
+        *out_part = part_of(n);
+    return is_long || *out_part >= LEAST_PART ? CPU_FFT_PARTS : CPU_FFT_LANES;
+}
+
 static const struct cpu_fft *build(struct planner *planner, int64_t n, bool divides,
                                    uint64_t *out_scratch)
 {
     struct cpu_fft *plan = take(&planner->room, sizeof(*plan));
-    bool smooth = is_smooth(n);
-    bool is_long = smooth && n > CPU_FFT_MAX_LANES;
-    int64_t part = is_long || (smooth && divides && n >= SHORTEST_PARTS) ? part_of(n) : 1;
-    bool divided = is_long || part >= LEAST_PART;
+    int64_t part;
+    enum cpu_fft_kind kind = kind_of(n, divides, &part);
     if (plan)
-        *plan = (struct cpu_fft){.n = n,
-                                 .kind = !smooth   ? CPU_FFT_CHIRP
-                                         : divided ? CPU_FFT_PARTS
-                                                   : CPU_FFT_LANES,
-                                 .is_f64 = planner->is_f64};
-    if (!smooth) {
+        *plan = (struct cpu_fft){.n = n, .kind = kind, .is_f64 = planner->is_f64};
+    if (kind == CPU_FFT_CHIRP) {
         build_chirp(planner, plan, n, out_scratch);
-    } else if (divided) {
+    } else if (kind == CPU_FFT_PARTS) {
         build_parts(planner, plan, n, part, out_scratch);
     } else {
         build_lanes(planner, plan, n);
@@ -285,11 +296,16 @@ static const struct cpu_fft *build(struct planner *planner, int64_t n, bool divi
     return plan;
 }
 
-void cpu_fft_measure(int64_t n, bool is_f64, uint64_t *out_bytes, uint64_t *out_scratch)
+struct cpu_fft_size cpu_fft_measure(int64_t n, bool is_f64)
 {
     struct planner planner = {.is_f64 = is_f64};
-    (void)build(&planner, n, true, out_scratch);
-    *out_bytes = planner.room.used;
+    struct cpu_fft_size size = {0};
+    int64_t part;
+    (void)build(&planner, n, true, &size.scratch);
+    size.plan = planner.room.used;
+    if (kind_of(n, true, &part) == CPU_FFT_PARTS)
+        size.part = size.scratch - between_bytes(n, is_f64);
+    return size;
 }
 
 const struct cpu_fft *cpu_fft_plan(void *memory, int64_t n, bool is_f64, cpu_fft_fn *run,

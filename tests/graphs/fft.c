@@ -67,6 +67,45 @@ Test(fft, what_goes_there_and_back_is_the_same)
     }
 }
 
+// Tones, each of which is one element of its row's transform; threads share a row.
+Test(fft, long_rows_are_shared_by_threads, .init = NULL, .fini = NULL)
+{
+    enum { N = 1 << 17, TONES = 2 };
+    static const int64_t tone[TONES] = {3, N / 2 - 7};
+    tn_runtime *rt =
+        open_with((const char *const[]){"TENON_BACKEND=cpu-blas", "TENON_THREADS=3", NULL});
+    tn_scope *s = tn_scope_open(rt);
+    tn_complex128 *z = malloc(TONES * N * sizeof(*z)),
+                  *got = malloc(TONES * N * sizeof(*z));
+    for (int64_t i = 0; i < TONES * N; i++) {
+        double angle = 2 * M_PI * (double)(tone[i / N] * (i % N) % N) / N;
+        z[i] = (tn_complex128){cos(angle), sin(angle)};
+    }
+    tn_array *x = tn_from_data(s, TN_COMPLEX128, TN_SHAPE(TONES, N), z);
+    tn_array *real = tn_expr(s, "x -> real(x)", TN_IN(x), TN_NO_ATTRS);
+    tn_array *there[] = {tn_fft(s, x, NULL), tn_rfft(s, real, NULL)};
+    tn_array *back[] = {
+        tn_expr(s, "y, x -> abs(y - x)", TN_IN(tn_ifft(s, there[0], NULL), x), TN_NO_ATTRS),
+        tn_expr(s, "y, x -> abs(y - x)", TN_IN(tn_irfft(s, there[1], NULL), real),
+                TN_NO_ATTRS)};
+    for (int i = 0; i < 2; i++) {
+        int64_t n = i ? N / 2 + 1 : N;
+        double peak = i ? N / 2 : N, error = 1;
+        must(s, tn_read(s, there[i], got, (uint64_t)(TONES * n) * sizeof(*got)));
+        for (int64_t k = 0; k < TONES * n; k++) {
+            double want = k % n == tone[k / n] ? peak : 0;
+            cr_assert(le(dbl, hypot(got[k].re - want, got[k].im), 1e-8), "element %lld",
+                      (long long)k);
+        }
+        must(s, tn_read(s, un(s, "max", back[i]), &error, sizeof(error)));
+        cr_assert(le(dbl, error, 1e-13));
+    }
+    free(z);
+    free(got);
+    tn_scope_close(s);
+    tn_runtime_close(rt);
+}
+
 struct caller {
     tn_function *function;
     pthread_t thread;

@@ -54,20 +54,21 @@ static cpu_fft_fn *function_of(const struct cpu_kernels *kernels, bool is_f64)
 static struct run run_new(const struct cpu_kernels *kernels, const struct transform *what)
 {
     struct run r = {.what = *what};
-    uint64_t bytes, scratch, size = what->is_f64 ? sizeof(double) : sizeof(float);
+    uint64_t size = what->is_f64 ? sizeof(double) : sizeof(float);
     uint64_t in = (uint64_t)(2 * what->in_row * what->rows) + 2;
     uint64_t out = (uint64_t)(2 * what->out_row * what->rows) + 2;
     uint32_t state = (uint32_t)what->n;
-    cpu_fft_measure(what->n, what->is_f64, &bytes, &scratch);
-    r.memory = aligned(bytes);
-    r.scratch = aligned(scratch);
+    struct cpu_fft_size need = cpu_fft_measure(what->n, what->is_f64);
+    r.memory = aligned(need.plan);
+    r.scratch = aligned(need.scratch);
     r.in = aligned(in * size);
     r.out = aligned(out * size);
     r.given = calloc(in, sizeof(double));
     cr_assert(ne(ptr, r.given, NULL));
     r.plan = cpu_fft_plan(r.memory, what->n, what->is_f64,
                           function_of(kernels, what->is_f64), r.scratch);
-    cr_assert(eq(u64, r.plan->scratch, scratch));
+    cr_assert(all(eq(u64, r.plan->scratch, need.scratch),
+                  eq(int, need.part > 0, r.plan->kind == CPU_FFT_PARTS)));
     for (uint64_t i = 0; i < in; i++) {
         state = state * 1664525 + 1013904223;
         r.given[i] = (double)(int32_t)(state & 0xffffff00) / 2147483648.0;
@@ -175,6 +176,45 @@ Test(cpu_fft, short_rows_of_every_length_are_transformed)
         }
 }
 
+// Blocks of both parts from the last to the first, each in memory of its own, give the bits
+// of the whole.
+Test(cpu_fft, blocks_of_parts_are_transformed_in_any_order)
+{
+    static const int64_t lengths[] = {130, 1024, 5000, 1048576 * 2};
+    const struct cpu_kernels *k = *cpu_variants();
+    for (int i = 0; i < 8; i++) {
+        bool is_f64 = i % 2;
+        int64_t n = lengths[i / 2];
+        struct run r = run_new(k, &(struct transform){n, 1, n, n, is_f64, i > 3});
+        uint64_t bytes = (uint64_t)n * (is_f64 ? 16 : 8);
+        void *whole = aligned(bytes), *between = aligned(bytes);
+        const struct cpu_fft_call call = {.plan = r.plan,
+                                          .in = r.in,
+                                          .out = r.out,
+                                          .rows = 1,
+                                          .scale = 0.5,
+                                          .is_inverse = i > 3,
+                                          .scratch = between};
+        struct cpu_fft_part part = {.call = &call};
+        run_call(&r, k, whole);
+        cr_assert(eq(int, r.plan->kind, CPU_FFT_PARTS));
+        for (int second = 0; second < 2; second++)
+            for (int64_t left = cpu_fft_blocks(r.plan, second); left > 0;
+                 left = part.begin) {
+                part.is_second = second;
+                part.end = left;
+                part.begin = left > 3 ? left - 3 : 0;
+                part.scratch = aligned(cpu_fft_measure(n, is_f64).part);
+                (is_f64 ? k->fft_part_f64 : k->fft_part_f32)(&part);
+                free(part.scratch);
+            }
+        cr_assert(eq(int, memcmp(whole, r.out, bytes), 0), "%lld", (long long)n);
+        free(whole);
+        free(between);
+        run_free(&r);
+    }
+}
+
 // In lanes and in parts, at borders between them; a prime of each, whose convolution is.
 Test(cpu_fft, long_rows_are_transformed)
 {
@@ -196,9 +236,18 @@ Test(cpu_fft, long_rows_are_transformed)
 
 #define REAL_ROWS 3
 
-static cpu_fft_fold_fn *fold_of(const struct cpu_kernels *kernels, bool is_f64)
+// The end first, as another thread might.
+static void fold_in_two(const struct cpu_kernels *kernels, bool is_f64,
+                        struct cpu_fft_fold fold)
 {
-    return is_f64 ? kernels->fft_fold_f64 : kernels->fft_fold_f32;
+    cpu_fft_fold_fn *run = is_f64 ? kernels->fft_fold_f64 : kernels->fft_fold_f32;
+    int64_t end = fold.half / 2 + 1;
+    fold.begin = end / 3;
+    fold.end = end;
+    run(&fold);
+    fold.begin = 0;
+    fold.end = end / 3;
+    run(&fold);
 }
 
 // Rows of 2 * half real numbers to half + 1 complex ones, `there`, and to real ones again.
@@ -214,14 +263,19 @@ static void run_real(const struct run *r, const struct cpu_kernels *kernels,
                                 .out_row = half + 1,
                                 .scale = 0.5,
                                 .scratch = r->scratch};
-    struct cpu_fft_fold fold = {half,      turns,    there,    there,
-                                REAL_ROWS, half + 1, half + 1, false};
+    struct cpu_fft_fold fold = {.half = half,
+                                .turns = turns,
+                                .in = there,
+                                .out = there,
+                                .rows = REAL_ROWS,
+                                .in_row = half + 1,
+                                .out_row = half + 1};
     function_of(kernels, r->what.is_f64)(&call);
-    fold_of(kernels, r->what.is_f64)(&fold);
+    fold_in_two(kernels, r->what.is_f64, fold);
     fold.out = back;
     fold.out_row = half;
     fold.is_inverse = true;
-    fold_of(kernels, r->what.is_f64)(&fold);
+    fold_in_two(kernels, r->what.is_f64, fold);
     call.in = call.out = back;
     call.out_row = half;
     call.is_inverse = true;

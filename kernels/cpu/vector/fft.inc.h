@@ -6,7 +6,7 @@
 //   EVEN, ODD   indices that take real and imaginary parts from two vectors of numbers
 //   LOW, HIGH   indices that put them back
 //   REVERSED    indices from the last
-//   RUN, FOLD   the functions' names
+//   RUN, PART, FOLD   the functions' names
 //
 // Inverse transforms exchange the real and imaginary parts of what they read and write.
 #include "variant.h"
@@ -279,11 +279,15 @@ static void turn(const struct cpu_fft *plan, struct lanes *x, int64_t block)
 }
 
 // Transforms the columns of `in`, as rows of second->n numbers.
-static void first_part(const struct cpu_fft *plan, const REAL *in, REAL *out, bool swaps,
-                       struct lanes *x)
+static void first_part(const struct cpu_fft_part *part, REAL *out)
 {
+    const struct cpu_fft *plan = part->call->plan;
+    const REAL *in = part->call->in;
+    bool swaps = part->call->is_inverse;
+    struct lanes *x = part->scratch;
     int64_t rows = plan->first->n, columns = plan->second->n;
-    for (int64_t c = 0; c < columns; c += LANES) {
+    for (int64_t c = part->begin * LANES; c < part->end * LANES && c < columns;
+         c += LANES) {
         int64_t count = columns - c < LANES ? columns - c : LANES;
         load_columns(x, in + 2 * c, rows, columns, count, swaps);
         struct lanes *y = run_lanes(plan->first, x, x + rows);
@@ -317,14 +321,15 @@ static void long_rows(const struct cpu_fft_call *call, const REAL *in, REAL *out
         }
 }
 
-static void row_in_parts(const struct cpu_fft_call *call, const REAL *in, REAL *out)
+// Transforms the rows of `between` and writes them as columns.
+static void second_part(const struct cpu_fft_part *part, const REAL *between)
 {
+    const struct cpu_fft_call *call = part->call;
     const struct cpu_fft *plan = call->plan;
     int64_t rows = plan->first->n, columns = plan->second->n;
-    REAL *between = call->scratch;
-    struct lanes *x = align(between + 2 * plan->n);
-    first_part(plan, in, between, call->is_inverse, x);
-    for (int64_t r = 0; r < rows; r += LANES) {
+    REAL *out = call->out;
+    struct lanes *x = part->scratch;
+    for (int64_t r = part->begin * LANES; r < part->end * LANES && r < rows; r += LANES) {
         int64_t count = rows - r < LANES ? rows - r : LANES;
         if (plan->second->kind != CPU_FFT_LANES) {
             long_rows(call, between + 2 * r * columns, out + 2 * r, count, (REAL *)x);
@@ -336,6 +341,29 @@ static void row_in_parts(const struct cpu_fft_call *call, const REAL *in, REAL *
         store_columns(out + 2 * r, y, columns, rows, count, call->is_inverse,
                       (REAL)call->scale);
     }
+}
+
+void PART(const struct cpu_fft_part *part)
+{
+    if (part->is_second)
+        second_part(part, part->call->scratch);
+    else
+        first_part(part, part->call->scratch);
+}
+
+static void row_in_parts(const struct cpu_fft_call *call, const REAL *in, REAL *out)
+{
+    struct cpu_fft_call row = *call;
+    row.in = in;
+    row.out = out;
+    struct cpu_fft_part part = {.call = &row,
+                                .end = cpu_fft_blocks(call->plan, false),
+                                .scratch =
+                                    align((REAL *)call->scratch + 2 * call->plan->n)};
+    PART(&part);
+    part.is_second = true;
+    part.end = cpu_fft_blocks(call->plan, true);
+    PART(&part);
 }
 
 // --- convolutions ------------------------------------------------------------------------
@@ -427,9 +455,15 @@ static void store_reversed(REAL *out, struct lanes a, int64_t count)
 static void fold_row(const struct cpu_fft_fold *fold, const REAL *in, REAL *out)
 {
     int64_t half = fold->half, inverse = fold->is_inverse;
-    const REAL *turns = fold->turns, first = in[0], last = in[inverse ? 2 * half : 1];
-    for (int64_t k = 1; k <= half / 2; k += LANES) {
-        int64_t left = half / 2 - k + 1, count = left < LANES ? left : LANES;
+    const REAL *turns = fold->turns;
+    bool has_ends = fold->begin == 0 && fold->end > 0;
+    REAL first = 0, last = 0;
+    if (has_ends) {
+        first = in[0];
+        last = in[inverse ? 2 * half : 1];
+    }
+    for (int64_t k = fold->begin > 1 ? fold->begin : 1; k < fold->end; k += LANES) {
+        int64_t left = fold->end - k, count = left < LANES ? left : LANES;
         int64_t other = 2 * (half - k - count + 1);
         struct lanes a, b = load_reversed(in + other, count), by;
         load_columns(&a, in + 2 * k, 1, 0, count, false);
@@ -443,6 +477,8 @@ static void fold_row(const struct cpu_fft_fold *fold, const REAL *in, REAL *out)
         store_columns(out + 2 * k, &a, 1, 0, count, false, 1);
         store_reversed(out + other, b, count);
     }
+    if (!has_ends)
+        return;
     if (inverse) {
         out[0] = first + last;
         out[1] = first - last;

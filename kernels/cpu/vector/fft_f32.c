@@ -8,5 +8,6 @@
 #define HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
 #define REVERSED 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0
 #define FOLD V(cpu_fft_fold_f32)
+#define PART V(cpu_fft_part_f32)
 #define RUN V(cpu_fft_f32)
 #include "fft.inc.h"

@@ -8,5 +8,6 @@
 #define HIGH 4, 12, 5, 13, 6, 14, 7, 15
 #define REVERSED 7, 6, 5, 4, 3, 2, 1, 0
 #define FOLD V(cpu_fft_fold_f64)
+#define PART V(cpu_fft_part_f64)
 #define RUN V(cpu_fft_f64)
 #include "fft.inc.h"

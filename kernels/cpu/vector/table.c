@@ -34,6 +34,8 @@ const struct cpu_kernels V(cpu_kernels) = {
     .nn = &V(cpu_nn),
     .fft_f32 = V(cpu_fft_f32),
     .fft_f64 = V(cpu_fft_f64),
+    .fft_part_f32 = V(cpu_fft_part_f32),
+    .fft_part_f64 = V(cpu_fft_part_f64),
     .fft_fold_f32 = V(cpu_fft_fold_f32),
     .fft_fold_f64 = V(cpu_fft_fold_f64),
 };

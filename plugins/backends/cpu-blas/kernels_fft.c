@@ -1,24 +1,30 @@
 // SPDX-License-Identifier: MIT
 // The discrete Fourier transforms of pack fft along rows. The plan of a length is made when
 // the step is compiled. An even number of real numbers is transformed as half as many
-// complex ones, an odd number as complex ones, in memory of the worker.
+// complex ones, an odd number as complex ones, in memory of the worker. Threads take rows;
+// long rows they share.
 #include <string.h>
 #include <tenon/ops/fft_attrs.h>
 #include "kernels.h"
 
 #define PIECE_ELEMENTS 16384 // transformed at least by a piece of a parallel loop
+#define SHARED_LENGTH 65536  // rows of so many complex numbers are shared by threads
 
 enum kind { COMPLEX, OF_REAL, TO_REAL };
 
 // One step. Bytes are multiples of CPU_FFT_ALIGNMENT.
 struct fft_step {
     enum kind kind;
-    bool is_f64, is_inverse, is_half;
+    bool is_f64, is_inverse, is_half, is_shared;
     double scale;
-    int64_t n, length;                  // of a row; of the plan: n, or n / 2 where is_half
-    int64_t rows, block;                // rows that are transformed together
-    uint64_t plan_bytes, scratch, part; // of the plan; of a run; of a worker's memory
+    int64_t n, length;   // of a row; of the plan: n, or n / 2 where is_half
+    int64_t rows, block; // rows that are transformed together
+    uint64_t plan_bytes; // and those of scratch memory, to make it
+    uint64_t making;
+    uint64_t run_bytes;     // of a run, behind which an odd row of real numbers has its own
+    uint64_t between, part; // of scratch memory: shared by workers, and of each
     cpu_fft_fn *run;
+    cpu_fft_part_fn *run_part;
     cpu_fft_fold_fn *fold;
     const struct cpu_fft *plan;
     const void *turns; // where is_half
@@ -29,6 +35,7 @@ struct fft_run {
     const struct fft_step *step;
     const char *in;
     char *out, *scratch;
+    bool by_unit; // scratch memory is that of the unit, as there are fewer than workers
 };
 
 static uint64_t aligned(uint64_t bytes)
@@ -58,42 +65,70 @@ static struct fft_step describe(enum kind kind, const tn_layout *in, const tn_la
         s.rows *= in->extent[i];
     // Rows in lanes of vectors; longer ones are divided over the lanes each.
     s.block = s.length <= CPU_FFT_MAX_LANES ? 2 * CPU_FFT_LANE_BYTES / number_bytes(&s) : 1;
-    cpu_fft_measure(s.length, s.is_f64, &s.plan_bytes, &s.scratch);
-    s.part = aligned(s.scratch);
+    struct cpu_fft_size size = cpu_fft_measure(s.length, s.is_f64);
+    s.plan_bytes = aligned(size.plan);
+    s.making = size.scratch;
+    s.run_bytes = s.part = aligned(size.scratch);
+    s.is_shared =
+        size.part > 0 && s.length >= SHARED_LENGTH && (kind == COMPLEX || s.is_half);
+    if (s.is_shared) {
+        s.between = aligned((uint64_t)(s.length * number_bytes(&s)));
+        s.part = aligned(size.part);
+    }
     if (kind != COMPLEX && !s.is_half)
         s.part += aligned((uint64_t)(s.block * s.n * number_bytes(&s)));
     return s;
 }
 
+static int64_t count_units(const struct fft_step *s)
+{
+    return (s->rows + s->block - 1) / s->block;
+}
+
 // --- rows --------------------------------------------------------------------------------
+
+static struct cpu_fft_call call_of(const struct fft_step *s, const void *in, void *out,
+                                   int64_t rows, int64_t in_row, int64_t out_row,
+                                   void *scratch)
+{
+    return (struct cpu_fft_call){.plan = s->plan,
+                                 .in = in,
+                                 .out = out,
+                                 .rows = rows,
+                                 .in_row = in_row,
+                                 .out_row = out_row,
+                                 .scale = s->kind == OF_REAL && s->is_half ? s->scale / 2
+                                                                           : s->scale,
+                                 .is_inverse = s->is_inverse,
+                                 .scratch = scratch};
+}
 
 static void transform(const struct fft_step *s, const void *in, void *out, int64_t rows,
                       int64_t in_row, int64_t out_row, void *scratch)
 {
-    const struct cpu_fft_call call = {
-        .plan = s->plan,
-        .in = in,
-        .out = out,
-        .rows = rows,
-        .in_row = in_row,
-        .out_row = out_row,
-        .scale = s->kind == OF_REAL && s->is_half ? s->scale / 2 : s->scale,
-        .is_inverse = s->is_inverse,
-        .scratch = scratch};
+    const struct cpu_fft_call call = call_of(s, in, out, rows, in_row, out_row, scratch);
     s->run(&call);
+}
+
+// Rows of numbers in `in` and those of half as many complex ones.
+static struct cpu_fft_fold fold_of(const struct fft_step *s, const void *in, void *out,
+                                   int64_t rows)
+{
+    return (struct cpu_fft_fold){.half = s->length,
+                                 .turns = s->turns,
+                                 .in = in,
+                                 .out = out,
+                                 .rows = rows,
+                                 .in_row = s->length + 1,
+                                 .out_row = s->length + (s->kind == OF_REAL),
+                                 .is_inverse = s->kind == TO_REAL,
+                                 .end = s->length / 2 + 1};
 }
 
 static void transform_halves(const struct fft_step *s, const void *in, void *out,
                              int64_t rows, void *scratch)
 {
-    struct cpu_fft_fold fold = {.half = s->length,
-                                .turns = s->turns,
-                                .in = s->kind == OF_REAL ? out : in,
-                                .out = out,
-                                .rows = rows,
-                                .in_row = s->length + 1,
-                                .out_row = s->length + (s->kind == OF_REAL),
-                                .is_inverse = s->kind == TO_REAL};
+    struct cpu_fft_fold fold = fold_of(s, s->kind == OF_REAL ? out : in, out, rows);
     if (s->kind == OF_REAL)
         transform(s, in, out, rows, s->length, s->length + 1, scratch);
     s->fold(&fold);
@@ -130,7 +165,7 @@ ODD_ROWS(double, f64)
 static void transform_odd(const struct fft_step *s, const char *in, char *out, int64_t rows,
                           char *scratch)
 {
-    char *room = scratch + aligned(s->scratch);
+    char *room = scratch + s->run_bytes;
     int64_t n = s->n, size = number_bytes(s), kept = (n / 2 + 1) * size;
     if (s->kind == OF_REAL) {
         if (s->is_f64)
@@ -165,16 +200,16 @@ static int64_t row_bytes(const struct fft_step *s, bool real)
            number_bytes(s) / 2;
 }
 
-static void run_blocks(void *context, int64_t begin, int64_t end, uint32_t worker)
+static void run_units(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     const struct fft_run *r = context;
     const struct fft_step *s = r->step;
-    char *scratch = r->scratch + worker * s->part;
-    for (int64_t row = begin * s->block; row < end * s->block && row < s->rows;
-         row += s->block) {
-        int64_t left = s->rows - row, rows = left < s->block ? left : s->block;
+    for (int64_t unit = begin; unit < end; unit++) {
+        int64_t row = unit * s->block, left = s->rows - row;
+        int64_t rows = left < s->block ? left : s->block;
         const char *in = r->in + row * row_bytes(s, s->kind == OF_REAL);
         char *out = r->out + row * row_bytes(s, s->kind == TO_REAL);
+        char *scratch = r->scratch + (r->by_unit ? (uint64_t)unit : worker) * s->part;
         if (s->kind == COMPLEX)
             transform(s, in, out, rows, s->n, s->n, scratch);
         else if (s->is_half)
@@ -182,6 +217,57 @@ static void run_blocks(void *context, int64_t begin, int64_t end, uint32_t worke
         else
             transform_odd(s, in, out, rows, scratch);
     }
+}
+
+// --- rows that threads share -------------------------------------------------------------
+
+struct shared {
+    const struct fft_step *step;
+    struct cpu_fft_call call; // of one row
+    struct cpu_fft_fold fold;
+    bool is_second;
+    char *scratch; // of the workers
+};
+
+static void run_part(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    const struct shared *x = context;
+    const struct cpu_fft_part part = {.call = &x->call,
+                                      .is_second = x->is_second,
+                                      .begin = begin,
+                                      .end = end,
+                                      .scratch = x->scratch + worker * x->step->part};
+    x->step->run_part(&part);
+}
+
+static void run_fold(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    const struct shared *x = context;
+    struct cpu_fft_fold fold = x->fold;
+    (void)worker;
+    fold.begin = begin;
+    fold.end = end;
+    x->step->fold(&fold);
+}
+
+static void share_row(const tn_cpu_call *call, const struct fft_run *r, int64_t row)
+{
+    const struct fft_step *s = r->step;
+    const char *in = r->in + row * row_bytes(s, s->kind == OF_REAL);
+    char *out = r->out + row * row_bytes(s, s->kind == TO_REAL);
+    struct shared x = {.step = s, .scratch = r->scratch + s->between};
+    x.fold = fold_of(s, s->kind == OF_REAL ? out : in, out, 1);
+    x.call = call_of(s, s->kind == TO_REAL ? out : in, out, 1, 0, 0, r->scratch);
+    if (s->kind == TO_REAL)
+        call->parallel_for(call, x.fold.end, PIECE_ELEMENTS, run_fold, &x);
+    for (int part = 0; part < 2; part++) {
+        int64_t blocks = cpu_fft_blocks(s->plan, part);
+        x.is_second = part;
+        call->parallel_for(call, blocks, 1 + PIECE_ELEMENTS / (s->length / blocks),
+                           run_part, &x);
+    }
+    if (s->kind == OF_REAL)
+        call->parallel_for(call, x.fold.end, PIECE_ELEMENTS, run_fold, &x);
 }
 
 // --- the kernels -------------------------------------------------------------------------
@@ -193,9 +279,13 @@ static tn_status fft_launch(const tn_cpu_call *call)
                           .out = first_element(&call->outputs[0]),
                           .scratch = call->scratch};
     const struct fft_step *s = run.step;
-    if (s->rows > 0)
-        call->parallel_for(call, (s->rows + s->block - 1) / s->block,
-                           1 + PIECE_ELEMENTS / (s->block * s->n), run_blocks, &run);
+    int64_t units = count_units(s);
+    run.by_unit = units < (int64_t)call->num_threads;
+    for (int64_t row = 0; row < s->rows && s->is_shared; row++)
+        share_row(call, &run, row);
+    if (units > 0 && !s->is_shared)
+        call->parallel_for(call, units, 1 + PIECE_ELEMENTS / (s->block * s->n), run_units,
+                           &run);
     return TN_OK;
 }
 
@@ -209,9 +299,9 @@ static tn_status fft_prepare(const tn_cpu_call *call, enum kind kind, bool is_in
     uint64_t head = aligned(sizeof(d)), turns = 0;
     if (d.is_half)
         turns = (uint64_t)(d.length / 2 + 1) * (uint64_t)number_bytes(&d);
-    uint64_t bytes = tn_saturated_add(tn_saturated_add(head, aligned(d.plan_bytes)), turns);
+    uint64_t bytes = tn_saturated_add(tn_saturated_add(head, d.plan_bytes), turns);
     char *memory = host->alloc(host, bytes, CPU_FFT_ALIGNMENT);
-    void *scratch = memory ? host->alloc(host, d.scratch, CPU_FFT_ALIGNMENT) : NULL;
+    void *scratch = memory ? host->alloc(host, d.making, CPU_FFT_ALIGNMENT) : NULL;
     if (!scratch) {
         host->free(host, memory);
         return TN_ERR_MEMORY; // alloc has said so
@@ -219,11 +309,12 @@ static tn_status fft_prepare(const tn_cpu_call *call, enum kind kind, bool is_in
     d.is_inverse = is_inverse;
     d.scale = scale;
     d.run = d.is_f64 ? kernels->fft_f64 : kernels->fft_f32;
+    d.run_part = d.is_f64 ? kernels->fft_part_f64 : kernels->fft_part_f32;
     d.fold = d.is_f64 ? kernels->fft_fold_f64 : kernels->fft_fold_f32;
     d.plan = cpu_fft_plan(memory + head, d.length, d.is_f64, d.run, scratch);
-    d.turns = memory + head + aligned(d.plan_bytes);
+    d.turns = memory + head + d.plan_bytes;
     if (d.is_half)
-        cpu_fft_turns(memory + head + aligned(d.plan_bytes), d.length, d.is_f64);
+        cpu_fft_turns(memory + head + d.plan_bytes, d.length, d.is_f64);
     host->free(host, scratch);
     memcpy(memory, &d, sizeof(d));
     *out_state = memory;
@@ -238,7 +329,10 @@ static void fft_finish(const tn_host *host, void *state)
 static uint64_t fft_scratch(enum kind kind, const tn_kernel_query *query)
 {
     struct fft_step s = describe(kind, &query->inputs[0], &query->outputs[0]);
-    return tn_saturated_multiply(s.part, query->num_workers);
+    uint64_t units = (uint64_t)count_units(&s), parts = query->num_workers;
+    if (!s.is_shared && units < parts)
+        parts = units;
+    return tn_saturated_add(s.between, tn_saturated_multiply(s.part, parts));
 }
 
 // Beyond it products of indices of a plan do not fit.
