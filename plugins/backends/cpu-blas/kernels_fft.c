@@ -17,12 +17,12 @@ struct fft_step {
     enum kind kind;
     bool is_f64, is_inverse, is_half, is_shared;
     double scale;
-    int64_t n, length;   // of a row; of the plan: n, or n / 2 where is_half
-    int64_t rows, block; // rows that are transformed together
-    uint64_t plan_bytes; // and those of scratch memory, to make it
-    uint64_t making;
-    uint64_t run_bytes;     // of a run, behind which an odd row of real numbers has its own
-    uint64_t between, part; // of scratch memory: shared by workers, and of each
+    int64_t n, length;           // of a row; of the plan: n, or n / 2 where is_half
+    int64_t rows, block;         // rows that are transformed together
+    uint64_t plan_bytes, making; // of the plan; of scratch memory for making it
+    uint64_t run_bytes; // of a run; behind it lies room for odd rows of real numbers
+    uint64_t between;   // of scratch memory that workers share, where is_shared
+    uint64_t part;      // of that of each worker
     cpu_fft_fn *run;
     cpu_fft_part_fn *run_part;
     cpu_fft_fold_fn *fold;
