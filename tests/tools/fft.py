@@ -261,7 +261,7 @@ def each_launch_agrees_with_its_definition():
         assert done.stderr == "", done.stderr
 
 
-def one_plan_serves_each_step():
+def the_kernel_of_the_cpu_is_chosen():
     done = tenon("why", "fft(x, axis=0)", "x=[[1.0, 2], [3, 4]]", env=CPU).stdout
     assert "fft.dft/1" in done and "'planned' of org.tenon.cpu-blas" in done, done
 
@@ -281,5 +281,5 @@ def devices_without_kernels_leave_it_to_others():
 if __name__ == "__main__":
     tap.run([lengths_of_every_kind_are_those_of_numpy, axes_are_cropped_and_padded, several_axes_are_transformed,
              dtypes_are_those_of_numpy, frequencies_and_shifts_are_those_of_numpy, wrong_arguments_are_named,
-             gradients_are_those_of_pytorch, each_launch_agrees_with_its_definition, one_plan_serves_each_step,
+             gradients_are_those_of_pytorch, each_launch_agrees_with_its_definition, the_kernel_of_the_cpu_is_chosen,
              devices_without_kernels_leave_it_to_others])
