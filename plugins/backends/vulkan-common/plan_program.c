@@ -9,6 +9,9 @@ const char *program_device_lacks(tn_device *device, const tn_expr_program *progr
     uint32_t dtypes = program_dtypes(program);
     if ((dtypes & (TN_DTYPE_BIT(TN_I64) | TN_DTYPE_BIT(TN_U64))) && !device->facts.i64)
         return "it computes with 64-bit integers, which the device's shaders lack";
+    if ((dtypes & TN_DTYPE_BIT(TN_COMPLEX128)) && !device->facts.f64)
+        return "it computes with complex128, whose f64 the device's shaders lack: cast to "
+               "complex64";
     if ((dtypes & TN_DTYPE_BIT(TN_F64)) && !device->facts.f64)
         return "it computes with f64, which the device's shaders lack: cast to f32";
     return NULL;

@@ -66,10 +66,11 @@ static bool find_transposition(const tn_layout *from, const tn_layout *to,
     return false;
 }
 
+// Elements of 16 bytes are coalesced enough without tiles.
 bool plan_is_transpose(const tn_step *step)
 {
     struct transposition transposition;
-    return is_plain_copy(step) &&
+    return is_plain_copy(step) && dtype_bytes(step->program->output_dtypes[0]) <= 8 &&
            find_transposition(&tn_step_input(step, 0)->layout,
                               &tn_step_output(step, 0)->layout, &transposition);
 }
