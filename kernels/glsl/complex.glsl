@@ -3,10 +3,10 @@
 // (real part, imaginary part), with the meaning that <tenon/ops/complex.h> gives them. Needs
 // scalar.glsl and functions.glsl; compiled with NEED_COMPLEX_NUMBERS, and NEED_NAME as there.
 //
-// Bounds, in units in the last place of the result's magnitude, checked by the tests: functions 16;
-// exp2 and expm1 16 + |imaginary part|; pow 16 + 2 |b log a|. Branch cuts are taken by the signs of
-// zeros. Beyond what C11, annex G, says of exp, log and sqrt, functions of infinities and NaNs
-// may be NaN in more cases.
+// Bounds, in units in the last place of the result's magnitude, checked by the tests: functions 6;
+// exp2 6 + |imaginary part|; pow 12 + 2 |b log a|. Branch cuts are taken by the signs of zeros.
+// exp, log and sqrt of infinities and NaNs are those of C11, annex G; other functions of them may
+// be NaN in more cases.
 
 // --- arithmetic ---------------------------------------------------------------------------
 

@@ -112,11 +112,13 @@ vec2 op_EXP_c(vec2 a)
 }
 vec2 op_EXP2_c(vec2 a)
 {
-    float angle = a.y * 0.69314718055994530942;
-    if (!is_finite(a.x) || abs(a.x) > 40.0)
-        return op_EXP_c(vec2(a.x * 0.69314718055994530942, angle));
-    float scale = op_EXP2(a.x);
-    return a.y == 0.0 ? vec2(scale, a.y) : vec2(scale * op_COS(angle), scale * op_SIN(angle));
+    if (is_inf(a.x) && !is_finite(a.y))
+        return op_EXP_c(a);
+    float shift = a.x > 40.0 ? 40.0 : 0.0, factor = a.x > 40.0 ? 1099511627776.0 : 1.0; // 2^40
+    float scale = op_EXP2(a.x - shift), angle = a.y * 0.69314718055994530942;
+    if (a.y == 0.0)
+        return vec2(scale * factor, a.y);
+    return vec2(scale * op_COS(angle) * factor, scale * op_SIN(angle) * factor);
 }
 // expm1(x) cos(y) - 2 sin(y / 2)^2 + i exp(x) sin(y)
 vec2 op_EXPM1_c(vec2 a)
@@ -303,10 +305,13 @@ vec2 op_ATANH_c(vec2 a)
         return vec2(not_a_number());
     if (large < 1.0e-9)
         return a;
-    if (large > 1.0e9) {
-        float ratio = min(x, y) / large;
-        re = is_inf(large) ? 0.0 : x / large / (large * (1.0 + ratio * ratio));
+    if (is_inf(large)) {
+        re = 0.0;
         im = 1.57079632679489661923;
+    } else if (large > 1.0e9) { // 1 / a, beside which powers of it are nothing
+        float ratio = min(x, y) / large, below = large * (1.0 + ratio * ratio);
+        re = x / large / below;
+        im = 1.57079632679489661923 - y / large / below;
     } else {
         re = x == 1.0 && y < 1.0e-9
                  ? 0.5 * (0.69314718055994530942 - op_LOG(y))
