@@ -10,12 +10,20 @@
 
 #define N 4
 
-static void open_cpu(void)
+// TENON_TEST_BACKEND names the device.
+static const char *backend(void)
 {
-    runtime = open_on("cpu-blas");
+    const char *name = getenv("TENON_TEST_BACKEND");
+    return name ? name : "cpu-blas";
 }
 
-TestSuite(complex_numbers, .init = open_cpu, .fini = teardown);
+static void open_backend(void)
+{
+    need_device(backend());
+    runtime = open_on(backend());
+}
+
+TestSuite(complex_numbers, .init = open_backend, .fini = teardown);
 
 static const tn_complex128 zs[N] = {{1, 2}, {-0.5, 0.75}, {-2, -1}, {0.25, -1.5}};
 static const tn_complex128 ws[N] = {{0.5, -1}, {2, 0.25}, {-1, 1}, {1.25, 0.5}};
@@ -342,8 +350,10 @@ Test(complex_numbers, what_is_not_defined_is_refused_by_name)
 
 Test(checked_complex, launches_agree_with_their_definitions)
 {
-    tn_runtime *rt =
-        open_with((const char *const[]){"TENON_BACKEND=cpu-blas", "TENON_CHECK=1", NULL});
+    char variable[96];
+    need_device(backend());
+    snprintf(variable, sizeof(variable), "TENON_BACKEND=%s", backend());
+    tn_runtime *rt = open_with((const char *const[]){variable, "TENON_CHECK=1", NULL});
     tn_scope *s = tn_scope_open(rt);
     tn_array *z = of(s, zs), *w = of(s, ws), *gradient;
     tn_array *m = tn_from_data(s, TN_COMPLEX128, TN_SHAPE(2, 2), zs);

@@ -66,11 +66,10 @@ static bool find_transposition(const tn_layout *from, const tn_layout *to,
     return false;
 }
 
-// Elements of 16 bytes are coalesced enough without tiles.
 bool plan_is_transpose(const tn_step *step)
 {
     struct transposition transposition;
-    return is_plain_copy(step) && dtype_bytes(step->program->output_dtypes[0]) <= 8 &&
+    return is_plain_copy(step) &&
            find_transposition(&tn_step_input(step, 0)->layout,
                               &tn_step_output(step, 0)->layout, &transposition);
 }
@@ -99,7 +98,7 @@ tn_status plan_transpose(struct vk_plan *plan, const tn_step *step)
     struct transposition transposition;
     find_transposition(from, to, &transposition);
     uint32_t last = transposition.num_axes - 1, bytes = dtype_bytes(to->dtype);
-    uint64_t tile = bytes == 8 ? 32 : 64;
+    uint64_t tile = bytes >= 8 ? 32 : 64;
     uint64_t tiles = ceil_div(transposition.extent[last], tile) *
                      ceil_div(transposition.extent[transposition.fast], tile);
     for (uint32_t axis = 0; axis < last; axis++)
