@@ -144,7 +144,7 @@ def complex_f64():
 
 
 def needs():
-    return '#define NEED_COMPLEX_NUMBERS\n' + ''.join('#define NEED_%s\n' % insn.name for insn in instructions())
+    return '#define NEED_FLOAT8\n#define NEED_COMPLEX_NUMBERS\n' + ''.join('#define NEED_%s\n' % insn.name for insn in instructions())
 
 
 def parts():

@@ -133,7 +133,8 @@
 #define TO_f64(c) (c)
 #define WRAP_f64(c) (c)
 
-// Floats of 8 bits, by the bits: their formats are those of <tenon/ops/float8.h>.
+// Floats of 8 bits, by the bits, with NEED_FLOAT8: their formats are those of
+// <tenon/ops/float8.h>.
 #define S_f8_e4m3 uint8_t
 #define SV_f8_e4m3 u8vec4
 #define W_f8_e4m3 uint
@@ -194,6 +195,7 @@ uint half_bits(float x)
     return sign | ((rest - 0x38000000u) >> 13);
 }
 
+#ifdef NEED_FLOAT8
 // E4M3, rounded to nearest even; beyond 464, half way to the number after 448, NaN. Numbers below
 // 2^-6 are counted in units of 2^-9: multiplied, since a device may round a sum in another way.
 uint f8_e4m3_bits(float x)
@@ -236,6 +238,7 @@ float f8_e5m2_value(uint w)
         bits = floatBitsToUint(float(rest) * 0.0000152587890625);
     return uintBitsToFloat(bits | ((w & 0x80u) << 24));
 }
+#endif
 
 // Number of this workgroup: more than the device takes along x are laid out in rows of
 // GRID_ROW. A specialisation constant: a driver may write gl_NumWorkGroups to memory before

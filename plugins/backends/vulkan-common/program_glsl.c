@@ -63,6 +63,9 @@ void glsl_write_needs(const struct glsl_writer *w)
         text_add(w->out, "#define NEED_I64\n");
     if (dtypes & TN_DTYPE_BIT(TN_F64))
         text_add(w->out, "#define NEED_F64\n");
+    for (uint32_t i = 0; i < w->class->num_inputs + w->class->num_outputs; i++)
+        if (tn_dtype_in(glsl_operand_dtype(w, i), TN_FLOAT8_DTYPES))
+            text_add(w->out, "#define NEED_FLOAT8\n");
     if (dtypes & TN_COMPLEX_DTYPES)
         text_add(w->out, "#define NEED_COMPLEX_NUMBERS\n");
     if (program_has_f64_function(program))
