@@ -4,9 +4,9 @@
 // scalar.glsl and functions.glsl; compiled with NEED_COMPLEX_NUMBERS, and NEED_NAME as there.
 //
 // Bounds, in units in the last place of the result's magnitude, checked by the tests: functions 6;
-// exp2 6 + |imaginary part|; pow 12 + 2 |b log a|. Branch cuts are taken by the signs of zeros.
-// exp, log and sqrt of infinities and NaNs are those of C11, annex G; other functions of them may
-// be NaN in more cases.
+// exp2 6 + |imaginary part|; pow 12 + 2 |b log a|, and 4 |b| more where b is whole. Branch cuts are
+// taken by the signs of zeros. exp, log and sqrt of infinities and NaNs are those of C11, annex G;
+// other functions of them may be NaN in more cases.
 
 // --- arithmetic ---------------------------------------------------------------------------
 

@@ -175,19 +175,21 @@ vec2 op_LOG1P_c(vec2 a)
 // --- powers -------------------------------------------------------------------------------
 
 #ifdef NEED_POW
+// Small whole powers are products, unless these overflow or are 0.
 vec2 op_POW_c(vec2 a, vec2 b)
 {
     float n = abs(b.x);
-    vec2 result = vec2(1.0, 0.0);
     if (a == vec2(0.0) && b != vec2(0.0))
         return b.x > 0.0 ? vec2(0.0) : vec2(not_a_number());
     if (b.y == 0.0 && n <= 100.0 && n == floor(n)) {
+        vec2 result = vec2(1.0, 0.0), square = a;
         for (uint left = uint(n); left > 0u; left >>= 1) {
             if ((left & 1u) != 0u)
-                result = op_MUL_c(result, a);
-            a = op_MUL_c(a, a);
+                result = op_MUL_c(result, square);
+            square = op_MUL_c(square, square);
         }
-        return b.x < 0.0 ? op_DIV_c(vec2(1.0, 0.0), result) : result;
+        if (op_ISFINITE_c(result) && result != vec2(0.0))
+            return b.x < 0.0 ? op_DIV_c(vec2(1.0, 0.0), result) : result;
     }
     return op_EXP_c(op_MUL_c(b, op_LOG_c(a)));
 }

@@ -248,6 +248,27 @@ Test(complex_numbers, rows_are_reduced_and_derived)
     tn_scope_close(s);
 }
 
+// Rows of what is only stored.
+Test(complex_numbers, floats_of_8_bits_are_summed_over_rows)
+{
+    static const float values[2][3] = {{0.3f, 2, -17}, {448, 0.5f, 1}};
+    static const tn_dtype dtypes[] = {TN_F8_E4M3, TN_F8_E5M2};
+    static const float sums[] = {0.3125f + 2 - 16, 449.5f, 0.3125f + 2 - 16, 449.5f};
+    tn_scope *s = tn_scope_open(runtime);
+    for (int i = 0; i < 2; i++) {
+        float got[6];
+        tn_array *x =
+            tn_op(s, "base.astype", TN_IN(tn_from_data(s, TN_F32, TN_SHAPE(2, 3), values)),
+                  tn_attrs("dtype", (int64_t)dtypes[i]));
+        tn_array *y =
+            tn_expr(s, "x -> sum(f32(x)) * (f32(x) > 1 ? 2 : 1)", TN_IN(x), TN_NO_ATTRS);
+        must(s, tn_read(s, y, got, sizeof(got)));
+        for (int k = 0; k < 6; k++)
+            cr_assert(got[k] == sums[2 * i + k / 3] * (values[k / 3][k % 3] > 1 ? 2 : 1));
+    }
+    tn_scope_close(s);
+}
+
 // A real reduction of complex numbers, and its cotangent, in one expression.
 Test(complex_numbers, a_real_sum_takes_the_real_part_of_a_cotangent)
 {

@@ -239,8 +239,9 @@ static double bound_of(const struct function *function, number x, number y)
 {
     if (function->growth == BY_IMAGINARY)
         return 6 + (double)fabsl(cimagl(x));
+    bool is_whole = cimagl(y) == 0 && creall(y) == rintl(creall(y));
     if (function->growth == BY_LOGARITHM)
-        return 12 + 2 * (double)cabsl(y * clogl(x));
+        return 12 + 2 * (double)cabsl(y * clogl(x)) + (is_whole ? 4 * (double)cabsl(y) : 0);
     return 6;
 }
 
@@ -310,8 +311,11 @@ static void check_functions(tn_dtype dtype)
         }
         for (uint32_t i = 0; i < 2; i++) {
             tn_tensor tensor = operand(tn_step_input(step, i));
-            for (int64_t at = 0; at < NUM_POINTS; at++)
-                tn_set_complex(&tensor, at, argument(dtype));
+            for (int64_t at = 0; at < NUM_POINTS; at++) {
+                bool is_whole = i == 1 && draw() % 8 == 0; // for powers
+                tn_complex128 whole = {rint(uniform(-20, 20)), 0};
+                tn_set_complex(&tensor, at, is_whole ? whole : argument(dtype));
+            }
         }
         steps[k] = step;
     }
