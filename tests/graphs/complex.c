@@ -248,6 +248,26 @@ Test(complex_numbers, rows_are_reduced_and_derived)
     tn_scope_close(s);
 }
 
+// NaNs included, whose bits a conversion would not keep.
+Test(complex_numbers, floats_of_8_bits_are_moved_as_they_are)
+{
+    static const tn_dtype dtypes[] = {TN_F8_E4M3, TN_F8_E5M2};
+    uint8_t bits[256], got[256];
+    for (int i = 0; i < 256; i++)
+        bits[i] = (uint8_t)i;
+    tn_scope *s = tn_scope_open(runtime);
+    for (int k = 0; k < 2; k++) {
+        tn_array *x = tn_from_data(s, dtypes[k], TN_SHAPE(16, 16), bits);
+        must(s,
+             tn_read(s, un(s, "base.copy", un(s, "base.transpose", x)), got, sizeof(got)));
+        for (int i = 0; i < 256; i++)
+            if (got[i] != bits[i % 16 * 16 + i / 16])
+                cr_fatal("%s: %02x became %02x", tn_dtype_name(dtypes[k]),
+                         bits[i % 16 * 16 + i / 16], got[i]);
+    }
+    tn_scope_close(s);
+}
+
 // Rows of what is only stored.
 Test(complex_numbers, floats_of_8_bits_are_summed_over_rows)
 {
