@@ -7,8 +7,8 @@
 
 #include "kernels.h"
 
-// What is moved only, by its size, may be of any dtype.
 static const tn_operand_rule any_rules[] = {{0, TN_NEEDS_ANY}};
+// What is only moved, by its size, may be of any dtype.
 static const tn_operand_rule moved_rules[] = {{TN_ALL_DTYPES, TN_NEEDS_ANY}};
 static const tn_operand_rule contiguous_rules[] = {{0, TN_NEEDS_CONTIGUOUS}};
 static const tn_operand_rule matmul_rules[] = {
