@@ -143,12 +143,13 @@ void tn_function_destroy(tn_function *function)
 // Plans of functions are made for inputs that are contiguous, at offset 0.
 static bool is_plain(const tn_array *array)
 {
-    const struct value *value = array->value;
+    const struct value *value = array_value(array);
     return value && layout_is_plain(&value->layout);
 }
 
-// Gives the input itself when it is plain, else a plain copy. A kept array is not imported
-// into the scope: a stand-in would share its data, and a donated input must have one owner.
+// Gives the input itself when it is plain, else a plain copy. An array that is counted is
+// not imported into the scope: a stand-in would share its data, and a donated input must
+// have one owner.
 static tn_array *plain_input(tn_scope *scope, tn_array *input, uint32_t i)
 {
     if (!input || input->donated || (input->scope && input->scope != scope)) {
@@ -160,7 +161,7 @@ static tn_array *plain_input(tn_scope *scope, tn_array *input, uint32_t i)
     }
     if (is_plain(input))
         return input;
-    if (input->scope && tn_eval_n(scope, &input, 1) != TN_OK)
+    if (!array_value(input) && tn_eval_n(scope, &input, 1) != TN_OK)
         return NULL;
     return is_plain(input) ? input : read_copied(scope, input);
 }
@@ -368,9 +369,12 @@ static void give_away(const tn_function *function, tn_array *const *inputs)
         tn_array *input = inputs[function->donated[i]];
         if (input->donated)
             continue;
+        struct value *value = input->value;
+        if (!input->scope && input->node->num_outputs > 1)
+            value = counted_empty(input); // its neighbours may be in use
         input->donated = 1;
-        value_release(input->value);
         input->value = NULL;
+        value_release(value);
     }
 }
 

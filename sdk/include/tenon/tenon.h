@@ -18,7 +18,7 @@
 // lists) are borrowed for the call.
 //
 // Threads. A runtime may be used from any thread; a scope, and the arrays in it, by one
-// thread at a time. Arrays that are kept may be inputs in any scope of the same runtime.
+// thread at a time. What tn_keep gives may be used in any scopes of the same runtime.
 //
 // Processes. A runtime belongs to the process that opened it. A child of fork() may close
 // the runtimes, scopes, functions and kept arrays that it inherited; all other calls on
@@ -72,11 +72,11 @@ TN_API tn_status tn_runtime_open(const tn_runtime_options *options,
 
 // Waits for queued work, and closes the runtime. NULL is fine.
 //
-// Before, close the runtime's scopes, release its kept arrays, destroy its functions, and
-// let all other calls return. While some are left, and from within a callback of this
-// runtime, closing fails with TN_ERR_ARGUMENT: the runtime stays open and can be used;
-// tn_last_error() and the log say how many of each are left. The count is no lock: a call
-// on the runtime that begins during this one is an error of the program.
+// Before, close the runtime's scopes, release its kept and retained arrays, destroy its
+// functions, and let all other calls return. While some are left, and from within a
+// callback of this runtime, closing fails with TN_ERR_ARGUMENT: the runtime stays open and
+// can be used; tn_last_error() and the log say how many of each are left. The count is no
+// lock: a call on the runtime that begins during this one is an error of the program.
 //
 // In a child of fork() that inherited the runtime, closing waits for nothing and gives
 // TN_OK: see "Processes" above.
@@ -95,7 +95,7 @@ TN_API const char *tn_status_name(tn_status status);
 // runtime was inherited over fork().
 TN_API tn_scope *tn_scope_open(tn_runtime *runtime);
 
-// Frees the scope and every array in it that was not kept. NULL is fine.
+// Frees the scope and every array in it; what tn_keep gave lives on. NULL is fine.
 TN_API void tn_scope_close(tn_scope *scope);
 
 // The scope's first failure, or TN_OK; the failure's message, or "". The message lives
@@ -283,8 +283,9 @@ TN_API const void *tn_data(tn_scope *scope, tn_array *array);
 TN_API double tn_item(tn_scope *scope, tn_array *array);
 
 // Makes an array outlive its scope: evaluates the array, and gives a reference that
-// tn_release takes back. The result is data, without the graph that computed it:
-// derivatives stop there. NULL on failure.
+// tn_release takes back, on any thread; scopes hold on to what they use. The result is
+// data, without the graph that computed it: derivatives stop there. NULL on failure.
+// tn_retain of <tenon/retain.h> does not evaluate.
 TN_API tn_array *tn_keep(tn_scope *scope, tn_array *array);
 TN_API void tn_release(tn_array *array);
 
@@ -505,10 +506,9 @@ typedef struct tn_device_summary {
     char name[128];       // as in tn_device_info
     char driver[128];     // as in tn_device_info
     char features[256];   // as in tn_device_info
-    char
-        libraries[128]; // libraries that the device computes with, beside its driver; or ""
-    char warning[256];  // the reason why the device is slower than it could be, or ""
-    char remedy[192];   // the remedy for that reason, or ""
+    char libraries[128];  // that the device computes with, beside its driver; or ""
+    char warning[256];    // the reason why the device is slower than it could be, or ""
+    char remedy[192];     // the remedy for that reason, or ""
 } tn_device_summary;
 
 // Every device of every installed backend. Writes at most *count records, and sets *count
