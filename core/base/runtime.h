@@ -30,7 +30,9 @@ struct tn_runtime {
     pthread_mutex_t counted_lock; // graph/:   of what counted arrays refer to
     _Atomic uint64_t num_effects; // graph/:   nodes with effects that were built
     struct plan_cache *plans;     // plan/:      plans by signature
-    struct effects *effects;      // run/:       the order of effects
+    // run/: traces of functions, for tn_stats
+    _Atomic uint64_t traces_made, traces_dropped, traces_held;
+    struct effects *effects; // run/:       the order of effects
     // Wraps each opened device in a backend that checks its results. Set by check/ for
     // TENON_CHECK; else NULL.
     tn_status (*wrap_device)(struct device *device);
