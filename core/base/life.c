@@ -52,7 +52,7 @@ tn_status life_check_unused(const struct life *life)
         const char *one, *many;
     } words[NUM_LIFE_OBJECTS] = {
         [LIFE_SCOPES] = {"scope", "scopes"},
-        [LIFE_KEPT] = {"kept array", "kept arrays"},
+        [LIFE_KEPT] = {"kept or retained array", "kept or retained arrays"},
         [LIFE_FUNCTIONS] = {"function", "functions"},
         [LIFE_FILES] = {"open file", "open files"},
         [LIFE_EXPORTS] = {"exported array", "exported arrays"},

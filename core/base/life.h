@@ -13,7 +13,7 @@
 // Objects in use, counted.
 enum life_object {
     LIFE_SCOPES,    // open scopes
-    LIFE_KEPT,      // arrays from tn_keep
+    LIFE_KEPT,      // references from tn_keep and tn_retain
     LIFE_FUNCTIONS, // from tn_function_create
     LIFE_EXPORTS,   // from tn_array_export
     LIFE_FILES,     // from tn_file_open

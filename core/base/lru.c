@@ -86,20 +86,23 @@ static struct lru_entry *evict(struct lru *lru)
     return evicted;
 }
 
-void lru_put(struct lru *lru, struct lru_entry *entry)
+uint32_t lru_put(struct lru *lru, struct lru_entry *entry)
 {
     struct lru_entry *evicted = NULL;
+    uint32_t count = 0;
     pthread_mutex_lock(&lru->lock);
     if (!map_get(&lru->entries, entry->key) &&
         map_put(&lru->entries, entry->key, entry) == TN_OK) {
         lru_retain(entry);
         link_newest(lru, entry);
         lru->bytes += entry->bytes;
-        lru->count++;
+        count = ++lru->count;
         evicted = evict(lru);
+        count -= lru->count;
     }
     pthread_mutex_unlock(&lru->lock);
     release_list(lru, evicted);
+    return count;
 }
 
 uint64_t lru_bytes(struct lru *lru)

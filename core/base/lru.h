@@ -37,8 +37,9 @@ void lru_finish(struct lru *lru);
 struct lru_entry *lru_get(struct lru *lru, struct hash key);
 
 // Adds an entry, to which the cache takes a reference of its own. Does nothing when out of
-// memory, or when another thread has added the same key.
-void lru_put(struct lru *lru, struct lru_entry *entry);
+// memory, or when another thread has added the same key. Returns the number of entries that
+// were evicted.
+uint32_t lru_put(struct lru *lru, struct lru_entry *entry);
 
 uint64_t lru_bytes(struct lru *lru);
 

@@ -6,6 +6,8 @@
 #ifndef CORE_BASE_RUNTIME_H
 #define CORE_BASE_RUNTIME_H
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <tenon/tenon.h>
 #include "config.h"
 #include "fail.h"
@@ -25,8 +27,12 @@ struct tn_runtime {
     struct plugin_set *plugins;  // plugin/:    manifests, loaded code, reasons of refusals
     struct device_set *devices;  // device/:    opened devices in the order of TENON_BACKEND
     const void *graph_service;   // graph/:    what TN_HOST_GRAPH is for plugins
-    struct plan_cache *plans;    // plan/:      plans by signature
-    struct effects *effects;     // run/:       the order of effects
+    pthread_mutex_t counted_lock; // graph/:   of what counted arrays refer to
+    _Atomic uint64_t num_effects; // graph/:   nodes with effects that were built
+    struct plan_cache *plans;     // plan/:      plans by signature
+    // run/: traces of functions, for tn_stats
+    _Atomic uint64_t traces_made, traces_dropped, traces_held;
+    struct effects *effects; // run/:       the order of effects
     // Wraps each opened device in a backend that checks its results. Set by check/ for
     // TENON_CHECK; else NULL.
     tn_status (*wrap_device)(struct device *device);

@@ -70,6 +70,8 @@ tn_status expr_parse_arrow(tn_runtime *runtime, const char *text,
 // from applications go there, and live until the last reference to their set is released.
 struct expr_set *expr_set_hold(tn_runtime *runtime);
 void expr_set_release(struct expr_set *set);
+// The set of an expression, with a reference; NULL: the permanent one.
+struct expr_set *expr_set_share(const struct expr *expr);
 // False once a held set has reached EXPR_SET_LIMIT: hold the next one.
 bool expr_set_has_room(const struct expr_set *set);
 

@@ -52,6 +52,15 @@ void expr_set_release(struct expr_set *set)
         set_destroy(set);
 }
 
+struct expr_set *expr_set_share(const struct expr *expr)
+{
+    struct expr_set *set = expr_set_of(expr);
+    if (!set->permanent)
+        return NULL;
+    atomic_fetch_add_explicit(&set->refs, 1, memory_order_relaxed);
+    return set;
+}
+
 bool expr_set_has_room(const struct expr_set *set)
 {
     return !atomic_load_explicit(&set->full, memory_order_relaxed);

@@ -324,7 +324,7 @@ tn_status graph_apply(tn_scope *scope, const struct prim *prim,
         node->prim = prim;
         node->expr = prim->expr;
         node->hash = hash_join(node->hash, prim->id_hash);
-        scope->has_effects |= prim->domain != 0;
+        node_order_effects(scope, node);
         status = infer_node(prim, node);
         if (status == TN_OK)
             give_outputs(node, outputs);

@@ -2,8 +2,8 @@
 // The lazy graph: nodes, and arrays, which are the outputs of nodes.
 //
 // No function recurses over the graph's depth, so a chain of a million nodes can be built,
-// walked and freed. A node lives in its scope's arena and dies with the scope. Kept arrays,
-// which outlive their scope, are reference-counted.
+// walked and freed. A node lives in its scope's arena and dies with the scope. Counted
+// arrays, which outlive their scope, are outputs of counted nodes (keep.c).
 #ifndef CORE_GRAPH_GRAPH_H
 #define CORE_GRAPH_GRAPH_H
 
@@ -31,11 +31,14 @@ enum node_kind {
 // The evaluated elements of an array, on a device (device/device.h).
 struct value;
 
-// One operation or leaf. Constant once built, but for `mark` and `position`.
+// A node that lives as long as its outputs are referred to.
+struct counted;
+
+// One operation or leaf. Constant once built, but for `mark`, `position` and a lazy node.
 struct node {
     uint32_t kind;
     uint32_t num_inputs, num_outputs;
-    uint32_t serial;         // order of creation in the scope: inputs have smaller serials
+    uint32_t serial;         // number in the scope, above its inputs'; 0 for `counted`
     struct hash hash;        // of this node alone: kind, operation, attributes; not inputs
     const struct prim *prim; // NODE_PRIM
     const struct expr *expr; // NODE_EXPR, and NODE_PRIM when it has one
@@ -43,26 +46,29 @@ struct node {
     void *attrs;                // NODE_PRIM, NODE_EXPR; NULL: no attributes
     tn_array **inputs;          // NULL entries: optional inputs not given
     tn_array *outputs;          // num_outputs arrays, in the node's allocation
-    uint64_t number;            // NODE_NUMBER: bits of a double or an int64_t
+    // NODE_NUMBER: bits of a double or an int64_t. NODE_PRIM: 1 + the number of those with
+    // effects that were built before in the runtime; 0: it has none.
+    uint64_t number;
+    struct counted *counted; // the counted node that this one stands for; NULL: none
     // 1 + the number of the device that was named for it; of a NODE_INPUT: where its
     // argument lies. 0: none, which means the first.
     uint32_t device;
-    uint32_t reserved;
+    uint32_t is_lazy; // 1: without inputs until node_expand() takes those of `counted`
     uint32_t mark, position; // scratch of a graph walk: valid when mark is the walk's epoch
 };
 
-// One output of a node. A kept array belongs to no scope and is reference-counted.
+// One output of a node. A counted array belongs to no scope.
 struct tn_array {
     struct node *node;
-    tn_scope *scope;   // NULL for a kept array
+    tn_scope *scope;   // NULL for a counted array
     uint32_t output;   // index among the node's outputs
     uint8_t weak_kind; // KIND_... of a weak number, which has no dtype of its own; else 0
     uint8_t donated;   // its memory was donated to a function: using the array is an error
     uint16_t reserved;
     tn_type type;
-    struct value *value; // NULL until evaluated; owns a reference
+    struct value *value; // NULL until evaluated; owns a reference. See array_value()
     const char *name;    // given by the application; NULL: none. Borrowed
-    atomic_uint refs;    // kept arrays only
+    atomic_uint refs;    // counted arrays only
     uint32_t mark, id;   // scratch of an evaluation: valid when mark is its epoch
 };
 
@@ -72,7 +78,7 @@ struct tn_scope {
     struct arena scratch; // stack for temporary data of the current public function
     tn_status status;     // the first failure
     char *error;          // message of `status`; NULL with a failure: out of memory
-    struct map imports;   // kept array -> the leaf of this scope that shares its value
+    struct map imports;   // counted array -> the array of this scope that stands for it
     tn_array **evaluated; // arrays whose values the scope releases
     uint32_t num_evaluated, max_evaluated;
     struct intern_refs interned; // texts and lists in the attributes of the nodes
@@ -124,9 +130,11 @@ tn_status scope_begin(tn_scope *scope, const char *function, const struct given 
 tn_array **scope_locals(tn_scope *scope, const char *function, tn_array *const *arrays,
                         uint64_t count);
 
-// The array itself, or for a kept array the leaf of this scope that shares its value. NULL
+// The array itself, or for a counted array the one of this scope that stands for it. NULL
 // with the scope's failure set when the array belongs to another scope or was donated.
 tn_array *scope_local(tn_scope *scope, const tn_array *array);
+
+void scope_refuse_donated(tn_scope *scope); // an array that is empty
 
 // The number of the device to which data of this scope goes.
 static inline uint32_t scope_data_device(const tn_scope *scope)
@@ -141,9 +149,40 @@ struct expr_set *scope_exprs(tn_scope *scope);
 // Sets the array's value, which makes the array data. Takes the reference, on failure too.
 tn_status scope_set_value(tn_scope *scope, tn_array *array, struct value *value);
 
-// A kept array that shares the value of `array`, which is evaluated. NULL with the scope's
+// --- counted arrays (keep.c) -----------------------------------------------------------
+
+// A counted array that shares the value of `array`, which is evaluated, and is data. NULL
+// with the scope's failure set.
+tn_array *kept_create(tn_scope *scope, tn_array *array);
+
+// The array of this scope that stands for a counted one, made once. NULL with the scope's
 // failure set.
-tn_array *kept_create(tn_scope *scope, const tn_array *array);
+tn_array *scope_import(tn_scope *scope, tn_array *counted);
+
+// Gives the value of an array of this scope to the counted array that it stands for.
+void counted_publish(const tn_array *array);
+
+// Empties a counted array that is given away to a function: gives its value.
+struct value *counted_empty(tn_array *counted);
+
+// One reference less. [any-thread]
+void counted_release(tn_array *counted);
+
+// Gives a lazy node its inputs, or, when it is evaluated by now, its values.
+tn_status counted_expand(tn_scope *scope, struct node *node);
+static inline tn_status node_expand(tn_scope *scope, struct node *node)
+{
+    return node->is_lazy ? counted_expand(scope, node) : TN_OK;
+}
+
+// The value of an array that may be a counted one, to which another thread can give a value
+// at any time; NULL until evaluated.
+static inline struct value *array_value(const tn_array *array)
+{
+    return __atomic_load_n(&array->value, __ATOMIC_ACQUIRE);
+}
+
+// --- making nodes ----------------------------------------------------------------------
 
 // A leaf of this type: NODE_DATA, whose value the caller sets, NODE_NUMBER or NODE_INPUT.
 // NULL with the scope's failure set.
@@ -171,6 +210,9 @@ int32_t node_axis(const struct node *node);
 // Gives the node's expression as a program runs it: of one that reduces, for operands with
 // the row's axis last.
 tn_status node_program_expr(const struct node *node, const struct expr **out_expr);
+
+// Numbers a node whose primitive has effects.
+void node_order_effects(tn_scope *scope, struct node *node);
 
 // A scalar constant with these bits. NULL with the scope's failure set.
 tn_array *number_create(tn_scope *scope, tn_dtype dtype, uint64_t bits, int weak_kind);
@@ -228,10 +270,16 @@ tn_build graph_build(tn_scope *scope, const tn_host *host);
 extern const tn_host_graph graph_service;
 
 // Gives the operations that `arrays` depend on, in topological order, in a new list
-// (mem_free), and sets each node's `position` to its index there. Stops at arrays that have
-// a value, unless `through_data`.
+// (mem_free), and sets each node's `position` to its index there.
+enum graph_part {
+    TO_DATA,    // stops at arrays that have a value
+    TO_COUNTED, // stops at nodes that stand for counted ones or whose outputs have values
+};
 tn_status graph_order(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
-                      bool through_data, struct node ***out_nodes, uint32_t *out_count);
+                      enum graph_part part, struct node ***out_nodes, uint32_t *out_count);
+
+// Whether each output of the node has a value.
+bool node_is_data(const struct node *node);
 
 // A new leaf with this value, whose reference it takes, on failure too. NULL with the
 // scope's failure set.

@@ -75,6 +75,15 @@ struct node *node_create(tn_scope *scope, uint32_t kind, const tn_array *const *
     return node;
 }
 
+void node_order_effects(tn_scope *scope, struct node *node)
+{
+    if (!node->prim || !node->prim->domain)
+        return;
+    node->number = 1 + atomic_fetch_add_explicit(&scope->runtime->num_effects, 1,
+                                                 memory_order_relaxed);
+    scope->has_effects = true;
+}
+
 void node_types(const struct node *node, struct expr_types *out)
 {
     for (uint32_t i = 0; i < node->num_inputs; i++)

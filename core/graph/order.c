@@ -8,8 +8,9 @@
 // State of one walk. While a node is on the stack, node->position counts the inputs that
 // were visited; afterwards it is the node's index in `order`.
 struct walk {
+    tn_scope *scope;
     uint32_t epoch;
-    bool through_data;
+    enum graph_part part;
     struct node **stack, **order;
     uint32_t num_stack, max_stack, num_order, max_order;
 };
@@ -26,10 +27,21 @@ static tn_status push(struct walk *walk, struct node *node)
     return TN_OK;
 }
 
+bool node_is_data(const struct node *node)
+{
+    for (uint32_t i = 0; i < node->num_outputs; i++)
+        if (!node->outputs[i].value)
+            return false;
+    return true;
+}
+
 static bool is_leaf(const struct walk *walk, const tn_array *array)
 {
-    bool computes = array->node->kind == NODE_PRIM || array->node->kind == NODE_EXPR;
-    return !computes || (array->value && !walk->through_data);
+    const struct node *node = array->node;
+    if (node->kind != NODE_PRIM && node->kind != NODE_EXPR)
+        return true;
+    return walk->part == TO_DATA ? array->value != NULL
+                                 : node->counted || node_is_data(node);
 }
 
 static tn_status finish(struct walk *walk, struct node *node)
@@ -44,28 +56,37 @@ static tn_status finish(struct walk *walk, struct node *node)
     return TN_OK;
 }
 
-static tn_status visit(struct walk *walk, tn_array *root)
+// A lazy node gets its inputs when the walk comes to it.
+static tn_status enter(struct walk *walk, const tn_array *array)
 {
-    if (root->node->mark == walk->epoch || is_leaf(walk, root))
+    if (array->node->mark == walk->epoch)
         return TN_OK;
-    tn_status status = push(walk, root->node);
+    tn_status status = walk->part == TO_DATA && !array->value
+                           ? node_expand(walk->scope, array->node)
+                           : TN_OK;
+    return status != TN_OK || is_leaf(walk, array) ? status : push(walk, array->node);
+}
+
+static tn_status visit(struct walk *walk, const tn_array *root)
+{
+    tn_status status = enter(walk, root);
     while (status == TN_OK && walk->num_stack > 0) {
         struct node *node = walk->stack[walk->num_stack - 1];
         if (node->position == node->num_inputs) {
             status = finish(walk, node);
             continue;
         }
-        tn_array *input = node->inputs[node->position++];
-        if (input && input->node->mark != walk->epoch && !is_leaf(walk, input))
-            status = push(walk, input->node);
+        const tn_array *input = node->inputs[node->position++];
+        if (input)
+            status = enter(walk, input);
     }
     return status;
 }
 
 tn_status graph_order(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
-                      bool through_data, struct node ***out_nodes, uint32_t *out_count)
+                      enum graph_part part, struct node ***out_nodes, uint32_t *out_count)
 {
-    struct walk walk = {.epoch = ++scope->epoch, .through_data = through_data};
+    struct walk walk = {.scope = scope, .epoch = ++scope->epoch, .part = part};
     tn_status status = TN_OK;
     for (uint64_t i = 0; i < num_arrays && status == TN_OK; i++)
         if (arrays[i])

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Scopes: they own arrays, keep the first error, and import kept arrays as leaves.
+// Scopes: they own arrays, keep the first error, and know arrays that outlive them.
 #include "graph.h"
 
 #include <stdio.h>
@@ -30,7 +30,7 @@ void tn_scope_close(tn_scope *scope)
     for (uint32_t i = 0; i < scope->imports.capacity; i++) {
         struct map_entry *entry = &scope->imports.entries[i];
         if (entry->value)
-            tn_release((tn_array *)(uintptr_t)entry->key.lo);
+            counted_release((tn_array *)(uintptr_t)entry->key.lo);
     }
     for (uint32_t i = 0; i < scope->num_exprs; i++)
         expr_set_release(scope->exprs[i]);
@@ -153,27 +153,10 @@ tn_status scope_begin(tn_scope *scope, const char *function, const struct given 
     return TN_OK;
 }
 
-// The leaf of this scope that shares the value of a kept array; made once per kept array.
-static tn_array *import_kept(tn_scope *scope, tn_array *kept)
+void scope_refuse_donated(tn_scope *scope)
 {
-    struct hash key = {(uint64_t)(uintptr_t)kept, 0};
-    tn_array *local = map_get(&scope->imports, key);
-    if (local)
-        return local;
-    local = leaf_create(scope, NODE_DATA, &kept->type);
-    if (!local)
-        return NULL;
-    local->name = kept->name;
-    tn_status status = map_put(&scope->imports, key, local);
-    if (status != TN_OK) {
-        scope_take_failure(scope, status);
-        return NULL;
-    }
-    atomic_fetch_add_explicit(&kept->refs, 1, memory_order_relaxed); // released on close
-    value_retain(kept->value);
-    if (scope_set_value(scope, local, kept->value) != TN_OK)
-        return NULL;
-    return local;
+    tn_scope_fail(scope, TN_ERR_ARGUMENT,
+                  "the array was given away to a function and is empty now");
 }
 
 tn_array *scope_local(tn_scope *scope, const tn_array *array)
@@ -181,8 +164,7 @@ tn_array *scope_local(tn_scope *scope, const tn_array *array)
     if (!array || scope->status != TN_OK)
         return NULL;
     if (array->donated) {
-        tn_scope_fail(scope, TN_ERR_ARGUMENT,
-                      "the array was given away to a function and is empty now");
+        scope_refuse_donated(scope);
         return NULL;
     }
     if (array->scope == scope)
@@ -190,10 +172,10 @@ tn_array *scope_local(tn_scope *scope, const tn_array *array)
     if (scope->outer)
         return graph_capture(scope, array);
     if (!array->scope)
-        return import_kept(scope, (tn_array *)array);
+        return scope_import(scope, (tn_array *)array);
     tn_scope_fail(
         scope, TN_ERR_ARGUMENT,
-        "the array belongs to another scope: keep it with tn_keep to use it here");
+        "the array belongs to another scope: tn_keep or tn_retain makes one to use here");
     return NULL;
 }
 
@@ -244,5 +226,7 @@ tn_status scope_set_value(tn_scope *scope, tn_array *array, struct value *value)
     else
         scope->evaluated[scope->num_evaluated++] = array;
     array->value = value;
+    if (array->node->counted)
+        counted_publish(array);
     return TN_OK;
 }

@@ -239,7 +239,7 @@ static tn_status graph_create(tn_scope *trace, tn_array **inputs, uint32_t num_i
     if (!g->inputs || !g->outputs)
         return TN_ERR_MEMORY;
     tn_status status =
-        graph_order(trace, outputs, num_outputs, false, &graph->nodes, &g->num_nodes);
+        graph_order(trace, outputs, num_outputs, TO_DATA, &graph->nodes, &g->num_nodes);
     if (status != TN_OK)
         return status;
     number_graph(graph);
@@ -390,6 +390,7 @@ static tn_status copy_node(tn_scope *scope, tn_array **map, const struct node *n
     copy->prim = node->prim;
     copy->expr = node->expr;
     copy->hash = node->hash;
+    node_order_effects(scope, copy);
     for (uint32_t i = 0; i < node->num_outputs; i++) {
         copy->outputs[i].type = node->outputs[i].type;
         copy->outputs[i].weak_kind = node->outputs[i].weak_kind;

@@ -87,20 +87,46 @@ static tn_status add_output(struct task *task, tn_array *output)
     return status;
 }
 
-static int compare_serials(const void *a, const void *b)
+// A node and the number of the latest effect that it has or depends on; 0: none.
+struct ordered {
+    uint64_t effect;
+    struct node *node;
+};
+
+static int compare_ordered(const void *a, const void *b)
 {
-    const struct node *x = *(struct node *const *)a, *y = *(struct node *const *)b;
-    return x->serial < y->serial ? -1 : x->serial > y->serial;
+    const struct ordered *x = a, *y = b;
+    if (x->effect != y->effect)
+        return x->effect < y->effect ? -1 : 1;
+    return x->node->position < y->node->position ? -1 : 1;
 }
 
-// In the order in which the nodes were built, which is topological, too: effects happen in
-// that order.
-static void sort_by_serial(const struct task *task)
+// Effects happen in the order in which they were built. What an effect depends on was built
+// before, so the order stays topological.
+static tn_status sort_by_effects(const struct task *task)
 {
-    if (task->num_nodes > 0)
-        qsort(task->nodes, task->num_nodes, sizeof(*task->nodes), compare_serials);
-    for (uint32_t i = 0; i < task->num_nodes; i++)
-        task->nodes[i]->position = i;
+    uint32_t count = task->num_nodes;
+    struct ordered *list = mem_alloc(((uint64_t)count + 1) * sizeof(*list));
+    if (!list)
+        return TN_ERR_MEMORY;
+    for (uint32_t i = 0; i < count; i++) {
+        struct node *node = task->nodes[i];
+        list[i] = (struct ordered){node->kind == NODE_PRIM ? node->number : 0, node};
+        for (uint32_t k = 0; k < node->num_inputs; k++) {
+            const struct node *input = node->inputs[k] ? node->inputs[k]->node : node;
+            uint32_t at = input->position; // of no meaning where the walk did not come
+            if (at < i && task->nodes[at] == input && list[at].effect > list[i].effect)
+                list[i].effect = list[at].effect;
+        }
+    }
+    if (count > 0)
+        qsort(list, count, sizeof(*list), compare_ordered);
+    for (uint32_t i = 0; i < count; i++) {
+        task->nodes[i] = list[i].node;
+        list[i].node->position = i;
+    }
+    mem_free(list);
+    return TN_OK;
 }
 
 tn_status task_create(tn_scope *scope, tn_array *const *outputs, uint32_t num_outputs,
@@ -111,9 +137,9 @@ tn_status task_create(tn_scope *scope, tn_array *const *outputs, uint32_t num_ou
                         .num_outputs = num_outputs,
                         .first_captured = NONE};
     tn_status status =
-        graph_order(scope, outputs, num_outputs, false, &task.nodes, &task.num_nodes);
+        graph_order(scope, outputs, num_outputs, TO_DATA, &task.nodes, &task.num_nodes);
     if (status == TN_OK && scope->has_effects)
-        sort_by_serial(&task);
+        status = sort_by_effects(&task);
     task.epoch = ++scope->epoch;
     task.signature = hash_start(num_inputs);
     for (uint32_t i = 0; i < num_inputs && status == TN_OK; i++)

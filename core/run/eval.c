@@ -168,6 +168,9 @@ void tn_runtime_stats(const tn_runtime *runtime, tn_stats *out)
         .spare_bytes = device_spare_bytes(runtime),
         .plan_bytes = plan_cache_bytes(runtime),
         .bytes_written = stats_sum(runtime, STATS_WRITTEN),
+        .traces_made = runtime->traces_made,
+        .traces_dropped = runtime->traces_dropped,
+        .traces_held = runtime->traces_held,
     };
     if (!out)
         return;

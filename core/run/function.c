@@ -1,154 +1,24 @@
 // SPDX-License-Identifier: MIT
-// Functions: the body is traced once for each signature of the inputs (dtypes and extents);
-// later calls with this signature run the cached plan.
-#include <stdlib.h>
+// Calls of functions: the body is traced once for each signature of the inputs (dtypes and
+// extents, function_trace.c); later calls with this signature run the cached plan.
 #include <string.h>
 #include "../base/fail.h"
 #include "../base/shape.h"
 #include "../base/thread.h"
-#include "../plugin/host.h"
-#include "../primitive/registry.h"
-#include "run.h"
-
-// Bounds of one function's cache: bytes of host memory, and traces.
-#define TRACES_LIMIT (UINT64_C(32) << 20)
-#define MAX_TRACES 256
-#define MAX_RECENT 16
-
-// The trace of one signature. Constant once it is in the cache.
-struct trace_entry {
-    struct lru_entry entry; // key: the signature of the inputs
-    struct plan *plan;
-    struct value **captured; // data that the body used beside its inputs; with references
-    tn_type *output_types;
-    uint32_t num_captured, num_outputs, num_inputs;
-};
-
-struct tn_function {
-    tn_runtime *runtime;
-    tn_function_body body;
-    void *user;
-    uint32_t *donated; // numbers of the donated inputs, ascending
-    uint32_t num_donated;
-    struct lru traces;
-    // The trace of a thread's last call, with a reference, so that a thread which repeats a
-    // call shares no lock and no counter with others. Each place is for one thread or few.
-    struct {
-        char apart[LINES_APART];
-        _Atomic(struct trace_entry *) entry; // NULL: none, or in use
-    } recent[MAX_RECENT];
-};
-
-// Fields that an older caller's struct lacks are zero. Fields that a newer caller's struct
-// has beyond this one must be zero.
-static tn_status read_options(const tn_function_options *given, tn_function_options *mine)
-{
-    uint32_t size =
-        given && given->struct_size ? given->struct_size : TN_END_OF(mine, num_donated);
-    *mine = (tn_function_options){0};
-    tn_status status = given
-                           ? abi_struct_read(mine, sizeof(*mine), given, size,
-                                             TN_END_OF(mine, flags), "tn_function_options")
-                           : TN_OK;
-    if (status == TN_OK && mine->flags)
-        return fail(TN_ERR_ARGUMENT, "tn_function_options: flags 0x%x, expected 0",
-                    mine->flags);
-    return status;
-}
-
-static void entry_destroy(struct lru_entry *cached)
-{
-    struct trace_entry *entry = (struct trace_entry *)cached;
-    for (uint32_t i = 0; i < entry->num_captured; i++)
-        value_release(entry->captured[i]);
-    plan_release(entry->plan);
-    mem_free(entry->captured);
-    mem_free(entry->output_types);
-    mem_free(entry);
-}
-
-static int compare_numbers(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-// Copies the list of donated inputs, sorted.
-static tn_status take_donated(tn_function *function, const tn_function_options *options)
-{
-    uint64_t count = options->num_donated;
-    if (count > MAX_GIVEN || (count > 0 && !options->donated))
-        return fail(TN_ERR_ARGUMENT,
-                    "tn_function_options: %llu donated inputs%s, expected at most %u",
-                    (unsigned long long)count, options->donated ? "" : " in no list",
-                    MAX_GIVEN);
-    uint32_t *list = function->donated = mem_alloc((count + 1) * sizeof(*list));
-    if (!list)
-        return TN_ERR_MEMORY;
-    if (count > 0)
-        memcpy(list, options->donated, count * sizeof(*list));
-    qsort(list, count, sizeof(*list), compare_numbers);
-    for (uint64_t i = 1; i < count; i++)
-        if (list[i] == list[i - 1])
-            return fail(TN_ERR_ARGUMENT, "tn_function_options: input %u is donated twice",
-                        list[i]);
-    function->num_donated = (uint32_t)count;
-    return TN_OK;
-}
-
-tn_status tn_function_create(tn_runtime *runtime, tn_function_body body, void *user,
-                             const tn_function_options *options, tn_function **out_function)
-{
-    if (!runtime || !body || !out_function)
-        return fail(TN_ERR_ARGUMENT, "function_create: got NULL, expected a %s",
-                    !runtime ? "runtime"
-                    : !body  ? "body"
-                             : "place for the result");
-    tn_function_options mine;
-    tn_status status = life_check(&runtime->life);
-    if (status == TN_OK)
-        status = read_options(options, &mine);
-    if (status != TN_OK)
-        return status;
-    tn_function *function = mem_zalloc(sizeof(*function));
-    if (!function)
-        return TN_ERR_MEMORY;
-    *function = (tn_function){.runtime = runtime, .body = body, .user = user};
-    status = take_donated(function, &mine);
-    if (status != TN_OK) {
-        mem_free(function->donated);
-        mem_free(function);
-        return status;
-    }
-    lru_init(&function->traces, TRACES_LIMIT, MAX_TRACES, entry_destroy);
-    life_add(&runtime->life, LIFE_FUNCTIONS);
-    *out_function = function;
-    return TN_OK;
-}
-
-void tn_function_destroy(tn_function *function)
-{
-    if (!function || callback_refuses(function->runtime, "tn_function_destroy"))
-        return;
-    for (uint32_t i = 0; i < MAX_RECENT; i++)
-        lru_release(&function->traces, (struct lru_entry *)function->recent[i].entry);
-    lru_finish(&function->traces);
-    life_remove(&function->runtime->life, LIFE_FUNCTIONS);
-    mem_free(function->donated);
-    mem_free(function);
-}
+#include "function.h"
 
 // --- inputs -----------------------------------------------------------------------------
 
 // Plans of functions are made for inputs that are contiguous, at offset 0.
 static bool is_plain(const tn_array *array)
 {
-    const struct value *value = array->value;
+    const struct value *value = array_value(array);
     return value && layout_is_plain(&value->layout);
 }
 
-// Gives the input itself when it is plain, else a plain copy. A kept array is not imported
-// into the scope: a stand-in would share its data, and a donated input must have one owner.
+// Gives the input itself when it is plain, else a plain copy. An array that is counted is
+// not imported into the scope: a stand-in would share its data, and a donated input must
+// have one owner.
 static tn_array *plain_input(tn_scope *scope, tn_array *input, uint32_t i)
 {
     if (!input || input->donated || (input->scope && input->scope != scope)) {
@@ -160,7 +30,7 @@ static tn_array *plain_input(tn_scope *scope, tn_array *input, uint32_t i)
     }
     if (is_plain(input))
         return input;
-    if (input->scope && tn_eval_n(scope, &input, 1) != TN_OK)
+    if (!array_value(input) && tn_eval_n(scope, &input, 1) != TN_OK)
         return NULL;
     return is_plain(input) ? input : read_copied(scope, input);
 }
@@ -197,18 +67,6 @@ static void find_donated(const tn_function *function, tn_array *const *inputs,
         inputs[function->donated[i]]->donated = 0;
 }
 
-// What a call looks like to the body and to the plan.
-struct call {
-    tn_array *const *inputs; // plain
-    const uint8_t *donated;  // by input, as task.donated; NULL: none
-    uint32_t num_inputs, num_outputs;
-};
-
-static uint32_t device_of(const tn_array *array)
-{
-    return array->value->storage->device->number;
-}
-
 // The signature of a call: the inputs' devices, dtypes and extents, and which ones are
 // donated.
 static struct hash call_signature(const struct call *call)
@@ -231,92 +89,6 @@ static struct hash call_signature(const struct call *call)
     return h;
 }
 
-// --- tracing ----------------------------------------------------------------------------
-
-// A body that calls its own function again, directly or through others, would never end.
-static tn_status call_body(tn_function *function, tn_scope *scope, tn_array *const *inputs,
-                           uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs)
-{
-    const struct running_body *outer = scope->bodies;
-    const struct running_body own = {function, outer};
-    uint32_t depth = 1;
-    for (const struct running_body *b = outer; b; b = b->outer, depth++)
-        if (b->function == function)
-            return tn_scope_fail(scope, TN_ERR_ARGUMENT,
-                                 "function_call: the function calls itself, through %u "
-                                 "function%s: its graph would have no end",
-                                 depth, depth == 1 ? "" : "s");
-    scope->bodies = &own;
-    tn_status status = body_call(function->body, function->user, scope, inputs, num_inputs,
-                                 outputs, num_outputs);
-    scope->bodies = outer;
-    return status;
-}
-
-static tn_status trace_body(tn_function *function, tn_scope *trace, tn_array *const *inputs,
-                            uint32_t num_inputs, tn_array **arguments, tn_array **outputs,
-                            uint32_t num_outputs)
-{
-    for (uint32_t i = 0; i < num_inputs; i++) {
-        if (!(arguments[i] = leaf_create(trace, NODE_INPUT, &inputs[i]->type)))
-            return trace->status;
-        arguments[i]->node->device = device_of(inputs[i]) + 1;
-        arguments[i]->name = inputs[i]->name; // borrowed: outlives the trace
-    }
-    if (call_body(function, trace, arguments, num_inputs, outputs, num_outputs) != TN_OK)
-        return fail(trace->status, "function: %s", tn_scope_error(trace));
-    return TN_OK;
-}
-
-static tn_status entry_fill(struct trace_entry *entry, const struct task *task,
-                            uint32_t num_inputs)
-{
-    uint32_t captured = task->num_leaves - num_inputs;
-    entry->captured = mem_zalloc((captured + 1) * sizeof(*entry->captured));
-    entry->output_types = mem_alloc((task->num_outputs + 1) * sizeof(tn_type));
-    if (!entry->captured || !entry->output_types)
-        return TN_ERR_MEMORY;
-    for (uint32_t i = 0; i < captured; i++) {
-        entry->captured[i] = task->leaves[num_inputs + i]->value;
-        value_retain(entry->captured[i]);
-    }
-    entry->num_captured = captured;
-    entry->num_inputs = num_inputs;
-    entry->num_outputs = task->num_outputs;
-    for (uint32_t i = 0; i < task->num_outputs; i++)
-        entry->output_types[i] = task->outputs[i]->type;
-    return TN_OK;
-}
-
-static tn_status trace_signature(tn_function *function, const struct call *call,
-                                 struct trace_entry *entry)
-{
-    uint32_t num_inputs = call->num_inputs, num_outputs = call->num_outputs;
-    struct task task = {0};
-    tn_scope *trace = tn_scope_open(function->runtime);
-    if (!trace)
-        return TN_ERR_MEMORY;
-    trace->tracing = true;
-    tn_array **arrays =
-        arena_alloc(&trace->arena, (num_inputs + num_outputs + 1) * sizeof(*arrays));
-    tn_status status = arrays ? trace_body(function, trace, call->inputs, num_inputs,
-                                           arrays, arrays + num_inputs, num_outputs)
-                              : TN_ERR_MEMORY;
-    if (status == TN_OK)
-        status =
-            task_create(trace, arrays + num_inputs, num_outputs, arrays, num_inputs, &task);
-    task.donated = call->donated;
-    task.num_donated = call->donated ? num_inputs : 0;
-    task.first_captured = num_inputs;
-    if (status == TN_OK)
-        status = plan_create(function->runtime, &task, NULL, &entry->plan);
-    if (status == TN_OK)
-        status = entry_fill(entry, &task, num_inputs);
-    task_finish(&task);
-    tn_scope_close(trace);
-    return status;
-}
-
 static _Atomic(struct trace_entry *) *recent_place(tn_function *function)
 {
     return &function->recent[thread_number() % MAX_RECENT].entry;
@@ -335,20 +107,7 @@ static tn_status entry_for(tn_function *function, const struct call *call,
     *out_entry = (struct trace_entry *)lru_get(&function->traces, signature);
     if (*out_entry)
         return TN_OK;
-    struct trace_entry *entry = mem_zalloc(sizeof(*entry));
-    if (!entry)
-        return TN_ERR_MEMORY;
-    entry->entry.key = signature;
-    atomic_init(&entry->entry.refs, 1);
-    tn_status status = trace_signature(function, call, entry);
-    if (status != TN_OK) {
-        entry_destroy(&entry->entry);
-        return status;
-    }
-    entry->entry.bytes = sizeof(*entry) + entry->plan->entry.bytes;
-    lru_put(&function->traces, &entry->entry);
-    *out_entry = entry;
-    return TN_OK;
+    return trace_make(function, call, signature, out_entry);
 }
 
 // Keeps the trace, with the reference, for the thread's next call.
@@ -368,9 +127,12 @@ static void give_away(const tn_function *function, tn_array *const *inputs)
         tn_array *input = inputs[function->donated[i]];
         if (input->donated)
             continue;
+        struct value *value = input->value;
+        if (!input->scope && input->node->num_outputs > 1)
+            value = counted_empty(input); // its neighbours may be in use
         input->donated = 1;
-        value_release(input->value);
         input->value = NULL;
+        value_release(value);
     }
 }
 
@@ -447,19 +209,6 @@ static tn_status call_checked(tn_function *function, tn_scope *scope,
     return status;
 }
 
-// Within a trace the body builds its graph there.
-static tn_status call_inline(tn_function *function, tn_scope *scope,
-                             tn_array *const *inputs, uint64_t num_inputs,
-                             tn_array **outputs, uint64_t num_outputs)
-{
-    tn_array **locals = scope_locals(scope, "function_call", inputs, num_inputs);
-    if (!locals)
-        return scope->status;
-    tn_status status = call_body(function, scope, locals, num_inputs, outputs, num_outputs);
-    mem_free(locals);
-    return status;
-}
-
 tn_status tn_function_call(tn_function *function, tn_scope *scope, tn_array *const *inputs,
                            uint64_t num_inputs, tn_array **outputs, uint64_t num_outputs)
 {
@@ -470,7 +219,7 @@ tn_status tn_function_call(tn_function *function, tn_scope *scope, tn_array *con
     if (status != TN_OK)
         return status;
     if (scope->tracing)
-        return call_inline(function, scope, inputs, num_inputs, outputs, num_outputs);
+        return trace_inline(function, scope, inputs, num_inputs, outputs, num_outputs);
     if (life_check(&scope->runtime->life) != TN_OK)
         return scope_take_failure(scope, TN_ERR_ARGUMENT);
     struct arena_mark mark = arena_mark(&scope->scratch);

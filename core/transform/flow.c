@@ -214,6 +214,7 @@ tn_status flow_apply(struct flow *flow, const struct node *node, const struct ex
 
 // A depth-first search. Marks visited nodes with `epoch`.
 struct search {
+    tn_scope *scope;
     uint32_t epoch, since;
     struct node **stack, **order;
     uint32_t num_stack, max_stack, num_order, max_order;
@@ -222,9 +223,12 @@ struct search {
 static tn_status push(struct search *s, tn_array *array)
 {
     struct node *node = array ? array->node : NULL;
-    if (!node || node->mark == s->epoch || node->num_inputs == 0 || node->serial < s->since)
+    if (!node || node->mark == s->epoch || node->serial < s->since)
         return TN_OK;
-    tn_status status =
+    tn_status status = node_expand(s->scope, node);
+    if (status != TN_OK || node->num_inputs == 0)
+        return status;
+    status =
         mem_grow((void **)&s->stack, &s->max_stack, s->num_stack + 1, sizeof(*s->stack));
     if (status != TN_OK)
         return status;
@@ -255,7 +259,7 @@ static tn_status search_from(struct search *s, tn_array *root)
 tn_status flow_order(tn_scope *scope, tn_array *const *arrays, uint64_t num_arrays,
                      uint32_t since, struct node ***out_nodes, uint32_t *out_count)
 {
-    struct search search = {.epoch = ++scope->epoch, .since = since};
+    struct search search = {.scope = scope, .epoch = ++scope->epoch, .since = since};
     tn_status status = TN_OK;
     for (uint64_t i = 0; i < num_arrays && status == TN_OK; i++)
         status = search_from(&search, arrays[i]);

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <tenon/pack.h>
 #include <time.h>
+#include <tenon/retain.h>
 #include "common.h"
 
 // --- notes: x, and `number` is written down
@@ -105,6 +106,27 @@ Test(effects, a_graph_has_them_in_the_order_of_its_nodes)
     must(s, tn_eval(s, f, e));
     were("4 5 6");
     tn_scope_close(s);
+}
+
+// Retained in one order, used in a second, built in a third.
+Test(effects, retained_ones_have_the_order_in_which_they_were_built)
+{
+    tn_scope *s = tn_scope_open(runtime), *t = tn_scope_open(runtime);
+    tn_array *x = ramp(s, 2, 2, 0, 1), *retained[3];
+    tn_array *a = noted(s, x, 1, 0), *b = noted(t, ramp(t, 2, 2, 0, 1), 2, 0);
+    retained[0] = tn_retain(s, un(s, "exp", noted(s, x, 3, 0)));
+    retained[1] = tn_retain(t, b);
+    retained[2] = tn_retain(s, a);
+    tn_scope_close(s);
+    tn_scope_close(t);
+    s = tn_scope_open(runtime);
+    tn_array *sum = bin(s, "add", retained[0], bin(s, "add", retained[1], retained[2]));
+    tn_array *d = noted(s, ramp(s, 2, 2, 0, 1), 4, 0);
+    must(s, tn_eval(s, d, sum));
+    were("1 2 3 4");
+    tn_scope_close(s);
+    for (int i = 0; i < 3; i++)
+        tn_release(retained[i]);
 }
 
 Test(effects, equal_ones_are_not_merged_and_empty_ones_not_left_out)

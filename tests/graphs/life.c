@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <tenon/plugin.h>
+#include <tenon/retain.h>
 #include "common.h"
 
 #define SECONDS 60 // that a child may take: sanitizers are slow, hanging is for ever
@@ -59,13 +60,13 @@ Test(life, a_runtime_in_use_is_not_closed)
     must(NULL, tn_function_create(rt, twice, NULL, NULL, &used.function));
     tn_array *out = NULL;
     must(s, tn_function_call(used.function, s, &used.kept, 1, &out, 1));
-    refused(rt, "in use by 2 scopes, 1 kept array, 1 function:");
+    refused(rt, "in use by 2 scopes, 1 kept or retained array, 1 function:");
     tn_scope_close(used.scopes[1]);
-    refused(rt, "in use by 1 scope, 1 kept array, 1 function:");
+    refused(rt, "in use by 1 scope, 1 kept or retained array, 1 function:");
     tn_scope_close(used.scopes[0]);
-    refused(rt, "in use by 1 kept array, 1 function:");
+    refused(rt, "in use by 1 kept or retained array, 1 function:");
     tn_function_destroy(used.function);
-    refused(rt, "in use by 1 kept array:");
+    refused(rt, "in use by 1 kept or retained array:");
     tn_release(used.kept);
     check_status(tn_runtime_close(rt), TN_OK);
     cr_assert(eq(str, tn_last_error(), ""));
@@ -123,7 +124,7 @@ struct family {
     tn_runtime *runtime;
     tn_scope *scope;
     tn_array *x, *late; // evaluated; perhaps on its way still
-    tn_array *kept;
+    tn_array *kept, *retained;
     tn_function *function;
 };
 
@@ -139,6 +140,7 @@ static struct family make_family(void)
     must(f.scope, tn_function_call(f.function, f.scope, &f.kept, 1, &out, 1));
     is_right(f.runtime); // the pool and OpenBLAS are there
     f.late = bin(f.scope, "base.matmul", f.x, f.x);
+    f.retained = tn_retain(f.scope, un(f.scope, "base.exp", f.late));
     return f;
 }
 
@@ -147,6 +149,7 @@ static tn_status end_family(struct family *f)
     tn_function_destroy(f->function);
     tn_release(f->kept);
     tn_scope_close(f->scope);
+    tn_release(f->retained);
     return tn_runtime_close(f->runtime);
 }
 
@@ -229,6 +232,7 @@ static int is_refused(struct family *f)
           says_fork(tn_last_error()));
     CHECK(!tn_primitive_find(f->runtime, "base.add") && says_fork(tn_last_error()));
     CHECK(!tn_primitive_names(f->runtime)[0]);
+    CHECK(!tn_retain(NULL, f->retained) && says_fork(tn_last_error()));
     CHECK(tn_scope_status(f->scope) == TN_OK);
     struct {
         const char *what;

@@ -5,6 +5,7 @@
 // The backend's table is exchanged for one in which chosen submissions fail.
 #include "device/device.h"
 #include <pthread.h>
+#include <tenon/retain.h>
 #include "common.h"
 
 static const char *backend;
@@ -153,6 +154,25 @@ Test(poison, what_depends_on_it_fails_and_nothing_else)
         for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
             tn_release(all[i]);
     }
+}
+
+Test(poison, what_is_retained_fails_in_each_scope)
+{
+    tn_array *x = started(runtime, NULL, NULL);
+    tn_scope *s = tn_scope_open(runtime);
+    tn_array *bad = tn_retain(s, un(s, "negative", x)),
+             *later = tn_retain(s, un(s, "exp", bad));
+    tn_scope_close(s);
+    plant(runtime, 0);
+    s = tn_scope_open(runtime);
+    must(s, tn_eval_async(s, bad));
+    tn_scope_close(s);
+    has_failed(runtime, bad);
+    has_failed(runtime, later);
+    is_good(runtime, x);
+    tn_release(bad);
+    tn_release(later);
+    tn_release(x);
 }
 
 Test(poison, waiting_for_what_depends_on_it_fails)

@@ -18,7 +18,7 @@
 // lists) are borrowed for the call.
 //
 // Threads. A runtime may be used from any thread; a scope, and the arrays in it, by one
-// thread at a time. Arrays that are kept may be inputs in any scope of the same runtime.
+// thread at a time. What tn_keep gives may be used in any scopes of the same runtime.
 //
 // Processes. A runtime belongs to the process that opened it. A child of fork() may close
 // the runtimes, scopes, functions and kept arrays that it inherited; all other calls on
@@ -72,11 +72,11 @@ TN_API tn_status tn_runtime_open(const tn_runtime_options *options,
 
 // Waits for queued work, and closes the runtime. NULL is fine.
 //
-// Before, close the runtime's scopes, release its kept arrays, destroy its functions, and
-// let all other calls return. While some are left, and from within a callback of this
-// runtime, closing fails with TN_ERR_ARGUMENT: the runtime stays open and can be used;
-// tn_last_error() and the log say how many of each are left. The count is no lock: a call
-// on the runtime that begins during this one is an error of the program.
+// Before, close the runtime's scopes, release its kept and retained arrays, destroy its
+// functions, and let all other calls return. While some are left, and from within a
+// callback of this runtime, closing fails with TN_ERR_ARGUMENT: the runtime stays open and
+// can be used; tn_last_error() and the log say how many of each are left. The count is no
+// lock: a call on the runtime that begins during this one is an error of the program.
 //
 // In a child of fork() that inherited the runtime, closing waits for nothing and gives
 // TN_OK: see "Processes" above.
@@ -95,7 +95,7 @@ TN_API const char *tn_status_name(tn_status status);
 // runtime was inherited over fork().
 TN_API tn_scope *tn_scope_open(tn_runtime *runtime);
 
-// Frees the scope and every array in it that was not kept. NULL is fine.
+// Frees the scope and every array in it; what tn_keep gave lives on. NULL is fine.
 TN_API void tn_scope_close(tn_scope *scope);
 
 // The scope's first failure, or TN_OK; the failure's message, or "". The message lives
@@ -283,8 +283,9 @@ TN_API const void *tn_data(tn_scope *scope, tn_array *array);
 TN_API double tn_item(tn_scope *scope, tn_array *array);
 
 // Makes an array outlive its scope: evaluates the array, and gives a reference that
-// tn_release takes back. The result is data, without the graph that computed it:
-// derivatives stop there. NULL on failure.
+// tn_release takes back, on any thread; scopes hold on to what they use. The result is
+// data, without the graph that computed it: derivatives stop there. NULL on failure.
+// tn_retain of <tenon/retain.h> does not evaluate.
 TN_API tn_array *tn_keep(tn_scope *scope, tn_array *array);
 TN_API void tn_release(tn_array *array);
 
@@ -331,7 +332,9 @@ TN_API tn_status tn_vmap(tn_scope *scope, tn_array *const *outputs, const int32_
 
 // A traced function: `body` is called once per signature of the inputs to build its graph
 // in `trace`; later calls replay the plan with no work per node. The signature is the
-// dtypes and shapes, and which donated inputs nobody else can read.
+// dtypes and shapes, and which donated inputs nobody else can read. A function keeps its
+// latest traces, of 32 MiB at most, and traces again what it dropped: tn_stats counts and
+// the log warns (topic "sched"; each trace at level info).
 typedef struct tn_function tn_function;
 
 // All zero is the default.
@@ -345,6 +348,7 @@ typedef struct tn_function_options {
     // call: a step copies what it would have written over. Copied by tn_function_create.
     const uint32_t *donated;
     uint64_t num_donated;
+    uint64_t max_traces; // that are kept; 0: 256
 } tn_function_options;
 
 // Gives a function. Keeps `user` until tn_function_destroy. TN_ERR_ARGUMENT: an input is
@@ -467,8 +471,7 @@ TN_API tn_status tn_plugin_describe(tn_runtime *runtime, const char *file, char 
 TN_API tn_status tn_plugin_verify(const char *directory);
 
 // The order of two versions of plugins by Semantic Versioning 2.0.0, section 11: negative,
-// 0 or positive, as `a` is lower than, the same as or higher than `b`. "1.0.0-rc.1" is
-// lower than "1.0.0"; build metadata, after a '+', does not count. A text that is no
+// 0 or positive, as `a` is lower than, the same as or higher than `b`. A text that is no
 // version, or NULL, is lower than every version. Any thread.
 TN_API int32_t tn_version_compare(const char *a, const char *b);
 
@@ -477,18 +480,17 @@ TN_API int32_t tn_version_compare(const char *a, const char *b);
 #define TN_TEXT_INDENT ((uint32_t)1 << 1)   // lines after the first begin with a space
 
 // Writes `text` with escapes, so that a terminal shows it and executes nothing in it:
-// control characters, characters that hide or reorder their neighbours (bidirectional
-// controls), and bytes that are no UTF-8 become \x1b, \u202e or \U000e0001. For texts from
-// outside: names and descriptions of plugins, devices and files. Messages of this library
-// and its log are escaped already.
+// control characters, those that hide or reorder their neighbours, and bytes that are no
+// UTF-8 become \x1b, \u202e or \U000e0001. For texts from outside, such as names of plugins
+// and files; messages of this library are escaped already.
 //
 // Writes at most `size` bytes, the NUL included, and cuts between characters. Returns the
-// number of bytes that the whole text needs, without the NUL. `text` may be NULL, and `out`
-// when `size` is 0; they do not overlap. Any thread.
+// bytes that the whole text needs, without the NUL. `text` may be NULL, and `out` when
+// `size` is 0; they do not overlap. Any thread.
 TN_API uint64_t tn_text_printable(const char *text, uint32_t flags, char *out,
                                   uint64_t size);
 
-// Frees a text that a function of this header gave. NULL is fine.
+// Frees a text that a function of this header gave; or NULL.
 TN_API void tn_text_free(char *text);
 
 // One device of an installed backend, or one backend that has none. Texts are borrowed
@@ -505,10 +507,9 @@ typedef struct tn_device_summary {
     char name[128];       // as in tn_device_info
     char driver[128];     // as in tn_device_info
     char features[256];   // as in tn_device_info
-    char
-        libraries[128]; // libraries that the device computes with, beside its driver; or ""
-    char warning[256];  // the reason why the device is slower than it could be, or ""
-    char remedy[192];   // the remedy for that reason, or ""
+    char libraries[128];  // that the device computes with, beside its driver; or ""
+    char warning[256];    // the reason why the device is slower than it could be, or ""
+    char remedy[192];     // the remedy for that reason, or ""
 } tn_device_summary;
 
 // Every device of every installed backend. Writes at most *count records, and sets *count
@@ -517,18 +518,15 @@ typedef struct tn_device_summary {
 // backends and asks their drivers; later calls give the same list.
 TN_API tn_status tn_devices(tn_runtime *runtime, tn_device_summary *out, uint64_t *count);
 
-// The record of a primitive, by a name as tn_op takes it. Loads the primitive's pack if
-// that is not loaded yet. NULL, with the reason in tn_last_error(), when no plugin has it.
-// Borrowed until the runtime closes.
+// The record of a primitive, by a name as tn_op takes it. Loads the primitive's pack. NULL,
+// with the reason in tn_last_error(), when no plugin has it. Borrowed as long as `runtime`.
 TN_API const tn_primitive *tn_primitive_find(tn_runtime *runtime, const char *name);
 
-// Checks that everything is installed that a primitive needs beside its plugin, such as a
-// foreign library: TN_OK, or a failure whose message says what to do. Loads the primitive's
-// pack.
+// Checks that all is installed that a primitive needs beside its plugin, such as a foreign
+// library: TN_OK, or a failure whose message says what to do. Loads the primitive's pack.
 TN_API tn_status tn_primitive_check(tn_runtime *runtime, const char *name);
 
-// The ids of all primitives that installed plugins provide, sorted, ended by NULL; loads
-// nothing. Borrowed until the runtime closes.
+// The ids of installed primitives, sorted, ended by NULL, as long as `runtime`. Loads none.
 TN_API const char *const *tn_primitive_names(tn_runtime *runtime);
 
 // Prints attributes ("alpha=4, beta=2"), without those at their default unless `all` is not
@@ -584,10 +582,12 @@ typedef struct tn_stats {
     // memory, or one part in eight of a device's own.
     uint64_t spare_bytes;
     uint64_t plan_bytes; // host memory of cached plans: at most 64 MiB, for 256 plans
-    // Bytes of arrays that submitted steps wrote: of each output of a step its size, but of
-    // an output that is updated in place (tn_in_place.update) the size of the update.
-    // Without transfers, uploads and working memory of kernels.
+    // Bytes of arrays that submitted steps wrote, without working memory of kernels: of an
+    // output that is updated in place (tn_in_place.update) the size of the update.
     uint64_t bytes_written;
+    uint64_t traces_made;    // calls of the bodies of functions, to trace them
+    uint64_t traces_dropped; // because a function had too many
+    uint64_t traces_held;    // now
 } tn_stats;
 
 // Fills at most out->struct_size bytes of *out. Any thread.

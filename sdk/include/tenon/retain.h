@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// For applications: arrays that are counted and outlive their scope unevaluated, as the
+// objects of a language with a garbage collector do.
+//
+//   tn_scope *s = tn_scope_open(rt);
+//   tn_array *y = tn_retain(s, tn_op(s, "exp", TN_IN(x), TN_NO_ATTRS)); // nothing is
+//   computed tn_scope_close(s);
+//   ...
+//   tn_read(other_scope, y, data, size); // computes it, for all scopes
+//   tn_release(y);
+//
+// Life. A retained array is graph, with the data that this depends on, until it is
+// evaluated, in whatever scope. Then it has its value in all of them, and is data in the
+// scopes that use it from then on: derivatives stop there, and the graph behind it is
+// freed. Each node goes when nothing refers to it any more. Work that fails after
+// tn_eval_async_n has begun it is an error of whoever reads the array, each time; an
+// evaluation that fails at once leaves the graph as it was.
+//
+// Use. In the scope that retained it, it stands for the array itself; elsewhere for the
+// same graph, which can be extended, evaluated, differentiated by what it depends on, and
+// given to functions. Within a function's body it becomes part of the function's graph, and
+// is computed in each call. An array that depends on one whose memory was given away to a
+// function before fails when it is evaluated.
+//
+// Threads. What is retained may be used in any scopes of its runtime, by several threads at
+// once. References may be taken and released by any thread.
+#ifndef TENON_RETAIN_H
+#define TENON_RETAIN_H
+
+#include <tenon/tenon.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Gives a reference to an array, which tn_release takes back, without evaluating it. Of an
+// array that tn_keep or tn_retain gave, it gives one more reference, the same pointer; then
+// `scope` may be NULL. The reference counts as in use: until it is released,
+// tn_runtime_close refuses.
+//
+// NULL on failure: for the arrays of a function's body and those that stand for a slice in
+// vmap, which have no data, and for an array that was given away.
+TN_API tn_array *tn_retain(tn_scope *scope, tn_array *array);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // TENON_RETAIN_H
