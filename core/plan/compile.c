@@ -114,17 +114,15 @@ static tn_status write_operands(struct compiler *c, uint32_t index, tn_value *va
         return status;
     }
     for (uint32_t i = 0; i < op->num_outputs && status == TN_OK; i++) {
-        tn_layout layout = c->work->values[op->outputs[i]].layout;
-        if (op->program && op->program->flags & TN_EXPR_ROWS && op->num_inputs > 0)
-            layout = layout_of_rows(&layout, op->inputs[0].layout.rank);
-        status = write_value(c, index, op->outputs[i], &layout, TN_SLOT_WRITE,
-                             &values[num_inputs + i]);
+        status =
+            write_value(c, index, op->outputs[i], &c->work->values[op->outputs[i]].layout,
+                        TN_SLOT_WRITE, &values[num_inputs + i]);
     }
     return status;
 }
 
-// Moves the row's axis behind the others and merges neighbouring axes, as tn_step promises
-// for programs.
+// Moves the row's axis behind the others, or makes the last axes one, and merges
+// neighbouring axes, as tn_step promises for programs.
 static void collapse(tn_value *values, uint32_t count, const tn_expr_program *program,
                      int32_t row_axis)
 {
@@ -132,7 +130,9 @@ static void collapse(tn_value *values, uint32_t count, const tn_expr_program *pr
     bool has_rows = program->flags & TN_EXPR_ROWS;
     for (uint32_t i = 0; i < count; i++) {
         layouts[i] = &values[i].layout;
-        if (has_rows)
+        if (has_rows && row_axis < 0)
+            layout_fold(layouts[i], -row_axis);
+        else if (has_rows)
             *layouts[i] = layout_axis_last(*layouts[i], row_axis);
     }
     if (has_rows)
