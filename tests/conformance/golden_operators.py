@@ -235,6 +235,10 @@ def einsums(add, dtypes):
                               ('...ii->...i', whole(F8, (2, 3, 3)))]:
         add('base.einsum', arrays, np.einsum(equation, *arrays), 64, equation=equation)
     add('base.einsum', [np.zeros((2, 0)), np.zeros((0, 3))], np.zeros((2, 3)), equation='ij,jk')
+    for equation, *dtypes in [('ab,bc->ac', I4, F4), ('ab,bc->ac', U1, I8), ('ab,bc', B1, F4), ('ab,bc', F4, F8),
+                              ('ab,bc', U1, np.dtype('i1')), ('ab,bc,cd->ad', F4, B1, F8), ('ab,bc,c->a', B1, U1, I4)]:
+        arrays = [whole(d, [sizes[t] for t in term]) for d, term in zip(dtypes, equation.split('->')[0].split(','))]
+        add('base.einsum', arrays, np.einsum(equation, *arrays), 64, equation=equation)
     x, y, z = real((3, 40)), real((40, 50)), real((50, 2))
     add('base.einsum', [x, y, z], x @ y @ z, 1 << 8, equation='ij,jk,kl->il')
 
