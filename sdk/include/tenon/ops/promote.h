@@ -6,6 +6,20 @@
 //   if (!out)
 //       return infer->host->fail(...); // a float of 8 bits beside another dtype
 //
+// What two dtypes give, either way round:
+//
+//   BOOL and any other            the other one
+//   integers of one sign          the wider one
+//   integers of both signs        a signed one that holds both; F64 beside U64
+//   floats                        the wider one; F16 with BF16 F32
+//   a float and an integer        the wider one of the float and of what tn_dtype_inexact
+//                                 makes of the integer; of equal widths the float
+//   a complex dtype and another   the complex dtype whose parts hold what the real dtypes
+//   give a float of 8 bits and another none: convert one of them
+//
+// Numbers without a dtype, such as the literals of expressions, promote otherwise: they
+// have become arrays of some dtype before an operator sees them.
+//
 // Threads. Pure functions: any thread. None fails.
 #ifndef TENON_OPS_PROMOTE_H
 #define TENON_OPS_PROMOTE_H
