@@ -104,7 +104,8 @@ tn_status fuse_classify(struct fuser *f, uint32_t op)
         tn_is_complex(c->inputs[0].layout.dtype))
         return TN_OK;
     member->row_axes = reduced_axes(c);
-    if (member->row_axes == 0)
+    tn_layout in = c->inputs[0].layout;
+    if (member->row_axes == 0 || !layout_fold(&in, in.rank - member->row_axes + 1))
         return TN_OK;
     member->role = ROLE_REDUCES;
     member->num_reductions = 1;
@@ -186,8 +187,6 @@ bool fuse_fits(struct fuser *f, uint32_t op, const struct group *group)
 {
     const struct plan_op *c = &f->work->ops[op];
     struct member *member = &f->members[op];
-    const struct group own_rows = {
-        .inputs = c->inputs, .num_inputs = c->num_inputs, .row_axes = member->row_axes};
     f->own.inputs = c->inputs;
     f->own.num_inputs = c->num_inputs;
     f->own.row_axes = member->row_axes;

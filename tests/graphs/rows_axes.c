@@ -146,6 +146,20 @@ Test(rows_axes, norms_over_several_axes)
         check_norm(&cases[i]);
 }
 
+// What reads the values of rows alone joins no reduction of uneven rows.
+Test(rows_axes, values_of_uneven_rows_are_read)
+{
+    static const struct axes_case swapped = {"", {3, 0, {48, 6, 16}}, 2, SWAPPED, {0}, 0};
+    tn_scope *s = tn_scope_open(runtime);
+    enum { ROWS = 48, N = 96 };
+    fill(x, ROWS * N);
+    tn_array *sum = over(s, "sum", viewed(s, &swapped, x), 2, 0);
+    read_doubles(s, un(s, "negative", sum), got, ROWS);
+    for (int i = 0; i < ROWS; i++)
+        cr_assert(fabs(got[i] + sum_of(x + i * N, N)) <= bound() * N);
+    tn_scope_close(s);
+}
+
 // Rows of one and of two axes in one graph; elements and values of rows, with and without
 // their axes, as outputs; two arrays that meet in a reduction.
 Test(rows_axes, groups_keep_to_one_kind_of_row)
