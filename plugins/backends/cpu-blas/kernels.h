@@ -60,6 +60,8 @@ static inline int64_t count_elements(const tn_layout *layout)
     X(cummin)                                                                              \
     X(sort)                                                                                \
     X(argsort)                                                                             \
+    X(take_along_axis)                                                                     \
+    X(put_along_axis)                                                                      \
     X(topk)                                                                                \
     X(scaled_dot_product_attention)
 #define CPU_DECLARE(identifier, ...) extern const tn_kernel identifier##_kernel;
