@@ -217,14 +217,21 @@ tn_layout layout_axis_last(tn_layout layout, int32_t axis)
     return layout;
 }
 
-tn_layout layout_of_rows(const tn_layout *layout, int32_t rank)
+bool layout_fold(tn_layout *layout, int32_t rank)
 {
-    tn_layout out = *layout;
-    if (out.rank == rank)
-        return out;
-    out.extent[out.rank] = 1;
-    out.stride[out.rank++] = 1;
-    return out;
+    int64_t extent = 1, stride = 1;
+    bool even = true;
+    for (int32_t i = layout->rank - 1; i >= rank - 1; i--) {
+        int64_t n = layout->extent[i], step = layout->stride[i];
+        layout->extent[i] = layout->stride[i] = 0;
+        even = even && (n == 1 || extent == 1 || step == extent * stride);
+        stride = extent == 1 && n > 1 ? step : stride;
+        extent *= n;
+    }
+    layout->rank = rank;
+    layout->extent[rank - 1] = extent;
+    layout->stride[rank - 1] = stride;
+    return even;
 }
 
 void layouts_collapse_rows(tn_layout *const *layouts, uint32_t count)

@@ -49,8 +49,9 @@ void layouts_collapse(tn_layout *const *layouts, uint32_t count);
 
 // The same elements with axis `axis` moved behind the others.
 tn_layout layout_axis_last(tn_layout layout, int32_t axis);
-// `layout`, with an axis of extent 1 behind the others if it has less than `rank` axes.
-tn_layout layout_of_rows(const tn_layout *layout, int32_t rank);
+// Makes the axes from number `rank` - 1 on one axis, of extent 1 when there are none. False
+// when their elements are not evenly spaced.
+bool layout_fold(tn_layout *layout, int32_t rank);
 // layouts_collapse for all axes but the last, along which the extents may differ. At most
 // TN_EXPR_MAX_INPUTS + TN_EXPR_MAX_OUTPUTS layouts, of rank 1 at least.
 void layouts_collapse_rows(tn_layout *const *layouts, uint32_t count);

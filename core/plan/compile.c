@@ -3,6 +3,7 @@
 // calls segment_compile. Values that share a leaf, an arena or a storage share a slot.
 #include <string.h>
 #include <tenon/checked.h>
+#include <tenon/ops/stages.h>
 #include "../base/dtype.h"
 #include "../base/fail.h"
 #include "../base/shape.h"
@@ -76,13 +77,35 @@ static tn_status write_value(struct compiler *c, uint32_t op, uint32_t value,
     return slot_for(c, base->home, base->home_index, flags, &out->slot);
 }
 
+// Gives data that a function captured, for the state of a kernel on a device that computes
+// in the host's memory. Waits for the work that writes the data.
+static tn_status write_captured(struct compiler *c, const struct plan_op *op,
+                                const struct plan_value *base, const void **out_constant)
+{
+    const tn_step step = {.kernel = op->kernel};
+    const struct task *task = c->work->task;
+    const struct device *device = c->work->devices[op->device];
+    if (base->home != HOME_LEAF || base->home_index < task->first_captured ||
+        !(device->info.flags & TN_DEVICE_HOST_MEMORY) || !TN_HAS(device->ops, buffer_map) ||
+        !tn_step_staged(&step))
+        return TN_OK;
+    const struct value *value = task->leaves[base->home_index]->value;
+    tn_status status = storage_wait(value->storage);
+    const char *bytes =
+        status == TN_OK ? device->ops->buffer_map(device->handle, value->storage->buffer)
+                        : NULL;
+    if (bytes)
+        *out_constant = bytes + value->offset + base->home_offset;
+    return status;
+}
+
 // Gives the element of a number that is written to memory, for backends and kernels that
 // look at it when they compile.
-static tn_status write_constant(struct compiler *c, const struct plan_value *v,
-                                const void **out_constant)
+static tn_status write_constant(struct compiler *c, const struct plan_op *op,
+                                const struct plan_value *v, const void **out_constant)
 {
     if (!v->is_constant)
-        return TN_OK;
+        return write_captured(c, op, &c->work->values[v->base], out_constant);
     void *element = arena_alloc(&c->plan->arena, sizeof(uint64_t));
     if (!element)
         return TN_ERR_MEMORY;
@@ -106,7 +129,8 @@ static tn_status write_operands(struct compiler *c, uint32_t index, tn_value *va
             status =
                 write_value(c, index, in->value, &in->layout, TN_SLOT_READ, &values[i]);
         if (in->value != NONE && op->kernel && status == TN_OK)
-            status = write_constant(c, &c->work->values[in->value], &values[i].constant);
+            status =
+                write_constant(c, op, &c->work->values[in->value], &values[i].constant);
     }
     if (epilogue) {
         values[num_inputs] =
@@ -114,17 +138,15 @@ static tn_status write_operands(struct compiler *c, uint32_t index, tn_value *va
         return status;
     }
     for (uint32_t i = 0; i < op->num_outputs && status == TN_OK; i++) {
-        tn_layout layout = c->work->values[op->outputs[i]].layout;
-        if (op->program && op->program->flags & TN_EXPR_ROWS && op->num_inputs > 0)
-            layout = layout_of_rows(&layout, op->inputs[0].layout.rank);
-        status = write_value(c, index, op->outputs[i], &layout, TN_SLOT_WRITE,
-                             &values[num_inputs + i]);
+        status =
+            write_value(c, index, op->outputs[i], &c->work->values[op->outputs[i]].layout,
+                        TN_SLOT_WRITE, &values[num_inputs + i]);
     }
     return status;
 }
 
-// Moves the row's axis behind the others and merges neighbouring axes, as tn_step promises
-// for programs.
+// Moves the row's axis behind the others, or makes the last axes one, and merges
+// neighbouring axes, as tn_step promises for programs.
 static void collapse(tn_value *values, uint32_t count, const tn_expr_program *program,
                      int32_t row_axis)
 {
@@ -132,7 +154,9 @@ static void collapse(tn_value *values, uint32_t count, const tn_expr_program *pr
     bool has_rows = program->flags & TN_EXPR_ROWS;
     for (uint32_t i = 0; i < count; i++) {
         layouts[i] = &values[i].layout;
-        if (has_rows)
+        if (has_rows && row_axis < 0)
+            layout_fold(layouts[i], -row_axis);
+        else if (has_rows)
             *layouts[i] = layout_axis_last(*layouts[i], row_axis);
     }
     if (has_rows)

@@ -8,7 +8,7 @@
 // the group becomes an output of the program. Numbers become params, so that operations
 // that differ only in numbers share a program.
 //
-// Reductions along the last axis of the group's extents are operations of a group as well,
+// Reductions along the last axes of the group's extents are operations of a group as well,
 // on devices that run row programs; fuse_rows.c tells how.
 #include "fuse.h"
 
@@ -95,7 +95,7 @@ static bool may_merge(const struct fuser *f, uint32_t op, uint32_t a, uint32_t b
     uint32_t insns = g->num_insns + h->num_insns + f->members[op].program->num_insns;
     uint32_t reductions =
         g->num_reductions + h->num_reductions + f->members[op].num_reductions;
-    return insns <= f->work->devices[c->device]->fusion_limit &&
+    return insns <= f->work->devices[c->device]->fusion_limit && fuse_same_rows(g, h) &&
            (!reductions || insns * (reductions + 1) <= TN_EXPR_MAX_INSNS) &&
            g->num_inputs + h->num_inputs + c->num_inputs <= TN_EXPR_MAX_INPUTS &&
            g->num_results + h->num_results + c->num_outputs <= TN_EXPR_MAX_OUTPUTS;
@@ -261,6 +261,7 @@ static tn_status append_op(struct fuser *f, uint32_t g, uint32_t op)
         status = add_result(group, c->outputs[k], map[member->program->outputs[k]],
                             member->role != ROLE_ELEMENTS);
     group->num_reductions += member->num_reductions;
+    group->row_axes |= member->row_axes; // which are the same
     c->group = g;
     if (group->num_ops++ > 0)
         f->next_member[group->last_op] = op;
@@ -300,6 +301,7 @@ static tn_status merge(struct fuser *f, uint32_t to, uint32_t from)
         status = add_result(target, source->results[i].value, map[source->results[i].insn],
                             source->results[i].is_row);
     target->num_reductions += source->num_reductions;
+    target->row_axes |= source->row_axes;
     target->num_ops += source->num_ops;
     merge_members(f, target, source);
     source->merged_into = to;
@@ -467,7 +469,7 @@ static tn_status write_op(struct fuser *f, uint32_t g, struct plan_op *op)
     op->num_outputs = group->num_results;
     if (group->num_ops > 1) {
         op->prim = NULL;
-        op->row_axis = group->shape.rank - 1;
+        op->row_axis = group->row_axes - group->shape.rank - 1;
     }
     op->kind = OP_PROGRAM;
     op->kernel = NULL;

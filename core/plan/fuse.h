@@ -11,11 +11,12 @@ struct group_result { // a value that the group computes
 };
 
 // A set of operations that will run as one program. A group with rows reduces along the
-// last axis of its extents.
+// last axes of its extents.
 struct group {
     uint32_t merged_into; // NONE, or the group that this one became part of
     uint32_t device, first_op, last_op, num_ops;
     uint32_t num_reductions; // REDUCE instructions; above 0: the group has rows
+    int32_t row_axes;        // the last axes that are a row; 0: no rows, or none that fuse
     bool rewritten;          // the program differs from that of its only operation
     tn_layout shape;         // contiguous; extents of all its outputs but those of rows
     tn_expr_insn *insns;
@@ -38,6 +39,7 @@ enum role {
 struct member {
     enum role role;
     uint32_t num_reductions;
+    int32_t row_axes; // as group.row_axes
     const tn_expr_program *program;
 };
 
@@ -48,6 +50,7 @@ struct fuser {
     struct group *groups;
     uint32_t num_groups, max_groups;
     tn_layout extents; // of the operation that reduces, for fuse_extents
+    struct group own;  // inputs and rows of the operation that is to fit a group
 };
 
 bool fuse_same_elements(const tn_layout *a, const tn_layout *b);
@@ -68,6 +71,9 @@ const tn_layout *fuse_extents(struct fuser *f, uint32_t op);
 // Whether the operation may join a group of these extents: as it is, or with one element
 // for each row. Sets members[op].role.
 bool fuse_fits(struct fuser *f, uint32_t op, const struct group *group);
+
+// Whether both have the same rows, or one has none and is as even along those of the other.
+bool fuse_same_rows(const struct group *a, const struct group *b);
 
 // Whether an operation that fits the group reads the group's values element by element, or
 // row by row.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Row programs made of base operations: reductions along the last axis join the elementwise
+// Row programs made of base operations: reductions along the last axes join the elementwise
 // work before and after them.
 //
-// A group with rows has extents [..., n]. Its operations compute elements of these, or
+// A group with rows has extents [..., n], or several axes at the end that are one row: then
+// all that it reads is even along these. Its operations compute elements of these, or
 // reduce them to one value a row, or compute with such values: over [..., 1] or [...], of
 // which the program has one value a row as well.
 #include <string.h>
@@ -26,9 +27,9 @@ static uint32_t count_reductions(const tn_expr_program *program)
     return count;
 }
 
-// Whether a reduction by role reduces the last axis, of more than one element, and no
-// other.
-static bool reduces_last_axis(const struct plan_op *op)
+// The number of axes that a reduction by role reduces, if they are the last ones, but not
+// several that are all, and have more than one element. Else 0.
+static int32_t reduced_axes(const struct plan_op *op)
 {
     const tn_layout *in = &op->inputs[0].layout;
     const tn_attr_table *table = &op->prim->record.attrs;
@@ -37,11 +38,15 @@ static bool reduces_last_axis(const struct plan_op *op)
            (const char *)op->attrs +
                attrs_field(table, (uint32_t)attrs_field_index(table, "axis"))->offset,
            sizeof(axes));
-    if (in->rank == 0 || in->extent[in->rank - 1] < 2)
-        return false;
-    if (!axes.given)
-        return in->rank == 1;
-    return axes.count == 1 && (axes.value[0] == -1 || axes.value[0] == in->rank - 1);
+    int32_t count = axes.given ? (int32_t)axes.count : in->rank;
+    int64_t n = 1;
+    for (int32_t i = 0; i < count; i++) {
+        int64_t axis = axes.given ? axes.value[i] : i;
+        if (axis + (axis < 0 ? in->rank : 0) < in->rank - count)
+            return 0;
+        n *= in->extent[in->rank - 1 - i];
+    }
+    return n > 1 && (count == 1 || count < in->rank) ? count : 0;
 }
 
 // The program of a reduction by role: folds in the dtype of the result, half floats in f32.
@@ -86,13 +91,21 @@ tn_status fuse_classify(struct fuser *f, uint32_t op)
     *member = (struct member){.role = ROLE_ELEMENTS};
     if (c->kind == OP_PROGRAM) {
         member->program = c->program;
-        if (c->program->flags & TN_EXPR_ROWS)
+        if (c->program->flags & TN_EXPR_ROWS) {
+            const tn_layout *shape = &f->work->values[c->outputs[0]].layout;
             member->num_reductions = count_reductions(c->program);
+            member->row_axes = !c->apart && c->row_axis == shape->rank - 1 &&
+                               shape->extent[shape->rank - 1] > 1;
+        }
         return TN_OK;
     }
     if (c->kind != OP_KERNEL || !c->prim || !c->prim->reduction || c->apart ||
         !device->fusion_limit || !(device->info.flags & TN_DEVICE_ROWS) ||
-        tn_is_complex(c->inputs[0].layout.dtype) || !reduces_last_axis(c))
+        tn_is_complex(c->inputs[0].layout.dtype))
+        return TN_OK;
+    member->row_axes = reduced_axes(c);
+    tn_layout in = c->inputs[0].layout;
+    if (member->row_axes == 0 || !layout_fold(&in, in.rank - member->row_axes + 1))
         return TN_OK;
     member->role = ROLE_REDUCES;
     member->num_reductions = 1;
@@ -124,12 +137,34 @@ static bool same_extents(const tn_layout *a, const tn_layout *b, int32_t rank)
     return true;
 }
 
-// Whether `layout` has one element for each row of `shape`: as [..., 1] or as [...].
-static bool is_of_rows(const tn_layout *layout, const tn_layout *shape)
+// Whether `layout` has one element for each row of the group: as [..., 1] or as [...].
+static bool is_of_rows(const tn_layout *layout, const struct group *group)
 {
-    int32_t outer = shape->rank - 1;
-    bool keeps = layout->rank == shape->rank && layout->extent[outer] == 1;
-    return (keeps || layout->rank == outer) && same_extents(layout, shape, outer);
+    int32_t outer = group->shape.rank - group->row_axes;
+    if (layout->rank != outer && layout->rank != group->shape.rank)
+        return false;
+    for (int32_t i = outer; i < layout->rank; i++)
+        if (layout->extent[i] != 1)
+            return false;
+    return same_extents(layout, &group->shape, outer);
+}
+
+// Whether the last `axes` of all inputs could be one axis.
+static bool are_even(const struct group *group, int32_t axes)
+{
+    for (uint32_t i = 0; i < group->num_inputs && axes > 1; i++) {
+        tn_layout layout = group->inputs[i].layout;
+        if (!layout_fold(&layout, layout.rank - axes + 1))
+            return false;
+    }
+    return true;
+}
+
+bool fuse_same_rows(const struct group *a, const struct group *b)
+{
+    int32_t axes = a->row_axes | b->row_axes;
+    return (!a->row_axes || !b->row_axes || a->row_axes == b->row_axes) &&
+           are_even(a, axes) && are_even(b, axes);
 }
 
 static bool uses_index(const tn_expr_program *program)
@@ -138,13 +173,6 @@ static bool uses_index(const tn_expr_program *program)
         if (program->insns[i].op == TN_EXPR_INDEX)
             return true;
     return false;
-}
-
-// Whether the rows of an operation that reduces are along the group's last axis.
-static bool has_last_rows(const struct plan_op *op, const tn_layout *shape)
-{
-    return shape->rank > 0 && shape->extent[shape->rank - 1] > 1 &&
-           (op->kind != OP_PROGRAM || op->row_axis == shape->rank - 1) && !op->apart;
 }
 
 static bool few_enough(const struct group *group, const struct member *member)
@@ -159,19 +187,21 @@ bool fuse_fits(struct fuser *f, uint32_t op, const struct group *group)
 {
     const struct plan_op *c = &f->work->ops[op];
     struct member *member = &f->members[op];
-    const struct plan_op *first = &f->work->ops[group->first_op];
+    f->own.inputs = c->inputs;
+    f->own.num_inputs = c->num_inputs;
+    f->own.row_axes = member->row_axes;
     if (member->role == ROLE_ROWS)
         member->role = ROLE_ELEMENTS;
     const tn_layout *own = fuse_extents(f, op);
     if (!few_enough(group, member))
         return false;
-    if (f->members[group->first_op].num_reductions > 0 &&
-        !has_last_rows(first, &group->shape))
+    if ((group->num_reductions > 0 && !group->row_axes) ||
+        (member->num_reductions > 0 && !member->row_axes))
         return false;
     if (fuse_same_elements(&group->shape, own))
-        return member->num_reductions == 0 || has_last_rows(c, own);
+        return fuse_same_rows(group, &f->own);
     if (group->num_reductions == 0 || member->num_reductions > 0 ||
-        !is_of_rows(own, &group->shape) || uses_index(member->program))
+        !is_of_rows(own, group) || uses_index(member->program))
         return false;
     member->role = ROLE_ROWS;
     return true;
@@ -179,14 +209,15 @@ bool fuse_fits(struct fuser *f, uint32_t op, const struct group *group)
 
 // --- operands --------------------------------------------------------------------------
 
-// `layout`, over the rows of `shape`, as read at each element of these.
-static tn_layout over_rows(const tn_layout *layout, const tn_layout *shape)
+// `layout`, over the rows of the group, as read at each element of these.
+static tn_layout over_rows(const tn_layout *layout, const struct group *group)
 {
     tn_layout out = *layout;
-    int32_t last = shape->rank - 1;
-    out.rank = shape->rank;
-    out.extent[last] = shape->extent[last];
-    out.stride[last] = 0;
+    out.rank = group->shape.rank;
+    for (int32_t i = out.rank - group->row_axes; i < out.rank; i++) {
+        out.extent[i] = group->shape.extent[i];
+        out.stride[i] = 0;
+    }
     return out;
 }
 
@@ -195,7 +226,7 @@ const tn_layout *fuse_layout(const struct group *group, const struct member *mem
 {
     if (member->role != ROLE_ROWS)
         return &in->layout;
-    *room = over_rows(&in->layout, &group->shape);
+    *room = over_rows(&in->layout, group);
     return room;
 }
 
@@ -206,9 +237,9 @@ static const tn_layout *made_layout(const struct group *group,
     if (!result->is_row)
         return &group->shape;
     tn_layout rows = group->shape;
-    rows.extent[rows.rank - 1] = 1;
+    rows.rank -= group->row_axes;
     rows = contiguous_like(&rows);
-    *room = over_rows(&rows, &group->shape);
+    *room = over_rows(&rows, group);
     return room;
 }
 
@@ -258,8 +289,9 @@ tn_status fuse_ask_device(struct fuser *f, const struct group *group,
     for (uint32_t i = 0; i < group->num_inputs; i++)
         values[i].layout = group->inputs[i].layout;
     for (uint32_t i = 0; i < group->num_results; i++)
-        values[group->num_inputs + i].layout = layout_of_rows(
-            &work->values[group->results[i].value].layout, group->shape.rank);
+        values[group->num_inputs + i].layout = work->values[group->results[i].value].layout;
+    for (uint32_t i = 0; i < group->num_inputs + group->num_results; i++)
+        layout_fold(&values[i].layout, group->shape.rank - group->row_axes + 1);
     const tn_step step = {.struct_size = sizeof(step),
                           .program = program,
                           .params = group->params,

@@ -36,9 +36,9 @@ static tn_status read_options(const tn_function_options *given, tn_function_opti
 static void entry_destroy(struct lru_entry *cached)
 {
     struct trace_entry *entry = (struct trace_entry *)cached;
+    plan_release(entry->plan); // first: states of its kernels may point to the data
     for (uint32_t i = 0; i < entry->num_captured; i++)
         value_release(entry->captured[i]);
-    plan_release(entry->plan);
     if (entry->runtime)
         atomic_fetch_sub_explicit(&entry->runtime->traces_held, 1, memory_order_relaxed);
     mem_free(entry->captured);

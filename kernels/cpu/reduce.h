@@ -48,10 +48,6 @@ struct cpu_reduce_kernels {
 
 // The kernels of neural networks of one variant, on f32.
 struct cpu_nn_kernels {
-    // log(sum(exp(x))), without overflow; minus infinity when all x are.
-    float (*logsumexp_f32)(const float *x, int64_t n);
-    // The sum of exp(x[i] - shift).
-    double (*sum_exp_f32)(const float *x, float shift, int64_t n);
     // acc[j] += x[j].
     void (*add_into_f32)(float *acc, const float *x, int64_t n);
     // acc = max(acc, x) for one element of a pooling window, over a row of output pixels

@@ -157,6 +157,8 @@ const struct check_info all_checks[] = {
     {"family.cpu-reference", "P44", "references run where no kernel fits"},
     {"family.cpu-stages", "P44",
      "prepare, launches and finish of each step, also where a prepare fails"},
+    {"family.cpu-constants", "P58",
+     "prepare gets the arrays that are the same in each run"},
     {"family.cpu-fused", "P44", "operands of kernels pass through programs, also in place"},
     {"family.cpu-effects", "P44", "effects of one domain happen in the order of the steps"},
     {"family.cpu-failure", "P42",

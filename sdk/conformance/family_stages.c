@@ -239,6 +239,98 @@ static void check_stages(struct fixture *f)
         check_fail(f->kit, "%s", seen.failure);
 }
 
+// --- family.cpu-constants --------------------------------------------------------------
+
+// An array that is the same in each run: every other element of a table, from its third on.
+enum { FIRST = 3, APART = 2, TABLE = FIRST + APART * N };
+
+static int32_t table_at(int64_t i)
+{
+    return (int32_t)(i * i % 1009);
+}
+
+static tn_status prepare_table(const tn_cpu_call *call, void **out_state)
+{
+    const tn_tensor *x = &call->inputs[1];
+    int32_t *kept = call->host->alloc(call->host, N * sizeof(*kept), 0);
+    if (!kept)
+        return TN_ERR_MEMORY;
+    for (int64_t i = 0; i < N; i++) {
+        kept[i] = x->data ? ((const int32_t *)x->data)[FIRST + APART * i] : 0;
+        if (kept[i] != table_at(FIRST + APART * i))
+            see("prepare does not get the elements of an array that is the same in each "
+                "run");
+    }
+    if (x->layout.extent[0] != N || x->layout.stride[0] != APART ||
+        x->layout.offset != FIRST)
+        see("prepare does not get the layout of an array that is the same in each run");
+    seen.states[seen.num_states++] = kept;
+    *out_state = kept;
+    return TN_OK;
+}
+
+static tn_status launch_table(const tn_cpu_call *call)
+{
+    const int32_t *kept = call->state, *x = call->inputs[0].data;
+    int32_t *y = call->outputs[0].data;
+    for (int64_t i = 0; i < N; i++)
+        y[i] = x[i] + (kept ? kept[i] : 0);
+    return TN_OK;
+}
+
+static const tn_cpu_kernel table_payload = {.struct_size = sizeof(table_payload),
+                                            .launch = launch_table,
+                                            .prepare = prepare_table,
+                                            .finish = finish};
+static const tn_kernel table_kernel = {.struct_size = sizeof(table_kernel),
+                                       .primitive = "conformance.stages/1",
+                                       .family = TN_FAMILY_CPU,
+                                       .name = "table",
+                                       .payload = &table_payload};
+
+// Slots 0: x, 1: the table behind `before` bytes, 2: the output.
+static void check_constants(struct fixture *f)
+{
+    static int32_t table[TABLE], x[N], z[N];
+    tn_binding bindings[3];
+    uint64_t point, before = 256;
+    if (!computes_cpu(f))
+        return;
+    for (int64_t i = 0; i < TABLE; i++)
+        table[i] = table_at(i);
+    draft_start(&draft);
+    draft_slot(&draft, 0, N * 4);
+    draft_slot(&draft, 0, before + sizeof(table));
+    draft_slot(&draft, 0, N * 4);
+    tn_value in[2] = {flat_value(0, TN_I32, N), flat_value(1, TN_I32, N)};
+    tn_value out = flat_value(2, TN_I32, N);
+    in[1].offset = before;
+    in[1].layout.offset = FIRST;
+    in[1].layout.stride[0] = APART;
+    in[1].constant = table;
+    draft_kernel(&draft, &primitive, &table_kernel, in, 2, &out);
+    tn_executable *executable = NULL;
+    if (f->backend->segment_compile(f->device, &draft.segment, &executable) != TN_OK) {
+        check_fail(f->kit, "a kernel with prepare does not compile");
+        return;
+    }
+    bool is_bound = true;
+    for (uint32_t i = 0; i < 3; i++) {
+        bindings[i] = (tn_binding){fixture_buffer(f, draft.slots[i].size), 0};
+        is_bound = is_bound && bindings[i].buffer;
+    }
+    if (is_bound && fixture_write(f, bindings[0].buffer, 0, x, sizeof(x)) &&
+        fixture_write(f, bindings[1].buffer, before, table, sizeof(table)) &&
+        fixture_submit(f, executable, bindings, 3, 0, &point) && fixture_wait(f, point))
+        fixture_read(f, bindings[2].buffer, 0, z, sizeof(z));
+    f->backend->executable_destroy(f->device, executable);
+    for (int i = 0; i < N && !seen.failure[0]; i++)
+        if (z[i] != table_at(FIRST + APART * i))
+            see("element %d is %d, expected %d", i, z[i], table_at(FIRST + APART * i));
+    if (seen.failure[0])
+        check_fail(f->kit, "%s", seen.failure);
+}
+
 // --- family.cpu-fused ------------------------------------------------------------------
 
 static void move_chunks(void *context, int64_t begin, int64_t end, uint32_t worker)
@@ -368,6 +460,7 @@ static void check_fused(struct fixture *f)
 
 static const struct fixture_check checks[] = {
     {"family.cpu-stages", check_stages},
+    {"family.cpu-constants", check_constants},
     {"family.cpu-fused", check_fused},
 };
 

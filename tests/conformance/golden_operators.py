@@ -235,6 +235,10 @@ def einsums(add, dtypes):
                               ('...ii->...i', whole(F8, (2, 3, 3)))]:
         add('base.einsum', arrays, np.einsum(equation, *arrays), 64, equation=equation)
     add('base.einsum', [np.zeros((2, 0)), np.zeros((0, 3))], np.zeros((2, 3)), equation='ij,jk')
+    for equation, *dtypes in [('ab,bc->ac', I4, F4), ('ab,bc->ac', U1, I8), ('ab,bc', B1, F4), ('ab,bc', F4, F8),
+                              ('ab,bc', U1, np.dtype('i1')), ('ab,bc,cd->ad', F4, B1, F8), ('ab,bc,c->a', B1, U1, I4)]:
+        arrays = [whole(d, [sizes[t] for t in term]) for d, term in zip(dtypes, equation.split('->')[0].split(','))]
+        add('base.einsum', arrays, np.einsum(equation, *arrays), 64, equation=equation)
     x, y, z = real((3, 40)), real((40, 50)), real((50, 2))
     add('base.einsum', [x, y, z], x @ y @ z, 1 << 8, equation='ij,jk,kl->il')
 
@@ -259,6 +263,30 @@ def layers(add, dtypes):
         key = np.array([seed & 0xffffffff, seed >> 32 & 0xffffffff], 'u4')
         kept = threefry(key, x.size).reshape(x.shape) >= int(0.3 * 2**32)
         add('nn.dropout', [x], np.where(kept, x * np.float32(1 / 0.7), 0).astype(F4), p=0.3, seed=seed)
+
+
+def group_norm(x, groups, weight, bias, axis, eps):
+    """torch.nn.functional.group_norm, its channels along any axis."""
+    y = np.moveaxis(x, axis, 1).astype(F8)
+    parts = y.reshape(x.shape[0], groups, -1)
+    parts = (parts - parts.mean(-1, keepdims=True)) / np.sqrt(parts.var(-1, keepdims=True) + eps)
+    y = parts.reshape(y.shape)
+    column = (-1,) + (1,) * (x.ndim - 2)
+    y = y if weight is None else y * weight.reshape(column)
+    y = y if bias is None else y + bias.reshape(column)
+    return np.moveaxis(y, 1, axis).astype(x.dtype)
+
+
+def groups(add, dtypes):
+    for d, roundings, shape, axis, parts, affine, eps in (
+            (F8, 64, (2, 3, 2, 6), -1, 3, 0, 1e-5), (F8, 64, (2, 3, 2, 6), -1, 2, 2, 0.5),
+            (F4, 64, (2, 6, 3, 2), 1, 3, 0, 1e-5), (F4, 64, (2, 6, 3, 2), 1, 2, 2, 0.5),
+            (F4, 64, (3, 6), -1, 2, 2, 1e-5), (F8, 64, (2, 2, 6, 3), 2, 6, 1, 1e-5),
+            (np.dtype('f2'), 4, (2, 3, 6), -1, 2, 2, 1e-5), (F4, 64, (2, 6, 0), 1, 2, 1, 1e-5)):
+        x, given = real(shape, d), [real(6, d) for _ in range(affine)]
+        of = given + [None] * (2 - affine)
+        add('nn.group_norm', [x, *given], group_norm(x, parts, *of, axis, eps), roundings,
+            groups=parts, axis=axis, eps=eps)
 
 
 def threefry(key, count):
@@ -359,6 +387,6 @@ def attentions(add, dtypes):
 
 def make(add, dtypes):
     with np.errstate(all='ignore'):
-        for family in (arrangement, creation, statistics, running, orders, gathering, einsums, layers,
+        for family in (arrangement, creation, statistics, running, orders, gathering, einsums, layers, groups,
                        rotation, attentions):
             family(add, dtypes)

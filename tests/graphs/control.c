@@ -108,6 +108,12 @@ BODY(long_way)
     out[0] = x;
     return TN_OK;
 }
+BODY(wrong_dtype)
+{
+    UNUSED;
+    out[0] = tn_op(scope, "base.astype", TN_IN(in[0]), tn_attrs("dtype", (int64_t)TN_F64));
+    return TN_OK;
+}
 BODY(wrong_type)
 {
     UNUSED;
@@ -192,6 +198,11 @@ Test(control, slices_choose_for_themselves)
 Test(control, branches_of_two_types_are_refused)
 {
     tn_array *x = F32S(1, 2), *y;
+    cr_assert_eq(
+        tn_cond_call(s, flag(1), minus_one, wrong_dtype, NULL, TN_ARRAYS(x), &y, 1),
+        TN_ERR_ARGUMENT);
+    says("output 0 is f32[2] by then and f64[2] by otherwise");
+    tn_scope_clear_error(s);
     cr_assert_eq(tn_cond_call(s, flag(1), minus_one, wrong_type, NULL, TN_ARRAYS(x), &y, 1),
                  TN_ERR_ARGUMENT);
     says("output 0 is f32[2] by then and f32 by otherwise");
@@ -278,6 +289,10 @@ Test(control, a_body_that_changes_types_is_refused)
     cr_assert_eq(tn_while_call(s, NULL, wrong_type, NULL, 3, TN_ARRAYS(x), &y),
                  TN_ERR_ARGUMENT);
     says("output 0 of the body is f32, expected f32[3] as carried value 0");
+    tn_scope_clear_error(s);
+    cr_assert_eq(tn_while_call(s, NULL, wrong_dtype, NULL, 3, TN_ARRAYS(x), &y),
+                 TN_ERR_ARGUMENT);
+    says("output 0 of the body is f64[3], expected f32[3] as carried value 0");
     tn_scope_clear_error(s);
     cr_assert_eq(tn_while_call(s, minus_one, minus_one, NULL, 3, TN_ARRAYS(x), &y),
                  TN_ERR_ARGUMENT);
@@ -448,6 +463,12 @@ Test(control, a_scan_says_what_does_not_fit)
                               (tn_array *[]){F32S(1, 2), F32S(1, 2)}, 2, out, 1),
                  TN_ERR_ARGUMENT);
     says("output 0 of the body is f32, expected f32[2]");
+    tn_scope_clear_error(s);
+    cr_assert_eq(tn_scan_call(s, wrong_dtype, NULL,
+                              &(tn_scan_call_options){.carries = 1, .length = 2},
+                              TN_ARRAYS(F32S(1, 2)), out, 1),
+                 TN_ERR_ARGUMENT);
+    says("output 0 of the body is f64[2], expected f32[2]");
     tn_scope_clear_error(s);
     cr_assert_eq(tn_scan_call(s, multiply, scalar(1), NULL,
                               (tn_array *[]){F32S(1, 2), F32S(1, 2, 3)}, 2, out, 1),

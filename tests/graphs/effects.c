@@ -6,6 +6,7 @@
 #include "primitive/prim_set.h"
 #include <pthread.h>
 #include <stdatomic.h>
+#include <tenon/control.h>
 #include <tenon/pack.h>
 #include <time.h>
 #include <tenon/retain.h>
@@ -310,6 +311,36 @@ Test(effects, none_is_differentiated_or_batched)
     must(s, tn_vjp(s, &z, NULL, 1, &w, 1, &g));
     must(s, tn_eval(s, g));
     were("5");
+    tn_scope_close(s);
+}
+
+static tn_status noted_square(tn_scope *s, tn_array *const *in, uint64_t num_in,
+                              tn_array **out, uint64_t num_out, void *user)
+{
+    (void)num_in, (void)num_out, (void)user;
+    out[0] = bin(s, "multiply", noted(s, in[0], 1, 0), in[0]);
+    return tn_scope_status(s);
+}
+
+// In a body of a loop, a branch, a scan, a checkpoint, a function with rules.
+Test(effects, none_in_a_body_is_differentiated)
+{
+    static const tn_custom_rules no_rules = {.struct_size = sizeof(no_rules)};
+    const tn_scan_call_options twice = {.carries = 1, .length = 2};
+    tn_scope *s = tn_scope_open(runtime);
+    tn_array *x = ramp(s, 2, 2, 0, 1), *y[5], *g;
+    must(s, tn_while_call(s, NULL, noted_square, NULL, 3, TN_ARRAYS(x), &y[0]));
+    must(s, tn_cond_call(s, tn_bool(s, 1), noted_square, noted_square, NULL, TN_ARRAYS(x),
+                         &y[1], 1));
+    must(s, tn_scan_call(s, noted_square, NULL, &twice, TN_ARRAYS(x), &y[2], 1));
+    must(s, tn_checkpoint_call(s, noted_square, NULL, TN_ARRAYS(x), &y[3], 1));
+    must(s, tn_custom_call(s, noted_square, NULL, &no_rules, TN_ARRAYS(x), &y[4], 1));
+    for (int i = 0; i < 5; i++) {
+        tn_array *sum = un(s, "sum", y[i]);
+        check_status(tn_vjp(s, &sum, NULL, 1, &x, 1, &g), TN_ERR_UNSUPPORTED);
+        check_says(tn_scope_error(s), "test.note/1 has an effect (test.notes)");
+        tn_scope_clear_error(s);
+    }
     tn_scope_close(s);
 }
 

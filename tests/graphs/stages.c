@@ -59,8 +59,14 @@ static struct {
     int prepared, finished, launched;
     int refused_rank; // prepare fails for an x of this rank
     bool saw_number;  // prepare has seen the value of y
+    double number;    // which it was, the last one
     bool stores_wrong;
 } seen;
+
+struct state {
+    int32_t rank;
+    const float *number; // y, where it is the same in each run
+};
 
 static tn_status prepare(const tn_cpu_call *call, void **out_state)
 {
@@ -68,19 +74,25 @@ static tn_status prepare(const tn_cpu_call *call, void **out_state)
     if (x->rank == seen.refused_rank)
         return call->host->fail(call->host, TN_ERR_UNSUPPORTED, "no table for rank %d",
                                 x->rank);
-    int32_t *rank = call->host->alloc(call->host, sizeof(*rank), 0);
-    if (!rank)
+    struct state *state = call->host->alloc(call->host, sizeof(*state), 0);
+    if (!state)
         return TN_ERR_MEMORY;
-    *rank = x->rank;
+    const tn_tensor *y = &call->inputs[1];
+    *state =
+        (struct state){x->rank, y->data ? (const float *)y->data + y->layout.offset : NULL};
     seen.prepared++;
-    seen.saw_number |= call->inputs[1].data && tn_get_f64(&call->inputs[1], 0) == 3;
-    *out_state = rank;
+    seen.number = state->number ? (double)*state->number : 0;
+    seen.saw_number |= seen.number == 3;
+    *out_state = state;
     return TN_OK;
 }
 
 static void finish(const tn_host *host, void *state)
 {
+    const float *number = ((const struct state *)state)->number;
     seen.finished++;
+    if (number) // is there as long as the state
+        seen.number = (double)*number;
     host->free(host, state);
 }
 
@@ -88,7 +100,8 @@ static void run(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     const tn_cpu_call *call = context;
     const tn_tensor *x = &call->inputs[0], *out = &call->outputs[0];
-    float add = *(const float *)call->inputs[1].data;
+    const tn_tensor *y = &call->inputs[1];
+    float add = ((const float *)y->data)[y->layout.offset];
     for (int64_t i = begin; i < end; i++) {
         float value;
         if (x->data)
@@ -106,7 +119,8 @@ static void run(void *context, int64_t begin, int64_t end, uint32_t worker)
 static tn_status launch(const tn_cpu_call *call)
 {
     seen.launched++;
-    if (!call->state || *(const int32_t *)call->state != call->inputs[0].layout.rank)
+    if (!call->state ||
+        ((const struct state *)call->state)->rank != call->inputs[0].layout.rank)
         return call->host->fail(call->host, TN_ERR_INTERNAL, "the state is another step's");
     call->parallel_for(call, tn_layout_count(&call->outputs[0].layout), 4, run,
                        (void *)(uintptr_t)call);
@@ -182,6 +196,60 @@ Test(stages, a_number_of_the_graph_is_known_to_prepare)
     expect(s, added(s, x, 3), 4, 15);
     cr_assert(seen.saw_number);
     tn_scope_close(s);
+    tn_runtime_close(rt);
+}
+
+static tn_status add_captured(tn_scope *s, tn_array *const *in, uint64_t num_in,
+                              tn_array **out, uint64_t num_out, void *user)
+{
+    (void)num_in, (void)num_out;
+    out[0] = bin(s, "acme.plus", in[0], *(tn_array **)user);
+    return tn_scope_status(s);
+}
+
+static void expect_call(tn_runtime *rt, tn_function *function, float first)
+{
+    tn_scope *s = tn_scope_open(rt);
+    tn_array *x = ramp(s, 3, 4, 1, 1), *y = NULL;
+    must(s, tn_function_call(function, s, &x, 1, &y, 1));
+    expect(s, y, first, first + 11);
+    tn_scope_close(s);
+}
+
+// Two functions of one graph have a state each, with what they captured: a computed array,
+// and a part of one.
+Test(stages, what_a_function_captured_is_known_to_prepare)
+{
+    tn_runtime *rt = open_staged("TENON_CHECK=0");
+    tn_scope *s = tn_scope_open(rt);
+    tn_array *row = ramp(s, 1, 4, 4, 1), *captured[2];
+    tn_function *functions[2];
+    captured[0] = un(s, "sum", tn_from_data(s, TN_F32, TN_SHAPE(3), (float[]){5, 6, 7}));
+    captured[1] =
+        tn_op(s, "reshape",
+              TN_IN(tn_op(s, "slice", TN_IN(row),
+                          tn_attrs("start", TN_INTS(0, 2), "stop", TN_INTS(1, 3)))),
+              tn_attrs("shape", &(tn_ints){.given = 1}));
+    must(s, tn_eval_async(s, captured[0], captured[1], row));
+    for (int i = 0; i < 2; i++) {
+        captured[i] = tn_keep(s, captured[i]);
+        must(NULL, tn_function_create(rt, add_captured, &captured[i], NULL, &functions[i]));
+    }
+    tn_scope_close(s);
+    for (int round = 0; round < 3; round++)
+        for (int i = 0; i < 2; i++) {
+            expect_call(rt, functions[i], i == 0 ? 19 : 7);
+            cr_assert(eq(int, seen.prepared, round == 0 ? i + 1 : 2));
+            if (round == 0)
+                cr_assert(seen.number == (i == 0 ? 18 : 6), "%g", seen.number);
+        }
+    for (int i = 0; i < 2; i++)
+        tn_release(captured[i]);
+    for (int i = 0; i < 2; i++) {
+        tn_function_destroy(functions[i]);
+        cr_assert(eq(int, seen.finished, i + 1));
+        cr_assert(seen.number == (i == 0 ? 18 : 6), "%g", seen.number);
+    }
     tn_runtime_close(rt);
 }
 

@@ -318,6 +318,50 @@ Test(traced, a_function_calls_functions)
     tn_function_destroy(functions[0]);
 }
 
+// Calls `functions[0]` in a body of its own: *user tells of what.
+enum way { LOOP, BRANCH, SCAN, CHECKPOINT, CUSTOM, BATCH, WAYS };
+
+BODY(calls_first)
+{
+    UNUSED;
+    tn_array *x = in[0];
+    return tn_function_call(functions[0], scope, &x, 1, out, 1);
+}
+BODY(calls_in_body)
+{
+    static const tn_custom_rules no_rules = {.struct_size = sizeof(no_rules)};
+    const tn_scan_call_options twice = {.carries = 1, .length = 2};
+    tn_array *x = in[0], *yes = tn_bool(scope, 1);
+    (void)num_in, (void)num_out;
+    switch (*(const enum way *)user) {
+    case LOOP:
+        return tn_while_call(scope, NULL, calls_first, NULL, 3, TN_ARRAYS(x), out);
+    case BRANCH:
+        return tn_cond_call(scope, yes, calls_first, calls_first, NULL, TN_ARRAYS(x), out,
+                            1);
+    case SCAN:
+        return tn_scan_call(scope, calls_first, NULL, &twice, TN_ARRAYS(x), out, 1);
+    case CHECKPOINT:
+        return tn_checkpoint_call(scope, calls_first, NULL, TN_ARRAYS(x), out, 1);
+    case CUSTOM:
+        return tn_custom_call(scope, calls_first, NULL, &no_rules, TN_ARRAYS(x), out, 1);
+    default:
+        return tn_vmap_call(scope, calls_first, NULL, &x, NULL, 1, out, NULL, 1);
+    }
+}
+
+Test(traced, a_function_that_calls_itself_in_a_body_is_refused)
+{
+    for (enum way way = LOOP; way < WAYS; way++) {
+        must(NULL, tn_function_create(runtime, calls_in_body, &way, NULL, &functions[0]));
+        tn_array *x = tn_from_data(s, TN_F32, TN_SHAPE(2), ((float[]){1, 2})), *y;
+        cr_assert_eq(tn_function_call(functions[0], s, &x, 1, &y, 1), TN_ERR_ARGUMENT);
+        says("the function calls itself, through 1 function");
+        tn_scope_clear_error(s);
+        tn_function_destroy(functions[0]);
+    }
+}
+
 Test(traced, a_function_that_calls_itself_is_refused)
 {
     must(NULL, tn_function_create(runtime, calls, NULL, NULL, &functions[0]));

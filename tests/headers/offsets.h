@@ -588,6 +588,10 @@ PIN(offsetof(struct tn_layer_norm_attrs, axis) == 8, "tn_layer_norm_attrs.axis")
 PIN(sizeof(struct tn_rms_norm_attrs) == 16, "tn_rms_norm_attrs");
 PIN(offsetof(struct tn_rms_norm_attrs, eps) == 0, "tn_rms_norm_attrs.eps");
 PIN(offsetof(struct tn_rms_norm_attrs, axis) == 8, "tn_rms_norm_attrs.axis");
+PIN(sizeof(struct tn_group_norm_attrs) == 24, "tn_group_norm_attrs");
+PIN(offsetof(struct tn_group_norm_attrs, groups) == 0, "tn_group_norm_attrs.groups");
+PIN(offsetof(struct tn_group_norm_attrs, eps) == 8, "tn_group_norm_attrs.eps");
+PIN(offsetof(struct tn_group_norm_attrs, axis) == 16, "tn_group_norm_attrs.axis");
 PIN(sizeof(struct tn_cross_entropy_attrs) == 8, "tn_cross_entropy_attrs");
 PIN(offsetof(struct tn_cross_entropy_attrs, reserved) == 0, "tn_cross_entropy_attrs.reserved");
 PIN(sizeof(struct tn_gelu_attrs) == 8, "tn_gelu_attrs");

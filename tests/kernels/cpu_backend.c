@@ -241,11 +241,10 @@ static tn_dtype sum_dtype(tn_dtype dtype)
 
 Test(cpu_backend, reductions_agree)
 {
-    static const char *const ids[] = {"base.sum/1", "base.max/1", "base.min/1",
-                                      "base.logsumexp/1"};
+    static const char *const ids[] = {"base.sum/1", "base.max/1", "base.min/1"};
     for (int round = 0; round < 600; round++) {
-        int kind = (int)between(0, 3);
-        tn_dtype dtype = kind == 3 ? TN_F32 : (tn_dtype)between(1, 13);
+        int kind = (int)between(0, 2);
+        tn_dtype dtype = (tn_dtype)between(1, 13);
         int32_t rank = (int32_t)between(1, 4);
         int64_t extent[4], kept[4], n = 0;
         tn_reduce_attrs attrs = {0};
@@ -361,20 +360,6 @@ Test(cpu_backend, taking_and_scattering_agree)
 }
 
 // --- networks --------------------------------------------------------------------------
-
-Test(cpu_backend, cross_entropy_agrees)
-{
-    static const tn_cross_entropy_attrs attrs = {0};
-    for (int round = 0; round < 50; round++) {
-        int64_t extent[2] = {between(1, 70), between(1, 20)};
-        struct application a = {"nn.cross_entropy/1", &attrs, .num_inputs = 2, .limit = 12,
-                                .tolerance = 2e-6};
-        a.operands[0] = harness_layout(TN_F32, 2, extent);
-        a.operands[1] = harness_layout(between(0, 1) ? TN_I32 : TN_U8, 1, extent);
-        a.operands[2] = harness_layout(TN_F32, 1, extent);
-        check(&a);
-    }
-}
 
 struct window_case {
     tn_conv2d_attrs attrs;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reductions, logsumexp and pooling of every variant that this processor can run, with one
+// Reductions and pooling of every variant that this processor can run, with one
 // hostile value at every position of rows and columns of every length around the vector
 // widths: what only the tail of a loop meets is met here.
 #include "check.h"
@@ -215,32 +215,6 @@ static void check_integer_rows(const struct planting *p)
 Test(cpu_reductions, integers_at_the_ends_of_their_range_are_found)
 {
     plant_everywhere(check_integer_rows);
-}
-
-// --- logsumexp -----------------------------------------------------------------------
-
-static bool is_near(double got, double want)
-{
-    return same(got, want) || fabs(got - want) <= 1e-5 * (1 + fabs(want));
-}
-
-static void check_logsumexp(const struct planting *p)
-{
-    const struct cpu_nn_kernels *nn = p->kernels->nn;
-    float x[MAX_N];
-    double most = extreme(p, true), shift = isfinite(most) ? most : 0, sum = 0;
-    for (int64_t i = 0; i < p->n; i++) {
-        x[i] = (float)p->values[i];
-        sum += exp(p->values[i] - shift);
-    }
-    double whole = shift + log(sum);
-    if (!is_near((double)nn->logsumexp_f32(x, p->n), whole))
-        EXPECT(p, "logsumexp", nn->logsumexp_f32(x, p->n), whole);
-}
-
-Test(cpu_reductions, logsumexp_sees_a_hostile_value_wherever_it_stands)
-{
-    plant_everywhere(check_logsumexp);
 }
 
 // --- pooling ---------------------------------------------------------------------------

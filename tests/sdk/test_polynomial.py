@@ -46,6 +46,9 @@ class Polynomial(bench.Bench):
     def builds(self):
         """It builds against the installed SDK without a warning, and links nothing of Tenon"""
         self.install()
+        for name in ("polynomial", "fixpoint"):
+            lines = (self.args.source / "sdk/examples" / name / "plugin.c").read_text().splitlines()
+            assert len(lines) <= 120, (name, len(lines))
         shutil.copytree(self.args.source / "sdk/examples/polynomial", self.folder / "polynomial")
         self.built = self.build(self.folder / "polynomial")
         needed = self.run("readelf", "--dynamic", self.built / "com.acme.polynomial.so")

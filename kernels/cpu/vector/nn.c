@@ -1,44 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Kernels of neural networks: logsumexp, sums, and pooling. See reduce.h.
-#include <math.h>
+// Kernels of neural networks: sums and pooling. See reduce.h.
 #include "variant.h"
-#include "math_f32.h"
-
-static float row_max(const float *x, int64_t n)
-{
-    union cpu_accumulator acc = {.f = -INFINITY};
-    V(cpu_reductions).row[CPU_REDUCE_MAX][TN_F32](&acc, x, n);
-    return (float)acc.f;
-}
-
-// Writes exp(x[i] - shift) to out[i], and returns their sum.
-static double exp_row(float *out, const float *x, float shift, int64_t n)
-{
-    union cpu_accumulator acc = {.f = 0};
-    VECTORIZE for (int64_t i = 0; i < n; i++)
-    {
-        out[i] = v_EXP(x[i] - shift);
-    }
-    V(cpu_reductions).row[CPU_REDUCE_SUM][TN_F32](&acc, out, n);
-    return acc.f;
-}
-
-// The sum of exp(x[i] - shift), a block of exponentials at a time.
-static double sum_exp(const float *x, float shift, int64_t n)
-{
-    float part[256];
-    double sum = 0;
-    for (int64_t i = 0; i < n; i += 256)
-        sum += exp_row(part, x + i, shift, n - i < 256 ? n - i : 256);
-    return sum;
-}
-
-static float logsumexp_f32(const float *x, int64_t n)
-{
-    float most = row_max(x, n);
-    float shift = isfinite(most) ? most : 0;
-    return (float)(shift + log(sum_exp(x, shift, n)));
-}
 
 static void add_into_f32(float *acc, const float *x, int64_t n)
 {
@@ -80,8 +42,6 @@ static void pool_grad_f32(float *gx, const float *x, const float *out, const flo
 }
 
 const struct cpu_nn_kernels V(cpu_nn) = {
-    .logsumexp_f32 = logsumexp_f32,
-    .sum_exp_f32 = sum_exp,
     .add_into_f32 = add_into_f32,
     .pool_max_f32 = pool_max_f32,
     .pool_grad_f32 = pool_grad_f32,

@@ -36,11 +36,14 @@ static inline int64_t count_elements(const tn_layout *layout)
 
 // X(identifier, ...) for each kernel
 #define CPU_KERNELS(X)                                                                     \
-    TN_REDUCTIONS(X)                                                                       \
+    X(sum)                                                                                 \
+    X(mean)                                                                                \
+    X(prod)                                                                                \
+    X(max)                                                                                 \
+    X(min)                                                                                 \
     X(argmax)                                                                              \
     X(matmul)                                                                              \
     X(matmul_integer)                                                                      \
-    X(cross_entropy)                                                                       \
     X(conv2d)                                                                              \
     X(conv2d_input)                                                                        \
     X(conv2d_weight)                                                                       \
@@ -57,6 +60,8 @@ static inline int64_t count_elements(const tn_layout *layout)
     X(cummin)                                                                              \
     X(sort)                                                                                \
     X(argsort)                                                                             \
+    X(take_along_axis)                                                                     \
+    X(put_along_axis)                                                                      \
     X(topk)                                                                                \
     X(scaled_dot_product_attention)                                                        \
     X(dft)                                                                                 \

@@ -4,7 +4,8 @@
 //
 // An element becomes an unsigned key in whose order it is to come, with its place: in one
 // word of 64 bits for dtypes of up to 32, otherwise in two. Rows are sorted side by side,
-// in LANES lanes that have memory of their own.
+// in LANES lanes that have memory of their own; of few long rows, each is cut into parts
+// that are sorted side by side, and then merged.
 #include <string.h>
 #include "kernels.h"
 
@@ -14,7 +15,11 @@
 #define DIGIT_BITS 11
 #define NUM_DIGITS (1 << DIGIT_BITS)
 #define MAX_PASSES 6
-#define LEAST_ROOM 1024 // items of a selection
+#define LEAST_ROOM 1024  // items of a selection
+#define LEAST_PART 32768 // items of a part of a row
+#define MAX_PARTS 16
+#define PIECE_ITEMS 16384 // that a thread merges at once; parts are multiples of it
+#define COUNT_BYTES (sizeof(uint32_t) * MAX_PASSES * NUM_DIGITS) // of a sort
 
 struct sorting {
     const struct cpu_kernels *kernels;
@@ -23,6 +28,7 @@ struct sorting {
     bool is_wide, descending;
     int64_t outer, n, inner, k;
     int64_t lanes, room; // room: items that a lane sorts at once
+    int64_t parts;       // of each row; above 1: without lanes
     const char *x;
     char *values;     // NULL: not wanted
     int64_t *indices; // NULL: not wanted
@@ -123,14 +129,15 @@ static inline uint64_t place_of(const uint64_t *narrow, const struct wide_item *
 }
 
 #define WRITE_VALUES(U)                                                                    \
-    for (int64_t i = 0; i < s->k; i++)                                                     \
+    for (int64_t i = begin; i < end; i++)                                                  \
     ((U *)s->values)[at + i * s->inner] = ((const U *)row)[place_of(narrow, wide, i)]
 
-// Writes the first k places, and the elements there, from element `at` of the output on.
+// Writes places [begin, end) in order, and the elements there, to the output's row that
+// begins with element `at`.
 static void write_row(const struct sorting *s, const void *row, const uint64_t *narrow,
-                      const struct wide_item *wide, int64_t at)
+                      const struct wide_item *wide, int64_t at, int64_t begin, int64_t end)
 {
-    for (int64_t i = 0; i < s->k && s->indices; i++)
+    for (int64_t i = begin; i < end && s->indices; i++)
         s->indices[at + i * s->inner] = (int64_t)place_of(narrow, wide, i);
     if (!s->values)
         return;
@@ -145,28 +152,43 @@ static void write_row(const struct sorting *s, const void *row, const uint64_t *
 }
 #undef WRITE_VALUES
 
-static void sort_row(const struct sorting *s, int64_t number, char *scratch)
+// A row that is being sorted, and its memory.
+struct row {
+    const struct sorting *s;
+    const void *packed;
+    void *items, *other;
+    uint32_t *counts;    // for each part
+    int64_t to;          // the first element of its output
+    int64_t part, width; // items of a part, and of sorted ones so far
+};
+
+static struct row begin_row(const struct sorting *s, int64_t number, char *scratch)
 {
     int64_t outer = number / s->inner, column = number - outer * s->inner;
     uint64_t item = s->is_wide ? sizeof(struct wide_item) : sizeof(uint64_t);
-    uint32_t *counts = (uint32_t *)scratch;
-    char *items = scratch + sizeof(uint32_t) * MAX_PASSES * NUM_DIGITS;
+    char *items = scratch + COUNT_BYTES * (uint64_t)s->parts;
     char *other = items + (uint64_t)s->room * item, *row = other + (uint64_t)s->room * item;
     const char *from = s->x + (outer * s->n * s->inner + column) * s->size;
-    int64_t to = outer * s->k * s->inner + column;
-    const void *packed = from;
-    if (s->inner > 1) {
+    if (s->inner > 1)
         s->kernels->copy[__builtin_ctz(s->size)](row, 1, from, s->inner, s->n);
-        packed = row;
-    }
+    return (struct row){.s = s,
+                        .packed = s->inner > 1 ? row : from,
+                        .items = items,
+                        .other = other,
+                        .counts = (uint32_t *)scratch,
+                        .to = outer * s->k * s->inner + column};
+}
+
+static void sort_row(const struct sorting *s, int64_t number, char *scratch)
+{
+    struct row r = begin_row(s, number, scratch);
     if (s->is_wide) {
         struct wide_item *all =
-            select_wide(s, packed, (void *)items, (void *)other, s->room, counts);
-        write_row(s, packed, NULL, all, to);
+            select_wide(s, r.packed, r.items, r.other, s->room, r.counts);
+        write_row(s, r.packed, NULL, all, r.to, 0, s->k);
     } else {
-        uint64_t *all =
-            select_narrow(s, packed, (void *)items, (void *)other, s->room, counts);
-        write_row(s, packed, all, NULL, to);
+        uint64_t *all = select_narrow(s, r.packed, r.items, r.other, s->room, r.counts);
+        write_row(s, r.packed, all, NULL, r.to, 0, s->k);
     }
 }
 
@@ -180,9 +202,86 @@ static void sort_lanes(void *context, int64_t begin, int64_t end, uint32_t worke
             sort_row(s, row, s->scratch + (uint64_t)lane * s->lane_bytes);
 }
 
+// --- parts of rows ----------------------------------------------------------------------
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+// The loop runs over parts.
+static void sort_parts(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    (void)worker;
+    const struct row *r = context;
+    for (int64_t part = begin; part < end; part++) {
+        int64_t first = least(part * r->part, r->s->n);
+        int64_t last = least(first + r->part, r->s->n);
+        uint32_t *counts = r->counts + part * MAX_PASSES * NUM_DIGITS;
+        if (first < last && r->s->is_wide)
+            sort_part_wide(r->s, r->packed, r->items, r->other, first, last, counts);
+        else if (first < last)
+            sort_part_narrow(r->s, r->packed, r->items, r->other, first, last, counts);
+    }
+}
+
+// The loop runs over pieces of the row.
+static void merge_pieces(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    (void)worker;
+    const struct row *r = context;
+    int64_t n = r->s->n;
+    for (int64_t piece = begin; piece < end; piece++) {
+        int64_t first = piece * PIECE_ITEMS, last = least(first + PIECE_ITEMS, n);
+        if (r->s->is_wide)
+            merge_part_wide(r->other, r->items, n, r->width, first, last);
+        else
+            merge_part_narrow(r->other, r->items, n, r->width, first, last);
+    }
+}
+
+static void write_pieces(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    (void)worker;
+    const struct row *r = context;
+    int64_t first = begin * PIECE_ITEMS, last = least(end * PIECE_ITEMS, r->s->n);
+    write_row(r->s, r->packed, r->s->is_wide ? NULL : r->items,
+              r->s->is_wide ? r->items : NULL, r->to, first, last);
+}
+
+// Sorts each row by all threads.
+static void sort_in_parts(const tn_cpu_call *call, const struct sorting *s)
+{
+    int64_t pieces = (s->n + PIECE_ITEMS - 1) / PIECE_ITEMS;
+    for (int64_t number = 0; number < s->outer * s->inner; number++) {
+        struct row r = begin_row(s, number, s->scratch);
+        r.part = (pieces + s->parts - 1) / s->parts * PIECE_ITEMS;
+        call->parallel_for(call, s->parts, 1, sort_parts, &r);
+        for (r.width = r.part; r.width < s->n; r.width *= 2) {
+            call->parallel_for(call, pieces, 1, merge_pieces, &r);
+            void *swap = r.items;
+            r.items = r.other;
+            r.other = swap;
+        }
+        call->parallel_for(call, pieces, 1, write_pieces, &r);
+    }
+}
+
 // --- the kernels ------------------------------------------------------------------------
 
-static struct sorting describe(const tn_layout *x, int64_t given_axis, int64_t k)
+// A power of 2, that grows with the number of threads.
+static int64_t count_parts(const struct sorting *s, int64_t threads)
+{
+    int64_t parts = 1;
+    if (2 * s->outer * s->inner > threads || s->k < s->n)
+        return 1;
+    while (parts < threads && parts < MAX_PARTS && s->n / (2 * parts) >= LEAST_PART)
+        parts *= 2;
+    return parts;
+}
+
+static struct sorting describe(const tn_layout *x, int64_t given_axis, int64_t k,
+                               uint32_t threads)
 {
     int32_t axis = tn_axis(given_axis, x->rank);
     struct sorting s = {.dtype = x->dtype,
@@ -203,8 +302,9 @@ static struct sorting describe(const tn_layout *x, int64_t given_axis, int64_t k
     uint64_t items = tn_saturated_multiply(
         (uint64_t)s.room, 2 * (s.is_wide ? sizeof(struct wide_item) : sizeof(uint64_t)));
     uint64_t row = s.inner > 1 ? (uint64_t)s.n * s.size : 0;
-    s.lane_bytes = tn_saturated_add(tn_saturated_add(items, row),
-                                    sizeof(uint32_t) * MAX_PASSES * NUM_DIGITS);
+    s.parts = count_parts(&s, threads);
+    s.lane_bytes =
+        tn_saturated_add(tn_saturated_add(items, row), COUNT_BYTES * (uint64_t)s.parts);
     s.lane_bytes = tn_saturated_add(s.lane_bytes, 63) & ~UINT64_C(63);
     return s;
 }
@@ -222,6 +322,10 @@ static void start(const tn_cpu_call *call, struct sorting *s)
     s->scratch = call->scratch;
     if (s->outer * s->inner * s->k == 0)
         return;
+    if (s->parts > 1) {
+        sort_in_parts(call, s);
+        return;
+    }
     call->parallel_for(call, s->lanes, each > 16384 ? 1 : 1 + 16384 / (each + 1),
                        sort_lanes, s);
 }
@@ -238,19 +342,21 @@ static int32_t fits(const tn_kernel_query *query)
 static uint64_t sort_scratch(const tn_kernel_query *query)
 {
     const tn_sort_attrs *attrs = query->attrs;
-    return scratch_of(describe(&query->inputs[0], attrs->axis, -1));
+    return scratch_of(describe(&query->inputs[0], attrs->axis, -1, query->num_workers));
 }
 
 static uint64_t topk_scratch(const tn_kernel_query *query)
 {
     const tn_topk_attrs *attrs = query->attrs;
-    return scratch_of(describe(&query->inputs[0], attrs->axis, attrs->k));
+    return scratch_of(
+        describe(&query->inputs[0], attrs->axis, attrs->k, query->num_workers));
 }
 
 static tn_status sort(const tn_cpu_call *call)
 {
     const tn_sort_attrs *attrs = call->attrs;
-    struct sorting s = describe(&call->inputs[0].layout, attrs->axis, -1);
+    struct sorting s =
+        describe(&call->inputs[0].layout, attrs->axis, -1, call->num_threads);
     s.descending = attrs->descending != 0;
     s.values = first_element(&call->outputs[0]);
     start(call, &s);
@@ -260,7 +366,8 @@ static tn_status sort(const tn_cpu_call *call)
 static tn_status argsort(const tn_cpu_call *call)
 {
     const tn_sort_attrs *attrs = call->attrs;
-    struct sorting s = describe(&call->inputs[0].layout, attrs->axis, -1);
+    struct sorting s =
+        describe(&call->inputs[0].layout, attrs->axis, -1, call->num_threads);
     s.descending = attrs->descending != 0;
     s.indices = first_element(&call->outputs[0]);
     start(call, &s);
@@ -270,7 +377,8 @@ static tn_status argsort(const tn_cpu_call *call)
 static tn_status topk(const tn_cpu_call *call)
 {
     const tn_topk_attrs *attrs = call->attrs;
-    struct sorting s = describe(&call->inputs[0].layout, attrs->axis, attrs->k);
+    struct sorting s =
+        describe(&call->inputs[0].layout, attrs->axis, attrs->k, call->num_threads);
     s.descending = attrs->largest != 0;
     s.values = first_element(&call->outputs[0]);
     s.indices = first_element(&call->outputs[1]);

@@ -83,6 +83,50 @@ static ITEM *NAME(sort)(ITEM *items, ITEM *other, int64_t n, uint32_t passes,
                            : NAME(radix_sort)(items, other, n, passes, counts);
 }
 
+// Sorts the items of elements [begin, end) of a row in their places.
+static void NAME(sort_part)(const struct sorting *s, const void *row, ITEM *items,
+                            ITEM *other, int64_t begin, int64_t end, uint32_t *counts)
+{
+    for (int64_t i = begin; i < end; i++)
+        items[i] = NAME(item)(s, row, i);
+    const ITEM *sorted =
+        NAME(sort)(items + begin, other + begin, end - begin, s->passes, counts);
+    if (sorted != items + begin)
+        memcpy(items + begin, sorted, (size_t)(end - begin) * sizeof(*sorted));
+}
+
+// Of the first `count` items that a's n and b's m merge to, those that are a's. Of equal
+// items a's come first.
+static int64_t NAME(count_first)(int64_t count, const ITEM *a, int64_t n, const ITEM *b,
+                                 int64_t m)
+{
+    int64_t low = count > m ? count - m : 0, high = count < n ? count : n;
+    while (low < high) {
+        int64_t i = low + (high - low) / 2;
+        if (BEFORE(b[count - i - 1], a[i]))
+            high = i;
+        else
+            low = i + 1;
+    }
+    return low;
+}
+
+// Items [begin, end) of what parts of `width` sorted items, the last one of which may be
+// shorter, merge to in pairs. They are of one pair.
+static void NAME(merge_part)(ITEM *to, const ITEM *items, int64_t n, int64_t width,
+                             int64_t begin, int64_t end)
+{
+    int64_t first = begin / (2 * width) * (2 * width), left = n - first;
+    int64_t of_a = left < width ? left : width;
+    int64_t of_b = left - of_a < width ? left - of_a : width;
+    const ITEM *a = items + first, *b = a + of_a;
+    begin -= first;
+    end -= first;
+    int64_t i = NAME(count_first)(begin, a, of_a, b, of_b);
+    int64_t k = NAME(count_first)(end, a, of_a, b, of_b);
+    NAME(merge)(to + first + begin, a + i, k - i, b + begin - i, end - k - (begin - i));
+}
+
 // The k first of n items in order, from keys that `next` makes: items that come behind the
 // k-th of those so far are left out, and the others are sorted whenever `room` are there.
 // Gives the sorted items.

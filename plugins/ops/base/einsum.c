@@ -7,31 +7,35 @@
 // one with the smaller result), by matmul, or by a product and a sum where it would be a
 // vector's.
 #include "einsum.h"
+#include <tenon/ops/promote.h>
 
 static const tn_input_info einsum_inputs[] = {
-    {"arrays", "of one dtype", TN_INPUT_VARIADIC, 0},
+    {"arrays", "whose dtypes promote", TN_INPUT_VARIADIC, 0},
 };
 static const tn_attr_field einsum_fields[] = {
     TN_REQUIRED_FIELD(tn_einsum_attrs, equation, TN_ATTR_STRING,
                       "labels of axes, as \"ij,jk->ik\""),
 };
 
+// The dtype that the operands promote to, one after the other.
+static tn_dtype einsum_dtype(const tn_type *types, uint32_t count)
+{
+    tn_dtype dtype = types[0].dtype;
+    for (uint32_t i = 1; i < count; i++)
+        dtype = tn_dtype_promote(dtype, types[i].dtype);
+    return dtype;
+}
+
 static tn_status einsum_infer(const tn_infer *infer, tn_type *types)
 {
     const tn_einsum_attrs *attrs = infer->attrs;
     struct einsum e;
-    tn_status status = TN_OK;
-    for (uint32_t i = 1; i < infer->num_inputs && status == TN_OK; i++)
-        if (infer->types[i].dtype != infer->types[0].dtype)
-            status = infer->host->fail(
-                infer->host, TN_ERR_ARGUMENT, "operand %u is %s, expected %s as the first",
-                i, dtype_text(infer->types[i].dtype), dtype_text(infer->types[0].dtype));
-    if (status == TN_OK)
-        status =
-            einsum_parse(infer->host, attrs->equation, infer->types, infer->num_inputs, &e);
+    tn_status status =
+        einsum_parse(infer->host, attrs->equation, infer->types, infer->num_inputs, &e);
     if (status)
         return status;
-    types[0] = (tn_type){.dtype = infer->types[0].dtype, .rank = e.output.rank};
+    types[0] = (tn_type){.dtype = einsum_dtype(infer->types, infer->num_inputs),
+                         .rank = e.output.rank};
     for (int32_t i = 0; i < e.output.rank; i++)
         types[0].extent[i] = e.extent[e.output.label[i]];
     return TN_OK;
@@ -314,11 +318,13 @@ static void contract(struct product *p, uint32_t a, uint32_t b)
 
 // --- the primitive ----------------------------------------------------------------------
 
-// bool is multiplied and summed as integers, of which none is lost.
-static tn_array *number_of(const tn_build *build, tn_array *x)
+// x in the dtype of the result; bool is multiplied and summed as integers, of which none is
+// lost.
+static tn_array *number_of(const tn_build *build, tn_array *x, tn_dtype dtype)
 {
     const tn_type *type = build->type(x);
-    return type && type->dtype == TN_BOOL ? cast(build, x, TN_I64) : x;
+    tn_dtype number = dtype == TN_BOOL ? TN_I64 : dtype;
+    return type && type->dtype != number ? cast(build, x, number) : x;
 }
 
 DECOMPOSE(einsum)
@@ -334,8 +340,10 @@ DECOMPOSE(einsum)
         einsum_parse(build->host, attrs->equation, types, rule->num_inputs, &e);
     if (status)
         return status;
+    tn_dtype dtype = einsum_dtype(types, rule->num_inputs);
     for (uint32_t i = 0; i < p.count; i++) {
-        p.factors[i] = (struct factor){number_of(build, rule->inputs[i]), e.operand[i]};
+        p.factors[i] =
+            (struct factor){number_of(build, rule->inputs[i], dtype), e.operand[i]};
         simplify(&p, &p.factors[i]);
     }
     for (uint32_t i = 0; i < p.count; i++)
@@ -354,7 +362,7 @@ DECOMPOSE(einsum)
     for (int32_t i = 0; i < e.output.rank; i++)
         order.value[order.count++] = axis_of(&f->term, e.output.label[i]);
     tn_array *out = turned(build, f->array, &order);
-    outputs[0] = types[0].dtype == TN_BOOL ? cast(build, out, TN_BOOL) : out;
+    outputs[0] = dtype == TN_BOOL ? cast(build, out, TN_BOOL) : out;
     return built(outputs[0]);
 }
 

@@ -253,6 +253,7 @@ static const tn_input_info put_inputs[] = {
      0},
     {"values", "what is put there: x's dtype; broadcasts to the indices' extents", 0, 0},
 };
+static const tn_in_place put_in_place[] = {{.input = 0, .output = 0}};
 static const tn_attr_field take_fields[] = {
     TN_I64_FIELD(tn_along_axis_attrs, axis, -1, "axis of x that the indices count along"),
 };
@@ -374,4 +375,5 @@ DECOMPOSED(take_along_axis, tn_along_axis_attrs, take_fields,
            TN_INPUTS(take_inputs));
 DECOMPOSED(put_along_axis, tn_along_axis_attrs, put_fields,
            "x with values put at indices along an axis; out of range: dropped.",
-           TN_INPUTS(put_inputs));
+           TN_INPUTS(put_inputs), .in_place = put_in_place, .num_in_place = 1,
+           .in_place_size = sizeof(put_in_place[0]));

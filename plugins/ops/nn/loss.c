@@ -84,25 +84,34 @@ static struct classes classes_of(const tn_build *build, const tn_rule *rule)
     return classes;
 }
 
+// The logits of the labels are gathered: a number that is no class finds some other logit,
+// and its loss is 0 whatever that is.
 static tn_status cross_entropy_decompose(const tn_build *build, const tn_rule *rule,
                                          tn_array **outputs)
 {
-    tn_array *x = rule->inputs[0];
+    tn_array *x = rule->inputs[0], *labels = rule->inputs[1];
     tn_dtype dtype = dtype_of(build, x);
-    struct classes classes = classes_of(build, rule);
-    int is_half = tn_dtype_computed(dtype) != dtype;
-    if (is_half)
+    const tn_type *type = build->type(labels);
+    if (!type)
+        return TN_ERR_ARGUMENT;
+    tn_type column = *type;
+    column.extent[column.rank++] = 1;
+    const tn_type *logits = build->type(x);
+    int64_t classes = logits ? logits->extent[logits->rank - 1] : 0;
+    tn_array *index =
+        with_shape(build, "base.reshape/1", labels, column.rank, column.extent);
+    tn_array *own = build->op(build, "base.take_along_axis/1", TN_IN(x, index),
+                              tn_attrs("axis", (int64_t)-1));
+    if (tn_dtype_computed(dtype) != dtype)
         x = cast(build, x, tn_dtype_computed(dtype));
-    tn_array *all =
-        build->op(build, "base.logsumexp/1", TN_IN(x), tn_attrs("axis", TN_INTS(-1)));
-    tn_array *one = build->expr(build, "x, l, k -> select(i64(l) == k, x, 0)",
-                                TN_IN(x, classes.labels, classes.numbers), TN_NO_ATTRS);
-    tn_array *picked =
-        build->op(build, "base.sum/1", TN_IN(one), tn_attrs("axis", TN_INTS(-1)));
+    tn_array *all = build->op(build, "base.logsumexp/1", TN_IN(x),
+                              tn_attrs("axis", TN_INTS(-1), "keepdims", (int64_t)1));
     tn_array *loss =
-        build->expr(build, "a, p, l -> select(i64(l) >= 0 & i64(l) < i64(n), a - p, 0)",
-                    TN_IN(all, picked, rule->inputs[1]), tn_attrs("n", classes.count));
-    outputs[0] = is_half ? cast(build, loss, dtype) : loss;
+        build->expr(build, "a, x, l -> select(i64(l) >= 0 & i64(l) < i64(n), a - x, 0)",
+                    TN_IN(all, own, index), tn_attrs("n", classes));
+    if (dtype_of(build, loss) != dtype)
+        loss = cast(build, loss, dtype);
+    outputs[0] = with_shape(build, "base.reshape/1", loss, column.rank - 1, column.extent);
     return built(outputs[0]);
 }
 

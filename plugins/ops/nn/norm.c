@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// softmax, log_softmax and the norms of rows: an expression each, so one launch.
+// softmax, log_softmax and the norms of rows: an expression each, so one launch; and
+// group_norm, whose groups are rows where their elements are neighbours.
 #include "pack.h"
 
 static const tn_input_info x_input[] = {{"x", "the array", 0, 0}};
@@ -112,4 +113,184 @@ const tn_primitive nn_rms_norm = {
     .num_inputs = 2,
     .attrs = TN_ATTR_TABLE(tn_rms_norm_attrs, rms_norm_fields),
     .expr = "x * rsqrt(mean(x * x) + eps) * weight",
+};
+
+// --- group_norm ------------------------------------------------------------------------
+
+static const tn_input_info group_norm_inputs[] = {
+    {"x", "samples along the first axis, channels along another", 0, TN_FLOAT_DTYPES},
+    {"weight", "a factor for each channel", TN_INPUT_OPTIONAL, TN_FLOAT_DTYPES},
+    {"bias", "what is added to each channel", TN_INPUT_OPTIONAL, TN_FLOAT_DTYPES},
+};
+static const tn_attr_field group_norm_fields[] = {
+    TN_REQUIRED_FIELD(tn_group_norm_attrs, groups, TN_ATTR_I64,
+                      "parts of equally many channels, a mean and variance each"),
+    TN_F64_FIELD(tn_group_norm_attrs, eps, 1e-5, "added to the variance"),
+    AXIS(tn_group_norm_attrs, "axis of the channels"),
+};
+
+static tn_status group_norm_infer(const tn_infer *infer, tn_type *types)
+{
+    static const char *const names[] = {"x", "weight", "bias"};
+    const tn_host *host = infer->host;
+    const tn_group_norm_attrs *attrs = infer->attrs;
+    const tn_type *x = &infer->types[0];
+    char text[SHAPE_TEXT];
+    int32_t axis = tn_axis(attrs->axis, x->rank);
+    if (axis < 1)
+        return host->fail(host, TN_ERR_ARGUMENT,
+                          "axis is %" PRId64 " and x has shape %s, expected an axis of "
+                          "channels behind that of samples",
+                          attrs->axis, shape_text(x, text));
+    if (attrs->groups < 1 || x->extent[axis] % attrs->groups != 0)
+        return host->fail(host, TN_ERR_ARGUMENT,
+                          "groups is %" PRId64 ", expected a divisor of x's %" PRId64
+                          " channels",
+                          attrs->groups, x->extent[axis]);
+    for (uint32_t i = 1; i < infer->num_inputs; i++) {
+        if (!infer->types[i].dtype)
+            continue;
+        tn_status status =
+            check_extents(host, names[i], &infer->types[i], 1, &x->extent[axis]);
+        if (status)
+            return status;
+    }
+    types[0] = *x;
+    return TN_OK;
+}
+
+struct grouped {
+    int64_t groups, each; // channels of a group
+    int64_t extent[4];    // samples, what is before the channels, channels, what is behind
+    int is_rows;          // a group's elements are neighbours
+    tn_array *x, *weight, *bias; // x in the dtype that it is computed in; NULL: not given
+};
+
+static struct grouped grouped_of(const tn_build *build, const tn_rule *rule,
+                                 const tn_type *type)
+{
+    const tn_group_norm_attrs *attrs = rule->attrs;
+    int32_t axis = tn_axis(attrs->axis, type->rank);
+    int64_t channels = type->extent[axis];
+    tn_dtype dtype = tn_dtype_computed(type->dtype);
+    tn_array *const *in = rule->inputs;
+    struct grouped g = {.groups = attrs->groups,
+                        .each = channels / attrs->groups,
+                        .extent = {type->extent[0], 1, channels, 1},
+                        .x = dtype == type->dtype ? in[0] : cast(build, in[0], dtype),
+                        .weight = rule->num_inputs > 1 ? in[1] : NULL,
+                        .bias = rule->num_inputs > 2 ? in[2] : NULL};
+    for (int32_t i = 1; i < type->rank; i++)
+        if (i != axis)
+            g.extent[i < axis ? 1 : 3] *= type->extent[i];
+    g.is_rows = g.extent[1] == 1;
+    return g;
+}
+
+static tn_array *group_rows(const tn_build *build, const struct grouped *g)
+{
+    const int64_t rows[3] = {g->extent[0], g->groups, g->each * g->extent[3]};
+    return with_shape(build, "base.reshape/1", g->x, 3, rows);
+}
+
+// `y` times the weight plus the bias, each of these extents.
+static tn_array *scaled(const tn_build *build, const struct grouped *g, tn_array *y,
+                        int32_t rank, const int64_t *channels)
+{
+    if (g->weight)
+        y = build->expr(
+            build, "y, w -> y * w",
+            TN_IN(y, with_shape(build, "base.reshape/1", g->weight, rank, channels)),
+            TN_NO_ATTRS);
+    if (g->bias)
+        y = build->expr(
+            build, "y, b -> y + b",
+            TN_IN(y, with_shape(build, "base.reshape/1", g->bias, rank, channels)),
+            TN_NO_ATTRS);
+    return y;
+}
+
+// One expression over rows.
+static tn_array *norm_of_rows(const tn_build *build, const struct grouped *g, double eps)
+{
+    const int64_t channels[2] = {g->groups, g->each};
+    tn_array *y =
+        build->expr(build, "x -> d = x - mean(x); d * rsqrt(mean(d * d) + eps)",
+                    TN_IN(group_rows(build, g)), tn_attrs("eps", eps, "axis", (int64_t)-1));
+    return scaled(build, g, y, 2, channels);
+}
+
+// What a group has, [N, groups, 1], for each of its channels.
+static tn_array *for_channels(const tn_build *build, const struct grouped *g,
+                              const tn_array *of_group)
+{
+    const int64_t each[3] = {g->extent[0], g->groups, g->each};
+    const int64_t column[4] = {g->extent[0], 1, g->extent[2], 1};
+    return with_shape(build, "base.reshape/1",
+                      with_shape(build, "base.broadcast_to/1", of_group, 3, each), 4,
+                      column);
+}
+
+// The mean of each group of x, [N, groups, 1]: where it is no row, that of its channels'
+// means.
+static tn_array *group_mean(const tn_build *build, const struct grouped *g, tn_array *x)
+{
+    const int64_t each[3] = {g->extent[0], g->groups, g->each};
+    if (!g->is_rows)
+        x = with_shape(
+            build, "base.reshape/1",
+            build->op(build, "base.mean/1", TN_IN(x), tn_attrs("axis", TN_INTS(1, 3))), 3,
+            each);
+    return build->op(build, "base.mean/1", TN_IN(x),
+                     tn_attrs("axis", TN_INTS(-1), "keepdims", (int64_t)1));
+}
+
+// By the mean and variance of each group, which are read at each element.
+static tn_array *norm_by_parts(const tn_build *build, const struct grouped *g, double eps)
+{
+    const int64_t channels[2] = {g->extent[2], 1};
+    tn_array *all = with_shape(build, "base.reshape/1", g->x, 4, g->extent);
+    tn_array *x = g->is_rows ? group_rows(build, g) : all;
+    tn_array *mean = group_mean(build, g, x),
+             *mean_of_channel = for_channels(build, g, mean);
+    tn_array *squares =
+        build->expr(build, "x, m -> (x - m) * (x - m)",
+                    TN_IN(x, g->is_rows ? mean : mean_of_channel), TN_NO_ATTRS);
+    tn_array *scale =
+        build->expr(build, "v -> rsqrt(v + eps)", TN_IN(group_mean(build, g, squares)),
+                    tn_attrs("eps", eps));
+    tn_array *y = build->expr(build, "x, m, s -> (x - m) * s",
+                              TN_IN(all, mean_of_channel, for_channels(build, g, scale)),
+                              TN_NO_ATTRS);
+    return scaled(build, g, y, 2, channels);
+}
+
+static tn_status group_norm_decompose(const tn_build *build, const tn_rule *rule,
+                                      tn_array **outputs)
+{
+    const tn_group_norm_attrs *attrs = rule->attrs;
+    const tn_type *type = build->type(rule->inputs[0]);
+    if (!type)
+        return TN_ERR_ARGUMENT;
+    const tn_type out = *type;
+    struct grouped g = grouped_of(build, rule, &out);
+    int is_one = g.is_rows && (g.extent[3] == 1 || (!g.weight && !g.bias));
+    tn_array *y =
+        is_one ? norm_of_rows(build, &g, attrs->eps) : norm_by_parts(build, &g, attrs->eps);
+    if (dtype_of(build, y) != out.dtype)
+        y = cast(build, y, out.dtype);
+    outputs[0] = with_shape(build, "base.reshape/1", y, out.rank, out.extent);
+    return built(outputs[0]);
+}
+
+const tn_primitive nn_group_norm = {
+    .struct_size = sizeof(tn_primitive),
+    .id = "nn.group_norm/1",
+    .doc =
+        "Groups of channels minus their mean, over their standard deviation, times weight "
+        "plus bias.",
+    TN_INPUTS(group_norm_inputs),
+    .attrs = TN_ATTR_TABLE(tn_group_norm_attrs, group_norm_fields),
+    .infer = group_norm_infer,
+    .decompose = group_norm_decompose,
 };

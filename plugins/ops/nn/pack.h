@@ -29,6 +29,7 @@
     X(log_softmax)                                                                         \
     X(layer_norm)                                                                          \
     X(rms_norm)                                                                            \
+    X(group_norm)                                                                          \
     X(sgd)                                                                                 \
     X(adam)                                                                                \
     X(gelu)                                                                                \

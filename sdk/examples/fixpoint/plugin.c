@@ -25,10 +25,8 @@ static const tn_input_info inputs[] = {
 
 static int same_type(const tn_type *a, const tn_type *b)
 {
-    int same = a->dtype == b->dtype && a->rank == b->rank;
-    for (int32_t i = 0; same && i < a->rank; i++)
-        same = a->extent[i] == b->extent[i];
-    return same;
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           memcmp(a->extent, b->extent, (size_t)a->rank * sizeof(a->extent[0])) == 0;
 }
 
 static tn_status infer(const tn_infer *infer, tn_type *types)
@@ -68,12 +66,8 @@ static tn_status improve(const tn_build *build, tn_array *const *in, uint64_t nu
     const fixpoint_attrs *attrs = user;
     const char *norm =
         attrs->norm && strcmp(attrs->norm, "sum") == 0 ? "base.sum" : "base.max";
-    tn_array *operands[64] = {in[0]};
+    tn_array *operands[64] = {in[0]}; // decompose gives no more
     (void)num_out;
-    if (num_in > 64)
-        return build->host->fail(build->host, TN_ERR_UNSUPPORTED,
-                                 "the body has %d inputs, expected at most 63",
-                                 (int)num_in);
     for (uint64_t i = 2; i < num_in; i++)
         operands[i - 1] = in[i];
     build->call(build, attrs->body, operands, num_in - 1, out, 1);

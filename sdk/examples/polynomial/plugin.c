@@ -21,12 +21,20 @@ static int is_chebyshev(const polynomial_attrs *attrs)
     return attrs->basis && strcmp(attrs->basis, "chebyshev") == 0;
 }
 
-static tn_status infer(const tn_infer *infer, tn_type *types)
+// Each output is as x, of floats.
+static tn_status infer_same(const tn_infer *infer, tn_type *types)
 {
-    const polynomial_attrs *attrs = infer->attrs;
     if (!tn_is_float(infer->types[0].dtype))
         return infer->host->fail(infer->host, TN_ERR_ARGUMENT, "x is %s, expected a float",
                                  tn_dtype_name(infer->types[0].dtype));
+    for (uint32_t i = 0; i < infer->num_outputs; i++)
+        types[i] = infer->types[0];
+    return TN_OK;
+}
+
+static tn_status infer(const tn_infer *infer, tn_type *types)
+{
+    const polynomial_attrs *attrs = infer->attrs;
     if (attrs->coefficients->count == 0)
         return infer->host->fail(infer->host, TN_ERR_ARGUMENT,
                                  "got no coefficients, expected at least one");
@@ -34,8 +42,7 @@ static tn_status infer(const tn_infer *infer, tn_type *types)
         return infer->host->fail(infer->host, TN_ERR_ARGUMENT,
                                  "basis is \"%s\", expected \"power\" or \"chebyshev\"",
                                  attrs->basis);
-    types[0] = infer->types[0];
-    return TN_OK;
+    return infer_same(infer, types);
 }
 
 // Clenshaw's recurrence; with powers it is Horner's.
@@ -44,19 +51,14 @@ static tn_status decompose(const tn_build *build, const tn_rule *rule, tn_array 
     const polynomial_attrs *attrs = rule->attrs;
     const tn_float_list *list = attrs->coefficients;
     const tn_array *x = rule->inputs[0];
-    tn_array *zero = build->expr(build, "x -> 0 * x", TN_IN(x), TN_NO_ATTRS);
-    tn_array *sum = zero, *before = zero;
+    tn_array *sum = build->expr(build, "x -> 0 * x", TN_IN(x), TN_NO_ATTRS), *before = sum;
     for (uint64_t i = list->count; i-- > 0;) {
-        tn_attr_list term = tn_attrs("c", list->value[i]);
+        const char *text = !is_chebyshev(attrs) ? "x, s, t -> s * x + c"
+                           : i > 0              ? "x, s, t -> 2 * x * s - t + c"
+                                                : "x, s, t -> x * s - t + c";
         tn_array *last = sum;
-        if (!is_chebyshev(attrs))
-            sum = build->expr(build, "x, s -> s * x + c", TN_IN(x, sum), term);
-        else if (i > 0)
-            sum = build->expr(build, "x, s, t -> 2 * x * s - t + c", TN_IN(x, sum, before),
-                              term);
-        else
-            sum =
-                build->expr(build, "x, s, t -> x * s - t + c", TN_IN(x, sum, before), term);
+        sum =
+            build->expr(build, text, TN_IN(x, sum, before), tn_attrs("c", list->value[i]));
         before = last;
     }
     outputs[0] = sum;
@@ -100,16 +102,6 @@ static tn_status count_powers(const tn_infer *infer, uint64_t *out_count)
     return TN_OK;
 }
 
-static tn_status infer_powers(const tn_infer *infer, tn_type *types)
-{
-    if (!tn_is_float(infer->types[0].dtype))
-        return infer->host->fail(infer->host, TN_ERR_ARGUMENT, "x is %s, expected a float",
-                                 tn_dtype_name(infer->types[0].dtype));
-    for (uint32_t i = 0; i < infer->num_outputs; i++)
-        types[i] = infer->types[0];
-    return TN_OK;
-}
-
 static tn_status build_powers(const tn_build *build, const tn_rule *rule,
                               tn_array **outputs)
 {
@@ -120,7 +112,7 @@ static tn_status build_powers(const tn_build *build, const tn_rule *rule,
     return TN_OK;
 }
 
-TN_OP(powers, "acme.powers/1", (x), .attrs = TN_ATTRS_OF(powers), .infer = infer_powers,
+TN_OP(powers, "acme.powers/1", (x), .attrs = TN_ATTRS_OF(powers), .infer = infer_same,
       .decompose = build_powers, .count_outputs = count_powers,
       .doc = "The first powers of x.");
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // An RMS norm for Vulkan, outside of Tenon's tree. Its meaning is one line; its kernels
-// plan their launches: one for rows that fit the registers of a workgroup, and two for
-// longer rows, of which the second reads what the first left in scratch memory.
+// plan their launches: one for rows that fit a workgroup's registers, else two, of which
+// the second reads what the first left in scratch memory.
 #include <string.h>
 #include <tenon/pack.h>
 #include <tenon/vulkan.h>
@@ -23,8 +23,7 @@ static const tn_attr_field fields[] = {
 TN_OP(rms_norm, "acme.rms_norm/1", (x, w), .attrs = TN_ATTR_TABLE(rms_norm_attrs, fields),
       TN_MEANS("x * rsqrt(mean(x * x) + eps) * w"));
 
-// The shaders read four elements at once. A workgroup has 256 invocations, and each keeps
-// at most eight of these fours.
+// Shaders read fours of elements. A workgroup has 256 invocations of at most eight fours.
 enum { GROUP = 256, MOST = 8 * GROUP };
 
 struct shape {
@@ -40,16 +39,14 @@ static struct shape shape_of(const tn_layout *x)
     return s;
 }
 
-// Rows lie along the last axis of x, with a weight for each of their elements. For all else
-// the expression runs.
+// Rows along the last axis of x, with a weight an element; else the expression runs.
 static int32_t accepts(const tn_kernel_query *query)
 {
     const rms_norm_attrs *attrs = query->attrs;
     const tn_layout *x = &query->inputs[0], *w = &query->inputs[1], *y = &query->outputs[0];
     int32_t last = x->rank - 1;
-    return last >= 0 && (attrs->axis == -1 || attrs->axis == last) && y->rank == x->rank &&
-           memcmp(x->extent, y->extent, (size_t)x->rank * sizeof(x->extent[0])) == 0 &&
-           w->rank == 1 && w->extent[0] == x->extent[last] && w->extent[0] % 4 == 0 &&
+    return last >= 0 && (attrs->axis == -1 || attrs->axis == last) && w->rank == 1 &&
+           w->extent[0] == x->extent[last] && w->extent[0] % 4 == 0 &&
            (x->offset | w->offset | y->offset) % 4 == 0;
 }
 
@@ -60,18 +57,17 @@ static uint64_t scratch_size(const tn_kernel_query *query)
     return s.parts > 1 ? (uint64_t)s.rows * s.parts * sizeof(float) : 0;
 }
 
-enum { ROW, SUMS, SCALE }; // modules, in the order of TN_PLANNED_KERNELS
+enum { ROW, SUMS, SCALE }; // modules, as TN_PLANNED_KERNELS lists them
 
 static tn_status plan_row(const tn_vulkan_plan *plan, const struct shape *s,
                           tn_vulkan_launch *launch)
 {
     const tn_vulkan_operand operands[] = {tn_vulkan_input(0), tn_vulkan_input(1),
                                           tn_vulkan_output(0)};
-    const tn_vulkan_constant fours_each = {.id = 0,
-                                           .value = (s->fours + GROUP - 1) / GROUP};
+    const tn_vulkan_constant fours_each = {.value = (s->fours + GROUP - 1) / GROUP};
     launch->module = ROW;
     launch->operands = operands;
-    launch->constants = &fours_each;
+    launch->constants = &fours_each; // specialisation constant 0
     launch->num_constants = 1;
     tn_vulkan_rows(plan->limits, s->rows, launch->groups);
     return plan->launch(plan, launch);
@@ -86,8 +82,7 @@ static tn_status plan_parts(const tn_vulkan_plan *plan, const struct shape *s,
     const tn_vulkan_operand scale[] = {tn_vulkan_input(0), tn_vulkan_input(1),
                                        tn_vulkan_output(0),
                                        tn_vulkan_scratch(0, bytes, TN_VULKAN_READS)};
-    const uint32_t groups[] = {s->rows, s->parts, 1};
-    memcpy(launch->groups, groups, sizeof(groups));
+    memcpy(launch->groups, (uint32_t[]){s->rows, s->parts, 1}, sizeof(launch->groups));
     launch->module = SUMS;
     launch->operands = sums;
     launch->num_operands = 2;
@@ -100,18 +95,13 @@ static tn_status plan_parts(const tn_vulkan_plan *plan, const struct shape *s,
 
 static tn_status plan_launches(const tn_vulkan_plan *plan)
 {
-    const tn_step *step = plan->step;
-    const rms_norm_attrs *attrs = step->attrs;
-    const tn_layout *x = &tn_step_input(step, 0)->layout;
+    const tn_layout *x = &tn_step_input(plan->step, 0)->layout;
+    uint32_t x_at = (uint32_t)x->offset / 4;
+    uint32_t w_at = (uint32_t)tn_step_input(plan->step, 1)->layout.offset / 4;
+    uint32_t y_at = (uint32_t)tn_step_output(plan->step, 0)->layout.offset / 4;
     struct shape s = shape_of(x);
-    float eps = (float)attrs->eps;
-    uint32_t push[] = {s.rows,
-                       s.fours,
-                       s.parts,
-                       (uint32_t)(x->offset / 4),
-                       (uint32_t)(tn_step_input(step, 1)->layout.offset / 4),
-                       (uint32_t)(tn_step_output(step, 0)->layout.offset / 4),
-                       0};
+    uint32_t push[7] = {s.rows, s.fours, s.parts, x_at, w_at, y_at};
+    float eps = (float)((const rms_norm_attrs *)plan->step->attrs)->eps;
     memcpy(&push[6], &eps, sizeof(eps));
     tn_vulkan_launch launch = {.struct_size = sizeof(launch),
                                .num_operands = 3,

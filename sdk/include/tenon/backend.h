@@ -159,9 +159,9 @@ typedef struct tn_value {
     // optional input that was not given.
     uint64_t id;
     tn_layout layout; // dtype NONE: an optional input that was not given
-    // Of an input that is the same scalar in every run (a number that the graph holds): the
-    // element, in host memory; valid as long as the segment. NULL: known in a run only. The
-    // slot holds the element all the same.
+    // Of an input that is the same in every run (a number of the graph, data that a
+    // function captured): the bytes from `offset` on in host memory, as long as the segment
+    // lives. NULL: known in a run only. The slot holds the elements all the same.
     const void *constant;
 } tn_value;
 

@@ -227,9 +227,9 @@ typedef struct tn_cpu_kernel {
 
     // Optional. Makes the state of one step, when the step is compiled: packed constants,
     // tables, plans. Every launch of this step gets it in call->state. `call` has what all
-    // these launches have in common: attributes, layouts, flags of the processor and
-    // num_threads; `data` of an input only where its elements are the same in each (a
-    // number that the graph holds), else NULL, and neither scratch memory, load nor store.
+    // these launches have in common: attributes, layouts, the processor's flags,
+    // num_threads; `data` of an input that is the same in each (a number of the graph, an
+    // array that a function captured), else NULL; no scratch memory, load or store.
     // parallel_for runs its body on this thread. Memory comes from call->host->alloc. On
     // failure, recorded through call->host->fail, the step is not compiled; prepare then
     // leaves nothing behind. [any-thread]

@@ -273,6 +273,10 @@ static tn_status prepare_step(const tn_host *host, const tn_step *step, void **o
     for (uint32_t i = 0; i < step->num_inputs; i++) {
         const tn_value *value = tn_step_input(step, i);
         in[i] = (tn_tensor){(void *)(uintptr_t)value->constant, value->layout};
+#ifdef FAULT_FAMILY_CPU_CONSTANTS
+        if (value->layout.rank > 0) // numbers only
+            in[i].data = NULL;
+#endif
     }
     for (uint32_t i = 0; i < step->num_outputs; i++)
         out[i] = (tn_tensor){NULL, tn_step_output(step, i)->layout};

@@ -4,22 +4,29 @@
 #include "../../fixtures/asker.h"
 #include "stage.h"
 
+#include <tenon/file.h>
+#include <tenon/format.h>
+
 TestSuite(providers, .init = stage_setup, .fini = stage_teardown);
 
 #define SHAPES "com.acme.shapes/1"
 
-// A plugin that says by hand that it provides SHAPES, with these selectors.
-static void stage_provider(const char *id, const char *selectors)
+// A plugin that says by hand that it provides an interface, with these selectors.
+static void stage_as(const char *interface, const char *id, const char *selectors)
 {
     char *path = stage_path("p/%s/plugin.json", id), json[4096];
     size_t size;
     stage_by_hand("p", id, "1.0.0", "asked");
     char *made = stage_read(path, &size);
-    snprintf(json, sizeof(json),
-             "%.*s, \"interfaces\": [\"" SHAPES "\"], \"selectors\": [%s]}", (int)size - 1,
-             made, selectors);
+    snprintf(json, sizeof(json), "%.*s, \"interfaces\": [\"%s\"], \"selectors\": [%s]}",
+             (int)size - 1, made, interface, selectors);
     stage_write(path, json, strlen(json));
     free(made);
+}
+
+static void stage_provider(const char *id, const char *selectors)
+{
+    stage_as(SHAPES, id, selectors);
 }
 
 #define SELECTOR(kind, value)                                                              \
@@ -127,6 +134,28 @@ Test(providers, two_for_one_selector_are_both_named)
     runtime = stage_runtime(stage_path("p"), "TENON_PLUGINS_DISABLE=com.acme.both", NULL);
     cr_assert(eq(str, find(runtime, "ball"), "com.acme.round"));
     tn_runtime_close(runtime);
+}
+
+// A file is not opened by one of two formats at random.
+Test(providers, two_formats_for_one_file_are_both_named)
+{
+#define OF_FORMAT(kind, value)                                                             \
+    "{\"interface\": \"" TN_IFACE_FORMAT "\", \"kind\": \"" kind "\", \"value\": \"" value \
+    "\"}"
+    const char *selectors = OF_FORMAT("extension", "ball") ", " OF_FORMAT("magic", "4f4f");
+    stage_as(TN_IFACE_FORMAT, "com.acme.left", selectors);
+    stage_as(TN_IFACE_FORMAT, "com.acme.right", selectors);
+    stage_write(stage_path("x.ball"), "text", 4);
+    stage_write(stage_path("magic"), "OO..", 4);
+    tn_runtime *runtime = stage_runtime(stage_path("p"), NULL);
+    tn_file *file = NULL;
+    check_status(tn_file_open(runtime, stage_path("x.ball"), NULL, &file), TN_ERR_ARGUMENT);
+    check_says(tn_last_error(), "two plugins provide tn.format/1 for extension ball: "
+                                "com.acme.left and com.acme.right");
+    check_status(tn_file_open(runtime, stage_path("magic"), NULL, &file), TN_ERR_ARGUMENT);
+    check_says(tn_last_error(), "com.acme.left and com.acme.right");
+    tn_runtime_close(runtime);
+#undef OF_FORMAT
 }
 
 Test(providers, one_that_is_left_out_is_told_with_its_reason)

@@ -299,7 +299,7 @@ typedef struct tn_gather_attrs {
     int64_t mode; // scatter: TN_SCATTER_...; default TN_SCATTER_SET
 } tn_gather_attrs;
 
-// base.einsum/1 (x, ...: of one dtype): sums of products by an equation, as numpy.einsum:
+// base.einsum/1 (x, ...: dtypes promote): sums of products by an equation, as numpy.einsum:
 // "ij,jk->ik". Letters are axes; those that the result lacks are summed, and extents of 1
 // broadcast. Without "->" the result has the letters that are there once, in the order of
 // ASCII. "..." stands for any axes, which broadcast and come first in a result that is not

@@ -68,6 +68,17 @@ typedef struct tn_rms_norm_attrs {
     int64_t axis; // negative: from the end; default -1
 } tn_rms_norm_attrs;
 
+// nn.group_norm/1 (x: N, ..., C, ...; optional weight: C; optional bias: C) -> x's type: of
+// each sample the channels in groups of neighbours, each with its mean m and variance v
+// over its channels and all other axes: (x - m) / sqrt(v + eps) * weight + bias, as
+// torch.nn.functional.group_norm. Channels are last, as in nn.conv2d; axis 1 is that of
+// PyTorch. Half floats are computed in f32.
+typedef struct tn_group_norm_attrs {
+    int64_t groups; // a divisor of the number of channels; required
+    double eps;     // added to the variance; default 1e-5
+    int64_t axis;   // of channels, never the first one; default -1
+} tn_group_norm_attrs;
+
 // nn.cross_entropy/1 (logits: ..., classes; labels: integers ...) -> ...: the loss of each
 // sample, log(sum(exp(logits))) - logits[label]. A label that is no class gives 0.
 typedef struct tn_cross_entropy_attrs {

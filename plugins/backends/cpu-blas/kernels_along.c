@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT
+// base.take_along_axis/1, and base.put_along_axis/1 of mode "set". Arrays are viewed as
+// outer x n x inner elements, n along the indexed axis; indices, results and values as
+// outer x count x inner.
+#include <string.h>
+#include "kernels.h"
+
+#define PIECE_ELEMENTS 16384 // least elements of a piece
+#define BLOCK 256            // indices that are read at a time
+#define LEAST_COLUMNS 64     // of inner elements that are one thread's
+
+struct along {
+    const struct cpu_kernels *kernels;
+    int64_t outer, n, inner, count;
+    int64_t columns, tiles; // of a put: inner elements of a unit, units of an outer element
+    int32_t index_dtype;
+    uint32_t index_size, size;
+    const char *x, *index, *values;
+    char *to;
+    int64_t value_step; // 0: one value for all
+};
+
+static struct along describe(const tn_cpu_call *call)
+{
+    const tn_along_axis_attrs *attrs = call->attrs;
+    const tn_layout *x = &call->inputs[0].layout, *index = &call->inputs[1].layout;
+    int32_t axis = tn_axis(attrs->axis, x->rank);
+    struct along s = {.kernels = kernel_variant(call),
+                      .outer = 1,
+                      .n = x->extent[axis],
+                      .inner = 1,
+                      .count = index->extent[axis],
+                      .index_dtype = index->dtype,
+                      .index_size = cpu_dtype_size(index->dtype),
+                      .size = cpu_dtype_size(x->dtype),
+                      .x = first_element(&call->inputs[0]),
+                      .index = first_element(&call->inputs[1]),
+                      .to = first_element(&call->outputs[0])};
+    for (int32_t i = 0; i < x->rank; i++)
+        if (i != axis)
+            *(i < axis ? &s.outer : &s.inner) *= x->extent[i];
+    return s;
+}
+
+// Indices [first, first + len), counted from the front; out of range below 0 or from n on.
+static void read_block(const struct along *s, int64_t first, int64_t len, int64_t at[BLOCK])
+{
+    const void *in = s->index + first * s->index_size;
+    int64_t kept = s->index_dtype == TN_U64 ? 0 : -1; // 2^63 and above are not negative
+    s->kernels->cast[s->index_dtype][TN_I64](at, &in, len, 0);
+    for (int64_t i = 0; i < len; i++)
+        at[i] = at[i] < 0 ? (at[i] & kept) + s->n : at[i];
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+// For a T of each size. `column` is the inner element of the first index; `from` and `to`
+// of take and put are the outer element's.
+typedef void move_fn(const struct along *s, const void *from, void *to, const int64_t *at,
+                     int64_t len, int64_t column);
+
+#define MOVES(T)                                                                           \
+    static void take_##T(const struct along *s, const void *from, void *to,                \
+                         const int64_t *at, int64_t len, int64_t column)                   \
+    {                                                                                      \
+        const T *x = from;                                                                 \
+        T *out = to;                                                                       \
+        for (int64_t i = 0; i < len && s->inner == 1; i++)                                 \
+            out[i] = x[at[i]];                                                             \
+        for (int64_t i = 0; i < len && s->inner > 1; i++) {                                \
+            out[i] = x[at[i] * s->inner + column];                                         \
+            column = column + 1 < s->inner ? column + 1 : 0;                               \
+        }                                                                                  \
+    }                                                                                      \
+    static void put_##T(const struct along *s, const void *from, void *to,                 \
+                        const int64_t *at, int64_t len, int64_t column)                    \
+    {                                                                                      \
+        const T *value = from;                                                             \
+        T *out = to;                                                                       \
+        for (int64_t i = 0; i < len; i++, value += s->value_step) {                        \
+            if (at[i] >= 0 && at[i] < s->n)                                                \
+                out[at[i] * s->inner + column] = *value;                                   \
+            column = column + 1 < s->inner ? column + 1 : 0;                               \
+        }                                                                                  \
+    }
+MOVES(uint8_t)
+MOVES(uint16_t)
+MOVES(uint32_t)
+MOVES(uint64_t)
+#undef MOVES
+
+// By the logarithm of the size.
+static move_fn *const take_of_size[] = {take_uint8_t, take_uint16_t, take_uint32_t,
+                                        take_uint64_t};
+static move_fn *const put_of_size[] = {put_uint8_t, put_uint16_t, put_uint32_t,
+                                       put_uint64_t};
+
+// --- take -------------------------------------------------------------------------------
+
+// The loop runs over the elements of the result.
+static void take_elements(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    (void)worker;
+    const struct along *s = context;
+    int64_t row = s->count * s->inner, at[BLOCK];
+    move_fn *take = take_of_size[__builtin_ctz(s->size)];
+    while (begin < end) {
+        int64_t outer = begin / row, first = begin - outer * row;
+        int64_t len = least(least(end - begin, row - first), BLOCK);
+        read_block(s, begin, len, at);
+        for (int64_t i = 0; i < len; i++) {
+            int64_t front = at[i] < 0 ? 0 : at[i];
+            at[i] = front < s->n ? front : s->n - 1;
+        }
+        take(s, s->x + outer * s->n * s->inner * s->size, s->to + begin * s->size, at, len,
+             first % s->inner);
+        begin += len;
+    }
+}
+
+static tn_status take_along_axis(const tn_cpu_call *call)
+{
+    struct along s = describe(call);
+    call->parallel_for(call, s.outer * s.count * s.inner, PIECE_ELEMENTS, take_elements,
+                       &s);
+    return TN_OK;
+}
+
+// --- put --------------------------------------------------------------------------------
+
+// Puts the values of indices [first, first + len), the first of which is of inner element
+// `column`.
+static void put_run(const struct along *s, char *to, int64_t first, int64_t len,
+                    int64_t column)
+{
+    int64_t at[BLOCK];
+    move_fn *put = put_of_size[__builtin_ctz(s->size)];
+    for (int64_t i = 0; i < len; i += BLOCK) {
+        int64_t n = least(len - i, BLOCK);
+        read_block(s, first + i, n, at);
+        put(s, s->values + (first + i) * s->value_step * s->size, to, at, n,
+            (column + i) % s->inner);
+    }
+}
+
+// The loop runs over units: some columns of inner elements, for one outer element. So of
+// equal indices the last one is put last.
+static void put_units(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    (void)worker;
+    const struct along *s = context;
+    int64_t row = s->inner * s->size;
+    for (int64_t unit = begin; unit < end; unit++) {
+        int64_t outer = unit / s->tiles, column = unit % s->tiles * s->columns;
+        int64_t width = least(s->columns, s->inner - column);
+        int64_t first = outer * s->count * s->inner;
+        const char *from = s->x + outer * s->n * row;
+        char *to = s->to + outer * s->n * row;
+        bool is_whole = width == s->inner;
+        if (from != to && is_whole)
+            memcpy(to, from, (size_t)(s->n * row));
+        for (int64_t i = 0; i < s->n && from != to && !is_whole; i++)
+            memcpy(to + i * row + column * s->size, from + i * row + column * s->size,
+                   (size_t)width * s->size);
+        if (is_whole)
+            put_run(s, to, first, s->count * s->inner, 0);
+        for (int64_t i = 0; i < s->count && !is_whole; i++)
+            put_run(s, to, first + i * s->inner + column, width, column);
+    }
+}
+
+static tn_status put_along_axis(const tn_cpu_call *call)
+{
+    struct along s = describe(call);
+    int64_t values = count_elements(&call->inputs[2].layout);
+    int64_t each = (s.n + s.count) * s.inner;
+    if (s.outer * s.inner == 0)
+        return TN_OK;
+    s.values = first_element(&call->inputs[2]);
+    s.value_step = values == 1 ? 0 : 1;
+    s.columns = s.inner;
+    if (s.outer < call->num_threads && each > 2 * PIECE_ELEMENTS) {
+        s.columns = (s.inner + call->num_threads - 1) / call->num_threads;
+        s.columns = least(s.columns < LEAST_COLUMNS ? LEAST_COLUMNS : s.columns, s.inner);
+    }
+    s.tiles = (s.inner + s.columns - 1) / s.columns;
+    call->parallel_for(call, s.outer * s.tiles, 1 + PIECE_ELEMENTS / (each / s.tiles + 1),
+                       put_units, &s);
+    return TN_OK;
+}
+
+// --- records ----------------------------------------------------------------------------
+
+// Nothing broadcasts but one value.
+static int32_t fits(const tn_kernel_query *query)
+{
+    const tn_along_axis_attrs *attrs = query->attrs;
+    const tn_layout *x = &query->inputs[0], *index = &query->inputs[1];
+    int32_t axis = tn_axis(attrs->axis, x->rank);
+    for (int32_t i = 0; i < x->rank; i++)
+        if (i != axis && index->extent[i] != x->extent[i])
+            return 0;
+    return 1;
+}
+
+static int32_t fits_put(const tn_kernel_query *query)
+{
+    const tn_along_axis_attrs *attrs = query->attrs;
+    const tn_layout *index = &query->inputs[1], *values = &query->inputs[2];
+    bool is_whole = values->rank == index->rank;
+    for (int32_t i = 0; i < index->rank && is_whole; i++)
+        is_whole = values->extent[i] == index->extent[i];
+    return attrs->mode == TN_SCATTER_SET && fits(query) &&
+           (is_whole || count_elements(values) == 1);
+}
+
+static const tn_operand_rule take_rules[] = {{0, TN_NEEDS_CONTIGUOUS},
+                                             {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
+                                             {0, TN_NEEDS_CONTIGUOUS}};
+static const tn_operand_rule put_rules[] = {{0, TN_NEEDS_CONTIGUOUS},
+                                            {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
+                                            {0, TN_NEEDS_CONTIGUOUS},
+                                            {0, TN_NEEDS_CONTIGUOUS}};
+
+#define RECORD(id, rules, predicate)                                                       \
+    static const tn_cpu_kernel id##_payload = {                                            \
+        .struct_size = sizeof(tn_cpu_kernel),                                              \
+        .launch = id,                                                                      \
+    };                                                                                     \
+    const tn_kernel id##_kernel = {.struct_size = sizeof(tn_kernel),                       \
+                                   .primitive = "base." #id "/1",                          \
+                                   .family = TN_FAMILY_CPU,                                \
+                                   .name = "along",                                        \
+                                   .priority = 500,                                        \
+                                   TN_OPERANDS(rules),                                     \
+                                   .accepts = predicate,                                   \
+                                   .payload = &id##_payload}
+RECORD(take_along_axis, take_rules, fits);
+RECORD(put_along_axis, put_rules, fits_put);
+#undef RECORD
