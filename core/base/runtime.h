@@ -25,6 +25,7 @@ struct tn_runtime {
     struct plugin_set *plugins;  // plugin/:    manifests, loaded code, reasons of refusals
     struct device_set *devices;  // device/:    opened devices in the order of TENON_BACKEND
     const void *graph_service;   // graph/:    what TN_HOST_GRAPH is for plugins
+    const void *graph_format;    // file/:     what TN_HOST_GRAPH_FORMAT is
     struct plan_cache *plans;    // plan/:      plans by signature
     struct effects *effects;     // run/:       the order of effects
     // Wraps each opened device in a backend that checks its results. Set by check/ for

@@ -170,6 +170,7 @@ tn_status graph_apply_expr(tn_scope *scope, const struct expr *expr,
         if (!node)
             return scope->status;
         node->expr = expr;
+        node->typed = dtypes != NULL;
         node->hash = hash_join(node->hash, expr->hash);
         for (uint32_t i = 0; dtypes && i < expr->num_outputs; i++)
             node->hash = hash_u64(node->hash, (uint64_t)dtypes[i]);
@@ -343,7 +344,7 @@ struct given_inputs {
     const tn_array *few[FEW_INPUTS];
 };
 
-static uint32_t dtypes_of(const tn_array *const *inputs, uint32_t num_inputs)
+uint32_t node_dtypes(const tn_array *const *inputs, uint32_t num_inputs)
 {
     uint32_t set = 0;
     for (uint32_t i = 0; i < num_inputs; i++)
@@ -381,7 +382,7 @@ static tn_status add_runtime(tn_scope *scope, const struct prim *prim, void *att
                              const tn_array *const *arrays, struct given_inputs *inputs)
 {
     const tn_attr_table *table = &prim->record.attrs;
-    uint32_t dtypes = dtypes_of(inputs->items, inputs->count);
+    uint32_t dtypes = node_dtypes(inputs->items, inputs->count);
     for (uint32_t i = 0; i < prim->num_runtime; i++) {
         const tn_attr_field *field = &table->fields[prim->runtime[i]];
         tn_dtype dtype = tn_runtime_dtype(field->kind, dtypes);

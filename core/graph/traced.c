@@ -11,17 +11,6 @@
 // What makes the key of a graph differ from those of other attributes.
 #define GRAPH_KEY UINT64_C(0x6772617068000001)
 
-// `head` comes first: attributes point to its tn_graph. In a graph, tn_array.id numbers the
-// arrays: inputs first.
-struct graph {
-    struct interned_graph head;
-    tn_runtime *runtime;
-    tn_scope *scope;     // owns the nodes
-    struct node **nodes; // in topological order
-    tn_array **inputs, **outputs;
-    uint32_t num_ids;
-};
-
 // Arrays of the scope around a traced body, and the inputs that stand for them.
 struct capture {
     tn_captures *list;
@@ -29,11 +18,6 @@ struct capture {
     tn_array **own;    // by number in `list`: the input
     uint32_t num_own, max_own;
 };
-
-static const struct graph *graph_of(const tn_graph *graph)
-{
-    return (const struct graph *)graph; // it is the first member of the first member
-}
 
 static void graph_destroy(struct interned_graph *head)
 {
@@ -154,8 +138,7 @@ tn_status body_call(tn_function_body body, void *user, tn_scope *scope,
     return scope->status;
 }
 
-// Numbers the arrays: inputs, then, in topological order, constants at their first use and
-// outputs of nodes. Gives a hash of the structure.
+// Numbers the arrays, as struct graph says. Gives a hash of the structure.
 struct numbering {
     struct hash hash;
     uint32_t epoch, num_ids;
@@ -390,6 +373,7 @@ static tn_status copy_node(tn_scope *scope, tn_array **map, const struct node *n
     copy->prim = node->prim;
     copy->expr = node->expr;
     copy->hash = node->hash;
+    copy->typed = node->typed;
     for (uint32_t i = 0; i < node->num_outputs; i++) {
         copy->outputs[i].type = node->outputs[i].type;
         copy->outputs[i].weak_kind = node->outputs[i].weak_kind;
