@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT
 // tn_graph_save and tn_graph_load: the entries. A plugin knows what the file looks like.
-#include <string.h>
 #include <tenon/graph_format.h>
 #include "../base/fail.h"
 #include "../graph/graph.h"
 #include "../graph/nodes.h"
-#include "../primitive/registry.h"
 #include "file.h"
 
 const tn_host_graph_format graph_format_service = {
     .struct_size = sizeof(graph_format_service),
-    .visit = graph_visit,
-    .apply = node_apply,
+    .node = graph_node,
+    .array = graph_array,
+    .number = build_number,
+    .expr_n = build_expr,
+    .set_weak = array_set_weak,
+    .op_n = tn_op_n,
     .scope_runtime = tn_scope_runtime,
     .scope_error = tn_scope_error,
     .primitive_find = tn_primitive_find,
@@ -49,29 +51,16 @@ tn_status tn_graph_save(tn_scope *scope, const char *path,
 {
     const tn_graph_format *format;
     const tn_host *host;
-    tn_graph_save_options mine = {0};
-    const void *records = NULL;
     tn_status status = scope_begin(
         scope, "graph_save",
         GIVEN({"the path", path, 1}, {"signatures", signatures, num_signatures}));
     if (status != TN_OK)
         return status;
-    if (options)
-        status = abi_struct_read(&mine, sizeof(mine), options,
-                                 options->struct_size ? options->struct_size : sizeof(mine),
-                                 TN_END_OF(options, flags), "tn_graph_save_options");
-    struct arena_mark mark = arena_mark(&scope->scratch);
-    if (status == TN_OK && num_signatures)
-        status = abi_table_read(
-            &scope->scratch, signatures,
-            signatures->struct_size ? signatures->struct_size : sizeof(*signatures),
-            (uint32_t)num_signatures, sizeof(*signatures), "tn_graph_signature", &records);
+    status = find_format(scope->runtime, &format, &host);
     if (status == TN_OK)
-        status = find_format(scope->runtime, &format, &host);
-    if (status == TN_OK)
-        status = fail_from(format->save(host, scope, path, records, num_signatures, &mine),
-                           "writing %s", path);
-    arena_rewind(&scope->scratch, mark);
+        status =
+            fail_from(format->save(host, scope, path, signatures, num_signatures, options),
+                      "writing %s", path);
     return scope_take_failure(scope, status);
 }
 
@@ -81,16 +70,7 @@ tn_status tn_graph_load(tn_runtime *runtime, const char *path,
 {
     const tn_graph_format *format;
     const tn_host *host;
-    tn_graph_load_options mine = {0};
-    tn_status status = fail_if_null("graph_load", "the runtime", runtime);
-    if (status == TN_OK)
-        status = fail_if_null("graph_load", "the path", path);
-    if (status == TN_OK)
-        status = fail_if_null("graph_load", "the place for the result", out_file);
-    if (status == TN_OK && options)
-        status = abi_struct_read(&mine, sizeof(mine), options,
-                                 options->struct_size ? options->struct_size : sizeof(mine),
-                                 TN_END_OF(options, flags), "tn_graph_load_options");
+    tn_status status = fail_if_null("graph_load", "the path", path);
     if (status == TN_OK)
         status = find_format(runtime, &format, &host);
     if (status != TN_OK)
@@ -99,7 +79,7 @@ tn_status tn_graph_load(tn_runtime *runtime, const char *path,
     if (!scope)
         return TN_ERR_MEMORY;
     status =
-        fail_from(format->load(host, scope, path, &mine, out_file), "opening %s", path);
+        fail_from(format->load(host, scope, path, options, out_file), "opening %s", path);
     tn_scope_close(scope);
     return status;
 }
@@ -117,13 +97,11 @@ tn_status tn_graph_body(tn_scope *scope, tn_array *const *inputs, uint64_t num_i
 {
     const tn_graph_signature *s = user;
     uint64_t count = num_inputs + s->num_constants;
-    if (num_inputs != s->num_inputs)
-        return tn_scope_fail(scope, TN_ERR_ARGUMENT, "%s: got %llu inputs, expected %llu",
-                             s->name, (unsigned long long)num_inputs,
-                             (unsigned long long)s->num_inputs);
     tn_array **all = arena_alloc(&scope->arena, (count + 1) * sizeof(*all));
-    if (!all)
-        return tn_scope_fail(scope, TN_ERR_MEMORY, "out of memory");
+    if (!all || num_inputs != s->num_inputs)
+        return tn_scope_fail(scope, all ? TN_ERR_ARGUMENT : TN_ERR_MEMORY,
+                             "%s: got %u inputs, expected %u", s->name,
+                             (unsigned)num_inputs, (unsigned)s->num_inputs);
     for (uint64_t i = 0; i < count; i++)
         all[i] = i < num_inputs ? inputs[i] : s->constants[i - num_inputs];
     return tn_graph_call(scope, s->graph, all, count, outputs, num_outputs);

@@ -344,7 +344,7 @@ struct given_inputs {
     const tn_array *few[FEW_INPUTS];
 };
 
-uint32_t node_dtypes(const tn_array *const *inputs, uint32_t num_inputs)
+static uint32_t dtypes_of(const tn_array *const *inputs, uint32_t num_inputs)
 {
     uint32_t set = 0;
     for (uint32_t i = 0; i < num_inputs; i++)
@@ -369,6 +369,10 @@ static tn_status take_computed(tn_scope *scope, const tn_attr_field *field,
         return fail(TN_ERR_ARGUMENT,
                     "attribute '%s': got %s, expected %s or a scalar of one", field->name,
                     type_print(&array->type, text), field_expects(field));
+    if (given == dtype && array->weak_kind == weak_kind) {
+        *out = (tn_array *)(uintptr_t)array; // a node's already: see graph_node()
+        return TN_OK;
+    }
     tn_status status = expr_parse_arrow(scope->runtime, "x -> x", &same);
     if (status == TN_OK)
         status = graph_apply_expr(scope, same, TN_IN(array), NULL, NULL, &dtype, out);
@@ -382,7 +386,7 @@ static tn_status add_runtime(tn_scope *scope, const struct prim *prim, void *att
                              const tn_array *const *arrays, struct given_inputs *inputs)
 {
     const tn_attr_table *table = &prim->record.attrs;
-    uint32_t dtypes = node_dtypes(inputs->items, inputs->count);
+    uint32_t dtypes = dtypes_of(inputs->items, inputs->count);
     for (uint32_t i = 0; i < prim->num_runtime; i++) {
         const tn_attr_field *field = &table->fields[prim->runtime[i]];
         tn_dtype dtype = tn_runtime_dtype(field->kind, dtypes);

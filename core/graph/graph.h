@@ -205,10 +205,7 @@ struct text_expr {
 // Parses a text with an arrow, and takes the attributes that it names. Failures have the
 // text.
 tn_status text_expr_init(struct text_expr *out, tn_scope *scope, const char *text,
-                         tn_attr_list attrs);
-
-// The set of the dtypes of a node's inputs, as tn_runtime_dtype takes it.
-uint32_t node_dtypes(const tn_array *const *inputs, uint32_t num_inputs);
+                         tn_attr_list attrs, uint64_t num_outputs);
 
 // --- graphs as values (traced.c) -------------------------------------------------------
 

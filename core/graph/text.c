@@ -118,7 +118,7 @@ static tn_status text_attrs_create(tn_scope *scope, const struct expr *expr,
 }
 
 tn_status text_expr_init(struct text_expr *out, tn_scope *scope, const char *text,
-                         tn_attr_list attrs)
+                         tn_attr_list attrs, uint64_t num_outputs)
 {
     *out = (struct text_expr){0};
     tn_status status = life_check(&scope->runtime->life);
@@ -127,7 +127,11 @@ tn_status text_expr_init(struct text_expr *out, tn_scope *scope, const char *tex
         status = set ? expr_parse_arrow_into(set, text, &out->expr) : TN_ERR_MEMORY;
     if (status != TN_OK)
         return status;
-    status = text_attrs_create(scope, out->expr, attrs, out);
+    if (out->expr->num_outputs != num_outputs)
+        status = fail(TN_ERR_ARGUMENT, "has %u outputs, expected %u",
+                      out->expr->num_outputs, (unsigned)num_outputs);
+    if (status == TN_OK)
+        status = text_attrs_create(scope, out->expr, attrs, out);
     if (status == TN_OK && out->table)
         status = expr_bind(out->expr, out->table, &out->expr);
     if (status != TN_OK)
@@ -148,10 +152,7 @@ tn_array *tn_expr(tn_scope *scope, const char *text, const tn_array *const *inpu
     }
     struct text_expr own;
     tn_array *out = NULL;
-    tn_status status = text_expr_init(&own, scope, text, attrs);
-    if (status == TN_OK && own.expr->num_outputs != 1)
-        status = fail(TN_ERR_ARGUMENT, "expression \"%s\": has %u outputs, expected 1",
-                      text, own.expr->num_outputs);
+    tn_status status = text_expr_init(&own, scope, text, attrs, 1);
     if (status != TN_OK) {
         scope_take_failure(scope, status);
         return NULL;

@@ -10,6 +10,7 @@
 #include <tenon/checked.h>
 #include <tenon/graph_format.h>
 
+#define NO_ARRAY UINT32_MAX // in a list of inputs: an optional one that is not given
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 #define GRAPH_TEXT "tenon.graph" // the key of the text in the safetensors file
@@ -32,11 +33,14 @@ struct doc_attr {
     uint32_t kind;   // TN_ATTR_BOOL ..; of a runtime attribute 0
 };
 
+enum { DOC_NUMBER = 1, DOC_OPERATOR = 2, DOC_EXPRESSION = 3 };
+
 struct doc_node {
-    uint32_t kind, flags; // TN_NODE_...
-    uint32_t op;          // PRIMITIVE: index among the operators
-    const char *text;     // EXPRESSION
-    uint32_t *inputs;     // numbers of arrays; TN_NO_ARRAY
+    uint32_t kind;    // DOC_...
+    bool is_typed;    // EXPRESSION: the dtypes of `types` are given, not inferred
+    uint32_t op;      // OPERATOR: index among the operators
+    const char *text; // EXPRESSION
+    uint32_t *inputs; // numbers of arrays; NO_ARRAY
     uint32_t num_inputs;
     uint64_t weak, number;
     tn_type *types;
@@ -116,6 +120,19 @@ static inline bool is_paired(tn_dtype dtype)
 // The type of a constant in the safetensors file.
 tn_type stored_type(const tn_type *type);
 
+static inline bool same_type(const tn_type *a, const tn_type *b)
+{
+    bool same = a->dtype == b->dtype && a->rank == b->rank;
+    for (int32_t i = 0; same && i < a->rank; i++)
+        same = a->extent[i] == b->extent[i];
+    return same;
+}
+
+static inline const tn_attr_field *field_at(const tn_attr_table *table, uint32_t i)
+{
+    return (const void *)((const char *)table->fields + i * table->field_size);
+}
+
 // --- the plugin's functions --------------------------------------------------------------
 
 static inline const tn_host_graph_format *host_of(const tn_host *host)
@@ -131,6 +148,11 @@ tn_status graph_load(const tn_host *host, tn_scope *scope, const char *path,
 void graph_unload(const tn_host *host, const tn_graph_file *file);
 tn_status graph_describe(const tn_host *host, tn_scope *scope, const char *path,
                          char **out_json);
+
+// Copies a struct of an application, which has `size` bytes (0: those of ABI 1.0), to
+// `own`; what it lacks is 0, and what it has beyond must be. NULL: all 0.
+tn_status read_struct(const tn_host *host, void *own, uint64_t own_size, const void *given,
+                      uint64_t size, const char *what);
 
 // Opens a safetensors file, whatever its extension is.
 tn_status arrays_open(const tn_host *host, tn_scope *scope, const char *path,

@@ -76,16 +76,10 @@ struct building {
     const struct loader *loader;
     const struct doc_graph *graph;
     tn_array **arrays;     // by number
-    bool *weak;            // by number
     const tn_array **list; // inputs of a node
     tn_attr *attrs;        // of a node
     uint32_t at;           // the node
 };
-
-static const tn_attr_field *field_at(const tn_attr_table *table, uint32_t i)
-{
-    return (const void *)((const char *)table->fields + i * table->field_size);
-}
 
 static const tn_attr_field *find_field(const tn_attr_table *table, const char *name)
 {
@@ -111,121 +105,92 @@ static tn_status check_kind(const struct loader *l, const struct doc_attr *attr,
                          is_runtime ? "runtime" : attr_kinds[field->kind]);
 }
 
-// Gives the node's attributes, without runtime ones.
+// Gives the node's attributes.
 static tn_status list_attrs(const struct building *b, const struct doc_node *node,
-                            const tn_primitive *op, uint32_t *out_count)
+                            const tn_primitive *op)
 {
     const struct loader *l = b->loader;
     tn_status status = TN_OK;
-    *out_count = 0;
     for (uint32_t i = 0; i < node->num_attrs && status == TN_OK; i++) {
         const struct doc_attr *attr = &node->attrs[i];
         status = op ? check_kind(l, attr, op) : TN_OK;
-        if (attr->is_runtime && op && find_field(&op->attrs, attr->attr.name))
-            continue;
-        tn_attr *given = &b->attrs[(*out_count)++];
-        *given = attr->attr;
+        b->attrs[i] = attr->attr;
         if (attr->kind == TN_ATTR_GRAPH)
-            given->graph = l->graphs[attr->number];
+            b->attrs[i].graph = l->graphs[attr->number];
+        if (attr->is_runtime) {
+            b->attrs[i].kind = TN_ATTR_ARRAY;
+            b->attrs[i].array = b->arrays[attr->number];
+        }
     }
     return status;
 }
 
-static uint32_t dtypes_of(const struct building *b, const struct doc_node *node)
+static tn_status apply(const struct building *b, tn_scope *scope,
+                       const struct doc_node *node, tn_array **outputs)
 {
-    uint32_t set = 0;
-    for (uint32_t i = 0; i < node->num_inputs; i++)
-        if (b->list[i] && !b->weak[node->inputs[i]])
-            set |= TN_DTYPE_BIT(b->loader->api->array_type(b->list[i])->dtype);
-    return set;
+    const struct loader *l = b->loader;
+    const tn_attr_list attrs = TN_ATTR_LIST(b->attrs, node->num_attrs);
+    tn_dtype dtypes[TN_MAX_OUTPUTS];
+    for (uint32_t i = 0; i < node->num_outputs; i++)
+        dtypes[i] = node->types[i].dtype;
+    if (node->kind == DOC_OPERATOR)
+        return l->api->op_n(scope, l->doc.operators[node->op], b->list, node->num_inputs,
+                            attrs, outputs, node->num_outputs);
+    if (node->kind == DOC_EXPRESSION)
+        return l->api->expr_n(scope, node->text, b->list, node->num_inputs, attrs,
+                              node->is_typed ? dtypes : NULL, outputs, node->num_outputs);
+    outputs[0] = l->api->number(scope, dtypes[0], node->number);
+    return outputs[0] ? TN_OK : TN_ERR_MEMORY;
 }
 
-// The scalar of a runtime attribute that the file does not have: the default.
-static tn_status make_default(const struct building *b, tn_scope *scope,
-                              const struct doc_node *node, const tn_attr_field *field,
-                              tn_array **out)
+static void print_type(const tn_type *type, char text[256])
 {
-    const tn_type type = {.dtype = tn_runtime_dtype(field->kind, dtypes_of(b, node))};
-    tn_graph_node number = {.struct_size = sizeof(number),
-                            .kind = TN_NODE_NUMBER,
-                            .types = &type,
-                            .weak = 1,
-                            .num_outputs = 1};
-    memcpy(&number.number,
-           field->kind == TN_ATTR_F64 ? (const void *)&field->default_f : &field->default_i,
-           sizeof(number.number));
-    return b->loader->api->apply(scope, &number, NULL, (tn_attr_list){0}, out);
+    int at = snprintf(text, 256, "%s [", tn_dtype_name(type->dtype));
+    for (int32_t i = 0; i < type->rank; i++)
+        at += snprintf(text + at, 256 - (size_t)at, "%s%lld", i ? ", " : "",
+                       (long long)type->extent[i]);
+    snprintf(text + at, 256 - (size_t)at, "]");
 }
 
-// Appends the scalars of runtime attributes to b->list, in the order of the fields.
-static tn_status add_runtime(const struct building *b, tn_scope *scope,
-                             const struct doc_node *node, const tn_primitive *op,
-                             uint32_t *count)
+// The types in the file are what the operator gives here.
+static tn_status check_outputs(const struct building *b, const struct doc_node *node,
+                               const char *what, tn_array *const *outputs)
 {
-    tn_status status = TN_OK;
-    for (uint32_t i = 0; i < op->attrs.num_fields && status == TN_OK; i++) {
-        const tn_attr_field *field = field_at(&op->attrs, i);
-        tn_array *scalar = NULL;
-        if (!(field->flags & TN_ATTR_RUNTIME))
+    const struct loader *l = b->loader;
+    char got[256], expected[256];
+    for (uint32_t i = 0; i < node->num_outputs; i++) {
+        const tn_type *type = l->api->array_type(outputs[i]);
+        l->api->set_weak(outputs[i], (int32_t)(node->weak >> i & 1));
+        if (same_type(type, &node->types[i]))
             continue;
-        for (uint32_t k = 0; k < node->num_attrs; k++)
-            if (strcmp(node->attrs[k].attr.name, field->name) == 0)
-                scalar = b->arrays[node->attrs[k].number];
-        if (!scalar)
-            status = make_default(b, scope, node, field, &scalar);
-        b->list[(*count)++] = scalar;
+        print_type(type, got);
+        print_type(&node->types[i], expected);
+        return l->host->fail(l->host, TN_ERR_REFUSED,
+                             "%.80s: output %u is %s, the file has %s", what, i, got,
+                             expected);
     }
-    return status;
+    return TN_OK;
 }
 
 static tn_status build_node(const struct building *b, tn_scope *scope,
                             const struct doc_node *node, tn_array **outputs)
 {
     const struct loader *l = b->loader;
-    bool is_op = node->kind == TN_NODE_PRIMITIVE;
-    const tn_primitive *op = is_op ? l->primitives[node->op] : NULL;
-    uint32_t num_attrs = 0, num_inputs = node->num_inputs;
-    for (uint32_t i = 0; i < num_inputs; i++)
-        b->list[i] = node->inputs[i] == TN_NO_ARRAY ? NULL : b->arrays[node->inputs[i]];
-    tn_status status = list_attrs(b, node, op, &num_attrs);
-    if (status == TN_OK && op)
-        status = add_runtime(b, scope, node, op, &num_inputs);
-    if (status != TN_OK)
-        return status;
-    const tn_graph_node shown = {.struct_size = sizeof(shown),
-                                 .flags = node->flags,
-                                 .kind = node->kind,
-                                 .text = op ? op->id : node->text,
-                                 .num_inputs = num_inputs,
-                                 .types = node->types,
-                                 .weak = node->weak,
-                                 .num_outputs = node->num_outputs,
-                                 .number = node->number};
-    return l->api->apply(scope, &shown, b->list, TN_ATTR_LIST(b->attrs, num_attrs),
-                         outputs);
+    const tn_primitive *op = node->kind == DOC_OPERATOR ? l->primitives[node->op] : NULL;
+    for (uint32_t i = 0; i < node->num_inputs; i++)
+        b->list[i] = node->inputs[i] == NO_ARRAY ? NULL : b->arrays[node->inputs[i]];
+    tn_status status = list_attrs(b, node, op);
+    if (status == TN_OK)
+        status = apply(b, scope, node, outputs);
+    return status == TN_OK ? check_outputs(b, node,
+                                           op           ? op->id
+                                           : node->text ? node->text
+                                                        : "a number",
+                                           outputs)
+                           : status;
 }
 
 // --- graphs ------------------------------------------------------------------------------
-
-static tn_status mark_inputs(const struct building *b, tn_scope *scope,
-                             tn_array *const *inputs)
-{
-    const struct doc_graph *g = b->graph;
-    tn_status status = TN_OK;
-    for (uint32_t i = 0; i < g->num_inputs && status == TN_OK; i++) {
-        const tn_graph_node node = {.struct_size = sizeof(node),
-                                    .kind = TN_NODE_INPUT,
-                                    .num_inputs = 1,
-                                    .types = &g->inputs[i],
-                                    .weak = g->weak[i],
-                                    .num_outputs = 1};
-        const tn_array *input = inputs[i];
-        b->weak[i] = g->weak[i];
-        status =
-            b->loader->api->apply(scope, &node, &input, (tn_attr_list){0}, &b->arrays[i]);
-    }
-    return status;
-}
 
 static tn_status build_body(tn_scope *scope, tn_array *const *inputs, uint64_t num_inputs,
                             tn_array **outputs, uint64_t num_outputs, void *user)
@@ -233,12 +198,15 @@ static tn_status build_body(tn_scope *scope, tn_array *const *inputs, uint64_t n
     struct building *b = user;
     const struct doc_graph *g = b->graph;
     uint32_t next = (uint32_t)num_inputs;
-    tn_status status = mark_inputs(b, scope, inputs);
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < g->num_inputs; i++) {
+        b->arrays[i] = inputs[i];
+        b->loader->api->set_weak(inputs[i], g->weak[i]);
+    }
     for (b->at = 0; b->at < g->num_nodes && status == TN_OK; b->at++) {
         const struct doc_node *node = &g->nodes[b->at];
         status = build_node(b, scope, node, b->arrays + next);
-        for (uint32_t k = 0; k < node->num_outputs; k++)
-            b->weak[next++] = node->weak >> k & 1;
+        next += node->num_outputs;
     }
     for (uint64_t i = 0; i < num_outputs && status == TN_OK; i++)
         outputs[i] = b->arrays[g->outputs[i]];
@@ -249,21 +217,17 @@ static tn_status build_body(tn_scope *scope, tn_array *const *inputs, uint64_t n
 static tn_status building_init(struct building *b, struct loader *l, uint32_t index)
 {
     const struct doc_graph *g = &l->doc.graphs[index];
-    uint64_t most_inputs = 1, most_attrs = 1;
+    uint32_t most_inputs = 1, most_attrs = 1;
     for (uint32_t i = 0; i < g->num_nodes; i++) {
         const struct doc_node *node = &g->nodes[i];
-        const tn_primitive *op =
-            node->kind == TN_NODE_PRIMITIVE ? l->primitives[node->op] : NULL;
-        uint64_t inputs = node->num_inputs + (uint64_t)(op ? op->attrs.num_fields : 0);
-        most_inputs = inputs > most_inputs ? inputs : most_inputs;
+        most_inputs = node->num_inputs > most_inputs ? node->num_inputs : most_inputs;
         most_attrs = node->num_attrs > most_attrs ? node->num_attrs : most_attrs;
     }
     *b = (struct building){.loader = l, .graph = g};
     b->arrays = doc_alloc(&l->doc, g->num_arrays, sizeof(*b->arrays));
-    b->weak = doc_alloc(&l->doc, g->num_arrays, sizeof(*b->weak));
     b->list = doc_alloc(&l->doc, most_inputs, sizeof(*b->list));
     b->attrs = doc_alloc(&l->doc, most_attrs, sizeof(*b->attrs));
-    return b->arrays && b->weak && b->list && b->attrs ? TN_OK : TN_ERR_MEMORY;
+    return b->arrays && b->list && b->attrs ? TN_OK : TN_ERR_MEMORY;
 }
 
 static tn_status build_graph(struct loader *l, uint32_t index)
@@ -350,20 +314,12 @@ static tn_status open_constants(struct loader *l, const tn_graph_load_options *o
     return arrays_open(l->host, l->scope, path, options->flags, &l->file);
 }
 
-static bool type_matches(const tn_type *got, const tn_type *expected)
-{
-    bool same = got->dtype == expected->dtype && got->rank == expected->rank;
-    for (int32_t i = 0; same && i < got->rank; i++)
-        same = got->extent[i] == expected->extent[i];
-    return same;
-}
-
 static tn_status load_constant(const struct loader *l, const struct doc_constant *c,
                                tn_array **out)
 {
     tn_type expected = stored_type(&c->type);
     tn_array *array = l->api->file_array(l->scope, l->file, c->name);
-    if (array && !type_matches(l->api->array_type(array), &expected))
+    if (array && !same_type(l->api->array_type(array), &expected))
         return l->host->fail(l->host, TN_ERR_REFUSED,
                              "%s: constant '%.64s' in the file of arrays has another type "
                              "than the graph says",
@@ -466,13 +422,18 @@ tn_status graph_load(const tn_host *host, tn_scope *scope, const char *path,
                      const tn_graph_load_options *options, const tn_graph_file **out_file)
 {
     struct loader l = {.host = host, .api = host_of(host), .scope = scope};
-    if (options->flags & ~(uint32_t)TN_FILE_MAP)
-        return host->fail(host, TN_ERR_ARGUMENT, "%s: flags 0x%x are unknown", path,
-                          options->flags);
-    tn_status status = document_open(&l.doc, host, scope, path, options->flags, &l.file);
+    tn_graph_load_options own;
+    tn_status status =
+        read_struct(host, &own, sizeof(own), options, options ? options->struct_size : 0,
+                    "tn_graph_load_options");
+    if (status == TN_OK && (own.flags & ~(uint32_t)TN_FILE_MAP))
+        status = host->fail(host, TN_ERR_ARGUMENT, "%s: flags 0x%x are unknown", path,
+                            own.flags);
+    if (status == TN_OK)
+        status = document_open(&l.doc, host, scope, path, own.flags, &l.file);
     if (status != TN_OK)
         return status;
-    status = load_document(&l, options, out_file);
+    status = load_document(&l, &own, out_file);
     l.api->file_close(l.file);
     return status;
 }

@@ -86,7 +86,7 @@ static tn_status get_index(struct document *doc, const json_t *value, const char
     return TN_OK;
 }
 
-// A list of numbers below `limit`; with `optional` null stands for TN_NO_ARRAY.
+// A list of numbers below `limit`; with `optional` null stands for NO_ARRAY.
 static tn_status get_indices(struct document *doc, const json_t *object, const char *key,
                              uint32_t limit, bool optional, uint32_t **out,
                              uint32_t *out_count)
@@ -100,7 +100,7 @@ static tn_status get_indices(struct document *doc, const json_t *object, const c
     for (uint32_t i = 0; i < *out_count && status == TN_OK; i++) {
         const json_t *value = json_array_get(list, i);
         if (optional && json_is_null(value))
-            (*out)[i] = TN_NO_ARRAY;
+            (*out)[i] = NO_ARRAY;
         else
             status = get_index(doc, value, key, limit, &(*out)[i]);
     }
@@ -215,10 +215,10 @@ static tn_status parse_application(struct document *doc, const json_t *value,
     tn_status status = check_members(doc, value, known);
     if (status != TN_OK)
         return status;
-    node->kind = op ? TN_NODE_PRIMITIVE : TN_NODE_EXPRESSION;
+    node->kind = op ? DOC_OPERATOR : DOC_EXPRESSION;
     if (!op == !expr || (typed && (op || !json_is_true(typed))))
         return doc_refuse(doc, "expected 'number', 'op', or 'expr', which may be 'typed'");
-    node->flags = typed ? TN_NODE_TYPED : 0;
+    node->is_typed = typed;
     status = op ? get_index(doc, op, "op", doc->num_operators, &node->op)
                 : get_text(doc, expr, "'expr'", &node->text);
     if (status == TN_OK && op)
@@ -246,7 +246,7 @@ static tn_status parse_node(struct document *doc, const json_t *value, uint32_t 
     if (!number)
         return parse_application(doc, value, graph, num_arrays, node);
     bool weak = false;
-    node->kind = TN_NODE_NUMBER;
+    node->kind = DOC_NUMBER;
     node->num_outputs = 1;
     tn_status status = check_members(doc, value, known);
     if (status != TN_OK)
@@ -403,14 +403,6 @@ static tn_status parse_constants(struct document *doc)
     }
     json_decref(names);
     return status;
-}
-
-static bool same_type(const tn_type *a, const tn_type *b)
-{
-    bool same = a->dtype == b->dtype && a->rank == b->rank;
-    for (int32_t i = 0; same && i < a->rank; i++)
-        same = a->extent[i] == b->extent[i];
-    return same;
 }
 
 // The graph's inputs are those of the caller, then the constants.

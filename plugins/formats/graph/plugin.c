@@ -25,6 +25,23 @@ tn_type stored_type(const tn_type *type)
     return stored;
 }
 
+tn_status read_struct(const tn_host *host, void *own, uint64_t own_size, const void *given,
+                      uint64_t size, const char *what)
+{
+    const unsigned char *bytes = given;
+    memset(own, 0, own_size);
+    if (!given)
+        return TN_OK;
+    size = size ? size : own_size;
+    memcpy(own, given, size < own_size ? size : own_size);
+    for (uint64_t i = own_size; i < size; i++)
+        if (bytes[i])
+            return host->fail(host, TN_ERR_UNSUPPORTED,
+                              "%s: byte %u is not 0, which this version does not know",
+                              what, (unsigned)i);
+    return TN_OK;
+}
+
 static const tn_graph_format format = {
     .struct_size = sizeof(format),
     .save = graph_save,

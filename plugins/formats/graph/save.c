@@ -11,6 +11,7 @@
 struct saving {
     struct saver *saver;
     json_t *inputs, *nodes, *outputs;
+    uint32_t next; // the number of the next array
 };
 
 tn_status out_of_memory(const struct saver *s)
@@ -55,64 +56,110 @@ static json_t *expression_json(const tn_graph_node *node)
     char *text = NULL;
     size_t size = 0;
     FILE *stream = open_memstream(&text, &size);
-    for (uint32_t i = 0; stream && i < node->num_inputs; i++)
+    for (uint64_t i = 0; stream && i < node->num_inputs; i++)
         fprintf(stream, "%s%s", i ? ", " : "", node->input_names[i]);
     if (stream)
-        fprintf(stream, " -> %s", node->text);
+        fprintf(stream, " -> %s", node->expr);
     bool failed = !stream || fclose(stream);
     json_t *json = failed ? NULL : json_string(text);
     free(text);
     return json;
 }
 
-static tn_status save_application(struct saver *s, const tn_graph_node *node, json_t *out)
+// Appends the numbers of arrays to `list`; a known scalar that is used first here is a node
+// of its own.
+static tn_status save_uses(struct saving *saving, tn_array *const *arrays, uint64_t count,
+                           json_t *list)
 {
-    json_t *attrs = json_object(), *inputs = json_array(), *types = json_array();
-    json_int_t number = 0;
-    uint32_t num_inputs = 0;
-    bool is_op = node->kind == TN_NODE_PRIMITIVE;
-    tn_status status = is_op ? save_operator(s, node->text, &number) : TN_OK;
-    json_object_set_new(out, is_op ? "op" : "expr",
-                        is_op ? json_integer(number) : expression_json(node));
-    if (node->flags & TN_NODE_TYPED)
-        json_object_set_new(out, "typed", json_true());
+    struct saver *s = saving->saver;
+    for (uint64_t i = 0; i < count; i++) {
+        tn_graph_array look = {.number = NO_ARRAY};
+        if (arrays[i])
+            s->api->array(arrays[i], &look);
+        bool is_new = look.is_number && look.number == saving->next;
+        saving->next += is_new;
+        if (is_new && json_array_append_new(
+                          saving->nodes, number_json(s->api->array_type(arrays[i]), &look)))
+            return out_of_memory(s);
+        if (list && json_array_append_new(list, arrays[i] ? json_integer(look.number)
+                                                          : json_null()))
+            return out_of_memory(s);
+    }
+    return TN_OK;
+}
+
+static const tn_array *output_at(const tn_graph_node *node, uint64_t i)
+{
+    return (const void *)((const char *)node->outputs + i * node->array_size);
+}
+
+static tn_status save_type(struct saver *s, const tn_array *array, json_t *list)
+{
+    tn_graph_array look;
+    s->api->array(array, &look);
+    return json_array_append_new(list, type_json(s->api->array_type(array), look.is_weak))
+               ? out_of_memory(s)
+               : TN_OK;
+}
+
+static tn_status fill_application(struct saving *saving, const tn_graph_node *node,
+                                  json_t *inputs, json_t *attrs, json_t *types)
+{
+    uint64_t num_inputs = 0;
+    // Scalars of runtime attributes are numbered as inputs are, but listed by name.
+    tn_status status = save_attrs(saving->saver, node, attrs, &num_inputs);
     if (status == TN_OK)
-        status = save_attrs(s, node, attrs, &num_inputs);
-    for (uint32_t i = 0; i < num_inputs; i++)
-        json_array_append_new(inputs, node->inputs[i] == TN_NO_ARRAY
-                                          ? json_null()
-                                          : json_integer(node->inputs[i]));
-    for (uint64_t i = 0; i < node->num_outputs; i++)
-        json_array_append_new(types, type_json(&node->types[i], node->weak >> i & 1));
-    json_object_set_new(out, "in", inputs);
-    if (json_object_size(attrs))
-        json_object_set(out, "attrs", attrs);
-    json_decref(attrs);
-    if (json_object_set_new(out, "out", types) && status == TN_OK)
-        status = out_of_memory(s);
+        status = save_uses(saving, node->inputs, num_inputs, inputs);
+    if (status == TN_OK)
+        status = save_uses(saving, node->inputs + num_inputs, node->num_inputs - num_inputs,
+                           NULL);
+    for (uint64_t i = 0; i < node->num_outputs && status == TN_OK; i++)
+        status = save_type(saving->saver, output_at(node, i), types);
+    saving->next += (uint32_t)node->num_outputs;
     return status;
 }
 
-static tn_status see_node(void *user, const tn_graph_node *node)
+static tn_status save_node(struct saving *saving, const tn_graph_node *node)
 {
-    struct saving *saving = user;
     struct saver *s = saving->saver;
-    tn_status status = TN_OK;
-    bool failed = false;
-    if (node->kind == TN_NODE_INPUT) {
-        failed = json_array_append_new(saving->inputs,
-                                       type_json(&node->types[0], node->weak & 1));
-    } else if (node->kind == TN_NODE_NUMBER) {
-        failed = json_array_append_new(saving->nodes, number_json(node));
-    } else if (node->kind == TN_NODE_OUTPUTS) {
-        for (uint32_t i = 0; i < node->num_inputs && !failed; i++)
-            failed = json_array_append_new(saving->outputs, json_integer(node->inputs[i]));
-    } else {
-        json_t *application = json_object();
-        status = save_application(s, node, application);
-        failed = json_array_append_new(saving->nodes, application);
-    }
+    json_int_t number = 0;
+    tn_status status = node->primitive ? save_operator(s, node->primitive, &number) : TN_OK;
+    if (status != TN_OK)
+        return status;
+    json_t *out = json_object(), *inputs = json_array(), *attrs = json_object(),
+           *types = json_array();
+    bool failed =
+        json_object_set_new(out, node->primitive ? "op" : "expr",
+                            node->primitive ? json_integer(number) : expression_json(node));
+    if (node->flags & TN_NODE_TYPED)
+        failed = json_object_set_new(out, "typed", json_true()) || failed;
+    status = fill_application(saving, node, inputs, attrs, types);
+    failed = json_object_set_new(out, "in", inputs) || failed;
+    if (json_object_size(attrs))
+        failed = json_object_set(out, "attrs", attrs) || failed;
+    json_decref(attrs);
+    failed = json_object_set_new(out, "out", types) || failed;
+    failed = json_array_append_new(saving->nodes, out) || failed;
     return status == TN_OK && failed ? out_of_memory(s) : status;
+}
+
+static tn_status save_nodes(struct saving *saving, const tn_graph *graph)
+{
+    struct saver *s = saving->saver;
+    tn_graph_node node;
+    tn_status status = TN_OK;
+    s->api->node(graph, (uint64_t)graph->num_nodes + 1, &node);
+    for (uint64_t i = 0; i < node.num_inputs && status == TN_OK; i++)
+        status = save_type(s, node.inputs[i], saving->inputs);
+    saving->next = graph->num_inputs;
+    for (uint64_t i = 0; i < graph->num_nodes && status == TN_OK; i++) {
+        s->api->node(graph, i, &node);
+        status = save_node(saving, &node);
+    }
+    s->api->node(graph, graph->num_nodes, &node);
+    return status == TN_OK
+               ? save_uses(saving, node.inputs, node.num_inputs, saving->outputs)
+               : status;
 }
 
 // Graphs among the attributes come first, each once.
@@ -127,9 +174,9 @@ tn_status save_graph(struct saver *s, const tn_graph *graph, uint32_t *out_numbe
     if (s->depth == MAX_DEPTH)
         return save_fail(s, TN_ERR_UNSUPPORTED, "graphs in graphs are deeper than %d",
                          MAX_DEPTH);
-    struct saving saving = {s, json_array(), json_array(), json_array()};
+    struct saving saving = {s, json_array(), json_array(), json_array(), 0};
     s->depth++;
-    tn_status status = s->api->visit(graph, see_node, &saving);
+    tn_status status = save_nodes(&saving, graph);
     s->depth--;
     json_t *all = json_pack("{s:o, s:o, s:o}", "inputs", saving.inputs, "nodes",
                             saving.nodes, "outputs", saving.outputs);
@@ -233,14 +280,6 @@ static tn_status save_names(struct saver *s, const tn_graph_signature *sig,
     }
     json_decref(seen);
     return status;
-}
-
-static bool same_type(const tn_type *a, const tn_type *b)
-{
-    bool same = a->dtype == b->dtype && a->rank == b->rank;
-    for (int32_t i = 0; same && i < a->rank; i++)
-        same = a->extent[i] == b->extent[i];
-    return same;
 }
 
 static tn_status save_constants(struct saver *s, const tn_graph_signature *sig,
@@ -388,6 +427,25 @@ static tn_status write_file(struct saver *s, const char *beside)
     return status;
 }
 
+static tn_status save_signatures(struct saver *s, const tn_graph_signature *signatures,
+                                 uint64_t count)
+{
+    tn_status status =
+        count ? TN_OK
+              : save_fail(s, TN_ERR_ARGUMENT, "no signatures, expected at least one");
+    uint64_t size =
+        count && signatures->struct_size ? signatures->struct_size : sizeof(*signatures);
+    for (uint64_t i = 0; i < count && status == TN_OK; i++) {
+        tn_graph_signature own;
+        status =
+            read_struct(s->host, &own, sizeof(own), (const char *)signatures + i * size,
+                        size, "tn_graph_signature");
+        if (status == TN_OK)
+            status = save_signature(s, &own, i);
+    }
+    return status;
+}
+
 tn_status graph_save(const tn_host *host, tn_scope *scope, const char *path,
                      const tn_graph_signature *signatures, uint64_t num_signatures,
                      const tn_graph_save_options *options)
@@ -408,14 +466,16 @@ tn_status graph_save(const tn_host *host, tn_scope *scope, const char *path,
     json_t *const owned[] = {s.operators,      s.operator_numbers, s.graphs,
                              s.graph_numbers,  s.constants,        s.constant_numbers,
                              s.constant_names, s.signatures,       s.signature_names};
-    tn_status status = options->flags   ? save_fail(&s, TN_ERR_ARGUMENT,
-                                                    "flags 0x%x, expected 0", options->flags)
-                       : num_signatures ? TN_OK
-                                        : save_fail(&s, TN_ERR_ARGUMENT, "no signatures");
-    for (uint64_t i = 0; i < num_signatures && status == TN_OK; i++)
-        status = save_signature(&s, &signatures[i], i);
+    tn_graph_save_options own;
+    tn_status status =
+        read_struct(host, &own, sizeof(own), options, options ? options->struct_size : 0,
+                    "tn_graph_save_options");
+    if (status == TN_OK && own.flags)
+        status = save_fail(&s, TN_ERR_ARGUMENT, "flags 0x%x, expected 0", own.flags);
     if (status == TN_OK)
-        status = write_file(&s, options->constants);
+        status = save_signatures(&s, signatures, num_signatures);
+    if (status == TN_OK)
+        status = write_file(&s, own.constants);
     for (uint32_t i = 0; i < COUNT(owned); i++)
         json_decref(owned[i]);
     free(s.named.arrays);

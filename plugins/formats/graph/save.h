@@ -37,11 +37,11 @@ tn_status save_graph(struct saver *s, const tn_graph *graph, uint32_t *out_numbe
 
 // As parse.c and parse_attrs.c read them. (save_values.c)
 json_t *type_json(const tn_type *type, bool weak);
-json_t *number_json(const tn_graph_node *node);
+json_t *number_json(const tn_type *type, const tn_graph_array *array);
 
 // Fills `attrs`. *out_inputs is the number of inputs that are no scalars of runtime
 // attributes. (save_values.c)
 tn_status save_attrs(struct saver *s, const tn_graph_node *node, json_t *attrs,
-                     uint32_t *out_inputs);
+                     uint64_t *out_inputs);
 
 #endif // PLUGIN_GRAPH_SAVE_H

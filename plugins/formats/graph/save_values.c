@@ -26,15 +26,15 @@ static json_t *double_json(double value)
     return isfinite(value) ? json_real(value) : json_sprintf("0x%016" PRIx64, bits);
 }
 
-json_t *number_json(const tn_graph_node *node)
+json_t *number_json(const tn_type *type, const tn_graph_array *array)
 {
     double value;
-    memcpy(&value, &node->number, sizeof(value));
-    bool is_float = tn_dtype_in(node->types[0].dtype,
-                                TN_FLOAT_DTYPES | TN_FLOAT8_DTYPES | TN_COMPLEX_DTYPES);
+    memcpy(&value, &array->bits, sizeof(value));
+    bool is_float =
+        tn_dtype_in(type->dtype, TN_FLOAT_DTYPES | TN_FLOAT8_DTYPES | TN_COMPLEX_DTYPES);
     return json_pack("{s:o, s:o}", "number",
-                     is_float ? double_json(value) : json_integer((json_int_t)node->number),
-                     "type", type_json(&node->types[0], node->weak & 1));
+                     is_float ? double_json(value) : json_integer((json_int_t)array->bits),
+                     "type", type_json(type, array->is_weak));
 }
 
 static json_t *int_list_json(const int64_t *values, uint64_t count)
@@ -166,7 +166,7 @@ static tn_status add_number(struct saver *s, json_t *attrs, const tn_graph_node 
         return TN_OK;
     if (field->kind == TN_ATTR_INTS || field->kind >= TN_ATTR_BITS)
         return save_fail(s, TN_ERR_UNSUPPORTED,
-                         "expression \"%s\": attribute '%s' is no plain number", node->text,
+                         "expression \"%s\": attribute '%s' is no plain number", node->expr,
                          field->name);
     json_t *value = field->kind == TN_ATTR_F64 ? json_pack("{s:o}", "f64", double_json(v.f))
                     : field->kind == TN_ATTR_BOOL
@@ -175,32 +175,39 @@ static tn_status add_number(struct saver *s, json_t *attrs, const tn_graph_node 
     return json_object_set_new(attrs, field->name, value) ? out_of_memory(s) : TN_OK;
 }
 
+static uint32_t number_of(const struct saver *s, const tn_array *array)
+{
+    tn_graph_array look;
+    s->api->array(array, &look);
+    return look.number;
+}
+
 // The scalars of runtime attributes are the node's last inputs; the file has them by name.
-tn_status save_attrs(struct saver *s, const tn_graph_node *node, json_t *attrs,
-                     uint32_t *out_inputs)
+static tn_status save_attrs_of(struct saver *s, const tn_graph_node *node, json_t *attrs,
+                               uint64_t first)
 {
     const tn_attr_table *table = node->table;
     tn_status status = TN_OK;
-    bool is_op = node->kind == TN_NODE_PRIMITIVE;
-    uint32_t num_runtime = 0, at = node->num_inputs;
-    for (int pass = 0; pass < 2 && table; pass++) {
-        at -= num_runtime; // in the second pass: the first scalar
-        for (uint32_t i = 0; i < table->num_fields && status == TN_OK; i++) {
-            const tn_attr_field *field =
-                (const void *)((const char *)table->fields + i * table->field_size);
-            bool is_runtime = is_op && (field->flags & TN_ATTR_RUNTIME);
-            if (pass == 0)
-                num_runtime += is_runtime;
-            else if (!is_op)
-                status = add_number(s, attrs, node, field);
-            else if (!is_runtime)
-                status = add_attr(s, attrs, field, node->attrs);
-            else if (json_object_set_new(
-                         attrs, field->name,
-                         json_pack("{s:I}", "runtime", (json_int_t)node->inputs[at++])))
-                status = out_of_memory(s);
-        }
+    for (uint32_t i = 0; i < table->num_fields && status == TN_OK; i++) {
+        const tn_attr_field *field = field_at(table, i);
+        if (!node->primitive)
+            status = add_number(s, attrs, node, field);
+        else if (!(field->flags & TN_ATTR_RUNTIME))
+            status = add_attr(s, attrs, field, node->attrs);
+        else if (json_object_set_new(
+                     attrs, field->name,
+                     json_pack("{s:I}", "runtime",
+                               (json_int_t)number_of(s, node->inputs[first++]))))
+            status = out_of_memory(s);
     }
-    *out_inputs = node->num_inputs - num_runtime;
     return status;
+}
+
+tn_status save_attrs(struct saver *s, const tn_graph_node *node, json_t *attrs,
+                     uint64_t *out_inputs)
+{
+    *out_inputs = node->num_inputs;
+    for (uint32_t i = 0; node->primitive && node->table && i < node->table->num_fields; i++)
+        *out_inputs -= (field_at(node->table, i)->flags & TN_ATTR_RUNTIME) != 0;
+    return node->table ? save_attrs_of(s, node, attrs, *out_inputs) : TN_OK;
 }

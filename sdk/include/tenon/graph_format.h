@@ -25,8 +25,8 @@ typedef struct tn_graph_format {
     uint32_t struct_size;
     uint32_t flags; // 0
 
-    // tn_graph_save. `signatures` and `options` are of this host's version, and are not
-    // NULL; nothing in them is checked.
+    // tn_graph_save. `signatures` and `options` are the application's: they have the sizes
+    // that they say, and nothing in them is checked.
     tn_status (*save)(const tn_host *host, tn_scope *scope, const char *path,
                       const tn_graph_signature *signatures, uint64_t num_signatures,
                       const tn_graph_save_options *options);
@@ -52,79 +52,80 @@ typedef struct tn_graph_format {
                           char **out_json);
 } tn_graph_format;
 
-// Kinds of a tn_graph_node.
-enum {
-    TN_NODE_INPUT = 1,      // of the graph: one output
-    TN_NODE_NUMBER = 2,     // a scalar that is known: one output
-    TN_NODE_PRIMITIVE = 3,  // applies `text`, an id with its revision
-    TN_NODE_EXPRESSION = 4, // applies `text`, an expression
-    TN_NODE_OUTPUTS = 5,    // the last one: its inputs are the graph's outputs
-};
-
 // Flags of a tn_graph_node.
 enum {
-    // Of an expression: the dtypes of its outputs are given, and do not follow from those
-    // of
-    // its inputs.
+    // Of an expression: the dtypes of its outputs were given, and do not follow from those
+    // of its inputs.
     TN_NODE_TYPED = 1,
-    // Of an expression, for `visit`: it reduces along the axis of an attribute "axis".
+    // Of an expression: it reduces along the axis of an attribute "axis".
     TN_NODE_REDUCES = 2,
 };
 
-// What stands in the list of inputs for an optional one that is not given.
-#define TN_NO_ARRAY UINT32_MAX
-
-// One step of a graph. Arrays have numbers: those of the outputs of the first node begin at
-// 0, and those of each further node follow.
+// One operation of a graph. All that it points to is borrowed from the graph.
 typedef struct tn_graph_node {
-    uint32_t struct_size; // sizeof(tn_graph_node)
-    uint32_t flags;       // TN_NODE_TYPED ..., or 0
-    uint32_t kind;        // TN_NODE_...
-    uint32_t num_inputs;  // with the scalars of runtime attributes, which are the last
-    // PRIMITIVE: its id. EXPRESSION: for `visit` the right side of "x, y -> x * y + 1.0",
-    // for `apply` all of it. Else NULL.
-    const char *text;
-    // The numbers of arrays, each of an earlier node, or TN_NO_ARRAY. NULL for `apply`.
-    const uint32_t *inputs;
-    // Outputs: their types, and the weak ones among them (tn_int), bit i for output i.
-    const tn_type *types;
-    uint64_t weak;
-    uint64_t num_outputs; // at most TN_MAX_OUTPUTS
-    uint64_t number;      // NUMBER: bits of a double, for a dtype of integers of an int64_t
-    // Of `visit`: the attributes, of which those of an expression are in the table that its
-    // text names, and "axis" if it reduces; names of an expression's inputs and attributes.
-    // NULL for `apply` and where there are none.
+    uint32_t struct_size;  // sizeof(tn_graph_node) as the core was compiled
+    uint32_t flags;        // TN_NODE_TYPED ..., or 0
+    const char *primitive; // id with revision; NULL: an expression
+    const char *expr;      // the right side of "x, y -> x * y + 1.0"; NULL: a primitive
+    // The scalars of runtime attributes are the last; NULL: an optional input that is not
+    // given.
+    tn_array *const *inputs;
+    uint64_t num_inputs;
+    tn_array *outputs; // output i is at byte i * array_size
+    uint64_t array_size;
+    uint64_t num_outputs;
+    // The attributes; NULL: none. An expression has those whose names are listed, and
+    // "axis" if it reduces; the table may have others.
     const tn_attr_table *table;
     const void *attrs;
-    const char *const *input_names;
-    const char *const *attr_names;
+    const char *const *input_names; // of an expression
+    const char *const *attr_names;  // of an expression, num_attr_names of them
     uint64_t num_attr_names;
 } tn_graph_node;
 
-// Service: looks into graphs, builds them node by node, and has functions of the
-// application's headers, for the plugin that offers TN_IFACE_GRAPH_FORMAT.
+// What tn_array_type() does not say about an array of a graph.
+typedef struct tn_graph_array {
+    // Inputs have the first numbers; those of the outputs of each node follow, and of known
+    // scalars where a node is the first that has them as input.
+    uint32_t number;
+    uint32_t is_number; // 1: a known scalar
+    uint64_t bits;      // of a double, for a dtype of integers of an int64_t
+    uint32_t is_weak;   // 1: it takes the dtype of what stands beside it, as tn_int's do
+    uint32_t reserved;
+} tn_graph_array;
+
+// Service: looks into graphs, builds them again, and has functions of the application's
+// headers, for the plugin that offers TN_IFACE_GRAPH_FORMAT.
 #define TN_HOST_GRAPH_FORMAT "tn.host.graph_format/1"
 typedef struct tn_host_graph_format {
     uint32_t struct_size;
     uint32_t flags; // 0
 
-    // Calls `see` with each node of the graph: its inputs, then numbers and applications,
-    // each behind what it reads, and the outputs. Equal graphs give equal nodes. Ends at
-    // the first status that is not TN_OK, and returns it. Any thread.
-    tn_status (*visit)(const tn_graph *graph,
-                       tn_status (*see)(void *user, const tn_graph_node *node), void *user);
+    // Shows node `index`, inputs before users: equal graphs have equal nodes. Behind the
+    // last one the graph's outputs, and behind these its inputs, are the inputs of `out`,
+    // which has nothing else. Any thread.
+    void (*node)(const tn_graph *graph, uint64_t index, tn_graph_node *out);
 
-    // Builds in `scope` what `visit` showed, from node->num_inputs inputs; NULL stands for
-    // TN_NO_ARRAY. Gives outputs[node->num_outputs]. `attrs` has the attributes, without
-    // runtime ones. Of an INPUT, inputs[0] is the input itself, which becomes weak if the
-    // node says so. Not for OUTPUTS.
-    //
-    // Checks everything: the application as tn_op does, the scalars of runtime attributes,
-    // and that the outputs have the node's types (TN_ERR_REFUSED). Failures are the
-    // scope's.
-    tn_status (*apply)(tn_scope *scope, const tn_graph_node *node,
-                       const tn_array *const *inputs, tn_attr_list attrs,
-                       tn_array **outputs);
+    // Shows an array of such a node. Any thread.
+    void (*array)(const tn_array *array, tn_graph_array *out);
+
+    // Builds a known scalar; rounds it to the dtype, which is valid. NULL on failure, which
+    // is the scope's.
+    tn_array *(*number)(tn_scope *scope, tn_dtype dtype, uint64_t bits);
+
+    // As tn_expr, for any number of outputs; `dtypes` of them, or NULL: they are inferred.
+    tn_status (*expr_n)(tn_scope *scope, const char *text, const tn_array *const *inputs,
+                        uint64_t num_inputs, tn_attr_list attrs, const tn_dtype *dtypes,
+                        tn_array **outputs, uint64_t num_outputs);
+
+    // Makes an array that was built just now weak (1), or not (0).
+    void (*set_weak)(tn_array *array, int32_t weak);
+
+    // As tn_op_n. A runtime attribute that is given as an array which was the input of such
+    // a node becomes that input again, without a conversion.
+    tn_status (*op_n)(tn_scope *scope, const char *name, const tn_array *const *inputs,
+                      uint64_t num_inputs, tn_attr_list attrs, tn_array **outputs,
+                      uint64_t num_outputs);
 
     // tn_scope_runtime, and so on: the contracts are those of the functions.
     tn_runtime *(*scope_runtime)(const tn_scope *scope);
