@@ -15,6 +15,7 @@ const tn_host_graph_format graph_format_service = {
     .set_weak = array_set_weak,
     .op_n = tn_op_n,
     .scope_runtime = tn_scope_runtime,
+    .scope_status = tn_scope_status,
     .scope_error = tn_scope_error,
     .primitive_find = tn_primitive_find,
     .provider_find = tn_provider_find,

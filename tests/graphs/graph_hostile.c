@@ -2,6 +2,7 @@
 // Graphs that cannot be saved, and hostile files of graphs: each ends in an error that says
 // where and why.
 #include <jansson.h>
+#include "base/memory.h"
 #include "graph_file.h"
 
 TestSuite(graph_hostile, .init = begin, .fini = end);
@@ -293,4 +294,59 @@ Test(graph_hostile, endless_work_is_refused)
     strcat(text, "],\"constants\":[],\"signatures\":[" SIGNATURE "]}");
     write_text("h.graph", text, "", 0);
     expect_refusal(text, "has more than 16777216 nodes");
+}
+
+// --- allocations that fail ---------------------------------------------------------------
+
+BODY(looped)
+{
+    UNUSED;
+    tn_array *y;
+    tn_status status = tn_checkpoint_call(scope, plus_one, NULL, in, 1, &y, 1);
+    out[0] = tn_expr(scope, "x, w -> x * w * a", TN_IN(y, user), tn_attrs("a", 2.0));
+    return status;
+}
+
+// Saves a graph with a constant and a graph among its attributes, and loads it.
+static tn_status save_and_load(void)
+{
+    const tn_graph *graph;
+    const tn_graph_file *file = NULL;
+    const tn_type type = {TN_F32, 1, {2}};
+    tn_captures captures = {0};
+    tn_array *w = tn_from_data(s, TN_F32, TN_SHAPE(2), (const float[]){1, 2});
+    tn_status status = tn_graph_trace(s, looped, w, &type, 1, 1, &captures, &graph);
+    if (status != TN_OK)
+        return status;
+    const tn_graph_signature signature = {.struct_size = sizeof(signature),
+                                          .name = "f",
+                                          .graph = graph,
+                                          .num_inputs = 1,
+                                          .constants = captures.arrays,
+                                          .num_constants = captures.count};
+    status = tn_graph_save(s, "m.graph", &signature, 1, NULL);
+    if (status == TN_OK)
+        status = tn_graph_load(runtime, "m.graph", NULL, &file);
+    cr_assert(status == TN_OK ? file->signatures[0]->graph == graph : !file);
+    tn_graph_unload(runtime, file);
+    return status;
+}
+
+// What is left behind, the runtime would refuse to close with.
+Test(graph_hostile, each_allocation_may_fail)
+{
+    int64_t n = 1, fine = 0, failures = 0;
+    must(s, save_and_load());
+    for (; fine < 20; n++) {
+        mem_fail_nth(n);
+        tn_status status = save_and_load();
+        mem_fail_nth(0);
+        cr_assert(status == TN_OK || status == TN_ERR_MEMORY, "allocation %d: %s: %s %s",
+                  (int)n, tn_status_name(status), tn_scope_error(s), tn_last_error());
+        fine = status == TN_OK ? fine + 1 : 0;
+        failures += status != TN_OK;
+        tn_scope_clear_error(s);
+    }
+    cr_assert(failures > 50, "%d allocations failed", (int)failures);
+    must(s, save_and_load());
 }

@@ -140,7 +140,7 @@ static tn_status apply(const struct building *b, tn_scope *scope,
         return l->api->expr_n(scope, node->text, b->list, node->num_inputs, attrs,
                               node->is_typed ? dtypes : NULL, outputs, node->num_outputs);
     outputs[0] = l->api->number(scope, dtypes[0], node->number);
-    return outputs[0] ? TN_OK : TN_ERR_MEMORY;
+    return l->api->scope_status(scope);
 }
 
 static void print_type(const tn_type *type, char text[256])
@@ -332,8 +332,9 @@ static tn_status load_constant(const struct loader *l, const struct doc_constant
     }
     *out = array ? l->api->keep(l->scope, array) : NULL;
     return *out ? TN_OK
-                : l->host->fail(l->host, TN_ERR_REFUSED, "%s: constant '%.64s': %s",
-                                l->doc.path, c->name, l->api->scope_error(l->scope));
+                : l->host->fail(l->host, l->api->scope_status(l->scope),
+                                "%s: constant '%.64s': %s", l->doc.path, c->name,
+                                l->api->scope_error(l->scope));
 }
 
 // --- the result --------------------------------------------------------------------------

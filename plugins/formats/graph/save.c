@@ -219,8 +219,7 @@ static tn_status stored_array(struct saver *s, tn_array *array, tn_array **out)
     memcpy(shape.extent, stored.extent, sizeof(shape.extent));
     const void *pairs = s->api->data(s->scope, array);
     *out = s->api->from_data(s->scope, stored.dtype, &shape, pairs);
-    return *out ? TN_OK
-                : save_fail(s, TN_ERR_ARGUMENT, "%s", s->api->scope_error(s->scope));
+    return s->api->scope_status(s->scope);
 }
 
 // Gives the number of an array among the constants, where it is once.

@@ -129,6 +129,7 @@ typedef struct tn_host_graph_format {
 
     // tn_scope_runtime, and so on: the contracts are those of the functions.
     tn_runtime *(*scope_runtime)(const tn_scope *scope);
+    tn_status (*scope_status)(const tn_scope *scope);
     const char *(*scope_error)(const tn_scope *scope);
     const tn_primitive *(*primitive_find)(tn_runtime *runtime, const char *name);
     tn_status (*provider_find)(tn_runtime *runtime, const char *id, const char *kind,
