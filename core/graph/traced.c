@@ -383,6 +383,23 @@ static tn_status copy_node(tn_scope *scope, tn_array **map, const struct node *n
     return TN_OK;
 }
 
+// An input that is a weak number in the graph, or none, is that here, too: whatever stands
+// beside it was typed so. NULL with the scope's failure set.
+static tn_array *fit_weak(tn_scope *scope, const tn_array *input, tn_array *given)
+{
+    const struct expr *same;
+    tn_array *fitted = NULL;
+    if (!given || given->weak_kind == input->weak_kind)
+        return given;
+    tn_status status = expr_parse_arrow(scope->runtime, "x -> x", &same);
+    if (status == TN_OK)
+        status = graph_apply_expr(scope, same, TN_IN(given), NULL, NULL, &input->type.dtype,
+                                  &fitted);
+    if (scope_take_failure(scope, status) == TN_OK)
+        fitted->weak_kind = input->weak_kind;
+    return fitted;
+}
+
 static tn_status take_inputs(tn_scope *scope, const struct graph *graph,
                              tn_array *const *inputs, uint64_t num_inputs, tn_array **map)
 {
@@ -398,7 +415,8 @@ static tn_status take_inputs(tn_scope *scope, const struct graph *graph,
             return fail(TN_ERR_ARGUMENT, "input %u is %s, the graph takes %s", i,
                         type_print(&inputs[i]->type, got),
                         type_print(&g->inputs[i], expected));
-        if (!(map[i] = scope_local(scope, inputs[i])))
+        map[i] = fit_weak(scope, graph->inputs[i], scope_local(scope, inputs[i]));
+        if (!map[i])
             return scope->status;
     }
     return TN_OK;

@@ -343,6 +343,40 @@ Test(graph_file, constants_of_each_dtype_are_inside_or_beside)
                        tn_last_error());
 }
 
+// A sum of numbers without a dtype is one, too: beside f32 it is rounded to f32.
+BODY(scales)
+{
+    UNUSED;
+    out[0] = bin_in(scope, "base.multiply", in[0], user);
+    return TN_OK;
+}
+
+Test(graph_file, weak_constants_stay_weak)
+{
+    const tn_type type = {TN_F32, 1, {8}};
+    const tn_graph *graph;
+    const tn_graph_file *file = NULL;
+    tn_captures captures = {0};
+    tn_array *sum = bin_in(s, "base.add", tn_float(s, 0.1), tn_float(s, 0.2));
+    must(s, tn_graph_trace(s, scales, sum, &type, 1, 1, &captures, &graph));
+    cr_assert(eq(u64, captures.count, 1));
+    const tn_graph_signature signature = {.struct_size = sizeof(signature),
+                                          .name = "f",
+                                          .graph = graph,
+                                          .num_inputs = 1,
+                                          .constants = captures.arrays,
+                                          .num_constants = captures.count};
+    must(s, tn_graph_save(s, "weak.graph", &signature, 1, NULL));
+    must(NULL, tn_graph_load(runtime, "weak.graph", NULL, &file));
+    tn_array *x = some_data(&type, 3), *a, *b;
+    tn_array *all[] = {x, captures.arrays[0]};
+    cr_assert(file->signatures[0]->graph == graph);
+    must(s, tn_graph_call(s, graph, all, 2, &a, 1));
+    run_signature(file->signatures[0], &x, &b);
+    expect_same(&a, &b, 1, "weak");
+    tn_graph_unload(runtime, file);
+}
+
 Test(graph_file, signatures_share_constants)
 {
     const tn_graph *graph;
