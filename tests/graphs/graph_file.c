@@ -377,6 +377,37 @@ Test(graph_file, weak_constants_stay_weak)
     tn_graph_unload(runtime, file);
 }
 
+Test(graph_file, a_loaded_graph_replays_its_plan)
+{
+    const tn_type type = {TN_F32, 1, {2}};
+    const tn_graph *graph;
+    const tn_graph_file *file = NULL;
+    tn_function *f = NULL;
+    must(s, tn_graph_trace(s, plus_one, NULL, &type, 1, 1, NULL, &graph));
+    const tn_graph_signature one = {
+        .struct_size = sizeof(one), .name = "one", .graph = graph, .num_inputs = 1};
+    must(s, tn_graph_save(s, "one.graph", &one, 1, NULL));
+    must(NULL, tn_graph_load(runtime, "one.graph", NULL, &file));
+    void *user = (void *)(uintptr_t)file->signatures[0];
+    must(NULL, tn_function_create(runtime, tn_graph_body, user, NULL, &f));
+    uint64_t plans = 0;
+    for (int i = 0; i < 3; i++) {
+        tn_array *x = tn_from_data(s, TN_F32, TN_SHAPE(2), (const float[]){1, (float)i}),
+                 *y;
+        must(s, tn_function_call(f, s, &x, 1, &y, 1));
+        const float *got = tn_data(s, y);
+        cr_assert(got && got[0] == 2 && got[1] == (float)i + 1);
+        uint64_t made = stats_of(runtime).plans_made;
+        cr_assert(i == 0 ? made > plans : made == plans, "call %d made a plan", i);
+        plans = made;
+    }
+    tn_function_destroy(f);
+    cr_assert_eq(tn_graph_load(runtime, "one.graph", NULL, NULL), TN_ERR_ARGUMENT);
+    cr_assert_eq(tn_graph_load(NULL, "one.graph", NULL, &file), TN_ERR_ARGUMENT);
+    cr_assert_neq(tn_runtime_close(runtime), TN_OK); // the file is loaded
+    tn_graph_unload(runtime, file);
+}
+
 Test(graph_file, signatures_share_constants)
 {
     const tn_graph *graph;
