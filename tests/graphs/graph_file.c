@@ -156,7 +156,6 @@ static const struct row {
     tn_function_body body;
     tn_type types[2];
     uint64_t num_inputs, num_outputs;
-    bool again; // its graph differs from the loaded one in what nobody sees
 } rows[] = {
     {"numbers", numbers, {{TN_F32, 2, {3, 4}}, {TN_I64, 1, {5}}}, 2, 4},
     {"expressions", expressions, {{TN_F32, 2, {3, 4}}, {TN_F64, 2, {3, 4}}}, 2, 3},
@@ -230,9 +229,8 @@ static void check_row(const struct row *row)
     cr_assert(eq(u64, file->num_signatures, 1));
     const tn_graph_signature *loaded = file->signatures[0];
     cr_assert_str_eq(loaded->name, row->name);
-    if (!row->again)
-        cr_assert(loaded->graph == graph, "%s: the graph that was loaded is another one",
-                  row->name);
+    cr_assert(loaded->graph == graph, "%s: the graph that was loaded is another one",
+              row->name);
     must(s, tn_graph_save(s, "b.graph", loaded, 1, NULL));
     cr_assert(same_file("a.graph", "b.graph"), "%s: saved again it is another file",
               row->name);

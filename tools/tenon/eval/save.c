@@ -51,7 +51,7 @@ static int trace(struct saving *s, tn_captures *captures, const tn_graph **out_g
     return s->failed ? s->failed : status ? oops_scope(session->scope) : 0;
 }
 
-// Gives up to 128 names as a list. Free it.
+// Gives the names of the inputs, or of the outputs, as a list. Free it.
 static const char **list_names(const struct saving *s, bool inputs)
 {
     size_t count = inputs ? s->session->num_inputs : s->results.count;

@@ -5,13 +5,14 @@
 
 #include "lang/session.h"
 
-// Builds what is saved from the session's names: `items` and `names` have room for 128
-// each; the names are borrowed from the session or static, or in `texts`.
+// What is saved, with its names in the file.
 struct save_results {
     tn_array *items[128];
     char names[128][80];
     size_t count;
 };
+
+// Builds it from the session's names, in the session's scope.
 typedef int (*save_build)(struct session *session, void *user, struct save_results *out);
 
 // Writes the graph of what `build` builds, for values of the types that the session's
