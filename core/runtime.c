@@ -10,6 +10,7 @@
 #include "check/checking.h"
 #include "device/device.h"
 #include "expr/expr.h"
+#include "file/file.h"
 #include "graph/graph.h"
 #include "plan/override.h"
 #include "plan/plan.h"
@@ -61,6 +62,7 @@ static tn_status open_parts(tn_runtime *runtime, const tn_runtime_options *optio
     if (status == TN_OK)
         status = device_set_create(runtime);
     runtime->graph_service = &graph_service;
+    runtime->graph_format = &graph_format_service;
     if (status == TN_OK)
         status = plan_cache_create(runtime);
     if (status == TN_OK)

@@ -32,7 +32,8 @@ struct tn_runtime {
     struct plan_cache *plans;     // plan/:      plans by signature
     // run/: traces of functions, for tn_stats
     _Atomic uint64_t traces_made, traces_dropped, traces_held;
-    struct effects *effects; // run/:       the order of effects
+    struct effects *effects;  // run/:       the order of effects
+    const void *graph_format; // file/:     what TN_HOST_GRAPH_FORMAT is
     // Wraps each opened device in a backend that checks its results. Set by check/ for
     // TENON_CHECK; else NULL.
     tn_status (*wrap_device)(struct device *device);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <tenon/file.h>
 #include <tenon/format.h>
+#include <tenon/graph_format.h>
 #include <tenon/plugin.h>
 #include "../base/runtime.h"
 
@@ -41,6 +42,9 @@ const tn_format_array *file_array_at(const tn_file *file, uint64_t index);
 tn_status file_find_format(tn_runtime *runtime, const char *path, const char *plugin,
                            const void *start, uint64_t size, const tn_format **out_format,
                            const tn_host **out_host);
+
+// The table of TN_HOST_GRAPH_FORMAT (graph.c).
+extern const tn_host_graph_format graph_format_service;
 
 // --- replacing a file (replace.c) ------------------------------------------------------
 

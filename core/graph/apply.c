@@ -170,6 +170,7 @@ tn_status graph_apply_expr(tn_scope *scope, const struct expr *expr,
         if (!node)
             return scope->status;
         node->expr = expr;
+        node->typed = dtypes != NULL;
         node->hash = hash_join(node->hash, expr->hash);
         for (uint32_t i = 0; dtypes && i < expr->num_outputs; i++)
             node->hash = hash_u64(node->hash, (uint64_t)dtypes[i]);
@@ -368,6 +369,10 @@ static tn_status take_computed(tn_scope *scope, const tn_attr_field *field,
         return fail(TN_ERR_ARGUMENT,
                     "attribute '%s': got %s, expected %s or a scalar of one", field->name,
                     type_print(&array->type, text), field_expects(field));
+    if (given == dtype && array->weak_kind == weak_kind) {
+        *out = (tn_array *)(uintptr_t)array; // a node's already: see graph_node()
+        return TN_OK;
+    }
     tn_status status = expr_parse_arrow(scope->runtime, "x -> x", &same);
     if (status == TN_OK)
         status = graph_apply_expr(scope, same, TN_IN(array), NULL, NULL, &dtype, out);

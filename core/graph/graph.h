@@ -54,6 +54,7 @@ struct node {
     // argument lies. 0: none, which means the first.
     uint32_t device;
     uint32_t is_lazy; // 1: without inputs until node_expand() takes those of `counted`
+    uint32_t typed; // NODE_EXPR: 1 when the outputs' dtypes were given, not inferred
     uint32_t mark, position; // scratch of a graph walk: valid when mark is the walk's epoch
 };
 
@@ -237,7 +238,36 @@ tn_status body_call(tn_function_body body, void *user, tn_scope *scope,
                     tn_array *const *inputs, uint64_t num_inputs, tn_array **outputs,
                     uint64_t num_outputs);
 
+// An expression that was given as text, and its attributes.
+struct text_expr {
+    const struct expr *expr;
+    tn_attr_table *table; // of the scope; NULL: no attributes
+    uint64_t *values;
+};
+
+// Parses a text with an arrow, and takes the attributes that it names. Failures have the
+// text.
+tn_status text_expr_init(struct text_expr *out, tn_scope *scope, const char *text,
+                         tn_attr_list attrs, uint64_t num_outputs);
+
 // --- graphs as values (traced.c) -------------------------------------------------------
+
+// `head` comes first: attributes point to its tn_graph. In a graph, tn_array.id numbers the
+// arrays: inputs first, then, in topological order, constants at their first use and
+// outputs of nodes.
+struct graph {
+    struct interned_graph head;
+    tn_runtime *runtime;
+    tn_scope *scope;     // owns the nodes
+    struct node **nodes; // in topological order
+    tn_array **inputs, **outputs;
+    uint32_t num_ids;
+};
+
+static inline const struct graph *graph_of(const tn_graph *graph)
+{
+    return (const struct graph *)graph; // it is the first member of the first member
+}
 
 // What a body is traced for.
 struct trace_request {

@@ -458,6 +458,7 @@ static struct node *node_for(tn_scope *scope, const struct counted *c)
         node->prim = from->prim;
         node->expr = from->expr;
         node->hash = from->hash;
+        node->typed = from->typed;
         node->device = from->device;
         node->is_lazy = from->num_inputs > 0;
         scope->has_effects |= c->has_effects;

@@ -8,11 +8,6 @@
 #include "../base/fail.h"
 #include "../base/number.h"
 
-struct text_attrs { // the attributes of an expression that has no primitive
-    tn_attr_table *table;
-    uint64_t *values;
-};
-
 static tn_status parse_number(const char *name, const char *text, uint32_t *kind,
                               uint64_t *bits)
 {
@@ -77,7 +72,7 @@ static const tn_attr *find_given(tn_attr_list list, const char *name, tn_attr *r
 // Makes the attribute table of one node, in the scope's arena: one 8-byte field for each
 // name in the text that is no input.
 static tn_status text_attrs_create(tn_scope *scope, const struct expr *expr,
-                                   tn_attr_list list, struct text_attrs *out)
+                                   tn_attr_list list, struct text_expr *out)
 {
     uint32_t count = expr->num_attrs;
     tn_attr found;
@@ -122,6 +117,28 @@ static tn_status text_attrs_create(tn_scope *scope, const struct expr *expr,
     return TN_OK;
 }
 
+tn_status text_expr_init(struct text_expr *out, tn_scope *scope, const char *text,
+                         tn_attr_list attrs, uint64_t num_outputs)
+{
+    *out = (struct text_expr){0};
+    tn_status status = life_check(&scope->runtime->life);
+    struct expr_set *set = status == TN_OK ? scope_exprs(scope) : NULL;
+    if (status == TN_OK)
+        status = set ? expr_parse_arrow_into(set, text, &out->expr) : TN_ERR_MEMORY;
+    if (status != TN_OK)
+        return status;
+    if (out->expr->num_outputs != num_outputs)
+        status = fail(TN_ERR_ARGUMENT, "has %u outputs, expected %u",
+                      out->expr->num_outputs, (unsigned)num_outputs);
+    if (status == TN_OK)
+        status = text_attrs_create(scope, out->expr, attrs, out);
+    if (status == TN_OK && out->table)
+        status = expr_bind(out->expr, out->table, &out->expr);
+    if (status != TN_OK)
+        fail_prefix("expression \"%s\": ", text);
+    return status;
+}
+
 tn_array *tn_expr(tn_scope *scope, const char *text, const tn_array *const *inputs,
                   uint64_t num_inputs, tn_attr_list attrs)
 {
@@ -133,28 +150,14 @@ tn_array *tn_expr(tn_scope *scope, const char *text, const tn_array *const *inpu
         tn_scope_fail(scope, TN_ERR_ARGUMENT, "expr: the text is NULL");
         return NULL;
     }
-    const struct expr *expr = NULL;
-    struct text_attrs own = {0};
+    struct text_expr own;
     tn_array *out = NULL;
-    tn_status status = life_check(&scope->runtime->life);
-    struct expr_set *set = status == TN_OK ? scope_exprs(scope) : NULL;
-    if (status == TN_OK)
-        status = set ? expr_parse_arrow_into(set, text, &expr) : TN_ERR_MEMORY;
-    if (status == TN_OK) {
-        if (expr->num_outputs != 1)
-            status = fail(TN_ERR_ARGUMENT, "has %u outputs, expected 1", expr->num_outputs);
-        if (status == TN_OK)
-            status = text_attrs_create(scope, expr, attrs, &own);
-        if (status == TN_OK && own.table)
-            status = expr_bind(expr, own.table, &expr);
-        if (status != TN_OK)
-            fail_prefix("expression \"%s\": ", text);
-    }
+    tn_status status = text_expr_init(&own, scope, text, attrs, 1);
     if (status != TN_OK) {
         scope_take_failure(scope, status);
         return NULL;
     }
-    status = graph_apply_expr(scope, expr, inputs, (uint32_t)num_inputs, own.table,
+    status = graph_apply_expr(scope, own.expr, inputs, (uint32_t)num_inputs, own.table,
                               own.values, NULL, &out);
     return status == TN_OK ? out : NULL;
 }

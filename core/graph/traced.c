@@ -11,17 +11,6 @@
 // What makes the key of a graph differ from those of other attributes.
 #define GRAPH_KEY UINT64_C(0x6772617068000001)
 
-// `head` comes first: attributes point to its tn_graph. In a graph, tn_array.id numbers the
-// arrays: inputs first.
-struct graph {
-    struct interned_graph head;
-    tn_runtime *runtime;
-    tn_scope *scope;     // owns the nodes
-    struct node **nodes; // in topological order
-    tn_array **inputs, **outputs;
-    uint32_t num_ids;
-};
-
 // Arrays of the scope around a traced body, and the inputs that stand for them.
 struct capture {
     tn_captures *list;
@@ -29,11 +18,6 @@ struct capture {
     tn_array **own;    // by number in `list`: the input
     uint32_t num_own, max_own;
 };
-
-static const struct graph *graph_of(const tn_graph *graph)
-{
-    return (const struct graph *)graph; // it is the first member of the first member
-}
 
 static void graph_destroy(struct interned_graph *head)
 {
@@ -154,8 +138,7 @@ tn_status body_call(tn_function_body body, void *user, tn_scope *scope,
     return scope->status;
 }
 
-// Numbers the arrays: inputs, then, in topological order, constants at their first use and
-// outputs of nodes. Gives a hash of the structure.
+// Numbers the arrays, as struct graph says. Gives a hash of the structure.
 struct numbering {
     struct hash hash;
     uint32_t epoch, num_ids;
@@ -391,6 +374,7 @@ static tn_status copy_node(tn_scope *scope, tn_array **map, const struct node *n
     copy->expr = node->expr;
     copy->hash = node->hash;
     node_order_effects(scope, copy);
+    copy->typed = node->typed;
     for (uint32_t i = 0; i < node->num_outputs; i++) {
         copy->outputs[i].type = node->outputs[i].type;
         copy->outputs[i].weak_kind = node->outputs[i].weak_kind;
@@ -398,6 +382,23 @@ static tn_status copy_node(tn_scope *scope, tn_array **map, const struct node *n
         map[node->outputs[i].id] = &copy->outputs[i];
     }
     return TN_OK;
+}
+
+// An input that is a weak number in the graph, or none, is that here, too: whatever stands
+// beside it was typed so. NULL with the scope's failure set.
+static tn_array *fit_weak(tn_scope *scope, const tn_array *input, tn_array *given)
+{
+    const struct expr *same;
+    tn_array *fitted = NULL;
+    if (!given || given->weak_kind == input->weak_kind)
+        return given;
+    tn_status status = expr_parse_arrow(scope->runtime, "x -> x", &same);
+    if (status == TN_OK)
+        status = graph_apply_expr(scope, same, TN_IN(given), NULL, NULL, &input->type.dtype,
+                                  &fitted);
+    if (scope_take_failure(scope, status) == TN_OK)
+        fitted->weak_kind = input->weak_kind;
+    return fitted;
 }
 
 static tn_status take_inputs(tn_scope *scope, const struct graph *graph,
@@ -415,7 +416,8 @@ static tn_status take_inputs(tn_scope *scope, const struct graph *graph,
             return fail(TN_ERR_ARGUMENT, "input %u is %s, the graph takes %s", i,
                         type_print(&inputs[i]->type, got),
                         type_print(&g->inputs[i], expected));
-        if (!(map[i] = scope_local(scope, inputs[i])))
+        map[i] = fit_weak(scope, graph->inputs[i], scope_local(scope, inputs[i]));
+        if (!map[i])
             return scope->status;
     }
     return TN_OK;

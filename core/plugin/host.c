@@ -2,6 +2,7 @@
 // The tn_host table: the functions of the core that a plugin calls.
 #include "host.h"
 
+#include <tenon/graph_format.h>
 #include <tenon/primitive.h>
 #include <inttypes.h>
 #include <string.h>
@@ -95,6 +96,8 @@ static const void *host_query(const tn_host *host, const char *id)
         return interfaces_service();
     if (strcmp(id, TN_HOST_GRAPH) == 0)
         return host->self->runtime->graph_service;
+    if (strcmp(id, TN_HOST_GRAPH_FORMAT) == 0)
+        return host->self->runtime->graph_format;
     return NULL;
 }
 

@@ -74,7 +74,7 @@ LIBRARIES = {
     "ffi.h": ["plugins/ops/ffi"],
     "archive.h": ["tools"],
     "archive_entry.h": ["tools"],
-    "jansson.h": ["core", "plugins/formats/safetensors", "plugins/ops/ffi", "tools", "docs/examples/lenet", "sdk/conformance"],
+    "jansson.h": ["core", "plugins/formats/safetensors", "plugins/formats/graph", "plugins/ops/ffi", "tools", "docs/examples/lenet", "sdk/conformance"],
     "nettle/sha2.h": ["core", "tools"],
     "sodium.h": ["core", "tools"],
     "cblas.h": ["plugins/backends/cpu-blas", "tools/bench", "sdk/examples"],
@@ -144,6 +144,7 @@ class Checker:
                             self.reachable("sdk/include/tenon/control.h") |
                             self.reachable("sdk/include/tenon/file.h") |
                             self.reachable("sdk/include/tenon/retain.h") |
+                            self.reachable("sdk/include/tenon/graph_format.h") |
                             self.reachable("sdk/include/tenon/ffi.h") |
                             self.reachable("sdk/include/tenon/checked.h") |
                             self.reachable("sdk/include/tenon/ops/reference.h"))

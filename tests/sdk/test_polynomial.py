@@ -73,6 +73,9 @@ class Polynomial(bench.Bench):
                                (f"polynomial(x, [{', '.join(['0'] * 12)}, 1])", [4096, 1])]:
             got = self.result(call, "x=[2.0, -1]")["results"][0]["data"]
             assert got == expected, (call, got)
+            self.tenon("eval", call, "x=[2.0, -1]", "--save", self.folder / "saved.graph")
+            got = self.result(f"@{self.folder / 'saved.graph'}", "x=[2.0, -1]")["results"][0]["data"]
+            assert got == expected, ("saved", call, got)
         done = self.result("polynomial(x, [1, 2, 3])", "x=2.0", "--grad", "x")
         assert done["gradients"]["x"]["data"] == 14, done
 
@@ -133,6 +136,11 @@ class Polynomial(bench.Bench):
         for more in ((), ("--vmap", "x,a")):
             done = self.result(root, "x=[1.0, 1]", "a=[4.0, 9]", *more)["results"][0]["data"]
             assert max(abs(got - want) for got, want in zip(done, [2, 3])) < 1e-8, done
+        saved = self.folder / "root.graph"
+        self.tenon("eval", root, "x=[1.0, 1]", "a=[4.0, 9]", "--save", saved)
+        assert self.result(f"@{saved}", "x=[1.0, 1]", "a=[4.0, 9]") == self.result(root, "x=[1.0, 1]", "a=[4.0, 9]")
+        used = [o["id"] for o in json.loads(self.tenon("graph", saved, "--json"))["operators"]]
+        assert "acme.fixpoint/1" in used, used
         for call, message in [("fixpoint(x)", "attribute 'body' is missing, expected a graph"),
                               ('fixpoint(x, body="x -> [x, x]")', "body gives another type than x"),
                               ('fixpoint(x, body="x -> x", norm="l2")', 'norm is "l2"'),

@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "print.h"
-#include "lang/session.h"
+#include "save.h"
 
 static const char details[] =
     "Operators have Python's signs and NumPy's names; every installed operator can be\n"
@@ -36,6 +36,13 @@ static const char details[] =
     "-o writes everything that is computed instead of printing it: FILE.npy holds one\n"
     "array, FILE.safetensors any number (result or result.0 and on, grad.x).\n"
     "\n"
+    "--save writes the graph instead of computing it: for values of these types, with the\n"
+    "names of the values and of what is computed, and the gradients. @FILE runs such a\n"
+    "graph, @FILE:SIGNATURE one of several in a file; 'tenon graph FILE' lists them.\n"
+    "\n"
+    "  tenon eval 'tanh(x @ w)' x=x.npy w=w.npy --save layer.graph\n"
+    "  tenon eval @layer.graph x=[[1,2]] w=w.npy\n"
+    "\n"
     "--vmap computes the expression for each slice along the first axis of the named\n"
     "values, all at once; others are the same for each. Gradients are then each slice's.\n";
 
@@ -44,6 +51,8 @@ struct request {
     const char *grad;   // "x,y", or NULL
     const char *vmap;   // the same
     bool json;
+    const char *save;      // FILE, or NULL
+    const char *signature; // its name
 };
 
 // --- gradients -------------------------------------------------------------------------
@@ -271,6 +280,38 @@ static int evaluate(struct session *session, const struct gradients *g)
     return failed;
 }
 
+static int name_result(struct save_results *out, tn_array *array, const char *stem,
+                       const char *name)
+{
+    if (out->count == COUNT(out->items))
+        return misuse("--save: more than %zu results", COUNT(out->items));
+    snprintf(out->names[out->count], sizeof(out->names[0]), "%s%s", stem, name);
+    out->items[out->count++] = array;
+    return 0;
+}
+
+// Builds the results and gradients of what is saved, with the names that -o gives them.
+static int build_saved(struct session *session, void *user, struct save_results *out)
+{
+    const struct request *request = user;
+    struct gradients g = {0};
+    char number[32];
+    int failed = session->results.count ? 0 : session_build(session);
+    if (!failed && request->grad)
+        failed = build_gradients(session, request->grad, &g);
+    const struct lang_results *results = &session->results;
+    out->count = 0;
+    for (size_t i = 0; !failed && i < results->count; i++) {
+        snprintf(number, sizeof(number), ".%zu", i);
+        failed =
+            name_result(out, results->items[i], "result", results->count > 1 ? number : "");
+    }
+    for (size_t i = 0; !failed && i < g.count; i++)
+        failed = name_result(out, g.array[i], "grad.", g.name[i]);
+    free(g.names);
+    return failed;
+}
+
 static int respond(struct session *session, const struct request *request)
 {
     struct gradients g = {0};
@@ -296,16 +337,25 @@ int cmd_eval(const struct command *self, int argc, char **argv)
         {"grad", 0, "NAME,...", "also compute gradients", &request.grad, NULL},
         {"vmap", 0, "NAME,...", "compute for each slice of these", &request.vmap, NULL},
         {"json", 0, NULL, "print JSON", NULL, &request.json},
+        {"save", 0, "FILE", "write the graph there", &request.save, NULL},
+        {"signature", 0, "NAME", "its name in the file (main)", &request.signature, NULL},
     };
     struct args args;
     int failed = args_parse(&mine, options, COUNT(options), 1, -1, argc, argv, &args);
     if (failed || args.help_shown)
         return failed;
+    if (request.save && (request.output || request.vmap || request.json))
+        return misuse("--save does not go with -o, --vmap and --json: nothing is computed");
+    if (request.signature && !request.save)
+        return misuse("--signature is for --save; write @FILE:NAME to run one");
     struct session session;
     failed = session_open_mapped(&session, args.items, args.count, request.vmap);
     if (failed)
         return failed;
-    failed = respond(&session, &request);
+    failed = request.save
+                 ? graph_write(&session, build_saved, &request,
+                               request.signature ? request.signature : "main", request.save)
+                 : respond(&session, &request);
     session_close(&session);
     return failed;
 }

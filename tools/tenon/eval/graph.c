@@ -2,7 +2,7 @@
 // tenon graph: draws an expression's graph, as built and as scheduled.
 #include "commands.h"
 #include "base/file.h"
-#include "lang/session.h"
+#include "save.h"
 
 #include <errno.h>
 #include <spawn.h>
@@ -13,11 +13,18 @@
 #include <unistd.h>
 
 static const char details[] =
-    "Writes Graphviz's language when FILE ends in .dot, else runs Graphviz (the program\n"
-    "dot) to make an SVG. Nodes are coloured by device.\n"
+    "With -o, writes Graphviz's language when FILE ends in .dot, else runs Graphviz (the\n"
+    "program dot) to make an SVG. Nodes are coloured by device. @FILE:SIGNATURE is a "
+    "saved\n"
+    "graph, whose values may be left out here.\n"
+    "\n"
+    "Without -o, says what is in a file of graphs ('tenon eval --save' makes one): its\n"
+    "signatures, the operators and their revisions, and the constants.\n"
     "\n"
     "  tenon graph 'relu(x @ y + 1)' x=x.npy y=y.npy -o g.svg\n"
-    "  tenon graph 'x * 2 + 1' x=[1,2] --both -o g.svg      g-built.svg, g-scheduled.svg\n";
+    "  tenon graph 'x * 2 + 1' x=[1,2] --both -o g.svg      g-built.svg, g-scheduled.svg\n"
+    "  tenon graph step.graph\n"
+    "  tenon graph @step.graph -o step.svg\n";
 
 extern char **environ;
 
@@ -103,13 +110,14 @@ int cmd_graph(const struct command *self, int argc, char **argv)
     struct command mine = *self;
     mine.details = details;
     const char *output = NULL;
-    bool built = false, scheduled = false, both = false;
+    bool built = false, scheduled = false, both = false, as_json = false;
     const struct option options[] = {
         {"output", 'o', "FILE", "a name ending in .svg or .dot; - is .dot on the output",
          &output, NULL},
         {"scheduled", 0, NULL, "as it will run (this is the default)", NULL, &scheduled},
         {"built", 0, NULL, "as the expression says", NULL, &built},
         {"both", 0, NULL, "both, in two files", NULL, &both},
+        {"json", 0, NULL, "say what is in a file as JSON", NULL, &as_json},
     };
     struct args args;
     int failed = args_parse(&mine, options, COUNT(options), 1, -1, argc, argv, &args);
@@ -117,13 +125,18 @@ int cmd_graph(const struct command *self, int argc, char **argv)
         return failed;
     if (built + scheduled + both > 1)
         return misuse("--built, --scheduled and --both exclude each other");
+    bool is_file = args.items[0][0] == '@' || access(args.items[0], F_OK) == 0;
+    if (as_json && (output || !is_file))
+        return misuse("--json is for what is in a file of graphs: tenon graph FILE --json");
+    if (!output && is_file && args.count == 1 && !built && !scheduled && !both)
+        return graph_inspect(args.items[0], as_json);
     if (!output)
-        return misuse("graph needs -o FILE.svg or -o FILE.dot");
+        return misuse("graph needs -o FILE.svg or -o FILE.dot, or a file of graphs");
     bool named = ends_with(output, ".svg") || ends_with(output, ".dot");
     if (!named && (both || strcmp(output, "-") != 0))
         return misuse("-o %s: expected a name ending in .svg or .dot", output);
     struct session session;
-    failed = session_open(&session, args.items, args.count);
+    failed = session_open_drawn(&session, args.items, args.count);
     if (failed)
         return failed;
     if (both)

@@ -71,7 +71,7 @@ static int build_mapped(struct session *session, const char *mapped)
     struct lang_results *results = &session->results;
     int failed = make_slices(session, &slices, mapped);
     if (!failed)
-        failed = lang_eval(&session->tree, session->scope, &session->names, results);
+        failed = session_build(session);
     if (!failed &&
         tn_vmap(session->scope, results->items, NULL, results->count, slices.arrays,
                 session->inputs, slices.axes, session->num_inputs, results->items))
@@ -83,12 +83,22 @@ static int build_mapped(struct session *session, const char *mapped)
 
 // --- opening ---------------------------------------------------------------------------
 
+int session_build(struct session *session)
+{
+    if (session->signature)
+        return session_apply(session);
+    return lang_eval(&session->tree, session->scope, &session->names, &session->results);
+}
+
 static int build(struct session *session, char *const *items, int count, const char *mapped)
 {
     // The expression is parsed first: its errors are reported without opening anything.
-    int failed = lang_parse(items[0], &session->tree);
+    bool is_file = items[0][0] == '@';
+    int failed = is_file ? 0 : lang_parse(items[0], &session->tree);
     if (!failed)
         failed = open_runtime(&session->runtime);
+    if (!failed && is_file)
+        failed = session_load(session, items[0]);
     if (!failed && !(session->scope = tn_scope_open(session->runtime)))
         failed = oops_memory();
     if (!failed)
@@ -103,7 +113,16 @@ static int build(struct session *session, char *const *items, int count, const c
         session->inputs[i] = session->names.items[i].array;
     if (mapped)
         return build_mapped(session, mapped);
-    return lang_eval(&session->tree, session->scope, &session->names, &session->results);
+    return session_build(session);
+}
+
+static int open_session(struct session *session, char *const *items, int count,
+                        const char *mapped)
+{
+    int failed = build(session, items, count, mapped);
+    if (failed)
+        session_close(session);
+    return failed;
 }
 
 int session_open(struct session *session, char *const *items, int count)
@@ -111,14 +130,17 @@ int session_open(struct session *session, char *const *items, int count)
     return session_open_mapped(session, items, count, NULL);
 }
 
+int session_open_drawn(struct session *session, char *const *items, int count)
+{
+    *session = (struct session){.draws = true};
+    return open_session(session, items, count, NULL);
+}
+
 int session_open_mapped(struct session *session, char *const *items, int count,
                         const char *mapped)
 {
     *session = (struct session){0};
-    int failed = build(session, items, count, mapped);
-    if (failed)
-        session_close(session);
-    return failed;
+    return open_session(session, items, count, mapped);
 }
 
 void session_close(struct session *session)
@@ -128,6 +150,8 @@ void session_close(struct session *session)
     lang_names_finish(&session->names);
     lang_tree_finish(&session->tree);
     tn_scope_close(session->scope);
+    if (session->runtime)
+        tn_graph_unload(session->runtime, session->file);
     tn_runtime_close(session->runtime);
     *session = (struct session){0};
 }

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+// A file of graphs as data: what parse.c reads from the JSON text and checks, without
+// looking at a single operator. load.c builds graphs from it, describe.c tells what is in
+// it. docs/graph-files.md says what each member means.
+#ifndef PLUGIN_GRAPH_DOCUMENT_H
+#define PLUGIN_GRAPH_DOCUMENT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <tenon/checked.h>
+#include <tenon/graph_format.h>
+
+#define NO_ARRAY UINT32_MAX // in a list of inputs: an optional one that is not given
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+#define GRAPH_TEXT "tenon.graph" // the key of the text in the safetensors file
+#define GRAPH_VERSION 1
+#define MAX_DEPTH 64 // of graphs in graphs
+// The most nodes of a signature with every graph among its attributes put in place, so that
+// a small file cannot ask for endless work.
+#define MAX_EXPANDED (UINT64_C(1) << 24)
+
+// The prefix of the ids of operators that have rules of an application: addresses.
+#define CUSTOM_PREFIX "tn.custom"
+
+// Kinds of attributes in the file, by their number in <tenon/attr.h>.
+extern const char *const attr_kinds[TN_ATTR_GRAPH + 1];
+
+struct doc_attr {
+    tn_attr attr;    // its `graph` is set by load.c
+    bool is_runtime; // the value is array `number`
+    uint32_t number; // of an array; of a graph
+    uint32_t kind;   // TN_ATTR_BOOL ..; of a runtime attribute 0
+};
+
+enum { DOC_NUMBER = 1, DOC_OPERATOR = 2, DOC_EXPRESSION = 3 };
+
+struct doc_node {
+    uint32_t kind;    // DOC_...
+    bool is_typed;    // EXPRESSION: the dtypes of `types` are given, not inferred
+    uint32_t op;      // OPERATOR: index among the operators
+    const char *text; // EXPRESSION
+    uint32_t *inputs; // numbers of arrays; NO_ARRAY
+    uint32_t num_inputs;
+    uint64_t weak, number;
+    tn_type *types;
+    uint32_t num_outputs;
+    struct doc_attr *attrs;
+    uint32_t num_attrs;
+};
+
+struct doc_graph {
+    tn_type *inputs;
+    bool *weak; // by input
+    struct doc_node *nodes;
+    uint32_t *outputs;
+    uint32_t num_inputs, num_nodes, num_outputs;
+    uint32_t num_arrays; // inputs and outputs of nodes
+    uint32_t depth;      // 1: no graphs among its attributes
+    uint64_t expanded;   // nodes, with those of graphs among its attributes
+    tn_type *output_types;
+};
+
+struct doc_constant {
+    const char *name;
+    tn_type type;
+};
+
+struct doc_signature {
+    const char *name;
+    uint32_t graph;
+    const char **input_names, **output_names;
+    uint32_t *constants, *donated;
+    uint32_t num_inputs, num_constants, num_donated;
+};
+
+struct document {
+    const tn_host *host;
+    const char *path; // for messages; borrowed
+    json_t *root;     // owns the texts
+    void *blocks;     // memory of doc_alloc
+    char where[96];   // "graph 1, node 3: ", for messages
+    const char **operators;
+    uint32_t *uses; // by operator: nodes
+    struct doc_graph *graphs;
+    struct doc_constant *constants;
+    struct doc_signature *signatures;
+    uint32_t num_operators, num_graphs, num_constants, num_signatures;
+    const char *beside; // name of the file of the constants; NULL: inside
+};
+
+// Reads a text. On failure, which is recorded with the path and the place, nothing is left.
+tn_status document_parse(struct document *doc, const tn_host *host, const char *path,
+                         const char *text);
+void document_finish(struct document *doc);
+
+// Cleared memory that lives as long as the document. NULL when out of memory.
+void *doc_alloc(struct document *doc, uint64_t count, uint64_t size);
+
+// Records why a file is refused, with the path and the place. Returns TN_ERR_REFUSED.
+#define doc_refuse(doc, format, ...)                                                       \
+    (doc)->host->fail((doc)->host, TN_ERR_REFUSED, "%s: %s" format, (doc)->path,           \
+                      (doc)->where, ##__VA_ARGS__)
+
+// parse_attrs.c: reads a node's attributes, in graph `graph` behind `num_arrays` arrays.
+tn_status parse_attrs(struct document *doc, const json_t *attrs, uint32_t graph,
+                      uint32_t num_arrays, struct doc_node *node);
+
+// A finite number as such; any as the bits of a double, in hexadecimal: "0x7ff0...".
+tn_status parse_double(struct document *doc, const json_t *value, double *out);
+tn_status parse_int(struct document *doc, const json_t *value, int64_t *out);
+
+// True when the value of a constant is in the safetensors file as pairs of f64, because
+// safetensors has no name for its dtype.
+static inline bool is_paired(tn_dtype dtype)
+{
+    return dtype == TN_COMPLEX128;
+}
+
+// The type of a constant in the safetensors file.
+tn_type stored_type(const tn_type *type);
+
+static inline bool same_type(const tn_type *a, const tn_type *b)
+{
+    bool same = a->dtype == b->dtype && a->rank == b->rank;
+    for (int32_t i = 0; same && i < a->rank; i++)
+        same = a->extent[i] == b->extent[i];
+    return same;
+}
+
+static inline const tn_attr_field *field_at(const tn_attr_table *table, uint32_t i)
+{
+    return (const void *)((const char *)table->fields + i * table->field_size);
+}
+
+// --- the plugin's functions --------------------------------------------------------------
+
+static inline const tn_host_graph_format *host_of(const tn_host *host)
+{
+    return host->query(host, TN_HOST_GRAPH_FORMAT);
+}
+
+tn_status graph_save(const tn_host *host, tn_scope *scope, const char *path,
+                     const tn_graph_signature *signatures, uint64_t num_signatures,
+                     const tn_graph_save_options *options);
+tn_status graph_load(const tn_host *host, tn_scope *scope, const char *path,
+                     const tn_graph_load_options *options, const tn_graph_file **out_file);
+void graph_unload(const tn_host *host, const tn_graph_file *file);
+tn_status graph_describe(const tn_host *host, tn_scope *scope, const char *path,
+                         char **out_json);
+
+// Copies a struct of an application, which has `size` bytes (0: those of ABI 1.0), to
+// `own`; what it lacks is 0, and what it has beyond must be. NULL: all 0.
+tn_status read_struct(const tn_host *host, void *own, uint64_t own_size, const void *given,
+                      uint64_t size, const char *what);
+
+// Opens a safetensors file, whatever its extension is.
+tn_status arrays_open(const tn_host *host, tn_scope *scope, const char *path,
+                      uint32_t flags, tn_file **out_file);
+// Opens a file of graphs, and reads its text. The file may be closed at once.
+tn_status document_open(struct document *doc, const tn_host *host, tn_scope *scope,
+                        const char *path, uint32_t flags, tn_file **out_file);
+
+#endif // PLUGIN_GRAPH_DOCUMENT_H

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// The expression of `tenon eval` as a graph in a file, and what is in such a file.
+#ifndef TOOLS_TENON_EVAL_SAVE_H
+#define TOOLS_TENON_EVAL_SAVE_H
+
+#include "lang/session.h"
+
+// What is saved, with its names in the file.
+struct save_results {
+    tn_array *items[128];
+    char names[128][80];
+    size_t count;
+};
+
+// Builds it from the session's names, in the session's scope.
+typedef int (*save_build)(struct session *session, void *user, struct save_results *out);
+
+// Writes the graph of what `build` builds, for values of the types that the session's
+// inputs have, as signature `name`.
+int graph_write(struct session *session, save_build build, void *user, const char *name,
+                const char *path);
+
+// Prints what is in a file of graphs.
+int graph_inspect(const char *path, bool as_json);
+
+#endif // TOOLS_TENON_EVAL_SAVE_H
