@@ -14,10 +14,8 @@
 //
 // A few rows are computed by several workgroups, `parts`, each over a part of the keys: these write
 // sums, and OP_combine makes the output of them.
-#define NEED_TANH
 #include "types.glsl"
 #include "scalar.glsl"
-#include "functions.glsl"
 
 // Four elements, in memory and in f32.
 #define LINE_f32 vec4
@@ -71,8 +69,9 @@ void main()
     vec4 values = vec4(0);
     for (uint p = 0u; p < args.parts; p++) {
         vec4 state = sums.d[first + p * pitch + columns];
-        // A part without keys has no say, and a score that is no number has.
-        float scale = state.y == 0.0 ? 0.0 : state.x == most ? 1.0 : exp(state.x - most);
+        // A part without keys has no say, and one whose sum is no number has.
+        bool is_whole = state.x == most || is_nan(state.y);
+        float scale = state.y == 0.0 ? 0.0 : is_whole ? 1.0 : exp(state.x - most);
         if (scale != 0.0) {
             values += sums.d[first + p * pitch + column] * scale;
             sum += state.y * scale;
@@ -277,23 +276,32 @@ uvec2 visible_keys(int length)
     return uvec2(places(first, length).x, places(last, length).y);
 }
 
-float capped(float score)
+// cap * tanh(score / cap). Near 0 its error is that of a number near the cap, which a score of
+// softmax bears.
+vec4 capped(vec4 scores)
 {
-    return args.soft_cap > 0.0 ? args.soft_cap * op_TANH(score / args.soft_cap) : score;
+    float cap = args.soft_cap;
+    return cap - 2.0 * cap / (exp(scores * (2.0 / cap)) + 1.0);
 }
 
-// The score of key `key` for row `i` of an invocation.
-float masked(state s, uint i, int key, float score)
+// The scores of a key for the rows of an invocation.
+vec4 masked(state s, int key, vec4 scores)
 {
-    if (key < s.low[i] || key >= s.high[i])
-        return -infinity();
-    score = capped(score);
-    uint at = s.mask[i] + uint(key) * args.mask_key;
-    if ((args.flags & HAS_ADDED) != 0u)
-        score += PASTE(FROM_, IN)(PASTE(W_, IN)(added.d[at]));
-    if ((args.flags & HAS_SEEN) != 0u && uint(seen.d[at]) == 0u)
-        return -infinity();
-    return score;
+    ivec4 place = ivec4(key);
+    bvec4 hidden = bvec4(ivec4(lessThan(place, s.low)) | ivec4(greaterThanEqual(place, s.high)));
+    if (args.soft_cap > 0.0)
+        scores = capped(scores);
+    if ((args.flags & (HAS_ADDED | HAS_SEEN)) != 0u) {
+        bool is_added = (args.flags & HAS_ADDED) != 0u;
+        uvec4 at = s.mask + uint(key) * args.mask_key;
+        [[unroll]] for (uint i = 0u; i < 4u; i++) {
+            if (!hidden[i] && is_added)
+                scores[i] += PASTE(FROM_, IN)(PASTE(W_, IN)(added.d[at[i]]));
+            else if (!hidden[i])
+                hidden[i] = uint(seen.d[at[i]]) == 0u;
+        }
+    }
+    return mix(scores, vec4(-infinity()), hidden);
 }
 
 // A score of minus infinity has no weight, also where an approximation of exp() gives it some.
@@ -408,8 +416,7 @@ void weigh(uint begin, vec4 scores[EACH], inout state s, inout vec4 total[TOTALS
     vec4 own = vec4(-infinity());
     [[unroll]] for (uint j = 0u; j < EACH; j++) {
         int key = int(begin + lane_x + LANES * j);
-        [[unroll]] for (uint i = 0u; i < 4u; i++)
-            scores[j][i] = masked(s, i, key, scores[j][i]);
+        scores[j] = masked(s, key, scores[j]);
         own = max(own, scores[j]);
     }
     vec4 most = max(s.most, greatest(own)), shift;
