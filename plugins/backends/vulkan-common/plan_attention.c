@@ -132,7 +132,7 @@ uint64_t vk_attention_scratch(const tn_kernel_query *query)
 struct tile {
     uint32_t group, rows, keys, slice;
 };
-static const struct tile many[] = {{256, 64, 64, 8}, {256, 64, 64, 4}, {128, 32, 64, 4}},
+static const struct tile many[] = {{256, 64, 64, 8}, {256, 64, 64, 4}, {128, 8, 64, 4}},
                          some[] = {{128, 8, 64, 8}, {128, 8, 64, 4}},
                          four[] = {{128, 4, 128, 8}, {128, 4, 128, 4}};
 
