@@ -121,7 +121,8 @@ static void NAME(add_parts)(const struct attention *s, struct row_state *state, 
 }
 
 // Divides the sums of a row by that of its weights.
-static void NAME(divide)(const struct attention *s, const struct row_state *state, char *out)
+static void NAME(divide)(const struct attention *s, const struct row_state *state,
+                         char *out)
 {
     T *to = (T *)out;
     for (int64_t k = 0; k < s->width; k++)
