@@ -80,6 +80,8 @@ static void pool_grad_f32(float *gx, const float *x, const float *out, const flo
 }
 
 const struct cpu_nn_kernels V(cpu_nn) = {
+    .few_by_rows = V(cpu_few_by_rows),
+    .few_by_columns = V(cpu_few_by_columns),
     .logsumexp_f32 = logsumexp_f32,
     .sum_exp_f32 = sum_exp,
     .add_into_f32 = add_into_f32,

@@ -46,6 +46,8 @@ extern cpu_transpose_fn *const V(cpu_transposes)[5];
 extern cpu_product_fn *const V(cpu_products)[TN_NUM_DTYPES];
 extern const struct cpu_reduce_kernels V(cpu_reductions);
 extern const struct cpu_nn_kernels V(cpu_nn);
+void V(cpu_few_by_rows)(const struct cpu_few_rows *p);
+void V(cpu_few_by_columns)(const struct cpu_few_rows *p);
 
 // X(name, dtype) for each integer and float dtype that is computed in. The conversions
 // between these, bool and complex dtypes, and complex numbers of two parts.

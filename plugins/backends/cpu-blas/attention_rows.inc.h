@@ -66,9 +66,10 @@ static void NAME(add_keys)(const struct attention *s, const struct block *b, int
     int64_t k_row = s->k_row, v_row = s->v_row;
     T *scores = (T *)b->scores, *out = (T *)b->out;
     const T *k = (const T *)read_rows(s, b, b->k, first, count, s->depth, &k_row);
-    s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_TRANS, rows, keys, (int)s->depth,
-                  (T)s->scale, (const T *)b->q, (int)s->depth, k, (int)k_row, 0, scores,
-                  keys);
+    if (!NAME(multiply_few)(s, b, k, k_row, count))
+        s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_TRANS, rows, keys, (int)s->depth,
+                      (T)s->scale, (const T *)b->q, (int)s->depth, k, (int)k_row, 0, scores,
+                      keys);
     for (int64_t i = 0; i < b->rows; i++) {
         struct row_state *state = &b->states[i];
         int64_t begin = state->low > first ? state->low - first : 0;
@@ -80,8 +81,9 @@ static void NAME(add_keys)(const struct attention *s, const struct block *b, int
         NAME(weigh_row)(s, state, row, out + i * s->width, begin, end, count);
     }
     const T *v = (const T *)read_rows(s, b, b->v, first, count, s->width, &v_row);
-    s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_NO_TRANS, rows, (int)s->width, keys,
-                  1, scores, keys, v, (int)v_row, 1, out, (int)s->width);
+    if (!NAME(add_few)(s, b, v, v_row, count))
+        s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_NO_TRANS, rows, (int)s->width,
+                      keys, 1, scores, keys, v, (int)v_row, 1, out, (int)s->width);
 }
 
 // Sums the values of a block, weighed, over the keys that any of its rows sees.

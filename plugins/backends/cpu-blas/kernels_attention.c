@@ -86,6 +86,59 @@ static struct row_state *state_of_part(struct row_state *state, int64_t p, int64
     return (struct row_state *)(void *)((char *)state + p * pitch);
 }
 
+// Scores of `count` keys, and the weighed sum of as many values. False: there are too many
+// rows, or no loop for the dtype, and BLAS is quicker.
+static bool multiply_few_f32(const struct attention *s, const struct block *b,
+                             const float *k, int64_t k_row, int64_t count)
+{
+    if (b->rows > CPU_FEW_ROWS)
+        return false;
+    s->kernels->nn->few_by_rows(
+        &(struct cpu_few_rows){.a = (const float *)(const void *)b->q,
+                               .b = k,
+                               .c = (float *)(void *)b->scores,
+                               .m = b->rows,
+                               .n = count,
+                               .k = s->depth,
+                               .a_row = s->depth,
+                               .b_row = k_row,
+                               .c_row = count,
+                               .scale = (float)s->scale});
+    return true;
+}
+
+static bool add_few_f32(const struct attention *s, const struct block *b, const float *v,
+                        int64_t v_row, int64_t count)
+{
+    if (b->rows > CPU_FEW_ROWS)
+        return false;
+    s->kernels->nn->few_by_columns(
+        &(struct cpu_few_rows){.a = (const float *)(const void *)b->scores,
+                               .b = v,
+                               .c = (float *)(void *)b->out,
+                               .m = b->rows,
+                               .n = s->width,
+                               .k = count,
+                               .a_row = count,
+                               .b_row = v_row,
+                               .c_row = s->width});
+    return true;
+}
+
+static bool multiply_few_f64(const struct attention *s, const struct block *b,
+                             const double *k, int64_t k_row, int64_t count)
+{
+    (void)s, (void)b, (void)k, (void)k_row, (void)count;
+    return false;
+}
+
+static bool add_few_f64(const struct attention *s, const struct block *b, const double *v,
+                        int64_t v_row, int64_t count)
+{
+    (void)s, (void)b, (void)v, (void)v_row, (void)count;
+    return false;
+}
+
 #define T float
 #define NAME(word) word##_f32
 #define GEMM sgemm
