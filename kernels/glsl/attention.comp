@@ -46,37 +46,64 @@
 #endif
 
 #ifdef OP_combine
-layout(local_size_x = 64) in;
+#define GROUP 256u
+#define MOST_PARTS 64u
+#define AHEAD 4u // loads at a time
+layout(local_size_x = 256) in;
 layout(std430, binding = 0) readonly buffer Parts { vec4 d[]; } sums;
 layout(std430, binding = 1) writeonly buffer Out { ELEMENT d[]; } result;
 layout(push_constant) uniform Args {
     uint rows, width, parts, out_offset;
 } args;
 
-// The sums of part p of a row are (width + 3) / 4 vectors of values, and one of the greatest score
-// and the sum of weights.
+shared vec2 states[MOST_PARTS]; // the greatest score and the sum of weights; then their scale
+shared vec4 exchange[GROUP];
+
+// A row for each workgroup. The sums of part p of a row are (width + 3) / 4 vectors of values, and
+// one of the greatest score and the sum of weights. Invocations share the parts of a column.
 void main()
 {
-    uint columns = (args.width + 3u) / 4u, pitch = columns + 1u;
-    uint unit = group_number() * 64u + gl_LocalInvocationIndex;
-    uint row = unit / columns, column = unit - row * columns;
+    uint lane = gl_LocalInvocationIndex, row = group_number();
+    uint columns = (args.width + 3u) / 4u, pitch = columns + 1u, lanes = 16u;
+    while (lanes < columns)
+        lanes *= 2u;
+    uint column = lane % lanes, shares = GROUP / lanes;
+    uint first = row * args.parts * pitch;
     if (row >= args.rows)
         return;
-    uint first = row * args.parts * pitch;
+    if (lane < args.parts)
+        states[lane] = sums.d[first + lane * pitch + columns].xy;
+    barrier();
     float most = -infinity(), sum = 0.0;
     for (uint p = 0u; p < args.parts; p++)
-        most = max(most, sums.d[first + p * pitch + columns].x);
-    vec4 values = vec4(0);
-    for (uint p = 0u; p < args.parts; p++) {
-        vec4 state = sums.d[first + p * pitch + columns];
+        most = max(most, states[p].x);
+    barrier();
+    if (lane < args.parts) {
+        vec2 state = states[lane];
         // A part without keys has no say, and one whose sum is no number has.
         bool is_whole = state.x == most || is_nan(state.y);
-        float scale = state.y == 0.0 ? 0.0 : is_whole ? 1.0 : exp(state.x - most);
-        if (scale != 0.0) {
-            values += sums.d[first + p * pitch + column] * scale;
-            sum += state.y * scale;
-        }
+        states[lane].x = state.y == 0.0 ? 0.0 : is_whole ? 1.0 : exp(state.x - most);
     }
+    barrier();
+    for (uint p = 0u; p < args.parts; p++)
+        sum += states[p].x == 0.0 ? 0.0 : states[p].y * states[p].x;
+    vec4 values = vec4(0);
+    for (uint p = lane / lanes; p < args.parts && column < columns; p += shares * AHEAD) {
+        vec4 next[AHEAD];
+        [[unroll]] for (uint i = 0u; i < AHEAD; i++) {
+            uint at = p + i * shares;
+            bool has_part = at < args.parts && states[min(at, args.parts - 1u)].x != 0.0;
+            next[i] = has_part ? sums.d[first + at * pitch + column] : vec4(0);
+        }
+        [[unroll]] for (uint i = 0u; i < AHEAD; i++)
+            values += next[i] * states[min(p + i * shares, args.parts - 1u)].x;
+    }
+    exchange[lane] = values;
+    barrier();
+    if (lane >= columns)
+        return;
+    for (uint i = 1u; i < shares; i++)
+        values += exchange[lane + i * lanes];
     values = sum == 0.0 ? vec4(0) : values / sum;
     uint at = args.out_offset + row * args.width + column * 4u;
     STORE(at, args.out_offset + (row + 1u) * args.width, values);
@@ -125,10 +152,12 @@ layout(push_constant) uniform Args {
 const uint IS_CAUSAL = 1u, HAS_ADDED = 2u, HAS_SEEN = 4u, HAS_LENGTHS = 8u, IS_SIGNED = 16u;
 const uint LENGTH_SHIFT = 8u; // from there on, bytes of a length
 const int FAR = 1 << 30;      // no position is beyond it
+const uint AHEAD = 8u;        // values that an invocation loads at a time
 
 const uint LANES = GROUP / (ROWS / 4u); // invocations of a row
 const uint PER = TOTALS / 4u;           // of a row
 const uint K_PITCH = SLICE + 1u;
+const uint Q_LOADS = (ROWS * SLICE + GROUP - 1u) / GROUP; // of an invocation, for a slice
 const uint P_PITCH = P_SIZE / KEYS;
 const uint SHARES = LANES / COLUMNS; // invocations that share the keys of a row and column
 
@@ -138,6 +167,7 @@ shared vec4 tile_p[P_SIZE]; // weights: a vector for each key and four rows
 shared vec4 exchange[GROUP];
 
 uint lane, lane_x, lane_y;
+uint q_places[Q_LOADS];
 uint total_rows, first_row, q_start, k_start, v_start, mask_start;
 
 // --- loading ------------------------------------------------------------------------------
@@ -156,12 +186,15 @@ uint total_rows, first_row, q_start, k_start, v_start, mask_start;
          COMPONENT(buffer, at, step, (column) * 4u + 3u, count))
 #endif
 
-vec4 load_q(uint row, uint column)
+// Where a row of q begins.
+uint place_of_row(uint row)
 {
-    if (row >= total_rows)
-        return vec4(0);
     uint head = row / args.queries, query = row - head * args.queries;
-    uint at = q_start + head * args.q_head + query * args.q_row;
+    return q_start + head * args.q_head + query * args.q_row;
+}
+
+vec4 load_q(uint at, uint column)
+{
     vec4 x = LOAD(queries, at, args.q_element, column, args.depth);
     return x * args.scale;
 }
@@ -176,11 +209,26 @@ vec4 load_v(uint key, uint column)
     return LOAD(values, v_start + key * args.v_row, args.v_element, column, args.width);
 }
 
-void load_queries(uint column, uint count)
+// Whole rows; rows behind the last one are zeros.
+void load_rows()
 {
+    const uint count = Q_PITCH - 1u;
     for (uint i = lane; i < ROWS * count; i += GROUP) {
         uint row = i / count, at = i - row * count;
-        tile_q[row * Q_PITCH + at] = load_q(first_row + row, column + at);
+        bool is_row = first_row + row < total_rows;
+        tile_q[row * Q_PITCH + at] =
+            is_row ? load_q(place_of_row(first_row + row), at) : vec4(0);
+    }
+}
+
+// A slice: each invocation loads from the same rows each time, whose places it keeps.
+void load_queries(uint column)
+{
+    [[unroll]] for (uint i = 0u; i < Q_LOADS; i++) {
+        uint at = lane + i * GROUP, row = at / SLICE, part = at % SLICE;
+        if (row < ROWS)
+            tile_q[row * Q_PITCH + part] =
+                first_row + row < total_rows ? load_q(q_places[i], column + part) : vec4(0);
     }
 }
 
@@ -350,13 +398,13 @@ float add_dot(float sum, vec4 a, vec4 b)
 // vector c of row i.
 void add_values(uint begin, uint end, uint share, uint column, inout vec4 total[TOTALS])
 {
-    for (uint k = share; k < end - begin; k += SHARES * 4u) {
-        vec4 v[4];
-        [[unroll]] for (uint i = 0u; i < 4u; i++) {
+    for (uint k = share; k < end - begin; k += SHARES * AHEAD) {
+        vec4 v[AHEAD];
+        [[unroll]] for (uint i = 0u; i < AHEAD; i++) {
             uint key = k + i * SHARES;
             v[i] = begin + key < end ? load_v(begin + key, column) : vec4(0);
         }
-        [[unroll]] for (uint i = 0u; i < 4u; i++) {
+        [[unroll]] for (uint i = 0u; i < AHEAD; i++) {
             uint key = k + i * SHARES;
             if (begin + key < end) {
                 vec4 p = tile_p[key * P_PITCH + lane_y];
@@ -394,7 +442,7 @@ void multiply_keys(uint begin, uint end, out vec4 scores[EACH])
         barrier();
         load_keys(begin, end, column);
         if (HAS_Q == 0u)
-            load_queries(column, SLICE);
+            load_queries(column);
         barrier();
         uint from = lane_y * 4u * Q_PITCH + (HAS_Q != 0u ? column : 0u);
         [[unroll]] for (uint d = 0u; d < SLICE; d++) {
@@ -528,7 +576,10 @@ void main()
     [[unroll]] for (uint i = 0u; i < TOTALS; i++)
         total[i] = vec4(0);
     if (HAS_Q != 0u)
-        load_queries(0u, Q_PITCH - 1u);
+        load_rows();
+    else
+        [[unroll]] for (uint i = 0u; i < Q_LOADS; i++)
+            q_places[i] = place_of_row(first_row + (lane + i * GROUP) / SLICE);
     for (; begin < end; begin += KEYS) {
         multiply_keys(begin, end, scores);
         weigh(begin, scores, s, total);

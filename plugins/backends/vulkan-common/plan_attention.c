@@ -12,8 +12,8 @@
 #define MOST_COLUMNS 256             // of values
 #define FEW_ROWS 32                  // rows that share keys; so few go by tiles of few rows
 #define FEW_GROUPS 256               // so many workgroups are enough for a large device
-#define LEAST_PART 128               // keys of a part, for tiles of few rows
-#define LEAST_LARGE_PART 512         // and for others
+#define LEAST_PART 64        // keys of a part, for tiles of 8 rows; twice that for 4
+#define LEAST_LARGE_PART 512 // and for others
 #define MOST_PARTS 64
 #define VECTOR 16 // bytes of four floats
 
@@ -55,7 +55,9 @@ static uint64_t choose_parts(const struct attention *a)
 {
     bool is_few = rows_of(a) <= FEW_ROWS;
     uint64_t groups = ceil_div(rows_of(a), is_few ? 8 : 64) * a->groups * a->batches;
-    uint64_t most = a->keys / (is_few ? LEAST_PART : LEAST_LARGE_PART);
+    uint64_t most = a->keys / (rows_of(a) <= 4 ? 2 * LEAST_PART
+                               : is_few        ? LEAST_PART
+                                               : LEAST_LARGE_PART);
     uint64_t wanted = ceil_div(FEW_GROUPS * (is_few ? 3 : 1), groups);
     if (groups >= FEW_GROUPS || most < 2)
         return 1;
@@ -132,9 +134,11 @@ uint64_t vk_attention_scratch(const tn_kernel_query *query)
 struct tile {
     uint32_t group, rows, keys, slice;
 };
-static const struct tile many[] = {{256, 64, 64, 8}, {256, 64, 64, 4}, {128, 8, 64, 4}},
-                         some[] = {{128, 8, 64, 8}, {128, 8, 64, 4}},
-                         four[] = {{128, 4, 128, 8}, {128, 4, 128, 4}};
+static const struct tile
+    many[] = {{256, 64, 64, 8}, {256, 64, 64, 4}, {128, 8, 64, 4}},
+    some[] = {{128, 8, 64, 32}, {128, 8, 64, 16}, {128, 8, 64, 8}, {128, 8, 64, 4}},
+    four[] = {{128, 4, 128, 32}, {128, 4, 128, 16}, {128, 4, 128, 8}, {128, 4, 128, 4}};
+#define SHORT_SLICE 8 // longer ones are for keys that fill these
 
 // The constants of attention.comp, in the order of their ids.
 struct constants {
@@ -185,7 +189,9 @@ static bool choose_constants(const tn_vulkan_limits *limits, const struct attent
     for (uint32_t i = 0; i < 2 * count; i++) {
         // Whole rows of q first, if they are short enough not to crowd out the rest.
         bool has_q = i % 2 == 0;
-        if (has_q && a->depth > MOST_COLUMNS)
+        uint32_t slice = tiles[i / 2].slice;
+        if ((has_q && a->depth > MOST_COLUMNS) ||
+            (slice > SHORT_SLICE && slice * 4 > a->depth))
             continue;
         *out = constants_of(&tiles[i / 2], a, has_q);
         if (out->group <= limits->max_invocations &&
@@ -333,7 +339,7 @@ static tn_status launch_combine(const tn_vulkan_plan *plan, const struct attenti
     kernel_push(&launch, a->width);
     kernel_push(&launch, a->parts);
     kernel_push(&launch, (uint64_t)out->offset);
-    launch.groups = ceil_div(rows * ceil_div(a->width, 4), 64);
+    launch.groups = rows;
     return kernel_launch(plan, &launch);
 }
 
