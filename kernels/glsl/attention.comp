@@ -152,7 +152,11 @@ layout(push_constant) uniform Args {
 const uint IS_CAUSAL = 1u, HAS_ADDED = 2u, HAS_SEEN = 4u, HAS_LENGTHS = 8u, IS_SIGNED = 16u;
 const uint LENGTH_SHIFT = 8u; // from there on, bytes of a length
 const int FAR = 1 << 30;      // no position is beyond it
-const uint AHEAD = 8u;        // values that an invocation loads at a time
+#ifdef VECTORS
+const uint AHEAD = 8u; // values that an invocation loads at a time
+#else
+const uint AHEAD = 4u;
+#endif
 
 const uint LANES = GROUP / (ROWS / 4u); // invocations of a row
 const uint PER = TOTALS / 4u;           // of a row
@@ -422,12 +426,15 @@ void add_shared_values(uint begin, uint end, inout vec4 total[TOTALS])
         barrier();
         load_values(begin + first, end);
         barrier();
-        [[unroll]] for (uint k = 0u; k < V_KEYS; k++) {
-            vec4 p = tile_p[(first + k) * P_PITCH + lane_y];
-            [[unroll]] for (uint c = 0u; c < PER; c++) {
-                vec4 v = tile_k[k * COLUMNS * PER + c * COLUMNS + lane_x];
-                [[unroll]] for (uint row = 0u; row < 4u; row++)
-                    total[c * 4u + row] += p[row] * v;
+        for (uint some = 0u; some < V_KEYS; some += 4u) {
+            [[unroll]] for (uint step = 0u; step < 4u; step++) {
+                uint k = some + step;
+                vec4 p = tile_p[(first + k) * P_PITCH + lane_y];
+                [[unroll]] for (uint c = 0u; c < PER; c++) {
+                    vec4 v = tile_k[k * COLUMNS * PER + c * COLUMNS + lane_x];
+                    [[unroll]] for (uint row = 0u; row < 4u; row++)
+                        total[c * 4u + row] += p[row] * v;
+                }
             }
         }
     }
@@ -445,14 +452,17 @@ void multiply_keys(uint begin, uint end, out vec4 scores[EACH])
             load_queries(column);
         barrier();
         uint from = lane_y * 4u * Q_PITCH + (HAS_Q != 0u ? column : 0u);
-        [[unroll]] for (uint d = 0u; d < SLICE; d++) {
-            vec4 q[4];
-            [[unroll]] for (uint i = 0u; i < 4u; i++)
-                q[i] = tile_q[from + i * Q_PITCH + d];
-            [[unroll]] for (uint j = 0u; j < EACH; j++) {
-                vec4 k = tile_k[(lane_x + LANES * j) * K_PITCH + d];
+        for (uint some = 0u; some < SLICE; some += 4u) {
+            [[unroll]] for (uint step = 0u; step < 4u; step++) {
+                uint d = some + step;
+                vec4 q[4];
                 [[unroll]] for (uint i = 0u; i < 4u; i++)
-                    scores[j][i] = add_dot(scores[j][i], q[i], k);
+                    q[i] = tile_q[from + i * Q_PITCH + d];
+                [[unroll]] for (uint j = 0u; j < EACH; j++) {
+                    vec4 k = tile_k[(lane_x + LANES * j) * K_PITCH + d];
+                    [[unroll]] for (uint i = 0u; i < 4u; i++)
+                        scores[j][i] = add_dot(scores[j][i], q[i], k);
+                }
             }
         }
     }
