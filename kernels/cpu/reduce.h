@@ -46,8 +46,23 @@ struct cpu_reduce_kernels {
                                int64_t stride);
 };
 
+// A product of matrices of which a has few rows: c is m by n. Elements of rows are
+// adjacent; strides in elements. c overlaps neither a nor b.
+struct cpu_few_rows {
+    const float *a, *b;
+    float *c;
+    int64_t m, n, k;
+    int64_t a_row, b_row, c_row;
+    float scale; // of by_rows
+};
+#define CPU_FEW_ROWS 8 // of a, up to which these are quicker than BLAS
+
 // The kernels of neural networks of one variant, on f32.
 struct cpu_nn_kernels {
+    // c = scale * a b', where b is n by k.
+    void (*few_by_rows)(const struct cpu_few_rows *p);
+    // c += a b, where b is k by n.
+    void (*few_by_columns)(const struct cpu_few_rows *p);
     // acc[j] += x[j].
     void (*add_into_f32)(float *acc, const float *x, int64_t n);
     // acc = max(acc, x) for one element of a pooling window, over a row of output pixels

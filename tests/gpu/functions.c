@@ -22,6 +22,7 @@ struct test {
     tn_shape shape_x, shape_y;
     int divide; // steps of one call
     int quick;
+    const char *dtype; // NULL: f32
 };
 
 static tn_status negative(tn_scope *s, tn_array *const *in, uint64_t num_in, tn_array **out,
@@ -65,6 +66,16 @@ static tn_status layer_norm(tn_scope *s, tn_array *const *in, uint64_t num_in,
 {
     (void)num_in, (void)num_out, (void)user;
     out[0] = tn_op(s, "nn.layer_norm", TN_IN(in[0], in[1], in[1]), TN_NO_ATTRS);
+    return tn_scope_status(s);
+}
+
+static tn_status attention(tn_scope *s, tn_array *const *in, uint64_t num_in,
+                           tn_array **out, uint64_t num_out, void *user)
+{
+    (void)num_in, (void)num_out, (void)user;
+    // As many queries as keys are a text; one is a step, which sees all.
+    out[0] = tn_op(s, "nn.scaled_dot_product_attention", TN_IN(in[0], in[1], in[1]),
+                   tn_attrs("is_causal", tn_array_type(in[0])->extent[2] > 1));
     return tn_scope_status(s);
 }
 
@@ -118,6 +129,36 @@ static const struct test tests[] = {
      {2, 0, {64, 1024}},
      {2, 0, {1024, 1024}},
      CHAIN},
+    {"prefill",
+     "attention of 4096, causal, f16",
+     attention,
+     {4, 0, {1, 32, 4096, 128}},
+     {4, 0, {1, 8, 4096, 128}},
+     1,
+     0,
+     "f16"},
+    {"prefill_f32",
+     "the same, f32",
+     attention,
+     {4, 0, {1, 32, 4096, 128}},
+     {4, 0, {1, 8, 4096, 128}},
+     1},
+    {"decode",
+     "one query over 4096 keys, f16",
+     attention,
+     {4, 0, {1, 32, 1, 128}},
+     {4, 0, {1, 8, 4096, 128}},
+     1,
+     0,
+     "f16"},
+    {"decode_batch",
+     "32 queries of 32 texts, f16",
+     attention,
+     {4, 0, {32, 32, 1, 128}},
+     {4, 0, {32, 8, 4096, 128}},
+     1,
+     0,
+     "f16"},
 };
 #define NUM_TESTS (sizeof(tests) / sizeof(tests[0]))
 
@@ -176,11 +217,14 @@ static double ask(struct peer *peer, const char *name)
 // --- Tenon -----------------------------------------------------------------------------
 
 // Small values: a chain of products stays finite.
-static tn_array *filled(tn_scope *s, const tn_shape *shape)
+static tn_array *filled(tn_scope *s, const tn_shape *shape, const char *dtype)
 {
+    tn_array *value = tn_f32(s, 1.0f / 1024);
+    if (dtype)
+        value = tn_op(s, "base.astype", TN_IN(value), tn_attrs("dtype", dtype));
     tn_ints extents = {.count = (uint32_t)shape->rank, .given = 1};
     memcpy(extents.value, shape->extent, sizeof(extents.value));
-    return tn_keep(s, tn_broadcast_to(s, tn_f32(s, 1.0f / 1024), &extents));
+    return tn_keep(s, tn_broadcast_to(s, value, &extents));
 }
 
 // Microseconds of one call with its wait; negative after a failure.
@@ -205,7 +249,8 @@ static double median_of_calls(tn_runtime *runtime, const struct test *test, int 
 {
     double us[MAX_ROUNDS], median = -1;
     tn_scope *s = tn_scope_open(runtime);
-    tn_array *inputs[2] = {filled(s, &test->shape_x), filled(s, &test->shape_y)};
+    tn_array *inputs[2] = {filled(s, &test->shape_x, test->dtype),
+                           filled(s, &test->shape_y, test->dtype)};
     tn_function *function = NULL;
     if (inputs[0] && inputs[1] &&
         !tn_function_create(runtime, test->body, NULL, NULL, &function)) {

@@ -54,6 +54,14 @@ def case(name):
         if name.endswith("softmax"):
             return lambda: torch.softmax(x, -1), 1
         return lambda: torch.nn.functional.layer_norm(x, (size,), w, w), 1
+    if name.startswith(("prefill", "decode")):
+        dtype = torch.float32 if name.endswith("f32") else torch.float16
+        is_prefill = name.startswith("prefill")
+        batch = 32 if name == "decode_batch" else 1
+        q = filled(batch, 32, 4096 if is_prefill else 1, 128).to(dtype)
+        k = filled(batch, 8, 4096, 128).to(dtype)
+        return lambda: torch.nn.functional.scaled_dot_product_attention(
+            q, k, k, is_causal=is_prefill, enable_gqa=True), 1
     rows, size = {"chain64": (64, 64), "chain10": (10, 512), "chain1024": (64, 1024)}[name]
     return chain(rows, size)
 

@@ -271,6 +271,39 @@ static void products(void)
     }
 }
 
+// Attention of 32 heads that share 8 heads of keys, over 4096 keys: of as many queries, and
+// of one, whose time is that of reading keys and values.
+static void attention_of(tn_dtype dtype, int64_t depth)
+{
+    static const tn_attention_attrs none, causal = {.is_causal = 1};
+    int64_t heads = quick ? 2 : 32, groups = quick ? 1 : 8, keys = quick ? 64 : 4096;
+    char name[64];
+    tn_layout k = {dtype, 4, 0, {1, groups, keys, depth}, {0, keys * depth, depth, 1}};
+    tn_layout q = {dtype, 4, 0, {1, heads, keys, depth}, {0, keys * depth, depth, 1}};
+    tn_layout one = {dtype, 4, 0, {1, heads, 1, depth}, {0, depth, depth, 1}};
+    double work = 4.0 * (double)(heads * keys * keys * depth), bytes = (double)bytes_of(&k);
+    const char *type = dtype == TN_F32 ? "f32" : dtype == TN_F16 ? "f16" : "bf16";
+    k.stride[0] = q.stride[0] = one.stride[0] = 1; // of one element: any
+    add_kernel("nn.scaled_dot_product_attention/1", &none, 3, (tn_layout[]){q, k, k, q});
+    snprintf(name, sizeof(name), "attention %s of %d", type, (int)depth);
+    report(name, work / measure() * 1e-9, "GFLOP/s");
+    add_kernel("nn.scaled_dot_product_attention/1", &causal, 3, (tn_layout[]){q, k, k, q});
+    snprintf(name, sizeof(name), "attention %s of %d, causal", type, (int)depth);
+    report(name, work / 2 / measure() * 1e-9, "GFLOP/s");
+    add_kernel("nn.scaled_dot_product_attention/1", &none, 3,
+               (tn_layout[]){one, k, k, one});
+    snprintf(name, sizeof(name), "attention %s of %d, one query", type, (int)depth);
+    report(name, 2 * bytes / measure() * 1e-9, "GB/s");
+}
+
+static void attention(void)
+{
+    attention_of(TN_F32, 128);
+    attention_of(TN_F16, 64);
+    attention_of(TN_F16, 128);
+    attention_of(TN_BF16, 128);
+}
+
 static void reductions(void)
 {
     static const tn_reduce_attrs all,
@@ -377,11 +410,9 @@ static void indexed(void)
 static const struct {
     const char *name;
     void (*measure)(void);
-} parts[] = {{"elementwise", elementwise},
-             {"dispatches", dependent_dispatches},
-             {"products", products},
-             {"reductions", reductions},
-             {"indexed", indexed}};
+} parts[] = {{"elementwise", elementwise}, {"dispatches", dependent_dispatches},
+             {"products", products},       {"attention", attention},
+             {"reductions", reductions},   {"indexed", indexed}};
 
 static bool is_named(const char *part, char **names, int num_names)
 {
@@ -394,8 +425,9 @@ static bool is_named(const char *part, char **names, int num_names)
 int main(int argc, char **argv)
 {
     if (argc < 2) {
-        fprintf(stderr, "usage: speed PLUGIN.so [--quick] "
-                        "[elementwise|dispatches|products|reductions|indexed...]\n");
+        fprintf(stderr,
+                "usage: speed PLUGIN.so [--quick] "
+                "[elementwise|dispatches|products|attention|reductions|indexed...]\n");
         return 2;
     }
     quick = argc > 2 && strcmp(argv[2], "--quick") == 0;

@@ -241,3 +241,74 @@ Test(cpu_reductions, pooling_sees_a_hostile_value_wherever_it_stands)
 {
     plant_everywhere(check_pool);
 }
+
+// --- products with few rows ------------------------------------------------------------
+
+#define MOST_ROWS (CPU_FEW_ROWS + 3)
+#define GAP 3 // elements from the end of a row to the next row
+struct few {
+    float a[MOST_ROWS * (40 + GAP)], b[140 * (140 + GAP)], c[MOST_ROWS * (140 + GAP)];
+};
+
+static struct cpu_few_rows few_of(struct few *x, int64_t m, int64_t n, int64_t k,
+                                  bool by_rows)
+{
+    struct cpu_few_rows p = {.a = x->a, .b = x->b, .c = x->c, .m = m, .n = n, .k = k};
+    uint32_t state = (uint32_t)(m * 10007 + n * 101 + k);
+    p.a_row = k + GAP;
+    p.b_row = (by_rows ? k : n) + GAP;
+    p.c_row = n + GAP;
+    p.scale = 0.3f;
+    float *const parts[] = {x->a, x->b, x->c};
+    const size_t counts[] = {sizeof(x->a) / 4, sizeof(x->b) / 4, sizeof(x->c) / 4};
+    for (int part = 0; part < 3; part++)
+        for (size_t i = 0; i < counts[part]; i++) {
+            state = state * 1664525 + 1013904223;
+            parts[part][i] = (float)(int32_t)(state & 0xffffff00) / 2147483648.0f;
+        }
+    return p;
+}
+
+// What the loops make, beside sums in f64 and beside what another variant made; what lies
+// between rows stays.
+static void check_few(const struct cpu_kernels *kernels, int64_t m, int64_t n, int64_t k,
+                      bool by_rows, struct few *first)
+{
+    static struct few got, before;
+    struct cpu_few_rows p = few_of(&got, m, n, k, by_rows);
+    before = got;
+    (by_rows ? kernels->nn->few_by_rows : kernels->nn->few_by_columns)(&p);
+    for (int64_t i = 0; i < m * p.c_row; i++) {
+        int64_t row = i / p.c_row, column = i % p.c_row;
+        double want = (double)before.c[i];
+        if (column < n && by_rows)
+            want = 0;
+        for (int64_t j = 0; j < k && column < n; j++)
+            want += (double)p.a[row * p.a_row + j] *
+                    (double)p.b[by_rows ? column * p.b_row + j : j * p.b_row + column];
+        if (column < n && by_rows)
+            want *= (double)p.scale;
+        cr_assert(fabs((double)got.c[i] - want) <= (column < n ? 1e-5 : 0),
+                  "%s, %lld x %lld x %lld by %s: [%lld] is %g, expected %g", kernels->name,
+                  (long long)m, (long long)n, (long long)k, by_rows ? "rows" : "columns",
+                  (long long)i, (double)got.c[i], want);
+    }
+    if (first->a[0] == 0)
+        *first = got;
+    cr_assert(memcmp(first, &got, sizeof(got)) == 0, "%s has other bits", kernels->name);
+}
+
+Test(cpu_reductions, products_of_few_rows_agree_in_all_variants)
+{
+    static const int64_t sizes[] = {1, 2, 7, 8, 9, 15, 17, 31, 33, 64, 65, 71, 129};
+    for (int64_t m = 1; m <= MOST_ROWS; m++)
+        for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
+            for (int64_t k = 1; k <= 40; k = k * 2 + 1)
+                for (int by_rows = 0; by_rows < 2; by_rows++) {
+                    static struct few first;
+                    memset(&first, 0, sizeof(first));
+                    for (const struct cpu_kernels *const *v = cpu_variants(); *v; v++)
+                        if (runs_here(*v))
+                            check_few(*v, m, sizes[i], k, by_rows, &first);
+                }
+}

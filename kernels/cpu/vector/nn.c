@@ -42,6 +42,8 @@ static void pool_grad_f32(float *gx, const float *x, const float *out, const flo
 }
 
 const struct cpu_nn_kernels V(cpu_nn) = {
+    .few_by_rows = V(cpu_few_by_rows),
+    .few_by_columns = V(cpu_few_by_columns),
     .add_into_f32 = add_into_f32,
     .pool_max_f32 = pool_max_f32,
     .pool_grad_f32 = pool_grad_f32,

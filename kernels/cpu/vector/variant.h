@@ -49,6 +49,8 @@ extern const struct cpu_nn_kernels V(cpu_nn);
 extern cpu_fft_fn V(cpu_fft_f32), V(cpu_fft_f64);
 extern cpu_fft_part_fn V(cpu_fft_part_f32), V(cpu_fft_part_f64);
 extern cpu_fft_fold_fn V(cpu_fft_fold_f32), V(cpu_fft_fold_f64);
+void V(cpu_few_by_rows)(const struct cpu_few_rows *p);
+void V(cpu_few_by_columns)(const struct cpu_few_rows *p);
 
 // X(name, dtype) for each integer and float dtype that is computed in. The conversions
 // between these, bool and complex dtypes, and complex numbers of two parts.

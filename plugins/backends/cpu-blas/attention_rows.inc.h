@@ -23,10 +23,13 @@ static void NAME(mask_row)(const struct attention *s, T *row, int64_t begin, int
         const uint8_t *seen = (const uint8_t *)s->mask->data + mask_at;
         for (int64_t j = begin; j < end; j++, seen += s->mask_key)
             row[j] = *seen ? row[j] : (T)-INFINITY;
-    } else {
+    } else if (s->stored == s->dtype) {
         const T *added = (const T *)s->mask->data + mask_at;
         for (int64_t j = begin; j < end; j++, added += s->mask_key)
             row[j] += *added;
+    } else {
+        for (int64_t j = begin; j < end; j++, mask_at += s->mask_key)
+            row[j] += (T)tn_get_f64(s->mask, mask_at);
     }
 }
 
@@ -35,43 +38,40 @@ static void NAME(mask_row)(const struct attention *s, T *row, int64_t begin, int
 static void NAME(weigh_row)(const struct attention *s, struct row_state *state, T *row,
                             T *out, int64_t begin, int64_t end, int64_t count)
 {
-    const void *in = row + begin;
-    T most = (T)state->most, sum = 0;
+    union cpu_accumulator most = {.f = state->most}, sum = {.f = 0};
     for (int64_t j = 0; j < begin; j++)
         row[j] = 0;
     for (int64_t j = end; j < count; j++)
         row[j] = 0;
-    for (int64_t j = begin; j < end; j++)
-        most = row[j] > most ? row[j] : most;
-    T shift = most > (T)-INFINITY ? most : 0;
-    if (most > (T)state->most) {
+    s->kernels->reduce->row[CPU_REDUCE_MAX][s->dtype](&most, row + begin, end - begin);
+    T shift = most.f > -INFINITY ? (T)most.f : 0;
+    if (most.f > state->most) {
         T scale = (T)exp(state->most - (double)shift); // 0 for the first one
         for (int64_t k = 0; k < s->width; k++)
             out[k] *= scale;
         state->sum *= (double)scale;
-        state->most = (double)most;
+        state->most = most.f;
     }
-    for (int64_t j = begin; j < end; j++)
-        row[j] -= shift;
-    s->kernels->map[s->dtype][TN_EXPR_EXP](row + begin, &in, end - begin, 0);
-    for (int64_t j = begin; j < end; j++)
-        sum += row[j];
-    state->sum += (double)sum;
+    const void *in[] = {row + begin, &shift};
+    s->kernels->map[s->dtype][CPU_OP_SUB_THEN_EXP](row + begin, in, end - begin, 2);
+    s->kernels->reduce->row[CPU_REDUCE_SUM][s->dtype](&sum, row + begin, end - begin);
+    state->sum += sum.f;
 }
 
 // Adds the values of keys [first, first + count), weighed, to the rows of a block.
-static void NAME(add_keys)(const struct attention *s, const struct block *b,
-                           struct row_state *states, T *scores, int64_t first,
+static void NAME(add_keys)(const struct attention *s, const struct block *b, int64_t first,
                            int64_t count)
 {
     int rows = (int)b->rows, keys = (int)count;
-    const T *q = (const T *)b->q, *k = (const T *)b->k + first * s->k_row;
-    const T *v = (const T *)b->v + first * s->v_row;
-    T *out = (T *)b->out;
-    s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_TRANS, rows, keys, (int)s->depth,
-                  (T)s->scale, q, (int)s->depth, k, (int)s->k_row, 0, scores, keys);
+    int64_t k_row = s->k_row, v_row = s->v_row;
+    T *scores = (T *)b->scores, *out = (T *)b->out;
+    const T *k = (const T *)read_rows(s, b, b->k, first, count, s->depth, &k_row);
+    if (!NAME(multiply_few)(s, b, k, k_row, count))
+        s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_TRANS, rows, keys, (int)s->depth,
+                      (T)s->scale, (const T *)b->q, (int)s->depth, k, (int)k_row, 0, scores,
+                      keys);
     for (int64_t i = 0; i < b->rows; i++) {
-        struct row_state *state = &states[i];
+        struct row_state *state = &b->states[i];
         int64_t begin = state->low > first ? state->low - first : 0;
         int64_t end = state->high - first < count ? state->high - first : count;
         T *row = scores + i * count;
@@ -80,23 +80,53 @@ static void NAME(add_keys)(const struct attention *s, const struct block *b,
         NAME(mask_row)(s, row, begin, end, first, state->mask_at);
         NAME(weigh_row)(s, state, row, out + i * s->width, begin, end, count);
     }
-    s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_NO_TRANS, rows, (int)s->width, keys,
-                  1, scores, keys, v, (int)s->v_row, 1, out, (int)s->width);
+    const T *v = (const T *)read_rows(s, b, b->v, first, count, s->width, &v_row);
+    if (!NAME(add_few)(s, b, v, v_row, count))
+        s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_NO_TRANS, rows, (int)s->width,
+                      keys, 1, scores, keys, v, (int)v_row, 1, out, (int)s->width);
 }
 
-// Computes the rows of a block, over the keys that any of them sees.
-static void NAME(run_block)(const struct attention *s, const struct block *b,
-                            struct row_state *states, void *scores)
+// Sums the values of a block, weighed, over the keys that any of its rows sees.
+static void NAME(sum_block)(const struct attention *s, const struct block *b)
 {
     T *out = (T *)b->out;
     for (int64_t i = 0; i < b->rows * s->width; i++)
         out[i] = 0;
     for (int64_t first = b->low; first < b->high; first += KEY_BLOCK) {
         int64_t left = b->high - first;
-        NAME(add_keys)(s, b, states, scores, first, left < KEY_BLOCK ? left : KEY_BLOCK);
+        NAME(add_keys)(s, b, first, left < KEY_BLOCK ? left : KEY_BLOCK);
     }
-    for (int64_t i = 0; i < b->rows; i++)
+}
+
+// Adds the sums of the parts of a row into those of the first part. Sums of parts lie
+// `pitch` bytes apart, and so do the row's states.
+static void NAME(add_parts)(const struct attention *s, struct row_state *state, char *out,
+                            int64_t pitch)
+{
+    double most = -INFINITY, sum = 0;
+    for (int64_t p = 0; p < s->parts; p++) {
+        double own = state_of_part(state, p, pitch)->most;
+        most = own > most ? own : most;
+    }
+    for (int64_t p = 0; p < s->parts; p++) {
+        const struct row_state *own = state_of_part(state, p, pitch);
+        const T *from = (const T *)(out + p * pitch);
+        // A part without keys has no say, and one whose sum is no number has.
+        bool is_whole = own->most == most || own->sum != own->sum;
+        T scale = own->sum == 0 ? 0 : is_whole ? 1 : (T)exp(own->most - most);
+        T *to = (T *)out;
+        sum += scale == 0 ? 0 : own->sum * (double)scale;
         for (int64_t k = 0; k < s->width; k++)
-            out[i * s->width + k] =
-                states[i].sum == 0 ? 0 : out[i * s->width + k] / (T)states[i].sum;
+            to[k] = (p > 0 ? to[k] : 0) + (scale == 0 ? 0 : from[k] * scale);
+    }
+    state->sum = sum;
+}
+
+// Divides the sums of a row by that of its weights.
+static void NAME(divide)(const struct attention *s, const struct row_state *state,
+                         char *out)
+{
+    T *to = (T *)out;
+    for (int64_t k = 0; k < s->width; k++)
+        to[k] = state->sum == 0 ? 0 : to[k] / (T)state->sum;
 }

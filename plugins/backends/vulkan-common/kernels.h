@@ -25,9 +25,9 @@ static inline uint64_t ceil_div(uint64_t a, uint64_t b)
 #define VARIANT_NAME 64
 
 // A launch under construction: by the name of its module in kernels/glsl/variants.txt.
-#define KERNEL_OPERANDS 8
+#define KERNEL_OPERANDS 9
 #define KERNEL_PUSH 32
-#define KERNEL_CONSTANTS 8
+#define KERNEL_CONSTANTS 13
 struct kernel_launch {
     const char *name;
     uint32_t num_operands, num_push, num_constants;
@@ -127,6 +127,11 @@ tn_status vk_plan_conv2d(const tn_vulkan_plan *plan);
 tn_status vk_plan_conv2d_input(const tn_vulkan_plan *plan);
 tn_status vk_plan_conv2d_weight(const tn_vulkan_plan *plan);
 uint64_t vk_conv2d_weight_scratch(const tn_kernel_query *query);
+
+// plan_attention.c
+tn_status vk_plan_attention(const tn_vulkan_plan *plan);
+int32_t vk_attention_accepts(const tn_kernel_query *query);
+uint64_t vk_attention_scratch(const tn_kernel_query *query);
 
 // plan_pool.c
 tn_status vk_plan_max_pool2d(const tn_vulkan_plan *plan);

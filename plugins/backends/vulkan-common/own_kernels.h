@@ -31,6 +31,14 @@ static const tn_operand_rule dynamic_update_rules[] = {{TN_ALL_DTYPES, TN_NEEDS_
 static const tn_operand_rule loss_rules[] = {{TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},
                                              {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
                                              {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS}};
+#define HALF_OR_F32 (TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_F16) | TN_DTYPE_BIT(TN_BF16))
+static const tn_operand_rule attention_rules[] = {
+    {HALF_OR_F32, TN_NEEDS_ANY},                         // q
+    {HALF_OR_F32, TN_NEEDS_ANY},                         // k
+    {HALF_OR_F32, TN_NEEDS_ANY},                         // v
+    {HALF_OR_F32 | TN_DTYPE_BIT(TN_BOOL), TN_NEEDS_ANY}, // mask
+    {TN_INTEGER_DTYPES, TN_NEEDS_ANY},                   // lengths
+    {HALF_OR_F32, TN_NEEDS_CONTIGUOUS}};
 
 // X(identifier, primitive, plan, rules, further fields)
 #define OWN_KERNELS(X)                                                                     \
@@ -66,6 +74,8 @@ static const tn_operand_rule loss_rules[] = {{TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUO
       dynamic_update_rules, .accepts = NULL)                                               \
     X(cross_entropy, "nn.cross_entropy/1", vk_plan_cross_entropy, loss_rules,              \
       .accepts = NULL)                                                                     \
+    X(attention, "nn.scaled_dot_product_attention/1", vk_plan_attention, attention_rules,  \
+      .accepts = vk_attention_accepts, .scratch_size = vk_attention_scratch)               \
     X(conv2d, "nn.conv2d/1", vk_plan_conv2d, float_rules, .accepts = NULL)                 \
     X(conv2d_input, "nn.conv2d_input/1", vk_plan_conv2d_input, float_rules,                \
       .accepts = NULL)                                                                     \

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: MIT
+// nn.scaled_dot_product_attention/1 of f32 and halves (attention.comp): any strides, one
+// launch; or two, where rows are so few that workgroups share the keys of a row.
+#include "kernels.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <tenon/checked.h>
+
+#define MAX_AXES (TN_MAX_RANK - 3)   // of batches
+#define MOST_KEYS (INT64_C(1) << 29) // positions are int, and sums of two fit
+#define MOST_COLUMNS 256             // of values
+#define FEW_ROWS 32                  // rows that share keys; so few go by tiles of few rows
+#define FEW_GROUPS 256               // so many workgroups are enough for a large device
+#define LEAST_PART 64        // keys of a part, for tiles of 8 rows; twice that for 4
+#define LEAST_LARGE_PART 512 // and for others
+#define MOST_PARTS 64
+#define VECTOR 16 // bytes of four floats
+
+// Flags of the push constants.
+enum { IS_CAUSAL = 1, HAS_ADDED = 2, HAS_SEEN = 4, HAS_LENGTHS = 8, IS_SIGNED = 16 };
+#define LENGTH_SHIFT 8
+
+// --- shapes ----------------------------------------------------------------------------
+
+struct attention {
+    const tn_layout *q, *k, *v, *mask, *lengths; // NULL: not given
+    uint64_t batches, groups, heads, queries, keys, depth, width;
+    uint32_t num_batch; // axes
+    uint64_t parts;     // of the keys of a row; 1: one launch
+};
+
+// Extent of axis `behind` the end (1: the last one), and the stride along it: 0 where there
+// is none or one element.
+static uint64_t extent_of(const tn_layout *x, int32_t behind)
+{
+    return x->rank >= behind ? (uint64_t)x->extent[x->rank - behind] : 1;
+}
+
+static int64_t stride_of(const tn_layout *x, int32_t behind)
+{
+    return x && x->rank >= behind && x->extent[x->rank - behind] != 1
+               ? x->stride[x->rank - behind]
+               : 0;
+}
+
+static uint64_t rows_of(const struct attention *a)
+{
+    return a->heads * a->queries;
+}
+
+// Parts of the keys, so that a large device has work for all its processors. Depends on the
+// shapes alone, as scratch memory is sized before a device is known.
+static uint64_t choose_parts(const struct attention *a)
+{
+    bool is_few = rows_of(a) <= FEW_ROWS;
+    uint64_t groups = ceil_div(rows_of(a), is_few ? 8 : 64) * a->groups * a->batches;
+    uint64_t most = a->keys / (rows_of(a) <= 4 ? 2 * LEAST_PART
+                               : is_few        ? LEAST_PART
+                                               : LEAST_LARGE_PART);
+    uint64_t wanted = ceil_div(FEW_GROUPS * (is_few ? 3 : 1), groups);
+    if (groups >= FEW_GROUPS || most < 2)
+        return 1;
+    most = most < MOST_PARTS ? most : MOST_PARTS;
+    return wanted < most ? wanted : most;
+}
+
+static const tn_layout *given(const tn_layout *x)
+{
+    return x && x->dtype != TN_DTYPE_NONE ? x : NULL;
+}
+
+// in: q, k, v, and the mask and lengths, or NULL.
+static struct attention describe(const tn_layout *const in[5])
+{
+    struct attention a = {.q = in[0],
+                          .k = in[1],
+                          .v = in[2],
+                          .mask = given(in[3]),
+                          .lengths = given(in[4]),
+                          .batches = 1};
+    a.num_batch = a.q->rank > 3 ? (uint32_t)a.q->rank - 3 : 0;
+    for (uint32_t i = 0; i < a.num_batch; i++)
+        a.batches *= (uint64_t)a.q->extent[i];
+    a.groups = extent_of(a.k, 3);
+    a.heads = a.groups ? extent_of(a.q, 3) / a.groups : 0;
+    a.queries = extent_of(a.q, 2);
+    a.keys = extent_of(a.k, 2);
+    a.depth = extent_of(a.q, 1);
+    a.width = extent_of(a.v, 1);
+    bool is_empty = a.batches == 0 || rows_of(&a) == 0 || a.width == 0;
+    a.parts = is_empty ? 1 : choose_parts(&a);
+    return a;
+}
+
+static struct attention describe_query(const tn_kernel_query *query)
+{
+    const tn_layout *in[5] = {NULL};
+    for (uint32_t i = 0; i < query->num_inputs && i < 5; i++)
+        in[i] = &query->inputs[i];
+    return describe(in);
+}
+
+static uint64_t sums_size(const struct attention *a)
+{
+    uint64_t vectors = tn_saturated_multiply(a->parts, ceil_div(a->width, 4) + 1);
+    uint64_t rows = a->batches * a->groups * rows_of(a); // as many as the output has
+    return a->parts == 1
+               ? 0
+               : tn_saturated_multiply(tn_saturated_multiply(rows, vectors), VECTOR);
+}
+
+int32_t vk_attention_accepts(const tn_kernel_query *query)
+{
+    struct attention a = describe_query(query);
+    const tn_attention_attrs *attrs = query->attrs;
+    if (a.k->dtype != a.q->dtype || a.v->dtype != a.q->dtype ||
+        (a.mask && a.mask->dtype != TN_BOOL && a.mask->dtype != a.q->dtype))
+        return 0;
+    return a.keys < (uint64_t)MOST_KEYS && a.queries < (uint64_t)MOST_KEYS &&
+           a.width <= MOST_COLUMNS && (attrs->window < MOST_KEYS || !a.lengths);
+}
+
+uint64_t vk_attention_scratch(const tn_kernel_query *query)
+{
+    struct attention a = describe_query(query);
+    return sums_size(&a);
+}
+
+// --- tiles -----------------------------------------------------------------------------
+
+// Invocations, rows and keys of a workgroup, and vectors of a key in shared memory. Of
+// those for many rows and for few, the first one that the device has memory for.
+struct tile {
+    uint32_t group, rows, keys, slice;
+};
+static const struct tile
+    many[] = {{256, 64, 64, 8}, {256, 64, 64, 4}, {128, 8, 64, 4}},
+    some[] = {{128, 8, 64, 32}, {128, 8, 64, 16}, {128, 8, 64, 8}, {128, 8, 64, 4}},
+    four[] = {{128, 4, 128, 32}, {128, 4, 128, 16}, {128, 4, 128, 8}, {128, 4, 128, 4}};
+#define SHORT_SLICE 8 // longer ones are for keys that fill these
+
+// The constants of attention.comp, in the order of their ids.
+struct constants {
+    uint32_t group, rows, keys, slice, each, columns, totals, q_pitch, has_q, v_keys,
+        q_size, k_size, p_size;
+};
+
+static uint32_t shared_bytes(const struct constants *c)
+{
+    return (c->q_size + c->k_size + c->p_size + c->group) * VECTOR;
+}
+
+static struct constants constants_of(const struct tile *tile, const struct attention *a,
+                                     bool has_q)
+{
+    uint32_t lanes = tile->group / (tile->rows / 4), columns = 16;
+    while (columns * 4 < a->width)
+        columns *= 2;
+    uint32_t own = columns < lanes ? columns : lanes;
+    uint32_t depth = (uint32_t)ceil_div(a->depth, 4ull * tile->slice) * tile->slice;
+    bool is_many = tile->rows > 8;
+    struct constants c = {.group = tile->group,
+                          .rows = tile->rows,
+                          .keys = tile->keys,
+                          .slice = tile->slice,
+                          .each = tile->keys / lanes,
+                          .columns = own,
+                          .totals = columns / own * 4,
+                          .q_pitch = (has_q ? depth : tile->slice) + 1,
+                          .has_q = has_q,
+                          .k_size = tile->keys * (tile->slice + 1)};
+    c.q_size = c.rows * c.q_pitch;
+    c.p_size = c.keys * (c.rows / 4 + is_many); // 1 more: no bank conflicts
+    // The greatest power of 2 of which the values fit into the memory of keys.
+    c.v_keys = is_many ? c.keys : 0;
+    while (c.v_keys * columns > c.k_size)
+        c.v_keys /= 2;
+    return c;
+}
+
+static bool choose_constants(const tn_vulkan_limits *limits, const struct attention *a,
+                             struct constants *out)
+{
+    uint64_t rows = rows_of(a);
+    const struct tile *tiles = rows <= 4 ? four : rows <= FEW_ROWS ? some : many;
+    uint32_t count =
+        tiles == many ? sizeof(many) / sizeof(many[0]) : sizeof(some) / sizeof(some[0]);
+    for (uint32_t i = 0; i < 2 * count; i++) {
+        // Whole rows of q first, if they are short enough not to crowd out the rest.
+        bool has_q = i % 2 == 0;
+        uint32_t slice = tiles[i / 2].slice;
+        if ((has_q && a->depth > MOST_COLUMNS) ||
+            (slice > SHORT_SLICE && slice * 4 > a->depth))
+            continue;
+        *out = constants_of(&tiles[i / 2], a, has_q);
+        if (out->group <= limits->max_invocations &&
+            out->group <= limits->max_group_size[0] &&
+            shared_bytes(out) <= limits->max_shared)
+            return true;
+    }
+    return false;
+}
+
+// --- launches --------------------------------------------------------------------------
+
+// Whether all that is read and written goes by fours.
+static bool is_by_vectors(const struct attention *a, const tn_layout *out)
+{
+    const tn_layout *all[] = {a->q, a->k, a->v};
+    bool fits = a->depth % 4 == 0 && a->width % 4 == 0 && out->offset % 4 == 0;
+    for (int i = 0; i < 3; i++) {
+        const tn_layout *x = all[i];
+        fits = fits && x->offset % 4 == 0 && (stride_of(x, 1) == 1 || extent_of(x, 1) == 1);
+        for (int32_t behind = 2; behind <= x->rank; behind++)
+            fits = fits && stride_of(x, behind) % 4 == 0;
+    }
+    return fits;
+}
+
+static uint32_t flags_of(const struct attention *a, const tn_attention_attrs *attrs)
+{
+    uint32_t flags = attrs->is_causal ? IS_CAUSAL : 0;
+    if (a->mask)
+        flags |= a->mask->dtype == TN_BOOL ? HAS_SEEN : HAS_ADDED;
+    if (a->lengths) {
+        flags |= HAS_LENGTHS;
+        flags |= (uint32_t)tn_dtype_bytes(a->lengths->dtype) << LENGTH_SHIFT;
+        if (tn_dtype_in(a->lengths->dtype, TN_SIGNED_DTYPES))
+            flags |= IS_SIGNED;
+    }
+    return flags;
+}
+
+static uint32_t float_bits(double x)
+{
+    float narrow = (float)x;
+    uint32_t bits;
+    memcpy(&bits, &narrow, sizeof(bits));
+    return bits;
+}
+
+// Where a matrix begins, and its strides: from head to head, row to row, and by elements.
+static void push_matrix(struct kernel_launch *launch, const tn_layout *x)
+{
+    kernel_push(launch, x ? (uint64_t)x->offset : 0);
+    for (int32_t behind = 3; behind > 0; behind--)
+        kernel_push(launch, (uint64_t)stride_of(x, behind));
+}
+
+static void push_all(struct kernel_launch *launch, const struct attention *a,
+                     const tn_attention_attrs *attrs, const tn_layout *out)
+{
+    const uint64_t counts[] = {a->heads, a->queries, a->groups, a->keys,
+                               a->depth, a->width,   a->parts,  a->num_batch};
+    const tn_layout *lengths = a->lengths;
+    double scale =
+        attrs->scale != 0 ? attrs->scale : 1 / sqrt((double)(a->depth > 0 ? a->depth : 1));
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        kernel_push(launch, counts[i]);
+    push_matrix(launch, a->q);
+    push_matrix(launch, a->k);
+    push_matrix(launch, a->v);
+    push_matrix(launch, a->mask);
+    kernel_push(launch, (uint64_t)out->offset);
+    kernel_push(launch, lengths ? (uint64_t)lengths->offset : 0);
+    kernel_push(launch, lengths && lengths->rank ? (uint64_t)lengths->stride[0] : 0);
+    kernel_push(launch, flags_of(a, attrs));
+    kernel_push(launch, attrs->window < MOST_KEYS ? (uint64_t)attrs->window : 0);
+    kernel_push(launch, float_bits(scale));
+    kernel_push(launch, float_bits(attrs->soft_cap));
+}
+
+// Inputs that were not given are bound to q: the shader does not read them.
+static void bind_all(struct kernel_launch *launch, const struct attention *a,
+                     const uint32_t *batches)
+{
+    bool is_seen = a->mask && a->mask->dtype == TN_BOOL;
+    tn_vulkan_operand q = tn_vulkan_input(0), out = tn_vulkan_output(0);
+    tn_vulkan_operand sums = tn_vulkan_scratch(0, sums_size(a), TN_VULKAN_WRITES);
+    bool is_split = a->parts > 1;
+    kernel_bind(launch, q);
+    kernel_bind(launch, tn_vulkan_input(1));
+    kernel_bind(launch, tn_vulkan_input(2));
+    kernel_bind(launch, a->mask && !is_seen ? tn_vulkan_input(3) : q);
+    kernel_bind(launch, is_seen ? tn_vulkan_input(3) : q);
+    kernel_bind(launch, a->lengths ? tn_vulkan_input(4) : q);
+    kernel_bind(launch, is_split ? sums : out); // the other one is bound, but not written
+    kernel_bind(launch, is_split ? sums : out);
+    kernel_bind(
+        launch,
+        a->num_batch ? tn_vulkan_data(batches, a->num_batch * 5ull * sizeof(*batches)) : q);
+}
+
+static tn_status launch_tiles(const tn_vulkan_plan *plan, const struct attention *a,
+                              const char *suffix)
+{
+    const tn_layout *out = &tn_step_output(plan->step, 0)->layout;
+    char name[VARIANT_NAME];
+    struct kernel_launch launch = {.name = name};
+    uint32_t batches[MAX_AXES * 5];
+    struct constants constants;
+    uint32_t values[KERNEL_CONSTANTS];
+    if (!choose_constants(plan->limits, a, &constants))
+        return plan->host->fail(plan->host, TN_ERR_UNSUPPORTED,
+                                "attention needs workgroups of 128 invocations with 16384 "
+                                "bytes of shared memory, the device has %u with %u",
+                                plan->limits->max_invocations, plan->limits->max_shared);
+    snprintf(name, sizeof(name), "attention_%s%s", dtype_glsl(out->dtype), suffix);
+    for (uint32_t i = 0; i < a->num_batch; i++) {
+        int32_t behind = a->q->rank - (int32_t)i;
+        const tn_layout *all[] = {a->q, a->k, a->v, a->mask};
+        batches[i * 5] = (uint32_t)a->q->extent[i];
+        for (uint32_t j = 0; j < 4; j++)
+            batches[i * 5 + 1 + j] = (uint32_t)stride_of(all[j], behind);
+    }
+    _Static_assert(sizeof(constants) == sizeof(values), "one value for each constant");
+    memcpy(values, &constants, sizeof(values));
+    for (uint32_t i = 0; i < KERNEL_CONSTANTS; i++)
+        kernel_spec(&launch, values[i]);
+    bind_all(&launch, a, batches);
+    push_all(&launch, a, plan->step->attrs, out);
+    launch.groups =
+        ceil_div(rows_of(a), constants.rows) * a->parts * a->groups * a->batches;
+    return kernel_launch(plan, &launch);
+}
+
+static tn_status launch_combine(const tn_vulkan_plan *plan, const struct attention *a,
+                                const char *suffix)
+{
+    const tn_layout *out = &tn_step_output(plan->step, 0)->layout;
+    char name[VARIANT_NAME];
+    struct kernel_launch launch = {.name = name};
+    uint64_t rows = a->batches * a->groups * rows_of(a);
+    snprintf(name, sizeof(name), "attention_combine_%s%s", dtype_glsl(out->dtype), suffix);
+    kernel_bind(&launch, tn_vulkan_scratch(0, sums_size(a), TN_VULKAN_READS));
+    kernel_bind(&launch, tn_vulkan_output(0));
+    kernel_push(&launch, rows);
+    kernel_push(&launch, a->width);
+    kernel_push(&launch, a->parts);
+    kernel_push(&launch, (uint64_t)out->offset);
+    launch.groups = rows;
+    return kernel_launch(plan, &launch);
+}
+
+tn_status vk_plan_attention(const tn_vulkan_plan *plan)
+{
+    const tn_step *step = plan->step;
+    const tn_layout *in[5] = {NULL};
+    for (uint32_t i = 0; i < step->num_inputs && i < 5; i++)
+        in[i] = &tn_step_input(step, i)->layout;
+    struct attention a = describe(in);
+    const char *suffix =
+        is_by_vectors(&a, &tn_step_output(step, 0)->layout) ? "_vectors" : "";
+    tn_status status = launch_tiles(plan, &a, suffix);
+    return status == TN_OK && a.parts > 1 ? launch_combine(plan, &a, suffix) : status;
+}

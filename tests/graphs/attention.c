@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: MIT
+// nn.scaled_dot_product_attention on the backend TENON_TEST_BACKEND, against loops over
+// f64: shapes around the edges of tiles, each attribute, halves, layouts of caches; and how
+// many launches it takes.
+#include <stdlib.h>
+#include <tenon/ops/reference.h>
+#include "common.h"
+
+#define BATCHES 2
+#define MOST (1 << 19) // elements of an operand
+
+enum masks {
+    NO_MASK,
+    SEEN,
+    SEEN_BY_KEY,
+    SEEN_BY_HEAD,
+    ADDED,
+    ADDED_BY_QUERY,
+    NOTHING_SEEN
+};
+enum layouts { PLAIN, CACHE, COLUMNS, ODD_OFFSET };
+
+// Each tile, number of columns, dtype and way to load is a shader, which software compiles
+// for most of a second: rows keep to few. `half` names what GPUs run a row in beside f32;
+// the second of them, which has the same kernels, runs these alone.
+struct row {
+    int64_t heads, groups, queries, keys, depth, width;
+    enum masks mask;
+    enum layouts layout; // of k and v; COLUMNS: of q too
+    int64_t num_lengths, lengths[BATCHES];
+    tn_dtype length_dtype;
+    const char *attrs[4];
+    tn_dtype half;
+};
+
+// clang-format off
+static const struct row rows[] = {
+    // heads, groups, queries, keys, depth, width: edges of tiles of 4, 8 and 64 rows, of 64 and
+    // 128 keys, of slices of 16 and 32, of 64, 128 and 256 columns
+    {1, 1, 1, 1, 1, 1, 0, 0, 0, {0}, 0, {0}, 0},
+    {2, 1, 2, 65, 8, 8, 0, 0, 0, {0}, 0, {0}, 0},
+    {2, 2, 4, 127, 7, 5, 0, 0, 0, {0}, 0, {0}, 0},
+    {4, 1, 2, 129, 20, 64, 0, 0, 0, {0}, 0, {0}, 0},
+    {2, 2, 33, 63, 16, 64, 0, 0, 0, {0}, 0, {0}, 0},
+    {4, 2, 32, 65, 65, 66, 0, 0, 0, {0}, 0, {0}, 0},
+    {2, 1, 65, 130, 64, 128, 0, 0, 0, {0}, 0, {0}, 0},
+    {1, 1, 70, 20, 300, 256, 0, 0, 0, {0}, 0, {0}, 0},
+    {2, 1, 9, 70, 64, 200, 0, 0, 0, {0}, 0, {0}, 0},
+    // keys in parts
+    {8, 2, 1, 300, 32, 64, 0, 0, 0, {0}, 0, {0}, TN_F16},
+    {2, 2, 1, 515, 32, 33, 0, 0, 0, {0}, 0, {0}, TN_BF16},
+    {2, 2, 80, 1030, 8, 16, 0, 0, 0, {0}, 0, {"is_causal", "true"}, TN_BF16},
+    // places
+    {2, 2, 70, 70, 16, 16, 0, 0, 0, {0}, 0, {"is_causal", "true"}, 0},
+    {4, 2, 20, 40, 16, 16, 0, 0, 0, {0}, 0, {"is_causal", "true", "window", "7"}, 0},
+    {1, 1, 5, 300, 16, 16, 0, 0, 1, {290}, TN_I64, {"window", "70"}, 0},
+    {1, 1, 2, 3, 4, 4, 0, 0, 0, {0}, 0, {"window", "4611686018427387904"}, 0},
+    // lengths: none, part of, all, and more than there are
+    {4, 2, 1, 300, 16, 16, 0, CACHE, 2, {0, 300}, TN_I64, {"is_causal", "true"}, TN_F16},
+    {4, 2, 1, 300, 16, 16, 0, CACHE, 2, {1, 129}, TN_U8, {"is_causal", "true"}, 0},
+    {4, 2, 3, 40, 16, 16, 0, CACHE, 2, {2, 77}, TN_I16, {"is_causal", "true"}, 0},
+    {2, 1, 40, 90, 16, 16, 0, CACHE, 2, {35, 60}, TN_U32, {"is_causal", "true", "window", "9"}, 0},
+    {1, 1, 2, 9, 4, 4, 0, 0, 2, {-5, 8}, TN_I8, {0}, 0},
+    {1, 1, 2, 9, 4, 4, 0, 0, 2, {INT64_MIN, INT64_MAX}, TN_I64, {0}, 0},
+    {1, 1, 2, 9, 4, 4, 0, 0, 1, {INT64_C(1) << 40}, TN_U64, {"window", "5"}, 0},
+    {1, 1, 2, 9, 4, 4, 0, 0, 1, {5}, TN_I32, {"is_causal", "true"}, 0},
+    // scores
+    {2, 1, 5, 9, 12, 4, 0, 0, 0, {0}, 0, {"scale", "-1.5"}, 0},
+    {2, 1, 5, 9, 12, 4, 0, 0, 0, {0}, 0, {"soft_cap", "0.7", "scale", "2"}, 0},
+    {2, 1, 5, 69, 12, 4, SEEN, 0, 0, {0}, 0, {0}, 0},
+    {4, 2, 5, 69, 12, 4, SEEN_BY_HEAD, 0, 0, {0}, 0, {"is_causal", "true"}, 0},
+    {2, 2, 40, 69, 12, 4, SEEN_BY_KEY, 0, 0, {0}, 0, {"soft_cap", "3"}, TN_BF16},
+    {2, 1, 3, 300, 12, 4, ADDED, 0, 1, {280}, TN_I32, {"is_causal", "true"}, 0},
+    {2, 1, 40, 6, 12, 4, ADDED_BY_QUERY, 0, 0, {0}, 0, {"soft_cap", "2"}, 0},
+    {2, 1, 2, 300, 12, 4, NOTHING_SEEN, 0, 0, {0}, 0, {0}, TN_F16},
+    {2, 2, 40, 30, 12, 4, NOTHING_SEEN, CACHE, 0, {0}, 0, {0}, 0},
+    // layouts
+    {4, 2, 4, 70, 32, 64, 0, CACHE, 0, {0}, 0, {0}, 0},
+    {2, 1, 17, 70, 16, 24, 0, COLUMNS, 0, {0}, 0, {0}, TN_F16},
+    {2, 1, 40, 30, 16, 12, 0, ODD_OFFSET, 0, {0}, 0, {0}, 0},
+    {4, 2, 36, 40, 16, 16, ADDED, CACHE, 2, {36, 38}, TN_I64, {"is_causal", "true", "window", "30"}, TN_BF16},
+};
+// clang-format on
+
+// --- operands --------------------------------------------------------------------------
+
+struct operand {
+    tn_tensor tensor;
+    int64_t count;
+};
+
+static double draw(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (double)(*state >> 40) / (1 << 23) - 1; // in [-1, 1)
+}
+
+static struct operand make(tn_dtype dtype, int32_t rank, const int64_t *extent)
+{
+    struct operand x = {.tensor.layout = {.dtype = dtype, .rank = rank}, .count = 1};
+    for (int32_t i = rank - 1; i >= 0; i--) {
+        x.tensor.layout.extent[i] = extent[i];
+        x.tensor.layout.stride[i] = x.count;
+        x.count *= extent[i];
+    }
+    cr_assert(x.count <= MOST);
+    x.tensor.data = calloc((size_t)x.count + 1, (size_t)tn_dtype_bytes(dtype));
+    return x;
+}
+#define MAKE(dtype, ...) make(dtype, 4, (const int64_t[]){__VA_ARGS__})
+
+static struct operand drawn(struct operand x, uint64_t *state)
+{
+    for (int64_t i = 0; i < x.count; i++)
+        tn_set_f64(&x.tensor, i, draw(state));
+    return x;
+}
+
+static double at(const struct operand *x, int64_t b, int64_t h, int64_t i, int64_t j)
+{
+    const int64_t index[] = {b, h, i, j};
+    int64_t offset = 0;
+    for (int32_t axis = 0; axis < 4; axis++)
+        if (x->tensor.layout.extent[axis] != 1)
+            offset += index[axis] * x->tensor.layout.stride[axis];
+    return tn_get_f64(&x->tensor, offset);
+}
+
+static struct operand make_mask(const struct row *r, tn_dtype dtype, uint64_t *state)
+{
+    bool is_added = r->mask == ADDED || r->mask == ADDED_BY_QUERY;
+    int64_t b = r->mask == SEEN || r->mask == ADDED ? BATCHES : 1;
+    int64_t h = r->mask == SEEN || r->mask == SEEN_BY_HEAD ? r->heads : 1;
+    int64_t q = r->mask == SEEN_BY_KEY ? 1 : r->queries;
+    int64_t k = r->mask == ADDED_BY_QUERY ? 1 : r->keys;
+    struct operand x = MAKE(is_added ? dtype : TN_BOOL, b, h, q, k);
+    for (int64_t i = 0; i < x.count; i++) {
+        double value = draw(state);
+        // Also minus infinity, which hides a key.
+        tn_set_f64(&x.tensor, i,
+                   is_added ? (value > 0.8 ? -INFINITY : value)
+                            : r->mask != NOTHING_SEEN && value > -0.3);
+    }
+    return x;
+}
+
+// An array with the same elements, in memory as `layout` says; a view of it is what is
+// read.
+static tn_array *upload(tn_scope *s, const struct operand *x, enum layouts layout)
+{
+    static const tn_ints heads_last = {.count = 4, .given = 1, .value = {0, 2, 1, 3}},
+                         flipped = {.count = 4, .given = 1, .value = {0, 1, 3, 2}},
+                         behind = {.count = 4, .given = 1, .value = {0, 0, 0, 1}};
+    const tn_layout *l = &x->tensor.layout;
+    const tn_ints *axes = layout == CACHE ? &heads_last : &flipped;
+    int64_t extent[4], index[4] = {0};
+    bool moves = layout == CACHE || layout == COLUMNS;
+    for (int32_t i = 0; i < 4; i++)
+        extent[i] = l->extent[moves ? axes->value[i] : i] +
+                    (layout == ODD_OFFSET ? behind.value[i] : 0);
+    struct operand stored = make(l->dtype, 4, extent);
+    do {
+        int64_t to = 0;
+        for (int32_t i = 0; i < 4; i++)
+            to += stored.tensor.layout.stride[i] *
+                  (index[moves ? axes->value[i] : i] +
+                   (layout == ODD_OFFSET ? behind.value[i] : 0));
+        tn_set_f64(&stored.tensor, to, tn_get_f64(&x->tensor, tn_offset_at(l, index)));
+    } while (tn_index_next(4, l->extent, index));
+    tn_array *array =
+        tn_from_data(s, l->dtype, TN_SHAPE(extent[0], extent[1], extent[2], extent[3]),
+                     stored.tensor.data);
+    free(stored.tensor.data);
+    if (layout == ODD_OFFSET)
+        return tn_op(s, "base.slice", TN_IN(array), tn_attrs("start", &behind));
+    return moves ? tn_op(s, "base.transpose", TN_IN(array), tn_attrs("axes", axes)) : array;
+}
+
+struct operands {
+    struct operand q, k, v, mask;
+};
+
+static int64_t length_of(const struct row *r, int64_t batch)
+{
+    return r->lengths[r->num_lengths == 1 ? 0 : batch];
+}
+
+// Keys that there are not are no numbers: they are not read.
+static void spoil(const struct row *r, const struct operand *x, int64_t width)
+{
+    int64_t count = 0;
+    for (int64_t b = 0; b < BATCHES; b++)
+        for (int64_t h = 0; h < r->groups; h++)
+            for (int64_t k = 0; k < r->keys; k++)
+                for (int64_t i = 0; i < width; i++, count++)
+                    if (r->num_lengths > 0 && k >= length_of(r, b))
+                        tn_set_f64(&x->tensor, count, NAN);
+}
+
+static struct operands make_operands(const struct row *r, tn_dtype dtype)
+{
+    uint64_t state = (uint64_t)(r->keys * 64 + r->depth);
+    struct operands o = {
+        .q = drawn(MAKE(dtype, BATCHES, r->heads, r->queries, r->depth), &state),
+        .k = drawn(MAKE(dtype, BATCHES, r->groups, r->keys, r->depth), &state),
+        .v = drawn(MAKE(dtype, BATCHES, r->groups, r->keys, r->width), &state)};
+    if (r->mask)
+        o.mask = make_mask(r, dtype, &state);
+    spoil(r, &o.k, r->depth);
+    spoil(r, &o.v, r->width);
+    return o;
+}
+
+static void free_operands(const struct operands *o)
+{
+    free(o->q.tensor.data);
+    free(o->k.tensor.data);
+    free(o->v.tensor.data);
+    free(o->mask.tensor.data);
+}
+
+// --- what is expected ------------------------------------------------------------------
+
+static double attr(const struct row *r, const char *name, double otherwise)
+{
+    for (int i = 0; i + 1 < 4 && r->attrs[i]; i += 2)
+        if (strcmp(r->attrs[i], name) == 0)
+            return strcmp(r->attrs[i + 1], "true") == 0 ? 1 : strtod(r->attrs[i + 1], NULL);
+    return otherwise;
+}
+
+static bool sees(const struct row *r, int64_t b, int64_t i, int64_t k)
+{
+    double place = (double)i, window = attr(r, "window", 0);
+    if (r->num_lengths > 0) {
+        place += (double)length_of(r, b) - (double)r->queries;
+        if (k >= length_of(r, b))
+            return false;
+    }
+    return (attr(r, "is_causal", 0) == 0 || (double)k <= place) &&
+           (window == 0 || place - (double)k < window);
+}
+
+static double score(const struct row *r, const struct operands *o, int64_t b, int64_t h,
+                    int64_t i, int64_t k)
+{
+    double sum = 0, cap = attr(r, "soft_cap", 0);
+    if (!sees(r, b, i, k))
+        return -INFINITY;
+    for (int64_t d = 0; d < r->depth; d++)
+        sum += at(&o->q, b, h, i, d) * at(&o->k, b, h / (r->heads / r->groups), k, d);
+    sum *= attr(r, "scale", 1 / sqrt((double)r->depth));
+    if (cap > 0)
+        sum = cap * tanh(sum / cap);
+    if (r->mask && o->mask.tensor.layout.dtype == TN_BOOL)
+        return at(&o->mask, b, h, i, k) != 0 ? sum : -INFINITY;
+    return r->mask ? sum + at(&o->mask, b, h, i, k) : sum;
+}
+
+// One row of the output: zeros where it sees no key.
+static void attend(const struct row *r, const struct operands *o, int64_t b, int64_t h,
+                   int64_t i, double *out)
+{
+    double *weights = malloc((size_t)r->keys * sizeof(*weights)), sum = 0, most = -INFINITY;
+    for (int64_t k = 0; k < r->keys; k++) {
+        weights[k] = score(r, o, b, h, i, k);
+        most = fmax(most, weights[k]);
+    }
+    memset(out, 0, (size_t)r->width * sizeof(*out));
+    for (int64_t k = 0; k < r->keys; k++) {
+        weights[k] = weights[k] > -INFINITY ? exp(weights[k] - most) : 0;
+        sum += weights[k];
+        for (int64_t c = 0; c < r->width && weights[k] > 0; c++)
+            out[c] += weights[k] * at(&o->v, b, h / (r->heads / r->groups), k, c);
+    }
+    for (int64_t c = 0; c < r->width && sum > 0; c++)
+        out[c] /= sum;
+    free(weights);
+}
+
+static void compare(const struct row *r, const struct operands *o, tn_dtype dtype,
+                    const struct operand *got)
+{
+    // Of f32; and of halves half a unit in the last place of a number below 1.
+    double most = 2e-5 + (dtype == TN_F16 ? 0x1p-12 : dtype == TN_BF16 ? 0x1p-9 : 0);
+    double *want = malloc((size_t)r->width * sizeof(*want));
+    for (int64_t b = 0; b < BATCHES; b++)
+        for (int64_t h = 0; h < r->heads; h++)
+            for (int64_t i = 0; i < r->queries; i++) {
+                attend(r, o, b, h, i, want);
+                for (int64_t c = 0; c < r->width; c++) {
+                    double x = at(got, b, h, i, c);
+                    if (!(fabs(x - want[c]) <= most))
+                        cr_fatal("row %td, %s: [%" PRId64 ", %" PRId64 ", %" PRId64
+                                 ", %" PRId64 "] is %.9g, expected %.9g",
+                                 r - rows, tn_dtype_name(dtype), b, h, i, c, x, want[c]);
+                }
+            }
+    free(want);
+}
+
+// --- tests -----------------------------------------------------------------------------
+
+static void setup_backend(void)
+{
+    const char *backend = getenv("TENON_TEST_BACKEND");
+    if (!backend)
+        cr_fatal("TENON_TEST_BACKEND is not set");
+    need_device(backend);
+    runtime = open_on(backend);
+}
+
+TestSuite(attention, .init = setup_backend, .fini = teardown);
+
+static tn_array *apply(tn_scope *s, const struct row *r, const struct operands *o)
+{
+    tn_array *in[5] = {upload(s, &o->q, r->layout == COLUMNS ? COLUMNS : PLAIN),
+                       upload(s, &o->k, r->layout), upload(s, &o->v, r->layout)};
+    tn_attr attrs[2];
+    uint64_t num_attrs = 0;
+    if (r->mask) {
+        const int64_t *e = o->mask.tensor.layout.extent;
+        in[3] = tn_from_data(s, o->mask.tensor.layout.dtype,
+                             TN_SHAPE(e[0], e[1], e[2], e[3]), o->mask.tensor.data);
+    }
+    if (r->num_lengths > 0) {
+        tn_array *wide = tn_from_data(s, TN_I64, TN_SHAPE(r->num_lengths), r->lengths);
+        wide = tn_op(s, "base.astype", TN_IN(wide),
+                     tn_attrs("dtype", tn_dtype_name(r->length_dtype)));
+        if (r->num_lengths == 1)
+            wide = tn_op(s, "base.reshape", TN_IN(wide), tn_attrs("shape", TN_INTS()));
+        must(s, tn_eval(s, wide));
+        in[4] = wide;
+    }
+    for (int i = 0; i + 1 < 4 && r->attrs[i]; i += 2)
+        attrs[num_attrs++] =
+            (tn_attr){.name = r->attrs[i], .kind = TN_ATTR_TEXT, .text = r->attrs[i + 1]};
+    tn_array *out = NULL;
+    tn_op_n(s, "nn.scaled_dot_product_attention", (const tn_array *const *)in, 5,
+            TN_ATTR_LIST(attrs, num_attrs), &out, 1);
+    return out;
+}
+
+static void run_row(const struct row *r, tn_dtype dtype)
+{
+    tn_scope *s = tn_scope_open(runtime);
+    struct operands o = make_operands(r, dtype);
+    tn_array *out = apply(s, r, &o);
+    struct operand got = MAKE(dtype, BATCHES, r->heads, r->queries, r->width);
+    tn_stats before = stats_of(runtime);
+    must(s, tn_eval(s, out));
+    tn_stats after = stats_of(runtime);
+    must(s, tn_read(s, out, got.tensor.data,
+                    (uint64_t)got.count * (uint64_t)tn_dtype_bytes(dtype)));
+    compare(r, &o, dtype, &got);
+    // Nothing is copied first, and no score is written: the CPU alone wants elements of
+    // rows side by side.
+    if (r->layout != COLUMNS)
+        cr_assert(after.steps - before.steps == 1, "row %td, %s: %" PRIu64 " steps",
+                  r - rows, tn_dtype_name(dtype), after.steps - before.steps);
+    free(got.tensor.data);
+    free_operands(&o);
+    tn_scope_close(s);
+}
+
+static bool is_backend(const char *name)
+{
+    return strcmp(getenv("TENON_TEST_BACKEND"), name) == 0;
+}
+
+Test(attention, every_row_agrees_with_plain_loops)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (i == 0 || !is_backend("vulkan-jit"))
+            run_row(&rows[i], TN_F32);
+}
+
+Test(attention, halves_agree_with_plain_loops)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (is_backend("cpu-blas")) {
+            run_row(&rows[i], TN_F16);
+            run_row(&rows[i], TN_BF16);
+        } else if (rows[i].half) {
+            run_row(&rows[i], rows[i].half);
+        }
+}
+
+// A score that is no number is in the result, also where the keys are in parts, and only in
+// rows that see it.
+Test(attention, no_number_is_lost)
+{
+    static const struct row r = {1,
+                                 1,
+                                 2,
+                                 300,
+                                 16,
+                                 16,
+                                 .attrs = {"is_causal", "true"},
+                                 .num_lengths = 1,
+                                 .lengths = {300},
+                                 .length_dtype = TN_I64};
+    float out[BATCHES * 2 * 16];
+    tn_scope *s = tn_scope_open(runtime);
+    struct operands o = make_operands(&r, TN_F32);
+    ((float *)o.k.tensor.data)[299 * 16] =
+        NAN; // of the first batch, seen by the last query
+    tn_array *x = apply(s, &r, &o);
+    must(s, tn_read(s, x, out, sizeof(out)));
+    for (int i = 0; i < BATCHES * 2 * 16; i++)
+        cr_assert(isnan(out[i]) == (i / 16 == 1), "element %d is %g", i, (double)out[i]);
+    free_operands(&o);
+    tn_scope_close(s);
+}
