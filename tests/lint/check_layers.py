@@ -143,6 +143,7 @@ class Checker:
         self.application = (self.reachable("sdk/include/tenon/tenon.h") |
                             self.reachable("sdk/include/tenon/control.h") |
                             self.reachable("sdk/include/tenon/file.h") |
+                            self.reachable("sdk/include/tenon/share.h") |
                             self.reachable("sdk/include/tenon/ffi.h") |
                             self.reachable("sdk/include/tenon/checked.h") |
                             self.reachable("sdk/include/tenon/ops/reference.h"))

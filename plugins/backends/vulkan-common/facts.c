@@ -63,11 +63,13 @@ static void read_properties(const struct vk_instance *instance, VkPhysicalDevice
     VkPhysicalDeviceSubgroupProperties subgroup = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES,
         .pNext = &maintenance};
+    VkPhysicalDeviceIDProperties id = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES, .pNext = &subgroup};
     VkPhysicalDeviceSubgroupSizeControlPropertiesEXT sizes = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT,
-        .pNext = &subgroup};
+        .pNext = &id};
     VkPhysicalDeviceDriverProperties driver = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES, .pNext = &subgroup};
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES, .pNext = &id};
     if (out->properties.apiVersion >= VK_API_VERSION_1_3 ||
         has_extension(instance, physical, "VK_EXT_subgroup_size_control"))
         driver.pNext = &sizes;
@@ -75,6 +77,8 @@ static void read_properties(const struct vk_instance *instance, VkPhysicalDevice
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &driver};
     instance->vk.GetPhysicalDeviceProperties2(physical, &all);
     instance->vk.GetPhysicalDeviceMemoryProperties(physical, &out->memory);
+    memcpy(out->share_id, id.deviceUUID, VK_UUID_SIZE);
+    memcpy(out->share_id + VK_UUID_SIZE, id.driverUUID, VK_UUID_SIZE);
     bool computes = subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT;
     *out_operations = computes ? subgroup.supportedOperations : 0;
     out->subgroup = *out_operations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
@@ -89,6 +93,29 @@ static void read_properties(const struct vk_instance *instance, VkPhysicalDevice
     out->max_buffer = maintenance.maxMemoryAllocationSize;
     snprintf(out->driver, sizeof(out->driver), "%.60s %.60s", driver.driverName,
              driver.driverInfo);
+}
+
+// Whether buffers of memory that others use by file descriptor can be made.
+static void read_sharing(const struct vk_instance *instance, VkPhysicalDevice physical,
+                         struct vk_facts *out)
+{
+    VkExternalMemoryFeatureFlags wanted = VK_EXTERNAL_MEMORY_FEATURE_EXPORTABLE_BIT |
+                                          VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT;
+    VkExternalBufferProperties has = {.sType =
+                                          VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES};
+    instance->vk.GetPhysicalDeviceExternalBufferProperties(
+        physical,
+        &(VkPhysicalDeviceExternalBufferInfo){
+            .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO,
+            .usage = VK_BUFFER_USAGES,
+            .handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT},
+        &has);
+    VkExternalMemoryFeatureFlags features =
+        has.externalMemoryProperties.externalMemoryFeatures;
+    out->share_fd =
+        (features & wanted) == wanted &&
+        has_extension(instance, physical, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);
+    out->share_dedicated = features & VK_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT;
 }
 
 static const char *read_features(const struct vk_instance *instance,
@@ -154,6 +181,7 @@ bool vk_facts_read(const struct vk_instance *instance, VkPhysicalDevice physical
     }
     uint32_t subgroup_operations;
     read_properties(instance, physical, out, &subgroup_operations);
+    read_sharing(instance, physical, out);
     const char *reason = read_features(instance, physical, out);
     set_limits(out, subgroup_operations);
     if (!reason && !find_queue(instance, physical, out))
