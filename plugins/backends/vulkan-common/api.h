@@ -38,6 +38,7 @@
     X(FreeMemory)                                                                          \
     X(MapMemory)                                                                           \
     X(GetMemoryFdKHR)                                                                      \
+    X(GetMemoryHostPointerPropertiesEXT)                                                   \
     X(CreateBuffer)                                                                        \
     X(DestroyBuffer)                                                                       \
     X(GetBufferMemoryRequirements)                                                         \

@@ -70,12 +70,14 @@ tn_status vk_ask_lost(tn_device *device)
                : TN_OK;
 }
 
-#define MAX_EXTENSIONS 1
+#define MAX_EXTENSIONS 2
 static uint32_t list_extensions(const struct vk_facts *facts, const char **out)
 {
     uint32_t count = 0;
     if (facts->share_fd)
         out[count++] = VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME;
+    if (facts->host_alignment)
+        out[count++] = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
     return count;
 }
 

@@ -98,6 +98,9 @@ struct vk_facts {
     // made for the one buffer.
     bool share_fd, share_dedicated;
     uint8_t share_id[32]; // as tn_device_info has it
+    // Buffers can be the host's memory, which the device reaches as fast as its own: the
+    // alignment of its address and size, in bytes, or 0.
+    uint64_t host_alignment;
     tn_vulkan_limits limits; // for plans of kernels
     char reason[64];         // "has no timeline semaphores"; "": usable
 };
@@ -313,6 +316,8 @@ tn_status vk_buffer_export_fd(tn_device *device, tn_buffer *buffer, uint64_t off
                               uint64_t size, tn_buffer_fd *out);
 tn_status vk_buffer_import_fd(tn_device *device, const tn_buffer_fd *memory,
                               tn_buffer **out_buffer);
+tn_status vk_buffer_import(tn_device *device, const tn_buffer_import *import,
+                           tn_buffer **out_buffer);
 // Gives back what a buffer without a block consists of.
 void vk_share_give(tn_device *device, tn_buffer *buffer);
 
@@ -372,6 +377,7 @@ VkResult vk_wait_idle(tn_device *device);
     .segment_compile = vk_segment_compile, .executable_destroy = vk_executable_destroy,    \
     .submit = vk_submit, .wait = vk_wait, .memory_info = vk_memory_info,                   \
     .signal = vk_signal, .buffer_export_fd = vk_buffer_export_fd,                          \
-    .buffer_import_fd = vk_buffer_import_fd, .buffer_copy = vk_buffer_copy
+    .buffer_import_fd = vk_buffer_import_fd, .buffer_copy = vk_buffer_copy,                \
+    .buffer_import = vk_buffer_import
 
 #endif // VULKAN_COMMON_DEVICE_H

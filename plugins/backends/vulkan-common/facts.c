@@ -95,6 +95,24 @@ static void read_properties(const struct vk_instance *instance, VkPhysicalDevice
              driver.driverInfo);
 }
 
+// Over a bus the host's memory is slower than the device's own: a copy pays.
+static void read_host_import(const struct vk_instance *instance, VkPhysicalDevice physical,
+                             struct vk_facts *out)
+{
+    VkPhysicalDeviceType type = out->properties.deviceType;
+    VkPhysicalDeviceExternalMemoryHostPropertiesEXT host = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT};
+    if ((type != VK_PHYSICAL_DEVICE_TYPE_CPU &&
+         type != VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU) ||
+        !has_extension(instance, physical, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME))
+        return;
+    instance->vk.GetPhysicalDeviceProperties2(
+        physical,
+        &(VkPhysicalDeviceProperties2){
+            .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &host});
+    out->host_alignment = host.minImportedHostPointerAlignment;
+}
+
 // Whether buffers of memory that others use by file descriptor can be made.
 static void read_sharing(const struct vk_instance *instance, VkPhysicalDevice physical,
                          struct vk_facts *out)
@@ -182,6 +200,7 @@ bool vk_facts_read(const struct vk_instance *instance, VkPhysicalDevice physical
     uint32_t subgroup_operations;
     read_properties(instance, physical, out, &subgroup_operations);
     read_sharing(instance, physical, out);
+    read_host_import(instance, physical, out);
     const char *reason = read_features(instance, physical, out);
     set_limits(out, subgroup_operations);
     if (!reason && !find_queue(instance, physical, out))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Buffers of memory that others use, too: exported and imported by file descriptor
-// (VK_KHR_external_memory_fd). Each has memory of its own, and no block.
+// (VK_KHR_external_memory_fd), or the host's, where the device reaches it as its own
+// (VK_EXT_external_memory_host). Each has memory of its own, and no block.
 #include "device.h"
 
 #include <errno.h>
@@ -8,6 +9,11 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+// Bytes. Less of the host's memory is copied sooner than made a buffer of.
+#define LEAST_HOST_MEMORY 4096
+// Kernels load four elements of 32 bits at a time.
+#define LOAD_ALIGNMENT 16
 
 #define HANDLE_TYPE VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT
 
@@ -298,6 +304,110 @@ tn_status vk_buffer_import_fd(tn_device *device, const tn_buffer_fd *memory,
     *buffer = (tn_buffer){
         .size = memory->size, .serial = vk_memory_next_serial(device), .fd = -1};
     status = make_import(device, memory, buffer);
+    if (status != TN_OK) {
+        vk_share_give(device, buffer);
+        host->free(host, buffer);
+        return status;
+    }
+    *out_buffer = buffer;
+    return TN_OK;
+}
+
+// --- the host's memory -----------------------------------------------------------------
+
+static tn_status copy_instead(tn_device *device, const tn_buffer_import *import,
+                              const char *why)
+{
+    return device->host->fail(
+        device->host, TN_ERR_UNSUPPORTED,
+        "%s uses no memory of the host in place, %llu bytes at %p: %s",
+        device->facts.properties.deviceName, (unsigned long long)import->size,
+        import->memory, why);
+}
+
+// NULL, or the reason why this memory is no buffer of the device.
+static const char *reason_against(const tn_device *device, const tn_buffer_import *import)
+{
+    const struct vk_facts *facts = &device->facts;
+    uint64_t needed = facts->properties.limits.minStorageBufferOffsetAlignment;
+    bool acts_as_gpu =
+        facts->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU && !device->is_software;
+    if (!facts->host_alignment || !device->memory.host_cached || acts_as_gpu)
+        return "its own is faster";
+    if (facts->host_alignment > (uint64_t)sysconf(_SC_PAGESIZE))
+        return "the driver takes larger pages than the system's";
+    if (import->size < LEAST_HOST_MEMORY)
+        return "less than 4096 bytes are copied sooner";
+    if (import->size > facts->max_buffer)
+        return "it is more than a buffer may have";
+    if ((uintptr_t)import->memory % (needed < LOAD_ALIGNMENT ? LOAD_ALIGNMENT : needed))
+        return needed > LOAD_ALIGNMENT
+                   ? "its address is aligned to less than the device needs"
+                   : "its address is no multiple of 16";
+    return NULL;
+}
+
+// The types that can be this memory, coherent, and of these those of the buffer.
+static int host_type(tn_device *device, const void *memory, VkBuffer buffer)
+{
+    VkMemoryHostPointerPropertiesEXT types = {
+        .sType = VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT};
+    VkMemoryRequirements needs;
+    if (device->vk->GetMemoryHostPointerPropertiesEXT(
+            device->handle, VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT, memory,
+            &types) != VK_SUCCESS)
+        return -1;
+    device->vk->GetBufferMemoryRequirements(device->handle, buffer, &needs);
+    return vk_memory_find_type(&device->facts, types.memoryTypeBits & needs.memoryTypeBits,
+                               VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
+                                   VK_MEMORY_PROPERTY_HOST_COHERENT_BIT);
+}
+
+// Whole pages around the memory: no kernel reaches bytes that are not bound.
+static tn_status import_pages(tn_device *device, const tn_buffer_import *import,
+                              tn_buffer *buffer)
+{
+    static const VkExternalMemoryBufferCreateInfo pages = {
+        .sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO,
+        .handleTypes = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT};
+    uint64_t page = device->facts.host_alignment;
+    uint64_t below = (uintptr_t)import->memory % page;
+    uint64_t size = (below + import->size + page - 1) / page * page;
+    void *first = (char *)import->memory - below;
+    const VkImportMemoryHostPointerInfoEXT host = {
+        .sType = VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT,
+        .handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT,
+        .pHostPointer = first};
+    const char *call = "vkCreateBuffer";
+    VkResult result = vk_memory_create_buffer(device, size, &pages, &buffer->handle);
+    int type = result == VK_SUCCESS ? host_type(device, first, buffer->handle) : -1;
+    if (result == VK_SUCCESS && type < 0)
+        return copy_instead(device, import, "the driver cannot map it");
+    if (result == VK_SUCCESS)
+        result = allocate(device, buffer, size, (uint32_t)type, &host, &call);
+    buffer->offset = below;
+    buffer->map = import->memory;
+    if (result == VK_SUCCESS || result == VK_ERROR_DEVICE_LOST)
+        return vk_check(device, result, call);
+    return copy_instead(device, import, vk_result_name(result));
+}
+
+tn_status vk_buffer_import(tn_device *device, const tn_buffer_import *import,
+                           tn_buffer **out_buffer)
+{
+    const tn_host *host = device->host;
+    tn_status status = vk_check_lost(device);
+    const char *why = reason_against(device, import);
+    if (status == TN_OK && why)
+        status = copy_instead(device, import, why);
+    if (status != TN_OK)
+        return status;
+    tn_buffer *buffer = host->alloc(host, sizeof(*buffer), 0);
+    if (!buffer)
+        return TN_ERR_MEMORY;
+    *buffer = (tn_buffer){
+        .size = import->size, .serial = vk_memory_next_serial(device), .fd = -1};
+    status = import_pages(device, import, buffer);
     if (status != TN_OK) {
         vk_share_give(device, buffer);
         host->free(host, buffer);
