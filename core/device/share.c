@@ -28,9 +28,14 @@ static tn_status export_fd(struct device *device, const tn_buffer *buffer, uint6
                            uint64_t size, tn_buffer_fd *out)
 {
     tn_buffer *it = (tn_buffer *)(uintptr_t)buffer; // an export changes nothing
-    *out = (tn_buffer_fd){.struct_size = sizeof(*out), .fd = -1};
-    fail_clear();
-    tn_status status = device->ops->buffer_export_fd(device->handle, it, offset, size, out);
+    tn_status status = TN_ERR_MEMORY;
+    for (int i = 0; i < 2 && status == TN_ERR_MEMORY; i++) {
+        if (i > 0)
+            device_trim(device); // spare storages make room
+        *out = (tn_buffer_fd){.struct_size = sizeof(*out), .fd = -1};
+        fail_clear();
+        status = device->ops->buffer_export_fd(device->handle, it, offset, size, out);
+    }
     return status == TN_OK ? TN_OK : device_failed(device, "buffer_export_fd", status);
 }
 

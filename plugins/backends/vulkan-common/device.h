@@ -274,6 +274,8 @@ void vk_memory_finish(tn_device *device);
 tn_status vk_memory_take(tn_device *device, uint64_t size, enum vk_memory_kind kind,
                          tn_buffer *out);
 void vk_memory_give(tn_device *device, tn_buffer *buffer);
+// Gives all empty blocks back to the driver.
+void vk_memory_drop_spares(tn_device *device);
 // A number for a buffer without a block.
 uint64_t vk_memory_next_serial(tn_device *device);
 // A buffer of storage, not bound; `next` is chained. VK_NULL_HANDLE on failure.

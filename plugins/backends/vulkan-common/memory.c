@@ -411,6 +411,13 @@ void vk_memory_give(tn_device *device, tn_buffer *buffer)
     pthread_mutex_unlock(&memory->lock);
 }
 
+void vk_memory_drop_spares(tn_device *device)
+{
+    pthread_mutex_lock(&device->memory.lock);
+    drop_spares(device, 0);
+    pthread_mutex_unlock(&device->memory.lock);
+}
+
 uint64_t vk_memory_next_serial(tn_device *device)
 {
     pthread_mutex_lock(&device->memory.lock);

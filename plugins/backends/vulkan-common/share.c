@@ -134,6 +134,10 @@ static tn_status make_exportable(tn_device *device, uint64_t size, tn_buffer *sh
     out->kind = (uint32_t)type + 1;
     out->size = needs.size;
     result = allocate(device, shared, needs.size, (uint32_t)type, &export, &call);
+    if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY && !shared->memory) {
+        vk_memory_drop_spares(device);
+        result = allocate(device, shared, needs.size, (uint32_t)type, &export, &call);
+    }
     return vk_check(device, result, call);
 }
 
