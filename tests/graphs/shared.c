@@ -280,7 +280,7 @@ Test(shared, bad_memory_is_refused_and_released)
     cr_assert(eq(int, ftruncate(plain, 1 << 20), 0));
     REFUSED(memory.fd = 1000, TN_F32, shape, "file descriptor 1000 is not open");
     REFUSED(memory.fd = -1, TN_F32, shape, "file descriptor -1 is not open");
-    REFUSED(memory.fd = zero, TN_F32, shape, "expected what an export by this device gave");
+    REFUSED(memory.fd = zero, TN_F32, shape, "it is another kind of file: expected what");
     REFUSED(memory.fd = small, TN_F32, shape, "it is shorter");
     REFUSED(memory.fd = plain, TN_F32, shape,
             "expected what an export by this device gave");

@@ -200,6 +200,7 @@ struct tn_device {
     VkSemaphore host_timeline;                 // signalled by vk_signal
     atomic_bool waits_for_host;                // work did so; never cleared
     atomic_bool lost;                          // never cleared
+    _Atomic uint64_t share_file; // what files its exports are (share.c); 0: not known yet
     // A software driver, not told to act as a GPU: no polling, no tiled transposition.
     bool is_software;
     struct vk_memory memory;

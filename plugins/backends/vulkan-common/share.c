@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 // Bytes. Less of the host's memory is copied sooner than made a buffer of.
@@ -141,14 +142,8 @@ static tn_status make_exportable(tn_device *device, uint64_t size, tn_buffer *sh
     return vk_check(device, result, call);
 }
 
-static tn_status export_copy(tn_device *device, const struct vk_copy *copy,
-                             tn_buffer *shared, tn_buffer_fd *out)
+static tn_status get_fd(tn_device *device, const tn_buffer *shared, tn_buffer_fd *out)
 {
-    tn_status status = make_exportable(device, copy->size, shared, out);
-    if (status == TN_OK)
-        status = vk_run_commands(device, record_export, copy);
-    if (status != TN_OK)
-        return status;
     VkResult result = device->vk->GetMemoryFdKHR(
         device->handle,
         &(VkMemoryGetFdInfoKHR){.sType = VK_STRUCTURE_TYPE_MEMORY_GET_FD_INFO_KHR,
@@ -158,6 +153,43 @@ static tn_status export_copy(tn_device *device, const struct vk_copy *copy,
     if (result != VK_SUCCESS)
         return vk_fail(device, result, "vkGetMemoryFdKHR");
     fcntl(out->fd, F_SETFD, FD_CLOEXEC);
+    return TN_OK;
+}
+
+static tn_status export_copy(tn_device *device, const struct vk_copy *copy,
+                             tn_buffer *shared, tn_buffer_fd *out)
+{
+    tn_status status = make_exportable(device, copy->size, shared, out);
+    if (status == TN_OK)
+        status = vk_run_commands(device, record_export, copy);
+    return status == TN_OK ? get_fd(device, shared, out) : status;
+}
+
+// The type of a file, and of devices the number of the driver. Not 0.
+static uint64_t file_kind(const struct stat *file)
+{
+    return UINT64_C(1) << 63 | (uint64_t)(file->st_mode & S_IFMT) << 32 |
+           (S_ISCHR(file->st_mode) ? (uint32_t)major(file->st_rdev) : 0);
+}
+
+// Finds out what files exports are: a driver need not survive others.
+static tn_status learn_file(tn_device *device, uint64_t *out)
+{
+    tn_buffer shared = {.fd = -1};
+    tn_buffer_fd memory = {.fd = -1};
+    struct stat file;
+    *out = atomic_load(&device->share_file);
+    if (*out)
+        return TN_OK;
+    tn_status status = make_exportable(device, 1, &shared, &memory);
+    if (status == TN_OK)
+        status = get_fd(device, &shared, &memory);
+    vk_share_give(device, &shared);
+    if (status != TN_OK)
+        return status;
+    if (fstat(memory.fd, &file) == 0)
+        atomic_store(&device->share_file, *out = file_kind(&file));
+    close(memory.fd);
     return TN_OK;
 }
 
@@ -223,13 +255,18 @@ static tn_status import_memory(tn_device *device, const tn_buffer_fd *memory, ui
     struct stat file = {0};
     VkImportMemoryFdInfoKHR import = {.sType = VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR,
                                       .handleType = HANDLE_TYPE};
-    tn_status status = duplicate(device, memory->fd, &import.fd);
+    uint64_t expected;
+    tn_status status = learn_file(device, &expected);
+    if (status == TN_OK)
+        status = duplicate(device, memory->fd, &import.fd);
     if (status != TN_OK)
         return status;
-    if (fstat(import.fd, &file) || (S_ISREG(file.st_mode) && file.st_size >= 0 &&
-                                    (uint64_t)file.st_size < memory->size)) {
+    bool is_other = fstat(import.fd, &file) || file_kind(&file) != expected;
+    if (is_other || (S_ISREG(file.st_mode) && file.st_size >= 0 &&
+                     (uint64_t)file.st_size < memory->size)) {
         close(import.fd);
-        return refuse(device, memory, "it is shorter");
+        return refuse(device, memory,
+                      is_other ? "it is another kind of file" : "it is shorter");
     }
     VkResult result = allocate(device, buffer, memory->size, type, &import, &call);
     if (!buffer->memory)
