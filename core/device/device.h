@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <tenon/backend.h>
+#include <tenon/share.h>
 #include "../base/counts.h"
 #include "../base/hash.h"
 #include "../base/runtime.h"
@@ -224,6 +225,12 @@ struct host_memory {
 tn_status storage_import(struct device *device, const struct host_memory *memory,
                          struct storage **out);
 
+// Makes the storage of a buffer that the backend imported. Takes the buffer, which is
+// destroyed on failure, and on success the memory. `reusable`: see storage_is_reusable().
+tn_status storage_wrap(struct device *device, tn_buffer *buffer,
+                       const struct host_memory *memory, bool reusable,
+                       struct storage **out);
+
 // Whether work may write the storage when no array needs it any more: not so for imported
 // memory, unless it is writable and aligned for every dtype.
 bool storage_is_reusable(const struct storage *storage);
@@ -274,6 +281,23 @@ tn_status value_from_host(tn_runtime *runtime, uint32_t device, const tn_type *t
 tn_status value_from_memory(tn_runtime *runtime, uint32_t device, const tn_layout *layout,
                             const void *data, const struct host_memory *memory,
                             bool must_share, struct value **out);
+
+// A value in memory that others use, too (share.c): element (0, 0, ...) lies at
+// shared->offset, the layout's offset is 0. Takes `memory`, of which `size` and `data` are
+// not read, as value_from_memory() does.
+tn_status value_from_fd(tn_runtime *runtime, uint32_t device, const tn_layout *layout,
+                        const tn_shared_memory *shared, const struct host_memory *memory,
+                        struct value **out);
+
+// Fills in memory with the elements of a contiguous value, for others.
+tn_status value_export_fd(struct value *value, tn_shared_memory *out);
+
+// Whether one device imports what the other exports; and a copy by that way, on the calling
+// thread, while no work uses the buffers.
+bool devices_share(const struct device *from, const struct device *to);
+tn_status buffers_copy_shared(struct device *from, const tn_buffer *from_buffer,
+                              uint64_t from_offset, struct device *to, tn_buffer *to_buffer,
+                              uint64_t to_offset, uint64_t size);
 
 // --- statistics ------------------------------------------------------------------------
 

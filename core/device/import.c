@@ -48,8 +48,15 @@ tn_status storage_import(struct device *device, const struct host_memory *memory
 {
     tn_buffer *buffer = NULL;
     tn_status status = import_buffer(device, memory, &buffer);
-    if (status != TN_OK)
-        return status;
+    uint64_t alignment = device->info.buffer_alignment;
+    bool reusable = memory->writable && (uintptr_t)memory->data % alignment == 0;
+    return status == TN_OK ? storage_wrap(device, buffer, memory, reusable, out) : status;
+}
+
+tn_status storage_wrap(struct device *device, tn_buffer *buffer,
+                       const struct host_memory *memory, bool reusable,
+                       struct storage **out)
+{
     struct storage *storage = mem_alloc_aligned(sizeof(*storage), 64);
     struct import *import = storage ? mem_alloc(sizeof(*import)) : NULL;
     if (!import) {
@@ -57,12 +64,8 @@ tn_status storage_import(struct device *device, const struct host_memory *memory
         device->ops->buffer_destroy(device->handle, buffer);
         return TN_ERR_MEMORY;
     }
-    uint64_t alignment = device->info.buffer_alignment;
     *import = (struct import){
-        .release = memory->release,
-        .context = memory->context,
-        .reusable = memory->writable && (uintptr_t)memory->data % alignment == 0,
-    };
+        .release = memory->release, .context = memory->context, .reusable = reusable};
     *storage = (struct storage){
         .device = device, .buffer = buffer, .size = memory->size, .import = import};
     atomic_init(&storage->refs, 1);

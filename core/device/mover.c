@@ -98,14 +98,16 @@ static tn_status read_bytes(struct device *device, const tn_buffer *buffer, uint
     return status == TN_OK ? TN_OK : device_failed(device, "buffer_read", status);
 }
 
+// Bytes. Less is copied sooner than memory is made that both devices use.
+#define SHARED_FROM (UINT64_C(1) << 20)
+
 // A mapping may also be of memory that the device has lost, so the side that is not mapped,
 // or else the source, is asked by a call that fails then.
 tn_status buffers_copy(struct device *from, const tn_buffer *from_buffer,
                        uint64_t from_offset, struct device *to, tn_buffer *to_buffer,
                        uint64_t to_offset, uint64_t size)
 {
-    char *there =
-        (to->info.flags & TN_DEVICE_HOST_MEMORY) ? map(to, to_buffer, to_offset) : NULL;
+    char *there = map(to, to_buffer, to_offset);
     if (there)
         return read_bytes(from, from_buffer, from_offset, there, size);
     const char *here = (from->info.flags & TN_DEVICE_HOST_MEMORY)
@@ -113,6 +115,13 @@ tn_status buffers_copy(struct device *from, const tn_buffer *from_buffer,
                            : NULL;
     if (here)
         return write_bytes(to, to_buffer, to_offset, here, size);
+    if (size >= SHARED_FROM && devices_share(from, to)) {
+        tn_status status = buffers_copy_shared(from, from_buffer, from_offset, to,
+                                               to_buffer, to_offset, size);
+        if (status == TN_OK || status == TN_ERR_DEVICE)
+            return status;
+        fail_clear(); // by way of the host
+    }
     void *bytes = mem_alloc(size);
     if (!bytes)
         return TN_ERR_MEMORY;

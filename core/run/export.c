@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // tn_array_export: the elements of an array as a DLPack tensor, which keeps the array's
-// value alive until its deleter is called.
+// value alive until its deleter is called. tn_array_export_fd: memory for others.
 #include <stdlib.h>
 #include <string.h>
 #include "../base/dtype.h"
@@ -136,4 +136,31 @@ struct DLManagedTensorVersioned *tn_array_export_versioned(tn_scope *scope, tn_a
         .dl_tensor = tensor,
     };
     return &exported->managed.versioned;
+}
+
+tn_status tn_array_export_fd(tn_scope *scope, tn_array *array, tn_shared_memory *out)
+{
+    tn_shared_memory mine = {0};
+    array = read_evaluated(scope, "array_export_fd", array);
+    if (!array)
+        return scope ? scope->status : TN_ERR_ARGUMENT;
+    if (!out)
+        return tn_scope_fail(scope, TN_ERR_ARGUMENT, "array_export_fd: the record is NULL");
+    uint32_t size = out->struct_size ? out->struct_size : TN_END_OF(out, context);
+    if (size < TN_END_OF(out, device))
+        return tn_scope_fail(scope, TN_ERR_ARGUMENT,
+                             "array_export_fd: a record of %u bytes, expected %llu or more",
+                             size, (unsigned long long)TN_END_OF(out, device));
+    array = read_contiguous(scope, array);
+    if (!array)
+        return scope->status;
+    tn_status status = value_export_fd(array->value, &mine);
+    if (status != TN_OK) {
+        fail_prefix("array_export_fd: ");
+        return scope_take_failure(scope, status);
+    }
+    size = size < sizeof(mine) ? size : sizeof(mine);
+    mine.struct_size = size;
+    memcpy(out, &mine, size);
+    return TN_OK;
 }

@@ -15,7 +15,8 @@ struct given_memory {
     const char *function; // for messages
     tn_layout layout;     // offset 0
     const void *data;
-    struct host_memory memory; // `data` and `size` are not set
+    struct host_memory memory;      // `data` and `size` are not set
+    const tn_shared_memory *shared; // of tn_array_import_fd; NULL: `data` counts
     bool must_share;
 };
 
@@ -38,7 +39,7 @@ static tn_array *give_back(tn_scope *scope, const struct given_memory *given,
 static tn_status check_pointer(const struct given_memory *given)
 {
     size_t size = dtype_size(tn_dtype_real(given->layout.dtype));
-    if (layout_elements(&given->layout) == 0)
+    if (given->shared || layout_elements(&given->layout) == 0)
         return TN_OK;
     if (!given->data)
         return fail(TN_ERR_ARGUMENT, "%s: data is NULL", given->function);
@@ -70,8 +71,12 @@ static tn_array *import_array(tn_scope *scope, const struct given_memory *given)
     tn_status status = check_pointer(given);
     if (status != TN_OK)
         return give_back(scope, given, status);
-    status = value_from_memory(scope->runtime, scope_data_device(scope), &given->layout,
-                               given->data, &given->memory, given->must_share, &value);
+    uint32_t device = scope_data_device(scope);
+    status = given->shared
+                 ? value_from_fd(scope->runtime, device, &given->layout, given->shared,
+                                 &given->memory, &value)
+                 : value_from_memory(scope->runtime, device, &given->layout, given->data,
+                                     &given->memory, given->must_share, &value);
     if (status != TN_OK) {
         fail_prefix("%s: ", given->function);
         scope_take_failure(scope, status);
@@ -82,15 +87,56 @@ static tn_array *import_array(tn_scope *scope, const struct given_memory *given)
 
 // --- memory of the host ----------------------------------------------------------------
 
+static tn_status check_flags(const char *record, uint32_t flags, uint32_t known)
+{
+    return flags & ~known
+               ? fail(TN_ERR_ARGUMENT, "%s: flags 0x%x are unknown", record, flags & ~known)
+               : TN_OK;
+}
+
 static tn_status read_memory(const tn_host_memory *given, tn_host_memory *out)
 {
     uint32_t size = given->struct_size ? given->struct_size : TN_END_OF(out, context);
     tn_status status = abi_struct_read(out, sizeof(*out), given, size, TN_END_OF(out, data),
                                        "tn_host_memory");
-    uint32_t unknown = out->flags & ~(uint32_t)(TN_MEMORY_WRITABLE | TN_MEMORY_NO_COPY);
-    if (status == TN_OK && unknown)
-        return fail(TN_ERR_ARGUMENT, "tn_host_memory: flags 0x%x are unknown", unknown);
-    return status;
+    return status == TN_OK ? check_flags("tn_host_memory", out->flags,
+                                         TN_MEMORY_WRITABLE | TN_MEMORY_NO_COPY)
+                           : status;
+}
+
+static tn_status read_shared(const tn_shared_memory *given, tn_shared_memory *out)
+{
+    uint32_t size = given->struct_size ? given->struct_size : TN_END_OF(out, context);
+    tn_status status = abi_struct_read(out, sizeof(*out), given, size,
+                                       TN_END_OF(out, device), "tn_shared_memory");
+    return status == TN_OK ? check_flags("tn_shared_memory", out->flags, TN_MEMORY_WRITABLE)
+                           : status;
+}
+
+// Imports with a shape and strides; takes the memory. `status`: of reading the record.
+static tn_array *import_shaped(tn_scope *scope, tn_status status, tn_dtype dtype,
+                               const tn_shape *shape, const int64_t *strides,
+                               struct given_memory *given)
+{
+    tn_type type;
+    if (scope_begin(scope, given->function, NO_LISTS) != TN_OK)
+        return give_back(scope, given, TN_OK);
+    if (status == TN_OK)
+        status = type_from_shape(dtype, shape, &type);
+    if (status != TN_OK) {
+        fail_prefix("%s: ", given->function);
+        return give_back(scope, given, status);
+    }
+    given->layout = layout_contiguous(&type);
+    take_strides(&given->layout, strides);
+    return import_array(scope, given);
+}
+
+static tn_array *no_memory(tn_scope *scope, const char *function)
+{
+    if (scope_begin(scope, function, NO_LISTS) == TN_OK)
+        tn_scope_fail(scope, TN_ERR_ARGUMENT, "%s: the memory is NULL", function);
+    return NULL;
 }
 
 tn_array *tn_array_import_host(tn_scope *scope, tn_dtype dtype, const tn_shape *shape,
@@ -98,29 +144,29 @@ tn_array *tn_array_import_host(tn_scope *scope, tn_dtype dtype, const tn_shape *
 {
     struct given_memory given = {.function = "array_import_host"};
     tn_host_memory mine = {0};
-    tn_type type;
-    if (!memory) {
-        if (scope_begin(scope, given.function, NO_LISTS) == TN_OK)
-            tn_scope_fail(scope, TN_ERR_ARGUMENT, "%s: the memory is NULL", given.function);
-        return NULL;
-    }
+    if (!memory)
+        return no_memory(scope, given.function);
     tn_status status = read_memory(memory, &mine);
     given.memory = (struct host_memory){.writable = mine.flags & TN_MEMORY_WRITABLE,
                                         .release = mine.release,
                                         .context = mine.context};
-    if (scope_begin(scope, given.function, NO_LISTS) != TN_OK)
-        return give_back(scope, &given, TN_OK);
-    if (status == TN_OK)
-        status = type_from_shape(dtype, shape, &type);
-    if (status != TN_OK) {
-        fail_prefix("%s: ", given.function);
-        return give_back(scope, &given, status);
-    }
-    given.layout = layout_contiguous(&type);
-    take_strides(&given.layout, mine.strides);
     given.data = mine.data;
     given.must_share = mine.flags & TN_MEMORY_NO_COPY;
-    return import_array(scope, &given);
+    return import_shaped(scope, status, dtype, shape, mine.strides, &given);
+}
+
+tn_array *tn_array_import_fd(tn_scope *scope, tn_dtype dtype, const tn_shape *shape,
+                             const tn_shared_memory *memory)
+{
+    tn_shared_memory mine = {0};
+    struct given_memory given = {.function = "array_import_fd", .shared = &mine};
+    if (!memory)
+        return no_memory(scope, given.function);
+    tn_status status = read_shared(memory, &mine);
+    given.memory = (struct host_memory){.writable = mine.flags & TN_MEMORY_WRITABLE,
+                                        .release = mine.release,
+                                        .context = mine.context};
+    return import_shaped(scope, status, dtype, shape, mine.strides, &given);
 }
 
 // --- DLPack ----------------------------------------------------------------------------

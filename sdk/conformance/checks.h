@@ -37,6 +37,7 @@ void group_device(struct kit *k);    // packs on each device, through a runtime
 void group_backend(struct kit *k);   // the table and its devices
 void group_buffer(struct kit *k);    // memory of a device
 void group_import(struct kit *k);    // memory of the host, used in place
+void group_share(struct kit *k);     // memory that others use, too
 void group_segment(struct kit *k);   // compiling and running segments
 void group_queue(struct kit *k);     // submissions, points and waiting
 void group_family(struct kit *k);    // kernels of other plugins, by family

@@ -138,6 +138,13 @@ bool fixture_computes(const struct fixture *f)
     return !(f->info.flags & TN_DEVICE_COMPUTES_NOTHING);
 }
 
+bool fixture_shares(const struct fixture *f)
+{
+    static const uint8_t none[sizeof(f->info.share_id)];
+    return memcmp(f->info.share_id, none, sizeof(none)) != 0 &&
+           TN_HAS(f->backend, buffer_export_fd) && TN_HAS(f->backend, buffer_import_fd);
+}
+
 // --- messages --------------------------------------------------------------------------
 
 void fixture_listen(struct fixture *f)

@@ -101,6 +101,9 @@ bool fixture_consumes(const struct fixture *f, const char *family);
 // False for the backend null, whose results mean nothing.
 bool fixture_computes(const struct fixture *f);
 
+// True when the device exports and imports memory by file descriptor.
+bool fixture_shares(const struct fixture *f);
+
 // The threads of this process; and how many beyond `expected` remain after 50 ms.
 int count_threads(void);
 int threads_beyond(int expected);

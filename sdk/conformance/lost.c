@@ -189,6 +189,22 @@ static void expect_lost(struct fixture *f, tn_status status, bool is_untouched,
     fixture_listen(f);
 }
 
+// The optional slots.
+static void check_copies(struct scene *s)
+{
+    struct fixture *f = s->fixture;
+    const tn_backend *t = f->backend;
+    tn_buffer *buffer = s->bindings[0].buffer;
+    tn_buffer_fd memory = {.struct_size = sizeof(memory), .fd = -7};
+    if (TN_HAS(t, buffer_copy))
+        expect_lost(f, t->buffer_copy(f->device, buffer, 0, s->bindings[1].buffer, 4, 4),
+                    true, "buffer_copy");
+    if (!fixture_shares(f))
+        return;
+    tn_status status = t->buffer_export_fd(f->device, buffer, 0, 4, &memory);
+    expect_lost(f, status, memory.fd == -7, "buffer_export_fd");
+}
+
 static void check_calls(struct scene *s)
 {
     struct fixture *f = s->fixture;
@@ -215,6 +231,7 @@ static void check_calls(struct scene *s)
     expect_lost(f, status, word == UINT32_C(0xa5a5a5a5), "buffer_read");
     status = t->buffer_write(f->device, buffer, 4, &word, 4);
     expect_lost(f, status, true, "buffer_write");
+    check_copies(s);
     for (int i = 0; i < SUBMISSIONS; i++)
         expect_lost(f, t->wait(f->device, 0, s->points[i]), true, "wait");
     if (TN_HAS(t, buffer_map) && t->buffer_map(f->device, buffer))

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """NumPy, and PyTorch where it is installed, see an exported array's memory; arrays of theirs
-are used in place, and let go when the scope is closed.
+are used in place, and let go when the scope is closed. Also on Vulkan, where the host sees what
+is the device's (TENON_BACKEND).
 
     dlpack.py LIBTENON
 """
@@ -119,7 +120,7 @@ def numpy_sees_the_memory_of_an_exported_array():
 
 
 def an_array_of_numpys_is_used_in_place_and_let_go():
-    source = numpy.arange(24, dtype=numpy.float64).reshape(4, 6)
+    source = numpy.arange(2400, dtype=numpy.float64).reshape(40, 60)
     before = sys.getrefcount(source)
     with Session() as s:
         x = s.take(source)
@@ -129,7 +130,7 @@ def an_array_of_numpys_is_used_in_place_and_let_go():
 
 
 def strided_views_travel_both_ways():
-    source = numpy.arange(24, dtype=numpy.int64).reshape(4, 6)[::2, ::-2]
+    source = numpy.arange(2400, dtype=numpy.int64).reshape(40, 60)[::2, ::-1]
     with Session() as s:
         x = s.take(source)
         there = numpy.from_dlpack(Exported(s.need(tenon.tn_array_export(s.scope, x))))

@@ -379,6 +379,43 @@ Test(share, null_takes_memory_in_place)
     cr_assert(eq(int, released, 1));
 }
 
+// A software driver, like a GPU beside the CPU, reaches the host's memory as its own.
+static void in_place_on_vulkan(size_t offset, bool in_place, const char *says)
+{
+    enum { COUNT = 1500 };
+    struct fenced fenced = fenced_new(COUNT * sizeof(float) + offset);
+    float *data = (float *)(void *)(fenced.pages + offset);
+    atomic_int released = 0;
+    for (int i = 0; i < COUNT; i++)
+        data[i] = (float)i;
+    fenced_seal(&fenced);
+    tn_runtime *rt = open_on("vulkan");
+    tn_scope *s = tn_scope_open(rt);
+    tn_array *x = import_f32(s, 3, COUNT / 3, data, 0, &released);
+    cr_assert(eq(int, released, in_place ? 0 : 1));
+    const void *seen = tn_data(s, x);
+    cr_assert(eq(int, seen == (const void *)data, in_place));
+    cr_assert(tn_item(s, un(s, "base.sum", x)) == COUNT * (COUNT - 1) / 2);
+    tn_array *most = un(s, "base.max", un(s, "base.transpose", x));
+    cr_assert(tn_item(s, most) == COUNT - 1);
+    x = import_f32(s, 3, COUNT / 3, data, TN_MEMORY_NO_COPY, &released);
+    cr_assert(eq(int, tn_scope_status(s), in_place ? TN_OK : TN_ERR_UNSUPPORTED));
+    if (says)
+        check_says(tn_scope_error(s), says);
+    tn_scope_close(s);
+    tn_runtime_close(rt);
+    cr_assert(eq(int, released, 2));
+    munmap(fenced.pages, fenced.size + (size_t)sysconf(_SC_PAGESIZE));
+}
+
+Test(share, vulkan_takes_memory_in_place_where_its_address_permits)
+{
+    need_device("vulkan");
+    in_place_on_vulkan(0, true, NULL);
+    in_place_on_vulkan(16, true, NULL); // as NumPy has it
+    in_place_on_vulkan(4, false, "its address is no multiple of 16");
+}
+
 Test(share, elsewhere_memory_is_copied_and_released_at_once)
 {
     float data[4] = {1, 2, 3, 4};
@@ -392,8 +429,8 @@ Test(share, elsewhere_memory_is_copied_and_released_at_once)
     cr_assert(tn_item(s, un(s, "base.sum", x)) == 10);
     cr_assert(eq(ptr, import_f32(s, 2, 2, data, TN_MEMORY_NO_COPY, &released), NULL));
     cr_assert(eq(int, tn_scope_status(s), TN_ERR_UNSUPPORTED));
-    check_says(tn_scope_error(s),
-               "array_import_host: device vulkan:0 uses no memory of the host in place");
+    check_says(tn_scope_error(s), "array_import_host: device vulkan:0: ");
+    check_says(tn_scope_error(s), "uses no memory of the host in place, 16 bytes at 0x");
     cr_assert(eq(int, released, 2));
     tn_scope_close(s);
     tn_runtime_close(rt);

@@ -145,6 +145,7 @@ class Checker:
                             self.reachable("sdk/include/tenon/file.h") |
                             self.reachable("sdk/include/tenon/retain.h") |
                             self.reachable("sdk/include/tenon/graph_format.h") |
+                            self.reachable("sdk/include/tenon/share.h") |
                             self.reachable("sdk/include/tenon/ffi.h") |
                             self.reachable("sdk/include/tenon/checked.h") |
                             self.reachable("sdk/include/tenon/ops/reference.h"))

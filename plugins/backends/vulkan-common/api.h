@@ -22,6 +22,7 @@
     X(GetPhysicalDeviceProperties2)                                                        \
     X(GetPhysicalDeviceFeatures2)                                                          \
     X(GetPhysicalDeviceMemoryProperties)                                                   \
+    X(GetPhysicalDeviceExternalBufferProperties)                                           \
     X(GetPhysicalDeviceQueueFamilyProperties)                                              \
     X(CreateDevice)                                                                        \
     X(GetDeviceProcAddr)                                                                   \
@@ -36,6 +37,8 @@
     X(AllocateMemory)                                                                      \
     X(FreeMemory)                                                                          \
     X(MapMemory)                                                                           \
+    X(GetMemoryFdKHR)                                                                      \
+    X(GetMemoryHostPointerPropertiesEXT)                                                   \
     X(CreateBuffer)                                                                        \
     X(DestroyBuffer)                                                                       \
     X(GetBufferMemoryRequirements)                                                         \

@@ -45,7 +45,10 @@ void vk_buffer_destroy(tn_device *device, tn_buffer *buffer)
 {
     if (!buffer)
         return;
-    vk_memory_give(device, buffer);
+    if (buffer->block)
+        vk_memory_give(device, buffer);
+    else
+        vk_share_give(device, buffer);
     device->host->free(device->host, buffer);
 }
 
@@ -84,16 +87,22 @@ static tn_status create_commands(tn_device *device, struct vk_staging *staging)
     return vk_check(device, result, "vkAllocateCommandBuffers");
 }
 
+static tn_status commands_ready(tn_device *device, struct vk_staging *staging)
+{
+    tn_status status = TN_OK;
+    if (!staging->pool)
+        status = create_pool(device, staging);
+    if (status == TN_OK && !staging->commands)
+        status = create_commands(device, staging);
+    return status;
+}
+
 static tn_status staging_ready(tn_device *device, struct vk_staging *staging)
 {
     tn_status status = TN_OK;
     if (!staging->buffer)
         status = create(device, STAGING_SIZE, VK_MEMORY_STAGING, &staging->buffer);
-    if (status == TN_OK && !staging->pool)
-        status = create_pool(device, staging);
-    if (status == TN_OK && !staging->commands)
-        status = create_commands(device, staging);
-    return status;
+    return status == TN_OK ? commands_ready(device, staging) : status;
 }
 
 void vk_staging_finish(tn_device *device, struct vk_staging *staging)
@@ -128,17 +137,9 @@ static void unlock_staging(tn_device *device, uint32_t index)
     pthread_mutex_unlock(&device->queues[index].staging.lock);
 }
 
-static tn_status record_copy(tn_device *device, VkCommandBuffer commands,
-                             const tn_buffer *from, uint64_t from_offset,
-                             const tn_buffer *to, uint64_t to_offset, uint64_t size)
+void vk_record_copy(tn_device *device, VkCommandBuffer commands, const struct vk_copy *copy)
 {
     const struct vk_device_api *vk = device->vk;
-    VkResult result = vk->BeginCommandBuffer(
-        commands,
-        &(VkCommandBufferBeginInfo){.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
-                                    .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT});
-    if (result != VK_SUCCESS)
-        return vk_fail(device, result, "vkBeginCommandBuffer");
     const VkMemoryBarrier before = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
                                     .srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT,
                                     .dstAccessMask = VK_ACCESS_TRANSFER_READ_BIT |
@@ -150,28 +151,42 @@ static tn_status record_copy(tn_device *device, VkCommandBuffer commands,
                                                     VK_ACCESS_SHADER_WRITE_BIT};
     vk->CmdPipelineBarrier(commands, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT,
                            VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 1, &before, 0, NULL, 0, NULL);
-    vk->CmdCopyBuffer(commands, from->handle, to->handle, 1,
-                      &(VkBufferCopy){.srcOffset = from->offset + from_offset,
-                                      .dstOffset = to->offset + to_offset,
-                                      .size = size});
+    vk->CmdCopyBuffer(commands, copy->from->handle, copy->to->handle, 1,
+                      &(VkBufferCopy){.srcOffset = copy->from->offset + copy->from_offset,
+                                      .dstOffset = copy->to->offset + copy->to_offset,
+                                      .size = copy->size});
     vk->CmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT,
                            VK_PIPELINE_STAGE_HOST_BIT |
                                VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
                            0, 1, &after, 0, NULL, 0, NULL);
-    return vk_check(device, vk->EndCommandBuffer(commands), "vkEndCommandBuffer");
+}
+
+// Records, submits and waits, with the commands of a queue's staging, which is locked.
+static tn_status run_now(tn_device *device, uint32_t queue, vk_record *record,
+                         const struct vk_copy *copy)
+{
+    VkCommandBuffer commands = device->queues[queue].staging.commands;
+    uint64_t point;
+    VkResult result = device->vk->BeginCommandBuffer(
+        commands,
+        &(VkCommandBufferBeginInfo){.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+                                    .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT});
+    if (result != VK_SUCCESS)
+        return vk_fail(device, result, "vkBeginCommandBuffer");
+    record(device, commands, copy);
+    tn_status status =
+        vk_check(device, device->vk->EndCommandBuffer(commands), "vkEndCommandBuffer");
+    if (status == TN_OK)
+        status = vk_queue_submit(device, queue, commands, NULL, 0, &point);
+    return status == TN_OK ? vk_wait(device, queue, point) : status;
 }
 
 static tn_status copy_now(tn_device *device, uint32_t queue, const tn_buffer *from,
                           uint64_t from_offset, const tn_buffer *to, uint64_t to_offset,
                           uint64_t size)
 {
-    VkCommandBuffer commands = device->queues[queue].staging.commands;
-    uint64_t point;
-    tn_status status =
-        record_copy(device, commands, from, from_offset, to, to_offset, size);
-    if (status == TN_OK)
-        status = vk_queue_submit(device, queue, commands, NULL, 0, &point);
-    return status == TN_OK ? vk_wait(device, queue, point) : status;
+    return run_now(device, queue, vk_record_copy,
+                   &(struct vk_copy){from, to, from_offset, to_offset, size});
 }
 
 static tn_status write_staged(tn_device *device, tn_buffer *buffer, uint64_t offset,
@@ -205,6 +220,26 @@ static tn_status read_staged(tn_device *device, tn_buffer *buffer, uint64_t offs
     }
     unlock_staging(device, queue);
     return status;
+}
+
+tn_status vk_run_commands(tn_device *device, vk_record *record, const struct vk_copy *copy)
+{
+    tn_status status = vk_check_lost(device);
+    if (status != TN_OK)
+        return status;
+    uint32_t queue = lock_staging(device);
+    status = commands_ready(device, &device->queues[queue].staging);
+    if (status == TN_OK)
+        status = run_now(device, queue, record, copy);
+    unlock_staging(device, queue);
+    return status;
+}
+
+tn_status vk_buffer_copy(tn_device *device, tn_buffer *from, uint64_t from_offset,
+                         tn_buffer *to, uint64_t to_offset, uint64_t size)
+{
+    return vk_run_commands(device, vk_record_copy,
+                           &(struct vk_copy){from, to, from_offset, to_offset, size});
 }
 
 tn_status vk_buffer_write(tn_device *device, tn_buffer *buffer, uint64_t offset,

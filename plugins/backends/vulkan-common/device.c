@@ -70,6 +70,17 @@ tn_status vk_ask_lost(tn_device *device)
                : TN_OK;
 }
 
+#define MAX_EXTENSIONS 2
+static uint32_t list_extensions(const struct vk_facts *facts, const char **out)
+{
+    uint32_t count = 0;
+    if (facts->share_fd)
+        out[count++] = VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME;
+    if (facts->host_alignment)
+        out[count++] = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
+    return count;
+}
+
 // Enables all features that kernels of this backend or of op packs may use, where the
 // device has them.
 static VkResult create_logical(tn_device *device)
@@ -111,6 +122,8 @@ static VkResult create_logical(tn_device *device)
                      .shaderStorageBufferArrayDynamicIndexing =
                          has.features.shaderStorageBufferArrayDynamicIndexing},
     };
+    const char *extensions[MAX_EXTENSIONS];
+    uint32_t num_extensions = list_extensions(facts, extensions);
     static const float priorities[VK_MAX_QUEUES + 1] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
     return device->instance->vk.CreateDevice(
         device->physical,
@@ -124,6 +137,8 @@ static VkResult create_logical(tn_device *device)
                                            .queueFamilyIndex = facts->queue_family,
                                            .queueCount = vk_num_queues(device),
                                            .pQueuePriorities = priorities},
+            .enabledExtensionCount = num_extensions,
+            .ppEnabledExtensionNames = extensions,
         },
         NULL, &device->handle);
 }

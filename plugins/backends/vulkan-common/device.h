@@ -94,6 +94,13 @@ struct vk_facts {
     bool copy_queue;     // the family has one more queue, which only copies
     // Device memory is host-visible and cached: no copy to or from the host is queued.
     bool host_sees_all;
+    // Buffers can be of memory that others use by file descriptor; only in an allocation
+    // made for the one buffer.
+    bool share_fd, share_dedicated;
+    uint8_t share_id[32]; // as tn_device_info has it
+    // Buffers can be the host's memory, which the device reaches as fast as its own: the
+    // alignment of its address and size, in bytes, or 0.
+    uint64_t host_alignment;
     tn_vulkan_limits limits; // for plans of kernels
     char reason[64];         // "has no timeline semaphores"; "": usable
 };
@@ -193,6 +200,7 @@ struct tn_device {
     VkSemaphore host_timeline;                 // signalled by vk_signal
     atomic_bool waits_for_host;                // work did so; never cleared
     atomic_bool lost;                          // never cleared
+    _Atomic uint64_t share_file; // what files its exports are (share.c); 0: not known yet
     // A software driver, not told to act as a GPU: no polling, no tiled transposition.
     bool is_software;
     struct vk_memory memory;
@@ -247,19 +255,36 @@ static inline uint64_t vk_now_ns(void)
 // --- memory.c and buffer.c -------------------------------------------------------------
 
 struct tn_buffer {
-    struct vk_block *block;
-    VkBuffer handle;    // the block's
-    uint64_t offset;    // bytes within the block
-    uint64_t size;      // bytes, rounded up to VK_ALIGNMENT
-    uint64_t serial;    // the block's; never used again on this device
-    unsigned char *map; // host address of the first byte; NULL: not host-visible
+    struct vk_block *block; // NULL: a buffer of share.c, which has its own memory
+    VkBuffer handle;        // the block's
+    uint64_t offset;        // bytes within the block
+    uint64_t size;          // bytes, rounded up to VK_ALIGNMENT
+    uint64_t serial;        // the block's; never used again on this device
+    unsigned char *map;     // host address of the first byte; NULL: not host-visible
+    VkDeviceMemory memory;  // without a block
+    int fd;                 // without a block: of the memory, or -1
+    uint32_t kind;          // without a block: as tn_buffer_fd has it
 };
+
+#define VK_BUFFER_USAGES                                                                   \
+    (VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |               \
+     VK_BUFFER_USAGE_TRANSFER_DST_BIT)
 
 tn_status vk_memory_init(tn_device *device);
 void vk_memory_finish(tn_device *device);
 tn_status vk_memory_take(tn_device *device, uint64_t size, enum vk_memory_kind kind,
                          tn_buffer *out);
 void vk_memory_give(tn_device *device, tn_buffer *buffer);
+// Gives all empty blocks back to the driver.
+void vk_memory_drop_spares(tn_device *device);
+// A number for a buffer without a block.
+uint64_t vk_memory_next_serial(tn_device *device);
+// A buffer of storage, not bound; `next` is chained. VK_NULL_HANDLE on failure.
+VkResult vk_memory_create_buffer(tn_device *device, uint64_t size, const void *next,
+                                 VkBuffer *out);
+// The first of the allowed types that has the flags; -1: none.
+int vk_memory_find_type(const struct vk_facts *facts, uint32_t allowed,
+                        VkMemoryPropertyFlags wanted);
 // Whether any memory that kernels write is host-visible.
 bool vk_memory_is_mapped(const tn_device *device);
 tn_status vk_memory_info(tn_device *device, tn_memory_info *out);
@@ -275,6 +300,29 @@ tn_status vk_buffer_read(tn_device *device, tn_buffer *buffer, uint64_t offset, 
                          uint64_t size);
 void *vk_buffer_map(tn_device *device, tn_buffer *buffer);
 void vk_staging_finish(tn_device *device, struct vk_staging *staging);
+
+// Commands that the host waits for, on an idle queue if there is one.
+struct vk_copy {
+    const tn_buffer *from, *to;
+    uint64_t from_offset, to_offset, size; // bytes
+};
+typedef void vk_record(tn_device *device, VkCommandBuffer commands,
+                       const struct vk_copy *copy);
+vk_record vk_record_copy;
+tn_status vk_run_commands(tn_device *device, vk_record *record, const struct vk_copy *copy);
+tn_status vk_buffer_copy(tn_device *device, tn_buffer *from, uint64_t from_offset,
+                         tn_buffer *to, uint64_t to_offset, uint64_t size);
+
+// --- share.c ---------------------------------------------------------------------------
+
+tn_status vk_buffer_export_fd(tn_device *device, tn_buffer *buffer, uint64_t offset,
+                              uint64_t size, tn_buffer_fd *out);
+tn_status vk_buffer_import_fd(tn_device *device, const tn_buffer_fd *memory,
+                              tn_buffer **out_buffer);
+tn_status vk_buffer_import(tn_device *device, const tn_buffer_import *import,
+                           tn_buffer **out_buffer);
+// Gives back what a buffer without a block consists of.
+void vk_share_give(tn_device *device, tn_buffer *buffer);
 
 // --- shader.c --------------------------------------------------------------------------
 
@@ -331,6 +379,8 @@ VkResult vk_wait_idle(tn_device *device);
     .buffer_read = vk_buffer_read, .buffer_map = vk_buffer_map,                            \
     .segment_compile = vk_segment_compile, .executable_destroy = vk_executable_destroy,    \
     .submit = vk_submit, .wait = vk_wait, .memory_info = vk_memory_info,                   \
-    .signal = vk_signal
+    .signal = vk_signal, .buffer_export_fd = vk_buffer_export_fd,                          \
+    .buffer_import_fd = vk_buffer_import_fd, .buffer_copy = vk_buffer_copy,                \
+    .buffer_import = vk_buffer_import
 
 #endif // VULKAN_COMMON_DEVICE_H

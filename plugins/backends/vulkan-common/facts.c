@@ -6,19 +6,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool has_extension(const struct vk_instance *instance, VkPhysicalDevice physical,
-                          const char *name)
+// The extensions of a physical device, asked for once.
+struct extensions {
+    VkExtensionProperties *all;
+    uint32_t count;
+};
+
+// Without memory, or when the driver fails, there are none.
+static struct extensions list_extensions(const struct vk_instance *instance,
+                                         VkPhysicalDevice physical)
 {
-    uint32_t count = 0;
-    instance->vk.EnumerateDeviceExtensionProperties(physical, NULL, &count, NULL);
-    VkExtensionProperties *all = calloc(count + 1, sizeof(*all));
-    bool found = false;
-    if (all &&
-        instance->vk.EnumerateDeviceExtensionProperties(physical, NULL, &count, all) >= 0)
-        for (uint32_t i = 0; i < count && !found; i++)
-            found = strcmp(all[i].extensionName, name) == 0;
-    free(all);
-    return found;
+    struct extensions list = {0};
+    instance->vk.EnumerateDeviceExtensionProperties(physical, NULL, &list.count, NULL);
+    list.all = calloc(list.count + 1, sizeof(*list.all));
+    if (!list.all || instance->vk.EnumerateDeviceExtensionProperties(
+                         physical, NULL, &list.count, list.all) < 0)
+        list.count = 0;
+    return list;
+}
+
+static bool has_extension(const struct extensions *list, const char *name)
+{
+    for (uint32_t i = 0; i < list->count; i++)
+        if (strcmp(list->all[i].extensionName, name) == 0)
+            return true;
+    return false;
 }
 
 // Takes the first queue family that computes.
@@ -56,25 +68,30 @@ static bool host_sees_all(const VkPhysicalDeviceMemoryProperties *memory)
 
 // *out_operations: VkSubgroupFeatureFlags of compute shaders.
 static void read_properties(const struct vk_instance *instance, VkPhysicalDevice physical,
-                            struct vk_facts *out, uint32_t *out_operations)
+                            const struct extensions *extensions, struct vk_facts *out,
+                            uint32_t *out_operations)
 {
     VkPhysicalDeviceMaintenance3Properties maintenance = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES};
     VkPhysicalDeviceSubgroupProperties subgroup = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES,
         .pNext = &maintenance};
+    VkPhysicalDeviceIDProperties id = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES, .pNext = &subgroup};
     VkPhysicalDeviceSubgroupSizeControlPropertiesEXT sizes = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT,
-        .pNext = &subgroup};
+        .pNext = &id};
     VkPhysicalDeviceDriverProperties driver = {
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES, .pNext = &subgroup};
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES, .pNext = &id};
     if (out->properties.apiVersion >= VK_API_VERSION_1_3 ||
-        has_extension(instance, physical, "VK_EXT_subgroup_size_control"))
+        has_extension(extensions, "VK_EXT_subgroup_size_control"))
         driver.pNext = &sizes;
     VkPhysicalDeviceProperties2 all = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &driver};
     instance->vk.GetPhysicalDeviceProperties2(physical, &all);
     instance->vk.GetPhysicalDeviceMemoryProperties(physical, &out->memory);
+    memcpy(out->share_id, id.deviceUUID, VK_UUID_SIZE);
+    memcpy(out->share_id + VK_UUID_SIZE, id.driverUUID, VK_UUID_SIZE);
     bool computes = subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT;
     *out_operations = computes ? subgroup.supportedOperations : 0;
     out->subgroup = *out_operations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
@@ -89,6 +106,46 @@ static void read_properties(const struct vk_instance *instance, VkPhysicalDevice
     out->max_buffer = maintenance.maxMemoryAllocationSize;
     snprintf(out->driver, sizeof(out->driver), "%.60s %.60s", driver.driverName,
              driver.driverInfo);
+}
+
+// Over a bus the host's memory is slower than the device's own: a copy pays.
+static void read_host_import(const struct vk_instance *instance, VkPhysicalDevice physical,
+                             const struct extensions *extensions, struct vk_facts *out)
+{
+    VkPhysicalDeviceType type = out->properties.deviceType;
+    VkPhysicalDeviceExternalMemoryHostPropertiesEXT host = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT};
+    if ((type != VK_PHYSICAL_DEVICE_TYPE_CPU &&
+         type != VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU) ||
+        !has_extension(extensions, VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME))
+        return;
+    instance->vk.GetPhysicalDeviceProperties2(
+        physical,
+        &(VkPhysicalDeviceProperties2){
+            .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &host});
+    out->host_alignment = host.minImportedHostPointerAlignment;
+}
+
+// Whether buffers of memory that others use by file descriptor can be made.
+static void read_sharing(const struct vk_instance *instance, VkPhysicalDevice physical,
+                         const struct extensions *extensions, struct vk_facts *out)
+{
+    VkExternalMemoryFeatureFlags wanted = VK_EXTERNAL_MEMORY_FEATURE_EXPORTABLE_BIT |
+                                          VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT;
+    VkExternalBufferProperties has = {.sType =
+                                          VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES};
+    instance->vk.GetPhysicalDeviceExternalBufferProperties(
+        physical,
+        &(VkPhysicalDeviceExternalBufferInfo){
+            .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO,
+            .usage = VK_BUFFER_USAGES,
+            .handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT},
+        &has);
+    VkExternalMemoryFeatureFlags features =
+        has.externalMemoryProperties.externalMemoryFeatures;
+    out->share_fd = (features & wanted) == wanted &&
+                    has_extension(extensions, VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);
+    out->share_dedicated = features & VK_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT;
 }
 
 static const char *read_features(const struct vk_instance *instance,
@@ -153,14 +210,18 @@ bool vk_facts_read(const struct vk_instance *instance, VkPhysicalDevice physical
         return false;
     }
     uint32_t subgroup_operations;
-    read_properties(instance, physical, out, &subgroup_operations);
+    struct extensions extensions = list_extensions(instance, physical);
+    read_properties(instance, physical, &extensions, out, &subgroup_operations);
+    read_sharing(instance, physical, &extensions, out);
+    read_host_import(instance, physical, &extensions, out);
     const char *reason = read_features(instance, physical, out);
     set_limits(out, subgroup_operations);
     if (!reason && !find_queue(instance, physical, out))
         reason = "has no queue that computes";
     if (!reason && out->properties.limits.minStorageBufferOffsetAlignment > VK_ALIGNMENT)
         reason = "aligns storage buffers to more than 256 bytes";
-    out->coopmat = has_extension(instance, physical, "VK_KHR_cooperative_matrix");
+    out->coopmat = has_extension(&extensions, "VK_KHR_cooperative_matrix");
+    free(extensions.all);
     snprintf(out->reason, sizeof(out->reason), "%s", reason ? reason : "");
     return !reason;
 }

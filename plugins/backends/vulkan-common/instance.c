@@ -352,6 +352,8 @@ tn_status vk_device_info(const tn_host *host, uint32_t index, tn_device_info *ou
         info.dtypes &= ~(TN_DTYPE_BIT(TN_I64) | TN_DTYPE_BIT(TN_U64));
     if (!facts.f64)
         info.dtypes &= ~(TN_DTYPE_BIT(TN_F64) | TN_DTYPE_BIT(TN_COMPLEX128));
+    if (facts.share_fd)
+        memcpy(info.share_id, facts.share_id, sizeof(info.share_id));
     snprintf(info.name, sizeof(info.name), "%.127s", facts.properties.deviceName);
     snprintf(info.driver, sizeof(info.driver), "%s", facts.driver);
     list_features(&facts, info.features, sizeof(info.features));

@@ -40,8 +40,8 @@ struct vk_block {
     uint64_t emptied_at; // memory.num_emptied when the block last became empty
 };
 
-static int find_type(const struct vk_facts *facts, uint32_t allowed,
-                     VkMemoryPropertyFlags wanted)
+int vk_memory_find_type(const struct vk_facts *facts, uint32_t allowed,
+                        VkMemoryPropertyFlags wanted)
 {
     for (uint32_t i = 0; i < facts->memory.memoryTypeCount; i++)
         if ((allowed >> i & 1) &&
@@ -55,17 +55,19 @@ static uint64_t heap_size(const struct vk_facts *facts, int type)
     return facts->memory.memoryHeaps[facts->memory.memoryTypes[type].heapIndex].size;
 }
 
-static const VkBufferUsageFlags usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
-                                        VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
-                                        VK_BUFFER_USAGE_TRANSFER_DST_BIT;
-
-static VkResult create_buffer(tn_device *device, uint64_t size, VkBuffer *out)
+VkResult vk_memory_create_buffer(tn_device *device, uint64_t size, const void *next,
+                                 VkBuffer *out)
 {
-    return device->vk->CreateBuffer(
+    VkResult result = device->vk->CreateBuffer(
         device->handle,
-        &(VkBufferCreateInfo){
-            .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, .size = size, .usage = usage},
+        &(VkBufferCreateInfo){.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+                              .pNext = next,
+                              .size = size,
+                              .usage = VK_BUFFER_USAGES},
         NULL, out);
+    if (result != VK_SUCCESS)
+        *out = VK_NULL_HANDLE;
+    return result;
 }
 
 static struct vk_memory_type memory_type(const struct vk_facts *facts, int index)
@@ -107,7 +109,7 @@ bool vk_memory_is_mapped(const tn_device *device)
 tn_status vk_memory_init(tn_device *device)
 {
     VkBuffer probe;
-    VkResult result = create_buffer(device, 65536, &probe);
+    VkResult result = vk_memory_create_buffer(device, 65536, NULL, &probe);
     if (result != VK_SUCCESS)
         return vk_fail(device, result, "vkCreateBuffer");
     VkMemoryRequirements needs;
@@ -118,14 +120,15 @@ tn_status vk_memory_init(tn_device *device)
     const VkMemoryPropertyFlags visible =
         VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
     const struct vk_facts *facts = &device->facts;
-    int own = find_type(facts, needs.memoryTypeBits, local);
-    int both = find_type(facts, needs.memoryTypeBits,
-                         local | visible | VK_MEMORY_PROPERTY_HOST_CACHED_BIT);
+    int own = vk_memory_find_type(facts, needs.memoryTypeBits, local);
+    int both = vk_memory_find_type(facts, needs.memoryTypeBits,
+                                   local | visible | VK_MEMORY_PROPERTY_HOST_CACHED_BIT);
     if (both < 0)
-        both = find_type(facts, needs.memoryTypeBits, local | visible);
-    int cached = find_type(facts, needs.memoryTypeBits,
-                           visible | VK_MEMORY_PROPERTY_HOST_CACHED_BIT);
-    int staging = cached >= 0 ? cached : find_type(facts, needs.memoryTypeBits, visible);
+        both = vk_memory_find_type(facts, needs.memoryTypeBits, local | visible);
+    int cached = vk_memory_find_type(facts, needs.memoryTypeBits,
+                                     visible | VK_MEMORY_PROPERTY_HOST_CACHED_BIT);
+    int staging =
+        cached >= 0 ? cached : vk_memory_find_type(facts, needs.memoryTypeBits, visible);
     if (own < 0 || staging < 0)
         return device->host->fail(device->host, TN_ERR_DEVICE,
                                   "%s: no memory type for storage buffers",
@@ -160,11 +163,9 @@ static VkResult block_allocate_memory(tn_device *device, struct vk_block *block,
 {
     const struct vk_memory_type *type = &device->memory.types[block->kind];
     *out_call = "vkCreateBuffer";
-    VkResult result = create_buffer(device, block->size, &block->buffer);
-    if (result != VK_SUCCESS) {
-        block->buffer = VK_NULL_HANDLE;
+    VkResult result = vk_memory_create_buffer(device, block->size, NULL, &block->buffer);
+    if (result != VK_SUCCESS)
         return result;
-    }
     VkMemoryRequirements needs;
     device->vk->GetBufferMemoryRequirements(device->handle, block->buffer, &needs);
     *out_call = "vkAllocateMemory";
@@ -408,6 +409,21 @@ void vk_memory_give(tn_device *device, tn_buffer *buffer)
         drop_spares(device, heap_size(&device->facts, own) / SPARE_SHARE);
     }
     pthread_mutex_unlock(&memory->lock);
+}
+
+void vk_memory_drop_spares(tn_device *device)
+{
+    pthread_mutex_lock(&device->memory.lock);
+    drop_spares(device, 0);
+    pthread_mutex_unlock(&device->memory.lock);
+}
+
+uint64_t vk_memory_next_serial(tn_device *device)
+{
+    pthread_mutex_lock(&device->memory.lock);
+    uint64_t serial = ++device->memory.last_serial;
+    pthread_mutex_unlock(&device->memory.lock);
+    return serial;
 }
 
 void vk_memory_finish(tn_device *device)

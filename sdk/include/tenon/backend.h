@@ -21,11 +21,12 @@
 // A lost device. A device that can do no more work is lost, as Vulkan's
 // VK_ERROR_DEVICE_LOST means it: its driver reset it, or the device is no longer there. A
 // lost device stays lost, and the contents of its buffers are gone. From the call on that
-// finds the loss, buffer_create, buffer_write, buffer_read, segment_compile, submit and
-// wait fail with TN_ERR_DEVICE and a message that says what helps, and leave their outputs
-// alone; wait does for every point, also for one reached before. buffer_map gives NULL;
-// memory that was mapped before can be accessed until its buffer is destroyed, but its
-// contents are undefined. step_check, fusion_limit and memory_info answer as before.
+// finds the loss, buffer_create, buffer_write, buffer_read, buffer_copy, buffer_export_fd,
+// buffer_import_fd, segment_compile, submit and wait fail with TN_ERR_DEVICE and a message
+// that says what helps, and leave their outputs alone; wait does for every point, also for
+// one reached before. buffer_map gives NULL; memory that was mapped before can be accessed
+// until its buffer is destroyed, but its contents are undefined. step_check, fusion_limit
+// and memory_info answer as before.
 //
 // A wait always returns. A wait that began before the loss gives TN_OK, if its work was
 // done, or TN_ERR_DEVICE; with either result, no work up to that point runs any more. So
@@ -86,6 +87,10 @@ typedef struct tn_device_info {
     uint32_t num_queues;       // 0: one; more than TN_MAX_QUEUES are not used
     uint32_t num_workers;      // the most threads of a cpu.c/1 launch; 0: one
     uint32_t reserved;         // 0
+    // Names the memory: devices with the same bytes here, of any plugin, runtime or
+    // process, import what the others export (buffer_import_fd). Of Vulkan the UUIDs of the
+    // device and of the driver. All 0: the device shares no memory.
+    uint8_t share_id[32];
 } tn_device_info;
 
 enum {
@@ -112,6 +117,16 @@ typedef struct tn_buffer_import {
     // elements that lie there; often less than the device's buffer_alignment.
     uint64_t alignment;
 } tn_buffer_import;
+
+// Memory of a device that others use, too, by a file descriptor. Borrowed for the call.
+typedef struct tn_buffer_fd {
+    uint32_t struct_size; // sizeof(tn_buffer_fd) as the core was compiled
+    uint32_t flags;       // TN_IMPORT_... of an import; an export gives 0
+    int32_t fd;
+    uint32_t kind;   // the backend's own: of Vulkan 1 + the memory type; 0: as it exports
+    uint64_t size;   // bytes, of all the memory
+    uint64_t offset; // bytes: where what was exported begins. Not read by an import
+} tn_buffer_fd;
 
 // --- segments --------------------------------------------------------------------------
 
@@ -473,6 +488,35 @@ typedef struct tn_backend {
     // so that no work waits for ever. `wait` is not asked for points of TN_QUEUE_HOST.
     // [any]
     tn_status (*signal)(tn_device *device, uint64_t value);
+
+    // Optional, of devices with a share_id, which then have buffer_import_fd, too: gives
+    // memory that holds bytes [offset, offset + size) of the buffer, at least one, for
+    // others. A buffer of buffer_import_fd gives its own memory, so that `out->offset` is
+    // `offset`. Of another buffer the bytes are copied on the device to memory of their
+    // own, before the call returns; it exists as long as a file descriptor or an import
+    // refers to it, and memory_info does not count it.
+    //
+    // The caller closes out->fd, which exec() closes. No submission that writes the bytes
+    // is running. [any]
+    tn_status (*buffer_export_fd)(tn_device *device, tn_buffer *buffer, uint64_t offset,
+                                  uint64_t size, tn_buffer_fd *out);
+
+    // Optional, with buffer_export_fd: gives a buffer that is all of the memory of an
+    // export by a device with the same share_id. What one writes is what the others read
+    // from then on; work of several devices is put in order by who uses them. Borrows the
+    // file descriptor, and leaves it open, on failure, too. Without TN_IMPORT_WRITABLE
+    // nothing writes the buffer, as said at buffer_import. memory_info does not count it.
+    //
+    // TN_ERR_ARGUMENT, with what was got: a file descriptor that is not open, or not of
+    // such memory; a size or kind that it does not have. [any]
+    tn_status (*buffer_import_fd)(tn_device *device, const tn_buffer_fd *memory,
+                                  tn_buffer **out_buffer);
+
+    // Optional: copies `size` bytes, at least one, from one buffer of the device to
+    // another, without the memory of the host between; the bytes do not overlap. The rest
+    // is as for buffer_read of the one and buffer_write of the other. [any]
+    tn_status (*buffer_copy)(tn_device *device, tn_buffer *from, uint64_t from_offset,
+                             tn_buffer *to, uint64_t to_offset, uint64_t size);
 } tn_backend;
 
 // --- losing a device on purpose --------------------------------------------------------

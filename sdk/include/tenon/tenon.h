@@ -156,8 +156,9 @@ typedef struct tn_host_memory {
 } tn_host_memory;
 
 // Gives an array whose elements are memory of the application: in place on a device that
-// computes in the host's memory (cpu-blas), elsewhere by a copy. The memory is aligned to
-// the size of an element, or more; it may be mapped read-only. A TN_BOOL is 0 or 1.
+// computes in the host's memory (cpu-blas; Vulkan without a bus between, from a page on,
+// at multiples of 16 bytes), elsewhere by a copy. It is aligned to the size of an element,
+// or more, and may be mapped read-only. A TN_BOOL is 0 or 1.
 //
 // The memory stays as it is, and valid, until `release` is called: exactly once, by any
 // thread, when no array refers to it and no work uses it; after a copy or a failure before
@@ -179,9 +180,8 @@ struct DLManagedTensorVersioned;
 // its deleter exactly once, as tn_array_import_host calls `release`; a tensor that failed
 // is deleted, too. Never writes to it.
 //
-// Fails for memory that is not the host's (kDLCPU, kDLCUDAHost), for an element type that
-// is no dtype of Tenon's (lanes, complex numbers), for more than TN_MAX_RANK axes, and for
-// a major version other than 1.
+// Fails for memory that is not the host's (kDLCPU, kDLCUDAHost), a type that is no dtype
+// of Tenon's (lanes), more than TN_MAX_RANK axes, and a major version other than 1.
 TN_API tn_array *tn_array_import(tn_scope *scope, struct DLManagedTensor *tensor);
 TN_API tn_array *tn_array_import_versioned(tn_scope *scope,
                                            struct DLManagedTensorVersioned *tensor);

@@ -11,6 +11,7 @@
 #include "backend_device.h"
 #include "backend_import.h"
 #include "backend_run.h"
+#include "backend_share.h"
 
 // --- segments --------------------------------------------------------------------------
 
@@ -294,6 +295,10 @@ static void buffer_destroy(tn_device *device, tn_buffer *buffer)
         import_destroy(device->host, buffer);
         return;
     }
+    if (buffer->fd) {
+        share_destroy(device->host, buffer);
+        return;
+    }
 #ifndef FAULT_BUFFER_INFO
     atomic_fetch_sub(&device->used, buffer->size);
 #endif
@@ -397,7 +402,8 @@ static tn_status device_info(const tn_host *host, uint32_t index, tn_device_info
                            .driver = "acme 1.0",
                            .features = "f16,f64,i64",
                            .buffer_alignment = ALIGNMENT,
-                           .num_queues = NUM_QUEUES};
+                           .num_queues = NUM_QUEUES,
+                           .share_id = {0xac}};
     size_t size = out->struct_size < sizeof(info) ? out->struct_size : sizeof(info);
 #ifdef FAULT_BACKEND_INFO
     size = size > 400 ? 400 : size; // features and numbers are left as they are
@@ -523,6 +529,11 @@ static const tn_backend backend = {
     .wait = wait_for,
     .memory_info = memory_info,
     .buffer_import = buffer_import,
+    .buffer_export_fd = buffer_export_fd,
+#ifndef FAULT_SHARE_FD_SLOT
+    .buffer_import_fd = buffer_import_fd,
+#endif
+    .buffer_copy = buffer_copy,
 #ifndef FAULT_QUEUE_HOST_SLOT
     .signal = signal_host,
 #endif

@@ -16,6 +16,7 @@ struct tn_buffer {
     uint64_t size;
     unsigned char *bytes;
     bool is_imported; // `bytes` are the host's
+    int fd;           // 1 + the file descriptor of memory that others use, too; 0: none
 };
 
 struct tn_executable {
