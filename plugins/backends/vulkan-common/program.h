@@ -24,6 +24,7 @@ enum program_access {
     ACCESS_ROW = 'R',     // strided; four along the last axis are adjacent and aligned
     ACCESS_REPEAT = 'B',  // strided; stride 0 along the last axis
     ACCESS_STRIDED = 'X', // strided in any other way
+    ACCESS_THROUGH = 'T', // no memory: what passes between a kernel and its operand
 };
 
 // All that the code depends on besides the program. Dispatches that differ only in extents,
@@ -37,6 +38,7 @@ struct program_class {
     uint32_t lanes;                    // above 0: a row program, see program_rows.h
     uint32_t chunks, subgroup, group;
     bool loops, whole;
+    bool is_function; // a kernel calls it, for one element: see program_write_function_glsl
 };
 
 // Arguments, as 32-bit words: the number of elements (of rows, and of a row's elements),
@@ -54,6 +56,10 @@ struct program_args {
 // constants.
 void program_classify(const tn_step *step, uint32_t push_words, struct program_class *out,
                       struct program_args *args);
+
+// The same for a program beside a kernel, whose arguments lie in a buffer.
+void program_classify_function(const tn_step *step, struct program_class *out,
+                               struct program_args *args);
 
 // The hash of the code: of the program's structure and the class.
 struct vk_hash program_class_hash(const tn_expr_program *program,
@@ -96,6 +102,17 @@ void text_finish(struct text *text);
 // kernels/glsl/expression.glsl with its includes resolved.
 void program_write_glsl(struct text *out, const char *prelude,
                         const tn_expr_program *program, const struct program_class *class);
+
+// Writes a module with the function that a kernel's module calls in place of a store, or of
+// a load: spirv_fuse.h says with what. Operand i is at binding i, the arguments come
+// behind.
+void program_write_function_glsl(struct text *out, const char *prelude,
+                                 const tn_expr_program *program,
+                                 const struct program_class *class);
+
+// The operand of the function's number: of the program's inputs and then outputs, the first
+// that is ACCESS_THROUGH.
+uint32_t program_through(const struct program_class *class);
 
 // The suffix of a dtype's types in types.glsl: "f32".
 const char *dtype_glsl(tn_dtype dtype);
