@@ -326,6 +326,8 @@ static const struct graph {
     uint32_t vulkan_dtypes, vulkan_steps;
 } graphs[] = {
     {"bias, tanh and residual", residual, ALL, 1, ALL, 1},
+    {"other dtypes", narrowed, ALL, 2, ALL, 2},
+    {"a sum of products", sum_of_products, ALL, 1, ALL, 1},
     {"several blocks", several_blocks, ALL, 1, ONLY_F32, 1},
     {"a batch, reshaped", batch_reshaped, FLOATS, 1, ONLY_F64, 1},
     {"a product that is wanted too", also_wanted, ALL, 2, HALF, 2},
@@ -333,9 +335,7 @@ static const struct graph {
     {"one element", one_element, ALL, 2, ONLY_F32, 1},
     {"two products", two_products, ALL, 2, ONLY_F32, 2},
     {"an input of the product", own_input, ALL, 2, ONLY_F32, 2},
-    {"other dtypes", narrowed, ALL, 2, ALL, 2},
     {"a convolution", convolution, ONLY_F32, 1, HALF, 1},
-    {"a sum of products", sum_of_products, ALL, 1, ALL, 1},
     {"outer and inner axes", outer_and_inner, ALL, 1, HALF, 1},
     {"what is read twice", read_twice, ONLY_F32, 2, ONLY_F32, 2},
     {"taken along two axes", taken, ALL, 2, ALL, 2},
