@@ -94,6 +94,10 @@ static void read_operand(struct call *c, uint32_t i, const tn_vulkan_operand *o)
                      is_input ? "input" : "output", o->index, count);
         if (is_input && o->access & TN_VULKAN_WRITES)
             complain(c, "operand %u writes to input %u", i, o->index);
+        else if (is_output && o->index < count && o->access & TN_VULKAN_READS &&
+                 tn_step_output(step, o->index)->flags & TN_VALUE_FUSED)
+            complain(c, "operand %u reads output %u, which passes through a program", i,
+                     o->index);
         return;
     }
     write_down(&c->record, &o->offset, sizeof(o->offset));
@@ -206,6 +210,7 @@ struct subject_plan {
     const tn_kernel *kernel;
     struct sample *s;
     const struct array *in;
+    uint64_t fused; // operands that pass through programs, inputs first
 };
 
 // Where the core put the values is not for plans to know: `place` moves them.
@@ -223,6 +228,9 @@ static void make_step(struct call *c, const struct subject_plan *subject, uint32
                                   .offset = (uint64_t)place * 4096 + i * 65536,
                                   .id = i + 1 + place,
                                   .layout = array->tensor.layout};
+        if (subject->fused >> i & 1)
+            c->values[i] =
+                (tn_value){.flags = TN_VALUE_FUSED, .layout = array->tensor.layout};
     }
     outputs_free(out);
     c->step = (tn_step){.struct_size = sizeof(c->step),
@@ -277,10 +285,13 @@ static bool call_plan(struct kit *k, const struct subject_plan *subject,
 
 static void check_plan(struct kit *k, const struct subject_plan *subject)
 {
+    struct subject_plan fused = *subject;
+    fused.fused = kernel_fused(subject->kernel, subject->s, subject->in);
     for (size_t device = 0; device < COUNT(devices); device++)
-        for (uint32_t place = 0; place < 3; place += 2) {
+        for (uint32_t place = 0; place < 3; place++) {
             struct record r = {0};
-            call_plan(k, subject, &devices[device], place, &r);
+            if (place != 1 || fused.fused) // in other memory, passing through, in place
+                call_plan(k, place == 1 ? &fused : subject, &devices[device], place, &r);
             free(r.bytes);
         }
 }
@@ -325,7 +336,7 @@ static void check_sample(struct kit *k, struct pack *pack, const tn_kernel *kern
             in[i] = array_laid_out(&s->in[i], (enum layout_kind)kind);
         if (kernel_layouts_fit(kernel, s, in) && kernel_accepts(kernel, s, in)) {
             check_case(k);
-            check(k, &(struct subject_plan){pack, kernel, s, in});
+            check(k, &(struct subject_plan){pack, kernel, s, in, 0});
         }
         for (uint32_t i = 0; i < s->num_inputs; i++)
             array_free(&in[i]);

@@ -41,7 +41,7 @@ static uint32_t num_bindings(const tn_step *alone)
 
 const char *plan_fused_refused(tn_device *device, const tn_step *step)
 {
-    uint32_t count = FUSED_KERNEL_OPERANDS;
+    uint32_t count = TN_VULKAN_FUSED_OPERANDS;
     for (uint32_t i = 0; i < step->num_fused; i++) {
         const tn_fused *fused = tn_step_fused(step, i);
         const tn_step alone = step_of(step, fused);
@@ -174,7 +174,8 @@ static tn_status link_one(tn_device *device, const struct fused_binding *binding
                                       .dtype = binding->dtype,
                                       .is_output = program_through(&part->class) <
                                                    part->class.num_inputs,
-                                      .program = &program,
+                                      .has_i16 = device->facts.i16,
+        .program = &program,
                                       .bindings = map,
                                       .num_bindings = map_bindings(binding, map)};
     bool done = spirv_fuse(code, &fused, &linked, reason);

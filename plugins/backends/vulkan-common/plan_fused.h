@@ -8,10 +8,6 @@
 #include "plan.h"
 #include "program.h"
 
-// What a kernel's launch leaves to programs of max_operands: it has so many operands at
-// most that no launch of a step is refused for their number. In <tenon/vulkan.h>, too.
-#define FUSED_KERNEL_OPERANDS 8
-
 // A program of the step that is planned.
 struct fused_part {
     const tn_fused *fused;

@@ -337,7 +337,7 @@ static tn_status add_programs(struct planning *p, const tn_vulkan_launch *given,
         return refuse(p, TN_ERR_REFUSED,
                       "a launch of %u operands, expected at most %d where operands pass "
                       "through programs",
-                      given->num_operands, FUSED_KERNEL_OPERANDS);
+                      given->num_operands, TN_VULKAN_FUSED_OPERANDS);
     desc->key = plan_fused_key(desc->key, source->fused, source->num_fused);
     return TN_OK;
 }

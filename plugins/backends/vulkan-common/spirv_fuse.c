@@ -13,6 +13,7 @@
 #define HEADER_WORDS 5
 #define WITH_VARIABLES 0x00010400u // from SPIR-V 1.4 on, entry points list all variables
 #define DECORATION_BINDING 33
+#define CAPABILITY_INT16 22
 #define MAX_NESTED 64 // calls and types within each other
 
 struct words {
@@ -42,8 +43,9 @@ struct fuser {
     struct words imports, decorations, globals, code, body;
     // Ids there: the function; the types of numbers, of elements and of its result.
     uint32_t function, number_type, element_type, result_type;
-    bool failed;  // out of memory
-    char *reason; // "": nothing was refused
+    bool needs_i16; // the linked module looks at the bits of 16-bit floats
+    bool failed;    // out of memory
+    char *reason;   // "": nothing was refused
 };
 
 static bool refuse(struct fuser *f, const char *format, ...)
@@ -298,14 +300,15 @@ static bool take_program(struct fuser *f)
 
 // --- the kernel ------------------------------------------------------------------------
 
-// Bits of a scalar, or of a vector of scalars; 0: another type.
+// Bits of a scalar, or of a vector of scalars of 32 bits at least; 0: another type.
 static uint32_t bits_of(const struct module *m, uint32_t type)
 {
     const uint32_t *vector = made_by(m, type, OP_TYPE_VECTOR, 3);
     uint32_t count = vector ? vector[2] : 1, scalar = vector ? vector[1] : type;
     const uint32_t *words = made_by(m, scalar, OP_TYPE_INT, 3);
     words = words ? words : made_by(m, scalar, OP_TYPE_FLOAT, 2);
-    return words && words[1] <= 64 && count <= 4 ? words[1] * count : 0;
+    bool fits = words && words[1] <= 64 && count <= 4 && (!vector || words[1] >= 32);
+    return fits ? words[1] * count : 0;
 }
 
 // Checks that the variable's block is an array of elements and nothing else.
@@ -323,13 +326,11 @@ static bool check_block(struct fuser *f, uint32_t variable)
         return refuse(f, "has at binding %u no array alone, expected one of dtype %s",
                       f->fused->binding, tn_dtype_name(f->fused->dtype));
     uint32_t bits = (uint32_t)tn_dtype_bytes(f->fused->dtype) * 8;
-    bool is_whole = bits >= 32 || made_by(m, array[1], OP_TYPE_INT, 3);
-    if (bits_of(m, array[1]) == bits && is_whole)
+    if (bits_of(m, array[1]) == bits)
         return true;
-    return refuse(f, "has at binding %u elements of %u bits%s, expected %u%s for dtype %s",
-                  f->fused->binding, bits_of(m, array[1]),
-                  is_whole ? "" : " that are no integers", bits,
-                  bits < 32 ? " of integers" : "", tn_dtype_name(f->fused->dtype));
+    return refuse(f, "has at binding %u elements of %u bits, expected %u for dtype %s",
+                  f->fused->binding, bits_of(m, array[1]), bits,
+                  tn_dtype_name(f->fused->dtype));
 }
 
 // Finds the variables at the binding.
@@ -371,8 +372,27 @@ static uint32_t write_number(struct fuser *f, uint32_t number)
                    words && words[1] == 32 ? OP_BITCAST : OP_U_CONVERT);
 }
 
-// The instruction between an element in memory and the function's, which has 32 bits at
-// least.
+// The type of the bits of an element that the kernel has in this type: the same, but for
+// 16-bit floats.
+static uint32_t bits_type(struct fuser *f, uint32_t type)
+{
+    const uint32_t *words = made_by(&f->kernel, type, OP_TYPE_FLOAT, 2);
+    uint32_t insn[] = {OP_TYPE_INT | 4 << 16, 0, 16, 0}, id;
+    if (!words || words[1] != 16)
+        return type;
+    f->needs_i16 = true;
+    id = find_equal(f->kernel.words + HEADER_WORDS, f->kernel.functions - HEADER_WORDS,
+                    insn);
+    id = id ? id : find_equal(f->globals.data, f->globals.count, insn);
+    if (id)
+        return id;
+    insn[1] = f->next_id++;
+    append(f, &f->globals, insn, 4);
+    return insn[1];
+}
+
+// The instruction between an element's bits and the function's element, which has 32 bits
+// at least.
 static uint32_t conversion(const struct fuser *f, bool to_signed)
 {
     if (tn_dtype_bytes(f->fused->dtype) >= 4)
@@ -394,25 +414,31 @@ static bool write_store(struct fuser *f, size_t at)
     if (type == 0)
         return refuse(f, "stores a value of unknown type to binding %u", f->fused->binding);
     bool is_signed = tn_is_signed(f->fused->dtype) && !tn_is_float(f->fused->dtype);
-    uint32_t number = write_number(f, f->numbers[words[0]]);
-    uint32_t value = convert(f, words[1], type, f->element_type, conversion(f, is_signed));
+    uint32_t number = write_number(f, f->numbers[words[0]]), bits = bits_type(f, type);
+    uint32_t value = convert(f, words[1], type, bits, OP_BITCAST);
+    value = convert(f, value, bits, f->element_type, conversion(f, is_signed));
     const uint32_t call[] = {f->result_type, f->next_id++, f->function, number, value};
     write_insn(f, &f->body, OP_FUNCTION_CALL, call, 5);
     return true;
 }
 
+// The last instruction gives the result that the load gave.
 static bool write_load(struct fuser *f, size_t at)
 {
     const uint32_t *words = &f->kernel.words[at + 1];
     const uint32_t *type = made_by(&f->kernel, words[0], OP_TYPE_INT, 3);
+    uint32_t number = write_number(f, f->numbers[words[2]]), bits = bits_type(f, words[0]);
+    uint32_t op = conversion(f, type && type[2] != 0), value = f->next_id++;
     bool is_same = words[0] == f->element_type;
-    uint32_t number = write_number(f, f->numbers[words[2]]);
-    uint32_t value = is_same ? words[1] : f->next_id++;
-    const uint32_t call[] = {f->result_type, value, f->function, number};
+    const uint32_t call[] = {f->result_type, is_same ? words[1] : value, f->function,
+                             number};
     write_insn(f, &f->body, OP_FUNCTION_CALL, call, 4);
+    if (bits != words[0]) {
+        value = convert(f, value, f->element_type, bits, op);
+        op = OP_BITCAST;
+    }
     if (!is_same)
-        write_insn(f, &f->body, conversion(f, type && type[2] != 0),
-                   (const uint32_t[]){words[0], words[1], value}, 3);
+        write_insn(f, &f->body, op, (const uint32_t[]){words[0], words[1], value}, 3);
     return true;
 }
 
@@ -509,9 +535,22 @@ static void add_missing(struct fuser *f, struct words *out, uint32_t wanted)
     }
 }
 
+// Whether a module declares a capability.
+static bool has_capability(const struct module *m, uint32_t capability)
+{
+    for (size_t at = HEADER_WORDS; at < m->functions; at = next_at(m, at))
+        if (op_at(m, at) == OP_CAPABILITY && m->words[at + 1] == capability)
+            return true;
+    return false;
+}
+
 // Appends the program's part of a section.
 static void add_section(struct fuser *f, struct words *out, enum section section)
 {
+    if (section == CAPABILITIES && f->needs_i16 &&
+        !has_capability(&f->kernel, CAPABILITY_INT16) &&
+        !has_capability(&f->program, CAPABILITY_INT16))
+        write_insn(f, out, OP_CAPABILITY, (const uint32_t[]){CAPABILITY_INT16}, 1);
     if (section == CAPABILITIES || section == EXTENSIONS)
         add_missing(f, out, section == CAPABILITIES ? OP_CAPABILITY : OP_EXTENSION);
     else if (section == IMPORTS)
@@ -590,6 +629,9 @@ bool spirv_fuse(const struct vk_code *kernel, const struct spirv_fused *fused,
     f.is_target = calloc(f.kernel.bound, sizeof(*f.is_target));
     f.failed = f.failed || !f.numbers || !f.is_target;
     bool done = !f.failed && find_targets(&f) && take_program(&f) && rewrite_functions(&f);
+    if (done && f.needs_i16 && !fused->has_i16)
+        done = refuse(&f, "has at binding %u floats of 16 bits, and the device no integers",
+                      fused->binding);
     if (done)
         assemble(&f, &words);
     finish(&f);

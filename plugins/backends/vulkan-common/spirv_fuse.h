@@ -15,6 +15,7 @@ struct spirv_fused {
     uint32_t binding; // of the kernel's operand
     tn_dtype dtype;   // of its elements
     bool is_output;
+    bool has_i16; // the device computes with 16-bit integers
     // A module made for this. Its entry point is the function, or calls it alone: of an
     // output (uint number, W_ element), of an input (uint number) -> W_ element, with the
     // types of kernels/glsl/types.glsl.
