@@ -300,6 +300,37 @@ static int index_of_largest(const struct maker *m, tn_array *out[MOST_RESULTS])
     return 1;
 }
 
+// Bools pass into the sum.
+static int counted(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *h = bin2(m, "greater", data(m, TN_SHAPE(30, 6), 1), data(m, TN_SHAPE(6), 2));
+    out[0] = along(m, "sum", h);
+    return 1;
+}
+
+static tn_array *narrow(const struct maker *m, const tn_shape *shape, int start)
+{
+    const struct maker whole = {m->s, TN_I32, m->alone};
+    tn_array *x = data(&whole, shape, start);
+    x = tn_op(m->s, "astype", TN_IN(x), tn_attrs("dtype", "i8"));
+    must(m->s, tn_eval(m->s, x));
+    return x;
+}
+
+// Elements of 8 bits, negative ones too, pass from a kernel and into one.
+static int narrow_elements(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    const int32_t at[] = {4, 0, -1};
+    tn_array *i = tn_from_data(m->s, TN_I32, TN_SHAPE(3), at);
+    tn_array *x = narrow(m, TN_SHAPE(5, 6), 1), *y = narrow(m, TN_SHAPE(3, 6), 2);
+    tn_array *h = kept(m, tn_op(m->s, "take", TN_IN(x, i), tn_attrs("axis", 0)));
+    out[0] = kept(m, tn_op(m->s, "astype", TN_IN(bin2(m, "maximum", h, y)),
+                           tn_attrs("dtype", "i32")));
+    h = un1(m, "negative", y);
+    out[1] = kept(m, tn_op(m->s, "concatenate", TN_IN(x, h), tn_attrs("axis", 0)));
+    return 2;
+}
+
 static int convolution_gradient(const struct maker *m, tn_array *out[MOST_RESULTS])
 {
     tn_array *x = data(m, TN_SHAPE(2, 9, 8, 4), 1), *w = data(m, TN_SHAPE(6, 3, 3, 4), 2);
@@ -348,6 +379,8 @@ static const struct graph {
     {"a part at an index", part_at, ALL, 2, HALF, 1},
     {"a long mean", long_sum, FLOATS, 2, HALF, 1},
     {"the index of the largest", index_of_largest, ALL, 3, HALF, 1},
+    {"a count", counted, ONLY_F32, 2, ONLY_F32, 1},
+    {"elements of 8 bits", narrow_elements, ONLY_F32, 3, ONLY_F32, 2},
     {"gradients of a convolution", convolution_gradient, ONLY_F32, 4, ONLY_F32, 2},
 };
 

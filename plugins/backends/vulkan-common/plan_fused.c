@@ -175,7 +175,7 @@ static tn_status link_one(tn_device *device, const struct fused_binding *binding
                                       .is_output = program_through(&part->class) <
                                                    part->class.num_inputs,
                                       .has_i16 = device->facts.i16,
-        .program = &program,
+                                      .program = &program,
                                       .bindings = map,
                                       .num_bindings = map_bindings(binding, map)};
     bool done = spirv_fuse(code, &fused, &linked, reason);

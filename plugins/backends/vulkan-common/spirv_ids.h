@@ -1,27 +1,34 @@
 // SPDX-License-Identifier: MIT
-// Which operands of a SPIR-V instruction are ids.
+// Instructions of SPIR-V: their numbers, and which of their operands are ids.
 #ifndef VULKAN_COMMON_SPIRV_IDS_H
 #define VULKAN_COMMON_SPIRV_IDS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-// Instructions by the numbers of the specification: those that linking looks at.
+// Instructions that this backend looks at, by the numbers of the specification.
 enum {
     OP_NAME = 5,
     OP_EXTENSION = 10,
     OP_IMPORT = 11,
     OP_ENTRY_POINT = 15,
+    OP_EXECUTION_MODE = 16,
     OP_CAPABILITY = 17,
     OP_TYPE_VOID = 19,
+    OP_TYPE_BOOL = 20,
     OP_TYPE_INT = 21,
     OP_TYPE_FLOAT = 22,
     OP_TYPE_VECTOR = 23,
+    OP_TYPE_MATRIX = 24,
     OP_TYPE_ARRAY = 28,
     OP_TYPE_RUNTIME_ARRAY = 29,
     OP_TYPE_STRUCT = 30,
     OP_TYPE_POINTER = 32,
     OP_TYPE_FUNCTION = 33,
+    OP_CONSTANT = 43,
+    OP_CONSTANT_COMPOSITE = 44,
+    OP_SPEC_CONSTANT = 50,
+    OP_SPEC_CONSTANT_COMPOSITE = 51,
     OP_FUNCTION = 54,
     OP_FUNCTION_PARAMETER = 55,
     OP_FUNCTION_END = 56,
@@ -37,7 +44,9 @@ enum {
     OP_S_CONVERT = 114,
     OP_BITCAST = 124,
     OP_LABEL = 248,
+    OP_EXECUTION_MODE_ID = 331,
 };
+enum { DECORATION_BINDING = 33 };
 
 // Whether instructions of this number are known. Of others, any operand may be an id.
 bool spirv_is_known(uint32_t op);
