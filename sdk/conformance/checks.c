@@ -93,6 +93,7 @@ const struct check_info all_checks[] = {
     {"kernel.in-place", "P24", "declared pairs may share memory"},
     {"kernel.plan", "P50", "a plan keeps to the step, its scratch and the device's limits"},
     {"kernel.plan-pure", "P50", "equal steps get equal launches, wherever they lie"},
+    {"kernel.plan-fused", "P52", "a plan allows for operands that pass through programs"},
     // rules
     {"rules.vjp", "P26", "gradients agree with differences"},
     {"rules.jvp", "P26", "directional derivatives agree with differences"},

@@ -285,20 +285,35 @@ static bool call_plan(struct kit *k, const struct subject_plan *subject,
 
 static void check_plan(struct kit *k, const struct subject_plan *subject)
 {
-    struct subject_plan fused = *subject;
-    fused.fused = kernel_fused(subject->kernel, subject->s, subject->in);
+    check_case(k);
     for (size_t device = 0; device < COUNT(devices); device++)
-        for (uint32_t place = 0; place < 3; place++) {
+        for (uint32_t place = 0; place < 3; place += 2) {
             struct record r = {0};
-            if (place != 1 || fused.fused) // in other memory, passing through, in place
-                call_plan(k, place == 1 ? &fused : subject, &devices[device], place, &r);
+            call_plan(k, subject, &devices[device], place, &r);
             free(r.bytes);
         }
+}
+
+// The same with operands that pass through programs. The small device has
+// TN_VULKAN_FUSED_OPERANDS operands.
+static void check_fused(struct kit *k, const struct subject_plan *subject)
+{
+    struct subject_plan fused = *subject;
+    fused.fused = kernel_fused(subject->kernel, subject->s, subject->in);
+    if (!fused.fused)
+        return;
+    check_case(k);
+    for (size_t device = 0; device < COUNT(devices); device++) {
+        struct record r = {0};
+        call_plan(k, &fused, &devices[device], 0, &r);
+        free(r.bytes);
+    }
 }
 
 static void check_pure(struct kit *k, const struct subject_plan *subject)
 {
     struct record first = {0}, second = {0};
+    check_case(k);
     if (call_plan(k, subject, &devices[1], 0, &first) &&
         call_plan(k, subject, &devices[1], 1, &second) &&
         (first.size != second.size ||
@@ -334,10 +349,8 @@ static void check_sample(struct kit *k, struct pack *pack, const tn_kernel *kern
         struct array in[MAX_IN] = {0};
         for (uint32_t i = 0; i < s->num_inputs; i++)
             in[i] = array_laid_out(&s->in[i], (enum layout_kind)kind);
-        if (kernel_layouts_fit(kernel, s, in) && kernel_accepts(kernel, s, in)) {
-            check_case(k);
+        if (kernel_layouts_fit(kernel, s, in) && kernel_accepts(kernel, s, in))
             check(k, &(struct subject_plan){pack, kernel, s, in, 0});
-        }
         for (uint32_t i = 0; i < s->num_inputs; i++)
             array_free(&in[i]);
     }
@@ -349,7 +362,9 @@ void check_plans(struct kit *k, struct pack *pack, const tn_kernel *kernel)
     static const struct {
         const char *name;
         void (*check)(struct kit *k, const struct subject_plan *subject);
-    } checks[] = {{"kernel.plan", check_plan}, {"kernel.plan-pure", check_pure}};
+    } checks[] = {{"kernel.plan", check_plan},
+                  {"kernel.plan-pure", check_pure},
+                  {"kernel.plan-fused", check_fused}};
     static struct sample samples[2 * MAX_SAMPLES];
     const tn_vulkan_kernel *payload = kernel->payload;
     bool is_vulkan = strcmp(kernel->family, TN_FAMILY_VULKAN_GLSL) == 0 ||
@@ -357,7 +372,9 @@ void check_plans(struct kit *k, struct pack *pack, const tn_kernel *kernel)
     if (!is_vulkan || !TN_HAS(payload, plan))
         return;
     for (size_t c = 0; c < COUNT(checks); c++) {
-        if (!check_begin(k, checks[c].name, "%s %s", kernel->primitive, kernel->name))
+        bool is_needed = checks[c].check != check_fused || kernel_says_fuses(kernel);
+        if (!is_needed ||
+            !check_begin(k, checks[c].name, "%s %s", kernel->primitive, kernel->name))
             continue;
         const tn_primitive *p = pack_primitive(pack, kernel->primitive);
         uint32_t count = p ? samples_make(&pack->maker, p, samples, COUNT(samples)) : 0;

@@ -91,6 +91,14 @@ bool kernel_layouts_fit(const tn_kernel *kernel, const struct sample *s,
     return true;
 }
 
+bool kernel_says_fuses(const tn_kernel *kernel)
+{
+    for (uint32_t i = 0; i < kernel->num_operands; i++)
+        if (rule_of(kernel, i)->flags & TN_OPERAND_FUSES)
+            return true;
+    return false;
+}
+
 uint64_t kernel_fused(const tn_kernel *kernel, const struct sample *s,
                       const struct array *in)
 {

@@ -101,20 +101,15 @@ static const tn_vulkan_kernel payload = {.struct_size = sizeof(payload),
                                          .num_modules = 1,
                                          .module_size = sizeof(module),
                                          .plan = plan};
-#ifdef FAULT_KERNEL_PLAN_FUSED
 static const tn_operand_rule rules[] = {
     {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS, 0},
     {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES}};
-#define RULES TN_OPERANDS(rules)
-#else
-#define RULES TN_TAKES_CONTIGUOUS(TN_DTYPE_BIT(TN_F32))
-#endif
 static const tn_kernel planned = {.struct_size = sizeof(planned),
                                   .primitive = "faulty.scaled/1",
                                   .family = TN_FAMILY_VULKAN_GLSL,
                                   .name = "planned",
                                   .priority = 500,
-                                  RULES,
+                                  TN_OPERANDS(rules),
                                   .scratch_size = scratch_size,
                                   .payload = &payload};
 
