@@ -42,15 +42,21 @@ struct program_class {
 };
 
 // Arguments, as 32-bit words: the number of elements (of rows, and of a row's elements),
-// each operand's offset, the extents, the strides of each operand that needs strides, and
-// the params.
+// each operand's offset, the extents (for a function, then two words an axis by which it
+// divides by them), the strides of each operand that needs strides, and the params.
 #define PROGRAM_MAX_ARGS                                                                   \
-    (2 + PROGRAM_MAX_OPERANDS + TN_MAX_RANK * (PROGRAM_MAX_OPERANDS + 1) +                 \
+    (2 + PROGRAM_MAX_OPERANDS + TN_MAX_RANK * (PROGRAM_MAX_OPERANDS + 3) +                 \
      2 * TN_EXPR_MAX_INSNS)
 struct program_args {
     uint32_t num_words;
     uint32_t words[PROGRAM_MAX_ARGS];
 };
+
+// The words that extents, and what divides by them, take among the arguments.
+static inline uint32_t program_extent_words(const struct program_class *class)
+{
+    return class->is_function ? 3 * class->rank : class->rank;
+}
 
 // Determines a step's class and arguments. Up to `push_words` arguments go into push
 // constants.

@@ -111,6 +111,17 @@ void program_add_params(const tn_step *step, struct program_args *args)
             add_param(args, program->insns[i].dtype, step->params[program->insns[i].a]);
 }
 
+// Adds the factor and the shifts of divide.glsl for a divisor from 1 to 2^32 - 1.
+static void add_divisor(struct program_args *args, uint64_t divisor)
+{
+    uint32_t bits = 0;
+    while (UINT64_C(1) << bits < divisor)
+        bits++;
+    uint64_t above = (UINT64_C(1) << bits) - divisor;
+    program_add_arg(args, (above << 32) / divisor + 1);
+    program_add_arg(args, (bits > 0 ? 1 : 0) | (bits > 1 ? bits - 1 : 0) << 1);
+}
+
 static void list_args(const tn_step *step, const struct program_class *class,
                       struct program_args *args)
 {
@@ -121,6 +132,8 @@ static void list_args(const tn_step *step, const struct program_class *class,
         program_add_arg(args, (uint64_t)program_operand(step, i)->offset);
     for (uint32_t axis = 0; axis < class->rank; axis++)
         program_add_arg(args, (uint64_t)tn_step_output(step, 0)->layout.extent[axis]);
+    for (uint32_t axis = 0; class->is_function && axis < class->rank; axis++)
+        add_divisor(args, (uint64_t)tn_step_output(step, 0)->layout.extent[axis]);
     for (uint32_t i = 0; i < num_operands; i++)
         for (uint32_t axis = 0; needs_strides(class->access[i]) && axis < class->rank;
              axis++)

@@ -249,12 +249,18 @@ void glsl_write_positions(const struct glsl_writer *w)
     uint32_t num_operands = w->class->num_inputs + w->class->num_outputs;
     if (rank > 0)
         text_add(w->out, "    uint rest = i;\n");
-    for (uint32_t axis = rank ? rank - 1 : 0; axis > 0; axis--)
+    for (uint32_t axis = rank ? rank - 1 : 0; axis > 0; axis--) {
+        uint32_t extent = w->first_extent + axis, divisor = extent + rank + axis;
+        if (w->class->is_function)
+            text_add(w->out, "    uint next%u = divide(rest, A(%u), A(%u));\n", axis,
+                     divisor, divisor + 1);
+        else
+            text_add(w->out, "    uint next%u = rest / A(%u);\n", axis, extent);
         text_add(w->out,
-                 "    uint next%u = rest / A(%u);\n"
                  "    uint c%u = rest - next%u * A(%u);\n"
                  "    rest = next%u;\n",
-                 axis, w->first_extent + axis, axis, axis, w->first_extent + axis, axis);
+                 axis, axis, extent, axis);
+    }
     if (rank > 0)
         text_add(w->out, "    uint c0 = rest;\n");
     for (uint32_t i = 0; i < num_operands; i++) {
@@ -407,7 +413,7 @@ void glsl_begin(struct glsl_writer *w, struct text *out, const tn_expr_program *
 {
     *w = (struct glsl_writer){.out = out, .program = program, .class = class};
     w->first_extent = 1 + class->num_inputs + class->num_outputs;
-    w->first_stride = w->first_extent + class->rank;
+    w->first_stride = w->first_extent + program_extent_words(class);
     w->first_param = w->first_stride;
     for (uint32_t i = 0; i < class->num_inputs + class->num_outputs; i++)
         w->first_param += needs_strides(class->access[i]) ? class->rank : 0;

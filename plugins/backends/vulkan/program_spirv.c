@@ -111,6 +111,18 @@ void spirv_write_store(struct spirv_writer *w, uint32_t operand, bool four, uint
     SPIRV_ADD(w->module, code, SPIRV_STORE, write_pointer(w, operand, four, index), stored);
 }
 
+// Divides by the extent of an axis.
+static uint32_t write_quotient(struct spirv_writer *w, uint32_t n, uint32_t axis,
+                               uint32_t extent)
+{
+    uint32_t divisor = w->first_extent + w->class->rank + 2 * axis;
+    if (!w->class->is_function)
+        return SPIRV_RESULT(w->module, SPIRV_U_DIV, w->uint_type, n, extent);
+    uint32_t factor = spirv_write_arg(w, divisor);
+    uint32_t shifts = spirv_write_arg(w, divisor + 1);
+    return SPIRV_CALL(w->module, spirv_get(w->module, "DIVIDE"), n, factor, shifts);
+}
+
 void spirv_write_positions(struct spirv_writer *w)
 {
     struct spirv_module *m = w->module;
@@ -118,7 +130,7 @@ void spirv_write_positions(struct spirv_writer *w)
     uint32_t coordinate[TN_MAX_RANK], rest = w->item;
     for (uint32_t axis = rank ? rank - 1 : 0; axis > 0; axis--) {
         uint32_t extent = spirv_write_arg(w, w->first_extent + axis);
-        uint32_t next = SPIRV_RESULT(m, SPIRV_U_DIV, type, rest, extent);
+        uint32_t next = write_quotient(w, rest, axis, extent);
         uint32_t whole = SPIRV_RESULT(m, SPIRV_I_MUL, type, next, extent);
         coordinate[axis] = SPIRV_RESULT(m, SPIRV_I_SUB, type, rest, whole);
         rest = next;
@@ -348,7 +360,7 @@ struct spirv_writer spirv_begin_program(struct spirv_module *module,
     if (class->args_in_buffer)
         spirv_use(module, spirv_dtypes[TN_U32].one);
     w.first_extent = 1 + num_operands(&w);
-    w.first_stride = w.first_extent + class->rank;
+    w.first_stride = w.first_extent + program_extent_words(class);
     w.first_param = w.first_stride;
     for (uint32_t i = 0; i < num_operands(&w); i++)
         w.first_param += needs_strides(class->access[i]) ? class->rank : 0;
