@@ -85,9 +85,10 @@ void glsl_write_bindings(const struct glsl_writer *w)
                  "layout(std430, binding = %u) %s buffer V%u { SV_%s d[]; } v%u;\n",
                  i, mode, i, type, i, i, mode, i, type, i);
     }
-    if (w->class->is_function)
+    if (w->class->is_function) // restrict: loaded once for all elements of an invocation
         text_add(w->out,
-                 "layout(std430, binding = %u) readonly buffer Args { uint d[]; } args;\n"
+                 "layout(std430, binding = %u) restrict readonly buffer Args { uint d[]; } "
+                 "args;\n"
                  "#define A(i) args.d[i]\n",
                  num_operands);
     else if (w->class->args_in_buffer)

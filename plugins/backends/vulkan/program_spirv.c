@@ -43,8 +43,10 @@ void spirv_declare_push(struct spirv_writer *w)
     if (w->class->args_in_buffer)
         w->args_buffer =
             declare_buffer(w, spirv_dtypes[TN_U32].ones, num_operands(w), true);
-    if (w->class->is_function)
+    if (w->class->is_function) { // restrict: loaded once for all elements of an invocation
+        SPIRV_ADD(m, decorations, SPIRV_DECORATE, w->args_buffer, SPIRV_RESTRICT);
         return;
+    }
     uint32_t array = spirv_new_id(m), block = spirv_new_id(m), pointer = spirv_new_id(m);
     uint32_t length = spirv_uint(m, w->class->args_in_buffer ? 1 : w->num_args);
     w->push_word = spirv_new_id(m);
