@@ -6,7 +6,8 @@
 // All variants are the same C (vector/), compiled for different instruction sets, with
 // contraction into fused multiply-adds switched off and sums split into a fixed number of
 // lanes. So every variant gives the same bits, and fusing operations into one pass changes
-// none.
+// none. Only exp, exp2, log, tanh and erf of f32 say where they multiply and add at once:
+// `baseline` is for processors that cannot, and differs there in the last bits.
 //
 // Threads. Everything here is pure: any thread, any number at once.
 #ifndef KERNELS_CPU_H

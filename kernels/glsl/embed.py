@@ -19,7 +19,8 @@ import tempfile
 import tables
 
 # Included files that are not on disk: tables.py writes their text.
-MADE = {'needs.glsl': tables.needs, 'parts.glsl': tables.parts}
+MADE = {'needs.glsl': tables.needs, 'parts.glsl': tables.parts,
+        'complex_functions_f64.glsl': tables.complex_f64}
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -30,10 +31,12 @@ def resolve(name, seen=None):
         return ''
     seen.add(name)
     if name in MADE:
-        return MADE[name]()
+        text = MADE[name]()
+    else:
+        with open(os.path.join(HERE, name), encoding='utf-8') as file:
+            text = file.read()
     out = []
-    with open(os.path.join(HERE, name), encoding='utf-8') as file:
-        text = re.sub(r'/\*.*?\*/', '', file.read(), flags=re.S)
+    text = re.sub(r'/\*.*?\*/', '', text, flags=re.S)
     for line in text.split('\n'):
         include = re.match(r'\s*#include "(.*)"', line)
         if include:
@@ -88,6 +91,7 @@ def write_sources(out):
     with open(out, 'w', encoding='utf-8') as file:
         file.write('#include "embedded.h"\n')
         file.write('const char glsl_expression[] =\n%s;\n' % quoted(resolve('expression.glsl')))
+        file.write('const char glsl_complex[] =\n%s;\n' % quoted(resolve('complex.glsl')))
         for index, name in enumerate(files):
             file.write('static const char text%d[] =\n%s;\n' % (index, quoted(resolve(name))))
         file.write('const tn_vulkan_module glsl_modules[] = {\n')

@@ -14,5 +14,7 @@ extern const tn_vulkan_module spirv_modules[];
 // The head of every kernel that is made from an expression: expression.glsl with its
 // includes.
 extern const char glsl_expression[];
+// What follows it where there are complex numbers: complex.glsl with its includes.
+extern const char glsl_complex[];
 
 #endif // KERNELS_GLSL_EMBEDDED_H

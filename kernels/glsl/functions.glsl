@@ -2,7 +2,35 @@
 // The functions of f32, exp, log, sin, ..., with the bounds that scalar.glsl states. Needs
 // scalar.glsl.
 
-// Functions that other functions call.
+// Functions that other functions call. NEED_EXP_c, NEED_LOG_c, NEED_SQRT_c: the parts of
+// complex_functions.glsl.
+#ifdef NEED_COMPLEX_NUMBERS
+#if defined(NEED_SQRT) || defined(NEED_RSQRT)
+#define NEED_SQRT_c
+#endif
+#if defined(NEED_LOG) || defined(NEED_LOG2) || defined(NEED_LOG10) || defined(NEED_LOG1P) ||     \
+    defined(NEED_ASIN) || defined(NEED_ACOS) || defined(NEED_ATAN) || defined(NEED_ASINH) ||     \
+    defined(NEED_ACOSH) || defined(NEED_ATANH) || defined(NEED_POW)
+#define NEED_LOG_c
+#endif
+#if defined(NEED_EXP) || defined(NEED_EXP2) || defined(NEED_EXPM1) || defined(NEED_SIN) ||       \
+    defined(NEED_COS) || defined(NEED_TAN) || defined(NEED_SINH) || defined(NEED_COSH) ||        \
+    defined(NEED_TANH) || defined(NEED_POW)
+#define NEED_EXP_c
+#define NEED_EXP
+#define NEED_EXP2
+#define NEED_SIN
+#define NEED_COS
+#define NEED_SINH
+#define NEED_COSH
+#endif
+#ifdef NEED_LOG_c
+#define NEED_LOG
+#define NEED_LOG1P
+#define NEED_ASIN
+#define NEED_ACOS
+#endif
+#endif
 #ifdef NEED_ERFINV
 #define NEED_LOG
 #ifdef NEED_F64_FUNCTIONS

@@ -1,6 +1,7 @@
 #version 460
 // SPDX-License-Identifier: MIT
-// Batched products of matrices with any strides. IN: dtype; ACC: type of the sums.
+// Batched products of matrices with any strides. IN: dtype; ACC: type of the sums. IS_COMPLEX:
+// they are pairs.
 #include "types.glsl"
 layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint NUM_BATCH = 0; // axes of batches

@@ -18,7 +18,7 @@
 #define DEPTH 16
 #endif
 #define LOADS (DEPTH * TILE / 256) // elements of each operand that an invocation loads for a slice
-#if TILE >= 64
+#if TILE >= 64 && !defined(IS_COMPLEX)
 #define RUN 4u
 #define RUN_float vec4
 #define RUN_double dvec4
@@ -34,6 +34,13 @@
 #define LINE ACC
 #define PAD 1u
 #define LANE(x, i) x
+#endif
+
+#ifdef IS_COMPLEX
+#define ADD_PRODUCT(sum, a, b)                                                                     \
+    sum += ACC((a).x * (b).x - (a).y * (b).y, (a).x * (b).y + (a).y * (b).x)
+#else
+#define ADD_PRODUCT(sum, a, b) sum += (a) * (b)
 #endif
 
 shared LINE tile_a[DEPTH][TILE / RUN + PAD];
@@ -99,7 +106,8 @@ void multiply(uint tile_row, uint tile_column, uint rows, uint columns, uint k_b
                 }
                 [[unroll]] for (uint i = 0u; i < PER; i++)
                     [[unroll]] for (uint j = 0u; j < PER; j++)
-                        sum[i][j] += LANE(a[i / RUN], i % RUN) * LANE(b[j / RUN], j % RUN);
+                        ADD_PRODUCT(sum[i][j], LANE(a[i / RUN], i % RUN),
+                                    LANE(b[j / RUN], j % RUN));
             }
             barrier();
         }

@@ -187,13 +187,17 @@ def parts(module):
 
 def memory_types(module, functions):
     """For each dtype its types: pointers to a buffer of ones and to one; of fours, to four;
-    then S_, SV_, W_, WV_, C_."""
+    then S_, SV_, W_, WV_, C_. What a complex dtype does not have is 0."""
     rows = [[0] * 9]
     variables = {module.names[item.id]: item for item in module.items if item.op == VARIABLE}
     for dtype in (row.name for row in dtypes()):
         row = []
         stored = []
         for name in ('ones_', 'fours_'):
+            if name + dtype not in variables:
+                stored.append(0)
+                row += [0, 0]
+                continue
             block = variables[name + dtype].operands[0]
             struct = module.by_id[module.by_id[block].operands[2]]
             element = module.by_id[struct.operands[1]].operands[1]

@@ -19,7 +19,8 @@
 //   SHUFFLE_class(a, mask)       the value of the invocation of this subgroup whose number differs
 //                            by these bits
 //
-// Classes are the dtypes that are computed with: bool i32 u32 i64 u64 f32 f64.
+// Classes are the dtypes that are computed with: bool i32 u32 i64 u64 f32 f64 complex64 complex128.
+// Complex numbers are converted from and to real ones by their parts.
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "needs.glsl"
@@ -33,6 +34,7 @@
 #include "functions.glsl"
 #include "functions_f64.glsl"
 #include "circular_f64.glsl"
+#include "complex.glsl"
 
 layout(local_size_x = 256) in;
 
@@ -64,6 +66,7 @@ layout(local_size_x = 256) in;
 #define BUFFERS(T)                                                                         \
     layout(std430, binding = 0) buffer Ones_##T { S_##T d[]; } ones_##T;                   \
     layout(std430, binding = 0) buffer Fours_##T { SV_##T d[]; } fours_##T;
+#define ONES(T) layout(std430, binding = 0) buffer Ones_##T { S_##T d[]; } ones_##T;
 TABLE_BUFFERS
 
 // --- definitions and calls of all parts ---------------------------------------------------
@@ -100,6 +103,7 @@ PARTS
 #undef PART_2
 #undef PART_3
 #undef BUFFERS
+#undef ONES
 #define PART_1(R, NAME, A, RESULT) NAME(A(0));
 #define PART_2(R, NAME, A, B, RESULT) NAME(A(0), B(0));
 #define PART_3(R, NAME, A, B, C, RESULT) NAME(A(0), B(0), C(0));
@@ -107,6 +111,7 @@ PARTS
 #define BUFFERS(T)                                                                         \
     ones_##T.d[0] = ones_##T.d[1];                                                         \
     fours_##T.d[0] = fours_##T.d[1];
+#define ONES(T) ones_##T.d[0] = ones_##T.d[1];
 void main()
 {
     PARTS

@@ -3,7 +3,7 @@
 // Reductions over any axes of an array with any strides.
 //
 // OP_x: sum, mean, prod, max, min, argmax, logsumexp. IN, OUT: dtypes. ACC: the type of the
-// accumulator's numbers. An output is computed by one invocation, or (WIDE) by a workgroup. With
+// accumulator's numbers. IS_COMPLEX: they are pairs. An output is computed by one invocation, or (WIDE) by a workgroup. With
 // `splits` above 1 each output is reduced in parts, whose accumulators go to `partial`, and a
 // second dispatch (FROM_PARTIAL) combines them.
 #if defined(OP_max) || defined(OP_min)
@@ -51,6 +51,10 @@ accumulator combine(accumulator a, accumulator b)
 {
 #if defined(OP_sum) || defined(OP_mean)
     a.value += b.value;
+    return a;
+#elif defined(OP_prod) && defined(IS_COMPLEX)
+    ACC x = a.value, y = b.value;
+    a.value = ACC(x.x * y.x - x.y * y.y, x.x * y.y + x.y * y.x);
     return a;
 #elif defined(OP_prod)
     a.value *= b.value;
@@ -146,6 +150,8 @@ accumulator neutral()
     return accumulator(ACC(0), 0u);
 #elif defined(OP_logsumexp)
     return accumulator(ACC(-infinity()), ACC(0));
+#elif defined(OP_prod) && defined(IS_COMPLEX)
+    return accumulator(ACC(1, 0));
 #elif defined(OP_prod)
     return accumulator(ACC(1));
 #else

@@ -175,6 +175,12 @@ bool to_bool(float x) // by the bits: a subnormal number is true on every device
 {
     return (floatBitsToUint(x) << 1) != 0u;
 }
+#ifdef NEED_F64
+bool to_bool(double x)
+{
+    return !(x == 0.0LF);
+}
+#endif
 SATURATE_ALL(float)
 #ifdef NEED_I64
 SATURATE_WIDE(float)

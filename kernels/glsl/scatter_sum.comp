@@ -35,8 +35,10 @@ layout(push_constant) uniform Args {
 #define AT_ONCE 4u // updates in flight for each invocation
 #define LONG_ROW 64u
 #define BLOCK_CANDIDATES 32u
+#ifndef TILE
 #define TILE 2048u // elements of a long row that are fetched at once
-#define LOADS 8u   // TILE / 256
+#endif
+#define LOADS (TILE / 256u)
 #define NONE 0xffffffffu
 #ifndef AHEAD
 #define AHEAD 8u // elements of a tile that are read before they are added

@@ -13,10 +13,12 @@ layout(constant_id = 0) const uint NUM_OTHER = 0; // axes beside the two
 #define S_2 uint16_t
 #define S_4 uint
 #define S_8 uvec2
+#define S_16 uvec4
 #define W_1 uint
 #define W_2 uint
 #define W_4 uint
 #define W_8 uvec2
+#define W_16 uvec4
 #define S PASTE(S_, SIZE)
 #define W PASTE(W_, SIZE)
 layout(std430, binding = 0) readonly buffer From { S d[]; } from;

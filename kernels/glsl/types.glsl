@@ -4,7 +4,8 @@
 //   S_x    in a buffer           SV_x  four of them
 //   W_x    as loaded: S_x widened to a type that needs no 8 or 16-bit arithmetic
 //   WV_x   four of them (SV_x converts to it, and back)
-//   C_x    in computation: float for F16 and BF16, int or uint for narrow integers
+//   C_x    in computation: float for F16, BF16 and floats of 8 bits, int or uint for narrow
+//          integers
 //   FROM_x(w) from W to C        TO_x(c)  back, rounded to nearest even
 //   WRAP_x(c)  reduces a narrow integer to its width
 #extension GL_EXT_shader_16bit_storage : require
@@ -132,6 +133,41 @@
 #define TO_f64(c) (c)
 #define WRAP_f64(c) (c)
 
+// Floats of 8 bits, by the bits, with NEED_FLOAT8: their formats are those of
+// <tenon/ops/float8.h>.
+#define S_f8_e4m3 uint8_t
+#define SV_f8_e4m3 u8vec4
+#define W_f8_e4m3 uint
+#define WV_f8_e4m3 uvec4
+#define C_f8_e4m3 float
+#define FROM_f8_e4m3(w) f8_e4m3_value(w)
+#define TO_f8_e4m3(c) f8_e4m3_bits(c)
+#define WRAP_f8_e4m3(c) (c)
+
+#define S_f8_e5m2 uint8_t
+#define SV_f8_e5m2 u8vec4
+#define W_f8_e5m2 uint
+#define WV_f8_e5m2 uvec4
+#define C_f8_e5m2 float
+#define FROM_f8_e5m2(w) f8_e5m2_value(w)
+#define TO_f8_e5m2(c) f8_e5m2_bits(c)
+#define WRAP_f8_e5m2(c) (c)
+
+// Complex numbers: loaded and stored one at a time, so that there is no SV_ and no WV_.
+#define S_complex64 vec2
+#define W_complex64 vec2
+#define C_complex64 vec2
+#define FROM_complex64(w) (w)
+#define TO_complex64(c) (c)
+#define WRAP_complex64(c) (c)
+
+#define S_complex128 dvec2
+#define W_complex128 dvec2
+#define C_complex128 dvec2
+#define FROM_complex128(w) (w)
+#define TO_complex128(c) (c)
+#define WRAP_complex128(c) (c)
+
 // The upper half of a binary32, rounded to nearest even; a NaN stays a NaN.
 uint bfloat_bits(float x)
 {
@@ -158,6 +194,51 @@ uint half_bits(float x)
     rest += 0xfffu + ((rest >> 13) & 1u);
     return sign | ((rest - 0x38000000u) >> 13);
 }
+
+#ifdef NEED_FLOAT8
+// E4M3, rounded to nearest even; beyond 464, half way to the number after 448, NaN. Numbers below
+// 2^-6 are counted in units of 2^-9: multiplied, since a device may round a sum in another way.
+uint f8_e4m3_bits(float x)
+{
+    uint bits = floatBitsToUint(x), rest = bits & 0x7fffffffu, sign = (bits >> 24) & 0x80u;
+    if (rest > 0x43e80000u)
+        return sign | 0x7fu;
+    if (rest < 0x3c800000u)
+        return sign | uint(roundEven(uintBitsToFloat(rest) * 512.0));
+    return sign | ((rest - 0x3c000000u + 0x7ffffu + ((rest >> 20) & 1u)) >> 20);
+}
+float f8_e4m3_value(uint w)
+{
+    uint exponent = (w >> 3) & 15u, rest = w & 7u, bits = ((exponent + 120u) << 23) | (rest << 20);
+    if ((w & 0x7fu) == 0x7fu)
+        bits = 0x7fc00000u;
+    else if (exponent == 0u)
+        bits = floatBitsToUint(float(rest) * 0.001953125);
+    return uintBitsToFloat(bits | ((w & 0x80u) << 24));
+}
+
+// E5M2, rounded to nearest even; from 61440 on, half way to the next power of two, infinity.
+// Numbers below 2^-14 are counted in units of 2^-16.
+uint f8_e5m2_bits(float x)
+{
+    uint bits = floatBitsToUint(x), rest = bits & 0x7fffffffu, sign = (bits >> 24) & 0x80u;
+    if (rest > 0x7f800000u)
+        return sign | 0x7fu;
+    if (rest >= 0x47700000u)
+        return sign | 0x7cu;
+    if (rest < 0x38800000u)
+        return sign | uint(roundEven(uintBitsToFloat(rest) * 65536.0));
+    return sign | ((rest - 0x38000000u + 0xfffffu + ((rest >> 21) & 1u)) >> 21);
+}
+float f8_e5m2_value(uint w)
+{
+    uint exponent = (w >> 2) & 31u, rest = w & 3u;
+    uint bits = ((exponent == 31u ? 255u : exponent + 112u) << 23) | (rest << 21);
+    if (exponent == 0u)
+        bits = floatBitsToUint(float(rest) * 0.0000152587890625);
+    return uintBitsToFloat(bits | ((w & 0x80u) << 24));
+}
+#endif
 
 // Number of this workgroup: more than the device takes along x are laid out in rows of
 // GRID_ROW. A specialisation constant: a driver may write gl_NumWorkGroups to memory before

@@ -10,12 +10,20 @@
 
 #define N 4
 
-static void open_cpu(void)
+// TENON_TEST_BACKEND names the device.
+static const char *backend(void)
 {
-    runtime = open_on("cpu-blas");
+    const char *name = getenv("TENON_TEST_BACKEND");
+    return name ? name : "cpu-blas";
 }
 
-TestSuite(complex_numbers, .init = open_cpu, .fini = teardown);
+static void open_backend(void)
+{
+    need_device(backend());
+    runtime = open_on(backend());
+}
+
+TestSuite(complex_numbers, .init = open_backend, .fini = teardown);
 
 static const tn_complex128 zs[N] = {{1, 2}, {-0.5, 0.75}, {-2, -1}, {0.25, -1.5}};
 static const tn_complex128 ws[N] = {{0.5, -1}, {2, 0.25}, {-1, 1}, {1.25, 0.5}};
@@ -240,6 +248,47 @@ Test(complex_numbers, rows_are_reduced_and_derived)
     tn_scope_close(s);
 }
 
+// NaNs included, whose bits a conversion would not keep.
+Test(complex_numbers, floats_of_8_bits_are_moved_as_they_are)
+{
+    static const tn_dtype dtypes[] = {TN_F8_E4M3, TN_F8_E5M2};
+    uint8_t bits[256], got[256];
+    for (int i = 0; i < 256; i++)
+        bits[i] = (uint8_t)i;
+    tn_scope *s = tn_scope_open(runtime);
+    for (int k = 0; k < 2; k++) {
+        tn_array *x = tn_from_data(s, dtypes[k], TN_SHAPE(16, 16), bits);
+        must(s,
+             tn_read(s, un(s, "base.copy", un(s, "base.transpose", x)), got, sizeof(got)));
+        for (int i = 0; i < 256; i++)
+            if (got[i] != bits[i % 16 * 16 + i / 16])
+                cr_fatal("%s: %02x became %02x", tn_dtype_name(dtypes[k]),
+                         bits[i % 16 * 16 + i / 16], got[i]);
+    }
+    tn_scope_close(s);
+}
+
+// Rows of what is only stored.
+Test(complex_numbers, floats_of_8_bits_are_summed_over_rows)
+{
+    static const float values[2][3] = {{0.3f, 2, -17}, {448, 0.5f, 1}};
+    static const tn_dtype dtypes[] = {TN_F8_E4M3, TN_F8_E5M2};
+    static const float sums[] = {0.3125f + 2 - 16, 449.5f, 0.3125f + 2 - 16, 449.5f};
+    tn_scope *s = tn_scope_open(runtime);
+    for (int i = 0; i < 2; i++) {
+        float got[6];
+        tn_array *x =
+            tn_op(s, "base.astype", TN_IN(tn_from_data(s, TN_F32, TN_SHAPE(2, 3), values)),
+                  tn_attrs("dtype", (int64_t)dtypes[i]));
+        tn_array *y =
+            tn_expr(s, "x -> sum(f32(x)) * (f32(x) > 1 ? 2 : 1)", TN_IN(x), TN_NO_ATTRS);
+        must(s, tn_read(s, y, got, sizeof(got)));
+        for (int k = 0; k < 6; k++)
+            cr_assert(got[k] == sums[2 * i + k / 3] * (values[k / 3][k % 3] > 1 ? 2 : 1));
+    }
+    tn_scope_close(s);
+}
+
 // A real reduction of complex numbers, and its cotangent, in one expression.
 Test(complex_numbers, a_real_sum_takes_the_real_part_of_a_cotangent)
 {
@@ -342,8 +391,10 @@ Test(complex_numbers, what_is_not_defined_is_refused_by_name)
 
 Test(checked_complex, launches_agree_with_their_definitions)
 {
-    tn_runtime *rt =
-        open_with((const char *const[]){"TENON_BACKEND=cpu-blas", "TENON_CHECK=1", NULL});
+    char variable[96];
+    need_device(backend());
+    snprintf(variable, sizeof(variable), "TENON_BACKEND=%s", backend());
+    tn_runtime *rt = open_with((const char *const[]){variable, "TENON_CHECK=1", NULL});
     tn_scope *s = tn_scope_open(rt);
     tn_array *z = of(s, zs), *w = of(s, ws), *gradient;
     tn_array *m = tn_from_data(s, TN_COMPLEX128, TN_SHAPE(2, 2), zs);

@@ -418,6 +418,44 @@ Test(vulkan_faults, work_larger_than_a_grid_is_done)
     tn_runtime_close(rt);
 }
 
+// --- a device without f64 ----------------------------------------------------------------
+
+// complex128 has parts of f64; complex64 needs nothing of the device.
+Test(vulkan_faults, without_f64_there_is_no_complex128)
+{
+    static const struct {
+        const char *text, *refusal;
+    } cases[] = {
+        {"x -> f32(abs(complex128(x)))", "the device has no complex128"}, // inside alone
+        {"x -> complex128(x) * 2", "the device has no complex128"},
+        {"x -> f64(real(x))", "the device has no f64"},
+    };
+    const tn_complex64 single = {3, -4};
+    float size;
+    faults->no_f64 = true;
+    tn_runtime *rt = open_list("%s", NULL);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        tn_scope *s = tn_scope_open(rt);
+        char *why;
+        tn_array *x = tn_from_data(s, TN_COMPLEX64, TN_SHAPE(1), &single);
+        tn_array *y = tn_expr(s, cases[i].text, TN_IN(x), TN_NO_ATTRS);
+        must(s, tn_explain(s, &y, 1, &why));
+        check_says(why, cases[i].refusal);
+        tn_text_free(why);
+        check_status(tn_eval(s, y), TN_ERR_UNSUPPORTED);
+        check_says(tn_scope_error(s), "runs on none of the selected devices");
+        tn_scope_close(s);
+    }
+    tn_scope *s = tn_scope_open(rt);
+    tn_array *x = tn_from_data(s, TN_COMPLEX64, TN_SHAPE(1), &single);
+    must(s, tn_read(s, un(s, "abs", x), &size, sizeof(size)));
+    cr_assert(fabsf(size - 5) < 1e-5f);
+    tn_array *wide = tn_from_data(s, TN_COMPLEX128, TN_SHAPE(1), &(tn_complex128){1, 2});
+    check_status(tn_eval(s, bin(s, "base.take", wide, tn_i32(s, 0))), TN_ERR_UNSUPPORTED);
+    tn_scope_close(s);
+    tn_runtime_close(rt);
+}
+
 // --- no device at all --------------------------------------------------------------------
 
 Test(vulkan_faults, why_there_is_no_device_is_said_with_what_helps)

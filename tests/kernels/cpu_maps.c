@@ -4,7 +4,8 @@
 //
 // Lengths go around each vector width, starts are not aligned, canaries stand on both sides
 // of the output, and operands are given as arrays and as scalars. All variants must give
-// the same bits; how far they may be from the definition is in `bounds`.
+// the same bits, but see differs_without_fma(); how far they may be from the definition is
+// in `bounds`.
 #include "check.h"
 
 #include <math.h>
@@ -182,6 +183,18 @@ static void check_element(const struct cpu_kernels *k, int32_t op, int32_t dtype
                  ops[op].operands > 1 ? value_of(dtype, in[1]) : 0, x, y);
 }
 
+// Functions of f32 that are made of fused multiply-adds where the processor has them, as
+// all that run another variant than `baseline` do.
+static bool differs_without_fma(const struct cpu_kernels *k, int32_t op, int32_t dtype)
+{
+    static const int32_t made_of_fma[] = {TN_EXPR_EXP,  TN_EXPR_EXP2, TN_EXPR_LOG,
+                                          TN_EXPR_TANH, TN_EXPR_ERF,  CPU_OP_SUB_THEN_EXP};
+    bool is_made = false;
+    for (size_t i = 0; i < sizeof(made_of_fma) / sizeof(made_of_fma[0]); i++)
+        is_made |= op == made_of_fma[i];
+    return is_made && dtype == TN_F32 && k->needs == 0;
+}
+
 static void check_loop(const struct cpu_kernels *k, int32_t op, int32_t dtype, int64_t n,
                        uint32_t scalars, int64_t start, bool first)
 {
@@ -208,6 +221,8 @@ static void check_loop(const struct cpu_kernels *k, int32_t op, int32_t dtype, i
     }
     if (first)
         memcpy(first_got, out, (size_t)(n * result_size));
+    if (differs_without_fma(k, op, dtype))
+        return;
     for (int64_t i = 0; i < n * result_size; i += result_size)
         if (memcmp(first_got + i, out + i, result_size) != 0 &&
             !isnan(value_of(result_dtype, out + i)) &&
@@ -325,7 +340,8 @@ Test(cpu_maps, functions_hold_their_bounds_on_many_points)
                 for (int64_t i = 0; i < 1000; i++) {
                     const void *at[] = {&x[i], &y[i]};
                     check_element(*k, op, TN_F32, at, &out[i], i);
-                    if (before && memcmp(&first[i], &out[i], 4) != 0 && !isnan(out[i]))
+                    if (before && !differs_without_fma(*k, op, TN_F32) &&
+                        memcmp(&first[i], &out[i], 4) != 0 && !isnan(out[i]))
                         cr_fatal("%s %s: (%.9g, %.9g) gives not the bits of %s", (*k)->name,
                                  ops[op].name, (double)x[i], (double)y[i], before->name);
                 }

@@ -58,14 +58,21 @@ uint64_t span(const tn_layout *layout)
     return (uint64_t)((last + 1) * tn_dtype_bytes(layout->dtype));
 }
 
+static double draw_number(void)
+{
+    return (double)random_between(-64, 64) / 32;
+}
+
 void fill(unsigned char *memory, tn_dtype dtype, uint64_t bytes, int64_t limit)
 {
     tn_tensor tensor = {memory, {.dtype = dtype}};
     int64_t n = (int64_t)bytes / tn_dtype_bytes(dtype);
     bool positive = tn_dtype_in(dtype, TN_UNSIGNED_DTYPES) || dtype == TN_BOOL;
     for (int64_t i = 0; i < n; i++) {
-        if (tn_dtype_in(dtype, TN_FLOAT_DTYPES))
-            tn_set_f64(&tensor, i, (double)random_between(-64, 64) / 32);
+        if (tn_is_complex(dtype))
+            tn_set_complex(&tensor, i, (tn_complex128){draw_number(), draw_number()});
+        else if (tn_dtype_in(dtype, TN_FLOAT_DTYPES | TN_FLOAT8_DTYPES))
+            tn_set_f64(&tensor, i, draw_number());
         else
             tn_set_i64(&tensor, i,
                        random_between(positive ? 0 : -limit, dtype == TN_BOOL ? 1 : limit));
@@ -140,19 +147,22 @@ static void reduce_plainly(const tn_step *step, const tn_tensor *x, const tn_ten
     bool is_mean = strcmp(step->primitive->id, "base.mean/1") == 0;
     uint32_t set = tn_axis_set(&attrs->axis, x->layout.rank);
     int64_t n = tn_layout_count(&want->layout), index[TN_MAX_RANK] = {0};
-    double *sums = calloc((size_t)n, sizeof(*sums));
+    tn_complex128 *sums = calloc((size_t)n, sizeof(*sums));
     cr_assert(ne(ptr, sums, NULL));
     do {
         int64_t at = 0;
         for (int32_t i = 0; i < x->layout.rank; i++)
             if (!(set >> i & 1))
                 at = at * x->layout.extent[i] + index[i];
-        double value = tn_get_f64(x, tn_offset_at(&x->layout, index));
-        sums[at] += is_mean ? value : exp(value);
+        tn_complex128 value = tn_get_complex(x, tn_offset_at(&x->layout, index));
+        sums[at].re += is_mean ? value.re : exp(value.re);
+        sums[at].im += value.im;
     } while (tn_index_next(x->layout.rank, x->layout.extent, index));
     double count = (double)tn_layout_count(&x->layout) / (double)n;
     for (int64_t i = 0; i < n; i++)
-        tn_set_f64(want, i, is_mean ? sums[i] / count : log(sums[i]));
+        tn_set_complex(want, i,
+                       (tn_complex128){is_mean ? sums[i].re / count : log(sums[i].re),
+                                       sums[i].im / count});
     free(sums);
 }
 
@@ -191,7 +201,9 @@ static double tolerance_of(const struct check *check)
 {
     tn_dtype dtype = check->want.layout.dtype;
     double stored = dtype == TN_F16 ? 2e-3 : dtype == TN_BF16 ? 1.6e-2 : 0;
-    return check->exact ? 0 : check->tolerance * (dtype == TN_F64 ? 1e-8 : 1) + stored;
+    return check->exact
+               ? 0
+               : check->tolerance * (tn_dtype_real(dtype) == TN_F64 ? 1e-8 : 1) + stored;
 }
 
 static void compare(const struct check *check)
@@ -202,12 +214,15 @@ static void compare(const struct check *check)
     tn_tensor got = {bench.memory[out->slot] + GUARD, out->layout};
     double tolerance = tolerance_of(check);
     for (int64_t i = 0; i < tn_layout_count(&out->layout); i++) {
-        double x = tn_get_f64(&got, i), y = tn_get_f64(&check->want, i);
-        if (x != y && !(isnan(x) && isnan(y)) &&
-            !(fabs(x - y) <= tolerance * (1 + fabs(y))))
-            cr_fatal("%s of dtype %d, seed %llu: element %lld is %.9g, expected %.9g",
-                     check->step->label, tn_step_input(check->step, 0)->layout.dtype,
-                     (unsigned long long)seed, (long long)i, x, y);
+        tn_complex128 x = tn_get_complex(&got, i), y = tn_get_complex(&check->want, i);
+        bool same = x.im == y.im && (x.re == y.re || (isnan(x.re) && isnan(y.re)));
+        if (!same &&
+            !(hypot(x.re - y.re, x.im - y.im) <= tolerance * (1 + hypot(y.re, y.im))))
+            cr_fatal("%s of %s, seed %llu: element %lld is (%.9g, %.9g), expected (%.9g, "
+                     "%.9g)",
+                     check->step->label,
+                     tn_dtype_name(tn_step_input(check->step, 0)->layout.dtype),
+                     (unsigned long long)seed, (long long)i, x.re, x.im, y.re, y.im);
     }
     for (uint64_t i = 0; i < GUARD; i++) {
         cr_assert(eq(u8, memory[i], CANARY));

@@ -8,17 +8,14 @@
 
 static struct vulkan_bench bench;
 
-static const uint8_t sizes[TN_NUM_DTYPES] = {0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8};
-
 static const tn_expr_program *copy_of(tn_dtype dtype)
 {
     static const uint32_t position;
     static tn_expr_insn insns[TN_NUM_DTYPES];
     static tn_dtype dtypes[TN_NUM_DTYPES];
     static tn_expr_program programs[TN_NUM_DTYPES];
-    bool is_half = dtype == TN_F16 || dtype == TN_BF16;
     insns[dtype] =
-        (tn_expr_insn){TN_EXPR_LOAD, (uint16_t)(is_half ? TN_F32 : dtype), 0, 0, 0};
+        (tn_expr_insn){TN_EXPR_LOAD, (uint16_t)tn_dtype_computed(dtype), 0, 0, 0};
     dtypes[dtype] = dtype;
     programs[dtype] = (tn_expr_program){.struct_size = sizeof(tn_expr_program),
                                         .insns = &insns[dtype],
@@ -45,7 +42,7 @@ static uint64_t span(const tn_layout *layout)
     uint64_t last = (uint64_t)layout->offset;
     for (int32_t axis = 0; axis < layout->rank; axis++)
         last += (uint64_t)((layout->extent[axis] - 1) * layout->stride[axis]);
-    return (last + 1) * sizes[layout->dtype];
+    return (last + 1) * (uint64_t)tn_dtype_bytes(layout->dtype);
 }
 
 static void set_layouts(const struct turn *turn, tn_dtype dtype, tn_layout *from,
@@ -72,7 +69,7 @@ static void set_layouts(const struct turn *turn, tn_dtype dtype, tn_layout *from
 static void expect(const tn_layout *from, const tn_layout *to, const unsigned char *source,
                    unsigned char *out, uint64_t out_size)
 {
-    uint32_t size = sizes[from->dtype];
+    uint64_t size = (uint64_t)tn_dtype_bytes(from->dtype);
     int64_t index[5] = {0};
     memset(out, 0xee, out_size);
     for (;;) {
@@ -147,7 +144,9 @@ TestSuite(vulkan_copies, .init = begin, .fini = end);
 
 Test(vulkan_copies, elements_of_every_size_arrive_in_the_other_order)
 {
-    static const tn_dtype dtypes[] = {TN_BOOL, TN_U8, TN_I16, TN_F16, TN_F32, TN_I64};
+    static const tn_dtype dtypes[] = {TN_BOOL,    TN_U8,        TN_I16,
+                                      TN_F16,     TN_F32,       TN_I64,
+                                      TN_F8_E5M2, TN_COMPLEX64, TN_COMPLEX128};
     for (size_t i = 0; i < sizeof(turns) / sizeof(turns[0]); i++)
         for (size_t k = 0; k < sizeof(dtypes) / sizeof(dtypes[0]); k++)
             check(&turns[i], dtypes[k]);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""complex64 and complex128, f8_e4m3 and f8_e5m2 on cpu-blas through the command: values beside
+"""complex64 and complex128, f8_e4m3 and f8_e5m2 through the command, on cpu-blas and Vulkan: values beside
 Python's cmath (and NumPy where it is installed), gradients, promotion, refusals, files."""
 
 import cmath
@@ -245,12 +245,16 @@ def floats_of_8_bits_are_stored_converted_and_compared():
                      "concatenate(a, a), take(a, [3, 1]), isnan(a)", "x=[0.5, 2, 3, 1]", env=CPU)
         assert got == [[True] * 4, [True, False, False, True], [1, 3, 2, 0.5], [0, 2, 3, 0], [[0.5, 3], [2, 1]],
                        [0.5, 2, 3, 1] * 2, [1, 2], [False] * 4], got
+    # Rounded where it is stored, also when all of it is one graph.
+    assert values("astype(astype(x, f8_e4m3), f32) * 2", "x=[0.3]", env=CPU) == [[0.625]]
+
+
+def floats_of_8_bits_are_not_computed_with():
+    for dtype in ("f8_e4m3", "f8_e5m2"):
         for expression in ["a + a", "a * 2", "-a", "abs(a)", "exp(a)", "a + x"]:
             refused("eval", f"a = astype(x, {dtype}); {expression}", "x=[1.0]", env=CPU,
                     saying="floats of 8 bits" if expression == "a + x" else "only stored, converted and compared")
         refused("eval", f"sum(astype(x, {dtype}))", "x=[1.0]", saying="convert it with base.astype first", env=CPU)
-    # Rounded where it is stored, also when all of it is one graph.
-    assert values("astype(astype(x, f8_e4m3), f32) * 2", "x=[0.3]", env=CPU) == [[0.625]]
 
 
 def files_keep_the_dtypes():
@@ -279,14 +283,23 @@ def devices_without_the_dtypes_do_not_get_them():
     for expression, inputs in [("x * 2", "x=[1j]"), ("abs(x)", "x=[1j]"), ("astype(x, f8_e4m3)", "x=[1.0]")]:
         refused("eval", expression, inputs, saying="runs on none of the selected devices (null",
                 env={"TENON_BACKEND": "null"})
-    if not tap.has_plugins("org.tenon.vulkan-jit"):
-        return
-    both = {"TENON_BACKEND": "vulkan-jit,cpu-blas", "TENON_FALLBACK": "allow"}
-    probe = tap.subprocess.run([tap.TENON, "eval", "x + 1", "x=[1.0]"], capture_output=True, check=False,
-                               env={**tap.ENVIRONMENT, "TENON_BACKEND": "vulkan-jit"})
-    if probe.returncode == 0:
-        got = values("real(x * 2j) + 1, astype(astype(real(x), f8_e5m2), f32)", "x=[1 + 1j, 2 - 1j]", env=both)
-        assert got == [[-1, 3], [1, 2]], got
+
+
+def vulkan_gives_the_same():
+    """The tables again on Vulkan, without another device to fall back to. Its backends share their kernels."""
+    programs = (arithmetic_and_comparison, conversions, floats_of_8_bits_are_stored_converted_and_compared)
+    for backend, checks in (("vulkan", (*programs, reductions_products_and_views)), ("vulkan-jit", programs)):
+        probe = tap.subprocess.run([tap.TENON, "eval", "x + 1", "x=[1.0]"], capture_output=True, check=False,
+                                   env={**tap.ENVIRONMENT, "TENON_BACKEND": backend})
+        if probe.returncode:
+            return f"{backend} has no device here"
+        CPU["TENON_BACKEND"] = backend
+        try:
+            for check in checks:
+                check()
+        finally:
+            CPU["TENON_BACKEND"] = "cpu-blas"
+    return None
 
 
 def printing_is_that_of_numpy():
@@ -299,5 +312,5 @@ if __name__ == "__main__":
     tap.run([functions_of_complex_numbers, parts_of_real_numbers, arithmetic_and_comparison,
              reductions_products_and_views, conversions, promotion_is_that_of_numpy,
              what_needs_an_order_is_refused, gradients_follow_the_convention_of_pytorch,
-             floats_of_8_bits_are_stored_converted_and_compared, files_keep_the_dtypes,
-             devices_without_the_dtypes_do_not_get_them, printing_is_that_of_numpy])
+             floats_of_8_bits_are_stored_converted_and_compared, floats_of_8_bits_are_not_computed_with,
+             files_keep_the_dtypes, devices_without_the_dtypes_do_not_get_them, vulkan_gives_the_same, printing_is_that_of_numpy])

@@ -345,13 +345,13 @@ tn_status vk_device_info(const tn_host *host, uint32_t index, tn_device_info *ou
         .memory_size = local_memory(&facts),
         .max_buffer_size = facts.max_buffer,
         .buffer_alignment = VK_ALIGNMENT,
-        .dtypes = TN_FIRST_DTYPES,
+        .dtypes = TN_FIRST_DTYPES | TN_FLOAT8_DTYPES | TN_COMPLEX_DTYPES,
         .num_queues = facts.num_queues,
     };
     if (!facts.i64)
         info.dtypes &= ~(TN_DTYPE_BIT(TN_I64) | TN_DTYPE_BIT(TN_U64));
     if (!facts.f64)
-        info.dtypes &= ~TN_DTYPE_BIT(TN_F64);
+        info.dtypes &= ~(TN_DTYPE_BIT(TN_F64) | TN_DTYPE_BIT(TN_COMPLEX128));
     snprintf(info.name, sizeof(info.name), "%.127s", facts.properties.deviceName);
     snprintf(info.driver, sizeof(info.driver), "%s", facts.driver);
     list_features(&facts, info.features, sizeof(info.features));

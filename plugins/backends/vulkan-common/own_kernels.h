@@ -7,29 +7,40 @@
 
 #include "kernels.h"
 
-static const tn_operand_rule any_rules[] = {{0, TN_NEEDS_ANY}};
+// What is only moved, by its size, may be of any dtype.
+static const tn_operand_rule moved_rules[] = {{TN_ALL_DTYPES, TN_NEEDS_ANY}};
 // With TN_OPERAND_FUSES: inputs of which each element is read about once, and outputs that
 // are written by the kernel's last launch, once.
 static const tn_operand_rule passing_rules[] = {{0, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
-static const tn_operand_rule matmul_rules[] = {
-    {0, TN_NEEDS_ANY}, {0, TN_NEEDS_ANY}, {0, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
+static const tn_operand_rule joined_rules[] = {
+    {TN_ALL_DTYPES, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
 // The third is the bias, or the output where there is none.
 static const tn_operand_rule conv_rules[] = {
     {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},
     {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},
     {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES}};
 static const tn_operand_rule contiguous_rules[] = {{0, TN_NEEDS_CONTIGUOUS}};
+static const tn_operand_rule matmul_rules[] = {
+    {TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, TN_NEEDS_ANY},
+    {TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, TN_NEEDS_ANY},
+    {TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
+static const tn_operand_rule add_rules[] = {
+    {TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, TN_NEEDS_CONTIGUOUS},
+    {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
+    {TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, TN_NEEDS_CONTIGUOUS}};
 static const tn_operand_rule float_rules[] = {{TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS}};
-static const tn_operand_rule take_rules[] = {{0, TN_NEEDS_CONTIGUOUS},
-                                             {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
-                                             {0, TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES}};
-static const tn_operand_rule dynamic_slice_rules[] = {{0, TN_NEEDS_ANY},
-                                                      {TN_INTEGER_DTYPES, TN_NEEDS_ANY},
-                                                      {0, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
-static const tn_operand_rule dynamic_update_rules[] = {{0, TN_NEEDS_ANY},
-                                                       {0, TN_NEEDS_ANY},
+static const tn_operand_rule take_rules[] = {
+    {TN_ALL_DTYPES, TN_NEEDS_CONTIGUOUS},
+    {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
+    {TN_ALL_DTYPES, TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES}};
+static const tn_operand_rule dynamic_slice_rules[] = {
+    {TN_ALL_DTYPES, TN_NEEDS_ANY},
+    {TN_INTEGER_DTYPES, TN_NEEDS_ANY},
+    {TN_ALL_DTYPES, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
+static const tn_operand_rule dynamic_update_rules[] = {{TN_ALL_DTYPES, TN_NEEDS_ANY},
+                                                       {TN_ALL_DTYPES, TN_NEEDS_ANY},
                                                        {TN_INTEGER_DTYPES, TN_NEEDS_ANY},
-                                                       {0, TN_NEEDS_ANY}};
+                                                       {TN_ALL_DTYPES, TN_NEEDS_ANY}};
 static const tn_operand_rule loss_rules[] = {{TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},
                                              {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
                                              {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS}};
@@ -40,7 +51,7 @@ static const tn_operand_rule loss_rules[] = {{TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUO
       .scratch_size = vk_reduce_scratch)                                                   \
     X(matmul, "base.matmul/1", vk_plan_matmul, matmul_rules, .accepts = vk_matmul_accepts) \
     X(take, "base.take/1", vk_plan_take, take_rules, .accepts = NULL)                      \
-    X(scatter_add, "base.scatter_add/1", vk_plan_scatter, contiguous_rules,                \
+    X(scatter_add, "base.scatter_add/1", vk_plan_scatter, add_rules,                       \
       .accepts = vk_scatter_add_accepts, .scratch_size = vk_scatter_scratch)               \
     X(scatter_set, "base.scatter_set/1", vk_plan_scatter, contiguous_rules,                \
       .scratch_size = vk_scatter_scratch)                                                  \
@@ -58,9 +69,9 @@ static const tn_operand_rule loss_rules[] = {{TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUO
       .scratch_size = vk_cumulative_scratch)                                               \
     X(argsort, "base.argsort/1", vk_plan_argsort, contiguous_rules,                        \
       .scratch_size = vk_argsort_scratch)                                                  \
-    X(concatenate, "base.concatenate/1", vk_plan_concatenate, passing_rules,               \
+    X(concatenate, "base.concatenate/1", vk_plan_concatenate, joined_rules,                \
       .accepts = NULL)                                                                     \
-    X(slice_update, "base.slice_update/1", vk_plan_slice_update, any_rules,                \
+    X(slice_update, "base.slice_update/1", vk_plan_slice_update, moved_rules,              \
       .accepts = NULL)                                                                     \
     X(dynamic_slice, "base.dynamic_slice/1", vk_plan_dynamic_slice, dynamic_slice_rules,   \
       .accepts = NULL)                                                                     \
@@ -93,9 +104,17 @@ static const tn_operand_rule loss_rules[] = {{TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUO
                                                   .payload = &identifier##_payload,        \
                                                   __VA_ARGS__};
 OWN_KERNELS(RECORD)
+// Reductions of complex numbers are those that need no order.
+#define COMPLEX_sum TN_COMPLEX_DTYPES
+#define COMPLEX_prod TN_COMPLEX_DTYPES
+#define COMPLEX_mean TN_COMPLEX_DTYPES
+#define COMPLEX_max 0
+#define COMPLEX_min 0
+#define COMPLEX_logsumexp 0
 #define REDUCTION(name, dtypes)                                                            \
     static const tn_operand_rule name##_rules[] = {                                        \
-        {TN_##dtypes##_DTYPES, TN_NEEDS_ANY, TN_OPERAND_FUSES}};                           \
+        {(TN_##dtypes##_DTYPES & TN_FIRST_DTYPES) | COMPLEX_##name, TN_NEEDS_ANY,          \
+         TN_OPERAND_FUSES}};                                                               \
     RECORD(name, "base." #name "/1", vk_plan_reduce, name##_rules,                         \
            .scratch_size = vk_reduce_scratch)
 TN_REDUCTIONS(REDUCTION)

@@ -9,6 +9,9 @@ const char *program_device_lacks(tn_device *device, const tn_expr_program *progr
     uint32_t dtypes = program_dtypes(program);
     if ((dtypes & (TN_DTYPE_BIT(TN_I64) | TN_DTYPE_BIT(TN_U64))) && !device->facts.i64)
         return "it computes with 64-bit integers, which the device's shaders lack";
+    if ((dtypes & TN_DTYPE_BIT(TN_COMPLEX128)) && !device->facts.f64)
+        return "it computes with complex128, whose f64 the device's shaders lack: cast to "
+               "complex64";
     if ((dtypes & TN_DTYPE_BIT(TN_F64)) && !device->facts.f64)
         return "it computes with f64, which the device's shaders lack: cast to f32";
     return NULL;
@@ -30,6 +33,28 @@ static struct rows_device rows_device(const tn_device *device)
     };
 }
 
+// A copy of floats of 8 bits is one of bytes, so that NaNs keep their bits.
+static const tn_expr_program *program_of(const tn_expr_program *program)
+{
+    static const tn_expr_insn load = {TN_EXPR_LOAD, TN_U8, 0, 0, 0};
+    static const tn_dtype dtype = TN_U8;
+    static const uint32_t position;
+    static const tn_expr_program copy = {.struct_size = sizeof(copy),
+                                         .insns = &load,
+                                         .input_dtypes = &dtype,
+                                         .output_dtypes = &dtype,
+                                         .outputs = &position,
+                                         .num_insns = 1,
+                                         .num_inputs = 1,
+                                         .num_outputs = 1,
+                                         .name = "copy of bytes"};
+    bool is_copy = program->num_insns == 1 && program->insns[0].op == TN_EXPR_LOAD &&
+                   program->num_inputs == 1 && program->num_outputs == 1 &&
+                   program->input_dtypes[0] == program->output_dtypes[0];
+    return is_copy && tn_dtype_in(program->input_dtypes[0], TN_FLOAT8_DTYPES) ? &copy
+                                                                              : program;
+}
+
 tn_status plan_program_launch(struct vk_plan *plan, const tn_step *step,
                               tn_status (*get_code)(tn_device *device, void *context,
                                                     struct vk_code *out))
@@ -38,14 +63,15 @@ tn_status plan_program_launch(struct vk_plan *plan, const tn_step *step,
     struct program_args list, *args = &list;
     bool has_rows = step->program->flags & TN_EXPR_ROWS;
     const struct rows_device device = rows_device(plan->device);
+    const tn_expr_program *program = program_of(step->program);
     if (has_rows)
         program_classify_rows(step, &device, VK_MAX_PUSH, class, args);
     else
         program_classify(step, VK_MAX_PUSH, class, args);
-    struct program_source source = {step->program, class};
+    struct program_source source = {program, class};
     struct vk_launch launch = {
-        .pipeline = {.name = step->program->name ? step->program->name : "program",
-                     .key = program_class_hash(step->program, class),
+        .pipeline = {.name = program->name ? program->name : "program",
+                     .key = program_class_hash(program, class),
                      .code = get_code,
                      .context = &source}};
     for (uint32_t i = 0; i < step->num_inputs; i++)

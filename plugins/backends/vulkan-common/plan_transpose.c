@@ -98,7 +98,7 @@ tn_status plan_transpose(struct vk_plan *plan, const tn_step *step)
     struct transposition transposition;
     find_transposition(from, to, &transposition);
     uint32_t last = transposition.num_axes - 1, bytes = dtype_bytes(to->dtype);
-    uint64_t tile = bytes == 8 ? 32 : 64;
+    uint64_t tile = bytes >= 8 ? 32 : 64;
     uint64_t tiles = ceil_div(transposition.extent[last], tile) *
                      ceil_div(transposition.extent[transposition.fast], tile);
     for (uint32_t axis = 0; axis < last; axis++)

@@ -31,7 +31,8 @@ enum program_access {
 // strides, offsets and parameters share a kernel, and pass these as arguments.
 struct program_class {
     uint32_t rank;     // axes of the index to split; 0: none is STRIDED, ROW or REPEAT
-    uint32_t per_item; // elements an invocation: 4, or 1 if rows are no multiple of 4
+    uint32_t per_item; // elements an invocation: 4, or 1 if rows are no multiple of 4, or
+                       // an operand is complex
     uint32_t num_inputs, num_outputs;
     bool args_in_buffer; // too many for push constants: in a buffer after the operands
     char access[PROGRAM_MAX_OPERANDS]; // inputs, then outputs
@@ -88,10 +89,11 @@ uint64_t program_elements(const tn_step *step);
 // The words that the params of a program take among the arguments.
 uint32_t program_count_params(const tn_expr_program *program);
 
-// The set of dtypes (TN_DTYPE_BIT) that the program computes with; dtypes that are only
-// stored do not count.
+// The set of dtypes (TN_DTYPE_BIT) that the program computes with, those of the parts of
+// complex numbers included; dtypes that are only stored do not count.
 uint32_t program_dtypes(const tn_expr_program *program);
-// Whether the program has exp, log, sin, ... in f64, which need functions_f64.glsl.
+// Whether the program has exp, log, sin, ... in f64, or any complex number of f64, which
+// need functions_f64.glsl.
 bool program_has_f64_function(const tn_expr_program *program);
 
 // A string that grows. Zero is empty. `failed`: out of memory, and later text is dropped.
@@ -104,15 +106,16 @@ void text_add(struct text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void text_finish(struct text *text);
 
-// Writes the kernel's GLSL, beginning with "#version". `prelude`:
-// kernels/glsl/expression.glsl with its includes resolved.
-void program_write_glsl(struct text *out, const char *prelude,
+// Writes the kernel's GLSL, beginning with "#version". `prelude` and `complex_prelude`:
+// kernels/glsl/expression.glsl and complex.glsl with their includes resolved.
+void program_write_glsl(struct text *out, const char *prelude, const char *complex_prelude,
                         const tn_expr_program *program, const struct program_class *class);
 
 // Writes a module with the function that a kernel's module calls in place of a store, or of
 // a load: spirv_fuse.h says with what. Operand i is at binding i, the arguments come
 // behind.
 void program_write_function_glsl(struct text *out, const char *prelude,
+                                 const char *complex_prelude,
                                  const tn_expr_program *program,
                                  const struct program_class *class);
 

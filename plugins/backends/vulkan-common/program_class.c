@@ -86,9 +86,11 @@ void program_add_arg(struct program_args *args, uint64_t word)
     args->words[args->num_words++] = (uint32_t)word;
 }
 
-// Adds a param in its instruction's dtype: one word, or two for a 64-bit dtype.
+// Adds a param in its instruction's dtype: one word, or two for a 64-bit dtype. Those of
+// complex dtypes are real.
 static void add_param(struct program_args *args, tn_dtype dtype, uint64_t bits)
 {
+    dtype = tn_dtype_real(dtype);
     if (dtype == TN_F32) {
         double value;
         memcpy(&value, &bits, sizeof(value));
@@ -141,6 +143,15 @@ static void list_args(const tn_step *step, const struct program_class *class,
     program_add_params(step, args);
 }
 
+// Complex numbers are loaded one at a time, which is 8 or 16 bytes.
+static bool has_complex_operand(const tn_step *step)
+{
+    for (uint32_t i = 0; i < step->num_inputs + step->num_outputs; i++)
+        if (tn_is_complex(program_operand(step, i)->dtype))
+            return true;
+    return false;
+}
+
 void program_classify(const tn_step *step, uint32_t push_words, struct program_class *out,
                       struct program_args *args)
 {
@@ -156,7 +167,9 @@ void program_classify(const tn_step *step, uint32_t push_words, struct program_c
     // If rows are no multiple of 4, four elements may lie in two rows.
     if (class.rank > 0 && tn_step_output(step, 0)->layout.extent[class.rank - 1] % 4 != 0)
         class.per_item = 1;
-    for (uint32_t i = 0; i<num_operands &&class.rank> 0; i++) {
+    if (has_complex_operand(step))
+        class.per_item = 1;
+    for (uint32_t i = 0; i < num_operands; i++) {
         if (class.per_item == 4 && class.access[i] == ACCESS_STRIDED)
             class.access[i] = classify_strided(program_operand(step, i));
         if (class.per_item == 1 && class.access[i] == ACCESS_FLAT)
@@ -245,7 +258,8 @@ uint32_t program_dtypes(const tn_expr_program *program)
 {
     uint32_t set = 0;
     for (uint32_t i = 0; i < program->num_insns; i++)
-        set |= TN_DTYPE_BIT(program->insns[i].dtype);
+        set |= TN_DTYPE_BIT(program->insns[i].dtype) |
+               TN_DTYPE_BIT(tn_dtype_real(program->insns[i].dtype));
     return set;
 }
 
@@ -256,7 +270,7 @@ bool program_has_f64_function(const tn_expr_program *program)
         uint32_t kind = tn_expr_class(insn->op);
         bool is_function = kind == TN_EXPR_CLASS_FUNCTION ||
                            kind == TN_EXPR_CLASS_CIRCULAR || insn->op == TN_EXPR_POW;
-        if (insn->dtype == TN_F64 && is_function)
+        if ((insn->dtype == TN_F64 && is_function) || insn->dtype == TN_COMPLEX128)
             return true;
     }
     return false;

@@ -51,6 +51,7 @@ static void write_function(const struct glsl_writer *w, bool is_output, const ch
 }
 
 void program_write_function_glsl(struct text *out, const char *prelude,
+                                 const char *complex_prelude,
                                  const tn_expr_program *program,
                                  const struct program_class *class)
 {
@@ -62,6 +63,8 @@ void program_write_function_glsl(struct text *out, const char *prelude,
     text_add(out, "#version 460\n");
     glsl_write_needs(&w);
     text_add(out, "%s", prelude);
+    if (program_dtypes(program) & TN_COMPLEX_DTYPES)
+        text_add(out, "%s", complex_prelude);
     glsl_write_bindings(&w);
     glsl_write_element(&w);
     write_function(&w, is_output, type);

@@ -40,6 +40,8 @@ void text_finish(struct text *text)
     *text = (struct text){0};
 }
 
+#define MAX_PART 32 // bytes of "r255.x"
+
 static bool is_wide(tn_dtype dtype)
 {
     return dtype_bytes(dtype) == 8;
@@ -61,6 +63,11 @@ void glsl_write_needs(const struct glsl_writer *w)
         text_add(w->out, "#define NEED_I64\n");
     if (dtypes & TN_DTYPE_BIT(TN_F64))
         text_add(w->out, "#define NEED_F64\n");
+    for (uint32_t i = 0; i < w->class->num_inputs + w->class->num_outputs; i++)
+        if (tn_dtype_in(glsl_operand_dtype(w, i), TN_FLOAT8_DTYPES))
+            text_add(w->out, "#define NEED_FLOAT8\n");
+    if (dtypes & TN_COMPLEX_DTYPES)
+        text_add(w->out, "#define NEED_COMPLEX_NUMBERS\n");
     if (program_has_f64_function(program))
         text_add(w->out, "#define NEED_F64_FUNCTIONS\n");
     for (uint32_t i = 0; i < program->num_insns; i++) {
@@ -80,10 +87,12 @@ void glsl_write_bindings(const struct glsl_writer *w)
     for (uint32_t i = 0; i < num_operands; i++) {
         const char *type = dtype_glsl(glsl_operand_dtype(w, i));
         const char *mode = i < w->class->num_inputs ? "readonly" : "writeonly";
-        text_add(w->out,
-                 "layout(std430, binding = %u) %s buffer B%u { S_%s d[]; } b%u;\n"
-                 "layout(std430, binding = %u) %s buffer V%u { SV_%s d[]; } v%u;\n",
-                 i, mode, i, type, i, i, mode, i, type, i);
+        text_add(w->out, "layout(std430, binding = %u) %s buffer B%u { S_%s d[]; } b%u;\n",
+                 i, mode, i, type, i);
+        if (!tn_is_complex(glsl_operand_dtype(w, i)))
+            text_add(w->out,
+                     "layout(std430, binding = %u) %s buffer V%u { SV_%s d[]; } v%u;\n", i,
+                     mode, i, type, i);
     }
     if (w->class->is_function) // restrict: loaded once for all elements of an invocation
         text_add(w->out,
@@ -114,6 +123,12 @@ void glsl_write_constant(const struct glsl_writer *w, tn_dtype dtype, uint64_t b
     uint32_t word;
     memcpy(&word, &narrow, sizeof(word));
     uint32_t low = (uint32_t)bits, high = (uint32_t)(bits >> 32);
+    if (tn_is_complex(dtype)) {
+        text_add(w->out, "C_%s(", dtype_glsl(dtype));
+        glsl_write_constant(w, tn_dtype_real(dtype), bits);
+        text_add(w->out, ", 0)");
+        return;
+    }
     switch (dtype) {
     case TN_F32:
         text_add(w->out, "uintBitsToFloat(%uu)", word);
@@ -136,7 +151,11 @@ void glsl_write_constant(const struct glsl_writer *w, tn_dtype dtype, uint64_t b
 
 void glsl_write_param(const struct glsl_writer *w, tn_dtype dtype, uint32_t at)
 {
-    if (dtype == TN_F32)
+    if (tn_is_complex(dtype)) {
+        text_add(w->out, "C_%s(", dtype_glsl(dtype));
+        glsl_write_param(w, tn_dtype_real(dtype), at);
+        text_add(w->out, ", 0)");
+    } else if (dtype == TN_F32)
         text_add(w->out, "uintBitsToFloat(A(%u))", at);
     else if (dtype == TN_BOOL)
         text_add(w->out, "(A(%u) != 0u)", at);
@@ -153,7 +172,7 @@ void glsl_write_param(const struct glsl_writer *w, tn_dtype dtype, uint32_t at)
 static bool has_function(tn_dtype from, tn_dtype to)
 {
     if (to == TN_BOOL)
-        return from == TN_F32;
+        return from == TN_F32 || tn_is_complex(from);
     if (tn_is_float(from))
         return !tn_is_float(to);
     return tn_is_signed(from) && !is_wide(from) && !tn_is_float(to) && is_wide(to);
@@ -163,7 +182,15 @@ static void write_cast(const struct glsl_writer *w, tn_dtype from, tn_dtype dtyp
                        const char *name)
 {
     const char *to = dtype_glsl(dtype);
-    if (has_function(from, dtype))
+    char part[MAX_PART];
+    snprintf(part, sizeof(part), "%s.x", name);
+    if (tn_is_complex(from) && dtype != TN_BOOL && !tn_is_complex(dtype))
+        write_cast(w, tn_dtype_real(from), dtype, part);
+    else if (tn_is_complex(dtype) && !tn_is_complex(from)) {
+        text_add(w->out, "C_%s(", to);
+        write_cast(w, from, tn_dtype_real(dtype), name);
+        text_add(w->out, ", 0)");
+    } else if (has_function(from, dtype))
         text_add(w->out, "to_%s(%s)", to, name);
     else if (dtype == TN_BOOL && from == TN_BOOL)
         text_add(w->out, "%s", name);
@@ -181,7 +208,9 @@ void glsl_write_operation(const struct glsl_writer *w, uint32_t op, tn_dtype fro
         return;
     }
     text_add(w->out, "WRAP_%s(op_%s%s(", dtype_glsl(dtype), tn_expr_name(op),
-             from == TN_BOOL ? "_b" : "");
+             from == TN_BOOL       ? "_b"
+             : tn_is_complex(from) ? "_c"
+                                   : "");
     for (uint32_t i = 0; i < tn_expr_operands(op); i++)
         text_add(w->out, "%s%s", i ? ", " : "", names[i]);
     if (tn_expr_class(op) == TN_EXPR_CLASS_SHIFT)
@@ -214,7 +243,7 @@ static void write_insn(const struct glsl_writer *w, uint32_t position, uint32_t 
         break;
     case TN_EXPR_PARAM:
         glsl_write_param(w, insn->dtype, *param_at);
-        *param_at += is_wide(insn->dtype) ? 2 : 1;
+        *param_at += is_wide(tn_dtype_real(insn->dtype)) ? 2 : 1;
         break;
     case TN_EXPR_INDEX:
         text_add(w->out, "int64_t(index)");
@@ -405,7 +434,7 @@ uint32_t program_count_params(const tn_expr_program *program)
     uint32_t words = 0;
     for (uint32_t i = 0; i < program->num_insns; i++)
         if (program->insns[i].op == TN_EXPR_PARAM)
-            words += is_wide(program->insns[i].dtype) ? 2 : 1;
+            words += is_wide(tn_dtype_real(program->insns[i].dtype)) ? 2 : 1;
     return words;
 }
 
@@ -421,7 +450,7 @@ void glsl_begin(struct glsl_writer *w, struct text *out, const tn_expr_program *
     w->num_args = w->first_param + program_count_params(program);
 }
 
-void program_write_glsl(struct text *out, const char *prelude,
+void program_write_glsl(struct text *out, const char *prelude, const char *complex_prelude,
                         const tn_expr_program *program, const struct program_class *class)
 {
     if (class->lanes > 0) {
@@ -433,6 +462,8 @@ void program_write_glsl(struct text *out, const char *prelude,
     text_add(out, "#version 460\n");
     glsl_write_needs(&w);
     text_add(out, "%s", prelude);
+    if (program_dtypes(program) & TN_COMPLEX_DTYPES)
+        text_add(out, "%s", complex_prelude);
     glsl_write_bindings(&w);
     glsl_write_element(&w);
     write_main(&w);

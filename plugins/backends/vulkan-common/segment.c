@@ -17,12 +17,12 @@ static const char *value_refused(const tn_device *device, const tn_value *value)
     tn_dtype dtype = value->layout.dtype;
     if (dtype == TN_DTYPE_NONE)
         return NULL;
-    if (!(TN_DTYPE_BIT(dtype) & TN_FIRST_DTYPES))
-        return "the device has no complex numbers and no floats of 8 bits";
     if ((dtype == TN_I64 || dtype == TN_U64) && !device->facts.i64)
         return "the device has no 64-bit integers in shaders";
     if (dtype == TN_F64 && !device->facts.f64)
         return "the device has no f64 in shaders: cast to f32";
+    if (dtype == TN_COMPLEX128 && !device->facts.f64)
+        return "the device has no f64 in shaders: cast to complex64";
     if (plan_operand(value, VK_READS).size > device->facts.limits.max_range)
         return "an operand is larger than the device's storage-buffer range";
     return NULL;
@@ -39,22 +39,11 @@ static const char *operands_refused(const tn_device *device, const tn_step *step
     return reason;
 }
 
-// Programs may compute in a dtype that no operand has.
-static const char *dtypes_refused(const tn_expr_program *program)
-{
-    for (uint32_t i = 0; i < program->num_insns; i++)
-        if (!(TN_DTYPE_BIT(program->insns[i].dtype) & TN_FIRST_DTYPES))
-            return "the device has no complex numbers and no floats of 8 bits";
-    return NULL;
-}
-
 // Why the device takes the program beside a kernel not in.
 static const char *fused_refused(tn_device *device, const tn_step *step,
                                  const tn_fused *fused)
 {
-    const char *reason = dtypes_refused(fused->program);
-    if (!reason)
-        reason = device->flavour->program_refused(device, fused->program);
+    const char *reason = device->flavour->program_refused(device, fused->program);
     for (uint32_t i = 0; i < fused->num_inputs && !reason; i++)
         reason = value_refused(device, tn_fused_input(step, fused, i));
     for (uint32_t i = 0; i < fused->num_outputs && !reason; i++)
@@ -65,8 +54,6 @@ static const char *fused_refused(tn_device *device, const tn_step *step,
 int32_t vk_step_check(tn_device *device, const tn_step *step, const char **out_reason)
 {
     const char *reason = operands_refused(device, step);
-    if (!reason && step->program)
-        reason = dtypes_refused(step->program);
     if (!reason && step->program)
         reason = device->flavour->program_refused(device, step->program);
     if (!reason && step->program && (step->program->flags & TN_EXPR_ROWS))

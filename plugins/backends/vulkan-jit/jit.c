@@ -138,9 +138,11 @@ tn_status jit_program(tn_device *device, void *context, struct vk_code *out)
     const struct program_source *source = context;
     struct text text = {0};
     if (source->class->is_function)
-        program_write_function_glsl(&text, glsl_expression, source->program, source->class);
+        program_write_function_glsl(&text, glsl_expression, glsl_complex, source->program,
+                                    source->class);
     else
-        program_write_glsl(&text, glsl_expression, source->program, source->class);
+        program_write_glsl(&text, glsl_expression, glsl_complex, source->program,
+                           source->class);
     tn_status status =
         text.failed
             ? device->host->fail(device->host, TN_ERR_MEMORY, "out of memory")

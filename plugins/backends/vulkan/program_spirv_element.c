@@ -55,9 +55,21 @@ static uint32_t write_bits(struct spirv_writer *w, tn_dtype dtype, uint32_t low,
     return SPIRV_CALL(w->module, spirv_get(w->module, name), low, high);
 }
 
+// Makes a complex number of its real part.
+static uint32_t write_complex(struct spirv_writer *w, tn_dtype dtype, uint32_t real)
+{
+    char name[MAX_NAME];
+    snprintf(name, sizeof(name), "COMPLEX_%s", class_name(tn_dtype_real(dtype)));
+    uint32_t zero = spirv_uint(w->module, 0);
+    return SPIRV_CALL(w->module, spirv_get(w->module, name), real,
+                      write_bits(w, tn_dtype_real(dtype), zero, zero));
+}
+
 uint32_t spirv_write_constant(struct spirv_writer *w, tn_dtype dtype, uint64_t bits)
 {
     uint32_t low = (uint32_t)bits, high = (uint32_t)(bits >> 32);
+    if (tn_is_complex(dtype))
+        return write_complex(w, dtype, spirv_write_constant(w, tn_dtype_real(dtype), bits));
     if (dtype == TN_F32) {
         double value;
         memcpy(&value, &bits, sizeof(value));
@@ -70,6 +82,8 @@ uint32_t spirv_write_constant(struct spirv_writer *w, tn_dtype dtype, uint64_t b
 
 uint32_t spirv_write_param(struct spirv_writer *w, tn_dtype dtype, uint32_t *at)
 {
+    if (tn_is_complex(dtype))
+        return write_complex(w, dtype, spirv_write_param(w, tn_dtype_real(dtype), at));
     bool is_wide = dtype_bytes(dtype) == 8;
     uint32_t low = spirv_write_arg(w, *at);
     uint32_t high = is_wide ? spirv_write_arg(w, *at + 1) : spirv_uint(w->module, 0);
@@ -83,6 +97,13 @@ static uint32_t write_cast(struct spirv_writer *w, tn_dtype from, tn_dtype to,
                            uint32_t value)
 {
     char name[MAX_NAME];
+    if (tn_is_complex(to) && !tn_is_complex(from))
+        return write_complex(w, to, write_cast(w, from, tn_dtype_real(to), value));
+    if (tn_is_complex(from) && !tn_is_complex(to) && to != TN_BOOL) {
+        snprintf(name, sizeof(name), "REAL_%s", class_name(from));
+        value = SPIRV_CALL(w->module, spirv_get(w->module, name), value);
+        from = tn_dtype_real(from);
+    }
     snprintf(name, sizeof(name), "CAST_%s_%s", class_name(from), dtype_glsl(to));
     const struct spirv_part *part = spirv_find(w->module, name);
     if (part)
@@ -100,7 +121,9 @@ uint32_t spirv_write_operation(struct spirv_writer *w, uint32_t op, tn_dtype fro
     uint32_t all[4] = {0}, num = tn_expr_operands(op);
     if (op == TN_EXPR_CAST)
         return write_cast(w, from, dtype, operands[0]);
-    if (op == TN_EXPR_SELECT)
+    if (op == TN_EXPR_SELECT && tn_is_complex(dtype))
+        from = dtype; // the part is named by the others
+    else if (op == TN_EXPR_SELECT)
         return spirv_result(w->module, SPIRV_SELECT, spirv_dtypes[dtype].computed, operands,
                             num);
     memcpy(all, operands, num * sizeof(all[0]));
