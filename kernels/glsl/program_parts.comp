@@ -12,6 +12,7 @@
 //
 //   TYPES_dtype(w, four)     W_, WV_ and C_ by its parameters and result
 //   ITEM(0)                  number of this invocation's element      INDEX(i)  i as int64_t
+//   DIVIDE(n, factor, shifts)  n / d, see divide.glsl
 //   GROUP(0)                 number of this workgroup
 //   LANE(0)                  number of this invocation in it
 //   SUBGROUP_LANE(0)         the same, adjacent within each subgroup
@@ -28,6 +29,7 @@
 #define NEED_F64
 #define NEED_F64_FUNCTIONS
 #include "types.glsl"
+#include "divide.glsl"
 #include "scalar.glsl"
 #include "functions.glsl"
 #include "functions_f64.glsl"
@@ -79,6 +81,7 @@ TABLE_BUFFERS
     BITS(u64, packUint2x32(uvec2(a, b)))                                                   \
     BITS(f64, packDouble2x32(uvec2(a, b)))                                                 \
     PART_1(uint, ITEM, uint, a + group_number() * 256u + gl_LocalInvocationIndex)          \
+    PART_3(uint, DIVIDE, uint, uint, uint, divide(a, b, c))                                \
     PART_1(int64_t, INDEX, uint, int64_t(a))                                               \
     PART_1(uint, GROUP, uint, a + group_number())                                          \
     PART_1(uint, LANE, uint, a + gl_LocalInvocationIndex)                                  \

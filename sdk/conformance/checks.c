@@ -93,6 +93,7 @@ const struct check_info all_checks[] = {
     {"kernel.in-place", "P24", "declared pairs may share memory"},
     {"kernel.plan", "P50", "a plan keeps to the step, its scratch and the device's limits"},
     {"kernel.plan-pure", "P50", "equal steps get equal launches, wherever they lie"},
+    {"kernel.plan-fused", "P52", "a plan allows for operands that pass through programs"},
     // rules
     {"rules.vjp", "P26", "gradients agree with differences"},
     {"rules.jvp", "P26", "directional derivatives agree with differences"},
@@ -172,6 +173,10 @@ const struct check_info all_checks[] = {
     {"family.glsl-plan", "P44", "vulkan.glsl/1 kernels plan launches, which run in order"},
     {"family.spirv-plan", "P44",
      "vulkan.spirv/1 kernels plan launches, which run in order"},
+    {"family.glsl-fused", "P53",
+     "operands of vulkan.glsl/1 kernels pass through programs, also in place"},
+    {"family.spirv-fused", "P53",
+     "operands of vulkan.spirv/1 kernels pass through programs, also in place"},
     {"family.plan", "P49", "a plan that asks for what it may not is refused, with words"},
     {"family.damaged", "P41", "code that is damaged is refused, with words"},
     // a backend under a runtime, with the installed packs

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Stages and neighbours of cpu.c/1 kernels: state that prepare makes, launches use and
-// finish frees, and operands that pass through programs (tn_fused of <tenon/backend.h>).
+// Stages of cpu.c/1 kernels: state that prepare makes, launches use and finish frees; and
+// operands of any family's kernels that pass through programs (tn_fused of
+// <tenon/backend.h>).
 #include <stdarg.h>
 #include "checks.h"
 #include "draft.h"
+#include "family_shader.h" // family_glsl_code, family_spirv_code
 
 enum { N = 1000, CHUNK = 64, MOST_STATES = 8 };
 
@@ -129,13 +131,13 @@ static const tn_kernel stages_kernel = {.struct_size = sizeof(stages_kernel),
 static struct draft draft;
 static const char labels[2][8] = {"first", "second"}; // stand for attributes
 
-static bool computes_cpu(struct fixture *f)
+static bool computes(struct fixture *f, const char *family)
 {
     uint32_t dtypes = f->info.dtypes ? f->info.dtypes : TN_ALL_DTYPES;
-    bool can = fixture_consumes(f, TN_FAMILY_CPU) && fixture_computes(f) &&
-               dtypes & TN_DTYPE_BIT(TN_I32);
+    bool can =
+        fixture_consumes(f, family) && fixture_computes(f) && dtypes & TN_DTYPE_BIT(TN_I32);
     if (!can)
-        check_skip(f->kit, "it computes nothing with %s", TN_FAMILY_CPU);
+        check_skip(f->kit, "it computes nothing with %s", family);
     memset(&seen, 0, sizeof(seen));
     return can;
 }
@@ -210,7 +212,7 @@ static void check_stages(struct fixture *f)
     static int32_t z[N];
     tn_binding bindings[4];
     uint64_t point;
-    if (!computes_cpu(f))
+    if (!computes(f, TN_FAMILY_CPU))
         return;
     draft_two();
     tn_executable *executable = NULL;
@@ -384,13 +386,13 @@ static struct fused_draft {
     tn_fused fused[2];
 } parts;
 
-static void draft_fused(bool in_place)
+static void draft_fused(const tn_kernel *kernel, bool in_place)
 {
     tn_value none = {.flags = TN_VALUE_FUSED, .layout = flat_value(0, TN_I32, N).layout};
     draft_start(&draft);
     for (int i = 0; i < 3; i++)
         draft_slot(&draft, 0, N * 4);
-    tn_step *step = draft_kernel(&draft, &primitive, &fused_kernel, &none, 1, &none);
+    tn_step *step = draft_kernel(&draft, &primitive, kernel, &none, 1, &none);
     program_combine(&parts.program, TN_I32);
     for (uint32_t i = 0; i < 2; i++) {
         bool is_epilogue = i == 1;
@@ -418,13 +420,15 @@ static void draft_fused(bool in_place)
     draft.slots[in_place ? 1 : 2].flags |= TN_SLOT_WRITE;
 }
 
-static void run_fused(struct fixture *f, bool in_place)
+// A kernel that gives factor * x + add, between the programs.
+static void run_fused(struct fixture *f, const tn_kernel *kernel, int32_t factor,
+                      int32_t add, bool in_place)
 {
     static int32_t z[N];
     tn_binding bindings[3];
     const char *reason = NULL;
     uint64_t point;
-    draft_fused(in_place);
+    draft_fused(kernel, in_place);
     if (!f->backend->step_check(f->device, &draft.steps[0], &reason)) {
         check_skip(f->kit, "it takes no such step: %s", reason ? reason : "");
         return;
@@ -436,32 +440,81 @@ static void run_fused(struct fixture *f, bool in_place)
         !fixture_wait(f, point) ||
         !fixture_read(f, bindings[in_place ? 1 : 2].buffer, 0, z, sizeof(z)))
         return;
-    for (int i = 0; i < N; i++)
-        if (z[i] != 5 * (4 * i + 1) + i) {
+    for (int i = 0; i < N; i++) {
+        int32_t expected = 5 * (factor * 4 * i + add) + i;
+        if (z[i] != expected) {
             check_fail(f->kit, "element %d of a fused step%s is %d, expected %d", i,
-                       in_place ? " in place" : "", z[i], 5 * (4 * i + 1) + i);
+                       in_place ? " in place" : "", z[i], expected);
             return;
         }
+    }
+}
+
+static bool fuses(struct fixture *f, const char *family)
+{
+    if (!computes(f, family))
+        return false;
+    bool can = f->info.flags & TN_DEVICE_FUSES && TN_HAS(f->backend, step_check);
+    if (!can)
+        check_skip(f->kit, "it fuses nothing with kernels");
+    return can;
 }
 
 static void check_fused(struct fixture *f)
 {
-    if (!computes_cpu(f))
+    if (!fuses(f, TN_FAMILY_CPU))
         return;
-    if (!(f->info.flags & TN_DEVICE_FUSES) || !TN_HAS(f->backend, step_check)) {
-        check_skip(f->kit, "it fuses nothing with kernels");
-        return;
-    }
-    run_fused(f, false);
-    run_fused(f, true);
+    run_fused(f, &fused_kernel, 1, 1, false);
+    run_fused(f, &fused_kernel, 1, 1, true);
     if (seen.failure[0])
         check_fail(f->kit, "%s", seen.failure);
+}
+
+// The shader of family.comp: 2 * x + the extent of x + what is pushed last, which is the
+// extent once more.
+static void run_shader(struct fixture *f, const char *family, const void *code,
+                       uint64_t size)
+{
+    static const tn_push_field push[] = {{TN_PUSH_COUNT, 0, 0},   {TN_PUSH_OFFSET, 0, 0},
+                                         {TN_PUSH_OFFSET, 0, 1},  {TN_PUSH_STRIDE, -1, 0},
+                                         {TN_PUSH_EXTENT, -1, 0}, {TN_PUSH_EXTENT, -1, 0}};
+    if (!fuses(f, family))
+        return;
+    const tn_vulkan_module module = {.code = code, .code_size = size};
+    const tn_vulkan_kernel payload = {.struct_size = sizeof(payload),
+                                      .modules = &module,
+                                      .num_modules = 1,
+                                      .module_size = sizeof(module),
+                                      .push = push,
+                                      .num_push = COUNT(push),
+                                      .elements_per_group = 64};
+    tn_kernel kernel = fused_kernel;
+    kernel.family = family;
+    kernel.payload = &payload;
+    run_fused(f, &kernel, 2, 2 * N, false);
+    run_fused(f, &kernel, 2, 2 * N, true);
+}
+
+static void check_glsl_fused(struct fixture *f)
+{
+    run_shader(f, TN_FAMILY_VULKAN_GLSL, family_glsl_code, sizeof(family_glsl_code) - 1);
+}
+
+static void check_spirv_fused(struct fixture *f)
+{
+#ifdef HAS_SPIRV
+    run_shader(f, TN_FAMILY_VULKAN_SPIRV, family_spirv_code, sizeof(family_spirv_code));
+#else
+    check_skip(f->kit, "this kit was built without glslc, which makes SPIR-V");
+#endif
 }
 
 static const struct fixture_check checks[] = {
     {"family.cpu-stages", check_stages},
     {"family.cpu-constants", check_constants},
     {"family.cpu-fused", check_fused},
+    {"family.glsl-fused", check_glsl_fused},
+    {"family.spirv-fused", check_spirv_fused},
 };
 
 void family_stages(struct kit *k)

@@ -94,6 +94,10 @@ static void read_operand(struct call *c, uint32_t i, const tn_vulkan_operand *o)
                      is_input ? "input" : "output", o->index, count);
         if (is_input && o->access & TN_VULKAN_WRITES)
             complain(c, "operand %u writes to input %u", i, o->index);
+        else if (is_output && o->index < count && o->access & TN_VULKAN_READS &&
+                 tn_step_output(step, o->index)->flags & TN_VALUE_FUSED)
+            complain(c, "operand %u reads output %u, which passes through a program", i,
+                     o->index);
         return;
     }
     write_down(&c->record, &o->offset, sizeof(o->offset));
@@ -206,6 +210,7 @@ struct subject_plan {
     const tn_kernel *kernel;
     struct sample *s;
     const struct array *in;
+    uint64_t fused; // operands that pass through programs, inputs first
 };
 
 // Where the core put the values is not for plans to know: `place` moves them.
@@ -223,6 +228,9 @@ static void make_step(struct call *c, const struct subject_plan *subject, uint32
                                   .offset = (uint64_t)place * 4096 + i * 65536,
                                   .id = i + 1 + place,
                                   .layout = array->tensor.layout};
+        if (subject->fused >> i & 1)
+            c->values[i] =
+                (tn_value){.flags = TN_VALUE_FUSED, .layout = array->tensor.layout};
     }
     outputs_free(out);
     c->step = (tn_step){.struct_size = sizeof(c->step),
@@ -277,6 +285,7 @@ static bool call_plan(struct kit *k, const struct subject_plan *subject,
 
 static void check_plan(struct kit *k, const struct subject_plan *subject)
 {
+    check_case(k);
     for (size_t device = 0; device < COUNT(devices); device++)
         for (uint32_t place = 0; place < 3; place += 2) {
             struct record r = {0};
@@ -285,9 +294,26 @@ static void check_plan(struct kit *k, const struct subject_plan *subject)
         }
 }
 
+// The same with operands that pass through programs. The small device has
+// TN_VULKAN_FUSED_OPERANDS operands.
+static void check_fused(struct kit *k, const struct subject_plan *subject)
+{
+    struct subject_plan fused = *subject;
+    fused.fused = kernel_fused(subject->kernel, subject->s, subject->in);
+    if (!fused.fused)
+        return;
+    check_case(k);
+    for (size_t device = 0; device < COUNT(devices); device++) {
+        struct record r = {0};
+        call_plan(k, &fused, &devices[device], 0, &r);
+        free(r.bytes);
+    }
+}
+
 static void check_pure(struct kit *k, const struct subject_plan *subject)
 {
     struct record first = {0}, second = {0};
+    check_case(k);
     if (call_plan(k, subject, &devices[1], 0, &first) &&
         call_plan(k, subject, &devices[1], 1, &second) &&
         (first.size != second.size ||
@@ -323,10 +349,8 @@ static void check_sample(struct kit *k, struct pack *pack, const tn_kernel *kern
         struct array in[MAX_IN] = {0};
         for (uint32_t i = 0; i < s->num_inputs; i++)
             in[i] = array_laid_out(&s->in[i], (enum layout_kind)kind);
-        if (kernel_layouts_fit(kernel, s, in) && kernel_accepts(kernel, s, in)) {
-            check_case(k);
-            check(k, &(struct subject_plan){pack, kernel, s, in});
-        }
+        if (kernel_layouts_fit(kernel, s, in) && kernel_accepts(kernel, s, in))
+            check(k, &(struct subject_plan){pack, kernel, s, in, 0});
         for (uint32_t i = 0; i < s->num_inputs; i++)
             array_free(&in[i]);
     }
@@ -338,7 +362,9 @@ void check_plans(struct kit *k, struct pack *pack, const tn_kernel *kernel)
     static const struct {
         const char *name;
         void (*check)(struct kit *k, const struct subject_plan *subject);
-    } checks[] = {{"kernel.plan", check_plan}, {"kernel.plan-pure", check_pure}};
+    } checks[] = {{"kernel.plan", check_plan},
+                  {"kernel.plan-pure", check_pure},
+                  {"kernel.plan-fused", check_fused}};
     static struct sample samples[2 * MAX_SAMPLES];
     const tn_vulkan_kernel *payload = kernel->payload;
     bool is_vulkan = strcmp(kernel->family, TN_FAMILY_VULKAN_GLSL) == 0 ||
@@ -346,7 +372,9 @@ void check_plans(struct kit *k, struct pack *pack, const tn_kernel *kernel)
     if (!is_vulkan || !TN_HAS(payload, plan))
         return;
     for (size_t c = 0; c < COUNT(checks); c++) {
-        if (!check_begin(k, checks[c].name, "%s %s", kernel->primitive, kernel->name))
+        bool is_needed = checks[c].check != check_fused || kernel_says_fuses(kernel);
+        if (!is_needed ||
+            !check_begin(k, checks[c].name, "%s %s", kernel->primitive, kernel->name))
             continue;
         const tn_primitive *p = pack_primitive(pack, kernel->primitive);
         uint32_t count = p ? samples_make(&pack->maker, p, samples, COUNT(samples)) : 0;

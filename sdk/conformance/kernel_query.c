@@ -90,3 +90,32 @@ bool kernel_layouts_fit(const tn_kernel *kernel, const struct sample *s,
     }
     return true;
 }
+
+bool kernel_says_fuses(const tn_kernel *kernel)
+{
+    for (uint32_t i = 0; i < kernel->num_operands; i++)
+        if (rule_of(kernel, i)->flags & TN_OPERAND_FUSES)
+            return true;
+    return false;
+}
+
+uint64_t kernel_fused(const tn_kernel *kernel, const struct sample *s,
+                      const struct array *in)
+{
+    tn_layout in_layouts[MAX_IN] = {0}, out_layouts[MAX_OUT];
+    tn_kernel_query query = query_of(s, in, in_layouts, out_layouts);
+    uint64_t all = 0, output = 0;
+    for (uint32_t i = 0; i < s->num_inputs; i++)
+        if (rule_of(kernel, i)->flags & TN_OPERAND_FUSES && in_layouts[i].offset == 0 &&
+            in_layouts[i].dtype != TN_DTYPE_NONE && is_contiguous(&in_layouts[i]))
+            all |= UINT64_C(1) << i;
+    if (s->num_outputs == 1 && rule_of(kernel, s->num_inputs)->flags & TN_OPERAND_FUSES)
+        output = UINT64_C(1) << query.num_inputs;
+    const uint64_t sets[] = {all | output, output};
+    for (size_t i = 0; i < COUNT(sets); i++) {
+        query.fused = sets[i];
+        if (sets[i] && (!kernel->accepts || kernel->accepts(&query)))
+            return sets[i];
+    }
+    return 0;
+}

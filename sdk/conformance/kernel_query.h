@@ -15,6 +15,13 @@ bool kernel_layouts_fit(const tn_kernel *kernel, const struct sample *s,
 uint64_t kernel_scratch(const tn_kernel *kernel, const struct sample *s,
                         const struct array *in);
 
+// Whether a rule of the kernel has TN_OPERAND_FUSES.
+bool kernel_says_fuses(const tn_kernel *kernel);
+// The operands that may pass through programs at once (bits, inputs first), and that the
+// kernel accepts so: its rules say so, and they are contiguous.
+uint64_t kernel_fused(const tn_kernel *kernel, const struct sample *s,
+                      const struct array *in);
+
 // kernel_plan.c: checks a kernel that plans its launches; does nothing for others.
 void check_plans(struct kit *k, struct pack *pack, const tn_kernel *kernel);
 

@@ -1,10 +1,46 @@
 // SPDX-License-Identifier: MIT
 // Programs that become part of a kernel's step: each graph computed at once, which fuses,
-// gives what its nodes give when each is evaluated alone.
+// gives what its nodes give when each is evaluated alone on the CPU. TENON_TEST_BACKEND
+// says on which backend.
 #include <string.h>
+#include <unistd.h>
 #include "common.h"
 
-enum { MOST_RESULTS = 3, MOST_ELEMENTS = 1 << 16 };
+static const char *backend(void)
+{
+    const char *name = getenv("TENON_TEST_BACKEND");
+    return name ? name : "cpu-blas";
+}
+
+static bool is_cpu(void)
+{
+    return strcmp(backend(), "cpu-blas") == 0;
+}
+
+static tn_runtime *cpu; // what is compared with
+
+static void open_with_cpu(const char *option)
+{
+    char variable[96];
+    need_device(backend());
+    snprintf(variable, sizeof(variable), "TENON_BACKEND=%s", backend());
+    runtime = open_with((const char *const[]){variable, option, NULL});
+    cpu = is_cpu() ? runtime : open_on("cpu-blas");
+}
+
+static void open_backend(void)
+{
+    open_with_cpu(NULL);
+}
+
+static void close_both(void)
+{
+    if (cpu != runtime)
+        tn_runtime_close(cpu);
+    tn_runtime_close(runtime);
+}
+
+enum { MOST_RESULTS = 3, MOST_ELEMENTS = 1 << 20 };
 
 // How a graph is built: with `alone`, each node is evaluated when it is made.
 struct maker {
@@ -179,30 +215,173 @@ static int taken(const struct maker *m, tn_array *out[MOST_RESULTS])
     return 1;
 }
 
+// Products that take one of the Vulkan backends' tiles each, with edges inside of them.
+static int tiles(const struct maker *m, tn_array *out[MOST_RESULTS], int64_t batch,
+                 int64_t rows, int64_t columns)
+{
+    tn_array *h = bin2(m, "matmul", data(m, TN_SHAPE(batch, rows, 3), 1),
+                       data(m, TN_SHAPE(3, columns), 5));
+    h = bin2(m, "add", h, data(m, TN_SHAPE(columns), 2));
+    h = m->dtype == TN_I32 ? un1(m, "square", h) : un1(m, "nn.gelu", h);
+    h = bin2(m, "multiply", h, data(m, TN_SHAPE(rows, 1), 4));
+    out[0] = bin2(m, "add", h, data(m, TN_SHAPE(batch, rows, columns), 3));
+    return 1;
+}
+
+static int tiles_8(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    return tiles(m, out, 3, 9, 17);
+}
+
+static int tiles_16(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    return tiles(m, out, 1, 131, 135);
+}
+
+static int tiles_64(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    return tiles(m, out, 16, 65, 66);
+}
+
+// The program is written out 64 times, which takes drivers long: a short one.
+static int tiles_128(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *h =
+        bin2(m, "matmul", data(m, TN_SHAPE(32, 129, 3), 1), data(m, TN_SHAPE(3, 130), 5));
+    out[0] = bin2(m, "add", h, data(m, TN_SHAPE(129, 1), 2));
+    return 1;
+}
+
+// The program reads the numbers of its elements.
+static int numbered(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *h = bin2(m, "matmul", data(m, TN_SHAPE(23, 5), 1), data(m, TN_SHAPE(5), 2));
+    tn_array *i =
+        kept(m, tn_op(m->s, "arange", NULL, 0, tn_attrs("start", 3.0, "stop", 26.0)));
+    i = kept(m,
+             tn_op(m->s, "astype", TN_IN(i), tn_attrs("dtype", tn_dtype_name(m->dtype))));
+    out[0] = bin2(m, "maximum", h, i);
+    return 1;
+}
+
+static int joined(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = un1(m, "square", data(m, TN_SHAPE(4, 6), 1));
+    tn_array *y = data(m, TN_SHAPE(4, 8), 2);
+    tn_array *h = kept(m, tn_op(m->s, "concatenate", TN_IN(x, y), tn_attrs("axis", 1)));
+    out[0] = un1(m, "negative", h);
+    return 1;
+}
+
+static int part_at(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    const int32_t at[] = {2, 1};
+    tn_array *i = tn_from_data(m->s, TN_I32, TN_SHAPE(2), at);
+    tn_array *h =
+        kept(m, tn_op(m->s, "dynamic_slice", TN_IN(data(m, TN_SHAPE(8, 10), 1), i),
+                      tn_attrs("sizes", TN_INTS(4, 8))));
+    out[0] = bin2(m, "subtract", h, data(m, TN_SHAPE(8), 2));
+    return 1;
+}
+
+// Split in parts on a GPU, and the parts added by a launch of their own.
+static int long_sum(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *h = un1(m, "abs", data(m, TN_SHAPE(2, 900, 3), 1));
+    h = kept(m, tn_op(m->s, "mean", TN_IN(h), tn_attrs("axis", TN_INTS(0, 1))));
+    out[0] = bin2(m, "multiply", h, data(m, TN_SHAPE(3), 5));
+    return 1;
+}
+
+static int index_of_largest(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *h = un1(m, "negative", data(m, TN_SHAPE(11, 4), 1));
+    out[0] = un1(m, "square", along(m, "argmax", h));
+    return 1;
+}
+
+// Bools pass into the sum.
+static int counted(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *h = bin2(m, "greater", data(m, TN_SHAPE(30, 6), 1), data(m, TN_SHAPE(6), 2));
+    out[0] = along(m, "sum", h);
+    return 1;
+}
+
+static tn_array *narrow(const struct maker *m, const tn_shape *shape, int start)
+{
+    const struct maker whole = {m->s, TN_I32, m->alone};
+    tn_array *x = data(&whole, shape, start);
+    x = tn_op(m->s, "astype", TN_IN(x), tn_attrs("dtype", "i8"));
+    must(m->s, tn_eval(m->s, x));
+    return x;
+}
+
+// Elements of 8 bits, negative ones too, pass from a kernel and into one.
+static int narrow_elements(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    const int32_t at[] = {4, 0, -1};
+    tn_array *i = tn_from_data(m->s, TN_I32, TN_SHAPE(3), at);
+    tn_array *x = narrow(m, TN_SHAPE(5, 6), 1), *y = narrow(m, TN_SHAPE(3, 6), 2);
+    tn_array *h = kept(m, tn_op(m->s, "take", TN_IN(x, i), tn_attrs("axis", 0)));
+    out[0] = kept(m, tn_op(m->s, "astype", TN_IN(bin2(m, "maximum", h, y)),
+                           tn_attrs("dtype", "i32")));
+    h = un1(m, "negative", y);
+    out[1] = kept(m, tn_op(m->s, "concatenate", TN_IN(x, h), tn_attrs("axis", 0)));
+    return 2;
+}
+
+static int convolution_gradient(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(2, 9, 8, 4), 1), *w = data(m, TN_SHAPE(6, 3, 3, 4), 2);
+    tn_array *g = data(m, TN_SHAPE(2, 9, 8, 6), 3), *both[2];
+    tn_array *y = tn_op(m->s, "nn.conv2d", TN_IN(x, w), tn_attrs("padding", TN_INTS(1, 1)));
+    must(m->s, tn_vjp(m->s, &y, &g, 1, (tn_array *const[]){x, w}, 2, both));
+    out[0] = bin2(m, "multiply", kept(m, both[0]), data(m, TN_SHAPE(4), 3));
+    out[1] = un1(m, "abs", kept(m, both[1]));
+    return 2;
+}
+
 #define FLOATS (TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_F64) | TN_DTYPE_BIT(TN_F16))
 #define ALL (FLOATS | TN_DTYPE_BIT(TN_I32))
 #define ONLY_F32 TN_DTYPE_BIT(TN_F32)
+#define ONLY_F64 TN_DTYPE_BIT(TN_F64)
+#define HALF (TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_F16))
 
 static const struct graph {
     const char *name;
     build_graph *build;
     uint32_t dtypes;
     uint32_t steps; // of the plan, for f32
+    // The same on Vulkan, where each dtype is another kernel to compile.
+    uint32_t vulkan_dtypes, vulkan_steps;
 } graphs[] = {
-    {"bias, tanh and residual", residual, ALL, 1},
-    {"several blocks", several_blocks, ALL, 1},
-    {"a batch, reshaped", batch_reshaped, FLOATS, 1},
-    {"a product that is wanted too", also_wanted, ALL, 2},
-    {"a product beside its transpose", turned, ALL, 2},
-    {"one element", one_element, ALL, 2},
-    {"two products", two_products, ALL, 2},
-    {"an input of the product", own_input, ALL, 2},
-    {"other dtypes", narrowed, ALL, 2},
-    {"a convolution", convolution, ONLY_F32, 1},
-    {"a sum of products", sum_of_products, ALL, 1},
-    {"outer and inner axes", outer_and_inner, ALL, 1},
-    {"what is read twice", read_twice, ONLY_F32, 2},
-    {"taken along two axes", taken, ALL, 2},
+    {"bias, tanh and residual", residual, ALL, 1, ALL, 1},
+    {"other dtypes", narrowed, ALL, 2, ALL, 2},
+    {"a sum of products", sum_of_products, ALL, 1, ALL, 1},
+    {"several blocks", several_blocks, ALL, 1, ONLY_F32, 1},
+    {"a batch, reshaped", batch_reshaped, FLOATS, 1, ONLY_F64, 1},
+    {"a product that is wanted too", also_wanted, ALL, 2, HALF, 2},
+    {"a product beside its transpose", turned, ALL, 2, ONLY_F32, 2},
+    {"one element", one_element, ALL, 2, ONLY_F32, 1},
+    {"two products", two_products, ALL, 2, ONLY_F32, 2},
+    {"an input of the product", own_input, ALL, 2, ONLY_F32, 2},
+    {"a convolution", convolution, ONLY_F32, 1, HALF, 1},
+    {"outer and inner axes", outer_and_inner, ALL, 1, HALF, 1},
+    {"what is read twice", read_twice, ONLY_F32, 2, ONLY_F32, 2},
+    {"taken along two axes", taken, ALL, 2, ALL, 2},
+    {"tiles of 8", tiles_8, ALL, 1, HALF, 1},
+    {"tiles of 16", tiles_16, ALL, 1, ONLY_F32, 1},
+    {"tiles of 64", tiles_64, ALL, 1, ONLY_F32, 1},
+    {"tiles of 128", tiles_128, ONLY_F32, 1, ONLY_F32, 1},
+    {"numbers of the elements", numbered, ALL, 1, ALL, 1},
+    {"parts that are joined", joined, ALL, 3, HALF, 1},
+    {"a part at an index", part_at, ALL, 2, HALF, 1},
+    {"a long mean", long_sum, FLOATS, 2, HALF, 1},
+    {"the index of the largest", index_of_largest, ALL, 3, HALF, 1},
+    {"a count", counted, ONLY_F32, 2, ONLY_F32, 1},
+    {"elements of 8 bits", narrow_elements, ONLY_F32, 3, ONLY_F32, 2},
+    {"gradients of a convolution", convolution_gradient, ONLY_F32, 4, ONLY_F32, 2},
 };
 
 // --- comparing -------------------------------------------------------------------------
@@ -236,51 +415,78 @@ static void run_graph(const struct graph *g, tn_dtype dtype, bool count_steps)
 {
     tn_array *fused[MOST_RESULTS], *alone[MOST_RESULTS];
     struct maker a = {tn_scope_open(runtime), dtype, false};
-    struct maker b = {tn_scope_open(runtime), dtype, true};
+    struct maker b = {tn_scope_open(cpu), dtype, true};
     int count = g->build(&a, fused);
     cr_assert(eq(int, g->build(&b, alone), count));
     uint64_t before = stats_of(runtime).steps;
     must(a.s, tn_eval_n(a.s, fused, (uint64_t)count));
     uint64_t steps = stats_of(runtime).steps - before;
-    if (count_steps && dtype == TN_F32 && steps != g->steps)
-        cr_fatal("%s: %llu steps, expected %u", g->name, (unsigned long long)steps,
-                 g->steps);
+    uint32_t wanted = is_cpu() ? g->steps : g->vulkan_steps;
+    if (count_steps && dtype == TN_F32 && steps != wanted)
+        cr_fatal("%s: %llu steps, expected %u", g->name, (unsigned long long)steps, wanted);
     for (int i = 0; i < count; i++)
         compare(g, a.s, fused[i], b.s, alone[i]);
     tn_scope_close(a.s);
     tn_scope_close(b.s);
 }
 
-static void run_all(bool count_steps)
+enum { NUM_GRAPHS = sizeof(graphs) / sizeof(*graphs) };
+
+// Runs the first `count` graphs in each of their dtypes.
+static void run_graphs(size_t count, bool count_steps)
 {
     static const tn_dtype dtypes[] = {TN_F32, TN_F64, TN_F16, TN_I32};
-    for (size_t i = 0; i < sizeof(graphs) / sizeof(*graphs); i++)
+    for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < sizeof(dtypes) / sizeof(*dtypes); k++)
-            if (graphs[i].dtypes & TN_DTYPE_BIT(dtypes[k]))
+            if ((is_cpu() ? graphs[i].dtypes : graphs[i].vulkan_dtypes) &
+                TN_DTYPE_BIT(dtypes[k]))
                 run_graph(&graphs[i], dtypes[k], count_steps);
 }
 
-TestSuite(attach, .init = setup, .fini = teardown);
+TestSuite(attach, .init = open_backend, .fini = close_both);
 
 Test(attach, fused_steps_give_what_their_parts_give)
 {
-    run_all(true);
+    run_graphs(NUM_GRAPHS, true);
 }
 
-TestSuite(attach_threads, .fini = teardown);
+// The layers see modules that were linked, and say nothing.
+Test(attach, validation_is_silent)
+{
+    static char said[65536];
+    if (is_cpu())
+        cr_skip("there is nothing to validate on the CPU");
+    close_both();
+    FILE *file = tmpfile();
+    int errors = dup(STDERR_FILENO);
+    cr_assert(file && errors >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
+    open_with_cpu("TENON_VULKAN_VALIDATION=1");
+    run_graphs(3, true);
+    cr_assert(dup2(errors, STDERR_FILENO) >= 0);
+    rewind(file);
+    said[fread(said, 1, sizeof(said) - 1, file)] = '\0';
+    fclose(file);
+    close(errors);
+    if (strstr(said, "validation"))
+        cr_fatal("%s", said);
+}
+
+TestSuite(attach_threads, .fini = close_both);
 
 // More threads than processors: the blocks of workers do not overlap.
 Test(attach_threads, of_several_workers_each_has_its_own_memory)
 {
-    runtime = open_with((const char *const[]){"TENON_THREADS=4", NULL});
-    run_all(false);
+    open_with_cpu("TENON_THREADS=4");
+    if (!is_cpu())
+        cr_skip("threads are those of the CPU");
+    run_graphs(NUM_GRAPHS, false);
 }
 
 // Each launch is computed again in its parts.
 Test(attach_threads, a_check_compares_fused_steps_with_their_parts)
 {
-    runtime = open_with((const char *const[]){"TENON_CHECK=1", NULL});
-    run_all(false);
+    open_with_cpu("TENON_CHECK=1");
+    run_graphs(is_cpu() ? NUM_GRAPHS : 1, false);
     tn_stats stats = stats_of(runtime);
     cr_assert(stats.checked > 0);
     cr_assert(eq(u64, stats.differing, 0));

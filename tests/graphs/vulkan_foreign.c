@@ -167,6 +167,70 @@ Test(vulkan_foreign, launches_are_compared_with_what_the_module_declares)
     }
 }
 
+// negative(x), the operator, then + y: one step.
+static tn_array *between_programs(tn_scope *s, const char *op, tn_dtype dtype)
+{
+    const char *name = tn_dtype_name(dtype);
+    tn_array *x = tn_op(s, "astype", TN_IN(ramp_of_100(s)), tn_attrs("dtype", name));
+    tn_array *y = tn_op(s, "astype", TN_IN(tn_float(s, 0.5)), tn_attrs("dtype", name));
+    must(s, tn_eval(s, x, y));
+    return bin(s, "add", un(s, op, un(s, "negative", x)), y);
+}
+
+Test(vulkan_foreign, kernels_take_elementwise_work_in)
+{
+    static const struct {
+        const char *op;
+        tn_dtype dtype;
+    } cases[] = {{"kernels.fuses", TN_F32},
+                 {"kernels.fuses_half", TN_F16},
+                 {"kernels.fuses_brain", TN_BF16}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        tn_scope *s = tn_scope_open(runtime);
+        float got[100];
+        tn_array *z = between_programs(s, cases[i].op, cases[i].dtype);
+        chosen(s, z, "\"test\"");
+        uint64_t before = stats_of(runtime).steps;
+        must(s, tn_eval(s, z));
+        cr_assert(eq(u64, stats_of(runtime).steps - before, 1));
+        z = tn_op(s, "astype", TN_IN(z), tn_attrs("dtype", "f32"));
+        must(s, tn_read(s, z, got, sizeof(got)));
+        // Of a bf16 above 128 the half is lost.
+        for (int k = 0; k < 100; k++)
+            if (!(fabsf(got[k] - (0.5f - 2 * (float)(k + 1))) <= (k < 60 ? 0 : 0.5f)))
+                cr_fatal("%s: element %d is %g, expected %g", cases[i].op, k,
+                         (double)got[k], 0.5 - 2 * (k + 1));
+        tn_scope_close(s);
+    }
+}
+
+Test(vulkan_foreign, modules_that_cannot_take_work_in_are_refused)
+{
+    static const struct {
+        const char *op, *part;
+    } cases[] = {
+        {"kernels.fuses_reads",
+         "reaches binding 1 by an instruction 61, expected that it only "
+         "stores single elements"},
+        {"kernels.fuses_counted",
+         "has at binding 1 no array alone, expected one of dtype f32"},
+        {"kernels.fuses_pairs", "elements of 64 bits, expected 32 for dtype f32"},
+        {"kernels.fuses_many", "a launch of 32 operands, expected at most 8 where operands "
+                               "pass through programs"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char full[128];
+        float got[100];
+        tn_scope *s = tn_scope_open(runtime);
+        snprintf(full, sizeof(full), "kernel com.acme.kernels/test of %s/1: ", cases[i].op);
+        tn_array *z = between_programs(s, cases[i].op, TN_F32);
+        check_status(tn_read(s, z, got, sizeof(got)), TN_ERR_REFUSED);
+        check_says(tn_scope_error(s), full);
+        check_says(tn_scope_error(s), cases[i].part);
+        tn_scope_close(s);
+    }
+}
+
 Test(vulkan_foreign, wrong_kernels_are_refused_with_their_reason)
 {
     static const struct {

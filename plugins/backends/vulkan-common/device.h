@@ -52,6 +52,9 @@ struct vk_flavour {
     // Plans a step with a program.
     tn_status (*plan_program)(struct vk_plan *plan, const tn_step *step);
 
+    // Gives the code of a program for its class; `context`: a struct program_source.
+    tn_status (*program_code)(tn_device *device, void *context, struct vk_code *out);
+
     // Compiles a module of family vulkan.glsl/1; `name` is for messages. NULL: this plugin
     // has no compiler, and its own modules are SPIR-V.
     tn_status (*compile)(tn_device *device, const char *name,

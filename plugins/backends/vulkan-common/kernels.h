@@ -21,6 +21,13 @@ static inline uint64_t ceil_div(uint64_t a, uint64_t b)
     return (a + b - 1) / b;
 }
 
+// Whether a value passes through a program: then its elements are those of its dtype, and
+// are not moved in pairs.
+static inline bool passes_program(const tn_value *value)
+{
+    return (value->flags & TN_VALUE_FUSED) != 0;
+}
+
 // Bytes of a variant's name, such as "reduce_sum_f32".
 #define VARIANT_NAME 64
 
@@ -123,6 +130,7 @@ tn_status vk_plan_dynamic_slice(const tn_vulkan_plan *plan);
 tn_status vk_plan_dynamic_slice_update(const tn_vulkan_plan *plan);
 
 // plan_conv.c
+int32_t vk_conv_accepts(const tn_kernel_query *query);
 tn_status vk_plan_conv2d(const tn_vulkan_plan *plan);
 tn_status vk_plan_conv2d_input(const tn_vulkan_plan *plan);
 tn_status vk_plan_conv2d_weight(const tn_vulkan_plan *plan);

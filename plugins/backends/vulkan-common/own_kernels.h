@@ -7,23 +7,36 @@
 
 #include "kernels.h"
 
-static const tn_operand_rule any_rules[] = {{0, TN_NEEDS_ANY}};
 // What is only moved, by its size, may be of any dtype.
 static const tn_operand_rule moved_rules[] = {{TN_ALL_DTYPES, TN_NEEDS_ANY}};
+// With TN_OPERAND_FUSES: inputs of which each element is read about once, and outputs that
+// are written by the kernel's last launch, once.
+static const tn_operand_rule passing_rules[] = {{0, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
+static const tn_operand_rule joined_rules[] = {
+    {TN_ALL_DTYPES, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
+// The third is the bias, or the output where there is none.
+static const tn_operand_rule conv_rules[] = {
+    {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},
+    {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},
+    {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES}};
 static const tn_operand_rule contiguous_rules[] = {{0, TN_NEEDS_CONTIGUOUS}};
 static const tn_operand_rule matmul_rules[] = {
-    {TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, TN_NEEDS_ANY}};
+    {TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, TN_NEEDS_ANY},
+    {TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, TN_NEEDS_ANY},
+    {TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
 static const tn_operand_rule add_rules[] = {
     {TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, TN_NEEDS_CONTIGUOUS},
     {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
     {TN_FIRST_DTYPES | TN_COMPLEX_DTYPES, TN_NEEDS_CONTIGUOUS}};
 static const tn_operand_rule float_rules[] = {{TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS}};
-static const tn_operand_rule take_rules[] = {{TN_ALL_DTYPES, TN_NEEDS_CONTIGUOUS},
-                                             {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
-                                             {TN_ALL_DTYPES, TN_NEEDS_CONTIGUOUS}};
-static const tn_operand_rule dynamic_slice_rules[] = {{TN_ALL_DTYPES, TN_NEEDS_ANY},
-                                                      {TN_INTEGER_DTYPES, TN_NEEDS_ANY},
-                                                      {TN_ALL_DTYPES, TN_NEEDS_ANY}};
+static const tn_operand_rule take_rules[] = {
+    {TN_ALL_DTYPES, TN_NEEDS_CONTIGUOUS},
+    {TN_INTEGER_DTYPES, TN_NEEDS_CONTIGUOUS},
+    {TN_ALL_DTYPES, TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES}};
+static const tn_operand_rule dynamic_slice_rules[] = {
+    {TN_ALL_DTYPES, TN_NEEDS_ANY},
+    {TN_INTEGER_DTYPES, TN_NEEDS_ANY},
+    {TN_ALL_DTYPES, TN_NEEDS_ANY, TN_OPERAND_FUSES}};
 static const tn_operand_rule dynamic_update_rules[] = {{TN_ALL_DTYPES, TN_NEEDS_ANY},
                                                        {TN_ALL_DTYPES, TN_NEEDS_ANY},
                                                        {TN_INTEGER_DTYPES, TN_NEEDS_ANY},
@@ -42,7 +55,7 @@ static const tn_operand_rule attention_rules[] = {
 
 // X(identifier, primitive, plan, rules, further fields)
 #define OWN_KERNELS(X)                                                                     \
-    X(argmax, "base.argmax/1", vk_plan_reduce, any_rules,                                  \
+    X(argmax, "base.argmax/1", vk_plan_reduce, passing_rules,                              \
       .scratch_size = vk_reduce_scratch)                                                   \
     X(matmul, "base.matmul/1", vk_plan_matmul, matmul_rules, .accepts = vk_matmul_accepts) \
     X(take, "base.take/1", vk_plan_take, take_rules, .accepts = NULL)                      \
@@ -64,7 +77,7 @@ static const tn_operand_rule attention_rules[] = {
       .scratch_size = vk_cumulative_scratch)                                               \
     X(argsort, "base.argsort/1", vk_plan_argsort, contiguous_rules,                        \
       .scratch_size = vk_argsort_scratch)                                                  \
-    X(concatenate, "base.concatenate/1", vk_plan_concatenate, moved_rules,                 \
+    X(concatenate, "base.concatenate/1", vk_plan_concatenate, joined_rules,                \
       .accepts = NULL)                                                                     \
     X(slice_update, "base.slice_update/1", vk_plan_slice_update, moved_rules,              \
       .accepts = NULL)                                                                     \
@@ -76,11 +89,11 @@ static const tn_operand_rule attention_rules[] = {
       .accepts = NULL)                                                                     \
     X(attention, "nn.scaled_dot_product_attention/1", vk_plan_attention, attention_rules,  \
       .accepts = vk_attention_accepts, .scratch_size = vk_attention_scratch)               \
-    X(conv2d, "nn.conv2d/1", vk_plan_conv2d, float_rules, .accepts = NULL)                 \
-    X(conv2d_input, "nn.conv2d_input/1", vk_plan_conv2d_input, float_rules,                \
-      .accepts = NULL)                                                                     \
-    X(conv2d_weight, "nn.conv2d_weight/1", vk_plan_conv2d_weight, float_rules,             \
-      .scratch_size = vk_conv2d_weight_scratch)                                            \
+    X(conv2d, "nn.conv2d/1", vk_plan_conv2d, conv_rules, .accepts = vk_conv_accepts)       \
+    X(conv2d_input, "nn.conv2d_input/1", vk_plan_conv2d_input, conv_rules,                 \
+      .accepts = vk_conv_accepts)                                                          \
+    X(conv2d_weight, "nn.conv2d_weight/1", vk_plan_conv2d_weight, conv_rules,              \
+      .accepts = vk_conv_accepts, .scratch_size = vk_conv2d_weight_scratch)                \
     X(max_pool2d, "nn.max_pool2d/1", vk_plan_max_pool2d, float_rules, .accepts = NULL)     \
     X(max_pool2d_grad, "nn.max_pool2d_grad/1", vk_plan_max_pool2d, float_rules,            \
       .accepts = NULL)
@@ -110,7 +123,8 @@ OWN_KERNELS(RECORD)
 #define COMPLEX_logsumexp 0
 #define REDUCTION(name, dtypes)                                                            \
     static const tn_operand_rule name##_rules[] = {                                        \
-        {(TN_##dtypes##_DTYPES & TN_FIRST_DTYPES) | COMPLEX_##name, TN_NEEDS_ANY}};        \
+        {(TN_##dtypes##_DTYPES & TN_FIRST_DTYPES) | COMPLEX_##name, TN_NEEDS_ANY,          \
+         TN_OPERAND_FUSES}};                                                               \
     RECORD(name, "base." #name "/1", vk_plan_reduce, name##_rules,                         \
            .scratch_size = vk_reduce_scratch)
 TN_REDUCTIONS(REDUCTION)

@@ -101,6 +101,12 @@ static tn_vulkan_operand bind_input(const tn_step *step, uint32_t i)
     return tn_vulkan_input(i < step->num_inputs ? i : 0);
 }
 
+// Inputs are read many times, which programs beside them would be computed.
+int32_t vk_conv_accepts(const tn_kernel_query *query)
+{
+    return (query->fused & ((UINT64_C(1) << query->num_inputs) - 1)) == 0;
+}
+
 tn_status vk_plan_conv2d(const tn_vulkan_plan *plan)
 {
     const tn_step *step = plan->step;

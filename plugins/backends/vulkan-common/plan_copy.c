@@ -21,6 +21,7 @@ struct copying {
     int64_t from_offset, to_offset;
     tn_vulkan_operand from, to; // the memory: an input, and the output
     uint32_t start;             // the input that is the start, with entries
+    bool is_single;             // elements are not moved in pairs
     bool start_is_to; // it moves the region that is written, else the one that is read
     uint32_t num_entries;
     struct entry entries[TN_MAX_RANK];
@@ -35,6 +36,8 @@ static struct copying describe(const tn_vulkan_plan *plan, uint32_t input,
     struct copying c = {.from = tn_vulkan_input(input),
                         .to = tn_vulkan_output(0),
                         .bytes = dtype_bytes(to->dtype),
+                        .is_single = passes_program(tn_step_input(plan->step, input)) ||
+                                     passes_program(tn_step_output(plan->step, 0)),
                         .from_offset = from->offset,
                         .to_offset = to->offset};
     for (int32_t axis = 0; axis < to->rank; axis++) {
@@ -58,7 +61,7 @@ static bool can_double(const struct copying *c)
     int32_t last = c->rank - 1;
     uint64_t odd = (uint64_t)c->from_offset | (uint64_t)c->to_offset;
     if (c->rank == 0 || c->from_stride[last] != 1 || c->to_stride[last] != 1 ||
-        c->bytes == MAX_COPIED)
+        c->bytes == MAX_COPIED || c->is_single)
         return false;
     for (int32_t i = 0; i < last; i++)
         odd |= (uint64_t)c->from_stride[i] | (uint64_t)c->to_stride[i];

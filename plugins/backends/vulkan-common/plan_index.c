@@ -37,7 +37,8 @@ static void push_start(struct kernel_launch *launch, uint64_t n, const struct ga
 static uint32_t widen(const tn_step *step, struct gather *g, uint64_t offsets[2])
 {
     uint32_t bytes = dtype_bytes(tn_step_input(step, 0)->layout.dtype);
-    while (bytes < MAX_COPIED && ((g->inner | offsets[0] | offsets[1]) & 1) == 0) {
+    while (bytes < MAX_COPIED && !passes_program(tn_step_output(step, 0)) &&
+           ((g->inner | offsets[0] | offsets[1]) & 1) == 0) {
         bytes *= 2;
         g->inner /= 2;
         offsets[0] /= 2;

@@ -5,9 +5,11 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <tenon/checked.h>
 #include <tenon/ops/reference.h>
 #include "kernels.h"
+#include "plan_fused.h"
 #include "spirv_check.h"
 
 #define KERNEL_NAME 256
@@ -18,9 +20,10 @@ struct planning {
     struct vk_plan *plan;
     const tn_vulkan_kernel *payload;
     bool is_glsl;
-    bool is_own;            // the modules are this backend's
-    tn_status status;       // of the first launch that failed
-    char name[KERNEL_NAME]; // see kernel_name
+    bool is_own;              // the modules are this backend's
+    tn_status status;         // of the first launch that failed
+    struct fused_part *parts; // the step's programs beside the kernel
+    char name[KERNEL_NAME];   // see kernel_name
 };
 
 // "com.acme.axpby/glsl of acme.axpby/1", as TENON_KERNELS names it.
@@ -90,6 +93,8 @@ struct source {
     struct planning *planning;
     const tn_vulkan_module *module;
     const struct vk_pipeline_desc *desc;
+    struct fused_binding fused[VK_MAX_OPERANDS]; // in the order of their bindings
+    uint32_t num_fused;
 };
 
 // Our own modules were validated when this plugin was built: they are compared with what
@@ -113,6 +118,24 @@ static tn_status check_code(tn_device *device, const struct source *source,
                   name ? "module " : "code", name ? name : "", reason);
 }
 
+// Links the programs that operands of the launch pass through into its module.
+static tn_status link_programs(tn_device *device, const struct source *source,
+                               struct vk_code *code)
+{
+    const char *name = source->module->name;
+    char reason[VK_REASON];
+    if (source->num_fused == 0)
+        return TN_OK;
+    tn_status status =
+        plan_fused_link(device, source->fused, source->num_fused, code, reason);
+    if (status != TN_OK && reason[0])
+        return refuse(source->planning, status, "its %s%.60s %.300s",
+                      name ? "module " : "code", name ? name : "", reason);
+    return status != TN_OK || !device->instance->messenger
+               ? status
+               : check_code(device, source, code);
+}
+
 static tn_status get_code(tn_device *device, void *context, struct vk_code *out)
 {
     const struct source *source = context;
@@ -124,6 +147,8 @@ static tn_status get_code(tn_device *device, void *context, struct vk_code *out)
     if (status == TN_OK)
         status = check_code(device, source, &code);
     if (status == TN_OK)
+        status = link_programs(device, source, &code);
+    if (status == TN_OK)
         *out = code;
     else if (code.release)
         code.release(&code);
@@ -131,6 +156,37 @@ static tn_status get_code(tn_device *device, void *context, struct vk_code *out)
 }
 
 // --- operands --------------------------------------------------------------------------
+
+static const tn_value *step_value(const tn_step *step, uint32_t operand)
+{
+    return operand < step->num_inputs ? tn_step_input(step, operand)
+                                      : tn_step_output(step, operand - step->num_inputs);
+}
+
+// The part whose program an operand of the step passes through.
+static struct fused_part *part_of(const struct planning *p, const tn_value *value)
+{
+    const tn_step *step = p->face.step;
+    for (uint32_t i = 0; i < step->num_inputs + step->num_outputs; i++)
+        if (step_value(step, i) == value)
+            return plan_fused_find(p->parts, step->num_fused, i);
+    return NULL;
+}
+
+// A value that passes through a program has no memory: its binding gets the program's
+// arguments, and the module with the program does not look at it.
+static tn_status resolve_memory(struct planning *p, const tn_value *value, uint32_t access,
+                                struct vk_operand *out)
+{
+    bool passes = value->flags & TN_VALUE_FUSED;
+    struct fused_part *part = passes ? part_of(p, value) : NULL;
+    if (part)
+        return plan_fused_args(p->plan, part, out);
+    if (passes)
+        return refuse(p, TN_ERR_INTERNAL, "an operand passes through no program");
+    *out = plan_operand(value, access);
+    return TN_OK;
+}
 
 static tn_status resolve_value(struct planning *p, uint32_t i,
                                const tn_vulkan_operand *given, struct vk_operand *out)
@@ -148,8 +204,7 @@ static tn_status resolve_value(struct planning *p, uint32_t i,
     // A descriptor needs a buffer: an absent input gets that of the first output.
     if (value->layout.dtype == TN_DTYPE_NONE)
         value = tn_step_output(step, 0);
-    *out = plan_operand(value, given->access);
-    return TN_OK;
+    return resolve_memory(p, value, given->access, out);
 }
 
 static tn_status resolve_scratch(struct planning *p, uint32_t i,
@@ -215,6 +270,12 @@ static tn_status resolve(struct planning *p, uint32_t i, const tn_vulkan_operand
 
 // --- launches --------------------------------------------------------------------------
 
+static const tn_vulkan_operand *operand_at(const tn_vulkan_launch *given, uint32_t i)
+{
+    const void *at = (const char *)given->operands + (size_t)i * given->operand_size;
+    return at;
+}
+
 // Whether a list of `count` elements is there, and not longer than `most`.
 static tn_status check_list(struct planning *p, const char *what, const void *list,
                             uint32_t count, uint32_t most)
@@ -253,8 +314,36 @@ static tn_status check_launch(struct planning *p, const tn_vulkan_launch *given)
     return status;
 }
 
+// Finds the operands of a launch that pass through programs, and appends the programs' own
+// operands to those of the launch.
+static tn_status add_programs(struct planning *p, const tn_vulkan_launch *given,
+                              struct vk_operand *operands, struct source *source,
+                              struct vk_pipeline_desc *desc)
+{
+    const tn_step *step = p->face.step;
+    for (uint32_t i = 0; i < given->num_operands; i++) {
+        const tn_vulkan_operand *operand = operand_at(given, i);
+        bool is_input = operand->kind == TN_VULKAN_INPUT;
+        if (!is_input && operand->kind != TN_VULKAN_OUTPUT)
+            continue;
+        uint32_t number = is_input ? operand->index : step->num_inputs + operand->index;
+        const tn_value *value = step_value(step, number);
+        if (value->flags & TN_VALUE_FUSED)
+            source->fused[source->num_fused++] = (struct fused_binding){
+                .part = part_of(p, value), .binding = i, .dtype = value->layout.dtype};
+    }
+    if (!plan_fused_operands(source->fused, source->num_fused, operands,
+                             &desc->num_bindings, p->face.limits->max_operands))
+        return refuse(p, TN_ERR_REFUSED,
+                      "a launch of %u operands, expected at most %d where operands pass "
+                      "through programs",
+                      given->num_operands, TN_VULKAN_FUSED_OPERANDS);
+    desc->key = plan_fused_key(desc->key, source->fused, source->num_fused);
+    return TN_OK;
+}
+
 static tn_status add_launch(struct planning *p, const tn_vulkan_launch *given,
-                            const struct vk_operand *operands,
+                            struct vk_operand *operands,
                             const tn_vulkan_constant *constants)
 {
     const tn_vulkan_module *module = tn_vulkan_module_at(p->payload, given->module);
@@ -269,9 +358,15 @@ static tn_status add_launch(struct planning *p, const tn_vulkan_launch *given,
         .spec = constants,
         .entry = module->entry,
         .code = get_code};
-    struct source source = {p, module, &desc};
+    struct source source;
+    source.planning = p;
+    source.module = module;
+    source.desc = &desc;
+    source.num_fused = 0;
     desc.context = &source;
-    return plan_add(p->plan, &desc, operands, given->push, given->groups);
+    tn_status status = p->parts ? add_programs(p, given, operands, &source, &desc) : TN_OK;
+    return status != TN_OK ? status
+                           : plan_add(p->plan, &desc, operands, given->push, given->groups);
 }
 
 static tn_status read_launch(struct planning *p, const tn_vulkan_launch *given)
@@ -280,10 +375,7 @@ static tn_status read_launch(struct planning *p, const tn_vulkan_launch *given)
     tn_vulkan_constant constants[VK_MAX_SPEC];
     tn_status status = check_launch(p, given);
     for (uint32_t i = 0; i < given->num_operands && status == TN_OK; i++)
-        status = resolve(p, i,
-                         (const tn_vulkan_operand *)((const char *)given->operands +
-                                                     (size_t)i * given->operand_size),
-                         &operands[i]);
+        status = resolve(p, i, operand_at(given, i), &operands[i]);
     if (status != TN_OK)
         return status;
     if (given->num_constants == 0 || given->constant_size == sizeof(constants[0]))
@@ -311,17 +403,12 @@ static int32_t shares(const tn_vulkan_plan *face, uint32_t input, uint32_t outpu
         return 0;
     const tn_value *x = tn_step_input(step, input), *out = tn_step_output(step, output);
     return x->layout.dtype != TN_DTYPE_NONE &&
+           !((x->flags | out->flags) & TN_VALUE_FUSED) &&
            plan_memory(p->plan, x->slot) == plan_memory(p->plan, out->slot) &&
            x->offset == out->offset && x->layout.offset == out->layout.offset;
 }
 
 // --- the plain form --------------------------------------------------------------------
-
-static const tn_value *step_value(const tn_step *step, uint32_t operand)
-{
-    return operand < step->num_inputs ? tn_step_input(step, operand)
-                                      : tn_step_output(step, operand - step->num_inputs);
-}
 
 static uint32_t push_attr(const tn_step *step, const tn_push_field *field)
 {
@@ -453,13 +540,17 @@ tn_status plan_kernel(struct vk_plan *plan, const tn_step *step)
     p.is_glsl = strcmp(step->kernel->family, TN_FAMILY_VULKAN_GLSL) == 0;
     p.is_own = payload && payload->modules == plan->device->flavour->modules;
     p.status = TN_OK;
+    p.parts = NULL;
     p.name[0] = '\0';
     tn_status status = check_payload(&p, step->kernel);
     if (status != TN_OK || is_empty(step))
         return status;
     bool has_plan = TN_HAS(payload, plan);
     status = has_plan ? TN_OK : check_plain(&p);
+    if (status == TN_OK && step->num_fused > 0)
+        status = plan_fused_parts(plan, step, &p.parts);
     if (status == TN_OK)
         status = has_plan ? payload->plan(&p.face) : plan_plain(&p.face);
+    free(p.parts);
     return p.status != TN_OK ? p.status : status;
 }

@@ -160,18 +160,21 @@ tn_status vk_plan_reduce(const tn_vulkan_plan *plan)
     snprintf(name, sizeof(name), "reduce_%.*s_%s", (int)strcspn(op, "/"), op,
              dtype_glsl(x->dtype));
     bool in_parts = r.splits > 1;
-    tn_vulkan_operand out = tn_vulkan_output(0);
-    if (in_parts) // an output is bound, but not written
-        out = tn_vulkan_scratch(0, r.num_outputs * r.splits * ACCUMULATOR_BYTES,
-                                TN_VULKAN_WRITES);
+    // Of the result and its parts one is written; the other has any memory.
+    tn_vulkan_operand out = tn_vulkan_output(0), parts = tn_vulkan_data(&r, 4);
+    if (in_parts)
+        out = parts = tn_vulkan_scratch(0, r.num_outputs * r.splits * ACCUMULATOR_BYTES,
+                                        TN_VULKAN_WRITES);
+    else if (!passes_program(tn_step_output(step, 0)))
+        parts = out;
     struct kernel_launch launch = {.name = name};
     kernel_bind(&launch, tn_vulkan_input(0));
     kernel_bind(&launch, out);
-    kernel_bind(&launch, out);
+    kernel_bind(&launch, parts);
     push_reduction(&launch, &r, x->offset, tn_step_output(step, 0)->layout.offset);
     set_shape(&launch, &r, in_parts, false);
     tn_status status = kernel_launch(plan, &launch);
-    return status == TN_OK && in_parts ? plan_second(plan, name, &r, out) : status;
+    return status == TN_OK && in_parts ? plan_second(plan, name, &r, parts) : status;
 }
 
 tn_status vk_plan_sum_parts(const tn_vulkan_plan *plan, uint64_t n, uint32_t count)

@@ -24,6 +24,7 @@ enum program_access {
     ACCESS_ROW = 'R',     // strided; four along the last axis are adjacent and aligned
     ACCESS_REPEAT = 'B',  // strided; stride 0 along the last axis
     ACCESS_STRIDED = 'X', // strided in any other way
+    ACCESS_THROUGH = 'T', // no memory: what passes between a kernel and its operand
 };
 
 // All that the code depends on besides the program. Dispatches that differ only in extents,
@@ -38,23 +39,34 @@ struct program_class {
     uint32_t lanes;                    // above 0: a row program, see program_rows.h
     uint32_t chunks, subgroup, group;
     bool loops, whole;
+    bool is_function; // a kernel calls it, for one element: see program_write_function_glsl
 };
 
 // Arguments, as 32-bit words: the number of elements (of rows, and of a row's elements),
-// each operand's offset, the extents, the strides of each operand that needs strides, and
-// the params.
+// each operand's offset, the extents (for a function, then two words an axis by which it
+// divides by them), the strides of each operand that needs strides, and the params.
 #define PROGRAM_MAX_ARGS                                                                   \
-    (2 + PROGRAM_MAX_OPERANDS + TN_MAX_RANK * (PROGRAM_MAX_OPERANDS + 1) +                 \
+    (2 + PROGRAM_MAX_OPERANDS + TN_MAX_RANK * (PROGRAM_MAX_OPERANDS + 3) +                 \
      2 * TN_EXPR_MAX_INSNS)
 struct program_args {
     uint32_t num_words;
     uint32_t words[PROGRAM_MAX_ARGS];
 };
 
+// The words that extents, and what divides by them, take among the arguments.
+static inline uint32_t program_extent_words(const struct program_class *class)
+{
+    return class->is_function ? 3 * class->rank : class->rank;
+}
+
 // Determines a step's class and arguments. Up to `push_words` arguments go into push
 // constants.
 void program_classify(const tn_step *step, uint32_t push_words, struct program_class *out,
                       struct program_args *args);
+
+// The same for a program beside a kernel, whose arguments lie in a buffer.
+void program_classify_function(const tn_step *step, struct program_class *out,
+                               struct program_args *args);
 
 // The hash of the code: of the program's structure and the class.
 struct vk_hash program_class_hash(const tn_expr_program *program,
@@ -98,6 +110,18 @@ void text_finish(struct text *text);
 // kernels/glsl/expression.glsl and complex.glsl with their includes resolved.
 void program_write_glsl(struct text *out, const char *prelude, const char *complex_prelude,
                         const tn_expr_program *program, const struct program_class *class);
+
+// Writes a module with the function that a kernel's module calls in place of a store, or of
+// a load: spirv_fuse.h says with what. Operand i is at binding i, the arguments come
+// behind.
+void program_write_function_glsl(struct text *out, const char *prelude,
+                                 const char *complex_prelude,
+                                 const tn_expr_program *program,
+                                 const struct program_class *class);
+
+// The operand of the function's number: of the program's inputs and then outputs, the first
+// that is ACCESS_THROUGH.
+uint32_t program_through(const struct program_class *class);
 
 // The suffix of a dtype's types in types.glsl: "f32".
 const char *dtype_glsl(tn_dtype dtype);

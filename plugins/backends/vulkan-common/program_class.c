@@ -113,6 +113,17 @@ void program_add_params(const tn_step *step, struct program_args *args)
             add_param(args, program->insns[i].dtype, step->params[program->insns[i].a]);
 }
 
+// Adds the factor and the shifts of divide.glsl for a divisor from 1 to 2^32 - 1.
+static void add_divisor(struct program_args *args, uint64_t divisor)
+{
+    uint32_t bits = 0;
+    while (UINT64_C(1) << bits < divisor)
+        bits++;
+    uint64_t above = (UINT64_C(1) << bits) - divisor;
+    program_add_arg(args, (above << 32) / divisor + 1);
+    program_add_arg(args, (bits > 0 ? 1 : 0) | (bits > 1 ? bits - 1 : 0) << 1);
+}
+
 static void list_args(const tn_step *step, const struct program_class *class,
                       struct program_args *args)
 {
@@ -123,6 +134,8 @@ static void list_args(const tn_step *step, const struct program_class *class,
         program_add_arg(args, (uint64_t)program_operand(step, i)->offset);
     for (uint32_t axis = 0; axis < class->rank; axis++)
         program_add_arg(args, (uint64_t)tn_step_output(step, 0)->layout.extent[axis]);
+    for (uint32_t axis = 0; class->is_function && axis < class->rank; axis++)
+        add_divisor(args, (uint64_t)tn_step_output(step, 0)->layout.extent[axis]);
     for (uint32_t i = 0; i < num_operands; i++)
         for (uint32_t axis = 0; needs_strides(class->access[i]) && axis < class->rank;
              axis++)
@@ -167,6 +180,38 @@ void program_classify(const tn_step *step, uint32_t push_words, struct program_c
     *out = class;
 }
 
+void program_classify_function(const tn_step *step, struct program_class *out,
+                               struct program_args *args)
+{
+    uint32_t num_operands = step->num_inputs + step->num_outputs;
+    struct program_class class = {.per_item = 1,
+                                  .num_inputs = step->num_inputs,
+                                  .num_outputs = step->num_outputs,
+                                  .args_in_buffer = true,
+                                  .is_function = true};
+    for (uint32_t i = 0; i < num_operands; i++) {
+        bool is_input = i < step->num_inputs;
+        const tn_value *value =
+            is_input ? tn_step_input(step, i) : tn_step_output(step, i - step->num_inputs);
+        char access = classify_flat(&value->layout, is_input);
+        class.access[i] = value->flags & TN_VALUE_FUSED ? ACCESS_THROUGH
+                          : access == ACCESS_FLAT       ? ACCESS_LOOSE
+                                                        : access;
+        if (class.access[i] == ACCESS_STRIDED)
+            class.rank = (uint32_t)value->layout.rank;
+    }
+    list_args(step, &class, args);
+    *out = class;
+}
+
+uint32_t program_through(const struct program_class *class)
+{
+    uint32_t i = 0;
+    while (class->access[i] != ACCESS_THROUGH)
+        i++;
+    return i;
+}
+
 // The hash of a program's structure, without its name.
 static struct vk_hash program_hash(const tn_expr_program *program)
 {
@@ -191,7 +236,8 @@ struct vk_hash program_class_hash(const tn_expr_program *program,
                                   const struct program_class *class)
 {
     struct vk_hash h = program_hash(program);
-    h = vk_hash_u64(h, class->rank << 16 | class->per_item << 1 | class->args_in_buffer);
+    h = vk_hash_u64(h, (uint64_t) class->is_function << 32 | class->rank << 16 |
+                           class->per_item << 1 | class->args_in_buffer);
     h = vk_hash_u64(h, (uint64_t) class->lanes << 32 | class->chunks << 2 |
                            (uint32_t) class->loops << 1 | class->whole);
     h = vk_hash_u64(h, (uint64_t) class->subgroup << 32 | class->group);

@@ -94,7 +94,13 @@ void glsl_write_bindings(const struct glsl_writer *w)
                      "layout(std430, binding = %u) %s buffer V%u { SV_%s d[]; } v%u;\n", i,
                      mode, i, type, i);
     }
-    if (w->class->args_in_buffer)
+    if (w->class->is_function) // restrict: loaded once for all elements of an invocation
+        text_add(w->out,
+                 "layout(std430, binding = %u) restrict readonly buffer Args { uint d[]; } "
+                 "args;\n"
+                 "#define A(i) args.d[i]\n",
+                 num_operands);
+    else if (w->class->args_in_buffer)
         text_add(w->out,
                  "layout(std430, binding = %u) readonly buffer Args { uint d[]; } args;\n"
                  "layout(push_constant) uniform Start { uint at; } start;\n"
@@ -248,7 +254,7 @@ static void write_insn(const struct glsl_writer *w, uint32_t position, uint32_t 
     text_add(w->out, ";\n");
 }
 
-static void write_element(const struct glsl_writer *w)
+void glsl_write_element(const struct glsl_writer *w)
 {
     const tn_expr_program *program = w->program;
     text_add(w->out, "void element(uint index");
@@ -267,20 +273,24 @@ static void write_element(const struct glsl_writer *w)
 
 // --- loads, stores and indices ---------------------------------------------------------
 
-// Writes at<i>, the index of the invocation's first element in operand i, and step<i>, the
-// stride to the next element.
-static void write_positions(const struct glsl_writer *w)
+void glsl_write_positions(const struct glsl_writer *w)
 {
     uint32_t rank = w->class->rank, stride = w->first_stride;
     uint32_t num_operands = w->class->num_inputs + w->class->num_outputs;
     if (rank > 0)
         text_add(w->out, "    uint rest = i;\n");
-    for (uint32_t axis = rank ? rank - 1 : 0; axis > 0; axis--)
+    for (uint32_t axis = rank ? rank - 1 : 0; axis > 0; axis--) {
+        uint32_t extent = w->first_extent + axis, divisor = extent + rank + axis;
+        if (w->class->is_function)
+            text_add(w->out, "    uint next%u = divide(rest, A(%u), A(%u));\n", axis,
+                     divisor, divisor + 1);
+        else
+            text_add(w->out, "    uint next%u = rest / A(%u);\n", axis, extent);
         text_add(w->out,
-                 "    uint next%u = rest / A(%u);\n"
                  "    uint c%u = rest - next%u * A(%u);\n"
                  "    rest = next%u;\n",
-                 axis, w->first_extent + axis, axis, axis, w->first_extent + axis, axis);
+                 axis, axis, extent, axis);
+    }
     if (rank > 0)
         text_add(w->out, "    uint c0 = rest;\n");
     for (uint32_t i = 0; i < num_operands; i++) {
@@ -406,7 +416,7 @@ static void write_main(const struct glsl_writer *w)
              "    uint n = A(0);\n"
              "    if (i >= n)\n        return;\n",
              PROGRAM_GROUP, w->class->per_item);
-    write_positions(w);
+    glsl_write_positions(w);
     if (w->class->per_item == 1) {
         write_single(w, "    ", "0u");
         text_add(w->out, "}\n");
@@ -428,6 +438,18 @@ uint32_t program_count_params(const tn_expr_program *program)
     return words;
 }
 
+void glsl_begin(struct glsl_writer *w, struct text *out, const tn_expr_program *program,
+                const struct program_class *class)
+{
+    *w = (struct glsl_writer){.out = out, .program = program, .class = class};
+    w->first_extent = 1 + class->num_inputs + class->num_outputs;
+    w->first_stride = w->first_extent + program_extent_words(class);
+    w->first_param = w->first_stride;
+    for (uint32_t i = 0; i < class->num_inputs + class->num_outputs; i++)
+        w->first_param += needs_strides(class->access[i]) ? class->rank : 0;
+    w->num_args = w->first_param + program_count_params(program);
+}
+
 void program_write_glsl(struct text *out, const char *prelude, const char *complex_prelude,
                         const tn_expr_program *program, const struct program_class *class)
 {
@@ -435,20 +457,14 @@ void program_write_glsl(struct text *out, const char *prelude, const char *compl
         program_write_rows_glsl(out, prelude, program, class);
         return;
     }
-    struct glsl_writer w = {.out = out, .program = program, .class = class};
-    w.first_extent = 1 + class->num_inputs + class->num_outputs;
-    w.first_stride = w.first_extent + class->rank;
-    w.first_param = w.first_stride;
-    for (uint32_t i = 0; i < class->num_inputs + class->num_outputs; i++)
-        w.first_param += needs_strides(class->access[i]) ? class->rank : 0;
-    w.num_args = w.first_param + program_count_params(program);
-
+    struct glsl_writer w;
+    glsl_begin(&w, out, program, class);
     text_add(out, "#version 460\n");
     glsl_write_needs(&w);
     text_add(out, "%s", prelude);
     if (program_dtypes(program) & TN_COMPLEX_DTYPES)
         text_add(out, "%s", complex_prelude);
     glsl_write_bindings(&w);
-    write_element(&w);
+    glsl_write_element(&w);
     write_main(&w);
 }

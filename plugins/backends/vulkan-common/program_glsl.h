@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Shared by the writers of GLSL: program_glsl.c (elementwise programs) and
-// program_rows_glsl.c (row programs).
+// program_rows_glsl.c (row programs) and program_function_glsl.c (programs beside kernels).
 #ifndef VULKAN_COMMON_PROGRAM_GLSL_H
 #define VULKAN_COMMON_PROGRAM_GLSL_H
 
@@ -20,6 +20,17 @@ static inline tn_dtype glsl_operand_dtype(const struct glsl_writer *w, uint32_t 
     return operand < inputs ? w->program->input_dtypes[operand]
                             : w->program->output_dtypes[operand - inputs];
 }
+
+// Fills *w for an elementwise program: where its arguments are.
+void glsl_begin(struct glsl_writer *w, struct text *out, const tn_expr_program *program,
+                const struct program_class *class);
+
+// The function element(): the number of an element, its inputs as C_, its outputs.
+void glsl_write_element(const struct glsl_writer *w);
+
+// at<i>, where operand i has element `i` of the elements in row-major order, and step<i>,
+// the stride to the next, of those that have one.
+void glsl_write_positions(const struct glsl_writer *w);
 
 // The definitions that the prelude asks for; the operands and arguments: B, V, A(i).
 void glsl_write_needs(const struct glsl_writer *w);

@@ -3,6 +3,7 @@
 #include "executable.h"
 
 #include <stdlib.h>
+#include "plan_fused.h"
 #include "plan_transpose.h"
 #include "program_rows.h"
 
@@ -11,25 +12,43 @@ uint32_t vk_fusion_limit(tn_device *device)
     return device->flavour->fusion_limit;
 }
 
+static const char *value_refused(const tn_device *device, const tn_value *value)
+{
+    tn_dtype dtype = value->layout.dtype;
+    if (dtype == TN_DTYPE_NONE)
+        return NULL;
+    if ((dtype == TN_I64 || dtype == TN_U64) && !device->facts.i64)
+        return "the device has no 64-bit integers in shaders";
+    if (dtype == TN_F64 && !device->facts.f64)
+        return "the device has no f64 in shaders: cast to f32";
+    if (dtype == TN_COMPLEX128 && !device->facts.f64)
+        return "the device has no f64 in shaders: cast to complex64";
+    if (plan_operand(value, VK_READS).size > device->facts.limits.max_range)
+        return "an operand is larger than the device's storage-buffer range";
+    return NULL;
+}
+
+// Also of an operand that passes through a program: shaders count its elements in 32 bits.
 static const char *operands_refused(const tn_device *device, const tn_step *step)
 {
-    for (uint32_t i = 0; i < step->num_inputs + step->num_outputs; i++) {
-        const tn_value *value = i < step->num_inputs
-                                    ? tn_step_input(step, i)
-                                    : tn_step_output(step, i - step->num_inputs);
-        tn_dtype dtype = value->layout.dtype;
-        if (dtype == TN_DTYPE_NONE)
-            continue;
-        if ((dtype == TN_I64 || dtype == TN_U64) && !device->facts.i64)
-            return "the device has no 64-bit integers in shaders";
-        if (dtype == TN_F64 && !device->facts.f64)
-            return "the device has no f64 in shaders: cast to f32";
-        if (dtype == TN_COMPLEX128 && !device->facts.f64)
-            return "the device has no f64 in shaders: cast to complex64";
-        if (plan_operand(value, VK_READS).size > device->facts.limits.max_range)
-            return "an operand is larger than the device's storage-buffer range";
-    }
-    return NULL;
+    const char *reason = NULL;
+    for (uint32_t i = 0; i < step->num_inputs && !reason; i++)
+        reason = value_refused(device, tn_step_input(step, i));
+    for (uint32_t i = 0; i < step->num_outputs && !reason; i++)
+        reason = value_refused(device, tn_step_output(step, i));
+    return reason;
+}
+
+// Why the device takes the program beside a kernel not in.
+static const char *fused_refused(tn_device *device, const tn_step *step,
+                                 const tn_fused *fused)
+{
+    const char *reason = device->flavour->program_refused(device, fused->program);
+    for (uint32_t i = 0; i < fused->num_inputs && !reason; i++)
+        reason = value_refused(device, tn_fused_input(step, fused, i));
+    for (uint32_t i = 0; i < fused->num_outputs && !reason; i++)
+        reason = value_refused(device, tn_fused_output(step, fused, i));
+    return reason;
 }
 
 int32_t vk_step_check(tn_device *device, const tn_step *step, const char **out_reason)
@@ -45,6 +64,10 @@ int32_t vk_step_check(tn_device *device, const tn_step *step, const char **out_r
         strcmp(step->kernel->family, TN_FAMILY_VULKAN_GLSL) == 0 &&
         !device->flavour->compile)
         reason = "GLSL needs a compiler, which this backend has not";
+    if (!reason)
+        reason = plan_fused_refused(device, step);
+    for (uint32_t i = 0; i < step->num_fused && !reason; i++)
+        reason = fused_refused(device, step, tn_step_fused(step, i));
     if (reason && out_reason)
         *out_reason = reason;
     return reason == NULL;

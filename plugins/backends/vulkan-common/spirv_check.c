@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "spirv_ids.h"
 #include "spirv_interface.h"
 
 #define MAGIC 0x07230203u
@@ -14,19 +15,8 @@
 #define MAX_BOUND 0x3fffffu // ids, by the universal limits
 #define MODEL_COMPUTE 5     // GLCompute
 #define MODE_LOCAL_SIZE 17
-#define DECORATION_BINDING 33
 #define DECORATION_SET 34
 #define HEADER_WORDS 5
-
-enum {
-    OP_ENTRY_POINT = 15,
-    OP_EXECUTION_MODE = 16,
-    OP_CAPABILITY = 17,
-    OP_FUNCTION = 54,
-    OP_FUNCTION_END = 56,
-    OP_FUNCTION_CALL = 57,
-    OP_DECORATE = 71,
-};
 
 struct spirv_reader {
     const struct vk_facts *facts;

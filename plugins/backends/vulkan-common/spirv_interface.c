@@ -8,29 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "spirv_ids.h"
 
 #define HEADER_WORDS 5
 #define MAX_TYPES 4096 // types that are visited for one module
 #define MAX_DEPTH 16
 
-enum {
-    OP_EXECUTION_MODE_ID = 331,
-    OP_TYPE_BOOL = 20,
-    OP_TYPE_INT = 21,
-    OP_TYPE_FLOAT = 22,
-    OP_TYPE_VECTOR = 23,
-    OP_TYPE_MATRIX = 24,
-    OP_TYPE_ARRAY = 28,
-    OP_TYPE_STRUCT = 30,
-    OP_TYPE_POINTER = 32,
-    OP_CONSTANT = 43,
-    OP_CONSTANT_COMPOSITE = 44,
-    OP_SPEC_CONSTANT = 50,
-    OP_SPEC_CONSTANT_COMPOSITE = 51,
-    OP_VARIABLE = 59,
-    OP_DECORATE = 71,
-    OP_MEMBER_DECORATE = 72,
-};
 enum { CLASS_WORKGROUP = 4, CLASS_PUSH_CONSTANT = 9 };
 enum {
     DECORATION_SPEC_ID = 1,

@@ -133,12 +133,16 @@ tn_status jit_compile_module(tn_device *device, const char *name,
 
 // --- programs --------------------------------------------------------------------------
 
-static tn_status generate(tn_device *device, void *context, struct vk_code *out)
+tn_status jit_program(tn_device *device, void *context, struct vk_code *out)
 {
     const struct program_source *source = context;
     struct text text = {0};
-    program_write_glsl(&text, glsl_expression, glsl_complex, source->program,
-                       source->class);
+    if (source->class->is_function)
+        program_write_function_glsl(&text, glsl_expression, glsl_complex, source->program,
+                                    source->class);
+    else
+        program_write_glsl(&text, glsl_expression, glsl_complex, source->program,
+                           source->class);
     tn_status status =
         text.failed
             ? device->host->fail(device->host, TN_ERR_MEMORY, "out of memory")
@@ -150,5 +154,5 @@ static tn_status generate(tn_device *device, void *context, struct vk_code *out)
 
 tn_status jit_plan_program(struct vk_plan *plan, const tn_step *step)
 {
-    return plan_program_launch(plan, step, generate);
+    return plan_program_launch(plan, step, jit_program);
 }

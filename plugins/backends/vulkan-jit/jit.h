@@ -17,4 +17,7 @@ tn_status jit_compile(tn_device *device, const char *name, const char *text, uin
 // Plans an expression program: generates GLSL for its class.
 tn_status jit_plan_program(struct vk_plan *plan, const tn_step *step);
 
+// Generates and compiles the GLSL for the class in `context`, a struct program_source.
+tn_status jit_program(tn_device *device, void *context, struct vk_code *out);
+
 #endif // VULKAN_JIT_JIT_H

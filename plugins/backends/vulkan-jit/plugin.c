@@ -24,6 +24,7 @@ static const struct vk_flavour jit = {
     .num_modules = NUM_MODULES,
     .program_refused = program_device_lacks,
     .plan_program = jit_plan_program,
+    .program_code = jit_program,
     .compile = jit_compile_module,
 };
 

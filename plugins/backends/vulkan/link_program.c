@@ -11,7 +11,7 @@ static void release_words(struct vk_code *code)
     free((void *)(uintptr_t)code->words);
 }
 
-static tn_status get_code(tn_device *device, void *context, struct vk_code *out)
+tn_status link_program(tn_device *device, void *context, struct vk_code *out)
 {
     const struct program_source *source = context;
     const tn_host *host = device->host;
@@ -35,5 +35,5 @@ static tn_status get_code(tn_device *device, void *context, struct vk_code *out)
 
 tn_status link_plan_program(struct vk_plan *plan, const tn_step *step)
 {
-    return plan_program_launch(plan, step, get_code);
+    return plan_program_launch(plan, step, link_program);
 }

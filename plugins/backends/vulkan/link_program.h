@@ -8,4 +8,7 @@
 // For vk_flavour.plan_program.
 tn_status link_plan_program(struct vk_plan *plan, const tn_step *step);
 
+// For vk_flavour.program_code.
+tn_status link_program(tn_device *device, void *context, struct vk_code *out);
+
 #endif // VULKAN_LINK_PROGRAM_H

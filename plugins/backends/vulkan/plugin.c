@@ -23,6 +23,7 @@ static const struct vk_flavour ahead = {
     .num_modules = NUM_MODULES,
     .program_refused = program_device_lacks,
     .plan_program = link_plan_program,
+    .program_code = link_program,
 };
 
 static tn_status ahead_device_open(const tn_host *host, uint32_t index,

@@ -40,6 +40,13 @@ static uint32_t declare_buffer(struct spirv_writer *w, uint32_t pointer, uint32_
 void spirv_declare_push(struct spirv_writer *w)
 {
     struct spirv_module *m = w->module;
+    if (w->class->args_in_buffer)
+        w->args_buffer =
+            declare_buffer(w, spirv_dtypes[TN_U32].ones, num_operands(w), true);
+    if (w->class->is_function) { // restrict: loaded once for all elements of an invocation
+        SPIRV_ADD(m, decorations, SPIRV_DECORATE, w->args_buffer, SPIRV_RESTRICT);
+        return;
+    }
     uint32_t array = spirv_new_id(m), block = spirv_new_id(m), pointer = spirv_new_id(m);
     uint32_t length = spirv_uint(m, w->class->args_in_buffer ? 1 : w->num_args);
     w->push_word = spirv_new_id(m);
@@ -53,9 +60,6 @@ void spirv_declare_push(struct spirv_writer *w)
     SPIRV_ADD(m, globals, SPIRV_TYPE_POINTER, w->push_word, SPIRV_PUSH_CONSTANT,
               w->uint_type);
     SPIRV_ADD(m, globals, SPIRV_VARIABLE, pointer, w->push, SPIRV_PUSH_CONSTANT);
-    if (w->class->args_in_buffer)
-        w->args_buffer =
-            declare_buffer(w, spirv_dtypes[TN_U32].ones, num_operands(w), true);
 }
 
 // A pointer to an element, or to a vector of four, of an operand. Declares the buffer at
@@ -109,16 +113,26 @@ void spirv_write_store(struct spirv_writer *w, uint32_t operand, bool four, uint
     SPIRV_ADD(w->module, code, SPIRV_STORE, write_pointer(w, operand, four, index), stored);
 }
 
-// Sets at[i] and step[i]: where operand i has the invocation's first element, and the
-// stride to the next.
-static void write_positions(struct spirv_writer *w)
+// Divides by the extent of an axis.
+static uint32_t write_quotient(struct spirv_writer *w, uint32_t n, uint32_t axis,
+                               uint32_t extent)
+{
+    uint32_t divisor = w->first_extent + w->class->rank + 2 * axis;
+    if (!w->class->is_function)
+        return SPIRV_RESULT(w->module, SPIRV_U_DIV, w->uint_type, n, extent);
+    uint32_t factor = spirv_write_arg(w, divisor);
+    uint32_t shifts = spirv_write_arg(w, divisor + 1);
+    return SPIRV_CALL(w->module, spirv_get(w->module, "DIVIDE"), n, factor, shifts);
+}
+
+void spirv_write_positions(struct spirv_writer *w)
 {
     struct spirv_module *m = w->module;
     uint32_t rank = w->class->rank, stride = w->first_stride, type = w->uint_type;
     uint32_t coordinate[TN_MAX_RANK], rest = w->item;
     for (uint32_t axis = rank ? rank - 1 : 0; axis > 0; axis--) {
         uint32_t extent = spirv_write_arg(w, w->first_extent + axis);
-        uint32_t next = SPIRV_RESULT(m, SPIRV_U_DIV, type, rest, extent);
+        uint32_t next = write_quotient(w, rest, axis, extent);
         uint32_t whole = SPIRV_RESULT(m, SPIRV_I_MUL, type, next, extent);
         coordinate[axis] = SPIRV_RESULT(m, SPIRV_I_SUB, type, rest, whole);
         rest = next;
@@ -295,7 +309,7 @@ static void write_tail(struct spirv_writer *w, uint32_t before, uint32_t left)
 static void write_body(struct spirv_writer *w, uint32_t num_elements)
 {
     struct spirv_module *m = w->module;
-    write_positions(w);
+    spirv_write_positions(w);
     if (w->class->per_item == 1) {
         write_single(w, spirv_uint(m, 0));
         return;
@@ -338,22 +352,32 @@ static uint32_t write_main(struct spirv_writer *w)
     return entry;
 }
 
-uint32_t program_write_spirv(struct spirv_module *module, const tn_expr_program *program,
-                             const struct program_class *class)
+struct spirv_writer spirv_begin_program(struct spirv_module *module,
+                                        const tn_expr_program *program,
+                                        const struct program_class *class)
 {
     struct spirv_writer w = {.module = module, .program = program, .class = class};
     w.uint_type = spirv_use(module, spirv_dtypes[TN_U32].computed);
     w.bool_type = spirv_use(module, spirv_dtypes[TN_BOOL].computed);
     if (class->args_in_buffer)
         spirv_use(module, spirv_dtypes[TN_U32].one);
-    if (class->lanes > 0)
-        return program_write_rows_spirv(&w);
     w.first_extent = 1 + num_operands(&w);
-    w.first_stride = w.first_extent + class->rank;
+    w.first_stride = w.first_extent + program_extent_words(class);
     w.first_param = w.first_stride;
     for (uint32_t i = 0; i < num_operands(&w); i++)
         w.first_param += needs_strides(class->access[i]) ? class->rank : 0;
     w.num_args = w.first_param + program_count_params(program);
+    return w;
+}
+
+uint32_t program_write_spirv(struct spirv_module *module, const tn_expr_program *program,
+                             const struct program_class *class)
+{
+    struct spirv_writer w = spirv_begin_program(module, program, class);
+    if (class->lanes > 0)
+        return program_write_rows_spirv(&w);
+    if (class->is_function)
+        return program_write_function_spirv(&w);
     spirv_declare_push(&w);
     spirv_write_element(&w);
     return write_main(&w);

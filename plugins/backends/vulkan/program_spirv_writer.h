@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Shared by program_spirv.c (main) and program_spirv_element.c (the function of one
-// element).
+// Shared by program_spirv.c (main), program_spirv_element.c (the function of one element),
+// program_function_spirv.c (the function that a kernel calls) and program_rows_spirv.c.
 #ifndef VULKAN_PROGRAM_SPIRV_WRITER_H
 #define VULKAN_PROGRAM_SPIRV_WRITER_H
 
@@ -18,7 +18,7 @@ struct spirv_writer {
     uint32_t element, outputs; // ids: the function of one element, the struct it returns
     // Ids of buffers; 0: none yet.
     uint32_t ones[PROGRAM_MAX_OPERANDS], fours[PROGRAM_MAX_OPERANDS];
-    // Ids of values in main.
+    // Ids of values in main, or in the function that a kernel calls.
     uint32_t item, at[PROGRAM_MAX_OPERANDS], step[PROGRAM_MAX_OPERANDS];
 };
 
@@ -47,8 +47,17 @@ void spirv_write_store(struct spirv_writer *w, uint32_t operand, bool four, uint
                        uint32_t value);
 tn_dtype spirv_operand_dtype(const struct spirv_writer *w, uint32_t operand);
 
-// program_write_spirv() for a class of rows.
+// A writer for a module that was begun: where the arguments are.
+struct spirv_writer spirv_begin_program(struct spirv_module *module,
+                                        const tn_expr_program *program,
+                                        const struct program_class *class);
+
+// Sets at[i] and step[i]: where operand i has element `item`, and the stride to the next.
+void spirv_write_positions(struct spirv_writer *w);
+
+// program_write_spirv() for a class of rows, and for a function.
 uint32_t program_write_rows_spirv(struct spirv_writer *w);
+uint32_t program_write_function_spirv(struct spirv_writer *w);
 
 // Calls part `name` of this dtype on `value` if there is one; else returns `value`. Only
 // the dtypes that need the conversion have the part.

@@ -66,6 +66,7 @@ enum { // storage classes
 enum { // decorations
     SPIRV_BLOCK = 2,
     SPIRV_ARRAY_STRIDE = 6,
+    SPIRV_RESTRICT = 19,
     SPIRV_NON_WRITABLE = 24,
     SPIRV_BINDING = 33,
     SPIRV_DESCRIPTOR_SET = 34,

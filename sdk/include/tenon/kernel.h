@@ -31,7 +31,8 @@
 // Neighbours. A kernel may take elementwise work in: where a rule has TN_OPERAND_FUSES, the
 // core hands the expressions before that input, or behind that output, to the kernel's step
 // (tn_fused of <tenon/backend.h>), when the backend takes such a step. The kernel says by
-// its rules that it can; a kernel that says nothing never meets a fused operand.
+// its rules that it can; a kernel that says nothing never meets a fused operand. What a
+// GPU kernel has to keep to for that is in <tenon/vulkan.h>.
 //
 // Threads. Records are static and constant until the plugin's deinit. `accepts`,
 // `scratch_size` and `plan` are pure, and are called from any thread, by several at once.

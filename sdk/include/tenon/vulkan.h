@@ -31,6 +31,25 @@
 // Working memory is what the kernel's `scratch_size` asks for, since the core assigns
 // memory before a device sees the step: a plan uses at most that, in any way.
 //
+// Neighbours. Where a rule of the kernel has TN_OPERAND_FUSES (<tenon/kernel.h>),
+// elementwise work before that input, or behind that output, may become part of the step.
+// The plan does nothing for it: the operand has TN_VALUE_FUSED, a contiguous layout and no
+// memory, it is bound as ever, and the backend puts the program into the launch's module,
+// where each load from the binding then computes the element, and each store hands it on.
+//
+// For that, the binding's block is an array of elements and nothing else, "{ float x[]; }",
+// of elements with the dtype's number of bits: a float or an integer, or vectors of numbers
+// of 32 bits for a wider dtype. The module does nothing but load such an input, and nothing
+// but store such an output, element by element: no atomics, no pointers as arguments. What
+// it stores is the result, so over all launches of a step each element is stored once. A
+// launch that binds such an operand, in whatever way, has TN_VULKAN_FUSED_OPERANDS operands
+// at most: those of the programs are bound behind them.
+//
+// A module that does otherwise is refused, with what it does, once an operand is fused. A
+// plan that moves several elements at once looks for TN_VALUE_FUSED, and then launches a
+// module that moves one. `accepts` sees in tn_kernel_query.fused what would be fused, and
+// may decline it.
+//
 // Errors. What a plan asks for is checked before a driver sees it, against the step, the
 // device's limits and the module (its entry point, bindings, push-constant block,
 // specialisation constants, workgroup and shared memory). Whatever does not hold fails the
@@ -48,6 +67,9 @@
 // Each operand begins at a multiple of so many bytes of device memory, and so must a part
 // of the scratch memory.
 #define TN_VULKAN_ALIGNMENT 256
+
+// Operands of a launch, at most, that binds one with TN_OPERAND_FUSES.
+#define TN_VULKAN_FUSED_OPERANDS 8
 
 // What a device can do beyond Vulkan 1.2 with 8-bit and 16-bit storage buffers, which each
 // has: bits of tn_vulkan_limits.features.

@@ -25,6 +25,9 @@ static bool is_vulkan(const tn_step *step)
 }
 
 static void *address(const tn_binding *bindings, uint32_t slot, uint64_t offset);
+// Element `n` of an operand of a step, by the program that it passes through.
+static void pass_element(const tn_step *step, const tn_binding *bindings, uint32_t operand,
+                         int64_t n, void *value);
 
 static const tn_vulkan_limits plan_limits = {.struct_size = sizeof(tn_vulkan_limits),
 #ifndef FAULT_FAMILY_GLSL_PLAN_LIMITS
@@ -220,8 +223,21 @@ static tn_status run_plain(const tn_step *step, const tn_binding *bindings)
     uint32_t *y = address(bindings, out->slot, out->offset), push[6];
     for (uint32_t i = 0; i < 6; i++)
         push[i] = push_word(step, &kernel->push[i]);
-    for (uint32_t i = 0; i < push[0]; i++)
-        y[push[2] + i] = 2 * x[push[1] + i * push[3]] + push[4] + push[5];
+    for (uint32_t i = 0; i < push[0]; i++) {
+        uint32_t value;
+        if (in->flags & TN_VALUE_FUSED)
+            pass_element(step, bindings, 0, i, &value);
+        else
+            value = x[push[1] + i * push[3]];
+        value = 2 * value + push[4] + push[5];
+#ifndef FAULT_FAMILY_GLSL_FUSED
+        if (out->flags & TN_VALUE_FUSED) {
+            pass_element(step, bindings, 1, i, &value);
+            continue;
+        }
+#endif
+        y[push[2] + i] = value;
+    }
     return TN_OK;
 }
 

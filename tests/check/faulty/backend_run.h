@@ -213,6 +213,15 @@ static void pass(const tn_cpu_call *call, uint32_t operand, int64_t first, int64
     }
 }
 
+#ifdef PLANS
+static void pass_element(const tn_step *step, const tn_binding *bindings, uint32_t operand,
+                         int64_t n, void *value)
+{
+    struct kernel_call k = {.step = step, .bindings = bindings};
+    pass(&k.call, operand, n, 1, value);
+}
+#endif
+
 static void load_operand(const tn_cpu_call *call, uint32_t input, int64_t first,
                          int64_t count, void *values, uint32_t worker)
 {

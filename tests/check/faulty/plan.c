@@ -76,6 +76,9 @@ static tn_status plan(const tn_vulkan_plan *plan)
 #ifdef FAULT_KERNEL_PLAN_INPUT
     first[0].access = TN_VULKAN_READS | TN_VULKAN_WRITES;
 #endif
+#ifdef FAULT_KERNEL_PLAN_FUSED
+    second[1].access = TN_VULKAN_READS | TN_VULKAN_WRITES;
+#endif
 #ifdef FAULT_KERNEL_PLAN_MODULE
     launch.module = 1;
 #endif
@@ -98,12 +101,15 @@ static const tn_vulkan_kernel payload = {.struct_size = sizeof(payload),
                                          .num_modules = 1,
                                          .module_size = sizeof(module),
                                          .plan = plan};
+static const tn_operand_rule rules[] = {
+    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS, 0},
+    {TN_DTYPE_BIT(TN_F32), TN_NEEDS_CONTIGUOUS, TN_OPERAND_FUSES}};
 static const tn_kernel planned = {.struct_size = sizeof(planned),
                                   .primitive = "faulty.scaled/1",
                                   .family = TN_FAMILY_VULKAN_GLSL,
                                   .name = "planned",
                                   .priority = 500,
-                                  TN_TAKES_CONTIGUOUS(TN_DTYPE_BIT(TN_F32)),
+                                  TN_OPERANDS(rules),
                                   .scratch_size = scratch_size,
                                   .payload = &payload};
 

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT
+// Plans programs beside a kernel: their operands, their arguments, their code.
+#include "plan_fused.h"
+
+#include <stdlib.h>
+#include "plan_program.h"
+#include "spirv_fuse.h"
+
+// The fused program as a step of its own.
+static tn_step step_of(const tn_step *step, const tn_fused *fused)
+{
+    return (tn_step){.struct_size = sizeof(tn_step),
+                     .program = fused->program,
+                     .params = fused->params,
+                     .inputs = fused->inputs,
+                     .outputs = fused->outputs,
+                     .num_inputs = fused->num_inputs,
+                     .num_outputs = fused->num_outputs,
+                     .value_size = step->value_size};
+}
+
+static const tn_value *value_of(const tn_step *alone, uint32_t operand)
+{
+    return operand < alone->num_inputs ? tn_step_input(alone, operand)
+                                       : tn_step_output(alone, operand - alone->num_inputs);
+}
+
+static uint32_t num_values(const tn_step *alone)
+{
+    return alone->num_inputs + alone->num_outputs;
+}
+
+// Bindings of a program: operands with memory, and the arguments.
+static uint32_t num_bindings(const tn_step *alone)
+{
+    uint32_t count = 1;
+    for (uint32_t i = 0; i < num_values(alone); i++)
+        count += !(value_of(alone, i)->flags & TN_VALUE_FUSED);
+    return count;
+}
+
+const char *plan_fused_refused(tn_device *device, const tn_step *step)
+{
+    uint32_t count = TN_VULKAN_FUSED_OPERANDS;
+    for (uint32_t i = 0; i < step->num_fused; i++) {
+        const tn_fused *fused = tn_step_fused(step, i);
+        const tn_step alone = step_of(step, fused);
+        if (fused->program->flags & TN_EXPR_ROWS || fused->num_outputs == 0)
+            return "it runs no row program beside a kernel";
+        count += num_bindings(&alone);
+    }
+    return count > device->facts.limits.max_operands
+               ? "kernel and programs have more operands than the device binds"
+               : NULL;
+}
+
+tn_status plan_fused_parts(struct vk_plan *plan, const tn_step *step,
+                           struct fused_part **out_parts)
+{
+    *out_parts = NULL;
+    if (step->num_fused == 0)
+        return TN_OK;
+    struct fused_part *parts = calloc(step->num_fused, sizeof(*parts));
+    if (!parts)
+        return plan->device->host->fail(plan->device->host, TN_ERR_MEMORY, "out of memory");
+    for (uint32_t i = 0; i < step->num_fused; i++) {
+        parts[i].fused = tn_step_fused(step, i);
+        parts[i].alone = step_of(step, parts[i].fused);
+        program_classify_function(&parts[i].alone, &parts[i].class, &parts[i].args);
+    }
+    *out_parts = parts;
+    return TN_OK;
+}
+
+struct fused_part *plan_fused_find(struct fused_part *parts, uint32_t num_parts,
+                                   uint32_t operand)
+{
+    for (uint32_t i = 0; i < num_parts; i++)
+        if (parts[i].fused->operand == operand)
+            return &parts[i];
+    return NULL;
+}
+
+struct vk_operand plan_fused_result(const struct fused_part *part)
+{
+    return plan_operand(tn_step_output(&part->alone, 0), VK_READS);
+}
+
+tn_status plan_fused_args(struct vk_plan *plan, struct fused_part *part,
+                          struct vk_operand *out)
+{
+    uint32_t count = part->args.num_words;
+    if (!part->is_placed) {
+        tn_status status = plan_constants_at(plan, part->args.words, count,
+                                             TN_VULKAN_ALIGNMENT / 4, &part->constants);
+        if (status != TN_OK)
+            return status;
+        part->is_placed = true;
+    }
+    *out = (struct vk_operand){VK_SLOT_CONSTANTS, VK_READS, (uint64_t)part->constants * 4,
+                               (uint64_t)count * 4};
+    return TN_OK;
+}
+
+// --- bindings --------------------------------------------------------------------------
+
+// The binding before `i` that has the same program, or `i`.
+static uint32_t same_part(const struct fused_binding *bindings, uint32_t i)
+{
+    for (uint32_t k = 0; k < i; k++)
+        if (bindings[k].part == bindings[i].part)
+            return k;
+    return i;
+}
+
+bool plan_fused_operands(struct fused_binding *bindings, uint32_t count,
+                         struct vk_operand *operands, uint32_t *num_operands, uint32_t most)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct fused_part *part = bindings[i].part;
+        const tn_step *alone = &part->alone;
+        uint32_t same = same_part(bindings, i);
+        bindings[i].first = same < i ? bindings[same].first : *num_operands;
+        if (same < i)
+            continue;
+        if (num_bindings(alone) > most || *num_operands > most - num_bindings(alone))
+            return false;
+        for (uint32_t k = 0; k < num_values(alone); k++)
+            if (!(value_of(alone, k)->flags & TN_VALUE_FUSED))
+                operands[(*num_operands)++] = plan_operand(
+                    value_of(alone, k), k < alone->num_inputs ? VK_READS : VK_WRITES);
+        // The arguments: the operand at the kernel's binding is the same memory.
+        operands[(*num_operands)++] = operands[bindings[i].binding];
+    }
+    return true;
+}
+
+struct vk_hash plan_fused_key(struct vk_hash key, const struct fused_binding *bindings,
+                              uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct fused_part *part = bindings[i].part;
+        struct vk_hash own = program_class_hash(part->fused->program, &part->class);
+        key = vk_hash_u64(key, (uint64_t)bindings[i].binding << 32 | bindings[i].first);
+        key = vk_hash_u64(vk_hash_u64(key, own.lo), own.hi);
+    }
+    return key;
+}
+
+// Writes by binding of the program's module (its operands, then its arguments) that of the
+// launch; gives their number.
+static uint32_t map_bindings(const struct fused_binding *binding,
+                             uint32_t map[PROGRAM_MAX_OPERANDS + 1])
+{
+    const tn_step *alone = &binding->part->alone;
+    uint32_t next = binding->first, count = num_values(alone);
+    for (uint32_t i = 0; i < count; i++)
+        map[i] = value_of(alone, i)->flags & TN_VALUE_FUSED ? 0 : next++;
+    map[count] = next;
+    return count + 1;
+}
+
+static tn_status link_one(tn_device *device, const struct fused_binding *binding,
+                          struct vk_code *code, char reason[VK_REASON])
+{
+    const struct fused_part *part = binding->part;
+    struct program_source source = {part->fused->program, &part->class};
+    uint32_t map[PROGRAM_MAX_OPERANDS + 1];
+    struct vk_code program = {0}, linked;
+    tn_status status = device->flavour->program_code(device, &source, &program);
+    if (status != TN_OK)
+        return status;
+    const struct spirv_fused fused = {.binding = binding->binding,
+                                      .dtype = binding->dtype,
+                                      .is_output = program_through(&part->class) <
+                                                   part->class.num_inputs,
+                                      .has_i16 = device->facts.i16,
+                                      .program = &program,
+                                      .bindings = map,
+                                      .num_bindings = map_bindings(binding, map)};
+    bool done = spirv_fuse(code, &fused, &linked, reason);
+    if (program.release)
+        program.release(&program);
+    if (!done)
+        return TN_ERR_REFUSED;
+    if (code->release)
+        code->release(code);
+    *code = linked;
+    return TN_OK;
+}
+
+tn_status plan_fused_link(tn_device *device, const struct fused_binding *bindings,
+                          uint32_t count, struct vk_code *code, char reason[VK_REASON])
+{
+    tn_status status = TN_OK;
+    reason[0] = '\0';
+    for (uint32_t i = 0; i < count && status == TN_OK; i++)
+        status = link_one(device, &bindings[i], code, reason);
+    return status;
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// Programs beside a kernel (tn_fused of <tenon/backend.h>). A launch that binds an operand
+// that passes through a program gets the program's function linked into its module, and the
+// program's own operands and arguments as further bindings behind its own.
+#ifndef VULKAN_COMMON_PLAN_FUSED_H
+#define VULKAN_COMMON_PLAN_FUSED_H
+
+#include "plan.h"
+#include "program.h"
+
+// A program of the step that is planned.
+struct fused_part {
+    const tn_fused *fused;
+    tn_step alone; // the program as a step
+    struct program_class class;
+    struct program_args args;
+    uint32_t constants; // where the arguments lie, in words
+    bool is_placed;     // they lie there
+};
+
+// A binding of one launch whose elements pass through a program.
+struct fused_binding {
+    struct fused_part *part;
+    uint32_t binding; // of the kernel's module
+    uint32_t first;   // binding of the launch: the program's operands begin there
+    tn_dtype dtype;   // of the operand
+};
+
+// Why the device cannot take the programs of a step in, or NULL.
+const char *plan_fused_refused(tn_device *device, const tn_step *step);
+
+// The programs of a step, in its order, for free(). NULL: there are none, or memory is
+// short, and then the status says so.
+tn_status plan_fused_parts(struct vk_plan *plan, const tn_step *step,
+                           struct fused_part **out_parts);
+
+// The part of operand `operand` of the step (inputs, then outputs).
+struct fused_part *plan_fused_find(struct fused_part *parts, uint32_t num_parts,
+                                   uint32_t operand);
+
+// Memory of the part that is written, of an epilogue: for a binding that needs some.
+struct vk_operand plan_fused_result(const struct fused_part *part);
+
+// The place of the arguments in the constants, for a binding: they are put there once.
+tn_status plan_fused_args(struct vk_plan *plan, struct fused_part *part,
+                          struct vk_operand *out);
+
+// Appends the operands of the bindings' programs, each program once, and sets `first`.
+// False: they would be more than `most`.
+bool plan_fused_operands(struct fused_binding *bindings, uint32_t count,
+                         struct vk_operand *operands, uint32_t *num_operands,
+                         uint32_t most);
+
+// The key of the linked module.
+struct vk_hash plan_fused_key(struct vk_hash key, const struct fused_binding *bindings,
+                              uint32_t count);
+
+// Replaces *code, which the kernel's module is, by the module with all programs. False:
+// `reason` says why not, or a status does.
+tn_status plan_fused_link(tn_device *device, const struct fused_binding *bindings,
+                          uint32_t count, struct vk_code *code, char reason[VK_REASON]);
+
+#endif // VULKAN_COMMON_PLAN_FUSED_H

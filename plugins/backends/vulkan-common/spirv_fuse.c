@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: MIT
+// Rewrites the loads and stores of a kernel's module, and puts it together with what comes
+// from the program.
+#include "spirv_fuse.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "spirv_fuser.h"
+
+#define WITH_VARIABLES 0x00010400u // from SPIR-V 1.4 on, entry points list all variables
+#define CAPABILITY_INT16 22
+
+// --- the kernel ------------------------------------------------------------------------
+
+// Bits of a scalar, or of a vector of scalars of 32 bits at least; 0: another type.
+static uint32_t bits_of(const struct module *m, uint32_t type)
+{
+    const uint32_t *vector = made_by(m, type, OP_TYPE_VECTOR, 3);
+    uint32_t count = vector ? vector[2] : 1, scalar = vector ? vector[1] : type;
+    const uint32_t *words = made_by(m, scalar, OP_TYPE_INT, 3);
+    words = words ? words : made_by(m, scalar, OP_TYPE_FLOAT, 2);
+    bool fits = words && words[1] <= 64 && count <= 4 && (!vector || words[1] >= 32);
+    return fits ? words[1] * count : 0;
+}
+
+// Checks that the variable's block is an array of elements and nothing else.
+static bool check_block(struct fuser *f, uint32_t variable)
+{
+    const struct module *m = &f->kernel;
+    const uint32_t *pointer = made_by(m, type_of(m, variable), OP_TYPE_POINTER, 3);
+    const uint32_t *block = pointer ? made_by(m, pointer[2], OP_TYPE_STRUCT, 2) : NULL;
+    const uint32_t *array = NULL;
+    if (block && num_operands(m, m->at[pointer[2]]) == 2) {
+        array = made_by(m, block[1], OP_TYPE_RUNTIME_ARRAY, 2);
+        array = array ? array : made_by(m, block[1], OP_TYPE_ARRAY, 3);
+    }
+    if (!array)
+        return fuser_refuse(f, "has at binding %u no array alone, expected one of dtype %s",
+                            f->fused->binding, tn_dtype_name(f->fused->dtype));
+    uint32_t bits = (uint32_t)tn_dtype_bytes(f->fused->dtype) * 8;
+    if (bits_of(m, array[1]) == bits)
+        return true;
+    return fuser_refuse(
+        f, "has at binding %u elements of %u bits, expected %u for dtype %s",
+        f->fused->binding, bits_of(m, array[1]), bits, tn_dtype_name(f->fused->dtype));
+}
+
+// Finds the variables at the binding.
+static bool find_targets(struct fuser *f)
+{
+    const struct module *m = &f->kernel;
+    for (size_t at = HEADER_WORDS; at < m->functions; at = next_at(m, at)) {
+        const uint32_t *words = &m->words[at + 1];
+        if (op_at(m, at) != OP_DECORATE || num_operands(m, at) < 3 ||
+            words[1] != DECORATION_BINDING || words[2] != f->fused->binding ||
+            words[0] >= m->bound)
+            continue;
+        f->is_target[words[0]] = true;
+    }
+    for (uint32_t id = 0; id < m->bound; id++)
+        if (f->is_target[id] && !check_block(f, id))
+            return false;
+    return true;
+}
+
+// Appends a conversion, if the types differ; gives the value's id.
+static uint32_t convert(struct fuser *f, uint32_t value, uint32_t from, uint32_t to,
+                        uint32_t op)
+{
+    if (from == to)
+        return value;
+    uint32_t id = f->next_id++;
+    fuser_write(f, &f->body, op, (const uint32_t[]){to, id, value}, 3);
+    return id;
+}
+
+// The number of the element that an access chain points to, in the function's type.
+static uint32_t write_number(struct fuser *f, uint32_t number)
+{
+    const struct module *m = &f->kernel;
+    uint32_t type = type_of(m, number);
+    const uint32_t *words = made_by(m, type, OP_TYPE_INT, 3);
+    return convert(f, number, type, f->number_type,
+                   words && words[1] == 32 ? OP_BITCAST : OP_U_CONVERT);
+}
+
+// The type of the bits of an element that the kernel has in this type: the same, but for
+// 16-bit floats.
+static uint32_t bits_type(struct fuser *f, uint32_t type)
+{
+    const uint32_t *words = made_by(&f->kernel, type, OP_TYPE_FLOAT, 2);
+    uint32_t insn[] = {OP_TYPE_INT | 4 << 16, 0, 16, 0}, id;
+    if (!words || words[1] != 16)
+        return type;
+    f->needs_i16 = true;
+    id = fuser_find_equal(f->kernel.words + HEADER_WORDS,
+                          f->kernel.functions - HEADER_WORDS, insn);
+    id = id ? id : fuser_find_equal(f->globals.data, f->globals.count, insn);
+    if (id)
+        return id;
+    insn[1] = f->next_id++;
+    fuser_append(f, &f->globals, insn, 4);
+    return insn[1];
+}
+
+// The instruction between an element's bits and the function's element, which has 32 bits
+// at least.
+static uint32_t conversion(const struct fuser *f, bool to_signed)
+{
+    if (tn_dtype_bytes(f->fused->dtype) >= 4)
+        return OP_BITCAST;
+    return to_signed ? OP_S_CONVERT : OP_U_CONVERT;
+}
+
+// The number of the element that a pointer of the kernel points to; 0: it is no pointer to
+// the operand.
+static uint32_t number_of(const struct fuser *f, uint32_t id)
+{
+    return id < f->kernel.bound ? f->numbers[id] : 0;
+}
+
+static bool write_store(struct fuser *f, size_t at)
+{
+    const uint32_t *words = &f->kernel.words[at + 1];
+    uint32_t type = type_of(&f->kernel, words[1]);
+    if (type == 0)
+        return fuser_refuse(f, "stores a value of unknown type to binding %u",
+                            f->fused->binding);
+    bool is_signed = tn_is_signed(f->fused->dtype) && !tn_is_float(f->fused->dtype);
+    uint32_t number = write_number(f, f->numbers[words[0]]), bits = bits_type(f, type);
+    uint32_t value = convert(f, words[1], type, bits, OP_BITCAST);
+    value = convert(f, value, bits, f->element_type, conversion(f, is_signed));
+    const uint32_t call[] = {f->result_type, f->next_id++, f->function, number, value};
+    fuser_write(f, &f->body, OP_FUNCTION_CALL, call, 5);
+    return true;
+}
+
+// The last instruction gives the result that the load gave.
+static bool write_load(struct fuser *f, size_t at)
+{
+    const uint32_t *words = &f->kernel.words[at + 1];
+    const uint32_t *type = made_by(&f->kernel, words[0], OP_TYPE_INT, 3);
+    uint32_t number = write_number(f, f->numbers[words[2]]), bits = bits_type(f, words[0]);
+    uint32_t op = conversion(f, type && type[2] != 0), value = f->next_id++;
+    bool is_same = words[0] == f->element_type;
+    const uint32_t call[] = {f->result_type, is_same ? words[1] : value, f->function,
+                             number};
+    fuser_write(f, &f->body, OP_FUNCTION_CALL, call, 4);
+    if (bits != words[0]) {
+        value = convert(f, value, f->element_type, bits, op);
+        op = OP_BITCAST;
+    }
+    if (!is_same)
+        fuser_write(f, &f->body, op, (const uint32_t[]){words[0], words[1], value}, 3);
+    return true;
+}
+
+// Whether an instruction has the id of a variable at the binding, or of a pointer into it.
+static bool names_target(const struct fuser *f, size_t at)
+{
+    const struct module *m = &f->kernel;
+    uint32_t op = op_at(m, at);
+    bool known = spirv_is_known(op);
+    for (uint32_t i = 0; i < num_operands(m, at); i++) {
+        uint32_t id = m->words[at + 1 + i];
+        if ((!known || spirv_is_id(op, i)) && id < m->bound &&
+            (f->is_target[id] || f->numbers[id] != 0))
+            return true;
+    }
+    return false;
+}
+
+static void copy_insn(struct fuser *f, size_t at)
+{
+    fuser_append(f, &f->body, &f->kernel.words[at],
+                 (size_t)num_operands(&f->kernel, at) + 1);
+}
+
+// Rewrites an instruction that reaches the operand. An access chain stays: it does nothing.
+static bool rewrite(struct fuser *f, size_t at)
+{
+    const struct module *m = &f->kernel;
+    const uint32_t *words = &m->words[at + 1];
+    uint32_t op = op_at(m, at), count = num_operands(m, at);
+    bool is_output = f->fused->is_output;
+    if ((op == OP_ACCESS_CHAIN || op == OP_IN_BOUNDS_ACCESS_CHAIN) && count == 5 &&
+        words[2] < m->bound && f->is_target[words[2]] && words[1] < m->bound &&
+        type_of(m, words[4]) != 0) {
+        f->numbers[words[1]] = words[4];
+        copy_insn(f, at);
+        return true;
+    }
+    if (op == OP_STORE && count >= 2 && is_output && number_of(f, words[0]) != 0 &&
+        number_of(f, words[1]) == 0)
+        return write_store(f, at);
+    if (op == OP_LOAD && count >= 3 && !is_output && number_of(f, words[2]) != 0)
+        return write_load(f, at);
+    return fuser_refuse(f,
+                        "reaches binding %u by an instruction %u, expected that it only %s "
+                        "single elements",
+                        f->fused->binding, op, is_output ? "stores" : "loads");
+}
+
+static bool rewrite_functions(struct fuser *f)
+{
+    const struct module *m = &f->kernel;
+    for (size_t at = m->functions; at < m->count && !f->failed; at = next_at(m, at)) {
+        if (!names_target(f, at))
+            copy_insn(f, at);
+        else if (!rewrite(f, at))
+            return false;
+    }
+    return !f->failed;
+}
+
+// --- the linked module -----------------------------------------------------------------
+
+// The sections of a module, in their order. Debug information stands before decorations.
+enum section { CAPABILITIES, EXTENSIONS, IMPORTS, ENTRIES, DECORATIONS, GLOBALS };
+
+static enum section section_of(uint32_t op)
+{
+    if (op == OP_CAPABILITY)
+        return CAPABILITIES;
+    if (op == OP_EXTENSION)
+        return EXTENSIONS;
+    if (op == OP_IMPORT)
+        return IMPORTS;
+    bool describes =
+        (op >= OP_DECORATE && op <= 75) || op == 332 || op == 5632 || op == 5633;
+    if (op < OP_TYPE_VOID || op == 330 || op == 331)
+        return ENTRIES;
+    return describes ? DECORATIONS : GLOBALS;
+}
+
+// Appends the program's capabilities or extensions that the kernel has not.
+static void add_missing(struct fuser *f, struct words *out, uint32_t wanted)
+{
+    const struct module *from = &f->program, *m = &f->kernel;
+    for (size_t at = HEADER_WORDS; at < from->functions; at = next_at(from, at)) {
+        size_t size = (from->words[at] >> 16) * sizeof(uint32_t), has = HEADER_WORDS;
+        if (op_at(from, at) != wanted)
+            continue;
+        while (has < m->functions && (m->words[has] != from->words[at] ||
+                                      memcmp(&m->words[has], &from->words[at], size) != 0))
+            has = next_at(m, has);
+        if (has >= m->functions)
+            fuser_append(f, out, &from->words[at], size / sizeof(uint32_t));
+    }
+}
+
+// Whether a module declares a capability.
+static bool has_capability(const struct module *m, uint32_t capability)
+{
+    for (size_t at = HEADER_WORDS; at < m->functions; at = next_at(m, at))
+        if (op_at(m, at) == OP_CAPABILITY && m->words[at + 1] == capability)
+            return true;
+    return false;
+}
+
+// Appends the program's part of a section.
+static void add_section(struct fuser *f, struct words *out, enum section section)
+{
+    if (section == CAPABILITIES && f->needs_i16 &&
+        !has_capability(&f->kernel, CAPABILITY_INT16) &&
+        !has_capability(&f->program, CAPABILITY_INT16))
+        fuser_write(f, out, OP_CAPABILITY, (const uint32_t[]){CAPABILITY_INT16}, 1);
+    if (section == CAPABILITIES || section == EXTENSIONS)
+        add_missing(f, out, section == CAPABILITIES ? OP_CAPABILITY : OP_EXTENSION);
+    else if (section == IMPORTS)
+        fuser_append(f, out, f->imports.data, f->imports.count);
+    else if (section == DECORATIONS)
+        fuser_append(f, out, f->decorations.data, f->decorations.count);
+    else if (section == GLOBALS)
+        fuser_append(f, out, f->globals.data, f->globals.count);
+}
+
+// Appends an entry point with the variables that the program brings.
+static void add_entry(struct fuser *f, struct words *out, size_t at)
+{
+    size_t begin = out->count;
+    fuser_append(f, out, &f->kernel.words[at], f->kernel.words[at] >> 16);
+    for (size_t i = 0; i < f->globals.count; i += f->globals.data[i] >> 16)
+        if ((f->globals.data[i] & 0xffff) == OP_VARIABLE)
+            fuser_append(f, out, &f->globals.data[i + 2], 1);
+    if (!f->failed)
+        out->data[begin] = OP_ENTRY_POINT | (uint32_t)(out->count - begin) << 16;
+}
+
+// Puts the program's part of each section behind the kernel's.
+static void assemble(struct fuser *f, struct words *out)
+{
+    const struct module *m = &f->kernel;
+    enum section section = CAPABILITIES;
+    fuser_append(f, out, m->words, HEADER_WORDS);
+    for (size_t at = HEADER_WORDS; at < m->functions; at = next_at(m, at)) {
+        for (; section < section_of(op_at(m, at)); section++)
+            add_section(f, out, section);
+        if (op_at(m, at) == OP_ENTRY_POINT && m->words[1] >= WITH_VARIABLES)
+            add_entry(f, out, at);
+        else
+            fuser_append(f, out, &m->words[at], m->words[at] >> 16);
+    }
+    for (; section <= GLOBALS; section++)
+        add_section(f, out, section);
+    fuser_append(f, out, f->body.data, f->body.count);
+    fuser_append(f, out, f->code.data, f->code.count);
+    if (f->failed)
+        return;
+    if (f->program.words[1] > out->data[1])
+        out->data[1] = f->program.words[1];
+    out->data[3] = f->next_id;
+}
+
+static void finish(struct fuser *f)
+{
+    struct words *all[] = {&f->imports, &f->decorations, &f->globals, &f->code, &f->body};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        free(all[i]->data);
+    free(f->kernel.at);
+    free(f->program.at);
+    free(f->map);
+    free(f->is_written);
+    free(f->numbers);
+    free(f->is_target);
+}
+
+static void release_words(struct vk_code *code)
+{
+    free((void *)(uintptr_t)code->words);
+}
+
+bool spirv_fuse(const struct vk_code *kernel, const struct spirv_fused *fused,
+                struct vk_code *out, char reason[VK_REASON])
+{
+    struct fuser f = {.fused = fused, .reason = reason};
+    struct words words = {0};
+    reason[0] = '\0';
+    fuser_index(&f, &f.kernel, kernel);
+    fuser_index(&f, &f.program, fused->program);
+    f.next_id = f.kernel.bound;
+    f.numbers = calloc(f.kernel.bound, sizeof(*f.numbers));
+    f.is_target = calloc(f.kernel.bound, sizeof(*f.is_target));
+    f.failed = f.failed || !f.numbers || !f.is_target;
+    bool done =
+        !f.failed && find_targets(&f) && fuser_take_program(&f) && rewrite_functions(&f);
+    if (done && f.needs_i16 && !fused->has_i16)
+        done = fuser_refuse(
+            &f, "has at binding %u floats of 16 bits, and the device no integers",
+            fused->binding);
+    if (done)
+        assemble(&f, &words);
+    finish(&f);
+    if (f.failed)
+        (void)fuser_refuse(&f, "cannot be linked with a program: out of memory");
+    if (!done || f.failed) {
+        free(words.data);
+        return false;
+    }
+    *out = (struct vk_code){.words = words.data,
+                            .size = words.count * sizeof(uint32_t),
+                            .release = release_words};
+    return true;
+}
