@@ -287,8 +287,8 @@ Test(shared, bad_memory_is_refused_and_released)
     REFUSED(memory.size = 1 << 30, TN_F32, shape, "memory of 1073741824 bytes");
     REFUSED(memory.size = UINT64_MAX, TN_F32, shape, "a buffer cannot have this size");
     REFUSED(memory.kind = 99, TN_F32, shape, "kind 99: the device has no such memory");
-    REFUSED(memory.device[3] ^= 1, TN_F32, shape, "memory of device ");
-    REFUSED(memory.device[31] ^= 1, TN_F32, shape, "expected ");
+    REFUSED(memory.device[3] ^= 1, TN_F32, shape, "byte 3 of its id is 0x");
+    REFUSED(memory.device[31] ^= 1, TN_F32, shape, "memory of another device than ");
     REFUSED(memory.offset = 2, TN_F32, TN_SHAPE(1),
             "offset 2, expected a multiple of 4 bytes, the size of f32");
     REFUSED(memory.offset = 4, TN_F64, TN_SHAPE(1), "expected a multiple of 8 bytes");
