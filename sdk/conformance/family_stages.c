@@ -296,7 +296,7 @@ static void check_constants(struct fixture *f)
     static int32_t table[TABLE], x[N], z[N];
     tn_binding bindings[3];
     uint64_t point, before = 256;
-    if (!computes_cpu(f))
+    if (!computes(f, TN_FAMILY_CPU))
         return;
     for (int64_t i = 0; i < TABLE; i++)
         table[i] = table_at(i);
