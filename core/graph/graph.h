@@ -54,7 +54,7 @@ struct node {
     // argument lies. 0: none, which means the first.
     uint32_t device;
     uint32_t is_lazy; // 1: without inputs until node_expand() takes those of `counted`
-    uint32_t typed; // NODE_EXPR: 1 when the outputs' dtypes were given, not inferred
+    uint32_t typed;   // NODE_EXPR: 1 when the outputs' dtypes were given, not inferred
     uint32_t mark, position; // scratch of a graph walk: valid when mark is the walk's epoch
 };
 

@@ -510,10 +510,8 @@ static void check_spirv_fused(struct fixture *f)
 }
 
 static const struct fixture_check checks[] = {
-    {"family.cpu-stages", check_stages},
-    {"family.cpu-constants", check_constants},
-    {"family.cpu-fused", check_fused},
-    {"family.glsl-fused", check_glsl_fused},
+    {"family.cpu-stages", check_stages},       {"family.cpu-constants", check_constants},
+    {"family.cpu-fused", check_fused},         {"family.glsl-fused", check_glsl_fused},
     {"family.spirv-fused", check_spirv_fused},
 };
 
