@@ -14,7 +14,7 @@ static uint32_t begin_function(struct spirv_writer *w, bool is_output, uint32_t 
                                uint32_t *out_function)
 {
     struct spirv_module *m = w->module;
-    const struct spirv_part *model = spirv_get(m, "main");
+    const struct spirv_part *model = spirv_entry(m);
     uint32_t type = spirv_new_id(m), value = 0;
     uint32_t result = is_output ? model->result : spirv_use(m, element);
     const uint32_t types[] = {type, result, w->uint_type, element};

@@ -337,7 +337,7 @@ uint32_t program_write_rows_spirv(struct spirv_writer *w)
 {
     struct spirv_module *m = w->module;
     struct spirv_rows rows = {.w = w};
-    const struct spirv_part *model = spirv_get(m, "main");
+    const struct spirv_part *model = spirv_entry(m);
     uint32_t entry = spirv_new_id(m);
     w->num_args = rows_first_param(w->class) + program_count_params(w->program);
     spirv_declare_push(w);

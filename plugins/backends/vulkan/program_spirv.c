@@ -332,7 +332,7 @@ static void write_body(struct spirv_writer *w, uint32_t num_elements)
 static uint32_t write_main(struct spirv_writer *w)
 {
     struct spirv_module *m = w->module;
-    const struct spirv_part *model = spirv_get(m, "main");
+    const struct spirv_part *model = spirv_entry(m);
     uint32_t entry = spirv_new_id(m), body = spirv_new_id(m), end = spirv_new_id(m);
     SPIRV_ADD(m, code, SPIRV_FUNCTION, model->result, entry, 0, model->type);
     write_label(w, spirv_new_id(m));

@@ -53,10 +53,15 @@ static int compare_name(const void *name, const void *part)
     return strcmp(name, ((const struct spirv_part *)part)->name);
 }
 
+static const struct spirv_part *look_up(const char *name)
+{
+    return bsearch(name, spirv_parts, num_spirv_parts, sizeof(struct spirv_part),
+                   compare_name);
+}
+
 const struct spirv_part *spirv_find(struct spirv_module *module, const char *name)
 {
-    const struct spirv_part *part =
-        bsearch(name, spirv_parts, num_spirv_parts, sizeof(*part), compare_name);
+    const struct spirv_part *part = look_up(name);
     if (part)
         spirv_use(module, part->id);
     return part;
@@ -68,6 +73,14 @@ const struct spirv_part *spirv_get(struct spirv_module *module, const char *name
     if (!part)
         snprintf(module->missing, sizeof(module->missing), "%s", name);
     return part ? part : &spirv_parts[0];
+}
+
+const struct spirv_part *spirv_entry(struct spirv_module *module)
+{
+    const struct spirv_part *part = look_up("main"); // which each module of glslc has
+    spirv_use(module, part->result);
+    spirv_use(module, part->type);
+    return part;
 }
 
 // --- writing ---------------------------------------------------------------------------
