@@ -308,6 +308,15 @@ static int counted(const struct maker *m, tn_array *out[MOST_RESULTS])
     return 1;
 }
 
+// A program of no elements.
+static int empty_sum(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *h =
+        bin2(m, "multiply", data(m, TN_SHAPE(3, 0, 5), 1), data(m, TN_SHAPE(5), 2));
+    out[0] = kept(m, tn_op(m->s, "sum", TN_IN(h), tn_attrs("axis", 1)));
+    return 1;
+}
+
 static tn_array *narrow(const struct maker *m, const tn_shape *shape, int start)
 {
     const struct maker whole = {m->s, TN_I32, m->alone};
@@ -380,6 +389,7 @@ static const struct graph {
     {"a long mean", long_sum, FLOATS, 2, HALF, 1},
     {"the index of the largest", index_of_largest, ALL, 3, HALF, 1},
     {"a count", counted, ONLY_F32, 2, ONLY_F32, 1},
+    {"a sum of nothing", empty_sum, ONLY_F32, 1, ONLY_F32, 1},
     {"elements of 8 bits", narrow_elements, ONLY_F32, 3, ONLY_F32, 2},
     {"gradients of a convolution", convolution_gradient, ONLY_F32, 4, ONLY_F32, 2},
 };

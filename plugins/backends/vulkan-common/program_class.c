@@ -113,10 +113,12 @@ void program_add_params(const tn_step *step, struct program_args *args)
             add_param(args, program->insns[i].dtype, step->params[program->insns[i].a]);
 }
 
-// Adds the factor and the shifts of divide.glsl for a divisor from 1 to 2^32 - 1.
+// Adds the factor and the shifts of divide.glsl for a divisor below 2^32. Where there are
+// no elements it may be 0, and nothing is divided.
 static void add_divisor(struct program_args *args, uint64_t divisor)
 {
     uint32_t bits = 0;
+    divisor = divisor > 0 ? divisor : 1;
     while (UINT64_C(1) << bits < divisor)
         bits++;
     uint64_t above = (UINT64_C(1) << bits) - divisor;
