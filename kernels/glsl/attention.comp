@@ -40,9 +40,9 @@ layout(std430, binding = 3) readonly buffer Added { PASTE(S_, IN) d[]; } added;
 layout(std430, binding = 4) readonly buffer Seen { uint8_t d[]; } seen;
 layout(std430, binding = 5) readonly buffer Lengths { uint8_t d[]; } lengths;
 layout(std430, binding = 6) writeonly buffer Out { ELEMENT d[]; } result;
-layout(std430, binding = 7) writeonly buffer Parts { vec4 d[]; } sums;
+layout(std430, binding = 6) writeonly buffer Parts { vec4 d[]; } sums; // in place of Out
 // For each axis of batches: extent, then strides of q, k, v and mask.
-layout(std430, binding = 8) readonly buffer Batches { uint d[]; } batches;
+layout(std430, binding = 7) readonly buffer Batches { uint d[]; } batches;
 layout(push_constant) uniform Args {
     uint heads; // of q, for a head of k
     uint queries, groups, keys, depth, width, parts, num_batch;

@@ -285,8 +285,7 @@ static void bind_all(struct kernel_launch *launch, const struct attention *a,
     kernel_bind(launch, a->mask && !is_seen ? tn_vulkan_input(3) : q);
     kernel_bind(launch, is_seen ? tn_vulkan_input(3) : q);
     kernel_bind(launch, a->lengths ? tn_vulkan_input(4) : q);
-    kernel_bind(launch, is_split ? sums : out); // the other one is bound, but not written
-    kernel_bind(launch, is_split ? sums : out);
+    kernel_bind(launch, is_split ? sums : out); // one binding: it is written as either
     kernel_bind(
         launch,
         a->num_batch ? tn_vulkan_data(batches, a->num_batch * 5ull * sizeof(*batches)) : q);
