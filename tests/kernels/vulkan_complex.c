@@ -235,6 +235,12 @@ static double distance(tn_dtype dtype, number got, number want)
                     (unit * (size > 4 * least / unit ? size : 4 * least / unit)));
 }
 
+static bool has_subnormal_part(number x)
+{
+    long double re = fabsl(creall(x)), im = fabsl(cimagl(x));
+    return (re > 0 && re < (long double)FLT_MIN) || (im > 0 && im < (long double)FLT_MIN);
+}
+
 static double bound_of(const struct function *function, number x, number y)
 {
     if (function->growth == BY_IMAGINARY)
@@ -253,6 +259,8 @@ static void compare(const struct function *function, const tn_step *step,
     for (int i = 0; i < NUM_POINTS; i++) {
         number x = number_at(tn_step_input(step, 0), i);
         number y = number_at(tn_step_input(step, 1), i), got = number_at(output, i);
+        if (dtype == TN_COMPLEX64 && (has_subnormal_part(x) || has_subnormal_part(y)))
+            continue; // a device may take these for zeros
         if (function->op == TN_EXPR_POW && (y == 0 || x == 0))
             continue; // by cases: tests/tools/complex.py
         number want = function->binary ? function->binary(x, y) : function->unary(x);

@@ -204,7 +204,8 @@ struct tn_device {
     atomic_bool waits_for_host;                // work did so; never cleared
     atomic_bool lost;                          // never cleared
     _Atomic uint64_t share_file; // what files its exports are (share.c); 0: not known yet
-    // A software driver, not told to act as a GPU: no polling, no tiled transposition.
+    // A software driver, not told to act as a GPU: no polling, no tiled transposition, and
+    // programs beside products of any size.
     bool is_software;
     struct vk_memory memory;
     struct vk_shaders shaders;

@@ -3,6 +3,7 @@
 #include "executable.h"
 
 #include <stdlib.h>
+#include "kernels.h"
 #include "plan_fused.h"
 #include "plan_transpose.h"
 #include "program_rows.h"
@@ -39,6 +40,20 @@ static const char *operands_refused(const tn_device *device, const tn_step *step
     return reason;
 }
 
+// An invocation of a large product has up to 64 elements in registers, and the program is
+// written out for each. With few elements in all a step saves its launch (128x128x128 on an
+// H200: 19 us instead of 21); with many it is slower than two (4096x64x4096: 223 us, 158).
+#define MAX_PRODUCT 131072
+
+static bool is_large_product(const tn_step *step)
+{
+    const tn_vulkan_kernel *kernel = step->kernel->payload;
+    bool is_product = kernel->plan == vk_plan_matmul || kernel->plan == vk_plan_conv2d ||
+                      kernel->plan == vk_plan_conv2d_input ||
+                      kernel->plan == vk_plan_conv2d_weight;
+    return is_product && layout_count(&tn_step_output(step, 0)->layout) > MAX_PRODUCT;
+}
+
 // Why the device takes the program beside a kernel not in.
 static const char *fused_refused(tn_device *device, const tn_step *step,
                                  const tn_fused *fused)
@@ -64,6 +79,8 @@ int32_t vk_step_check(tn_device *device, const tn_step *step, const char **out_r
         strcmp(step->kernel->family, TN_FAMILY_VULKAN_GLSL) == 0 &&
         !device->flavour->compile)
         reason = "GLSL needs a compiler, which this backend has not";
+    if (!reason && step->num_fused > 0 && !device->is_software && is_large_product(step))
+        reason = "on a GPU a large product is faster alone";
     if (!reason)
         reason = plan_fused_refused(device, step);
     for (uint32_t i = 0; i < step->num_fused && !reason; i++)
