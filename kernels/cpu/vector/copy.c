@@ -11,11 +11,13 @@
 
 // Vectors of the squares that are transposed in registers, 4 x 4 of 32 bits and 2 x 2 of 64
 // bits; "loose" ones are loaded and stored without alignment. Bytes and 16-bit elements are
-// copied one by one.
+// copied one by one. Elements of 64 bits may be pairs of 32-bit numbers, and are aligned as
+// these: Fourier transforms take rows of real numbers as rows of half as many complex ones.
 typedef uint32_t quad32 __attribute__((vector_size(16)));
 typedef uint32_t loose_quad32 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef uint64_t pair64 __attribute__((vector_size(16)));
-typedef uint64_t loose_pair64 __attribute__((vector_size(16), aligned(8), may_alias));
+typedef uint64_t loose_pair64 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef uint64_t loose_uint64 __attribute__((aligned(4), may_alias));
 
 static inline void transpose_square_uint32_t(uint32_t *to, const uint32_t *from,
                                              int64_t stride)
@@ -35,8 +37,8 @@ static inline void transpose_square_uint32_t(uint32_t *to, const uint32_t *from,
         __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
 }
 
-static inline void transpose_square_uint64_t(uint64_t *to, const uint64_t *from,
-                                             int64_t stride)
+static inline void transpose_square_loose_uint64(loose_uint64 *to, const loose_uint64 *from,
+                                                 int64_t stride)
 {
     pair64 a = *(const loose_pair64 *)from, b = *(const loose_pair64 *)(from + stride);
     *(loose_pair64 *)to = __builtin_shufflevector(a, b, 0, 2);
@@ -110,7 +112,7 @@ static inline void transpose_square_loose_pair64(loose_pair64 *to, const loose_p
                               int64_t src_stride, int64_t rows, int64_t columns)           \
     {                                                                                      \
         const int64_t width = TILE_BYTES / sizeof(T);                                      \
-        T tile[TILE_ROWS * TILE_BYTES / sizeof(T)];                                        \
+        _Alignas(TILE_BYTES) T tile[TILE_ROWS * TILE_BYTES / sizeof(T)];                   \
         T *dst = dst_;                                                                     \
         const T *src = src_;                                                               \
         for (int64_t r = 0; r < rows; r += TILE_ROWS) {                                    \
@@ -127,11 +129,11 @@ static inline void transpose_square_loose_pair64(loose_pair64 *to, const loose_p
 COPIES(uint8_t, 1)
 COPIES(uint16_t, 1)
 COPIES(uint32_t, 4)
-COPIES(uint64_t, 2)
+COPIES(loose_uint64, 2)
 COPIES(loose_pair64, 1)
 
 cpu_copy_fn *const V(cpu_copies)[5] = {copy_uint8_t, copy_uint16_t, copy_uint32_t,
-                                       copy_uint64_t, copy_loose_pair64};
+                                       copy_loose_uint64, copy_loose_pair64};
 cpu_transpose_fn *const V(cpu_transposes)[5] = {transpose_uint8_t, transpose_uint16_t,
-                                                transpose_uint32_t, transpose_uint64_t,
+                                                transpose_uint32_t, transpose_loose_uint64,
                                                 transpose_loose_pair64};
