@@ -115,10 +115,15 @@ static void copies_without_the_host(const char *second)
 Test(shared_devices, devices_copy_without_the_host)
 {
     char second[96];
-    const char *other = strcmp(backend, "vulkan") == 0 ? "vulkan-jit:0" : "vulkan:0";
     snprintf(second, sizeof(second), "%s:1", backend);
     copies_without_the_host(second);
-    copies_without_the_host(other); // of another plugin
+}
+
+Test(shared_devices, those_of_two_plugins_do_as_well)
+{
+    bool is_jit = strcmp(backend, "vulkan-jit") == 0;
+    need_device(is_jit ? "vulkan" : "vulkan-jit");
+    copies_without_the_host(is_jit ? "vulkan:0" : "vulkan-jit:0");
 }
 
 Test(shared_devices, devices_copy_by_way_of_the_host_where_memory_is_not_shared)
