@@ -3,9 +3,9 @@
 // Reductions over any axes of an array with any strides.
 //
 // OP_x: sum, mean, prod, max, min, argmax, logsumexp. IN, OUT: dtypes. ACC: the type of the
-// accumulator's numbers. IS_COMPLEX: they are pairs. An output is computed by one invocation, or (WIDE) by a workgroup. With
-// `splits` above 1 each output is reduced in parts, whose accumulators go to `partial`, and a
-// second dispatch (FROM_PARTIAL) combines them.
+// accumulator's numbers. IS_COMPLEX: they are pairs. An output is computed by LANES invocations of a
+// workgroup: by one, or by a power of two of them. With `splits` above 1 each output is reduced in
+// parts, whose accumulators go to `partial`, and a second dispatch (FROM_PARTIAL) combines them.
 #if defined(OP_max) || defined(OP_min)
 #define NEED_MAX
 #endif
@@ -20,7 +20,7 @@
 layout(local_size_x = 256) in;
 layout(constant_id = 0) const uint NUM_KEPT = 1;    // axes, first in `extent` and `stride`
 layout(constant_id = 1) const uint NUM_REDUCED = 1; // axes, after them
-layout(constant_id = 2) const uint WIDE = 0;
+layout(constant_id = 2) const uint LANES = 1;
 layout(constant_id = 3) const uint TO_PARTIAL = 0;
 layout(constant_id = 4) const uint FROM_PARTIAL = 0;
 
@@ -162,12 +162,13 @@ accumulator neutral()
 // Splits are chosen so that no part of a reduction with elements is empty.
 void main()
 {
-    uint lane = gl_LocalInvocationIndex;
-    uint unit = WIDE != 0u ? group_number() : group_number() * 256u + lane;
-    uint first_lane = WIDE != 0u ? lane : 0u;
-    uint step_size = WIDE != 0u ? 256u : 1u;
-    if (unit >= args.num_outputs * args.splits)
+    uint number = gl_LocalInvocationIndex;
+    uint unit = group_number() * (256u / LANES) + number / LANES;
+    uint lane = number % LANES;
+    bool is_unit = unit < args.num_outputs * args.splits;
+    if (LANES == 1u && !is_unit)
         return;
+    unit = is_unit ? unit : 0u; // and takes part in barriers
     uint output_index = unit % args.num_outputs;
     uint split = unit / args.num_outputs;
     uint chunk = (args.num_reduced + args.splits - 1u) / args.splits;
@@ -175,33 +176,33 @@ void main()
     uint end = min(begin + chunk, args.num_reduced);
     uint kept_at = args.in_offset + walk(output_index, 0u, NUM_KEPT);
 
-    uint r = begin + first_lane;
+    uint r = begin + lane;
     bool has = r < end;
     accumulator a = neutral();
     if (has)
         a = load_one(kept_at, output_index, r);
-    r += step_size;
-    uint left = r < end ? (end - r + step_size - 1u) / step_size : 0u;
-    for (; left >= AT_ONCE; left -= AT_ONCE, r += AT_ONCE * step_size) {
+    r += LANES;
+    uint left = r < end ? (end - r + LANES - 1u) / LANES : 0u;
+    for (; left >= AT_ONCE; left -= AT_ONCE, r += AT_ONCE * LANES) {
         accumulator x[AT_ONCE];
         [[unroll]] for (uint i = 0u; i < AT_ONCE; i++)
-            x[i] = load_one(kept_at, output_index, r + i * step_size);
+            x[i] = load_one(kept_at, output_index, r + i * LANES);
         [[unroll]] for (uint i = 0u; i < AT_ONCE; i++)
             a = combine(a, x[i]);
     }
-    for (; left > 0u; left--, r += step_size)
+    for (; left > 0u; left--, r += LANES)
         a = combine(a, load_one(kept_at, output_index, r));
-    if (WIDE == 0u) {
+    if (LANES == 1u) {
         write_result(unit, output_index, a);
         return;
     }
-    uint count = min(256u, end - begin);
-    lanes[lane] = a;
-    for (uint width = 128u; width > 0u; width >>= 1) {
+    uint count = min(LANES, end - begin);
+    lanes[number] = a;
+    for (uint width = LANES / 2u; width > 0u; width >>= 1) {
         barrier();
         if (lane < width && lane + width < count)
-            lanes[lane] = combine(lanes[lane], lanes[lane + width]);
+            lanes[number] = combine(lanes[number], lanes[number + width]);
     }
-    if (lane == 0u)
-        write_result(unit, output_index, lanes[0]);
+    if (is_unit && lane == 0u)
+        write_result(unit, output_index, lanes[number]);
 }

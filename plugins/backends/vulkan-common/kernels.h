@@ -77,6 +77,7 @@ const tn_vulkan_module *module_find(const tn_vulkan_module *modules, uint32_t co
 tn_status kernel_launch(const tn_vulkan_plan *plan, struct kernel_launch *launch);
 
 // plan_reduce.c
+int32_t vk_logsumexp_accepts(const tn_kernel_query *query);
 tn_status vk_plan_reduce(const tn_vulkan_plan *plan);
 uint64_t vk_reduce_scratch(const tn_kernel_query *query);
 // Sums `count` contiguous parts of `n` f32 each (f64 for an output of f64), at the
@@ -88,6 +89,7 @@ tn_status vk_plan_matmul(const tn_vulkan_plan *plan);
 int32_t vk_matmul_accepts(const tn_kernel_query *query);
 
 // plan_cross_entropy.c
+int32_t vk_cross_entropy_accepts(const tn_kernel_query *query);
 tn_status vk_plan_cross_entropy(const tn_vulkan_plan *plan);
 
 // plan_index.c

@@ -86,7 +86,7 @@ static const tn_operand_rule attention_rules[] = {
     X(dynamic_slice_update, "base.dynamic_slice_update/1", vk_plan_dynamic_slice_update,   \
       dynamic_update_rules, .accepts = NULL)                                               \
     X(cross_entropy, "nn.cross_entropy/1", vk_plan_cross_entropy, loss_rules,              \
-      .accepts = NULL)                                                                     \
+      .accepts = vk_cross_entropy_accepts)                                                 \
     X(attention, "nn.scaled_dot_product_attention/1", vk_plan_attention, attention_rules,  \
       .accepts = vk_attention_accepts, .scratch_size = vk_attention_scratch)               \
     X(conv2d, "nn.conv2d/1", vk_plan_conv2d, conv_rules, .accepts = vk_conv_accepts)       \
@@ -121,12 +121,18 @@ OWN_KERNELS(RECORD)
 #define COMPLEX_max 0
 #define COMPLEX_min 0
 #define COMPLEX_logsumexp 0
+#define ACCEPTS_sum NULL
+#define ACCEPTS_prod NULL
+#define ACCEPTS_mean NULL
+#define ACCEPTS_max NULL
+#define ACCEPTS_min NULL
+#define ACCEPTS_logsumexp vk_logsumexp_accepts
 #define REDUCTION(name, dtypes)                                                            \
     static const tn_operand_rule name##_rules[] = {                                        \
         {(TN_##dtypes##_DTYPES & TN_FIRST_DTYPES) | COMPLEX_##name, TN_NEEDS_ANY,          \
          TN_OPERAND_FUSES}};                                                               \
     RECORD(name, "base." #name "/1", vk_plan_reduce, name##_rules,                         \
-           .scratch_size = vk_reduce_scratch)
+           .accepts = ACCEPTS_##name, .scratch_size = vk_reduce_scratch)
 TN_REDUCTIONS(REDUCTION)
 #undef REDUCTION
 #undef RECORD

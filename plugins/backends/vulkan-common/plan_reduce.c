@@ -4,7 +4,9 @@
 #include "kernels.h"
 
 #include <stdio.h>
+#include "program_rows.h"
 
+#define GROUP 256 // invocations of a workgroup
 // Invocations that fill a device, and the least elements of a part when an output's
 // elements are split: for an invocation, and for a workgroup.
 #define ENOUGH_INVOCATIONS 131072
@@ -17,7 +19,7 @@ struct reduction {
     uint32_t num_kept_axes, num_reduced_axes;
     uint32_t extent[TN_MAX_RANK], stride[TN_MAX_RANK]; // of kept axes, then of reduced ones
     uint32_t splits;
-    bool is_wide; // each part is reduced by a workgroup, not an invocation
+    uint32_t lanes; // invocations that reduce a part: a power of two up to 256
 };
 
 // Appends the axes in `set`, with neighbours merged, from index `first` on. Returns their
@@ -43,14 +45,34 @@ static uint32_t collect_axes(const tn_layout *x, uint32_t set, uint32_t first,
     return count;
 }
 
-static void choose_shape(struct reduction *r)
+// Rows are shared by about as many invocations as each has elements then, so that loads of
+// neighbours are next to each other and few sums are left to add (sums over the last axis
+// on an H200, with a workgroup for each row before: 65536x128 98 us, now 21; 65536x2048
+// 198, 138), and by more where there are too few rows to fill the device. A processor that
+// emulates a device has nothing to win from sharing.
+#define SHARED_ROW 16
+static uint32_t choose_lanes(uint64_t outputs, uint64_t terms, bool is_software)
+{
+    uint32_t lanes = 1;
+    while (!is_software && terms >= SHARED_ROW && lanes < GROUP &&
+           terms >= 4 * (uint64_t)lanes * lanes)
+        lanes *= 2;
+    while (lanes > 1 && lanes < GROUP && lanes * 2 <= terms &&
+           outputs * lanes < ENOUGH_INVOCATIONS)
+        lanes *= 2;
+    return lanes;
+}
+
+static void choose_shape(struct reduction *r, bool is_software)
 {
     uint32_t kept = r->num_kept_axes, all = kept + r->num_reduced_axes;
     bool columns = kept > 0 && r->stride[kept - 1] == 1 && r->num_outputs >= 32;
-    r->is_wide = !columns && r->num_reduced >= 64 && all > kept;
-    uint64_t invocations = r->num_outputs * (r->is_wide ? 256 : 1);
+    r->lanes = columns || all == kept
+                   ? 1
+                   : choose_lanes(r->num_outputs, r->num_reduced, is_software);
+    uint64_t invocations = r->num_outputs * r->lanes;
     uint64_t wanted = ENOUGH_INVOCATIONS / (invocations ? invocations : 1);
-    uint64_t most = r->num_reduced / (r->is_wide ? MIN_WIDE_CHUNK : MIN_CHUNK);
+    uint64_t most = r->num_reduced / (r->lanes == GROUP ? MIN_WIDE_CHUNK : MIN_CHUNK);
     uint64_t splits = wanted < most ? wanted : most;
     splits = splits < MAX_SPLITS ? splits : MAX_SPLITS;
     if (splits < 2) {
@@ -61,7 +83,7 @@ static void choose_shape(struct reduction *r)
     r->splits = (uint32_t)ceil_div(r->num_reduced, ceil_div(r->num_reduced, splits));
 }
 
-static struct reduction describe(const tn_layout *x, uint32_t reduced)
+static struct reduction describe(const tn_layout *x, uint32_t reduced, bool is_software)
 {
     struct reduction r = {.num_outputs = 1, .num_reduced = 1};
     for (int32_t axis = 0; axis < x->rank; axis++) {
@@ -71,7 +93,7 @@ static struct reduction describe(const tn_layout *x, uint32_t reduced)
     }
     r.num_kept_axes = collect_axes(x, ~reduced, 0, &r);
     r.num_reduced_axes = collect_axes(x, reduced, r.num_kept_axes, &r);
-    choose_shape(&r);
+    choose_shape(&r, is_software);
     return r;
 }
 
@@ -121,21 +143,22 @@ static void set_shape(struct kernel_launch *launch, const struct reduction *r,
 {
     kernel_spec(launch, r->num_kept_axes);
     kernel_spec(launch, r->num_reduced_axes);
-    kernel_spec(launch, r->is_wide);
+    kernel_spec(launch, r->lanes);
     kernel_spec(launch, to_partial);
     kernel_spec(launch, from_partial);
     uint64_t units = r->num_outputs * r->splits;
-    launch->groups = r->is_wide ? units : ceil_div(units, 256);
+    launch->groups = ceil_div(units, GROUP / r->lanes);
 }
 
 // The second dispatch: reduces the partial results of `first` to the outputs.
 static tn_status plan_second(const tn_vulkan_plan *plan, const char *name,
                              const struct reduction *first, tn_vulkan_operand partial)
 {
-    struct reduction second = {.num_outputs = first->num_outputs,
-                               .num_reduced = first->splits,
-                               .splits = 1,
-                               .is_wide = first->splits >= 64 && first->num_outputs < 4096};
+    struct reduction second = {
+        .num_outputs = first->num_outputs,
+        .num_reduced = first->splits,
+        .splits = 1,
+        .lanes = first->splits >= 64 && first->num_outputs < 4096 ? GROUP : 1};
     second.extent[0] = (uint32_t)first->num_reduced; // the divisor of a mean
     struct kernel_launch launch = {.name = name};
     partial.access = TN_VULKAN_READS;
@@ -147,12 +170,27 @@ static tn_status plan_second(const tn_vulkan_plan *plan, const char *name,
     return kernel_launch(plan, &launch);
 }
 
+// Rows of neighbours are a row program, which reads them once (on an H200 65536x2048: 274
+// us, 618 by this kernel); short and few ones are not, nor is one that joins a program.
+#define LEAST_ROW 32
+int32_t vk_logsumexp_accepts(const tn_kernel_query *query)
+{
+    const tn_layout *x = &query->inputs[0];
+    int32_t last = x->rank - 1;
+    uint32_t reduced = reduced_axes("base.logsumexp/1", query->attrs, x->rank);
+    if (query->fused || last < 0 || reduced != UINT32_C(1) << last || x->stride[last] != 1)
+        return true;
+    uint64_t rows = layout_count(&query->outputs[0]), terms = (uint64_t)x->extent[last];
+    return terms < LEAST_ROW || (rows < PROGRAM_FEW_ROWS && terms >= PROGRAM_LONG_ROW);
+}
+
 tn_status vk_plan_reduce(const tn_vulkan_plan *plan)
 {
     const tn_step *step = plan->step;
     const tn_layout *x = &tn_step_input(step, 0)->layout;
     const char *id = step->kernel->primitive;
-    struct reduction r = describe(x, reduced_axes(id, step->attrs, x->rank));
+    struct reduction r = describe(x, reduced_axes(id, step->attrs, x->rank),
+                                  plan->limits->features & TN_VULKAN_IS_SOFTWARE);
     if (r.num_outputs == 0)
         return TN_OK;
     char name[VARIANT_NAME];

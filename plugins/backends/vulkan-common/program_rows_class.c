@@ -12,10 +12,6 @@
 #define SOFTWARE_ELEMENTS 8
 #define MOST_SHARED 8192 // bytes of an array in shared memory: 32 reductions fit
 
-// Rows so long are cut by the core's other way of running the expression, whose reductions
-// are spread over the device, unless there are enough rows for all of it.
-#define LONG_ROW 65536
-#define FEW_ROWS 64
 // Rows with gaps: neighbouring invocations compute neighbouring rows.
 #define FEW_COLUMNS 4096
 
@@ -250,7 +246,7 @@ const char *program_rows_refused(const tn_step *step)
     // A driver may take x - max(x) of a single x for 0, where it is NaN of an infinity.
     if (n < 2)
         return n == 0 ? "its rows have no elements" : "its rows have one element";
-    if (n >= LONG_ROW && rows < FEW_ROWS)
+    if (n >= PROGRAM_LONG_ROW && rows < PROGRAM_FEW_ROWS)
         return "reductions are spread over the device for few rows as long as these";
     if (has_columns(step) && rows < FEW_COLUMNS)
         return "reductions are spread over the device for few rows with gaps";
