@@ -24,6 +24,7 @@ TN_OP(rms_norm, "acme.rms_norm/1", (x, w), .attrs = TN_ATTR_TABLE(rms_norm_attrs
 
 // Shaders read fours of elements. A workgroup has 256 invocations of at most eight fours.
 enum { GROUP = 256, MOST = 8 * GROUP };
+enum { ROWS, SUMS, SCALE }; // modules, as TN_PLANNED_KERNELS lists them
 
 struct shape {
     uint32_t rows, fours, parts; // fours of a row, and workgroups that share it
@@ -55,8 +56,6 @@ static uint64_t scratch_size(const tn_kernel_query *query)
     return s.parts > 1 ? (uint64_t)s.rows * s.parts * sizeof(float) : 0;
 }
 
-enum { ROWS, SUMS, SCALE }; // modules, as TN_PLANNED_KERNELS lists them
-
 // An invocation takes about four fours of its row, unless fewer than eight would share it,
 // and 256 take more. The rows of a workgroup are as many as 128 invocations have.
 static tn_status plan_rows(const tn_vulkan_plan *plan, const struct shape *s,
@@ -66,10 +65,11 @@ static tn_status plan_rows(const tn_vulkan_plan *plan, const struct shape *s,
     while (lanes < GROUP && lanes < (lanes < 8 ? s->fours : s->fours / 4))
         lanes *= 2;
     uint32_t each = (s->fours + lanes - 1) / lanes, rows = lanes < 128 ? 128 / lanes : 1;
-    const tn_vulkan_constant constants[] = {{0, rows * lanes}, {1, lanes}, {2, each}};
+    const tn_vulkan_constant constants[] = {
+        {0, rows * lanes}, {1, lanes}, {2, each}, {3, plan->limits->subgroup_size}};
     launch->module = ROWS;
     launch->constants = constants;
-    launch->num_constants = 3;
+    launch->num_constants = 4;
     launch->constant_size = sizeof(constants[0]);
     tn_vulkan_rows(plan->limits, (s->rows + rows - 1) / rows, launch->groups);
     return plan->launch(plan, launch);

@@ -8,6 +8,7 @@
 layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint LANES = 1;
 layout(constant_id = 2) const uint EACH = 1; // fours that an invocation keeps
+layout(constant_id = 3) const uint SUBGROUP = 32; // gl_SubgroupSize, known to the compiler
 layout(std430, binding = 0) readonly buffer X { vec4 x[]; };
 layout(std430, binding = 1) readonly buffer W { vec4 w[]; };
 layout(std430, binding = 2) writeonly buffer Y { vec4 y[]; };
@@ -17,7 +18,7 @@ shared float sums[256]; // by subgroup
 void main()
 {
     uint group = gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x;
-    uint id = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID, lane = id % LANES;
+    uint id = gl_SubgroupID * SUBGROUP + gl_SubgroupInvocationID, lane = id % LANES;
     uint row = group * (gl_WorkGroupSize.x / LANES) + id / LANES;
     uint first = min(row, rows - 1u) * fours; // barriers need all invocations: none returns
     vec4 kept[EACH];
@@ -28,17 +29,17 @@ void main()
         kept[k] = i < fours ? v : vec4(0.0);
         sum += dot(kept[k], kept[k]);
     }
-    if (LANES <= gl_SubgroupSize) {
+    if (LANES <= SUBGROUP) {
         for (uint mask = LANES / 2u; mask > 0u; mask /= 2u)
             sum += subgroupShuffleXor(sum, mask);
     } else {
-        uint several = LANES / gl_SubgroupSize; // subgroups of a row
+        uint several = LANES / SUBGROUP; // subgroups of a row
         sum = subgroupAdd(sum);
         if (subgroupElect())
             sums[gl_SubgroupID] = sum;
         barrier();
         sum = 0.0;
-        for (uint k = gl_SubgroupInvocationID; k < several; k += gl_SubgroupSize)
+        for (uint k = gl_SubgroupInvocationID; k < several; k += SUBGROUP)
             sum += sums[id / LANES * several + k];
         sum = subgroupAdd(sum);
     }
