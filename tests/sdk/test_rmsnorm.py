@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """A norm whose GPU kernels plan their launches is built from an installed SDK alone, and agrees with
-NumPy: rows of one launch and of two, many rows, and what the kernels leave to the expression."""
+NumPy: rows that share a workgroup or not, rows of one launch and of two, and what the kernels
+leave to the expression."""
 
 import json
 import shutil
@@ -16,8 +17,11 @@ except ImportError:
     np = None
 
 KERNELS = {"vulkan": "rms_norm_spirv", "vulkan-jit": "rms_norm_glsl"}
-# Shapes, and the launches of the kernel; 0: the expression runs.
-SHAPES = [((3, 4), 1), ((2, 5, 8192), 1), ((3, 8196), 2), ((2, 100000), 2), ((5, 7), 0)]
+# Shapes, and the launches of the kernel; 0: the expression runs. In one launch: an invocation a
+# row; four and eight, which subgroups of 4 and of 8 just hold, with rows to spare in the last
+# workgroup; several subgroups, two rows a workgroup; a workgroup a row.
+SHAPES = [((3, 4), 1), ((37, 12), 1), ((37, 132), 1), ((5, 1032), 1), ((2, 1, 8192), 1),
+          ((3, 8196), 2), ((2, 100000), 2), ((5, 7), 0)]
 EPS = 1e-3
 
 

@@ -21,7 +21,7 @@ tn_status null_device_info(const tn_host *host, uint32_t index, tn_device_info *
         .flags = TN_DEVICE_COMPUTES_NOTHING | TN_DEVICE_HOST_MEMORY,
         .name = "nothing",
         .driver = "null 0.1.0",
-        .features = "f16,f64,i8,i16,i64,subgroup",
+        .features = "f16,f64,i8,i16,i64,subgroup,shuffle",
         .buffer_alignment = 64,
         .num_queues = 1,
     };

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-// An RMS norm for Vulkan, outside of Tenon's tree. Its meaning is one line; its kernels
-// plan their launches: one for rows that fit a workgroup's registers, else two, of which
-// the second reads what the first left in scratch memory.
+// An RMS norm for Vulkan, outside of Tenon's tree. Its kernels plan their launches: one for
+// rows that fit a workgroup's registers, else two, which meet in scratch memory.
 #include <string.h>
 #include <tenon/pack.h>
 #include <tenon/vulkan.h>
-#include "rms_row_shader.h" // each made from the .comp of its name, as text and as SPIR-V
+#include "rms_rows_shader.h" // each made from the .comp of its name, as text and as SPIR-V
 #include "rms_scale_shader.h"
 #include "rms_sums_shader.h"
 
@@ -25,6 +24,7 @@ TN_OP(rms_norm, "acme.rms_norm/1", (x, w), .attrs = TN_ATTR_TABLE(rms_norm_attrs
 
 // Shaders read fours of elements. A workgroup has 256 invocations of at most eight fours.
 enum { GROUP = 256, MOST = 8 * GROUP };
+enum { ROWS, SUMS, SCALE }; // modules, as TN_PLANNED_KERNELS lists them
 
 struct shape {
     uint32_t rows, fours, parts; // fours of a row, and workgroups that share it
@@ -32,11 +32,10 @@ struct shape {
 
 static struct shape shape_of(const tn_layout *x)
 {
-    struct shape s = {.rows = 1, .fours = (uint32_t)(x->extent[x->rank - 1] / 4)};
+    uint32_t rows = 1, fours = (uint32_t)(x->extent[x->rank - 1] / 4);
     for (int32_t axis = 0; axis + 1 < x->rank; axis++)
-        s.rows *= (uint32_t)x->extent[axis];
-    s.parts = (s.fours + MOST - 1) / MOST;
-    return s;
+        rows *= (uint32_t)x->extent[axis];
+    return (struct shape){rows, fours, (fours + MOST - 1) / MOST};
 }
 
 // Rows along the last axis of x, with a weight an element; else the expression runs.
@@ -57,19 +56,22 @@ static uint64_t scratch_size(const tn_kernel_query *query)
     return s.parts > 1 ? (uint64_t)s.rows * s.parts * sizeof(float) : 0;
 }
 
-enum { ROW, SUMS, SCALE }; // modules, as TN_PLANNED_KERNELS lists them
-
-static tn_status plan_row(const tn_vulkan_plan *plan, const struct shape *s,
-                          tn_vulkan_launch *launch)
+// An invocation takes about four fours of its row, unless fewer than eight would share it,
+// and 256 take more. The rows of a workgroup are as many as 128 invocations have.
+static tn_status plan_rows(const tn_vulkan_plan *plan, const struct shape *s,
+                           tn_vulkan_launch *launch)
 {
-    const tn_vulkan_operand operands[] = {tn_vulkan_input(0), tn_vulkan_input(1),
-                                          tn_vulkan_output(0)};
-    const tn_vulkan_constant fours_each = {.value = (s->fours + GROUP - 1) / GROUP};
-    launch->module = ROW;
-    launch->operands = operands;
-    launch->constants = &fours_each; // specialisation constant 0
-    launch->num_constants = 1;
-    tn_vulkan_rows(plan->limits, s->rows, launch->groups);
+    uint32_t lanes = 1; // invocations of a row
+    while (lanes < GROUP && lanes < (lanes < 8 ? s->fours : s->fours / 4))
+        lanes *= 2;
+    uint32_t each = (s->fours + lanes - 1) / lanes, rows = lanes < 128 ? 128 / lanes : 1;
+    const tn_vulkan_constant constants[] = {
+        {0, rows * lanes}, {1, lanes}, {2, each}, {3, plan->limits->subgroup_size}};
+    launch->module = ROWS;
+    launch->constants = constants;
+    launch->num_constants = 4;
+    launch->constant_size = sizeof(constants[0]);
+    tn_vulkan_rows(plan->limits, (s->rows + rows - 1) / rows, launch->groups);
     return plan->launch(plan, launch);
 }
 
@@ -93,8 +95,9 @@ static tn_status plan_parts(const tn_vulkan_plan *plan, const struct shape *s,
     return status == TN_OK ? plan->launch(plan, launch) : status;
 }
 
-static tn_status plan_launches(const tn_vulkan_plan *plan)
+static tn_status plan_norm(const tn_vulkan_plan *plan)
 {
+    tn_vulkan_operand xwy[] = {tn_vulkan_input(0), tn_vulkan_input(1), tn_vulkan_output(0)};
     const tn_layout *x = &tn_step_input(plan->step, 0)->layout;
     uint32_t x_at = (uint32_t)x->offset / 4;
     uint32_t w_at = (uint32_t)tn_step_input(plan->step, 1)->layout.offset / 4;
@@ -103,18 +106,15 @@ static tn_status plan_launches(const tn_vulkan_plan *plan)
     uint32_t push[7] = {s.rows, s.fours, s.parts, x_at, w_at, y_at};
     float eps = (float)((const rms_norm_attrs *)plan->step->attrs)->eps;
     memcpy(&push[6], &eps, sizeof(eps));
-    tn_vulkan_launch launch = {.struct_size = sizeof(launch),
-                               .num_operands = 3,
-                               .operand_size = sizeof(tn_vulkan_operand),
-                               .constant_size = sizeof(tn_vulkan_constant),
-                               TN_VULKAN_PUSH(push)};
-    return s.parts > 1 ? plan_parts(plan, &s, &launch) : plan_row(plan, &s, &launch);
+    tn_vulkan_launch launch = {
+        .struct_size = sizeof(launch), TN_VULKAN_PUSH(push), TN_VULKAN_OPERANDS(xwy)};
+    return s.parts > 1 ? plan_parts(plan, &s, &launch) : plan_rows(plan, &s, &launch);
 }
 
-TN_PLANNED_KERNELS(rms_norm, "acme.rms_norm/1", plan_launches,
-                   (rms_row, rms_sums, rms_scale),
-                   TN_TAKES_CONTIGUOUS(TN_DTYPE_BIT(TN_F32)), .features = "subgroup",
-                   .accepts = accepts, .scratch_size = scratch_size);
+TN_PLANNED_KERNELS(rms_norm, "acme.rms_norm/1", plan_norm, (rms_rows, rms_sums, rms_scale),
+                   TN_TAKES_CONTIGUOUS(TN_DTYPE_BIT(TN_F32)),
+                   .features = "subgroup,shuffle", .accepts = accepts,
+                   .scratch_size = scratch_size);
 
 TN_PACK("com.acme.rmsnorm", "1.0.0", "Acme", TN_PRIMITIVES(&rms_norm),
         TN_KERNELS(&rms_norm_glsl, &rms_norm_spirv));

@@ -14,8 +14,8 @@ void main()
     float sum = 0.0;
     for (uint k = 0u; k < 8u; k++) {
         uint i = gl_WorkGroupID.y * 2048u + k * 256u + id;
-        vec4 v = i < fours ? x[x_at + row * fours + i] : vec4(0.0);
-        sum += dot(v, v);
+        vec4 v = x[x_at + row * fours + min(i, fours - 1u)];
+        sum += i < fours ? dot(v, v) : 0.0;
     }
     sum = subgroupAdd(sum);
     if (subgroupElect())

@@ -28,6 +28,11 @@
 // reads the layouts, attributes and kernel, and neither slots, offsets nor ids. It keeps
 // nothing, allocates nothing, and calls the host for `fail` only.
 //
+// Devices. A kernel runs where the device has its `features` (tn_kernel), so its modules
+// may rely on these: "f16", "f64", "i8", "i16" and "i64" as in TN_VULKAN_HAS_...;
+// "subgroup" is TN_VULKAN_SUBGROUP_ARITHMETIC; "shuffle" is TN_VULKAN_SUBGROUP_SHUFFLE,
+// where each subgroup has the size of tn_vulkan_limits, a power of two from 4 to 128.
+//
 // Working memory is what the kernel's `scratch_size` asks for, since the core assigns
 // memory before a device sees the step: a plan uses at most that, in any way.
 //
