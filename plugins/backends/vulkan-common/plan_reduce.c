@@ -171,7 +171,8 @@ static tn_status plan_second(const tn_vulkan_plan *plan, const char *name,
 }
 
 // Rows of neighbours are a row program, which reads them once (on an H200 65536x2048: 274
-// us, 618 by this kernel); short and few ones are not, nor is one that joins a program.
+// us, 618 by this kernel); short ones and few long ones are not (64x262144: 186 us,
+// 88), nor is one that joins a program.
 #define LEAST_ROW 32
 int32_t vk_logsumexp_accepts(const tn_kernel_query *query)
 {
@@ -181,7 +182,7 @@ int32_t vk_logsumexp_accepts(const tn_kernel_query *query)
     if (query->fused || last < 0 || reduced != UINT32_C(1) << last || x->stride[last] != 1)
         return true;
     uint64_t rows = layout_count(&query->outputs[0]), terms = (uint64_t)x->extent[last];
-    return terms < LEAST_ROW || (rows < PROGRAM_FEW_ROWS && terms >= PROGRAM_LONG_ROW);
+    return terms < LEAST_ROW || (rows < 2 * PROGRAM_FEW_ROWS && terms >= PROGRAM_LONG_ROW);
 }
 
 tn_status vk_plan_reduce(const tn_vulkan_plan *plan)
