@@ -74,8 +74,15 @@ static void store_cache(tn_device *device)
     char key[CACHE_KEY_SIZE];
     size_t key_size = cache_key(device, key);
     if (data && device->vk->GetPipelineCacheData(device->handle, device->shaders.cache,
-                                                 &size, data) == VK_SUCCESS)
-        disk->put(host, key, key_size, data, size);
+                                                 &size, data) == VK_SUCCESS) {
+        char used_by[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE + sizeof(device->facts.driver) + 2];
+        snprintf(used_by, sizeof(used_by), "%s, %s", device->facts.properties.deviceName,
+                 device->facts.driver);
+        disk->put(host, key, key_size, data, size,
+                  &(tn_cache_about){.struct_size = sizeof(tn_cache_about),
+                                    .kind = "pipelines",
+                                    .device = used_by});
+    }
     free(data);
 }
 

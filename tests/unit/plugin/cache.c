@@ -34,7 +34,7 @@ static void teardown(void)
 
 static void put(const char *key, const char *text)
 {
-    cache->put(&host, key, strlen(key), text, strlen(text));
+    cache->put(&host, key, strlen(key), text, strlen(text), NULL);
 }
 
 static bool has(const char *key, const char *text)
