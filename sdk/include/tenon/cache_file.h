@@ -7,6 +7,8 @@
 // the byte order of the machine. Its name is the key's SHA-256 in 64 lower-case hexadecimal
 // digits. A file ".tmp-PID-NUMBER" is one that is being written; it is renamed when it is
 // whole, so an entry is replaced by one rename, and may be removed at any time.
+//
+// Threads. None: these are types.
 #ifndef TENON_CACHE_FILE_H
 #define TENON_CACHE_FILE_H
 
@@ -18,6 +20,8 @@
 #define TN_CACHE_MAX_TEXT 256                   // bytes of each text, with its NUL
 #define TN_CACHE_NUM_TEXTS 4
 
+// How each entry begins. What does not agree with it is no entry: the file has 88 + size +
+// texts_size bytes, the key's hash is the file's name, and the checksum is right.
 typedef struct tn_cache_header {
     uint64_t magic;       // TN_CACHE_MAGIC
     uint64_t size;        // bytes of the data
