@@ -50,7 +50,7 @@ def warm(*args, **more):
 def entry_bytes(key=b"key", data=b"code", plugin="com.acme.gpu", kind="SPIR-V", name="acme.dot", device="",
                 magic=MAGIC):
     """An entry as <tenon/cache_file.h> describes it, and its file's name."""
-    texts = b"".join(t.encode() + b"\0" for t in (plugin, kind, name, device))
+    texts = b"".join(t.encode(errors="surrogateescape") + b"\0" for t in (plugin, kind, name, device))
     digest = hashlib.sha256(key).digest()
     head = magic + struct.pack("=QII", len(data), len(texts), 0) + digest
     return digest.hex(), head + hashlib.sha256(head + data + texts).digest() + data + texts
@@ -123,8 +123,12 @@ def what_is_no_sound_entry_is_named_and_not_believed():
 
 def control_characters_in_an_entry_do_not_reach_the_terminal():
     put(name="a\x1b[31mred\nline")
+    put(key=b"2", name="no \udcff UTF-8")
+    pathlib.Path("cache", "no \udcfe UTF-8").write_text("")
     said = cache("list").stdout
     assert "\x1b" not in said and "red\nline" not in said, said
+    assert "no \\xff UTF-8" in said and "no \\xfe UTF-8" in said, said
+    assert {f["name"] for f in listed()["files"]} == {"a\x1b[31mred\nline", "no \\xff UTF-8", ""}
 
 
 def a_folder_that_cannot_be_used_is_an_error():

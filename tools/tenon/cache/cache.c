@@ -10,10 +10,11 @@
 
 static json_t *row_of(const struct cache_entry *entry)
 {
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "kind", entry->kind,
-                     "name", entry->kernel, "plugin", entry->plugin, "device",
-                     entry->device, "state", cache_state_name(entry->state), "file",
-                     entry->name, "bytes", (json_int_t)entry->bytes, "used",
+    return json_pack("{s:o, s:o, s:o, s:o, s:s, s:o, s:I, s:I}", "kind",
+                     json_text(entry->kind), "name", json_text(entry->kernel), "plugin",
+                     json_text(entry->plugin), "device", json_text(entry->device), "state",
+                     cache_state_name(entry->state), "file", json_text(entry->name),
+                     "bytes", (json_int_t)entry->bytes, "used",
                      (json_int_t)entry->used.tv_sec);
 }
 
@@ -44,10 +45,11 @@ static json_t *printed_row(const struct cache_entry *entry)
     bool sound = entry->state == CACHE_SOUND;
     if (localtime_r(&entry->used.tv_sec, &parts))
         strftime(when, sizeof(when), "%Y-%m-%d %H:%M", &parts);
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "kind",
-                     sound ? or_dash(entry->kind) : cache_state_name(entry->state), "name",
-                     sound ? or_dash(entry->kernel) : entry->name, "plugin",
-                     or_dash(entry->plugin), "device", or_dash(entry->device), "size",
+    const char *kind = sound ? or_dash(entry->kind) : cache_state_name(entry->state);
+    const char *name = sound ? or_dash(entry->kernel) : entry->name;
+    return json_pack("{s:o, s:o, s:o, s:o, s:s, s:s}", "kind", json_text(kind), "name",
+                     json_text(name), "plugin", json_text(or_dash(entry->plugin)), "device",
+                     json_text(or_dash(entry->device)), "size",
                      cache_size_text(entry->bytes, size), "used", when);
 }
 
@@ -80,9 +82,9 @@ static int print_list_json(const struct folder *folder, const struct cache_list 
     json_t *rows = json_array();
     for (size_t i = 0; i < list->count; i++)
         json_array_append_new(rows, row_of(&list->entries[i]));
-    json_t *all = json_pack("{s:s, s:I, s:I, s:o}", "folder", folder->path, "entries",
-                            (json_int_t)list->sound, "bytes", (json_int_t)list->sound_bytes,
-                            "files", rows);
+    json_t *all = json_pack("{s:o, s:I, s:I, s:o}", "folder", json_text(folder->path),
+                            "entries", (json_int_t)list->sound, "bytes",
+                            (json_int_t)list->sound_bytes, "files", rows);
     int failed = json_print(all);
     json_decref(all);
     return failed;

@@ -73,11 +73,11 @@ static int report(const struct folder *folder, const struct outcome *outcome, bo
     if (failed)
         return failed;
     if (json) {
-        json_t *row =
-            json_pack("{s:I, s:I, s:f, s:s, s:I, s:I}", "compiled",
-                      (json_int_t)outcome->compiled, "found", (json_int_t)outcome->found,
-                      "seconds", outcome->seconds, "folder", folder->path, "entries",
-                      (json_int_t)list.sound, "bytes", (json_int_t)list.sound_bytes);
+        json_t *row = json_pack(
+            "{s:I, s:I, s:f, s:o, s:I, s:I}", "compiled", (json_int_t)outcome->compiled,
+            "found", (json_int_t)outcome->found, "seconds", outcome->seconds, "folder",
+            json_text(folder->path), "entries", (json_int_t)list.sound, "bytes",
+            (json_int_t)list.sound_bytes);
         failed = json_print(row);
         json_decref(row);
     } else {
