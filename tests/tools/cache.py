@@ -26,7 +26,7 @@ def environment(**more):
 
 
 def jit(**more):
-    return environment(TENON_BACKEND="vulkan-jit", **more)
+    return environment(**{"TENON_BACKEND": "vulkan-jit", **more})
 
 
 def has_vulkan():
@@ -225,6 +225,16 @@ def warm_compiles_what_eval_needs_and_runs_nothing():
     assert "printed" not in tenon("cache", "warm", "print(x, text='printed')", "x=[1.0]", env=environment()).stdout
 
 
+def warm_counts_kernels_alone():
+    if not has_vulkan():
+        return "no device of vulkan-jit"
+    for backends in ("vulkan-jit", "cpu-blas,vulkan-jit", "vulkan-jit,cpu-blas"):
+        shutil.rmtree("cache", ignore_errors=True)
+        done = warm("exp(arange(4, stop=8) * 1.5)", TENON_BACKEND=backends)
+        kernels = [f for f in listed()["files"] if f["kind"] == "SPIR-V"]
+        assert done["compiled"] == len(kernels) == (backends[0] == "v") and done["found"] == 0, (backends, done)
+
+
 def warm_takes_saved_graphs_without_values():
     if not has_vulkan():
         return "no device of vulkan-jit"
@@ -420,6 +430,7 @@ run([an_empty_cache_is_told,
      prune_removes_what_the_options_say,
      prune_beside_running_programs_disturbs_none,
      warm_compiles_what_eval_needs_and_runs_nothing,
+     warm_counts_kernels_alone,
      warm_takes_saved_graphs_without_values,
      warm_of_a_loop_compiles_its_body,
      warm_fails_as_eval_does,
