@@ -314,9 +314,12 @@ def without_room_programs_compile_each_time_and_warm_says_so():
     refused("cache", "warm", *WORK, env=jit(), saying="3 of 3 compiled kernels could not be stored", **small)
     if os.geteuid() == 0:
         return None  # root writes where it may not
+    put("full")
+    tenon("cache", "pack", "a.tnc", env={"TENON_CACHE_DIR": os.path.abspath("full")})
     os.chmod("cache", 0o500)
     assert tenon("eval", *WORK, env=jit()).stdout == expected
     refused("cache", "warm", *WORK, env=jit(), saying="cannot be written")
+    refused("cache", "unpack", "a.tnc", env=environment(), saying="Permission denied")
     os.chmod("cache", 0o700)
     return None
 
