@@ -18,7 +18,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static uint32_t num_busy, most_busy, wanted; // threads that make a pipeline
 static uint32_t num_made[MAX_STEPS + 1];     // of each code
-static uint32_t num_left;                    // objects that were not destroyed
+static int num_left;                         // objects that were not destroyed
 static bool in_code[MAX_STEPS + 1];
 
 // Waits until `wanted` threads are here, or some time has passed.
@@ -40,7 +40,7 @@ static void meet(void)
 static void count(int by)
 {
     pthread_mutex_lock(&lock);
-    num_left += (uint32_t)by;
+    num_left += by;
     pthread_mutex_unlock(&lock);
 }
 
@@ -242,7 +242,8 @@ static void open_device(void)
     }
     memset(num_made, 0, sizeof(num_made));
     memset(failing, 0, sizeof(failing));
-    num_busy = most_busy = num_left = 0;
+    num_busy = most_busy = 0;
+    num_left = 0;
     wanted = 1;
     code_fails = false;
     said[0] = '\0';
@@ -253,7 +254,7 @@ static void open_device(void)
 static void close_device(void)
 {
     vk_shaders_finish(&device);
-    cr_assert(eq(uint, num_left, 0));
+    cr_assert(eq(int, num_left, 0));
     cr_assert(eq(ptr, device.shaders.making, NULL));
     pthread_cond_destroy(&device.shaders.made);
     pthread_mutex_destroy(&device.shaders.lock);
