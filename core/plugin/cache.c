@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <tenon/cache_file.h>
 #include <time.h>
 #include <unistd.h>
 #include "../base/fail.h"
@@ -23,18 +24,10 @@
 #include "../base/memory.h"
 #include "../base/sha256.h"
 #include "cache.h"
+#include "plugin.h"
 
-#define ENTRY_MAGIC UINT64_C(0x314548434143541a) // 1a "TCACHE1" in memory
-#define MAX_ENTRY ((uint64_t)64 << 20)
 #define STALE_SECONDS 3600 // a temporary file of this age has no writer any more
 #define NAME_SIZE 65
-
-struct header {
-    uint64_t magic;
-    uint64_t size; // of the data after the header
-    unsigned char key[32];
-    unsigned char checksum[32]; // SHA-256 of the data
-};
 
 // --- the directory ---------------------------------------------------------------------
 
@@ -81,34 +74,50 @@ static void entry_name(const unsigned char key[32], char name[NAME_SIZE])
     sodium_bin2hex(name, NAME_SIZE, key, 32);
 }
 
+static void checksum(const tn_cache_header *header, const void *data, uint64_t size,
+                     const void *texts, unsigned char out[32])
+{
+    struct sha256_ctx context;
+    sha256_init(&context);
+    sha256_update(&context, offsetof(tn_cache_header, checksum), (const uint8_t *)header);
+    sha256_update(&context, size, data);
+    sha256_update(&context, header->texts_size, texts);
+    sha256_digest(&context, 32, out);
+}
+
 // --- reading ---------------------------------------------------------------------------
+
+// Whether a file of `size` bytes can be an entry with this header.
+static bool is_whole(const tn_cache_header *header, int64_t size)
+{
+    return header->magic == TN_CACHE_MAGIC && header->size <= TN_CACHE_MAX_ENTRY &&
+           header->texts_size <= TN_CACHE_NUM_TEXTS * TN_CACHE_MAX_TEXT &&
+           sizeof(*header) + header->size + header->texts_size == (uint64_t)size;
+}
 
 // Gives the data of a valid entry, or NULL. *out_damaged: the file is not a valid entry for
 // `key`.
 static void *read_entry(int fd, const unsigned char key[32], uint64_t *out_size,
                         bool *out_damaged)
 {
-    struct header header;
+    tn_cache_header header;
     struct stat info;
-    unsigned char checksum[32];
+    unsigned char found[32];
     *out_damaged = true;
     if (fstat(fd, &info) || !S_ISREG(info.st_mode) ||
-        file_read_at(fd, &header, sizeof(header), 0) != sizeof(header))
+        file_read_at(fd, &header, sizeof(header), 0) != sizeof(header) ||
+        !is_whole(&header, info.st_size) || memcmp(header.key, key, 32) != 0)
         return NULL;
-    if (header.magic != ENTRY_MAGIC || header.size > MAX_ENTRY ||
-        header.size + sizeof(header) != (uint64_t)info.st_size ||
-        memcmp(header.key, key, 32) != 0)
-        return NULL;
-    void *data = mem_alloc(header.size);
+    uint64_t size = header.size + header.texts_size;
+    unsigned char *data = mem_alloc(size);
     if (!data) {
         *out_damaged = false;
         return NULL;
     }
-    bool sound =
-        file_read_at(fd, data, header.size, sizeof(header)) == (ssize_t)header.size;
+    bool sound = file_read_at(fd, data, size, sizeof(header)) == (ssize_t)size;
     if (sound) {
-        sha256_of(data, header.size, checksum);
-        sound = memcmp(checksum, header.checksum, 32) == 0;
+        checksum(&header, data, header.size, data + header.size, found);
+        sound = memcmp(found, header.checksum, 32) == 0;
     }
     if (!sound) {
         mem_free(data);
@@ -244,8 +253,27 @@ static void prune_if_due(int directory, uint64_t stored)
 
 // --- writing ---------------------------------------------------------------------------
 
-static bool write_entry(int directory, const char *name, const struct header *header,
-                        const void *data)
+// Writes the four texts of an entry, each cut where it is too long. Gives their bytes.
+static uint32_t write_texts(const char *plugin, const tn_cache_about *about, char *out)
+{
+    const char *texts[TN_CACHE_NUM_TEXTS] = {plugin};
+    size_t at = 0;
+    if (about && about->struct_size >= TN_END_OF(about, device)) {
+        texts[1] = about->kind;
+        texts[2] = about->name;
+        texts[3] = about->device;
+    }
+    for (size_t i = 0; i < TN_CACHE_NUM_TEXTS; i++) {
+        size_t size = texts[i] ? strnlen(texts[i], TN_CACHE_MAX_TEXT - 1) : 0;
+        memcpy(out + at, size ? texts[i] : "", size);
+        at += size;
+        out[at++] = '\0';
+    }
+    return (uint32_t)at;
+}
+
+static bool write_entry(int directory, const char *name, const tn_cache_header *header,
+                        const void *data, const char *texts)
 {
     static _Atomic uint32_t number;
     char temporary[64];
@@ -255,8 +283,9 @@ static bool write_entry(int directory, const char *name, const struct header *he
         file_open(directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     if (fd < 0)
         return false;
-    bool written =
-        file_write(fd, header, sizeof(*header)) && file_write(fd, data, header->size);
+    bool written = file_write(fd, header, sizeof(*header)) &&
+                   file_write(fd, data, header->size) &&
+                   file_write(fd, texts, header->texts_size);
     written = close(fd) == 0 && written;
     written = written && renameat(directory, temporary, directory, name) == 0;
     if (!written)
@@ -265,19 +294,21 @@ static bool write_entry(int directory, const char *name, const struct header *he
 }
 
 bool cache_store(const struct config *config, const void *key, uint64_t key_size,
-                 const void *data, uint64_t size)
+                 const void *data, uint64_t size, const char *plugin,
+                 const tn_cache_about *about)
 {
-    struct header header = {.magic = ENTRY_MAGIC, .size = size};
-    char name[NAME_SIZE];
-    int directory = size > MAX_ENTRY ? -1 : open_directory(config, true);
+    tn_cache_header header = {.magic = TN_CACHE_MAGIC, .size = size};
+    char name[NAME_SIZE], texts[TN_CACHE_NUM_TEXTS * TN_CACHE_MAX_TEXT];
+    int directory = size > TN_CACHE_MAX_ENTRY ? -1 : open_directory(config, true);
     if (directory < 0)
         return false;
+    header.texts_size = write_texts(plugin, about, texts);
     sha256_of(key, key_size, header.key);
-    sha256_of(data, size, header.checksum);
+    checksum(&header, data, size, texts, header.checksum);
     entry_name(header.key, name);
-    bool stored = write_entry(directory, name, &header, data);
+    bool stored = write_entry(directory, name, &header, data, texts);
     if (stored)
-        prune_if_due(directory, size + sizeof(header));
+        prune_if_due(directory, size + header.texts_size + sizeof(header));
     else
         log_write(config, TN_LOG_INFO, "cache", "an entry was not stored: %s",
                   strerror(errno));
@@ -313,13 +344,20 @@ int cache_nameless_file(const struct config *config)
 static tn_status cache_get(const tn_host *host, const void *key, uint64_t key_size,
                            void **out_data, uint64_t *out_size)
 {
-    return load(host->self->runtime->config, key, key_size, out_data, out_size);
+    tn_runtime *runtime = host->self->runtime;
+    tn_status status = load(runtime->config, key, key_size, out_data, out_size);
+    atomic_fetch_add(status == TN_OK ? &runtime->cache_found : &runtime->cache_missed, 1);
+    return status;
 }
 
 static void cache_put(const tn_host *host, const void *key, uint64_t key_size,
-                      const void *data, uint64_t size)
+                      const void *data, uint64_t size, const tn_cache_about *about)
 {
-    cache_store(host->self->runtime->config, key, key_size, data, size);
+    tn_runtime *runtime = host->self->runtime;
+    const struct plugin *plugin = host->self->plugin;
+    if (!cache_store(runtime->config, key, key_size, data, size,
+                     plugin ? plugin->manifest.id : NULL, about))
+        atomic_fetch_add(&runtime->cache_unstored, 1);
 }
 
 const tn_host_cache *cache_service(tn_runtime *runtime)

@@ -5,6 +5,7 @@
 #define CORE_PLUGIN_CACHE_H
 
 #include <stdint.h>
+#include <tenon/host.h>
 #include "../base/config.h"
 
 // Opens the cache's directory; the caller closes it. -1 when there is no usable directory;
@@ -14,9 +15,11 @@ int cache_open(const struct config *config);
 // entry, or a damaged one, which is removed.
 tn_status cache_load_from(int directory, const void *key, uint64_t key_size,
                           void **out_data, uint64_t *out_size);
-// Stores a copy of `data` under `key`; false when that failed.
+// Stores a copy of `data` under `key`; false when that failed. `plugin`: the id of whose it
+// is, or NULL. `about` may be NULL.
 bool cache_store(const struct config *config, const void *key, uint64_t key_size,
-                 const void *data, uint64_t size);
+                 const void *data, uint64_t size, const char *plugin,
+                 const tn_cache_about *about);
 void cache_remove(const struct config *config, const void *key, uint64_t key_size);
 
 // Opens an empty, unnamed file (O_TMPFILE) in the cache's file system for writing and

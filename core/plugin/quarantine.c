@@ -66,8 +66,10 @@ static tn_status quarantine(struct plugin *plugin, const char *reason)
 {
     const struct config *config = plugin->set->runtime->config;
     struct key key = key_of(&plugin->manifest);
-    if (!cache_store(config, &key, sizeof(key), reason, strlen(reason)) ||
-        !cache_store(config, any, sizeof(any), "yes", 3))
+    const char *id = plugin->manifest.id;
+    const tn_cache_about about = {.struct_size = sizeof(about), .kind = "quarantine"};
+    if (!cache_store(config, &key, sizeof(key), reason, strlen(reason), id, &about) ||
+        !cache_store(config, any, sizeof(any), "yes", 3, NULL, &about))
         return fail(TN_ERR_IO,
                     "%s cannot be put in quarantine: no cache can be written; "
                     "TENON_CACHE_DIR names one",

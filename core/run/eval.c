@@ -171,6 +171,9 @@ void tn_runtime_stats(const tn_runtime *runtime, tn_stats *out)
         .traces_made = runtime->traces_made,
         .traces_dropped = runtime->traces_dropped,
         .traces_held = runtime->traces_held,
+        .cache_found = runtime->cache_found,
+        .cache_missed = runtime->cache_missed,
+        .cache_unstored = runtime->cache_unstored,
     };
     if (!out)
         return;

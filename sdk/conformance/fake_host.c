@@ -168,9 +168,11 @@ static tn_status cache_get(const tn_host *table, const void *key, uint64_t key_s
 }
 
 static void cache_put(const tn_host *table, const void *key, uint64_t key_size,
-                      const void *data, uint64_t size)
+                      const void *data, uint64_t size, const tn_cache_about *about)
 {
-    (void)table, (void)key, (void)key_size, (void)data, (void)size;
+    (void)key, (void)key_size, (void)data, (void)size;
+    if (about && about->struct_size < TN_END_OF(about, device))
+        misused(self_of(table), "cache: put with an about of %u bytes", about->struct_size);
 }
 
 static void trace_event(const tn_host *table, const tn_trace_event *event)

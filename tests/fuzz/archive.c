@@ -79,7 +79,7 @@ void fuzz_one(const uint8_t *data, size_t size)
     put(path, data, size);
     open_folder(base_path, &base);
     open_folder(target_path, &target);
-    if (tenon_archive.unpack(path, &target) == 0)
+    if (tenon_archive.unpack(path, &target, "plugin") == 0)
         check_unpacked(&target);
     else
         FUZZ_CHECK(tenon_archive.failure()[0], "a failure has a text");

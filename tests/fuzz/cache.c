@@ -8,17 +8,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sodium.h>
+#include <tenon/cache_file.h>
 #include <unistd.h>
 
 static const char key[] = "fuzz";
 static char name[65];
 static unsigned char digest[32];
 static int folder = -1;
-
-struct header {
-    uint64_t magic, size;
-    unsigned char key[32], checksum[32];
-};
 
 static void prepare(void)
 {
@@ -28,12 +24,19 @@ static void prepare(void)
     FUZZ_CHECK(folder >= 0, "%s", strerror(errno));
 }
 
-// Gives the entry's size in bytes.
+// Gives the entry's size in bytes. Its last byte is the texts'.
 static size_t make_entry(const uint8_t *data, size_t size, unsigned char *out)
 {
-    struct header header = {.magic = UINT64_C(0x314548434143541a), .size = size - 4};
+    tn_cache_header header = {.magic = TN_CACHE_MAGIC};
+    crypto_hash_sha256_state state;
+    header.texts_size = size > 4;
+    header.size = size - 4 - header.texts_size;
     memcpy(header.key, digest, 32);
-    crypto_hash_sha256(header.checksum, data + 4, size - 4);
+    crypto_hash_sha256_init(&state);
+    crypto_hash_sha256_update(&state, (const unsigned char *)&header,
+                              offsetof(tn_cache_header, checksum));
+    crypto_hash_sha256_update(&state, data + 4, size - 4);
+    crypto_hash_sha256_final(&state, header.checksum);
     memcpy(out, &header, sizeof(header));
     memcpy(out + sizeof(header), data + 4, size - 4);
     size_t whole = sizeof(header) + size - 4;
@@ -51,8 +54,8 @@ static void load(const uint8_t *entry, size_t size, bool must)
     bool found = cache_load_from(folder, key, sizeof(key), &data, &got) == TN_OK;
     FUZZ_CHECK(!must || found, "a sound entry is found");
     if (found)
-        FUZZ_CHECK(got + sizeof(struct header) == size &&
-                       memcmp(data, entry + sizeof(struct header), got) == 0,
+        FUZZ_CHECK(got + sizeof(tn_cache_header) <= size &&
+                       memcmp(data, entry + sizeof(tn_cache_header), got) == 0,
                    "the entry's data");
     else
         FUZZ_CHECK(faccessat(folder, name, F_OK, 0), "a damaged entry is removed");
@@ -67,7 +70,7 @@ void fuzz_one(const uint8_t *data, size_t size)
         load(data, size, false);
         return;
     }
-    unsigned char *entry = malloc(sizeof(struct header) + size);
+    unsigned char *entry = malloc(sizeof(tn_cache_header) + size);
     FUZZ_CHECK(entry, "out of memory");
     size_t whole = make_entry(data, size, entry);
     load(entry, whole, data[3] == 0);

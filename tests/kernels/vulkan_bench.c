@@ -126,9 +126,9 @@ static void *copy_of(const void *data, uint64_t size)
 }
 
 static void cache_put(const tn_host *host, const void *key, uint64_t key_size,
-                      const void *data, uint64_t size)
+                      const void *data, uint64_t size, const tn_cache_about *about)
 {
-    (void)host;
+    (void)host, (void)about;
     pthread_mutex_lock(&entries_lock);
     struct entry *entry = find_entry(key, key_size);
     if (!entry) {

@@ -323,6 +323,7 @@ static void open_device(void)
                          .vk = &driver,
                          .facts = {.num_queues = NUM_QUEUES, .update_after_bind = true}};
     pthread_mutex_init(&device.shaders.lock, NULL);
+    pthread_cond_init(&device.shaders.made, NULL);
     for (uint32_t i = 0; i < NUM_QUEUES; i++) {
         queues[i].submitted = queues[i].reached = 0;
         pthread_mutex_init(&device.queues[i].lock, NULL);

@@ -55,6 +55,7 @@ FLOORS = {
         "base": [],
         "files": ["base"],
         "plugins": ["base", "files"],
+        "cache": ["base", "files", "plugins", "lang"],
         "devices": ["base"],
         "ops": ["base", "plugins"],
         "header": ["base", "files", "plugins", "ops"],
@@ -144,6 +145,7 @@ class Checker:
                             self.reachable("sdk/include/tenon/control.h") |
                             self.reachable("sdk/include/tenon/file.h") |
                             self.reachable("sdk/include/tenon/retain.h") |
+                            self.reachable("sdk/include/tenon/cache_file.h") |
                             self.reachable("sdk/include/tenon/graph_format.h") |
                             self.reachable("sdk/include/tenon/share.h") |
                             self.reachable("sdk/include/tenon/ffi.h") |

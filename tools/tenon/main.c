@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The command `tenon`: arrays, plugins and their reasons from a shell.
+#include "cache/commands.h"
 #include "complete/commands.h"
 #include "devices/commands.h"
 #include "doctor/commands.h"
@@ -21,6 +22,8 @@ static const struct command commands[] = {
     {"plugins", "[--all] [--json]", "list the installed plugins", NULL, cmd_plugins},
     {"plugin", "COMMAND ...", "install, verify, pack, sign one plugin", NULL, cmd_plugin},
     {"trust", "COMMAND ...", "say whose signatures count", NULL, cmd_trust},
+    {"cache", "COMMAND ...", "list, prune, warm, ship the compiled kernels on disk", NULL,
+     cmd_cache},
     {"devices", "[--probe] [--timeout S] [--json]",
      "list the devices of every installed backend", NULL, cmd_devices},
     {"ops", "[PATTERN] [--calls] [--json]", "list the operators of the installed plugins",

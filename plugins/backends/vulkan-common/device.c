@@ -196,6 +196,7 @@ tn_status vk_device_open(const tn_host *host, uint32_t index,
     }
     pthread_mutex_init(&device->memory.lock, NULL);
     pthread_mutex_init(&device->shaders.lock, NULL);
+    pthread_cond_init(&device->shaders.made, NULL);
     status = device_init(device, index);
     if (status != TN_OK) {
         vk_device_close(device);
@@ -235,5 +236,6 @@ void vk_device_close(tn_device *device)
     }
     pthread_mutex_destroy(&device->memory.lock);
     pthread_mutex_destroy(&device->shaders.lock);
+    pthread_cond_destroy(&device->shaders.made);
     device->host->free(device->host, device);
 }

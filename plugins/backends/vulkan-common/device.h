@@ -179,8 +179,17 @@ struct vk_pipeline {
 #define VK_MAX_CACHED 2048
 #define VK_MAX_CACHE_BYTES (UINT64_C(32) << 20)
 
+// A pipeline that a thread is making, on that thread's stack.
+struct vk_making {
+    struct vk_making *next;
+    struct vk_hash key, code; // of the pipeline, and of its code
+    bool in_code;             // the code is being compiled
+};
+
 struct vk_shaders {
     pthread_mutex_t lock; // guards the fields below, and num_users and lists of pipelines
+    pthread_cond_t made;  // something has been made, or could not be
+    struct vk_making *making;
     VkPipelineCache cache;
     struct vk_pipeline *buckets[VK_PIPELINE_BUCKETS];
     struct vk_pipeline *oldest, *newest; // LRU list of pipelines without users
@@ -345,8 +354,9 @@ struct vk_pipeline_desc {
 
 tn_status vk_shaders_init(tn_device *device);
 void vk_shaders_finish(tn_device *device);
-// Finds or compiles a pipeline, and gives a reference to it.
-tn_status vk_pipeline_get(tn_device *device, const struct vk_pipeline_desc *desc,
+// Finds or compiles a pipeline for a plan, and gives a reference to it. One that another
+// thread is compiling is waited for; a plan that is thrown away gets NULL instead.
+tn_status vk_pipeline_get(const struct vk_plan *plan, const struct vk_pipeline_desc *desc,
                           struct vk_pipeline **out_pipeline);
 // Drops a reference. No pending work of its user runs the pipeline.
 void vk_pipeline_release(tn_device *device, struct vk_pipeline *pipeline);

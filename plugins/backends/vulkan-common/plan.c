@@ -129,6 +129,18 @@ static tn_status grow_for(struct vk_plan *plan, const struct vk_pipeline_desc *d
     return status;
 }
 
+// Of a plan that is thrown away: sees to it that the pipeline exists, and holds it until
+// then.
+static tn_status make_ahead(struct vk_plan *plan, const struct vk_pipeline_desc *desc)
+{
+    struct vk_pipeline *pipeline;
+    tn_status status = vk_pipeline_get(plan, desc, &pipeline);
+    if (status == TN_OK && pipeline)
+        plan->dispatches[plan->num_dispatches++] =
+            (struct vk_dispatch){.pipeline = pipeline};
+    return status;
+}
+
 tn_status plan_add(struct vk_plan *plan, const struct vk_pipeline_desc *desc,
                    const struct vk_operand *operands, const uint32_t *push,
                    const uint32_t groups[3])
@@ -140,6 +152,8 @@ tn_status plan_add(struct vk_plan *plan, const struct vk_pipeline_desc *desc,
         status = grow_for(plan, desc);
     if (status != TN_OK)
         return status;
+    if (plan->is_ahead)
+        return make_ahead(plan, desc);
     struct vk_dispatch dispatch = {.first_operand = plan->num_operands,
                                    .num_operands = desc->num_bindings,
                                    .first_push = plan->num_push,
@@ -148,7 +162,7 @@ tn_status plan_add(struct vk_plan *plan, const struct vk_pipeline_desc *desc,
                                    .step = plan->step,
                                    .barrier =
                                        needs_barrier(plan, operands, desc->num_bindings)};
-    status = vk_pipeline_get(plan->device, desc, &dispatch.pipeline);
+    status = vk_pipeline_get(plan, desc, &dispatch.pipeline);
     if (status != TN_OK)
         return status;
     dispatch.set = choose_set(plan, &dispatch, operands);

@@ -46,9 +46,13 @@ struct vk_dispatch {
     bool barrier; // a memory barrier comes first
 };
 
+struct vk_ahead; // ahead.h
+
 struct vk_plan {
     tn_device *device;
-    const tn_slot *slots; // of the segment; borrowed
+    struct vk_ahead *ahead; // plans further steps of the segment; NULL: nobody does
+    bool is_ahead;          // to be thrown away: of its dispatches only pipelines count
+    const tn_slot *slots;   // of the segment; borrowed
     uint32_t num_slots;
     uint32_t step; // index of the step that is being planned
     struct vk_dispatch *dispatches;

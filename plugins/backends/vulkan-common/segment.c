@@ -3,6 +3,7 @@
 #include "executable.h"
 
 #include <stdlib.h>
+#include "ahead.h"
 #include "kernels.h"
 #include "plan_fused.h"
 #include "plan_transpose.h"
@@ -136,10 +137,8 @@ tn_status vk_segment_compile(tn_device *device, const tn_segment *segment,
     tn_status status = TN_OK;
     if (!executable->wanted)
         status = device->host->fail(device->host, TN_ERR_MEMORY, "out of memory");
-    for (uint32_t i = 0; i < segment->num_steps && status == TN_OK; i++) {
-        executable->plan.step = i;
-        status = plan_step(&executable->plan, tn_segment_step(segment, i));
-    }
+    if (status == TN_OK)
+        status = vk_ahead_plan(segment, plan_step, &executable->plan);
     if (status == TN_OK)
         status = upload_constants(device, executable);
     if (status != TN_OK) {

@@ -4,7 +4,7 @@
 //
 // The driver's own cache of compiled pipelines goes to the host's disk cache when the
 // device is closed, so that the next process starts warm.
-#include "device.h"
+#include "ahead.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,8 +74,15 @@ static void store_cache(tn_device *device)
     char key[CACHE_KEY_SIZE];
     size_t key_size = cache_key(device, key);
     if (data && device->vk->GetPipelineCacheData(device->handle, device->shaders.cache,
-                                                 &size, data) == VK_SUCCESS)
-        disk->put(host, key, key_size, data, size);
+                                                 &size, data) == VK_SUCCESS) {
+        char used_by[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE + sizeof(device->facts.driver) + 2];
+        snprintf(used_by, sizeof(used_by), "%s, %s", device->facts.properties.deviceName,
+                 device->facts.driver);
+        disk->put(host, key, key_size, data, size,
+                  &(tn_cache_about){.struct_size = sizeof(tn_cache_about),
+                                    .kind = "pipelines",
+                                    .device = used_by});
+    }
     free(data);
 }
 
@@ -241,36 +248,27 @@ static VkResult create_handle(tn_device *device, const struct vk_pipeline_desc *
 }
 
 static tn_status pipeline_create(tn_device *device, const struct vk_pipeline_desc *desc,
-                                 struct vk_hash key, struct vk_pipeline **out_pipeline)
+                                 struct vk_hash key, const struct vk_code *code,
+                                 struct vk_pipeline **out_pipeline)
 {
-    struct vk_code code = {0};
-    tn_status status = desc->code(device, desc->context, &code);
-    if (status != TN_OK)
-        return status;
     struct vk_pipeline *pipeline = calloc(1, sizeof(*pipeline));
-    if (!pipeline) {
-        status = device->host->fail(device->host, TN_ERR_MEMORY, "out of memory");
-        goto finish;
-    }
+    if (!pipeline)
+        return device->host->fail(device->host, TN_ERR_MEMORY, "out of memory");
     pipeline->key = key;
-    pipeline->size = code.size;
+    pipeline->size = code->size;
     pipeline->num_bindings = desc->num_bindings;
     const char *call;
     VkResult result = create_layouts(device, desc, pipeline, &call);
     if (result == VK_SUCCESS)
-        result = create_handle(device, desc, &code, pipeline, &call);
-    if (result != VK_SUCCESS) {
-        char what[160];
-        snprintf(what, sizeof(what), "kernel %.100s: %s", desc->name, call);
-        pipeline_destroy(device, pipeline);
-        status = vk_fail(device, result, what);
-        goto finish;
+        result = create_handle(device, desc, code, pipeline, &call);
+    if (result == VK_SUCCESS) {
+        *out_pipeline = pipeline;
+        return TN_OK;
     }
-    *out_pipeline = pipeline;
-finish:
-    if (code.release)
-        code.release(&code);
-    return status;
+    char what[160];
+    snprintf(what, sizeof(what), "kernel %.100s: %s", desc->name, call);
+    pipeline_destroy(device, pipeline);
+    return vk_fail(device, result, what);
 }
 
 static struct vk_hash desc_key(const struct vk_pipeline_desc *desc)
@@ -369,37 +367,118 @@ void vk_pipeline_release(tn_device *device, struct vk_pipeline *pipeline)
     drop_surplus(device);
 }
 
-// Compiles without the lock; if two threads compile the same pipeline, the first one stays.
-tn_status vk_pipeline_get(tn_device *device, const struct vk_pipeline_desc *desc,
-                          struct vk_pipeline **out_pipeline)
+// --- making one at a time --------------------------------------------------------------
+
+static struct vk_making *find_making(const struct vk_shaders *shaders, struct vk_hash key)
+{
+    struct vk_making *making = shaders->making;
+    while (making && !vk_hash_equal(making->key, key))
+        making = making->next;
+    return making;
+}
+
+// Whether another thread compiles the same code, for a pipeline with other constants. The
+// lock is held.
+static bool is_compiling(const struct vk_shaders *shaders, struct vk_hash code)
+{
+    const struct vk_making *making = shaders->making;
+    while (making && !(making->in_code && vk_hash_equal(making->code, code)))
+        making = making->next;
+    return making != NULL;
+}
+
+// Finds the pipeline, or NULL: the calling thread makes it, and calls end_making(). While
+// another thread makes it, the caller helps with other pipelines, then waits. The lock is
+// held.
+static struct vk_pipeline *find_or_begin(const struct vk_plan *plan,
+                                         struct vk_making *making)
+{
+    struct vk_shaders *shaders = &plan->device->shaders;
+    struct vk_pipeline *pipeline;
+    while (!(pipeline = use(shaders, making->key)) && find_making(shaders, making->key)) {
+        pthread_mutex_unlock(&shaders->lock);
+        bool helped = vk_ahead_help(plan);
+        pthread_mutex_lock(&shaders->lock);
+        if (!helped && find_making(shaders, making->key))
+            pthread_cond_wait(&shaders->made, &shaders->lock);
+    }
+    if (!pipeline) {
+        making->next = shaders->making;
+        shaders->making = making;
+    }
+    return pipeline;
+}
+
+// The lock is held.
+static void end_making(struct vk_shaders *shaders, const struct vk_making *making)
+{
+    struct vk_making **at = &shaders->making;
+    while (*at != making)
+        at = &(*at)->next;
+    *at = making->next;
+    pthread_cond_broadcast(&shaders->made);
+}
+
+// Compiles one code on one thread at a time: the next one finds it in the disk cache.
+static tn_status get_code(tn_device *device, const struct vk_pipeline_desc *desc,
+                          struct vk_making *making, struct vk_code *out)
 {
     struct vk_shaders *shaders = &device->shaders;
-    struct vk_hash key = desc_key(desc);
     pthread_mutex_lock(&shaders->lock);
-    struct vk_pipeline *pipeline = use(shaders, key);
+    while (is_compiling(shaders, making->code))
+        pthread_cond_wait(&shaders->made, &shaders->lock);
+    making->in_code = true;
     pthread_mutex_unlock(&shaders->lock);
-    if (pipeline) {
-        *out_pipeline = pipeline;
-        return TN_OK;
-    }
-    struct vk_pipeline *made = NULL;
+    tn_status status = desc->code(device, desc->context, out);
+    pthread_mutex_lock(&shaders->lock);
+    making->in_code = false;
+    pthread_cond_broadcast(&shaders->made);
+    pthread_mutex_unlock(&shaders->lock);
+    return status;
+}
+
+static tn_status make(tn_device *device, const struct vk_pipeline_desc *desc,
+                      struct vk_making *making, struct vk_pipeline **out_pipeline)
+{
+    struct vk_code code = {0};
     uint64_t begin_ns = vk_now_ns();
-    tn_status status = pipeline_create(device, desc, key, &made);
+    tn_status status = get_code(device, desc, making, &code);
     if (status != TN_OK)
         return status;
-    device->host->log(device->host, TN_LOG_DEBUG, VK_TOPIC,
-                      "made the pipeline %s in %.1f ms", desc->name,
-                      (double)(vk_now_ns() - begin_ns) * 1e-6);
+    status = pipeline_create(device, desc, making->key, &code, out_pipeline);
+    if (code.release)
+        code.release(&code);
+    if (status == TN_OK)
+        device->host->log(device->host, TN_LOG_DEBUG, VK_TOPIC,
+                          "made the pipeline %s in %.1f ms", desc->name,
+                          (double)(vk_now_ns() - begin_ns) * 1e-6);
+    return status;
+}
+
+// Compiles without the lock.
+tn_status vk_pipeline_get(const struct vk_plan *plan, const struct vk_pipeline_desc *desc,
+                          struct vk_pipeline **out_pipeline)
+{
+    tn_device *device = plan->device;
+    struct vk_shaders *shaders = &device->shaders;
+    struct vk_making making = {.key = desc_key(desc), .code = desc->key};
+    *out_pipeline = NULL;
     pthread_mutex_lock(&shaders->lock);
-    pipeline = use(shaders, key);
-    if (!pipeline) {
-        pipeline = made;
-        made = NULL;
-        insert(shaders, pipeline);
-    }
+    bool is_others = plan->is_ahead && find_making(shaders, making.key);
+    struct vk_pipeline *pipeline = is_others ? NULL : find_or_begin(plan, &making);
     pthread_mutex_unlock(&shaders->lock);
-    if (made)
-        pipeline_destroy(device, made);
+    *out_pipeline = pipeline;
+    if (pipeline || is_others)
+        return TN_OK;
+    vk_ahead_more(plan);
+    tn_status status = make(device, desc, &making, &pipeline);
+    pthread_mutex_lock(&shaders->lock);
+    end_making(shaders, &making);
+    if (status == TN_OK)
+        insert(shaders, pipeline);
+    pthread_mutex_unlock(&shaders->lock);
+    if (status != TN_OK)
+        return status;
     drop_surplus(device);
     *out_pipeline = pipeline;
     return TN_OK;

@@ -47,12 +47,16 @@ static bool load(tn_device *device, const struct text *key, struct vk_code *out)
     return true;
 }
 
-static void store(tn_device *device, const struct text *key, const struct vk_code *code)
+static void store(tn_device *device, const struct text *key, const char *name,
+                  const struct vk_code *code)
 {
     const tn_host *host = device->host;
     const tn_host_cache *disk = host->query(host, TN_HOST_CACHE);
     if (disk && !key->failed)
-        disk->put(host, key->data, key->size, code->words, code->size);
+        disk->put(host, key->data, key->size, code->words, code->size,
+                  &(tn_cache_about){.struct_size = sizeof(tn_cache_about),
+                                    .kind = "SPIR-V",
+                                    .name = name});
 }
 
 static tn_status compile_source(tn_device *device, const char *name,
@@ -75,7 +79,7 @@ static tn_status compile_source(tn_device *device, const char *name,
     *out = (struct vk_code){.words = result.words,
                             .size = result.num_words * sizeof(uint32_t),
                             .release = release_words};
-    store(device, &key, out);
+    store(device, &key, name, out);
 finish:
     text_finish(&key);
     return status;

@@ -76,9 +76,19 @@ struct tn_host {
     const void *(*query)(const tn_host *host, const char *id);
 };
 
+// What an entry of the cache is, for people who look at it (`tenon cache list`). Texts are
+// cut at 255 bytes, and none of them is needed to find the entry: all NULL is fine.
+typedef struct tn_cache_about {
+    uint32_t struct_size;
+    uint32_t flags;     // 0
+    const char *kind;   // what the data is: "SPIR-V", "pipelines"; borrowed
+    const char *name;   // of what it was made: a kernel's name, or NULL; borrowed
+    const char *device; // device and driver it is for, or NULL: for any; borrowed
+} tn_cache_about;
+
 // Service: compiled code kept on disk between runs, in TENON_CACHE_DIR or the user's cache
 // directory. Reading checks an entry's checksum, and a damaged entry counts as absent.
-// Failure to store is never an error of the caller.
+// Failure to store is never an error of the caller. Any thread.
 #define TN_HOST_CACHE "tn.host.cache/1"
 typedef struct tn_host_cache {
     uint32_t struct_size;
@@ -90,9 +100,10 @@ typedef struct tn_host_cache {
     tn_status (*get)(const tn_host *host, const void *key, uint64_t key_size,
                      void **out_data, uint64_t *out_size);
 
-    // Stores a copy of `data` under `key`, replacing an older entry atomically.
+    // Stores a copy of `data`, of at most 64 MiB, under `key`, replacing an older entry
+    // atomically. `about` may be NULL.
     void (*put)(const tn_host *host, const void *key, uint64_t key_size, const void *data,
-                uint64_t size);
+                uint64_t size, const tn_cache_about *about);
 } tn_host_cache;
 
 // Service: events for the trace of TENON_TRACE. Absent when no trace is being written.

@@ -585,9 +585,9 @@ typedef struct tn_stats {
     // Bytes of arrays that submitted steps wrote, without working memory of kernels: of an
     // output that is updated in place (tn_in_place.update) the size of the update.
     uint64_t bytes_written;
-    uint64_t traces_made;    // calls of the bodies of functions, to trace them
-    uint64_t traces_dropped; // because a function had too many
-    uint64_t traces_held;    // now
+    uint64_t traces_made;                 // calls of the bodies of functions, to trace them
+    uint64_t traces_dropped, traces_held; // because a function had too many; now
+    uint64_t cache_found, cache_missed, cache_unstored; // entries of the disk cache
 } tn_stats;
 
 // Fills at most out->struct_size bytes of *out. Any thread.

@@ -25,7 +25,7 @@ static tn_status init(const tn_host *host)
                           "com.nobody.nothing/1");
     const tn_host_cache *cache = host->query(host, TN_HOST_CACHE);
     if (TN_HAS(cache, put))
-        cache->put(host, "museum", 6, words, sizeof(words));
+        cache->put(host, "museum", 6, words, sizeof(words), NULL);
     const char *threads = host->config(host, "TENON_THREADS");
     host->log(host, TN_LOG_DEBUG, "museum", "TENON_THREADS is %s",
               threads ? threads : "unset");

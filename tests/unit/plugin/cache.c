@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <tenon/cache_file.h>
 #include <time.h>
 #include <unistd.h>
 #include "plugin/cache.h"
@@ -34,7 +35,7 @@ static void teardown(void)
 
 static void put(const char *key, const char *text)
 {
-    cache->put(&host, key, strlen(key), text, strlen(text));
+    cache->put(&host, key, strlen(key), text, strlen(text), NULL);
 }
 
 static bool has(const char *key, const char *text)
@@ -84,6 +85,67 @@ Test(cache, what_is_put_is_got)
     struct stat info;
     cr_assert(eq(int, stat(stage_path("deep/cache"), &info), 0));
     cr_assert(eq(uint, info.st_mode & 07777, 0700));
+}
+
+// The four texts of the only entry, each ended by a newline.
+static const char *only_texts(void)
+{
+    static char texts[TN_CACHE_NUM_TEXTS * TN_CACHE_MAX_TEXT + 1];
+    int count;
+    size_t size;
+    tn_cache_header header;
+    char *bytes = stage_read(only_entry(&count), &size);
+    memcpy(&header, bytes, sizeof(header));
+    cr_assert(eq(u64, sizeof(header) + header.size + header.texts_size, size));
+    memcpy(texts, bytes + sizeof(header) + header.size, header.texts_size);
+    texts[header.texts_size] = '\0';
+    for (uint32_t i = 0; i < header.texts_size; i++)
+        if (!texts[i])
+            texts[i] = '\n';
+    free(bytes);
+    return texts;
+}
+
+Test(cache, an_entry_says_what_it_is)
+{
+    static struct plugin plugin = {.manifest = {.id = "com.acme.gpu"}};
+    char longer[400], cut[TN_CACHE_MAX_TEXT + 32];
+    memset(longer, 'x', sizeof(longer));
+    longer[399] = '\0';
+    snprintf(cut, sizeof(cut), "com.acme.gpu\n\n%.255s\n\n", longer);
+    const struct {
+        tn_cache_about about;
+        const char *texts;
+    } rows[] = {
+        {{sizeof(tn_cache_about), 0, "SPIR-V", "acme.dot", "a GPU"},
+         "com.acme.gpu\nSPIR-V\nacme.dot\na GPU\n"},
+        {{sizeof(tn_cache_about), 0, "SPIR-V", NULL, NULL}, "com.acme.gpu\nSPIR-V\n\n\n"},
+        {{8, 0, "SPIR-V", "of a host that is older", NULL}, "com.acme.gpu\n\n\n\n"},
+        {{sizeof(tn_cache_about), 0, NULL, longer, NULL}, cut},
+    };
+    self.plugin = &plugin;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        cache->put(&host, "key", 3, "value", 5, &rows[i].about);
+        cr_assert(eq(str, (char *)only_texts(), (char *)rows[i].texts), "row %zu", i);
+        cr_assert(has("key", "value"));
+    }
+    self.plugin = NULL;
+    put("key", "value");
+    cr_assert(eq(str, (char *)only_texts(), "\n\n\n\n"));
+}
+
+Test(cache, what_is_found_and_missed_is_counted)
+{
+    has("key", "value");
+    put("key", "value");
+    has("key", "value");
+    has("key", "value");
+    cr_assert(eq(u64, runtime.cache_missed, 1));
+    cr_assert(eq(u64, runtime.cache_found, 2));
+    cr_assert(eq(u64, runtime.cache_unstored, 0));
+    chmod(stage_path("deep/cache"), 0777);
+    put("key", "value");
+    cr_assert(eq(u64, runtime.cache_unstored, 1));
 }
 
 Test(cache, a_damaged_entry_is_absent_and_removed)
@@ -148,9 +210,10 @@ Test(cache, the_longest_unused_go_first)
         cr_assert(eq(int, count, i + 1));
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     }
+    const uint64_t entry_size = sizeof(tn_cache_header) + 999 + TN_CACHE_NUM_TEXTS;
     cr_assert(has("0123456789", text)); // the oldest, but just used
     int directory = open(stage_path("deep/cache"), O_RDONLY | O_DIRECTORY);
-    cr_assert(eq(i64, cache_prune(directory, 20000), 10 * 1079));
+    cr_assert(eq(i64, cache_prune(directory, 20000), (int64_t)(10 * entry_size)));
     uint64_t left = cache_prune(directory, 6000);
     close(directory);
     check_within(u64, left, 3000, 4500);

@@ -110,6 +110,16 @@ json_t *json_strings(const char *const *list)
     return array;
 }
 
+json_t *json_text(const char *text)
+{
+    json_t *value = json_string(text);
+    char *shown = value ? NULL : printable(text, 0);
+    if (shown)
+        value = json_string(shown);
+    free(shown);
+    return value ? value : json_string("?");
+}
+
 const char *text_of(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));

@@ -22,6 +22,9 @@ int json_print(const json_t *value);
 // A JSON array of the strings in a list that ends with NULL; the list may be NULL.
 json_t *json_strings(const char *const *list);
 
+// A text from outside as JSON: where it is no UTF-8, escaped as printable() does.
+json_t *json_text(const char *text);
+
 // The value of a member as text; "" when it is no string.
 const char *text_of(const json_t *object, const char *key);
 

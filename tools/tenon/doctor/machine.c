@@ -146,15 +146,11 @@ static void examine_cache_at(struct doctor *doctor, const char *path)
 
 void examine_cache(struct doctor *doctor)
 {
-    const char *given =
-        doctor->runtime ? tn_config(doctor->runtime, "TENON_CACHE_DIR") : NULL;
-    char *own = NULL;
-    if (!given || !*given)
-        user_folder("XDG_CACHE_HOME", ".cache", "tenon", &own);
-    if (own || (given && *given))
-        examine_cache_at(doctor, own ? own : given);
+    char *path = NULL;
+    if (user_cache(&path) && path)
+        examine_cache_at(doctor, path);
     else
         found(doctor, NOTE, "cache", elsewhere,
               "none: HOME is unset; kernels are compiled each time");
-    free(own);
+    free(path);
 }

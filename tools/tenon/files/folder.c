@@ -383,8 +383,11 @@ int folder_stage(const struct folder *at, const char *prefix, struct folder *out
         struct stat info;
         if (!make_name(prefix, name))
             return oops("no name for a folder in %s", at->path);
-        if (mkdirat(at->fd, name, 0700) && errno == EEXIST)
+        int made = mkdirat(at->fd, name, 0700);
+        if (made && errno == EEXIST)
             continue;
+        if (made)
+            break;
         int fd = openat(at->fd, name, OPEN_FOLDER | O_NOFOLLOW);
         // Before it was locked, another process may have removed the folder as left behind.
         bool is_held = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 &&

@@ -26,6 +26,15 @@ bool user_data(const char *name, char **out_path)
     return user_folder("XDG_DATA_HOME", ".local/share", name, out_path);
 }
 
+bool user_cache(char **out_path)
+{
+    const char *given = secure_getenv("TENON_CACHE_DIR");
+    if (!given || given[0] != '/') // the library says that it ignores others
+        return user_folder("XDG_CACHE_HOME", ".cache", "tenon", out_path);
+    *out_path = strdup(given);
+    return true;
+}
+
 int temporary_folder(struct folder *out)
 {
     const char *given = getenv("TMPDIR"), *name = given && *given ? given : "/tmp";

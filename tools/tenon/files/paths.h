@@ -13,6 +13,9 @@ bool user_folder(const char *xdg, const char *below, const char *name, char **ou
 // The same for the user's data.
 bool user_data(const char *name, char **out_path);
 
+// Gives the folder of the disk cache, as the library finds it.
+bool user_cache(char **out_path);
+
 // Makes an empty folder in TMPDIR, or in /tmp; its path is absolute. folder_discard()
 // removes it.
 int temporary_folder(struct folder *out);

@@ -88,6 +88,34 @@ static int check_names(const struct session *session)
     return 0;
 }
 
+// What stands for a value that is not given.
+static tn_array *stand_in(const struct session *session, const tn_type *type,
+                          const tn_shape *shape, const char *name)
+{
+    tn_ints extents = {.count = (uint32_t)shape->rank, .given = 1};
+    memcpy(extents.value, shape->extent, sizeof(extents.value));
+    tn_array *made = tn_op(session->scope, "base.full", NULL, 0,
+                           tn_attrs("shape", &extents, "dtype", (int64_t)type->dtype));
+    return tn_name(session->scope, made, name);
+}
+
+// Zeros in memory.
+static int make_zeros(const struct session *session, const tn_type *type,
+                      const tn_shape *shape, tn_array **out)
+{
+    uint64_t elements, bytes;
+    char text[SHAPE_TEXT];
+    if (!type_bytes(type->dtype, shape, &elements, &bytes))
+        return oops("%s of %s has too many bytes", dtype_name(type->dtype),
+                    shape_text(shape, text));
+    void *zeros = calloc(bytes + 1, 1);
+    if (!zeros)
+        return oops_memory();
+    *out = tn_from_data(session->scope, type->dtype, shape, zeros);
+    free(zeros);
+    return 0;
+}
+
 // Gives the named value as the signature wants it: literals have a dtype of their own.
 static int take_input(struct session *session, uint64_t i, tn_array **out)
 {
@@ -97,19 +125,16 @@ static int take_input(struct session *session, uint64_t i, tn_array **out)
     char got[SHAPE_TEXT], expected[SHAPE_TEXT];
     tn_shape shape = {.rank = wanted->rank}, own = {0};
     memcpy(shape.extent, wanted->extent, sizeof(shape.extent));
-    if (!given && session->draws) { // nothing is computed: any elements will do
-        const tn_ints extents = {.count = (uint32_t)shape.rank, .given = 1};
-        tn_ints all = extents;
-        memcpy(all.value, shape.extent, sizeof(all.value));
-        given = tn_name(session->scope,
-                        tn_op(session->scope, "base.full", NULL, 0,
-                              tn_attrs("shape", &all, "dtype", (int64_t)wanted->dtype)),
-                        s->input_names[i]);
+    int failed = 0;
+    if (!given && session->warms) {
+        failed = make_zeros(session, wanted, &shape, &given);
+    } else if (!given && session->draws) {
+        given = stand_in(session, wanted, &shape, s->input_names[i]);
     } else if (!given) {
         return list_inputs(session, "missing value", s->input_names[i]);
     }
     if (!given)
-        return oops_scope(session->scope);
+        return failed ? failed : oops_scope(session->scope);
     own.rank = tn_array_type(given)->rank;
     memcpy(own.extent, tn_array_type(given)->extent, sizeof(own.extent));
     if (strcmp(shape_text(&own, got), shape_text(&shape, expected)) != 0)

@@ -136,6 +136,12 @@ int session_open_drawn(struct session *session, char *const *items, int count)
     return open_session(session, items, count, NULL);
 }
 
+int session_open_warm(struct session *session, char *const *items, int count)
+{
+    *session = (struct session){.draws = true, .warms = true};
+    return open_session(session, items, count, NULL);
+}
+
 int session_open_mapped(struct session *session, char *const *items, int count,
                         const char *mapped)
 {

@@ -17,7 +17,9 @@ struct session {
     // Of "@FILE" instead of an expression; NULL: there is a tree.
     const tn_graph_file *file;
     const tn_graph_signature *signature; // of the file
-    bool draws; // nothing is computed: values of a signature may be left out
+    // Nothing is computed: values of a signature may be left out. `warms`: kernels are
+    // compiled, so what stands for a value has to be data as the value will be.
+    bool draws, warms;
 };
 
 // Opens a runtime, binds items[1 ..] and builds the graph of the expression items[0], or of
@@ -25,6 +27,9 @@ struct session {
 int session_open(struct session *session, char *const *items, int count);
 // The same for a picture.
 int session_open_drawn(struct session *session, char *const *items, int count);
+
+// The same for compiling.
+int session_open_warm(struct session *session, char *const *items, int count);
 
 // The same, with the expression mapped over the first axis of the inputs in `mapped`
 // ("x,y"; NULL: none): the expression sees one slice, and the results are stacked along a

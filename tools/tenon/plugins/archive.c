@@ -115,7 +115,7 @@ static int pack(const struct folder *folder, const char *id, const char *path)
 
 struct unpacking {
     struct archive *from;
-    const char *path;
+    const char *path, *what;
     const struct folder *target;
     struct tree tree;
     uint64_t bytes, limit; // of all files
@@ -189,9 +189,9 @@ static int check_root(const struct unpacking *self, const struct tree_file *file
     bool is_below = strncmp(file->name, root, size) == 0 &&
                     (file->name[size] == '/' || (!file->name[size] && file->is_folder));
     return is_below ? 0
-                    : oops("%s: '%s' is not in a folder with the rest: 'tenon plugin pack' "
+                    : oops("%s: '%s' is not in a folder with the rest: 'tenon %s pack' "
                            "packs one folder",
-                           self->path, file->name);
+                           self->path, file->name, self->what);
 }
 
 static int unpack_named(struct unpacking *self, const struct tree_file *file)
@@ -214,8 +214,8 @@ static int unpack_entry(struct unpacking *self, struct archive_entry *entry)
     if (++self->num_entries > TREE_MAX_FILES) // a folder may be listed twice
         return oops("%s: more than %d files", self->path, TREE_MAX_FILES);
     if (fault)
-        return oops("%s: '%s' is %s: a plugin holds plain files and folders only",
-                    self->path, given, fault);
+        return oops("%s: '%s' is %s: a %s holds plain files and folders only", self->path,
+                    given, fault, self->what);
     char *name = strdup(given);
     if (!name)
         return oops_memory();
@@ -243,8 +243,8 @@ static int unpack_all(struct unpacking *self)
             return failed;
     }
     if (status != ARCHIVE_EOF)
-        return oops("%s is no whole plugin archive (a tar, compressed by zstd): %s",
-                    self->path, archive_error_string(self->from));
+        return oops("%s is no whole %s archive (a tar, compressed by zstd): %s", self->path,
+                    self->what, archive_error_string(self->from));
     return self->tree.count ? 0 : oops("%s is empty", self->path);
 }
 
@@ -265,16 +265,17 @@ static int open_reader(struct unpacking *self)
     if (archive_read_support_format_tar(self->from) != ARCHIVE_OK ||
         archive_read_support_filter_zstd(self->from) != ARCHIVE_OK ||
         archive_read_open_filename(self->from, self->path, BLOCK) != ARCHIVE_OK)
-        return oops("%s is no plugin archive (a tar, compressed by zstd): %s", self->path,
-                    archive_error_string(self->from));
+        return oops("%s is no %s archive (a tar, compressed by zstd): %s", self->path,
+                    self->what, archive_error_string(self->from));
     if (archive_filter_code(self->from, 0) != ARCHIVE_FILTER_ZSTD)
-        return oops("%s is no plugin archive: it is not compressed by zstd", self->path);
+        return oops("%s is no %s archive: it is not compressed by zstd", self->path,
+                    self->what);
     return 0;
 }
 
-static int unpack(const char *path, const struct folder *target)
+static int unpack(const char *path, const struct folder *target, const char *what)
 {
-    struct unpacking self = {.path = path, .target = target};
+    struct unpacking self = {.path = path, .what = what, .target = target};
     int failed = open_reader(&self);
     if (!failed)
         failed = unpack_all(&self);

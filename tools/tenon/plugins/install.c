@@ -85,7 +85,7 @@ static int check_unpacked(const struct folder *folder, char id[ID_SIZE])
 
 int plugin_of_archive(const char *file, const struct folder *folder, char id[ID_SIZE])
 {
-    int failed = archive_unpack(file, folder);
+    int failed = archive_unpack(file, folder, "plugin");
     if (failed || !check_unpacked(folder, id))
         return failed;
     // The message is about a temporary folder, so the archive's name is put before it.

@@ -32,8 +32,8 @@ int archive_pack(const struct folder *folder, const char *id, const char *path)
     return part ? take_failure(part, part->pack(folder, id, path)) : EXIT_OOPS;
 }
 
-int archive_unpack(const char *path, const struct folder *target)
+int archive_unpack(const char *path, const struct folder *target, const char *what)
 {
     const struct archive_part *part = load();
-    return part ? take_failure(part, part->unpack(path, target)) : EXIT_OOPS;
+    return part ? take_failure(part, part->unpack(path, target, what)) : EXIT_OOPS;
 }

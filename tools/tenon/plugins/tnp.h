@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Archives of plugins (.tnp): a tar compressed by zstd that holds one folder, the plugin's.
+// Archives of plugins (.tnp) and of caches: a tar compressed by zstd that holds one folder.
 #ifndef TOOLS_TENON_PLUGINS_TNP_H
 #define TOOLS_TENON_PLUGINS_TNP_H
 
@@ -15,14 +15,15 @@
 int archive_pack(const struct folder *folder, const char *id, const char *path);
 
 // Unpacks into `target`, an empty folder. Refuses everything but plain files and folders
-// below one folder, names that lead out of it or come twice, and too many bytes. After a
-// failure the caller removes what was written.
-int archive_unpack(const char *path, const struct folder *target);
+// below one folder, names that lead out of it or come twice, and too many bytes. `what`
+// ("plugin") is for messages: 'tenon WHAT pack' makes such archives. After a failure the
+// caller removes what was written.
+int archive_unpack(const char *path, const struct folder *target, const char *what);
 
 // The interface of the module tenon-archive, which exports this struct alone.
 struct archive_part {
     int (*pack)(const struct folder *folder, const char *id, const char *path);
-    int (*unpack)(const char *path, const struct folder *target);
+    int (*unpack)(const char *path, const struct folder *target, const char *what);
     const char *(*failure)(void); // the message of the last failure
 };
 extern const struct archive_part tenon_archive;

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+// tenon cache pack and unpack: takes the compiled code of one machine to another, as an
+// archive. What an archive holds is checked as a whole before anything of it is used.
+#include "commands.h"
+#include "entry.h"
+#include "files/paths.h"
+#include "files/tree.h"
+#include "plugins/tnp.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FOLDER "tenon-cache" // what an archive's files lie in
+
+struct count {
+    size_t entries, kept; // kept: the same entry was there
+    uint64_t bytes;
+};
+
+static void say_count(const char *what, const struct count *count)
+{
+    char size[CACHE_SIZE_TEXT];
+    say("%s %zu entr%s, %s", what, count->entries, count->entries == 1 ? "y" : "ies",
+        cache_size_text(count->bytes, size));
+}
+
+// --- packing ---------------------------------------------------------------------------
+
+struct packing {
+    const struct folder *to;
+    struct count *count;
+};
+
+// Copies one entry as it is checked.
+static int copy(const struct folder *at, const char *name, void *context)
+{
+    struct packing *packing = context;
+    struct cache_entry entry;
+    char *data;
+    int fd = -1, failed = cache_read(at, name, &entry, &data);
+    if (!failed && data && !cache_is_note(&entry)) {
+        failed = tree_make_file(packing->to, name, false, &fd);
+        if (!failed)
+            failed = write_whole(fd, data, entry.bytes, name);
+        if (fd >= 0 && close(fd) && !failed)
+            failed =
+                oops("cannot write %s/%s: %s", packing->to->path, name, strerror(errno));
+        packing->count->entries++;
+        packing->count->bytes += entry.bytes;
+    }
+    free(data);
+    cache_entry_finish(&entry);
+    return failed;
+}
+
+static int pack(const struct folder *cache, const char *path, struct count *count)
+{
+    struct folder workplace, content;
+    int failed = temporary_folder(&workplace);
+    if (failed)
+        return failed;
+    failed = tree_make_folder(&workplace, FOLDER);
+    if (!failed)
+        failed = folder_enter(&workplace, FOLDER, &content);
+    if (!failed) {
+        struct packing packing = {&content, count};
+        failed = cache->fd < 0 ? 0 : folder_each(cache, copy, &packing);
+        if (!failed && count->entries == 0)
+            failed =
+                oops("%s has nothing to pack: 'tenon cache warm' fills it", cache->path);
+        if (!failed)
+            failed = archive_pack(&content, FOLDER, path);
+        folder_about(&content, cache->path);
+        folder_close(&content);
+    }
+    folder_discard(&workplace);
+    return failed;
+}
+
+int cmd_cache_pack(const struct command *self, int argc, char **argv)
+{
+    struct args args;
+    struct count count = {0};
+    struct folder cache;
+    int failed = args_parse(self, NULL, 0, 1, 1, argc, argv, &args);
+    if (failed || args.help_shown)
+        return failed;
+    failed = cache_reach(false, &cache);
+    if (failed)
+        return failed;
+    failed = pack(&cache, args.items[0], &count);
+    if (!failed) {
+        say_count("packed", &count);
+        say(", as %s\n", args.items[0]);
+    }
+    folder_close(&cache);
+    return failed;
+}
+
+// --- unpacking -------------------------------------------------------------------------
+
+struct unpacking {
+    const char *path; // the archive's
+    const struct folder *cache;
+    struct count *count;
+};
+
+static int check(const struct folder *at, const char *name, void *context)
+{
+    const struct unpacking *unpacking = context;
+    struct cache_entry entry;
+    int failed = cache_read(at, name, &entry, NULL);
+    if (!failed && entry.state != CACHE_SOUND)
+        failed = oops("%s: '%s' is no sound entry of a cache (%s): nothing was unpacked",
+                      unpacking->path, name, cache_state_name(entry.state));
+    else if (!failed && cache_is_note(&entry))
+        failed = oops("%s: '%s' is a note of a plugin that crashed, expected compiled "
+                      "code: nothing was unpacked",
+                      unpacking->path, name);
+    cache_entry_finish(&entry);
+    return failed;
+}
+
+// What is there already stays: a driver's pipelines may be more than those of the archive.
+static int put(const struct folder *at, const char *name, void *context)
+{
+    const struct unpacking *unpacking = context;
+    const struct folder *cache = unpacking->cache;
+    struct cache_entry mine, theirs;
+    int failed = cache_read(cache, name, &mine, NULL);
+    bool keep = !failed && mine.state == CACHE_SOUND;
+    cache_entry_finish(&mine);
+    if (!failed)
+        failed = cache_read(at, name, &theirs, NULL);
+    if (failed)
+        return failed;
+    if (keep) {
+        unpacking->count->kept++;
+    } else if (fchmodat(at->fd, name, 0600, 0) || renameat(at->fd, name, cache->fd, name)) {
+        failed = oops("cannot write %s/%s: %s", cache->path, name, strerror(errno));
+    } else {
+        unpacking->count->entries++;
+        unpacking->count->bytes += theirs.bytes;
+    }
+    cache_entry_finish(&theirs);
+    return failed;
+}
+
+static int unpack_at(const struct folder *stage, struct unpacking *unpacking)
+{
+    struct folder content;
+    struct stat info;
+    int failed = archive_unpack(unpacking->path, stage, "cache");
+    if (!failed && fstatat(stage->fd, FOLDER, &info, AT_SYMLINK_NOFOLLOW))
+        failed = oops("%s holds no folder '%s': 'tenon cache pack' makes such archives",
+                      unpacking->path, FOLDER);
+    if (!failed)
+        failed = folder_enter(stage, FOLDER, &content);
+    if (failed)
+        return failed;
+    failed = folder_each(&content, check, unpacking);
+    if (!failed)
+        failed = folder_each(&content, put, unpacking);
+    folder_close(&content);
+    return failed;
+}
+
+static int unpack(const char *path, const struct folder *cache, struct count *count)
+{
+    struct folder stage;
+    struct unpacking unpacking = {path, cache, count};
+    int failed = folder_stage(cache, ".unpack-", &stage);
+    if (failed)
+        return failed;
+    failed = unpack_at(&stage, &unpacking);
+    folder_discard(&stage);
+    return failed;
+}
+
+int cmd_cache_unpack(const struct command *self, int argc, char **argv)
+{
+    struct args args;
+    struct count count = {0};
+    struct folder cache;
+    int failed = args_parse(self, NULL, 0, 1, 1, argc, argv, &args);
+    if (failed || args.help_shown)
+        return failed;
+    failed = cache_reach(true, &cache);
+    if (failed)
+        return failed;
+    failed = unpack(args.items[0], &cache, &count);
+    if (!failed) {
+        say_count("added", &count);
+        say(" to %s; %zu were there\n", cache.path, count.kept);
+    }
+    folder_close(&cache);
+    return failed;
+}
