@@ -12,7 +12,7 @@ enum {
     MOST_PARAMETERS = 64,      // of a macro
     MOST_ARGUMENT_DEPTH = 256, // macro calls within arguments of macro calls
     MOST_EXPRESSION_DEPTH = 256,
-    MOST_WORK = 1 << 24, // tokens that expansions yield, all together
+    MOST_WORK = 1 << 21, // tokens that expansions yield, all together
 };
 
 enum macro_kind {
