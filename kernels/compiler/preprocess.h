@@ -129,8 +129,6 @@ void preprocess_line_numbers(struct preprocessor *pp, struct lexer *lexer,
 // --- extension.c
 
 bool preprocess_extension(const char *name); // whether the compiler knows it
-// The names of all that it knows, in order; NULL behind the last.
-extern const char *const compiler_extensions[];
 
 // Cuts a text for an error message: for %.*s.
 static inline int cut(size_t size)
