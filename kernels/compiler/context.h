@@ -25,7 +25,7 @@ struct place {
 struct name {
     const char *text; // ends with a NUL
     uint32_t size, hash;
-    uint32_t keyword;      // enum keyword of token.h; 0: an identifier
+    uint32_t keyword;      // enum keyword of keyword.h; 0: an identifier
     struct macro *macro;   // of the preprocessor; NULL: none
     struct symbol *symbol; // innermost declaration of the front end; NULL: none
     struct name *next;     // in its bucket
