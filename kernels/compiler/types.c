@@ -381,12 +381,11 @@ static uint32_t reference_id(struct translator *t, struct type *type)
 {
     struct record *record = type->record;
     if (record->contents->ids[record->layout] == 0 && type->ids[LAYOUT_NONE] == 0) {
-        uint32_t id = ir_new_id(t->ir);
+        uint32_t id = ir_forward_pointer(t->ir, STORAGE_PHYSICAL);
         for (uint32_t i = 0; i < 2 * NUM_LAYOUTS; i++)
             type->ids[i] = id;
-        ir_forward_pointer(t->ir, STORAGE_PHYSICAL, id);
         uint32_t contents = type_id(t, record->contents, record->layout);
-        ir_define_pointer(t->ir, id, STORAGE_PHYSICAL, contents);
+        ir_point(t->ir, id, STORAGE_PHYSICAL, contents);
         return id;
     }
     return ir_pointer(t->ir, STORAGE_PHYSICAL,
