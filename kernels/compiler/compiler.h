@@ -60,6 +60,10 @@ struct glsl_result {
 // Compiles a shader. True, and *out has the words; or false, and *out has the first error.
 bool glsl_compile(const struct glsl_source *source, struct glsl_result *out);
 
+// Preprocesses a shader: what is left of it as text, one line for each line that has
+// something left. By malloc; NULL after a failure, and *out has the first error.
+char *glsl_preprocess(const struct glsl_source *source, struct glsl_result *out);
+
 // Frees the words, and clears the result. A result of zeros is fine.
 void glsl_result_finish(struct glsl_result *result);
 
