@@ -218,6 +218,11 @@ static struct expr *parse_binary(struct translator *t, uint32_t least)
     }
 }
 
+struct expr *parse_additive(struct translator *t)
+{
+    return parse_binary(t, 10);
+}
+
 struct expr *parse_conditional(struct translator *t)
 {
     struct expr *condition = parse_binary(t, 1);

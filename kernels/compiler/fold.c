@@ -296,25 +296,30 @@ static uint32_t narrow_float(double value, int exponent_bits, int bits)
     return sign | (whole + ((uint32_t)(exponent + bias - 1) << bits));
 }
 
-uint32_t constant_scalar(struct translator *t, enum base base, uint64_t bits)
+uint64_t constant_bits(enum base base, uint64_t bits)
 {
-    uint32_t type = type_id(t, type_scalar(t, base), LAYOUT_NONE);
     float narrow = 0;
     uint32_t word;
     switch (base) {
-    case TYPE_BOOL:
-        return ir_bool(t->ir, bits != 0);
     case TYPE_FLOAT32:
         narrow = (float)bits_double(bits);
         memcpy(&word, &narrow, sizeof word);
-        return ir_constant(t->ir, type, word);
+        return word;
     case TYPE_FLOAT16:
-        return ir_constant(t->ir, type, narrow_float(bits_double(bits), 5, 10));
+        return narrow_float(bits_double(bits), 5, 10);
     case TYPE_BFLOAT16:
-        return ir_constant(t->ir, type, narrow_float(bits_double(bits), 8, 7));
+        return narrow_float(bits_double(bits), 8, 7);
     default:
-        return ir_constant(t->ir, type, base_width(base) == 64 ? bits : bits & 0xffffffffu);
+        return base_width(base) == 64 ? bits : bits & 0xffffffffu;
     }
+}
+
+uint32_t constant_scalar(struct translator *t, enum base base, uint64_t bits)
+{
+    if (base == TYPE_BOOL)
+        return ir_bool(t->ir, bits != 0);
+    return ir_constant(t->ir, type_id(t, type_scalar(t, base), LAYOUT_NONE),
+                       constant_bits(base, bits));
 }
 
 static uint32_t composite(struct translator *t, const struct type *type,

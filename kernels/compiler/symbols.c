@@ -111,11 +111,6 @@ static void make_global(struct translator *t, struct symbol *symbol)
         ir_decorate(t->ir, symbol->id, 34, 1, &symbol->set);
         ir_decorate(t->ir, symbol->id, 33, 1, &symbol->binding);
     }
-    const struct type *block = symbol->type;
-    while (block->base == TYPE_ARRAY)
-        block = block->element;
-    if (symbol->storage == STORAGE_BUFFER && symbol->memory & MEMORY_RESTRICT)
-        ir_decorate(t->ir, symbol->id, 19, 0, NULL);
 }
 
 uint32_t symbol_id(struct translator *t, struct symbol *symbol)

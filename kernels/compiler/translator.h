@@ -174,16 +174,22 @@ struct translator {
     struct function *main;
     struct initial *initials, **last_initial;
     struct target *target;
+    struct precise *precise; // precise variables of the function
     uint64_t needs; // of what is outside of functions
     struct {
         uint32_t value[3], id[3]; // local size; specialisation numbers, UINT32_MAX: none
-        struct symbol *symbol;    // gl_WorkGroupSize
-        bool is_used;
+        uint32_t made; // id of gl_WorkGroupSize; 0: not made yet
+        bool is_spec;
     } local_size;
+    // Ids of specialisation constants by number, sorted by nothing: there are few.
+    struct {
+        uint32_t number, id;
+    } *specs;
+    uint32_t num_specs, capacity_specs;
     uint8_t default_layout[2]; // of uniform blocks, of buffers
     bool default_row_major[2];
-    bool has_vulkan_model;
-    const struct name *name_length, *name_main, *name_this[6];
+    bool has_vulkan_model, has_push_constant;
+    const struct name *name_length, *name_main;
 };
 
 _Noreturn void fail_at(struct translator *t, const struct place *at, const char *format, ...)
@@ -216,6 +222,7 @@ void use_needs(struct translator *t, uint64_t needs);
 struct expr *parse_expression(struct translator *t);
 struct expr *parse_assignment(struct translator *t); // without commas
 struct expr *parse_conditional(struct translator *t);
+struct expr *parse_additive(struct translator *t); // without comparisons and shifts
 struct expr *parse_initialiser(struct translator *t, const struct type *type);
 // A constant integer from 0 on, for a layout or an array.
 uint32_t parse_constant_uint(struct translator *t, const char *what);
@@ -284,6 +291,7 @@ struct expr *fold_binary(struct translator *t, uint32_t op, const struct type *t
                          const struct place *at);
 uint32_t constant_id(struct translator *t, const struct type *type, const uint64_t *bits);
 uint32_t constant_scalar(struct translator *t, enum base base, uint64_t bits);
+uint64_t constant_bits(enum base base, uint64_t bits); // as a scalar of SPIR-V
 // All components of a type the same.
 uint32_t constant_splat(struct translator *t, const struct type *type, double value);
 
@@ -332,6 +340,9 @@ struct expr *builtin_fold(struct translator *t, const struct expr *call); // NUL
 struct symbol *builtin_variable(struct translator *t, const struct name *name);
 const char *builtin_candidates(struct translator *t, const struct name *name);
 struct expr *workgroup_size(struct translator *t, const struct place *at);
+// The specialisation constant of a number, made where there is none.
+uint32_t spec_of_number(struct translator *t, uint32_t number, uint64_t bits,
+                        uint32_t type);
 
 // declarations, statements
 void parse_declaration(struct translator *t); // declare.c; at the end of the tokens: none
@@ -347,7 +358,8 @@ struct function *function_find(struct translator *t, struct symbol *symbol,
                                struct expr **arguments, uint32_t count, bool must_be_exact,
                                const struct place *at);
 void functions_finish(struct translator *t);
-void precise_spread(struct translator *t, struct function *f); // precise.c
+void precise_mark(struct translator *t, uint32_t variable); // precise.c
+void precise_spread(struct translator *t, struct function *f);
 void local_size_finish(struct translator *t);
 
 #endif // KERNELS_COMPILER_TRANSLATOR_H
