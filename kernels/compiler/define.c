@@ -179,6 +179,6 @@ void preprocess_predefine(struct preprocessor *pp, uint32_t version)
     predefine_number(pp, "VULKAN", number_body(pp, "100"));
     const struct lexeme *one = number_body(pp, "1");
     predefine_number(pp, "GL_core_profile", one);
-    for (const char *const *name = compiler_extensions; *name; name++)
+    for (const char *const *name = glsl_extensions(); *name; name++)
         predefine_number(pp, *name, one);
 }

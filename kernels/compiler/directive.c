@@ -197,7 +197,7 @@ static void skip_groups(struct preprocessor *pp, struct lexer *l)
             depth--;
         else if (depth == 0 && directive >= DIRECTIVE_ELIF &&
                  directive <= DIRECTIVE_ENDIF &&
-                 continue_condition(pp, l, directive, &hash.at))
+                 continue_condition(pp, l, directive, &name.at))
             return;
     }
 }

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-const char *const compiler_extensions[] = {
+static const char *const extensions[] = {
     "GL_ARB_compute_shader",
     "GL_ARB_enhanced_layouts",
     "GL_ARB_gpu_shader_fp64",
@@ -55,9 +55,14 @@ const char *const compiler_extensions[] = {
     NULL,
 };
 
+const char *const *glsl_extensions(void)
+{
+    return extensions;
+}
+
 bool preprocess_extension(const char *name)
 {
-    for (const char *const *known = compiler_extensions; *known; known++)
+    for (const char *const *known = extensions; *known; known++)
         if (strcmp(*known, name) == 0)
             return true;
     return false;

@@ -370,6 +370,7 @@ static bool pass_literals(struct ir_ids *ids)
         ids->behind = NULL;
         return ids->pattern != NULL;
     case 'L':
+        ids->pattern--;
         return false;
     default: // marks, and the type and the result, which are not among the operands
         return true;

@@ -93,6 +93,7 @@ void ir_decorate(struct ir *ir, uint32_t id, uint32_t decoration, uint32_t count
 void ir_decorate_member(struct ir *ir, uint32_t id, uint32_t member, uint32_t decoration,
                         uint32_t count, const uint32_t *literals);
 bool ir_is_decorated(const struct ir *ir, uint32_t id, uint32_t decoration);
+bool ir_has_decorated_member(const struct ir *ir, uint32_t id, uint32_t decoration);
 
 // --- types and constants: the same words give the same id
 // ------------------------------------
@@ -175,6 +176,11 @@ void ir_set_operands(struct ir *ir, struct ir_inst *inst, uint32_t count,
 void ir_intern(struct ir *ir, struct ir_inst *inst);
 // Raises the bound to `bound`.
 void ir_reserve_ids(struct ir *ir, uint32_t bound);
+
+// The type of a value's members, or 0: there is no such member. A vector, an array, ...
+uint32_t ir_member_type(const struct ir *ir, uint32_t type, uint32_t index);
+// How many members; 0: none, or as many as the device says.
+uint32_t ir_num_members(const struct ir *ir, uint32_t type);
 
 static inline struct ir_inst *ir_definition(const struct ir *ir, uint32_t id)
 {

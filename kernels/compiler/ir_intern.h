@@ -15,6 +15,8 @@ struct ir_intern {
     struct ir_inst *last_local; // that ir_local() made
 };
 
+// Notes a decoration of an id, or, with IR_MEMBER, of a member of it.
+enum { IR_MEMBER = 1 << 30 };
 void ir_note_decoration(struct ir *ir, uint32_t id, uint32_t decoration);
 void ir_add_function(struct ir *ir, struct ir_function *function);
 

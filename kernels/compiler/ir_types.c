@@ -119,6 +119,11 @@ bool ir_is_decorated(const struct ir *ir, uint32_t id, uint32_t decoration)
     return ir->interned->num_pairs && *pair_of(ir->interned, pair) == pair;
 }
 
+bool ir_has_decorated_member(const struct ir *ir, uint32_t id, uint32_t decoration)
+{
+    return ir_is_decorated(ir, id, IR_MEMBER | decoration);
+}
+
 // --- types -------------------------------------------------------------------------------
 
 uint32_t ir_type(struct ir *ir, uint32_t op, uint32_t count, const uint32_t *operands)
@@ -151,6 +156,39 @@ void ir_point(struct ir *ir, uint32_t pointer, uint32_t storage_class, uint32_t 
         ir_inst(ir, OpTypePointer, 0, pointer, 2, (uint32_t[]){storage_class, type});
     ir_append(&ir->globals, inst);
     ir_intern(ir, inst);
+}
+
+uint32_t ir_num_members(const struct ir *ir, uint32_t type)
+{
+    const struct ir_inst *inst = ir_definition(ir, type), *length;
+    switch (inst->op) {
+    case OpTypeVector:
+    case OpTypeMatrix:
+        return inst->operands[1];
+    case OpTypeStruct:
+        return inst->num_operands;
+    case OpTypeArray:
+        length = ir_definition(ir, inst->operands[1]);
+        return length->op == OpConstant ? length->operands[0] : 0;
+    default:
+        return 0;
+    }
+}
+
+uint32_t ir_member_type(const struct ir *ir, uint32_t type, uint32_t index)
+{
+    const struct ir_inst *inst = ir_definition(ir, type);
+    switch (inst->op) {
+    case OpTypeVector:
+    case OpTypeMatrix:
+        return index < inst->operands[1] ? inst->operands[0] : 0;
+    case OpTypeStruct:
+        return index < inst->num_operands ? inst->operands[index] : 0;
+    case OpTypeArray:
+        return index < ir_num_members(ir, type) ? inst->operands[0] : 0;
+    default:
+        return 0;
+    }
 }
 
 // --- constants ---------------------------------------------------------------------------

@@ -15,7 +15,7 @@ enum { CORE_END = 512 };
 // Texts inside of the rows: a table of pointers would need relocations.
 static const struct {
     uint16_t op;
-    char pattern[10];
+    char pattern[12];
 } rows[] = {
 #define ROW(name, number, pattern) {number, pattern},
     SPIRV_OPS(ROW)

@@ -9,7 +9,7 @@
 //      bits 3 and 4
 //   P  pairs of a literal and an id to the end (OpSwitch; literals as wide as the selector)
 //   o  the number of an operation of OpSpecConstantOp: what follows is as there
-// An instruction may end before operands at its pattern's end: they are optional there.
+//   ?  what follows may be missing; so may I, L, m and P
 //
 // In front, '!' marks an instruction that has effects, so that it stays although nobody
 // reads its result. '~' marks one without effects whose result depends on more than its
@@ -25,7 +25,7 @@
     X(Nop, 0, "")                                                                          \
     X(Undef, 1, "tr")                                                                      \
     X(SourceContinued, 2, "s")                                                             \
-    X(Source, 3, "llis")                                                                   \
+    X(Source, 3, "ll?is")                                                                  \
     X(SourceExtension, 4, "s")                                                             \
     X(Name, 5, "is")                                                                       \
     X(MemberName, 6, "ils")                                                                \
@@ -41,7 +41,7 @@
     X(TypeVoid, 19, "r")                                                                   \
     X(TypeBool, 20, "r")                                                                   \
     X(TypeInt, 21, "rll")                                                                  \
-    X(TypeFloat, 22, "rll")                                                                \
+    X(TypeFloat, 22, "rl?l")                                                               \
     X(TypeVector, 23, "ril")                                                               \
     X(TypeMatrix, 24, "ril")                                                               \
     X(TypeArray, 28, "rii")                                                                \
@@ -64,7 +64,7 @@
     X(FunctionParameter, 55, "~tr")                                                        \
     X(FunctionEnd, 56, "")                                                                 \
     X(FunctionCall, 57, "!triI")                                                           \
-    X(Variable, 59, "~trli")                                                               \
+    X(Variable, 59, "~trl?i")                                                              \
     X(Load, 61, "~trim")                                                                   \
     X(Store, 62, "!iim")                                                                   \
     X(CopyMemory, 63, "!iimm")                                                             \
@@ -213,22 +213,22 @@
     X(GroupNonUniformShuffleXor, 346, "~triii")                                            \
     X(GroupNonUniformShuffleUp, 347, "~triii")                                             \
     X(GroupNonUniformShuffleDown, 348, "~triii")                                           \
-    X(GroupNonUniformIAdd, 349, "~trilii")                                                 \
-    X(GroupNonUniformFAdd, 350, "~trilii")                                                 \
-    X(GroupNonUniformIMul, 351, "~trilii")                                                 \
-    X(GroupNonUniformFMul, 352, "~trilii")                                                 \
-    X(GroupNonUniformSMin, 353, "~trilii")                                                 \
-    X(GroupNonUniformUMin, 354, "~trilii")                                                 \
-    X(GroupNonUniformFMin, 355, "~trilii")                                                 \
-    X(GroupNonUniformSMax, 356, "~trilii")                                                 \
-    X(GroupNonUniformUMax, 357, "~trilii")                                                 \
-    X(GroupNonUniformFMax, 358, "~trilii")                                                 \
-    X(GroupNonUniformBitwiseAnd, 359, "~trilii")                                           \
-    X(GroupNonUniformBitwiseOr, 360, "~trilii")                                            \
-    X(GroupNonUniformBitwiseXor, 361, "~trilii")                                           \
-    X(GroupNonUniformLogicalAnd, 362, "~trilii")                                           \
-    X(GroupNonUniformLogicalOr, 363, "~trilii")                                            \
-    X(GroupNonUniformLogicalXor, 364, "~trilii")                                           \
+    X(GroupNonUniformIAdd, 349, "~trili?i")                                                \
+    X(GroupNonUniformFAdd, 350, "~trili?i")                                                \
+    X(GroupNonUniformIMul, 351, "~trili?i")                                                \
+    X(GroupNonUniformFMul, 352, "~trili?i")                                                \
+    X(GroupNonUniformSMin, 353, "~trili?i")                                                \
+    X(GroupNonUniformUMin, 354, "~trili?i")                                                \
+    X(GroupNonUniformFMin, 355, "~trili?i")                                                \
+    X(GroupNonUniformSMax, 356, "~trili?i")                                                \
+    X(GroupNonUniformUMax, 357, "~trili?i")                                                \
+    X(GroupNonUniformFMax, 358, "~trili?i")                                                \
+    X(GroupNonUniformBitwiseAnd, 359, "~trili?i")                                          \
+    X(GroupNonUniformBitwiseOr, 360, "~trili?i")                                           \
+    X(GroupNonUniformBitwiseXor, 361, "~trili?i")                                          \
+    X(GroupNonUniformLogicalAnd, 362, "~trili?i")                                          \
+    X(GroupNonUniformLogicalOr, 363, "~trili?i")                                           \
+    X(GroupNonUniformLogicalXor, 364, "~trili?i")                                          \
     X(GroupNonUniformQuadBroadcast, 365, "~triii")                                         \
     X(GroupNonUniformQuadSwap, 366, "~triii")                                              \
     X(CopyLogical, 400, "tri")                                                             \
@@ -243,18 +243,18 @@
     X(SubgroupAllKHR, 4428, "~tri")                                                        \
     X(SubgroupAnyKHR, 4429, "~tri")                                                        \
     X(SubgroupAllEqualKHR, 4430, "~tri")                                                   \
-    X(GroupNonUniformRotateKHR, 4431, "~triiii")                                           \
+    X(GroupNonUniformRotateKHR, 4431, "~triii?i")                                          \
     X(SubgroupReadInvocationKHR, 4432, "~trii")                                            \
-    X(SDot, 4450, "triil")                                                                 \
-    X(UDot, 4451, "triil")                                                                 \
-    X(SUDot, 4452, "triil")                                                                \
-    X(SDotAccSat, 4453, "triiil")                                                          \
-    X(UDotAccSat, 4454, "triiil")                                                          \
-    X(SUDotAccSat, 4455, "triiil")                                                         \
+    X(SDot, 4450, "trii?l")                                                                \
+    X(UDot, 4451, "trii?l")                                                                \
+    X(SUDot, 4452, "trii?l")                                                               \
+    X(SDotAccSat, 4453, "triii?l")                                                         \
+    X(UDotAccSat, 4454, "triii?l")                                                         \
+    X(SUDotAccSat, 4455, "triii?l")                                                        \
     X(TypeCooperativeMatrixKHR, 4456, "riiiii")                                            \
-    X(CooperativeMatrixLoadKHR, 4457, "~triiim")                                           \
-    X(CooperativeMatrixStoreKHR, 4458, "!iiiim")                                           \
-    X(CooperativeMatrixMulAddKHR, 4459, "~triiil")                                         \
+    X(CooperativeMatrixLoadKHR, 4457, "~trii?im")                                          \
+    X(CooperativeMatrixStoreKHR, 4458, "!iii?im")                                          \
+    X(CooperativeMatrixMulAddKHR, 4459, "~triii?l")                                        \
     X(CooperativeMatrixLengthKHR, 4460, "tri")                                             \
     X(ReadClockKHR, 5056, "!tri")                                                          \
     X(CooperativeMatrixConvertNV, 5293, "~tri")                                            \
@@ -312,6 +312,19 @@ static inline bool spirv_is_pure(const char *pattern)
 static inline bool spirv_is_end(uint32_t op)
 {
     return op >= OpBranch && op <= OpUnreachable;
+}
+
+static inline bool spirv_is_type_op(uint32_t op)
+{
+    return (op >= OpTypeVoid && op <= OpTypeFunction) || op == OpTypeCooperativeMatrixKHR ||
+           op == OpTypeCooperativeMatrixNV || op == OpTypeTensorLayoutNV ||
+           op == OpTypeTensorViewNV;
+}
+
+// Whether it makes a constant, specialisation constants included.
+static inline bool spirv_is_constant_op(uint32_t op)
+{
+    return op == OpUndef || (op >= OpConstantTrue && op <= OpSpecConstantOp);
 }
 
 #endif // KERNELS_COMPILER_OPCODE_H

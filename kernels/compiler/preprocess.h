@@ -12,7 +12,7 @@ enum {
     MOST_PARAMETERS = 64,      // of a macro
     MOST_ARGUMENT_DEPTH = 256, // macro calls within arguments of macro calls
     MOST_EXPRESSION_DEPTH = 256,
-    MOST_WORK = 1 << 24, // tokens that expansions yield, all together
+    MOST_WORK = 1 << 21, // tokens that expansions yield, all together
 };
 
 enum macro_kind {
@@ -129,8 +129,6 @@ void preprocess_line_numbers(struct preprocessor *pp, struct lexer *lexer,
 // --- extension.c
 
 bool preprocess_extension(const char *name); // whether the compiler knows it
-// The names of all that it knows, in order; NULL behind the last.
-extern const char *const compiler_extensions[];
 
 // Cuts a text for an error message: for %.*s.
 static inline int cut(size_t size)
