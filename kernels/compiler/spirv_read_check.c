@@ -3,6 +3,7 @@
 #include "flow.h"
 #include "spirv.h"
 
+#include <stddef.h>
 #include <string.h>
 
 struct check {
@@ -185,6 +186,20 @@ static bool is_label(const struct ir_inst *inst, uint32_t i)
     }
 }
 
+// Whether operand `i` is an instruction set or a type.
+static bool may_be_no_value(const struct ir_inst *inst, ptrdiff_t i)
+{
+    return i == 0 && (inst->op == OpExtInst || inst->op == OpCooperativeMatrixLengthKHR ||
+                      inst->op == OpCooperativeMatrixLengthNV);
+}
+
+// Whether it is a pointer to local memory.
+static bool points_to_local(const struct ir *ir, uint32_t type)
+{
+    return op_of(ir, type) == OpTypePointer &&
+           ir->definitions[type]->operands[0] == StorageClassFunction;
+}
+
 static void check_uses(const struct check *check, const struct ir_inst *inst)
 {
     const struct ir *ir = check->ir;
@@ -194,9 +209,12 @@ static void check_uses(const struct check *check, const struct ir_inst *inst)
     for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;) {
         uint32_t owner = check->owner[*id];
         bool is_here = owner == 0 || owner == check->function;
+        bool is_value =
+            ir->definitions[*id] &&
+            (ir->definitions[*id]->type || may_be_no_value(inst, id - inst->operands));
         bool fits = is_label(inst, (uint32_t)(id - inst->operands))
                         ? ir->labels[*id] && owner == check->function
-                        : ir->definitions[*id] && is_here;
+                        : is_value && is_here;
         if (!fits)
             refuse(ir, inst, "an operand is not defined, or not in this function");
     }
@@ -281,7 +299,8 @@ static void check_inst(const struct check *check, const struct ir_inst *inst)
         is_bad = type_of(ir, inst->operands[0]) != result;
         break;
     case OpPhi:
-        is_bad = inst->previous && inst->previous->op != OpPhi;
+        is_bad = (inst->previous && inst->previous->op != OpPhi) ||
+                 points_to_local(ir, inst->type);
         break;
     case OpLoopMerge:
     case OpSelectionMerge:
@@ -299,22 +318,24 @@ static void check_inst(const struct check *check, const struct ir_inst *inst)
 
 // --- what needs the control flow ---------------------------------------------------------
 
-// Instructions of a block have rising marks: 16 bits are not enough for an order, so the
-// order is that of a table by id.
 struct order {
     const struct flow *flow;
-    uint32_t *place;
+    uint32_t *place; // by id: rising in the order of the blocks' list
 };
 
 static void check_phi(const struct ir *ir, const struct flow *flow, uint32_t at,
                       const struct ir_inst *phi)
 {
-    uint32_t count = flow->first_pred[at + 1] - flow->first_pred[at];
-    bool fits = phi->num_operands == 2 * count;
+    uint32_t first = flow->first_pred[at], count = flow->first_pred[at + 1] - first;
+    bool fits = phi->num_operands % 2 == 0;
+    uint32_t reachable = 0; // values that come from blocks with a path to them
+    for (uint32_t k = 1; k < phi->num_operands; k += 2)
+        reachable += ir->labels[phi->operands[k]]->mark != 0;
+    fits = fits && reachable == count;
     for (uint32_t i = 0; i < count && fits; i++) {
-        uint32_t pred = flow->blocks[flow->preds[flow->first_pred[at] + i]]->id, found = 0;
-        for (uint32_t k = 0; k < count; k++)
-            found += phi->operands[2 * k + 1] == pred;
+        uint32_t pred = flow->blocks[flow->preds[first + i]]->id, found = 0;
+        for (uint32_t k = 1; k < phi->num_operands; k += 2)
+            found += phi->operands[k] == pred;
         fits = found == 1;
     }
     if (!fits)
@@ -329,6 +350,8 @@ static bool is_before(const struct ir *ir, const struct order *order, uint32_t i
     const struct ir_inst *definition = ir->definitions[id];
     if (!definition || !definition->block)
         return true; // a global or a parameter
+    if (!block->mark)
+        return true;
     if (definition->block == block)
         return order->place[id] < place;
     return definition->block->mark &&
