@@ -60,8 +60,15 @@ struct glsl_result {
 // Compiles a shader. True, and *out has the words; or false, and *out has the first error.
 bool glsl_compile(const struct glsl_source *source, struct glsl_result *out);
 
+// Preprocesses a shader: what is left of it as text, one line for each line that has
+// something left. By malloc; NULL after a failure, and *out has the first error.
+char *glsl_preprocess(const struct glsl_source *source, struct glsl_result *out);
+
 // Frees the words, and clears the result. A result of zeros is fine.
 void glsl_result_finish(struct glsl_result *result);
+
+// The extensions of GLSL that the compiler knows, in order; NULL behind the last. Static.
+const char *const *glsl_extensions(void);
 
 // Name and version of the compiler: part of the keys of caches of compiled shaders. Static
 // text.

@@ -25,7 +25,7 @@ struct place {
 struct name {
     const char *text; // ends with a NUL
     uint32_t size, hash;
-    uint32_t keyword;      // enum keyword of token.h; 0: an identifier
+    uint32_t keyword;      // enum keyword of keyword.h; 0: an identifier
     struct macro *macro;   // of the preprocessor; NULL: none
     struct symbol *symbol; // innermost declaration of the front end; NULL: none
     struct name *next;     // in its bucket
@@ -42,7 +42,8 @@ struct compiler {
     struct name **buckets;
     uint32_t num_buckets, num_names;
     const char **files; // names, by place.file; files[0] is the source's
-    uint32_t num_files;
+    uint32_t num_files, max_files;
+    struct preprocessed_text *text; // written by the preprocessor; NULL: not wanted
 };
 
 // Memory of zeros, aligned for anything, until the compilation ends. Fails when out of
@@ -56,6 +57,24 @@ void *compiler_grow(struct compiler *c, void *items, uint32_t count, uint32_t *c
 
 // The name with this text, made where there is none.
 struct name *compiler_name(struct compiler *c, const char *text, size_t size);
+// The same, where the caller has the hash: FNV-1a, from NAME_HASH by name_hash() for each
+// character.
+struct name *compiler_name_hashed(struct compiler *c, const char *text, size_t size,
+                                  uint32_t hash);
+
+#define NAME_HASH UINT32_C(0x811C9DC5)
+static inline uint32_t name_hash(uint32_t hash, char character)
+{
+    return (uint32_t)((uint64_t)(hash ^ (unsigned char)character) * 16777619 & UINT32_MAX);
+}
+
+// The number of a file of this name, for places: a new one for each call.
+uint32_t compiler_file(struct compiler *c, const char *name);
+
+// Does a compilation's work, which may fail, and frees its memory. Returns whether it has
+// succeeded; result->words are freed otherwise.
+bool compiler_run(struct compiler *c, void (*work)(struct compiler *c, void *context),
+                  void *context);
 
 // Ends the compilation with an error at a place (NULL: none). One sentence without a full
 // stop: got, expected. Texts of the source go through %.*s and are cut where they are long.

@@ -93,6 +93,7 @@ void ir_decorate(struct ir *ir, uint32_t id, uint32_t decoration, uint32_t count
 void ir_decorate_member(struct ir *ir, uint32_t id, uint32_t member, uint32_t decoration,
                         uint32_t count, const uint32_t *literals);
 bool ir_is_decorated(const struct ir *ir, uint32_t id, uint32_t decoration);
+bool ir_has_decorated_member(const struct ir *ir, uint32_t id, uint32_t decoration);
 
 // --- types and constants: the same words give the same id
 // ------------------------------------
@@ -102,6 +103,10 @@ uint32_t ir_type(struct ir *ir, uint32_t op, uint32_t count, const uint32_t *ope
 uint32_t ir_type_of_its_own(struct ir *ir, uint32_t op, uint32_t count,
                             const uint32_t *operands);
 uint32_t ir_pointer(struct ir *ir, uint32_t storage_class, uint32_t type);
+// A pointer to a struct that is not known yet (a buffer reference); ir_point() says what it
+// points to, once.
+uint32_t ir_forward_pointer(struct ir *ir, uint32_t storage_class);
+void ir_point(struct ir *ir, uint32_t pointer, uint32_t storage_class, uint32_t type);
 
 uint32_t ir_bool(struct ir *ir, bool value);
 uint32_t ir_u32(struct ir *ir, uint32_t value); // of an unsigned type of 32 bits
@@ -155,12 +160,48 @@ bool ir_is_ended(const struct ir *ir);
 // --- for passes
 // ------------------------------------------------------------------------------
 
-void ir_insert(struct ir_block *block, struct ir_inst *before,
-               struct ir_inst *inst); // NULL: last
+// Puts an instruction into a block; before: NULL: last.
+void ir_insert(struct ir_block *block, struct ir_inst *before, struct ir_inst *inst);
+// Takes an instruction out of its block, or out of a section of the module.
 void ir_remove(struct ir_inst *inst);
+void ir_remove_from(struct ir_insts *section, struct ir_inst *inst);
+void ir_append(struct ir_insts *section, struct ir_inst *inst);
+// An instruction in no list; `id` is defined by it.
 struct ir_inst *ir_inst(struct ir *ir, uint32_t op, uint32_t type, uint32_t id,
-                        uint32_t count,
-                        const uint32_t *operands); // in no list; its id is defined by it
+                        uint32_t count, const uint32_t *operands);
+// Gives an instruction other operands.
+void ir_set_operands(struct ir *ir, struct ir_inst *inst, uint32_t count,
+                     const uint32_t *operands);
+// Makes a type or a constant that is in the module known to ir_type() and so on.
+void ir_intern(struct ir *ir, struct ir_inst *inst);
+// Raises the bound to `bound`.
+void ir_reserve_ids(struct ir *ir, uint32_t bound);
+
+// The type of a value's members, or 0: there is no such member. A vector, an array, ...
+uint32_t ir_member_type(const struct ir *ir, uint32_t type, uint32_t index);
+// How many members; 0: none, or as many as the device says.
+uint32_t ir_num_members(const struct ir *ir, uint32_t type);
+
+static inline struct ir_inst *ir_definition(const struct ir *ir, uint32_t id)
+{
+    return ir->definitions[id];
+}
+
+// The operands of an instruction that are ids, one after the other:
+//   struct ir_ids ids = ir_ids(ir, inst);
+//   for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;)
+struct ir_ids {
+    const char *pattern, *behind; // behind: where the pattern goes on, or NULL
+    uint32_t *next, *end;
+    uint32_t width; // words of a literal of OpSwitch
+};
+struct ir_ids ir_ids(const struct ir *ir, const struct ir_inst *inst);
+uint32_t *ir_next_id(struct ir_ids *ids);
+
+// Whether the instruction does more than make its result.
+bool ir_has_effects(const struct ir *ir, const struct ir_inst *inst);
+// Whether equal operands give an equal result, wherever the instruction stands.
+bool ir_is_pure(const struct ir *ir, const struct ir_inst *inst);
 
 // Rewrites the module: inlines, forwards loads and stores, folds constants, joins equal
 // values, drops what nobody needs. The result computes the same bits.

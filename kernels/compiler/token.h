@@ -42,16 +42,19 @@ struct tokens {
     uint32_t count;      // without it
 };
 
-// What #version, #extension and #pragma said. Extensions by GLSL's names.
+// What #version, #extension and #pragma said. Extensions by GLSL's names, in the order of
+// their lines: a later one of a name holds from its place on.
 struct extension {
     const struct name *name;
     struct place at;
-    bool is_required; // `require` or `enable`
+    bool is_required; // `require`, `enable` or `warn`; false: `disable`
 };
 struct preprocessed {
     struct tokens tokens;
     struct extension *extensions;
     uint32_t num_extensions;
+    uint32_t version;              // 450 or 460
+    bool uses_vulkan_memory_model; // #pragma use_vulkan_memory_model
 };
 
 // Reads the source of a compilation: #version, macros, conditions, includes. Keywords are
