@@ -56,7 +56,7 @@ struct preprocessed;
     X(ATOMIC_ADD_64, 6034, "SPV_EXT_shader_atomic_float_add", 0x00020000)                  \
     X(ATOMIC_ADD_16, 6095, "SPV_EXT_shader_atomic_float16_add", 0x00020000)
 
-// X(name, name in GLSL, and what it includes, as bits)
+// X(name, name in GLSL, and what it includes, as bits). Those of CORE_ are part of GLSL 4.50.
 #define EXTENSIONS(X)                                                                      \
     X(STORAGE_16, "GL_EXT_shader_16bit_storage", 0)                                        \
     X(STORAGE_8, "GL_EXT_shader_8bit_storage", 0)                                          \
@@ -97,12 +97,15 @@ struct preprocessed;
     X(MATRIX_2, "GL_NV_cooperative_matrix2", EXTENSION_BIT(MATRIX))                        \
     X(BFLOAT16, "GL_EXT_bfloat16", 0)                                                      \
     X(DOT, "GL_EXT_integer_dot_product", 0)                                                \
-    X(DOT_OES, "GL_EXT_integer_dot_product_packed", 0)                                     \
     X(INCLUDE, "GL_GOOGLE_include_directive", 0)                                           \
-    X(INCLUDE_ARB, "GL_ARB_shading_language_include", 0)                                   \
-    X(SHARED_BLOCK, "GL_EXT_shared_memory_block", 0)                                       \
     X(NULL_INITIALIZER, "GL_EXT_null_initializer", 0)                                      \
-    X(LINE, "GL_GOOGLE_cpp_style_line_directive", 0)
+    X(LINE, "GL_GOOGLE_cpp_style_line_directive", 0)                                       \
+    X(CORE_420, "GL_ARB_shading_language_420pack", 0)                                      \
+    X(CORE_COMPUTE, "GL_ARB_compute_shader", 0)                                            \
+    X(CORE_BUFFERS, "GL_ARB_shader_storage_buffer_object", 0)                              \
+    X(CORE_LAYOUTS, "GL_ARB_enhanced_layouts", 0)                                          \
+    X(CORE_SEPARATE, "GL_ARB_separate_shader_objects", 0)                                  \
+    X(CORE_FLOAT64, "GL_ARB_gpu_shader_fp64", 0)
 
 #define NEED_INDEX(name, capability, extension, version) NEED_INDEX_##name,
 enum need_index { NEEDS(NEED_INDEX) NUM_NEEDS };
