@@ -32,6 +32,9 @@ const char *compiler_plant(unsigned number);
 // Whether the words are valid SPIR-V for Vulkan 1.1, or 1.3 from SPIR-V 1.4 on. The reason
 // is one line.
 bool spirv_validate(const uint32_t *words, size_t count, char reason[256]);
+// The module without what no instruction that counts needs, variables and constants among
+// it. False where that fails.
+bool spirv_drop_dead(const uint32_t *words, size_t count, struct glsl_result *out);
 // The text of a module, as spirv-dis prints it. free() it.
 char *spirv_text(const uint32_t *words, size_t count);
 

@@ -353,17 +353,26 @@ void interface_free(struct interface *interface)
     *interface = (struct interface){0};
 }
 
-static bool is_needed(const char *line)
+static bool has_line(const struct interface *interface, const char *line)
+{
+    for (size_t i = 0; i < interface->count; i++)
+        if (strcmp(interface->lines[i], line) == 0)
+            return true;
+    return false;
+}
+
+static bool is_needed(const char *line, const struct interface *needed)
 {
     static const char *const free_to_lack[] = {"capability ", "extension ", "input ",
                                                "shared "};
     for (size_t i = 0; i < sizeof(free_to_lack) / sizeof(free_to_lack[0]); i++)
         if (strncmp(line, free_to_lack[i], strlen(free_to_lack[i])) == 0)
             return false;
-    return true;
+    return has_line(needed, line);
 }
 
-void interface_compare(const struct interface *oracle, const struct interface *other,
+void interface_compare(const struct interface *oracle, const struct interface *needed,
+                       const struct interface *other,
                        void (*tell)(void *context, const char *what, const char *line),
                        void *context)
 {
@@ -372,7 +381,7 @@ void interface_compare(const struct interface *oracle, const struct interface *o
         int order = a == oracle->count  ? 1
                     : b == other->count ? -1
                                         : strcmp(oracle->lines[a], other->lines[b]);
-        if (order < 0 && is_needed(oracle->lines[a]))
+        if (order < 0 && is_needed(oracle->lines[a], needed))
             tell(context, "lacks", oracle->lines[a]);
         if (order > 0)
             tell(context, "adds", other->lines[b]);
