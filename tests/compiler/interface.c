@@ -166,6 +166,21 @@ static void say_constant(const struct reader *r, struct line *line, uint32_t id,
         say(line, op == SPEC_OP ? "of specialisation" : "a constant %u", op);
 }
 
+// Of a vector of constants: values, and the numbers of those that are specialised.
+static void say_spec_ids(const struct reader *r, struct line *line, uint32_t id)
+{
+    const uint32_t *inst = made(r, id);
+    for (uint32_t i = 3; i < size_of(inst); i++) {
+        const uint32_t *spec = decoration(r, inst[i], SPEC_ID);
+        if (spec)
+            say(line, " spec %u", spec[0]);
+        else {
+            say(line, " ");
+            say_constant(r, line, inst[i], 0);
+        }
+    }
+}
+
 static void say_struct(const struct reader *r, struct line *line, uint32_t id, int depth)
 {
     const uint32_t *inst = made(r, id);
@@ -299,7 +314,11 @@ static void read_inst(struct reader *r, const uint32_t *inst)
             say(&line, "constant%s: ", inst[2] == BUILT_IN ? ", a built-in" : "");
             say_type(r, &line, made(r, inst[1])[1], 0);
             say(&line, " ");
-            say_constant(r, &line, inst[1], 0);
+            // glslang gives the numbers of the local size defaults of their own.
+            if (inst[2] == BUILT_IN)
+                say_spec_ids(r, &line, inst[1]);
+            else
+                say_constant(r, &line, inst[1], 0);
             end(r, &line);
         }
         break;
