@@ -236,13 +236,22 @@ static uint32_t memory_operands(struct translator *t, const struct access *a, bo
     return mask == 0 ? 0 : count;
 }
 
+// Storage of 8 and 16 bits is read and written by scalars and vectors; more needs arithmetic.
+static void use_memory(struct translator *t, const struct type *type)
+{
+    if (type->base < NUM_SCALARS)
+        use_needs(t, type->needs);
+    else
+        use_type(t, type);
+}
+
 uint32_t access_load(struct translator *t, struct access *a)
 {
     uint32_t operands[5], type = type_id(t, a->type, a->layout);
     operands[0] = access_pointer(t, a);
     uint32_t count = 1 + memory_operands(t, a, false, operands + 1);
     uint32_t id = ir_emit(t->ir, OpLoad, type, count, operands);
-    use_needs(t, a->type->needs);
+    use_memory(t, a->type);
     if (a->layout != LAYOUT_NONE)
         id = reform(t, id, a->type, a->layout, LAYOUT_NONE);
     if (a->num_swizzle == 0)
@@ -263,7 +272,7 @@ static void store_whole(struct translator *t, struct access *a, uint32_t id)
     operands[1] = id;
     uint32_t count = 2 + memory_operands(t, a, true, operands + 2);
     ir_emit(t->ir, OpStore, 0, count, operands);
-    use_needs(t, a->type->needs);
+    use_memory(t, a->type);
 }
 
 void access_store(struct translator *t, struct access *a, uint32_t id)
@@ -282,11 +291,22 @@ void access_store(struct translator *t, struct access *a, uint32_t id)
     }
 }
 
+// A variable of references says that they may refer to the same memory.
+void decorate_pointer(struct translator *t, uint32_t id, const struct type *type)
+{
+    while (type->base == TYPE_ARRAY)
+        type = type->element;
+    if (type->base == TYPE_REFERENCE)
+        ir_decorate(t->ir, id, 5356 /* AliasedPointer */, 0, NULL);
+}
+
 uint32_t temporary(struct translator *t, const struct type *type)
 {
     if (type_is_unsized(type))
         fail_at(t, &t->token->at, "an array without a size is a value");
     use_type(t, type);
-    return ir_local(t->ir,
-                    ir_pointer(t->ir, STORAGE_FUNCTION, type_id(t, type, LAYOUT_NONE)));
+    uint32_t id = ir_local(
+        t->ir, ir_pointer(t->ir, STORAGE_FUNCTION, type_id(t, type, LAYOUT_NONE)));
+    decorate_pointer(t, id, type);
+    return id;
 }

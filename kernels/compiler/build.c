@@ -65,6 +65,7 @@ struct expr *expr_variable(struct translator *t, struct symbol *symbol,
         struct expr *e = expr_new(t, EXPR_CONSTANT, symbol->type, at);
         *e = *symbol->value;
         e->at = *at;
+        e->name = symbol->name;
         return e;
     }
     struct expr *e = expr_new(t, EXPR_VARIABLE, symbol->type, at);
@@ -311,6 +312,8 @@ struct expr *expr_binary(struct translator *t, uint32_t op, struct expr *left,
         return equality(t, op, left, right, at);
     if (left->type->base == TYPE_COOPMAT || right->type->base == TYPE_COOPMAT)
         return coopmat_binary(t, op, left, right, at);
+    if (left->type->base == TYPE_REFERENCE && (op == '+' || op == '-'))
+        return expr_index(t, left, op == '-' ? expr_unary(t, '-', right, at) : right, at);
     bool is_bitwise = op == '&' || op == '|' || op == '^' || op == '%' || is_shift(op);
     enum base base = TYPE_VOID;
     if (type_is_number(left->type) && type_is_number(right->type) &&
@@ -442,6 +445,9 @@ void expr_check_lvalue(struct translator *t, const struct expr *e, const char *w
             return;
         }
     }
+    if (e->name != NULL)
+        fail_at(t, &at->at, "'%.60s' is constant, expected something that %s can write",
+                e->name->text, what);
     if (e->kind != EXPR_VARIABLE)
         fail_at(t, &at->at, "a value is no variable, expected something that %s can write",
                 what);
@@ -458,6 +464,10 @@ struct expr *expr_assign(struct translator *t, uint32_t op, struct expr *left,
                          struct expr *right, const struct place *at)
 {
     expr_check_lvalue(t, left, op == 0 ? "operator =" : "an assignment");
+    if (op != 0 && left->type->base == TYPE_REFERENCE && !left->has_effects) {
+        right = expr_binary(t, op, left, right, at);
+        op = 0;
+    }
     if (op == 0) {
         right = convert_to(t, right, left->type, "the assigned value");
         if (type_is_unsized(left->type))

@@ -285,13 +285,25 @@ const struct type *builtin_check(struct translator *t, const struct builtin *b,
 // --- candidates
 // ------------------------------------------------------------------------------
 
+// What T stands for.
+static const char *class_text(const struct builtin *b)
+{
+    bool has_float = b->classes >> TYPE_FLOAT32 & 1, has_int = b->classes >> TYPE_INT32 & 1;
+    return has_float && has_int                ? "number"
+           : has_float                         ? "float"
+           : b->classes == 1u << TYPE_BOOL     ? "bool"
+           : has_int                           ? "int"
+           : b->classes >> TYPE_UINT32 & 1     ? "uint"
+                                               : "T";
+}
+
 static void describe(char *text, size_t capacity, const struct builtin *b)
 {
-    static const struct {
+    const struct {
         char letter;
         const char *text;
-    } letters[] = {{'T', "T"},    {'t', "scalar"}, {'s', "scalar"}, {'V', "vector"},
-                   {'B', "bvec"}, {'I', "ivec"},   {'U', "uvec"},   {'F', "vec"}};
+    } letters[] = {{'T', class_text(b)}, {'t', "scalar"}, {'s', "scalar"}, {'V', "vector"},
+                   {'B', "bvec"},        {'I', "ivec"},   {'U', "uvec"},   {'F', "vec"}};
     const char *pattern = strchr(b->pattern, ':');
     size_t size = strlen(text);
     bool is_first = true;

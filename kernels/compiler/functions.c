@@ -134,6 +134,10 @@ static void define(struct translator *t, struct function *f)
             continue;
         struct symbol *symbol =
             symbol_declare(t, SYMBOL_VARIABLE, p->name, p->type, &p->at);
+        if (!is_by_value(p))
+            decorate_pointer(t, f->ids[i], p->type);
+        else if (p->type->base == TYPE_REFERENCE)
+            ir_decorate(t->ir, f->ids[i], 20 /* Aliased */, 0, NULL);
         symbol->id = f->ids[i];
         symbol->storage = STORAGE_FUNCTION;
         symbol->is_readonly = p->is_const;
@@ -318,6 +322,19 @@ static struct expr *call_of(struct translator *t, struct function *f,
     return e;
 }
 
+// GLSL's functions of images and of other stages.
+static bool is_unsupported(const struct name *name)
+{
+    static const char *const beginnings[] = {
+        "texture", "texel", "image", "dFd", "fwidth", "interpolateAt", "atomicCounter",
+        "subpassLoad", "EmitVertex", "EmitStream", "EndPrimitive", "EndStream", "rayQuery",
+        "traceRay", "debugPrintf"};
+    for (uint32_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++)
+        if (strncmp(name->text, beginnings[i], strlen(beginnings[i])) == 0)
+            return true;
+    return false;
+}
+
 struct expr *expr_call(struct translator *t, const struct name *name,
                        struct expr **arguments, uint32_t count, const struct place *at)
 {
@@ -328,7 +345,8 @@ struct expr *expr_call(struct translator *t, const struct name *name,
         fail_at(t, at, "'%.60s' is called, and is no function", name->text);
     bool is_builtin = builtin_exists(name);
     if (symbol == NULL && !is_builtin)
-        fail_at(t, at, "function '%.60s' is not declared", name->text);
+        fail_at(t, at, "function '%.60s' is not %s", name->text,
+                is_unsupported(name) ? "supported" : "declared");
     for (uint32_t i = 0; i < 2; i++) { // exactly, then by conversions
         struct function *f =
             symbol == NULL ? NULL : function_find(t, symbol, arguments, count, i == 0, at);

@@ -83,7 +83,7 @@ const struct name *expect_identifier(struct translator *t, const char *what)
     if (token->kind != TOKEN_NAME)
         fail_at(t, &token->at, "found %s, expected %s", token_text(t, token), what);
     if (token->name->keyword >= KEYWORDS_TAKEN)
-        fail_at(t, &token->at, "'%.60s' is a reserved word, expected %s",
+        fail_at(t, &token->at, "'%.60s' is reserved or not supported, expected %s",
                 token->name->text, what);
     if (token->name->keyword != KEYWORD_NONE)
         fail_at(t, &token->at, "'%.60s' is a keyword, expected %s", token->name->text, what);

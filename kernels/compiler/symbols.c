@@ -105,6 +105,8 @@ static void make_global(struct translator *t, struct symbol *symbol)
     symbol->id = ir_global(t->ir, ir_pointer(t->ir, symbol->storage, type), symbol->storage,
                            symbol->initial);
     symbol->needs |= storage_needs(symbol);
+    if (symbol->layout == LAYOUT_NONE)
+        decorate_pointer(t, symbol->id, symbol->type);
     if (names_are_wanted(t))
         ir_name(t->ir, symbol->id, symbol->name->text);
     if (symbol->storage == STORAGE_UNIFORM || symbol->storage == STORAGE_BUFFER) {

@@ -142,6 +142,7 @@ struct expr {
         struct expr **arguments;
     };
     struct expr *third;
+    const struct name *name; // of the constant that it is; NULL: none
 };
 
 // --- the translation
@@ -326,6 +327,7 @@ uint32_t access_pointer(struct translator *t, struct access *access);
 uint32_t access_load(struct translator *t, struct access *access);
 void access_store(struct translator *t, struct access *access, uint32_t id);
 uint32_t temporary(struct translator *t, const struct type *type); // a pointer
+void decorate_pointer(struct translator *t, uint32_t id, const struct type *type);
 void local_access(const struct type *type, uint32_t pointer, struct access *out);
 void start_block(struct translator *t, struct ir_block *block);
 void branch_to(struct translator *t, struct ir_block *block); // unless ended
