@@ -16,7 +16,8 @@ struct compiler_choice {
 // The oracle: kernels/compiler/glslang.c.
 extern const struct compiler_choice compiler_glslang;
 
-// The compiler with this name: "tenon", our own, where it is built; "glslang"; "optimised",
+// The compiler with this name: "tenon", our own, and "plain", the same without its passes,
+// where it is built; "glslang"; "optimised",
 // glslang and then the passes of `spirv-opt -O`; "planted", glslang and then one difference
 // from a list (compiler_plant()). NULL: none.
 const struct compiler_choice *compiler_find(const char *name);
