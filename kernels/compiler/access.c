@@ -73,9 +73,11 @@ static void index_of_swizzle(struct translator *t, struct access *a, uint32_t in
     for (uint32_t i = 0; i < a->num_swizzle; i++)
         parts[i] = ir_u32(t->ir, a->swizzle[i]);
     const struct type *type = type_vector(t, TYPE_UINT32, a->num_swizzle);
-    uint32_t table = ir_composite(t->ir, type_id(t, type, LAYOUT_NONE), a->num_swizzle, parts);
+    uint32_t table =
+        ir_composite(t->ir, type_id(t, type, LAYOUT_NONE), a->num_swizzle, parts);
     a->num_swizzle = 0;
-    push_index(t, a, EMIT(t, OpVectorExtractDynamic, type_scalar(t, TYPE_UINT32), table, index),
+    push_index(t, a,
+               EMIT(t, OpVectorExtractDynamic, type_scalar(t, TYPE_UINT32), table, index),
                type_part(t, a->type));
 }
 
@@ -170,8 +172,7 @@ static uint32_t reform(struct translator *t, uint32_t id, const struct type *typ
 static uint32_t reform_parts(struct translator *t, uint32_t id, const struct type *type,
                              uint32_t from, uint32_t to)
 {
-    uint32_t count =
-        type->base == TYPE_STRUCT ? type->record->num_members : type->length;
+    uint32_t count = type->base == TYPE_STRUCT ? type->record->num_members : type->length;
     if (count == 0 || type->components == COMPONENTS_UNKNOWN)
         fail_at(t, &t->token->at,
                 "a value of type '%s' is copied, expected one of known size",
@@ -182,9 +183,8 @@ static uint32_t reform_parts(struct translator *t, uint32_t id, const struct typ
             type->base == TYPE_STRUCT ? &type->record->members[i] : NULL;
         const struct type *part = member != NULL ? member->type : type->element;
         uint32_t row_major = member != NULL && member->is_row_major ? LAYOUT_ROW_MAJOR : 0;
-        uint32_t inside = from == LAYOUT_NONE || member == NULL
-                              ? from
-                              : from % NUM_LAYOUTS + row_major;
+        uint32_t inside =
+            from == LAYOUT_NONE || member == NULL ? from : from % NUM_LAYOUTS + row_major;
         uint32_t outside =
             to == LAYOUT_NONE || member == NULL ? to : to % NUM_LAYOUTS + row_major;
         uint32_t value = ir_emit(t->ir, OpCompositeExtract, type_id(t, part, inside), 2,
@@ -236,7 +236,8 @@ static uint32_t memory_operands(struct translator *t, const struct access *a, bo
     return mask == 0 ? 0 : count;
 }
 
-// Storage of 8 and 16 bits is read and written by scalars and vectors; more needs arithmetic.
+// Storage of 8 and 16 bits is read and written by scalars and vectors; more needs
+// arithmetic.
 static void use_memory(struct translator *t, const struct type *type)
 {
     if (type->base < NUM_SCALARS)
@@ -305,8 +306,8 @@ uint32_t temporary(struct translator *t, const struct type *type)
     if (type_is_unsized(type))
         fail_at(t, &t->token->at, "an array without a size is a value");
     use_type(t, type);
-    uint32_t id = ir_local(
-        t->ir, ir_pointer(t->ir, STORAGE_FUNCTION, type_id(t, type, LAYOUT_NONE)));
+    uint32_t id =
+        ir_local(t->ir, ir_pointer(t->ir, STORAGE_FUNCTION, type_id(t, type, LAYOUT_NONE)));
     decorate_pointer(t, id, type);
     return id;
 }

@@ -27,7 +27,8 @@ struct expr *expr_constant(struct translator *t, const struct type *type,
                            const struct place *at)
 {
     if (type->components > MOST_COMPONENTS)
-        fail_at(t, at, "a constant of type '%s' is too large: expected at most %d components",
+        fail_at(t, at,
+                "a constant of type '%s' is too large: expected at most %d components",
                 type_text(t, type), MOST_COMPONENTS);
     struct expr *e = expr_new(t, EXPR_CONSTANT, type, at);
     e->bits = compiler_allocate(t->c, (type->components + 1) * sizeof *e->bits);
@@ -79,8 +80,8 @@ bool expr_is_constant(const struct expr *e)
 }
 
 static struct expr *with_two(struct translator *t, enum expr_kind kind, uint32_t op,
-                             const struct type *type, struct expr *left,
-                             struct expr *right, const struct place *at)
+                             const struct type *type, struct expr *left, struct expr *right,
+                             const struct place *at)
 {
     struct expr *e = expr_new(t, kind, type, at);
     e->op = op;
@@ -127,9 +128,7 @@ static void check_arithmetic(struct translator *t, enum base base, const struct 
 
 static uint32_t spec_unary(struct translator *t, uint32_t op, const struct expr *e)
 {
-    uint32_t code = op == '!'   ? OpLogicalNot
-                    : op == '~' ? OpNot
-                                : OpSNegate;
+    uint32_t code = op == '!' ? OpLogicalNot : op == '~' ? OpNot : OpSNegate;
     if (!e->is_spec || !type_is_scalar(e->type) || base_is_float(e->type->base))
         return 0;
     return ir_spec_operation(t->ir, type_id(t, e->type, LAYOUT_NONE), code, 1, &e->id);
@@ -214,7 +213,8 @@ static struct expr *coopmat_binary(struct translator *t, uint32_t op, struct exp
         return coopmat_binary(t, op, right, left, at);
     if (is_scaled)
         right = convert_to(t, right, left->type->element, "a factor of a matrix");
-    else if (left->type != right->type || (op != '+' && op != '-' && op != '*' && op != '/'))
+    else if (left->type != right->type ||
+             (op != '+' && op != '-' && op != '*' && op != '/'))
         fail_operands(t, op, left, right, "cooperative matrices of one type, or a factor",
                       at);
     return with_two(t, EXPR_BINARY, op, left->type, left, right, at);
@@ -266,7 +266,8 @@ static uint32_t id_of_constant(struct translator *t, const struct expr *e)
     return e->is_spec ? e->id : constant_id(t, e->type, e->bits);
 }
 
-// Constants fold, and integers and bools of specialisation constants are operations on them.
+// Constants fold, and integers and bools of specialisation constants are operations on
+// them.
 static struct expr *binary(struct translator *t, uint32_t op, const struct type *type,
                            struct expr *left, struct expr *right, const struct place *at)
 {
@@ -320,8 +321,8 @@ struct expr *expr_binary(struct translator *t, uint32_t op, struct expr *left,
         left->type->base != TYPE_BOOL && right->type->base != TYPE_BOOL)
         base = is_shift(op) ? left->type->base
                             : common_base(t, left->type->base, right->type->base);
-    if (base == TYPE_VOID || (is_bitwise && (!base_is_int(left->type->base) ||
-                                             !base_is_int(right->type->base))))
+    if (base == TYPE_VOID ||
+        (is_bitwise && (!base_is_int(left->type->base) || !base_is_int(right->type->base))))
         fail_operands(t, op, left, right, is_bitwise ? "integers" : "numbers", at);
     if (left->kind != EXPR_CONSTANT || right->kind != EXPR_CONSTANT)
         check_arithmetic(t, base, at);
@@ -362,7 +363,9 @@ struct expr *expr_logical(struct translator *t, uint32_t op, struct expr *left,
     }
     if (expr_is_constant(left) && expr_is_constant(right)) {
         uint32_t operands[2] = {id_of_constant(t, left), id_of_constant(t, right)};
-        uint32_t code = op == '&' ? OpLogicalAnd : op == '|' ? OpLogicalOr : OpLogicalNotEqual;
+        uint32_t code = op == '&'   ? OpLogicalAnd
+                        : op == '|' ? OpLogicalOr
+                                    : OpLogicalNotEqual;
         return expr_spec(
             t, type,
             ir_spec_operation(t->ir, type_id(t, type, LAYOUT_NONE), code, 2, operands), at);

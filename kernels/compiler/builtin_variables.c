@@ -27,7 +27,8 @@ static const struct builtin_variable variables[] = {
     {"gl_SubgroupGtMask", TYPE_UINT32, 4, 4418, NEED(GROUP_BALLOT),
      EXTENSION_BIT(GROUP_BALLOT)},
     {"gl_SubgroupID", TYPE_UINT32, 1, 40, NEED(GROUP), EXTENSION_BIT(GROUP_BASIC)},
-    {"gl_SubgroupInvocationID", TYPE_UINT32, 1, 41, NEED(GROUP), EXTENSION_BIT(GROUP_BASIC)},
+    {"gl_SubgroupInvocationID", TYPE_UINT32, 1, 41, NEED(GROUP),
+     EXTENSION_BIT(GROUP_BASIC)},
     {"gl_SubgroupLeMask", TYPE_UINT32, 4, 4419, NEED(GROUP_BALLOT),
      EXTENSION_BIT(GROUP_BALLOT)},
     {"gl_SubgroupLtMask", TYPE_UINT32, 4, 4420, NEED(GROUP_BALLOT),
@@ -121,9 +122,9 @@ struct symbol *builtin_variable(struct translator *t, const struct name *name)
         return symbol;
     symbol->storage = STORAGE_INPUT;
     symbol->needs = variable->needs;
-    symbol->id = ir_global(t->ir, ir_pointer(t->ir, STORAGE_INPUT,
-                                             type_id(t, type, LAYOUT_NONE)),
-                           STORAGE_INPUT, 0);
+    symbol->id =
+        ir_global(t->ir, ir_pointer(t->ir, STORAGE_INPUT, type_id(t, type, LAYOUT_NONE)),
+                  STORAGE_INPUT, 0);
     ir_decorate(t->ir, symbol->id, 11 /* BuiltIn */, 1, &variable->number);
     return symbol;
 }

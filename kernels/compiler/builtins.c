@@ -95,7 +95,8 @@ static uint32_t num_arguments(const char *pattern)
 {
     uint32_t count = 0;
     for (pattern = strchr(pattern, ':') + 1; *pattern != 0; pattern++)
-        count += *pattern != '&' && *pattern != '*' && !(*pattern >= '2' && *pattern <= '4');
+        count +=
+            *pattern != '&' && *pattern != '*' && !(*pattern >= '2' && *pattern <= '4');
     return count;
 }
 
@@ -176,8 +177,8 @@ static void check_narrow_group(struct translator *t, const struct builtin *b,
                                enum base base, const struct place *at)
 {
     uint64_t extension = 0;
-    bool is_group = b->how == HOW_GROUP || b->how == HOW_GROUP_REDUCE ||
-                    b->how == HOW_GROUP_QUAD;
+    bool is_group =
+        b->how == HOW_GROUP || b->how == HOW_GROUP_REDUCE || b->how == HOW_GROUP_QUAD;
     if (!is_group)
         return;
     if (base_is_int(base) && base_width(base) == 8)
@@ -257,7 +258,8 @@ static bool is_float_vector(const struct type *type)
 }
 
 const struct type *builtin_check(struct translator *t, const struct builtin *b,
-                                 struct expr **arguments, uint32_t count, bool must_be_exact)
+                                 struct expr **arguments, uint32_t count,
+                                 bool must_be_exact)
 {
     (void)must_be_exact;
     const struct type *first = count > 0 ? arguments[0]->type : NULL;
@@ -289,12 +291,12 @@ const struct type *builtin_check(struct translator *t, const struct builtin *b,
 static const char *class_text(const struct builtin *b)
 {
     bool has_float = b->classes >> TYPE_FLOAT32 & 1, has_int = b->classes >> TYPE_INT32 & 1;
-    return has_float && has_int                ? "number"
-           : has_float                         ? "float"
-           : b->classes == 1u << TYPE_BOOL     ? "bool"
-           : has_int                           ? "int"
-           : b->classes >> TYPE_UINT32 & 1     ? "uint"
-                                               : "T";
+    return has_float && has_int            ? "number"
+           : has_float                     ? "float"
+           : b->classes == 1u << TYPE_BOOL ? "bool"
+           : has_int                       ? "int"
+           : b->classes >> TYPE_UINT32 & 1 ? "uint"
+                                           : "T";
 }
 
 static void describe(char *text, size_t capacity, const struct builtin *b)

@@ -17,9 +17,8 @@ static uint32_t base_rank(enum base from, enum base to)
     if (from <= TYPE_BOOL || to <= TYPE_BOOL)
         return RANK_NONE;
     if (base_is_float(from))
-        return base_is_float(to) && to_width > from_width
-                   ? RANK_PROMOTION + (to_width > 32)
-                   : RANK_NONE;
+        return base_is_float(to) && to_width > from_width ? RANK_PROMOTION + (to_width > 32)
+                                                          : RANK_NONE;
     if (base_is_int(to)) {
         bool keeps = base_is_signed(from) == base_is_signed(to);
         if (to_width < from_width || (to_width == from_width && !base_is_signed(from)))
@@ -68,8 +67,8 @@ static void check_narrow(struct translator *t, enum base from, enum base to,
 
 struct expr *convert_base(struct translator *t, struct expr *from, enum base base)
 {
-    enum base old = from->type->base == TYPE_COOPMAT ? from->type->element->base
-                                                     : from->type->base;
+    enum base old =
+        from->type->base == TYPE_COOPMAT ? from->type->element->base : from->type->base;
     if (old == base)
         return from;
     const struct type *type = type_like(t, from->type, base);
@@ -115,7 +114,8 @@ static uint32_t convert_int(struct translator *t, uint32_t id, const struct type
     bool is_signed = base_is_signed(from_base);
     if (base_width(from_base) != base_width(to)) {
         from_base = with_sign[is_signed][base_width(to) / 8];
-        id = EMIT(t, is_signed ? OpSConvert : OpUConvert, type_like(t, from, from_base), id);
+        id =
+            EMIT(t, is_signed ? OpSConvert : OpUConvert, type_like(t, from, from_base), id);
     }
     if (from_base != to)
         id = EMIT(t, OpBitcast, type_like(t, from, to), id);
@@ -131,8 +131,8 @@ uint32_t convert_emit(struct translator *t, uint32_t id, const struct type *from
         uint32_t columns[4];
         const struct type *column = type_part(t, from);
         for (uint32_t i = 0; i < type->columns; i++)
-            columns[i] = convert_emit(
-                t, EMIT(t, OpCompositeExtract, column, id, i), column, to);
+            columns[i] =
+                convert_emit(t, EMIT(t, OpCompositeExtract, column, id, i), column, to);
         return emit(t, OpCompositeConstruct, type, type->columns, columns);
     }
     if (base == TYPE_BOOL)
@@ -150,7 +150,8 @@ uint32_t convert_emit(struct translator *t, uint32_t id, const struct type *from
     return convert_int(t, id, from, base, to);
 }
 
-// Of specialisation constants, as operations on them. Only those of scalars that Vulkan has.
+// Of specialisation constants, as operations on them. Only those of scalars that Vulkan
+// has.
 uint32_t convert_spec(struct translator *t, uint32_t id, const struct type *from,
                       enum base to)
 {
@@ -159,9 +160,9 @@ uint32_t convert_spec(struct translator *t, uint32_t id, const struct type *from
     if (!type_is_scalar(from) || base_is_float(base) || base_is_float(to))
         return 0;
     if (base == TYPE_BOOL)
-        return ir_spec_operation(t->ir, type, OpSelect, 3,
-                                 (uint32_t[]){id, constant_scalar(t, to, 1),
-                                              constant_scalar(t, to, 0)});
+        return ir_spec_operation(
+            t->ir, type, OpSelect, 3,
+            (uint32_t[]){id, constant_scalar(t, to, 1), constant_scalar(t, to, 0)});
     if (to == TYPE_BOOL)
         return ir_spec_operation(t->ir, type, OpINotEqual, 2,
                                  (uint32_t[]){id, constant_scalar(t, base, 0)});

@@ -35,7 +35,8 @@ static uint32_t word(struct translator *t, struct expr *e)
 // The place of the first element: an element of the array.
 static void first_element(struct translator *t, const struct expr *e, struct access *out)
 {
-    struct expr *index = expr_new(t, EXPR_INDEX, type_part(t, e->arguments[1]->type), &e->at);
+    struct expr *index =
+        expr_new(t, EXPR_INDEX, type_part(t, e->arguments[1]->type), &e->at);
     index->left = e->arguments[1];
     index->right = e->arguments[2];
     access_of(t, index, out);

@@ -42,13 +42,14 @@ static void declare_spec(struct translator *t, const struct qualifiers *q,
                 name->text);
     if (!type_is_number(type) || !type_is_scalar(type) || value == NULL ||
         value->kind != EXPR_CONSTANT)
-        fail_at(t, at, "specialisation constant '%.60s' is not of a scalar type with a "
-                       "constant value",
+        fail_at(t, at,
+                "specialisation constant '%.60s' is not of a scalar type with a "
+                "constant value",
                 name->text);
     uint32_t type_of = type_id(t, type, LAYOUT_NONE);
     // The same number for a size of workgroups and a constant is one constant.
-    uint32_t id = spec_of_number(t, q->constant_id, constant_bits(type->base, value->bits[0]),
-                                 type_of);
+    uint32_t id = spec_of_number(t, q->constant_id,
+                                 constant_bits(type->base, value->bits[0]), type_of);
     if (t->ir->definitions[id]->type != type_of)
         fail_at(t, at, "constant_id %u is declared twice, with different types",
                 q->constant_id);
@@ -121,8 +122,8 @@ static void declare_global(struct translator *t, const struct qualifiers *q,
 {
     type = with_size(t, type, value, at);
     if (q->is_const && (value == NULL || !expr_is_constant(value)))
-        fail_at(t, value != NULL ? &value->at : at, "constant '%.60s' has no constant value",
-                name->text);
+        fail_at(t, value != NULL ? &value->at : at,
+                "constant '%.60s' has no constant value", name->text);
     if (q->is_const) {
         struct symbol *symbol = symbol_declare(t, SYMBOL_VALUE, name, type, at);
         symbol->value = value;
@@ -185,9 +186,11 @@ static void check_qualifiers(struct translator *t, const struct qualifiers *q)
 {
     if (q->has_local_size && !q->is_in)
         fail_at(t, &q->at, "local_size is no layout of 'in'");
-    if (q->is_const + q->is_uniform + q->is_buffer + q->is_shared + q->is_in + q->is_out > 1)
-        fail_at(t, &q->at, "qualifiers exclude each other, expected one of 'const', "
-                           "'uniform', 'buffer' and 'shared'");
+    if (q->is_const + q->is_uniform + q->is_buffer + q->is_shared + q->is_in + q->is_out >
+        1)
+        fail_at(t, &q->at,
+                "qualifiers exclude each other, expected one of 'const', "
+                "'uniform', 'buffer' and 'shared'");
 }
 
 // name ... of a type, until the semicolon.

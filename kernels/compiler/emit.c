@@ -52,10 +52,9 @@ static bool is_cheap(const struct expr *e, uint32_t most_height)
     case EXPR_VALUE:
         return true;
     case EXPR_VARIABLE:
-        return e->type->base < NUM_SCALARS &&
-               (e->symbol->storage == STORAGE_FUNCTION ||
-                e->symbol->storage == STORAGE_PRIVATE ||
-                e->symbol->storage == STORAGE_INPUT);
+        return e->type->base < NUM_SCALARS && (e->symbol->storage == STORAGE_FUNCTION ||
+                                               e->symbol->storage == STORAGE_PRIVATE ||
+                                               e->symbol->storage == STORAGE_INPUT);
     case EXPR_SWIZZLE:
     case EXPR_UNARY:
     case EXPR_CONVERT:
@@ -167,7 +166,8 @@ static uint32_t emit_part(struct translator *t, const struct expr *e)
         if (e->kind == EXPR_INDEX && type_is_number(e->left->type) &&
             !type_is_matrix(e->left->type)) {
             uint32_t vector = emit_value(t, e->left);
-            return EMIT(t, OpVectorExtractDynamic, e->type, vector, emit_value(t, e->right));
+            return EMIT(t, OpVectorExtractDynamic, e->type, vector,
+                        emit_value(t, e->right));
         }
     }
     access_of(t, e, &access);
@@ -247,16 +247,17 @@ static uint32_t emit_convert(struct translator *t, const struct expr *e)
     const struct type *from = e->left->type, *to = e->type;
     if (from->base == TYPE_REFERENCE || to->base == TYPE_REFERENCE) {
         bool is_pair = type_is_vector(from) || type_is_vector(to);
-        uint32_t op = is_pair || from->base == to->base  ? OpBitcast
-                      : to->base == TYPE_REFERENCE       ? OpConvertUToPtr
-                                                         : OpConvertPtrToU;
+        uint32_t op = is_pair || from->base == to->base ? OpBitcast
+                      : to->base == TYPE_REFERENCE      ? OpConvertUToPtr
+                                                        : OpConvertPtrToU;
         return EMIT(t, op, to, id);
     }
     if (to->base == TYPE_COOPMAT && from->element == to->element) {
         use_needs(t, NEED(MATRIX_CONVERSIONS));
         return EMIT(t, OpCooperativeMatrixConvertNV, to, id);
     }
-    return convert_emit(t, id, from, to->base == TYPE_COOPMAT ? to->element->base : to->base);
+    return convert_emit(t, id, from,
+                        to->base == TYPE_COOPMAT ? to->element->base : to->base);
 }
 
 uint32_t emit_value(struct translator *t, const struct expr *e)

@@ -69,13 +69,13 @@ static uint32_t emit_equality(struct translator *t, uint32_t op, const struct ty
                                                 : type->columns;
     uint32_t all = 0;
     for (uint32_t i = 0; i < count; i++) {
-        const struct type *part = type->base == TYPE_STRUCT ? type->record->members[i].type
-                                                            : type_part(t, type);
+        const struct type *part =
+            type->base == TYPE_STRUCT ? type->record->members[i].type : type_part(t, type);
         uint32_t a = EMIT(t, OpCompositeExtract, part, left, i);
         uint32_t b = EMIT(t, OpCompositeExtract, part, right, i);
         uint32_t id = emit_equality(t, op, part, a, b);
-        all = i == 0 ? id
-                     : EMIT(t, is_equal ? OpLogicalAnd : OpLogicalOr, boolean, all, id);
+        all =
+            i == 0 ? id : EMIT(t, is_equal ? OpLogicalAnd : OpLogicalOr, boolean, all, id);
     }
     return all;
 }
@@ -113,9 +113,8 @@ static uint32_t emit_columns(struct translator *t, uint32_t op, const struct typ
     if (type_is_scalar(right_type))
         right = emit_splat(t, column, right);
     for (uint32_t i = 0; i < type->columns; i++) {
-        uint32_t a = type_is_scalar(left_type)
-                         ? left
-                         : EMIT(t, OpCompositeExtract, column, left, i);
+        uint32_t a =
+            type_is_scalar(left_type) ? left : EMIT(t, OpCompositeExtract, column, left, i);
         uint32_t b = type_is_scalar(right_type)
                          ? right
                          : EMIT(t, OpCompositeExtract, column, right, i);
@@ -139,8 +138,8 @@ uint32_t emit_binary(struct translator *t, uint32_t op, const struct type *type,
     if (type_is_matrix(left_type) || type_is_matrix(right_type))
         return op == '*' ? emit_matrix_product(t, type, left_type, left, right_type, right)
                          : emit_columns(t, op, type, left_type, left, right_type, right);
-    bool is_left_scalar = type_is_scalar(left_type), is_right_scalar =
-                                                         type_is_scalar(right_type);
+    bool is_left_scalar = type_is_scalar(left_type),
+         is_right_scalar = type_is_scalar(right_type);
     if (op == '*' && base_is_float(base) && is_left_scalar != is_right_scalar)
         return is_left_scalar ? EMIT(t, OpVectorTimesScalar, type, right, left)
                               : EMIT(t, OpVectorTimesScalar, type, left, right);

@@ -34,16 +34,16 @@ static void parse_arguments(struct translator *t, struct arguments *out, uint32_
 static struct expr *parse_literal(struct translator *t)
 {
     static const uint8_t bases[] = {
-        [TOKEN_INT] = TYPE_INT32,       [TOKEN_UINT] = TYPE_UINT32,
-        [TOKEN_INT16] = TYPE_INT16,     [TOKEN_UINT16] = TYPE_UINT16,
-        [TOKEN_INT64] = TYPE_INT64,     [TOKEN_UINT64] = TYPE_UINT64,
-        [TOKEN_FLOAT] = TYPE_FLOAT32,   [TOKEN_FLOAT16] = TYPE_FLOAT16,
+        [TOKEN_INT] = TYPE_INT32,      [TOKEN_UINT] = TYPE_UINT32,
+        [TOKEN_INT16] = TYPE_INT16,    [TOKEN_UINT16] = TYPE_UINT16,
+        [TOKEN_INT64] = TYPE_INT64,    [TOKEN_UINT64] = TYPE_UINT64,
+        [TOKEN_FLOAT] = TYPE_FLOAT32,  [TOKEN_FLOAT16] = TYPE_FLOAT16,
         [TOKEN_DOUBLE] = TYPE_FLOAT64,
     };
     const struct token *token = t->token++;
     enum base base = bases[token->kind];
-    uint64_t bits = base_is_float(base) ? double_bits(token->number)
-                                        : fold_wrap(base, token->integer);
+    uint64_t bits =
+        base_is_float(base) ? double_bits(token->number) : fold_wrap(base, token->integer);
     use_needs(t, type_scalar(t, base)->needs);
     return expr_uint(t, base, bits, &token->at);
 }
@@ -311,8 +311,8 @@ static struct expr *parse_list(struct translator *t, const struct type *type)
                     type_text(t, type));
         struct expr *e = parse_initialiser(t, part);
         if (out.count == out.capacity)
-            out.items = compiler_grow(t->c, out.items, out.count, &out.capacity,
-                                      sizeof *out.items);
+            out.items =
+                compiler_grow(t->c, out.items, out.count, &out.capacity, sizeof *out.items);
         out.items[out.count++] = e;
         if (!accept(t, ','))
             break;
@@ -340,8 +340,7 @@ uint32_t parse_constant_uint(struct translator *t, const char *what)
 {
     struct place at = t->token->at;
     struct expr *e = parse_conditional(t);
-    if (e->kind != EXPR_CONSTANT || !base_is_int(e->type->base) ||
-        !type_is_scalar(e->type))
+    if (e->kind != EXPR_CONSTANT || !base_is_int(e->type->base) || !type_is_scalar(e->type))
         fail_at(t, &at, "%s is no constant integer", what);
     if (e->bits[0] > INT32_MAX)
         fail_at(t, &at, "%s is out of range, expected 0 to %d", what, INT32_MAX);

@@ -170,9 +170,10 @@ static bool fold_float(uint32_t op, double a, double b, uint64_t *out)
         value = a * b;
         break;
     case '/':
-        value = b != 0    ? a / b
-                : a == 0 || a != a ? (double)NAN
-                : (a < 0) != (signbit(b) != 0) ? -(double)INFINITY : (double)INFINITY;
+        value = b != 0                         ? a / b
+                : a == 0 || a != a             ? (double)NAN
+                : (a < 0) != (signbit(b) != 0) ? -(double)INFINITY
+                                               : (double)INFINITY;
         break;
     default:
         return false;
@@ -217,10 +218,10 @@ static struct expr *fold_equality(struct translator *t, uint32_t op,
     struct expr *e = expr_constant(t, type_scalar(t, TYPE_BOOL), at);
     bool is_equal = true;
     for (uint32_t i = 0; i < left->type->components; i++)
-        is_equal = is_equal && (base_is_float(left->type->base)
-                                    ? bits_double(left->bits[i]) ==
-                                          bits_double(right->bits[i])
-                                    : left->bits[i] == right->bits[i]);
+        is_equal =
+            is_equal && (base_is_float(left->type->base)
+                             ? bits_double(left->bits[i]) == bits_double(right->bits[i])
+                             : left->bits[i] == right->bits[i]);
     e->bits[0] = is_equal == (op == PUNCTUATOR('=', '='));
     return e;
 }
@@ -331,8 +332,8 @@ static uint32_t composite(struct translator *t, const struct type *type,
                                                 : type->rows;
     uint32_t *parts = compiler_allocate(t->c, (count + 1) * sizeof *parts);
     for (uint32_t i = 0; i < count; i++) {
-        const struct type *part = type->base == TYPE_STRUCT ? type->record->members[i].type
-                                                            : type_part(t, type);
+        const struct type *part =
+            type->base == TYPE_STRUCT ? type->record->members[i].type : type_part(t, type);
         parts[i] = constant_id(t, part, bits);
         bits += part->components;
     }

@@ -17,7 +17,8 @@ void translate(struct compiler *c, const struct preprocessed *source, struct ir 
     for (uint32_t i = 0; i < 3; i++)
         t->local_size.id[i] = UINT32_MAX;
     extensions_read(t, source);
-    // As glslang does: with matrices, and where scopes are named, the memory model is Vulkan's.
+    // As glslang does: with matrices, and where scopes are named, the memory model is
+    // Vulkan's.
     t->has_vulkan_model =
         (t->extensions & (EXTENSION_BIT(MATRIX) | EXTENSION_BIT(MEMORY_SCOPE))) != 0;
     while (t->token->kind != TOKEN_END)

@@ -8,8 +8,8 @@
 // --- declarations
 // ----------------------------------------------------------------------------
 
-static bool has_same_parameters(const struct function *f, const struct parameter *parameters,
-                                uint32_t count)
+static bool has_same_parameters(const struct function *f,
+                                const struct parameter *parameters, uint32_t count)
 {
     if (f->num_parameters != count)
         return false;
@@ -293,7 +293,8 @@ _Noreturn static void fail_call(struct translator *t, const struct name *name,
         }
     else
         append(candidates, sizeof candidates, builtin_candidates(t, name));
-    fail_at(t, at, "no '%.40s' fits arguments %s, expected %s", name->text, got, candidates);
+    fail_at(t, at, "no '%.40s' fits arguments %s, expected %s", name->text, got,
+            candidates);
 }
 
 // --- calls
@@ -311,7 +312,8 @@ static struct expr *call_of(struct translator *t, struct function *f,
         if (f->parameters[i].is_out)
             expr_check_lvalue(t, arguments[i], "an out parameter");
         else
-            arguments[i] = convert_to(t, arguments[i], f->parameters[i].type, "an argument");
+            arguments[i] =
+                convert_to(t, arguments[i], f->parameters[i].type, "an argument");
         expr_child(t, e, arguments[i]);
     }
     if (t->function == NULL)
@@ -326,9 +328,9 @@ static struct expr *call_of(struct translator *t, struct function *f,
 static bool is_unsupported(const struct name *name)
 {
     static const char *const beginnings[] = {
-        "texture", "texel", "image", "dFd", "fwidth", "interpolateAt", "atomicCounter",
-        "subpassLoad", "EmitVertex", "EmitStream", "EndPrimitive", "EndStream", "rayQuery",
-        "traceRay", "debugPrintf"};
+        "texture",       "texel",         "image",       "dFd",        "fwidth",
+        "interpolateAt", "atomicCounter", "subpassLoad", "EmitVertex", "EmitStream",
+        "EndPrimitive",  "EndStream",     "rayQuery",    "traceRay",   "debugPrintf"};
     for (uint32_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++)
         if (strncmp(name->text, beginnings[i], strlen(beginnings[i])) == 0)
             return true;
@@ -405,8 +407,7 @@ static uint32_t pass(struct translator *t, const struct expr *e, uint32_t number
 uint32_t emit_call(struct translator *t, const struct expr *e)
 {
     const struct function *f = e->function;
-    struct access *accesses =
-        compiler_allocate(t->c, (e->number + 1) * sizeof *accesses);
+    struct access *accesses = compiler_allocate(t->c, (e->number + 1) * sizeof *accesses);
     uint32_t operands[MOST_PARAMETERS + 1];
     operands[0] = f->ir->head->id;
     for (uint32_t i = 0; i < e->number; i++)

@@ -86,7 +86,8 @@ const struct name *expect_identifier(struct translator *t, const char *what)
         fail_at(t, &token->at, "'%.60s' is reserved or not supported, expected %s",
                 token->name->text, what);
     if (token->name->keyword != KEYWORD_NONE)
-        fail_at(t, &token->at, "'%.60s' is a keyword, expected %s", token->name->text, what);
+        fail_at(t, &token->at, "'%.60s' is a keyword, expected %s", token->name->text,
+                what);
     t->token++;
     return token->name;
 }

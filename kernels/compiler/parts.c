@@ -51,8 +51,7 @@ struct expr *expr_index(struct translator *t, struct expr *left, struct expr *ri
     if (type->base == TYPE_REFERENCE)
         extension_check(t, EXTENSION_BIT(REFERENCE_2), at, "an index of a reference");
     check_index(t, left, right);
-    const struct type *part =
-        type->base == TYPE_REFERENCE ? type : type_part(t, type);
+    const struct type *part = type->base == TYPE_REFERENCE ? type : type_part(t, type);
     if (left->kind == EXPR_CONSTANT && right->kind == EXPR_CONSTANT)
         return slice(t, left, part, right->bits[0] * part->components, at);
     struct expr *e = expr_new(t, EXPR_INDEX, part, at);
@@ -161,7 +160,8 @@ struct expr *expr_length(struct translator *t, struct expr *left, const struct p
     if (type->base == TYPE_ARRAY && type->length != 0)
         return expr_uint(t, TYPE_INT32, type->length, at);
     if (type->base == TYPE_ARRAY && type->length_id != 0) {
-        struct expr *length = expr_spec(t, type_scalar(t, TYPE_UINT32), type->length_id, at);
+        struct expr *length =
+            expr_spec(t, type_scalar(t, TYPE_UINT32), type->length_id, at);
         const struct ir_inst *inst = t->ir->definitions[type->length_id];
         if (inst->type == type_id(t, type_scalar(t, TYPE_INT32), LAYOUT_NONE))
             length->type = type_scalar(t, TYPE_INT32);
@@ -287,7 +287,8 @@ static struct expr *construct_of_one(struct translator *t, const struct type *ty
             e->bits[i] = from->bits[0];
         return e;
     }
-    if (type_is_vector(from->type) && type->rows < from->type->rows && !type_is_matrix(type)) {
+    if (type_is_vector(from->type) && type->rows < from->type->rows &&
+        !type_is_matrix(type)) {
         struct expr *e = expr_new(t, EXPR_SWIZZLE, type, at);
         e->left = from;
         e->num_swizzle = type->rows;
@@ -345,18 +346,18 @@ static struct expr *construct_reference(struct translator *t, const struct type 
                                         struct expr *from, const struct place *at)
 {
     enum base base = from->type->base;
-    bool is_pair = type_is_vector(from->type) && from->type->rows == 2 &&
-                   base == TYPE_UINT32;
+    bool is_pair =
+        type_is_vector(from->type) && from->type->rows == 2 && base == TYPE_UINT32;
     bool is_address = type_is_scalar(from->type) && base == TYPE_UINT64;
     if (type->base == TYPE_REFERENCE && type_is_scalar(from->type) && base_is_int(base) &&
         from->kind == EXPR_CONSTANT) {
         from = convert_base(t, from, TYPE_UINT64);
         is_address = true;
     }
-    bool is_fine = type->base == TYPE_REFERENCE
-                       ? is_pair || is_address || base == TYPE_REFERENCE
-                       : type == type_scalar(t, TYPE_UINT64) ||
-                             type == type_vector(t, TYPE_UINT32, 2);
+    bool is_fine =
+        type->base == TYPE_REFERENCE
+            ? is_pair || is_address || base == TYPE_REFERENCE
+            : type == type_scalar(t, TYPE_UINT64) || type == type_vector(t, TYPE_UINT32, 2);
     if (!is_fine)
         fail_at(t, at, "'%s' is made of a value of type '%s', expected an address",
                 type_text(t, type), type_text(t, from->type));
@@ -405,8 +406,8 @@ struct expr *expr_construct(struct translator *t, const struct type *type,
         fail_at(t, at, "a value of type 'void' is made");
     if (count == 1 && type->base == TYPE_COOPMAT)
         return construct_coopmat(t, type, arguments[0], at);
-    if (count == 1 && (type->base == TYPE_REFERENCE ||
-                       arguments[0]->type->base == TYPE_REFERENCE))
+    if (count == 1 &&
+        (type->base == TYPE_REFERENCE || arguments[0]->type->base == TYPE_REFERENCE))
         return construct_reference(t, type, arguments[0], at);
     if (!type_is_number(type))
         fail_at(t, at, "'%.60s' is made of %u values, expected one", type_text(t, type),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// `precise`: the instructions that a precise variable's values come from are not contracted.
-// They are found from its stores backwards, through values and through the other variables
-// of the function that they are loaded from.
+// `precise`: the instructions that a precise variable's values come from are not
+// contracted. They are found from its stores backwards, through values and through the
+// other variables of the function that they are loaded from.
 #include "translator.h"
 
 enum { NO_CONTRACTION = 42 };
@@ -21,8 +21,8 @@ void precise_mark(struct translator *t, uint32_t variable)
 
 static bool is_arithmetic(uint32_t op)
 {
-    return op == OpFNegate || op == OpFAdd || op == OpFSub || op == OpFMul || op == OpFDiv ||
-           op == OpFRem || op == OpFMod ||
+    return op == OpFNegate || op == OpFAdd || op == OpFSub || op == OpFMul ||
+           op == OpFDiv || op == OpFRem || op == OpFMod ||
            (op >= OpVectorTimesScalar && op <= OpDot);
 }
 

@@ -28,11 +28,11 @@ enum layout_word {
 };
 
 static const char *const words[] = {
-    "local_size_x", "local_size_y",    "local_size_z", "local_size_x_id",
-    "local_size_y_id", "local_size_z_id", "binding",      "set",
-    "offset",       "align",           "constant_id",  "buffer_reference_align",
-    "std430",       "std140",          "scalar",       "push_constant",
-    "buffer_reference", "row_major",   "column_major",
+    "local_size_x",     "local_size_y",    "local_size_z", "local_size_x_id",
+    "local_size_y_id",  "local_size_z_id", "binding",      "set",
+    "offset",           "align",           "constant_id",  "buffer_reference_align",
+    "std430",           "std140",          "scalar",       "push_constant",
+    "buffer_reference", "row_major",       "column_major",
 };
 
 static void set_layout_value(struct translator *t, struct qualifiers *q,

@@ -10,8 +10,8 @@ struct qualifiers {
     bool is_const, is_uniform, is_buffer, is_shared, is_in, is_out, is_precise;
     bool is_push_constant, is_reference, is_row_major, is_column_major;
     bool has_layout, has_local_size, is_any;
-    uint8_t memory; // enum memory
-    uint8_t layout; // enum layout; LAYOUT_NONE: not said
+    uint8_t memory;                                    // enum memory
+    uint8_t layout;                                    // enum layout; LAYOUT_NONE: not said
     uint32_t set, binding, offset, align, constant_id; // UINT32_MAX: not said
     uint32_t reference_align;
 };

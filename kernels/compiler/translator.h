@@ -31,14 +31,14 @@ enum spirv_storage {
 
 enum symbol_kind {
     SYMBOL_VARIABLE,
-    SYMBOL_VALUE, // a constant, or a specialisation constant: `value`
+    SYMBOL_VALUE,  // a constant, or a specialisation constant: `value`
     SYMBOL_MEMBER, // of a block without a name: `block`, `member`
     SYMBOL_TYPE,
     SYMBOL_FUNCTION, // overloads: `functions`
 };
 
 struct symbol {
-    uint8_t kind; // enum symbol_kind
+    uint8_t kind;     // enum symbol_kind
     bool is_readonly; // const, or a variable that only the device writes
     bool is_precise;
     uint8_t memory;
@@ -76,7 +76,7 @@ struct call {
 };
 
 struct function {
-    struct function *next; // overload
+    struct function *next;  // overload
     struct function *later; // in the order of declaration
     const struct name *name;
     struct place at;
@@ -105,7 +105,8 @@ enum expr_kind {
     EXPR_BINARY,    // `op`, `left`, `right`
     EXPR_LOGICAL,   // `op`: '&', '|' or '^' written twice, `left`, `right`
     EXPR_ASSIGN,    // `op`: 0 or that of op=, `left`, `right` (of the operation's type)
-    EXPR_INCREMENT, // `op`: '+' or '-', `left`, `number`: 1 where the result is the old value
+    EXPR_INCREMENT, // `op`: '+' or '-', `left`, `number`: 1 where the result is the old
+                    // value
     EXPR_CONVERT,   // `left` to another base
     EXPR_CONSTRUCT, // `arguments`: exactly the parts of `type`
     EXPR_FLATTEN,   // `arguments`: a vector or matrix of their components
@@ -167,8 +168,8 @@ struct translator {
     const struct token *token; // next one
     uint64_t extensions;       // enum extension_bit
     struct type *numbers[NUM_SCALARS][5][5];
-    uint32_t level; // of nesting
-    uint32_t depth; // of scopes
+    uint32_t level;                        // of nesting
+    uint32_t depth;                        // of scopes
     struct symbol *scope[MOST_LEVELS + 4]; // innermost declarations by depth
     struct function *functions, *last_function;
     struct function *function; // being emitted; NULL: none
@@ -176,16 +177,16 @@ struct translator {
     struct initial *initials, **last_initial;
     struct target *target;
     struct precise *precise; // precise variables of the function
-    uint64_t needs; // of what is outside of functions
+    uint64_t needs;          // of what is outside of functions
     struct {
         uint32_t value[3], id[3]; // local size; specialisation numbers, UINT32_MAX: none
-        uint32_t made; // id of gl_WorkGroupSize; 0: not made yet
+        uint32_t made;            // id of gl_WorkGroupSize; 0: not made yet
         bool is_spec;
     } local_size;
     // Ids of specialisation constants by number, sorted by nothing: there are few.
     struct {
         uint32_t number, id;
-    } *specs;
+    } * specs;
     uint32_t num_specs, capacity_specs;
     uint8_t default_layout[2]; // of uniform blocks, of buffers
     bool default_row_major[2];
@@ -193,8 +194,8 @@ struct translator {
     const struct name *name_length, *name_main;
 };
 
-_Noreturn void fail_at(struct translator *t, const struct place *at, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+_Noreturn void fail_at(struct translator *t, const struct place *at, const char *format,
+                       ...) __attribute__((format(printf, 3, 4)));
 
 // tokens (parse.c)
 bool next_is(const struct translator *t, uint32_t punctuator);

@@ -136,18 +136,18 @@ const struct type *type_coopmat(struct translator *t, const struct type *compone
             type->use == use)
             return type;
     type = compiler_allocate(t->c, sizeof *type);
-    *type = (struct type){.base = TYPE_COOPMAT,
-                          .narrow = component->narrow,
-                          .components = COMPONENTS_UNKNOWN,
-                          .element = component,
-                          .scope = scope,
-                          .matrix_rows = rows,
-                          .matrix_columns = columns,
-                          .use = use,
-                          .needs = component->needs | NEED(MATRIX) | NEED(VULKAN_MODEL) |
-                                   (component->base == TYPE_BFLOAT16 ? NEED(BFLOAT16_MATRIX)
-                                                                     : 0),
-                          .next_array = first};
+    *type = (struct type){
+        .base = TYPE_COOPMAT,
+        .narrow = component->narrow,
+        .components = COMPONENTS_UNKNOWN,
+        .element = component,
+        .scope = scope,
+        .matrix_rows = rows,
+        .matrix_columns = columns,
+        .use = use,
+        .needs = component->needs | NEED(MATRIX) | NEED(VULKAN_MODEL) |
+                 (component->base == TYPE_BFLOAT16 ? NEED(BFLOAT16_MATRIX) : 0),
+        .next_array = first};
     ((struct type *)component)->arrays = type;
     return type;
 }
@@ -208,15 +208,16 @@ static uint32_t measure_record(struct translator *t, struct record *record, uint
     *align = 1;
     for (uint32_t i = 0; i < record->num_members; i++) {
         struct member *member = &record->members[i];
-        uint32_t wants, size = type_size(t, member->type, member_layout(member, layout),
-                                         &wants);
+        uint32_t wants,
+            size = type_size(t, member->type, member_layout(member, layout), &wants);
         wants = member->align > wants ? member->align : wants;
         end = round_up(checked_size(t, end, record->contents), wants);
         if (member->offset != UINT32_MAX) {
             if (member->offset % wants != 0 || member->offset < end)
-                fail_at(t, &member->at,
-                        "member '%.60s' has offset %u, expected a multiple of %u from %u on",
-                        member->name->text, member->offset, wants, (uint32_t)end);
+                fail_at(
+                    t, &member->at,
+                    "member '%.60s' has offset %u, expected a multiple of %u from %u on",
+                    member->name->text, member->offset, wants, (uint32_t)end);
             end = member->offset;
         }
         member->byte = (uint32_t)end;
@@ -312,8 +313,8 @@ static uint32_t number_id(struct translator *t, const struct type *type, uint32_
 static uint32_t array_id(struct translator *t, const struct type *type, uint32_t layout)
 {
     uint32_t element = type_id(t, type->element, layout), id;
-    bool is_block = type->element->base == TYPE_STRUCT &&
-                    type->element->record->layout != LAYOUT_NONE;
+    bool is_block =
+        type->element->base == TYPE_STRUCT && type->element->record->layout != LAYOUT_NONE;
     uint32_t length = type->length_id != 0 ? type->length_id
                       : type->length != 0  ? ir_u32(t->ir, type->length)
                                            : 0;
@@ -332,8 +333,11 @@ static void decorate_member(struct translator *t, uint32_t id, uint32_t number,
 {
     static const struct {
         uint32_t bit, decoration;
-    } decorations[] = {{MEMORY_COHERENT, 23}, {MEMORY_VOLATILE, 21}, {MEMORY_RESTRICT, 19},
-                       {MEMORY_READONLY, 24}, {MEMORY_WRITEONLY, 25}};
+    } decorations[] = {{MEMORY_COHERENT, 23},
+                       {MEMORY_VOLATILE, 21},
+                       {MEMORY_RESTRICT, 19},
+                       {MEMORY_READONLY, 24},
+                       {MEMORY_WRITEONLY, 25}};
     const struct type *type = member->type;
     while (type->base == TYPE_ARRAY)
         type = type->element;
@@ -356,10 +360,10 @@ static uint32_t struct_id(struct translator *t, const struct type *type, uint32_
     uint32_t *members =
         compiler_allocate(t->c, (record->num_members + 1) * sizeof *members);
     for (uint32_t i = 0; i < record->num_members; i++)
-        members[i] = type_id(t, record->members[i].type,
-                             layout == LAYOUT_NONE
-                                 ? LAYOUT_NONE
-                                 : member_layout(&record->members[i], layout));
+        members[i] =
+            type_id(t, record->members[i].type,
+                    layout == LAYOUT_NONE ? LAYOUT_NONE
+                                          : member_layout(&record->members[i], layout));
     uint32_t id = ir_type_of_its_own(t->ir, OpTypeStruct, record->num_members, members);
     if (t->c->source->flags & (GLSL_KEEPS_FUNCTIONS | GLSL_NOT_OPTIMISED) &&
         record->name != NULL)

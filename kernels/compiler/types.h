@@ -90,9 +90,9 @@ struct record {
     struct place at;
     struct member *members;
     uint32_t num_members;
-    uint8_t layout; // of a block; LAYOUT_NONE: a struct
+    uint8_t layout;  // of a block; LAYOUT_NONE: a struct
     bool is_uniform; // a block that is not written: std140's rules for arrays hold in it
-    uint32_t reference_align; // of references to the block
+    uint32_t reference_align;    // of references to the block
     const struct type *contents; // the struct type
     struct ir_inst *forward;     // of a reference
 };

@@ -101,8 +101,8 @@ static const struct type *parse_plain_type(struct translator *t)
         fail_at(t, &token->at, "'%.60s' is not supported, expected another type",
                 token->name->text);
     check_extension(t, keyword_types[keyword - 1].base, token);
-    return type_number(t, keyword_types[keyword - 1].base, keyword_types[keyword - 1].columns,
-                       keyword_types[keyword - 1].rows);
+    return type_number(t, keyword_types[keyword - 1].base,
+                       keyword_types[keyword - 1].columns, keyword_types[keyword - 1].rows);
 }
 
 // One [...]: the length, or the id of a specialisation constant, or neither.
@@ -242,8 +242,7 @@ static void parse_reference(struct translator *t, const struct qualifiers *q,
     struct symbol *symbol = name->symbol;
     struct record *record;
     if (symbol == NULL || symbol->kind != SYMBOL_TYPE ||
-        symbol->type->base != TYPE_REFERENCE ||
-        symbol->type->record->contents != NULL) {
+        symbol->type->base != TYPE_REFERENCE || symbol->type->record->contents != NULL) {
         record = compiler_allocate(t->c, sizeof *record);
         record->name = name;
         record->at = *at;
@@ -308,10 +307,10 @@ void parse_block(struct translator *t, const struct qualifiers *q)
     const struct name *name = expect_identifier(t, "a block's name");
     struct qualifiers with = *q;
     if (q->layout == LAYOUT_NONE)
-        with.layout = q->is_push_constant ? LAYOUT_STD430
-                                          : t->default_layout[q->is_uniform ? 0 : 1];
-    with.is_row_major =
-        q->is_row_major || (t->default_row_major[q->is_uniform ? 0 : 1] && !q->is_column_major);
+        with.layout =
+            q->is_push_constant ? LAYOUT_STD430 : t->default_layout[q->is_uniform ? 0 : 1];
+    with.is_row_major = q->is_row_major || (t->default_row_major[q->is_uniform ? 0 : 1] &&
+                                            !q->is_column_major);
     if (q->is_reference) {
         parse_reference(t, &with, name, &at);
         return;
@@ -332,7 +331,8 @@ void parse_block(struct translator *t, const struct qualifiers *q)
         declare_members(t, symbol);
     } else {
         at = t->token->at;
-        const struct name *instance = expect_identifier(t, "a name of the block's instance");
+        const struct name *instance =
+            expect_identifier(t, "a name of the block's instance");
         type = parse_array_suffix(t, type);
         symbol = symbol_declare(t, SYMBOL_VARIABLE, instance, type, &at);
     }
