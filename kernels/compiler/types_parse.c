@@ -342,4 +342,7 @@ void parse_block(struct translator *t, const struct qualifiers *q)
     symbol->binding = q->binding;
     symbol->is_readonly = q->is_uniform;
     expect(t, ';', "behind a block");
+    // Code that is not optimised has its interface whole: tools read it.
+    if (t->c->source->flags & GLSL_NOT_OPTIMISED)
+        symbol_id(t, symbol);
 }
