@@ -57,7 +57,7 @@ static void access_member(struct translator *t, const struct expr *e, struct acc
     if (a->layout != LAYOUT_NONE)
         type_id(t, a->type, a->layout); // has measured its members
     const struct member *member = &e->left->type->record->members[e->number];
-    a->memory |= member->memory;
+    a->memory = memory_join(a->memory, member->memory);
     if (a->layout != LAYOUT_NONE) {
         type_size(t, a->type, a->layout, &align);
         a->layout = a->layout % NUM_LAYOUTS + (member->is_row_major ? LAYOUT_ROW_MAJOR : 0);
@@ -212,29 +212,6 @@ static uint32_t reform(struct translator *t, uint32_t id, const struct type *typ
 
 // --- loads and stores
 // ------------------------------------------------------------------------
-
-// Memory operands: returns their count.
-static uint32_t memory_operands(struct translator *t, const struct access *a, bool is_store,
-                                uint32_t *out)
-{
-    enum { VOLATILE = 1, ALIGNED = 2, AVAILABLE = 8, VISIBLE = 16, NONPRIVATE = 32 };
-    uint32_t mask = 0, count = 1;
-    bool is_coherent = a->memory & MEMORY_COHERENT || a->storage == STORAGE_WORKGROUP;
-    if (a->memory & MEMORY_VOLATILE)
-        mask |= VOLATILE;
-    if (a->storage == STORAGE_PHYSICAL) {
-        mask |= ALIGNED;
-        out[count++] = a->align;
-    }
-    if (t->has_vulkan_model && is_coherent) {
-        mask |= NONPRIVATE | (is_store ? AVAILABLE : VISIBLE);
-        out[count++] = ir_u32(t->ir, a->storage == STORAGE_WORKGROUP ? 2 : 5);
-    } else if (t->has_vulkan_model && a->memory & MEMORY_NONPRIVATE) {
-        mask |= NONPRIVATE;
-    }
-    out[0] = mask;
-    return mask == 0 ? 0 : count;
-}
 
 // Storage of 8 and 16 bits is read and written by scalars and vectors; more needs
 // arithmetic.

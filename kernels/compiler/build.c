@@ -142,7 +142,7 @@ struct expr *expr_unary(struct translator *t, uint32_t op, struct expr *from,
     const char *expected = NULL;
     if (op == '!' && !(base == TYPE_BOOL && type_is_scalar(type)))
         expected = "bool";
-    else if (op == '~' && !base_is_int(base))
+    else if (op == '~' && (type->base == TYPE_COOPMAT || !base_is_int(base)))
         expected = "an integer";
     else if ((op == '-' || op == '+') && !base_is_int(base) && !base_is_float(base))
         expected = "a number";
@@ -217,6 +217,7 @@ static struct expr *coopmat_binary(struct translator *t, uint32_t op, struct exp
              (op != '+' && op != '-' && op != '*' && op != '/'))
         fail_operands(t, op, left, right, "cooperative matrices of one type, or a factor",
                       at);
+    check_arithmetic(t, left->type->element->base, at);
     return with_two(t, EXPR_BINARY, op, left->type, left, right, at);
 }
 

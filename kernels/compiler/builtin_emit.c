@@ -2,7 +2,7 @@
 // Instructions of built-in functions.
 #include "builtins.h"
 
-enum { SCOPE_DEVICE = 1, SCOPE_SUBGROUP = 3 };
+enum { SCOPE_DEVICE = 1, SCOPE_SUBGROUP = 3, SCOPE_QUEUE_FAMILY = 5 };
 
 static uint32_t kind_of(enum base base)
 {
@@ -106,6 +106,18 @@ static uint32_t constant_argument(struct translator *t, const struct expr *e, ui
     return (uint32_t)(argument->bits[0] & 0xffffffffu);
 }
 
+// Storage and order, which are two arguments.
+static uint32_t semantics_argument(struct translator *t, const struct expr *e, uint32_t i)
+{
+    enum { OF_VULKAN_MODEL = 0xe000 }; // availability, visibility, volatile
+    uint32_t semantics = constant_argument(t, e, i) | constant_argument(t, e, i + 1);
+    if (semantics & OF_VULKAN_MODEL && !t->has_vulkan_model)
+        fail_at(t, &e->arguments[i + 1]->at,
+                "these semantics of '%s' need '#pragma use_vulkan_memory_model'",
+                e->builtin->name);
+    return semantics;
+}
+
 // Semantics of 0 and the device's scope unless arguments say others.
 static uint32_t emit_atomic(struct translator *t, const struct expr *e)
 {
@@ -120,11 +132,12 @@ static uint32_t emit_atomic(struct translator *t, const struct expr *e)
     operands[0] = access_pointer(t, &access);
     if (values > plain) {
         scope = constant_argument(t, e, 1 + plain);
-        semantics = constant_argument(t, e, 2 + plain) | constant_argument(t, e, 3 + plain);
+        semantics = semantics_argument(t, e, 2 + plain);
+    } else if (t->has_vulkan_model) {
+        scope = SCOPE_QUEUE_FAMILY;
+        semantics = access.memory & MEMORY_VOLATILE ? 0x8000 : 0;
     }
-    if (t->has_vulkan_model && values <= plain)
-        scope = 5; // of the queue family
-    operands[1] = ir_u32(t->ir, scope);
+    operands[1] = memory_scope(t, scope);
     operands[2] = ir_u32(t->ir, semantics);
     if (op == OpAtomicCompareExchange)
         operands[count++] = ir_u32(t->ir, semantics & ~(uint32_t)0xc);
@@ -142,7 +155,9 @@ static uint32_t emit_atomic(struct translator *t, const struct expr *e)
 static void emit_barrier(struct translator *t, const struct expr *e)
 {
     const uint16_t *code = e->builtin->code;
-    uint32_t semantics = ir_u32(t->ir, code[0]), scope = ir_u32(t->ir, code[1]);
+    bool is_wide = code[1] == SCOPE_DEVICE && t->has_vulkan_model;
+    uint32_t semantics = ir_u32(t->ir, code[0]);
+    uint32_t scope = ir_u32(t->ir, is_wide ? SCOPE_QUEUE_FAMILY : code[1]);
     if (e->builtin->how == HOW_BARRIER)
         IR_EMIT(t->ir, OpControlBarrier, 0, scope, ir_u32(t->ir, code[2]), semantics);
     else
@@ -152,12 +167,11 @@ static void emit_barrier(struct translator *t, const struct expr *e)
 static void emit_scoped_barrier(struct translator *t, const struct expr *e)
 {
     uint32_t last = e->number - 1;
-    uint32_t semantics =
-        ir_u32(t->ir, constant_argument(t, e, last - 1) | constant_argument(t, e, last));
-    uint32_t scope = ir_u32(t->ir, constant_argument(t, e, 0));
+    uint32_t semantics = ir_u32(t->ir, semantics_argument(t, e, last - 1));
+    uint32_t scope = memory_scope(t, constant_argument(t, e, 0));
     if (e->builtin->how == HOW_SCOPED_BARRIER)
         IR_EMIT(t->ir, OpControlBarrier, 0, scope,
-                ir_u32(t->ir, constant_argument(t, e, 1)), semantics);
+                memory_scope(t, constant_argument(t, e, 1)), semantics);
     else
         IR_EMIT(t->ir, OpMemoryBarrier, 0, scope, semantics);
 }

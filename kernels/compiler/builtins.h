@@ -63,6 +63,8 @@ const struct type *builtin_check(struct translator *t, const struct builtin *b,
                                  struct expr **arguments, uint32_t count,
                                  bool must_be_exact);
 uint32_t emit_coopmat(struct translator *t, const struct expr *e); // coopmat.c
+// Of coopMatLoad and so on: the place that arguments 1 and 2 say.
+void coopmat_memory(struct translator *t, const struct expr *e, struct access *out);
 const struct type *coopmat_check(struct translator *t, const struct builtin *b,
                                  struct expr **arguments, uint32_t count);
 

@@ -17,17 +17,14 @@ void translate(struct compiler *c, const struct preprocessed *source, struct ir 
     for (uint32_t i = 0; i < 3; i++)
         t->local_size.id[i] = UINT32_MAX;
     extensions_read(t, source);
-    // As glslang does: with matrices, and where scopes are named, the memory model is
-    // Vulkan's.
-    t->has_vulkan_model =
-        (t->extensions & (EXTENSION_BIT(MATRIX) | EXTENSION_BIT(MEMORY_SCOPE))) != 0;
+    t->has_vulkan_model = memory_is_vulkan(t, source);
     while (t->token->kind != TOKEN_END)
         if (!accept(t, ';'))
             parse_declaration(t);
     functions_finish(t);
     local_size_finish(t);
     if (t->has_vulkan_model)
-        t->needs |= NEED(VULKAN_MODEL) | NEED(VULKAN_DEVICE_SCOPE);
+        t->needs |= NEED(VULKAN_MODEL);
     ir_capability(ir, 1 /* Shader */);
     needs_declare(t, t->needs);
     ir->addressing = t->needs & NEED(PHYSICAL) ? PHYSICAL_64 : LOGICAL;

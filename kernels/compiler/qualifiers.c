@@ -117,6 +117,15 @@ static void parse_layout(struct translator *t, struct qualifiers *q)
     expect(t, ')', "behind the layout");
 }
 
+static uint8_t scope_of(enum keyword keyword)
+{
+    uint32_t scope = keyword == KEYWORD_devicecoherent      ? MEMORY_SCOPE_DEVICE
+                     : keyword == KEYWORD_workgroupcoherent ? MEMORY_SCOPE_WORKGROUP
+                     : keyword == KEYWORD_subgroupcoherent  ? MEMORY_SCOPE_SUBGROUP
+                                                            : 0;
+    return (uint8_t)(scope << MEMORY_SCOPE_AT);
+}
+
 static bool set_qualifier(struct translator *t, struct qualifiers *q, uint32_t keyword)
 {
     switch (keyword) {
@@ -152,10 +161,10 @@ static bool set_qualifier(struct translator *t, struct qualifiers *q, uint32_t k
         q->memory |= MEMORY_RESTRICT;
         return true;
     case KEYWORD_volatile:
-        q->memory |= MEMORY_VOLATILE | MEMORY_COHERENT;
+        q->memory = memory_join(q->memory, MEMORY_VOLATILE | MEMORY_COHERENT);
         return true;
     case KEYWORD_coherent:
-        q->memory |= MEMORY_COHERENT;
+        q->memory = memory_join(q->memory, MEMORY_COHERENT);
         return true;
     case KEYWORD_nonprivate:
         q->memory |= MEMORY_NONPRIVATE;
@@ -166,7 +175,7 @@ static bool set_qualifier(struct translator *t, struct qualifiers *q, uint32_t k
     case KEYWORD_subgroupcoherent:
         extension_check(t, EXTENSION_BIT(MEMORY_SCOPE), &t->token->at,
                         t->token->name->text);
-        q->memory |= MEMORY_COHERENT;
+        q->memory = memory_join(q->memory, MEMORY_COHERENT | scope_of(keyword));
         return true;
     case KEYWORD_highp:
     case KEYWORD_mediump:

@@ -67,7 +67,7 @@ void use_needs(struct translator *t, uint64_t needs)
 void use_type(struct translator *t, const struct type *type)
 {
     uint64_t needs = type->needs;
-    if (type->narrow != 0 && type->base != TYPE_COOPMAT)
+    if (type->narrow != 0)
         needs |= (type->narrow & NARROW_INT8 ? NEED(INT8) : 0) |
                  (type->narrow & NARROW_INT16 ? NEED(INT16) : 0) |
                  (type->narrow & NARROW_FLOAT16 ? NEED(FLOAT16) : 0);
@@ -79,7 +79,7 @@ static uint64_t storage_needs(const struct symbol *symbol)
 {
     uint8_t narrow = symbol->type->narrow;
     uint64_t needs = symbol->type->needs;
-    bool has_8 = narrow & NARROW_INT8, has_16 = narrow & (NARROW_INT16 | NARROW_FLOAT16);
+    bool has_8 = narrow & NARROW_INT8, has_16 = narrow & ~NARROW_INT8;
     switch (symbol->storage) {
     case STORAGE_UNIFORM:
         return needs | (has_8 ? NEED(UNIFORM_8) : 0) | (has_16 ? NEED(UNIFORM_16) : 0);

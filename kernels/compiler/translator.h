@@ -333,6 +333,14 @@ void local_access(const struct type *type, uint32_t pointer, struct access *out)
 void start_block(struct translator *t, struct ir_block *block);
 void branch_to(struct translator *t, struct ir_block *block); // unless ended
 
+// the memory model (memory.c)
+bool memory_is_vulkan(const struct translator *t, const struct preprocessed *source);
+uint8_t memory_join(uint8_t a, uint8_t b); // of two declarations, MEMORY_*
+uint32_t memory_scope(struct translator *t, uint32_t scope); // its id
+// Memory operands of a load or store, up to three: returns their count.
+uint32_t memory_operands(struct translator *t, const struct access *a, bool is_store,
+                         uint32_t *out);
+
 // built-in functions and variables (builtins.c, builtin_variables.c)
 bool builtin_exists(const struct name *name);
 // The best one for arguments: converts them. NULL: none fits.

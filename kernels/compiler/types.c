@@ -21,7 +21,7 @@ static const struct {
     [TYPE_INT64] = {"int64_t", "i64", 64, 0, NEED(INT64)},
     [TYPE_UINT64] = {"uint64_t", "u64", 64, 0, NEED(INT64)},
     [TYPE_FLOAT16] = {"float16_t", "f16", 16, NARROW_FLOAT16, 0},
-    [TYPE_BFLOAT16] = {"bfloat16_t", "bf16", 16, 0, NEED(BFLOAT16)},
+    [TYPE_BFLOAT16] = {"bfloat16_t", "bf16", 16, NARROW_BFLOAT16, NEED(BFLOAT16)},
     [TYPE_FLOAT32] = {"float", "", 32, 0, 0},
     [TYPE_FLOAT64] = {"double", "d", 64, 0, NEED(FLOAT64)},
 };

@@ -9,6 +9,7 @@
 #include "ir.h"
 
 struct translator;
+struct expr;
 
 enum base {
     TYPE_VOID,
@@ -42,7 +43,7 @@ enum layout {
 };
 
 // Widths below 32 bits that a type has inside.
-enum { NARROW_INT8 = 1, NARROW_INT16 = 2, NARROW_FLOAT16 = 4 };
+enum { NARROW_INT8 = 1, NARROW_INT16 = 2, NARROW_FLOAT16 = 4, NARROW_BFLOAT16 = 8 };
 
 // The components of a type are its scalars, one behind the other.
 enum { MOST_COMPONENTS = 1 << 16, COMPONENTS_UNKNOWN = 1 << 30 };
@@ -73,6 +74,12 @@ enum memory {
     MEMORY_VOLATILE = 8,
     MEMORY_RESTRICT = 16,
     MEMORY_NONPRIVATE = 32,
+    // Of coherent memory, two bits: 0 is the queue family, others are SPIR-V's scopes.
+    MEMORY_SCOPE = 192,
+    MEMORY_SCOPE_AT = 6,
+    MEMORY_SCOPE_DEVICE = 1,
+    MEMORY_SCOPE_WORKGROUP = 2,
+    MEMORY_SCOPE_SUBGROUP = 3,
 };
 
 struct member {
@@ -111,6 +118,9 @@ const struct type *type_reference(struct translator *t, struct record *record);
 const struct type *type_coopmat(struct translator *t, const struct type *component,
                                 uint32_t scope, uint32_t rows, uint32_t columns,
                                 uint32_t use);
+
+// Fails unless it can be scope, rows, columns or use of a matrix, by its number.
+void coopmat_check_parameter(struct translator *t, const struct expr *e, uint32_t number);
 
 // Its id in a layout.
 uint32_t type_id(struct translator *t, const struct type *type, uint32_t layout);

@@ -58,6 +58,7 @@ static const struct type *parse_coopmat(struct translator *t)
         struct expr *e = parse_additive(t);
         if (!expr_is_constant(e) || !base_is_int(e->type->base) || !type_is_scalar(e->type))
             fail_at(t, &e->at, "a parameter of 'coopmat' is no constant integer");
+        coopmat_check_parameter(t, e, i);
         e = convert_base(t, e, TYPE_UINT32);
         ids[i] = e->is_spec ? e->id : ir_u32(t->ir, (uint32_t)e->bits[0]);
     }
@@ -211,7 +212,7 @@ void parse_struct(struct translator *t, struct record *record, const struct qual
             struct member member = {.at = t->token->at,
                                     .offset = q.offset,
                                     .align = q.align != 0 ? q.align : of->align,
-                                    .memory = q.memory | of->memory};
+                                    .memory = memory_join(q.memory, of->memory)};
             member.is_row_major =
                 q.is_row_major || (of->is_row_major && !q.is_column_major);
             member.name = expect_identifier(t, "a member's name");
