@@ -89,9 +89,11 @@ static void access_index(struct translator *t, const struct expr *e, struct acce
         index_of_swizzle(t, a, index);
         return;
     }
-    if (a->layout != LAYOUT_NONE && a->type->base == TYPE_ARRAY)
+    // The first element is aligned as the whole is.
+    bool is_first = e->right->kind == EXPR_CONSTANT && e->right->bits[0] == 0;
+    if (!is_first && a->layout != LAYOUT_NONE && a->type->base == TYPE_ARRAY)
         narrow_align(a, type_stride(t, a->type->element, a->layout));
-    else if (a->layout != LAYOUT_NONE)
+    else if (!is_first && a->layout != LAYOUT_NONE)
         narrow_align(a, base_width(a->type->base) / 8);
     push_index(t, a, index, e->type);
 }

@@ -268,6 +268,11 @@ uint32_t emit_builtin(struct translator *t, const struct expr *e)
     case HOW_COOPMAT_STORE:
     case HOW_COOPMAT_MULTIPLY:
         return emit_coopmat(t, e);
+    case HOW_TENSOR_CREATE:
+    case HOW_TENSOR_SET:
+    case HOW_TENSOR_LOAD:
+    case HOW_TENSOR_STORE:
+        return emit_tensor(t, e);
     default:
         return emit_plain(t, e);
     }

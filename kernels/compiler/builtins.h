@@ -29,6 +29,10 @@ enum how {
     HOW_COOPMAT_LOAD,
     HOW_COOPMAT_STORE,
     HOW_COOPMAT_MULTIPLY,
+    HOW_TENSOR_CREATE,
+    HOW_TENSOR_SET, // opcode of the tensor and words; `number`: tensor.c says it
+    HOW_TENSOR_LOAD,
+    HOW_TENSOR_STORE,
     HOW_DOT_INTEGER,        // code: opcodes; `number`: 1: saturating sum
     HOW_DOT_INTEGER_PACKED, // of four bytes in a word
 };
@@ -63,6 +67,12 @@ const struct type *builtin_check(struct translator *t, const struct builtin *b,
                                  struct expr **arguments, uint32_t count,
                                  bool must_be_exact);
 uint32_t emit_coopmat(struct translator *t, const struct expr *e); // coopmat.c
+uint32_t emit_tensor(struct translator *t, const struct expr *e); // tensor.c
+const struct type *tensor_check(struct translator *t, const struct builtin *b,
+                                struct expr **arguments, uint32_t count);
+// Fails unless the first arguments are a matrix and memory that it can be in.
+void coopmat_check_memory(struct translator *t, const struct builtin *b,
+                          struct expr **arguments);
 // Of coopMatLoad and so on: the place that arguments 1 and 2 say.
 void coopmat_memory(struct translator *t, const struct expr *e, struct access *out);
 const struct type *coopmat_check(struct translator *t, const struct builtin *b,

@@ -83,14 +83,9 @@ static const struct type *check_multiply(struct translator *t, struct expr **arg
     return types[2];
 }
 
-const struct type *coopmat_check(struct translator *t, const struct builtin *b,
-                                 struct expr **arguments, uint32_t count)
+void coopmat_check_memory(struct translator *t, const struct builtin *b,
+                          struct expr **arguments)
 {
-    if (b->how == HOW_COOPMAT_MULTIPLY)
-        return check_multiply(t, arguments, count);
-    // matrix, array, first element, stride, layout
-    if (count != 5)
-        return NULL;
     const struct type *memory = arguments[1]->type, *element = memory->element;
     if (arguments[0]->type->base != TYPE_COOPMAT)
         fail_at(t, &arguments[0]->at,
@@ -102,6 +97,17 @@ const struct type *coopmat_check(struct translator *t, const struct builtin *b,
         fail_at(t, &arguments[1]->at,
                 "'%s' has memory of type '%s', expected an array of numbers or vectors",
                 b->name, type_text(t, memory));
+}
+
+const struct type *coopmat_check(struct translator *t, const struct builtin *b,
+                                 struct expr **arguments, uint32_t count)
+{
+    if (b->how == HOW_COOPMAT_MULTIPLY)
+        return check_multiply(t, arguments, count);
+    // matrix, array, first element, stride, layout
+    if (count != 5)
+        return NULL;
+    coopmat_check_memory(t, b, arguments);
     for (uint32_t i = 2; i < 5; i++)
         if (!is_integer(arguments[i]))
             return NULL;

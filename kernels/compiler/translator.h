@@ -359,6 +359,7 @@ uint32_t spec_of_number(struct translator *t, uint32_t number, uint64_t bits,
 void parse_declaration(struct translator *t); // declare.c; at the end of the tokens: none
 bool declaration_is_next(struct translator *t);
 const struct type *parse_type(struct translator *t);
+const struct type *parse_tensor(struct translator *t); // tensor.c
 bool type_is_next(struct translator *t);
 const struct type *parse_array_suffix(struct translator *t, const struct type *type);
 void parse_body(struct translator *t, struct function *f); // state.c

@@ -152,6 +152,28 @@ const struct type *type_coopmat(struct translator *t, const struct type *compone
     return type;
 }
 
+const struct type *type_tensor(struct translator *t, enum base base, uint32_t dimensions,
+                               uint32_t count, const uint32_t *parameters)
+{
+    struct type *any = (struct type *)type_scalar(t, TYPE_VOID), *type = any->arrays;
+    size_t size = count * sizeof *parameters;
+    for (; type != NULL; type = type->next_array)
+        if (type->base == base && type->num_parameters == count &&
+            memcmp(type->parameters, parameters, size) == 0)
+            return type;
+    type = compiler_allocate(t->c, sizeof *type);
+    *type =
+        (struct type){.base = (uint8_t)base,
+                      .components = COMPONENTS_UNKNOWN,
+                      .length = dimensions,
+                      .parameters = memcpy(compiler_allocate(t->c, size), parameters, size),
+                      .num_parameters = count,
+                      .needs = NEED(TENSOR_ADDRESSING),
+                      .next_array = any->arrays};
+    any->arrays = type;
+    return type;
+}
+
 const struct type *type_part(struct translator *t, const struct type *type)
 {
     if (type->base == TYPE_ARRAY || type->base == TYPE_COOPMAT)
@@ -412,6 +434,11 @@ uint32_t type_id(struct translator *t, const struct type *type, uint32_t layout)
         id = ir_type(t->ir, OpTypeCooperativeMatrixKHR, 5,
                      (uint32_t[]){type_id(t, type->element, LAYOUT_NONE), type->scope,
                                   type->matrix_rows, type->matrix_columns, type->use});
+    else if (type->base > TYPE_COOPMAT)
+        id = ir_type(t->ir,
+                     type->base == TYPE_TENSOR_VIEW ? OpTypeTensorViewNV
+                                                    : OpTypeTensorLayoutNV,
+                     type->num_parameters, type->parameters);
     else
         id = number_id(t, type, layout);
     cached->ids[layout] = id;
@@ -443,6 +470,8 @@ const char *type_text(struct translator *t, const struct type *type)
         return number_text(t, type);
     if (type->base == TYPE_STRUCT || type->base == TYPE_REFERENCE)
         return type->record->name != NULL ? type->record->name->text : "struct";
+    if (type->base > TYPE_COOPMAT)
+        return type->base == TYPE_TENSOR_VIEW ? "tensorViewNV" : "tensorLayoutNV";
     char *text = compiler_allocate(t->c, MOST_TEXT);
     const char *element = type_text(t, type->element);
     if (type->base == TYPE_COOPMAT)

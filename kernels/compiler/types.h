@@ -31,6 +31,8 @@ enum base {
     TYPE_ARRAY,
     TYPE_REFERENCE, // to a block in memory
     TYPE_COOPMAT,
+    TYPE_TENSOR_LAYOUT,
+    TYPE_TENSOR_VIEW,
 };
 
 enum layout {
@@ -57,6 +59,9 @@ struct type {
     const struct type *element;
     uint32_t length, length_id; // 0, 0: not known; 0, id: a specialisation constant
     uint32_t scope, matrix_rows, matrix_columns, use;
+    // Of a tensor's layout or view, which has `length` dimensions: ids of constants.
+    const uint32_t *parameters;
+    uint32_t num_parameters;
     struct record *record; // of a struct or a reference
     uint64_t needs;        // NEED_* of using it
     uint32_t ids[2 * NUM_LAYOUTS];
@@ -118,6 +123,9 @@ const struct type *type_reference(struct translator *t, struct record *record);
 const struct type *type_coopmat(struct translator *t, const struct type *component,
                                 uint32_t scope, uint32_t rows, uint32_t columns,
                                 uint32_t use);
+
+const struct type *type_tensor(struct translator *t, enum base base, uint32_t dimensions,
+                               uint32_t count, const uint32_t *parameters);
 
 // Fails unless it can be scope, rows, columns or use of a matrix, by its number.
 void coopmat_check_parameter(struct translator *t, const struct expr *e, uint32_t number);

@@ -95,6 +95,8 @@ static const struct type *parse_plain_type(struct translator *t)
         return parse_struct_type(t);
     if (keyword == KEYWORD_coopmat)
         return parse_coopmat(t);
+    if (keyword == KEYWORD_tensorLayoutNV || keyword == KEYWORD_tensorViewNV)
+        return parse_tensor(t);
     t->token++;
     if (keyword == KEYWORD_NONE)
         return token->name->symbol->type;
@@ -194,8 +196,8 @@ static void check_member(struct translator *t, const struct qualifiers *of,
     const struct type *type = member->type;
     while (type->base == TYPE_ARRAY)
         type = type->element;
-    if (type->base == TYPE_COOPMAT && of->layout != LAYOUT_NONE)
-        fail_at(t, &member->at, "a block has a cooperative matrix");
+    if (type->base >= TYPE_COOPMAT && of->layout != LAYOUT_NONE)
+        fail_at(t, &member->at, "a block has a member of type '%s'", type_text(t, type));
 }
 
 // The members in braces. `of`: the block's qualifiers.
