@@ -67,7 +67,7 @@ const struct type *builtin_check(struct translator *t, const struct builtin *b,
                                  struct expr **arguments, uint32_t count,
                                  bool must_be_exact);
 uint32_t emit_coopmat(struct translator *t, const struct expr *e); // coopmat.c
-uint32_t emit_tensor(struct translator *t, const struct expr *e); // tensor.c
+uint32_t emit_tensor(struct translator *t, const struct expr *e);  // tensor.c
 const struct type *tensor_check(struct translator *t, const struct builtin *b,
                                 struct expr **arguments, uint32_t count);
 // Fails unless the first arguments are a matrix and memory that it can be in.

@@ -463,6 +463,37 @@ static const char *number_text(struct translator *t, const struct type *type)
     return text;
 }
 
+// The numbers of a matrix or a tensor; ?: a specialisation constant.
+static const char *parameters_text(struct translator *t, const struct type *type)
+{
+    enum { MOST_TEXT = 100 };
+    uint32_t of_matrix[] = {type->scope, type->matrix_rows, type->matrix_columns,
+                            type->use};
+    bool is_matrix = type->base == TYPE_COOPMAT;
+    const uint32_t *ids = is_matrix ? of_matrix : type->parameters;
+    uint32_t count = is_matrix ? 4 : type->num_parameters;
+    char *text = compiler_allocate(t->c, MOST_TEXT);
+    size_t size = (size_t)snprintf(text, MOST_TEXT, "%s<%s",
+                                   is_matrix                        ? "coopmat"
+                                   : type->base == TYPE_TENSOR_VIEW ? "tensorViewNV"
+                                                                    : "tensorLayoutNV",
+                                   is_matrix ? type_text(t, type->element) : "");
+    for (uint32_t i = 0; i < count; i++) {
+        const struct ir_inst *inst = ir_definition(t->ir, ids[i]);
+        const char *separator = is_matrix || i > 0 ? ", " : "";
+        if (inst->op == OpConstant)
+            size += (size_t)snprintf(text + size, MOST_TEXT - size, "%s%u", separator,
+                                     inst->operands[0]);
+        else
+            size += (size_t)snprintf(text + size, MOST_TEXT - size, "%s%s", separator,
+                                     inst->op == OpConstantTrue    ? "true"
+                                     : inst->op == OpConstantFalse ? "false"
+                                                                   : "?");
+    }
+    snprintf(text + size, MOST_TEXT - size, ">");
+    return text;
+}
+
 const char *type_text(struct translator *t, const struct type *type)
 {
     enum { MOST_TEXT = 80 };
@@ -470,13 +501,11 @@ const char *type_text(struct translator *t, const struct type *type)
         return number_text(t, type);
     if (type->base == TYPE_STRUCT || type->base == TYPE_REFERENCE)
         return type->record->name != NULL ? type->record->name->text : "struct";
-    if (type->base > TYPE_COOPMAT)
-        return type->base == TYPE_TENSOR_VIEW ? "tensorViewNV" : "tensorLayoutNV";
+    if (type->base >= TYPE_COOPMAT)
+        return parameters_text(t, type);
     char *text = compiler_allocate(t->c, MOST_TEXT);
     const char *element = type_text(t, type->element);
-    if (type->base == TYPE_COOPMAT)
-        snprintf(text, MOST_TEXT, "coopmat<%s>", element);
-    else if (type->length != 0)
+    if (type->length != 0)
         snprintf(text, MOST_TEXT, "%.60s[%u]", element, type->length);
     else
         snprintf(text, MOST_TEXT, "%.60s[%s]", element,
