@@ -67,7 +67,7 @@ char *glsl_preprocess(const struct glsl_source *source, struct glsl_result *out)
 // Frees the words, and clears the result. A result of zeros is fine.
 void glsl_result_finish(struct glsl_result *result);
 
-// The extensions of GLSL that the compiler knows, in order; NULL behind the last. Static.
+// The extensions of GLSL that the compiler knows; NULL behind the last. Static.
 const char *const *glsl_extensions(void);
 
 // Name and version of the compiler: part of the keys of caches of compiled shaders. Static

@@ -142,8 +142,8 @@ static int64_t shift(struct expression *e, const struct place *at, uint32_t op, 
                       e->what, (long long)b);
     if (b < 0 || b > 63)
         return 0;
-    if (op == PUNCTUATOR('<', '<'))
-        return wrap((uint64_t)a << b);
+    if (op == PUNCTUATOR('<', '<')) // bits that are shifted out are cut before
+        return b == 0 ? a : wrap(((uint64_t)a & (UINT64_MAX >> b)) << b);
     return a < 0 ? ~(~a >> b) : a >> b;
 }
 
