@@ -79,9 +79,21 @@ static bool planted_compile(const struct glsl_source *source, struct glsl_result
 // --- the table
 // -----------------------------------------------------------------------------
 
+#ifdef HAVE_TENON_GLSL
+// Ours without its passes: whether a fault is theirs or the front end's.
+static bool plain_compile(const struct glsl_source *source, struct glsl_result *out)
+{
+    struct glsl_source plain = *source;
+    plain.flags |= GLSL_NOT_OPTIMISED;
+    return glsl_compile(&plain, out);
+}
+#endif
+
 static const struct compiler_choice choices[] = {
 #ifdef HAVE_TENON_GLSL
     {"tenon", glsl_compile, glsl_result_finish, glsl_compiler_version,
+     glsl_compiler_unload},
+    {"plain", plain_compile, glsl_result_finish, glsl_compiler_version,
      glsl_compiler_unload},
 #endif
     {"optimised", optimised_compile, glslang_result_finish, glslang_compiler_version,
@@ -102,7 +114,7 @@ const struct compiler_choice *compiler_find(const char *name)
 
 const char *compiler_names(void)
 {
-    return "tenon optimised glslang planted";
+    return "tenon plain optimised glslang planted";
 }
 
 const struct compiler_choice *compiler_other(void)

@@ -16,7 +16,8 @@ struct compiler_choice {
 // The oracle: kernels/compiler/glslang.c.
 extern const struct compiler_choice compiler_glslang;
 
-// The compiler with this name: "tenon", our own, where it is built; "glslang"; "optimised",
+// The compiler with this name: "tenon", our own, and "plain", the same without its passes,
+// where it is built; "glslang"; "optimised",
 // glslang and then the passes of `spirv-opt -O`; "planted", glslang and then one difference
 // from a list (compiler_plant()). NULL: none.
 const struct compiler_choice *compiler_find(const char *name);
@@ -32,6 +33,9 @@ const char *compiler_plant(unsigned number);
 // Whether the words are valid SPIR-V for Vulkan 1.1, or 1.3 from SPIR-V 1.4 on. The reason
 // is one line.
 bool spirv_validate(const uint32_t *words, size_t count, char reason[256]);
+// The module without what no instruction that counts needs, variables and constants among
+// it. False where that fails.
+bool spirv_drop_dead(const uint32_t *words, size_t count, struct glsl_result *out);
 // The text of a module, as spirv-dis prints it. free() it.
 char *spirv_text(const uint32_t *words, size_t count);
 

@@ -166,6 +166,21 @@ static void say_constant(const struct reader *r, struct line *line, uint32_t id,
         say(line, op == SPEC_OP ? "of specialisation" : "a constant %u", op);
 }
 
+// Of a vector of constants: values, and the numbers of those that are specialised.
+static void say_spec_ids(const struct reader *r, struct line *line, uint32_t id)
+{
+    const uint32_t *inst = made(r, id);
+    for (uint32_t i = 3; i < size_of(inst); i++) {
+        const uint32_t *spec = decoration(r, inst[i], SPEC_ID);
+        if (spec)
+            say(line, " spec %u", spec[0]);
+        else {
+            say(line, " ");
+            say_constant(r, line, inst[i], 0);
+        }
+    }
+}
+
 static void say_struct(const struct reader *r, struct line *line, uint32_t id, int depth)
 {
     const uint32_t *inst = made(r, id);
@@ -299,7 +314,11 @@ static void read_inst(struct reader *r, const uint32_t *inst)
             say(&line, "constant%s: ", inst[2] == BUILT_IN ? ", a built-in" : "");
             say_type(r, &line, made(r, inst[1])[1], 0);
             say(&line, " ");
-            say_constant(r, &line, inst[1], 0);
+            // glslang gives the numbers of the local size defaults of their own.
+            if (inst[2] == BUILT_IN)
+                say_spec_ids(r, &line, inst[1]);
+            else
+                say_constant(r, &line, inst[1], 0);
             end(r, &line);
         }
         break;
@@ -353,17 +372,26 @@ void interface_free(struct interface *interface)
     *interface = (struct interface){0};
 }
 
-static bool is_needed(const char *line)
+static bool has_line(const struct interface *interface, const char *line)
+{
+    for (size_t i = 0; i < interface->count; i++)
+        if (strcmp(interface->lines[i], line) == 0)
+            return true;
+    return false;
+}
+
+static bool is_needed(const char *line, const struct interface *needed)
 {
     static const char *const free_to_lack[] = {"capability ", "extension ", "input ",
                                                "shared "};
     for (size_t i = 0; i < sizeof(free_to_lack) / sizeof(free_to_lack[0]); i++)
         if (strncmp(line, free_to_lack[i], strlen(free_to_lack[i])) == 0)
             return false;
-    return true;
+    return has_line(needed, line);
 }
 
-void interface_compare(const struct interface *oracle, const struct interface *other,
+void interface_compare(const struct interface *oracle, const struct interface *needed,
+                       const struct interface *other,
                        void (*tell)(void *context, const char *what, const char *line),
                        void *context)
 {
@@ -372,7 +400,7 @@ void interface_compare(const struct interface *oracle, const struct interface *o
         int order = a == oracle->count  ? 1
                     : b == other->count ? -1
                                         : strcmp(oracle->lines[a], other->lines[b]);
-        if (order < 0 && is_needed(oracle->lines[a]))
+        if (order < 0 && is_needed(oracle->lines[a], needed))
             tell(context, "lacks", oracle->lines[a]);
         if (order > 0)
             tell(context, "adds", other->lines[b]);

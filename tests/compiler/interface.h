@@ -20,8 +20,10 @@ struct interface interface_read(const uint32_t *words, size_t count);
 void interface_free(struct interface *interface);
 
 // Calls `tell` for each line that only one of both has. A capability, built-in or variable
-// in shared memory that `other` lacks is not told: it is not needed.
-void interface_compare(const struct interface *oracle, const struct interface *other,
+// in shared memory that `other` lacks is not told, nor is another line that `needed` lacks,
+// too: the interface of the oracle's module without what it does not need.
+void interface_compare(const struct interface *oracle, const struct interface *needed,
+                       const struct interface *other,
                        void (*tell)(void *context, const char *what, const char *line),
                        void *context);
 

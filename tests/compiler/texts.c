@@ -34,11 +34,12 @@ static void cut_defines(struct shader_text *text)
     }
 }
 
-void texts_add(struct shader_texts *texts, const char *filter, const char *name,
-               const char *text, size_t size, const char *defines)
+struct shader_text *texts_add(struct shader_texts *texts, const char *filter,
+                              const char *name, const char *text, size_t size,
+                              const char *defines)
 {
     if (filter && !strstr(name, filter))
-        return;
+        return NULL;
     if ((texts->count & (texts->count - 1)) == 0) {
         size_t capacity = texts->count ? 2 * texts->count : 1;
         texts->items = realloc(texts->items, capacity * sizeof(*texts->items));
@@ -51,6 +52,7 @@ void texts_add(struct shader_texts *texts, const char *filter, const char *name,
                                  .size = size,
                                  .defines = copy(defines, strlen(defines))};
     cut_defines(made);
+    return made;
 }
 
 struct shader_texts texts_collect(const char *filter)
@@ -60,9 +62,13 @@ struct shader_texts texts_collect(const char *filter)
         texts_add(&texts, filter, glsl_modules[i].name, glsl_modules[i].code,
                   glsl_modules[i].code_size,
                   glsl_modules[i].defines ? glsl_modules[i].defines : "");
-    for (size_t i = 0; i < NUM_FILE_TEXTS; i++)
-        texts_add(&texts, filter, file_texts[i].name, file_texts[i].text,
-                  strlen(file_texts[i].text), file_texts[i].defines);
+    for (size_t i = 0; i < NUM_FILE_TEXTS; i++) {
+        const struct file_text *file = &file_texts[i];
+        struct shader_text *made = texts_add(&texts, filter, file->name, file->text,
+                                             strlen(file->text), file->defines);
+        if (made)
+            made->flags = file->flags;
+    }
     texts_add_programs(&texts, filter);
     return texts;
 }
@@ -84,5 +90,6 @@ struct glsl_source texts_source(const struct shader_text *text)
                                 .size = text->size,
                                 .defines = text->define,
                                 .num_defines = text->num_defines,
-                                .name = text->name};
+                                .name = text->name,
+                                .flags = text->flags};
 }

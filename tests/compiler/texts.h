@@ -10,6 +10,7 @@
 // A shader that is a file, or a literal of a C file; the table is generated (texts.py).
 struct file_text {
     const char *name, *text, *defines; // defines: "A=1 B"
+    uint32_t flags;                    // GLSL_*
 };
 extern const struct file_text file_texts[];
 
@@ -23,6 +24,7 @@ struct shader_text {
     char *defines; // cut into `define`
     struct glsl_define define[TEXT_DEFINES];
     size_t num_defines;
+    uint32_t flags;
 };
 struct shader_texts {
     struct shader_text *items;
@@ -34,9 +36,10 @@ struct shader_texts texts_collect(const char *filter);
 void texts_free(struct shader_texts *texts);
 struct glsl_source texts_source(const struct shader_text *text);
 
-// Adds a shader; the text and the name are copied.
-void texts_add(struct shader_texts *texts, const char *filter, const char *name,
-               const char *text, size_t size, const char *defines);
+// Adds a shader, of which all but the flags are copied. NULL: the filter leaves it out.
+struct shader_text *texts_add(struct shader_texts *texts, const char *filter,
+                              const char *name, const char *text, size_t size,
+                              const char *defines);
 // Those that are generated.
 void texts_add_programs(struct shader_texts *texts, const char *filter);
 

@@ -34,6 +34,8 @@ FILES = [
 # purpose are refused by both compilers.
 LITERALS = ['sdk/conformance/group_family.c', 'tests/kernels/vulkan_kernels.c',
             'tests/check/faulty/plan.c', 'tests/kernels/compiler.c']
+# Its functions are linked one by one.
+PARTS = 'kernels/glsl/program_parts.comp'
 TEMPLATES = ['sdk/templates/kernels/shader.comp.tpl', 'sdk/templates/op-pack/shader.comp.tpl']
 FILLED = {
     'LICENSE': 'MIT', 'FOR': 'acme.sum',
@@ -70,7 +72,7 @@ def filled(path):
 
 def collect():
     """[(name, text, macros)]"""
-    texts = [('kernels/glsl/program_parts.comp', resolve('program_parts.comp'), '')]
+    texts = [(PARTS, resolve('program_parts.comp'), '')]
     for path, choices in FILES:
         texts += [(path + (' ' + macros if macros else ''), read(path), macros)
                   for macros in choices]
@@ -87,8 +89,9 @@ def main():
     with open(sys.argv[1], 'w', encoding='utf-8') as file:
         file.write('#include "texts.h"\nconst struct file_text file_texts[] = {\n')
         for name, text, macros in texts:
-            file.write('    {"%s",\n%s, "%s"},\n'
-                       % (name, quoted(text if text.endswith('\n') else text + '\n'), macros))
+            file.write('    {"%s",\n%s, "%s", %s},\n'
+                       % (name, quoted(text if text.endswith('\n') else text + '\n'), macros,
+                          'GLSL_KEEPS_FUNCTIONS' if name == PARTS else '0'))
         file.write('};\n')
     with open(sys.argv[2], 'w', encoding='utf-8') as file:
         file.write('enum { NUM_FILE_TEXTS = %d };\n' % len(texts))

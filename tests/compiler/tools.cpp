@@ -13,6 +13,9 @@ extern "C" {
 #include "tools.h"
 }
 
+// Words of a module that is inlined in a moment.
+enum { MOST_INLINED = 30000 };
+
 static spv_target_env environment_of(const uint32_t *words, size_t count)
 {
     return count > 1 && words[1] > 0x00010300 ? SPV_ENV_VULKAN_1_3 : SPV_ENV_VULKAN_1_1;
@@ -39,6 +42,31 @@ extern "C" char *spirv_text(const uint32_t *words, size_t count)
     tools.Disassemble(words, count, &text,
                       SPV_BINARY_TO_TEXT_OPTION_INDENT | SPV_BINARY_TO_TEXT_OPTION_FRIENDLY_NAMES);
     return strdup(text.c_str());
+}
+
+extern "C" bool spirv_drop_dead(const uint32_t *words, size_t count, struct glsl_result *out)
+{
+    spvtools::Optimizer optimizer(environment_of(words, count));
+    std::vector<uint32_t> made;
+    optimizer.SetMessageConsumer([](spv_message_level_t, const char *, const spv_position_t &,
+                                    const char *) {});
+    optimizer.RegisterPass(spvtools::CreateEliminateDeadFunctionsPass());
+    if (count < MOST_INLINED)
+        optimizer.RegisterPass(spvtools::CreateInlineExhaustivePass());
+    optimizer.RegisterPass(spvtools::CreateDeadBranchElimPass());
+    optimizer.RegisterPass(spvtools::CreateAggressiveDCEPass(false));
+    optimizer.RegisterPass(spvtools::CreateDeadVariableEliminationPass());
+    optimizer.RegisterPass(spvtools::CreateEliminateDeadConstantPass());
+    spvtools::OptimizerOptions options;
+    options.set_run_validator(false);
+    if (!optimizer.Run(words, count, &made, options))
+        return false;
+    out->num_words = made.size();
+    out->words = static_cast<uint32_t *>(malloc(made.size() * sizeof(uint32_t)));
+    if (!out->words)
+        abort();
+    memcpy(out->words, made.data(), made.size() * sizeof(uint32_t));
+    return true;
 }
 
 extern "C" bool optimised_compile(const struct glsl_source *source, struct glsl_result *out)
