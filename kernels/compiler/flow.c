@@ -22,7 +22,7 @@ struct targets targets_of(const struct ir *ir, const struct ir_inst *end)
 
 static void *array(struct ir *ir, uint32_t count)
 {
-    return compiler_allocate(ir->compiler, ((size_t)count + 1) * sizeof(uint32_t));
+    return ir_scratch(ir, ((size_t)count + 1) * sizeof(uint32_t));
 }
 
 // --- reverse postorder -------------------------------------------------------------------
@@ -39,8 +39,8 @@ static void number_blocks(struct ir *ir, const struct ir_function *function,
     uint32_t count = 0;
     for (struct ir_block *block = function->first; block; block = block->next, count++)
         block->mark = 0;
-    flow->blocks = compiler_allocate(ir->compiler, count * sizeof(*flow->blocks));
-    struct step *stack = compiler_allocate(ir->compiler, count * sizeof(*stack));
+    flow->blocks = ir_scratch(ir, count * sizeof(*flow->blocks));
+    struct step *stack = ir_scratch(ir, count * sizeof(*stack));
     uint32_t depth = 1, left = count;
     function->first->mark = 1;
     stack[0] =
@@ -166,7 +166,7 @@ static void time_tree(struct ir *ir, struct flow *flow)
 
 struct flow *flow_of(struct ir *ir, const struct ir_function *function)
 {
-    struct flow *flow = compiler_allocate(ir->compiler, sizeof(*flow));
+    struct flow *flow = ir_scratch(ir, sizeof(*flow));
     number_blocks(ir, function, flow);
     find_preds(ir, flow);
     find_dominators(ir, flow);

@@ -17,6 +17,7 @@ struct flow {
     uint32_t *enter, *leave;          // times of a walk over that tree
 };
 
+// It lives in the scratch memory.
 struct flow *flow_of(struct ir *ir, const struct ir_function *function);
 
 static inline bool flow_dominates(const struct flow *flow, uint32_t a, uint32_t b)

@@ -37,6 +37,30 @@ uint32_t ir_new_id(struct ir *ir)
     return ir->bound - 1;
 }
 
+enum { FIRST_SCRATCH = 64 << 10 };
+
+void *ir_scratch(struct ir *ir, size_t size)
+{
+    struct ir_intern *interned = ir->interned;
+    size = (size + 15) & ~(size_t)15;
+    if (size > interned->scratch_size - interned->scratch_used) {
+        size_t twice = interned->scratch_size * 2;
+        interned->scratch_size = twice > size ? twice : size;
+        if (interned->scratch_size < FIRST_SCRATCH)
+            interned->scratch_size = FIRST_SCRATCH;
+        interned->scratch = compiler_allocate(ir->compiler, interned->scratch_size);
+        interned->scratch_used = 0;
+    }
+    void *memory = interned->scratch + interned->scratch_used;
+    interned->scratch_used += size;
+    return memset(memory, 0, size);
+}
+
+void ir_scratch_reset(struct ir *ir)
+{
+    ir->interned->scratch_used = 0;
+}
+
 // --- lists -------------------------------------------------------------------------------
 
 struct ir_inst *ir_inst(struct ir *ir, uint32_t op, uint32_t type, uint32_t id,
@@ -319,6 +343,9 @@ struct ir_ids ir_ids(const struct ir *ir, const struct ir_inst *inst)
                          inst->operands + inst->num_operands, 1};
     if (!ids.pattern)
         ids.pattern = "";
+    while (*ids.pattern == '!' || *ids.pattern == '~' || *ids.pattern == 't' ||
+           *ids.pattern == 'r')
+        ids.pattern++;
     if (inst->op == OpSwitch && inst->num_operands) {
         const struct ir_inst *selector = ir_definition(ir, inst->operands[0]);
         const struct ir_inst *type = selector ? ir_definition(ir, selector->type) : NULL;
@@ -366,9 +393,9 @@ static bool pass_literals(struct ir_ids *ids)
         ids->pattern = nested ? nested : "";
         return true;
     case '\0':
-        ids->pattern = ids->behind;
+        ids->pattern = ids->behind ? ids->behind : "";
         ids->behind = NULL;
-        return ids->pattern != NULL;
+        return *ids->pattern != '\0';
     case 'L':
         ids->pattern--;
         return false;

@@ -13,6 +13,8 @@ struct ir_intern {
     uint32_t u32, i32, boolean; // types; 0: not made yet
     uint32_t capability_capacity;
     struct ir_inst *last_local; // that ir_local() made
+    unsigned char *scratch;
+    size_t scratch_size, scratch_used;
 };
 
 // Notes a decoration of an id, or, with IR_MEMBER, of a member of it.

@@ -59,7 +59,7 @@ static void mark_function(struct marking *m, const struct ir_function *function)
             struct ir_inst *local =
                 inst->op == OpStore ? local_of(ir, inst->operands[0]) : NULL;
             if (local) {
-                struct link *link = compiler_allocate(ir->compiler, sizeof(*link));
+                struct link *link = ir_scratch(ir, sizeof(*link));
                 *link = (struct link){inst, m->links[local->id]};
                 m->links[local->id] = link;
                 if (m->is_live[local->id])
@@ -156,19 +156,20 @@ static void sweep_functions(struct marking *m)
     }
 }
 
-// Labels are live where their blocks are; names of blocks are not kept.
-void opt_dead(struct optimiser *o)
+void opt_dead(struct optimiser *o, bool with_globals)
 {
     struct ir *ir = o->ir;
     optimiser_grow(o);
     struct marking m = {.o = o};
-    m.is_live = compiler_allocate(ir->compiler, ir->bound);
-    m.queue = compiler_allocate(ir->compiler, ir->bound * sizeof(*m.queue));
-    m.links = compiler_allocate(ir->compiler, ir->bound * sizeof(struct link *));
+    m.is_live = ir_scratch(ir, ir->bound);
+    m.queue = ir_scratch(ir, ir->bound * sizeof(*m.queue));
+    m.links = ir_scratch(ir, ir->bound * sizeof(struct link *));
     mark_roots(&m);
     while (m.count > 0)
         look_at(&m, m.queue[--m.count]);
     sweep_functions(&m);
+    if (!with_globals)
+        return;
     sweep_section(&m, &ir->globals, false);
     sweep_section(&m, &ir->imports, false);
     sweep_section(&m, &ir->names, true);
@@ -229,7 +230,7 @@ void opt_compact(struct optimiser *o)
 {
     struct ir *ir = o->ir;
     uint32_t count = 0;
-    uint32_t *numbers = compiler_allocate(ir->compiler, ir->bound * sizeof(*numbers));
+    uint32_t *numbers = ir_scratch(ir, ir->bound * sizeof(*numbers));
     mark_switches(ir);
     number_list(ir, &ir->imports, numbers, &count);
     number_list(ir, &ir->entry_points, numbers, &count);

@@ -310,11 +310,10 @@ static void mark_named(const struct ir_function *function, uint8_t *is_named)
     }
 }
 
-static bool join_chains(struct optimiser *o, const struct flow *flow,
+static void join_chains(struct optimiser *o, const struct flow *flow,
                         const struct ir_function *function)
 {
-    uint8_t *is_named = compiler_allocate(o->ir->compiler, o->ir->bound);
-    bool changed = false;
+    uint8_t *is_named = ir_scratch(o->ir, o->ir->bound);
     mark_named(function, is_named);
     for (uint32_t i = 0; i < flow->num; i++) {
         struct ir_block *block = flow->blocks[i];
@@ -326,10 +325,8 @@ static bool join_chains(struct optimiser *o, const struct flow *flow,
                 !can_join(block, next))
                 break;
             join(o, block, next);
-            changed = true;
         }
     }
-    return changed;
 }
 
 bool opt_flow(struct optimiser *o, struct ir_function *function)
@@ -339,13 +336,15 @@ bool opt_flow(struct optimiser *o, struct ir_function *function)
     for (uint32_t round = 0, again = 1; again && round < MOST_ROUNDS; round++) {
         again = fold_branches(o, function);
         struct flow *flow = drop_unreachable(o, function);
+        bool dropped = false;
         for (uint32_t left = flow->num; left > 0; left--)
-            again |= drop_selection(o, flow, flow->blocks[left - 1]);
-        if (again)
+            dropped = drop_selection(o, flow, flow->blocks[left - 1]) || dropped;
+        if (dropped)
             flow = drop_unreachable(o, function);
-        again |= join_chains(o, flow, function);
-        opt_apply(o, function);
+        join_chains(o, flow, function);
+        again |= dropped;
         changed = changed || again;
     }
+    opt_apply(o, function);
     return changed;
 }

@@ -241,6 +241,7 @@ static void finish(struct inlining *in, struct body *body)
 {
     struct optimiser *o = in->o;
     inline_into(in, body);
+    ir_scratch_reset(o->ir);
     bool is_entry = false;
     for (const struct ir_inst *e = o->ir->entry_points.first; e; e = e->next)
         is_entry = is_entry || e->operands[1] == body->function->head->id;

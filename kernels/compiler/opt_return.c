@@ -229,7 +229,7 @@ void opt_return(struct optimiser *o, struct ir_function *function)
     // Each selection may get one more block.
     l.queue =
         compiler_allocate(o->ir->compiler, (2 * count + 4) * sizeof(struct ir_block *));
-    l.seen = compiler_allocate(o->ir->compiler, o->ir->bound + 2 * count + 4);
+    l.seen = ir_scratch(o->ir, o->ir->bound + 2 * count + 4);
     bool works = lower(&l, function->first, 0);
     if (!works && returns_in_loop(&l))
         return;

@@ -53,9 +53,9 @@ static void find_candidates(struct splitting *s)
         count += i->op == OpVariable && is_splittable(s, i);
     if (!count)
         return;
-    s->candidates = compiler_allocate(ir->compiler, count * sizeof(*s->candidates));
+    s->candidates = ir_scratch(ir, count * sizeof(*s->candidates));
     s->bound = ir->bound; // members that are made in this round are not candidates
-    s->number = compiler_allocate(ir->compiler, ir->bound * sizeof(*s->number));
+    s->number = ir_scratch(ir, ir->bound * sizeof(*s->number));
     for (struct ir_inst *i = s->function->first->insts.first; i; i = i->next)
         if (i->op == OpVariable && is_splittable(s, i)) {
             s->candidates[s->num++] =
@@ -120,7 +120,7 @@ static void make_members(struct splitting *s, struct candidate *c)
 {
     struct optimiser *o = s->o;
     struct ir *ir = o->ir;
-    c->members = compiler_allocate(ir->compiler, c->num_members * sizeof(*c->members));
+    c->members = ir_scratch(ir, c->num_members * sizeof(*c->members));
     for (uint32_t i = 0; i < c->num_members; i++) {
         uint32_t type = ir_member_type(ir, pointee_of(ir, c->variable), i);
         uint32_t initial = initial_of(s, c->variable, i, type);

@@ -103,8 +103,8 @@ static void find_variables(struct ssa *s)
     if (!count)
         return;
     s->bound = ir->bound;
-    s->number = compiler_allocate(ir->compiler, s->bound * sizeof(*s->number));
-    s->variables = compiler_allocate(ir->compiler, count * sizeof(*s->variables));
+    s->number = ir_scratch(ir, s->bound * sizeof(*s->number));
+    s->variables = ir_scratch(ir, count * sizeof(*s->variables));
     for (struct ir_inst *i = s->function->first->insts.first; i; i = i->next)
         if (is_candidate(s, i)) {
             s->variables[s->num].inst = i;
@@ -170,8 +170,8 @@ static void find_joins(struct ssa *s)
 {
     const struct flow *flow = s->flow;
     size_t size = ((size_t)flow->num + 2) * sizeof(uint32_t);
-    s->first_join = compiler_allocate(s->o->ir->compiler, size);
-    uint32_t *last = compiler_allocate(s->o->ir->compiler, size);
+    s->first_join = ir_scratch(s->o->ir, size);
+    uint32_t *last = ir_scratch(s->o->ir, size);
     for (uint32_t pass = 0; pass < 2; pass++) {
         memset(last, 0, size);
         for (uint32_t i = 0; i < flow->num; i++) {
@@ -192,8 +192,7 @@ static void find_joins(struct ssa *s)
             break;
         for (uint32_t i = 0; i < flow->num; i++)
             s->first_join[i + 1] += s->first_join[i];
-        s->joins = compiler_allocate(s->o->ir->compiler,
-                                     (s->first_join[flow->num] + 1) * sizeof(uint32_t));
+        s->joins = ir_scratch(s->o->ir, (s->first_join[flow->num] + 1) * sizeof(uint32_t));
     }
     memmove(s->first_join + 1, s->first_join, flow->num * sizeof(uint32_t));
     s->first_join[0] = 0;
@@ -241,7 +240,7 @@ static void place_phi(struct ssa *s, uint32_t at, uint32_t number)
         operands[used + 1] = s->fixed_pred[at];
         used += 2;
     }
-    struct placed *placed = compiler_allocate(o->ir->compiler, sizeof(*placed));
+    struct placed *placed = ir_scratch(o->ir, sizeof(*placed));
     struct ir_inst *phi = opt_make(o, OpPhi, s->variables[number].type, used, operands);
     *placed = (struct placed){phi, number, s->placed[at]};
     s->placed[at] = placed;
@@ -274,7 +273,7 @@ static void place_phis(struct ssa *s, struct marks *m, uint32_t number)
 // Branches back from blocks that no path leads to.
 static void find_fixed_preds(struct ssa *s)
 {
-    s->fixed_pred = compiler_allocate(s->o->ir->compiler, s->flow->num * sizeof(uint32_t));
+    s->fixed_pred = ir_scratch(s->o->ir, s->flow->num * sizeof(uint32_t));
     for (const struct ir_block *b = s->function->first; b; b = b->next)
         if (!b->mark && b->insts.last->op == OpBranch) {
             const struct ir_block *to = s->o->ir->labels[b->insts.last->operands[0]];
@@ -285,11 +284,11 @@ static void find_fixed_preds(struct ssa *s)
 
 static void place_all_phis(struct ssa *s)
 {
-    struct compiler *c = s->o->ir->compiler;
+    struct ir *ir = s->o->ir;
     size_t size = ((size_t)s->flow->num + 1) * sizeof(uint32_t);
-    struct marks m = {compiler_allocate(c, size), compiler_allocate(c, size),
-                      compiler_allocate(c, size), compiler_allocate(c, 2 * size)};
-    s->placed = compiler_allocate(c, s->flow->num * sizeof(struct placed *));
+    struct marks m = {ir_scratch(ir, size), ir_scratch(ir, size), ir_scratch(ir, size),
+                      ir_scratch(ir, 2 * size)};
+    s->placed = ir_scratch(ir, s->flow->num * sizeof(struct placed *));
     find_fixed_preds(s);
     find_joins(s);
     for (uint32_t i = 0; i < s->num; i++)
@@ -390,10 +389,10 @@ static void rename_block(struct ssa *s, uint32_t at)
 static void rename_all(struct ssa *s)
 {
     const struct flow *flow = s->flow;
-    struct compiler *c = s->o->ir->compiler;
+    struct ir *ir = s->o->ir;
     size_t size = ((size_t)flow->num + 1) * sizeof(uint32_t);
-    uint32_t *stack = compiler_allocate(c, size), *undo = compiler_allocate(c, size),
-             *next = compiler_allocate(c, size), depth = 1;
+    uint32_t *stack = ir_scratch(ir, size), *undo = ir_scratch(ir, size),
+             *next = ir_scratch(ir, size), depth = 1;
     memcpy(next, flow->first_child, flow->num * sizeof(*next));
     rename_block(s, 0);
     while (depth > 0) {

@@ -64,7 +64,7 @@ static bool is_same(const struct values *v, const struct ir_inst *a,
 
 static void add_known(struct values *v, struct ir_inst *inst, uint32_t bucket)
 {
-    struct known *known = compiler_allocate(v->o->ir->compiler, sizeof(*known));
+    struct known *known = ir_scratch(v->o->ir, sizeof(*known));
     *known = (struct known){inst, v->buckets[bucket], bucket};
     v->buckets[bucket] = known;
     if (v->depth == v->capacity)
@@ -141,10 +141,10 @@ static void visit(struct values *v, struct ir_block *block)
 static void walk(struct values *v)
 {
     const struct flow *flow = v->flow;
-    struct compiler *c = v->o->ir->compiler;
+    struct ir *ir = v->o->ir;
     size_t size = ((size_t)flow->num + 1) * sizeof(uint32_t);
-    uint32_t *stack = compiler_allocate(c, size), *undo = compiler_allocate(c, size),
-             *next = compiler_allocate(c, size), depth = 1;
+    uint32_t *stack = ir_scratch(ir, size), *undo = ir_scratch(ir, size),
+             *next = ir_scratch(ir, size), depth = 1;
     memcpy(next, flow->first_child, flow->num * sizeof(*next));
     visit(v, flow->blocks[0]);
     while (depth > 0) {
@@ -172,7 +172,7 @@ void opt_values(struct optimiser *o, struct ir_function *function, bool forwards
     struct values v = {.o = o, .num_buckets = 64, .forwards = forwards};
     while (v.num_buckets < count)
         v.num_buckets *= 2;
-    v.buckets = compiler_allocate(o->ir->compiler, v.num_buckets * sizeof(struct known *));
+    v.buckets = ir_scratch(o->ir, v.num_buckets * sizeof(struct known *));
     v.flow = flow_of(o->ir, function);
     v.memory.ir = o->ir;
     walk(&v);

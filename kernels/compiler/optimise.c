@@ -78,13 +78,18 @@ void opt_replace(struct optimiser *o, uint32_t id, uint32_t with)
 {
     optimiser_grow(o);
     with = opt_same(o, with);
-    if (with != id)
-        o->same[id] = with;
+    if (with == id)
+        return;
+    o->same[id] = with;
+    o->has_replaced = true;
 }
 
 void opt_apply(struct optimiser *o, const struct ir_function *function)
 {
     optimiser_grow(o);
+    if (!o->has_replaced)
+        return;
+    o->has_replaced = false;
     for (const struct ir_block *block = function->first; block; block = block->next)
         for (const struct ir_inst *inst = block->insts.first; inst; inst = inst->next) {
             struct ir_ids ids = ir_ids(o->ir, inst);
@@ -176,21 +181,29 @@ void opt_drop_pred(struct ir_block *block, uint32_t pred)
 
 // --- the order ---------------------------------------------------------------------------
 
+// Each pass begins with empty scratch memory.
 static void optimise_function(struct optimiser *o, struct ir_function *f, uint32_t passes)
 {
     if (passes & PASS_FLOW)
         opt_flow(o, f);
+    ir_scratch_reset(o->ir);
     if (passes & PASS_SPLIT)
         opt_split(o, f);
+    ir_scratch_reset(o->ir);
     if (passes & PASS_SSA)
         opt_ssa(o, f);
+    ir_scratch_reset(o->ir);
     if (passes & PASS_VALUES)
         opt_values(o, f, (passes & PASS_MEMORY) != 0);
+    ir_scratch_reset(o->ir);
     // Values that were conditions are constants now: what is left has fewer paths.
     if ((passes & PASS_FLOW) && opt_flow(o, f) && (passes & PASS_VALUES)) {
+        ir_scratch_reset(o->ir);
         opt_values(o, f, (passes & PASS_MEMORY) != 0);
+        ir_scratch_reset(o->ir);
         opt_flow(o, f);
     }
+    ir_scratch_reset(o->ir);
 }
 
 void ir_optimise_with(struct ir *ir, uint32_t passes)
@@ -200,17 +213,22 @@ void ir_optimise_with(struct ir *ir, uint32_t passes)
     o->keeps_functions = source && (source->flags & GLSL_KEEPS_FUNCTIONS) != 0;
     ir->at = NULL;
     for (struct ir_function *f = ir->functions; f; f = f->next)
-        if (f->first)
+        if (f->first) {
+            ir_scratch_reset(ir);
             opt_unreachable(o, f);
+        }
     if ((passes & PASS_INLINE) && !o->keeps_functions)
         opt_inline(o, (passes & PASS_RETURN) != 0);
+    ir_scratch_reset(ir);
     if (passes & PASS_DEAD)
-        opt_dead(o); // functions that were inlined need no more passes
+        opt_dead(o, false); // functions that were inlined need no more passes
+    ir_scratch_reset(ir);
     for (struct ir_function *f = ir->functions; f; f = f->next)
         if (f->first)
             optimise_function(o, f, passes);
     if (passes & PASS_DEAD) {
-        opt_dead(o);
+        opt_dead(o, true);
+        ir_scratch_reset(ir);
         opt_compact(o);
     }
 }

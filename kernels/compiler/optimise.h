@@ -37,6 +37,7 @@ struct optimiser {
     struct decoration **decorations;
     struct ir_function **functions; // whose id it is
     bool keeps_functions;
+    bool has_replaced; // since opt_apply()
 };
 
 // ir_optimise() by some of the passes.
@@ -91,13 +92,13 @@ bool opt_has_one_return(const struct ir *ir, const struct ir_function *function)
 void opt_inline(struct optimiser *o, bool merges_returns);
 void opt_split(struct optimiser *o, struct ir_function *function);
 void opt_ssa(struct optimiser *o, struct ir_function *function);
-// True: a condition became a constant.
 void opt_values(struct optimiser *o, struct ir_function *function, bool forwards);
-// True: something has changed.
+// True: there are fewer paths.
 bool opt_flow(struct optimiser *o, struct ir_function *function);
 // Drops blocks that no path leads to.
 void opt_unreachable(struct optimiser *o, struct ir_function *function);
-void opt_dead(struct optimiser *o);
+// Types and constants are dropped with_globals only: what is made later may be of them.
+void opt_dead(struct optimiser *o, bool with_globals);
 // Numbers the ids from 1 on without gaps.
 void opt_compact(struct optimiser *o);
 
