@@ -81,6 +81,12 @@ static void visit(struct search *s, const struct function *f, uint32_t id)
         ir_decorate(ir, id, NO_CONTRACTION, 0, NULL);
     if (inst->op == OpAccessChain || inst->block == NULL)
         return;
+    // Of a call, what is passed is precise, and not what the function does.
+    if (inst->op == OpFunctionCall) {
+        for (uint32_t i = 1; i < inst->num_operands; i++)
+            push(s, root_of(ir, inst->operands[i]));
+        return;
+    }
     struct ir_ids ids = ir_ids(ir, inst);
     for (uint32_t *operand; (operand = ir_next_id(&ids)) != NULL;)
         push(s, *operand);

@@ -220,8 +220,12 @@ static void put_division(struct generator *g, struct shape shape, uint32_t depth
 {
     const char *type = scalar_names[shape.kind];
     bool quotient = chance(g, 50);
-    put(g, "((");
+    // glslang 12 folds remainders of 8, 16 and 64 bits wrongly: these are no constants.
+    bool folds = kind_bits(shape.kind) == 32;
+    put(g, folds ? "((" : "(((");
     put_expression(g, shape, depth);
+    if (!folds)
+        put(g, " ^ %s(id))", type);
     put(g, " & %s(%u)) %s ((", type, kind_bits(shape.kind) == 8 ? 127 : 32767,
         quotient ? "/" : "%");
     put_expression(g, shape, depth);
