@@ -35,8 +35,7 @@ struct check {
     char message[320];
 };
 
-// --- one shader
-// ----------------------------------------------------------------------------
+// --- one shader ------------------------------------------------------------------------
 
 static void run_both(struct check *check, const struct glsl_result *a,
                      const struct glsl_result *b)
@@ -97,8 +96,7 @@ static void compare(struct check *check, const char *text)
     check->other->finish(&b);
 }
 
-// --- failures
-// ------------------------------------------------------------------------------
+// --- failures --------------------------------------------------------------------------
 
 struct wanted {
     struct check *check;
@@ -143,8 +141,7 @@ static void report(struct check *check, uint64_t seed, const char *text)
     free(shorter);
 }
 
-// --- options
-// -------------------------------------------------------------------------------
+// --- options ---------------------------------------------------------------------------
 
 static _Noreturn void usage(void)
 {
