@@ -100,21 +100,15 @@ static uint32_t num_arguments(const char *pattern)
     return count;
 }
 
-static bool is_load(const struct builtin *b)
-{
-    return b->how == HOW_COOPMAT_LOAD || b->how == HOW_TENSOR_LOAD;
-}
-
-static bool is_store(const struct builtin *b)
-{
-    return b->how == HOW_COOPMAT_STORE || b->how == HOW_TENSOR_STORE;
-}
-
 bool builtin_is_place(const struct builtin *b, uint32_t argument)
 {
     const char *pattern = strchr(b->pattern, ':');
-    if (pattern == NULL)
-        return is_load(b) ? argument <= 1 : is_store(b) && argument == 1;
+    if (pattern == NULL) { // of these the first argument is an output, the second memory
+        bool is_load = b->how == HOW_COOPMAT_LOAD || b->how == HOW_COOPMAT_LOAD_TENSOR;
+        bool is_store = b->how == HOW_COOPMAT_STORE || b->how == HOW_COOPMAT_STORE_TENSOR;
+        return (argument == 0 && (is_load || b->how >= HOW_COOPMAT_REDUCE)) ||
+               (argument == 1 && (is_load || is_store));
+    }
     for (pattern++;; pattern++) {
         bool is_place = *pattern == '&' || *pattern == '*';
         pattern += is_place;
@@ -216,7 +210,8 @@ static struct expr *call_of(struct translator *t, const struct match *match,
     for (uint32_t i = 0; i < count; i++) {
         if (builtin_is_place(b, i)) {
             e->has_effects = true;
-            if (b->code[0] != OpAtomicLoad && !(is_load(b) && i == 1))
+            bool is_read = b->how == HOW_COOPMAT_LOAD || b->how == HOW_COOPMAT_LOAD_TENSOR;
+            if (b->code[0] != OpAtomicLoad && !(is_read && i == 1))
                 expr_check_lvalue(t, arguments[i], b->name);
         }
         expr_child(t, e, arguments[i]);
@@ -273,8 +268,6 @@ const struct type *builtin_check(struct translator *t, const struct builtin *b,
     (void)must_be_exact;
     const struct type *first = count > 0 ? arguments[0]->type : NULL;
     const struct type *second = count > 1 ? arguments[1]->type : NULL;
-    if (b->how >= HOW_TENSOR_CREATE)
-        return tensor_check(t, b, arguments, count);
     if (b->how >= HOW_COOPMAT_LOAD)
         return coopmat_check(t, b, arguments, count);
     if (b->how == HOW_MATRIX && b->code[0] == OpOuterProduct)

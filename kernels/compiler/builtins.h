@@ -26,15 +26,16 @@ enum how {
     HOW_MATRIX,       // opcode of matrices
     HOW_MATRIX_EXTENDED,
     HOW_MATRIX_PRODUCT, // component by component
-    HOW_COOPMAT_LOAD,
+    HOW_DOT_INTEGER,    // `number`: 1: operands change places; 2: of bytes in words
+    HOW_COOPMAT_LOAD,   // from here on coopmat_check() says whether arguments fit
     HOW_COOPMAT_STORE,
     HOW_COOPMAT_MULTIPLY,
-    HOW_TENSOR_CREATE,
-    HOW_TENSOR_SET, // opcode of the tensor and words; `number`: tensor.c says it
-    HOW_TENSOR_LOAD,
-    HOW_TENSOR_STORE,
-    HOW_DOT_INTEGER,        // code: opcodes; `number`: 1: saturating sum
-    HOW_DOT_INTEGER_PACKED, // of four bytes in a word
+    HOW_TENSOR, // `number`: how many values: 1: one a dimension; 2: two; 3: 1; 4: 4
+    HOW_COOPMAT_LOAD_TENSOR,
+    HOW_COOPMAT_STORE_TENSOR,
+    HOW_COOPMAT_REDUCE,
+    HOW_COOPMAT_PER_ELEMENT,
+    HOW_COOPMAT_TRANSPOSE,
 };
 
 // The pattern is the result, a colon, and the arguments:
@@ -46,9 +47,9 @@ enum how {
 //   V  a vector of the class             &  before an output   *  before a place in memory
 //   ?  in front: the emitter checks
 struct builtin {
-    const char *name, *pattern;
-    uint32_t classes; // bits of enum base
-    uint8_t how;      // enum how
+    char name[32], pattern[12]; // texts inside: pointers would need relocations
+    uint32_t classes;           // bits of enum base
+    uint8_t how;                // enum how
     uint8_t number;
     uint16_t code[4];
     uint64_t extensions; // any of them; 0: none
@@ -67,15 +68,15 @@ const struct type *builtin_check(struct translator *t, const struct builtin *b,
                                  struct expr **arguments, uint32_t count,
                                  bool must_be_exact);
 uint32_t emit_coopmat(struct translator *t, const struct expr *e); // coopmat.c
-uint32_t emit_tensor(struct translator *t, const struct expr *e);  // tensor.c
-const struct type *tensor_check(struct translator *t, const struct builtin *b,
-                                struct expr **arguments, uint32_t count);
+const struct type *coopmat_check(struct translator *t, const struct builtin *b,
+                                 struct expr **arguments, uint32_t count);
+// Where the array's element is that a call's arguments 1 and 2 say.
+void coopmat_element(struct translator *t, const struct expr *call, struct access *out);
 // Fails unless the first arguments are a matrix and memory that it can be in.
 void coopmat_check_memory(struct translator *t, const struct builtin *b,
                           struct expr **arguments);
-// Of coopMatLoad and so on: the place that arguments 1 and 2 say.
-void coopmat_memory(struct translator *t, const struct expr *e, struct access *out);
-const struct type *coopmat_check(struct translator *t, const struct builtin *b,
-                                 struct expr **arguments, uint32_t count);
+uint32_t emit_tensor(struct translator *t, const struct expr *e); // tensor.c
+const struct type *tensor_check(struct translator *t, const struct builtin *b,
+                                struct expr **arguments, uint32_t count);
 
 #endif // KERNELS_COMPILER_BUILTINS_H

@@ -143,6 +143,8 @@ uint32_t convert_emit(struct translator *t, uint32_t id, const struct type *from
                     constant_splat(t, from, 0));
     if (base_is_float(to) && base_is_float(base))
         return EMIT(t, OpFConvert, type, id);
+    if (base_is_float(to) || base_is_float(base))
+        use_type(t, from); // more than a change of width
     if (base_is_float(to))
         return EMIT(t, base_is_signed(base) ? OpConvertSToF : OpConvertUToF, type, id);
     if (base_is_float(base))

@@ -102,6 +102,8 @@ void coopmat_check_memory(struct translator *t, const struct builtin *b,
 const struct type *coopmat_check(struct translator *t, const struct builtin *b,
                                  struct expr **arguments, uint32_t count)
 {
+    if (b->how >= HOW_TENSOR)
+        return tensor_check(t, b, arguments, count);
     if (b->how == HOW_COOPMAT_MULTIPLY)
         return check_multiply(t, arguments, count);
     // matrix, array, first element, stride, layout
@@ -121,18 +123,18 @@ static uint32_t word(struct translator *t, struct expr *e)
     return emit_value(t, convert_base(t, e, TYPE_UINT32));
 }
 
-// The place of the first element: an element of the array.
-void coopmat_memory(struct translator *t, const struct expr *e, struct access *out)
+// An array's element: the place where a transfer begins.
+void coopmat_element(struct translator *t, const struct expr *call, struct access *out)
 {
-    struct expr *array = e->arguments[1];
-    struct expr *index = expr_new(t, EXPR_INDEX, type_part(t, array->type), &e->at);
-    index->left = array;
-    index->right = e->arguments[2];
-    access_of(t, index, out);
+    struct expr *array = call->arguments[1];
+    struct expr *e = expr_new(t, EXPR_INDEX, type_part(t, array->type), &array->at);
+    e->left = array;
+    e->right = call->arguments[2];
+    access_of(t, e, out);
     if (out->storage != STORAGE_WORKGROUP && out->storage != STORAGE_BUFFER &&
         out->storage != STORAGE_PHYSICAL)
         fail_at(t, &array->at, "'%s' of a variable, expected memory of a buffer or shared",
-                e->builtin->name);
+                call->builtin->name);
 }
 
 static uint32_t emit_transfer(struct translator *t, const struct expr *e)
@@ -140,7 +142,7 @@ static uint32_t emit_transfer(struct translator *t, const struct expr *e)
     struct access memory, target;
     bool is_load = e->builtin->how == HOW_COOPMAT_LOAD;
     uint32_t operands[8], count = 0, value = 0;
-    coopmat_memory(t, e, &memory);
+    coopmat_element(t, e, &memory);
     if (!is_load)
         value = emit_value(t, e->arguments[0]);
     operands[count++] = access_pointer(t, &memory);

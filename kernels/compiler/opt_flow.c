@@ -88,7 +88,7 @@ static void replace_single_phis(struct optimiser *o, struct ir_block *block)
 
 static struct flow *drop_unreachable(struct optimiser *o, struct ir_function *function)
 {
-    struct flow *flow = flow_of(o->ir, function);
+    struct flow *flow = flow_without_dominators(o->ir, function);
     keep_named(o, flow);
     for (uint32_t i = 0; i < flow->num; i++)
         trim_phis(o, flow, i);
@@ -131,6 +131,16 @@ static void branch_to(struct optimiser *o, struct ir_block *block, uint32_t targ
     ir_insert(block, NULL, opt_make(o, OpBranch, 0, 1, &target));
 }
 
+// Whether a branch leads back to a loop's header. Blocks are numbered in their order, in
+// which a loop's blocks are behind its header.
+static bool leads_back(const struct optimiser *o, const struct ir_block *block,
+                       uint32_t target)
+{
+    const struct ir_block *header = o->ir->labels[target];
+    const struct ir_inst *merge = merge_of(header);
+    return header->mark <= block->mark && merge && merge->op == OpLoopMerge;
+}
+
 static bool fold_condition(struct optimiser *o, struct ir_block *block)
 {
     const struct ir_inst *end = block->insts.last;
@@ -142,6 +152,9 @@ static bool fold_condition(struct optimiser *o, struct ir_block *block)
         return true;
     }
     if (!opt_constant(o->ir, end->operands[0], &value))
+        return false;
+    // A loop keeps its branch back, though it is not taken.
+    if (leads_back(o, block, end->operands[value ? 2 : 1]))
         return false;
     branch_to(o, block, end->operands[value ? 1 : 2]);
     return true;
@@ -183,6 +196,9 @@ static bool fold_switch(struct optimiser *o, struct ir_block *block)
 static bool fold_branches(struct optimiser *o, const struct ir_function *function)
 {
     bool changed = false;
+    uint32_t number = 0;
+    for (struct ir_block *block = function->first; block; block = block->next)
+        block->mark = number++;
     for (struct ir_block *block = function->first; block; block = block->next)
         changed = fold_condition(o, block) || fold_switch(o, block) || changed;
     return changed;

@@ -35,7 +35,8 @@ struct search {
 
 static void push(struct search *s, uint32_t id)
 {
-    if (s->is_seen[id] || s->t->ir->definitions[id] == NULL)
+    const struct ir_inst *inst = s->t->ir->definitions[id];
+    if (s->is_seen[id] || inst == NULL || inst->op == OpFunction)
         return;
     s->is_seen[id] = 1;
     if (s->count == s->capacity)
@@ -78,8 +79,14 @@ static void visit(struct search *s, const struct function *f, uint32_t id)
     }
     if (is_arithmetic(inst->op) && !ir_is_decorated(ir, id, NO_CONTRACTION))
         ir_decorate(ir, id, NO_CONTRACTION, 0, NULL);
-    if (inst->op == OpFunctionCall || inst->op == OpAccessChain || inst->block == NULL)
+    if (inst->op == OpAccessChain || inst->block == NULL)
         return;
+    // Of a call, what is passed is precise, and not what the function does.
+    if (inst->op == OpFunctionCall) {
+        for (uint32_t i = 1; i < inst->num_operands; i++)
+            push(s, root_of(ir, inst->operands[i]));
+        return;
+    }
     struct ir_ids ids = ir_ids(ir, inst);
     for (uint32_t *operand; (operand = ir_next_id(&ids)) != NULL;)
         push(s, *operand);

@@ -153,24 +153,22 @@ const struct type *type_coopmat(struct translator *t, const struct type *compone
 }
 
 const struct type *type_tensor(struct translator *t, enum base base, uint32_t dimensions,
-                               uint32_t count, const uint32_t *parameters)
+                               const uint32_t *parameters, uint32_t count)
 {
-    struct type *any = (struct type *)type_scalar(t, TYPE_VOID), *type = any->arrays;
-    size_t size = count * sizeof *parameters;
+    struct type *type = t->tensors;
     for (; type != NULL; type = type->next_array)
         if (type->base == base && type->num_parameters == count &&
-            memcmp(type->parameters, parameters, size) == 0)
+            memcmp(type->parameters, parameters, count * sizeof *parameters) == 0)
             return type;
     type = compiler_allocate(t->c, sizeof *type);
-    *type =
-        (struct type){.base = (uint8_t)base,
-                      .components = COMPONENTS_UNKNOWN,
-                      .length = dimensions,
-                      .parameters = memcpy(compiler_allocate(t->c, size), parameters, size),
-                      .num_parameters = count,
-                      .needs = NEED(TENSOR_ADDRESSING),
-                      .next_array = any->arrays};
-    any->arrays = type;
+    type->base = (uint8_t)base;
+    type->components = COMPONENTS_UNKNOWN;
+    type->dimensions = dimensions;
+    type->num_parameters = count;
+    memcpy(type->parameters, parameters, count * sizeof *parameters);
+    type->needs = NEED(TENSOR_ADDRESSING);
+    type->next_array = t->tensors;
+    t->tensors = type;
     return type;
 }
 
@@ -434,10 +432,10 @@ uint32_t type_id(struct translator *t, const struct type *type, uint32_t layout)
         id = ir_type(t->ir, OpTypeCooperativeMatrixKHR, 5,
                      (uint32_t[]){type_id(t, type->element, LAYOUT_NONE), type->scope,
                                   type->matrix_rows, type->matrix_columns, type->use});
-    else if (type->base > TYPE_COOPMAT)
+    else if (type->base == TYPE_TENSOR_LAYOUT || type->base == TYPE_TENSOR_VIEW)
         id = ir_type(t->ir,
-                     type->base == TYPE_TENSOR_VIEW ? OpTypeTensorViewNV
-                                                    : OpTypeTensorLayoutNV,
+                     type->base == TYPE_TENSOR_LAYOUT ? OpTypeTensorLayoutNV
+                                                      : OpTypeTensorViewNV,
                      type->num_parameters, type->parameters);
     else
         id = number_id(t, type, layout);

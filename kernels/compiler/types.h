@@ -31,7 +31,7 @@ enum base {
     TYPE_ARRAY,
     TYPE_REFERENCE, // to a block in memory
     TYPE_COOPMAT,
-    TYPE_TENSOR_LAYOUT,
+    TYPE_TENSOR_LAYOUT, // how a tensor lies in memory
     TYPE_TENSOR_VIEW,
 };
 
@@ -59,9 +59,8 @@ struct type {
     const struct type *element;
     uint32_t length, length_id; // 0, 0: not known; 0, id: a specialisation constant
     uint32_t scope, matrix_rows, matrix_columns, use;
-    // Of a tensor's layout or view, which has `length` dimensions: ids of constants.
-    const uint32_t *parameters;
-    uint32_t num_parameters;
+    // Of a tensor's layout or view: ids of its parameters, the number of dimensions first.
+    uint32_t parameters[8], num_parameters, dimensions;
     struct record *record; // of a struct or a reference
     uint64_t needs;        // NEED_* of using it
     uint32_t ids[2 * NUM_LAYOUTS];
@@ -124,8 +123,11 @@ const struct type *type_coopmat(struct translator *t, const struct type *compone
                                 uint32_t scope, uint32_t rows, uint32_t columns,
                                 uint32_t use);
 
+// Of the parameters' values as GLSL writes them. NULL: there is no such type.
+const struct type *type_tensor_of(struct translator *t, enum base base, uint64_t *values,
+                                  uint32_t count, const struct place *at);
 const struct type *type_tensor(struct translator *t, enum base base, uint32_t dimensions,
-                               uint32_t count, const uint32_t *parameters);
+                               const uint32_t *parameters, uint32_t count);
 
 // Fails unless it can be scope, rows, columns or use of a matrix, by its number.
 void coopmat_check_parameter(struct translator *t, const struct expr *e, uint32_t number);

@@ -17,12 +17,13 @@
     "struct S { vec3 a; int k[2]; };\n"                                                    \
     "layout(constant_id = 1) const int SP = 3;\n"
 
-static struct glsl_result compile(const char *head, const char *text)
+static struct glsl_result compile(const char *head, const char *text, uint32_t flags)
 {
     size_t size = strlen(head) + strlen(text);
     char *all = malloc(size + 1);
     snprintf(all, size + 1, "%s%s", head, text);
-    struct glsl_source source = {.text = all, .size = size, .name = "main.comp"};
+    struct glsl_source source = {
+        .text = all, .size = size, .name = "main.comp", .flags = flags};
     struct glsl_result result;
     cr_assert(eq(int, glsl_compile(&source, &result), result.words != NULL));
     free(all);
@@ -233,7 +234,7 @@ static const struct {
 Test(translate, errors)
 {
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        struct glsl_result result = compile(HEAD, wrong[i].text);
+        struct glsl_result result = compile(HEAD, wrong[i].text, 0);
         cr_assert(result.words == NULL, "%s compiles", wrong[i].text);
         cr_assert(eq(str, result.message, (char *)wrong[i].says), "%s", wrong[i].text);
         int line = wrong[i].line == 0 ? 0 : wrong[i].line + 5;
@@ -323,7 +324,7 @@ Test(translate, constants)
                  "const %s c = %s;\n"
                  "void main() { x = c; }\n",
                  values[i].type, values[i].type, values[i].text);
-        struct glsl_result result = compile("", text);
+        struct glsl_result result = compile("", text, 0);
         cr_assert(result.words != NULL, "%s: %s", values[i].text, result.message);
         uint32_t bits = 0;
         cr_assert(find_stored(&result, &bits), "%s", values[i].text);
@@ -389,7 +390,7 @@ Test(translate, capabilities)
                     "layout(std430, binding = 2) buffer Words { uint16_t d[]; } words;\n"
                     "layout(std430, binding = 3) buffer Halves { float16_t d[]; } halves;\n"
                     "layout(std430, binding = 4) buffer Doubles { double d[]; } doubles;\n",
-                    used[i].text);
+                    used[i].text, 0);
         cr_assert(result.words != NULL, "%s: %s", used[i].text, result.message);
         unsigned num_found = 0, num_wanted = num_of(used[i].capabilities);
         for (size_t at = 5; at < result.num_words; at += result.words[at] >> 16) {
@@ -455,7 +456,7 @@ Test(translate, hostile_texts_end)
             memcpy(at, hostile[i].middle, middle);
         strcpy(at, hostile[i].tail);
         double before = seconds();
-        struct glsl_result result = compile(HEAD, text);
+        struct glsl_result result = compile(HEAD, text, 0);
         double took = seconds() - before;
         if (hostile[i].says)
             check_says(result.words ? "no error" : result.message, hostile[i].says);
@@ -464,5 +465,75 @@ Test(translate, hostile_texts_end)
         cr_assert(lt(dbl, took, 20), "row %zu", i);
         glsl_result_finish(&result);
         free(text);
+    }
+}
+
+// --- extensions --------------------------------------------------------------------------
+
+#define MATRICES                                                                           \
+    "#version 460\n"                                                                       \
+    "#extension GL_NV_cooperative_matrix2 : require\n"                                     \
+    "#extension GL_EXT_integer_dot_product : require\n"                                    \
+    "#extension GL_EXT_buffer_reference2 : require\n"                                      \
+    "#extension GL_EXT_bfloat16 : require\n"                                               \
+    "#extension GL_EXT_shader_explicit_arithmetic_types : require\n"                       \
+    "layout(constant_id = 0) const uint M = 16;\n"                                         \
+    "#define MAT(T, R, C, USE) coopmat<T, gl_ScopeSubgroup, R, C, gl_MatrixUse##USE>\n"    \
+    "layout(std430, binding = 0) buffer A { float16_t d[]; } a;\n"                         \
+    "layout(std430, binding = 1) buffer C { float d[]; } c;\n"                             \
+    "layout(std430, binding = 2) buffer I { int i; uint u; i8vec4 s; u8vec4 t; } n;\n"     \
+    "layout(buffer_reference, std430) buffer List { float x; List next; };\n"              \
+    "layout(push_constant) uniform P { List list; } p;\n"                                  \
+    "shared bfloat16_t tile[256];\n"                                                       \
+    "float most(const in float x, const in float y) { return max(x, y); }\n"               \
+    "float twice(const in uint r, const in uint c, const in float e) { return e + e; }\n"
+
+// An instruction that a text is made of, and how often.
+static const struct {
+    const char *text;
+    uint32_t op, count;
+} made[] = {
+    {"MAT(float16_t, M, 16, A) x; coopMatLoad(x, a.d, 3u, 16u, 0);", 4457, 1},
+    {"MAT(bfloat16_t, M, 16, B) x; coopMatLoad(x, tile, 0, 16, 1);", 4457, 1},
+    {"MAT(float, M, 16, Accumulator) x = MAT(float, M, 16, Accumulator)(1.0);"
+     " coopMatStore(x, c.d, 0, 16, 0);",
+     4458, 1},
+    {"MAT(float16_t, M, 16, A) x = MAT(float16_t, M, 16, A)(1.0);"
+     "MAT(float16_t, 16, M, B) y = MAT(float16_t, 16, M, B)(2.0);"
+     "MAT(float, M, M, Accumulator) z = MAT(float, M, M, Accumulator)(0.0);"
+     "z = coopMatMulAdd(x, y, z); coopMatStore(z * 2.0 + z, c.d, 0, 16, 0);",
+     4459, 1},
+    {"MAT(float, M, M, Accumulator) z = MAT(float, M, M, Accumulator)(0.0), r;"
+     "coopMatReduceNV(r, z, gl_CooperativeMatrixReduceRowNV, most);"
+     "coopMatStore(r, c.d, 0, 16, 0);",
+     5366, 1},
+    {"MAT(float, M, M, Accumulator) z = MAT(float, M, M, Accumulator)(0.0);"
+     "coopMatPerElementNV(z, z, twice); coopMatStore(z, c.d, 0, 16, 0);",
+     5369, 1},
+    {"tensorLayoutNV<2> t = createTensorLayoutNV(2); t = setTensorLayoutDimensionNV(t, 9, "
+     "9);"
+     "MAT(float, M, M, Accumulator) z = MAT(float, M, M, Accumulator)(0.0);"
+     "coopMatLoadTensorNV(z, c.d, 0, sliceTensorLayoutNV(t, 0, M, 0, M));"
+     "coopMatStoreTensorNV(z, c.d, 0, t);",
+     5367, 1},
+    {"n.i = dotEXT(n.s, n.s) + dotEXT(n.s, n.t) + dotEXT(n.t, n.s);", 4452, 2},
+    {"n.u = dotPacked4x8AccSatEXT(n.u, n.u, 7u);", 4454, 1},
+    {"p.list.next.next.x = 1.0;", 62, 1},
+    {"List l = p.list + 3; l.x += l[1].x;", 120, 2},
+};
+
+Test(translate, extensions)
+{
+    for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++) {
+        char text[1024];
+        snprintf(text, sizeof(text), "void main() { %s }\n", made[i].text);
+        struct glsl_result result = compile(MATRICES, text, GLSL_NOT_OPTIMISED);
+        cr_assert(result.words != NULL, "%s: %d: %s", made[i].text, result.column,
+                  result.message);
+        uint32_t count = 0;
+        for (size_t at = 5; at < result.num_words; at += result.words[at] >> 16)
+            count += (result.words[at] & 0xffff) == made[i].op;
+        cr_assert(eq(u32, count, made[i].count), "%s", made[i].text);
+        glsl_result_finish(&result);
     }
 }
