@@ -45,8 +45,7 @@ struct run {
     bool failed;                    // it
 };
 
-// --- failures
-// ------------------------------------------------------------------------------
+// --- failures --------------------------------------------------------------------------
 
 static void fail(struct run *run, const char *message)
 {
@@ -88,8 +87,7 @@ static void print_groups(struct run *run)
                run->groups[i].example);
 }
 
-// --- times and sizes
-// -----------------------------------------------------------------------
+// --- times and sizes -------------------------------------------------------------------
 
 // The processor's time, so that what else runs does not count.
 static double now_ms(void)
@@ -130,8 +128,7 @@ static void print_figures(const char *name, struct figures *f)
            f->words / f->count, f->most_words);
 }
 
-// --- dumps
-// ---------------------------------------------------------------------------------
+// --- dumps -----------------------------------------------------------------------------
 
 static void write_file(const struct run *run, const char *suffix, const void *data,
                        size_t size)
@@ -184,8 +181,7 @@ static void dump_text(const struct run *run)
     free(out);
 }
 
-// --- one shader
-// ----------------------------------------------------------------------------
+// --- one shader ------------------------------------------------------------------------
 
 static bool compile(struct run *run, const struct compiler_choice *compiler,
                     struct figures *figures, struct glsl_result *out)
@@ -261,8 +257,7 @@ static void compare(struct run *run, const struct shader_text *text)
     run->other->finish(&other);
 }
 
-// --- options
-// -------------------------------------------------------------------------------
+// --- options ---------------------------------------------------------------------------
 
 static _Noreturn void usage(void)
 {

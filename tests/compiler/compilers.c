@@ -10,8 +10,7 @@ const struct compiler_choice compiler_glslang = {
     "glslang", glslang_compile, glslang_result_finish, glslang_compiler_version,
     glslang_compiler_unload};
 
-// --- planted differences
-// -------------------------------------------------------------------
+// --- planted differences ---------------------------------------------------------------
 
 // The first instruction `op` whose operand `at` is `from` (0: any) gets `to` there.
 // op_to: another instruction in its place, 0: the same.
@@ -76,8 +75,7 @@ static bool planted_compile(const struct glsl_source *source, struct glsl_result
     return true;
 }
 
-// --- the table
-// -----------------------------------------------------------------------------
+// --- the table -------------------------------------------------------------------------
 
 #ifdef HAVE_TENON_GLSL
 // Ours without its passes: whether a fault is theirs or the front end's.

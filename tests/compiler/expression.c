@@ -50,8 +50,7 @@ const struct variable *pick_variable(struct generator *g, struct shape shape,
     return NULL;
 }
 
-// --- leaves
-// --------------------------------------------------------------------------------
+// --- leaves ----------------------------------------------------------------------------
 
 void put_literal(struct generator *g, enum kind kind)
 {
@@ -87,7 +86,8 @@ void put_literal(struct generator *g, enum kind kind)
         put(g, "(%.3f%s)", (double)((int)eighths - 512) / 8, kind == F64 ? "LF" : "");
         break;
     default:
-        put(g, "%s(%uu)", scalar_names[kind], value & ((1u << kind_bits(kind)) - 1));
+        // No constant: glslang 12 folds some of these wrongly.
+        put(g, "%s(%uu ^ zero)", scalar_names[kind], value & ((1u << kind_bits(kind)) - 1));
     }
 }
 
@@ -114,8 +114,7 @@ static void put_leaf(struct generator *g, enum kind kind)
         put_literal(g, kind);
 }
 
-// --- variables
-// -----------------------------------------------------------------------------
+// --- variables -------------------------------------------------------------------------
 
 static void put_index(struct generator *g, uint32_t elements)
 {
@@ -175,8 +174,7 @@ static void put_simple(struct generator *g, struct shape shape)
     put(g, ")");
 }
 
-// --- operations
-// ----------------------------------------------------------------------------
+// --- operations ------------------------------------------------------------------------
 
 static void put_binary(struct generator *g, const char *op, struct shape shape,
                        uint32_t depth)

@@ -56,6 +56,8 @@ static inline bool chance(struct generator *g, uint32_t percent)
 __attribute__((format(printf, 2, 3))) void put(struct generator *g, const char *format,
                                                ...);
 void begin_line(struct generator *g);
+void open_block(struct generator *g);
+void close_block(struct generator *g, const char *text);
 
 static inline bool is_float(enum kind kind)
 {
@@ -82,5 +84,18 @@ void put_value(struct generator *g, struct shape shape, uint32_t depth);
 void put_sum(struct generator *g, struct shape shape);
 // A literal of the shape's scalar type.
 void put_literal(struct generator *g, enum kind kind);
+
+// NULL: there are enough.
+struct variable *add_variable(struct generator *g, const char *name, struct shape shape,
+                              uint32_t elements, bool is_constant);
+const char *precision(const struct generator *g, enum kind kind); // "precise ", or ""
+
+void statement(struct generator *g, uint32_t depth, bool in_loop);
+void statements(struct generator *g, uint32_t count, uint32_t depth, bool in_loop);
+// In uniform flow: what another invocation has stored; atomics, whose result is the same in
+// each order; subgroup operations, whose result is the same for each size of subgroups.
+void share(struct generator *g);
+void share_atomically(struct generator *g);
+void vote(struct generator *g);
 
 #endif // TESTS_COMPILER_GENERATOR_H

@@ -52,7 +52,7 @@ struct reader {
     struct interface out;
 };
 
-// --- lines -------------------------------------------------------------------------------
+// --- lines -----------------------------------------------------------------------------
 
 struct line {
     char text[MOST_LINE];
@@ -80,7 +80,7 @@ static void end(struct reader *r, const struct line *line)
         abort();
 }
 
-// --- instructions ------------------------------------------------------------------------
+// --- instructions ----------------------------------------------------------------------
 
 static uint32_t op_of(const uint32_t *inst)
 {
@@ -139,7 +139,7 @@ static const uint32_t *decoration(const struct reader *r, uint32_t id, uint32_t 
     return NULL;
 }
 
-// --- constants and types -----------------------------------------------------------------
+// --- constants and types ---------------------------------------------------------------
 
 static void say_type(const struct reader *r, struct line *line, uint32_t id, int depth);
 
@@ -241,7 +241,7 @@ static void say_type(const struct reader *r, struct line *line, uint32_t id, int
     }
 }
 
-// --- the module --------------------------------------------------------------------------
+// --- the module ------------------------------------------------------------------------
 
 static void read_variable(struct reader *r, const uint32_t *inst)
 {

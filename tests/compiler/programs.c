@@ -7,7 +7,7 @@
 #include <tenon/expr.h>
 #include <tenon/types.h>
 
-// --- instructions ------------------------------------------------------------------------
+// --- instructions ----------------------------------------------------------------------
 
 static uint32_t add(struct program_case *c, uint32_t op, tn_dtype dtype, uint32_t a,
                     uint32_t b)
@@ -48,7 +48,7 @@ static uint32_t param(struct program_case *c, tn_dtype dtype, double value)
     return add(c, TN_EXPR_PARAM, dtype, c->program.num_params++, 0);
 }
 
-// --- layouts -----------------------------------------------------------------------------
+// --- layouts ---------------------------------------------------------------------------
 
 enum form { FLAT, LOOSE, GAPS, COLUMNS, ONE, LAST, ROWS, NUM_FORMS };
 static const char *const form_names[] = {"flat",     "from 1 on",   "rows with gaps",
@@ -114,7 +114,7 @@ static void finish(struct program_case *c, const char *name, tn_dtype dtype, int
              form_names[form]);
 }
 
-// --- kinds of cases ----------------------------------------------------------------------
+// --- kinds of cases --------------------------------------------------------------------
 // Each makes its case *number, or takes the number of its cases from *number.
 
 static const tn_dtype dtypes[] = {
@@ -222,7 +222,7 @@ static bool chain(struct program_case *c, uint32_t *number)
     return true;
 }
 
-// --- rows --------------------------------------------------------------------------------
+// --- rows ------------------------------------------------------------------------------
 
 static void write_softmax(struct program_case *c, tn_dtype dtype, tn_dtype t)
 {

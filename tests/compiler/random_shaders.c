@@ -35,11 +35,10 @@ struct check {
     char message[320];
 };
 
-// --- one shader
-// ----------------------------------------------------------------------------
+// --- one shader ------------------------------------------------------------------------
 
-static void run(struct check *check, const struct glsl_result *a,
-                const struct glsl_result *b)
+static void run_both(struct check *check, const struct glsl_result *a,
+                     const struct glsl_result *b)
 {
     static uint32_t given[GENERATED_INPUT], result[GENERATED_GROUP * KERNELS];
     static const uint32_t push[GENERATED_PUSH] = {
@@ -92,13 +91,12 @@ static void compare(struct check *check, const char *text)
         check->outcome = NOT_VALID;
         snprintf(check->message, sizeof(check->message), "not valid: %s", reason);
     } else if (check->gpu)
-        run(check, &a, &b);
+        run_both(check, &a, &b);
     compiler_glslang.finish(&a);
     check->other->finish(&b);
 }
 
-// --- failures
-// ------------------------------------------------------------------------------
+// --- failures --------------------------------------------------------------------------
 
 struct wanted {
     struct check *check;
@@ -143,8 +141,7 @@ static void report(struct check *check, uint64_t seed, const char *text)
     free(shorter);
 }
 
-// --- options
-// -------------------------------------------------------------------------------
+// --- options ---------------------------------------------------------------------------
 
 static _Noreturn void usage(void)
 {
