@@ -42,9 +42,9 @@ enum how {
 //   V  a vector of the class             &  before an output   *  before a place in memory
 //   ?  in front: the emitter checks
 struct builtin {
-    const char *name, *pattern;
-    uint32_t classes; // bits of enum base
-    uint8_t how;      // enum how
+    char name[32], pattern[12]; // texts inside: pointers would need relocations
+    uint32_t classes;           // bits of enum base
+    uint8_t how;                // enum how
     uint8_t number;
     uint16_t code[4];
     uint64_t extensions; // any of them; 0: none

@@ -164,11 +164,17 @@ static void time_tree(struct ir *ir, struct flow *flow)
     }
 }
 
-struct flow *flow_of(struct ir *ir, const struct ir_function *function)
+struct flow *flow_without_dominators(struct ir *ir, const struct ir_function *function)
 {
     struct flow *flow = ir_scratch(ir, sizeof(*flow));
     number_blocks(ir, function, flow);
     find_preds(ir, flow);
+    return flow;
+}
+
+struct flow *flow_of(struct ir *ir, const struct ir_function *function)
+{
+    struct flow *flow = flow_without_dominators(ir, function);
     find_dominators(ir, flow);
     find_children(ir, flow);
     time_tree(ir, flow);

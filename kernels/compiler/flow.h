@@ -17,7 +17,9 @@ struct flow {
     uint32_t *enter, *leave;          // times of a walk over that tree
 };
 
-// It lives in the scratch memory.
+// It lives in the scratch memory. Without dominators: `dominator` and what follows it are
+// NULL.
+struct flow *flow_without_dominators(struct ir *ir, const struct ir_function *function);
 struct flow *flow_of(struct ir *ir, const struct ir_function *function);
 
 static inline bool flow_dominates(const struct flow *flow, uint32_t a, uint32_t b)

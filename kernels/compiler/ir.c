@@ -6,6 +6,31 @@
 
 #include <string.h>
 
+static uint8_t shape_of(const char *pattern)
+{
+    while (*pattern == '!' || *pattern == '~' || *pattern == 't' || *pattern == 'r')
+        pattern++;
+    uint8_t count = 0;
+    for (; *pattern == 'i'; pattern++)
+        count++;
+    if (*pattern == 'I' || *pattern == '\0')
+        return SHAPE_ALL;
+    if (*pattern == 'm' && pattern[1] == '\0')
+        return SHAPE_MEMORY | count;
+    return strcspn(pattern, "iImPo") == strlen(pattern) ? count : SHAPE_OTHER;
+}
+
+static void note_shapes(struct ir_intern *interned)
+{
+    for (uint32_t op = 0; op < NUM_SHAPES; op++) {
+        const char *pattern = spirv_pattern(op);
+        interned->shapes[op] = pattern ? shape_of(pattern) : SHAPE_OTHER;
+        interned->kinds[op] = !pattern || spirv_has_effects(pattern) ? HAS_EFFECTS
+                              : spirv_is_pure(pattern)               ? IS_PURE
+                                                                     : 0;
+    }
+}
+
 struct ir *ir_create(struct compiler *c, uint32_t version)
 {
     struct ir *ir = compiler_allocate(c, sizeof(*ir));
@@ -14,6 +39,7 @@ struct ir *ir_create(struct compiler *c, uint32_t version)
     ir->bound = 1;
     ir->memory_model = MemoryModelGLSL450;
     ir->interned = compiler_allocate(c, sizeof(*ir->interned));
+    note_shapes(ir->interned);
     return ir;
 }
 
@@ -339,6 +365,19 @@ bool ir_is_ended(const struct ir *ir)
 
 struct ir_ids ir_ids(const struct ir *ir, const struct ir_inst *inst)
 {
+    uint32_t shape = inst->op < NUM_SHAPES ? ir->interned->shapes[inst->op] : SHAPE_OTHER;
+    uint32_t count =
+        shape & SHAPE_ALL ? inst->num_operands : shape & ~(uint32_t)SHAPE_MEMORY;
+    // A mask and an alignment bring no ids.
+    bool is_other = shape == SHAPE_OTHER || count > inst->num_operands ||
+                    ((shape & SHAPE_MEMORY) && inst->num_operands > count + 2);
+    if (is_other)
+        return ir_ids_by_pattern(ir, inst);
+    return (struct ir_ids){"I", NULL, inst->operands, inst->operands + count, 1};
+}
+
+struct ir_ids ir_ids_by_pattern(const struct ir *ir, const struct ir_inst *inst)
+{
     struct ir_ids ids = {spirv_pattern(inst->op), NULL, inst->operands,
                          inst->operands + inst->num_operands, 1};
     if (!ids.pattern)
@@ -404,7 +443,7 @@ static bool pass_literals(struct ir_ids *ids)
     }
 }
 
-uint32_t *ir_next_id(struct ir_ids *ids)
+uint32_t *ir_next_id_by_pattern(struct ir_ids *ids)
 {
     while (ids->next < ids->end) {
         if (*ids->pattern == 'I')
@@ -436,16 +475,25 @@ static bool extended_has_effects(const struct ir *ir, const struct ir_inst *inst
     return inst->operands[1] == GlslModf || inst->operands[1] == GlslFrexp;
 }
 
+// What holds of an instruction by its number.
+static uint32_t kind_of(const struct ir *ir, uint32_t op)
+{
+    if (op < NUM_SHAPES)
+        return ir->interned->kinds[op];
+    const char *pattern = spirv_pattern(op);
+    return !pattern || spirv_has_effects(pattern) ? HAS_EFFECTS
+           : spirv_is_pure(pattern)               ? IS_PURE
+                                                  : 0;
+}
+
 bool ir_has_effects(const struct ir *ir, const struct ir_inst *inst)
 {
-    const char *pattern = spirv_pattern(inst->op);
-    return !pattern || spirv_has_effects(pattern) ||
+    return (kind_of(ir, inst->op) & HAS_EFFECTS) ||
            (inst->op == OpExtInst && extended_has_effects(ir, inst));
 }
 
 bool ir_is_pure(const struct ir *ir, const struct ir_inst *inst)
 {
-    const char *pattern = spirv_pattern(inst->op);
-    return pattern && spirv_is_pure(pattern) &&
+    return (kind_of(ir, inst->op) & IS_PURE) &&
            (inst->op != OpExtInst || !extended_has_effects(ir, inst));
 }

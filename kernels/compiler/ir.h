@@ -201,7 +201,16 @@ struct ir_ids {
     uint32_t width; // words of a literal of OpSwitch
 };
 struct ir_ids ir_ids(const struct ir *ir, const struct ir_inst *inst);
-uint32_t *ir_next_id(struct ir_ids *ids);
+// The same, of an instruction whose operands may be too many or too few.
+struct ir_ids ir_ids_by_pattern(const struct ir *ir, const struct ir_inst *inst);
+uint32_t *ir_next_id_by_pattern(struct ir_ids *ids);
+
+static inline uint32_t *ir_next_id(struct ir_ids *ids)
+{
+    if (ids->next == ids->end)
+        return NULL;
+    return *ids->pattern == 'I' ? ids->next++ : ir_next_id_by_pattern(ids);
+}
 
 // Whether the instruction does more than make its result.
 bool ir_has_effects(const struct ir *ir, const struct ir_inst *inst);

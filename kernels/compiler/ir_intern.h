@@ -5,6 +5,14 @@
 
 #include "ir.h"
 
+enum {
+    NUM_SHAPES = 512,
+    SHAPE_MEMORY = 0x40, // memory operands follow the ids
+    SHAPE_ALL = 0x80,    // all operands are ids
+    SHAPE_OTHER = 0xff,  // the pattern says which
+};
+enum { IS_PURE = 1, HAS_EFFECTS = 2 };
+
 struct ir_intern {
     struct ir_inst **slots; // types and constants, hashed; a power of two, or none
     uint32_t num_slots, num_used;
@@ -12,6 +20,9 @@ struct ir_intern {
     uint32_t num_pairs, num_decorated;
     uint32_t u32, i32, boolean; // types; 0: not made yet
     uint32_t capability_capacity;
+    // By instruction below NUM_SHAPES: how many operands at the front are ids, where no
+    // others are, or SHAPE_*; and IS_PURE, HAS_EFFECTS.
+    uint8_t shapes[NUM_SHAPES], kinds[NUM_SHAPES];
     struct ir_inst *last_local; // that ir_local() made
     unsigned char *scratch;
     size_t scratch_size, scratch_used;

@@ -76,13 +76,13 @@ static void look_at(struct marking *m, uint32_t id)
 {
     struct optimiser *o = m->o;
     const struct ir_inst *inst = ir_definition(o->ir, id);
-    if (o->functions[id])
-        mark_function(m, o->functions[id]);
+    if (opt_function(o, id))
+        mark_function(m, opt_function(o, id));
     else if (inst)
         mark_operands(m, inst);
     for (const struct link *link = m->links[id]; link; link = link->next)
         mark_operands(m, link->store);
-    for (const struct decoration *d = o->decorations[id]; d; d = d->next)
+    for (struct decoration *d = opt_decoration(o, id); d; d = opt_next_decoration(d, id))
         if (d->inst->op == OpDecorateId)
             mark_operands(m, d->inst);
 }

@@ -88,7 +88,7 @@ static void replace_single_phis(struct optimiser *o, struct ir_block *block)
 
 static struct flow *drop_unreachable(struct optimiser *o, struct ir_function *function)
 {
-    struct flow *flow = flow_of(o->ir, function);
+    struct flow *flow = flow_without_dominators(o->ir, function);
     keep_named(o, flow);
     for (uint32_t i = 0; i < flow->num; i++)
         trim_phis(o, flow, i);

@@ -16,6 +16,7 @@ enum { MOST_INSTS = 30000, SMALL = 40 };
 struct body {
     struct ir_function *function;
     uint32_t num_insts, num_calls; // calls of it
+    bool has_changed;
     enum { NEW, OPEN, DONE } state;
     bool can_inline;
     struct ir_block *block; // where the search for calls goes on
@@ -32,7 +33,7 @@ struct inlining {
 
 static struct body *body_of(const struct inlining *in, uint32_t id)
 {
-    const struct ir_function *function = in->o->functions[id];
+    const struct ir_function *function = opt_function(in->o, id);
     return &in->bodies[function->mark];
 }
 
@@ -107,7 +108,7 @@ static void copy_inst(struct copy *copy, const struct ir_inst *inst)
         made->operands[id - inst->operands] = mapped(in, *id);
     // The copy of a body of one block stands before the call, in its block.
     ir_insert(copy->into, copy->after ? NULL : copy->call, made);
-    if (inst->id && o->decorations[inst->id])
+    if (inst->id && o->flags[inst->id])
         opt_copy_decorations(o, inst->id, made->id);
 }
 
@@ -233,6 +234,7 @@ static void inline_into(struct inlining *in, struct body *body)
             if (!is_one_block)
                 break; // the rest is in a block behind
         }
+    body->has_changed = changed;
     if (changed)
         opt_apply(o, body->function);
 }
@@ -245,10 +247,11 @@ static void finish(struct inlining *in, struct body *body)
     bool is_entry = false;
     for (const struct ir_inst *e = o->ir->entry_points.first; e; e = e->next)
         is_entry = is_entry || e->operands[1] == body->function->head->id;
-    if (in->merges_returns && !is_entry)
-        opt_return(o, body->function);
+    if (in->merges_returns && !is_entry && opt_return(o, body->function))
+        body->has_changed = true;
     optimiser_grow(o);
-    opt_unreachable(o, body->function);
+    if (body->has_changed)
+        opt_unreachable(o, body->function);
     body->can_inline = opt_has_one_return(o->ir, body->function);
     body->state = DONE;
 }

@@ -218,13 +218,13 @@ static void place_exit(struct lowering *l, struct ir_block *exit)
     ir_insert(exit, NULL, opt_make(o, OpReturnValue, 0, 1, &load->id));
 }
 
-void opt_return(struct optimiser *o, struct ir_function *function)
+bool opt_return(struct optimiser *o, struct ir_function *function)
 {
     uint32_t count = 0;
     for (const struct ir_block *b = function->first; b; b = b->next)
         count++;
     if (count > MOST_BLOCKS || opt_has_one_return(o->ir, function))
-        return;
+        return false;
     struct lowering l = {.o = o, .function = function, .is_trial = true};
     // Each selection may get one more block.
     l.queue =
@@ -232,7 +232,7 @@ void opt_return(struct optimiser *o, struct ir_function *function)
     l.seen = ir_scratch(o->ir, o->ir->bound + 2 * count + 4);
     bool works = lower(&l, function->first, 0);
     if (!works && returns_in_loop(&l))
-        return;
+        return false;
     add_result(&l);
     l.is_trial = false;
     struct ir_block *exit = ir_block(o->ir);
@@ -242,4 +242,5 @@ void opt_return(struct optimiser *o, struct ir_function *function)
         wrap_in_loop(&l, exit->id);
     place_exit(&l, exit);
     o->ir->at = NULL;
+    return true;
 }

@@ -19,11 +19,9 @@ void optimiser_grow(struct optimiser *o)
 {
     if (o->ir->bound <= o->capacity)
         return;
-    uint32_t capacity = o->ir->bound + o->ir->bound / 2 + 64;
+    uint32_t capacity = 2 * o->ir->bound + 64;
     o->same = larger(o, o->same, capacity, sizeof(*o->same));
     o->flags = larger(o, o->flags, capacity, sizeof(*o->flags));
-    o->decorations = larger(o, o->decorations, capacity, sizeof(struct decoration *));
-    o->functions = larger(o, o->functions, capacity, sizeof(struct ir_function *));
     o->capacity = capacity;
 }
 
@@ -41,31 +39,62 @@ static uint8_t flag_of(const struct ir_inst *inst)
     }
 }
 
+enum { NUM_BUCKETS = 256 };
+
 static void add_decoration(struct optimiser *o, struct ir_inst *inst)
 {
     uint32_t id = inst->operands[0];
     struct decoration *decoration = compiler_allocate(o->ir->compiler, sizeof(*decoration));
-    *decoration = (struct decoration){inst, o->decorations[id]};
-    o->decorations[id] = decoration;
+    struct decoration **bucket = &o->buckets[id % NUM_BUCKETS];
+    *decoration = (struct decoration){inst, *bucket};
+    *bucket = decoration;
     o->flags[id] |= flag_of(inst);
+}
+
+static struct decoration *first_of(struct decoration *decoration, uint32_t id)
+{
+    while (decoration && decoration->inst->operands[0] != id)
+        decoration = decoration->next;
+    return decoration;
+}
+
+struct decoration *opt_decoration(const struct optimiser *o, uint32_t id)
+{
+    return o->flags[id] ? first_of(o->buckets[id % NUM_BUCKETS], id) : NULL;
+}
+
+struct decoration *opt_next_decoration(struct decoration *decoration, uint32_t id)
+{
+    return first_of(decoration->next, id);
 }
 
 struct optimiser *optimiser_create(struct ir *ir)
 {
     struct optimiser *o = compiler_allocate(ir->compiler, sizeof(*o));
+    uint32_t count = 0;
     o->ir = ir;
     optimiser_grow(o);
+    o->buckets = compiler_allocate(ir->compiler, NUM_BUCKETS * sizeof(struct decoration *));
     for (struct ir_inst *inst = ir->decorations.first; inst; inst = inst->next)
         add_decoration(o, inst);
     for (struct ir_function *f = ir->functions; f; f = f->next)
-        o->functions[f->head->id] = f;
+        count++;
+    if (count > UINT16_MAX - 1)
+        compiler_fail(ir->compiler, NULL, "%u functions, expected at most %u", count,
+                      UINT16_MAX - 1);
+    o->functions =
+        compiler_allocate(ir->compiler, (count + 1) * sizeof(struct ir_function *));
+    for (struct ir_function *f = ir->functions; f; f = f->next) {
+        o->functions[++o->num_functions] = f;
+        f->head->mark = (uint16_t)o->num_functions;
+    }
     return o;
 }
 
 void opt_copy_decorations(struct optimiser *o, uint32_t from, uint32_t to)
 {
-    optimiser_grow(o);
-    for (const struct decoration *d = o->decorations[from]; d; d = d->next) {
+    for (struct decoration *d = opt_decoration(o, from); d;
+         d = opt_next_decoration(d, from)) {
         struct ir_inst *copy =
             ir_inst(o->ir, d->inst->op, 0, 0, d->inst->num_operands, d->inst->operands);
         copy->operands[0] = to;

@@ -22,7 +22,7 @@ enum {
 // A decoration of an id.
 struct decoration {
     struct ir_inst *inst;
-    struct decoration *next;
+    struct decoration *next; // of the same id, or of one with the same bucket
 };
 
 // Decorations that matter where values are compared.
@@ -32,10 +32,11 @@ enum { IS_PRECISE = 1, IS_RELAXED = 2, IS_DECORATED = 4 }; // IS_DECORATED: in o
 struct optimiser {
     struct ir *ir;
     uint32_t capacity;
-    uint32_t *same; // the id that replaces it; 0: none
-    uint8_t *flags; // IS_*
-    struct decoration **decorations;
-    struct ir_function **functions; // whose id it is
+    uint32_t *same;                 // the id that replaces it; 0: none
+    uint8_t *flags;                 // IS_*
+    struct decoration **buckets;    // of decorations, by id
+    struct ir_function **functions; // by mark of their heads, from 1
+    uint32_t num_functions;
     bool keeps_functions;
     bool has_replaced; // since opt_apply()
 };
@@ -59,6 +60,16 @@ static inline uint32_t opt_same(const struct optimiser *o, uint32_t id)
 void opt_replace(struct optimiser *o, uint32_t id, uint32_t with);
 // Rewrites the operands of all instructions of a function by the replacements.
 void opt_apply(struct optimiser *o, const struct ir_function *function);
+// The function whose id it is, or NULL.
+static inline struct ir_function *opt_function(const struct optimiser *o, uint32_t id)
+{
+    const struct ir_inst *head = o->ir->definitions[id];
+    return head && head->op == OpFunction ? o->functions[head->mark] : NULL;
+}
+
+// The first decoration of an id, and the next one; NULL: there is none.
+struct decoration *opt_decoration(const struct optimiser *o, uint32_t id);
+struct decoration *opt_next_decoration(struct decoration *decoration, uint32_t id);
 // Gives `to` the decorations of `from`.
 void opt_copy_decorations(struct optimiser *o, uint32_t from, uint32_t to);
 
@@ -86,7 +97,8 @@ bool opt_constant(const struct ir *ir, uint32_t id, uint64_t *bits);
 // --- the passes
 // ---------------------------------------------------------------------------
 
-void opt_return(struct optimiser *o, struct ir_function *function);
+// True: it has another form now.
+bool opt_return(struct optimiser *o, struct ir_function *function);
 // Whether the function has one return, outside of selections and loops.
 bool opt_has_one_return(const struct ir *ir, const struct ir_function *function);
 void opt_inline(struct optimiser *o, bool merges_returns);

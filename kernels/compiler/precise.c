@@ -35,7 +35,8 @@ struct search {
 
 static void push(struct search *s, uint32_t id)
 {
-    if (s->is_seen[id] || s->t->ir->definitions[id] == NULL)
+    const struct ir_inst *inst = s->t->ir->definitions[id];
+    if (s->is_seen[id] || inst == NULL || inst->op == OpFunction)
         return;
     s->is_seen[id] = 1;
     if (s->count == s->capacity)

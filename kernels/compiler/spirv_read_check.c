@@ -30,8 +30,8 @@ static bool may_end(const char *pattern)
 // The operands are as many as the pattern wants, and ids are ids.
 static void check_operands(const struct ir *ir, const struct ir_inst *inst)
 {
-    struct ir_ids ids = ir_ids(ir, inst);
-    for (uint32_t *id; (id = ir_next_id(&ids)) != NULL;)
+    struct ir_ids ids = ir_ids_by_pattern(ir, inst);
+    for (uint32_t *id; (id = ir_next_id_by_pattern(&ids)) != NULL;)
         if (*id == 0 || *id >= ir->bound)
             refuse(ir, inst, "an operand is no id");
     if (ids.next < ids.end && *ids.pattern != 'L')
