@@ -224,6 +224,22 @@ static uint32_t emit_plain(struct translator *t, const struct expr *e)
     }
 }
 
+static uint32_t emit_dot(struct translator *t, const struct expr *e)
+{
+    enum { SWAPPED = 1, PACKED = 2 };
+    uint32_t operands[MOST_ARGUMENTS], count = e->number;
+    emit_arguments(t, e, operands);
+    if (e->builtin->number & SWAPPED) { // the signed operand is the first one
+        uint32_t first = operands[0];
+        operands[0] = operands[1];
+        operands[1] = first;
+    }
+    if (e->builtin->number & PACKED)
+        operands[count++] = 0; // PackedVectorFormat4x8Bit
+    use_type(t, e->arguments[0]->type);
+    return emit(t, e->builtin->code[0], e->type, count, operands);
+}
+
 uint32_t emit_builtin(struct translator *t, const struct expr *e)
 {
     const struct builtin *b = e->builtin;
@@ -254,7 +270,9 @@ uint32_t emit_builtin(struct translator *t, const struct expr *e)
     case HOW_COOPMAT_STORE:
     case HOW_COOPMAT_MULTIPLY:
         return emit_coopmat(t, e);
+    case HOW_DOT_INTEGER:
+        return emit_dot(t, e);
     default:
-        return emit_plain(t, e);
+        return b->how >= HOW_TENSOR ? emit_tensor(t, e) : emit_plain(t, e);
     }
 }

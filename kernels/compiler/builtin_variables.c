@@ -68,10 +68,15 @@ static const struct {
     {"gl_MatrixOperandsSaturatingAccumulation", 0x10, EXTENSION_BIT(MATRIX)},
     {"gl_CooperativeMatrixLayoutRowMajor", 0, EXTENSION_BIT(MATRIX)},
     {"gl_CooperativeMatrixLayoutColumnMajor", 1, EXTENSION_BIT(MATRIX)},
-    {"gl_CooperativeMatrixReduceRow", 1, EXTENSION_BIT(MATRIX_2)},
-    {"gl_CooperativeMatrixReduceColumn", 2, EXTENSION_BIT(MATRIX_2)},
-    {"gl_CooperativeMatrixReduceRowAndColumn", 3, EXTENSION_BIT(MATRIX_2)},
-    {"gl_CooperativeMatrixReduce2x2", 4, EXTENSION_BIT(MATRIX_2)},
+    {"gl_CooperativeMatrixReduceRowNV", 1, EXTENSION_BIT(MATRIX_2)},
+    {"gl_CooperativeMatrixReduceColumnNV", 2, EXTENSION_BIT(MATRIX_2)},
+    {"gl_CooperativeMatrixReduceRowAndColumnNV", 3, EXTENSION_BIT(MATRIX_2)},
+    {"gl_CooperativeMatrixReduce2x2NV", 4, EXTENSION_BIT(MATRIX_2)},
+    {"gl_CooperativeMatrixClampModeUndefinedNV", 0, EXTENSION_BIT(MATRIX_2)},
+    {"gl_CooperativeMatrixClampModeConstantNV", 1, EXTENSION_BIT(MATRIX_2)},
+    {"gl_CooperativeMatrixClampModeClampToEdgeNV", 2, EXTENSION_BIT(MATRIX_2)},
+    {"gl_CooperativeMatrixClampModeRepeatNV", 3, EXTENSION_BIT(MATRIX_2)},
+    {"gl_CooperativeMatrixClampModeMirrorRepeatNV", 4, EXTENSION_BIT(MATRIX_2)},
 };
 
 // As if declared outside of all scopes.

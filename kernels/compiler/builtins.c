@@ -103,9 +103,12 @@ static uint32_t num_arguments(const char *pattern)
 bool builtin_is_place(const struct builtin *b, uint32_t argument)
 {
     const char *pattern = strchr(b->pattern, ':');
-    if (pattern == NULL)
-        return b->how == HOW_COOPMAT_LOAD ? argument <= 1
-                                          : b->how == HOW_COOPMAT_STORE && argument == 1;
+    if (pattern == NULL) { // of these the first argument is an output, the second memory
+        bool is_load = b->how == HOW_COOPMAT_LOAD || b->how == HOW_COOPMAT_LOAD_TENSOR;
+        bool is_store = b->how == HOW_COOPMAT_STORE || b->how == HOW_COOPMAT_STORE_TENSOR;
+        return (argument == 0 && (is_load || b->how >= HOW_COOPMAT_REDUCE)) ||
+               (argument == 1 && (is_load || is_store));
+    }
     for (pattern++;; pattern++) {
         bool is_place = *pattern == '&' || *pattern == '*';
         pattern += is_place;
@@ -207,7 +210,8 @@ static struct expr *call_of(struct translator *t, const struct match *match,
     for (uint32_t i = 0; i < count; i++) {
         if (builtin_is_place(b, i)) {
             e->has_effects = true;
-            if (b->code[0] != OpAtomicLoad && !(b->how == HOW_COOPMAT_LOAD && i == 1))
+            bool is_read = b->how == HOW_COOPMAT_LOAD || b->how == HOW_COOPMAT_LOAD_TENSOR;
+            if (b->code[0] != OpAtomicLoad && !(is_read && i == 1))
                 expr_check_lvalue(t, arguments[i], b->name);
         }
         expr_child(t, e, arguments[i]);

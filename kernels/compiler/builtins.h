@@ -26,11 +26,16 @@ enum how {
     HOW_MATRIX,       // opcode of matrices
     HOW_MATRIX_EXTENDED,
     HOW_MATRIX_PRODUCT, // component by component
-    HOW_COOPMAT_LOAD,
+    HOW_DOT_INTEGER,    // `number`: 1: operands change places; 2: of bytes in words
+    HOW_COOPMAT_LOAD,   // from here on coopmat_check() says whether arguments fit
     HOW_COOPMAT_STORE,
     HOW_COOPMAT_MULTIPLY,
-    HOW_DOT_INTEGER,        // code: opcodes; `number`: 1: saturating sum
-    HOW_DOT_INTEGER_PACKED, // of four bytes in a word
+    HOW_TENSOR, // `number`: how many values: 1: one a dimension; 2: two; 3: 1; 4: 4
+    HOW_COOPMAT_LOAD_TENSOR,
+    HOW_COOPMAT_STORE_TENSOR,
+    HOW_COOPMAT_REDUCE,
+    HOW_COOPMAT_PER_ELEMENT,
+    HOW_COOPMAT_TRANSPOSE,
 };
 
 // The pattern is the result, a colon, and the arguments:
@@ -65,5 +70,13 @@ const struct type *builtin_check(struct translator *t, const struct builtin *b,
 uint32_t emit_coopmat(struct translator *t, const struct expr *e); // coopmat.c
 const struct type *coopmat_check(struct translator *t, const struct builtin *b,
                                  struct expr **arguments, uint32_t count);
+// Where an array's element is; memory operands: returns their count, mask first.
+void coopmat_element(struct translator *t, const struct expr *array, struct expr *index,
+                     struct access *out);
+uint32_t coopmat_memory(struct translator *t, const struct access *memory, bool is_load,
+                        uint32_t *out);
+uint32_t emit_tensor(struct translator *t, const struct expr *e); // tensor.c
+const struct type *tensor_check(struct translator *t, const struct builtin *b,
+                                struct expr **arguments, uint32_t count);
 
 #endif // KERNELS_COMPILER_BUILTINS_H

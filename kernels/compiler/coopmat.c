@@ -10,6 +10,8 @@ static bool is_integer(const struct expr *e)
 const struct type *coopmat_check(struct translator *t, const struct builtin *b,
                                  struct expr **arguments, uint32_t count)
 {
+    if (b->how >= HOW_TENSOR)
+        return tensor_check(t, b, arguments, count);
     if (count == 0 || arguments[0]->type->base != TYPE_COOPMAT)
         return NULL;
     if (b->how == HOW_COOPMAT_MULTIPLY) {
@@ -32,14 +34,14 @@ static uint32_t word(struct translator *t, struct expr *e)
     return emit_value(t, convert_base(t, e, TYPE_UINT32));
 }
 
-// The place of the first element: an element of the array.
-static void first_element(struct translator *t, const struct expr *e, struct access *out)
+// An array's element: the place where a transfer begins.
+void coopmat_element(struct translator *t, const struct expr *array, struct expr *index,
+                     struct access *out)
 {
-    struct expr *index =
-        expr_new(t, EXPR_INDEX, type_part(t, e->arguments[1]->type), &e->at);
-    index->left = e->arguments[1];
-    index->right = e->arguments[2];
-    access_of(t, index, out);
+    struct expr *e = expr_new(t, EXPR_INDEX, type_part(t, array->type), &array->at);
+    e->left = (struct expr *)array; // it is only read
+    e->right = index;
+    access_of(t, e, out);
 }
 
 enum {
@@ -54,12 +56,29 @@ enum {
     SCOPE_WORKGROUP = 2,
 };
 
+uint32_t coopmat_memory(struct translator *t, const struct access *memory, bool is_load,
+                        uint32_t *out)
+{
+    uint32_t count = 1;
+    out[0] = 0;
+    if (memory->storage == STORAGE_PHYSICAL) {
+        out[0] |= ALIGNED;
+        out[count++] = memory->align;
+    }
+    if (memory->storage == STORAGE_WORKGROUP || memory->memory & MEMORY_COHERENT) {
+        out[0] |= NONPRIVATE | (is_load ? VISIBLE : AVAILABLE);
+        out[count++] =
+            ir_u32(t->ir, memory->storage == STORAGE_WORKGROUP ? SCOPE_WORKGROUP : 5);
+    }
+    return count;
+}
+
 static uint32_t emit_transfer(struct translator *t, const struct expr *e)
 {
     struct access memory;
     bool is_load = e->builtin->how == HOW_COOPMAT_LOAD;
-    uint32_t operands[8], count = 0, mask = 0, value = 0;
-    first_element(t, e, &memory);
+    uint32_t operands[8], count = 0, value = 0;
+    coopmat_element(t, e->arguments[1], e->arguments[2], &memory);
     if (!is_load)
         value = emit_value(t, e->arguments[0]);
     operands[count++] = access_pointer(t, &memory);
@@ -68,18 +87,8 @@ static uint32_t emit_transfer(struct translator *t, const struct expr *e)
     uint32_t stride = word(t, e->arguments[3]);
     operands[count++] = word(t, e->arguments[4]);
     operands[count++] = stride;
-    uint32_t at_mask = count;
-    if (memory.storage == STORAGE_PHYSICAL) {
-        mask |= ALIGNED;
-        operands[++count] = memory.align;
-    }
-    if (memory.storage == STORAGE_WORKGROUP || memory.memory & MEMORY_COHERENT) {
-        mask |= NONPRIVATE | (is_load ? VISIBLE : AVAILABLE);
-        operands[++count] =
-            ir_u32(t->ir, memory.storage == STORAGE_WORKGROUP ? SCOPE_WORKGROUP : 5);
-    }
-    operands[at_mask] = mask;
-    count = mask != 0 ? count + 1 : at_mask;
+    uint32_t num_memory = coopmat_memory(t, &memory, is_load, operands + count);
+    count += operands[count] != 0 ? num_memory : 0;
     if (!is_load) {
         ir_emit(t->ir, e->builtin->code[0], 0, count, operands);
         return 0;

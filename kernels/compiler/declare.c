@@ -9,6 +9,7 @@ bool declaration_is_next(struct translator *t)
         return false;
     uint32_t keyword = token->name->keyword;
     if (keyword == KEYWORD_struct || keyword == KEYWORD_coopmat ||
+        keyword == KEYWORD_tensorLayoutNV || keyword == KEYWORD_tensorViewNV ||
         (keyword >= KEYWORDS_OF_TYPE_MAKERS && keyword < KEYWORDS_OF_QUALIFIERS))
         return true;
     if (!type_is_next(t))

@@ -304,6 +304,9 @@ uint32_t emit_value(struct translator *t, const struct expr *e)
         return emit_value(t, e->right);
     case EXPR_LENGTH:
         return emit_length(t, e);
+    case EXPR_FUNCTION:
+        fail_at(t, &e->at, "'%.60s' is a function, expected a value",
+                e->function->name->text);
     default:
         return emit_construct(t, e);
     }

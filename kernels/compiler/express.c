@@ -73,6 +73,8 @@ static struct expr *parse_name(struct translator *t)
         fail_at(t, &token->at, "'%.60s' is a function, expected '(' behind it", name->text);
     if (symbol == NULL)
         fail_at(t, &token->at, "'%.60s' is not declared", name->text);
+    if (symbol->kind == SYMBOL_FUNCTION && t->extensions & EXTENSION_BIT(MATRIX_2))
+        return function_value(t, symbol, &token->at);
     if (symbol->kind == SYMBOL_FUNCTION || symbol->kind == SYMBOL_TYPE)
         fail_at(t, &token->at, "'%.60s' is a %s, expected a value", name->text,
                 symbol->kind == SYMBOL_TYPE ? "type" : "function");

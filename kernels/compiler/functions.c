@@ -324,6 +324,25 @@ static struct expr *call_of(struct translator *t, struct function *f,
     return e;
 }
 
+struct expr *function_value(struct translator *t, struct symbol *symbol,
+                            const struct place *at)
+{
+    struct function *f = symbol->functions;
+    struct expr *e = expr_new(t, EXPR_FUNCTION, type_scalar(t, TYPE_VOID), at);
+    if (f->next != NULL || t->function == NULL)
+        fail_at(t, at, "'%.60s' is an overloaded function, expected a single one",
+                symbol->name->text);
+    for (uint32_t i = 0; i < f->num_parameters; i++)
+        if (!is_by_value(&f->parameters[i]))
+            fail_at(t, at, "parameter %u of '%.60s' is not 'const in'", i + 1,
+                    symbol->name->text);
+    struct call *call = compiler_allocate(t->c, sizeof *call);
+    *call = (struct call){t->function->calls, f, *at};
+    t->function->calls = call;
+    e->function = f;
+    return e;
+}
+
 // GLSL's functions of images and of other stages.
 static bool is_unsupported(const struct name *name)
 {

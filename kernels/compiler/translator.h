@@ -118,6 +118,7 @@ enum expr_kind {
     EXPR_SELECT,    // `left` ? `right` : `third`
     EXPR_COMMA,     // `left`, `right`
     EXPR_LENGTH,    // of the array `left`
+    EXPR_FUNCTION,  // `function`, for a built-in function that calls it
 };
 
 struct expr {
@@ -168,6 +169,7 @@ struct translator {
     const struct token *token; // next one
     uint64_t extensions;       // enum extension_bit
     struct type *numbers[NUM_SCALARS][5][5];
+    struct type *tensors;                  // types of tensors\' layouts and views
     uint32_t level;                        // of nesting
     uint32_t depth;                        // of scopes
     struct symbol *scope[MOST_LEVELS + 4]; // innermost declarations by depth
@@ -360,6 +362,9 @@ void function_declare(struct translator *t, const struct type *result,
 struct function *function_find(struct translator *t, struct symbol *symbol,
                                struct expr **arguments, uint32_t count, bool must_be_exact,
                                const struct place *at);
+// A function as an argument of a built-in one.
+struct expr *function_value(struct translator *t, struct symbol *symbol,
+                            const struct place *at);
 void functions_finish(struct translator *t);
 void precise_mark(struct translator *t, uint32_t variable); // precise.c
 void precise_spread(struct translator *t, struct function *f);

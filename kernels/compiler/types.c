@@ -152,6 +152,26 @@ const struct type *type_coopmat(struct translator *t, const struct type *compone
     return type;
 }
 
+const struct type *type_tensor(struct translator *t, enum base base, uint32_t dimensions,
+                               const uint32_t *parameters, uint32_t count)
+{
+    struct type *type = t->tensors;
+    for (; type != NULL; type = type->next_array)
+        if (type->base == base && type->num_parameters == count &&
+            memcmp(type->parameters, parameters, count * sizeof *parameters) == 0)
+            return type;
+    type = compiler_allocate(t->c, sizeof *type);
+    type->base = (uint8_t)base;
+    type->components = COMPONENTS_UNKNOWN;
+    type->dimensions = dimensions;
+    type->num_parameters = count;
+    memcpy(type->parameters, parameters, count * sizeof *parameters);
+    type->needs = NEED(TENSOR_ADDRESSING);
+    type->next_array = t->tensors;
+    t->tensors = type;
+    return type;
+}
+
 const struct type *type_part(struct translator *t, const struct type *type)
 {
     if (type->base == TYPE_ARRAY || type->base == TYPE_COOPMAT)
@@ -412,6 +432,11 @@ uint32_t type_id(struct translator *t, const struct type *type, uint32_t layout)
         id = ir_type(t->ir, OpTypeCooperativeMatrixKHR, 5,
                      (uint32_t[]){type_id(t, type->element, LAYOUT_NONE), type->scope,
                                   type->matrix_rows, type->matrix_columns, type->use});
+    else if (type->base == TYPE_TENSOR_LAYOUT || type->base == TYPE_TENSOR_VIEW)
+        id = ir_type(t->ir,
+                     type->base == TYPE_TENSOR_LAYOUT ? OpTypeTensorLayoutNV
+                                                      : OpTypeTensorViewNV,
+                     type->num_parameters, type->parameters);
     else
         id = number_id(t, type, layout);
     cached->ids[layout] = id;
@@ -443,6 +468,8 @@ const char *type_text(struct translator *t, const struct type *type)
         return number_text(t, type);
     if (type->base == TYPE_STRUCT || type->base == TYPE_REFERENCE)
         return type->record->name != NULL ? type->record->name->text : "struct";
+    if (type->base == TYPE_TENSOR_LAYOUT || type->base == TYPE_TENSOR_VIEW)
+        return type->base == TYPE_TENSOR_LAYOUT ? "tensorLayoutNV" : "tensorViewNV";
     char *text = compiler_allocate(t->c, MOST_TEXT);
     const char *element = type_text(t, type->element);
     if (type->base == TYPE_COOPMAT)

@@ -30,6 +30,8 @@ enum base {
     TYPE_ARRAY,
     TYPE_REFERENCE, // to a block in memory
     TYPE_COOPMAT,
+    TYPE_TENSOR_LAYOUT, // how a tensor lies in memory
+    TYPE_TENSOR_VIEW,
 };
 
 enum layout {
@@ -56,6 +58,8 @@ struct type {
     const struct type *element;
     uint32_t length, length_id; // 0, 0: not known; 0, id: a specialisation constant
     uint32_t scope, matrix_rows, matrix_columns, use;
+    // Of a tensor's layout or view: ids of its parameters, the number of dimensions first.
+    uint32_t parameters[8], num_parameters, dimensions;
     struct record *record; // of a struct or a reference
     uint64_t needs;        // NEED_* of using it
     uint32_t ids[2 * NUM_LAYOUTS];
@@ -111,6 +115,12 @@ const struct type *type_reference(struct translator *t, struct record *record);
 const struct type *type_coopmat(struct translator *t, const struct type *component,
                                 uint32_t scope, uint32_t rows, uint32_t columns,
                                 uint32_t use);
+
+// Of the parameters' values as GLSL writes them. NULL: there is no such type.
+const struct type *type_tensor_of(struct translator *t, enum base base, uint64_t *values,
+                                  uint32_t count);
+const struct type *type_tensor(struct translator *t, enum base base, uint32_t dimensions,
+                               const uint32_t *parameters, uint32_t count);
 
 // Its id in a layout.
 uint32_t type_id(struct translator *t, const struct type *type, uint32_t layout);

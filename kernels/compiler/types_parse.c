@@ -65,6 +65,54 @@ static const struct type *parse_coopmat(struct translator *t)
     return type_coopmat(t, component, ids[0], ids[1], ids[2], ids[3]);
 }
 
+// The parameters that are not given have their defaults.
+static const struct type *tensor_of(struct translator *t, enum base base, uint64_t *values,
+                                    uint32_t count)
+{
+    uint32_t dimensions = (uint32_t)values[0], ids[8];
+    uint32_t wanted = base == TYPE_TENSOR_LAYOUT ? 2 : 2 + dimensions;
+    for (uint32_t i = 0; i < wanted; i++) {
+        if (i >= count)
+            values[i] = base == TYPE_TENSOR_VIEW && i >= 2 ? i - 2 : 0;
+        ids[i] = base == TYPE_TENSOR_VIEW && i == 1 ? ir_bool(t->ir, values[i] != 0)
+                                                    : ir_u32(t->ir, (uint32_t)values[i]);
+    }
+    return type_tensor(t, base, dimensions, ids, wanted);
+}
+
+const struct type *type_tensor_of(struct translator *t, enum base base, uint64_t *values,
+                                  uint32_t count)
+{
+    if (count == 0 || count > 7 || values[0] < 1 || values[0] > 5)
+        return NULL;
+    return tensor_of(t, base, values, count);
+}
+
+// tensorLayoutNV<dimensions, clamp mode>
+// tensorViewNV<dimensions, has dimensions, permutation ...>
+static const struct type *parse_tensor(struct translator *t, enum base base)
+{
+    const struct token *token = t->token++;
+    uint64_t values[8] = {0};
+    uint32_t count = 0;
+    extension_check(t, EXTENSION_BIT(MATRIX_2), &token->at, token->name->text);
+    expect(t, '<', "behind a tensor's type");
+    do {
+        struct expr *e = parse_additive(t);
+        if (e->kind != EXPR_CONSTANT || !type_is_number(e->type) ||
+            !type_is_scalar(e->type) || base_is_float(e->type->base) || count == 7)
+            fail_at(t, &e->at,
+                    "a parameter of '%s' is no constant integer, or one too many",
+                    token->name->text);
+        values[count++] = e->bits[0];
+    } while (accept(t, ','));
+    expect(t, '>', "behind a tensor's parameters");
+    if (values[0] < 1 || values[0] > 5)
+        fail_at(t, &token->at, "'%s' has %u dimensions, expected 1 to 5", token->name->text,
+                (uint32_t)values[0]);
+    return tensor_of(t, base, values, count);
+}
+
 static const struct type *parse_struct_type(struct translator *t)
 {
     struct record *record = compiler_allocate(t->c, sizeof *record);
@@ -94,6 +142,9 @@ static const struct type *parse_plain_type(struct translator *t)
         return parse_struct_type(t);
     if (keyword == KEYWORD_coopmat)
         return parse_coopmat(t);
+    if (keyword == KEYWORD_tensorLayoutNV || keyword == KEYWORD_tensorViewNV)
+        return parse_tensor(t, keyword == KEYWORD_tensorLayoutNV ? TYPE_TENSOR_LAYOUT
+                                                                 : TYPE_TENSOR_VIEW);
     t->token++;
     if (keyword == KEYWORD_NONE)
         return token->name->symbol->type;

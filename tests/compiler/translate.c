@@ -466,3 +466,73 @@ Test(translate, hostile_texts_end)
         free(text);
     }
 }
+
+// --- extensions --------------------------------------------------------------------------
+
+#define MATRICES                                                                           \
+    "#version 460\n"                                                                       \
+    "#extension GL_NV_cooperative_matrix2 : require\n"                                     \
+    "#extension GL_EXT_integer_dot_product : require\n"                                    \
+    "#extension GL_EXT_buffer_reference2 : require\n"                                      \
+    "#extension GL_EXT_bfloat16 : require\n"                                               \
+    "#extension GL_EXT_shader_explicit_arithmetic_types : require\n"                       \
+    "layout(constant_id = 0) const uint M = 16;\n"                                         \
+    "#define MAT(T, R, C, USE) coopmat<T, gl_ScopeSubgroup, R, C, gl_MatrixUse##USE>\n"    \
+    "layout(std430, binding = 0) buffer A { float16_t d[]; } a;\n"                         \
+    "layout(std430, binding = 1) buffer C { float d[]; } c;\n"                             \
+    "layout(std430, binding = 2) buffer I { int i; uint u; i8vec4 s; u8vec4 t; } n;\n"     \
+    "layout(buffer_reference, std430) buffer List { float x; List next; };\n"              \
+    "layout(push_constant) uniform P { List list; } p;\n"                                  \
+    "shared bfloat16_t tile[256];\n"                                                       \
+    "float most(const in float x, const in float y) { return max(x, y); }\n"               \
+    "float twice(const in uint r, const in uint c, const in float e) { return e + e; }\n"
+
+// An instruction that a text is made of, and how often.
+static const struct {
+    const char *text;
+    uint32_t op, count;
+} made[] = {
+    {"MAT(float16_t, M, 16, A) x; coopMatLoad(x, a.d, 3u, 16u, 0);", 4457, 1},
+    {"MAT(bfloat16_t, M, 16, B) x; coopMatLoad(x, tile, 0, 16, 1);", 4457, 1},
+    {"MAT(float, M, 16, Accumulator) x = MAT(float, M, 16, Accumulator)(1.0);"
+     " coopMatStore(x, c.d, 0, 16, 0);",
+     4458, 1},
+    {"MAT(float16_t, M, 16, A) x = MAT(float16_t, M, 16, A)(1.0);"
+     "MAT(float16_t, 16, M, B) y = MAT(float16_t, 16, M, B)(2.0);"
+     "MAT(float, M, M, Accumulator) z = MAT(float, M, M, Accumulator)(0.0);"
+     "z = coopMatMulAdd(x, y, z); coopMatStore(z * 2.0 + z, c.d, 0, 16, 0);",
+     4459, 1},
+    {"MAT(float, M, M, Accumulator) z = MAT(float, M, M, Accumulator)(0.0), r;"
+     "coopMatReduceNV(r, z, gl_CooperativeMatrixReduceRowNV, most);"
+     "coopMatStore(r, c.d, 0, 16, 0);",
+     5366, 1},
+    {"MAT(float, M, M, Accumulator) z = MAT(float, M, M, Accumulator)(0.0);"
+     "coopMatPerElementNV(z, z, twice); coopMatStore(z, c.d, 0, 16, 0);",
+     5369, 1},
+    {"tensorLayoutNV<2> t = createTensorLayoutNV(2); t = setTensorLayoutDimensionNV(t, 9, "
+     "9);"
+     "MAT(float, M, M, Accumulator) z = MAT(float, M, M, Accumulator)(0.0);"
+     "coopMatLoadTensorNV(z, c.d, 0, sliceTensorLayoutNV(t, 0, M, 0, M));"
+     "coopMatStoreTensorNV(z, c.d, 0, t);",
+     5367, 1},
+    {"n.i = dotEXT(n.s, n.s) + dotEXT(n.s, n.t) + dotEXT(n.t, n.s);", 4452, 2},
+    {"n.u = dotPacked4x8AccSatEXT(n.u, n.u, 7u);", 4454, 1},
+    {"p.list.next.next.x = 1.0;", 62, 1},
+    {"List l = p.list + 3; l.x += l[1].x;", 120, 2},
+};
+
+Test(translate, extensions)
+{
+    for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++) {
+        char text[1024];
+        snprintf(text, sizeof(text), "void main() { %s }\n", made[i].text);
+        struct glsl_result result = compile(MATRICES, text);
+        cr_assert(result.words != NULL, "%s: %d: %s", made[i].text, result.column,
+                  result.message);
+        uint32_t count = 0;
+        for (size_t at = 5; at < result.num_words; at += result.words[at] >> 16)
+            count += (result.words[at] & 0xffff) == made[i].op;
+        cr_assert(eq(u32, count, made[i].count), "%s", made[i].text);
+        glsl_result_finish(&result);
+    }
+}
