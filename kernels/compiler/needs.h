@@ -94,7 +94,8 @@ struct preprocessed;
     X(GROUP_FLOAT16, "GL_EXT_shader_subgroup_extended_types_float16", 0)                   \
     X(MEMORY_SCOPE, "GL_KHR_memory_scope_semantics", 0)                                    \
     X(MATRIX, "GL_KHR_cooperative_matrix", EXTENSION_BIT(MEMORY_SCOPE))                    \
-    X(MATRIX_2, "GL_NV_cooperative_matrix2", EXTENSION_BIT(MATRIX))                        \
+    X(MATRIX_2, "GL_NV_cooperative_matrix2",                                               \
+      EXTENSION_BIT(MATRIX) | EXTENSION_BIT(MEMORY_SCOPE))                                 \
     X(BFLOAT16, "GL_EXT_bfloat16", 0)                                                      \
     X(DOT, "GL_EXT_integer_dot_product", 0)                                                \
     X(INCLUDE, "GL_GOOGLE_include_directive", 0)                                           \

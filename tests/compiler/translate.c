@@ -17,12 +17,13 @@
     "struct S { vec3 a; int k[2]; };\n"                                                    \
     "layout(constant_id = 1) const int SP = 3;\n"
 
-static struct glsl_result compile(const char *head, const char *text)
+static struct glsl_result compile(const char *head, const char *text, uint32_t flags)
 {
     size_t size = strlen(head) + strlen(text);
     char *all = malloc(size + 1);
     snprintf(all, size + 1, "%s%s", head, text);
-    struct glsl_source source = {.text = all, .size = size, .name = "main.comp"};
+    struct glsl_source source = {
+        .text = all, .size = size, .name = "main.comp", .flags = flags};
     struct glsl_result result;
     cr_assert(eq(int, glsl_compile(&source, &result), result.words != NULL));
     free(all);
@@ -233,7 +234,7 @@ static const struct {
 Test(translate, errors)
 {
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        struct glsl_result result = compile(HEAD, wrong[i].text);
+        struct glsl_result result = compile(HEAD, wrong[i].text, 0);
         cr_assert(result.words == NULL, "%s compiles", wrong[i].text);
         cr_assert(eq(str, result.message, (char *)wrong[i].says), "%s", wrong[i].text);
         int line = wrong[i].line == 0 ? 0 : wrong[i].line + 5;
@@ -323,7 +324,7 @@ Test(translate, constants)
                  "const %s c = %s;\n"
                  "void main() { x = c; }\n",
                  values[i].type, values[i].type, values[i].text);
-        struct glsl_result result = compile("", text);
+        struct glsl_result result = compile("", text, 0);
         cr_assert(result.words != NULL, "%s: %s", values[i].text, result.message);
         uint32_t bits = 0;
         cr_assert(find_stored(&result, &bits), "%s", values[i].text);
@@ -389,7 +390,7 @@ Test(translate, capabilities)
                     "layout(std430, binding = 2) buffer Words { uint16_t d[]; } words;\n"
                     "layout(std430, binding = 3) buffer Halves { float16_t d[]; } halves;\n"
                     "layout(std430, binding = 4) buffer Doubles { double d[]; } doubles;\n",
-                    used[i].text);
+                    used[i].text, 0);
         cr_assert(result.words != NULL, "%s: %s", used[i].text, result.message);
         unsigned num_found = 0, num_wanted = num_of(used[i].capabilities);
         for (size_t at = 5; at < result.num_words; at += result.words[at] >> 16) {
@@ -455,7 +456,7 @@ Test(translate, hostile_texts_end)
             memcpy(at, hostile[i].middle, middle);
         strcpy(at, hostile[i].tail);
         double before = seconds();
-        struct glsl_result result = compile(HEAD, text);
+        struct glsl_result result = compile(HEAD, text, 0);
         double took = seconds() - before;
         if (hostile[i].says)
             check_says(result.words ? "no error" : result.message, hostile[i].says);
@@ -526,7 +527,7 @@ Test(translate, extensions)
     for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++) {
         char text[1024];
         snprintf(text, sizeof(text), "void main() { %s }\n", made[i].text);
-        struct glsl_result result = compile(MATRICES, text);
+        struct glsl_result result = compile(MATRICES, text, GLSL_NOT_OPTIMISED);
         cr_assert(result.words != NULL, "%s: %d: %s", made[i].text, result.column,
                   result.message);
         uint32_t count = 0;
