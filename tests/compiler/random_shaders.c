@@ -6,8 +6,8 @@
 //   [--keep-going]
 //
 // --count: kernels; eight share a shader. A failure is shortened and printed, with the seed
-// of its shader, from which `--seed N --count 8` makes it again. --print: prints the
-// shaders and compiles nothing.
+// of its shader, from which `--seed N --count 8` makes it again; --brief: the seed alone.
+// --print: prints the shaders and compiles nothing.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ struct options {
     uint64_t seed;
     uint32_t count;
     const struct compiler_choice *other;
-    bool prints, keeps_going;
+    bool prints, keeps_going, is_brief;
 };
 
 // How a shader fares: a failure that is shortened stays of its kind.
@@ -129,11 +129,13 @@ static bool fails_alike(void *context, const char *text)
             is_alike(wanted->check->message, wanted->message));
 }
 
-static void report(struct check *check, uint64_t seed, const char *text)
+static void report(struct check *check, uint64_t seed, const char *text, bool is_brief)
 {
     struct wanted wanted = {check, check->outcome, ""};
     memcpy(wanted.message, check->message, sizeof(wanted.message));
     printf("seed %llu: %s\n", (unsigned long long)seed, check->message);
+    if (is_brief)
+        return;
     char *shorter = reduce_text(text, fails_alike, &wanted, MOST_TRIES);
     compare(check, shorter);
     printf("--- shortened: %s\n%s---\n", check->message, shorter);
@@ -148,7 +150,7 @@ static _Noreturn void usage(void)
     fprintf(
         stderr,
         "usage: random-shaders [--seed N] [--count N] [--other NAME] [--plant N] [--print] "
-        "[--keep-going]\nNAME: one of %s\n",
+        "[--keep-going] [--brief]\nNAME: one of %s\n",
         compiler_names());
     exit(2);
 }
@@ -171,6 +173,8 @@ static void read_options(int argc, char **argv, struct options *out)
             out->prints = true;
         else if (strcmp(argv[i], "--keep-going") == 0)
             out->keeps_going = true;
+        else if (strcmp(argv[i], "--brief") == 0)
+            out->is_brief = true;
         else
             usage();
     }
@@ -184,6 +188,8 @@ int main(int argc, char **argv)
     uint32_t failed = 0, shaders;
     read_options(argc, argv, &options);
     shaders = (options.count + KERNELS - 1) / KERNELS;
+    // One workgroup: the threads of the software driver would only wait for each other.
+    setenv("LP_NUM_THREADS", "0", 0);
     struct check check = {.gpu = options.prints ? NULL : gpu_open(),
                           .other = options.other};
     printf("seed %llu, %u shaders of %d kernels, %s%s%s\n",
@@ -198,7 +204,7 @@ int main(int argc, char **argv)
             compare(&check, text);
         if (check.outcome != SAME) {
             failed++;
-            report(&check, options.seed + i, text);
+            report(&check, options.seed + i, text, options.is_brief);
         }
         free(text);
     }
