@@ -58,9 +58,13 @@ static bool next_name(const char **at, int column, char out[128])
 Test(document, functions)
 {
     read_section("\n## Built-in functions\n");
-    for (uint32_t i = 0; i < builtin_table_size; i++)
-        cr_expect(has(builtin_table[i].name), "%s is not in the document",
-                  builtin_table[i].name);
+    for (uint32_t i = 0; i < builtin_table_size; i++) {
+        const struct builtin *b = &builtin_table[i];
+        cr_assert(memchr(b->name, 0, sizeof(b->name)) != NULL, "row %u: a longer name", i);
+        cr_assert(memchr(b->pattern, 0, sizeof(b->pattern)) != NULL, "%s: a longer pattern",
+                  b->name);
+        cr_expect(has(b->name), "%s is not in the document", b->name);
+    }
     char name[128];
     for (const char *at = section; next_name(&at, 2, name);) {
         uint32_t i = 0;
