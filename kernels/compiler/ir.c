@@ -491,6 +491,8 @@ static uint32_t kind_of(const struct ir *ir, uint32_t op)
 
 bool ir_has_effects(const struct ir *ir, const struct ir_inst *inst)
 {
+    if (inst->op == OpLoad)
+        return inst->num_operands > 1 && (inst->operands[1] & MemoryAccessVolatile);
     return (kind_of(ir, inst->op) & HAS_EFFECTS) ||
            (inst->op == OpExtInst && extended_has_effects(ir, inst));
 }

@@ -10,8 +10,8 @@
 
 static uint32_t mix(uint32_t hash, uint32_t word)
 {
-    uint64_t product = (uint64_t)(hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-    return (uint32_t)(product >> 29);
+    uint64_t product = (uint64_t)(hash ^ word) * UINT32_C(0x9e3779b1);
+    return (uint32_t)((product ^ product >> 32) & UINT32_MAX);
 }
 
 static uint32_t hash_of(uint32_t op, uint32_t type, uint32_t count,

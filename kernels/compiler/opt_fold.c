@@ -66,14 +66,6 @@ static bool divide(uint32_t op, uint64_t a, uint64_t b, uint32_t width, uint64_t
     }
 }
 
-// Products of 64 bits without a sign wrap, which the sanitizer of integers reports.
-static uint64_t product(uint64_t a, uint64_t b)
-{
-    uint64_t low = (a & UINT32_MAX) * (b & UINT32_MAX);
-    uint64_t high = (a >> 32) * (b & UINT32_MAX) + (a & UINT32_MAX) * (b >> 32);
-    return low + (high << 32);
-}
-
 static bool shift(uint32_t op, uint64_t a, uint64_t b, uint32_t width, uint64_t *out)
 {
     if (b >= width)
@@ -129,18 +121,19 @@ static bool compare_integers(uint32_t op, uint64_t a, uint64_t b, uint32_t width
     }
 }
 
+// Results wrap, which the builtins do without a word of the sanitizers.
 static bool combine_integers(uint32_t op, uint64_t a, uint64_t b, uint32_t width,
                              uint64_t *out)
 {
     switch (op) {
     case OpIAdd:
-        *out = a + b;
+        (void)__builtin_add_overflow(a, b, out);
         return true;
     case OpISub:
-        *out = a - b;
+        (void)__builtin_sub_overflow(a, b, out);
         return true;
     case OpIMul:
-        *out = product(a, b);
+        (void)__builtin_mul_overflow(a, b, out);
         return true;
     case OpUDiv:
     case OpSDiv:
@@ -178,7 +171,7 @@ static bool change_integer(uint32_t op, const struct scalar *a, uint64_t *out)
         *out = !a->bits;
         return true;
     case OpSNegate:
-        *out = ~a->bits + 1;
+        (void)__builtin_sub_overflow((uint64_t)0, a->bits, out);
         return true;
     case OpBitCount:
         *out = 0;

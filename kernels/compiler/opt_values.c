@@ -45,12 +45,18 @@ static bool is_commutative(uint32_t op)
     }
 }
 
+static uint32_t mix(uint32_t hash, uint32_t word)
+{
+    uint64_t product = (uint64_t)(hash ^ word) * UINT32_C(0x9e3779b1);
+    return (uint32_t)((product ^ product >> 32) & UINT32_MAX);
+}
+
 static uint32_t hash_of(const struct ir_inst *inst)
 {
-    uint64_t hash = (uint64_t)inst->op << 32 | inst->type;
+    uint32_t hash = mix(mix(1, inst->op), inst->type);
     for (uint32_t i = 0; i < inst->num_operands; i++)
-        hash = (hash ^ hash >> 31 ^ inst->operands[i]) * UINT64_C(0x9e3779b97f4a7c15);
-    return (uint32_t)(hash >> 32);
+        hash = mix(hash, inst->operands[i]);
+    return hash;
 }
 
 static bool is_same(const struct values *v, const struct ir_inst *a,

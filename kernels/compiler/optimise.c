@@ -252,6 +252,9 @@ void ir_optimise_with(struct ir *ir, uint32_t passes)
     if (passes & PASS_DEAD)
         opt_dead(o, false); // functions that were inlined need no more passes
     ir_scratch_reset(ir);
+    if ((passes & PASS_PRIVATE) && !o->keeps_functions)
+        opt_private(o);
+    ir_scratch_reset(ir);
     for (struct ir_function *f = ir->functions; f; f = f->next)
         if (f->first)
             optimise_function(o, f, passes);

@@ -8,15 +8,16 @@
 
 // Passes that can be left out, for finding the one that is wrong.
 enum {
-    PASS_RETURN = 1,  // one return a function
-    PASS_INLINE = 2,  // calls
-    PASS_SPLIT = 4,   // local arrays and structs to their members
-    PASS_SSA = 8,     // local variables to values
-    PASS_VALUES = 16, // constants, identities, equal values
-    PASS_MEMORY = 32, // loads of what was just stored or loaded; with PASS_VALUES
-    PASS_FLOW = 64,   // branches on constants, blocks
-    PASS_DEAD = 128,  // what nobody needs
-    PASS_ALL = 255,
+    PASS_RETURN = 1,    // one return a function
+    PASS_INLINE = 2,    // calls
+    PASS_SPLIT = 4,     // local arrays and structs to their members
+    PASS_SSA = 8,       // local variables to values
+    PASS_VALUES = 16,   // constants, identities, equal values
+    PASS_MEMORY = 32,   // loads of what was just stored or loaded; with PASS_VALUES
+    PASS_FLOW = 64,     // branches on constants, blocks
+    PASS_DEAD = 128,    // what nobody needs
+    PASS_PRIVATE = 256, // variables of the module to local ones
+    PASS_ALL = 511,
 };
 
 // A decoration of an id.
@@ -102,6 +103,7 @@ bool opt_return(struct optimiser *o, struct ir_function *function);
 // Whether the function has one return, outside of selections and loops.
 bool opt_has_one_return(const struct ir *ir, const struct ir_function *function);
 void opt_inline(struct optimiser *o, bool merges_returns);
+void opt_private(struct optimiser *o);
 void opt_split(struct optimiser *o, struct ir_function *function);
 void opt_ssa(struct optimiser *o, struct ir_function *function);
 void opt_values(struct optimiser *o, struct ir_function *function, bool forwards);

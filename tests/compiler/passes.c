@@ -174,6 +174,8 @@ static const struct row values[] = {
      "%a = OpLoad %uint %p1\n%o = OpAtomicIAdd %uint %p1 %u1 %u0 %a\n"
      "%b = OpLoad %uint %p1\n" INTEGERS("IAdd", "%o", "%b"),
      "2 OpLoad", 0},
+    {"nobody reads it, but it is volatile", "", "%a = OpLoad %uint %p1 Volatile\n",
+     "1 OpLoad", 0},
     {"volatile", "",
      "%a = OpLoad %uint %p1 Volatile\n%b = OpLoad %uint %p1 Volatile\n" INTEGERS(
          "IMul", "%a", "%b"),

@@ -47,6 +47,15 @@ static const struct row locals[] = {
      "!OpVariable %_ptr_Function\n!OpComposite", 0},
     {"never read", "%v = OpVariable %to_four Function\n",
      "%e = OpAccessChain %to_local %v %x\nOpStore %e %x\n", "!Function_uint\n!OpStore", 0},
+    {"a private variable", "",
+     "%a = OpLoad %uint %private\nOpStore %private %x\n%b = OpLoad %uint "
+     "%private\n" INTEGERS("IAdd", "%a", "%b"),
+     "!Private\nOpIAdd %uint %uint_3 @", 0},
+    {"a private array by an index", "",
+     "%e = OpAccessChain %to_private %privates %x\n%f = OpAccessChain %to_private "
+     "%privates %u1\n"
+     "OpStore %f %x\n%a = OpLoad %uint %e\nOpStore %p0 %a\n",
+     "!Private\n1 OpVariable %_ptr_Function", 0},
     {"volatile stays", "%v = OpVariable %to_local Function\n",
      "OpStore %v %x Volatile\n%a = OpLoad %uint %v Volatile\nOpStore %p0 %a\n",
      "OpVariable %_ptr_Function", 0},
@@ -160,6 +169,13 @@ static const struct row functions[] = {
     {"decorations come along", "", CALL, "!OpFunctionCall\nNoContraction",
      BEGIN "%g = OpBitcast %float %a\n%precise = OpFMul %float %g %g\n"
            "%h = OpBitcast %uint %precise\nOpReturnValue %h\n" END},
+    {"a private variable of two functions", "",
+     CALL "%b = OpLoad %uint %private\nOpStore %p1 %b\n", "1 OpVariable %_ptr_Private",
+     BEGIN "OpBranch %top\n%top = OpLabel\nOpLoopMerge %end %next None\nOpBranch %body\n"
+           "%body = OpLabel\n%d = OpIEqual %bool %a %spec\nOpSelectionMerge %j None\n"
+           "OpBranchConditional %d %t %j\n%t = OpLabel\nOpStore %private %a\n"
+           "OpReturnValue %a\n%j = OpLabel\nOpBranch %next\n%next = OpLabel\n"
+           "OpBranchConditional %true %top %end\n%end = OpLabel\nOpReturnValue %u4\n" END},
     {"never called", "", "OpStore %p0 %x\n", "1 OpFunction ",
      BEGIN "%m = OpIMul %uint %a %a\nOpReturnValue %m\n" END},
 };

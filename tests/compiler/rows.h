@@ -77,6 +77,11 @@ static const char types[] = "%void = OpTypeVoid\n"
                             "%to_shared = OpTypePointer Workgroup %uint\n"
                             "%shared = OpVariable %to_shared Workgroup\n"
                             "%other_shared = OpVariable %to_shared Workgroup\n"
+                            "%to_private = OpTypePointer Private %uint\n"
+                            "%to_privates = OpTypePointer Private %four\n"
+                            "%private = OpVariable %to_private Private %u3\n"
+                            "%privates = OpVariable %to_privates Private\n"
+
                             "%procedure = OpTypeFunction %void\n"
                             "%function = OpTypeFunction %uint %uint\n";
 
