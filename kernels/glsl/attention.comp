@@ -185,12 +185,6 @@ vec4 masked(state s, int key, vec4 scores)
     return mix(scores, vec4(-infinity()), hidden);
 }
 
-vec4 weights(vec4 scores, vec4 shift)
-{
-    return vec4(weight(scores.x, shift.x), weight(scores.y, shift.y), weight(scores.z, shift.z),
-                weight(scores.w, shift.w));
-}
-
 // The greatest of all invocations of a row.
 vec4 greatest(vec4 own)
 {

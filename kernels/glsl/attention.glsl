@@ -94,6 +94,12 @@ float weight(float score, float shift)
     return score == -infinity() ? 0.0 : exp(score - shift);
 }
 
+vec4 weights(vec4 scores, vec4 shift)
+{
+    return vec4(weight(scores.x, shift.x), weight(scores.y, shift.y), weight(scores.z, shift.z),
+                weight(scores.w, shift.w));
+}
+
 float add_dot(float sum, vec4 a, vec4 b)
 {
     sum += a.x * b.x;

@@ -246,23 +246,28 @@ void add_width(uint first, uint end, inout vec4 totals[V_TOTALS])
 
 // --- scores -------------------------------------------------------------------------------
 
-// The score of a key for a query: with soft cap and mask, minus infinity where the query does not
-// see it. Where it changes with the product, `slope` is by how much.
-float masked(ivec3 place, int key, float score, out float slope)
+// Scores of own rows with soft cap and mask, minus infinity where a query does not see the key:
+// keys from `low` to `high` are seen by place, the mask of a query and key is at `at`. Where they
+// change with the products, `slopes` are by how much.
+void mask_scores(ivec4 low, ivec4 high, ivec4 key, uvec4 at, inout vec4 scores, out vec4 slopes)
 {
-    slope = 1.0;
-    if (key < place.x || key >= place.y)
-        return -infinity();
+    bvec4 hidden = bvec4(ivec4(lessThan(key, low)) | ivec4(greaterThanEqual(key, high)));
+    slopes = vec4(1);
     if (args.soft_cap > 0.0) {
-        score = capped(vec4(score)).x;
-        slope = 1.0 - score / args.soft_cap * (score / args.soft_cap);
+        scores = capped(scores);
+        vec4 part = scores / args.soft_cap;
+        slopes -= part * part;
     }
-    uint at = uint(place.z) + uint(key) * args.mask_key;
-    if ((args.flags & HAS_ADDED) != 0u)
-        score += PASTE(FROM_, IN)(PASTE(W_, IN)(added.d[at]));
-    if ((args.flags & HAS_SEEN) != 0u && uint(seen.d[at]) == 0u)
-        score = -infinity();
-    return score;
+    if ((args.flags & (HAS_ADDED | HAS_SEEN)) != 0u) {
+        bool is_added = (args.flags & HAS_ADDED) != 0u;
+        [[unroll]] for (uint i = 0u; i < 4u; i++) {
+            if (!hidden[i] && is_added)
+                scores[i] += PASTE(FROM_, IN)(PASTE(W_, IN)(added.d[at[i]]));
+            else if (!hidden[i])
+                hidden[i] = uint(seen.d[at[i]]) == 0u;
+        }
+    }
+    scores = mix(scores, vec4(-infinity()), hidden);
 }
 
 // What query `row` sees: from which key, to which, and where its mask begins.
@@ -274,9 +279,9 @@ ivec3 place_of(uint row, int length)
 }
 
 // A weight of 0 changes by nothing, also where what it would change by is no number.
-float change(float weight, float by, float shared_by_all, float slope)
+vec4 change(vec4 weights, vec4 by, vec4 slopes)
 {
-    return weight == 0.0 ? 0.0 : weight * (by - shared_by_all) * slope;
+    return mix(weights * by * slopes, vec4(0), equal(weights, vec4(0)));
 }
 
 #ifdef OF_keys
@@ -296,12 +301,11 @@ void weigh(inout vec4 scores[EACH], out vec4 slopes[EACH])
     [[unroll]] for (uint j = 0u; j < EACH; j++) {
         uint other = lane_x + LANES * j;
         vec4 state = tile_states[other];
-        [[unroll]] for (uint i = 0u; i < 4u; i++) {
-            int key = int(own_first + lane_y * 4u + i);
-            float slope, score = masked(tile_places[other].xyz, key, scores[j][i], slope);
-            scores[j][i] = weight(score, state.x) * state.y;
-            slopes[j][i] = slope;
-        }
+        ivec4 place = tile_places[other];
+        ivec4 key = int(own_first + lane_y * 4u) + ivec4(0, 1, 2, 3);
+        mask_scores(ivec4(place.x), ivec4(place.y), key, uint(place.z) + uvec4(key) * args.mask_key,
+                    scores[j], slopes[j]);
+        scores[j] = weights(scores[j], vec4(state.x)) * state.y;
     }
 }
 
@@ -313,15 +317,13 @@ void write_p(vec4 x[EACH])
 
 void add_tile(uint first, inout vec4 k_totals[K_TOTALS], inout vec4 v_totals[V_TOTALS])
 {
-    vec4 weights[EACH], slopes[EACH], changes[EACH];
-    multiply_depth(first, total_rows, weights);
-    weigh(weights, slopes);
-    write_p(weights);
+    vec4 shares[EACH], slopes[EACH], changes[EACH];
+    multiply_depth(first, total_rows, shares);
+    weigh(shares, slopes);
+    write_p(shares);
     multiply_width(first, total_rows, changes);
     [[unroll]] for (uint j = 0u; j < EACH; j++)
-        [[unroll]] for (uint i = 0u; i < 4u; i++)
-            changes[j][i] = change(weights[j][i], changes[j][i],
-                                   tile_states[lane_x + LANES * j].z, slopes[j][i]);
+        changes[j] = change(shares[j], changes[j] - tile_states[lane_x + LANES * j].z, slopes[j]);
     uint end = min(first + OTHERS, total_rows);
     add_width(first, end, v_totals);
     barrier();
@@ -403,28 +405,29 @@ void add_all(uint unit, int length)
 {
     vec4 totals[K_TOTALS], scores[EACH], slopes[EACH], changes[EACH];
     vec4 most = vec4(-infinity()), sum = vec4(0), outs = sum_outputs();
-    ivec3 place[4];
-    [[unroll]] for (uint i = 0u; i < 4u; i++)
-        place[i] = place_of(own_first + lane_y * 4u + i, length);
+    ivec4 low, high, start;
+    [[unroll]] for (uint i = 0u; i < 4u; i++) {
+        ivec3 place = place_of(own_first + lane_y * 4u + i, length);
+        low[i] = place.x;
+        high[i] = place.y;
+        start[i] = place.z;
+    }
     [[unroll]] for (uint i = 0u; i < K_TOTALS; i++)
         totals[i] = vec4(0);
     uvec2 seen_keys = visible_keys(own_first, ROWS, length);
     for (uint first = seen_keys.x; first < seen_keys.y; first += OTHERS) {
         multiply_depth(first, seen_keys.y, scores);
         vec4 own = most, shift, scale;
-        [[unroll]] for (uint j = 0u; j < EACH; j++)
-            [[unroll]] for (uint i = 0u; i < 4u; i++) {
-                int key = int(first + lane_x + LANES * j);
-                float slope;
-                scores[j][i] = masked(place[i], key, scores[j][i], slope);
-                slopes[j][i] = slope;
-                own[i] = max(own[i], scores[j][i]);
-            }
-        own = gather(own, false);
-        [[unroll]] for (uint i = 0u; i < 4u; i++) {
-            shift[i] = own[i] == -infinity() ? 0.0 : own[i];
-            scale[i] = weight(most[i], shift[i]);
+        [[unroll]] for (uint j = 0u; j < EACH; j++) {
+            uint key = first + lane_x + LANES * j;
+            mask_scores(low, high, ivec4(key), uvec4(start) + key * args.mask_key, scores[j],
+                        slopes[j]);
+            own = max(own, scores[j]);
         }
+        own = gather(own, false);
+        [[unroll]] for (uint i = 0u; i < 4u; i++)
+            shift[i] = own[i] == -infinity() ? 0.0 : own[i];
+        scale = weights(most, shift);
         most = own;
         sum *= scale;
         [[unroll]] for (uint c = 0u; c < K_PER; c++)
@@ -432,13 +435,10 @@ void add_all(uint unit, int length)
                 totals[c * 4u + i] *= scale[i];
         multiply_width(first, seen_keys.y, changes);
         [[unroll]] for (uint j = 0u; j < EACH; j++) {
-            vec4 x;
-            [[unroll]] for (uint i = 0u; i < 4u; i++) {
-                float p = weight(scores[j][i], shift[i]);
-                sum[i] += p;
-                x[i] = change(p, changes[j][i], outs[i], slopes[j][i]);
-            }
-            tile_p[(lane_x + LANES * j) * P_PITCH + lane_y] = x;
+            vec4 p = weights(scores[j], shift);
+            sum += p;
+            tile_p[(lane_x + LANES * j) * P_PITCH + lane_y] =
+                change(p, changes[j] - outs, slopes[j]);
         }
         add_depth(first, min(first + OTHERS, seen_keys.y), totals);
     }
