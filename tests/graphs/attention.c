@@ -464,10 +464,9 @@ static void run_gradients(const struct row *r, tn_dtype dtype)
     tn_stats before = stats_of(runtime);
     must(s, tn_eval_n(s, gradients, NUM_GRADIENTS));
     uint64_t steps = stats_of(runtime).steps - before.steps;
-    for (int n = 0; n < NUM_GRADIENTS; n++) {
+    for (int n = 0; n < NUM_GRADIENTS; n++)
         must(s, tn_read(s, gradients[n], got[n].tensor.data,
                         (uint64_t)got[n].count * (uint64_t)tn_dtype_bytes(dtype)));
-    }
     compare_gradients(r, &o, dtype, &g, got);
     if (r->layout != COLUMNS)
         cr_assert(steps == 2, "row %td, %s: %" PRIu64 " steps", r - rows,

@@ -67,10 +67,10 @@ static void NAME(weigh_all)(const struct gradient *g, const struct grad_block *b
 {
     const struct attention *s = &g->of;
     int64_t all = b->high - b->low, begin, end;
-    for (int64_t at = 0; at < all; at += KEY_BLOCK)
-        NAME(multiply_keys)
-        (g, b, b->low + at, all - at < KEY_BLOCK ? all - at : KEY_BLOCK,
-         (T *)b->weights + at, g->pitch);
+    for (int64_t at = 0; at < all; at += KEY_BLOCK) {
+        int64_t left = all - at, count = left < KEY_BLOCK ? left : KEY_BLOCK;
+        NAME(multiply_keys)(g, b, b->low + at, count, (T *)b->weights + at, g->pitch);
+    }
     for (int64_t i = 0; i < b->rows; i++) {
         struct attention_row *state = &b->states[i];
         T *row = (T *)b->weights + i * g->pitch;
