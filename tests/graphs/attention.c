@@ -21,8 +21,8 @@ enum masks {
 enum layouts { PLAIN, CACHE, COLUMNS, ODD_OFFSET };
 
 // Each tile, number of columns, dtype and way to load is a shader, which software compiles
-// for most of a second: rows keep to few. `half` names what GPUs run a row in beside f32;
-// the second of them, which has the same kernels, runs these alone.
+// for most of a second: rows keep to few. `half` names what GPUs run a row in beside f32,
+// and what the second of them, which has the same kernels, runs alone.
 struct row {
     int64_t heads, groups, queries, keys, depth, width;
     enum masks mask;
@@ -50,6 +50,7 @@ static const struct row rows[] = {
     {8, 2, 1, 300, 32, 64, 0, 0, 0, {0}, 0, {0}, TN_F16},
     {2, 2, 1, 515, 32, 33, 0, 0, 0, {0}, 0, {0}, TN_BF16},
     {2, 2, 80, 1030, 8, 16, 0, 0, 0, {0}, 0, {"is_causal", "true"}, TN_BF16},
+    {64, 64, 33, 20, 4, 4, 0, 0, 0, {0}, 0, {"is_causal", "true"}, 0},
     // places
     {2, 2, 70, 70, 16, 16, 0, 0, 0, {0}, 0, {"is_causal", "true"}, 0},
     {4, 2, 20, 40, 16, 16, 0, 0, 0, {0}, 0, {"is_causal", "true", "window", "7"}, 0},
@@ -576,16 +577,8 @@ Test(attention, no_buffer_has_the_scores, .init = NULL)
 // rows that see it.
 Test(attention, no_number_is_lost)
 {
-    static const struct row r = {1,
-                                 1,
-                                 2,
-                                 300,
-                                 16,
-                                 16,
-                                 .attrs = {"is_causal", "true"},
-                                 .num_lengths = 1,
-                                 .lengths = {300},
-                                 .length_dtype = TN_I64};
+    static const struct row r = {
+        1, 1, 2, 300, 16, 16, 0, 0, 1, {300}, TN_I64, {"is_causal", "true"}, 0};
     float out[BATCHES * 2 * 16];
     tn_scope *s = tn_scope_open(runtime);
     struct operands o = make_operands(&r, TN_F32);

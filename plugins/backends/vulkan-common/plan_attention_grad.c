@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <tenon/checked.h>
 
-#define FEW_GROUPS 256 // with fewer workgroups tiles have fewer rows, for a large device
+#define FEW_GROUPS 128 // with fewer workgroups tiles have fewer rows, for a large device
 #define LANES 16       // invocations of a row
+#define OPERANDS 10    // of a launch
 
 // --- operands --------------------------------------------------------------------------
 
@@ -54,7 +55,7 @@ uint64_t vk_attention_grad_scratch(const tn_kernel_query *query)
 // --- tiles -----------------------------------------------------------------------------
 
 // Own rows of a workgroup, rows of the other kind, vectors of a row in shared memory. The
-// first one that the device has memory for.
+// first one that there are rows for, and that the device has memory for; else the last one.
 static const struct tile {
     uint32_t rows, others, slice;
 } tiles[] = {{64, 64, 8}, {32, 64, 8}, {32, 64, 4}, {16, 32, 4}};
@@ -113,10 +114,11 @@ static uint32_t shared_bytes(const struct constants *c)
 static bool choose_constants(const tn_vulkan_limits *limits, const struct vk_attention *a,
                              uint64_t rows, struct constants *out)
 {
-    uint32_t first = ceil_div(rows, tiles[0].rows) < FEW_GROUPS;
-    for (uint32_t i = first; i < sizeof(tiles) / sizeof(tiles[0]); i++) {
+    const uint32_t count = sizeof(tiles) / sizeof(tiles[0]);
+    for (uint32_t i = 0; i < count; i++) {
+        bool has_rows = ceil_div(rows, tiles[i].rows) >= FEW_GROUPS || i == count - 1;
         *out = constants_of(&tiles[i], a);
-        if (out->group <= limits->max_invocations &&
+        if (has_rows && out->group <= limits->max_invocations &&
             out->group <= limits->max_group_size[0] &&
             shared_bytes(out) <= limits->max_shared)
             return true;
@@ -201,6 +203,11 @@ tn_status vk_plan_attention_grad(const tn_vulkan_plan *plan)
     for (uint32_t i = 0; i < step->num_inputs && i < 7; i++)
         in[i] = &tn_step_input(step, i)->layout;
     struct gradient g = describe(in);
+    if (plan->limits->max_operands < OPERANDS)
+        return plan->host->fail(plan->host, TN_ERR_UNSUPPORTED,
+                                "the derivative of attention needs launches of %d "
+                                "operands, the device takes %u",
+                                OPERANDS, plan->limits->max_operands);
     bool is_by_vectors = vk_attention_by_vectors(&g.of) && g.out->offset % 4 == 0 &&
                          g.gradient->offset % 4 == 0;
     for (uint32_t i = 0; i < 3; i++)
