@@ -37,7 +37,8 @@ int32_t vk_attention_grad_accepts(const tn_kernel_query *query)
 {
     struct gradient g = describe_query(query);
     return vk_attention_is_taken(&g.of, query->attrs) && g.out->dtype == g.of.q->dtype &&
-           g.gradient->dtype == g.of.q->dtype && g.of.depth <= VK_ATTENTION_COLUMNS;
+           g.gradient->dtype == g.of.q->dtype && g.of.depth > 0 && g.of.width > 0 &&
+           g.of.depth <= VK_ATTENTION_COLUMNS;
 }
 
 static uint64_t states_size(const struct vk_attention *a)
