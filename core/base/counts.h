@@ -25,10 +25,18 @@ struct counts {
 };
 
 // Release: a thread that reads the sum sees all writes before each addition in it.
+// `thread` is the calling thread's number: a caller that adds several times reads it once,
+// since in a shared library each read is a call.
+static inline void counts_add_as(struct counts *counts, unsigned thread, uint32_t index,
+                                 int64_t amount)
+{
+    atomic_fetch_add_explicit(&counts->part[thread % COUNT_PARTS].count[index], amount,
+                              memory_order_release);
+}
+
 static inline void counts_add(struct counts *counts, uint32_t index, int64_t amount)
 {
-    atomic_fetch_add_explicit(&counts->part[thread_number() % COUNT_PARTS].count[index],
-                              amount, memory_order_release);
+    counts_add_as(counts, thread_number(), index, amount);
 }
 
 static inline int64_t counts_sum(const struct counts *counts, uint32_t index)

@@ -128,6 +128,30 @@ Test(memory, arenas_give_cleared_aligned_memory)
     cr_assert(eq(ptr, arena.blocks, NULL));
 }
 
+// Within a block, over blocks, and back to the empty arena, which keeps its first block.
+Test(memory, arenas_give_cleared_memory_after_a_rewind)
+{
+    struct arena arena = {0};
+    unsigned seed = 2;
+    for (int i = 0; i < 300; i++) {
+        struct arena_mark marks[8];
+        const int depth = i % 8;
+        for (int k = 0; k <= depth; k++) {
+            marks[k] = arena_mark(&arena);
+            for (int n = (int)((unsigned)rand_r(&seed) % 6); n > 0; n--) {
+                size_t size = (size_t)rand_r(&seed) % (n == 5 ? 3000 : 200);
+                unsigned char *memory = arena_alloc(&arena, size);
+                for (size_t j = 0; j < size; j++)
+                    cr_assert(eq(u8, memory[j], 0));
+                memset(memory, 0xff, size);
+            }
+        }
+        for (int k = depth; k >= 0 && (k > 0 || i % 3); k--)
+            arena_rewind(&arena, marks[k]);
+    }
+    arena_finish(&arena);
+}
+
 // --- hashes and the map ----------------------------------------------------------------
 
 Test(memory, hashes_tell_order_length_and_content_apart)
