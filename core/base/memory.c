@@ -127,11 +127,11 @@ struct arena_block {
 static void *take(struct arena *arena, size_t size)
 {
     unsigned char *memory = arena->next;
-    if ((size_t)(arena->cleared - memory) < size) {
-        size_t dirty = (size_t)(arena->end - arena->cleared);
-        size_t missing = size - (size_t)(arena->cleared - memory);
-        size_t more = missing > ARENA_CLEARED ? missing : ARENA_CLEARED;
-        more = more < dirty ? more : dirty;
+    size_t ready = (size_t)(arena->cleared - memory);
+    if (ready < size) {
+        size_t room = (size_t)(arena->end - arena->cleared);
+        size_t more = size - ready > ARENA_CLEARED ? size - ready : ARENA_CLEARED;
+        more = more < room ? more : room;
         memset(arena->cleared, 0, more);
         arena->cleared += more;
     }
@@ -144,6 +144,11 @@ void *arena_alloc(struct arena *arena, size_t size)
     if (size > SIZE_MAX - ARENA_LAST)
         return fail_memory(size), NULL;
     size = (size + 15) & ~(size_t)15;
+    if ((size_t)(arena->cleared - arena->next) >= size && arena->next) {
+        void *memory = arena->next;
+        arena->next += size;
+        return memory;
+    }
     if ((size_t)(arena->end - arena->next) >= size && arena->next)
         return take(arena, size);
     // A large allocation gets a block of its own; the shared block stays in use.
