@@ -243,7 +243,7 @@ Test(vulkan_foreign, wrong_kernels_are_refused_with_their_reason)
         {"no_entry", "no entry point \"other\"", false},
         {"many_bindings", "has a binding 2, but the launch has 2 operands", false},
         {"no_code", "it has no code", false},
-        {"wrong_text", "GLSL line 5: 'undeclared' : undeclared identifier", true},
+        {"wrong_text", "GLSL line 5: 'undeclared' is not declared", true},
         {"text_entry", "no entry point \"elsewhere\"", true},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -18,7 +18,7 @@ static void release_words(struct vk_code *code)
 // The cache key, as text: all that the SPIR-V depends on (compiler, definitions, source).
 static void write_key(struct text *key, const struct glsl_source *source)
 {
-    text_add(key, "spirv/1 %s\n", glsl_compiler_version());
+    text_add(key, "spirv/2 %s %u\n", glsl_compiler_version(), (unsigned)source->flags);
     for (size_t i = 0; i < source->num_defines; i++)
         text_add(key, "%s=%s\n", source->defines[i].name, source->defines[i].value);
     text_add(key, "\n%.*s", (int)source->size, source->text);
@@ -137,21 +137,27 @@ tn_status jit_compile_module(tn_device *device, const char *name,
 
 // --- programs --------------------------------------------------------------------------
 
+// A program that a kernel's loads or stores call stays a function.
 tn_status jit_program(tn_device *device, void *context, struct vk_code *out)
 {
     const struct program_source *source = context;
     struct text text = {0};
-    if (source->class->is_function)
+    bool is_function = source->class->is_function;
+    if (is_function)
         program_write_function_glsl(&text, glsl_expression, glsl_complex, source->program,
                                     source->class);
     else
         program_write_glsl(&text, glsl_expression, glsl_complex, source->program,
                            source->class);
+    const struct glsl_source glsl = {.text = text.data,
+                                     .size = text.size,
+                                     .flags = is_function ? GLSL_KEEPS_FUNCTIONS : 0};
     tn_status status =
         text.failed
             ? device->host->fail(device->host, TN_ERR_MEMORY, "out of memory")
-            : jit_compile(device, source->program->name ? source->program->name : "program",
-                          text.data, text.size, out);
+            : compile_source(device,
+                             source->program->name ? source->program->name : "program",
+                             &glsl, out);
     text_finish(&text);
     return status;
 }
