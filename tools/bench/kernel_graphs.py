@@ -6,7 +6,7 @@
 
 encoder: a quantised BERT-like encoder of 12 layers: products of i8, and each tensor has a scale and a
 zero point of its own. decoder: one step of a transformer's decoder of 8 layers in f32, with caches of
-keys and values. Values are zeros: only types matter.
+keys and values. resnet: ResNet-50 on one image. Values are zeros: only types matter.
 """
 
 import argparse
@@ -134,6 +134,29 @@ def decoder(p, layers=8, width=256, heads=4, places=256, words=1024):
     return p.text(x, *results)
 
 
+# --- ResNet-50 ---------------------------------------------------------------------------
+
+
+def resnet(p, images=1, classes=1000):
+    """Inference, with the norms' factors in the filters."""
+    def conv(x, have, want, size, stride=1, then="relu({})"):
+        weights, bias = p.input("f32", want, size, size, have), p.input("f32", want)
+        made = f"conv2d({x}, {weights}, {bias}, stride=[{stride}, {stride}], padding=[{size // 2}, {size // 2}])"
+        return p.let(then.format(made))
+
+    x = conv(p.input("f32", images, 224, 224, 3), 3, 64, 7, 2)
+    x = p.let(f"max_pool2d({x}, window=[3, 3], stride=[2, 2], padding=[1, 1])")
+    have = 64
+    for blocks, width, first in ((3, 64, 1), (4, 128, 2), (6, 256, 2), (3, 512, 2)):
+        for block in range(blocks):
+            stride = first if block == 0 else 1
+            beside = conv(x, have, 4 * width, 1, stride, "{}") if block == 0 else x
+            x = conv(conv(x, have, width, 1), width, width, 3, stride)
+            x, have = conv(x, width, 4 * width, 1, then=f"relu({{}} + {beside})"), 4 * width
+    means = p.let(f"mean(reshape({x}, shape=[{images}, 49, {have}]), axis=1)")
+    return p.text(f"softmax({means} @ {p.input('f32', have, classes)} + {p.input('f32', classes)})")
+
+
 # --- saving and counting -----------------------------------------------------------------
 
 
@@ -162,7 +185,7 @@ def save(tenon, folder, name, make):
     return graph
 
 
-GRAPHS = {"encoder": encoder, "decoder": decoder}
+GRAPHS = {"encoder": encoder, "decoder": decoder, "resnet": resnet}
 
 
 def main():

@@ -4,6 +4,9 @@
 
 #include "plan.h"
 
+_Static_assert(sizeof(tn_vulkan_constant) == 2 * sizeof(uint32_t),
+               "a constant is told as two words");
+
 // The constants that an operand holds: one without a size has those that the plan got last,
 // and the launch pushes where they begin.
 static void find_constants(const struct vk_plan *plan, const struct vk_operand *operand,
@@ -34,14 +37,15 @@ void vk_launches_tell(const struct vk_plan *plan, const struct vk_pipeline_desc 
                                 .code = {desc->key.lo, desc->key.hi},
                                 .pipeline = {pipeline->key.lo, pipeline->key.hi},
                                 .code_bytes = pipeline->size,
-                                .spec = &desc->spec->id,
+                                .spec = desc->num_spec ? &desc->spec->id : NULL,
                                 .push = push,
                                 .places = places,
                                 .num_spec = desc->num_spec,
                                 .num_push = desc->num_push,
                                 .num_operands = desc->num_bindings};
     memcpy(launch.groups, dispatch->groups, sizeof(launch.groups));
-    memcpy(push, plan->push + dispatch->first_push, desc->num_push * sizeof(push[0]));
+    if (desc->num_push > 0)
+        memcpy(push, plan->push + dispatch->first_push, desc->num_push * sizeof(push[0]));
     for (uint32_t i = 0; i < desc->num_bindings; i++) {
         const struct vk_operand *operand = &plan->operands[dispatch->first_operand + i];
         bool is_constants = operand->slot == VK_SLOT_CONSTANTS;

@@ -53,7 +53,7 @@ typedef struct tn_launches {
     // A loop's body counts once, however often it runs, and launches of a plan that fails
     // later have been told. `planned` NULL: no more. One at a time: the last call counts.
     // `planned` calls nothing of the runtime. Keeps `context` until the next call or
-    // deinit. TN_ERR_MEMORY: nothing has changed. [loader]
+    // deinit. TN_ERR_MEMORY: nothing has changed.
     tn_status (*watch)(const tn_host *host,
                        void (*planned)(void *context, const tn_planned_launch *launch),
                        void *context);
