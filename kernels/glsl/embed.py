@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Turns the kernels of this folder into C.
 
-  embed.py sources OUT.c OUT.h      text of every variant, for compiling at run time
-  embed.py spirv OUT.c OUT.h        SPIR-V of every variant, made by glslc and checked by
-                                    spirv-val
+  embed.py sources OUT.c OUT.h              text of every variant, for compiling at run time
+  embed.py spirv OUT.c OUT.h --compiler C   SPIR-V of every variant, made by tenon-glslc
 
 Both read variants.txt. OUT.c has the table that embedded.h declares; OUT.h its length.
 """
 import argparse
+import concurrent.futures
 import itertools
 import os
 import re
@@ -102,21 +102,25 @@ def write_sources(out):
         file.write('};\n')
 
 
-def compile_all(folder, variants):
-    """Compiles all files with a few calls of glslc at the same time: one call for many files is
-    far quicker than a call for each."""
-    names = {}
-    for name, _, _, optimisation in variants:
-        names.setdefault(optimisation, []).append(name + '.comp')
-    running = [subprocess.Popen(['glslc', '--target-env=vulkan1.1', optimisation, '-c'] + half,
-                                cwd=folder)
-               for optimisation, all_names in names.items()
-               for half in (all_names[0::2], all_names[1::2]) if half]
-    if any([process.wait() for process in running]):
-        sys.exit('glslc failed')
-    for name, *_ in variants:
-        subprocess.run(['spirv-val', '--target-env', 'vulkan1.1', name + '.comp.spv'],
-                       cwd=folder, check=True)
+def compile_one(compiler, folder, variant):
+    """Compiles one variant to NAME.spv. Errors are the compiler's, in the text of resolve()."""
+    name, source, defines, optimisation = variant
+    flags = ['-D%s=%s' % define for define in defines]
+    flags += [optimisation] if optimisation == '-O0' else []
+    done = subprocess.run([compiler, os.path.join(folder, source), '-o',
+                           os.path.join(folder, name + '.spv')] + flags)
+    return done.returncode == 0
+
+
+def compile_all(compiler, folder, variants):
+    for source in {variant[1] for variant in variants}:
+        with open(os.path.join(folder, source), 'w', encoding='utf-8') as file:
+            file.write(resolve(source))
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
+        compiled = threads.map(lambda variant: compile_one(compiler, folder, variant), variants)
+        wrong = [variant[0] for variant, ok in zip(variants, compiled) if not ok]
+    if wrong:
+        sys.exit('%s failed for %s' % (os.path.basename(compiler), ', '.join(wrong)))
 
 
 def write_words(file, index, path):
@@ -129,21 +133,15 @@ def write_words(file, index, path):
     file.write('};\n')
 
 
-def write_spirv(out):
+def write_spirv(compiler, out):
     with tempfile.TemporaryDirectory() as folder:
         variants = read_variants()
         names = [name for name, *_ in variants]
-        for name, source, defines, _ in variants:
-            text = resolve(source)
-            first, _, rest = text.partition('\n')
-            given = ''.join('#define %s %s\n' % define for define in defines)
-            with open(os.path.join(folder, name + '.comp'), 'w', encoding='utf-8') as file:
-                file.write(first + '\n' + given + rest)
-        compile_all(folder, variants)
+        compile_all(compiler, folder, variants)
         with open(out, 'w', encoding='utf-8') as file:
             file.write('#include "embedded.h"\n')
             for index, name in enumerate(names):
-                write_words(file, index, os.path.join(folder, name + '.comp.spv'))
+                write_words(file, index, os.path.join(folder, name + '.spv'))
             file.write('const tn_vulkan_module spirv_modules[] = {\n')
             for index, name in enumerate(names):
                 file.write('    {"%s", code%d, sizeof(code%d), 0, 0},\n' % (name, index, index))
@@ -155,13 +153,14 @@ def main():
     parser.add_argument('what', choices=['sources', 'spirv'])
     parser.add_argument('out')
     parser.add_argument('header')
+    parser.add_argument('--compiler', help='tenon-glslc, for spirv')
     args = parser.parse_args()
     with open(args.header, 'w', encoding='utf-8') as file:
         file.write('enum { NUM_MODULES = %d };\n' % len(read_variants()))
     if args.what == 'sources':
         write_sources(args.out)
     else:
-        write_spirv(args.out)
+        write_spirv(args.compiler, args.out)
 
 
 if __name__ == '__main__':

@@ -50,37 +50,4 @@ void store(uint row, uint column, ACC value)
 #include "matmul.glsl"
 #endif
 
-void start_batch(uint batch)
-{
-    uint rest = batch;
-    a_start = args.a_offset;
-    b_start = args.b_offset;
-    out_start = args.out_offset + batch * args.rows * args.columns;
-    for (uint axis = NUM_BATCH; axis-- > 0u;) {
-        uint next = axis > 0u ? rest / args.extent[axis] : 0u;
-        uint c = rest - next * args.extent[axis];
-        a_start += c * args.a_stride[axis];
-        b_start += c * args.b_stride[axis];
-        rest = next;
-    }
-}
-
-// One tile for each workgroup. Where the device's grid is smaller than the product's,
-// workgroups take further tiles.
-void main()
-{
-    uint batch = gl_WorkGroupID.z;
-    do {
-        start_batch(batch);
-        uint y = gl_WorkGroupID.y;
-        do {
-            uint x = gl_WorkGroupID.x;
-            do {
-                multiply(y, x, args.rows, args.columns, 0u, args.terms);
-                x += STEP_X;
-            } while (STEP_X != 0u && x * TILE < args.columns);
-            y += STEP_Y;
-        } while (STEP_Y != 0u && y * TILE < args.rows);
-        batch += STEP_Z;
-    } while (STEP_Z != 0u && batch < args.num_batches);
-}
+#include "matmul_grid.glsl"

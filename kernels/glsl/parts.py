@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Splits program_parts.comp into parts, from which backends link programs at run time.
 
-  parts.py OUT.c
+  parts.py COMPILER OUT.c
 
-Compiles the file with glslc and writes the types, constants, variables and functions of the
+Compiles the file with tenon-glslc and writes the types, constants, variables and functions of the
 module as items, each with the ids that it needs, and the names of the parts: struct spirv_item
 and struct spirv_part of parts.h. Ids are renumbered: the ids of items come first, from 1.
 """
@@ -189,7 +189,8 @@ def memory_types(module, functions):
     """For each dtype its types: pointers to a buffer of ones and to one; of fours, to four;
     then S_, SV_, W_, WV_, C_. What a complex dtype does not have is 0."""
     rows = [[0] * 9]
-    variables = {module.names[item.id]: item for item in module.items if item.op == VARIABLE}
+    variables = {module.names.get(item.id): item for item in module.items
+                 if item.op == VARIABLE}
     for dtype in (row.name for row in dtypes()):
         row = []
         stored = []
@@ -244,27 +245,25 @@ def write(out, module, bound):
         file.write('};\n')
 
 
-def compile_parts():
+def compile_parts(compiler):
     with tempfile.TemporaryDirectory() as folder:
         source = os.path.join(folder, 'program_parts.comp')
         with open(source, 'w', encoding='utf-8') as file:
             file.write(resolve('program_parts.comp'))
-        subprocess.run(['glslc', '--target-env=vulkan1.1', '-O0', '-c', source],
-                       cwd=folder, check=True)
-        subprocess.run(['spirv-val', '--target-env', 'vulkan1.1', source + '.spv'], check=True)
+        subprocess.run([compiler, '--functions', source, '-o', source + '.spv'], check=True)
         with open(source + '.spv', 'rb') as file:
             data = file.read()
     return [int.from_bytes(data[at:at + 4], 'little') for at in range(0, len(data), 4)]
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 3:
         sys.exit(__doc__)
-    module = Module(compile_parts())
+    module = Module(compile_parts(sys.argv[1]))
     unknown = set(module.capabilities) - set(CAPABILITY_OF.values()) - {SHADER, SUBGROUPS, SHUFFLE}
     if unknown or module.items[0].op != IMPORT or module.items[1].op == IMPORT:
         sys.exit('parts.py does not know capabilities %s, or another import' % unknown)
-    write(sys.argv[1], module, module.renumber())
+    write(sys.argv[2], module, module.renumber())
 
 
 if __name__ == '__main__':

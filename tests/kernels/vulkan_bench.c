@@ -362,6 +362,29 @@ tn_status vb_submit(struct vulkan_bench *b, int times)
     return status == TN_OK ? b->backend->wait(b->device, 0, point) : status;
 }
 
+// Appends a line for each output to the file that TENON_TEST_DIGESTS names: what computed
+// it, its size, and a hash of its bytes (FNV-1a).
+static void record_digests(const struct vulkan_bench *b)
+{
+    const char *path = getenv("TENON_TEST_DIGESTS");
+    FILE *file = path && *path ? fopen(path, "a") : NULL;
+    for (uint32_t i = 0; file && i < b->num_steps; i++) {
+        const tn_step *step = &b->steps[i];
+        for (uint32_t k = 0; k < step->num_outputs; k++) {
+            uint32_t slot = tn_step_output(step, k)->slot;
+            uint64_t hash = UINT64_C(0xcbf29ce484222325);
+            for (uint64_t at = 0; at < b->slots[slot].size; at++)
+                hash = (hash ^ b->memory[slot][at]) * UINT64_C(0x100000001b3);
+            fprintf(file, "%s step %u output %u of dtype %d, %llu bytes: %016llx\n",
+                    step->kernel ? step->kernel->primitive : "program", i, k,
+                    (int)tn_step_output(step, k)->layout.dtype,
+                    (unsigned long long)b->slots[slot].size, (unsigned long long)hash);
+        }
+    }
+    if (file)
+        fclose(file);
+}
+
 tn_status vb_run(struct vulkan_bench *b)
 {
     tn_status status = b->executable ? TN_OK : vb_compile(b);
@@ -369,7 +392,11 @@ tn_status vb_run(struct vulkan_bench *b)
         status = vb_upload(b);
     if (status == TN_OK)
         status = vb_submit(b, 1);
-    return status == TN_OK ? vb_download(b) : status;
+    if (status == TN_OK)
+        status = vb_download(b);
+    if (status == TN_OK)
+        record_digests(b);
+    return status;
 }
 
 uint64_t vb_now_ns(void)

@@ -68,7 +68,8 @@ tn_status vb_compile(struct vulkan_bench *b);
 tn_status vb_upload(struct vulkan_bench *b);
 tn_status vb_download(struct vulkan_bench *b);
 tn_status vb_submit(struct vulkan_bench *b, int times); // and waits
-tn_status vb_run(struct vulkan_bench *b);               // all four
+// All four; with TENON_TEST_DIGESTS the results' hashes go to a file, see pair.py.
+tn_status vb_run(struct vulkan_bench *b);
 
 uint64_t vb_now_ns(void);
 

@@ -215,7 +215,7 @@ class New(bench.Bench):
         shader.write_text(shader.read_text().replace("alpha * x[x_at + i]", "alpha * z[x_at + i]"))
         line = 1 + shader.read_text()[:shader.read_text().index("z[x_at")].count("\n")
         told = self.ninja_fails(project)
-        assert f"axpby.comp:{line}: error:" in told and "'z'" in told, told
+        assert f"axpby.comp:{line}:" in told and ": error: 'z'" in told, told
         shader.write_text('#version 460\n#include "other.glsl"\nvoid main() {}\n')
         told = self.ninja_fails(project)
         assert "axpby.comp:2: " in told and "without #include" in told, told

@@ -6,6 +6,7 @@
 
 #define VK_NO_PROTOTYPES
 #include <stdbool.h>
+#include "matrices.h"
 #include <vulkan/vulkan_core.h>
 
 #define VK_GLOBAL_FUNCTIONS(X)                                                             \
@@ -26,6 +27,7 @@
     X(GetPhysicalDeviceQueueFamilyProperties)                                              \
     X(CreateDevice)                                                                        \
     X(GetDeviceProcAddr)                                                                   \
+    X(GetPhysicalDeviceCooperativeMatrixPropertiesKHR)                                     \
     X(CreateDebugUtilsMessengerEXT)                                                        \
     X(DestroyDebugUtilsMessengerEXT)
 

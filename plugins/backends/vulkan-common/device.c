@@ -65,7 +65,7 @@ tn_status vk_ask_lost(tn_device *device)
                : TN_OK;
 }
 
-#define MAX_EXTENSIONS 2
+#define MAX_EXTENSIONS 4
 static uint32_t list_extensions(const struct vk_facts *facts, const char **out)
 {
     uint32_t count = 0;
@@ -73,6 +73,10 @@ static uint32_t list_extensions(const struct vk_facts *facts, const char **out)
         out[count++] = VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME;
     if (facts->host_alignment)
         out[count++] = VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME;
+    if (facts->f16_matrices || facts->bf16_matrices)
+        out[count++] = VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME;
+    if (facts->bf16_matrices)
+        out[count++] = VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME;
     return count;
 }
 
@@ -90,8 +94,17 @@ static VkResult create_logical(tn_device *device)
     device->instance->vk.GetPhysicalDeviceFeatures2(device->physical, &has);
     // GLSL's atomics have device scope, which is invalid with vulkanMemoryModel alone.
     VkBool32 model = has12.vulkanMemoryModel && has12.vulkanMemoryModelDeviceScope;
+    VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat16 = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR,
+        .shaderBFloat16Type = VK_TRUE,
+        .shaderBFloat16CooperativeMatrix = VK_TRUE};
+    VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrices = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR,
+        .pNext = facts->bf16_matrices ? &bfloat16 : NULL,
+        .cooperativeMatrix = VK_TRUE};
     VkPhysicalDeviceVulkan12Features want12 = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+        .pNext = facts->f16_matrices || facts->bf16_matrices ? &matrices : NULL,
         .timelineSemaphore = VK_TRUE,
         .storageBuffer8BitAccess = VK_TRUE,
         .shaderInt8 = facts->i8,

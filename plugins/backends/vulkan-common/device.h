@@ -92,7 +92,8 @@ struct vk_facts {
     VkPhysicalDeviceProperties properties;
     VkPhysicalDeviceMemoryProperties memory;
     char driver[128];
-    bool f16, f64, i64, i16, i8, subgroup, shuffle, update_after_bind, coopmat;
+    bool f16, f64, i64, i16, i8, subgroup, shuffle, update_after_bind;
+    bool f16_matrices, bf16_matrices; // TN_VULKAN_HAS_F16_MATRICES, ...
     bool timestamps;
     uint32_t subgroup_size;
     uint64_t max_buffer; // bytes of an allocation

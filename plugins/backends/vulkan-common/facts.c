@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "matrices.h"
 
 // The extensions of a physical device, asked for once.
 struct extensions {
@@ -148,6 +149,58 @@ static void read_sharing(const struct vk_instance *instance, VkPhysicalDevice ph
     out->share_dedicated = features & VK_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT;
 }
 
+// Whether subgroups multiply matrices of 16x16x16 of a component, with sums in f32.
+static bool multiplies(const struct vk_instance *instance, VkPhysicalDevice physical,
+                       VkComponentTypeKHR component)
+{
+    VkCooperativeMatrixPropertiesKHR all[64];
+    uint32_t count = sizeof(all) / sizeof(all[0]);
+    for (uint32_t i = 0; i < count; i++)
+        all[i] = (VkCooperativeMatrixPropertiesKHR){
+            .sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR};
+    if (!instance->vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR ||
+        instance->vk.GetPhysicalDeviceCooperativeMatrixPropertiesKHR(physical, &count,
+                                                                     all) < 0)
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (all[i].MSize == 16 && all[i].NSize == 16 && all[i].KSize == 16 &&
+            all[i].AType == component && all[i].BType == component &&
+            all[i].CType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
+            all[i].ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
+            !all[i].saturatingAccumulation && all[i].scope == VK_SCOPE_SUBGROUP_KHR)
+            return true;
+    return false;
+}
+
+// Matrices are used where the memory model is Vulkan's, as their modules say, and every
+// subgroup has the same size.
+static void read_matrices(const struct vk_instance *instance, VkPhysicalDevice physical,
+                          const struct extensions *extensions, struct vk_facts *out)
+{
+    VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat16 = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR};
+    VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrices = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR};
+    VkPhysicalDeviceVulkan12Features v12 = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES, .pNext = &matrices};
+    if (!out->shuffle ||
+        !has_extension(extensions, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME))
+        return;
+    if (has_extension(extensions, VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME))
+        matrices.pNext = &bfloat16;
+    instance->vk.GetPhysicalDeviceFeatures2(
+        physical,
+        &(VkPhysicalDeviceFeatures2){.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
+                                     .pNext = &v12});
+    bool usable = matrices.cooperativeMatrix && v12.vulkanMemoryModel &&
+                  v12.vulkanMemoryModelDeviceScope;
+    out->f16_matrices = usable && v12.shaderFloat16 &&
+                        multiplies(instance, physical, VK_COMPONENT_TYPE_FLOAT16_KHR);
+    out->bf16_matrices = usable && bfloat16.shaderBFloat16Type &&
+                         bfloat16.shaderBFloat16CooperativeMatrix &&
+                         multiplies(instance, physical, VK_COMPONENT_TYPE_BFLOAT16_KHR);
+}
+
 static const char *read_features(const struct vk_instance *instance,
                                  VkPhysicalDevice physical, struct vk_facts *out)
 {
@@ -181,7 +234,10 @@ static void set_limits(struct vk_facts *facts, uint32_t subgroup_operations)
         .features =
             (facts->f16 ? TN_VULKAN_HAS_F16 : 0u) | (facts->f64 ? TN_VULKAN_HAS_F64 : 0u) |
             (facts->i8 ? TN_VULKAN_HAS_I8 : 0u) | (facts->i16 ? TN_VULKAN_HAS_I16 : 0u) |
-            (facts->i64 ? TN_VULKAN_HAS_I64 : 0u) | (software ? TN_VULKAN_IS_SOFTWARE : 0u),
+            (facts->i64 ? TN_VULKAN_HAS_I64 : 0u) |
+            (software ? TN_VULKAN_IS_SOFTWARE : 0u) |
+            (facts->f16_matrices ? TN_VULKAN_HAS_F16_MATRICES : 0u) |
+            (facts->bf16_matrices ? TN_VULKAN_HAS_BF16_MATRICES : 0u),
         .max_invocations = has->maxComputeWorkGroupInvocations,
         .max_shared = has->maxComputeSharedMemorySize,
         .max_push = has->maxPushConstantsSize < VK_MOST_PUSH * 4 ? has->maxPushConstantsSize
@@ -214,13 +270,13 @@ bool vk_facts_read(const struct vk_instance *instance, VkPhysicalDevice physical
     read_properties(instance, physical, &extensions, out, &subgroup_operations);
     read_sharing(instance, physical, &extensions, out);
     read_host_import(instance, physical, &extensions, out);
+    read_matrices(instance, physical, &extensions, out);
     const char *reason = read_features(instance, physical, out);
     set_limits(out, subgroup_operations);
     if (!reason && !find_queue(instance, physical, out))
         reason = "has no queue that computes";
     if (!reason && out->properties.limits.minStorageBufferOffsetAlignment > VK_ALIGNMENT)
         reason = "aligns storage buffers to more than 256 bytes";
-    out->coopmat = has_extension(&extensions, "VK_KHR_cooperative_matrix");
     free(extensions.all);
     snprintf(out->reason, sizeof(out->reason), "%s", reason ? reason : "");
     return !reason;

@@ -303,10 +303,15 @@ static void list_features(const struct vk_facts *facts, char *out, size_t size)
     const struct {
         bool has;
         const char *name;
-    } features[] = {{facts->f16, "f16"},         {facts->f64, "f64"},
-                    {facts->i64, "i64"},         {facts->i16, "i16"},
-                    {facts->i8, "i8"},           {facts->subgroup, "subgroup"},
-                    {facts->shuffle, "shuffle"}, {facts->coopmat, "coopmat"}};
+    } features[] = {{facts->f16, "f16"},
+                    {facts->f64, "f64"},
+                    {facts->i64, "i64"},
+                    {facts->i16, "i16"},
+                    {facts->i8, "i8"},
+                    {facts->subgroup, "subgroup"},
+                    {facts->shuffle, "shuffle"},
+                    {facts->f16_matrices, "f16-matrices"},
+                    {facts->bf16_matrices, "bf16-matrices"}};
     size_t at = 0;
     out[0] = '\0';
     for (size_t i = 0; i < sizeof(features) / sizeof(features[0]); i++)

@@ -5,7 +5,8 @@
 #include <stdio.h>
 
 #define MAX_BATCH_AXES 6
-#define SMALL_TILES 256 // up to two small workgroups for each processor of a large device
+#define ENOUGH_TILES 128 // of 128: a large device has work for all its processors
+#define SMALL_TILES 256  // up to two small workgroups for each processor of a large device
 
 struct matrix {
     uint32_t row, column; // strides
@@ -71,12 +72,59 @@ static uint32_t choose_tile(const struct product *p, tn_dtype dtype)
     bool is_f32 = tn_dtype_computed(dtype) == TN_F32;
     uint64_t large = ceil_div(p->rows, 128) * ceil_div(p->columns, 128) * p->batches;
     uint64_t middle = ceil_div(p->rows, 64) * ceil_div(p->columns, 64) * p->batches;
-    if (is_f32 && large >= 128 && p->rows >= 128 && p->columns >= 128)
+    if (is_f32 && large >= ENOUGH_TILES && p->rows >= 128 && p->columns >= 128)
         return 128;
     if (middle >= 32)
         return 64;
     uint64_t small = ceil_div(p->rows, 8) * ceil_div(p->columns, 8) * p->batches;
     return is_f32 && small <= SMALL_TILES ? 8 : 16;
+}
+
+// Matrix units take 16-bit floats, eight at a time along one axis of each operand. A
+// product of a few rows is bound by memory, and of a few terms by the result.
+#define MATRIX_ALIGNMENT 8
+#define MATRIX_GROUP 128    // four subgroups of 32
+#define LEAST_MATRIX 32     // rows, columns and terms
+#define LEAST_WORK 4194304  // multiplications: fewer take the time of a launch either way
+#define MATRIX_SHARED 40960 // bytes of shared memory of its tiles of 128
+
+static bool is_aligned(int64_t offset, const struct matrix *m, uint64_t rows,
+                       uint64_t columns)
+{
+    uint64_t across = m->column == 1 ? m->row : m->column;
+    uint64_t along = m->column == 1 ? columns : rows;
+    return (m->column == 1 || m->row == 1) &&
+           ((uint64_t)offset | across | along) % MATRIX_ALIGNMENT == 0;
+}
+
+// The tile of a product on matrix units; 0: it runs without them.
+static uint32_t matrix_tile(const tn_vulkan_limits *limits, const struct product *p,
+                            const tn_layout *a, const tn_layout *b)
+{
+    uint32_t needed = a->dtype == TN_F16    ? TN_VULKAN_HAS_F16_MATRICES
+                      : a->dtype == TN_BF16 ? TN_VULKAN_HAS_BF16_MATRICES
+                                            : 0;
+    bool fits = needed && (limits->features & needed) && limits->subgroup_size == 32 &&
+                limits->max_shared >= MATRIX_SHARED &&
+                limits->max_invocations >= MATRIX_GROUP;
+    for (uint32_t i = 0; i < p->num_axes; i++)
+        fits = fits && (p->a_stride[i] | p->b_stride[i]) % MATRIX_ALIGNMENT == 0;
+    if (!fits || p->rows < LEAST_MATRIX || p->columns < LEAST_MATRIX ||
+        p->terms < LEAST_MATRIX || p->rows * p->columns * p->terms < LEAST_WORK ||
+        !is_aligned(a->offset, &p->a, p->rows, p->terms) ||
+        !is_aligned(b->offset, &p->b, p->terms, p->columns))
+        return 0;
+    uint64_t large = ceil_div(p->rows, 128) * ceil_div(p->columns, 128) * p->batches;
+    return large >= ENOUGH_TILES ? 128 : 64;
+}
+
+// Whether the result is stored by element: matrices of 16x16 do not fill it, or a program
+// takes it.
+static bool is_staged(const tn_step *step, const struct product *p)
+{
+    const tn_value *out = tn_step_output(step, 0);
+    return step->num_fused > 0 || p->rows % 16 != 0 || p->columns % 16 != 0 ||
+           out->layout.offset % MATRIX_ALIGNMENT != 0;
 }
 
 int32_t vk_matmul_accepts(const tn_kernel_query *query)
@@ -124,11 +172,14 @@ tn_status vk_plan_matmul(const tn_vulkan_plan *plan)
     if (p.rows == 0 || p.columns == 0 || p.batches == 0)
         return TN_OK;
     tn_dtype dtype = tn_step_output(step, 0)->layout.dtype;
-    uint32_t tile = choose_tile(&p, dtype);
+    uint32_t matrix = matrix_tile(plan->limits, &p, &tn_step_input(step, 0)->layout,
+                                  &tn_step_input(step, 1)->layout);
+    uint32_t tile = matrix ? matrix : choose_tile(&p, dtype);
     const uint32_t *most = plan->limits->max_groups;
     char name[VARIANT_NAME];
     uint32_t step_x, step_y, step_z;
-    snprintf(name, sizeof(name), "matmul_%s_%u", dtype_glsl(dtype), tile);
+    snprintf(name, sizeof(name), "matmul_%s%s_%u%s", matrix ? "matrix_" : "",
+             dtype_glsl(dtype), tile, matrix && is_staged(step, &p) ? "_staged" : "");
     struct kernel_launch launch = {
         .name = name,
         .fixed_grid = true,
@@ -138,7 +189,7 @@ tn_status vk_plan_matmul(const tn_vulkan_plan *plan)
     };
     kernel_spec(&launch, p.num_axes);
     kernel_spec(&launch, p.a.column == 1 || p.a.row != 1);
-    kernel_spec(&launch, p.b.row == 1 && p.b.column != 1);
+    kernel_spec(&launch, matrix ? p.b.column != 1 : p.b.row == 1 && p.b.column != 1);
     kernel_spec(&launch, step_x);
     kernel_spec(&launch, step_y);
     kernel_spec(&launch, step_z);

@@ -77,7 +77,7 @@ const struct spirv_part *spirv_get(struct spirv_module *module, const char *name
 
 const struct spirv_part *spirv_entry(struct spirv_module *module)
 {
-    const struct spirv_part *part = look_up("main"); // which each module of glslc has
+    const struct spirv_part *part = look_up("main"); // which each module has
     spirv_use(module, part->result);
     spirv_use(module, part->type);
     return part;

@@ -29,9 +29,10 @@
 // nothing, allocates nothing, and calls the host for `fail` only.
 //
 // Devices. A kernel runs where the device has its `features` (tn_kernel), so its modules
-// may rely on these: "f16", "f64", "i8", "i16" and "i64" as in TN_VULKAN_HAS_...;
-// "subgroup" is TN_VULKAN_SUBGROUP_ARITHMETIC; "shuffle" is TN_VULKAN_SUBGROUP_SHUFFLE,
-// where each subgroup has the size of tn_vulkan_limits, a power of two from 4 to 128.
+// may rely on these: "f16", "f64", "i8", "i16", "i64", "f16-matrices" and "bf16-matrices"
+// as in TN_VULKAN_HAS_...; "subgroup" is TN_VULKAN_SUBGROUP_ARITHMETIC; "shuffle" is
+// TN_VULKAN_SUBGROUP_SHUFFLE, where each subgroup has the size of tn_vulkan_limits, a power
+// of two from 4 to 128.
 //
 // Working memory is what the kernel's `scratch_size` asks for, since the core assigns
 // memory before a device sees the step: a plan uses at most that, in any way.
@@ -79,12 +80,16 @@
 // What a device can do beyond Vulkan 1.2 with 8-bit and 16-bit storage buffers, which each
 // has: bits of tn_vulkan_limits.features.
 enum {
-    TN_VULKAN_HAS_F16 = 1,     // shaders compute in 16-bit floats
-    TN_VULKAN_HAS_F64 = 2,     // and in 64-bit floats
-    TN_VULKAN_HAS_I8 = 4,      // 8-bit integers
-    TN_VULKAN_HAS_I16 = 8,     // 16-bit integers
-    TN_VULKAN_HAS_I64 = 16,    // 64-bit integers
-    TN_VULKAN_IS_SOFTWARE = 32 // emulates a GPU on the processor
+    TN_VULKAN_HAS_F16 = 1,      // shaders compute in 16-bit floats
+    TN_VULKAN_HAS_F64 = 2,      // and in 64-bit floats
+    TN_VULKAN_HAS_I8 = 4,       // 8-bit integers
+    TN_VULKAN_HAS_I16 = 8,      // 16-bit integers
+    TN_VULKAN_HAS_I64 = 16,     // 64-bit integers
+    TN_VULKAN_IS_SOFTWARE = 32, // emulates a GPU on the processor
+    // Cooperative matrices (VK_KHR_cooperative_matrix) of 16x16x16 f16, with sums in f32,
+    // whose scope is a subgroup; the same of bfloat16 (VK_KHR_shader_bfloat16).
+    TN_VULKAN_HAS_F16_MATRICES = 64,
+    TN_VULKAN_HAS_BF16_MATRICES = 128,
 };
 
 // Kinds of subgroup operations that compute shaders have: bits of

@@ -138,14 +138,13 @@ static int set_common(struct project *project, struct new_options *o)
     failed = failed ? failed : project_set(project, "c", "%s", o->c ? "1" : "");
     failed = failed ? failed : project_set(project, "glsl", "%s", o->glsl ? "1" : "");
     failed = failed ? failed : project_set(project, "vjp", "%s", o->with_vjp ? "1" : "");
-    return failed ? failed
-                  : project_set(project, "PACKAGES",
-                                "build-essential ca-certificates curl libarchive13 libffi8 "
-                                "libjansson-dev libopenblas-dev libsodium-dev meson "
-                                "ninja-build pkg-config zlib1g%s",
-                                o->glsl ? " glslc libvulkan1 mesa-vulkan-drivers "
-                                          "spirv-tools"
-                                        : "");
+    return failed
+               ? failed
+               : project_set(project, "PACKAGES",
+                             "build-essential ca-certificates curl libarchive13 libffi8 "
+                             "libjansson-dev libopenblas-dev libsodium-dev meson "
+                             "ninja-build pkg-config zlib1g%s",
+                             o->glsl ? " libvulkan1 mesa-vulkan-drivers spirv-tools" : "");
 }
 
 static int add_common(struct project *project, const struct new_options *o)
