@@ -89,10 +89,14 @@ void fail_clear(void)
 
 void fail_save(char copy[FAIL_TEXT_SIZE])
 {
-    memcpy(copy, message, strlen(message) + 1);
+    copy[0] = message[0]; // mostly there is none
+    if (message[0])
+        memcpy(copy, message, strlen(message) + 1);
 }
 
 void fail_restore(const char copy[FAIL_TEXT_SIZE])
 {
-    memcpy(message, copy, strlen(copy) + 1);
+    message[0] = copy[0];
+    if (copy[0])
+        memcpy(message, copy, strlen(copy) + 1);
 }

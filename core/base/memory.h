@@ -29,6 +29,7 @@ void mem_fail_nth(int64_t n);
 struct arena {
     struct arena_block *blocks; // the newest first; owned
     unsigned char *next, *end;  // free bytes of the shared block in use
+    unsigned char *cleared;     // those up to here are 0
     size_t bytes;               // of all blocks
 };
 // Cleared memory aligned to 16, or NULL with a failure recorded.

@@ -179,12 +179,12 @@ static struct storage *take_from(struct device_queue *from, uint64_t size, uint3
     return storage;
 }
 
-// Looks first at what this thread's queue released.
-static struct storage *spare_take(struct device *device, uint64_t size, uint32_t queue,
-                                  bool is_arena)
+// Looks first at what this thread's queue, `first`, released.
+static struct storage *spare_take(struct device *device, uint32_t first, uint64_t size,
+                                  uint32_t queue, bool is_arena)
 {
     struct storage *storage = NULL;
-    uint32_t first = device_queue_of_thread(device), count = device->num_queues;
+    uint32_t count = device->num_queues;
     if (atomic_load_explicit(&device->lost, memory_order_acquire))
         return NULL; // buffer_create fails then, with the backend's message
     for (uint32_t i = 0; i < count && !storage; i++)
@@ -405,8 +405,9 @@ static tn_status make_storage(struct device *device, uint64_t size, struct stora
 static tn_status create(struct device *device, uint64_t size, uint32_t queue, bool is_arena,
                         struct storage **out)
 {
+    const uint32_t own = device_queue_of_thread(device);
     size = size ? size : 1;
-    struct storage *storage = spare_take(device, size, queue, is_arena);
+    struct storage *storage = spare_take(device, own, size, queue, is_arena);
     if (!storage) {
         if (is_arena)
             drop_small_arena(device, size);
@@ -416,8 +417,7 @@ static tn_status create(struct device *device, uint64_t size, uint32_t queue, bo
     }
     storage->is_arena = is_arena;
     atomic_store_explicit(&storage->refs, 1, memory_order_relaxed);
-    note_used(&device->queues[device_queue_of_thread(device)],
-              device_stats(device->runtime), (int64_t)storage->size);
+    note_used(&device->queues[own], device_stats(device->runtime), (int64_t)storage->size);
     *out = storage;
     return TN_OK;
 }

@@ -11,6 +11,7 @@
 
 enum { UNSETTLED = 1 };       // no tn_status, which is 0 or negative
 enum { MAX_UNSETTLED = 256 }; // of one queue, before back-pressure
+enum { DRAINED = 64 }; // that are waited for together then: one wait a call cost 40 ns
 
 struct outcome {
     atomic_uint refs;
@@ -128,8 +129,12 @@ tn_point outcomes_backlog(struct device *device, uint32_t number)
     struct device_queue *queue = &device->queues[number];
     tn_point point = {.queue = number};
     pthread_mutex_lock(&queue->lock);
-    if (queue->num_outcomes > MAX_UNSETTLED)
-        point.value = queue->oldest->value;
+    if (queue->num_outcomes > MAX_UNSETTLED) {
+        const struct outcome *outcome = queue->oldest;
+        for (uint32_t i = 0; i < DRAINED; i++)
+            outcome = outcome->next;
+        point.value = outcome->value;
+    }
     pthread_mutex_unlock(&queue->lock);
     return point;
 }
@@ -166,23 +171,24 @@ static void settle_causes(struct outcome *outcome)
             outcome_retain(cause);
         }
         pthread_mutex_unlock(&queue->lock);
-        if (cause)
+        if (cause) {
+            settle_causes(cause);
             settle(cause);
+        }
         outcome_release(cause);
         if (!more)
             return;
     }
 }
 
-// Asks the backend for the status of the work and stores it. Several threads may settle one
-// outcome at the same time: the backend gives each the same answer, and the first stores
-// it.
+// Asks the backend for the status of the work, whose causes are settled, and stores it.
+// Several threads may settle one outcome at the same time: the backend gives each the same
+// answer, and the first stores it.
 static void settle(struct outcome *outcome)
 {
     struct device *device = outcome->device;
     struct device_queue *queue = queue_of(outcome);
     char *message = NULL;
-    settle_causes(outcome);
     fail_clear();
     tn_status status = device->ops->wait(device->handle, outcome->queue, outcome->value);
     if (status != TN_OK) {
@@ -206,54 +212,62 @@ static void settle(struct outcome *outcome)
         outcome_release(outcome->causes[i]);
 }
 
-// The oldest listed outcome of the queue up to the point, retained; NULL: none.
-static struct outcome *oldest_outcome(struct device *device, tn_point point)
+// Takes the outcome off its queue's list. False when another thread already did. Under the
+// queue's lock.
+static bool unlist(struct device_queue *queue, struct outcome *outcome)
 {
-    struct device_queue *queue = &device->queues[point.queue];
-    pthread_mutex_lock(&queue->lock);
-    struct outcome *outcome = queue->oldest;
-    if (outcome && outcome->value > point.value)
-        outcome = NULL;
-    if (outcome)
-        outcome_retain(outcome);
-    pthread_mutex_unlock(&queue->lock);
-    return outcome;
-}
-
-// Takes the outcome off its queue's list, unless another thread already did.
-static void unlist(struct outcome *outcome)
-{
-    struct device_queue *queue = queue_of(outcome);
-    pthread_mutex_lock(&queue->lock);
     struct outcome **link = &queue->oldest, *before = NULL;
     while (*link && *link != outcome) {
         before = *link;
         link = &before->next;
     }
-    bool is_mine = *link == outcome;
-    if (is_mine) {
-        *link = outcome->next;
-        if (queue->newest == outcome)
-            queue->newest = before;
-        queue->num_outcomes--;
+    if (*link != outcome)
+        return false;
+    *link = outcome->next;
+    if (queue->newest == outcome)
+        queue->newest = before;
+    queue->num_outcomes--;
+    return true;
+}
+
+// Takes `done`, unless it is NULL, off the queue's list. Gives the oldest listed outcome up
+// to the point, retained, and whether it has causes; NULL: none.
+static struct outcome *next_outcome(struct device *device, tn_point point,
+                                    struct outcome *done, bool *out_has_causes)
+{
+    struct device_queue *queue = &device->queues[point.queue];
+    pthread_mutex_lock(&queue->lock);
+    bool is_mine = done && unlist(queue, done);
+    struct outcome *outcome = queue->oldest;
+    if (outcome && outcome->value > point.value)
+        outcome = NULL;
+    if (outcome) {
+        outcome_retain(outcome);
+        *out_has_causes = outcome->num_causes > 0;
     }
     pthread_mutex_unlock(&queue->lock);
     if (is_mine)
-        outcome_release(outcome);
+        outcome_release(done); // the list's reference
+    return outcome;
 }
 
 void outcomes_settle(struct device *device, tn_point point)
 {
     char message[FAIL_TEXT_SIZE]; // this thread's pending error: settling may overwrite it
-    struct outcome *outcome = oldest_outcome(device, point);
+    bool has_causes = false;
+    struct outcome *outcome = next_outcome(device, point, NULL, &has_causes);
     if (!outcome)
         return;
     fail_save(message);
-    for (; outcome; outcome = oldest_outcome(device, point)) {
-        if (status_of(outcome) == UNSETTLED)
+    while (outcome) {
+        struct outcome *done = outcome;
+        if (status_of(outcome) == UNSETTLED) {
+            if (has_causes)
+                settle_causes(outcome);
             settle(outcome);
-        unlist(outcome);
-        outcome_release(outcome);
+        }
+        outcome = next_outcome(device, point, done, &has_causes);
+        outcome_release(done);
     }
     fail_restore(message);
 }

@@ -89,6 +89,7 @@ static struct hash call_signature(const struct call *call)
     return h;
 }
 
+// The place of the calling thread. Found once a call: thread_number() is a call, too.
 static _Atomic(struct trace_entry *) *recent_place(tn_function *function)
 {
     return &function->recent[thread_number() % MAX_RECENT].entry;
@@ -97,10 +98,11 @@ static _Atomic(struct trace_entry *) *recent_place(tn_function *function)
 // Gives the trace for these inputs, with a reference. When two threads trace one signature
 // at the same time, the cache keeps one of the traces.
 static tn_status entry_for(tn_function *function, const struct call *call,
+                           _Atomic(struct trace_entry *) *recent,
                            struct trace_entry **out_entry)
 {
     struct hash signature = call_signature(call);
-    *out_entry = atomic_exchange(recent_place(function), NULL);
+    *out_entry = atomic_exchange(recent, NULL);
     if (*out_entry && hash_equal((*out_entry)->entry.key, signature))
         return TN_OK;
     lru_release(&function->traces, (struct lru_entry *)*out_entry);
@@ -111,10 +113,11 @@ static tn_status entry_for(tn_function *function, const struct call *call,
 }
 
 // Keeps the trace, with the reference, for the thread's next call.
-static void entry_done(tn_function *function, struct trace_entry *entry)
+static void entry_done(tn_function *function, _Atomic(struct trace_entry *) *recent,
+                       struct trace_entry *entry)
 {
     if (entry)
-        entry = atomic_exchange(recent_place(function), entry);
+        entry = atomic_exchange(recent, entry);
     lru_release(&function->traces, (struct lru_entry *)entry);
 }
 
@@ -202,10 +205,11 @@ static tn_status call_checked(tn_function *function, tn_scope *scope,
         find_donated(function, plain, num_inputs, donated);
     const struct call call = {plain, function->num_donated > 0 ? donated : NULL, num_inputs,
                               num_outputs};
-    tn_status status = entry_for(function, &call, &entry);
+    _Atomic(struct trace_entry *) *recent = recent_place(function);
+    tn_status status = entry_for(function, &call, recent, &entry);
     if (status == TN_OK)
         status = replay(function, scope, &call, inputs, entry, outputs);
-    entry_done(function, entry);
+    entry_done(function, recent, entry);
     return status;
 }
 

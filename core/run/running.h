@@ -40,8 +40,9 @@ struct run {
     struct run_record *record;
     struct value *const *leaves; // borrowed
     enum run_mode mode;
-    bool has_begun; // a segment was submitted
-    bool has_moved; // a copy was queued
+    unsigned thread; // number of the calling thread
+    bool has_begun;  // a segment was submitted
+    bool has_moved;  // a copy was queued
 };
 
 // The memory of a slot in this run, and where the slot begins in it (bytes).

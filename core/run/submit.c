@@ -48,19 +48,20 @@ static struct run_record *run_record_create(const struct plan *plan)
     return record;
 }
 
-static _Atomic(struct run_record *) *idle_place(struct plan *plan)
+// The record is the calling thread's, whose number is `thread`.
+static _Atomic(struct run_record *) *idle_place(struct plan *plan, unsigned thread)
 {
-    return &plan->idle[thread_number() % MAX_IDLE_RUNS].record;
+    return &plan->idle[thread % MAX_IDLE_RUNS].record;
 }
 
-static struct run_record *run_record_take(struct plan *plan)
+static struct run_record *run_record_take(struct plan *plan, unsigned thread)
 {
-    struct run_record *record = atomic_exchange(idle_place(plan), NULL);
+    struct run_record *record = atomic_exchange(idle_place(plan, thread), NULL);
     return record ? record : run_record_create(plan);
 }
 
 // Releases all that the run left in the record and puts the record back.
-static void run_record_give(struct plan *plan, struct run_record *record)
+static void run_record_give(struct plan *plan, unsigned thread, struct run_record *record)
 {
     for (uint32_t i = 0; i < plan->num_segments; i++) {
         outcome_release(record->segments[i].outcome);
@@ -84,7 +85,8 @@ static void run_record_give(struct plan *plan, struct run_record *record)
         record->open[i] = (struct open_list){0};
         record->reads[i] = 0;
     }
-    mem_free(atomic_exchange(idle_place(plan), record)); // NULL, or that of another thread
+    mem_free(atomic_exchange(idle_place(plan, thread),
+                             record)); // NULL, or that of another thread
 }
 
 // --- memory -----------------------------------------------------------------------------
@@ -435,9 +437,10 @@ static tn_status submit_segment(struct run *run, const struct plan_segment *segm
         device_drain(device,
                      outcomes_backlog(device, run->record->queues[segment->device]));
     }
-    stats_count(runtime, STATS_SUBMISSIONS, 1);
-    stats_count(runtime, STATS_STEPS, segment->num_steps);
-    stats_count(runtime, STATS_WRITTEN, (int64_t)segment->bytes_written);
+    struct counts *work = &device_stats(runtime)->work;
+    counts_add_as(work, run->thread, STATS_SUBMISSIONS, 1);
+    counts_add_as(work, run->thread, STATS_STEPS, segment->num_steps);
+    counts_add_as(work, run->thread, STATS_WRITTEN, (int64_t)segment->bytes_written);
     run->has_begun = true;
     return TN_OK;
 }
@@ -540,12 +543,15 @@ tn_status plan_run(struct plan *plan, struct value *const *leaves, struct value 
     if (status != TN_OK)
         return status;
     // Host operations read what earlier segments write: their outcomes are needed.
-    struct run run = {plan,   run_record_take(plan),
-                      leaves, mode == RUN_WAIT && plan->num_hosts ? RUN_START : mode,
-                      false,  false};
+    const unsigned thread = thread_number();
+    struct run run = {.plan = plan,
+                      .record = run_record_take(plan, thread),
+                      .leaves = leaves,
+                      .mode = mode == RUN_WAIT && plan->num_hosts ? RUN_START : mode,
+                      .thread = thread};
     if (!run.record)
         return TN_ERR_MEMORY;
-    life_add(&plan->runtime->life, LIFE_RUNS);
+    counts_add_as(&plan->runtime->life.in_use, thread, LIFE_RUNS, 1);
     status = prepare_arenas(&run);
     if (status == TN_OK)
         status = prepare_storages(&run);
@@ -556,7 +562,7 @@ tn_status plan_run(struct plan *plan, struct value *const *leaves, struct value 
     if (status == TN_OK)
         status = give_outputs(&run, outputs);
     *out_has_begun = run.has_begun;
-    run_record_give(plan, run.record);
-    life_remove(&plan->runtime->life, LIFE_RUNS);
+    run_record_give(plan, thread, run.record);
+    counts_add_as(&plan->runtime->life.in_use, thread, LIFE_RUNS, -1);
     return status;
 }

@@ -173,7 +173,7 @@ static bool fold_bitcast(enum base from, enum base to, uint64_t bits, uint64_t *
         float value;
         memcpy(&value, &word, sizeof value);
         *out = double_bits((double)value);
-        return value == value; // the bits of a NaN do not survive
+        return value == value || word & 0x400000; // a signalling NaN becomes a quiet one
     }
     *out = fold_wrap(to, bits);
     return true;

@@ -112,8 +112,9 @@ bool builtin_is_place(const struct builtin *b, uint32_t argument)
     for (pattern++;; pattern++) {
         bool is_place = *pattern == '&' || *pattern == '*';
         pattern += is_place;
-        if (argument-- == 0)
+        if (argument == 0)
             return is_place;
+        argument--;
         if (pattern[1] >= '2' && pattern[1] <= '4')
             pattern++;
     }

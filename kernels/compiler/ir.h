@@ -218,7 +218,8 @@ bool ir_has_effects(const struct ir *ir, const struct ir_inst *inst);
 bool ir_is_pure(const struct ir *ir, const struct ir_inst *inst);
 
 // Rewrites the module: inlines, forwards loads and stores, folds constants, joins equal
-// values, drops what nobody needs. The result computes the same bits.
+// values, drops what nobody needs, numbers the ids anew. The result computes the same bits.
+// Nothing is added to the module behind it: it is written.
 void ir_optimise(struct ir *ir);
 
 // The module's words, in *result, by malloc. What no entry point needs is written as well.

@@ -3,11 +3,6 @@
 // functions (GL_NV_cooperative_matrix2).
 #include "builtins.h"
 
-static bool is_tensor(const struct type *type)
-{
-    return type->base == TYPE_TENSOR_LAYOUT || type->base == TYPE_TENSOR_VIEW;
-}
-
 static bool is_matrix(const struct type *type)
 {
     return type->base == TYPE_COOPMAT;
@@ -43,22 +38,33 @@ static const struct type *check_create(struct translator *t, const struct builti
         values, count, &arguments[0]->at);
 }
 
-static const struct type *check_set(const struct builtin *b, struct expr **arguments,
-                                    uint32_t count)
+static void check_type(struct translator *t, const struct builtin *b,
+                       const struct expr *argument, enum base base)
+{
+    if (argument->type->base != base)
+        fail_at(t, &argument->at, "'%s' has an argument of type '%s', expected '%s'",
+                b->name, type_text(t, argument->type),
+                base == TYPE_TENSOR_VIEW ? "tensorViewNV" : "tensorLayoutNV");
+}
+
+static const struct type *check_set(struct translator *t, const struct builtin *b,
+                                    struct expr **arguments, uint32_t count)
 {
     bool is_view = b->code[0] == OpTensorViewSetDimensionNV ||
                    b->code[0] == OpTensorViewSetStrideNV ||
                    b->code[0] == OpTensorViewSetClipNV;
-    if (count == 0 || !is_tensor(arguments[0]->type) ||
-        is_view != (arguments[0]->type->base == TYPE_TENSOR_VIEW))
+    if (count == 0)
         return NULL;
+    check_type(t, b, arguments[0], is_view ? TYPE_TENSOR_VIEW : TYPE_TENSOR_LAYOUT);
     uint32_t dimensions = arguments[0]->type->dimensions;
     uint32_t wanted = b->number == 1   ? dimensions
                       : b->number == 2 ? 2 * dimensions
                       : b->number == 3 ? 1
                                        : 4;
-    return count == 1 + wanted && are_numbers(arguments, 1, count) ? arguments[0]->type
-                                                                   : NULL;
+    if (count != 1 + wanted)
+        fail_at(t, &arguments[0]->at, "'%s' of %u dimensions has %u arguments, expected %u",
+                b->name, dimensions, count, 1 + wanted);
+    return are_numbers(arguments, 1, count) ? arguments[0]->type : NULL;
 }
 
 // matrix, array, first element, layout, and perhaps a view and a function that decodes.
@@ -69,7 +75,8 @@ static bool check_transfer(struct translator *t, const struct builtin *b,
     if (count < 4 || count > most)
         return false;
     coopmat_check_memory(t, b, arguments);
-    if (!is_number(arguments[2]->type) || arguments[3]->type->base != TYPE_TENSOR_LAYOUT)
+    check_type(t, b, arguments[3], TYPE_TENSOR_LAYOUT);
+    if (!is_number(arguments[2]->type))
         return false;
     if (at < count && arguments[at]->type->base == TYPE_TENSOR_VIEW)
         at++;
@@ -84,7 +91,7 @@ const struct type *tensor_check(struct translator *t, const struct builtin *b,
     bool fits = false;
     if (b->how == HOW_TENSOR)
         return b->number == 0 ? check_create(t, b, arguments, count)
-                              : check_set(b, arguments, count);
+                              : check_set(t, b, arguments, count);
     if (b->how == HOW_COOPMAT_LOAD_TENSOR || b->how == HOW_COOPMAT_STORE_TENSOR) {
         fits = check_transfer(t, b, arguments, count);
     } else {

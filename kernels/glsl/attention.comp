@@ -56,9 +56,6 @@ layout(push_constant) uniform Args {
     float scale, soft_cap;
 } args;
 
-const uint IS_CAUSAL = 1u, HAS_ADDED = 2u, HAS_SEEN = 4u, HAS_LENGTHS = 8u, IS_SIGNED = 16u;
-const uint LENGTH_SHIFT = 8u; // from there on, bytes of a length
-const int FAR = 1 << 30;      // no position is beyond it
 #ifdef VECTORS
 const uint AHEAD = 8u; // values that an invocation loads at a time
 #else
@@ -79,30 +76,11 @@ shared vec4 exchange[GROUP];
 
 uint lane, lane_x, lane_y;
 uint q_places[Q_LOADS];
-uint total_rows, first_row, q_start, k_start, v_start, mask_start;
+uint first_row;
+
+#include "attention.glsl"
 
 // --- loading ------------------------------------------------------------------------------
-
-// Vector `column` of a row of `count` elements that begins at `at`; zeros behind its end.
-#ifdef VECTORS
-#define LOAD(buffer, at, step, column, count)                                                      \
-    ((column) * 4u < (count) ? PASTE(WIDEN_, IN)(buffer.d[(at) / 4u + (column)]) : vec4(0))
-#else
-#define COMPONENT(buffer, at, step, i, count)                                                      \
-    ((i) < (count) ? PASTE(FROM_, IN)(PASTE(W_, IN)(buffer.d[(at) + (i) * (step)])) : 0.0)
-#define LOAD(buffer, at, step, column, count)                                                      \
-    vec4(COMPONENT(buffer, at, step, (column) * 4u, count),                                        \
-         COMPONENT(buffer, at, step, (column) * 4u + 1u, count),                                   \
-         COMPONENT(buffer, at, step, (column) * 4u + 2u, count),                                   \
-         COMPONENT(buffer, at, step, (column) * 4u + 3u, count))
-#endif
-
-// Where a row of q begins.
-uint place_of_row(uint row)
-{
-    uint head = row / args.queries, query = row - head * args.queries;
-    return q_start + head * args.q_head + query * args.q_row;
-}
 
 vec4 load_q(uint at, uint column)
 {
@@ -161,28 +139,6 @@ void load_values(uint first, uint end)
     }
 }
 
-// Keys that there are for an index of the first axis, within FAR of 0.
-int length_of(uint index)
-{
-    if ((args.flags & HAS_LENGTHS) == 0u)
-        return int(args.keys);
-    uint size = args.flags >> LENGTH_SHIFT;
-    uint at = (args.lengths_offset + index * args.lengths_stride) * size;
-    bool is_negative =
-        (args.flags & IS_SIGNED) != 0u && uint(lengths.d[at + size - 1u]) > 127u;
-    uint low = is_negative ? 0xffffffffu : 0u, high = low;
-    for (uint i = 0u; i < size; i++) {
-        uint byte = uint(lengths.d[at + i]), shift = i % 4u * 8u;
-        if (i < 4u)
-            low = (low & ~(0xffu << shift)) | byte << shift;
-        else
-            high = (high & ~(0xffu << shift)) | byte << shift;
-    }
-    if (is_negative)
-        return high == 0xffffffffu && low > 0xc0000000u ? int(low) : -FAR;
-    return high == 0u && low < uint(FAR) ? int(low) : FAR;
-}
-
 // --- rows ---------------------------------------------------------------------------------
 
 // What rows have so far, each in a component: the greatest score, and of this invocation's keys the
@@ -192,20 +148,6 @@ struct state {
     ivec4 low, high;
     uvec4 mask;
 };
-
-// The keys that query `query` sees by place.
-ivec2 places(uint query, int length)
-{
-    bool has_lengths = (args.flags & HAS_LENGTHS) != 0u;
-    int at = int(query) + (has_lengths ? length - int(args.queries) : 0);
-    int high = min(length, int(args.keys)), low = 0;
-    if ((args.flags & IS_CAUSAL) != 0u)
-        high = min(high, at + 1);
-    if (args.window > 0)
-        low = max(at - args.window + 1, 0);
-    high = max(high, 0);
-    return ivec2(min(low, high), high);
-}
 
 state begin_rows(int length)
 {
@@ -221,26 +163,6 @@ state begin_rows(int length)
         s.mask[i] = mask_start + head * args.mask_head + query * args.mask_row;
     }
     return s;
-}
-
-// Keys that any row of this workgroup sees by place.
-uvec2 visible_keys(int length)
-{
-    uint last_row = min(first_row + ROWS, total_rows) - 1u;
-    uint first = first_row % args.queries, last = last_row % args.queries;
-    if (first_row / args.queries != last_row / args.queries) {
-        first = 0u;
-        last = args.queries - 1u;
-    }
-    return uvec2(places(first, length).x, places(last, length).y);
-}
-
-// cap * tanh(score / cap). Near 0 its error is that of a number near the cap, which a score of
-// softmax bears.
-vec4 capped(vec4 scores)
-{
-    float cap = args.soft_cap;
-    return cap - 2.0 * cap / (exp(scores * (2.0 / cap)) + 1.0);
 }
 
 // The scores of a key for the rows of an invocation.
@@ -263,17 +185,6 @@ vec4 masked(state s, int key, vec4 scores)
     return mix(scores, vec4(-infinity()), hidden);
 }
 
-// A score of minus infinity has no weight, also where an approximation of exp() gives it some.
-float weight(float score, float shift)
-{
-    return score == -infinity() ? 0.0 : exp(score - shift);
-}
-vec4 weights(vec4 scores, vec4 shift)
-{
-    return vec4(weight(scores.x, shift.x), weight(scores.y, shift.y), weight(scores.z, shift.z),
-                weight(scores.w, shift.w));
-}
-
 // The greatest of all invocations of a row.
 vec4 greatest(vec4 own)
 {
@@ -292,15 +203,6 @@ vec4 greatest(vec4 own)
     [[unroll]] for (uint i = 1u; i < 16u; i++)
         own = max(own, exchange[first + i]);
     return own;
-}
-
-float add_dot(float sum, vec4 a, vec4 b)
-{
-    sum += a.x * b.x;
-    sum += a.y * b.y;
-    sum += a.z * b.z;
-    sum += a.w * b.w;
-    return sum;
 }
 
 // --- tiles --------------------------------------------------------------------------------
@@ -446,26 +348,6 @@ void finish(uint unit, uint part, uint share, uint column, state s, vec4 total[T
     }
 }
 
-// Sets where the operands of a batch begin; gives the index of its first axis.
-uint start_batch(uint batch, uint group)
-{
-    uint rest = batch, index = 0u;
-    q_start = args.q_offset + group * args.heads * args.q_head;
-    k_start = args.k_offset + group * args.k_head;
-    v_start = args.v_offset + group * args.v_head;
-    mask_start = args.mask_offset + group * args.heads * args.mask_head;
-    for (uint axis = args.num_batch; axis-- > 0u;) {
-        uint extent = batches.d[axis * 5u], next = rest / extent;
-        index = rest - next * extent;
-        q_start += index * batches.d[axis * 5u + 1u];
-        k_start += index * batches.d[axis * 5u + 2u];
-        v_start += index * batches.d[axis * 5u + 3u];
-        mask_start += index * batches.d[axis * 5u + 4u];
-        rest = next;
-    }
-    return index;
-}
-
 // Workgroups that share keys are neighbours, those with the most keys (IS_CAUSAL) come first.
 void main()
 {
@@ -484,7 +366,7 @@ void main()
     first_row = (blocks - 1u - block) * ROWS;
     int length = length_of(start_batch(unit / args.groups, group));
     uint column = lane_x % COLUMNS, share = lane_x / COLUMNS;
-    uvec2 seen_keys = visible_keys(length);
+    uvec2 seen_keys = visible_keys(first_row, ROWS, length);
     uint tiles = (max(seen_keys.y, seen_keys.x) - seen_keys.x + KEYS - 1u) / KEYS;
     uint of_part = (tiles + args.parts - 1u) / args.parts * KEYS;
     uint begin = seen_keys.x + part * of_part, end = min(begin + of_part, seen_keys.y);

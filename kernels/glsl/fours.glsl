@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Elements of dtype IN by fours, in memory and in f32. VECTORS: buffers have ELEMENTs of four;
-// otherwise of one. STORE writes to a buffer `result`.
+// otherwise of one. STORE writes to a buffer `result`, STORE_TO to another one.
 #define LINE_f32 vec4
 #define LINE_f16 uvec2
 #define LINE_bf16 uvec2
@@ -21,9 +21,10 @@
 
 // Where element `at` of the output is written, and the three behind it that are below `end`.
 #ifdef VECTORS
-#define STORE(at, end, x) result.d[(at) / 4u] = PASTE(PACK_, IN)(x)
+#define STORE_TO(buffer, at, end, x) buffer.d[(at) / 4u] = PASTE(PACK_, IN)(x)
 #else
-#define STORE(at, end, x)                                                                          \
+#define STORE_TO(buffer, at, end, x)                                                               \
     for (uint component = 0u; component < 4u && (at) + component < (end); component++)             \
-    result.d[(at) + component] = PASTE(S_, IN)(PASTE(TO_, IN)((x)[component]))
+    buffer.d[(at) + component] = PASTE(S_, IN)(PASTE(TO_, IN)((x)[component]))
 #endif
+#define STORE(at, end, x) STORE_TO(result, at, end, x)

@@ -325,15 +325,15 @@ static const struct {
     {NV, "void main() { tensorViewNV<2, true, 1> l; }",
      15, "a tensor of 2 dimensions has 3 parameters, expected 1, 2 or 4"},
     {NV, "void main() { tensorLayoutNV<2> l = createTensorLayoutNV(2); l = sliceTensorLayoutNV(l, 0, 1); }",
-     66, "no 'sliceTensorLayoutNV' fits arguments (tensorLayoutNV<2, 0>, int, int), expected (matrix)"},
+     86, "'sliceTensorLayoutNV' of 2 dimensions has 3 arguments, expected 5"},
     {NV, "void main() { tensorLayoutNV<2> l = createTensorLayoutNV(3); }",
      37, "the initial value is of type 'tensorLayoutNV<3, 0>', expected 'tensorLayoutNV<2, 0>'"},
     {NV, "void main() { tensorLayoutNV<2> l = createTensorLayoutNV(2); l = setTensorViewStrideNV(l, 0, 1); }",
-     66, "no 'setTensorViewStrideNV' fits arguments (tensorLayoutNV<2, 0>, int, int), expected (matrix)"},
+     88, "'setTensorViewStrideNV' has an argument of type 'tensorLayoutNV<2, 0>', expected 'tensorViewNV'"},
     {NV, "void main() { tensorLayoutNV<2> l; coopMatLoadTensorNV(l, f.d, 0, l); }",
      56, "'coopMatLoadTensorNV' has a first argument of type 'tensorLayoutNV<2, 0>', expected a cooperative matrix"},
     {NV, "void main() { C(float) c; coopMatLoadTensorNV(c, f.d, 0, c); }",
-     27, "no 'coopMatLoadTensorNV' fits arguments (coopmat<float, 3, 16, 16, 2>, float[], int, coopmat<float, 3, 16, 16, 2>), expected (matrix)"},
+     58, "'coopMatLoadTensorNV' has an argument of type 'coopmat<float, 3, 16, 16, 2>', expected 'tensorLayoutNV'"},
 };
 // clang-format on
 

@@ -330,13 +330,14 @@ def rotation(add, dtypes):
         turned(x[0, 0].astype('f4'), f.astype('f4'), t.astype('f4'), False).astype('f4'), 16)
 
 
-def attention(q, k, v, mask=None, lengths=None, scale=0, is_causal=False, window=0, soft_cap=0):
-    groups = q.shape[-3] // k.shape[-3] if q.ndim > 2 else 1
-    if groups > 1:
-        k, v = np.repeat(k, groups, -3), np.repeat(v, groups, -3)
-    s = q @ np.swapaxes(k, -1, -2) * (scale or 1 / np.sqrt(q.shape[-1]))
+def attention_weights(q, k, mask=None, lengths=None, scale=0, is_causal=False, window=0, soft_cap=0):
+    """The softmax of the scores, and the derivative of scores by q k'. k has as many heads as q."""
+    scale = scale or 1 / np.sqrt(q.shape[-1])
+    s = q @ np.swapaxes(k, -1, -2) * scale
+    slope = scale
     if soft_cap:
         s = soft_cap * np.tanh(s / soft_cap)
+        slope = scale * (1 - (s / soft_cap) ** 2)
     rows, keys = s.shape[-2:]
     i, j = np.arange(rows)[:, None], np.arange(keys)
     seen = np.ones(s.shape, bool)
@@ -354,7 +355,27 @@ def attention(q, k, v, mask=None, lengths=None, scale=0, is_causal=False, window
         s = s + mask
     e = np.where(seen, np.exp(s - s.max(-1, keepdims=True)), 0)
     total = e.sum(-1, keepdims=True)
-    return np.where(total > 0, e / np.where(total > 0, total, 1), 0) @ v
+    return np.where(total > 0, e / np.where(total > 0, total, 1), 0), slope
+
+
+def shared_heads(q, x):
+    groups = q.shape[-3] // x.shape[-3] if q.ndim > 2 else 1
+    return np.repeat(x, groups, -3) if groups > 1 else x
+
+
+def attention(q, k, v, *masks, **attrs):
+    return attention_weights(q, shared_heads(q, k), *masks, **attrs)[0] @ shared_heads(q, v)
+
+
+def attention_gradients(q, k, v, gradient, *masks, **attrs):
+    def of_group(x, like):
+        return x.reshape(like.shape[:-2] + (-1,) + like.shape[-2:]).sum(-3) if q.ndim > 2 else x
+    wide_k = shared_heads(q, k)
+    p, slope = attention_weights(q, wide_k, *masks, **attrs)
+    dp = gradient @ np.swapaxes(shared_heads(q, v), -1, -2)
+    ds = p * (dp - (p * dp).sum(-1, keepdims=True)) * slope
+    return (ds @ wide_k, of_group(np.swapaxes(ds, -1, -2) @ q, k),
+            of_group(np.swapaxes(p, -1, -2) @ gradient, v))
 
 
 def attentions(add, dtypes):
@@ -362,7 +383,11 @@ def attentions(add, dtypes):
         inputs = [q, k, v, mask, None if lengths is None else np.asarray(lengths)]
         while inputs[-1] is None:
             inputs.pop()
-        add('nn.scaled_dot_product_attention', inputs, attention(q, k, v, mask, lengths, **attrs), 256, **attrs)
+        out = attention(q, k, v, mask, lengths, **attrs)
+        add('nn.scaled_dot_product_attention', inputs, out, 256, **attrs)
+        gradient = real(out.shape)
+        add('nn.attention_grad', [q, k, v, out, gradient] + inputs[3:],
+            attention_gradients(q, k, v, gradient, mask, lengths, **attrs), 1024, **attrs)
     q, k, v = real((2, 4, 3, 6)), real((2, 2, 5, 6)), real((2, 2, 5, 7))
     case(q[0, 0], k[0, 0], v[0, 0])
     case(q[0, :2], k[0], v[0], is_causal=True)

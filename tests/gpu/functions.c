@@ -79,6 +79,16 @@ static tn_status attention(tn_scope *s, tn_array *const *in, uint64_t num_in,
     return tn_scope_status(s);
 }
 
+// With derivatives, of which one is read: a kernel gives all three.
+static tn_status training(tn_scope *s, tn_array *const *in, uint64_t num_in, tn_array **out,
+                          uint64_t num_out, void *user)
+{
+    tn_array *y;
+    if (attention(s, in, num_in, &y, num_out, user))
+        return tn_scope_status(s);
+    return tn_vjp(s, &y, &y, 1, in, 1, out);
+}
+
 #define LARGE (INT64_C(1) << 27)
 static const struct test tests[] = {
     {"negative", "-x of 2^27 f32", negative, {1, 0, {LARGE}}, {1, 0, {1}}, 1},
@@ -140,6 +150,20 @@ static const struct test tests[] = {
     {"prefill_f32",
      "the same, f32",
      attention,
+     {4, 0, {1, 32, 4096, 128}},
+     {4, 0, {1, 8, 4096, 128}},
+     1},
+    {"training",
+     "the first with derivatives, f16",
+     training,
+     {4, 0, {1, 32, 4096, 128}},
+     {4, 0, {1, 8, 4096, 128}},
+     1,
+     0,
+     "f16"},
+    {"training_f32",
+     "the same, f32",
+     training,
      {4, 0, {1, 32, 4096, 128}},
      {4, 0, {1, 8, 4096, 128}},
      1},

@@ -54,6 +54,15 @@ def case(name):
         if name.endswith("softmax"):
             return lambda: torch.softmax(x, -1), 1
         return lambda: torch.nn.functional.layer_norm(x, (size,), w, w), 1
+    if name.startswith("training"):
+        dtype = torch.float32 if name.endswith("f32") else torch.float16
+        q, k, v = (filled(1, heads, 4096, 128).to(dtype).requires_grad_() for heads in (32, 8, 8))
+
+        def train():
+            with torch.enable_grad():
+                y = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+                torch.autograd.grad(y, (q, k, v), y.detach())
+        return train, 1
     if name.startswith(("prefill", "decode")):
         dtype = torch.float32 if name.endswith("f32") else torch.float16
         is_prefill = name.startswith("prefill")

@@ -235,19 +235,23 @@ static void dependent_dispatches(void)
 
 // --- kernels ----------------------------------------------------------------------------
 
-static void add_kernel(const char *primitive, const void *attrs, uint32_t num_inputs,
-                       const tn_layout *layouts)
+static void add_outputs(const char *primitive, const void *attrs, uint32_t num_inputs,
+                        uint32_t num_outputs, const tn_layout *layouts)
 {
-    tn_step *step = vb_step(&bench, num_inputs, 1);
+    tn_step *step = vb_step(&bench, num_inputs, num_outputs);
     step->attrs = attrs;
-    for (uint32_t i = 0; i <= num_inputs; i++)
+    for (uint32_t i = 0; i < num_inputs + num_outputs; i++)
         vb_set(step, i, device_slot(bytes_of(&layouts[i])), &layouts[i]);
-    uint32_t slots = bench.num_slots;
     if (!vb_use_kernel(&bench, step, primitive)) {
         fprintf(stderr, "%s: no kernel\n", primitive);
         exit(1);
     }
-    (void)slots;
+}
+
+static void add_kernel(const char *primitive, const void *attrs, uint32_t num_inputs,
+                       const tn_layout *layouts)
+{
+    add_outputs(primitive, attrs, num_inputs, 1, layouts);
 }
 
 static void products(void)
@@ -290,6 +294,10 @@ static void attention_of(tn_dtype dtype, int64_t depth)
     add_kernel("nn.scaled_dot_product_attention/1", &causal, 3, (tn_layout[]){q, k, k, q});
     snprintf(name, sizeof(name), "attention %s of %d, causal", type, (int)depth);
     report(name, work / 2 / measure() * 1e-9, "GFLOP/s");
+    // Of the derivative the 5 products that it cannot do without.
+    add_outputs("nn.attention_grad/1", &causal, 5, 3,
+                (tn_layout[]){q, k, k, q, q, q, k, k});
+    report("its derivative", work * 5 / 4 / measure() * 1e-9, "GFLOP/s");
     add_kernel("nn.scaled_dot_product_attention/1", &none, 3,
                (tn_layout[]){one, k, k, one});
     snprintf(name, sizeof(name), "attention %s of %d, one query", type, (int)depth);

@@ -21,8 +21,8 @@ enum masks {
 enum layouts { PLAIN, CACHE, COLUMNS, ODD_OFFSET };
 
 // Each tile, number of columns, dtype and way to load is a shader, which software compiles
-// for most of a second: rows keep to few. `half` names what GPUs run a row in beside f32;
-// the second of them, which has the same kernels, runs these alone.
+// for most of a second: rows keep to few. `half` names what GPUs run a row in beside f32,
+// and what the second of them, which has the same kernels, runs alone.
 struct row {
     int64_t heads, groups, queries, keys, depth, width;
     enum masks mask;
@@ -50,6 +50,7 @@ static const struct row rows[] = {
     {8, 2, 1, 300, 32, 64, 0, 0, 0, {0}, 0, {0}, TN_F16},
     {2, 2, 1, 515, 32, 33, 0, 0, 0, {0}, 0, {0}, TN_BF16},
     {2, 2, 80, 1030, 8, 16, 0, 0, 0, {0}, 0, {"is_causal", "true"}, TN_BF16},
+    {64, 64, 33, 20, 4, 4, 0, 0, 0, {0}, 0, {"is_causal", "true"}, 0},
     // places
     {2, 2, 70, 70, 16, 16, 0, 0, 0, {0}, 0, {"is_causal", "true"}, 0},
     {4, 2, 20, 40, 16, 16, 0, 0, 0, {0}, 0, {"is_causal", "true", "window", "7"}, 0},
@@ -67,6 +68,7 @@ static const struct row rows[] = {
     // scores
     {2, 1, 5, 9, 12, 4, 0, 0, 0, {0}, 0, {"scale", "-1.5"}, 0},
     {2, 1, 5, 9, 12, 4, 0, 0, 0, {0}, 0, {"soft_cap", "0.7", "scale", "2"}, 0},
+    {2, 1, 5, 600, 12, 4, ADDED, 0, 0, {0}, 0, {"soft_cap", "3"}, 0},
     {2, 1, 5, 69, 12, 4, SEEN, 0, 0, {0}, 0, {0}, 0},
     {4, 2, 5, 69, 12, 4, SEEN_BY_HEAD, 0, 0, {0}, 0, {"is_causal", "true"}, 0},
     {2, 2, 40, 69, 12, 4, SEEN_BY_KEY, 0, 0, {0}, 0, {"soft_cap", "3"}, TN_BF16},
@@ -257,24 +259,33 @@ static double score(const struct row *r, const struct operands *o, int64_t b, in
     return r->mask ? sum + at(&o->mask, b, h, i, k) : sum;
 }
 
-// One row of the output: zeros where it sees no key.
-static void attend(const struct row *r, const struct operands *o, int64_t b, int64_t h,
-                   int64_t i, double *out)
+// The weights of a query: zeros where it sees no key.
+static void weigh(const struct row *r, const struct operands *o, int64_t b, int64_t h,
+                  int64_t i, double *weights)
 {
-    double *weights = malloc((size_t)r->keys * sizeof(*weights)), sum = 0, most = -INFINITY;
+    double sum = 0, most = -INFINITY;
     for (int64_t k = 0; k < r->keys; k++) {
         weights[k] = score(r, o, b, h, i, k);
         most = fmax(most, weights[k]);
     }
-    memset(out, 0, (size_t)r->width * sizeof(*out));
     for (int64_t k = 0; k < r->keys; k++) {
         weights[k] = weights[k] > -INFINITY ? exp(weights[k] - most) : 0;
         sum += weights[k];
+    }
+    for (int64_t k = 0; k < r->keys && sum > 0; k++)
+        weights[k] /= sum;
+}
+
+// One row of the output.
+static void attend(const struct row *r, const struct operands *o, int64_t b, int64_t h,
+                   int64_t i, double *out)
+{
+    double *weights = malloc((size_t)r->keys * sizeof(*weights));
+    weigh(r, o, b, h, i, weights);
+    memset(out, 0, (size_t)r->width * sizeof(*out));
+    for (int64_t k = 0; k < r->keys; k++)
         for (int64_t c = 0; c < r->width && weights[k] > 0; c++)
             out[c] += weights[k] * at(&o->v, b, h / (r->heads / r->groups), k, c);
-    }
-    for (int64_t c = 0; c < r->width && sum > 0; c++)
-        out[c] /= sum;
     free(weights);
 }
 
@@ -299,6 +310,77 @@ static void compare(const struct row *r, const struct operands *o, tn_dtype dtyp
     free(want);
 }
 
+// --- derivatives -----------------------------------------------------------------------
+
+enum { Q, K, V, NUM_GRADIENTS };
+
+struct gradients {
+    double *of[NUM_GRADIENTS]; // in the order of the operand's elements
+};
+
+// What one query adds, of which `g` is the gradient of its output: of the scores s = scale
+// q k', the weights p and values v that of s is p (g v' - sum(p g v')).
+static void add_query(const struct row *r, const struct operands *o,
+                      const struct operand *g, int64_t b, int64_t h, int64_t i,
+                      double *scratch, const struct gradients *out)
+{
+    double *p = scratch, *dp = scratch + r->keys, sum = 0;
+    double scale = attr(r, "scale", 1 / sqrt((double)r->depth)),
+           cap = attr(r, "soft_cap", 0);
+    int64_t group = h / (r->heads / r->groups);
+    int64_t query = (b * r->heads + h) * r->queries + i;
+    weigh(r, o, b, h, i, p);
+    for (int64_t k = 0; k < r->keys; k++) {
+        dp[k] = 0;
+        for (int64_t c = 0; c < r->width && p[k] > 0; c++)
+            dp[k] += at(g, b, h, i, c) * at(&o->v, b, group, k, c);
+        sum += p[k] * dp[k];
+    }
+    for (int64_t k = 0; k < r->keys; k++) {
+        double ds = p[k] * (dp[k] - sum) * scale, dot = 0;
+        int64_t key = (b * r->groups + group) * r->keys + k;
+        for (int64_t d = 0; d < r->depth && p[k] > 0; d++)
+            dot += at(&o->q, b, h, i, d) * at(&o->k, b, group, k, d);
+        ds *= cap > 0 ? 1 - pow(tanh(dot * scale / cap), 2) : 1;
+        for (int64_t d = 0; d < r->depth && p[k] > 0; d++) {
+            out->of[Q][query * r->depth + d] += ds * at(&o->k, b, group, k, d);
+            out->of[K][key * r->depth + d] += ds * at(&o->q, b, h, i, d);
+        }
+        for (int64_t c = 0; c < r->width; c++)
+            out->of[V][key * r->width + c] += p[k] * at(g, b, h, i, c);
+    }
+}
+
+static void compare_gradients(const struct row *r, const struct operands *o, tn_dtype dtype,
+                              const struct operand *g,
+                              const struct operand got[NUM_GRADIENTS])
+{
+    // Of f32, of which some hundred terms are added; of halves a unit in the last place of
+    // the result, and of the output, which is read again.
+    double most = dtype == TN_F64    ? 1e-12
+                  : dtype == TN_F16  ? 0x1p-10
+                  : dtype == TN_BF16 ? 0x1p-7
+                                     : 5e-5;
+    double *scratch = calloc((size_t)r->keys * 2, sizeof(*scratch));
+    struct gradients want;
+    for (int n = 0; n < NUM_GRADIENTS; n++)
+        want.of[n] = calloc((size_t)got[n].count + 1, sizeof(double));
+    for (int64_t b = 0; b < BATCHES; b++)
+        for (int64_t h = 0; h < r->heads; h++)
+            for (int64_t i = 0; i < r->queries; i++)
+                add_query(r, o, g, b, h, i, scratch, &want);
+    for (int n = 0; n < NUM_GRADIENTS; n++)
+        for (int64_t i = 0; i < got[n].count; i++) {
+            double x = tn_get_f64(&got[n].tensor, i), expected = want.of[n][i];
+            if (!(fabs(x - expected) <= most * (1 + fabs(expected))))
+                cr_fatal("row %td, %s: element %" PRId64 " of d%c is %.9g, expected %.9g",
+                         r - rows, tn_dtype_name(dtype), i, "qkv"[n], x, expected);
+        }
+    for (int n = 0; n < NUM_GRADIENTS; n++)
+        free(want.of[n]);
+    free(scratch);
+}
+
 // --- tests -----------------------------------------------------------------------------
 
 static void setup_backend(void)
@@ -312,10 +394,14 @@ static void setup_backend(void)
 
 TestSuite(attention, .init = setup_backend, .fini = teardown);
 
-static tn_array *apply(tn_scope *s, const struct row *r, const struct operands *o)
+// `in` gets the inputs.
+static tn_array *apply(tn_scope *s, const struct row *r, const struct operands *o,
+                       tn_array *in[5])
 {
-    tn_array *in[5] = {upload(s, &o->q, r->layout == COLUMNS ? COLUMNS : PLAIN),
-                       upload(s, &o->k, r->layout), upload(s, &o->v, r->layout)};
+    in[Q] = upload(s, &o->q, r->layout == COLUMNS ? COLUMNS : PLAIN);
+    in[K] = upload(s, &o->k, r->layout);
+    in[V] = upload(s, &o->v, r->layout);
+    in[3] = in[4] = NULL;
     tn_attr attrs[2];
     uint64_t num_attrs = 0;
     if (r->mask) {
@@ -345,7 +431,7 @@ static void run_row(const struct row *r, tn_dtype dtype)
 {
     tn_scope *s = tn_scope_open(runtime);
     struct operands o = make_operands(r, dtype);
-    tn_array *out = apply(s, r, &o);
+    tn_array *in[5], *out = apply(s, r, &o, in);
     struct operand got = MAKE(dtype, BATCHES, r->heads, r->queries, r->width);
     tn_stats before = stats_of(runtime);
     must(s, tn_eval(s, out));
@@ -359,6 +445,36 @@ static void run_row(const struct row *r, tn_dtype dtype)
         cr_assert(after.steps - before.steps == 1, "row %td, %s: %" PRIu64 " steps",
                   r - rows, tn_dtype_name(dtype), after.steps - before.steps);
     free(got.tensor.data);
+    free_operands(&o);
+    tn_scope_close(s);
+}
+
+// Steps: attention, and its derivative.
+static void run_gradients(const struct row *r, tn_dtype dtype)
+{
+    tn_scope *s = tn_scope_open(runtime);
+    uint64_t state = 7;
+    struct operands o = make_operands(r, dtype);
+    struct operand g = drawn(MAKE(dtype, BATCHES, r->heads, r->queries, r->width), &state);
+    struct operand got[] = {MAKE(dtype, BATCHES, r->heads, r->queries, r->depth),
+                            MAKE(dtype, BATCHES, r->groups, r->keys, r->depth),
+                            MAKE(dtype, BATCHES, r->groups, r->keys, r->width)};
+    tn_array *in[5], *out = apply(s, r, &o, in), *cotangent = upload(s, &g, PLAIN);
+    tn_array *gradients[NUM_GRADIENTS];
+    must(s, tn_vjp(s, &out, &cotangent, 1, in, NUM_GRADIENTS, gradients));
+    tn_stats before = stats_of(runtime);
+    must(s, tn_eval_n(s, gradients, NUM_GRADIENTS));
+    uint64_t steps = stats_of(runtime).steps - before.steps;
+    for (int n = 0; n < NUM_GRADIENTS; n++)
+        must(s, tn_read(s, gradients[n], got[n].tensor.data,
+                        (uint64_t)got[n].count * (uint64_t)tn_dtype_bytes(dtype)));
+    compare_gradients(r, &o, dtype, &g, got);
+    if (r->layout != COLUMNS)
+        cr_assert(steps == 2, "row %td, %s: %" PRIu64 " steps", r - rows,
+                  tn_dtype_name(dtype), steps);
+    for (int n = 0; n < NUM_GRADIENTS; n++)
+        free(got[n].tensor.data);
+    free(g.tensor.data);
     free_operands(&o);
     tn_scope_close(s);
 }
@@ -386,26 +502,87 @@ Test(attention, halves_agree_with_plain_loops)
         }
 }
 
+// Rows of which Vulkan's derivatives have few shaders: of up to 64 columns, and one of
+// more.
+static bool is_derived(const struct row *r)
+{
+    return (r->depth <= 64 && r->width <= 64) || (r->depth == 64 && r->width == 128);
+}
+
+Test(attention, derivatives_agree_with_plain_loops)
+{
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct row *r = &rows[i];
+        if (is_backend("cpu-blas")) {
+            run_gradients(r, TN_F32);
+            run_gradients(r, TN_F64);
+            run_gradients(r, r->half ? r->half : TN_BF16);
+        } else if (is_backend("vulkan") && is_derived(r)) {
+            run_gradients(r, TN_F32);
+        } else if (is_backend("vulkan-jit") && r->half && r->layout && r->mask) {
+            run_gradients(r, r->half);
+        }
+    }
+}
+
+// Attention of 1024 queries and keys, and its derivatives, mapped over heads or not, in
+// less memory than one matrix of scores has.
+static tn_status slice_body(tn_scope *s, tn_array *const *in, uint64_t num_in,
+                            tn_array **out, uint64_t num_out, void *user)
+{
+    (void)num_in, (void)user;
+    tn_array *y = tn_op(s, "nn.scaled_dot_product_attention", TN_IN(in[0], in[1], in[1]),
+                        tn_attrs("is_causal", "true"));
+    y = un(s, "sum", bin(s, "multiply", y, y));
+    return tn_vjp(s, &y, NULL, 1, in, num_out, out);
+}
+
+Test(attention, no_buffer_has_the_scores)
+{
+    enum { LENGTH = 1024, WIDTH = 8 };
+    static float data[LENGTH * WIDTH];
+    char variable[96];
+    const char *backend = getenv("TENON_TEST_BACKEND");
+    if (is_backend("vulkan-jit"))
+        cr_skip("its kernels are those of vulkan");
+    snprintf(variable, sizeof(variable), "TENON_BACKEND=%s", backend);
+    for (int mapped = is_backend("vulkan"); mapped < 2; mapped++) { // software is slow
+        // Each thread has working memory of its own, and each runtime a peak.
+        teardown();
+        runtime = open_with((const char *const[]){variable, "TENON_THREADS=2", NULL});
+        tn_scope *s = tn_scope_open(runtime);
+        const int32_t axes[] = {0, -1};
+        tn_array *in[2], *out[2];
+        for (int i = 0; i < 2; i++) {
+            for (int64_t j = 0; j < LENGTH * WIDTH; j++)
+                data[j] = sinf((float)j * 0.37f + (float)i);
+            in[i] = tn_from_data(s, TN_F32,
+                                 mapped && i == 0 ? TN_SHAPE(1, LENGTH, WIDTH)
+                                                  : TN_SHAPE(LENGTH, WIDTH),
+                                 data);
+        }
+        must(s, mapped ? tn_vmap_call(s, slice_body, NULL, in, axes, 2, out, NULL, 2)
+                       : slice_body(s, in, 2, out, 2, NULL));
+        must(s, tn_eval_n(s, out, 2));
+        uint64_t peak = stats_of(runtime).buffer_peak;
+        cr_assert(peak < (uint64_t)LENGTH * LENGTH * sizeof(float), "%s: %" PRIu64 " bytes",
+                  mapped ? "mapped" : "alone", peak);
+        tn_scope_close(s);
+    }
+}
+
 // A score that is no number is in the result, also where the keys are in parts, and only in
 // rows that see it.
 Test(attention, no_number_is_lost)
 {
-    static const struct row r = {1,
-                                 1,
-                                 2,
-                                 300,
-                                 16,
-                                 16,
-                                 .attrs = {"is_causal", "true"},
-                                 .num_lengths = 1,
-                                 .lengths = {300},
-                                 .length_dtype = TN_I64};
+    static const struct row r = {
+        1, 1, 2, 300, 16, 16, 0, 0, 1, {300}, TN_I64, {"is_causal", "true"}, 0};
     float out[BATCHES * 2 * 16];
     tn_scope *s = tn_scope_open(runtime);
     struct operands o = make_operands(&r, TN_F32);
     ((float *)o.k.tensor.data)[299 * 16] =
         NAN; // of the first batch, seen by the last query
-    tn_array *x = apply(s, &r, &o);
+    tn_array *in[5], *x = apply(s, &r, &o, in);
     must(s, tn_read(s, x, out, sizeof(out)));
     for (int i = 0; i < BATCHES * 2 * 16; i++)
         cr_assert(isnan(out[i]) == (i / 16 == 1), "element %d is %g", i, (double)out[i]);

@@ -10,7 +10,7 @@ enum { IMAGES = 5, SIZE = 6, FILTERS = 3, CLASSES = 4, PARAMS = 4 };
 // Random numbers from -1 to 1, the same on each call.
 static tn_array *noise(tn_scope *s, const tn_shape *shape, uint32_t seed)
 {
-    static float data[1024];
+    static float data[2048];
     int64_t count = 1;
     for (int32_t i = 0; i < shape->rank; i++)
         count *= shape->extent[i];
@@ -284,4 +284,54 @@ Test(vmap, a_batch_takes_as_many_launches_as_one)
     cr_assert(eq(u64, steps_of(runtime, s, all), steps_of(runtime, s, one)));
     expect_near(s, part(s, all, 0), one);
     tn_scope_close(s);
+}
+
+// --- attention -------------------------------------------------------------------------
+
+static tn_status attention_body(tn_scope *s, tn_array *const *in, uint64_t num_in,
+                                tn_array **out, uint64_t num_out, void *user)
+{
+    (void)num_in, (void)user;
+    out[0] = tn_op(s, "nn.scaled_dot_product_attention",
+                   TN_IN(in[0], in[1], in[2], NULL, in[3]), tn_attrs("is_causal", "true"));
+    return num_out == 1 ? tn_scope_status(s) : tn_vjp(s, out, out, 1, in, 1, out + 1);
+}
+
+// Mapped, attention is one step, and its derivative another one, whatever is mapped: keys
+// that slices share are read where they are. Queries, which the kernels want contiguous,
+// are copied for each of the two where they are not.
+Test(vmap, attention_and_its_derivative_are_a_step_each)
+{
+    static const struct {
+        int32_t axes[4]; // of q, k, v, lengths
+        uint64_t copies;
+    } cases[] = {{{0, -1, -1, -1}, 0}, {{0, 0, -1, -1}, 0}, {{0, -1, -1, 0}, 0},
+                 {{0, 0, 0, 0}, 0},    {{-1, 0, 0, -1}, 2}, {{2, 1, 1, -1}, 2}};
+    const tn_shape slices[] = {
+        {4, 0, {2, 4, 5, 8}}, {4, 0, {2, 2, 6, 8}}, {4, 0, {2, 2, 6, 8}}, {0}};
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        tn_scope *s = tn_scope_open(runtime);
+        tn_array *in[4], *out[2];
+        for (int i = 0; i < 4; i++) {
+            tn_shape shape = slices[i];
+            int32_t axis = cases[c].axes[i];
+            for (int32_t k = shape.rank; axis >= 0 && k > axis; k--)
+                shape.extent[k] = shape.extent[k - 1];
+            if (axis >= 0) {
+                shape.extent[axis] = 3;
+                shape.rank++;
+            }
+            in[i] = noise(s, &shape, 30 + (uint32_t)i);
+        }
+        in[3] =
+            tn_op(s, "astype", TN_IN(tn_expr(s, "x -> 4 + x", TN_IN(in[3]), TN_NO_ATTRS)),
+                  tn_attrs("dtype", "i64"));
+        must(s, tn_eval(s, in[3]));
+        must(s, tn_vmap_call(s, attention_body, NULL, in, cases[c].axes, 4, out, NULL, 2));
+        uint64_t before = stats_of(runtime).steps;
+        must(s, tn_eval_n(s, out, 2));
+        uint64_t steps = stats_of(runtime).steps - before;
+        cr_assert(steps == 2 + cases[c].copies, "case %zu: %" PRIu64 " steps", c, steps);
+        tn_scope_close(s);
+    }
 }

@@ -376,12 +376,12 @@ static void draw_convolution(struct window_case *c)
     int64_t groups = between(1, 2), kernel[2], stride[2], pad[2], dilation[2];
     *c = (struct window_case){.x = {between(1, 3), 0, 0, groups * between(1, 4)}};
     for (int i = 0; i < 2; i++) {
-        kernel[i] = between(1, 4);
+        kernel[i] = between(1, 5);
         stride[i] = between(1, 3);
-        pad[i] = between(0, 2);
+        pad[i] = between(0, 5); // more than a window: some patches are all padding
         dilation[i] = between(1, 2);
-        int64_t reach = (kernel[i] - 1) * dilation[i] + 1;
-        c->x[i + 1] = reach + between(0, 12);
+        int64_t reach = (kernel[i] - 1) * dilation[i] + 1, least = reach - 2 * pad[i];
+        c->x[i + 1] = (least > 1 ? least : 1) + between(0, 12);
         c->out[i + 1] = (c->x[i + 1] + 2 * pad[i] - reach) / stride[i] + 1;
         c->w[i + 1] = kernel[i];
     }

@@ -6,7 +6,7 @@
 
 #include "suite.h"
 
-enum { MAX_OPERANDS = 5, MAX_ATTRS = 5 };
+enum { MAX_OPERANDS = 7, MAX_ATTRS = 5 };
 
 struct operand {
     int32_t rank; // -1: not given

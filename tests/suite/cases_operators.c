@@ -72,6 +72,8 @@ const struct prim_case operator_cases[] = {
     {"nn.scaled_dot_product_attention", "matrices", F, 3, {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 2}}}, {{"soft_cap", "0.7"}}, 0, NULL},
     {"nn.scaled_dot_product_attention", "groups", F, 4, {{4, {2, 4, 3, 2}}, {4, {2, 2, 4, 2}}, {4, {2, 2, 4, 3}}, {2, {3, 4}}}, {{"is_causal", "true"}, {"scale", "0.9"}}, 0, NULL},
     {"nn.scaled_dot_product_attention", "lengths", F, 5, {{4, {2, 4, 3, 2}}, {4, {2, 2, 4, 2}}, {4, {2, 2, 4, 3}}, {2, {3, 4}}, {1, {2}, TN_I64, 1, 4}}, {{"is_causal", "true"}, {"window", "2"}}, 0, NULL},
+    {"nn.attention_grad", "matrices", F, 5, {{2, {3, 2}}, {2, {4, 2}}, {2, {4, 2}}, {2, {3, 2}}, {2, {3, 2}}}, {{"soft_cap", "0.7"}}, 0, NULL},
+    {"nn.attention_grad", "lengths", F, 7, {{4, {2, 2, 2, 2}}, {4, {2, 1, 3, 2}}, {4, {2, 1, 3, 1}}, {4, {2, 2, 2, 1}}, {4, {2, 2, 2, 1}}, {2, {2, 3}}, {1, {2}, TN_I64, 1, 3}}, {{"is_causal", "true"}}, 0, NULL},
 };
 // clang-format on
 

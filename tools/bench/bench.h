@@ -68,6 +68,7 @@ void bench_axpby(struct bench *bench);
 void bench_replay(struct bench *bench);
 void bench_first(struct bench *bench);
 void bench_command(struct bench *bench);
+void bench_ops(struct bench *bench);
 void bench_lenet(struct bench *bench);
 
 // Runs a program to its end. Discards its output, or gives it in *out_text (free it). False

@@ -16,6 +16,7 @@ static const struct {
     {"replay", "a traced function of tiny nodes", bench_replay},
     {"first", "the first evaluation of a new graph", bench_first},
     {"command", "the command from start to end", bench_command},
+    {"ops", "single operators, small and large", bench_ops},
     {"lenet", "training beside PyTorch", bench_lenet},
 };
 

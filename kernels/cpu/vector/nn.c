@@ -30,7 +30,8 @@ static void pool_grad_f32(float *gx, const float *x, const float *out, const flo
         for (int64_t i = 0; i < channels; i++) {
             int equal = (x[i] == out[i]) | (x[i] != x[i]);
             int mine = equal & !taken[i];
-            gx[i] += mine ? g[i] : 0;
+            // A mask: a branch here is taken at random.
+            gx[i] += f32_of_bits(bits_of_f32(g[i]) & (uint32_t)-mine);
             taken[i] = (uint8_t)(taken[i] | mine);
         }
         gx += step;

@@ -3,39 +3,9 @@
 // defines T, the C type, NAME(word), the names of this file's functions, and GEMM, the
 // member of struct blas.
 
-// Scores of a row for keys [begin, end) of a block, which are seen by place: soft cap and
-// mask. Key 0 of the block is key `first`.
-static void NAME(mask_row)(const struct attention *s, T *row, int64_t begin, int64_t end,
-                           int64_t first, int64_t mask_at)
-{
-    const void *in = row + begin;
-    if (s->soft_cap > 0) {
-        for (int64_t j = begin; j < end; j++)
-            row[j] *= (T)(1 / s->soft_cap);
-        s->kernels->map[s->dtype][TN_EXPR_TANH](row + begin, &in, end - begin, 0);
-        for (int64_t j = begin; j < end; j++)
-            row[j] *= (T)s->soft_cap;
-    }
-    if (!s->mask)
-        return;
-    mask_at += (first + begin) * s->mask_key;
-    if (s->mask->layout.dtype == TN_BOOL) {
-        const uint8_t *seen = (const uint8_t *)s->mask->data + mask_at;
-        for (int64_t j = begin; j < end; j++, seen += s->mask_key)
-            row[j] = *seen ? row[j] : (T)-INFINITY;
-    } else if (s->stored == s->dtype) {
-        const T *added = (const T *)s->mask->data + mask_at;
-        for (int64_t j = begin; j < end; j++, added += s->mask_key)
-            row[j] += *added;
-    } else {
-        for (int64_t j = begin; j < end; j++, mask_at += s->mask_key)
-            row[j] += (T)tn_get_f64(s->mask, mask_at);
-    }
-}
-
 // Turns the scores of a row for keys [begin, end) of a block of `count` into weights: 0 for
 // the others. Rescales what the row has so far when its greatest score grows.
-static void NAME(weigh_row)(const struct attention *s, struct row_state *state, T *row,
+static void NAME(weigh_row)(const struct attention *s, struct attention_row *state, T *row,
                             T *out, int64_t begin, int64_t end, int64_t count)
 {
     union cpu_accumulator most = {.f = state->most}, sum = {.f = 0};
@@ -65,22 +35,26 @@ static void NAME(add_keys)(const struct attention *s, const struct block *b, int
     int rows = (int)b->rows, keys = (int)count;
     int64_t k_row = s->k_row, v_row = s->v_row;
     T *scores = (T *)b->scores, *out = (T *)b->out;
-    const T *k = (const T *)read_rows(s, b, b->k, first, count, s->depth, &k_row);
+    const T *k =
+        (const T *)attention_read_rows(s, b->wide, b->k, first, count, s->depth, &k_row);
     if (!NAME(multiply_few)(s, b, k, k_row, count))
         s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_TRANS, rows, keys, (int)s->depth,
                       (T)s->scale, (const T *)b->q, (int)s->depth, k, (int)k_row, 0, scores,
                       keys);
     for (int64_t i = 0; i < b->rows; i++) {
-        struct row_state *state = &b->states[i];
+        struct attention_row *state = &b->states[i];
         int64_t begin = state->low > first ? state->low - first : 0;
         int64_t end = state->high - first < count ? state->high - first : count;
         T *row = scores + i * count;
         end = end < 0 ? 0 : end;
         begin = begin < end ? begin : end;
+        if (s->soft_cap > 0)
+            NAME(cap_row)(s, row + begin, end - begin);
         NAME(mask_row)(s, row, begin, end, first, state->mask_at);
         NAME(weigh_row)(s, state, row, out + i * s->width, begin, end, count);
     }
-    const T *v = (const T *)read_rows(s, b, b->v, first, count, s->width, &v_row);
+    const T *v =
+        (const T *)attention_read_rows(s, b->wide, b->v, first, count, s->width, &v_row);
     if (!NAME(add_few)(s, b, v, v_row, count))
         s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_NO_TRANS, rows, (int)s->width,
                       keys, 1, scores, keys, v, (int)v_row, 1, out, (int)s->width);
@@ -100,8 +74,8 @@ static void NAME(sum_block)(const struct attention *s, const struct block *b)
 
 // Adds the sums of the parts of a row into those of the first part. Sums of parts lie
 // `pitch` bytes apart, and so do the row's states.
-static void NAME(add_parts)(const struct attention *s, struct row_state *state, char *out,
-                            int64_t pitch)
+static void NAME(add_parts)(const struct attention *s, struct attention_row *state,
+                            char *out, int64_t pitch)
 {
     double most = -INFINITY, sum = 0;
     for (int64_t p = 0; p < s->parts; p++) {
@@ -109,7 +83,7 @@ static void NAME(add_parts)(const struct attention *s, struct row_state *state, 
         most = own > most ? own : most;
     }
     for (int64_t p = 0; p < s->parts; p++) {
-        const struct row_state *own = state_of_part(state, p, pitch);
+        const struct attention_row *own = state_of_part(state, p, pitch);
         const T *from = (const T *)(out + p * pitch);
         // A part without keys has no say, and one whose sum is no number has.
         bool is_whole = own->most == most || own->sum != own->sum;
@@ -123,7 +97,7 @@ static void NAME(add_parts)(const struct attention *s, struct row_state *state, 
 }
 
 // Divides the sums of a row by that of its weights.
-static void NAME(divide)(const struct attention *s, const struct row_state *state,
+static void NAME(divide)(const struct attention *s, const struct attention_row *state,
                          char *out)
 {
     T *to = (T *)out;

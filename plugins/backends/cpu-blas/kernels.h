@@ -64,6 +64,7 @@ static inline int64_t count_elements(const tn_layout *layout)
     X(put_along_axis)                                                                      \
     X(topk)                                                                                \
     X(scaled_dot_product_attention)                                                        \
+    X(attention_grad)                                                                      \
     X(dft)                                                                                 \
     X(dft_of_real)                                                                         \
     X(dft_to_real)

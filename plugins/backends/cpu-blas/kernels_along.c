@@ -100,24 +100,28 @@ static move_fn *const put_of_size[] = {put_uint8_t, put_uint16_t, put_uint32_t,
 
 // --- take -------------------------------------------------------------------------------
 
-// The loop runs over the elements of the result.
+// The loop runs over the elements of the result. A block of indices may span many outer
+// elements: with one index each, as of labels, reading them one by one took most of the
+// time.
 static void take_elements(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     (void)worker;
     const struct along *s = context;
     int64_t row = s->count * s->inner, at[BLOCK];
     move_fn *take = take_of_size[__builtin_ctz(s->size)];
-    while (begin < end) {
+    for (; begin < end; begin += BLOCK) {
+        int64_t len = least(end - begin, BLOCK), n;
         int64_t outer = begin / row, first = begin - outer * row;
-        int64_t len = least(least(end - begin, row - first), BLOCK);
         read_block(s, begin, len, at);
         for (int64_t i = 0; i < len; i++) {
             int64_t front = at[i] < 0 ? 0 : at[i];
             at[i] = front < s->n ? front : s->n - 1;
         }
-        take(s, s->x + outer * s->n * s->inner * s->size, s->to + begin * s->size, at, len,
-             first % s->inner);
-        begin += len;
+        for (int64_t i = 0; i < len; i += n, outer++, first = 0) {
+            n = least(len - i, row - first);
+            take(s, s->x + outer * s->n * s->inner * s->size, s->to + (begin + i) * s->size,
+                 at + i, n, first ? first % s->inner : 0);
+        }
     }
 }
 

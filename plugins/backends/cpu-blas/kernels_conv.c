@@ -33,13 +33,24 @@ static void cut_tile(struct conv *conv)
     conv->tile = conv->tile < most ? conv->tile : most;
 }
 
+// Writes the n numbers at `from` to `to`, `times` times. The copies double: a call of
+// memcpy for each pixel took a tenth of a convolution with 6 filters.
+static void repeat(float *to, const float *from, int64_t n, int64_t times)
+{
+    const int64_t all = n * times;
+    memcpy(to, from, (size_t)(all < n ? all : n) * sizeof(float));
+    for (int64_t done = n; done < all; done *= 2)
+        memcpy(to + done, to,
+               (size_t)(all - done < done ? all - done : done) * sizeof(float));
+}
+
 static void forward_tile(const struct forward *f, float *out, int64_t first, int64_t count)
 {
     const struct conv *v = &f->conv;
     float patches[CONV_TILE];
 
-    for (int64_t i = 0; f->bias && i < count; i++)
-        memcpy(out + i * v->o, f->bias, (size_t)v->o * sizeof(float));
+    if (f->bias)
+        repeat(out, f->bias, v->o, count);
     for (int64_t g = 0; g < v->groups; g++) {
         conv_gather(v, f->x, g, first, count, patches);
         v->blas->sgemm(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_TRANS, (int)count, (int)v->og,

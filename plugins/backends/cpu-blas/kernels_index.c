@@ -85,14 +85,26 @@ static void read_indices(const tn_cpu_call *call, struct indexing *s, bool clamp
 
 // --- take ------------------------------------------------------------------------------
 
+// Four at a time: a loop of one load and one store takes from 1.2 to 2 cycles, depending on
+// where its code lies.
 #define TAKE_ELEMENTS(T)                                                                   \
     static void take_##T(const struct indexing *s, const char *from, char *to,             \
                          const int64_t *index, int64_t n)                                  \
     {                                                                                      \
+        const int64_t step = s->step;                                                      \
         const T *x = (const void *)from;                                                   \
         T *out = (void *)to;                                                               \
-        for (int64_t i = 0; i < n; i++)                                                    \
-            out[i] = x[index[i] * s->step];                                                \
+        int64_t i = 0;                                                                     \
+        for (; i + 4 <= n; i += 4) {                                                       \
+            T a = x[index[i] * step], b = x[index[i + 1] * step];                          \
+            T c = x[index[i + 2] * step], d = x[index[i + 3] * step];                      \
+            out[i] = a;                                                                    \
+            out[i + 1] = b;                                                                \
+            out[i + 2] = c;                                                                \
+            out[i + 3] = d;                                                                \
+        }                                                                                  \
+        for (; i < n; i++)                                                                 \
+            out[i] = x[index[i] * step];                                                   \
     }
 TAKE_ELEMENTS(uint8_t)
 TAKE_ELEMENTS(uint16_t)

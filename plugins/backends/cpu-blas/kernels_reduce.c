@@ -131,11 +131,28 @@ static void fold_loaded(const struct fold *f, int64_t first, int64_t begin, int6
     }
 }
 
+// Whether the reduced elements of each output are one run in memory that the loop takes.
+static bool is_one_run(const struct fold *f)
+{
+    const struct axes *reduced = &f->r.reduced;
+    return !f->call && f->parts == 1 && reduced->count > 0 &&
+           reduction_loop_dtype(f->r.dtype) == f->r.dtype &&
+           (reduced->rank == 0 || (reduced->rank == 1 && reduced->stride[0] == 1));
+}
+
 // The loop runs over units: a part of one output.
 static void fold_rows(void *context, int64_t begin, int64_t end, uint32_t worker)
 {
     const struct fold *f = context;
     int64_t count = f->r.reduced.count;
+    bool is_run = is_one_run(f); // walking takes longer than ten elements
+    for (int64_t unit = begin; unit < end && is_run; unit++) {
+        f->partials[unit] = f->start;
+        f->row(&f->partials[unit], f->r.base + axes_offset(&f->r.kept, unit) * f->r.size,
+               count);
+    }
+    if (is_run)
+        return;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t output = unit / f->parts, first = (unit - output * f->parts) * f->part;
         struct row_fold fold = {f->row, &f->partials[unit]};
@@ -236,6 +253,11 @@ static void store(const struct fold *f, char *out, const union cpu_accumulator *
     const void *in = &value;
     float narrow;
 
+    if (from == TN_F64 && to == TN_F32) { // without the call
+        narrow = (float)(f->mean ? acc->f / (double)f->r.reduced.count : acc->f);
+        memcpy(out, &narrow, sizeof(narrow));
+        return;
+    }
     if (f->mean) {
         double sum = from == TN_F64   ? acc->f
                      : from == TN_U64 ? (double)(uint64_t)acc->i
@@ -257,7 +279,8 @@ static void finish_range(const struct fold *f, char *out, int64_t begin, int64_t
 {
     int64_t width = f->width, size = cpu_dtype_size(tn_dtype_real(f->out->layout.dtype));
     for (int64_t i = begin; i < end; i++, out += size) {
-        int64_t row = i / width, at = row * f->parts * width + (i - row * width);
+        int64_t row = f->parts > 1 ? i / width : 0;
+        int64_t at = row * f->parts * width + (i - row * width);
         union cpu_accumulator acc = f->partials[at];
         for (int64_t k = 1; k < f->parts; k++)
             add_accumulator(f, &acc, &f->partials[at + k * width]);

@@ -32,7 +32,7 @@ static inline bool passes_program(const tn_value *value)
 #define VARIANT_NAME 64
 
 // A launch under construction: by the name of its module in kernels/glsl/variants.txt.
-#define KERNEL_OPERANDS 9
+#define KERNEL_OPERANDS 10
 #define KERNEL_PUSH 32
 #define KERNEL_CONSTANTS 13
 struct kernel_launch {
@@ -142,6 +142,11 @@ uint64_t vk_conv2d_weight_scratch(const tn_kernel_query *query);
 tn_status vk_plan_attention(const tn_vulkan_plan *plan);
 int32_t vk_attention_accepts(const tn_kernel_query *query);
 uint64_t vk_attention_scratch(const tn_kernel_query *query);
+
+// plan_attention_grad.c
+tn_status vk_plan_attention_grad(const tn_vulkan_plan *plan);
+int32_t vk_attention_grad_accepts(const tn_kernel_query *query);
+uint64_t vk_attention_grad_scratch(const tn_kernel_query *query);
 
 // plan_pool.c
 tn_status vk_plan_max_pool2d(const tn_vulkan_plan *plan);

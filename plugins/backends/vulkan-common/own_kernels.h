@@ -52,6 +52,15 @@ static const tn_operand_rule attention_rules[] = {
     {HALF_OR_F32 | TN_DTYPE_BIT(TN_BOOL), TN_NEEDS_ANY}, // mask
     {TN_INTEGER_DTYPES, TN_NEEDS_ANY},                   // lengths
     {HALF_OR_F32, TN_NEEDS_CONTIGUOUS}};
+static const tn_operand_rule attention_grad_rules[] = {
+    {HALF_OR_F32, TN_NEEDS_ANY},                         // q
+    {HALF_OR_F32, TN_NEEDS_ANY},                         // k
+    {HALF_OR_F32, TN_NEEDS_ANY},                         // v
+    {HALF_OR_F32, TN_NEEDS_CONTIGUOUS},                  // out
+    {HALF_OR_F32, TN_NEEDS_CONTIGUOUS},                  // gradient
+    {HALF_OR_F32 | TN_DTYPE_BIT(TN_BOOL), TN_NEEDS_ANY}, // mask
+    {TN_INTEGER_DTYPES, TN_NEEDS_ANY},                   // lengths
+    {HALF_OR_F32, TN_NEEDS_CONTIGUOUS}};
 
 // X(identifier, primitive, plan, rules, further fields)
 #define OWN_KERNELS(X)                                                                     \
@@ -89,6 +98,8 @@ static const tn_operand_rule attention_rules[] = {
       .accepts = vk_cross_entropy_accepts)                                                 \
     X(attention, "nn.scaled_dot_product_attention/1", vk_plan_attention, attention_rules,  \
       .accepts = vk_attention_accepts, .scratch_size = vk_attention_scratch)               \
+    X(attention_grad, "nn.attention_grad/1", vk_plan_attention_grad, attention_grad_rules, \
+      .accepts = vk_attention_grad_accepts, .scratch_size = vk_attention_grad_scratch)     \
     X(conv2d, "nn.conv2d/1", vk_plan_conv2d, conv_rules, .accepts = vk_conv_accepts)       \
     X(conv2d_input, "nn.conv2d_input/1", vk_plan_conv2d_input, conv_rules,                 \
       .accepts = vk_conv_accepts)                                                          \

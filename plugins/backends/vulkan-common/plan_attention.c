@@ -1,34 +1,24 @@
 // SPDX-License-Identifier: MIT
 // nn.scaled_dot_product_attention/1 of f32 and halves (attention.comp): any strides, one
 // launch; or two, where rows are so few that workgroups share the keys of a row.
-#include "kernels.h"
+#include "plan_attention.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <tenon/checked.h>
 
-#define MAX_AXES (TN_MAX_RANK - 3)   // of batches
 #define MOST_KEYS (INT64_C(1) << 29) // positions are int, and sums of two fit
-#define MOST_COLUMNS 256             // of values
 #define FEW_ROWS 32                  // rows that share keys; so few go by tiles of few rows
 #define FEW_GROUPS 256               // so many workgroups are enough for a large device
 #define LEAST_PART 64        // keys of a part, for tiles of 8 rows; twice that for 4
 #define LEAST_LARGE_PART 512 // and for others
 #define MOST_PARTS 64
-#define VECTOR 16 // bytes of four floats
 
-// Flags of the push constants.
+// Flags of the push constants, as in attention.glsl.
 enum { IS_CAUSAL = 1, HAS_ADDED = 2, HAS_SEEN = 4, HAS_LENGTHS = 8, IS_SIGNED = 16 };
 #define LENGTH_SHIFT 8
 
 // --- shapes ----------------------------------------------------------------------------
-
-struct attention {
-    const tn_layout *q, *k, *v, *mask, *lengths; // NULL: not given
-    uint64_t batches, groups, heads, queries, keys, depth, width;
-    uint32_t num_batch; // axes
-    uint64_t parts;     // of the keys of a row; 1: one launch
-};
 
 // Extent of axis `behind` the end (1: the last one), and the stride along it: 0 where there
 // is none or one element.
@@ -44,20 +34,16 @@ static int64_t stride_of(const tn_layout *x, int32_t behind)
                : 0;
 }
 
-static uint64_t rows_of(const struct attention *a)
-{
-    return a->heads * a->queries;
-}
-
 // Parts of the keys, so that a large device has work for all its processors. Depends on the
 // shapes alone, as scratch memory is sized before a device is known.
-static uint64_t choose_parts(const struct attention *a)
+static uint64_t choose_parts(const struct vk_attention *a)
 {
-    bool is_few = rows_of(a) <= FEW_ROWS;
-    uint64_t groups = ceil_div(rows_of(a), is_few ? 8 : 64) * a->groups * a->batches;
-    uint64_t most = a->keys / (rows_of(a) <= 4 ? 2 * LEAST_PART
-                               : is_few        ? LEAST_PART
-                                               : LEAST_LARGE_PART);
+    bool is_few = vk_attention_rows(a) <= FEW_ROWS;
+    uint64_t groups =
+        ceil_div(vk_attention_rows(a), is_few ? 8 : 64) * a->groups * a->batches;
+    uint64_t most = a->keys / (vk_attention_rows(a) <= 4 ? 2 * LEAST_PART
+                               : is_few                  ? LEAST_PART
+                                                         : LEAST_LARGE_PART);
     uint64_t wanted = ceil_div(FEW_GROUPS * (is_few ? 3 : 1), groups);
     if (groups >= FEW_GROUPS || most < 2)
         return 1;
@@ -70,15 +56,14 @@ static const tn_layout *given(const tn_layout *x)
     return x && x->dtype != TN_DTYPE_NONE ? x : NULL;
 }
 
-// in: q, k, v, and the mask and lengths, or NULL.
-static struct attention describe(const tn_layout *const in[5])
+struct vk_attention vk_attention_describe(const tn_layout *const in[5])
 {
-    struct attention a = {.q = in[0],
-                          .k = in[1],
-                          .v = in[2],
-                          .mask = given(in[3]),
-                          .lengths = given(in[4]),
-                          .batches = 1};
+    struct vk_attention a = {.q = in[0],
+                             .k = in[1],
+                             .v = in[2],
+                             .mask = given(in[3]),
+                             .lengths = given(in[4]),
+                             .batches = 1};
     a.num_batch = a.q->rank > 3 ? (uint32_t)a.q->rank - 3 : 0;
     for (uint32_t i = 0; i < a.num_batch; i++)
         a.batches *= (uint64_t)a.q->extent[i];
@@ -88,12 +73,19 @@ static struct attention describe(const tn_layout *const in[5])
     a.keys = extent_of(a.k, 2);
     a.depth = extent_of(a.q, 1);
     a.width = extent_of(a.v, 1);
-    bool is_empty = a.batches == 0 || rows_of(&a) == 0 || a.width == 0;
-    a.parts = is_empty ? 1 : choose_parts(&a);
+    a.parts = 1;
     return a;
 }
 
-static struct attention describe_query(const tn_kernel_query *query)
+static struct vk_attention describe(const tn_layout *const in[5])
+{
+    struct vk_attention a = vk_attention_describe(in);
+    if (a.batches > 0 && vk_attention_rows(&a) > 0 && a.width > 0)
+        a.parts = choose_parts(&a);
+    return a;
+}
+
+static struct vk_attention describe_query(const tn_kernel_query *query)
 {
     const tn_layout *in[5] = {NULL};
     for (uint32_t i = 0; i < query->num_inputs && i < 5; i++)
@@ -101,29 +93,34 @@ static struct attention describe_query(const tn_kernel_query *query)
     return describe(in);
 }
 
-static uint64_t sums_size(const struct attention *a)
+static uint64_t sums_size(const struct vk_attention *a)
 {
     uint64_t vectors = tn_saturated_multiply(a->parts, ceil_div(a->width, 4) + 1);
-    uint64_t rows = a->batches * a->groups * rows_of(a); // as many as the output has
+    uint64_t rows =
+        a->batches * a->groups * vk_attention_rows(a); // as many as the output has
     return a->parts == 1
                ? 0
-               : tn_saturated_multiply(tn_saturated_multiply(rows, vectors), VECTOR);
+               : tn_saturated_multiply(tn_saturated_multiply(rows, vectors), VK_VECTOR);
+}
+
+bool vk_attention_is_taken(const struct vk_attention *a, const tn_attention_attrs *attrs)
+{
+    if (a->k->dtype != a->q->dtype || a->v->dtype != a->q->dtype ||
+        (a->mask && a->mask->dtype != TN_BOOL && a->mask->dtype != a->q->dtype))
+        return false;
+    return a->keys < (uint64_t)MOST_KEYS && a->queries < (uint64_t)MOST_KEYS &&
+           a->width <= VK_ATTENTION_COLUMNS && (attrs->window < MOST_KEYS || !a->lengths);
 }
 
 int32_t vk_attention_accepts(const tn_kernel_query *query)
 {
-    struct attention a = describe_query(query);
-    const tn_attention_attrs *attrs = query->attrs;
-    if (a.k->dtype != a.q->dtype || a.v->dtype != a.q->dtype ||
-        (a.mask && a.mask->dtype != TN_BOOL && a.mask->dtype != a.q->dtype))
-        return 0;
-    return a.keys < (uint64_t)MOST_KEYS && a.queries < (uint64_t)MOST_KEYS &&
-           a.width <= MOST_COLUMNS && (attrs->window < MOST_KEYS || !a.lengths);
+    struct vk_attention a = describe_query(query);
+    return vk_attention_is_taken(&a, query->attrs);
 }
 
 uint64_t vk_attention_scratch(const tn_kernel_query *query)
 {
-    struct attention a = describe_query(query);
+    struct vk_attention a = describe_query(query);
     return sums_size(&a);
 }
 
@@ -148,10 +145,10 @@ struct constants {
 
 static uint32_t shared_bytes(const struct constants *c)
 {
-    return (c->q_size + c->k_size + c->p_size + c->group) * VECTOR;
+    return (c->q_size + c->k_size + c->p_size + c->group) * VK_VECTOR;
 }
 
-static struct constants constants_of(const struct tile *tile, const struct attention *a,
+static struct constants constants_of(const struct tile *tile, const struct vk_attention *a,
                                      bool has_q)
 {
     uint32_t lanes = tile->group / (tile->rows / 4), columns = 16;
@@ -179,10 +176,10 @@ static struct constants constants_of(const struct tile *tile, const struct atten
     return c;
 }
 
-static bool choose_constants(const tn_vulkan_limits *limits, const struct attention *a,
+static bool choose_constants(const tn_vulkan_limits *limits, const struct vk_attention *a,
                              struct constants *out)
 {
-    uint64_t rows = rows_of(a);
+    uint64_t rows = vk_attention_rows(a);
     const struct tile *tiles = rows <= 4 ? four : rows <= FEW_ROWS ? some : many;
     uint32_t count =
         tiles == many ? sizeof(many) / sizeof(many[0]) : sizeof(some) / sizeof(some[0]);
@@ -190,7 +187,7 @@ static bool choose_constants(const tn_vulkan_limits *limits, const struct attent
         // Whole rows of q first, if they are short enough not to crowd out the rest.
         bool has_q = i % 2 == 0;
         uint32_t slice = tiles[i / 2].slice;
-        if ((has_q && a->depth > MOST_COLUMNS) ||
+        if ((has_q && a->depth > VK_ATTENTION_COLUMNS) ||
             (slice > SHORT_SLICE && slice * 4 > a->depth))
             continue;
         *out = constants_of(&tiles[i / 2], a, has_q);
@@ -204,11 +201,10 @@ static bool choose_constants(const tn_vulkan_limits *limits, const struct attent
 
 // --- launches --------------------------------------------------------------------------
 
-// Whether all that is read and written goes by fours.
-static bool is_by_vectors(const struct attention *a, const tn_layout *out)
+bool vk_attention_by_vectors(const struct vk_attention *a)
 {
     const tn_layout *all[] = {a->q, a->k, a->v};
-    bool fits = a->depth % 4 == 0 && a->width % 4 == 0 && out->offset % 4 == 0;
+    bool fits = a->depth % 4 == 0 && a->width % 4 == 0;
     for (int i = 0; i < 3; i++) {
         const tn_layout *x = all[i];
         fits = fits && x->offset % 4 == 0 && (stride_of(x, 1) == 1 || extent_of(x, 1) == 1);
@@ -218,7 +214,7 @@ static bool is_by_vectors(const struct attention *a, const tn_layout *out)
     return fits;
 }
 
-static uint32_t flags_of(const struct attention *a, const tn_attention_attrs *attrs)
+static uint32_t flags_of(const struct vk_attention *a, const tn_attention_attrs *attrs)
 {
     uint32_t flags = attrs->is_causal ? IS_CAUSAL : 0;
     if (a->mask)
@@ -248,21 +244,20 @@ static void push_matrix(struct kernel_launch *launch, const tn_layout *x)
         kernel_push(launch, (uint64_t)stride_of(x, behind));
 }
 
-static void push_all(struct kernel_launch *launch, const struct attention *a,
-                     const tn_attention_attrs *attrs, const tn_layout *out)
+void vk_attention_push_matrices(struct kernel_launch *launch, const struct vk_attention *a)
 {
-    const uint64_t counts[] = {a->heads, a->queries, a->groups, a->keys,
-                               a->depth, a->width,   a->parts,  a->num_batch};
-    const tn_layout *lengths = a->lengths;
-    double scale =
-        attrs->scale != 0 ? attrs->scale : 1 / sqrt((double)(a->depth > 0 ? a->depth : 1));
-    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-        kernel_push(launch, counts[i]);
     push_matrix(launch, a->q);
     push_matrix(launch, a->k);
     push_matrix(launch, a->v);
     push_matrix(launch, a->mask);
-    kernel_push(launch, (uint64_t)out->offset);
+}
+
+void vk_attention_push_options(struct kernel_launch *launch, const struct vk_attention *a,
+                               const tn_attention_attrs *attrs)
+{
+    const tn_layout *lengths = a->lengths;
+    double scale =
+        attrs->scale != 0 ? attrs->scale : 1 / sqrt((double)(a->depth > 0 ? a->depth : 1));
     kernel_push(launch, lengths ? (uint64_t)lengths->offset : 0);
     kernel_push(launch, lengths && lengths->rank ? (uint64_t)lengths->stride[0] : 0);
     kernel_push(launch, flags_of(a, attrs));
@@ -271,8 +266,31 @@ static void push_all(struct kernel_launch *launch, const struct attention *a,
     kernel_push(launch, float_bits(attrs->soft_cap));
 }
 
+void vk_attention_batches(const struct vk_attention *a, uint32_t *out)
+{
+    const tn_layout *all[] = {a->q, a->k, a->v, a->mask};
+    for (uint32_t i = 0; i < a->num_batch; i++) {
+        int32_t behind = a->q->rank - (int32_t)i;
+        out[i * VK_ATTENTION_AXIS] = (uint32_t)a->q->extent[i];
+        for (uint32_t j = 0; j < 4; j++)
+            out[i * VK_ATTENTION_AXIS + 1 + j] = (uint32_t)stride_of(all[j], behind);
+    }
+}
+
+static void push_all(struct kernel_launch *launch, const struct vk_attention *a,
+                     const tn_attention_attrs *attrs, const tn_layout *out)
+{
+    const uint64_t counts[] = {a->heads, a->queries, a->groups, a->keys,
+                               a->depth, a->width,   a->parts,  a->num_batch};
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        kernel_push(launch, counts[i]);
+    vk_attention_push_matrices(launch, a);
+    kernel_push(launch, (uint64_t)out->offset);
+    vk_attention_push_options(launch, a, attrs);
+}
+
 // Inputs that were not given are bound to q: the shader does not read them.
-static void bind_all(struct kernel_launch *launch, const struct attention *a,
+static void bind_all(struct kernel_launch *launch, const struct vk_attention *a,
                      const uint32_t *batches)
 {
     bool is_seen = a->mask && a->mask->dtype == TN_BOOL;
@@ -286,18 +304,19 @@ static void bind_all(struct kernel_launch *launch, const struct attention *a,
     kernel_bind(launch, is_seen ? tn_vulkan_input(3) : q);
     kernel_bind(launch, a->lengths ? tn_vulkan_input(4) : q);
     kernel_bind(launch, is_split ? sums : out); // one binding: it is written as either
-    kernel_bind(
-        launch,
-        a->num_batch ? tn_vulkan_data(batches, a->num_batch * 5ull * sizeof(*batches)) : q);
+    kernel_bind(launch, a->num_batch
+                            ? tn_vulkan_data(batches, a->num_batch * VK_ATTENTION_AXIS *
+                                                          sizeof(*batches))
+                            : q);
 }
 
-static tn_status launch_tiles(const tn_vulkan_plan *plan, const struct attention *a,
+static tn_status launch_tiles(const tn_vulkan_plan *plan, const struct vk_attention *a,
                               const char *suffix)
 {
     const tn_layout *out = &tn_step_output(plan->step, 0)->layout;
     char name[VARIANT_NAME];
     struct kernel_launch launch = {.name = name};
-    uint32_t batches[MAX_AXES * 5];
+    uint32_t batches[VK_ATTENTION_AXES * VK_ATTENTION_AXIS];
     struct constants constants;
     uint32_t values[KERNEL_CONSTANTS];
     if (!choose_constants(plan->limits, a, &constants))
@@ -306,13 +325,7 @@ static tn_status launch_tiles(const tn_vulkan_plan *plan, const struct attention
                                 "bytes of shared memory, the device has %u with %u",
                                 plan->limits->max_invocations, plan->limits->max_shared);
     snprintf(name, sizeof(name), "attention_%s%s", dtype_glsl(out->dtype), suffix);
-    for (uint32_t i = 0; i < a->num_batch; i++) {
-        int32_t behind = a->q->rank - (int32_t)i;
-        const tn_layout *all[] = {a->q, a->k, a->v, a->mask};
-        batches[i * 5] = (uint32_t)a->q->extent[i];
-        for (uint32_t j = 0; j < 4; j++)
-            batches[i * 5 + 1 + j] = (uint32_t)stride_of(all[j], behind);
-    }
+    vk_attention_batches(a, batches);
     _Static_assert(sizeof(constants) == sizeof(values), "one value for each constant");
     memcpy(values, &constants, sizeof(values));
     for (uint32_t i = 0; i < KERNEL_CONSTANTS; i++)
@@ -320,17 +333,17 @@ static tn_status launch_tiles(const tn_vulkan_plan *plan, const struct attention
     bind_all(&launch, a, batches);
     push_all(&launch, a, plan->step->attrs, out);
     launch.groups =
-        ceil_div(rows_of(a), constants.rows) * a->parts * a->groups * a->batches;
+        ceil_div(vk_attention_rows(a), constants.rows) * a->parts * a->groups * a->batches;
     return kernel_launch(plan, &launch);
 }
 
-static tn_status launch_combine(const tn_vulkan_plan *plan, const struct attention *a,
+static tn_status launch_combine(const tn_vulkan_plan *plan, const struct vk_attention *a,
                                 const char *suffix)
 {
     const tn_layout *out = &tn_step_output(plan->step, 0)->layout;
     char name[VARIANT_NAME];
     struct kernel_launch launch = {.name = name};
-    uint64_t rows = a->batches * a->groups * rows_of(a);
+    uint64_t rows = a->batches * a->groups * vk_attention_rows(a);
     snprintf(name, sizeof(name), "attention_combine_%s%s", dtype_glsl(out->dtype), suffix);
     kernel_bind(&launch, tn_vulkan_scratch(0, sums_size(a), TN_VULKAN_READS));
     kernel_bind(&launch, tn_vulkan_output(0));
@@ -348,9 +361,10 @@ tn_status vk_plan_attention(const tn_vulkan_plan *plan)
     const tn_layout *in[5] = {NULL};
     for (uint32_t i = 0; i < step->num_inputs && i < 5; i++)
         in[i] = &tn_step_input(step, i)->layout;
-    struct attention a = describe(in);
-    const char *suffix =
-        is_by_vectors(&a, &tn_step_output(step, 0)->layout) ? "_vectors" : "";
+    struct vk_attention a = describe(in);
+    bool is_by_vectors =
+        vk_attention_by_vectors(&a) && tn_step_output(step, 0)->layout.offset % 4 == 0;
+    const char *suffix = is_by_vectors ? "_vectors" : "";
     tn_status status = launch_tiles(plan, &a, suffix);
     return status == TN_OK && a.parts > 1 ? launch_combine(plan, &a, suffix) : status;
 }

@@ -206,16 +206,32 @@ static tn_status pad_infer(const tn_infer *infer, tn_type *types)
     return TN_OK;
 }
 
+// Sets all elements, of which there is at least one. One is converted, and what is filled
+// is copied along one axis after the other, twice as much each time.
+static void fill(const tn_tensor *to, double value)
+{
+    tn_tensor from = *to, rest = *to;
+    tn_set_f64(to, to->layout.offset, value);
+    for (int32_t i = 0; i < to->layout.rank; i++)
+        from.layout.extent[i] = 1;
+    for (int32_t axis = to->layout.rank; axis-- > 0;) {
+        const int64_t n = to->layout.extent[axis], step = to->layout.stride[axis];
+        for (int64_t done = 1; done < n; done *= 2) {
+            from.layout.extent[axis] = n - done < done ? n - done : done;
+            rest.layout.offset = to->layout.offset + done * step;
+            tn_copy_region(&rest, &from);
+        }
+        from.layout.extent[axis] = n;
+    }
+}
+
 tn_status pad_reference(const tn_cpu_call *call)
 {
     const tn_pad_attrs *attrs = call->attrs;
     const tn_tensor *x = &call->inputs[0], *out = &call->outputs[0];
-    int64_t index[TN_MAX_RANK] = {0};
     if (tn_layout_count(&out->layout) == 0)
         return TN_OK;
-    do
-        tn_set_f64(out, tn_offset_at(&out->layout, index), attrs->value);
-    while (tn_index_next(out->layout.rank, out->layout.extent, index));
+    fill(out, attrs->value);
     tn_tensor inner = *out;
     inner.layout.offset = tn_offset_at(&out->layout, attrs->before.value);
     tn_copy_region(&inner, x);

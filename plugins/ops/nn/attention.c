@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// scaled_dot_product_attention.
-#include "pack.h"
+// scaled_dot_product_attention, and attention_grad, its derivative.
+#include "attention.h"
+#include <tenon/ops/rules.h>
 
 static const tn_input_info attention_inputs[] = {
     {"q", "queries: ..., heads, L, E", 0, TN_FLOAT_DTYPES},
@@ -11,6 +12,20 @@ static const tn_input_info attention_inputs[] = {
     {"lengths", "integers: keys there are, one or one for each index of axis 0",
      TN_INPUT_OPTIONAL | TN_INPUT_CONSTANT, 0},
 };
+static const tn_input_info attention_grad_inputs[] = {
+    {"q", "queries: ..., heads, L, E", 0, TN_FLOAT_DTYPES},
+    {"k", "keys: ..., groups of heads, S, E", 0, TN_FLOAT_DTYPES},
+    {"v", "values: ..., groups of heads, S, F", 0, TN_FLOAT_DTYPES},
+    {"out", "what attention gives: ..., heads, L, F", 0, TN_FLOAT_DTYPES},
+    {"gradient", "of out", 0, TN_FLOAT_DTYPES},
+    {"mask", "as that of attention", TN_INPUT_OPTIONAL, 0},
+    {"lengths", "as those of attention", TN_INPUT_OPTIONAL | TN_INPUT_CONSTANT, 0},
+};
+static const tn_output_info attention_grad_outputs[] = {
+    {"dq", "gradient of q", TN_OUTPUT_OPTIONAL, 0},
+    {"dk", "gradient of k", TN_OUTPUT_OPTIONAL, 0},
+    {"dv", "gradient of v", TN_OUTPUT_OPTIONAL, 0},
+};
 static const tn_attr_field attention_fields[] = {
     TN_F64_FIELD(tn_attention_attrs, scale, 0, "of the scores; 0: 1 / sqrt(E)"),
     TN_BOOL_FIELD(tn_attention_attrs, is_causal, 0, "keys up to a query's own position"),
@@ -19,12 +34,6 @@ static const tn_attr_field attention_fields[] = {
 };
 
 // --- types ------------------------------------------------------------------------------
-
-// Extent of axis `behind` the end: 1 is the last one.
-static int64_t extent_of(const tn_type *type, int32_t behind)
-{
-    return type->rank >= behind ? type->extent[type->rank - behind] : 1;
-}
 
 static tn_status check_kv(const tn_host *host, const tn_type *q, const tn_type *k,
                           const tn_type *v)
@@ -40,11 +49,13 @@ static tn_status check_kv(const tn_host *host, const tn_type *q, const tn_type *
             return host->fail(host, TN_ERR_ARGUMENT, "%s has rank %d, expected %d as q",
                               names[i], all[i]->rank, q->rank);
     }
-    int fits = extent_of(q, 1) == extent_of(k, 1) && extent_of(k, 2) == extent_of(v, 2) &&
-               extent_of(k, 3) == extent_of(v, 3);
+    int fits = attention_extent(q, 1) == attention_extent(k, 1) &&
+               attention_extent(k, 2) == attention_extent(v, 2) &&
+               attention_extent(k, 3) == attention_extent(v, 3);
     for (int32_t i = 4; i <= q->rank; i++)
-        fits &= extent_of(q, i) == extent_of(k, i) && extent_of(q, i) == extent_of(v, i);
-    int64_t heads = extent_of(q, 3), groups = extent_of(k, 3);
+        fits &= attention_extent(q, i) == attention_extent(k, i) &&
+                attention_extent(q, i) == attention_extent(v, i);
+    int64_t heads = attention_extent(q, 3), groups = attention_extent(k, 3);
     if (fits && (groups == heads || (groups > 0 && heads % groups == 0)))
         return TN_OK;
     return host->fail(
@@ -58,18 +69,19 @@ static tn_status check_kv(const tn_host *host, const tn_type *q, const tn_type *
 static int fits_scores(const tn_type *mask, const tn_type *scores)
 {
     for (int32_t i = 1; i <= mask->rank; i++)
-        if (i > scores->rank ||
-            (extent_of(mask, i) != 1 && extent_of(mask, i) != extent_of(scores, i)))
+        if (i > scores->rank || (attention_extent(mask, i) != 1 &&
+                                 attention_extent(mask, i) != attention_extent(scores, i)))
             return 0;
     return 1;
 }
 
-static tn_status check_masks(const tn_infer *infer, const tn_type *scores)
+// Input `at` is the mask, and the next one the lengths.
+static tn_status check_masks(const tn_infer *infer, uint32_t at, const tn_type *scores)
 {
     const tn_host *host = infer->host;
     char got[SHAPE_TEXT], expected[SHAPE_TEXT];
-    const tn_type *mask = infer->num_inputs > 3 ? &infer->types[3] : NULL;
-    const tn_type *lengths = infer->num_inputs > 4 ? &infer->types[4] : NULL;
+    const tn_type *mask = infer->num_inputs > at ? &infer->types[at] : NULL;
+    const tn_type *lengths = infer->num_inputs > at + 1 ? &infer->types[at + 1] : NULL;
     if (mask && mask->dtype) {
         if (mask->dtype != TN_BOOL && mask->dtype != scores->dtype)
             return host->fail(host, TN_ERR_ARGUMENT, "mask is %s, expected bool or q's %s",
@@ -96,7 +108,8 @@ static tn_status check_masks(const tn_infer *infer, const tn_type *scores)
     return TN_OK;
 }
 
-static tn_status attention_infer(const tn_infer *infer, tn_type *types)
+// The type of attention's output; the mask is input `mask`.
+static tn_status check_all(const tn_infer *infer, uint32_t mask, tn_type *out)
 {
     const tn_host *host = infer->host;
     const tn_attention_attrs *attrs = infer->attrs;
@@ -113,177 +126,169 @@ static tn_status attention_infer(const tn_infer *infer, tn_type *types)
                           ", expected a finite scale, and the others at least 0",
                           attrs->scale, attrs->soft_cap, attrs->window);
     tn_type scores = *q;
-    scores.extent[q->rank - 1] = extent_of(k, 2);
-    status = check_masks(infer, &scores);
+    scores.extent[q->rank - 1] = attention_extent(k, 2);
+    status = check_masks(infer, mask, &scores);
     if (status)
         return status;
-    types[0] = *q;
-    types[0].extent[q->rank - 1] = extent_of(v, 1);
+    *out = *q;
+    out->extent[q->rank - 1] = attention_extent(v, 1);
     return TN_OK;
 }
 
-// --- decomposition ----------------------------------------------------------------------
-//
-// Query heads of a group are rows of one matrix product: q as [..., G, H / G * L, E]. In
-// the scores, [..., G, H / G, L, S], the axes count as those of q, and one more for H / G.
+static tn_status attention_infer(const tn_infer *infer, tn_type *types)
+{
+    return check_all(infer, ATTENTION_MASK - 2, types);
+}
 
-struct attention {
+static tn_status attention_grad_infer(const tn_infer *infer, tn_type *types)
+{
+    static const char *const names[] = {"out", "gradient"};
+    tn_type out;
+    tn_status status = check_all(infer, ATTENTION_MASK, &out);
+    for (uint32_t i = 0; i < 2 && status == TN_OK; i++) {
+        const tn_type *given = &infer->types[ATTENTION_OUT + i];
+        status = check_dtype(infer->host, names[i], given, out.dtype);
+        if (status == TN_OK)
+            status = check_extents(infer->host, names[i], given, out.rank, out.extent);
+    }
+    for (uint32_t i = 0; i < 3 && status == TN_OK; i++)
+        types[i] = infer->types[i];
+    return status;
+}
+
+// --- rules ------------------------------------------------------------------------------
+
+static tn_status attention_vjp(const tn_build *build, const tn_rule *rule,
+                               tn_array *const *cotangents, const uint64_t *wanted,
+                               tn_array **gradients)
+{
+    const uint32_t mask = ATTENTION_MASK - 2;
+    tn_array *all[3], *in[7] = {rule->inputs[0], rule->inputs[1], rule->inputs[2],
+                                rule->outputs[0], cotangents[0]};
+    tn_status status = TN_OK;
+    for (uint32_t i = mask; i < rule->num_inputs; i++)
+        in[i + 2] = rule->inputs[i];
+    if (wants(wanted, 0) || wants(wanted, 1) || wants(wanted, 2))
+        status =
+            build->op_n(build, "nn.attention_grad/1", (const tn_array *const *)in, 7,
+                        ATTENTION_ATTRS((const tn_attention_attrs *)rule->attrs), all, 3);
+    for (uint32_t i = 0; i < 3 && status == TN_OK; i++)
+        gradients[i] = wants(wanted, i) ? all[i] : NULL;
+    if (status == TN_OK && wants(wanted, mask))
+        gradients[mask] = attention_mask_gradient(build, rule->attrs, in);
+    return status == TN_OK ? built_wanted(wanted, gradients, mask + 1) : status;
+}
+
+// Slices of rank 2 get an axis of one head. The batch is a further axis in front of all
+// others, which views express, for slices that are repeated too. Where slices share lengths
+// that are theirs for each index of axis 0, it is the next axis; where each slice has such
+// lengths, it is merged into axis 0, which copies what is repeated.
+struct batch {
     const tn_build *build;
-    const tn_attention_attrs *attrs;
-    tn_type q, scores; // of q [..., G, R, L, E], of the scores [..., G, R, L, S]
-    int64_t groups, rows, keys;
-    tn_array *mask, *lengths; // NULL: not given
+    int64_t size;
+    int32_t rank, added, at; // of slices; their axes of one head; of the batch
+    int is_merged;
+    int64_t first; // extent of the slices' first axis
 };
 
-static struct attention begin(const tn_build *build, const tn_rule *rule)
+static tn_array *merge(const struct batch *b, tn_array *x)
 {
-    const tn_type *q = build->type(rule->inputs[0]), *k = build->type(rule->inputs[1]);
-    struct attention a = {.build = build, .attrs = rule->attrs, .q = *q};
-    a.groups = extent_of(k, 3);
-    a.keys = extent_of(k, 2);
-    int64_t heads = extent_of(q, 3);
-    if (q->rank > 2 && heads != a.groups) {
-        a.q.rank++;
-        a.q.extent[q->rank - 3] = a.groups;
-        a.q.extent[q->rank - 2] = heads / a.groups;
-        a.q.extent[q->rank - 1] = extent_of(q, 2);
-        a.q.extent[q->rank] = extent_of(q, 1);
-    }
-    a.scores = a.q;
-    a.scores.extent[a.q.rank - 1] = a.keys;
-    a.mask = rule->num_inputs > 3 ? rule->inputs[3] : NULL;
-    a.lengths = rule->num_inputs > 4 ? rule->inputs[4] : NULL;
-    return a;
+    tn_ints shape = tn_extents(b->build, x);
+    for (uint32_t i = 1; i + 1 < shape.count; i++)
+        shape.value[i] = shape.value[i + 1];
+    shape.value[0] = b->size * b->first;
+    return with_shape(b->build, "base.reshape/1", x, (int32_t)shape.count - 1, shape.value);
 }
 
-// q with the query heads of a group merged with its rows, or the reverse: the axes of
-// `type`, the last one of extent `last`.
-static tn_array *regrouped(const struct attention *a, tn_array *x, int merged, int64_t last)
+static tn_array *batch_whole(const struct batch *b, tn_array *x, int32_t axis)
 {
-    tn_type to = a->q;
-    int32_t rank = to.rank;
-    if (merged) {
-        to.extent[rank - 3] *= to.extent[rank - 2];
-        rank--;
-    }
-    to.extent[rank - 1] = last;
-    return with_shape(a->build, "base.reshape/1", x, rank, to.extent);
+    x = tn_batch_whole(b->build, x, axis, b->size);
+    if (b->added)
+        x = b->build->op(b->build, "base.expand_dims/1", TN_IN(x),
+                         tn_attrs("axis", TN_INTS(1)));
+    return b->is_merged ? merge(b, x) : tn_move_axis(b->build, x, 0, b->at);
 }
 
-// The mask with the axes of the scores, in which heads are two axes.
-static tn_array *grouped_mask(const struct attention *a, const tn_type *q)
+// What broadcasts to the scores goes on to.
+static tn_array *batch_mask(const struct batch *b, tn_array *x, int32_t axis)
 {
-    const tn_type *mask = a->build->type(a->mask);
-    tn_type to = *mask;
-    if (a->q.rank == q->rank || mask->rank < 3)
-        return a->mask;
-    int32_t heads = mask->rank - 3;
-    to.rank++;
-    for (int32_t i = to.rank - 1; i > heads + 1; i--)
-        to.extent[i] = mask->extent[i - 1];
-    int is_one = mask->extent[heads] == 1;
-    to.extent[heads] = is_one ? 1 : a->groups;
-    to.extent[heads + 1] = is_one ? 1 : mask->extent[heads] / a->groups;
-    return with_shape(a->build, "base.reshape/1", a->mask, to.rank, to.extent);
+    const tn_build *build = b->build;
+    const tn_type *type = build->type(x);
+    if (!type || (axis < 0 && (type->rank < b->rank || (b->at == 0 && !b->is_merged))))
+        return x;
+    x = axis < 0
+            ? build->op(build, "base.expand_dims/1", TN_IN(x), tn_attrs("axis", TN_INTS(0)))
+            : tn_batch_first(build, x, axis, b->rank + 1 + b->added);
+    if (!b->is_merged)
+        return tn_move_axis(build, x, 0, b->at);
+    tn_ints shape = tn_extents(build, x);
+    shape.value[0] = b->size;
+    shape.value[1] = b->first;
+    x = with_shape(build, "base.broadcast_to/1", x, (int32_t)shape.count, shape.value);
+    return merge(b, x);
 }
 
-// Whether a key is seen by place alone: bool, or NULL where all are.
-static tn_array *seen(const struct attention *a)
+static tn_array *batch_lengths(const struct batch *b, tn_array *x, int32_t axis)
 {
-    const tn_build *build = a->build;
-    const tn_attention_attrs *attrs = a->attrs;
-    int64_t queries = extent_of(&a->scores, 2);
-    if (!a->lengths && !attrs->is_causal && attrs->window == 0)
-        return NULL;
-    tn_array *key = counted(build, a->keys, 0), *at = counted(build, queries, 1);
-    tn_array *end = NULL, *sees = NULL;
-    if (a->lengths) {
-        int64_t column[TN_MAX_RANK] = {a->scores.extent[0], 1, 1, 1, 1, 1, 1, 1};
-        end = build->type(a->lengths)->rank == 0
-                  ? a->lengths
-                  : with_shape(build, "base.reshape/1", a->lengths, a->scores.rank, column);
-        end = build->expr(build, "n -> i64(n)", TN_IN(end), TN_NO_ATTRS);
-        at = build->expr(build, "i, n -> n - i64(l) + i", TN_IN(at, end),
-                         tn_attrs("l", queries));
-        sees = build->expr(build, "j, n -> j < n", TN_IN(key, end), TN_NO_ATTRS);
-    }
-    if (attrs->is_causal || attrs->window > 0) {
-        tn_array *near = build->expr(
-            build,
-            "j, i -> (i64(causal) == 0 | j <= i) & (i64(window) == 0 | i - j < "
-            "i64(window))",
-            TN_IN(key, at), tn_attrs("causal", attrs->is_causal, "window", attrs->window));
-        sees = sees ? build->expr(build, "a, b -> a & b", TN_IN(sees, near), TN_NO_ATTRS)
-                    : near;
-    }
-    return sees;
+    return b->is_merged ? merge(b, tn_batch_whole(b->build, x, axis, b->size)) : x;
 }
 
-// Scores with scale, soft cap and mask, in the dtype that they are computed in; what is not
-// seen is minus infinity.
-static tn_array *masked(const struct attention *a, const tn_type *q, tn_array *scores)
+// An output of slices of type `slice`.
+static tn_array *unbatched(const struct batch *b, tn_array *x, const tn_type *slice)
 {
-    const tn_build *build = a->build;
-    const tn_attention_attrs *attrs = a->attrs;
-    double width = (double)extent_of(q, 1);
-    double scale = attrs->scale != 0 ? attrs->scale : 1 / sqrt(width > 0 ? width : 1);
-    scores = build->expr(
-        build, attrs->soft_cap > 0 ? "s -> cap * tanh(s * scale / cap)" : "s -> s * scale",
-        TN_IN(scores),
-        attrs->soft_cap > 0 ? tn_attrs("scale", scale, "cap", attrs->soft_cap)
-                            : tn_attrs("scale", scale));
-    if (a->mask) {
-        tn_array *mask = grouped_mask(a, q);
-        scores = build->expr(build,
-                             dtype_of(build, mask) == TN_BOOL ? "s, m -> select(m, s, -inf)"
-                                                              : "s, m -> s + m",
-                             TN_IN(scores, mask), TN_NO_ATTRS);
-    }
-    tn_array *sees = seen(a);
-    return sees ? build->expr(build, "s, m -> select(m, s, -inf)", TN_IN(scores, sees),
-                              TN_NO_ATTRS)
-                : scores;
+    int64_t extent[TN_MAX_RANK + 1];
+    if (!b->added && !b->is_merged)
+        return x;
+    extent[0] = b->size;
+    memcpy(extent + 1, slice->extent, (size_t)slice->rank * sizeof(*extent));
+    return with_shape(b->build, "base.reshape/1", x, slice->rank + 1, extent);
 }
 
-// q's rank-2 form and the products are matrices of rank 2; others have batches in front.
-static tn_status attention_decompose(const tn_build *build, const tn_rule *rule,
-                                     tn_array **outputs)
+// The same primitive over the batch; its first `count` inputs have q's rank.
+static tn_status batch_all(const tn_build *build, const tn_rule *rule, const int32_t *axes,
+                           int64_t size, const char *primitive, uint32_t count,
+                           tn_array **outputs, int32_t *out_axes)
 {
-    const tn_type *q = build->type(rule->inputs[0]), *v = build->type(rule->inputs[2]);
-    struct attention a = begin(build, rule);
-    int is_grouped = a.q.rank != q->rank;
-    tn_dtype computed = tn_dtype_computed(q->dtype);
-    tn_array *queries = rule->inputs[0], *keys = rule->inputs[1], *values = rule->inputs[2];
-    tn_ints order = {.count = (uint32_t)q->rank, .given = 1};
-    for (int32_t i = 0; i < q->rank; i++)
-        order.value[i] = i < q->rank - 2 ? i : 2 * q->rank - 3 - i;
-    tn_array *columns = build->op(build, "base.transpose/1", TN_IN(keys),
-                                  tn_attrs("axes", (const tn_ints *)&order));
-    if (is_grouped)
-        queries = regrouped(&a, queries, 1, extent_of(q, 1));
-    tn_array *scores =
-        build->op(build, "base.matmul/1", TN_IN(queries, columns), TN_NO_ATTRS);
-    if (is_grouped)
-        scores = regrouped(&a, scores, 0, a.keys);
-    if (computed != q->dtype)
-        scores = cast(build, scores, computed);
-    scores = masked(&a, q, scores);
-    tn_array *weights =
-        a.keys == 0 ? scores
-                    : build->expr(build,
-                                  "s -> m = max(s); e = exp(s - select(m > -inf, m, "
-                                  "0)); d = sum(e); select(d == 0, 0, e / d)",
-                                  TN_IN(scores), TN_NO_ATTRS);
-    if (computed != q->dtype)
-        weights = cast(build, weights, q->dtype);
-    if (is_grouped)
-        weights = regrouped(&a, weights, 1, a.keys);
-    tn_array *out = build->op(build, "base.matmul/1", TN_IN(weights, values), TN_NO_ATTRS);
-    tn_type to = *q;
-    to.extent[q->rank - 1] = extent_of(v, 1);
-    outputs[0] =
-        is_grouped ? with_shape(build, "base.reshape/1", out, to.rank, to.extent) : out;
-    return built(outputs[0]);
+    const tn_type *q = build->type(rule->outputs[0]);
+    tn_array *in[7] = {NULL}, *out[3];
+    tn_array *lengths = rule->num_inputs > count + 1 ? rule->inputs[count + 1] : NULL;
+    struct batch b = {.build = build, .size = size, .rank = q->rank, .added = q->rank == 2};
+    if (lengths) {
+        int32_t axis = axes[count + 1], rank = build->type(lengths)->rank - (axis >= 0);
+        b.first = q->extent[0];
+        b.at = rank == 1 && axis < 0;
+        b.is_merged = rank == 1 && axis >= 0;
+    }
+    for (uint32_t i = 0; i < rule->num_inputs; i++)
+        if (rule->inputs[i])
+            in[i] = i < count    ? batch_whole(&b, rule->inputs[i], axes[i])
+                    : i == count ? batch_mask(&b, rule->inputs[i], axes[i])
+                                 : batch_lengths(&b, rule->inputs[i], axes[i]);
+    tn_status status = build->op_n(
+        build, primitive, (const tn_array *const *)in, rule->num_inputs,
+        ATTENTION_ATTRS((const tn_attention_attrs *)rule->attrs), out, rule->num_outputs);
+    for (uint32_t i = 0; i < rule->num_outputs && status == TN_OK; i++) {
+        outputs[i] = unbatched(&b, out[i], build->type(rule->outputs[i]));
+        out_axes[i] = b.at;
+        status = built(outputs[i]);
+    }
+    return status;
+}
+
+static tn_status attention_vmap(const tn_build *build, const tn_rule *rule,
+                                const int32_t *axes, int64_t size, tn_array **outputs,
+                                int32_t *out_axes)
+{
+    return batch_all(build, rule, axes, size, "nn.scaled_dot_product_attention/1",
+                     ATTENTION_MASK - 2, outputs, out_axes);
+}
+
+static tn_status attention_grad_vmap(const tn_build *build, const tn_rule *rule,
+                                     const int32_t *axes, int64_t size, tn_array **outputs,
+                                     int32_t *out_axes)
+{
+    return batch_all(build, rule, axes, size, "nn.attention_grad/1", ATTENTION_MASK,
+                     outputs, out_axes);
 }
 
 const tn_primitive nn_scaled_dot_product_attention = {
@@ -294,4 +299,18 @@ const tn_primitive nn_scaled_dot_product_attention = {
     .attrs = TN_ATTR_TABLE(tn_attention_attrs, attention_fields),
     .infer = attention_infer,
     .decompose = attention_decompose,
+    .vjp = attention_vjp,
+    .vmap = attention_vmap,
+};
+
+const tn_primitive nn_attention_grad = {
+    .struct_size = sizeof(tn_primitive),
+    .id = "nn.attention_grad/1",
+    .doc = "Derivatives of scaled_dot_product_attention in q, k and v.",
+    TN_INPUTS(attention_grad_inputs),
+    TN_OUTPUTS(attention_grad_outputs),
+    .attrs = TN_ATTR_TABLE(tn_attention_attrs, attention_fields),
+    .infer = attention_grad_infer,
+    .decompose = attention_grad_decompose,
+    .vmap = attention_grad_vmap,
 };

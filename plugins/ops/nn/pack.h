@@ -37,6 +37,7 @@
     X(dropout)                                                                             \
     X(rope)                                                                                \
     X(scaled_dot_product_attention)                                                        \
+    X(attention_grad)                                                                      \
     NN_BATCHED(X)
 #define NN_DECLARE(name) extern const tn_primitive nn_##name;
 NN_PRIMITIVES(NN_DECLARE)

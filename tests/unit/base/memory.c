@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include "check.h"
 #include <tenon/tenon.h>
+#include "base/counts.h"
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/memory.h"
@@ -126,6 +127,56 @@ Test(memory, arenas_give_cleared_aligned_memory)
     cr_assert(eq(ptr, arena_alloc(&arena, SIZE_MAX - 8), NULL));
     arena_finish(&arena);
     cr_assert(eq(ptr, arena.blocks, NULL));
+}
+
+// Within a block, over blocks, and back to the empty arena, which keeps its first block.
+Test(memory, arenas_give_cleared_memory_after_a_rewind)
+{
+    struct arena arena = {0};
+    unsigned seed = 2;
+    for (int i = 0; i < 300; i++) {
+        struct arena_mark marks[8];
+        const int depth = i % 8;
+        for (int k = 0; k <= depth; k++) {
+            marks[k] = arena_mark(&arena);
+            for (int n = (int)((unsigned)rand_r(&seed) % 6); n > 0; n--) {
+                size_t size = (size_t)rand_r(&seed) % (n == 5 ? 3000 : 200);
+                unsigned char *memory = arena_alloc(&arena, size);
+                for (size_t j = 0; j < size; j++)
+                    cr_assert(eq(u8, memory[j], 0));
+                memset(memory, 0xff, size);
+            }
+        }
+        for (int k = depth; k >= 0 && (k > 0 || i % 3); k--)
+            arena_rewind(&arena, marks[k]);
+    }
+    arena_finish(&arena);
+}
+
+// --- counts ------------------------------------------------------------------------------
+
+static void *count_often(void *counts)
+{
+    for (int i = 0; i < 2000; i++) {
+        counts_add(counts, 0, 3);
+        counts_add(counts, MAX_COUNTS - 1, -1);
+    }
+    return NULL;
+}
+
+// More threads than parts, at the same time: some have a part of their own.
+Test(memory, counts_of_many_threads_lose_nothing)
+{
+    static struct counts counts;
+    pthread_t threads[2 * COUNT_PARTS];
+    const int64_t n = 2 * COUNT_PARTS;
+    for (int64_t i = 0; i < n; i++)
+        cr_assert(eq(int, pthread_create(&threads[i], NULL, count_often, &counts), 0));
+    for (int64_t i = 0; i < n; i++)
+        pthread_join(threads[i], NULL);
+    cr_assert(eq(i64, counts_sum(&counts, 0), n * 2000 * 3));
+    cr_assert(eq(i64, counts_sum(&counts, 1), 0));
+    cr_assert(eq(i64, counts_sum(&counts, MAX_COUNTS - 1), -n * 2000));
 }
 
 // --- hashes and the map ----------------------------------------------------------------

@@ -121,6 +121,12 @@ typedef struct tn_rope_attrs {
 //
 // The position of query i is i; with `lengths` it is length - L + i: queries are the last
 // ones of the sequence, as in a cache of keys and values that a step has just grown.
+//
+// nn.attention_grad/1 (q, k, v, out, gradient: ..., H, L, F; optional mask; optional
+// lengths) -> q, k, v: the derivative of it in reverse mode, of its output `out` and that
+// output's gradient, which computes the scores again instead of keeping them. Kernels of
+// both have no buffer of L x S elements. Second derivatives, derivatives in forward mode
+// and the gradient of an added mask are those of the definition, which has.
 typedef struct tn_attention_attrs {
     double scale;      // of the scores; 0: 1 / sqrt(E)
     int64_t is_causal; // 1: a query sees keys up to its own position; default 0

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+#include "attention.h"
+#include <math.h>
+
+#define MOST_WIDTH (INT64_C(1) << 24) // of rows, so that sizes of scratch memory fit
+#define FAR (INT64_C(1) << 61) // no position or window is beyond it, so that sums fit
+
+// The stride of `x` along the axis that lies `behind` axes before the end (1: the last
+// one); 0 where x has none, or is repeated along it.
+static int64_t stride_of(const tn_layout *x, int32_t behind)
+{
+    return x->rank >= behind && x->extent[x->rank - behind] != 1
+               ? x->stride[x->rank - behind]
+               : 0;
+}
+
+static int64_t extent_of(const tn_layout *x, int32_t behind)
+{
+    return x->rank >= behind ? x->extent[x->rank - behind] : 1;
+}
+
+// From a row of keys or values to the next one; of one row, its own length.
+static int64_t row_of(const tn_layout *x)
+{
+    return extent_of(x, 2) == 1 ? extent_of(x, 1) : x->stride[x->rank - 2];
+}
+
+void attention_read_shape(const tn_layout inputs[3], struct attention *s)
+{
+    const tn_layout *q = &inputs[0], *k = &inputs[1], *v = &inputs[2];
+    s->stored = q->dtype;
+    s->dtype = tn_dtype_computed(q->dtype);
+    s->stored_size = cpu_dtype_size(s->stored);
+    s->element = cpu_dtype_size(s->dtype);
+    s->batch_rank = q->rank > 3 ? q->rank - 3 : 0;
+    s->batches = 1;
+    for (int32_t i = 0; i < s->batch_rank; i++) {
+        s->extent[i] = q->extent[i];
+        s->batches *= q->extent[i];
+        s->k_stride[i] = stride_of(k, q->rank - i);
+        s->v_stride[i] = stride_of(v, q->rank - i);
+    }
+    s->groups = extent_of(k, 3);
+    s->per_group = s->groups ? extent_of(q, 3) / s->groups : 0;
+    s->queries = extent_of(q, 2);
+    s->keys = extent_of(k, 2);
+    s->depth = extent_of(q, 1);
+    s->width = extent_of(v, 1);
+    s->k_head = stride_of(k, 3);
+    s->v_head = stride_of(v, 3);
+    s->k_row = row_of(k);
+    s->v_row = row_of(v);
+}
+
+void attention_read_options(const tn_cpu_call *call, uint32_t mask, struct attention *s)
+{
+    const tn_attention_attrs *attrs = call->attrs;
+    const tn_layout *q = &call->inputs[0].layout;
+    s->scale = attrs->scale != 0 ? attrs->scale : 1 / sqrt((double)s->depth);
+    s->soft_cap = attrs->soft_cap;
+    s->is_causal = attrs->is_causal != 0;
+    s->window = attrs->window > 0 && attrs->window < FAR ? attrs->window : FAR;
+    const tn_tensor *in = call->inputs;
+    s->mask = call->num_inputs > mask && in[mask].data ? &in[mask] : NULL;
+    s->lengths = call->num_inputs > mask + 1 && in[mask + 1].data ? &in[mask + 1] : NULL;
+    if (!s->mask)
+        return;
+    const tn_layout *m = &s->mask->layout;
+    for (int32_t i = 0; i < s->batch_rank; i++)
+        s->mask_stride[i] = stride_of(m, q->rank - i);
+    s->mask_head = stride_of(m, 3);
+    s->mask_query = stride_of(m, 2);
+    s->mask_key = stride_of(m, 1);
+}
+
+// BLAS counts in int, and takes no rows that overlap.
+bool attention_is_taken(const tn_kernel_query *query, uint32_t floats, uint32_t mask)
+{
+    struct attention s = {0};
+    int32_t dtype = query->inputs[0].dtype;
+    for (uint32_t i = 1; i < floats; i++)
+        if (query->inputs[i].dtype != dtype)
+            return false;
+    if (query->num_inputs > mask && query->inputs[mask].dtype != TN_DTYPE_NONE &&
+        query->inputs[mask].dtype != TN_BOOL && query->inputs[mask].dtype != dtype)
+        return false;
+    attention_read_shape(query->inputs, &s);
+    return s.depth > 0 && s.depth <= MOST_WIDTH && s.width <= MOST_WIDTH &&
+           s.k_row >= s.depth && s.v_row >= s.width && s.k_row <= INT32_MAX &&
+           s.v_row <= INT32_MAX && blas_open() != NULL;
+}
+
+// --- places ------------------------------------------------------------------------------
+
+int64_t attention_length(const struct attention *s, int64_t index)
+{
+    if (!s->lengths)
+        return s->keys;
+    const tn_layout *l = &s->lengths->layout;
+    int64_t n = tn_get_i64(s->lengths, l->offset + (l->rank ? index * l->stride[0] : 0));
+    return n > FAR ? FAR : n < -FAR ? -FAR : n;
+}
+
+struct attention_unit attention_unit(const struct attention *s, int64_t number)
+{
+    int64_t rest = number / s->groups, index = 0;
+    struct attention_unit u = {.group = number % s->groups,
+                               .mask_at = s->mask ? s->mask->layout.offset : 0};
+    int64_t k = u.group * s->k_head, v = u.group * s->v_head;
+    for (int32_t i = s->batch_rank - 1; i >= 0; i--) {
+        index = rest % s->extent[i];
+        rest /= s->extent[i];
+        k += index * s->k_stride[i];
+        v += index * s->v_stride[i];
+        u.mask_at += index * s->mask_stride[i];
+    }
+    u.k = s->k + k * s->stored_size;
+    u.v = s->v + v * s->stored_size;
+    u.length = attention_length(s, index);
+    return u;
+}
+
+struct attention_row attention_see(const struct attention *s,
+                                   const struct attention_unit *unit, int64_t row)
+{
+    int64_t length = unit->length;
+    int64_t query = row % s->queries, at = query + length - s->queries;
+    struct attention_row state = {.high = length < s->keys ? length : s->keys,
+                                  .most = -INFINITY};
+    if (!s->lengths) {
+        at = query;
+        state.high = s->keys;
+    }
+    if (s->is_causal && at + 1 < state.high)
+        state.high = at + 1;
+    if (at - s->window + 1 > 0)
+        state.low = at - s->window + 1;
+    state.high = state.high > 0 ? state.high : 0;
+    state.low = state.low < state.high ? state.low : state.high;
+    int64_t head = unit->group * s->per_group + row / s->queries;
+    state.mask_at = unit->mask_at + head * s->mask_head + query * s->mask_query;
+    return state;
+}
+
+const void *attention_read_rows(const struct attention *s, char *wide, const char *rows,
+                                int64_t first, int64_t count, int64_t width, int64_t *row)
+{
+    const char *from = rows + first * *row * s->stored_size;
+    cpu_map_fn *widen = s->kernels->cast[s->stored][s->dtype];
+    if (s->stored == s->dtype)
+        return from;
+    int64_t at_once = *row == width ? count : 1; // rows
+    for (int64_t i = 0; i < count; i += at_once) {
+        const void *in = from + i * *row * s->stored_size;
+        widen(wide + i * width * s->element, &in, at_once * width, 0);
+    }
+    *row = width;
+    return wide;
+}

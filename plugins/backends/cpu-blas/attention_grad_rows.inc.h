@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+// The derivative of attention for a block of rows. Included for each dtype by
+// kernels_attention_grad.c, which defines T, the C type, NAME(word), the names of this
+// file's functions, and GEMM, the member of struct blas.
+
+// Scores of keys [first, first + count), `pitch` elements from row to row.
+static void NAME(multiply_keys)(const struct gradient *g, const struct grad_block *b,
+                                int64_t first, int64_t count, T *scores, int64_t pitch)
+{
+    const struct attention *s = &g->of;
+    int64_t row = s->k_row;
+    const T *k = attention_read_rows(s, b->wide_k, b->k, first, count, s->depth, &row);
+    s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_TRANS, (int)b->rows, (int)count,
+                  (int)s->depth, (T)s->scale, (const T *)b->q, (int)s->depth, k, (int)row,
+                  0, scores, (int)pitch);
+}
+
+// Of the scores of row i for keys [first, first + count), those that it sees by place:
+// [*begin, *end). The others become 0.
+static void NAME(cut_row)(const struct grad_block *b, int64_t i, T *row, int64_t first,
+                          int64_t count, int64_t *begin, int64_t *end)
+{
+    const struct attention_row *state = &b->states[i];
+    int64_t low = state->low > first ? state->low - first : 0;
+    int64_t high = state->high - first < count ? state->high - first : count;
+    high = high < 0 ? 0 : high;
+    low = low < high ? low : high;
+    for (int64_t j = 0; j < low; j++)
+        row[j] = 0;
+    for (int64_t j = high; j < count; j++)
+        row[j] = 0;
+    *begin = low;
+    *end = high;
+}
+
+// x[0 .. n) times `factor`.
+static void NAME(scale_row)(const struct attention *s, T *x, int64_t n, T factor)
+{
+    const void *in[] = {x, &factor};
+    s->kernels->map[s->dtype][TN_EXPR_MUL](x, in, n, 2);
+}
+
+// exp(x - shift), where minus infinity, the greatest score of a row that sees no key,
+// shifts nothing.
+static void NAME(exp_row)(const struct attention *s, T *x, int64_t n, double most)
+{
+    T shift = most > -INFINITY ? (T)most : 0;
+    const void *in[] = {x, &shift};
+    s->kernels->map[s->dtype][CPU_OP_SUB_THEN_EXP](x, in, n, 2);
+}
+
+static double NAME(reduce_row)(const struct attention *s, int reduction, double from,
+                               const T *x, int64_t n)
+{
+    union cpu_accumulator acc = {.f = from};
+    s->kernels->reduce->row[reduction][s->dtype](&acc, x, n);
+    return acc.f;
+}
+
+static T NAME(share)(const struct attention_row *state)
+{
+    return state->sum == 0 ? 0 : (T)(1 / state->sum);
+}
+
+// The weights of all keys of the block, which stay.
+static void NAME(weigh_all)(const struct gradient *g, const struct grad_block *b)
+{
+    const struct attention *s = &g->of;
+    int64_t all = b->high - b->low, begin, end;
+    for (int64_t at = 0; at < all; at += KEY_BLOCK) {
+        int64_t left = all - at, count = left < KEY_BLOCK ? left : KEY_BLOCK;
+        NAME(multiply_keys)(g, b, b->low + at, count, (T *)b->weights + at, g->pitch);
+    }
+    for (int64_t i = 0; i < b->rows; i++) {
+        struct attention_row *state = &b->states[i];
+        T *row = (T *)b->weights + i * g->pitch;
+        NAME(cut_row)(b, i, row, b->low, all, &begin, &end);
+        NAME(mask_row)(s, row, begin, end, b->low, state->mask_at);
+        row += begin;
+        state->most = NAME(reduce_row)(s, CPU_REDUCE_MAX, -INFINITY, row, end - begin);
+        NAME(exp_row)(s, row, end - begin, state->most);
+        state->sum = NAME(reduce_row)(s, CPU_REDUCE_SUM, 0, row, end - begin);
+        NAME(scale_row)(s, row, end - begin, NAME(share)(state));
+    }
+}
+
+// The scores of a tile with soft cap and mask; those that row i sees: [begin[i], end[i]).
+// What a score changes by beside the mask's is in b->slopes, where there is a soft cap.
+static void NAME(score_tile)(const struct gradient *g, const struct grad_block *b,
+                             int64_t first, int64_t count, int64_t *begin, int64_t *end)
+{
+    const struct attention *s = &g->of;
+    NAME(multiply_keys)(g, b, first, count, (T *)b->weights, KEY_BLOCK);
+    for (int64_t i = 0; i < b->rows; i++) {
+        T *row = (T *)b->weights + i * KEY_BLOCK, *slope = (T *)b->slopes + i * KEY_BLOCK;
+        NAME(cut_row)(b, i, row, first, count, &begin[i], &end[i]);
+        if (s->soft_cap > 0) {
+            NAME(cap_row)(s, row + begin[i], end[i] - begin[i]);
+            T inverse = (T)(1 / s->soft_cap);
+            for (int64_t j = 0; j < count; j++)
+                slope[j] = 1 - row[j] * inverse * (row[j] * inverse);
+        }
+        NAME(mask_row)(s, row, begin[i], end[i], first, b->states[i].mask_at);
+    }
+}
+
+// The greatest score of each row, and the sum of its weights, tile by tile.
+static void NAME(sum_weights)(const struct gradient *g, const struct grad_block *b)
+{
+    const struct attention *s = &g->of;
+    int64_t begin[ROW_BLOCK], end[ROW_BLOCK];
+    for (int64_t first = b->low; first < b->high; first += KEY_BLOCK) {
+        int64_t left = b->high - first;
+        NAME(score_tile)(g, b, first, left < KEY_BLOCK ? left : KEY_BLOCK, begin, end);
+        for (int64_t i = 0; i < b->rows; i++) {
+            struct attention_row *state = &b->states[i];
+            T *row = (T *)b->weights + i * KEY_BLOCK + begin[i];
+            int64_t n = end[i] - begin[i];
+            double most = NAME(reduce_row)(s, CPU_REDUCE_MAX, state->most, row, n);
+            if (most > state->most)
+                state->sum *= exp(state->most - most);
+            state->most = most;
+            NAME(exp_row)(s, row, n, most);
+            state->sum += NAME(reduce_row)(s, CPU_REDUCE_SUM, 0, row, n);
+        }
+    }
+}
+
+// The weights of a tile again.
+static void NAME(weigh_tile)(const struct gradient *g, const struct grad_block *b,
+                             int64_t first, int64_t count)
+{
+    const struct attention *s = &g->of;
+    int64_t begin[ROW_BLOCK], end[ROW_BLOCK];
+    NAME(score_tile)(g, b, first, count, begin, end);
+    for (int64_t i = 0; i < b->rows; i++) {
+        T *row = (T *)b->weights + i * KEY_BLOCK + begin[i];
+        NAME(exp_row)(s, row, end[i] - begin[i], b->states[i].most);
+        NAME(scale_row)(s, row, end[i] - begin[i], NAME(share)(&b->states[i]));
+    }
+}
+
+// Adds what keys [first, first + count) give: p are their weights, `pitch` elements from
+// row to row.
+static void NAME(add_tile)(const struct gradient *g, const struct grad_block *b,
+                           int64_t first, int64_t count, const T *p, int64_t pitch)
+{
+    const struct attention *s = &g->of;
+    int rows = (int)b->rows, keys = (int)count, depth = (int)s->depth,
+        width = (int)s->width;
+    int64_t k_row = s->k_row, v_row = s->v_row;
+    const T *k = attention_read_rows(s, b->wide_k, b->k, first, count, s->depth, &k_row);
+    const T *v = attention_read_rows(s, b->wide_v, b->v, first, count, s->width, &v_row);
+    const T *q = (const T *)b->q, *gradient = (const T *)b->gradient;
+    T *terms = (T *)b->terms, scale = (T)s->scale;
+    s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_TRANS, BLAS_NO_TRANS, keys, width, rows, 1, p,
+                  (int)pitch, gradient, width, 1, (T *)b->dv + first * s->width, width);
+    s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_TRANS, rows, keys, width, 1, gradient,
+                  width, v, (int)v_row, 0, terms, KEY_BLOCK);
+    for (int64_t i = 0; i < b->rows; i++) {
+        T *row = terms + i * KEY_BLOCK, shared = (T)b->shared[i];
+        const void *in[] = {row, &shared, p + i * pitch};
+        s->kernels->map[s->dtype][CPU_OP_SUB_THEN_MUL](row, in, count, 2);
+        const void *capped[] = {row, (const T *)b->slopes + i * KEY_BLOCK};
+        if (s->soft_cap > 0)
+            s->kernels->map[s->dtype][TN_EXPR_MUL](row, capped, count, 0);
+    }
+    s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_NO_TRANS, BLAS_NO_TRANS, rows, depth, keys, scale,
+                  terms, KEY_BLOCK, k, (int)k_row, 1, (T *)b->dq, depth);
+    s->blas->GEMM(BLAS_ROW_MAJOR, BLAS_TRANS, BLAS_NO_TRANS, keys, depth, rows, scale,
+                  terms, KEY_BLOCK, q, depth, 1, (T *)b->dk + first * s->depth, depth);
+}
+
+// Of each row the sum of out times its gradient.
+static void NAME(share_rows)(const struct gradient *g, const struct grad_block *b)
+{
+    int64_t width = g->of.width;
+    for (int64_t i = 0; i < b->rows; i++) {
+        const T *out = (const T *)b->out + i * width;
+        const T *gradient = (const T *)b->gradient + i * width;
+        b->shared[i] = 0;
+        for (int64_t j = 0; j < width; j++)
+            b->shared[i] += (double)out[j] * (double)gradient[j];
+    }
+}
+
+static void NAME(add_block)(const struct gradient *g, const struct grad_block *b)
+{
+    NAME(share_rows)(g, b);
+    if (g->is_kept)
+        NAME(weigh_all)(g, b);
+    else
+        NAME(sum_weights)(g, b);
+    for (int64_t first = b->low; first < b->high; first += KEY_BLOCK) {
+        int64_t left = b->high - first, count = left < KEY_BLOCK ? left : KEY_BLOCK;
+        const T *p = (const T *)b->weights;
+        if (g->is_kept)
+            p += first - b->low;
+        else
+            NAME(weigh_tile)(g, b, first, count);
+        NAME(add_tile)(g, b, first, count, p, g->is_kept ? g->pitch : KEY_BLOCK);
+    }
+}
+
+// Adds the sums of all parts, `pitch` bytes apart, into `to`: elements [begin, end).
+static void NAME(add_sums)(const struct gradient *g, char *to, const char *from,
+                           int64_t begin, int64_t end, int64_t pitch)
+{
+    T *out = (T *)to;
+    for (int64_t p = 0; p < g->of.parts; p++) {
+        const T *x = (const T *)(from + p * pitch);
+        for (int64_t j = begin; j < end; j++)
+            out[j - begin] = (p > 0 ? out[j - begin] : 0) + x[j];
+    }
+}

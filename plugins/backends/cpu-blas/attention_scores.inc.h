@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// Soft cap and mask of scores. Included for each dtype by the kernels of attention, which
+// define T, the C type, and NAME(word), the names of this file's functions.
+
+// Scores with the soft cap, which is not 0.
+static void NAME(cap_row)(const struct attention *s, T *row, int64_t n)
+{
+    const void *in = row;
+    for (int64_t j = 0; j < n; j++)
+        row[j] *= (T)(1 / s->soft_cap);
+    s->kernels->map[s->dtype][TN_EXPR_TANH](row, &in, n, 0);
+    for (int64_t j = 0; j < n; j++)
+        row[j] *= (T)s->soft_cap;
+}
+
+// Scores of a row for keys [begin, end) of a block, which are seen by place, with the mask.
+// Key 0 of the block is key `first`.
+static void NAME(mask_row)(const struct attention *s, T *row, int64_t begin, int64_t end,
+                           int64_t first, int64_t mask_at)
+{
+    if (!s->mask)
+        return;
+    mask_at += (first + begin) * s->mask_key;
+    if (s->mask->layout.dtype == TN_BOOL) {
+        const uint8_t *seen = (const uint8_t *)s->mask->data + mask_at;
+        for (int64_t j = begin; j < end; j++, seen += s->mask_key)
+            row[j] = *seen ? row[j] : (T)-INFINITY;
+    } else if (s->stored == s->dtype) {
+        const T *added = (const T *)s->mask->data + mask_at;
+        for (int64_t j = begin; j < end; j++, added += s->mask_key)
+            row[j] += *added;
+    } else {
+        for (int64_t j = begin; j < end; j++, mask_at += s->mask_key)
+            row[j] += (T)tn_get_f64(s->mask, mask_at);
+    }
+}

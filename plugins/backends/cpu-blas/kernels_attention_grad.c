@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: MIT
+// nn.attention_grad/1 of floats: the derivative of attention, without a matrix of all
+// scores (after Dao et al., "FlashAttention", 2022).
+//
+// The queries of a group of heads are rows of one matrix, ROW_BLOCK of which are computed
+// at a time. Of such a block the weights of all keys are computed and kept, if there are
+// not too many: then each product is made once. Else, and with a soft cap, scores are
+// computed twice, tile by tile: for the greatest one and the sum of each row, and then for
+// the weights. A block adds to the gradients of all keys that it sees.
+//
+// Where there are few groups, their blocks are dealt to parts, each with sums of its own
+// for the gradients of keys and values, which are added at the end. How many depends on
+// shapes, not on the threads, and so do the results.
+//
+// Half floats are computed in f32: a block of rows, or of keys, at a time is widened.
+#include "attention.h"
+#include <math.h>
+#include <string.h>
+
+#define ROW_BLOCK 64
+#define KEY_BLOCK 256
+#define MOST_KEPT (INT64_C(1) << 22) // bytes of the weights of a block
+#define MOST_SUMS (INT64_C(1) << 28) // bytes of the sums of parts, for more than one
+#define ITEMS 16                     // parts of groups: enough for as many threads
+#define GRAIN 4096                   // elements of sums
+
+struct gradient {
+    struct attention of;
+    const char *out, *gradient;
+    char *dq, *dk, *dv, *sums, *lanes;
+    int64_t pitch; // elements from row to row of the weights that are kept
+    bool is_kept;  // weights of a block
+    bool has_sums; // of keys and values in scratch memory, not in the outputs
+};
+
+// A block of rows, in the dtype that is computed in.
+struct grad_block {
+    int64_t rows, low, high; // keys that any row sees
+    const char *q, *out, *gradient;
+    const char *k, *v; // as they are stored
+    char *dq, *dk, *dv, *weights, *terms, *slopes, *wide_k, *wide_v;
+    struct attention_row *states;
+    double *shared; // by all keys of a row: the sum of out times its gradient
+};
+
+#define T float
+#define NAME(word) word##_f32
+#define GEMM sgemm
+#include "attention_scores.inc.h"
+#include "attention_grad_rows.inc.h"
+#undef T
+#undef NAME
+#undef GEMM
+
+#define T double
+#define NAME(word) word##_f64
+#define GEMM dgemm
+#include "attention_scores.inc.h"
+#include "attention_grad_rows.inc.h"
+#undef T
+#undef NAME
+#undef GEMM
+
+// --- memory: the sums of items, and then that of workers ---------------------------------
+
+static int64_t count_groups(const struct gradient *g)
+{
+    return g->of.batches * g->of.groups;
+}
+
+// Of an item: the gradients of keys, and then of values.
+static int64_t keys_bytes(const struct gradient *g)
+{
+    return attention_round_up(g->of.keys * g->of.depth * g->of.element);
+}
+
+static int64_t item_bytes(const struct gradient *g)
+{
+    return keys_bytes(g) + attention_round_up(g->of.keys * g->of.width * g->of.element);
+}
+
+// What a worker has for a block. The last six are for half floats.
+enum piece { WEIGHTS, TERMS, SLOPES, Q, OUT, GRADIENT, DQ, WIDE_K, WIDE_V, NUM_PIECES };
+
+static int64_t piece_bytes(const struct gradient *g, enum piece piece)
+{
+    const struct attention *s = &g->of;
+    int64_t weights = g->is_kept ? g->pitch : KEY_BLOCK, slopes = s->soft_cap > 0;
+    int64_t half = attention_is_half(s);
+    const int64_t elements[NUM_PIECES] = {ROW_BLOCK * weights,
+                                          ROW_BLOCK * KEY_BLOCK,
+                                          ROW_BLOCK * KEY_BLOCK * slopes,
+                                          half * ROW_BLOCK * s->depth,
+                                          half * ROW_BLOCK * s->width,
+                                          half * ROW_BLOCK * s->width,
+                                          half * ROW_BLOCK * s->depth,
+                                          half * KEY_BLOCK * s->depth,
+                                          half * KEY_BLOCK * s->width};
+    return attention_round_up(elements[piece] * s->element);
+}
+
+static int64_t worker_bytes(const struct gradient *g)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < NUM_PIECES; i++)
+        sum += piece_bytes(g, (enum piece)i);
+    return sum;
+}
+
+static void lay_out(const struct gradient *g, char *memory, struct grad_block *b,
+                    char *halves[4])
+{
+    char *pieces[NUM_PIECES];
+    for (int i = 0; i < NUM_PIECES; i++) {
+        pieces[i] = memory;
+        memory += piece_bytes(g, (enum piece)i);
+    }
+    b->weights = pieces[WEIGHTS];
+    b->terms = pieces[TERMS];
+    b->slopes = pieces[SLOPES];
+    b->wide_k = pieces[WIDE_K];
+    b->wide_v = pieces[WIDE_V];
+    memcpy(halves, pieces + Q, 4 * sizeof(*halves)); // to DQ
+}
+
+// --- items: parts of groups --------------------------------------------------------------
+
+// Casts `count` elements from `from`, of dtype `in`, to dtype `out`.
+static void cast_rows(const struct attention *s, int32_t in, int32_t out, const char *from,
+                      char *to, int64_t count)
+{
+    const void *operand = from;
+    s->kernels->cast[in][out](to, &operand, count, 0);
+}
+
+static const char *widen(const struct attention *s, const char *from, char *to,
+                         int64_t first, int64_t rows, int64_t width)
+{
+    from += first * width * s->stored_size;
+    if (!attention_is_half(s))
+        return from;
+    cast_rows(s, s->stored, s->dtype, from, to, rows * width);
+    return to;
+}
+
+// Rows [begin, begin + b->rows) of a group, whose first row is row `first` of all.
+static void run_block(const struct gradient *g, const struct attention_unit *unit,
+                      int64_t first, int64_t begin, char *const halves[4],
+                      struct grad_block *b)
+{
+    const struct attention *s = &g->of;
+    int64_t row = first + begin, size = b->rows * s->depth;
+    char *dq = g->dq + row * s->depth * s->stored_size;
+    b->low = s->keys;
+    b->high = 0;
+    for (int64_t i = 0; i < b->rows; i++) {
+        struct attention_row *state = &b->states[i];
+        *state = attention_see(s, unit, begin + i);
+        bool sees = state->low < state->high;
+        b->low = sees && state->low < b->low ? state->low : b->low;
+        b->high = sees && state->high > b->high ? state->high : b->high;
+    }
+    b->q = widen(s, s->q, halves[0], row, b->rows, s->depth);
+    b->out = widen(s, g->out, halves[1], row, b->rows, s->width);
+    b->gradient = widen(s, g->gradient, halves[2], row, b->rows, s->width);
+    b->dq = attention_is_half(s) ? halves[3] : dq;
+    memset(b->dq, 0, (size_t)(size * s->element));
+    if (b->low < b->high && s->dtype == TN_F32)
+        add_block_f32(g, b);
+    else if (b->low < b->high)
+        add_block_f64(g, b);
+    if (attention_is_half(s))
+        cast_rows(s, s->dtype, s->stored, b->dq, dq, size);
+}
+
+// Item number: that of a group times the parts, plus the part's.
+static void run_item(const struct gradient *g, int64_t item, char *memory)
+{
+    const struct attention *s = &g->of;
+    struct attention_row states[ROW_BLOCK];
+    double shared[ROW_BLOCK];
+    struct grad_block b = {.states = states, .shared = shared};
+    struct attention_unit unit = attention_unit(s, item / s->parts);
+    char *halves[4];
+    lay_out(g, memory, &b, halves);
+    int64_t group = item / s->parts, all = s->per_group * s->queries;
+    b.k = unit.k;
+    b.v = unit.v;
+    b.dk = g->has_sums ? g->sums + item * item_bytes(g)
+                       : g->dk + group * s->keys * s->depth * s->element;
+    b.dv = g->has_sums ? b.dk + keys_bytes(g)
+                       : g->dv + group * s->keys * s->width * s->element;
+    memset(b.dk, 0, (size_t)(s->keys * s->depth * s->element));
+    memset(b.dv, 0, (size_t)(s->keys * s->width * s->element));
+    for (int64_t n = item % s->parts; n < s->blocks; n += s->parts) {
+        int64_t begin = n * ROW_BLOCK;
+        b.rows = all - begin < ROW_BLOCK ? all - begin : ROW_BLOCK;
+        run_block(g, &unit, group * all, begin, halves, &b);
+    }
+}
+
+static void run_items(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    const struct gradient *g = context;
+    for (int64_t item = begin; item < end; item++)
+        run_item(g, item, g->lanes + worker * worker_bytes(g));
+}
+
+// --- sums --------------------------------------------------------------------------------
+
+// Adds elements [begin, end) of the sums of a group's items.
+static void add_range(const struct gradient *g, const char *sums, char *out, int64_t begin,
+                      int64_t end)
+{
+    const struct attention *s = &g->of;
+    double wide[GRAIN / 2]; // as many floats as a range has
+    char *to = attention_is_half(s) ? (char *)wide : out + begin * s->element;
+    if (s->dtype == TN_F32)
+        add_sums_f32(g, to, sums, begin, end, item_bytes(g));
+    else
+        add_sums_f64(g, to, sums, begin, end, item_bytes(g));
+    if (attention_is_half(s))
+        cast_rows(s, s->dtype, s->stored, to, out + begin * s->stored_size, end - begin);
+}
+
+static int64_t ranges_of(int64_t elements)
+{
+    return (elements + GRAIN - 1) / GRAIN;
+}
+
+// Ranges of GRAIN elements: of each group those of keys, and then those of values.
+static void add_items(void *context, int64_t begin, int64_t end, uint32_t worker)
+{
+    (void)worker;
+    const struct gradient *g = context;
+    const struct attention *s = &g->of;
+    int64_t k_count = s->keys * s->depth, v_count = s->keys * s->width;
+    int64_t k_ranges = ranges_of(k_count), ranges = k_ranges + ranges_of(v_count);
+    for (int64_t n = begin; n < end; n++) {
+        int64_t group = n / ranges, range = n % ranges;
+        bool is_k = range < k_ranges;
+        int64_t count = is_k ? k_count : v_count;
+        int64_t first = (is_k ? range : range - k_ranges) * GRAIN;
+        const char *sums =
+            g->sums + group * s->parts * item_bytes(g) + (is_k ? 0 : keys_bytes(g));
+        add_range(g, sums, (is_k ? g->dk : g->dv) + group * count * s->stored_size, first,
+                  count - first < GRAIN ? count : first + GRAIN);
+    }
+}
+
+// --- the kernel --------------------------------------------------------------------------
+
+static void describe(const tn_layout inputs[3], const tn_attention_attrs *attrs,
+                     struct gradient *g)
+{
+    struct attention *s = &g->of;
+    attention_read_shape(inputs, s);
+    s->soft_cap = attrs->soft_cap;
+    s->blocks = (s->per_group * s->queries + ROW_BLOCK - 1) / ROW_BLOCK;
+    // Rows of 16 elements more, and so not of a power of two, share no places of a cache.
+    g->pitch = (s->keys + 15) / 16 * 16 + 16;
+    g->is_kept = s->soft_cap == 0 && g->pitch <= MOST_KEPT / ROW_BLOCK / s->element;
+    int64_t groups = count_groups(g), size = item_bytes(g);
+    int64_t wanted = groups > 0 ? (ITEMS + groups - 1) / groups : 1;
+    int64_t most = groups > 0 && size > 0 ? MOST_SUMS / size / groups : 1;
+    wanted = wanted < most ? wanted : most;
+    wanted = wanted < s->blocks ? wanted : s->blocks;
+    s->parts = wanted > 1 ? wanted : 1;
+    g->has_sums = s->parts > 1 || attention_is_half(s);
+}
+
+static int64_t sums_bytes(const struct gradient *g)
+{
+    return g->has_sums ? count_groups(g) * g->of.parts * item_bytes(g) : 0;
+}
+
+static tn_status attention_grad(const tn_cpu_call *call)
+{
+    struct gradient g = {.out = first_element(&call->inputs[3]),
+                         .gradient = first_element(&call->inputs[4]),
+                         .dq = first_element(&call->outputs[0]),
+                         .dk = first_element(&call->outputs[1]),
+                         .dv = first_element(&call->outputs[2]),
+                         .sums = call->scratch};
+    struct attention *s = &g.of;
+    s->kernels = kernel_variant(call);
+    s->q = first_element(&call->inputs[0]);
+    s->k = first_element(&call->inputs[1]);
+    s->v = first_element(&call->inputs[2]);
+    const tn_layout in[] = {call->inputs[0].layout, call->inputs[1].layout,
+                            call->inputs[2].layout};
+    describe(in, call->attrs, &g);
+    attention_read_options(call, 5, s);
+    g.lanes = g.sums + sums_bytes(&g);
+    if (count_groups(&g) == 0)
+        return TN_OK;
+    tn_status status = blas_enter(call, &s->blas);
+    if (status)
+        return status;
+    call->parallel_for(call, count_groups(&g) * s->parts, 1, run_items, &g);
+    blas_leave();
+    if (g.has_sums)
+        call->parallel_for(call,
+                           count_groups(&g) * (ranges_of(s->keys * s->depth) +
+                                               ranges_of(s->keys * s->width)),
+                           1, add_items, &g);
+    return TN_OK;
+}
+
+static uint64_t attention_grad_scratch(const tn_kernel_query *query)
+{
+    struct gradient g = {0};
+    describe(query->inputs, query->attrs, &g);
+    return tn_saturated_add(
+        (uint64_t)sums_bytes(&g),
+        tn_saturated_multiply(query->num_workers, (uint64_t)worker_bytes(&g)));
+}
+
+static int32_t attention_grad_accepts(const tn_kernel_query *query)
+{
+    const tn_layout *v = &query->inputs[2];
+    return attention_is_taken(query, 5, 5) && v->extent[v->rank - 1] > 0;
+}
+
+static const tn_operand_rule rules[] = {
+    {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},                  // q
+    {TN_FLOAT_DTYPES, TN_NEEDS_ROWS},                        // k
+    {TN_FLOAT_DTYPES, TN_NEEDS_ROWS},                        // v
+    {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},                  // out
+    {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},                  // gradient
+    {TN_FLOAT_DTYPES | TN_DTYPE_BIT(TN_BOOL), TN_NEEDS_ANY}, // mask
+    {TN_INTEGER_DTYPES, TN_NEEDS_ANY},                       // lengths
+    {TN_FLOAT_DTYPES, TN_NEEDS_CONTIGUOUS},
+};
+static const tn_cpu_kernel payload = {
+    .struct_size = sizeof(tn_cpu_kernel),
+    .launch = attention_grad,
+};
+const tn_kernel attention_grad_kernel = {
+    .struct_size = sizeof(tn_kernel),
+    .primitive = "nn.attention_grad/1",
+    .family = TN_FAMILY_CPU,
+    .name = "blocks",
+    .priority = 500,
+    TN_OPERANDS(rules),
+    .accepts = attention_grad_accepts,
+    .scratch_size = attention_grad_scratch,
+    .payload = &payload,
+};

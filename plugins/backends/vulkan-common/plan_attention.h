@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// What the plans of attention and of its derivative share: the operands, and what the
+// shaders are told of them (attention.glsl).
+#ifndef VULKAN_COMMON_PLAN_ATTENTION_H
+#define VULKAN_COMMON_PLAN_ATTENTION_H
+
+#include "kernels.h"
+
+#define VK_ATTENTION_COLUMNS 256             // the most of values, and of what is summed up
+#define VK_ATTENTION_AXES (TN_MAX_RANK - 3u) // of batches
+#define VK_ATTENTION_AXIS 5ull // words of an axis: its extent, strides of q, k, v and mask
+#define VK_VECTOR 16           // bytes of four floats
+
+struct vk_attention {
+    const tn_layout *q, *k, *v, *mask, *lengths; // NULL: not given
+    uint64_t batches, groups, heads, queries, keys, depth, width;
+    uint32_t num_batch; // axes
+    uint64_t parts;     // of the keys of a row; 1: one launch
+};
+
+// Rows of q that share keys.
+static inline uint64_t vk_attention_rows(const struct vk_attention *a)
+{
+    return a->heads * a->queries;
+}
+
+// in: q, k, v, and the mask and lengths, or NULL. One part.
+struct vk_attention vk_attention_describe(const tn_layout *const in[5]);
+bool vk_attention_is_taken(const struct vk_attention *a, const tn_attention_attrs *attrs);
+// Whether q, k and v are read by fours, and rows of outputs have a multiple of four.
+bool vk_attention_by_vectors(const struct vk_attention *a);
+
+// Push constants: of q, k, v and mask where each begins, and its strides; from the lengths
+// to the soft cap.
+void vk_attention_push_matrices(struct kernel_launch *launch, const struct vk_attention *a);
+void vk_attention_push_options(struct kernel_launch *launch, const struct vk_attention *a,
+                               const tn_attention_attrs *attrs);
+// VK_ATTENTION_AXIS words for each axis of batches.
+void vk_attention_batches(const struct vk_attention *a, uint32_t *out);
+
+#endif // VULKAN_COMMON_PLAN_ATTENTION_H

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT
+// nn.attention_grad/1 of f32 and halves (attention_grad.comp): two launches, of queries and
+// then of keys and values, and between them a vector for each query.
+#include "plan_attention.h"
+
+#include <stdio.h>
+#include <tenon/checked.h>
+
+#define FEW_GROUPS 128 // with fewer workgroups tiles have fewer rows, for a large device
+#define LANES 16       // invocations of a row
+#define OPERANDS 10    // of a launch
+
+// --- operands --------------------------------------------------------------------------
+
+struct gradient {
+    struct vk_attention of;
+    const tn_layout *out, *gradient;
+};
+
+// in: q, k, v, out, gradient, and the mask and lengths, or NULL.
+static struct gradient describe(const tn_layout *const in[7])
+{
+    const tn_layout *const of[5] = {in[0], in[1], in[2], in[5], in[6]};
+    struct gradient g = {vk_attention_describe(of), in[3], in[4]};
+    return g;
+}
+
+static struct gradient describe_query(const tn_kernel_query *query)
+{
+    const tn_layout *in[7] = {NULL};
+    for (uint32_t i = 0; i < query->num_inputs && i < 7; i++)
+        in[i] = &query->inputs[i];
+    return describe(in);
+}
+
+int32_t vk_attention_grad_accepts(const tn_kernel_query *query)
+{
+    struct gradient g = describe_query(query);
+    return vk_attention_is_taken(&g.of, query->attrs) && g.out->dtype == g.of.q->dtype &&
+           g.gradient->dtype == g.of.q->dtype && g.of.depth > 0 && g.of.width > 0 &&
+           g.of.depth <= VK_ATTENTION_COLUMNS;
+}
+
+static uint64_t states_size(const struct vk_attention *a)
+{
+    uint64_t rows = tn_saturated_multiply(a->batches * a->groups, vk_attention_rows(a));
+    return tn_saturated_multiply(rows, VK_VECTOR);
+}
+
+uint64_t vk_attention_grad_scratch(const tn_kernel_query *query)
+{
+    struct gradient g = describe_query(query);
+    return states_size(&g.of);
+}
+
+// --- tiles -----------------------------------------------------------------------------
+
+// Own rows of a workgroup, rows of the other kind, vectors of a row in shared memory. The
+// first one that there are rows for, and that the device has memory for; else the last one.
+static const struct tile {
+    uint32_t rows, others, slice;
+} tiles[] = {{64, 64, 8}, {32, 64, 8}, {32, 64, 4}, {16, 32, 4}};
+
+// The constants of attention_grad.comp, in the order of their ids.
+struct constants {
+    uint32_t group, rows, others, slice, each, k_totals, v_totals, k_chunk, v_chunk,
+        own_size, other_size, p_size;
+};
+#define NUM_CONSTANTS (sizeof(struct constants) / sizeof(uint32_t))
+
+// Vectors of sums of an invocation, which has every LANES-th vector of four rows.
+static uint32_t totals_of(uint64_t columns)
+{
+    uint64_t vectors = ceil_div(columns, 4ull * LANES);
+    return (uint32_t)(vectors > 0 ? vectors : 1) * 4;
+}
+
+// The greatest power of 2 of which rows of `totals` fit into the memory of others.
+static uint32_t chunk_of(const struct constants *c, uint32_t totals)
+{
+    uint32_t chunk = c->others;
+    while (chunk > 4 && chunk * LANES * (totals / 4) > c->other_size)
+        chunk /= 2;
+    return chunk;
+}
+
+static struct constants constants_of(const struct tile *tile, const struct vk_attention *a)
+{
+    struct constants c = {.group = tile->rows / 4 * LANES,
+                          .rows = tile->rows,
+                          .others = tile->others,
+                          .slice = tile->slice,
+                          .each = tile->others / LANES,
+                          .k_totals = totals_of(a->depth),
+                          .v_totals = totals_of(a->width),
+                          .own_size = tile->rows * (tile->slice + 1),
+                          .other_size = tile->others * (tile->slice + 1),
+                          // 1 more: no bank conflicts
+                          .p_size = tile->others * (tile->rows / 4 + 1)};
+    uint32_t most = c.k_totals > c.v_totals ? c.k_totals : c.v_totals;
+    if (c.other_size < 4 * LANES * (most / 4)) // 4 rows at a time
+        c.other_size = 4 * LANES * (most / 4);
+    c.k_chunk = chunk_of(&c, c.k_totals);
+    c.v_chunk = chunk_of(&c, c.v_totals);
+    return c;
+}
+
+static uint32_t shared_bytes(const struct constants *c)
+{
+    uint32_t states = 2 * c->others > c->group ? 2 * c->others : c->group;
+    return (c->own_size + c->other_size + c->p_size + states) * VK_VECTOR;
+}
+
+// `rows`: of all workgroups together.
+static bool choose_constants(const tn_vulkan_limits *limits, const struct vk_attention *a,
+                             uint64_t rows, struct constants *out)
+{
+    const uint32_t count = sizeof(tiles) / sizeof(tiles[0]);
+    for (uint32_t i = 0; i < count; i++) {
+        bool has_rows = ceil_div(rows, tiles[i].rows) >= FEW_GROUPS || i == count - 1;
+        *out = constants_of(&tiles[i], a);
+        if (has_rows && out->group <= limits->max_invocations &&
+            out->group <= limits->max_group_size[0] &&
+            shared_bytes(out) <= limits->max_shared)
+            return true;
+    }
+    return false;
+}
+
+// --- launches --------------------------------------------------------------------------
+
+// Inputs that were not given are bound to q: the shader does not read them.
+static void bind_all(struct kernel_launch *launch, const struct gradient *g, bool of_keys,
+                     const uint32_t *batches)
+{
+    const struct vk_attention *a = &g->of;
+    tn_vulkan_operand q = tn_vulkan_input(0);
+    kernel_bind(launch, q);
+    kernel_bind(launch, tn_vulkan_input(1));
+    kernel_bind(launch, tn_vulkan_input(2));
+    kernel_bind(launch, a->mask ? tn_vulkan_input(5) : q);
+    kernel_bind(launch, a->lengths ? tn_vulkan_input(6) : q);
+    kernel_bind(launch, tn_vulkan_input(4));
+    kernel_bind(launch, tn_vulkan_scratch(0, states_size(a),
+                                          of_keys ? TN_VULKAN_READS : TN_VULKAN_WRITES));
+    kernel_bind(launch, a->num_batch
+                            ? tn_vulkan_data(batches, a->num_batch * VK_ATTENTION_AXIS *
+                                                          sizeof(*batches))
+                            : q);
+    kernel_bind(launch, tn_vulkan_output(of_keys ? 1 : 0));
+    kernel_bind(launch, of_keys ? tn_vulkan_output(2) : tn_vulkan_input(3));
+}
+
+static void push_all(struct kernel_launch *launch, const struct gradient *g,
+                     const tn_step *step, bool of_keys)
+{
+    const struct vk_attention *a = &g->of;
+    const uint64_t counts[] = {a->heads, a->queries, a->groups,   a->keys,
+                               a->depth, a->width,   a->num_batch};
+    const tn_layout *second = of_keys ? &tn_step_output(step, 2)->layout : g->out;
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        kernel_push(launch, counts[i]);
+    vk_attention_push_matrices(launch, a);
+    kernel_push(launch, (uint64_t)g->gradient->offset);
+    kernel_push(launch, (uint64_t)tn_step_output(step, of_keys ? 1 : 0)->layout.offset);
+    kernel_push(launch, (uint64_t)second->offset);
+    vk_attention_push_options(launch, a, step->attrs);
+}
+
+static tn_status launch(const tn_vulkan_plan *plan, const struct gradient *g, bool of_keys,
+                        const char *suffix)
+{
+    const struct vk_attention *a = &g->of;
+    uint64_t units = a->batches * a->groups,
+             rows = of_keys ? a->keys : vk_attention_rows(a);
+    char name[VARIANT_NAME];
+    struct kernel_launch launch = {.name = name};
+    uint32_t batches[VK_ATTENTION_AXES * VK_ATTENTION_AXIS];
+    struct constants constants;
+    uint32_t values[NUM_CONSTANTS];
+    if (!choose_constants(plan->limits, a, units * rows, &constants))
+        return plan->host->fail(
+            plan->host, TN_ERR_UNSUPPORTED,
+            "the derivative of attention of %d columns needs workgroups of 64 invocations "
+            "with 16384 bytes of shared memory, the device has %u with %u",
+            (int)(a->depth > a->width ? a->depth : a->width), plan->limits->max_invocations,
+            plan->limits->max_shared);
+    snprintf(name, sizeof(name), "attention_grad_%s_%s%s", of_keys ? "keys" : "queries",
+             dtype_glsl(a->q->dtype), suffix);
+    vk_attention_batches(a, batches);
+    memcpy(values, &constants, sizeof(values));
+    for (uint32_t i = 0; i < NUM_CONSTANTS; i++)
+        kernel_spec(&launch, values[i]);
+    bind_all(&launch, g, of_keys, batches);
+    push_all(&launch, g, plan->step, of_keys);
+    launch.groups = ceil_div(rows, constants.rows) * units;
+    return kernel_launch(plan, &launch);
+}
+
+tn_status vk_plan_attention_grad(const tn_vulkan_plan *plan)
+{
+    const tn_step *step = plan->step;
+    const tn_layout *in[7] = {NULL};
+    for (uint32_t i = 0; i < step->num_inputs && i < 7; i++)
+        in[i] = &tn_step_input(step, i)->layout;
+    struct gradient g = describe(in);
+    if (plan->limits->max_operands < OPERANDS)
+        return plan->host->fail(plan->host, TN_ERR_UNSUPPORTED,
+                                "the derivative of attention needs launches of %d "
+                                "operands, the device takes %u",
+                                OPERANDS, plan->limits->max_operands);
+    bool is_by_vectors = vk_attention_by_vectors(&g.of) && g.out->offset % 4 == 0 &&
+                         g.gradient->offset % 4 == 0;
+    for (uint32_t i = 0; i < 3; i++)
+        is_by_vectors = is_by_vectors && tn_step_output(step, i)->layout.offset % 4 == 0;
+    const char *suffix = is_by_vectors ? "_vectors" : "";
+    tn_status status = launch(plan, &g, false, suffix);
+    return status == TN_OK ? launch(plan, &g, true, suffix) : status;
+}

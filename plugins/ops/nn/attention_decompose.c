@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT
+// The definitions of attention and of its derivative, by products of matrices and a matrix
+// of all scores.
+//
+// Query heads of a group are rows of one matrix product: q as [..., G, H / G * L, E]. In
+// the scores, [..., G, H / G, L, S], the axes count as those of q, and one more for H / G.
+
+#include "attention.h"
+#include <tenon/ops/rules.h>
+
+struct attention {
+    const tn_build *build;
+    const tn_attention_attrs *attrs;
+    const tn_type *whole; // of q
+    tn_type q, scores;    // of q [..., G, R, L, E], of the scores [..., G, R, L, S]
+    int64_t groups, keys, width;
+    tn_dtype computed;
+    int is_grouped;
+    tn_array *in[3], *mask, *lengths; // q, k, v; NULL: not given
+};
+
+// The inputs before `mask` are those of q, k, v and others.
+static struct attention begin(const tn_build *build, const tn_attention_attrs *attrs,
+                              tn_array *const *in, uint32_t num_in, uint32_t mask)
+{
+    const tn_type *q = build->type(in[0]), *k = build->type(in[1]);
+    struct attention a = {.build = build,
+                          .attrs = attrs,
+                          .whole = q,
+                          .q = *q,
+                          .in = {in[0], in[1], in[2]},
+                          .width = attention_extent(build->type(in[2]), 1),
+                          .computed = tn_dtype_computed(q->dtype)};
+    a.groups = attention_extent(k, 3);
+    a.keys = attention_extent(k, 2);
+    int64_t heads = attention_extent(q, 3);
+    if (q->rank > 2 && heads != a.groups) {
+        a.q.rank++;
+        a.q.extent[q->rank - 3] = a.groups;
+        a.q.extent[q->rank - 2] = heads / a.groups;
+        a.q.extent[q->rank - 1] = attention_extent(q, 2);
+        a.q.extent[q->rank] = attention_extent(q, 1);
+    }
+    a.scores = a.q;
+    a.scores.extent[a.q.rank - 1] = a.keys;
+    a.is_grouped = a.q.rank != q->rank;
+    a.mask = num_in > mask ? in[mask] : NULL;
+    a.lengths = num_in > mask + 1 ? in[mask + 1] : NULL;
+    return a;
+}
+
+// q with the query heads of a group merged with its rows, or the reverse: the axes of
+// `type`, the last one of extent `last`.
+static tn_array *regrouped(const struct attention *a, tn_array *x, int merged, int64_t last)
+{
+    if (!a->is_grouped)
+        return x;
+    tn_type to = a->q;
+    int32_t rank = to.rank;
+    if (merged) {
+        to.extent[rank - 3] *= to.extent[rank - 2];
+        rank--;
+    }
+    to.extent[rank - 1] = last;
+    return with_shape(a->build, "base.reshape/1", x, rank, to.extent);
+}
+
+// q's heads as one axis again: the axes of q, the last one of extent `last`.
+static tn_array *ungrouped(const struct attention *a, tn_array *x, int64_t last)
+{
+    tn_type to = *a->whole;
+    to.extent[to.rank - 1] = last;
+    return a->is_grouped ? with_shape(a->build, "base.reshape/1", x, to.rank, to.extent)
+                         : x;
+}
+
+// The mask with the axes of the scores, in which heads are two axes.
+static tn_array *grouped_mask(const struct attention *a)
+{
+    const tn_type *mask = a->build->type(a->mask);
+    tn_type to = *mask;
+    if (!a->is_grouped || mask->rank < 3)
+        return a->mask;
+    int32_t heads = mask->rank - 3;
+    to.rank++;
+    for (int32_t i = to.rank - 1; i > heads + 1; i--)
+        to.extent[i] = mask->extent[i - 1];
+    int is_one = mask->extent[heads] == 1;
+    to.extent[heads] = is_one ? 1 : a->groups;
+    to.extent[heads + 1] = is_one ? 1 : mask->extent[heads] / a->groups;
+    return with_shape(a->build, "base.reshape/1", a->mask, to.rank, to.extent);
+}
+
+// Whether a key is seen by place alone: bool, or NULL where all are.
+static tn_array *seen(const struct attention *a)
+{
+    const tn_build *build = a->build;
+    const tn_attention_attrs *attrs = a->attrs;
+    int64_t queries = attention_extent(&a->scores, 2);
+    if (!a->lengths && !attrs->is_causal && attrs->window == 0)
+        return NULL;
+    tn_array *key = counted(build, a->keys, 0), *at = counted(build, queries, 1);
+    tn_array *end = NULL, *sees = NULL;
+    if (a->lengths) {
+        int64_t column[TN_MAX_RANK] = {a->scores.extent[0], 1, 1, 1, 1, 1, 1, 1};
+        end = build->type(a->lengths)->rank == 0
+                  ? a->lengths
+                  : with_shape(build, "base.reshape/1", a->lengths, a->scores.rank, column);
+        end = build->expr(build, "n -> i64(n)", TN_IN(end), TN_NO_ATTRS);
+        at = build->expr(build, "i, n -> n - i64(l) + i", TN_IN(at, end),
+                         tn_attrs("l", queries));
+        sees = build->expr(build, "j, n -> j < n", TN_IN(key, end), TN_NO_ATTRS);
+    }
+    if (attrs->is_causal || attrs->window > 0) {
+        tn_array *near = build->expr(
+            build,
+            "j, i -> (i64(causal) == 0 | j <= i) & (i64(window) == 0 | i - j < "
+            "i64(window))",
+            TN_IN(key, at), tn_attrs("causal", attrs->is_causal, "window", attrs->window));
+        sees = sees ? build->expr(build, "a, b -> a & b", TN_IN(sees, near), TN_NO_ATTRS)
+                    : near;
+    }
+    return sees;
+}
+
+// Matrices of x with rows and columns exchanged.
+static tn_array *flipped(const tn_build *build, tn_array *x)
+{
+    const tn_type *type = build->type(x);
+    int32_t rank = type ? type->rank : 2;
+    return tn_move_axis(build, x, rank - 1, rank - 2);
+}
+
+static tn_array *product(const tn_build *build, tn_array *x, tn_array *y)
+{
+    return build->op(build, "base.matmul/1", TN_IN(x, y), TN_NO_ATTRS);
+}
+
+static tn_array *as(const struct attention *a, tn_array *x, tn_dtype dtype)
+{
+    return dtype_of(a->build, x) == dtype ? x : cast(a->build, x, dtype);
+}
+
+static double scale_of(const struct attention *a)
+{
+    double width = (double)attention_extent(a->whole, 1);
+    return a->attrs->scale != 0 ? a->attrs->scale : 1 / sqrt(width > 0 ? width : 1);
+}
+
+// Scores with scale and soft cap, [..., G, R, L, S], in the dtype that they are computed
+// in.
+static tn_array *capped(const struct attention *a)
+{
+    const tn_build *build = a->build;
+    tn_array *queries = regrouped(a, a->in[0], 1, attention_extent(a->whole, 1));
+    tn_array *scores = product(build, queries, flipped(build, a->in[1]));
+    scores = as(a, regrouped(a, scores, 0, a->keys), a->computed);
+    double scale = scale_of(a), cap = a->attrs->soft_cap;
+    return build->expr(
+        build, cap > 0 ? "s -> cap * tanh(s * scale / cap)" : "s -> s * scale",
+        TN_IN(scores),
+        cap > 0 ? tn_attrs("scale", scale, "cap", cap) : tn_attrs("scale", scale));
+}
+
+// The softmax of scores, masked: what is not seen is minus infinity.
+static tn_array *weights(const struct attention *a, tn_array *scores)
+{
+    const tn_build *build = a->build;
+    if (a->mask) {
+        tn_array *mask = grouped_mask(a);
+        scores = build->expr(build,
+                             dtype_of(build, mask) == TN_BOOL ? "s, m -> select(m, s, -inf)"
+                                                              : "s, m -> s + m",
+                             TN_IN(scores, mask), TN_NO_ATTRS);
+    }
+    tn_array *sees = seen(a);
+    if (sees)
+        scores = build->expr(build, "s, m -> select(m, s, -inf)", TN_IN(scores, sees),
+                             TN_NO_ATTRS);
+    return a->keys == 0 ? scores
+                        : build->expr(build,
+                                      "s -> m = max(s); e = exp(s - select(m > -inf, m, "
+                                      "0)); d = sum(e); select(d == 0, 0, e / d)",
+                                      TN_IN(scores), TN_NO_ATTRS);
+}
+
+// q's rank-2 form and the products are matrices of rank 2; others have batches in front.
+tn_status attention_decompose(const tn_build *build, const tn_rule *rule,
+                              tn_array **outputs)
+{
+    struct attention a =
+        begin(build, rule->attrs, rule->inputs, rule->num_inputs, ATTENTION_MASK - 2);
+    tn_array *p = as(&a, weights(&a, capped(&a)), a.whole->dtype);
+    p = regrouped(&a, p, 1, a.keys);
+    outputs[0] = ungrouped(&a, product(build, p, a.in[2]), a.width);
+    return built(outputs[0]);
+}
+
+// --- derivatives ------------------------------------------------------------------------
+//
+// With weights p = softmax(s), s masked scores, and out = p v: the gradient of p is that of
+// out times v', and ds = p (dp - sum(dp p)), a sum over the keys, which is that of out
+// times its gradient. The soft cap c of scores, c tanh(x / c), has the derivative 1 - (s /
+// c)^2.
+
+// The gradient of the scores before or after the soft cap; *out_weights, where it is not
+// NULL, has the weights.
+static tn_array *score_gradient(const struct attention *a, tn_array *out,
+                                tn_array *gradient, int is_before, tn_array **out_weights)
+{
+    const tn_build *build = a->build;
+    tn_array *s = capped(a), *p = weights(a, s);
+    tn_array *dp =
+        product(build, regrouped(a, gradient, 1, a->width), flipped(build, a->in[2]));
+    dp = as(a, regrouped(a, dp, 0, a->keys), a->computed);
+    tn_array *both = build->expr(
+        build, "o, g -> o * g",
+        TN_IN(as(a, out, a->computed), as(a, gradient, a->computed)), TN_NO_ATTRS);
+    tn_array *d = build->op(build, "base.sum/1", TN_IN(both),
+                            tn_attrs("axis", TN_INTS(-1), "keepdims", (int64_t)1));
+    d = regrouped(a, d, 0, 1);
+    double cap = a->attrs->soft_cap;
+    if (out_weights)
+        *out_weights = p;
+    return is_before && cap > 0
+               ? build->expr(build,
+                             "p, g, d, s -> p * (g - d) * (1 - (s / cap) * (s / cap))",
+                             TN_IN(p, dp, d, s), tn_attrs("cap", cap))
+               : build->expr(build, "p, g, d -> p * (g - d)", TN_IN(p, dp, d), TN_NO_ATTRS);
+}
+
+tn_array *attention_mask_gradient(const tn_build *build, const tn_attention_attrs *attrs,
+                                  tn_array *const in[7])
+{
+    struct attention a = begin(build, attrs, in, 7, ATTENTION_MASK);
+    tn_array *ds = score_gradient(&a, in[ATTENTION_OUT], in[ATTENTION_GRADIENT], 0, NULL);
+    return ungrouped(&a, ds, a.keys);
+}
+
+tn_status attention_grad_decompose(const tn_build *build, const tn_rule *rule,
+                                   tn_array **outputs)
+{
+    struct attention a =
+        begin(build, rule->attrs, rule->inputs, rule->num_inputs, ATTENTION_MASK);
+    tn_array *gradient = rule->inputs[ATTENTION_GRADIENT], *p;
+    tn_array *ds = score_gradient(&a, rule->inputs[ATTENTION_OUT], gradient, 1, &p);
+    ds = build->expr(build, "s -> s * scale", TN_IN(ds), tn_attrs("scale", scale_of(&a)));
+    int64_t depth = attention_extent(a.whole, 1);
+    ds = regrouped(&a, as(&a, ds, a.whole->dtype), 1, a.keys);
+    p = regrouped(&a, as(&a, p, a.whole->dtype), 1, a.keys);
+    outputs[0] = ungrouped(&a, product(build, ds, a.in[1]), depth);
+    outputs[1] = product(build, flipped(build, ds), regrouped(&a, a.in[0], 1, depth));
+    outputs[2] = product(build, flipped(build, p), regrouped(&a, gradient, 1, a.width));
+    return outputs[0] && outputs[1] && outputs[2] ? TN_OK : TN_ERR_ARGUMENT;
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT
+// Single operators through tn_function: a table of operators, extents and attributes. Run
+// with two builds in turns, on one pinned thread, it shows which operators a change made
+// slower: compare the least times. Products beside BLAS are in bench_matmul.c, a fused
+// graph in bench_axpby.c, the core alone in bench_graph.c, training in bench_lenet.c.
+#include "bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_INPUTS 5
+#define MAX_ATTRS 5
+#define MAX_RESULTS 3
+#define ROUND_SECONDS 2e-3 // a round makes calls for about so long
+
+// An input: values from 0 up to but without 1, or of an integer dtype up to `below`.
+struct input {
+    tn_dtype dtype;
+    int below;
+    tn_shape shape;
+};
+
+#define SHAPE(...)                                                                         \
+    {                                                                                      \
+        sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), 0,                             \
+        {                                                                                  \
+            __VA_ARGS__                                                                    \
+        }                                                                                  \
+    }
+// clang-format off
+#define F32(...) {TN_F32, 0, SHAPE(__VA_ARGS__)}
+#define F64(...) {TN_F64, 0, SHAPE(__VA_ARGS__)}
+#define F16(...) {TN_F16, 0, SHAPE(__VA_ARGS__)}
+#define I32(below, ...) {TN_I32, below, SHAPE(__VA_ARGS__)}
+#define SCALAR {TN_F32, 0, {0}}
+#define A(n, value) {.name = n, .kind = TN_ATTR_TEXT, .text = value}
+
+static const struct row {
+    const char *name, *op;
+    struct input inputs[MAX_INPUTS];
+    tn_attr attrs[MAX_ATTRS]; // texts; ends at the first without a name
+    uint32_t results;         // 0: one
+    bool derivative;          // of the first input, the result being its own cotangent
+} rows[] = {
+    {"add 4", "base.add/1", {F32(4), F32(4)}},
+    {"add 1K", "base.add/1", {F32(1024), F32(1024)}},
+    {"add 4M", "base.add/1", {F32(4194304), F32(4194304)}},
+    {"add column 256x512", "base.add/1", {F32(256, 512), F32(256, 1)}},
+    {"exp 64K", "base.exp/1", {F32(65536)}},
+    {"tanh 64K", "base.tanh/1", {F32(65536)}},
+    {"where 64K", "base.where/1", {I32(2, 65536), F32(65536), F32(65536)}},
+    {"cast to f16 64K", "base.astype/1", {F32(65536)}, {A("dtype", "f16")}},
+    {"copy of transpose 1Kx1K", "base.copy/1", {F32(1024, 1024)}},
+    {"random uniform 64K", "base.random_uniform/1",
+     {{TN_U32, 100, SHAPE(2)}}, {A("shape", "[65536]")}},
+    {"sum 64x10 rows", "base.sum/1", {F32(64, 10)}, {A("axis", "-1")}},
+    {"sum 1Kx1K rows", "base.sum/1", {F32(1024, 1024)}, {A("axis", "-1")}},
+    {"sum 1Kx1K columns", "base.sum/1", {F32(1024, 1024)}, {A("axis", "0")}},
+    {"sum 1Kx1K all", "base.sum/1", {F32(1024, 1024)}},
+    {"sum of 64x28x28x6 but channels", "base.sum/1",
+     {F32(64, 28, 28, 6)}, {A("axis", "[0, 1, 2]")}},
+    {"max 64x10 rows", "base.max/1", {F32(64, 10)}, {A("axis", "-1")}},
+    {"argmax 1Kx1K", "base.argmax/1", {F32(1024, 1024)}, {A("axis", "-1")}},
+    {"cumsum 1Kx1K", "base.cumsum/1", {F32(1024, 1024)}, {A("axis", "-1")}},
+    {"logsumexp 64x10", "base.logsumexp/1", {F32(64, 10)}, {A("axis", "-1")}},
+    {"logsumexp 1Kx1K", "base.logsumexp/1", {F32(1024, 1024)}, {A("axis", "-1")}},
+    {"softmax 8x4", "nn.softmax/1", {F32(8, 4)}},
+    {"softmax 64x10", "nn.softmax/1", {F32(64, 10)}},
+    {"softmax 1Kx1K", "nn.softmax/1", {F32(1024, 1024)}},
+    {"softmax f16 1Kx1K", "nn.softmax/1", {F16(1024, 1024)}},
+    {"log_softmax 64x10", "nn.log_softmax/1", {F32(64, 10)}},
+    {"cross_entropy 8x4", "nn.cross_entropy/1", {F32(8, 4), I32(4, 8)}},
+    {"cross_entropy 64x10", "nn.cross_entropy/1", {F32(64, 10), I32(10, 64)}},
+    {"cross_entropy 1Kx1K", "nn.cross_entropy/1", {F32(1024, 1024), I32(1024, 1024)}},
+    {"cross_entropy derivative 64x10", "nn.cross_entropy/1",
+     {F32(64, 10), I32(10, 64)}, .derivative = true},
+    {"layer_norm 1Kx1K", "nn.layer_norm/1", {F32(1024, 1024), F32(1024), F32(1024)}},
+    {"rms_norm 1Kx1K", "nn.rms_norm/1", {F32(1024, 1024), F32(1024)}},
+    {"matmul 4x4", "base.matmul/1", {F32(4, 4), F32(4, 4)}},
+    {"matmul 64x400x120", "base.matmul/1", {F32(64, 400), F32(400, 120)}},
+    {"matmul 256 cubed", "base.matmul/1", {F32(256, 256), F32(256, 256)}},
+    {"matmul 16 of 64 cubed", "base.matmul/1", {F32(16, 64, 64), F32(16, 64, 64)}},
+    {"matmul derivative 64x400x120", "base.matmul/1",
+     {F32(64, 400), F32(400, 120)}, .derivative = true},
+    {"conv2d 28x28x1 to 6", "nn.conv2d/1",
+     {F32(64, 28, 28, 1), F32(6, 5, 5, 1), F32(6)}, {A("padding", "2")}},
+    {"conv2d 14x14x6 to 16", "nn.conv2d/1",
+     {F32(64, 14, 14, 6), F32(16, 5, 5, 6), F32(16)}},
+    {"conv2d 3x3 32x32x32", "nn.conv2d/1",
+     {F32(4, 32, 32, 32), F32(32, 3, 3, 32)}, {A("padding", "1")}},
+    {"conv2d_input 14x14x6 to 16", "nn.conv2d_input/1",
+     {F32(64, 10, 10, 16), F32(16, 5, 5, 6)}, {A("extent", "[14, 14]")}},
+    {"conv2d_weight 28x28x1 to 6", "nn.conv2d_weight/1",
+     {F32(64, 28, 28, 1), F32(64, 28, 28, 6)}, {A("padding", "2"), A("extent", "[5, 5]")}},
+    {"max_pool2d 28x28x6", "nn.max_pool2d/1", {F32(64, 28, 28, 6)}, {A("window", "2")}},
+    {"max_pool2d derivative 28x28x6", "nn.max_pool2d/1",
+     {F32(64, 28, 28, 6)}, {A("window", "2")}, .derivative = true},
+    {"take 64 rows of 784", "base.take/1", {F32(1000, 784), I32(1000, 64)}},
+    {"take columns 1Kx1K", "base.take/1",
+     {F32(1024, 1024), I32(1024, 1024)}, {A("axis", "1")}},
+    {"scatter_add 1K rows of 64", "base.scatter_add/1",
+     {F32(1024, 64), I32(1024, 1024), F32(1024, 64)}},
+    {"concatenate 2 of 256x256", "base.concatenate/1",
+     {F32(256, 256), F32(256, 256)}, {A("axis", "1")}},
+    {"pad 256x256", "base.pad/1",
+     {F32(256, 256)}, {A("before", "[1, 1]"), A("after", "[1, 1]")}},
+    {"slice_update 256x256", "base.slice_update/1",
+     {F32(256, 256), F32(128, 128)}, {A("start", "[0, 0]"), A("stop", "[128, 128]")}},
+    {"sgd 48000", "nn.sgd/1", {F32(48000), F32(48000), F32(48000)}, .results = 2},
+    {"adam 48000", "nn.adam/1",
+     {F32(48000), F32(48000), F32(48000), F32(48000), SCALAR}, .results = 3},
+};
+// clang-format on
+
+// --- inputs ------------------------------------------------------------------------------
+
+static bool has_input(const struct row *row, size_t i)
+{
+    return i < MAX_INPUTS && row->inputs[i].dtype != 0;
+}
+
+// Kept values of an input, the same on each machine. NULL after a failure.
+static tn_array *make_input(tn_scope *s, const struct input *in)
+{
+    uint64_t count = 1;
+    uint32_t random = 1;
+    for (int32_t i = 0; i < in->shape.rank; i++)
+        count *= (uint64_t)in->shape.extent[i];
+    float *numbers = malloc(count * sizeof(*numbers));
+    if (!numbers)
+        return NULL;
+    for (uint64_t i = 0; i < count; i++) {
+        random = (uint32_t)((uint64_t)random * 48271 % 0x7fffffff);
+        float unit = (float)(random >> 8) / (float)(1 << 23);
+        numbers[i] = in->below ? (float)(int)(unit * (float)in->below) : unit;
+    }
+    tn_array *x = tn_from_data(s, TN_F32, &in->shape, numbers);
+    free(numbers);
+    if (in->dtype != TN_F32)
+        x = tn_op(s, "base.astype/1", TN_IN(x), tn_attrs("dtype", (int64_t)in->dtype));
+    return tn_keep(s, x);
+}
+
+// --- a row -------------------------------------------------------------------------------
+
+struct timed {
+    struct bench *bench;
+    const struct row *row;
+    tn_function *function;
+    tn_array *inputs[MAX_INPUTS]; // kept
+    uint64_t num_inputs, num_outputs;
+};
+
+static tn_status apply(tn_scope *s, tn_array *const *inputs, uint64_t num_inputs,
+                       tn_array **outputs, uint64_t num_outputs, void *user)
+{
+    const struct row *row = ((const struct timed *)user)->row;
+    tn_attr_list attrs = TN_ATTR_LIST(row->attrs, 0);
+    while (attrs.count < MAX_ATTRS && row->attrs[attrs.count].name)
+        attrs.count++;
+    tn_status status = tn_op_n(s, row->op, (const tn_array *const *)inputs, num_inputs,
+                               attrs, outputs, num_outputs);
+    if (row->derivative && !status)
+        status = tn_vjp(s, outputs, outputs, 1, inputs, 1, outputs);
+    return status;
+}
+
+static double run_row(struct contestant *self, uint64_t times)
+{
+    struct timed *t = self->state;
+    tn_array *outputs[MAX_RESULTS];
+    double begin = now_seconds();
+    for (uint64_t i = 0; i < times; i++) {
+        tn_scope *s = tn_scope_open(t->bench->runtime);
+        if (tn_function_call(t->function, s, t->inputs, t->num_inputs, outputs,
+                             t->num_outputs) ||
+            tn_eval_n(s, outputs, t->num_outputs)) {
+            failed_run(s);
+            tn_scope_close(s);
+            return -1;
+        }
+        tn_scope_close(s);
+    }
+    return now_seconds() - begin;
+}
+
+// Times that `c` runs in a round, found by doubling; the calls warm up as well.
+static uint64_t find_times(struct contestant *c)
+{
+    uint64_t times = 1;
+    double seconds = c->run(c, times);
+    while (seconds >= 0 && seconds < ROUND_SECONDS && times < 1 << 20)
+        seconds = c->run(c, times *= 2);
+    return times;
+}
+
+static double least_of(const struct contestant *c, int rounds)
+{
+    double least = c->seconds[0];
+    for (int i = 1; i < rounds; i++)
+        least = c->seconds[i] < least ? c->seconds[i] : least;
+    return least;
+}
+
+// An older build may lack the operator.
+static void bench_row(struct bench *bench, const struct row *row)
+{
+    if (!tn_primitive_find(bench->runtime, row->op)) {
+        fprintf(bench->out, "  %-36s %s is not installed\n", row->name, row->op);
+        return;
+    }
+    struct timed t = {
+        .bench = bench, .row = row, .num_outputs = row->results ? row->results : 1};
+    struct contestant c = {row->name, run_row, &t, {0}, -1};
+    tn_scope *s = tn_scope_open(bench->runtime);
+    for (; has_input(row, t.num_inputs); t.num_inputs++)
+        t.inputs[t.num_inputs] = make_input(s, &row->inputs[t.num_inputs]);
+    if (tn_scope_status(s) ||
+        tn_function_create(bench->runtime, apply, &t, NULL, &t.function))
+        failed_run(s);
+    else
+        contest(&c, 1, bench->rounds, find_times(&c));
+    report(bench, &c, "least %.3f us", least_of(&c, bench->rounds) * 1e6);
+    tn_function_destroy(t.function);
+    for (uint64_t i = 0; i < t.num_inputs; i++)
+        tn_release(t.inputs[i]);
+    tn_scope_close(s);
+}
+
+void bench_ops(struct bench *bench)
+{
+    title(bench, "operators, called through a function and waited for");
+    for (size_t i = 0; i < COUNT(rows); i++)
+        bench_row(bench, &rows[i]);
+}
