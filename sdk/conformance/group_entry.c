@@ -4,6 +4,7 @@
 // plugin.
 #include <dlfcn.h>
 #include <regex.h>
+#include <tenon/launches.h>
 #include "checks.h"
 #include "elf_file.h"
 #include "subject.h"
@@ -309,6 +310,11 @@ static void check_tables(struct kit *k, const tn_plugin *e)
     if (loss && (!loss->lose || !backend))
         check_fail(k, "%s without %s", TN_IFACE_DEVICE_LOSS,
                    backend ? "lose" : "a backend");
+    const tn_launches *launches = e->query(TN_IFACE_LAUNCHES);
+    if (launches)
+        check_size(k, "tn_launches", launches, sizeof(*launches));
+    if (launches && (!launches->watch || !backend))
+        check_fail(k, "%s without %s", TN_IFACE_LAUNCHES, backend ? "watch" : "a backend");
     check_end(k);
 }
 

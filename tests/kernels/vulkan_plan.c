@@ -4,7 +4,7 @@
 #include "check.h"
 
 #include "kernels.h"
-#include "plan.h"
+#include "launches.h"
 
 static char message[256];
 
@@ -29,8 +29,10 @@ static const tn_vulkan_module modules[] = {MODULE("copy_16"), MODULE("copy_16_i6
                                            MODULE("copy_8")};
 static const struct vk_flavour flavour = {
     .name = "a stand-in", .modules = modules, .num_modules = 3};
+static struct vk_instance instance;
 static tn_device device = {.host = &host,
                            .flavour = &flavour,
+                           .instance = &instance,
                            .facts = {.limits = {.struct_size = sizeof(tn_vulkan_limits),
                                                 .max_groups = {1000, 100, 10},
                                                 .max_push = 128,
@@ -40,7 +42,7 @@ static tn_device device = {.host = &host,
                                      .properties = {.deviceName = "a stand-in"}}};
 static struct vk_plan plan;
 
-// What plan.c needs of the rest.
+// What plan.c and launches.c need of the rest.
 tn_status vk_pipeline_get(const struct vk_plan *of, const struct vk_pipeline_desc *desc,
                           struct vk_pipeline **out_pipeline)
 {
@@ -63,6 +65,7 @@ static void begin(void)
 static void end(void)
 {
     plan_finish(&plan);
+    instance.planned = NULL;
 }
 
 struct range {
@@ -84,6 +87,78 @@ static bool waits(struct range read, struct range written)
 #define ALL(slot) ((struct range){slot, 0, 64})
 
 TestSuite(vulkan_plan, .init = begin, .fini = end);
+
+// --- telling launches ------------------------------------------------------------------
+
+struct told {
+    uint32_t count;
+    tn_planned_launch launch; // the last one, with copies of its lists
+    uint32_t spec[4], push[4], constants[8];
+    uint64_t places[6];
+    char step[16];
+};
+
+static void take(void *context, const tn_planned_launch *launch)
+{
+    struct told *told = context;
+    told->count++;
+    told->launch = *launch;
+    if (launch->num_spec > 0)
+        memcpy(told->spec, launch->spec, launch->num_spec * sizeof(uint64_t));
+    memcpy(told->push, launch->push, launch->num_push * sizeof(uint32_t));
+    if (launch->num_constants > 0)
+        memcpy(told->constants, launch->constants,
+               launch->num_constants * sizeof(uint32_t));
+    memcpy(told->places, launch->places, 2 * launch->num_operands * sizeof(uint64_t));
+    snprintf(told->step, sizeof(told->step), "%s", launch->step);
+}
+
+// A launch whose constants were appended last, or lie at a range of the buffer.
+static void launch_with_constants(struct vk_operand constants, uint32_t at)
+{
+    struct vk_launch launch = {.pipeline.name = "test", .groups = 3};
+    launch_bind(&launch, (struct vk_operand){1, VK_WRITES, 64, 32});
+    launch_bind(&launch, constants);
+    launch_push(&launch, at);
+    launch_push(&launch, 7);
+    launch_spec(&launch, 9);
+    cr_assert(eq(int, plan_launch(&plan, &launch), TN_OK));
+}
+
+Test(vulkan_plan, a_launch_is_told_with_its_constants_wherever_they_lie)
+{
+    static const uint32_t first[5] = {1, 2, 3, 4, 5}, second[3] = {6, 7, 8};
+    static const tn_step step = {.label = "a step"};
+    struct told told = {0};
+    uint32_t at;
+    plan.planned = &step;
+    waits(ALL(0), ALL(1)); // nobody listens
+    instance.planned = take;
+    instance.planned_context = &told;
+    cr_assert(eq(int, plan_constants(&plan, first, 5, &at), TN_OK));
+    cr_assert(eq(int, plan_constants(&plan, second, 3, &at), TN_OK));
+    cr_assert(at > 0);
+    launch_with_constants((struct vk_operand){VK_SLOT_CONSTANTS, VK_READS, 0, 0}, at);
+    cr_assert(eq(u32, told.count, 1));
+    cr_assert(eq(str, told.step, "a step"));
+    cr_assert(eq(u32, told.launch.num_constants, 3));
+    cr_assert(memcmp(told.constants, second, sizeof(second)) == 0);
+    // Where they lie is no constant of the kernel.
+    cr_assert(told.push[0] == 0 && told.push[1] == 7 && told.launch.num_push == 2);
+    cr_assert(told.spec[0] == 0 && told.spec[1] == 9 && told.launch.num_spec == 1);
+    cr_assert(told.places[0] == 64 && told.places[1] == 32 && told.places[2] == 0);
+    cr_assert(told.launch.groups[0] == 3 && told.launch.groups[1] == 1);
+    launch_with_constants((struct vk_operand){VK_SLOT_CONSTANTS, VK_READS, 4, 12}, 5);
+    cr_assert(eq(u32, told.launch.num_constants, 3));
+    cr_assert(memcmp(told.constants, first + 1, 12) == 0 && told.push[0] == 5);
+    plan.is_ahead = true; // a plan that is thrown away tells nothing
+    launch_with_constants((struct vk_operand){VK_SLOT_CONSTANTS, VK_READS, 4, 12}, 5);
+    plan.is_ahead = false;
+    waits(ALL(0), ALL(1)); // without constants
+    cr_assert(told.count == 3 && told.launch.num_constants == 0);
+}
+
+// --- barriers --------------------------------------------------------------------------
 
 Test(vulkan_plan, what_reads_a_written_range_waits)
 {

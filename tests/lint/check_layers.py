@@ -56,6 +56,7 @@ FLOORS = {
         "files": ["base"],
         "plugins": ["base", "files"],
         "cache": ["base", "files", "plugins", "lang"],
+        "kernels": ["base", "lang"],
         "devices": ["base"],
         "ops": ["base", "plugins"],
         "header": ["base", "files", "plugins", "ops"],
@@ -146,6 +147,7 @@ class Checker:
                             self.reachable("sdk/include/tenon/file.h") |
                             self.reachable("sdk/include/tenon/retain.h") |
                             self.reachable("sdk/include/tenon/cache_file.h") |
+                            self.reachable("sdk/include/tenon/launches.h") |
                             self.reachable("sdk/include/tenon/graph_format.h") |
                             self.reachable("sdk/include/tenon/share.h") |
                             self.reachable("sdk/include/tenon/ffi.h") |

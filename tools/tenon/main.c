@@ -6,6 +6,7 @@
 #include "doctor/commands.h"
 #include "eval/commands.h"
 #include "header/commands.h"
+#include "kernels/commands.h"
 #include "new/commands.h"
 #include "ops/commands.h"
 #include "plugins/commands.h"
@@ -24,6 +25,16 @@ static const struct command commands[] = {
     {"trust", "COMMAND ...", "say whose signatures count", NULL, cmd_trust},
     {"cache", "COMMAND ...", "list, prune, warm, ship the compiled kernels on disk", NULL,
      cmd_cache},
+    {"kernels", "'EXPR'|@FILE [NAME=VALUE ...] [--launches] [--json]",
+     "count the kernels that a graph needs",
+     "Plans as 'tenon cache warm' does and runs nothing, then says which kernels the\n"
+     "launches share: how many there would be with all constants and extents in the code,\n"
+     "how many of these differ, and how many the device compiles. For backends that tell\n"
+     "their launches: vulkan and vulkan-jit.\n"
+     "\n"
+     "  TENON_BACKEND=vulkan tenon kernels 'softmax(x @ w)' x=x.npy w=w.npy\n"
+     "  TENON_BACKEND=vulkan tenon kernels @step.graph --launches\n",
+     cmd_kernels},
     {"devices", "[--probe] [--timeout S] [--json]",
      "list the devices of every installed backend", NULL, cmd_devices},
     {"ops", "[PATTERN] [--calls] [--json]", "list the operators of the installed plugins",

@@ -23,11 +23,6 @@ tn_status vk_lose(tn_device *device)
     return TN_OK;
 }
 
-const tn_device_loss vk_device_loss = {
-    .struct_size = sizeof(vk_device_loss),
-    .lose = vk_lose,
-};
-
 tn_status vk_fail(tn_device *device, VkResult result, const char *call)
 {
     tn_status status = TN_ERR_INTERNAL;

@@ -27,6 +27,7 @@
 #define VK_MAX_QUEUES 4
 
 struct vk_plan;
+struct tn_planned_launch; // <tenon/launches.h>
 
 // SPIR-V, and the function that frees it.
 struct vk_code {
@@ -76,6 +77,9 @@ struct vk_instance {
     atomic_uint num_messages;  // of the validation layers
     VkPhysicalDevice *devices; // the usable ones
     uint32_t num_devices;
+    // Gets each launch that is planned (launches.c); NULL: nobody asks.
+    void (*planned)(void *context, const struct tn_planned_launch *launch);
+    void *planned_context;
 };
 
 tn_status vk_instance_get(const tn_host *host, struct vk_instance **out_instance);
@@ -244,7 +248,9 @@ tn_status vk_ask_lost(tn_device *device);
 // Marks the device lost, as VK_ERROR_DEVICE_LOST does. vk_wait and vk_device_close still
 // wait for the work that the driver runs.
 tn_status vk_lose(tn_device *device);
-extern const tn_device_loss vk_device_loss; // of both plugins
+
+// What both plugins answer beside the interfaces that each has of its own.
+const void *vk_query(const char *id);
 
 // The queues that compute, and then the one that only copies, if there is one.
 static inline uint32_t vk_num_queues(const tn_device *device)

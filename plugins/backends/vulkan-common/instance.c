@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tenon/launches.h>
 
 static pthread_mutex_t instances_lock = PTHREAD_MUTEX_INITIALIZER;
 // One for each runtime that asked; under instances_lock.
@@ -364,4 +365,39 @@ tn_status vk_device_info(const tn_host *host, uint32_t index, tn_device_info *ou
     list_features(&facts, info.features, sizeof(info.features));
     memcpy(out, &info, out->struct_size < sizeof(info) ? out->struct_size : sizeof(info));
     return TN_OK;
+}
+
+// --- interfaces ------------------------------------------------------------------------
+
+static tn_status watch(const tn_host *host,
+                       void (*planned)(void *context, const tn_planned_launch *launch),
+                       void *context)
+{
+    struct vk_instance *instance;
+    tn_status status = vk_instance_get(host, &instance);
+    if (status == TN_OK) {
+        instance->planned = planned;
+        instance->planned_context = context;
+    }
+    return status;
+}
+
+static const tn_launches launches = {
+    .struct_size = sizeof(launches),
+    .watch = watch,
+};
+
+static const tn_device_loss device_loss = {
+    .struct_size = sizeof(device_loss),
+    .lose = vk_lose,
+};
+
+const void *vk_query(const char *id)
+{
+    static const char *const own[] = {TN_IFACE_LAUNCHES, NULL};
+    if (strcmp(id, TN_IFACE_DEVICE_LOSS) == 0)
+        return &device_loss;
+    if (strcmp(id, TN_IFACE_LAUNCHES) == 0)
+        return &launches;
+    return strcmp(id, TN_IFACE_LIST) == 0 ? own : NULL;
 }

@@ -3,6 +3,7 @@
 #include "plan.h"
 
 #include <stdlib.h>
+#include "launches.h"
 #include "program.h"
 
 // Makes room for `need` elements of `size` bytes; `array` points to the array's pointer.
@@ -174,6 +175,8 @@ tn_status plan_add(struct vk_plan *plan, const struct vk_pipeline_desc *desc,
     plan->num_push += desc->num_push;
     plan->num_operands += desc->num_bindings;
     plan->dispatches[plan->num_dispatches++] = dispatch;
+    if (plan->device->instance->planned)
+        vk_launches_tell(plan, desc, &dispatch);
     return TN_OK;
 }
 
@@ -211,6 +214,7 @@ tn_status plan_constants_at(struct vk_plan *plan, const uint32_t *words, uint32_
         plan->constants[i] = 0;
     memcpy(plan->constants + at, words, count * sizeof(*words));
     plan->num_constants = at + count;
+    plan->last_constant = at;
     *out_at = at;
     return TN_OK;
 }

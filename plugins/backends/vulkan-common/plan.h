@@ -54,7 +54,8 @@ struct vk_plan {
     bool is_ahead;          // to be thrown away: of its dispatches only pipelines count
     const tn_slot *slots;   // of the segment; borrowed
     uint32_t num_slots;
-    uint32_t step; // index of the step that is being planned
+    uint32_t step;          // index of the step that is being planned
+    const tn_step *planned; // that step
     struct vk_dispatch *dispatches;
     struct vk_operand *operands;
     uint32_t *push;      // words, of all dispatches
@@ -63,8 +64,9 @@ struct vk_plan {
     uint32_t num_operands, max_operands;
     uint32_t num_push, max_push;
     uint32_t num_constants, max_constants;
-    uint32_t num_sets;     // numbered in the order of the dispatches that use them first
-    uint32_t num_bindings; // of all sets
+    uint32_t last_constant; // where the constants begin that were appended last
+    uint32_t num_sets;      // numbered in the order of the dispatches that use them first
+    uint32_t num_bindings;  // of all sets
 };
 
 // Adds a dispatch, after a barrier if needed: desc->num_bindings operands, and
@@ -83,6 +85,14 @@ tn_status plan_constants(struct vk_plan *plan, const uint32_t *words, uint32_t c
 tn_status plan_constants_at(struct vk_plan *plan, const uint32_t *words, uint32_t count,
                             uint32_t alignment, uint32_t *out_at);
 void plan_finish(struct vk_plan *plan);
+
+// The step's name, for people: its label, or else its primitive.
+static inline const char *plan_step_name(const tn_step *step)
+{
+    if (step->label)
+        return step->label;
+    return step->primitive ? step->primitive->id : "program";
+}
 
 // The slot that stands for this slot's memory: aliases of each other have the same.
 uint32_t plan_memory(const struct vk_plan *plan, uint32_t slot);

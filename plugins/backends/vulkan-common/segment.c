@@ -93,6 +93,7 @@ int32_t vk_step_check(tn_device *device, const tn_step *step, const char **out_r
 
 static tn_status plan_step(struct vk_plan *plan, const tn_step *step)
 {
+    plan->planned = step;
     if (step->program && program_elements(step) == 0)
         return TN_OK;
     if (!plan->device->is_software && plan_is_transpose(step))

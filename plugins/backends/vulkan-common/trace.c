@@ -31,13 +31,10 @@ void vk_trace_recording(tn_device *device, const tn_executable *executable,
             tn_segment_step(&executable->segment, plan->dispatches[i].step);
         double before_end = (double)(last - ticks[2 * i]) * period;
         double duration = (double)(ticks[2 * i + 1] - ticks[2 * i]) * period;
-        const char *name = step->label;
-        if (!name)
-            name = step->primitive ? step->primitive->id : "program";
         device->trace->event(
             device->host,
             &(tn_trace_event){.struct_size = sizeof(tn_trace_event),
-                              .name = name,
+                              .name = plan_step_name(step),
                               .detail = step->kernel ? step->kernel->name : "program",
                               .track = device->track,
                               .begin_ns = end_ns - (uint64_t)before_end,

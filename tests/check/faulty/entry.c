@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Plugins with one fault each in the file, the entry or the way they are started; without a
 // FAULT_... they have none. The name of a fault is that of the check that must find it.
+#include <tenon/launches.h>
 #include <tenon/plugin.h>
 
 #include <locale.h>
@@ -300,6 +301,14 @@ __attribute__((unused)) static const void *query(const char *id)
     copies[0] = copies[1] = ops;
     if (strcmp(id, TN_IFACE_OPS) == 0)
         return &copies[turn++ % 2];
+#endif
+#ifdef FAULT_ENTRY_TABLES_LAUNCHES
+    static const tn_launches launches = {.struct_size = sizeof(launches)};
+    static const char *const own[] = {TN_IFACE_LAUNCHES, NULL};
+    if (strcmp(id, TN_IFACE_LAUNCHES) == 0)
+        return &launches;
+    if (strcmp(id, TN_IFACE_LIST) == 0)
+        return own;
 #endif
 #ifdef FAULT_ENTRY_BRINGS
     static const char *const listed[] = {"com.acme.missing/1", NULL};

@@ -105,3 +105,19 @@ double host_array_number(const struct host_array *array, uint64_t i)
     const tn_tensor tensor = {array->data, {.dtype = array->dtype}};
     return tn_get_f64(&tensor, (int64_t)i);
 }
+
+const char *size_text(uint64_t bytes, char text[SIZE_TEXT])
+{
+    static const char units[] = "kMG";
+    double size = (double)bytes;
+    size_t unit = 0;
+    while (size >= 999.5 && unit < 3) {
+        size /= 1000;
+        unit++;
+    }
+    if (unit == 0)
+        snprintf(text, SIZE_TEXT, "%d B", (int)bytes);
+    else
+        snprintf(text, SIZE_TEXT, "%.*f %cB", size < 9.95 ? 1 : 0, size, units[unit - 1]);
+    return text;
+}

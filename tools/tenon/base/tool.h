@@ -61,6 +61,10 @@ bool type_bytes(tn_dtype dtype, const tn_shape *shape, uint64_t *out_elements,
 #define SHAPE_TEXT 192
 const char *shape_text(const tn_shape *shape, char text[SHAPE_TEXT]);
 
+// Writes a number of bytes, "1.5 MB". Returns `text`.
+#define SIZE_TEXT 32
+const char *size_text(uint64_t bytes, char text[SIZE_TEXT]);
+
 // True when `text` ends with `end` and has something before it.
 bool ends_with(const char *text, const char *end);
 

@@ -40,7 +40,7 @@ static const char *or_dash(const char *text)
 // Size and time as people read them; what is no entry is named by its file.
 static json_t *printed_row(const struct cache_entry *entry)
 {
-    char size[CACHE_SIZE_TEXT], when[64] = "-";
+    char size[SIZE_TEXT], when[64] = "-";
     struct tm parts;
     bool sound = entry->state == CACHE_SOUND;
     if (localtime_r(&entry->used.tv_sec, &parts))
@@ -50,7 +50,7 @@ static json_t *printed_row(const struct cache_entry *entry)
     return json_pack("{s:o, s:o, s:o, s:o, s:s, s:s}", "kind", json_text(kind), "name",
                      json_text(name), "plugin", json_text(or_dash(entry->plugin)), "device",
                      json_text(or_dash(entry->device)), "size",
-                     cache_size_text(entry->bytes, size), "used", when);
+                     size_text(entry->bytes, size), "used", when);
 }
 
 static int print_list(const struct folder *folder, const struct cache_list *list)
@@ -58,7 +58,7 @@ static int print_list(const struct folder *folder, const struct cache_list *list
     static const struct column columns[] = {{"kind", "what"},     {"name", "of"},
                                             {"plugin", "plugin"}, {"device", "device"},
                                             {"size", "size"},     {"used", "last used"}};
-    char size[CACHE_SIZE_TEXT];
+    char size[SIZE_TEXT];
     json_t *rows = json_array();
     int failed = 0;
     for (size_t i = 0; i < list->count; i++)
@@ -69,7 +69,7 @@ static int print_list(const struct folder *folder, const struct cache_list *list
         say("%s is empty: kernels are kept there when they are compiled\n", folder->path);
     else if (!failed)
         say("\n%s: %zu entr%s, %s\n", folder->path, list->sound,
-            list->sound == 1 ? "y" : "ies", cache_size_text(list->sound_bytes, size));
+            list->sound == 1 ? "y" : "ies", size_text(list->sound_bytes, size));
     if (!failed && list->sound < list->count)
         say("%zu other file%s: 'tenon cache prune' removes those that were the cache's\n",
             list->count - list->sound, list->count - list->sound == 1 ? "" : "s");

@@ -26,23 +26,6 @@ const char *cache_state_name(int state)
     return names[state];
 }
 
-const char *cache_size_text(uint64_t bytes, char text[CACHE_SIZE_TEXT])
-{
-    static const char units[] = "kMG";
-    double size = (double)bytes;
-    size_t unit = 0;
-    while (size >= 999.5 && unit < 3) {
-        size /= 1000;
-        unit++;
-    }
-    if (unit == 0)
-        snprintf(text, CACHE_SIZE_TEXT, "%d B", (int)bytes);
-    else
-        snprintf(text, CACHE_SIZE_TEXT, "%.*f %cB", size < 9.95 ? 1 : 0, size,
-                 units[unit - 1]);
-    return text;
-}
-
 // --- the folder ------------------------------------------------------------------------
 
 // The library uses the folder only when this user alone can change it.

@@ -55,8 +55,4 @@ void cache_entry_finish(struct cache_entry *entry);
 // Whether the entry is a note of a plugin that crashed, which is of this machine alone.
 bool cache_is_note(const struct cache_entry *entry);
 
-// "1.5 MB". Returns `text`.
-#define CACHE_SIZE_TEXT 32
-const char *cache_size_text(uint64_t bytes, char text[CACHE_SIZE_TEXT]);
-
 #endif // TOOLS_TENON_CACHE_ENTRY_H

@@ -116,14 +116,14 @@ static int report(const struct folder *folder, const struct rules *rules,
                   const struct outcome *outcome)
 {
     struct cache_list list;
-    char removed[CACHE_SIZE_TEXT], left[CACHE_SIZE_TEXT];
+    char removed[SIZE_TEXT], left[SIZE_TEXT];
     int failed = cache_list(folder, &list);
     if (failed)
         return failed;
     say("%s %zu file%s, %s", rules->dry ? "would remove" : "removed", outcome->removed,
-        outcome->removed == 1 ? "" : "s", cache_size_text(outcome->bytes, removed));
+        outcome->removed == 1 ? "" : "s", size_text(outcome->bytes, removed));
     if (!rules->dry)
-        say("; %zu are left, %s", list.sound, cache_size_text(list.sound_bytes, left));
+        say("; %zu are left, %s", list.sound, size_text(list.sound_bytes, left));
     if (outcome->in_use)
         say("; %zu are in use", outcome->in_use);
     say("\n");

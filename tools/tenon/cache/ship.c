@@ -23,9 +23,9 @@ struct count {
 
 static void say_count(const char *what, const struct count *count)
 {
-    char size[CACHE_SIZE_TEXT];
+    char size[SIZE_TEXT];
     say("%s %zu entr%s, %s", what, count->entries, count->entries == 1 ? "y" : "ies",
-        cache_size_text(count->bytes, size));
+        size_text(count->bytes, size));
 }
 
 // --- packing ---------------------------------------------------------------------------

@@ -24,21 +24,6 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-// An explanation is made of a plan, and a plan is compiled.
-static int plan(struct session *session)
-{
-    char *text = NULL;
-    json_error_t error;
-    if (tn_explain(session->scope, session->results.items, session->results.count, &text))
-        return oops_scope(session->scope);
-    json_t *explanation = json_loads(text, 0, &error);
-    tn_text_free(text);
-    const char *message = explanation ? text_of(explanation, "message") : error.text;
-    int failed = *message || !explanation ? oops("%s", message) : 0;
-    json_decref(explanation);
-    return failed;
-}
-
 // Data opens the devices, which look for their drivers' pipelines in the cache: not to be
 // counted among the kernels.
 static int open_devices(const struct session *session)
@@ -60,7 +45,7 @@ static int compile(char *const *items, int count, struct outcome *out)
     tn_runtime_stats(session.runtime, &before);
     double begin = now();
     if (!failed)
-        failed = plan(&session);
+        failed = session_plan(&session);
     out->seconds = now() - begin;
     tn_runtime_stats(session.runtime, &after);
     out->compiled = after.cache_missed - before.cache_missed;
@@ -80,7 +65,7 @@ static int check_writable(const struct folder *folder)
 static int report(const struct folder *folder, const struct outcome *outcome, bool json)
 {
     struct cache_list list;
-    char size[CACHE_SIZE_TEXT];
+    char size[SIZE_TEXT];
     int failed = cache_list(folder, &list);
     if (failed)
         return failed;
@@ -97,7 +82,7 @@ static int report(const struct folder *folder, const struct outcome *outcome, bo
             "entr%s, %s\n",
             outcome->compiled, outcome->compiled == 1 ? "" : "s", outcome->seconds,
             outcome->found, folder->path, list.sound, list.sound == 1 ? "y" : "ies",
-            cache_size_text(list.sound_bytes, size));
+            size_text(list.sound_bytes, size));
         if (outcome->compiled + outcome->found == 0)
             say("Nothing here has source to compile: the kernels of these devices come "
                 "compiled.\n");

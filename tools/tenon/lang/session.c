@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/args.h"
+#include "base/table.h"
 
 int session_find_input(const struct session *session, const char *option, const char *name,
                        size_t *out_index)
@@ -147,6 +148,21 @@ int session_open_mapped(struct session *session, char *const *items, int count,
 {
     *session = (struct session){0};
     return open_session(session, items, count, mapped);
+}
+
+// An explanation is made of a plan, and a plan is compiled.
+int session_plan(struct session *session)
+{
+    char *text = NULL;
+    json_error_t error;
+    if (tn_explain(session->scope, session->results.items, session->results.count, &text))
+        return oops_scope(session->scope);
+    json_t *explanation = json_loads(text, 0, &error);
+    tn_text_free(text);
+    const char *message = explanation ? text_of(explanation, "message") : error.text;
+    int failed = *message || !explanation ? oops("%s", message) : 0;
+    json_decref(explanation);
+    return failed;
 }
 
 void session_close(struct session *session)

@@ -41,6 +41,10 @@ int session_open_mapped(struct session *session, char *const *items, int count,
 // name.
 int session_find_input(const struct session *session, const char *option, const char *name,
                        size_t *out_index);
+
+// Plans the results, and compiles what they need: runs nothing.
+int session_plan(struct session *session);
+
 void session_close(struct session *session);
 
 // Builds the results in session->scope from session->names.

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// What a backend's device will run, told while it is planned: each launch of a kernel with
+// its code and its constants. For tools that count kernels (`tenon kernels`), such as those
+// that look which launches could share one; not for computing.
+//
+//   const void *table;
+//   const tn_host *host;
+//   if (tn_provider_load(runtime, TN_IFACE_LAUNCHES, "org.tenon.vulkan", &table, &host))
+//       return tn_last_error();
+//   const tn_launches *launches = table;
+//   launches->watch(host, count_launch, &count);
+//   tn_explain(scope, arrays, num_arrays, &text); // plans, and runs nothing
+//
+// Threads. `watch` is called while no other thread uses the runtime.
+#ifndef TENON_LAUNCHES_H
+#define TENON_LAUNCHES_H
+
+#include <tenon/host.h>
+
+// One launch. Borrowed, with all that it points to, until the function returns. Hashes are
+// of 128 bits, and the same in each process.
+typedef struct tn_planned_launch {
+    uint32_t struct_size;      // sizeof(tn_planned_launch) as the backend was compiled
+    uint32_t flags;            // 0
+    const char *device;        // "vulkan:0"
+    const char *step;          // the step's label: "base.matmul/1", or an expression
+    const char *name;          // the kernel's, or its module's: "reduce_sum_f32"
+    uint64_t code[2];          // hash of the code before specialisation
+    uint64_t pipeline[2];      // hash of what the device compiles: code, specialisation
+                               // constants, and the number of operands and pushed words
+    uint64_t code_bytes;       // of the code, as SPIR-V
+    const uint32_t *spec;      // 2 * num_spec words: the id of a constant, its value
+    const uint32_t *push;      // words; those that say where constants lie are 0
+    const uint32_t *constants; // words that the launch reads from a buffer of constants
+    const uint64_t *places;    // 2 * num_operands: bytes, from the beginning of its memory
+                               // to the operand, and of the operand
+    uint32_t num_spec;
+    uint32_t num_push;
+    uint32_t num_constants;
+    uint32_t num_operands;
+    uint32_t groups[3]; // workgroups along x, y and z
+    uint32_t reserved;  // 0
+} tn_planned_launch;
+
+// Optional interface of a backend's plugin, which its TN_IFACE_LIST names.
+#define TN_IFACE_LAUNCHES "tn.launches/1"
+typedef struct tn_launches {
+    uint32_t struct_size; // sizeof(tn_launches)
+    uint32_t flags;       // 0
+
+    // From now on calls planned(context, launch) for each launch that a device of the
+    // host's runtime plans, in the order in which they would run, on the thread that plans.
+    // A loop's body counts once, however often it runs, and launches of a plan that fails
+    // later have been told. `planned` NULL: no more. One at a time: the last call counts.
+    // `planned` calls nothing of the runtime. Keeps `context` until the next call or
+    // deinit. TN_ERR_MEMORY: nothing has changed.
+    tn_status (*watch)(const tn_host *host,
+                       void (*planned)(void *context, const tn_planned_launch *launch),
+                       void *context);
+} tn_launches;
+
+#endif // TENON_LAUNCHES_H

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""`tenon kernels`: launches and kernels of a plan are counted by what they have in common, and
+nothing runs."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import tap
+from tap import refused, run, tenon
+
+GRAPHS = pathlib.Path(__file__).resolve().parents[2] / "tools/bench/kernel_graphs.py"
+
+
+def environment(backend="vulkan"):
+    return {"TENON_BACKEND": backend, "TENON_CACHE_DIR": os.path.abspath("cache")}
+
+
+def present(backend):
+    rows = json.loads(tenon("devices", "--json").stdout)
+    return any(row["backend"] == backend and not row["reason"] for row in rows)
+
+
+def report(*args, backend="vulkan"):
+    return json.loads(tenon("kernels", "--json", *args, env=environment(backend)).stdout)
+
+
+def counts(r):
+    return tuple(r[key] for key in ("launches", "baked", "exact", "folded", "modules"))
+
+
+A, B, C = "a=[[1.0,2],[3,4]]", "b=[[5.0,6],[7,8]]", "c=[[1.0,2,3],[4,5,6]]"
+# Nine transposed operands: arguments that are too many to be pushed lie in a buffer.
+NINE = json.dumps([[[1.0, 2, 3], [4, 5, 6]]] * 9)
+
+
+def wide(name, last=9):
+    return " + ".join(f"{name}[{i}].T * {last if i == 8 else i + 2}" for i in range(9))
+
+
+# Expression, values, then: launches, baked, exact, folded, modules.
+COUNTS = [
+    ("exp(a)", [A], (1, 1, 1, 1, 1)),
+    # One program with other constants, other extents, or the same of other values.
+    ("exp(a * 2), exp(b * 3)", [A, B], (2, 2, 2, 1, 1)),
+    ("exp(a * 2), exp(c * 2)", [A, C], (2, 2, 2, 1, 1)),
+    ("exp(a * 2), exp(b * 2)", [A, B], (2, 1, 1, 1, 1)),
+    ("exp(a * 2), tanh(b * 2)", [A, B], (2, 2, 2, 2, 2)),
+    # What a step finds and leaves lies in other places of the memory.
+    ("a @ b @ b @ b", [A, B], (3, 3, 1, 1, 1)),
+    # One module, specialised in two ways.
+    ("a @ b, a.T @ b", [A, B], (2, 2, 2, 2, 1)),
+    # Constants in a buffer count by what they are, not by where they lie.
+    (f"{wide('x')}, {wide('y')}, {wide('z', 7)}", [f"{n}={NINE}" for n in "xyz"], (3, 2, 2, 1, 1)),
+    # A loop's body counts once.
+    ("while_loop(a, body='x -> tanh(x) * 2', times=3)", [A], (1, 1, 1, 1, 1)),
+]
+
+
+def launches_are_counted_by_what_they_share():
+    if not present("vulkan"):
+        return "no Vulkan device"
+    for expression, values, expected in COUNTS:
+        r = report(expression, *values)
+        assert counts(r) == expected, (expression, counts(r), expected)
+        assert len(r["sites"]) == r["launches"] == sum(k["launches"] for k in r["kernels"]), r
+        assert len(r["kernels"]) == r["folded"] and sum(k["exact"] for k in r["kernels"]) == r["exact"], r
+
+
+def each_launch_says_what_it_is():
+    if not present("vulkan"):
+        return "no Vulkan device"
+    r = report("a @ b, a.T @ b, exp(a * 2)", A, B)
+    product, turned, program = r["sites"]
+    assert product["step"] == turned["step"] == "base.matmul/1" and program["step"] == "multiply·exp", r
+    assert product["code"] == turned["code"] and product["spec"] != turned["spec"], r
+    assert product["groups"] == [1, 1, 1] and product["push_bytes"] > program["push_bytes"] > 0, r
+    assert {s["device"] for s in r["sites"]} == {"vulkan:0"} and not program["spec"], r
+    of_all, of_modules = sum(s["code_bytes"] for s in r["sites"]), product["code_bytes"] + program["code_bytes"]
+    assert r["code_bytes"] == {"baked": of_all, "exact": of_all, "folded": of_all, "modules": of_modules}, r
+    said = tenon("kernels", "a @ b, a.T @ b", A, B, env=environment()).stdout
+    assert said.count(product["name"]) == 2 and "1x1x1" not in said and "     1  modules" in said, said
+    assert "1x1x1" in tenon("kernels", "-l", "a @ b", A, B, env=environment()).stdout
+
+
+def the_compiler_s_kernels_are_counted_alike():
+    if not present("vulkan-jit"):
+        return "no device of vulkan-jit"
+    expression, values = "exp(a * 2) @ b, exp(b * 3)", (A, B)
+    ahead, jit = (report(expression, *values, backend=b) for b in ("vulkan", "vulkan-jit"))
+    assert counts(ahead) == counts(jit) == (3, 3, 3, 2, 2), (ahead, jit)
+
+
+def a_saved_graph_needs_no_values_and_nothing_runs():
+    if not present("vulkan"):
+        return "no Vulkan device"
+    tenon("eval", "exp(a * 2) @ b", A, B, "--save", "work.graph")
+    assert counts(report("@work.graph")) == counts(report("exp(a * 2) @ b", A, B)) == (2, 2, 2, 2, 2)
+    two = {"TENON_BACKEND": "vulkan,cpu-blas", "TENON_FALLBACK": "1"}
+    assert "printed" not in tenon("kernels", "exp(print(a, text='printed'))", A, env={**environment(), **two}).stdout
+
+
+def a_quantised_encoder_needs_few_kernels():
+    if not present("vulkan"):
+        return "no Vulkan device"
+    done = subprocess.run([sys.executable, GRAPHS, "--tenon", tap.TENON, "encoder"], text=True, check=True,
+                          env={**tap.ENVIRONMENT, **environment()}, stdout=subprocess.PIPE)
+    name, launches, baked, exact, folded = done.stdout.splitlines()[1].split()[:5]
+    assert name == "encoder" and int(launches) > int(baked) > int(exact) > 100, done.stdout
+    assert 5 < int(folded) <= min(25, int(baked) // 10), done.stdout
+
+
+def what_tells_no_launch_is_an_error():
+    refused("kernels", "exp(a)", A, env=environment("cpu-blas"), saying="no launch was told")
+    refused("kernels", "exp(a", A, saying="exp(a")
+    refused("kernels", "@absent.graph", saying="absent.graph")
+    refused("kernels", status=2)
+    refused("kernels", "exp(a)", A, "--lunches", status=2, saying="--launches")
+    if present("vulkan"):
+        refused("kernels", "a", A, env=environment(), saying="no launch was told")
+        refused("kernels", "rfft(a)", A, env=environment(), saying="fft.dft_of_real")
+
+
+run([launches_are_counted_by_what_they_share,
+     each_launch_says_what_it_is,
+     the_compiler_s_kernels_are_counted_alike,
+     a_saved_graph_needs_no_values_and_nothing_runs,
+     a_quantised_encoder_needs_few_kernels,
+     what_tells_no_launch_is_an_error])

@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Makes the graphs whose kernels are counted, and counts them with `tenon kernels`.
+
+    TENON_BACKEND=vulkan tools/bench/kernel_graphs.py [--tenon TENON] [--keep FOLDER] [NAME ...]
+
+encoder: a quantised BERT-like encoder of 12 layers: products of i8, and each tensor has a scale and a
+zero point of its own. decoder: one step of a transformer's decoder of 8 layers in f32, with caches of
+keys and values. resnet: ResNet-50 on one image. Values are zeros: only types matter.
+"""
+
+import argparse
+import json
+import pathlib
+import random
+import subprocess
+import tempfile
+
+NPY_DTYPES = {"f32": "<f4", "i8": "|i1", "i32": "<i4", "i64": "<i8"}
+NPY_SIZES = {"f32": 4, "i8": 1, "i32": 4, "i64": 8}
+
+
+class Program:
+    """An expression that is written statement by statement, and its inputs."""
+
+    def __init__(self):
+        self.statements, self.inputs, self.random = [], {}, random.Random(1)
+
+    def let(self, value):
+        name = f"t{len(self.statements)}"
+        self.statements.append(f"{name} = {value}")
+        return name
+
+    def input(self, dtype, *shape):
+        name = f"p{len(self.inputs)}"
+        self.inputs[name] = (dtype, shape)
+        return name
+
+    def scale(self):
+        return f"{self.random.uniform(0.01, 0.1):.6f}"
+
+    def zero(self):
+        return self.random.randrange(-20, 20)
+
+    def text(self, *results):
+        return "; ".join(self.statements + [", ".join(results)])
+
+
+# --- the quantised encoder ---------------------------------------------------------------
+
+
+class Tensor:
+    """A quantised tensor: real values are (name - zero) * scale."""
+
+    def __init__(self, name, scale, zero):
+        self.name, self.scale, self.zero = name, scale, zero
+
+    def real(self):
+        return f"((astype({self.name}, f32) - {self.zero}) * {self.scale})"
+
+    def centred(self):
+        return f"(astype({self.name}, i32) - {self.zero})"
+
+
+def quantise(p, value):
+    scale, zero = p.scale(), p.zero()
+    return Tensor(p.let(f"astype(clip(round({value} / {scale}) + {zero}, -128, 127), i8)"), scale, zero)
+
+
+def product(p, a, b, then="{}"):
+    """a @ b of quantised tensors, as f32, then quantised anew."""
+    sums = f"astype({a.centred()} @ {b}, f32) * {p.scale()}"
+    return quantise(p, then.format(f"({sums})"))
+
+
+def linear(p, x, rows, columns, then="{}"):
+    return product(p, x, f"astype({p.input('i8', rows, columns)}, i32)",
+                   then.format("({} + " + p.input("f32", columns) + ")"))
+
+
+def normalised(p, value, width):
+    return quantise(p, f"layer_norm({value}, {p.input('f32', width)}, {p.input('f32', width)})")
+
+
+def encoder(p, layers=12, length=128, width=256, heads=4):
+    part = width // heads
+    x = quantise(p, p.input("f32", length, width))
+
+    def split(t):
+        return Tensor(f"transpose(reshape({t.name}, shape=[{length}, {heads}, {part}]), axes=[1, 0, 2])", t.scale, t.zero)
+
+    for _ in range(layers):
+        q, k, v = (split(linear(p, x, width, width)) for _ in range(3))
+        scores = product(p, q, f"{k.centred()}.mT")
+        chances = quantise(p, f"softmax({scores.real()})")
+        seen = product(p, chances, v.centred())
+        joined = Tensor(f"reshape(transpose({seen.name}, axes=[1, 0, 2]), shape=[{length}, {width}])", seen.scale, seen.zero)
+        out = linear(p, joined, width, width)
+        x = normalised(p, f"{x.real()} + {out.real()}", width)
+        inner = linear(p, x, width, 4 * width, "gelu({})")
+        out = linear(p, inner, 4 * width, width)
+        x = normalised(p, f"{x.real()} + {out.real()}", width)
+    return p.text(x.name)
+
+
+# --- a step of a decoder -----------------------------------------------------------------
+
+
+def decoder(p, layers=8, width=256, heads=4, places=256, words=1024):
+    part = width // heads
+    position, frequencies = p.input("i64", 1), p.input("f32", part // 2)
+    x, results = p.input("f32", 1, width), []
+
+    def weights(rows, columns):
+        return p.input("f32", rows, columns)
+
+    def heads_of(h):
+        return f"reshape({h} @ {weights(width, width)}, shape=[1, {heads}, 1, {part}])"
+
+    for _ in range(layers):
+        h = p.let(f"rms_norm({x}, {p.input('f32', width)})")
+        q = p.let(f"rope({heads_of(h)}, {frequencies}, {position})")
+        k = p.let(f"rope({heads_of(h)}, {frequencies}, {position})")
+        v = p.let(heads_of(h))
+        start = f"concatenate([0, 0], {position}, [0])"
+        keys, values = (p.let(f"dynamic_slice_update({p.input('f32', 1, heads, places, part)}, {new}, {start})") for new in (k, v))
+        seen = f"scaled_dot_product_attention({q}, {keys}, {values}, lengths={position} + 1)"
+        x = p.let(f"{x} + reshape({seen}, shape=[1, {width}]) @ {weights(width, width)}")
+        h = p.let(f"rms_norm({x}, {p.input('f32', width)})")
+        gated = f"silu({h} @ {weights(width, 4 * width)}) * ({h} @ {weights(width, 4 * width)})"
+        x = p.let(f"{x} + ({gated}) @ {weights(4 * width, width)}")
+        results += [keys, values]
+    x = f"argmax(rms_norm({x}, {p.input('f32', width)}) @ {weights(width, words)}, axis=-1)"
+    return p.text(x, *results)
+
+
+# --- ResNet-50 ---------------------------------------------------------------------------
+
+
+def resnet(p, images=1, classes=1000):
+    """Inference, with the norms' factors in the filters."""
+    def conv(x, have, want, size, stride=1, then="relu({})"):
+        weights, bias = p.input("f32", want, size, size, have), p.input("f32", want)
+        made = f"conv2d({x}, {weights}, {bias}, stride=[{stride}, {stride}], padding=[{size // 2}, {size // 2}])"
+        return p.let(then.format(made))
+
+    x = conv(p.input("f32", images, 224, 224, 3), 3, 64, 7, 2)
+    x = p.let(f"max_pool2d({x}, window=[3, 3], stride=[2, 2], padding=[1, 1])")
+    have = 64
+    for blocks, width, first in ((3, 64, 1), (4, 128, 2), (6, 256, 2), (3, 512, 2)):
+        for block in range(blocks):
+            stride = first if block == 0 else 1
+            beside = conv(x, have, 4 * width, 1, stride, "{}") if block == 0 else x
+            x = conv(conv(x, have, width, 1), width, width, 3, stride)
+            x, have = conv(x, width, 4 * width, 1, then=f"relu({{}} + {beside})"), 4 * width
+    means = p.let(f"mean(reshape({x}, shape=[{images}, 49, {have}]), axis=1)")
+    return p.text(f"softmax({means} @ {p.input('f32', have, classes)} + {p.input('f32', classes)})")
+
+
+# --- saving and counting -----------------------------------------------------------------
+
+
+def write_zeros(path, dtype, shape):
+    size = NPY_SIZES[dtype]
+    for extent in shape:
+        size *= extent
+    header = repr({"descr": NPY_DTYPES[dtype], "fortran_order": False, "shape": tuple(shape)}).encode()
+    header += b" " * (63 - (len(header) + 10) % 64) + b"\n"
+    with open(path, "wb") as file:
+        file.write(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+        file.truncate(file.tell() + size)
+
+
+def save(tenon, folder, name, make):
+    p = Program()
+    text = make(p)
+    values = []
+    for key, (dtype, shape) in p.inputs.items():
+        path = folder / f"{dtype}_{'_'.join(map(str, shape))}.npy"
+        if not path.exists():
+            write_zeros(path, dtype, shape)
+        values.append(f"{key}={path}")
+    graph = folder / f"{name}.graph"
+    subprocess.run([tenon, "eval", text, *values, "--save", graph], check=True, stdout=subprocess.DEVNULL)
+    return graph
+
+
+GRAPHS = {"encoder": encoder, "decoder": decoder, "resnet": resnet}
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Counts the kernels of graphs.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(GRAPHS))
+    parser.add_argument("--tenon", default="tenon", help="the command")
+    parser.add_argument("--keep", type=pathlib.Path, metavar="FOLDER", help="save the graphs here")
+    args = parser.parse_args()
+    for name in args.names:
+        if name not in GRAPHS:
+            parser.error(f"no graph is named '{name}': expected {', '.join(GRAPHS)}")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = args.keep or pathlib.Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        print(f"{'graph':10}{'launches':>10}{'baked':>8}{'exact':>8}{'folded':>8}{'modules':>9}{'SPIR-V':>12}")
+        for name in args.names or GRAPHS:
+            graph = save(args.tenon, folder, name, GRAPHS[name])
+            done = subprocess.run([args.tenon, "kernels", f"@{graph}", "--json"], check=True, stdout=subprocess.PIPE)
+            r = json.loads(done.stdout)
+            print(f"{name:10}" + "".join(f"{r[k]:{w}}" for k, w in
+                  (("launches", 10), ("baked", 8), ("exact", 8), ("folded", 8), ("modules", 9))) +
+                  f"{r['code_bytes']['modules']:12}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

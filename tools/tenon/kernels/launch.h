@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+// The launches of a plan, each with the kernels that it would be one of.
+#ifndef TOOLS_TENON_KERNELS_LAUNCH_H
+#define TOOLS_TENON_KERNELS_LAUNCH_H
+
+#include <jansson.h>
+#include "lang/session.h"
+
+// Plans the session's results. Gives an array, owned, with an object for each launch:
+//   {"device", "step", "name", "groups": [x, y, z], "push_bytes", "constant_bytes",
+//    "spec": {id: value}, "code_bytes", "code", "kernel", "exact", "baked"}
+// The last four are hashes in hexadecimal digits. Launches with equal
+//   baked   are equal in all, and their operands lie at equal offsets of their memory;
+//   exact   have equal constants and extents;
+//   kernel  are one kernel of the device;
+//   code    are one module before specialisation.
+int launches_plan(struct session *session, json_t **out);
+
+#endif // TOOLS_TENON_KERNELS_LAUNCH_H
