@@ -341,7 +341,8 @@ void share(struct generator *g)
     put(g, "shared_words[local] = ");
     put_expression(g, (struct shape){U32, 1}, 2);
     put(g, "; barrier(); uint %s = shared_words[(local + %uu) & %uu]; barrier();\n", name,
-        random_below(g, GENERATED_GROUP), GENERATED_GROUP - 1);
+        random_below(g, GENERATED_GROUP / GENERATED_ALIKE) * GENERATED_ALIKE,
+        GENERATED_GROUP - 1);
     add_variable(g, name, (struct shape){U32, 1}, 0, false);
 }
 
