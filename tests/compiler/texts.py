@@ -21,7 +21,7 @@ from embed import quoted, resolve
 # A file, and the sets of macros that it is compiled with.
 FILES = [
     ('sdk/examples/rmsnorm/rms_sums.comp', ['']),
-    ('sdk/examples/rmsnorm/rms_row.comp', ['']),
+    ('sdk/examples/rmsnorm/rms_rows.comp', ['']),
     ('sdk/examples/rmsnorm/rms_scale.comp', ['']),
     ('sdk/examples/axpby/axpby.comp', ['']),
     ('sdk/conformance/family.comp', ['']),
