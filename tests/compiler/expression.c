@@ -439,7 +439,7 @@ static bool put_helper_call(struct generator *g, struct shape shape)
         put(g, "%s(", h->name);
         for (uint32_t k = 0; k < h->num_params; k++) {
             put(g, k ? ", " : "");
-            put_value(g, h->params[k], 0);
+            put_argument(g, h->params[k], 0);
         }
         put(g, ")");
         return true;
@@ -466,13 +466,8 @@ static void put_choice(struct generator *g, struct shape shape, uint32_t depth)
     put(g, ")");
 }
 
-void put_expression(struct generator *g, struct shape shape, uint32_t depth)
+static void put_operation(struct generator *g, struct shape shape, uint32_t depth)
 {
-    if (depth == 0) {
-        put_simple(g, shape);
-        return;
-    }
-    depth--;
     // Choices of 8 and 16 bits by mix() have no overload.
     bool can_mix = kind_bits(shape.kind) >= 32 || shape.kind == BOOL;
     uint32_t what = random_below(g, 20);
@@ -491,6 +486,27 @@ void put_expression(struct generator *g, struct shape shape, uint32_t depth)
         put_rounded(g, shape);
     else
         put_exact(g, shape, depth);
+}
+
+void put_expression(struct generator *g, struct shape shape, uint32_t depth)
+{
+    bool is_precise = g->is_precise;
+    if (depth == 0) {
+        put_simple(g, shape);
+        return;
+    }
+    // Floats that a comparison reads, say, are values of no precise variable.
+    g->is_precise = is_precise && is_float(shape.kind);
+    put_operation(g, shape, depth - 1);
+    g->is_precise = is_precise;
+}
+
+void put_argument(struct generator *g, struct shape shape, uint32_t depth)
+{
+    bool is_precise = g->is_precise;
+    g->is_precise = false; // parameters are not
+    put_value(g, shape, depth);
+    g->is_precise = is_precise;
 }
 
 void put_value(struct generator *g, struct shape shape, uint32_t depth)
