@@ -387,6 +387,19 @@ static void put_rounded(struct generator *g, struct shape shape)
     put(g, ")");
 }
 
+static void put_relation(struct generator *g, const char *op, struct shape shape,
+                         uint32_t depth)
+{
+    // glslang 12 folds vector == vector to more than one bool, which no other constant
+    // equals: of two bools one is no constant.
+    bool is_bool = shape.kind == BOOL && shape.width == 1;
+    put(g, "(");
+    put_expression(g, shape, depth);
+    put(g, " %s %s", op, is_bool ? "(zero == 0u && " : "");
+    put_expression(g, shape, depth);
+    put(g, is_bool ? "))" : ")");
+}
+
 static void put_compare(struct generator *g, uint32_t depth)
 {
     static const char *const ops[] = {"<", "<=", ">", ">=", "==", "!="};
@@ -394,18 +407,14 @@ static void put_compare(struct generator *g, uint32_t depth)
     uint32_t op = random_below(g, 6);
     if (shape.kind == BOOL || shape.width > 1)
         op = 4 + op % 2;
-    put(g, "(");
-    put_expression(g, shape, depth);
-    put(g, " %s ", ops[op]);
-    put_expression(g, shape, depth);
-    put(g, ")");
+    put_relation(g, ops[op], shape, depth);
 }
 
 static void put_bool(struct generator *g, struct shape shape, uint32_t depth)
 {
     static const char *const relations[] = {"lessThan", "greaterThanEqual", "equal",
                                             "notEqual"};
-    static const char *const ops[] = {"&&", "||", "^^", "==", "!="};
+    static const char *const ops[] = {"&&", "||", "^^"};
     struct shape of = {(enum kind)(1 + random_below(g, NUM_KINDS - 1)), shape.width};
     if (shape.width > 1) {
         if (chance(g, 30))
@@ -424,8 +433,10 @@ static void put_bool(struct generator *g, struct shape shape, uint32_t depth)
         put(g, "(!");
         put_expression(g, shape, depth);
         put(g, ")");
-    } else
-        put_binary(g, ops[random_below(g, 5)], shape, depth);
+    } else if (what == 6)
+        put_relation(g, chance(g, 50) ? "==" : "!=", shape, depth);
+    else
+        put_binary(g, ops[random_below(g, 3)], shape, depth);
 }
 
 static bool put_helper_call(struct generator *g, struct shape shape)
