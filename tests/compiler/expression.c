@@ -387,6 +387,19 @@ static void put_rounded(struct generator *g, struct shape shape)
     put(g, ")");
 }
 
+static void put_relation(struct generator *g, const char *op, struct shape shape,
+                         uint32_t depth)
+{
+    // glslang 12 folds vector == vector to more than one bool, which no other constant
+    // equals: of two bools one is no constant.
+    bool is_bool = shape.kind == BOOL && shape.width == 1;
+    put(g, "(");
+    put_expression(g, shape, depth);
+    put(g, " %s %s", op, is_bool ? "(zero == 0u && " : "");
+    put_expression(g, shape, depth);
+    put(g, is_bool ? "))" : ")");
+}
+
 static void put_compare(struct generator *g, uint32_t depth)
 {
     static const char *const ops[] = {"<", "<=", ">", ">=", "==", "!="};
@@ -394,18 +407,14 @@ static void put_compare(struct generator *g, uint32_t depth)
     uint32_t op = random_below(g, 6);
     if (shape.kind == BOOL || shape.width > 1)
         op = 4 + op % 2;
-    put(g, "(");
-    put_expression(g, shape, depth);
-    put(g, " %s ", ops[op]);
-    put_expression(g, shape, depth);
-    put(g, ")");
+    put_relation(g, ops[op], shape, depth);
 }
 
 static void put_bool(struct generator *g, struct shape shape, uint32_t depth)
 {
     static const char *const relations[] = {"lessThan", "greaterThanEqual", "equal",
                                             "notEqual"};
-    static const char *const ops[] = {"&&", "||", "^^", "==", "!="};
+    static const char *const ops[] = {"&&", "||", "^^"};
     struct shape of = {(enum kind)(1 + random_below(g, NUM_KINDS - 1)), shape.width};
     if (shape.width > 1) {
         if (chance(g, 30))
@@ -424,8 +433,10 @@ static void put_bool(struct generator *g, struct shape shape, uint32_t depth)
         put(g, "(!");
         put_expression(g, shape, depth);
         put(g, ")");
-    } else
-        put_binary(g, ops[random_below(g, 5)], shape, depth);
+    } else if (what == 6)
+        put_relation(g, chance(g, 50) ? "==" : "!=", shape, depth);
+    else
+        put_binary(g, ops[random_below(g, 3)], shape, depth);
 }
 
 static bool put_helper_call(struct generator *g, struct shape shape)
@@ -439,7 +450,7 @@ static bool put_helper_call(struct generator *g, struct shape shape)
         put(g, "%s(", h->name);
         for (uint32_t k = 0; k < h->num_params; k++) {
             put(g, k ? ", " : "");
-            put_value(g, h->params[k], 0);
+            put_argument(g, h->params[k], 0);
         }
         put(g, ")");
         return true;
@@ -466,13 +477,8 @@ static void put_choice(struct generator *g, struct shape shape, uint32_t depth)
     put(g, ")");
 }
 
-void put_expression(struct generator *g, struct shape shape, uint32_t depth)
+static void put_operation(struct generator *g, struct shape shape, uint32_t depth)
 {
-    if (depth == 0) {
-        put_simple(g, shape);
-        return;
-    }
-    depth--;
     // Choices of 8 and 16 bits by mix() have no overload.
     bool can_mix = kind_bits(shape.kind) >= 32 || shape.kind == BOOL;
     uint32_t what = random_below(g, 20);
@@ -491,6 +497,27 @@ void put_expression(struct generator *g, struct shape shape, uint32_t depth)
         put_rounded(g, shape);
     else
         put_exact(g, shape, depth);
+}
+
+void put_expression(struct generator *g, struct shape shape, uint32_t depth)
+{
+    bool is_precise = g->is_precise;
+    if (depth == 0) {
+        put_simple(g, shape);
+        return;
+    }
+    // Floats that a comparison reads, say, are values of no precise variable.
+    g->is_precise = is_precise && is_float(shape.kind);
+    put_operation(g, shape, depth - 1);
+    g->is_precise = is_precise;
+}
+
+void put_argument(struct generator *g, struct shape shape, uint32_t depth)
+{
+    bool is_precise = g->is_precise;
+    g->is_precise = false; // parameters are not
+    put_value(g, shape, depth);
+    g->is_precise = is_precise;
 }
 
 void put_value(struct generator *g, struct shape shape, uint32_t depth)

@@ -129,7 +129,7 @@ static void declare_inputs(struct generator *g)
         {{I32, 1}, "int(given.d[id + 32u]) >> 8"},
         {{F32, 1}, "float(given.d[id + 64u] & 511u) * 0.125 - 32.0"},
         {{U32, 3}, "uvec3(given.d[id * 3u + 64u], id, push.words[id & 3u])"},
-        {{F32, 4}, "vec4(ivec4(id, local, id & 3u, push.number)) * 0.5"},
+        {{F32, 4}, "vec4(ivec4(id, gl_WorkGroupSize.x, id & 3u, push.number)) * 0.5"},
         {{I32, 2}, "ivec2(push.number, given.d[id * 2u + 5u])"},
         {{BOOL, 1}, "(given.d[id + 128u] & 4u) != 0u"},
         {{U16, 1}, "uint16_t(given.d[id + 9u])"},
@@ -242,8 +242,8 @@ static void write_head(struct generator *g)
            "int spec_int = SPEC_INT * 3 - 1;\n"
            "uint spec_uint = (SPEC_UINT << 2u) ^ 5u;\n"
            "bool spec_bool = SPEC_BOOL && SPEC_INT < 3;\n"
-           "uint id = gl_GlobalInvocationID.x;\n"
            "uint local = gl_LocalInvocationID.x;\n");
+    put(g, "uint id = gl_GlobalInvocationID.x / %uu;\n", GENERATED_ALIKE);
     write_functions(g);
 }
 
@@ -264,7 +264,8 @@ char *generate_shader(uint64_t seed, uint32_t kernels)
     open_block(&g);
     for (uint32_t i = 0; i < kernels; i++) {
         begin_line(&g);
-        put(&g, "digest = %uu; kernel%u(); result.d[id * %uu + %uu] = digest; barrier();\n",
+        put(&g,
+            "digest = %uu; kernel%u(); result.d[local * %uu + %uu] = digest; barrier();\n",
             i, i, kernels, i);
     }
     close_block(&g, "}");

@@ -8,6 +8,10 @@
 //
 // What Mesa 22.3's software driver has wrong is not generated: trunc() and roundEven() of
 // doubles, int64_t of a narrower signed integer, conversions of 64-bit integers to floats.
+// It also loses what a loop computes for those who read it behind the loop: an invocation
+// that left before others of its vector has what their last iteration made of it (a last
+// load: 0), unless a phi kept the value. The compilers differ in the values that phis keep,
+// so the invocations of a vector are alike: they leave together.
 //
 // Each line is a statement, or begins or ends a block, so that a shader can be shortened by
 // lines. Lines that end with "//!" must stay.
@@ -19,7 +23,8 @@
 #include <stdint.h>
 
 enum {
-    GENERATED_GROUP = 32,  // invocations of a workgroup; one workgroup runs
+    GENERATED_GROUP = 128, // invocations of a workgroup; one workgroup runs
+    GENERATED_ALIKE = 4,   // neighbours with the same data: a vector of 128 bits
     GENERATED_INPUT = 256, // words of the buffer at binding 0
     GENERATED_PUSH = 8,    // words of push constants
     GENERATED_SPEC = 3,    // specialisation constants: int 0, uint 1, bool 2

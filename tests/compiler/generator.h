@@ -80,6 +80,8 @@ const struct variable *pick_variable(struct generator *g, struct shape shape,
 void put_expression(struct generator *g, struct shape shape, uint32_t depth);
 // A float expression that an assignment takes: brought back to multiples of 1/8 up to 64.
 void put_value(struct generator *g, struct shape shape, uint32_t depth);
+// A value for a parameter of a function.
+void put_argument(struct generator *g, struct shape shape, uint32_t depth);
 // A sum of at most two floats that need no rounding, of magnitude 128 at most.
 void put_sum(struct generator *g, struct shape shape);
 // A literal of the shape's scalar type.

@@ -190,6 +190,7 @@ int main(int argc, char **argv)
     shaders = (options.count + KERNELS - 1) / KERNELS;
     // One workgroup: the threads of the software driver would only wait for each other.
     setenv("LP_NUM_THREADS", "0", 0);
+    setenv("LP_NATIVE_VECTOR_WIDTH", "128", 0); // see GENERATED_ALIKE
     struct check check = {.gpu = options.prints ? NULL : gpu_open(),
                           .other = options.other};
     printf("seed %llu, %u shaders of %d kernels, %s%s%s\n",

@@ -69,7 +69,7 @@ static void declare_struct(struct generator *g)
     uint32_t number = random_below(g, 2), id = g->next_name++;
     char name[NAME_BYTES];
     begin_line(g);
-    put(g, "Struct%u s%u = Struct%u(", number, id, number);
+    put(g, "%sStruct%u s%u = Struct%u(", precision(g, F32), number, id, number);
     for (uint32_t i = 0; i < 4 && structs[number][i].shape.width; i++) {
         const struct member *m = &structs[number][i];
         put(g, i ? ", " : "");
@@ -217,7 +217,7 @@ static void call(struct generator *g)
         if (passed[i])
             put(g, "%s", passed[i]->name);
         else
-            put_value(g, h->params[i], 1);
+            put_argument(g, h->params[i], 1);
     }
     put(g, "));\n");
 }
@@ -341,7 +341,8 @@ void share(struct generator *g)
     put(g, "shared_words[local] = ");
     put_expression(g, (struct shape){U32, 1}, 2);
     put(g, "; barrier(); uint %s = shared_words[(local + %uu) & %uu]; barrier();\n", name,
-        random_below(g, GENERATED_GROUP), GENERATED_GROUP - 1);
+        random_below(g, GENERATED_GROUP / GENERATED_ALIKE) * GENERATED_ALIKE,
+        GENERATED_GROUP - 1);
     add_variable(g, name, (struct shape){U32, 1}, 0, false);
 }
 
