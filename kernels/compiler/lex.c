@@ -84,7 +84,7 @@ void lex_begin(struct lexer *l, struct compiler *c, const char *text, size_t siz
         compiler_fail(c, &(struct place){.file = file, .line = 1, .column = 1},
                       "the text has %zu bytes: expected at most %d MiB", size,
                       MOST_SOURCE >> 20);
-    const char *nul = memchr(text, 0, size);
+    const char *nul = size > 0 ? memchr(text, 0, size) : NULL;
     char *copy = compiler_allocate(c, size + 2);
     if (size > 0)
         memcpy(copy, text, size);
