@@ -87,8 +87,9 @@ static void look_at(struct marking *m, uint32_t id)
             mark_operands(m, d->inst);
 }
 
-// What the outside looks at: entry points, their modes, and the size of the workgroup where
-// a constant says it.
+// What the outside looks at: entry points, their modes, the size of the workgroup where a
+// constant says it, and specialisation constants, to which a launch gives values whether
+// they are used or not.
 static void mark_roots(struct marking *m)
 {
     const struct ir *ir = m->o->ir;
@@ -98,8 +99,9 @@ static void mark_roots(struct marking *m)
         mark_operands(m, inst);
     for (const struct ir_inst *inst = ir->decorations.first; inst; inst = inst->next)
         if (inst->op == OpDecorate && inst->num_operands == 3 &&
-            inst->operands[1] == DecorationBuiltIn &&
-            inst->operands[2] == BuiltInWorkgroupSize)
+            (inst->operands[1] == DecorationSpecId ||
+             (inst->operands[1] == DecorationBuiltIn &&
+              inst->operands[2] == BuiltInWorkgroupSize)))
             mark(m, inst->operands[0]);
     if (m->o->keeps_functions || !ir->entry_points.first)
         for (const struct ir_function *f = ir->functions; f; f = f->next)
