@@ -331,7 +331,8 @@ Test(vmap, attention_and_its_derivative_are_a_step_each)
         uint64_t before = stats_of(runtime).steps;
         must(s, tn_eval_n(s, out, 2));
         uint64_t steps = stats_of(runtime).steps - before;
-        cr_assert(steps == 2 || steps == 2 + cases[c].copies, "case %zu: %" PRIu64 " steps", c, steps);
+        cr_assert(steps == 2 || steps == 2 + cases[c].copies, "case %zu: %" PRIu64 " steps",
+                  c, steps);
         tn_scope_close(s);
     }
 }
