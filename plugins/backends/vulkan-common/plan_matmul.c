@@ -3,6 +3,7 @@
 #include "kernels.h"
 
 #include <stdio.h>
+#include <tenon/checked.h>
 
 #define MAX_BATCH_AXES 6
 #define ENOUGH_TILES 128 // of 128: a large device has work for all its processors
@@ -86,7 +87,7 @@ static uint32_t choose_tile(const struct product *p, tn_dtype dtype)
 #define MATRIX_GROUP 128    // four subgroups of 32
 #define LEAST_MATRIX 32     // rows, columns and terms
 #define LEAST_WORK 4194304  // multiplications: fewer take the time of a launch either way
-#define MATRIX_SHARED 40960 // bytes of shared memory of its tiles of 128
+#define MATRIX_SHARED 20480 // bytes of shared memory of its tiles of 128
 
 static bool is_aligned(int64_t offset, const struct matrix *m, uint64_t rows,
                        uint64_t columns)
@@ -110,7 +111,8 @@ static uint32_t matrix_tile(const tn_vulkan_limits *limits, const struct product
     for (uint32_t i = 0; i < p->num_axes; i++)
         fits = fits && (p->a_stride[i] | p->b_stride[i]) % MATRIX_ALIGNMENT == 0;
     if (!fits || p->rows < LEAST_MATRIX || p->columns < LEAST_MATRIX ||
-        p->terms < LEAST_MATRIX || p->rows * p->columns * p->terms < LEAST_WORK ||
+        p->terms < LEAST_MATRIX ||
+        tn_saturated_multiply(p->rows * p->columns, p->terms) < LEAST_WORK ||
         !is_aligned(a->offset, &p->a, p->rows, p->terms) ||
         !is_aligned(b->offset, &p->b, p->terms, p->columns))
         return 0;

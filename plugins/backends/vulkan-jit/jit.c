@@ -85,13 +85,6 @@ finish:
     return status;
 }
 
-tn_status jit_compile(tn_device *device, const char *name, const char *text, uint64_t size,
-                      struct vk_code *out)
-{
-    return compile_source(device, name, &(struct glsl_source){.text = text, .size = size},
-                          out);
-}
-
 // --- modules ---------------------------------------------------------------------------
 
 // Cuts "IN=f32 OP=sum" into definitions that point into `text`. More than MAX_DEFINES are

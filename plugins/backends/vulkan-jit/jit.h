@@ -10,10 +10,6 @@
 tn_status jit_compile_module(tn_device *device, const char *name,
                              const tn_vulkan_module *module, struct vk_code *out);
 
-// GLSL without macros, such as that of a program.
-tn_status jit_compile(tn_device *device, const char *name, const char *text, uint64_t size,
-                      struct vk_code *out);
-
 // Plans an expression program: generates GLSL for its class.
 tn_status jit_plan_program(struct vk_plan *plan, const tn_step *step);
 
