@@ -16,6 +16,7 @@ static const struct {
     {"replay", "a traced function of tiny nodes", bench_replay},
     {"first", "the first evaluation of a new graph", bench_first},
     {"command", "the command from start to end", bench_command},
+    {"norms", "softmax and layer norm beside PyTorch", bench_norms},
     {"ops", "single operators, small and large", bench_ops},
     {"lenet", "training beside PyTorch", bench_lenet},
 };

@@ -23,6 +23,21 @@ try:
                 4.0 * tx + 2.0 * ty
 
     work["torch axpby"] = torch_axpby
+    rows = torch.rand(4096, 1024) * 2 - 1
+    weight, bias = torch.rand(1024), torch.rand(1024)
+
+    def torch_softmax(times):
+        with torch.no_grad():
+            for _ in range(times):
+                torch.softmax(rows, -1)
+
+    def torch_layer_norm(times):
+        with torch.no_grad():
+            for _ in range(times):
+                torch.nn.functional.layer_norm(rows, (1024,), weight, bias)
+
+    work["torch softmax"] = torch_softmax
+    work["torch layer_norm"] = torch_layer_norm
 except ImportError:
     pass
 
