@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The grid of a batched product of matrices: what matmul.comp and matmul_matrix.comp share. The
-// including file defines multiply(), NUM_BATCH, STEP_X, STEP_Y, STEP_Z, TILE, `args`, and the places
-// where the operands of a batch begin: a_start, b_start, out_start.
+// The grid of a batched product of matrices: what matmul.comp, matmul_wide.comp and matmul_matrix.comp
+// share. The including file defines multiply(), NUM_BATCH, STEP_X, STEP_Y, STEP_Z, `args`, the
+// places where the operands of a batch begin: a_start, b_start, out_start, and TILE, or
+// TILE_ROWS and TILE_COLUMNS where these differ.
+#ifdef TILE
+#define TILE_ROWS TILE
+#define TILE_COLUMNS TILE
+#endif
 void start_batch(uint batch)
 {
     uint rest = batch;
@@ -24,7 +29,8 @@ uvec2 first_tile()
 {
 #ifdef PANEL
     if (STEP_X == 0u && STEP_Y == 0u) {
-        uint width = (args.columns + TILE - 1u) / TILE, height = (args.rows + TILE - 1u) / TILE;
+        uint width = (args.columns + TILE_COLUMNS - 1u) / TILE_COLUMNS;
+        uint height = (args.rows + TILE_ROWS - 1u) / TILE_ROWS;
         uint at = gl_WorkGroupID.y * width + gl_WorkGroupID.x;
         uint first = at / (PANEL * width) * PANEL, rest = at % (PANEL * width);
         uint rows = min(PANEL, height - first);
@@ -48,9 +54,9 @@ void main()
             do {
                 multiply(y, x, args.rows, args.columns, 0u, args.terms);
                 x += STEP_X;
-            } while (STEP_X != 0u && x * TILE < args.columns);
+            } while (STEP_X != 0u && x * TILE_COLUMNS < args.columns);
             y += STEP_Y;
-        } while (STEP_Y != 0u && y * TILE < args.rows);
+        } while (STEP_Y != 0u && y * TILE_ROWS < args.rows);
         batch += STEP_Z;
     } while (STEP_Z != 0u && batch < args.num_batches);
 }

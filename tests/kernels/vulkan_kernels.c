@@ -148,13 +148,29 @@ Test(vulkan_kernels, products_large_enough_for_the_larger_tiles)
         {LAYOUT(TN_F32, 400, 40), LAYOUT(TN_F32, 40, 600), LAYOUT(TN_F32, 400, 600)},
         1e-5,
         5});
-    add_check(&(struct application){"base.matmul/1",
-                                    &none,
-                                    2,
-                                    {LAYOUT(TN_F32, 12, 300, 20), LAYOUT(TN_F32, 20, 400),
-                                     LAYOUT(TN_F32, 12, 300, 400)},
-                                    1e-5,
-                                    5});
+    run_checks();
+}
+
+// Extents that are multiples of four, not of a tile; as many tiles as the larger kernels
+// want.
+Test(vulkan_kernels, products_read_four_elements_at_a_time)
+{
+    static const tn_matmul_attrs none = {0};
+    static const struct {
+        int64_t batches, m, k, n;
+    } sizes[] = {
+        {32, 132, 20, 132}, {16, 68, 20, 500}, {13, 36, 36, 260}, {1, 100, 68, 260}};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        int64_t many = sizes[i].batches, m = sizes[i].m, k = sizes[i].k, n = sizes[i].n;
+        for (int flip = 0; flip < 4; flip++) {
+            tn_layout a = flip & 1 ? transposed(LAYOUT(TN_F32, many, k, m), 1, 2)
+                                   : LAYOUT(TN_F32, many, m, k);
+            tn_layout b =
+                flip & 2 ? transposed(LAYOUT(TN_F32, n, k), 0, 1) : LAYOUT(TN_F32, k, n);
+            add_check(&(struct application){
+                "base.matmul/1", &none, 2, {a, b, LAYOUT(TN_F32, many, m, n)}, 1e-5, 5});
+        }
+    }
     run_checks();
 }
 

@@ -6,7 +6,7 @@
 #include <tenon/checked.h>
 
 #define MAX_BATCH_AXES 6
-#define ENOUGH_TILES 128 // of 128: a large device has work for all its processors
+#define ENOUGH_TILES 128 // a large device has work for all its processors
 #define SMALL_TILES 256  // up to two small workgroups for each processor of a large device
 
 struct matrix {
@@ -67,20 +67,6 @@ static struct product describe(const tn_layout *a, const tn_layout *b)
     return p;
 }
 
-// The largest tile with which a large device still has work for all its processors.
-static uint32_t choose_tile(const struct product *p, tn_dtype dtype)
-{
-    bool is_f32 = tn_dtype_computed(dtype) == TN_F32;
-    uint64_t large = ceil_div(p->rows, 128) * ceil_div(p->columns, 128) * p->batches;
-    uint64_t middle = ceil_div(p->rows, 64) * ceil_div(p->columns, 64) * p->batches;
-    if (is_f32 && large >= ENOUGH_TILES && p->rows >= 128 && p->columns >= 128)
-        return 128;
-    if (middle >= 32)
-        return 64;
-    uint64_t small = ceil_div(p->rows, 8) * ceil_div(p->columns, 8) * p->batches;
-    return is_f32 && small <= SMALL_TILES ? 8 : 16;
-}
-
 // Matrix units take 16-bit floats, eight at a time along one axis of each operand. A
 // product of a few rows is bound by memory, and of a few terms by the result.
 #define MATRIX_ALIGNMENT 8
@@ -89,35 +75,101 @@ static uint32_t choose_tile(const struct product *p, tn_dtype dtype)
 #define LEAST_WORK 4194304  // multiplications: fewer take the time of a launch either way
 #define MATRIX_SHARED 20480 // bytes of shared memory of its tiles of 128
 
+// Whether a kernel may read the operand `alignment` elements at a time, along an axis.
 static bool is_aligned(int64_t offset, const struct matrix *m, uint64_t rows,
-                       uint64_t columns)
+                       uint64_t columns, uint32_t alignment)
 {
     uint64_t across = m->column == 1 ? m->row : m->column;
     uint64_t along = m->column == 1 ? columns : rows;
     return (m->column == 1 || m->row == 1) &&
-           ((uint64_t)offset | across | along) % MATRIX_ALIGNMENT == 0;
+           ((uint64_t)offset | across | along) % alignment == 0;
+}
+
+static bool are_aligned(const tn_step *step, const struct product *p, uint32_t alignment)
+{
+    bool fits = is_aligned(tn_step_input(step, 0)->layout.offset, &p->a, p->rows, p->terms,
+                           alignment) &&
+                is_aligned(tn_step_input(step, 1)->layout.offset, &p->b, p->terms,
+                           p->columns, alignment);
+    for (uint32_t i = 0; i < p->num_axes; i++)
+        fits = fits && (p->a_stride[i] | p->b_stride[i]) % alignment == 0;
+    return fits;
+}
+
+static uint64_t count_tiles(const struct product *p, uint32_t rows, uint32_t columns)
+{
+    return ceil_div(p->rows, rows) * ceil_div(p->columns, columns) * p->batches;
+}
+
+// The largest tile with which a large device still has work for all its processors.
+static uint32_t choose_tile(const struct product *p, tn_dtype dtype)
+{
+    bool is_f32 = tn_dtype_computed(dtype) == TN_F32;
+    if (is_f32 && count_tiles(p, 128, 128) >= ENOUGH_TILES && p->rows >= 128 &&
+        p->columns >= 128)
+        return 128;
+    if (count_tiles(p, 64, 64) >= 32)
+        return 64;
+    return is_f32 && count_tiles(p, 8, 8) <= SMALL_TILES ? 8 : 16;
+}
+
+// Products of f32 that are read four elements at a time (matmul_wide.comp), largest tiles
+// first.
+#define WIDE_ALIGNMENT 4
+static const struct wide {
+    const char *name;
+    uint32_t rows, columns, group, shared; // invocations and bytes of a workgroup
+} wides[] = {
+    {"matmul_wide_128x128", 128, 128, 256, 16896},
+    {"matmul_wide_64x128", 64, 128, 128, 25600},
+    {"matmul_wide_32x64", 32, 64, 128, 13312},
+    {"matmul_wide_32x32", 32, 32, 64, 18432},
+};
+#define SMALLEST_WIDE (&wides[sizeof(wides) / sizeof(wides[0]) - 1])
+
+static bool takes_wide(const tn_vulkan_limits *limits, const struct wide *wide)
+{
+    return limits->max_invocations >= wide->group && limits->max_shared >= wide->shared;
+}
+
+// The largest tile with which a large device has work for all its processors, else the
+// smallest; NULL: the product is not for these kernels. Only the smallest has stores for
+// programs.
+static const struct wide *choose_wide(const tn_vulkan_limits *limits, const tn_step *step,
+                                      const struct product *p)
+{
+    const tn_layout *out = &tn_step_output(step, 0)->layout;
+    if (tn_step_input(step, 0)->layout.dtype != TN_F32 ||
+        count_tiles(p, 8, 8) <= SMALL_TILES ||
+        ((uint64_t)out->offset | p->columns) % WIDE_ALIGNMENT != 0 ||
+        !are_aligned(step, p, WIDE_ALIGNMENT))
+        return NULL;
+    const struct wide *wide = wides;
+    while (wide < SMALLEST_WIDE &&
+           (!takes_wide(limits, wide) ||
+            count_tiles(p, wide->rows, wide->columns) < ENOUGH_TILES))
+        wide++;
+    bool fits = takes_wide(limits, wide) && (step->num_fused == 0 || wide == SMALLEST_WIDE);
+    return fits ? wide : NULL;
 }
 
 // The tile of a product on matrix units; 0: it runs without them.
-static uint32_t matrix_tile(const tn_vulkan_limits *limits, const struct product *p,
-                            const tn_layout *a, const tn_layout *b)
+static uint32_t matrix_tile(const tn_vulkan_limits *limits, const tn_step *step,
+                            const struct product *p)
 {
-    uint32_t needed = a->dtype == TN_F16    ? TN_VULKAN_HAS_F16_MATRICES
-                      : a->dtype == TN_BF16 ? TN_VULKAN_HAS_BF16_MATRICES
-                                            : 0;
+    tn_dtype dtype = tn_step_input(step, 0)->layout.dtype;
+    uint32_t needed = dtype == TN_F16    ? TN_VULKAN_HAS_F16_MATRICES
+                      : dtype == TN_BF16 ? TN_VULKAN_HAS_BF16_MATRICES
+                                         : 0;
     bool fits = needed && (limits->features & needed) && limits->subgroup_size == 32 &&
                 limits->max_shared >= MATRIX_SHARED &&
                 limits->max_invocations >= MATRIX_GROUP;
-    for (uint32_t i = 0; i < p->num_axes; i++)
-        fits = fits && (p->a_stride[i] | p->b_stride[i]) % MATRIX_ALIGNMENT == 0;
     if (!fits || p->rows < LEAST_MATRIX || p->columns < LEAST_MATRIX ||
         p->terms < LEAST_MATRIX ||
         tn_saturated_multiply(p->rows * p->columns, p->terms) < LEAST_WORK ||
-        !is_aligned(a->offset, &p->a, p->rows, p->terms) ||
-        !is_aligned(b->offset, &p->b, p->terms, p->columns))
+        !are_aligned(step, p, MATRIX_ALIGNMENT))
         return 0;
-    uint64_t large = ceil_div(p->rows, 128) * ceil_div(p->columns, 128) * p->batches;
-    return large >= ENOUGH_TILES ? 128 : 64;
+    return count_tiles(p, 128, 128) >= ENOUGH_TILES ? 128 : 64;
 }
 
 // Whether the result is stored by element: matrices of 16x16 do not fill it, or a program
@@ -166,6 +218,35 @@ static uint32_t lay_out(uint64_t groups, uint32_t most, uint32_t *step)
     return *step ? most : (uint32_t)groups;
 }
 
+// The kernel of a product, and its tile.
+struct tiling {
+    char name[VARIANT_NAME];
+    uint32_t rows, columns;
+    bool is_aligned; // each operand is contiguous along an axis
+};
+
+static void choose_tiling(const tn_vulkan_plan *plan, const struct product *p,
+                          struct tiling *out)
+{
+    const tn_step *step = plan->step;
+    tn_dtype dtype = tn_step_output(step, 0)->layout.dtype;
+    const struct wide *wide = choose_wide(plan->limits, step, p);
+    if (wide) {
+        snprintf(out->name, sizeof(out->name), "%s%s", wide->name,
+                 step->num_fused > 0 ? "_by_element" : "");
+        out->rows = wide->rows;
+        out->columns = wide->columns;
+        out->is_aligned = true;
+        return;
+    }
+    uint32_t matrix = matrix_tile(plan->limits, step, p);
+    uint32_t tile = matrix ? matrix : choose_tile(p, dtype);
+    snprintf(out->name, sizeof(out->name), "matmul_%s%s_%u%s", matrix ? "matrix_" : "",
+             dtype_glsl(dtype), tile, matrix && is_staged(step, p) ? "_staged" : "");
+    out->rows = out->columns = tile;
+    out->is_aligned = matrix != 0;
+}
+
 tn_status vk_plan_matmul(const tn_vulkan_plan *plan)
 {
     const tn_step *step = plan->step;
@@ -173,25 +254,21 @@ tn_status vk_plan_matmul(const tn_vulkan_plan *plan)
         describe(&tn_step_input(step, 0)->layout, &tn_step_input(step, 1)->layout);
     if (p.rows == 0 || p.columns == 0 || p.batches == 0)
         return TN_OK;
-    tn_dtype dtype = tn_step_output(step, 0)->layout.dtype;
-    uint32_t matrix = matrix_tile(plan->limits, &p, &tn_step_input(step, 0)->layout,
-                                  &tn_step_input(step, 1)->layout);
-    uint32_t tile = matrix ? matrix : choose_tile(&p, dtype);
     const uint32_t *most = plan->limits->max_groups;
-    char name[VARIANT_NAME];
     uint32_t step_x, step_y, step_z;
-    snprintf(name, sizeof(name), "matmul_%s%s_%u%s", matrix ? "matrix_" : "",
-             dtype_glsl(dtype), tile, matrix && is_staged(step, &p) ? "_staged" : "");
+    struct tiling tiling = {0};
+    choose_tiling(plan, &p, &tiling);
     struct kernel_launch launch = {
-        .name = name,
+        .name = tiling.name,
         .fixed_grid = true,
-        .grid = {lay_out(ceil_div(p.columns, tile), most[0], &step_x),
-                 lay_out(ceil_div(p.rows, tile), most[1], &step_y),
+        .grid = {lay_out(ceil_div(p.columns, tiling.columns), most[0], &step_x),
+                 lay_out(ceil_div(p.rows, tiling.rows), most[1], &step_y),
                  lay_out(p.batches, most[2], &step_z)},
     };
     kernel_spec(&launch, p.num_axes);
     kernel_spec(&launch, p.a.column == 1 || p.a.row != 1);
-    kernel_spec(&launch, matrix ? p.b.column != 1 : p.b.row == 1 && p.b.column != 1);
+    kernel_spec(&launch,
+                tiling.is_aligned ? p.b.column != 1 : p.b.row == 1 && p.b.column != 1);
     kernel_spec(&launch, step_x);
     kernel_spec(&launch, step_y);
     kernel_spec(&launch, step_z);
