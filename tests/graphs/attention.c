@@ -31,6 +31,7 @@ struct row {
     tn_dtype length_dtype;
     const char *attrs[4];
     tn_dtype half;
+    bool on_matrices; // of a device that has the units; halves alone
 };
 
 // clang-format off
@@ -81,6 +82,26 @@ static const struct row rows[] = {
     {2, 1, 17, 70, 16, 24, 0, COLUMNS, 0, {0}, 0, {0}, TN_F16},
     {2, 1, 40, 30, 16, 12, 0, ODD_OFFSET, 0, {0}, 0, {0}, 0},
     {4, 2, 36, 40, 16, 16, ADDED, CACHE, 2, {36, 38}, TN_I64, {"is_causal", "true", "window", "30"}, TN_BF16},
+    // matrix units: edges of tiles of 64 and 128 rows and of 32 and 64 keys, of up to 64 and 128
+    // columns; rows of several heads in a tile; keys in parts
+    {8, 2, 64, 130, 64, 64, 0, 0, 0, {0}, 0, {0}, 0, true},
+    {8, 2, 65, 127, 64, 64, 0, 0, 0, {0}, 0, {"is_causal", "true"}, 0, true},
+    {2, 2, 128, 128, 128, 128, 0, 0, 0, {0}, 0, {"is_causal", "true"}, 0, true},
+    {4, 1, 129, 193, 128, 128, 0, CACHE, 0, {0}, 0, {"scale", "-0.3"}, 0, true},
+    {6, 2, 100, 150, 40, 56, 0, 0, 0, {0}, 0, {"is_causal", "true", "window", "70"}, 0, true},
+    {6, 2, 100, 150, 72, 24, 0, 0, 0, {0}, 0, {"soft_cap", "0.7"}, 0, true},
+    {4, 2, 96, 200, 80, 128, SEEN, 0, 0, {0}, 0, {0}, 0, true},
+    {4, 2, 96, 200, 64, 64, ADDED, CACHE, 2, {150, 97}, TN_I64, {"is_causal", "true"}, 0, true},
+    {4, 4, 100, 170, 64, 64, ADDED_BY_QUERY, 0, 0, {0}, 0, {"soft_cap", "2"}, 0, true},
+    {4, 4, 100, 170, 128, 128, SEEN_BY_KEY, 0, 0, {0}, 0, {"is_causal", "true"}, 0, true},
+    {4, 2, 100, 200, 64, 64, NOTHING_SEEN, 0, 0, {0}, 0, {0}, 0, true},
+    {4, 2, 100, 200, 64, 64, 0, CACHE, 2, {0, 200}, TN_I64, {"window", "33"}, 0, true},
+    {2, 1, 70, 1100, 64, 64, 0, 0, 0, {0}, 0, {0}, 0, true},
+    {2, 1, 70, 1100, 128, 64, 0, 0, 0, {0}, 0, {"is_causal", "true"}, 0, true},
+    // and what they do not take
+    {4, 2, 100, 200, 60, 64, 0, 0, 0, {0}, 0, {0}, 0, true},
+    {4, 2, 100, 200, 64, 64, 0, COLUMNS, 0, {0}, 0, {0}, 0, true},
+    {4, 2, 100, 200, 64, 64, 0, ODD_OFFSET, 0, {0}, 0, {0}, 0, true},
 };
 // clang-format on
 
@@ -294,6 +315,8 @@ static void compare(const struct row *r, const struct operands *o, tn_dtype dtyp
 {
     // Of f32; and of halves half a unit in the last place of a number below 1.
     double most = 2e-5 + (dtype == TN_F16 ? 0x1p-12 : dtype == TN_BF16 ? 0x1p-9 : 0);
+    if (r->on_matrices) // weights are rounded as well, to either side
+        most *= 2;
     double *want = malloc((size_t)r->width * sizeof(*want));
     for (int64_t b = 0; b < BATCHES; b++)
         for (int64_t h = 0; h < r->heads; h++)
@@ -484,22 +507,59 @@ static bool is_backend(const char *name)
     return strcmp(getenv("TENON_TEST_BACKEND"), name) == 0;
 }
 
+// Whether the device in use has matrix units for `dtype`.
+static bool has_matrices(tn_dtype dtype)
+{
+    static const char *const wanted[] = {"bf16-matrices", "f16-matrices"};
+    tn_device_summary devices[16] = {{.struct_size = sizeof(devices[0])}};
+    uint64_t count = sizeof(devices) / sizeof(devices[0]);
+    must(NULL, tn_devices(runtime, devices, &count));
+    for (uint64_t i = 0; i < count && i < sizeof(devices) / sizeof(devices[0]); i++) {
+        const char *at = devices[i].selected == 1
+                             ? strstr(devices[i].features, wanted[dtype == TN_F16])
+                             : NULL;
+        // Not as the end of "bf16-matrices".
+        while (at && at != devices[i].features && at[-1] == 'b')
+            at = strstr(at + 1, wanted[dtype == TN_F16]);
+        if (at)
+            return true;
+    }
+    return false;
+}
+
 Test(attention, every_row_agrees_with_plain_loops)
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (i == 0 || !is_backend("vulkan-jit"))
+        if (!rows[i].on_matrices && (i == 0 || !is_backend("vulkan-jit")))
             run_row(&rows[i], TN_F32);
 }
 
 Test(attention, halves_agree_with_plain_loops)
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (is_backend("cpu-blas")) {
+        if (rows[i].on_matrices) {
+            continue;
+        } else if (is_backend("cpu-blas")) {
             run_row(&rows[i], TN_F16);
             run_row(&rows[i], TN_BF16);
         } else if (rows[i].half) {
             run_row(&rows[i], rows[i].half);
         }
+}
+
+Test(attention, matrix_units_agree_with_plain_loops)
+{
+    const tn_dtype halves[] = {TN_F16, TN_BF16};
+    bool has_any = false;
+    for (int n = 0; n < 2; n++) {
+        bool has = has_matrices(halves[n]);
+        for (size_t i = 0; has && i < sizeof(rows) / sizeof(rows[0]); i++)
+            if (rows[i].on_matrices)
+                run_row(&rows[i], halves[n]);
+        has_any = has_any || has;
+    }
+    if (!has_any)
+        cr_skip("the device has no matrix units");
 }
 
 // Rows of which Vulkan's derivatives have few shaders: of up to 64 columns, and one of
@@ -513,7 +573,9 @@ Test(attention, derivatives_agree_with_plain_loops)
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct row *r = &rows[i];
-        if (is_backend("cpu-blas")) {
+        if (r->on_matrices) {
+            continue;
+        } else if (is_backend("cpu-blas")) {
             run_gradients(r, TN_F32);
             run_gradients(r, TN_F64);
             run_gradients(r, r->half ? r->half : TN_BF16);
