@@ -4,8 +4,9 @@
 // many launches it takes.
 #include <stdlib.h>
 #include <tenon/ops/reference.h>
-#include "attention_rows.h"
 #include "common.h"
+
+#include "attention_rows.h"
 
 // --- operands --------------------------------------------------------------------------
 

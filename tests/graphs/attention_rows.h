@@ -3,6 +3,7 @@
 #ifndef TESTS_GRAPHS_ATTENTION_ROWS_H
 #define TESTS_GRAPHS_ATTENTION_ROWS_H
 
+#include <stdbool.h>
 #include <tenon/tenon.h>
 
 #define BATCHES 2
