@@ -6,83 +6,7 @@
 #include <tenon/ops/reference.h>
 #include "common.h"
 
-#define BATCHES 2
-#define MOST (1 << 19) // elements of an operand
-
-enum masks {
-    NO_MASK,
-    SEEN,
-    SEEN_BY_KEY,
-    SEEN_BY_HEAD,
-    ADDED,
-    ADDED_BY_QUERY,
-    NOTHING_SEEN
-};
-enum layouts { PLAIN, CACHE, COLUMNS, ODD_OFFSET };
-
-// Each tile, number of columns, dtype and way to load is a shader, which software compiles
-// for most of a second: rows keep to few. `half` names what GPUs run a row in beside f32,
-// and what the second of them, which has the same kernels, runs alone.
-struct row {
-    int64_t heads, groups, queries, keys, depth, width;
-    enum masks mask;
-    enum layouts layout; // of k and v; COLUMNS: of q too
-    int64_t num_lengths, lengths[BATCHES];
-    tn_dtype length_dtype;
-    const char *attrs[4];
-    tn_dtype half;
-};
-
-// clang-format off
-static const struct row rows[] = {
-    // heads, groups, queries, keys, depth, width: edges of tiles of 4, 8 and 64 rows, of 64 and
-    // 128 keys, of slices of 16 and 32, of 64, 128 and 256 columns
-    {1, 1, 1, 1, 1, 1, 0, 0, 0, {0}, 0, {0}, 0},
-    {2, 1, 2, 65, 8, 8, 0, 0, 0, {0}, 0, {0}, 0},
-    {2, 2, 4, 127, 7, 5, 0, 0, 0, {0}, 0, {0}, 0},
-    {4, 1, 2, 129, 20, 64, 0, 0, 0, {0}, 0, {0}, 0},
-    {2, 2, 33, 63, 16, 64, 0, 0, 0, {0}, 0, {0}, 0},
-    {4, 2, 32, 65, 65, 66, 0, 0, 0, {0}, 0, {0}, 0},
-    {2, 1, 65, 130, 64, 128, 0, 0, 0, {0}, 0, {0}, 0},
-    {1, 1, 70, 20, 300, 256, 0, 0, 0, {0}, 0, {0}, 0},
-    {2, 1, 9, 70, 128, 200, 0, 0, 0, {0}, 0, {0}, 0},
-    // keys in parts
-    {8, 2, 1, 300, 32, 64, 0, 0, 0, {0}, 0, {0}, TN_F16},
-    {2, 2, 1, 515, 32, 33, 0, 0, 0, {0}, 0, {0}, TN_BF16},
-    {2, 2, 80, 1030, 8, 16, 0, 0, 0, {0}, 0, {"is_causal", "true"}, TN_BF16},
-    {64, 64, 33, 20, 4, 4, 0, 0, 0, {0}, 0, {"is_causal", "true"}, 0},
-    // places
-    {2, 2, 70, 70, 16, 16, 0, 0, 0, {0}, 0, {"is_causal", "true"}, 0},
-    {4, 2, 20, 40, 16, 16, 0, 0, 0, {0}, 0, {"is_causal", "true", "window", "7"}, 0},
-    {1, 1, 5, 300, 16, 16, 0, 0, 1, {290}, TN_I64, {"window", "70"}, 0},
-    {1, 1, 2, 3, 4, 4, 0, 0, 0, {0}, 0, {"window", "4611686018427387904"}, 0},
-    // lengths: none, part of, all, and more than there are
-    {4, 2, 1, 300, 16, 16, 0, CACHE, 2, {0, 300}, TN_I64, {"is_causal", "true"}, TN_F16},
-    {4, 2, 1, 300, 16, 16, 0, CACHE, 2, {1, 129}, TN_U8, {"is_causal", "true"}, 0},
-    {4, 2, 3, 40, 16, 16, 0, CACHE, 2, {2, 77}, TN_I16, {"is_causal", "true"}, 0},
-    {2, 1, 40, 90, 16, 16, 0, CACHE, 2, {35, 60}, TN_U32, {"is_causal", "true", "window", "9"}, 0},
-    {1, 1, 2, 9, 4, 4, 0, 0, 2, {-5, 8}, TN_I8, {0}, 0},
-    {1, 1, 2, 9, 4, 4, 0, 0, 2, {INT64_MIN, INT64_MAX}, TN_I64, {0}, 0},
-    {1, 1, 2, 9, 4, 4, 0, 0, 1, {INT64_C(1) << 40}, TN_U64, {"window", "5"}, 0},
-    {1, 1, 2, 9, 4, 4, 0, 0, 1, {5}, TN_I32, {"is_causal", "true"}, 0},
-    // scores
-    {2, 1, 5, 9, 12, 4, 0, 0, 0, {0}, 0, {"scale", "-1.5"}, 0},
-    {2, 1, 5, 9, 12, 4, 0, 0, 0, {0}, 0, {"soft_cap", "0.7", "scale", "2"}, 0},
-    {2, 1, 5, 600, 12, 4, ADDED, 0, 0, {0}, 0, {"soft_cap", "3"}, 0},
-    {2, 1, 5, 69, 12, 4, SEEN, 0, 0, {0}, 0, {0}, 0},
-    {4, 2, 5, 69, 12, 4, SEEN_BY_HEAD, 0, 0, {0}, 0, {"is_causal", "true"}, 0},
-    {2, 2, 40, 69, 12, 4, SEEN_BY_KEY, 0, 0, {0}, 0, {"soft_cap", "3"}, TN_BF16},
-    {2, 1, 3, 300, 12, 4, ADDED, 0, 1, {280}, TN_I32, {"is_causal", "true"}, 0},
-    {2, 1, 40, 6, 12, 4, ADDED_BY_QUERY, 0, 0, {0}, 0, {"soft_cap", "2"}, 0},
-    {2, 1, 2, 300, 12, 4, NOTHING_SEEN, 0, 0, {0}, 0, {0}, TN_F16},
-    {2, 2, 40, 30, 12, 4, NOTHING_SEEN, CACHE, 0, {0}, 0, {0}, 0},
-    // layouts
-    {4, 2, 4, 70, 32, 64, 0, CACHE, 0, {0}, 0, {0}, 0},
-    {2, 1, 17, 70, 16, 24, 0, COLUMNS, 0, {0}, 0, {0}, TN_F16},
-    {2, 1, 40, 30, 16, 12, 0, ODD_OFFSET, 0, {0}, 0, {0}, 0},
-    {4, 2, 36, 40, 16, 16, ADDED, CACHE, 2, {36, 38}, TN_I64, {"is_causal", "true", "window", "30"}, TN_BF16},
-};
-// clang-format on
+#include "attention_rows.h"
 
 // --- operands --------------------------------------------------------------------------
 
@@ -294,6 +218,8 @@ static void compare(const struct row *r, const struct operands *o, tn_dtype dtyp
 {
     // Of f32; and of halves half a unit in the last place of a number below 1.
     double most = 2e-5 + (dtype == TN_F16 ? 0x1p-12 : dtype == TN_BF16 ? 0x1p-9 : 0);
+    if (r->on_matrices || r->may_round) // weights are rounded as well, to either side
+        most *= 2;
     double *want = malloc((size_t)r->width * sizeof(*want));
     for (int64_t b = 0; b < BATCHES; b++)
         for (int64_t h = 0; h < r->heads; h++)
@@ -484,22 +410,59 @@ static bool is_backend(const char *name)
     return strcmp(getenv("TENON_TEST_BACKEND"), name) == 0;
 }
 
+// Whether the device in use has matrix units for `dtype`.
+static bool has_matrices(tn_dtype dtype)
+{
+    static const char *const wanted[] = {"bf16-matrices", "f16-matrices"};
+    tn_device_summary devices[16] = {{.struct_size = sizeof(devices[0])}};
+    uint64_t count = sizeof(devices) / sizeof(devices[0]);
+    must(NULL, tn_devices(runtime, devices, &count));
+    for (uint64_t i = 0; i < count && i < sizeof(devices) / sizeof(devices[0]); i++) {
+        const char *at = devices[i].selected == 1
+                             ? strstr(devices[i].features, wanted[dtype == TN_F16])
+                             : NULL;
+        // Not as the end of "bf16-matrices".
+        while (at && at != devices[i].features && at[-1] == 'b')
+            at = strstr(at + 1, wanted[dtype == TN_F16]);
+        if (at)
+            return true;
+    }
+    return false;
+}
+
 Test(attention, every_row_agrees_with_plain_loops)
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (i == 0 || !is_backend("vulkan-jit"))
+        if (!rows[i].on_matrices && (i == 0 || !is_backend("vulkan-jit")))
             run_row(&rows[i], TN_F32);
 }
 
 Test(attention, halves_agree_with_plain_loops)
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (is_backend("cpu-blas")) {
+        if (rows[i].on_matrices) {
+            continue;
+        } else if (is_backend("cpu-blas")) {
             run_row(&rows[i], TN_F16);
             run_row(&rows[i], TN_BF16);
         } else if (rows[i].half) {
             run_row(&rows[i], rows[i].half);
         }
+}
+
+Test(attention, matrix_units_agree_with_plain_loops)
+{
+    const tn_dtype halves[] = {TN_F16, TN_BF16};
+    bool has_any = false;
+    for (int n = 0; n < 2; n++) {
+        bool has = has_matrices(halves[n]);
+        for (size_t i = 0; has && i < sizeof(rows) / sizeof(rows[0]); i++)
+            if (rows[i].on_matrices)
+                run_row(&rows[i], halves[n]);
+        has_any = has_any || has;
+    }
+    if (!has_any)
+        cr_skip("the device has no matrix units");
 }
 
 // Rows of which Vulkan's derivatives have few shaders: of up to 64 columns, and one of
@@ -513,7 +476,9 @@ Test(attention, derivatives_agree_with_plain_loops)
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct row *r = &rows[i];
-        if (is_backend("cpu-blas")) {
+        if (r->on_matrices) {
+            continue;
+        } else if (is_backend("cpu-blas")) {
             run_gradients(r, TN_F32);
             run_gradients(r, TN_F64);
             run_gradients(r, r->half ? r->half : TN_BF16);

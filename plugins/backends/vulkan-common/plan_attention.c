@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // nn.scaled_dot_product_attention/1 of f32 and halves (attention.comp): any strides, one
-// launch; or two, where rows are so few that workgroups share the keys of a row.
+// launch; or two, where rows are so few that workgroups share the keys of a row. Halves on
+// matrix units where the device has them (attention_matrix.comp).
 #include "plan_attention.h"
 
 #include <math.h>
@@ -337,6 +338,87 @@ static tn_status launch_tiles(const tn_vulkan_plan *plan, const struct vk_attent
     return kernel_launch(plan, &launch);
 }
 
+// --- matrix units ----------------------------------------------------------------------
+
+// Matrix units take 16-bit floats, by lines of eight. Fewer multiplications take the time
+// of a launch either way.
+#define MATRIX_LINE 8
+#define LEAST_MATRIX_KEYS 32
+#define LEAST_MATRIX_WORK 4194304
+#define MATRIX_OPERATIONS                                                                  \
+    (TN_VULKAN_SUBGROUP_VOTE | TN_VULKAN_SUBGROUP_ARITHMETIC | TN_VULKAN_SUBGROUP_SHUFFLE)
+
+// Of attention_matrix.comp: the most columns, rows of a workgroup, which has two
+// invocations for each, and bytes of shared memory.
+struct matrix_tile {
+    uint32_t columns, rows, shared;
+};
+static const struct matrix_tile matrix_tiles[] = {{64, 64, 14336}, {128, 128, 45056}};
+
+static bool is_by_lines(const tn_layout *x)
+{
+    bool fits = extent_of(x, 1) > 0 && extent_of(x, 1) % MATRIX_LINE == 0 &&
+                stride_of(x, 1) == 1 && x->offset % MATRIX_LINE == 0;
+    for (int32_t behind = 2; behind <= x->rank; behind++)
+        fits = fits && stride_of(x, behind) % MATRIX_LINE == 0;
+    return fits;
+}
+
+static bool has_matrices(const tn_vulkan_limits *limits, tn_dtype dtype,
+                         const struct matrix_tile *tile)
+{
+    uint32_t needed = dtype == TN_F16    ? TN_VULKAN_HAS_F16_MATRICES
+                      : dtype == TN_BF16 ? TN_VULKAN_HAS_BF16_MATRICES
+                                         : 0;
+    return (limits->features & needed) != 0 && limits->subgroup_size == 32 &&
+           (limits->subgroup_operations & MATRIX_OPERATIONS) == MATRIX_OPERATIONS &&
+           limits->max_shared >= tile->shared &&
+           limits->max_invocations >= 2 * tile->rows &&
+           limits->max_group_size[0] >= 2 * tile->rows;
+}
+
+// NULL: it runs without matrix units, which few rows would leave empty.
+static const struct matrix_tile *choose_matrix(const tn_vulkan_limits *limits,
+                                               const struct vk_attention *a,
+                                               const tn_layout *out)
+{
+    uint64_t widest = a->depth > a->width ? a->depth : a->width;
+    uint64_t rows = vk_attention_rows(a);
+    const struct matrix_tile *tile = &matrix_tiles[widest > matrix_tiles[0].columns];
+    uint64_t work = tn_saturated_multiply(tn_saturated_multiply(rows, a->keys),
+                                          widest * a->groups * a->batches);
+    if (widest > tile->columns || rows <= FEW_ROWS || a->keys < LEAST_MATRIX_KEYS ||
+        work < LEAST_MATRIX_WORK || !has_matrices(limits, out->dtype, tile))
+        return NULL;
+    return is_by_lines(a->q) && is_by_lines(a->k) && is_by_lines(a->v) &&
+                   out->offset % MATRIX_LINE == 0
+               ? tile
+               : NULL;
+}
+
+static tn_status launch_matrix(const tn_vulkan_plan *plan, const struct vk_attention *a,
+                               const struct matrix_tile *tile)
+{
+    const tn_layout *out = &tn_step_output(plan->step, 0)->layout;
+    const tn_attention_attrs *attrs = plan->step->attrs;
+    char name[VARIANT_NAME];
+    struct kernel_launch launch = {.name = name};
+    uint32_t batches[VK_ATTENTION_AXES * VK_ATTENTION_AXIS];
+    snprintf(name, sizeof(name), "attention_matrix_%s_%u", dtype_glsl(out->dtype),
+             tile->columns);
+    vk_attention_batches(a, batches);
+    kernel_spec(&launch, a->depth == tile->columns && a->width == tile->columns);
+    kernel_spec(&launch, attrs->soft_cap > 0);
+    kernel_spec(&launch, a->mask != NULL);
+    bind_all(&launch, a, batches);
+    push_all(&launch, a, attrs, out);
+    launch.groups =
+        ceil_div(vk_attention_rows(a), tile->rows) * a->parts * a->groups * a->batches;
+    return kernel_launch(plan, &launch);
+}
+
+// ---------------------------------------------------------------------------------------
+
 static tn_status launch_combine(const tn_vulkan_plan *plan, const struct vk_attention *a,
                                 const char *suffix)
 {
@@ -365,6 +447,9 @@ tn_status vk_plan_attention(const tn_vulkan_plan *plan)
     bool is_by_vectors =
         vk_attention_by_vectors(&a) && tn_step_output(step, 0)->layout.offset % 4 == 0;
     const char *suffix = is_by_vectors ? "_vectors" : "";
-    tn_status status = launch_tiles(plan, &a, suffix);
+    const struct matrix_tile *matrix =
+        choose_matrix(plan->limits, &a, &tn_step_output(step, 0)->layout);
+    tn_status status =
+        matrix ? launch_matrix(plan, &a, matrix) : launch_tiles(plan, &a, suffix);
     return status == TN_OK && a.parts > 1 ? launch_combine(plan, &a, suffix) : status;
 }
