@@ -42,6 +42,16 @@ static bool is_first(const struct told *told, uint32_t list)
     return true;
 }
 
+// A list that two bindings have is read at the last of them: the other one is that of an
+// operand without memory.
+static bool is_last(const struct told *told, uint32_t list)
+{
+    for (uint32_t i = list + 1; i < told->num_lists; i++)
+        if (told->lists[i].words == told->lists[list].words)
+            return false;
+    return true;
+}
+
 // False: out of memory.
 static bool join(struct told *told, tn_planned_launch *launch)
 {
@@ -77,7 +87,8 @@ static tn_status tell(struct vk_plan *plan, const struct vk_pipeline_desc *desc,
         return TN_OK;
     uint32_t baked = 0;
     for (uint32_t i = 0; i < told->num_lists; i++)
-        if (told->lists[i].count > 0 && told->lists[i].count <= SPIRV_MOST_BAKED)
+        if (is_last(told, i) && told->lists[i].count > 0 &&
+            told->lists[i].count <= SPIRV_MOST_BAKED)
             told->lists[baked++] = told->lists[i];
     if (desc->num_push > 0)
         told->lists[baked++] = (struct spirv_words){told->push, desc->num_push, SPIRV_PUSH};
