@@ -255,6 +255,6 @@ def numpy_agrees():
 
 tap.run([numbers_and_signs, arrays_slices_and_operators, long_expressions_need_no_stack, dtypes_are_numpys,
          mistakes_are_shown_with_a_caret, gradients_are_printed,
-     gradients_are_part_of_expressions, what_is_printed_comes_in_order, graphs_are_texts, expressions_are_mapped, files_go_in_and_out,
+         gradients_are_part_of_expressions, what_is_printed_comes_in_order, graphs_are_texts, expressions_are_mapped, files_go_in_and_out,
          tensors_of_safetensors_can_be_named, sizes_that_no_machine_has_are_refused, all_that_is_computed_goes_into_safetensors, a_limit_on_file_sizes_leaves_the_old_file, printing_is_numpys,
          numpy_agrees])

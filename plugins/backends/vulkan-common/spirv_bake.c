@@ -35,6 +35,7 @@ struct target {
 struct baker {
     struct fuser f; // for its module, its words, its failures
     struct known *known;
+    const struct spirv_words *looked_at; // the list that is refused, if one is
     uint32_t num_targets;
     struct target targets[MAX_TARGETS];
 };
@@ -171,16 +172,17 @@ static bool look_at_load(struct baker *b, const uint32_t *words)
     return true;
 }
 
-// Whether an instruction has the id of a variable of constants, or of a pointer into it.
-static bool names_target(const struct baker *b, size_t at)
+// The number of the variable of constants that an instruction names, or has a pointer into;
+// 0: none.
+static uint32_t named_target(const struct baker *b, size_t at)
 {
     const struct module *m = &b->f.kernel;
     uint32_t op = op_at(m, at);
     bool known = spirv_is_known(op);
     for (uint32_t i = 0; i < num_operands(m, at); i++)
         if ((!known || spirv_is_id(op, i)) && is_target(b, m->words[at + 1 + i]))
-            return true;
-    return false;
+            return b->known[m->words[at + 1 + i]].target;
+    return 0;
 }
 
 static bool is_chain(uint32_t op)
@@ -199,8 +201,10 @@ static bool look_at(struct baker *b, size_t at)
         b->known[words[1]].has_value = true;
         b->known[words[1]].value = (uint32_t)((uint64_t)one + other);
     }
-    if (!names_target(b, at))
+    uint32_t target = named_target(b, at);
+    if (target == 0)
         return true;
+    b->looked_at = b->targets[target - 1].list;
     if (op == OP_LOAD && count >= 3)
         return look_at_load(b, words);
     if (!is_chain(op) || count < 4 || !is_target(b, words[2]))
@@ -391,6 +395,7 @@ static uint32_t clone_type(struct baker *b, const struct target *target, uint32_
 // Declares the variable anew, with the words as its initial value.
 static bool keep_variable(struct baker *b, const struct target *target)
 {
+    b->looked_at = target->list;
     uint32_t type = clone_type(b, target, target->type, 0, 0);
     if (type == 0)
         return fuser_refuse(&b->f, "has constants of a type %u that cannot be baked",
@@ -426,7 +431,7 @@ static bool rewrite(struct baker *b, size_t at)
     struct fuser *f = &b->f;
     const struct module *m = &f->kernel;
     const uint32_t *words = &m->words[at + 1];
-    if (!names_target(b, at)) {
+    if (named_target(b, at) == 0) {
         fuser_append(f, &f->body, &m->words[at], m->words[at] >> 16);
         return true;
     }
@@ -499,11 +504,12 @@ static void release_words(struct vk_code *code)
     free((void *)(uintptr_t)code->words);
 }
 
-bool spirv_bake(const struct vk_code *code, const struct spirv_words *lists,
-                uint32_t num_lists, struct vk_code *out, char reason[VK_REASON])
+// False: *refused is the list that cannot be baked, or NULL where nothing can.
+static bool attempt(const struct vk_code *code, const struct spirv_words *lists,
+                    uint32_t num_lists, struct words *out,
+                    const struct spirv_words **refused, char reason[VK_REASON])
 {
     struct baker b = {.f.reason = reason};
-    struct words words = {0};
     reason[0] = '\0';
     fuser_index(&b.f, &b.f.kernel, code);
     b.f.next_id = b.f.kernel.bound;
@@ -511,14 +517,32 @@ bool spirv_bake(const struct vk_code *code, const struct spirv_words *lists,
     b.f.failed |= !b.known;
     bool done = !b.f.failed && bake(&b, lists, num_lists);
     if (done)
-        assemble(&b, &words);
+        assemble(&b, out);
     free(b.known);
     free(b.f.globals.data);
     free(b.f.body.data);
     free(b.f.kernel.at);
     if (b.f.failed)
         (void)fuser_refuse(&b.f, "cannot be baked: out of memory");
-    if (!done || b.f.failed) {
+    *refused = b.f.failed ? NULL : b.looked_at;
+    return done && !b.f.failed;
+}
+
+bool spirv_bake(const struct vk_code *code, const struct spirv_words *lists,
+                uint32_t num_lists, struct vk_code *out, char reason[VK_REASON])
+{
+    struct spirv_words left[VK_MAX_OPERANDS + 1];
+    const struct spirv_words *refused = NULL;
+    struct words words = {0};
+    bool done = false;
+    if (num_lists > 0)
+        memcpy(left, lists, num_lists * sizeof(left[0]));
+    while (!(done = attempt(code, left, num_lists, &words, &refused, reason)) && refused &&
+           refused->binding != SPIRV_PUSH) {
+        left[refused - left] = left[--num_lists];
+        words.count = 0;
+    }
+    if (!done) {
         free(words.data);
         return false;
     }
