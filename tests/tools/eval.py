@@ -100,6 +100,16 @@ def gradients_are_printed():
     refused("eval", "x, x", "x=1.0", "--grad", "x", status=2, saying="one result")
 
 
+def gradients_are_part_of_expressions():
+    assert values("y = sum((x @ w) ** 2); w - 0.125 * grad(y, w), grad(y, x)", "x=[[1.0, 2]]", "w=[3.0, 4]") == [
+        [0.25, -1.5], [[66, 88]]]
+    assert values("g = grad(x ** 3, x); h, k = grad(g * y, x, y); h, k", "x=2.0", "y=5.0") == [60, 12]
+    for expression, saying in (("grad(x)", "got 1"), ("grad(1, x)", "this one is i64"),
+                               ("grad(x * 1j, x)", "take real()"), ("grad(x, y=x)", "a name"),
+                               ("grad(x, 'x')", "no array"), ("grad(print(x), x)", "has an effect")):
+        refused("eval", expression, "x=2.0", saying=saying)
+
+
 def what_is_printed_comes_in_order():
     done = tenon("eval", 'print(y, text="a b") + exp(print(x * 2, text="c"))', "x=[0.0, 0]", "y=[[1, 2]]")
     assert done.stderr.splitlines() == ["a b i64[1,2] 1 2", "c f64[2] 0 0"], done.stderr
@@ -244,6 +254,7 @@ def numpy_agrees():
 
 
 tap.run([numbers_and_signs, arrays_slices_and_operators, long_expressions_need_no_stack, dtypes_are_numpys,
-         mistakes_are_shown_with_a_caret, gradients_are_printed, what_is_printed_comes_in_order, graphs_are_texts, expressions_are_mapped, files_go_in_and_out,
+         mistakes_are_shown_with_a_caret, gradients_are_printed,
+         gradients_are_part_of_expressions, what_is_printed_comes_in_order, graphs_are_texts, expressions_are_mapped, files_go_in_and_out,
          tensors_of_safetensors_can_be_named, sizes_that_no_machine_has_are_refused, all_that_is_computed_goes_into_safetensors, a_limit_on_file_sizes_leaves_the_old_file, printing_is_numpys,
          numpy_agrees])

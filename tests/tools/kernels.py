@@ -102,14 +102,42 @@ def a_saved_graph_needs_no_values_and_nothing_runs():
     assert "printed" not in tenon("kernels", "exp(print(a, text='printed'))", A, env={**environment(), **two}).stdout
 
 
-def a_quantised_encoder_needs_few_kernels():
+def large_graphs_need_few_kernels():
     if not present("vulkan"):
         return "no Vulkan device"
-    done = subprocess.run([sys.executable, GRAPHS, "--tenon", tap.TENON, "encoder"], text=True, check=True,
+    graphs = ("encoder", "resnet", "lenet", "transformer")
+    done = subprocess.run([sys.executable, GRAPHS, "--tenon", tap.TENON, *graphs], text=True, check=True,
                           env={**tap.ENVIRONMENT, **environment()}, stdout=subprocess.PIPE)
-    name, launches, baked, exact, folded = done.stdout.splitlines()[1].split()[:5]
-    assert name == "encoder" and int(launches) > int(baked) > int(exact) > 100, done.stdout
-    assert 5 < int(folded) <= min(25, int(baked) // 10), done.stdout
+    rows = [line.split()[:5] for line in done.stdout.splitlines()[1:]]
+    assert tuple(row[0] for row in rows) == graphs, done.stdout
+    found = {row[0]: tuple(map(int, row[1:])) for row in rows}
+    for launches, baked, exact, folded in found.values():
+        assert launches >= baked >= exact > folded > 5, done.stdout
+    assert found["encoder"][3] <= min(25, found["encoder"][1] // 10) and found["encoder"][2] > 100, done.stdout
+    assert found["resnet"][3] <= 20, done.stdout
+
+
+# Arguments that are pushed, in a buffer, of a program beside a kernel, at indices that are computed.
+MEASURED = f"exp(a * 2) @ b, exp(b * 3), sum(c.T, axis=0) * 2, softmax(c * 2), {wide('x')}, c[:, ::2] + 1, take(c, [1, 0], axis=0)"
+
+
+def folding_is_measured():
+    for backend in ("vulkan", "vulkan-jit"):
+        if not present(backend):
+            return f"no device of {backend}"
+        r = report("--measure", MEASURED, A, B, C, f"x={NINE}", backend=backend)
+        total = r["cost"]
+        assert total["measured"] == r["launches"] > 6 and "reason" not in total, total
+        assert total["not_baked"] == total["not_run"] == total["differing"] == 0, r
+        assert total["folded_us"] > 0 and abs(total["ratio"] - total["folded_us"] / total["baked_us"]) < 1e-9, total
+        assert sum(k["cost"]["measured"] for k in r["kernels"]) == total["measured"], r
+        assert all(0 < s["cost"]["baked_bytes"] and s["cost"]["baked_us"] > 0 for s in r["sites"]), r
+    # Launches that are equal are measured once; a branch that is not taken is not.
+    said = tenon("kernels", "-m", "exp(a * 2), exp(b * 2)", A, B, env=environment()).stdout
+    assert "ratio" in said.splitlines()[-3] and said.splitlines()[-1].split()[:2] == ["all", "2"], said
+    tenon("eval", "exp(a * 2) @ b", A, B, "--save", "measured.graph")
+    assert report("--measure", "@measured.graph")["cost"]["measured"] == 2
+    assert "cost" not in report("exp(a)", A)
 
 
 def what_tells_no_launch_is_an_error():
@@ -127,5 +155,6 @@ run([launches_are_counted_by_what_they_share,
      each_launch_says_what_it_is,
      the_compiler_s_kernels_are_counted_alike,
      a_saved_graph_needs_no_values_and_nothing_runs,
-     a_quantised_encoder_needs_few_kernels,
+     large_graphs_need_few_kernels,
+     folding_is_measured,
      what_tells_no_launch_is_an_error])

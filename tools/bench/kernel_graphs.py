@@ -6,7 +6,8 @@
 
 encoder: a quantised BERT-like encoder of 12 layers: products of i8, and each tensor has a scale and a
 zero point of its own. decoder: one step of a transformer's decoder of 8 layers in f32, with caches of
-keys and values. resnet: ResNet-50 on one image. Values are zeros: only types matter.
+keys and values. resnet: ResNet-50 on one image. lenet: a step of LeNet's training by gradient descent.
+transformer: a step of the training of a transformer of 4 layers with Adam. Values are zeros: only types matter.
 """
 
 import argparse
@@ -16,8 +17,8 @@ import random
 import subprocess
 import tempfile
 
-NPY_DTYPES = {"f32": "<f4", "i8": "|i1", "i32": "<i4", "i64": "<i8"}
-NPY_SIZES = {"f32": 4, "i8": 1, "i32": 4, "i64": 8}
+NPY_DTYPES = {"f32": "<f4", "i8": "|i1", "u8": "|u1", "i32": "<i4", "i64": "<i8"}
+NPY_SIZES = {"f32": 4, "i8": 1, "u8": 1, "i32": 4, "i64": 8}
 
 
 class Program:
@@ -157,6 +158,75 @@ def resnet(p, images=1, classes=1000):
     return p.text(f"softmax({means} @ {p.input('f32', have, classes)} + {p.input('f32', classes)})")
 
 
+# --- steps of training -------------------------------------------------------------------
+
+
+def gradients(p, loss, parameters):
+    """The names of the gradients of a loss by each parameter."""
+    names = [f"d{name}" for name in parameters]
+    p.statements.append(f"{', '.join(names)} = grad({loss}, {', '.join(parameters)})")
+    return names
+
+
+def lenet(p, batch=64, images=60000):
+    """LeNet-5 on images that lie on the device, as docs/examples/lenet has it."""
+    parameters = []
+
+    def parameter(*shape):
+        parameters.append(p.input("f32", *shape))
+        return parameters[-1]
+
+    def conv(x, have, want, padding):
+        made = f"conv2d({x}, {parameter(want, 5, 5, have)}, {parameter(want)}, padding=[{padding}, {padding}])"
+        return p.let(f"max_pool2d(relu({made}), window=[2, 2])")
+
+    def dense(x, have, want, then="{}"):
+        return p.let(then.format(f"{x} @ {parameter(have, want)} + {parameter(want)}"))
+
+    picked = p.input("i32", batch)
+    x, labels = (p.let(f"take({p.input('u8', *shape)}, {picked}, axis=0)") for shape in ((images, 28, 28), (images,)))
+    x = p.let(f"reshape((astype({x}, f32) - 72.94) * {1 / 90.02:.6f}, shape=[{batch}, 28, 28, 1])")
+    x = conv(conv(x, 1, 6, 2), 6, 16, 0)
+    x = dense(dense(f"reshape({x}, shape=[{batch}, 400])", 400, 120, "relu({})"), 120, 84, "relu({})")
+    loss = p.let(f"mean(cross_entropy({dense(x, 84, 10)}, astype({labels}, i32)))")
+    return p.text(loss, *(f"{name} - 0.01 * {slope}" for name, slope in zip(parameters, gradients(p, loss, parameters))))
+
+
+def transformer(p, layers=4, batch=4, length=64, width=128, heads=4, words=512):
+    """Each layer normalises what it reads; Adam steps every parameter."""
+    parameters, part = [], width // heads
+    tokens, wanted, done = p.input("i32", batch, length), p.input("i32", batch, length), p.input("f32")
+
+    def parameter(*shape):
+        parameters.append((p.input("f32", *shape), shape))
+        return parameters[-1][0]
+
+    def normed(x):
+        return p.let(f"layer_norm({x}, {parameter(width)}, {parameter(width)})")
+
+    def head(h):
+        split = f"reshape({h} @ {parameter(width, width)}, shape=[{batch}, {length}, {heads}, {part}])"
+        return p.let(f"transpose({split}, axes=[0, 2, 1, 3])")
+
+    x = p.let(f"take({parameter(words, width)}, {tokens}, axis=0) + {parameter(length, width)}")
+    for _ in range(layers):
+        h = normed(x)
+        q, k, v = head(h), head(h), head(h)
+        seen = f"transpose(scaled_dot_product_attention({q}, {k}, {v}, is_causal=true), axes=[0, 2, 1, 3])"
+        x = p.let(f"{x} + reshape({seen}, shape=[{batch}, {length}, {width}]) @ {parameter(width, width)}")
+        inner = f"gelu({normed(x)} @ {parameter(width, 4 * width)} + {parameter(4 * width)})"
+        x = p.let(f"{x} + {inner} @ {parameter(4 * width, width)} + {parameter(width)}")
+    scores = f"reshape({normed(x)} @ {parameter(width, words)}, shape=[{batch * length}, {words}])"
+    loss = p.let(f"mean(cross_entropy({scores}, reshape({wanted}, shape=[{batch * length}])))")
+    slopes, results, done = gradients(p, loss, [name for name, _ in parameters]), [], p.let(f"{done} + 1")
+    for (name, shape), slope in zip(parameters, slopes):
+        stepped = [f"{kind}{name}" for kind in ("n", "m", "v")]
+        moments = f"{p.input('f32', *shape)}, {p.input('f32', *shape)}"
+        p.statements.append(f"{', '.join(stepped)} = adam({name}, {slope}, {moments}, {done}, lr=0.001)")
+        results += stepped
+    return p.text(loss, done, *results)
+
+
 # --- saving and counting -----------------------------------------------------------------
 
 
@@ -185,7 +255,7 @@ def save(tenon, folder, name, make):
     return graph
 
 
-GRAPHS = {"encoder": encoder, "decoder": decoder, "resnet": resnet}
+GRAPHS = {"encoder": encoder, "decoder": decoder, "resnet": resnet, "lenet": lenet, "transformer": transformer}
 
 
 def main():
@@ -200,12 +270,12 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.keep or pathlib.Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        print(f"{'graph':10}{'launches':>10}{'baked':>8}{'exact':>8}{'folded':>8}{'modules':>9}{'SPIR-V':>12}")
+        print(f"{'graph':12}{'launches':>10}{'baked':>8}{'exact':>8}{'folded':>8}{'modules':>9}{'SPIR-V':>12}")
         for name in args.names or GRAPHS:
             graph = save(args.tenon, folder, name, GRAPHS[name])
             done = subprocess.run([args.tenon, "kernels", f"@{graph}", "--json"], check=True, stdout=subprocess.PIPE)
             r = json.loads(done.stdout)
-            print(f"{name:10}" + "".join(f"{r[k]:{w}}" for k, w in
+            print(f"{name:12}" + "".join(f"{r[k]:{w}}" for k, w in
                   (("launches", 10), ("baked", 8), ("exact", 8), ("folded", 8), ("modules", 9))) +
                   f"{r['code_bytes']['modules']:12}", flush=True)
 

@@ -25,12 +25,17 @@ static const struct command commands[] = {
     {"trust", "COMMAND ...", "say whose signatures count", NULL, cmd_trust},
     {"cache", "COMMAND ...", "list, prune, warm, ship the compiled kernels on disk", NULL,
      cmd_cache},
-    {"kernels", "'EXPR'|@FILE [NAME=VALUE ...] [--launches] [--json]",
+    {"kernels", "'EXPR'|@FILE [NAME=VALUE ...] [--launches] [--measure] [--json]",
      "count the kernels that a graph needs",
      "Plans as 'tenon cache warm' does and runs nothing, then says which kernels the\n"
      "launches share: how many there would be with all constants and extents in the code,\n"
      "how many of these differ, and how many the device compiles. For backends that tell\n"
-     "their launches: vulkan and vulkan-jit.\n"
+     "their launches: vulkan and vulkan-jit. --measure runs the graph once, and says what\n"
+     "it costs that they share: the time of each kernel's launches, and that of launches "
+     "of\n"
+     "code with the constants and extents in it. Values of a saved graph that are not "
+     "given\n"
+     "are zeros.\n"
      "\n"
      "  TENON_BACKEND=vulkan tenon kernels 'softmax(x @ w)' x=x.npy w=w.npy\n"
      "  TENON_BACKEND=vulkan tenon kernels @step.graph --launches\n",

@@ -28,6 +28,7 @@
 
 struct vk_plan;
 struct tn_planned_launch; // <tenon/launches.h>
+struct tn_launch_cost;
 
 // SPIR-V, and the function that frees it.
 struct vk_code {
@@ -77,9 +78,14 @@ struct vk_instance {
     atomic_uint num_messages;  // of the validation layers
     VkPhysicalDevice *devices; // the usable ones
     uint32_t num_devices;
-    // Gets each launch that is planned (launches.c); NULL: nobody asks.
+    // <tenon/launches.h>: what gets each launch that is planned (launches.c), and what
+    // has some of them measured (measure.c); NULL: nobody asks.
+    bool hears_launches; // either is there
     void (*planned)(void *context, const struct tn_planned_launch *launch);
     void *planned_context;
+    uint64_t (*wanted)(void *context, const struct tn_planned_launch *launch);
+    void (*measured)(void *context, uint64_t number, const struct tn_launch_cost *cost);
+    void *measure_context;
 };
 
 tn_status vk_instance_get(const tn_host *host, struct vk_instance **out_instance);
@@ -357,6 +363,7 @@ struct vk_pipeline_desc {
     // Gives the SPIR-V if the pipeline does not exist yet.
     tn_status (*code)(tn_device *device, void *context, struct vk_code *out);
     void *context;
+    bool is_alone; // the driver's cache does not get it
 };
 
 tn_status vk_shaders_init(tn_device *device);
@@ -367,6 +374,11 @@ tn_status vk_pipeline_get(const struct vk_plan *plan, const struct vk_pipeline_d
                           struct vk_pipeline **out_pipeline);
 // Drops a reference. No pending work of its user runs the pipeline.
 void vk_pipeline_release(tn_device *device, struct vk_pipeline *pipeline);
+// Compiles a pipeline that no plan finds and no cache keeps; vk_pipeline_destroy() frees
+// it.
+tn_status vk_pipeline_make(tn_device *device, const struct vk_pipeline_desc *desc,
+                           const struct vk_code *code, struct vk_pipeline **out_pipeline);
+void vk_pipeline_destroy(tn_device *device, struct vk_pipeline *pipeline);
 
 // --- segment.c, submit.c and queue.c ---------------------------------------------------
 

@@ -45,7 +45,9 @@ struct tn_executable {
     struct vk_recording recordings[VK_MAX_RECORDINGS];
     uint64_t num_uses;
 
-    pthread_mutex_t trace_lock; // held over a traced run, until its timestamps are read
+    // Held over a traced run, until its timestamps are read, and over a measured one.
+    pthread_mutex_t trace_lock;
+    atomic_bool is_measured; // some of its dispatches have still to be measured
 };
 
 // record.c. The executable's lock is held.

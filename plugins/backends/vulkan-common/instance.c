@@ -378,6 +378,24 @@ static tn_status watch(const tn_host *host,
     if (status == TN_OK) {
         instance->planned = planned;
         instance->planned_context = context;
+        instance->hears_launches = planned || instance->wanted;
+    }
+    return status;
+}
+
+static tn_status measure(const tn_host *host,
+                         uint64_t (*wanted)(void *context, const tn_planned_launch *launch),
+                         void (*measured)(void *context, uint64_t number,
+                                          const tn_launch_cost *cost),
+                         void *context)
+{
+    struct vk_instance *instance;
+    tn_status status = vk_instance_get(host, &instance);
+    if (status == TN_OK) {
+        instance->wanted = measured ? wanted : NULL;
+        instance->measured = wanted ? measured : NULL;
+        instance->measure_context = context;
+        instance->hears_launches = instance->planned || instance->wanted;
     }
     return status;
 }
@@ -385,6 +403,7 @@ static tn_status watch(const tn_host *host,
 static const tn_launches launches = {
     .struct_size = sizeof(launches),
     .watch = watch,
+    .measure = measure,
 };
 
 static const tn_device_loss device_loss = {

@@ -2,34 +2,105 @@
 // Tells launches, as they are planned, to a program that asks for them.
 #include "launches.h"
 
-#include "plan.h"
+#include <stdlib.h>
+#include "measure.h"
 
 _Static_assert(sizeof(tn_vulkan_constant) == 2 * sizeof(uint32_t),
                "a constant is told as two words");
 
-// The constants that an operand holds: one without a size has those that the plan got last,
-// and the launch pushes where they begin.
-static void find_constants(const struct vk_plan *plan, const struct vk_operand *operand,
-                           uint32_t *push, tn_planned_launch *launch)
+// The lists of words that a launch reads. Those of constants lie one behind the other where
+// it has several.
+struct told {
+    uint32_t push[VK_MOST_PUSH];
+    struct spirv_words lists[VK_MAX_OPERANDS + 1]; // of constants; then what is pushed
+    uint32_t num_lists;
+    uint32_t *joined; // owned; NULL: there is one list at most
+};
+
+// Adds the constants that an operand holds: one without a size has those that the plan got
+// last, and the launch pushes where they begin.
+static void add_constants(const struct vk_plan *plan, const struct vk_operand *operand,
+                          uint32_t binding, struct told *told)
 {
     uint32_t at = (uint32_t)(operand->offset / sizeof(uint32_t));
+    uint32_t count = (uint32_t)(operand->size / sizeof(uint32_t));
     if (operand->size == 0) {
         at = plan->last_constant;
-        push[0] = 0;
+        count = plan->num_constants - at;
+        told->push[0] = 0;
     }
-    launch->constants = plan->constants + at;
-    launch->num_constants = operand->size == 0
-                                ? plan->num_constants - at
-                                : (uint32_t)(operand->size / sizeof(uint32_t));
+    told->lists[told->num_lists++] =
+        (struct spirv_words){plan->constants + at, count, binding};
 }
 
-void vk_launches_tell(const struct vk_plan *plan, const struct vk_pipeline_desc *desc,
-                      const struct vk_dispatch *dispatch)
+// The bindings of a program's operands show one list twice.
+static bool is_first(const struct told *told, uint32_t list)
+{
+    for (uint32_t i = 0; i < list; i++)
+        if (told->lists[i].words == told->lists[list].words)
+            return false;
+    return true;
+}
+
+// A list that two bindings have is read at the last of them: the other one is that of an
+// operand without memory.
+static bool is_last(const struct told *told, uint32_t list)
+{
+    for (uint32_t i = list + 1; i < told->num_lists; i++)
+        if (told->lists[i].words == told->lists[list].words)
+            return false;
+    return true;
+}
+
+// False: out of memory.
+static bool join(struct told *told, tn_planned_launch *launch)
+{
+    uint32_t count = 0, size = 0;
+    for (uint32_t i = 0; i < told->num_lists; i++) {
+        count += is_first(told, i);
+        size += told->lists[i].count;
+    }
+    if (count > 1 && !(told->joined = malloc((size + 1) * sizeof(uint32_t))))
+        return false;
+    launch->constants = count > 1 ? told->joined : told->lists[0].words;
+    for (uint32_t i = 0; i < told->num_lists; i++) {
+        const struct spirv_words *list = &told->lists[i];
+        if (!is_first(told, i))
+            continue;
+        if (told->joined)
+            memcpy(told->joined + launch->num_constants, list->words,
+                   list->count * sizeof(uint32_t));
+        launch->num_constants += list->count;
+    }
+    return true;
+}
+
+static tn_status tell(struct vk_plan *plan, const struct vk_pipeline_desc *desc,
+                      struct told *told, const tn_planned_launch *launch)
 {
     const struct vk_instance *instance = plan->device->instance;
+    if (instance->planned)
+        instance->planned(instance->planned_context, launch);
+    uint64_t number =
+        instance->wanted ? instance->wanted(instance->measure_context, launch) : 0;
+    if (number == 0)
+        return TN_OK;
+    uint32_t baked = 0;
+    for (uint32_t i = 0; i < told->num_lists; i++)
+        if (is_last(told, i) && told->lists[i].count > 0 &&
+            told->lists[i].count <= SPIRV_MOST_BAKED)
+            told->lists[baked++] = told->lists[i];
+    if (desc->num_push > 0)
+        told->lists[baked++] = (struct spirv_words){told->push, desc->num_push, SPIRV_PUSH};
+    return vk_measure_plan(plan, desc, told->lists, baked, number);
+}
+
+tn_status vk_launches_tell(struct vk_plan *plan, const struct vk_pipeline_desc *desc,
+                           const struct vk_dispatch *dispatch)
+{
     const struct vk_pipeline *pipeline = dispatch->pipeline;
     uint64_t places[2 * VK_MAX_OPERANDS];
-    uint32_t push[VK_MOST_PUSH];
+    struct told told = {.num_lists = 0};
     tn_planned_launch launch = {.struct_size = sizeof(launch),
                                 .device = plan->device->track,
                                 .step = plan_step_name(plan->planned),
@@ -38,21 +109,26 @@ void vk_launches_tell(const struct vk_plan *plan, const struct vk_pipeline_desc 
                                 .pipeline = {pipeline->key.lo, pipeline->key.hi},
                                 .code_bytes = pipeline->size,
                                 .spec = desc->num_spec ? &desc->spec->id : NULL,
-                                .push = push,
+                                .push = told.push,
                                 .places = places,
                                 .num_spec = desc->num_spec,
                                 .num_push = desc->num_push,
                                 .num_operands = desc->num_bindings};
     memcpy(launch.groups, dispatch->groups, sizeof(launch.groups));
     if (desc->num_push > 0)
-        memcpy(push, plan->push + dispatch->first_push, desc->num_push * sizeof(push[0]));
+        memcpy(told.push, plan->push + dispatch->first_push,
+               desc->num_push * sizeof(told.push[0]));
     for (uint32_t i = 0; i < desc->num_bindings; i++) {
         const struct vk_operand *operand = &plan->operands[dispatch->first_operand + i];
         bool is_constants = operand->slot == VK_SLOT_CONSTANTS;
         places[2 * i] = is_constants ? 0 : operand->offset;
         places[2 * i + 1] = operand->size;
         if (is_constants)
-            find_constants(plan, operand, push, &launch);
+            add_constants(plan, operand, i, &told);
     }
-    instance->planned(instance->planned_context, &launch);
+    if (!join(&told, &launch))
+        return plan->device->host->fail(plan->device->host, TN_ERR_MEMORY, "out of memory");
+    tn_status status = tell(plan, desc, &told, &launch);
+    free(told.joined);
+    return status;
 }

@@ -6,9 +6,9 @@
 #include <tenon/launches.h>
 #include "plan.h"
 
-// Tells a dispatch that was added to the plan, with its operands and what it pushes.
-// Somebody listens: instance->planned.
-void vk_launches_tell(const struct vk_plan *plan, const struct vk_pipeline_desc *desc,
-                      const struct vk_dispatch *dispatch);
+// Tells the dispatch that was added to the plan last, with its operands and what it pushes,
+// and has it measured if that is wanted. Somebody listens: instance->hears_launches.
+tn_status vk_launches_tell(struct vk_plan *plan, const struct vk_pipeline_desc *desc,
+                           const struct vk_dispatch *dispatch);
 
 #endif // VULKAN_COMMON_LAUNCHES_H

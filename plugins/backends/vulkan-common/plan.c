@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include "launches.h"
+#include "measure.h"
 #include "program.h"
 
 // Makes room for `need` elements of `size` bytes; `array` points to the array's pointer.
@@ -26,6 +27,7 @@ void plan_finish(struct vk_plan *plan)
 {
     for (uint32_t i = 0; i < plan->num_dispatches; i++)
         vk_pipeline_release(plan->device, plan->dispatches[i].pipeline);
+    vk_measure_finish(plan);
     free(plan->dispatches);
     free(plan->operands);
     free(plan->push);
@@ -175,9 +177,8 @@ tn_status plan_add(struct vk_plan *plan, const struct vk_pipeline_desc *desc,
     plan->num_push += desc->num_push;
     plan->num_operands += desc->num_bindings;
     plan->dispatches[plan->num_dispatches++] = dispatch;
-    if (plan->device->instance->planned)
-        vk_launches_tell(plan, desc, &dispatch);
-    return TN_OK;
+    return plan->device->instance->hears_launches ? vk_launches_tell(plan, desc, &dispatch)
+                                                  : TN_OK;
 }
 
 tn_status plan_launch(struct vk_plan *plan, const struct vk_launch *launch)

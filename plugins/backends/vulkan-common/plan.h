@@ -46,7 +46,8 @@ struct vk_dispatch {
     bool barrier; // a memory barrier comes first
 };
 
-struct vk_ahead; // ahead.h
+struct vk_ahead;    // ahead.h
+struct vk_measured; // measure.c
 
 struct vk_plan {
     tn_device *device;
@@ -67,6 +68,7 @@ struct vk_plan {
     uint32_t last_constant; // where the constants begin that were appended last
     uint32_t num_sets;      // numbered in the order of the dispatches that use them first
     uint32_t num_bindings;  // of all sets
+    struct vk_measured *measured; // dispatches that are to be measured; NULL: none
 };
 
 // Adds a dispatch, after a barrier if needed: desc->num_bindings operands, and

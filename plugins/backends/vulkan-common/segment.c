@@ -146,6 +146,7 @@ tn_status vk_segment_compile(tn_device *device, const tn_segment *segment,
         vk_executable_destroy(device, executable);
         return status;
     }
+    atomic_init(&executable->is_measured, executable->plan.measured != NULL);
     *out_executable = executable;
     return TN_OK;
 }

@@ -86,7 +86,7 @@ static void store_cache(tn_device *device)
     free(data);
 }
 
-static void pipeline_destroy(tn_device *device, struct vk_pipeline *pipeline)
+void vk_pipeline_destroy(tn_device *device, struct vk_pipeline *pipeline)
 {
     const struct vk_device_api *vk = device->vk;
     if (pipeline->handle)
@@ -103,7 +103,7 @@ static void destroy_all(tn_device *device, struct vk_pipeline *list)
     while (list) {
         struct vk_pipeline *pipeline = list;
         list = pipeline->next;
-        pipeline_destroy(device, pipeline);
+        vk_pipeline_destroy(device, pipeline);
     }
 }
 
@@ -238,9 +238,11 @@ static VkResult create_handle(tn_device *device, const struct vk_pipeline_desc *
                   .pSpecializationInfo = &spec},
         .layout = pipeline->layout};
     *out_call = "vkCreateComputePipelines";
-    result = device->vk->CreateComputePipelines(device->handle, enter_cache(device), 1,
-                                                &info, NULL, &pipeline->handle);
-    leave_cache(device, result == VK_SUCCESS);
+    VkPipelineCache cache = desc->is_alone ? VK_NULL_HANDLE : enter_cache(device);
+    result = device->vk->CreateComputePipelines(device->handle, cache, 1, &info, NULL,
+                                                &pipeline->handle);
+    if (!desc->is_alone)
+        leave_cache(device, result == VK_SUCCESS);
     if (result != VK_SUCCESS)
         pipeline->handle = VK_NULL_HANDLE;
     device->vk->DestroyShaderModule(device->handle, module, NULL);
@@ -267,8 +269,16 @@ static tn_status pipeline_create(tn_device *device, const struct vk_pipeline_des
     }
     char what[160];
     snprintf(what, sizeof(what), "kernel %.100s: %s", desc->name, call);
-    pipeline_destroy(device, pipeline);
+    vk_pipeline_destroy(device, pipeline);
     return vk_fail(device, result, what);
+}
+
+tn_status vk_pipeline_make(tn_device *device, const struct vk_pipeline_desc *desc,
+                           const struct vk_code *code, struct vk_pipeline **out_pipeline)
+{
+    struct vk_pipeline_desc alone = *desc;
+    alone.is_alone = true;
+    return pipeline_create(device, &alone, (struct vk_hash){0, 0}, code, out_pipeline);
 }
 
 static struct vk_hash desc_key(const struct vk_pipeline_desc *desc)

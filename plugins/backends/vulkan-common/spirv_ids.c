@@ -3,8 +3,6 @@
 // functions of kernels/glsl.
 #include "spirv_ids.h"
 
-#include <stddef.h>
-
 // Instructions first .. last: bit i of `ids` is set for operand i, and those from `rest` on
 // are ids.
 struct form {
@@ -93,4 +91,20 @@ uint32_t spirv_result_at(uint32_t op)
         (op >= 246 && op <= 255))
         return UINT32_MAX;
     return 1;
+}
+
+#define HEADER_WORDS 5
+
+bool spirv_find_decoration(const uint32_t *words, size_t end, uint32_t id, int64_t member,
+                           uint32_t decoration, uint32_t *out)
+{
+    uint32_t skip = member < 0 ? 0 : 1, op = skip ? OP_MEMBER_DECORATE : OP_DECORATE;
+    for (size_t at = HEADER_WORDS; at < end; at += words[at] >> 16)
+        if ((words[at] & 0xffff) == op && words[at] >> 16 >= 4 + skip &&
+            words[at + 1] == id && (skip == 0 || words[at + 2] == (uint32_t)member) &&
+            words[at + 2 + skip] == decoration) {
+            *out = words[at + 3 + skip];
+            return true;
+        }
+    return false;
 }

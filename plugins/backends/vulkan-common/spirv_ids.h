@@ -4,6 +4,7 @@
 #define VULKAN_COMMON_SPIRV_IDS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 // Instructions that this backend looks at, by the numbers of the specification.
@@ -58,6 +59,11 @@ bool spirv_is_id(uint32_t op, uint32_t i);
 // The position of the result's id among the operands, or UINT32_MAX: there is none. Of
 // instructions that are known.
 uint32_t spirv_result_at(uint32_t op);
+
+// The literal of a decoration of an id; of a member of a struct unless `member` is
+// negative. `words` are a module's, up to word `end`. False: it has none.
+bool spirv_find_decoration(const uint32_t *words, size_t end, uint32_t id, int64_t member,
+                           uint32_t decoration, uint32_t *out);
 
 // Whether the instruction declares a type, other than a forward pointer.
 static inline bool spirv_is_type(uint32_t op)

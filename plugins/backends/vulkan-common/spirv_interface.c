@@ -81,21 +81,10 @@ static void index_ids(struct module *m)
     }
 }
 
-// A decoration of an id; of a member of a struct unless `member` is negative.
 static bool find_decoration(const struct module *m, uint32_t id, int64_t member,
                             uint32_t decoration, uint32_t *out)
 {
-    uint32_t skip = member < 0 ? 0 : 1;
-    struct insn insn;
-    for (uint64_t at = 0; next_insn(m, &at, &insn);)
-        if (insn.op == (skip ? OP_MEMBER_DECORATE : OP_DECORATE) &&
-            insn.count >= 3 + skip && insn.operands[0] == id &&
-            (skip == 0 || insn.operands[1] == (uint32_t)member) &&
-            insn.operands[1 + skip] == decoration) {
-            *out = insn.operands[2 + skip];
-            return true;
-        }
-    return false;
+    return spirv_find_decoration(m->words, m->count, id, member, decoration, out);
 }
 
 // The value of a constant of 32 bits as the launch specialises it. False: it is computed.

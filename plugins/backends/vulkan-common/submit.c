@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Submits executables: chooses a recording for the submission's buffers.
-#include "executable.h"
+#include "measure.h"
 
 #include <string.h>
 
@@ -135,6 +135,31 @@ static tn_status submit_traced(tn_device *device, const tn_submission *submissio
     return status;
 }
 
+// Runs the dispatches one by one, and waits for each.
+static tn_status submit_measured(tn_device *device, const tn_submission *submission,
+                                 uint64_t *out_point)
+{
+    tn_executable *executable = submission->executable;
+    struct vk_recording *recording = NULL;
+    uint64_t point = 0;
+    pthread_mutex_lock(&executable->trace_lock);
+    pthread_mutex_lock(&executable->lock);
+    tn_status status = take_recording(device, submission, &recording);
+    pthread_mutex_unlock(&executable->lock);
+    if (status == TN_OK)
+        status = vk_measure_run(device, submission, recording, &point);
+    pthread_mutex_lock(&executable->lock);
+    if (status == TN_OK) {
+        recording->queue = submission->queue;
+        recording->point = point;
+        recording->used_at = ++executable->num_uses;
+        *out_point = point;
+    }
+    pthread_mutex_unlock(&executable->lock);
+    pthread_mutex_unlock(&executable->trace_lock);
+    return status;
+}
+
 static bool waits_for_host(const tn_submission *submission)
 {
     for (uint32_t i = 0; i < submission->num_waits; i++)
@@ -150,6 +175,9 @@ tn_status vk_submit(tn_device *device, const tn_submission *submission, uint64_t
     if (status != TN_OK)
         return status;
     // What waits for the host may not be waited for here: such a run has no times.
+    if (atomic_load_explicit(&submission->executable->is_measured, memory_order_relaxed) &&
+        !waits_for_host(submission))
+        return submit_measured(device, submission, out_point);
     if (vk_is_traced(device, submission->executable) && !waits_for_host(submission))
         return submit_traced(device, submission, out_point);
     return submit_recording(device, submission, &recording, out_point);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What a backend's device will run, told while it is planned: each launch of a kernel with
 // its code and its constants. For tools that count kernels (`tenon kernels`), such as those
-// that look which launches could share one; not for computing.
+// that look which launches could share one; and what it costs that they do. Not for
+// computing.
 //
 //   const void *table;
 //   const tn_host *host;
@@ -11,7 +12,7 @@
 //   launches->watch(host, count_launch, &count);
 //   tn_explain(scope, arrays, num_arrays, &text); // plans, and runs nothing
 //
-// Threads. `watch` is called while no other thread uses the runtime.
+// Threads. `watch` and `measure` are called while no other thread uses the runtime.
 #ifndef TENON_LAUNCHES_H
 #define TENON_LAUNCHES_H
 
@@ -42,6 +43,20 @@ typedef struct tn_planned_launch {
     uint32_t reserved;  // 0
 } tn_planned_launch;
 
+// What a launch takes, beside one of *baked* code: the same code with all that the launch
+// pushes, and what it reads from buffers of constants, as constants in it, so that the
+// device's compiler knows them. Times are the median of nine, of both kinds in turn, and
+// include the wait for the launch before.
+typedef struct tn_launch_cost {
+    uint32_t struct_size; // sizeof(tn_launch_cost) as the backend was compiled
+    uint32_t flags;       // 0
+    const char *reason;   // why there is no baked code; NULL: there is. Borrowed
+    double folded_ns;     // of a launch as it runs, in nanoseconds
+    double baked_ns;      // of one of baked code; 0: there is none
+    uint64_t baked_bytes; // of that code, as SPIR-V
+    uint64_t differing;   // bytes, of all that the launch writes, in which the two differ
+} tn_launch_cost;
+
 // Optional interface of a backend's plugin, which its TN_IFACE_LIST names.
 #define TN_IFACE_LAUNCHES "tn.launches/1"
 typedef struct tn_launches {
@@ -57,6 +72,21 @@ typedef struct tn_launches {
     tn_status (*watch)(const tn_host *host,
                        void (*planned)(void *context, const tn_planned_launch *launch),
                        void *context);
+
+    // From now on calls wanted(context, launch) for each launch that a device of the host's
+    // runtime plans, behind `planned`. Where that gives a number other than 0, the launch
+    // is measured when it runs for the first time, on the values that it finds then, and
+    // measured(context, number, cost) is called on the thread that runs it; `cost` is
+    // borrowed. Results are those of any run. A launch that runs behind a point of the host
+    // is measured when it runs without one. Both functions, or NULL and NULL: no more. One
+    // at a time; neither calls anything of the runtime. Keeps `context` until the next call
+    // or deinit. NULL: the backend measures nothing. TN_ERR_MEMORY: nothing has changed.
+    // What fails while it is measured fails the plan or the run.
+    tn_status (*measure)(const tn_host *host,
+                         uint64_t (*wanted)(void *context, const tn_planned_launch *launch),
+                         void (*measured)(void *context, uint64_t number,
+                                          const tn_launch_cost *cost),
+                         void *context);
 } tn_launches;
 
 #endif // TENON_LAUNCHES_H

@@ -25,13 +25,15 @@ static const char details[] =
     "  tenon eval 'x[1:, ::-1, 0], x[..., -1]' x=data.npy\n"
     "  tenon eval 'astype(x, f16)' x=2.5 -o half.npy\n"
     "  tenon eval 'x ** 3 + 2 * y' x=2.0 y=1.0 --grad x,y -o all.safetensors\n"
+    "  tenon eval 'y = sum((x @ w) ** 2); w - 0.1 * grad(y, w)' x=[[1.0,2]] w=[3.0,4]\n"
     "  tenon eval 'sgd(p, g, m)[0]; x.T @ x.mT' p=[1.0] g=[2.0] m=[0.0] x=[[1,2],[3,4]]\n"
     "  tenon eval 'x @ w' x=[[1,2],[3,4]] w=[1,10] --vmap x\n"
     "  tenon eval 'while_loop(x, body=\"x -> x / 2\", times=3)' x=8.0\n"
     "  tenon eval 'acme.axpby(x, y, alpha=4, beta=2)' x=x.npy y=y.npy\n"
     "\n"
     "--grad computes how the result (or the sum of its elements) changes with each named\n"
-    "value. An integer literal has no gradient: write 2.0.\n"
+    "value; in the expression grad(y, x, ...) is the gradient of y by each of the others.\n"
+    "An integer literal has no gradient: write 2.0.\n"
     "\n"
     "-o writes everything that is computed instead of printing it: FILE.npy holds one\n"
     "array, FILE.safetensors any number (result or result.0 and on, grad.x).\n"
@@ -93,18 +95,11 @@ static int build_gradients(struct session *session, const char *list, struct gra
         return misuse("--grad needs an expression with one result, this one has %zu",
                       session->results.count);
     tn_array *result = session->results.items[0];
-    const tn_type *type = tn_array_type(result);
-    if (tn_is_complex(type->dtype))
-        return oops("--grad needs a real result, this one is %s: take real(), imag() or "
-                    "abs() of it",
-                    dtype_name(type->dtype));
-    if (!(TN_DTYPE_BIT(type->dtype) & TN_FLOAT_DTYPES))
-        return oops("--grad needs a floating-point result, this one is %s",
-                    dtype_name(type->dtype));
-    if (type->rank)
-        result = tn_op(session->scope, "base.sum", TN_IN(result), TN_NO_ATTRS);
-    if (tn_vjp(session->scope, &result, NULL, 1, g->wrt, g->count, g->array))
-        return oops_scope(session->scope);
+    const char *needs;
+    if (lang_gradients(session->scope, result, g->wrt, g->count, g->array, &needs))
+        return needs ? oops("--grad needs %s; this one is %s", needs,
+                            dtype_name(tn_array_type(result)->dtype))
+                     : oops_scope(session->scope);
     return 0;
 }
 

@@ -7,8 +7,8 @@
 
 // What is saved, with its names in the file.
 struct save_results {
-    tn_array *items[128];
-    char names[128][80];
+    tn_array *items[512];
+    char names[512][80];
     size_t count;
 };
 

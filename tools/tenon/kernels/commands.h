@@ -3,7 +3,13 @@
 #ifndef TOOLS_TENON_KERNELS_COMMANDS_H
 #define TOOLS_TENON_KERNELS_COMMANDS_H
 
+#include <jansson.h>
 #include "base/args.h"
+
+// Gives each kernel of a report what its launches cost, from the costs of the launches, and
+// the report the sums. (cost.c)
+void add_costs(json_t *report);
+int print_costs(const json_t *report);
 
 int cmd_kernels(const struct command *self, int argc, char **argv);
 

@@ -199,9 +199,10 @@ static int print_report(json_t *report, bool lists_launches)
 
 int cmd_kernels(const struct command *self, int argc, char **argv)
 {
-    bool json = false, lists_launches = false;
+    bool json = false, lists_launches = false, measures = false;
     const struct option options[] = {
         {"launches", 'l', NULL, "list each launch too", NULL, &lists_launches},
+        {"measure", 'm', NULL, "run the graph, and measure each launch", NULL, &measures},
         {"json", 0, NULL, "print JSON", NULL, &json}};
     struct args args;
     struct session session;
@@ -212,7 +213,7 @@ int cmd_kernels(const struct command *self, int argc, char **argv)
     failed = session_open_warm(&session, args.items, args.count);
     if (failed)
         return failed;
-    failed = launches_plan(&session, &launches);
+    failed = launches_plan(&session, measures, &launches);
     session_close(&session);
     if (failed)
         return failed;
@@ -222,8 +223,12 @@ int cmd_kernels(const struct command *self, int argc, char **argv)
     json_t *report = failed ? NULL : report_of(launches);
     if (!failed && !report)
         failed = oops_memory();
+    if (!failed && measures)
+        add_costs(report);
     if (!failed)
         failed = json ? json_print(report) : print_report(report, lists_launches);
+    if (!failed && measures && !json)
+        failed = print_costs(report);
     json_decref(report);
     json_decref(launches);
     return failed;

@@ -69,6 +69,8 @@ static json_t *row_of(const tn_planned_launch *launch)
 
 struct listening {
     json_t *rows;
+    json_t *numbers; // by "exact": the number of what is measured, from 1
+    json_t *costs;   // by number - 1: what was measured, or null
     bool failed;
 };
 
@@ -78,9 +80,67 @@ static void take(void *context, const tn_planned_launch *launch)
     listening->failed |= json_array_append_new(listening->rows, row_of(launch)) != 0;
 }
 
+// --- measuring -------------------------------------------------------------------------
+
+// Of launches that are equal but for the places of their operands one is measured. The one
+// that is asked about has been told just before.
+static uint64_t want(void *context, const tn_planned_launch *launch)
+{
+    struct listening *listening = context;
+    size_t count = json_array_size(listening->rows);
+    const char *exact = text_of(json_array_get(listening->rows, count - 1), "exact");
+    (void)launch;
+    if (json_object_get(listening->numbers, exact))
+        return 0;
+    uint64_t number = json_array_size(listening->costs) + 1;
+    listening->failed |=
+        json_array_append_new(listening->costs, json_null()) ||
+        json_object_set_new(listening->numbers, exact, json_integer((json_int_t)number));
+    return number;
+}
+
+static void take_cost(void *context, uint64_t number, const tn_launch_cost *cost)
+{
+    struct listening *listening = context;
+    json_t *row =
+        json_pack("{s:f, s:f, s:I, s:I}", "folded_us", cost->folded_ns * 1e-3, "baked_us",
+                  cost->baked_ns * 1e-3, "baked_bytes", (json_int_t)cost->baked_bytes,
+                  "differing", (json_int_t)cost->differing);
+    if (cost->reason)
+        json_object_set_new(row, "not_baked", json_text(cost->reason));
+    listening->failed |= json_array_set_new(listening->costs, number - 1, row) != 0;
+}
+
+// Gives each launch what was measured for the one that stands for it.
+static void share_costs(const struct listening *listening)
+{
+    json_t *row;
+    size_t i;
+    json_array_foreach(listening->rows, i, row)
+    {
+        const json_t *number = json_object_get(listening->numbers, text_of(row, "exact"));
+        size_t at = (size_t)json_integer_value(number);
+        json_t *cost = at > 0 ? json_array_get(listening->costs, at - 1) : NULL;
+        if (cost)
+            json_object_set(row, "cost", cost);
+    }
+}
+
 // --- the backends that tell ------------------------------------------------------------
 
 #define MAX_BACKENDS 16
+
+static int ask(const char *plugin, const tn_launches *launches, const tn_host *host,
+               struct listening *listening)
+{
+    if (launches->watch(host, take, listening))
+        return oops_library();
+    if (!listening->costs)
+        return 0;
+    if (!TN_HAS(launches, measure))
+        return oops("%s tells its launches, and measures none", plugin);
+    return launches->measure(host, want, take_cost, listening) ? oops_library() : 0;
+}
 
 // Asks every backend that tells its launches. One that cannot be loaded plans nothing.
 static int listen(tn_runtime *runtime, struct listening *listening)
@@ -94,21 +154,37 @@ static int listen(tn_runtime *runtime, struct listening *listening)
         const tn_host *host;
         if (tn_provider_load(runtime, TN_IFACE_LAUNCHES, found[i].plugin, &table, &host))
             continue;
-        const tn_launches *launches = table;
-        if (launches->watch(host, take, listening))
-            return oops_library();
+        int failed = ask(found[i].plugin, table, host, listening);
+        if (failed)
+            return failed;
     }
     return 0;
 }
 
-int launches_plan(struct session *session, json_t **out)
+static int evaluate(struct session *session)
+{
+    return tn_eval_n(session->scope, session->results.items, session->results.count)
+               ? oops_scope(session->scope)
+               : 0;
+}
+
+int launches_plan(struct session *session, bool measures, json_t **out)
 {
     struct listening listening = {.rows = json_array()};
-    int failed = listening.rows ? listen(session->runtime, &listening) : oops_memory();
+    if (measures) {
+        listening.numbers = json_object();
+        listening.costs = json_array();
+    }
+    bool has_all = listening.rows && (!measures || (listening.numbers && listening.costs));
+    int failed = has_all ? listen(session->runtime, &listening) : oops_memory();
     if (!failed)
-        failed = session_plan(session);
+        failed = measures ? evaluate(session) : session_plan(session);
     if (!failed && listening.failed)
         failed = oops_memory();
+    if (!failed && measures)
+        share_costs(&listening);
+    json_decref(listening.numbers);
+    json_decref(listening.costs);
     if (failed)
         json_decref(listening.rows);
     else

@@ -9,11 +9,14 @@
 // Plans the session's results. Gives an array, owned, with an object for each launch:
 //   {"device", "step", "name", "groups": [x, y, z], "push_bytes", "constant_bytes",
 //    "spec": {id: value}, "code_bytes", "code", "kernel", "exact", "baked"}
-// The last four are hashes in hexadecimal digits. Launches with equal
+// and with `measures` the results are computed, each launch is measured, and has
+//   "cost": {"folded_us", "baked_us", "baked_bytes", "differing", "not_baked": reason}
+// if it has run. The last four of the first are hashes in hexadecimal digits. Launches with
+// equal
 //   baked   are equal in all, and their operands lie at equal offsets of their memory;
 //   exact   have equal constants and extents;
 //   kernel  are one kernel of the device;
 //   code    are one module before specialisation.
-int launches_plan(struct session *session, json_t **out);
+int launches_plan(struct session *session, bool measures, json_t **out);
 
 #endif // TOOLS_TENON_KERNELS_LAUNCH_H

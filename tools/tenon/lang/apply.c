@@ -347,6 +347,8 @@ int eval_apply(struct evaluator *e, uint32_t index)
     const struct lang_node *node = &e->tree->nodes[index];
     struct call call = {.e = e, .node = node};
     call.primitive = tn_primitive_find(e->runtime, node_text(e, node));
+    if (!call.primitive && strcmp(node_text(e, node), "grad") == 0)
+        return eval_grad(e, index);
     if (!call.primitive)
         return unknown_operator(e, node);
     call.inputs = calloc(most_inputs(&call), sizeof(*call.inputs));

@@ -58,8 +58,9 @@ int literal_list(struct evaluator *e, uint32_t index, void *values,
 int eval_body(struct evaluator *e, const struct lang_node *node, const char *text,
               const tn_type *types, uint32_t num_types, tn_captures *captures,
               const tn_graph **out_graph);
-// apply.c, index.c
+// apply.c, grad.c, index.c
 int eval_apply(struct evaluator *e, uint32_t index);
+int eval_grad(struct evaluator *e, uint32_t index);
 int eval_index(struct evaluator *e, uint32_t index);
 int eval_property(struct evaluator *e, uint32_t index);
 

@@ -89,6 +89,12 @@ struct lang_results {
 int lang_eval(const struct lang_tree *tree, tn_scope *scope, struct lang_names *names,
               struct lang_results *out);
 
+// The gradients of `result`, or of the sum of its elements. Where the result is of a dtype
+// that has none, *needs says what is expected instead; else it is NULL, and the scope has
+// the failure.
+int lang_gradients(tn_scope *scope, tn_array *result, tn_array *const *wrt, size_t count,
+                   tn_array **out, const char **needs);
+
 // Adds names from arguments "name=file.npy", "name=file.safetensors:tensor" and
 // "name=literal".
 int lang_bind(tn_scope *scope, char *const *items, int count, struct lang_names *names);

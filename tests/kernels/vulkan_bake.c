@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+// Modules with a launch's constants written into them: what is gone, what stays, and what
+// is refused. That they compute the same is tested on a device (graphs/measured.c).
+#include <criterion/criterion.h>
+#include <criterion/new/assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "compiler.h"
+#include "spirv_bake.h"
+
+enum { OP_VARIABLE = 59, OP_CONSTANT = 43, CLASS_PUSH = 9, CLASS_PRIVATE = 6 };
+
+static char reason[VK_REASON];
+
+static struct glsl_result compile(const char *body, uint32_t flags)
+{
+    char text[1024];
+    struct glsl_result result;
+    snprintf(
+        text, sizeof(text),
+        "#version 460\nlayout(local_size_x = 64) in;\nstruct pair { uint a, b; };\n"
+        "layout(push_constant) uniform Args { uint n; uint list[4]; pair p[2]; } args;\n"
+        "layout(binding = 0) buffer Out { uint d[]; } result;\n"
+        "layout(binding = 1) readonly buffer In { uint d[]; } words;\n"
+        "void main()\n{\n    uint i = gl_GlobalInvocationID.x;\n    %s\n}\n",
+        body);
+    const struct glsl_source source = {.text = text, .size = strlen(text), .flags = flags};
+    if (!glsl_compile(&source, &result))
+        cr_fatal("line %d: %s", result.line, result.message);
+    return result;
+}
+
+// Of the body's module: baked with nine words that are pushed and three at binding 1.
+static bool bake(const char *body, uint32_t flags, struct vk_code *out)
+{
+    static const uint32_t pushed[] = {901, 902, 903, 904, 905, 906, 907, 908, 909};
+    static const uint32_t bound[] = {801, 802, 803};
+    const struct spirv_words lists[] = {{bound, 3, 1}, {pushed, 9, SPIRV_PUSH}};
+    struct glsl_result result = compile(body, flags);
+    const struct vk_code code = {.words = result.words,
+                                 .size = result.num_words * sizeof(uint32_t)};
+    bool done = spirv_bake(&code, lists, 2, out, reason);
+    glsl_result_finish(&result);
+    return done;
+}
+
+// How many instructions have a word at a place.
+static uint32_t count(const struct vk_code *code, uint32_t op, uint32_t place,
+                      uint32_t word)
+{
+    uint32_t found = 0;
+    for (uint64_t at = 5; at < code->size / 4; at += code->words[at] >> 16)
+        found += (code->words[at] & 0xffff) == op && code->words[at] >> 16 > place &&
+                 code->words[at + place] == word;
+    return found;
+}
+
+Test(vulkan_bake, what_is_known_becomes_a_constant)
+{
+    struct vk_code out;
+    cr_assert(bake("if (i < args.n) result.d[i] = args.list[2] + args.p[1].b"
+                   " + words.d[args.n - 900u];",
+                   0, &out),
+              "%s", reason);
+    cr_assert(eq(u32, count(&out, OP_VARIABLE, 3, CLASS_PUSH), 0));
+    for (uint32_t word = 901; word <= 909; word++)
+        cr_assert(eq(u32, count(&out, OP_CONSTANT, 3, word),
+                     word == 901 || word == 904 || word == 909));
+    // An index that is computed: the list is a variable of the invocation.
+    cr_assert(eq(u32, count(&out, OP_VARIABLE, 3, CLASS_PRIVATE), 1));
+    cr_assert(eq(u32, count(&out, OP_CONSTANT, 3, 803), 1));
+    out.release(&out);
+}
+
+Test(vulkan_bake, a_binding_that_is_used_otherwise_stays)
+{
+    struct vk_code out;
+    cr_assert(
+        bake("if (i < args.n) result.d[i] = words.d[0] + uint(words.d.length());", 0, &out),
+        "%s", reason);
+    cr_assert(eq(u32, count(&out, OP_VARIABLE, 3, CLASS_PUSH), 0));
+    cr_assert(eq(u32, count(&out, OP_CONSTANT, 3, 801), 0));
+    cr_assert(eq(u32, count(&out, OP_CONSTANT, 3, 901), 1));
+    out.release(&out);
+}
+
+Test(vulkan_bake, what_cannot_be_baked_is_refused)
+{
+    struct vk_code out;
+    cr_assert(not(bake("pair p = args.p[i & 1u]; result.d[i] = p.a + p.b;",
+                       GLSL_NOT_OPTIMISED, &out)));
+    cr_assert(eq(str, reason, "loads a list of constants at a place that is computed"));
+}
