@@ -130,6 +130,7 @@ struct plan_op {
     uint32_t num_fused, num_kernel_inputs;
     uint32_t group;          // fuse: index of its group; NONE: none yet
     bool apart;              // fuse: it reduces, and the device declined a group with it
+    bool only_child;         // fuse: the device declined siblings of its group
     uint64_t scratch_size;   // assign: bytes
     uint64_t scratch_offset; // assign: bytes, in the arena of its device
     const char *label;
