@@ -6,7 +6,10 @@
 
 encoder: a quantised BERT-like encoder of 12 layers: products of i8, and each tensor has a scale and a
 zero point of its own. decoder: one step of a transformer's decoder of 8 layers in f32, with caches of
-keys and values. resnet: ResNet-50 on one image. Values are zeros: only types matter.
+keys and values. resnet: ResNet-50 on one image. statistics: what a batch norm and a watch on activations ask
+of one array, over its columns and over all of it. projections: those of 8 transformer layers on
+four rows, with adapters.
+Values are zeros: only types matter. `tenon bench @FOLDER/NAME.graph` times a graph that --keep saved.
 """
 
 import argparse
@@ -157,6 +160,33 @@ def resnet(p, images=1, classes=1000):
     return p.text(f"softmax({means} @ {p.input('f32', have, classes)} + {p.input('f32', classes)})")
 
 
+# --- several results of one input --------------------------------------------------------
+
+
+def statistics(p, rows=8192, columns=1024):
+    x = p.input("f32", rows, columns)
+    columns = [f"{op}, axis=0)" for op in (f"mean({x}", f"mean({x} * {x}", f"min({x}", f"max({x}", f"mean(abs({x})",
+                                           f"argmax({x}")]
+    whole = [f"{op})" for op in (f"sum({x}", f"sum({x} * {x}", f"max(abs({x})", f"sum(astype({x} == 0, f32)")]
+    return p.text(*columns, *whole)
+
+
+def projections(p, layers=8, rows=4, width=1024, rank=16):
+    """Queries, keys and values with adapters of a low rank; the values alone go on."""
+    x, results = p.input("f32", rows, width), []
+
+    def weights(have, want):
+        return p.input("f32", have, want)
+
+    for _ in range(layers):
+        h = p.let(f"rms_norm({x}, {p.input('f32', width)})")
+        made = [p.let(f"{h} @ {weights(width, columns)} + ({h} @ {weights(width, rank)}) @ {weights(rank, columns)}")
+                for columns in (width, width // 4, width)]
+        x = p.let(f"{x} + {made[2]}")
+        results += made[:2]
+    return p.text(x, *results)
+
+
 # --- saving and counting -----------------------------------------------------------------
 
 
@@ -185,7 +215,8 @@ def save(tenon, folder, name, make):
     return graph
 
 
-GRAPHS = {"encoder": encoder, "decoder": decoder, "resnet": resnet}
+GRAPHS = {"encoder": encoder, "decoder": decoder, "resnet": resnet, "statistics": statistics,
+          "projections": projections}
 
 
 def main():
@@ -200,12 +231,12 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.keep or pathlib.Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        print(f"{'graph':10}{'launches':>10}{'baked':>8}{'exact':>8}{'folded':>8}{'modules':>9}{'SPIR-V':>12}")
+        print(f"{'graph':12}{'launches':>10}{'baked':>8}{'exact':>8}{'folded':>8}{'modules':>9}{'SPIR-V':>12}")
         for name in args.names or GRAPHS:
             graph = save(args.tenon, folder, name, GRAPHS[name])
             done = subprocess.run([args.tenon, "kernels", f"@{graph}", "--json"], check=True, stdout=subprocess.PIPE)
             r = json.loads(done.stdout)
-            print(f"{name:10}" + "".join(f"{r[k]:{w}}" for k, w in
+            print(f"{name:12}" + "".join(f"{r[k]:{w}}" for k, w in
                   (("launches", 10), ("baked", 8), ("exact", 8), ("folded", 8), ("modules", 9))) +
                   f"{r['code_bytes']['modules']:12}", flush=True)
 

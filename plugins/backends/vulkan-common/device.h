@@ -47,6 +47,10 @@ struct vk_flavour {
     const tn_vulkan_module *modules;
     uint32_t num_modules;
 
+    // The text of matmul_products.comp, compiled for the products that share a launch;
+    // NULL: none do.
+    const char *products;
+
     // NULL if the program can run, else the reason (static).
     const char *(*program_refused)(tn_device *device, const tn_expr_program *program);
 

@@ -22,6 +22,7 @@ static const struct vk_flavour jit = {
     .fusion_limit = FUSION_LIMIT,
     .modules = glsl_modules,
     .num_modules = NUM_MODULES,
+    .products = glsl_products,
     .program_refused = program_device_lacks,
     .plan_program = jit_plan_program,
     .program_code = jit_program,
