@@ -367,6 +367,11 @@ tn_status plan_place(struct plan_work *work);
 tn_status plan_fuse(struct plan_work *work);
 tn_status plan_attach(struct plan_work *work);
 tn_status plan_order(struct plan_work *work, struct plan *plan);
+// Sets each value's producer to the position of the operation after sorting.
+void plan_renumber(struct plan_work *work);
+// On devices with TN_DEVICE_GROUPS: moves kernels that read one value first next to each
+// other (neighbours.c).
+tn_status plan_gather(struct plan_work *work);
 tn_status plan_assign(struct plan_work *work, struct plan *plan);
 tn_status plan_compile(struct plan_work *work, struct plan *plan);
 

@@ -3,6 +3,7 @@
 // launches that do the work of several steps. Each graph computed at once gives what its
 // nodes give alone on the CPU, by as many steps and launches as a table says.
 #include "samples.h"
+#include <tenon/launches.h>
 
 // --- graphs ----------------------------------------------------------------------------
 
@@ -117,25 +118,145 @@ static int many(const struct maker *m, tn_array *out[MOST_RESULTS])
     return 10;
 }
 
+static tn_array *product(const struct maker *m, tn_array *x, int64_t columns, int start)
+{
+    int64_t terms = tn_array_type(x)->extent[tn_array_type(x)->rank - 1];
+    return bin2(m, "matmul", x, data(m, TN_SHAPE(terms, columns), start));
+}
+
+static tn_array *turned(const struct maker *m, tn_array *x)
+{
+    return kept(m, tn_op(m->s, "transpose", TN_IN(x), tn_attrs("axes", TN_INTS(1, 0))));
+}
+
+static int projections(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(3, 70), 1);
+    out[0] = product(m, x, 24, 1);
+    out[1] = product(m, x, 1, 2);
+    out[2] = product(m, x, 57, 3);
+    return 3;
+}
+
+// Each product with work of its own behind it, in other memory or in that of an input.
+static int with_epilogues(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(5, 33), 1);
+    out[0] = un1(m, "abs", bin2(m, "add", product(m, x, 24, 1), data(m, TN_SHAPE(24), 4)));
+    out[1] = product(m, x, 24, 2);
+    tn_array *residual = un1(m, "negative", product(m, x, 9, 5));
+    out[2] = bin2(m, "add", product(m, x, 9, 3), residual);
+    return 3;
+}
+
+// Factors that lie transposed are multiplied by another kernel.
+static int transposed(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(6, 40), 1);
+    out[0] = product(m, x, 24, 1);
+    out[1] = product(m, x, 16, 2);
+    out[2] = bin2(m, "matmul", x, turned(m, data(m, TN_SHAPE(24, 40), 3)));
+    out[3] = bin2(m, "matmul", x, turned(m, data(m, TN_SHAPE(16, 40), 4)));
+    return 4;
+}
+
+// Batches of the left operand are rows; those of both are not.
+static int batches(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(2, 3, 20), 1);
+    out[0] = product(m, x, 24, 1);
+    out[1] = product(m, x, 9, 2);
+    out[2] = bin2(m, "matmul", x, data(m, TN_SHAPE(2, 20, 8), 3));
+    return 3;
+}
+
+// The second product reads the first one's result; the third is neither's.
+static int chained(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(4, 16), 1);
+    tn_array *y = product(m, x, 16, 1);
+    out[0] = product(m, y, 16, 2);
+    out[1] = product(m, x, 16, 3);
+    return 2;
+}
+
+// The later product of x is moved up, past what is made of the first one.
+static int moved_up(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(4, 16), 1), *h = product(m, x, 16, 1);
+    h = over(m, "cumsum", h, 0);
+    out[0] = over(m, "cumsum", h, 1);
+    out[1] = over(m, "cumsum", product(m, x, 16, 3), 0);
+    return 2;
+}
+
+// Two left operands, and more products than a launch takes.
+static int many_products(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(4, 16), 1), *y = data(m, TN_SHAPE(7, 12), 2);
+    for (int i = 0; i < 4; i++) {
+        out[2 * i] = product(m, x, 8 + i, i);
+        out[2 * i + 1] = product(m, y, 8 + i, i + 4);
+    }
+    return 8;
+}
+
+// By tiles of 64, and of 128, of which each fills a device.
+static int of_large_tiles(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(300, 20), 1);
+    out[0] = product(m, x, 400, 1);
+    out[1] = product(m, x, 450, 2);
+    return 2;
+}
+
 static const struct sample {
     const char *name;
     build_graph *build;
     uint32_t dtypes, vulkan_dtypes;
     uint32_t steps, vulkan_steps; // for f32
+    uint32_t launches;            // of vulkan-jit, for f32
 } graphs[] = {
-    {"statistics of rows", statistics, ALL, HALF, 1, 1},
-    {"over several axes", over_several_axes, ONLY_F32, ONLY_F32, 1, 1},
-    {"rows of one axis and of two", other_rows, ONLY_F32, ONLY_F32, 2, 2},
-    {"beside a norm", beside_a_norm, FLOATS, ONLY_F32, 1, 1},
-    {"of two arrays", of_two_arrays, ONLY_F32, ONLY_F32, 1, 1},
-    {"of weights", of_weights, ONLY_F32, ONLY_F32, 2, 2},
-    {"dependent", dependent, ONLY_F32, ONLY_F32, 3, 3},
-    {"in another order", in_another_order, ONLY_F32, ONLY_F32, 2, 2},
-    {"with gaps", with_gaps, ONLY_F32, ONLY_F32, 2, 2},
-    {"many", many, ONLY_F32, ONLY_F32, 2, 2},
+    {"statistics of rows", statistics, ALL, HALF, 1, 1, 1},
+    {"over several axes", over_several_axes, ONLY_F32, ONLY_F32, 1, 1, 1},
+    {"rows of one axis and of two", other_rows, ONLY_F32, ONLY_F32, 2, 2, 2},
+    {"beside a norm", beside_a_norm, FLOATS, ONLY_F32, 1, 1, 1},
+    {"of two arrays", of_two_arrays, ONLY_F32, ONLY_F32, 1, 1, 1},
+    {"of weights", of_weights, ONLY_F32, ONLY_F32, 2, 2, 2},
+    {"dependent", dependent, ONLY_F32, ONLY_F32, 3, 3, 3},
+    {"in another order", in_another_order, ONLY_F32, ONLY_F32, 2, 2, 2},
+    {"with gaps", with_gaps, ONLY_F32, ONLY_F32, 2, 2, 2},
+    {"many", many, ONLY_F32, ONLY_F32, 2, 2, 2},
+    {"projections", projections, ALL, ALL, 3, 3, 1},
+    {"with epilogues", with_epilogues, ALL, HALF, 4, 4, 2},
+    {"transposed", transposed, ONLY_F32, HALF, 4, 4, 2},
+    {"batches", batches, ONLY_F32, HALF, 3, 3, 2},
+    {"chained", chained, ONLY_F32, ONLY_F32, 3, 3, 2},
+    {"moved up", moved_up, ONLY_F32, ONLY_F32, 5, 5, 4},
+    {"many products", many_products, ONLY_F32, ONLY_F32, 8, 8, 2},
+    {"of large tiles", of_large_tiles, ONLY_F32, ONLY_F32, 2, 2, 1},
 };
 
 // --- comparing -------------------------------------------------------------------------
+
+static void count_launch(void *context, const tn_planned_launch *launch)
+{
+    (void)launch;
+    ++*(uint32_t *)context;
+}
+
+// Counts the launches that vulkan-jit plans from now on; NULL: no more.
+static void watch_launches(uint32_t *count)
+{
+    const void *table;
+    const tn_host *host;
+    if (strcmp(backend(), "vulkan-jit") != 0)
+        return;
+    must(NULL, tn_provider_load(runtime, TN_IFACE_LAUNCHES, "org.tenon.vulkan-jit", &table,
+                                &host));
+    const tn_launches *launches = table;
+    must(NULL, launches->watch(host, count ? count_launch : NULL, count));
+}
 
 static void run_graph(const struct sample *g, tn_dtype dtype)
 {
@@ -145,11 +266,16 @@ static void run_graph(const struct sample *g, tn_dtype dtype)
     int count = g->build(&a, at_once);
     cr_assert(eq(int, g->build(&b, alone), count));
     uint64_t before = stats_of(runtime).steps;
+    uint32_t launches = 0;
+    watch_launches(&launches);
     must(a.s, tn_eval_n(a.s, at_once, (uint64_t)count));
+    watch_launches(NULL);
     uint64_t steps = stats_of(runtime).steps - before;
     uint32_t wanted = is_cpu() ? g->steps : g->vulkan_steps;
     if (dtype == TN_F32 && steps != wanted)
         cr_fatal("%s: %llu steps, expected %u", g->name, (unsigned long long)steps, wanted);
+    if (dtype == TN_F32 && launches > 0 && launches != g->launches)
+        cr_fatal("%s: %u launches, expected %u", g->name, launches, g->launches);
     for (int i = 0; i < count; i++)
         compare(g->name, a.s, at_once[i], b.s, alone[i]);
     tn_scope_close(a.s);
