@@ -87,15 +87,11 @@ static int dependent(const struct maker *m, tn_array *out[MOST_RESULTS])
     return 1;
 }
 
-// The second one reads the elements of the first in another order.
+// The norm reads the maxima of rows as weights of columns.
 static int in_another_order(const struct maker *m, tn_array *out[MOST_RESULTS])
 {
-    tn_array *x = data(m, TN_SHAPE(48, 48), 1);
-    tn_array *most = over(m, "max", x, -1), *turned;
-    most = kept(m, tn_op(m->s, "flip", TN_IN(most), tn_attrs("axis", 0)));
-    turned =
-        kept(m, tn_op(m->s, "reshape", TN_IN(most), tn_attrs("shape", TN_INTS(48, 1))));
-    out[0] = over(m, "sum", bin2(m, "subtract", x, turned), -1);
+    tn_array *x = data(m, TN_SHAPE(48, 48), 1), *most = over(m, "max", x, -1);
+    out[0] = kept(m, tn_op(m->s, "nn.rms_norm", TN_IN(x, most), tn_attrs("eps", 1e-5)));
     return 1;
 }
 
@@ -103,7 +99,9 @@ static int in_another_order(const struct maker *m, tn_array *out[MOST_RESULTS])
 static int with_gaps(const struct maker *m, tn_array *out[MOST_RESULTS])
 {
     tn_array *x = data(m, TN_SHAPE(48, 48), 1), *y = data(m, TN_SHAPE(48, 48), 2);
-    out[0] = kept(m, tn_op(m->s, "nn.softmax", TN_IN(x), tn_attrs("axis", -1)));
+    tn_array *mean = kept(
+        m, tn_op(m->s, "mean", TN_IN(x), tn_attrs("axis", (int64_t)-1, "keepdims", 1)));
+    out[0] = bin2(m, "subtract", x, mean);
     y = kept(m, tn_op(m->s, "transpose", TN_IN(y), tn_attrs("axes", TN_INTS(1, 0))));
     out[1] = over(m, "sum", bin2(m, "multiply", x, y), -1);
     return 2;
