@@ -9,7 +9,8 @@
 // that differ only in numbers share a program.
 //
 // Reductions along the last axes of the group's extents are operations of a group as well,
-// on devices that run row programs; fuse_rows.c tells how.
+// on devices that run row programs; fuse_rows.c tells how. Groups that read an array of
+// rows side by side become one; fuse_siblings.c tells when.
 #include "fuse.h"
 
 #include <stdio.h>
@@ -21,7 +22,7 @@
 
 // --- conditions ------------------------------------------------------------------------
 
-static uint32_t find_group(const struct fuser *f, uint32_t op)
+uint32_t fuse_find_group(const struct fuser *f, uint32_t op)
 {
     uint32_t g = f->work->ops[op].group;
     if (g == NONE || f->groups[g].merged_into == NONE)
@@ -37,7 +38,7 @@ uint32_t fuse_group_of_value(const struct fuser *f, uint32_t value)
     const struct plan_value *v = &f->work->values[value];
     if (v->is_number || v->producer == NONE)
         return NONE;
-    return find_group(f, v->producer);
+    return fuse_find_group(f, v->producer);
 }
 
 bool fuse_same_elements(const tn_layout *a, const tn_layout *b)
@@ -51,9 +52,7 @@ bool fuse_same_elements(const tn_layout *a, const tn_layout *b)
     return true;
 }
 
-// Whether an operation outside the group reads one of its values before operation `op`.
-// Drops values that no operation outside the group reads any more from group->results.
-static bool needed_before(struct fuser *f, uint32_t g, uint32_t op)
+bool fuse_needed_before(struct fuser *f, uint32_t g, uint32_t op)
 {
     struct plan_work *work = f->work;
     struct group *group = &f->groups[g];
@@ -61,7 +60,7 @@ static bool needed_before(struct fuser *f, uint32_t g, uint32_t op)
     uint32_t kept = 0;
     for (uint32_t i = 0; i < group->num_results; i++) {
         struct plan_value *v = &work->values[group->results[i].value];
-        while (v->first_use != NONE && find_group(f, work->uses[v->first_use].op) == g)
+        while (v->first_use != NONE && fuse_find_group(f, work->uses[v->first_use].op) == g)
             v->first_use = work->uses[v->first_use].next;
         if (v->first_use != NONE && work->uses[v->first_use].op < op)
             early = true;
@@ -83,19 +82,22 @@ static bool may_join(struct fuser *f, uint32_t op, uint32_t g)
     if (group->num_inputs + c->num_inputs > TN_EXPR_MAX_INPUTS)
         return false;
     if (!fuse_fits(f, op, group) || !fuse_reads_in_order(f, op, g) ||
-        needed_before(f, g, op))
+        fuse_needed_before(f, g, op))
         return false;
     return group->num_results + c->num_outputs <= TN_EXPR_MAX_OUTPUTS;
 }
 
-static bool may_merge(const struct fuser *f, uint32_t op, uint32_t a, uint32_t b)
+bool fuse_may_merge(const struct fuser *f, uint32_t op, uint32_t a, uint32_t b)
 {
-    const struct plan_op *c = &f->work->ops[op];
+    static const struct plan_op none;
+    static const tn_expr_program empty;
+    const struct plan_op *c = op == NONE ? &none : &f->work->ops[op];
+    const struct member own =
+        op == NONE ? (struct member){.program = &empty} : f->members[op];
     const struct group *g = &f->groups[a], *h = &f->groups[b];
-    uint32_t insns = g->num_insns + h->num_insns + f->members[op].program->num_insns;
-    uint32_t reductions =
-        g->num_reductions + h->num_reductions + f->members[op].num_reductions;
-    return insns <= f->work->devices[c->device]->fusion_limit && fuse_same_rows(g, h) &&
+    uint32_t insns = g->num_insns + h->num_insns + own.program->num_insns;
+    uint32_t reductions = g->num_reductions + h->num_reductions + own.num_reductions;
+    return insns <= f->work->devices[g->device]->fusion_limit && fuse_same_rows(g, h) &&
            (!reductions || insns * (reductions + 1) <= TN_EXPR_MAX_INSNS) &&
            g->num_inputs + h->num_inputs + c->num_inputs <= TN_EXPR_MAX_INPUTS &&
            g->num_results + h->num_results + c->num_outputs <= TN_EXPR_MAX_OUTPUTS;
@@ -147,7 +149,7 @@ const struct group_result *fuse_find_result(const struct group *group, uint32_t 
     return NULL;
 }
 
-static bool same_operand(const struct operand *a, const struct operand *b)
+bool fuse_same_operand(const struct operand *a, const struct operand *b)
 {
     return a->value == b->value && fuse_same_elements(&a->layout, &b->layout);
 }
@@ -167,7 +169,7 @@ static tn_status emit_load(struct fuser *f, struct group *group, const struct op
     }
     for (uint32_t i = 0; i < group->num_insns; i++)
         if (group->insns[i].op == TN_EXPR_LOAD && group->insns[i].dtype == dtype &&
-            same_operand(&group->inputs[group->insns[i].a], in)) {
+            fuse_same_operand(&group->inputs[group->insns[i].a], in)) {
             group->rewritten = true;
             *out = i;
             return TN_OK;
@@ -283,8 +285,7 @@ static void merge_members(struct fuser *f, struct group *to, const struct group 
     to->first_op = first;
 }
 
-// Appends the program of group `from` to that of group `to`.
-static tn_status merge(struct fuser *f, uint32_t to, uint32_t from)
+tn_status fuse_merge(struct fuser *f, uint32_t to, uint32_t from)
 {
     uint32_t map[TN_EXPR_MAX_INSNS];
     struct group *source = &f->groups[from], *target = &f->groups[to];
@@ -344,8 +345,8 @@ static tn_status join_op(struct fuser *f, uint32_t op)
         if (home == NONE) {
             home = g;
             role = f->members[op].role;
-        } else if (may_merge(f, op, home, g)) {
-            status = merge(f, home, g);
+        } else if (fuse_may_merge(f, op, home, g)) {
+            status = fuse_merge(f, home, g);
         }
     }
     f->members[op].role = role; // in `home`, whatever it was in others
@@ -486,7 +487,7 @@ static tn_status finish_group(struct fuser *f, uint32_t g)
     if (group->num_ops == 1 && (!group->rewritten || last->kind != OP_PROGRAM))
         return TN_OK;
     if (group->num_ops > 1)
-        needed_before(f, g, NONE); // drops values that are not read outside
+        fuse_needed_before(f, g, NONE); // drops values that are not read outside
     if (group->num_results == 0) { // such as an output of a decomposition that nobody reads
         group->last_op = NONE;
         return TN_OK;
@@ -499,7 +500,7 @@ static void remove_merged(struct fuser *f)
     struct plan_work *work = f->work;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < work->num_ops; i++) {
-        uint32_t g = find_group(f, i);
+        uint32_t g = fuse_find_group(f, i);
         if (g != NONE && f->groups[g].last_op != i)
             continue;
         work->ops[kept] = work->ops[i];
@@ -540,6 +541,8 @@ static tn_status form_groups(struct fuser *f)
         if (status == TN_OK && f->members[i].program)
             status = join_op(f, i);
     }
+    for (uint32_t g = 0; g < f->num_groups && status == TN_OK; g++)
+        status = fuse_siblings(f, g);
     return status;
 }
 
@@ -555,7 +558,7 @@ static tn_status ask_devices(struct fuser *f, bool *out_again)
         bool runs = true;
         if (group->merged_into != NONE || !group->num_reductions || group->num_ops == 1)
             continue;
-        needed_before(f, g, NONE);
+        fuse_needed_before(f, g, NONE);
         if (group->num_results == 0)
             continue;
         status = make_program(f, g, name, &program);

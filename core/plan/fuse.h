@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shared by the files of stage `fuse`: fuse.c, fuse_rows.c.
+// Shared by the files of stage `fuse`: fuse.c, fuse_rows.c, fuse_siblings.c.
 #ifndef CORE_PLAN_FUSE_H
 #define CORE_PLAN_FUSE_H
 
@@ -17,6 +17,7 @@ struct group {
     uint32_t device, first_op, last_op, num_ops;
     uint32_t num_reductions; // REDUCE instructions; above 0: the group has rows
     int32_t row_axes;        // the last axes that are a row; 0: no rows, or none that fuse
+    bool has_siblings;       // groups that read one array became this one
     bool rewritten;          // the program differs from that of its only operation
     tn_layout shape;         // contiguous; extents of all its outputs but those of rows
     tn_expr_insn *insns;
@@ -54,9 +55,27 @@ struct fuser {
 };
 
 bool fuse_same_elements(const tn_layout *a, const tn_layout *b);
+bool fuse_same_operand(const struct operand *a, const struct operand *b);
+// The group that the operation is part of, or NONE.
+uint32_t fuse_find_group(const struct fuser *f, uint32_t op);
 // The group that computes this value's memory, or NONE.
 uint32_t fuse_group_of_value(const struct fuser *f, uint32_t value);
 const struct group_result *fuse_find_result(const struct group *group, uint32_t value);
+
+// Whether an operation outside the group reads one of its values before operation `op`.
+// Drops values that no operation outside the group reads any more from group->results.
+bool fuse_needed_before(struct fuser *f, uint32_t g, uint32_t op);
+
+// Whether both groups, and operation `op` that joins them (NONE: none), fit one program.
+bool fuse_may_merge(const struct fuser *f, uint32_t op, uint32_t a, uint32_t b);
+
+// Appends the program of group `from` to that of group `to`.
+tn_status fuse_merge(struct fuser *f, uint32_t to, uint32_t from);
+
+// --- siblings (fuse_siblings.c) --------------------------------------------------------
+
+// Merges into a group with rows the other groups with rows that read an array of its.
+tn_status fuse_siblings(struct fuser *f, uint32_t group);
 
 // --- rows (fuse_rows.c) ----------------------------------------------------------------
 

@@ -266,10 +266,13 @@ bool fuse_reads_in_order(const struct fuser *f, uint32_t op, uint32_t g)
 
 // --- the device's consent --------------------------------------------------------------
 
+// Siblings are separated first: each of them may be what the device takes.
 static void mark_apart(struct fuser *f, const struct group *group)
 {
     for (uint32_t i = group->first_op; i != NONE; i = f->next_member[i])
-        if (f->members[i].num_reductions > 0)
+        if (group->has_siblings)
+            f->work->ops[i].only_child = true;
+        else if (f->members[i].num_reductions > 0)
             f->work->ops[i].apart = true;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Order: operations become segments, each one submission to one device after its transfers
 // and what the host runs. On one device there is one segment, in the order of the graph.
-// With several devices, a segment takes all operations that are ready on its device, also
-// those that it makes ready itself.
+// Neighbours for devices that join steps: neighbours.c. With several devices, a segment
+// takes all operations that are ready on its device, also those that it makes ready itself.
 //
 // Ready operations wait in one heap a device, one for transfers and one for what the host
 // runs; the earliest in the graph comes first. So sorting n operations and operands takes
@@ -233,8 +233,7 @@ static void drop_empty(struct plan_work *work)
         work->values[i].producer = work->values[work->values[i].base].producer;
 }
 
-// Sets each value's producer to the position of the operation after sorting.
-static void renumber(struct plan_work *work)
+void plan_renumber(struct plan_work *work)
 {
     for (uint32_t i = 0; i < work->num_ops; i++)
         for (uint32_t k = 0; k < work->ops[i].num_outputs; k++)
@@ -256,6 +255,9 @@ tn_status plan_order(struct plan_work *work, struct plan *plan)
 {
     if (!has_effects(work))
         drop_empty(work);
+    tn_status ordered = plan_gather(work);
+    if (ordered != TN_OK)
+        return ordered;
     if (work->num_ops == 0)
         return TN_OK;
     struct sorter s = {.work = work, .plan = plan};
@@ -266,7 +268,7 @@ tn_status plan_order(struct plan_work *work, struct plan *plan)
         status = sort(&s);
     if (status == TN_OK) {
         memcpy(work->ops, s.sorted, work->num_ops * sizeof(*s.sorted));
-        renumber(work);
+        plan_renumber(work);
     }
     sorter_finish(&s);
     return status;

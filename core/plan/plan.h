@@ -130,6 +130,7 @@ struct plan_op {
     uint32_t num_fused, num_kernel_inputs;
     uint32_t group;          // fuse: index of its group; NONE: none yet
     bool apart;              // fuse: it reduces, and the device declined a group with it
+    bool only_child;         // fuse: the device declined siblings of its group
     uint64_t scratch_size;   // assign: bytes
     uint64_t scratch_offset; // assign: bytes, in the arena of its device
     const char *label;
@@ -366,6 +367,11 @@ tn_status plan_place(struct plan_work *work);
 tn_status plan_fuse(struct plan_work *work);
 tn_status plan_attach(struct plan_work *work);
 tn_status plan_order(struct plan_work *work, struct plan *plan);
+// Sets each value's producer to the position of the operation after sorting.
+void plan_renumber(struct plan_work *work);
+// On devices with TN_DEVICE_GROUPS: moves kernels that read one value first next to each
+// other (neighbours.c).
+tn_status plan_gather(struct plan_work *work);
 tn_status plan_assign(struct plan_work *work, struct plan *plan);
 tn_status plan_compile(struct plan_work *work, struct plan *plan);
 

@@ -92,6 +92,7 @@ def write_sources(out):
         file.write('#include "embedded.h"\n')
         file.write('const char glsl_expression[] =\n%s;\n' % quoted(resolve('expression.glsl')))
         file.write('const char glsl_complex[] =\n%s;\n' % quoted(resolve('complex.glsl')))
+        file.write('const char glsl_products[] =\n%s;\n' % quoted(resolve('matmul_products.comp')))
         for index, name in enumerate(files):
             file.write('static const char text%d[] =\n%s;\n' % (index, quoted(resolve(name))))
         file.write('const tn_vulkan_module glsl_modules[] = {\n')

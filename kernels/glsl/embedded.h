@@ -16,5 +16,8 @@ extern const tn_vulkan_module spirv_modules[];
 extern const char glsl_expression[];
 // What follows it where there are complex numbers: complex.glsl with its includes.
 extern const char glsl_complex[];
+// matmul_products.comp with its includes, which is compiled with a variant's macros and
+// more.
+extern const char glsl_products[];
 
 #endif // KERNELS_GLSL_EMBEDDED_H

@@ -2,88 +2,8 @@
 // Programs that become part of a kernel's step: each graph computed at once, which fuses,
 // gives what its nodes give when each is evaluated alone on the CPU. TENON_TEST_BACKEND
 // says on which backend.
-#include "device/device.h"
-#include "graph/graph.h"
-#include <string.h>
+#include "samples.h"
 #include <unistd.h>
-#include "common.h"
-
-static const char *backend(void)
-{
-    const char *name = getenv("TENON_TEST_BACKEND");
-    return name ? name : "cpu-blas";
-}
-
-static bool is_cpu(void)
-{
-    return strcmp(backend(), "cpu-blas") == 0;
-}
-
-static tn_runtime *cpu; // what is compared with
-
-static void open_with_cpu(const char *option)
-{
-    char variable[96];
-    need_device(backend());
-    snprintf(variable, sizeof(variable), "TENON_BACKEND=%s", backend());
-    runtime = open_with((const char *const[]){variable, option, NULL});
-    cpu = is_cpu() ? runtime : open_on("cpu-blas");
-}
-
-static void open_backend(void)
-{
-    open_with_cpu(NULL);
-}
-
-static void close_both(void)
-{
-    if (cpu != runtime)
-        tn_runtime_close(cpu);
-    tn_runtime_close(runtime);
-}
-
-enum { MOST_RESULTS = 3, MOST_ELEMENTS = 1 << 20 };
-
-// How a graph is built: with `alone`, each node is evaluated when it is made.
-struct maker {
-    tn_scope *s;
-    tn_dtype dtype;
-    bool alone;
-};
-
-static tn_array *kept(const struct maker *m, tn_array *x)
-{
-    must(m->s, tn_scope_status(m->s));
-    if (m->alone)
-        must(m->s, tn_eval(m->s, x));
-    return x;
-}
-
-static tn_array *un1(const struct maker *m, const char *op, tn_array *x)
-{
-    return kept(m, un(m->s, op, x));
-}
-
-static tn_array *bin2(const struct maker *m, const char *op, tn_array *x, tn_array *y)
-{
-    return kept(m, bin(m->s, op, x, y));
-}
-
-// Data of the maker's dtype: small numbers, also negative ones.
-static tn_array *data(const struct maker *m, const tn_shape *shape, int start)
-{
-    static float values[MOST_ELEMENTS];
-    int64_t count = 1;
-    for (int32_t i = 0; i < shape->rank; i++)
-        count *= shape->extent[i];
-    for (int64_t i = 0; i < count; i++)
-        values[i] = (float)((i * 7 + start) % 23 - 11) * (m->dtype == TN_I32 ? 1 : 0.125f);
-    tn_array *x = tn_from_data(m->s, TN_F32, shape, values);
-    if (m->dtype != TN_F32)
-        x = tn_op(m->s, "astype", TN_IN(x), tn_attrs("dtype", tn_dtype_name(m->dtype)));
-    must(m->s, tn_eval(m->s, x));
-    return x;
-}
 
 static tn_array *along(const struct maker *m, const char *op, tn_array *x)
 {
@@ -91,8 +11,6 @@ static tn_array *along(const struct maker *m, const char *op, tn_array *x)
 }
 
 // --- graphs ----------------------------------------------------------------------------
-
-typedef int build_graph(const struct maker *m, tn_array *out[MOST_RESULTS]);
 
 static tn_array *product(const struct maker *m, int64_t rows, int64_t k, int64_t columns)
 {
@@ -353,12 +271,6 @@ static int convolution_gradient(const struct maker *m, tn_array *out[MOST_RESULT
     return 2;
 }
 
-#define FLOATS (TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_F64) | TN_DTYPE_BIT(TN_F16))
-#define ALL (FLOATS | TN_DTYPE_BIT(TN_I32))
-#define ONLY_F32 TN_DTYPE_BIT(TN_F32)
-#define ONLY_F64 TN_DTYPE_BIT(TN_F64)
-#define HALF (TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_F16))
-
 static const struct sample {
     const char *name;
     build_graph *build;
@@ -398,39 +310,6 @@ static const struct sample {
 
 // --- comparing -------------------------------------------------------------------------
 
-static void read_as_f64(tn_scope *s, tn_array *x, double *out, int64_t count)
-{
-    tn_array *wide = tn_op(s, "astype", TN_IN(x), tn_attrs("dtype", "f64"));
-    must(s, tn_read(s, wide, out, (uint64_t)count * sizeof(*out)));
-}
-
-static void compare(const struct sample *g, tn_scope *s, tn_array *x, tn_scope *t,
-                    tn_array *y)
-{
-    static double got[MOST_ELEMENTS], want[MOST_ELEMENTS];
-    const tn_type *type = tn_array_type(x);
-    int64_t count = 1;
-    for (int32_t i = 0; i < type->rank; i++)
-        count *= type->extent[i];
-    read_as_f64(s, x, got, count);
-    read_as_f64(t, y, want, count);
-    // Sums inside kernels may be regrouped.
-    double allowed = !tn_is_float(type->dtype) ? 0 : type->dtype == TN_F16 ? 0x1p-9 : 1e-5;
-    for (int64_t i = 0; i < count; i++)
-        if (!(fabs(got[i] - want[i]) <= allowed * (1 + fabs(want[i]))))
-            cr_fatal("%s, %s, element %lld of %lld: got %g, expected %g", g->name,
-                     tn_dtype_name(type->dtype), (long long)i, (long long)count, got[i],
-                     want[i]);
-}
-
-static bool is_gpu(void)
-{
-    struct device **devices;
-    uint32_t count;
-    must(NULL, devices_open(runtime, &devices, &count));
-    return !is_cpu() && !(devices[0]->info.flags & TN_DEVICE_SOFTWARE);
-}
-
 // A GPU computes large products alone.
 static uint32_t wanted_steps(const struct sample *g)
 {
@@ -453,7 +332,7 @@ static void run_graph(const struct sample *g, tn_dtype dtype, bool count_steps)
     if (count_steps && dtype == TN_F32 && steps != wanted)
         cr_fatal("%s: %llu steps, expected %u", g->name, (unsigned long long)steps, wanted);
     for (int i = 0; i < count; i++)
-        compare(g, a.s, fused[i], b.s, alone[i]);
+        compare(g->name, a.s, fused[i], b.s, alone[i]);
     tn_scope_close(a.s);
     tn_scope_close(b.s);
 }

@@ -39,6 +39,16 @@ double now_seconds(void);
 // Runs a warm-up and `rounds` rounds, and sets the medians.
 void contest(struct contestant *list, size_t count, int rounds, uint64_t times);
 
+// How often `c` runs in a round of about `seconds`, found by doubling; the runs warm it up.
+uint64_t bench_times(struct contestant *c, double seconds);
+
+// The least of the rounds.
+double bench_least(const struct contestant *c, int rounds);
+
+// Kept values, the same on each machine: from 0 up to but without 1, or with `below` whole
+// numbers under it. NULL after a failure.
+tn_array *bench_values(tn_scope *scope, const tn_type *type, int below);
+
 // Prints one line: name, median in a fitting unit, and the comparison in `format`.
 void report(const struct bench *bench, const struct contestant *contestant,
             const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -71,6 +81,7 @@ void bench_command(struct bench *bench);
 void bench_norms(struct bench *bench);
 void bench_ops(struct bench *bench);
 void bench_lenet(struct bench *bench);
+void bench_file(struct bench *bench, const char *path); // a file of graphs
 
 // Runs a program to its end. Discards its output, or gives it in *out_text (free it). False
 // when the program cannot run or its status is not 0.

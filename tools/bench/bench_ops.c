@@ -5,7 +5,6 @@
 // graph in bench_axpby.c, the core alone in bench_graph.c, training in bench_lenet.c.
 #include "bench.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define MAX_INPUTS 5
@@ -13,7 +12,7 @@
 #define MAX_RESULTS 3
 #define ROUND_SECONDS 2e-3 // a round makes calls for about so long
 
-// An input: values from 0 up to but without 1, or of an integer dtype up to `below`.
+// An input: as bench_values() makes it.
 struct input {
     tn_dtype dtype;
     int below;
@@ -119,26 +118,12 @@ static bool has_input(const struct row *row, size_t i)
     return i < MAX_INPUTS && row->inputs[i].dtype != 0;
 }
 
-// Kept values of an input, the same on each machine. NULL after a failure.
+// The kept values of an input.
 static tn_array *make_input(tn_scope *s, const struct input *in)
 {
-    uint64_t count = 1;
-    uint32_t random = 1;
-    for (int32_t i = 0; i < in->shape.rank; i++)
-        count *= (uint64_t)in->shape.extent[i];
-    float *numbers = malloc(count * sizeof(*numbers));
-    if (!numbers)
-        return NULL;
-    for (uint64_t i = 0; i < count; i++) {
-        random = (uint32_t)((uint64_t)random * 48271 % 0x7fffffff);
-        float unit = (float)(random >> 8) / (float)(1 << 23);
-        numbers[i] = in->below ? (float)(int)(unit * (float)in->below) : unit;
-    }
-    tn_array *x = tn_from_data(s, TN_F32, &in->shape, numbers);
-    free(numbers);
-    if (in->dtype != TN_F32)
-        x = tn_op(s, "base.astype/1", TN_IN(x), tn_attrs("dtype", (int64_t)in->dtype));
-    return tn_keep(s, x);
+    tn_type type = {.dtype = in->dtype, .rank = in->shape.rank};
+    memcpy(type.extent, in->shape.extent, sizeof(type.extent));
+    return bench_values(s, &type, in->below);
 }
 
 // --- a row -------------------------------------------------------------------------------
@@ -184,24 +169,6 @@ static double run_row(struct contestant *self, uint64_t times)
     return now_seconds() - begin;
 }
 
-// Times that `c` runs in a round, found by doubling; the calls warm up as well.
-static uint64_t find_times(struct contestant *c)
-{
-    uint64_t times = 1;
-    double seconds = c->run(c, times);
-    while (seconds >= 0 && seconds < ROUND_SECONDS && times < 1 << 20)
-        seconds = c->run(c, times *= 2);
-    return times;
-}
-
-static double least_of(const struct contestant *c, int rounds)
-{
-    double least = c->seconds[0];
-    for (int i = 1; i < rounds; i++)
-        least = c->seconds[i] < least ? c->seconds[i] : least;
-    return least;
-}
-
 // An older build may lack the operator.
 static void bench_row(struct bench *bench, const struct row *row)
 {
@@ -219,8 +186,8 @@ static void bench_row(struct bench *bench, const struct row *row)
         tn_function_create(bench->runtime, apply, &t, NULL, &t.function))
         failed_run(s);
     else
-        contest(&c, 1, bench->rounds, find_times(&c));
-    report(bench, &c, "least %.3f us", least_of(&c, bench->rounds) * 1e6);
+        contest(&c, 1, bench->rounds, bench_times(&c, ROUND_SECONDS));
+    report(bench, &c, "least %.3f us", bench_least(&c, bench->rounds) * 1e6);
     tn_function_destroy(t.function);
     for (uint64_t i = 0; i < t.num_inputs; i++)
         tn_release(t.inputs[i]);

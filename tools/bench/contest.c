@@ -43,6 +43,45 @@ void contest(struct contestant *list, size_t count, int rounds, uint64_t times)
         list[i].median = median_of(list[i].seconds, rounds);
 }
 
+uint64_t bench_times(struct contestant *c, double least)
+{
+    uint64_t times = 1;
+    double seconds = c->run(c, times);
+    while (seconds >= 0 && seconds < least && times < 1 << 20)
+        seconds = c->run(c, times *= 2);
+    return times;
+}
+
+double bench_least(const struct contestant *c, int rounds)
+{
+    double least = c->seconds[0];
+    for (int i = 1; i < rounds; i++)
+        least = c->seconds[i] < least ? c->seconds[i] : least;
+    return least;
+}
+
+tn_array *bench_values(tn_scope *s, const tn_type *type, int below)
+{
+    tn_shape shape = {.rank = type->rank};
+    uint64_t count = 1;
+    uint32_t random = 1;
+    for (int32_t i = 0; i < type->rank; i++)
+        count *= (uint64_t)(shape.extent[i] = type->extent[i]);
+    float *numbers = malloc(count * sizeof(*numbers) + 1);
+    if (!numbers)
+        return NULL;
+    for (uint64_t i = 0; i < count; i++) {
+        random = (uint32_t)((uint64_t)random * 48271 % 0x7fffffff);
+        float unit = (float)(random >> 8) / (float)(1 << 23);
+        numbers[i] = below ? (float)(int)(unit * (float)below) : unit;
+    }
+    tn_array *x = tn_from_data(s, TN_F32, &shape, numbers);
+    free(numbers);
+    if (type->dtype != TN_F32)
+        x = tn_op(s, "base.astype/1", TN_IN(x), tn_attrs("dtype", (int64_t)type->dtype));
+    return tn_keep(s, x);
+}
+
 void title(const struct bench *bench, const char *format, ...)
 {
     va_list args;

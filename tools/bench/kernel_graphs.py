@@ -7,7 +7,9 @@
 encoder: a quantised BERT-like encoder of 12 layers: products of i8, and each tensor has a scale and a
 zero point of its own. decoder: one step of a transformer's decoder of 8 layers in f32, with caches of
 keys and values. resnet: ResNet-50 on one image. lenet: a step of LeNet's training by gradient descent.
-transformer: a step of the training of a transformer of 4 layers with Adam. Values are zeros: only types matter.
+transformer: a step of the training of a transformer of 4 layers with Adam. statistics: what a batch norm
+and a watch on activations ask of one array, over its columns and over all of it. projections: those of 8
+transformer layers on four rows, with adapters. Values are zeros: only types matter. `tenon bench @FOLDER/NAME.graph` times a graph that --keep saved.
 """
 
 import argparse
@@ -227,6 +229,33 @@ def transformer(p, layers=4, batch=4, length=64, width=128, heads=4, words=512):
     return p.text(loss, done, *results)
 
 
+# --- several results of one input --------------------------------------------------------
+
+
+def statistics(p, rows=8192, columns=1024):
+    x = p.input("f32", rows, columns)
+    columns = [f"{op}, axis=0)" for op in (f"mean({x}", f"mean({x} * {x}", f"min({x}", f"max({x}", f"mean(abs({x})",
+                                           f"argmax({x}")]
+    whole = [f"{op})" for op in (f"sum({x}", f"sum({x} * {x}", f"max(abs({x})", f"sum(astype({x} == 0, f32)")]
+    return p.text(*columns, *whole)
+
+
+def projections(p, layers=8, rows=4, width=1024, rank=16):
+    """Queries, keys and values with adapters of a low rank; the values alone go on."""
+    x, results = p.input("f32", rows, width), []
+
+    def weights(have, want):
+        return p.input("f32", have, want)
+
+    for _ in range(layers):
+        h = p.let(f"rms_norm({x}, {p.input('f32', width)})")
+        made = [p.let(f"{h} @ {weights(width, columns)} + ({h} @ {weights(width, rank)}) @ {weights(rank, columns)}")
+                for columns in (width, width // 4, width)]
+        x = p.let(f"{x} + {made[2]}")
+        results += made[:2]
+    return p.text(x, *results)
+
+
 # --- saving and counting -----------------------------------------------------------------
 
 
@@ -255,7 +284,8 @@ def save(tenon, folder, name, make):
     return graph
 
 
-GRAPHS = {"encoder": encoder, "decoder": decoder, "resnet": resnet, "lenet": lenet, "transformer": transformer}
+GRAPHS = {"encoder": encoder, "decoder": decoder, "resnet": resnet, "lenet": lenet, "transformer": transformer,
+          "statistics": statistics, "projections": projections}
 
 
 def main():

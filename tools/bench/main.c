@@ -23,8 +23,10 @@ static const struct {
 
 static void print_help(void)
 {
-    printf("Usage: tenon bench [NAME ...] [--rounds N] [--threads N] [--python PYTHON]\n\n"
+    printf("Usage: tenon bench [NAME|@FILE ...] [--rounds N] [--threads N] [--python "
+           "PYTHON]\n\n"
            "Measure Tenon beside its peers: contestants take turns, medians are compared.\n"
+           "@FILE: the graphs of a file that 'tenon eval --save' wrote.\n"
            "PYTHON (or TENON_BENCH_PYTHON) is a Python that has torch or mlx; without it,\n"
            "Tenon is measured alone. Without a NAME: all of them.\n\nBenchmarks:\n");
     for (size_t i = 0; i < COUNT(benchmarks); i++)
@@ -51,6 +53,8 @@ static int read_argument(struct bench *bench, bool *chosen, int argc, char **arg
         *(rounds ? &bench->rounds : &bench->threads) = value;
         return 0;
     }
+    if (argument[0] == '@')
+        return 0; // run_all takes it
     if (strcmp(argument, "--python") == 0 && *at + 1 < argc) {
         bench->python = argv[++*at];
         return 0;
@@ -64,7 +68,13 @@ static int read_argument(struct bench *bench, bool *chosen, int argc, char **arg
     return misuse(argument[0] == '-' ? "unknown option" : "no benchmark", argument);
 }
 
-static int run_all(struct bench *bench, const bool *chosen)
+// Whether an argument is a file of graphs, and not the value of the option before.
+static bool is_file(char **argv, int i)
+{
+    return argv[i][0] == '@' && strcmp(argv[i - 1], "--python") != 0;
+}
+
+static int run_all(struct bench *bench, const bool *chosen, int argc, char **argv)
 {
     char threads[16];
     snprintf(threads, sizeof(threads), "%d", bench->threads);
@@ -75,8 +85,14 @@ static int run_all(struct bench *bench, const bool *chosen)
         return 1;
     }
     printf("%d threads, medians of %d rounds in turns\n", bench->threads, bench->rounds);
+    bool has_files = false;
+    for (int i = 1; i < argc; i++)
+        if (is_file(argv, i)) {
+            bench_file(bench, argv[i] + 1);
+            has_files = true;
+        }
     for (size_t i = 0; i < COUNT(benchmarks); i++)
-        if (chosen[i] || !chosen[COUNT(benchmarks)])
+        if (chosen[i] || !(has_files || chosen[COUNT(benchmarks)]))
             benchmarks[i].run(bench);
     tn_runtime_close(bench->runtime);
     return 0;
@@ -110,5 +126,5 @@ int main(int argc, char **argv)
         if (failed)
             return failed;
     }
-    return run_all(&bench, chosen);
+    return run_all(&bench, chosen, argc, argv);
 }

@@ -42,6 +42,7 @@ static struct vk_plan throwaway(struct vk_ahead *ahead, const struct vk_plan *pl
     return (struct vk_plan){.device = plan->device,
                             .slots = plan->slots,
                             .num_slots = plan->num_slots,
+                            .groups = plan->groups,
                             .ahead = ahead,
                             .is_ahead = true};
 }

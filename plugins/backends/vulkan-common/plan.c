@@ -41,8 +41,8 @@ uint32_t plan_memory(const struct vk_plan *plan, uint32_t slot)
     return plan->slots[slot].alias - 1;
 }
 
-static bool conflicts(const struct vk_plan *plan, const struct vk_operand *a,
-                      const struct vk_operand *b)
+bool plan_conflicts(const struct vk_plan *plan, const struct vk_operand *a,
+                    const struct vk_operand *b)
 {
     return plan_memory(plan, a->slot) == plan_memory(plan, b->slot) &&
            ((a->access | b->access) & VK_WRITES) && a->offset < b->offset + b->size &&
@@ -63,8 +63,8 @@ static bool needs_barrier(const struct vk_plan *plan, const struct vk_operand *o
         const struct vk_dispatch *before = &plan->dispatches[i];
         for (uint32_t j = 0; j < before->num_operands; j++)
             for (uint32_t k = 0; k < num_operands; k++)
-                if (conflicts(plan, &plan->operands[before->first_operand + j],
-                              &operands[k]))
+                if (plan_conflicts(plan, &plan->operands[before->first_operand + j],
+                                   &operands[k]))
                     return true;
         if (before->barrier)
             return false;

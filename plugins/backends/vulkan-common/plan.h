@@ -47,13 +47,15 @@ struct vk_dispatch {
 };
 
 struct vk_ahead;    // ahead.h
+struct vk_groups;   // groups.h
 struct vk_measured; // measure.c
 
 struct vk_plan {
     tn_device *device;
-    struct vk_ahead *ahead; // plans further steps of the segment; NULL: nobody does
-    bool is_ahead;          // to be thrown away: of its dispatches only pipelines count
-    const tn_slot *slots;   // of the segment; borrowed
+    struct vk_ahead *ahead;         // plans further steps of the segment; NULL: nobody does
+    const struct vk_groups *groups; // steps that share a launch; NULL: there are none
+    bool is_ahead;        // to be thrown away: of its dispatches only pipelines count
+    const tn_slot *slots; // of the segment; borrowed
     uint32_t num_slots;
     uint32_t step;          // index of the step that is being planned
     const tn_step *planned; // that step
@@ -98,6 +100,10 @@ static inline const char *plan_step_name(const tn_step *step)
 
 // The slot that stands for this slot's memory: aliases of each other have the same.
 uint32_t plan_memory(const struct vk_plan *plan, uint32_t slot);
+
+// Whether both access the same bytes, and one of them writes.
+bool plan_conflicts(const struct vk_plan *plan, const struct vk_operand *a,
+                    const struct vk_operand *b);
 
 // The bytes of a value, from its offset to its last element.
 struct vk_operand plan_operand(const tn_value *value, uint32_t access);

@@ -1,25 +1,12 @@
 // SPDX-License-Identifier: MIT
 // base.matmul/1: any strides, batches broadcast.
-#include "kernels.h"
+#include "plan_matmul.h"
 
 #include <stdio.h>
 #include <tenon/checked.h>
 
-#define MAX_BATCH_AXES 6
 #define ENOUGH_TILES 128 // a large device has work for all its processors
 #define SMALL_TILES 256  // up to two small workgroups for each processor of a large device
-
-struct matrix {
-    uint32_t row, column; // strides
-    int32_t num_batch;    // number of batch axes
-};
-
-struct product {
-    uint64_t rows, columns, terms, batches;
-    struct matrix a, b;
-    uint32_t num_axes; // of batches
-    uint32_t extent[MAX_BATCH_AXES], a_stride[MAX_BATCH_AXES], b_stride[MAX_BATCH_AXES];
-};
 
 // The stride of an operand, which has `own` batch axes, along batch axis `axis` of `num`,
 // right-aligned; 0 if broadcast.
@@ -36,7 +23,24 @@ static int64_t batch_extent(const tn_layout *layout, int32_t own, int32_t num, i
     return at < 0 ? 1 : layout->extent[at];
 }
 
-static struct product describe(const tn_layout *a, const tn_layout *b)
+// Batches of the left operand alone whose rows follow each other are more rows.
+static void fold_batches(struct product *p)
+{
+    while (p->num_axes > 0) {
+        uint32_t at = p->num_axes - 1, extent = p->extent[at];
+        bool follow = p->rows == 1 || p->a_stride[at] == p->rows * p->a.row;
+        if (extent == 0 || (extent > 1 && (p->b_stride[at] != 0 || !follow)))
+            return;
+        if (p->rows == 1 && extent > 1)
+            p->a.row = p->a_stride[at];
+        p->rows *= extent;
+        p->batches /= extent;
+        p->extent[at] = p->a_stride[at] = p->b_stride[at] = 0;
+        p->num_axes--;
+    }
+}
+
+struct product product_describe(const tn_layout *a, const tn_layout *b)
 {
     struct product p = {.rows = 1, .columns = 1, .batches = 1};
     int32_t a_last = a->rank - 1, b_last = b->rank - 1;
@@ -64,6 +68,7 @@ static struct product describe(const tn_layout *a, const tn_layout *b)
         p.b_stride[at] = batch_stride(b, p.b.num_batch, num, axis);
         p.batches *= p.extent[at];
     }
+    fold_batches(&p);
     return p;
 }
 
@@ -181,6 +186,39 @@ static bool is_staged(const tn_step *step, const struct product *p)
            out->layout.offset % MATRIX_ALIGNMENT != 0;
 }
 
+bool product_a_along_k(const struct product *p)
+{
+    return p->a.column == 1 || p->a.row != 1;
+}
+
+bool product_b_along_k(const struct product *p)
+{
+    return p->b.row == 1 && p->b.column != 1;
+}
+
+struct tiling product_tiling(const tn_vulkan_limits *limits, const tn_step *step,
+                             const struct product *p)
+{
+    tn_dtype dtype = tn_step_output(step, 0)->layout.dtype;
+    const struct wide *wide = choose_wide(limits, step, p);
+    struct tiling tiling = {.b_along_k = p->b.column != 1};
+    if (wide) {
+        snprintf(tiling.name, sizeof(tiling.name), "%s%s", wide->name,
+                 step->num_fused > 0 ? "_by_element" : "");
+        tiling.rows = wide->rows;
+        tiling.columns = wide->columns;
+        return tiling;
+    }
+    uint32_t matrix = matrix_tile(limits, step, p);
+    tiling.rows = tiling.columns = matrix ? matrix : choose_tile(p, dtype);
+    snprintf(tiling.name, sizeof(tiling.name), "matmul_%s%s_%u%s", matrix ? "matrix_" : "",
+             dtype_glsl(dtype), tiling.rows, matrix && is_staged(step, p) ? "_staged" : "");
+    tiling.takes_any = !matrix;
+    if (tiling.takes_any)
+        tiling.b_along_k = product_b_along_k(p);
+    return tiling;
+}
+
 int32_t vk_matmul_accepts(const tn_kernel_query *query)
 {
     return query->inputs[0].dtype != TN_BOOL;
@@ -218,46 +256,16 @@ static uint32_t lay_out(uint64_t groups, uint32_t most, uint32_t *step)
     return *step ? most : (uint32_t)groups;
 }
 
-// The kernel of a product, and its tile.
-struct tiling {
-    char name[VARIANT_NAME];
-    uint32_t rows, columns;
-    bool is_aligned; // each operand is contiguous along an axis
-};
-
-static void choose_tiling(const tn_vulkan_plan *plan, const struct product *p,
-                          struct tiling *out)
-{
-    const tn_step *step = plan->step;
-    tn_dtype dtype = tn_step_output(step, 0)->layout.dtype;
-    const struct wide *wide = choose_wide(plan->limits, step, p);
-    if (wide) {
-        snprintf(out->name, sizeof(out->name), "%s%s", wide->name,
-                 step->num_fused > 0 ? "_by_element" : "");
-        out->rows = wide->rows;
-        out->columns = wide->columns;
-        out->is_aligned = true;
-        return;
-    }
-    uint32_t matrix = matrix_tile(plan->limits, step, p);
-    uint32_t tile = matrix ? matrix : choose_tile(p, dtype);
-    snprintf(out->name, sizeof(out->name), "matmul_%s%s_%u%s", matrix ? "matrix_" : "",
-             dtype_glsl(dtype), tile, matrix && is_staged(step, p) ? "_staged" : "");
-    out->rows = out->columns = tile;
-    out->is_aligned = matrix != 0;
-}
-
 tn_status vk_plan_matmul(const tn_vulkan_plan *plan)
 {
     const tn_step *step = plan->step;
     struct product p =
-        describe(&tn_step_input(step, 0)->layout, &tn_step_input(step, 1)->layout);
+        product_describe(&tn_step_input(step, 0)->layout, &tn_step_input(step, 1)->layout);
     if (p.rows == 0 || p.columns == 0 || p.batches == 0)
         return TN_OK;
     const uint32_t *most = plan->limits->max_groups;
     uint32_t step_x, step_y, step_z;
-    struct tiling tiling = {0};
-    choose_tiling(plan, &p, &tiling);
+    struct tiling tiling = product_tiling(plan->limits, step, &p);
     struct kernel_launch launch = {
         .name = tiling.name,
         .fixed_grid = true,
@@ -266,9 +274,8 @@ tn_status vk_plan_matmul(const tn_vulkan_plan *plan)
                  lay_out(p.batches, most[2], &step_z)},
     };
     kernel_spec(&launch, p.num_axes);
-    kernel_spec(&launch, p.a.column == 1 || p.a.row != 1);
-    kernel_spec(&launch,
-                tiling.is_aligned ? p.b.column != 1 : p.b.row == 1 && p.b.column != 1);
+    kernel_spec(&launch, product_a_along_k(&p));
+    kernel_spec(&launch, tiling.b_along_k);
     kernel_spec(&launch, step_x);
     kernel_spec(&launch, step_y);
     kernel_spec(&launch, step_z);

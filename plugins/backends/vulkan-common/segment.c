@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include "ahead.h"
+#include "groups.h"
 #include "kernels.h"
 #include "plan_fused.h"
 #include "plan_transpose.h"
@@ -94,8 +95,10 @@ int32_t vk_step_check(tn_device *device, const tn_step *step, const char **out_r
 static tn_status plan_step(struct vk_plan *plan, const tn_step *step)
 {
     plan->planned = step;
-    if (step->program && program_elements(step) == 0)
-        return TN_OK;
+    bool is_done;
+    tn_status status = vk_groups_plan(plan, &is_done);
+    if (is_done || (step->program && program_elements(step) == 0))
+        return status;
     if (!plan->device->is_software && plan_is_transpose(step))
         return plan_transpose(plan, step);
     if (step->program)
@@ -105,6 +108,16 @@ static tn_status plan_step(struct vk_plan *plan, const tn_step *step)
                                         "%s: no kernel",
                                         step->label ? step->label : "step");
     return plan_kernel(plan, step);
+}
+
+static tn_status plan_steps(struct vk_plan *plan, const tn_segment *segment)
+{
+    struct vk_groups *groups = vk_groups_find(plan, segment);
+    plan->groups = groups;
+    tn_status status = vk_ahead_plan(segment, plan_step, plan);
+    plan->groups = NULL;
+    free(groups);
+    return status;
 }
 
 static tn_status upload_constants(tn_device *device, tn_executable *executable)
@@ -139,7 +152,7 @@ tn_status vk_segment_compile(tn_device *device, const tn_segment *segment,
     if (!executable->wanted)
         status = device->host->fail(device->host, TN_ERR_MEMORY, "out of memory");
     if (status == TN_OK)
-        status = vk_ahead_plan(segment, plan_step, &executable->plan);
+        status = plan_steps(&executable->plan, segment);
     if (status == TN_OK)
         status = upload_constants(device, executable);
     if (status != TN_OK) {

@@ -22,6 +22,7 @@ static const struct vk_flavour jit = {
     .fusion_limit = FUSION_LIMIT,
     .modules = glsl_modules,
     .num_modules = NUM_MODULES,
+    .products = glsl_products,
     .program_refused = program_device_lacks,
     .plan_program = jit_plan_program,
     .program_code = jit_program,
@@ -34,10 +35,19 @@ static tn_status jit_device_open(const tn_host *host, uint32_t index,
     return vk_device_open(host, index, &jit, out_device);
 }
 
+static tn_status jit_device_info(const tn_host *host, uint32_t index, tn_device_info *out)
+{
+    tn_status status = vk_device_info(host, index, out);
+    if (status == TN_OK)
+        out->flags |= TN_DEVICE_GROUPS;
+    return status;
+}
+
 static const tn_backend jit_backend = {
     .struct_size = sizeof(jit_backend),
     .name = "vulkan-jit",
     .families = families,
+    .device_info = jit_device_info,
     .device_open = jit_device_open,
     VK_COMMON_SLOTS,
 };

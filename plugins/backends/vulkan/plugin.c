@@ -37,6 +37,7 @@ static const tn_backend ahead_backend = {
     .name = "vulkan",
     .families = families,
     .device_open = ahead_device_open,
+    .device_info = vk_device_info,
     VK_COMMON_SLOTS,
 };
 

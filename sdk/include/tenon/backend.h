@@ -70,6 +70,9 @@ enum {
     // Runs steps with tn_step.fused that step_check accepts. Without the flag, or without
     // step_check, no step has any.
     TN_DEVICE_FUSES = 32,
+    // Joins steps into one launch. Kernels that read the same value first are steps in a
+    // row then, as far as what they read is there, with results in memory of their own.
+    TN_DEVICE_GROUPS = 128,
 };
 
 // Description of a device. Filled by device_info, up to the caller's struct_size; constant

@@ -14,7 +14,8 @@
 static const char details[] =
     "Contestants take turns, medians are compared. PYTHON (or TENON_BENCH_PYTHON) is a\n"
     "Python that has torch or mlx; without it, Tenon is measured alone. NAME is matmul,\n"
-    "axpby, replay, first, command or lenet; without one, all of them are made.\n";
+    "axpby, replay, first, command or lenet; without one, all of them are made.\n"
+    "@FILE as NAME: the graphs of a file that 'tenon eval --save' wrote.\n";
 
 int cmd_bench(const struct command *self, int argc, char **argv)
 {

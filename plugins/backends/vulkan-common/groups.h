@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// Steps of a segment that share a launch. A group has the place of its first step; a later
+// step joins where no step in between depends on it, or it on them, by the memory that they
+// access.
+#ifndef VULKAN_COMMON_GROUPS_H
+#define VULKAN_COMMON_GROUPS_H
+
+#include "plan.h"
+
+#define GROUP_MAX_STEPS 6
+
+// The group of a step: zero: it has none.
+struct vk_group_place {
+    uint32_t count; // steps, in the first one's place
+    uint32_t steps[GROUP_MAX_STEPS];
+    bool is_later; // a group before has the step
+};
+
+struct vk_groups {
+    const tn_segment *segment;      // borrowed
+    struct vk_group_place places[]; // by step
+};
+
+// Finds the groups of the segment, for free(). NULL: there are none, or memory is short,
+// and then each step has its own launches.
+struct vk_groups *vk_groups_find(const struct vk_plan *plan, const tn_segment *segment);
+
+// Plans the group of which the step that is planned is the first; *out_done when the step
+// is planned, by itself or before.
+tn_status vk_groups_plan(struct vk_plan *plan, bool *out_done);
+
+#endif // VULKAN_COMMON_GROUPS_H

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// A product of matrices, and the kernel for it.
+#ifndef VULKAN_COMMON_PLAN_MATMUL_H
+#define VULKAN_COMMON_PLAN_MATMUL_H
+
+#include "kernels.h"
+
+#define MAX_BATCH_AXES 6
+
+struct matrix {
+    uint32_t row, column; // strides
+    int32_t num_batch;    // number of batch axes
+};
+
+struct product {
+    uint64_t rows, columns, terms, batches;
+    struct matrix a, b;
+    uint32_t num_axes; // of batches
+    uint32_t extent[MAX_BATCH_AXES], a_stride[MAX_BATCH_AXES], b_stride[MAX_BATCH_AXES];
+};
+
+struct product product_describe(const tn_layout *a, const tn_layout *b);
+
+// Whether neighbouring terms of the operands are neighbours in memory: matmul.comp's
+// A_ALONG_K and B_ALONG_K.
+bool product_a_along_k(const struct product *p);
+bool product_b_along_k(const struct product *p);
+
+// The kernel of a product, and its tile.
+struct tiling {
+    char name[VARIANT_NAME]; // of the variant: "matmul_f32_64"
+    uint32_t rows, columns;
+    bool takes_any; // matmul.comp: operands of any strides
+    bool b_along_k; // the kernel's B_ALONG_K
+};
+
+struct tiling product_tiling(const tn_vulkan_limits *limits, const tn_step *step,
+                             const struct product *p);
+
+#endif // VULKAN_COMMON_PLAN_MATMUL_H

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// Products of matrices that share a launch (kernels/glsl/matmul_products.comp).
+#ifndef VULKAN_COMMON_PLAN_PRODUCTS_H
+#define VULKAN_COMMON_PLAN_PRODUCTS_H
+
+#include "plan.h"
+
+// Whether the steps are products by this backend's own kernel that fit one launch, and are
+// faster so. One step: whether it may be one of several. The first count - 1 fit.
+bool products_fit(const struct vk_plan *plan, const tn_step *const *steps, uint32_t count);
+
+// Plans the launch of two steps or more, which do not depend on each other.
+tn_status products_plan(struct vk_plan *plan, const tn_step *const *steps, uint32_t count);
+
+#endif // VULKAN_COMMON_PLAN_PRODUCTS_H

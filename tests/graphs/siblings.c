@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: MIT
+// Steps that share an input: reductions that become one row program, and on vulkan-jit
+// launches that do the work of several steps. Each graph computed at once gives what its
+// nodes give alone on the CPU, by as many steps and launches as a table says.
+#include "samples.h"
+#include <tenon/launches.h>
+
+// --- graphs ----------------------------------------------------------------------------
+
+static tn_array *over(const struct maker *m, const char *op, tn_array *x, int64_t axis)
+{
+    return kept(m, tn_op(m->s, op, TN_IN(x), tn_attrs("axis", axis)));
+}
+
+static tn_array *over_two(const struct maker *m, const char *op, tn_array *x)
+{
+    return kept(m, tn_op(m->s, op, TN_IN(x), tn_attrs("axis", TN_INTS(-2, -1))));
+}
+
+static tn_array *square(const struct maker *m, tn_array *x)
+{
+    return bin2(m, "multiply", x, x);
+}
+
+static int statistics(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(40, 48), 1);
+    out[0] = over(m, "sum", x, -1);
+    out[1] = over(m, "max", x, -1);
+    out[2] = over(m, "sum", square(m, x), -1);
+    out[3] = over(m, "min", un1(m, "abs", x), -1);
+    return 4;
+}
+
+static int over_several_axes(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(12, 6, 16), 2);
+    out[0] = over_two(m, "mean", x);
+    out[1] = over_two(m, "max", x);
+    return 2;
+}
+
+// Rows of one axis and of two are not the same rows.
+static int other_rows(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(12, 40, 48), 2);
+    out[0] = over_two(m, "mean", x);
+    out[1] = over(m, "max", x, -1);
+    return 2;
+}
+
+// A norm and a maximum of what is normalised, and their elements.
+static int beside_a_norm(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(40, 48), 3), *w = data(m, TN_SHAPE(48), 4);
+    out[0] = kept(m, tn_op(m->s, "nn.rms_norm", TN_IN(x, w), tn_attrs("eps", 1e-5)));
+    out[1] = over(m, "max", x, -1);
+    return 2;
+}
+
+// Two arrays, each of which one of the reductions reads alone.
+static int of_two_arrays(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(40, 48), 3), *y = data(m, TN_SHAPE(40, 48), 5);
+    out[0] = over(m, "sum", x, -1);
+    out[1] = over(m, "sum", bin2(m, "multiply", x, y), -1);
+    out[2] = over(m, "max", y, -1);
+    return 3;
+}
+
+// What both read is a row of weights.
+static int of_weights(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *w = data(m, TN_SHAPE(48), 4);
+    for (int i = 0; i < 2; i++)
+        out[i] = over(m, "sum", bin2(m, "multiply", data(m, TN_SHAPE(40, 48), i), w), -1);
+    return 2;
+}
+
+// The second sum needs the first one, by way of a product.
+static int dependent(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(40, 48), 1);
+    tn_array *sum = over(m, "max", x, -1);
+    tn_array *y = bin2(m, "matmul", data(m, TN_SHAPE(48, 40), 2), sum);
+    out[0] = over(m, "sum", bin2(m, "multiply", x, y), -1);
+    return 1;
+}
+
+// The norm reads the maxima of rows as weights of columns.
+static int in_another_order(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(48, 48), 1), *most = over(m, "max", x, -1);
+    out[0] = kept(m, tn_op(m->s, "nn.rms_norm", TN_IN(x, most), tn_attrs("eps", 1e-5)));
+    return 1;
+}
+
+// A sibling that devices decline, for its gaps, leaves the others as they are.
+static int with_gaps(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(48, 48), 1), *y = data(m, TN_SHAPE(48, 48), 2);
+    tn_array *mean = kept(
+        m, tn_op(m->s, "mean", TN_IN(x), tn_attrs("axis", (int64_t)-1, "keepdims", 1)));
+    out[0] = bin2(m, "subtract", x, mean);
+    y = kept(m, tn_op(m->s, "transpose", TN_IN(y), tn_attrs("axes", TN_INTS(1, 0))));
+    out[1] = over(m, "sum", bin2(m, "multiply", x, y), -1);
+    return 2;
+}
+
+// More results than a program has.
+static int many(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(40, 48), 1);
+    for (int i = 0; i < 10; i++)
+        out[i] = over(m, "sum", bin2(m, "maximum", x, tn_float(m->s, i * 0.25)), -1);
+    return 10;
+}
+
+static tn_array *product(const struct maker *m, tn_array *x, int64_t columns, int start)
+{
+    int64_t terms = tn_array_type(x)->extent[tn_array_type(x)->rank - 1];
+    return bin2(m, "matmul", x, data(m, TN_SHAPE(terms, columns), start));
+}
+
+static tn_array *turned(const struct maker *m, tn_array *x)
+{
+    return kept(m, tn_op(m->s, "transpose", TN_IN(x), tn_attrs("axes", TN_INTS(1, 0))));
+}
+
+static int projections(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(3, 70), 1);
+    out[0] = product(m, x, 24, 1);
+    out[1] = product(m, x, 1, 2);
+    out[2] = product(m, x, 57, 3);
+    return 3;
+}
+
+// Each product with work of its own behind it, in other memory or in that of an input.
+static int with_epilogues(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(5, 33), 1);
+    out[0] = un1(m, "abs", bin2(m, "add", product(m, x, 24, 1), data(m, TN_SHAPE(24), 4)));
+    out[1] = product(m, x, 24, 2);
+    tn_array *residual = un1(m, "negative", product(m, x, 9, 5));
+    out[2] = bin2(m, "add", product(m, x, 9, 3), residual);
+    return 3;
+}
+
+// Factors that lie transposed are multiplied by another kernel.
+static int transposed(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(6, 40), 1);
+    out[0] = product(m, x, 24, 1);
+    out[1] = product(m, x, 16, 2);
+    out[2] = bin2(m, "matmul", x, turned(m, data(m, TN_SHAPE(24, 40), 3)));
+    out[3] = bin2(m, "matmul", x, turned(m, data(m, TN_SHAPE(16, 40), 4)));
+    return 4;
+}
+
+// Batches of the left operand are rows; those of both are not.
+static int batches(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(2, 3, 20), 1);
+    out[0] = product(m, x, 24, 1);
+    out[1] = product(m, x, 9, 2);
+    out[2] = bin2(m, "matmul", x, data(m, TN_SHAPE(2, 20, 8), 3));
+    return 3;
+}
+
+// The second product reads the first one's result; the third is neither's.
+static int chained(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(4, 16), 1);
+    tn_array *y = product(m, x, 16, 1);
+    out[0] = product(m, y, 16, 2);
+    out[1] = product(m, x, 16, 3);
+    return 2;
+}
+
+// The later product of x is moved up, past what is made of the first one.
+static int moved_up(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(4, 16), 1), *h = product(m, x, 16, 1);
+    h = over(m, "cumsum", h, 0);
+    out[0] = over(m, "cumsum", h, 1);
+    out[1] = over(m, "cumsum", product(m, x, 16, 3), 0);
+    return 2;
+}
+
+// Two left operands, and more products than a launch takes.
+static int many_products(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(4, 16), 1), *y = data(m, TN_SHAPE(7, 12), 2);
+    for (int i = 0; i < 4; i++) {
+        out[2 * i] = product(m, x, 8 + i, i);
+        out[2 * i + 1] = product(m, y, 8 + i, i + 4);
+    }
+    return 8;
+}
+
+// By tiles of 64, and of 128, of which each fills a device.
+static int of_large_tiles(const struct maker *m, tn_array *out[MOST_RESULTS])
+{
+    tn_array *x = data(m, TN_SHAPE(300, 20), 1);
+    out[0] = product(m, x, 400, 1);
+    out[1] = product(m, x, 450, 2);
+    return 2;
+}
+
+static const struct sample {
+    const char *name;
+    build_graph *build;
+    uint32_t dtypes, vulkan_dtypes;
+    uint32_t steps, vulkan_steps; // for f32
+    uint32_t launches;            // of vulkan-jit, for f32; 0: open
+} graphs[] = {
+    {"statistics of rows", statistics, ALL, HALF, 1, 1, 1},
+    {"over several axes", over_several_axes, ONLY_F32, ONLY_F32, 1, 1, 1},
+    {"rows of one axis and of two", other_rows, ONLY_F32, ONLY_F32, 2, 2, 0},
+    {"beside a norm", beside_a_norm, FLOATS, ONLY_F32, 1, 1, 1},
+    {"of two arrays", of_two_arrays, ONLY_F32, ONLY_F32, 1, 1, 1},
+    {"of weights", of_weights, ONLY_F32, ONLY_F32, 2, 2, 0},
+    {"dependent", dependent, ONLY_F32, ONLY_F32, 3, 3, 0},
+    {"in another order", in_another_order, ONLY_F32, ONLY_F32, 2, 2, 0},
+    {"with gaps", with_gaps, ONLY_F32, ONLY_F32, 2, 2, 0},
+    {"many", many, ONLY_F32, ONLY_F32, 2, 2, 0},
+    {"projections", projections, ALL, ALL, 3, 3, 1},
+    {"with epilogues", with_epilogues, ALL, HALF, 4, 4, 2},
+    {"transposed", transposed, ONLY_F32, HALF, 4, 4, 2},
+    {"batches", batches, ONLY_F32, HALF, 3, 3, 2},
+    {"chained", chained, ONLY_F32, ONLY_F32, 3, 3, 2},
+    {"moved up", moved_up, ONLY_F32, ONLY_F32, 5, 5, 4},
+    {"many products", many_products, ONLY_F32, ONLY_F32, 8, 8, 2},
+    {"of large tiles", of_large_tiles, ONLY_F32, ONLY_F32, 2, 2, 1},
+};
+
+// --- comparing -------------------------------------------------------------------------
+
+static void count_launch(void *context, const tn_planned_launch *launch)
+{
+    (void)launch;
+    ++*(uint32_t *)context;
+}
+
+// Counts the launches that vulkan-jit plans from now on; NULL: no more.
+static void watch_launches(uint32_t *count)
+{
+    const void *table;
+    const tn_host *host;
+    if (strcmp(backend(), "vulkan-jit") != 0)
+        return;
+    must(NULL, tn_provider_load(runtime, TN_IFACE_LAUNCHES, "org.tenon.vulkan-jit", &table,
+                                &host));
+    const tn_launches *launches = table;
+    must(NULL, launches->watch(host, count ? count_launch : NULL, count));
+}
+
+static void run_graph(const struct sample *g, tn_dtype dtype)
+{
+    tn_array *at_once[MOST_RESULTS], *alone[MOST_RESULTS];
+    struct maker a = {tn_scope_open(runtime), dtype, false};
+    struct maker b = {tn_scope_open(cpu), dtype, true};
+    int count = g->build(&a, at_once);
+    cr_assert(eq(int, g->build(&b, alone), count));
+    uint64_t before = stats_of(runtime).steps;
+    uint32_t launches = 0;
+    watch_launches(&launches);
+    must(a.s, tn_eval_n(a.s, at_once, (uint64_t)count));
+    watch_launches(NULL);
+    uint64_t steps = stats_of(runtime).steps - before;
+    uint32_t wanted = is_cpu() ? g->steps : g->vulkan_steps;
+    if (dtype == TN_F32 && steps != wanted)
+        cr_fatal("%s: %llu steps, expected %u", g->name, (unsigned long long)steps, wanted);
+    if (dtype == TN_F32 && launches > 0 && g->launches > 0 && launches != g->launches)
+        cr_fatal("%s: %u launches, expected %u", g->name, launches, g->launches);
+    for (int i = 0; i < count; i++)
+        compare(g->name, a.s, at_once[i], b.s, alone[i]);
+    tn_scope_close(a.s);
+    tn_scope_close(b.s);
+}
+
+enum { NUM_GRAPHS = sizeof(graphs) / sizeof(*graphs) };
+
+static void run_graphs(void)
+{
+    static const tn_dtype dtypes[] = {TN_F32, TN_F64, TN_F16, TN_I32};
+    for (size_t i = 0; i < NUM_GRAPHS; i++)
+        for (size_t k = 0; k < sizeof(dtypes) / sizeof(*dtypes); k++)
+            if ((is_cpu() ? graphs[i].dtypes : graphs[i].vulkan_dtypes) &
+                TN_DTYPE_BIT(dtypes[k]))
+                run_graph(&graphs[i], dtypes[k]);
+}
+
+TestSuite(siblings, .init = open_backend, .fini = close_both);
+
+Test(siblings, joined_steps_give_what_their_parts_give)
+{
+    run_graphs();
+}
