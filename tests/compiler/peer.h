@@ -13,6 +13,9 @@ bool peer_compile(const struct glsl_source *source, struct glsl_result *out);
 const char *peer_compiler_version(void);
 void peer_compiler_unload(void);
 
+// The same without our compiler: false, and the error, where glslang refuses.
+bool peer_compile_alone(const struct glsl_source *source, struct glsl_result *out);
+
 // All of `spirv-opt -O` on a module, whose words it replaces. False: the optimiser ended
 // in a crash, or refuses the module, which stays as it is.
 bool spirv_optimise_all(struct glsl_result *module);
