@@ -45,4 +45,5 @@ const char *glsl_compiler_version(void)
 
 void glsl_compiler_unload(void)
 {
+    compiler_free_kept();
 }

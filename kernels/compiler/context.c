@@ -2,27 +2,129 @@
 #include "context.h"
 
 #include <stdalign.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+// --- memory -----------------------------------------------------------------------------
+
+// Bytes in [clean, dirty) have the values of an earlier compilation; they are cleared a
+// part at a time, so that they are in the first-level cache when they are used.
 struct arena_chunk {
     struct arena_chunk *next;
     size_t used, size; // bytes behind the chunk
+    size_t clean, dirty;
     alignas(max_align_t) unsigned char bytes[];
 };
 
 enum {
     FIRST_CHUNK = 64 << 10,
     MOST_CHUNK = 4 << 20,
+    CLEARED = 4096,
     FIRST_BUCKETS = 2048, // a power of two
+    // Memory that is kept for later compilations: most bytes of one, and of how many.
+    MOST_KEPT = 2 << 20,
+    NUM_KEPT = 4,
 };
 
-static struct arena_chunk *add_chunk(struct compiler *c, size_t size)
+// A sanitizer shall see each allocation, its bounds and its end.
+#if defined(__SANITIZE_ADDRESS__)
+#define ONE_BY_ONE 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
+#define ONE_BY_ONE 1
+#endif
+#endif
+#ifndef ONE_BY_ONE
+#define ONE_BY_ONE 0
+#endif
+
+// Chunks of compilations that have ended, the largest first. A compilation takes one list.
+static struct arena_chunk *_Atomic kept[NUM_KEPT];
+
+static void free_chunks(struct arena_chunk *chunk)
+{
+    while (chunk) {
+        struct arena_chunk *next = chunk->next;
+        free(chunk);
+        chunk = next;
+    }
+}
+
+static struct arena_chunk *take_kept(void)
+{
+    struct arena_chunk *list = NULL;
+    for (int i = 0; i < NUM_KEPT && !list; i++)
+        list = atomic_exchange(&kept[i], NULL);
+    return list;
+}
+
+static void keep(struct arena_chunk *list)
+{
+    for (int i = 0; i < NUM_KEPT && list; i++) {
+        struct arena_chunk *none = NULL;
+        if (atomic_compare_exchange_strong(&kept[i], &none, list))
+            return;
+    }
+    free_chunks(list);
+}
+
+void compiler_free_kept(void)
+{
+    for (int i = 0; i < NUM_KEPT; i++)
+        free_chunks(atomic_exchange(&kept[i], NULL));
+}
+
+// Moves chunks to the front of *kept_chunks, as long as these have at most *left bytes.
+static void sort_out(struct arena_chunk *chunk, struct arena_chunk **kept_chunks,
+                     size_t *left)
+{
+    for (struct arena_chunk *next; chunk; chunk = next) {
+        next = chunk->next;
+        if (ONE_BY_ONE || chunk->size > *left) {
+            free(chunk);
+            continue;
+        }
+        *left -= chunk->size;
+        chunk->dirty = chunk->used > chunk->dirty ? chunk->used : chunk->dirty;
+        struct arena_chunk **at = kept_chunks;
+        while (*at && (*at)->size > chunk->size)
+            at = &(*at)->next;
+        chunk->next = *at;
+        *at = chunk;
+    }
+}
+
+static void end_memory(struct compiler *c)
+{
+    struct arena_chunk *list = NULL;
+    size_t left = MOST_KEPT;
+    sort_out(c->chunks, &list, &left);
+    sort_out(c->spare, &list, &left);
+    c->chunks = c->spare = NULL;
+    keep(list);
+}
+
+// A chunk of an earlier compilation, or NULL.
+static struct arena_chunk *take_spare(struct compiler *c, size_t size)
+{
+    struct arena_chunk **at = &c->spare;
+    while (*at && (*at)->size < size)
+        at = &(*at)->next;
+    struct arena_chunk *chunk = *at;
+    if (!chunk || chunk->size > MOST_MEMORY - c->memory)
+        return NULL;
+    *at = chunk->next;
+    chunk->used = chunk->clean = 0;
+    return chunk;
+}
+
+static struct arena_chunk *make_chunk(struct compiler *c, size_t size)
 {
     size_t room = c->memory < FIRST_CHUNK ? FIRST_CHUNK : c->memory;
     room = room > MOST_CHUNK ? MOST_CHUNK : room;
-    room = size > room ? size : room;
+    room = size > room || ONE_BY_ONE ? size : room;
     if (room > MOST_MEMORY - c->memory)
         room = size;
     if (room > MOST_MEMORY - c->memory)
@@ -32,12 +134,30 @@ static struct arena_chunk *add_chunk(struct compiler *c, size_t size)
     if (!chunk)
         compiler_fail(c, NULL, "out of memory: no %zu bytes", room);
     chunk->size = room;
-    c->memory += room;
+    return chunk;
+}
+
+static struct arena_chunk *add_chunk(struct compiler *c, size_t size)
+{
+    struct arena_chunk *chunk = take_spare(c, size);
+    if (!chunk)
+        chunk = make_chunk(c, size);
+    c->memory += chunk->size;
     // A chunk that is full at once goes behind the one that still has room.
-    struct arena_chunk **at = c->chunks && room == size ? &c->chunks->next : &c->chunks;
+    struct arena_chunk **at =
+        c->chunks && chunk->size == size ? &c->chunks->next : &c->chunks;
     chunk->next = *at;
     *at = chunk;
     return chunk;
+}
+
+static void clear(struct arena_chunk *chunk)
+{
+    size_t end =
+        chunk->used > chunk->clean + CLEARED ? chunk->used : chunk->clean + CLEARED;
+    end = end > chunk->dirty ? chunk->dirty : end;
+    memset(chunk->bytes + chunk->clean, 0, end - chunk->clean);
+    chunk->clean = end;
 }
 
 void *compiler_allocate(struct compiler *c, size_t size)
@@ -45,12 +165,15 @@ void *compiler_allocate(struct compiler *c, size_t size)
     if (size > MOST_MEMORY)
         compiler_fail(c, NULL, "the source needs more than %d MiB of memory to compile",
                       MOST_MEMORY >> 20);
-    size = (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
+    if (!ONE_BY_ONE)
+        size = (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
     struct arena_chunk *chunk = c->chunks;
     if (!chunk || size > chunk->size - chunk->used)
         chunk = add_chunk(c, size);
     void *memory = chunk->bytes + chunk->used;
     chunk->used += size;
+    if (chunk->used > chunk->clean && chunk->clean < chunk->dirty)
+        clear(chunk);
     return memory;
 }
 
@@ -80,12 +203,9 @@ static bool run(struct compiler *c, void (*work)(struct compiler *, void *), voi
 bool compiler_run(struct compiler *c, void (*work)(struct compiler *, void *),
                   void *context)
 {
+    c->spare = ONE_BY_ONE ? NULL : take_kept();
     bool ok = run(c, work, context);
-    while (c->chunks) {
-        struct arena_chunk *chunk = c->chunks;
-        c->chunks = chunk->next;
-        free(chunk);
-    }
+    end_memory(c);
     if (ok)
         return true;
     free(c->result->words);

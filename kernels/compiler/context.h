@@ -38,6 +38,7 @@ struct compiler {
     struct glsl_result *result;
     jmp_buf failed;
     struct arena_chunk *chunks; // newest first
+    struct arena_chunk *spare;  // of earlier compilations, the largest first
     size_t memory;              // bytes of all chunks
     struct name **buckets;
     uint32_t num_buckets, num_names;
@@ -75,6 +76,9 @@ uint32_t compiler_file(struct compiler *c, const char *name);
 // succeeded; result->words are freed otherwise.
 bool compiler_run(struct compiler *c, void (*work)(struct compiler *c, void *context),
                   void *context);
+
+// Frees what compilations have kept for later ones.
+void compiler_free_kept(void);
 
 // Ends the compilation with an error at a place (NULL: none). One sentence without a full
 // stop: got, expected. Texts of the source go through %.*s and are cut where they are long.

@@ -178,6 +178,52 @@ void opt_dead(struct optimiser *o, bool with_globals)
     sweep_section(&m, &ir->decorations, true);
 }
 
+// --- functions that are not called
+// ---------------------------------------------------------
+
+static void visit_calls(const struct optimiser *o, const struct ir_function *function,
+                        bool *is_called, uint32_t *queue, uint32_t *count)
+{
+    for (const struct ir_block *b = function->first; b; b = b->next)
+        for (const struct ir_inst *inst = b->insts.first; inst; inst = inst->next) {
+            uint32_t mark = inst->op == OpFunctionCall
+                                ? ir_definition(o->ir, inst->operands[0])->mark
+                                : 0;
+            if (mark && !is_called[mark]) {
+                is_called[mark] = true;
+                queue[(*count)++] = mark;
+            }
+        }
+}
+
+void opt_uncalled(struct optimiser *o)
+{
+    struct ir *ir = o->ir;
+    if (o->keeps_functions || !ir->entry_points.first)
+        return;
+    bool *is_called = ir_scratch(ir, o->num_functions + 1);
+    uint32_t *queue = ir_scratch(ir, (o->num_functions + 1) * sizeof(*queue)), count = 0;
+    for (const struct ir_inst *e = ir->entry_points.first; e; e = e->next) {
+        uint32_t mark = ir_definition(ir, e->operands[1])->mark;
+        if (!is_called[mark])
+            queue[count++] = mark;
+        is_called[mark] = true;
+    }
+    while (count > 0) {
+        uint32_t mark = queue[--count];
+        visit_calls(o, o->functions[mark], is_called, queue, &count);
+    }
+    struct ir_function **link = &ir->functions;
+    ir->last_function = NULL;
+    for (struct ir_function *f = ir->functions; f; f = f->next) {
+        if (!is_called[f->head->mark])
+            continue;
+        *link = ir->last_function = f;
+        link = &f->next;
+    }
+    *link = NULL;
+}
+
 // --- ids ---------------------------------------------------------------------------------
 
 static uint32_t number_of(uint32_t *numbers, uint32_t *count, uint32_t id)

@@ -4,7 +4,8 @@
 //
 // Every call is inlined but these: of functions without exactly one return outside of
 // selections and loops; recursive ones; and, when the caller has grown to more than
-// MOST_INSTS instructions, calls of functions that are neither small nor called once.
+// MOST_INSTS instructions, calls of functions that are neither small nor called once. The
+// only call of a function gets the body itself, others a copy.
 #include "optimise.h"
 #include "spirv.h"
 
@@ -152,6 +153,58 @@ static void copy_body(struct copy *copy)
     clear_map(in, copy->from);
 }
 
+// --- the body itself ---------------------------------------------------------------------
+
+static void move_variable(struct copy *copy, struct ir_inst *inst)
+{
+    struct ir_block *first = copy->call->block->function->first;
+    ir_remove(inst);
+    ir_insert(first, first->insts.first, inst);
+    if (inst->num_operands > 1)
+        ir_insert(copy->into, copy->after ? NULL : copy->call,
+                  opt_make(copy->in->o, OpStore, 0, 2,
+                           (uint32_t[]){inst->id, inst->operands[1]}));
+    inst->num_operands = 1;
+}
+
+static void move_insts(struct copy *copy, struct ir_block *block)
+{
+    for (struct ir_inst *inst = block->insts.first, *next; inst; inst = next) {
+        next = inst->next;
+        if (inst->op == OpVariable) {
+            move_variable(copy, inst);
+        } else if (inst->op == OpReturn || inst->op == OpReturnValue) {
+            ir_remove(inst);
+            copy_return(copy, inst);
+        } else if (block != copy->into) {
+            ir_remove(inst);
+            ir_insert(copy->into, copy->after ? NULL : copy->call, inst);
+        }
+    }
+}
+
+// The function is left without blocks.
+static void move_body(struct copy *copy)
+{
+    struct optimiser *o = copy->in->o;
+    struct ir_function *from = copy->from;
+    struct ir_block *first = from->first;
+    uint32_t i = 1;
+    for (const struct ir_inst *p = from->parameters.first; p; p = p->next)
+        opt_replace(o, p->id, copy->call->operands[i++]);
+    opt_rename_pred(o, first->insts.last, first->id, copy->into->id);
+    o->ir->labels[first->id] = NULL;
+    for (struct ir_block *block = first, *next; block; block = next) {
+        next = block->next;
+        if (block != first) {
+            opt_insert_block(copy->into, block);
+            copy->into = block;
+        }
+        move_insts(copy, block);
+    }
+    from->first = from->last = NULL;
+}
+
 // --- the call's place --------------------------------------------------------------------
 
 // Moves an instruction and what follows it to a new block behind its own, which has no
@@ -185,8 +238,10 @@ static void split_header(struct optimiser *o, struct ir_block *header)
     ir_insert(header, NULL, opt_make(o, OpBranch, 0, 1, &rest->id));
 }
 
-static void inline_call(struct inlining *in, struct ir_inst *call, struct ir_function *from)
+static void inline_call(struct inlining *in, struct ir_inst *call,
+                        const struct body *callee)
 {
+    struct ir_function *from = callee->function;
     struct copy copy = {.in = in, .from = from, .call = call};
     if (from->first->next) {
         const struct ir_inst *merge = merge_of(call->block);
@@ -198,7 +253,10 @@ static void inline_call(struct inlining *in, struct ir_inst *call, struct ir_fun
     } else {
         copy.into = call->block;
     }
-    copy_body(&copy);
+    if (callee->num_calls == 1)
+        move_body(&copy);
+    else
+        copy_body(&copy);
     if (copy.after)
         call->block = copy.after;
     // A function that does not return leaves no value.
@@ -228,7 +286,7 @@ static void inline_into(struct inlining *in, struct body *body)
             if (!callee->can_inline || !is_wanted(body, callee))
                 continue;
             bool is_one_block = !callee->function->first->next;
-            inline_call(in, inst, callee->function);
+            inline_call(in, inst, callee);
             body->num_insts += callee->num_insts;
             changed = true;
             if (!is_one_block)
@@ -291,6 +349,9 @@ static void count_all(struct inlining *in)
                     body_of(in, inst->operands[0])->num_calls++;
             }
     }
+    // An entry point is called from outside, too: its body stays.
+    for (const struct ir_inst *e = in->o->ir->entry_points.first; e; e = e->next)
+        body_of(in, e->operands[1])->num_calls++;
 }
 
 void opt_inline(struct optimiser *o, bool merges_returns)

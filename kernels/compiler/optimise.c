@@ -241,6 +241,8 @@ void ir_optimise_with(struct ir *ir, uint32_t passes)
     struct optimiser *o = optimiser_create(ir);
     o->keeps_functions = source && (source->flags & GLSL_KEEPS_FUNCTIONS) != 0;
     ir->at = NULL;
+    if (passes & PASS_DEAD)
+        opt_uncalled(o);
     for (struct ir_function *f = ir->functions; f; f = f->next)
         if (f->first) {
             ir_scratch_reset(ir);

@@ -111,6 +111,8 @@ void opt_values(struct optimiser *o, struct ir_function *function, bool forwards
 bool opt_flow(struct optimiser *o, struct ir_function *function);
 // Drops blocks that no path leads to.
 void opt_unreachable(struct optimiser *o, struct ir_function *function);
+// Drops functions that no entry point leads to.
+void opt_uncalled(struct optimiser *o);
 // Types and constants are dropped with_globals only: what is made later may be of them.
 void opt_dead(struct optimiser *o, bool with_globals);
 // Numbers the ids from 1 on without gaps.

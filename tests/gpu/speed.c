@@ -1,33 +1,43 @@
 // SPDX-License-Identifier: MIT
 // How fast a Vulkan backend is: speed PLUGIN.so [--quick]. One line a measurement, of warm
 // replays submitted back to back.
+#include "speed.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/ops/base_attrs.h>
 #include <tenon/ops/nn_attrs.h>
-#include "vulkan_bench.h"
 
-static struct vulkan_bench bench;
-static bool quick;
+struct vulkan_bench bench;
+bool quick;
 
-static tn_layout matrix(tn_dtype dtype, int64_t rows, int64_t columns)
+tn_layout dense(tn_dtype dtype, int32_t rank, const int64_t *extents)
 {
-    return (tn_layout){
-        .dtype = dtype, .rank = 2, .extent = {rows, columns}, .stride = {columns, 1}};
+    tn_layout layout = {.dtype = dtype, .rank = rank};
+    int64_t stride = 1;
+    for (int32_t i = rank - 1; i >= 0; i--) {
+        layout.extent[i] = extents[i];
+        layout.stride[i] = stride;
+        stride *= extents[i];
+    }
+    return layout;
 }
 
-static uint64_t bytes_of(const tn_layout *layout)
+tn_layout matrix(tn_dtype dtype, int64_t rows, int64_t columns)
 {
-    static const uint8_t sizes[TN_NUM_DTYPES] = {0, 1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8};
-    uint64_t n = sizes[layout->dtype];
+    return dense(dtype, 2, (int64_t[]){rows, columns});
+}
+
+uint64_t bytes_of(const tn_layout *layout)
+{
+    uint64_t n = (uint64_t)tn_dtype_bytes(layout->dtype);
     for (int32_t i = 0; i < layout->rank; i++)
         n *= (uint64_t)layout->extent[i];
     return n;
 }
 
-// Device memory alone: nothing is uploaded.
-static uint32_t device_slot(uint64_t size)
+uint32_t device_slot(uint64_t size)
 {
     uint32_t slot = bench.num_slots++;
     bench.slots[slot] = (tn_slot){.flags = TN_SLOT_READ | TN_SLOT_WRITE, .size = size};
@@ -40,8 +50,7 @@ static uint32_t device_slot(uint64_t size)
     return slot;
 }
 
-// Seconds of one replay: the median of five rounds of as many as take a while.
-static double measure(void)
+double measure(void)
 {
     double rounds[5];
     int times = 1;
@@ -74,7 +83,7 @@ static double measure(void)
     return rounds[2];
 }
 
-static void report(const char *what, double amount, const char *unit)
+void report(const char *what, double amount, const char *unit)
 {
     printf("%-12s %-36s %12.2f %s\n", bench.backend->name, what, amount, unit);
     fflush(stdout);
@@ -235,8 +244,8 @@ static void dependent_dispatches(void)
 
 // --- kernels ----------------------------------------------------------------------------
 
-static void add_outputs(const char *primitive, const void *attrs, uint32_t num_inputs,
-                        uint32_t num_outputs, const tn_layout *layouts)
+void add_outputs(const char *primitive, const void *attrs, uint32_t num_inputs,
+                 uint32_t num_outputs, const tn_layout *layouts)
 {
     tn_step *step = vb_step(&bench, num_inputs, num_outputs);
     step->attrs = attrs;
@@ -248,8 +257,8 @@ static void add_outputs(const char *primitive, const void *attrs, uint32_t num_i
     }
 }
 
-static void add_kernel(const char *primitive, const void *attrs, uint32_t num_inputs,
-                       const tn_layout *layouts)
+void add_kernel(const char *primitive, const void *attrs, uint32_t num_inputs,
+                const tn_layout *layouts)
 {
     add_outputs(primitive, attrs, num_inputs, 1, layouts);
 }
@@ -363,8 +372,7 @@ static void upload_floats(uint32_t slot, uint64_t size)
     free(data);
 }
 
-// Random rows below `rows`; 0: all the same.
-static void upload_indices(uint32_t slot, int64_t count, uint32_t rows)
+void upload_indices(uint32_t slot, int64_t count, uint32_t rows)
 {
     int64_t *data = malloc((size_t)count * sizeof(*data));
     if (!data)
@@ -418,9 +426,16 @@ static void indexed(void)
 static const struct {
     const char *name;
     void (*measure)(void);
-} parts[] = {{"elementwise", elementwise}, {"dispatches", dependent_dispatches},
-             {"products", products},       {"attention", attention},
-             {"reductions", reductions},   {"indexed", indexed}};
+} parts[] = {{"elementwise", elementwise},
+             {"dispatches", dependent_dispatches},
+             {"products", products},
+             {"attention", attention},
+             {"reductions", reductions},
+             {"indexed", indexed},
+             {"rows", rows},
+             {"convolutions", convolutions},
+             {"orders", orders},
+             {"others", others}};
 
 static bool is_named(const char *part, char **names, int num_names)
 {
@@ -430,15 +445,27 @@ static bool is_named(const char *part, char **names, int num_names)
     return num_names == 0;
 }
 
+static bool is_part(const char *name)
+{
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        if (strcmp(parts[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 int main(int argc, char **argv)
 {
-    if (argc < 2) {
+    bool usable = argc >= 2;
+    quick = argc > 2 && strcmp(argv[2], "--quick") == 0;
+    for (int i = 2 + quick; i < argc; i++)
+        usable &= is_part(argv[i]);
+    if (!usable) {
         fprintf(stderr,
                 "usage: speed PLUGIN.so [--quick] "
-                "[elementwise|dispatches|products|attention|reductions|indexed...]\n");
+                "[elementwise|dispatches|products|attention|reductions|indexed|rows|"
+                "convolutions|orders|others...]\n");
         return 2;
     }
-    quick = argc > 2 && strcmp(argv[2], "--quick") == 0;
     if (!vb_begin(&bench, argv[1]))
         return 77;
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)

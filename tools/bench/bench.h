@@ -26,9 +26,11 @@ struct contestant {
 
 struct bench {
     tn_runtime *runtime;
-    const char *python; // NULL: without peers
-    const char *folder; // of this program
-    const char *tenon;  // path of the command
+    const char *python;    // NULL: without peers
+    const char *folder;    // of this program
+    const char *tenon;     // path of the command
+    const char *beside[2]; // devices that "ops" compares; NULL: the default one alone
+    bool quick;            // few rows: whether it works
     int threads;
     int rounds;
     FILE *out;

@@ -2,14 +2,18 @@
 // Single operators through tn_function: a table of operators, extents and attributes. Run
 // with two builds in turns, on one pinned thread, it shows which operators a change made
 // slower: compare the least times. Products beside BLAS are in bench_matmul.c, a fused
-// graph in bench_axpby.c, the core alone in bench_graph.c, training in bench_lenet.c.
+// graph in bench_axpby.c, the core alone in bench_graph.c, training in bench_lenet.c. With
+// --beside two devices take turns at each row.
 #include "bench.h"
 
+#include <math.h>
 #include <string.h>
 
-#define MAX_INPUTS 5
+#define MAX_INPUTS 6
 #define MAX_ATTRS 5
-#define MAX_RESULTS 3
+#define MAX_RESULTS 5
+#define SLOWER 0.95        // beside another device: a row below is measured thrice
+#define QUICK_ROWS 8       // each eighth one
 #define ROUND_SECONDS 2e-3 // a round makes calls for about so long
 
 // An input: as bench_values() makes it.
@@ -34,12 +38,33 @@ struct input {
 #define SCALAR {TN_F32, 0, {0}}
 #define A(n, value) {.name = n, .kind = TN_ATTR_TEXT, .text = value}
 
+// A step of stochastic gradient descent of 784-128-10: loss, and what the weights become.
+static tn_status mlp_step(tn_scope *s, tn_array *const *in, tn_array **out)
+{
+    tn_array *const *weights = in + 2, *grads[4];
+    tn_array *h = tn_op(s, "base.matmul/1", TN_IN(in[0], weights[0]), TN_NO_ATTRS);
+    h = tn_op(s, "base.add/1", TN_IN(h, weights[1]), TN_NO_ATTRS);
+    h = tn_op(s, "nn.relu/1", TN_IN(h), TN_NO_ATTRS);
+    h = tn_op(s, "base.matmul/1", TN_IN(h, weights[2]), TN_NO_ATTRS);
+    h = tn_op(s, "base.add/1", TN_IN(h, weights[3]), TN_NO_ATTRS);
+    h = tn_op(s, "nn.cross_entropy/1", TN_IN(h, in[1]), TN_NO_ATTRS);
+    out[0] = tn_op(s, "base.mean/1", TN_IN(h), TN_NO_ATTRS);
+    tn_status status = tn_vjp(s, out, NULL, 1, weights, 4, grads);
+    for (int i = 0; i < 4 && !status; i++) {
+        tn_array *by =
+            tn_op(s, "base.multiply/1", TN_IN(tn_float(s, 0.1), grads[i]), TN_NO_ATTRS);
+        out[1 + i] = tn_op(s, "base.subtract/1", TN_IN(weights[i], by), TN_NO_ATTRS);
+    }
+    return status;
+}
+
 static const struct row {
     const char *name, *op;
     struct input inputs[MAX_INPUTS];
     tn_attr attrs[MAX_ATTRS]; // texts; ends at the first without a name
     uint32_t results;         // 0: one
     bool derivative;          // of the first input, the result being its own cotangent
+    tn_status (*build)(tn_scope *s, tn_array *const *inputs, tn_array **outputs); // of several
 } rows[] = {
     {"add 4", "base.add/1", {F32(4), F32(4)}},
     {"add 1K", "base.add/1", {F32(1024), F32(1024)}},
@@ -108,6 +133,9 @@ static const struct row {
     {"sgd 48000", "nn.sgd/1", {F32(48000), F32(48000), F32(48000)}, .results = 2},
     {"adam 48000", "nn.adam/1",
      {F32(48000), F32(48000), F32(48000), F32(48000), SCALAR}, .results = 3},
+    {"training step of an MLP, batch 64", "nn.cross_entropy/1",
+     {F32(64, 784), I32(10, 64), F32(784, 128), F32(128), F32(128, 10), F32(10)},
+     .results = 5, .build = mlp_step},
 };
 // clang-format on
 
@@ -131,6 +159,7 @@ static tn_array *make_input(tn_scope *s, const struct input *in)
 struct timed {
     struct bench *bench;
     const struct row *row;
+    const char *device; // NULL: the default one
     tn_function *function;
     tn_array *inputs[MAX_INPUTS]; // kept
     uint64_t num_inputs, num_outputs;
@@ -139,7 +168,12 @@ struct timed {
 static tn_status apply(tn_scope *s, tn_array *const *inputs, uint64_t num_inputs,
                        tn_array **outputs, uint64_t num_outputs, void *user)
 {
-    const struct row *row = ((const struct timed *)user)->row;
+    const struct timed *t = user;
+    const struct row *row = t->row;
+    if (t->device && tn_scope_device(s, t->device))
+        return tn_scope_status(s);
+    if (row->build)
+        return row->build(s, inputs, outputs);
     tn_attr_list attrs = TN_ATTR_LIST(row->attrs, 0);
     while (attrs.count < MAX_ATTRS && row->attrs[attrs.count].name)
         attrs.count++;
@@ -169,34 +203,95 @@ static double run_row(struct contestant *self, uint64_t times)
     return now_seconds() - begin;
 }
 
-// An older build may lack the operator.
+static bool begin_row(struct timed *t, struct contestant *c, tn_scope *s)
+{
+    const struct row *row = t->row;
+    t->num_outputs = row->results ? row->results : 1;
+    *c = (struct contestant){t->device ? t->device : row->name, run_row, t, {0}, -1};
+    if (t->device)
+        tn_scope_device(s, t->device);
+    for (; has_input(row, t->num_inputs); t->num_inputs++)
+        t->inputs[t->num_inputs] = make_input(s, &row->inputs[t->num_inputs]);
+    if (!tn_scope_status(s) &&
+        !tn_function_create(t->bench->runtime, apply, t, NULL, &t->function))
+        return true;
+    failed_run(s);
+    return false;
+}
+
+static void end_row(struct timed *t)
+{
+    tn_function_destroy(t->function);
+    for (uint64_t i = 0; i < t->num_inputs; i++)
+        tn_release(t->inputs[i]);
+}
+
 static void bench_row(struct bench *bench, const struct row *row)
 {
-    if (!tn_primitive_find(bench->runtime, row->op)) {
-        fprintf(bench->out, "  %-36s %s is not installed\n", row->name, row->op);
-        return;
-    }
-    struct timed t = {
-        .bench = bench, .row = row, .num_outputs = row->results ? row->results : 1};
-    struct contestant c = {row->name, run_row, &t, {0}, -1};
+    struct timed t = {.bench = bench, .row = row};
+    struct contestant c;
     tn_scope *s = tn_scope_open(bench->runtime);
-    for (; has_input(row, t.num_inputs); t.num_inputs++)
-        t.inputs[t.num_inputs] = make_input(s, &row->inputs[t.num_inputs]);
-    if (tn_scope_status(s) ||
-        tn_function_create(bench->runtime, apply, &t, NULL, &t.function))
-        failed_run(s);
-    else
+    if (begin_row(&t, &c, s))
         contest(&c, 1, bench->rounds, bench_times(&c, ROUND_SECONDS));
     report(bench, &c, "least %.3f us", bench_least(&c, bench->rounds) * 1e6);
-    tn_function_destroy(t.function);
-    for (uint64_t i = 0; i < t.num_inputs; i++)
-        tn_release(t.inputs[i]);
+    end_row(&t);
     tn_scope_close(s);
+}
+
+// Prints the ratio of times, the second device's over the first's: below 1 the first is
+// slower. Returns it; negative: the row failed.
+static double compare_row(struct bench *bench, const struct row *row)
+{
+    struct timed t[2] = {{.bench = bench, .row = row, .device = bench->beside[0]},
+                         {.bench = bench, .row = row, .device = bench->beside[1]}};
+    struct contestant c[2];
+    double ratio = -1, ratios[3];
+    int times = 0;
+    tn_scope *s = tn_scope_open(bench->runtime);
+    if (begin_row(&t[0], &c[0], s) && begin_row(&t[1], &c[1], s)) {
+        uint64_t calls = bench_times(&c[0]);
+        bench_times(&c[1]); // warms up
+        do {
+            contest(c, 2, bench->rounds, calls);
+            ratio = c[0].median > 0 ? c[1].median / c[0].median : -1;
+            ratios[times++] = ratio;
+        } while (ratio > 0 && times < 3 && (times > 1 || ratio < SLOWER));
+    }
+    if (times == 3)
+        ratio = fmax(fmin(ratios[0], ratios[1]),
+                     fmin(fmax(ratios[0], ratios[1]), ratios[2])); // the middle one
+    c[0].name = row->name;
+    report(bench, &c[0], "%s %.3f us, ratio %.3f%s", bench->beside[1], c[1].median * 1e6,
+           ratio, ratio < SLOWER ? ", slower in the middle of three" : "");
+    end_row(&t[0]);
+    end_row(&t[1]);
+    tn_scope_close(s);
+    return ratio;
 }
 
 void bench_ops(struct bench *bench)
 {
+    double log_sum = 0;
+    int count = 0, slower = 0, failed = 0;
     title(bench, "operators, called through a function and waited for");
-    for (size_t i = 0; i < COUNT(rows); i++)
-        bench_row(bench, &rows[i]);
+    for (size_t i = 0; i < COUNT(rows); i += bench->quick ? QUICK_ROWS : 1) {
+        const struct row *row = &rows[i];
+        // An older build may lack the operator.
+        if (!tn_primitive_find(bench->runtime, row->op)) {
+            fprintf(bench->out, "  %-36s %s is not installed\n", row->name, row->op);
+        } else if (!bench->beside[0]) {
+            bench_row(bench, row);
+        } else {
+            double ratio = compare_row(bench, row);
+            log_sum += ratio > 0 ? log(ratio) : 0;
+            count += ratio > 0;
+            failed += ratio <= 0;
+            slower += ratio > 0 && ratio < SLOWER;
+        }
+    }
+    if (bench->beside[0])
+        fprintf(bench->out,
+                "  %s over %s: geometric mean %.3f of %d, %d below %.2f, %d failed\n",
+                bench->beside[1], bench->beside[0], count ? exp(log_sum / count) : 0, count,
+                slower, SLOWER, failed);
 }

@@ -24,11 +24,16 @@ static const struct {
 static void print_help(void)
 {
     printf("Usage: tenon bench [NAME|@FILE ...] [--rounds N] [--threads N] [--python "
-           "PYTHON]\n\n"
+           "PYTHON]
+               [--beside DEVICE, DEVICE][--quick]
+
+           "
            "Measure Tenon beside its peers: contestants take turns, medians are compared.\n"
            "@FILE: the graphs of a file that 'tenon eval --save' wrote.\n"
            "PYTHON (or TENON_BENCH_PYTHON) is a Python that has torch or mlx; without it,\n"
-           "Tenon is measured alone. Without a NAME: all of them.\n\nBenchmarks:\n");
+           "Tenon is measured alone. Without a NAME: all of them. --beside: ops on two "
+           "devices,\n"
+           "in turns (vulkan-jit,vulkan); --quick: a few of them.\n\nBenchmarks:\n");
     for (size_t i = 0; i < COUNT(benchmarks); i++)
         printf("  %-10s %s\n", benchmarks[i].name, benchmarks[i].what);
 }
@@ -57,6 +62,21 @@ static int read_argument(struct bench *bench, bool *chosen, int argc, char **arg
         return 0; // run_all takes it
     if (strcmp(argument, "--python") == 0 && *at + 1 < argc) {
         bench->python = argv[++*at];
+        return 0;
+    }
+    if (strcmp(argument, "--quick") == 0) {
+        bench->quick = true;
+        return 0;
+    }
+    if (strcmp(argument, "--beside") == 0) {
+        char *devices = *at + 1 < argc ? argv[++*at] : NULL;
+        char *comma = devices ? strchr(devices, ',') : NULL;
+        if (!comma || comma == devices || !comma[1])
+            return misuse("expected DEVICE,DEVICE behind", argument);
+        setenv("TENON_BACKEND", devices, 1);
+        *comma = '\0';
+        bench->beside[0] = devices;
+        bench->beside[1] = comma + 1;
         return 0;
     }
     for (size_t i = 0; i < COUNT(benchmarks); i++) {

@@ -176,6 +176,7 @@ struct vk_pipeline {
     struct vk_pipeline *next;          // in the bucket
     uint32_t num_users;                // reference count: dispatches of executables
     uint64_t size;                     // bytes of its code, as SPIR-V
+    uint64_t driver_ns;                // that vkCreateComputePipelines took
     struct vk_pipeline *older, *newer; // in the LRU list of pipelines without users
     struct vk_hash key;
     VkDescriptorSetLayout set_layout;

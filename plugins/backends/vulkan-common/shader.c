@@ -239,8 +239,10 @@ static VkResult create_handle(tn_device *device, const struct vk_pipeline_desc *
         .layout = pipeline->layout};
     *out_call = "vkCreateComputePipelines";
     VkPipelineCache cache = desc->is_alone ? VK_NULL_HANDLE : enter_cache(device);
+    uint64_t begin_ns = vk_now_ns();
     result = device->vk->CreateComputePipelines(device->handle, cache, 1, &info, NULL,
                                                 &pipeline->handle);
+    pipeline->driver_ns = vk_now_ns() - begin_ns;
     if (!desc->is_alone)
         leave_cache(device, result == VK_SUCCESS);
     if (result != VK_SUCCESS)
@@ -455,13 +457,16 @@ static tn_status make(tn_device *device, const struct vk_pipeline_desc *desc,
     tn_status status = get_code(device, desc, making, &code);
     if (status != TN_OK)
         return status;
+    uint64_t code_ns = vk_now_ns() - begin_ns;
     status = pipeline_create(device, desc, making->key, &code, out_pipeline);
     if (code.release)
         code.release(&code);
     if (status == TN_OK)
         device->host->log(device->host, TN_LOG_DEBUG, VK_TOPIC,
-                          "made the pipeline %s in %.1f ms", desc->name,
-                          (double)(vk_now_ns() - begin_ns) * 1e-6);
+                          "made the pipeline %s in %.3f ms: code %.3f, driver %.3f",
+                          desc->name, (double)(vk_now_ns() - begin_ns) * 1e-6,
+                          (double)code_ns * 1e-6,
+                          (double)(*out_pipeline)->driver_ns * 1e-6);
     return status;
 }
 
